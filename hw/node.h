@@ -1,0 +1,39 @@
+// A server or super-node: how many accelerators share one scale-up domain, and what stands beside them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "hw/accelerator.h"
+#include "hw/units.h"
+
+namespace moebius {
+
+enum class ScaleUp { kSwitch, kFullMesh, kPcie };  // NVSwitch-like crossbar; direct links to each peer; host bridge
+
+struct Node {
+  std::string id;  // "hgx-8"
+  std::vector<std::string> aliases;
+  int accelerators = 0;
+  ScaleUp scale_up = ScaleUp::kSwitch;
+  int nics = 0;                 // scale-out NICs
+  Bytes host_memory;
+  ByteRate host_memory_rate;
+  Time scale_up_latency;        // one message between two accelerators of the node, wire and switch only
+  Watts overhead_power;         // fans, CPUs, NICs
+  std::vector<std::string> storage;  // ids of local devices
+  std::vector<Fact> facts;
+};
+
+// A storage device (SSD tier) of the catalog.
+struct Storage {
+  std::string id;  // "nvme-gen5"
+  std::vector<std::string> aliases;
+  ByteRate read_rate, write_rate;
+  double read_iops = 0, write_iops = 0;
+  Time read_latency, write_latency;
+  Bytes capacity;
+  std::vector<Fact> facts;
+};
+
+}  // namespace moebius

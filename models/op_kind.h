@@ -1,0 +1,75 @@
+// The closed set of operations. A new kind needs a cost law, a host implementation, a CUDA implementation and a
+// comparison case; every switch over OpKind is written without `default`, so that the compiler names the places.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace moebius {
+
+// Shapes (see Shape below): T = m tokens (rows). Weights are stored [n, k] (out, in), activations [rows, columns].
+enum class OpKind : std::uint8_t {
+  kInput,             // () -> tokens[m], then k shifted copies (labels; k >= 1): the next microbatch, ids below n
+  kEmbedding,         // tokens[m], W[n,k] -> x[m,k]; rows of W outside this rank's shard give zeros
+  kEmbeddingGrad,     // tokens[m], dx[m,k] -> dW[n,k] +=
+  kGemm,              // x[m,k], W[n,k] -> y[m,n]
+  kGemmDgrad,         // dy[m,k], W[k,n] -> dx[m,n]        (m, n, k are those of this GEMM, not of the forward one)
+  kGemmWgrad,         // dy[k,m], x[k,n] -> dW[m,n] +=     (k = tokens)
+  kGroupedGemm,       // kGemm for `groups` experts: x[m,k], W[groups,n,k] -> y[m,n]; rows by expert as the route says
+  kGroupedGemmDgrad,  // dy[m,k], W[groups,k,n] -> dx[m,n]
+  kGroupedGemmWgrad,  // dy[k,m], x[k,n] -> dW[groups,m,n] +=; k = rows over all experts
+  kNorm,              // RMSNorm: x[m,n], w[n] -> y[m,n]
+  kNormGrad,          // dy[m,n], x[m,n], w[n] -> dx[m,n], dw[n] +=
+  kRotary,            // x[m,n] -> y[m,n]: rotates the last head_dim columns of each of `heads` heads (n/heads columns a head)
+  kRotaryGrad,        // dy[m,n] -> dx[m,n]
+  kAttention,         // causal: q[m,heads*head_dim], k[kv*groups,kv_heads*head_dim], v[..,kv_heads*v_dim] -> o[m,heads*v_dim], lse[m,heads]
+  kAttentionGrad,     // do, q, k, v, o, lse -> dq, dk, dv
+  kActivation,        // gated (k = 2): x[m,2n] -> silu(left) * right [m,n]; plain (k = 1): gelu(x[m,n])
+  kActivationGrad,    // dy[m,n], x[m,k*n] -> dx[m,k*n]
+  kGate,              // logits[m,n] -> weights[m,k]: scores of the k experts that the route gives, normalised, times scale
+  kGateGrad,          // dweights[m,k], logits[m,n] -> dlogits[m,n]
+  kPermute,           // received tokens[.,n] -> copies by expert [m,n]
+  kPermuteGrad,       // dy[m,n] -> d(received)[.,n]: sum over the copies of a token
+  kUnpermute,         // by expert [m,n], received weights -> one weighted sum per received token [.,n]
+  kUnpermuteGrad,     // d(token rows)[.,n], by expert [m,n], received weights -> d(by expert)[m,n], d(received weights)
+  kAdd,               // a[m,n], b[m,n] -> a + b
+  kSplit,             // x[m,n] -> column blocks, one per output, in order (the outputs' columns add up to n)
+  kConcat,            // column blocks -> x[m,n]
+  kMlaKeys,           // kv[m,heads*(nope+v)], rope[m,r] -> k[m,heads*(nope+r)], v[m,heads*v]; nope = head_dim - r, r = k, v = v_dim
+  kMlaKeysGrad,       // dk, dv -> dkv, drope
+  kQuantise,          // x[m,n] -> x in 8 bits with one scale per row and 128 columns (host: rounded, kept in float)
+  kTransposeQuantise, // the same with one scale per column and 128 rows, stored transposed for weight gradients
+  kCrossEntropyStats, // logits[m,n], labels[m] -> stats[m,3]: row maximum, sum of exp(x - maximum), label's logit (0: not here)
+  kCrossEntropy,      // logits[m,n], labels[m], stats[m*groups,3] of all shards -> loss[1] +=, dlogits[m,n], both times scale
+  kAdam,              // gradients, master weights, first and second moments -> the same, weights; m elements
+  kDispatch,          // x[m,n] (and weights[m,k]) -> received tokens[.,n] (and weights): all-to-all by the route
+  kCombine,           // received rows[.,n] -> sum per source token [m,n]; with weights: d(received weights) -> dweights[m,k]
+  kAllReduce,         // x[m,n] -> sum over the group
+  kReduceScatter,     // x[m,n] -> this rank's m/size rows of the sum
+  kAllGather,         // x[m,n] -> rows of all members [m*size,n]
+  kBroadcast,         // x[m,n] of member 0 -> everyone
+  kAllToAll,          // x[m,n] -> row block i goes to member i
+  kSend,              // x[m,n] to the other member of the group
+  kRecv,              // () -> x[m,n]
+};
+inline constexpr int kNumOpKinds = static_cast<int>(OpKind::kRecv) + 1;
+
+std::string_view to_string(OpKind kind);  // "gemm", "grouped_gemm_dgrad", ...
+
+// True for the kinds that move bytes between ranks (kDispatch and after).
+constexpr bool is_communication(OpKind kind) { return kind >= OpKind::kDispatch; }
+
+// The numbers that fix an op's work. Fields that a kind does not name above are zero.
+struct Shape {
+  std::int64_t m = 0, n = 0, k = 0;
+  std::int32_t groups = 0;    // experts of a grouped GEMM; sequences of an attention op
+  std::int32_t heads = 0;     // query heads
+  std::int32_t kv_heads = 0;
+  std::int32_t head_dim = 0;  // of queries and keys
+  std::int32_t v_dim = 0;
+  std::int64_t kv = 0;        // keys per sequence; queries are the last m/groups positions of them
+
+  bool operator==(const Shape&) const = default;
+};
+
+}  // namespace moebius

@@ -1,0 +1,45 @@
+// What an op costs on a chip standing alone. Three sources answer, best first: measured tables of this chip and stack,
+// an analytic model with tiles and waves, the plain roofline.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "hw/accelerator.h"
+#include "hw/units.h"
+#include "models/op_kind.h"
+#include "workloads/schedule/op.h"
+#include "workloads/schedule/timeline.h"
+
+namespace moebius {
+
+struct CostQuery {
+  OpKind kind = OpKind::kGemm;
+  Shape shape;
+  DType dtype = DType::kBf16;
+  int cores = 0;                            // that the op holds; at most those of the chip
+  std::span<const std::int32_t> rows = {};  // grouped kinds: rows of each expert; empty: shape.m spread evenly
+};
+
+struct Cost {
+  double seconds = 0;
+  Origin origin = Origin::kRoofline;
+  float error = 0;                          // expected relative error
+  double memory_bytes = 0;                  // device-memory traffic, for sharing the memory rate with neighbours
+};
+
+class CostSource {
+ public:
+  virtual ~CostSource() = default;
+  // Defined for every compute kind and every shape with positive sizes; never negative, never below the roofline of the peak.
+  virtual Cost cost(const CostQuery& query) const = 0;
+  virtual std::string description() const = 0;  // "profile h800-sxm/deepgemm-2025-02 over analytic (hopper)"
+};
+
+// The layered source for a chip: embedded (and DIR/profiles) profiles that name it, over the analytic model.
+std::unique_ptr<CostSource> make_cost_source(const Accelerator& accelerator, const std::string& data_dir = "");
+
+}  // namespace moebius

@@ -1,0 +1,86 @@
+// One piece of work on one lane. An op carries what is to be done and on what, never how long it takes: time belongs
+// to executors.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "hw/dtype.h"
+#include "hw/units.h"
+#include "models/op_kind.h"
+
+namespace moebius {
+
+// Ops of one lane of one rank start in the order of submission, one after the other, like a stream.
+enum class Lane : std::uint8_t {
+  kCompute,
+  kTensorComm,     // tensor- and context-parallel collectives
+  kExpertComm,     // dispatch and combine
+  kSendForward,    // pipeline: each direction sends and receives on lanes of its own, so that none blocks another
+  kRecvForward,
+  kSendBackward,
+  kRecvBackward,
+  kDataComm,       // gradients, parameters
+  kHostCopy,
+};
+inline constexpr int kNumLanes = static_cast<int>(Lane::kHostCopy) + 1;
+
+// What part of a step the op belongs to.
+enum class Phase : std::uint8_t { kForward, kBackward, kWeight, kGradients, kOptimizer };
+inline constexpr int kNumPhases = static_cast<int>(Phase::kOptimizer) + 1;
+
+// The groups of ranks that a rank belongs to.
+enum class GroupRole : std::uint8_t {
+  kNone,
+  kTensor,
+  kContext,
+  kExpert,
+  kData,          // replicas of the dense parameters
+  kExpertData,    // replicas of the same experts
+  kNext,          // {this rank, the same rank of the next pipeline stage}
+  kPrevious,      // {this rank, the same rank of the previous pipeline stage}
+  kTied,          // {first stage, last stage}: the embedding that both hold
+  kWorld,
+};
+inline constexpr int kNumGroupRoles = static_cast<int>(GroupRole::kWorld) + 1;
+
+enum class Algorithm : std::uint8_t { kAuto, kRing, kDirect, kTree, kHierarchical };
+
+// Which matrix or step of a layer: names for people, and the key of a parameter.
+enum class Role : std::uint8_t {
+  kNone, kInput, kEmbedding, kHead, kLoss, kAttentionNorm, kQkv, kQ, kQA, kQNorm, kQB, kKvA, kKvNorm, kKvB, kRope, kAttention,
+  kO, kMlpNorm, kGateUp, kDown, kRouter, kGate, kSharedGateUp, kSharedDown, kExpertGateUp, kExpertDown, kExperts,
+  kResidual, kFinalNorm, kMtpHiddenNorm, kMtpEmbeddingNorm, kMtpProjection, kPipeline, kDense, kCollective,
+};
+inline constexpr int kNumRoles = static_cast<int>(Role::kCollective) + 1;
+
+struct Op {
+  OpKind kind = OpKind::kAdd;
+  DType dtype = DType::kBf16;          // of the operands (compute) or of the payload (communication)
+  Lane lane = Lane::kCompute;
+  Phase phase = Phase::kForward;
+  Role role = Role::kNone;
+  GroupRole group = GroupRole::kNone;  // communication only
+  Algorithm algorithm = Algorithm::kAuto;
+  std::uint8_t num_inputs = 0, num_outputs = 0;
+  std::int16_t layer = -1;
+  std::int16_t units = 0;              // cores to hold: > 0 exactly so many, 0 all that are free, < 0 all but so many
+  std::int32_t route = -1;             // index into Fragment::routes: the loads of this op
+  std::uint32_t match = 0;             // communication: equal for the ops of the members that meet, unique in a microbatch
+  std::int32_t first_dependency = 0, num_dependencies = 0;  // into Fragment::dependencies; ops of this fragment, earlier ones only
+  std::int32_t first_tensor = 0;       // into Fragment::operands: inputs, then outputs
+  float scale = 1;                     // see the kinds that use it
+  Shape shape;
+  // Communication only. All-reduce, reduce-scatter, broadcast: the whole buffer; all-gather: the gathered buffer;
+  // all-to-all: what one rank holds before; send, recv: the message. Dispatch, combine: one token's row.
+  Bytes payload;
+};
+
+std::string_view to_string(Lane lane);
+std::string_view to_string(Phase phase);
+std::string_view to_string(GroupRole group);
+std::string_view to_string(Role role);
+std::string_view to_string(Algorithm algorithm);
+
+}  // namespace moebius

@@ -1,0 +1,86 @@
+// What happened, and nothing derived from it: spans of ops on lanes, counters, the fragments they belong to, and the
+// run's facts. Stored as one columnar file (.mtl), written to a temporary name and renamed, memory-mapped on load.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "hw/units.h"
+#include "workloads/schedule/fragment.h"
+#include "workloads/schedule/layout.h"
+
+namespace moebius {
+
+// Where the duration of a simulated op comes from; kExecuted for measured ones.
+enum class Origin : std::uint8_t { kMeasured, kInterpolated, kExtrapolated, kAnalytic, kRoofline, kNetwork, kExecuted };
+inline constexpr int kNumOrigins = static_cast<int>(Origin::kExecuted) + 1;
+std::string_view to_string(Origin origin);
+
+// One op on one lane of one class. `start` is when it holds its resources (or, for communication, when this member is ready);
+// for a class of several members `end` is that of the slowest one, and mean_end and first_end tell of the others.
+struct Span {
+  std::int32_t sequence = 0;   // submission
+  std::int32_t op = 0;         // index in its fragment
+  std::int32_t rank_class = 0;
+  Lane lane = Lane::kCompute;
+  Origin origin = Origin::kNetwork;
+  std::int16_t slowest = 0;    // index of the slowest member in its expert group, 0 when all are equal
+  float error = 0;             // expected relative error of the duration, 0.1 = 10%
+  Time start, end;
+  Time first_end, mean_end;
+};
+
+// The facts of an op that a timeline keeps, one row per op of each distinct fragment.
+struct OpRow {
+  OpKind kind; DType dtype; Lane lane; Phase phase; Role role; GroupRole group;
+  std::int16_t layer;
+  std::int32_t fragment;       // which distinct fragment
+  std::int32_t index;          // in it
+  Shape shape;
+  double flops, bytes, payload;
+};
+
+struct SubmissionRow { std::int32_t sequence, fragment, rank_class, step, microbatch; };
+struct CounterSample { std::int32_t counter, rank_class; Time time; double value; };
+
+// In memory while a run goes on, and the form in which it is saved. Empty columns are allowed ("detail": "none").
+struct Timeline {
+  std::vector<std::pair<std::string, std::string>> facts;    // "scenario", "executor", "seed", "schedule_hash", ...
+  std::vector<std::string> fragments;                        // names of the distinct fragments
+  std::vector<std::string> counters;                         // names
+  std::vector<std::int32_t> class_ranks;                     // representative rank of each class
+  std::vector<std::int32_t> class_sizes;
+  std::vector<OpRow> ops;
+  std::vector<SubmissionRow> submissions;
+  std::vector<Span> spans;                                   // by (sequence, op, rank_class) once saved
+  std::vector<CounterSample> samples;
+};
+
+// Byte-identical for equal timelines. Errors (disk full, no such directory) are run_error; nothing half-written stays.
+void save_timeline(const Timeline& timeline, const std::string& path);
+
+// Read-only view of a file; the columns stay in the mapping, nothing is copied.
+class MappedTimeline {
+ public:
+  explicit MappedTimeline(const std::string& path);  // truncated, foreign or inconsistent files are input_error
+  ~MappedTimeline();
+  MappedTimeline(MappedTimeline&&) noexcept;
+  MappedTimeline& operator=(MappedTimeline&&) noexcept;
+
+  std::size_t num_spans() const;
+  Span span(std::size_t i) const;
+  const OpRow& op_of(const Span& span) const;
+  const SubmissionRow& submission_of(const Span& span) const;
+  // The small tables, with `spans` left empty.
+  const Timeline& tables() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace moebius
