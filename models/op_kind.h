@@ -18,20 +18,22 @@ enum class OpKind : std::uint8_t {
   kGroupedGemm,       // kGemm for `groups` experts: x[m,k], W[groups,n,k] -> y[m,n]; rows by expert as the route says
   kGroupedGemmDgrad,  // dy[m,k], W[groups,k,n] -> dx[m,n]
   kGroupedGemmWgrad,  // dy[k,m], x[k,n] -> dW[groups,m,n] +=; k = rows over all experts
-  kNorm,              // RMSNorm: x[m,n], w[n] -> y[m,n]
+  kNorm,              // RMSNorm: x[m,n], w[n] -> y[m,n] (, the same quantised: see kQuantise; a second output means fused)
   kNormGrad,          // dy[m,n], x[m,n], w[n] -> dx[m,n], dw[n] +=
   kRotary,            // x[m,n] -> y[m,n]: rotates the last head_dim columns of each of `heads` heads (n/heads columns a head)
   kRotaryGrad,        // dy[m,n] -> dx[m,n]
   kAttention,         // causal: q[m,heads*head_dim], k[kv*groups,kv_heads*head_dim], v[..,kv_heads*v_dim] -> o[m,heads*v_dim], lse[m,heads]
   kAttentionGrad,     // do, q, k, v, o, lse -> dq, dk, dv
-  kActivation,        // gated (k = 2): x[m,2n] -> silu(left) * right [m,n]; plain (k = 1): gelu(x[m,n])
-  kActivationGrad,    // dy[m,n], x[m,k*n] -> dx[m,k*n]
-  kGate,              // logits[m,n] -> weights[m,k]: scores of the k experts that the route gives, normalised, times scale
+  kActivation,        // gated (k = 2): x[m,2n] (, w[m]) -> silu(left) * right * w [m,n]; plain (k = 1): gelu(x[m,n]) * w;
+                      // a second output is the same quantised, fused; w: the weight of a routed row, 1 when there is no second input
+  kActivationGrad,    // dy[m,n], x[m,k*n] (, w[m]) -> dx[m,k*n] (, dw[m])
+  kGate,              // logits[m,n] -> weights[m,k]: scores of the k experts that the route gives, normalised to a sum of
+                      // one, times scale; groups = 0: softmax scores, 1: sigmoid scores
   kGateGrad,          // dweights[m,k], logits[m,n] -> dlogits[m,n]
-  kPermute,           // received tokens[.,n] -> copies by expert [m,n]
-  kPermuteGrad,       // dy[m,n] -> d(received)[.,n]: sum over the copies of a token
-  kUnpermute,         // by expert [m,n], received weights -> one weighted sum per received token [.,n]
-  kUnpermuteGrad,     // d(token rows)[.,n], by expert [m,n], received weights -> d(by expert)[m,n], d(received weights)
+  kPermute,           // received tokens[.,n], received weights[.,k] -> copies by expert [m,n], their weights [m]
+  kPermuteGrad,       // d(copies)[m,n], d(weights)[m] -> d(received)[.,n]: sum over a token's copies, d(received weights)[.,k]
+  kUnpermute,         // rows by expert [m,n] -> the sum of its copies for each received token [.,n]
+  kUnpermuteGrad,     // d(token rows)[.,n] -> d(rows by expert)[m,n]
   kAdd,               // a[m,n], b[m,n] -> a + b
   kSplit,             // x[m,n] -> column blocks, one per output, in order (the outputs' columns add up to n)
   kConcat,            // column blocks -> x[m,n]
@@ -42,8 +44,9 @@ enum class OpKind : std::uint8_t {
   kCrossEntropyStats, // logits[m,n], labels[m] -> stats[m,3]: row maximum, sum of exp(x - maximum), label's logit (0: not here)
   kCrossEntropy,      // logits[m,n], labels[m], stats[m*groups,3] of all shards -> loss[1] +=, dlogits[m,n], both times scale
   kAdam,              // gradients, master weights, first and second moments -> the same, weights; m elements
-  kDispatch,          // x[m,n] (and weights[m,k]) -> received tokens[.,n] (and weights): all-to-all by the route
-  kCombine,           // received rows[.,n] -> sum per source token [m,n]; with weights: d(received weights) -> dweights[m,k]
+  kDispatch,          // x[m,n] (, weights[m,k]) -> received tokens[.,n] (, received weights[.,k]): all-to-all by the route; a token
+                      // goes once to every rank that holds one of its experts; received weights are zero for experts held elsewhere
+  kCombine,           // received rows[.,n] (, received weights[.,k]) -> sums per source token [m,n] (, weights[m,k]): the way back
   kAllReduce,         // x[m,n] -> sum over the group
   kReduceScatter,     // x[m,n] -> this rank's m/size rows of the sum
   kAllGather,         // x[m,n] -> rows of all members [m*size,n]
