@@ -40,16 +40,21 @@ enum class OpKind : std::uint8_t {
   kMlaKeys,           // kv[m,heads*(nope+v)], rope[m,r] -> k[m,heads*(nope+r)], v[m,heads*v]; nope = head_dim - r, r = k, v = v_dim
   kMlaKeysGrad,       // dk, dv -> dkv, drope
   kQuantise,          // x[m,n] -> x in 8 bits with one scale per row and 128 columns (host: rounded, kept in float)
-  kTransposeQuantise, // the same with one scale per column and 128 rows, stored transposed for weight gradients
+  kTransposeQuantise, // the same with one scale per column and 128 rows, for weight gradients (stored transposed; logically still [m,n])
   kCrossEntropyStats, // logits[m,n], labels[m] -> stats[m,3]: row maximum, sum of exp(x - maximum), label's logit (0: not here)
   kCrossEntropy,      // logits[m,n], labels[m], stats[m*groups,3] of all shards -> loss[1] +=, dlogits[m,n], both times scale
-  kAdam,              // gradients, master weights, first and second moments -> the same, weights; m elements
+  kAdam,              // (gradient, weight, master, first, second moment) x count -> the same; m elements in all. Updates the
+                      // member's own flat shard of each tensor when the op names a group (see kReduceScatter), else all;
+                      // master and moments hold that shard only. Zeroes the whole gradient
   kDispatch,          // x[m,n] (, weights[m,k]) -> received tokens[.,n] (, received weights[.,k]): all-to-all by the route; a token
                       // goes once to every rank that holds one of its experts; received weights are zero for experts held elsewhere
   kCombine,           // received rows[.,n] (, received weights[.,k]) -> sums per source token [m,n] (, weights[m,k]): the way back
   kAllReduce,         // x[m,n] -> sum over the group
   kReduceScatter,     // x[m,n] -> this rank's m/size rows of the sum
   kAllGather,         // x[m,n] -> rows of all members [m*size,n]
+                      // Gradients and weights: several kRank tensors, the outputs being the inputs, in place. Each tensor's elements
+                      // are cut, flat, into shards of ceil(elements/size); reduce-scatter leaves the sum in the member's own shard
+                      // (the rest is undefined), all-gather fills the other shards, all-reduce sums everything
   kBroadcast,         // x[m,n] of member 0 -> everyone
   kAllToAll,          // x[m,n] -> row block i goes to member i
   kSend,              // x[m,n] to the other member of the group

@@ -65,7 +65,9 @@ struct Op {
   Algorithm algorithm = Algorithm::kAuto;
   std::uint8_t num_inputs = 0, num_outputs = 0;
   std::int16_t layer = -1;
-  std::int16_t units = 0;              // cores to hold: > 0 exactly so many, 0 all that are free, < 0 all but so many
+  // Cores to hold. Compute: > 0 exactly so many, 0 all that are free, < 0 all of the chip but so many.
+  // Communication: exactly so many, 0 none (copy engines).
+  std::int16_t units = 0;
   std::int32_t route = -1;             // index into Fragment::routes: the loads of this op
   std::uint32_t match = 0;             // communication: equal for the ops of the members that meet, unique in a microbatch
   std::int32_t first_dependency = 0, num_dependencies = 0;  // into Fragment::dependencies; ops of this fragment, earlier ones only
