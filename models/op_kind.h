@@ -76,6 +76,7 @@ struct Shape {
   std::int32_t head_dim = 0;  // of queries and keys
   std::int32_t v_dim = 0;
   std::int64_t kv = 0;        // keys per sequence; queries are the last m/groups positions of them
+  std::int32_t window = 0;    // attention: a query sees at most so many keys, its own included; 0: all before it
 
   bool operator==(const Shape&) const = default;
 };

@@ -1,0 +1,249 @@
+#include "models/layer_math.h"
+
+#include <algorithm>
+
+namespace moebius {
+namespace {
+
+// Shape in doubles: products of three 32-bit sizes do not fit in 64-bit integers, and 2^53 is exact enough
+// for any of them.
+struct Sizes {
+  double m, n, k, groups, heads, kv_heads, head_dim, v_dim, kv;
+
+  explicit Sizes(const Shape& s)
+      : m(static_cast<double>(s.m)),
+        n(static_cast<double>(s.n)),
+        k(static_cast<double>(s.k)),
+        groups(s.groups),
+        heads(s.heads),
+        kv_heads(s.kv_heads),
+        head_dim(s.head_dim),
+        v_dim(s.v_dim),
+        kv(static_cast<double>(s.kv)) {}
+};
+
+constexpr double kWordBytes = 4;        // FP32, token ids, labels
+constexpr double kAccumulateBytes = 8;  // FP32, read and written
+
+constexpr bool is_quantised(DType dtype) {
+  return dtype == DType::kFp8 || dtype == DType::kInt8 || dtype == DType::kFp4;
+}
+
+// What is computed from quantised operands comes out in BF16; other types keep theirs.
+double result_bytes(DType dtype) {
+  return element_bytes(is_quantised(dtype) ? DType::kBf16 : dtype);
+}
+
+// The quantised copy that a fused op writes beside its BF16 output.
+double fused_copy_bytes(DType dtype) {
+  return is_quantised(dtype) ? element_bytes(dtype) : 0;
+}
+
+double quantised_bytes(DType dtype) {
+  return element_bytes(is_quantised(dtype) ? dtype : DType::kFp8);
+}
+
+// Keys and values that the queries of one sequence see: the first query's window begins `window - 1` before
+// it.
+double seen_keys(const Shape& shape, const Sizes& x) {
+  if (shape.window <= 0) return x.kv;
+  return std::min(x.kv, x.m / x.groups + shape.window - 1);
+}
+
+// q, k, v, o and log-sum-exp of an attention op, in bytes.
+struct AttentionBytes {
+  double queries, keys_values, out, lse;
+};
+
+AttentionBytes attention_bytes(const Shape& shape, const Sizes& x, DType dtype) {
+  const double keys = x.groups * seen_keys(shape, x);
+  return {.queries = x.m * x.heads * x.head_dim * element_bytes(dtype),
+          .keys_values = keys * x.kv_heads * (x.head_dim + x.v_dim) * element_bytes(dtype),
+          .out = x.m * x.heads * x.v_dim * result_bytes(dtype),
+          .lse = x.m * x.heads * kWordBytes};
+}
+
+}  // namespace
+
+double attention_pairs(const Shape& shape) {
+  const Sizes x(shape);
+  const double queries = x.m / x.groups;
+  // Position p sees p + 1 keys: the sum over p = kv - s .. kv - 1.
+  double pairs = queries * x.kv - queries * (queries - 1) / 2;
+  if (shape.window > 0) {
+    // Positions p >= w lose p + 1 - w keys: an arithmetic series over the queries that stand there.
+    const double window = shape.window;
+    const double last = x.kv - window;                                // keys that the last position loses
+    const double first = std::max(1.0, x.kv - queries + 1 - window);  // and the first that loses any
+    if (last >= first) pairs -= (last - first + 1) * (first + last) / 2;
+  }
+  return x.groups * pairs;
+}
+
+Flops op_flops(OpKind kind, const Shape& shape) {
+  const Sizes x(shape);
+  const double elements = x.m * x.n;
+  switch (kind) {
+    case OpKind::kGemm:
+    case OpKind::kGemmDgrad:
+    case OpKind::kGemmWgrad:
+    case OpKind::kGroupedGemm:
+    case OpKind::kGroupedGemmDgrad:
+    case OpKind::kGroupedGemmWgrad:
+      return {2 * elements * x.k};
+    // S = q k', o = P v: two products over the pairs.
+    case OpKind::kAttention:
+      return {2 * attention_pairs(shape) * x.heads * (x.head_dim + x.v_dim)};
+    // Five products over the pairs: S = q k' again (head_dim), dP = do v' (v_dim), dv = P' do (v_dim), dq =
+    // dS k (head_dim), dk = dS' q (head_dim). With head_dim == v_dim that is 2.5 times the forward pass.
+    case OpKind::kAttentionGrad:
+      return {2 * attention_pairs(shape) * x.heads * (3 * x.head_dim + 2 * x.v_dim)};
+
+    case OpKind::kEmbeddingGrad:
+      return {x.m * x.k};  // one addition
+    case OpKind::kNorm:
+      return {4 * elements};  // square, add, times 1/rms, times w
+    // square, add; xhat = x/rms; g = dy*w; sum of g*xhat (2); (g - xhat*mean)/rms (3); dw += dy*xhat (2)
+    case OpKind::kNormGrad:
+      return {11 * elements};
+    // (a, b) -> (a cos - b sin, a sin + b cos): six operations for two elements
+    case OpKind::kRotary:
+    case OpKind::kRotaryGrad:
+      return {3 * x.m * x.heads * x.head_dim};
+    // gated: silu = l / (1 + exp(-l)) (4), times right, times w; plain: gelu by tanh (9), times w
+    case OpKind::kActivation:
+      return {(shape.k == 2 ? 6 : 10) * elements};
+    // gated: sigmoid (4), silu (1), dright (2), silu' = s*(1 + l*(1 - s)) (4), dleft (3), dw (3); plain:
+    // about the same
+    case OpKind::kActivationGrad:
+      return {(shape.k == 2 ? 17 : 16) * elements};
+    // softmax: maximum, subtract, exp, add over all n; sigmoid: 4 over all n; then sum, divide, scale over
+    // the k chosen
+    case OpKind::kGate:
+      return {4 * elements + 3 * x.m * x.k};
+    // the scores again (4), and through softmax and normalisation (4) for all n
+    case OpKind::kGateGrad:
+      return {8 * elements + 4 * x.m * x.k};
+    case OpKind::kPermuteGrad:
+    case OpKind::kUnpermute:
+    case OpKind::kAdd:
+      return {elements};  // one addition
+    case OpKind::kMlaKeysGrad:
+      return {x.m * x.heads * x.k};  // rope gradients summed over the heads
+    case OpKind::kQuantise:
+    case OpKind::kTransposeQuantise:
+      return {4 * elements};  // magnitude, maximum, times 1/scale, round
+    case OpKind::kCrossEntropyStats:
+    case OpKind::kCrossEntropy:
+      return {4 * elements};  // subtract, exp; maximum and add, or two scalings
+    // two moments (3 each), two bias corrections, square root, add epsilon, divide, decay (2), step (2)
+    case OpKind::kAdam:
+      return {15 * x.m};
+
+    case OpKind::kInput:
+    case OpKind::kEmbedding:
+    case OpKind::kPermute:
+    case OpKind::kUnpermuteGrad:
+    case OpKind::kSplit:
+    case OpKind::kConcat:
+    case OpKind::kMlaKeys:
+      return {0};  // bytes are moved, nothing is computed
+    case OpKind::kDispatch:
+    case OpKind::kCombine:
+    case OpKind::kAllReduce:
+    case OpKind::kReduceScatter:
+    case OpKind::kAllGather:
+    case OpKind::kBroadcast:
+    case OpKind::kAllToAll:
+    case OpKind::kSend:
+    case OpKind::kRecv:
+      return {0};
+  }
+  return {0};
+}
+
+Bytes op_bytes(OpKind kind, const Shape& shape, DType dtype) {
+  const Sizes x(shape);
+  const double in = element_bytes(dtype);
+  const double out = result_bytes(dtype);
+  const double elements = x.m * x.n;
+  switch (kind) {
+    case OpKind::kInput:
+      return {x.m * (1 + x.k) * kWordBytes};
+    case OpKind::kEmbedding:
+      return {x.m * kWordBytes + x.m * x.k * 2 * out};
+    // distinct rows of dW are read and written once
+    case OpKind::kEmbeddingGrad:
+      return {x.m * kWordBytes + x.m * x.k * out + std::min(x.m, x.n) * x.k * kAccumulateBytes};
+    case OpKind::kGemm:
+    case OpKind::kGemmDgrad:
+      return {(x.m * x.k + x.n * x.k) * in + elements * out};
+    case OpKind::kGemmWgrad:
+      return {(x.m * x.k + x.n * x.k) * in + elements * kAccumulateBytes};
+    case OpKind::kGroupedGemm:
+    case OpKind::kGroupedGemmDgrad:
+      return {(x.m * x.k + std::min(x.groups, x.m) * x.n * x.k) * in + elements * out};
+    case OpKind::kGroupedGemmWgrad:
+      return {(x.m + x.n) * x.k * in + std::min(x.groups, x.k) * elements * kAccumulateBytes};
+    case OpKind::kNorm:
+      return {elements * (2 * out + fused_copy_bytes(dtype)) + x.n * out};
+    case OpKind::kNormGrad:
+      return {elements * 3 * out + x.n * (out + kAccumulateBytes)};
+    case OpKind::kRotary:
+    case OpKind::kRotaryGrad:
+      return {elements * 2 * out};
+    case OpKind::kAttention: {
+      const AttentionBytes b = attention_bytes(shape, x, dtype);
+      return {b.queries + b.keys_values + b.out + b.lse};
+    }
+    // do, q, k, v, o, lse in; dq, dk, dv out, in the results' type
+    case OpKind::kAttentionGrad: {
+      const AttentionBytes b = attention_bytes(shape, x, dtype);
+      return {2 * b.out + b.lse + (b.queries + b.keys_values) * (1 + out / in)};
+    }
+    case OpKind::kActivation:
+      return {elements * ((x.k + 1) * out + fused_copy_bytes(dtype))};
+    case OpKind::kActivationGrad:
+      return {elements * (1 + 2 * x.k) * out};
+    case OpKind::kGate:
+      return {elements * out + x.m * x.k * kWordBytes};
+    case OpKind::kGateGrad:
+      return {elements * 2 * out + x.m * x.k * kWordBytes};
+    case OpKind::kPermute:
+    case OpKind::kPermuteGrad:
+    case OpKind::kUnpermute:
+    case OpKind::kUnpermuteGrad:
+    case OpKind::kSplit:
+    case OpKind::kConcat:
+      return {elements * 2 * out};
+    case OpKind::kAdd:
+      return {elements * 3 * out};
+    // kv and rope in, keys and values out (or the gradients the other way): nope is head_dim - k
+    case OpKind::kMlaKeys:
+    case OpKind::kMlaKeysGrad:
+      return {x.m * (x.heads * (2 * (x.head_dim + x.v_dim) - x.k) + x.k) * out};
+    case OpKind::kQuantise:
+    case OpKind::kTransposeQuantise:
+      return {elements * (element_bytes(DType::kBf16) + quantised_bytes(dtype))};
+    case OpKind::kCrossEntropyStats:
+      return {elements * out + x.m * (1 + 3) * kWordBytes};
+    case OpKind::kCrossEntropy:
+      return {elements * 2 * out + x.m * (1 + 3 * x.groups) * kWordBytes};
+    // gradient and master weight read and written, two moments read and written, weight written
+    case OpKind::kAdam:
+      return {x.m * (2 * kAccumulateBytes + 4 * in + element_bytes(DType::kBf16))};
+    case OpKind::kDispatch:
+    case OpKind::kCombine:
+    case OpKind::kAllReduce:
+    case OpKind::kReduceScatter:
+    case OpKind::kAllGather:
+    case OpKind::kBroadcast:
+    case OpKind::kAllToAll:
+    case OpKind::kSend:
+    case OpKind::kRecv:
+      return {0};
+  }
+  return {0};
+}
+
+}  // namespace moebius
