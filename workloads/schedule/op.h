@@ -38,8 +38,8 @@ enum class GroupRole : std::uint8_t {
   kExpert,
   kData,          // replicas of the dense parameters
   kExpertData,    // replicas of the same experts
-  kNext,          // {this rank, the same rank of the next pipeline stage}
-  kPrevious,      // {this rank, the same rank of the previous pipeline stage}
+  kNext,          // {this rank, the same rank of the next pipeline stage}: lower rank first, here and below
+  kPrevious,      // {the same rank of the previous pipeline stage, this rank}
   kTied,          // {first stage, last stage}: the embedding that both hold
   kWorld,
 };

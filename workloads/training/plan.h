@@ -1,4 +1,5 @@
-// How a training step is spread over ranks: degrees, precision, what overlaps. Plain data; the scenario reader checks it.
+// How a training step is spread over ranks: degrees, precision, what overlaps. Plain data; the scenario
+// reader checks it.
 #pragma once
 
 #include <cstdint>
@@ -16,15 +17,15 @@ enum class RecomputePolicy : std::uint8_t { kNone, kSelective, kFull };
 enum class RecomputeOp : std::uint8_t { kNorm, kMlaUp, kActivation };
 
 struct TrainingPlan {
-  int tp = 1;                        // attention, dense MLP
+  int tp = 1;  // attention, dense MLP
   bool sequence_parallel = false;
   int pp = 1;
   PipelineKind schedule = PipelineKind::k1F1B;
   int ep = 1;
-  int nodes_per_token = 0;           // 0: as the model's group-limited routing says
+  int nodes_per_token = 0;  // 0: as the model's group-limited routing says
   int cp = 1;
-  int dp = 1;                        // ranks / (tp * cp * pp)
-  int zero = 0;                      // 0: replicated optimizer; 1: optimizer states sharded over data parallel
+  int dp = 1;    // ranks / (tp * cp * pp)
+  int zero = 0;  // 0: replicated optimizer; 1: optimizer states sharded over data parallel
   bool overlap_gradients = false;
   DType gemm = DType::kBf16;
   DType dispatch = DType::kBf16;
@@ -35,16 +36,16 @@ struct TrainingPlan {
   RecomputePolicy recompute = RecomputePolicy::kNone;
   std::vector<RecomputeOp> recompute_ops;
   bool overlap_dispatch_combine = true;
-  int communication_sms = 0;         // cores that dispatch and combine hold; 0: they run by copy engines
-  bool fold = true;                  // simulate one rank of each class
+  int communication_sms = 0;  // cores that dispatch and combine hold; 0: they run by copy engines
+  bool fold = true;           // simulate one rank of each class
 
   int ranks() const { return tp * cp * pp * dp; }
 };
 
 struct TrainingWorkload {
   std::int64_t sequence_length = 0;
-  std::int64_t global_batch = 0;     // sequences per step
-  std::int64_t micro_batch = 1;      // sequences per microbatch and data-parallel rank
+  std::int64_t global_batch = 0;  // sequences per step
+  std::int64_t micro_batch = 1;   // sequences per microbatch and data-parallel rank
   int steps = 1;
   Popularity popularity;
   std::uint64_t seed = 1;
@@ -53,8 +54,8 @@ struct TrainingWorkload {
   }
 };
 
-// Rank order: tensor fastest, then context, data, pipeline slowest; expert groups are consecutive ranks of a stage.
-// Folded: one class per pipeline stage. Unfolded: one per rank.
+// Rank order: tensor fastest, then context, data, pipeline slowest; expert groups are consecutive ranks of a
+// stage. Folded: one class per pipeline stage. Unfolded: one per rank.
 Layout make_layout(const TrainingPlan& plan);
 
 }  // namespace moebius

@@ -1,5 +1,5 @@
-// A training run as a Workload: fragments built once per pipeline stage, then issued microbatch by microbatch in the
-// order of the pipeline schedule, a few ahead of what has completed.
+// A training run as a Workload: fragments built once per pipeline stage, then issued microbatch by microbatch
+// in the order of the pipeline schedule, a few ahead of what has completed.
 #pragma once
 
 #include <memory>

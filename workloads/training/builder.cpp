@@ -1,0 +1,90 @@
+#include "workloads/training/builder.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "hw/error.h"
+
+namespace moebius {
+
+std::uint32_t parameter_key(Role role, int layer, Part part) {
+  return (static_cast<std::uint32_t>(layer + 1) * kNumRoles + static_cast<std::uint32_t>(role)) * 8 +
+         static_cast<std::uint32_t>(part);
+}
+
+FragmentBuilder::FragmentBuilder(std::string name, Phase first_phase) : phase(first_phase) {
+  fragment_.name = std::move(name);
+  fragment_.phase = first_phase;
+  next_match_ = static_cast<std::uint32_t>(first_phase) << 20;
+}
+
+TensorId FragmentBuilder::add(const Tensor& tensor) {
+  const bool shared = tensor.scope != Scope::kFragment;
+  if (shared) {
+    const auto found = by_key_.find({tensor.scope, tensor.key});
+    if (found != by_key_.end()) return found->second;
+  }
+  const auto id = static_cast<TensorId>(fragment_.tensors.size());
+  fragment_.tensors.push_back(tensor);
+  last_writer_.push_back(-1);
+  if (shared) by_key_[{tensor.scope, tensor.key}] = id;
+  return id;
+}
+
+TensorId FragmentBuilder::transient(std::int64_t rows, std::int64_t columns, DType dtype, Role role) {
+  return add({.dtype = dtype, .role = role, .layer = layer, .rows = rows, .columns = columns});
+}
+
+std::int32_t FragmentBuilder::add_route(const RoutePtr& route) {
+  const auto [place, added] =
+      routes_.try_emplace(route.get(), static_cast<std::int32_t>(fragment_.routes.size()));
+  if (added) fragment_.routes.push_back(route);
+  return place->second;
+}
+
+void FragmentBuilder::depend_on_writers(Op& op, const std::vector<TensorId>& operands) {
+  op.first_dependency = static_cast<std::int32_t>(fragment_.dependencies.size());
+  std::vector<std::int32_t> writers;
+  for (const TensorId id : operands) {
+    const std::int32_t writer = last_writer_[id];
+    if (writer >= 0 && fragment_.ops[writer].lane != op.lane) writers.push_back(writer);
+  }
+  std::sort(writers.begin(), writers.end());
+  writers.erase(std::unique(writers.begin(), writers.end()), writers.end());
+  fragment_.dependencies.insert(fragment_.dependencies.end(), writers.begin(), writers.end());
+  op.num_dependencies = static_cast<std::int32_t>(writers.size());
+}
+
+std::int32_t FragmentBuilder::emit(Op op, const std::vector<TensorId>& inputs,
+                                   const std::vector<TensorId>& outputs) {
+  CHECK(inputs.size() < 256 && outputs.size() < 256,
+        fmt::format("{} operands", inputs.size() + outputs.size()));
+  op.phase = phase;
+  op.layer = layer;
+  if (!is_communication(op.kind)) op.units = compute_units;
+  op.num_inputs = static_cast<std::uint8_t>(inputs.size());
+  op.num_outputs = static_cast<std::uint8_t>(outputs.size());
+  op.first_tensor = static_cast<std::int32_t>(fragment_.operands.size());
+  std::vector<TensorId> operands = inputs;
+  operands.insert(operands.end(), outputs.begin(), outputs.end());
+  depend_on_writers(op, operands);
+  fragment_.operands.insert(fragment_.operands.end(), operands.begin(), operands.end());
+  const auto index = static_cast<std::int32_t>(fragment_.ops.size());
+  for (const TensorId id : outputs) last_writer_[id] = index;
+  fragment_.ops.push_back(op);
+  return index;
+}
+
+void FragmentBuilder::extend_last(TensorId output) {
+  CHECK(!fragment_.ops.empty(), std::string("no op to extend"));
+  Op& last = fragment_.ops.back();
+  CHECK(last.first_tensor + last.num_inputs + last.num_outputs ==
+            static_cast<std::int32_t>(fragment_.operands.size()),
+        std::string("operands of the last op are not the last ones"));
+  fragment_.operands.push_back(output);
+  ++last.num_outputs;
+  last_writer_[output] = static_cast<std::int32_t>(fragment_.ops.size()) - 1;
+}
+
+}  // namespace moebius

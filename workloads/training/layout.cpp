@@ -1,0 +1,85 @@
+// Ranks, classes and groups of a training plan. The order of ranks is tensor, context, data, pipeline,
+// fastest first; expert groups are runs of consecutive ranks of a stage.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "hw/error.h"
+#include "workloads/training/plan.h"
+
+namespace moebius {
+namespace {
+
+// `count` ranks from `first`, `stride` apart.
+std::vector<std::int32_t> strided(int first, int count, int stride) {
+  std::vector<std::int32_t> ranks(count);
+  for (int i = 0; i < count; ++i) ranks[i] = first + i * stride;
+  return ranks;
+}
+
+Group group_of(const std::vector<std::int32_t>& ranks, int rank) {
+  Group group;
+  group.ranks = ranks;
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    if (ranks[i] == rank) group.my_index = static_cast<std::int32_t>(i);
+  }
+  return group;
+}
+
+// Members in one class each when unfolded; when folded, members of one stage are of one class.
+void count_classes(RankClass& rank_class, const std::vector<std::int32_t>& class_of_rank) {
+  for (Group& group : rank_class.groups) {
+    std::vector<std::int32_t> classes;
+    for (const std::int32_t rank : group.ranks) classes.push_back(class_of_rank[rank]);
+    std::sort(classes.begin(), classes.end());
+    group.num_classes =
+        static_cast<std::int32_t>(std::unique(classes.begin(), classes.end()) - classes.begin());
+  }
+}
+
+void add_groups(RankClass& rank_class, const TrainingPlan& plan) {
+  const int rank = rank_class.representative();
+  const int stage_size = plan.tp * plan.cp * plan.dp;
+  const int stage = rank / stage_size;
+  const int local = rank % stage_size;
+  const int base = stage * stage_size;
+  const auto set = [&](GroupRole role, const std::vector<std::int32_t>& ranks) {
+    rank_class.groups[static_cast<int>(role)] = group_of(ranks, rank);
+  };
+  set(GroupRole::kTensor, strided(base + local / plan.tp * plan.tp, plan.tp, 1));
+  const int context_block = plan.tp * plan.cp;
+  set(GroupRole::kContext,
+      strided(base + local / context_block * context_block + local % plan.tp, plan.cp, plan.tp));
+  set(GroupRole::kExpert, strided(base + local / plan.ep * plan.ep, plan.ep, 1));
+  set(GroupRole::kData, strided(base + local % plan.tp, plan.cp * plan.dp, plan.tp));
+  set(GroupRole::kExpertData, strided(base + local % plan.ep, stage_size / plan.ep, plan.ep));
+  if (stage + 1 < plan.pp) set(GroupRole::kNext, {rank, rank + stage_size});
+  if (stage > 0) set(GroupRole::kPrevious, {rank - stage_size, rank});
+  if (plan.pp > 1 && (stage == 0 || stage == plan.pp - 1)) {
+    set(GroupRole::kTied, {local, (plan.pp - 1) * stage_size + local});
+  }
+  set(GroupRole::kWorld, strided(0, plan.ranks(), 1));
+}
+
+}  // namespace
+
+Layout make_layout(const TrainingPlan& plan) {
+  Layout layout;
+  layout.ranks = plan.ranks();
+  const int stage_size = layout.ranks / plan.pp;
+  const int class_size = plan.fold ? stage_size : 1;
+  CHECK(stage_size % plan.ep == 0, fmt::format("ep {} on {} ranks of a stage", plan.ep, stage_size));
+  layout.classes.resize(layout.ranks / class_size);
+  for (int rank = 0; rank < layout.ranks; ++rank) {
+    layout.class_of_rank.push_back(rank / class_size);
+    layout.device_of_rank.push_back(rank);
+    layout.classes[rank / class_size].ranks.push_back(rank);
+  }
+  for (RankClass& rank_class : layout.classes) {
+    add_groups(rank_class, plan);
+    count_classes(rank_class, layout.class_of_rank);
+  }
+  return layout;
+}
+
+}  // namespace moebius

@@ -1,0 +1,25 @@
+// Which layers stand on which pipeline stage.
+#pragma once
+
+#include <vector>
+
+#include "models/model.h"
+
+namespace moebius {
+
+struct StageSlice {
+  int first_layer = 0;
+  int num_layers = 0;
+  bool has_embedding = false;  // the first stage
+  bool has_head = false;       // the last stage: final norm, MTP modules, head, loss
+};
+
+// Contiguous slices with the smallest largest stage, by forward FLOPs of a token (embedding look-up free,
+// head and MTP modules on the last stage); among those the one with the smallest sum of squares. Every stage
+// holds at least one layer.
+std::vector<StageSlice> slice_balanced(const Model& model, std::int64_t sequence_length, int stages);
+
+// Forward FLOPs of one token in one layer; half of the attention pairs (causal).
+double layer_flops(const Model& model, int layer, std::int64_t sequence_length);
+
+}  // namespace moebius
