@@ -8,8 +8,11 @@
 namespace moebius {
 
 // Shapes (see Shape below): T = m tokens (rows). Weights are stored [n, k] (out, in), activations [rows, columns].
+// "+=" adds to what the tensor holds; a tensor that has not been written holds zeros. Rows of routed operands are those that
+// Op::route gives this member of the expert group; m is the largest over the members.
 enum class OpKind : std::uint8_t {
-  kInput,             // () -> tokens[m], then k shifted copies (labels; k >= 1): the next microbatch, ids below n
+  kInput,             // () -> tokens[m], then k shifted copies (labels; k >= 1): the next microbatch, ids below n; m = groups
+                      // sequences of m/groups tokens (groups 0 counts as 1); members of a tensor group get the same tokens
   kEmbedding,         // tokens[m], W[n,k] -> x[m,k]; rows of W outside this rank's shard give zeros
   kEmbeddingGrad,     // tokens[m], dx[m,k] -> dW[n,k] +=
   kGemm,              // x[m,k], W[n,k] -> y[m,n]
@@ -20,9 +23,11 @@ enum class OpKind : std::uint8_t {
   kGroupedGemmWgrad,  // dy[k,m], x[k,n] -> dW[groups,m,n] +=; k = rows over all experts
   kNorm,              // RMSNorm: x[m,n], w[n] -> y[m,n] (, the same quantised: see kQuantise; a second output means fused)
   kNormGrad,          // dy[m,n], x[m,n], w[n] -> dx[m,n], dw[n] +=
-  kRotary,            // x[m,n] -> y[m,n]: rotates the last head_dim columns of each of `heads` heads (n/heads columns a head)
+  kRotary,            // x[m,n] -> y[m,n]: rotates the last head_dim columns of each of `heads` heads (n/heads columns a head);
+                      // columns (i, i + head_dim/2) by position * 10000^(-2i/head_dim), position = row in its sequence, as in kInput
   kRotaryGrad,        // dy[m,n] -> dx[m,n]
-  kAttention,         // causal: q[m,heads*head_dim], k[kv*groups,kv_heads*head_dim], v[..,kv_heads*v_dim] -> o[m,heads*v_dim], lse[m,heads]
+  kAttention,         // causal: q[m,heads*head_dim], k[kv*groups,kv_heads*head_dim], v[..,kv_heads*v_dim] -> o[m,heads*v_dim], lse[m,heads];
+                      // scores times 1/sqrt(head_dim); query head h reads key head h*kv_heads/heads; lse = log(sum exp(score))
   kAttentionGrad,     // do, q, k, v, o, lse -> dq, dk, dv
   kActivation,        // gated (k = 2): x[m,2n] (, w[m]) -> silu(left) * right * w [m,n]; plain (k = 1): gelu(x[m,n]) * w;
                       // a second output is the same quantised, fused; w: the weight of a routed row, 1 when there is no second input
@@ -30,7 +35,8 @@ enum class OpKind : std::uint8_t {
   kGate,              // logits[m,n] -> weights[m,k]: scores of the k experts that the route gives, normalised to a sum of
                       // one, times scale; groups = 0: softmax scores, 1: sigmoid scores
   kGateGrad,          // dweights[m,k], logits[m,n] -> dlogits[m,n]
-  kPermute,           // received tokens[.,n], received weights[.,k] -> copies by expert [m,n], their weights [m]
+  kPermute,           // received tokens[.,n], received weights[.,k] -> copies by expert [m,n], their weights [m];
+                      // experts ascending, within each in the order of arrival
   kPermuteGrad,       // d(copies)[m,n], d(weights)[m] -> d(received)[.,n]: sum over a token's copies, d(received weights)[.,k]
   kUnpermute,         // rows by expert [m,n] -> the sum of its copies for each received token [.,n]
   kUnpermuteGrad,     // d(token rows)[.,n] -> d(rows by expert)[m,n]
@@ -41,13 +47,16 @@ enum class OpKind : std::uint8_t {
   kMlaKeysGrad,       // dk, dv -> dkv, drope
   kQuantise,          // x[m,n] -> x in 8 bits with one scale per row and 128 columns (host: rounded, kept in float)
   kTransposeQuantise, // the same with one scale per column and 128 rows, for weight gradients (stored transposed; logically still [m,n])
-  kCrossEntropyStats, // logits[m,n], labels[m] -> stats[m,3]: row maximum, sum of exp(x - maximum), label's logit (0: not here)
-  kCrossEntropy,      // logits[m,n], labels[m], stats[m*groups,3] of all shards -> loss[1] +=, dlogits[m,n], both times scale
+  kCrossEntropyStats, // logits[m,n], labels[m] -> stats[m,3]: row maximum, sum of exp(x - maximum), label's logit (0: not here);
+                      // the columns are vocabulary [i*n, (i+1)*n) of member i of the tensor group
+  kCrossEntropy,      // logits[m,n], labels[m], stats[m*groups,3] of all shards, one after the other -> loss[1] +=, dlogits[m,n],
+                      // both times scale
   kAdam,              // (gradient, weight, master, first, second moment) x count -> the same; m elements in all. Updates the
                       // member's own flat shard of each tensor when the op names a group (see kReduceScatter), else all;
                       // master and moments hold that shard only. Zeroes the whole gradient
   kDispatch,          // x[m,n] (, weights[m,k]) -> received tokens[.,n] (, received weights[.,k]): all-to-all by the route; a token
-                      // goes once to every rank that holds one of its experts; received weights are zero for experts held elsewhere
+                      // goes once to every rank that holds one of its experts; received weights are zero for experts held elsewhere;
+                      // rows arrive in the order of sources, then of tokens
   kCombine,           // received rows[.,n] (, received weights[.,k]) -> sums per source token [m,n] (, weights[m,k]): the way back
   kAllReduce,         // x[m,n] -> sum over the group
   kReduceScatter,     // x[m,n] -> this rank's m/size rows of the sum
