@@ -1,0 +1,134 @@
+#include "workloads/cost/roofline.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "hw/error.h"
+#include "models/layer_math.h"
+
+namespace moebius {
+namespace {
+
+DType next_wider(DType dtype) {
+  switch (dtype) {
+    case DType::kFp4:
+      return DType::kFp8;
+    case DType::kFp8:
+    case DType::kInt8:
+      return DType::kBf16;
+    case DType::kBf16:
+      return DType::kFp16;
+    case DType::kFp16:
+      return DType::kTf32;
+    case DType::kTf32:
+    case DType::kInt32:
+    case DType::kFp32:
+      return DType::kFp32;
+  }
+  return DType::kFp32;
+}
+
+bool sums_over_rows(OpKind kind) {
+  return kind == OpKind::kGroupedGemmWgrad;
+}
+
+}  // namespace
+
+DType executed_dtype(const Accelerator& accelerator, DType dtype) {
+  while (accelerator.peak_of(dtype).value <= 0 && next_wider(dtype) != dtype) dtype = next_wider(dtype);
+  // A catalog entry may state one wide peak only: FP32 work on a chip described by its BF16 peak runs at
+  // that.
+  for (const DType other : {DType::kTf32, DType::kBf16, DType::kFp16, DType::kFp8, DType::kInt8, DType::kFp4})
+    if (accelerator.peak_of(dtype).value <= 0) dtype = other;
+  CHECK(accelerator.peak_of(dtype).value > 0, fmt::format("{} has no peak of any type", accelerator.id));
+  return dtype;
+}
+
+bool uses_tensor_cores(OpKind kind) {
+  switch (kind) {
+    case OpKind::kGemm:
+    case OpKind::kGemmDgrad:
+    case OpKind::kGemmWgrad:
+    case OpKind::kGroupedGemm:
+    case OpKind::kGroupedGemmDgrad:
+    case OpKind::kGroupedGemmWgrad:
+    case OpKind::kAttention:
+    case OpKind::kAttentionGrad:
+      return true;
+    case OpKind::kInput:
+    case OpKind::kEmbedding:
+    case OpKind::kEmbeddingGrad:
+    case OpKind::kNorm:
+    case OpKind::kNormGrad:
+    case OpKind::kRotary:
+    case OpKind::kRotaryGrad:
+    case OpKind::kActivation:
+    case OpKind::kActivationGrad:
+    case OpKind::kGate:
+    case OpKind::kGateGrad:
+    case OpKind::kPermute:
+    case OpKind::kPermuteGrad:
+    case OpKind::kUnpermute:
+    case OpKind::kUnpermuteGrad:
+    case OpKind::kAdd:
+    case OpKind::kSplit:
+    case OpKind::kConcat:
+    case OpKind::kMlaKeys:
+    case OpKind::kMlaKeysGrad:
+    case OpKind::kQuantise:
+    case OpKind::kTransposeQuantise:
+    case OpKind::kCrossEntropyStats:
+    case OpKind::kCrossEntropy:
+    case OpKind::kAdam:
+    case OpKind::kDispatch:
+    case OpKind::kCombine:
+    case OpKind::kAllReduce:
+    case OpKind::kReduceScatter:
+    case OpKind::kAllGather:
+    case OpKind::kBroadcast:
+    case OpKind::kAllToAll:
+    case OpKind::kSend:
+    case OpKind::kRecv:
+      return false;
+  }
+  return false;
+}
+
+int cores_of_chip(const Accelerator& accelerator, OpKind kind) {
+  const bool apart = accelerator.independent_engines && accelerator.general_cores > 0;
+  return std::max(1, apart && !uses_tensor_cores(kind) ? accelerator.general_cores : accelerator.cores);
+}
+
+Shape loaded_shape(const CostQuery& query) {
+  Shape shape = query.shape;
+  if (query.rows.empty()) return shape;
+  const auto rows = std::accumulate(query.rows.begin(), query.rows.end(), std::int64_t{0});
+  (sums_over_rows(query.kind) ? shape.k : shape.m) = rows;
+  shape.groups = static_cast<std::int32_t>(query.rows.size());
+  return shape;
+}
+
+double least_bytes(const CostQuery& query) {
+  Shape shape = loaded_shape(query);
+  if (!query.rows.empty())
+    shape.groups = static_cast<std::int32_t>(
+        std::count_if(query.rows.begin(), query.rows.end(), [](std::int32_t rows) { return rows > 0; }));
+  return op_bytes(query.kind, shape, query.dtype).value;
+}
+
+Roofline roofline(const Accelerator& accelerator, const CostQuery& query) {
+  const double share =
+      std::min(1.0, static_cast<double>(std::max(1, query.cores)) / cores_of_chip(accelerator, query.kind));
+  Roofline bound;
+  // The vector kinds count a few operations an element and have no peak in the catalog; they are bound by
+  // memory.
+  if (uses_tensor_cores(query.kind))
+    bound.arithmetic = op_flops(query.kind, loaded_shape(query)) /
+                       (accelerator.peak_of(executed_dtype(accelerator, query.dtype)) * share);
+  if (accelerator.memory_rate.value > 0) bound.memory = least_bytes(query) / accelerator.memory_rate.value;
+  return bound;
+}
+
+}  // namespace moebius

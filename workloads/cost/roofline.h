@@ -1,0 +1,35 @@
+// The lower bound of an op's time on the cores it holds: arithmetic at the peak, or device memory at the full
+// rate. Nothing that this project predicts may be below it.
+#pragma once
+
+#include "hw/accelerator.h"
+#include "workloads/cost/cost_source.h"
+
+namespace moebius {
+
+// The arithmetic type that the chip really uses: the asked one, or the next wider one that it has (FP8
+// operands on a chip without FP8 units are multiplied in BF16). CHECK when the chip has no peak at all.
+DType executed_dtype(const Accelerator& accelerator, DType dtype);
+
+// True for the kinds that run on tensor (cube) units; the others run at memory speed.
+bool uses_tensor_cores(OpKind kind);
+
+// Cores that a kind is spread over when it holds the whole chip: vector kinds of a chip whose general cores
+// work beside its tensor cores use those.
+int cores_of_chip(const Accelerator& accelerator, OpKind kind);
+
+// The query's shape with m (k for weight gradients) replaced by the sum of `rows`, when there are any.
+Shape loaded_shape(const CostQuery& query);
+
+// Device-memory bytes of the op, each input read once and each output written once; experts without rows cost
+// nothing.
+double least_bytes(const CostQuery& query);
+
+struct Roofline {
+  double arithmetic = 0;  // seconds at the peak of the cores held
+  double memory = 0;      // seconds at the full memory rate
+  double seconds() const { return arithmetic > memory ? arithmetic : memory; }
+};
+Roofline roofline(const Accelerator& accelerator, const CostQuery& query);
+
+}  // namespace moebius
