@@ -76,7 +76,7 @@ struct Op {
   Shape shape;
   // Communication only. All-reduce, reduce-scatter, broadcast: the whole buffer; all-gather: the gathered buffer;
   // all-to-all: what one rank holds before; send, recv: the message. Dispatch, combine: one token's row.
-  Bytes payload;
+  Bytes payload = {};
 };
 
 std::string_view to_string(Lane lane);
