@@ -1,5 +1,5 @@
-// An architecture: what a transformer computes, independent of hardware and of parallelism. Read from a Hugging Face
-// config.json (models/hf_config.h) or from the catalog.
+// An architecture: what a transformer computes, independent of hardware and of parallelism. Read from a
+// Hugging Face config.json (models/hf_config.h) or from the catalog.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +16,10 @@ namespace moebius {
 enum class AttentionKind : std::uint8_t { kMha, kGqa, kMla };
 enum class GateScore : std::uint8_t { kSoftmax, kSigmoid };
 
-struct Mla {              // DeepSeek-V2, section 2.1
-  int q_rank = 0;         // 0: queries are projected directly
+struct Mla {       // DeepSeek-V2, section 2.1
+  int q_rank = 0;  // 0: queries are projected directly
   int kv_rank = 0;
-  int nope_dim = 0;       // per head
+  int nope_dim = 0;  // per head
   int rope_dim = 0;
   int v_dim = 0;
 };
@@ -33,65 +33,113 @@ struct Experts {          // of the mixture-of-experts layers
   int groups = 1;         // group-limited routing: the experts stand in `groups` groups ...
   int active_groups = 1;  // ... of which a token may use so many
   GateScore score = GateScore::kSoftmax;
-  double scale = 1;       // routed scaling factor
+  double scale = 1;  // routed scaling factor
+};
+
+// Which embedding tables a publisher's count of active parameters holds. The input table is a look-up of one
+// row, so some leave it out (DeepSeek, OpenAI), some leave out the output head as well (GLM), others count
+// everything (Qwen).
+enum class CountedTables : std::uint8_t { kAll, kHead, kNone };
+
+struct Published {  // as the publisher rounds them; 0 when unknown
+  double parameters = 0;
+  double active = 0;
+  CountedTables active_tables = CountedTables::kAll;
 };
 
 struct Model {
-  std::string id;                    // "deepseek-v3"
+  std::string id;  // "deepseek-v3"; "deepseek-v3 (changed)" when a scenario changed parts of it
   std::vector<std::string> aliases;
   int layers = 0;
   int hidden = 0;
   int heads = 0;
-  int kv_heads = 0;
-  int head_dim = 0;                  // of MHA and GQA
+  int kv_heads = 0;  // MLA: equal to heads
+  int head_dim = 0;  // of MHA and GQA
   AttentionKind attention = AttentionKind::kMha;
   Mla mla;
-  int dense_width = 0;               // intermediate size of dense layers
-  bool gated = true;                 // SwiGLU (three matrices); false: GELU (two)
+  int dense_width = 0;  // intermediate size of dense layers
+  bool gated = true;    // SwiGLU (three matrices); false: GELU (two)
   Experts experts;
-  int first_dense = 0;               // leading layers without experts
-  int moe_step = 1;                  // after those, every moe_step-th layer has experts
+  int first_dense = 0;  // leading layers without experts
+  int moe_step = 1;     // after those, every moe_step-th layer has experts, the first one of them too
   int vocabulary = 0;
   bool tied_embeddings = false;
-  int mtp_layers = 0;                // multi-token-prediction modules after the last layer
-  int sliding_window = 0;            // 0: none
-  double published_parameters = 0;   // as the publisher rounds them; 0 when unknown
-  double published_active = 0;
-  std::string unsupported;           // why it cannot run ("linear attention ..."); empty: it can
-  std::string source;
+  int mtp_layers = 0;            // multi-token-prediction modules after the last layer
+  int sliding_window = 0;        // a token sees so many last tokens, itself included; 0: all
+  int attention_chunk = 0;       // a token sees only its own block of so many tokens (Llama 4); 0: all
+  int full_attention_every = 0;  // n: layers n-1, 2n-1, ... have neither window nor chunk; 0: all layers have
+  int kv_share = 1;              // so many consecutive layers share one set of keys and values
+  bool qkv_bias = false;         // query, key and value projections add a bias
+  bool bias = false;             // every linear map does (GPT, gpt-oss); implies qkv_bias
+  bool qk_norm = false;          // RMSNorm of the queries and keys of each head
+  bool layer_norm = false;       // norms with a mean and a bias (GPT); false: RMSNorm
+  int learned_positions = 0;     // rows of a learned position table; 0: rotary embedding
+  Published published;
+  std::string unsupported;  // why it cannot run ("linear attention ..."); empty: it can
+  std::string source;       // where the numbers come from, in words
+  std::string status;       // published | from memory | derived
+  std::string note;
 
   bool is_moe_layer(int layer) const;
-  int query_dim() const;             // columns of all query heads together
-  int value_dim() const;             // columns of all value heads together
+  int num_moe_layers() const;
+  int window(int layer) const;  // sliding window of the layer, 0: none
+  int chunk(int layer) const;   // attention chunk of the layer, 0: none
+  int query_dim() const;        // columns of all query heads together
+  int value_dim() const;        // columns of all value heads together
+  int key_head_dim() const;     // columns of one query or key head, rotary part included
+  int value_head_dim() const;
 };
+
+// What is wrong with the sizes ("heads 10 are not divisible by kv_heads 3"), and the key it concerns; empty:
+// nothing.
+struct Inconsistency {
+  std::string key, sentence;
+};
+std::optional<Inconsistency> inconsistency(const Model& model);
 
 // Parameters by what they belong to; MTP modules are counted apart, as publishers do.
 struct ParameterCount {
-  double embedding = 0, head = 0, attention = 0, dense_mlp = 0, routed_experts = 0, shared_experts = 0, router = 0,
-         norms = 0, mtp = 0;
-  double total() const;   // without mtp
+  double embedding = 0, head = 0, attention = 0, dense_mlp = 0, routed_experts = 0, shared_experts = 0,
+         router = 0, norms = 0, mtp = 0;
+  double total() const;  // without mtp
 };
 ParameterCount count_parameters(const Model& model);
 
-// Parameters that one token uses: the active experts instead of all; embedding and head count whole.
-double active_parameters(const Model& model);
+// Parameters that one token uses: the active experts instead of all; embedding and head as `tables` says,
+// both by default.
+double active_parameters(const Model& model, CountedTables tables = CountedTables::kAll);
 
-// Forward FLOPs of one token of a training sequence: 2 FLOPs a multiply-add, active experts only, attention causal
-// (half of the pairs) or not. The backward pass is twice this. Used for MFU; MTP modules included.
+// Forward FLOPs of one token of a training sequence: 2 FLOPs a multiply-add, active experts only, attention
+// over the pairs that are seen (causal) or over twice those (not causal: the square, as some publishers
+// count). Norms, softmax and activations are not counted. The backward pass is twice this. MTP modules are
+// work that is done and belong to it; publishers may leave them out (DeepSeek's own figure does): set
+// model.mtp_layers = 0 to compare.
 Flops forward_flops_per_token(const Model& model, std::int64_t sequence_length, bool causal);
+
+// Keys and values that one token leaves in the cache, in elements over all layers; MLA keeps the latent and
+// the rotary key.
+double kv_elements_per_token(const Model& model);
 
 class ModelCatalog {
  public:
+  // models/catalog/models.json as embedded and, when `data_dir` is not empty, DIR/models.json over it (the
+  // same form; an entry may name a "base"). Parsed once; look-ups only copy a Model.
   explicit ModelCatalog(const std::string& data_dir = "");
-  // A catalog name, {"hf_config": PATH} (relative to the directory of place.file) or {"base": NAME, ...changes}.
+  // A catalog name, {"hf_config": PATH} (relative to the directory of place.file) or {"base": NAME,
+  // ...changes} in the catalog's vocabulary (models/catalog/README.md). A model that cannot run is returned
+  // too, see Model::unsupported.
   Model model(const Value& value, const Place& place) const;
-  Model model(const std::string& name) const;
+  Model model(const std::string& name)
+      const;  // by id or alias, any case; input_error with the nearest name when unknown
   const std::vector<std::string>& ids() const { return ids_; }
 
  private:
+  void load(const Document& document);
+  int index_of(const std::string& name) const;  // -1: unknown
+
   std::vector<std::string> ids_;
   std::vector<Model> models_;
-  std::vector<std::pair<std::string, int>> names_;
+  std::vector<std::pair<std::string, int>> names_;  // id or alias (lower case) -> model, sorted
 };
 
 }  // namespace moebius

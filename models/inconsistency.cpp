@@ -1,0 +1,99 @@
+// The relations that the sizes of an architecture must keep. Ranges of single numbers are the readers'
+// business.
+#include <fmt/format.h>
+
+#include "models/model.h"
+
+namespace moebius {
+namespace {
+
+using Finding = std::optional<Inconsistency>;
+
+Finding attention(const Model& model) {
+  if (model.attention == AttentionKind::kMla) {
+    const Mla& mla = model.mla;
+    if (mla.kv_rank < 1) return Inconsistency{"mla/kv_rank", "mla attention needs a kv_rank of at least 1"};
+    if (mla.nope_dim < 1)
+      return Inconsistency{"mla/nope_dim", "mla attention needs a nope_dim of at least 1"};
+    if (mla.v_dim < 1) return Inconsistency{"mla/v_dim", "mla attention needs a v_dim of at least 1"};
+    if (model.sliding_window > 0)
+      return Inconsistency{"sliding_window", "mla attention has no sliding window"};
+    if (model.kv_share > 1)
+      return Inconsistency{"kv_share", "layers with mla attention cannot share keys and values"};
+    return {};
+  }
+  if (model.head_dim < 1) return Inconsistency{"head_dim", "attention needs a head_dim of at least 1"};
+  if (model.kv_heads < 1) return Inconsistency{"kv_heads", "attention needs at least 1 of kv_heads"};
+  if (model.heads % model.kv_heads != 0) {
+    return Inconsistency{
+        "kv_heads", fmt::format("heads {} are not divisible by kv_heads {}", model.heads, model.kv_heads)};
+  }
+  if (model.attention == AttentionKind::kMha && model.heads != model.kv_heads) {
+    return Inconsistency{"attention",
+                         fmt::format("mha means as many kv_heads as heads, found {} and {}; expected \"gqa\"",
+                                     model.kv_heads, model.heads)};
+  }
+  if (model.sliding_window > 0 && model.attention_chunk > 0) {
+    return Inconsistency{"attention_chunk", "a model has a sliding_window or an attention_chunk, not both"};
+  }
+  return {};
+}
+
+Finding groups(const Experts& experts) {
+  if (experts.routed % experts.groups != 0) {
+    return Inconsistency{"experts/groups", fmt::format("routed experts {} are not divisible by groups {}",
+                                                       experts.routed, experts.groups)};
+  }
+  if (experts.active_groups > experts.groups) {
+    return Inconsistency{"experts/active_groups", fmt::format("active_groups {} are more than groups {}",
+                                                              experts.active_groups, experts.groups)};
+  }
+  const int reachable = experts.routed / experts.groups * experts.active_groups;
+  if (reachable < experts.active) {
+    return Inconsistency{"experts/active",
+                         fmt::format("active experts {} are more than the {} in {} of {} groups",
+                                     experts.active, reachable, experts.active_groups, experts.groups)};
+  }
+  return {};
+}
+
+Finding experts(const Experts& experts) {
+  if (experts.active < 1)
+    return Inconsistency{"experts/active", "a model with routed experts needs at least 1 active"};
+  if (experts.active > experts.routed) {
+    return Inconsistency{"experts/active", fmt::format("active experts {} are more than routed experts {}",
+                                                       experts.active, experts.routed)};
+  }
+  if (experts.width < 1) return Inconsistency{"experts/width", "routed experts need a width of at least 1"};
+  if ((experts.shared > 0) != (experts.shared_width > 0)) {
+    return Inconsistency{"experts/shared_width",
+                         fmt::format("shared experts {} do not go with shared_width {}", experts.shared,
+                                     experts.shared_width)};
+  }
+  return groups(experts);
+}
+
+Finding layers(const Model& model) {
+  if (model.experts.routed > 0 && model.first_dense >= model.layers) {
+    return Inconsistency{"first_dense", fmt::format("first_dense {} leaves none of the {} layers for experts",
+                                                    model.first_dense, model.layers)};
+  }
+  if (model.num_moe_layers() < model.layers && model.dense_width < 1) {
+    return Inconsistency{"dense_width",
+                         fmt::format("{} of {} layers are dense and need a dense_width of at least 1",
+                                     model.layers - model.num_moe_layers(), model.layers)};
+  }
+  return {};
+}
+
+}  // namespace
+
+Finding inconsistency(const Model& model) {
+  if (Finding found = attention(model)) return found;
+  if (model.experts.routed > 0) {
+    if (Finding found = experts(model.experts)) return found;
+  }
+  return layers(model);
+}
+
+}  // namespace moebius

@@ -1,0 +1,203 @@
+#include "models/model.h"
+
+#include <algorithm>
+
+#include "models/layer_math.h"
+
+namespace moebius {
+namespace {
+
+// Weight matrices and biases of a part of one layer, in elements.
+struct Part {
+  double matrix = 0;
+  double bias = 0;
+  double total() const { return matrix + bias; }
+};
+
+bool owns_keys(const Model& model, int layer) {
+  return layer % model.kv_share == 0;
+}
+
+Part mla_attention(const Model& model) {
+  const Mla& mla = model.mla;
+  const double hidden = model.hidden;
+  const double queries = model.query_dim();
+  const double query_maps = mla.q_rank > 0 ? hidden * mla.q_rank + mla.q_rank * queries : hidden * queries;
+  const double latent = hidden * (mla.kv_rank + mla.rope_dim);
+  const double up = static_cast<double>(mla.kv_rank) * model.heads * (mla.nope_dim + mla.v_dim);
+  return {.matrix = query_maps + latent + up + hidden * model.value_dim(), .bias = 0};
+}
+
+Part attention(const Model& model, int layer) {
+  if (model.attention == AttentionKind::kMla) return mla_attention(model);
+  const double hidden = model.hidden;
+  const double queries = model.query_dim();
+  const double keys_values = owns_keys(model, layer) ? 2.0 * model.kv_heads * model.head_dim : 0;
+  Part part{.matrix = hidden * (queries + keys_values) + model.value_dim() * hidden, .bias = 0};
+  if (model.qkv_bias || model.bias) part.bias += queries + keys_values;
+  if (model.bias) part.bias += hidden;
+  return part;
+}
+
+Part mlp(const Model& model, double width) {
+  const double inner = (model.gated ? 2 : 1) * width;
+  return {.matrix = model.hidden * (inner + width), .bias = model.bias ? inner + model.hidden : 0};
+}
+
+Part router(const Model& model) {
+  const double experts = model.experts.routed;
+  return {.matrix = model.hidden * experts, .bias = model.bias ? experts : 0};
+}
+
+double norm(const Model& model, double width) {
+  return (model.layer_norm ? 2 : 1) * width;
+}
+
+double layer_norms(const Model& model) {
+  double sum = 2 * norm(model, model.hidden);
+  if (model.attention == AttentionKind::kMla) sum += model.mla.q_rank + model.mla.kv_rank;
+  if (model.qk_norm) sum += 2.0 * model.key_head_dim();
+  return sum;
+}
+
+// The module of DeepSeek-V3, section 2.2: norms of the hidden state and of the next token's embedding, a
+// projection of both to one, a layer like the last one, and a norm before the shared output head.
+ParameterCount mtp_module(const Model& model) {
+  const double hidden = model.hidden;
+  ParameterCount count;
+  count.attention = attention(model, 0).total();
+  count.norms = layer_norms(model) + 3 * norm(model, hidden);
+  count.mtp = 2 * hidden * hidden;  // the projection, here apart from the layer
+  if (!model.is_moe_layer(model.layers - 1)) {
+    count.dense_mlp = mlp(model, model.dense_width).total();
+    return count;
+  }
+  count.routed_experts = model.experts.routed * mlp(model, model.experts.width).total();
+  if (model.experts.shared > 0) count.shared_experts = mlp(model, model.experts.shared_width).total();
+  count.router = router(model).total();
+  return count;
+}
+
+double sum_of_parts(const ParameterCount& count) {
+  return count.total() + count.mtp;
+}
+
+// Multiply-adds of one token in the weights of one layer.
+double layer_products(const Model& model, int layer) {
+  const double weights = attention(model, layer).matrix;
+  if (!model.is_moe_layer(layer)) return weights + mlp(model, model.dense_width).matrix;
+  const Experts& experts = model.experts;
+  return weights + router(model).matrix + experts.active * mlp(model, experts.width).matrix +
+         mlp(model, experts.shared_width).matrix;
+}
+
+// Query-key pairs of one head over a sequence of `length` tokens in one layer.
+double layer_pairs(const Model& model, int layer, std::int64_t length, bool causal) {
+  const auto pairs = [&](std::int64_t tokens) {
+    const double seen =
+        attention_pairs({.m = tokens, .groups = 1, .kv = tokens, .window = model.window(layer)});
+    return causal ? seen : 2 * seen - static_cast<double>(tokens);
+  };
+  const std::int64_t chunk = model.chunk(layer);
+  if (chunk == 0 || length <= chunk) return pairs(length);
+  const std::int64_t rest = length % chunk;
+  return static_cast<double>(length / chunk) * pairs(chunk) + (rest > 0 ? pairs(rest) : 0);
+}
+
+double pair_products(const Model& model) {
+  return static_cast<double>(model.heads) * (model.key_head_dim() + model.value_head_dim());
+}
+
+bool has_full_attention(const Model& model, int layer) {
+  return model.full_attention_every > 0 && (layer + 1) % model.full_attention_every == 0;
+}
+
+}  // namespace
+
+bool Model::is_moe_layer(int layer) const {
+  return experts.routed > 0 && layer >= first_dense && (layer - first_dense) % moe_step == 0;
+}
+
+int Model::num_moe_layers() const {
+  return experts.routed > 0 && layers > first_dense ? (layers - first_dense + moe_step - 1) / moe_step : 0;
+}
+
+int Model::window(int layer) const {
+  return has_full_attention(*this, layer) ? 0 : sliding_window;
+}
+int Model::chunk(int layer) const {
+  return has_full_attention(*this, layer) ? 0 : attention_chunk;
+}
+
+int Model::key_head_dim() const {
+  return attention == AttentionKind::kMla ? mla.nope_dim + mla.rope_dim : head_dim;
+}
+int Model::value_head_dim() const {
+  return attention == AttentionKind::kMla ? mla.v_dim : head_dim;
+}
+int Model::query_dim() const {
+  return heads * key_head_dim();
+}
+int Model::value_dim() const {
+  return heads * value_head_dim();
+}
+
+double ParameterCount::total() const {
+  return embedding + head + attention + dense_mlp + routed_experts + shared_experts + router + norms;
+}
+
+ParameterCount count_parameters(const Model& model) {
+  const double hidden = model.hidden;
+  const double table = hidden * model.vocabulary;
+  const double moe_layers = model.num_moe_layers();
+  ParameterCount count;
+  count.embedding = table + hidden * model.learned_positions;
+  count.head = model.tied_embeddings ? 0 : table;
+  for (int layer = 0; layer < model.layers; ++layer) count.attention += attention(model, layer).total();
+  count.dense_mlp = (model.layers - moe_layers) * mlp(model, model.dense_width).total();
+  count.norms = model.layers * layer_norms(model) + norm(model, hidden);
+  if (moe_layers > 0) {
+    count.routed_experts = moe_layers * model.experts.routed * mlp(model, model.experts.width).total();
+    if (model.experts.shared > 0) {
+      count.shared_experts = moe_layers * mlp(model, model.experts.shared_width).total();
+    }
+    count.router = moe_layers * router(model).total();
+  }
+  if (model.mtp_layers > 0) count.mtp = model.mtp_layers * sum_of_parts(mtp_module(model));
+  return count;
+}
+
+double active_parameters(const Model& model, CountedTables tables) {
+  const ParameterCount count = count_parameters(model);
+  const double idle_share =
+      model.experts.routed > 0 ? 1.0 - static_cast<double>(model.experts.active) / model.experts.routed : 0;
+  double active = count.total() - count.routed_experts * idle_share;
+  // Tied tables are one matrix, which the output head uses: it counts unless the head is left out.
+  if (tables != CountedTables::kAll && !model.tied_embeddings) active -= count.embedding;
+  if (tables == CountedTables::kNone) active -= model.tied_embeddings ? count.embedding : count.head;
+  return active;
+}
+
+Flops forward_flops_per_token(const Model& model, std::int64_t sequence_length, bool causal) {
+  const double hidden = model.hidden;
+  const double head = hidden * model.vocabulary;
+  const auto layer_flops = [&](int layer) {
+    const double pairs =
+        layer_pairs(model, layer, sequence_length, causal) / static_cast<double>(sequence_length);
+    return 2 * (layer_products(model, layer) + pairs * pair_products(model));
+  };
+  double flops = 2 * head;
+  for (int layer = 0; layer < model.layers; ++layer) flops += layer_flops(layer);
+  flops += model.mtp_layers * (layer_flops(model.layers - 1) + 2 * (2 * hidden * hidden + head));
+  return {flops};
+}
+
+double kv_elements_per_token(const Model& model) {
+  if (model.attention == AttentionKind::kMla) {
+    return static_cast<double>(model.layers) * (model.mla.kv_rank + model.mla.rope_dim);
+  }
+  const int owners = (model.layers + model.kv_share - 1) / model.kv_share;
+  return 2.0 * owners * model.kv_heads * model.head_dim;
+}
+
+}  // namespace moebius
