@@ -18,6 +18,8 @@ struct Popularity {
   PopularityKind kind = PopularityKind::kBalanced;
   double exponent = 0;         // kZipf: expert of rank r is chosen in proportion to r^-exponent; ranks are shuffled per layer
   bool per_microbatch = false; // a fresh draw for each microbatch; otherwise one for each layer and step
+
+  bool operator==(const Popularity&) const = default;
 };
 
 struct RouteSpec {

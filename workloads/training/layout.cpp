@@ -58,7 +58,6 @@ void add_groups(RankClass& rank_class, const TrainingPlan& plan) {
   if (plan.pp > 1 && (stage == 0 || stage == plan.pp - 1)) {
     set(GroupRole::kTied, {local, (plan.pp - 1) * stage_size + local});
   }
-  set(GroupRole::kWorld, strided(0, plan.ranks(), 1));
 }
 
 }  // namespace

@@ -1,0 +1,200 @@
+#include "workloads/training/layer_writer.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "hw/error.h"
+
+namespace moebius {
+
+LayerWriter::LayerWriter(const LoweringInput& input, const ShardPosition& shard, ForwardPass& pass)
+    : input_(input), shard_(shard), pass_(pass) {}
+
+void LayerWriter::begin_block(int layer, bool recompute_all) {
+  ++block_;
+  builder().layer = static_cast<std::int16_t>(layer);
+  recompute_all_ = recompute_all;
+}
+
+void LayerWriter::end_recompute() { recompute_all_ = false; }
+
+bool LayerWriter::recomputes(OpKind kind, Role role) const {
+  if (recompute_all_) return true;
+  if (plan().recompute != RecomputePolicy::kSelective || is_communication(kind)) return false;
+  const auto chosen = [&](RecomputeOp op) {
+    return std::find(plan().recompute_ops.begin(), plan().recompute_ops.end(), op) != plan().recompute_ops.end();
+  };
+  const bool mla_up = role == Role::kQB || role == Role::kKvB ||
+                      (model().attention == AttentionKind::kMla && (role == Role::kRope || kind == OpKind::kMlaKeys));
+  return (kind == OpKind::kNorm && chosen(RecomputeOp::kNorm)) ||
+         (kind == OpKind::kActivation && chosen(RecomputeOp::kActivation)) ||
+         (mla_up && kind != OpKind::kSplit && chosen(RecomputeOp::kMlaUp));
+}
+
+std::int32_t LayerWriter::emit(Op op, const std::vector<TensorId>& inputs, const std::vector<TensorId>& outputs) {
+  const std::int32_t index = builder().emit(op, inputs, outputs);
+  pass_.block_of_op.push_back(block_);
+  bool again = recomputes(op.kind, op.role);
+  // A quantised copy is made again exactly when its original is.
+  if (op.kind == OpKind::kQuantise) {
+    for (const std::int32_t earlier : pass_.recomputable) {
+      const Op& source = builder().fragment().ops[earlier];
+      for (int i = 0; i < source.num_outputs; ++i) again = again || builder().fragment().output(source, i) == inputs[0];
+    }
+  }
+  if (again) pass_.recomputable.insert(index);
+  return index;
+}
+
+TensorId LayerWriter::weight(const Linear& linear, std::int64_t rows, std::int64_t columns) {
+  const bool low = plan().gemm == DType::kFp8 && !linear.high_precision;
+  return builder().add({.scope = Scope::kRank,
+                        .memory = MemoryKind::kWeights,
+                        .dtype = low ? DType::kFp8 : DType::kBf16,
+                        .role = linear.role,
+                        .layer = builder().layer,
+                        .key = parameter_key(linear.role, builder().layer, Part::kWeight),
+                        .rows = rows,
+                        .columns = columns,
+                        .first_row = linear.cut == Cut::kColumns ? shard_.tensor * rows : 0,
+                        .first_column = linear.cut == Cut::kRows ? shard_.tensor * columns : 0,
+                        .init = 1 / std::sqrt(static_cast<double>(linear.in))});
+}
+
+TensorId LayerWriter::expert_weight(Role role, std::int64_t rows, std::int64_t columns, int experts) {
+  return builder().add({.scope = Scope::kRank,
+                        .memory = MemoryKind::kWeights,
+                        .dtype = plan().gemm == DType::kFp8 ? DType::kFp8 : DType::kBf16,
+                        .role = role,
+                        .layer = builder().layer,
+                        .key = parameter_key(role, builder().layer, Part::kWeight),
+                        .rows = rows,
+                        .columns = columns,
+                        .first_expert = shard_.expert * experts,
+                        .experts = experts,
+                        .init = 1 / std::sqrt(static_cast<double>(columns))});
+}
+
+TensorId LayerWriter::norm(TensorId x, Role role) {
+  const std::int64_t n = columns(x);
+  const TensorId scale = builder().add({.scope = Scope::kRank,
+                                        .memory = MemoryKind::kWeights,
+                                        .role = role,
+                                        .layer = builder().layer,
+                                        .key = parameter_key(role, builder().layer, Part::kWeight),
+                                        .rows = 1,
+                                        .columns = n,
+                                        .init = -1});
+  const TensorId y = builder().transient(rows(x), n, DType::kBf16, role);
+  emit({.kind = OpKind::kNorm, .role = role, .shape = {.m = rows(x), .n = n}}, {x, scale}, {y});
+  return y;
+}
+
+TensorId LayerWriter::quantised(TensorId x, DType dtype) {
+  const Tensor& original = builder().tensor(x);
+  if (element_bytes(dtype) >= 2 || original.dtype == dtype) return x;
+  for (const auto& [copy, source] : pass_.quantised_from) {
+    if (source == x) return copy;
+  }
+  const TensorId copy = builder().transient(original.rows, original.columns, dtype, original.role);
+  pass_.quantised_from[copy] = x;
+  const Fragment& fragment = builder().fragment();
+  const Op& last = fragment.ops.back();
+  const bool can_fuse = last.kind == OpKind::kNorm || last.kind == OpKind::kActivation;
+  if (plan().fused_quantise && can_fuse && fragment.output(last, 0) == x) {
+    builder().extend_last(copy);
+    return copy;
+  }
+  const Role role = builder().tensor(x).role;
+  const std::int32_t route = last.route >= 0 && fragment.output(last, 0) == x ? last.route : -1;
+  emit({.kind = OpKind::kQuantise, .dtype = dtype, .role = role, .route = route,
+        .shape = {.m = rows(x), .n = columns(x)}}, {x}, {copy});
+  return copy;
+}
+
+TensorId LayerWriter::linear(TensorId x, const Linear& spec) {
+  const std::int64_t out = spec.cut == Cut::kColumns ? spec.out / plan().tp : spec.out;
+  const std::int64_t in = spec.cut == Cut::kRows ? spec.in / plan().tp : spec.in;
+  const DType dtype = spec.high_precision ? DType::kBf16 : plan().gemm;
+  const TensorId operand = quantised(x, dtype);
+  CHECK(columns(operand) == in, fmt::format("{}: {} columns, weight takes {}", to_string(spec.role), columns(operand), in));
+  const TensorId w = weight(spec, out, in);
+  const TensorId y = builder().transient(rows(x), out, DType::kBf16, spec.role);
+  emit({.kind = OpKind::kGemm, .dtype = dtype, .role = spec.role, .shape = {.m = rows(x), .n = out, .k = in}}, {operand, w}, {y});
+  return y;
+}
+
+TensorId LayerWriter::rotary(TensorId x, int heads, int rotated) {
+  const TensorId y = builder().transient(rows(x), columns(x), DType::kBf16, Role::kRope);
+  emit({.kind = OpKind::kRotary, .role = Role::kRope,
+        .shape = {.m = rows(x), .n = columns(x), .groups = static_cast<std::int32_t>(workload().micro_batch),
+                  .heads = heads, .head_dim = rotated}}, {x}, {y});
+  return y;
+}
+
+TensorId LayerWriter::add(TensorId a, TensorId b) {
+  const TensorId sum = builder().transient(rows(a), columns(a), DType::kBf16, Role::kResidual);
+  emit({.kind = OpKind::kAdd, .role = Role::kResidual, .shape = {.m = rows(a), .n = columns(a)}}, {a, b}, {sum});
+  return sum;
+}
+
+TensorId LayerWriter::activation(TensorId x, std::int64_t width, TensorId row_weights) {
+  const std::int32_t route = builder().fragment().ops.back().route;
+  const TensorId y = builder().transient(rows(x), width, DType::kBf16, builder().tensor(x).role);
+  std::vector<TensorId> inputs = {x};
+  if (row_weights != kNoTensor) inputs.push_back(row_weights);
+  emit({.kind = OpKind::kActivation, .role = builder().tensor(x).role, .route = route,
+        .shape = {.m = rows(x), .n = width, .k = model().gated ? 2 : 1}}, inputs, {y});
+  return y;
+}
+
+std::vector<TensorId> LayerWriter::split(TensorId x, const std::vector<std::int64_t>& widths, Role role) {
+  std::vector<TensorId> parts;
+  for (const std::int64_t width : widths) parts.push_back(builder().transient(rows(x), width, DType::kBf16, role));
+  emit({.kind = OpKind::kSplit, .role = role, .shape = {.m = rows(x), .n = columns(x)}}, {x}, parts);
+  return parts;
+}
+
+TensorId LayerWriter::collective(OpKind kind, GroupRole group, Lane lane, TensorId x, std::int64_t result_rows) {
+  const Tensor& operand = builder().tensor(x);
+  const TensorId y = builder().transient(result_rows, operand.columns, operand.dtype, operand.role);
+  const std::int64_t whole = std::max(rows(x), result_rows);
+  emit({.kind = kind,
+        .dtype = builder().tensor(x).dtype,
+        .lane = lane,
+        .role = builder().tensor(x).role,
+        .group = group,
+        .match = builder().next_match(),
+        .shape = {.m = rows(x), .n = columns(x)},
+        .payload = {static_cast<double>(whole * columns(x)) * element_bytes(builder().tensor(x).dtype)}},
+       {x}, {y});
+  return y;
+}
+
+// Megatron-LM's f and g (Shoeybi et al. 2019; Korthikanti et al. 2022 with sequence parallelism): gather rows forward and
+// reduce-scatter backward, or nothing forward and all-reduce backward.
+TensorId LayerWriter::enter_tensor_parallel(TensorId x) {
+  if (plan().tp == 1) return x;
+  if (plan().sequence_parallel) {
+    return collective(OpKind::kAllGather, GroupRole::kTensor, Lane::kTensorComm, x, rows(x) * plan().tp);
+  }
+  pass_.partial.insert(x);
+  return x;
+}
+
+TensorId LayerWriter::leave_tensor_parallel(TensorId x) {
+  if (plan().tp == 1) return x;
+  if (plan().sequence_parallel) {
+    return collective(OpKind::kReduceScatter, GroupRole::kTensor, Lane::kTensorComm, x, rows(x) / plan().tp);
+  }
+  return collective(OpKind::kAllReduce, GroupRole::kTensor, Lane::kTensorComm, x, rows(x));
+}
+
+TensorId LayerWriter::gather_context(TensorId x) {
+  if (plan().cp == 1) return x;
+  return collective(OpKind::kAllGather, GroupRole::kContext, Lane::kTensorComm, x, rows(x) * plan().cp);
+}
+
+}  // namespace moebius

@@ -1,0 +1,69 @@
+// From a model and a plan to the forward fragment of one pipeline stage. The reverse pass is derived from it
+// (workloads/training/backward.h), so that each layer is written down once.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "models/model.h"
+#include "workloads/routing.h"
+#include "workloads/training/builder.h"
+#include "workloads/training/plan.h"
+#include "workloads/training/slicing.h"
+
+namespace moebius {
+
+// Everything that lowering reads; lives as long as the run.
+struct LoweringInput {
+  const Model* model = nullptr;
+  const TrainingPlan* plan = nullptr;
+  const TrainingWorkload* workload = nullptr;
+  int ranks_per_node = 1;
+};
+
+// Where a rank stands in the groups over which parameters are cut.
+struct ShardPosition {
+  int tensor = 0;  // index in its tensor-parallel group
+  int expert = 0;  // index in its expert-parallel group
+};
+
+// Draws each route once. Balanced routes are the same for all layers and steps.
+class RouteCache {
+ public:
+  RoutePtr get(RouteSpec spec);
+
+ private:
+  std::vector<RoutePtr> routes_;
+};
+
+// The forward fragment of a stage under construction, with what the reverse pass needs to know about it.
+struct ForwardPass {
+  explicit ForwardPass(std::string name) : builder(std::move(name), Phase::kForward) {}
+
+  FragmentBuilder builder;
+  std::vector<int> block_of_op;                // attention and MLP of a layer are one block each
+  std::set<std::int32_t> recomputable;         // ops whose results are not kept but computed again
+  std::set<TensorId> partial;                  // gradients arrive as partial sums over the tensor-parallel group
+  std::map<TensorId, TensorId> quantised_from; // 8-bit copy -> original
+  TensorId received = kNoTensor;               // from the previous stage
+  TensorId sent = kNoTensor;                   // to the next stage
+};
+
+struct StageSpec {
+  StageSlice slice;
+  int stage = 0;
+  ShardPosition shard;
+  int step = 0;
+  int microbatch = -1;                         // of the routes; -1: they do not depend on it
+};
+
+ForwardPass lower_forward(const LoweringInput& input, const StageSpec& stage, RouteCache& routes);
+
+// Tokens of one microbatch on one rank: cut by context and, with sequence parallelism, between blocks also by tensor parallelism.
+std::int64_t tokens_per_rank(const LoweringInput& input);
+
+}  // namespace moebius
