@@ -1,0 +1,53 @@
+// The figures that both forms of a report show, computed once from the metrics.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "workloads/report.h"
+
+namespace moebius {
+
+// Of one step of a training run. FLOPs are those of the model (3 forward passes' worth, no recomputation),
+// against the dense BF16 peak of the device: non-causal attention as most publications count it, and causal.
+struct TrainingFigures {
+  int devices = 0;
+  double step_time_s = 0;
+  double tokens_per_s = 0;
+  double mfu = 0, mfu_causal = 0;
+  double tflops_per_device = 0, tflops_per_device_causal = 0;
+};
+TrainingFigures training_figures(const Report& report);
+
+// As nccl-tests counts: algorithm bandwidth is bytes over time; bus bandwidth scales it by what each rank
+// must send at least, so that it compares with the wire's rate whatever the number of ranks.
+struct CollectiveFigures {
+  double time_s = 0;
+  double algbw = 0, busbw = 0;  // bytes per second
+};
+CollectiveFigures collective_figures(const Report& report);
+
+// Seconds of a step (training) or of the operation (collective), mean over ranks:
+// compute + exposed communication + idle = the whole.
+struct TimeFigures {
+  double whole = 0, compute = 0, exposed = 0, hidden = 0, idle = 0, optimizer = 0;
+  struct Kind {
+    OpKind kind;
+    double compute = 0, busy = 0, exposed = 0;
+  };
+  std::vector<Kind> kinds;  // that took any time, in the order of OpKind
+};
+TimeFigures time_figures(const Report& report);
+
+struct JudgedExpectation {
+  enum class Verdict { kShown, kOk, kMiss, kKnownMiss, kAbsent };
+  const Expectation* row = nullptr;
+  std::optional<double> ours;
+  double difference = 0;  // relative, ours over expected
+  Verdict verdict = Verdict::kShown;
+};
+std::string_view to_string(JudgedExpectation::Verdict verdict);
+std::vector<JudgedExpectation> judge_expectations(const Report& report);
+
+}  // namespace moebius
