@@ -106,6 +106,8 @@ std::vector<Expectation> read_expectations(Section& top) {
     Expectation expectation;
     expectation.metric = row.text("metric", std::nullopt, "dotted path into the report's JSON");
     expectation.value = row.number("value", {}, std::nullopt, "the figure, in SI units");
+    if (expectation.value == 0)
+      row.place_of("value").fail("expected a figure other than 0: differences are relative");
     expectation.tolerance = row.number("tolerance", {0, 10}, 0, "relative; 0: shown, not judged");
     expectation.source = row.text("source", std::nullopt, "where the figure comes from");
     expectation.known_miss = row.text("known_miss", "", "why a miss is expected");
