@@ -1,0 +1,183 @@
+#include "workloads/training/reverse.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "hw/error.h"
+
+namespace moebius {
+
+Reverse::Reverse(const LoweringInput& input, const StageSpec& stage, ForwardPass& forward, BackwardPass& pass,
+                 const BackwardOptions& options)
+    : input_(input), stage_(stage), forward_(forward), pass_(pass), options_(options) {
+  producer_.assign(fragment().tensors.size(), -1);
+  for (std::size_t i = 0; i < fragment().ops.size(); ++i) {
+    const Op& op = fragment().ops[i];
+    for (int j = 0; j < op.num_outputs; ++j) producer_[out(op, j)] = static_cast<std::int32_t>(i);
+  }
+  builder().compute_units = forward_.builder.compute_units;
+}
+
+// From the last op to the first; the gradients of a block's weights are complete when its first op has been passed.
+void Reverse::run() {
+  const auto num_ops = static_cast<int>(fragment().ops.size());
+  for (int i = num_ops - 1; i >= 0; --i) {
+    const Op& op = fragment().ops[i];
+    builder().layer = op.layer;
+    reverse(op);
+    const bool block_ends = i == 0 || forward_.block_of_op[i - 1] != forward_.block_of_op[i];
+    if (!block_ends) continue;
+    flush_weights();
+    if (options_.after_block) options_.after_block(pass_);
+  }
+}
+
+std::int32_t Reverse::emit(Op op, const std::vector<TensorId>& inputs, const std::vector<TensorId>& outputs) {
+  if (op.route >= 0) {
+    const auto [place, added] = routes_.try_emplace(op.route, 0);
+    if (added) place->second = builder().add_route(fragment().routes[op.route]);
+    op.route = place->second;
+  }
+  return builder().emit(op, inputs, outputs);
+}
+
+Op Reverse::like(const Op& op, OpKind kind) {
+  return {.kind = kind, .dtype = op.dtype, .lane = op.lane, .role = op.role, .route = op.route, .scale = op.scale,
+          .shape = op.shape};
+}
+
+void Reverse::add_gradient(TensorId forward_tensor, TensorId gradient) {
+  gradients_[forward_tensor].push_back(gradient);
+}
+
+TensorId Reverse::fresh_gradient(TensorId forward_tensor) {
+  const Tensor& tensor = fragment().tensors[forward_tensor];
+  const DType dtype = element_bytes(tensor.dtype) < 2 ? DType::kBf16 : tensor.dtype;
+  return builder().transient(tensor.rows, tensor.columns, dtype, tensor.role);
+}
+
+// The contributions are added up as late as possible, so that none waits for another's communication.
+TensorId Reverse::gradient(TensorId forward_tensor) {
+  const auto found = gradients_.find(forward_tensor);
+  if (found == gradients_.end()) return kNoTensor;
+  TensorId sum = found->second.front();
+  for (std::size_t i = 1; i < found->second.size(); ++i) {
+    const TensorId next = builder().transient(builder().tensor(sum).rows, builder().tensor(sum).columns, DType::kBf16,
+                                              builder().tensor(sum).role);
+    emit({.kind = OpKind::kAdd, .role = fragment().tensors[forward_tensor].role,
+          .shape = {.m = builder().tensor(sum).rows, .n = builder().tensor(sum).columns}},
+         {sum, found->second[i]}, {next});
+    sum = next;
+  }
+  if (forward_.partial.count(forward_tensor) > 0) {
+    const TensorId whole = fresh_gradient(forward_tensor);
+    const Tensor& tensor = builder().tensor(whole);
+    Op op{.kind = OpKind::kAllReduce, .lane = Lane::kTensorComm, .role = tensor.role, .group = GroupRole::kTensor,
+          .match = builder().next_match(), .shape = {.m = tensor.rows, .n = tensor.columns}};
+    op.payload = tensor.bytes();
+    emit(op, {sum}, {whole});
+    sum = whole;
+  }
+  found->second = {sum};
+  return sum;
+}
+
+// With sequence parallelism, what lies between the tensor-parallel regions works on this rank's rows only.
+bool Reverse::sees_share_of_tokens(TensorId forward_operand) const {
+  return plan().sequence_parallel && plan().tp > 1 &&
+         fragment().tensors[forward_operand].rows == tokens_per_rank(input_);
+}
+
+// Integer inputs, weights and what comes from them only need none.
+bool Reverse::needs_gradient(TensorId forward_tensor) const {
+  const Tensor& tensor = fragment().tensors[forward_tensor];
+  return tensor.dtype != DType::kInt32 && tensor.scope != Scope::kRank;
+}
+
+TensorId Reverse::value(TensorId forward_tensor) {
+  const auto found = values_.find(forward_tensor);
+  if (found != values_.end()) return found->second;
+  const Tensor& tensor = fragment().tensors[forward_tensor];
+  const std::int32_t producer = producer_[forward_tensor];
+  if (tensor.scope == Scope::kRank) return values_[forward_tensor] = builder().add(tensor);
+  if (producer >= 0 && forward_.recomputable.count(producer) > 0) {
+    compute_again(producer);
+    return values_.at(forward_tensor);
+  }
+  return values_[forward_tensor] = kept(forward_tensor);
+}
+
+TensorId Reverse::kept(TensorId forward_tensor) {
+  Tensor& tensor = forward_.builder.tensor(forward_tensor);
+  if (tensor.scope == Scope::kFragment) {
+    tensor.scope = Scope::kMicrobatch;
+    tensor.memory = MemoryKind::kActivations;
+    tensor.key = static_cast<std::uint32_t>(forward_tensor);
+  }
+  return builder().add(tensor);
+}
+
+void Reverse::compute_again(std::int32_t op_index) {
+  Op op = fragment().ops[op_index];
+  std::vector<TensorId> inputs, outputs;
+  for (int i = 0; i < op.num_inputs; ++i) inputs.push_back(value(in(op, i)));
+  for (int i = 0; i < op.num_outputs; ++i) {
+    const Tensor& tensor = fragment().tensors[out(op, i)];
+    outputs.push_back(builder().transient(tensor.rows, tensor.columns, tensor.dtype, tensor.role));
+    values_[out(op, i)] = outputs.back();
+  }
+  if (is_communication(op.kind)) op.match = builder().next_match();
+  const std::int16_t layer = builder().layer;
+  builder().layer = op.layer;
+  emit(op, inputs, outputs);
+  builder().layer = layer;
+}
+
+TensorId Reverse::quantised(TensorId x, OpKind how, std::int32_t route) {
+  const auto found = quantised_.find({x, how});
+  if (found != quantised_.end()) return found->second;
+  const Tensor& tensor = builder().tensor(x);
+  if (how == OpKind::kQuantise && tensor.dtype == DType::kFp8) return x;
+  const std::int64_t m = tensor.rows, n = tensor.columns;
+  const Role role = tensor.role;
+  const TensorId copy = builder().transient(m, n, DType::kFp8, role);
+  emit({.kind = how, .dtype = DType::kFp8, .role = role, .route = route, .shape = {.m = m, .n = n}}, {x}, {copy});
+  return quantised_[{x, how}] = copy;
+}
+
+TensorId Reverse::gradient_buffer(TensorId forward_weight, bool sum_over_tensor) {
+  const Tensor& weight = fragment().tensors[forward_weight];
+  if (known_parameters_.insert(weight.key).second) {
+    pass_.parameters.push_back({weight, weight.experts > 0, sum_over_tensor});
+  }
+  return builder().add(gradient_of(weight, plan()));
+}
+
+void Reverse::flush_weights() {
+  const Phase phase = builder().phase;
+  builder().phase = Phase::kWeight;
+  for (const DeferredWeight& deferred : deferred_) {
+    builder().layer = deferred.op.layer;
+    write_weight_gradient(deferred);
+  }
+  builder().phase = phase;
+  deferred_.clear();
+}
+
+// dW[n,k] += dy[m,n]^T x[m,k]; in 8 bits both operands are cast anew along the tokens.
+void Reverse::write_weight_gradient(const DeferredWeight& deferred) {
+  const Op& forward = deferred.op;
+  const bool grouped = forward.kind == OpKind::kGroupedGemm;
+  const bool low = forward.dtype == DType::kFp8;
+  const TensorId x = value(deferred.x);
+  Op op = like(forward, grouped ? OpKind::kGroupedGemmWgrad : OpKind::kGemmWgrad);
+  op.shape.m = forward.shape.n;
+  op.shape.n = forward.shape.k;
+  op.shape.k = forward.shape.m;
+  const TensorId left = low ? quantised(deferred.dy, OpKind::kTransposeQuantise, forward.route) : deferred.dy;
+  const TensorId right = low ? quantised(x, OpKind::kTransposeQuantise, forward.route) : x;
+  emit(op, {left, right}, {gradient_buffer(deferred.weight, !grouped && sees_share_of_tokens(deferred.x))});
+}
+
+}  // namespace moebius
