@@ -1,0 +1,137 @@
+#include "workloads/explain.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <map>
+#include <vector>
+
+namespace moebius {
+
+namespace {
+
+struct Row {
+  const OpRow* op;
+  Span span;
+  double seconds() const { return (span.end - span.start).seconds(); }
+};
+
+// The class that computes longest: the one that decides the step.
+std::int32_t busiest_class(const Timeline& timeline) {
+  std::vector<std::int64_t> busy(timeline.class_ranks.size());
+  for (const Span& span : timeline.spans) {
+    if (span.lane == Lane::kCompute) busy[span.rank_class] += (span.end - span.start).ns;
+  }
+  return static_cast<std::int32_t>(std::max_element(busy.begin(), busy.end()) - busy.begin());
+}
+
+// Submissions of one class and of the microbatch in the middle of its work, by sequence.
+std::map<std::int32_t, const SubmissionRow*> middle_submissions(const Timeline& timeline,
+                                                                std::int32_t rank_class) {
+  std::int32_t last = 0;
+  for (const SubmissionRow& row : timeline.submissions) {
+    if (row.rank_class == rank_class && row.step == 0) last = std::max(last, row.microbatch);
+  }
+  std::map<std::int32_t, const SubmissionRow*> chosen;
+  for (const SubmissionRow& row : timeline.submissions) {
+    if (row.rank_class == rank_class && row.step == 0 && row.microbatch == last / 2)
+      chosen[row.sequence] = &row;
+  }
+  return chosen;
+}
+
+std::vector<Row> rows_of(const Timeline& timeline,
+                         const std::map<std::int32_t, const SubmissionRow*>& submissions) {
+  std::map<std::pair<std::int32_t, std::int32_t>, const OpRow*> ops;
+  for (const OpRow& op : timeline.ops) ops[{op.fragment, op.index}] = &op;
+  std::vector<Row> rows;
+  for (const Span& span : timeline.spans) {
+    const auto found = submissions.find(span.sequence);
+    if (found != submissions.end()) rows.push_back({ops.at({found->second->fragment, span.op}), span});
+  }
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const Row& a, const Row& b) { return a.span.start < b.span.start; });
+  return rows;
+}
+
+std::string shape_text(const Shape& shape) {
+  std::string text = fmt::format("m {} n {}", shape.m, shape.n);
+  if (shape.k > 0) text += fmt::format(" k {}", shape.k);
+  if (shape.groups > 0) text += fmt::format(" groups {}", shape.groups);
+  if (shape.heads > 0) text += fmt::format(" heads {} x {}", shape.heads, shape.head_dim);
+  if (shape.kv > 0) text += fmt::format(" kv {}", shape.kv);
+  return text;
+}
+
+std::string layers_table(const std::vector<Row>& rows) {
+  struct Sums {
+    std::array<double, kNumPhases> compute{};
+    double communication = 0;
+  };
+  std::map<int, Sums> layers;
+  for (const Row& row : rows) {
+    Sums& sums = layers[row.op->layer];
+    if (is_communication(row.op->kind)) {
+      sums.communication += row.seconds();
+    } else {
+      sums.compute[static_cast<int>(row.op->phase)] += row.seconds();
+    }
+  }
+  std::string text = fmt::format("  {:>6} {:>12} {:>12} {:>12} {:>12} {:>14}\n", "layer", "forward",
+                                 "backward", "weight", "compute", "communication");
+  for (const auto& [layer, sums] : layers) {
+    const auto of = [&](Phase phase) { return 1e3 * sums.compute[static_cast<int>(phase)]; };
+    const double three = of(Phase::kForward) + of(Phase::kBackward) + of(Phase::kWeight);
+    text += fmt::format("  {:>6} {:>9.3f} ms {:>9.3f} ms {:>9.3f} ms {:>9.3f} ms {:>11.3f} ms\n",
+                        layer < 0 ? "-" : std::to_string(layer), of(Phase::kForward), of(Phase::kBackward),
+                        of(Phase::kWeight), three, 1e3 * sums.communication);
+  }
+  return text;
+}
+
+int middle_layer(const std::vector<Row>& rows) {
+  std::vector<int> layers;
+  for (const Row& row : rows) {
+    if (row.op->layer >= 0) layers.push_back(row.op->layer);
+  }
+  std::sort(layers.begin(), layers.end());
+  layers.erase(std::unique(layers.begin(), layers.end()), layers.end());
+  return layers.empty() ? -1 : layers[layers.size() / 2];
+}
+
+std::string ops_table(const std::vector<Row>& rows, int layer) {
+  std::string text = fmt::format("  {:<9} {:<14} {:<22} {:<13} {:<34} {:>11}  {}\n", "phase", "role", "kind",
+                                 "lane", "shape", "time", "known from");
+  for (const Row& row : rows) {
+    if (row.op->layer != layer) continue;
+    const std::string size =
+        is_communication(row.op->kind) ? to_text(Bytes{row.op->payload}) : shape_text(row.op->shape);
+    text += fmt::format("  {:<9} {:<14} {:<22} {:<13} {:<34} {:>8.1f} us  {}, ±{:.0f}%\n",
+                        to_string(row.op->phase), to_string(row.op->role), to_string(row.op->kind),
+                        to_string(row.op->lane), size, 1e6 * row.seconds(), to_string(row.span.origin),
+                        100 * row.span.error);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string explain(const Timeline& timeline) {
+  if (timeline.spans.empty())
+    return "nothing to explain: the timeline keeps no ops (timeline.detail, timeline.window)\n";
+  const std::int32_t rank_class = busiest_class(timeline);
+  const auto submissions = middle_submissions(timeline, rank_class);
+  const std::vector<Row> rows = rows_of(timeline, submissions);
+  std::string text = fmt::format(
+      "the busiest ranks: class {}, {} ranks from rank {}; one microbatch from the middle of the run\n",
+      rank_class, timeline.class_sizes[rank_class], timeline.class_ranks[rank_class]);
+  const int layer = middle_layer(rows);
+  text += "\nlayers\n" + layers_table(rows);
+  text += fmt::format("\nops of {}, in the order they start\n",
+                      layer < 0 ? "no layer" : fmt::format("layer {}", layer));
+  return text + ops_table(rows, layer);
+}
+
+}  // namespace moebius

@@ -1,0 +1,15 @@
+// Where one step's time comes from, op by op: the layers of the busiest class of ranks in one microbatch from
+// the middle of the run, and every op of one of those layers with its shape, its duration and how that is
+// known.
+#pragma once
+
+#include <string>
+
+#include "workloads/schedule/timeline.h"
+
+namespace moebius {
+
+// Needs the ops of a timeline ("detail": "ops"); says so when there are none.
+std::string explain(const Timeline& timeline);
+
+}  // namespace moebius
