@@ -22,6 +22,8 @@ struct Mla {       // DeepSeek-V2, section 2.1
   int nope_dim = 0;  // per head
   int rope_dim = 0;
   int v_dim = 0;
+
+  bool operator==(const Mla&) const = default;
 };
 
 struct Experts {          // of the mixture-of-experts layers
@@ -34,6 +36,8 @@ struct Experts {          // of the mixture-of-experts layers
   int active_groups = 1;  // ... of which a token may use so many
   GateScore score = GateScore::kSoftmax;
   double scale = 1;  // routed scaling factor
+
+  bool operator==(const Experts&) const = default;
 };
 
 // Which embedding tables a publisher's count of active parameters holds. The input table is a look-up of one
@@ -45,6 +49,8 @@ struct Published {  // as the publisher rounds them; 0 when unknown
   double parameters = 0;
   double active = 0;
   CountedTables active_tables = CountedTables::kAll;
+
+  bool operator==(const Published&) const = default;
 };
 
 struct Model {
@@ -79,6 +85,8 @@ struct Model {
   std::string source;       // where the numbers come from, in words
   std::string status;       // published | from memory | derived
   std::string note;
+
+  bool operator==(const Model&) const = default;
 
   bool is_moe_layer(int layer) const;
   int num_moe_layers() const;
@@ -129,12 +137,15 @@ class ModelCatalog {
   // ...changes} in the catalog's vocabulary (models/catalog/README.md). A model that cannot run is returned
   // too, see Model::unsupported.
   Model model(const Value& value, const Place& place) const;
-  Model model(const std::string& name)
-      const;  // by id or alias, any case; input_error with the nearest name when unknown
+  // By id or alias, in any case; input_error with the nearest name when unknown.
+  Model model(const std::string& name) const;
   const std::vector<std::string>& ids() const { return ids_; }
 
  private:
   void load(const Document& document);
+  void add(const std::string& id, Reader reader, const Reader& sources);
+  void name(const std::string& text, int index, const Place& place);
+  std::string unknown(const std::string& name) const;
   int index_of(const std::string& name) const;  // -1: unknown
 
   std::vector<std::string> ids_;

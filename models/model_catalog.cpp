@@ -1,0 +1,158 @@
+// Architectures by name, and the three ways in which a scenario names one.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "hw/catalog.h"
+#include "hw/error.h"
+#include "models/architecture_reader.h"
+#include "models/hf_config.h"
+#include "models/model.h"
+
+namespace moebius {
+namespace {
+
+constexpr std::string_view kCatalogPath = "models/catalog/models.json";
+
+std::string lower(std::string text) {
+  for (char& c : text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return text;
+}
+
+std::string_view embedded_catalog() {
+  for (const EmbeddedFile& file : embedded_files()) {
+    if (file.path == kCatalogPath) return file.text;
+  }
+  CHECK(false, "the model catalog is not embedded");
+}
+
+Published read_published(Reader reader, const Published& base) {
+  const std::vector<std::pair<std::string_view, CountedTables>> tables = {
+      {"all", CountedTables::kAll}, {"head", CountedTables::kHead}, {"none", CountedTables::kNone}};
+  Published published;
+  published.parameters = reader.number("parameters", {1, 1e18}, base.parameters);
+  published.active = reader.number("active", {0, 1e18}, base.active);
+  published.active_tables = reader.choice<CountedTables>("active_tables", tables, base.active_tables);
+  reader.finish();
+  return published;
+}
+
+// What a catalog entry says beside the architecture.
+void read_origin(Reader& reader, Model& model, const Reader& catalog_sources, bool fresh) {
+  for (std::string& alias : reader.texts("aliases")) model.aliases.push_back(std::move(alias));
+  if (auto published = reader.optional_object("published"))
+    model.published = read_published(*published, model.published);
+  model.unsupported = reader.text("unsupported", model.unsupported);
+  model.status = fresh ? reader.text("status") : reader.text("status", model.status);
+  model.note = reader.text("note", model.note);
+  if (!fresh && !reader.has("source")) return;
+  const std::string key = reader.text("source");
+  Reader sources = catalog_sources;
+  model.source = sources.has(key) ? sources.text(key) : key;
+}
+
+// A path in a file is relative to that file; one from the command line (line 0) to the caller's directory.
+std::string beside(const Place& place, const std::string& path) {
+  if (place.line == 0) return path;
+  return (std::filesystem::path(place.file).parent_path() / path).string();
+}
+
+}  // namespace
+
+ModelCatalog::ModelCatalog(const std::string& data_dir) {
+  load(parse_document(embedded_catalog(), std::string(kCatalogPath)));
+  if (data_dir.empty()) return;
+  const std::filesystem::path more = std::filesystem::path(data_dir) / "models.json";
+  if (std::filesystem::exists(more)) load(load_document(more.string()));
+}
+
+void ModelCatalog::load(const Document& document) {
+  Reader root(document);
+  const std::optional<Reader> sources = root.optional_object("sources");
+  Value none;
+  none.kind = Value::Kind::kObject;
+  const Reader known_sources = sources ? *sources : Reader(none, root.place());
+  const Value& entries = root.value("models");
+  Reader models = root.object("models");
+  root.finish();
+  for (const std::string& id : entries.keys) add(id, models.object(id), known_sources);
+}
+
+void ModelCatalog::add(const std::string& id, Reader reader, const Reader& sources) {
+  int index = index_of(id);
+  const bool fresh = index < 0 && !reader.has("base");
+  Model model = index >= 0 ? models_[index] : Model{};
+  if (reader.has("base")) {
+    model = this->model(reader.value("base"), reader.place_of("base"));
+    model.aliases.clear();
+    model.published = {};
+  }
+  model = read_architecture(reader, model);
+  read_origin(reader, model, sources, fresh);
+  reader.finish();
+  model.id = index >= 0 ? models_[index].id : id;
+  if (index < 0) {
+    index = static_cast<int>(models_.size());
+    ids_.push_back(id);
+    models_.emplace_back();
+  }
+  name(model.id, index, reader.place());
+  for (const std::string& alias : model.aliases) name(alias, index, reader.place());
+  models_[index] = std::move(model);
+}
+
+void ModelCatalog::name(const std::string& text, int index, const Place& place) {
+  const int present = index_of(text);
+  if (present == index) return;
+  if (present >= 0)
+    place.fail(fmt::format("the name \"{}\" already stands for \"{}\"", text, models_[present].id));
+  std::pair<std::string, int> row{lower(text), index};
+  names_.insert(std::upper_bound(names_.begin(), names_.end(), row), std::move(row));
+}
+
+int ModelCatalog::index_of(const std::string& name) const {
+  const std::pair<std::string, int> first{lower(name), 0};
+  const auto row = std::lower_bound(names_.begin(), names_.end(), first);
+  return row != names_.end() && row->first == first.first ? row->second : -1;
+}
+
+std::string ModelCatalog::unknown(const std::string& name) const {
+  std::vector<std::string> candidates;
+  for (const auto& row : names_) candidates.push_back(row.first);
+  return fmt::format("unknown model \"{}\"{}", name, suggestion(name, candidates));
+}
+
+Model ModelCatalog::model(const std::string& name) const {
+  const int index = index_of(name);
+  if (index < 0) throw input_error(unknown(name));
+  return models_[index];
+}
+
+Model ModelCatalog::model(const Value& value, const Place& place) const {
+  if (value.kind == Value::Kind::kString) {
+    const int index = index_of(value.text);
+    if (index < 0) place.fail(unknown(value.text));
+    return models_[index];
+  }
+  const std::string forms = R"(a model name, {"hf_config": PATH} or {"base": NAME, ...changes})";
+  if (value.kind != Value::Kind::kObject)
+    place.fail(fmt::format("expected {}, found {}", forms, value.excerpt()));
+  Reader reader(value, place);
+  if (reader.has("hf_config")) {
+    const std::string path = reader.text("hf_config");
+    reader.finish();
+    return model_from_hf_config(load_document(beside(reader.place_of("hf_config"), path)));
+  }
+  if (!reader.has("base")) place.fail(fmt::format("expected {}, found an object with neither", forms));
+  const Model base = model(reader.value("base"), reader.place_of("base"));
+  Model changed = read_architecture(reader, base);
+  reader.finish();
+  if (changed == base) return base;
+  changed.id += " (changed)";
+  changed.aliases.clear();
+  changed.published = {};
+  return changed;
+}
+
+}  // namespace moebius
