@@ -9,12 +9,13 @@ namespace moebius {
 namespace {
 
 struct Heads {
-  int query = 0, kv = 0;          // on this rank
+  int query = 0, kv = 0;  // on this rank
   int head_dim = 0, v_dim = 0;
 };
 
-// Keys that a query of this rank sees, so that the causal pairs are those of an average context-parallel rank: with the
-// usual zigzag cut every rank has s*(s+1)/2/cp pairs for s/cp queries, which is that of queries at the end of (s + s/cp)/2 keys.
+// Keys that a query of this rank sees, so that the causal pairs are those of an average context-parallel
+// rank: with the usual zigzag cut every rank has s*(s+1)/2/cp pairs for s/cp queries, which is that of
+// queries at the end of (s + s/cp)/2 keys.
 std::int64_t keys_per_sequence(const LayerWriter& writer) {
   const std::int64_t s = writer.workload().sequence_length;
   return writer.plan().cp == 1 ? s : (s + s / writer.plan().cp) / 2;
@@ -23,7 +24,8 @@ std::int64_t keys_per_sequence(const LayerWriter& writer) {
 TensorId write_core(LayerWriter& writer, const Heads& heads, TensorId q, TensorId k, TensorId v) {
   FragmentBuilder& builder = writer.builder();
   const std::int64_t m = writer.rows(q);
-  const TensorId o = builder.transient(m, std::int64_t{heads.query} * heads.v_dim, DType::kBf16, Role::kAttention);
+  const TensorId o =
+      builder.transient(m, std::int64_t{heads.query} * heads.v_dim, DType::kBf16, Role::kAttention);
   const TensorId lse = builder.transient(m, heads.query, DType::kFp32, Role::kAttention);
   writer.emit({.kind = OpKind::kAttention,
                .role = Role::kAttention,
@@ -47,8 +49,8 @@ TensorId write_grouped_query(LayerWriter& writer, TensorId x) {
   const std::int64_t q_columns = std::int64_t{heads.query} * heads.head_dim;
   const std::int64_t kv_columns = std::int64_t{heads.kv} * heads.head_dim;
   const TensorId whole = writer.enter_tensor_parallel(x);
-  const TensorId qkv = writer.linear(
-      whole, {Role::kQkv, (q_columns + 2 * kv_columns) * tp, model.hidden, Cut::kColumns});
+  const TensorId qkv =
+      writer.linear(whole, {Role::kQkv, (q_columns + 2 * kv_columns) * tp, model.hidden, Cut::kColumns});
   const auto parts = writer.split(qkv, {q_columns, kv_columns, kv_columns}, Role::kQkv);
   const TensorId q = writer.rotary(parts[0], heads.query, heads.head_dim);
   const TensorId k = writer.gather_context(writer.rotary(parts[1], heads.kv, heads.head_dim));
@@ -79,17 +81,24 @@ TensorId write_latent(LayerWriter& writer, TensorId x) {
   const TensorId down = writer.linear(x, {Role::kKvA, mla.kv_rank + mla.rope_dim, model.hidden});
   const auto parts = writer.split(down, {mla.kv_rank, mla.rope_dim}, Role::kKvA);
   // What is gathered over context ranks is the latent, before it is blown up to heads.
-  const TensorId latent = writer.gather_context(writer.enter_tensor_parallel(writer.norm(parts[0], Role::kKvNorm)));
-  const TensorId rope = writer.gather_context(writer.enter_tensor_parallel(writer.rotary(parts[1], 1, mla.rope_dim)));
+  const TensorId latent =
+      writer.gather_context(writer.enter_tensor_parallel(writer.norm(parts[0], Role::kKvNorm)));
+  const TensorId rope =
+      writer.gather_context(writer.enter_tensor_parallel(writer.rotary(parts[1], 1, mla.rope_dim)));
   const TensorId kv = writer.linear(
-      latent, {Role::kKvB, std::int64_t{model.heads} * (mla.nope_dim + mla.v_dim), mla.kv_rank, Cut::kColumns});
+      latent,
+      {Role::kKvB, std::int64_t{model.heads} * (mla.nope_dim + mla.v_dim), mla.kv_rank, Cut::kColumns});
   FragmentBuilder& builder = writer.builder();
   const std::int64_t m = writer.rows(kv);
   const TensorId k = builder.transient(m, std::int64_t{local} * heads.head_dim, DType::kBf16, Role::kKvB);
   const TensorId v = builder.transient(m, std::int64_t{local} * mla.v_dim, DType::kBf16, Role::kKvB);
   writer.emit({.kind = OpKind::kMlaKeys,
                .role = Role::kKvB,
-               .shape = {.m = m, .n = writer.columns(kv), .k = mla.rope_dim, .heads = local, .head_dim = heads.head_dim,
+               .shape = {.m = m,
+                         .n = writer.columns(kv),
+                         .k = mla.rope_dim,
+                         .heads = local,
+                         .head_dim = heads.head_dim,
                          .v_dim = mla.v_dim}},
               {kv, rope}, {k, v});
   return write_core(writer, heads, q, k, v);
@@ -100,8 +109,8 @@ TensorId write_latent(LayerWriter& writer, TensorId x) {
 TensorId write_attention(LayerWriter& writer, TensorId x) {
   const Model& model = writer.model();
   const TensorId normed = writer.norm(x, Role::kAttentionNorm);
-  const TensorId o =
-      model.attention == AttentionKind::kMla ? write_latent(writer, normed) : write_grouped_query(writer, normed);
+  const TensorId o = model.attention == AttentionKind::kMla ? write_latent(writer, normed)
+                                                            : write_grouped_query(writer, normed);
   const TensorId projected = writer.linear(o, {Role::kO, model.hidden, model.value_dim(), Cut::kRows});
   const TensorId result = writer.leave_tensor_parallel(projected);
   writer.end_recompute();  // the residual stream between blocks is what everything else is computed from

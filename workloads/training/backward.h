@@ -1,5 +1,6 @@
-// The reverse pass of a stage, derived from its forward fragment op by op. Input gradients come first, because the stage
-// before waits for them; weight gradients of a block follow where they hide the block's communication.
+// The reverse pass of a stage, derived from its forward fragment op by op. Input gradients come first,
+// because the stage before waits for them; weight gradients of a block follow where they hide the block's
+// communication.
 #pragma once
 
 #include <functional>
@@ -14,8 +15,10 @@ namespace moebius {
 // A parameter of the stage, with its gradient, as the reverse pass found it.
 struct StageParameter {
   Tensor weight;
-  bool expert = false;             // cut over the expert-parallel group
-  bool sum_over_tensor = false;    // whole on every tensor-parallel rank, but each saw only its share of the tokens
+  bool expert = false;  // cut over the expert-parallel group
+  bool sum_over_tensor =
+      false;             // whole on every tensor-parallel rank, but each saw only its share of the tokens
+  bool reduced = false;  // its gradient is summed over the replicas already
 };
 
 struct BackwardPass {
@@ -24,13 +27,13 @@ struct BackwardPass {
 };
 
 struct BackwardOptions {
-  // Called when all gradients of a block are written (with the number of parameters known so far); the last microbatch's
-  // reverse pass starts their reduction here.
+  // Called when all gradients of a block are written; the last microbatch's reverse pass starts their
+  // reduction here.
   std::function<void(BackwardPass&)> after_block;
 };
 
-// Tensors that the reverse pass reads are promoted to Scope::kMicrobatch in `forward`, which must not be frozen yet. Lowering
-// the same forward twice promotes the same tensors.
+// Tensors that the reverse pass reads are promoted to Scope::kMicrobatch in `forward`, which must not be
+// frozen yet. Lowering the same forward twice promotes the same tensors.
 BackwardPass lower_backward(const LoweringInput& input, const StageSpec& stage, ForwardPass& forward,
                             const std::string& name, const BackwardOptions& options = {});
 

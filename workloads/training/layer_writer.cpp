@@ -18,22 +18,27 @@ void LayerWriter::begin_block(int layer, bool recompute_all) {
   recompute_all_ = recompute_all;
 }
 
-void LayerWriter::end_recompute() { recompute_all_ = false; }
+void LayerWriter::end_recompute() {
+  recompute_all_ = false;
+}
 
 bool LayerWriter::recomputes(OpKind kind, Role role) const {
   if (recompute_all_) return true;
   if (plan().recompute != RecomputePolicy::kSelective || is_communication(kind)) return false;
   const auto chosen = [&](RecomputeOp op) {
-    return std::find(plan().recompute_ops.begin(), plan().recompute_ops.end(), op) != plan().recompute_ops.end();
+    return std::find(plan().recompute_ops.begin(), plan().recompute_ops.end(), op) !=
+           plan().recompute_ops.end();
   };
-  const bool mla_up = role == Role::kQB || role == Role::kKvB ||
-                      (model().attention == AttentionKind::kMla && (role == Role::kRope || kind == OpKind::kMlaKeys));
+  const bool mla_up =
+      role == Role::kQB || role == Role::kKvB ||
+      (model().attention == AttentionKind::kMla && (role == Role::kRope || kind == OpKind::kMlaKeys));
   return (kind == OpKind::kNorm && chosen(RecomputeOp::kNorm)) ||
          (kind == OpKind::kActivation && chosen(RecomputeOp::kActivation)) ||
          (mla_up && kind != OpKind::kSplit && chosen(RecomputeOp::kMlaUp));
 }
 
-std::int32_t LayerWriter::emit(Op op, const std::vector<TensorId>& inputs, const std::vector<TensorId>& outputs) {
+std::int32_t LayerWriter::emit(Op op, const std::vector<TensorId>& inputs,
+                               const std::vector<TensorId>& outputs) {
   const std::int32_t index = builder().emit(op, inputs, outputs);
   pass_.block_of_op.push_back(block_);
   bool again = recomputes(op.kind, op.role);
@@ -41,7 +46,8 @@ std::int32_t LayerWriter::emit(Op op, const std::vector<TensorId>& inputs, const
   if (op.kind == OpKind::kQuantise) {
     for (const std::int32_t earlier : pass_.recomputable) {
       const Op& source = builder().fragment().ops[earlier];
-      for (int i = 0; i < source.num_outputs; ++i) again = again || builder().fragment().output(source, i) == inputs[0];
+      for (int i = 0; i < source.num_outputs; ++i)
+        again = again || builder().fragment().output(source, i) == inputs[0];
     }
   }
   if (again) pass_.recomputable.insert(index);
@@ -109,8 +115,12 @@ TensorId LayerWriter::quantised(TensorId x, DType dtype) {
   }
   const Role role = builder().tensor(x).role;
   const std::int32_t route = last.route >= 0 && fragment.output(last, 0) == x ? last.route : -1;
-  emit({.kind = OpKind::kQuantise, .dtype = dtype, .role = role, .route = route,
-        .shape = {.m = rows(x), .n = columns(x)}}, {x}, {copy});
+  emit({.kind = OpKind::kQuantise,
+        .dtype = dtype,
+        .role = role,
+        .route = route,
+        .shape = {.m = rows(x), .n = columns(x)}},
+       {x}, {copy});
   return copy;
 }
 
@@ -119,24 +129,32 @@ TensorId LayerWriter::linear(TensorId x, const Linear& spec) {
   const std::int64_t in = spec.cut == Cut::kRows ? spec.in / plan().tp : spec.in;
   const DType dtype = spec.high_precision ? DType::kBf16 : plan().gemm;
   const TensorId operand = quantised(x, dtype);
-  CHECK(columns(operand) == in, fmt::format("{}: {} columns, weight takes {}", to_string(spec.role), columns(operand), in));
+  CHECK(columns(operand) == in,
+        fmt::format("{}: {} columns, weight takes {}", to_string(spec.role), columns(operand), in));
   const TensorId w = weight(spec, out, in);
   const TensorId y = builder().transient(rows(x), out, DType::kBf16, spec.role);
-  emit({.kind = OpKind::kGemm, .dtype = dtype, .role = spec.role, .shape = {.m = rows(x), .n = out, .k = in}}, {operand, w}, {y});
+  emit({.kind = OpKind::kGemm, .dtype = dtype, .role = spec.role, .shape = {.m = rows(x), .n = out, .k = in}},
+       {operand, w}, {y});
   return y;
 }
 
 TensorId LayerWriter::rotary(TensorId x, int heads, int rotated) {
   const TensorId y = builder().transient(rows(x), columns(x), DType::kBf16, Role::kRope);
-  emit({.kind = OpKind::kRotary, .role = Role::kRope,
-        .shape = {.m = rows(x), .n = columns(x), .groups = static_cast<std::int32_t>(workload().micro_batch),
-                  .heads = heads, .head_dim = rotated}}, {x}, {y});
+  emit({.kind = OpKind::kRotary,
+        .role = Role::kRope,
+        .shape = {.m = rows(x),
+                  .n = columns(x),
+                  .groups = static_cast<std::int32_t>(workload().micro_batch),
+                  .heads = heads,
+                  .head_dim = rotated}},
+       {x}, {y});
   return y;
 }
 
 TensorId LayerWriter::add(TensorId a, TensorId b) {
   const TensorId sum = builder().transient(rows(a), columns(a), DType::kBf16, Role::kResidual);
-  emit({.kind = OpKind::kAdd, .role = Role::kResidual, .shape = {.m = rows(a), .n = columns(a)}}, {a, b}, {sum});
+  emit({.kind = OpKind::kAdd, .role = Role::kResidual, .shape = {.m = rows(a), .n = columns(a)}}, {a, b},
+       {sum});
   return sum;
 }
 
@@ -145,19 +163,24 @@ TensorId LayerWriter::activation(TensorId x, std::int64_t width, TensorId row_we
   const TensorId y = builder().transient(rows(x), width, DType::kBf16, builder().tensor(x).role);
   std::vector<TensorId> inputs = {x};
   if (row_weights != kNoTensor) inputs.push_back(row_weights);
-  emit({.kind = OpKind::kActivation, .role = builder().tensor(x).role, .route = route,
-        .shape = {.m = rows(x), .n = width, .k = model().gated ? 2 : 1}}, inputs, {y});
+  emit({.kind = OpKind::kActivation,
+        .role = builder().tensor(x).role,
+        .route = route,
+        .shape = {.m = rows(x), .n = width, .k = model().gated ? 2 : 1}},
+       inputs, {y});
   return y;
 }
 
 std::vector<TensorId> LayerWriter::split(TensorId x, const std::vector<std::int64_t>& widths, Role role) {
   std::vector<TensorId> parts;
-  for (const std::int64_t width : widths) parts.push_back(builder().transient(rows(x), width, DType::kBf16, role));
+  for (const std::int64_t width : widths)
+    parts.push_back(builder().transient(rows(x), width, DType::kBf16, role));
   emit({.kind = OpKind::kSplit, .role = role, .shape = {.m = rows(x), .n = columns(x)}}, {x}, parts);
   return parts;
 }
 
-TensorId LayerWriter::collective(OpKind kind, GroupRole group, Lane lane, TensorId x, std::int64_t result_rows) {
+TensorId LayerWriter::collective(OpKind kind, GroupRole group, Lane lane, TensorId x,
+                                 std::int64_t result_rows) {
   const Tensor& operand = builder().tensor(x);
   const TensorId y = builder().transient(result_rows, operand.columns, operand.dtype, operand.role);
   const std::int64_t whole = std::max(rows(x), result_rows);
@@ -173,8 +196,8 @@ TensorId LayerWriter::collective(OpKind kind, GroupRole group, Lane lane, Tensor
   return y;
 }
 
-// Megatron-LM's f and g (Shoeybi et al. 2019; Korthikanti et al. 2022 with sequence parallelism): gather rows forward and
-// reduce-scatter backward, or nothing forward and all-reduce backward.
+// Megatron-LM's f and g (Shoeybi et al. 2019; Korthikanti et al. 2022 with sequence parallelism): gather rows
+// forward and reduce-scatter backward, or nothing forward and all-reduce backward.
 TensorId LayerWriter::enter_tensor_parallel(TensorId x) {
   if (plan().tp == 1) return x;
   if (plan().sequence_parallel) {

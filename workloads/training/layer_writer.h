@@ -14,7 +14,7 @@ struct Linear {
   Role role = Role::kNone;
   std::int64_t out = 0, in = 0;  // of the whole matrix
   Cut cut = Cut::kNone;
-  bool high_precision = false;   // BF16 even in an FP8 plan: router, head
+  bool high_precision = false;  // BF16 even in an FP8 plan: router, head
 };
 
 class LayerWriter {
@@ -31,9 +31,9 @@ class LayerWriter {
   TensorId add(TensorId a, TensorId b);
   TensorId activation(TensorId x, std::int64_t width, TensorId row_weights = kNoTensor);
   std::vector<TensorId> split(TensorId x, const std::vector<std::int64_t>& columns, Role role);
-  TensorId quantised(TensorId x, DType dtype);      // x itself for 16 and 32-bit formats
-  TensorId enter_tensor_parallel(TensorId x);       // whole rows on every member
-  TensorId leave_tensor_parallel(TensorId x);       // sum over members, cut by rows with sequence parallelism
+  TensorId quantised(TensorId x, DType dtype);  // x itself for 16 and 32-bit formats
+  TensorId enter_tensor_parallel(TensorId x);   // whole rows on every member
+  TensorId leave_tensor_parallel(TensorId x);   // sum over members, cut by rows with sequence parallelism
   TensorId gather_context(TensorId x);
   TensorId weight(const Linear& linear, std::int64_t rows, std::int64_t columns);
   TensorId expert_weight(Role role, std::int64_t rows, std::int64_t columns, int experts);

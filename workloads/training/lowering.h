@@ -45,12 +45,12 @@ struct ForwardPass {
   explicit ForwardPass(std::string name) : builder(std::move(name), Phase::kForward) {}
 
   FragmentBuilder builder;
-  std::vector<int> block_of_op;                // attention and MLP of a layer are one block each
-  std::set<std::int32_t> recomputable;         // ops whose results are not kept but computed again
-  std::set<TensorId> partial;                  // gradients arrive as partial sums over the tensor-parallel group
-  std::map<TensorId, TensorId> quantised_from; // 8-bit copy -> original
-  TensorId received = kNoTensor;               // from the previous stage
-  TensorId sent = kNoTensor;                   // to the next stage
+  std::vector<int> block_of_op;         // attention and MLP of a layer are one block each
+  std::set<std::int32_t> recomputable;  // ops whose results are not kept but computed again
+  std::set<TensorId> partial;           // gradients arrive as partial sums over the tensor-parallel group
+  std::map<TensorId, TensorId> quantised_from;  // 8-bit copy -> original
+  TensorId received = kNoTensor;                // from the previous stage
+  TensorId sent = kNoTensor;                    // to the next stage
 };
 
 struct StageSpec {
@@ -58,12 +58,13 @@ struct StageSpec {
   int stage = 0;
   ShardPosition shard;
   int step = 0;
-  int microbatch = -1;                         // of the routes; -1: they do not depend on it
+  int microbatch = -1;  // of the routes; -1: they do not depend on it
 };
 
 ForwardPass lower_forward(const LoweringInput& input, const StageSpec& stage, RouteCache& routes);
 
-// Tokens of one microbatch on one rank: cut by context and, with sequence parallelism, between blocks also by tensor parallelism.
+// Tokens of one microbatch on one rank: cut by context and, with sequence parallelism, between blocks also by
+// tensor parallelism.
 std::int64_t tokens_per_rank(const LoweringInput& input);
 
 }  // namespace moebius

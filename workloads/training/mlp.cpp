@@ -8,7 +8,8 @@ namespace moebius {
 namespace {
 
 // Up (and gate), activation, down; without the way into and out of tensor parallelism.
-TensorId write_gated(LayerWriter& writer, TensorId x, std::int64_t width, Role up_role, Role down_role, Cut up_cut) {
+TensorId write_gated(LayerWriter& writer, TensorId x, std::int64_t width, Role up_role, Role down_role,
+                     Cut up_cut) {
   const Model& model = writer.model();
   const std::int64_t matrices = model.gated ? 2 : 1;
   const bool cut = up_cut != Cut::kNone;
@@ -32,14 +33,17 @@ struct Received {
 TensorId write_gate(LayerWriter& writer, TensorId x, const MoeContext& moe) {
   const Model& model = writer.model();
   const Experts& experts = model.experts;
-  const TensorId logits =
-      writer.linear(x, {.role = Role::kRouter, .out = experts.routed, .in = model.hidden, .high_precision = true});
-  const TensorId weights = writer.builder().transient(writer.rows(x), experts.active, DType::kFp32, Role::kGate);
+  const TensorId logits = writer.linear(
+      x, {.role = Role::kRouter, .out = experts.routed, .in = model.hidden, .high_precision = true});
+  const TensorId weights =
+      writer.builder().transient(writer.rows(x), experts.active, DType::kFp32, Role::kGate);
   writer.emit({.kind = OpKind::kGate,
                .role = Role::kGate,
                .route = moe.route_index,
                .scale = static_cast<float>(experts.scale),
-               .shape = {.m = writer.rows(x), .n = experts.routed, .k = experts.active,
+               .shape = {.m = writer.rows(x),
+                         .n = experts.routed,
+                         .k = experts.active,
                          .groups = experts.score == GateScore::kSigmoid ? 1 : 0}},
               {logits}, {weights});
   return weights;
@@ -51,8 +55,9 @@ Received write_dispatch(LayerWriter& writer, TensorId x, TensorId weights, const
   const Model& model = writer.model();
   const TensorId payload = writer.quantised(x, plan.dispatch);
   FragmentBuilder& builder = writer.builder();
-  const Received received{builder.transient(moe.received, model.hidden, plan.dispatch, Role::kExperts),
-                          builder.transient(moe.received, model.experts.active, DType::kFp32, Role::kExperts)};
+  const Received received{
+      builder.transient(moe.received, model.hidden, plan.dispatch, Role::kExperts),
+      builder.transient(moe.received, model.experts.active, DType::kFp32, Role::kExperts)};
   Op op{.kind = OpKind::kDispatch,
         .dtype = plan.dispatch,
         .lane = plan.overlap_dispatch_combine ? Lane::kExpertComm : Lane::kCompute,
@@ -67,7 +72,8 @@ Received write_dispatch(LayerWriter& writer, TensorId x, TensorId weights, const
   return received;
 }
 
-TensorId write_grouped(LayerWriter& writer, TensorId x, Role role, std::int64_t out, std::int64_t in, const MoeContext& moe) {
+TensorId write_grouped(LayerWriter& writer, TensorId x, Role role, std::int64_t out, std::int64_t in,
+                       const MoeContext& moe) {
   const TensorId operand = writer.quantised(x, writer.plan().gemm);
   const TensorId w = writer.expert_weight(role, out, in, moe.local_experts);
   const TensorId y = writer.builder().transient(moe.rows, out, DType::kBf16, role);
@@ -83,7 +89,8 @@ TensorId write_grouped(LayerWriter& writer, TensorId x, Role role, std::int64_t 
 TensorId write_experts(LayerWriter& writer, const Received& received, const MoeContext& moe) {
   const Model& model = writer.model();
   FragmentBuilder& builder = writer.builder();
-  const TensorId copies = builder.transient(moe.rows, model.hidden, builder.tensor(received.tokens).dtype, Role::kExperts);
+  const TensorId copies =
+      builder.transient(moe.rows, model.hidden, builder.tensor(received.tokens).dtype, Role::kExperts);
   const TensorId row_weights = builder.transient(moe.rows, 1, DType::kFp32, Role::kExperts);
   writer.emit({.kind = OpKind::kPermute,
                .dtype = builder.tensor(received.tokens).dtype,
@@ -92,7 +99,8 @@ TensorId write_experts(LayerWriter& writer, const Received& received, const MoeC
                .shape = {.m = moe.rows, .n = model.hidden, .k = model.experts.active}},
               {received.tokens, received.weights}, {copies, row_weights});
   const std::int64_t width = model.experts.width;
-  const TensorId up = write_grouped(writer, copies, Role::kExpertGateUp, width * (model.gated ? 2 : 1), model.hidden, moe);
+  const TensorId up =
+      write_grouped(writer, copies, Role::kExpertGateUp, width * (model.gated ? 2 : 1), model.hidden, moe);
   const TensorId active = writer.activation(up, width, row_weights);
   const TensorId down = write_grouped(writer, active, Role::kExpertDown, model.hidden, width, moe);
   const TensorId tokens = builder.transient(moe.received, model.hidden, DType::kBf16, Role::kExperts);
@@ -138,8 +146,8 @@ TensorId write_dense_mlp(LayerWriter& writer, TensorId x) {
 // The shared experts run while combine is under way; in the reverse pass, while its gradient is dispatched.
 TensorId write_moe(LayerWriter& writer, TensorId x, const RoutePtr& route) {
   const Model& model = writer.model();
-  const MoeContext moe{route, writer.builder().add_route(route), route->max_received_tokens(), route->max_rows_of_rank(),
-                       route->experts_per_rank()};
+  const MoeContext moe{route, writer.builder().add_route(route), route->max_received_tokens(),
+                       route->max_rows_of_rank(), route->experts_per_rank()};
   const TensorId normed = writer.norm(x, Role::kMlpNorm);
   const TensorId weights = write_gate(writer, normed, moe);
   const Received received = write_dispatch(writer, normed, weights, moe);

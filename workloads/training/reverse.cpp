@@ -19,7 +19,8 @@ Reverse::Reverse(const LoweringInput& input, const StageSpec& stage, ForwardPass
   builder().compute_units = forward_.builder.compute_units;
 }
 
-// From the last op to the first; the gradients of a block's weights are complete when its first op has been passed.
+// From the last op to the first; the gradients of a block's weights are complete when its first op has been
+// passed.
 void Reverse::run() {
   const auto num_ops = static_cast<int>(fragment().ops.size());
   for (int i = num_ops - 1; i >= 0; --i) {
@@ -43,7 +44,12 @@ std::int32_t Reverse::emit(Op op, const std::vector<TensorId>& inputs, const std
 }
 
 Op Reverse::like(const Op& op, OpKind kind) {
-  return {.kind = kind, .dtype = op.dtype, .lane = op.lane, .role = op.role, .route = op.route, .scale = op.scale,
+  return {.kind = kind,
+          .dtype = op.dtype,
+          .lane = op.lane,
+          .role = op.role,
+          .route = op.route,
+          .scale = op.scale,
           .shape = op.shape};
 }
 
@@ -63,9 +69,10 @@ TensorId Reverse::gradient(TensorId forward_tensor) {
   if (found == gradients_.end()) return kNoTensor;
   TensorId sum = found->second.front();
   for (std::size_t i = 1; i < found->second.size(); ++i) {
-    const TensorId next = builder().transient(builder().tensor(sum).rows, builder().tensor(sum).columns, DType::kBf16,
-                                              builder().tensor(sum).role);
-    emit({.kind = OpKind::kAdd, .role = fragment().tensors[forward_tensor].role,
+    const TensorId next = builder().transient(builder().tensor(sum).rows, builder().tensor(sum).columns,
+                                              DType::kBf16, builder().tensor(sum).role);
+    emit({.kind = OpKind::kAdd,
+          .role = fragment().tensors[forward_tensor].role,
           .shape = {.m = builder().tensor(sum).rows, .n = builder().tensor(sum).columns}},
          {sum, found->second[i]}, {next});
     sum = next;
@@ -73,8 +80,12 @@ TensorId Reverse::gradient(TensorId forward_tensor) {
   if (forward_.partial.count(forward_tensor) > 0) {
     const TensorId whole = fresh_gradient(forward_tensor);
     const Tensor& tensor = builder().tensor(whole);
-    Op op{.kind = OpKind::kAllReduce, .lane = Lane::kTensorComm, .role = tensor.role, .group = GroupRole::kTensor,
-          .match = builder().next_match(), .shape = {.m = tensor.rows, .n = tensor.columns}};
+    Op op{.kind = OpKind::kAllReduce,
+          .lane = Lane::kTensorComm,
+          .role = tensor.role,
+          .group = GroupRole::kTensor,
+          .match = builder().next_match(),
+          .shape = {.m = tensor.rows, .n = tensor.columns}};
     op.payload = tensor.bytes();
     emit(op, {sum}, {whole});
     sum = whole;
@@ -142,7 +153,8 @@ TensorId Reverse::quantised(TensorId x, OpKind how, std::int32_t route) {
   const std::int64_t m = tensor.rows, n = tensor.columns;
   const Role role = tensor.role;
   const TensorId copy = builder().transient(m, n, DType::kFp8, role);
-  emit({.kind = how, .dtype = DType::kFp8, .role = role, .route = route, .shape = {.m = m, .n = n}}, {x}, {copy});
+  emit({.kind = how, .dtype = DType::kFp8, .role = role, .route = route, .shape = {.m = m, .n = n}}, {x},
+       {copy});
   return quantised_[{x, how}] = copy;
 }
 

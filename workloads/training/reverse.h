@@ -18,16 +18,16 @@ class Reverse {
  private:
   // The weight gradient of a matrix, written after the input gradients of its block.
   struct DeferredWeight {
-    Op op;                    // the forward GEMM
-    TensorId dy;              // of the reverse fragment
-    TensorId x;               // of the forward fragment: the unquantised operand where there is one
-    TensorId weight;          // of the forward fragment
+    Op op;            // the forward GEMM
+    TensorId dy;      // of the reverse fragment
+    TensorId x;       // of the forward fragment: the unquantised operand where there is one
+    TensorId weight;  // of the forward fragment
   };
 
   // Gradients of forward tensors, as they gather.
   void add_gradient(TensorId forward_tensor, TensorId gradient);
-  TensorId gradient(TensorId forward_tensor);           // the sum; kNoTensor when nobody asked for one
-  TensorId fresh_gradient(TensorId forward_tensor);     // a new tensor of its shape
+  TensorId gradient(TensorId forward_tensor);        // the sum; kNoTensor when nobody asked for one
+  TensorId fresh_gradient(TensorId forward_tensor);  // a new tensor of its shape
 
   // A forward value inside the reverse fragment: kept from the forward pass or computed again.
   TensorId value(TensorId forward_tensor);
@@ -60,7 +60,7 @@ class Reverse {
   bool sees_share_of_tokens(TensorId forward_operand) const;
 
   std::int32_t emit(Op op, const std::vector<TensorId>& inputs, const std::vector<TensorId>& outputs);
-  Op like(const Op& op, OpKind kind);                    // the same shape, role, dtype and route
+  Op like(const Op& op, OpKind kind);  // the same shape, role, dtype and route
   TensorId in(const Op& op, int i) const { return fragment().input(op, i); }
   TensorId out(const Op& op, int i) const { return fragment().output(op, i); }
   const Fragment& fragment() const { return forward_.builder.fragment(); }

@@ -9,34 +9,53 @@ namespace moebius {
 void Reverse::reverse(const Op& op) {
   switch (op.kind) {
     case OpKind::kGemm:
-    case OpKind::kGroupedGemm: return reverse_gemm(op);
-    case OpKind::kNorm: return reverse_norm(op);
-    case OpKind::kAttention: return reverse_attention(op);
-    case OpKind::kActivation: return reverse_activation(op);
-    case OpKind::kGate: return reverse_gate(op);
-    case OpKind::kPermute: return reverse_permute(op);
-    case OpKind::kUnpermute: return reverse_unpermute(op);
-    case OpKind::kEmbedding: return reverse_embedding(op);
-    case OpKind::kMlaKeys: return reverse_mla_keys(op);
-    case OpKind::kSplit: return reverse_split(op);
-    case OpKind::kConcat: return reverse_concat(op);
-    case OpKind::kRotary: return reverse_rotary(op);
+    case OpKind::kGroupedGemm:
+      return reverse_gemm(op);
+    case OpKind::kNorm:
+      return reverse_norm(op);
+    case OpKind::kAttention:
+      return reverse_attention(op);
+    case OpKind::kActivation:
+      return reverse_activation(op);
+    case OpKind::kGate:
+      return reverse_gate(op);
+    case OpKind::kPermute:
+      return reverse_permute(op);
+    case OpKind::kUnpermute:
+      return reverse_unpermute(op);
+    case OpKind::kEmbedding:
+      return reverse_embedding(op);
+    case OpKind::kMlaKeys:
+      return reverse_mla_keys(op);
+    case OpKind::kSplit:
+      return reverse_split(op);
+    case OpKind::kConcat:
+      return reverse_concat(op);
+    case OpKind::kRotary:
+      return reverse_rotary(op);
     case OpKind::kDispatch:
-    case OpKind::kCombine: return reverse_routed_exchange(op);
+    case OpKind::kCombine:
+      return reverse_routed_exchange(op);
     case OpKind::kAllGather:
     case OpKind::kReduceScatter:
-    case OpKind::kAllReduce: return reverse_collective(op);
-    case OpKind::kSend: return receive_gradient(op);
-    case OpKind::kRecv: return send_gradient(op);
+    case OpKind::kAllReduce:
+      return reverse_collective(op);
+    case OpKind::kSend:
+      return receive_gradient(op);
+    case OpKind::kRecv:
+      return send_gradient(op);
     case OpKind::kAdd:
-      if (const TensorId dy = gradient(out(op, 0)); dy != kNoTensor) add_gradient(in(op, 0), dy), add_gradient(in(op, 1), dy);
+      if (const TensorId dy = gradient(out(op, 0)); dy != kNoTensor)
+        add_gradient(in(op, 0), dy), add_gradient(in(op, 1), dy);
       return;
     case OpKind::kQuantise:  // straight through
       if (const TensorId dy = gradient(out(op, 0)); dy != kNoTensor) add_gradient(in(op, 0), dy);
       return;
-    case OpKind::kCrossEntropy: return add_gradient(in(op, 0), kept(out(op, 1)));
+    case OpKind::kCrossEntropy:
+      return add_gradient(in(op, 0), kept(out(op, 1)));
     case OpKind::kInput:
-    case OpKind::kCrossEntropyStats: return;
+    case OpKind::kCrossEntropyStats:
+      return;
     case OpKind::kEmbeddingGrad:
     case OpKind::kGemmDgrad:
     case OpKind::kGemmWgrad:
@@ -53,7 +72,8 @@ void Reverse::reverse(const Op& op) {
     case OpKind::kTransposeQuantise:
     case OpKind::kAdam:
     case OpKind::kBroadcast:
-    case OpKind::kAllToAll: CHECK(false, fmt::format("{} in a forward pass", to_string(op.kind)));
+    case OpKind::kAllToAll:
+      CHECK(false, fmt::format("{} in a forward pass", to_string(op.kind)));
   }
 }
 
@@ -125,7 +145,8 @@ void Reverse::reverse_unpermute(const Op& op) {
   const TensorId dtokens = gradient(out(op, 0));
   const TensorId drows = fresh_gradient(in(op, 0));
   Op back = like(op, OpKind::kUnpermuteGrad);
-  back.dtype = builder().tensor(drows).dtype = builder().tensor(dtokens).dtype;  // copies stay in the bits they came in
+  back.dtype = builder().tensor(drows).dtype =
+      builder().tensor(dtokens).dtype;  // copies stay in the bits they came in
   emit(back, {dtokens}, {drows});
   add_gradient(in(op, 0), drows);
 }
@@ -166,8 +187,8 @@ void Reverse::reverse_rotary(const Op& op) {
   add_gradient(in(op, 0), dx);
 }
 
-// Dispatch and combine are each other's transpose. What comes back travels in the precision of the direction: expert
-// inputs and their like as dispatch, sums as combine. Weight gradients are written while it travels.
+// Dispatch and combine are each other's transpose. What comes back travels in the precision of the direction:
+// expert inputs and their like as dispatch, sums as combine. Weight gradients are written while it travels.
 void Reverse::reverse_routed_exchange(const Op& op) {
   const bool from_dispatch = op.kind == OpKind::kDispatch;
   Op back = like(op, from_dispatch ? OpKind::kCombine : OpKind::kDispatch);
@@ -186,7 +207,8 @@ void Reverse::reverse_routed_exchange(const Op& op) {
   if (from_dispatch) flush_weights();
 }
 
-// Gather and reduce-scatter are each other's transpose; the sum of a row-cut product passes its gradient on as it is.
+// Gather and reduce-scatter are each other's transpose; the sum of a row-cut product passes its gradient on
+// as it is.
 void Reverse::reverse_collective(const Op& op) {
   const TensorId dy = gradient(out(op, 0));
   if (dy == kNoTensor) return;

@@ -14,7 +14,8 @@ class StageWriter {
  public:
   StageWriter(const LoweringInput& input, const StageSpec& stage, RouteCache& routes, ForwardPass& pass)
       : input_(input), stage_(stage), routes_(routes), pass_(pass), writer_(input, stage.shard, pass) {
-    if (plan().communication_sms > 0) pass.builder.compute_units = static_cast<std::int16_t>(-plan().communication_sms);
+    if (plan().communication_sms > 0)
+      pass.builder.compute_units = static_cast<std::int16_t>(-plan().communication_sms);
   }
 
   void write() {
@@ -31,18 +32,23 @@ class StageWriter {
   const TrainingPlan& plan() const { return *input_.plan; }
   const Model& model() const { return *input_.model; }
   FragmentBuilder& builder() { return pass_.builder; }
-  std::int64_t tokens() const { return tokens_per_rank(input_); }                                    // between blocks
-  std::int64_t whole_tokens() const { return tokens() * (plan().sequence_parallel ? plan().tp : 1); }  // inside them
+  std::int64_t tokens() const { return tokens_per_rank(input_); }  // between blocks
+  std::int64_t whole_tokens() const {
+    return tokens() * (plan().sequence_parallel ? plan().tp : 1);
+  }  // inside them
 
   // Token ids and, on the last stage, labels: stream i is the tokens i positions on.
   void write_input() {
     const int streams = 1 + (stage_.slice.has_head ? 1 + model().mtp_layers : 1);
     streams_.clear();
-    for (int i = 0; i < streams; ++i) streams_.push_back(builder().transient(whole_tokens(), 1, DType::kInt32, Role::kInput));
+    for (int i = 0; i < streams; ++i)
+      streams_.push_back(builder().transient(whole_tokens(), 1, DType::kInt32, Role::kInput));
     writer_.emit({.kind = OpKind::kInput,
                   .lane = Lane::kCompute,
                   .role = Role::kInput,
-                  .shape = {.m = whole_tokens(), .n = model().vocabulary, .k = streams - 1,
+                  .shape = {.m = whole_tokens(),
+                            .n = model().vocabulary,
+                            .k = streams - 1,
                             .groups = static_cast<std::int32_t>(input_.workload->micro_batch)}},
                  {}, streams_);
   }
@@ -80,8 +86,12 @@ class StageWriter {
   }
 
   Op pipeline_op(OpKind kind, Lane lane, GroupRole group) const {
-    Op op{.kind = kind, .lane = lane, .role = Role::kPipeline, .group = group,
-          .match = static_cast<std::uint32_t>(StageMatch::kForward), .shape = {.m = tokens(), .n = model().hidden}};
+    Op op{.kind = kind,
+          .lane = lane,
+          .role = Role::kPipeline,
+          .group = group,
+          .match = static_cast<std::uint32_t>(StageMatch::kForward),
+          .shape = {.m = tokens(), .n = model().hidden}};
     op.payload = {static_cast<double>(tokens() * model().hidden) * element_bytes(DType::kBf16)};
     return op;
   }
@@ -95,18 +105,19 @@ class StageWriter {
   RoutePtr route(int layer) {
     const Experts& experts = model().experts;
     const int nodes = plan().nodes_per_token;
-    return routes_.get({.seed = input_.workload->seed,
-                        .step = stage_.step,
-                        .microbatch = stage_.microbatch,
-                        .layer = layer,
-                        .popularity = input_.workload->popularity,
-                        .ranks = plan().ep,
-                        .ranks_per_node = input_.ranks_per_node,
-                        .experts = experts.routed,
-                        .active = experts.active,
-                        .groups = experts.groups,
-                        .active_groups = nodes > 0 ? std::min(nodes, experts.active_groups) : experts.active_groups,
-                        .tokens = static_cast<int>(tokens())});
+    return routes_.get(
+        {.seed = input_.workload->seed,
+         .step = stage_.step,
+         .microbatch = stage_.microbatch,
+         .layer = layer,
+         .popularity = input_.workload->popularity,
+         .ranks = plan().ep,
+         .ranks_per_node = input_.ranks_per_node,
+         .experts = experts.routed,
+         .active = experts.active,
+         .groups = experts.groups,
+         .active_groups = nodes > 0 ? std::min(nodes, experts.active_groups) : experts.active_groups,
+         .tokens = static_cast<int>(tokens())});
   }
 
   TensorId write_layer(TensorId x, int layer) {
@@ -124,16 +135,19 @@ class StageWriter {
     for (int i = 0; i < model().mtp_layers; ++i) x = write_mtp(x, i);
   }
 
-  // Multi-token prediction (DeepSeek-V3, section 2.2): the hidden state and the embedding of the next token, normed and
-  // projected together, go through one more layer and the shared head.
+  // Multi-token prediction (DeepSeek-V3, section 2.2): the hidden state and the embedding of the next token,
+  // normed and projected together, go through one more layer and the shared head.
   TensorId write_mtp(TensorId x, int index) {
     const int layer = model().layers + index;
     writer_.begin_block(layer, false);
     const TensorId ahead = write_embedding(streams_[1 + index]);
     const TensorId a = writer_.norm(x, Role::kMtpHiddenNorm);
     const TensorId b = writer_.norm(ahead, Role::kMtpEmbeddingNorm);
-    const TensorId both = builder().transient(tokens(), 2 * model().hidden, DType::kBf16, Role::kMtpProjection);
-    writer_.emit({.kind = OpKind::kConcat, .role = Role::kMtpProjection, .shape = {.m = tokens(), .n = 2 * model().hidden}},
+    const TensorId both =
+        builder().transient(tokens(), 2 * model().hidden, DType::kBf16, Role::kMtpProjection);
+    writer_.emit({.kind = OpKind::kConcat,
+                  .role = Role::kMtpProjection,
+                  .shape = {.m = tokens(), .n = 2 * model().hidden}},
                  {a, b}, {both});
     TensorId h = writer_.linear(both, {Role::kMtpProjection, model().hidden, 2 * model().hidden});
     h = write_layer(h, layer);
@@ -171,9 +185,11 @@ class StageWriter {
   void write_loss(TensorId logits, TensorId labels, double loss_weight) {
     const std::int64_t m = writer_.rows(logits), n = writer_.columns(logits);
     TensorId stats = builder().transient(m, 3, DType::kFp32, Role::kLoss);
-    writer_.emit({.kind = OpKind::kCrossEntropyStats, .role = Role::kLoss, .shape = {.m = m, .n = n}}, {logits, labels},
-                 {stats});
-    if (plan().tp > 1) stats = writer_.collective(OpKind::kAllGather, GroupRole::kTensor, Lane::kTensorComm, stats, m * plan().tp);
+    writer_.emit({.kind = OpKind::kCrossEntropyStats, .role = Role::kLoss, .shape = {.m = m, .n = n}},
+                 {logits, labels}, {stats});
+    if (plan().tp > 1)
+      stats =
+          writer_.collective(OpKind::kAllGather, GroupRole::kTensor, Lane::kTensorComm, stats, m * plan().tp);
     const TensorId loss = builder().add({.scope = Scope::kRank,
                                          .memory = MemoryKind::kActivations,
                                          .dtype = DType::kFp32,
@@ -183,7 +199,8 @@ class StageWriter {
                                          .rows = 1,
                                          .columns = 1});
     const TensorId gradient = builder().transient(m, n, DType::kBf16, Role::kLoss);
-    const double batch_tokens = static_cast<double>(input_.workload->global_batch * input_.workload->sequence_length);
+    const double batch_tokens =
+        static_cast<double>(input_.workload->global_batch * input_.workload->sequence_length);
     writer_.emit({.kind = OpKind::kCrossEntropy,
                   .role = Role::kLoss,
                   .scale = static_cast<float>(loss_weight / batch_tokens),

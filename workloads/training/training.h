@@ -1,10 +1,10 @@
-// A training run as a Workload: fragments built once per pipeline stage, then issued microbatch by microbatch
-// in the order of the pipeline schedule, a few ahead of what has completed.
+// A training run as a Workload: fragments are lowered once for all ranks that share them, then issued pass by
+// pass in the order of the pipeline schedule, a bounded number ahead of what has completed.
 #pragma once
 
 #include <memory>
+#include <string>
 
-#include "hw/cluster.h"
 #include "models/model.h"
 #include "workloads/schedule/executor.h"
 #include "workloads/training/memory.h"
@@ -16,23 +16,27 @@ struct TrainingJob {
   Model model;
   TrainingPlan plan;
   TrainingWorkload workload;
+  int ranks_per_node = 1;  // of the cluster: which members of an expert group share a node
 };
 
-// Lowers the job to frozen fragments. `ranks_per_node` and `capacity` come from the cluster.
 class Training : public Workload {
  public:
-  Training(const TrainingJob& job, int ranks_per_node);
+  explicit Training(const TrainingJob& job);
   ~Training() override;
 
   const Layout& layout() const override;
+  // Submissions are numbered row by row: pass i of every class before pass i+1 of any, the same on every
+  // executor.
   std::optional<Submission> next(Time now) override;
   void completed(const Completion& completion) override;
   bool done() const override;
   double progress() const override;
 
-  // Peak memory per class against `capacity` bytes of a device.
-  MemoryReport memory(Bytes capacity) const;
-  // Layers of each pipeline stage, and other facts that `check` prints, one per line.
+  // Peak memory per class, against `capacity` of a device.
+  MemoryReport memory(Bytes capacity);
+  // From now on, memory in use goes to `recorder` as a counter whenever a pass completes.
+  void record_memory(Recorder& recorder);
+  // Which layers stand on which stage, microbatches, groups: one fact a line.
   std::string describe() const;
 
  private:
