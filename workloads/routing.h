@@ -39,8 +39,10 @@ struct RouteSpec {
   bool operator==(const RouteSpec&) const = default;
 };
 
-// Balanced: every expert gets tokens*active*ranks/experts copies (to within one per source), every token uses exactly
-// active_groups groups with active/active_groups experts each. Otherwise drawn by popularity without replacement.
+// Balanced: experts and groups are dealt like cards from shuffled decks through all tokens of all sources, so that every
+// expert gets tokens*active*ranks/experts copies (exactly when the numbers divide, else to within two), and every token
+// uses exactly active_groups groups with active/active_groups experts each. Otherwise drawn by popularity without
+// replacement, groups first, then experts of these groups (workloads/routing_draw.h). A token's experts are distinct.
 class Route {
  public:
   explicit Route(const RouteSpec& spec);
@@ -51,10 +53,10 @@ class Route {
 
   // Token copies that arrive at an expert of rank `rank` (local index), from all sources.
   int rows(int rank, int local_expert) const { return rows_[rank * experts_per_rank() + local_expert]; }
-  int rows_of_rank(int rank) const;                                      // over its experts
+  int rows_of_rank(int rank) const { return rows_of_rank_[rank]; }       // over its experts
   int max_rows_of_rank() const;
   int tokens_between(int source, int destination) const { return between_[source * spec_.ranks + destination]; }  // distinct
-  int received_tokens(int rank) const;                                   // distinct per source, from all sources, itself included
+  int received_tokens(int rank) const { return received_[rank]; }        // distinct per source, from all sources, itself included
   int max_received_tokens() const;
   int tokens_to_node(int source, int node) const { return to_node_[source * nodes() + node]; }  // distinct
 
@@ -62,9 +64,13 @@ class Route {
   std::vector<std::int32_t> choices(int source) const;
 
  private:
+  struct Draw;
+  void sum_up();
+
   RouteSpec spec_;
-  std::vector<double> weights_;          // popularity of each expert, empty when balanced
+  std::shared_ptr<const Draw> draw_;     // how the choices come again
   std::vector<std::int32_t> rows_, between_, to_node_;
+  std::vector<std::int32_t> rows_of_rank_, received_;
 };
 
 using RoutePtr = std::shared_ptr<const Route>;
