@@ -35,10 +35,6 @@ double random_unit(std::uint64_t bits) {
   return static_cast<double>(bits >> 11) * 0x1p-53;
 }
 
-std::uint64_t RandomStream::bits() {
-  return finalise(state_ += kGolden);
-}
-
 Deck::Deck(std::int32_t size) : cards_(size) {
   std::iota(cards_.begin(), cards_.end(), 0);
 }
