@@ -1,6 +1,9 @@
-// Reads a Hugging Face config.json into a Model. The file is untrusted. Keys that do not change the architecture
-// (dropout, token ids, dtype ...) are ignored; a key that would change it and is not understood makes the model `unsupported`
-// with the reason, never silently wrong.
+// Reads a Hugging Face config.json into a Model. `model_type` decides how it is read; an unknown one is an
+// error that names the nearest known. The file is untrusted: every integer is bounded. Keys that do not
+// change the architecture (dropout, token ids, dtype, rotary scaling ...) are ignored; a known key that
+// changes it in a way that a Model cannot say makes the model `unsupported` with the reason, never silently
+// wrong. Left out because they are below a thousandth of a layer: attention sinks, correction biases of the
+// router, the gate of a shared expert, the bias of a lone output projection.
 #pragma once
 
 #include <string>

@@ -1,0 +1,84 @@
+#include "models/hf_config.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "hw/error.h"
+#include "models/architecture_reader.h"
+#include "models/hf_families.h"
+
+namespace moebius {
+namespace {
+
+// The distance between full-attention layers when `kinds` repeats "others, full" throughout; 0: no full
+// layer; -1: neither.
+int full_attention_period(const std::vector<std::string>& kinds) {
+  const auto first = std::find(kinds.begin(), kinds.end(), "full_attention");
+  if (first == kinds.end()) return 0;
+  const int period = static_cast<int>(first - kinds.begin()) + 1;
+  for (int layer = 0; layer < static_cast<int>(kinds.size()); ++layer) {
+    if ((kinds[layer] == "full_attention") != ((layer + 1) % period == 0)) return -1;
+  }
+  return period;
+}
+
+// Newer configurations spell out the attention of every layer; that has the last word over the family's rule.
+void apply_layer_types(HfKeys& keys, Model& model) {
+  const std::vector<std::string> kinds = keys.texts("layer_types");
+  if (kinds.empty() || !model.unsupported.empty()) return;
+  if (static_cast<int>(kinds.size()) != model.layers) {
+    keys.fail(fmt::format("layer_types has {} entries for {} layers", kinds.size(), model.layers));
+  }
+  for (const std::string& kind : kinds) {
+    if (kind == "full_attention" || kind == "sliding_attention" || kind == "chunked_attention") continue;
+    model.unsupported = fmt::format("layer_types names \"{}\"", kind);
+    return;
+  }
+  const int period = full_attention_period(kinds);
+  if (period < 0) {
+    model.unsupported = "layer_types does not repeat every few layers";
+    return;
+  }
+  model.full_attention_every = period;
+  if (period == 1) model.sliding_window = model.attention_chunk = 0;
+  if (model.sliding_window == 0 && model.attention_chunk == 0) model.full_attention_every = 0;
+}
+
+const HfFamily* find_family(std::string_view model_type) {
+  const auto families = hf_families();
+  const auto found = std::find_if(families.begin(), families.end(),
+                                  [&](const HfFamily& family) { return family.model_type == model_type; });
+  return found == families.end() ? nullptr : &*found;
+}
+
+[[noreturn]] void unknown_type(const Place& place, const std::string& model_type) {
+  std::vector<std::string> known;
+  for (const HfFamily& family : hf_families()) known.emplace_back(family.model_type);
+  place.fail(fmt::format("unknown model_type \"{}\"{}; known are {}", model_type,
+                         suggestion(model_type, known), fmt::join(known, ", ")));
+}
+
+Model read(HfKeys keys) {
+  const std::string model_type = keys.text("model_type");
+  const HfFamily* family = find_family(model_type);
+  // Multimodal models keep the language model under "text_config"; towers for images and sound are not read.
+  if (family == nullptr && keys.has("text_config")) return read(keys.object("text_config"));
+  if (family == nullptr) unknown_type(keys.place_of("model_type"), model_type);
+  Model model = family->read(keys);
+  apply_layer_types(keys, model);
+  require_consistent(model, keys.place());
+  return model;
+}
+
+}  // namespace
+
+Model model_from_hf_config(const Document& config) {
+  Model model = read(HfKeys(config.root, {.file = config.file, .pointer = "", .line = config.root.line}));
+  model.id = config.file;
+  model.source = "Hugging Face configuration " + config.file;
+  model.status = "as given";
+  return model;
+}
+
+}  // namespace moebius

@@ -1,0 +1,338 @@
+#include "models/hf_families.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "models/architecture_reader.h"
+#include "models/hf_decoder.h"
+
+namespace moebius {
+namespace {
+
+Model llama(HfKeys& keys) {
+  Model model = attention_decoder(keys);
+  model.bias = model.qkv_bias && keys.flag_or("mlp_bias", false);
+  return model;
+}
+
+Model mistral(HfKeys& keys) {
+  Model model = attention_decoder(keys);
+  sliding_window(keys, model, true);
+  return model;
+}
+
+Model mixtral(HfKeys& keys) {
+  Model model = mistral(keys);
+  model.experts.routed = keys.size("num_local_experts", kMaxExperts);
+  model.experts.active = keys.size("num_experts_per_tok", kMaxExperts);
+  model.experts.width = model.dense_width;
+  model.dense_width = 0;
+  return model;
+}
+
+Model phimoe(HfKeys& keys) {
+  Model model = mixtral(keys);
+  model.layer_norm = true;
+  return model;
+}
+
+Model olmoe(HfKeys& keys) {
+  Model model = attention_decoder(keys);
+  model.qk_norm = true;
+  model.experts.routed = keys.size("num_experts", kMaxExperts);
+  model.experts.active = keys.size("num_experts_per_tok", kMaxExperts);
+  model.experts.width = model.dense_width;
+  model.dense_width = 0;
+  return model;
+}
+
+void sparse_attention(HfKeys& keys, Model& model) {
+  if (!keys.has("index_topk")) return;
+  model.unsupported = fmt::format(
+      "DeepSeek sparse attention: a lightning indexer picks the {} keys that each query attends to",
+      keys.size("index_topk", kMaxLength));
+}
+
+Model latent_decoder(HfKeys& keys, GateScore gate) {
+  Model model = decoder(keys);
+  model.kv_heads = model.heads;
+  model.attention = AttentionKind::kMla;
+  model.mla = {.q_rank = keys.size_or("q_lora_rank", kMaxHidden, 0),
+               .kv_rank = keys.size("kv_lora_rank", kMaxHidden),
+               .nope_dim = keys.size("qk_nope_head_dim", kMaxHeadDim),
+               .rope_dim = keys.size("qk_rope_head_dim", kMaxHeadDim),
+               .v_dim = keys.size("v_head_dim", kMaxHeadDim)};
+  deepseek_experts(keys, model, gate);
+  sparse_attention(keys, model);
+  return model;
+}
+
+Model deepseek_v2(HfKeys& keys) {
+  return latent_decoder(keys, GateScore::kSoftmax);
+}
+Model deepseek_v3(HfKeys& keys) {
+  return latent_decoder(keys, GateScore::kSigmoid);
+}
+
+Model deepseek_v4(HfKeys& keys) {
+  Model model = attention_decoder(keys);
+  deepseek_experts(keys, model, GateScore::kSigmoid);
+  model.dense_width = 0;
+  model.unsupported =
+      "compressed multi-query attention with an indexer, low-rank output projections and hash-routed layers";
+  return model;
+}
+
+Model glm4_moe(HfKeys& keys) {
+  Model model = attention_decoder(keys);
+  model.qk_norm = keys.flag_or("use_qk_norm", false);
+  deepseek_experts(keys, model, GateScore::kSigmoid);
+  return model;
+}
+
+// Ling: DeepSeek's structure under other names.
+Model bailing_moe(HfKeys& keys) {
+  Model model = decoder(keys);
+  grouped_attention(keys, model);
+  model.qkv_bias = keys.flag_or("use_qkv_bias", false);
+  model.qk_norm = keys.flag_or("use_qk_norm", false);
+  model.mtp_layers = keys.size_or("num_nextn_predict_layers", 100, 0);
+  Experts& experts = model.experts;
+  experts.routed = keys.size("num_experts", kMaxExperts);
+  experts.active = keys.size("num_experts_per_tok", kMaxExperts);
+  experts.width = keys.size("moe_intermediate_size", kMaxWidth);
+  shared_experts(model, keys.size_or("num_shared_experts", kMaxExperts, 0));
+  experts.groups = std::max(1, keys.size_or("n_group", kMaxExperts, 1));
+  experts.active_groups = std::max(1, keys.size_or("topk_group", kMaxExperts, 1));
+  const std::string gate = keys.text_or("score_function", "softmax");
+  experts.score = gate == "sigmoid" ? GateScore::kSigmoid : GateScore::kSoftmax;
+  experts.scale = keys.number_or("routed_scaling_factor", 1);
+  model.first_dense = keys.size_or("first_k_dense_replace", kMaxLayers, 0);
+  return model;
+}
+
+Model qwen2(HfKeys& keys) {
+  Model model = decoder(keys);
+  grouped_attention(keys, model);
+  model.qkv_bias = true;
+  if (keys.flag_or("use_sliding_window", false))
+    model.unsupported = "sliding windows in the upper layers only";
+  return model;
+}
+
+Model qwen3(HfKeys& keys) {
+  Model model = attention_decoder(keys);
+  model.qk_norm = true;
+  return model;
+}
+
+// Experts in every decoder_sparse_step-th layer, but not in those of mlp_only_layers (which must lead).
+void qwen_experts(HfKeys& keys, Model& model) {
+  Experts& experts = model.experts;
+  experts.routed = keys.size("num_experts", kMaxExperts);
+  experts.active = keys.size("num_experts_per_tok", kMaxExperts);
+  experts.width = keys.size("moe_intermediate_size", kMaxWidth);
+  experts.shared_width = keys.size_or("shared_expert_intermediate_size", kMaxWidth, 0);
+  experts.shared = experts.shared_width > 0 ? 1 : 0;
+  model.moe_step = std::max(1, keys.size_or("decoder_sparse_step", kMaxLayers, 1));
+  model.first_dense = model.moe_step - 1;
+  const std::vector<int> dense = keys.sizes("mlp_only_layers", kMaxLayers);
+  for (int i = 0; i < static_cast<int>(dense.size()); ++i) {
+    if (dense[i] != i) model.unsupported = "dense layers between layers with experts (mlp_only_layers)";
+  }
+  while (model.first_dense < static_cast<int>(dense.size())) model.first_dense += model.moe_step;
+  if (model.moe_step == 1 && model.first_dense == 0) model.dense_width = 0;
+}
+
+Model qwen2_moe(HfKeys& keys) {
+  Model model = qwen2(keys);
+  qwen_experts(keys, model);
+  return model;
+}
+
+Model qwen3_moe(HfKeys& keys) {
+  Model model = qwen3(keys);
+  qwen_experts(keys, model);
+  return model;
+}
+
+Model qwen3_next(HfKeys& keys) {
+  Model model = qwen3_moe(keys);
+  model.unsupported = fmt::format("linear attention: all but one of {} layers are gated delta networks",
+                                  keys.size_or("full_attention_interval", kMaxLayers, 4));
+  return model;
+}
+
+Model gpt_oss(HfKeys& keys) {
+  Model model = attention_decoder(keys);
+  model.bias = true;
+  sliding_window(keys, model, true);
+  model.full_attention_every = 2;
+  model.experts.routed = keys.size("num_local_experts", kMaxExperts);
+  model.experts.active = keys.size({"num_experts_per_tok", "experts_per_token"}, kMaxExperts);
+  model.experts.width = model.dense_width;
+  model.dense_width = 0;
+  return model;
+}
+
+// Rotary layers attend within chunks; every no_rope_layer_interval-th layer has neither rotation nor chunks.
+Model llama4(HfKeys& keys) {
+  Model model = attention_decoder(keys);
+  model.attention_chunk = keys.size_or("attention_chunk_size", kMaxLength, 0);
+  model.full_attention_every = keys.size_or("no_rope_layer_interval", kMaxLayers, 4);
+  Experts& experts = model.experts;
+  experts.routed = keys.size("num_local_experts", kMaxExperts);
+  experts.active = keys.size("num_experts_per_tok", kMaxExperts);
+  experts.width = model.dense_width;
+  shared_experts(model, 1);
+  experts.score = GateScore::kSigmoid;
+  model.moe_step = std::max(1, keys.size_or("interleave_moe_layer_step", kMaxLayers, 1));
+  model.first_dense = model.moe_step - 1;
+  model.dense_width = model.moe_step > 1 ? keys.size("intermediate_size_mlp", kMaxWidth) : 0;
+  for (const int layer : keys.sizes("moe_layers", kMaxLayers)) {
+    if (!model.is_moe_layer(layer))
+      model.unsupported = "experts in other layers than every interleave_moe_layer_step-th";
+  }
+  return model;
+}
+
+Model ernie4_5(HfKeys& keys) {
+  Model model = decoder(keys, true);
+  grouped_attention(keys, model);
+  model.bias = keys.flag_or("use_bias", false);
+  return model;
+}
+
+Model ernie4_5_moe(HfKeys& keys) {
+  Model model = ernie4_5(keys);
+  model.mtp_layers = keys.size_or("num_nextn_predict_layers", 100, 0);
+  model.experts.routed = keys.uniform_or("moe_num_experts", kMaxExperts, 0);
+  if (model.experts.routed == 0) return model;
+  model.experts.active = keys.size("moe_k", kMaxExperts);
+  model.experts.width = keys.uniform_or("moe_intermediate_size", kMaxWidth, 0);
+  shared_experts(model, keys.size_or("moe_num_shared_experts", kMaxExperts, 0));
+  // Layer i has experts when start <= i <= end and i + 1 is a multiple of the interval.
+  model.moe_step = std::max(1, keys.size_or("moe_layer_interval", kMaxLayers, 1));
+  const int start = keys.size_or("moe_layer_start_index", kMaxLayers, 0);
+  model.first_dense = (start + model.moe_step) / model.moe_step * model.moe_step - 1;
+  return model;
+}
+
+Model hunyuan(HfKeys& keys) {
+  Model model = attention_decoder(keys);
+  model.qk_norm = keys.flag_or("use_qk_norm", false);
+  Experts& experts = model.experts;
+  experts.routed = keys.uniform_or("num_experts", kMaxExperts, 0);
+  if (experts.routed <= 1) experts.routed = 0;
+  if (keys.flag_or("use_cla", false)) {
+    model.kv_share = std::max(1, keys.size_or("cla_share_factor", kMaxLayers, 1));
+  }
+  if (model.kv_share > 1) {
+    model.unsupported =
+        fmt::format("cross-layer attention: each {} layers share one set of keys and values", model.kv_share);
+  }
+  if (experts.routed == 0) return model;
+  experts.active = keys.uniform_or("moe_topk", kMaxExperts, 0);
+  experts.width = keys.uniform_or("moe_intermediate_size", kMaxWidth, model.dense_width);
+  if (keys.flag_or("use_mixed_mlp_moe", false)) {
+    experts.shared = keys.uniform_or("num_shared_expert", kMaxExperts, 0);
+    experts.shared_width = experts.shared * model.dense_width;
+  }
+  model.dense_width = 0;
+  return model;
+}
+
+Model minimax_m2(HfKeys& keys) {
+  Model model = mixtral(keys);
+  model.sliding_window = 0;
+  model.qk_norm = keys.flag_or("use_qk_norm", false);
+  model.mtp_layers = keys.flag_or("use_mtp", false) ? keys.size_or("num_mtp_modules", 100, 0) : 0;
+  gate_score(keys, model, GateScore::kSigmoid);
+  const std::vector<int> kinds = keys.sizes("attn_type_list", 1);
+  const bool linear = std::any_of(kinds.begin(), kinds.end(), [](int kind) { return kind == 0; });
+  if (linear) model.unsupported = "linear attention: some layers are lightning attention (attn_type_list)";
+  return model;
+}
+
+Model minimax(HfKeys& keys) {
+  Model model = mixtral(keys);
+  model.unsupported = "linear attention: most layers are lightning attention";
+  return model;
+}
+
+Model gpt2(HfKeys& keys) {
+  Model model;
+  model.layers = keys.size("n_layer", kMaxLayers);
+  model.hidden = keys.size("n_embd", kMaxHidden);
+  model.heads = keys.size("n_head", kMaxHeads);
+  model.vocabulary = keys.size("vocab_size", kMaxVocabulary);
+  model.learned_positions = keys.size({"n_positions", "n_ctx"}, kMaxLength);
+  model.dense_width = keys.size_or("n_inner", kMaxWidth, 4 * model.hidden);
+  model.tied_embeddings = keys.flag_or("tie_word_embeddings", true);
+  model.gated = false;
+  model.bias = true;
+  model.layer_norm = true;
+  grouped_attention(keys, model);
+  return model;
+}
+
+Model dbrx(HfKeys& keys) {
+  Model model;
+  model.layers = keys.size("n_layers", kMaxLayers);
+  model.hidden = keys.size("d_model", kMaxHidden);
+  model.heads = keys.size("n_heads", kMaxHeads);
+  model.vocabulary = keys.size("vocab_size", kMaxVocabulary);
+  model.tied_embeddings = keys.flag_or("tie_word_embeddings", false);
+  grouped_attention(keys, model);
+  model.kv_heads = keys.object("attn_config").size_or("kv_n_heads", kMaxHeads, model.heads);
+  model.attention = model.kv_heads == model.heads ? AttentionKind::kMha : AttentionKind::kGqa;
+  HfKeys mlp = keys.object("ffn_config");
+  model.experts.routed = mlp.size("moe_num_experts", kMaxExperts);
+  model.experts.active = mlp.size("moe_top_k", kMaxExperts);
+  model.experts.width = mlp.size("ffn_hidden_size", kMaxWidth);
+  return model;
+}
+
+constexpr HfFamily kFamilies[] = {
+    {"bailing_moe", bailing_moe},
+    {"bailing_moe_v2", bailing_moe},
+    {"dbrx", dbrx},
+    {"deepseek_v2", deepseek_v2},
+    {"deepseek_v3", deepseek_v3},
+    {"deepseek_v32", deepseek_v3},
+    {"deepseek_v4", deepseek_v4},
+    {"ernie4_5", ernie4_5},
+    {"ernie4_5_moe", ernie4_5_moe},
+    {"glm4_moe", glm4_moe},
+    {"glm_moe_dsa", deepseek_v3},
+    {"gpt2", gpt2},
+    {"gpt_oss", gpt_oss},
+    {"hunyuan", hunyuan},
+    {"hunyuan_v1_dense", hunyuan},
+    {"hunyuan_v1_moe", hunyuan},
+    {"kimi_k2", deepseek_v3},
+    {"llama", llama},
+    {"llama4_text", llama4},
+    {"minimax", minimax},
+    {"minimax_m2", minimax_m2},
+    {"minimax_text_01", minimax},
+    {"mistral", mistral},
+    {"mixtral", mixtral},
+    {"olmoe", olmoe},
+    {"phimoe", phimoe},
+    {"qwen2", qwen2},
+    {"qwen2_moe", qwen2_moe},
+    {"qwen3", qwen3},
+    {"qwen3_5_moe_text", qwen3_next},
+    {"qwen3_moe", qwen3_moe},
+    {"qwen3_next", qwen3_next},
+};
+
+}  // namespace
+
+std::span<const HfFamily> hf_families() {
+  return kFamilies;
+}
+
+}  // namespace moebius

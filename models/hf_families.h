@@ -1,0 +1,19 @@
+// How each model_type of the Hugging Face hub names the parts of its architecture.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "models/hf_keys.h"
+#include "models/model.h"
+
+namespace moebius {
+
+struct HfFamily {
+  std::string_view model_type;
+  Model (*read)(HfKeys& keys);
+};
+
+std::span<const HfFamily> hf_families();
+
+}  // namespace moebius

@@ -1,0 +1,40 @@
+// Access to the keys of an untrusted Hugging Face configuration: null counts as absent, every integer has a
+// bound, what is missing or of the wrong type is an input_error. Keys that nobody asks for are ignored.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "hw/reader.h"
+
+namespace moebius {
+
+class HfKeys {
+ public:
+  HfKeys(const Value& value, Place place);  // an object
+
+  bool has(std::string_view key) const;  // present and not null
+  // The first of `keys` that is present, or an error that names the first.
+  int size(std::initializer_list<std::string_view> keys, double high);
+  int size(std::string_view key, double high) { return size({key}, high); }
+  int size_or(std::string_view key, double high, int otherwise);
+  // A number, or an array that repeats one number (some families list one per layer).
+  int uniform_or(std::string_view key, double high, int otherwise);
+  double number_or(std::string_view key, double otherwise);
+  bool flag_or(std::string_view key, bool otherwise);
+  std::string text(std::string_view key) { return reader_.text(key); }
+  std::string text_or(std::string_view key, std::string otherwise);
+  std::vector<int> sizes(std::string_view key, double high);  // an array of integers; empty when absent
+  std::vector<std::string> texts(std::string_view key);       // an array of strings; empty when absent
+  HfKeys object(std::string_view key);
+  const Place& place() const { return reader_.place(); }
+  Place place_of(std::string_view key) const { return reader_.place_of(key); }
+  [[noreturn]] void fail(const std::string& sentence) const { reader_.place().fail(sentence); }
+
+ private:
+  const Value* value_;
+  Reader reader_;
+};
+
+}  // namespace moebius
