@@ -40,7 +40,7 @@ std::vector<Pass> pipeline_passes(PipelineKind kind, int stage, int stages, int 
       break;
   }
   passes.back().kind = PassKind::kLastBackward;
-  passes.push_back({PassKind::kOptimizer, 0});
+  passes.push_back({PassKind::kOptimizer, microbatches - 1});
   return passes;
 }
 
