@@ -27,40 +27,41 @@ Pool read_pool(Section& section, const Catalog* catalog) {
   if (catalog != nullptr) {
     pool.accelerator = catalog->accelerator(*accelerator, section.place_of("accelerator"));
     pool.node = catalog->node(*node, section.place_of("node"));
+    if (pool.node.scale_up != ScaleUp::kPcie && pool.accelerator.link_rate.value == 0) {
+      section.place_of("node").fail(
+          fmt::format("{} has no scale-up link, but the accelerators of {} meet over one",
+                      pool.accelerator.id, pool.node.id));
+    }
   }
   section.finish();
   return pool;
 }
 
-// What a device of the pool reaches over its links, as achieved rates: the fabric knows wires, not
-// efficiencies.
+// What the devices of a pool reach, as achieved rates: the fabric knows wires, not efficiencies.
 FabricPool fabric_pool(const Pool& pool, const FabricSpec& spec) {
   const Accelerator& chip = pool.accelerator;
-  // Without a scale-up link the devices of a node meet over the host's bus.
-  const ByteRate link = chip.link_rate.value > 0 ? chip.link_rate * chip.link_efficiency : chip.host_rate;
-  // Fewer NICs than devices are shared evenly; a device cannot use more than one.
-  const double nics = std::min(1.0, static_cast<double>(pool.node.nics) / pool.node.accelerators);
-  return {.nodes = pool.nodes,
-          .devices_per_node = pool.node.accelerators,
-          .link_rate = link,
-          .link_latency = pool.node.scale_up_latency,
-          .nic_rate = spec.nic * (spec.transport_efficiency * nics)};
+  const Node& node = pool.node;
+  const bool pcie = node.scale_up == ScaleUp::kPcie;
+  FabricPool part{.nodes = pool.nodes,
+                  .devices_per_node = node.accelerators,
+                  .link_rate = (pcie ? chip.host_rate : chip.link_rate) * chip.link_efficiency,
+                  .link_latency = node.scale_up_latency,
+                  .nic_rate = (spec.nic_given ? spec.nic : chip.nic_rate) * spec.transport_efficiency,
+                  .devices_per_nic = 1,
+                  .rails = node.rails,
+                  .pair_rate = {},
+                  .forwards = !pcie};
+  if (node.nics == 0) part.nic_rate = {};
+  if (node.nics > 0) part.devices_per_nic = std::max(1, node.accelerators / node.nics);
+  if (node.scale_up == ScaleUp::kFullMesh) part.pair_rate = part.link_rate / std::max(1, node.accelerators - 1);
+  return part;
 }
 
 Cluster make_cluster(std::vector<Pool> pools, const FabricSpec& spec, const Place& place) {
   std::vector<FabricPool> parts;
-  int nodes = 0;
-  for (const Pool& pool : pools) {
-    parts.push_back(fabric_pool(pool, spec));
-    nodes += pool.nodes;
-  }
-  for (const Pool& pool : pools) {
-    if (nodes > 1 && pool.node.nics == 0) {
-      place.fail(
-          fmt::format("pool \"{}\" has nodes without NICs ({}), which a network of {} nodes cannot join",
-                      pool.name, pool.node.id, nodes));
-    }
-  }
+  for (const Pool& pool : pools) parts.push_back(fabric_pool(pool, spec));
+  const std::string problem = Fabric::problem(spec, parts);
+  if (!problem.empty()) place.fail(problem);
   return {std::move(pools), Fabric(spec, std::move(parts))};
 }
 
