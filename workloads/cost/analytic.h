@@ -1,0 +1,49 @@
+// The analytic model: tiles and waves over the cores held, the pipeline of a k-loop, the burst of stores at
+// its end, device memory with its achieved rate, and the shortest kernel. No fit to any system; constants by
+// architecture.
+#pragma once
+
+#include "hw/accelerator.h"
+#include "workloads/cost/architecture.h"
+#include "workloads/cost/cost_source.h"
+
+namespace moebius {
+
+// The state of a chip under a kernel: measured alone for a moment, or running for hours at its power limit.
+enum class Clocks : std::uint8_t { kBurst, kSustained };
+
+// What the formulas need of a chip, in seconds and bytes per second; computed once.
+struct Engine {
+  Accelerator chip;
+  const Architecture* architecture = nullptr;
+  double clock = 0;        // Hz
+  double memory_rate = 0;  // achieved by streaming
+
+  double core_flops(DType dtype) const;  // of one core at the peak
+};
+
+struct Estimate {
+  double seconds = 0;
+  double memory_bytes = 0;
+};
+
+class AnalyticModel {
+ public:
+  // The architecture must have a row (find_architecture).
+  explicit AnalyticModel(const Accelerator& accelerator);
+
+  // Defined for every compute kind; never below the roofline.
+  Estimate estimate(const CostQuery& query, Clocks clocks) const;
+  float error(OpKind kind) const;
+  const Engine& engine() const { return engine_; }
+
+ private:
+  Engine engine_;
+};
+
+// The parts; times without the lower bounds that AnalyticModel adds.
+Estimate gemm_estimate(const Engine& engine, const CostQuery& query, Clocks clocks);
+Estimate attention_estimate(const Engine& engine, const CostQuery& query);
+Estimate stream_estimate(const Engine& engine, const CostQuery& query, double bytes);
+
+}  // namespace moebius
