@@ -1,0 +1,167 @@
+#include <catch2/catch.hpp>
+
+#include <set>
+
+#include "small_job.h"
+
+using namespace moebius;
+
+namespace {
+
+const Fragment& fragment_of(const std::vector<Submission>& submissions, Phase phase) {
+  for (const Submission& submission : submissions) {
+    if (submission.fragment->phase == phase) return *submission.fragment;
+  }
+  FAIL("no such fragment");
+  return *submissions[0].fragment;
+}
+
+double all_matrix_flops(const Fragment& fragment) {
+  double flops = 0;
+  for (const OpKind kind : {OpKind::kGemm, OpKind::kGemmDgrad, OpKind::kGemmWgrad, OpKind::kGroupedGemm,
+                            OpKind::kGroupedGemmDgrad, OpKind::kGroupedGemmWgrad}) {
+    flops += matrix_flops(fragment, kind);
+  }
+  return flops;
+}
+
+int count(const Fragment& fragment, OpKind kind) {
+  return static_cast<int>(
+      std::count_if(fragment.ops.begin(), fragment.ops.end(), [&](const Op& op) { return op.kind == kind; }));
+}
+
+}  // namespace
+
+// One rank of four, balanced: a microbatch is 32 tokens; the experts of this rank receive 32*2*4/4 = 64 rows.
+TEST_CASE("the forward matrices of a rank do the work that the model says") {
+  TrainingJob job = small_job();
+  Training training(job);
+  const Fragment& forward = fragment_of(all_submissions(training), Phase::kForward);
+  const double by_model = 32 * forward_flops_per_token(job.model, 32, true).value;
+  double attention = 0;
+  for (const Op& op : forward.ops) {
+    if (op.kind == OpKind::kAttention) attention += op_flops(op.kind, op.shape).value;
+  }
+  // The model's figure counts half of the square for causal attention, the op the exact pairs s(s+1)/2.
+  CHECK(all_matrix_flops(forward) + attention == Approx(by_model).epsilon(0.01));
+}
+
+// dx and dW cost one product each, of the size of the forward one.
+TEST_CASE("the reverse matrices are twice the forward ones") {
+  Training training(small_job());
+  const auto submissions = all_submissions(training);
+  const double forward = all_matrix_flops(fragment_of(submissions, Phase::kForward));
+  const double backward = all_matrix_flops(fragment_of(submissions, Phase::kBackward));
+  CHECK(backward == Approx(2 * forward));
+}
+
+TEST_CASE("full recompute adds exactly the layers' forward work to the reverse pass") {
+  TrainingJob job = small_job();
+  Training plain(job);
+  job.plan.recompute = RecomputePolicy::kFull;
+  Training recomputing(job);
+  const auto a = all_submissions(plain), b = all_submissions(recomputing);
+  const double head = 2.0 * 32 * job.model.hidden * job.model.vocabulary;  // outside the layers
+  const double forward = all_matrix_flops(fragment_of(a, Phase::kForward)) - head;
+  const double before = all_matrix_flops(fragment_of(a, Phase::kBackward));
+  const double after = all_matrix_flops(fragment_of(b, Phase::kBackward));
+  CHECK(all_matrix_flops(fragment_of(b, Phase::kForward)) == Approx(forward + head));
+  // The last matrix of each half layer feeds only the residual, which is kept or not needed: it is not computed again.
+  CHECK(after - before <= forward);
+  CHECK(after - before >= 0.6 * forward);
+}
+
+TEST_CASE("selective recompute runs the chosen ops again and keeps less") {
+  TrainingJob job = small_job();
+  Training plain(job);
+  job.plan.recompute = RecomputePolicy::kSelective;
+  job.plan.recompute_ops = {RecomputeOp::kNorm, RecomputeOp::kActivation, RecomputeOp::kMlaUp};
+  Training recomputing(job);
+  const auto a = all_submissions(plain), b = all_submissions(recomputing);
+  const Fragment& backward = fragment_of(b, Phase::kBackward);
+  CHECK(count(backward, OpKind::kActivation) > 0);
+  CHECK(count(backward, OpKind::kNorm) > 0);
+  CHECK(count(backward, OpKind::kGemm) == 2 * job.model.layers);  // q_b and kv_b of each layer
+  CHECK(recomputing.memory({1e9}).peak() < plain.memory({1e9}).peak());
+}
+
+TEST_CASE("every expert layer dispatches and combines once forward and once in reverse") {
+  TrainingJob job = small_job();
+  Training training(job);
+  const auto submissions = all_submissions(training);
+  for (const Phase phase : {Phase::kForward, Phase::kBackward}) {
+    const Fragment& fragment = fragment_of(submissions, phase);
+    CHECK(count(fragment, OpKind::kDispatch) == 3);  // layers 1 to 3; layer 0 is dense
+    CHECK(count(fragment, OpKind::kCombine) == 3);
+  }
+}
+
+TEST_CASE("in FP8 every linear layer's operands are cast, the router and the head stay in BF16") {
+  TrainingJob job = small_job();
+  job.plan.gemm = DType::kFp8;
+  Training training(job);
+  const Fragment& forward = fragment_of(all_submissions(training), Phase::kForward);
+  for (const Op& op : forward.ops) {
+    if (op.kind != OpKind::kGemm && op.kind != OpKind::kGroupedGemm) continue;
+    const bool high = op.role == Role::kRouter || op.role == Role::kHead;
+    CHECK(op.dtype == (high ? DType::kBf16 : DType::kFp8));
+    if (!high) CHECK(forward.tensors[forward.input(op, 0)].dtype == DType::kFp8);
+  }
+  CHECK(count(forward, OpKind::kQuantise) > 0);
+}
+
+TEST_CASE("fused casts come out of norms and activations, not of kernels of their own") {
+  TrainingJob job = small_job();
+  job.plan.gemm = DType::kFp8;
+  Training separate(job);
+  job.plan.fused_quantise = true;
+  Training fused(job);
+  const Fragment& a = fragment_of(all_submissions(separate), Phase::kForward);
+  const auto submissions = all_submissions(fused);
+  const Fragment& b = fragment_of(submissions, Phase::kForward);
+  CHECK(count(b, OpKind::kQuantise) < count(a, OpKind::kQuantise));
+  const bool any = std::any_of(b.ops.begin(), b.ops.end(), [](const Op& op) { return op.kind == OpKind::kNorm && op.num_outputs == 2; });
+  CHECK(any);
+}
+
+TEST_CASE("communication on the experts' lane waits for compute through dependencies") {
+  Training training(small_job());
+  const Fragment& forward = fragment_of(all_submissions(training), Phase::kForward);
+  for (const Op& op : forward.ops) {
+    if (op.kind == OpKind::kDispatch || op.kind == OpKind::kCombine) CHECK(op.num_dependencies > 0);
+  }
+}
+
+TEST_CASE("the expert loads that a route gives fit the tensors that hold them") {
+  TrainingJob job = small_job();
+  job.workload.popularity = {PopularityKind::kZipf, 1.0, true};
+  Training training(job);
+  for (const Submission& submission : all_submissions(training)) {
+    for (const Op& op : submission.fragment->ops) {
+      if (op.kind != OpKind::kGroupedGemm) continue;
+      CHECK(op.shape.m == submission.fragment->routes[op.route]->max_rows_of_rank());
+    }
+  }
+}
+
+TEST_CASE("the same job issues the same schedule, whatever completes when") {
+  TrainingJob job = small_job();
+  job.plan.pp = 2;
+  job.plan.dp = 2;
+  job.plan.ep = 2;
+  Training a(job), b(job);
+  const auto first = all_submissions(a);
+  std::vector<Submission> second;  // completes only when the window is full
+  std::vector<std::int32_t> open;
+  while (!b.done()) {
+    while (auto submission = b.next({})) second.push_back(*submission), open.push_back(submission->sequence);
+    for (const std::int32_t sequence : open) b.completed({sequence, {}});
+    open.clear();
+  }
+  REQUIRE(first.size() == second.size());
+  for (std::size_t i = 0; i < first.size(); ++i) {
+    CHECK(first[i].sequence == static_cast<std::int32_t>(i));
+    CHECK(first[i].fragment->hash == second[i].fragment->hash);
+    CHECK(first[i].rank_class == second[i].rank_class);
+  }
+}

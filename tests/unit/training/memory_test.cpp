@@ -1,0 +1,71 @@
+#include "workloads/training/memory.h"
+
+#include <catch2/catch.hpp>
+
+#include "small_job.h"
+
+using namespace moebius;
+
+namespace {
+
+double by_kind(const MemoryReport& report, MemoryKind kind) {
+  return report.classes[report.worst_class].at_peak[static_cast<int>(kind)].value;
+}
+
+// Elements of all parameters of one rank: the experts cut by four.
+double rank_parameters(const TrainingJob& job) {
+  const ParameterCount count = count_parameters(job.model);
+  return count.total() - count.routed_experts + count.routed_experts / job.plan.ep;
+}
+
+}  // namespace
+
+// BF16 weights, FP32 gradients, FP32 master weights and two FP32 moments: 2 + 4 + 12 bytes a parameter.
+TEST_CASE("without ZeRO a rank holds 2 bytes of weight, 4 of gradient and 12 of optimizer state for each parameter") {
+  TrainingJob job = small_job();
+  Training training(job);
+  const MemoryReport report = training.memory({1e9});
+  const double n = rank_parameters(job);
+  CHECK(by_kind(report, MemoryKind::kWeights) == 2 * n);
+  CHECK(by_kind(report, MemoryKind::kGradients) == 4 * n);
+  CHECK(by_kind(report, MemoryKind::kOptimizer) == 12 * n);
+}
+
+// Dense parameters have 4 replicas, experts (EP 4 on 4 ranks) one. All sizes divide, so it holds to the byte.
+TEST_CASE("ZeRO-1 cuts optimizer states over the replicas, to the byte") {
+  TrainingJob job = small_job();
+  job.plan.zero = 1;
+  Training training(job);
+  const ParameterCount count = count_parameters(job.model);
+  const double dense = count.total() - count.routed_experts;
+  const MemoryReport report = training.memory({1e9});
+  CHECK(by_kind(report, MemoryKind::kOptimizer) == 12 * (dense / 4 + count.routed_experts / 4));
+  CHECK(by_kind(report, MemoryKind::kWeights) == 2 * rank_parameters(job));
+}
+
+TEST_CASE("the first stage of a 1F1B pipeline keeps as many microbatches as there are stages") {
+  TrainingJob job = small_job();
+  job.plan.pp = 4;
+  job.plan.dp = 1;
+  job.plan.ep = 1;
+  Training training(job);
+  const MemoryReport report = training.memory({1e9});
+  CHECK(report.classes[0].peak_microbatches == 4);
+  CHECK(report.classes[3].peak_microbatches == 1);
+}
+
+TEST_CASE("after a step only weights, gradients and states are left") {
+  TrainingJob job = small_job();
+  Training training(job);
+  const ClassMemory memory = training.memory({1e9}).classes[0];
+  const double resident = 18 * rank_parameters(job);
+  // The loss is one FP32 number that stays.
+  CHECK(memory.after_pass.back().value == Approx(resident + 4));
+  CHECK(memory.after_pass.front().value > resident);
+}
+
+TEST_CASE("a device that is too small does not fit, and the report says by how much") {
+  Training training(small_job());
+  CHECK_FALSE(training.memory({1e5}).fits());
+  CHECK(training.memory({1e9}).fits());
+}

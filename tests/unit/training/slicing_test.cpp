@@ -1,0 +1,53 @@
+#include "workloads/training/slicing.h"
+
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+
+#include "small_job.h"
+
+using namespace moebius;
+
+TEST_CASE("slices are contiguous, cover all layers, and only the ends hold embedding and head") {
+  Model model = small_model();
+  model.layers = 13;
+  const auto slices = slice_balanced(model, 4096, 5);
+  int next = 0;
+  for (std::size_t i = 0; i < slices.size(); ++i) {
+    CHECK(slices[i].first_layer == next);
+    CHECK(slices[i].num_layers >= 1);
+    CHECK(slices[i].has_embedding == (i == 0));
+    CHECK(slices[i].has_head == (i == 4));
+    next += slices[i].num_layers;
+  }
+  CHECK(next == 13);
+}
+
+// Exhaustive search over all cuts of eight layers into three stages.
+TEST_CASE("no other cut has a smaller largest stage") {
+  Model model = small_model();
+  model.layers = 8;
+  model.vocabulary = 4096;
+  const auto load = [&](int begin, int end, bool tail) {
+    double sum = tail ? 2.0 * model.hidden * model.vocabulary : 0;
+    for (int i = begin; i < end; ++i) sum += layer_flops(model, i, 512);
+    return sum;
+  };
+  double best = 1e300;
+  for (int a = 1; a < 7; ++a) {
+    for (int b = a + 1; b < 8; ++b) best = std::min(best, std::max({load(0, a, false), load(a, b, false), load(b, 8, true)}));
+  }
+  double ours = 0;
+  for (const StageSlice& slice : slice_balanced(model, 512, 3)) {
+    ours = std::max(ours, load(slice.first_layer, slice.first_layer + slice.num_layers, slice.has_head));
+  }
+  CHECK(ours == Approx(best));
+}
+
+TEST_CASE("a large head leaves fewer layers on the last stage") {
+  Model model = small_model();
+  model.layers = 8;
+  model.vocabulary = 100'000;
+  const auto slices = slice_balanced(model, 512, 2);
+  CHECK(slices[1].num_layers < slices[0].num_layers);
+}
