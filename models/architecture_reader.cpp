@@ -26,7 +26,7 @@ Experts read_experts(Reader reader, const Experts& base) {
   experts.routed = size_of(reader, "routed", {0, kMaxExperts}, base.routed, empty);
   experts.active = size_of(reader, "active", {1, kMaxExperts}, base.active, empty);
   experts.width = size_of(reader, "width", {1, kMaxWidth}, base.width, empty);
-  experts.shared = size_of(reader, "shared", {0, kMaxExperts}, base.shared);
+  experts.shared = size_of(reader, "shared", {0, kMaxShared}, base.shared);
   experts.shared_width = size_of(reader, "shared_width", {0, kMaxWidth}, base.shared_width);
   experts.groups = size_of(reader, "groups", {1, kMaxExperts}, base.groups);
   experts.active_groups = size_of(reader, "active_groups", {1, kMaxExperts}, base.active_groups);
@@ -79,8 +79,8 @@ Model read_architecture(Reader& reader, const Model& base) {
   model.learned_positions = size_of(reader, "learned_positions", {0, kMaxLength}, base.learned_positions);
   model.gated = reader.boolean("gated", base.gated);
   model.tied_embeddings = reader.boolean("tied_embeddings", base.tied_embeddings);
-  model.qkv_bias = reader.boolean("qkv_bias", base.qkv_bias);
-  model.bias = reader.boolean("bias", base.bias);
+  model.biases = reader.choice<Biases>(
+      "biases", {{"none", Biases::kNone}, {"qkv", Biases::kQkv}, {"all", Biases::kAll}}, base.biases);
   model.qk_norm = reader.boolean("qk_norm", base.qk_norm);
   model.layer_norm = reader.boolean("layer_norm", base.layer_norm);
   require_consistent(model, reader.place());

@@ -15,6 +15,7 @@ inline constexpr double kMaxHeads = 10'000;
 inline constexpr double kMaxHeadDim = 10'000;
 inline constexpr double kMaxWidth = 10'000'000;
 inline constexpr double kMaxExperts = 100'000;
+inline constexpr double kMaxShared = 100;
 inline constexpr double kMaxVocabulary = 100'000'000;
 inline constexpr double kMaxLength = 1'000'000'000;
 

@@ -42,7 +42,7 @@ void sliding_window(HfKeys& keys, Model& model, bool in_use) {
 Model attention_decoder(HfKeys& keys, bool tied) {
   Model model = decoder(keys, tied);
   grouped_attention(keys, model);
-  model.qkv_bias = keys.flag_or("attention_bias", false);
+  if (keys.flag_or("attention_bias", false)) model.biases = Biases::kQkv;
   return model;
 }
 
@@ -68,7 +68,7 @@ void deepseek_experts(HfKeys& keys, Model& model, GateScore gate) {
   experts.routed = keys.size("n_routed_experts", kMaxExperts);
   experts.active = keys.size("num_experts_per_tok", kMaxExperts);
   experts.width = keys.size("moe_intermediate_size", kMaxWidth);
-  shared_experts(model, keys.size_or("n_shared_experts", kMaxExperts, 0));
+  shared_experts(model, keys.size_or("n_shared_experts", kMaxShared, 0));
   gate_score(keys, model, gate);
   experts.scale = keys.number_or("routed_scaling_factor", 1);
   if (keys.text_or("topk_method", "") != "greedy") {

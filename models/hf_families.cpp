@@ -12,7 +12,7 @@ namespace {
 
 Model llama(HfKeys& keys) {
   Model model = attention_decoder(keys);
-  model.bias = model.qkv_bias && keys.flag_or("mlp_bias", false);
+  if (model.biases == Biases::kQkv && keys.flag_or("mlp_bias", false)) model.biases = Biases::kAll;
   return model;
 }
 
@@ -95,14 +95,14 @@ Model glm4_moe(HfKeys& keys) {
 Model bailing_moe(HfKeys& keys) {
   Model model = decoder(keys);
   grouped_attention(keys, model);
-  model.qkv_bias = keys.flag_or("use_qkv_bias", false);
+  if (keys.flag_or("use_qkv_bias", false)) model.biases = Biases::kQkv;
   model.qk_norm = keys.flag_or("use_qk_norm", false);
   model.mtp_layers = keys.size_or("num_nextn_predict_layers", 100, 0);
   Experts& experts = model.experts;
   experts.routed = keys.size("num_experts", kMaxExperts);
   experts.active = keys.size("num_experts_per_tok", kMaxExperts);
   experts.width = keys.size("moe_intermediate_size", kMaxWidth);
-  shared_experts(model, keys.size_or("num_shared_experts", kMaxExperts, 0));
+  shared_experts(model, keys.size_or("num_shared_experts", kMaxShared, 0));
   experts.groups = std::max(1, keys.size_or("n_group", kMaxExperts, 1));
   experts.active_groups = std::max(1, keys.size_or("topk_group", kMaxExperts, 1));
   const std::string gate = keys.text_or("score_function", "softmax");
@@ -115,7 +115,7 @@ Model bailing_moe(HfKeys& keys) {
 Model qwen2(HfKeys& keys) {
   Model model = decoder(keys);
   grouped_attention(keys, model);
-  model.qkv_bias = true;
+  model.biases = Biases::kQkv;
   if (keys.flag_or("use_sliding_window", false))
     model.unsupported = "sliding windows in the upper layers only";
   return model;
@@ -166,7 +166,7 @@ Model qwen3_next(HfKeys& keys) {
 
 Model gpt_oss(HfKeys& keys) {
   Model model = attention_decoder(keys);
-  model.bias = true;
+  model.biases = Biases::kAll;
   sliding_window(keys, model, true);
   model.full_attention_every = 2;
   model.experts.routed = keys.size("num_local_experts", kMaxExperts);
@@ -200,7 +200,7 @@ Model llama4(HfKeys& keys) {
 Model ernie4_5(HfKeys& keys) {
   Model model = decoder(keys, true);
   grouped_attention(keys, model);
-  model.bias = keys.flag_or("use_bias", false);
+  if (keys.flag_or("use_bias", false)) model.biases = Biases::kAll;
   return model;
 }
 
@@ -211,7 +211,7 @@ Model ernie4_5_moe(HfKeys& keys) {
   if (model.experts.routed == 0) return model;
   model.experts.active = keys.size("moe_k", kMaxExperts);
   model.experts.width = keys.uniform_or("moe_intermediate_size", kMaxWidth, 0);
-  shared_experts(model, keys.size_or("moe_num_shared_experts", kMaxExperts, 0));
+  shared_experts(model, keys.size_or("moe_num_shared_experts", kMaxShared, 0));
   // Layer i has experts when start <= i <= end and i + 1 is a multiple of the interval.
   model.moe_step = std::max(1, keys.size_or("moe_layer_interval", kMaxLayers, 1));
   const int start = keys.size_or("moe_layer_start_index", kMaxLayers, 0);
@@ -236,7 +236,7 @@ Model hunyuan(HfKeys& keys) {
   experts.active = keys.uniform_or("moe_topk", kMaxExperts, 0);
   experts.width = keys.uniform_or("moe_intermediate_size", kMaxWidth, model.dense_width);
   if (keys.flag_or("use_mixed_mlp_moe", false)) {
-    experts.shared = keys.uniform_or("num_shared_expert", kMaxExperts, 0);
+    experts.shared = keys.uniform_or("num_shared_expert", kMaxShared, 0);
     experts.shared_width = experts.shared * model.dense_width;
   }
   model.dense_width = 0;
@@ -271,7 +271,7 @@ Model gpt2(HfKeys& keys) {
   model.dense_width = keys.size_or("n_inner", kMaxWidth, 4 * model.hidden);
   model.tied_embeddings = keys.flag_or("tie_word_embeddings", true);
   model.gated = false;
-  model.bias = true;
+  model.biases = Biases::kAll;
   model.layer_norm = true;
   grouped_attention(keys, model);
   return model;

@@ -34,19 +34,20 @@ Part attention(const Model& model, int layer) {
   const double queries = model.query_dim();
   const double keys_values = owns_keys(model, layer) ? 2.0 * model.kv_heads * model.head_dim : 0;
   Part part{.matrix = hidden * (queries + keys_values) + model.value_dim() * hidden, .bias = 0};
-  if (model.qkv_bias || model.bias) part.bias += queries + keys_values;
-  if (model.bias) part.bias += hidden;
+  if (model.biases != Biases::kNone) part.bias += queries + keys_values;
+  if (model.biases == Biases::kAll) part.bias += hidden;
   return part;
 }
 
 Part mlp(const Model& model, double width) {
   const double inner = (model.gated ? 2 : 1) * width;
-  return {.matrix = model.hidden * (inner + width), .bias = model.bias ? inner + model.hidden : 0};
+  return {.matrix = model.hidden * (inner + width),
+          .bias = model.biases == Biases::kAll ? inner + model.hidden : 0};
 }
 
 Part router(const Model& model) {
   const double experts = model.experts.routed;
-  return {.matrix = model.hidden * experts, .bias = model.bias ? experts : 0};
+  return {.matrix = model.hidden * experts, .bias = model.biases == Biases::kAll ? experts : 0};
 }
 
 double norm(const Model& model, double width) {

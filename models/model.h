@@ -15,6 +15,11 @@ namespace moebius {
 
 enum class AttentionKind : std::uint8_t { kMha, kGqa, kMla };
 enum class GateScore : std::uint8_t { kSoftmax, kSigmoid };
+enum class Biases : std::uint8_t {
+  kNone,
+  kQkv,
+  kAll
+};  // of the query, key and value maps; of every linear map
 
 struct Mla {       // DeepSeek-V2, section 2.1
   int q_rank = 0;  // 0: queries are projected directly
@@ -75,11 +80,10 @@ struct Model {
   int attention_chunk = 0;       // a token sees only its own block of so many tokens (Llama 4); 0: all
   int full_attention_every = 0;  // n: layers n-1, 2n-1, ... have neither window nor chunk; 0: all layers have
   int kv_share = 1;              // so many consecutive layers share one set of keys and values
-  bool qkv_bias = false;         // query, key and value projections add a bias
-  bool bias = false;             // every linear map does (GPT, gpt-oss); implies qkv_bias
-  bool qk_norm = false;          // RMSNorm of the queries and keys of each head
-  bool layer_norm = false;       // norms with a mean and a bias (GPT); false: RMSNorm
-  int learned_positions = 0;     // rows of a learned position table; 0: rotary embedding
+  Biases biases = Biases::kNone;
+  bool qk_norm = false;       // RMSNorm of the queries and keys of each head
+  bool layer_norm = false;    // norms with a mean and a bias (GPT); false: RMSNorm
+  int learned_positions = 0;  // rows of a learned position table; 0: rotary embedding
   Published published;
   std::string unsupported;  // why it cannot run ("linear attention ..."); empty: it can
   std::string source;       // where the numbers come from, in words
