@@ -1,0 +1,161 @@
+// What ships with the project works as it stands: every scenario is valid and described by the schema, every
+// command of the README runs.
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "hw/catalog.h"
+#include "hw/document.h"
+#include "models/model.h"
+#include "tests/process.h"
+#include "workloads/scenario.h"
+#include "workloads/schema.h"
+
+namespace {
+
+using namespace moebius;
+namespace fs = std::filesystem;
+const fs::path kRoot = MOEBIUS_SOURCE_DIR;
+
+std::vector<std::string> scenario_files() {
+  std::vector<std::string> files;
+  for (const auto& entry : fs::recursive_directory_iterator(kRoot / "scenarios")) {
+    const fs::path& path = entry.path();
+    if (path.extension() == ".json" && path.filename() != "schema.json") files.push_back(path.string());
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+// The schema of a scenario's kind: the branch of "oneOf" whose "kind" is that constant.
+const Value& branch_of(const Value& schema, const std::string& kind) {
+  for (const Value& branch : schema.find("oneOf")->items) {
+    if (branch.find("properties")->find("kind")->find("const")->text == kind) return branch;
+  }
+  throw std::runtime_error("no branch for kind " + kind);
+}
+
+// Every key of `value` stands in the schema, and every name in its enum, down to objects that the schema
+// leaves open.
+void require_described(const Value& value, const Value& schema, const std::string& pointer) {
+  INFO(pointer);
+  if (const Value* names = schema.find("enum")) {
+    const auto same = [&](const Value& name) {
+      return name.text == value.text && name.number == value.number;
+    };
+    CHECK(std::any_of(names->items.begin(), names->items.end(), same));
+  }
+  const Value* properties = schema.find("properties");
+  if (value.kind == Value::Kind::kObject && properties != nullptr) {
+    for (std::size_t i = 0; i < value.keys.size(); ++i) {
+      INFO(pointer + "/" + value.keys[i]);
+      const Value* property = properties->find(value.keys[i]);
+      REQUIRE(property != nullptr);
+      require_described(value.items[i], *property, pointer + "/" + value.keys[i]);
+    }
+    if (const Value* required = schema.find("required")) {
+      for (const Value& key : required->items) CHECK(value.find(key.text) != nullptr);
+    }
+  }
+  const Value* items = schema.find("items");
+  if (value.kind == Value::Kind::kArray && items != nullptr) {
+    for (const Value& item : value.items) require_described(item, *items, pointer + "/-");
+  }
+}
+
+// Pointers of all keys that the schema of one kind describes.
+void collect_pointers(const Value& schema, const std::string& pointer, std::vector<std::string>& pointers) {
+  const Value* properties = schema.find("properties");
+  if (properties == nullptr) return;
+  for (std::size_t i = 0; i < properties->keys.size(); ++i) {
+    const std::string at = pointer + "/" + properties->keys[i];
+    if (properties->items[i].find("properties") == nullptr) pointers.push_back(at);
+    collect_pointers(properties->items[i], at, pointers);
+  }
+}
+
+// Lines of the README's shell blocks that start the binary.
+std::vector<std::string> readme_commands() {
+  std::ifstream readme(kRoot / "README.md");
+  std::vector<std::string> commands;
+  bool inside = false;
+  const std::string binary = "./build/moebius ";
+  for (std::string line; std::getline(readme, line);) {
+    if (line.rfind("```", 0) == 0) inside = line == "```sh";
+    if (line.rfind("$ ", 0) == 0) line = line.substr(2);
+    if (inside && line.rfind(binary, 0) == 0) commands.push_back(line.substr(binary.size()));
+  }
+  return commands;
+}
+
+}  // namespace
+
+TEST_CASE("every shipped scenario passes check") {
+  const std::vector<std::string> files = scenario_files();
+  REQUIRE(files.size() >= 6);
+  for (const std::string& file : files) {
+    INFO(file);
+    const auto checked = test::moebius("check " + file);
+    INFO(checked.err);
+    CHECK(checked.exit_code == 0);
+  }
+}
+
+TEST_CASE("the shipped schema is what the binary prints") {
+  const auto printed = test::moebius("schema");
+  REQUIRE(printed.exit_code == 0);
+  CHECK(printed.out == test::text_of(kRoot / "scenarios/schema.json"));
+  CHECK(printed.out == scenario_schema());
+}
+
+TEST_CASE("every key of every shipped scenario stands in the schema") {
+  const Value schema = parse_document(scenario_schema(), "schema").root;
+  for (const std::string& file : scenario_files()) {
+    INFO(file);
+    const Document scenario = load_document(file);
+    CHECK(scenario.root.find("$schema") != nullptr);
+    require_described(scenario.root, branch_of(schema, scenario.root.find("kind")->text), "");
+  }
+}
+
+// Reading notes a setting for each key that it asks for, given or not: the two lists must be the same.
+TEST_CASE("the schema knows exactly the keys that the reader asks for") {
+  const Catalog catalog;
+  const ModelCatalog models;
+  const Value schema = parse_document(scenario_schema(), "schema").root;
+  for (const char* file :
+       {"scenarios/study/deepseek-v3-train-2048-h800.json", "scenarios/smoke/allreduce-1024.json"}) {
+    INFO(file);
+    const Document document = load_document((kRoot / file).string());
+    std::vector<std::string> described, asked;
+    collect_pointers(branch_of(schema, document.root.find("kind")->text), "", described);
+    for (const Setting& setting : read_scenario(document, catalog, models).settings) {
+      // Keys inside arrays are those of the array in the other list.
+      const bool in_array = setting.pointer.find_first_of("0123456789") != std::string::npos;
+      if (!in_array) asked.push_back(setting.pointer);
+    }
+    for (const char* array : {"/cluster/pools", "/expect"}) asked.emplace_back(array);
+    std::sort(described.begin(), described.end());
+    std::sort(asked.begin(), asked.end());
+    CHECK(described == asked);
+  }
+}
+
+TEST_CASE("the README's commands run") {
+  const std::vector<std::string> commands = readme_commands();
+  REQUIRE(commands.size() >= 3);
+  const test::Scratch scratch;
+  for (const std::string& command : commands) {
+    INFO(command);
+    // From a directory of its own, with the project's scenarios beside it, so that nothing is left in the
+    // sources.
+    const auto run = test::run("cd " + scratch.path("") + " && ln -sfn " + (kRoot / "scenarios").string() +
+                               " scenarios && " + MOEBIUS_BINARY + " " + command);
+    INFO(run.err);
+    CHECK(run.exit_code == 0);
+  }
+}
