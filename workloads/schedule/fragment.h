@@ -23,6 +23,7 @@ enum class Scope : std::uint8_t {
 enum class MemoryKind : std::uint8_t { kWeights, kGradients, kOptimizer, kActivations, kTransient };
 inline constexpr int kNumMemoryKinds = static_cast<int>(MemoryKind::kTransient) + 1;
 std::string_view to_string(MemoryKind kind);
+std::string_view to_string(Scope scope);
 
 struct Tensor {
   Scope scope = Scope::kFragment;
@@ -48,7 +49,7 @@ struct Fragment {
   std::vector<std::int32_t> operands;       // tensor indices
   std::vector<std::int32_t> dependencies;   // op indices
   std::vector<RoutePtr> routes;
-  std::uint64_t hash = 0;                   // of everything above, set by freeze()
+  std::uint64_t hash = 0;                   // of the content of everything above, set by freeze()
 
   std::int32_t input(const Op& op, int i) const { return operands[op.first_tensor + i]; }
   std::int32_t output(const Op& op, int i) const { return operands[op.first_tensor + op.num_inputs + i]; }
@@ -56,9 +57,16 @@ struct Fragment {
 
 using FragmentPtr = std::shared_ptr<const Fragment>;
 
-// Checks every rule above (dependencies point backwards, operands exist, communication names a group, shapes are
-// positive, a tensor is written before it is read or outlives the fragment) with CHECK, and sets the hash. From here
-// the fragment is frozen.
+// The first rule that `fragment` breaks, as a sentence with the values; empty when it is sound. The rules:
+// - an op depends on earlier ops of the fragment only; its operands and its route exist;
+// - an op that reads what another op of the fragment wrote runs after it: on the same lane, or by dependencies;
+// - a kFragment tensor is written before it is read; a key names one tensor of its scope;
+// - sizes are not negative; tensors have rows and columns, compute ops have rows (m);
+// - communication names a group and a payload, holds no negative number of cores, and no other op of the fragment and
+//   group has its match; dispatch and combine have a route. Compute has neither group nor payload.
+std::string find_fault(const Fragment& fragment);
+
+// CHECKs that find_fault() finds none and sets the hash. From here the fragment is frozen.
 FragmentPtr freeze(Fragment fragment);
 
 // One issue of a fragment. `sequence` numbers the submissions of a run from 0, in the order of the workload; with the
@@ -72,7 +80,8 @@ struct Submission {
   std::vector<std::int32_t> after;  // sequences that must have completed before any op of this one starts
 };
 
-// Text form, one line per op; equal for equal schedules. write_dump prints each distinct fragment once, then its submissions.
+// Text form: a line for the fragment, each route, each tensor and each op, with everything that defines it; doubles
+// round-trip. Equal schedules give equal text. A submission is one line that names its fragment by hash.
 std::string dump(const Fragment& fragment);
 std::string dump(const Submission& submission);
 

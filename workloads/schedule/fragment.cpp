@@ -1,0 +1,96 @@
+#include "workloads/schedule/fragment.h"
+
+#include <utility>
+
+#include "hw/error.h"
+#include "workloads/schedule/hash.h"
+
+namespace moebius {
+
+namespace {
+
+void add(Hash& hash, const Shape& s) {
+  hash.add(s.m).add(s.n).add(s.k).add(s.groups).add(s.heads).add(s.kv_heads).add(s.head_dim).add(s.v_dim);
+  hash.add(s.kv).add(s.window);
+}
+
+void add(Hash& hash, const Op& op) {
+  hash.add(op.kind).add(op.dtype).add(op.lane).add(op.phase).add(op.role).add(op.group).add(op.algorithm);
+  hash.add(op.num_inputs).add(op.num_outputs).add(op.layer).add(op.units).add(op.route).add(op.match);
+  hash.add(op.first_dependency).add(op.num_dependencies).add(op.first_tensor);
+  hash.add(static_cast<double>(op.scale)).add(op.payload.value);
+  add(hash, op.shape);
+}
+
+void add(Hash& hash, const Tensor& t) {
+  hash.add(t.scope).add(t.memory).add(t.dtype).add(t.role).add(t.layer).add(t.key).add(t.rows).add(t.columns);
+  hash.add(t.first_expert).add(t.experts).add(t.first_row).add(t.first_column).add(t.init);
+}
+
+// A route is a function of its specification.
+void add(Hash& hash, const RouteSpec& r) {
+  hash.add(r.seed).add(r.step).add(r.microbatch).add(r.layer);
+  hash.add(r.popularity.kind).add(r.popularity.exponent).add(r.popularity.per_microbatch);
+  hash.add(r.ranks)
+      .add(r.ranks_per_node)
+      .add(r.experts)
+      .add(r.active)
+      .add(r.groups)
+      .add(r.active_groups)
+      .add(r.tokens);
+}
+
+std::uint64_t content_hash(const Fragment& fragment) {
+  Hash hash;
+  hash.add(std::string_view(fragment.name)).add(fragment.phase);
+  hash.add(fragment.ops.size());
+  for (const Op& op : fragment.ops) add(hash, op);
+  hash.add(fragment.tensors.size());
+  for (const Tensor& tensor : fragment.tensors) add(hash, tensor);
+  hash.add(fragment.operands.size());
+  for (const std::int32_t operand : fragment.operands) hash.add(operand);
+  hash.add(fragment.dependencies.size());
+  for (const std::int32_t dependency : fragment.dependencies) hash.add(dependency);
+  hash.add(fragment.routes.size());
+  for (const RoutePtr& route : fragment.routes) add(hash, route->spec());
+  return hash.value();
+}
+
+}  // namespace
+
+std::string_view to_string(MemoryKind kind) {
+  switch (kind) {
+    case MemoryKind::kWeights:
+      return "weights";
+    case MemoryKind::kGradients:
+      return "gradients";
+    case MemoryKind::kOptimizer:
+      return "optimizer";
+    case MemoryKind::kActivations:
+      return "activations";
+    case MemoryKind::kTransient:
+      return "transient";
+  }
+  return "unknown";
+}
+
+std::string_view to_string(Scope scope) {
+  switch (scope) {
+    case Scope::kFragment:
+      return "fragment";
+    case Scope::kMicrobatch:
+      return "microbatch";
+    case Scope::kRank:
+      return "rank";
+  }
+  return "unknown";
+}
+
+FragmentPtr freeze(Fragment fragment) {
+  const std::string fault = find_fault(fragment);
+  CHECK(fault.empty(), fragment.name + ": " + fault);
+  fragment.hash = content_hash(fragment);
+  return std::make_shared<const Fragment>(std::move(fragment));
+}
+
+}  // namespace moebius
