@@ -13,40 +13,42 @@ namespace moebius {
 
 // Where a catalog number comes from and how far to trust it.
 struct Fact {
-  std::string name;    // "memory_rate"
-  double value = 0;    // SI units
-  double low = 0;      // range to sweep; equal to value when none is known
+  std::string name;  // "memory_rate"
+  double value = 0;  // SI units
+  double low = 0;    // range to sweep; equal to value when none is known
   double high = 0;
-  std::string source;  // key of the catalog's "sources"
-  std::string status;  // published | measured | vendor claim | third party | from memory | estimate
+  std::string source;  // key of the catalog's "sources"; "scenario" when the user's file states it
+  std::string status;  // published | measured | vendor claim | third party | from memory | estimate | given
   std::string note;
+  std::string text;  // the value as written: "3.35 TB/s"
 };
 
 struct Accelerator {
-  std::string id;                    // "h800-sxm"
-  std::vector<std::string> aliases;  // names used in papers and data tables
-  std::string vendor;                // "NVIDIA"
-  std::string architecture;          // "hopper": kernels' tile shapes and constants hang on it
+  std::string id;                           // "h800-sxm"
+  std::vector<std::string> aliases;         // names used in papers and data tables
+  std::string vendor;                       // "NVIDIA"
+  std::string architecture;                 // "hopper": kernels' tile shapes and constants hang on it
   std::array<FlopRate, kNumDTypes> peak{};  // dense; zero when the chip has no native arithmetic of that type
   Bytes memory;
   ByteRate memory_rate;
-  Bytes l2;                          // zero when unknown
-  int cores = 0;                     // SMs, cube cores, clusters: what a compute kernel's tiles are spread over
-  int general_cores = 0;             // vector or general cores that work beside `cores`; zero: there are none apart
+  Bytes l2;               // zero when unknown
+  int cores = 0;          // SMs, cube cores, clusters: what a compute kernel's tiles are spread over
+  int general_cores = 0;  // vector or general cores that work beside `cores`; zero: there are none apart
   bool independent_engines = false;  // communication and vector work do not take from `cores`
-  ByteRate link_rate;                // scale-up link, per direction; zero: none, PCIe is used
-  double link_efficiency = 0;        // achieved share of link_rate for large transfers
-  int link_domain = 1;               // accelerators in one scale-up domain
-  ByteRate host_rate;                // PCIe or C2C to the host, per direction
-  ByteRate nic_rate;                 // default scale-out NIC, per direction
-  Hertz clock;                       // boost; zero when unknown
-  Watts power;                       // TDP
-  UsdPerHour price;                  // zero when unknown
-  Time kernel_floor;                 // shortest kernel, from start to end on the device
-  std::vector<Fact> facts;           // everything above that the catalog states, with its source
+  ByteRate link_rate;                // scale-up link, per direction, over all peers; zero: none, PCIe is used
+  double link_efficiency =
+      0;                    // achieved share of link_rate (of host_rate without a link) for large transfers
+  int link_domain = 1;      // accelerators in one scale-up domain
+  ByteRate host_rate;       // PCIe or C2C to the host, per direction, as pinned copies achieve it
+  ByteRate nic_rate;        // default scale-out NIC, per direction
+  Hertz clock;              // boost; zero when unknown
+  Watts power;              // TDP
+  UsdPerHour price;         // zero when unknown
+  Time kernel_floor;        // shortest kernel, from start to end on the device
+  std::vector<Fact> facts;  // everything above that the catalog states, with its source
 
   FlopRate peak_of(DType dtype) const { return peak[static_cast<int>(dtype)]; }
-  double memory_efficiency = 0;      // achieved share of memory_rate by a streaming kernel
+  double memory_efficiency = 0;  // achieved share of memory_rate by a streaming kernel
 };
 
 }  // namespace moebius

@@ -1,6 +1,22 @@
-// The network between nodes: parameters (FabricSpec), and the generated topology (Fabric) that answers, by arithmetic,
-// which wires a message between two devices crosses. Wires carry one direction. Switch ports of one bundle (all
-// uplinks of a leaf, say) are one wire: packets are sprayed over them.
+// The network between nodes: parameters (FabricSpec), and the generated topology (Fabric) that answers, by
+// arithmetic, which wires a message between two devices crosses. Wires carry one direction. Switch ports of
+// one bundle (all uplinks of a leaf, say) are one wire: packets are sprayed over them. A NIC with one port
+// into each of several twin switches (dual-plane HPN) is one bundle too; `planes` are something else: see
+// below.
+//
+// How devices hang on leaves. NIC i of a node hangs on column i % columns. A rail-optimised fabric has a
+// column for each rail; any other fabric has one for each plane. A leaf takes one column of as many
+// consecutive nodes (a *group*) as it has ports for. Column c belongs to plane c % planes, and planes are
+// separate trees: rail i of a node uses plane i % planes, and no switch joins two planes. Leaves of one plane
+// meet in its spine; with three tiers, `pod_leaves` leaves of every column meet in a pod, and the pods of a
+// plane meet in its core.
+//
+// Which way a message goes. Inside a node: over the scale-up link. Between nodes, a message for another plane
+// *must* change column inside a node; one for another rail *does* wherever there is a scale-up link (as
+// NCCL's PXN and the DeepEP kernels do), and climbs to the spine where there is only PCIe. It changes column
+// before it leaves, on the device of the destination's local index (or, when the sending node has none on
+// that column, after it arrives, on the device of the source's local index), so the spine sees traffic within
+// one column only.
 #pragma once
 
 #include <cstdint>
@@ -12,28 +28,43 @@
 
 namespace moebius {
 
+inline constexpr int kAutomaticTiers = -1;  // as few tiers as hold the devices
+
 struct FabricSpec {
-  std::string type;                  // catalog id: "rail-optimised-clos", "multi-plane-fat-tree", "single-node", ...
-  int planes = 1;                    // independent copies of the switch tree
-  int tiers = 2;                     // switch tiers of one plane
-  bool rail_optimised = true;        // accelerator i of every node hangs on the leaf of rail i
-  ByteRate nic;                      // per accelerator and direction
-  double oversubscription = 1;       // at the leaf uplinks: capacity down / capacity up
+  std::string type;  // catalog id: "rail-optimised-clos", "multi-plane-fat-tree", "single-node", ...
+  int planes = 1;    // independent copies of the switch tree
+  int tiers = kAutomaticTiers;  // switch tiers of one plane, 1 to 3; 0: no network at all
+  bool rail_optimised = true;   // NIC i of every node hangs on the leaf of rail i
+  int rails = 0;                // of a rail-optimised fabric; 0: as the nodes have
+  ByteRate nic;                 // one NIC, line rate, per direction
+  bool nic_given = false;       // the scenario states it; otherwise each pool's accelerators bring their own
+  double oversubscription = 1;  // at the leaf uplinks: capacity down / capacity up
   double core_oversubscription = 1;  // at the pod uplinks of a three-tier tree
-  int leaf_ports = 0;                // accelerator-facing ports of a leaf
-  int pod_leaves = 0;                // leaves (per rail or plane) under one pod; three tiers only
+  int leaf_ports = 0;                // NIC-facing ports of a leaf
+  int switch_ports = 0;              // all ports of a switch above the leaves, of the NICs' speed
+  int pod_leaves = 0;                // leaves of each column under one pod; 0: half the ports of a spine
   double transport_efficiency = 0;   // payload share of the line rate (headers, congestion control)
   Time host_latency;                 // NIC and host, both ends, without any switch
   Time hop_latency;                  // one switch and its cable
   std::vector<Fact> facts;
 };
 
-// How far apart two devices are.
+// How far apart two devices are: the highest thing that a message between them crosses.
 enum class Distance : std::uint8_t { kSelf, kScaleUp, kLeaf, kSpine, kCore };
 inline constexpr int kNumDistances = 5;
 
-enum class WireKind : std::uint8_t { kScaleUpOut, kScaleUpIn, kNicOut, kNicIn, kLeafUp, kLeafDown, kPodUp, kPodDown };
-inline constexpr int kNumWireKinds = 8;
+enum class WireKind : std::uint8_t {
+  kScaleUpOut,
+  kScaleUpIn,    // of a device, to a switch or host bridge
+  kScaleUpPair,  // full mesh: from a device to one peer
+  kNicOut,
+  kNicIn,  // of the first device that the NIC serves
+  kLeafUp,
+  kLeafDown,
+  kPodUp,
+  kPodDown,
+};
+inline constexpr int kNumWireKinds = 9;
 
 // A wire's identity: its kind and the device, leaf or pod that it belongs to.
 struct WireId {
@@ -42,13 +73,38 @@ struct WireId {
   auto operator<=>(const WireId&) const = default;
 };
 
-// The devices of a node, as the fabric sees them. Nodes of one pool are equal; pools stand one after the other.
+// The devices of a node, as the fabric sees them. Nodes of one pool are equal; pools stand one after the
+// other.
 struct FabricPool {
   int nodes = 0;
   int devices_per_node = 0;
-  ByteRate link_rate;       // scale-up, achieved, per device and direction
+  ByteRate link_rate;  // scale-up, achieved, per device and direction, over all peers
   Time link_latency;
-  ByteRate nic_rate;        // achieved payload rate, per device and direction
+  ByteRate nic_rate;        // achieved payload rate, per NIC and direction; zero: no NICs
+  int devices_per_nic = 1;  // neighbours that share a NIC
+  int rails = 0;            // 0: one for each NIC of the node
+  ByteRate pair_rate;       // full mesh: achieved, from one device to one peer; zero: a switch or host bridge
+  bool forwards = true;  // messages change rail over the scale-up link; false: PCIe, they climb to the spine
+};
+
+// Where the pools stand on the leaves. A pool goes on filling the leaves of the pool before it when their
+// nodes take the same ports at the same speed; otherwise it starts on new leaves.
+struct FabricLayout {
+  struct PoolPlace {
+    int first_device = 0;
+    int first_node = 0;
+    int first_group = 0;
+    int offset = 0;  // nodes of earlier pools on the leaves of first_group
+    int nodes_per_leaf = 1;
+    int ports = 1;  // of one leaf that one node takes
+  };
+  std::vector<PoolPlace> pools;
+  int devices = 0;
+  int nodes = 0;
+  int columns = 1;     // classes of leaves: rails or planes
+  int groups = 1;      // leaves of one column
+  int pod_groups = 1;  // groups under one pod; all of them with fewer than three tiers
+  int tiers = 0;       // in use
 };
 
 class Fabric {
@@ -56,27 +112,59 @@ class Fabric {
   // Throws input_error when the parameters cannot make a network (too many devices for the ports, say).
   Fabric(FabricSpec spec, std::vector<FabricPool> pools);
 
-  int num_devices() const { return num_devices_; }
+  // The sentence of that error, or nothing when the network can be made.
+  static std::string problem(const FabricSpec& spec, const std::vector<FabricPool>& pools);
+
+  int num_devices() const { return layout_.devices; }
   int node_of(int device) const;
   Distance distance(int from, int to) const;
-  Time latency(int from, int to) const;                       // of an empty message
+  Time latency(int from, int to) const;                            // of an empty message
   void route(int from, int to, std::vector<WireId>& wires) const;  // appends; kSelf adds nothing
-  ByteRate capacity(WireId wire) const;                       // achieved payload rate
-  bool can_bind(WireKind kind) const;                         // false: can never be the bottleneck, may be left out
-  const FabricSpec& spec() const { return spec_; }
+  ByteRate capacity(WireId wire) const;                            // achieved payload rate
+  bool can_bind(WireKind kind) const;               // false: can never be the bottleneck, may be left out
+  const FabricSpec& spec() const { return spec_; }  // with the number of tiers in use
 
  private:
-  struct Site { int pool; int node; int local; };             // of a device: pool, node over all pools, index in node
+  // Where a device hangs: pool, node over all pools, index in the node, column of its NIC, group of its leaf.
+  struct Site {
+    int device;
+    int pool;
+    int node;
+    int local;
+    int column;
+    int group;
+  };
+  // The part of a message's way between two nodes: the devices whose NICs send and receive it.
+  struct Crossing {
+    Site sender;
+    Site receiver;
+  };
+
   Site site_of(int device) const;
-  int leaf_of(int device) const;
-  int pod_of(int device) const;
+  int mate_of(const Site& site, int column, int preferred_local) const;
+  Crossing crossing(const Site& from, const Site& to) const;
+  Distance network_distance(const Crossing& crossing) const;
+  int nic_of(const Site& site) const { return site.device - site.local % pools_[site.pool].devices_per_nic; }
+  int leaf_of(const Site& site) const { return site.group * layout_.columns + site.column; }
+  int pod_of(const Site& site) const {
+    return site.group / layout_.pod_groups * spec_.planes + site.column % spec_.planes;
+  }
+  int pool_of_group(int group) const;
+  ByteRate leaf_uplink(int group) const;
+  ByteRate pod_uplink(int first_group) const;
+  void add_scale_up(const Site& from, const Site& to, std::vector<WireId>& wires) const;
+  bool leaves_can_bind() const;
+  bool pods_can_bind() const;
 
   FabricSpec spec_;
   std::vector<FabricPool> pools_;
-  std::vector<int> first_device_;  // per pool
-  std::vector<int> first_node_;
-  int num_devices_ = 0;
-  int nodes_per_leaf_ = 1;
+  FabricLayout layout_;
+  int mesh_stride_ = 1;  // kScaleUpPair: index = device * mesh_stride_ + local index of the peer
 };
+
+// The arithmetic behind Fabric's constructor: what stands where, whatever fits or not; and what does not fit.
+FabricLayout lay_out(const FabricSpec& spec, const std::vector<FabricPool>& pools);
+std::string problem_of(const FabricSpec& spec, const std::vector<FabricPool>& pools,
+                       const FabricLayout& layout);
 
 }  // namespace moebius

@@ -9,18 +9,23 @@
 
 namespace moebius {
 
-enum class ScaleUp { kSwitch, kFullMesh, kPcie };  // NVSwitch-like crossbar; direct links to each peer; host bridge
+enum class ScaleUp {
+  kSwitch,
+  kFullMesh,
+  kPcie
+};  // NVSwitch-like crossbar; direct links to each peer; host bridge
 
 struct Node {
   std::string id;  // "hgx-8"
   std::vector<std::string> aliases;
   int accelerators = 0;
   ScaleUp scale_up = ScaleUp::kSwitch;
-  int nics = 0;                 // scale-out NICs
+  int nics = 0;   // scale-out NICs; fewer than accelerators: equal neighbours share one
+  int rails = 0;  // NIC i hangs on rail i % rails of a rail-optimised fabric (8 of a server, 4 of a tray)
   Bytes host_memory;
-  ByteRate host_memory_rate;
-  Time scale_up_latency;        // one message between two accelerators of the node, wire and switch only
-  Watts overhead_power;         // fans, CPUs, NICs
+  ByteRate host_memory_rate;         // achieved, all sockets together
+  Time scale_up_latency;             // one message between two accelerators of the node, wire and switch only
+  Watts overhead_power;              // fans, CPUs, NICs
   std::vector<std::string> storage;  // ids of local devices
   std::vector<Fact> facts;
 };

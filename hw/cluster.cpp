@@ -1,0 +1,94 @@
+#include "hw/cluster.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "hw/error.h"
+
+namespace moebius {
+namespace {
+
+std::string problem_of_link(const Accelerator& accelerator, const Node& node) {
+  const bool mesh = node.scale_up == ScaleUp::kFullMesh;
+  if (node.scale_up == ScaleUp::kPcie || node.accelerators == 1) return {};
+  if (accelerator.link_rate.value <= 0)
+    return fmt::format(
+        "node \"{}\" joins its accelerators by a {}, but \"{}\" has no scale-up link: choose a PCIe node "
+        "such as \"pcie-8\"",
+        node.id, mesh ? "full mesh" : "switch", accelerator.id);
+  if (node.accelerators > accelerator.link_domain)
+    return fmt::format("node \"{}\" joins {} accelerators, but the scale-up link of \"{}\" joins at most {}",
+                       node.id, node.accelerators, accelerator.id, accelerator.link_domain);
+  return {};
+}
+
+std::string problem_of_nics(const Node& node) {
+  if (node.nics == 0) return {};
+  const int more = std::max(node.nics, node.accelerators), fewer = std::min(node.nics, node.accelerators);
+  if (more % fewer == 0) return {};
+  return fmt::format("node \"{}\" has {} NICs for {} accelerators: expected one number to divide the other",
+                     node.id, node.nics, node.accelerators);
+}
+
+// The link of one device, per direction, as large transfers achieve it.
+ByteRate achieved_link(const Accelerator& accelerator, const Node& node) {
+  const ByteRate line = node.scale_up == ScaleUp::kPcie ? accelerator.host_rate : accelerator.link_rate;
+  return line * accelerator.link_efficiency;
+}
+
+}  // namespace
+
+const Pool& Cluster::pool_of(int device) const {
+  int first = 0;
+  for (const Pool& pool : pools) {
+    if (device < first + pool.devices()) return pool;
+    first += pool.devices();
+  }
+  CHECK(false, fmt::format("device={} of {}", device, first));
+  return pools.back();
+}
+
+std::string problem_of(const Pool& pool) {
+  if (pool.nodes < 1) return fmt::format("{} nodes: expected at least 1", pool.nodes);
+  if (auto problem = problem_of_link(pool.accelerator, pool.node); !problem.empty()) return problem;
+  return problem_of_nics(pool.node);
+}
+
+FabricPool fabric_pool(const Pool& pool, const FabricSpec& spec) {
+  const Node& node = pool.node;
+  FabricPool result;
+  result.nodes = pool.nodes;
+  result.devices_per_node = node.accelerators;
+  result.link_rate = achieved_link(pool.accelerator, node);
+  result.link_latency = node.scale_up_latency;
+  result.forwards = node.scale_up != ScaleUp::kPcie;
+  // A mesh is wired for all its peers: a link each, whoever is plugged in.
+  if (node.scale_up == ScaleUp::kFullMesh && node.accelerators > 1)
+    result.pair_rate = result.link_rate / (pool.accelerator.link_domain - 1);
+  if (node.nics == 0) return result;
+  const ByteRate nic = spec.nic_given ? spec.nic : pool.accelerator.nic_rate;
+  const int per_device = std::max(1, node.nics / node.accelerators);
+  result.nic_rate = nic * spec.transport_efficiency * per_device;
+  result.devices_per_nic = std::max(1, node.accelerators / node.nics);
+  result.rails = std::min({node.rails, node.nics, node.accelerators});
+  return result;
+}
+
+Cluster make_cluster(std::vector<Pool> pools, FabricSpec spec, const Place& place) {
+  std::vector<FabricPool> fabric_pools;
+  for (const Pool& pool : pools) {
+    const auto same = [&](const Pool& other) { return other.name == pool.name; };
+    if (std::count_if(pools.begin(), pools.end(), same) > 1)
+      place.fail(fmt::format("two pools named \"{}\"", pool.name));
+    if (const std::string problem = problem_of(pool); !problem.empty())
+      place.fail(fmt::format("pool \"{}\": {}", pool.name, problem));
+    fabric_pools.push_back(fabric_pool(pool, spec));
+  }
+  if (const std::string problem = Fabric::problem(spec, fabric_pools); !problem.empty()) place.fail(problem);
+  Fabric fabric(std::move(spec), std::move(fabric_pools));
+  return {std::move(pools), std::move(fabric)};
+}
+
+}  // namespace moebius

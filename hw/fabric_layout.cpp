@@ -1,0 +1,197 @@
+#include <algorithm>
+#include <cstdint>
+
+#include <fmt/format.h>
+
+#include "hw/fabric.h"
+
+namespace moebius {
+namespace {
+
+constexpr std::int64_t kMostDevices = std::int64_t{1} << 24;
+
+int ceil_div(int a, int b) {
+  return (a + b - 1) / b;
+}
+
+int nics_of(const FabricPool& pool) {
+  return ceil_div(pool.devices_per_node, pool.devices_per_nic);
+}
+
+int rails_of(const FabricPool& pool) {
+  return pool.rails > 0 ? pool.rails : nics_of(pool);
+}
+
+int columns_of(const FabricSpec& spec, const std::vector<FabricPool>& pools) {
+  if (!spec.rail_optimised) return spec.planes;
+  if (spec.rails > 0) return spec.rails;
+  int rails = 1;
+  for (const FabricPool& pool : pools) rails = std::max(rails, rails_of(pool));
+  return rails;
+}
+
+int groups_of(const FabricLayout::PoolPlace& place, int nodes) {
+  return ceil_div(place.offset + nodes, place.nodes_per_leaf);
+}
+
+// A message between two rails of one plane climbs to a spine when some pool cannot forward it inside a node.
+bool needs_spine(const FabricSpec& spec, const std::vector<FabricPool>& pools, const FabricLayout& layout) {
+  if (layout.groups > 1) return true;
+  const bool all_forward =
+      std::all_of(pools.begin(), pools.end(), [](const FabricPool& p) { return p.forwards; });
+  return layout.nodes > 1 && layout.columns > spec.planes && !all_forward;
+}
+
+int leaves_per_plane(const FabricSpec& spec, const FabricLayout& layout, int groups) {
+  return groups * ceil_div(layout.columns, spec.planes);
+}
+
+int fewest_tiers(const FabricSpec& spec, const std::vector<FabricPool>& pools, const FabricLayout& layout) {
+  if (!needs_spine(spec, pools, layout)) return 1;
+  return leaves_per_plane(spec, layout, layout.groups) <= spec.switch_ports ? 2 : 3;
+}
+
+int groups_under_pod(const FabricSpec& spec, const FabricLayout& layout) {
+  if (layout.tiers < 3) return std::max(1, layout.groups);
+  if (spec.pod_leaves > 0) return spec.pod_leaves;
+  return std::max(1, spec.switch_ports / 2 / ceil_div(layout.columns, spec.planes));
+}
+
+FabricLayout::PoolPlace place_after(const FabricLayout::PoolPlace& last, const FabricPool& before, int ports,
+                                    const FabricPool& pool) {
+  FabricLayout::PoolPlace place = last;
+  place.first_device += before.nodes * before.devices_per_node;
+  place.first_node += before.nodes;
+  const bool same_leaves = ports == last.ports && pool.nic_rate == before.nic_rate;
+  const int taken = last.offset + before.nodes;
+  place.first_group += same_leaves ? taken / last.nodes_per_leaf : groups_of(last, before.nodes);
+  place.offset = same_leaves ? taken % last.nodes_per_leaf : 0;
+  return place;
+}
+
+std::string problem_of_pool(const FabricSpec& spec, const FabricPool& pool, int index,
+                            const FabricLayout& layout) {
+  if (pool.nodes < 1 || pool.devices_per_node < 1)
+    return fmt::format("pool {} has {} nodes of {} devices: expected at least one of each", index, pool.nodes,
+                       pool.devices_per_node);
+  if (pool.devices_per_node > 1 && pool.link_rate.value <= 0)
+    return fmt::format("the {} devices of a node of pool {} are joined by nothing", pool.devices_per_node,
+                       index);
+  if (layout.nodes == 1) return {};
+  if (pool.nic_rate.value <= 0)
+    return fmt::format("the nodes of pool {} have no NIC, so nothing can reach them", index);
+  const int ports = layout.pools[index].ports;
+  if (ports > spec.leaf_ports)
+    return fmt::format("a node of pool {} takes {} ports of one leaf, but a leaf has {}", index, ports,
+                       spec.leaf_ports);
+  return {};
+}
+
+std::string problem_of_columns(const FabricSpec& spec, const std::vector<FabricPool>& pools,
+                               const FabricLayout& layout) {
+  int nics = 0;
+  for (const FabricPool& pool : pools) nics = std::max(nics, nics_of(pool));
+  if (spec.rail_optimised && layout.columns % spec.planes != 0)
+    return fmt::format("{} rails cannot be spread evenly over {} planes", layout.columns, spec.planes);
+  if (layout.columns > nics)
+    return fmt::format("{} {}, but a node has {} {}: the rest would hang on nothing", layout.columns,
+                       spec.rail_optimised ? "rails" : "planes", nics, nics == 1 ? "NIC" : "NICs");
+  return {};
+}
+
+std::string problem_of_tiers(const FabricSpec& spec, const std::vector<FabricPool>& pools,
+                             const FabricLayout& layout) {
+  if (layout.tiers == 1 && needs_spine(spec, pools, layout))
+    return layout.groups > 1 ? fmt::format(
+                                   "one tier joins the nodes of one leaf, but {} nodes need {} leaves of {} "
+                                   "ports: use more "
+                                   "tiers or larger leaves",
+                                   layout.nodes, layout.groups, spec.leaf_ports)
+                             : "one tier joins each rail alone, but nodes without a scale-up link cannot "
+                               "change rail: use 2 tiers";
+  const int leaves = leaves_per_plane(spec, layout, layout.groups);
+  if (layout.tiers == 2 && leaves > spec.switch_ports)
+    return fmt::format(
+        "two tiers: {} nodes need {} leaves in a plane, but a spine switch of {} ports joins {}: use 3 "
+        "tiers, more planes or larger switches",
+        layout.nodes, leaves, spec.switch_ports, spec.switch_ports);
+  if (layout.tiers < 3) return {};
+  const int leaves_of_pod = leaves_per_plane(spec, layout, layout.pod_groups);
+  if (leaves_of_pod > spec.switch_ports)
+    return fmt::format("{} leaves of a plane under one pod, but a spine switch of {} ports joins {}",
+                       leaves_of_pod, spec.switch_ports, spec.switch_ports);
+  const int pods = ceil_div(layout.groups, layout.pod_groups);
+  if (pods > spec.switch_ports)
+    return fmt::format(
+        "three tiers: {} nodes need {} pods, but a core switch of {} ports joins {}: use more planes or "
+        "larger switches",
+        layout.nodes, pods, spec.switch_ports, spec.switch_ports);
+  return {};
+}
+
+std::string problem_of_ranges(const FabricSpec& spec) {
+  if (spec.tiers < kAutomaticTiers || spec.tiers > 3)
+    return fmt::format("{} tiers: expected 0 to 3", spec.tiers);
+  if (spec.planes < 1) return fmt::format("{} planes: expected at least 1", spec.planes);
+  if (spec.rails < 0) return fmt::format("{} rails: expected at least 0", spec.rails);
+  if (!(spec.oversubscription > 0) || !(spec.core_oversubscription > 0))
+    return "an oversubscription of zero or less: expected down capacity / up capacity, 1 for none";
+  return {};
+}
+
+std::int64_t count_devices(const std::vector<FabricPool>& pools) {
+  std::int64_t devices = 0;
+  for (const FabricPool& pool : pools) devices += std::int64_t{pool.nodes} * pool.devices_per_node;
+  return devices;
+}
+
+}  // namespace
+
+FabricLayout lay_out(const FabricSpec& spec, const std::vector<FabricPool>& pools) {
+  FabricLayout layout;
+  layout.columns = columns_of(spec, pools);
+  for (std::size_t i = 0; i < pools.size(); ++i) {
+    const FabricPool& pool = pools[i];
+    const int ports = ceil_div(nics_of(pool), layout.columns);
+    FabricLayout::PoolPlace place;
+    if (i > 0) place = place_after(layout.pools[i - 1], pools[i - 1], ports, pool);
+    place.ports = ports;
+    place.nodes_per_leaf = std::max(1, spec.leaf_ports / ports);
+    layout.pools.push_back(place);
+    layout.nodes += pool.nodes;
+    layout.devices += pool.nodes * pool.devices_per_node;
+    layout.groups = place.first_group + groups_of(place, pool.nodes);
+  }
+  if (layout.nodes == 1) layout.columns = layout.groups = 1;
+  layout.tiers = spec.tiers != kAutomaticTiers ? spec.tiers
+                 : layout.nodes == 1           ? 0
+                                               : fewest_tiers(spec, pools, layout);
+  layout.pod_groups = groups_under_pod(spec, layout);
+  return layout;
+}
+
+std::string problem_of(const FabricSpec& spec, const std::vector<FabricPool>& pools,
+                       const FabricLayout& layout) {
+  for (std::size_t i = 0; i < pools.size(); ++i)
+    if (auto problem = problem_of_pool(spec, pools[i], static_cast<int>(i), layout); !problem.empty())
+      return problem;
+  if (layout.nodes == 1) return {};
+  if (layout.tiers == 0)
+    return fmt::format("a \"{}\" fabric joins no nodes, but the cluster has {}", spec.type, layout.nodes);
+  if (auto problem = problem_of_columns(spec, pools, layout); !problem.empty()) return problem;
+  return problem_of_tiers(spec, pools, layout);
+}
+
+std::string Fabric::problem(const FabricSpec& spec, const std::vector<FabricPool>& pools) {
+  if (pools.empty()) return "the cluster has no pool of nodes";
+  if (auto problem = problem_of_ranges(spec); !problem.empty()) return problem;
+  for (const FabricPool& pool : pools)
+    if (pool.nodes < 1 || pool.devices_per_node < 1 || pool.devices_per_nic < 1)
+      return fmt::format("a pool of {} nodes of {} devices, {} to a NIC: expected at least one of each",
+                         pool.nodes, pool.devices_per_node, pool.devices_per_nic);
+  if (count_devices(pools) > kMostDevices)
+    return fmt::format("{} devices: expected at most {}", count_devices(pools), kMostDevices);
+  return problem_of(spec, pools, lay_out(spec, pools));
+}
+
+}  // namespace moebius

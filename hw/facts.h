@@ -1,0 +1,82 @@
+// Reading a catalog entry: one fact a line, {"value", "source", "status", "range", "note"}, in the catalogs'
+// own files; a plain quantity ("memory": "96 GB") is enough in a scenario. An entry is a stack of layers, the
+// uppermost first: the scenario's changes, the entry, its base, the base of that. Each key is taken whole
+// from the uppermost layer that has it; null there takes the key away. Every error names the file and line of
+// the layer at fault.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "hw/accelerator.h"
+#include "hw/reader.h"
+#include "hw/units.h"
+
+namespace moebius {
+
+enum class FactForm { kQuantity, kNumber, kCount, kFlag, kTiers };
+
+// What a key of an entry looks like.
+struct FactRow {
+  std::string_view key;
+  FactForm form = FactForm::kQuantity;
+  Dimension dimension = Dimension::kTime;  // kQuantity
+  Range range;                             // of the value in SI units; both ends allowed
+  bool required = true;
+};
+
+// Source keys that facts may name, with what they stand for.
+using Sources = std::vector<std::pair<std::string, std::string>>;
+
+class Layers {
+ public:
+  explicit Layers(const Sources& sources) : sources_(sources) {}
+
+  // Layers are added from the top down. A catalog's layer must give a source and a status with every fact.
+  void add(const Value& value, Place place, bool from_catalog);
+
+  bool has(std::string_view key) const;    // in the uppermost layer that speaks of it, and not null
+  Fact fact(const FactRow& row);           // named "" when the key is absent and not required
+  std::string text(std::string_view key);  // a plain string: "vendor"
+  std::pair<std::string, Fact> name(std::string_view key, const std::vector<std::string>& names);  // a fact
+  std::pair<std::vector<std::string>, Fact> names(
+      std::string_view key);          // a fact whose value is a list of strings
+  void ignore(std::string_view key);  // known, and read elsewhere
+  void finish() const;                // rejects keys that nobody asked for
+  const Place& place() const { return layers_.front().reader.place(); }
+
+ private:
+  struct Layer {
+    Reader reader;
+    bool from_catalog;
+  };
+  Layer* holder(std::string_view key);  // null when absent
+  Layer& required(std::string_view key, std::string_view expected);
+  const Value& open(Layer& layer, std::string_view key, Place& place, Fact& fact) const;
+  void check_source(const Layer& layer, const Fact& fact, const Place& place) const;
+
+  const Sources& sources_;
+  std::vector<Layer> layers_;
+};
+
+// A row of a table that fills a T: reading an entry is walking its table.
+template <class T>
+struct FactField {
+  FactRow row;
+  void (*set)(T&, double);
+};
+
+template <class T>
+void read_facts(Layers& layers, const std::vector<FactField<T>>& table, T& entry) {
+  for (const FactField<T>& field : table) {
+    Fact fact = layers.fact(field.row);
+    if (fact.name.empty()) continue;
+    field.set(entry, fact.value);
+    entry.facts.push_back(std::move(fact));
+  }
+}
+
+}  // namespace moebius
