@@ -56,7 +56,7 @@ std::string problem_of(const Pool& pool) {
   return problem_of_nics(pool.node);
 }
 
-FabricPool fabric_pool(const Pool& pool, const FabricSpec& spec) {
+FabricPool part_of_fabric(const Pool& pool, const FabricSpec& spec) {
   const Node& node = pool.node;
   FabricPool result;
   result.nodes = pool.nodes;
@@ -76,7 +76,7 @@ FabricPool fabric_pool(const Pool& pool, const FabricSpec& spec) {
   return result;
 }
 
-Cluster make_cluster(std::vector<Pool> pools, FabricSpec spec, const Place& place) {
+Cluster build_cluster(std::vector<Pool> pools, FabricSpec spec, const Place& place) {
   std::vector<FabricPool> fabric_pools;
   for (const Pool& pool : pools) {
     const auto same = [&](const Pool& other) { return other.name == pool.name; };
@@ -84,7 +84,7 @@ Cluster make_cluster(std::vector<Pool> pools, FabricSpec spec, const Place& plac
       place.fail(fmt::format("two pools named \"{}\"", pool.name));
     if (const std::string problem = problem_of(pool); !problem.empty())
       place.fail(fmt::format("pool \"{}\": {}", pool.name, problem));
-    fabric_pools.push_back(fabric_pool(pool, spec));
+    fabric_pools.push_back(part_of_fabric(pool, spec));
   }
   if (const std::string problem = Fabric::problem(spec, fabric_pools); !problem.empty()) place.fail(problem);
   Fabric fabric(std::move(spec), std::move(fabric_pools));

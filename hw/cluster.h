@@ -31,13 +31,13 @@ struct Cluster {
 // A pool as the fabric sees it. Rates are what large transfers achieve: the scale-up link (over PCIe, the
 // host link) times link_efficiency, the NIC times transport_efficiency. The NIC is the fabric's where the
 // scenario states one, else the accelerator's own. The pool must fit together: see problem_of(Pool).
-FabricPool fabric_pool(const Pool& pool, const FabricSpec& spec);
+FabricPool part_of_fabric(const Pool& pool, const FabricSpec& spec);
 
 // Why an accelerator cannot stand in such a node, as a sentence; empty when it can.
 std::string problem_of(const Pool& pool);
 
 // The cluster, or the error at `place` that says what does not fit: a pool in itself, two pools of one name,
 // a fabric that cannot join so many nodes.
-Cluster make_cluster(std::vector<Pool> pools, FabricSpec spec, const Place& place);
+Cluster build_cluster(std::vector<Pool> pools, FabricSpec spec, const Place& place);
 
 }  // namespace moebius
