@@ -101,7 +101,8 @@ class Rules {
 
   static std::string compute_fault(const Op& op) {
     if (op.shape.m == 0) return "no rows";
-    if (op.group != GroupRole::kNone) return fmt::format("computes in group {}", to_string(op.group));
+    // Adam names the group whose shards it updates.
+    if (op.group != GroupRole::kNone && op.kind != OpKind::kAdam) return fmt::format("computes in group {}", to_string(op.group));
     if (op.payload.value != 0) return fmt::format("computes, but sends {} bytes", op.payload.value);
     return {};
   }
