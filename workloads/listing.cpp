@@ -72,17 +72,10 @@ std::string nodes_text(const Shelves& shelves) {
   return aligned(table);
 }
 
-FabricSpec fabric_named(const Shelves& shelves, const std::string& id) {
-  Value spec;
-  set_keyword(spec, "type", text_value(id));
-  const std::optional<double> nic = parse_quantity("400 Gb/s", Dimension::kByteRate);
-  return shelves.hardware.fabric(spec, {.file = "<name>", .pointer = "/fabric"}, {*nic});
-}
-
 std::string fabrics_text(const Shelves& shelves) {
   Table table{{"name", "planes", "tiers", "rail-optimised", "oversubscription", "leaf ports"}};
   for (const std::string& id : shelves.hardware.fabric_ids()) {
-    const FabricSpec spec = fabric_named(shelves, id);
+    const FabricSpec spec = shelves.hardware.fabric(id);
     table.push_back({id, std::to_string(spec.planes), std::to_string(spec.tiers),
                      spec.rail_optimised ? "yes" : "no", fmt::format("{}", spec.oversubscription),
                      std::to_string(spec.leaf_ports)});
@@ -90,14 +83,10 @@ std::string fabrics_text(const Shelves& shelves) {
   return aligned(table);
 }
 
-Storage storage_named(const Shelves& shelves, const std::string& id) {
-  return shelves.hardware.storage(text_value(id), {.file = "<name>", .pointer = ""});
-}
-
 std::string storage_text(const Shelves& shelves) {
   Table table{{"name", "read", "write", "read latency", "capacity"}};
   for (const std::string& id : shelves.hardware.storage_ids()) {
-    const Storage device = storage_named(shelves, id);
+    const Storage device = shelves.hardware.storage(id);
     table.push_back({device.id, to_text(device.read_rate), to_text(device.write_rate),
                      to_text(device.read_latency), or_dash(device.capacity.value, to_text(device.capacity))});
   }
@@ -206,13 +195,15 @@ std::string model_text(const Model& model) {
   return text + aligned(table);
 }
 
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
+// Names are compared as the catalogs do: without case, '_' and ' ' as '-'.
+std::string normal(std::string text) {
+  for (char& c : text)
+    c = c == '_' || c == ' ' ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   return text;
 }
 
 bool is_called(const std::string& wanted, const std::string& id, const std::vector<std::string>& aliases) {
-  const auto same = [&](const std::string& alias) { return lower(alias) == lower(wanted); };
+  const auto same = [&](const std::string& name) { return normal(name) == normal(wanted); };
   return same(id) || std::any_of(aliases.begin(), aliases.end(), same);
 }
 
@@ -249,11 +240,11 @@ std::string show_text(const std::string& name, const Shelves& shelves) {
   }
   for (const std::string& id : catalog.fabric_ids()) {
     if (is_called(name, id, {}))
-      return heading(id, {}, "fabric") + facts_text(fabric_named(shelves, id).facts, catalog);
+      return heading(id, {}, "fabric") + facts_text(shelves.hardware.fabric(id).facts, catalog);
     known.push_back(id);
   }
   for (const std::string& id : catalog.storage_ids()) {
-    const Storage device = storage_named(shelves, id);
+    const Storage device = shelves.hardware.storage(id);
     if (is_called(name, id, device.aliases))
       return heading(id, device.aliases, "storage") + facts_text(device.facts, catalog);
     known.push_back(id);

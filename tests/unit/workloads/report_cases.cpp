@@ -1,0 +1,160 @@
+// What a report says about given metrics.
+#include <catch2/catch.hpp>
+
+#include "hw/catalog.h"
+#include "models/model.h"
+#include "workloads/report.h"
+#include "workloads/report_figures.h"
+#include "workloads/scenario.h"
+
+namespace {
+
+using namespace moebius;
+using Catch::Matchers::Contains;
+
+Scenario scenario_at(const std::string& file,
+                     const std::vector<std::pair<std::string, std::string>>& changes = {}) {
+  Document document = load_document(std::string(MOEBIUS_SOURCE_DIR) + "/scenarios/" + file);
+  for (const auto& [pointer, value] : changes) set_at_pointer(document, pointer, value);
+  return read_scenario(document, Catalog(), ModelCatalog());
+}
+
+// A run of `seconds` in which every rank computes GEMMs for half of the time, waits for a dispatch for a
+// quarter, hides another quarter of dispatch behind the GEMMs, and idles for the rest.
+Report report_of(const Scenario& scenario, double seconds) {
+  Report report;
+  report.scenario = &scenario;
+  report.facts.executor = "sim";
+  report.facts.detail = "fluid";
+  report.metrics.makespan = time_from_seconds(seconds);
+  Breakdown& sums = report.metrics.breakdown;
+  sums.compute[static_cast<int>(OpKind::kGemm)] = seconds / 2;
+  sums.communication[static_cast<int>(OpKind::kDispatch)] = seconds / 2;
+  sums.exposed[static_cast<int>(OpKind::kDispatch)] = seconds / 4;
+  sums.idle = seconds / 4;
+  report.metrics.seconds_by_origin[static_cast<int>(Origin::kMeasured)] = 3;
+  report.metrics.seconds_by_origin[static_cast<int>(Origin::kNetwork)] = 1;
+  report.metrics.mean_error = 0.05;
+  report.metrics.sent_bytes = 2048e9;
+  return report;
+}
+
+double value(const Report& report, const std::string& path) {
+  INFO(path);
+  const std::optional<double> found = report_value(report_json(report), path);
+  REQUIRE(found.has_value());
+  return *found;
+}
+
+}  // namespace
+
+TEST_CASE("bus bandwidth scales algorithm bandwidth as nccl-tests does") {
+  // 1 MiB in 1 ms: algorithm bandwidth 1048576000 B/s. Bus bandwidth of an all-reduce over n ranks: times
+  // 2(n-1)/n, of an all-to-all, all-gather or reduce-scatter (n-1)/n, of a broadcast 1.
+  const double algorithm = 1048576000.0, ranks = 1024;
+  const std::vector<std::pair<std::string, double>> factors{{"all-reduce", 2 * (ranks - 1) / ranks},
+                                                            {"reduce-scatter", (ranks - 1) / ranks},
+                                                            {"all-gather", (ranks - 1) / ranks},
+                                                            {"all-to-all", (ranks - 1) / ranks},
+                                                            {"broadcast", 1}};
+  for (const auto& [operation, factor] : factors) {
+    INFO(operation);
+    const Scenario scenario = scenario_at(
+        "smoke/allreduce-1024.json", {{"/workload/operation", operation}, {"/workload/algorithm", "auto"}});
+    const Report report = report_of(scenario, 1e-3);
+    CHECK(value(report, "collective.time_s") == 1e-3);
+    CHECK(value(report, "collective.algbw_bytes_per_s") == Approx(algorithm));
+    CHECK(value(report, "collective.busbw_bytes_per_s") == Approx(algorithm * factor));
+  }
+}
+
+TEST_CASE("compute, exposed communication and bubble add up to the step") {
+  const Scenario scenario = scenario_at("study/deepseek-v3-train-2048-h800.json");
+  const Report report = report_of(scenario, 20);
+  CHECK(value(report, "step_time_s") == 20);
+  CHECK(value(report, "breakdown.compute_s") == 10);
+  CHECK(value(report, "breakdown.exposed_communication_s") == 5);
+  CHECK(value(report, "breakdown.hidden_communication_s") == 5);
+  CHECK(value(report, "breakdown.bubble_s") == 5);
+  CHECK(value(report, "breakdown.by_kind.gemm.compute_s") == 10);
+  CHECK(value(report, "breakdown.by_kind.dispatch.busy_s") == 10);
+  CHECK(value(report, "breakdown.by_kind.dispatch.exposed_s") == 5);
+}
+
+TEST_CASE("a run of several steps reports one of them") {
+  const Scenario scenario = scenario_at("study/deepseek-v3-train-2048-h800.json", {{"/workload/steps", "4"}});
+  const Report report = report_of(scenario, 80);
+  CHECK(value(report, "step_time_s") == 20);
+  CHECK(value(report, "breakdown.compute_s") == 10);
+  CHECK(value(report, "tokens_per_s") == Approx(15360.0 * 4096 / 20));
+}
+
+TEST_CASE("MFU is three forward passes over the BF16 peak of all devices") {
+  const Scenario scenario = scenario_at("study/deepseek-v3-train-2048-h800.json");
+  const Report report = report_of(scenario, 20);
+  const double tokens_per_s = 15360.0 * 4096 / 20;
+  const double peak = scenario.cluster->pools[0].accelerator.peak_of(DType::kBf16).value;
+  const auto flops = [&](bool causal) {
+    return 3 * forward_flops_per_token(scenario.model, 4096, causal).value;
+  };
+  CHECK(value(report, "mfu") == Approx(flops(false) * tokens_per_s / (2048 * peak)));
+  CHECK(value(report, "mfu_causal") == Approx(flops(true) * tokens_per_s / (2048 * peak)));
+  CHECK(value(report, "tflops_per_device") == Approx(flops(false) * tokens_per_s / 2048 * 1e-12));
+  CHECK(value(report, "mfu_causal") < value(report, "mfu"));
+}
+
+TEST_CASE("what other machines executed is not held against the scenario's peak") {
+  const Scenario scenario = scenario_at("smoke/moe-layer.json");
+  Report report = report_of(scenario, 1);
+  report.facts.executor = "host";
+  report.facts.on_cluster = false;
+  CHECK_FALSE(report_value(report_json(report), "mfu").has_value());
+  CHECK(report_value(report_json(report), "step_time_s").has_value());
+  CHECK_THAT(report_text(report), Contains("executed by        host"));
+}
+
+TEST_CASE(
+    "an expectation is judged by its tolerance, shown without one, and named when the report lacks it") {
+  Scenario scenario = scenario_at("study/deepseek-v3-train-2048-h800.json");
+  scenario.expect = {{"step_time_s", 19, 0.06, "inside: 20 is 5.3% above 19", ""},
+                     {"step_time_s", 18, 0.06, "outside: 20 is 11% above 18", ""},
+                     {"step_time_s", 18, 0.06, "outside, and known", "no overlap"},
+                     {"step_time_s", 10, 0, "shown", ""},
+                     {"no.such.figure", 1, 0.1, "absent", ""}};
+  const Report report = report_of(scenario, 20);
+  std::vector<std::string_view> verdicts;
+  for (const JudgedExpectation& row : judge_expectations(report)) verdicts.push_back(to_string(row.verdict));
+  CHECK(verdicts == std::vector<std::string_view>{"ok", "miss", "known miss", "shown", "absent"});
+}
+
+TEST_CASE("the text names the published figure, the difference and its source") {
+  const Scenario scenario = scenario_at("study/deepseek-v3-train-2048-h800.json");
+  const std::string text = report_text(report_of(scenario, 20));
+  // 20 / 19.926 - 1 = 0.37%
+  CHECK_THAT(text, Contains("ours        20  published     19.93  +0.4%  shown"));
+  CHECK_THAT(text, Contains("ISCA 2025, Table 4"));
+}
+
+TEST_CASE("trust is the share of busy time by origin") {
+  const Scenario scenario = scenario_at("study/deepseek-v3-train-2048-h800.json");
+  const Report report = report_of(scenario, 20);
+  CHECK(value(report, "uncertainty.share_of_busy_time.measured") == 0.75);
+  CHECK(value(report, "uncertainty.share_of_busy_time.network") == 0.25);
+  CHECK(value(report, "uncertainty.expected_relative_error") == 0.05);
+}
+
+TEST_CASE("memory is that of the fullest rank") {
+  const Scenario scenario = scenario_at("smoke/moe-layer.json");
+  Report report = report_of(scenario, 1);
+  MemoryReport memory;
+  memory.capacity = {80e9};
+  memory.classes.resize(2);
+  memory.classes[1].peak = {90e9};
+  memory.classes[1].at_peak[static_cast<int>(MemoryKind::kActivations)] = {90e9};
+  memory.worst_class = 1;
+  report.memory = memory;
+  CHECK(value(report, "memory.peak_bytes") == 90e9);
+  CHECK(value(report, "memory.capacity_bytes") == 80e9);
+  CHECK(value(report, "memory.by_kind.activations") == 90e9);
+  CHECK_THAT(memory_text(memory), Contains("112.5% of") && Contains("does not fit"));
+}
