@@ -1,0 +1,60 @@
+// Where the threads of the ranks wait. It knows at any moment who waits for what, so that a deadlock is a
+// sentence, not a hang.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace moebius {
+
+// Thrown in threads that wait when the run has been stopped; the reason is kept where it was stopped.
+struct Stopped {};
+
+class Monitor {
+ public:
+  using Lock = std::unique_lock<std::mutex>;
+
+  explicit Monitor(int ranks);
+
+  std::mutex& mutex() { return mutex_; }
+
+  // All of the following with the mutex held.
+
+  // Blocks the rank's thread until ready() is true; throws Stopped when stop() was called before that. An
+  // empty `what` is an idle rank.
+  void wait(Lock& lock, int rank, const std::string& what, const std::function<bool()>& ready);
+  // The same for what is sure to happen soon: a stop does not interrupt it.
+  void wait_to_end(Lock& lock, int rank, const std::string& what, const std::function<bool()>& ready);
+  // Something that a ready() or the owner may look at has changed.
+  void changed();
+  void stop();
+  bool stopped() const { return stopped_; }
+
+  // The owner's thread waits for the next change, at most until `deadline` when there is one.
+  void wait_for_change(Lock& lock, const std::chrono::steady_clock::time_point* deadline);
+  // When no rank can go on: what the ranks that are not idle wait for. Empty while any can, or when all are
+  // idle.
+  std::vector<std::string> stuck() const;
+
+ private:
+  struct Place {
+    std::condition_variable wake;
+    const std::function<bool()>* ready = nullptr;  // set while it waits
+    const std::string* what = nullptr;
+  };
+  template <class Until>
+  void block(Lock& lock, int rank, const std::string& what, const std::function<bool()>& ready,
+             const Until& until);
+
+  std::mutex mutex_;
+  std::condition_variable owner_;
+  std::vector<std::unique_ptr<Place>> places_;
+  bool stopped_ = false;
+};
+
+}  // namespace moebius
