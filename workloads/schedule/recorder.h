@@ -1,48 +1,94 @@
-// Receives what executors report, and keeps as much of it as the scenario asks for. Reports come from the streaming
-// accumulators (metrics.h), never from the timeline, so that a run without a timeline reports the same.
+// Receives what executors report, and keeps as much of it as the scenario asks for. Reports come from the
+// streaming accumulators (metrics.h), never from the timeline, so that a run without a timeline reports the
+// same.
 #pragma once
 
 #include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
+#include "workloads/schedule/hash.h"
 #include "workloads/schedule/metrics.h"
 #include "workloads/schedule/timeline.h"
 
 namespace moebius {
 
+// What a timeline keeps of the spans.
+// - kOps: each of them.
+// - kSteps: one for each submission, on the compute lane under its op 0, from the moment when its first op
+// works (waiting
+//   for peers left out) to the end of its last.
+// - kNone: no span, and no table of ops or submissions either.
 enum class Detail : std::uint8_t { kOps, kSteps, kNone };
+std::string_view to_string(Detail detail);
 
 struct RecorderOptions {
   Detail detail = Detail::kOps;
-  Time window = kForever;                 // spans that start later are not kept
-  Bytes max_bytes = {1073741824.0};       // of spans; what does not fit is counted in dropped_spans()
+  Time window = kForever;  // spans that start later are not kept
+  Bytes max_bytes = {
+      1073741824.0};  // of spans and samples in memory; what does not fit is counted as dropped
 };
 
 class Recorder {
  public:
+  // `layout` must outlive the recorder.
   Recorder(const Layout& layout, RecorderOptions options);
+  Recorder(const Layout&& layout, RecorderOptions options) = delete;
 
-  void submitted(const Submission& submission);  // before the executor sees it
-  void span(const Span& span);                   // in the order of `end` within a class and lane
-  void counter(std::int32_t rank_class, const char* name, Time time, double value);
+  // Before the executor sees it; sequences come in order, from 0.
+  void submitted(const Submission& submission);
+  // One for each op of each submission, in the order of `end` within a class and lane.
+  void span(const Span& span);
+  // A value that changes over time, such as bytes in use.
+  void counter(std::int32_t rank_class, std::string_view name, Time time, double value);
 
-  Metrics finish(Time end);                      // call once
+  // Call once, when the run has ended; from here the timeline is complete, with the facts schedule_hash,
+  // timeline_detail and, where something was left out, timeline_window_s, dropped_spans and dropped_samples.
+  Metrics finish(Time end);
+
   Timeline& timeline() { return timeline_; }
-  std::uint64_t schedule_hash() const { return schedule_hash_; }  // of all submissions so far
+  std::uint64_t schedule_hash() const { return schedule_hash_.value(); }  // of all submissions so far
   std::int64_t dropped_spans() const { return dropped_spans_; }
 
  private:
-  std::int32_t fragment_row(const FragmentPtr& fragment);
+  using ClassWorks = std::vector<ClassWork>;  // by op of a fragment, for one class
 
+  // A submission of which not all ops have ended.
+  struct Open {
+    FragmentPtr fragment;
+    std::shared_ptr<const ClassWorks>
+        works;  // of classes with several ranks; null: small enough to count anew
+    std::int32_t rank_class = 0;
+    std::int32_t remaining = 0;
+    Time start = kForever, end;  // so far
+  };
+
+  std::int32_t fragment_row(const Fragment& fragment);
+  std::shared_ptr<const ClassWorks> class_works(const FragmentPtr& fragment, std::int32_t rank_class);
+  ClassWork work_of(const Open& open, std::int32_t op) const;
+  void keep(const Span& span);
+  void keep_submission(std::int32_t sequence, const Open& open);
+  void close_finished();
+  bool fits(std::size_t bytes);
+  void add_facts();
+
+  const Layout& layout_;
   RecorderOptions options_;
   Timeline timeline_;
   MetricsAccumulator metrics_;
-  std::vector<FragmentPtr> fragments_;           // distinct, by row
-  std::unordered_map<const Fragment*, std::int32_t> fragment_rows_;
-  std::vector<FragmentPtr> submissions_;         // fragment of each sequence
-  std::uint64_t schedule_hash_ = 0;
-  std::int64_t dropped_spans_ = 0;
+  std::unordered_map<std::uint64_t, std::int32_t> fragment_rows_;  // by hash
+  std::map<std::pair<std::uint64_t, std::int32_t>, std::weak_ptr<const ClassWorks>>
+      works_;  // by hash and class
+  std::deque<Open> open_;
+  std::int32_t first_open_ = 0;  // sequence of open_.front()
+  Hash schedule_hash_;
+  double kept_bytes_ = 0;
+  std::int64_t dropped_spans_ = 0, dropped_samples_ = 0;
 };
 
 }  // namespace moebius

@@ -2,6 +2,7 @@
 // run's facts. Stored as one columnar file (.mtl), written to a temporary name and renamed, memory-mapped on load.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -20,8 +21,12 @@ enum class Origin : std::uint8_t { kMeasured, kInterpolated, kExtrapolated, kAna
 inline constexpr int kNumOrigins = static_cast<int>(Origin::kExecuted) + 1;
 std::string_view to_string(Origin origin);
 
-// One op on one lane of one class. `start` is when it holds its resources (or, for communication, when this member is ready);
-// for a class of several members `end` is that of the slowest one, and mean_end and first_end tell of the others.
+// One op on one lane of one class. Spans of one lane follow each other and do not overlap.
+// - start: compute: when it holds its resources. Communication: when this member is ready for it.
+// - work_start: communication: when the transfer itself could begin because all members were there; from start till then
+//   the op waits for its peers. Zero or before start: at once. Compute does not use it.
+// - A class of several members: start and end are those of its slowest member; first_end and mean_end tell when the first
+//   and the average member had ended (zero: as end). Communication starts when the average member is ready.
 struct Span {
   std::int32_t sequence = 0;   // submission
   std::int32_t op = 0;         // index in its fragment
@@ -32,20 +37,35 @@ struct Span {
   float error = 0;             // expected relative error of the duration, 0.1 = 10%
   Time start, end;
   Time first_end, mean_end;
+  Time work_start;
+
+  Time transfer_start() const { return std::min(std::max(start, work_start), end); }
+  Time average_end() const { return mean_end.ns == 0 ? end : mean_end; }
 };
 
-// The facts of an op that a timeline keeps, one row per op of each distinct fragment.
+// The facts of an op that a timeline keeps, one row per op of each distinct fragment, in that order.
 struct OpRow {
-  OpKind kind; DType dtype; Lane lane; Phase phase; Role role; GroupRole group;
-  std::int16_t layer;
-  std::int32_t fragment;       // which distinct fragment
-  std::int32_t index;          // in it
+  OpKind kind = OpKind::kInput;
+  DType dtype = DType::kBf16;
+  Lane lane = Lane::kCompute;
+  Phase phase = Phase::kForward;
+  Role role = Role::kNone;
+  GroupRole group = GroupRole::kNone;
+  std::int16_t layer = -1;
+  std::int32_t fragment = 0;   // which distinct fragment
+  std::int32_t index = 0;      // in it
   Shape shape;
-  double flops, bytes, payload;
+  double flops = 0, bytes = 0; // op_flops, op_bytes of the shape (routed: of the busiest member)
+  double payload = 0;          // Op::payload
 };
 
-struct SubmissionRow { std::int32_t sequence, fragment, rank_class, step, microbatch; };
-struct CounterSample { std::int32_t counter, rank_class; Time time; double value; };
+struct SubmissionRow { std::int32_t sequence = 0, fragment = 0, rank_class = 0, step = 0, microbatch = 0; };
+
+struct CounterSample {
+  std::int32_t counter = 0, rank_class = 0;
+  Time time;
+  double value = 0;
+};
 
 // In memory while a run goes on, and the form in which it is saved. Empty columns are allowed ("detail": "none").
 struct Timeline {

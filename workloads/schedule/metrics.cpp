@@ -1,0 +1,105 @@
+#include "workloads/schedule/metrics.h"
+
+#include <fmt/format.h>
+
+#include "hw/error.h"
+
+namespace moebius {
+
+namespace {
+
+double seconds(std::int64_t ns) {
+  return Time{ns}.seconds();
+}
+
+void add_scaled(Breakdown& sum, const Breakdown& part, double factor) {
+  for (int kind = 0; kind < kNumOpKinds; ++kind) {
+    sum.compute[kind] += factor * part.compute[kind];
+    sum.communication[kind] += factor * part.communication[kind];
+    sum.exposed[kind] += factor * part.exposed[kind];
+    sum.waiting[kind] += factor * part.waiting[kind];
+  }
+  for (int phase = 0; phase < kNumPhases; ++phase)
+    sum.compute_by_phase[phase] += factor * part.compute_by_phase[phase];
+  sum.optimizer += factor * part.optimizer;
+  sum.idle += factor * part.idle;
+}
+
+void add_exposure(Breakdown& sums, const Exposure& exposure, Time end) {
+  std::int64_t exposed = 0;
+  for (int kind = 0; kind < kNumOpKinds; ++kind) {
+    sums.exposed[kind] = seconds(exposure.transfer()[kind]);
+    sums.waiting[kind] = seconds(exposure.waiting()[kind]);
+    exposed += exposure.transfer()[kind];
+  }
+  sums.optimizer = sums.compute_by_phase[static_cast<int>(Phase::kOptimizer)] +
+                   seconds(exposure.transfer_of_phase(Phase::kOptimizer));
+  sums.idle = seconds(end.ns - exposure.computed() - exposed);
+}
+
+}  // namespace
+
+MetricsAccumulator::MetricsAccumulator(std::vector<std::int32_t> class_sizes)
+    : sizes_(std::move(class_sizes)), classes_(sizes_.size()) {}
+
+// A class shows its slowest member. When an op follows the one before it in its lane at once, the average
+// member had started it at its own end of that one; when it waited for something else, all members started
+// together.
+Time MetricsAccumulator::average_start(const Span& span, const ClassState& state) {
+  const ClassState::LaneState& before = state.lanes[static_cast<int>(span.lane)];
+  return span.start == before.end ? before.average_end : span.start;
+}
+
+void MetricsAccumulator::add_busy(const Span& span, std::int32_t members, double seconds) {
+  metrics_.seconds_by_origin[static_cast<int>(span.origin)] += members * seconds;
+  error_seconds_ += members * seconds * static_cast<double>(span.error);
+}
+
+void MetricsAccumulator::add(const Span& span, const Op& op, const ClassWork& work) {
+  CHECK(span.rank_class >= 0 && span.rank_class < static_cast<std::int32_t>(classes_.size()),
+        fmt::format("class {} of {}", span.rank_class, classes_.size()));
+  CHECK(span.start <= span.end, fmt::format("span of {} ns .. {} ns", span.start.ns, span.end.ns));
+  ClassState& state = classes_[span.rank_class];
+  const int kind = static_cast<int>(op.kind);
+  const Time end = span.average_end();
+  double busy = 0;
+  if (is_communication(op.kind)) {
+    const Time transfer = std::min(span.transfer_start(), end);
+    busy = (end - transfer).seconds();
+    state.sums.communication[kind] += busy;
+    state.exposure.communicate({.waiting = {span.start.ns, transfer.ns},
+                                .transfer = {transfer.ns, end.ns},
+                                .kind = op.kind,
+                                .phase = op.phase});
+  } else {
+    const Time start = average_start(span, state);
+    busy = (end - start).seconds();
+    state.sums.compute[kind] += busy;
+    state.sums.compute_by_phase[static_cast<int>(op.phase)] += busy;
+    state.exposure.compute({start.ns, end.ns});
+  }
+  state.lanes[static_cast<int>(span.lane)] = {span.end, end};
+  add_busy(span, sizes_[span.rank_class], busy);
+  metrics_.flops += work.flops;
+  metrics_.sent_bytes += work.sent;
+  ++metrics_.spans;
+}
+
+Metrics MetricsAccumulator::finish(Time end) {
+  metrics_.makespan = end;
+  double ranks = 0;
+  for (const std::int32_t size : sizes_) ranks += size;
+  for (std::size_t i = 0; i < classes_.size(); ++i) {
+    ClassState& state = classes_[i];
+    state.exposure.finish(end.ns);
+    add_exposure(state.sums, state.exposure, end);
+    add_scaled(metrics_.breakdown, state.sums, sizes_[i] / ranks);
+    metrics_.by_class.push_back(state.sums);
+  }
+  double busy = 0;
+  for (const double seconds : metrics_.seconds_by_origin) busy += seconds;
+  metrics_.mean_error = busy > 0 ? error_seconds_ / busy : 0;
+  return std::move(metrics_);
+}
+
+}  // namespace moebius

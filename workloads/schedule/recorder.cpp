@@ -1,0 +1,189 @@
+#include "workloads/schedule/recorder.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "hw/error.h"
+#include "models/layer_math.h"
+
+namespace moebius {
+
+namespace {
+
+std::vector<std::int32_t> class_sizes(const Layout& layout) {
+  std::vector<std::int32_t> sizes;
+  for (const RankClass& rank_class : layout.classes) sizes.push_back(rank_class.size());
+  return sizes;
+}
+
+void add_op_rows(Timeline& timeline, const Fragment& fragment, std::int32_t row) {
+  for (std::size_t i = 0; i < fragment.ops.size(); ++i) {
+    const Op& op = fragment.ops[i];
+    timeline.ops.push_back({.kind = op.kind,
+                            .dtype = op.dtype,
+                            .lane = op.lane,
+                            .phase = op.phase,
+                            .role = op.role,
+                            .group = op.group,
+                            .layer = op.layer,
+                            .fragment = row,
+                            .index = static_cast<std::int32_t>(i),
+                            .shape = op.shape,
+                            .flops = op_flops(op.kind, op.shape).value,
+                            .bytes = op_bytes(op.kind, op.shape, op.dtype).value,
+                            .payload = op.payload.value});
+  }
+}
+
+}  // namespace
+
+std::string_view to_string(Detail detail) {
+  switch (detail) {
+    case Detail::kOps:
+      return "ops";
+    case Detail::kSteps:
+      return "steps";
+    case Detail::kNone:
+      return "none";
+  }
+  return "unknown";
+}
+
+Recorder::Recorder(const Layout& layout, RecorderOptions options)
+    : layout_(layout), options_(options), metrics_(class_sizes(layout)) {
+  for (const RankClass& rank_class : layout.classes)
+    timeline_.class_ranks.push_back(rank_class.representative());
+  timeline_.class_sizes = class_sizes(layout);
+}
+
+std::int32_t Recorder::fragment_row(const Fragment& fragment) {
+  const auto next = static_cast<std::int32_t>(fragment_rows_.size());
+  const auto [place, added] = fragment_rows_.try_emplace(fragment.hash, next);
+  if (added && options_.detail != Detail::kNone) {
+    timeline_.fragments.push_back(fragment.name);
+    add_op_rows(timeline_, fragment, next);
+  }
+  return place->second;
+}
+
+// Kept as long as a submission that uses it is open, so that a workload may issue ever new fragments.
+std::shared_ptr<const Recorder::ClassWorks> Recorder::class_works(const FragmentPtr& fragment,
+                                                                  std::int32_t rank_class) {
+  std::weak_ptr<const ClassWorks>& known = works_[{fragment->hash, rank_class}];
+  if (auto works = known.lock()) return works;
+  auto works = std::make_shared<ClassWorks>();
+  for (const Op& op : fragment->ops) works->push_back(class_work(op, *fragment, layout_, rank_class));
+  known = works;
+  return works;
+}
+
+void Recorder::submitted(const Submission& submission) {
+  const auto next = first_open_ + static_cast<std::int32_t>(open_.size());
+  CHECK(submission.sequence == next, fmt::format("sequence {} after {}", submission.sequence, next - 1));
+  CHECK(
+      submission.rank_class >= 0 && submission.rank_class < static_cast<std::int32_t>(layout_.classes.size()),
+      fmt::format("class {} of {}", submission.rank_class, layout_.classes.size()));
+  const std::int32_t row = fragment_row(*submission.fragment);
+  if (options_.detail != Detail::kNone) {
+    timeline_.submissions.push_back(
+        {submission.sequence, row, submission.rank_class, submission.step, submission.microbatch});
+  }
+  schedule_hash_.add(submission.fragment->hash).add(submission.sequence).add(submission.rank_class);
+  schedule_hash_.add(submission.step).add(submission.microbatch).add(submission.after.size());
+  for (const std::int32_t before : submission.after) schedule_hash_.add(before);
+
+  const bool several = layout_.classes[submission.rank_class].size() > 1;
+  open_.push_back({.fragment = submission.fragment,
+                   .works = several ? class_works(submission.fragment, submission.rank_class) : nullptr,
+                   .rank_class = submission.rank_class,
+                   .remaining = static_cast<std::int32_t>(submission.fragment->ops.size())});
+}
+
+ClassWork Recorder::work_of(const Open& open, std::int32_t op) const {
+  if (open.works) return (*open.works)[op];
+  return class_work(open.fragment->ops[op], *open.fragment, layout_, open.rank_class);
+}
+
+void Recorder::span(const Span& span) {
+  CHECK(span.sequence >= first_open_ && span.sequence - first_open_ < static_cast<std::int32_t>(open_.size()),
+        fmt::format("span of submission {}, open are {}+{}", span.sequence, first_open_, open_.size()));
+  Open& open = open_[span.sequence - first_open_];
+  CHECK(span.op >= 0 && span.op < static_cast<std::int32_t>(open.fragment->ops.size()) && open.remaining > 0,
+        fmt::format("op {} of {}, {} left", span.op, open.fragment->ops.size(), open.remaining));
+  CHECK(span.rank_class == open.rank_class,
+        fmt::format("class {}, submitted for {}", span.rank_class, open.rank_class));
+  metrics_.add(span, open.fragment->ops[span.op], work_of(open, span.op));
+  open.start = std::min(open.start, span.transfer_start());
+  open.end = std::max(open.end, span.end);
+  if (options_.detail == Detail::kOps) keep(span);
+  if (--open.remaining == 0) {
+    if (options_.detail == Detail::kSteps) keep_submission(span.sequence, open);
+    close_finished();
+  }
+}
+
+void Recorder::keep_submission(std::int32_t sequence, const Open& open) {
+  keep({.sequence = sequence,
+        .rank_class = open.rank_class,
+        .start = open.start,
+        .end = open.end,
+        .first_end = open.end,
+        .mean_end = open.end});
+}
+
+// Submissions end out of order; those before the first open one are forgotten.
+void Recorder::close_finished() {
+  while (!open_.empty() && open_.front().remaining == 0) {
+    open_.pop_front();
+    ++first_open_;
+  }
+}
+
+bool Recorder::fits(std::size_t bytes) {
+  const double after = kept_bytes_ + static_cast<double>(bytes);
+  if (after > options_.max_bytes.value) return false;
+  kept_bytes_ = after;
+  return true;
+}
+
+void Recorder::keep(const Span& span) {
+  if (span.start > options_.window) return;
+  if (fits(sizeof(Span))) {
+    timeline_.spans.push_back(span);
+  } else {
+    ++dropped_spans_;
+  }
+}
+
+void Recorder::counter(std::int32_t rank_class, std::string_view name, Time time, double value) {
+  if (options_.detail == Detail::kNone || time > options_.window) return;
+  if (!fits(sizeof(CounterSample))) {
+    ++dropped_samples_;
+    return;
+  }
+  std::vector<std::string>& names = timeline_.counters;
+  auto place = std::find(names.begin(), names.end(), name);
+  if (place == names.end()) place = names.insert(names.end(), std::string(name));
+  timeline_.samples.push_back({static_cast<std::int32_t>(place - names.begin()), rank_class, time, value});
+}
+
+void Recorder::add_facts() {
+  const auto add = [this](std::string name, std::string value) {
+    timeline_.facts.emplace_back(std::move(name), std::move(value));
+  };
+  add("schedule_hash", fmt::format("{:016x}", schedule_hash()));
+  add("timeline_detail", std::string(to_string(options_.detail)));
+  if (options_.window < kForever) add("timeline_window_s", fmt::format("{}", options_.window.seconds()));
+  if (dropped_spans_ > 0) add("dropped_spans", std::to_string(dropped_spans_));
+  if (dropped_samples_ > 0) add("dropped_samples", std::to_string(dropped_samples_));
+}
+
+Metrics Recorder::finish(Time end) {
+  CHECK(open_.empty(),
+        fmt::format("submission {} has {} ops without a span", first_open_, open_.front().remaining));
+  add_facts();
+  return metrics_.finish(end);
+}
+
+}  // namespace moebius

@@ -1,0 +1,75 @@
+#include "workloads/schedule/work.h"
+
+#include <vector>
+
+#include "models/layer_math.h"
+
+namespace moebius {
+
+namespace {
+
+std::int64_t rows_to_others(const Route& route, int member, bool from_member) {
+  std::int64_t rows = 0;
+  for (int other = 0; other < route.spec().ranks; ++other) {
+    if (other == member) continue;
+    rows += from_member ? route.tokens_between(member, other) : route.tokens_between(other, member);
+  }
+  return rows;
+}
+
+// Members of the representative's expert group that belong to its class: all of them in a folded stage.
+std::vector<int> members_of_class(const Layout& layout, std::int32_t rank_class) {
+  const Group& group = layout.classes[rank_class].group(GroupRole::kExpert);
+  std::vector<int> members;
+  for (std::size_t i = 0; i < group.ranks.size(); ++i) {
+    if (layout.class_of_rank[group.ranks[i]] == rank_class) members.push_back(static_cast<int>(i));
+  }
+  if (members.empty()) members.push_back(0);  // in no expert group: a route of one rank
+  return members;
+}
+
+}  // namespace
+
+bool has_member_rows(const Op& op) {
+  const bool sees_own_tokens = op.kind == OpKind::kGate || op.kind == OpKind::kGateGrad;
+  return op.route >= 0 && !is_communication(op.kind) && !sees_own_tokens;
+}
+
+Shape member_shape(const Op& op, const Fragment& fragment, int member) {
+  Shape shape = op.shape;
+  if (!has_member_rows(op)) return shape;
+  const std::int64_t rows = fragment.routes[op.route]->rows_of_rank(member);
+  (op.kind == OpKind::kGroupedGemmWgrad ? shape.k : shape.m) = rows;
+  return shape;
+}
+
+double sent_bytes(const Op& op, const Fragment& fragment, int group_size, int member) {
+  if (!is_communication(op.kind) || op.kind == OpKind::kRecv) return 0;
+  if (op.kind == OpKind::kSend) return op.payload.value;
+  if (op.kind == OpKind::kDispatch || op.kind == OpKind::kCombine) {
+    const Route& route = *fragment.routes[op.route];
+    return op.payload.value *
+           static_cast<double>(rows_to_others(route, member, op.kind == OpKind::kDispatch));
+  }
+  const double others = group_size > 0 ? (group_size - 1.0) / group_size : 0;
+  return op.payload.value * others * (op.kind == OpKind::kAllReduce ? 2 : 1);
+}
+
+ClassWork class_work(const Op& op, const Fragment& fragment, const Layout& layout, std::int32_t rank_class) {
+  const RankClass& ranks = layout.classes[rank_class];
+  const int group_size = static_cast<int>(ranks.group(op.group).ranks.size());
+  if (op.route < 0) {
+    return {ranks.size() * op_flops(op.kind, op.shape).value,
+            ranks.size() * sent_bytes(op, fragment, group_size, 0)};
+  }
+  const std::vector<int> members = members_of_class(layout, rank_class);
+  ClassWork sum;
+  for (const int member : members) {
+    sum.flops += op_flops(op.kind, member_shape(op, fragment, member)).value;
+    sum.sent += sent_bytes(op, fragment, group_size, member);
+  }
+  const double ranks_per_member = static_cast<double>(ranks.size()) / static_cast<double>(members.size());
+  return {sum.flops * ranks_per_member, sum.sent * ranks_per_member};
+}
+
+}  // namespace moebius
