@@ -1,0 +1,181 @@
+#include "models/hf_config.h"
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+
+#include "hw/error.h"
+
+namespace moebius {
+namespace {
+
+std::string config_path(const std::string& id) {
+  return std::string(MOEBIUS_SOURCE_DIR) + "/tests/unit/models/configs/" + id + ".json";
+}
+
+// The architecture alone: names, published numbers and sources differ by nature.
+Model architecture(Model model) {
+  model.id = model.source = model.status = model.note = "";
+  model.aliases.clear();
+  model.published = {};
+  return model;
+}
+
+Model read(const std::string& text) {
+  return model_from_hf_config(parse_document(text, "config.json"));
+}
+
+std::string error_of(const std::string& text) {
+  try {
+    read(text);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+// A small Llama with `more` keys behind it.
+std::string llama(const std::string& more) {
+  return R"({"model_type": "llama", "num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 4,
+"intermediate_size": 128, "vocab_size": 100)" +
+         more + "}";
+}
+
+}  // namespace
+
+TEST_CASE("a Hugging Face configuration and the catalog entry of the same model agree") {
+  const ModelCatalog catalog;
+  int compared = 0;
+  for (const auto& file :
+       std::filesystem::directory_iterator(config_path("x").substr(0, config_path("x").size() - 6))) {
+    const std::string id = file.path().stem().string();
+    const Model ours = catalog.model(id);
+    const Model theirs = model_from_hf_config(load_document(file.path().string()));
+    INFO(id);
+    CHECK(architecture(theirs) == architecture(ours));
+    CHECK(count_parameters(theirs).total() == count_parameters(ours).total());
+    CHECK(active_parameters(theirs) == active_parameters(ours));
+    ++compared;
+  }
+  CHECK(compared >= 28);
+}
+
+TEST_CASE("a model is named after its file") {
+  CHECK(read(llama("")).id == "config.json");
+  CHECK(read(llama("")).status == "as given");
+}
+
+TEST_CASE("heads without a width of their own share the hidden size") {
+  CHECK(read(llama("")).head_dim == 16);
+  CHECK(read(llama(R"(, "head_dim": 32)")).head_dim == 32);
+  CHECK(read(llama(R"(, "head_dim": null)")).head_dim == 16);
+}
+
+TEST_CASE("an unknown model_type names the nearest known one") {
+  const std::string error = error_of(R"({"model_type": "deepseek_v33"})");
+  CHECK(error.find(
+            "config.json:1: /model_type: unknown model_type \"deepseek_v33\" (did you mean \"deepseek_v3") ==
+        0);
+}
+
+TEST_CASE("what a decoder needs is required") {
+  CHECK(error_of(R"({"hidden_size": 4})").find("model_type") != std::string::npos);
+  CHECK(error_of(R"({"model_type": "llama", "hidden_size": 4})").find("num_hidden_layers") !=
+        std::string::npos);
+  CHECK(
+      error_of(
+          R"({"model_type": "deepseek_v3", "num_hidden_layers": 1, "hidden_size": 4, "num_attention_heads": 1,
+                     "vocab_size": 8})")
+          .find("kv_lora_rank") != std::string::npos);
+}
+
+TEST_CASE("integers from a file are bounded") {
+  CHECK(error_of(R"({"model_type": "llama", "num_hidden_layers": 10001})").find("/num_hidden_layers") !=
+        std::string::npos);
+  CHECK(error_of(R"({"model_type": "llama", "num_hidden_layers": 1, "hidden_size": 1000001})")
+            .find("/hidden_size") != std::string::npos);
+  CHECK(error_of(R"({"model_type": "llama", "num_hidden_layers": -1})").find("/num_hidden_layers") !=
+        std::string::npos);
+  CHECK(error_of(R"({"model_type": "llama", "num_hidden_layers": "2"})").find("/num_hidden_layers") !=
+        std::string::npos);
+  CHECK(error_of(R"({"model_type": "llama", "num_hidden_layers": 1.5})").find("/num_hidden_layers") !=
+        std::string::npos);
+  CHECK(error_of(R"({"model_type": ["llama"]})").find("/model_type") != std::string::npos);
+}
+
+TEST_CASE("sizes that do not go together are an error") {
+  CHECK(error_of(llama(R"(, "num_key_value_heads": 3)")) ==
+        "config.json:1: /kv_heads: heads 4 are not divisible by kv_heads 3");
+  CHECK(
+      error_of(R"({"model_type": "llama", "num_hidden_layers": 2, "hidden_size": 65, "num_attention_heads": 4,
+"intermediate_size": 128, "vocab_size": 100})")
+          .find("hidden_size 65 is not divisible by num_attention_heads 4") != std::string::npos);
+  CHECK(error_of(llama(R"(, "layer_types": ["full_attention"])"))
+            .find("layer_types has 1 entries for 2 layers") != std::string::npos);
+}
+
+TEST_CASE("layer_types has the last word on windows") {
+  const std::string base = R"({"model_type": "mistral", "num_hidden_layers": 4, "hidden_size": 64,
+"num_attention_heads": 4, "intermediate_size": 128, "vocab_size": 100, "sliding_window": 8)";
+  const Model all = read(base + "}");
+  CHECK(all.window(3) == 8);
+  const Model alternating =
+      read(base + R"(, "layer_types": ["sliding_attention", "full_attention", "sliding_attention",
+"full_attention"]})");
+  CHECK(alternating.window(0) == 8);
+  CHECK(alternating.window(1) == 0);
+  const Model none = read(base + R"(, "layer_types": ["full_attention", "full_attention", "full_attention",
+"full_attention"]})");
+  CHECK(none.sliding_window == 0);
+  const Model odd =
+      read(base + R"(, "layer_types": ["full_attention", "sliding_attention", "sliding_attention",
+"sliding_attention"]})");
+  CHECK(odd.unsupported == "layer_types does not repeat every few layers");
+  const Model linear =
+      read(base + R"(, "layer_types": ["linear_attention", "linear_attention", "linear_attention",
+"full_attention"]})");
+  CHECK(linear.unsupported == "layer_types names \"linear_attention\"");
+}
+
+TEST_CASE("a window no shorter than the longest sequence is none") {
+  const std::string base = R"({"model_type": "mistral", "num_hidden_layers": 1, "hidden_size": 64,
+"num_attention_heads": 4, "intermediate_size": 128, "vocab_size": 100, "max_position_embeddings": 4096)";
+  CHECK(read(base + R"(, "sliding_window": 4096})").sliding_window == 0);
+  CHECK(read(base + R"(, "sliding_window": 1024})").sliding_window == 1024);
+}
+
+TEST_CASE("architectures that cannot run say why") {
+  const std::string experts =
+      R"(, "num_hidden_layers": 4, "hidden_size": 64, "num_attention_heads": 4, "vocab_size": 100,
+"num_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 32})";
+  CHECK(read(R"({"model_type": "qwen3_next")" + experts).unsupported ==
+        "linear attention: all but one of 4 layers are gated delta networks");
+  CHECK(read(R"({"model_type": "qwen3_moe")" + experts).unsupported.empty());
+  const std::string local = R"({"model_type": "minimax_m2", "num_hidden_layers": 2, "hidden_size": 64,
+"num_attention_heads": 4, "vocab_size": 100, "intermediate_size": 32, "num_local_experts": 8, "num_experts_per_tok": 2)";
+  CHECK(read(local + R"(, "attn_type_list": [1, 1]})").unsupported.empty());
+  CHECK(read(local + R"(, "attn_type_list": [0, 1]})").unsupported ==
+        "linear attention: some layers are lightning attention (attn_type_list)");
+  CHECK(read(local + R"(, "scoring_func": "sqrtsoftplus"})").unsupported ==
+        "gate scores by \"sqrtsoftplus\"");
+}
+
+TEST_CASE("dense layers that mlp_only_layers names must lead") {
+  const std::string base = R"({"model_type": "qwen3_moe", "num_hidden_layers": 4, "hidden_size": 64,
+"num_attention_heads": 4, "vocab_size": 100, "intermediate_size": 128, "num_experts": 8, "num_experts_per_tok": 2,
+"moe_intermediate_size": 32, "mlp_only_layers": )";
+  CHECK(read(base + "[0, 1]}").first_dense == 2);
+  CHECK_FALSE(read(base + "[2]}").unsupported.empty());
+}
+
+TEST_CASE("Phi-3.5-MoE: 41.9B parameters, 6.6B active") {
+  // Abdin et al. 2024: 16 experts, two of them active; 42B and 6.6B.
+  const Model model = read(R"({"model_type": "phimoe", "num_hidden_layers": 32, "hidden_size": 4096,
+"num_attention_heads": 32, "num_key_value_heads": 8, "intermediate_size": 6400, "num_local_experts": 16,
+"num_experts_per_tok": 2, "vocab_size": 32064, "attention_bias": true, "sliding_window": 131072,
+"max_position_embeddings": 131072, "tie_word_embeddings": false})");
+  CHECK(count_parameters(model).total() == Approx(41.9e9).epsilon(0.015));
+  CHECK(active_parameters(model) == Approx(6.6e9).epsilon(0.015));
+  CHECK(model.sliding_window == 0);
+}
+
+}  // namespace moebius
