@@ -124,12 +124,7 @@ void Recorder::span(const Span& span) {
 }
 
 void Recorder::keep_submission(std::int32_t sequence, const Open& open) {
-  keep({.sequence = sequence,
-        .rank_class = open.rank_class,
-        .start = open.start,
-        .end = open.end,
-        .first_end = open.end,
-        .mean_end = open.end});
+  keep({.sequence = sequence, .rank_class = open.rank_class, .start = open.start, .end = open.end});
 }
 
 // Submissions end out of order; those before the first open one are forgotten.

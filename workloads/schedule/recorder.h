@@ -60,12 +60,12 @@ class Recorder {
 
   // A submission of which not all ops have ended.
   struct Open {
-    FragmentPtr fragment;
+    FragmentPtr fragment = {};
     std::shared_ptr<const ClassWorks>
         works;  // of classes with several ranks; null: small enough to count anew
     std::int32_t rank_class = 0;
     std::int32_t remaining = 0;
-    Time start = kForever, end;  // so far
+    Time start = kForever, end = {};  // so far
   };
 
   std::int32_t fragment_row(const Fragment& fragment);

@@ -35,9 +35,9 @@ struct Span {
   Origin origin = Origin::kNetwork;
   std::int16_t slowest = 0;    // index of the slowest member in its expert group, 0 when all are equal
   float error = 0;             // expected relative error of the duration, 0.1 = 10%
-  Time start, end;
-  Time first_end, mean_end;
-  Time work_start;
+  Time start = {}, end = {};
+  Time first_end = {}, mean_end = {};
+  Time work_start = {};
 
   Time transfer_start() const { return std::min(std::max(start, work_start), end); }
   Time average_end() const { return mean_end.ns == 0 ? end : mean_end; }
@@ -54,7 +54,7 @@ struct OpRow {
   std::int16_t layer = -1;
   std::int32_t fragment = 0;   // which distinct fragment
   std::int32_t index = 0;      // in it
-  Shape shape;
+  Shape shape = {};
   double flops = 0, bytes = 0; // op_flops, op_bytes of the shape (routed: of the busiest member)
   double payload = 0;          // Op::payload
 };
@@ -63,7 +63,7 @@ struct SubmissionRow { std::int32_t sequence = 0, fragment = 0, rank_class = 0, 
 
 struct CounterSample {
   std::int32_t counter = 0, rank_class = 0;
-  Time time;
+  Time time = {};
   double value = 0;
 };
 
