@@ -57,16 +57,19 @@ TimeFigures time_figures(const Report& report) {
   const double steps = steps_of(report);
   TimeFigures figures;
   figures.whole = report.metrics.makespan.seconds() / steps;
-  figures.idle = sums.idle / steps;
   figures.optimizer = sums.optimizer / steps;
   for (int i = 0; i < kNumOpKinds; ++i) {
     const TimeFigures::Kind kind{static_cast<OpKind>(i), sums.compute[i] / steps,
-                                 sums.communication[i] / steps, sums.exposed[i] / steps};
+                                 sums.communication[i] / steps, sums.exposed[i] / steps,
+                                 sums.waiting[i] / steps};
     figures.compute += kind.compute;
     figures.exposed += kind.exposed;
     figures.hidden += kind.busy - kind.exposed;
-    if (kind.compute > 0 || kind.busy > 0) figures.kinds.push_back(kind);
+    const bool pipeline = kind.kind == OpKind::kSend || kind.kind == OpKind::kRecv;
+    if (!pipeline) figures.waiting += kind.waiting;
+    if (kind.compute > 0 || kind.busy > 0 || kind.waiting > 0) figures.kinds.push_back(kind);
   }
+  figures.bubble = sums.idle / steps - figures.waiting;
   return figures;
 }
 

@@ -29,12 +29,18 @@ struct CollectiveFigures {
 CollectiveFigures collective_figures(const Report& report);
 
 // Seconds of a step (training) or of the operation (collective), mean over ranks:
-// compute + exposed communication + idle = the whole.
+// compute + exposed communication + waiting + bubble = the whole.
 struct TimeFigures {
-  double whole = 0, compute = 0, exposed = 0, hidden = 0, idle = 0, optimizer = 0;
+  double whole = 0;
+  double compute = 0;
+  double exposed = 0;    // communication that no compute op of the rank hides
+  double waiting = 0;    // idle in a collective, for members that are not there yet
+  double bubble = 0;     // idle otherwise: for a neighbour in the pipeline, or with nothing to do
+  double hidden = 0;     // communication behind compute
+  double optimizer = 0;  // of compute and exposed communication
   struct Kind {
     OpKind kind;
-    double compute = 0, busy = 0, exposed = 0;
+    double compute = 0, busy = 0, exposed = 0, waiting = 0;
   };
   std::vector<Kind> kinds;  // that took any time, in the order of OpKind
 };

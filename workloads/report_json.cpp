@@ -35,7 +35,7 @@ Json breakdown_json(const Report& report) {
   for (const TimeFigures::Kind& kind : figures.kinds) {
     Json& row = kinds[std::string(to_string(kind.kind))];
     if (is_communication(kind.kind)) {
-      row = {{"busy_s", kind.busy}, {"exposed_s", kind.exposed}};
+      row = {{"busy_s", kind.busy}, {"exposed_s", kind.exposed}, {"waiting_s", kind.waiting}};
     } else {
       row = {{"compute_s", kind.compute}};
     }
@@ -43,7 +43,8 @@ Json breakdown_json(const Report& report) {
   return {{"compute_s", figures.compute},
           {"exposed_communication_s", figures.exposed},
           {"hidden_communication_s", figures.hidden},
-          {"bubble_s", figures.idle},
+          {"waiting_s", figures.waiting},
+          {"bubble_s", figures.bubble},
           {"optimizer_s", figures.optimizer},
           {"by_kind", kinds}};
 }

@@ -108,11 +108,13 @@ void time_total(Out out, std::string_view name, double seconds, double whole) {
 void time_section(Out out, const Report& report) {
   const TimeFigures figures = time_figures(report);
   if (figures.whole <= 0) return;
-  std::vector<TimeRow> compute, exposed, hidden;
+  std::vector<TimeRow> compute, exposed, waiting, hidden;
   for (const TimeFigures::Kind& kind : figures.kinds) {
     const std::string name(to_string(kind.kind));
     if (kind.compute > 0) compute.push_back({name, kind.compute});
     if (kind.exposed > 0) exposed.push_back({name, kind.exposed});
+    const bool pipeline = kind.kind == OpKind::kSend || kind.kind == OpKind::kRecv;
+    if (kind.waiting > 0 && !pipeline) waiting.push_back({name, kind.waiting});
     if (kind.busy > kind.exposed) hidden.push_back({name, kind.busy - kind.exposed});
   }
   fmt::format_to(out, "\nwhere the time goes (mean over ranks)\n");
@@ -120,7 +122,9 @@ void time_section(Out out, const Report& report) {
   time_rows(out, compute, figures.whole);
   time_total(out, "exposed communication", figures.exposed, figures.whole);
   time_rows(out, exposed, figures.whole);
-  time_total(out, "idle: bubble and waiting", figures.idle, figures.whole);
+  time_total(out, "waiting for other ranks", figures.waiting, figures.whole);
+  time_rows(out, waiting, figures.whole);
+  time_total(out, "bubble: nothing to do", figures.bubble, figures.whole);
   if (figures.optimizer > 0) time_total(out, "of all that, optimizer", figures.optimizer, figures.whole);
   if (figures.hidden > 0) {
     time_total(out, "hidden communication", figures.hidden, figures.whole);

@@ -1,0 +1,34 @@
+#include "workloads/progress_bar.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+namespace moebius {
+
+ProgressBar::ProgressBar()
+    : terminal_(isatty(STDERR_FILENO) == 1),
+      started_(Clock::now()),
+      next_(started_ + std::chrono::seconds(1)) {}
+
+ProgressBar::~ProgressBar() {
+  if (drawn_) fmt::print(stderr, "\r\x1b[K");
+}
+
+void ProgressBar::show(double share) {
+  if (!terminal_) return;
+  const Clock::time_point now = Clock::now();
+  if (now < next_) return;
+  next_ = now + std::chrono::milliseconds(100);
+  drawn_ = true;
+  const double elapsed = std::chrono::duration<double>(now - started_).count();
+  const int filled = static_cast<int>(40 * std::clamp(share, 0.0, 1.0));
+  const double left = share > 0 ? elapsed * (1 - share) / share : 0;
+  fmt::print(stderr, "\r\x1b[K[{:█<{}}{: <{}}] {:3.0f}%, {:.0f} s left", "", filled, "", 40 - filled,
+             100 * share, left);
+  std::fflush(stderr);
+}
+
+}  // namespace moebius
