@@ -1,26 +1,33 @@
 // One collective operation over the first `ranks` devices of a cluster, as a Workload of a single op.
 #pragma once
 
+#include <vector>
+
 #include "workloads/scenario.h"
 #include "workloads/schedule/executor.h"
 
 namespace moebius {
 
+// The op's payload is exactly `bytes`. Its operands are columns of that many elements, rounded up so that
+// every rank can have an equal share, and hold the same numbers on every rank. Folded, one class stands for
+// all ranks; a send and its receive are two classes always.
 class CollectiveRun : public Workload {
  public:
-  CollectiveRun(const CollectiveWorkload& collective, bool fold, int ranks_per_node);
+  explicit CollectiveRun(const CollectiveWorkload& collective);
 
   const Layout& layout() const override { return layout_; }
   std::optional<Submission> next(Time now) override;
   void completed(const Completion&) override { ++completed_; }
-  bool done() const override { return completed_ == static_cast<int>(layout_.classes.size()); }
-  double progress() const override { return done() ? 1 : 0; }
+  bool done() const override { return completed_ == num_classes(); }
+  double progress() const override { return static_cast<double>(completed_) / num_classes(); }
 
  private:
+  std::int32_t num_classes() const { return static_cast<std::int32_t>(layout_.classes.size()); }
+
   Layout layout_;
-  FragmentPtr fragment_;
-  int issued_ = 0;
-  int completed_ = 0;
+  std::vector<FragmentPtr> fragments_;  // by class; one for all when they do the same
+  std::int32_t issued_ = 0;
+  std::int32_t completed_ = 0;
 };
 
 }  // namespace moebius

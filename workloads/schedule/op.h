@@ -73,7 +73,7 @@ struct Op {
   std::int32_t first_dependency = 0, num_dependencies = 0;  // into Fragment::dependencies; ops of this fragment, earlier ones only
   std::int32_t first_tensor = 0;       // into Fragment::operands: inputs, then outputs
   float scale = 1;                     // see the kinds that use it
-  Shape shape;
+  Shape shape = {};
   // Communication only. All-reduce, reduce-scatter, broadcast: the whole buffer; all-gather: the gathered buffer;
   // all-to-all: what one rank holds before; send, recv: the message. Dispatch, combine: one token's row.
   Bytes payload = {};
