@@ -38,15 +38,17 @@ struct DocumentLimits {
   std::size_t values = std::size_t{1} << 20;
 };
 
-// Throws input_error "FILE:LINE: ..." for anything that is not strict JSON within the limits.
+// Throws input_error "FILE:LINE: expected ..., found ..." for anything that is not strict JSON within the limits.
 Document parse_document(std::string_view text, std::string file, DocumentLimits limits = {});
 
-// Reads and parses a file; a missing, unreadable or oversized file is an input_error.
+// Reads and parses a file; a missing, unreadable or oversized file is an input_error "PATH: expected ..., found ...".
+// Never reads more than limits.bytes.
 Document load_document(const std::string& path, DocumentLimits limits = {});
 
-// Replaces or adds the value at a JSON pointer ("/plan/ep/degree"). `json_text` is parsed as JSON and, when that
-// fails, taken as a string, so that both 64 and 400 Gb/s can be given on a command line. Array elements by index, "-" appends.
-// A pointer through something that is not a container is an input_error.
+// Replaces or adds the value at a JSON pointer ("/plan/ep/degree"; RFC 6901: ~1 is a slash, ~0 a tilde). `json_text` is
+// parsed as JSON and, when that fails and it opens no bracket, taken as a string, so that both 64 and 400 Gb/s can be
+// given on a command line. Objects that are missing on the way are made. Array elements by index, "-" appends. A pointer
+// through something that is not a container is an input_error "FILE: --set POINTER: expected ..., found ...".
 void set_at_pointer(Document& document, std::string_view pointer, std::string_view json_text);
 
 // {"base": ..., changes}: `changes` laid over `base`, objects merged key by key, everything else replaced.

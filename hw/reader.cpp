@@ -55,17 +55,14 @@ std::string_view si_unit(Dimension dimension) {
   std::abort();
 }
 
-// The smallest double above 0: as a low end it says "more than 0".
-constexpr double kPositive = std::numeric_limits<double>::denorm_min();
-
 std::string at_least(double low, std::string_view unit) {
-  return low == kPositive ? fmt::format("more than 0{}", unit) : fmt::format("at least {}{}", low, unit);
+  return low == kAboveZero ? fmt::format("more than 0{}", unit) : fmt::format("at least {}{}", low, unit);
 }
 
 // " from 1 to 8", " of at least 1", or nothing when every number is allowed.
 std::string describe(Range range) {
   const bool low = std::isfinite(range.low), high = std::isfinite(range.high);
-  if (low && high && range.low != kPositive) return fmt::format(" from {} to {}", range.low, range.high);
+  if (low && high && range.low != kAboveZero) return fmt::format(" from {} to {}", range.low, range.high);
   if (low && high) return fmt::format(" of more than 0 and at most {}", range.high);
   if (low) return " of " + at_least(range.low, "");
   return high ? fmt::format(" of at most {}", range.high) : "";
@@ -199,13 +196,13 @@ Time Reader::time(std::string_view key, std::optional<Time> otherwise) {
 Bytes Reader::bytes(std::string_view key, std::optional<Bytes> otherwise) {
   mark(key);
   if (otherwise && !has(key)) return *otherwise;
-  return {quantity(key, Dimension::kBytes, {.low = kPositive})};
+  return {quantity(key, Dimension::kBytes, {.low = kAboveZero})};
 }
 
 ByteRate Reader::byte_rate(std::string_view key, std::optional<ByteRate> otherwise) {
   mark(key);
   if (otherwise && !has(key)) return *otherwise;
-  return {quantity(key, Dimension::kByteRate, {.low = kPositive})};
+  return {quantity(key, Dimension::kByteRate, {.low = kAboveZero})};
 }
 
 Reader Reader::object(std::string_view key) {

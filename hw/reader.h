@@ -1,12 +1,11 @@
 // The strict reader: one line per parameter gives its name, type, range and default, and every key that nobody asked
-// for is an error. All errors read "FILE:LINE: /json/pointer: expected X, found Y (did you mean ...)".
+// for is an error. All errors read `FILE:LINE: /json/pointer: expected X, found Y (did you mean "z"?)`.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <limits>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -22,16 +21,20 @@ struct Range {
   double high = std::numeric_limits<double>::infinity();
 };
 
+// As the low end of a Range: more than 0, and said so.
+inline constexpr double kAboveZero = std::numeric_limits<double>::min();
+
 // A position in a document: enough to say where something is wrong after the reading is over.
 struct Place {
   std::string file;
   std::string pointer;
-  int line = 0;
+  int line = 0;  // 0: set from the command line
 
-  [[noreturn]] void fail(const std::string& sentence) const;  // input_error "FILE:LINE: POINTER: sentence"
+  // input_error "FILE:LINE: POINTER: sentence", or "FILE: --set POINTER: sentence" for line 0.
+  [[noreturn]] void fail(const std::string& sentence) const;
 };
 
-// Reads one JSON object. Call finish() when every key has been asked for; it rejects the rest.
+// Reads one JSON object, which must outlive it. Call finish() when every key has been asked for; it rejects the rest.
 class Reader {
  public:
   explicit Reader(const Document& document);                     // the root must be an object
@@ -46,8 +49,10 @@ class Reader {
   std::string text(std::string_view key);
   std::string text(std::string_view key, std::string otherwise);
   bool boolean(std::string_view key, std::optional<bool> otherwise = {});
+  // 1e6 and 8.0 are integers too.
   std::int64_t integer(std::string_view key, Range range, std::optional<std::int64_t> otherwise = {});
   double number(std::string_view key, Range range, std::optional<double> otherwise = {});
+  // A string with number and unit, "400 Gb/s"; `range` and the result are in SI units.
   double quantity(std::string_view key, Dimension dimension, Range range, std::optional<double> otherwise = {});
   Time time(std::string_view key, std::optional<Time> otherwise = {});               // >= 0
   Bytes bytes(std::string_view key, std::optional<Bytes> otherwise = {});            // > 0
