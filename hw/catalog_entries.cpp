@@ -5,10 +5,11 @@
 namespace moebius {
 namespace {
 
-constexpr double kTiny = std::numeric_limits<double>::min();  // the smallest that is above zero
+constexpr double kTiny = std::numeric_limits<double>::denorm_min();  // as a low end: more than zero
 constexpr double kMany = 1 << 20;
 constexpr Range kPositive{.low = kTiny};
 constexpr Range kNotNegative{.low = 0};
+constexpr Range kDuration{.low = 0, .high = 1e6};  // seconds
 constexpr Range kShare{.low = kTiny, .high = 1};
 
 constexpr FactRow quantity(std::string_view key, Dimension dimension, Range range = kPositive) {
@@ -51,7 +52,7 @@ const std::vector<FactField<A>> kAcceleratorTable{
     {optional(count("general_cores", 0)), [](A& a, double v) { a.general_cores = static_cast<int>(v); }},
     {optional(flag("independent_engines")), [](A& a, double v) { a.independent_engines = v != 0; }},
     {optional(quantity("clock", Dimension::kFrequency)), [](A& a, double v) { a.clock = {v}; }},
-    {quantity("kernel_floor", Dimension::kTime),
+    {quantity("kernel_floor", Dimension::kTime, {.low = kTiny, .high = 1}),
      [](A& a, double v) { a.kernel_floor = time_from_seconds(v); }},
     {optional(quantity("link_rate", Dimension::kByteRate)), [](A& a, double v) { a.link_rate = {v}; }},
     {number("link_efficiency", kShare), [](A& a, double v) { a.link_efficiency = v; }},
@@ -68,7 +69,7 @@ const std::vector<FactField<Node>> kNodeTable{
     {count("rails", 1), [](Node& n, double v) { n.rails = static_cast<int>(v); }},
     {quantity("host_memory", Dimension::kBytes), [](Node& n, double v) { n.host_memory = {v}; }},
     {quantity("host_memory_rate", Dimension::kByteRate), [](Node& n, double v) { n.host_memory_rate = {v}; }},
-    {quantity("scale_up_latency", Dimension::kTime, kNotNegative),
+    {quantity("scale_up_latency", Dimension::kTime, kDuration),
      [](Node& n, double v) { n.scale_up_latency = time_from_seconds(v); }},
     {quantity("overhead_power", Dimension::kPower, kNotNegative),
      [](Node& n, double v) { n.overhead_power = {v}; }},
@@ -89,9 +90,9 @@ const std::vector<FactField<F>> kFabricTable{
     {number("oversubscription", kPositive), [](F& f, double v) { f.oversubscription = v; }},
     {number("core_oversubscription", kPositive), [](F& f, double v) { f.core_oversubscription = v; }},
     {number("transport_efficiency", kShare), [](F& f, double v) { f.transport_efficiency = v; }},
-    {quantity("host_latency", Dimension::kTime, kNotNegative),
+    {quantity("host_latency", Dimension::kTime, kDuration),
      [](F& f, double v) { f.host_latency = time_from_seconds(v); }},
-    {quantity("hop_latency", Dimension::kTime, kNotNegative),
+    {quantity("hop_latency", Dimension::kTime, kDuration),
      [](F& f, double v) { f.hop_latency = time_from_seconds(v); }},
 };
 
@@ -101,9 +102,9 @@ const std::vector<FactField<S>> kStorageTable{
     {quantity("write_rate", Dimension::kByteRate), [](S& s, double v) { s.write_rate = {v}; }},
     {number("read_iops", kPositive), [](S& s, double v) { s.read_iops = v; }},
     {number("write_iops", kPositive), [](S& s, double v) { s.write_iops = v; }},
-    {quantity("read_latency", Dimension::kTime, kNotNegative),
+    {quantity("read_latency", Dimension::kTime, kDuration),
      [](S& s, double v) { s.read_latency = time_from_seconds(v); }},
-    {quantity("write_latency", Dimension::kTime, kNotNegative),
+    {quantity("write_latency", Dimension::kTime, kDuration),
      [](S& s, double v) { s.write_latency = time_from_seconds(v); }},
     {quantity("capacity", Dimension::kBytes), [](S& s, double v) { s.capacity = {v}; }},
 };
@@ -126,13 +127,12 @@ Accelerator read_accelerator(Layers& layers) {
 
 Node read_node(Layers& layers) {
   Node node;
-  const auto [scale_up, fact] = layers.name("scale_up", {"switch", "full-mesh", "pcie"});
-  node.scale_up = scale_up_named(scale_up);
-  node.facts.push_back(fact);
+  node.facts.push_back(layers.name("scale_up", {"switch", "full-mesh", "pcie"}));
+  node.scale_up = scale_up_named(node.facts.back().text);
   read_facts(layers, kNodeTable, node);
-  const auto [devices, devices_fact] = layers.names("storage");
+  const auto [fact, devices] = layers.names("storage");
   node.storage = devices;
-  if (!devices_fact.name.empty()) node.facts.push_back(devices_fact);
+  if (!fact.name.empty()) node.facts.push_back(fact);
   layers.finish();
   return node;
 }

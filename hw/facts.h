@@ -5,7 +5,6 @@
 // the layer at fault.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -38,25 +37,30 @@ class Layers {
   // Layers are added from the top down. A catalog's layer must give a source and a status with every fact.
   void add(const Value& value, Place place, bool from_catalog);
 
-  bool has(std::string_view key) const;    // in the uppermost layer that speaks of it, and not null
-  Fact fact(const FactRow& row);           // named "" when the key is absent and not required
-  std::string text(std::string_view key);  // a plain string: "vendor"
-  std::pair<std::string, Fact> name(std::string_view key, const std::vector<std::string>& names);  // a fact
-  std::pair<std::vector<std::string>, Fact> names(
-      std::string_view key);          // a fact whose value is a list of strings
-  void ignore(std::string_view key);  // known, and read elsewhere
-  void finish() const;                // rejects keys that nobody asked for
-  const Place& place() const { return layers_.front().reader.place(); }
+  Fact fact(const FactRow& row);  // named "" when the key is absent and not required
+  Fact name(std::string_view key, const std::vector<std::string>& names);  // its text is one of `names`
+  std::pair<Fact, std::vector<std::string>> names(std::string_view key);   // a list of names; may be absent
+  std::string text(std::string_view key);  // no fact, a plain string: "vendor"
+  void ignore(std::string_view key);       // known, and read elsewhere
+  void finish() const;                     // rejects keys that nobody asked for
 
  private:
   struct Layer {
     Reader reader;
     bool from_catalog;
   };
+  // Where a fact's value stands: in the layer itself under the fact's name, or in the fact's object under
+  // "value".
+  struct Opened {
+    Fact fact;
+    Reader reader;
+    std::string_view key;
+  };
+
   Layer* holder(std::string_view key);  // null when absent
-  Layer& required(std::string_view key, std::string_view expected);
-  const Value& open(Layer& layer, std::string_view key, Place& place, Fact& fact) const;
-  void check_source(const Layer& layer, const Fact& fact, const Place& place) const;
+  Layer& required(std::string_view key);
+  Opened open(Layer& layer, std::string_view key) const;
+  void check_source(Reader& fact) const;
 
   const Sources& sources_;
   std::vector<Layer> layers_;
