@@ -82,7 +82,7 @@ Model read_architecture(Reader& reader, const Model& base) {
   model.biases = reader.choice<Biases>(
       "biases", {{"none", Biases::kNone}, {"qkv", Biases::kQkv}, {"all", Biases::kAll}}, base.biases);
   model.qk_norm = reader.boolean("qk_norm", base.qk_norm);
-  model.layer_norm = reader.boolean("layer_norm", base.layer_norm);
+  model.layer_norm = reader.choice<bool>("norm", {{"rms", false}, {"layer", true}}, base.layer_norm);
   require_consistent(model, reader.place());
   return model;
 }

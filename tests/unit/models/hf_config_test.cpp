@@ -1,9 +1,10 @@
 #include "models/hf_config.h"
 
+#include "hw/error.h"
+#undef CHECK  // ours; here it is Catch's
+
 #include <catch2/catch.hpp>
 #include <filesystem>
-
-#include "hw/error.h"
 
 namespace moebius {
 namespace {

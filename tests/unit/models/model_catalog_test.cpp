@@ -1,10 +1,12 @@
+#include "hw/error.h"
+#undef CHECK  // ours; here it is Catch's
+
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
 
-#include "hw/error.h"
 #include "models/model.h"
 
 namespace moebius {
