@@ -154,13 +154,13 @@ constexpr Listing kListings[] = {
 };
 
 std::string facts_text(const std::vector<Fact>& facts, const Catalog& catalog) {
-  Table table{{"fact", "value", "range", "status", "source"}};
+  Table table{{"fact", "value", "range in SI units", "status", "source"}};
   for (const Fact& fact : facts) {
     const std::string range =
         fact.low < fact.high ? fmt::format("{:.6g} .. {:.6g}", fact.low, fact.high) : "";
     const std::string note = fact.note.empty() ? "" : " (" + fact.note + ")";
-    table.push_back({fact.name, fmt::format("{:.6g}", fact.value), range, fact.status,
-                     catalog.source_text(fact.source) + note});
+    table.push_back({fact.name, fact.text.empty() ? fmt::format("{:.6g}", fact.value) : fact.text, range,
+                     fact.status, catalog.source_text(fact.source) + note});
   }
   return aligned(table);
 }

@@ -17,8 +17,12 @@ using Out = std::back_insert_iterator<std::string>;
 
 // 2048 -> "2,048".
 std::string grouped(std::int64_t number) {
-  std::string text = std::to_string(number);
-  for (int at = static_cast<int>(text.size()) - 3; at > 0; at -= 3) text.insert(at, ",");
+  const std::string digits = std::to_string(number);
+  std::string text;
+  for (std::size_t i = 0; i < digits.size(); ++i) {
+    if (i > 0 && (digits.size() - i) % 3 == 0) text += ',';
+    text += digits[i];
+  }
   return text;
 }
 
@@ -203,7 +207,7 @@ std::string report_text(const Report& report) {
       break;
   }
   time_section(out, report);
-  if (report.memory) text += "\n" + memory_text(*report.memory);
+  if (report.memory) fmt::format_to(out, "\n{}", memory_text(*report.memory));
   fmt::format_to(out, "\nnetwork\n  {:<28} {:>10} ({} a device)\n", "sent",
                  to_text(Bytes{report.metrics.sent_bytes}),
                  to_text(Bytes{report.metrics.sent_bytes / scenario.ranks()}));
