@@ -44,12 +44,4 @@ std::vector<Pass> pipeline_passes(PipelineKind kind, int stage, int stages, int 
   return passes;
 }
 
-const std::vector<PipelineInfo>& pipeline_kinds() {
-  static const std::vector<PipelineInfo> kinds = {
-      {"1f1b", "one forward, one backward in turn; few microbatches alive", PipelineKind::k1F1B},
-      {"gpipe", "all forward passes, then all backward passes", PipelineKind::kGpipe},
-  };
-  return kinds;
-}
-
 }  // namespace moebius

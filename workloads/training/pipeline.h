@@ -1,7 +1,6 @@
 // Pipeline schedules: in which order a stage runs the forward and backward passes of its microbatches.
 #pragma once
 
-#include <string_view>
 #include <vector>
 
 #include "workloads/training/plan.h"
@@ -19,11 +18,5 @@ struct Pass {
 // The passes of one stage in one step, the optimizer last. All stages have equally many; pass i of any stage
 // depends only on passes of other stages that stand before i (so that issuing row by row cannot deadlock).
 std::vector<Pass> pipeline_passes(PipelineKind kind, int stage, int stages, int microbatches);
-
-struct PipelineInfo {
-  std::string_view name, help;
-  PipelineKind kind;
-};
-const std::vector<PipelineInfo>& pipeline_kinds();
 
 }  // namespace moebius
