@@ -113,6 +113,10 @@ void Recorder::span(const Span& span) {
         fmt::format("op {} of {}, {} left", span.op, open.fragment->ops.size(), open.remaining));
   CHECK(span.rank_class == open.rank_class,
         fmt::format("class {}, submitted for {}", span.rank_class, open.rank_class));
+  const auto in_span = [&](Time t) { return t.ns >= 0 && t <= span.end; };
+  CHECK(in_span(span.start) && in_span(span.work_start) && in_span(span.first_end) && in_span(span.mean_end),
+        fmt::format("start {} work {} first {} mean {} end {} ns", span.start.ns, span.work_start.ns,
+                    span.first_end.ns, span.mean_end.ns, span.end.ns));
   metrics_.add(span, open.fragment->ops[span.op], work_of(open, span.op));
   open.start = std::min(open.start, span.transfer_start());
   open.end = std::max(open.end, span.end);

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -27,6 +29,7 @@ std::string_view to_string(Origin origin);
 //   the op waits for its peers. Zero or before start: at once. Compute does not use it.
 // - A class of several members: start and end are those of its slowest member; first_end and mean_end tell when the first
 //   and the average member had ended (zero: as end). Communication starts when the average member is ready.
+// - All times are at least zero and at most end.
 struct Span {
   std::int32_t sequence = 0;   // submission
   std::int32_t op = 0;         // index in its fragment
@@ -75,26 +78,30 @@ struct Timeline {
   std::vector<std::int32_t> class_ranks;                     // representative rank of each class
   std::vector<std::int32_t> class_sizes;
   std::vector<OpRow> ops;
-  std::vector<SubmissionRow> submissions;
+  std::vector<SubmissionRow> submissions;                    // row i is that of sequence i
   std::vector<Span> spans;                                   // by (sequence, op, rank_class) once saved
   std::vector<CounterSample> samples;
 };
 
-// Byte-identical for equal timelines. Errors (disk full, no such directory) are run_error; nothing half-written stays.
+// Byte-identical for equal timelines. Errors (disk full, no such directory) are run_error; nothing half-written stays, and a
+// file that stood there before stays as it was.
 void save_timeline(const Timeline& timeline, const std::string& path);
 
-// Read-only view of a file; the columns stay in the mapping, nothing is copied.
+// Read-only view of a file; the spans stay in the mapping, nothing of them is copied. Everything is checked when it is
+// opened: whatever it gives out can be used as an index without a further look.
 class MappedTimeline {
  public:
   explicit MappedTimeline(const std::string& path);  // truncated, foreign or inconsistent files are input_error
+  MappedTimeline(std::span<const std::byte> file, const std::string& name);  // the bytes of one, copied; name: for errors
   ~MappedTimeline();
   MappedTimeline(MappedTimeline&&) noexcept;
   MappedTimeline& operator=(MappedTimeline&&) noexcept;
 
   std::size_t num_spans() const;
-  Span span(std::size_t i) const;
+  Span span(std::size_t i) const;                    // in the order of (sequence, op, rank_class)
   const OpRow& op_of(const Span& span) const;
   const SubmissionRow& submission_of(const Span& span) const;
+  std::string fact(std::string_view name) const;     // empty when the run has no such fact
   // The small tables, with `spans` left empty.
   const Timeline& tables() const;
 

@@ -1,0 +1,25 @@
+#include "workloads/schedule/timeline.h"
+
+namespace moebius {
+
+std::string_view to_string(Origin origin) {
+  switch (origin) {
+    case Origin::kMeasured:
+      return "measured";
+    case Origin::kInterpolated:
+      return "interpolated";
+    case Origin::kExtrapolated:
+      return "extrapolated";
+    case Origin::kAnalytic:
+      return "analytic";
+    case Origin::kRoofline:
+      return "roofline";
+    case Origin::kNetwork:
+      return "network";
+    case Origin::kExecuted:
+      return "executed";
+  }
+  return "unknown";
+}
+
+}  // namespace moebius
