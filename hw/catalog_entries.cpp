@@ -1,16 +1,13 @@
 #include "hw/catalog_entries.h"
 
-#include <limits>
-
 namespace moebius {
 namespace {
 
-constexpr double kTiny = std::numeric_limits<double>::denorm_min();  // as a low end: more than zero
 constexpr double kMany = 1 << 20;
-constexpr Range kPositive{.low = kTiny};
+constexpr Range kPositive{.low = kAboveZero};
 constexpr Range kNotNegative{.low = 0};
 constexpr Range kDuration{.low = 0, .high = 1e6};  // seconds
-constexpr Range kShare{.low = kTiny, .high = 1};
+constexpr Range kShare{.low = kAboveZero, .high = 1};
 
 constexpr FactRow quantity(std::string_view key, Dimension dimension, Range range = kPositive) {
   return {key, FactForm::kQuantity, dimension, range, true};
@@ -52,7 +49,7 @@ const std::vector<FactField<A>> kAcceleratorTable{
     {optional(count("general_cores", 0)), [](A& a, double v) { a.general_cores = static_cast<int>(v); }},
     {optional(flag("independent_engines")), [](A& a, double v) { a.independent_engines = v != 0; }},
     {optional(quantity("clock", Dimension::kFrequency)), [](A& a, double v) { a.clock = {v}; }},
-    {quantity("kernel_floor", Dimension::kTime, {.low = kTiny, .high = 1}),
+    {quantity("kernel_floor", Dimension::kTime, {.low = kAboveZero, .high = 1}),
      [](A& a, double v) { a.kernel_floor = time_from_seconds(v); }},
     {optional(quantity("link_rate", Dimension::kByteRate)), [](A& a, double v) { a.link_rate = {v}; }},
     {number("link_efficiency", kShare), [](A& a, double v) { a.link_efficiency = v; }},

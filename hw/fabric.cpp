@@ -45,12 +45,15 @@ Fabric::Site Fabric::site_of(int device) const {
   const FabricPool& nodes = pools_[pool];
   const int node = (device - place.first_device) / nodes.devices_per_node;
   const int local = (device - place.first_device) % nodes.devices_per_node;
-  return {device,
-          pool,
-          place.first_node + node,
-          local,
-          local / nodes.devices_per_nic % layout_.columns,
-          place.first_group + (place.offset + node) / place.nodes_per_leaf};
+  const int nic = local / nodes.devices_per_nic;
+  const int leaf_of_node = nic / layout_.columns * place.leaves_per_node / place.ports;
+  const int leaves_before = (place.offset + node) / place.nodes_per_leaf * place.leaves_per_node;
+  return {.device = device,
+          .pool = pool,
+          .node = place.first_node + node,
+          .local = local,
+          .column = nic % layout_.columns,
+          .group = place.first_group + leaves_before + leaf_of_node};
 }
 
 int Fabric::node_of(int device) const {
@@ -180,7 +183,8 @@ bool Fabric::leaves_can_bind() const {
   if (layout_.tiers < 2 || layout_.nodes == 1) return false;
   for (std::size_t i = 0; i < pools_.size(); ++i) {
     const auto& place = layout_.pools[i];
-    const int ports = std::min(place.nodes_per_leaf, layout_.nodes) * place.ports;
+    const int of_one_node = (place.ports + place.leaves_per_node - 1) / place.leaves_per_node;
+    const int ports = std::min(place.nodes_per_leaf, layout_.nodes) * of_one_node;
     if (pools_[i].nic_rate * ports > leaf_uplink(place.first_group)) return true;
   }
   return false;
@@ -192,7 +196,8 @@ bool Fabric::pods_can_bind() const {
   const int columns = std::max(1, layout_.columns / spec_.planes);
   for (std::size_t i = 0; i < pools_.size(); ++i) {
     const auto& place = layout_.pools[i];
-    const double nodes = std::min(1.0 * place.nodes_per_leaf * layout_.pod_groups, 1.0 * layout_.nodes);
+    const double under_pod = 1.0 * layout_.pod_groups * place.nodes_per_leaf / place.leaves_per_node;
+    const double nodes = std::min(under_pod, 1.0 * layout_.nodes);
     const ByteRate from_nics = pools_[i].nic_rate * (nodes * place.ports * columns);
     const ByteRate from_leaves = leaf_uplink(place.first_group) * (1.0 * columns * layout_.pod_groups);
     if (std::min(from_nics, from_leaves) > pod_uplink(place.first_group)) return true;

@@ -6,10 +6,11 @@
 //
 // How devices hang on leaves. NIC i of a node hangs on column i % columns. A rail-optimised fabric has a
 // column for each rail; any other fabric has one for each plane. A leaf takes one column of as many
-// consecutive nodes (a *group*) as it has ports for. Column c belongs to plane c % planes, and planes are
-// separate trees: rail i of a node uses plane i % planes, and no switch joins two planes. Leaves of one plane
-// meet in its spine; with three tiers, `pod_leaves` leaves of every column meet in a pod, and the pods of a
-// plane meet in its core.
+// consecutive nodes (a *group*) as it has ports for; a node that needs more ports than a leaf has (a
+// super-node) spreads a column evenly over leaves of its own. Column c belongs to plane c % planes, and
+// planes are separate trees: rail i of a node uses plane i % planes, and no switch joins two planes. Leaves
+// of one plane meet in its spine; with three tiers, `pod_leaves` leaves of every column meet in a pod, and
+// the pods of a plane meet in its core.
 //
 // Which way a message goes. Inside a node: over the scale-up link. Between nodes, a message for another plane
 // *must* change column inside a node; one for another rail *does* wherever there is a scale-up link (as
@@ -95,8 +96,9 @@ struct FabricLayout {
     int first_node = 0;
     int first_group = 0;
     int offset = 0;  // nodes of earlier pools on the leaves of first_group
+    int ports = 1;   // of one column that one node takes
     int nodes_per_leaf = 1;
-    int ports = 1;  // of one leaf that one node takes
+    int leaves_per_node = 1;  // of one column; more than 1 where a node has more ports than a leaf
   };
   std::vector<PoolPlace> pools;
   int devices = 0;

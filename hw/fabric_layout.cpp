@@ -31,7 +31,7 @@ int columns_of(const FabricSpec& spec, const std::vector<FabricPool>& pools) {
 }
 
 int groups_of(const FabricLayout::PoolPlace& place, int nodes) {
-  return ceil_div(place.offset + nodes, place.nodes_per_leaf);
+  return ceil_div(place.offset + nodes, place.nodes_per_leaf) * place.leaves_per_node;
 }
 
 // A message between two rails of one plane climbs to a spine when some pool cannot forward it inside a node.
@@ -64,13 +64,13 @@ FabricLayout::PoolPlace place_after(const FabricLayout::PoolPlace& last, const F
   place.first_node += before.nodes;
   const bool same_leaves = ports == last.ports && pool.nic_rate == before.nic_rate;
   const int taken = last.offset + before.nodes;
-  place.first_group += same_leaves ? taken / last.nodes_per_leaf : groups_of(last, before.nodes);
+  place.first_group +=
+      same_leaves ? taken / last.nodes_per_leaf * last.leaves_per_node : groups_of(last, before.nodes);
   place.offset = same_leaves ? taken % last.nodes_per_leaf : 0;
   return place;
 }
 
-std::string problem_of_pool(const FabricSpec& spec, const FabricPool& pool, int index,
-                            const FabricLayout& layout) {
+std::string problem_of_pool(const FabricPool& pool, int index, const FabricLayout& layout) {
   if (pool.nodes < 1 || pool.devices_per_node < 1)
     return fmt::format("pool {} has {} nodes of {} devices: expected at least one of each", index, pool.nodes,
                        pool.devices_per_node);
@@ -80,10 +80,6 @@ std::string problem_of_pool(const FabricSpec& spec, const FabricPool& pool, int 
   if (layout.nodes == 1) return {};
   if (pool.nic_rate.value <= 0)
     return fmt::format("the nodes of pool {} have no NIC, so nothing can reach them", index);
-  const int ports = layout.pools[index].ports;
-  if (ports > spec.leaf_ports)
-    return fmt::format("a node of pool {} takes {} ports of one leaf, but a leaf has {}", index, ports,
-                       spec.leaf_ports);
   return {};
 }
 
@@ -157,6 +153,7 @@ FabricLayout lay_out(const FabricSpec& spec, const std::vector<FabricPool>& pool
     if (i > 0) place = place_after(layout.pools[i - 1], pools[i - 1], ports, pool);
     place.ports = ports;
     place.nodes_per_leaf = std::max(1, spec.leaf_ports / ports);
+    place.leaves_per_node = ceil_div(ports, std::max(1, spec.leaf_ports));
     layout.pools.push_back(place);
     layout.nodes += pool.nodes;
     layout.devices += pool.nodes * pool.devices_per_node;
@@ -172,12 +169,15 @@ FabricLayout lay_out(const FabricSpec& spec, const std::vector<FabricPool>& pool
 
 std::string problem_of(const FabricSpec& spec, const std::vector<FabricPool>& pools,
                        const FabricLayout& layout) {
+  if (layout.nodes > 1 && layout.tiers == 0)
+    return fmt::format("a \"{}\" fabric joins no nodes, but the cluster has {}", spec.type, layout.nodes);
+  if (layout.nodes > 1 && (spec.leaf_ports < 1 || spec.switch_ports < 1))
+    return fmt::format("leaves of {} ports below switches of {}: expected at least 1", spec.leaf_ports,
+                       spec.switch_ports);
   for (std::size_t i = 0; i < pools.size(); ++i)
-    if (auto problem = problem_of_pool(spec, pools[i], static_cast<int>(i), layout); !problem.empty())
+    if (auto problem = problem_of_pool(pools[i], static_cast<int>(i), layout); !problem.empty())
       return problem;
   if (layout.nodes == 1) return {};
-  if (layout.tiers == 0)
-    return fmt::format("a \"{}\" fabric joins no nodes, but the cluster has {}", spec.type, layout.nodes);
   if (auto problem = problem_of_columns(spec, pools, layout); !problem.empty()) return problem;
   return problem_of_tiers(spec, pools, layout);
 }

@@ -245,6 +245,20 @@ TEST_CASE("A super-node hangs several NICs on each rail") {
   REQUIRE(way(fabric, 1, 72 + 6) == "out 1, in 6, nic-out 6, leaf-up 2, leaf-down 6, nic-in 78");
 }
 
+TEST_CASE("A super-node with more NICs on a rail than a leaf has ports spreads them evenly") {
+  FabricPool pool = servers(2);
+  pool.devices_per_node = 384;
+  pool.rails = 8;
+  // 48 NICs a rail: 24 on each of 2 leaves. Device 200 is NIC 25 of rail 0, so on the second leaf of its
+  // node.
+  const Fabric fabric(two_tier_spec(), {pool});
+  REQUIRE(way(fabric, 0, 384) == "nic-out 0, leaf-up 0, leaf-down 16, nic-in 384");
+  REQUIRE(way(fabric, 200, 384 + 200) == "nic-out 200, leaf-up 8, leaf-down 24, nic-in 584");
+  REQUIRE(way(fabric, 184, 384 + 192) ==
+          "nic-out 184, leaf-up 0, leaf-down 24, nic-in 576");  // NIC 23, then 24
+  REQUIRE_FALSE(fabric.can_bind(WireKind::kLeafUp));
+}
+
 TEST_CASE("Pools of equal nodes fill leaves together, unlike ones start on new leaves") {
   const Fabric together(two_tier_spec(), {servers(4), servers(8)});
   REQUIRE(way(together, 0, 4 * 8) == "nic-out 0, nic-in 32");
@@ -341,9 +355,12 @@ TEST_CASE("Rails and planes that the nodes cannot fill are refused") {
   unwired.nic_rate = {};
   REQUIRE(refusal(two_tier_spec(), {unwired}) ==
           "the nodes of pool 0 have no NIC, so nothing can reach them");
-  FabricSpec small = planes_spec(1);
-  small.leaf_ports = 4;
-  REQUIRE(refusal(small, {servers(2)}) == "a node of pool 0 takes 8 ports of one leaf, but a leaf has 4");
+  FabricSpec bare = planes_spec(1);
+  bare.leaf_ports = 0;
+  REQUIRE(refusal(bare, {servers(2)}) == "leaves of 0 ports below switches of 64: expected at least 1");
+  FabricPool loose = servers(2);
+  loose.link_rate = {};
+  REQUIRE(refusal(two_tier_spec(), {loose}) == "the 8 devices of a node of pool 0 are joined by nothing");
 }
 
 TEST_CASE("A hundred thousand devices are routed by arithmetic") {

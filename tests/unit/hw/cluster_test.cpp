@@ -1,0 +1,160 @@
+// Pools, accelerators and fabrics put together: what their devices achieve, and what does not fit.
+#include "hw/cluster.h"
+
+#include "hw/catalog.h"
+#include "hw/error.h"
+#undef CHECK  // ours; here it is Catch's
+
+#include <catch2/catch.hpp>
+#include <string>
+#include <vector>
+
+using namespace moebius;
+
+namespace {
+
+const Catalog& catalog() {
+  static const Catalog instance;
+  return instance;
+}
+
+Pool pool_of(const std::string& accelerator, const std::string& node, int nodes,
+             const std::string& name = "all") {
+  return {name, catalog().accelerator(accelerator), catalog().node(node), nodes};
+}
+
+FabricSpec spec_of(const std::string& type) {
+  return catalog().fabric(type);
+}
+
+std::string refusal(std::vector<Pool> pools, const FabricSpec& spec) {
+  try {
+    build_cluster(std::move(pools), spec, {"a.json", "/cluster", 3});
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "none";
+}
+
+}  // namespace
+
+TEST_CASE("A pool of H800 gives the fabric what DeepEP measured: 160 GB/s of NVLink, 46 of the NIC") {
+  const FabricPool part = part_of_fabric(pool_of("h800-sxm", "hgx-8", 4), spec_of("multi-plane-fat-tree"));
+  REQUIRE(part.nodes == 4);
+  REQUIRE(part.devices_per_node == 8);
+  REQUIRE(part.link_rate.value == Approx(160e9));
+  REQUIRE(part.nic_rate.value == Approx(46e9));  // 400 Gb/s x 0.92
+  REQUIRE(part.pair_rate.value == 0);
+  REQUIRE(part.forwards);
+}
+
+TEST_CASE("The fabric's NIC wins over the accelerator's where the scenario states one") {
+  FabricSpec spec = spec_of("rail-optimised-clos");
+  const Pool a100 = pool_of("a100-sxm", "hgx-8", 1);
+  REQUIRE(part_of_fabric(a100, spec).nic_rate.value == Approx(25e9 * 0.92));
+  spec.nic = {50e9};
+  spec.nic_given = true;
+  REQUIRE(part_of_fabric(a100, spec).nic_rate.value == Approx(50e9 * 0.92));
+}
+
+TEST_CASE("A full mesh shares the device's links among its peers") {
+  const Pool pool = pool_of("ascend-910b2", "ascend-910b-8", 2);
+  const FabricPool part = part_of_fabric(pool, spec_of("clos-roce"));
+  REQUIRE(part.pair_rate.value == Approx(28e9 * pool.accelerator.link_efficiency));  // 196 / 7
+}
+
+TEST_CASE("Half a mesh has the same links between two peers as a whole one") {
+  Pool pool = pool_of("ascend-910b2", "ascend-910b-8", 2);
+  pool.node.accelerators = pool.node.nics = 4;
+  REQUIRE(part_of_fabric(pool, spec_of("clos-roce")).pair_rate.value ==
+          Approx(28e9 * pool.accelerator.link_efficiency));
+}
+
+TEST_CASE("Accelerators without a link meet over the host bridge and do not forward") {
+  const Pool pool = pool_of("rtx-pro-6000", "pcie-8", 2);
+  const FabricPool part = part_of_fabric(pool, spec_of("rail-optimised-clos"));
+  REQUIRE(part.link_rate == pool.accelerator.host_rate * pool.accelerator.link_efficiency);
+  REQUIRE_FALSE(part.forwards);
+}
+
+TEST_CASE("Fewer NICs than accelerators are shared, more are bundled") {
+  Pool pool = pool_of("h20-sxm", "hgx-8", 2);
+  pool.node.nics = 4;
+  const FabricPool shared = part_of_fabric(pool, spec_of("rail-optimised-clos"));
+  REQUIRE(shared.devices_per_nic == 2);
+  REQUIRE(shared.rails == 4);
+  REQUIRE(shared.nic_rate.value == Approx(46e9));
+  pool.node.nics = 16;
+  const FabricPool bundled = part_of_fabric(pool, spec_of("rail-optimised-clos"));
+  REQUIRE(bundled.devices_per_nic == 1);
+  REQUIRE(bundled.nic_rate.value == Approx(92e9));
+  pool.node.nics = 3;
+  REQUIRE(problem_of(pool) ==
+          "node \"hgx-8\" has 3 NICs for 8 accelerators: expected one number to divide the other");
+}
+
+TEST_CASE("Devices find their pool") {
+  const Cluster cluster =
+      build_cluster({pool_of("h100-sxm", "hgx-8", 2, "prefill"), pool_of("h20-sxm", "hgx-8", 1, "decode")},
+                    spec_of("rail-optimised-clos"), {});
+  REQUIRE(cluster.fabric.num_devices() == 24);
+  REQUIRE(cluster.pool_of(15).name == "prefill");
+  REQUIRE(cluster.pool_of(16).name == "decode");
+}
+
+TEST_CASE("Every node of the catalog makes a cluster with the accelerator it is for") {
+  const std::vector<std::vector<std::string>> rows{
+      {"hgx-8", "h100-sxm", "rail-optimised-clos"},
+      {"gb200-nvl72", "gb300-nvl72", "rail-optimised-clos"},
+      {"mi300x-8", "mi300x", "clos-roce"},
+      {"kunlun-8", "kunlun-p800", "baidu-hpn"},
+      {"kunlun-32", "kunlun-p800-supernode", "rail-optimised-clos-roce"},
+      {"kunlun-64", "kunlun-p800-supernode", "rail-optimised-clos-roce"},
+      {"ascend-910b-8", "ascend-910b1", "clos-roce"},
+      {"ascend-910a-4", "ascend-910a", "clos-roce"},
+      {"cloudmatrix-384", "ascend-910c", "rail-optimised-clos-roce"},
+      {"ascend-950-64", "ascend-950dt", "rail-optimised-clos-roce"},
+      {"pcie-8", "l40s", "rail-optimised-clos"},
+      {"pcie-4", "kunlun-r200", "clos-roce"},
+      {"single-1", "arc-b60", "clos"}};
+  REQUIRE(rows.size() == catalog().node_ids().size());
+  for (const auto& row : rows) {
+    INFO(row[0]);
+    REQUIRE(refusal({pool_of(row[1], row[0], 1)}, spec_of(row[2])) == "none");
+    REQUIRE(refusal({pool_of(row[1], row[0], 2)}, spec_of(row[2])) == "none");
+  }
+}
+
+TEST_CASE("Every fabric of the catalog joins what it is published to join") {
+  // Accelerators: Meta 24,576 and HPN 15,360 a pod (x 8 pods), the multi-plane tree 16,384, AIPod 16,000 in
+  // 8,192 a rail.
+  for (const auto& [type, nodes] : std::vector<std::pair<std::string, int>>{{"meta-roce-24k", 3072},
+                                                                            {"alibaba-hpn-7", 15360},
+                                                                            {"multi-plane-fat-tree", 2048},
+                                                                            {"baidu-aipod", 2000},
+                                                                            {"baidu-hpn", 12500},
+                                                                            {"rail-only", 32},
+                                                                            {"alibaba-dcn-plus", 1024},
+                                                                            {"rail-optimised-clos", 2048}}) {
+    INFO(type);
+    REQUIRE(refusal({pool_of("h100-sxm", "hgx-8", nodes)}, spec_of(type)) == "none");
+  }
+}
+
+TEST_CASE("What does not fit is said at the place of the cluster") {
+  const FabricSpec clos = spec_of("rail-optimised-clos");
+  REQUIRE(refusal({pool_of("l40s", "hgx-8", 2)}, clos) ==
+          "a.json:3: /cluster: pool \"all\": node \"hgx-8\" joins its accelerators by a switch, but \"l40s\" "
+          "has no "
+          "scale-up link: choose a PCIe node such as \"pcie-8\"");
+  REQUIRE(
+      refusal({pool_of("kunlun-p800", "kunlun-64", 2)}, clos) ==
+      "a.json:3: /cluster: pool \"all\": node \"kunlun-64\" joins 64 accelerators, but the scale-up link of "
+      "\"kunlun-p800\" joins at most 8");
+  REQUIRE(refusal({pool_of("h100-sxm", "hgx-8", 0)}, clos) ==
+          "a.json:3: /cluster: pool \"all\": 0 nodes: expected at least 1");
+  REQUIRE(refusal({pool_of("h100-sxm", "hgx-8", 1), pool_of("h100-sxm", "hgx-8", 1)}, clos) ==
+          "a.json:3: /cluster: two pools named \"all\"");
+  REQUIRE(refusal({pool_of("h100-sxm", "hgx-8", 2)}, spec_of("single-node")) ==
+          "a.json:3: /cluster: a \"single-node\" fabric joins no nodes, but the cluster has 2");
+}
