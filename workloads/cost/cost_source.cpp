@@ -7,6 +7,7 @@
 #include "hw/error.h"
 #include "workloads/cost/analytic.h"
 #include "workloads/cost/roofline.h"
+#include "workloads/cost/table.h"
 
 namespace moebius {
 namespace {
@@ -34,33 +35,46 @@ class RooflineSource : public CostSource {
   Accelerator accelerator_;
 };
 
-// Chips in service run at their power limit: the sustained clock.
-class AnalyticSource : public CostSource {
+// Measured tables over the analytic model. Chips in service run at their power limit: the sustained clock.
+class LayeredSource : public CostSource {
  public:
-  explicit AnalyticSource(const Accelerator& accelerator) : model_(accelerator) {}
+  LayeredSource(const Accelerator& accelerator, const std::vector<Profile>& profiles, std::string_view stack)
+      : model_(accelerator), tables_(profiles, stack), name_(accelerator.id) {
+    for (const std::string& known : tables_.stacks())
+      if (stack.empty() || stack == known) stacks_ += (stacks_.empty() ? "" : ", ") + known;
+  }
 
   Cost cost(const CostQuery& query) const override {
     check_is_compute(query);
+    if (const auto measured = tables_.cost(model_, query, Clocks::kSustained)) return *measured;
     const Estimate estimate = model_.estimate(query, Clocks::kSustained);
     return {.seconds = estimate.seconds,
             .origin = Origin::kAnalytic,
             .error = model_.error(query.kind),
             .memory_bytes = estimate.memory_bytes};
   }
+
   std::string description() const override {
-    return fmt::format("analytic ({})", model_.engine().architecture->name);
+    const std::string analytic = fmt::format("analytic ({})", model_.engine().architecture->name);
+    return stacks_.empty() ? analytic : fmt::format("profile {} ({}) over {}", name_, stacks_, analytic);
   }
 
  private:
   AnalyticModel model_;
+  MeasuredTables tables_;
+  std::string name_, stacks_;
 };
 
 }  // namespace
 
-std::unique_ptr<CostSource> make_cost_source(const Accelerator& accelerator, const std::string&) {
+std::unique_ptr<CostSource> make_cost_source(const Accelerator& accelerator, const std::string& data_dir,
+                                             std::string_view stack) {
+  const std::vector<Profile> profiles = find_profiles(accelerator, data_dir);
+  if (!stack.empty() && profiles.empty())
+    throw input_error(fmt::format("no profile of {}: the stack \"{}\" is unknown", accelerator.id, stack));
   if (find_architecture(accelerator.architecture) == nullptr)
     return std::make_unique<RooflineSource>(accelerator);
-  return std::make_unique<AnalyticSource>(accelerator);
+  return std::make_unique<LayeredSource>(accelerator, profiles, stack);
 }
 
 }  // namespace moebius

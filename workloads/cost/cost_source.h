@@ -1,11 +1,12 @@
-// What an op costs on a chip standing alone. Three sources answer, best first: measured tables of this chip and stack,
-// an analytic model with tiles and waves, the plain roofline.
+// What an op costs on a chip standing alone. Three sources answer, best first: measured tables of this chip
+// and stack, an analytic model with tiles and waves, the plain roofline.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "hw/accelerator.h"
@@ -20,26 +21,31 @@ struct CostQuery {
   OpKind kind = OpKind::kGemm;
   Shape shape;
   DType dtype = DType::kBf16;
-  int cores = 0;                            // that the op holds; at most those of the chip
-  std::span<const std::int32_t> rows = {};  // grouped kinds: rows of each expert; empty: shape.m spread evenly
+  int cores = 0;  // that the op holds; at most those of the chip
+  std::span<const std::int32_t> rows =
+      {};  // grouped kinds: rows of each expert; empty: shape.m spread evenly
 };
 
 struct Cost {
   double seconds = 0;
   Origin origin = Origin::kRoofline;
-  float error = 0;                          // expected relative error
-  double memory_bytes = 0;                  // device-memory traffic, for sharing the memory rate with neighbours
+  float error = 0;          // expected relative error
+  double memory_bytes = 0;  // device-memory traffic, for sharing the memory rate with neighbours
 };
 
 class CostSource {
  public:
   virtual ~CostSource() = default;
-  // Defined for every compute kind and every shape with positive sizes; never negative, never below the roofline of the peak.
+  // Defined for every compute kind and every shape with positive sizes; never negative, never below the
+  // roofline of the peak.
   virtual Cost cost(const CostQuery& query) const = 0;
   virtual std::string description() const = 0;  // "profile h800-sxm/deepgemm-2025-02 over analytic (hopper)"
 };
 
-// The layered source for a chip: embedded (and DIR/profiles) profiles that name it, over the analytic model.
-std::unique_ptr<CostSource> make_cost_source(const Accelerator& accelerator, const std::string& data_dir = "");
+// The layered source for a chip: embedded (and DIR/profiles) profiles that name it, over the analytic model, over the
+// roofline for architectures that the model does not know. `stack` ("deepgemm-2025-02-25") restricts the tables to one
+// software stack; empty: all, the profile's first ones preferred. input_error for a wrong profile or an unknown stack.
+std::unique_ptr<CostSource> make_cost_source(const Accelerator& accelerator, const std::string& data_dir = "",
+                                             std::string_view stack = "");
 
 }  // namespace moebius

@@ -1,0 +1,106 @@
+// A profile: kernels of one chip as they were measured, in tables on grids with named axes. Written by
+// `moebius calibrate`, read here; hw/profiles/README.md describes the file. Untrusted: sizes, names and
+// values are checked.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "hw/accelerator.h"
+#include "hw/document.h"
+
+namespace moebius {
+
+// The numbers of an op that a table is laid out by. What each means for an op kind, workloads/cost/table.h
+// says.
+enum class ProfileKey : std::uint8_t {
+  kM,
+  kN,
+  kK,
+  kRows,
+  kGroups,
+  kHeads,
+  kKvHeads,
+  kHeadDim,
+  kVDim,
+  kQueries,
+  kKv,
+  kWindow
+};
+inline constexpr int kNumProfileKeys = static_cast<int>(ProfileKey::kWindow) + 1;
+std::string_view to_string(ProfileKey key);  // "m", "kv_heads", ...
+
+struct ProfileAxis {
+  ProfileKey key = ProfileKey::kM;
+  std::vector<double> points;  // ascending, positive
+};
+
+struct ProfileRange {  // the table speaks only of ops with low <= key <= high
+  ProfileKey key = ProfileKey::kM;
+  double low = 0, high = 0;
+};
+
+struct ProfileSource {
+  std::string key;   // "DEEPGEMM"
+  std::string text;  // who measured what, where it is published
+  std::string licence;
+  std::string date;  // of the measurement or its publication
+};
+
+// Relative errors of the table on measured rows that were kept out of it.
+struct HeldOut {
+  int rows = 0;  // 0: there were too few to keep any out
+  double mean = 0, worst = 0;
+};
+
+struct RejectedRows {
+  int rows = 0;
+  std::string reason;
+};
+
+// One kernel family: for every site (a scattered point, such as the n and k of a weight matrix) a grid over
+// the axes.
+struct ProfileTable {
+  std::string name;                // "gemm fp8, DeepGEMM February 2025"
+  std::vector<std::string> kinds;  // op kinds that this kernel computes, as to_string(OpKind) names them
+  DType dtype = DType::kBf16;
+  std::string stack;       // framework and version: "deepgemm-2025-02-25"
+  std::string source;      // key of a ProfileSource
+  int cores = 0;           // that the measured kernels held
+  bool sustained = false;  // clocks: under continuous load, or in a short burst
+  bool in_sample = false;  // taken from a system run that the project is also tested on
+  std::string note;
+  std::vector<ProfileRange> where;
+  std::vector<ProfileKey> site_keys;  // may be empty: then there is one site
+  std::vector<ProfileAxis> axes;      // one to three
+  std::vector<std::vector<double>> sites;
+  std::vector<float> microseconds;  // [site][axis 0][axis 1]...; NaN where nothing was measured
+  HeldOut held_out;
+  std::vector<RejectedRows> rejected;
+
+  std::size_t grid_size() const;  // values of one site
+};
+
+struct Profile {
+  std::string accelerator;  // catalog id
+  Accelerator
+      reference;  // the chip's figures when the tables were made: tables say how far kernels are from those
+  std::vector<ProfileSource> sources;
+  std::vector<ProfileTable> tables;  // best first
+};
+
+// Throws input_error with file, line and pointer for whatever is not a profile. At most 256 tables, 2^20
+// values.
+Profile profile_from(const Document& document);
+
+// Text of the profile, one line a site, so that differences can be read; the same for the same profile, to
+// the byte.
+std::string to_json(const Profile& profile);
+
+// The embedded profiles and, over them, those in DIR/profiles/*.json, that are of this accelerator (its id or
+// one of its aliases). A profile in DIR comes before the embedded one.
+std::vector<Profile> find_profiles(const Accelerator& accelerator, const std::string& data_dir);
+
+}  // namespace moebius

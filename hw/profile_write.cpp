@@ -1,0 +1,126 @@
+#include <fmt/format.h>
+
+#include <cmath>
+#include <iterator>
+
+#include "hw/profile.h"
+
+namespace moebius {
+namespace {
+
+using Out = std::back_insert_iterator<std::string>;
+
+std::string quoted(std::string_view text) {
+  Value value;
+  value.kind = Value::Kind::kString;
+  value.text = text;
+  return to_json(value);
+}
+
+// One object of a list in the file, behind a comma but for the first.
+void begin_item(Out& out, bool first) {
+  fmt::format_to(out, "{}\n    {{", first ? "" : ",");
+}
+
+void write_reference(Out& out, const Accelerator& chip) {
+  fmt::format_to(out, "  \"reference\": {{\"architecture\": {}, \"cores\": {}, \"general_cores\": {}, ",
+                 quoted(chip.architecture), chip.cores, chip.general_cores);
+  fmt::format_to(out,
+                 "\"independent_engines\": {}, \"memory_rate\": {}, \"memory_efficiency\": {}, \"l2\": {}, ",
+                 chip.independent_engines, chip.memory_rate.value, chip.memory_efficiency, chip.l2.value);
+  fmt::format_to(out, "\"clock\": {}, \"kernel_floor\": {}, \"peak\": {{", chip.clock.value,
+                 chip.kernel_floor.seconds());
+  bool first = true;
+  for (int i = 0; i < kNumDTypes; ++i) {
+    if (chip.peak[i].value <= 0) continue;
+    fmt::format_to(out, "{}\"{}\": {}", first ? "" : ", ", to_string(static_cast<DType>(i)),
+                   chip.peak[i].value);
+    first = false;
+  }
+  fmt::format_to(out, "}}}},\n");
+}
+
+void write_keys(Out& out, const ProfileTable& table) {
+  fmt::format_to(out, ",\n      \"site\": [");
+  for (std::size_t i = 0; i < table.site_keys.size(); ++i)
+    fmt::format_to(out, "{}\"{}\"", i > 0 ? ", " : "", to_string(table.site_keys[i]));
+  fmt::format_to(out, "],\n      \"axes\": [");
+  for (std::size_t i = 0; i < table.axes.size(); ++i)
+    fmt::format_to(out, "{}{{\"key\": \"{}\", \"points\": [{}]}}", i > 0 ? ", " : "",
+                   to_string(table.axes[i].key), fmt::join(table.axes[i].points, ", "));
+  fmt::format_to(out, "]");
+}
+
+void write_where(Out& out, const ProfileTable& table) {
+  if (table.where.empty()) return;
+  fmt::format_to(out, ",\n      \"where\": [");
+  for (std::size_t i = 0; i < table.where.size(); ++i)
+    fmt::format_to(out, "{}{{\"key\": \"{}\", \"low\": {}, \"high\": {}}}", i > 0 ? ", " : "",
+                   to_string(table.where[i].key), table.where[i].low, table.where[i].high);
+  fmt::format_to(out, "]");
+}
+
+void write_grid(Out& out, const ProfileTable& table) {
+  fmt::format_to(out, ",\n      \"sites\": [");
+  for (std::size_t i = 0; i < table.sites.size(); ++i)
+    fmt::format_to(out, "{}[{}]", i > 0 ? ", " : "", fmt::join(table.sites[i], ", "));
+  fmt::format_to(out, "],\n      \"microseconds\": [");
+  const std::size_t grid = table.grid_size();
+  for (std::size_t i = 0; i < table.microseconds.size(); ++i) {
+    fmt::format_to(out, "{}", i % grid > 0 ? ", " : (i > 0 ? "],\n        [" : "\n        ["));
+    if (std::isnan(table.microseconds[i])) {
+      fmt::format_to(out, "null");
+    } else {
+      fmt::format_to(out, "{}", table.microseconds[i]);
+    }
+  }
+  fmt::format_to(out, "]]");
+}
+
+void write_table(Out& out, const ProfileTable& table) {
+  fmt::format_to(out, "\n      \"name\": {},\n      \"kinds\": [", quoted(table.name));
+  for (std::size_t i = 0; i < table.kinds.size(); ++i)
+    fmt::format_to(out, "{}{}", i > 0 ? ", " : "", quoted(table.kinds[i]));
+  fmt::format_to(
+      out, "],\n      \"dtype\": \"{}\", \"stack\": {}, \"source\": {}, \"cores\": {}, \"clocks\": \"{}\", ",
+      to_string(table.dtype), quoted(table.stack), quoted(table.source), table.cores,
+      table.sustained ? "sustained" : "burst");
+  fmt::format_to(out, "\"in_sample\": {},\n      \"note\": {}", table.in_sample, quoted(table.note));
+  write_where(out, table);
+  write_keys(out, table);
+  fmt::format_to(
+      out,
+      ",\n      \"held_out\": {{\"rows\": {}, \"mean\": {:.4f}, \"worst\": {:.4f}}},\n      \"rejected\": [",
+      table.held_out.rows, table.held_out.mean, table.held_out.worst);
+  for (std::size_t i = 0; i < table.rejected.size(); ++i)
+    fmt::format_to(out, "{}{{\"rows\": {}, \"reason\": {}}}", i > 0 ? ", " : "", table.rejected[i].rows,
+                   quoted(table.rejected[i].reason));
+  fmt::format_to(out, "]");
+  write_grid(out, table);
+}
+
+}  // namespace
+
+std::string to_json(const Profile& profile) {
+  std::string text;
+  Out out(text);
+  fmt::format_to(out, "{{\n  \"format\": \"moebius-profile-1\",\n  \"accelerator\": {},\n",
+                 quoted(profile.accelerator));
+  write_reference(out, profile.reference);
+  fmt::format_to(out, "  \"sources\": [");
+  for (const ProfileSource& source : profile.sources) {
+    begin_item(out, &source == profile.sources.data());
+    fmt::format_to(out, "\"key\": {}, \"text\": {}, \"licence\": {}, \"date\": {}}}", quoted(source.key),
+                   quoted(source.text), quoted(source.licence), quoted(source.date));
+  }
+  fmt::format_to(out, "\n  ],\n  \"tables\": [");
+  for (const ProfileTable& table : profile.tables) {
+    begin_item(out, &table == profile.tables.data());
+    write_table(out, table);
+    fmt::format_to(out, "\n    }}");
+  }
+  fmt::format_to(out, "\n  ]\n}}\n");
+  return text;
+}
+
+}  // namespace moebius

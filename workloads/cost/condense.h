@@ -1,0 +1,40 @@
+// From tables of measured kernels, as they were published, to a profile (`moebius calibrate --from DIR --out
+// PROFILE`). Deterministic: the same files give the same profile to the byte.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "hw/profile.h"
+
+namespace moebius {
+
+// One measured kernel.
+struct MeasuredRow {
+  std::vector<double> site;  // as ProfileTable::site_keys
+  std::vector<double> at;    // as ProfileTable::axes
+  double microseconds = 0;
+  std::string text;  // the row as it stood in its file: decides whether it is kept out for testing
+};
+
+// A table before its grid is laid: `table` says everything but axis points, sites, values and held-out error.
+struct TableDraft {
+  ProfileTable table;
+  std::vector<MeasuredRow> rows;
+};
+
+// Lays the grid. Rows that repeat an earlier one or are slower than one with more work in it are rejected,
+// with the reason in the table. One row in five, chosen by a hash of its text, is kept out and tells the
+// held-out error; a table of fewer than ten rows keeps all and has none. `reference` is the chip that was
+// measured.
+ProfileTable lay_table(TableDraft draft, const Accelerator& reference);
+
+// Reads those of deepgemm.csv, infersim_gemm.csv, infersim_grouped_gemm.csv, infersim_attention.csv and
+// profile_data_train_ops.csv that stand in `directory`, and takes the rows of this accelerator (its id or an
+// alias, in the column `hardware`). input_error when no file has any.
+Profile condense(const std::string& directory, const Accelerator& accelerator);
+
+// Writes the profile to a temporary name beside `path` and renames it; run_error when that fails.
+void save_profile(const Profile& profile, const std::string& path);
+
+}  // namespace moebius

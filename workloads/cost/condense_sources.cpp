@@ -1,0 +1,304 @@
+// The published tables of measured kernels, file by file: what a row means, and what cannot be taken from it.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <map>
+
+#include "hw/error.h"
+#include "workloads/cost/condense.h"
+#include "workloads/cost/csv.h"
+
+namespace moebius {
+namespace {
+
+using Key = ProfileKey;
+
+// What the files of one directory give.
+struct Harvest {
+  const Accelerator& chip;
+  std::filesystem::path directory;
+  Profile profile;
+
+  bool has(const char* file) const { return std::filesystem::exists(directory / file); }
+  Csv open(const char* file) const { return Csv((directory / file).string()); }
+  bool is_ours(const std::string& hardware) const;
+  void add_source(ProfileSource source);
+  void add(TableDraft draft);
+};
+
+std::string lower(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
+  return text;
+}
+
+bool Harvest::is_ours(const std::string& hardware) const {
+  const std::string name = lower(hardware);
+  return name == chip.id || std::find(chip.aliases.begin(), chip.aliases.end(), name) != chip.aliases.end();
+}
+
+void Harvest::add_source(ProfileSource source) {
+  const auto same = [&](const ProfileSource& other) { return other.key == source.key; };
+  if (std::none_of(profile.sources.begin(), profile.sources.end(), same))
+    profile.sources.push_back(std::move(source));
+}
+
+void Harvest::add(TableDraft draft) {
+  if (!draft.rows.empty()) profile.tables.push_back(lay_table(std::move(draft), chip));
+}
+
+ProfileTable table_of(const char* name, std::vector<std::string> kinds, DType dtype, std::vector<Key> site,
+                      std::vector<Key> axes) {
+  ProfileTable table;
+  table.name = name;
+  table.kinds = std::move(kinds);
+  table.dtype = dtype;
+  table.site_keys = std::move(site);
+  for (const Key key : axes) table.axes.push_back({key, {}});
+  return table;
+}
+
+// DeepGEMM's README, three versions of it. Times are derived from the printed TFLOP/s. Dense and grouped in
+// one file; of the grouped layouts "contiguous" is that of training and prefill, "masked" that of decode:
+// they differ in the row counts.
+void read_deepgemm(Harvest& harvest) {
+  if (!harvest.has("deepgemm.csv")) return;
+  const Csv csv = harvest.open("deepgemm.csv");
+  std::map<std::string, std::pair<TableDraft, TableDraft>> versions;  // by date: dense, grouped
+  for (const CsvRow& row : csv.rows()) {
+    if (!harvest.is_ours(csv.text(row, "hardware"))) continue;
+    auto& [dense, grouped] = versions[csv.text(row, "readme_date")];
+    const double groups = csv.number(row, "groups"), m = csv.number(row, "m_per_group");
+    const double n = csv.number(row, "n"), k = csv.number(row, "k"), us = csv.number(row, "derived_time_us");
+    if (csv.text(row, "layout") == "dense") {
+      dense.rows.push_back({{n, k}, {m}, us, row.text});
+    } else {
+      grouped.rows.push_back({{groups, n, k}, {m}, us, row.text});
+    }
+  }
+  for (auto& [date, drafts] : versions) {
+    harvest.add_source({"DEEPGEMM",
+                        "deepseek-ai/DeepGEMM, README tables of 2025-02-25, 03-25 and 04-09, nvcc 12.8",
+                        "MIT", "2025"});
+    drafts.first.table =
+        table_of("dense GEMM", {"gemm", "gemm_dgrad"}, DType::kFp8, {Key::kN, Key::kK}, {Key::kM});
+    drafts.second.table = table_of("grouped GEMM", {"grouped_gemm", "grouped_gemm_dgrad"}, DType::kFp8,
+                                   {Key::kGroups, Key::kN, Key::kK}, {Key::kRows});
+    for (TableDraft* draft : {&drafts.first, &drafts.second}) {
+      draft->table.stack = "deepgemm-" + date;
+      draft->table.source = "DEEPGEMM";
+      draft->table.cores = harvest.chip.cores;
+      draft->table.note = "1x128 and 128x128 block scales, BF16 out; activations already quantised";
+      harvest.add(std::move(*draft));
+    }
+  }
+}
+
+constexpr const char* kInferSimStack = "infersim-2025";
+
+void add_infersim_source(Harvest& harvest) {
+  harvest.add_source(
+      {"INFERSIM", "alibaba/InferSim bench_data, commit f2293da", "not stated in the data", "2025"});
+}
+
+void stamp_infersim(const Harvest& harvest, ProfileTable& table) {
+  table.stack = kInferSimStack;
+  table.source = "INFERSIM";
+  table.cores = harvest.chip.cores;
+}
+
+void read_infersim_gemm(Harvest& harvest) {
+  if (!harvest.has("infersim_gemm.csv")) return;
+  const Csv csv = harvest.open("infersim_gemm.csv");
+  TableDraft draft;
+  draft.table = table_of("dense GEMM", {"gemm", "gemm_dgrad"}, DType::kFp8, {Key::kN, Key::kK}, {Key::kM});
+  stamp_infersim(harvest, draft.table);
+  draft.table.note = "DeepGEMM kernels; several microseconds of launch in every row";
+  for (const CsvRow& row : csv.rows())
+    if (harvest.is_ours(csv.text(row, "hardware")))
+      draft.rows.push_back({{csv.number(row, "n"), csv.number(row, "k")},
+                            {csv.number(row, "m")},
+                            csv.number(row, "latency_us"),
+                            row.text});
+  if (!draft.rows.empty()) add_infersim_source(harvest);
+  harvest.add(std::move(draft));
+}
+
+// One row of the file is two kernels: gate and up projection together, and down projection, of the experts of
+// a rank. `tokens_per_expert` is a rounded mean: below two, many experts have no row at all and the time is
+// not that of the shape.
+void read_infersim_grouped(Harvest& harvest) {
+  if (!harvest.has("infersim_grouped_gemm.csv")) return;
+  const Csv csv = harvest.open("infersim_grouped_gemm.csv");
+  for (const char* phase : {"prefill", "decode"}) {
+    TableDraft draft;
+    draft.table = table_of(
+        phase == std::string("prefill") ? "grouped GEMM, contiguous rows" : "grouped GEMM, masked rows",
+        {"grouped_gemm", "grouped_gemm_dgrad"}, DType::kFp8, {Key::kGroups, Key::kN, Key::kK}, {Key::kRows});
+    stamp_infersim(harvest, draft.table);
+    draft.table.note = "DeepGEMM kernels, rows drawn at random around the mean";
+    int sparse = 0;
+    for (const CsvRow& row : csv.rows()) {
+      if (!harvest.is_ours(csv.text(row, "hardware")) || csv.text(row, "phase") != phase) continue;
+      const double experts = csv.number(row, "num_local_experts"),
+                   rows = csv.number(row, "tokens_per_expert");
+      const double hidden = csv.number(row, "hidden"), width = csv.number(row, "moe_inter");
+      if (rows < 2) {
+        sparse += 2;
+        continue;
+      }
+      draft.rows.push_back(
+          {{experts, 2 * width, hidden}, {rows}, csv.number(row, "up_us"), row.text + " up"});
+      draft.rows.push_back(
+          {{experts, hidden, width}, {rows}, csv.number(row, "down_us"), row.text + " down"});
+    }
+    if (sparse > 0) draft.table.rejected.push_back({sparse, "fewer than two rows an expert: many have none"});
+    if (!draft.rows.empty()) add_infersim_source(harvest);
+    harvest.add(std::move(draft));
+  }
+}
+
+// "128-512-64" of MLA: heads, latent (or value) width, rotary width; "32-8-128" of the others: heads, KV
+// heads, width.
+struct AttentionShape {
+  double heads = 0, middle = 0, last = 0;
+};
+
+AttentionShape attention_shape(const Csv& csv, const CsvRow& row) {
+  AttentionShape shape;
+  const std::string& key = csv.text(row, "shape_key");
+  if (std::sscanf(key.c_str(), "%lf-%lf-%lf", &shape.heads, &shape.middle, &shape.last) != 3)
+    throw input_error(fmt::format("line {}: shape_key: expected three numbers, found \"{}\"", row.line, key));
+  return shape;
+}
+
+ProfileTable attention_table(const Harvest& harvest, const char* name, std::vector<Key> axes) {
+  ProfileTable table = table_of(name, {"attention"}, DType::kBf16,
+                                {Key::kHeads, Key::kKvHeads, Key::kHeadDim, Key::kVDim}, std::move(axes));
+  stamp_infersim(harvest, table);
+  table.where.push_back({Key::kWindow, 0, 0});
+  return table;
+}
+
+// Decode: one query a sequence. MLA decodes absorbed: one latent KV head that is key (with its rotary part)
+// and value. Its prefill is not: every head has keys of 128 + 64 and values of 128.
+void read_infersim_attention(Harvest& harvest) {
+  if (!harvest.has("infersim_attention.csv")) return;
+  const Csv csv = harvest.open("infersim_attention.csv");
+  TableDraft decode, latent, prefill;
+  decode.table = attention_table(harvest, "attention, decode", {Key::kGroups, Key::kKv});
+  latent.table = attention_table(harvest, "latent attention, decode", {Key::kGroups, Key::kKv});
+  prefill.table = attention_table(harvest, "attention, prefill", {Key::kQueries});
+  decode.table.where.push_back({Key::kQueries, 1, 1});
+  decode.table.where.push_back({Key::kVDim, 0, 256});
+  latent.table.where.push_back({Key::kQueries, 1, 1});
+  latent.table.where.push_back({Key::kVDim, 257, 1e6});
+  prefill.table.where.push_back({Key::kQueries, 64, 1e9});
+  int sparse = 0;
+  for (const CsvRow& row : csv.rows()) {
+    if (!harvest.is_ours(csv.text(row, "hardware"))) continue;
+    const std::string& kind = csv.text(row, "kind");
+    if (kind == "dsa") {
+      ++sparse;
+      continue;
+    }
+    const AttentionShape s = attention_shape(csv, row);
+    const double us = csv.number(row, "latency_us");
+    if (csv.text(row, "phase") == "prefill") {
+      const double width = kind == "mla" ? s.middle + s.last : s.last;
+      const double value = kind == "mla" ? s.middle : s.last;
+      prefill.rows.push_back({{s.heads, kind == "mla" ? s.heads : s.middle, width, value},
+                              {csv.number(row, "q_len")},
+                              us,
+                              row.text});
+      continue;
+    }
+    const std::vector<double> at = {csv.number(row, "batch"), csv.number(row, "kv_len")};
+    if (kind == "mla") {
+      latent.rows.push_back({{s.heads, 1, s.middle + s.last, s.middle}, at, us, row.text});
+    } else {
+      decode.rows.push_back({{s.heads, s.middle, s.last, s.last}, at, us, row.text});
+    }
+  }
+  if (sparse > 0) decode.table.rejected.push_back({sparse, "sparse attention: no op kind computes it"});
+  if (!decode.rows.empty() || !latent.rows.empty() || !prefill.rows.empty()) add_infersim_source(harvest);
+  for (TableDraft* draft : {&prefill, &latent, &decode}) harvest.add(std::move(*draft));
+}
+
+// DeepSeek's published trace of one DeepSeek-V3 training chunk. It is also what the project is tested on, so
+// only layers 1 and 2 are taken, and only kinds that have no other source: weight gradients, and attention
+// backward with the passes before and after it. Layers 3 and 4, and all other kinds, stay unseen.
+void read_training_profile(Harvest& harvest) {
+  if (!harvest.has("profile_data_train_ops.csv") || !harvest.is_ours("H800")) return;
+  const Csv csv = harvest.open("profile_data_train_ops.csv");
+  std::map<std::vector<double>, std::vector<double>> gradients;  // m, n, k -> microseconds of each layer
+  std::map<std::string, double> backward;                        // by layer: the three kernels together
+  int unused = 0;
+  for (const CsvRow& row : csv.rows()) {
+    const std::string& layer = csv.text(row, "layer_instance");
+    const std::string& op = csv.text(row, "operator_inferred");
+    const bool gradient = op.find("wgrad") != std::string::npos;
+    const bool attention = op.find("FlashAttnBwd") == 0 || op.find("flash attention bwd") == 0;
+    if ((layer != "1" && layer != "2") || (!gradient && !attention)) {
+      ++unused;
+    } else if (gradient) {
+      gradients[{csv.number(row, "m_or_tokens"), csv.number(row, "n"), csv.number(row, "k")}].push_back(
+          csv.number(row, "dur_us"));
+    } else {
+      backward[layer] += csv.number(row, "dur_us");
+    }
+  }
+  TableDraft wgrad, attention;
+  wgrad.table = table_of("weight gradients", {"gemm_wgrad", "grouped_gemm_wgrad"}, DType::kFp8,
+                         {Key::kM, Key::kN}, {Key::kRows});
+  attention.table = table_of("attention backward with its passes", {"attention_grad"}, DType::kBf16,
+                             {Key::kHeads, Key::kKvHeads, Key::kHeadDim, Key::kVDim}, {Key::kQueries});
+  attention.table.where = {{Key::kWindow, 0, 0}, {Key::kQueries, 64, 1e9}};
+  const auto mean = [](const std::vector<double>& values) {
+    double sum = 0;
+    for (const double value : values) sum += value;
+    return sum / static_cast<double>(values.size());
+  };
+  for (const auto& [shape, us] : gradients)
+    wgrad.rows.push_back(
+        {{shape[0], shape[1]}, {shape[2]}, mean(us), fmt::format("{}", fmt::join(shape, "x"))});
+  std::vector<double> layers;
+  for (const auto& [layer, us] : backward) layers.push_back(us);
+  if (!layers.empty())
+    attention.rows.push_back({{128, 128, 192, 128}, {4096}, mean(layers), "attention backward"});
+  harvest.add_source({"PROFILE-DATA",
+                      "deepseek-ai/profile-data train.json, commit 4496024: DeepSeek-V3, 4 MoE layers, EP64",
+                      "not stated in the data", "2025-02"});
+  for (TableDraft* draft : {&wgrad, &attention}) {
+    draft->table.stack = "deepseek-training-2025-02";
+    draft->table.source = "PROFILE-DATA";
+    draft->table.cores = 112;  // of 132: communication holds 20
+    draft->table.sustained = true;
+    draft->table.in_sample = true;
+    draft->table.note =
+        "means of layers 1 and 2, from kernels of a whole training step; layers 3 and 4 are the test";
+  }
+  wgrad.table.rejected.push_back({unused, "kept for the test, or kinds that other tables give"});
+  harvest.add(std::move(wgrad));
+  harvest.add(std::move(attention));
+}
+
+}  // namespace
+
+Profile condense(const std::string& directory, const Accelerator& accelerator) {
+  Harvest harvest{accelerator, directory, {}};
+  harvest.profile.accelerator = accelerator.id;
+  harvest.profile.reference = accelerator;
+  read_deepgemm(harvest);
+  read_infersim_gemm(harvest);
+  read_infersim_grouped(harvest);
+  read_infersim_attention(harvest);
+  read_training_profile(harvest);
+  if (harvest.profile.tables.empty())
+    throw input_error(
+        fmt::format("{}: no table of measured kernels has rows of {}", directory, accelerator.id));
+  return harvest.profile;
+}
+
+}  // namespace moebius

@@ -1,0 +1,35 @@
+// Comma-separated values with a header line, as measured tables are published. Fields may be quoted; nothing
+// else.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace moebius {
+
+struct CsvRow {
+  int line = 0;      // in the file
+  std::string text;  // the whole line
+  std::vector<std::string> fields;
+};
+
+class Csv {
+ public:
+  // input_error for a file that cannot be read, is over 256 MiB, or has a row with more or fewer fields than
+  // the header.
+  explicit Csv(const std::string& path);
+
+  const std::vector<CsvRow>& rows() const { return rows_; }
+  const std::string& text(const CsvRow& row, std::string_view column) const;
+  double number(const CsvRow& row,
+                std::string_view column) const;  // input_error when it is not one finite number
+  bool empty(const CsvRow& row, std::string_view column) const { return text(row, column).empty(); }
+
+ private:
+  std::string path_;
+  std::vector<std::string> columns_;
+  std::vector<CsvRow> rows_;
+};
+
+}  // namespace moebius

@@ -1,0 +1,201 @@
+#include "workloads/cost/measured_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "hw/error.h"
+#include "workloads/cost/roofline.h"
+#include "workloads/cost/table.h"
+
+namespace moebius {
+namespace {
+
+constexpr double kSame = 1e-9;  // of logarithms that are equal
+
+double logarithm(double value) {
+  return std::log(std::max(1.0, value));
+}
+
+OpKind kind_named(const std::string& name, const std::string& table) {
+  if (const auto kind = kind_of(name)) return *kind;
+  std::vector<std::string> names;
+  for (int i = 0; i < kNumOpKinds; ++i)
+    if (!is_communication(static_cast<OpKind>(i))) names.emplace_back(to_string(static_cast<OpKind>(i)));
+  throw input_error(
+      fmt::format("profile table \"{}\": unknown op kind \"{}\"{}", table, name, suggestion(name, names)));
+}
+
+Cell find_cell(const std::vector<double>& points, double value) {
+  const double slack = 1 + kSame;
+  const std::size_t last = points.size() - 1;
+  if (value <= points.front() * slack)
+    return {0, 0, std::max(0.0, logarithm(points.front()) - logarithm(value))};
+  if (value * slack >= points.back())
+    return {last, last, std::max(0.0, logarithm(value) - logarithm(points.back()))};
+  const auto above = std::upper_bound(points.begin(), points.end(), value * slack);
+  const auto high = static_cast<std::size_t>(above - points.begin());
+  const bool on_point = value <= points[high - 1] * slack;
+  return {high - 1, on_point ? high - 1 : high, 0};
+}
+
+void weigh(std::array<Neighbour, kNeighbours>& near) {
+  if (near[0].distance < kSame) {
+    near[0].weight = 1;
+    return;
+  }
+  double sum = 0;
+  for (Neighbour& n : near) sum += n.weight = 1 / (n.distance * n.distance);
+  for (Neighbour& n : near) n.weight /= sum;
+}
+
+}  // namespace
+
+std::optional<OpKind> kind_of(std::string_view name) {
+  for (int i = 0; i < kNumOpKinds; ++i) {
+    const auto kind = static_cast<OpKind>(i);
+    if (!is_communication(kind) && to_string(kind) == name) return kind;
+  }
+  return {};
+}
+
+MeasuredTable::MeasuredTable(const ProfileTable& table, const AnalyticModel& reference)
+    : data_(table), reference_(&reference), grid_(table.grid_size()) {
+  for (const std::string& kind : data_.kinds) kinds_.push_back(kind_named(kind, data_.name));
+  low_.fill(1e300);
+  for (const auto& site : data_.sites)
+    for (std::size_t i = 0; i < site.size(); ++i) {
+      site_logs_.push_back(logarithm(site[i]));
+      low_[i] = std::min(low_[i], site_logs_.back());
+      high_[i] = std::max(high_[i], site_logs_.back());
+    }
+  const auto is_kv = [](ProfileKey key) { return key == ProfileKey::kKv; };
+  kv_follows_ =
+      std::none_of(data_.site_keys.begin(), data_.site_keys.end(), is_kv) &&
+      std::none_of(data_.axes.begin(), data_.axes.end(), [&](const auto& axis) { return is_kv(axis.key); });
+  find_donors();
+}
+
+bool MeasuredTable::speaks_of(const CostQuery& query, const Shape& shape) const {
+  if (query.dtype != data_.dtype || std::find(kinds_.begin(), kinds_.end(), query.kind) == kinds_.end())
+    return false;
+  return std::all_of(data_.where.begin(), data_.where.end(), [&](const ProfileRange& range) {
+    const double value = profile_key(range.key, query.kind, shape);
+    return value >= range.low && value <= range.high;
+  });
+}
+
+void MeasuredTable::find_neighbours(OpKind kind, const Shape& shape, Position& position) const {
+  const std::size_t keys = data_.site_keys.size();
+  std::array<double, kMostProfileSiteKeys> at{};
+  for (std::size_t i = 0; i < keys; ++i) {
+    at[i] = logarithm(profile_key(data_.site_keys[i], kind, shape));
+    if (at[i] < low_[i] - kSame || at[i] > high_[i] + kSame) position.inside = false;
+  }
+  auto& near = position.near;
+  for (std::size_t site = 0; site < data_.sites.size(); ++site) {
+    double distance = 0;
+    for (std::size_t i = 0; i < keys; ++i) {
+      const double step = site_logs_[site * keys + i] - at[i];
+      distance += step * step;
+    }
+    if (distance >= near.back().distance) continue;
+    std::size_t place = kNeighbours - 1;
+    for (; place > 0 && near[place - 1].distance > distance; --place) near[place] = near[place - 1];
+    near[place] = {site, distance, 0};
+  }
+  weigh(near);
+  position.distance = std::sqrt(near[0].distance);
+}
+
+Position MeasuredTable::locate(OpKind kind, const Shape& shape) const {
+  Position position;
+  find_neighbours(kind, shape, position);
+  position.exact = position.near[0].weight == 1;
+  std::size_t grid_point = 0;
+  for (std::size_t i = 0; i < data_.axes.size(); ++i) {
+    Cell& cell = position.cells[i];
+    cell = find_cell(data_.axes[i].points, profile_key(data_.axes[i].key, kind, shape));
+    position.distance += cell.outside;
+    if (cell.outside > kSame) position.inside = false;
+    if (cell.low != cell.high) position.exact = false;
+    grid_point = grid_point * data_.axes[i].points.size() + cell.low;
+  }
+  const std::size_t value = position.near[0].site * grid_ + grid_point;
+  position.exact = position.exact && position.inside && donors_[value] == static_cast<std::int32_t>(value);
+  return position;
+}
+
+double MeasuredTable::axis_point(std::size_t value, std::size_t axis) const {
+  std::size_t index = value % grid_;
+  for (std::size_t i = data_.axes.size() - 1; i > axis; --i) index /= data_.axes[i].points.size();
+  return data_.axes[axis].points[index % data_.axes[axis].points.size()];
+}
+
+// A hole takes the correction of the nearest measured value: of another site at the same grid point, or of
+// its own site.
+void MeasuredTable::find_donors() {
+  const std::size_t keys = data_.site_keys.size();
+  donors_.resize(data_.microseconds.size());
+  for (std::size_t value = 0; value < donors_.size(); ++value) {
+    donors_[value] = static_cast<std::int32_t>(value);
+    if (!std::isnan(data_.microseconds[value])) continue;
+    const std::size_t site = value / grid_;
+    double best = 1e300;
+    const auto offer = [&](std::size_t other, double distance) {
+      if (std::isnan(data_.microseconds[other]) || distance >= best) return;
+      best = distance;
+      donors_[value] = static_cast<std::int32_t>(other);
+    };
+    for (std::size_t other = 0; other < data_.sites.size(); ++other) {
+      double distance = 0;
+      for (std::size_t i = 0; i < keys; ++i)
+        distance += std::pow(site_logs_[other * keys + i] - site_logs_[site * keys + i], 2);
+      offer(other * grid_ + value % grid_, distance);
+    }
+    for (std::size_t other = site * grid_; other < (site + 1) * grid_; ++other) {
+      double distance = 0;
+      for (std::size_t i = 0; i < data_.axes.size(); ++i)
+        distance += std::pow(logarithm(axis_point(other, i)) - logarithm(axis_point(value, i)), 2);
+      offer(other, distance);
+    }
+  }
+}
+
+// Its site, its grid point, and the ranges that are one number.
+Shape MeasuredTable::measured_shape(std::size_t value) const {
+  Shape shape;
+  const OpKind kind = kinds_.front();
+  const std::vector<double>& site = data_.sites[value / grid_];
+  for (std::size_t i = 0; i < site.size(); ++i)
+    shape = with_profile_key(data_.site_keys[i], kind, shape, site[i], kv_follows_);
+  const bool attention = kind == OpKind::kAttention || kind == OpKind::kAttentionGrad;
+  if (attention && shape.groups == 0) shape.groups = 1;
+  for (const ProfileRange& range : data_.where)
+    if (range.low == range.high) shape = with_profile_key(range.key, kind, shape, range.low, kv_follows_);
+  for (std::size_t i = 0; i < data_.axes.size(); ++i)
+    shape = with_profile_key(data_.axes[i].key, kind, shape, axis_point(value, i), kv_follows_);
+  return shape;
+}
+
+double MeasuredTable::correction(std::size_t value) const {
+  const auto donor = static_cast<std::size_t>(donors_[value]);
+  const CostQuery query{.kind = kinds_.front(),
+                        .shape = measured_shape(donor),
+                        .dtype = data_.dtype,
+                        .cores = data_.cores,
+                        .rows = {}};
+  return static_cast<double>(data_.microseconds[donor]) * 1e-6 /
+         reference_->estimate(query, clocks()).seconds;
+}
+
+double MeasuredTable::correction(const Position& position, std::size_t grid_point) const {
+  if (position.near[0].weight == 1) return correction(position.near[0].site * grid_ + grid_point);
+  double sum = 0;
+  for (const Neighbour& n : position.near)
+    if (n.weight > 0) sum += n.weight * std::log(correction(n.site * grid_ + grid_point));
+  return std::exp(sum);
+}
+
+}  // namespace moebius

@@ -1,0 +1,78 @@
+// One table of a profile, ready for look-ups: op kinds resolved, logarithms taken, holes assigned to their
+// nearest measured value. Part of MeasuredTables (table.h).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "hw/profile.h"
+#include "workloads/cost/analytic.h"
+
+namespace moebius {
+
+inline constexpr std::size_t kMostProfileAxes = 3,
+                             kMostProfileSiteKeys = 8;  // as the profile's reader allows
+inline constexpr int kNeighbours = 4;                   // sites that are mixed where none is exact
+
+// The points of an axis on both sides of a value; equal when it is on a point or beyond the last one.
+struct Cell {
+  std::size_t low = 0, high = 0;
+  double outside = 0;  // how far beyond the axis, in logarithms
+};
+
+struct Neighbour {
+  std::size_t site = 0;
+  double distance = 1e300;  // squared, in logarithms
+  double weight = 0;        // by inverse distance to the fourth; the weights add up to one
+};
+
+// Where a shape stands in a table.
+struct Position {
+  std::array<Neighbour, kNeighbours> near;
+  std::array<Cell, kMostProfileAxes> cells;
+  double distance = 0;  // from the nearest site and from the grid, in logarithms
+  bool inside = true;   // of the axes and of the box around the sites
+  bool exact = true;    // on a site and a grid point that was measured
+};
+
+// The compute kind that to_string(OpKind) calls so.
+std::optional<OpKind> kind_of(std::string_view name);
+
+class MeasuredTable {
+ public:
+  // `reference` must outlive the table. input_error for op kinds that do not exist.
+  MeasuredTable(const ProfileTable& table, const AnalyticModel& reference);
+
+  bool speaks_of(const CostQuery& query, const Shape& shape) const;
+  Position locate(OpKind kind, const Shape& shape) const;
+
+  // Measured time over the model's, on the chip, cores and clocks of the measurement, at a value of the
+  // table.
+  double correction(std::size_t value) const;
+  // The same at a grid point, of the sites near a position.
+  double correction(const Position& position, std::size_t grid_point) const;
+
+  const ProfileTable& data() const { return data_; }
+  Clocks clocks() const { return data_.sustained ? Clocks::kSustained : Clocks::kBurst; }
+  bool kv_follows() const { return kv_follows_; }
+  Shape measured_shape(std::size_t value) const;
+
+ private:
+  void find_donors();
+  void find_neighbours(OpKind kind, const Shape& shape, Position& position) const;
+  double axis_point(std::size_t value, std::size_t axis) const;
+
+  ProfileTable data_;
+  const AnalyticModel* reference_;
+  std::vector<OpKind> kinds_;
+  std::size_t grid_ = 1;
+  bool kv_follows_ = true;                                   // kv is no key: it changes with the queries
+  std::vector<double> site_logs_;                            // [site][key]
+  std::array<double, kMostProfileSiteKeys> low_{}, high_{};  // the box around the sites
+  std::vector<std::int32_t> donors_;  // the value that speaks for each: itself, or the nearest one of a hole
+};
+
+}  // namespace moebius

@@ -1,0 +1,153 @@
+#include "workloads/cost/table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "hw/error.h"
+#include "workloads/cost/measured_table.h"
+#include "workloads/cost/roofline.h"
+
+namespace moebius {
+namespace {
+
+constexpr double kReach = 2.7725887222397811;  // ln 16: beyond it the model alone is better advised
+constexpr float kRepeat = 0.02F;               // two measurements of the same kernel differ by so much
+
+// One question to one table.
+class LookUp {
+ public:
+  LookUp(const MeasuredTable& table, const Position& position, const AnalyticModel& chip,
+         const CostQuery& query, Clocks clocks)
+      : table_(table), position_(position), chip_(chip), clocks_(clocks), even_(query) {
+    even_.shape = loaded_shape(query);
+    even_.rows = {};
+    here_ = model(even_.shape);
+  }
+
+  // Between grid points the model is stretched so that it meets the (transferred) measurements at both ends.
+  double seconds() const {
+    std::array<double, kMostProfileAxes> high_weight{};
+    for (std::size_t i = 0; i < axes().size(); ++i) high_weight[i] = weight(i);
+    double sum = 0;
+    for (std::size_t corner = 0; corner < std::size_t{1} << axes().size(); ++corner) {
+      double share = 1;
+      for (std::size_t i = 0; i < axes().size(); ++i)
+        share *= (corner >> i & 1) != 0 ? high_weight[i] : 1 - high_weight[i];
+      if (share > 0) sum += share * corner_seconds(corner);
+    }
+    return sum;
+  }
+
+  double here() const { return here_; }  // what the model says of the question, its experts evenly loaded
+
+ private:
+  const std::vector<ProfileAxis>& axes() const { return table_.data().axes; }
+
+  double model(const Shape& shape) const {
+    CostQuery query = even_;
+    query.shape = shape;
+    return chip_.estimate(query, clocks_).seconds;
+  }
+
+  Shape moved(const Shape& shape, std::size_t axis, std::size_t point) const {
+    return with_profile_key(axes()[axis].key, even_.kind, shape, axes()[axis].points[point],
+                            table_.kv_follows());
+  }
+
+  // Of the upper point of an axis: where the model's time stands between those of both points.
+  double weight(std::size_t axis) const {
+    const Cell& cell = position_.cells[axis];
+    if (cell.low == cell.high) return 0;
+    const double low = model(moved(even_.shape, axis, cell.low)),
+                 high = model(moved(even_.shape, axis, cell.high));
+    if (high > low * (1 + 1e-9)) return std::clamp((here_ - low) / (high - low), 0.0, 1.0);
+    const double value = profile_key(axes()[axis].key, even_.kind, even_.shape);
+    const std::vector<double>& points = axes()[axis].points;
+    return std::log(value / points[cell.low]) / std::log(points[cell.high] / points[cell.low]);
+  }
+
+  // The model at a corner of the cell, corrected by what was measured there. Off the grid the question's own
+  // value stays.
+  double corner_seconds(std::size_t corner) const {
+    Shape shape = even_.shape;
+    std::size_t grid_point = 0;
+    for (std::size_t i = 0; i < axes().size(); ++i) {
+      const Cell& cell = position_.cells[i];
+      const std::size_t point = (corner >> i & 1) != 0 ? cell.high : cell.low;
+      if (cell.low != cell.high) shape = moved(shape, i, point);
+      grid_point = grid_point * axes()[i].points.size() + point;
+    }
+    return model(shape) * table_.correction(position_, grid_point);
+  }
+
+  const MeasuredTable& table_;
+  const Position& position_;
+  const AnalyticModel& chip_;
+  Clocks clocks_;
+  CostQuery even_;
+  double here_ = 0;
+};
+
+// A grid point under the conditions of the measurement is that measurement; all else is worth what the rows
+// kept out say.
+void judge(Cost& cost, const MeasuredTable& table, const Position& position, const CostQuery& query,
+           Clocks clocks, float model_error) {
+  const float held_out =
+      table.data().held_out.rows > 0 ? static_cast<float>(table.data().held_out.mean) : model_error;
+  const bool same = query.cores == table.data().cores && clocks == table.clocks() && query.rows.empty();
+  if (position.exact && same) {
+    cost.origin = Origin::kMeasured;
+    cost.error = kRepeat;
+  } else if (position.inside) {
+    cost.origin = Origin::kInterpolated;
+    cost.error = std::max(kRepeat, position.exact ? std::min(held_out, model_error) : held_out);
+  } else {
+    cost.origin = Origin::kExtrapolated;
+    cost.error = std::max(2 * held_out, model_error);
+  }
+}
+
+}  // namespace
+
+MeasuredTables::MeasuredTables(const std::vector<Profile>& profiles, std::string_view stack) {
+  for (const Profile& profile : profiles) {
+    if (find_architecture(profile.reference.architecture) == nullptr)
+      throw input_error(fmt::format("profile of {}: unknown architecture \"{}\"", profile.accelerator,
+                                    profile.reference.architecture));
+    references_.push_back(std::make_unique<AnalyticModel>(profile.reference));
+    for (const ProfileTable& table : profile.tables) {
+      if (std::find(stacks_.begin(), stacks_.end(), table.stack) == stacks_.end())
+        stacks_.push_back(table.stack);
+      if (stack.empty() || table.stack == stack) tables_.emplace_back(table, *references_.back());
+    }
+  }
+  if (tables_.empty() && !stack.empty())
+    throw input_error(fmt::format("no profile has a stack \"{}\"{}", stack, suggestion(stack, stacks_)));
+}
+
+MeasuredTables::~MeasuredTables() = default;
+MeasuredTables::MeasuredTables(MeasuredTables&&) noexcept = default;
+
+std::optional<Cost> MeasuredTables::cost(const AnalyticModel& chip, const CostQuery& query,
+                                         Clocks clocks) const {
+  const Shape shape = loaded_shape(query);
+  for (const MeasuredTable& table : tables_) {
+    if (!table.speaks_of(query, shape)) continue;
+    const Position position = table.locate(query.kind, shape);
+    if (position.distance > kReach) continue;
+    const LookUp look_up(table, position, chip, query, clocks);
+    const Estimate estimate = chip.estimate(query, clocks);
+    Cost cost{.memory_bytes = estimate.memory_bytes};
+    // Uneven experts cost what the model says they cost beside even ones.
+    cost.seconds = look_up.seconds() * estimate.seconds / look_up.here();
+    cost.seconds = std::max(cost.seconds, roofline(chip.engine().chip, query).seconds());
+    judge(cost, table, position, query, clocks, chip.error(query.kind));
+    return cost;
+  }
+  return {};
+}
+
+}  // namespace moebius

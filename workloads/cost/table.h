@@ -1,0 +1,50 @@
+// Measured kernels. A table is not read off but used to correct the analytic model: what was measured, over
+// what the model says of the same kernel on the chip and under the conditions of the measurement, is
+// interpolated, and the model carries it to the cores held, the clocks and the (perhaps changed) chip of the
+// question. So grid points come out as measured, the steps of tiles and waves stay between them, and a
+// what-if on the chip is not answered by the old chip.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "hw/profile.h"
+#include "workloads/cost/analytic.h"
+#include "workloads/cost/cost_source.h"
+
+namespace moebius {
+
+// What a key means for an op. rows: rows of one expert, m / groups, or k / groups for a weight gradient
+// (groups = 1 where the kind has none); queries: m / groups of attention; the others are the fields of Shape.
+double profile_key(ProfileKey key, OpKind kind, const Shape& shape);
+
+// The shape with that key changed. Groups keep their rows and queries; kv follows the queries when `follow`
+// is set.
+Shape with_profile_key(ProfileKey key, OpKind kind, const Shape& shape, double value, bool kv_follows);
+
+class MeasuredTable;
+
+class MeasuredTables {
+ public:
+  // The profiles' tables in their order; those of `stack` alone when it is not empty. input_error for op
+  // kinds that do not exist and for a stack that no table has.
+  explicit MeasuredTables(const std::vector<Profile>& profiles, std::string_view stack = "");
+  ~MeasuredTables();
+  MeasuredTables(MeasuredTables&&) noexcept;
+
+  // The first table that has this kind and type and stands near (a factor of 16 over all its keys together),
+  // or nothing. No allocation.
+  std::optional<Cost> cost(const AnalyticModel& chip, const CostQuery& query, Clocks clocks) const;
+
+  const std::vector<std::string>& stacks() const { return stacks_; }  // of all tables, each once, in order
+
+ private:
+  std::vector<std::unique_ptr<AnalyticModel>> references_;  // the chips that were measured, one per profile
+  std::vector<MeasuredTable> tables_;
+  std::vector<std::string> stacks_;
+};
+
+}  // namespace moebius
