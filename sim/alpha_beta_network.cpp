@@ -1,0 +1,29 @@
+#include "sim/event_queue.h"
+#include "sim/network.h"
+
+namespace moebius {
+namespace {
+
+class AlphaBetaNetwork : public Network {
+ public:
+  void start(std::int32_t transfer, const Step& step, std::uint64_t id, Time now) override {
+    ends_.push({now + time_from_seconds(step.alone), id, transfer, 0});
+  }
+
+  Time next_event() override { return ends_.empty() ? kForever : ends_.top().time; }
+
+  void advance(Time now, std::vector<std::int32_t>& ended) override {
+    for (; next_event() <= now; ends_.pop()) ended.push_back(ends_.top().slot);
+  }
+
+ private:
+  EventQueue ends_;
+};
+
+}  // namespace
+
+std::unique_ptr<Network> make_alpha_beta_network() {
+  return std::make_unique<AlphaBetaNetwork>();
+}
+
+}  // namespace moebius

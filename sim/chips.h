@@ -1,0 +1,80 @@
+// Chips: cores that an op holds from its start to its end, and device memory whose rate running ops share.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <utility>
+#include <vector>
+
+#include "hw/cluster.h"
+#include "sim/event_queue.h"
+
+namespace moebius {
+
+// A compute op as the chip sees it, at the cores that it holds.
+struct ComputeWork {
+  std::int32_t chip = 0;
+  std::int32_t holder = 0;  // whoever asked; returned by pop_finished()
+  std::uint64_t id = 0;     // orders ops that finish together
+  double seconds = 0;       // alone on the chip
+  double memory_bytes = 0;  // device-memory traffic over that time
+};
+
+class Chips {
+ public:
+  struct Grant {
+    std::int32_t holder = 0;
+    int cores = 0;
+  };
+
+  int add(const Accelerator& accelerator);
+
+  // Most cores that communication (else compute) can hold on a chip. Chips with independent engines keep
+  // `general_cores` for communication; where these are not counted it takes none.
+  int most_cores(int chip, bool communication) const;
+
+  // Cores for an op, see Op::units: those granted, or -1 when the op was queued behind what came earlier.
+  // Communication with `units` 0 needs none and never waits.
+  int take(int chip, std::int32_t holder, int units, bool communication);
+  // Gives cores back; appends who gets theirs now, first come, first served.
+  void release(int chip, int cores, bool communication, std::vector<Grant>& grants);
+  int held(int chip) const { return pool(chip, false).total - pool(chip, false).free; }
+
+  void start(const ComputeWork& work, Time now);
+  Time next_event();
+  // The holder of an op that has finished by `now`, in the order of ids, or -1.
+  std::int32_t pop_finished(Time now);
+
+ private:
+  struct CorePool {
+    int total = 0, free = 0;
+    std::deque<Grant> queue;  // `cores` is Op::units here
+  };
+  struct Chip {
+    CorePool cores, general;
+    bool independent = false;
+    double memory_rate = 0;             // achieved, bytes per second
+    std::vector<std::int32_t> running;  // ops that use device memory
+    double speed = 1;                   // of all of them, against standing alone
+  };
+  struct Running {
+    ComputeWork work;
+    double left = 0;  // seconds of work at full speed, at `since`
+    double speed = 1;
+    Time since;
+    std::uint32_t version = 0;
+    double demand() const { return work.memory_bytes / work.seconds; }
+  };
+
+  const CorePool& pool(int chip, bool communication) const;
+  CorePool& pool(int chip, bool communication);
+  static int wanted(const CorePool& pool, int units);
+  void share_memory(int chip, Time now);
+
+  std::vector<Chip> chips_;
+  std::vector<Running> running_;
+  std::vector<std::int32_t> free_;
+  EventQueue events_;
+};
+
+}  // namespace moebius

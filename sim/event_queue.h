@@ -1,0 +1,51 @@
+// A heap of what will happen, by time and then by id. An event that was overtaken is not removed but
+// recognised by its version when it reaches the top.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "hw/units.h"
+
+namespace moebius {
+
+struct Event {
+  Time time;
+  std::uint64_t id = 0;       // orders equal times
+  std::int32_t slot = 0;      // whose event
+  std::uint32_t version = 0;  // of the slot when the event was made
+};
+
+class EventQueue {
+ public:
+  bool empty() const { return heap_.empty(); }
+  const Event& top() const { return heap_.front(); }
+
+  void push(const Event& event) {
+    heap_.push_back(event);
+    std::push_heap(heap_.begin(), heap_.end(), later);
+  }
+
+  void pop() {
+    std::pop_heap(heap_.begin(), heap_.end(), later);
+    heap_.pop_back();
+  }
+
+  // The time of the first event that `is_current` accepts; those before it are dropped. kForever when none is
+  // left.
+  template <class IsCurrent>
+  Time next(IsCurrent is_current) {
+    while (!empty() && !is_current(top())) pop();
+    return empty() ? kForever : top().time;
+  }
+
+ private:
+  static bool later(const Event& a, const Event& b) {
+    return a.time != b.time ? a.time > b.time : a.id > b.id;
+  }
+
+  std::vector<Event> heap_;
+};
+
+}  // namespace moebius

@@ -1,0 +1,75 @@
+// What the machine needs to know of a fragment, prepared when it is first submitted and kept for the
+// submissions that repeat it: the order on each lane, who waits for whom, costs, transfer plans.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "sim/op_costs.h"
+#include "sim/transfer_plans.h"
+
+namespace moebius {
+
+// A fragment as one class executes it.
+class ClassUse {
+ public:
+  ClassUse(const Fragment& fragment, int rank_class, OpCosts& shared, std::unique_ptr<OpCosts> own);
+
+  const OpCost& cost(std::int32_t op, int cores) {
+    return (has_own_cost_[op] ? *own_ : shared_).at(op, cores);
+  }
+  // Null for compute ops and receives.
+  const TransferPlan* plan(std::int32_t op, TransferPlans& plans) {
+    if (!plans_[op]) plans_[op] = plans.plan(fragment_, op, rank_class_);
+    return plans_[op].get();
+  }
+
+ private:
+  const Fragment& fragment_;
+  int rank_class_;
+  OpCosts& shared_;               // of all classes with this chip
+  std::unique_ptr<OpCosts> own_;  // of ops with member loads
+  std::vector<bool> has_own_cost_;
+  std::vector<std::shared_ptr<const TransferPlan>> plans_;
+};
+
+struct FragmentUse {
+  FragmentPtr fragment;
+  std::array<std::vector<std::int32_t>, kNumLanes> lane_ops;
+  std::vector<std::int32_t> first_successor,
+      successors;  // those of op i: [first_successor[i], first_successor[i + 1])
+  std::vector<std::int32_t> num_dependencies;
+  int live = 0;                                      // submissions that use it now
+  std::vector<std::unique_ptr<OpCosts>> pool_costs;  // by pool
+  std::vector<std::unique_ptr<ClassUse>> classes;    // by class
+};
+
+class FragmentUses {
+ public:
+  FragmentUses(const Cluster& cluster, const Layout& layout, std::vector<const CostSource*> sources,
+               TransferPlans& plans);
+
+  // Throws run_error when an op wants cores that the chip has not.
+  FragmentUse& acquire(const FragmentPtr& fragment, int rank_class);
+  void release(FragmentUse& use) { --use.live; }
+  int size() const { return static_cast<int>(uses_.size()); }
+
+ private:
+  std::unique_ptr<FragmentUse> prepare(const FragmentPtr& fragment) const;
+  std::unique_ptr<ClassUse> prepare_class(FragmentUse& use, int rank_class) const;
+  void check_cores(const Fragment& fragment, const Accelerator& accelerator) const;
+  void forget_idle();
+
+  const Cluster& cluster_;
+  const Layout& layout_;
+  std::vector<const CostSource*> sources_;  // by pool
+  std::vector<int> pool_of_class_;
+  TransferPlans& plans_;
+  std::unordered_map<const Fragment*, std::unique_ptr<FragmentUse>> uses_;
+  std::size_t most_kept_ = 256;
+};
+
+}  // namespace moebius

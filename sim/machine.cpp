@@ -1,0 +1,355 @@
+#include "sim/machine.h"
+
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "hw/error.h"
+
+namespace moebius {
+
+Machine::Machine(MachineParts parts)
+    : layout_(parts.layout),
+      recorder_(parts.recorder),
+      plans_(parts.plans),
+      network_(parts.network),
+      uses_(parts.cluster, parts.layout, parts.costs, parts.plans) {
+  lanes_.resize(layout_.classes.size() * kNumLanes);
+  std::map<int, std::int32_t> chip_of_device;  // representatives may share one (virtual ranks)
+  for (const RankClass& rank_class : layout_.classes) {
+    const int device = layout_.device_of_rank[rank_class.representative()];
+    const auto [chip, is_new] = chip_of_device.try_emplace(device, 0);
+    if (is_new) chip->second = chips_.add(parts.cluster.pool_of(device).accelerator);
+    chip_of_class_.push_back(chip->second);
+  }
+}
+
+std::int32_t Machine::new_live() {
+  if (free_live_.empty()) {
+    free_live_.push_back(static_cast<std::int32_t>(live_.size()));
+    live_.emplace_back();
+  }
+  const std::int32_t slot = free_live_.back();
+  free_live_.pop_back();
+  return slot;
+}
+
+void Machine::submit(const Submission& submission) {
+  const auto expected = first_open_ + static_cast<std::int32_t>(live_of_sequence_.size());
+  CHECK(submission.sequence == expected,
+        fmt::format("sequence {} after {}", submission.sequence, expected - 1));
+  FragmentUse& use = uses_.acquire(submission.fragment, submission.rank_class);
+  const std::int32_t slot = new_live();
+  Live& live = live_[slot];
+  live.use = &use;
+  live.as_class = use.classes[submission.rank_class].get();
+  live.sequence = submission.sequence;
+  live.rank_class = submission.rank_class;
+  live.step = submission.step;
+  live.microbatch = submission.microbatch;
+  live.ops_left = static_cast<std::int32_t>(use.fragment->ops.size());
+  live.waits_for = 0;
+  live.ops.clear();
+  for (const std::int32_t dependencies : use.num_dependencies) live.ops.push_back({dependencies, now_, {}});
+  live_of_sequence_.push_back(slot);
+  ++outstanding_;
+  wait_for(submission.after, slot);
+  for (int lane = 0; lane < kNumLanes; ++lane) {
+    if (!use.lane_ops[lane].empty()) lane_of(live.rank_class, static_cast<Lane>(lane)).queue.push_back(slot);
+  }
+  wake_class(live.rank_class);
+  if (live.ops_left == 0 && live.waits_for == 0) complete(slot);
+  start_ready();
+}
+
+void Machine::wait_for(const std::vector<std::int32_t>& after, std::int32_t slot) {
+  for (const std::int32_t sequence : after) {
+    CHECK(sequence < live_[slot].sequence, fmt::format("{} waits for {}", live_[slot].sequence, sequence));
+    const std::int32_t before = sequence < first_open_ ? -1 : live_of_sequence_[sequence - first_open_];
+    if (before < 0) continue;
+    live_[before].followers.push_back(slot);
+    ++live_[slot].waits_for;
+  }
+}
+
+void Machine::wake_class(std::int32_t rank_class) {
+  for (int lane = 0; lane < kNumLanes; ++lane) ready_.push_back(rank_class * kNumLanes + lane);
+}
+
+Time Machine::next_event() {
+  return std::min(network_.next_event(), chips_.next_event());
+}
+
+void Machine::advance(Time to) {
+  CHECK(to >= now_, fmt::format("from {} ns back to {} ns", now_.ns, to.ns));
+  now_ = to;
+  do {
+    ended_.clear();
+    network_.advance(now_, ended_);
+    for (const std::int32_t meeting : ended_) next_step(meeting);
+    for (std::int32_t lane = chips_.pop_finished(now_); lane >= 0; lane = chips_.pop_finished(now_))
+      finish(lane);
+    start_ready();
+  } while (next_event() <= now_);
+}
+
+std::vector<Completion> Machine::take_completions() {
+  std::vector<Completion> taken = std::move(completions_);
+  completions_.clear();
+  std::sort(taken.begin(), taken.end(), [](const Completion& a, const Completion& b) {
+    return a.time != b.time ? a.time < b.time : a.sequence < b.sequence;
+  });
+  return taken;
+}
+
+// ---- from queued to running
+
+void Machine::start_ready() {
+  while (!ready_.empty()) {
+    const std::int32_t lane = ready_.front();
+    ready_.pop_front();
+    try_start(lane);
+  }
+}
+
+void Machine::try_start(std::int32_t index) {
+  LaneState& lane = lanes_[index];
+  if (lane.busy || lane.queue.empty()) return;
+  Live& live = live_on(lane);
+  const std::int32_t op = live.use->lane_ops[index % kNumLanes][lane.cursor];
+  if (live.waits_for > 0 || live.ops[op].dependencies > 0) return;
+  lane.busy = true;
+  lane.op = op;
+  const Op& what = op_on(lane);
+  const int cores =
+      chips_.take(chip_of_class_[live.rank_class], index, what.units, is_communication(what.kind));
+  if (cores >= 0) hold(index, cores);
+}
+
+void Machine::hold(std::int32_t index, int cores) {
+  LaneState& lane = lanes_[index];
+  lane.cores = cores;
+  lane.start = lane.work_start = now_;
+  // Whoever came last made this op wait, and hands on how far the average member is ahead of the slowest.
+  const OpState& state = live_on(lane).ops[lane.op];
+  if (state.ready > lane.last_end) lane.lag = state.lag;
+  if (state.ready == lane.last_end) lane.lag = std::max(lane.lag, state.lag);
+  if (is_communication(op_on(lane).kind)) {
+    communicate(index);
+  } else {
+    compute(index);
+  }
+}
+
+void Machine::compute(std::int32_t index) {
+  LaneState& lane = lanes_[index];
+  Live& live = live_on(lane);
+  lane.cost = &live.as_class->cost(lane.op, lane.cores);
+  chips_.start(
+      {chip_of_class_[live.rank_class], index, id_of(lane), lane.cost->seconds, lane.cost->memory_bytes},
+      now_);
+}
+
+// ---- communication
+
+void Machine::communicate(std::int32_t index) {
+  LaneState& lane = lanes_[index];
+  lane.cost = nullptr;
+  const OpKind kind = op_on(lane).kind;
+  if (kind == OpKind::kSend) {
+    send(index);
+  } else if (kind == OpKind::kRecv) {
+    receive(index);
+  } else {
+    meet(index);
+  }
+}
+
+MeetingKey Machine::key_of(const LaneState& lane, const Op& op) {
+  const Live& live = live_on(lane);
+  return {plans_.meeting_place(op, live.rank_class), live.step, live.microbatch, op.match};
+}
+
+void Machine::meet(std::int32_t index) {
+  const LaneState& lane = lanes_[index];
+  const Op& op = op_on(lane);
+  Live& live = live_on(lane);
+  const int expected = layout_.classes[live.rank_class].group(op.group).num_classes;
+  const std::int32_t slot = expected > 1 ? meetings_.find_or_open(key_of(lane, op)) : meetings_.open();
+  Meeting& meeting = meetings_[slot];
+  meeting.lanes.push_back(index);
+  if (static_cast<int>(meeting.lanes.size()) < expected) return;
+  meeting.plan = live.as_class->plan(lane.op, plans_);
+  meeting.id = id_of(lane);
+  begin_transfer(slot);
+}
+
+// A message is under way as soon as it is sent; the receiver may come before, while or after it arrives.
+void Machine::send(std::int32_t index) {
+  const LaneState& lane = lanes_[index];
+  const std::int32_t slot = meetings_.find_or_open(key_of(lane, op_on(lane)));
+  Meeting& meeting = meetings_[slot];
+  meeting.lanes.push_back(index);
+  meeting.plan = live_on(lane).as_class->plan(lane.op, plans_);
+  meeting.id = id_of(lane);
+  begin_transfer(slot);
+}
+
+void Machine::receive(std::int32_t index) {
+  LaneState& lane = lanes_[index];
+  const std::int32_t slot = meetings_.find_or_open(key_of(lane, op_on(lane)));
+  Meeting& meeting = meetings_[slot];
+  if (!meeting.delivered) {
+    meeting.receiver = index;
+    if (meeting.plan != nullptr) lane.work_start = std::max(lane.start, meeting.begin);
+    return;
+  }
+  meetings_.close(slot);
+  finish(index);
+}
+
+void Machine::begin_transfer(std::int32_t slot) {
+  Meeting& meeting = meetings_[slot];
+  meeting.begin = now_;
+  meeting.next_step = 0;
+  for (const std::int32_t lane : meeting.lanes) lanes_[lane].work_start = now_;
+  if (meeting.receiver >= 0) lanes_[meeting.receiver].work_start = now_;
+  next_step(slot);
+}
+
+void Machine::next_step(std::int32_t slot) {
+  Meeting& meeting = meetings_[slot];
+  ++events_;
+  if (meeting.next_step == meeting.plan->steps.size()) return end_transfer(slot);
+  network_.start(slot, meeting.plan->steps[meeting.next_step++], meeting.id, now_);
+}
+
+void Machine::end_transfer(std::int32_t slot) {
+  Meeting& meeting = meetings_[slot];
+  const bool is_message = meeting.key.place < 0;
+  const bool received = meeting.receiver >= 0;
+  for (const std::int32_t lane : meeting.lanes) {
+    lanes_[lane].slowest = meeting.plan->slowest;
+    finish(lane);
+  }
+  if (received) finish(meeting.receiver);
+  if (is_message && !received) {
+    meeting.delivered = true;
+  } else {
+    meetings_.close(slot);
+  }
+}
+
+// ---- from running to done
+
+// An op whose members have loads of their own ends with the slowest of them. The average member is ahead by
+// the lag that builds up from op to op until the members meet again.
+void Machine::finish(std::int32_t index) {
+  LaneState& lane = lanes_[index];
+  const std::int32_t slot = lane.queue.front();
+  Live& live = live_[slot];
+  const Op& op = op_on(lane);
+  ++events_;
+  report(lane, live, op);
+  release_cores(lane, live, op);
+  if (lane.cost == nullptr) {
+    lane.lag = {};
+  } else {
+    lane.lag.ns +=
+        static_cast<std::int64_t>((1 - lane.cost->mean) * static_cast<double>((now_ - lane.start).ns));
+  }
+  lane.last_end = now_;
+  lane.busy = false;
+  const FragmentUse& use = *live.use;
+  for (std::int32_t s = use.first_successor[lane.op]; s < use.first_successor[lane.op + 1]; ++s) {
+    const std::int32_t successor = use.successors[s];
+    OpState& state = live.ops[successor];
+    state.lag = state.ready == now_ ? std::max(state.lag, lane.lag) : lane.lag;
+    state.ready = now_;
+    if (--state.dependencies == 0) {
+      ready_.push_back(live.rank_class * kNumLanes + static_cast<int>(use.fragment->ops[successor].lane));
+    }
+  }
+  if (++lane.cursor == static_cast<std::int32_t>(use.lane_ops[index % kNumLanes].size())) {
+    lane.queue.pop_front();
+    lane.cursor = 0;
+  }
+  ready_.push_back(index);
+  if (--live.ops_left == 0) complete(slot);
+}
+
+void Machine::report(const LaneState& lane, const Live& live, const Op& op) {
+  Span span;
+  span.sequence = live.sequence;
+  span.op = lane.op;
+  span.rank_class = live.rank_class;
+  span.lane = op.lane;
+  span.start = lane.start;
+  span.end = span.first_end = span.mean_end = now_;
+  if (lane.cost != nullptr) {
+    const auto duration = static_cast<double>((now_ - lane.start).ns);
+    span.origin = lane.cost->origin;
+    span.error = lane.cost->error;
+    span.slowest = lane.cost->slowest;
+    span.first_end = lane.start + Time{static_cast<std::int64_t>(duration * lane.cost->first)};
+    span.mean_end = lane.start + Time{static_cast<std::int64_t>(duration * lane.cost->mean)};
+  } else {
+    span.slowest = lane.slowest;
+    span.start = std::max(lane.start - lane.lag, lane.last_end);
+    span.work_start = lane.work_start;
+  }
+  recorder_.span(span);
+}
+
+void Machine::release_cores(const LaneState& lane, const Live& live, const Op& op) {
+  if (lane.cores == 0) return;
+  grants_.clear();
+  chips_.release(chip_of_class_[live.rank_class], lane.cores, is_communication(op.kind), grants_);
+  const std::vector<Chips::Grant> granted = grants_;
+  for (const Chips::Grant& grant : granted) hold(grant.holder, grant.cores);
+}
+
+void Machine::complete(std::int32_t slot) {
+  Live& live = live_[slot];
+  completions_.push_back({live.sequence, now_});
+  --outstanding_;
+  uses_.release(*live.use);
+  live_of_sequence_[live.sequence - first_open_] = -1;
+  while (!live_of_sequence_.empty() && live_of_sequence_.front() < 0) {
+    live_of_sequence_.pop_front();
+    ++first_open_;
+  }
+  std::vector<std::int32_t> followers;
+  followers.swap(live.followers);
+  free_live_.push_back(slot);
+  for (const std::int32_t follower : followers) {
+    Live& next = live_[follower];
+    if (--next.waits_for > 0) continue;
+    wake_class(next.rank_class);
+    if (next.ops_left == 0) complete(follower);
+  }
+}
+
+std::string Machine::describe_waiting() const {
+  std::string text;
+  int waiting = 0;
+  for (std::size_t index = 0; index < lanes_.size(); ++index) {
+    const LaneState& lane = lanes_[index];
+    if (lane.queue.empty()) continue;
+    if (++waiting > 4) continue;
+    const Live& live = live_[lane.queue.front()];
+    const std::int32_t op = live.use->lane_ops[index % kNumLanes][lane.cursor];
+    const char* reason = live.waits_for > 0              ? "for earlier submissions"
+                         : live.ops[op].dependencies > 0 ? "for its dependencies"
+                         : lane.busy                     ? "for its peers or for cores"
+                                                         : "for its lane";
+    text += fmt::format("{}op {} ({}) of \"{}\", submission {}, class {}, waits {}", text.empty() ? "" : "; ",
+                        op, to_string(live.use->fragment->ops[op].kind), live.use->fragment->name,
+                        live.sequence, live.rank_class, reason);
+  }
+  if (waiting > 4) text += fmt::format("; and {} more", waiting - 4);
+  return text;
+}
+
+}  // namespace moebius

@@ -1,0 +1,122 @@
+// The machine model: one representative of each rank class executes the class's submissions on its chip;
+// communication goes over the network. A plain object without a clock of its own: a driver asks for the next
+// event and advances to it. Time is in whole nanoseconds; what happens at one time happens network first,
+// then chips, each in the order of ids, so that a run is the same whoever drives it.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "sim/chips.h"
+#include "sim/fragment_uses.h"
+#include "sim/meetings.h"
+#include "sim/network.h"
+#include "workloads/schedule/executor.h"
+#include "workloads/schedule/recorder.h"
+
+namespace moebius {
+
+struct MachineParts {
+  const Cluster& cluster;
+  const Layout& layout;
+  std::vector<const CostSource*> costs;  // by pool
+  Recorder& recorder;
+  TransferPlans& plans;
+  Network& network;
+};
+
+class Machine {
+ public:
+  explicit Machine(MachineParts parts);
+
+  Time now() const { return now_; }
+  void submit(const Submission& submission);
+  // kForever when nothing will happen by itself.
+  Time next_event();
+  // Goes to `to`, at most next_event(), and does all that happens then.
+  void advance(Time to);
+
+  bool has_completions() const { return !completions_.empty(); }
+  std::vector<Completion> take_completions();  // by time, then sequence
+  std::int64_t outstanding() const { return outstanding_; }
+  std::int64_t events() const { return events_; }  // ops and transfer steps that ended so far
+  std::string describe_waiting() const;            // which ops wait for what, for the sentence of a deadlock
+
+ private:
+  struct OpState {
+    std::int32_t dependencies = 0;  // that have not ended
+    Time ready;                     // when the last of them ended
+    Time lag;                       // see finish()
+  };
+  struct Live {  // a submission that has not completed
+    FragmentUse* use = nullptr;
+    ClassUse* as_class = nullptr;
+    std::int32_t sequence = 0, rank_class = 0, step = 0, microbatch = 0;
+    std::int32_t ops_left = 0;
+    std::int32_t waits_for = 0;  // submissions
+    std::vector<OpState> ops;
+    std::vector<std::int32_t> followers;  // live submissions that wait for this one
+  };
+  struct LaneState {
+    std::deque<std::int32_t> queue;  // live submissions with ops on the lane, in order
+    std::int32_t cursor = 0;         // of the first of them: the next op
+    bool busy = false;               // the op at the cursor has asked for cores, or runs
+    std::int32_t op = 0, cores = 0;
+    Time start, work_start, last_end, lag;
+    const OpCost* cost = nullptr;  // compute only
+    std::int16_t slowest = 0;      // communication only
+  };
+
+  LaneState& lane_of(std::int32_t rank_class, Lane lane) {
+    return lanes_[rank_class * kNumLanes + static_cast<int>(lane)];
+  }
+  Live& live_on(const LaneState& lane) { return live_[lane.queue.front()]; }
+  const Op& op_on(const LaneState& lane) { return live_on(lane).use->fragment->ops[lane.op]; }
+  std::uint64_t id_of(const LaneState& lane) {
+    return static_cast<std::uint64_t>(live_on(lane).sequence) << 24 | static_cast<std::uint64_t>(lane.op);
+  }
+
+  std::int32_t new_live();
+  void wait_for(const std::vector<std::int32_t>& after, std::int32_t slot);
+  void wake_class(std::int32_t rank_class);
+  void start_ready();
+  void try_start(std::int32_t lane);
+  void hold(std::int32_t lane, int cores);
+  void compute(std::int32_t lane);
+  void communicate(std::int32_t lane);
+  void meet(std::int32_t lane);
+  void send(std::int32_t lane);
+  void receive(std::int32_t lane);
+  MeetingKey key_of(const LaneState& lane, const Op& op);
+  void begin_transfer(std::int32_t meeting);
+  void next_step(std::int32_t meeting);
+  void end_transfer(std::int32_t meeting);
+  void finish(std::int32_t lane);
+  void report(const LaneState& lane, const Live& live, const Op& op);
+  void release_cores(const LaneState& lane, const Live& live, const Op& op);
+  void complete(std::int32_t slot);
+
+  const Layout& layout_;
+  Recorder& recorder_;
+  TransferPlans& plans_;
+  Network& network_;
+  FragmentUses uses_;
+  Chips chips_;
+  Meetings meetings_;
+  std::vector<std::int32_t> chip_of_class_;
+  std::vector<LaneState> lanes_;  // by class and lane
+  std::vector<Live> live_;
+  std::vector<std::int32_t> free_live_;
+  std::deque<std::int32_t> live_of_sequence_;  // from first_open_ on; -1: completed
+  std::int32_t first_open_ = 0;                // all sequences before it have completed
+  std::deque<std::int32_t> ready_;             // lanes whose next op may start
+  std::vector<std::int32_t> ended_;
+  std::vector<Chips::Grant> grants_;
+  std::vector<Completion> completions_;
+  std::int64_t outstanding_ = 0, events_ = 0;
+  Time now_;
+};
+
+}  // namespace moebius

@@ -1,0 +1,33 @@
+#ifdef MOEBIUS_SIMGRID
+#include "sim/machine_model.h"
+
+#include <algorithm>
+
+namespace moebius {
+
+void MachineModel::run(const simgrid::s4u::Engine& engine, Machine& machine, Time until) {
+  if (machine.has_completions() || machine.now() >= until) return;
+  machine_ = &machine;
+  until_ = until;
+  stop_.clear();
+  engine.track_vetoed_activities(&stop_);
+  engine.run();
+  engine.track_vetoed_activities(nullptr);
+  machine_ = nullptr;
+}
+
+double MachineModel::next_occurring_event(double now) {
+  if (machine_ == nullptr) return -1;
+  target_ = std::min(machine_->next_event(), until_);
+  return target_ == kForever ? -1 : std::max(0.0, target_.seconds() - now);
+}
+
+void MachineModel::update_actions_state(double now, double) {
+  constexpr double kHalfNanosecond = 0.5e-9;
+  if (machine_ == nullptr || target_ == kForever || now < target_.seconds() - kHalfNanosecond) return;
+  machine_->advance(target_);
+  if (machine_->has_completions() || machine_->now() >= until_) stop_.insert(nullptr);
+}
+
+}  // namespace moebius
+#endif

@@ -1,0 +1,32 @@
+// The machine as one of the models whose next event SimGrid asks for. SimGrid's clock follows ours: it is a
+// double, ours counts nanoseconds and decides. Only for the files that include SimGrid.
+#pragma once
+
+#include <set>
+
+#include <simgrid/kernel/resource/Model.hpp>
+#include <simgrid/s4u.hpp>
+
+#include "sim/machine.h"
+
+namespace moebius {
+
+class MachineModel : public simgrid::kernel::resource::Model {
+ public:
+  MachineModel() : Model("machine") {}
+
+  // Until the machine has completions, or `until`, or nothing will happen by itself.
+  void run(const simgrid::s4u::Engine& engine, Machine& machine, Time until);
+
+  double next_occurring_event(double now) override;
+  void update_actions_state(double now, double delta) override;
+
+ private:
+  Machine* machine_ = nullptr;
+  Time until_, target_;
+  // SimGrid's run() ends when an activity could not start: the only way to make it return while its own
+  // communications are under way. The set is never looked into.
+  std::set<simgrid::s4u::Activity*> stop_;
+};
+
+}  // namespace moebius

@@ -1,0 +1,71 @@
+#ifdef MOEBIUS_SIMGRID
+#include "sim/native_network.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "hw/error.h"
+#include "sim/simgrid_driver.h"
+
+namespace moebius {
+
+NativeNetwork::NativeNetwork(const Zone& zone) : zone_(zone), receiver_(std::make_shared<Receiver>()) {
+  receiver_->network = this;
+  simgrid::s4u::Activity::on_completion_cb([receiver = receiver_](const simgrid::s4u::Activity& activity) {
+    if (receiver->network != nullptr) receiver->network->completed(activity);
+  });
+}
+
+NativeNetwork::~NativeNetwork() {
+  receiver_->network = nullptr;
+}
+
+void NativeNetwork::start(std::int32_t transfer, const Step& step, std::uint64_t id, Time now) {
+  if (messages_.size() + step.pairs.size() > kMostNativeMessages) {
+    throw run_error(fmt::format(
+        "the native network carries at most {} messages at a time, this run needs {} at {}: use fluid",
+        kMostNativeMessages, messages_.size() + step.pairs.size(), to_text(now)));
+  }
+  if (running_.size() <= static_cast<std::size_t>(transfer)) running_.resize(transfer + 1);
+  running_[transfer] = {&step, id, 0};
+  delays_.push({now + time_from_seconds(std::max(0.0, step.latency - step.pair_latency)), id, transfer, 0});
+}
+
+Time NativeNetwork::next_event() {
+  const Time delay = delays_.empty() ? kForever : delays_.top().time;
+  return ends_.empty() ? delay : std::min(delay, ends_.top().time);
+}
+
+void NativeNetwork::advance(Time now, std::vector<std::int32_t>& ended) {
+  for (; !ends_.empty() && ends_.top().time <= now; ends_.pop()) ended.push_back(ends_.top().slot);
+  for (; !delays_.empty() && delays_.top().time <= now; delays_.pop()) launch(delays_.top().slot, now);
+}
+
+void NativeNetwork::launch(std::int32_t transfer, Time now) {
+  Running& running = running_[transfer];
+  for (const PairFlow& pair : running.step->pairs) {
+    if (pair.bytes <= 0) continue;
+    simgrid::s4u::CommPtr message =
+        simgrid::s4u::Comm::sendto_init(zone_.host(pair.from), zone_.host(pair.to));
+    message->set_payload_size(static_cast<std::uint64_t>(std::ceil(pair.bytes)));
+    messages_[message.get()] = {message, transfer};
+    message->vetoable_start();
+    ++running.messages_left;
+  }
+  if (running.messages_left == 0) ends_.push({now, running.id, transfer, 0});
+}
+
+void NativeNetwork::completed(const simgrid::s4u::Activity& activity) {
+  const auto found = messages_.find(&activity);
+  if (found == messages_.end()) return;
+  const std::int32_t transfer = found->second.second;
+  messages_.erase(found);
+  Running& running = running_[transfer];
+  if (--running.messages_left > 0) return;
+  ends_.push({time_from_seconds(simgrid::s4u::Engine::get_clock()), running.id, transfer, 0});
+}
+
+}  // namespace moebius
+#endif

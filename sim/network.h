@@ -1,0 +1,32 @@
+// What carries transfers, at one of three levels of detail. The machine gives it one step of a transfer at a
+// time and hears when that step has ended.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "hw/units.h"
+#include "sim/transfer.h"
+
+namespace moebius {
+
+class WireTable;
+
+class Network {
+ public:
+  virtual ~Network() = default;
+  // `step` must live until it has ended. `transfer` names it in ended(); `id` orders steps that end together.
+  virtual void start(std::int32_t transfer, const Step& step, std::uint64_t id, Time now) = 0;
+  // When something ends or changes by itself; kForever when nothing does.
+  virtual Time next_event() = 0;
+  // Goes to `now`, at most next_event(); appends the transfers whose step ends at `now`.
+  virtual void advance(Time now, std::vector<std::int32_t>& ended) = 0;
+};
+
+// Each step takes as long as on an idle network.
+std::unique_ptr<Network> make_alpha_beta_network();
+// Flow classes share the wires by max-min.
+std::unique_ptr<Network> make_fluid_network(const WireTable& wires);
+
+}  // namespace moebius

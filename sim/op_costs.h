@@ -1,0 +1,58 @@
+// Stand-alone costs of the compute ops of one fragment on one chip, asked for once for each number of cores.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <utility>
+#include <vector>
+
+#include "hw/accelerator.h"
+#include "workloads/cost/cost_source.h"
+#include "workloads/schedule/fragment.h"
+
+namespace moebius {
+
+// For several members with loads of their own: that of the slowest one.
+struct OpCost {
+  double seconds = 0;
+  double memory_bytes = 0;
+  double first = 1, mean = 1;  // of the members' durations, as a share of `seconds`
+  Origin origin = Origin::kRoofline;
+  float error = 0;
+  std::int16_t slowest = 0;  // index in the expert group; 0 when all are equal
+};
+
+// True for ops whose rows follow the route: each member of the expert group has its own load.
+bool has_member_loads(const Op& op);
+
+class OpCosts {
+ public:
+  // `members`: which members of the expert group the class simulates; not needed for ops without member
+  // loads.
+  OpCosts(const Fragment& fragment, const Accelerator& accelerator, const CostSource& source,
+          std::vector<std::int32_t> members)
+      : fragment_(fragment), accelerator_(accelerator), source_(source), members_(std::move(members)) {
+    costs_.resize(fragment.ops.size());
+  }
+
+  // Stays valid as long as this object.
+  const OpCost& at(std::int32_t op, int cores);
+
+ private:
+  struct AtCores {
+    int cores;
+    const OpCost* cost;
+  };
+  OpCost evaluate(const Op& op, int cores) const;
+  OpCost slowest_member(const Op& op, int cores) const;
+  Cost member_cost(const Op& op, int member, CostQuery query) const;
+
+  const Fragment& fragment_;
+  const Accelerator& accelerator_;
+  const CostSource& source_;
+  std::vector<std::int32_t> members_;
+  std::vector<std::vector<AtCores>> costs_;  // by op
+  std::deque<OpCost> storage_;
+};
+
+}  // namespace moebius

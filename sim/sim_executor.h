@@ -1,0 +1,43 @@
+// Predicts: an Executor that runs submissions on the machine model of a cluster.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "hw/cluster.h"
+#include "workloads/cost/cost_source.h"
+#include "workloads/schedule/executor.h"
+#include "workloads/schedule/layout.h"
+#include "workloads/schedule/recorder.h"
+
+namespace moebius {
+
+enum class NetworkDetail : std::uint8_t {
+  kAlphaBeta,  // every transfer as if alone
+  kFluid,      // flow classes share wires by max-min
+  kNative,     // SimGrid's own communications, message by message; few at a time
+};
+
+enum class Driver : std::uint8_t {
+  kSimGrid,  // one at a time in a process
+  kPlain,    // the same timeline to the byte, without SimGrid; not for kNative
+};
+
+struct SimOptions {
+  NetworkDetail detail = NetworkDetail::kFluid;
+  Driver driver = Driver::kPlain;
+};
+
+// `cost_per_pool`: one for each pool of the cluster. All arguments must outlive the executor. Throws
+// run_error when SimGrid is asked for and not there.
+std::unique_ptr<Executor> make_sim_executor(const Cluster& cluster, const Layout& layout,
+                                            std::vector<const CostSource*> cost_per_pool, Recorder& recorder,
+                                            SimOptions options);
+
+bool has_simgrid();
+// "plain loop" or "plain loop, SimGrid 3.32.0": what this build can drive the machine with.
+std::string simulator_version();
+
+}  // namespace moebius

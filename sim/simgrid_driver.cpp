@@ -1,0 +1,115 @@
+#include "sim/simgrid_driver.h"
+
+#include <fmt/format.h>
+
+#include "hw/error.h"
+
+#ifdef MOEBIUS_SIMGRID
+#include <xbt/base.h>
+
+#include <algorithm>
+
+#include <simgrid/version.h>
+#include <simgrid/s4u.hpp>
+
+#include "sim/machine_model.h"
+#include "sim/native_network.h"
+#include "sim/zone.h"
+#endif
+
+namespace moebius {
+
+#ifdef MOEBIUS_SIMGRID
+namespace {
+
+// Plain max-min as far as SimGrid lets one choose: CM02 with its own corrections off, times to a picosecond,
+// and only errors on its log.
+std::unique_ptr<simgrid::s4u::Engine> make_engine() {
+  if (simgrid::s4u::Engine::has_instance())
+    throw run_error("SimGrid allows one engine at a time in a process");
+  std::vector<std::string> arguments = {"moebius",
+                                        "--cfg=network/model:CM02",
+                                        "--cfg=network/crosstraffic:0",
+                                        "--cfg=network/TCP-gamma:0",
+                                        "--cfg=precision/timing:1e-12",
+                                        "--log=root.thres:error"};
+  std::vector<char*> pointers;
+  for (std::string& argument : arguments) pointers.push_back(argument.data());
+  pointers.push_back(nullptr);
+  int count = static_cast<int>(arguments.size());
+  return std::make_unique<simgrid::s4u::Engine>(&count, pointers.data());
+}
+
+class SimGridDriver : public MachineDriver {
+ public:
+  SimGridDriver(const Cluster& cluster, const std::vector<int>& devices, bool native)
+      : engine_(make_engine()),
+        zone_(new Zone(cluster, devices, native)),  // the engine owns its root zone
+        model_(std::make_shared<MachineModel>()) {
+    engine_->add_model(model_);  // last, so that the network has done its part when the machine acts
+  }
+
+  void run(Machine& machine, Time until) override { model_->run(*engine_, machine, until); }
+  const Zone& zone() const { return *zone_; }
+
+ private:
+  std::unique_ptr<simgrid::s4u::Engine> engine_;
+  Zone* zone_;
+  std::shared_ptr<MachineModel> model_;
+};
+
+// Every device with a rank for the native network; otherwise those whose ranks are simulated.
+std::vector<int> devices_in_use(const Layout& layout, bool native) {
+  std::vector<int> devices;
+  if (native) {
+    devices.assign(layout.device_of_rank.begin(), layout.device_of_rank.end());
+  } else {
+    for (const RankClass& rank_class : layout.classes)
+      devices.push_back(layout.device_of_rank[rank_class.representative()]);
+  }
+  std::sort(devices.begin(), devices.end());
+  devices.erase(std::unique(devices.begin(), devices.end()), devices.end());
+  return devices;
+}
+
+}  // namespace
+
+SimGridParts make_simgrid_parts(const Cluster& cluster, const Layout& layout, bool native) {
+  const std::vector<int> devices = devices_in_use(layout, native);
+  if (native && devices.size() > kMostNativeDevices) {
+    throw run_error(fmt::format("the native network connects at most {} devices, this run uses {}: use fluid",
+                                kMostNativeDevices, devices.size()));
+  }
+  auto driver = std::make_unique<SimGridDriver>(cluster, devices, native);
+  SimGridParts parts;
+  if (native) parts.network = std::make_unique<NativeNetwork>(driver->zone());
+  parts.driver = std::move(driver);
+  return parts;
+}
+
+bool has_simgrid() {
+  return true;
+}
+
+std::string simgrid_version() {
+  int major = 0, minor = 0, patch = 0;
+  sg_version_get(&major, &minor, &patch);
+  return fmt::format("{}.{}.{}", major, minor, patch);
+}
+
+#else
+
+SimGridParts make_simgrid_parts(const Cluster&, const Layout&, bool) {
+  throw run_error("this build has no SimGrid: use the plain driver and the fluid or alpha-beta network");
+}
+
+bool has_simgrid() {
+  return false;
+}
+std::string simgrid_version() {
+  return "";
+}
+
+#endif
+
+}  // namespace moebius

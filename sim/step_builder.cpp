@@ -1,0 +1,183 @@
+#include "sim/step_builder.h"
+
+#include <algorithm>
+
+namespace moebius {
+namespace {
+
+// Whose a wire is: of one device, and so folded with it; of a pair of devices; or of many.
+enum class Owner { kDevice, kPair, kMany };
+
+Owner owner_of(WireKind kind) {
+  switch (kind) {
+    case WireKind::kScaleUpOut:
+    case WireKind::kScaleUpIn:
+    case WireKind::kNicOut:
+    case WireKind::kNicIn:
+      return Owner::kDevice;
+    case WireKind::kScaleUpPair:
+      return Owner::kPair;
+    case WireKind::kLeafUp:
+    case WireKind::kLeafDown:
+    case WireKind::kPodUp:
+    case WireKind::kPodDown:
+      return Owner::kMany;
+  }
+  return Owner::kMany;
+}
+
+bool leaves_sender(WireKind kind) {
+  return kind == WireKind::kScaleUpOut || kind == WireKind::kScaleUpPair || kind == WireKind::kNicOut;
+}
+
+bool is_upward(WireKind kind) {
+  return kind == WireKind::kLeafUp || kind == WireKind::kPodUp;
+}
+
+}  // namespace
+
+void StepBuilder::begin() {
+  for (const Load& load : loads_) load_of_wire_[load.wire] = -1;
+  loads_.clear();
+}
+
+void StepBuilder::add(Load load) {
+  if (load_of_wire_.size() < static_cast<std::size_t>(table_.size())) load_of_wire_.resize(table_.size(), -1);
+  std::int32_t& at = load_of_wire_[load.wire];
+  if (at < 0) {
+    at = static_cast<std::int32_t>(loads_.size());
+    loads_.push_back(load);
+  } else {
+    loads_[at].bytes += load.bytes;
+    loads_[at].flows += load.flows;
+  }
+}
+
+void StepBuilder::add_edge(const Edge& edge, const GroupSites& group) {
+  const int from = group.members[edge.from].device, to = group.members[edge.to].device;
+  if (from == to) {
+    const int stand_in = table_.local_copy(sites_.stand_in(from));
+    return add({table_.local_copy(from), from, stand_in, edge.bytes, 1});
+  }
+  path_.clear();
+  sites_.fabric().route(from, to, path_);
+  for (const WireId wire : path_) {
+    // The sender's own wire stays in any case, so that every flow has one.
+    if (!sites_.fabric().can_bind(wire.kind) && !leaves_sender(wire.kind)) continue;
+    const int index = table_.wire(wire);
+    switch (owner_of(wire.kind)) {
+      case Owner::kDevice:
+        add({index, wire.index, table_.wire({wire.kind, sites_.stand_in(wire.index)}), edge.bytes, 1});
+        break;
+      case Owner::kPair:
+        add({index, -1, index, edge.bytes, 1});
+        break;
+      case Owner::kMany: {
+        const double ranks = ranks_for_each(group, is_upward(wire.kind) ? edge.from : edge.to, wire);
+        add({index, -1, index, edge.bytes * ranks, ranks});
+        break;
+      }
+    }
+  }
+}
+
+double StepBuilder::ranks_for_each(const GroupSites& group, int member, WireId wire) {
+  if (!sites_.folded()) return 1;
+  const auto [entry, is_new] = ranks_for_each_.try_emplace({group.members[member].rank_class, wire}, 1);
+  if (is_new) entry->second = sites_.ranks_for_each(group, member, wire);
+  return entry->second;
+}
+
+// One load for each wire that is simulated, in the order of first use.
+std::vector<StepBuilder::Load> StepBuilder::folded_loads() const {
+  if (!sites_.folded()) return loads_;
+  std::vector<Load> folded;
+  std::vector<std::int32_t> at(table_.size(), -1);
+  for (const Load& load : loads_) {
+    if (at[load.stand_in] < 0) {
+      at[load.stand_in] = static_cast<std::int32_t>(folded.size());
+      folded.push_back(load);
+      folded.back().wire = load.stand_in;
+    } else if (Load& most = folded[at[load.stand_in]]; load.bytes > most.bytes) {
+      most.bytes = load.bytes;
+      most.flows = load.flows;
+    }
+  }
+  return folded;
+}
+
+void StepBuilder::add_wire_flows(Step& step) {
+  for (const Load& load : folded_loads()) {
+    step.flows.push_back({load.bytes / load.flows, {{load.wire, load.flows}}});
+  }
+}
+
+void StepBuilder::add_lockstep_flows(const Traffic& traffic, const GroupSites& group, Step& step) {
+  std::vector<double> sizes;
+  for (const Edge& edge : traffic.edges) {
+    if (std::find(sizes.begin(), sizes.end(), edge.bytes) == sizes.end()) sizes.push_back(edge.bytes);
+  }
+  for (const double bytes : sizes) {
+    begin();
+    for (const Edge& edge : traffic.edges) {
+      if (edge.bytes == bytes) add_edge(edge, group);
+    }
+    FlowClass flow{bytes, {}};
+    for (const Load& load : folded_loads()) flow.links.push_back({load.wire, load.flows});
+    step.flows.push_back(std::move(flow));
+  }
+}
+
+// Seconds until the busiest wire has passed everything.
+double StepBuilder::alone(const Step& step) const {
+  std::vector<double> busy(table_.size(), 0);
+  double most = 0;
+  for (const FlowClass& flow : step.flows) {
+    for (const Link& link : flow.links) {
+      busy[link.wire] += flow.bytes * link.weight / table_.capacity(link.wire);
+      most = std::max(most, busy[link.wire]);
+    }
+  }
+  return most;
+}
+
+void StepBuilder::add_pairs(const Traffic& traffic, const GroupSites& group, Step& step) const {
+  for (const Edge& edge : traffic.edges) {
+    const int from = group.members[edge.from].device, to = group.members[edge.to].device;
+    step.pairs.push_back({from, to, edge.bytes});
+    step.pair_latency = std::max(step.pair_latency, sites_.fabric().latency(from, to).seconds());
+  }
+}
+
+Step StepBuilder::build(const Traffic& traffic, const GroupSites& group) {
+  Step step;
+  ranks_for_each_.clear();
+  step.latency = traffic.latency;
+  if (traffic.lockstep) {
+    add_lockstep_flows(traffic, group, step);
+  } else {
+    begin();
+    for (const Edge& edge : traffic.edges) add_edge(edge, group);
+    add_wire_flows(step);
+  }
+  step.alone = step.latency + alone(step);
+  if (with_pairs_) add_pairs(traffic, group, step);
+  return step;
+}
+
+int StepBuilder::busiest_member(const GroupSites& group) const {
+  double most = 0;
+  std::int32_t device = -1;
+  for (const Load& load : loads_) {
+    const double busy = load.bytes / table_.capacity(load.wire);
+    if (load.device < 0 || busy <= most * (1 + 1e-9)) continue;
+    most = busy;
+    device = load.device;
+  }
+  for (int i = 0; i < group.size(); ++i) {
+    if (group.members[i].device == device) return i;
+  }
+  return 0;
+}
+
+}  // namespace moebius

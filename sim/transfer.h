@@ -1,0 +1,47 @@
+// What a communication op moves, ready for a network: steps one after the other, each a latency and then
+// flows side by side. Built once for a group and payload, then used by every op that repeats it.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace moebius {
+
+struct Link {
+  std::int32_t wire = 0;  // index in the WireTable
+  double weight = 1;      // so many flows of the class cross the wire
+};
+
+// Flows of equal rate: each carries `bytes`; at rate x they take weight * x of every wire that they cross.
+struct FlowClass {
+  double bytes = 0;
+  std::vector<Link> links;  // at least one
+};
+
+// One message between two devices: the same traffic, not folded, for networks that look at every message.
+struct PairFlow {
+  std::int32_t from = 0, to = 0;
+  double bytes = 0;
+};
+
+struct Step {
+  double latency = 0;  // s, paid before the first byte arrives
+  double alone = 0;    // s, latency included, on an idle network
+  std::vector<FlowClass> flows;
+  std::vector<PairFlow> pairs;  // filled for the native network only
+  double pair_latency =
+      0;  // s, the largest of the pairs' own: the part of `latency` that the native network pays itself
+};
+
+struct TransferPlan {
+  std::vector<Step> steps;   // none: nothing to move
+  std::int16_t slowest = 0;  // member that would end last on an idle network; 0 when all are equal
+
+  double alone() const {
+    double seconds = 0;
+    for (const Step& step : steps) seconds += step.alone;
+    return seconds;
+  }
+};
+
+}  // namespace moebius

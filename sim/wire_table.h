@@ -1,0 +1,34 @@
+// The wires in use, numbered in the order of first use, with their capacities. Besides the fabric's wires
+// each device has one for copies between ranks that it holds itself.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "hw/cluster.h"
+
+namespace moebius {
+
+class WireTable {
+ public:
+  explicit WireTable(const Cluster& cluster) : cluster_(cluster) {}
+
+  int wire(WireId id);
+  // A copy inside a device's memory reads and writes: half of the memory rate that a streaming kernel
+  // achieves.
+  int local_copy(int device);
+  double capacity(int wire) const { return capacities_[wire]; }  // bytes per second
+  int size() const { return static_cast<int>(capacities_.size()); }
+
+ private:
+  std::int32_t& entry(int kind, int index);
+  int insert(double capacity);
+
+  const Cluster& cluster_;
+  std::vector<double> capacities_;
+  std::array<std::vector<std::int32_t>, kNumWireKinds + 1>
+      index_;  // by kind (the last: local copies); -1: not in use
+};
+
+}  // namespace moebius
