@@ -2,6 +2,7 @@
 // bound, what is missing or of the wrong type is an input_error. Keys that nobody asks for are ignored.
 #pragma once
 
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -16,6 +16,10 @@ Finding attention(const Model& model) {
     if (mla.nope_dim < 1)
       return Inconsistency{"mla/nope_dim", "mla attention needs a nope_dim of at least 1"};
     if (mla.v_dim < 1) return Inconsistency{"mla/v_dim", "mla attention needs a v_dim of at least 1"};
+    if (model.kv_heads != model.heads) {
+      return Inconsistency{"kv_heads", fmt::format("mla means as many kv_heads as heads, found {} and {}",
+                                                   model.kv_heads, model.heads)};
+    }
     if (model.sliding_window > 0)
       return Inconsistency{"sliding_window", "mla attention has no sliding window"};
     if (model.kv_share > 1)

@@ -15,11 +15,8 @@ namespace moebius {
 
 enum class AttentionKind : std::uint8_t { kMha, kGqa, kMla };
 enum class GateScore : std::uint8_t { kSoftmax, kSigmoid };
-enum class Biases : std::uint8_t {
-  kNone,
-  kQkv,
-  kAll
-};  // of the query, key and value maps; of every linear map
+// kQkv: the query, key and value maps add a bias; kAll: every linear map does.
+enum class Biases : std::uint8_t { kNone, kQkv, kAll };
 
 struct Mla {       // DeepSeek-V2, section 2.1
   int q_rank = 0;  // 0: queries are projected directly
@@ -102,11 +99,11 @@ struct Model {
   int value_head_dim() const;
 };
 
-// What is wrong with the sizes ("heads 10 are not divisible by kv_heads 3"), and the key it concerns; empty:
-// nothing.
 struct Inconsistency {
-  std::string key, sentence;
+  std::string key;       // "experts/active"
+  std::string sentence;  // "active experts 9 are more than routed experts 8"
 };
+// The first relation between the sizes that does not hold, or nothing.
 std::optional<Inconsistency> inconsistency(const Model& model);
 
 // Parameters by what they belong to; MTP modules are counted apart, as publishers do.

@@ -125,6 +125,8 @@ TEST_CASE("wrong changes are exact errors") {
         "scenario.json:1: /model/experts/active: active experts 9 are more than routed experts 8");
   CHECK(error_of(R"({"base": "deepseek-v3", "layers": 3})") ==
         "scenario.json:1: /model/first_dense: first_dense 3 leaves none of the 3 layers for experts");
+  CHECK(error_of(R"({"base": "deepseek-v3", "kv_heads": 8})") ==
+        "scenario.json:1: /model/kv_heads: mla means as many kv_heads as heads, found 8 and 128");
   CHECK(error_of(R"({"base": "deepseek-v3", "layers": 0})").find("/model/layers") != std::string::npos);
   CHECK(error_of(R"({"base": "mixtral-8x7b", "attention": "mla"})").find("mla") != std::string::npos);
   CHECK(error_of(R"({"base": "deepseek-v3", "attention": "linear"})").find("/model/attention") !=
