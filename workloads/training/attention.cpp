@@ -83,8 +83,9 @@ TensorId write_latent(LayerWriter& writer, TensorId x) {
   // What is gathered over context ranks is the latent, before it is blown up to heads.
   const TensorId latent =
       writer.gather_context(writer.enter_tensor_parallel(writer.norm(parts[0], Role::kKvNorm)));
+  // Positions count whole sequences: what sequence parallelism cut is put together before it is rotated.
   const TensorId rope =
-      writer.gather_context(writer.enter_tensor_parallel(writer.rotary(parts[1], 1, mla.rope_dim)));
+      writer.gather_context(writer.rotary(writer.enter_tensor_parallel(parts[1]), 1, mla.rope_dim));
   const TensorId kv = writer.linear(
       latent,
       {Role::kKvB, std::int64_t{model.heads} * (mla.nope_dim + mla.v_dim), mla.kv_rank, Cut::kColumns});
