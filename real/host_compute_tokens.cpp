@@ -12,22 +12,25 @@
 namespace moebius {
 namespace {
 
-// Data-parallel replicas read different sequences, context-parallel ranks different chunks of the same ones;
-// members of a tensor group and all pipeline stages read the same. The data group counts context ranks
-// fastest (workloads/training/plan.h).
+// The sequences of a step are dealt out microbatch by microbatch to the data-parallel replicas, so that
+// another number of replicas reads the same batch. Context-parallel ranks read chunks of the same sequences;
+// the data group counts them fastest (workloads/training/plan.h). Members of a tensor group and all pipeline
+// stages read the same.
 template <class Real>
 void input(OpContext<Real>& c) {
   const Shape& s = c.shape();
   const int context = c.size_of(GroupRole::kContext);
+  const std::int64_t replicas = c.size_of(GroupRole::kData) / context;
+  const std::int64_t replica = c.index_in(GroupRole::kData) / context;
   const std::int64_t sequences = std::max(s.groups, 1), rows = s.m / sequences;
   const std::int64_t first = c.index_in(GroupRole::kContext) * rows;
   std::vector<Matrix<Real>> streams(c.op().num_outputs, Matrix<Real>(s.m, 1));
-  for (std::int64_t sequence = 0; sequence < sequences; ++sequence) {
-    const SequenceKey key{c.options().seed, c.submission().step, c.index_in(GroupRole::kData) / context,
-                          c.submission().microbatch, static_cast<int>(sequence)};
-    const auto tokens = token_sequence(key, first + rows + c.op().num_outputs, s.n);
-    for (std::int64_t i = 0; i < static_cast<std::int64_t>(streams.size()); ++i) {
-      std::copy_n(tokens.begin() + first + i, rows, streams[i].values.begin() + sequence * rows);
+  for (std::int64_t i = 0; i < sequences; ++i) {
+    const std::int64_t sequence = (c.submission().microbatch * replicas + replica) * sequences + i;
+    const auto tokens = token_sequence({c.options().seed, c.submission().step, sequence},
+                                       first + rows + c.op().num_outputs, s.n);
+    for (std::size_t shift = 0; shift < streams.size(); ++shift) {
+      std::copy_n(tokens.begin() + first + shift, rows, streams[shift].values.begin() + i * rows);
     }
   }
   for (int i = 0; i < c.op().num_outputs; ++i) c.out(i, std::move(streams[i]));

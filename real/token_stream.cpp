@@ -36,13 +36,12 @@ std::int32_t next_token(const SequenceKey& key, std::int32_t token, std::uint64_
 
 std::vector<std::int32_t> token_sequence(const SequenceKey& key, std::int64_t length,
                                          std::int64_t vocabulary) {
-  const std::uint64_t stream = random_bits(random_bits(key.seed, kTokenStream, key.step), key.data_index,
-                                           key.microbatch, key.sequence);
+  const std::uint64_t stream = random_bits(key.seed, kTokenStream, key.step, key.sequence);
   std::vector<std::int32_t> tokens;
   std::int32_t token = uniform_token(stream, vocabulary);
   for (std::int64_t position = 0; position < length; ++position) {
     tokens.push_back(token);
-    token = next_token(key, token, random_bits(stream, kTokenStream, position), vocabulary);
+    token = next_token(key, token, random_bits(stream, position), vocabulary);
   }
   return tokens;
 }

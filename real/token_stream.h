@@ -11,9 +11,7 @@ namespace moebius {
 struct SequenceKey {
   std::uint64_t seed = 1;
   int step = 0;
-  int data_index = 0;  // which data-parallel replica
-  int microbatch = 0;
-  int sequence = 0;  // in the microbatch
+  std::int64_t sequence = 0;  // in the global batch of the step
 };
 
 // `length` tokens from the start of the sequence, each below `vocabulary`.

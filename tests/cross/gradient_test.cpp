@@ -1,0 +1,156 @@
+// The schedule that the simulator predicts, executed with real numbers: its reverse pass is the derivative of
+// its forward pass, and spreading the work does not change it.
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <catch2/catch.hpp>
+
+#include "tests/cross/small_training.h"
+
+namespace moebius {
+namespace {
+
+using Numbers = std::vector<double>;
+
+// With these settings an update leaves the weights alone and the first moment is the gradient.
+HostOptions observing() {
+  HostOptions options;
+  options.exact = true;
+  options.adam = {.learning_rate = 0, .beta1 = 0, .beta2 = 0};
+  return options;
+}
+
+// A parameter of rank 0.
+struct Parameter {
+  Role role;
+  int layer;
+  std::uint32_t key(Part part) const { return parameter_key(role, layer, part); }
+};
+
+std::vector<Parameter> parameters_of(const HostExecutor<double>& executor, int layers) {
+  std::vector<Parameter> found;
+  for (int layer = -1; layer < layers; ++layer) {
+    for (int role = 0; role < kNumRoles; ++role) {
+      const Parameter parameter{static_cast<Role>(role), layer};
+      if (parameter.role == Role::kLoss) continue;  // the sum of losses is kept like a parameter
+      if (!executor.tensor(0, parameter.key(Part::kWeight)).empty()) found.push_back(parameter);
+    }
+  }
+  return found;
+}
+
+// Replicas of the parameter move together.
+double loss_with(const TrainingJob& job, const std::vector<int>& replicas, std::uint32_t key,
+                 const Numbers& values) {
+  SmallRun<double> run(job, observing());
+  for (const int rank : replicas) run.executor().set_parameter(rank, key, values);
+  return run.run().loss(0);
+}
+
+// Ranks that hold what rank 0 holds; other shards start from other numbers.
+std::vector<int> replicas_of(const HostExecutor<double>& executor, int ranks, std::uint32_t key) {
+  std::vector<int> replicas;
+  for (int rank = 0; rank < ranks; ++rank) {
+    if (executor.tensor(rank, key) == executor.tensor(0, key)) replicas.push_back(rank);
+  }
+  return replicas;
+}
+
+// A few elements of each parameter: the one with the largest gradient, and two others.
+std::vector<std::size_t> sample(const Numbers& gradient) {
+  const auto largest = std::max_element(gradient.begin(), gradient.end(),
+                                        [](double a, double b) { return std::abs(a) < std::abs(b); });
+  return {static_cast<std::size_t>(largest - gradient.begin()), gradient.size() / 3, gradient.size() - 1};
+}
+
+// The error of a central difference with step h in double precision is about h^2 f'''/6 + 1e-15/h: some 1e-9
+// here, against gradients that are mostly above 1e-4.
+void require_gradients(const TrainingJob& job) {
+  SmallRun<double> base(job, observing());
+  const HostExecutor<double>& executor = base.run();
+  const auto parameters = parameters_of(executor, job.model.layers + job.model.mtp_layers);
+  REQUIRE(parameters.size() >= 10);
+  for (const Parameter& parameter : parameters) {
+    const Numbers gradient = executor.tensor(0, parameter.key(Part::kFirstMoment));
+    const std::uint32_t key = parameter.key(Part::kWeight);
+    Numbers values = executor.tensor(0, key);
+    const std::vector<int> replicas = replicas_of(executor, base.ranks(), key);
+    REQUIRE(gradient.size() == values.size());
+    for (const std::size_t i : sample(gradient)) {
+      constexpr double kStep = 1e-4;
+      const double at = values[i];
+      values[i] = at + kStep;
+      const double above = loss_with(job, replicas, key, values);
+      values[i] = at - kStep;
+      const double below = loss_with(job, replicas, key, values);
+      values[i] = at;
+      INFO(fmt::format("{}, layer {}, element {}", to_string(parameter.role), parameter.layer, i));
+      CHECK(gradient[i] == Approx((above - below) / (2 * kStep)).epsilon(1e-3).margin(1e-8));
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("latent attention and experts: gradients of every parameter agree with finite differences") {
+  require_gradients(small_job(small_model(AttentionKind::kMla)));
+}
+
+TEST_CASE("grouped-query attention and experts: gradients of every parameter agree with finite differences") {
+  require_gradients(small_job(small_model(AttentionKind::kGqa)));
+}
+
+TEST_CASE("sigmoid gate, plain activation, queries without a latent, sliding window: gradients agree") {
+  TrainingJob job = small_job(small_model(AttentionKind::kMla));
+  job.model.mla.q_rank = 0;
+  job.model.gated = false;
+  job.model.experts.score = GateScore::kSigmoid;
+  job.model.experts.scale = 2.5;
+  job.model.sliding_window = 5;
+  require_gradients(job);
+}
+
+TEST_CASE("multi-token prediction with tied embeddings: gradients agree") {
+  TrainingJob job = small_job(small_model(AttentionKind::kGqa));
+  job.model.mtp_layers = 1;
+  job.model.tied_embeddings = true;
+  require_gradients(job);
+}
+
+TEST_CASE("expert, data and pipeline parallel with full recompute: gradients agree") {
+  TrainingJob job = small_job(small_model(AttentionKind::kMla));
+  job.plan.dp = 2;
+  job.plan.ep = 2;
+  job.plan.pp = 2;
+  job.plan.recompute = RecomputePolicy::kFull;
+  require_gradients(job);
+}
+
+TEST_CASE("context parallel: gradients agree") {
+  TrainingJob job = small_job(small_model(AttentionKind::kGqa));
+  job.plan.cp = 2;
+  job.workload.micro_batch = 2;
+  require_gradients(job);
+}
+
+TEST_CASE("tensor parallel with sequence parallel: gradients agree") {
+  TrainingJob job = small_job(small_model(AttentionKind::kMla));
+  job.plan.tp = 2;
+  job.plan.ep = 2;
+  job.plan.sequence_parallel = true;
+  require_gradients(job);
+}
+
+TEST_CASE("tensor parallel with whole sequences, without experts: gradients agree") {
+  TrainingJob job = small_job(small_model(AttentionKind::kMla));
+  job.model.experts = {};
+  job.plan.tp = 2;
+  require_gradients(job);
+}
+
+}  // namespace moebius

@@ -1,0 +1,72 @@
+// A small model learns on the host, in every precision that a plan can ask for.
+#include <cmath>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include "real/token_stream.h"
+#include "tests/cross/small_training.h"
+
+namespace moebius {
+namespace {
+
+TrainingJob learning_job(int steps) {
+  TrainingJob job = small_job(small_model(AttentionKind::kMla));
+  job.plan.dp = 2;
+  job.plan.ep = 2;
+  job.workload.sequence_length = 32;
+  job.workload.global_batch = 8;
+  job.workload.micro_batch = 2;
+  job.workload.steps = steps;
+  return job;
+}
+
+std::vector<double> losses(const TrainingJob& job, bool exact = false) {
+  HostOptions options;
+  options.exact = exact;
+  options.adam.learning_rate = 1e-2;
+  SmallRun<float> run(job, options);
+  const HostExecutor<float>& executor = run.run();
+  std::vector<double> all;
+  for (int step = 0; step < executor.num_steps(); ++step) all.push_back(executor.loss(step));
+  return all;
+}
+
+double mean_of_last(const std::vector<double>& values, int count) {
+  double sum = 0;
+  for (int i = 0; i < count; ++i) sum += values[values.size() - 1 - i];
+  return sum / count;
+}
+
+}  // namespace
+
+TEST_CASE("a hundred steps lower the loss well below that of guessing, and not below what the data allow") {
+  const std::vector<double> curve = losses(learning_job(100));
+  REQUIRE(curve.size() == 100);
+  const double guessing = std::log(64.0);  // a uniform guess over the vocabulary
+  const double floor = token_entropy(64);
+  CHECK(curve[0] > guessing - 0.5);
+  CHECK(mean_of_last(curve, 10) < guessing - 1);
+  CHECK(mean_of_last(curve, 10) > floor);
+}
+
+TEST_CASE("storage formats show in the loss, a little: exact, BF16 and FP8") {
+  TrainingJob job = learning_job(30);
+  const std::vector<double> exact = losses(job, true), bf16 = losses(job);
+  job.plan.gemm = job.plan.dispatch = DType::kFp8;
+  const std::vector<double> fp8 = losses(job);
+  CHECK(bf16[0] != exact[0]);
+  CHECK(fp8[0] != bf16[0]);
+  // BF16 keeps 8 bits, FP8 4: errors of some 2^-9 and 2^-5 an element, averaged over many.
+  CHECK(bf16[0] == Approx(exact[0]).epsilon(0.01));
+  CHECK(fp8[0] == Approx(exact[0]).epsilon(0.05));
+  CHECK(mean_of_last(bf16, 5) == Approx(mean_of_last(exact, 5)).epsilon(0.1));
+  CHECK(mean_of_last(fp8, 5) == Approx(mean_of_last(exact, 5)).epsilon(0.1));
+}
+
+TEST_CASE("the same job gives the same bits, however its threads run") {
+  const TrainingJob job = learning_job(3);
+  CHECK(losses(job) == losses(job));
+}
+
+}  // namespace moebius

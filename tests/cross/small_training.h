@@ -1,0 +1,66 @@
+// A mixture-of-experts model small enough to be trained in a test, executed by the host from the schedule
+// that is simulated.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "real/host_executor.h"
+#include "workloads/training/builder.h"
+#include "workloads/training/training.h"
+
+namespace moebius {
+
+// Two layers, the first dense, the second with four experts of which two are active, and a shared one.
+inline Model small_model(AttentionKind attention) {
+  Model model;
+  model.id = "small";
+  model.layers = 2;
+  model.hidden = 32;
+  model.heads = 4;
+  model.kv_heads = attention == AttentionKind::kGqa ? 2 : 4;
+  model.head_dim = 8;
+  model.attention = attention;
+  if (attention == AttentionKind::kMla)
+    model.mla = {.q_rank = 12, .kv_rank = 16, .nope_dim = 8, .rope_dim = 4, .v_dim = 6};
+  model.dense_width = 48;
+  model.experts = {.routed = 4, .active = 2, .shared = 1, .width = 16, .shared_width = 24};
+  model.first_dense = 1;
+  model.vocabulary = 64;
+  return model;
+}
+
+inline TrainingJob small_job(const Model& model) {
+  TrainingJob job;
+  job.model = model;
+  job.plan.fold = false;
+  job.workload.sequence_length = 16;
+  job.workload.global_batch = 4;
+  job.workload.micro_batch = 1;
+  job.ranks_per_node = 8;
+  return job;
+}
+
+// A job and its execution; from run() on, everything can be looked at.
+template <class Real>
+class SmallRun {
+ public:
+  SmallRun(const TrainingJob& job, const HostOptions& options)
+      : training_(job),
+        recorder_(training_.layout(), {.detail = Detail::kNone}),
+        executor_(training_.layout(), recorder_, options) {}
+
+  HostExecutor<Real>& run() {
+    execute(training_, executor_, recorder_);
+    return executor_;
+  }
+  HostExecutor<Real>& executor() { return executor_; }
+  int ranks() const { return training_.layout().ranks; }
+
+ private:
+  Training training_;
+  Recorder recorder_;
+  HostExecutor<Real> executor_;
+};
+
+}  // namespace moebius
