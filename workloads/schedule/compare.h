@@ -9,23 +9,32 @@
 
 namespace moebius {
 
+// Durations of one op kind in run b against run a; of communication, the transfers without the waiting for
+// peers.
 struct KindError {
-  OpKind kind;
+  OpKind kind = OpKind::kInput;
   std::int64_t count = 0;
-  double median = 0, p90 = 0, worst = 0, bias = 0;  // relative difference of durations, b over a
+  double median = 0, p90 = 0, worst = 0;  // of |b - a| / a, op by op (a of at least 1 ns)
+  double bias = 0;                        // seconds_b / seconds_a - 1; 0 when a has none
   double seconds_a = 0, seconds_b = 0;
 };
 
 struct Comparison {
+  bool same_schedule = true;  // by the hashes that the runs noted
   std::int64_t joined = 0, only_a = 0, only_b = 0;
-  std::int64_t different_ops = 0;     // same key, other kind, shape or payload
-  std::int64_t order_violations = 0;  // a lane of b runs its ops in another order than that of a
+  std::int64_t different_ops = 0;     // same key, other kind, type, lane, group, shape or payload
+  std::int64_t order_violations = 0;  // times that a lane of b starts an op before one that a starts earlier
   Time makespan_a, makespan_b;
-  std::vector<KindError> kinds;       // by seconds_a, descending
+  std::vector<KindError> kinds;                // by seconds_a, descending
   std::vector<std::string> first_differences;  // at most ten sentences
-  bool same_structure() const { return only_a == 0 && only_b == 0 && different_ops == 0 && order_violations == 0; }
+  bool same_structure() const {
+    return same_schedule && only_a == 0 && only_b == 0 && different_ops == 0 && order_violations == 0;
+  }
 };
 
+// Folded runs compare with runs folded in the same way: a class stands under its first rank. Runs of other
+// schedules are joined as far as their keys go, and first_differences says in what they differ. A run that
+// did not keep its ops (timeline_detail) is an input_error.
 Comparison compare(const MappedTimeline& a, const MappedTimeline& b);
 std::string to_text(const Comparison& comparison, const std::string& name_a, const std::string& name_b);
 

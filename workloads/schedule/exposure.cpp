@@ -1,6 +1,7 @@
 #include "workloads/schedule/exposure.h"
 
 #include <algorithm>
+#include <tuple>
 
 namespace moebius {
 
@@ -10,6 +11,10 @@ constexpr std::int16_t kNobody = -1;  // a gap in which nothing waits
 constexpr std::int16_t kTaken = -2;   // not a gap any more
 constexpr std::size_t kMaxGaps =
     1 << 16;  // older ones stay as they are: a span that is reported so late is rare
+
+bool is_pipeline(OpKind kind) {
+  return kind == OpKind::kSend || kind == OpKind::kRecv;
+}
 
 }  // namespace
 
@@ -50,18 +55,18 @@ void Exposure::settle(std::int64_t known_until) {
   const auto open = std::partition(pending_.begin(), pending_.end(), [&](const ExposedCommunication& c) {
     return c.transfer.end <= known_until;
   });
-  const auto by_start = [](Interval ExposedCommunication::*part) {
-    return [part](const ExposedCommunication& a, const ExposedCommunication& b) {
-      return std::pair((a.*part).start, a.kind) < std::pair((b.*part).start, b.kind);
-    };
-  };
-  std::sort(pending_.begin(), open, by_start(&ExposedCommunication::transfer));
+  std::sort(pending_.begin(), open, [](const ExposedCommunication& a, const ExposedCommunication& b) {
+    return std::tie(a.transfer.start, a.kind) < std::tie(b.transfer.start, b.kind);
+  });
   for (auto c = pending_.begin(); c != open; ++c) {
     const std::int64_t got = take(c->transfer, kTaken);
     transfer_[static_cast<int>(c->kind)] += got;
     transfer_by_phase_[static_cast<int>(c->phase)] += got;
   }
-  std::sort(pending_.begin(), open, by_start(&ExposedCommunication::waiting));
+  std::sort(pending_.begin(), open, [](const ExposedCommunication& a, const ExposedCommunication& b) {
+    return std::tuple(is_pipeline(a.kind), a.waiting.start, a.kind) <
+           std::tuple(is_pipeline(b.kind), b.waiting.start, b.kind);
+  });
   for (auto c = pending_.begin(); c != open; ++c) {
     const auto kind = static_cast<std::int16_t>(c->kind);
     waiting_[kind] += take(c->waiting, kind);

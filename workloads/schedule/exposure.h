@@ -26,9 +26,10 @@ struct ExposedCommunication {
 };
 
 // Each moment counts once: as compute when any compute op runs; else as exposed transfer when any transfer
-// runs; else as waiting when any communication op waits; else as nothing. Of several transfers (or waits)
-// that an interruption of compute sees, those that ended before compute went on come first, and of them the
-// one that started first.
+// runs; else as waiting when any communication op waits; else as nothing. Of several transfers in an
+// interruption of compute, those that ended before compute went on come first, and of them the one that
+// started first. Of several that wait the same, but receives and sends last: they are posted early, and what
+// waits beside them is what compute waits for.
 class Exposure {
  public:
   void compute(Interval interval);                              // in the order of their ends
