@@ -26,7 +26,7 @@ bool same_work(const OpRow& a, const OpRow& b) {
          a.shape == b.shape && a.payload == b.payload;
 }
 
-std::string describe(const OpRow& op) {
+std::string work_text(const OpRow& op) {
   const Shape& s = op.shape;
   std::string text = fmt::format("{} {} {} m={} n={} k={}", to_string(op.kind), to_string(op.role),
                                  to_string(op.dtype), s.m, s.n, s.k);
@@ -130,11 +130,11 @@ class Joiner {
         ++i, ++j;
       } else if (!has_b || (has_a && key_of(a_, x) < key_of(b_, y))) {
         if (result_.only_a++ == 0)
-          note(fmt::format("only in a: {} {}", place(a_, x), moebius::describe(a_.op_of(x))));
+          note(fmt::format("only in a: {} {}", place(a_, x), work_text(a_.op_of(x))));
         ++i;
       } else {
         if (result_.only_b++ == 0)
-          note(fmt::format("only in b: {} {}", place(b_, y), moebius::describe(b_.op_of(y))));
+          note(fmt::format("only in b: {} {}", place(b_, y), work_text(b_.op_of(y))));
         ++j;
       }
     }
@@ -145,8 +145,7 @@ class Joiner {
     const OpRow &op_x = a_.op_of(x), &op_y = b_.op_of(y);
     if (!same_work(op_x, op_y)) {
       if (result_.different_ops++ == 0) {
-        note(
-            fmt::format("{}: {} against {}", place(a_, x), moebius::describe(op_x), moebius::describe(op_y)));
+        note(fmt::format("{}: {} against {}", place(a_, x), work_text(op_x), work_text(op_y)));
       }
       return;
     }
