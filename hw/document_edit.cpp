@@ -113,7 +113,7 @@ std::string Assignment::token(std::string_view escaped) const {
 }
 
 Value& Assignment::element(Value& array, const std::string& token) const {
-  if (token == "-") return array.items.emplace_back();
+  if (token == "-") return array.items.emplace_back(empty_object());
   std::size_t index = array.items.size();
   const auto [end, failure] = std::from_chars(token.data(), token.data() + token.size(), index);
   const bool whole = failure == std::errc() && end == token.data() + token.size();
