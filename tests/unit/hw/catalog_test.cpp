@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -114,6 +115,22 @@ TEST_CASE("Accelerators hang together: what a chip computes, holds and moves is 
     REQUIRE((chip.link_rate.value == 0 || chip.link_rate > chip.host_rate || chip.link_domain > 8 ||
              id == "ascend-910a"));
   }
+}
+
+TEST_CASE("A chip's peak is its cores times its clock times a power of two") {
+  // A matrix unit multiplies tiles whose sides are powers of two, each cycle: 512 FLOP on Ada, 8,192 on an
+  // Ascend cube.
+  int checked = 0;
+  for (const std::string& id : catalog().accelerator_ids()) {
+    const Accelerator chip = catalog().accelerator(id);
+    if (chip.clock.value == 0) continue;   // not known
+    if (id.starts_with("h20-")) continue;  // cut below what its cores could do
+    INFO(id);
+    const double per_cycle = chip.peak_of(DType::kFp16).value / (chip.cores * chip.clock.value);
+    REQUIRE(per_cycle == Approx(std::exp2(std::round(std::log2(per_cycle)))).epsilon(0.015));
+    ++checked;
+  }
+  REQUIRE(checked >= 20);
 }
 
 TEST_CASE("The H800 is an H100 with half the links") {
