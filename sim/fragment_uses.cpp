@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
+#include "workloads/schedule/work.h"
 
 namespace moebius {
 namespace {
@@ -44,7 +45,7 @@ ClassUse::ClassUse(const Fragment& fragment, int rank_class, OpCosts& shared, st
       shared_(shared),
       own_(std::move(own)),
       plans_(fragment.ops.size()) {
-  for (const Op& op : fragment.ops) has_own_cost_.push_back(has_member_loads(op));
+  for (const Op& op : fragment.ops) has_own_cost_.push_back(has_member_rows(op));
 }
 
 FragmentUses::FragmentUses(const Cluster& cluster, const Layout& layout,

@@ -5,63 +5,10 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
+#include "workloads/schedule/work.h"
 
 namespace moebius {
 namespace {
-
-// Which field of the shape counts the rows that the route sends to a member.
-enum class RowsField { kNone, kM, kK };
-
-RowsField rows_field(OpKind kind) {
-  switch (kind) {
-    case OpKind::kGroupedGemmWgrad:
-      return RowsField::kK;
-    case OpKind::kGate:  // the route gives the experts, the rows are the member's own tokens
-    case OpKind::kGateGrad:
-    case OpKind::kInput:
-    case OpKind::kEmbedding:
-    case OpKind::kEmbeddingGrad:
-    case OpKind::kRotary:
-    case OpKind::kRotaryGrad:
-    case OpKind::kAttention:
-    case OpKind::kAttentionGrad:
-    case OpKind::kMlaKeys:
-    case OpKind::kMlaKeysGrad:
-    case OpKind::kCrossEntropyStats:
-    case OpKind::kCrossEntropy:
-    case OpKind::kAdam:
-    case OpKind::kDispatch:
-    case OpKind::kCombine:
-    case OpKind::kAllReduce:
-    case OpKind::kReduceScatter:
-    case OpKind::kAllGather:
-    case OpKind::kBroadcast:
-    case OpKind::kAllToAll:
-    case OpKind::kSend:
-    case OpKind::kRecv:
-      return RowsField::kNone;
-    case OpKind::kGemm:
-    case OpKind::kGemmDgrad:
-    case OpKind::kGemmWgrad:
-    case OpKind::kGroupedGemm:
-    case OpKind::kGroupedGemmDgrad:
-    case OpKind::kNorm:
-    case OpKind::kNormGrad:
-    case OpKind::kActivation:
-    case OpKind::kActivationGrad:
-    case OpKind::kPermute:
-    case OpKind::kPermuteGrad:
-    case OpKind::kUnpermute:
-    case OpKind::kUnpermuteGrad:
-    case OpKind::kAdd:
-    case OpKind::kSplit:
-    case OpKind::kConcat:
-    case OpKind::kQuantise:
-    case OpKind::kTransposeQuantise:
-      return RowsField::kM;
-  }
-  return RowsField::kNone;
-}
 
 bool is_grouped(OpKind kind) {
   return kind == OpKind::kGroupedGemm || kind == OpKind::kGroupedGemmDgrad ||
@@ -69,10 +16,6 @@ bool is_grouped(OpKind kind) {
 }
 
 }  // namespace
-
-bool has_member_loads(const Op& op) {
-  return op.route >= 0 && rows_field(op.kind) != RowsField::kNone;
-}
 
 const OpCost& OpCosts::at(std::int32_t index, int cores) {
   std::vector<AtCores>& known = costs_[index];
@@ -85,16 +28,15 @@ const OpCost& OpCosts::at(std::int32_t index, int cores) {
 }
 
 OpCost OpCosts::evaluate(const Op& op, int cores) const {
-  if (has_member_loads(op)) return slowest_member(op, cores);
+  if (has_member_rows(op)) return slowest_member(op, cores);
   const Cost cost = source_.cost({op.kind, op.shape, op.dtype, cores, {}});
   return {cost.seconds, cost.memory_bytes, 1, 1, cost.origin, cost.error, 0};
 }
 
 // A member that received no token still launches its kernel.
 Cost OpCosts::member_cost(const Op& op, int member, CostQuery query) const {
-  const std::int64_t rows = fragment_.routes[op.route]->rows_of_rank(member);
-  if (rows == 0) return {accelerator_.kernel_floor.seconds(), Origin::kRoofline, 0, 0};
-  (rows_field(op.kind) == RowsField::kK ? query.shape.k : query.shape.m) = rows;
+  if (fragment_.routes[op.route]->rows_of_rank(member) == 0) return {accelerator_.kernel_floor.seconds(), Origin::kRoofline, 0, 0};
+  query.shape = member_shape(op, fragment_, member);
   return source_.cost(query);
 }
 

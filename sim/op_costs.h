@@ -22,9 +22,6 @@ struct OpCost {
   std::int16_t slowest = 0;  // index in the expert group; 0 when all are equal
 };
 
-// True for ops whose rows follow the route: each member of the expert group has its own load.
-bool has_member_loads(const Op& op);
-
 class OpCosts {
  public:
   // `members`: which members of the expert group the class simulates; not needed for ops without member

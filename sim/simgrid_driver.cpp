@@ -27,12 +27,13 @@ namespace {
 std::unique_ptr<simgrid::s4u::Engine> make_engine() {
   if (simgrid::s4u::Engine::has_instance())
     throw run_error("SimGrid allows one engine at a time in a process");
-  std::vector<std::string> arguments = {"moebius",
-                                        "--cfg=network/model:CM02",
-                                        "--cfg=network/crosstraffic:0",
-                                        "--cfg=network/TCP-gamma:0",
-                                        "--cfg=precision/timing:1e-12",
-                                        "--log=root.thres:error"};
+  std::vector<std::string> arguments = {"moebius"};
+  for (const char* setting :
+       {"network/model:CM02", "network/latency-factor:1", "network/bandwidth-factor:1", "network/weight-S:0",
+        "network/crosstraffic:0", "network/TCP-gamma:0", "surf/precision:1e-12", "maxmin/precision:1e-9"}) {
+    arguments.push_back(fmt::format("--cfg={}", setting));
+  }
+  arguments.push_back("--log=root.thres:error");
   std::vector<char*> pointers;
   for (std::string& argument : arguments) pointers.push_back(argument.data());
   pointers.push_back(nullptr);
