@@ -13,30 +13,45 @@ struct Heads {
   int head_dim = 0, v_dim = 0;
 };
 
-// Keys that a query of this rank sees, so that the causal pairs are those of an average context-parallel
-// rank: with the usual zigzag cut every rank has s*(s+1)/2/cp pairs for s/cp queries, which is that of
-// queries at the end of (s + s/cp)/2 keys.
-std::int64_t keys_per_sequence(const LayerWriter& writer) {
+// Which keys the queries of a rank see.
+struct Reach {
+  std::int32_t sequences = 0;  // runs of consecutive queries that see nothing of each other
+  std::int64_t keys = 0;       // of each
+  std::int32_t window = 0;
+};
+
+// Context parallelism: with the usual zigzag cut every rank has s*(s+1)/2/cp causal pairs for s/cp queries,
+// which is that of queries at the end of (s + s/cp)/2 keys. Chunked attention: every chunk is a sequence of
+// its own; where chunks do not divide the rank's queries, a window as long as the chunk stands in, which
+// counts more pairs than there are.
+Reach reach_of(const LayerWriter& writer, std::int64_t queries) {
   const std::int64_t s = writer.workload().sequence_length;
-  return writer.plan().cp == 1 ? s : (s + s / writer.plan().cp) / 2;
+  const int layer = writer.builder().layer;
+  const std::int64_t chunk = writer.model().chunk(layer);
+  if (chunk > 0 && chunk < s && queries % chunk == 0)
+    return {static_cast<std::int32_t>(queries / chunk), chunk, 0};
+  const std::int64_t keys = writer.plan().cp == 1 ? s : (s + s / writer.plan().cp) / 2;
+  const std::int64_t window = chunk > 0 && chunk < s ? chunk : writer.model().window(layer);
+  return {static_cast<std::int32_t>(writer.workload().micro_batch), keys, static_cast<std::int32_t>(window)};
 }
 
 TensorId write_core(LayerWriter& writer, const Heads& heads, TensorId q, TensorId k, TensorId v) {
   FragmentBuilder& builder = writer.builder();
   const std::int64_t m = writer.rows(q);
+  const Reach reach = reach_of(writer, m);
   const TensorId o =
       builder.transient(m, std::int64_t{heads.query} * heads.v_dim, DType::kBf16, Role::kAttention);
   const TensorId lse = builder.transient(m, heads.query, DType::kFp32, Role::kAttention);
   writer.emit({.kind = OpKind::kAttention,
                .role = Role::kAttention,
                .shape = {.m = m,
-                         .groups = static_cast<std::int32_t>(writer.workload().micro_batch),
+                         .groups = reach.sequences,
                          .heads = heads.query,
                          .kv_heads = heads.kv,
                          .head_dim = heads.head_dim,
                          .v_dim = heads.v_dim,
-                         .kv = keys_per_sequence(writer),
-                         .window = writer.model().sliding_window}},
+                         .kv = reach.keys,
+                         .window = reach.window}},
               {q, k, v}, {o, lse});
   return o;
 }

@@ -41,7 +41,7 @@ class LayerWriter {
   std::int32_t emit(Op op, const std::vector<TensorId>& inputs, const std::vector<TensorId>& outputs);
   TensorId collective(OpKind kind, GroupRole group, Lane lane, TensorId x, std::int64_t rows);
 
-  FragmentBuilder& builder() { return pass_.builder; }
+  FragmentBuilder& builder() const { return pass_.builder; }
   ForwardPass& pass() { return pass_; }
   const Model& model() const { return *input_.model; }
   const TrainingPlan& plan() const { return *input_.plan; }
