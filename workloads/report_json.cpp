@@ -16,6 +16,7 @@ void add_training(Json& json, const Report& report) {
   json["tokens_per_s"] = figures.tokens_per_s;
   json["tokens_per_s_per_device"] = figures.tokens_per_s / figures.devices;
   json["devices"] = figures.devices;
+  if (!report.facts.losses.empty()) json["loss"] = report.facts.losses;
   if (!report.facts.on_cluster) return;  // a share of the peak of devices that did not run says nothing
   json["mfu"] = figures.mfu;
   json["mfu_causal"] = figures.mfu_causal;

@@ -59,6 +59,9 @@ void training_headline(Out out, const Report& report) {
   fmt::format_to(out, "  step time          {}\n", seconds_text(figures.step_time_s));
   fmt::format_to(out, "  tokens/s           {} ({} a device)\n", grouped(std::llround(figures.tokens_per_s)),
                  grouped(std::llround(figures.tokens_per_s / figures.devices)));
+  if (!report.facts.losses.empty()) {
+    fmt::format_to(out, "  loss by step       {:.6f}\n", fmt::join(report.facts.losses, ", "));
+  }
   if (!report.facts.on_cluster) {
     fmt::format_to(out, "  executed by        {}: its times say nothing about the scenario's devices\n",
                    report.facts.executor);

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -49,6 +50,20 @@ void write_run(const std::string& directory, const RunTexts& texts, const Timeli
   save_timeline(timeline, (base / "timeline.mtl").string());
   write_file((base / "report.txt").string(), texts.text);
   write_file((base / "report.json").string(), texts.json);
+}
+
+RunDirectory::RunDirectory(const std::string& wanted) : path_(wanted), temporary_(wanted.empty()) {
+  if (!temporary_) return;
+  std::string name = (fs::temp_directory_path() / "moebius-XXXXXX").string();
+  if (mkdtemp(name.data()) == nullptr) {
+    throw run_error(fmt::format("{}: cannot create a temporary directory: {}", name, std::strerror(errno)));
+  }
+  path_ = name;
+}
+
+RunDirectory::~RunDirectory() {
+  std::error_code ignored;  // nothing can be done about a temporary directory that does not go away
+  if (temporary_) fs::remove_all(path_, ignored);
 }
 
 std::string timeline_path(const std::string& run) {

@@ -19,6 +19,22 @@ struct RunTexts {
 // Creates `directory` (and its parents) and writes the three files.
 void write_run(const std::string& directory, const RunTexts& texts, const Timeline& timeline);
 
+// Where runs are written: the directory that was asked for, or one of this process that goes away with the
+// object.
+class RunDirectory {
+ public:
+  explicit RunDirectory(const std::string& wanted);  // empty: a temporary one
+  ~RunDirectory();
+  RunDirectory(const RunDirectory&) = delete;
+  RunDirectory& operator=(const RunDirectory&) = delete;
+
+  std::string path(const std::string& name) const { return path_ + "/" + name; }
+
+ private:
+  std::string path_;
+  bool temporary_;
+};
+
 // The timeline of a run, given as its directory or as the file itself; input_error when there is none.
 std::string timeline_path(const std::string& run);
 

@@ -1,0 +1,59 @@
+#include "workloads/job.h"
+
+#include <fmt/format.h>
+
+#include "hw/error.h"
+#include "workloads/report.h"
+
+namespace moebius {
+
+namespace {
+
+void apply(const std::string& set, Document& document) {
+  const std::size_t equals = set.find('=');
+  if (set.empty() || set[0] != '/' || equals == std::string::npos) {
+    throw input_error(fmt::format("--set: expected /json/pointer=value, found \"{}\"", set));
+  }
+  set_at_pointer(document, set.substr(0, equals), set.substr(equals + 1));
+}
+
+Scenario read(const std::string& file, const Changes& changes, const Library& library) {
+  Document document = load_document(file);
+  for (const std::string& set : changes.sets) apply(set, document);
+  if (changes.seed) set_at_pointer(document, "/seed", std::to_string(*changes.seed));
+  Scenario scenario = read_scenario(document, library.hardware, library.models);
+  if (changes.unfold) {
+    scenario.plan.fold = scenario.collective.fold = false;
+    scenario.timeline = {};
+  }
+  return scenario;
+}
+
+}  // namespace
+
+Job read_job(const std::string& file, const Changes& changes, const Library& library) {
+  Job job{read(file, changes, library), nullptr, nullptr, std::nullopt};
+  const Pool& pool = job.scenario.cluster->pools.front();
+  switch (job.scenario.kind) {
+    case ScenarioKind::kTraining:
+      job.training = std::make_unique<Training>(TrainingJob{.model = job.scenario.model,
+                                                            .plan = job.scenario.plan,
+                                                            .workload = job.scenario.training,
+                                                            .ranks_per_node = pool.node.accelerators});
+      job.memory = job.training->memory(pool.accelerator.memory);
+      break;
+    case ScenarioKind::kCollective:
+      job.collective = std::make_unique<CollectiveRun>(job.scenario.collective);
+      break;
+  }
+  return job;
+}
+
+void require_fit(const Job& job) {
+  if (!job.memory || job.memory->fits() || !job.scenario.enforce_memory) return;
+  throw run_error(fmt::format("{} does not fit: {} needed on the fullest rank, {} there\n{}",
+                              job.scenario.name, to_text(job.memory->peak()), to_text(job.memory->capacity),
+                              memory_text(*job.memory)));
+}
+
+}  // namespace moebius

@@ -1,0 +1,44 @@
+// A scenario with the workload that it stands for: from here its schedule is decided.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "workloads/collective.h"
+#include "workloads/scenario.h"
+#include "workloads/training/training.h"
+
+namespace moebius {
+
+// Changes to a scenario file from outside it.
+struct Changes {
+  std::vector<std::string> sets;  // "/json/pointer=value"
+  std::optional<std::uint64_t> seed;
+  bool unfold = false;  // every rank by itself, every op in the timeline
+};
+
+struct Job {
+  Scenario scenario;
+  std::unique_ptr<Training> training;  // one of the two
+  std::unique_ptr<CollectiveRun> collective;
+  std::optional<MemoryReport> memory;  // training
+
+  Workload& workload() { return training ? static_cast<Workload&>(*training) : *collective; }
+};
+
+// Where names in a scenario are looked up.
+struct Library {
+  explicit Library(const std::string& data_dir) : hardware(data_dir), models(data_dir) {}
+  Catalog hardware;
+  ModelCatalog models;
+};
+
+Job read_job(const std::string& file, const Changes& changes, const Library& library);
+
+// run_error with the breakdown when the step does not fit on the devices and the plan does not say "report".
+void require_fit(const Job& job);
+
+}  // namespace moebius
