@@ -1,6 +1,11 @@
 // The catalogs: accelerators, nodes, fabrics and storage by id or alias. They are embedded in the binary;
 // --data DIR adds files of the same form that extend or override entries: an entry of a known id is laid over
 // the one it names, key by key. Names are compared without case, and '_' and ' ' count as '-'.
+//
+// A file is {"sources": {key: text}, "announced": {name: why it has no figures}, "accelerators": {id:
+// entry}}. An entry has "aliases" (names people use), "labels" (what tables of measurements write for it),
+// "base" (the entry it is laid over) and one fact a line: see facts.h. hw/catalog_entries.cpp says which
+// facts each kind of entry has.
 #pragma once
 
 #include <map>

@@ -77,8 +77,7 @@ int Fabric::mate_of(const Site& site, int column, int preferred_local) const {
 // ones too.
 Fabric::Crossing Fabric::crossing(const Site& from, const Site& to) const {
   if (from.column == to.column) return {from, to};
-  const bool same_plane = from.column % spec_.planes == to.column % spec_.planes;
-  const bool may_climb = same_plane && layout_.tiers >= 2;
+  const bool may_climb = from.column % spec_.planes == to.column % spec_.planes;
   if (pools_[from.pool].forwards || !may_climb) {
     const int mate = mate_of(from, to.column, to.local);
     if (mate >= 0) return {site_of(mate), to};

@@ -159,7 +159,6 @@ FabricLayout lay_out(const FabricSpec& spec, const std::vector<FabricPool>& pool
     layout.devices += pool.nodes * pool.devices_per_node;
     layout.groups = place.first_group + groups_of(place, pool.nodes);
   }
-  if (layout.nodes == 1) layout.columns = layout.groups = 1;
   layout.tiers = spec.tiers != kAutomaticTiers ? spec.tiers
                  : layout.nodes == 1           ? 0
                                                : fewest_tiers(spec, pools, layout);

@@ -205,7 +205,8 @@ TEST_CASE("A fabric is a type with changes, and its NIC is the accelerator's unl
   REQUIRE(plain.nic.value == 25e9);
   REQUIRE_FALSE(plain.nic_given);
   const FabricSpec changed = fabric_from(
-      R"({"type": "rail-optimised-clos", "planes": 2, "nic": "400 Gb/s", "oversubscription": 1.5, "tiers": 3})");
+      R"({"type": "rail-optimised-clos", "planes": 2, "nic": "400 Gb/s", "oversubscription": 1.5,
+                             "tiers": 3})");
   REQUIRE(changed.planes == 2);
   REQUIRE(changed.tiers == 3);
   REQUIRE(changed.oversubscription == 1.5);
@@ -287,6 +288,14 @@ TEST_CASE("A data folder adds entries, and lays its own over those of the same i
   REQUIRE(with.accelerator("h800-sxm").link_rate.value == 200e9);
   REQUIRE(with.source_text("LAB") == "our own measurement");
   REQUIRE(with.accelerator_ids().size() == catalog().accelerator_ids().size() + 1);
+}
+
+TEST_CASE("An entry that names itself as its base stands on the one it replaces") {
+  const DataFolder folder(R"({"sources": {"LAB": "our own measurement"}, "accelerators": {
+    "h100-sxm": {"base": "h100-sxm", "memory": {"value": "94 GB", "source": "LAB", "status": "measured"}}}})");
+  const Accelerator chip = Catalog(folder.path()).accelerator("h100-sxm");
+  REQUIRE(chip.memory.value == 94e9);
+  REQUIRE(chip.cores == 132);
 }
 
 TEST_CASE("A data folder without catalogs is refused") {

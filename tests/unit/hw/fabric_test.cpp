@@ -189,6 +189,8 @@ TEST_CASE("Wires carry what their ends achieve, trunks the ports below over the 
   REQUIRE(fabric.capacity({WireKind::kScaleUpOut, 9}).value == 160e9);
   REQUIRE(fabric.capacity({WireKind::kNicIn, 9}).value == 46e9);
   REQUIRE(fabric.capacity({WireKind::kLeafUp, 15}).value == Approx(16 * 46e9));
+  spec.leaf_ports = 48;  // all of them are wired, used or not
+  REQUIRE(Fabric(spec, {servers(64)}).capacity({WireKind::kLeafUp, 15}).value == Approx(24 * 46e9));
 }
 
 TEST_CASE("A trunk that carries all the NICs below it can never bind") {
@@ -343,6 +345,16 @@ TEST_CASE("Impossible networks are refused with what does not fit") {
   REQUIRE(refusal(two_tier_spec(), {servers(64 * 128 + 1)}) ==
           "three tiers: 8193 nodes need 65 pods, but a core switch of 64 ports joins 64: use more planes or "
           "larger switches");
+}
+
+TEST_CASE("Pods with more leaves than a spine has ports, and clusters beyond counting, are refused") {
+  FabricSpec spec = two_tier_spec();
+  spec.tiers = 3;
+  spec.pod_leaves = 16;
+  REQUIRE(refusal(spec, {servers(600)}) ==
+          "128 leaves of a plane under one pod, but a spine switch of 64 ports joins 64");
+  REQUIRE(refusal(two_tier_spec(), {servers(1 << 20), servers(1 << 20), servers(1 << 20)}) ==
+          "25165824 devices: expected at most 16777216");
 }
 
 TEST_CASE("Rails and planes that the nodes cannot fill are refused") {
