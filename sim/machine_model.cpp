@@ -26,6 +26,7 @@ void MachineModel::update_actions_state(double now, double) {
   constexpr double kHalfNanosecond = 0.5e-9;
   if (machine_ == nullptr || target_ == kForever || now < target_.seconds() - kHalfNanosecond) return;
   machine_->advance(target_);
+  stop_.clear();  // messages put themselves here between getting their sender and their receiver
   if (machine_->has_completions() || machine_->now() >= until_) stop_.insert(nullptr);
 }
 

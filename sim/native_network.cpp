@@ -47,11 +47,10 @@ void NativeNetwork::launch(std::int32_t transfer, Time now) {
   Running& running = running_[transfer];
   for (const PairFlow& pair : running.step->pairs) {
     if (pair.bytes <= 0) continue;
+    const auto bytes = static_cast<std::uint64_t>(std::ceil(pair.bytes));
     simgrid::s4u::CommPtr message =
-        simgrid::s4u::Comm::sendto_init(zone_.host(pair.from), zone_.host(pair.to));
-    message->set_payload_size(static_cast<std::uint64_t>(std::ceil(pair.bytes)));
+        simgrid::s4u::Comm::sendto_async(zone_.host(pair.from), zone_.host(pair.to), bytes);
     messages_[message.get()] = {message, transfer};
-    message->vetoable_start();
     ++running.messages_left;
   }
   if (running.messages_left == 0) ends_.push({now, running.id, transfer, 0});
