@@ -10,6 +10,14 @@
 namespace moebius {
 namespace {
 
+// "all_reduce of optimizer stage 1 (step 0, microbatch 2, layer 5, expert group)", for sentences.
+template <class Real>
+std::string describe_op(const OpContext<Real>& c) {
+  return fmt::format("{} of {} (step {}, microbatch {}, layer {}, {} group)", to_string(c.op().kind),
+                     c.submission().fragment->name, c.submission().step, c.submission().microbatch,
+                     c.op().layer, to_string(c.op().group));
+}
+
 // One communication op under way: its group, its meetings, what it has sent.
 template <class Real>
 class Communication {
@@ -107,7 +115,7 @@ class Communication {
     for (int to = 0; to < size_; ++to) {
       if (to != me_) moved_.sent_bytes += static_cast<double>(give[to].size()) * element_;
     }
-    const auto met = exchange_.swap(key_, {c_.rank(), me_, describe_wait(c_)}, give, take);
+    const auto met = exchange_.swap(key_, caller(), give, take);
     if (key_.round++ == 0) moved_.met = met;
   }
 
@@ -115,10 +123,12 @@ class Communication {
     return flat_shard(static_cast<std::int64_t>(elements), size_, index);
   }
 
+  Caller caller() const { return {c_.rank(), me_, fmt::format("rank {} in {}", c_.rank(), describe_op(c_))}; }
+
   void expect_size(std::size_t found, std::int64_t expected) const {
     if (static_cast<std::int64_t>(found) == expected) return;
     throw run_error(fmt::format("{}: another member brings {} elements where {} are expected",
-                                describe_wait(c_), found, expected));
+                                describe_op(c_), found, expected));
   }
 
   // Afterwards the own flat shard of x holds the sum over members, in their order.
@@ -216,8 +226,7 @@ class Communication {
   void receive() {
     CHECK(size_ == 2, fmt::format("recv in a group of {}", size_));
     Matrix<Real> x(c_.output_tensor(0).rows, c_.output_tensor(0).columns);
-    std::vector<Real> message =
-        exchange_.receive(message_key(1 - me_, me_), {c_.rank(), me_, describe_wait(c_)});
+    std::vector<Real> message = exchange_.receive(message_key(1 - me_, me_), caller());
     moved_.met = std::chrono::steady_clock::now();
     expect_size(message.size(), static_cast<std::int64_t>(x.values.size()));
     x.values = std::move(message);
@@ -325,16 +334,7 @@ Moved communicate(OpContext<Real>& context, Exchange<Real>& exchange) {
   return communication.moved();
 }
 
-template <class Real>
-std::string describe_wait(OpContext<Real>& c) {
-  return fmt::format("rank {} in {} of {} (step {}, microbatch {}, layer {}, {} group)", c.rank(),
-                     to_string(c.op().kind), c.submission().fragment->name, c.submission().step,
-                     c.submission().microbatch, c.op().layer, to_string(c.op().group));
-}
-
 template Moved communicate(OpContext<float>&, Exchange<float>&);
 template Moved communicate(OpContext<double>&, Exchange<double>&);
-template std::string describe_wait(OpContext<float>&);
-template std::string describe_wait(OpContext<double>&);
 
 }  // namespace moebius

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <chrono>
-#include <string>
 
 #include "real/exchange.h"
 #include "real/op_context.h"
@@ -19,9 +18,5 @@ struct Moved {
 // that bring different sizes are run_error.
 template <class Real>
 Moved communicate(OpContext<Real>& context, Exchange<Real>& exchange);
-
-// "rank 3: all_reduce of step 0, microbatch 2 (layer 5, expert group)", for sentences.
-template <class Real>
-std::string describe_wait(OpContext<Real>& context);
 
 }  // namespace moebius
