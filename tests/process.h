@@ -56,7 +56,7 @@ inline Finished run(const std::string& command) {
 }
 
 // The binary under test with arguments.
-inline Finished moebius(const std::string& arguments) {
+inline Finished run_moebius(const std::string& arguments) {
   return run(std::string(MOEBIUS_BINARY) + " " + arguments);
 }
 

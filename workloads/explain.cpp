@@ -6,6 +6,7 @@
 #include <array>
 #include <iterator>
 #include <map>
+#include <numeric>
 #include <vector>
 
 namespace moebius {
@@ -18,13 +19,17 @@ struct Row {
   double seconds() const { return (span.end - span.start).seconds(); }
 };
 
-// The class that computes longest: the one that decides the step.
-std::int32_t busiest_class(const Timeline& timeline) {
+// Classes by the time they compute, longest first.
+std::vector<std::int32_t> classes_by_work(const Timeline& timeline) {
   std::vector<std::int64_t> busy(timeline.class_ranks.size());
   for (const Span& span : timeline.spans) {
     if (span.lane == Lane::kCompute) busy[span.rank_class] += (span.end - span.start).ns;
   }
-  return static_cast<std::int32_t>(std::max_element(busy.begin(), busy.end()) - busy.begin());
+  std::vector<std::int32_t> classes(busy.size());
+  std::iota(classes.begin(), classes.end(), 0);
+  std::stable_sort(classes.begin(), classes.end(),
+                   [&](std::int32_t a, std::int32_t b) { return busy[a] > busy[b]; });
+  return classes;
 }
 
 // Submissions of one class and of the microbatch in the middle of its work, by sequence.
@@ -102,13 +107,13 @@ int middle_layer(const std::vector<Row>& rows) {
 }
 
 std::string ops_table(const std::vector<Row>& rows, int layer) {
-  std::string text = fmt::format("  {:<9} {:<14} {:<22} {:<13} {:<34} {:>11}  {}\n", "phase", "role", "kind",
+  std::string text = fmt::format("  {:<9} {:<18} {:<22} {:<13} {:<34} {:>11}  {}\n", "phase", "role", "kind",
                                  "lane", "shape", "time", "known from");
   for (const Row& row : rows) {
     if (row.op->layer != layer) continue;
     const std::string size =
         is_communication(row.op->kind) ? to_text(Bytes{row.op->payload}) : shape_text(row.op->shape);
-    text += fmt::format("  {:<9} {:<14} {:<22} {:<13} {:<34} {:>8.1f} us  {}, ±{:.0f}%\n",
+    text += fmt::format("  {:<9} {:<18} {:<22} {:<13} {:<34} {:>8.1f} us  {}, ±{:.0f}%\n",
                         to_string(row.op->phase), to_string(row.op->role), to_string(row.op->kind),
                         to_string(row.op->lane), size, 1e6 * row.seconds(), to_string(row.span.origin),
                         100 * row.span.error);
@@ -116,21 +121,28 @@ std::string ops_table(const std::vector<Row>& rows, int layer) {
   return text;
 }
 
+std::string class_text(const Timeline& timeline, std::int32_t rank_class) {
+  return fmt::format("class {}: {} ranks from rank {}", rank_class, timeline.class_sizes[rank_class],
+                     timeline.class_ranks[rank_class]);
+}
+
 }  // namespace
 
 std::string explain(const Timeline& timeline) {
-  if (timeline.spans.empty())
+  if (timeline.spans.empty() || timeline.ops.empty()) {
     return "nothing to explain: the timeline keeps no ops (timeline.detail, timeline.window)\n";
-  const std::int32_t rank_class = busiest_class(timeline);
-  const auto submissions = middle_submissions(timeline, rank_class);
-  const std::vector<Row> rows = rows_of(timeline, submissions);
-  std::string text = fmt::format(
-      "the busiest ranks: class {}, {} ranks from rank {}; one microbatch from the middle of the run\n",
-      rank_class, timeline.class_sizes[rank_class], timeline.class_ranks[rank_class]);
+  }
+  const std::vector<std::int32_t> classes = classes_by_work(timeline);
+  const std::int32_t busiest = classes.front(), typical = classes[classes.size() / 2];
+  const std::vector<Row> rows = rows_of(timeline, middle_submissions(timeline, typical));
   const int layer = middle_layer(rows);
-  text += "\nlayers\n" + layers_table(rows);
-  text += fmt::format("\nops of {}, in the order they start\n",
-                      layer < 0 ? "no layer" : fmt::format("layer {}", layer));
+  std::string text = fmt::format("one microbatch from the middle of the run, by layer\n\nbusiest {}\n",
+                                 class_text(timeline, busiest));
+  text += layers_table(rows_of(timeline, middle_submissions(timeline, busiest)));
+  if (typical != busiest)
+    text += fmt::format("\ntypical {}\n{}", class_text(timeline, typical), layers_table(rows));
+  text += fmt::format("\nops of {} of class {}, in the order they start\n",
+                      layer < 0 ? "no layer" : fmt::format("layer {}", layer), typical);
   return text + ops_table(rows, layer);
 }
 

@@ -1,6 +1,7 @@
 #include "workloads/job.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "hw/error.h"
 #include "workloads/report.h"
@@ -54,6 +55,19 @@ void require_fit(const Job& job) {
   throw run_error(fmt::format("{} does not fit: {} needed on the fullest rank, {} there\n{}",
                               job.scenario.name, to_text(job.memory->peak()), to_text(job.memory->capacity),
                               memory_text(*job.memory)));
+}
+
+void require_host_memory(const Job& job) {
+  if (!job.memory) return;
+  const std::vector<RankClass>& classes = job.training->layout().classes;
+  double needed = 0;  // at least: the host keeps 8- and 16-bit formats in 32 bits
+  for (std::size_t i = 0; i < classes.size(); ++i)
+    needed += classes[i].size() * job.memory->classes[i].peak.value;
+  const double there =
+      static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGE_SIZE));
+  if (needed <= there) return;
+  throw run_error(fmt::format("{}: the {} ranks hold {} together, this machine has {}", job.scenario.name,
+                              job.scenario.ranks(), to_text(Bytes{needed}), to_text(Bytes{there})));
 }
 
 }  // namespace moebius

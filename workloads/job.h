@@ -41,4 +41,7 @@ Job read_job(const std::string& file, const Changes& changes, const Library& lib
 // run_error with the breakdown when the step does not fit on the devices and the plan does not say "report".
 void require_fit(const Job& job);
 
+// run_error when this machine's memory cannot hold what all ranks hold together.
+void require_host_memory(const Job& job);
+
 }  // namespace moebius

@@ -73,6 +73,16 @@ TimeFigures time_figures(const Report& report) {
   return figures;
 }
 
+TrustFigures trust_figures(const Metrics& metrics) {
+  TrustFigures figures;
+  for (const double seconds : metrics.seconds_by_origin) figures.busy += seconds;
+  if (figures.busy <= 0) return figures;
+  figures.network_share = metrics.seconds_by_origin[static_cast<int>(Origin::kNetwork)] / figures.busy;
+  // mean_error is over all busy time, and transfers bring none.
+  if (figures.network_share < 1) figures.kernel_error = metrics.mean_error / (1 - figures.network_share);
+  return figures;
+}
+
 std::string_view to_string(JudgedExpectation::Verdict verdict) {
   using Verdict = JudgedExpectation::Verdict;
   switch (verdict) {

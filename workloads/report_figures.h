@@ -46,6 +46,15 @@ struct TimeFigures {
 };
 TimeFigures time_figures(const Report& report);
 
+// How far to trust the times. Kernels: the expected relative error of an op alone, mean over their time; the
+// network's is not known before it has been validated, and is left out.
+struct TrustFigures {
+  double busy = 0;           // seconds, over all ranks
+  double network_share = 0;  // of busy
+  double kernel_error = 0;
+};
+TrustFigures trust_figures(const Metrics& metrics);
+
 struct JudgedExpectation {
   enum class Verdict { kShown, kOk, kMiss, kKnownMiss, kAbsent };
   const Expectation* row = nullptr;

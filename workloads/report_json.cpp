@@ -65,15 +65,13 @@ Json memory_json(const MemoryReport& memory) {
 }
 
 Json uncertainty_json(const Metrics& metrics) {
-  double busy = 0;
-  for (const double seconds : metrics.seconds_by_origin) busy += seconds;
+  const TrustFigures trust = trust_figures(metrics);
   Json shares = Json::object();
   for (int i = 0; i < kNumOrigins; ++i) {
-    if (metrics.seconds_by_origin[i] > 0) {
-      shares[std::string(to_string(static_cast<Origin>(i)))] = metrics.seconds_by_origin[i] / busy;
-    }
+    if (metrics.seconds_by_origin[i] <= 0) continue;
+    shares[std::string(to_string(static_cast<Origin>(i)))] = metrics.seconds_by_origin[i] / trust.busy;
   }
-  return {{"expected_relative_error", metrics.mean_error}, {"share_of_busy_time", shares}};
+  return {{"kernel_relative_error", trust.kernel_error}, {"share_of_busy_time", shares}};
 }
 
 Json body(const Report& report) {

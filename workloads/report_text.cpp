@@ -109,7 +109,8 @@ void time_rows(Out out, std::vector<TimeRow> rows, double whole) {
 }
 
 void time_total(Out out, std::string_view name, double seconds, double whole) {
-  fmt::format_to(out, "  {:<28} {:>10} {:>6.1f}%\n", name, seconds_text(seconds), 100 * seconds / whole);
+  fmt::format_to(out, "  {:<28} {:>10} {:>6.1f}%  {}\n", name, seconds_text(seconds), 100 * seconds / whole,
+                 bar(seconds / whole));
 }
 
 void time_section(Out out, const Report& report) {
@@ -156,18 +157,17 @@ void expectation_section(Out out, const Report& report) {
 
 void trust_section(Out out, const Report& report) {
   const Metrics& metrics = report.metrics;
-  double busy = 0;
-  for (const double seconds : metrics.seconds_by_origin) busy += seconds;
+  const TrustFigures trust = trust_figures(metrics);
   fmt::format_to(out, "\nwhere the numbers come from\n");
-  for (int i = 0; i < kNumOrigins && busy > 0; ++i) {
+  for (int i = 0; i < kNumOrigins; ++i) {
     const double seconds = metrics.seconds_by_origin[i];
     if (seconds <= 0) continue;
     fmt::format_to(out, "  {:<28} {:>16.1f}% of busy time\n", to_string(static_cast<Origin>(i)),
-                   100 * seconds / busy);
+                   100 * seconds / trust.busy);
   }
-  if (report.facts.on_cluster) {
-    fmt::format_to(out, "  {:<28} {:>16.1f}% (mean over time, each op alone)\n", "expected error",
-                   100 * metrics.mean_error);
+  if (report.facts.on_cluster && trust.network_share < 1) {
+    fmt::format_to(out, "  {:<28} {:>16.1f}% of a kernel alone, mean over time; the network's is not known\n",
+                   "expected error", 100 * trust.kernel_error);
   }
   for (const auto& [name, text] : report.facts.provenance) fmt::format_to(out, "  {:<28} {}\n", name, text);
   if (report.facts.dropped_spans > 0) {

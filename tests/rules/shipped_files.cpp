@@ -99,14 +99,14 @@ TEST_CASE("every shipped scenario passes check") {
   REQUIRE(files.size() >= 6);
   for (const std::string& file : files) {
     INFO(file);
-    const auto checked = test::moebius("check " + file);
+    const auto checked = test::run_moebius("check " + file);
     INFO(checked.err);
     CHECK(checked.exit_code == 0);
   }
 }
 
 TEST_CASE("the shipped schema is what the binary prints") {
-  const auto printed = test::moebius("schema");
+  const auto printed = test::run_moebius("schema");
   REQUIRE(printed.exit_code == 0);
   CHECK(printed.out == test::text_of(kRoot / "scenarios/schema.json"));
   CHECK(printed.out == scenario_schema());

@@ -1,0 +1,177 @@
+// Files and command lines that are wrong: exit code 2 (or 1 when only the run fails), nothing on standard
+// output, and one exact sentence on standard error.
+#include <catch2/catch.hpp>
+
+#include <fstream>
+
+#include "tests/process.h"
+
+namespace {
+
+using namespace moebius::test;
+
+const std::string kSource = MOEBIUS_SOURCE_DIR;
+const std::string kSmoke = kSource + "/scenarios/smoke/";
+
+// The command fails with `code` and says "moebius: SENTENCE".
+void refused(const std::string& arguments, int code, const std::string& sentence) {
+  INFO(arguments);
+  const Finished finished = run_moebius(arguments);
+  CHECK(finished.exit_code == code);
+  CHECK(finished.out.empty());
+  CHECK(finished.err == "moebius: " + sentence + "\n");
+}
+
+struct Text {
+  const char* what;
+  std::string text;
+  std::string sentence;  // after the file's name
+};
+
+}  // namespace
+
+TEST_CASE("texts that are not strict JSON are refused with their line") {
+  const std::vector<Text> texts{
+      {"empty", "", ":1: expected a value, found the end of the file"},
+      {"truncated", "{\n  \"moebius\": 1,\n  \"kind\": \"trai",
+       ":3: expected '\"' at the end of a string, found the end of the file"},
+      {"truncated after a comma", "{\"moebius\": 1,\n",
+       ":1: expected a key in double quotes behind the comma, found the end of the file"},
+      {"trailing comma", "{\"moebius\": 1,\n}",
+       ":2: expected a key in double quotes behind the comma, found '}'"},
+      {"duplicate key", "{\"moebius\": 1,\n \"seed\": 1,\n \"seed\": 2}",
+       ":3: expected each key once, found \"seed\" again"},
+      {"NaN", "{\"moebius\": 1,\n \"seed\": NaN}", ":2: expected a value, found NaN"},
+      {"infinity", "{\"moebius\": 1, \"seed\": 1e999}",
+       ":1: expected a number of at most 1.8e308, found 1e999"},
+      {"more after the end", "{}\n{}", ":2: expected the end of the file, found '{'"},
+      {"not an object", "[1, 2]", ":1: expected an object, found an array"},
+      {"a comment that does not end", "{ /* }",
+       ":1: expected '*/' at the end of a comment, found the end of the file"},
+      {"a wrong escape", "{\"na\\qme\": 1}", ":1: expected an escape such as \\n, found a backslash and 'q'"},
+      {"bytes that are not UTF-8", "{\"name\": \"\xff\xfe\"}", ":1: expected valid UTF-8, found byte 0xFF"},
+      {"no kind", "{\"moebius\": 1}", ":1: expected key \"kind\", found none"},
+  };
+  const Scratch scratch;
+  for (const Text& text : texts) {
+    INFO(text.what);
+    const std::string file = scratch.write("s.json", text.text);
+    refused("check " + file, 2, file + text.sentence);
+  }
+}
+
+TEST_CASE("a hundred megabytes of garbage are refused without being read") {
+  const Scratch scratch;
+  const std::string file = scratch.path("garbage.json");
+  {
+    std::ofstream stream(file, std::ios::binary);
+    std::string block(1 << 20, ' ');
+    unsigned state = 1;
+    for (char& byte : block) byte = static_cast<char>((state = state * 1664525u + 1013904223u) >> 24);
+    for (int i = 0; i < 100; ++i) stream << block;
+  }
+  refused("check " + file, 2, file + ": expected at most 67108864 bytes, found 104857600");
+}
+
+TEST_CASE("nesting deeper than any scenario is refused before the stack ends") {
+  const Scratch scratch;
+  const std::string file = scratch.write("deep.json", "{\"moebius\": " + std::string(1000000, '['));
+  refused("check " + file, 2, file + ":1: expected at most 64 levels of nesting, found more");
+}
+
+TEST_CASE("files that are not there, or are no files") {
+  refused("check no-such-file.json", 2, "no-such-file.json: expected a file, found none");
+  refused("check /", 2, "/: expected a file, found a directory");
+  refused("compare no-such-run no-such-run", 2,
+          "no-such-run: expected a run's directory or timeline, found nothing");
+  const Scratch scratch;
+  const std::string garbage = scratch.write("timeline.mtl", "this is no timeline");
+  refused("compare " + garbage + " " + garbage, 2, garbage + ": too short for a timeline: 19 bytes");
+}
+
+TEST_CASE("a model's file that is missing, and a catalog of the user that refers to itself") {
+  refused("check " + kSmoke + "moe-layer.json --set '/model={\"hf_config\": \"no-such-config.json\"}'", 2,
+          "no-such-config.json: expected a file, found none");
+  const Scratch scratch;
+  scratch.write("accelerators.json",
+                "{\"sources\": {}, \"accelerators\": {\"a\": {\"base\": \"b\"}, \"b\": {\"base\": \"a\"}}}");
+  refused("list accelerators --data " + scratch.path("."), 2,
+          scratch.path("./accelerators.json") + ":1: /accelerators/a: cyclic base: a -> b -> a");
+}
+
+TEST_CASE("changes on the command line that change nothing that is there") {
+  const std::string file = kSmoke + "moe-layer.json", check = "check " + file + " --set ";
+  refused(check + "plan/pp/degree=2", 2, "--set: expected /json/pointer=value, found \"plan/pp/degree=2\"");
+  refused(check + "/plan/pp/degree", 2, "--set: expected /json/pointer=value, found \"/plan/pp/degree\"");
+  refused(check + "/name/first=2", 2,
+          file +
+              ": --set /name/first: expected an object or an array at /name, found \"One mixture-of-experts "
+              "layer on four...");
+  refused(check + "/cluster/pools/7/nodes=2", 2,
+          file +
+              ": --set /cluster/pools/7/nodes: expected an index from 0 to 0 or \"-\", which appends to the "
+              "array, found \"7\"");
+  refused(check + "/cluster/pools/x/nodes=2", 2,
+          file +
+              ": --set /cluster/pools/x/nodes: expected an index from 0 to 0 or \"-\", which appends to the "
+              "array, found \"x\"");
+}
+
+TEST_CASE("names that list and show do not know") {
+  refused("list accelerator", 2,
+          "list: expected one of \"accelerators\", \"nodes\", \"fabrics\", \"storage\", \"models\", "
+          "\"schedules\", "
+          "\"scenarios\", found \"accelerator\" (did you mean \"accelerators\"?)");
+  refused("show h801-sxm", 2,
+          "show: unknown name \"h801-sxm\" (did you mean \"h800-sxm\"?); `moebius list` names all");
+}
+
+TEST_CASE("options that the command line does not have exit with 2 and print nothing") {
+  for (const char* arguments :
+       {"", "run", "runn x.json", "run x.json --details fluid", "run x.json --detail exact",
+        "run x.json --executor gpu", "run x.json --seed many", "compare one"}) {
+    INFO(arguments);
+    const Finished finished = run_moebius(arguments);
+    CHECK(finished.exit_code == 2);
+    CHECK(finished.out.empty());
+    CHECK_FALSE(finished.err.empty());
+  }
+}
+
+TEST_CASE("a step that does not fit fails with the breakdown, and runs when the plan says report") {
+  const std::string small =
+      kSmoke +
+      "moe-layer.json --set '/cluster/pools/0/accelerator={\"base\": \"h800-sxm\", \"memory\": \"500 KiB\"}'";
+  for (const char* command : {"run ", "run --json "}) {
+    const Finished finished = run_moebius(command + small);
+    CHECK(finished.exit_code == 1);
+    CHECK(finished.out.empty());
+    CHECK_THAT(finished.err, Catch::Contains("does not fit: ") &&
+                                 Catch::Contains("needed on the fullest rank, 512 kB there") &&
+                                 Catch::Contains("weights") && Catch::Contains("activations"));
+  }
+  CHECK(run_moebius("check " + small).exit_code == 1);
+  const Finished reported = run_moebius("run " + small + " --set /plan/memory=report");
+  CHECK(reported.exit_code == 0);
+  CHECK_THAT(reported.out, Catch::Contains("of 512 kB: does not fit"));
+}
+
+TEST_CASE("what cannot be written fails the run, and leaves nothing behind") {
+  const Scratch scratch;
+  const std::string file = scratch.write("file", "");
+  refused("run " + kSmoke + "moe-layer.json --out " + file + "/run", 1,
+          file + "/run: cannot create the directory: Not a directory");
+  refused("run " + kSmoke + "moe-layer.json --dump " + scratch.path("none/dump.txt"), 1,
+          scratch.path("none/dump.txt") + ": cannot be written");
+}
+
+TEST_CASE("the host refuses what its memory cannot hold") {
+  const Finished finished =
+      run_moebius("run " + kSource + "/scenarios/study/deepseek-v3-train-2048-h800.json --executor host");
+  CHECK(finished.exit_code == 1);
+  CHECK(finished.out.empty());
+  CHECK_THAT(
+      finished.err,
+      Catch::StartsWith("moebius: DeepSeek-V3 pre-training step on 2,048 H800: the 2048 ranks hold ") &&
+          Catch::Contains(" together, this machine has "));
+}

@@ -1,0 +1,223 @@
+// One key at a time is wrong in a valid scenario; each is refused with one exact sentence.
+#include "hw/catalog.h"
+#include "hw/error.h"
+#include "models/model.h"
+#include "tests/process.h"
+#include "workloads/scenario.h"
+
+#undef CHECK  // of hw/error.h: here it is Catch's
+#include <catch2/catch.hpp>
+
+namespace {
+
+using namespace moebius;
+
+struct Case {
+  const char* pointer;
+  const char* json;      // as on the command line: JSON, or else a string
+  const char* sentence;  // after "s.json: --set " or "s.json:LINE: "
+};
+
+Document base(const std::string& file) {
+  return parse_document(test::text_of(std::string(MOEBIUS_SOURCE_DIR) + "/scenarios/" + file), "s.json");
+}
+
+// The sentence with which the scenario is refused; empty when it is accepted.
+std::string refusal(const Document& document) {
+  static const Catalog catalog;
+  static const ModelCatalog models;
+  try {
+    read_scenario(document, catalog, models);
+  } catch (const Error& error) {
+    CHECK(error.kind() == Error::Kind::kInput);
+    return error.what();
+  }
+  return "";
+}
+
+void check(const std::string& file, const std::vector<Case>& cases) {
+  REQUIRE(refusal(base(file)) == "");
+  for (const Case& c : cases) {
+    INFO(c.pointer << " = " << c.json);
+    Document document = base(file);
+    set_at_pointer(document, c.pointer, c.json);
+    CHECK(refusal(document) == std::string("s.json: --set ") + c.sentence);
+  }
+}
+
+const char* const kTraining = "study/deepseek-v3-train-2048-h800.json";
+const char* const kCollective = "smoke/allreduce-1024.json";
+
+}  // namespace
+
+TEST_CASE("keys that nobody knows are named, with the nearest that is known") {
+  check(kTraining,
+        {
+            {"/plan/pp/shedule", "1f1b",
+             R"(/plan/pp/shedule: unknown key "shedule" (did you mean "schedule"?))"},
+            {"/clusters", "{}", R"(/clusters: unknown key "clusters" (did you mean "cluster"?))"},
+            {"/plan/xyzzy", "1", R"(/plan/xyzzy: unknown key "xyzzy")"},
+            {"/cluster/pools/0/accelerator", R"({"base": "h800-sxm", "memori": "80 GB"})",
+             R"(/cluster/pools/0/accelerator/memori: unknown key "memori" (did you mean "memory"?))"},
+            {"/workload/experts/popularity", R"({"zip": 1})",
+             R"(/workload/experts/popularity: expected key "zipf", found none (is "zip" meant?))"},
+        });
+}
+
+TEST_CASE("a value of the wrong type or out of range says what was expected and what was found") {
+  check(
+      kTraining,
+      {
+          {"/plan/pp/degree", R"("16")",
+           R"(/plan/pp/degree: expected an integer from 1 to 1048576, found "16")"},
+          {"/plan/pp/degree", "0", R"(/plan/pp/degree: expected an integer from 1 to 1048576, found 0)"},
+          {"/plan/pp/degree", "1.5", R"(/plan/pp/degree: expected an integer from 1 to 1048576, found 1.5)"},
+          {"/plan/pp", "[]", R"(/plan/pp: expected an object, found an array)"},
+          {"/plan/tp/sequence_parallel", "1",
+           R"(/plan/tp/sequence_parallel: expected true or false, found 1)"},
+          {"/name", "7", R"(/name: expected a string, found 7)"},
+          {"/seed", "-1", R"(/seed: expected an integer from 0 to 9007199254740992, found -1)"},
+          {"/moebius", "2", R"(/moebius: expected 1, found 2)"},
+          {"/cluster/pools/0/nodes", "0",
+           R"(/cluster/pools/0/nodes: expected an integer from 1 to 1048576, found 0)"},
+          {"/cluster/pools", "{}", R"(/cluster/pools: expected an array of objects, found an object)"},
+          {"/cluster/pools", "[]", R"(/cluster/pools: expected at least one pool, found none)"},
+          {"/workload/experts/popularity", R"({"zipf": -1})",
+           R"(/workload/experts/popularity/zipf: expected a number from 0 to 8, found -1)"},
+          {"/expect/0/tolerance", R"("5%")",
+           R"(/expect/0/tolerance: expected a number from 0 to 10, found "5%")"},
+          {"/expect/0/value", "0",
+           R"(/expect/0/value: expected a figure other than 0: differences are relative)"},
+      });
+}
+
+TEST_CASE("quantities need their unit, and a physical sign") {
+  check(
+      kTraining,
+      {
+          {"/cluster/fabric/nic", "400",
+           R"(/cluster/fabric/nic: expected a byte rate such as "400 Gb/s", found 400)"},
+          {"/cluster/fabric/nic", R"("-400 Gb/s")",
+           R"(/cluster/fabric/nic: expected a byte rate such as "400 Gb/s", more than 0 B/s, found "-400 Gb/s")"},
+          {"/cluster/fabric/nic", R"("nan Gb/s")",
+           R"(/cluster/fabric/nic: expected a byte rate such as "400 Gb/s", found "nan Gb/s")"},
+          {"/cluster/pools/0/accelerator", R"({"base": "h800-sxm", "memory": "80 GBs"})",
+           R"(/cluster/pools/0/accelerator/memory: expected a size such as "16 GiB", found "80 GBs")"},
+          {"/timeline/max_bytes", "5", R"(/timeline/max_bytes: expected a size such as "16 GiB", found 5)"},
+          {"/timeline/window", R"("10 GB")",
+           R"(/timeline/window: expected a time such as "2.8 us", found "10 GB")"},
+      });
+}
+
+TEST_CASE("names that are in no table or catalog suggest the nearest") {
+  check(
+      kTraining,
+      {
+          {"/kind", "traning",
+           R"(/kind: expected one of "training", "collective", found "traning" (did you mean "training"?))"},
+          {"/model", "deepsek-v3", R"(/model: unknown model "deepsek-v3" (did you mean "deepseek-v3"?))"},
+          {"/cluster/pools/0/accelerator", "h801-sxm",
+           R"(/cluster/pools/0/accelerator: expected the name of an accelerator, found "h801-sxm" (did you mean "h800-sxm"?))"},
+          {"/cluster/pools/0/node", "hgx-9",
+           R"(/cluster/pools/0/node: expected the name of a node, found "hgx-9" (did you mean "hgx-8"?))"},
+          {"/cluster/fabric/type", "fattree",
+           R"(/cluster/fabric/type: expected the name of a fabric, found "fattree" (did you mean "fat-tree"?))"},
+          {"/plan/precision/gemm", "fp4",
+           R"(/plan/precision/gemm: expected one of "bf16", "fp8", "fp32", found "fp4" (did you mean "fp8"?))"},
+          {"/plan/recompute/ops", R"(["softmax"])",
+           R"(/plan/recompute/ops: expected names out of "rmsnorm", "mla_up", "swiglu", found "softmax")"},
+          {"/plan/recompute/ops", R"(["rmsnorm", "rmsnorm"])",
+           R"(/plan/recompute/ops: expected different names, found "rmsnorm" twice)"},
+          {"/workload/experts/popularity", "skewed",
+           R"(/workload/experts/popularity: expected "balanced" or {"zipf": EXPONENT}, found "skewed")"},
+          {"/timeline/detail", "all",
+           R"(/timeline/detail: expected one of "ops", "steps", "none", found "all")"},
+      });
+}
+
+TEST_CASE("what is not available is refused with what is") {
+  check(
+      kTraining,
+      {
+          {"/kind", "serving", R"(/kind: expected one of "training", "collective", found "serving")"},
+          {"/plan/pp/schedule", "dualpipe",
+           R"(/plan/pp/schedule: expected one of "1f1b", "gpipe", found "dualpipe")"},
+          {"/plan/pp/slicing", "uniform", R"(/plan/pp/slicing: expected one of "balanced", found "uniform")"},
+          {"/plan/ep/dispatch", "nccl", R"(/plan/ep/dispatch: expected one of "deepep", found "nccl")"},
+          {"/plan/dp/zero", "3", R"(/plan/dp/zero: expected one of 0, 1, found 3)"},
+          {"/plan/tp/expert", "2", R"(/plan/tp/expert: expected 1, found 2)"},
+          {"/plan/tp/dense", "2", R"(/plan/tp/dense: expected the degree of attention, 1, found 2)"},
+          {"/plan/tp/overlap", "true",
+           R"(/plan/tp/overlap: overlap of tensor-parallel communication with its GEMM is not available; available: false)"},
+          {"/plan/offload/optimizer", "true",
+           R"(/plan/offload/optimizer: offloading optimizer states is not available; available: false)"},
+          {"/plan/offload/activations", "true",
+           R"(/plan/offload/activations: offloading activations is not available; available: false)"},
+          {"/model", "deepseek-v3.2",
+           R"(/model: model deepseek-v3.2 cannot run: DeepSeek sparse attention: a lightning indexer picks the 2048 keys that each query attends to)"},
+      });
+}
+
+TEST_CASE("degrees, experts and batches that do not fit each other are refused with their numbers") {
+  check(
+      kTraining,
+      {
+          {"/plan/ep/degree", "48",
+           R"(/plan/ep/degree: expert-parallel degree 48 does not divide the tp 1 x cp 1 x dp 128 = 128 ranks of a pipeline stage)"},
+          {"/plan/pp/degree", "64",
+           R"(/plan/pp/degree: the 61 layers of deepseek-v3 cannot fill 64 pipeline stages)"},
+          {"/plan/dp/degree", "256",
+           R"(/plan/dp/degree: tp 1 x cp 1 x pp 16 x dp 256 = 4096 ranks do not fit on the 2048 devices of pool "train")"},
+          {"/workload/global_batch", "15361",
+           R"(/workload/global_batch: 15361 sequences are not a multiple of micro_batch 1 x dp 128 = 128)"},
+          {"/plan/ep/nodes_per_token", "3",
+           R"(/plan/ep/nodes_per_token: 3 nodes per token do not divide the 8 experts that a token of deepseek-v3 uses)"},
+          {"/plan/ep/nodes_per_token", "9",
+           R"(/plan/ep/nodes_per_token: 9 nodes per token, but an expert-parallel group of 64 ranks stands on 8)"},
+          {"/plan/overlap/communication_sms", "132",
+           R"(/plan/overlap/communication_sms: 132 cores to hold, but h800-sxm has 132)"},
+          {"/plan/tp/sequence_parallel", "true",
+           R"(/plan/tp/sequence_parallel: sequence_parallel true needs a tensor-parallel degree above 1, found 1)"},
+      });
+  check(
+      kCollective,
+      {
+          {"/workload/ranks", "1025",
+           R"(/workload/ranks: 1025 ranks do not fit on the 1024 devices of the cluster)"},
+          {"/workload/operation", "allreduce",
+           R"(/workload/operation: expected one of "all-reduce", "reduce-scatter", "all-gather", "broadcast", "all-to-all", "send-recv", found "allreduce" (did you mean "all-reduce"?))"},
+          {"/workload/ranks", "1", R"(/workload/ranks: expected an integer from 2 to 1048576, found 1)"},
+          {"/model", "deepseek-v3", R"(/model: unknown key "model")"},
+      });
+}
+
+TEST_CASE(
+    "a relation is refused at the key that stands in the file, with its line, when another one was set") {
+  struct Changes {
+    std::vector<std::pair<const char*, const char*>> sets;
+    const char* sentence;
+  };
+  const std::vector<Changes> cases{
+      {{{"/plan/pp/degree", "3"}},
+       R"(s.json:12: /plan: tp 1 x cp 1 x pp 3 = 3 ranks a replica do not divide the 2048 devices of pool "train")"},
+      {{{"/cluster/pools/0/accelerator", "a800-sxm"}},
+       R"(s.json:18: /plan/precision/gemm: a800-sxm has no native fp8 arithmetic)"},
+      {{{"/plan/recompute/policy", "none"}},
+       R"(s.json:19: /plan/recompute/ops: ops are for policy "selective" only)"},
+      {{{"/plan/tp/attention", "2"}, {"/plan/tp/dense", "2"}},
+       R"(s.json:13: /plan/tp/sequence_parallel: a model with experts and tensor-parallel degree 2 needs sequence_parallel true, found false)"},
+      {{{"/model", R"({"base": "deepseek-v3", "experts": {"routed": 200}})"}},
+       R"(s.json:15: /plan/ep/degree: expert-parallel degree 64 does not divide the 200 experts of deepseek-v3 (changed))"},
+      {{{"/plan/ep/degree", "128"}, {"/workload/sequence_length", "4097"}, {"/plan/cp", "2"}},
+       R"(s.json: --set /workload/sequence_length: 4097 tokens are not a multiple of cp 2 x tp 1 = 2)"},
+      {{{"/model", "llama-3.1-8b"}},
+       R"(s.json:15: /plan/ep/degree: expert-parallel degree 64 for llama-3.1-8b, which has no experts)"},
+      {{{"/model", "llama-3.1-8b"}, {"/plan/tp", R"({"attention": 16, "sequence_parallel": true})"}},
+       R"(s.json: --set /plan/tp/attention: tensor-parallel degree 16 does not divide the 8 key-value heads of llama-3.1-8b)"},
+  };
+  for (const Changes& c : cases) {
+    Document document = base(kTraining);
+    for (const auto& [pointer, json] : c.sets) set_at_pointer(document, pointer, json);
+    CHECK(refusal(document) == c.sentence);
+  }
+}
