@@ -16,7 +16,8 @@ namespace {
 struct ClassPlace {
   int stage = 0;
   ShardPosition shard;
-  int outstanding = 0;  // submissions issued and not completed
+  std::int32_t last_sequence = -1;  // of its last submission
+  int outstanding = 0;              // submissions issued and not completed
   int completed_passes = 0;
 };
 
@@ -108,6 +109,12 @@ std::optional<Submission> Training::next(Time) {
                         .step = step,
                         .microbatch = pass.microbatch,
                         .after = {}};
+  // Lanes keep the order within a step. The optimizer needs the gradients that still travel when the last
+  // reverse pass has computed, and the next step the weights that come back.
+  const bool first = s.row % static_cast<int>(s.passes[0].size()) == 0;
+  if (place.last_sequence >= 0 && (first || pass.kind == PassKind::kOptimizer))
+    submission.after = {place.last_sequence};
+  place.last_sequence = submission.sequence;
   ++place.outstanding;
   if (++s.column == s.num_classes()) {
     s.column = 0;

@@ -1,0 +1,151 @@
+// Laws of whole training steps on the simulator.
+#include <catch2/catch.hpp>
+
+#include <map>
+#include <numeric>
+
+#include "../unit/training/small_job.h"
+#include "small_world.h"
+#include "workloads/schedule/recorder.h"
+
+using namespace moebius;
+
+namespace {
+
+// Kinds that are named cost what is said, for each row where `per_row` is set; all others nothing.
+class NamedCost : public CostSource {
+ public:
+  explicit NamedCost(std::map<OpKind, KindCost> kinds) : kinds_(std::move(kinds)) {}
+  Cost cost(const CostQuery& query) const override {
+    const auto found = kinds_.find(query.kind);
+    if (found == kinds_.end()) return {};
+    std::int64_t rows = query.shape.m;
+    if (!query.rows.empty()) rows = std::accumulate(query.rows.begin(), query.rows.end(), std::int64_t{0});
+    return {.seconds = found->second.seconds * static_cast<double>(found->second.per_row ? rows : 1)};
+  }
+  std::string description() const override { return "named kinds only"; }
+
+ private:
+  std::map<OpKind, KindCost> kinds_;
+};
+
+struct StepResult {
+  double seconds = 0;
+  Metrics metrics;
+};
+
+StepResult simulate(const TrainingJob& job, const World& world, const CostSource& cost,
+                    NetworkDetail detail = NetworkDetail::kFluid, Driver driver = Driver::kPlain) {
+  const Cluster cluster = make_cluster(world);
+  Training training(job);
+  Recorder recorder(training.layout(), {});
+  auto executor = make_sim_executor(cluster, training.layout(), {&cost}, recorder, {detail, driver});
+  const Time end = execute(training, *executor, recorder);
+  return {end.seconds(), recorder.finish(end)};
+}
+
+// Stages of equal work: attention alone costs something, every stage has as many layers.
+TrainingJob equal_stages(int stages, int microbatches) {
+  TrainingJob job;
+  job.model = small_model();
+  job.model.experts = {};
+  job.model.first_dense = 0;
+  job.model.layers = stages;
+  job.model.vocabulary = 16;  // a head of next to no work, so that slices are equal
+  job.plan.pp = stages;
+  job.workload.sequence_length = 32;
+  job.workload.global_batch = microbatches;
+  return job;
+}
+
+// A network so fast that a message takes a nanosecond or two.
+World instant_network(int devices) {
+  World world{.nodes = 1, .per_node = devices};
+  world.link = 1e15;
+  world.link_latency = {0};
+  return world;
+}
+
+}  // namespace
+
+// m microbatches on p equal stages: m + p - 1 slots of forward plus backward time, of which p - 1 are bubble
+// (Narayanan et al., SC'21, section 2.2).
+TEST_CASE("the simulated bubble of equal stages is (p-1)/(m+p-1)") {
+  constexpr double kForward = 1e-3, kBackward = 2e-3;
+  for (const PipelineKind kind : {PipelineKind::k1F1B, PipelineKind::kGpipe}) {
+    for (const auto& [stages, microbatches] : {std::pair{4, 16}, {8, 8}, {2, 5}, {1, 3}}) {
+      const World world = instant_network(stages);
+      const NamedCost cost({{OpKind::kAttention, {kForward}}, {OpKind::kAttentionGrad, {kBackward}}});
+      TrainingJob job = equal_stages(stages, microbatches);
+      job.plan.schedule = kind;
+      const StepResult step = simulate(job, world, cost);
+      const double expected = (microbatches + stages - 1) * (kForward + kBackward);
+      CHECK(step.seconds == Approx(expected).epsilon(1e-3));
+      const double bubble = step.metrics.breakdown.idle / step.seconds;
+      CHECK(bubble == Approx((stages - 1.0) / (microbatches + stages - 1)).margin(2e-3));
+    }
+  }
+}
+
+TEST_CASE("more microbatches never make a step shorter, more stages never make a stage's work larger") {
+  const World world = instant_network(4);
+  const NamedCost cost({{OpKind::kAttention, {1e-3}}, {OpKind::kAttentionGrad, {2e-3}}});
+  double last = 0;
+  for (const int microbatches : {1, 2, 4, 8}) {
+    const double seconds = simulate(equal_stages(4, microbatches), world, cost).seconds;
+    CHECK(seconds > last);
+    last = seconds;
+  }
+}
+
+// One rank of each class stands for all: in a symmetric job the other ranks do the same at the same time.
+TEST_CASE("folded and unfolded steps of a routed job agree") {
+  for (const double exponent : {0.0, 0.8}) {
+    TrainingJob job = small_job();
+    job.plan.dp = 8;
+    job.plan.pp = 2;
+    job.plan.zero = 1;
+    job.plan.overlap_gradients = true;
+    job.workload.global_batch = 32;
+    job.ranks_per_node = 4;
+    if (exponent > 0) job.workload.popularity = {PopularityKind::kZipf, exponent, false};
+    World world{.nodes = 4, .per_node = 4};
+    world.nic = 1e8;  // slow enough that communication decides
+    const NamedCost cost({{OpKind::kAttention, {1e-5}}, {OpKind::kAttentionGrad, {2e-5}},
+                          {OpKind::kGroupedGemm, {1e-6, 0, true}}, {OpKind::kGroupedGemmDgrad, {1e-6, 0, true}}});
+    const double folded = simulate(job, world, cost).seconds;
+    job.plan.fold = false;
+    const double unfolded = simulate(job, world, cost).seconds;
+    INFO("folded " << folded << " s, unfolded " << unfolded << " s");
+    CHECK(folded == Approx(unfolded).epsilon(0.005));
+  }
+}
+
+TEST_CASE("skewed experts make a step longer than balanced ones") {
+  TrainingJob job = small_job();
+  const World world{.nodes = 1, .per_node = 4};
+  const NamedCost cost({{OpKind::kGroupedGemm, {1e-6, 0, true}}});
+  const double balanced = simulate(job, world, cost).seconds;
+  job.workload.popularity = {PopularityKind::kZipf, 1.2, false};
+  CHECK(simulate(job, world, cost).seconds > balanced);
+}
+
+// What overlaps can only help: the last microbatch's gradients travel while earlier layers are still in reverse.
+TEST_CASE("overlapping gradient reduction never makes a step longer") {
+  TrainingJob job = small_job();
+  World world{.nodes = 1, .per_node = 4};
+  world.link = 1e8;
+  const NamedCost cost({{OpKind::kAttention, {1e-4}}, {OpKind::kAttentionGrad, {3e-4}}});
+  const double after = simulate(job, world, cost).seconds;
+  job.plan.overlap_gradients = true;
+  CHECK(simulate(job, world, cost).seconds < after);
+}
+
+TEST_CASE("without sharing of wires a step is never longer") {
+  TrainingJob job = small_job();
+  World world{.nodes = 1, .per_node = 4};
+  world.link = 1e9;
+  const NamedCost cost({{OpKind::kAttention, {1e-5}}, {OpKind::kAttentionGrad, {2e-5}}});
+  const double alone = simulate(job, world, cost, NetworkDetail::kAlphaBeta).seconds;
+  CHECK(alone <= simulate(job, world, cost, NetworkDetail::kFluid).seconds * (1 + 1e-9));
+}
