@@ -27,7 +27,7 @@ struct RouteSpec {
   int step = 0;
   int microbatch = -1;         // -1: the draw does not depend on it
   int layer = 0;
-  Popularity popularity;
+  Popularity popularity = {};
   int ranks = 1;               // of the expert-parallel group
   int ranks_per_node = 1;      // consecutive members share a node
   int experts = 0;             // over all ranks; rank r holds experts [r*experts/ranks, (r+1)*experts/ranks)
@@ -39,10 +39,11 @@ struct RouteSpec {
   bool operator==(const RouteSpec&) const = default;
 };
 
-// Balanced: experts and groups are dealt like cards from shuffled decks through all tokens of all sources, so that every
-// expert gets tokens*active*ranks/experts copies (exactly when the numbers divide, else to within two), and every token
-// uses exactly active_groups groups with active/active_groups experts each. Otherwise drawn by popularity without
-// replacement, groups first, then experts of these groups (workloads/routing_draw.h). A token's experts are distinct.
+// Balanced: groups, and the experts of each group, are dealt like cards from shuffled decks through all tokens of
+// all sources. Every token uses exactly active_groups groups with active/active_groups experts each (the first groups
+// of its hand one more when that is not whole). Experts of a group get equally many copies, to within one, and all
+// experts tokens*active*ranks/experts when the numbers divide. Otherwise drawn by popularity without replacement,
+// groups first, then experts of these groups (workloads/routing_draw.h). A token's experts are distinct.
 class Route {
  public:
   explicit Route(const RouteSpec& spec);

@@ -1,0 +1,87 @@
+#include <catch2/catch.hpp>
+
+#include "small_schedule.h"
+#include "workloads/schedule/work.h"
+
+using namespace moebius;
+
+namespace {
+
+// One op of a kind with a payload of 1000 bytes.
+double sent(OpKind kind, int group_size) {
+  Op op{.kind = kind, .group = GroupRole::kWorld};
+  op.payload = {1000};
+  return sent_bytes(op, Fragment{}, group_size, 0);
+}
+
+// 2 ranks, 4 experts, popularity so skewed that the members differ.
+Fragment skewed_fragment() {
+  Fragment fragment = small_fragment();
+  RouteSpec spec = small_route();
+  spec.popularity = {.kind = PopularityKind::kZipf, .exponent = 3};
+  spec.tokens = 64;
+  fragment.routes[0] = std::make_shared<const Route>(spec);
+  return fragment;
+}
+
+}  // namespace
+
+TEST_CASE("a rank sends the least that a collective needs") {
+  REQUIRE(sent(OpKind::kAllReduce, 4) == Approx(1500));  // 2 * 3/4: reduce-scatter and all-gather
+  REQUIRE(sent(OpKind::kReduceScatter, 4) == Approx(750));
+  REQUIRE(sent(OpKind::kAllGather, 4) == Approx(750));
+  REQUIRE(sent(OpKind::kAllToAll, 4) == Approx(750));
+  REQUIRE(4 * sent(OpKind::kBroadcast, 4) == Approx(3000));  // three ranks get 1000 bytes each
+  REQUIRE(sent(OpKind::kSend, 2) == 1000);
+  REQUIRE(sent(OpKind::kRecv, 2) == 0);
+  REQUIRE(sent(OpKind::kAllReduce, 1) == 0);
+}
+
+TEST_CASE("dispatch sends a row for each token and other rank, combine brings it back") {
+  const Fragment fragment = skewed_fragment();
+  const Route& route = *fragment.routes[0];
+  REQUIRE(route.tokens_between(0, 1) != route.tokens_between(1, 0));
+  REQUIRE(sent_bytes(fragment.ops[1], fragment, 2, 0) == 64.0 * route.tokens_between(0, 1));
+  REQUIRE(sent_bytes(fragment.ops[3], fragment, 2, 0) == 64.0 * route.tokens_between(1, 0));
+}
+
+TEST_CASE("a member's expert ops have the rows that the route gives it") {
+  Fragment fragment = skewed_fragment();
+  const Route& route = *fragment.routes[0];
+  REQUIRE(route.rows_of_rank(0) != route.rows_of_rank(1));
+  for (const int member : {0, 1}) {
+    REQUIRE(member_shape(fragment.ops[2], fragment, member).m == route.rows_of_rank(member));
+    Op wgrad = fragment.ops[2];
+    wgrad.kind = OpKind::kGroupedGemmWgrad;
+    REQUIRE(member_shape(wgrad, fragment, member).k == route.rows_of_rank(member));
+    REQUIRE(member_shape(wgrad, fragment, member).m == wgrad.shape.m);
+    Op gate = fragment.ops[2];
+    gate.kind = OpKind::kGate;
+    REQUIRE(member_shape(gate, fragment, member) == gate.shape);
+  }
+}
+
+TEST_CASE("folded and unfolded classes do the same work in all") {
+  const Fragment fragment = skewed_fragment();
+  const Layout folded = small_layout(2, true), unfolded = small_layout(2, false);
+  for (const Op& op : fragment.ops) {
+    const ClassWork all = class_work(op, fragment, folded, 0);
+    const ClassWork first = class_work(op, fragment, unfolded, 0),
+                    second = class_work(op, fragment, unfolded, 1);
+    REQUIRE(all.flops == Approx(first.flops + second.flops));
+    REQUIRE(all.sent == Approx(first.sent + second.sent));
+  }
+  // 2 ranks x 64 tokens x 2 copies, 2 FLOPs for each of 32 x 32 weights
+  REQUIRE(class_work(fragment.ops[2], fragment, folded, 0).flops == Approx(2 * 64 * 2 * 2 * 32 * 32));
+}
+
+TEST_CASE("a class of several expert groups counts each of them") {
+  // Four ranks, two groups of two, one class: twice the work of one group.
+  const Fragment fragment = skewed_fragment();
+  Layout one = small_layout(2, true), two = small_layout(4, true);
+  two.classes[0].groups[static_cast<int>(GroupRole::kExpert)].ranks = {0, 1};
+  for (const Op& op : fragment.ops) {
+    REQUIRE(class_work(op, fragment, two, 0).flops == Approx(2 * class_work(op, fragment, one, 0).flops));
+    REQUIRE(class_work(op, fragment, two, 0).sent == Approx(2 * class_work(op, fragment, one, 0).sent));
+  }
+}
