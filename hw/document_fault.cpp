@@ -14,6 +14,8 @@ namespace {
 using After = FaultContext::After;
 using Inside = FaultContext::Inside;
 
+constexpr const char* kEndOfFile = "the end of the file";
+
 bool is_blank(char c) {
   return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
@@ -23,7 +25,8 @@ bool is_word(char c) {
          c == '-' || c == '.';
 }
 
-// The offset of the next token at or behind `at`, past blanks and comments that are complete.
+// The offset of the next token at or behind `at`, past blanks and comments that are complete. A comment ends
+// where it does for the lexer: also a zero byte ends a line, and none may stand in a block.
 std::size_t skip_blanks(std::string_view text, std::size_t at) {
   while (at < text.size()) {
     const std::string_view rest = text.substr(at);
@@ -31,10 +34,12 @@ std::size_t skip_blanks(std::string_view text, std::size_t at) {
     if (is_blank(rest[0])) {
       end = 1;
     } else if (rest.starts_with("//")) {
-      end = std::min(rest.find('\n'), rest.size());
+      const std::size_t stop = rest.find_first_of(std::string_view("\n\r\0", 3));
+      end = stop == std::string_view::npos ? rest.size() : stop + 1;
     } else if (rest.starts_with("/*")) {
       const std::size_t close = rest.find("*/", 2);
-      if (close != std::string_view::npos) end = close + 2;
+      if (close != std::string_view::npos && rest.substr(0, close).find('\0') == std::string_view::npos)
+        end = close + 2;
     }
     if (end == std::string_view::npos) return at;
     at += end;
@@ -51,11 +56,13 @@ std::string describe_byte(char c) {
 // The token at the front of `text`. A string is known to be complete here: a broken one has its own
 // sentences.
 std::string describe_token(std::string_view text) {
-  if (text.empty()) return "the end of the file";
+  if (text.empty()) return kEndOfFile;
   if (text[0] == '"') {
     std::size_t end = 1;
     while (end < text.size() && text[end] != '"') end += text[end] == '\\' ? 2 : 1;
-    return shortened(text.substr(0, end + 1));
+    std::string token = shortened(text.substr(0, end + 1));
+    std::erase(token, '\x7f');  // the one control character that a string may hold as it is
+    return token;
   }
   if (is_word(text[0]))
     return shortened(text.substr(0, std::ranges::find_if_not(text, is_word) - text.begin()));
@@ -77,7 +84,7 @@ std::string expected_at(const FaultContext& context, bool separated) {
   }
   switch (context.inside) {
     case Inside::kFile:
-      return "the end of the file";
+      return kEndOfFile;
     case Inside::kObject:
       return separated ? "a key in double quotes behind the comma" : "',' or '}'";
     case Inside::kArray:
@@ -135,7 +142,8 @@ Fault find_fault(std::string_view text, const FaultContext& context) {
 
   if (rest.starts_with('"') && lexical) return {token, broken_string(reason, text, context.last)};
   if (rest.starts_with("/*"))
-    return {token, "expected '*/' at the end of a comment, found the end of the file"};
+    return {token, fmt::format("expected '*/' at the end of a comment, found {}",
+                               context.last < text.size() ? describe_byte(text[context.last]) : kEndOfFile)};
   if (reason.find("number overflow") != std::string_view::npos)
     return {token, fmt::format("expected a number of at most 1.8e308, found {}", describe_token(rest))};
   const bool number = !rest.empty() && (rest[0] == '-' || (rest[0] >= '0' && rest[0] <= '9'));

@@ -4,11 +4,14 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "hw/json_text.h"
+
 namespace moebius {
 
 namespace {
 
 constexpr double kTooFar = 1e9;
+constexpr std::size_t kLongestName = 64;  // what is longer is no name; keys of untrusted files may be
 
 // Lower case, and every separator the same: "H800_SXM" and "h800-sxm" are the same word to the person who
 // typed it.
@@ -43,6 +46,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 // ("h800" for "h800-sxm") is nearer than one wrong letter ("h200"); any other containment is a bit farther
 // than that.
 double distance(std::string_view name, std::string_view candidate) {
+  if (std::max(name.size(), candidate.size()) > kLongestName) return kTooFar;
   if (name == candidate) return 0;
   if (name.size() >= 2 && candidate.starts_with(name) && candidate[name.size()] == '-') return 0.5;
   const std::size_t longer = std::max(name.size(), candidate.size());
@@ -83,7 +87,7 @@ std::string nearest_name(std::string_view name, const std::vector<std::string>& 
 
 std::string suggestion(std::string_view name, const std::vector<std::string>& candidates) {
   const std::string nearest = nearest_name(name, candidates);
-  return nearest.empty() ? nearest : " (did you mean \"" + nearest + "\"?)";
+  return nearest.empty() ? nearest : " (did you mean " + json_string(nearest) + "?)";
 }
 
 void check_failed(const char* file, int line, const char* condition, const std::string& values) {

@@ -128,8 +128,8 @@ const Value& Reader::value(std::string_view key) {
     return std::find(known_.begin(), known_.end(), other) == known_.end();
   });
   const std::string nearest = nearest_name(key, unasked);
-  const std::string hint = nearest.empty() ? "" : fmt::format(" (is \"{}\" meant?)", nearest);
-  place_.fail(fmt::format("expected key \"{}\", found none{}", key, hint));
+  const std::string hint = nearest.empty() ? "" : fmt::format(" (is {} meant?)", json_string(nearest));
+  place_.fail(fmt::format("expected key {}, found none{}", json_string(key), hint));
 }
 
 std::string Reader::text(std::string_view key) {

@@ -170,6 +170,18 @@ TEST_CASE("A broken string says what is broken in it") {
   CHECK(fault(text) == sentence);
 }
 
+TEST_CASE("A comment ends where the parser thinks it ends, also at a lone carriage return or a zero byte") {
+  CHECK(fault("// a\rx, \"b\"\n1") == "x.json:1: expected a value, found x");
+  CHECK(fault(std::string("// a\0x, \"b\"\n1", 12)) == "x.json:1: expected a value, found x");
+  CHECK(fault(std::string("/* a \0 */ 1", 12)) ==
+        "x.json:1: expected '*/' at the end of a comment, found byte 0x00");
+}
+
+TEST_CASE("A sentence holds no control character, not even the one that strings may hold") {
+  CHECK(fault("[1 \"a\x7f"
+              "b\"]") == "x.json:1: expected ',' or ']', found \"ab\"");
+}
+
 TEST_CASE("A long token is cut in the sentence, between characters") {
   CHECK(fault(std::string("[1 \"") + std::string(1000, 'x') + "\"]") ==
         "x.json:1: expected ',' or ']', found \"" + std::string(36, 'x') + "...");

@@ -81,6 +81,14 @@ TEST_CASE("A name that resembles nothing has no nearest one") {
   CHECK(nearest_name(std::string(1 << 20, 'h'), kChips).empty());
 }
 
+TEST_CASE("What is longer than any name is not suggested, though it holds the name") {
+  CHECK(suggestion("twice", {std::string("twice") + std::string(1000, 'x')}).empty());
+}
+
+TEST_CASE("A suggestion shows control characters escaped") {
+  CHECK(suggestion("degre", {"deg\nree"}) == " (did you mean \"deg\\nree\"?)");
+}
+
 TEST_CASE("Names of one or two letters are not guessed at: tp is no misspelt ep") {
   CHECK(nearest_name("tp", {"ep", "pp"}).empty());
   CHECK(nearest_name("EP", {"ep", "pp"}) == "ep");

@@ -1,0 +1,138 @@
+// Any bytes are a document or one sentence. What is a document is the one that nlohmann's own parser sees,
+// survives writing and merging, knows its lines, and can be read and changed with nothing worse than a
+// sentence.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "hw/document.h"
+#include "hw/error.h"
+#include "hw/reader.h"
+#include "tests/fuzz/target.h"
+
+namespace moebius::fuzz {
+
+namespace {
+
+const char* const kFile = "fuzz.json";
+
+// Runs `action`; what it throws must be the user's error, in one printable line about our file.
+template <class Action>
+bool succeeds(const Action& action) {
+  try {
+    action();
+    return true;
+  } catch (const Error& error) {
+    const std::string_view sentence = error.what();
+    CHECK(error.kind() == Error::Kind::kInput, std::string(sentence));
+    CHECK(sentence.starts_with(kFile) && sentence.size() < 600, std::string(sentence));
+    const auto control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };
+    CHECK(std::ranges::none_of(sentence, control), std::string(sentence));
+    return false;
+  }
+}
+
+// Values begin in the order of the text, at lines that it has.
+void check_lines(const Value& value, int& line, int last) {
+  CHECK(value.line >= line && value.line <= last, fmt::format("{} <= {} <= {}", line, value.line, last));
+  line = value.line;
+  CHECK(value.kind != Value::Kind::kObject || value.keys.size() == value.items.size(), "keys without values");
+  for (const Value& item : value.items) check_lines(item, line, last);
+}
+
+void check_text(std::string_view text, const Value& root) {
+  int line = 1;
+  check_lines(root, line, 1 + static_cast<int>(std::ranges::count(text, '\n')));
+  const std::string written = to_json(root);
+  const Document again = parse_document(written, kFile);
+  CHECK(to_json(again.root) == written, written);
+  // Integers beyond 64 bits are doubles to us and unsigned to nlohmann: compare what both make of our text
+  // and theirs.
+  const auto theirs = nlohmann::json::parse(text, nullptr, true, true);
+  CHECK(nlohmann::json::parse(written) == theirs, written);
+}
+
+// Each reader call on one key; a fresh reader, because finish() must name what was not asked for.
+void read_key(const Value& object, const std::string& key) {
+  Reader reader(object, {.file = kFile, .pointer = "", .line = object.line});
+  succeeds([&] { reader.text(key); });
+  succeeds([&] { reader.boolean(key); });
+  succeeds([&] { reader.integer(key, {1, 8}); });
+  succeeds([&] { reader.number(key, {kAboveZero, 1e6}); });
+  succeeds([&] { reader.time(key); });
+  succeeds([&] { reader.byte_rate(key, ByteRate{1}); });
+  for (int i = 0; i <= static_cast<int>(Dimension::kPrice); ++i)
+    succeeds([&] { reader.quantity(key, static_cast<Dimension>(i), {.low = 0}); });
+  succeeds([&] { reader.texts(key); });
+  succeeds([&] { reader.objects(key); });
+  succeeds([&] { reader.choice<int>(key, {{"training", 0}, {"collective", 1}}); });
+  const std::string near = key.size() < 100 ? key + "x" : "x";  // names asked for are a program's, and short
+  succeeds([&] { reader.text(near); });
+  const bool all_known = object.keys.size() == 1;
+  CHECK(succeeds([&] { reader.finish(); }) == all_known || object.find(near), to_json(object));
+}
+
+void read_objects(const Value& value, int& budget) {
+  for (const std::string& key : value.keys)
+    if (budget-- > 0) read_key(value, key);
+  for (const Value& item : value.items) read_objects(item, budget);
+}
+
+// The text itself as --set would give it: pointer up to the first line break, value behind it.
+void change(const Document& document, std::string_view text) {
+  const std::size_t end = std::min(text.find('\n'), text.size());
+  const std::string_view behind = text.substr(std::min(end + 1, text.size()));
+  Document changed = document;
+  if (succeeds([&] { set_at_pointer(changed, text.substr(0, end), behind); }))
+    CHECK(to_json(parse_document(to_json(changed.root), kFile).root) == to_json(changed.root),
+          std::string(text));
+  changed = document;
+  if (succeeds([&] { set_at_pointer(changed, "/plan/0/~1", text); }))
+    CHECK(changed.root.find("plan") != nullptr, to_json(changed.root));
+}
+
+}  // namespace
+
+std::vector<std::string> seed_inputs() {
+  return {
+      "{\"name\": \"x\", \"seed\": 1, \"ratio\": 0.5, \"on\": true, \"none\": null}",
+      "// head\n{\n  \"plan\": {\"tp\": 1, \"ep\": {\"degree\": 64}}, // degrees\n  \"cluster\": "
+      "\"h800-2048\"\n}\n",
+      "{\"link\": {\"rate\": \"400 Gb/s\", \"latency\": \"2.8 us\", \"power\": \"700 W\", \"price\": \"2.0 "
+      "USD/h\"},\n"
+      " \"memory\": [\"141 GB\", \"16 GiB\"], \"clock\": \"1.83 GHz\", \"reach\": \"30 km\", \"peak\": \"989 "
+      "TFLOP/s\"}",
+      "[[1, -2, 3.25e-7], [], {}, [{\"a\": [true, false]}, \"\\u00e9\\ud83d\\ude00\\n\"]]",
+      "{\"a\": 9223372036854775807, \"b\": -9223372036854775808, \"c\": 18446744073709551615, \"d\": 1e308, "
+      "\"e\": 5e-324}",
+      "{\"k\": [{\"x\": 1}, {\"x\": 2}, /* block\n comment */ {\"x\": 3}], \"kx\": [\"p\", \"q\"], "
+      "\"\xc3\xa9\": \"\xe2\x82\xac\"}",
+      "\xef\xbb\xbf{\r\n\t\"crlf\": true\r\n}\r\n",
+      "/plan/ep/degree\n{\"x\": [1, 2]}",
+      "/list/-\n400 Gb/s",
+      "{\"list\": [1, {\"x\": 2}], \"a/b\": 1, \"m~n\": 2, \"\": 3}",
+      "{\"twice\": 1, \"twice\": 2}",
+      "[1, 2,]",
+      "[\"open",
+      std::string(70, '[') + std::string(70, ']'),
+  };
+}
+
+}  // namespace moebius::fuzz
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace moebius;
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  static constexpr DocumentLimits kLimits{
+      .bytes = std::size_t{1} << 20, .depth = 64, .values = std::size_t{1} << 16};
+  Document document{.file = fuzz::kFile, .root = {}};
+  if (fuzz::succeeds([&] { document = parse_document(text, fuzz::kFile, kLimits); })) {
+    fuzz::check_text(text, document.root);
+    int budget = 16;  // calls grow with keys times keys
+    fuzz::read_objects(document.root, budget);
+  }
+  fuzz::change(document, text);
+  CHECK(to_json(merged(document.root, document.root)) == to_json(document.root), "merged with itself");
+  return 0;
+}
