@@ -105,6 +105,7 @@ class Communication {
   template <class Change>
   void each_operand(const Change& change) {
     for (int i = 0; i < c_.op().num_inputs; ++i) {
+      if (in_place()) element_ = element_bytes(c_.output_tensor(i).dtype);  // each travels in its own format
       Matrix<Real> value = c_.in(i);
       change(value.values);
       c_.out(i, std::move(value));

@@ -13,9 +13,9 @@ struct Moved {
   std::chrono::steady_clock::time_point met;  // when the last member was there, or the message
 };
 
-// Executes a communication op, waiting for the other members. Bytes are elements in the format of Op::dtype
-// (weights that travel with tokens in their own). Deterministic: sums run in the order of members. Members
-// that bring different sizes are run_error.
+// Executes a communication op, waiting for the other members. Bytes are elements in the format of Op::dtype,
+// or of each tensor when several are exchanged in place (weights that travel with tokens in their own).
+// Deterministic: sums run in the order of members. Members that bring different sizes are run_error.
 template <class Real>
 Moved communicate(OpContext<Real>& context, Exchange<Real>& exchange);
 
