@@ -13,15 +13,11 @@ namespace moebius {
 namespace {
 
 constexpr double kAssumedMemoryEfficiency = 0.85;  // of a chip whose catalog entry states none
+constexpr double kKeysOfPart = 128;                // decode is cut along the keys into parts of so many
 constexpr double kBlockBytes = 16 * 1024;          // that one thread block of a streaming kernel moves
 
 bool is_attention(OpKind kind) {
   return kind == OpKind::kAttention || kind == OpKind::kAttentionGrad;
-}
-
-// Cores that a kernel of so many blocks really uses of those it holds.
-double busy_cores(int cores, double blocks) {
-  return std::clamp(blocks, 1.0, static_cast<double>(cores));
 }
 
 int held_cores(const Engine& engine, const CostQuery& query) {
@@ -48,13 +44,11 @@ QueryTiles query_tiles(const Shape& shape) {
   constexpr double kRows = 128, kLeastRows = 64;
   const double sequences = std::max(1, shape.groups);
   const double queries = std::max(1.0, static_cast<double>(shape.m) / sequences);
-  const double packed =
-      queries * std::max(1.0, static_cast<double>(shape.heads) / std::max(1, shape.kv_heads));
-  if (queries >= kLeastRows)
-    return {sequences * shape.heads * std::ceil(queries / kRows),
-            std::ceil(queries / kLeastRows) * kLeastRows / queries};
-  const double rows = std::ceil(packed / kLeastRows) * kLeastRows;
-  return {sequences * std::max(1, shape.kv_heads) * std::ceil(packed / kRows), rows / packed};
+  const double shared = std::max(1.0, static_cast<double>(shape.heads) / std::max(1, shape.kv_heads));
+  const double heads = queries >= kLeastRows ? shape.heads : std::max(1, shape.kv_heads);
+  const double rows = queries >= kLeastRows ? queries : queries * shared;
+  const double tile = rows <= kLeastRows ? kLeastRows : kRows;
+  return {sequences * heads * std::ceil(rows / tile), std::ceil(rows / tile) * tile / rows};
 }
 
 // The passes that prepare and finish attention's backward: do and o are read and the FP32 dq cleared before;
@@ -66,6 +60,14 @@ double backward_pass_bytes(const Shape& shape) {
   return before + after;
 }
 
+// Tiles differ in length and are dealt out longest first: the cores end together, but for a quarter of a
+// tile.
+double attention_compute(const Engine& engine, const CostQuery& query, double cores, double pieces,
+                         double work) {
+  const double waves = std::max(1.0, pieces / cores + (pieces > cores ? 0.25 : 0.0));
+  return work / pieces * waves / attention_core_rate(engine, query.dtype);
+}
+
 }  // namespace
 
 double Engine::core_flops(DType dtype) const {
@@ -74,27 +76,28 @@ double Engine::core_flops(DType dtype) const {
 
 Estimate attention_estimate(const Engine& engine, const CostQuery& query) {
   const int cores = held_cores(engine, query);
-  const bool backward = query.kind == OpKind::kAttentionGrad;
+  const double floor = engine.chip.kernel_floor.seconds();
   const QueryTiles tiles = query_tiles(query.shape);
-  // Key blocks let decode spread over the cores (split-K); prefill has its tiles only.
-  const double key_blocks = std::max(1.0, static_cast<double>(query.shape.kv) / 512);
-  const double queries = static_cast<double>(query.shape.m) / std::max(1, query.shape.groups);
-  const double pieces = queries >= 64 ? tiles.count : tiles.count * key_blocks;
   const double work = op_flops(query.kind, query.shape).value * tiles.padding;
-  // Tiles differ in length and are dealt out longest first: the cores end together, but for half a tile.
-  const double waves = std::max(1.0, pieces / cores + (pieces > cores ? 0.25 : 0.0));
-  const double compute = work / pieces * waves / attention_core_rate(engine, query.dtype);
-  const double bytes = least_bytes(query) + (backward ? backward_pass_bytes(query.shape) : 0.0);
-  const double passes = backward ? backward_pass_bytes(query.shape) / stream_rate(engine, cores) : 0.0;
-  const double memory = least_bytes(query) / stream_rate(engine, busy_cores(cores, pieces * 4));
-  // Split decode ends with a second kernel that merges the parts; backward has three kernels.
-  const double kernels = backward ? 3 : (queries < 64 ? 2 : 1);
-  return {engine.chip.kernel_floor.seconds() * kernels + std::max(compute, memory) + passes, bytes};
+  const double memory = least_bytes(query) / stream_rate(engine, cores);
+  const auto whole = [&](double pieces) {
+    return floor + std::max(attention_compute(engine, query, cores, pieces, work), memory);
+  };
+  if (query.kind == OpKind::kAttentionGrad) {
+    const double passes = backward_pass_bytes(query.shape);
+    return {whole(tiles.count) + 2 * floor + passes / stream_rate(engine, cores),
+            least_bytes(query) + passes};
+  }
+  // Few tiles (decode) are cut along the keys, and a second kernel merges the parts.
+  const double parts = std::max(1.0, static_cast<double>(query.shape.kv) / kKeysOfPart);
+  return {std::min(whole(tiles.count), whole(tiles.count * parts) + floor), least_bytes(query)};
 }
 
+// All cores at the rate that they reach together; never less than one core needs for its first block.
 Estimate stream_estimate(const Engine& engine, const CostQuery& query, double bytes) {
-  const double cores = busy_cores(held_cores(engine, query), std::ceil(bytes / kBlockBytes));
-  return {engine.chip.kernel_floor.seconds() + bytes / stream_rate(engine, cores), bytes};
+  const double first_block = std::min(bytes, kBlockBytes) / stream_rate(engine, 1);
+  const double all = bytes / stream_rate(engine, held_cores(engine, query));
+  return {engine.chip.kernel_floor.seconds() + std::max(first_block, all), bytes};
 }
 
 AnalyticModel::AnalyticModel(const Accelerator& accelerator) {

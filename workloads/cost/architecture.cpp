@@ -19,7 +19,7 @@ constexpr Architecture kHopper{
     .clock = 1.83e9,
     .max_block_m = 128,
     .max_block_n = 128,
-    .overhead_16bit = 70,
+    .overhead_16bit = 40,
     .overhead_8bit = 183,
     .overhead_4bit = 183,
     .load_latency = 1740,

@@ -7,31 +7,19 @@
 #include <map>
 
 #include "hw/error.h"
-#include "workloads/cost/condense.h"
-#include "workloads/cost/csv.h"
+#include "workloads/cost/harvest.h"
 
 namespace moebius {
 namespace {
 
 using Key = ProfileKey;
 
-// What the files of one directory give.
-struct Harvest {
-  const Accelerator& chip;
-  std::filesystem::path directory;
-  Profile profile;
-
-  bool has(const char* file) const { return std::filesystem::exists(directory / file); }
-  Csv open(const char* file) const { return Csv((directory / file).string()); }
-  bool is_ours(const std::string& hardware) const;
-  void add_source(ProfileSource source);
-  void add(TableDraft draft);
-};
-
 std::string lower(std::string text) {
   std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
   return text;
 }
+
+}  // namespace
 
 bool Harvest::is_ours(const std::string& hardware) const {
   const std::string name = lower(hardware);
@@ -58,6 +46,8 @@ ProfileTable table_of(const char* name, std::vector<std::string> kinds, DType dt
   for (const Key key : axes) table.axes.push_back({key, {}});
   return table;
 }
+
+namespace {
 
 // DeepGEMM's README, three versions of it. Times are derived from the printed TFLOP/s. Dense and grouped in
 // one file; of the grouped layouts "contiguous" is that of training and prefill, "masked" that of decode:
@@ -226,64 +216,6 @@ void read_infersim_attention(Harvest& harvest) {
   for (TableDraft* draft : {&prefill, &latent, &decode}) harvest.add(std::move(*draft));
 }
 
-// DeepSeek's published trace of one DeepSeek-V3 training chunk. It is also what the project is tested on, so
-// only layers 1 and 2 are taken, and only kinds that have no other source: weight gradients, and attention
-// backward with the passes before and after it. Layers 3 and 4, and all other kinds, stay unseen.
-void read_training_profile(Harvest& harvest) {
-  if (!harvest.has("profile_data_train_ops.csv") || !harvest.is_ours("H800")) return;
-  const Csv csv = harvest.open("profile_data_train_ops.csv");
-  std::map<std::vector<double>, std::vector<double>> gradients;  // m, n, k -> microseconds of each layer
-  std::map<std::string, double> backward;                        // by layer: the three kernels together
-  int unused = 0;
-  for (const CsvRow& row : csv.rows()) {
-    const std::string& layer = csv.text(row, "layer_instance");
-    const std::string& op = csv.text(row, "operator_inferred");
-    const bool gradient = op.find("wgrad") != std::string::npos;
-    const bool attention = op.find("FlashAttnBwd") == 0 || op.find("flash attention bwd") == 0;
-    if ((layer != "1" && layer != "2") || (!gradient && !attention)) {
-      ++unused;
-    } else if (gradient) {
-      gradients[{csv.number(row, "m_or_tokens"), csv.number(row, "n"), csv.number(row, "k")}].push_back(
-          csv.number(row, "dur_us"));
-    } else {
-      backward[layer] += csv.number(row, "dur_us");
-    }
-  }
-  TableDraft wgrad, attention;
-  wgrad.table = table_of("weight gradients", {"gemm_wgrad", "grouped_gemm_wgrad"}, DType::kFp8,
-                         {Key::kM, Key::kN}, {Key::kRows});
-  attention.table = table_of("attention backward with its passes", {"attention_grad"}, DType::kBf16,
-                             {Key::kHeads, Key::kKvHeads, Key::kHeadDim, Key::kVDim}, {Key::kQueries});
-  attention.table.where = {{Key::kWindow, 0, 0}, {Key::kQueries, 64, 1e9}};
-  const auto mean = [](const std::vector<double>& values) {
-    double sum = 0;
-    for (const double value : values) sum += value;
-    return sum / static_cast<double>(values.size());
-  };
-  for (const auto& [shape, us] : gradients)
-    wgrad.rows.push_back(
-        {{shape[0], shape[1]}, {shape[2]}, mean(us), fmt::format("{}", fmt::join(shape, "x"))});
-  std::vector<double> layers;
-  for (const auto& [layer, us] : backward) layers.push_back(us);
-  if (!layers.empty())
-    attention.rows.push_back({{128, 128, 192, 128}, {4096}, mean(layers), "attention backward"});
-  harvest.add_source({"PROFILE-DATA",
-                      "deepseek-ai/profile-data train.json, commit 4496024: DeepSeek-V3, 4 MoE layers, EP64",
-                      "not stated in the data", "2025-02"});
-  for (TableDraft* draft : {&wgrad, &attention}) {
-    draft->table.stack = "deepseek-training-2025-02";
-    draft->table.source = "PROFILE-DATA";
-    draft->table.cores = 112;  // of 132: communication holds 20
-    draft->table.sustained = true;
-    draft->table.in_sample = true;
-    draft->table.note =
-        "means of layers 1 and 2, from kernels of a whole training step; layers 3 and 4 are the test";
-  }
-  wgrad.table.rejected.push_back({unused, "kept for the test, or kinds that other tables give"});
-  harvest.add(std::move(wgrad));
-  harvest.add(std::move(attention));
-}
-
 }  // namespace
 
 Profile condense(const std::string& directory, const Accelerator& accelerator) {
@@ -294,7 +226,7 @@ Profile condense(const std::string& directory, const Accelerator& accelerator) {
   read_infersim_gemm(harvest);
   read_infersim_grouped(harvest);
   read_infersim_attention(harvest);
-  read_training_profile(harvest);
+  read_training_trace(harvest);
   if (harvest.profile.tables.empty())
     throw input_error(
         fmt::format("{}: no table of measured kernels has rows of {}", directory, accelerator.id));

@@ -42,9 +42,10 @@ class CostSource {
   virtual std::string description() const = 0;  // "profile h800-sxm/deepgemm-2025-02 over analytic (hopper)"
 };
 
-// The layered source for a chip: embedded (and DIR/profiles) profiles that name it, over the analytic model, over the
-// roofline for architectures that the model does not know. `stack` ("deepgemm-2025-02-25") restricts the tables to one
-// software stack; empty: all, the profile's first ones preferred. input_error for a wrong profile or an unknown stack.
+// The layered source for a chip: embedded (and DIR/profiles) profiles that name it, over the analytic model,
+// over the roofline for architectures that the model does not know. `stack` ("deepgemm-2025-02-25") restricts
+// the tables to one software stack; empty: all, the profile's first ones preferred. input_error for a wrong
+// profile or an unknown stack.
 std::unique_ptr<CostSource> make_cost_source(const Accelerator& accelerator, const std::string& data_dir = "",
                                              std::string_view stack = "");
 

@@ -75,6 +75,7 @@ MeasuredTable::MeasuredTable(const ProfileTable& table, const AnalyticModel& ref
       std::none_of(data_.site_keys.begin(), data_.site_keys.end(), is_kv) &&
       std::none_of(data_.axes.begin(), data_.axes.end(), [&](const auto& axis) { return is_kv(axis.key); });
   find_donors();
+  corrections_ = std::make_unique<std::atomic<float>[]>(data_.microseconds.size());
 }
 
 bool MeasuredTable::speaks_of(const CostQuery& query, const Shape& shape) const {
@@ -180,14 +181,17 @@ Shape MeasuredTable::measured_shape(std::size_t value) const {
 }
 
 double MeasuredTable::correction(std::size_t value) const {
+  if (const float known = corrections_[value].load(std::memory_order_relaxed); known > 0) return known;
   const auto donor = static_cast<std::size_t>(donors_[value]);
   const CostQuery query{.kind = kinds_.front(),
                         .shape = measured_shape(donor),
                         .dtype = data_.dtype,
                         .cores = data_.cores,
                         .rows = {}};
-  return static_cast<double>(data_.microseconds[donor]) * 1e-6 /
-         reference_->estimate(query, clocks()).seconds;
+  const double model = reference_->estimate(query, clocks()).seconds;
+  const auto correction = static_cast<float>(static_cast<double>(data_.microseconds[donor]) * 1e-6 / model);
+  corrections_[value].store(correction, std::memory_order_relaxed);
+  return correction;
 }
 
 double MeasuredTable::correction(const Position& position, std::size_t grid_point) const {

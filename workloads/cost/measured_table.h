@@ -3,7 +3,9 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -56,6 +58,7 @@ class MeasuredTable {
   double correction(const Position& position, std::size_t grid_point) const;
 
   const ProfileTable& data() const { return data_; }
+  const std::vector<OpKind>& kinds() const { return kinds_; }
   Clocks clocks() const { return data_.sustained ? Clocks::kSustained : Clocks::kBurst; }
   bool kv_follows() const { return kv_follows_; }
   Shape measured_shape(std::size_t value) const;
@@ -73,6 +76,8 @@ class MeasuredTable {
   std::vector<double> site_logs_;                            // [site][key]
   std::array<double, kMostProfileSiteKeys> low_{}, high_{};  // the box around the sites
   std::vector<std::int32_t> donors_;  // the value that speaks for each: itself, or the nearest one of a hole
+  // Corrections once asked for; zero before. Threads may ask at once: they store the same number.
+  std::unique_ptr<std::atomic<float>[]> corrections_;
 };
 
 }  // namespace moebius

@@ -34,6 +34,17 @@ bool sums_over_rows(OpKind kind) {
   return kind == OpKind::kGroupedGemmWgrad;
 }
 
+// Absorbed latent attention (DeepSeek-V2, section 2.1.2): the one KV head is wider than its values, and those
+// are its first columns, read once for both. No other attention has values of over 256 columns.
+double shared_value_bytes(const CostQuery& query) {
+  const Shape& s = query.shape;
+  const bool latent =
+      query.kind == OpKind::kAttention && s.kv_heads == 1 && s.v_dim > 256 && s.head_dim > s.v_dim;
+  if (!latent || s.window > 0) return 0;
+  return static_cast<double>(std::max(1, s.groups)) * static_cast<double>(s.kv) * s.v_dim *
+         element_bytes(query.dtype);
+}
+
 }  // namespace
 
 DType executed_dtype(const Accelerator& accelerator, DType dtype) {
@@ -115,7 +126,7 @@ double least_bytes(const CostQuery& query) {
   if (!query.rows.empty())
     shape.groups = static_cast<std::int32_t>(
         std::count_if(query.rows.begin(), query.rows.end(), [](std::int32_t rows) { return rows > 0; }));
-  return op_bytes(query.kind, shape, query.dtype).value;
+  return op_bytes(query.kind, shape, query.dtype).value - shared_value_bytes(query);
 }
 
 Roofline roofline(const Accelerator& accelerator, const CostQuery& query) {

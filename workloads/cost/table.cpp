@@ -124,6 +124,9 @@ MeasuredTables::MeasuredTables(const std::vector<Profile>& profiles, std::string
       if (stack.empty() || table.stack == stack) tables_.emplace_back(table, *references_.back());
     }
   }
+  for (std::size_t i = 0; i < tables_.size(); ++i)
+    for (const OpKind kind : tables_[i].kinds())
+      by_kind_[static_cast<std::size_t>(kind)].push_back(static_cast<int>(i));
   if (tables_.empty() && !stack.empty())
     throw input_error(fmt::format("no profile has a stack \"{}\"{}", stack, suggestion(stack, stacks_)));
 }
@@ -134,7 +137,8 @@ MeasuredTables::MeasuredTables(MeasuredTables&&) noexcept = default;
 std::optional<Cost> MeasuredTables::cost(const AnalyticModel& chip, const CostQuery& query,
                                          Clocks clocks) const {
   const Shape shape = loaded_shape(query);
-  for (const MeasuredTable& table : tables_) {
+  for (const int index : by_kind_[static_cast<std::size_t>(query.kind)]) {
+    const MeasuredTable& table = tables_[static_cast<std::size_t>(index)];
     if (!table.speaks_of(query, shape)) continue;
     const Position position = table.locate(query.kind, shape);
     if (position.distance > kReach) continue;

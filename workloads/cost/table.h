@@ -5,6 +5,7 @@
 // what-if on the chip is not answered by the old chip.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <optional>
 #include <string>
@@ -44,6 +45,7 @@ class MeasuredTables {
  private:
   std::vector<std::unique_ptr<AnalyticModel>> references_;  // the chips that were measured, one per profile
   std::vector<MeasuredTable> tables_;
+  std::array<std::vector<int>, kNumOpKinds> by_kind_;  // tables of each op kind, best first
   std::vector<std::string> stacks_;
 };
 

@@ -1,0 +1,131 @@
+#include "hw/profile.h"
+
+#include <cmath>
+
+#include "hw/catalog.h"
+#include "workloads/cost/table.h"
+
+#include "hw/error.h"
+#undef CHECK  // ours; here it is Catch's
+#include <catch2/catch.hpp>
+
+namespace moebius {
+namespace {
+
+const std::string kGood = R"({
+  "format": "moebius-profile-1",
+  "accelerator": "h800-sxm",
+  "reference": {"architecture": "hopper", "cores": 132, "general_cores": 0, "independent_engines": false,
+    "memory_rate": 3.35e12, "memory_efficiency": 0.9, "l2": 52428800, "clock": 1.83e9, "kernel_floor": 2.55e-6,
+    "peak": {"fp8": 1.979e15}},
+  "sources": [{"key": "LAB", "text": "a bench", "licence": "none", "date": "2026-01-01"}],
+  "tables": [{
+    "name": "dense", "kinds": ["gemm"], "dtype": "fp8", "stack": "lab-1", "source": "LAB", "cores": 132,
+    "clocks": "burst", "in_sample": false, "note": "",
+    "site": ["n", "k"], "axes": [{"key": "m", "points": [128, 1024]}],
+    "held_out": {"rows": 0, "mean": 0, "worst": 0}, "rejected": [{"rows": 2, "reason": "noise"}],
+    "sites": [[4096, 7168], [7168, 2048]],
+    "microseconds": [[20, null], [11, 35.5]]}]
+})";
+
+std::string changed(const std::string& from, const std::string& to) {
+  std::string text = kGood;
+  const std::size_t at = text.find(from);
+  REQUIRE(at != std::string::npos);
+  return text.replace(at, from.size(), to);
+}
+
+Profile read(const std::string& text) {
+  return profile_from(parse_document(text, "p.json"));
+}
+
+TEST_CASE("a profile reads as it was written, and writes as it reads") {
+  const Profile profile = read(kGood);
+  REQUIRE(profile.tables.size() == 1);
+  const ProfileTable& table = profile.tables[0];
+  CHECK(table.stack == "lab-1");
+  CHECK(table.grid_size() == 2);
+  CHECK(table.microseconds[0] == 20);
+  CHECK(std::isnan(table.microseconds[1]));
+  CHECK(table.microseconds[3] == 35.5F);
+  CHECK(table.rejected[0].rows == 2);
+  CHECK(profile.reference.memory_rate.value == 3.35e12);
+  const std::string text = to_json(profile);
+  CHECK(to_json(read(text)) == text);
+}
+
+TEST_CASE("what is not a profile is an error that says where and what") {
+  struct Case {
+    std::string from, to, message;
+  };
+  const std::vector<Case> cases = {
+      {"moebius-profile-1", "moebius-profile-9",
+       "p.json:2: /format: expected \"moebius-profile-1\", found \"moebius-profile-9\""},
+      {"[128, 1024]", "[1024, 128]",
+       "p.json:11: /tables/0/axes/0/points/1: expected more than 1024, found 128"},
+      {"[128, 1024]", "[0, 1024]",
+       "p.json:11: /tables/0/axes/0/points/0: expected a number from 1 to 1000000000000000, found 0"},
+      {"\"key\": \"m\"", "\"key\": \"mm\"", "/tables/0/axes/0/key: expected one of m, n, k, rows"},
+      {"[11, 35.5]", "[11]", "p.json:14: /tables/0/microseconds/1: expected 2 to 2 elements, found 1"},
+      {"[11, 35.5]", "[11, -1]",
+       "p.json:14: /tables/0/microseconds/1/1: expected a number from 0.001 to 1000000000, found -1"},
+      {"[11, 35.5]", "[11, \"x\"]",
+       "p.json:14: /tables/0/microseconds/1/1: expected a number, found a string"},
+      {"[11, 35.5]", "[null, null]",
+       "p.json:14: /tables/0/microseconds/1: expected at least one measured value, found none"},
+      {"[7168, 2048]]", "[4096, 7168]]",
+       "p.json:13: /tables/0/sites/1: expected every site once, found one again"},
+      {"\"source\": \"LAB\"", "\"source\": \"LAP\"",
+       "p.json:9: /tables/0/source: expected a key of \"sources\", found \"LAP\""},
+      {"\"dtype\": \"fp8\"", "\"dtype\": \"fp9\"",
+       "p.json:9: /tables/0/dtype: expected a number format such as \"fp8\", found \"fp9\""},
+      {"{\"fp8\": 1.979e15}", "{}",
+       "/reference/peak: expected the peak of one number format at least, found none"},
+      {"\"note\": \"\"", "\"notes\": \"\"", "unknown key \"notes\""},
+  };
+  for (const Case& c : cases) {
+    INFO(c.to);
+    CHECK_THROWS_WITH(read(changed(c.from, c.to)), Catch::Contains(c.message));
+  }
+}
+
+TEST_CASE("a truncated profile is an error, wherever it ends") {
+  for (std::size_t length = 0; length < kGood.size() - 2; length += 13)
+    CHECK_THROWS_AS(read(kGood.substr(0, length)), Error);
+}
+
+TEST_CASE("a profile of a chip whose architecture is unknown is an error") {
+  const Profile profile = read(changed("\"hopper\"", "\"hoper\""));
+  CHECK_THROWS_WITH(MeasuredTables({profile}), "profile of h800-sxm: unknown architecture \"hoper\"");
+}
+
+TEST_CASE("the embedded H800 profile is found by the chip's id, and by no other chip") {
+  const Catalog catalog;
+  const auto ours = find_profiles(catalog.accelerator("h800-sxm"), "");
+  REQUIRE(ours.size() == 1);
+  CHECK(ours[0].accelerator == "h800-sxm");
+  CHECK(find_profiles(catalog.accelerator("b200-sxm"), "").empty());
+}
+
+TEST_CASE("tables of the shipped profile state their source, cores and error on rows kept out") {
+  const auto profiles = find_profiles(Catalog().accelerator("h800-sxm"), "");
+  for (const ProfileTable& table : profiles.at(0).tables) {
+    INFO(table.stack << " " << table.name);
+    std::size_t values = 0;
+    for (const float value : table.microseconds) values += std::isnan(value) ? 0 : 1;
+    // Ten rows and more keep every fifth out; the hash decides, so that the number varies.
+    if (values >= 10) CHECK(table.held_out.rows > 0);
+    if (table.held_out.rows > 0) CHECK(table.held_out.mean > 0);
+    CHECK(table.held_out.mean < 0.25);
+    CHECK(table.cores > 0);
+    // Nothing that the accuracy test judges may be learnt from it.
+    if (table.in_sample) {
+      for (const std::string& kind : table.kinds)
+        CHECK((kind == "gemm_wgrad" || kind == "grouped_gemm_wgrad" || kind == "attention_grad" ||
+               kind == "quantise" || kind == "transpose_quantise"));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace moebius
