@@ -1,6 +1,7 @@
 #include "sim/machine.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 
 #include <fmt/format.h>
@@ -74,7 +75,7 @@ void Machine::wait_for(const std::vector<std::int32_t>& after, std::int32_t slot
 }
 
 void Machine::wake_class(std::int32_t rank_class) {
-  for (int lane = 0; lane < kNumLanes; ++lane) ready_.push_back(rank_class * kNumLanes + lane);
+  for (int lane = 0; lane < kNumLanes; ++lane) offer(rank_class * kNumLanes + lane);
 }
 
 Time Machine::next_event() {
@@ -105,26 +106,37 @@ std::vector<Completion> Machine::take_completions() {
 
 // ---- from queued to running
 
-void Machine::start_ready() {
-  while (!ready_.empty()) {
-    const std::int32_t lane = ready_.front();
-    ready_.pop_front();
-    try_start(lane);
-  }
-}
-
-void Machine::try_start(std::int32_t index) {
-  LaneState& lane = lanes_[index];
+// The next op of the lane starts with the others that become ready at this time, in the order of ids.
+void Machine::offer(std::int32_t index) {
+  const LaneState& lane = lanes_[index];
   if (lane.busy || lane.queue.empty()) return;
-  Live& live = live_on(lane);
+  const Live& live = live_on(lane);
   const std::int32_t op = live.use->lane_ops[index % kNumLanes][lane.cursor];
   if (live.waits_for > 0 || live.ops[op].dependencies > 0) return;
-  lane.busy = true;
-  lane.op = op;
-  const Op& what = op_on(lane);
-  const int cores =
-      chips_.take(chip_of_class_[live.rank_class], index, what.units, is_communication(what.kind));
-  if (cores >= 0) hold(index, cores);
+  ready_.push_back({id_of(live.sequence, op), index, op});
+  std::push_heap(ready_.begin(), ready_.end(), std::greater<>());
+}
+
+bool Machine::is_next(const LaneState& lane, const Ready& ready) {
+  if (lane.queue.empty()) return false;
+  const Live& live = live_on(lane);
+  return ready.id == id_of(live.sequence, live.use->lane_ops[ready.lane % kNumLanes][lane.cursor]);
+}
+
+void Machine::start_ready() {
+  while (!ready_.empty()) {
+    const Ready first = ready_.front();
+    std::pop_heap(ready_.begin(), ready_.end(), std::greater<>());
+    ready_.pop_back();
+    LaneState& lane = lanes_[first.lane];
+    if (lane.busy || !is_next(lane, first)) continue;  // offered twice
+    lane.busy = true;
+    lane.op = first.op;
+    const Op& op = op_on(lane);
+    const int chip = chip_of_class_[live_on(lane).rank_class];
+    const int cores = chips_.take(chip, first.lane, op.units, is_communication(op.kind));
+    if (cores >= 0) hold(first.lane, cores);
+  }
 }
 
 void Machine::hold(std::int32_t index, int cores) {
@@ -262,20 +274,20 @@ void Machine::finish(std::int32_t index) {
   lane.last_end = now_;
   lane.busy = false;
   const FragmentUse& use = *live.use;
+  if (++lane.cursor == static_cast<std::int32_t>(use.lane_ops[index % kNumLanes].size())) {
+    lane.queue.pop_front();
+    lane.cursor = 0;
+  }
   for (std::int32_t s = use.first_successor[lane.op]; s < use.first_successor[lane.op + 1]; ++s) {
     const std::int32_t successor = use.successors[s];
     OpState& state = live.ops[successor];
     state.lag = state.ready == now_ ? std::max(state.lag, lane.lag) : lane.lag;
     state.ready = now_;
     if (--state.dependencies == 0) {
-      ready_.push_back(live.rank_class * kNumLanes + static_cast<int>(use.fragment->ops[successor].lane));
+      offer(live.rank_class * kNumLanes + static_cast<int>(use.fragment->ops[successor].lane));
     }
   }
-  if (++lane.cursor == static_cast<std::int32_t>(use.lane_ops[index % kNumLanes].size())) {
-    lane.queue.pop_front();
-    lane.cursor = 0;
-  }
-  ready_.push_back(index);
+  offer(index);
   if (--live.ops_left == 0) complete(slot);
 }
 

@@ -4,6 +4,7 @@
 // then chips, each in the order of ids, so that a run is the same whoever drives it.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <deque>
 #include <string>
@@ -69,20 +70,28 @@ class Machine {
     std::int16_t slowest = 0;      // communication only
   };
 
+  struct Ready {
+    std::uint64_t id;
+    std::int32_t lane, op;
+    auto operator<=>(const Ready&) const = default;
+  };
+
   LaneState& lane_of(std::int32_t rank_class, Lane lane) {
     return lanes_[rank_class * kNumLanes + static_cast<int>(lane)];
   }
   Live& live_on(const LaneState& lane) { return live_[lane.queue.front()]; }
   const Op& op_on(const LaneState& lane) { return live_on(lane).use->fragment->ops[lane.op]; }
-  std::uint64_t id_of(const LaneState& lane) {
-    return static_cast<std::uint64_t>(live_on(lane).sequence) << 24 | static_cast<std::uint64_t>(lane.op);
+  static std::uint64_t id_of(std::int32_t sequence, std::int32_t op) {
+    return static_cast<std::uint64_t>(sequence) << 24 | static_cast<std::uint64_t>(op);
   }
+  std::uint64_t id_of(const LaneState& lane) { return id_of(live_on(lane).sequence, lane.op); }
 
   std::int32_t new_live();
   void wait_for(const std::vector<std::int32_t>& after, std::int32_t slot);
   void wake_class(std::int32_t rank_class);
+  void offer(std::int32_t lane);
+  bool is_next(const LaneState& lane, const Ready& ready);
   void start_ready();
-  void try_start(std::int32_t lane);
   void hold(std::int32_t lane, int cores);
   void compute(std::int32_t lane);
   void communicate(std::int32_t lane);
@@ -111,7 +120,7 @@ class Machine {
   std::vector<std::int32_t> free_live_;
   std::deque<std::int32_t> live_of_sequence_;  // from first_open_ on; -1: completed
   std::int32_t first_open_ = 0;                // all sequences before it have completed
-  std::deque<std::int32_t> ready_;             // lanes whose next op may start
+  std::vector<Ready> ready_;                   // a heap, the smallest id first
   std::vector<std::int32_t> ended_;
   std::vector<Chips::Grant> grants_;
   std::vector<Completion> completions_;

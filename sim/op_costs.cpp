@@ -35,7 +35,8 @@ OpCost OpCosts::evaluate(const Op& op, int cores) const {
 
 // A member that received no token still launches its kernel.
 Cost OpCosts::member_cost(const Op& op, int member, CostQuery query) const {
-  if (fragment_.routes[op.route]->rows_of_rank(member) == 0) return {accelerator_.kernel_floor.seconds(), Origin::kRoofline, 0, 0};
+  if (fragment_.routes[op.route]->rows_of_rank(member) == 0)
+    return {accelerator_.kernel_floor.seconds(), Origin::kRoofline, 0, 0};
   query.shape = member_shape(op, fragment_, member);
   return source_.cost(query);
 }
