@@ -185,12 +185,16 @@ void read_infersim_attention(Harvest& harvest) {
   latent.table.where.push_back({Key::kQueries, 1, 1});
   latent.table.where.push_back({Key::kVDim, 257, 1e6});
   prefill.table.where.push_back({Key::kQueries, 64, 1e9});
-  int sparse = 0;
+  int sparse = 0, eight_bit = 0;
   for (const CsvRow& row : csv.rows()) {
     if (!harvest.is_ours(csv.text(row, "hardware"))) continue;
     const std::string& kind = csv.text(row, "kind");
     if (kind == "dsa") {
       ++sparse;
+      continue;
+    }
+    if (csv.text(row, "dtype") == "fp8" || csv.text(row, "kv_dtype") == "fp8") {
+      ++eight_bit;
       continue;
     }
     const AttentionShape s = attention_shape(csv, row);
@@ -212,6 +216,7 @@ void read_infersim_attention(Harvest& harvest) {
     }
   }
   if (sparse > 0) decode.table.rejected.push_back({sparse, "sparse attention: no op kind computes it"});
+  if (eight_bit > 0) decode.table.rejected.push_back({eight_bit, "an FP8 cache: this table is of BF16"});
   if (!decode.rows.empty() || !latent.rows.empty() || !prefill.rows.empty()) add_infersim_source(harvest);
   for (TableDraft* draft : {&prefill, &latent, &decode}) harvest.add(std::move(*draft));
 }

@@ -91,22 +91,25 @@ class LookUp {
   double here_ = 0;
 };
 
-// A grid point under the conditions of the measurement is that measurement; all else is worth what the rows
-// kept out say.
+// What the rows kept out say of a table; few rows prove little, so they are joined by as many as five of the
+// model's own.
+float table_error(const HeldOut& held_out, float model_error) {
+  constexpr float kPriorRows = 5;
+  const auto rows = static_cast<float>(held_out.rows);
+  return (rows * static_cast<float>(held_out.mean) + kPriorRows * model_error) / (rows + kPriorRows);
+}
+
+// A grid point under the conditions of the measurement is that measurement; beyond the table trust is halved.
 void judge(Cost& cost, const MeasuredTable& table, const Position& position, const CostQuery& query,
            Clocks clocks, float model_error) {
-  const float held_out =
-      table.data().held_out.rows > 0 ? static_cast<float>(table.data().held_out.mean) : model_error;
+  const float error = std::max(kRepeat, table_error(table.data().held_out, model_error));
   const bool same = query.cores == table.data().cores && clocks == table.clocks() && query.rows.empty();
   if (position.exact && same) {
     cost.origin = Origin::kMeasured;
     cost.error = kRepeat;
-  } else if (position.inside) {
-    cost.origin = Origin::kInterpolated;
-    cost.error = std::max(kRepeat, position.exact ? std::min(held_out, model_error) : held_out);
   } else {
-    cost.origin = Origin::kExtrapolated;
-    cost.error = std::max(2 * held_out, model_error);
+    cost.origin = position.inside ? Origin::kInterpolated : Origin::kExtrapolated;
+    cost.error = position.inside ? error : 2 * error;
   }
 }
 

@@ -1,6 +1,8 @@
 #include "hw/profile.h"
 
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 
 #include "hw/catalog.h"
 #include "workloads/cost/table.h"
@@ -105,6 +107,19 @@ TEST_CASE("the embedded H800 profile is found by the chip's id, and by no other 
   REQUIRE(ours.size() == 1);
   CHECK(ours[0].accelerator == "h800-sxm");
   CHECK(find_profiles(catalog.accelerator("b200-sxm"), "").empty());
+}
+
+TEST_CASE("a profile of the data directory comes before the embedded one, and adds chips that have none") {
+  const auto folder = std::filesystem::temp_directory_path() / "moebius-profiles-test";
+  std::filesystem::create_directories(folder / "profiles");
+  std::ofstream(folder / "profiles" / "mine.json") << kGood;
+  const auto profiles = find_profiles(Catalog().accelerator("h800-sxm"), folder.string());
+  REQUIRE(profiles.size() == 2);
+  CHECK(profiles[0].tables[0].stack == "lab-1");
+  CHECK(find_profiles(Catalog().accelerator("b200-sxm"), folder.string()).empty());
+  std::ofstream(folder / "profiles" / "mine.json") << "{";
+  CHECK_THROWS_AS(find_profiles(Catalog().accelerator("h800-sxm"), folder.string()), Error);
+  std::filesystem::remove_all(folder);
 }
 
 TEST_CASE("tables of the shipped profile state their source, cores and error on rows kept out") {
