@@ -100,19 +100,19 @@ PopularChooser::PopularChooser(const RouteSpec& spec, std::uint64_t ranking_key)
     : active_(spec.active),
       groups_(spec.groups),
       active_groups_(spec.active_groups),
-      weights_(shuffled_zipf(spec.experts, spec.popularity.exponent, ranking_key)) {
+      weights_(shuffled_zipf(spec.experts, spec.popularity.exponent, ranking_key)),
+      table_(weights_.data(), spec.experts) {
   if (active_groups_ == groups_) groups_ = active_groups_ = 1;  // no limit
-  experts_per_group_ = spec.experts / groups_;
-  for (std::int32_t group = 0; group < groups_; ++group) {
-    const double* first = weights_.data() + group * experts_per_group_;
-    group_weights_.push_back(std::accumulate(first, first + experts_per_group_, 0.0));
-    tables_.emplace_back(first, experts_per_group_);
+  group_weights_.resize(groups_);
+  for (std::int32_t e = 0; e < spec.experts; ++e) {
+    group_of_.push_back(e / (spec.experts / groups_));
+    group_weights_[group_of_[e]] += weights_[e];
   }
 }
 
 PopularChooser::Scratch PopularChooser::scratch() const {
-  Scratch scratch{std::vector<std::uint8_t>(weights_.size()), std::vector<std::int32_t>(groups_),
-                  group_weights_[0]};
+  Scratch scratch{std::vector<std::uint8_t>(weights_.size()), std::vector<std::uint8_t>(groups_),
+                  std::vector<std::int32_t>(groups_)};
   std::iota(scratch.groups.begin(), scratch.groups.end(), 0);
   return scratch;
 }
@@ -120,44 +120,31 @@ PopularChooser::Scratch PopularChooser::scratch() const {
 void PopularChooser::choose_groups(RandomStream& random, Scratch& scratch) const {
   if (groups_ == 1) return;
   std::vector<std::int32_t>& groups = scratch.groups;
+  std::fill(scratch.group_closed.begin(), scratch.group_closed.end(), 1);
   double left = std::accumulate(group_weights_.begin(), group_weights_.end(), 0.0);
-  scratch.weight = 0;
   for (std::int32_t i = 0; i < active_groups_; ++i) {
     double mark = random_unit(random.bits()) * left;
     std::int32_t at = i;
     while (at + 1 < groups_ && mark >= group_weights_[groups[at]]) mark -= group_weights_[groups[at++]];
     std::swap(groups[i], groups[at]);
     left -= group_weights_[groups[i]];
-    scratch.weight += group_weights_[groups[i]];
+    scratch.group_closed[groups[i]] = 0;
   }
 }
 
-std::int32_t PopularChooser::draw(RandomStream& random, const Scratch& scratch) const {
-  if (groups_ == 1) return tables_[0].draw(random);
-  double mark = random_unit(random.bits()) * scratch.weight;
-  std::int32_t at = 0;
-  while (at + 1 < active_groups_ && mark >= group_weights_[scratch.groups[at]]) {
-    mark -= group_weights_[scratch.groups[at++]];
-  }
-  const std::int32_t group = scratch.groups[at];
-  return group * experts_per_group_ + tables_[group].draw(random);
-}
-
-// The same distribution as drawing until something new comes, by one pass over all that is left.
-std::int32_t PopularChooser::draw_unchosen(RandomStream& random, const Scratch& scratch) const {
+// The same distribution as drawing until something open comes, by one pass over all that is left.
+std::int32_t PopularChooser::draw_open(RandomStream& random, const Scratch& scratch) const {
+  const auto experts = static_cast<std::int32_t>(weights_.size());
   double left = 0;
-  std::int32_t last = -1;
-  const auto for_each = [&](auto&& visit) {
-    for (std::int32_t i = 0; i < active_groups_; ++i) {
-      const std::int32_t first = scratch.groups[i] * experts_per_group_;
-      for (std::int32_t e = first; e < first + experts_per_group_; ++e) {
-        if (!scratch.chosen[e] && visit(e)) return;
-      }
-    }
-  };
-  for_each([&](std::int32_t e) { return left += weights_[e], false; });
+  for (std::int32_t e = 0; e < experts; ++e) left += is_open(scratch, e) ? weights_[e] : 0;
   double mark = random_unit(random.bits()) * left;
-  for_each([&](std::int32_t e) { return last = e, (mark -= weights_[e]) < 0; });
+  std::int32_t last = -1;
+  for (std::int32_t e = 0; e < experts; ++e) {
+    if (!is_open(scratch, e)) continue;
+    last = e;
+    mark -= weights_[e];
+    if (mark < 0) break;
+  }
   return last;
 }
 
@@ -165,14 +152,14 @@ void PopularChooser::choose(RandomStream& random, Scratch& scratch, std::int32_t
   constexpr int kPatience = 16;  // draws before the pass over all experts is cheaper, for very skewed weights
   choose_groups(random, scratch);
   for (std::int32_t i = 0; i < active_; ++i) {
-    std::int32_t expert = draw(random, scratch);
-    for (int tries = 1; scratch.chosen[expert]; ++tries) {
-      expert = tries < kPatience ? draw(random, scratch) : draw_unchosen(random, scratch);
+    std::int32_t expert = table_.draw(random);
+    for (int tries = 1; !is_open(scratch, expert); ++tries) {
+      expert = tries < kPatience ? table_.draw(random) : draw_open(random, scratch);
     }
-    scratch.chosen[expert] = 1;
+    scratch.closed[expert] = 1;
     experts[i] = expert;
   }
-  for (std::int32_t i = 0; i < active_; ++i) scratch.chosen[experts[i]] = 0;
+  for (std::int32_t i = 0; i < active_; ++i) scratch.closed[experts[i]] = 0;
 }
 
 }  // namespace moebius

@@ -89,9 +89,9 @@ class AliasTable {
 class PopularChooser {
  public:
   struct Scratch {
-    std::vector<std::uint8_t> chosen;  // by expert; all zero between calls
-    std::vector<std::int32_t> groups;  // of this token, the other groups behind them
-    double weight = 0;                 // of this token's groups
+    std::vector<std::uint8_t> closed;        // by expert: chosen already; all zero between calls
+    std::vector<std::uint8_t> group_closed;  // by group: not among this token's
+    std::vector<std::int32_t> groups;        // this token's first
   };
 
   PopularChooser(const RouteSpec& spec, std::uint64_t ranking_key);
@@ -101,13 +101,16 @@ class PopularChooser {
 
  private:
   void choose_groups(RandomStream& random, Scratch& scratch) const;
-  std::int32_t draw(RandomStream& random, const Scratch& scratch) const;
-  std::int32_t draw_unchosen(RandomStream& random, const Scratch& scratch) const;
+  bool is_open(const Scratch& scratch, std::int32_t expert) const {
+    return (scratch.closed[expert] | scratch.group_closed[group_of_[expert]]) == 0;
+  }
+  std::int32_t draw_open(RandomStream& random, const Scratch& scratch) const;
 
-  std::int32_t active_, groups_, active_groups_, experts_per_group_;
+  std::int32_t active_, groups_, active_groups_;
   std::vector<double> weights_;  // by expert
   std::vector<double> group_weights_;
-  std::vector<AliasTable> tables_;  // per group
+  std::vector<std::int32_t> group_of_;  // by expert
+  AliasTable table_;                    // of all experts
 };
 
 }  // namespace moebius

@@ -114,6 +114,7 @@ void Recorder::span(const Span& span) {
   CHECK(span.rank_class == open.rank_class,
         fmt::format("class {}, submitted for {}", span.rank_class, open.rank_class));
   const auto in_span = [&](Time t) { return t.ns >= 0 && t <= span.end; };
+  CHECK(span.error >= 0, fmt::format("expected error {}", span.error));
   CHECK(in_span(span.start) && in_span(span.work_start) && in_span(span.first_end) && in_span(span.mean_end),
         fmt::format("start {} work {} first {} mean {} end {} ns", span.start.ns, span.work_start.ns,
                     span.first_end.ns, span.mean_end.ns, span.end.ns));

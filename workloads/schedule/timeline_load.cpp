@@ -1,5 +1,6 @@
 // Reads a timeline file. It may come from anywhere: sizes are checked before they are used, and every index
 // before it is given out.
+#include <cmath>
 #include <tuple>
 
 #include <fmt/format.h>
@@ -25,6 +26,10 @@ T load(const char* from) {
 template <class E>
 bool is_one_of(E value, int count) {
   return static_cast<int>(value) < count;
+}
+
+bool is_amount(double value) {
+  return value >= 0 && std::isfinite(value);
 }
 
 bool is_index(std::int64_t value, std::size_t size) {
@@ -162,7 +167,8 @@ struct MappedTimeline::State {
     }
     for (std::size_t i = 0; i < tables.samples.size(); ++i) {
       const CounterSample& s = tables.samples[i];
-      const bool sound = is_index(s.counter, tables.counters.size()) && is_index(s.rank_class, num_classes);
+      const bool sound = is_index(s.counter, tables.counters.size()) && is_index(s.rank_class, num_classes) &&
+                         std::isfinite(s.value);
       if (!sound) fail(fmt::format("sample {} is inconsistent", i));
     }
   }
@@ -175,7 +181,8 @@ struct MappedTimeline::State {
       const bool enums = is_one_of(op.kind, kNumOpKinds) && is_one_of(op.dtype, kNumDTypes) &&
                          is_one_of(op.lane, kNumLanes) && is_one_of(op.phase, kNumPhases) &&
                          is_one_of(op.role, kNumRoles) && is_one_of(op.group, kNumGroupRoles);
-      if (!enums || !is_index(op.fragment, tables.fragments.size()) || op.fragment < fragment) {
+      const bool amounts = is_amount(op.flops) && is_amount(op.bytes) && is_amount(op.payload);
+      if (!enums || !amounts || !is_index(op.fragment, tables.fragments.size()) || op.fragment < fragment) {
         fail(fmt::format("op row {} is inconsistent", i));
       }
       while (fragment < op.fragment) {
@@ -200,7 +207,7 @@ struct MappedTimeline::State {
       const auto in_span = [&](Time t) { return t.ns >= 0 && t <= s.end; };
       const bool times =
           in_span(s.start) && in_span(s.first_end) && in_span(s.mean_end) && in_span(s.work_start);
-      if (!known || !enums || !times) fail(fmt::format("span {} is inconsistent", i));
+      if (!known || !enums || !times || !is_amount(s.error)) fail(fmt::format("span {} is inconsistent", i));
       last = key;
     }
   }

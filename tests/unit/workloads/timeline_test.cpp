@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <cmath>
 #include <csignal>
 #include <cstring>
 #include <random>
@@ -207,6 +208,7 @@ TEST_CASE("rows that contradict each other are refused") {
           "t.mtl: op row 1 is inconsistent");
   REQUIRE(refused([](Timeline& t) { t.ops[2].fragment = 2; }) == "t.mtl: op row 2 is inconsistent");
   REQUIRE(refused([](Timeline& t) { t.ops[2].fragment = -1; }) == "t.mtl: op row 2 is inconsistent");
+  REQUIRE(refused([](Timeline& t) { t.ops[1].payload = NAN; }) == "t.mtl: op row 1 is inconsistent");
   REQUIRE(refused([](Timeline& t) { t.ops[1].index = 5; }) == "t.mtl: op row 1 is out of order");
   REQUIRE(refused([](Timeline& t) { t.submissions[2].sequence = 3; }) ==
           "t.mtl: submission 2 is inconsistent");
@@ -222,6 +224,8 @@ TEST_CASE("rows that contradict each other are refused") {
   REQUIRE(refused([](Timeline& t) { t.spans[4].lane = static_cast<Lane>(99); }) ==
           "t.mtl: span 4 is inconsistent");
   REQUIRE(refused([](Timeline& t) { t.spans[4].end = {19}; }) == "t.mtl: span 4 is inconsistent");
+  REQUIRE(refused([](Timeline& t) { t.samples[0].value = INFINITY; }) == "t.mtl: sample 0 is inconsistent");
+  REQUIRE(refused([](Timeline& t) { t.spans[4].error = NAN; }) == "t.mtl: span 4 is inconsistent");
   REQUIRE(refused([](Timeline& t) { t.spans[4].mean_end = {-1}; }) == "t.mtl: span 4 is inconsistent");
   REQUIRE(refused([](Timeline& t) { t.spans.push_back(t.spans[4]); }) ==
           "t.mtl: span 5 is inconsistent");  // twice
