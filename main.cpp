@@ -94,7 +94,7 @@ Engine start_simulator(const Job& job, const Arguments& arguments, const Layout&
 }
 
 Engine start_host(const Job& job, const Layout& layout, Recorder& recorder) {
-  require_host_memory(job);
+  require_host(job);
   Engine engine;
   HostOptions options;
   options.seed = job.scenario.seed;

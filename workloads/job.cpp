@@ -57,17 +57,22 @@ void require_fit(const Job& job) {
                               memory_text(*job.memory)));
 }
 
-void require_host_memory(const Job& job) {
-  if (!job.memory) return;
-  const std::vector<RankClass>& classes = job.training->layout().classes;
+void require_host(const Job& job) {
+  const std::vector<RankClass>& classes = job.layout().classes;
   double needed = 0;  // at least: the host keeps 8- and 16-bit formats in 32 bits
-  for (std::size_t i = 0; i < classes.size(); ++i)
+  for (std::size_t i = 0; job.memory && i < classes.size(); ++i) {
     needed += classes[i].size() * job.memory->classes[i].peak.value;
+  }
   const double there =
       static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGE_SIZE));
-  if (needed <= there) return;
-  throw run_error(fmt::format("{}: the {} ranks hold {} together, this machine has {}", job.scenario.name,
-                              job.scenario.ranks(), to_text(Bytes{needed}), to_text(Bytes{there})));
+  if (needed > there) {
+    throw run_error(fmt::format("{}: the {} ranks hold {} together, this machine has {}", job.scenario.name,
+                                job.scenario.ranks(), to_text(Bytes{needed}), to_text(Bytes{there})));
+  }
+  if (static_cast<int>(classes.size()) < job.scenario.ranks()) {
+    throw run_error(fmt::format("{}: the host executes every rank; add --set {}/fold=false",
+                                job.scenario.name, job.training ? "/plan" : "/workload"));
+  }
 }
 
 }  // namespace moebius

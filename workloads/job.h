@@ -26,6 +26,7 @@ struct Job {
   std::unique_ptr<CollectiveRun> collective;
   std::optional<MemoryReport> memory;  // training
 
+  const Layout& layout() const { return training ? training->layout() : collective->layout(); }
   Workload& workload() { return training ? static_cast<Workload&>(*training) : *collective; }
 };
 
@@ -41,7 +42,8 @@ Job read_job(const std::string& file, const Changes& changes, const Library& lib
 // run_error with the breakdown when the step does not fit on the devices and the plan does not say "report".
 void require_fit(const Job& job);
 
-// run_error when this machine's memory cannot hold what all ranks hold together.
-void require_host_memory(const Job& job);
+// run_error when this machine cannot execute the job: its memory does not hold what all ranks hold together,
+// or ranks are folded, and numbers need every one.
+void require_host(const Job& job);
 
 }  // namespace moebius

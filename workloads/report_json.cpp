@@ -155,6 +155,7 @@ std::string report_json(const Report& report) {
   Json& provenance = json["provenance"] = Json::object();
   for (const auto& [name, text] : report.facts.provenance) provenance[name] = text;
   json["uncertainty"] = uncertainty_json(report.metrics);
+  json["ops"] = report.metrics.spans;  // that were simulated or executed, each rank class once
   json["dropped_spans"] = report.facts.dropped_spans;
   json["wall_s"] = report.facts.wall_s;
   json["cpu_s"] = report.facts.cpu_s;

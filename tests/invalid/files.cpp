@@ -165,6 +165,16 @@ TEST_CASE("what cannot be written fails the run, and leaves nothing behind") {
           scratch.path("none/dump.txt") + ": cannot be written");
 }
 
+TEST_CASE("the host refuses folded ranks, and says how to unfold them") {
+  refused("run " + kSmoke + "allreduce-1024.json --executor host", 1,
+          "Ring all-reduce of 1 MiB over 1,024 ranks: the host executes every rank; add --set "
+          "/workload/fold=false");
+  refused("run " + kSmoke + "moe-layer.json --set /plan/fold=true --executor host", 1,
+          "One mixture-of-experts layer on four ranks, small enough for the host: the host executes every "
+          "rank; add --set "
+          "/plan/fold=false");
+}
+
 TEST_CASE("the host refuses what its memory cannot hold") {
   const Finished finished =
       run_moebius("run " + kSource + "/scenarios/study/deepseek-v3-train-2048-h800.json --executor host");
