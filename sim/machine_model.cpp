@@ -19,12 +19,13 @@ void MachineModel::run(const simgrid::s4u::Engine& engine, Machine& machine, Tim
 double MachineModel::next_occurring_event(double now) {
   if (machine_ == nullptr) return -1;
   target_ = std::min(machine_->next_event(), until_);
-  return target_ == kForever ? -1 : std::max(0.0, target_.seconds() - now);
+  return target_ == kForever ? -1 : std::max(0.0, origin_ + target_.seconds() - now);
 }
 
 void MachineModel::update_actions_state(double now, double) {
   constexpr double kHalfNanosecond = 0.5e-9;
-  if (machine_ == nullptr || target_ == kForever || now < target_.seconds() - kHalfNanosecond) return;
+  if (machine_ == nullptr || target_ == kForever || now < origin_ + target_.seconds() - kHalfNanosecond)
+    return;
   machine_->advance(target_);
   stop_.clear();  // messages put themselves here between getting their sender and their receiver
   if (machine_->has_completions() || machine_->now() >= until_) stop_.insert(nullptr);

@@ -13,7 +13,8 @@ namespace moebius {
 
 class MachineModel : public simgrid::kernel::resource::Model {
  public:
-  MachineModel() : Model("machine") {}
+  // `origin`: SimGrid's clock at our time zero. It goes on from engine to engine.
+  explicit MachineModel(double origin) : Model("machine"), origin_(origin) {}
 
   // Until the machine has completions, or `until`, or nothing will happen by itself.
   void run(const simgrid::s4u::Engine& engine, Machine& machine, Time until);
@@ -22,6 +23,7 @@ class MachineModel : public simgrid::kernel::resource::Model {
   void update_actions_state(double now, double delta) override;
 
  private:
+  double origin_;
   Machine* machine_ = nullptr;
   Time until_, target_;
   // SimGrid's run() ends when an activity could not start: the only way to make it return while its own

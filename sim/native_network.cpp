@@ -11,15 +11,19 @@
 
 namespace moebius {
 
-NativeNetwork::NativeNetwork(const Zone& zone) : zone_(zone), receiver_(std::make_shared<Receiver>()) {
+NativeNetwork::NativeNetwork(const Zone& zone, double origin)
+    : zone_(zone), origin_(origin), receiver_(std::make_shared<Receiver>()) {
   receiver_->network = this;
   simgrid::s4u::Activity::on_completion_cb([receiver = receiver_](const simgrid::s4u::Activity& activity) {
     if (receiver->network != nullptr) receiver->network->completed(activity);
   });
 }
 
+// SimGrid aborts when a message under way is freed, so after a failed run they stay with the process that is
+// ending.
 NativeNetwork::~NativeNetwork() {
   receiver_->network = nullptr;
+  for (auto& [activity, message] : messages_) message.first.detach();
 }
 
 void NativeNetwork::start(std::int32_t transfer, const Step& step, std::uint64_t id, Time now) {
@@ -63,7 +67,7 @@ void NativeNetwork::completed(const simgrid::s4u::Activity& activity) {
   messages_.erase(found);
   Running& running = running_[transfer];
   if (--running.messages_left > 0) return;
-  ends_.push({time_from_seconds(simgrid::s4u::Engine::get_clock()), running.id, transfer, 0});
+  ends_.push({time_from_seconds(simgrid::s4u::Engine::get_clock() - origin_), running.id, transfer, 0});
 }
 
 }  // namespace moebius

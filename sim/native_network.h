@@ -17,7 +17,8 @@ namespace moebius {
 
 class NativeNetwork : public Network {
  public:
-  explicit NativeNetwork(const Zone& zone);
+  // `origin`: SimGrid's clock at our time zero.
+  NativeNetwork(const Zone& zone, double origin);
   ~NativeNetwork() override;
 
   void start(std::int32_t transfer, const Step& step, std::uint64_t id, Time now) override;
@@ -39,6 +40,7 @@ class NativeNetwork : public Network {
   void completed(const simgrid::s4u::Activity& activity);
 
   const Zone& zone_;
+  double origin_;
   std::shared_ptr<Receiver> receiver_;
   std::vector<Running> running_;  // by transfer
   EventQueue delays_;             // what the messages' own latencies do not cover

@@ -17,9 +17,9 @@ class SimExecutor : public Executor {
   SimExecutor(std::unique_ptr<TransferPlans> plans, std::unique_ptr<Network> network,
               std::unique_ptr<MachineDriver> driver, std::unique_ptr<Machine> machine)
       : plans_(std::move(plans)),
+        driver_(std::move(driver)),
         network_(std::move(network)),
-        machine_(std::move(machine)),
-        driver_(std::move(driver)) {}
+        machine_(std::move(machine)) {}
 
   Time now() const override { return machine_->now(); }
   void submit(const Submission& submission) override { machine_->submit(submission); }
@@ -40,9 +40,9 @@ class SimExecutor : public Executor {
 
  private:
   std::unique_ptr<TransferPlans> plans_;
+  std::unique_ptr<MachineDriver> driver_;  // owns what a native network lives on
   std::unique_ptr<Network> network_;
   std::unique_ptr<Machine> machine_;
-  std::unique_ptr<MachineDriver> driver_;
 };
 
 std::unique_ptr<Network> make_network(NetworkDetail detail, const TransferPlans& plans,

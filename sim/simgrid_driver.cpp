@@ -46,16 +46,18 @@ class SimGridDriver : public MachineDriver {
   SimGridDriver(const Cluster& cluster, const std::vector<int>& devices, bool native)
       : engine_(make_engine()),
         zone_(new Zone(cluster, devices, native)),  // the engine owns its root zone
-        model_(std::make_shared<MachineModel>()) {
+        model_(std::make_shared<MachineModel>(origin_)) {
     engine_->add_model(model_);  // last, so that the network has done its part when the machine acts
   }
 
   void run(Machine& machine, Time until) override { model_->run(*engine_, machine, until); }
   const Zone& zone() const { return *zone_; }
+  double origin() const { return origin_; }
 
  private:
   std::unique_ptr<simgrid::s4u::Engine> engine_;
   Zone* zone_;
+  double origin_ = simgrid::s4u::Engine::get_clock();  // SimGrid's clock goes on from engine to engine
   std::shared_ptr<MachineModel> model_;
 };
 
@@ -83,7 +85,7 @@ SimGridParts make_simgrid_parts(const Cluster& cluster, const Layout& layout, bo
   }
   auto driver = std::make_unique<SimGridDriver>(cluster, devices, native);
   SimGridParts parts;
-  if (native) parts.network = std::make_unique<NativeNetwork>(driver->zone());
+  if (native) parts.network = std::make_unique<NativeNetwork>(driver->zone(), driver->origin());
   parts.driver = std::move(driver);
   return parts;
 }
