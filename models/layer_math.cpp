@@ -209,10 +209,12 @@ Bytes op_bytes(OpKind kind, const Shape& shape, DType dtype) {
       return {elements * out + x.m * x.k * kWordBytes};
     case OpKind::kGateGrad:
       return {elements * 2 * out + x.m * x.k * kWordBytes};
+    // copied as they are, in the precision in which they travelled
     case OpKind::kPermute:
+    case OpKind::kUnpermuteGrad:
+      return {elements * 2 * in};
     case OpKind::kPermuteGrad:
     case OpKind::kUnpermute:
-    case OpKind::kUnpermuteGrad:
     case OpKind::kSplit:
     case OpKind::kConcat:
       return {elements * 2 * out};

@@ -84,6 +84,7 @@ void FragmentBuilder::extend_last(TensorId output) {
         std::string("operands of the last op are not the last ones"));
   fragment_.operands.push_back(output);
   ++last.num_outputs;
+  last.dtype = fragment_.tensors[output].dtype;  // says that there is a quantised copy
   last_writer_[output] = static_cast<std::int32_t>(fragment_.ops.size()) - 1;
 }
 
