@@ -49,7 +49,7 @@ struct Finished {
 inline Finished run(const std::string& command) {
   const Scratch scratch;
   const std::string line =
-      "( " + command + " ) >" + scratch.path("out") + " 2>" + scratch.path("err") + " </dev/null";
+      "( " + command + "\n) >" + scratch.path("out") + " 2>" + scratch.path("err") + " </dev/null";
   const int status = std::system(line.c_str());
   return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, text_of(scratch.path("out")),
           text_of(scratch.path("err"))};

@@ -1,0 +1,53 @@
+// What a run costs. Counts are asserted; times and memory are recorded, never asserted: machines differ.
+#include <catch2/catch.hpp>
+
+#include <string>
+
+#include "tests/process.h"
+#include "workloads/report.h"
+
+namespace {
+
+using namespace moebius;
+
+struct Cost {
+  double ops = 0, cpu_s = 0, rss_bytes = 0;
+};
+
+Cost cost_of(const std::string& scenario, const std::string& options) {
+  const auto run = test::run_moebius("run " + std::string(MOEBIUS_SOURCE_DIR) + "/scenarios/" + scenario +
+                                     " --json " + options);
+  INFO(run.err);
+  REQUIRE(run.exit_code == 0);
+  const Cost cost{*report_value(run.out, "ops"), *report_value(run.out, "cpu_s"),
+                  *report_value(run.out, "max_rss_bytes")};
+  WARN(scenario << " " << options << ": " << cost.ops << " ops, " << cost.cpu_s << " s of CPU, "
+                << cost.rss_bytes * 1e-6 << " MB");
+  return cost;
+}
+
+}  // namespace
+
+TEST_CASE("a folded step of 2,048 devices simulates one rank of each of 16 stages") {
+  // Twice the microbatches: the forward and backward ops double, the optimizer's stay. So the growth from 120
+  // to 240 microbatches is that from 240 to 360.
+  const std::string flagship = "study/deepseek-v3-train-2048-h800.json";
+  const double one = cost_of(flagship, "").ops;
+  const double two = cost_of(flagship, "--set /workload/global_batch=30720").ops;
+  const double three = cost_of(flagship, "--set /workload/global_batch=46080").ops;
+  CHECK(two - one == three - two);
+  CHECK(two < 2 * one);
+}
+
+TEST_CASE("without a timeline, memory stays flat with the number of microbatches") {
+  const std::string flagship = "study/deepseek-v3-train-2048-h800.json";
+  const Cost one = cost_of(flagship, "--set /timeline/detail=none");
+  const Cost four = cost_of(flagship, "--set /timeline/detail=none --set /workload/global_batch=61440");
+  CHECK(four.ops > 3.9 * one.ops);
+  CHECK(four.rss_bytes < 1.25 * one.rss_bytes);  // allocator noise, not four times the work
+}
+
+TEST_CASE("a collective over 1,024 ranks is one op of one rank when folded") {
+  CHECK(cost_of("smoke/allreduce-1024.json", "").ops == 1);
+  CHECK(cost_of("smoke/alltoall-256.json", "").ops == 1);
+}
