@@ -111,8 +111,10 @@ TEST_CASE("folded and unfolded steps of a routed job agree") {
     if (exponent > 0) job.workload.popularity = {PopularityKind::kZipf, exponent, false};
     World world{.nodes = 4, .per_node = 4};
     world.nic = 1e8;  // slow enough that communication decides
-    const NamedCost cost({{OpKind::kAttention, {1e-5}}, {OpKind::kAttentionGrad, {2e-5}},
-                          {OpKind::kGroupedGemm, {1e-6, 0, true}}, {OpKind::kGroupedGemmDgrad, {1e-6, 0, true}}});
+    const NamedCost cost({{OpKind::kAttention, {1e-5}},
+                          {OpKind::kAttentionGrad, {2e-5}},
+                          {OpKind::kGroupedGemm, {1e-6, 0, true}},
+                          {OpKind::kGroupedGemmDgrad, {1e-6, 0, true}}});
     const double folded = simulate(job, world, cost).seconds;
     job.plan.fold = false;
     const double unfolded = simulate(job, world, cost).seconds;
@@ -130,7 +132,8 @@ TEST_CASE("skewed experts make a step longer than balanced ones") {
   CHECK(simulate(job, world, cost).seconds > balanced);
 }
 
-// What overlaps can only help: the last microbatch's gradients travel while earlier layers are still in reverse.
+// What overlaps can only help: the last microbatch's gradients travel while earlier layers are still in
+// reverse.
 TEST_CASE("overlapping gradient reduction never makes a step longer") {
   TrainingJob job = small_job();
   World world{.nodes = 1, .per_node = 4};

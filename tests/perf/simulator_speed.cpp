@@ -1,5 +1,5 @@
 // How fast the simulator goes. Nothing is asserted but that the work was done: figures are printed, one line
-// each. Hidden from ordinary runs; run with the tag [perf].
+// each.
 #include <catch2/catch.hpp>
 
 #include <sys/resource.h>
@@ -116,7 +116,7 @@ Speed run_collective(OpKind kind, double bytes, int ranks, Algorithm algorithm) 
 
 }  // namespace
 
-TEST_CASE("half a million ops stream through 16 classes", "[.perf]") {
+TEST_CASE("half a million ops stream through 16 classes") {
   for (const int microbatches : {100, 750, 1500}) {
     const Speed speed = run_pipeline(microbatches, {NetworkDetail::kFluid, Driver::kPlain});
     print("16 classes, fluid, plain loop", speed);
@@ -125,12 +125,12 @@ TEST_CASE("half a million ops stream through 16 classes", "[.perf]") {
   print("16 classes, alpha-beta, plain loop", run_pipeline(750, {NetworkDetail::kAlphaBeta, Driver::kPlain}));
 }
 
-TEST_CASE("half a million ops under SimGrid's clock", "[.perf]") {
+TEST_CASE("half a million ops under SimGrid's clock") {
   if (!has_simgrid()) return;
   print("16 classes, fluid, SimGrid", run_pipeline(750, {NetworkDetail::kFluid, Driver::kSimGrid}));
 }
 
-TEST_CASE("large collectives", "[.perf]") {
+TEST_CASE("large collectives") {
   print("ring all-reduce, 1,024 ranks", run_collective(OpKind::kAllReduce, 1e9, 1024, Algorithm::kRing));
   print("automatic all-reduce, 1,024 ranks", run_collective(OpKind::kAllReduce, 1e9, 1024, Algorithm::kAuto));
   print("direct all-to-all, 256 ranks", run_collective(OpKind::kAllToAll, 1e8, 256, Algorithm::kDirect));

@@ -76,28 +76,37 @@ TEST_CASE("optimizer time is compute and exposed communication of its phase") {
   REQUIRE(m.breakdown.compute_by_phase[static_cast<int>(Phase::kOptimizer)] == 3);
 }
 
-TEST_CASE("a class of unequal members computes as long as its average member") {
-  // Ops 0..4 s and 4..10 s of the slowest member; the average one ends the first at 3 s, starts the second at
-  // once and ends it at 8 s: 3 s and 5 s.
+TEST_CASE(
+    "a class of unequal members computes as long as its average member, which then waits for the slowest") {
+  // The slowest member computes 0..4 s and 4..8 s and meets the others at once. The average member takes 3 s
+  // and 3 s: it is done at 6 s and waits 2 s.
   MetricsAccumulator metrics({2});
-  Span first = span_of(0, 0, 4), second = span_of(0, 4, 10);
+  Span first = span_of(0, 0, 4), second = span_of(0, 4, 8), meeting = span_of(0, 6, 10, Lane::kExpertComm);
   first.mean_end = {3'000'000'000};
-  second.mean_end = {8'000'000'000};
+  second.mean_end = {7'000'000'000};
+  meeting.work_start = {8'000'000'000};
   metrics.add(first, op_of(OpKind::kGroupedGemm), {});
   metrics.add(second, op_of(OpKind::kActivation), {});
+  metrics.add(meeting, op_of(OpKind::kCombine), {});
   const Metrics m = metrics.finish(kTen);
   REQUIRE(at(m.breakdown.compute, OpKind::kGroupedGemm) == 3);
-  REQUIRE(at(m.breakdown.compute, OpKind::kActivation) == 5);
+  REQUIRE(at(m.breakdown.compute, OpKind::kActivation) == 3);
+  REQUIRE(at(m.breakdown.waiting, OpKind::kCombine) == 2);
+  REQUIRE(at(m.breakdown.exposed, OpKind::kCombine) == 2);
   REQUIRE(m.breakdown.idle == 2);
 }
 
 TEST_CASE("after a pause all members start together") {
+  // 0..4 s, on average 3 s; then 5..6 s: the average member starts at 5 s, too, and is idle from 3 to 5 s.
   MetricsAccumulator metrics({2});
   Span first = span_of(0, 0, 4);
   first.mean_end = {3'000'000'000};
   metrics.add(first, op_of(OpKind::kGroupedGemm), {});
   metrics.add(span_of(0, 5, 6), op_of(OpKind::kGemm), {});
-  REQUIRE(at(metrics.finish(kTen).breakdown.compute, OpKind::kGemm) == 1);
+  metrics.add(span_of(0, 6, 10), op_of(OpKind::kAttention), {});
+  const Metrics m = metrics.finish(kTen);
+  REQUIRE(at(m.breakdown.compute, OpKind::kGemm) == 1);
+  REQUIRE(m.breakdown.idle == 2);
 }
 
 TEST_CASE("trust is weighted by busy time and ranks") {
