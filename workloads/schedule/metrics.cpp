@@ -42,12 +42,16 @@ void add_exposure(Breakdown& sums, const Exposure& exposure, Time end) {
 MetricsAccumulator::MetricsAccumulator(std::vector<std::int32_t> class_sizes)
     : sizes_(std::move(class_sizes)), classes_(sizes_.size()) {}
 
-// A class shows its slowest member. When an op follows the one before it in its lane at once, the average
-// member had started it at its own end of that one; when it waited for something else, all members started
-// together.
-Time MetricsAccumulator::average_start(const Span& span, const ClassState& state) {
-  const ClassState::LaneState& before = state.lanes[static_cast<int>(span.lane)];
-  return span.start == before.end ? before.average_end : span.start;
+// When the average member computes. A class shows its slowest member; an op that follows the one before it in
+// its lane at once was started earlier by the average member, which had ended that one earlier. After a
+// pause, which is a meeting with others, all start together. What the average member gains until then shows
+// as waiting in that meeting.
+Interval MetricsAccumulator::average_member(const Span& span, ClassState& state) {
+  ClassState::LaneState& lane = state.lanes[static_cast<int>(span.lane)];
+  const Time start = span.start == lane.end ? span.start - lane.lag : span.start;
+  const Time end = start + (span.average_end() - span.start);
+  lane = {span.end, span.end - end};
+  return {start.ns, end.ns};
 }
 
 void MetricsAccumulator::add_busy(const Span& span, std::int32_t members, double seconds) {
@@ -61,10 +65,9 @@ void MetricsAccumulator::add(const Span& span, const Op& op, const ClassWork& wo
   CHECK(span.start <= span.end, fmt::format("span of {} ns .. {} ns", span.start.ns, span.end.ns));
   ClassState& state = classes_[span.rank_class];
   const int kind = static_cast<int>(op.kind);
-  const Time end = span.average_end();
   double busy = 0;
   if (is_communication(op.kind)) {
-    const Time transfer = std::min(span.transfer_start(), end);
+    const Time end = span.average_end(), transfer = std::min(span.transfer_start(), end);
     busy = (end - transfer).seconds();
     state.sums.communication[kind] += busy;
     state.exposure.communicate({.waiting = {span.start.ns, transfer.ns},
@@ -72,13 +75,12 @@ void MetricsAccumulator::add(const Span& span, const Op& op, const ClassWork& wo
                                 .kind = op.kind,
                                 .phase = op.phase});
   } else {
-    const Time start = average_start(span, state);
-    busy = (end - start).seconds();
+    const Interval interval = average_member(span, state);
+    busy = seconds(interval.end - interval.start);
     state.sums.compute[kind] += busy;
     state.sums.compute_by_phase[static_cast<int>(op.phase)] += busy;
-    state.exposure.compute({start.ns, end.ns});
+    state.exposure.compute(interval);
   }
-  state.lanes[static_cast<int>(span.lane)] = {span.end, end};
   add_busy(span, sizes_[span.rank_class], busy);
   metrics_.flops += work.flops;
   metrics_.sent_bytes += work.sent;

@@ -50,11 +50,11 @@ class MetricsAccumulator {
     Breakdown sums;
     Exposure exposure;
     struct LaneState {
-      Time end, average_end;
+      Time end, lag;  // of the last op; how much earlier the average member had ended it
     };
-    std::array<LaneState, kNumLanes> lanes;  // of the last span
+    std::array<LaneState, kNumLanes> lanes;
   };
-  static Time average_start(const Span& span, const ClassState& state);
+  static Interval average_member(const Span& span, ClassState& state);
   void add_busy(const Span& span, std::int32_t members, double seconds);
 
   std::vector<std::int32_t> sizes_;

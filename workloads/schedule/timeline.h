@@ -27,8 +27,9 @@ std::string_view to_string(Origin origin);
 // - start: compute: when it holds its resources. Communication: when this member is ready for it.
 // - work_start: communication: when the transfer itself could begin because all members were there; from start till then
 //   the op waits for its peers. Zero or before start: at once. Compute does not use it.
-// - A class of several members: start and end are those of its slowest member; first_end and mean_end tell when the first
-//   and the average member had ended (zero: as end). Communication starts when the average member is ready.
+// - A class of several members: start and end are those of its slowest member; first_end and mean_end are when the first
+//   and the average member would have ended, had they started with it (zero: as end). Communication starts when the
+//   average member is ready.
 // - All times are at least zero and at most end.
 struct Span {
   std::int32_t sequence = 0;   // submission
