@@ -31,8 +31,10 @@ TrainingFigures training_figures(const Report& report) {
   figures.step_time_s = report.metrics.makespan.seconds() / work.steps;
   const double tokens = static_cast<double>(work.global_batch) * static_cast<double>(work.sequence_length);
   figures.tokens_per_s = tokens / figures.step_time_s;
+  Model counted = scenario.model;
+  counted.mtp_layers = 0;
   const auto rate = [&](bool causal) {
-    const Flops forward = forward_flops_per_token(scenario.model, work.sequence_length, causal);
+    const Flops forward = forward_flops_per_token(counted, work.sequence_length, causal);
     return 3 * forward.value * figures.tokens_per_s / figures.devices;
   };
   const double peak = scenario.cluster->pools.front().accelerator.peak_of(DType::kBf16).value;
