@@ -17,6 +17,7 @@
 #include "hw/error.h"
 #include "real/host_executor.h"
 #include "sim/sim_executor.h"
+#include "workloads/cost/condense.h"
 #include "workloads/cost/cost_source.h"
 #include "workloads/explain.h"
 #include "workloads/group_ledger.h"
@@ -47,7 +48,7 @@ const std::vector<std::pair<std::string, Driver>> kDrivers{{"simgrid", Driver::k
 
 // What the command line says; each subcommand uses its part.
 struct Arguments {
-  std::string scenario, data, out, dump, name, run_a, run_b;
+  std::string scenario, data, out, dump, name, from, run_a, run_b;
   Changes changes;
   ExecutorKind executor = ExecutorKind::kSim;
   NetworkDetail detail = NetworkDetail::kFluid;
@@ -257,6 +258,14 @@ int show_command(const Arguments& arguments) {
   return 0;
 }
 
+int calibrate_command(const Arguments& arguments) {
+  const Library library(arguments.data);
+  const Profile profile = condense(arguments.from, library.hardware.accelerator(arguments.name));
+  save_profile(profile, arguments.out);
+  fmt::print("{} tables of {}: {}\n", profile.tables.size(), profile.accelerator, arguments.out);
+  return 0;
+}
+
 int schema_command(const Arguments&) {
   print(scenario_schema());
   return 0;
@@ -328,6 +337,12 @@ void add_commands(CLI::App& app, Arguments& arguments, std::function<int(const A
                        show_command);
   show->add_option("NAME", arguments.name, "id or alias")->required();
   add_data_option(*show, arguments);
+  CLI::App* calibrate =
+      add("calibrate", "make a kernel profile from tables of published measurements", calibrate_command);
+  calibrate->add_option("--from", arguments.from, "directory with the tables (CSV)")->required();
+  calibrate->add_option("--accelerator", arguments.name, "whose rows: id or alias")->required();
+  calibrate->add_option("--out", arguments.out, "the profile to write")->required();
+  add_data_option(*calibrate, arguments);
   add("schema", "print the JSON Schema of scenario files", schema_command);
 }
 

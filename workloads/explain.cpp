@@ -16,7 +16,7 @@ namespace {
 struct Row {
   const OpRow* op;
   Span span;
-  double seconds() const { return (span.end - span.start).seconds(); }
+  double seconds() const { return (span.end - std::max(span.start, span.work_start)).seconds(); }
 };
 
 // Classes by the time they compute, longest first.
@@ -113,10 +113,10 @@ std::string ops_table(const std::vector<Row>& rows, int layer) {
     if (row.op->layer != layer) continue;
     const std::string size =
         is_communication(row.op->kind) ? to_text(Bytes{row.op->payload}) : shape_text(row.op->shape);
-    text += fmt::format("  {:<9} {:<18} {:<22} {:<13} {:<34} {:>8.1f} us  {}, ±{:.0f}%\n",
-                        to_string(row.op->phase), to_string(row.op->role), to_string(row.op->kind),
-                        to_string(row.op->lane), size, 1e6 * row.seconds(), to_string(row.span.origin),
-                        100 * row.span.error);
+    text += fmt::format("  {:<9} {:<18} {:<22} {:<13} {:<34} {:>8.1f} us  {}{}\n", to_string(row.op->phase),
+                        to_string(row.op->role), to_string(row.op->kind), to_string(row.op->lane), size,
+                        1e6 * row.seconds(), to_string(row.span.origin),
+                        row.span.error > 0 ? fmt::format(", ±{:.0f}%", 100 * row.span.error) : "");
   }
   return text;
 }
