@@ -76,7 +76,7 @@ std::string fabrics_text(const Shelves& shelves) {
   Table table{{"name", "planes", "tiers", "rail-optimised", "oversubscription", "leaf ports"}};
   for (const std::string& id : shelves.hardware.fabric_ids()) {
     const FabricSpec spec = shelves.hardware.fabric(id);
-    table.push_back({id, std::to_string(spec.planes), std::to_string(spec.tiers),
+    table.push_back({id, std::to_string(spec.planes), spec.tiers < 0 ? "auto" : std::to_string(spec.tiers),
                      spec.rail_optimised ? "yes" : "no", fmt::format("{}", spec.oversubscription),
                      std::to_string(spec.leaf_ports)});
   }
