@@ -20,6 +20,17 @@ const Value& empty_object() {
   return empty;
 }
 
+// JSON without its line breaks: texts inside hold none, they are escaped.
+std::string one_line(const Value& value) {
+  std::string text;
+  bool breaking = false;
+  for (const char c : to_json(value)) {
+    breaking = c == '\n' || (breaking && c == ' ');
+    if (!breaking) text += c;
+  }
+  return text;
+}
+
 std::string quoted(std::string_view text) {
   return fmt::format("\"{}\"", text);
 }
@@ -209,8 +220,7 @@ const Value* Section::value(std::string_view key, bool required, DescriptionPtr 
     return nullptr;
   }
   const Value& value = reader_->value(key);
-  const bool scalar = value.kind != Value::Kind::kObject && value.kind != Value::Kind::kArray;
-  note(key, scalar ? to_json(value) : value.excerpt());
+  note(key, one_line(value));
   return &value;
 }
 
