@@ -13,7 +13,7 @@ namespace moebius {
 namespace {
 
 // What a random number of a route is for.
-enum class Purpose : std::uint64_t { kRanking, kDeal, kToken };
+enum class Purpose : std::uint64_t { kRanking, kDeal, kSource };
 
 std::uint64_t draw_key(const RouteSpec& spec, Purpose purpose) {
   const auto both = (static_cast<std::uint64_t>(static_cast<std::uint32_t>(spec.step)) << 32) |
@@ -48,7 +48,7 @@ struct Route::Draw {
       layer.seed = spec.seed;
       layer.layer = spec.layer;
       popular.emplace(spec, draw_key(layer, Purpose::kRanking));
-      token_key = draw_key(spec, Purpose::kToken);
+      source_key = draw_key(spec, Purpose::kSource);
     }
   }
 
@@ -62,9 +62,8 @@ struct Route::Draw {
       return;
     }
     PopularChooser::Scratch scratch = popular->scratch();
+    RandomStream random(random_bits(source_key, static_cast<std::uint64_t>(source)));
     for (int token = 0; token < spec.tokens; ++token) {
-      RandomStream random(
-          random_bits(token_key, static_cast<std::uint64_t>(source), static_cast<std::uint64_t>(token)));
       popular->choose(random, scratch, experts.data());
       visit(experts.data());
     }
@@ -90,7 +89,7 @@ struct Route::Draw {
   RouteSpec spec;
   std::vector<BalancedDealer> dealers;  // at the beginning of each source
   std::optional<PopularChooser> popular;
-  std::uint64_t token_key = 0;
+  std::uint64_t source_key = 0;
 };
 
 Route::Route(const RouteSpec& spec) : spec_(spec) {

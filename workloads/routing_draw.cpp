@@ -1,6 +1,7 @@
 #include "workloads/routing_draw.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <numeric>
 
@@ -8,7 +9,7 @@ namespace moebius {
 
 namespace {
 
-// The weights r^-exponent of the ranks 1 .. experts, in an order shuffled by `key`.
+// The shares of experts with weights r^-exponent of their ranks 1 .. experts, in an order shuffled by `key`.
 std::vector<double> shuffled_zipf(std::int32_t experts, double exponent, std::uint64_t key) {
   std::vector<double> weights(experts);
   RandomStream random(key);
@@ -18,7 +19,44 @@ std::vector<double> shuffled_zipf(std::int32_t experts, double exponent, std::ui
     std::swap(expert_of_rank[r], expert_of_rank[r + random.below(experts - r)]);
     weights[expert_of_rank[r]] = std::pow(r + 1.0, -exponent);
   }
+  const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
+  for (double& weight : weights) weight /= sum;
   return weights;
+}
+
+// A share of the whole as a whole number: of 2^60, at least one.
+WeightedItem weighted(double share, std::int32_t item) {
+  return {std::max<std::uint64_t>(1, static_cast<std::uint64_t>(share * 0x1p60)), item};
+}
+
+// All sets of `size` of the groups, as bits, or nothing where their pools of experts would need more than
+// half a megabyte or so.
+std::vector<std::uint32_t> few_sets(std::int32_t groups, std::int32_t size, std::int32_t experts_per_group) {
+  constexpr std::int32_t kMostGroups = 12, kMostSlots = 1 << 16;
+  std::vector<std::uint32_t> sets;
+  if (groups > kMostGroups) return sets;
+  for (std::uint32_t set = 0; set < 1u << groups; ++set) {
+    if (std::popcount(set) == size) sets.push_back(set);
+  }
+  if (static_cast<std::int64_t>(sets.size()) * size * experts_per_group > kMostSlots) sets.clear();
+  return sets;
+}
+
+// How likely each set of groups is to be that of the groups chosen so far, when they are chosen one after the
+// other.
+std::vector<double> chances_of_sets(const std::vector<WeightedItem>& groups) {
+  std::vector<double> chances(std::size_t{1} << groups.size());
+  chances[0] = 1;
+  for (std::size_t set = 0; set < chances.size(); ++set) {
+    std::uint64_t left = 0;
+    for (const WeightedItem& group : groups) left += set >> group.item & 1 ? 0 : group.weight;
+    for (const WeightedItem& group : groups) {
+      if (set >> group.item & 1) continue;
+      chances[set | std::size_t{1} << group.item] +=
+          chances[set] * (static_cast<double>(group.weight) / static_cast<double>(left));
+    }
+  }
+  return chances;
 }
 
 }  // namespace
@@ -75,91 +113,71 @@ void BalancedDealer::choose(std::int32_t* experts) {
   }
 }
 
-AliasTable::AliasTable(const double* weights, std::int32_t size) : slots_(size) {
-  const double scale = size / std::accumulate(weights, weights + size, 0.0);
-  std::vector<double> share(size);  // of a slot's width
-  std::vector<std::int32_t> small, large;
-  for (std::int32_t i = 0; i < size; ++i) {
-    share[i] = weights[i] * scale;
-    (share[i] < 1 ? small : large).push_back(i);
-    slots_[i] = {0xffffffffu, i};
+PopularChooser::PopularChooser(const RouteSpec& spec, std::uint64_t ranking_key)
+    : active_(spec.active), active_groups_(spec.active_groups) {
+  const bool limited = spec.active_groups < spec.groups;
+  if (!limited) active_groups_ = 1;
+  experts_per_group_ = limited ? spec.experts / spec.groups : spec.experts;
+  for (const double weight : shuffled_zipf(spec.experts, spec.popularity.exponent, ranking_key)) {
+    const auto expert = static_cast<std::int32_t>(experts_.size());
+    if (expert % experts_per_group_ == 0) groups_.push_back({0, expert / experts_per_group_});
+    experts_.push_back(weighted(weight, expert));
+    groups_.back().weight += experts_.back().weight;
   }
-  while (!small.empty() && !large.empty()) {
-    const std::int32_t poor = small.back(), rich = large.back();
-    small.pop_back();
-    slots_[poor] = {static_cast<std::uint32_t>(share[poor] * 0x1p32), rich};
-    share[rich] -= 1 - share[poor];
-    if (share[rich] < 1) {
-      large.pop_back();
-      small.push_back(rich);
-    }
-  }
+  make_pools(few_sets(static_cast<std::int32_t>(groups_.size()), active_groups_, experts_per_group_));
 }
 
-PopularChooser::PopularChooser(const RouteSpec& spec, std::uint64_t ranking_key)
-    : active_(spec.active),
-      groups_(spec.groups),
-      active_groups_(spec.active_groups),
-      weights_(shuffled_zipf(spec.experts, spec.popularity.exponent, ranking_key)),
-      table_(weights_.data(), spec.experts) {
-  if (active_groups_ == groups_) groups_ = active_groups_ = 1;  // no limit
-  group_weights_.resize(groups_);
-  for (std::int32_t e = 0; e < spec.experts; ++e) {
-    group_of_.push_back(e / (spec.experts / groups_));
-    group_weights_[group_of_[e]] += weights_[e];
+void PopularChooser::make_pools(const std::vector<std::uint32_t>& sets) {
+  if (sets.empty()) {
+    for (const WeightedItem& group : groups_) pools_.emplace_back(experts_of(group.item), active_);
+    choice_of_groups_.emplace(groups_, active_groups_);
+    return;
   }
+  const std::vector<double> chances = chances_of_sets(groups_);
+  std::vector<WeightedItem> weights;
+  for (const std::uint32_t set : sets) {
+    std::vector<WeightedItem> experts;
+    for (const WeightedItem& group : groups_) {
+      if ((set >> group.item & 1) == 0) continue;
+      const std::vector<WeightedItem> more = experts_of(group.item);
+      experts.insert(experts.end(), more.begin(), more.end());
+    }
+    weights.push_back(weighted(chances[set], static_cast<std::int32_t>(pools_.size())));
+    pools_.emplace_back(std::move(experts), active_);
+  }
+  sets_ = AliasTable(weights);
+}
+
+std::vector<WeightedItem> PopularChooser::experts_of(std::int32_t group) const {
+  const auto first = experts_.begin() + static_cast<std::ptrdiff_t>(group) * experts_per_group_;
+  return {first, first + experts_per_group_};
 }
 
 PopularChooser::Scratch PopularChooser::scratch() const {
-  Scratch scratch{std::vector<std::uint8_t>(weights_.size()), std::vector<std::uint8_t>(groups_),
-                  std::vector<std::int32_t>(groups_)};
-  std::iota(scratch.groups.begin(), scratch.groups.end(), 0);
-  return scratch;
+  return {Taken(static_cast<std::int32_t>(groups_.size())),
+          Taken(static_cast<std::int32_t>(experts_.size())),
+          {},
+          std::vector<std::int32_t>(active_groups_)};
 }
 
-void PopularChooser::choose_groups(RandomStream& random, Scratch& scratch) const {
-  if (groups_ == 1) return;
-  std::vector<std::int32_t>& groups = scratch.groups;
-  std::fill(scratch.group_closed.begin(), scratch.group_closed.end(), 1);
-  double left = std::accumulate(group_weights_.begin(), group_weights_.end(), 0.0);
-  for (std::int32_t i = 0; i < active_groups_; ++i) {
-    double mark = random_unit(random.bits()) * left;
-    std::int32_t at = i;
-    while (at + 1 < groups_ && mark >= group_weights_[groups[at]]) mark -= group_weights_[groups[at++]];
-    std::swap(groups[i], groups[at]);
-    left -= group_weights_[groups[i]];
-    scratch.group_closed[groups[i]] = 0;
+void PopularChooser::deal_hand(RandomStream& random, Scratch& scratch) const {
+  const auto open = [](const WeightedPool& pool) { return OpenPool{&pool, pool.heads_weight()}; };
+  if (!choice_of_groups_) {
+    const std::int32_t set = pools_.size() == 1 ? 0 : sets_.draw(random);
+    scratch.hand.assign(1, open(pools_[set]));
+    return;
   }
-}
-
-// The same distribution as drawing until something open comes, by one pass over all that is left.
-std::int32_t PopularChooser::draw_open(RandomStream& random, const Scratch& scratch) const {
-  const auto experts = static_cast<std::int32_t>(weights_.size());
-  double left = 0;
-  for (std::int32_t e = 0; e < experts; ++e) left += is_open(scratch, e) ? weights_[e] : 0;
-  double mark = random_unit(random.bits()) * left;
-  std::int32_t last = -1;
-  for (std::int32_t e = 0; e < experts; ++e) {
-    if (!is_open(scratch, e)) continue;
-    last = e;
-    mark -= weights_[e];
-    if (mark < 0) break;
-  }
-  return last;
+  scratch.hand.assign(1, open(*choice_of_groups_));
+  scratch.groups.next_token();
+  take_items(random, scratch.hand, scratch.groups, active_groups_, scratch.chosen.data());
+  scratch.hand.clear();
+  for (const std::int32_t group : scratch.chosen) scratch.hand.push_back(open(pools_[group]));
 }
 
 void PopularChooser::choose(RandomStream& random, Scratch& scratch, std::int32_t* experts) const {
-  constexpr int kPatience = 16;  // draws before the pass over all experts is cheaper, for very skewed weights
-  choose_groups(random, scratch);
-  for (std::int32_t i = 0; i < active_; ++i) {
-    std::int32_t expert = table_.draw(random);
-    for (int tries = 1; !is_open(scratch, expert); ++tries) {
-      expert = tries < kPatience ? table_.draw(random) : draw_open(random, scratch);
-    }
-    scratch.closed[expert] = 1;
-    experts[i] = expert;
-  }
-  for (std::int32_t i = 0; i < active_; ++i) scratch.closed[experts[i]] = 0;
+  deal_hand(random, scratch);
+  scratch.experts.next_token();
+  take_items(random, scratch.hand, scratch.experts, active_, experts);
 }
 
 }  // namespace moebius

@@ -2,34 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
+#include "workloads/random_stream.h"
 #include "workloads/routing.h"
+#include "workloads/weighted_pool.h"
 
 namespace moebius {
-
-// SplitMix64 (Steele, Lea, Flood 2014): a counter stepped by the golden ratio through a finaliser.
-class RandomStream {
- public:
-  static constexpr std::uint64_t kGolden = 0x9e3779b97f4a7c15u;
-
-  explicit RandomStream(std::uint64_t key) : state_(key) {}
-
-  static std::uint64_t finalise(std::uint64_t z) {
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-  }
-
-  std::uint64_t bits() { return finalise(state_ += kGolden); }
-  // Uniform in [0, bound), bound >= 1; the bias of the multiplication is below bound / 2^32.
-  std::uint32_t below(std::uint32_t bound) {
-    return static_cast<std::uint32_t>(((bits() >> 32) * bound) >> 32);
-  }
-
- private:
-  std::uint64_t state_;
-};
 
 // Numbers 0 .. size-1 dealt without replacement and shuffled anew when all are dealt: after any number of
 // deals each has come up equally often, to within one.
@@ -62,55 +42,31 @@ class BalancedDealer {
   std::vector<std::int32_t> hand_;  // groups of this token
 };
 
-// Draws an index in proportion to its weight in constant time (Walker 1977, Vose 1991), probabilities to
-// 2^-32.
-class AliasTable {
- public:
-  AliasTable(const double* weights, std::int32_t size);
-
-  std::int32_t draw(RandomStream& random) const {
-    const std::uint64_t bits = random.bits();
-    const auto slot = static_cast<std::uint32_t>(((bits >> 32) * slots_.size()) >> 32);
-    return static_cast<std::uint32_t>(bits) < slots_[slot].threshold ? static_cast<std::int32_t>(slot)
-                                                                     : slots_[slot].alias;
-  }
-
- private:
-  struct Slot {
-    std::uint32_t threshold;
-    std::int32_t alias;
-  };
-  std::vector<Slot> slots_;
-};
-
 // Popular choices: a token first chooses active_groups groups one after the other, each in proportion to the
 // weight of its experts among the groups still left; then, the same way, `active` experts of the chosen
 // groups. So with active = 1 and one group the frequencies are exactly those of the weights.
 class PopularChooser {
  public:
-  struct Scratch {
-    std::vector<std::uint8_t> closed;        // by expert: chosen already; all zero between calls
-    std::vector<std::uint8_t> group_closed;  // by group: not among this token's
-    std::vector<std::int32_t> groups;        // this token's first
-  };
-
   PopularChooser(const RouteSpec& spec, std::uint64_t ranking_key);
 
+  struct Scratch {
+    Taken groups, experts;
+    std::vector<OpenPool> hand;        // what this token draws from
+    std::vector<std::int32_t> chosen;  // groups of this token
+  };
   Scratch scratch() const;
   void choose(RandomStream& random, Scratch& scratch, std::int32_t* experts) const;  // of one token
 
  private:
-  void choose_groups(RandomStream& random, Scratch& scratch) const;
-  bool is_open(const Scratch& scratch, std::int32_t expert) const {
-    return (scratch.closed[expert] | scratch.group_closed[group_of_[expert]]) == 0;
-  }
-  std::int32_t draw_open(RandomStream& random, const Scratch& scratch) const;
+  void make_pools(const std::vector<std::uint32_t>& sets);
+  std::vector<WeightedItem> experts_of(std::int32_t group) const;
+  void deal_hand(RandomStream& random, Scratch& scratch) const;
 
-  std::int32_t active_, groups_, active_groups_;
-  std::vector<double> weights_;  // by expert
-  std::vector<double> group_weights_;
-  std::vector<std::int32_t> group_of_;  // by expert
-  AliasTable table_;                    // of all experts
+  std::int32_t active_, active_groups_, experts_per_group_;
+  std::vector<WeightedItem> experts_, groups_;
+  std::vector<WeightedPool> pools_;  // one for each group, or, where they are few, for each set of groups
+  AliasTable sets_;                  // of the pools, when there is one for each set
+  std::optional<WeightedPool> choice_of_groups_;  // otherwise a token takes its groups one after the other
 };
 
 }  // namespace moebius
