@@ -1,6 +1,6 @@
 #include "workloads/report_figures.h"
 
-#include <numeric>
+#include <fmt/format.h>
 
 #include "hw/error.h"
 
@@ -19,6 +19,14 @@ double bus_factor(OpKind operation, double ranks) {
   const bool spread = operation == OpKind::kReduceScatter || operation == OpKind::kAllGather ||
                       operation == OpKind::kAllToAll;
   return spread ? (ranks - 1) / ranks : 1;
+}
+
+// What is left of one sum of seconds beside another. They are added up in different orders, so that a
+// billionth of them is rounding, not time.
+double rest(double whole, double part) {
+  const double left = whole - part, rounding = 1e-9 * whole;
+  CHECK(left >= -rounding, fmt::format("{} s of {} s", part, whole));
+  return left > rounding ? left : 0;
 }
 
 }  // namespace
@@ -66,12 +74,12 @@ TimeFigures time_figures(const Report& report) {
                                  sums.waiting[i] / steps};
     figures.compute += kind.compute;
     figures.exposed += kind.exposed;
-    figures.hidden += kind.busy - kind.exposed;
+    figures.hidden += rest(kind.busy, kind.exposed);
     const bool pipeline = kind.kind == OpKind::kSend || kind.kind == OpKind::kRecv;
     if (!pipeline) figures.waiting += kind.waiting;
     if (kind.compute > 0 || kind.busy > 0 || kind.waiting > 0) figures.kinds.push_back(kind);
   }
-  figures.bubble = sums.idle / steps - figures.waiting;
+  figures.bubble = rest(sums.idle / steps, figures.waiting);
   return figures;
 }
 

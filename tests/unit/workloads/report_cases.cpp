@@ -70,6 +70,21 @@ TEST_CASE("bus bandwidth scales algorithm bandwidth as nccl-tests does") {
   }
 }
 
+// Sums of the same nanoseconds in another order differ in the last bits: 0.1 + 0.2 exceeds 0.3 by 6e-17.
+TEST_CASE("differences of equal sums are no time, on whichever side rounding leaves them") {
+  const Scenario scenario = scenario_at("study/deepseek-v3-train-2048-h800.json");
+  for (const double rounded : {0.1 + 0.2, 0.3 - 1e-16}) {
+    Report report = report_of(scenario, 1);
+    Breakdown& sums = report.metrics.breakdown;
+    const auto dispatch = static_cast<int>(OpKind::kDispatch);
+    sums.communication[dispatch] = sums.idle = 0.3;
+    sums.exposed[dispatch] = sums.waiting[dispatch] = rounded;
+    CHECK(value(report, "breakdown.hidden_communication_s") == 0);
+    CHECK(value(report, "breakdown.bubble_s") == 0);
+    CHECK_FALSE(report_text(report).empty());
+  }
+}
+
 TEST_CASE("compute, exposed communication, waiting and bubble add up to the step") {
   const Scenario scenario = scenario_at("study/deepseek-v3-train-2048-h800.json");
   const Report report = report_of(scenario, 20);
