@@ -129,6 +129,23 @@ TEST_CASE("fluid and native agree within 1% where equal paths share a wire") {
   REQUIRE(send_to_next(world, 8, 4, 100e6, kNativeSimGrid).seconds() == Approx(expected).epsilon(0.01));
 }
 
+// 4,032 messages at once under two leaves. SimGrid sums each wire's claims, 1 / latency of every message, and
+// takes them off again one by one: what rounding leaves of 63 claims of some 4e5 must count as nothing.
+TEST_CASE("the native network carries a direct exchange of 64 ranks") {
+  if (!has_simgrid()) return;
+  const Cluster cluster = make_cluster(
+      {.nodes = 64, .per_node = 1, .host_latency = Time{2'350}, .hop_latency = Time{450}, .leaf_ports = 32});
+  const Layout layout = make_layout({.ranks = 64});
+  const FragmentPtr exchange =
+      make_fragment({{communication_op(OpKind::kAllToAll, 64e6, Algorithm::kDirect)}});
+  const auto submissions = on_all_classes(layout, exchange);
+  const double fluid = simulate({cluster, layout, submissions, {}, kFluidPlain}).seconds();
+  // Every rank sends 63 MB over 50e9 B/s, 1.26 ms.
+  CHECK(fluid == Approx(1.26e-3).epsilon(0.01));
+  CHECK(simulate({cluster, layout, submissions, {}, kNativeSimGrid}).seconds() ==
+        Approx(fluid).epsilon(0.01));
+}
+
 // Where the two differ by design. SimGrid's CM02 model weighs a flow by the latency of its path, as TCP does:
 // of two flows on a full wire, rate times latency is the same. Switched fabrics with hardware transport share
 // a port packet by packet, whatever the distance, so that fluid gives each half. Ranks 0 and 1 send 100 MB
