@@ -197,11 +197,15 @@ TensorId LayerWriter::collective(OpKind kind, GroupRole group, Lane lane, Tensor
 }
 
 // Megatron-LM's f and g (Shoeybi et al. 2019; Korthikanti et al. 2022 with sequence parallelism): gather rows
-// forward and reduce-scatter backward, or nothing forward and all-reduce backward.
+// forward and reduce-scatter backward, or nothing forward and all-reduce backward. Of gathered rows only the
+// rank's own are kept; the reverse pass gathers them again for the weight gradients.
 TensorId LayerWriter::enter_tensor_parallel(TensorId x) {
   if (plan().tp == 1) return x;
   if (plan().sequence_parallel) {
-    return collective(OpKind::kAllGather, GroupRole::kTensor, Lane::kTensorComm, x, rows(x) * plan().tp);
+    const TensorId whole =
+        collective(OpKind::kAllGather, GroupRole::kTensor, Lane::kTensorComm, x, rows(x) * plan().tp);
+    pass_.recomputable.insert(static_cast<std::int32_t>(builder().fragment().ops.size()) - 1);
+    return whole;
   }
   pass_.partial.insert(x);
   return x;

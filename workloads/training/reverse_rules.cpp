@@ -85,6 +85,10 @@ void Reverse::reverse_gemm(const Op& op) {
   const TensorId operand = in(op, 0);
   const auto copy = forward_.quantised_from.find(operand);
   const TensorId original = copy == forward_.quantised_from.end() ? operand : copy->second;
+  const std::int32_t producer = producer_[original];
+  const bool again = producer >= 0 && forward_.recomputable.count(producer) > 0;
+  // Rows that are gathered again for dW travel beside the product that gives dx.
+  if (again && is_communication(fragment().ops[producer].kind)) value(original);
   if (needs_gradient(original)) {
     Op dgrad = like(op, grouped ? OpKind::kGroupedGemmDgrad : OpKind::kGemmDgrad);
     dgrad.shape.n = op.shape.k;
@@ -95,8 +99,6 @@ void Reverse::reverse_gemm(const Op& op) {
     add_gradient(original, dx);
   }
   // The 8-bit copy is what was kept, unless the original is computed again anyway.
-  const std::int32_t producer = producer_[original];
-  const bool again = producer >= 0 && forward_.recomputable.count(producer) > 0;
   deferred_.push_back({op, dy, again ? original : operand, in(op, 1)});
 }
 

@@ -69,3 +69,32 @@ TEST_CASE("a device that is too small does not fit, and the report says by how m
   CHECK_FALSE(training.memory({1e5}).fits());
   CHECK(training.memory({1e9}).fits());
 }
+
+// Korthikanti et al. 2022, section 4.2.2: a rank keeps its own rows of what enters a tensor-parallel region and
+// gathers them again in the reverse pass, so that every activation is cut by the tensor-parallel degree. For each of
+// the h columns of a token, in bytes, with an MLP of 4h and fused attention: 2 x 2 for the residual stream under
+// the norms, 2 x 2 for the normed rows, 6 for queries, keys and values, 2 for what attention returns, 8 before and
+// 8 after the activation; and 4 for each head's log-sum-exp. The loss keeps the last stream and 4 for each word.
+TEST_CASE("with sequence parallelism every activation of a layer is cut by the tensor-parallel degree") {
+  TrainingJob job = small_job();
+  job.model.attention = AttentionKind::kGqa;
+  job.model.experts = {};
+  job.model.head_dim = 16;
+  job.model.dense_width = 4 * job.model.hidden;
+  job.model.gated = false;
+  job.plan.dp = 1;
+  job.plan.ep = 1;
+  const auto layer_bytes = [&] {
+    const auto kept = [&](int layers) {
+      job.model.layers = layers;
+      const ClassMemory memory = Training(job).memory({1e9}).classes[0];
+      return memory.after_pass[0].value - memory.after_pass.back().value;
+    };
+    return kept(3) - kept(2);
+  };
+  const double alone = layer_bytes();
+  CHECK(alone == 32 * (64 * (4 + 4 + 6 + 2 + 8 + 8) + 4 * 4));
+  job.plan.tp = 4;
+  job.plan.sequence_parallel = true;
+  CHECK(layer_bytes() == alone / 4);
+}
