@@ -22,6 +22,7 @@
 #include "workloads/explain.h"
 #include "workloads/group_ledger.h"
 #include "workloads/job.h"
+#include "workloads/kernel_curve.h"
 #include "workloads/listing.h"
 #include "workloads/observed_workload.h"
 #include "workloads/progress_bar.h"
@@ -53,6 +54,7 @@ struct Arguments {
   ExecutorKind executor = ExecutorKind::kSim;
   NetworkDetail detail = NetworkDetail::kFluid;
   Driver driver = has_simgrid() ? Driver::kSimGrid : Driver::kPlain;
+  KernelRequest kernel;
   bool explain = false, json = false;
 };
 
@@ -254,6 +256,12 @@ int list_command(const Arguments& arguments) {
 
 int show_command(const Arguments& arguments) {
   const Library library(arguments.data);
+  if (!arguments.kernel.kind.empty()) {
+    const Accelerator chip = library.hardware.accelerator(arguments.name);
+    print(to_text(kernel_curve(arguments.kernel, chip, *make_cost_source(chip, arguments.data))));
+    return 0;
+  }
+  require_no_kernel(arguments.kernel);
   print(show_text(arguments.name, {library.hardware, library.models}));
   return 0;
 }
@@ -298,6 +306,13 @@ void add_simulator_options(CLI::App& command, Arguments& arguments) {
       ->transform(CLI::CheckedTransformer(kDrivers).description(""));
 }
 
+void add_kernel_options(CLI::App& command, KernelRequest& kernel) {
+  command.add_option("--kernel", kernel.kind, "an accelerator's cost of a kernel: " + kernel_kind_names());
+  for (const KernelOption& option : kernel_options())
+    command.add_option(fmt::format("--{}", option.name), kernel.*option.value, std::string(option.help));
+  command.add_option("--dtype", kernel.dtype, "of the operands: bf16, fp8, ...");
+}
+
 void add_commands(CLI::App& app, Arguments& arguments, std::function<int(const Arguments&)>& chosen) {
   const auto add = [&](const char* name, const char* help, int (*body)(const Arguments&)) {
     CLI::App* command = app.add_subcommand(name, help);
@@ -336,6 +351,7 @@ void add_commands(CLI::App& app, Arguments& arguments, std::function<int(const A
   CLI::App* show = add("show", "show one accelerator, node, fabric, storage device or model with its sources",
                        show_command);
   show->add_option("NAME", arguments.name, "id or alias")->required();
+  add_kernel_options(*show, arguments.kernel);
   add_data_option(*show, arguments);
   CLI::App* calibrate =
       add("calibrate", "make a kernel profile from tables of published measurements", calibrate_command);

@@ -126,6 +126,29 @@ TEST_CASE("names that list and show do not know") {
           "show: unknown name \"h801-sxm\" (did you mean \"h800-sxm\"?); `moebius list` names all");
 }
 
+TEST_CASE("kernels that show cannot draw, and options that do not belong to them") {
+  const std::string show = "show h800-sxm ";
+  refused(show + "--n 7168", 2, "--n: expected --kernel KIND beside it, found none");
+  refused(show + "--dtype fp8", 2, "--dtype: expected --kernel KIND beside it, found none");
+  refused(
+      show + "--kernel gem", 2,
+      "--kernel: expected one of \"gemm\", \"gemm-dgrad\", \"gemm-wgrad\", \"grouped-gemm\", "
+      "\"grouped-gemm-dgrad\", \"grouped-gemm-wgrad\", \"attention\", \"attention-grad\", \"norm\", "
+      "\"norm-grad\", \"quantise\", \"transpose-quantise\", \"activation\", \"activation-grad\", \"adam\", "
+      "found \"gem\" (did you mean \"gemm\"?)");
+  refused(show + "--kernel gemm --n 7168", 2,
+          "--kernel gemm: expected two of --m, --n, --k, the third is swept; found --n");
+  refused(show + "--kernel gemm --n 7168 --k 0", 2, "--k: expected 1 to 1073741824, found 0");
+  refused(show + "--kernel gemm --n 7168 --k 2048 --heads 2", 2,
+          "--kernel gemm does not take --heads; it takes --m, --n, --k");
+  refused(show + "--kernel gemm --n 7168 --k 2048 --cores 133", 2,
+          "--cores: expected 1 to 132 on h800-sxm, found 133");
+  refused(show + "--kernel gemm --n 7168 --k 2048 --dtype fp9", 2,
+          "--kernel gemm: expected --dtype bf16, fp8, fp16, fp32, int8, fp4, found \"fp9\"");
+  refused(show + "--kernel adam --n 5", 2, "--kernel adam does not take --n; it takes no sizes");
+  refused("show hgx-8 --kernel norm --n 7168", 2, "expected the name of an accelerator, found \"hgx-8\"");
+}
+
 TEST_CASE("options that the command line does not have exit with 2 and print nothing") {
   for (const char* arguments :
        {"", "run", "runn x.json", "run x.json --details fluid", "run x.json --detail exact",

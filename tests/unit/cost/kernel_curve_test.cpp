@@ -1,0 +1,225 @@
+#include "workloads/kernel_curve.h"
+
+#include <algorithm>
+#include <cmath>
+#include <sstream>
+#include <vector>
+
+#include "hw/catalog.h"
+#include "hw/error.h"
+#undef CHECK  // ours; here it is Catch's
+#include <catch2/catch.hpp>
+
+namespace moebius {
+namespace {
+
+KernelRequest sized(const std::string& kind) {
+  KernelRequest request;
+  request.kind = kind;
+  if (kind == "adam") return request;
+  if (kind.find("attention") == 0) {
+    request.heads = request.kv_heads = 16;
+    request.head_dim = request.v_dim = 128;
+    return request;
+  }
+  request.n = 4096;
+  if (kind.find("gemm") != std::string::npos) request.k = 2048;
+  if (kind.find("grouped") == 0) request.groups = 8;
+  return request;
+}
+
+std::vector<KernelRequest> every_kind() {
+  std::vector<KernelRequest> requests;
+  std::istringstream names(kernel_kind_names());
+  for (std::string name; std::getline(names >> std::ws, name, ',');) requests.push_back(sized(name));
+  requests.push_back(sized("attention"));
+  requests.back().kv = 4096;  // decode
+  return requests;
+}
+
+KernelCurve curve_on(const std::string& chip, const KernelRequest& request) {
+  const Accelerator accelerator = Catalog().accelerator(chip);
+  return kernel_curve(request, accelerator, *make_cost_source(accelerator));
+}
+
+const KernelPoint& at(const KernelCurve& curve, std::int64_t x) {
+  const auto found = std::find_if(curve.points.begin(), curve.points.end(),
+                                  [&](const KernelPoint& point) { return point.x == x; });
+  REQUIRE(found != curve.points.end());
+  return *found;
+}
+
+std::string refusal(const KernelRequest& request) {
+  try {
+    curve_on("h100-sxm", request);
+  } catch (const Error& error) {
+    return error.kind() == Error::Kind::kInput ? error.what() : "a run error";
+  }
+  return "nothing";
+}
+
+// Characters of UTF-8: bytes that do not continue one.
+std::size_t columns_of(const std::string& line) {
+  return static_cast<std::size_t>(
+      std::count_if(line.begin(), line.end(), [](unsigned char byte) { return (byte & 0xC0) != 0x80; }));
+}
+
+}  // namespace
+
+TEST_CASE("no point of a curve beats the roofline, the peak or the memory") {
+  for (const char* chip : {"h100-sxm", "h800-sxm", "kunlun-p800"})
+    for (const KernelRequest& request : every_kind()) {
+      const KernelCurve curve = curve_on(chip, request);
+      INFO(chip << " " << request.kind);
+      REQUIRE(curve.points.size() >= 12);
+      for (const KernelPoint& point : curve.points) {
+        CHECK(point.cost.seconds >= point.bound);
+        CHECK(point.bound > 0);
+        CHECK(point.byte_rate() <= curve.chip.memory_rate.value * (1 + 1e-9));
+        if (request.kind.find("gemm") != std::string::npos)
+          CHECK(point.flop_rate() <= curve.chip.peak_of(DType::kBf16).value * (1 + 1e-9));
+      }
+    }
+}
+
+TEST_CASE("on a chip without a profile more never takes less time, at ascending points") {
+  for (const KernelRequest& request : every_kind()) {
+    const KernelCurve curve = curve_on("h100-sxm", request);
+    INFO(request.kind);
+    CHECK(curve.points.front().x == curve.sweep.first);
+    CHECK(curve.points.back().x == curve.sweep.last);
+    for (std::size_t i = 1; i < curve.points.size(); ++i) {
+      INFO(curve.points[i].x);
+      CHECK(curve.points[i].x > curve.points[i - 1].x);
+      CHECK(curve.points[i].cost.seconds >= curve.points[i - 1].cost.seconds);
+      CHECK(curve.points[i].cost.origin == Origin::kAnalytic);
+    }
+  }
+}
+
+// Hopper's tile is 128 x 128, so that n 7168 takes 56 tiles a row of tiles. 132 cores hold, in w waves,
+// floor(132 w / 56) rows: 2, 4, 7, 9, 11. The next row begins a wave more, and the time grows by nearly 1/w
+// of what it was; before the first wave is full (m 128) smaller tiles are taken.
+TEST_CASE("a GEMM's first waves are seen from both sides") {
+  KernelRequest request = sized("gemm");
+  request.n = 7168;
+  const KernelCurve curve = curve_on("h100-sxm", request);
+  std::vector<std::int64_t> full;
+  for (std::size_t i = 1; i < curve.points.size(); ++i) {
+    const KernelPoint &before = curve.points[i - 1], &after = curve.points[i];
+    if (after.step <= 0) continue;
+    full.push_back(before.x);
+    CHECK(after.x == before.x + 1);
+    CHECK(after.step == Approx(after.cost.seconds / before.cost.seconds - 1));
+    CHECK(after.flop_rate() < before.flop_rate());
+  }
+  CHECK(full == std::vector<std::int64_t>{128, 2 * 128, 4 * 128, 7 * 128, 9 * 128, 11 * 128});
+  CHECK(at(curve, 257).step == Approx(1.0).epsilon(0.1));
+  CHECK(at(curve, 513).step == Approx(1.0 / 2).epsilon(0.1));
+  CHECK(at(curve, 897).step == Approx(1.0 / 3).epsilon(0.1));
+  CHECK(at(curve, 512).cost.seconds == Approx(at(curve, 257).cost.seconds));
+}
+
+// The same for 8 experts, 256 rows of weights: 2 tiles a row of tiles, 16 over the experts. 132 cores hold 8
+// rows of tiles of each, 1024 rows; one more for each expert begins the second wave.
+TEST_CASE("a grouped GEMM's waves are looked for one row an expert apart") {
+  KernelRequest request = sized("grouped-gemm");
+  request.n = 256;
+  const KernelCurve curve = curve_on("h100-sxm", request);
+  const KernelPoint& after = at(curve, 8 * 1025);
+  CHECK(after.step > 0.5);
+  CHECK(at(curve, 8 * 1024).cost.seconds == Approx(after.cost.seconds / (1 + after.step)));
+}
+
+// Decode of attention reads the keys and values: 16 heads x (128 + 128) columns x 2 bytes x 4096 keys a
+// sequence, and per sequence the query, the result (16 x 128 x 2 bytes each) and 16 log-sum-exps of 4 bytes.
+TEST_CASE("decode sweeps the sequences, each with all its keys") {
+  KernelRequest request = sized("attention");
+  request.kv = 4096;
+  const KernelCurve curve = curve_on("h100-sxm", request);
+  CHECK(curve.sweep.axis == "sequences");
+  const double keys = 16.0 * 256 * 2 * 4096, rows = 2 * 16.0 * 128 * 2 + 16 * 4;
+  CHECK(at(curve, 1).bytes == Approx(keys + rows));
+  CHECK(at(curve, 64).bytes == Approx(64 * (keys + rows)));
+}
+
+// 8 experts, 4 rows: four experts have a row and four have none, whose weights stay where they are.
+TEST_CASE("a grouped GEMM reads the weights of experts that have rows") {
+  const KernelCurve curve = curve_on("h100-sxm", sized("grouped-gemm"));
+  const double weights = 4096.0 * 2048 * 2;
+  CHECK(at(curve, 4).bytes == Approx(4 * weights).epsilon(0.01));
+  CHECK(at(curve, 8).bytes == Approx(8 * weights).epsilon(0.01));
+  CHECK(at(curve, 512).bytes == Approx(8 * weights).epsilon(0.1));
+}
+
+TEST_CASE("fewer cores have a lower roofline and take longer") {
+  KernelRequest request = sized("gemm");
+  const KernelCurve all = curve_on("h100-sxm", request);
+  request.cores = 66;
+  const KernelCurve half = curve_on("h100-sxm", request);
+  CHECK(at(half, 16384).bound == Approx(2 * at(all, 16384).bound));
+  CHECK(at(half, 16384).cost.seconds > 1.8 * at(all, 16384).cost.seconds);
+  CHECK_THAT(to_text(half), Catch::Contains("bf16 (default), 66 cores\n"));
+}
+
+TEST_CASE("a weight gradient sweeps its tokens when the sizes of the weight are given") {
+  KernelRequest request = sized("gemm-wgrad");
+  request.k.reset();
+  request.m = 7168;
+  const KernelCurve curve = curve_on("h100-sxm", request);
+  CHECK(curve.sweep.axis == "k");
+  CHECK(at(curve, 1024).flops == 2.0 * 7168 * 4096 * 1024);
+}
+
+TEST_CASE("the text holds every point and no line is wider than the page") {
+  for (const char* chip : {"h800-sxm", "kunlun-k200"})
+    for (const KernelRequest& request : every_kind()) {
+      const KernelCurve curve = curve_on(chip, request);
+      std::istringstream text(to_text(curve));
+      INFO(request.kind);
+      std::size_t rows = 0, marks = 0;
+      for (std::string line; std::getline(text, line);) {
+        INFO(line);
+        CHECK(columns_of(line) <= static_cast<std::size_t>(kKernelCurveColumns));
+        CHECK((line.empty() || line.back() != ' '));
+        if (line.find("±") != std::string::npos) ++rows;
+        if (line.find("│") != std::string::npos && line.find("█") != std::string::npos) ++marks;
+      }
+      CHECK(rows == curve.points.size());
+      CHECK(marks >= 3);
+    }
+}
+
+TEST_CASE("sizes beyond any time on Earth are printed, not refused") {
+  KernelRequest request = sized("gemm");
+  request.n = request.k = 1 << 30;
+  request.cores = 1;
+  CHECK_THAT(to_text(curve_on("h100-sxm", request)), Catch::Contains("e+"));
+}
+
+TEST_CASE("options that a kind needs, does not take or cannot have are refused with one sentence") {
+  KernelRequest gemm;
+  gemm.kind = "gemm";
+  gemm.n = 7168;
+  CHECK(refusal(gemm) == "--kernel gemm: expected two of --m, --n, --k, the third is swept; found --n");
+  KernelRequest grouped = sized("grouped-gemm");
+  grouped.groups.reset();
+  CHECK(refusal(grouped) == "--kernel grouped-gemm: expected --groups, found none");
+  KernelRequest norm = sized("norm");
+  norm.k = 5;
+  CHECK(refusal(norm) == "--kernel norm does not take --k; it takes --n");
+  KernelRequest decode = sized("attention");
+  decode.kv = 4096;
+  decode.groups = 8;
+  CHECK(refusal(decode) ==
+        "--kernel attention: expected either --groups or --kv, which sweeps the number of sequences; found "
+        "both");
+  KernelRequest heads = sized("attention");
+  heads.kv_heads = 3;
+  CHECK(refusal(heads) == "--kernel attention: expected --kv-heads to divide --heads 16, found 3");
+  KernelRequest quantise = sized("quantise");
+  quantise.dtype = "bf16";
+  CHECK(refusal(quantise) == "--kernel quantise: expected --dtype fp8, int8, fp4, found \"bf16\"");
+}
+
+}  // namespace moebius
