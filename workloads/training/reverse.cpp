@@ -89,6 +89,7 @@ TensorId Reverse::gradient(TensorId forward_tensor) {
     op.payload = tensor.bytes();
     emit(op, {sum}, {whole});
     sum = whole;
+    flush_weights();
   }
   found->second = {sum};
   return sum;

@@ -210,7 +210,7 @@ void Reverse::reverse_routed_exchange(const Op& op) {
 }
 
 // Gather and reduce-scatter are each other's transpose; the sum of a row-cut product passes its gradient on
-// as it is.
+// as it is. Weight gradients are written while sums over the tensor-parallel group travel.
 void Reverse::reverse_collective(const Op& op) {
   const TensorId dy = gradient(out(op, 0));
   if (dy == kNoTensor) return;
@@ -224,6 +224,7 @@ void Reverse::reverse_collective(const Op& op) {
   back.payload = op.payload * (element_bytes(back.dtype) / element_bytes(op.dtype));
   emit(back, {dy}, {dx});
   add_gradient(in(op, 0), dx);
+  if (back.kind == OpKind::kReduceScatter && back.group == GroupRole::kTensor) flush_weights();
 }
 
 void Reverse::receive_gradient(const Op& op) {

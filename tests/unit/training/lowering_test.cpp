@@ -66,7 +66,8 @@ TEST_CASE("full recompute adds exactly the layers' forward work to the reverse p
   const double before = all_matrix_flops(fragment_of(a, Phase::kBackward));
   const double after = all_matrix_flops(fragment_of(b, Phase::kBackward));
   CHECK(all_matrix_flops(fragment_of(b, Phase::kForward)) == Approx(forward + head));
-  // The last matrix of each half layer feeds only the residual, which is kept or not needed: it is not computed again.
+  // The last matrix of each half layer feeds only the residual, which is kept or not needed: it is not
+  // computed again.
   CHECK(after - before <= forward);
   CHECK(after - before >= 0.6 * forward);
 }
@@ -120,7 +121,8 @@ TEST_CASE("fused casts come out of norms and activations, not of kernels of thei
   const auto submissions = all_submissions(fused);
   const Fragment& b = fragment_of(submissions, Phase::kForward);
   CHECK(count(b, OpKind::kQuantise) < count(a, OpKind::kQuantise));
-  const bool any = std::any_of(b.ops.begin(), b.ops.end(), [](const Op& op) { return op.kind == OpKind::kNorm && op.num_outputs == 2; });
+  const bool any = std::any_of(b.ops.begin(), b.ops.end(),
+                               [](const Op& op) { return op.kind == OpKind::kNorm && op.num_outputs == 2; });
   CHECK(any);
 }
 
@@ -163,5 +165,30 @@ TEST_CASE("the same job issues the same schedule, whatever completes when") {
     CHECK(first[i].sequence == static_cast<std::int32_t>(i));
     CHECK(first[i].fragment->hash == second[i].fragment->hash);
     CHECK(first[i].rank_class == second[i].rank_class);
+  }
+}
+
+// As Megatron-LM does: dx is on its way to the other ranks of the group while dW is computed.
+TEST_CASE("tensor-parallel input gradients travel beside weight gradients") {
+  for (const bool sequence_parallel : {false, true}) {
+    TrainingJob job = small_job();
+    job.model.experts = {};
+    job.plan = {};
+    job.plan.tp = 4;
+    job.plan.sequence_parallel = sequence_parallel;
+    Training training(job);
+    const auto submissions = all_submissions(training);
+    const std::vector<Op>& ops = fragment_of(submissions, Phase::kBackward).ops;
+    int sums = 0;
+    for (std::size_t i = 0; i < ops.size(); ++i) {
+      const bool sum = ops[i].kind == OpKind::kReduceScatter || ops[i].kind == OpKind::kAllReduce;
+      if (!sum || ops[i].group != GroupRole::kTensor || ops[i].phase != Phase::kBackward) continue;
+      // The rotated part of a key comes from a product that is already behind the next sum.
+      const auto next =
+          std::find_if(ops.begin() + i, ops.end(), [](const Op& op) { return op.lane == Lane::kCompute; });
+      REQUIRE(next != ops.end());
+      sums += next->kind == OpKind::kGemmWgrad;
+    }
+    CHECK(sums >= 2 * job.model.layers);  // in each attention and each MLP
   }
 }
