@@ -40,30 +40,38 @@ std::string wrapped(const std::string& text) {
   return lines + line + "\n";
 }
 
-std::string heading(const KernelCurve& curve) {
+std::string peak_text(const KernelCurve& curve) {
   const Accelerator& chip = curve.chip;
   const DType used = executed_dtype(chip, curve.sweep.dtype);
   std::string peak = fmt::format("{} {}", to_text(chip.peak_of(used)), to_string(used));
   if (used != curve.sweep.dtype)
     peak += fmt::format(" ({} operands are multiplied in it)", to_string(curve.sweep.dtype));
+  return peak;
+}
+
+std::string heading(const KernelCurve& curve) {
+  const Accelerator& chip = curve.chip;
   std::string text = fmt::format("{}: {}, {}\n", chip.id, curve.sweep.name, curve.sweep.help);
   text += wrapped(curve.sweep.sizes);
   text += uses_tensor_cores(curve.sweep.op)
-              ? fmt::format("  peak of the chip {}, memory {}\n", peak, to_text(chip.memory_rate))
+              ? fmt::format("  peak of the chip {}, memory {}\n", peak_text(curve), to_text(chip.memory_rate))
               : fmt::format("  runs at memory speed: {}\n", to_text(chip.memory_rate));
   return text + wrapped("costs: " + curve.costs) + "\n";
 }
 
+// Of the whole chip, whatever the cores held; kernels that run at memory speed have none.
+std::string of_peak(const KernelCurve& curve, const KernelPoint& point) {
+  if (!uses_tensor_cores(curve.sweep.op)) return "-";
+  const DType used = executed_dtype(curve.chip, curve.sweep.dtype);
+  return percent(point.flop_rate() / curve.chip.peak_of(used).value);
+}
+
 std::string row_text(const KernelCurve& curve, const KernelPoint& point) {
-  const Accelerator& chip = curve.chip;
-  const double peak = chip.peak_of(executed_dtype(chip, curve.sweep.dtype)).value;
-  const std::string of_peak =
-      uses_tensor_cores(curve.sweep.op) ? percent(point.flop_rate() / peak) : std::string("-");
   const std::string step = point.step > 0 ? fmt::format("step +{:.0f}%", 100 * point.step) : "";
   const std::string text = fmt::format(
       "{:>12}{:>11}{:>10.4g}{:>12}{:>9}{:>9}{:>10}  {:<13}{:>6}  {}", point.x, time_text(point.cost.seconds),
-      1e-12 * point.flop_rate(), to_text(ByteRate{point.byte_rate()}), of_peak,
-      percent(point.byte_rate() / chip.memory_rate.value), percent(point.bound / point.cost.seconds),
+      1e-12 * point.flop_rate(), to_text(ByteRate{point.byte_rate()}), of_peak(curve, point),
+      percent(point.byte_rate() / curve.chip.memory_rate.value), percent(point.bound / point.cost.seconds),
       to_string(point.cost.origin), fmt::format("±{:.0f}%", 100 * point.cost.error), step);
   return text.substr(0, text.find_last_not_of(' ') + 1) + "\n";
 }

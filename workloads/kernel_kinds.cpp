@@ -242,6 +242,14 @@ int cores_of(const Kind& kind, const KernelRequest& request, const Accelerator& 
   return static_cast<int>(request.cores.value_or(most));
 }
 
+// A user's catalog may describe a chip by its memory alone.
+void require_peak(const Kind& kind, const Accelerator& chip) {
+  const auto known = [](FlopRate peak) { return peak.value > 0; };
+  if (uses_tensor_cores(kind.op) && std::none_of(chip.peak.begin(), chip.peak.end(), known))
+    throw input_error(
+        fmt::format("--kernel {}: expected a peak of some type of {}, found none", kind.name, chip.id));
+}
+
 // "n 7168, k 2048, bf16 (default), all 132 cores (default)".
 std::string sizes_text(const Kind& kind, const KernelRequest& request, const KernelSweep& sweep) {
   std::string text;
@@ -268,6 +276,7 @@ std::string kernel_kind_names() {
 KernelSweep kernel_sweep(const KernelRequest& request, const Accelerator& chip) {
   const Kind& kind = find_kind(request.kind);
   check_options(kind, request);
+  require_peak(kind, chip);
   KernelSweep sweep;
   sweep.op = kind.op;
   sweep.dtype = dtype_of(kind, request);

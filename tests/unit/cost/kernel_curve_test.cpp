@@ -217,6 +217,15 @@ TEST_CASE("options that a kind needs, does not take or cannot have are refused w
   KernelRequest heads = sized("attention");
   heads.kv_heads = 3;
   CHECK(refusal(heads) == "--kernel attention: expected --kv-heads to divide --heads 16, found 3");
+  Accelerator memory_only = Catalog().accelerator("h100-sxm");
+  memory_only.peak = {};
+  try {
+    kernel_sweep(sized("gemm"), memory_only);
+    FAIL("a chip without a peak was taken");
+  } catch (const Error& error) {
+    CHECK(error.what() == std::string("--kernel gemm: expected a peak of some type of h100-sxm, found none"));
+  }
+  CHECK(kernel_sweep(sized("norm"), memory_only).cores == 132);
   KernelRequest quantise = sized("quantise");
   quantise.dtype = "bf16";
   CHECK(refusal(quantise) == "--kernel quantise: expected --dtype fp8, int8, fp4, found \"bf16\"");
