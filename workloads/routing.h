@@ -40,10 +40,11 @@ struct RouteSpec {
 };
 
 // Balanced: groups, and the experts of each group, are dealt like cards from shuffled decks through all tokens of
-// all sources. Every token uses exactly active_groups groups with active/active_groups experts each (the first groups
-// of its hand one more when that is not whole). Experts of a group get equally many copies, to within one, and all
-// experts tokens*active*ranks/experts when the numbers divide. Otherwise drawn by popularity without replacement,
-// groups first, then experts of these groups (workloads/routing_draw.h). A token's experts are distinct.
+// all sources. Every token uses exactly active_groups groups with active/active_groups experts each (the whole numbers
+// around it where that is not whole). Experts of a group get equally many copies, to within one; so do all experts
+// when the tokens of all sources are a multiple of the groups, and two or three apart otherwise. Or drawn by popularity
+// without replacement, groups first, then experts of these groups (workloads/routing_draw.h). A token's experts are
+// distinct.
 class Route {
  public:
   explicit Route(const RouteSpec& spec);

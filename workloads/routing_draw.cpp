@@ -100,14 +100,33 @@ BalancedDealer::BalancedDealer(const RouteSpec& spec, std::uint64_t key)
       experts_(spec.groups, Deck(spec.experts / spec.groups)),
       active_(spec.active),
       experts_per_group_(spec.experts / spec.groups),
-      hand_(spec.active_groups) {}
+      hand_(spec.active_groups),
+      order_(spec.active % spec.active_groups != 0 ? spec.groups : 0) {}
+
+// A hand is the next stretch of the groups in a circle. After groups / gcd(groups, active_groups) hands every
+// group has stood at the same places of a hand, modulo the gcd, and the places move on by one: so after as
+// many hands as there are groups each has stood at every place once and has given `active` experts. Then the
+// order is drawn anew.
+void BalancedDealer::deal_in_turn() {
+  const auto groups = static_cast<std::int32_t>(order_.size()),
+             size = static_cast<std::int32_t>(hand_.size());
+  if (turn_ == 0) groups_.deal(random_, groups, 0, order_.data());
+  for (std::int32_t i = 0; i < size; ++i) hand_[i] = order_[(turn_ * size + i) % groups];
+  shift_ = turn_ * std::gcd(groups, size) / groups;
+  turn_ = (turn_ + 1) % groups;
+}
 
 void BalancedDealer::choose(std::int32_t* experts) {
   const auto num_groups = static_cast<std::int32_t>(hand_.size());
-  groups_.deal(random_, num_groups, 0, hand_.data());
+  if (order_.empty()) {
+    groups_.deal(random_, num_groups, 0, hand_.data());
+  } else {
+    deal_in_turn();
+  }
   std::int32_t dealt = 0;
   for (std::int32_t i = 0; i < num_groups; ++i) {
-    const std::int32_t count = active_ / num_groups + (i < active_ % num_groups ? 1 : 0);
+    const std::int32_t place = (i + shift_) % num_groups;
+    const std::int32_t count = active_ * (place + 1) / num_groups - active_ * place / num_groups;
     experts_[hand_[i]].deal(random_, count, hand_[i] * experts_per_group_, experts + dealt);
     dealt += count;
   }

@@ -25,8 +25,8 @@ class Deck {
   std::int32_t next_ = 0;
 };
 
-// Balanced choices: each token is dealt active_groups groups, and from each its share of experts
-// (active/active_groups; when that is not whole, the first groups of the hand give one more). One dealer goes
+// Balanced choices: each token is dealt active_groups groups, and from each its share of experts:
+// active/active_groups, or, when that is not whole, the whole numbers around it in turn. One dealer goes
 // through all tokens in order.
 class BalancedDealer {
  public:
@@ -35,19 +35,32 @@ class BalancedDealer {
   void choose(std::int32_t* experts);  // of the next token; `active` of them, in no order
 
  private:
+  void deal_in_turn();
+
   RandomStream random_;
   Deck groups_;
   std::vector<Deck> experts_;  // per group
   std::int32_t active_, experts_per_group_;
   std::vector<std::int32_t> hand_;  // groups of this token
+  std::vector<std::int32_t>
+      order_;               // of all groups, in which they are dealt in turn; empty when shares are whole
+  std::int32_t turn_ = 0;   // tokens dealt in this order
+  std::int32_t shift_ = 0;  // which groups of the hand give more
 };
 
 // Popular choices: a token first chooses active_groups groups one after the other, each in proportion to the
 // weight of its experts among the groups still left; then, the same way, `active` experts of the chosen
-// groups. So with active = 1 and one group the frequencies are exactly those of the weights.
+// groups. So with active = 1 and one group the frequencies are exactly those of the weights. Where the sets
+// of groups are few, a token draws its set at once, with the chance that choosing one after the other gives
+// it.
 class PopularChooser {
  public:
   PopularChooser(const RouteSpec& spec, std::uint64_t ranking_key);
+
+  const std::vector<WeightedItem>& experts() const {
+    return experts_;
+  }  // weights of 2^60 together, by expert
+  bool chooses_sets() const { return !choice_of_groups_; }
 
   struct Scratch {
     Taken groups, experts;

@@ -147,6 +147,27 @@ TEST_CASE("balanced choices differ by two rows at most when the numbers do not d
   }
 }
 
+TEST_CASE("balanced choices are equal between groups whose shares are not whole, too") {
+  // 8 choices of 3 groups are 3 + 3 + 2: in a round of 8 tokens each group stands in 3 hands and gives 8.
+  RouteSpec spec = deepseek();
+  spec.active_groups = 3;
+  const Route route(spec);
+  require_counts_follow_from_choices(route);
+  for (int e = 0; e < spec.experts; ++e) REQUIRE(route.rows(e / 4, e % 4) == 64);
+}
+
+TEST_CASE("each group gives the larger shares as often as any other, whatever numbers have in common") {
+  // Groups and hands with a common divisor: the places of a group in a hand must change between rounds. 8
+  // groups of 8 experts, 6 or 4 to a hand, 7 choices; 24 tokens, 3 rounds: 24 * 7 = 168 rows, 21 of each
+  // group.
+  for (const int active_groups : {4, 6}) {
+    const Route route(
+        {.ranks = 8, .experts = 64, .active = 7, .groups = 8, .active_groups = active_groups, .tokens = 3});
+    require_counts_follow_from_choices(route);
+    for (int group = 0; group < 8; ++group) REQUIRE(route.rows_of_rank(group) == 21);
+  }
+}
+
 TEST_CASE("experts are chosen as often as their popularity says") {
   // One choice a token: the counts are multinomial with p = r^-1 / sum. The statistic sum((count - n p)^2 /
   // (n p)) has mean 63 and variance about 2 * 63 for 64 experts, so 63 + 6 * sqrt(126) = 130 is passed once
