@@ -41,11 +41,10 @@ class BalancedDealer {
   Deck groups_;
   std::vector<Deck> experts_;  // per group
   std::int32_t active_, experts_per_group_;
-  std::vector<std::int32_t> hand_;  // groups of this token
-  std::vector<std::int32_t>
-      order_;               // of all groups, in which they are dealt in turn; empty when shares are whole
-  std::int32_t turn_ = 0;   // tokens dealt in this order
-  std::int32_t shift_ = 0;  // which groups of the hand give more
+  std::vector<std::int32_t> hand_;   // groups of this token
+  std::vector<std::int32_t> order_;  // of all groups, dealt in turn; empty when shares are whole
+  std::int32_t turn_ = 0;            // tokens dealt in this order
+  std::int32_t shift_ = 0;           // which groups of the hand give more
 };
 
 // Popular choices: a token first chooses active_groups groups one after the other, each in proportion to the
