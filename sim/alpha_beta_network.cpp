@@ -7,7 +7,7 @@ namespace {
 class AlphaBetaNetwork : public Network {
  public:
   void start(std::int32_t transfer, const Step& step, std::uint64_t id, Time now) override {
-    ends_.push({now + time_from_seconds(step.alone), id, transfer, 0});
+    ends_.push({later(now, step.alone), id, transfer, 0});
   }
 
   Time next_event() override { return ends_.empty() ? kForever : ends_.top().time; }

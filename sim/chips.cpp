@@ -78,7 +78,7 @@ void Chips::start(const ComputeWork& work, Time now) {
   op.speed = 1;
   op.since = now;
   ++op.version;
-  events_.push({now + time_from_seconds(op.left), work.id, slot, op.version});
+  events_.push({later(now, op.left), work.id, slot, op.version});
   if (work.memory_bytes <= 0 || work.seconds <= 0) return;
   chips_[work.chip].running.push_back(slot);
   share_memory(work.chip, now);
@@ -104,7 +104,7 @@ void Chips::share_memory(int index, Time now) {
     op.since = now;
     op.speed = speed;
     ++op.version;
-    events_.push({now + time_from_seconds(op.left / speed), op.work.id, slot, op.version});
+    events_.push({later(now, op.left / speed), op.work.id, slot, op.version});
   }
 }
 

@@ -10,6 +10,10 @@
 
 namespace moebius {
 
+// `seconds` after `now`, rounded as time_from_seconds does. Throws run_error where clocks end, 292 years after
+// their start: an input may ask for work that takes longer.
+Time later(Time now, double seconds);
+
 struct Event {
   Time time;
   std::uint64_t id = 0;       // orders equal times

@@ -14,7 +14,7 @@ class FluidNetwork : public Network {
   void start(std::int32_t transfer, const Step& step, std::uint64_t id, Time now) override {
     if (running_.size() <= static_cast<std::size_t>(transfer)) running_.resize(transfer + 1);
     running_[transfer] = {&step, id, 0};
-    latencies_.push({now + time_from_seconds(step.latency), id, transfer, 0});
+    latencies_.push({later(now, step.latency), id, transfer, 0});
   }
 
   Time next_event() override {

@@ -34,7 +34,7 @@ void NativeNetwork::start(std::int32_t transfer, const Step& step, std::uint64_t
   }
   if (running_.size() <= static_cast<std::size_t>(transfer)) running_.resize(transfer + 1);
   running_[transfer] = {&step, id, 0};
-  delays_.push({now + time_from_seconds(std::max(0.0, step.latency - step.pair_latency)), id, transfer, 0});
+  delays_.push({later(now, std::max(0.0, step.latency - step.pair_latency)), id, transfer, 0});
 }
 
 Time NativeNetwork::next_event() {

@@ -127,7 +127,7 @@ void Wires::apply(std::int32_t slot, Time now) {
   flow.since = now;
   flow.rate = flow.new_rate;
   ++flow.version;
-  events_.push({now + time_from_seconds(flow.bytes / flow.rate), flow.id, slot, flow.version});
+  events_.push({later(now, flow.bytes / flow.rate), flow.id, slot, flow.version});
 }
 
 Time Wires::next_event() {
