@@ -33,6 +33,7 @@ class TrainingChecks {
     nodes_per_token();
     batch();
     sequence();
+    counts();
     arithmetic();
   }
 
@@ -129,6 +130,28 @@ class TrainingChecks {
             plan_.cp, plan_.sequence_parallel ? plan_.tp : 1, parts);
   }
 
+  // Submissions, and the tokens and copies that one route draws, are counted in 32 bits.
+  void counts() const {
+    constexpr double kMost = 0x1p31;
+    const TrainingWorkload& work = scenario_.training;
+    const std::int64_t parts = std::int64_t{plan_.cp} * (plan_.sequence_parallel ? plan_.tp : 1);
+    const std::int64_t tokens = work.micro_batch * work.sequence_length / parts;
+    require(tokens < kMost, "/workload/micro_batch",
+            "{} sequences of {} tokens are more than the 2^31 that one rank can hold", work.micro_batch,
+            work.sequence_length);
+    const Experts& experts = model_.experts;
+    require(
+        experts.routed == 0 || static_cast<double>(tokens) * plan_.ep * experts.active < kMost,
+        "/workload/micro_batch",
+        "{} tokens on each of {} ranks, to {} experts each, are more than the 2^31 copies of one dispatch",
+        tokens, plan_.ep, experts.active);
+    const int classes = plan_.fold ? plan_.pp : plan_.ranks();
+    const double passes = 2.0 * work.num_microbatches(plan_) + 1;
+    require(work.steps * passes * classes < kMost, "/workload/steps",
+            "{} steps of {} microbatches on {} rank classes are more than the 2^31 passes of one run",
+            work.steps, work.num_microbatches(plan_), classes);
+  }
+
   void arithmetic() const {
     const Accelerator& chip = scenario_.cluster->pools.front().accelerator;
     require(chip.peak_of(plan_.gemm).value > 0, "/plan/precision/gemm", "{} has no native {} arithmetic",
@@ -173,6 +196,11 @@ void check_collective(const Scenario& scenario, const Document& document) {
   if (work.ranks > devices) {
     place_at(document, "/workload/ranks")
         .fail(fmt::format("{} ranks do not fit on the {} devices of the cluster", work.ranks, devices));
+  }
+  constexpr double kMostBytes = 0x1p60;  // sizes are counted in 64 bits
+  if (work.bytes.value > kMostBytes) {
+    place_at(document, "/workload/bytes")
+        .fail(fmt::format("expected at most {}, found {}", to_text(Bytes{kMostBytes}), to_text(work.bytes)));
   }
   if (work.operation == OpKind::kSend && work.ranks != 2) {
     place_at(document, "/workload/ranks").fail(fmt::format("send-recv needs 2 ranks, found {}", work.ranks));

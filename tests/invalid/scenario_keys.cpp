@@ -221,3 +221,25 @@ TEST_CASE(
     CHECK(refusal(document) == c.sentence);
   }
 }
+
+TEST_CASE("sizes that cannot be counted are refused before anything is built") {
+  check(kCollective,
+        {{"/workload/bytes", "1e20 B", "/workload/bytes: expected at most 1.15 EB, found 100 EB"}});
+  check(kTraining,
+        {{"/workload/steps", "1048576",
+          "/workload/steps: 1048576 steps of 120 microbatches on 16 rank classes are more than the "
+          "2^31 passes of one run"}});
+  Document large = base(kTraining);
+  set_at_pointer(large, "/workload/sequence_length", "16777216");
+  set_at_pointer(large, "/workload/micro_batch", "1");
+  CHECK(refusal(large) ==
+        "s.json: --set /workload/micro_batch: 16777216 tokens on each of 64 ranks, to 8 experts each, are "
+        "more than "
+        "the 2^31 copies of one dispatch");
+  set_at_pointer(large, "/workload/micro_batch", "128");
+  set_at_pointer(large, "/workload/global_batch", "16384");
+  CHECK(refusal(large) ==
+        "s.json: --set /workload/micro_batch: 128 sequences of 16777216 tokens are more than the 2^31 that "
+        "one rank "
+        "can hold");
+}
