@@ -53,6 +53,11 @@ TrainingFigures training_figures(const Report& report) {
   return figures;
 }
 
+double sent_bytes(const Report& report) {
+  const bool training = report.scenario->kind == ScenarioKind::kTraining;
+  return report.metrics.sent_bytes / (training ? report.scenario->training.steps : 1);
+}
+
 CollectiveFigures collective_figures(const Report& report) {
   const CollectiveWorkload& work = report.scenario->collective;
   CollectiveFigures figures;

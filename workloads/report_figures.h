@@ -21,6 +21,9 @@ struct TrainingFigures {
 };
 TrainingFigures training_figures(const Report& report);
 
+// Payload that leaves a rank, over all ranks: of one step (training) or of the operation (collective).
+double sent_bytes(const Report& report);
+
 // As nccl-tests counts: algorithm bandwidth is bytes over time; bus bandwidth scales it by what each rank
 // must send at least, so that it compares with the wire's rate whatever the number of ranks.
 struct CollectiveFigures {

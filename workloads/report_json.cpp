@@ -91,8 +91,8 @@ Json body(const Report& report) {
   }
   json["breakdown"] = breakdown_json(report);
   if (report.memory) json["memory"] = memory_json(*report.memory);
-  json["network"] = {{"sent_bytes", report.metrics.sent_bytes},
-                     {"sent_bytes_per_device", report.metrics.sent_bytes / scenario.ranks()}};
+  json["network"] = {{"sent_bytes", sent_bytes(report)},
+                     {"sent_bytes_per_device", sent_bytes(report) / scenario.ranks()}};
   return json;
 }
 

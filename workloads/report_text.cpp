@@ -212,8 +212,8 @@ std::string report_text(const Report& report) {
   time_section(out, report);
   if (report.memory) fmt::format_to(out, "\n{}", memory_text(*report.memory));
   fmt::format_to(out, "\nnetwork\n  {:<28} {:>10} ({} a device)\n", "sent",
-                 to_text(Bytes{report.metrics.sent_bytes}),
-                 to_text(Bytes{report.metrics.sent_bytes / scenario.ranks()}));
+                 to_text(Bytes{sent_bytes(report)}),
+                 to_text(Bytes{sent_bytes(report) / scenario.ranks()}));
   expectation_section(out, report);
   trust_section(out, report);
   fmt::format_to(out, "\n{}, {} detail, seed {}; {:.2f} s of CPU, {}\n", report.facts.executor,
