@@ -17,7 +17,7 @@
 #include "hw/error.h"
 #include "real/host_executor.h"
 #include "sim/sim_executor.h"
-#include "workloads/cost/condense.h"
+#include "workloads/cost/calibrate.h"
 #include "workloads/cost/cost_source.h"
 #include "workloads/explain.h"
 #include "workloads/group_ledger.h"
@@ -268,9 +268,8 @@ int show_command(const Arguments& arguments) {
 
 int calibrate_command(const Arguments& arguments) {
   const Library library(arguments.data);
-  const Profile profile = condense(arguments.from, library.hardware.accelerator(arguments.name));
-  save_profile(profile, arguments.out);
-  fmt::print("{} tables of {}: {}\n", profile.tables.size(), profile.accelerator, arguments.out);
+  for (const Profile& profile : calibrate(arguments.from, library.hardware, arguments.name, arguments.out))
+    fmt::print("{} tables of {}: {}\n", profile.tables.size(), profile.accelerator, arguments.out);
   return 0;
 }
 
@@ -356,8 +355,8 @@ void add_commands(CLI::App& app, Arguments& arguments, std::function<int(const A
   CLI::App* calibrate =
       add("calibrate", "make a kernel profile from tables of published measurements", calibrate_command);
   calibrate->add_option("--from", arguments.from, "directory with the tables (CSV)")->required();
-  calibrate->add_option("--accelerator", arguments.name, "whose rows: id or alias")->required();
-  calibrate->add_option("--out", arguments.out, "the profile to write")->required();
+  calibrate->add_option("--accelerator", arguments.name, "whose rows: id, alias or all")->required();
+  calibrate->add_option("--out", arguments.out, "the profile to write; of all, their directory")->required();
   add_data_option(*calibrate, arguments);
   add("schema", "print the JSON Schema of scenario files", schema_command);
 }

@@ -111,6 +111,8 @@ HeldOut read_held_out(Reader reader) {
   held_out.rows = static_cast<int>(reader.integer("rows", {0, 1e9}));
   held_out.mean = reader.number("mean", {0, 1e6});
   held_out.worst = reader.number("worst", {0, 1e6});
+  held_out.median = reader.number("median", {0, 1e6});
+  held_out.p90 = reader.number("p90", {0, 1e6});
   reader.finish();
   return held_out;
 }
@@ -173,6 +175,8 @@ ProfileTable read_table(Reader reader, const std::vector<ProfileSource>& sources
     reader.place_of("source").fail(fmt::format("expected a key of \"sources\", found \"{}\"", table.source));
   table.cores = static_cast<int>(reader.integer("cores", {1, 1e6}));
   table.sustained = reader.choice<bool>("clocks", {{"burst", false}, {"sustained", true}});
+  table.limited_from = reader.number("power_limited_from_us", {0, 1e12}, 0.0);
+  table.fitted = reader.choice<bool>("values", {{"measured", false}, {"fitted", true}});
   table.in_sample = reader.boolean("in_sample", false);
   table.note = reader.text("note", "");
   if (reader.has("where"))

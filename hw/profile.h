@@ -53,6 +53,7 @@ struct ProfileSource {
 struct HeldOut {
   int rows = 0;  // 0: there were too few to keep any out
   double mean = 0, worst = 0;
+  double median = 0, p90 = 0;
 };
 
 struct RejectedRows {
@@ -66,11 +67,13 @@ struct ProfileTable {
   std::string name;                // "gemm fp8, DeepGEMM February 2025"
   std::vector<std::string> kinds;  // op kinds that this kernel computes, as to_string(OpKind) names them
   DType dtype = DType::kBf16;
-  std::string stack;       // framework and version: "deepgemm-2025-02-25"
-  std::string source;      // key of a ProfileSource
-  int cores = 0;           // that the measured kernels held
-  bool sustained = false;  // clocks: under continuous load, or in a short burst
-  bool in_sample = false;  // taken from a system run that the project is also tested on
+  std::string stack;        // framework and version: "deepgemm-2025-02-25"
+  std::string source;       // key of a ProfileSource
+  int cores = 0;            // that the measured kernels held
+  bool sustained = false;   // clocks: under continuous load, or in a short burst
+  double limited_from = 0;  // microseconds: so long kernels of a burst were at the power limit; 0: none
+  bool fitted = false;      // values run between many scattered rows; otherwise each is one measured row
+  bool in_sample = false;   // taken from a system run that the project is also tested on
   std::string note;
   std::vector<ProfileRange> where;
   std::vector<ProfileKey> site_keys;  // may be empty: then there is one site

@@ -81,17 +81,21 @@ void write_table(Out& out, const ProfileTable& table) {
   fmt::format_to(out, "\n      \"name\": {},\n      \"kinds\": [", quoted(table.name));
   for (std::size_t i = 0; i < table.kinds.size(); ++i)
     fmt::format_to(out, "{}{}", i > 0 ? ", " : "", quoted(table.kinds[i]));
-  fmt::format_to(
-      out, "],\n      \"dtype\": \"{}\", \"stack\": {}, \"source\": {}, \"cores\": {}, \"clocks\": \"{}\", ",
-      to_string(table.dtype), quoted(table.stack), quoted(table.source), table.cores,
-      table.sustained ? "sustained" : "burst");
+  fmt::format_to(out,
+                 "],\n      \"dtype\": \"{}\", \"stack\": {}, \"source\": {}, \"cores\": {}, \"clocks\": "
+                 "\"{}\", \"values\": \"{}\", ",
+                 to_string(table.dtype), quoted(table.stack), quoted(table.source), table.cores,
+                 table.sustained ? "sustained" : "burst", table.fitted ? "fitted" : "measured");
   fmt::format_to(out, "\"in_sample\": {},\n      \"note\": {}", table.in_sample, quoted(table.note));
+  if (table.limited_from > 0)
+    fmt::format_to(out, ",\n      \"power_limited_from_us\": {}", table.limited_from);
   write_where(out, table);
   write_keys(out, table);
-  fmt::format_to(
-      out,
-      ",\n      \"held_out\": {{\"rows\": {}, \"mean\": {:.4f}, \"worst\": {:.4f}}},\n      \"rejected\": [",
-      table.held_out.rows, table.held_out.mean, table.held_out.worst);
+  fmt::format_to(out,
+                 ",\n      \"held_out\": {{\"rows\": {}, \"mean\": {:.4f}, \"median\": {:.4f}, \"p90\": "
+                 "{:.4f}, \"worst\": {:.4f}}},\n      \"rejected\": [",
+                 table.held_out.rows, table.held_out.mean, table.held_out.median, table.held_out.p90,
+                 table.held_out.worst);
   for (std::size_t i = 0; i < table.rejected.size(); ++i)
     fmt::format_to(out, "{}{{\"rows\": {}, \"reason\": {}}}", i > 0 ? ", " : "", table.rejected[i].rows,
                    quoted(table.rejected[i].reason));

@@ -69,6 +69,11 @@ void reject_noise(TableDraft& draft) {
   draft.rows = std::move(kept);
 }
 
+// As profiles write errors.
+double rounded(double error) {
+  return std::round(error * 1e4) / 1e4;
+}
+
 std::size_t index_in(const std::vector<double>& points, double point) {
   return static_cast<std::size_t>(std::lower_bound(points.begin(), points.end(), point) - points.begin());
 }
@@ -96,11 +101,14 @@ void place_rows(ProfileTable& table, const std::vector<MeasuredRow>& rows) {
   }
 }
 
-// The shape of a row, through a table that holds nothing else.
-Shape shape_of(const ProfileTable& table, const MeasuredRow& row, const AnalyticModel& model) {
-  ProfileTable single = table;
-  place_rows(single, {row});
-  return MeasuredTable(single, model).measured_shape(0);
+}  // namespace
+
+bool is_kept_out(const MeasuredRow& row) {
+  return hash_of(row.text) % kTestEvery == 0;
+}
+
+bool is_check_row(const MeasuredRow& row) {
+  return hash_of(row.text) / kTestEvery % kTestEvery == 0;
 }
 
 HeldOut test_table(const ProfileTable& table, const std::vector<MeasuredRow>& rows,
@@ -111,25 +119,28 @@ HeldOut test_table(const ProfileTable& table, const std::vector<MeasuredRow>& ro
   profile.tables = {table};
   const AnalyticModel model(reference);
   const MeasuredTables tables({profile});
+  const OpKind kind = *kind_of(table.kinds.front());
   HeldOut held_out{.rows = static_cast<int>(rows.size())};
+  std::vector<double> errors;
   for (const MeasuredRow& row : rows) {
-    const Shape shape = shape_of(table, row, model);
-    const CostQuery query{.kind = *kind_of(table.kinds.front()),
-                          .shape = shape,
+    const CostQuery query{.kind = kind,
+                          .shape = shape_in(table, kind, row.site, row.at),
                           .dtype = table.dtype,
                           .cores = table.cores,
                           .rows = {}};
-    const Clocks clocks = table.sustained ? Clocks::kSustained : Clocks::kBurst;
+    const Clocks clocks = clocks_of(table, row.microseconds);
     const auto cost = tables.cost(model, query, clocks);
     const double seconds = cost ? cost->seconds : model.estimate(query, clocks).seconds;
-    const double error = std::abs(seconds * 1e6 / row.microseconds - 1);
-    held_out.mean += error / static_cast<double>(rows.size());
-    held_out.worst = std::max(held_out.worst, error);
+    errors.push_back(std::abs(seconds * 1e6 / row.microseconds - 1));
+    held_out.mean += errors.back() / static_cast<double>(rows.size());
   }
+  std::sort(errors.begin(), errors.end());
+  held_out.mean = rounded(held_out.mean);
+  held_out.worst = rounded(errors.back());
+  held_out.median = rounded(errors[errors.size() / 2]);
+  held_out.p90 = rounded(errors[errors.size() * 9 / 10]);
   return held_out;
 }
-
-}  // namespace
 
 ProfileTable lay_table(TableDraft draft, const Accelerator& reference) {
   CHECK(!draft.rows.empty(), draft.table.name);
@@ -137,7 +148,7 @@ ProfileTable lay_table(TableDraft draft, const Accelerator& reference) {
   reject_noise(draft);
   std::vector<MeasuredRow> built, kept_out;
   for (const MeasuredRow& row : draft.rows) {
-    const bool test = draft.rows.size() >= kLeastRowsToTest && hash_of(row.text) % kTestEvery == 0;
+    const bool test = draft.rows.size() >= kLeastRowsToTest && is_kept_out(row);
     (test ? kept_out : built).push_back(row);
   }
   place_rows(draft.table, built);

@@ -29,10 +29,23 @@ struct TableDraft {
 // measured.
 ProfileTable lay_table(TableDraft draft, const Accelerator& reference);
 
+// One row in five is never built from, but tested with; of the others one in five is kept from trial fits.
+// Both by a hash of the row's text.
+bool is_kept_out(const MeasuredRow& row);
+bool is_check_row(const MeasuredRow& row);
+
+// The errors of a table on rows that it does not hold.
+HeldOut test_table(const ProfileTable& table, const std::vector<MeasuredRow>& rows,
+                   const Accelerator& reference);
+
 // Reads those of deepgemm.csv, infersim_gemm.csv, infersim_grouped_gemm.csv, infersim_attention.csv and
-// profile_data_train_ops.csv that stand in `directory`, and takes the rows of this accelerator (its id or an
+// profile_data_train_ops.csv that stand in `directory`, and of gemm.csv.gz and *_attention.csv.gz in
+// `directory`/kernels, and takes the rows of this accelerator (its id or an
 // alias, in the column `hardware`). input_error when no file has any.
 Profile condense(const std::string& directory, const Accelerator& accelerator);
+
+// The same; without tables when no file has any row of this accelerator.
+Profile find_kernels(const std::string& directory, const Accelerator& accelerator);
 
 // Writes the profile to a temporary name beside `path` and renames it; run_error when that fails.
 void save_profile(const Profile& profile, const std::string& path);

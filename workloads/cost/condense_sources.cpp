@@ -5,8 +5,10 @@
 #include <cctype>
 #include <filesystem>
 #include <map>
+#include <set>
 
 #include "hw/error.h"
+#include "workloads/cost/fit_table.h"
 #include "workloads/cost/harvest.h"
 
 namespace moebius {
@@ -17,6 +19,14 @@ using Key = ProfileKey;
 std::string lower(std::string text) {
   std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
   return text;
+}
+
+// Enough to see through their scatter.
+bool has_many_rows(const TableDraft& draft) {
+  constexpr std::size_t kRows = 200, kRowsOfSite = 10;
+  std::set<std::vector<double>> sites;
+  for (const MeasuredRow& row : draft.rows) sites.insert(row.site);
+  return draft.rows.size() >= kRows && draft.rows.size() >= kRowsOfSite * sites.size();
 }
 
 }  // namespace
@@ -33,7 +43,9 @@ void Harvest::add_source(ProfileSource source) {
 }
 
 void Harvest::add(TableDraft draft) {
-  if (!draft.rows.empty()) profile.tables.push_back(lay_table(std::move(draft), chip));
+  if (draft.rows.empty()) return;
+  const bool many = has_many_rows(draft);
+  profile.tables.push_back(many ? fit_table(std::move(draft), chip) : lay_table(std::move(draft), chip));
 }
 
 ProfileTable table_of(const char* name, std::vector<std::string> kinds, DType dtype, std::vector<Key> site,
@@ -223,7 +235,7 @@ void read_infersim_attention(Harvest& harvest) {
 
 }  // namespace
 
-Profile condense(const std::string& directory, const Accelerator& accelerator) {
+Profile find_kernels(const std::string& directory, const Accelerator& accelerator) {
   Harvest harvest{accelerator, directory, {}};
   harvest.profile.accelerator = accelerator.id;
   harvest.profile.reference = accelerator;
@@ -232,10 +244,16 @@ Profile condense(const std::string& directory, const Accelerator& accelerator) {
   read_infersim_grouped(harvest);
   read_infersim_attention(harvest);
   read_training_trace(harvest);
-  if (harvest.profile.tables.empty())
+  read_kernels(harvest);
+  return harvest.profile;
+}
+
+Profile condense(const std::string& directory, const Accelerator& accelerator) {
+  Profile profile = find_kernels(directory, accelerator);
+  if (profile.tables.empty())
     throw input_error(
         fmt::format("{}: no table of measured kernels has rows of {}", directory, accelerator.id));
-  return harvest.profile;
+  return profile;
 }
 
 }  // namespace moebius

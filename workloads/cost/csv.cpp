@@ -7,8 +7,11 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
+#include <sstream>
 
 #include "hw/error.h"
+#include "workloads/cost/gzip.h"
 
 namespace moebius {
 namespace {
@@ -30,21 +33,31 @@ std::vector<std::string> fields_of(const std::string& line) {
   return fields;
 }
 
-}  // namespace
-
-Csv::Csv(const std::string& path) : path_(path) {
+std::string read_all(const std::string& path) {
   std::error_code failure;
   const auto size = std::filesystem::file_size(path, failure);
   if (failure) throw input_error(fmt::format("{}: {}", path, failure.message()));
   if (size > kMostBytes)
     throw input_error(fmt::format("{}: expected at most {} bytes, found {}", path, kMostBytes, size));
-  std::ifstream in(path);
+  if (path.ends_with(".gz")) return read_gzip(path);
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+}
+
+bool starts_with_field(const std::string& line, std::string_view field) {
+  return line.starts_with(field) && line.size() > field.size() && line[field.size()] == ',';
+}
+
+}  // namespace
+
+Csv::Csv(const std::string& path, std::string_view only) : path_(path) {
+  std::istringstream in(read_all(path));
   std::string line;
   if (!in || !std::getline(in, line))
     throw input_error(fmt::format("{}: expected a header line, found none", path));
   columns_ = fields_of(line);
   for (int number = 2; std::getline(in, line); ++number) {
-    if (line.empty()) continue;
+    if (line.empty() || !(only.empty() || starts_with_field(line, only))) continue;
     CsvRow row{number, line, fields_of(line)};
     if (row.fields.size() != columns_.size())
       throw input_error(fmt::format("{}:{}: expected {} fields, found {}", path, number, columns_.size(),

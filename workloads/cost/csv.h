@@ -18,7 +18,8 @@ class Csv {
  public:
   // input_error for a file that cannot be read, is over 256 MiB, or has a row with more or fewer fields than
   // the header.
-  explicit Csv(const std::string& path);
+  // A name that ends in .gz is unpacked. With `only`, rows with another first field are passed over unread.
+  explicit Csv(const std::string& path, std::string_view only = "");
 
   const std::vector<CsvRow>& rows() const { return rows_; }
   const std::string& text(const CsvRow& row, std::string_view column) const;

@@ -18,7 +18,9 @@ struct Harvest {
   Profile profile;
 
   bool has(const char* file) const { return std::filesystem::exists(directory / file); }
-  Csv open(const char* file) const { return Csv((directory / file).string()); }
+  Csv open(const char* file, std::string_view only = "") const {
+    return Csv((directory / file).string(), only);
+  }
   bool is_ours(const std::string& hardware) const;
   void add_source(ProfileSource source);
   void add(TableDraft draft);
@@ -29,5 +31,6 @@ ProfileTable table_of(const char* name, std::vector<std::string> kinds, DType dt
                       std::vector<ProfileKey> site, std::vector<ProfileKey> axes);
 
 void read_training_trace(Harvest& harvest);  // condense_trace.cpp
+void read_kernels(Harvest& harvest);         // condense_kernels.cpp
 
 }  // namespace moebius

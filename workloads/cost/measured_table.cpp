@@ -50,6 +50,14 @@ void weigh(std::array<Neighbour, kNeighbours>& near) {
   for (Neighbour& n : near) n.weight /= sum;
 }
 
+// Nobody states kv: it changes with the queries.
+bool follows_queries(const ProfileTable& table) {
+  const auto is_kv = [](ProfileKey key) { return key == ProfileKey::kKv; };
+  return std::none_of(table.site_keys.begin(), table.site_keys.end(), is_kv) &&
+         std::none_of(table.axes.begin(), table.axes.end(),
+                      [&](const auto& axis) { return is_kv(axis.key); });
+}
+
 }  // namespace
 
 std::optional<OpKind> kind_of(std::string_view name) {
@@ -58,6 +66,26 @@ std::optional<OpKind> kind_of(std::string_view name) {
     if (!is_communication(kind) && to_string(kind) == name) return kind;
   }
   return {};
+}
+
+Clocks clocks_of(const ProfileTable& table, double microseconds) {
+  const bool limited = table.limited_from > 0 && microseconds >= table.limited_from;
+  return table.sustained || limited ? Clocks::kSustained : Clocks::kBurst;
+}
+
+Shape shape_in(const ProfileTable& table, OpKind kind, const std::vector<double>& site,
+               std::span<const double> at) {
+  Shape shape;
+  const bool follows = follows_queries(table);
+  for (std::size_t i = 0; i < site.size(); ++i)
+    shape = with_profile_key(table.site_keys[i], kind, shape, site[i], follows);
+  const bool attention = kind == OpKind::kAttention || kind == OpKind::kAttentionGrad;
+  if (attention && shape.groups == 0) shape.groups = 1;
+  for (const ProfileRange& range : table.where)
+    if (range.low == range.high) shape = with_profile_key(range.key, kind, shape, range.low, follows);
+  for (std::size_t i = 0; i < at.size(); ++i)
+    shape = with_profile_key(table.axes[i].key, kind, shape, at[i], follows);
+  return shape;
 }
 
 MeasuredTable::MeasuredTable(const ProfileTable& table, const AnalyticModel& reference)
@@ -70,11 +98,7 @@ MeasuredTable::MeasuredTable(const ProfileTable& table, const AnalyticModel& ref
       low_[i] = std::min(low_[i], site_logs_.back());
       high_[i] = std::max(high_[i], site_logs_.back());
     }
-  const auto is_kv = [](ProfileKey key) { return key == ProfileKey::kKv; };
-  kv_follows_ =
-      std::none_of(data_.site_keys.begin(), data_.site_keys.end(), is_kv) &&
-      std::none_of(data_.axes.begin(), data_.axes.end(), [&](const auto& axis) { return is_kv(axis.key); });
-  find_donors();
+  kv_follows_ = follows_queries(data_);
   corrections_ = std::make_unique<std::atomic<float>[]>(data_.microseconds.size());
 }
 
@@ -124,7 +148,8 @@ Position MeasuredTable::locate(OpKind kind, const Shape& shape) const {
     grid_point = grid_point * data_.axes[i].points.size() + cell.low;
   }
   const std::size_t value = position.near[0].site * grid_ + grid_point;
-  position.exact = position.exact && position.inside && donors_[value] == static_cast<std::int32_t>(value);
+  position.exact =
+      position.exact && position.inside && !std::isnan(data_.microseconds[value]) && !data_.fitted;
   return position;
 }
 
@@ -136,60 +161,48 @@ double MeasuredTable::axis_point(std::size_t value, std::size_t axis) const {
 
 // A hole takes the correction of the nearest measured value: of another site at the same grid point, or of
 // its own site.
-void MeasuredTable::find_donors() {
-  const std::size_t keys = data_.site_keys.size();
-  donors_.resize(data_.microseconds.size());
-  for (std::size_t value = 0; value < donors_.size(); ++value) {
-    donors_[value] = static_cast<std::int32_t>(value);
-    if (!std::isnan(data_.microseconds[value])) continue;
-    const std::size_t site = value / grid_;
-    double best = 1e300;
-    const auto offer = [&](std::size_t other, double distance) {
-      if (std::isnan(data_.microseconds[other]) || distance >= best) return;
-      best = distance;
-      donors_[value] = static_cast<std::int32_t>(other);
-    };
-    for (std::size_t other = 0; other < data_.sites.size(); ++other) {
-      double distance = 0;
-      for (std::size_t i = 0; i < keys; ++i)
-        distance += std::pow(site_logs_[other * keys + i] - site_logs_[site * keys + i], 2);
-      offer(other * grid_ + value % grid_, distance);
-    }
-    for (std::size_t other = site * grid_; other < (site + 1) * grid_; ++other) {
-      double distance = 0;
-      for (std::size_t i = 0; i < data_.axes.size(); ++i)
-        distance += std::pow(logarithm(axis_point(other, i)) - logarithm(axis_point(value, i)), 2);
-      offer(other, distance);
-    }
+std::size_t MeasuredTable::donor_of(std::size_t value) const {
+  if (!std::isnan(data_.microseconds[value])) return value;
+  const std::size_t keys = data_.site_keys.size(), site = value / grid_;
+  double best = 1e300;
+  std::size_t donor = value;
+  const auto offer = [&](std::size_t other, double distance) {
+    if (std::isnan(data_.microseconds[other]) || distance >= best) return;
+    best = distance;
+    donor = other;
+  };
+  for (std::size_t other = 0; other < data_.sites.size(); ++other) {
+    double distance = 0;
+    for (std::size_t i = 0; i < keys; ++i)
+      distance += std::pow(site_logs_[other * keys + i] - site_logs_[site * keys + i], 2);
+    offer(other * grid_ + value % grid_, distance);
   }
+  for (std::size_t other = site * grid_; other < (site + 1) * grid_; ++other) {
+    double distance = 0;
+    for (std::size_t i = 0; i < data_.axes.size(); ++i)
+      distance += std::pow(logarithm(axis_point(other, i)) - logarithm(axis_point(value, i)), 2);
+    offer(other, distance);
+  }
+  return donor;
 }
 
-// Its site, its grid point, and the ranges that are one number.
 Shape MeasuredTable::measured_shape(std::size_t value) const {
-  Shape shape;
-  const OpKind kind = kinds_.front();
-  const std::vector<double>& site = data_.sites[value / grid_];
-  for (std::size_t i = 0; i < site.size(); ++i)
-    shape = with_profile_key(data_.site_keys[i], kind, shape, site[i], kv_follows_);
-  const bool attention = kind == OpKind::kAttention || kind == OpKind::kAttentionGrad;
-  if (attention && shape.groups == 0) shape.groups = 1;
-  for (const ProfileRange& range : data_.where)
-    if (range.low == range.high) shape = with_profile_key(range.key, kind, shape, range.low, kv_follows_);
-  for (std::size_t i = 0; i < data_.axes.size(); ++i)
-    shape = with_profile_key(data_.axes[i].key, kind, shape, axis_point(value, i), kv_follows_);
-  return shape;
+  std::array<double, kMostProfileAxes> at{};
+  for (std::size_t i = 0; i < data_.axes.size(); ++i) at[i] = axis_point(value, i);
+  return shape_in(data_, kinds_.front(), data_.sites[value / grid_], {at.data(), data_.axes.size()});
 }
 
 double MeasuredTable::correction(std::size_t value) const {
   if (const float known = corrections_[value].load(std::memory_order_relaxed); known > 0) return known;
-  const auto donor = static_cast<std::size_t>(donors_[value]);
+  const std::size_t donor = donor_of(value);
+  const double us = data_.microseconds[donor];
   const CostQuery query{.kind = kinds_.front(),
                         .shape = measured_shape(donor),
                         .dtype = data_.dtype,
                         .cores = data_.cores,
                         .rows = {}};
-  const double model = reference_->estimate(query, clocks()).seconds;
-  const auto correction = static_cast<float>(static_cast<double>(data_.microseconds[donor]) * 1e-6 / model);
+  const double model = reference_->estimate(query, clocks_of(data_, us)).seconds;
+  const auto correction = static_cast<float>(us * 1e-6 / model);
   corrections_[value].store(correction, std::memory_order_relaxed);
   return correction;
 }

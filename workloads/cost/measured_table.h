@@ -1,5 +1,5 @@
-// One table of a profile, ready for look-ups: op kinds resolved, logarithms taken, holes assigned to their
-// nearest measured value. Part of MeasuredTables (table.h).
+// One table of a profile, ready for look-ups: op kinds resolved, logarithms taken. Part of MeasuredTables
+// (table.h).
 #pragma once
 
 #include <array>
@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -40,6 +41,13 @@ struct Position {
   bool exact = true;    // on a site and a grid point that was measured
 };
 
+// The shape at a site and a point of the axes; ranges of the table that are one number are set, too.
+Shape shape_in(const ProfileTable& table, OpKind kind, const std::vector<double>& site,
+               std::span<const double> at);
+
+// The clocks under which a kernel of the table was measured that took so long.
+Clocks clocks_of(const ProfileTable& table, double microseconds);
+
 // The compute kind that to_string(OpKind) calls so.
 std::optional<OpKind> kind_of(std::string_view name);
 
@@ -64,7 +72,7 @@ class MeasuredTable {
   Shape measured_shape(std::size_t value) const;
 
  private:
-  void find_donors();
+  std::size_t donor_of(std::size_t value) const;
   void find_neighbours(OpKind kind, const Shape& shape, Position& position) const;
   double axis_point(std::size_t value, std::size_t axis) const;
 
@@ -75,7 +83,6 @@ class MeasuredTable {
   bool kv_follows_ = true;                                   // kv is no key: it changes with the queries
   std::vector<double> site_logs_;                            // [site][key]
   std::array<double, kMostProfileSiteKeys> low_{}, high_{};  // the box around the sites
-  std::vector<std::int32_t> donors_;  // the value that speaks for each: itself, or the nearest one of a hole
   // Corrections once asked for; zero before. Threads may ask at once: they store the same number.
   std::unique_ptr<std::atomic<float>[]> corrections_;
 };

@@ -127,6 +127,11 @@ MeasuredTables::MeasuredTables(const std::vector<Profile>& profiles, std::string
       if (stack.empty() || table.stack == stack) tables_.emplace_back(table, *references_.back());
     }
   }
+  // Of a variant that exists: what it does not change.
+  const std::string_view base = stack.substr(0, stack.find('+'));
+  for (std::size_t i = 0; i < profiles.size() && base != stack && !tables_.empty(); ++i)
+    for (const ProfileTable& table : profiles[i].tables)
+      if (table.stack == base) tables_.emplace_back(table, *references_[i]);
   for (std::size_t i = 0; i < tables_.size(); ++i)
     for (const OpKind kind : tables_[i].kinds())
       by_kind_[static_cast<std::size_t>(kind)].push_back(static_cast<int>(i));

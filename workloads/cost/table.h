@@ -30,7 +30,8 @@ class MeasuredTable;
 
 class MeasuredTables {
  public:
-  // The profiles' tables in their order; those of `stack` alone when it is not empty. input_error for op
+  // The profiles' tables in their order; those of `stack` alone when it is not empty; of "a+b" those of
+  // "a+b" and then those of "a", of which it is a variant. input_error for op
   // kinds that do not exist and for a stack that no table has.
   explicit MeasuredTables(const std::vector<Profile>& profiles, std::string_view stack = "");
   ~MeasuredTables();

@@ -23,9 +23,9 @@ const std::string kGood = R"({
   "sources": [{"key": "LAB", "text": "a bench", "licence": "none", "date": "2026-01-01"}],
   "tables": [{
     "name": "dense", "kinds": ["gemm"], "dtype": "fp8", "stack": "lab-1", "source": "LAB", "cores": 132,
-    "clocks": "burst", "in_sample": false, "note": "",
+    "clocks": "burst", "values": "measured", "in_sample": false, "note": "",
     "site": ["n", "k"], "axes": [{"key": "m", "points": [128, 1024]}],
-    "held_out": {"rows": 0, "mean": 0, "worst": 0}, "rejected": [{"rows": 2, "reason": "noise"}],
+    "held_out": {"rows": 0, "mean": 0, "median": 0, "p90": 0, "worst": 0}, "rejected": [{"rows": 2, "reason": "noise"}],
     "sites": [[4096, 7168], [7168, 2048]],
     "microseconds": [[20, null], [11, 35.5]]}]
 })";
@@ -106,7 +106,7 @@ TEST_CASE("the embedded H800 profile is found by the chip's id, and by no other 
   const auto ours = find_profiles(catalog.accelerator("h800-sxm"), "");
   REQUIRE(ours.size() == 1);
   CHECK(ours[0].accelerator == "h800-sxm");
-  CHECK(find_profiles(catalog.accelerator("b200-sxm"), "").empty());
+  CHECK(find_profiles(catalog.accelerator("gb200"), "").empty());
 }
 
 TEST_CASE("a profile of the data directory comes before the embedded one, and adds chips that have none") {
@@ -116,7 +116,7 @@ TEST_CASE("a profile of the data directory comes before the embedded one, and ad
   const auto profiles = find_profiles(Catalog().accelerator("h800-sxm"), folder.string());
   REQUIRE(profiles.size() == 2);
   CHECK(profiles[0].tables[0].stack == "lab-1");
-  CHECK(find_profiles(Catalog().accelerator("b200-sxm"), folder.string()).empty());
+  CHECK(find_profiles(Catalog().accelerator("gb200"), folder.string()).empty());
   std::ofstream(folder / "profiles" / "mine.json") << "{";
   CHECK_THROWS_AS(find_profiles(Catalog().accelerator("h800-sxm"), folder.string()), Error);
   std::filesystem::remove_all(folder);

@@ -1,0 +1,23 @@
+// How far profiles can be trusted: the errors on rows that were kept out of them, as a table for people.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "hw/profile.h"
+
+namespace moebius {
+
+// Markdown: one line for each chip, kernel, number format and stack that has kept rows out; in the order of
+// the profiles. Says whether the goal is met: GEMM median under 4% and nine in ten rows under 12%, others
+// median under 5%.
+std::string accuracy_table(const std::vector<Profile>& profiles);
+
+// Puts `text` between the two lines "<!-- accuracy -->" and "<!-- /accuracy -->" of the file, which stay.
+// input_error when it cannot be read or lacks them, run_error when it cannot be written.
+void write_accuracy_section(const std::string& path, const std::string& text);
+
+// What stands between those lines.
+std::string read_accuracy_section(const std::string& path);
+
+}  // namespace moebius
