@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include <filesystem>
+#include <fstream>
 
 #include "tests/process.h"
 
@@ -28,4 +29,26 @@ TEST_CASE("calibrate refuses a directory without tables of that chip, and writes
   CHECK(run.exit_code == 2);
   CHECK(run.err.find("no table of measured kernels has rows of h800-sxm") != std::string::npos);
   CHECK_FALSE(std::filesystem::exists(scratch.path("p.json")));
+}
+
+TEST_CASE(
+    "calibrate makes the profiles of all chips that have rows, and the page that says how good they are") {
+  const test::Scratch scratch;
+  std::ofstream table(scratch.path("infersim_gemm.csv"));
+  table << "hardware,m,k,n,latency_us,mfu\n";
+  for (int m = 1; m <= 12; ++m)
+    for (const char* chip : {"H800", "H20"})
+      table << chip << "," << 128 * m << ",7168,4096," << 20 + 9 * m << ",0\n";
+  table.close();
+  std::ofstream(scratch.path("README.md")) << "before\n<!-- accuracy -->\nold\n<!-- /accuracy -->\nafter\n";
+  const auto run = test::run_moebius("calibrate --from " + scratch.path(".") + " --accelerator all --out " +
+                                     scratch.path("."));
+  CHECK(run.exit_code == 0);
+  CHECK(std::filesystem::exists(scratch.path("h800-sxm.json")));
+  CHECK(std::filesystem::exists(scratch.path("h20-sxm.json")));
+  CHECK_FALSE(std::filesystem::exists(scratch.path("b200-sxm.json")));
+  const std::string page = test::text_of(scratch.path("README.md"));
+  CHECK(page.find("before\n<!-- accuracy -->\n| chip |") == 0);
+  CHECK(page.find("| h20-sxm | dense GEMM | fp8 | infersim-2025 |") != std::string::npos);
+  CHECK(page.find("<!-- /accuracy -->\nafter\n") != std::string::npos);
 }
