@@ -89,7 +89,6 @@ TEST_CASE("compute, exposed communication, waiting and bubble add up to the step
   const Scenario scenario = scenario_at("study/deepseek-v3-train-2048-h800.json");
   const Report report = report_of(scenario, 20);
   CHECK(value(report, "step_time_s") == 20);
-  CHECK(value(report, "network.sent_bytes") == report.metrics.sent_bytes / 4);
   CHECK(value(report, "breakdown.compute_s") == 10);
   CHECK(value(report, "breakdown.exposed_communication_s") == 5);
   CHECK(value(report, "breakdown.hidden_communication_s") == 5);
@@ -104,6 +103,7 @@ TEST_CASE("a run of several steps reports one of them") {
   const Scenario scenario = scenario_at("study/deepseek-v3-train-2048-h800.json", {{"/workload/steps", "4"}});
   const Report report = report_of(scenario, 80);
   CHECK(value(report, "step_time_s") == 20);
+  CHECK(value(report, "network.sent_bytes") == report.metrics.sent_bytes / 4);
   CHECK(value(report, "breakdown.compute_s") == 10);
   CHECK(value(report, "tokens_per_s") == Approx(15360.0 * 4096 / 20));
 }
