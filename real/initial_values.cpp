@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "workloads/routing.h"
+#include "workloads/routing/routing.h"
 
 namespace moebius {
 namespace {

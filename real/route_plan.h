@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "workloads/routing.h"
+#include "workloads/routing/routing.h"
 
 namespace moebius {
 

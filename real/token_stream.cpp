@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "workloads/routing.h"
+#include "workloads/routing/routing.h"
 
 namespace moebius {
 namespace {

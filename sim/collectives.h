@@ -8,7 +8,7 @@
 #include "models/op_kind.h"
 #include "sim/sites.h"
 #include "sim/traffic.h"
-#include "workloads/routing.h"
+#include "workloads/routing/routing.h"
 #include "workloads/schedule/op.h"
 
 namespace moebius {

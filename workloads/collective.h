@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "workloads/scenario.h"
+#include "workloads/scenario/scenario.h"
 #include "workloads/schedule/executor.h"
 
 namespace moebius {

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "hw/error.h"
-#include "workloads/report.h"
+#include "workloads/report/report.h"
 
 namespace moebius {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "workloads/collective.h"
-#include "workloads/scenario.h"
+#include "workloads/scenario/scenario.h"
 #include "workloads/training/training.h"
 
 namespace moebius {

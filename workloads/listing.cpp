@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "hw/error.h"
-#include "workloads/scenario.h"
+#include "workloads/scenario/scenario.h"
 
 namespace moebius {
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "tests/process.h"
-#include "workloads/report.h"
+#include "workloads/report/report.h"
 
 namespace {
 

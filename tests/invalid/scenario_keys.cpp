@@ -3,7 +3,7 @@
 #include "hw/error.h"
 #include "models/model.h"
 #include "tests/process.h"
-#include "workloads/scenario.h"
+#include "workloads/scenario/scenario.h"
 
 #undef CHECK  // of hw/error.h: here it is Catch's
 #include <catch2/catch.hpp>

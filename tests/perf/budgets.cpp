@@ -4,7 +4,7 @@
 #include <string>
 
 #include "tests/process.h"
-#include "workloads/report.h"
+#include "workloads/report/report.h"
 
 namespace {
 

@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <ctime>
 
-#include "workloads/routing.h"
+#include "workloads/routing/routing.h"
 
 namespace {
 

@@ -12,8 +12,8 @@
 #include "hw/document.h"
 #include "models/model.h"
 #include "tests/process.h"
-#include "workloads/scenario.h"
-#include "workloads/schema.h"
+#include "workloads/scenario/scenario.h"
+#include "workloads/scenario/schema.h"
 
 namespace {
 

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "workloads/routing.h"
+#include "workloads/routing/routing.h"
 #include "workloads/schedule/op.h"
 
 namespace moebius {

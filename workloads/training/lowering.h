@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "models/model.h"
-#include "workloads/routing.h"
+#include "workloads/routing/routing.h"
 #include "workloads/training/builder.h"
 #include "workloads/training/plan.h"
 #include "workloads/training/slicing.h"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "hw/dtype.h"
-#include "workloads/routing.h"
+#include "workloads/routing/routing.h"
 #include "workloads/schedule/layout.h"
 
 namespace moebius {

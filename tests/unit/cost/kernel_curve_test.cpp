@@ -1,4 +1,4 @@
-#include "workloads/kernel_curve.h"
+#include "workloads/cost/kernel_curve.h"
 
 #include <algorithm>
 #include <cmath>

@@ -9,7 +9,7 @@
 
 #include "hw/catalog.h"
 #include "workloads/cost/cost_source.h"
-#include "workloads/cost/csv.h"
+#include "workloads/calibration/csv.h"
 
 #include "hw/error.h"
 #undef CHECK  // ours; here it is Catch's

@@ -8,7 +8,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "workloads/routing.h"
+#include "workloads/routing/routing.h"
 
 namespace moebius {
 

@@ -3,9 +3,9 @@
 
 #include "hw/catalog.h"
 #include "models/model.h"
-#include "workloads/report.h"
-#include "workloads/report_figures.h"
-#include "workloads/scenario.h"
+#include "workloads/report/report.h"
+#include "workloads/report/report_figures.h"
+#include "workloads/scenario/scenario.h"
 
 namespace {
 

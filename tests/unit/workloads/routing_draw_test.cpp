@@ -5,7 +5,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "workloads/routing_draw.h"
+#include "workloads/routing/routing_draw.h"
 
 using namespace moebius;
 

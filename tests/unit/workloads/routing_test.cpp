@@ -6,7 +6,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "workloads/routing.h"
+#include "workloads/routing/routing.h"
 
 using namespace moebius;
 

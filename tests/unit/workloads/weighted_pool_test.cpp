@@ -5,7 +5,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "workloads/weighted_pool.h"
+#include "workloads/routing/weighted_pool.h"
 
 using namespace moebius;
 

@@ -1,0 +1,103 @@
+#include "workloads/calibration/condense.h"
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+#include "hw/catalog.h"
+#include "workloads/calibration/csv.h"
+
+#include "hw/error.h"
+#undef CHECK  // ours; here it is Catch's
+#include <catch2/catch.hpp>
+
+namespace moebius {
+namespace {
+
+Accelerator h800() {
+  return Catalog().accelerator("h800-sxm");
+}
+
+TableDraft draft_of(std::vector<MeasuredRow> rows) {
+  TableDraft draft;
+  draft.table.name = "dense";
+  draft.table.kinds = {"gemm"};
+  draft.table.dtype = DType::kFp8;
+  draft.table.stack = "lab-1";
+  draft.table.cores = 132;
+  draft.table.site_keys = {ProfileKey::kN, ProfileKey::kK};
+  draft.table.axes = {{ProfileKey::kM, {}}};
+  draft.rows = std::move(rows);
+  return draft;
+}
+
+MeasuredRow row(double n, double k, double m, double us) {
+  return {{n, k}, {m}, us, std::to_string(n) + "," + std::to_string(k) + "," + std::to_string(m)};
+}
+
+std::filesystem::path scratch(const std::string& name, const std::string& text) {
+  const auto folder = std::filesystem::temp_directory_path() / ("moebius-condense-" + name);
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder / "infersim_gemm.csv") << text;
+  return folder;
+}
+
+TEST_CASE("rows become a grid with holes where nothing was measured") {
+  const ProfileTable table = lay_table(
+      draft_of({row(4096, 7168, 128, 20), row(4096, 7168, 1024, 60), row(7168, 2048, 128, 11)}), h800());
+  CHECK(table.sites == std::vector<std::vector<double>>{{4096, 7168}, {7168, 2048}});
+  CHECK(table.axes[0].points == std::vector<double>{128, 1024});
+  CHECK(table.microseconds[1] == 60);
+  CHECK(std::isnan(table.microseconds[3]));
+  CHECK(table.held_out.rows == 0);  // three rows are too few to keep any out
+}
+
+TEST_CASE("rows that repeat another, or lose to more work, are rejected with the reason") {
+  const ProfileTable table = lay_table(
+      draft_of({row(4096, 7168, 16, 30), row(4096, 7168, 16, 28), row(4096, 7168, 64, 20)}), h800());
+  REQUIRE(table.rejected.size() == 2);
+  CHECK(table.rejected[0].reason == "the shape stood in an earlier row");
+  CHECK(table.rejected[1].reason == "over 2% slower than the same kernel with more work");
+  CHECK(table.microseconds == std::vector<float>{20});
+}
+
+TEST_CASE("one row in five is kept out of the table and measures its error") {
+  std::vector<MeasuredRow> rows;
+  for (int i = 1; i <= 60; ++i) rows.push_back(row(4096, 7168, 128.0 * i, 15 + 6.0 * i));
+  const ProfileTable table = lay_table(draft_of(rows), h800());
+  CHECK(table.held_out.rows > 4);
+  CHECK(table.held_out.rows < 24);
+  CHECK(table.microseconds.size() + static_cast<std::size_t>(table.held_out.rows) == 60);
+  CHECK(table.held_out.mean > 0);
+  CHECK(table.held_out.worst >= table.held_out.mean);
+}
+
+TEST_CASE("a file with a wrong row is an error with its line") {
+  const auto bad = scratch("bad", "hardware,m,k,n,latency_us,mfu\nH800,16,2048,6144,abc,0.1\n");
+  CHECK_THROWS_WITH(condense(bad.string(), h800()),
+                    Catch::Contains("infersim_gemm.csv:2: latency_us: expected a number, found \"abc\""));
+  const auto ragged = scratch("ragged", "hardware,m,k,n,latency_us,mfu\nH800,16,2048\n");
+  CHECK_THROWS_WITH(condense(ragged.string(), h800()),
+                    Catch::Contains("infersim_gemm.csv:2: expected 6 fields, found 3"));
+  const auto renamed = scratch("renamed", "hardware,m,k,n,latency,mfu\nH800,16,2048,6144,9,0.1\n");
+  CHECK_THROWS_WITH(condense(renamed.string(), h800()), Catch::Contains("expected a column \"latency_us\""));
+  const auto other = scratch("other", "hardware,m,k,n,latency_us,mfu\nH20,16,2048,6144,9,0.1\n");
+  CHECK_THROWS_WITH(condense(other.string(), h800()),
+                    Catch::Contains("no table of measured kernels has rows of h800-sxm"));
+}
+
+TEST_CASE("the shipped H800 profile is what the published tables condense to, to the byte") {
+  const std::string data = MOEBIUS_SOURCE_DIR "/../shared/data";
+  if (!std::filesystem::exists(data + "/deepgemm.csv")) {
+    WARN("skipped: the measured tables are not beside the project (../shared/data)");
+    return;
+  }
+  const Profile condensed = condense(data, h800());
+  std::ifstream shipped(MOEBIUS_SOURCE_DIR "/hw/profiles/h800-sxm.json", std::ios::binary);
+  const std::string text((std::istreambuf_iterator<char>(shipped)), std::istreambuf_iterator<char>());
+  CHECK(to_json(condensed) == text);
+  CHECK(text.size() < 1'000'000);
+}
+
+}  // namespace
+}  // namespace moebius

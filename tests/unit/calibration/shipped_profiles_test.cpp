@@ -1,0 +1,75 @@
+// The profiles that ship with the project: all of them load, say how good they are, and can be made again.
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "hw/catalog.h"
+#include "workloads/calibration/accuracy_table.h"
+#include "workloads/calibration/condense.h"
+
+#include "hw/error.h"
+#undef CHECK  // ours; here it is Catch's
+#include <catch2/catch.hpp>
+
+namespace moebius {
+namespace {
+
+const std::string kProfiles = MOEBIUS_SOURCE_DIR "/hw/profiles/";
+
+std::vector<Profile> shipped() {
+  const Catalog catalog;
+  std::vector<Profile> profiles;
+  for (const std::string& id : catalog.accelerator_ids())
+    for (Profile& profile : find_profiles(catalog.accelerator(id), ""))
+      profiles.push_back(std::move(profile));
+  return profiles;
+}
+
+TEST_CASE("the page of the profiles shows the errors that stand in the profiles") {
+  CHECK(read_accuracy_section(kProfiles + "README.md") == accuracy_table(shipped()));
+}
+
+TEST_CASE("every profile is under a megabyte, all under twelve") {
+  std::uintmax_t all = 0;
+  for (const Profile& profile : shipped()) {
+    const auto size = std::filesystem::file_size(kProfiles + profile.accelerator + ".json");
+    CHECK(size < 1'000'000);
+    all += size;
+  }
+  CHECK(all < 12'000'000);
+}
+
+TEST_CASE("TensorRT-LLM's FP8 GEMMs and all its attention on data-centre chips are told within the goals") {
+  for (const Profile& profile : shipped())
+    for (const ProfileTable& table : profile.tables) {
+      const bool ours = table.source == "AICONFIGURATOR" && table.stack.find("trtllm") == 0;
+      const std::string& chip = profile.accelerator;
+      if (!ours || chip == "l40s" || chip == "rtx-pro-6000") continue;
+      INFO(chip << " " << table.stack << " " << table.name << " " << to_string(table.dtype));
+      if (table.name.find("attention") == 0) CHECK(table.held_out.median < 0.05);
+      if (table.name == "dense GEMM" && table.dtype == DType::kFp8) CHECK(table.held_out.median < 0.04);
+    }
+}
+
+TEST_CASE("shipped profiles are what the measured tables condense to, to the byte") {
+  const std::string data = MOEBIUS_SOURCE_DIR "/../shared/data";
+  if (!std::filesystem::exists(data + "/kernels/gemm.csv.gz")) {
+    WARN("skipped: the measured tables are not beside the project (../shared/data)");
+    return;
+  }
+  // The two smallest of the database and one of InferSim: the others are made by the same steps, in longer.
+  for (const char* id : {"a100-sxm", "arc-b60", "h20-sxm"}) {
+    std::ifstream file(kProfiles + id + ".json", std::ios::binary);
+    const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+    INFO(id);
+    CHECK((to_json(condense(data, Catalog().accelerator(id))) == text));
+  }
+}
+
+TEST_CASE("a page without the section is refused") {
+  CHECK_THROWS_WITH(read_accuracy_section(MOEBIUS_SOURCE_DIR "/LICENSE"),
+                    Catch::Contains("expected a section between <!-- accuracy -->"));
+}
+
+}  // namespace
+}  // namespace moebius

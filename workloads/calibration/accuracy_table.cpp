@@ -1,0 +1,76 @@
+#include "workloads/calibration/accuracy_table.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+
+#include "hw/error.h"
+
+namespace moebius {
+namespace {
+
+constexpr std::string_view kBegin = "<!-- accuracy -->\n", kEnd = "<!-- /accuracy -->\n";
+
+bool meets_goal(const ProfileTable& table) {
+  const bool gemm = table.name == "dense GEMM";
+  return gemm ? table.held_out.median < 0.04 && table.held_out.p90 < 0.12 : table.held_out.median < 0.05;
+}
+
+std::string grid_of(const ProfileTable& table) {
+  std::string text = std::to_string(table.sites.size());
+  for (const ProfileAxis& axis : table.axes) text += fmt::format(" x {}", axis.points.size());
+  return text;
+}
+
+struct Section {
+  std::string before, text, after;
+};
+
+Section sections_of(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  const std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  const std::size_t begin = text.find(kBegin), end = text.find(kEnd);
+  if (!in || begin == std::string::npos || end == std::string::npos || end < begin)
+    throw input_error(
+        fmt::format("{}: expected a section between <!-- accuracy --> and <!-- /accuracy -->", path));
+  const std::size_t first = begin + kBegin.size();
+  return {text.substr(0, first), text.substr(first, end - first), text.substr(end)};
+}
+
+}  // namespace
+
+std::string accuracy_table(const std::vector<Profile>& profiles) {
+  std::string text =
+      "| chip | kernel | format | stack | sites x grid | rows kept out | median % | p90 % | worst % | goal "
+      "|\n"
+      "|---|---|---|---|--:|--:|--:|--:|--:|---|\n";
+  for (const Profile& profile : profiles)
+    for (const ProfileTable& table : profile.tables) {
+      const HeldOut& e = table.held_out;
+      if (e.rows == 0) continue;
+      text += fmt::format("| {} | {} | {} | {} | {} | {} | {:.1f} | {:.1f} | {:.0f} | {} |\n",
+                          profile.accelerator, table.name, to_string(table.dtype), table.stack,
+                          grid_of(table), e.rows, 100 * e.median, 100 * e.p90, 100 * e.worst,
+                          meets_goal(table) ? "met" : "missed");
+    }
+  return text;
+}
+
+void write_accuracy_section(const std::string& path, const std::string& text) {
+  const Section section = sections_of(path);
+  const std::string temporary = path + ".part";
+  std::ofstream out(temporary, std::ios::binary | std::ios::trunc);
+  out << section.before << text << section.after;
+  out.close();
+  if (out && std::rename(temporary.c_str(), path.c_str()) == 0) return;
+  std::remove(temporary.c_str());
+  throw run_error(fmt::format("{}: cannot be written", path));
+}
+
+std::string read_accuracy_section(const std::string& path) {
+  return sections_of(path).text;
+}
+
+}  // namespace moebius

@@ -1,0 +1,87 @@
+#include "workloads/calibration/csv.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+
+#include "hw/error.h"
+#include "workloads/calibration/gzip.h"
+
+namespace moebius {
+namespace {
+
+constexpr std::uintmax_t kMostBytes = std::uintmax_t{256} << 20;
+
+std::vector<std::string> fields_of(const std::string& line) {
+  std::vector<std::string> fields(1);
+  bool quoted = false;
+  for (const char c : line) {
+    if (c == '"') {
+      quoted = !quoted;
+    } else if (c == ',' && !quoted) {
+      fields.emplace_back();
+    } else if (c != '\r') {
+      fields.back() += c;
+    }
+  }
+  return fields;
+}
+
+std::string read_all(const std::string& path) {
+  std::error_code failure;
+  const auto size = std::filesystem::file_size(path, failure);
+  if (failure) throw input_error(fmt::format("{}: {}", path, failure.message()));
+  if (size > kMostBytes)
+    throw input_error(fmt::format("{}: expected at most {} bytes, found {}", path, kMostBytes, size));
+  if (path.ends_with(".gz")) return read_gzip(path);
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+}
+
+bool starts_with_field(const std::string& line, std::string_view field) {
+  return line.starts_with(field) && line.size() > field.size() && line[field.size()] == ',';
+}
+
+}  // namespace
+
+Csv::Csv(const std::string& path, std::string_view only) : path_(path) {
+  std::istringstream in(read_all(path));
+  std::string line;
+  if (!in || !std::getline(in, line))
+    throw input_error(fmt::format("{}: expected a header line, found none", path));
+  columns_ = fields_of(line);
+  for (int number = 2; std::getline(in, line); ++number) {
+    if (line.empty() || !(only.empty() || starts_with_field(line, only))) continue;
+    CsvRow row{number, line, fields_of(line)};
+    if (row.fields.size() != columns_.size())
+      throw input_error(fmt::format("{}:{}: expected {} fields, found {}", path, number, columns_.size(),
+                                    row.fields.size()));
+    rows_.push_back(std::move(row));
+  }
+}
+
+const std::string& Csv::text(const CsvRow& row, std::string_view column) const {
+  const auto at = std::find(columns_.begin(), columns_.end(), column);
+  if (at == columns_.end())
+    throw input_error(
+        fmt::format("{}: expected a column \"{}\"{}", path_, column, suggestion(column, columns_)));
+  return row.fields[static_cast<std::size_t>(at - columns_.begin())];
+}
+
+double Csv::number(const CsvRow& row, std::string_view column) const {
+  const std::string& field = text(row, column);
+  double value = 0;
+  const auto [end, failure] = std::from_chars(field.data(), field.data() + field.size(), value);
+  if (failure != std::errc{} || end != field.data() + field.size() || !std::isfinite(value))
+    throw input_error(fmt::format("{}:{}: {}: expected a number, found \"{}\"", path_, row.line, column,
+                                  field.substr(0, 40)));
+  return value;
+}
+
+}  // namespace moebius

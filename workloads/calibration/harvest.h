@@ -1,0 +1,36 @@
+// The parts of condense(): one function a group of published files. Each adds its tables to the harvest, in
+// order.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "workloads/calibration/condense.h"
+#include "workloads/calibration/csv.h"
+
+namespace moebius {
+
+// What the files of one directory give.
+struct Harvest {
+  const Accelerator& chip;
+  std::filesystem::path directory;
+  Profile profile;
+
+  bool has(const char* file) const { return std::filesystem::exists(directory / file); }
+  Csv open(const char* file, std::string_view only = "") const {
+    return Csv((directory / file).string(), only);
+  }
+  bool is_ours(const std::string& hardware) const;
+  void add_source(ProfileSource source);
+  void add(TableDraft draft);
+};
+
+// A table without rows yet.
+ProfileTable table_of(const char* name, std::vector<std::string> kinds, DType dtype,
+                      std::vector<ProfileKey> site, std::vector<ProfileKey> axes);
+
+void read_training_trace(Harvest& harvest);  // condense_trace.cpp
+void read_kernels(Harvest& harvest);         // condense_kernels.cpp
+
+}  // namespace moebius

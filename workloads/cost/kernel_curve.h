@@ -1,0 +1,40 @@
+// A kernel's cost over one of its sizes on one chip, as runs are told it: the cost model made visible.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "workloads/cost/cost_source.h"
+#include "workloads/cost/kernel_kinds.h"
+
+namespace moebius {
+
+struct KernelPoint {
+  std::int64_t x = 0;  // on the axis of the sweep
+  Cost cost;
+  double flops = 0;  // of the kernel
+  double bytes = 0;  // each operand read once, each result written once
+  double bound = 0;  // seconds of the roofline on the cores held
+  double step = 0;   // the time is longer by this share than one grain before: a new wave; zero: no step
+
+  double flop_rate() const { return flops / cost.seconds; }
+  double byte_rate() const { return bytes / cost.seconds; }
+};
+
+struct KernelCurve {
+  Accelerator chip;
+  KernelSweep sweep;
+  std::string costs = {};                 // CostSource::description
+  std::vector<KernelPoint> points = {};   // ascending: the sweep's factor, and both sides of the first steps
+  std::vector<KernelPoint> columns = {};  // of the plot: evenly spaced on the logarithmic axis, each x once
+};
+
+// input_error as kernel_sweep.
+KernelCurve kernel_curve(const KernelRequest& request, const Accelerator& chip, const CostSource& costs);
+
+inline constexpr int kKernelCurveColumns = 110;  // no line is wider
+// The table, and below it the plot.
+std::string to_text(const KernelCurve& curve);
+
+}  // namespace moebius

@@ -1,0 +1,39 @@
+// The result of a run: for people (text) and for scripts (one JSON object, SI units, the keys of the
+// command-line contract). Equal runs give equal reports but for wall_s, cpu_s and max_rss_bytes.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "workloads/scenario/scenario.h"
+#include "workloads/schedule/metrics.h"
+#include "workloads/training/memory.h"
+
+namespace moebius {
+
+struct RunFacts {
+  std::string executor, detail;  // "sim", "fluid"
+  bool on_cluster = true;        // times are those of the scenario's devices; false: of whatever executed it
+  std::vector<std::pair<std::string, std::string>> provenance;  // cost sources, versions, schedule hash
+  std::vector<double> losses;  // by step, of an executor that computes numbers
+  double wall_s = 0, cpu_s = 0, max_rss_bytes = 0;
+  std::int64_t dropped_spans = 0;
+};
+
+struct Report {
+  const Scenario* scenario = nullptr;
+  RunFacts facts;
+  Metrics metrics;
+  std::optional<MemoryReport> memory;  // training
+};
+
+std::string report_json(const Report& report);  // ends with a newline
+std::string report_text(const Report& report);
+std::string memory_text(const MemoryReport& memory);  // the breakdown by kind of the fullest rank
+
+// The number at a dotted path of the report's JSON ("network.sent_bytes"); nothing when there is none.
+std::optional<double> report_value(const std::string& json, const std::string& path);
+
+}  // namespace moebius

@@ -1,0 +1,118 @@
+#include "workloads/report/report_figures.h"
+
+#include <fmt/format.h>
+
+#include "hw/error.h"
+
+namespace moebius {
+
+namespace {
+
+int steps_of(const Report& report) {
+  return report.scenario->kind == ScenarioKind::kTraining ? report.scenario->training.steps : 1;
+}
+
+// Share of the buffer that every rank must send at least, times what algbw counts (nccl-tests,
+// doc/PERFORMANCE.md).
+double bus_factor(OpKind operation, double ranks) {
+  if (operation == OpKind::kAllReduce) return 2 * (ranks - 1) / ranks;
+  const bool spread = operation == OpKind::kReduceScatter || operation == OpKind::kAllGather ||
+                      operation == OpKind::kAllToAll;
+  return spread ? (ranks - 1) / ranks : 1;
+}
+
+// What is left of one sum of seconds beside another. They are added up in different orders, so that a
+// billionth of them is rounding, not time.
+double rest(double whole, double part) {
+  const double left = whole - part, rounding = 1e-9 * whole;
+  CHECK(left >= -rounding, fmt::format("{} s of {} s", part, whole));
+  return left > rounding ? left : 0;
+}
+
+}  // namespace
+
+TrainingFigures training_figures(const Report& report) {
+  const Scenario& scenario = *report.scenario;
+  const TrainingWorkload& work = scenario.training;
+  TrainingFigures figures;
+  figures.devices = scenario.plan.ranks();
+  figures.step_time_s = report.metrics.makespan.seconds() / work.steps;
+  const double tokens = static_cast<double>(work.global_batch) * static_cast<double>(work.sequence_length);
+  figures.tokens_per_s = tokens / figures.step_time_s;
+  Model counted = scenario.model;
+  counted.mtp_layers = 0;
+  const auto rate = [&](bool causal) {
+    const Flops forward = forward_flops_per_token(counted, work.sequence_length, causal);
+    return 3 * forward.value * figures.tokens_per_s / figures.devices;
+  };
+  const double peak = scenario.cluster->pools.front().accelerator.peak_of(DType::kBf16).value;
+  figures.tflops_per_device = rate(false) * 1e-12;
+  figures.tflops_per_device_causal = rate(true) * 1e-12;
+  figures.mfu = rate(false) / peak;
+  figures.mfu_causal = rate(true) / peak;
+  return figures;
+}
+
+double sent_bytes(const Report& report) {
+  const bool training = report.scenario->kind == ScenarioKind::kTraining;
+  return report.metrics.sent_bytes / (training ? report.scenario->training.steps : 1);
+}
+
+CollectiveFigures collective_figures(const Report& report) {
+  const CollectiveWorkload& work = report.scenario->collective;
+  CollectiveFigures figures;
+  figures.time_s = report.metrics.makespan.seconds();
+  figures.algbw = work.bytes.value / figures.time_s;
+  figures.busbw = figures.algbw * bus_factor(work.operation, work.ranks);
+  return figures;
+}
+
+TimeFigures time_figures(const Report& report) {
+  const Breakdown& sums = report.metrics.breakdown;
+  const double steps = steps_of(report);
+  TimeFigures figures;
+  figures.whole = report.metrics.makespan.seconds() / steps;
+  figures.optimizer = sums.optimizer / steps;
+  for (int i = 0; i < kNumOpKinds; ++i) {
+    const TimeFigures::Kind kind{static_cast<OpKind>(i), sums.compute[i] / steps,
+                                 sums.communication[i] / steps, sums.exposed[i] / steps,
+                                 sums.waiting[i] / steps};
+    figures.compute += kind.compute;
+    figures.exposed += kind.exposed;
+    figures.hidden += rest(kind.busy, kind.exposed);
+    const bool pipeline = kind.kind == OpKind::kSend || kind.kind == OpKind::kRecv;
+    if (!pipeline) figures.waiting += kind.waiting;
+    if (kind.compute > 0 || kind.busy > 0 || kind.waiting > 0) figures.kinds.push_back(kind);
+  }
+  figures.bubble = rest(sums.idle / steps, figures.waiting);
+  return figures;
+}
+
+TrustFigures trust_figures(const Metrics& metrics) {
+  TrustFigures figures;
+  for (const double seconds : metrics.seconds_by_origin) figures.busy += seconds;
+  if (figures.busy <= 0) return figures;
+  figures.network_share = metrics.seconds_by_origin[static_cast<int>(Origin::kNetwork)] / figures.busy;
+  // mean_error is over all busy time, and transfers bring none.
+  if (figures.network_share < 1) figures.kernel_error = metrics.mean_error / (1 - figures.network_share);
+  return figures;
+}
+
+std::string_view to_string(JudgedExpectation::Verdict verdict) {
+  using Verdict = JudgedExpectation::Verdict;
+  switch (verdict) {
+    case Verdict::kShown:
+      return "shown";
+    case Verdict::kOk:
+      return "ok";
+    case Verdict::kMiss:
+      return "miss";
+    case Verdict::kKnownMiss:
+      return "known miss";
+    case Verdict::kAbsent:
+      return "absent";
+  }
+  return "";
+}
+
+}  // namespace moebius

@@ -1,0 +1,72 @@
+// The figures that both forms of a report show, computed once from the metrics.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "workloads/report/report.h"
+
+namespace moebius {
+
+// Of one step of a training run. FLOPs are those of the model (3 forward passes' worth, no recomputation),
+// against the dense BF16 peak of the device: non-causal attention as most publications count it, and causal. MTP modules are
+// simulated, but not counted: DeepSeek's 432 and 385 TFLOP/s (ISCA 2025, Table 4) are those of the main model.
+struct TrainingFigures {
+  int devices = 0;
+  double step_time_s = 0;
+  double tokens_per_s = 0;
+  double mfu = 0, mfu_causal = 0;
+  double tflops_per_device = 0, tflops_per_device_causal = 0;
+};
+TrainingFigures training_figures(const Report& report);
+
+// Payload that leaves a rank, over all ranks: of one step (training) or of the operation (collective).
+double sent_bytes(const Report& report);
+
+// As nccl-tests counts: algorithm bandwidth is bytes over time; bus bandwidth scales it by what each rank
+// must send at least, so that it compares with the wire's rate whatever the number of ranks.
+struct CollectiveFigures {
+  double time_s = 0;
+  double algbw = 0, busbw = 0;  // bytes per second
+};
+CollectiveFigures collective_figures(const Report& report);
+
+// Seconds of a step (training) or of the operation (collective), mean over ranks:
+// compute + exposed communication + waiting + bubble = the whole.
+struct TimeFigures {
+  double whole = 0;
+  double compute = 0;
+  double exposed = 0;    // communication that no compute op of the rank hides
+  double waiting = 0;    // idle in a collective, for members that are not there yet
+  double bubble = 0;     // idle otherwise: for a neighbour in the pipeline, or with nothing to do
+  double hidden = 0;     // communication behind compute
+  double optimizer = 0;  // of compute and exposed communication
+  struct Kind {
+    OpKind kind;
+    double compute = 0, busy = 0, exposed = 0, waiting = 0;
+  };
+  std::vector<Kind> kinds;  // that took any time, in the order of OpKind
+};
+TimeFigures time_figures(const Report& report);
+
+// How far to trust the times. Kernels: the expected relative error of an op alone, mean over their time; the
+// network's is not known before it has been validated, and is left out.
+struct TrustFigures {
+  double busy = 0;           // seconds, over all ranks
+  double network_share = 0;  // of busy
+  double kernel_error = 0;
+};
+TrustFigures trust_figures(const Metrics& metrics);
+
+struct JudgedExpectation {
+  enum class Verdict { kShown, kOk, kMiss, kKnownMiss, kAbsent };
+  const Expectation* row = nullptr;
+  std::optional<double> ours;
+  double difference = 0;  // relative, ours over expected
+  Verdict verdict = Verdict::kShown;
+};
+std::string_view to_string(JudgedExpectation::Verdict verdict);
+std::vector<JudgedExpectation> judge_expectations(const Report& report);
+
+}  // namespace moebius

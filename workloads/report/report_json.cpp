@@ -1,0 +1,170 @@
+// The report as one JSON object in SI units.
+#include <nlohmann/json.hpp>
+
+#include "workloads/report/report.h"
+#include "workloads/report/report_figures.h"
+
+namespace moebius {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+void add_training(Json& json, const Report& report) {
+  const TrainingFigures figures = training_figures(report);
+  json["step_time_s"] = figures.step_time_s;
+  json["tokens_per_s"] = figures.tokens_per_s;
+  json["tokens_per_s_per_device"] = figures.tokens_per_s / figures.devices;
+  json["devices"] = figures.devices;
+  if (!report.facts.losses.empty()) json["loss"] = report.facts.losses;
+  if (!report.facts.on_cluster) return;  // a share of the peak of devices that did not run says nothing
+  json["mfu"] = figures.mfu;
+  json["mfu_causal"] = figures.mfu_causal;
+  json["tflops_per_device"] = figures.tflops_per_device;
+  json["tflops_per_device_causal"] = figures.tflops_per_device_causal;
+}
+
+void add_collective(Json& json, const Report& report) {
+  const CollectiveFigures figures = collective_figures(report);
+  json["collective"] = {
+      {"time_s", figures.time_s}, {"busbw_bytes_per_s", figures.busbw}, {"algbw_bytes_per_s", figures.algbw}};
+}
+
+Json breakdown_json(const Report& report) {
+  const TimeFigures figures = time_figures(report);
+  Json kinds = Json::object();
+  for (const TimeFigures::Kind& kind : figures.kinds) {
+    Json& row = kinds[std::string(to_string(kind.kind))];
+    if (is_communication(kind.kind)) {
+      row = {{"busy_s", kind.busy}, {"exposed_s", kind.exposed}, {"waiting_s", kind.waiting}};
+    } else {
+      row = {{"compute_s", kind.compute}};
+    }
+  }
+  return {{"compute_s", figures.compute},
+          {"exposed_communication_s", figures.exposed},
+          {"hidden_communication_s", figures.hidden},
+          {"waiting_s", figures.waiting},
+          {"bubble_s", figures.bubble},
+          {"optimizer_s", figures.optimizer},
+          {"by_kind", kinds}};
+}
+
+Json memory_json(const MemoryReport& memory) {
+  const ClassMemory& worst = memory.classes[memory.worst_class];
+  Json kinds = Json::object();
+  for (int i = 0; i < kNumMemoryKinds; ++i) {
+    kinds[std::string(to_string(static_cast<MemoryKind>(i)))] = worst.at_peak[i].value;
+  }
+  return {{"peak_bytes", worst.peak.value},
+          {"capacity_bytes", memory.capacity.value},
+          {"fits", memory.fits()},
+          {"class", memory.worst_class},
+          {"alive_microbatches", worst.peak_microbatches},
+          {"by_kind", kinds}};
+}
+
+Json uncertainty_json(const Metrics& metrics) {
+  const TrustFigures trust = trust_figures(metrics);
+  Json shares = Json::object();
+  for (int i = 0; i < kNumOrigins; ++i) {
+    if (metrics.seconds_by_origin[i] <= 0) continue;
+    shares[std::string(to_string(static_cast<Origin>(i)))] = metrics.seconds_by_origin[i] / trust.busy;
+  }
+  return {{"kernel_relative_error", trust.kernel_error}, {"share_of_busy_time", shares}};
+}
+
+Json body(const Report& report) {
+  const Scenario& scenario = *report.scenario;
+  Json json = {{"scenario", scenario.name},
+               {"kind", to_string(scenario.kind)},
+               {"executor", report.facts.executor},
+               {"detail", report.facts.detail},
+               {"seed", scenario.seed}};
+  switch (scenario.kind) {
+    case ScenarioKind::kTraining:
+      add_training(json, report);
+      break;
+    case ScenarioKind::kCollective:
+      add_collective(json, report);
+      break;
+  }
+  json["breakdown"] = breakdown_json(report);
+  if (report.memory) json["memory"] = memory_json(*report.memory);
+  json["network"] = {{"sent_bytes", sent_bytes(report)},
+                     {"sent_bytes_per_device", sent_bytes(report) / scenario.ranks()}};
+  return json;
+}
+
+std::optional<double> value_at(const Json& json, const std::string& path) {
+  const Json* at = &json;
+  for (std::size_t begin = 0; begin <= path.size();) {
+    const std::size_t dot = std::min(path.find('.', begin), path.size());
+    if (!at->is_object()) return std::nullopt;
+    const auto found = at->find(path.substr(begin, dot - begin));
+    if (found == at->end()) return std::nullopt;
+    at = &*found;
+    begin = dot + 1;
+  }
+  if (!at->is_number()) return std::nullopt;
+  return at->get<double>();
+}
+
+JudgedExpectation judge(const Json& json, const Expectation& row) {
+  using Verdict = JudgedExpectation::Verdict;
+  JudgedExpectation judged{.row = &row, .ours = value_at(json, row.metric)};
+  if (!judged.ours) {
+    judged.verdict = Verdict::kAbsent;
+    return judged;
+  }
+  judged.difference = *judged.ours / row.value - 1;
+  if (row.tolerance > 0) {
+    const bool inside = std::abs(*judged.ours - row.value) <= row.tolerance * std::abs(row.value);
+    judged.verdict = inside ? Verdict::kOk : row.known_miss.empty() ? Verdict::kMiss : Verdict::kKnownMiss;
+  }
+  return judged;
+}
+
+Json expectation_json(const JudgedExpectation& judged) {
+  Json row = {{"metric", judged.row->metric}, {"expected", judged.row->value}};
+  if (judged.ours) row["ours"] = *judged.ours;
+  if (judged.ours) row["difference"] = judged.difference;
+  if (judged.row->tolerance > 0) row["tolerance"] = judged.row->tolerance;
+  row["verdict"] = to_string(judged.verdict);
+  row["source"] = judged.row->source;
+  if (!judged.row->known_miss.empty()) row["known_miss"] = judged.row->known_miss;
+  return row;
+}
+
+}  // namespace
+
+std::vector<JudgedExpectation> judge_expectations(const Report& report) {
+  const Json json = body(report);
+  std::vector<JudgedExpectation> rows;
+  for (const Expectation& row : report.scenario->expect) rows.push_back(judge(json, row));
+  return rows;
+}
+
+std::string report_json(const Report& report) {
+  Json json = body(report);
+  if (!report.scenario->expect.empty()) {
+    Json& rows = json["expect"] = Json::array();
+    for (const JudgedExpectation& judged : judge_expectations(report))
+      rows.push_back(expectation_json(judged));
+  }
+  Json& provenance = json["provenance"] = Json::object();
+  for (const auto& [name, text] : report.facts.provenance) provenance[name] = text;
+  json["uncertainty"] = uncertainty_json(report.metrics);
+  json["ops"] = report.metrics.spans;  // that were simulated or executed, each rank class once
+  json["dropped_spans"] = report.facts.dropped_spans;
+  json["wall_s"] = report.facts.wall_s;
+  json["cpu_s"] = report.facts.cpu_s;
+  json["max_rss_bytes"] = report.facts.max_rss_bytes;
+  return json.dump(2) + "\n";
+}
+
+std::optional<double> report_value(const std::string& json, const std::string& path) {
+  return value_at(Json::parse(json), path);
+}
+
+}  // namespace moebius

@@ -1,0 +1,225 @@
+// The report for people: the answer first, then where the time goes, memory, network, published figures, and
+// how far to trust each number.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+
+#include "workloads/report/report.h"
+#include "workloads/report/report_figures.h"
+
+namespace moebius {
+
+namespace {
+
+using Out = std::back_insert_iterator<std::string>;
+
+// 2048 -> "2,048".
+std::string grouped(std::int64_t number) {
+  const std::string digits = std::to_string(number);
+  std::string text;
+  for (std::size_t i = 0; i < digits.size(); ++i) {
+    if (i > 0 && (digits.size() - i) % 3 == 0) text += ',';
+    text += digits[i];
+  }
+  return text;
+}
+
+std::string seconds_text(double seconds) {
+  return to_text(time_from_seconds(seconds));
+}
+
+// For any metric, whatever its unit: four significant digits.
+std::string figure_text(double value) {
+  return fmt::format("{:.4g}", value);
+}
+
+std::string bar(double share) {
+  std::string text;
+  for (int i = 0; i < static_cast<int>(std::lround(share * 40)); ++i) text += "█";
+  return text;
+}
+
+std::string plan_line(const Scenario& scenario) {
+  const TrainingPlan& plan = scenario.plan;
+  std::string_view schedule;
+  for (const auto& row : pipeline_schedules()) {
+    if (row.value == plan.schedule) schedule = row.name;
+  }
+  return fmt::format("{} on {} {}, tp {} · pp {} ({}) · ep {} · cp {} · dp {}, {}, {} microbatches",
+                     scenario.model.id, grouped(plan.ranks()), scenario.cluster->pools.front().accelerator.id,
+                     plan.tp, plan.pp, schedule, plan.ep, plan.cp, plan.dp, to_string(plan.gemm),
+                     scenario.training.num_microbatches(plan));
+}
+
+void training_headline(Out out, const Report& report) {
+  const TrainingFigures figures = training_figures(report);
+  fmt::format_to(out, "{}\n\n", plan_line(*report.scenario));
+  fmt::format_to(out, "  step time          {}\n", seconds_text(figures.step_time_s));
+  fmt::format_to(out, "  tokens/s           {} ({} a device)\n", grouped(std::llround(figures.tokens_per_s)),
+                 grouped(std::llround(figures.tokens_per_s / figures.devices)));
+  if (!report.facts.losses.empty()) {
+    fmt::format_to(out, "  loss by step       {:.6f}\n", fmt::join(report.facts.losses, ", "));
+  }
+  if (!report.facts.on_cluster) {
+    fmt::format_to(out, "  executed by        {}: its times say nothing about the scenario's devices\n",
+                   report.facts.executor);
+    return;
+  }
+  const double peak = report.scenario->cluster->pools.front().accelerator.peak_of(DType::kBf16).value;
+  fmt::format_to(out,
+                 "  MFU                {:.1f}% ({:.1f}% with causal attention), of {:.0f} TFLOP/s BF16\n",
+                 100 * figures.mfu, 100 * figures.mfu_causal, peak * 1e-12);
+  fmt::format_to(out, "  TFLOP/s a device   {:.0f} ({:.0f} causal)\n", figures.tflops_per_device,
+                 figures.tflops_per_device_causal);
+}
+
+void collective_headline(Out out, const Report& report) {
+  const CollectiveFigures figures = collective_figures(report);
+  const CollectiveWorkload& work = report.scenario->collective;
+  fmt::format_to(out, "{} of {} over {} ranks, {}\n\n", to_string(work.operation), to_text(work.bytes),
+                 grouped(work.ranks), to_string(work.algorithm));
+  fmt::format_to(out, "  time               {}\n", seconds_text(figures.time_s));
+  fmt::format_to(out, "  algorithm rate     {} (bytes over time)\n", to_text(ByteRate{figures.algbw}));
+  fmt::format_to(out, "  bus rate           {} (as nccl-tests counts)\n", to_text(ByteRate{figures.busbw}));
+}
+
+struct TimeRow {
+  std::string name;
+  double seconds;
+};
+
+// The largest rows, and the rest below half a per cent of the whole in one.
+void time_rows(Out out, std::vector<TimeRow> rows, double whole) {
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const TimeRow& a, const TimeRow& b) { return a.seconds > b.seconds; });
+  double rest = 0;
+  for (const TimeRow& row : rows) {
+    if (row.seconds < 0.005 * whole) {
+      rest += row.seconds;
+    } else {
+      fmt::format_to(out, "    {:<26} {:>10} {:>6.1f}%  {}\n", row.name, seconds_text(row.seconds),
+                     100 * row.seconds / whole, bar(row.seconds / whole));
+    }
+  }
+  if (rest > 0) {
+    fmt::format_to(out, "    {:<26} {:>10} {:>6.1f}%\n", "other", seconds_text(rest), 100 * rest / whole);
+  }
+}
+
+void time_total(Out out, std::string_view name, double seconds, double whole) {
+  fmt::format_to(out, "  {:<28} {:>10} {:>6.1f}%  {}\n", name, seconds_text(seconds), 100 * seconds / whole,
+                 bar(seconds / whole));
+}
+
+void time_section(Out out, const Report& report) {
+  const TimeFigures figures = time_figures(report);
+  if (figures.whole <= 0) return;
+  std::vector<TimeRow> compute, exposed, waiting, hidden;
+  for (const TimeFigures::Kind& kind : figures.kinds) {
+    const std::string name(to_string(kind.kind));
+    if (kind.compute > 0) compute.push_back({name, kind.compute});
+    if (kind.exposed > 0) exposed.push_back({name, kind.exposed});
+    const bool pipeline = kind.kind == OpKind::kSend || kind.kind == OpKind::kRecv;
+    if (kind.waiting > 0 && !pipeline) waiting.push_back({name, kind.waiting});
+    if (kind.busy > kind.exposed) hidden.push_back({name, kind.busy - kind.exposed});
+  }
+  fmt::format_to(out, "\nwhere the time goes (mean over ranks)\n");
+  time_total(out, "compute", figures.compute, figures.whole);
+  time_rows(out, compute, figures.whole);
+  time_total(out, "exposed communication", figures.exposed, figures.whole);
+  time_rows(out, exposed, figures.whole);
+  time_total(out, "waiting for other ranks", figures.waiting, figures.whole);
+  time_rows(out, waiting, figures.whole);
+  time_total(out, "bubble: nothing to do", figures.bubble, figures.whole);
+  if (figures.optimizer > 0) time_total(out, "of all that, optimizer", figures.optimizer, figures.whole);
+  if (figures.hidden > 0) {
+    time_total(out, "hidden communication", figures.hidden, figures.whole);
+    time_rows(out, hidden, figures.whole);
+  }
+}
+
+void expectation_section(Out out, const Report& report) {
+  const std::vector<JudgedExpectation> rows = judge_expectations(report);
+  if (rows.empty()) return;
+  fmt::format_to(out, "\nbeside published figures\n");
+  for (const JudgedExpectation& row : rows) {
+    const std::string ours = row.ours ? figure_text(*row.ours) : "not in this report";
+    fmt::format_to(out, "  {:<34} ours {:>9}  published {:>9}", row.row->metric, ours,
+                   figure_text(row.row->value));
+    if (row.ours) fmt::format_to(out, "  {:+.1f}%", 100 * row.difference);
+    if (row.row->tolerance > 0) fmt::format_to(out, " of ±{:.1f}%", 100 * row.row->tolerance);
+    fmt::format_to(out, "  {}\n    {}\n", to_string(row.verdict), row.row->source);
+    if (!row.row->known_miss.empty()) fmt::format_to(out, "    known miss: {}\n", row.row->known_miss);
+  }
+}
+
+void trust_section(Out out, const Report& report) {
+  const Metrics& metrics = report.metrics;
+  const TrustFigures trust = trust_figures(metrics);
+  fmt::format_to(out, "\nwhere the numbers come from\n");
+  for (int i = 0; i < kNumOrigins; ++i) {
+    const double seconds = metrics.seconds_by_origin[i];
+    if (seconds <= 0) continue;
+    fmt::format_to(out, "  {:<28} {:>16.1f}% of busy time\n", to_string(static_cast<Origin>(i)),
+                   100 * seconds / trust.busy);
+  }
+  if (report.facts.on_cluster && trust.network_share < 1) {
+    fmt::format_to(out, "  {:<28} {:>16.1f}% of a kernel alone, mean over time; the network's is not known\n",
+                   "expected error", 100 * trust.kernel_error);
+  }
+  for (const auto& [name, text] : report.facts.provenance) fmt::format_to(out, "  {:<28} {}\n", name, text);
+  if (report.facts.dropped_spans > 0) {
+    fmt::format_to(out,
+                   "  {} spans are not in the timeline: timeline.max_bytes or timeline.window cut them\n",
+                   grouped(report.facts.dropped_spans));
+  }
+}
+
+}  // namespace
+
+std::string memory_text(const MemoryReport& memory) {
+  const ClassMemory& worst = memory.classes[memory.worst_class];
+  std::string text;
+  const Out out = std::back_inserter(text);
+  fmt::format_to(out, "memory of the fullest rank (class {}, {} microbatches alive)\n", memory.worst_class,
+                 worst.peak_microbatches);
+  for (int i = 0; i < kNumMemoryKinds; ++i) {
+    const double share = worst.at_peak[i].value / memory.capacity.value;
+    fmt::format_to(out, "    {:<26} {:>10} {:>6.1f}%  {}\n", to_string(static_cast<MemoryKind>(i)),
+                   to_text(worst.at_peak[i]), 100 * share, bar(std::min(share, 1.0)));
+  }
+  fmt::format_to(out, "  {:<28} {:>10} {:>6.1f}% of {}{}\n", "peak", to_text(worst.peak),
+                 100 * (worst.peak / memory.capacity), to_text(memory.capacity),
+                 memory.fits() ? "" : ": does not fit");
+  return text;
+}
+
+std::string report_text(const Report& report) {
+  const Scenario& scenario = *report.scenario;
+  std::string text;
+  const Out out = std::back_inserter(text);
+  fmt::format_to(out, "{}\n", scenario.name);
+  switch (scenario.kind) {
+    case ScenarioKind::kTraining:
+      training_headline(out, report);
+      break;
+    case ScenarioKind::kCollective:
+      collective_headline(out, report);
+      break;
+  }
+  time_section(out, report);
+  if (report.memory) fmt::format_to(out, "\n{}", memory_text(*report.memory));
+  fmt::format_to(out, "\nnetwork\n  {:<28} {:>10} ({} a device)\n", "sent",
+                 to_text(Bytes{sent_bytes(report)}),
+                 to_text(Bytes{sent_bytes(report) / scenario.ranks()}));
+  expectation_section(out, report);
+  trust_section(out, report);
+  fmt::format_to(out, "\n{}, {} detail, seed {}; {:.2f} s of CPU, {}\n", report.facts.executor,
+                 report.facts.detail, scenario.seed, report.facts.cpu_s,
+                 to_text(Bytes{report.facts.max_rss_bytes}));
+  return text;
+}
+
+}  // namespace moebius

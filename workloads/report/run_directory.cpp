@@ -1,0 +1,80 @@
+#include "workloads/report/run_directory.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "hw/error.h"
+
+namespace moebius {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+void make_directory(const fs::path& directory) {
+  std::error_code error;
+  fs::create_directories(directory, error);
+  if (error)
+    throw run_error(fmt::format("{}: cannot create the directory: {}", directory.string(), error.message()));
+}
+
+}  // namespace
+
+void write_file(const std::string& path, std::string_view text) {
+  const std::string temporary = fmt::format("{}.tmp.{}", path, getpid());
+  std::ofstream file(temporary, std::ios::binary | std::ios::trunc);
+  file.write(text.data(), static_cast<std::streamsize>(text.size()));
+  file.close();
+  if (!file) {
+    const std::string reason = std::strerror(errno);
+    std::remove(temporary.c_str());
+    throw run_error(fmt::format("{}: cannot be written: {}", path, reason));
+  }
+  std::error_code error;
+  fs::rename(temporary, path, error);
+  if (error) {
+    std::remove(temporary.c_str());
+    throw run_error(fmt::format("{}: cannot be written: {}", path, error.message()));
+  }
+}
+
+void write_run(const std::string& directory, const RunTexts& texts, const Timeline& timeline) {
+  make_directory(directory);
+  const fs::path base(directory);
+  save_timeline(timeline, (base / "timeline.mtl").string());
+  write_file((base / "report.txt").string(), texts.text);
+  write_file((base / "report.json").string(), texts.json);
+}
+
+RunDirectory::RunDirectory(const std::string& wanted) : path_(wanted), temporary_(wanted.empty()) {
+  if (!temporary_) return;
+  std::string name = (fs::temp_directory_path() / "moebius-XXXXXX").string();
+  if (mkdtemp(name.data()) == nullptr) {
+    throw run_error(fmt::format("{}: cannot create a temporary directory: {}", name, std::strerror(errno)));
+  }
+  path_ = name;
+}
+
+RunDirectory::~RunDirectory() {
+  std::error_code ignored;  // nothing can be done about a temporary directory that does not go away
+  if (temporary_) fs::remove_all(path_, ignored);
+}
+
+std::string timeline_path(const std::string& run) {
+  std::error_code error;
+  const fs::path path(run);
+  const fs::path timeline = fs::is_directory(path, error) ? path / "timeline.mtl" : path;
+  if (!fs::is_regular_file(timeline, error)) {
+    throw input_error(
+        fmt::format("{}: expected a run's directory or timeline, found nothing", timeline.string()));
+  }
+  return timeline.string();
+}
+
+}  // namespace moebius

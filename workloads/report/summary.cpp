@@ -1,0 +1,39 @@
+#include "workloads/report/summary.h"
+
+#include <fmt/format.h>
+
+namespace moebius {
+
+namespace {
+
+std::string cluster_text(const Cluster& cluster) {
+  std::string text;
+  for (const Pool& pool : cluster.pools) {
+    text += fmt::format("pool {}: {} x {} = {} x {}\n", pool.name, pool.nodes, pool.node.id, pool.devices(),
+                        pool.accelerator.id);
+  }
+  const FabricSpec& spec = cluster.fabric.spec();
+  return text + fmt::format("fabric: {}, {} planes, {} tiers, oversubscription {}\n", spec.type, spec.planes,
+                            spec.tiers, spec.oversubscription);
+}
+
+// Settings that decide nothing about the run.
+bool is_label(const std::string& pointer) {
+  return pointer == "/$schema" || pointer == "/name" || pointer == "/kind" ||
+         pointer.rfind("/expect", 0) == 0;
+}
+
+}  // namespace
+
+std::string settings_text(const Scenario& scenario) {
+  std::string text = fmt::format("{}\n{}: valid, {}\n\n{}\n", scenario.name, scenario.file,
+                                 to_string(scenario.kind), cluster_text(*scenario.cluster));
+  for (const Setting& setting : scenario.settings) {
+    if (is_label(setting.pointer)) continue;
+    text +=
+        fmt::format("  {:<34} {:<32}{}\n", setting.pointer, setting.value, setting.given ? "" : " (default)");
+  }
+  return text;
+}
+
+}  // namespace moebius

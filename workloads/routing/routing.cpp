@@ -1,0 +1,159 @@
+#include "workloads/routing/routing.h"
+
+#include <algorithm>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "hw/error.h"
+#include "workloads/routing/routing_draw.h"
+
+namespace moebius {
+
+namespace {
+
+// What a random number of a route is for.
+enum class Purpose : std::uint64_t { kRanking, kDeal, kSource };
+
+std::uint64_t draw_key(const RouteSpec& spec, Purpose purpose) {
+  const auto both = (static_cast<std::uint64_t>(static_cast<std::uint32_t>(spec.step)) << 32) |
+                    static_cast<std::uint32_t>(spec.microbatch);
+  return random_bits(spec.seed, static_cast<std::uint64_t>(purpose), both,
+                     static_cast<std::uint64_t>(spec.layer));
+}
+
+void check_spec(const RouteSpec& s) {
+  const auto values = [&] {
+    return fmt::format("ranks {} per node {} experts {} active {} groups {} active groups {} tokens {}",
+                       s.ranks, s.ranks_per_node, s.experts, s.active, s.groups, s.active_groups, s.tokens);
+  };
+  CHECK(s.ranks > 0 && s.ranks_per_node > 0 && s.tokens >= 0, values());
+  CHECK(s.experts > 0 && s.experts % s.ranks == 0 && s.groups > 0 && s.experts % s.groups == 0, values());
+  CHECK(s.active_groups > 0 && s.active_groups <= s.groups && s.active_groups <= s.active, values());
+  // ceil(active / active_groups) experts of one group, at most
+  CHECK((s.active + s.active_groups - 1) / s.active_groups <= s.experts / s.groups, values());
+  CHECK(static_cast<std::int64_t>(s.ranks) * s.tokens * s.active < std::int64_t{1} << 31, values());
+}
+
+}  // namespace
+
+// The draw of a route, ready to be repeated for any source.
+struct Route::Draw {
+  Draw(const RouteSpec& spec) : spec(spec) {
+    if (spec.popularity.kind == PopularityKind::kBalanced) {
+      dealers.assign(1, BalancedDealer(spec, draw_key(spec, Purpose::kDeal)));
+    } else {
+      // The ranking of a layer's experts stays over steps and microbatches.
+      RouteSpec layer;
+      layer.seed = spec.seed;
+      layer.layer = spec.layer;
+      popular.emplace(spec, draw_key(layer, Purpose::kRanking));
+      source_key = draw_key(spec, Purpose::kSource);
+    }
+  }
+
+  // Calls visit(experts) for each token of a source: `active` distinct experts in no order.
+  template <class Visit>
+  void for_each_token(int source, Visit&& visit) const {
+    std::vector<std::int32_t> experts(spec.active);
+    if (!popular) {
+      BalancedDealer dealer = dealers[source];
+      deal(dealer, experts, visit);
+      return;
+    }
+    PopularChooser::Scratch scratch = popular->scratch();
+    RandomStream random(random_bits(source_key, static_cast<std::uint64_t>(source)));
+    for (int token = 0; token < spec.tokens; ++token) {
+      popular->choose(random, scratch, experts.data());
+      visit(experts.data());
+    }
+  }
+
+  template <class Visit>
+  void deal(BalancedDealer& dealer, std::vector<std::int32_t>& experts, Visit&& visit) const {
+    for (int token = 0; token < spec.tokens; ++token) {
+      dealer.choose(experts.data());
+      visit(experts.data());
+    }
+  }
+
+  // The first pass, source by source in order: it finds where the dealer stands at the beginning of each.
+  template <class Visit>
+  void for_each_token_first(int source, Visit&& visit) {
+    if (popular) return for_each_token(source, visit);
+    std::vector<std::int32_t> experts(spec.active);
+    dealers.push_back(dealers.back());
+    deal(dealers.back(), experts, visit);
+  }
+
+  RouteSpec spec;
+  std::vector<BalancedDealer> dealers;  // at the beginning of each source
+  std::optional<PopularChooser> popular;
+  std::uint64_t source_key = 0;
+};
+
+Route::Route(const RouteSpec& spec) : spec_(spec) {
+  check_spec(spec);
+  auto draw = std::make_shared<Draw>(spec);
+  rows_.resize(spec.experts);
+  between_.resize(static_cast<std::size_t>(spec.ranks) * spec.ranks);
+  to_node_.resize(static_cast<std::size_t>(spec.ranks) * nodes());
+  struct Home {
+    std::int32_t rank, node;
+  };
+  std::vector<Home> homes(spec.experts);
+  for (int e = 0; e < spec.experts; ++e) {
+    const int rank = e / experts_per_rank();
+    homes[e] = {rank, rank / spec.ranks_per_node};
+  }
+  // A rank or node counts a token when it has not seen it before: it remembers the last one.
+  std::vector<std::int32_t> last_of_rank(spec.ranks, -1), last_of_node(nodes(), -1);
+  std::int32_t token = 0;
+  for (int source = 0; source < spec.ranks; ++source) {
+    std::int32_t* between = between_.data() + static_cast<std::size_t>(source) * spec.ranks;
+    std::int32_t* to_node = to_node_.data() + static_cast<std::size_t>(source) * nodes();
+    draw->for_each_token_first(source, [&](const std::int32_t* experts) {
+      for (int i = 0; i < spec_.active; ++i) {
+        const Home home = homes[experts[i]];
+        ++rows_[experts[i]];
+        between[home.rank] += last_of_rank[home.rank] != token;
+        last_of_rank[home.rank] = token;
+        to_node[home.node] += last_of_node[home.node] != token;
+        last_of_node[home.node] = token;
+      }
+      ++token;
+    });
+  }
+  draw_ = std::move(draw);
+  sum_up();
+}
+
+void Route::sum_up() {
+  rows_of_rank_.resize(spec_.ranks);
+  received_.resize(spec_.ranks);
+  for (int rank = 0; rank < spec_.ranks; ++rank) {
+    for (int e = 0; e < experts_per_rank(); ++e) rows_of_rank_[rank] += rows(rank, e);
+    for (int source = 0; source < spec_.ranks; ++source) received_[rank] += tokens_between(source, rank);
+  }
+}
+
+int Route::max_rows_of_rank() const {
+  return *std::max_element(rows_of_rank_.begin(), rows_of_rank_.end());
+}
+
+int Route::max_received_tokens() const {
+  return *std::max_element(received_.begin(), received_.end());
+}
+
+std::vector<std::int32_t> Route::choices(int source) const {
+  CHECK(source >= 0 && source < spec_.ranks, fmt::format("source {} of {}", source, spec_.ranks));
+  std::vector<std::int32_t> all;
+  all.reserve(static_cast<std::size_t>(spec_.tokens) * spec_.active);
+  draw_->for_each_token(source, [&](const std::int32_t* experts) {
+    all.insert(all.end(), experts, experts + spec_.active);
+    std::sort(all.end() - spec_.active, all.end());
+  });
+  return all;
+}
+
+}  // namespace moebius

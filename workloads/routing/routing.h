@@ -1,0 +1,80 @@
+// Which experts the tokens of one expert-parallel group choose in one layer: drawn once from a counter-based generator,
+// so that the simulator's bytes and loads and the real executors' data are the same tokens.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace moebius {
+
+// A counter-based generator: the same key gives the same number, in any order (SplitMix64 finaliser over the parts).
+std::uint64_t random_bits(std::uint64_t seed, std::uint64_t a, std::uint64_t b = 0, std::uint64_t c = 0, std::uint64_t d = 0);
+double random_unit(std::uint64_t bits);  // [0, 1), 53 bits
+
+enum class PopularityKind : std::uint8_t { kBalanced, kZipf };
+
+struct Popularity {
+  PopularityKind kind = PopularityKind::kBalanced;
+  double exponent = 0;         // kZipf: expert of rank r is chosen in proportion to r^-exponent; ranks are shuffled per layer
+  bool per_microbatch = false; // a fresh draw for each microbatch; otherwise one for each layer and step
+
+  bool operator==(const Popularity&) const = default;
+};
+
+struct RouteSpec {
+  std::uint64_t seed = 1;
+  int step = 0;
+  int microbatch = -1;         // -1: the draw does not depend on it
+  int layer = 0;
+  Popularity popularity = {};
+  int ranks = 1;               // of the expert-parallel group
+  int ranks_per_node = 1;      // consecutive members share a node
+  int experts = 0;             // over all ranks; rank r holds experts [r*experts/ranks, (r+1)*experts/ranks)
+  int active = 0;              // top-k
+  int groups = 1;              // group-limited choice: experts stand in so many groups ...
+  int active_groups = 1;       // ... and a token uses at most so many of them
+  int tokens = 0;              // of each source rank
+
+  bool operator==(const RouteSpec&) const = default;
+};
+
+// Balanced: groups, and the experts of each group, are dealt like cards from shuffled decks through all tokens of
+// all sources. Every token uses exactly active_groups groups with active/active_groups experts each (the whole numbers
+// around it where that is not whole). Experts of a group get equally many copies, to within one; so do all experts
+// when the tokens of all sources are a multiple of the groups, and two or three apart otherwise. Or drawn by popularity
+// without replacement, groups first, then experts of these groups (workloads/routing/routing_draw.h). A token's experts are
+// distinct.
+class Route {
+ public:
+  explicit Route(const RouteSpec& spec);
+
+  const RouteSpec& spec() const { return spec_; }
+  int experts_per_rank() const { return spec_.experts / spec_.ranks; }
+  int nodes() const { return (spec_.ranks + spec_.ranks_per_node - 1) / spec_.ranks_per_node; }
+
+  // Token copies that arrive at an expert of rank `rank` (local index), from all sources.
+  int rows(int rank, int local_expert) const { return rows_[rank * experts_per_rank() + local_expert]; }
+  int rows_of_rank(int rank) const { return rows_of_rank_[rank]; }       // over its experts
+  int max_rows_of_rank() const;
+  int tokens_between(int source, int destination) const { return between_[source * spec_.ranks + destination]; }  // distinct
+  int received_tokens(int rank) const { return received_[rank]; }        // distinct per source, from all sources, itself included
+  int max_received_tokens() const;
+  int tokens_to_node(int source, int node) const { return to_node_[source * nodes() + node]; }  // distinct
+
+  // The choices of one source: tokens*active expert ids, ascending within a token. Recomputed, not stored.
+  std::vector<std::int32_t> choices(int source) const;
+
+ private:
+  struct Draw;
+  void sum_up();
+
+  RouteSpec spec_;
+  std::shared_ptr<const Draw> draw_;     // how the choices come again
+  std::vector<std::int32_t> rows_, between_, to_node_;
+  std::vector<std::int32_t> rows_of_rank_, received_;
+};
+
+using RoutePtr = std::shared_ptr<const Route>;
+
+}  // namespace moebius

@@ -1,0 +1,84 @@
+// How tokens choose their experts: the two draws behind a Route. Internal to routing.cpp and its tests.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "workloads/routing/random_stream.h"
+#include "workloads/routing/routing.h"
+#include "workloads/routing/weighted_pool.h"
+
+namespace moebius {
+
+// Numbers 0 .. size-1 dealt without replacement and shuffled anew when all are dealt: after any number of
+// deals each has come up equally often, to within one.
+class Deck {
+ public:
+  explicit Deck(std::int32_t size);
+
+  // Appends `count` <= size distinct numbers to `out`, each plus `offset`.
+  void deal(RandomStream& random, std::int32_t count, std::int32_t offset, std::int32_t* out);
+
+ private:
+  std::vector<std::int32_t> cards_;  // [0, next_) are dealt, the rest is not, in random order as it comes
+  std::int32_t next_ = 0;
+};
+
+// Balanced choices: each token is dealt active_groups groups, and from each its share of experts:
+// active/active_groups, or, when that is not whole, the whole numbers around it in turn. One dealer goes
+// through all tokens in order.
+class BalancedDealer {
+ public:
+  BalancedDealer(const RouteSpec& spec, std::uint64_t key);
+
+  void choose(std::int32_t* experts);  // of the next token; `active` of them, in no order
+
+ private:
+  void deal_in_turn();
+
+  RandomStream random_;
+  Deck groups_;
+  std::vector<Deck> experts_;  // per group
+  std::int32_t active_, experts_per_group_;
+  std::vector<std::int32_t> hand_;   // groups of this token
+  std::vector<std::int32_t> order_;  // of all groups, dealt in turn; empty when shares are whole
+  std::int32_t turn_ = 0;            // tokens dealt in this order
+  std::int32_t shift_ = 0;           // which groups of the hand give more
+};
+
+// Popular choices: a token first chooses active_groups groups one after the other, each in proportion to the
+// weight of its experts among the groups still left; then, the same way, `active` experts of the chosen
+// groups. So with active = 1 and one group the frequencies are exactly those of the weights. Where the sets
+// of groups are few, a token draws its set at once, with the chance that choosing one after the other gives
+// it.
+class PopularChooser {
+ public:
+  PopularChooser(const RouteSpec& spec, std::uint64_t ranking_key);
+
+  const std::vector<WeightedItem>& experts() const {
+    return experts_;
+  }  // weights of 2^60 together, by expert
+  bool chooses_sets() const { return !choice_of_groups_; }
+
+  struct Scratch {
+    Taken groups, experts;
+    std::vector<OpenPool> hand;        // what this token draws from
+    std::vector<std::int32_t> chosen;  // groups of this token
+  };
+  Scratch scratch() const;
+  void choose(RandomStream& random, Scratch& scratch, std::int32_t* experts) const;  // of one token
+
+ private:
+  void make_pools(const std::vector<std::uint32_t>& sets);
+  std::vector<WeightedItem> experts_of(std::int32_t group) const;
+  void deal_hand(RandomStream& random, Scratch& scratch) const;
+
+  std::int32_t active_, active_groups_, experts_per_group_;
+  std::vector<WeightedItem> experts_, groups_;
+  std::vector<WeightedPool> pools_;  // one for each group, or, where they are few, for each set of groups
+  AliasTable sets_;                  // of the pools, when there is one for each set
+  std::optional<WeightedPool> choice_of_groups_;  // otherwise a token takes its groups one after the other
+};
+
+}  // namespace moebius

@@ -1,0 +1,91 @@
+// Drawing distinct things in proportion to their weights: the draws behind skewed routes. Internal to
+// routing_draw.h and its tests.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "workloads/routing/random_stream.h"
+
+namespace moebius {
+
+// Weights are whole numbers so that sums over what is left are exact, whatever the skew.
+struct WeightedItem {
+  std::uint64_t weight;  // from 1; of all items together below 2^61
+  std::int32_t item;
+};
+
+// Draws an item in proportion to its weight in constant time (Walker 1977, Vose 1991), probabilities to
+// 2^-32.
+class AliasTable {
+ public:
+  AliasTable() = default;
+  explicit AliasTable(const std::vector<WeightedItem>& items);  // not empty
+
+  std::int32_t draw(RandomStream& random) const {
+    const std::uint64_t bits = random.bits();
+    const Slot& slot = slots_[((bits >> 32) * slots_.size()) >> 32];
+    return slot.items[static_cast<std::uint32_t>(bits) >= slot.threshold];  // by index: nothing to foresee
+  }
+
+ private:
+  struct Slot {
+    std::uint32_t threshold;
+    std::int32_t items[2];  // its own below the threshold, the other one from there
+  };
+  std::vector<Slot> slots_;
+};
+
+// Things of which a token draws some, one after the other, each in proportion to its weight among those it
+// does not have yet. Most come from an alias table and are drawn again when the token has them: cheap while
+// what it has is a small part of the weight. The heaviest, the heads, stand apart and are left out once
+// taken.
+class WeightedPool {
+ public:
+  // `most`: the largest number that one token draws. There are as many heads as it takes that the `most`
+  // heaviest of the rest hold at most three quarters of the rest: so a draw is made less than four times on
+  // average.
+  WeightedPool(std::vector<WeightedItem> items, std::int32_t most);
+
+  const std::vector<WeightedItem>& heads() const { return heads_; }  // heaviest first
+  std::uint64_t heads_weight() const { return heads_weight_; }
+  std::uint64_t rest_weight() const { return rest_weight_; }
+  const AliasTable& rest() const { return rest_; }
+
+ private:
+  std::vector<WeightedItem> heads_;
+  AliasTable rest_;
+  std::uint64_t heads_weight_ = 0, rest_weight_ = 0;
+};
+
+// What the token at hand has taken already.
+class Taken {
+ public:
+  explicit Taken(std::int32_t items) : token_of_(items) {}
+
+  void next_token() { ++token_; }
+  bool has(std::int32_t item) const { return token_of_[item] == token_; }
+  // True when the token did not have it.
+  bool take(std::int32_t item) {
+    const bool fresh = !has(item);
+    token_of_[item] = token_;
+    return fresh;
+  }
+
+ private:
+  std::vector<std::uint32_t> token_of_;  // that took an item last
+  std::uint32_t token_ = 0;
+};
+
+// A pool as the token at hand has left it.
+struct OpenPool {
+  const WeightedPool* pool;
+  std::uint64_t heads_weight;  // of the heads not yet taken
+};
+
+// Takes `count` distinct items of the pools together, which have no item in common; `hand` is used up. CHECKs
+// nothing: there must be as many items.
+void take_items(RandomStream& random, std::vector<OpenPool>& hand, Taken& taken, std::int32_t count,
+                std::int32_t* out);
+
+}  // namespace moebius

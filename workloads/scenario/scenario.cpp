@@ -1,0 +1,147 @@
+#include "workloads/scenario/scenario.h"
+
+#include <array>
+
+#include "workloads/scenario/scenario_parts.h"
+
+namespace moebius {
+
+namespace {
+
+constexpr std::array kKinds{
+    Named<ScenarioKind>{"training", ScenarioKind::kTraining, "steps of pre-training"},
+    Named<ScenarioKind>{"collective", ScenarioKind::kCollective, "one collective operation on one fabric"},
+};
+
+constexpr std::array kDetails{
+    Named<Detail>{"ops", Detail::kOps, "every op"},
+    Named<Detail>{"steps", Detail::kSteps, "one row per submission"},
+    Named<Detail>{"none", Detail::kNone, "nothing"},
+};
+
+struct Catalogs {
+  const Catalog* hardware = nullptr;
+  const ModelCatalog* models = nullptr;
+};
+
+// What every kind has. The kind itself was read before, to know which keys follow.
+void read_head(Section& top, Scenario& scenario) {
+  top.text("$schema", "", "where an editor finds this schema; not read");
+  top.one_of("moebius", {1}, std::nullopt, "version of the file format");
+  top.text("kind", std::string(to_string(scenario.kind)), "what the scenario describes");
+  scenario.name = top.text("name", std::nullopt, "one line for people");
+  constexpr double kLargestSeed = 9007199254740992.0;  // exact in a double, so that every JSON tool keeps it
+  scenario.seed = static_cast<std::uint64_t>(
+      top.integer("seed", {0, kLargestSeed}, 1, "of everything that is drawn at random"));
+}
+
+void read_model(Section& top, Scenario& scenario, const ModelCatalog* models) {
+  const DescriptionPtr form = description_of(
+      "", "a name of `moebius list models`, {\"hf_config\": PATH} or {\"base\": NAME, changes}");
+  set_keyword(form->keywords, "type", array_value({text_value("string"), text_value("object")}));
+  if (const Value* value = top.value("model", true, form)) {
+    scenario.model = models->model(*value, top.place_of("model"));
+    if (!scenario.model.unsupported.empty()) {
+      top.place_of("model").fail("model " + scenario.model.id + " cannot run: " + scenario.model.unsupported);
+    }
+  }
+}
+
+// The keys of one kind, in the order of the file.
+void read_keys(Section& top, Scenario& scenario, Catalogs catalogs) {
+  read_head(top, scenario);
+  switch (scenario.kind) {
+    case ScenarioKind::kTraining:
+      read_model(top, scenario, catalogs.models);
+      read_cluster(top.object("cluster", true, "the machines"), scenario, catalogs.hardware);
+      read_training_plan(top.object("plan", false, "how a step is spread over the ranks"), scenario);
+      read_training_workload(top.object("workload", true, "what is trained on"), scenario);
+      break;
+    case ScenarioKind::kCollective:
+      read_cluster(top.object("cluster", true, "the machines"), scenario, catalogs.hardware);
+      read_collective_workload(top.object("workload", true, "the operation"), scenario);
+      break;
+  }
+  scenario.expect = read_expectations(top);
+  scenario.timeline = read_timeline(top.object("timeline", false, "what the timeline keeps"));
+  top.finish();
+}
+
+ScenarioKind read_kind(const Document& document) {
+  std::vector<Setting> unused;
+  Section head(Reader(document), &unused);
+  return head.choice<ScenarioKind>("kind", kKinds, std::nullopt, "");
+}
+
+}  // namespace
+
+std::string_view to_string(ScenarioKind kind) {
+  return kKinds[static_cast<std::size_t>(kind)].name;
+}
+
+std::span<const Named<ScenarioKind>> scenario_kinds() {
+  return kKinds;
+}
+
+DescriptionPtr describe_scenario(ScenarioKind kind) {
+  const DescriptionPtr description = description_of("object", kKinds[static_cast<std::size_t>(kind)].help);
+  Section top(description);
+  Scenario placeholder;
+  placeholder.kind = kind;
+  read_keys(top, placeholder, {});
+  // The kind tells the descriptions of one schema apart.
+  for (auto& [key, form] : description->properties) {
+    if (key == "kind") {
+      form = description_of("", "what the scenario describes");
+      set_keyword(form->keywords, "const", text_value(to_string(kind)));
+    }
+  }
+  description->required.emplace_back("kind");
+  return description;
+}
+
+std::vector<Expectation> read_expectations(Section& top) {
+  std::vector<Expectation> rows;
+  for (Section& row : top.objects("expect", false, "published or measured figures, shown beside ours")) {
+    Expectation expectation;
+    expectation.metric = row.text("metric", std::nullopt, "dotted path into the report's JSON");
+    expectation.value = row.number("value", {}, std::nullopt, "the figure, in SI units");
+    if (expectation.value == 0)
+      row.place_of("value").fail("expected a figure other than 0: differences are relative");
+    expectation.tolerance = row.number("tolerance", {0, 10}, 0, "relative; 0: shown, not judged");
+    expectation.source = row.text("source", std::nullopt, "where the figure comes from");
+    expectation.known_miss = row.text("known_miss", "", "why a miss is expected");
+    row.finish();
+    rows.push_back(std::move(expectation));
+  }
+  return rows;
+}
+
+RecorderOptions read_timeline(Section section) {
+  RecorderOptions options;
+  options.detail = section.choice<Detail>("detail", kDetails, Detail::kOps, "how much is kept");
+  options.window = section.time("window", kForever, "spans that start later are not kept");
+  options.max_bytes = section.bytes("max_bytes", options.max_bytes, "of the kept spans");
+  section.finish();
+  return options;
+}
+
+Scenario read_scenario(const Document& document, const Catalog& catalog, const ModelCatalog& models) {
+  Scenario scenario;
+  scenario.file = document.file;
+  scenario.kind = read_kind(document);
+  Section top(Reader(document), &scenario.settings);
+  read_keys(top, scenario, {&catalog, &models});
+  // From here every key is known and of its type; the relations between keys remain.
+  switch (scenario.kind) {
+    case ScenarioKind::kTraining:
+      check_training(scenario, document);
+      break;
+    case ScenarioKind::kCollective:
+      check_collective(scenario, document);
+      break;
+  }
+  return scenario;
+}
+
+}  // namespace moebius

@@ -1,0 +1,66 @@
+// One scenario file, validated: plain structs, no behaviour. The only reader of scenario files.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "hw/catalog.h"
+#include "hw/cluster.h"
+#include "hw/document.h"
+#include "models/model.h"
+#include "workloads/schedule/op.h"
+#include "workloads/schedule/recorder.h"
+#include "workloads/scenario/section.h"
+#include "workloads/training/plan.h"
+
+namespace moebius {
+
+enum class ScenarioKind : std::uint8_t { kTraining, kCollective };
+std::string_view to_string(ScenarioKind kind);
+
+struct Expectation {
+  std::string metric;  // dotted path into the report: "step_time_s", "breakdown.exposed_communication_s"
+  double value = 0;
+  double tolerance = 0;  // relative; 0: shown beside ours, not judged
+  std::string source;
+  std::string known_miss;  // reason; empty: a miss fails
+};
+
+// One collective on one fabric.
+struct CollectiveWorkload {
+  OpKind operation = OpKind::kAllReduce;  // kSend stands for a send with its receive
+  Algorithm algorithm = Algorithm::kAuto;
+  Bytes bytes;  // see Op::payload for what it counts
+  int ranks = 0;
+  DType dtype = DType::kFp32;
+  bool fold = true;  // simulate one rank for all, where they do the same
+};
+
+struct Scenario {
+  ScenarioKind kind = ScenarioKind::kTraining;
+  std::string file;  // as the user wrote it
+  std::string name;
+  std::uint64_t seed = 1;
+  std::optional<Cluster> cluster;  // always set once read
+  Model model;                     // training
+  TrainingPlan plan;
+  TrainingWorkload training;
+  bool enforce_memory = true;  // training: a step that does not fit on the devices is a failure
+  CollectiveWorkload collective;
+  std::vector<Expectation> expect;
+  RecorderOptions timeline;
+  std::vector<Setting> settings;  // every key with the value in use, in the order of reading
+
+  int ranks() const { return kind == ScenarioKind::kTraining ? plan.ranks() : collective.ranks; }
+};
+
+// Throws input_error for anything that is not exactly right; from here everything inside is consistent:
+// degrees multiply to the ranks, experts divide, batches divide, the ranks fit on the devices.
+Scenario read_scenario(const Document& document, const Catalog& catalog, const ModelCatalog& models);
+
+// The pipeline schedules that a training plan may name, for `list schedules`.
+std::span<const Named<PipelineKind>> pipeline_schedules();
+
+}  // namespace moebius

@@ -1,0 +1,210 @@
+// Relations between the keys of a scenario. Each is one sentence with the numbers that do not fit.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "workloads/scenario/scenario_parts.h"
+
+namespace moebius {
+
+namespace {
+
+const Value* child(const Value& value, std::string_view key) {
+  if (value.kind == Value::Kind::kObject) return value.find(key);
+  if (value.kind != Value::Kind::kArray) return nullptr;
+  std::size_t index = 0;
+  const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), index);
+  const bool valid = error == std::errc() && end == key.data() + key.size() && index < value.items.size();
+  return valid ? &value.items[index] : nullptr;
+}
+
+// Sentences about one training plan.
+class TrainingChecks {
+ public:
+  TrainingChecks(Scenario& scenario, const Document& document)
+      : scenario_(scenario), plan_(scenario.plan), model_(scenario.model), document_(document) {}
+
+  void run() {
+    degrees();
+    layers();
+    attention();
+    experts();
+    nodes_per_token();
+    batch();
+    sequence();
+    counts();
+    arithmetic();
+  }
+
+ private:
+  template <class... Args>
+  void require(bool holds, const char* pointer, fmt::format_string<Args...> sentence, Args&&... args) const {
+    if (!holds) place_at(document_, pointer).fail(fmt::format(sentence, std::forward<Args>(args)...));
+  }
+
+  // tp * cp * pp * dp = ranks = devices of the pool, or fewer when the plan says dp.degree.
+  void degrees() {
+    const std::vector<Pool>& pools = scenario_.cluster->pools;
+    require(pools.size() == 1, "/cluster/pools", "training uses one pool, found {}", pools.size());
+    const std::int64_t devices = pools.front().devices();
+    const std::int64_t replica = std::int64_t{plan_.tp} * plan_.cp * plan_.pp;
+    if (plan_.dp == 0) {
+      require(devices % replica == 0, "/plan",
+              "tp {} x cp {} x pp {} = {} ranks a replica do not divide the {} devices of pool \"{}\"",
+              plan_.tp, plan_.cp, plan_.pp, replica, devices, pools.front().name);
+      plan_.dp = static_cast<int>(devices / replica);
+    }
+    require(replica * plan_.dp <= devices, "/plan/dp/degree",
+            "tp {} x cp {} x pp {} x dp {} = {} ranks do not fit on the {} devices of pool \"{}\"", plan_.tp,
+            plan_.cp, plan_.pp, plan_.dp, replica * plan_.dp, devices, pools.front().name);
+  }
+
+  void layers() const {
+    require(model_.layers >= plan_.pp, "/plan/pp/degree",
+            "the {} layers of {} cannot fill {} pipeline stages", model_.layers, model_.id, plan_.pp);
+  }
+
+  void divides(int degree, int number, const char* pointer, const char* degree_name, const char* what) const {
+    require(number % degree == 0, pointer, "{} {} does not divide the {} {} of {}", degree_name, degree,
+            number, what, model_.id);
+  }
+
+  void attention() const {
+    const char* at = "/plan/tp/attention";
+    const char* tp = "tensor-parallel degree";
+    divides(plan_.tp, model_.heads, at, tp, "attention heads");
+    if (model_.attention == AttentionKind::kGqa)
+      divides(plan_.tp, model_.kv_heads, at, tp, "key-value heads");
+    divides(plan_.tp, model_.vocabulary, at, tp, "words of the vocabulary");
+    if (model_.dense_width > 0) divides(plan_.tp, model_.dense_width, at, tp, "columns of a dense MLP");
+    if (model_.experts.shared_width > 0) {
+      divides(plan_.tp, model_.experts.shared_width, at, tp, "columns of the shared experts");
+    }
+    const bool moe = model_.experts.routed > 0;
+    require(plan_.tp == 1 || !moe || plan_.sequence_parallel, "/plan/tp/sequence_parallel",
+            "a model with experts and tensor-parallel degree {} needs sequence_parallel true, found false",
+            plan_.tp);
+  }
+
+  void experts() const {
+    const char* at = "/plan/ep/degree";
+    const int routed = model_.experts.routed;
+    require(plan_.ep == 1 || routed > 0, at, "expert-parallel degree {} for {}, which has no experts",
+            plan_.ep, model_.id);
+    const int stage = plan_.tp * plan_.cp * plan_.dp;
+    require(
+        stage % plan_.ep == 0, at,
+        "expert-parallel degree {} does not divide the tp {} x cp {} x dp {} = {} ranks of a pipeline stage",
+        plan_.ep, plan_.tp, plan_.cp, plan_.dp, stage);
+    if (routed > 0) divides(plan_.ep, routed, at, "expert-parallel degree", "experts");
+  }
+
+  // A limit on nodes is a limit on groups of experts, one group a node.
+  void nodes_per_token() const {
+    if (plan_.nodes_per_token == 0) return;
+    const char* at = "/plan/ep/nodes_per_token";
+    const int per_node = scenario_.cluster->pools.front().node.accelerators;
+    const int nodes = (plan_.ep + per_node - 1) / per_node;
+    require(plan_.nodes_per_token <= nodes, at,
+            "{} nodes per token, but an expert-parallel group of {} ranks stands on {}",
+            plan_.nodes_per_token, plan_.ep, nodes);
+    require(model_.experts.active % plan_.nodes_per_token == 0, at,
+            "{} nodes per token do not divide the {} experts that a token of {} uses", plan_.nodes_per_token,
+            model_.experts.active, model_.id);
+    require(model_.experts.routed % nodes == 0, at, "the {} experts of {} do not spread evenly over {} nodes",
+            model_.experts.routed, model_.id, nodes);
+  }
+
+  void batch() const {
+    const TrainingWorkload& work = scenario_.training;
+    require(work.global_batch % (work.micro_batch * plan_.dp) == 0, "/workload/global_batch",
+            "{} sequences are not a multiple of micro_batch {} x dp {} = {}", work.global_batch,
+            work.micro_batch, plan_.dp, work.micro_batch * plan_.dp);
+  }
+
+  void sequence() const {
+    const std::int64_t parts = std::int64_t{plan_.cp} * (plan_.sequence_parallel ? plan_.tp : 1);
+    require(scenario_.training.sequence_length % parts == 0, "/workload/sequence_length",
+            "{} tokens are not a multiple of cp {} x tp {} = {}", scenario_.training.sequence_length,
+            plan_.cp, plan_.sequence_parallel ? plan_.tp : 1, parts);
+  }
+
+  // Submissions, and the tokens and copies that one route draws, are counted in 32 bits.
+  void counts() const {
+    constexpr double kMost = 0x1p31;
+    const TrainingWorkload& work = scenario_.training;
+    const std::int64_t parts = std::int64_t{plan_.cp} * (plan_.sequence_parallel ? plan_.tp : 1);
+    const std::int64_t tokens = work.micro_batch * work.sequence_length / parts;
+    require(tokens < kMost, "/workload/micro_batch",
+            "{} sequences of {} tokens are more than the 2^31 that one rank can hold", work.micro_batch,
+            work.sequence_length);
+    const Experts& experts = model_.experts;
+    require(
+        experts.routed == 0 || static_cast<double>(tokens) * plan_.ep * experts.active < kMost,
+        "/workload/micro_batch",
+        "{} tokens on each of {} ranks, to {} experts each, are more than the 2^31 copies of one dispatch",
+        tokens, plan_.ep, experts.active);
+    const int classes = plan_.fold ? plan_.pp : plan_.ranks();
+    const double passes = 2.0 * work.num_microbatches(plan_) + 1;
+    require(work.steps * passes * classes < kMost, "/workload/steps",
+            "{} steps of {} microbatches on {} rank classes are more than the 2^31 passes of one run",
+            work.steps, work.num_microbatches(plan_), classes);
+  }
+
+  void arithmetic() const {
+    const Accelerator& chip = scenario_.cluster->pools.front().accelerator;
+    require(chip.peak_of(plan_.gemm).value > 0, "/plan/precision/gemm", "{} has no native {} arithmetic",
+            chip.id, to_string(plan_.gemm));
+    const int cores = std::max(chip.cores, chip.general_cores);
+    require(plan_.communication_sms < cores, "/plan/overlap/communication_sms",
+            "{} cores to hold, but {} has {}", plan_.communication_sms, chip.id, cores);
+    require(!plan_.sequence_parallel || plan_.tp > 1, "/plan/tp/sequence_parallel",
+            "sequence_parallel true needs a tensor-parallel degree above 1, found {}", plan_.tp);
+  }
+
+  Scenario& scenario_;
+  TrainingPlan& plan_;
+  const Model& model_;
+  const Document& document_;
+};
+
+}  // namespace
+
+Place place_at(const Document& document, std::string_view pointer) {
+  Place place{document.file, std::string(pointer), document.root.line};
+  const Value* value = &document.root;
+  while (!pointer.empty()) {
+    pointer.remove_prefix(1);
+    const std::string_view key = pointer.substr(0, pointer.find('/'));
+    value = child(*value, key);
+    if (value == nullptr) break;
+    place.line = value->line;
+    pointer.remove_prefix(key.size());
+  }
+  return place;
+}
+
+void check_training(Scenario& scenario, const Document& document) {
+  TrainingChecks(scenario, document).run();
+}
+
+void check_collective(const Scenario& scenario, const Document& document) {
+  const CollectiveWorkload& work = scenario.collective;
+  int devices = 0;
+  for (const Pool& pool : scenario.cluster->pools) devices += pool.devices();
+  if (work.ranks > devices) {
+    place_at(document, "/workload/ranks")
+        .fail(fmt::format("{} ranks do not fit on the {} devices of the cluster", work.ranks, devices));
+  }
+  constexpr double kMostBytes = 0x1p60;  // sizes are counted in 64 bits
+  if (work.bytes.value > kMostBytes) {
+    place_at(document, "/workload/bytes")
+        .fail(fmt::format("expected at most {}, found {}", to_text(Bytes{kMostBytes}), to_text(work.bytes)));
+  }
+  if (work.operation == OpKind::kSend && work.ranks != 2) {
+    place_at(document, "/workload/ranks").fail(fmt::format("send-recv needs 2 ranks, found {}", work.ranks));
+  }
+}
+
+}  // namespace moebius

@@ -1,0 +1,50 @@
+// The machines of a scenario: pools of equal nodes and the fabric between them.
+#include "workloads/scenario/scenario_parts.h"
+
+namespace moebius {
+
+namespace {
+
+DescriptionPtr name_or_changes(std::string_view help) {
+  const DescriptionPtr form = description_of("", help);
+  set_keyword(form->keywords, "type", array_value({text_value("string"), text_value("object")}));
+  return form;
+}
+
+Pool read_pool(Section& section, const Catalog* catalog) {
+  Pool pool;
+  pool.name = section.text("name", std::nullopt, "how the plan calls it");
+  const Value* accelerator =
+      section.value("accelerator", true,
+                    name_or_changes("a name of `moebius list accelerators`, or {\"base\": NAME, changes}"));
+  const Value* node = section.value(
+      "node", true, name_or_changes("a name of `moebius list nodes`, or {\"base\": NAME, changes}"));
+  pool.nodes = static_cast<int>(section.integer("nodes", {1, 1 << 20}, std::nullopt, "how many"));
+  if (catalog != nullptr) {
+    pool.accelerator = catalog->accelerator(*accelerator, section.place_of("accelerator"));
+    pool.node = catalog->node(*node, section.place_of("node"));
+  }
+  section.finish();
+  return pool;
+}
+
+}  // namespace
+
+void read_cluster(Section section, Scenario& scenario, const Catalog* catalog) {
+  std::vector<Pool> pools;
+  for (Section& pool : section.objects("pools", true, "groups of equal nodes")) {
+    pools.push_back(read_pool(pool, catalog));
+  }
+  const Value* fabric = section.value(
+      "fabric", true,
+      description_of("object", "{\"type\": a name of `moebius list fabrics`, \"nic\": ..., changes}"));
+  section.finish();
+  if (catalog == nullptr) return;
+  const Place place = section.place_of("pools");
+  if (pools.empty()) place.fail("expected at least one pool, found none");
+  const FabricSpec spec =
+      catalog->fabric(*fabric, section.place_of("fabric"), pools.front().accelerator.nic_rate);
+  scenario.cluster = build_cluster(std::move(pools), spec, place);
+}
+
+}  // namespace moebius

@@ -1,0 +1,31 @@
+// The parts of the scenario reader. Each read_* declares the keys of one object; with a describing section it
+// reads nothing and only declares. The catalogs are null when describing.
+#pragma once
+
+#include <span>
+
+#include "workloads/scenario/scenario.h"
+#include "workloads/scenario/schema.h"
+#include "workloads/scenario/section.h"
+
+namespace moebius {
+
+std::span<const Named<ScenarioKind>> scenario_kinds();
+DescriptionPtr describe_scenario(ScenarioKind kind);
+
+void read_cluster(Section section, Scenario& scenario, const Catalog* catalog);
+void read_training_plan(Section section, Scenario& scenario);
+void read_training_workload(Section section, Scenario& scenario);
+void read_collective_workload(Section section, Scenario& scenario);
+std::vector<Expectation> read_expectations(Section& top);
+RecorderOptions read_timeline(Section section);
+
+// Relations between keys: each violation is one sentence at the key that breaks it. Sets what is derived
+// (plan.dp).
+void check_training(Scenario& scenario, const Document& document);
+void check_collective(const Scenario& scenario, const Document& document);
+
+// Where a pointer stands in a document; the nearest container that exists when it does not.
+Place place_at(const Document& document, std::string_view pointer);
+
+}  // namespace moebius

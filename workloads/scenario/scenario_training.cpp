@@ -1,0 +1,193 @@
+// Plan and workload of a training scenario. Every default is stated here, once.
+#include <array>
+
+#include "workloads/scenario/scenario_parts.h"
+
+namespace moebius {
+
+namespace {
+
+constexpr std::array kSchedules{
+    Named<PipelineKind>{"1f1b", PipelineKind::k1F1B,
+                        "one forward, one backward: stage s keeps at most p-s microbatches alive"},
+    Named<PipelineKind>{"gpipe", PipelineKind::kGpipe,
+                        "all forward, then all backward: every microbatch stays alive"},
+};
+
+constexpr std::array kSlicings{
+    Named<int>{"balanced", 0, "layers spread so that the slowest stage is fastest"}};
+constexpr std::array kDispatches{
+    Named<int>{"deepep", 0, "one copy a remote node, then over the scale-up link"}};
+
+constexpr std::array kArithmetic{Named<DType>{"bf16", DType::kBf16, ""}, Named<DType>{"fp8", DType::kFp8, ""},
+                                 Named<DType>{"fp32", DType::kFp32, ""}};
+constexpr std::array kMaster{Named<DType>{"fp32", DType::kFp32, ""}, Named<DType>{"bf16", DType::kBf16, ""}};
+
+constexpr std::array kRecomputePolicies{
+    Named<RecomputePolicy>{"none", RecomputePolicy::kNone, "activations are kept"},
+    Named<RecomputePolicy>{"selective", RecomputePolicy::kSelective, "those of `ops` are computed again"},
+    Named<RecomputePolicy>{"full", RecomputePolicy::kFull, "only the input of each layer is kept"},
+};
+
+constexpr std::array kRecomputeOps{
+    Named<RecomputeOp>{"rmsnorm", RecomputeOp::kNorm, ""},
+    Named<RecomputeOp>{"mla_up", RecomputeOp::kMlaUp, ""},
+    Named<RecomputeOp>{"swiglu", RecomputeOp::kActivation, ""},
+};
+
+constexpr std::array kMemoryRules{
+    Named<bool>{"enforce", true, "a step that does not fit fails"},
+    Named<bool>{"report", false, "it is simulated all the same, and the report says so"},
+};
+
+constexpr Range kDegree{1, 1 << 20};
+
+int degree(Section& section, std::string_view key, int otherwise, std::string_view help) {
+  return static_cast<int>(section.integer(key, kDegree, otherwise, help));
+}
+
+void read_tensor(Section section, TrainingPlan& plan) {
+  plan.tp = degree(section, "attention", 1, "tensor-parallel degree of attention");
+  const int dense = degree(section, "dense", plan.tp, "of dense MLPs; the same as of attention");
+  section.one_of("expert", {1}, 1, "of experts, which are spread by expert parallelism alone");
+  plan.sequence_parallel = section.boolean("sequence_parallel", false,
+                                           "activations between tensor-parallel parts are sharded by tokens");
+  section.fixed("overlap", false,
+                "overlap of tensor-parallel communication with its GEMM is not available; available: false",
+                "tensor-parallel communication behind its GEMM");
+  if (dense != plan.tp) {
+    section.place_of("dense").fail("expected the degree of attention, " + std::to_string(plan.tp) +
+                                   ", found " + std::to_string(dense));
+  }
+  section.finish();
+}
+
+void read_pipeline(Section section, TrainingPlan& plan) {
+  plan.pp = degree(section, "degree", 1, "pipeline stages");
+  plan.schedule =
+      section.choice<PipelineKind>("schedule", kSchedules, PipelineKind::k1F1B, "order of microbatches");
+  section.choice<int>("slicing", kSlicings, 0, "how layers are spread over stages");
+  section.finish();
+}
+
+void read_expert(Section section, TrainingPlan& plan) {
+  plan.ep = degree(section, "degree", 1, "ranks that share the experts of a layer");
+  section.choice<int>("dispatch", kDispatches, 0, "how tokens travel to experts");
+  plan.nodes_per_token = static_cast<int>(section.integer(
+      "nodes_per_token", {0, 1 << 16}, 0,
+      "most nodes that the experts of a token stand on; 0: as the model's routing groups say"));
+  section.finish();
+}
+
+// dp.degree 0: all devices of the pool.
+void read_data(Section section, TrainingPlan& plan) {
+  plan.dp = static_cast<int>(
+      section.integer("degree", {0, 1 << 20}, 0, "replicas of the model; 0: as many as the devices allow"));
+  plan.zero =
+      section.one_of("zero", {0, 1}, 0, "0: replicated optimizer; 1: its states are sharded over replicas");
+  plan.overlap_gradients =
+      section.boolean("overlap_gradients", false, "gradients are reduced beside the last backward");
+  section.finish();
+}
+
+void read_precision(Section section, TrainingPlan& plan) {
+  plan.gemm = section.choice<DType>("gemm", kArithmetic, DType::kBf16, "operands of matrix products");
+  plan.dispatch =
+      section.choice<DType>("dispatch", kArithmetic, DType::kBf16, "tokens on their way to experts");
+  plan.combine = section.choice<DType>("combine", kArithmetic, DType::kBf16, "and back");
+  plan.gradients = section.choice<DType>("gradients", kMaster, DType::kFp32, "gradients, kept and reduced");
+  plan.optimizer_states =
+      section.choice<DType>("optimizer_states", kMaster, DType::kFp32, "Adam's two moments");
+  plan.fused_quantise =
+      section.boolean("fused_quantise", false, "8-bit operands are written by the op before");
+  section.finish();
+}
+
+void read_recompute(Section section, TrainingPlan& plan) {
+  plan.recompute = section.choice<RecomputePolicy>("policy", kRecomputePolicies, RecomputePolicy::kNone,
+                                                   "activations in the backward pass");
+  plan.recompute_ops = section.choices<RecomputeOp>("ops", kRecomputeOps, "what `selective` computes again");
+  const bool selective = plan.recompute == RecomputePolicy::kSelective;
+  if (selective && plan.recompute_ops.empty()) {
+    section.place_of("ops").fail("policy \"selective\" needs at least one op, found none");
+  }
+  if (!selective && !plan.recompute_ops.empty()) {
+    section.place_of("ops").fail("ops are for policy \"selective\" only");
+  }
+  section.finish();
+}
+
+void read_offload(Section section) {
+  section.fixed("optimizer", false, "offloading optimizer states is not available; available: false",
+                "optimizer states in host memory");
+  section.fixed("activations", false, "offloading activations is not available; available: false",
+                "activations in host memory");
+  section.finish();
+}
+
+void read_overlap(Section section, TrainingPlan& plan) {
+  plan.overlap_dispatch_combine =
+      section.boolean("dispatch_combine", false, "dispatch and combine run beside compute");
+  plan.communication_sms = static_cast<int>(section.integer(
+      "communication_sms", {0, 4096}, 0, "cores that dispatch and combine hold; 0: copy engines"));
+  section.finish();
+}
+
+Popularity read_popularity(Section section) {
+  Popularity popularity;
+  const DescriptionPtr form = description_of("", "\"balanced\", or {\"zipf\": exponent}");
+  set_keyword(form->keywords, "type", array_value({text_value("string"), text_value("object")}));
+  set_keyword(form->keywords, "default", text_value("balanced"));
+  const Value* value = section.value("popularity", false, form);
+  popularity.per_microbatch = section.boolean("per_microbatch", false, "a new draw for each microbatch");
+  section.finish();
+  if (value == nullptr) return popularity;
+  const Place place = section.place_of("popularity");
+  if (value->kind == Value::Kind::kObject) {
+    Reader zipf(*value, place);
+    popularity.kind = PopularityKind::kZipf;
+    popularity.exponent = zipf.number("zipf", {0, 8});
+    zipf.finish();
+  } else if (value->kind != Value::Kind::kString || value->text != "balanced") {
+    place.fail("expected \"balanced\" or {\"zipf\": EXPONENT}, found " + value->excerpt());
+  }
+  return popularity;
+}
+
+}  // namespace
+
+std::span<const Named<PipelineKind>> pipeline_schedules() {
+  return kSchedules;
+}
+
+void read_training_plan(Section section, Scenario& scenario) {
+  TrainingPlan& plan = scenario.plan;
+  read_tensor(section.object("tp", false, "tensor parallelism"), plan);
+  read_pipeline(section.object("pp", false, "pipeline parallelism"), plan);
+  read_expert(section.object("ep", false, "expert parallelism"), plan);
+  plan.cp = degree(section, "cp", 1, "context-parallel degree: ranks that share a sequence");
+  read_data(section.object("dp", false, "data parallelism"), plan);
+  read_precision(section.object("precision", false, "number formats"), plan);
+  read_recompute(section.object("recompute", false, "activations that are not kept"), plan);
+  read_offload(section.object("offload", false, "state in host memory"));
+  read_overlap(section.object("overlap", false, "what runs beside compute"), plan);
+  plan.fold = section.boolean("fold", true, "simulate one rank of each class of ranks that do the same");
+  scenario.enforce_memory = section.choice<bool>("memory", kMemoryRules, true, "when a step does not fit");
+  section.finish();
+}
+
+void read_training_workload(Section section, Scenario& scenario) {
+  TrainingWorkload& workload = scenario.training;
+  workload.sequence_length =
+      section.integer("sequence_length", {1, 1 << 24}, std::nullopt, "tokens of a sequence");
+  workload.global_batch =
+      section.integer("global_batch", {1, 1 << 30}, std::nullopt, "sequences of a step, over all replicas");
+  workload.micro_batch =
+      section.integer("micro_batch", {1, 1 << 20}, 1, "sequences of a microbatch, on one replica");
+  workload.steps = static_cast<int>(section.integer("steps", {1, 1 << 20}, 1, "optimizer steps"));
+  workload.popularity = read_popularity(section.object("experts", false, "which experts tokens choose"));
+  workload.seed = scenario.seed;
+  section.finish();
+}
+
+}  // namespace moebius
