@@ -41,6 +41,10 @@ class AnalyticModel {
   Engine engine_;
 };
 
+// Cores that the query holds, at least one and at most the chip's; and bytes per second that so many stream.
+int held_cores(const Engine& engine, const CostQuery& query);
+double stream_rate(const Engine& engine, double cores);
+
 // The parts; times without the lower bounds that AnalyticModel adds.
 Estimate gemm_estimate(const Engine& engine, const CostQuery& query, Clocks clocks);
 Estimate attention_estimate(const Engine& engine, const CostQuery& query);
