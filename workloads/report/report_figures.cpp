@@ -2,7 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+#include <numbers>
+#include <numeric>
+
 #include "hw/error.h"
+#include "workloads/cost/roofline.h"
 
 namespace moebius {
 
@@ -96,6 +101,67 @@ TrustFigures trust_figures(const Metrics& metrics) {
   // mean_error is over all busy time, and transfers bring none.
   if (figures.network_share < 1) figures.kernel_error = metrics.mean_error / (1 - figures.network_share);
   return figures;
+}
+
+namespace {
+
+// Which class idles least, and what its ranks do, in seconds of the whole run.
+struct CriticalClass {
+  const ErrorSeconds* errors = nullptr;
+  double idle = 0, exposed = 0;
+};
+
+CriticalClass critical_class(const Metrics& metrics) {
+  CriticalClass critical;
+  for (std::size_t i = 0; i < metrics.errors_by_class.size(); ++i) {
+    const Breakdown& sums = metrics.by_class[i];
+    if (critical.errors != nullptr && sums.idle >= critical.idle) continue;
+    critical = {&metrics.errors_by_class[i], sums.idle,
+                std::accumulate(sums.exposed.begin(), sums.exposed.end(), 0.0)};
+  }
+  return critical;
+}
+
+// The kind whose table or formula a cost came from: a GEMM's gradient of its input is the same kernel, and
+// all passes at memory speed without a table have one formula.
+OpKind told_with(Origin origin, OpKind kind) {
+  const bool formula = origin == Origin::kAnalytic || origin == Origin::kRoofline;
+  if (formula && !uses_tensor_cores(kind)) return OpKind::kAdd;
+  if (kind == OpKind::kGemmDgrad) return OpKind::kGemm;
+  if (kind == OpKind::kGroupedGemmDgrad) return OpKind::kGroupedGemm;
+  return kind;
+}
+
+// Expected absolute error of all that computes, in seconds.
+double combined_error(const ErrorSeconds& errors, bool with_bounds) {
+  double squares = 0;
+  for (int origin = 0; origin < kNumOrigins; ++origin) {
+    const auto from = static_cast<Origin>(origin);
+    if (from == Origin::kRoofline && !with_bounds) continue;
+    std::array<double, kNumComputeKinds> together{};
+    for (int kind = 0; kind < kNumComputeKinds; ++kind)
+      together[static_cast<int>(told_with(from, static_cast<OpKind>(kind)))] += errors[origin][kind];
+    for (const double seconds : together) squares += seconds * seconds;
+  }
+  return std::sqrt(squares);
+}
+
+}  // namespace
+
+std::optional<IntervalFigures> interval_figures(const Report& report) {
+  const CriticalClass critical = critical_class(report.metrics);
+  const double whole = report.metrics.makespan.seconds(), step = whole / steps_of(report);
+  const double compute = whole - critical.idle - critical.exposed;
+  if (critical.errors == nullptr || compute <= 0) return std::nullopt;
+  const double deviation = std::sqrt(std::numbers::pi / 2) / compute;
+  const double up = deviation * combined_error(*critical.errors, true);
+  if (up <= 0) return std::nullopt;
+  const double down = std::min(1.0, deviation * combined_error(*critical.errors, false));
+  const double covered = compute / (compute + critical.exposed);
+  return IntervalFigures{.low = step * (1 - covered * down),
+                         .high = step * (1 + covered * up),
+                         .relative = covered * up,
+                         .covered = covered};
 }
 
 std::string_view to_string(JudgedExpectation::Verdict verdict) {

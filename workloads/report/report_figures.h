@@ -59,6 +59,20 @@ struct TrustFigures {
 };
 TrustFigures trust_figures(const Metrics& metrics);
 
+// What the expected errors of its kernels do to a step, told on the rank class that idles least: the step is
+// its time. Errors of one origin and kernel are those of one table or formula and add up; those of different
+// ones are independent and add in quadrature. Idle time is the work of other ranks, and is taken to err as
+// the rank's own does. Expected errors are means of absolute ones; of a normal distribution the deviation is
+// sqrt(pi / 2) as large, and one in three falls outside of it. Nothing is below a roofline: what only that
+// knows does not lower the step.
+struct IntervalFigures {
+  double low = 0, high = 0;  // seconds of the step
+  double relative = 0;       // high over the step, less one
+  double covered = 0;        // share of the step that the interval is about; the rest is the network's
+};
+// Nothing when no compute has an expected error: a collective alone, or a run that was executed.
+std::optional<IntervalFigures> interval_figures(const Report& report);
+
 struct JudgedExpectation {
   enum class Verdict { kShown, kOk, kMiss, kKnownMiss, kAbsent };
   const Expectation* row = nullptr;

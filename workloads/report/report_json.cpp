@@ -64,14 +64,22 @@ Json memory_json(const MemoryReport& memory) {
           {"by_kind", kinds}};
 }
 
-Json uncertainty_json(const Metrics& metrics) {
+Json uncertainty_json(const Report& report) {
+  const Metrics& metrics = report.metrics;
   const TrustFigures trust = trust_figures(metrics);
   Json shares = Json::object();
   for (int i = 0; i < kNumOrigins; ++i) {
     if (metrics.seconds_by_origin[i] <= 0) continue;
     shares[std::string(to_string(static_cast<Origin>(i)))] = metrics.seconds_by_origin[i] / trust.busy;
   }
-  return {{"kernel_relative_error", trust.kernel_error}, {"share_of_busy_time", shares}};
+  Json json = {{"kernel_relative_error", trust.kernel_error}, {"share_of_busy_time", shares}};
+  if (const auto interval = interval_figures(report))
+    json["interval"] = {{"of", "step_time_s"},
+                        {"low", interval->low},
+                        {"high", interval->high},
+                        {"relative", interval->relative},
+                        {"covered_share", interval->covered}};
+  return json;
 }
 
 Json body(const Report& report) {
@@ -154,7 +162,7 @@ std::string report_json(const Report& report) {
   }
   Json& provenance = json["provenance"] = Json::object();
   for (const auto& [name, text] : report.facts.provenance) provenance[name] = text;
-  json["uncertainty"] = uncertainty_json(report.metrics);
+  json["uncertainty"] = uncertainty_json(report);
   json["ops"] = report.metrics.spans;  // that were simulated or executed, each rank class once
   json["dropped_spans"] = report.facts.dropped_spans;
   json["wall_s"] = report.facts.wall_s;

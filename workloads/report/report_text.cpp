@@ -155,6 +155,17 @@ void expectation_section(Out out, const Report& report) {
   }
 }
 
+void interval_line(Out out, const Report& report) {
+  const std::optional<IntervalFigures> interval = interval_figures(report);
+  if (!interval) return;
+  fmt::format_to(out, "  {:<28} {} .. {} (one in three falls outside)", "so the step takes",
+                 seconds_text(interval->low), seconds_text(interval->high));
+  if (interval->covered < 1)
+    fmt::format_to(out, "; {:.1f}% of it is the network's, whose error is not in that",
+                   100 * (1 - interval->covered));
+  fmt::format_to(out, "\n");
+}
+
 void trust_section(Out out, const Report& report) {
   const Metrics& metrics = report.metrics;
   const TrustFigures trust = trust_figures(metrics);
@@ -169,6 +180,7 @@ void trust_section(Out out, const Report& report) {
     fmt::format_to(out, "  {:<28} {:>16.1f}% of a kernel alone, mean over time; the network's is not known\n",
                    "expected error", 100 * trust.kernel_error);
   }
+  interval_line(out, report);
   for (const auto& [name, text] : report.facts.provenance) fmt::format_to(out, "  {:<28} {}\n", name, text);
   if (report.facts.dropped_spans > 0) {
     fmt::format_to(out,

@@ -79,6 +79,7 @@ void MetricsAccumulator::add(const Span& span, const Op& op, const ClassWork& wo
     busy = seconds(interval.end - interval.start);
     state.sums.compute[kind] += busy;
     state.sums.compute_by_phase[static_cast<int>(op.phase)] += busy;
+    state.errors[static_cast<int>(span.origin)][kind] += busy * static_cast<double>(span.error);
     state.exposure.compute(interval);
   }
   add_busy(span, sizes_[span.rank_class], busy);
@@ -97,6 +98,7 @@ Metrics MetricsAccumulator::finish(Time end) {
     add_exposure(state.sums, state.exposure, end);
     add_scaled(metrics_.breakdown, state.sums, sizes_[i] / ranks);
     metrics_.by_class.push_back(state.sums);
+    metrics_.errors_by_class.push_back(state.errors);
   }
   double busy = 0;
   for (const double seconds : metrics_.seconds_by_origin) busy += seconds;

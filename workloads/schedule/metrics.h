@@ -27,10 +27,15 @@ struct Breakdown {
   double idle = 0;       // neither: the pipeline bubble and waiting for peers
 };
 
+// Seconds of compute times their expected relative error: what has one origin and one kind errs together.
+inline constexpr int kNumComputeKinds = static_cast<int>(OpKind::kDispatch);
+using ErrorSeconds = std::array<std::array<double, kNumComputeKinds>, kNumOrigins>;
+
 struct Metrics {
   Time makespan;
   Breakdown breakdown;
   std::vector<Breakdown> by_class;
+  std::vector<ErrorSeconds> errors_by_class;            // of one rank of the class
   double flops = 0;                                     // over all ranks
   double sent_bytes = 0;                                // payload that left a rank (work.h), over all ranks
   std::array<double, kNumOrigins> seconds_by_origin{};  // of all busy time, over all ranks
@@ -48,6 +53,7 @@ class MetricsAccumulator {
  private:
   struct ClassState {
     Breakdown sums;
+    ErrorSeconds errors{};
     Exposure exposure;
     struct LaneState {
       Time end, lag;  // of the last op; how much earlier the average member had ended it

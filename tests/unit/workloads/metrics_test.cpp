@@ -124,6 +124,25 @@ TEST_CASE("trust is weighted by busy time and ranks") {
   REQUIRE(m.mean_error == Approx(0.15));                                   // (6 * 0.05 + 6 * 0.25) / 12
 }
 
+TEST_CASE("expected errors are kept by class, origin and kind, in seconds of one rank") {
+  MetricsAccumulator metrics({1, 3});
+  Span first = span_of(1, 0, 6), second = span_of(1, 6, 8), sent = span_of(1, 8, 9, Lane::kExpertComm);
+  first.origin = second.origin = Origin::kInterpolated;
+  first.error = 0.25f;
+  second.error = 0.5f;
+  metrics.add(first, op_of(OpKind::kGemm), {});
+  metrics.add(second, op_of(OpKind::kGemm), {});
+  metrics.add(sent, op_of(OpKind::kDispatch), {});
+  const Metrics m = metrics.finish(kTen);
+  REQUIRE(m.errors_by_class.size() == 2);
+  double all = 0;
+  for (const auto& origin : m.errors_by_class[1])
+    for (const double seconds : origin) all += seconds;
+  REQUIRE(all == 2.5);  // 6 * 0.25 + 2 * 0.5
+  REQUIRE(m.errors_by_class[1][static_cast<int>(Origin::kInterpolated)][static_cast<int>(OpKind::kGemm)] ==
+          all);
+}
+
 TEST_CASE("a run without spans is idle") {
   MetricsAccumulator metrics({4});
   const Metrics m = metrics.finish(kTen);

@@ -1,6 +1,8 @@
 // What a report says about given metrics.
 #include <catch2/catch.hpp>
 
+#include <cmath>
+
 #include "hw/catalog.h"
 #include "models/model.h"
 #include "workloads/report/report.h"
@@ -163,6 +165,94 @@ TEST_CASE("trust is the share of busy time by origin") {
   CHECK(value(report, "uncertainty.share_of_busy_time.network") == 0.25);
   // 5% over all busy time, of which the network's quarter brings none: 0.05 / 0.75.
   CHECK(value(report, "uncertainty.kernel_relative_error") == Approx(0.05 / 0.75));
+}
+
+namespace {
+
+// One class: `kernels` of compute with these origins, kinds and expected errors, and the network's exposed
+// time.
+struct Part {
+  Origin origin;
+  OpKind kind;
+  double seconds, error;
+};
+
+Metrics metrics_of(const std::vector<Part>& kernels, double exposed, double idle) {
+  Metrics metrics;
+  Breakdown sums;
+  ErrorSeconds errors{};
+  double whole = exposed + idle;
+  for (const Part& part : kernels) {
+    sums.compute[static_cast<int>(part.kind)] += part.seconds;
+    errors[static_cast<int>(part.origin)][static_cast<int>(part.kind)] += part.seconds * part.error;
+    whole += part.seconds;
+  }
+  sums.exposed[static_cast<int>(OpKind::kDispatch)] =
+      sums.communication[static_cast<int>(OpKind::kDispatch)] = exposed;
+  sums.idle = idle;
+  metrics.makespan = time_from_seconds(whole);
+  metrics.breakdown = sums;
+  metrics.by_class = {sums};
+  metrics.errors_by_class = {errors};
+  return metrics;
+}
+
+const double kDeviation =
+    std::sqrt(std::acos(-1.0) / 2);  // over the mean absolute error, of a normal distribution
+
+}  // namespace
+
+TEST_CASE(
+    "errors of one table add up, of different ones in quadrature, and idle time errs as the work does") {
+  const Scenario scenario = scenario_at("study/deepseek-v3-train-2048-h800.json");
+  Report report = report_of(scenario, 1);
+  // 3 s of GEMM at 10% and 1 s of its input's gradient at 30% are 0.6 s together; 4 s of attention at 20% are
+  // 0.8 s: sqrt(0.36 + 0.64) = 1 s of 8 s of compute. 2 s idle err with them, 2 s of the network do not: 12
+  // s, of which 9.6 s are covered.
+  report.metrics = metrics_of({{Origin::kMeasured, OpKind::kGemm, 3, 0.1},
+                               {Origin::kMeasured, OpKind::kGemmDgrad, 1, 0.3},
+                               {Origin::kAnalytic, OpKind::kAttention, 4, 0.2}},
+                              2, 2);
+  const double relative = 0.8 * kDeviation / 8;
+  CHECK(value(report, "uncertainty.interval.covered_share") == Approx(0.8));
+  CHECK(value(report, "uncertainty.interval.relative") == Approx(relative));
+  CHECK(value(report, "uncertainty.interval.high") == Approx(12 * (1 + relative)));
+  CHECK(value(report, "uncertainty.interval.low") == Approx(12 * (1 - relative)));
+  CHECK_THAT(report_text(report), Contains("so the step takes") && Contains("one in three falls outside") &&
+                                      Contains("20.0% of it is the network's"));
+}
+
+TEST_CASE("passes that one formula tells err together, those of tables apart") {
+  const Scenario scenario = scenario_at("study/deepseek-v3-train-2048-h800.json");
+  Report report = report_of(scenario, 1);
+  report.metrics = metrics_of(
+      {{Origin::kAnalytic, OpKind::kNorm, 3, 0.1}, {Origin::kAnalytic, OpKind::kAdd, 4, 0.1}}, 0, 0);
+  CHECK(value(report, "uncertainty.interval.relative") == Approx(0.1 * kDeviation));
+  report.metrics = metrics_of(
+      {{Origin::kMeasured, OpKind::kNorm, 3, 0.1}, {Origin::kMeasured, OpKind::kAdd, 4, 0.1}}, 0, 0);
+  CHECK(value(report, "uncertainty.interval.relative") == Approx(0.5 / 7 * kDeviation));  // sqrt(0.09 + 0.16)
+}
+
+TEST_CASE("of two classes the one that idles least decides") {
+  const Scenario scenario = scenario_at("study/deepseek-v3-train-2048-h800.json");
+  Report report = report_of(scenario, 1);
+  report.metrics = metrics_of({{Origin::kMeasured, OpKind::kGemm, 9, 0.1}}, 0, 1);
+  const Metrics other = metrics_of({{Origin::kMeasured, OpKind::kGemm, 5, 0.4}}, 0, 5);
+  report.metrics.by_class.insert(report.metrics.by_class.begin(), other.by_class.front());
+  report.metrics.errors_by_class.insert(report.metrics.errors_by_class.begin(),
+                                        other.errors_by_class.front());
+  CHECK(value(report, "uncertainty.interval.relative") == Approx(0.1 * kDeviation));
+}
+
+TEST_CASE(
+    "a roofline is a bound: it raises the upper end alone; a run without expected errors has no interval") {
+  const Scenario scenario = scenario_at("study/deepseek-v3-train-2048-h800.json");
+  Report report = report_of(scenario, 1);
+  report.metrics = metrics_of({{Origin::kRoofline, OpKind::kGemm, 10, 1.0}}, 0, 0);
+  CHECK(value(report, "uncertainty.interval.low") == 10);
+  CHECK(value(report, "uncertainty.interval.high") == Approx(10 * (1 + kDeviation)));
+  report.metrics = metrics_of({{Origin::kExecuted, OpKind::kGemm, 10, 0}}, 0, 0);
+  CHECK_FALSE(report_value(report_json(report), "uncertainty.interval.low").has_value());
 }
 
 TEST_CASE("memory is that of the fullest rank") {
