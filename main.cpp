@@ -3,10 +3,8 @@
 #include <CLI/CLI.hpp>
 
 #include <fmt/format.h>
-#include <sys/resource.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <functional>
 #include <memory>
@@ -20,12 +18,10 @@
 #include "workloads/calibration/calibrate.h"
 #include "workloads/cost/cost_source.h"
 #include "workloads/explain.h"
-#include "workloads/group_ledger.h"
 #include "workloads/job.h"
 #include "workloads/cost/kernel_curve.h"
 #include "workloads/listing.h"
-#include "workloads/observed_workload.h"
-#include "workloads/progress_bar.h"
+#include "workloads/perform.h"
 #include "workloads/report/report.h"
 #include "workloads/report/run_directory.h"
 #include "workloads/schedule/compare.h"
@@ -35,8 +31,6 @@
 
 namespace moebius {
 namespace {
-
-constexpr const char* kVersion = "0.1.0";
 
 enum class ExecutorKind { kSim, kHost };
 const std::vector<std::pair<std::string, ExecutorKind>> kExecutors{{"sim", ExecutorKind::kSim},
@@ -58,19 +52,6 @@ struct Arguments {
   bool explain = false, json = false;
 };
 
-// An executor with what it needs to live, and what is said of it in the report.
-struct Engine {
-  std::vector<std::unique_ptr<CostSource>> costs;  // by pool
-  std::unique_ptr<Executor> executor;
-  HostExecutor<float>* host = nullptr;  // when that is what runs
-  RunFacts facts;
-};
-
-struct Outcome {
-  Report report;
-  Timeline timeline;
-};
-
 template <class T>
 std::string name_of(const std::vector<std::pair<std::string, T>>& table, T value) {
   for (const auto& [name, row] : table) {
@@ -79,13 +60,15 @@ std::string name_of(const std::vector<std::pair<std::string, T>>& table, T value
   return "";
 }
 
-Engine start_simulator(const Job& job, const Arguments& arguments, const Layout& layout, Recorder& recorder) {
-  Engine engine;
+StartedExecutor start_simulator(const Arguments& arguments, const Job& job, const Layout& layout,
+                                Recorder& recorder) {
+  StartedExecutor engine;
   std::vector<const CostSource*> costs;
   for (const Pool& pool : job.scenario.cluster->pools) {
-    engine.costs.push_back(make_cost_source(pool.accelerator, arguments.data));
-    costs.push_back(engine.costs.back().get());
-    engine.facts.provenance.emplace_back("cost of " + pool.accelerator.id, costs.back()->description());
+    const std::shared_ptr<const CostSource> source = make_cost_source(pool.accelerator, arguments.data);
+    engine.keepers.push_back(source);
+    costs.push_back(source.get());
+    engine.facts.provenance.emplace_back("cost of " + pool.accelerator.id, source->description());
   }
   engine.executor = make_sim_executor(*job.scenario.cluster, layout, costs, recorder,
                                       {.detail = arguments.detail, .driver = arguments.driver});
@@ -96,13 +79,20 @@ Engine start_simulator(const Job& job, const Arguments& arguments, const Layout&
   return engine;
 }
 
-Engine start_host(const Job& job, const Layout& layout, Recorder& recorder) {
+StartedExecutor start_host(const Job& job, const Layout& layout, Recorder& recorder) {
   require_host(job);
-  Engine engine;
+  StartedExecutor engine;
   HostOptions options;
   options.seed = job.scenario.seed;
   std::unique_ptr<HostExecutor<float>> host = make_host_executor(layout, recorder, options);
-  engine.host = host.get();
+  engine.losses = [&host = *host] {
+    std::vector<double> losses;
+    for (int step = 0; step < host.num_steps(); ++step) losses.push_back(host.loss(step));
+    return losses;
+  };
+  engine.tell_transfers = [&host = *host](GroupLedger& ledger) {
+    for (const Transfer& t : host.transfers()) ledger.moved(t.sequence, t.op, t.rank, t.sent_bytes);
+  };
   engine.executor = std::move(host);
   engine.facts.executor = "host";
   engine.facts.detail = "threads";
@@ -110,67 +100,17 @@ Engine start_host(const Job& job, const Layout& layout, Recorder& recorder) {
   return engine;
 }
 
-Engine start(const Job& job, const Arguments& arguments, const Layout& layout, Recorder& recorder) {
-  switch (arguments.executor) {
+// Who carries out the jobs of this command line.
+StartExecutor executor_of(ExecutorKind kind, const Arguments& arguments) {
+  switch (kind) {
     case ExecutorKind::kSim:
-      return start_simulator(job, arguments, layout, recorder);
+      return [&arguments](const Job& job, const Layout& layout, Recorder& recorder) {
+        return start_simulator(arguments, job, layout, recorder);
+      };
     case ExecutorKind::kHost:
-      return start_host(job, layout, recorder);
+      return start_host;
   }
   return {};
-}
-
-void add_losses(Engine& engine) {
-  for (int step = 0; step < engine.host->num_steps(); ++step)
-    engine.facts.losses.push_back(engine.host->loss(step));
-}
-
-void add_process_use(RunFacts& facts, std::chrono::steady_clock::time_point started) {
-  rusage use{};
-  getrusage(RUSAGE_SELF, &use);
-  const auto seconds = [](const timeval& t) {
-    return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
-  };
-  facts.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
-  facts.cpu_s = seconds(use.ru_utime) + seconds(use.ru_stime);
-  facts.max_rss_bytes = 1024.0 * static_cast<double>(use.ru_maxrss);  // Linux counts in KiB
-}
-
-// Who listens: `observer` hears of every submission, `inspect` sees the executor before it goes.
-struct Hooks {
-  ObservedWorkload::Observer observer = [](const Submission&) {};
-  std::function<void(Engine&)> inspect = [](Engine&) {};
-};
-
-// Runs the job to its end.
-Outcome perform(Job& job, const Arguments& arguments, const Hooks& hooks) {
-  const auto started = std::chrono::steady_clock::now();
-  ObservedWorkload workload(job.workload(), hooks.observer);
-  Recorder recorder(workload.layout(), job.scenario.timeline);
-  if (job.training) job.training->record_memory(recorder);
-  Engine engine = start(job, arguments, workload.layout(), recorder);
-  Time end;
-  {
-    ProgressBar bar;
-    end = execute(workload, *engine.executor, recorder, [&](double share) { bar.show(share); });
-  }
-  if (engine.host != nullptr && job.training) add_losses(engine);
-  hooks.inspect(engine);
-  Outcome outcome;
-  outcome.report = {&job.scenario, std::move(engine.facts), recorder.finish(end), job.memory};
-  RunFacts& facts = outcome.report.facts;
-  facts.provenance.emplace_back("schedule", fmt::format("{:016x}", recorder.schedule_hash()));
-  facts.provenance.emplace_back("moebius", kVersion);
-  facts.dropped_spans = recorder.dropped_spans();
-  outcome.timeline = std::move(recorder.timeline());
-  const std::vector<std::pair<std::string, std::string>> run{{"moebius", kVersion},
-                                                             {"scenario", job.scenario.name},
-                                                             {"executor", facts.executor},
-                                                             {"detail", facts.detail},
-                                                             {"seed", std::to_string(job.scenario.seed)}};
-  outcome.timeline.facts.insert(outcome.timeline.facts.begin(), run.begin(), run.end());
-  add_process_use(facts, started);
-  return outcome;
 }
 
 void print(const std::string& text) {
@@ -188,7 +128,7 @@ int run_command(const Arguments& arguments) {
     dump.emplace(arguments.dump);
     hooks.observer = [&](const Submission& submission) { dump->write(submission); };
   }
-  const Outcome outcome = perform(job, arguments, hooks);
+  const Outcome outcome = perform(job, executor_of(arguments.executor, arguments), hooks);
   if (dump) dump->close();
   const std::string json = report_json(outcome.report), text = report_text(outcome.report);
   if (!arguments.out.empty()) write_run(arguments.out, {json, text}, outcome.timeline);
@@ -209,37 +149,14 @@ int check_command(const Arguments& arguments) {
 
 int crosscheck_command(const Arguments& arguments) {
   const Library library(arguments.data);
-  Arguments simulate = arguments, execute = arguments;
-  simulate.executor = ExecutorKind::kSim;
-  execute.executor = ExecutorKind::kHost;
-  execute.changes.unfold = simulate.changes.unfold = true;  // numbers need every rank
-  Job simulated = read_job(arguments.scenario, simulate.changes, library);
-  Job executed = read_job(arguments.scenario, execute.changes, library);
-  require_fit(simulated);
-  // From here both sides hold the same schedule.
-  GroupLedger ledger(executed.workload().layout());
-  const Outcome a = perform(simulated, simulate, {});
-  const Outcome b = perform(executed, execute,
-                            {.observer = [&](const Submission& submission) { ledger.scheduled(submission); },
-                             .inspect =
-                                 [&](Engine& engine) {
-                                   for (const Transfer& t : engine.host->transfers())
-                                     ledger.moved(t.sequence, t.op, t.rank, t.sent_bytes);
-                                 }});
-  const RunDirectory directory(arguments.out);
-  write_run(directory.path("simulated"), {report_json(a.report), report_text(a.report)}, a.timeline);
-  write_run(directory.path("executed"), {report_json(b.report), report_text(b.report)}, b.timeline);
-  const Comparison comparison = compare(MappedTimeline(timeline_path(directory.path("simulated"))),
-                                        MappedTimeline(timeline_path(directory.path("executed"))));
-  const std::vector<GroupBytes> groups = ledger.rows();
-  const bool bytes =
-      std::all_of(groups.begin(), groups.end(), [](const GroupBytes& row) { return row.agree(); });
-  print(to_text(comparison, "simulated", "executed on the host"));
-  fmt::print("\n{}", to_text(groups));
-  const bool same = comparison.same_structure() && bytes;
-  fmt::print("\n{}: ops, order and bytes {}; the host's times are shown, not judged\n",
-             simulated.scenario.name, same ? "agree" : "differ");
-  return same ? 0 : 1;
+  Changes changes = arguments.changes;
+  changes.unfold = true;  // numbers need every rank
+  const Crosscheck result =
+      crosscheck([&] { return read_job(arguments.scenario, changes, library); },
+                 executor_of(ExecutorKind::kSim, arguments), executor_of(ExecutorKind::kHost, arguments),
+                 arguments.out);
+  print(to_text(result));
+  return result.same() ? 0 : 1;
 }
 
 int compare_command(const Arguments& arguments) {
@@ -280,13 +197,40 @@ int schema_command(const Arguments&) {
 
 // ---- the command line ----
 
+// A value out of a closed list, replaced by the number of its row as CLI11 reads enums.
+template <class T>
+CLI::Validator one_of(const std::vector<std::pair<std::string, T>>& table) {
+  return CLI::Validator(
+      [&table](std::string& text) {
+        std::vector<std::string> names;
+        for (const auto& [name, value] : table) {
+          if (name == text) {
+            text = std::to_string(static_cast<int>(value));
+            return std::string();
+          }
+          names.push_back(name);
+        }
+        return fmt::format("expected {}, found \"{}\"{}", fmt::join(names, ", "), text, suggestion(text, names));
+      },
+      "");
+}
+
+CLI::Validator whole_number() {
+  return CLI::Validator(
+      [](std::string& text) {
+        const bool digits = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+        return digits ? "" : fmt::format("expected a whole number from 0, found \"{}\"", text);
+      },
+      "");
+}
+
 void add_scenario_options(CLI::App& command, Arguments& arguments) {
   command.add_option("SCENARIO", arguments.scenario, "scenario file")->required();
   command
       .add_option("--set", arguments.changes.sets,
                   "/json/pointer=value: changes the scenario; may be given again")
       ->take_all();
-  command.add_option("--seed", arguments.changes.seed, "replaces the scenario's seed");
+  command.add_option("--seed", arguments.changes.seed, "replaces the scenario's seed")->check(whole_number());
 }
 
 void add_data_option(CLI::App& command, Arguments& arguments) {
@@ -298,11 +242,11 @@ void add_simulator_options(CLI::App& command, Arguments& arguments) {
   command
       .add_option("--detail", arguments.detail,
                   "how the network is simulated: alpha-beta, fluid (default), native")
-      ->transform(CLI::CheckedTransformer(kDetails).description(""));
+      ->transform(one_of(kDetails));
   command
       .add_option("--driver", arguments.driver,
                   "who drives the simulator: simgrid (default where built in), plain")
-      ->transform(CLI::CheckedTransformer(kDrivers).description(""));
+      ->transform(one_of(kDrivers));
 }
 
 void add_kernel_options(CLI::App& command, KernelRequest& kernel) {
@@ -324,7 +268,7 @@ void add_commands(CLI::App& app, Arguments& arguments, std::function<int(const A
   add_simulator_options(*run, arguments);
   run->add_option("--executor", arguments.executor,
                   "sim (default): predict; host: execute on this CPU, ranks as threads")
-      ->transform(CLI::CheckedTransformer(kExecutors).description(""));
+      ->transform(one_of(kExecutors));
   run->add_option("--out", arguments.out, "directory for report.json, report.txt, timeline.mtl");
   run->add_option("--dump", arguments.dump, "file for the schedule as text");
   run->add_flag("--explain", arguments.explain,
@@ -366,6 +310,17 @@ int fail(const Error& error) {
   return error.kind() == Error::Kind::kInput ? 2 : 1;
 }
 
+// What to say when the first argument is no subcommand; empty when it is one, or there is none.
+std::string unknown_command(const CLI::App& app, int argc, char** argv) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+    names.push_back(command->get_name());
+  if (argc < 2) return fmt::format("expected a command: {}", fmt::join(names, ", "));
+  const std::string name = argv[1];
+  if (name[0] == '-' || std::find(names.begin(), names.end(), name) != names.end()) return "";
+  return fmt::format("unknown command \"{}\"{}", name, suggestion(name, names));
+}
+
 int start_command(int argc, char** argv) {
   CLI::App app(
       "Moebius simulates Mixture-of-Experts training on any cluster and executes the same schedules.",
@@ -378,7 +333,10 @@ int start_command(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
+    if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
+    const std::string unknown = unknown_command(app, argc, argv);
+    fmt::print(stderr, "moebius: {}\n", unknown.empty() ? error.what() : unknown);
+    return 2;
   }
   try {
     return chosen(arguments);

@@ -1,0 +1,62 @@
+// One job carried out by one executor, from its schedule to its report. Which executor that is, the caller's factory decides.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "workloads/group_ledger.h"
+#include "workloads/job.h"
+#include "workloads/observed_workload.h"
+#include "workloads/report/report.h"
+#include "workloads/schedule/compare.h"
+#include "workloads/schedule/executor.h"
+#include "workloads/schedule/recorder.h"
+
+namespace moebius {
+
+inline constexpr const char* kVersion = "0.1.0";
+
+// An executor with what it needs to live, what is said of it in the report, and what it can tell afterwards.
+struct StartedExecutor {
+  std::vector<std::shared_ptr<const void>> keepers;  // destroyed after the executor
+  std::unique_ptr<Executor> executor;
+  RunFacts facts;
+  std::function<std::vector<double>()> losses = {};         // of each step; empty: it computes no numbers
+  std::function<void(GroupLedger&)> tell_transfers = {};    // bytes that ranks really moved
+};
+
+using StartExecutor = std::function<StartedExecutor(const Job&, const Layout&, Recorder&)>;
+
+// Who listens: `observer` hears of every submission, `inspect` sees the executor before it goes.
+struct Hooks {
+  ObservedWorkload::Observer observer = [](const Submission&) {};
+  std::function<void(const StartedExecutor&)> inspect = [](const StartedExecutor&) {};
+};
+
+struct Outcome {
+  Report report;  // of the job, which it refers to
+  Timeline timeline;
+};
+
+// Runs the job to its end, with a progress bar on a terminal. Errors are those of the executor.
+Outcome perform(Job& job, const StartExecutor& start, const Hooks& hooks);
+
+// Both sides of a crosscheck, joined.
+struct Crosscheck {
+  std::string scenario;
+  Comparison comparison;
+  std::vector<GroupBytes> groups;
+  bool same() const;  // ops, order and bytes
+};
+
+// Simulates and executes the schedule of one scenario, read twice by `read`; writes the runs simulated/ and executed/
+// below `out` (empty: a temporary directory) and compares them.
+Crosscheck crosscheck(const std::function<Job()>& read, const StartExecutor& simulate, const StartExecutor& execute,
+                      const std::string& out);
+
+std::string to_text(const Crosscheck& result);
+
+}  // namespace moebius
