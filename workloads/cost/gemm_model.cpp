@@ -40,8 +40,9 @@ GemmWork work_of(const CostQuery& query) {
                 .n = static_cast<double>(shape.n),
                 .k = static_cast<double>(shape.k)};
   if (is_grouped(query.kind)) {
-    work.experts = std::max(1, shape.groups);
-    (query.kind == OpKind::kGroupedGemmWgrad ? work.k : work.m) /= work.experts;
+    double& tokens = query.kind == OpKind::kGroupedGemmWgrad ? work.k : work.m;
+    work.experts = std::max(1.0, std::min<double>(shape.groups, tokens));  // fewer tokens load fewer experts
+    tokens /= work.experts;
   }
   work.in = element_bytes(query.dtype);
   work.step_k = work.in >= 1 ? kStepBytes / std::floor(work.in) : 2 * kStepBytes;
