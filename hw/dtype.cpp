@@ -22,6 +22,8 @@ double element_bytes(DType dtype) {
       return 0.5 + 1.0 / 16;
     case DType::kInt32:
       return 4;
+    case DType::kInt4:
+      return 0.5 + 2.0 / 128;
   }
   std::abort();
 }
@@ -44,6 +46,8 @@ std::string_view to_string(DType dtype) {
       return "fp4";
     case DType::kInt32:
       return "int32";
+    case DType::kInt4:
+      return "int4";
   }
   std::abort();
 }

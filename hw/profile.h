@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -66,7 +67,11 @@ struct RejectedRows {
 struct ProfileTable {
   std::string name;                // "gemm fp8, DeepGEMM February 2025"
   std::vector<std::string> kinds;  // op kinds that this kernel computes, as to_string(OpKind) names them
-  DType dtype = DType::kBf16;
+  DType dtype = DType::kBf16;      // of the arithmetic
+  std::optional<DType> stored;     // of the operand that is kept (weights, cache) where it is not `dtype`
+  // Op kinds whose time the kernels contain beside their own: "quantise", they quantise their BF16
+  // activations.
+  std::vector<std::string> includes;
   std::string stack;        // framework and version: "deepgemm-2025-02-25"
   std::string source;       // key of a ProfileSource
   int cores = 0;            // that the measured kernels held

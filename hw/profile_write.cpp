@@ -40,6 +40,20 @@ void write_reference(Out& out, const Accelerator& chip) {
   fmt::format_to(out, "}}}},\n");
 }
 
+void write_names(Out& out, const std::vector<std::string>& names) {
+  for (std::size_t i = 0; i < names.size(); ++i)
+    fmt::format_to(out, "{}{}", i > 0 ? ", " : "", quoted(names[i]));
+}
+
+// What a table says only when it differs from its kind and type.
+void write_formats(Out& out, const ProfileTable& table) {
+  if (table.stored) fmt::format_to(out, "\"stored\": \"{}\", ", to_string(*table.stored));
+  if (table.includes.empty()) return;
+  fmt::format_to(out, "\"includes\": [");
+  write_names(out, table.includes);
+  fmt::format_to(out, "], ");
+}
+
 void write_keys(Out& out, const ProfileTable& table) {
   fmt::format_to(out, ",\n      \"site\": [");
   for (std::size_t i = 0; i < table.site_keys.size(); ++i)
@@ -79,12 +93,12 @@ void write_grid(Out& out, const ProfileTable& table) {
 
 void write_table(Out& out, const ProfileTable& table) {
   fmt::format_to(out, "\n      \"name\": {},\n      \"kinds\": [", quoted(table.name));
-  for (std::size_t i = 0; i < table.kinds.size(); ++i)
-    fmt::format_to(out, "{}{}", i > 0 ? ", " : "", quoted(table.kinds[i]));
+  write_names(out, table.kinds);
+  fmt::format_to(out, "],\n      \"dtype\": \"{}\", ", to_string(table.dtype));
+  write_formats(out, table);
   fmt::format_to(out,
-                 "],\n      \"dtype\": \"{}\", \"stack\": {}, \"source\": {}, \"cores\": {}, \"clocks\": "
-                 "\"{}\", \"values\": \"{}\", ",
-                 to_string(table.dtype), quoted(table.stack), quoted(table.source), table.cores,
+                 "\"stack\": {}, \"source\": {}, \"cores\": {}, \"clocks\": \"{}\", \"values\": \"{}\", ",
+                 quoted(table.stack), quoted(table.source), table.cores,
                  table.sustained ? "sustained" : "burst", table.fitted ? "fitted" : "measured");
   fmt::format_to(out, "\"in_sample\": {},\n      \"note\": {}", table.in_sample, quoted(table.note));
   if (table.limited_from > 0)

@@ -26,7 +26,7 @@ constexpr double kWordBytes = 4;        // FP32, token ids, labels
 constexpr double kAccumulateBytes = 8;  // FP32, read and written
 
 constexpr bool is_quantised(DType dtype) {
-  return dtype == DType::kFp8 || dtype == DType::kInt8 || dtype == DType::kFp4;
+  return dtype == DType::kFp8 || dtype == DType::kInt8 || dtype == DType::kFp4 || dtype == DType::kInt4;
 }
 
 // What is computed from quantised operands comes out in BF16; other types keep theirs.
@@ -55,10 +55,10 @@ struct AttentionBytes {
   double queries, keys_values, out, lse;
 };
 
-AttentionBytes attention_bytes(const Shape& shape, const Sizes& x, DType dtype) {
+AttentionBytes attention_bytes(const Shape& shape, const Sizes& x, DType dtype, DType stored) {
   const double keys = x.groups * seen_keys(shape, x);
   return {.queries = x.m * x.heads * x.head_dim * element_bytes(dtype),
-          .keys_values = keys * x.kv_heads * (x.head_dim + x.v_dim) * element_bytes(dtype),
+          .keys_values = keys * x.kv_heads * (x.head_dim + x.v_dim) * element_bytes(stored),
           .out = x.m * x.heads * x.v_dim * result_bytes(dtype),
           .lse = x.m * x.heads * kWordBytes};
 }
@@ -162,9 +162,15 @@ Flops op_flops(OpKind kind, const Shape& shape) {
   return {0};
 }
 
-Bytes op_bytes(OpKind kind, const Shape& shape, DType dtype) {
+bool has_stored_operand(OpKind kind) {
+  return kind == OpKind::kGemm || kind == OpKind::kGemmDgrad || kind == OpKind::kGroupedGemm ||
+         kind == OpKind::kGroupedGemmDgrad || kind == OpKind::kAttention;
+}
+
+Bytes op_bytes(OpKind kind, const Shape& shape, DType dtype, std::optional<DType> stored) {
   const Sizes x(shape);
   const double in = element_bytes(dtype);
+  const double kept = element_bytes(stored.value_or(dtype));
   const double out = result_bytes(dtype);
   const double elements = x.m * x.n;
   switch (kind) {
@@ -177,12 +183,12 @@ Bytes op_bytes(OpKind kind, const Shape& shape, DType dtype) {
       return {x.m * kWordBytes + x.m * x.k * out + std::min(x.m, x.n) * x.k * kAccumulateBytes};
     case OpKind::kGemm:
     case OpKind::kGemmDgrad:
-      return {(x.m * x.k + x.n * x.k) * in + elements * out};
+      return {x.m * x.k * in + x.n * x.k * kept + elements * out};
     case OpKind::kGemmWgrad:
       return {(x.m * x.k + x.n * x.k) * in + elements * kAccumulateBytes};
     case OpKind::kGroupedGemm:
     case OpKind::kGroupedGemmDgrad:
-      return {(x.m * x.k + std::min(x.groups, x.m) * x.n * x.k) * in + elements * out};
+      return {x.m * x.k * in + std::min(x.groups, x.m) * x.n * x.k * kept + elements * out};
     case OpKind::kGroupedGemmWgrad:
       return {(x.m + x.n) * x.k * in + std::min(x.groups, x.k) * elements * kAccumulateBytes};
     case OpKind::kNorm:
@@ -193,12 +199,12 @@ Bytes op_bytes(OpKind kind, const Shape& shape, DType dtype) {
     case OpKind::kRotaryGrad:
       return {elements * 2 * out};
     case OpKind::kAttention: {
-      const AttentionBytes b = attention_bytes(shape, x, dtype);
+      const AttentionBytes b = attention_bytes(shape, x, dtype, stored.value_or(dtype));
       return {b.queries + b.keys_values + b.out + b.lse};
     }
     // do, q, k, v, o, lse in; dq, dk, dv out, in the results' type
     case OpKind::kAttentionGrad: {
-      const AttentionBytes b = attention_bytes(shape, x, dtype);
+      const AttentionBytes b = attention_bytes(shape, x, dtype, dtype);
       return {2 * b.out + b.lse + (b.queries + b.keys_values) * (1 + out / in)};
     }
     case OpKind::kActivation:

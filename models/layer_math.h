@@ -2,6 +2,8 @@
 // the innermost loops of the cost model. A multiply-add counts as two FLOPs.
 #pragma once
 
+#include <optional>
+
 #include "hw/dtype.h"
 #include "hw/units.h"
 #include "models/op_kind.h"
@@ -35,6 +37,12 @@ Flops op_flops(OpKind kind, const Shape& shape);
 //   route knows.
 // - Token ids, labels, log-sum-exp and loss statistics take 4 bytes; weights of routed rows are left out.
 // - Communication: zero; Op::payload says what moves.
-Bytes op_bytes(OpKind kind, const Shape& shape, DType dtype);
+// - `stored`: the format of the operand that is kept, where it is not that of the arithmetic: the weights of kGemm,
+//   kGemmDgrad and their grouped kinds (INT4 weights under BF16 activations), the keys and values of kAttention (an
+//   FP8 cache under BF16 queries). Empty: `dtype`. Other kinds have no such operand.
+Bytes op_bytes(OpKind kind, const Shape& shape, DType dtype, std::optional<DType> stored = {});
+
+// Whether a kind has an operand that may be stored in a format of its own.
+bool has_stored_operand(OpKind kind);
 
 }  // namespace moebius

@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kLargestFp8 = 448;
 constexpr double kLargestFp4 = 6;
-constexpr double kLargestInt8 = 127;
+constexpr double kLargestInt8 = 127, kLargestInt4 = 7;
 
 // Elements that share one scale lie `stride` apart.
 template <class Real>
@@ -43,9 +43,9 @@ template <class Real>
 void round_scaled(const Block<Real>& block, DType dtype) {
   if (dtype == DType::kFp8) {
     round_block(block, kLargestFp8, [](double v) { return round_fp8_e4m3(v); });
-  } else if (dtype == DType::kInt8) {
-    round_block(block, kLargestInt8,
-                [](double v) { return std::clamp(std::nearbyint(v), -kLargestInt8, kLargestInt8); });
+  } else if (dtype == DType::kInt8 || dtype == DType::kInt4) {
+    const double largest = dtype == DType::kInt8 ? kLargestInt8 : kLargestInt4;
+    round_block(block, largest, [=](double v) { return std::clamp(std::nearbyint(v), -largest, largest); });
   } else {
     CHECK(dtype == DType::kFp4, fmt::format("{} has no scales", to_string(dtype)));
     round_block(block, kLargestFp4, [](double v) { return round_fp4_e2m1(v); });
@@ -95,6 +95,7 @@ int scale_block(DType dtype) {
   switch (dtype) {
     case DType::kFp8:
     case DType::kInt8:
+    case DType::kInt4:
       return 128;
     case DType::kFp4:
       return 16;
@@ -125,6 +126,7 @@ void round_matrix(std::span<Real> values, std::int64_t rows, std::int64_t column
       return;
     case DType::kFp8:
     case DType::kInt8:
+    case DType::kInt4:
     case DType::kFp4: {
       const std::int64_t block = scale_block(dtype);
       for (std::int64_t row = 0; row < rows; ++row) {

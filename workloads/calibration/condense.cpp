@@ -123,11 +123,7 @@ HeldOut test_table(const ProfileTable& table, const std::vector<MeasuredRow>& ro
   HeldOut held_out{.rows = static_cast<int>(rows.size())};
   std::vector<double> errors;
   for (const MeasuredRow& row : rows) {
-    const CostQuery query{.kind = kind,
-                          .shape = shape_in(table, kind, row.site, row.at),
-                          .dtype = table.dtype,
-                          .cores = table.cores,
-                          .rows = {}};
+    const CostQuery query = query_of(table, kind, shape_in(table, kind, row.site, row.at));
     const Clocks clocks = clocks_of(table, row.microseconds);
     const auto cost = tables.cost(model, query, clocks);
     const double seconds = cost ? cost->seconds : model.estimate(query, clocks).seconds;

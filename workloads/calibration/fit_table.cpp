@@ -17,7 +17,7 @@ constexpr int kMostSweeps = 25;
 constexpr double kLeastShare = 0.05;  // of a row's time that a value must carry to be told by it
 constexpr double kPrior = 0.2;        // weight of the nearest row's own correction beside rows of weight one
 constexpr double kMostLoss = 0.3;
-constexpr double kGain = 0.99;  // a larger grid must lose less than so much of the smaller one's loss
+constexpr double kGain = 0.99;          // a larger grid must lose less than so much of the smaller one's loss
 constexpr double kNegligible = 0.0005;  // of mean loss
 const std::vector<std::size_t> kCounts = {3, 4, 5, 6, 8, 10, 12, 14, 18, 24, 32};
 
@@ -240,11 +240,8 @@ void reject_impossible(TableDraft& draft, const Accelerator& chip) {
   const OpKind kind = *kind_of(draft.table.kinds.front());
   int memory = 0, arithmetic = 0;
   std::erase_if(draft.rows, [&](const MeasuredRow& row) {
-    const Roofline bound = roofline(chip, {.kind = kind,
-                                           .shape = shape_in(draft.table, kind, row.site, row.at),
-                                           .dtype = draft.table.dtype,
-                                           .cores = draft.table.cores,
-                                           .rows = {}});
+    const Roofline bound =
+        roofline(chip, query_of(draft.table, kind, shape_in(draft.table, kind, row.site, row.at)));
     if (bound.seconds() * 1e6 <= row.microseconds) return false;
     ++(bound.memory > bound.arithmetic ? memory : arithmetic);
     return true;

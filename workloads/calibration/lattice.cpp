@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 
+#include "workloads/cost/fused_quantise.h"
 #include "workloads/cost/measured_table.h"
 
 namespace moebius {
@@ -104,13 +105,11 @@ double Lattice::model(std::size_t site, const std::array<std::size_t, kMostFitAx
   std::array<double, kMostFitAxes> sizes{};
   for (std::size_t i = 0; i < axes_.size(); ++i) sizes[i] = axes_[i][at[i]];
   const OpKind kind = *kind_of(table_.kinds.front());
-  const CostQuery query{.kind = kind,
-                        .shape = shape_in(table_, kind, sites_[site], {sizes.data(), axes_.size()}),
-                        .dtype = table_.dtype,
-                        .cores = table_.cores,
-                        .rows = {}};
+  const CostQuery query =
+      query_of(table_, kind, shape_in(table_, kind, sites_[site], {sizes.data(), axes_.size()}));
   const Clocks clocks = table_.sustained ? Clocks::kSustained : Clocks::kBurst;
-  return known = analytic_.estimate(query, clocks).seconds * 1e6;
+  const auto passes = static_cast<int>(table_.includes.size());
+  return known = whole_estimate(analytic_, query, passes, clocks).seconds * 1e6;
 }
 
 double Lattice::weight(const LatticeRow& row, std::size_t axis, std::size_t low, std::size_t high) const {

@@ -6,6 +6,7 @@
 
 #include "hw/error.h"
 #include "workloads/cost/analytic.h"
+#include "workloads/cost/fused_quantise.h"
 #include "workloads/cost/roofline.h"
 #include "workloads/cost/table.h"
 
@@ -24,10 +25,16 @@ class RooflineSource : public CostSource {
   Cost cost(const CostQuery& query) const override {
     check_is_compute(query);
     const double floor = accelerator_.kernel_floor.seconds();
-    return {.seconds = std::max(floor, roofline(accelerator_, query).seconds()),
-            .origin = Origin::kRoofline,
-            .error = 1.0F,
-            .memory_bytes = least_bytes(query)};
+    Cost cost{.seconds = std::max(floor, roofline(accelerator_, query).seconds()),
+              .origin = Origin::kRoofline,
+              .error = 1.0F,
+              .memory_bytes = least_bytes(query)};
+    const auto quantise = query.fused_quantise ? quantise_of(query) : std::nullopt;
+    if (!quantise) return cost;
+    const Cost pass = this->cost(*quantise);
+    cost.seconds += pass.seconds;
+    cost.memory_bytes += pass.memory_bytes;
+    return cost;
   }
   std::string description() const override { return fmt::format("roofline of {}", accelerator_.id); }
 
@@ -48,10 +55,12 @@ class LayeredSource : public CostSource {
     check_is_compute(query);
     if (const auto measured = tables_.cost(model_, query, Clocks::kSustained)) return *measured;
     const Estimate estimate = model_.estimate(query, Clocks::kSustained);
-    return {.seconds = estimate.seconds,
+    const Estimate pass =
+        query.fused_quantise ? tables_.quantise(model_, query, Clocks::kSustained) : Estimate{};
+    return {.seconds = estimate.seconds + pass.seconds,
             .origin = Origin::kAnalytic,
             .error = model_.error(query.kind),
-            .memory_bytes = estimate.memory_bytes};
+            .memory_bytes = estimate.memory_bytes + pass.memory_bytes};
   }
 
   std::string description() const override {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -24,13 +25,25 @@ struct CostQuery {
   int cores = 0;  // that the op holds; at most those of the chip
   std::span<const std::int32_t> rows =
       {};  // grouped kinds: rows of each expert; empty: shape.m spread evenly
+  // Format of the operand that is kept (weights of GEMM kinds, the cache of attention: op_bytes) where it is
+  // not `dtype`, which then is that of the arithmetic: int8 under bf16.
+  std::optional<DType> stored = {};
+  // GEMM kinds in 8 and 4 bits: the op quantises its own BF16 activations, and the time contains it.
+  // Otherwise they come quantised, by a kQuantise or by the op before.
+  bool fused_quantise = false;
 };
+
+// What the op's kept operand is stored in.
+inline DType stored_dtype(const CostQuery& query) {
+  return query.stored.value_or(query.dtype);
+}
 
 struct Cost {
   double seconds = 0;
   Origin origin = Origin::kRoofline;
   float error = 0;          // expected relative error
   double memory_bytes = 0;  // device-memory traffic, for sharing the memory rate with neighbours
+  double watts = 0;         // of the board while the op runs; 0: not known
 };
 
 class CostSource {

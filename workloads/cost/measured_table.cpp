@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "hw/error.h"
+#include "workloads/cost/fused_quantise.h"
 #include "workloads/cost/roofline.h"
 #include "workloads/cost/table.h"
 
@@ -50,6 +51,15 @@ void weigh(std::array<Neighbour, kNeighbours>& near) {
   for (Neighbour& n : near) n.weight /= sum;
 }
 
+// Passes of quantisation are all that kernels are known to contain.
+int passes_of(const ProfileTable& table) {
+  for (const std::string& name : table.includes)
+    if (name != to_string(OpKind::kQuantise))
+      throw input_error(fmt::format("profile table \"{}\": includes: expected \"{}\", found \"{}\"",
+                                    table.name, to_string(OpKind::kQuantise), name));
+  return static_cast<int>(table.includes.size());
+}
+
 // Nobody states kv: it changes with the queries.
 bool follows_queries(const ProfileTable& table) {
   const auto is_kv = [](ProfileKey key) { return key == ProfileKey::kKv; };
@@ -71,6 +81,16 @@ std::optional<OpKind> kind_of(std::string_view name) {
 Clocks clocks_of(const ProfileTable& table, double microseconds) {
   const bool limited = table.limited_from > 0 && microseconds >= table.limited_from;
   return table.sustained || limited ? Clocks::kSustained : Clocks::kBurst;
+}
+
+CostQuery query_of(const ProfileTable& table, OpKind kind, const Shape& shape) {
+  return {.kind = kind,
+          .shape = shape,
+          .dtype = table.dtype,
+          .cores = table.cores,
+          .rows = {},
+          .stored = table.stored,
+          .fused_quantise = !table.includes.empty()};
 }
 
 Shape shape_in(const ProfileTable& table, OpKind kind, const std::vector<double>& site,
@@ -99,12 +119,13 @@ MeasuredTable::MeasuredTable(const ProfileTable& table, const AnalyticModel& ref
       high_[i] = std::max(high_[i], site_logs_.back());
     }
   kv_follows_ = follows_queries(data_);
+  passes_ = passes_of(data_);
   corrections_ = std::make_unique<std::atomic<float>[]>(data_.microseconds.size());
 }
 
 bool MeasuredTable::speaks_of(const CostQuery& query, const Shape& shape) const {
-  if (query.dtype != data_.dtype || std::find(kinds_.begin(), kinds_.end(), query.kind) == kinds_.end())
-    return false;
+  if (query.dtype != data_.dtype || stored_dtype(query) != data_.stored.value_or(data_.dtype)) return false;
+  if (std::find(kinds_.begin(), kinds_.end(), query.kind) == kinds_.end()) return false;
   return std::all_of(data_.where.begin(), data_.where.end(), [&](const ProfileRange& range) {
     const double value = profile_key(range.key, query.kind, shape);
     return value >= range.low && value <= range.high;
@@ -196,12 +217,8 @@ double MeasuredTable::correction(std::size_t value) const {
   if (const float known = corrections_[value].load(std::memory_order_relaxed); known > 0) return known;
   const std::size_t donor = donor_of(value);
   const double us = data_.microseconds[donor];
-  const CostQuery query{.kind = kinds_.front(),
-                        .shape = measured_shape(donor),
-                        .dtype = data_.dtype,
-                        .cores = data_.cores,
-                        .rows = {}};
-  const double model = reference_->estimate(query, clocks_of(data_, us)).seconds;
+  const CostQuery query = query_of(data_, kinds_.front(), measured_shape(donor));
+  const double model = whole_estimate(*reference_, query, passes_, clocks_of(data_, us)).seconds;
   const auto correction = static_cast<float>(us * 1e-6 / model);
   corrections_[value].store(correction, std::memory_order_relaxed);
   return correction;

@@ -32,6 +32,9 @@ struct Neighbour {
   double weight = 0;        // by inverse distance to the fourth; the weights add up to one
 };
 
+// What the rows of a table were asked: the kernel of `shape`, with all that the measured times contain.
+CostQuery query_of(const ProfileTable& table, OpKind kind, const Shape& shape);
+
 // Where a shape stands in a table.
 struct Position {
   std::array<Neighbour, kNeighbours> near;
@@ -69,6 +72,7 @@ class MeasuredTable {
   const std::vector<OpKind>& kinds() const { return kinds_; }
   Clocks clocks() const { return data_.sustained ? Clocks::kSustained : Clocks::kBurst; }
   bool kv_follows() const { return kv_follows_; }
+  int passes() const { return passes_; }  // of quantisation that the measured times contain
   Shape measured_shape(std::size_t value) const;
 
  private:
@@ -79,6 +83,7 @@ class MeasuredTable {
   ProfileTable data_;
   const AnalyticModel* reference_;
   std::vector<OpKind> kinds_;
+  int passes_ = 0;
   std::size_t grid_ = 1;
   bool kv_follows_ = true;                                   // kv is no key: it changes with the queries
   std::vector<double> site_logs_;                            // [site][key]

@@ -15,6 +15,8 @@ DType next_wider(DType dtype) {
   switch (dtype) {
     case DType::kFp4:
       return DType::kFp8;
+    case DType::kInt4:
+      return DType::kInt8;
     case DType::kFp8:
     case DType::kInt8:
       return DType::kBf16;
@@ -42,7 +44,7 @@ double shared_value_bytes(const CostQuery& query) {
       query.kind == OpKind::kAttention && s.kv_heads == 1 && s.v_dim > 256 && s.head_dim > s.v_dim;
   if (!latent || s.window > 0) return 0;
   return static_cast<double>(std::max(1, s.groups)) * static_cast<double>(s.kv) * s.v_dim *
-         element_bytes(query.dtype);
+         element_bytes(stored_dtype(query));
 }
 
 }  // namespace
@@ -126,7 +128,7 @@ double least_bytes(const CostQuery& query) {
   if (!query.rows.empty())
     shape.groups = static_cast<std::int32_t>(
         std::count_if(query.rows.begin(), query.rows.end(), [](std::int32_t rows) { return rows > 0; }));
-  return op_bytes(query.kind, shape, query.dtype).value - shared_value_bytes(query);
+  return op_bytes(query.kind, shape, query.dtype, query.stored).value - shared_value_bytes(query);
 }
 
 Roofline roofline(const Accelerator& accelerator, const CostQuery& query) {

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "hw/error.h"
+#include "workloads/cost/fused_quantise.h"
 #include "workloads/cost/measured_table.h"
 #include "workloads/cost/roofline.h"
 
@@ -24,6 +25,7 @@ class LookUp {
       : table_(table), position_(position), chip_(chip), clocks_(clocks), even_(query) {
     even_.shape = loaded_shape(query);
     even_.rows = {};
+    even_.fused_quantise = table.passes() > 0;
     here_ = model(even_.shape);
   }
 
@@ -49,7 +51,7 @@ class LookUp {
   double model(const Shape& shape) const {
     CostQuery query = even_;
     query.shape = shape;
-    return chip_.estimate(query, clocks_).seconds;
+    return whole_estimate(chip_, query, table_.passes(), clocks_).seconds;
   }
 
   Shape moved(const Shape& shape, std::size_t axis, std::size_t point) const {
@@ -103,7 +105,8 @@ float table_error(const HeldOut& held_out, float model_error) {
 void judge(Cost& cost, const MeasuredTable& table, const Position& position, const CostQuery& query,
            Clocks clocks, float model_error) {
   const float error = std::max(kRepeat, table_error(table.data().held_out, model_error));
-  const bool same = query.cores == table.data().cores && clocks == table.clocks() && query.rows.empty();
+  const bool same = query.cores == table.data().cores && clocks == table.clocks() && query.rows.empty() &&
+                    query.fused_quantise == (table.passes() > 0);
   if (position.exact && same) {
     cost.origin = Origin::kMeasured;
     cost.error = kRepeat;
@@ -111,6 +114,30 @@ void judge(Cost& cost, const MeasuredTable& table, const Position& position, con
     cost.origin = position.inside ? Origin::kInterpolated : Origin::kExtrapolated;
     cost.error = position.inside ? error : 2 * error;
   }
+}
+
+bool quantises(const ProfileTable& table) {
+  const auto is_pass = [](const std::string& kind) {
+    return kind == to_string(OpKind::kQuantise) || kind == to_string(OpKind::kTransposeQuantise);
+  };
+  return std::all_of(table.kinds.begin(), table.kinds.end(), is_pass);
+}
+
+// All that a table's kernels do: uneven experts cost what the model says they cost beside even ones.
+std::optional<Cost> whole_cost(const MeasuredTable& table, const AnalyticModel& chip, const CostQuery& query,
+                               Clocks clocks) {
+  const Shape shape = loaded_shape(query);
+  if (!table.speaks_of(query, shape)) return {};
+  const Position position = table.locate(query.kind, shape);
+  if (position.distance > kReach) return {};
+  CostQuery whole = query;
+  whole.fused_quantise = table.passes() > 0;
+  const LookUp look_up(table, position, chip, whole, clocks);
+  const Estimate estimate = whole_estimate(chip, whole, table.passes(), clocks);
+  Cost cost{.seconds = look_up.seconds() * estimate.seconds / look_up.here(),
+            .memory_bytes = estimate.memory_bytes};
+  judge(cost, table, position, query, clocks, chip.error(query.kind));
+  return cost;
 }
 
 }  // namespace
@@ -125,6 +152,7 @@ MeasuredTables::MeasuredTables(const std::vector<Profile>& profiles, std::string
       if (std::find(stacks_.begin(), stacks_.end(), table.stack) == stacks_.end())
         stacks_.push_back(table.stack);
       if (stack.empty() || table.stack == stack) tables_.emplace_back(table, *references_.back());
+      if (quantises(table)) quantise_.emplace_back(table, *references_.back());
     }
   }
   // Of a variant that exists: what it does not change.
@@ -142,21 +170,44 @@ MeasuredTables::MeasuredTables(const std::vector<Profile>& profiles, std::string
 MeasuredTables::~MeasuredTables() = default;
 MeasuredTables::MeasuredTables(MeasuredTables&&) noexcept = default;
 
+Estimate MeasuredTables::quantise(const AnalyticModel& chip, const CostQuery& gemm, Clocks clocks,
+                                  const MeasuredTable* table) const {
+  const auto pass = quantise_of(gemm);
+  if (!pass) return {};
+  const int passes = table != nullptr && table->passes() > 0 ? table->passes() : 1;
+  const Estimate model = chip.estimate(*pass, clocks);
+  for (const MeasuredTable& own : quantise_)
+    if (table != nullptr && own.data().stack == table->data().stack)
+      if (const auto cost = whole_cost(own, chip, *pass, clocks))
+        return {cost->seconds, passes * model.memory_bytes};  // all its passes together
+  for (const MeasuredTable& other : quantise_)
+    if (const auto cost = whole_cost(other, chip, *pass, clocks))
+      return {passes * cost->seconds, passes * model.memory_bytes};
+  return {passes * model.seconds, passes * model.memory_bytes};
+}
+
+// Of a time that contains the quantisation of the activations: the GEMM's share.
+void MeasuredTables::take_out_quantise(Cost& cost, const MeasuredTable& table, const AnalyticModel& chip,
+                                       const CostQuery& query, Clocks clocks) const {
+  const Estimate gemm = chip.estimate(query, clocks), pass = quantise(chip, query, clocks, &table);
+  cost.seconds *= gemm.seconds / (gemm.seconds + pass.seconds);
+  cost.memory_bytes = gemm.memory_bytes;
+}
+
 std::optional<Cost> MeasuredTables::cost(const AnalyticModel& chip, const CostQuery& query,
                                          Clocks clocks) const {
-  const Shape shape = loaded_shape(query);
   for (const int index : by_kind_[static_cast<std::size_t>(query.kind)]) {
     const MeasuredTable& table = tables_[static_cast<std::size_t>(index)];
-    if (!table.speaks_of(query, shape)) continue;
-    const Position position = table.locate(query.kind, shape);
-    if (position.distance > kReach) continue;
-    const LookUp look_up(table, position, chip, query, clocks);
-    const Estimate estimate = chip.estimate(query, clocks);
-    Cost cost{.memory_bytes = estimate.memory_bytes};
-    // Uneven experts cost what the model says they cost beside even ones.
-    cost.seconds = look_up.seconds() * estimate.seconds / look_up.here();
-    cost.seconds = std::max(cost.seconds, roofline(chip.engine().chip, query).seconds());
-    judge(cost, table, position, query, clocks, chip.error(query.kind));
+    auto cost = whole_cost(table, chip, query, clocks);
+    if (!cost) continue;
+    const bool contained = table.passes() > 0;
+    if (contained && !query.fused_quantise) take_out_quantise(*cost, table, chip, query, clocks);
+    cost->seconds = std::max(cost->seconds, roofline(chip.engine().chip, query).seconds());
+    if (!contained && query.fused_quantise) {
+      const Estimate pass = quantise(chip, query, clocks);
+      cost->seconds += pass.seconds;
+      cost->memory_bytes += pass.memory_bytes;
+    }
     return cost;
   }
   return {};

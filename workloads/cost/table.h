@@ -37,16 +37,27 @@ class MeasuredTables {
   ~MeasuredTables();
   MeasuredTables(MeasuredTables&&) noexcept;
 
-  // The first table that has this kind and type and stands near (a factor of 16 over all its keys together),
-  // or nothing. No allocation.
+  // The first table that has this kind, type and stored type and stands near (a factor of 16 over all its
+  // keys together), or nothing. Where the table's kernels quantise their activations and the question's does
+  // not, the GEMM's share of the time: gemm / (gemm + quantise), the first as the model, the second as
+  // quantise() says; where it is the other way round, the sum. No allocation.
   std::optional<Cost> cost(const AnalyticModel& chip, const CostQuery& query, Clocks clocks) const;
+
+  // What quantising the activations of a GEMM of 8 or 4 bits costs, as the kernels of `table` do it: by the
+  // table of its stack, or the first table of a quantise op, or the model. Nothing for other ops.
+  Estimate quantise(const AnalyticModel& chip, const CostQuery& gemm, Clocks clocks,
+                    const MeasuredTable* table = nullptr) const;
 
   const std::vector<std::string>& stacks() const { return stacks_; }  // of all tables, each once, in order
 
  private:
+  void take_out_quantise(Cost& cost, const MeasuredTable& table, const AnalyticModel& chip,
+                         const CostQuery& query, Clocks clocks) const;
+
   std::vector<std::unique_ptr<AnalyticModel>> references_;  // the chips that were measured, one per profile
   std::vector<MeasuredTable> tables_;
   std::array<std::vector<int>, kNumOpKinds> by_kind_;  // tables of each op kind, best first
+  std::vector<MeasuredTable> quantise_;                // of all stacks: they say what other tables contain
   std::vector<std::string> stacks_;
 };
 

@@ -66,7 +66,7 @@ TEST_CASE("a block of FP8 maps its largest magnitude to 448 and keeps it exactly
 
 TEST_CASE("rounding twice changes nothing more") {
   for (const DType dtype :
-       {DType::kBf16, DType::kFp16, DType::kFp8, DType::kInt8, DType::kFp4, DType::kTf32}) {
+       {DType::kBf16, DType::kFp16, DType::kFp8, DType::kInt8, DType::kInt4, DType::kFp4, DType::kTf32}) {
     std::vector<float> once(3 * 130);
     for (std::size_t i = 0; i < once.size(); ++i) once[i] = std::sin(static_cast<float>(i) * 1.7f) * 3;
     round_matrix<float>(once, 3, 130, dtype);
