@@ -1,0 +1,215 @@
+#include "workloads/calibration/expert_fit.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <map>
+
+#include "hw/error.h"
+#include "workloads/calibration/expert_parts.h"
+#include "workloads/calibration/expert_test.h"
+#include "workloads/cost/measured_table.h"
+
+namespace moebius {
+namespace {
+
+constexpr int kMostSweeps = 25;
+constexpr double kLeastShare = 0.05;  // of a row's GEMMs that a value must carry to be told by it
+constexpr double kPrior = 0.2;        // weight of the nearest row's own correction beside rows of weight one
+constexpr double kMostLoss = 0.3;
+constexpr double kGain = 0.99;  // a finer grid must lose less than so much of the coarser one's loss
+
+// A row as the fit sees it: what its GEMMs took together, and the values that tell it.
+struct Told {
+  double microseconds = 0;
+  std::vector<ExpertPart> parts;
+  bool check = false;
+};
+
+class Fit {
+ public:
+  Fit(const ExpertParts& parts, const std::vector<const ExpertRow*>& rows)
+      : values_of_(parts.pairs().size() * parts.points().size()) {
+    for (const ExpertRow* row : rows)
+      told_.push_back({parts.gemm_microseconds(*row), parts.of(*row), row->check});
+    for (std::size_t i = 0; i < told_.size(); ++i)
+      for (const ExpertPart& part : told_[i].parts) values_of_[part.value].push_back(i);
+  }
+
+  // Measured over modelled time at every value; zero where no row says anything.
+  std::vector<double> corrections(bool without_check_rows) const {
+    const std::vector<double> start = nearest(without_check_rows);
+    std::vector<double> values = start;
+    for (int sweep = 0; sweep < kMostSweeps; ++sweep) {
+      double moved = 0;
+      for (std::size_t value = 0; value < values.size(); ++value) {
+        if (values[value] <= 0) continue;
+        const double better = best_value(value, values, start[value], without_check_rows);
+        moved = std::max(moved, std::abs(better / values[value] - 1));
+        values[value] = better;
+      }
+      if (moved < 1e-6) break;
+    }
+    return values;
+  }
+
+  // Mean loss on check rows of the fit that did not see them.
+  double loss() const {
+    const std::vector<double> values = corrections(true);
+    double sum = 0;
+    int rows = 0;
+    for (const Told& row : told_) {
+      if (!row.check) continue;
+      ++rows;
+      double told = 0;
+      for (const ExpertPart& part : row.parts) told += part.microseconds * values[part.value];
+      sum += std::min(kMostLoss, std::abs(told / row.microseconds - 1));
+    }
+    return rows > 0 ? sum / rows : 0;
+  }
+
+ private:
+  // The correction of the row that a value carries most of.
+  std::vector<double> nearest(bool without_check_rows) const {
+    std::vector<double> values(values_of_.size(), 0), most(values_of_.size(), 0);
+    for (const Told& row : told_) {
+      if (without_check_rows && row.check) continue;
+      double all = 0;
+      for (const ExpertPart& part : row.parts) all += part.microseconds;
+      for (const ExpertPart& part : row.parts) {
+        if (part.microseconds / all <= most[part.value]) continue;
+        most[part.value] = part.microseconds / all;
+        values[part.value] = row.microseconds / all;
+      }
+    }
+    return values;
+  }
+
+  // The weighted median of what the rows around say, all other values as they stand.
+  double best_value(std::size_t value, const std::vector<double>& values, double start,
+                    bool without_check_rows) const {
+    std::vector<std::pair<double, double>> wishes = {{start, kPrior}};
+    double all = kPrior;
+    for (const std::size_t i : values_of_[value]) {
+      const Told& row = told_[i];
+      if (without_check_rows && row.check) continue;
+      double others = 0, mine = 0;
+      for (const ExpertPart& part : row.parts)
+        (part.value == value ? mine : others) +=
+            part.microseconds * (part.value == value ? 1 : values[part.value]);
+      const double share = mine * values[value] / row.microseconds;
+      if (share < kLeastShare || others >= row.microseconds * 0.98) continue;
+      wishes.emplace_back((row.microseconds - others) / mine, std::min(1.0, share));
+      all += wishes.back().second;
+    }
+    std::sort(wishes.begin(), wishes.end());
+    double sum = 0;
+    for (const auto& [wish, weight] : wishes)
+      if ((sum += weight) >= all / 2) return wish;
+    return start;
+  }
+
+  std::vector<Told> told_;
+  std::vector<std::vector<std::size_t>> values_of_;  // rows that a value tells
+};
+
+// From one row among a hundred experts to all of a long prefill on one: factors of `step` around one row.
+std::vector<double> points_between(double low, double high, double step) {
+  std::vector<double> points;
+  double point = 1;
+  while (point > low * (1 + 1e-9)) point /= step;
+  for (; point < high * step * (1 - 1e-9); point *= step) points.push_back(point);
+  return points;
+}
+
+// Factors of four between grid points, or of two where that tells rows better that the fit did not see.
+ExpertParts choose_points(const AnalyticModel& model, const ProfileTable& table,
+                          const std::vector<const ExpertRow*>& rows) {
+  double low = 1e300, high = 0;
+  for (const ExpertRow* row : rows)
+    for (const auto& load : *row->routings) {
+      const double mean = ExpertParts::rows_of(load);
+      low = std::min(low, mean);
+      high = std::max(high, mean);
+    }
+  ExpertParts coarse(model, table, rows, points_between(low, high, 4));
+  ExpertParts fine(model, table, rows, points_between(low, high, 2));
+  const bool finer = Fit(fine, rows).loss() < kGain * Fit(coarse, rows).loss();
+  return finer ? std::move(fine) : std::move(coarse);
+}
+
+float rounded(double microseconds) {
+  const double unit = std::pow(10, std::floor(std::log10(microseconds)) - 3);
+  return static_cast<float>(std::round(microseconds / unit) * unit);
+}
+
+// One site of a table; NaN where no row says anything.
+std::vector<float> values_at(const ExpertParts& parts, const std::vector<double>& corrections,
+                             std::size_t pair, bool up) {
+  std::vector<float> values;
+  for (std::size_t point = 0; point < parts.points().size(); ++point) {
+    const double correction = corrections[pair * parts.points().size() + point];
+    values.push_back(correction > 0 ? rounded(correction * parts.model_at(pair, point, up))
+                                    : std::numeric_limits<float>::quiet_NaN());
+  }
+  return values;
+}
+
+void write_values(ProfileTable& table, bool narrow, const ExpertParts& parts,
+                  const std::vector<double>& corrections) {
+  std::map<std::vector<double>, std::vector<float>> sites;
+  for (std::size_t pair = 0; pair < parts.pairs().size(); ++pair)
+    for (const bool up : {true, false}) {
+      const Shape shape = parts.pairs()[pair].shape(up);
+      if (is_narrow(shape) == narrow)
+        sites.try_emplace(
+            {static_cast<double>(shape.groups), static_cast<double>(shape.n), static_cast<double>(shape.k)},
+            values_at(parts, corrections, pair, up));
+    }
+  table.axes = {{ProfileKey::kRows, parts.points()}};
+  for (auto& [site, values] : sites) {
+    table.sites.push_back(site);
+    table.microseconds.insert(table.microseconds.end(), values.begin(), values.end());
+  }
+}
+
+}  // namespace
+
+ProfileTable expert_table(const ProfileTable& draft, bool narrow) {
+  ProfileTable table = draft;
+  table.name = narrow ? "expert GEMMs, short reduction" : "expert GEMMs";
+  table.kinds = {"grouped_gemm", "grouped_gemm_dgrad"};
+  table.fitted = true;
+  table.site_keys = {ProfileKey::kGroups, ProfileKey::kN, ProfileKey::kK};
+  if (narrow) {
+    table.where = {{ProfileKey::kK, 1, kWideReduction - 1}, {ProfileKey::kN, kWideReduction, 1e9}};
+    table.rejected.clear();  // told once
+  } else {
+    table.where = {{ProfileKey::kK, kWideReduction, 1e9}};
+  }
+  return table;
+}
+
+std::vector<ProfileTable> fit_experts(const ExpertDraft& draft, const Accelerator& reference) {
+  CHECK(!draft.rows.empty(), draft.table.stack);
+  const bool balanced = std::any_of(draft.rows.begin(), draft.rows.end(),
+                                    [](const ExpertRow& row) { return row.distribution == "balanced"; });
+  std::vector<const ExpertRow*> built;
+  for (const ExpertRow& row : draft.rows)
+    if (!row.kept_out && (!balanced || row.distribution == "balanced")) built.push_back(&row);
+  if (built.empty()) return {};
+  const AnalyticModel model(reference);
+  const ExpertParts parts = choose_points(model, draft.table, built);
+  const std::vector<double> corrections = Fit(parts, built).corrections(false);
+  std::vector<ProfileTable> tables;
+  for (const bool narrow : {false, true}) {
+    ProfileTable table = expert_table(draft.table, narrow);
+    write_values(table, narrow, parts, corrections);
+    if (!table.sites.empty()) tables.push_back(std::move(table));
+  }
+  test_experts(tables, draft.rows, reference);
+  return tables;
+}
+
+}  // namespace moebius

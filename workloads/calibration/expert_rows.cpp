@@ -1,0 +1,87 @@
+#include "workloads/calibration/expert_rows.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "workloads/calibration/condense.h"
+
+namespace moebius {
+namespace {
+
+constexpr int kDraws = 5;  // as many routings as the collector times for one row
+
+constexpr std::string_view kPowerLaw = "power_law_";
+
+int count(const Csv& csv, const CsvRow& row, const char* column) {
+  return static_cast<int>(csv.number(row, column));
+}
+
+}  // namespace
+
+const std::vector<ExpertFormat>& expert_formats() {
+  static const std::vector<ExpertFormat> formats = {
+      {"bfloat16", DType::kBf16, {}, "", ""},
+      {"fp8_block", DType::kFp8, {}, "", "1x128 and 128x128 block scales"},
+      {"fp8", DType::kFp8, {}, "+fp8-rowwise", "scales per tensor or per token"},
+      {"nvfp4", DType::kFp4, {}, "", "scales per 16 elements"},
+      {"w4a8_mxfp4_mxfp8", DType::kFp8, DType::kFp4, "", "MXFP4 weights, MXFP8 activations"},
+      {"w4a16_mxfp4", DType::kBf16, DType::kFp4, "", "MXFP4 weights, BF16 activations"},
+      {"int4_wo", DType::kBf16, DType::kInt4, "", "INT4 weights, BF16 activations"},
+  };
+  return formats;
+}
+
+const ExpertFormat* find_expert_format(const std::string& name) {
+  const auto& formats = expert_formats();
+  const auto found =
+      std::find_if(formats.begin(), formats.end(), [&](const auto& f) { return f.name == name; });
+  return found == formats.end() ? nullptr : &*found;
+}
+
+Routings DrawnRoutings::of(const ExpertGroup& group, const std::string& distribution) {
+  Routings& known = known_[{group.tokens, group.active, group.experts, group.ranks, distribution}];
+  if (known) return known;
+  std::vector<std::vector<std::int32_t>> drawn;
+  if (distribution == "balanced") {
+    drawn.push_back(balanced_load(group));
+  } else if (distribution.starts_with(kPowerLaw)) {
+    const double exponent = std::strtod(distribution.c_str() + kPowerLaw.size(), nullptr);
+    for (int i = 0; i < kDraws; ++i)
+      drawn.push_back(power_law_load(group, exponent, static_cast<std::uint64_t>(i)));
+  } else {
+    return {};
+  }
+  return known = std::make_shared<const std::vector<std::vector<std::int32_t>>>(std::move(drawn));
+}
+
+std::string reason_against(const Csv& csv, const CsvRow& row) {
+  if (csv.text(row, "backend") == "sglang" && count(csv, row, "ep") > 1)
+    return "SGLang over several ranks: slots of other ranks' experts are padded and computed";
+  if (csv.text(row, "kernel") == "moe_torch_flow_min_latency")
+    return "grouped routing on top of the drawn one: the loads are not those of the columns";
+  return "";
+}
+
+ExpertRow expert_row(const Csv& csv, const CsvRow& row, const ExpertFormat& format, DrawnRoutings& routings) {
+  const ExpertGroup group{.tokens = static_cast<std::int64_t>(csv.number(row, "num_tokens")),
+                          .active = count(csv, row, "topk"),
+                          .experts = count(csv, row, "num_experts"),
+                          .ranks = count(csv, row, "ep")};
+  ExpertRow out;
+  out.tokens = group.tokens;
+  out.distribution = csv.text(row, "distribution");
+  out.microseconds = csv.number(row, "latency_us");
+  out.layer = {.hidden = static_cast<std::int64_t>(csv.number(row, "hidden")),
+               .width = static_cast<std::int64_t>(csv.number(row, "inter")) / count(csv, row, "tp"),
+               .experts = group.experts,
+               .active = group.active,
+               .dtype = format.dtype,
+               .stored = format.stored};
+  out.routings = routings.of(group, out.distribution);
+  const MeasuredRow hashed{{}, {}, 0, row.text};
+  out.kept_out = is_kept_out(hashed);
+  out.check = is_check_row(hashed);
+  return out;
+}
+
+}  // namespace moebius

@@ -1,0 +1,86 @@
+#include "workloads/calibration/expert_test.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "workloads/calibration/expert_parts.h"
+#include "workloads/cost/measured_table.h"
+#include "workloads/cost/table.h"
+
+namespace moebius {
+namespace {
+
+// As profiles write errors.
+double rounded(double error) {
+  return std::round(error * 1e4) / 1e4;
+}
+
+HeldOut summary(std::vector<double> errors) {
+  HeldOut held_out{.rows = static_cast<int>(errors.size())};
+  if (errors.empty()) return held_out;
+  std::sort(errors.begin(), errors.end());
+  double sum = 0;
+  for (const double error : errors) sum += error;
+  held_out.mean = rounded(sum / static_cast<double>(errors.size()));
+  held_out.worst = rounded(errors.back());
+  held_out.median = rounded(errors[errors.size() / 2]);
+  held_out.p90 = rounded(errors[errors.size() * 9 / 10]);
+  return held_out;
+}
+
+// The sum over the row's kernels, mean of its routings.
+class Teller {
+ public:
+  Teller(const std::vector<ProfileTable>& tables, const Accelerator& reference)
+      : model_(reference), tables_(one_profile(tables, reference)), like_(tables.front()) {}
+
+  double microseconds(const ExpertRow& row) const {
+    double sum = 0;
+    for (const auto& load : *row.routings)
+      for (const CostQuery& query : expert_kernels(row.layer, row.tokens, load, like_.cores))
+        sum += seconds(query);
+    return sum * 1e6 / static_cast<double>(row.routings->size());
+  }
+
+ private:
+  static std::vector<Profile> one_profile(const std::vector<ProfileTable>& tables,
+                                          const Accelerator& reference) {
+    Profile profile;
+    profile.accelerator = reference.id;
+    profile.reference = reference;
+    profile.tables = tables;
+    return {profile};
+  }
+
+  // Under the clocks of the measurement.
+  double seconds(const CostQuery& query) const {
+    const auto told = [&](Clocks clocks) {
+      const auto cost = tables_.cost(model_, query, clocks);
+      return cost ? cost->seconds : model_.estimate(query, clocks).seconds;
+    };
+    const double burst = told(Clocks::kBurst);
+    return clocks_of(like_, burst * 1e6) == Clocks::kBurst ? burst : told(Clocks::kSustained);
+  }
+
+  AnalyticModel model_;
+  MeasuredTables tables_;
+  const ProfileTable& like_;
+};
+
+}  // namespace
+
+void test_experts(std::vector<ProfileTable>& tables, const std::vector<ExpertRow>& rows,
+                  const Accelerator& reference) {
+  const Teller teller(tables, reference);
+  std::vector<double> all, narrow;
+  for (const ExpertRow& row : rows) {
+    if (!row.kept_out) continue;
+    all.push_back(std::abs(teller.microseconds(row) / row.microseconds - 1));
+    if (static_cast<double>(row.layer.width) < kWideReduction) narrow.push_back(all.back());
+  }
+  for (ProfileTable& table : tables)
+    table.held_out = summary(table.where.front().high < kWideReduction ? narrow : all);
+}
+
+}  // namespace moebius
