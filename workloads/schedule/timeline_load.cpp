@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
-#include "workloads/schedule/file_bytes.h"
+#include "hw/file_bytes.h"
 #include "workloads/schedule/timeline.h"
 #include "workloads/schedule/timeline_columns.h"
 

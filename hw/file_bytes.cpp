@@ -1,4 +1,4 @@
-#include "workloads/schedule/file_bytes.h"
+#include "hw/file_bytes.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>

@@ -1,0 +1,98 @@
+#include "models/weights/safetensors_writer.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "hw/error.h"
+#include "hw/json_text.h"
+
+namespace moebius {
+namespace {
+
+std::size_t bytes_of(const StoredTensor& tensor) {
+  std::int64_t elements = 1;
+  for (const std::int64_t size : tensor.shape) elements *= size;
+  return static_cast<std::size_t>(elements) * static_cast<std::size_t>(stored_bytes(tensor.type));
+}
+
+std::string header_text(const std::vector<StoredTensor>& tensors,
+                        const std::map<std::string, std::string>& metadata) {
+  std::vector<std::string> entries;
+  std::vector<std::string> notes;
+  for (const auto& [key, text] : metadata)
+    notes.push_back(fmt::format("{}:{}", json_string(key), json_string(text)));
+  if (!notes.empty()) entries.push_back(fmt::format("\"__metadata__\":{{{}}}", fmt::join(notes, ",")));
+  for (const StoredTensor& tensor : tensors) {
+    entries.push_back(fmt::format("{}:{{\"dtype\":\"{}\",\"shape\":[{}],\"data_offsets\":[{},{}]}}",
+                                  json_string(tensor.name), to_string(tensor.type),
+                                  fmt::join(tensor.shape, ","), tensor.begin, tensor.end));
+  }
+  std::string text = fmt::format("{{{}}}", fmt::join(entries, ","));
+  while (text.size() % 8 != 0) text += ' ';
+  return text;
+}
+
+}  // namespace
+
+SafetensorsWriter::SafetensorsWriter(const std::string& path, std::vector<StoredTensor> tensors,
+                                     const std::map<std::string, std::string>& metadata)
+    : path_(path), temporary_(fmt::format("{}.tmp.{}", path, getpid())), tensors_(std::move(tensors)) {
+  std::sort(tensors_.begin(), tensors_.end(),
+            [](const StoredTensor& a, const StoredTensor& b) { return a.name < b.name; });
+  std::size_t end = 0;
+  for (StoredTensor& tensor : tensors_) {
+    tensor.begin = end;
+    end = tensor.end = tensor.begin + bytes_of(tensor);
+  }
+  file_ = std::fopen(temporary_.c_str(), "wb");
+  if (file_ == nullptr) fail();
+  const std::string header = header_text(tensors_, metadata);
+  const std::uint64_t length = header.size();
+  write(&length, sizeof length);
+  write(header.data(), header.size());
+}
+
+SafetensorsWriter::~SafetensorsWriter() {
+  if (file_ != nullptr) std::fclose(file_);
+  if (!temporary_.empty()) std::remove(temporary_.c_str());
+}
+
+void SafetensorsWriter::fail() const {
+  throw run_error(fmt::format("{}: cannot be written: {}", path_, std::strerror(errno)));
+}
+
+void SafetensorsWriter::write(const void* data, std::size_t size) {
+  if (size > 0 && std::fwrite(data, 1, size, file_) != size) fail();
+}
+
+void SafetensorsWriter::append(std::span<const std::byte> bytes) {
+  CHECK(next_ < tensors_.size(), fmt::format("{}: {} tensors announced", path_, tensors_.size()));
+  const StoredTensor& tensor = tensors_[next_++];
+  CHECK(bytes.size() == tensor.end - tensor.begin,
+        fmt::format("{}: {} bytes for {}", path_, bytes.size(), tensor.name));
+  write(bytes.data(), bytes.size());
+}
+
+void SafetensorsWriter::commit() {
+  CHECK(next_ == tensors_.size(), fmt::format("{}: {} of {} tensors", path_, next_, tensors_.size()));
+  std::FILE* file = file_;
+  file_ = nullptr;
+  if (std::fclose(file) != 0 || std::rename(temporary_.c_str(), path_.c_str()) != 0) fail();
+  temporary_.clear();
+}
+
+void write_safetensors(const std::string& path, std::vector<StoredTensor> tensors,
+                       const std::map<std::string, std::vector<std::byte>>& bytes,
+                       const std::map<std::string, std::string>& metadata) {
+  SafetensorsWriter writer(path, std::move(tensors), metadata);
+  for (const StoredTensor& tensor : writer.tensors()) writer.append(bytes.at(tensor.name));
+  writer.commit();
+}
+
+}  // namespace moebius
