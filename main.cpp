@@ -254,6 +254,7 @@ void add_kernel_options(CLI::App& command, KernelRequest& kernel) {
   for (const KernelOption& option : kernel_options())
     command.add_option(fmt::format("--{}", option.name), kernel.*option.value, std::string(option.help));
   command.add_option("--dtype", kernel.dtype, "of the operands: bf16, fp8, ...");
+  command.add_option("--stored", kernel.stored, "of weights or cache, where it is another: int8, int4, ...");
 }
 
 void add_commands(CLI::App& app, Arguments& arguments, std::function<int(const Arguments&)>& chosen) {

@@ -37,8 +37,12 @@ class Plotter {
   KernelPoint point(std::int64_t x) const {
     const Shape shape = sweep_.shape(x);
     const std::vector<std::int32_t> rows = rows_of(sweep_.op, shape);
-    const CostQuery query{
-        .kind = sweep_.op, .shape = shape, .dtype = sweep_.dtype, .cores = sweep_.cores, .rows = rows};
+    const CostQuery query{.kind = sweep_.op,
+                          .shape = shape,
+                          .dtype = sweep_.dtype,
+                          .cores = sweep_.cores,
+                          .rows = rows,
+                          .stored = sweep_.stored};
     return {.x = x,
             .cost = costs_.cost(query),
             .flops = op_flops(sweep_.op, shape).value,

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "hw/error.h"
+#include "models/layer_math.h"
 #include "workloads/cost/roofline.h"
 
 namespace moebius {
@@ -31,6 +32,7 @@ constexpr KernelOption kOptions[] = {
 
 constexpr DType kMatrixTypes[] = {DType::kBf16, DType::kFp8,  DType::kFp16,
                                   DType::kFp32, DType::kInt8, DType::kFp4};
+constexpr DType kStoredTypes[] = {DType::kFp8, DType::kInt8, DType::kFp4, DType::kInt4, DType::kBf16};
 constexpr DType kAttentionTypes[] = {DType::kBf16, DType::kFp8, DType::kFp16, DType::kFp32};
 constexpr DType kQuantisedTypes[] = {DType::kFp8, DType::kInt8, DType::kFp4};
 constexpr DType kMomentTypes[] = {DType::kFp32, DType::kBf16, DType::kFp8};
@@ -223,15 +225,27 @@ void check_options(const Kind& kind, const KernelRequest& request) {
   }
 }
 
-DType dtype_of(const Kind& kind, const KernelRequest& request) {
-  if (request.dtype.empty()) return kind.dtypes.front();
+DType one_of(const Kind& kind, std::span<const DType> dtypes, std::string_view option,
+             const std::string& name) {
   std::vector<std::string> known;
-  for (const DType dtype : kind.dtypes) {
-    if (to_string(dtype) == request.dtype) return dtype;
+  for (const DType dtype : dtypes) {
+    if (to_string(dtype) == name) return dtype;
     known.emplace_back(to_string(dtype));
   }
-  throw input_error(fmt::format("--kernel {}: expected --dtype {}, found \"{}\"", kind.name,
-                                fmt::join(known, ", "), request.dtype));
+  throw input_error(fmt::format("--kernel {}: expected --{} {}, found \"{}\"", kind.name, option,
+                                fmt::join(known, ", "), name));
+}
+
+DType dtype_of(const Kind& kind, const KernelRequest& request) {
+  return request.dtype.empty() ? kind.dtypes.front() : one_of(kind, kind.dtypes, "dtype", request.dtype);
+}
+
+std::optional<DType> stored_of(const Kind& kind, const KernelRequest& request) {
+  if (request.stored.empty()) return {};
+  if (!has_stored_operand(kind.op))
+    throw input_error(fmt::format(
+        "--kernel {} does not take --stored: it has no weights and no cache of another type", kind.name));
+  return one_of(kind, kStoredTypes, "stored", request.stored);
 }
 
 int cores_of(const Kind& kind, const KernelRequest& request, const Accelerator& chip) {
@@ -257,6 +271,9 @@ std::string sizes_text(const Kind& kind, const KernelRequest& request, const Ker
     if (request.*size) text += fmt::format("{} {}, ", name_of(size), *(request.*size));
   text += sweep.sizes;
   text += fmt::format("{}{}, ", to_string(sweep.dtype), request.dtype.empty() ? " (default)" : "");
+  if (sweep.stored)
+    text += fmt::format("{} {}, ", sweep.op == OpKind::kAttention ? "cache" : "weights",
+                        to_string(*sweep.stored));
   return text + (request.cores ? fmt::format("{} cores", sweep.cores)
                                : fmt::format("all {} cores (default)", sweep.cores));
 }
@@ -280,6 +297,7 @@ KernelSweep kernel_sweep(const KernelRequest& request, const Accelerator& chip) 
   KernelSweep sweep;
   sweep.op = kind.op;
   sweep.dtype = dtype_of(kind, request);
+  sweep.stored = stored_of(kind, request);
   sweep.cores = cores_of(kind, request, chip);
   sweep.name = kind.name;
   sweep.help = kind.help;
@@ -293,6 +311,7 @@ void require_no_kernel(const KernelRequest& request) {
     if (request.*option.value)
       throw input_error(fmt::format("--{}: expected --kernel KIND beside it, found none", option.name));
   if (!request.dtype.empty()) throw input_error("--dtype: expected --kernel KIND beside it, found none");
+  if (!request.stored.empty()) throw input_error("--stored: expected --kernel KIND beside it, found none");
 }
 
 }  // namespace moebius

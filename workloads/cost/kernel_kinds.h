@@ -17,8 +17,9 @@ namespace moebius {
 
 // As the command line gives it; what is not given is empty.
 struct KernelRequest {
-  std::string kind;   // "gemm"
-  std::string dtype;  // of the operands; empty: the kind's first one
+  std::string kind;    // "gemm"
+  std::string dtype;   // of the operands; empty: the kind's first one
+  std::string stored;  // of the weights or the cache, where it is another; empty: as `dtype`
   std::optional<std::int64_t> m, n, k, groups, heads, kv_heads, head_dim, v_dim, kv;
   std::optional<std::int64_t> cores;  // that the kernel holds; empty: all of the chip
 };
@@ -37,6 +38,7 @@ std::string kernel_kind_names();  // "gemm, gemm-dgrad, ..."
 struct KernelSweep {
   OpKind op = OpKind::kGemm;
   DType dtype = DType::kBf16;
+  std::optional<DType> stored = {};
   int cores = 0;
   std::string_view name, help;  // "gemm", what it computes
   std::string sizes;            // what is fixed: "n 7168, k 2048, bf16 (default), all 132 cores (default)"

@@ -166,6 +166,28 @@ TEST_CASE("a grouped GEMM reads the weights of experts that have rows") {
   CHECK(at(curve, 512).bytes == Approx(8 * weights).epsilon(0.1));
 }
 
+// INT4 weights under BF16 rows: n k (0.5 + 2/128) bytes of weights, m k and m n of two bytes; the products
+// are BF16's. Memory-bound rows get faster, the arithmetic does not.
+TEST_CASE("weights in four bits are read as such and multiplied in BF16") {
+  KernelRequest request = sized("gemm");
+  const KernelCurve wide = analytic_curve(request);
+  request.stored = "int4";
+  const KernelCurve curve = analytic_curve(request);
+  CHECK(at(curve, 1).bytes == Approx(4096.0 * 2048 * 0.515625 + 2 * 2048 + 2 * 4096));
+  CHECK(at(curve, 1).bound == Approx(at(wide, 1).bound * 0.515625 / 2).epsilon(0.01));
+  CHECK(at(curve, 16384).bound == at(wide, 16384).bound);
+  CHECK_THAT(to_text(curve), Catch::Contains("bf16 (default), weights int4, all 132 cores (default)\n"));
+}
+
+// 8-bit keys and values, with their share of scales, under BF16 queries.
+TEST_CASE("an FP8 cache halves the bytes of decode") {
+  KernelRequest request = sized("attention");
+  request.kv = 4096;
+  request.stored = "fp8";
+  const double keys = 16.0 * 256 * (1 + 4.0 / 128) * 4096, rows = 2 * 16.0 * 128 * 2 + 16 * 4;
+  CHECK(at(analytic_curve(request), 64).bytes == Approx(64 * (keys + rows)));
+}
+
 TEST_CASE("fewer cores have a lower roofline and take longer") {
   KernelRequest request = sized("gemm");
   const KernelCurve all = analytic_curve(request);
@@ -241,6 +263,13 @@ TEST_CASE("options that a kind needs, does not take or cannot have are refused w
           std::string("--kernel gemm: expected a peak of some type of unmeasured, found none"));
   }
   CHECK(kernel_sweep(sized("norm"), memory_only).cores == 132);
+  KernelRequest stored = sized("norm");
+  stored.stored = "int4";
+  CHECK(refusal(stored) ==
+        "--kernel norm does not take --stored: it has no weights and no cache of another type");
+  stored = sized("gemm");
+  stored.stored = "int3";
+  CHECK(refusal(stored) == "--kernel gemm: expected --stored fp8, int8, fp4, int4, bf16, found \"int3\"");
   KernelRequest quantise = sized("quantise");
   quantise.dtype = "bf16";
   CHECK(refusal(quantise) == "--kernel quantise: expected --dtype fp8, int8, fp4, found \"bf16\"");

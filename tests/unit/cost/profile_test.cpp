@@ -56,6 +56,17 @@ TEST_CASE("a profile reads as it was written, and writes as it reads") {
   CHECK(to_json(read(text)) == text);
 }
 
+TEST_CASE("a stored format and what a table includes survive reading and writing, and are absent elsewhere") {
+  const std::string both =
+      "\"dtype\": \"bf16\", \"stored\": \"int4\", \"includes\": [\"quantise\", \"quantise\"]";
+  const Profile profile = read(changed("\"dtype\": \"fp8\"", both));
+  CHECK(profile.tables[0].stored == DType::kInt4);
+  CHECK(profile.tables[0].includes == std::vector<std::string>{"quantise", "quantise"});
+  CHECK(to_json(read(to_json(profile))) == to_json(profile));
+  CHECK_THAT(to_json(profile), Catch::Contains(both));
+  CHECK_THAT(to_json(read(kGood)), !Catch::Contains("stored") && !Catch::Contains("includes"));
+}
+
 TEST_CASE("what is not a profile is an error that says where and what") {
   struct Case {
     std::string from, to, message;
@@ -81,6 +92,12 @@ TEST_CASE("what is not a profile is an error that says where and what") {
        "p.json:9: /tables/0/source: expected a key of \"sources\", found \"LAP\""},
       {"\"dtype\": \"fp8\"", "\"dtype\": \"fp9\"",
        "p.json:9: /tables/0/dtype: expected a number format such as \"fp8\", found \"fp9\""},
+      {"\"dtype\": \"fp8\"", "\"dtype\": \"bf16\", \"stored\": \"int3\"",
+       "p.json:9: /tables/0/stored: expected a number format such as \"fp8\", found \"int3\""},
+      {"\"dtype\": \"fp8\"", "\"dtype\": \"bf16\", \"stored\": 4",
+       "p.json:9: /tables/0/stored: expected a string, found 4"},
+      {"\"dtype\": \"fp8\"", "\"dtype\": \"fp8\", \"includes\": []",
+       "p.json:9: /tables/0/includes: expected 1 to 64 names, found 0"},
       {"{\"fp8\": 1.979e15}", "{}",
        "/reference/peak: expected the peak of one number format at least, found none"},
       {"\"note\": \"\"", "\"notes\": \"\"", "unknown key \"notes\""},
