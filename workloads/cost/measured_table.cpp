@@ -13,7 +13,8 @@
 namespace moebius {
 namespace {
 
-constexpr double kSame = 1e-9;  // of logarithms that are equal
+constexpr double kSame = 1e-9;        // of logarithms that are equal
+constexpr double kLeastValue = 1e-6;  // on an axis: less than one row an expert is a share of the experts
 
 double logarithm(double value) {
   return std::log(std::max(1.0, value));
@@ -32,9 +33,8 @@ Cell find_cell(const std::vector<double>& points, double value) {
   const double slack = 1 + kSame;
   const std::size_t last = points.size() - 1;
   if (value <= points.front() * slack)
-    return {0, 0, std::max(0.0, logarithm(points.front()) - logarithm(value))};
-  if (value * slack >= points.back())
-    return {last, last, std::max(0.0, logarithm(value) - logarithm(points.back()))};
+    return {0, 0, std::max(0.0, std::log(points.front() / std::max(value, kLeastValue)))};
+  if (value * slack >= points.back()) return {last, last, std::max(0.0, std::log(value / points.back()))};
   const auto above = std::upper_bound(points.begin(), points.end(), value * slack);
   const auto high = static_cast<std::size_t>(above - points.begin());
   const bool on_point = value <= points[high - 1] * slack;
@@ -201,7 +201,7 @@ std::size_t MeasuredTable::donor_of(std::size_t value) const {
   for (std::size_t other = site * grid_; other < (site + 1) * grid_; ++other) {
     double distance = 0;
     for (std::size_t i = 0; i < data_.axes.size(); ++i)
-      distance += std::pow(logarithm(axis_point(other, i)) - logarithm(axis_point(value, i)), 2);
+      distance += std::pow(std::log(axis_point(other, i) / axis_point(value, i)), 2);
     offer(other, distance);
   }
   return donor;

@@ -62,7 +62,7 @@ Shape with_profile_key(ProfileKey key, OpKind kind, const Shape& before, double 
       shape.k = whole;
       break;
     case ProfileKey::kRows:
-      rows = std::llround(value * groups_of(shape));
+      rows = std::max<std::int64_t>(1, std::llround(value * groups_of(shape)));  // of a few experts alone
       break;
     case ProfileKey::kGroups:
       rows = std::llround(static_cast<double>(rows) / groups_of(shape) * std::max(1.0, value));
