@@ -8,6 +8,10 @@ namespace moebius {
 const std::vector<ModelRowKind>& model_row_kinds() {
   static const std::vector<ModelRowKind> kinds = {
       {"dense GEMM", 0.15, gemm_model_rows},
+      {"attention, prefill", 0.20, prefill_model_rows},
+      {"attention, decode", 0.20, decode_model_rows},
+      {"latent attention, prefill", 0.20, latent_prefill_model_rows},
+      {"latent attention, decode", 0.20, latent_decode_model_rows},
   };
   return kinds;
 }

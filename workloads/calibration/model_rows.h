@@ -43,5 +43,9 @@ std::string database_system(const Accelerator& chip);
 
 // The readers, each in the file of its kind.
 std::vector<ModelRow> gemm_model_rows(const std::string& directory, const Accelerator& chip);
+std::vector<ModelRow> prefill_model_rows(const std::string& directory, const Accelerator& chip);
+std::vector<ModelRow> decode_model_rows(const std::string& directory, const Accelerator& chip);
+std::vector<ModelRow> latent_prefill_model_rows(const std::string& directory, const Accelerator& chip);
+std::vector<ModelRow> latent_decode_model_rows(const std::string& directory, const Accelerator& chip);
 
 }  // namespace moebius

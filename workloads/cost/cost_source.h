@@ -23,14 +23,18 @@ struct CostQuery {
   Shape shape;
   DType dtype = DType::kBf16;
   int cores = 0;  // that the op holds; at most those of the chip
-  std::span<const std::int32_t> rows =
-      {};  // grouped kinds: rows of each expert; empty: shape.m spread evenly
+  // Grouped kinds: rows of each expert; empty: shape.m spread evenly. Attention: keys of each sequence, of
+  // which there are as many; every one has m / groups queries; empty: shape.kv each.
+  std::span<const std::int32_t> rows = {};
   // Format of the operand that is kept (weights of GEMM kinds, the cache of attention: op_bytes) where it is
   // not `dtype`, which then is that of the arithmetic: int8 under bf16.
   std::optional<DType> stored = {};
   // GEMM kinds in 8 and 4 bits: the op quantises its own BF16 activations, and the time contains it.
   // Otherwise they come quantised, by a kQuantise or by the op before.
   bool fused_quantise = false;
+  // Attention: what fits in the cache (L2) of the chip stands there already, as when a kernel is measured again
+  // and again. A step finds it in memory.
+  bool hot = false;
 };
 
 // What the op's kept operand is stored in.

@@ -36,6 +36,49 @@ bool sums_over_rows(OpKind kind) {
   return kind == OpKind::kGroupedGemmWgrad;
 }
 
+bool is_attention(OpKind kind) {
+  return kind == OpKind::kAttention || kind == OpKind::kAttentionGrad;
+}
+
+bool has_uneven_sequences(const CostQuery& query) {
+  return is_attention(query.kind) && !query.rows.empty();
+}
+
+std::int64_t queries_of_sequence(const Shape& shape) {
+  return shape.m / std::max(1, shape.groups);
+}
+
+// One sequence of an attention op.
+CostQuery sequence_of(const CostQuery& query, std::int32_t keys) {
+  CostQuery one = query;
+  one.rows = {};
+  one.shape.groups = 1;
+  one.shape.m = queries_of_sequence(query.shape);
+  one.shape.kv = std::max<std::int64_t>(keys, one.shape.m);
+  return one;
+}
+
+// Of attention with `rows`: the sum over its sequences.
+template <typename Amount>
+double sum_over_sequences(const CostQuery& query, Amount amount) {
+  return std::accumulate(query.rows.begin(), query.rows.end(), 0.0, [&](double sum, std::int32_t keys) {
+    return sum + amount(sequence_of(query, keys));
+  });
+}
+
+double flops_of(const CostQuery& query) {
+  if (has_uneven_sequences(query)) return sum_over_sequences(query, flops_of);
+  return op_flops(query.kind, loaded_shape(query)).value;
+}
+
+// Of the products: kernels of attention may multiply in the format of the cache, where the chip is faster.
+FlopRate peak_of(const Accelerator& accelerator, const CostQuery& query) {
+  const FlopRate peak = accelerator.peak_of(executed_dtype(accelerator, query.dtype));
+  if (!is_attention(query.kind)) return peak;
+  const FlopRate stored = accelerator.peak_of(executed_dtype(accelerator, stored_dtype(query)));
+  return peak.value < stored.value ? stored : peak;
+}
+
 // Absorbed latent attention (DeepSeek-V2, section 2.1.2): the one KV head is wider than its values, and those
 // are its first columns, read once for both. No other attention has values of over 256 columns.
 double shared_value_bytes(const CostQuery& query) {
@@ -118,17 +161,29 @@ Shape loaded_shape(const CostQuery& query) {
   Shape shape = query.shape;
   if (query.rows.empty()) return shape;
   const auto rows = std::accumulate(query.rows.begin(), query.rows.end(), std::int64_t{0});
+  if (is_attention(query.kind)) {
+    const auto sequences = static_cast<std::int64_t>(query.rows.size());
+    shape.m = queries_of_sequence(query.shape) * sequences;
+    shape.kv = (rows + sequences / 2) / sequences;
+    shape.groups = static_cast<std::int32_t>(sequences);
+    return shape;
+  }
   (sums_over_rows(query.kind) ? shape.k : shape.m) = rows;
   shape.groups = static_cast<std::int32_t>(query.rows.size());
   return shape;
 }
 
 double least_bytes(const CostQuery& query) {
+  if (has_uneven_sequences(query)) return sum_over_sequences(query, least_bytes);
   Shape shape = loaded_shape(query);
   if (!query.rows.empty())
     shape.groups = static_cast<std::int32_t>(
         std::count_if(query.rows.begin(), query.rows.end(), [](std::int32_t rows) { return rows > 0; }));
   return op_bytes(query.kind, shape, query.dtype, query.stored).value - shared_value_bytes(query);
+}
+
+bool is_found_in_l2(const Accelerator& accelerator, const CostQuery& query) {
+  return query.hot && is_attention(query.kind) && least_bytes(query) <= accelerator.l2.value;
 }
 
 Roofline roofline(const Accelerator& accelerator, const CostQuery& query) {
@@ -138,9 +193,9 @@ Roofline roofline(const Accelerator& accelerator, const CostQuery& query) {
   // The vector kinds count a few operations an element and have no peak in the catalog; they are bound by
   // memory.
   if (uses_tensor_cores(query.kind))
-    bound.arithmetic = op_flops(query.kind, loaded_shape(query)) /
-                       (accelerator.peak_of(executed_dtype(accelerator, query.dtype)) * share);
-  if (accelerator.memory_rate.value > 0) bound.memory = least_bytes(query) / accelerator.memory_rate.value;
+    bound.arithmetic = flops_of(query) / (peak_of(accelerator, query).value * share);
+  if (accelerator.memory_rate.value > 0 && !is_found_in_l2(accelerator, query))
+    bound.memory = least_bytes(query) / accelerator.memory_rate.value;
   return bound;
 }
 

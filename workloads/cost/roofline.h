@@ -18,8 +18,12 @@ bool uses_tensor_cores(OpKind kind);
 // work beside its tensor cores use those.
 int cores_of_chip(const Accelerator& accelerator, OpKind kind);
 
-// The query's shape with m (k for weight gradients) replaced by the sum of `rows`, when there are any.
+// The query's shape with m (k for weight gradients) replaced by the sum of `rows`, when there are any; of
+// attention with the mean of them as kv, rounded, and as many sequences.
 Shape loaded_shape(const CostQuery& query);
+
+// Whether all that the op reads and writes is hot (CostQuery::hot) and fits in the chip's L2.
+bool is_found_in_l2(const Accelerator& accelerator, const CostQuery& query);
 
 // Device-memory bytes of the op, each input read once and each output written once; experts without rows cost
 // nothing.
@@ -27,7 +31,7 @@ double least_bytes(const CostQuery& query);
 
 struct Roofline {
   double arithmetic = 0;  // seconds at the peak of the cores held
-  double memory = 0;      // seconds at the full memory rate
+  double memory = 0;      // seconds at the full memory rate; none of what is found in L2
   double seconds() const { return arithmetic > memory ? arithmetic : memory; }
 };
 Roofline roofline(const Accelerator& accelerator, const CostQuery& query);
