@@ -30,7 +30,7 @@ struct Told {
 class Fit {
  public:
   Fit(const ExpertParts& parts, const std::vector<const ExpertRow*>& rows)
-      : values_of_(parts.pairs().size() * parts.points().size()) {
+      : points_(parts.points()), values_of_(parts.pairs().size() * points_.size()) {
     for (const ExpertRow* row : rows)
       told_.push_back({parts.gemm_microseconds(*row), parts.of(*row), row->check});
     for (std::size_t i = 0; i < told_.size(); ++i)
@@ -51,6 +51,7 @@ class Fit {
       }
       if (moved < 1e-6) break;
     }
+    fill_gaps(values);
     return values;
   }
 
@@ -110,6 +111,23 @@ class Fit {
     return start;
   }
 
+  // Between two told values of one pair, where no row stands: on the line between their logarithms.
+  void fill_gaps(std::vector<double>& values) const {
+    for (std::size_t first = 0; first < values.size(); first += points_.size()) {
+      std::size_t low = points_.size();
+      for (std::size_t high = 0; high < points_.size(); ++high) {
+        if (values[first + high] <= 0) continue;
+        for (std::size_t i = low + 1; i < high; ++i) {
+          const double weight = std::log(points_[i] / points_[low]) / std::log(points_[high] / points_[low]);
+          values[first + i] =
+              std::pow(values[first + low], 1 - weight) * std::pow(values[first + high], weight);
+        }
+        low = high;
+      }
+    }
+  }
+
+  std::vector<double> points_;
   std::vector<Told> told_;
   std::vector<std::vector<std::size_t>> values_of_;  // rows that a value tells
 };

@@ -33,6 +33,8 @@ ProfileTable table_of(const char* name, std::vector<std::string> kinds, DType dt
 void read_training_trace(Harvest& harvest);  // condense_trace.cpp
 void read_kernels(Harvest& harvest);         // condense_kernels.cpp
 // Parts of read_kernels(); `system` is the chip's name in the kernel database.
+void read_quantise_kernels(Harvest& harvest, const std::string& system);   // condense_quantise.cpp
 void read_attention_kernels(Harvest& harvest, const std::string& system);  // condense_attention.cpp
+void read_expert_kernels(Harvest& harvest, const std::string& system);     // condense_moe.cpp
 
 }  // namespace moebius

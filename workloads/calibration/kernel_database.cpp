@@ -56,6 +56,12 @@ std::size_t rank_of(const std::string& backend) {
   return static_cast<std::size_t>(std::find(kBackends.begin(), kBackends.end(), backend) - kBackends.begin());
 }
 
+void add_database_source(Harvest& harvest) {
+  harvest.add_source({"AICONFIGURATOR",
+                      "ai-dynamo/aiconfigurator, systems/data, commit 095f58a; CUDA graph replays",
+                      "Apache-2.0", "2026-08-21"});
+}
+
 void Drafts::add_to(Harvest& harvest) {
   for (auto& [key, draft] : tables) {
     for (const auto& [reason, rows] : left_out[key.stack]) draft.table.rejected.push_back({rows, reason});
@@ -64,10 +70,7 @@ void Drafts::add_to(Harvest& harvest) {
     draft.table.cores = harvest.chip.cores;
     harvest.profile.tables.push_back(fit_table(std::move(draft), harvest.chip));
   }
-  if (!tables.empty())
-    harvest.add_source({"AICONFIGURATOR",
-                        "ai-dynamo/aiconfigurator, systems/data, commit 095f58a; CUDA graph replays",
-                        "Apache-2.0", "2026-08-21"});
+  if (!tables.empty()) add_database_source(harvest);
 }
 
 }  // namespace moebius

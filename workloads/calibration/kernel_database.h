@@ -32,6 +32,8 @@ std::string stack_of(const Csv& csv, const CsvRow& row);  // "sglang-0.5.14"
 // Of a serving framework: ours first, whose GEMMs scatter half as much as the others'.
 std::size_t rank_of(const std::string& backend);
 
+void add_database_source(Harvest& harvest);
+
 // Drafts of one file in the order in which a look-up shall ask them: by backend, then as `kind` counts.
 struct DraftKey {
   std::size_t backend = 0;
