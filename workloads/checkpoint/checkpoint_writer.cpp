@@ -1,0 +1,94 @@
+#include "workloads/checkpoint/checkpoint_writer.h"
+
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "hw/error.h"
+#include "models/weights/safetensors_writer.h"
+#include "workloads/checkpoint/interruption.h"
+#include "workloads/checkpoint/new_directory.h"
+#include "workloads/progress_bar.h"
+#include "workloads/report/run_directory.h"
+
+namespace moebius {
+namespace {
+
+struct PlannedTensor {
+  StoredTensor tensor;
+  Region region;
+};
+
+// What each file holds, in the order of names.
+std::vector<std::vector<PlannedTensor>> plan_files(const CheckpointIndex& index) {
+  std::vector<std::vector<PlannedTensor>> files(index.files.size());
+  for (const auto& [name, weight] : index.weights) {
+    for (const Shard& shard : weight.shards) {
+      PlannedTensor planned{{.name = name, .type = weight.type, .shape = weight.shape},
+                            region_of(weight, shard)};
+      if (!weight.shape.empty())
+        planned.tensor.shape[static_cast<std::size_t>(weight.axis)] = shard.last - shard.first;
+      files[static_cast<std::size_t>(shard.file)].push_back(std::move(planned));
+    }
+  }
+  return files;
+}
+
+// Tools of Hugging Face read files only that say where they come from.
+const std::map<std::string, std::string> kMetadata{{"format", "pt"}};
+
+class CheckpointWriter {
+ public:
+  CheckpointWriter(const CheckpointIndex& index, const ReadRegion& read)
+      : read_(read), total_(index.bytes()) {}
+
+  void write(const std::string& path, const std::vector<PlannedTensor>& planned) {
+    std::vector<StoredTensor> tensors;
+    for (const PlannedTensor& row : planned) tensors.push_back(row.tensor);
+    SafetensorsWriter writer(path, std::move(tensors), kMetadata);
+    for (const PlannedTensor& row : planned) {
+      interruption_.check();
+      const std::vector<std::byte> bytes = read_(row.tensor.name, row.region);
+      writer.append(bytes);
+      written_ += static_cast<double>(bytes.size());
+      bar_.show(total_ > 0 ? written_ / total_ : 1);
+    }
+    writer.commit();
+  }
+
+ private:
+  const ReadRegion& read_;
+  double total_ = 0, written_ = 0;
+  Interruption interruption_;
+  ProgressBar bar_;
+};
+
+void write_index(const NewDirectory& directory, const CheckpointIndex& index) {
+  if (index.layout) {
+    write_file(directory.path(kIndexName), index_text(index));
+  } else if (index.files.size() > 1) {
+    write_file(directory.path(kHfIndexName), hf_index_text(index));
+  }
+}
+
+void copy_config(const NewDirectory& directory, const std::string& config) {
+  if (config.empty()) return;
+  std::error_code error;
+  std::filesystem::copy_file(config, directory.path("config.json"), error);
+  if (error) throw run_error(fmt::format("{}: cannot be copied: {}", config, error.message()));
+}
+
+}  // namespace
+
+void write_checkpoint(const std::string& directory, const CheckpointIndex& index, const ReadRegion& read,
+                      const std::string& config) {
+  NewDirectory place(directory);
+  const std::vector<std::vector<PlannedTensor>> files = plan_files(index);
+  CheckpointWriter writer(index, read);
+  for (std::size_t i = 0; i < files.size(); ++i) writer.write(place.path(index.files[i]), files[i]);
+  write_index(place, index);
+  copy_config(place, config);
+  place.commit();
+}
+
+}  // namespace moebius

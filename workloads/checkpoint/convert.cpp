@@ -1,0 +1,49 @@
+#include "workloads/checkpoint/convert.h"
+
+#include <fmt/format.h>
+
+#include "hw/error.h"
+#include "models/hf_config.h"
+#include "models/weights/weight_check.h"
+#include "workloads/checkpoint/checkpoint_writer.h"
+#include "workloads/checkpoint/shard_layout.h"
+
+namespace moebius {
+
+Model model_of(const Checkpoint& checkpoint, const std::string& name, const ModelCatalog& catalog) {
+  if (!name.empty()) return catalog.model(name);
+  if (checkpoint.index().model) return *checkpoint.index().model;
+  const std::string config = checkpoint.config_path();
+  if (config.empty()) {
+    throw input_error(
+        fmt::format("{}: expected config.json beside the weights, found none: name the model with --model",
+                    checkpoint.path()));
+  }
+  return model_from_hf_config(load_document(config));
+}
+
+void check_checkpoint(const Checkpoint& checkpoint, const Model& model) {
+  require_mapped(checkpoint.path(), model);
+  check_weights(checkpoint.path(), model, weights_of(model, naming_of(checkpoint.index().names())),
+                checkpoint.index().found());
+}
+
+std::string convert(const ConvertRequest& request, const ModelCatalog& catalog) {
+  const std::optional<Degrees> degrees = parse_layout(request.to);
+  const Checkpoint checkpoint(request.in);
+  const Model model = model_of(checkpoint, request.model, catalog);
+  check_checkpoint(checkpoint, model);
+  if (degrees) require_divides(*degrees, model);
+  // From here every weight is there, of the shape that the model says, and the layout divides it.
+  const CheckpointIndex index = degrees ? sharded_index(checkpoint.index(), model, *degrees)
+                                        : hf_index(checkpoint.index(), request.most_file_bytes);
+  const auto read = [&](const std::string& name, const Region& region) {
+    return checkpoint.read(name, region);
+  };
+  write_checkpoint(request.out, index, read, checkpoint.config_path());
+  return fmt::format("{}: {} tensors, {}, in {} files ({})\n", request.out, index.weights.size(),
+                     to_text(Bytes{index.bytes()}), index.files.size(),
+                     degrees ? to_text(*degrees) : std::string("Hugging Face"));
+}
+
+}  // namespace moebius

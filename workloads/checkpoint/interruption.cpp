@@ -1,0 +1,33 @@
+#include "workloads/checkpoint/interruption.h"
+
+#include "hw/error.h"
+
+namespace moebius {
+namespace {
+
+volatile std::sig_atomic_t interrupted = 0;  // a handler is given nothing else to write to
+
+void note(int) {
+  interrupted = 1;
+}
+
+}  // namespace
+
+Interruption::Interruption() {
+  interrupted = 0;
+  struct sigaction action {};
+  action.sa_handler = note;
+  sigaction(SIGINT, &action, &interrupt_);
+  sigaction(SIGTERM, &action, &terminate_);
+}
+
+Interruption::~Interruption() {
+  sigaction(SIGINT, &interrupt_, nullptr);
+  sigaction(SIGTERM, &terminate_, nullptr);
+}
+
+void Interruption::check() const {
+  if (interrupted != 0) throw run_error("interrupted: nothing was written");
+}
+
+}  // namespace moebius
