@@ -179,18 +179,25 @@ double active_parameters(const Model& model, CountedTables tables) {
   return active;
 }
 
-Flops forward_flops_per_token(const Model& model, std::int64_t sequence_length, bool causal) {
+Flops layer_flops_per_token(const Model& model, int layer, std::int64_t sequence_length, bool causal) {
+  const double pairs =
+      layer_pairs(model, layer, sequence_length, causal) / static_cast<double>(sequence_length);
+  return {2 * (layer_products(model, layer) + pairs * pair_products(model))};
+}
+
+Flops head_flops_per_token(const Model& model, std::int64_t sequence_length, bool causal) {
   const double hidden = model.hidden;
-  const double head = hidden * model.vocabulary;
-  const auto layer_flops = [&](int layer) {
-    const double pairs =
-        layer_pairs(model, layer, sequence_length, causal) / static_cast<double>(sequence_length);
-    return 2 * (layer_products(model, layer) + pairs * pair_products(model));
-  };
-  double flops = 2 * head;
-  for (int layer = 0; layer < model.layers; ++layer) flops += layer_flops(layer);
-  flops += model.mtp_layers * (layer_flops(model.layers - 1) + 2 * (2 * hidden * hidden + head));
-  return {flops};
+  const double head = 2 * hidden * model.vocabulary, projection = 2 * 2 * hidden * hidden;
+  if (model.mtp_layers == 0) return {head};
+  const Flops layer = layer_flops_per_token(model, model.layers - 1, sequence_length, causal);
+  return {head + model.mtp_layers * (layer.value + projection + head)};
+}
+
+Flops forward_flops_per_token(const Model& model, std::int64_t sequence_length, bool causal) {
+  Flops flops = head_flops_per_token(model, sequence_length, causal);
+  for (int layer = 0; layer < model.layers; ++layer)
+    flops.value += layer_flops_per_token(model, layer, sequence_length, causal).value;
+  return flops;
 }
 
 double kv_elements_per_token(const Model& model) {

@@ -124,6 +124,9 @@ double active_parameters(const Model& model, CountedTables tables = CountedTable
 // work that is done and belong to it; publishers may leave them out (DeepSeek's own figure does): set
 // model.mtp_layers = 0 to compare.
 Flops forward_flops_per_token(const Model& model, std::int64_t sequence_length, bool causal);
+// Its parts: one layer; and the output head with the MTP modules.
+Flops layer_flops_per_token(const Model& model, int layer, std::int64_t sequence_length, bool causal);
+Flops head_flops_per_token(const Model& model, std::int64_t sequence_length, bool causal);
 
 // Keys and values that one token leaves in the cache, in elements over all layers; MLA keeps the latent and
 // the rotary key.

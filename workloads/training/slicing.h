@@ -19,7 +19,4 @@ struct StageSlice {
 // holds at least one layer.
 std::vector<StageSlice> slice_balanced(const Model& model, std::int64_t sequence_length, int stages);
 
-// Forward FLOPs of one token in one layer; half of the attention pairs (causal).
-double layer_flops(const Model& model, int layer, std::int64_t sequence_length);
-
 }  // namespace moebius
