@@ -1,24 +1,98 @@
 // DeepSeek's published trace of one DeepSeek-V3 training chunk. It is also what the project is tested on, so
 // only layers 1 and 2 are taken, and only kinds that have no other source: weight gradients, attention
-// backward with the passes before and after it, and the passes that quantise. Layers 3 and 4, and all other
-// kinds, stay unseen.
+// backward with the passes before and after it, the router's products and the passes at memory speed. Layers
+// 3 and 4, and all other kinds, stay unseen.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 
-#include "hw/error.h"
 #include "workloads/calibration/harvest.h"
+#include "workloads/calibration/training_trace.h"
+#include "workloads/cost/table.h"
 
 namespace moebius {
 namespace {
 
 using Key = ProfileKey;
-using Samples =
-    std::map<std::vector<double>, std::vector<double>>;  // shape -> microseconds of each occurrence
+using K = OpKind;
 
-constexpr const char* kOps = "profile_data_train_ops.csv";
 constexpr const char* kKernels = "profile_data_train_kernels.csv";
-constexpr int kCores = 112;  // of 132: communication holds 20
+constexpr int kLearntLayers = 2;
+
+struct TraceTable {
+  const char* name;
+  std::vector<K> kinds;
+  DType dtype;
+  std::vector<Key> site;
+  Key axis;
+  std::vector<ProfileRange> where = {};
+};
+
+// The kernels of this stack run after each other even where others fuse them; with few rows their number
+// decides, which is that of training, not of decoding.
+const ProfileRange kTraining{Key::kM, 1024, 1e9};
+// Narrower than a wave of tiles: other products of this type are no neighbours.
+const ProfileRange kNarrow{Key::kN, 1, 256}, kShort{Key::kK, 1, 256}, kLow{Key::kM, 1, 256};
+
+TraceTable pass(const char* name, K kind, DType dtype) {
+  return {name, {kind}, dtype, {Key::kN}, Key::kM, {kTraining}};
+}
+
+TraceTable gated(const char* name, K kind, DType dtype) {
+  return {name, {kind}, dtype, {Key::kN}, Key::kM, {kTraining, {Key::kK, 2, 2}}};
+}
+
+TraceTable choice(const char* name, K kind) {
+  return {name, {kind}, DType::kBf16, {Key::kN, Key::kK}, Key::kM, {kTraining}};
+}
+
+TraceTable latent(const char* name, K kind) {
+  return {name,    {kind},     DType::kBf16, {Key::kHeads, Key::kHeadDim, Key::kVDim, Key::kK},
+          Key::kM, {kTraining}};
+}
+
+const std::vector<TraceTable>& trace_tables() {
+  const DType bf16 = DType::kBf16, fp8 = DType::kFp8;
+  static const std::vector<TraceTable> tables = {
+      {"weight gradients of experts",
+       {K::kGroupedGemmWgrad},
+       fp8,
+       {Key::kGroups, Key::kM, Key::kN},
+       Key::kRows},
+      {"weight gradients", {K::kGemmWgrad, K::kGroupedGemmWgrad}, fp8, {Key::kM, Key::kN}, Key::kRows},
+      {"attention backward with its passes",
+       {K::kAttentionGrad},
+       bf16,
+       {Key::kHeads, Key::kKvHeads, Key::kHeadDim, Key::kVDim},
+       Key::kQueries,
+       {{Key::kWindow, 0, 0}, {Key::kQueries, 64, 1e9}}},
+      {"cast to FP8 by token", {K::kQuantise}, fp8, {Key::kN}, Key::kM},
+      {"cast to FP8 by channel, transposed", {K::kTransposeQuantise}, fp8, {Key::kN}, Key::kM},
+      {"router, FP32 out", {K::kGemm}, bf16, {Key::kN, Key::kK}, Key::kM, {kTraining, kNarrow}},
+      {"router backward", {K::kGemmDgrad}, bf16, {Key::kN, Key::kK}, Key::kM, {kTraining, kShort}},
+      {"router weight gradient", {K::kGemmWgrad}, bf16, {Key::kM, Key::kN}, Key::kRows, {kLow}},
+      pass("norm", K::kNorm, bf16),
+      pass("norm and cast", K::kNorm, fp8),
+      pass("norm backward", K::kNormGrad, bf16),
+      pass("rotary", K::kRotary, bf16),
+      pass("rotary backward", K::kRotaryGrad, bf16),
+      gated("SwiGLU with its cast", K::kActivation, fp8),
+      gated("SwiGLU backward", K::kActivationGrad, bf16),
+      choice("gate", K::kGate),
+      choice("gate backward", K::kGateGrad),
+      pass("rows to experts", K::kPermute, fp8),
+      pass("rows to experts, backward", K::kPermuteGrad, bf16),
+      pass("rows from experts", K::kUnpermute, bf16),
+      pass("rows from experts, backward", K::kUnpermuteGrad, fp8),
+      pass("addition", K::kAdd, bf16),
+      pass("split", K::kSplit, bf16),
+      pass("concatenation", K::kConcat, bf16),
+      latent("latent keys", K::kMlaKeys),
+      latent("latent keys, backward", K::kMlaKeysGrad),
+  };
+  return tables;
+}
 
 double mean(const std::vector<double>& values) {
   double sum = 0;
@@ -26,106 +100,68 @@ double mean(const std::vector<double>& values) {
   return sum / static_cast<double>(values.size());
 }
 
-bool is_learnt_layer(const std::string& layer) {
-  return layer == "1" || layer == "2";
-}
-
-void stamp(ProfileTable& table) {
-  table.stack = "deepseek-training-2025-02";
-  table.source = "PROFILE-DATA";
-  table.cores = kCores;
-  table.sustained = true;
-  table.in_sample = true;
-  table.note = "means of layers 1 and 2, from kernels of a whole training step; layers 3 and 4 are the test";
-}
-
-void add_samples(Harvest& harvest, ProfileTable table, std::size_t site_keys, const Samples& samples) {
-  TableDraft draft{std::move(table), {}};
-  stamp(draft.table);
-  for (const auto& [shape, us] : samples) {
-    const auto middle = shape.begin() + static_cast<std::ptrdiff_t>(site_keys);
-    draft.rows.push_back(
-        {{shape.begin(), middle}, {middle, shape.end()}, mean(us), fmt::format("{}", fmt::join(shape, "x"))});
+// A norm whose result is cast at once, or after ops beside it, is one op of a schedule.
+void join_casts(std::vector<TraceOp>& ops) {
+  std::vector<TraceOp> joined;
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    if (ops[i].queries.size() != 1 || ops[i].queries.front().kind != K::kNorm) continue;
+    const auto cast =
+        std::find_if(ops.begin() + static_cast<std::ptrdiff_t>(i), ops.end(), [&](const TraceOp& op) {
+          return op.layer == ops[i].layer && op.phase == ops[i].phase && op.queries.size() == 1 &&
+                 op.queries.front().kind == K::kQuantise &&
+                 op.queries.front().shape.n == ops[i].queries.front().shape.n;
+        });
+    if (cast == ops.end()) continue;
+    joined.push_back(ops[i]);
+    joined.back().queries.front().dtype = DType::kFp8;
+    joined.back().microseconds += cast->microseconds;
   }
+  ops.insert(ops.end(), joined.begin(), joined.end());
+}
+
+// Site and axis of the table, from the op.
+std::pair<std::vector<double>, double> place_of(const TraceTable& table, const CostQuery& query) {
+  std::vector<double> site;
+  for (const Key key : table.site) site.push_back(profile_key(key, query.kind, query.shape));
+  return {site, profile_key(table.axis, query.kind, query.shape)};
+}
+
+void add_table(Harvest& harvest, const TraceTable& row, const std::vector<TraceOp>& ops) {
+  std::map<std::pair<std::vector<double>, double>, std::vector<double>> samples;
+  for (const TraceOp& op : ops)
+    if (op.queries.size() == 1 && op.queries.front().kind == row.kinds.front() &&
+        op.queries.front().dtype == row.dtype)
+      samples[place_of(row, op.queries.front())].push_back(op.microseconds);
+  std::vector<std::string> kinds;
+  for (const K kind : row.kinds) kinds.emplace_back(to_string(kind));
+  TableDraft draft{table_of(row.name, kinds, row.dtype, row.site, {row.axis}), {}};
+  draft.table.where = row.where;
+  draft.table.stack = "deepseek-training-2025-02";
+  draft.table.source = "PROFILE-DATA";
+  draft.table.cores = 112;
+  draft.table.sustained = true;
+  draft.table.in_sample = true;
+  draft.table.note =
+      "means of layers 1 and 2, from kernels of a whole training step; layers 3 and 4 are the test";
+  for (const auto& [place, us] : samples)
+    draft.rows.push_back({place.first,
+                          {place.second},
+                          mean(us),
+                          fmt::format("{}x{}", fmt::join(place.first, "x"), place.second)});
   harvest.add(std::move(draft));
-}
-
-void read_ops(Harvest& harvest) {
-  const Csv csv = harvest.open(kOps);
-  Samples gradients;                       // m, n, k
-  std::map<std::string, double> backward;  // by layer: the three kernels together
-  for (const CsvRow& row : csv.rows()) {
-    const std::string& layer = csv.text(row, "layer_instance");
-    const std::string& op = csv.text(row, "operator_inferred");
-    if (!is_learnt_layer(layer)) continue;
-    if (op.find("wgrad") != std::string::npos) {
-      gradients[{csv.number(row, "m_or_tokens"), csv.number(row, "n"), csv.number(row, "k")}].push_back(
-          csv.number(row, "dur_us"));
-    } else if (op.starts_with("FlashAttnBwd") || op.starts_with("flash attention bwd")) {
-      backward[layer] += csv.number(row, "dur_us");
-    }
-  }
-  Samples attention;
-  for (const auto& [layer, us] : backward) attention[{128, 128, 192, 128, 4096}].push_back(us);
-  add_samples(harvest,
-              table_of("weight gradients", {"gemm_wgrad", "grouped_gemm_wgrad"}, DType::kFp8,
-                       {Key::kM, Key::kN}, {Key::kRows}),
-              2, gradients);
-  ProfileTable table = table_of("attention backward with its passes", {"attention_grad"}, DType::kBf16,
-                                {Key::kHeads, Key::kKvHeads, Key::kHeadDim, Key::kVDim}, {Key::kQueries});
-  table.where = {{Key::kWindow, 0, 0}, {Key::kQueries, 64, 1e9}};
-  add_samples(harvest, std::move(table), 4, attention);
-}
-
-// Columns of the n-th cast by token in a phase of a DeepSeek-V3 layer. The grid of that kernel says the rows
-// alone; the order of the operands follows from the model: x, x, q's and kv's latent, attention's output, the
-// experts' input ...
-double cast_columns(const std::string& phase, std::size_t occurrence) {
-  static const std::map<std::string, std::vector<double>> columns = {
-      {"attn(F)", {7168, 7168, 1536, 512, 16384, 7168}},
-      {"mlp(B)", {7168, 4096, 4096}},
-      {"mlp(F)", {4096, 4096}},
-      {"attn(B)", {7168, 1536, 512, 24576, 32768, 576, 1536}}};
-  const auto found = columns.find(phase);
-  return found == columns.end() || occurrence >= found->second.size() ? 0 : found->second[occurrence];
-}
-
-// "56x254x1" of the transposing cast: blocks of 128 columns, blocks of 128 rows.
-void read_casts(Harvest& harvest) {
-  const Csv csv = harvest.open(kKernels);
-  Samples by_token, by_channel;                 // n, m
-  std::map<std::string, std::size_t> occurred;  // casts by token in a phase of a layer
-  for (const CsvRow& row : csv.rows()) {
-    const std::string& layer = csv.text(row, "phase_instance");
-    const std::string& kernel = csv.text(row, "kernel");
-    if (!is_learnt_layer(layer) || csv.text(row, "stream") != "7") continue;
-    double x = 0, y = 0;
-    const bool grid = std::sscanf(csv.text(row, "grid").c_str(), "%lfx%lf", &x, &y) == 2;
-    if (kernel == "per_channel_cast_and_transpose" && grid) {
-      by_channel[{x * 128, y * 128}].push_back(csv.number(row, "dur_us"));
-    } else if (kernel == "per_token_cast_to_fp8_with_channels" && grid) {
-      const std::string& phase = csv.text(row, "launch_phase");
-      const double columns = cast_columns(phase, occurred[phase + layer]++);
-      if (columns > 0) by_token[{columns, x}].push_back(csv.number(row, "dur_us"));
-    }
-  }
-  add_samples(harvest, table_of("cast to FP8 by token", {"quantise"}, DType::kFp8, {Key::kN}, {Key::kM}), 1,
-              by_token);
-  add_samples(harvest,
-              table_of("cast to FP8 by channel, transposed", {"transpose_quantise"}, DType::kFp8, {Key::kN},
-                       {Key::kM}),
-              1, by_channel);
 }
 
 }  // namespace
 
 void read_training_trace(Harvest& harvest) {
-  if (!harvest.has(kOps) || !harvest.is_ours("H800")) return;
+  if (!harvest.has(kKernels) || !harvest.is_ours("H800")) return;
   harvest.add_source({"PROFILE-DATA",
                       "deepseek-ai/profile-data train.json, commit 4496024: DeepSeek-V3, 4 MoE layers, EP64",
                       "not stated in the data", "2025-02"});
-  read_ops(harvest);
-  if (harvest.has(kKernels)) read_casts(harvest);
+  std::vector<TraceOp> ops = read_trace_ops(harvest.open(kKernels));
+  std::erase_if(ops, [](const TraceOp& op) { return op.layer > kLearntLayers || op.is_stand_in; });
+  join_casts(ops);
+  for (const TraceTable& table : trace_tables()) add_table(harvest, table, ops);
 }
 
 }  // namespace moebius

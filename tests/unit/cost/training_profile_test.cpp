@@ -1,6 +1,7 @@
-// Layers 3 and 4 of DeepSeek's published training trace, kernel by kernel, against what the H800 profile and
-// the model say. Forward and dgrad GEMMs, experts and attention forward are predictions (their tables were
-// measured elsewhere); weight gradients and attention backward come from layers 1 and 2 of the same trace.
+// Layers 3 and 4 of DeepSeek's published training trace, op by op, against what the H800 profile and the
+// model say. Forward and dgrad GEMMs, experts and attention forward are predictions (their tables were
+// measured elsewhere); weight gradients, attention backward, the router and the passes at memory speed come
+// from layers 1 and 2 of the same trace.
 
 #include <cmath>
 #include <cstdio>
@@ -8,8 +9,9 @@
 #include <map>
 
 #include "hw/catalog.h"
+#include "workloads/calibration/training_trace.h"
 #include "workloads/cost/cost_source.h"
-#include "workloads/calibration/csv.h"
+#include "workloads/cost/roofline.h"
 
 #include "hw/error.h"
 #undef CHECK  // ours; here it is Catch's
@@ -18,86 +20,88 @@
 namespace moebius {
 namespace {
 
-constexpr int kCores = 112;  // of 132: communication holds 20
+const char* const kFile = MOEBIUS_SOURCE_DIR "/../shared/data/profile_data_train_kernels.csv";
 
-struct Kernel {
-  std::string layer, name;
-  CostQuery query;
-  double microseconds = 0;
-};
-
-CostQuery attention(OpKind kind) {
-  return {
-      .kind = kind,
-      .shape =
-          {.m = 4096, .groups = 1, .heads = 128, .kv_heads = 128, .head_dim = 192, .v_dim = 128, .kv = 4096},
-      .dtype = DType::kBf16,
-      .cores = kCores,
-      .rows = {}};
+bool is_beside() {
+  if (std::filesystem::exists(kFile)) return true;
+  WARN("skipped: the trace is not beside the project (../shared/data/profile_data_train_kernels.csv)");
+  return false;
 }
 
-CostQuery matrix(const Csv& csv, const CsvRow& row) {
-  const std::string& name = csv.text(row, "operator_inferred");
-  const bool routed = name.starts_with("routed"), gradient = name.find("wgrad") != std::string::npos;
-  const auto size = [&](const char* column) { return static_cast<std::int64_t>(csv.number(row, column)); };
-  Shape shape{.m = size("m_or_tokens"), .n = size("n"), .k = size("k")};
-  if (routed) shape.groups = 4;
-  const bool bf16 = csv.text(row, "kernel").starts_with("sm90_xmma");
-  return {.kind = routed ? OpKind::kGroupedGemm : (gradient ? OpKind::kGemmWgrad : OpKind::kGemm),
-          .shape = shape,
-          .dtype = bf16 ? DType::kBf16 : DType::kFp8,
-          .cores = kCores,
-          .rows = {}};
+// Of layers 3 and 4.
+std::vector<TraceOp> unseen_ops() {
+  std::vector<TraceOp> ops = read_trace_ops(Csv(kFile));
+  std::erase_if(ops, [](const TraceOp& op) { return op.layer < 3; });
+  return ops;
 }
 
-// The three kernels of attention backward count as one op.
-std::vector<Kernel> kernels_of(const Csv& csv) {
-  std::vector<Kernel> kernels;
-  std::map<std::string, double> backward;
-  for (const CsvRow& row : csv.rows()) {
-    const std::string& layer = csv.text(row, "layer_instance");
-    const std::string& name = csv.text(row, "operator_inferred");
-    if (layer != "3" && layer != "4") continue;
-    const double us = csv.number(row, "dur_us");
-    if (name.starts_with("FlashAttnBwd") || name.starts_with("flash attention bwd")) {
-      backward[layer] += us;
-    } else if (name.starts_with("flash attention fwd")) {
-      kernels.push_back({layer, "attention forward", attention(OpKind::kAttention), us});
-    } else if (!csv.empty(row, "n")) {
-      kernels.push_back({layer, name, matrix(csv, row), us});
+double microseconds(const CostSource& source, const TraceOp& op) {
+  double sum = 0;
+  for (const CostQuery& query : op.queries) sum += source.cost(query).seconds * 1e6;
+  return sum;
+}
+
+bool is_tensor_op(const TraceOp& op) {
+  return !op.queries.empty() && uses_tensor_cores(op.queries.front().kind);
+}
+
+void print_op(const CostSource& source, const TraceOp& op, double ours) {
+  std::printf("%d %-8.*s %-46.46s %9.1f %9.1f %+7.1f%%  %s\n", op.layer, static_cast<int>(op.phase.size()),
+              op.phase.data(), op.what.c_str(), op.microseconds, ours, 100 * (ours / op.microseconds - 1),
+              std::string(to_string(source.cost(op.queries.front()).origin)).c_str());
+}
+
+// One repetition of a kernel of 50 us is up to 16% slower than another (the router: 44, 45, 46, 52 us), so an
+// op is judged by its mean over the two layers.
+TEST_CASE("every product of a training layer is within a tenth of the trace, small ones too") {
+  if (!is_beside()) return;
+  const auto source = make_cost_source(Catalog().accelerator("h800-sxm"));
+  struct Sums {
+    double ours = 0, measured = 0;
+  };
+  std::map<std::string, Sums> by_op;
+  Sums all;
+  std::printf("l phase    op%54s %9s\n", "trace us", "ours us");
+  for (const TraceOp& op : unseen_ops()) {
+    if (!is_tensor_op(op)) continue;
+    const double us = microseconds(*source, op);
+    print_op(*source, op, us);
+    // Experts got different rows in the two layers: the same op by its kind and weights.
+    const CostQuery& query = op.queries.front();
+    const bool grouped = query.shape.groups > 1;
+    Sums& sums =
+        by_op[grouped ? std::string(to_string(query.kind)) + std::to_string(query.shape.n) : op.what];
+    for (Sums* sum : {&sums, &all}) {
+      sum->ours += us;
+      sum->measured += op.microseconds;
     }
   }
-  for (const auto& [layer, us] : backward)
-    kernels.push_back({layer, "attention backward, three kernels", attention(OpKind::kAttentionGrad), us});
-  return kernels;
+  for (const auto& [what, sums] : by_op) {
+    INFO(what << ": " << sums.ours << " us, measured " << sums.measured);
+    CHECK(std::abs(sums.ours / sums.measured - 1) < 0.10);
+  }
+  std::printf("%-57s %9.1f %9.1f %+7.1f%%\n", "products of both layers", all.measured, all.ours,
+              100 * (all.ours / all.measured - 1));
+  REQUIRE(by_op.size() == 32);
+  CHECK(all.ours == Approx(all.measured).epsilon(0.04));
 }
 
-TEST_CASE("tensor kernels of a training layer come out within the tolerance of the trace") {
-  const std::string file = MOEBIUS_SOURCE_DIR "/../shared/data/profile_data_train_ops.csv";
-  if (!std::filesystem::exists(file)) {
-    WARN("skipped: the trace is not beside the project (../shared/data/profile_data_train_ops.csv)");
-    return;
-  }
+TEST_CASE("all that the compute stream of a training layer does is within a twenty-fifth of the trace") {
+  if (!is_beside()) return;
   const auto source = make_cost_source(Catalog().accelerator("h800-sxm"));
-  const std::vector<Kernel> kernels = kernels_of(Csv(file));
-  REQUIRE(kernels.size() > 50);
-  double ours = 0, measured = 0;
-  std::printf("%-5s %-36s %10s %10s %8s  %s\n", "layer", "kernel", "trace us", "ours us", "error", "from");
-  for (const Kernel& kernel : kernels) {
-    const Cost cost = source->cost(kernel.query);
-    const double error = cost.seconds * 1e6 / kernel.microseconds - 1;
-    std::printf("%-5s %-36.36s %10.1f %10.1f %+7.1f%%  %s\n", kernel.layer.c_str(), kernel.name.c_str(),
-                kernel.microseconds, cost.seconds * 1e6, 100 * error,
-                std::string(to_string(cost.origin)).c_str());
-    ours += cost.seconds * 1e6;
-    measured += kernel.microseconds;
-    INFO(kernel.name);
-    // Of 50 us, kv_a (n = 576: 160 tiles in two waves) takes 52 or 57, the router (FP32 weights) 45 or 52:
-    // one launch more or less is 10%.
-    const bool small = kernel.microseconds < 70;
-    CHECK(std::abs(error) < (small ? 0.30 : 0.10));
+  double ours = 0, measured = 0, no_op = 0, stand_in = 0;
+  for (const TraceOp& op : unseen_ops()) {
+    ours += microseconds(*source, op);
+    measured += op.microseconds;
+    if (op.queries.empty()) no_op += op.microseconds;
+    if (op.is_stand_in) stand_in += op.microseconds;
   }
-  std::printf("%-42s %10.1f %10.1f %+7.1f%%\n", "both layers", measured, ours, 100 * (ours / measured - 1));
+  std::printf("no op of a schedule: %.0f us, told as none; %.0f us by ops that move the same bytes\n", no_op,
+              stand_in);
+  std::printf("%-57s %9.1f %9.1f %+7.1f%%\n", "the whole stream of both layers", measured, ours,
+              100 * (ours / measured - 1));
+  // Both compute streams of four layers are busy for 124.286 ms.
+  CHECK(measured / 2 == Approx(124286.0 / 4).epsilon(0.02));
   CHECK(ours == Approx(measured).epsilon(0.04));
 }
 
