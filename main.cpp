@@ -13,9 +13,11 @@
 #include <vector>
 
 #include "hw/error.h"
-#include "real/host_executor.h"
+#include "real/alignment.h"
+#include "real/host_run.h"
 #include "sim/sim_executor.h"
 #include "workloads/calibration/calibrate.h"
+#include "workloads/checkpoint/convert.h"
 #include "workloads/cost/cost_source.h"
 #include "workloads/explain.h"
 #include "workloads/job.h"
@@ -49,6 +51,8 @@ struct Arguments {
   NetworkDetail detail = NetworkDetail::kFluid;
   Driver driver = has_simgrid() ? Driver::kSimGrid : Driver::kPlain;
   KernelRequest kernel;
+  HostRun host;
+  ConvertRequest convert;
   bool explain = false, json = false;
 };
 
@@ -79,27 +83,6 @@ StartedExecutor start_simulator(const Arguments& arguments, const Job& job, cons
   return engine;
 }
 
-StartedExecutor start_host(const Job& job, const Layout& layout, Recorder& recorder) {
-  require_host(job);
-  StartedExecutor engine;
-  HostOptions options;
-  options.seed = job.scenario.seed;
-  std::unique_ptr<HostExecutor<float>> host = make_host_executor(layout, recorder, options);
-  engine.losses = [&host = *host] {
-    std::vector<double> losses;
-    for (int step = 0; step < host.num_steps(); ++step) losses.push_back(host.loss(step));
-    return losses;
-  };
-  engine.tell_transfers = [&host = *host](GroupLedger& ledger) {
-    for (const Transfer& t : host.transfers()) ledger.moved(t.sequence, t.op, t.rank, t.sent_bytes);
-  };
-  engine.executor = std::move(host);
-  engine.facts.executor = "host";
-  engine.facts.detail = "threads";
-  engine.facts.on_cluster = false;
-  return engine;
-}
-
 // Who carries out the jobs of this command line.
 StartExecutor executor_of(ExecutorKind kind, const Arguments& arguments) {
   switch (kind) {
@@ -108,7 +91,9 @@ StartExecutor executor_of(ExecutorKind kind, const Arguments& arguments) {
         return start_simulator(arguments, job, layout, recorder);
       };
     case ExecutorKind::kHost:
-      return start_host;
+      return [&arguments](const Job& job, const Layout& layout, Recorder& recorder) {
+        return start_host(job, layout, recorder, arguments.host);
+      };
   }
   return {};
 }
@@ -121,6 +106,7 @@ int run_command(const Arguments& arguments) {
   const Library library(arguments.data);
   Job job = read_job(arguments.scenario, arguments.changes, library);
   require_fit(job);
+  if (arguments.executor == ExecutorKind::kSim) require_nothing_computed(job, arguments.host);
   // From here the schedule is decided and the devices can hold it.
   Hooks hooks;
   std::optional<ScheduleDump> dump;
@@ -188,6 +174,17 @@ int calibrate_command(const Arguments& arguments) {
   for (const Profile& profile : calibrate(arguments.from, library.hardware, arguments.name, arguments.out))
     fmt::print("{} tables of {}: {}\n", profile.tables.size(), profile.accelerator, arguments.out);
   return 0;
+}
+
+int convert_command(const Arguments& arguments) {
+  print(convert(arguments.convert, ModelCatalog(arguments.data)));
+  return 0;
+}
+
+int align_command(const Arguments& arguments) {
+  const Alignment alignment = align(arguments.run_a, arguments.run_b);
+  print(to_text(alignment));
+  return alignment.first_drift() == nullptr ? 0 : 1;
 }
 
 int schema_command(const Arguments&) {
@@ -272,6 +269,8 @@ void add_commands(CLI::App& app, Arguments& arguments, std::function<int(const A
       ->transform(one_of(kExecutors));
   run->add_option("--out", arguments.out, "directory for report.json, report.txt, timeline.mtl");
   run->add_option("--dump", arguments.dump, "file for the schedule as text");
+  run->add_option("--dump-activations", arguments.host.dump_activations,
+                  "file for what each layer puts out in the first microbatch (safetensors)");
   run->add_flag("--explain", arguments.explain,
                 "also every op of one layer: shape, time, where the time is known from");
   run->add_flag("--json", arguments.json, "print the report as one JSON object");
@@ -303,6 +302,18 @@ void add_commands(CLI::App& app, Arguments& arguments, std::function<int(const A
   calibrate->add_option("--accelerator", arguments.name, "whose rows: id, alias or all")->required();
   calibrate->add_option("--out", arguments.out, "the profile to write; of all, their directory")->required();
   add_data_option(*calibrate, arguments);
+  CLI::App* convert = add("convert", "cut a checkpoint for other ranks, or put it together for Hugging Face",
+                          convert_command);
+  convert->add_option("IN", arguments.convert.in, "checkpoint: Hugging Face's or ours")->required();
+  convert->add_option("--to", arguments.convert.to, "hf, or degrees such as tp=2,pp=2,ep=4")->required();
+  convert->add_option("--out", arguments.convert.out, "directory to make")->required();
+  convert->add_option("--model", arguments.convert.model, "whose weights they are; else as config.json says");
+  add_data_option(*convert, arguments);
+  CLI::App* align =
+      add("align", "compare a run's activations with a reference, layer by layer", align_command);
+  align->add_option("RUN", arguments.run_a, "what run --dump-activations wrote")->required();
+  align->add_option("--reference", arguments.run_b, "activations of the same modules (safetensors)")
+      ->required();
   add("schema", "print the JSON Schema of scenario files", schema_command);
 }
 

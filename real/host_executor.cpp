@@ -46,7 +46,7 @@ struct HostExecutor<Real>::State {
         exchange(monitor),
         queues(given_layout.ranks) {
     for (int rank = 0; rank < layout.ranks; ++rank) {
-      memory.push_back({TensorStore<Real>({options.seed, options.exact}), {}, {}, {}});
+      memory.push_back({TensorStore<Real>({options.seed, options.exact, options.weights}), {}, {}, {}});
     }
     for (int rank = 0; rank < layout.ranks; ++rank) threads.emplace_back([this, rank] { run_rank(rank); });
   }
@@ -110,6 +110,7 @@ struct HostExecutor<Real>::State {
       span.origin = Origin::kExecuted;
       span.start = now();
       span.work_start = execute_op(context, mine, i);
+      if (options.observer) tell_observer(rank, submission, context.op(), mine.store);
       mine.store.release(i);
       span.end = now();
       done.spans.push_back(span);
@@ -117,6 +118,14 @@ struct HostExecutor<Real>::State {
     mine.store.end();
     done.completion.time = now();
     complete_submission(std::move(done));
+  }
+
+  void tell_observer(int rank, const Submission& submission, const Op& op, TensorStore<Real>& store) const {
+    const std::function<std::vector<float>(std::int32_t)> read = [&store](std::int32_t tensor) {
+      const std::vector<Real>& values = store.read(tensor).values;
+      return std::vector<float>(values.begin(), values.end());
+    };
+    options.observer({rank, submission, op, read});
   }
 
   // Returns when the transfer of a communication op could begin; zero for compute.
@@ -293,6 +302,16 @@ std::vector<Real> HostExecutor<Real>::gradient(int rank, Role role, int layer) c
 template <class Real>
 void HostExecutor<Real>::set_parameter(int rank, std::uint32_t key, std::vector<Real> values) {
   state_->memory[rank].store.set_initial(key, std::move(values));
+}
+
+template <class Real>
+std::vector<HeldTensor<Real>> HostExecutor<Real>::weights(int rank) const {
+  std::vector<HeldTensor<Real>> held;
+  state_->memory[rank].store.for_each(MemoryKind::kWeights,
+                                      [&](const Tensor& tensor, const Matrix<Real>& value) {
+                                        held.push_back({tensor, value.view()});
+                                      });
+  return held;
 }
 
 template <class Real>

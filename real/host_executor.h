@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "real/op_context.h"
@@ -16,6 +17,12 @@ namespace moebius {
 struct Transfer {
   std::int32_t sequence = 0, op = 0, rank = 0;
   double sent_bytes = 0;  // to other ranks
+};
+
+template <class Real>
+struct HeldTensor {
+  Tensor tensor;
+  std::span<const Real> values;
 };
 
 // Real is float, or double where tests compare gradients with finite differences.
@@ -46,6 +53,8 @@ class HostExecutor : public Executor {
   std::vector<Real> gradient(int rank, Role role, int layer) const;
   // Starting values of a parameter (and of the master copy); before its rank has touched it.
   void set_parameter(int rank, std::uint32_t key, std::vector<Real> values);
+  // The weights that a rank has touched.
+  std::vector<HeldTensor<Real>> weights(int rank) const;
   // Activations that are still kept for a backward pass.
   std::size_t num_microbatch_tensors(int rank) const;
 

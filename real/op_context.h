@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <utility>
 
@@ -14,10 +15,20 @@
 
 namespace moebius {
 
+// An op that a rank has computed, while its operands are still there.
+struct ComputedOp {
+  std::int32_t rank = 0;
+  const Submission& submission;
+  const Op& op;
+  const std::function<std::vector<float>(std::int32_t tensor)>& read;  // row-major values of an operand
+};
+
 struct HostOptions {
   std::uint64_t seed = 1;  // of parameters and data
   bool exact = false;      // nothing is rounded to storage formats
-  AdamSettings adam;
+  AdamSettings adam = {};
+  StartingValues weights = {};                           // of parameters; empty: drawn from the seed
+  std::function<void(const ComputedOp&)> observer = {};  // hears of every op, in the threads of the ranks
 };
 
 // The plans of the routes that a rank has met, made once.

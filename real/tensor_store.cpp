@@ -156,7 +156,8 @@ std::vector<Real> TensorStore<Real>::initial(const Tensor& tensor) const {
           fmt::format("{} initial values for {} x {}", set->second.size(), rows_of(tensor), tensor.columns));
     return set->second;
   }
-  const std::vector<double> values = initial_values(tensor, options_.seed);
+  const bool given = options_.weights && tensor.memory == MemoryKind::kWeights;
+  const std::vector<double> values = given ? options_.weights(tensor) : initial_values(tensor, options_.seed);
   return std::vector<Real>(values.begin(), values.end());
 }
 

@@ -15,9 +15,14 @@
 
 namespace moebius {
 
+// The values that a parameter starts from, row-major, experts one after the other; called by all ranks at
+// once.
+using StartingValues = std::function<std::vector<double>(const Tensor& parameter)>;
+
 struct StoreOptions {
   std::uint64_t seed = 1;
-  bool exact = false;  // nothing is rounded
+  bool exact = false;           // nothing is rounded
+  StartingValues weights = {};  // empty: drawn from the seed
 };
 
 template <class Real>
@@ -44,7 +49,8 @@ class TensorStore {
   bool holds(std::int32_t tensor) const;
 
   const Tensor& describe(std::int32_t tensor) const { return fragment_->tensors[tensor]; }
-  // Starting values of a parameter, before rounding: generated, or what set_initial() said.
+  // Starting values of a parameter, before rounding: of StoreOptions::weights, generated, or what
+  // set_initial() said.
   std::vector<Real> initial(const Tensor& tensor) const;
 
   // Between submissions. Tensors of the whole run, by key.
@@ -52,6 +58,13 @@ class TensorStore {
   void set_initial(std::uint32_t key,
                    std::vector<Real> values);  // replaces the generated values; before the first touch
   std::size_t num_microbatch_tensors() const { return microbatch_.size(); }
+  // Calls visit(tensor, value) for every kRank tensor of this memory kind.
+  template <class Visit>
+  void for_each(MemoryKind memory, const Visit& visit) const {
+    for (const auto& [key, kept] : kept_) {
+      if (kept.tensor.memory == memory) visit(kept.tensor, kept.value);
+    }
+  }
   // Keys of kRank tensors of this memory kind, role and layer that exist, ascending.
   std::vector<std::uint32_t> keys(MemoryKind memory, Role role, int layer) const;
 

@@ -48,6 +48,7 @@ Outcome perform(Job& job, const StartExecutor& start, const Hooks& hooks) {
   }
   if (engine.losses && job.training) engine.facts.losses = engine.losses();
   hooks.inspect(engine);
+  if (engine.leave) engine.leave();
   Outcome outcome;
   outcome.report = {&job.scenario, std::move(engine.facts), recorder.finish(end), job.memory};
   RunFacts& facts = outcome.report.facts;

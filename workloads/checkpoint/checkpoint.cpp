@@ -73,6 +73,7 @@ Checkpoint::Checkpoint(const std::string& path) : path_(path), directory_(path) 
     throw input_error(fmt::format("{}: expected {}, {} or {}, found none of them", path, kIndexName,
                                   kHfIndexName, kHfFileName));
   }
+  naming_ = naming_of(index_.names());
   check_shards();
 }
 

@@ -19,6 +19,7 @@ class Checkpoint {
 
   const std::string& path() const { return path_; }
   const CheckpointIndex& index() const { return index_; }
+  WeightNaming naming() const { return naming_; }
   std::string config_path() const;  // config.json beside the weights; empty when there is none
 
   // The block's elements, row-major, as they are stored. CHECKs that it lies inside the weight.
@@ -38,6 +39,7 @@ class Checkpoint {
 
   std::string path_, directory_;
   CheckpointIndex index_;
+  WeightNaming naming_ = WeightNaming::kShared;
   std::vector<std::unique_ptr<SafetensorsFile>> files_;
 };
 

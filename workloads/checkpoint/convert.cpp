@@ -24,8 +24,7 @@ Model model_of(const Checkpoint& checkpoint, const std::string& name, const Mode
 
 void check_checkpoint(const Checkpoint& checkpoint, const Model& model) {
   require_mapped(checkpoint.path(), model);
-  check_weights(checkpoint.path(), model, weights_of(model, naming_of(checkpoint.index().names())),
-                checkpoint.index().found());
+  check_weights(checkpoint.path(), model, weights_of(model, checkpoint.naming()), checkpoint.index().found());
 }
 
 std::string convert(const ConvertRequest& request, const ModelCatalog& catalog) {

@@ -47,6 +47,8 @@ struct Scenario {
   Model model;                     // training
   TrainingPlan plan;
   TrainingWorkload training;
+  std::string weights = "random";  // training: a checkpoint to start from, or drawn from the seed
+  std::string save;                // training: directory for a checkpoint at the end; empty: none
   bool enforce_memory = true;  // training: a step that does not fit on the devices is a failure
   CollectiveWorkload collective;
   std::vector<Expectation> expect;

@@ -1,5 +1,6 @@
 // Plan and workload of a training scenario. Every default is stated here, once.
 #include <array>
+#include <filesystem>
 
 #include "workloads/scenario/scenario_parts.h"
 
@@ -133,6 +134,15 @@ void read_overlap(Section section, TrainingPlan& plan) {
   section.finish();
 }
 
+// Paths in a file are relative to it, those of a command line to where it is given.
+std::string path_of(Section& section, std::string_view key, const std::string& otherwise,
+                    std::string_view help) {
+  const std::string path = section.text(key, otherwise, help);
+  const Place place = section.place_of(key);
+  if (path == otherwise || place.line == 0) return path;
+  return (std::filesystem::path(place.file).parent_path() / path).string();
+}
+
 Popularity read_popularity(Section section) {
   Popularity popularity;
   const DescriptionPtr form = description_of("", "\"balanced\", or {\"zipf\": exponent}");
@@ -171,6 +181,12 @@ void read_training_plan(Section section, Scenario& scenario) {
   read_recompute(section.object("recompute", false, "activations that are not kept"), plan);
   read_offload(section.object("offload", false, "state in host memory"));
   read_overlap(section.object("overlap", false, "what runs beside compute"), plan);
+  scenario.weights = path_of(
+      section, "weights", "random",
+      "where a run that computes numbers starts: a checkpoint (Hugging Face or ours), or \"random\", drawn "
+      "from the seed");
+  scenario.save =
+      path_of(section, "save", "", "directory for a checkpoint when such a run ends; empty: none");
   plan.fold = section.boolean("fold", true, "simulate one rank of each class of ranks that do the same");
   scenario.enforce_memory = section.choice<bool>("memory", kMemoryRules, true, "when a step does not fit");
   section.finish();
