@@ -79,6 +79,7 @@ struct ProfileTable {
   double limited_from = 0;  // microseconds: so long kernels of a burst were at the power limit; 0: none
   bool fitted = false;      // values run between many scattered rows; otherwise each is one measured row
   bool in_sample = false;   // taken from a system run that the project is also tested on
+  bool hot = false;         // replays: what fits in L2 was found there
   std::string note;
   std::vector<ProfileRange> where;
   std::vector<ProfileKey> site_keys;  // may be empty: then there is one site

@@ -193,6 +193,7 @@ ProfileTable read_profile_table(Reader reader, const std::vector<ProfileSource>&
     reader.place_of("axes").fail(fmt::format("expected at most {} values", kMostProfileValues));
   read_sites(reader, table);
   read_values(reader, table, values_left);
+  table.hot = reader.boolean("hot", false);
   table.held_out = read_held_out(reader.object("held_out"));
   if (reader.has("rejected"))
     for (Reader& row : reader.objects("rejected")) {

@@ -132,6 +132,7 @@ std::string to_json(const Profile& profile) {
                    quoted(source.text), quoted(source.licence), quoted(source.date));
   }
   fmt::format_to(out, "\n  ],\n  \"tables\": [");
+  if (table.hot) fmt::format_to(out, "\"hot\": true, ");
   for (const ProfileTable& table : profile.tables) {
     begin_item(out, &table == profile.tables.data());
     write_table(out, table);

@@ -1,4 +1,5 @@
-// Attention of the kernel database: prefill of whole sequences and decode of one query a sequence.
+// Attention of the kernel database: prefill of whole sequences and decode of one query a sequence. One table
+// a stack, pair of formats and window: where a framework chooses among kernels, so does its table.
 #include <fmt/format.h>
 
 #include "workloads/calibration/kernel_database.h"
@@ -8,10 +9,30 @@ namespace {
 
 using Key = ProfileKey;
 
-constexpr const char* kEightBitCache = "an FP8 cache under BF16 arithmetic: no op has two types";
 constexpr const char* kOneToken = "prefill of one token: that is decode, which has its own table";
+constexpr const char* kUnknown = "an unknown number format";
 
-// One table a stack, type and window: where a framework chooses among kernels, so does its table.
+// The types of the arithmetic and of the cache, if both are known; BF16 first.
+std::optional<std::size_t> formats_of(const std::string& arithmetic, const std::string& cache) {
+  if (arithmetic == "bfloat16" && cache == "bfloat16") return 0;
+  if (arithmetic == "bfloat16" && cache == "fp8") return 1;
+  if (arithmetic == "fp8" && cache == "fp8") return 2;
+  return {};
+}
+
+void describe(ProfileTable& table, std::size_t formats, double window, bool prefill) {
+  table = table_of(prefill ? "attention, prefill" : "attention, decode", {"attention"},
+                   formats == 2 ? DType::kFp8 : DType::kBf16,
+                   {Key::kHeads, Key::kKvHeads, Key::kHeadDim, Key::kVDim},
+                   {Key::kGroups, prefill ? Key::kQueries : Key::kKv});
+  if (formats == 1) table.stored = DType::kFp8;
+  if (window > 0) table.name += fmt::format(", window {}", window);
+  table.where = {{Key::kWindow, window, window}, {Key::kVDim, 0, 256}};
+  table.where.push_back(prefill ? ProfileRange{Key::kQueries, 2, 1e9} : ProfileRange{Key::kQueries, 1, 1});
+  table.hot = true;
+  table.note = prefill ? "causal, no prefix; writes the cache" : "writes the cache";
+}
+
 void read_attention(Harvest& harvest, const std::string& system, bool prefill) {
   const char* file = prefill ? "kernels/context_attention.csv.gz" : "kernels/generation_attention.csv.gz";
   if (!harvest.has(file)) return;
@@ -19,30 +40,17 @@ void read_attention(Harvest& harvest, const std::string& system, bool prefill) {
   Drafts drafts;
   for (const CsvRow& row : csv.rows()) {
     const std::string stack = stack_of(csv, row);
-    const std::size_t format = format_of(csv, row, "attn_dtype");
-    if (csv.text(row, "kv_dtype") != csv.text(row, "attn_dtype") || format == kernel_formats().size()) {
-      ++drafts.left_out[stack][kEightBitCache];
-      continue;
-    }
+    const auto formats = formats_of(csv.text(row, "attn_dtype"), csv.text(row, "kv_dtype"));
     const double length = csv.number(row, prefill ? "seq_len" : "kv_len"), window = csv.number(row, "window");
-    if (prefill && length < 2) {
-      ++drafts.left_out[stack][kOneToken];
+    if (!formats || (prefill && length < 2)) {
+      ++drafts.left_out[stack][formats ? kOneToken : kUnknown];
       continue;
     }
-    TableDraft& draft =
-        drafts.tables[{rank_of(csv.text(row, "backend")), stack, 2 * format + (window > 0 ? 1 : 0)}];
+    const std::size_t kind = 2 * *formats + (window > 0 ? 1 : 0);
+    TableDraft& draft = drafts.tables[{rank_of(csv.text(row, "backend")), stack, kind}];
     if (draft.rows.empty()) {
-      draft.table = table_of(prefill ? "attention, prefill" : "attention, decode", {"attention"},
-                             kernel_formats()[format].dtype.value_or(DType::kBf16),
-                             {Key::kHeads, Key::kKvHeads, Key::kHeadDim, Key::kVDim},
-                             {Key::kGroups, prefill ? Key::kQueries : Key::kKv});
-      if (window > 0) draft.table.name += fmt::format(", window {}", window);
+      describe(draft.table, *formats, window, prefill);
       draft.table.stack = stack;
-      draft.table.where = {{Key::kWindow, window, window}, {Key::kVDim, 0, 256}};
-      draft.table.where.push_back(prefill ? ProfileRange{Key::kQueries, 2, 1e9}
-                                          : ProfileRange{Key::kQueries, 1, 1});
-      draft.table.note =
-          prefill ? "causal, no prefix; writes the cache" : "the cache is in L2 when it fits there";
     }
     const double width = csv.number(row, "head_dim");
     draft.rows.push_back({{csv.number(row, "num_heads"), csv.number(row, "num_kv_heads"), width, width},

@@ -115,6 +115,7 @@ void read_kernels(Harvest& harvest) {
   read_quantise_kernels(harvest, *system);
   read_gemm(harvest, *system);
   read_attention_kernels(harvest, *system);
+  read_latent_kernels(harvest, *system);
   read_expert_kernels(harvest, *system);
 }
 

@@ -36,5 +36,6 @@ void read_kernels(Harvest& harvest);         // condense_kernels.cpp
 void read_quantise_kernels(Harvest& harvest, const std::string& system);   // condense_quantise.cpp
 void read_attention_kernels(Harvest& harvest, const std::string& system);  // condense_attention.cpp
 void read_expert_kernels(Harvest& harvest, const std::string& system);     // condense_moe.cpp
+void read_latent_kernels(Harvest& harvest, const std::string& system);     // condense_mla.cpp
 
 }  // namespace moebius

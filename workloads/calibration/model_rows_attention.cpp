@@ -40,17 +40,21 @@ Passes passes_of(const Shape& shape, bool trtllm, bool prefill, bool latent) {
   const std::int64_t cached = latent ? 576 : std::int64_t{shape.kv_heads} * (shape.head_dim + shape.v_dim);
   if (!trtllm) return {shape.m, cached, prefill ? 1 : 0};
   const std::int64_t rotated = std::int64_t{shape.heads} * (!latent ? shape.head_dim : prefill ? 128 : 192);
-  return {shape.m, cached + rotated, prefill ? 2 : 1};
+  return {shape.m, cached + rotated, prefill ? 2 : 0};
 }
 
-// Rows of kernels that are not what the model is of: SGLang's Triton kernels, which fall back to it where the
-// others cannot; TensorRT-LLM's decode without parts of the keys, which reads them with one core a sequence:
-// latent attention before Hopper and on GeForce cores, and over 32 heads a KV head.
+// Rows of kernels that are not what the model is of: SGLang's Triton kernels, which it falls back to where
+// the others cannot, and its latent attention on Hopper that converts an FP8 cache first; TensorRT-LLM's
+// decode without parts of the keys, which reads them with one core a sequence (latent attention before Hopper
+// and on GeForce cores, and over 32 heads a KV head); prefill on Arc B60 that ignores the window.
 bool is_fallback(const Csv& csv, const CsvRow& row, const AttentionFile& file, const Accelerator& chip,
                  const Shape& shape) {
   if (csv.text(row, "kernel") == "triton") return true;
-  if (file.prefill || csv.text(row, "backend") != "trtllm") return false;
-  if (file.latent) return chip.architecture != "hopper" && chip.architecture != "blackwell";
+  if (file.prefill && shape.window > 0 && chip.architecture == "xe2") return true;
+  const bool trtllm = csv.text(row, "backend") == "trtllm", hopper = chip.architecture == "hopper";
+  if (file.latent && hopper && !trtllm && csv.text(row, "kv_dtype") == "fp8") return true;
+  if (file.prefill || !trtllm) return false;
+  if (file.latent) return !hopper && chip.architecture != "blackwell";
   return shape.heads > 32 * shape.kv_heads;
 }
 

@@ -90,7 +90,8 @@ CostQuery query_of(const ProfileTable& table, OpKind kind, const Shape& shape) {
           .cores = table.cores,
           .rows = {},
           .stored = table.stored,
-          .fused_quantise = !table.includes.empty()};
+          .fused_quantise = !table.includes.empty(),
+          .hot = table.hot};
 }
 
 Shape shape_in(const ProfileTable& table, OpKind kind, const std::vector<double>& site,

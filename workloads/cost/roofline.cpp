@@ -183,7 +183,8 @@ double least_bytes(const CostQuery& query) {
 }
 
 bool is_found_in_l2(const Accelerator& accelerator, const CostQuery& query) {
-  return query.hot && is_attention(query.kind) && least_bytes(query) <= accelerator.l2.value;
+  constexpr double kOverfull = 1.06;  // of so much more than fits, most is still found: kernels on RTX PRO 6000
+  return query.hot && is_attention(query.kind) && least_bytes(query) <= kOverfull * accelerator.l2.value;
 }
 
 Roofline roofline(const Accelerator& accelerator, const CostQuery& query) {
