@@ -61,7 +61,7 @@ Shard read_shard(const Value& value, std::size_t num_files, std::int64_t length,
   shard.first = size_in(numbers[1], static_cast<double>(length), place);
   shard.last = size_in(numbers[2], static_cast<double>(length), place);
   if (shard.first > shard.last)
-    place.fail(fmt::format("expected first at most last, found {}", value.excerpt()));
+    place.fail(fmt::format("expected first at most last, found {} and {}", shard.first, shard.last));
   return shard;
 }
 
