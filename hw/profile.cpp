@@ -78,6 +78,7 @@ Profile profile_from(const Document& document) {
       reader.place_of("tables").fail(fmt::format("expected at most {} tables", kMostTables));
     profile.tables.push_back(read_profile_table(std::move(table), profile.sources, values_left));
   }
+  if (reader.has("power")) profile.power = read_profile_power(reader.object("power"), profile.sources);
   reader.finish();
   return profile;
 }

@@ -3,6 +3,7 @@
 // values are checked.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -78,8 +79,8 @@ struct ProfileTable {
   bool sustained = false;   // clocks: under continuous load, or in a short burst
   double limited_from = 0;  // microseconds: so long kernels of a burst were at the power limit; 0: none
   bool fitted = false;      // values run between many scattered rows; otherwise each is one measured row
-  bool in_sample = false;   // taken from a system run that the project is also tested on
   bool hot = false;         // replays: what fits in L2 was found there
+  bool in_sample = false;   // taken from a system run that the project is also tested on
   std::string note;
   std::vector<ProfileRange> where;
   std::vector<ProfileKey> site_keys;  // may be empty: then there is one site
@@ -92,12 +93,27 @@ struct ProfileTable {
   std::size_t grid_size() const;  // values of one site
 };
 
+// What a board draws while a kernel runs: the lesser of its limit and
+//   idle + joule_per_byte * (device-memory bytes a second) + joule_per_flop * (FLOP a second).
+struct ProfilePower {
+  double idle = 0;   // watts of a board whose kernels do next to nothing
+  double limit = 0;  // watts; 0: nothing is known
+  double joule_per_byte = 0;
+  std::array<double, kNumDTypes> joule_per_flop{};  // by type of the arithmetic; 0: not measured
+  std::string carried_from;  // another chip of the architecture, whose energies these are; empty: measured
+  std::string source;        // key of a ProfileSource
+  std::string note;
+  HeldOut held_out;  // errors of watts
+  std::vector<RejectedRows> rejected;
+};
+
 struct Profile {
   std::string accelerator;  // catalog id
   Accelerator
       reference;  // the chip's figures when the tables were made: tables say how far kernels are from those
   std::vector<ProfileSource> sources;
   std::vector<ProfileTable> tables;  // best first
+  ProfilePower power;
 };
 
 // Throws input_error with file, line and pointer for whatever is not a profile. At most 256 tables, 2^20

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kMostSites = 65536, kMostPoints = 4096;
 constexpr std::size_t kMostAxes = 3, kMostSiteKeys = 8, kMostNames = 64, kMostText = 2000;
-constexpr Range kSizes{1, 1e15}, kMicroseconds{1e-3, 1e9};
+constexpr Range kSizes{1e-6, 1e15}, kMicroseconds{1e-3, 1e9};
 
 using KeyRow = std::pair<std::string_view, ProfileKey>;
 const std::vector<KeyRow>& key_table() {
@@ -154,6 +154,23 @@ HeldOut read_held_out(Reader reader) {
   return held_out;
 }
 
+std::vector<RejectedRows> read_rejected(Reader& reader) {
+  std::vector<RejectedRows> rejected;
+  if (!reader.has("rejected")) return rejected;
+  for (Reader& row : reader.objects("rejected")) {
+    rejected.push_back({static_cast<int>(row.integer("rows", {1, 1e9})), short_text(row, "reason")});
+    row.finish();
+  }
+  return rejected;
+}
+
+std::string read_source_key(Reader& reader, const std::vector<ProfileSource>& sources) {
+  std::string key = reader.text("source");
+  if (std::none_of(sources.begin(), sources.end(), [&](const auto& s) { return s.key == key; }))
+    reader.place_of("source").fail(fmt::format("expected a key of \"sources\", found \"{}\"", key));
+  return key;
+}
+
 DType read_dtype(Reader& reader, std::string_view key) {
   const std::string name = reader.text(key);
   const auto dtype = parse_dtype(name);
@@ -171,13 +188,12 @@ ProfileTable read_profile_table(Reader reader, const std::vector<ProfileSource>&
   if (reader.has("stored")) table.stored = read_dtype(reader, "stored");
   if (reader.has("includes")) table.includes = read_names(reader, "includes");
   table.stack = short_text(reader, "stack");
-  table.source = reader.text("source");
-  if (std::none_of(sources.begin(), sources.end(), [&](const auto& s) { return s.key == table.source; }))
-    reader.place_of("source").fail(fmt::format("expected a key of \"sources\", found \"{}\"", table.source));
+  table.source = read_source_key(reader, sources);
   table.cores = static_cast<int>(reader.integer("cores", {1, 1e6}));
   table.sustained = reader.choice<bool>("clocks", {{"burst", false}, {"sustained", true}});
   table.limited_from = reader.number("power_limited_from_us", {0, 1e12}, 0.0);
   table.fitted = reader.choice<bool>("values", {{"measured", false}, {"fitted", true}});
+  table.hot = reader.boolean("hot", false);
   table.in_sample = reader.boolean("in_sample", false);
   table.note = reader.text("note", "");
   if (reader.has("where"))
@@ -193,13 +209,8 @@ ProfileTable read_profile_table(Reader reader, const std::vector<ProfileSource>&
     reader.place_of("axes").fail(fmt::format("expected at most {} values", kMostProfileValues));
   read_sites(reader, table);
   read_values(reader, table, values_left);
-  table.hot = reader.boolean("hot", false);
   table.held_out = read_held_out(reader.object("held_out"));
-  if (reader.has("rejected"))
-    for (Reader& row : reader.objects("rejected")) {
-      table.rejected.push_back({static_cast<int>(row.integer("rows", {1, 1e9})), short_text(row, "reason")});
-      row.finish();
-    }
+  table.rejected = read_rejected(reader);
   reader.finish();
   return table;
 }

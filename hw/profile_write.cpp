@@ -91,6 +91,38 @@ void write_grid(Out& out, const ProfileTable& table) {
   fmt::format_to(out, "]]");
 }
 
+void write_errors(Out& out, const HeldOut& held_out, const std::vector<RejectedRows>& rejected,
+                  std::string_view line) {
+  fmt::format_to(out,
+                 "\"held_out\": {{\"rows\": {}, \"mean\": {:.4f}, \"median\": {:.4f}, \"p90\": {:.4f}, "
+                 "\"worst\": {:.4f}}},{}",
+                 held_out.rows, held_out.mean, held_out.median, held_out.p90, held_out.worst, line);
+  fmt::format_to(out, "\"rejected\": [");
+  for (std::size_t i = 0; i < rejected.size(); ++i)
+    fmt::format_to(out, "{}{{\"rows\": {}, \"reason\": {}}}", i > 0 ? ", " : "", rejected[i].rows,
+                   quoted(rejected[i].reason));
+  fmt::format_to(out, "]");
+}
+
+void write_power(Out& out, const ProfilePower& power) {
+  fmt::format_to(out,
+                 "  \"power\": {{\n    \"idle_watts\": {}, \"limit_watts\": {}, \"joule_per_byte\": {}, ",
+                 power.idle, power.limit, power.joule_per_byte);
+  fmt::format_to(out, "\"joule_per_flop\": {{");
+  bool first = true;
+  for (int i = 0; i < kNumDTypes; ++i) {
+    const double joules = power.joule_per_flop[static_cast<std::size_t>(i)];
+    if (joules <= 0) continue;
+    fmt::format_to(out, "{}\"{}\": {}", first ? "" : ", ", to_string(static_cast<DType>(i)), joules);
+    first = false;
+  }
+  fmt::format_to(out, "}},\n    \"source\": {}, \"note\": {}", quoted(power.source), quoted(power.note));
+  if (!power.carried_from.empty()) fmt::format_to(out, ", \"carried_from\": {}", quoted(power.carried_from));
+  fmt::format_to(out, ",\n    ");
+  write_errors(out, power.held_out, power.rejected, "\n    ");
+  fmt::format_to(out, "\n  }},\n");
+}
+
 void write_table(Out& out, const ProfileTable& table) {
   fmt::format_to(out, "\n      \"name\": {},\n      \"kinds\": [", quoted(table.name));
   write_names(out, table.kinds);
@@ -100,20 +132,14 @@ void write_table(Out& out, const ProfileTable& table) {
                  "\"stack\": {}, \"source\": {}, \"cores\": {}, \"clocks\": \"{}\", \"values\": \"{}\", ",
                  quoted(table.stack), quoted(table.source), table.cores,
                  table.sustained ? "sustained" : "burst", table.fitted ? "fitted" : "measured");
+  if (table.hot) fmt::format_to(out, "\"hot\": true, ");
   fmt::format_to(out, "\"in_sample\": {},\n      \"note\": {}", table.in_sample, quoted(table.note));
   if (table.limited_from > 0)
     fmt::format_to(out, ",\n      \"power_limited_from_us\": {}", table.limited_from);
   write_where(out, table);
   write_keys(out, table);
-  fmt::format_to(out,
-                 ",\n      \"held_out\": {{\"rows\": {}, \"mean\": {:.4f}, \"median\": {:.4f}, \"p90\": "
-                 "{:.4f}, \"worst\": {:.4f}}},\n      \"rejected\": [",
-                 table.held_out.rows, table.held_out.mean, table.held_out.median, table.held_out.p90,
-                 table.held_out.worst);
-  for (std::size_t i = 0; i < table.rejected.size(); ++i)
-    fmt::format_to(out, "{}{{\"rows\": {}, \"reason\": {}}}", i > 0 ? ", " : "", table.rejected[i].rows,
-                   quoted(table.rejected[i].reason));
-  fmt::format_to(out, "]");
+  fmt::format_to(out, ",\n      ");
+  write_errors(out, table.held_out, table.rejected, "\n      ");
   write_grid(out, table);
 }
 
@@ -131,8 +157,9 @@ std::string to_json(const Profile& profile) {
     fmt::format_to(out, "\"key\": {}, \"text\": {}, \"licence\": {}, \"date\": {}}}", quoted(source.key),
                    quoted(source.text), quoted(source.licence), quoted(source.date));
   }
-  fmt::format_to(out, "\n  ],\n  \"tables\": [");
-  if (table.hot) fmt::format_to(out, "\"hot\": true, ");
+  fmt::format_to(out, "\n  ],\n");
+  if (profile.power.limit > 0) write_power(out, profile.power);
+  fmt::format_to(out, "  \"tables\": [");
   for (const ProfileTable& table : profile.tables) {
     begin_item(out, &table == profile.tables.data());
     write_table(out, table);

@@ -39,6 +39,15 @@ Section sections_of(const std::string& path) {
   return {text.substr(0, first), text.substr(first, end - first), text.substr(end)};
 }
 
+// Watts, not times; no goal was set for them.
+std::string power_line(const Profile& profile) {
+  const HeldOut& e = profile.power.held_out;
+  if (e.rows == 0) return "";
+  return fmt::format(
+      "| {} | board power | all | all | idle, bytes, FLOP | {} | {:.1f} | {:.1f} | {:.0f} | none |\n",
+      profile.accelerator, e.rows, 100 * e.median, 100 * e.p90, 100 * e.worst);
+}
+
 }  // namespace
 
 std::string accuracy_table(const std::vector<Profile>& profiles) {
@@ -46,7 +55,7 @@ std::string accuracy_table(const std::vector<Profile>& profiles) {
       "| chip | kernel | format | stack | sites x grid | rows kept out | median % | p90 % | worst % | goal "
       "|\n"
       "|---|---|---|---|--:|--:|--:|--:|--:|---|\n";
-  for (const Profile& profile : profiles)
+  for (const Profile& profile : profiles) {
     for (const ProfileTable& table : profile.tables) {
       const HeldOut& e = table.held_out;
       if (e.rows == 0) continue;
@@ -55,6 +64,8 @@ std::string accuracy_table(const std::vector<Profile>& profiles) {
                           grid_of(table), e.rows, 100 * e.median, 100 * e.p90, 100 * e.worst,
                           meets_goal(table) ? "met" : "missed");
     }
+    text += power_line(profile);
+  }
   return text;
 }
 

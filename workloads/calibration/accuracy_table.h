@@ -10,7 +10,7 @@ namespace moebius {
 
 // Markdown: one line for each chip, kernel, number format and stack that has kept rows out; in the order of
 // the profiles. Says whether the goal is met: GEMM median under 4% and nine in ten rows under 12%, others
-// median under 5%.
+// median under 5%. Board power, where it was measured, stands last of its chip, without a goal.
 std::string accuracy_table(const std::vector<Profile>& profiles);
 
 // Puts `text` between the two lines "<!-- accuracy -->" and "<!-- /accuracy -->" of the file, which stay.

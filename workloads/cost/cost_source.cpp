@@ -7,6 +7,7 @@
 #include "hw/error.h"
 #include "workloads/cost/analytic.h"
 #include "workloads/cost/fused_quantise.h"
+#include "workloads/cost/power.h"
 #include "workloads/cost/roofline.h"
 #include "workloads/cost/table.h"
 
@@ -46,13 +47,25 @@ class RooflineSource : public CostSource {
 class LayeredSource : public CostSource {
  public:
   LayeredSource(const Accelerator& accelerator, const std::vector<Profile>& profiles, std::string_view stack)
-      : model_(accelerator), tables_(profiles, stack), name_(accelerator.id) {
+      : model_(accelerator), tables_(profiles, stack), power_(accelerator, profiles), name_(accelerator.id) {
     for (const std::string& known : tables_.stacks())
       if (stack.empty() || stack == known) stacks_ += (stacks_.empty() ? "" : ", ") + known;
   }
 
   Cost cost(const CostQuery& query) const override {
     check_is_compute(query);
+    Cost cost = timed(query);
+    cost.watts = power_.watts(query, cost);
+    return cost;
+  }
+
+  std::string description() const override {
+    const std::string analytic = fmt::format("analytic ({})", model_.engine().architecture->name);
+    return stacks_.empty() ? analytic : fmt::format("profile {} ({}) over {}", name_, stacks_, analytic);
+  }
+
+ private:
+  Cost timed(const CostQuery& query) const {
     if (const auto measured = tables_.cost(model_, query, Clocks::kSustained)) return *measured;
     const Estimate estimate = model_.estimate(query, Clocks::kSustained);
     const Estimate pass =
@@ -63,14 +76,9 @@ class LayeredSource : public CostSource {
             .memory_bytes = estimate.memory_bytes + pass.memory_bytes};
   }
 
-  std::string description() const override {
-    const std::string analytic = fmt::format("analytic ({})", model_.engine().architecture->name);
-    return stacks_.empty() ? analytic : fmt::format("profile {} ({}) over {}", name_, stacks_, analytic);
-  }
-
- private:
   AnalyticModel model_;
   MeasuredTables tables_;
+  BoardPower power_;
   std::string name_, stacks_;
 };
 

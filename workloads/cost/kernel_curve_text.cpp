@@ -7,8 +7,8 @@
 #include <cmath>
 #include <limits>
 
-#include "workloads/cost/roofline.h"
 #include "workloads/cost/kernel_curve.h"
+#include "workloads/cost/roofline.h"
 
 namespace moebius {
 
@@ -66,13 +66,24 @@ std::string of_peak(const KernelCurve& curve, const KernelPoint& point) {
   return percent(point.flop_rate() / curve.chip.peak_of(used).value);
 }
 
+// A profile that knows the board's power may still not know that of a number format.
+bool knows_power(const KernelCurve& curve) {
+  return std::any_of(curve.points.begin(), curve.points.end(),
+                     [](const KernelPoint& point) { return point.cost.watts > 0; });
+}
+
+std::string watts_text(const KernelPoint& point) {
+  return point.cost.watts > 0 ? fmt::format("{:.0f} W", point.cost.watts) : "-";
+}
+
 std::string row_text(const KernelCurve& curve, const KernelPoint& point) {
   const std::string step = point.step > 0 ? fmt::format("step +{:.0f}%", 100 * point.step) : "";
+  const std::string watts = knows_power(curve) ? fmt::format("{:>6}", watts_text(point)) : "";
   const std::string text = fmt::format(
-      "{:>12}{:>11}{:>10.4g}{:>12}{:>9}{:>9}{:>10}  {:<13}{:>6}  {}", point.x, time_text(point.cost.seconds),
+      "{:>12}{:>11}{:>10.4g}{:>11}{:>8}{:>8}{:>10}{}  {:<13}{:>6}  {}", point.x, time_text(point.cost.seconds),
       1e-12 * point.flop_rate(), to_text(ByteRate{point.byte_rate()}), of_peak(curve, point),
       percent(point.byte_rate() / curve.chip.memory_rate.value), percent(point.bound / point.cost.seconds),
-      to_string(point.cost.origin), fmt::format("±{:.0f}%", 100 * point.cost.error), step);
+      watts, to_string(point.cost.origin), fmt::format("±{:.0f}%", 100 * point.cost.error), step);
   return text.substr(0, text.find_last_not_of(' ') + 1) + "\n";
 }
 
@@ -175,8 +186,9 @@ std::string plot(const KernelCurve& curve) {
 
 std::string to_text(const KernelCurve& curve) {
   std::string text = heading(curve);
-  text += fmt::format("{:>12}{:>11}{:>10}{:>12}{:>9}{:>9}{:>10}  {:<13}{:>6}\n", curve.sweep.axis, "time",
-                      "TFLOP/s", "memory", "of peak", "of mem.", "roofline", "known from", "error");
+  text += fmt::format("{:>12}{:>11}{:>10}{:>11}{:>8}{:>8}{:>10}{}  {:<13}{:>6}\n", curve.sweep.axis, "time",
+                      "TFLOP/s", "memory", "of peak", "of mem.", "roofline",
+                      knows_power(curve) ? fmt::format("{:>6}", "board") : "", "known from", "error");
   for (const KernelPoint& point : curve.points) text += row_text(curve, point);
   text += "  memory: each operand read once, each result written once\n";
   const auto is_step = [](const KernelPoint& point) { return point.step > 0; };

@@ -67,6 +67,48 @@ TEST_CASE("a stored format and what a table includes survive reading and writing
   CHECK_THAT(to_json(read(kGood)), !Catch::Contains("stored") && !Catch::Contains("includes"));
 }
 
+const std::string kPower =
+    R"("power": {"idle_watts": 130, "limit_watts": 700, "joule_per_byte": 1e-10,
+    "joule_per_flop": {"bf16": 7e-13, "fp8": 4e-13}, "source": "LAB", "note": "bench", "carried_from": "h200-sxm",
+    "held_out": {"rows": 9, "mean": 0.1, "median": 0.05, "p90": 0.2, "worst": 0.3},
+    "rejected": [{"rows": 3, "reason": "short"}]},
+  "tables")";
+
+TEST_CASE("what a board draws survives reading and writing, and is absent where nothing is known") {
+  const Profile profile = read(changed("\"tables\"", kPower));
+  CHECK(profile.power.idle == 130);
+  CHECK(profile.power.limit == 700);
+  CHECK(profile.power.joule_per_flop[static_cast<std::size_t>(DType::kFp8)] == 4e-13);
+  CHECK(profile.power.joule_per_flop[static_cast<std::size_t>(DType::kFp4)] == 0);
+  CHECK(profile.power.carried_from == "h200-sxm");
+  CHECK(profile.power.held_out.rows == 9);
+  CHECK(to_json(read(to_json(profile))) == to_json(profile));
+  CHECK(read(kGood).power.limit == 0);
+  CHECK_THAT(to_json(read(kGood)), !Catch::Contains("power"));
+}
+
+TEST_CASE("what is not the power of a board is an error that says where and what") {
+  struct Case {
+    std::string from, to, message;
+  };
+  const std::vector<Case> cases = {
+      {"130", "-1",
+       "p.json:8: /power/idle_watts: expected a number of more than 0 and at most 100000, found -1"},
+      {"700", "100", "p.json:8: /power/limit_watts: expected a number from 130 to 100000, found 100"},
+      {"1e-10", "-1e-10", "p.json:8: /power/joule_per_byte: expected a number from 0 to 1, found -1e-10"},
+      {"7e-13", "7", "p.json:9: /power/joule_per_flop/bf16: expected a number from 0 to 1, found 7"},
+      {"\"bf16\"", "\"bf17\"", "p.json:9: /power/joule_per_flop/bf17: unknown key \"bf17\""},
+      {"\"LAB\"", "\"LAP\"", "p.json:9: /power/source: expected a key of \"sources\", found \"LAP\""},
+      {"\"note\"", "\"notes\"", "p.json:9: /power/notes: unknown key \"notes\""},
+  };
+  for (const Case& c : cases) {
+    std::string power = kPower;
+    power.replace(power.find(c.from), c.from.size(), c.to);
+    INFO(c.to);
+    CHECK_THROWS_WITH(read(changed("\"tables\"", power)), Catch::Contains(c.message));
+  }
+}
+
 TEST_CASE("what is not a profile is an error that says where and what") {
   struct Case {
     std::string from, to, message;
@@ -77,7 +119,7 @@ TEST_CASE("what is not a profile is an error that says where and what") {
       {"[128, 1024]", "[1024, 128]",
        "p.json:11: /tables/0/axes/0/points/1: expected more than 1024, found 128"},
       {"[128, 1024]", "[0, 1024]",
-       "p.json:11: /tables/0/axes/0/points/0: expected a number from 1 to 1000000000000000, found 0"},
+       "p.json:11: /tables/0/axes/0/points/0: expected a number from 1e-06 to 1000000000000000, found 0"},
       {"\"key\": \"m\"", "\"key\": \"mm\"", "/tables/0/axes/0/key: expected one of m, n, k, rows"},
       {"[11, 35.5]", "[11]", "p.json:14: /tables/0/microseconds/1: expected 2 to 2 elements, found 1"},
       {"[11, 35.5]", "[11, -1]",

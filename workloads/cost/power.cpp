@@ -1,0 +1,34 @@
+#include "workloads/cost/power.h"
+
+#include <algorithm>
+
+#include "models/layer_math.h"
+#include "workloads/cost/roofline.h"
+
+namespace moebius {
+
+BoardPower::BoardPower(const Accelerator& chip, const std::vector<Profile>& profiles) {
+  const auto known = std::find_if(profiles.begin(), profiles.end(),
+                                  [](const Profile& profile) { return profile.power.limit > 0; });
+  const bool has_peak =
+      std::any_of(chip.peak.begin(), chip.peak.end(), [](FlopRate p) { return p.value > 0; });
+  if (known == profiles.end() || !has_peak) return;
+  power_ = known->power;
+  limit_ = chip.power.value > 0 ? std::min(power_.limit, chip.power.value) : power_.limit;
+  for (int i = 0; i < kNumDTypes; ++i)
+    joule_per_flop_[static_cast<std::size_t>(i)] =
+        power_.joule_per_flop[static_cast<std::size_t>(executed_dtype(chip, static_cast<DType>(i)))];
+}
+
+double BoardPower::watts(const CostQuery& query, const Cost& cost) const {
+  if (limit_ <= 0 || cost.seconds <= 0) return 0;
+  double joules = power_.joule_per_byte * cost.memory_bytes;
+  if (uses_tensor_cores(query.kind)) {
+    const double each = joule_per_flop_[static_cast<std::size_t>(query.dtype)];
+    if (each <= 0) return 0;
+    joules += each * op_flops(query.kind, loaded_shape(query)).value;
+  }
+  return std::min(limit_, power_.idle + joules / cost.seconds);
+}
+
+}  // namespace moebius

@@ -1,0 +1,26 @@
+// What the board draws while an op runs, from the energies of its profile (ProfilePower).
+#pragma once
+
+#include <vector>
+
+#include "hw/profile.h"
+#include "workloads/cost/cost_source.h"
+
+namespace moebius {
+
+class BoardPower {
+ public:
+  // Of the first profile that knows it. The board's own power limit counts when it is the lower one.
+  BoardPower(const Accelerator& chip, const std::vector<Profile>& profiles);
+
+  // Watts while the op runs for cost.seconds and moves cost.memory_bytes; 0 when the profile does not know,
+  // or not for this type. Arithmetic outside the tensor units is not counted: it is little beside the bytes.
+  double watts(const CostQuery& query, const Cost& cost) const;
+
+ private:
+  ProfilePower power_;
+  double limit_ = 0;
+  std::array<double, kNumDTypes> joule_per_flop_{};  // by type of the operands
+};
+
+}  // namespace moebius
