@@ -11,8 +11,6 @@
 namespace moebius {
 namespace {
 
-constexpr std::string_view kBegin = "<!-- accuracy -->\n", kEnd = "<!-- /accuracy -->\n";
-
 bool meets_goal(const ProfileTable& table) {
   const bool gemm = table.name == "dense GEMM";
   return gemm ? table.held_out.median < 0.04 && table.held_out.p90 < 0.12 : table.held_out.median < 0.05;
@@ -28,14 +26,15 @@ struct Section {
   std::string before, text, after;
 };
 
-Section sections_of(const std::string& path) {
+Section section_of(const std::string& path, std::string_view name) {
+  const std::string begin_mark = fmt::format("<!-- {} -->", name),
+                    end_mark = fmt::format("<!-- /{} -->", name);
   std::ifstream in(path, std::ios::binary);
   const std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
-  const std::size_t begin = text.find(kBegin), end = text.find(kEnd);
+  const std::size_t begin = text.find(begin_mark + "\n"), end = text.find(end_mark + "\n");
   if (!in || begin == std::string::npos || end == std::string::npos || end < begin)
-    throw input_error(
-        fmt::format("{}: expected a section between <!-- accuracy --> and <!-- /accuracy -->", path));
-  const std::size_t first = begin + kBegin.size();
+    throw input_error(fmt::format("{}: expected a section between {} and {}", path, begin_mark, end_mark));
+  const std::size_t first = begin + begin_mark.size() + 1;
   return {text.substr(0, first), text.substr(first, end - first), text.substr(end)};
 }
 
@@ -69,8 +68,8 @@ std::string accuracy_table(const std::vector<Profile>& profiles) {
   return text;
 }
 
-void write_accuracy_section(const std::string& path, const std::string& text) {
-  const Section section = sections_of(path);
+void write_section(const std::string& path, std::string_view name, const std::string& text) {
+  const Section section = section_of(path, name);
   const std::string temporary = path + ".part";
   std::ofstream out(temporary, std::ios::binary | std::ios::trunc);
   out << section.before << text << section.after;
@@ -80,8 +79,8 @@ void write_accuracy_section(const std::string& path, const std::string& text) {
   throw run_error(fmt::format("{}: cannot be written", path));
 }
 
-std::string read_accuracy_section(const std::string& path) {
-  return sections_of(path).text;
+std::string read_section(const std::string& path, std::string_view name) {
+  return section_of(path, name).text;
 }
 
 }  // namespace moebius

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "hw/profile.h"
@@ -13,11 +14,11 @@ namespace moebius {
 // median under 5%. Board power, where it was measured, stands last of its chip, without a goal.
 std::string accuracy_table(const std::vector<Profile>& profiles);
 
-// Puts `text` between the two lines "<!-- accuracy -->" and "<!-- /accuracy -->" of the file, which stay.
-// input_error when it cannot be read or lacks them, run_error when it cannot be written.
-void write_accuracy_section(const std::string& path, const std::string& text);
+// The generated sections of a page: puts `text` between the two lines "<!-- NAME -->" and "<!-- /NAME -->" of
+// the file, which stay. input_error when it cannot be read or lacks them, run_error when it cannot be written.
+void write_section(const std::string& path, std::string_view name, const std::string& text);
 
 // What stands between those lines.
-std::string read_accuracy_section(const std::string& path);
+std::string read_section(const std::string& path, std::string_view name);
 
 }  // namespace moebius

@@ -19,7 +19,7 @@ std::vector<Profile> calibrate(const std::string& from, const Catalog& catalog, 
     save_profile(profile, out + "/" + id + ".json");
     profiles.push_back(std::move(profile));
   }
-  write_accuracy_section(out + "/README.md", accuracy_table(profiles));
+  write_section(out + "/README.md", "accuracy", accuracy_table(profiles));
   return profiles;
 }
 

@@ -12,7 +12,7 @@ namespace moebius {
 // Condenses the tables in `from` for the chip `name` and writes its profile to the file `out`. "all": for
 // every chip of the catalog that has rows, to ID.json in the directory `out`, and the errors of all to the
 // section of its README.md. Returns what was written. Throws as condense(), save_profile() and
-// write_accuracy_section().
+// write_section().
 std::vector<Profile> calibrate(const std::string& from, const Catalog& catalog, const std::string& name,
                                const std::string& out);
 

@@ -26,7 +26,7 @@ std::vector<Profile> shipped() {
 }
 
 TEST_CASE("the page of the profiles shows the errors that stand in the profiles") {
-  CHECK(read_accuracy_section(kProfiles + "README.md") == accuracy_table(shipped()));
+  CHECK(read_section(kProfiles + "README.md", "accuracy") == accuracy_table(shipped()));
 }
 
 TEST_CASE("every profile is under a megabyte, all under twelve") {
@@ -67,7 +67,7 @@ TEST_CASE("shipped profiles are what the measured tables condense to, to the byt
 }
 
 TEST_CASE("a page without the section is refused") {
-  CHECK_THROWS_WITH(read_accuracy_section(MOEBIUS_SOURCE_DIR "/LICENSE"),
+  CHECK_THROWS_WITH(read_section(MOEBIUS_SOURCE_DIR "/LICENSE", "accuracy"),
                     Catch::Contains("expected a section between <!-- accuracy -->"));
 }
 
