@@ -7,6 +7,7 @@
 
 #include "hw/catalog.h"
 #include "hw/error.h"
+#include "hw/json_text.h"
 #include "hw/profile_table.h"
 #include "hw/reader.h"
 
@@ -67,7 +68,7 @@ Profile profile_from(const Document& document) {
   Reader reader(document);
   const std::string format = reader.text("format");
   if (format != kFormat)
-    reader.place_of("format").fail(fmt::format("expected \"{}\", found \"{}\"", kFormat, format));
+    reader.place_of("format").fail(fmt::format("expected \"{}\", found {}", kFormat, json_excerpt(format)));
   Profile profile;
   profile.accelerator = reader.text("accelerator");
   profile.reference = read_reference(reader.object("reference"), profile.accelerator);

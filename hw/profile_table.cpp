@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "hw/error.h"
+#include "hw/json_text.h"
 
 namespace moebius {
 namespace {
@@ -61,7 +62,7 @@ ProfileKey key_of(const Value& value, const Place& place) {
     if (name == value.text) return key;
     names.emplace_back(name);
   }
-  place.fail(fmt::format("expected one of {}, found \"{}\"{}", fmt::join(names, ", "), value.text,
+  place.fail(fmt::format("expected one of {}, found {}{}", fmt::join(names, ", "), json_excerpt(value.text),
                          suggestion(value.text, names)));
 }
 
@@ -167,7 +168,7 @@ std::vector<RejectedRows> read_rejected(Reader& reader) {
 std::string read_source_key(Reader& reader, const std::vector<ProfileSource>& sources) {
   std::string key = reader.text("source");
   if (std::none_of(sources.begin(), sources.end(), [&](const auto& s) { return s.key == key; }))
-    reader.place_of("source").fail(fmt::format("expected a key of \"sources\", found \"{}\"", key));
+    reader.place_of("source").fail(fmt::format("expected a key of \"sources\", found {}", json_excerpt(key)));
   return key;
 }
 
@@ -175,7 +176,8 @@ DType read_dtype(Reader& reader, std::string_view key) {
   const std::string name = reader.text(key);
   const auto dtype = parse_dtype(name);
   if (!dtype)
-    reader.place_of(key).fail(fmt::format("expected a number format such as \"fp8\", found \"{}\"", name));
+    reader.place_of(key).fail(
+        fmt::format("expected a number format such as \"fp8\", found {}", json_excerpt(name)));
   return *dtype;
 }
 

@@ -1,6 +1,6 @@
 // Any bytes are a document or one sentence. What is a document is the one that nlohmann's own parser sees,
 // survives writing and merging, knows its lines, and can be read and changed with nothing worse than a
-// sentence.
+// sentence. What is a profile survives writing, too.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,6 +8,7 @@
 
 #include "hw/document.h"
 #include "hw/error.h"
+#include "hw/profile.h"
 #include "hw/reader.h"
 #include "tests/fuzz/target.h"
 
@@ -92,6 +93,27 @@ void change(const Document& document, std::string_view text) {
     CHECK(changed.root.find("plan") != nullptr, to_json(changed.root));
 }
 
+void check_profile(const Document& document) {
+  std::string written;
+  if (!succeeds([&] { written = to_json(profile_from(document)); })) return;
+  CHECK(to_json(profile_from(parse_document(written, kFile))) == written, written);
+}
+
+// A profile with every key that one can have.
+const char* const kProfile =
+    R"({"format": "moebius-profile-1", "accelerator": "x",
+ "reference": {"architecture": "hopper", "cores": 132, "general_cores": 0, "independent_engines": false,
+  "memory_rate": 3e12, "memory_efficiency": 0.9, "l2": 5e7, "clock": 1.8e9, "kernel_floor": 2e-6, "peak": {"fp8": 2e15}},
+ "sources": [{"key": "LAB", "text": "a bench", "licence": "none", "date": "2026"}],
+ "power": {"idle_watts": 130, "limit_watts": 700, "joule_per_byte": 1e-10, "joule_per_flop": {"bf16": 7e-13},
+  "source": "LAB", "note": "", "carried_from": "y", "rejected": [{"rows": 3, "reason": "short"}],
+  "held_out": {"rows": 9, "mean": 0.1, "median": 0.05, "p90": 0.2, "worst": 0.3}},
+ "tables": [{"name": "dense", "kinds": ["gemm"], "dtype": "bf16", "stored": "int4", "includes": ["quantise"],
+  "stack": "lab-1", "source": "LAB", "cores": 132, "clocks": "burst", "values": "measured", "in_sample": false,
+  "power_limited_from_us": 500, "note": "", "where": [{"key": "k", "low": 1, "high": 9}], "site": ["n"],
+  "axes": [{"key": "m", "points": [1, 2]}], "rejected": [], "sites": [[4]], "microseconds": [[20, null]],
+  "held_out": {"rows": 0, "mean": 0, "median": 0, "p90": 0, "worst": 0}}]})";
+
 }  // namespace
 
 std::vector<std::string> seed_inputs() {
@@ -112,6 +134,7 @@ std::vector<std::string> seed_inputs() {
       "/plan/ep/degree\n{\"x\": [1, 2]}",
       "/list/-\n400 Gb/s",
       "{\"list\": [1, {\"x\": 2}], \"a/b\": 1, \"m~n\": 2, \"\": 3}",
+      kProfile,
       "{\"twice\": 1, \"twice\": 2}",
       "[1, 2,]",
       "[\"open",
@@ -131,6 +154,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     fuzz::check_text(text, document.root);
     int budget = 16;  // calls grow with keys times keys
     fuzz::read_objects(document.root, budget);
+    fuzz::check_profile(document);
   }
   fuzz::change(document, text);
   CHECK(to_json(merged(document.root, document.root)) == to_json(document.root), "merged with itself");
