@@ -113,7 +113,7 @@ struct Profile {
       reference;  // the chip's figures when the tables were made: tables say how far kernels are from those
   std::vector<ProfileSource> sources;
   std::vector<ProfileTable> tables;  // best first
-  ProfilePower power;
+  ProfilePower power = {};
 };
 
 // Throws input_error with file, line and pointer for whatever is not a profile. At most 256 tables, 2^20
