@@ -82,9 +82,14 @@ void require_same_tokens(const Pair& files) {
   if (a == nullptr || b == nullptr) return;
   require_same_shape(files, *a, *b);
   const auto first = files.run.bytes(*a), second = files.reference.bytes(*b);
-  if (a->type == b->type && !std::equal(first.begin(), first.end(), second.begin(), second.end())) {
-    throw input_error(fmt::format("{}: {}: expected the tokens of {}, found others", files.reference.path(),
-                                  kTokenIds, files.run.path()));
+  const std::string path = files.reference.path();
+  if (a->type != b->type) {
+    throw input_error(fmt::format("{}: {}: expected {}, found {}", path, kTokenIds, to_string(a->type),
+                                  to_string(b->type)));
+  }
+  if (!std::equal(first.begin(), first.end(), second.begin(), second.end())) {
+    throw input_error(
+        fmt::format("{}: {}: expected the tokens of {}, found others", path, kTokenIds, files.run.path()));
   }
 }
 

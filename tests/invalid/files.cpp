@@ -163,10 +163,10 @@ TEST_CASE("options that the command line does not have exit with 2 and print not
 
 TEST_CASE("a wrong word on the command line is answered with the words that exist") {
   refused("runn x.json", 2, "unknown command \"runn\" (did you mean \"run\"?)");
-  refused("", 2, "expected a command: run, check, crosscheck, compare, list, show, calibrate, schema");
+  refused("", 2, "expected a command: run, check, crosscheck, compare, list, show, calibrate, convert, align, schema");
   refused("run x.json --detail flud", 2,
           "--detail: expected alpha-beta, fluid, native, found \"flud\" (did you mean \"fluid\"?)");
-  refused("run x.json --executor gpu", 2, "--executor: expected sim, host, found \"gpu\"");
+  refused("run x.json --executor gpu", 2, "--executor: expected sim, host, cuda, found \"gpu\"");
   refused("run x.json --seed -1", 2, "--seed: expected a whole number from 0, found \"-1\"");
 }
 
