@@ -2,6 +2,7 @@
 
 #include "workloads/calibration/accuracy_table.h"
 #include "workloads/calibration/condense.h"
+#include "workloads/calibration/latent_module.h"
 
 namespace moebius {
 
@@ -20,6 +21,7 @@ std::vector<Profile> calibrate(const std::string& from, const Catalog& catalog, 
     profiles.push_back(std::move(profile));
   }
   write_section(out + "/README.md", "accuracy", accuracy_table(profiles));
+  write_section(out + "/README.md", "composition", composition_table(from, profiles));
   return profiles;
 }
 

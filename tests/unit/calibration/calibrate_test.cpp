@@ -40,7 +40,8 @@ TEST_CASE(
     for (const char* chip : {"H800", "H20"})
       table << chip << "," << 128 * m << ",7168,4096," << 20 + 9 * m << ",0\n";
   table.close();
-  std::ofstream(scratch.path("README.md")) << "before\n<!-- accuracy -->\nold\n<!-- /accuracy -->\nafter\n";
+  std::ofstream(scratch.path("README.md")) << "before\n<!-- accuracy -->\nold\n<!-- /accuracy -->\nafter\n"
+                                             "<!-- composition -->\nold\n<!-- /composition -->\n";
   const auto run = test::run_moebius("calibrate --from " + scratch.path(".") + " --accelerator all --out " +
                                      scratch.path("."));
   CHECK(run.exit_code == 0);
@@ -51,4 +52,5 @@ TEST_CASE(
   CHECK(page.find("before\n<!-- accuracy -->\n| chip |") == 0);
   CHECK(page.find("| h20-sxm | dense GEMM | fp8 | infersim-2025 |") != std::string::npos);
   CHECK(page.find("<!-- /accuracy -->\nafter\n") != std::string::npos);
+  CHECK(page.find("<!-- composition -->\n<!-- /composition -->\n") != std::string::npos);  // nothing to compose
 }
