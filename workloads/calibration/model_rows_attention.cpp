@@ -94,6 +94,15 @@ ModelRow model_row(const Csv& csv, const CsvRow& row, const AttentionFile& file,
   };
   pass(passes.rows, passes.columns);
   for (int kernel = 0; kernel < passes.small_kernels; ++kernel) pass(1, 1);
+  // Each head's queries, keys and values of a latent cache in FP8 are cast before they are multiplied; before
+  // Hopper they are multiplied in BF16.
+  const bool before_hopper = chip.architecture == "ampere" || chip.architecture == "ada";
+  if (file.latent && file.prefill && cache == "fp8" && !before_hopper)
+    out.kernels.push_back(
+        {.kind = OpKind::kQuantise,
+         .shape = {.m = shape.m, .n = std::int64_t{shape.heads} * (2 * (kNope + kRotary) + kNope)},
+         .dtype = DType::kFp8,
+         .cores = general});
   return out;
 }
 
