@@ -4,6 +4,7 @@
 #include <map>
 
 #include "workloads/calibration/expert_rows.h"
+#include "workloads/calibration/expert_screen.h"
 #include "workloads/calibration/kernel_database.h"
 
 namespace moebius {
@@ -22,11 +23,11 @@ struct Draft {
 
 using ExpertDrafts = std::map<DraftKey, Draft>;
 
-// All columns but kernel, version and time.
+// The layer, its share on a rank and the tokens; the loads come last.
 std::string question(const Csv& csv, const CsvRow& row) {
   std::string text;
   for (const char* column :
-       {"hidden", "inter", "topk", "num_experts", "tp", "ep", "distribution", "num_tokens"})
+       {"hidden", "inter", "topk", "num_experts", "tp", "ep", "num_tokens", "distribution"})
     text += csv.text(row, column) + ",";
   return text;
 }
@@ -77,7 +78,7 @@ std::string stack_among(const ExpertDrafts& drafts, const std::string& backend) 
       ->first;
 }
 
-ProfileTable table_for(const Draft& draft, const ExpertFormat& format, const Accelerator& chip) {
+ProfileTable table_for(Draft& draft, const ExpertFormat& format, const Accelerator& chip) {
   ProfileTable table;
   table.dtype = format.dtype;
   table.stored = format.stored;
@@ -89,6 +90,7 @@ ProfileTable table_for(const Draft& draft, const ExpertFormat& format, const Acc
   for (const auto& [reason, rows] : draft.left_out) table.rejected.push_back({rows, reason});
   if (draft.repeats > 0)
     table.rejected.push_back({draft.repeats, "two kernels for one shape: the faster stands"});
+  for (RejectedRows& untuned : reject_untuned(draft.fit.rows)) table.rejected.push_back(std::move(untuned));
   return table;
 }
 

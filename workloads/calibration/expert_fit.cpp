@@ -141,7 +141,8 @@ std::vector<double> points_between(double low, double high, double step) {
   return points;
 }
 
-// Factors of four between grid points, or of two where that tells rows better that the fit did not see.
+// Factors of eight between grid points, or of four or two where that tells rows better that the fit did not
+// see.
 ExpertParts choose_points(const AnalyticModel& model, const ProfileTable& table,
                           const std::vector<const ExpertRow*>& rows) {
   double low = 1e300, high = 0;
@@ -151,10 +152,16 @@ ExpertParts choose_points(const AnalyticModel& model, const ProfileTable& table,
       low = std::min(low, mean);
       high = std::max(high, mean);
     }
-  ExpertParts coarse(model, table, rows, points_between(low, high, 4));
-  ExpertParts fine(model, table, rows, points_between(low, high, 2));
-  const bool finer = Fit(fine, rows).loss() < kGain * Fit(coarse, rows).loss();
-  return finer ? std::move(fine) : std::move(coarse);
+  ExpertParts best(model, table, rows, points_between(low, high, 8));
+  double least = Fit(best, rows).loss();
+  for (const double step : {4.0, 2.0}) {
+    ExpertParts finer(model, table, rows, points_between(low, high, step));
+    const double loss = Fit(finer, rows).loss();
+    if (loss >= kGain * least) continue;
+    best = std::move(finer);
+    least = loss;
+  }
+  return best;
 }
 
 float rounded(double microseconds) {
@@ -211,11 +218,9 @@ ProfileTable expert_table(const ProfileTable& draft, bool narrow) {
 
 std::vector<ProfileTable> fit_experts(const ExpertDraft& draft, const Accelerator& reference) {
   CHECK(!draft.rows.empty(), draft.table.stack);
-  const bool balanced = std::any_of(draft.rows.begin(), draft.rows.end(),
-                                    [](const ExpertRow& row) { return row.distribution == "balanced"; });
   std::vector<const ExpertRow*> built;
   for (const ExpertRow& row : draft.rows)
-    if (!row.kept_out && (!balanced || row.distribution == "balanced")) built.push_back(&row);
+    if (!row.kept_out) built.push_back(&row);
   if (built.empty()) return {};
   const AnalyticModel model(reference);
   const ExpertParts parts = choose_points(model, draft.table, built);

@@ -32,7 +32,7 @@ struct ExpertDraft {
 
 // Two tables, so that neither speaks of products with both sides narrow (the absorbed projections of latent
 // attention are grouped GEMMs, too): by the reduction, from 1024 on and below. A table's held-out error is
-// that of whole rows. Built from balanced rows; from all where there are none.
+// that of whole rows.
 std::vector<ProfileTable> fit_experts(const ExpertDraft& draft, const Accelerator& reference);
 
 // Kinds, keys and conditions of those tables; `narrow`: the one of short reductions.

@@ -6,6 +6,7 @@
 
 #include "workloads/cost/roofline.h"
 #include "workloads/cost/table.h"
+#include "workloads/cost/uneven_experts.h"
 
 namespace moebius {
 namespace {
@@ -32,7 +33,7 @@ Shape ExpertPair::shape(bool up) const {
 
 ExpertParts::ExpertParts(const AnalyticModel& model, const ProfileTable& table,
                          const std::vector<const ExpertRow*>& rows, std::vector<double> points)
-    : model_(model), table_(table), points_(std::move(points)) {
+    : model_(&model), table_(&table), points_(std::move(points)) {
   for (const ExpertRow* row : rows) pairs_.push_back(pair_of(*row));
   std::sort(pairs_.begin(), pairs_.end());
   pairs_.erase(std::unique(pairs_.begin(), pairs_.end()), pairs_.end());
@@ -43,7 +44,7 @@ double ExpertParts::rows_of(const std::vector<std::int32_t>& load) {
 }
 
 double ExpertParts::seconds(const CostQuery& query) const {
-  return model_.estimate(query, Clocks::kBurst).seconds;
+  return model_->estimate(query, Clocks::kBurst).seconds;
 }
 
 void ExpertParts::add_parts(const CostQuery& query, std::size_t pair, double share,
@@ -51,13 +52,25 @@ void ExpertParts::add_parts(const CostQuery& query, std::size_t pair, double sha
   CostQuery even = query;
   even.shape = loaded_shape(query);
   even.rows = {};
-  const double here = seconds(even), uneven = share * seconds(query) / here * 1e6;
-  const double rows = profile_key(ProfileKey::kRows, query.kind, even.shape);
+  const auto load = [&](std::int64_t rows) {
+    even.shape.m = rows;
+    return even;
+  };
+  const EvenLoads loads(query.rows);
+  const double alike = loads.sum([&](std::int64_t rows) { return seconds(load(rows)); });
+  const double alone = std::max(1.0, seconds(query) / alike);
+  for (const EvenLoad& one : loads) add_even_parts(load(one.rows), pair, share * one.weight * alone, parts);
+}
+
+void ExpertParts::add_even_parts(const CostQuery& even, std::size_t pair, double share,
+                                 std::map<std::size_t, double>& parts) const {
+  const double here = seconds(even), factor = share * 1e6;
+  const double rows = profile_key(ProfileKey::kRows, even.kind, even.shape);
   const auto above = std::lower_bound(points_.begin(), points_.end(), rows * (1 - 1e-9));
   const auto high = static_cast<std::size_t>(above - points_.begin());
   const std::size_t first = pair * points_.size();
   if (above == points_.end() || high == 0 || *above <= rows * (1 + 1e-9)) {
-    parts[first + std::min(high, points_.size() - 1)] += here * uneven;
+    parts[first + std::min(high, points_.size() - 1)] += here * factor;
     return;
   }
   const auto model = [&](std::size_t point) {
@@ -69,8 +82,8 @@ void ExpertParts::add_parts(const CostQuery& query, std::size_t pair, double sha
   const double weight = high_time > low_time * (1 + 1e-9)
                             ? std::clamp((here - low_time) / (high_time - low_time), 0.0, 1.0)
                             : std::log(rows / points_[high - 1]) / std::log(*above / points_[high - 1]);
-  if (weight < 1) parts[first + high - 1] += (1 - weight) * low_time * uneven;
-  if (weight > 0) parts[first + high] += weight * high_time * uneven;
+  if (weight < 1) parts[first + high - 1] += (1 - weight) * low_time * factor;
+  if (weight > 0) parts[first + high] += weight * high_time * factor;
 }
 
 std::vector<ExpertPart> ExpertParts::of(const ExpertRow& row) const {
@@ -78,7 +91,7 @@ std::vector<ExpertPart> ExpertParts::of(const ExpertRow& row) const {
       static_cast<std::size_t>(std::lower_bound(pairs_.begin(), pairs_.end(), pair_of(row)) - pairs_.begin());
   std::map<std::size_t, double> parts;
   for (const auto& load : *row.routings)
-    for (const CostQuery& query : expert_kernels(row.layer, row.tokens, load, table_.cores))
+    for (const CostQuery& query : expert_kernels(row.layer, row.tokens, load, table_->cores))
       if (is_expert_gemm(query))
         add_parts(query, pair, 1.0 / static_cast<double>(row.routings->size()), parts);
   std::vector<ExpertPart> list;
@@ -89,7 +102,7 @@ std::vector<ExpertPart> ExpertParts::of(const ExpertRow& row) const {
 double ExpertParts::gemm_microseconds(const ExpertRow& row) const {
   double passes = 0;
   for (const auto& load : *row.routings)
-    for (const CostQuery& query : expert_kernels(row.layer, row.tokens, load, table_.cores))
+    for (const CostQuery& query : expert_kernels(row.layer, row.tokens, load, table_->cores))
       if (!is_expert_gemm(query)) passes += seconds(query) / static_cast<double>(row.routings->size());
   return row.microseconds - std::min(passes * 1e6, kMostPasses * row.microseconds);
 }
@@ -97,10 +110,10 @@ double ExpertParts::gemm_microseconds(const ExpertRow& row) const {
 double ExpertParts::model_at(std::size_t pair, std::size_t point, bool up) const {
   const CostQuery query{.kind = OpKind::kGroupedGemm,
                         .shape = moved(pairs_[pair].shape(up), points_[point]),
-                        .dtype = table_.dtype,
-                        .cores = table_.cores,
+                        .dtype = table_->dtype,
+                        .cores = table_->cores,
                         .rows = {},
-                        .stored = table_.stored};
+                        .stored = table_->stored};
   return seconds(query) * 1e6;
 }
 

@@ -41,7 +41,7 @@ class ExpertParts {
   const std::vector<double>& points() const { return points_; }
 
   // Of the row's GEMMs: their time is the sum of the parts' times corrections. As a look-up mixes them
-  // (table.cpp), with the share by which uneven experts take longer.
+  // (table.cpp).
   std::vector<ExpertPart> of(const ExpertRow& row) const;
   // What is left for the GEMMs when the model's passes are taken off; those take at most half of the row.
   double gemm_microseconds(const ExpertRow& row) const;
@@ -52,11 +52,13 @@ class ExpertParts {
 
  private:
   double seconds(const CostQuery& query) const;
+  void add_even_parts(const CostQuery& even, std::size_t pair, double share,
+                      std::map<std::size_t, double>& parts) const;
   void add_parts(const CostQuery& query, std::size_t pair, double share,
                  std::map<std::size_t, double>& parts) const;
 
-  const AnalyticModel& model_;
-  const ProfileTable& table_;
+  const AnalyticModel* model_;
+  const ProfileTable* table_;
   std::vector<double> points_;
   std::vector<ExpertPair> pairs_;
 };

@@ -10,6 +10,7 @@
 #include "workloads/cost/fused_quantise.h"
 #include "workloads/cost/measured_table.h"
 #include "workloads/cost/roofline.h"
+#include "workloads/cost/uneven_experts.h"
 
 namespace moebius {
 namespace {
@@ -23,8 +24,6 @@ class LookUp {
   LookUp(const MeasuredTable& table, const Position& position, const AnalyticModel& chip,
          const CostQuery& query, Clocks clocks)
       : table_(table), position_(position), chip_(chip), clocks_(clocks), even_(query) {
-    even_.shape = loaded_shape(query);
-    even_.rows = {};
     even_.fused_quantise = table.passes() > 0;
     here_ = model(even_.shape);
   }
@@ -42,8 +41,6 @@ class LookUp {
     }
     return sum;
   }
-
-  double here() const { return here_; }  // what the model says of the question, its experts evenly loaded
 
  private:
   const std::vector<ProfileAxis>& axes() const { return table_.data().axes; }
@@ -123,19 +120,61 @@ bool quantises(const ProfileTable& table) {
   return std::all_of(table.kinds.begin(), table.kinds.end(), is_pass);
 }
 
-// All that a table's kernels do: uneven experts cost what the model says they cost beside even ones.
+// One question with evenly loaded experts, or without experts.
+double even_seconds(const MeasuredTable& table, const AnalyticModel& chip, const CostQuery& query,
+                    Clocks clocks) {
+  const Position position = table.locate(query.kind, query.shape);
+  return LookUp(table, position, chip, query, clocks).seconds();
+}
+
+// The table tells what uneven experts take one after the other, the model how much longer they take because
+// the tiles of few do not fill the cores.
+double uneven_seconds(const MeasuredTable& table, const AnalyticModel& chip, const CostQuery& query,
+                      Clocks clocks, double model) {
+  CostQuery even = query;
+  even.shape = loaded_shape(query);
+  even.rows = {};
+  const auto set_rows = [&](std::int64_t rows) {
+    (even.kind == OpKind::kGroupedGemmWgrad ? even.shape.k : even.shape.m) = rows;
+  };
+  const EvenLoads loads(query.rows);
+  const double told = loads.sum([&](std::int64_t rows) {
+    set_rows(rows);
+    return even_seconds(table, chip, even, clocks);
+  });
+  const double alike = loads.sum([&](std::int64_t rows) {
+    set_rows(rows);
+    return whole_estimate(chip, even, table.passes(), clocks).seconds;
+  });
+  return told * std::max(1.0, model / alike);
+}
+
+// A batch of uneven sequences: the table's even batch of as many keys, by what the model says of both.
+double uneven_sequences_seconds(const MeasuredTable& table, const AnalyticModel& chip, const CostQuery& query,
+                                Clocks clocks, double model) {
+  CostQuery even = query;
+  even.shape = loaded_shape(query);
+  even.rows = {};
+  return even_seconds(table, chip, even, clocks) * (model / chip.estimate(even, clocks).seconds);
+}
+
+// All that a table's kernels do.
 std::optional<Cost> whole_cost(const MeasuredTable& table, const AnalyticModel& chip, const CostQuery& query,
                                Clocks clocks) {
   const Shape shape = loaded_shape(query);
   if (!table.speaks_of(query, shape)) return {};
+  const bool sequences = query.kind == OpKind::kAttention || query.kind == OpKind::kAttentionGrad;
+  const bool nothing = profile_key(ProfileKey::kRows, query.kind, shape) <= 0;
+  if (!query.rows.empty() && nothing) return {};  // that is not measured
   const Position position = table.locate(query.kind, shape);
   if (position.distance > kReach) return {};
   CostQuery whole = query;
   whole.fused_quantise = table.passes() > 0;
-  const LookUp look_up(table, position, chip, whole, clocks);
   const Estimate estimate = whole_estimate(chip, whole, table.passes(), clocks);
-  Cost cost{.seconds = look_up.seconds() * estimate.seconds / look_up.here(),
-            .memory_bytes = estimate.memory_bytes};
+  Cost cost{.memory_bytes = estimate.memory_bytes};
+  cost.seconds = query.rows.empty() ? LookUp(table, position, chip, whole, clocks).seconds()
+                 : sequences        ? uneven_sequences_seconds(table, chip, whole, clocks, estimate.seconds)
+                                    : uneven_seconds(table, chip, whole, clocks, estimate.seconds);
   judge(cost, table, position, query, clocks, chip.error(query.kind));
   return cost;
 }

@@ -1,0 +1,16 @@
+// Rows of expert layers that other rows contradict: the framework's tuner had found no kernel for them and
+// ran any. Judged by measured rows alone, never by what a table or a model says.
+#pragma once
+
+#include <vector>
+
+#include "workloads/calibration/expert_fit.h"
+
+namespace moebius {
+
+// Takes rows away that are slower than half as much again as the same layer under the same distribution with
+// more tokens, or than twice the same layer and tokens under another distribution, in proportion to the rows
+// or the loaded experts where those are more. Returns what was taken, with the reasons.
+std::vector<RejectedRows> reject_untuned(std::vector<ExpertRow>& rows);
+
+}  // namespace moebius
