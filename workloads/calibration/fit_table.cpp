@@ -6,6 +6,7 @@
 #include <map>
 
 #include "hw/error.h"
+#include "workloads/calibration/grid_holes.h"
 #include "workloads/calibration/lattice.h"
 #include "workloads/cost/measured_table.h"
 #include "workloads/cost/roofline.h"
@@ -36,7 +37,7 @@ class Fit {
     for (const LatticeRow& row : lattice.rows()) parts_.push_back(parts_of(row));
   }
 
-  // Zero where no row says anything.
+  // Zero at sites that no row says anything of.
   std::vector<double> corrections(bool without_check_rows) const {
     std::vector<std::vector<std::size_t>> rows_of(lattice_.sites().size() * grid_);
     for (std::size_t i = 0; i < parts_.size(); ++i) {
@@ -55,6 +56,7 @@ class Fit {
       }
       if (moved < 1e-6) break;
     }
+    fill_holes(values, axis_sizes());
     return values;
   }
 
@@ -84,6 +86,12 @@ class Fit {
   }
 
  private:
+  std::vector<std::size_t> axis_sizes() const {
+    std::vector<std::size_t> sizes;
+    for (const auto& axis : points_) sizes.push_back(axis.size());
+    return sizes;
+  }
+
   // The corners of the cell that a row stands in, as a look-up mixes them. Beyond the grid nothing is told.
   std::vector<Part> parts_of(const LatticeRow& row) const {
     std::array<std::size_t, kMostFitAxes> low{}, high{};
