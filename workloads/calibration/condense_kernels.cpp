@@ -14,9 +14,6 @@ namespace {
 
 using Key = ProfileKey;
 
-// GEMMs of half a millisecond and more draw the board's limit: power tables of the same database.
-constexpr double kPowerLimitedFrom = 500;
-
 // A format of the table's GEMMs, best first: where two have the same types, the later one is a variant of the
 // stack.
 struct GemmFormat {
@@ -74,7 +71,7 @@ ProfileTable gemm_table(const GemmFormat& format, const std::string& backend) {
   table.stored = format.stored;
   table.includes.assign(quantise_passes(format, backend), "quantise");
   table.note = format.note;
-  table.limited_from = kPowerLimitedFrom;
+  table.sustained = true;  // replays of one kernel: the model tells them best at the power limit, short ones too
   return table;
 }
 

@@ -1,7 +1,12 @@
 #include "workloads/calibration/model_rows.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
+
+#include "hw/error.h"
+#include "workloads/cost/roofline.h"
 
 namespace moebius {
 
@@ -14,6 +19,36 @@ const std::vector<ModelRowKind>& model_row_kinds() {
       {"latent attention, decode", 0.20, latent_decode_model_rows},
   };
   return kinds;
+}
+
+namespace {
+
+bool is_possible(const ModelRow& row, const Accelerator& chip) {
+  double bound = 0;
+  for (const CostQuery& kernel : row.kernels) bound += roofline(chip, kernel).seconds();
+  return row.microseconds >= bound * 1e6;
+}
+
+}  // namespace
+
+std::vector<MeasuredChip> read_measured_chips(const std::string& directory, const Catalog& catalog) {
+  std::vector<MeasuredChip> chips;
+  for (const std::string& id : catalog.accelerator_ids()) {
+    MeasuredChip measured{catalog.accelerator(id), {}};
+    bool any = false;
+    for (const ModelRowKind& kind : model_row_kinds()) {
+      std::vector<ModelRow>& rows = measured.kinds.emplace_back(kind.read(directory, measured.chip));
+      std::erase_if(rows, [&](const ModelRow& row) { return !is_possible(row, measured.chip); });
+      any = any || !rows.empty();
+    }
+    if (any) chips.push_back(std::move(measured));
+  }
+  if (chips.empty())
+    throw input_error(
+        fmt::format("{}: expected tables of measured kernels, found no row of any chip of the "
+                    "catalog",
+                    directory));
+  return chips;
 }
 
 bool in_sample(std::string_view text, std::uint64_t one_in) {

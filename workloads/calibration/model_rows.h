@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "hw/accelerator.h"
+#include "hw/catalog.h"
 #include "workloads/cost/cost_source.h"
 
 namespace moebius {
@@ -34,6 +35,17 @@ struct ModelRowKind {
   std::vector<ModelRow> (*read)(const std::string& directory, const Accelerator& chip) = nullptr;
 };
 const std::vector<ModelRowKind>& model_row_kinds();
+
+// A chip of the catalog and its rows, one list for every one of model_row_kinds(): without those that beat
+// the bound of the chip, whose operands stood in its cache.
+struct MeasuredChip {
+  Accelerator chip;
+  std::vector<std::vector<ModelRow>> kinds;
+};
+
+// All chips that the tables in `directory` have rows of, in the catalog's order. input_error when there is
+// none.
+std::vector<MeasuredChip> read_measured_chips(const std::string& directory, const Catalog& catalog);
 
 // One row in `one_in`, by a hash of its text: the same ones on every machine.
 bool in_sample(std::string_view text, std::uint64_t one_in);

@@ -19,6 +19,17 @@ bool is_attention(OpKind kind) {
   return kind == OpKind::kAttention || kind == OpKind::kAttentionGrad;
 }
 
+const Architecture& row_of(const Accelerator& accelerator) {
+  const Architecture* row = find_architecture(accelerator.architecture);
+  CHECK(row != nullptr, fmt::format("no row for architecture \"{}\"", accelerator.architecture));
+  return *row;
+}
+
+bool is_grouped(OpKind kind) {
+  return kind == OpKind::kGroupedGemm || kind == OpKind::kGroupedGemmDgrad ||
+         kind == OpKind::kGroupedGemmWgrad;
+}
+
 }  // namespace
 
 int held_cores(const Engine& engine, const CostQuery& query) {
@@ -29,10 +40,6 @@ double stream_rate(const Engine& engine, double cores) {
   return std::min(engine.memory_rate, cores * engine.architecture->core_stream * engine.clock);
 }
 
-double Engine::core_flops(DType dtype) const {
-  return chip.peak_of(executed_dtype(chip, dtype)).value / std::max(1, chip.cores);
-}
-
 // All cores at the rate that they reach together; never less than one core needs for its first block.
 Estimate stream_estimate(const Engine& engine, const CostQuery& query, double bytes) {
   const double first_block = std::min(bytes, kBlockBytes) / stream_rate(engine, 1);
@@ -40,15 +47,22 @@ Estimate stream_estimate(const Engine& engine, const CostQuery& query, double by
   return {engine.chip.kernel_floor.seconds() + std::max(first_block, all), bytes};
 }
 
-AnalyticModel::AnalyticModel(const Accelerator& accelerator) {
+AnalyticModel::AnalyticModel(const Accelerator& accelerator)
+    : AnalyticModel(accelerator, row_of(accelerator)) {}
+
+AnalyticModel::AnalyticModel(const Accelerator& accelerator, const Architecture& architecture) {
   engine_.chip = accelerator;
-  engine_.architecture = find_architecture(accelerator.architecture);
-  CHECK(engine_.architecture != nullptr,
-        fmt::format("no row for architecture \"{}\"", accelerator.architecture));
-  engine_.clock = accelerator.clock.value > 0 ? accelerator.clock.value : engine_.architecture->clock;
+  engine_.architecture = &architecture;
+  engine_.clock = accelerator.clock.value > 0 ? accelerator.clock.value : architecture.clock;
   const double share =
       accelerator.memory_efficiency > 0 ? accelerator.memory_efficiency : kAssumedMemoryEfficiency;
   engine_.memory_rate = accelerator.memory_rate.value * share;
+  for (int i = 0; i < kNumDTypes; ++i) {
+    const DType executed = executed_dtype(accelerator, static_cast<DType>(i));
+    engine_.executed[static_cast<std::size_t>(i)] = executed;
+    engine_.core_peak[static_cast<std::size_t>(i)] =
+        accelerator.peak_of(executed).value / std::max(1, accelerator.cores);
+  }
 }
 
 Estimate AnalyticModel::estimate(const CostQuery& query, Clocks clocks) const {
@@ -67,6 +81,7 @@ Estimate AnalyticModel::estimate(const CostQuery& query, Clocks clocks) const {
 
 float AnalyticModel::error(OpKind kind) const {
   if (is_attention(kind)) return engine_.architecture->error_attention;
+  if (is_grouped(kind)) return engine_.architecture->error_experts;
   return uses_tensor_cores(kind) ? engine_.architecture->error_gemm : engine_.architecture->error_stream;
 }
 

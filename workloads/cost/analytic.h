@@ -3,6 +3,8 @@
 // architecture.
 #pragma once
 
+#include <array>
+
 #include "hw/accelerator.h"
 #include "workloads/cost/architecture.h"
 #include "workloads/cost/cost_source.h"
@@ -16,10 +18,12 @@ enum class Clocks : std::uint8_t { kBurst, kSustained };
 struct Engine {
   Accelerator chip;
   const Architecture* architecture = nullptr;
-  double clock = 0;        // Hz
-  double memory_rate = 0;  // achieved by streaming
+  double clock = 0;                            // Hz
+  double memory_rate = 0;                      // achieved by streaming
+  std::array<DType, kNumDTypes> executed{};    // executed_dtype() of each
+  std::array<double, kNumDTypes> core_peak{};  // of one core, operations per second
 
-  double core_flops(DType dtype) const;  // of one core at the peak
+  double core_flops(DType dtype) const { return core_peak[static_cast<std::size_t>(dtype)]; }
 };
 
 struct Estimate {
@@ -31,6 +35,8 @@ class AnalyticModel {
  public:
   // The architecture must have a row (find_architecture).
   explicit AnalyticModel(const Accelerator& accelerator);
+  // With another row, which must outlive the model: trial constants of a fit.
+  AnalyticModel(const Accelerator& accelerator, const Architecture& architecture);
 
   // Defined for every compute kind; never below the roofline.
   Estimate estimate(const CostQuery& query, Clocks clocks) const;

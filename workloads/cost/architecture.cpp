@@ -1,260 +1,123 @@
 #include "workloads/cost/architecture.h"
 
 #include <algorithm>
-#include <array>
+
+#include "hw/catalog.h"
+#include "hw/error.h"
+#include "hw/reader.h"
 
 namespace moebius {
 namespace {
 
-// Hopper. 8-bit: DeepGEMM's table of 25 February 2025 on H800 (132 SMs, short bursts). Its dense shapes with
-// m = 4096 give, by time = waves * (steps * step + store), step = 0.38 us for a 128x128x128 tile of which the
-// tensor unit needs 512 cycles (0.28 us at 1.83 GHz), so 0.10 us = 183 cycles of scaling; and store = 2.1 us
-// for 132 tiles of 32 KiB, 2.1 TB/s, 0.7 of what streaming reaches. Its m = 64 shapes and the long, narrow
-// ones of InferSim (n = 128, k = 65536: 0.119 us a step, 8 steps in flight) give the latency. 16-bit: 0.88 of
-// the peak in a burst, 0.80 to 0.82 sustained (AIConfigurator, H100). Sustained: the FP8 GEMM 36864x7168
-// falls from 0.7346 of the peak (m = 4096, 1.5 ms) to 0.681 (m = 32768, 13 ms); GEMMs longer than 0.5 ms draw
-// the 700 W limit, attention 510 W (AIConfigurator, power tables), so it does not slow down.
-constexpr Architecture kHopper{
-    .name = "hopper",
-    .clock = 1.83e9,
-    .max_block_m = 128,
-    .max_block_n = 128,
-    .overhead_16bit = 40,
-    .overhead_8bit = 183,
-    .overhead_4bit = 183,
-    .load_latency = 1740,
-    .stages = 8,
-    .prologue = 2200,
-    .store_share = 0.7,
-    .sustained = 0.93,
-    .attention = 0.65,
-    .core_stream = 24,
-    .error_gemm = 0.10F,
-    .error_attention = 0.15F,
-    .error_stream = 0.30F,
-    .source = "DeepGEMM 2025-02-25 and InferSim kernels on H800; AIConfigurator on H100"};
+constexpr const char* kFile = "hw/catalog/architectures.json";
+constexpr std::array<std::string_view, 3> kWidths = {"16bit", "8bit", "4bit"};
+constexpr double kPicojoule = 1e-12;
 
-// The other NVIDIA rows, and Intel's: saturated shares of the peak and floors by dtype from the
-// AIConfigurator database (A100, L40S, B200, RTX PRO 6000, B60), turned into cycles a step at the tensor rate
-// of one core; a sustained clock where the share falls with the length of the kernel. The rest are estimates:
-// no kernel table of them is public.
-constexpr std::array<Architecture, 12> kTable{{
-    kHopper,
-    {.name = "ampere",
-     .clock = 1.41e9,
-     .max_block_m = 128,
-     .max_block_n = 256,
-     .overhead_16bit = 170,
-     .overhead_8bit = 250,
-     .overhead_4bit = 250,
-     .load_latency = 1400,
-     .stages = 4,
-     .prologue = 2000,
-     .store_share = 0.7,
-     .sustained = 0.95,
-     .attention = 0.62,
-     .core_stream = 20,
-     .error_gemm = 0.15F,
-     .error_attention = 0.2F,
-     .error_stream = 0.3F,
-     .source = "AIConfigurator, A100: BF16 0.86 to 0.91 at best, 0.79 long"},
-    {.name = "ada",
-     .clock = 2.52e9,
-     .max_block_m = 128,
-     .max_block_n = 128,
-     .overhead_16bit = 300,
-     .overhead_8bit = 700,
-     .overhead_4bit = 700,
-     .load_latency = 1500,
-     .stages = 4,
-     .prologue = 2500,
-     .store_share = 0.7,
-     .sustained = 0.75,
-     .attention = 0.6,
-     .core_stream = 12,
-     .error_gemm = 0.2F,
-     .error_attention = 0.25F,
-     .error_stream = 0.3F,
-     .source = "AIConfigurator, L40S: BF16 0.76 at best, 0.55 at 8192 rows (350 W)"},
-    {.name = "blackwell",
-     .clock = 1.86e9,
-     .max_block_m = 128,
-     .max_block_n = 256,
-     .overhead_16bit = 120,
-     .overhead_8bit = 200,
-     .overhead_4bit = 400,
-     .load_latency = 1900,
-     .stages = 8,
-     .prologue = 2800,
-     .store_share = 0.7,
-     .sustained = 0.8,
-     .attention = 0.6,
-     .core_stream = 48,
-     .error_gemm = 0.2F,
-     .error_attention = 0.25F,
-     .error_stream = 0.3F,
-     .source = "AIConfigurator, B200: BF16 0.61 to 0.66, FP8 0.53 to 0.55, FP4 0.36"},
-    {.name = "blackwell-geforce",
-     .clock = 2.43e9,
-     .max_block_m = 128,
-     .max_block_n = 128,
-     .overhead_16bit = 120,
-     .overhead_8bit = 500,
-     .overhead_4bit = 700,
-     .load_latency = 1700,
-     .stages = 4,
-     .prologue = 3500,
-     .store_share = 0.7,
-     .sustained = 0.95,
-     .attention = 0.6,
-     .core_stream = 12,
-     .error_gemm = 0.2F,
-     .error_attention = 0.25F,
-     .error_stream = 0.3F,
-     .source = "AIConfigurator, RTX PRO 6000: BF16 0.91, FP8 0.72, FP4 0.65"},
-    {.name = "xe2",
-     .clock = 2.4e9,
-     .max_block_m = 256,
-     .max_block_n = 256,
-     .overhead_16bit = 100,
-     .overhead_8bit = 100,
-     .overhead_4bit = 100,
-     .load_latency = 1500,
-     .stages = 4,
-     .prologue = 20000,
-     .store_share = 0.7,
-     .sustained = 1,
-     .attention = 0.45,
-     .core_stream = 20,
-     .error_gemm = 0.2F,
-     .error_attention = 0.35F,
-     .error_stream = 0.3F,
-     .source = "AIConfigurator, Arc Pro B60: BF16 0.95, eager launches"},
-    {.name = "cdna3",
-     .clock = 2.1e9,
-     .max_block_m = 256,
-     .max_block_n = 256,
-     .overhead_16bit = 1300,
-     .overhead_8bit = 1500,
-     .overhead_4bit = 1500,
-     .load_latency = 1800,
-     .stages = 3,
-     .prologue = 4000,
-     .store_share = 0.7,
-     .sustained = 0.8,
-     .attention = 0.45,
-     .core_stream = 12,
-     .error_gemm = 0.3F,
-     .error_attention = 0.35F,
-     .error_stream = 0.35F,
-     .source = "estimate: about 0.6 of the peak in large BF16 GEMMs"},
-    {.name = "xpu1",
-     .clock = 0.9e9,
-     .max_block_m = 256,
-     .max_block_n = 256,
-     .overhead_16bit = 300,
-     .overhead_8bit = 300,
-     .overhead_4bit = 300,
-     .load_latency = 2000,
-     .stages = 4,
-     .prologue = 5000,
-     .store_share = 0.7,
-     .sustained = 1,
-     .attention = 0.45,
-     .core_stream = 128,
-     .error_gemm = 0.4F,
-     .error_attention = 0.5F,
-     .error_stream = 0.4F,
-     .source = "estimate"},
-    {.name = "xpu2",
-     .clock = 1.3e9,
-     .max_block_m = 256,
-     .max_block_n = 256,
-     .overhead_16bit = 200,
-     .overhead_8bit = 200,
-     .overhead_4bit = 200,
-     .load_latency = 2000,
-     .stages = 4,
-     .prologue = 6000,
-     .store_share = 0.7,
-     .sustained = 1,
-     .attention = 0.45,
-     .core_stream = 128,
-     .error_gemm = 0.4F,
-     .error_attention = 0.5F,
-     .error_stream = 0.4F,
-     .source = "estimate"},
-    {.name = "xpu3",
-     .clock = 1.4e9,
-     .max_block_m = 256,
-     .max_block_n = 256,
-     .overhead_16bit = 180,
-     .overhead_8bit = 220,
-     .overhead_4bit = 220,
-     .load_latency = 2000,
-     .stages = 4,
-     .prologue = 6000,
-     .store_share = 0.7,
-     .sustained = 1,
-     .attention = 0.45,
-     .core_stream = 160,
-     .error_gemm = 0.35F,
-     .error_attention = 0.5F,
-     .error_stream = 0.35F,
-     .source = "estimate"},
-    {.name = "davinci1",
-     .clock = 0.98e9,
-     .max_block_m = 128,
-     .max_block_n = 256,
-     .overhead_16bit = 130,
-     .overhead_8bit = 160,
-     .overhead_4bit = 160,
-     .load_latency = 1500,
-     .stages = 2,
-     .prologue = 4000,
-     .store_share = 0.7,
-     .sustained = 1,
-     .attention = 0.4,
-     .core_stream = 64,
-     .error_gemm = 0.3F,
-     .error_attention = 0.4F,
-     .error_stream = 0.35F,
-     .source = "estimate"},
-    {.name = "davinci2",
-     .clock = 1.8e9,
-     .max_block_m = 128,
-     .max_block_n = 256,
-     .overhead_16bit = 130,
-     .overhead_8bit = 160,
-     .overhead_4bit = 160,
-     .load_latency = 1500,
-     .stages = 4,
-     .prologue = 6000,
-     .store_share = 0.7,
-     .sustained = 1,
-     .attention = 0.45,
-     .core_stream = 48,
-     .error_gemm = 0.25F,
-     .error_attention = 0.4F,
-     .error_stream = 0.35F,
-     .source = "estimate: 0.75 to 0.8 of the peak in large FP16 GEMMs"},
-}};
+TileShapes read_tiles(Reader reader) {
+  constexpr Range kSizes{16, 1024};
+  TileShapes tiles{.least_m = reader.number("least_m", kSizes),
+                   .most_m = reader.number("most_m", kSizes),
+                   .least_n = reader.number("least_n", kSizes),
+                   .most_n = reader.number("most_n", kSizes),
+                   .cuts_k = reader.boolean("cuts_k")};
+  if (tiles.least_m > tiles.most_m || tiles.least_n > tiles.most_n)
+    reader.place().fail("expected least_m <= most_m and least_n <= most_n");
+  reader.finish();
+  return tiles;
+}
 
-// The next Ascend generation: as the one before it, until it is measured.
-constexpr Architecture next_davinci() {
-  Architecture row = kTable.back();
-  row.name = "davinci3";
-  row.error_gemm = 0.4F;
+void read_structure(Reader reader, Architecture& row) {
+  row.clock = reader.quantity("clock", Dimension::kFrequency, {kAboveZero});
+  row.operand_memory = reader.quantity("operand_memory", Dimension::kBytes, {kAboveZero});
+  row.multicast = reader.number("multicast", {1, 16});
+  row.l2_rate = reader.number("l2_rate", {kAboveZero});
+  row.exponentials = reader.number("exponentials", {kAboveZero});
+  row.scaling_lanes = reader.number("scaling_lanes", {0, 4096});
+  row.core_stream = reader.number("core_stream", {kAboveZero});
+  row.asynchronous = reader.boolean("asynchronous");
+  for (std::size_t width = 0; width < kWidths.size(); ++width)
+    row.tiles[width] = read_tiles(reader.object(kWidths[width]));
+  reader.finish();
+}
+
+void read_constants(Reader reader, Architecture& row) {
+  row.memory_latency = reader.quantity("memory_latency", Dimension::kTime, {kAboveZero});
+  row.step_cycles = reader.number("step_cycles", {0});
+  row.energy = reader.number("energy", {kAboveZero}) * kPicojoule;
+  row.attention = reader.number("attention", {kAboveZero, 1});
+  row.attention_latency = reader.number("attention_latency", {0});
+  reader.finish();
+}
+
+void read_errors(Reader reader, Architecture& row) {
+  const auto error = [&](const char* key) {
+    return static_cast<float>(reader.number(key, {kAboveZero, 10}));
+  };
+  row.error_gemm = error("gemm");
+  row.error_attention = error("attention");
+  row.error_experts = error("experts");
+  row.error_stream = error("stream");
+  reader.finish();
+}
+
+Architecture read_row(const std::string& name, Reader reader) {
+  Architecture row;
+  row.name = name;
+  row.estimated = reader.choice<bool>("constants_are", {{"fitted", false}, {"estimates", true}});
+  row.source = reader.text("source");
+  read_structure(reader.object("structure"), row);
+  read_constants(reader.object("constants"), row);
+  read_errors(reader.object("errors"), row);
+  reader.finish();
   return row;
 }
-constexpr Architecture kDavinci3 = next_davinci();
 
 }  // namespace
 
+OperandWidth operand_width(DType dtype) {
+  switch (dtype) {
+    case DType::kFp32:
+    case DType::kTf32:
+    case DType::kInt32:
+    case DType::kBf16:
+    case DType::kFp16:
+      return OperandWidth::k16Bit;
+    case DType::kFp8:
+    case DType::kInt8:
+      return OperandWidth::k8Bit;
+    case DType::kFp4:
+    case DType::kInt4:
+      return OperandWidth::k4Bit;
+  }
+  return OperandWidth::k16Bit;
+}
+
+std::vector<Architecture> read_architectures(const Document& document) {
+  Reader root(document);
+  const Value& rows = root.value("architectures");
+  Reader reader = root.object("architectures");
+  root.texts("notes");
+  root.finish();
+  std::vector<Architecture> read;
+  for (const std::string& name : rows.keys) read.push_back(read_row(name, reader.object(name)));
+  return read;
+}
+
+const std::vector<Architecture>& shipped_architectures() {
+  static const std::vector<Architecture> rows = [] {
+    for (const EmbeddedFile& file : embedded_files())
+      if (file.path == kFile)
+        return read_architectures(parse_document(file.text, "<" + std::string(kFile) + ">"));
+    return std::vector<Architecture>{};
+  }();
+  CHECK(!rows.empty(), kFile);
+  return rows;
+}
+
 const Architecture* find_architecture(std::string_view name) {
-  if (name == kDavinci3.name) return &kDavinci3;
-  const auto row = std::find_if(kTable.begin(), kTable.end(), [&](const auto& a) { return a.name == name; });
-  return row == kTable.end() ? nullptr : &*row;
+  const std::vector<Architecture>& rows = shipped_architectures();
+  const auto row = std::find_if(rows.begin(), rows.end(), [&](const auto& a) { return a.name == name; });
+  return row == rows.end() ? nullptr : &*row;
 }
 
 }  // namespace moebius

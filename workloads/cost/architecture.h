@@ -1,32 +1,59 @@
-// What the analytic model knows of an architecture's kernels, each number from kernel measurements (never
-// from a system): one row per value of Accelerator::architecture.
+// What the analytic model knows of an architecture (one row per value of Accelerator::architecture): facts of
+// its structure, and five constants that `moebius calibrate --fit-model` fits to kernel measurements, never
+// to a system. The rows stand in hw/catalog/architectures.json.
 #pragma once
 
+#include <array>
+#include <string>
 #include <string_view>
+#include <vector>
+
+#include "hw/document.h"
+#include "hw/dtype.h"
 
 namespace moebius {
 
+// The output tiles that GEMM kernels of one operand width come in: powers of two times the least.
+struct TileShapes {
+  double least_m = 64, most_m = 128, least_n = 64, most_n = 256;
+  bool cuts_k = false;  // libraries let several cores share the k of one tile
+};
+
+enum class OperandWidth : std::uint8_t { k16Bit, k8Bit, k4Bit };  // wider types count as 16 bits
+OperandWidth operand_width(DType dtype);
+
 struct Architecture {
-  std::string_view name;  // "hopper"
-  double clock = 0;       // Hz; used when the catalog has none for the chip
-  // Tiles of a GEMM, one per core at a time; the reduction goes in steps of 128 bytes of k.
-  int max_block_m = 0, max_block_n = 0;
-  // Cycles of a step in which the tensor unit waits: barriers, and for block-scaled 8- and 4-bit types the
-  // scaling of partial sums in general registers.
-  double overhead_16bit = 0, overhead_8bit = 0, overhead_4bit = 0;
-  double load_latency =
-      0;                // cycles from memory to the core when all stream; a step lasts at least this / stages
-  int stages = 0;       // steps in flight
-  double prologue = 0;  // cycles before the first product and after the last store of a kernel
-  double store_share = 0;  // of the achieved memory rate: the tiles of a wave are stored all at once
-  double sustained = 1;    // clock of a GEMM under the power limit over that of a short burst
-  double attention = 0;    // share of the peak that the two products of fused attention reach on full tiles
-  double core_stream = 0;  // bytes per cycle that one core can keep moving
-  float error_gemm = 0, error_attention = 0, error_stream = 0;  // expected relative errors of this row
-  std::string_view source;
+  std::string name;  // "hopper"
+  // Structure.
+  double clock = 0;                   // Hz; used when the catalog has none for the chip
+  std::array<TileShapes, 3> tiles{};  // by OperandWidth
+  double operand_memory = 0;          // bytes of operands that a core holds in flight for its products
+  double multicast = 1;               // cores that share what one of them loads
+  double l2_rate = 0;                 // bytes per cycle that the wires bring from L2 to a core
+  double exponentials = 0;            // per cycle and core
+  double scaling_lanes = 0;           // partial FP8 sums that general lanes scale a cycle; 0: the unit scales
+  double core_stream = 0;             // bytes per cycle that one core's threads keep moving
+  bool asynchronous = false;          // products run on while the core prepares the next step
+  // Fitted.
+  double memory_latency = 0;     // seconds from a request to its data while others stream
+  double step_cycles = 0;        // of a core to prepare one step of the k-loop
+  double energy = 0;             // joule of one BF16 operation at 1 GHz; grows with the clock's square
+  double attention = 0;          // share of the peak that the products of fused attention reach
+  double attention_latency = 0;  // cycles before its first product and after its last
+  // Expected relative errors: medians on chips that the constants were not fitted to.
+  float error_gemm = 0, error_attention = 0, error_experts = 0, error_stream = 0;
+  bool estimated = false;  // no kernel table tells the constants
+  std::string source;
 };
 
 // Null for an architecture without a row: the plain roofline answers for it.
 const Architecture* find_architecture(std::string_view name);
+
+// The rows of a file of the form of hw/catalog/architectures.json; errors as Reader's.
+std::vector<Architecture> read_architectures(const Document& document);
+// The embedded ones, in the order of the file.
+const std::vector<Architecture>& shipped_architectures();
+// The text of such a file; reads back as the same rows.
+std::string architectures_text(const std::vector<Architecture>& rows);
 
 }  // namespace moebius

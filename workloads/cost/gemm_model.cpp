@@ -1,6 +1,11 @@
 // A GEMM as the libraries run it: the output cut into tiles, one tile a core, wave after wave; the tile is
 // the one that ends first. A last wave with one tile costs as much as a full one: that is the staircase of
 // measured kernels.
+//
+//   time = floor + max(latency + waves * (steps * step + store), memory, flops / power)
+//   step = max(products and their preparation, operands / L2 rate, latency * operands / operands in flight)
+//
+// a step being 128 bytes of k (Architecture says what each constant is).
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -14,14 +19,31 @@ namespace {
 
 constexpr double kStepBytes = 128;      // of k that one step of the loop consumes
 constexpr double kAccumulateBytes = 8;  // FP32 gradient, read and written
+constexpr double kLeastSteps = 4;       // of a part of a cut k: shorter ones are not worth the sum at the end
+constexpr double kMostParts = 16;
+// Memory streams at its full rate when the requests of all cores are in flight and spread over its channels:
+// filling and draining takes some round trips. From GEMMs of one to 500 MB of weights (AIConfigurator, A100
+// to GB300: 2 to 8 us more than bytes / rate, more where the latency is long).
+constexpr double kTripsToFill = 8;
+// Of the board's limit: leakage, memory and the rest take about 15% (AIConfigurator's power tables, H200 and
+// B200: 120 W of 700 and 245 W of 1000 beside short kernels).
+constexpr double kDynamicShare = 0.85;
+// Of the energy of a product: what does not shrink with its operands. H200 at its limit of 700 W computes 690
+// TFLOP/s in BF16 and 1,100 in FP8, B200 at 1000 W 1,490, 2,200 and, in FP4, 3,200 to 4,300 (the same
+// tables).
+constexpr double kFixedEnergy = 0.25;
+
+// Under continuous load the clock stays below that of a short measurement even where a kernel alone would not
+// draw the limit: the power is that of the mix. The FP8 GEMM 36864 x 7168 falls from 0.735 of the peak in 1.5
+// ms to 0.681 in 13 ms (AIConfigurator, H100).
+constexpr double kContinuousClock = 0.93;
 
 struct GemmWork {
   std::span<const std::int32_t> rows;  // of each expert, when known
   double m = 0, n = 0, k = 0;          // of one expert
   double experts = 1;
-  double in = 0, out = 0;  // bytes of an element, its share of scales included
-  double step_k = 64;      // elements of k in one step
-  bool split = false;      // the library may cut k among cores
+  double in = 0, kept = 0, out = 0;  // bytes of an element of x, W and y, its share of scales included
+  double step_k = 64;                // elements of k in one step
 };
 
 bool is_weight_gradient(OpKind kind) {
@@ -45,20 +67,15 @@ GemmWork work_of(const CostQuery& query) {
     tokens /= work.experts;
   }
   work.in = element_bytes(query.dtype);
+  work.kept = element_bytes(stored_dtype(query));
   work.step_k = work.in >= 1 ? kStepBytes / std::floor(work.in) : 2 * kStepBytes;
   // Results of 8- and 4-bit products leave in BF16.
   work.out = is_weight_gradient(query.kind) ? kAccumulateBytes : std::max(2.0, work.in);
-  work.split = work.in >= 2 && work.experts == 1;
   return work;
 }
 
 double blocks_of(double size, double block) {
   return std::ceil(size / block);
-}
-
-double overhead_cycles(const Architecture& architecture, double element) {
-  if (element >= 2) return architecture.overhead_16bit;
-  return element >= 1 ? architecture.overhead_8bit : architecture.overhead_4bit;
 }
 
 // The tiles of one choice of tile height: how many there are in a column, over all experts, each expert's
@@ -71,81 +88,124 @@ double row_blocks(const GemmWork& work, double block, bool rows_are_m) {
 
 struct Tile {
   double m = 0, n = 0;
-  double splits = 1;  // of k, each on a core of its own
-  double count = 0;   // over the whole output, splits included
+  double count = 0;  // over the whole output
 };
 
-class Waves {
+// The loop over k of one tile on one core, and how tiles share the cores.
+class Loop {
  public:
-  Waves(const Engine& engine, const CostQuery& query, const GemmWork& work, Clocks clocks) : work_(work) {
+  Loop(const Engine& engine, const CostQuery& query, const GemmWork& work, Clocks clocks)
+      : work_(work), asynchronous_(engine.architecture->asynchronous) {
     const Architecture& a = *engine.architecture;
-    cores_ = std::clamp(query.cores, 1, cores_of_chip(engine.chip, query.kind));
-    const double pace = clocks == Clocks::kSustained ? a.sustained : 1.0;
-    core_flops_ = engine.core_flops(query.dtype) * pace;
-    overhead_ = overhead_cycles(a, work.in) / (engine.clock * pace);
-    least_step_ = a.load_latency / a.stages / engine.clock;
-    store_rate_ = engine.memory_rate * a.store_share;
+    const DType executed = engine.executed[static_cast<std::size_t>(query.dtype)];
+    const double pace = clocks == Clocks::kSustained ? kContinuousClock : 1.0;
+    const double clock = engine.clock * pace;
+    cores_ = held_cores(engine, query);
+    seconds_of_product_ = 2 * work.step_k / (engine.core_flops(query.dtype) * pace);
+    if (executed == DType::kFp8 && a.scaling_lanes > 0) seconds_of_product_ += 1 / (a.scaling_lanes * clock);
+    preparation_ = a.step_cycles / clock;
+    seconds_of_byte_ = std::max(1 / (a.l2_rate * a.multicast * clock), a.memory_latency / a.operand_memory);
+    store_rate_ = engine.memory_rate;
+    latency_ = a.memory_latency;
+    cuts_k_ = a.tiles[static_cast<std::size_t>(operand_width(executed))].cuts_k && work.experts == 1;
+    steps_ = std::ceil(work.k / work.step_k);
   }
 
   double cores() const { return cores_; }
 
+  // The k of a tile may be cut into as many parts as there are cores for; the parts are then summed up, which
+  // takes one more trip.
   double seconds(const Tile& tile) const {
-    const double steps = std::ceil(work_.k / work_.step_k / tile.splits);
-    const double products = 2 * tile.m * tile.n * work_.step_k;
-    const double step = std::max(products / core_flops_ + overhead_, least_step_);
-    // FP32 partial sums of a split tile are written, then read and added.
-    const double out = tile.splits > 1 ? 2 * kAccumulateBytes : work_.out;
-    const double store = tile.m * tile.n * out * std::min(cores_, tile.count) / store_rate_;
-    return std::ceil(tile.count / cores_) * (steps * step + store);
+    const double waves = std::ceil(tile.count / cores_);
+    const double whole = latency_ + waves * (steps_ * step_of(tile) + store_of(tile));
+    if (!cuts_k_ || 2 * tile.count > cores_) return whole;
+    const double parts = std::min(kMostParts, std::floor(cores_ / tile.count));
+    const double steps = std::max(std::min(steps_, kLeastSteps), std::ceil(steps_ / parts));
+    return std::min(whole, 2 * latency_ + steps * step_of(tile) + store_of(tile));
   }
 
  private:
+  double step_of(const Tile& tile) const {
+    const double products = tile.m * tile.n * seconds_of_product_;
+    const double compute = asynchronous_ ? std::max(products, preparation_) : products + preparation_;
+    const double operands = (tile.m * work_.in + tile.n * work_.kept) * work_.step_k;
+    return std::max(compute, operands * seconds_of_byte_);
+  }
+
+  // The tiles of a wave end together and are stored together.
+  double store_of(const Tile& tile) const {
+    return tile.m * tile.n * work_.out * std::min(cores_, tile.count) / store_rate_;
+  }
+
   const GemmWork& work_;
-  double cores_ = 1;
-  double core_flops_ = 0, overhead_ = 0, least_step_ = 0, store_rate_ = 0;
+  bool asynchronous_ = false, cuts_k_ = false;
+  double cores_ = 1, steps_ = 1;
+  double seconds_of_product_ = 0;  // of a row and a column of a step
+  double preparation_ = 0, seconds_of_byte_ = 0, store_rate_ = 1, latency_ = 0;
 };
+
+// What fills a core best: twice as wide ones count as one choice more.
+Tile full_tile(const TileShapes& shapes, const GemmWork& work, bool rows_are_m) {
+  constexpr double kWidth = 128;
+  const double n = std::min(kWidth, shapes.most_n);
+  return {shapes.most_m, n, row_blocks(work, shapes.most_m, rows_are_m) * blocks_of(work.n, n)};
+}
 
 // Full tiles once they fill the cores; before that the tile (and cut of k) that ends first, as the libraries
 // choose. Both are monotone in every size, and the full tile is among the candidates, so that the whole is.
-double best_tile_seconds(const Waves& waves, const Architecture& architecture, const GemmWork& work,
-                         bool rows_are_m) {
-  const double full_m = architecture.max_block_m, full_n = architecture.max_block_n;
-  const Tile full{full_m, full_n, 1, row_blocks(work, full_m, rows_are_m) * blocks_of(work.n, full_n)};
-  double best = waves.seconds(full);
-  if (full.count >= waves.cores()) return best;
-  for (double m = 64; m <= full_m; m *= 2) {
+double best_tile_seconds(const Loop& loop, const TileShapes& shapes, const GemmWork& work, bool rows_are_m) {
+  const Tile full = full_tile(shapes, work, rows_are_m);
+  const bool filled = full.count >= loop.cores();
+  double best = loop.seconds(full);
+  for (double m = filled ? full.m : shapes.least_m; m <= shapes.most_m; m *= 2) {
     const double column = row_blocks(work, m, rows_are_m);
-    for (double n = 16; n <= full_n; n *= 2)
-      for (double splits = 1; splits <= (work.split ? 8 : 1); splits *= 2)
-        best = std::min(best, waves.seconds({m, n, splits, column * blocks_of(work.n, n) * splits}));
+    for (double n = filled ? 2 * full.n : shapes.least_n; n <= shapes.most_n; n *= 2)
+      best = std::min(best, loop.seconds({m, n, column * blocks_of(work.n, n)}));
   }
   return best;
 }
 
 // Device-memory traffic. Operands that fit in half of the cache are read once. Larger ones are read anew by
 // every wave, whose tiles form a square block of the output.
-double traffic(const Engine& engine, const CostQuery& query, const GemmWork& work) {
+double traffic(const Engine& engine, const CostQuery& query, const GemmWork& work, double tile_area) {
   const double least = least_bytes(query);
   const double elements = work.m * work.n * work.experts;
   const double operands = least - elements * work.out;
   if (engine.chip.l2.value > 0 && operands <= engine.chip.l2.value / 2) return least;
-  const double cores = std::clamp(query.cores, 1, cores_of_chip(engine.chip, query.kind));
-  const double block = engine.architecture->max_block_m * engine.architecture->max_block_n;
-  const double waves = std::ceil(elements / (cores * block));
-  const double reread = waves * 2 * std::sqrt(cores * block) * work.k * work.in;
-  return std::max(least, elements * work.out + reread);
+  const double block = std::sqrt(held_cores(engine, query) * tile_area);
+  return std::max(least, elements * work.out + elements / block * work.k * (work.in + work.kept));
+}
+
+double memory_seconds(const Engine& engine, double bytes) {
+  const double full_rate = bytes / engine.memory_rate;
+  const double filling = kTripsToFill * engine.architecture->memory_latency;
+  return full_rate + filling * full_rate / (filling + full_rate);
+}
+
+// At the power limit the clock falls until the products take what the board has for them.
+double power_seconds(const Engine& engine, const CostQuery& query, double flops) {
+  const double watts = kDynamicShare * engine.chip.power.value;
+  const double gigahertz = engine.clock / 1e9;
+  const double bytes = std::min(
+      2.0, std::floor(2 * element_bytes(engine.executed[static_cast<std::size_t>(query.dtype)])) / 2);
+  const double share = kFixedEnergy + (1 - kFixedEnergy) * bytes / 2;
+  return flops * engine.architecture->energy * gigahertz * gigahertz * share / watts;
 }
 
 }  // namespace
 
 Estimate gemm_estimate(const Engine& engine, const CostQuery& query, Clocks clocks) {
   const GemmWork work = work_of(query);
-  const Waves waves(engine, query, work, clocks);
-  const double bytes = traffic(engine, query, work);
-  const double compute =
-      best_tile_seconds(waves, *engine.architecture, work, query.kind != OpKind::kGroupedGemmWgrad);
-  const double prologue = engine.architecture->prologue / engine.clock;
-  return {prologue + std::max(compute, bytes / engine.memory_rate), bytes};
+  const Loop loop(engine, query, work, clocks);
+  const DType executed = engine.executed[static_cast<std::size_t>(query.dtype)];
+  const TileShapes& shapes = engine.architecture->tiles[static_cast<std::size_t>(operand_width(executed))];
+  const bool rows_are_m = query.kind != OpKind::kGroupedGemmWgrad;
+  const double bytes = traffic(engine, query, work, shapes.most_m * std::min(shapes.most_n, 256.0));
+  double busy = std::max(best_tile_seconds(loop, shapes, work, rows_are_m), memory_seconds(engine, bytes));
+  const bool limited = clocks == Clocks::kSustained && engine.chip.power.value > 0;
+  if (limited)
+    busy = std::max(busy, power_seconds(engine, query, 2 * work.experts * work.m * work.n * work.k));
+  return {engine.chip.kernel_floor.seconds() + busy, bytes};
 }
 
 }  // namespace moebius

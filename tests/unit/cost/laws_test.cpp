@@ -18,20 +18,21 @@ Accelerator chip(const std::string& name) {
   return Catalog().accelerator(name);
 }
 
-// The same chip under a name that no profile has: the model alone answers.
-Accelerator unmeasured(const std::string& name) {
-  Accelerator accelerator = chip(name);
-  accelerator.id = "unmeasured";
-  accelerator.aliases.clear();
-  return accelerator;
-}
-
 Cost cost_of(const CostSource& source, OpKind kind, const Shape& shape, DType dtype, int cores) {
   return source.cost({.kind = kind, .shape = shape, .dtype = dtype, .cores = cores, .rows = {}});
 }
 
 double gemm_seconds(const CostSource& source, std::int64_t m, std::int64_t n, std::int64_t k, int cores) {
   return cost_of(source, OpKind::kGemm, {.m = m, .n = n, .k = k}, DType::kBf16, cores).seconds;
+}
+
+// In a burst: at the power limit the clock falls where more cores would be faster, and waves cannot be seen.
+double burst_seconds(const AnalyticModel& model, const CostQuery& query) {
+  return model.estimate(query, Clocks::kBurst).seconds;
+}
+
+double burst_gemm(const AnalyticModel& model, std::int64_t m, std::int64_t n, std::int64_t k, int cores) {
+  return burst_seconds(model, {.kind = OpKind::kGemm, .shape = {.m = m, .n = n, .k = k}, .cores = cores});
 }
 
 TEST_CASE("every compute kind has a finite cost, not below its roofline, on every chip of the catalog") {
@@ -98,11 +99,11 @@ TEST_CASE("more rows of a measured weight matrix never cost less than the scatte
 TEST_CASE("one tile more than a wave costs a whole wave more") {
   // H100, 132 SMs, tiles of 128 x 128: 12 x 11 tiles fill one wave; a twelfth column of tiles, one element
   // wide, opens a second one.
-  const auto source = make_cost_source(unmeasured("h100-sxm"));
+  const AnalyticModel model(chip("h100-sxm"));
   const std::int64_t k = 65536;
-  const double one = gemm_seconds(*source, 12 * 128, 11 * 128, k, 132);
-  const double same = gemm_seconds(*source, 12 * 128, 10 * 128 + 1, k, 132);
-  const double two = gemm_seconds(*source, 12 * 128, 11 * 128 + 1, k, 132);
+  const double one = burst_gemm(model, 12 * 128, 11 * 128, k, 132);
+  const double same = burst_gemm(model, 12 * 128, 10 * 128 + 1, k, 132);
+  const double two = burst_gemm(model, 12 * 128, 11 * 128 + 1, k, 132);
   CHECK(same == Approx(one).epsilon(0.01));
   CHECK(two / one == Approx(2.0).epsilon(0.02));
 }
@@ -110,9 +111,9 @@ TEST_CASE("one tile more than a wave costs a whole wave more") {
 TEST_CASE("cores held by communication cost a GEMM whole waves") {
   // 32 x 32 = 1024 tiles: ceil(1024/132) = 8 waves on all SMs, ceil(1024/112) = 10 beside 20 SMs of
   // communication.
-  const auto source = make_cost_source(unmeasured("h100-sxm"));
-  const double all = gemm_seconds(*source, 4096, 4096, 65536, 132),
-               fewer = gemm_seconds(*source, 4096, 4096, 65536, 112);
+  const AnalyticModel model(chip("h100-sxm"));
+  const double all = burst_gemm(model, 4096, 4096, 65536, 132),
+               fewer = burst_gemm(model, 4096, 4096, 65536, 112);
   CHECK(fewer / all == Approx(10.0 / 8.0).epsilon(0.02));
 }
 
@@ -131,13 +132,12 @@ TEST_CASE("an op on fewer cores is never faster") {
 }
 
 TEST_CASE("experts' rows are rounded up to tiles one expert at a time") {
-  const auto source = make_cost_source(chip("h800-sxm"));
+  const AnalyticModel model(chip("h800-sxm"));
   const auto seconds = [&](const std::vector<std::int32_t>& rows) {
     const Shape shape{.m = 4096, .n = 4096, .k = 7168, .groups = 4};
-    return source
-        ->cost(
-            {.kind = OpKind::kGroupedGemm, .shape = shape, .dtype = DType::kFp8, .cores = 132, .rows = rows})
-        .seconds;
+    return burst_seconds(
+        model,
+        {.kind = OpKind::kGroupedGemm, .shape = shape, .dtype = DType::kFp8, .cores = 132, .rows = rows});
   };
   const double even = seconds({});
   CHECK(seconds({1024, 1024, 1024, 1024}) == Approx(even));

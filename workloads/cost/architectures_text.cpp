@@ -1,0 +1,70 @@
+// How hw/catalog/architectures.json is written.
+#include <fmt/format.h>
+
+#include "hw/json_text.h"
+#include "workloads/cost/architecture.h"
+
+namespace moebius {
+namespace {
+
+constexpr const char* kNotes = R"(  "notes": [
+    "Written by `moebius calibrate --from DIR --fit-model --out FILE`, which fits the constants of every architecture that DIR has tables of and keeps the rest.",
+    "structure: facts of the chips and of the kernels that libraries have for them. clock: where a chip's entry has none. operand_memory: bytes of operands that a core holds in flight (shared memory less what results take). multicast: cores that share one load. l2_rate: bytes a cycle that the wires bring from L2 to a core. exponentials: a cycle and core. scaling_lanes: FP32 lanes of a core that scale partial sums of block-scaled FP8 products; 0 where the tensor unit scales. core_stream: bytes a cycle that the threads of one core keep moving. asynchronous: products run on while the core prepares the next step of k. 16bit, 8bit, 4bit: output tiles of GEMM kernels, and whether several cores share the k of one.",
+    "constants: memory_latency, from a request to its data while others stream. step_cycles, of a core to prepare 128 bytes of k. energy, picojoule of a BF16 operation at 1 GHz; it grows with the square of the chip's clock, as the voltage does with the clock. attention, the share of the tensor peak that the products of fused attention reach. attention_latency, cycles before its first product and after its last.",
+    "errors: medians of the relative errors on chips that the constants were not fitted to (`moebius calibrate --from DIR --model-errors`); of estimates, estimates. stream: of kernels that run at memory speed, which no table here tells: an estimate everywhere."
+  ],
+)";
+
+constexpr const char* kWidths[] = {"16bit", "8bit", "4bit"};
+
+std::string quantity(double value, const char* unit) {
+  return json_string(fmt::format("{} {}", value, unit));
+}
+
+std::string tiles_text(const TileShapes& tiles) {
+  return fmt::format(R"({{"least_m": {}, "most_m": {}, "least_n": {}, "most_n": {}, "cuts_k": {}}})",
+                     tiles.least_m, tiles.most_m, tiles.least_n, tiles.most_n, tiles.cuts_k);
+}
+
+std::string structure_text(const Architecture& row) {
+  std::string text = fmt::format(
+      "        \"clock\": {}, \"operand_memory\": {}, \"multicast\": {}, \"l2_rate\": {}, \"exponentials\": "
+      "{},\n"
+      "        \"scaling_lanes\": {}, \"core_stream\": {}, \"asynchronous\": {}",
+      quantity(row.clock / 1e9, "GHz"), quantity(row.operand_memory / 1000, "KB"), row.multicast, row.l2_rate,
+      row.exponentials, row.scaling_lanes, row.core_stream, row.asynchronous);
+  for (std::size_t width = 0; width < row.tiles.size(); ++width)
+    text += fmt::format(",\n        \"{}\": {}", kWidths[width], tiles_text(row.tiles[width]));
+  return text;
+}
+
+std::string constants_text(const Architecture& row) {
+  return fmt::format(
+      "\"memory_latency\": {}, \"step_cycles\": {:.3g}, \"energy\": {:.3g}, \"attention\": {:.3g}, "
+      "\"attention_latency\": {:.3g}",
+      json_string(fmt::format("{:.3g} us", row.memory_latency * 1e6)), row.step_cycles, row.energy * 1e12,
+      row.attention, row.attention_latency);
+}
+
+std::string row_text(const Architecture& row) {
+  return fmt::format(
+      "    {}: {{\n      \"constants_are\": \"{}\",\n      \"source\": {},\n      \"structure\": {{\n{}\n"
+      "      }},\n      \"constants\": {{{}}},\n      \"errors\": {{\"gemm\": {:.2g}, \"attention\": {:.2g}, "
+      "\"experts\": {:.2g}, \"stream\": {:.2g}}}\n    }}",
+      json_string(row.name), row.estimated ? "estimates" : "fitted", json_string(row.source),
+      structure_text(row), constants_text(row), row.error_gemm, row.error_attention, row.error_experts,
+      row.error_stream);
+}
+
+}  // namespace
+
+std::string architectures_text(const std::vector<Architecture>& rows) {
+  std::string text = std::string("{\n") + kNotes + "  \"architectures\": {\n";
+  for (const Architecture& row : rows) {
+    text += row_text(row);
+    text += &row == &rows.back() ? "\n" : ",\n";
+  }
+  return text + "  }\n}\n";
+}
+
+}  // namespace moebius
