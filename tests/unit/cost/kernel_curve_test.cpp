@@ -144,8 +144,8 @@ TEST_CASE("a grouped GEMM's waves are looked for one row an expert apart") {
   request.k = 8192;
   const KernelCurve curve = analytic_curve(request);
   const KernelPoint& after = at(curve, 8 * 1025);
-  CHECK(after.step > 0.5);
-  CHECK(at(curve, 8 * 1024).cost.seconds == Approx(after.cost.seconds / (1 + after.step)).epsilon(0.03));
+  CHECK(after.step > 0.25);  // not 1: the first wave waits for the memory
+  CHECK(at(curve, 8 * 1024).cost.seconds == Approx(after.cost.seconds / (1 + after.step)));
 }
 
 // Decode of attention reads the keys and values: 16 heads x (128 + 128) columns x 2 bytes x 4096 keys a
