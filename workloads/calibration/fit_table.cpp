@@ -77,12 +77,12 @@ class Fit {
 
   const GridPoints& points() const { return points_; }
   std::size_t grid() const { return grid_; }
-  double model_at(std::size_t value) const {
+  double microseconds_at(std::size_t value, double correction) const {
     std::array<std::size_t, kMostFitAxes> at{};
     std::size_t index = value % grid_;
     for (std::size_t i = points_.size(); i-- > 0; index /= points_[i].size())
       at[i] = points_[i][index % points_[i].size()];
-    return lattice_.model(value / grid_, at);
+    return lattice_.corrected(value / grid_, at, correction);
   }
 
  private:
@@ -113,7 +113,7 @@ class Fit {
         value = value * points_[i].size() + (upper ? high[i] : low[i]);
         at[i] = points_[i][upper ? high[i] : low[i]];
       }
-      if (share > 0) parts.push_back({value, share * lattice_.model(row.site, at)});
+      if (share > 0) parts.push_back({value, share * lattice_.model(row.site, at, row.clocks)});
     }
     return parts;
   }
@@ -216,8 +216,9 @@ void write_values(ProfileTable& table, const Lattice& lattice, const Fit& fit) {
   const std::vector<double> corrections = fit.corrections(false);
   table.microseconds.clear();
   for (std::size_t value = 0; value < corrections.size(); ++value)
-    table.microseconds.push_back(corrections[value] > 0 ? rounded(corrections[value] * fit.model_at(value))
-                                                        : std::numeric_limits<float>::quiet_NaN());
+    table.microseconds.push_back(corrections[value] > 0
+                                     ? rounded(fit.microseconds_at(value, corrections[value]))
+                                     : std::numeric_limits<float>::quiet_NaN());
 }
 
 // Shapes measured several times, some with two kernels, become one row: the median, of two the faster. It is

@@ -44,10 +44,16 @@ std::vector<Line> lines_along(const Lattice& lattice, std::size_t axis) {
 double segment_loss(const Lattice& lattice, std::size_t axis, const Line& line, std::size_t a,
                     std::size_t b) {
   const double low = line[a]->microseconds, high = line[b]->microseconds;
+  // What a kernel of the end takes under the clocks of another row.
+  const auto moved = [&](const LatticeRow& end, double us, Clocks clocks) {
+    if (end.clocks == clocks) return us;
+    return us * lattice.model(end.site, end.at, clocks) / lattice.model(end.site, end.at, end.clocks);
+  };
   double loss = 0;
   for (std::size_t i = a + 1; i < b; ++i) {
     const double w = lattice.weight(*line[i], axis, line[a]->at[axis], line[b]->at[axis]);
-    const double told = (1 - w) * low + w * high;
+    const Clocks clocks = line[i]->clocks;
+    const double told = (1 - w) * moved(*line[a], low, clocks) + w * moved(*line[b], high, clocks);
     loss += std::min(kMostLoss, std::abs(std::log(told / line[i]->microseconds)));
   }
   return loss;
@@ -83,7 +89,9 @@ Lattice::Lattice(const ProfileTable& table, const std::vector<MeasuredRow>& rows
   sort_once(sites_);
   for (auto& axis : axes_) sort_once(axis);
   for (const MeasuredRow& row : rows) {
-    LatticeRow placed{.microseconds = row.microseconds, .check = is_check_row(row)};
+    LatticeRow placed{.microseconds = row.microseconds,
+                      .clocks = clocks_of(table, row.microseconds),
+                      .check = is_check_row(row)};
     placed.site =
         static_cast<std::size_t>(std::lower_bound(sites_.begin(), sites_.end(), row.site) - sites_.begin());
     for (std::size_t i = 0; i < axes_.size(); ++i) placed.at[i] = index_in(axes_[i], row.at[i]);
@@ -91,7 +99,7 @@ Lattice::Lattice(const ProfileTable& table, const std::vector<MeasuredRow>& rows
   }
   std::size_t size = sites_.size();
   for (const auto& axis : axes_) size *= axis.size();
-  model_.assign(size, 0);
+  for (auto& known : model_) known.assign(size, 0);
 }
 
 std::size_t Lattice::place(std::size_t site, const std::array<std::size_t, kMostFitAxes>& at) const {
@@ -99,27 +107,34 @@ std::size_t Lattice::place(std::size_t site, const std::array<std::size_t, kMost
   return site;
 }
 
-double Lattice::model(std::size_t site, const std::array<std::size_t, kMostFitAxes>& at) const {
-  double& known = model_[place(site, at)];
+double Lattice::model(std::size_t site, const std::array<std::size_t, kMostFitAxes>& at,
+                      Clocks clocks) const {
+  double& known = model_[clocks == Clocks::kBurst ? 0 : 1][place(site, at)];
   if (known > 0) return known;
   std::array<double, kMostFitAxes> sizes{};
   for (std::size_t i = 0; i < axes_.size(); ++i) sizes[i] = axes_[i][at[i]];
   const OpKind kind = *kind_of(table_.kinds.front());
   const CostQuery query =
       query_of(table_, kind, shape_in(table_, kind, sites_[site], {sizes.data(), axes_.size()}));
-  const Clocks clocks = table_.sustained ? Clocks::kSustained : Clocks::kBurst;
   const auto passes = static_cast<int>(table_.includes.size());
   return known = whole_estimate(analytic_, query, passes, clocks).seconds * 1e6;
+}
+
+double Lattice::corrected(std::size_t site, const std::array<std::size_t, kMostFitAxes>& at,
+                          double correction) const {
+  const double burst = correction * model(site, at, Clocks::kBurst);
+  return clocks_of(table_, burst) == Clocks::kBurst ? burst
+                                                    : correction * model(site, at, Clocks::kSustained);
 }
 
 double Lattice::weight(const LatticeRow& row, std::size_t axis, std::size_t low, std::size_t high) const {
   auto at = row.at;
   at[axis] = low;
-  const double below = model(row.site, at);
+  const double below = model(row.site, at, row.clocks);
   at[axis] = high;
-  const double above = model(row.site, at);
+  const double above = model(row.site, at, row.clocks);
   if (above > below * (1 + 1e-9))
-    return std::clamp((model(row.site, row.at) - below) / (above - below), 0.0, 1.0);
+    return std::clamp((model(row.site, row.at, row.clocks) - below) / (above - below), 0.0, 1.0);
   const auto& points = axes_[axis];
   return std::log(points[row.at[axis]] / points[low]) / std::log(points[high] / points[low]);
 }

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "workloads/cost/analytic.h"
 #include "workloads/calibration/condense.h"
+#include "workloads/cost/analytic.h"
 
 namespace moebius {
 
@@ -17,7 +17,8 @@ struct LatticeRow {
   std::size_t site = 0;
   std::array<std::size_t, kMostFitAxes> at{};  // indices into the axes' points
   double microseconds = 0;
-  bool check = false;  // kept from a fit that is to be judged
+  Clocks clocks = Clocks::kBurst;  // under which it was measured
+  bool check = false;              // kept from a fit that is to be judged
 };
 
 // The points of each axis, as indices, that a grid keeps; ascending.
@@ -32,7 +33,10 @@ class Lattice {
   const std::vector<std::vector<double>>& axes() const { return axes_; }
   const std::vector<LatticeRow>& rows() const { return rows_; }
   // Microseconds that the model says; evaluated once.
-  double model(std::size_t site, const std::array<std::size_t, kMostFitAxes>& at) const;
+  double model(std::size_t site, const std::array<std::size_t, kMostFitAxes>& at, Clocks clocks) const;
+  // The time that a correction of the model stands for: under the clocks that a kernel of such a time has.
+  double corrected(std::size_t site, const std::array<std::size_t, kMostFitAxes>& at,
+                   double correction) const;
   // Of the upper of two points of an axis, for a row between them: as a look-up weighs them (table.cpp).
   double weight(const LatticeRow& row, std::size_t axis, std::size_t low, std::size_t high) const;
 
@@ -43,7 +47,7 @@ class Lattice {
   const AnalyticModel& analytic_;
   std::vector<std::vector<double>> sites_, axes_;
   std::vector<LatticeRow> rows_;
-  mutable std::vector<double> model_;  // zero: not asked for yet
+  mutable std::array<std::vector<double>, 2> model_;  // by clocks; zero: not asked for yet
 };
 
 // `count` points of an axis between which interpolation loses least: by dynamic programming over all
