@@ -51,11 +51,18 @@ struct ProfileSource {
   std::string date;  // of the measurement or its publication
 };
 
+struct HeldOutPart {  // of the rows that have something in common
+  std::string name;   // "balanced"
+  int rows = 0;
+  double median = 0, p90 = 0;
+};
+
 // Relative errors of the table on measured rows that were kept out of it.
 struct HeldOut {
   int rows = 0;  // 0: there were too few to keep any out
   double mean = 0, worst = 0;
   double median = 0, p90 = 0;
+  std::vector<HeldOutPart> parts = {};  // may be empty
 };
 
 struct RejectedRows {

@@ -144,6 +144,17 @@ std::string short_text(Reader& reader, std::string_view key, std::string otherwi
   return text;
 }
 
+std::vector<HeldOutPart> read_parts(Reader& reader) {
+  std::vector<HeldOutPart> parts;
+  if (!reader.has("parts")) return parts;
+  for (Reader& part : reader.objects("parts")) {
+    parts.push_back({short_text(part, "name"), static_cast<int>(part.integer("rows", {1, 1e9})),
+                     part.number("median", {0, 1e6}), part.number("p90", {0, 1e6})});
+    part.finish();
+  }
+  return parts;
+}
+
 HeldOut read_held_out(Reader reader) {
   HeldOut held_out;
   held_out.rows = static_cast<int>(reader.integer("rows", {0, 1e9}));
@@ -151,6 +162,7 @@ HeldOut read_held_out(Reader reader) {
   held_out.worst = reader.number("worst", {0, 1e6});
   held_out.median = reader.number("median", {0, 1e6});
   held_out.p90 = reader.number("p90", {0, 1e6});
+  held_out.parts = read_parts(reader);
   reader.finish();
   return held_out;
 }

@@ -91,12 +91,23 @@ void write_grid(Out& out, const ProfileTable& table) {
   fmt::format_to(out, "]]");
 }
 
+void write_parts(Out& out, const std::vector<HeldOutPart>& parts) {
+  if (parts.empty()) return;
+  fmt::format_to(out, ", \"parts\": [");
+  for (const HeldOutPart& part : parts)
+    fmt::format_to(out, "{}{{\"name\": {}, \"rows\": {}, \"median\": {:.4f}, \"p90\": {:.4f}}}",
+                   &part == parts.data() ? "" : ", ", quoted(part.name), part.rows, part.median, part.p90);
+  fmt::format_to(out, "]");
+}
+
 void write_errors(Out& out, const HeldOut& held_out, const std::vector<RejectedRows>& rejected,
                   std::string_view line) {
   fmt::format_to(out,
                  "\"held_out\": {{\"rows\": {}, \"mean\": {:.4f}, \"median\": {:.4f}, \"p90\": {:.4f}, "
-                 "\"worst\": {:.4f}}},{}",
-                 held_out.rows, held_out.mean, held_out.median, held_out.p90, held_out.worst, line);
+                 "\"worst\": {:.4f}",
+                 held_out.rows, held_out.mean, held_out.median, held_out.p90, held_out.worst);
+  write_parts(out, held_out.parts);
+  fmt::format_to(out, "}},{}", line);
   fmt::format_to(out, "\"rejected\": [");
   for (std::size_t i = 0; i < rejected.size(); ++i)
     fmt::format_to(out, "{}{{\"rows\": {}, \"reason\": {}}}", i > 0 ? ", " : "", rejected[i].rows,

@@ -70,17 +70,44 @@ class Teller {
 
 }  // namespace
 
+namespace {
+
+// The errors of one table's rows, by distribution.
+class Errors {
+ public:
+  void add(const std::string& distribution, double error) {
+    all_.push_back(error);
+    by_distribution_[distribution].push_back(error);
+  }
+
+  HeldOut held_out() const {
+    HeldOut held_out = summary(all_);
+    for (const auto& [distribution, errors] : by_distribution_) {
+      const HeldOut part = summary(errors);
+      held_out.parts.push_back({distribution, part.rows, part.median, part.p90});
+    }
+    return held_out;
+  }
+
+ private:
+  std::vector<double> all_;
+  std::map<std::string, std::vector<double>> by_distribution_;
+};
+
+}  // namespace
+
 void test_experts(std::vector<ProfileTable>& tables, const std::vector<ExpertRow>& rows,
                   const Accelerator& reference) {
   const Teller teller(tables, reference);
-  std::vector<double> all, narrow;
+  Errors all, narrow;
   for (const ExpertRow& row : rows) {
     if (!row.kept_out) continue;
-    all.push_back(std::abs(teller.microseconds(row) / row.microseconds - 1));
-    if (static_cast<double>(row.layer.width) < kWideReduction) narrow.push_back(all.back());
+    const double error = std::abs(teller.microseconds(row) / row.microseconds - 1);
+    all.add(row.distribution, error);
+    if (static_cast<double>(row.layer.width) < kWideReduction) narrow.add(row.distribution, error);
   }
   for (ProfileTable& table : tables)
-    table.held_out = summary(table.where.front().high < kWideReduction ? narrow : all);
+    table.held_out = (table.where.front().high < kWideReduction ? narrow : all).held_out();
 }
 
 }  // namespace moebius
