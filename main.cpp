@@ -14,9 +14,12 @@
 
 #include "hw/error.h"
 #include "real/alignment.h"
+#include "real/cuda/cuda_run.h"
 #include "real/host_run.h"
 #include "sim/sim_executor.h"
+#include "workloads/calibration/architecture_file.h"
 #include "workloads/calibration/calibrate.h"
+#include "workloads/calibration/model_error.h"
 #include "workloads/checkpoint/convert.h"
 #include "workloads/cost/cost_source.h"
 #include "workloads/explain.h"
@@ -34,9 +37,11 @@
 namespace moebius {
 namespace {
 
-enum class ExecutorKind { kSim, kHost };
-const std::vector<std::pair<std::string, ExecutorKind>> kExecutors{{"sim", ExecutorKind::kSim},
-                                                                   {"host", ExecutorKind::kHost}};
+enum class ExecutorKind { kSim, kHost, kCuda };
+const std::vector<std::pair<std::string, ExecutorKind>> kExecutors{
+    {"sim", ExecutorKind::kSim}, {"host", ExecutorKind::kHost}, {"cuda", ExecutorKind::kCuda}};
+const std::vector<std::pair<std::string, ExecutorKind>> kRealExecutors(kExecutors.begin() + 1,
+                                                                       kExecutors.end());
 const std::vector<std::pair<std::string, NetworkDetail>> kDetails{{"alpha-beta", NetworkDetail::kAlphaBeta},
                                                                   {"fluid", NetworkDetail::kFluid},
                                                                   {"native", NetworkDetail::kNative}};
@@ -47,13 +52,14 @@ const std::vector<std::pair<std::string, Driver>> kDrivers{{"simgrid", Driver::k
 struct Arguments {
   std::string scenario, data, out, dump, name, from, run_a, run_b;
   Changes changes;
-  ExecutorKind executor = ExecutorKind::kSim;
+  ExecutorKind executor = ExecutorKind::kSim, real_executor = ExecutorKind::kHost;
   NetworkDetail detail = NetworkDetail::kFluid;
   Driver driver = has_simgrid() ? Driver::kSimGrid : Driver::kPlain;
   KernelRequest kernel;
   HostRun host;
   ConvertRequest convert;
   bool explain = false, json = false;
+  bool model_errors = false, fit_model = false;
 };
 
 template <class T>
@@ -93,6 +99,10 @@ StartExecutor executor_of(ExecutorKind kind, const Arguments& arguments) {
     case ExecutorKind::kHost:
       return [&arguments](const Job& job, const Layout& layout, Recorder& recorder) {
         return start_host(job, layout, recorder, arguments.host);
+      };
+    case ExecutorKind::kCuda:
+      return [&arguments](const Job& job, const Layout& layout, Recorder& recorder) {
+        return start_cuda(job, layout, recorder, arguments.host.dump_activations);
       };
   }
   return {};
@@ -139,7 +149,7 @@ int crosscheck_command(const Arguments& arguments) {
   changes.unfold = true;  // numbers need every rank
   const Crosscheck result =
       crosscheck([&] { return read_job(arguments.scenario, changes, library); },
-                 executor_of(ExecutorKind::kSim, arguments), executor_of(ExecutorKind::kHost, arguments),
+                 executor_of(ExecutorKind::kSim, arguments), executor_of(arguments.real_executor, arguments),
                  arguments.out);
   print(to_text(result));
   return result.same() ? 0 : 1;
@@ -169,8 +179,22 @@ int show_command(const Arguments& arguments) {
   return 0;
 }
 
+// Without --accelerator: what concerns the analytic model.
+int calibrate_model(const Arguments& arguments, const Catalog& catalog) {
+  if (arguments.model_errors) {
+    print(model_error_table(arguments.from, catalog));
+    return 0;
+  }
+  if (!arguments.fit_model || arguments.out.empty())
+    throw input_error("calibrate: expected --accelerator and --out, --fit-model and --out, or --model-errors");
+  const int fitted = fit_architecture_file(arguments.from, catalog, arguments.out);
+  fmt::print("{} architectures fitted: {}\n", fitted, arguments.out);
+  return 0;
+}
+
 int calibrate_command(const Arguments& arguments) {
   const Library library(arguments.data);
+  if (arguments.name.empty()) return calibrate_model(arguments, library.hardware);
   for (const Profile& profile : calibrate(arguments.from, library.hardware, arguments.name, arguments.out))
     fmt::print("{} tables of {}: {}\n", profile.tables.size(), profile.accelerator, arguments.out);
   return 0;
@@ -265,7 +289,7 @@ void add_commands(CLI::App& app, Arguments& arguments, std::function<int(const A
   add_data_option(*run, arguments);
   add_simulator_options(*run, arguments);
   run->add_option("--executor", arguments.executor,
-                  "sim (default): predict; host: execute on this CPU, ranks as threads")
+                  "sim (default): predict; host: execute on this CPU, ranks as threads; cuda: on this GPU")
       ->transform(one_of(kExecutors));
   run->add_option("--out", arguments.out, "directory for report.json, report.txt, timeline.mtl");
   run->add_option("--dump", arguments.dump, "file for the schedule as text");
@@ -284,6 +308,10 @@ void add_commands(CLI::App& app, Arguments& arguments, std::function<int(const A
   add_scenario_options(*crosscheck, arguments);
   add_data_option(*crosscheck, arguments);
   add_simulator_options(*crosscheck, arguments);
+  crosscheck
+      ->add_option("--executor", arguments.real_executor,
+                   "who executes: host (default, this CPU), cuda (this GPU)")
+      ->transform(one_of(kRealExecutors));
   crosscheck->add_option("--out", arguments.out, "directory for the runs simulated/ and executed/");
   CLI::App* compare = add("compare", "join two runs of one schedule op by op", compare_command);
   compare->add_option("RUN_A", arguments.run_a, "a run's directory or timeline")->required();
@@ -299,8 +327,18 @@ void add_commands(CLI::App& app, Arguments& arguments, std::function<int(const A
   CLI::App* calibrate =
       add("calibrate", "make a kernel profile from tables of published measurements", calibrate_command);
   calibrate->add_option("--from", arguments.from, "directory with the tables (CSV)")->required();
-  calibrate->add_option("--accelerator", arguments.name, "whose rows: id, alias or all")->required();
-  calibrate->add_option("--out", arguments.out, "the profile to write; of all, their directory")->required();
+  CLI::Option* whose = calibrate->add_option("--accelerator", arguments.name, "whose rows: id, alias or all");
+  CLI::Option* out =
+      calibrate->add_option("--out", arguments.out, "the file to write; profiles of all: their directory");
+  whose->needs(out);
+  calibrate
+      ->add_flag("--model-errors", arguments.model_errors,
+                 "instead: errors of the analytic model, every chip told with constants of others")
+      ->excludes(whose, out);
+  calibrate
+      ->add_flag("--fit-model", arguments.fit_model,
+                 "instead: fit the model's constants and write them (hw/catalog/architectures.json)")
+      ->excludes(whose);
   add_data_option(*calibrate, arguments);
   CLI::App* convert = add("convert", "cut a checkpoint for other ranks, or put it together for Hugging Face",
                           convert_command);

@@ -80,15 +80,17 @@ Crosscheck crosscheck(const std::function<Job()>& read, const StartExecutor& sim
   write_run(directory.path("simulated"), {report_json(a.report), report_text(a.report)}, a.timeline);
   write_run(directory.path("executed"), {report_json(b.report), report_text(b.report)}, b.timeline);
   return {.scenario = simulated.scenario.name,
+          .executor = b.report.facts.executor,
           .comparison = compare(MappedTimeline(timeline_path(directory.path("simulated"))),
                                 MappedTimeline(timeline_path(directory.path("executed")))),
           .groups = ledger.rows()};
 }
 
 std::string to_text(const Crosscheck& result) {
-  return fmt::format("{}\n{}\n{}: ops, order and bytes {}; the host's times are shown, not judged\n",
-                     to_text(result.comparison, "simulated", "executed on the host"), to_text(result.groups),
-                     result.scenario, result.same() ? "agree" : "differ");
+  const std::string who = result.executor == "cuda" ? "the device" : "the host";
+  return fmt::format("{}\n{}\n{}: ops, order and bytes {}; {}'s times are shown, not judged\n",
+                     to_text(result.comparison, "simulated", "executed on " + who), to_text(result.groups),
+                     result.scenario, result.same() ? "agree" : "differ", who);
 }
 
 }  // namespace moebius

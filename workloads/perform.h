@@ -47,7 +47,7 @@ Outcome perform(Job& job, const StartExecutor& start, const Hooks& hooks);
 
 // Both sides of a crosscheck, joined.
 struct Crosscheck {
-  std::string scenario;
+  std::string scenario, executor;  // who executed: "host", "cuda"
   Comparison comparison;
   std::vector<GroupBytes> groups;
   bool same() const;  // ops, order and bytes

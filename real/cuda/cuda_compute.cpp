@@ -1,0 +1,177 @@
+// Compute ops on a device: operands in the order of the table in models/op_kind.h, kernels from kernels.h.
+#include <fmt/format.h>
+
+#include "hw/error.h"
+#include "real/cuda/device_op.h"
+
+namespace moebius::cuda {
+namespace {
+
+void gemm_forward(DeviceOp& c) {
+  const Operand x = c.in(0), w = c.in(1);
+  multiply(c, {.a = x, .b = w, .c = c.out(0, x.rows, w.rows), .b_transposed = true});
+}
+
+void gemm_dgrad(DeviceOp& c) {
+  const Operand dy = c.in(0), w = c.in(1);
+  multiply(c, {.a = dy, .b = w, .c = c.out(0, dy.rows, w.columns)});
+}
+
+void gemm_wgrad(DeviceOp& c) {
+  const Operand dy = c.in(0), x = c.in(1);
+  multiply(c, {.a = dy, .b = x, .c = c.edit(0), .a_transposed = true, .accumulate = true});
+}
+
+// A result that is stored twice, in the original format and quantised, is computed once in FP32 and rounded
+// to each.
+template <class Write>
+void write_results(DeviceOp& c, std::int64_t rows, std::int64_t columns, const Write& write) {
+  if (c.op().num_outputs == 1) return write(c.out(0, rows, columns));
+  const Operand exact = c.scratch(rows, columns);
+  write(exact);
+  for (int i = 0; i < c.op().num_outputs; ++i) convert(c.stream(), exact, c.out(i, rows, columns));
+}
+
+void norm(DeviceOp& c) {
+  const Operand x = c.in(0), w = c.in(1);
+  write_results(c, x.rows, x.columns, [&](const Operand& y) { rms_norm(c.stream(), x, w, y); });
+}
+
+void norm_grad(DeviceOp& c) {
+  const Operand dy = c.in(0), x = c.in(1), w = c.in(2);
+  rms_norm_grad(c.stream(), {.dy = dy,
+                             .x = x,
+                             .weight = w,
+                             .dx = c.out(0, x),
+                             .dweight = c.edit(1),
+                             .inverse_rms = c.scratch(x.rows, 1)});
+}
+
+bool gated(const DeviceOp& c) {
+  return c.shape().k == 2;
+}
+
+void activate(DeviceOp& c) {
+  const Activation what{c.in(0), c.op().num_inputs > 1 ? c.in(1) : Operand(), gated(c)};
+  write_results(c, what.x.rows, c.shape().n, [&](const Operand& y) { activation(c.stream(), what, y); });
+}
+
+void activate_back(DeviceOp& c) {
+  const Operand dy = c.in(0);
+  const Activation what{c.in(1), c.op().num_inputs > 2 ? c.in(2) : Operand(), gated(c)};
+  const Operand dx = c.out(0, what.x);
+  const Operand drow_weight = c.op().num_outputs > 1 ? c.out(1, what.x.rows, 1) : Operand();
+  activation_grad(c.stream(), what, dy, dx, drow_weight);
+}
+
+void add_two(DeviceOp& c) {
+  const Operand a = c.in(0), b = c.in(1);
+  CHECK(a.rows == b.rows && a.columns == b.columns,
+        fmt::format("{} x {} + {} x {}", a.rows, a.columns, b.rows, b.columns));
+  add(c.stream(), a, b, c.out(0, a));
+}
+
+void split(DeviceOp& c) {
+  const Operand x = c.in(0);
+  std::int64_t first = 0;
+  for (int i = 0; i < c.op().num_outputs; ++i) {
+    const std::int64_t width = c.output_tensor(i).columns;
+    copy_columns(c.stream(), {.x_first = first, .y_first = 0, .width = width}, x, c.out(i, x.rows, width));
+    first += width;
+  }
+  CHECK(first == x.columns, fmt::format("{} of {} columns", first, x.columns));
+}
+
+void concat(DeviceOp& c) {
+  const Operand y = c.out(0, c.in(0).rows, c.output_tensor(0).columns);
+  std::int64_t first = 0;
+  for (int i = 0; i < c.op().num_inputs; ++i) {
+    const Operand part = c.in(i);
+    copy_columns(c.stream(), {.x_first = 0, .y_first = first, .width = part.columns}, part, y);
+    first += part.columns;
+  }
+  CHECK(first == y.columns, fmt::format("{} of {} columns", first, y.columns));
+}
+
+void quantise_rows(DeviceOp& c) {
+  const Operand x = c.plain_in(0);
+  const Storage storage = storage_of(c.output_tensor(0).dtype);
+  const Operand y = c.out_stored(0, x.rows, x.columns, storage);
+  is_scaled(storage) ? quantise(c.stream(), x, y) : convert(c.stream(), x, y);
+}
+
+void quantise_columns(DeviceOp& c) {
+  const Operand x = c.plain_in(0);
+  const Storage storage = storage_of(c.output_tensor(0).dtype);
+  const Operand y = c.out_stored(0, x.rows, x.columns, is_scaled(storage) ? Storage::kFp8Columns : storage);
+  is_scaled(storage) ? quantise(c.stream(), x, y) : convert(c.stream(), x, y);
+}
+
+}  // namespace
+
+void compute(DeviceOp& c) {
+  switch (c.op().kind) {
+    case OpKind::kGemm:
+      return gemm_forward(c);
+    case OpKind::kGemmDgrad:
+      return gemm_dgrad(c);
+    case OpKind::kGemmWgrad:
+      return gemm_wgrad(c);
+    case OpKind::kNorm:
+      return norm(c);
+    case OpKind::kNormGrad:
+      return norm_grad(c);
+    case OpKind::kActivation:
+      return activate(c);
+    case OpKind::kActivationGrad:
+      return activate_back(c);
+    case OpKind::kAdd:
+      return add_two(c);
+    case OpKind::kSplit:
+      return split(c);
+    case OpKind::kConcat:
+      return concat(c);
+    case OpKind::kQuantise:
+      return quantise_rows(c);
+    case OpKind::kTransposeQuantise:
+      return quantise_columns(c);
+    case OpKind::kAdam:
+      return compute_adam(c);
+    case OpKind::kRotary:
+    case OpKind::kRotaryGrad:
+    case OpKind::kAttention:
+    case OpKind::kAttentionGrad:
+    case OpKind::kMlaKeys:
+    case OpKind::kMlaKeysGrad:
+      return compute_attention(c);
+    case OpKind::kGroupedGemm:
+    case OpKind::kGroupedGemmDgrad:
+    case OpKind::kGroupedGemmWgrad:
+    case OpKind::kGate:
+    case OpKind::kGateGrad:
+    case OpKind::kPermute:
+    case OpKind::kPermuteGrad:
+    case OpKind::kUnpermute:
+    case OpKind::kUnpermuteGrad:
+      return compute_routed(c);
+    case OpKind::kInput:
+    case OpKind::kEmbedding:
+    case OpKind::kEmbeddingGrad:
+    case OpKind::kCrossEntropyStats:
+    case OpKind::kCrossEntropy:
+      return compute_tokens(c);
+    case OpKind::kDispatch:
+    case OpKind::kCombine:
+    case OpKind::kAllReduce:
+    case OpKind::kReduceScatter:
+    case OpKind::kAllGather:
+    case OpKind::kBroadcast:
+    case OpKind::kAllToAll:
+    case OpKind::kSend:
+    case OpKind::kRecv:
+      break;
+  }
+  CHECK(false, fmt::format("{} does not compute", to_string(c.op().kind)));
+}
+
+}  // namespace moebius::cuda

@@ -1,0 +1,92 @@
+// Compute ops of attention on a device: positions, keys from latents, the attention itself.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "hw/error.h"
+#include "real/cuda/device_op.h"
+
+namespace moebius::cuda {
+namespace {
+
+// A context-parallel rank holds the chunk of each sequence that its index says.
+void rotary(DeviceOp& c, bool back) {
+  const Operand x = c.in(0);
+  const std::int64_t rows = x.rows / std::max(c.shape().groups, 1);
+  rotate(c.stream(),
+         {.heads = std::max(c.shape().heads, 1),
+          .rotated = c.shape().head_dim,
+          .sequence_rows = rows,
+          .first_position = c.index_in(GroupRole::kContext) * rows,
+          .back = back},
+         x, c.out(0, x));
+}
+
+// Keys gathered over a context group stand member by member; those up to this member's own chunk are seen.
+Attention attention_of(const DeviceOp& c, const Operand& q, const Operand& k, const Operand& v) {
+  const Shape& s = c.shape();
+  const std::int64_t sequences = std::max(s.groups, 1);
+  const std::int64_t chunk = k.rows / sequences / c.size_of(GroupRole::kContext);
+  return {.sequences = sequences,
+          .queries = q.rows / sequences,
+          .keys = (c.index_in(GroupRole::kContext) + 1) * chunk,
+          .heads = s.heads,
+          .kv_heads = s.kv_heads,
+          .head_dim = s.head_dim,
+          .v_dim = s.v_dim,
+          .window = s.window,
+          .chunk = chunk,
+          .q = q,
+          .k = k,
+          .v = v};
+}
+
+void attend(DeviceOp& c) {
+  const Attention a = attention_of(c, c.in(0), c.in(1), c.in(2));
+  attention(c.stream(), a, c.out(0, a.q.rows, a.heads * a.v_dim), c.out(1, a.q.rows, a.heads));
+}
+
+void attend_back(DeviceOp& c) {
+  const Attention a = attention_of(c, c.in(1), c.in(2), c.in(3));
+  attention_grad(c.stream(), a,
+                 {.d_o = c.in(0),
+                  .o = c.in(4),
+                  .lse = c.in(5),
+                  .dq = c.out(0, a.q),
+                  .dk = c.out(1, a.k),
+                  .dv = c.out(2, a.v),
+                  .dot = c.scratch(a.q.rows, a.heads)});
+}
+
+LatentColumns latent_columns(const Shape& s) {
+  return {.heads = s.heads, .nope = s.head_dim - s.k, .rope = s.k, .v = s.v_dim};
+}
+
+void keys_of_latents(DeviceOp& c) {
+  const LatentColumns d = latent_columns(c.shape());
+  const Operand kv = c.in(0), rope = c.in(1);
+  mla_keys(c.stream(), d, kv, rope, c.out(0, kv.rows, d.heads * (d.nope + d.rope)),
+           c.out(1, kv.rows, d.heads * d.v));
+}
+
+void keys_of_latents_back(DeviceOp& c) {
+  const LatentColumns d = latent_columns(c.shape());
+  const Operand dk = c.in(0), dv = c.in(1);
+  mla_keys_grad(c.stream(), d, dk, dv, c.out(0, dk.rows, d.heads * (d.nope + d.v)),
+                c.out(1, dk.rows, d.rope));
+}
+
+}  // namespace
+
+void compute_attention(DeviceOp& c) {
+  const OpKind kind = c.op().kind;
+  if (kind == OpKind::kRotary) return rotary(c, false);
+  if (kind == OpKind::kRotaryGrad) return rotary(c, true);
+  if (kind == OpKind::kAttention) return attend(c);
+  if (kind == OpKind::kAttentionGrad) return attend_back(c);
+  if (kind == OpKind::kMlaKeys) return keys_of_latents(c);
+  CHECK(kind == OpKind::kMlaKeysGrad, fmt::format("{} is not of attention", to_string(kind)));
+  keys_of_latents_back(c);
+}
+
+}  // namespace moebius::cuda

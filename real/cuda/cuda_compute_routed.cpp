@@ -1,0 +1,116 @@
+// Compute ops of routed experts on a device.
+#include <fmt/format.h>
+
+#include "hw/error.h"
+#include "real/cuda/device_op.h"
+
+namespace moebius::cuda {
+namespace {
+
+// Calls visit(expert, first row, rows) for each local expert that has rows.
+template <class Visit>
+void for_each_expert(const RoutePlan& plan, const Visit& visit) {
+  std::int64_t first = 0;
+  for (std::size_t expert = 0; expert < plan.expert_rows.size(); ++expert) {
+    const std::int64_t rows = plan.expert_rows[expert];
+    if (rows > 0) visit(static_cast<std::int64_t>(expert), first, rows);
+    first += rows;
+  }
+}
+
+void check_rows(const DeviceRoute& route, const Operand& x) {
+  CHECK(x.rows == route.copies(), fmt::format("{} rows, the route brings {}", x.rows, route.copies()));
+}
+
+// y = x W^T (forward) or x W (gradient), a product for each expert.
+void grouped_gemm(DeviceOp& c, bool transposed) {
+  const Operand x = c.in(0), w = c.in(1);
+  const RoutePlan& plan = c.route().plan();
+  check_rows(c.route(), x);
+  const std::int64_t weight_rows = w.rows / static_cast<std::int64_t>(plan.expert_rows.size());
+  const Operand y = c.out(0, x.rows, transposed ? weight_rows : w.columns);
+  for_each_expert(plan, [&](std::int64_t expert, std::int64_t first, std::int64_t rows) {
+    multiply(c, {.a = x.some_rows(first, rows),
+                 .b = w.some_rows(expert * weight_rows, weight_rows),
+                 .c = y.some_rows(first, rows),
+                 .b_transposed = transposed});
+  });
+}
+
+void grouped_wgrad(DeviceOp& c) {
+  const Operand dy = c.in(0), x = c.in(1), dw = c.edit(0);
+  check_rows(c.route(), x);
+  for_each_expert(c.route().plan(), [&](std::int64_t expert, std::int64_t first, std::int64_t rows) {
+    multiply(c, {.a = dy.some_rows(first, rows),
+                 .b = x.some_rows(first, rows),
+                 .c = dw.some_rows(expert * dy.columns, dy.columns),
+                 .a_transposed = true,
+                 .accumulate = true});
+  });
+}
+
+Gate gate_of(DeviceOp& c, const Operand& logits) {
+  return {.logits = logits,
+          .choices = c.route().choices(),
+          .active = c.shape().k,
+          .sigmoid = c.shape().groups == 1,
+          .scale = c.op().scale};
+}
+
+void gate_experts(DeviceOp& c) {
+  const Operand logits = c.in(0);
+  gate(c.stream(), gate_of(c, logits), c.out(0, logits.rows, c.shape().k));
+}
+
+void gate_back(DeviceOp& c) {
+  const Operand dweights = c.in(0), logits = c.in(1);
+  gate_grad(c.stream(), gate_of(c, logits), dweights, c.out(0, logits));
+}
+
+// Copy i of a received row, in its format where the output has the same: rows by expert.
+void copy_rows(DeviceOp& c) {
+  const Operand x = c.in(0);
+  const bool same = storage_of(c.output_tensor(0).dtype) == x.storage;
+  const std::int64_t copies = c.route().copies();
+  gather_rows(c.stream(), x, c.route().copy_row(),
+              same ? c.out_stored(0, copies, x.columns, x.storage) : c.out(0, copies, x.columns));
+}
+
+void sum_copies(DeviceOp& c) {
+  const Operand x = c.in(0);
+  const RoutePlan& plan = c.route().plan();
+  check_rows(c.route(), x);
+  sum_rows(c.stream(), x, c.route().row_copies(), plan.active, c.out(0, plan.received, x.columns));
+}
+
+void permute(DeviceOp& c) {
+  copy_rows(c);
+  if (c.op().num_outputs < 2) return;
+  const DeviceRoute& route = c.route();
+  gather_slots(c.stream(), c.in(1), route.copy_row(), route.copy_slot(), c.out(1, route.copies(), 1));
+}
+
+void permute_back(DeviceOp& c) {
+  sum_copies(c);
+  if (c.op().num_outputs < 2) return;
+  const RoutePlan& plan = c.route().plan();
+  scatter_slots(c.stream(), c.in(1), c.route().slot_copy(), c.out(1, plan.received, plan.active));
+}
+
+}  // namespace
+
+void compute_routed(DeviceOp& c) {
+  const OpKind kind = c.op().kind;
+  if (kind == OpKind::kGroupedGemm) return grouped_gemm(c, true);
+  if (kind == OpKind::kGroupedGemmDgrad) return grouped_gemm(c, false);
+  if (kind == OpKind::kGroupedGemmWgrad) return grouped_wgrad(c);
+  if (kind == OpKind::kGate) return gate_experts(c);
+  if (kind == OpKind::kGateGrad) return gate_back(c);
+  if (kind == OpKind::kPermute) return permute(c);
+  if (kind == OpKind::kPermuteGrad) return permute_back(c);
+  if (kind == OpKind::kUnpermute) return sum_copies(c);
+  CHECK(kind == OpKind::kUnpermuteGrad, fmt::format("{} is not routed", to_string(kind)));
+  copy_rows(c);
+}
+
+}  // namespace moebius::cuda

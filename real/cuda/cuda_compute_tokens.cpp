@@ -1,0 +1,135 @@
+// Compute ops on a device where tokens enter and leave a model, and the optimizer.
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "hw/error.h"
+#include "real/cuda/device_op.h"
+#include "real/op_context.h"
+#include "real/token_stream.h"
+
+namespace moebius::cuda {
+namespace {
+
+// The sequences of a step are dealt out as the host executor deals them (real/host_compute_tokens.cpp):
+// microbatch by microbatch to the replicas; context-parallel ranks read chunks of the same ones. The host
+// makes them.
+void input(DeviceOp& c) {
+  const Shape& s = c.shape();
+  const int context = c.size_of(GroupRole::kContext);
+  const std::int64_t replicas = c.size_of(GroupRole::kData) / context;
+  const std::int64_t replica = c.index_in(GroupRole::kData) / context;
+  const std::int64_t sequences = std::max(s.groups, 1), rows = s.m / sequences;
+  const std::int64_t first = c.index_in(GroupRole::kContext) * rows;
+  std::vector<std::vector<float>> streams(c.op().num_outputs, std::vector<float>(s.m));
+  for (std::int64_t i = 0; i < sequences; ++i) {
+    const std::int64_t sequence = (c.submission().microbatch * replicas + replica) * sequences + i;
+    const auto tokens = token_sequence({c.options().seed, c.submission().step, sequence},
+                                       first + rows + c.op().num_outputs, s.n);
+    for (std::size_t shift = 0; shift < streams.size(); ++shift)
+      std::copy_n(tokens.begin() + first + shift, rows, streams[shift].begin() + i * rows);
+  }
+  for (int i = 0; i < c.op().num_outputs; ++i) {
+    const Operand values = c.scratch(s.m, 1);
+    c.upload(streams[i], values);
+    convert(c.stream(), values, c.out(i, s.m, 1));
+  }
+}
+
+// Vocabularies are cut into equal shards over the tensor group.
+Vocabulary vocabulary_shard(const DeviceOp& c) {
+  return {c.index_in(GroupRole::kTensor) * c.shape().n, c.shape().n};
+}
+
+void look_up(DeviceOp& c) {
+  const Operand tokens = c.in(0), table = c.in(1);
+  embed(c.stream(), vocabulary_shard(c), tokens, table, c.out(0, tokens.rows, table.columns));
+}
+
+void look_up_back(DeviceOp& c) {
+  const Operand tokens = c.in(0), dx = c.in(1);
+  embed_grad(c.stream(), vocabulary_shard(c), tokens, dx, c.edit(0));
+}
+
+void loss_stats(DeviceOp& c) {
+  const Operand logits = c.in(0), labels = c.in(1);
+  cross_entropy_stats(c.stream(), vocabulary_shard(c), logits, labels, c.out(0, labels.rows, 3));
+}
+
+void loss(DeviceOp& c) {
+  const Operand logits = c.in(0), labels = c.in(1), stats = c.in(2);
+  const Operand row_loss = c.scratch(2 * labels.rows + 2, 1);  // FP64 takes two each, the sum another two
+  auto* doubles = static_cast<double*>(row_loss.data);
+  cross_entropy(c.stream(), vocabulary_shard(c),
+                {.logits = logits,
+                 .labels = labels,
+                 .stats = stats,
+                 .scale = c.op().scale,
+                 .dlogits = c.out(1, logits),
+                 .sum = c.edit(0),
+                 .loss = doubles + labels.rows,
+                 .row_loss = doubles});
+  c.issued().loss = c.rank().losses.take();
+  copy_to_host(c.stream(), c.issued().loss, doubles + labels.rows, sizeof(double));
+}
+
+// The operands of one parameter.
+struct AdamIds {
+  std::int32_t gradient, weight, master, first, second;
+};
+
+void update_parameter(DeviceOp& c, const AdamIds& id, const FlatShard& own) {
+  const Operand gradient = c.edit_tensor(id.gradient), weight = c.edit_tensor(id.weight);
+  const bool starts = !c.holds(id.master);
+  const Operand master = c.edit_tensor(id.master);
+  if (starts) {  // the master begins where the weight did, before rounding
+    const Operand initial = c.scratch(weight.rows, weight.columns);
+    c.upload(c.rank().store.initial(c.rank().store.describe(id.weight)), initial);
+    copy_flat(c.stream(), initial, own.first, master, 0, own.count());
+  }
+  const AdamSettings& settings = c.options().adam;
+  const int step = c.submission().step + 1;
+  adam(c.stream(), {.gradient = gradient,
+                    .weight = weight,
+                    .master = master,
+                    .first_moment = c.edit_tensor(id.first),
+                    .second_moment = c.edit_tensor(id.second),
+                    .first = own.first,
+                    .count = own.count(),
+                    .learning_rate = settings.learning_rate,
+                    .beta1 = settings.beta1,
+                    .beta2 = settings.beta2,
+                    .epsilon = settings.epsilon,
+                    .first_correction = 1 - std::pow(settings.beta1, step),
+                    .second_correction = 1 - std::pow(settings.beta2, step)});
+  fill(c.stream(), gradient.data, 0,
+       static_cast<std::size_t>(gradient.elements() * element_size(gradient.storage)));
+}
+
+}  // namespace
+
+void compute_tokens(DeviceOp& c) {
+  const OpKind kind = c.op().kind;
+  if (kind == OpKind::kInput) return input(c);
+  if (kind == OpKind::kEmbedding) return look_up(c);
+  if (kind == OpKind::kEmbeddingGrad) return look_up_back(c);
+  if (kind == OpKind::kCrossEntropyStats) return loss_stats(c);
+  CHECK(kind == OpKind::kCrossEntropy, fmt::format("{} has no tokens", to_string(kind)));
+  loss(c);
+}
+
+void compute_adam(DeviceOp& c) {
+  constexpr int kOperands = 5;
+  CHECK(c.op().num_inputs % kOperands == 0, fmt::format("{} operands", c.op().num_inputs));
+  const GroupRole group = c.op().group;
+  const int size = group == GroupRole::kNone ? 1 : c.size_of(group);
+  const int index = group == GroupRole::kNone ? 0 : c.index_in(group);
+  for (int i = 0; i < c.op().num_inputs; i += kOperands) {
+    const AdamIds id{c.input_id(i), c.input_id(i + 1), c.input_id(i + 2), c.input_id(i + 3),
+                     c.input_id(i + 4)};
+    update_parameter(c, id, flat_shard(c.in_tensor(id.weight).elements(), size, index));
+  }
+}
+
+}  // namespace moebius::cuda

@@ -1,0 +1,111 @@
+#include "real/cuda/cuda_executor.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "hw/error.h"
+#include "real/cuda/executor_state.h"
+
+namespace moebius {
+
+CudaExecutor::CudaExecutor(const Layout& layout, Recorder& recorder, const cuda::CudaOptions& options) {
+  for (const RankClass& rank_class : layout.classes) {
+    if (rank_class.size() != 1) throw run_error("cuda executes every rank: set /plan/fold to false");
+  }
+  state_ = std::make_unique<State>(layout, recorder, options);
+}
+
+CudaExecutor::~CudaExecutor() = default;
+
+Time CudaExecutor::now() const {
+  return state_->now();
+}
+void CudaExecutor::submit(const Submission& submission) {
+  state_->submit(submission);
+}
+std::vector<Completion> CudaExecutor::wait(Time until) {
+  return state_->wait(until);
+}
+
+Time CudaExecutor::finish() {
+  while (!state_->wait(kForever).empty()) {
+  }
+  return state_->last_end;
+}
+
+double CudaExecutor::loss(int step) const {
+  double sum = 0;
+  for (const auto& shown : state_->results) {
+    const auto found = shown.loss.find(step);
+    if (found != shown.loss.end()) sum += found->second;
+  }
+  return sum;
+}
+
+int CudaExecutor::num_steps() const {
+  int steps = 0;
+  for (const auto& shown : state_->results) {
+    if (!shown.loss.empty()) steps = std::max(steps, shown.loss.rbegin()->first + 1);
+  }
+  return steps;
+}
+
+std::vector<Transfer> CudaExecutor::transfers() const {
+  std::vector<Transfer> all;
+  for (const auto& shown : state_->results)
+    all.insert(all.end(), shown.transfers.begin(), shown.transfers.end());
+  std::sort(all.begin(), all.end(), [](const Transfer& a, const Transfer& b) {
+    return std::pair(a.sequence, a.op) < std::pair(b.sequence, b.op);
+  });
+  return all;
+}
+
+std::vector<float> CudaExecutor::tensor(int rank, std::uint32_t key) const {
+  return state_->values_of(rank, state_->ranks[rank]->store.kept(key));
+}
+
+std::vector<float> CudaExecutor::by_role(int rank, MemoryKind memory, Role role, int layer) const {
+  const auto keys = state_->ranks[rank]->store.keys(memory, role, layer);
+  CHECK(keys.size() == 1,
+        fmt::format("{} tensors of {}, layer {} on rank {}", keys.size(), to_string(role), layer, rank));
+  return tensor(rank, keys.front());
+}
+
+std::vector<float> CudaExecutor::parameter(int rank, Role role, int layer) const {
+  return by_role(rank, MemoryKind::kWeights, role, layer);
+}
+
+std::vector<float> CudaExecutor::gradient(int rank, Role role, int layer) const {
+  return by_role(rank, MemoryKind::kGradients, role, layer);
+}
+
+void CudaExecutor::set_parameter(int rank, std::uint32_t key, std::vector<float> values) {
+  state_->ranks[rank]->store.set_initial(key, std::move(values));
+}
+
+std::size_t CudaExecutor::num_microbatch_tensors(int rank) const {
+  return state_->ranks[rank]->store.num_microbatch_tensors();
+}
+
+std::vector<std::pair<std::string, std::string>> CudaExecutor::description() const {
+  const cuda::DeviceFacts& device = state_->device;
+  return {
+      {"device", fmt::format("{}, compute capability {}.{}, {} multiprocessors", device.name, device.major,
+                             device.minor, device.multiprocessors)},
+      {"cuda", fmt::format("driver {}, runtime {}", device.driver_version, device.runtime_version)},
+      {"matrix products", state_->library ? state_->library->description() + " (BF16), plain kernel otherwise"
+                                          : "plain kernel: " + state_->no_library}};
+}
+
+std::size_t CudaExecutor::reserved_bytes() const {
+  std::size_t bytes = 0;
+  for (const auto& rank : state_->ranks) bytes += rank->memory.reserved();
+  return bytes;
+}
+
+Time CudaExecutor::clock_drift() const {
+  return state_->clock_drift();
+}
+
+}  // namespace moebius

@@ -1,0 +1,66 @@
+#include "real/cuda/cuda_run.h"
+
+#include <memory>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "hw/error.h"
+#include "real/cuda/cuda_executor.h"
+
+namespace moebius {
+namespace {
+
+void require_device(const Job& job) {
+  const double there = cuda_memory_bytes();
+  const std::vector<RankClass>& classes = job.layout().classes;
+  if (static_cast<int>(classes.size()) < job.scenario.ranks()) {
+    throw run_error(fmt::format("{}: cuda executes every rank; add --set {}/fold=false", job.scenario.name,
+                                job.training ? "/plan" : "/workload"));
+  }
+  double needed = 0;
+  for (std::size_t i = 0; job.memory && i < classes.size(); ++i) {
+    needed += classes[i].size() * job.memory->classes[i].peak.value;
+  }
+  if (needed > there) {
+    throw run_error(fmt::format("{}: the {} ranks hold {} together, the device has {}", job.scenario.name,
+                                job.scenario.ranks(), to_text(Bytes{needed}), to_text(Bytes{there})));
+  }
+}
+
+void require_drawn_weights(const Job& job, const std::string& dump_activations) {
+  if (!dump_activations.empty())
+    throw input_error("--dump-activations: cuda does not dump activations yet: use --executor host");
+  const bool starts = job.scenario.weights != "random";
+  if (!starts && job.scenario.save.empty()) return;
+  throw input_error(fmt::format("{}: {}: cuda does not read or write checkpoints yet: use --executor host",
+                                job.scenario.file, starts ? "/plan/weights" : "/plan/save"));
+}
+
+}  // namespace
+
+StartedExecutor start_cuda(const Job& job, const Layout& layout, Recorder& recorder,
+                           const std::string& dump_activations) {
+  require_drawn_weights(job, dump_activations);
+  require_device(job);
+  cuda::CudaOptions options;
+  options.seed = job.scenario.seed;
+  std::unique_ptr<CudaExecutor> device = make_cuda_executor(layout, recorder, options);
+  StartedExecutor engine;
+  engine.losses = [&device = *device] {
+    std::vector<double> losses;
+    for (int step = 0; step < device.num_steps(); ++step) losses.push_back(device.loss(step));
+    return losses;
+  };
+  engine.tell_transfers = [&device = *device](GroupLedger& ledger) {
+    for (const Transfer& t : device.transfers()) ledger.moved(t.sequence, t.op, t.rank, t.sent_bytes);
+  };
+  engine.facts.executor = "cuda";
+  engine.facts.detail = "streams";
+  engine.facts.on_cluster = false;
+  engine.facts.provenance = device->description();
+  engine.executor = std::move(device);
+  return engine;
+}
+
+}  // namespace moebius

@@ -1,0 +1,217 @@
+#include "real/cuda/device_op.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "hw/error.h"
+
+namespace moebius::cuda {
+
+LossSlots::~LossSlots() {
+  for (void* page : pages_) release_pinned(page);
+}
+
+double* LossSlots::take() {
+  constexpr int kSlots = 512;
+  std::lock_guard lock(mutex_);
+  if (free_.empty()) {
+    pages_.push_back(allocate_pinned(kSlots * sizeof(double)));
+    for (int i = 0; i < kSlots; ++i) free_.push_back(static_cast<double*>(pages_.back()) + i);
+  }
+  double* slot = free_.back();
+  free_.pop_back();
+  return slot;
+}
+
+void LossSlots::give(double* slot) {
+  std::lock_guard lock(mutex_);
+  free_.push_back(slot);
+}
+
+DeviceRank::DeviceRank(std::int32_t number, const RankClass& its_place, const CudaOptions& given_options,
+                       GemmLibrary* gemms)
+    : rank(number),
+      place(&its_place),
+      options(&given_options),
+      library(gemms),
+      store(given_options.seed),
+      upload(make_stream()) {}
+
+DeviceRank::~DeviceRank() {
+  for (const Stream stream : streams) {
+    if (stream != nullptr) destroy(stream);
+  }
+  destroy(upload);
+}
+
+Stream DeviceRank::stream(Lane lane) {
+  Stream& stream = streams[static_cast<int>(lane)];
+  if (stream == nullptr) stream = make_stream();
+  return stream;
+}
+
+DeviceOp::DeviceOp(DeviceRank& rank, const Submission& submission, std::int32_t index)
+    : rank_(rank),
+      submission_(submission),
+      op_(submission.fragment->ops[index]),
+      stream_(rank.stream(op_.lane)) {
+  wait_for_operands();
+  issued_.start = mark();
+}
+
+void DeviceOp::wait_for_writer(const DeviceTensor& tensor) {
+  if (tensor.written && tensor.writer_lane != op_.lane) wait(stream_, tensor.written.get());
+}
+
+void DeviceOp::wait_for_users(const DeviceTensor& tensor) {
+  for (int lane = 0; lane < kNumLanes; ++lane) {
+    if (tensor.used[lane] && lane != static_cast<int>(op_.lane)) wait(stream_, tensor.used[lane].get());
+  }
+}
+
+// What is there already; what appears later in the op is written on its own lane.
+void DeviceOp::wait_for_operands() {
+  for (int i = 0; i < op_.num_inputs; ++i) {
+    if (const TensorRef x = rank_.store.find(input_id(i))) wait_for_writer(*x);
+  }
+  for (int i = 0; i < op_.num_outputs; ++i) {
+    if (const TensorRef y = rank_.store.find(output_id(i))) wait_for_users(*y);
+  }
+}
+
+TensorRef DeviceOp::make(std::int64_t rows, std::int64_t columns, Storage storage) {
+  auto tensor = std::make_shared<DeviceTensor>(rank_.memory, stream_, rows, columns, storage);
+  touched_.push_back(tensor);
+  const Operand& x = tensor->operand;
+  const auto bytes = static_cast<std::size_t>(x.elements() * element_size(storage));
+  if (rank_.options->poison) fill(stream_, x.data, 0xff, bytes);  // NaN in all formats
+  return tensor;
+}
+
+Operand DeviceOp::scratch(std::int64_t rows, std::int64_t columns, Storage storage) {
+  return make(rows, columns, storage)->operand;
+}
+
+void DeviceOp::upload(const std::vector<float>& values, const Operand& to) {
+  CHECK(static_cast<std::int64_t>(values.size()) == to.elements() && to.storage == Storage::kFp32,
+        fmt::format("{} values into {} x {}", values.size(), to.rows, to.columns));
+  copy_to_device(stream_, to.data, values.data(), values.size() * sizeof(float));
+}
+
+TensorRef DeviceOp::ensure(std::int32_t tensor) {
+  if (TensorRef value = rank_.store.find(tensor)) return value;
+  const Tensor& description = rank_.store.describe(tensor);
+  TensorRef value = make(rank_.store.rows_of(tensor), description.columns, storage_of(description.dtype));
+  fill_initial(description, value);
+  written_.push_back(value);
+  rank_.store.put(tensor, value);
+  return value;
+}
+
+void DeviceOp::fill_initial(const Tensor& description, const TensorRef& value) {
+  const Operand& to = value->operand;
+  if (description.scope != Scope::kRank) {
+    CHECK(!is_scaled(to.storage), "zeros in a format with scales");
+    fill(stream_, to.data, 0, static_cast<std::size_t>(to.elements() * element_size(to.storage)));
+    return;
+  }
+  const Operand values = to.storage == Storage::kFp32 ? to : scratch(to.rows, to.columns);
+  upload(rank_.store.initial(description), values);
+  if (is_scaled(to.storage)) {
+    quantise(stream_, values, to);
+  } else if (to.storage != Storage::kFp32) {
+    convert(stream_, values, to);
+  }
+}
+
+Operand DeviceOp::in_tensor(std::int32_t tensor) {
+  const Tensor& description = rank_.store.describe(tensor);
+  TensorRef value = rank_.store.find(tensor);
+  CHECK(value || description.scope == Scope::kRank,
+        fmt::format("{}: tensor {} ({}, layer {}) is read before it is written", submission_.fragment->name,
+                    tensor, to_string(description.role), description.layer));
+  if (!value) value = ensure(tensor);
+  touched_.push_back(value);
+  return value->operand;
+}
+
+Operand DeviceOp::plain(const Operand& x) {
+  if (!is_scaled(x.storage)) return x;
+  const Operand copy = scratch(x.rows, x.columns);
+  convert(stream_, x, copy);
+  return copy;
+}
+
+Operand DeviceOp::out(int i, std::int64_t rows, std::int64_t columns) {
+  const Storage storage = storage_of(output_tensor(i).dtype);
+  if (!is_scaled(storage)) return out_stored(i, rows, columns, storage);
+  const Operand target = scratch(rows, columns);
+  results_.push_back({output_id(i), make(rows, columns, storage), target});
+  return target;
+}
+
+Operand DeviceOp::out_stored(int i, std::int64_t rows, std::int64_t columns, Storage storage) {
+  CHECK(columns == output_tensor(i).columns,
+        fmt::format("{}: {} x {} for {} columns", submission_.fragment->name, rows, columns,
+                    output_tensor(i).columns));
+  TensorRef value = make(rows, columns, storage);
+  const Operand target = value->operand;
+  results_.push_back({output_id(i), std::move(value), target});
+  return target;
+}
+
+Operand DeviceOp::edit_tensor(std::int32_t tensor) {
+  const TensorRef value = ensure(tensor);
+  touched_.push_back(value);
+  if (!is_scaled(value->operand.storage)) {
+    written_.push_back(value);
+    return value->operand;
+  }
+  const Operand copy = plain(value->operand);
+  results_.push_back(
+      {tensor, make(copy.rows, copy.columns, storage_of(rank_.store.describe(tensor).dtype)), copy});
+  return copy;
+}
+
+const DeviceRoute& DeviceOp::route() {
+  if (!route_) {
+    route_ = rank_.routes.get(submission_.fragment->routes[op_.route], index_in(GroupRole::kExpert),
+                              rank_.memory, rank_.upload);
+    touch(route_->tensor());
+  }
+  return *route_;
+}
+
+IssuedOp DeviceOp::finish() {
+  for (Result& result : results_) {
+    if (result.written.data != result.value->operand.data)
+      quantise(stream_, result.written, result.value->operand);
+    written_.push_back(result.value);
+    rank_.store.put(result.tensor, result.value);
+  }
+  issued_.end = mark();
+  for (const TensorRef& tensor : touched_) tensor->used[static_cast<int>(op_.lane)] = issued_.end;
+  for (const TensorRef& tensor : written_) {
+    tensor->used[static_cast<int>(op_.lane)] = issued_.end;
+    tensor->written = issued_.end;
+    tensor->writer_lane = op_.lane;
+  }
+  return std::move(issued_);
+}
+
+void multiply(DeviceOp& c, const Gemm& product) {
+  DeviceRank& rank = c.rank();
+  if (rank.library != nullptr) {
+    TensorRef& workspace = rank.workspaces[static_cast<int>(c.op().lane)];  // in the order of the lane
+    if (!workspace) {
+      const auto bytes = static_cast<std::int64_t>(rank.library->workspace_bytes());
+      workspace = c.make(bytes / element_size(Storage::kFp32), 1, Storage::kFp32);
+    }
+    c.touch(workspace);
+    if (rank.library->multiply(c.stream(), product, workspace->operand.data)) return;
+  }
+  gemm(c.stream(), product);
+}
+
+}  // namespace moebius::cuda

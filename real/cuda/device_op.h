@@ -1,0 +1,152 @@
+// What the implementation of one op on a device sees: its operands, where its results go, its stream. It also
+// keeps the order: work of an op waits for whoever wrote what it reads and touched what it writes, on
+// whatever lane that was.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <vector>
+
+#include "real/cuda/device_route.h"
+#include "real/cuda/device_store.h"
+#include "real/cuda/gemm_library.h"
+#include "real/cuda/kernels.h"
+#include "real/host_kernels_optimizer.h"
+#include "workloads/schedule/layout.h"
+
+namespace moebius::cuda {
+
+struct CudaOptions {
+  std::uint64_t seed = 1;  // of parameters and data
+  AdamSettings adam = {};
+  bool library_gemm = true;  // cuBLASLt where it has the product; otherwise the plain kernel for all
+  bool poison = false;       // new memory holds NaN, so that what no kernel writes shows
+};
+
+// Doubles in the host's memory that the device writes to.
+class LossSlots {
+ public:
+  ~LossSlots();
+  double* take();
+  void give(double* slot);
+
+ private:
+  std::mutex mutex_;
+  std::vector<void*> pages_;
+  std::vector<double*> free_;
+};
+
+// One rank's half of the device. Touched by its own thread only, but for what says otherwise.
+struct DeviceRank {
+  DeviceRank(std::int32_t number, const RankClass& its_place, const CudaOptions& given_options,
+             GemmLibrary* gemms);
+  ~DeviceRank();
+  Stream stream(Lane lane);  // made when first asked for
+
+  std::int32_t rank;
+  const RankClass* place;
+  const CudaOptions* options;
+  GemmLibrary* library;  // null: none
+  EventPool events;      // any thread
+  DeviceMemory memory;   // any thread
+  LossSlots losses;      // any thread
+  DeviceStore store;
+  DeviceRoutes routes;
+  Stream upload = nullptr;
+  std::array<Stream, kNumLanes> streams = {};
+  std::array<TensorRef, kNumLanes> workspaces = {};  // of the library
+};
+
+// An op that has been given to the device.
+struct IssuedOp {
+  EventRef start, end;
+  EventRef met;            // communication: all members are there
+  double* loss = nullptr;  // a slot that holds what it adds to the loss
+  double sent_bytes = 0;
+};
+
+class DeviceOp {
+ public:
+  DeviceOp(DeviceRank& rank, const Submission& submission, std::int32_t index);
+
+  const Op& op() const { return op_; }
+  const Shape& shape() const { return op_.shape; }
+  const Submission& submission() const { return submission_; }
+  const CudaOptions& options() const { return *rank_.options; }
+  DeviceRank& rank() { return rank_; }
+  Stream stream() const { return stream_; }
+  IssuedOp& issued() { return issued_; }
+
+  // An absent group is the rank alone.
+  const Group& group(GroupRole role) const { return rank_.place->group(role); }
+  int index_in(GroupRole role) const { return group(role).my_index; }
+  int size_of(GroupRole role) const { return std::max<int>(1, static_cast<int>(group(role).ranks.size())); }
+
+  std::int32_t input_id(int i) const { return submission_.fragment->input(op_, i); }
+  std::int32_t output_id(int i) const { return submission_.fragment->output(op_, i); }
+  const Tensor& output_tensor(int i) const { return rank_.store.describe(output_id(i)); }
+
+  // An input as it is stored; parameters appear with their initial values when first touched.
+  Operand in(int i) { return in_tensor(input_id(i)); }
+  Operand in_tensor(std::int32_t tensor);
+  // The same without scales: a copy in FP32 where the tensor has some.
+  Operand plain_in(int i) { return plain(in(i)); }
+  Operand plain(const Operand& x);
+  // Where a kernel puts a result, in FP32 or BF16. It becomes the output, in its own format, at finish().
+  Operand out(int i, std::int64_t rows, std::int64_t columns);
+  Operand out(int i, const Operand& like) { return out(i, like.rows, like.columns); }
+  // The same for kernels that write `storage` themselves, when that is the output's format (or its other
+  // orientation).
+  Operand out_stored(int i, std::int64_t rows, std::int64_t columns, Storage storage);
+  // What a tensor holds, zeros or its initial value, to be changed in place (without scales: see out()).
+  Operand edit(int i) { return edit_tensor(output_id(i)); }
+  Operand edit_tensor(std::int32_t tensor);
+  bool holds(std::int32_t tensor) const { return rank_.store.find(tensor) != nullptr; }
+  Operand scratch(std::int64_t rows, std::int64_t columns, Storage storage = Storage::kFp32);
+  TensorRef make(std::int64_t rows, std::int64_t columns, Storage storage);
+  void upload(const std::vector<float>& values, const Operand& to);  // FP32
+  // Keeps a tensor of the caller's until the op has run.
+  void touch(const TensorRef& tensor) { touched_.push_back(tensor); }
+
+  // The route as this member of the expert group executes it.
+  const DeviceRoute& route();
+
+  EventRef mark() { return rank_.events.recorded(stream_); }
+  // Makes outputs of what was written, and records the end. From here the tensors may be used by others.
+  IssuedOp finish();
+
+ private:
+  struct Result {
+    std::int32_t tensor;
+    TensorRef value;
+    Operand written;  // by kernels; quantised into value when that is another place
+  };
+  void wait_for_writer(const DeviceTensor& tensor);
+  void wait_for_users(const DeviceTensor& tensor);
+  void wait_for_operands();
+  TensorRef ensure(std::int32_t tensor);
+  void fill_initial(const Tensor& description, const TensorRef& value);
+
+  DeviceRank& rank_;
+  const Submission& submission_;
+  const Op& op_;
+  Stream stream_;
+  IssuedOp issued_;
+  std::vector<TensorRef> touched_, written_;
+  std::vector<Result> results_;
+  DeviceRoutePtr route_;
+};
+
+// Gives a compute op to the device.
+void compute(DeviceOp& c);
+// Kinds of attention, of routed experts, the optimizer and where tokens enter and leave; compute() calls
+// them.
+void compute_attention(DeviceOp& c);
+void compute_routed(DeviceOp& c);
+void compute_tokens(DeviceOp& c);
+void compute_adam(DeviceOp& c);
+// c = a b by the library where it can, else by the plain kernel.
+void multiply(DeviceOp& c, const Gemm& product);
+
+}  // namespace moebius::cuda

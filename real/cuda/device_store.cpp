@@ -1,0 +1,134 @@
+#include "real/cuda/device_store.h"
+
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "hw/error.h"
+#include "real/initial_values.h"
+
+namespace moebius::cuda {
+
+Storage storage_of(DType dtype) {
+  switch (dtype) {
+    case DType::kFp32:
+    case DType::kInt32:
+      return Storage::kFp32;
+    case DType::kBf16:
+      return Storage::kBf16;
+    case DType::kFp8:
+      return Storage::kFp8Rows;
+    case DType::kTf32:
+    case DType::kFp16:
+    case DType::kInt8:
+    case DType::kFp4:
+    case DType::kInt4:
+      break;
+  }
+  throw run_error(fmt::format("cuda does not store {} yet", to_string(dtype)));
+}
+
+void DeviceStore::begin(const Submission& submission) {
+  fragment_ = submission.fragment;
+  microbatch_index_ = submission.microbatch;
+  local_.assign(fragment_->tensors.size(), nullptr);
+  last_use_.assign(fragment_->tensors.size(), -1);
+  for (std::size_t i = 0; i < fragment_->ops.size(); ++i) {
+    const Op& op = fragment_->ops[i];
+    for (int j = 0; j < op.num_inputs + op.num_outputs; ++j)
+      last_use_[fragment_->operands[op.first_tensor + j]] = static_cast<std::int32_t>(i);
+  }
+}
+
+void DeviceStore::release(std::int32_t op_index) {
+  const Op& op = fragment_->ops[op_index];
+  for (int j = 0; j < op.num_inputs + op.num_outputs; ++j) {
+    const std::int32_t tensor = fragment_->operands[op.first_tensor + j];
+    if (last_use_[tensor] == op_index) local_[tensor].reset();
+  }
+}
+
+// Microbatch tensors end with the fragment of the backward or weight phase that reads them and did not write
+// them.
+void DeviceStore::end() {
+  const bool backward = fragment_->phase == Phase::kBackward || fragment_->phase == Phase::kWeight;
+  std::set<std::int32_t> read, written;
+  for (const Op& op : fragment_->ops) {
+    for (int i = 0; i < op.num_inputs; ++i) read.insert(fragment_->input(op, i));
+    for (int i = 0; i < op.num_outputs; ++i) written.insert(fragment_->output(op, i));
+  }
+  for (const std::int32_t tensor : read) {
+    if (backward && describe(tensor).scope == Scope::kMicrobatch && written.count(tensor) == 0)
+      microbatch_.erase({microbatch_index_, describe(tensor).key});
+  }
+  local_.clear();
+  fragment_.reset();
+}
+
+TensorRef DeviceStore::find(std::int32_t tensor) const {
+  const Tensor& description = describe(tensor);
+  switch (description.scope) {
+    case Scope::kFragment:
+      return local_[tensor];
+    case Scope::kMicrobatch: {
+      const auto found = microbatch_.find({microbatch_index_, description.key});
+      return found == microbatch_.end() ? nullptr : found->second;
+    }
+    case Scope::kRank:
+      return kept(description.key);
+  }
+  CHECK(false, fmt::format("scope {}", static_cast<int>(description.scope)));
+}
+
+void DeviceStore::put(std::int32_t tensor, TensorRef value) {
+  const Tensor& description = describe(tensor);
+  switch (description.scope) {
+    case Scope::kFragment:
+      local_[tensor] = std::move(value);
+      return;
+    case Scope::kMicrobatch:
+      microbatch_[{microbatch_index_, description.key}] = std::move(value);
+      return;
+    case Scope::kRank:
+      kept_[description.key] = {description, std::move(value)};
+      return;
+  }
+}
+
+std::int64_t DeviceStore::rows_of(std::int32_t tensor) const {
+  return describe(tensor).rows * std::max(describe(tensor).experts, 1);
+}
+
+std::vector<float> DeviceStore::initial(const Tensor& tensor) const {
+  const auto set = initial_.find(tensor.key);
+  if (set == initial_.end()) {
+    const std::vector<double> values = initial_values(tensor, seed_);
+    return {values.begin(), values.end()};
+  }
+  const std::int64_t elements = tensor.rows * std::max(tensor.experts, 1) * tensor.columns;
+  CHECK(static_cast<std::int64_t>(set->second.size()) == elements,
+        fmt::format("{} initial values for {} elements", set->second.size(), elements));
+  return set->second;
+}
+
+TensorRef DeviceStore::kept(std::uint32_t key) const {
+  const auto found = kept_.find(key);
+  return found == kept_.end() ? nullptr : found->second.value;
+}
+
+std::vector<std::uint32_t> DeviceStore::keys(MemoryKind memory, Role role, int layer) const {
+  std::vector<std::uint32_t> found;
+  for (const auto& [key, kept] : kept_) {
+    if (kept.tensor.memory == memory && kept.tensor.role == role && kept.tensor.layer == layer)
+      found.push_back(key);
+  }
+  return found;
+}
+
+void DeviceStore::set_initial(std::uint32_t key, std::vector<float> values) {
+  CHECK(kept_.count(key) == 0, fmt::format("tensor {} is in use", key));
+  initial_[key] = std::move(values);
+}
+
+}  // namespace moebius::cuda

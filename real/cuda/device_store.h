@@ -1,0 +1,58 @@
+// The tensors of one rank on the device: TensorStore's rules (real/tensor_store.h) about how long each lives,
+// and about what a parameter starts from. It holds references; whoever executes an op creates the tensors.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "real/cuda/device_memory.h"
+#include "workloads/schedule/fragment.h"
+
+namespace moebius::cuda {
+
+// The format in which a tensor of this type is kept; run_error "cuda does not store X yet" where there is
+// none.
+Storage storage_of(DType dtype);
+
+class DeviceStore {
+ public:
+  explicit DeviceStore(std::uint64_t seed) : seed_(seed) {}
+
+  // From begin() to end(), tensor ids are those of the submission's fragment.
+  void begin(const Submission& submission);
+  void release(std::int32_t op);
+  void end();
+
+  TensorRef find(std::int32_t tensor) const;  // null: not written yet
+  void put(std::int32_t tensor, TensorRef value);
+  const Tensor& describe(std::int32_t tensor) const { return fragment_->tensors[tensor]; }
+  std::int64_t rows_of(std::int32_t tensor) const;  // experts included
+  // Starting values of a parameter, before rounding: generated, or what set_initial() said.
+  std::vector<float> initial(const Tensor& tensor) const;
+
+  // Between submissions: tensors of the whole run, by key.
+  TensorRef kept(std::uint32_t key) const;
+  std::vector<std::uint32_t> keys(MemoryKind memory, Role role, int layer) const;
+  void set_initial(std::uint32_t key, std::vector<float> values);
+  std::size_t num_microbatch_tensors() const { return microbatch_.size(); }
+
+ private:
+  struct Kept {
+    Tensor tensor;
+    TensorRef value;
+  };
+  using MicrobatchKey = std::pair<std::int32_t, std::uint32_t>;
+
+  std::uint64_t seed_;
+  FragmentPtr fragment_;
+  std::int32_t microbatch_index_ = 0;
+  std::vector<std::int32_t> last_use_;  // op, by tensor of the fragment
+  std::vector<TensorRef> local_;        // by tensor of the fragment
+  std::map<MicrobatchKey, TensorRef> microbatch_;
+  std::map<std::uint32_t, Kept> kept_;
+  std::map<std::uint32_t, std::vector<float>> initial_;
+};
+
+}  // namespace moebius::cuda

@@ -1,0 +1,182 @@
+// Kernels of the CUDA executor: each does to matrices in a device's memory what its namesake among the host's
+// kernels (real/host_kernels_*.h) does on the CPU, or what models/op_kind.h says of the op. Arithmetic is
+// FP32 (FP64 where the host sums in double and it costs nothing), sums have a fixed order: equal inputs give
+// equal bits. Results are FP32 or BF16; formats with scales are made of them by quantise(). All return at
+// once; the work is in the stream's order.
+#pragma once
+
+#include <cstdint>
+
+#include "real/cuda/device.h"
+#include "real/cuda/storage.h"
+
+namespace moebius::cuda {
+
+// ---- kernels_gemm.cu ----
+
+// c[m,n] = a[m,k] b[k,n], or += when it accumulates. A transposed operand is stored the other way round.
+struct Gemm {
+  Operand a, b, c;
+  bool a_transposed = false, b_transposed = false, accumulate = false;
+
+  std::int64_t m() const { return c.rows; }
+  std::int64_t n() const { return c.columns; }
+  std::int64_t k() const { return a_transposed ? a.rows : a.columns; }
+};
+// Plain FP32 arithmetic on operands of any format; CHECKs that shapes fit.
+void gemm(Stream stream, const Gemm& product);
+
+// ---- kernels_norm.cu ----
+
+void rms_norm(Stream stream, const Operand& x, const Operand& weight, const Operand& y);
+
+struct NormGrad {
+  Operand dy, x, weight;
+  Operand dx, dweight;  // dweight is added to
+  Operand inverse_rms;  // [rows, 1] FP32, written: scratch
+};
+void rms_norm_grad(Stream stream, const NormGrad& grad);
+
+struct Rotation {
+  std::int64_t heads = 1, rotated = 0, sequence_rows = 0, first_position = 0;
+  bool back = false;
+};
+void rotate(Stream stream, const Rotation& rotation, const Operand& x, const Operand& y);
+
+// ---- kernels_mlp.cu ----
+
+struct Activation {
+  Operand x, row_weight;  // row_weight without data: 1
+  bool gated = true;
+};
+void activation(Stream stream, const Activation& activation, const Operand& y);
+void activation_grad(Stream stream, const Activation& activation, const Operand& dy, const Operand& dx,
+                     const Operand& drow_weight);  // drow_weight without data: not wanted
+
+struct Gate {
+  Operand logits;                         // [rows, experts]
+  const std::int32_t* choices = nullptr;  // [rows, active]
+  std::int64_t active = 0;
+  bool sigmoid = false;
+  float scale = 1;
+};
+void gate(Stream stream, const Gate& gate, const Operand& weights);
+void gate_grad(Stream stream, const Gate& gate, const Operand& dweights, const Operand& dlogits);
+
+// ---- kernels_copy.cu ----
+
+void convert(Stream stream, const Operand& x, const Operand& y);   // y: FP32 or BF16
+void quantise(Stream stream, const Operand& x, const Operand& y);  // y: a format with scales
+void add(Stream stream, const Operand& a, const Operand& b, const Operand& y);
+// y[:, y_first...] = x[:, x_first...], `width` columns.
+struct Columns {
+  std::int64_t x_first = 0, y_first = 0, width = 0;
+};
+void copy_columns(Stream stream, const Columns& columns, const Operand& x, const Operand& y);
+// Elements [first, first + count), counted row by row, of matrices without scales.
+void copy_flat(Stream stream, const Operand& x, std::int64_t x_first, const Operand& y, std::int64_t y_first,
+               std::int64_t count);
+
+struct LatentColumns {
+  std::int64_t heads = 0, nope = 0, rope = 0, v = 0;
+};
+void mla_keys(Stream stream, const LatentColumns& columns, const Operand& kv, const Operand& rope,
+              const Operand& k, const Operand& v);
+void mla_keys_grad(Stream stream, const LatentColumns& columns, const Operand& dk, const Operand& dv,
+                   const Operand& dkv, const Operand& drope);
+
+// ---- kernels_tokens.cu ----
+
+struct Vocabulary {
+  std::int64_t first = 0, size = 0;  // ids of this shard
+};
+void embed(Stream stream, const Vocabulary& shard, const Operand& tokens, const Operand& table,
+           const Operand& x);
+void embed_grad(Stream stream, const Vocabulary& shard, const Operand& tokens, const Operand& dx,
+                const Operand& dtable);
+void cross_entropy_stats(Stream stream, const Vocabulary& shard, const Operand& logits, const Operand& labels,
+                         const Operand& stats);
+struct CrossEntropy {
+  Operand logits, labels, stats;  // stats[shards * rows, 3]
+  float scale = 1;
+  Operand dlogits;
+  Operand sum;                 // [1, 1], added to
+  double* loss = nullptr;      // what is added
+  double* row_loss = nullptr;  // [rows]: scratch
+};
+void cross_entropy(Stream stream, const Vocabulary& shard, const CrossEntropy& loss);
+
+// Flat shards of `count` elements: master and moments start at 0, gradient and weight at `first`.
+struct AdamShard {
+  Operand gradient, weight, master, first_moment, second_moment;
+  std::int64_t first = 0, count = 0;
+  double learning_rate = 0, beta1 = 0, beta2 = 0, epsilon = 0;
+  double first_correction = 1, second_correction = 1;  // 1 - beta^step
+};
+void adam(Stream stream, const AdamShard& shard);
+
+// ---- kernels_attention.cu ----
+
+struct Attention {
+  std::int64_t sequences = 1, queries = 0, keys = 0;  // per sequence; the queries are the last of the keys
+  std::int64_t heads = 1, kv_heads = 1, head_dim = 0, v_dim = 0, window = 0;
+  // Keys stand in chunks: chunk c of sequence s begins at row (c * sequences + s) * chunk.
+  std::int64_t chunk = 0;
+  Operand q = {}, k = {}, v = {};
+
+  MOEBIUS_BOTH std::int64_t key_row(std::int64_t sequence, std::int64_t key) const {
+    return (key / chunk * sequences + sequence) * chunk + key % chunk;
+  }
+  // The keys that query i sees: [first_seen, last_seen).
+  MOEBIUS_BOTH std::int64_t last_seen(std::int64_t i) const { return keys - queries + i + 1; }
+  MOEBIUS_BOTH std::int64_t first_seen(std::int64_t i) const {
+    const std::int64_t last = last_seen(i);
+    return window > 0 && last > window ? last - window : 0;
+  }
+};
+inline constexpr std::int64_t kLargestHead = 1024;  // head_dim and v_dim
+void attention(Stream stream, const Attention& attention, const Operand& o, const Operand& lse);
+
+struct AttentionGrad {
+  Operand d_o, o, lse;
+  Operand dq, dk, dv;  // rows of keys that no query sees get zeros
+  Operand dot;         // [query rows, heads] FP32: scratch
+};
+void attention_grad(Stream stream, const Attention& attention, const AttentionGrad& grad);
+
+// ---- kernels_routed.cu ----
+
+// y[i] = x[rows[i]]. Both in one format (FP8Rows too, with its scales), or y in FP32 or BF16.
+void gather_rows(Stream stream, const Operand& x, const std::int32_t* rows, const Operand& y);
+// y[i][0] = x[rows[i]][slots[i]].
+void gather_slots(Stream stream, const Operand& x, const std::int32_t* rows, const std::int32_t* slots,
+                  const Operand& y);
+// y[i] = the sum of x[parts[i * width + j]] over j < width, in that order; negative parts are left out.
+void sum_rows(Stream stream, const Operand& x, const std::int32_t* parts, std::int64_t width,
+              const Operand& y);
+// y[i][j] = x[from[i * columns + j]][0], zero where `from` is negative.
+void scatter_slots(Stream stream, const Operand& x, const std::int32_t* from, const Operand& y);
+
+// The weights that travel with rows[i] to a member: zero for experts that are not among its own.
+struct SentWeights {
+  Operand weights;                        // of the source [tokens, active]
+  const std::int32_t* rows = nullptr;     // tokens that go to the member
+  const std::int32_t* choices = nullptr;  // of the source [tokens, active]
+  std::int64_t experts_per_rank = 1, member = 0;
+};
+void gather_weights(Stream stream, const SentWeights& sent, const Operand& y);
+
+inline constexpr int kMostMembers = 64;  // of a group that reduces
+// Pieces of members, which a kernel reads where they stand.
+struct Pieces {
+  Operand of[kMostMembers];
+  std::int64_t first[kMostMembers] = {};  // row (combine) or element (reduce) where each begins
+  int count = 0;
+};
+// y[token] = the sum over members, in their order, of row first + position[member][token]; negative: none.
+void sum_by_token(Stream stream, const Pieces& pieces, const std::int32_t* position, const Operand& y);
+// y[y_first + i] = the sum over members of their element first + i.
+void sum_flat(Stream stream, const Pieces& pieces, const Operand& y, std::int64_t y_first,
+              std::int64_t count);
+
+}  // namespace moebius::cuda

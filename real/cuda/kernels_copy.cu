@@ -1,0 +1,150 @@
+// Elements that move or change format.
+#include "real/cuda/kernels.h"
+#include "real/cuda/launch.cuh"
+
+namespace moebius::cuda {
+namespace {
+
+struct Convert {
+  Operand x, y;
+  MOEBIUS_DEVICE void operator()(std::int64_t index) const {
+    store(y, index, load(x, index / x.columns, index % x.columns));
+  }
+};
+
+MOEBIUS_DEVICE void put_code(const Operand& y, std::int64_t row, std::int64_t column, float value,
+                             float scale) {
+  const std::int64_t index = (y.first_row + row) * y.columns + column;
+  // In FP64, as the host: a quotient rounded to FP32 first can fall on a tie that it was not.
+  static_cast<std::uint8_t*>(y.data)[index] =
+      scale == 0 ? 0 : to_e4m3(static_cast<double>(value) / static_cast<double>(scale));
+}
+
+// One block of a row: 128 columns.
+struct QuantiseRow {
+  Operand x, y;
+  MOEBIUS_DEVICE void operator()(const Team& team, std::int64_t block) const {
+    const std::int64_t row = block / blocks_of(x.columns), first = block % blocks_of(x.columns) * kScaleBlock;
+    const std::int64_t width = x.columns - first < kScaleBlock ? x.columns - first : kScaleBlock;
+    const float scale =
+        scale_of(team.max(width, [&](std::int64_t c) { return fabsf(load(x, row, first + c)); }));
+    team.each(width, [&](std::int64_t c) { put_code(y, row, first + c, load(x, row, first + c), scale); });
+    team.each(1, [&](std::int64_t) { y.scales[scale_index(y, row, first)] = scale; });
+  }
+};
+
+// One block of a column: 128 rows. Neighbouring threads have neighbouring columns.
+struct QuantiseColumn {
+  Operand x, y;
+  MOEBIUS_DEVICE void operator()(std::int64_t block) const {
+    const std::int64_t first = block / x.columns * kScaleBlock, column = block % x.columns;
+    const std::int64_t last = x.rows - first < kScaleBlock ? x.rows : first + kScaleBlock;
+    float largest = 0;
+    for (std::int64_t row = first; row < last; ++row) largest = fmaxf(largest, fabsf(load(x, row, column)));
+    const float scale = scale_of(largest);
+    for (std::int64_t row = first; row < last; ++row) put_code(y, row, column, load(x, row, column), scale);
+    y.scales[scale_index(y, first, column)] = scale;
+  }
+};
+
+struct Add {
+  Operand a, b, y;
+  MOEBIUS_DEVICE void operator()(std::int64_t index) const {
+    const std::int64_t row = index / y.columns, column = index % y.columns;
+    store(y, index, load(a, row, column) + load(b, row, column));
+  }
+};
+
+struct CopyColumns {
+  Columns c;
+  Operand x, y;
+  MOEBIUS_DEVICE void operator()(std::int64_t index) const {
+    const std::int64_t row = index / c.width, column = index % c.width;
+    store(y, row * y.columns + c.y_first + column, load(x, row, c.x_first + column));
+  }
+};
+
+struct CopyFlat {
+  Operand x, y;
+  std::int64_t x_first, y_first;
+  MOEBIUS_DEVICE void operator()(std::int64_t i) const { store(y, y_first + i, load(x, x_first + i)); }
+};
+
+// kv holds [nope | v] of each head; a head's key is [nope | rope], the rope part being the same for all
+// heads.
+struct MlaKeys {
+  LatentColumns d;
+  Operand kv, rope, k, v;
+  MOEBIUS_DEVICE void operator()(std::int64_t index) const {
+    const std::int64_t width = d.nope + d.rope + d.v;  // of a head, in k and v together
+    const std::int64_t row = index / (d.heads * width), head = index / width % d.heads, c = index % width;
+    const std::int64_t from = head * (d.nope + d.v), key = row * k.columns + head * (d.nope + d.rope);
+    if (c < d.nope) {
+      store(k, key + c, load(kv, row, from + c));
+    } else if (c < d.nope + d.rope) {
+      store(k, key + c, load(rope, row, c - d.nope));
+    } else {
+      const std::int64_t at = c - d.nope - d.rope;
+      store(v, row * v.columns + head * d.v + at, load(kv, row, from + d.nope + at));
+    }
+  }
+};
+
+// One element of dkv, or after them of drope: a sum over heads, in their order.
+struct MlaKeysGrad {
+  LatentColumns d;
+  Operand dk, dv, dkv, drope;
+  MOEBIUS_DEVICE void operator()(std::int64_t index) const {
+    if (index >= dkv.elements()) return rope_part(index - dkv.elements());
+    const std::int64_t row = index / dkv.columns, column = index % dkv.columns;
+    const std::int64_t head = column / (d.nope + d.v), c = column % (d.nope + d.v);
+    store(dkv, index,
+          c < d.nope ? load(dk, row, head * (d.nope + d.rope) + c) : load(dv, row, head * d.v + c - d.nope));
+  }
+  MOEBIUS_DEVICE void rope_part(std::int64_t index) const {
+    const std::int64_t row = index / d.rope, c = index % d.rope;
+    float sum = 0;
+    for (std::int64_t head = 0; head < d.heads; ++head)
+      sum += load(dk, row, head * (d.nope + d.rope) + d.nope + c);
+    store(drope, index, sum);
+  }
+};
+
+}  // namespace
+
+void convert(Stream stream, const Operand& x, const Operand& y) {
+  launch_elements(stream, x.elements(), Convert{x, y});
+}
+
+void quantise(Stream stream, const Operand& x, const Operand& y) {
+  if (y.storage == Storage::kFp8Rows) {
+    launch_teams(stream, x.rows * blocks_of(x.columns), QuantiseRow{x, y});
+  } else {
+    launch_elements(stream, blocks_of(x.rows) * x.columns, QuantiseColumn{x, y});
+  }
+}
+
+void add(Stream stream, const Operand& a, const Operand& b, const Operand& y) {
+  launch_elements(stream, y.elements(), Add{a, b, y});
+}
+
+void copy_columns(Stream stream, const Columns& columns, const Operand& x, const Operand& y) {
+  launch_elements(stream, x.rows * columns.width, CopyColumns{columns, x, y});
+}
+
+void copy_flat(Stream stream, const Operand& x, std::int64_t x_first, const Operand& y, std::int64_t y_first,
+               std::int64_t count) {
+  launch_elements(stream, count, CopyFlat{x, y, x_first, y_first});
+}
+
+void mla_keys(Stream stream, const LatentColumns& columns, const Operand& kv, const Operand& rope,
+              const Operand& k, const Operand& v) {
+  launch_elements(stream, k.elements() + v.elements(), MlaKeys{columns, kv, rope, k, v});
+}
+
+void mla_keys_grad(Stream stream, const LatentColumns& columns, const Operand& dk, const Operand& dv,
+                   const Operand& dkv, const Operand& drope) {
+  launch_elements(stream, dkv.elements() + drope.elements(), MlaKeysGrad{columns, dk, dv, dkv, drope});
+}
+
+}  // namespace moebius::cuda

@@ -1,0 +1,124 @@
+// Activations and the gate: real/host_kernels_mlp.h on a device.
+#include "real/cuda/kernels.h"
+#include "real/cuda/launch.cuh"
+
+namespace moebius::cuda {
+namespace {
+
+constexpr float kSqrtHalf = 0.70710678118654752f, kInverseSqrtTwoPi = 0.39894228040143268f;
+
+MOEBIUS_DEVICE float sigmoid(float x) {
+  return 1 / (1 + expf(-x));
+}
+MOEBIUS_DEVICE float gelu(float x) {
+  return x / 2 * (1 + erff(x * kSqrtHalf));
+}
+MOEBIUS_DEVICE float gelu_slope(float x) {
+  return (1 + erff(x * kSqrtHalf)) / 2 + x * expf(-x * x / 2) * kInverseSqrtTwoPi;
+}
+
+MOEBIUS_DEVICE float weight_of(const Operand& row_weight, std::int64_t row) {
+  return row_weight.data == nullptr ? 1.0f : load(row_weight, row);
+}
+
+// Before the row's weight.
+MOEBIUS_DEVICE float activated(const Activation& a, std::int64_t n, std::int64_t row, std::int64_t c) {
+  const float x = load(a.x, row, c);
+  return a.gated ? x * sigmoid(x) * load(a.x, row, n + c) : gelu(x);
+}
+
+struct Activate {
+  Activation a;
+  Operand y;
+  MOEBIUS_DEVICE void operator()(std::int64_t index) const {
+    const std::int64_t row = index / y.columns;
+    store(y, index, activated(a, y.columns, row, index % y.columns) * weight_of(a.row_weight, row));
+  }
+};
+
+struct ActivateBack {
+  Activation a;
+  Operand dy, dx, drow_weight;
+  MOEBIUS_DEVICE void operator()(const Team& team, std::int64_t row) const {
+    const std::int64_t n = dy.columns, first = row * a.x.columns;
+    const float weight = weight_of(a.row_weight, row);
+    team.each(n, [&](std::int64_t c) {
+      const float d = load(dy, row, c) * weight, x = load(a.x, row, c);
+      if (!a.gated) return store(dx, first + c, d * gelu_slope(x));
+      const float s = sigmoid(x), right = load(a.x, row, n + c);
+      store(dx, first + c, d * right * s * (1 + x * (1 - s)));
+      store(dx, first + n + c, d * x * s);
+    });
+    if (drow_weight.data == nullptr) return;
+    const double sum = team.sum<double>(
+        n, [&](std::int64_t c) { return static_cast<double>(load(dy, row, c)) * activated(a, n, row, c); });
+    team.each(1, [&](std::int64_t) { store(drow_weight, row, static_cast<float>(sum)); });
+  }
+};
+
+// The scores of the chosen experts of one row.
+struct Scores {
+  const Gate& g;
+  const std::int32_t* choices;
+  std::int64_t row;
+  float maximum = -INFINITY, sum = 0;
+
+  MOEBIUS_DEVICE Scores(const Gate& gate, std::int64_t which)
+      : g(gate), choices(gate.choices + which * gate.active), row(which) {
+    for (std::int64_t i = 0; i < g.active; ++i) maximum = fmaxf(maximum, logit(i));
+    for (std::int64_t i = 0; i < g.active; ++i) sum += score(i);
+  }
+  MOEBIUS_DEVICE float logit(std::int64_t i) const { return load(g.logits, row, choices[i]); }
+  MOEBIUS_DEVICE float score(std::int64_t i) const {
+    return g.sigmoid ? sigmoid(logit(i)) : expf(logit(i) - maximum);
+  }
+  MOEBIUS_DEVICE float share(std::int64_t i) const { return score(i) / sum; }
+};
+
+struct GateRow {
+  Gate g;
+  Operand weights;
+  MOEBIUS_DEVICE void operator()(std::int64_t row) const {
+    const Scores scores(g, row);
+    for (std::int64_t i = 0; i < g.active; ++i) store(weights, row * g.active + i, scores.share(i) * g.scale);
+  }
+};
+
+// With shares p and d = dw - sum(p*dw): softmax dl = scale*p*d; sigmoid, of slope s*(1-s), dl =
+// scale*p*(1-s)*d.
+struct GateGradRow {
+  Gate g;
+  Operand dweights, dlogits;
+  MOEBIUS_DEVICE void operator()(std::int64_t row) const {
+    const Scores scores(g, row);
+    float mean = 0;
+    for (std::int64_t i = 0; i < g.active; ++i) mean += scores.share(i) * load(dweights, row, i);
+    for (std::int64_t c = 0; c < dlogits.columns; ++c) store(dlogits, row * dlogits.columns + c, 0);
+    for (std::int64_t i = 0; i < g.active; ++i) {
+      const float slope = g.sigmoid ? 1 - sigmoid(scores.logit(i)) : 1.0f;
+      store(dlogits, row * dlogits.columns + scores.choices[i],
+            g.scale * scores.share(i) * slope * (load(dweights, row, i) - mean));
+    }
+  }
+};
+
+}  // namespace
+
+void activation(Stream stream, const Activation& activation, const Operand& y) {
+  launch_elements(stream, y.elements(), Activate{activation, y});
+}
+
+void activation_grad(Stream stream, const Activation& activation, const Operand& dy, const Operand& dx,
+                     const Operand& drow_weight) {
+  launch_teams(stream, dy.rows, ActivateBack{activation, dy, dx, drow_weight});
+}
+
+void gate(Stream stream, const Gate& gate, const Operand& weights) {
+  launch_elements(stream, weights.rows, GateRow{gate, weights});
+}
+
+void gate_grad(Stream stream, const Gate& gate, const Operand& dweights, const Operand& dlogits) {
+  launch_elements(stream, dlogits.rows, GateGradRow{gate, dweights, dlogits});
+}
+
+}  // namespace moebius::cuda

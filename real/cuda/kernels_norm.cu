@@ -1,0 +1,91 @@
+// RMSNorm and rotary positions: real/host_kernels_norm.h on a device.
+#include "real/cuda/kernels.h"
+#include "real/cuda/launch.cuh"
+#include "real/host_kernels_norm.h"
+
+namespace moebius::cuda {
+namespace {
+
+MOEBIUS_DEVICE float inverse_rms(const Team& team, const Operand& x, std::int64_t row) {
+  const double squares = team.sum<double>(x.columns, [&](std::int64_t c) {
+    const double value = load(x, row, c);
+    return value * value;
+  });
+  return static_cast<float>(1 / sqrt(squares / static_cast<double>(x.columns) + kNormEpsilon));
+}
+
+struct Norm {
+  Operand x, weight, y;
+  MOEBIUS_DEVICE void operator()(const Team& team, std::int64_t row) const {
+    const float scale = inverse_rms(team, x, row);
+    team.each(x.columns, [&](std::int64_t c) {
+      store(y, row * x.columns + c, load(x, row, c) * scale * load(weight, c));
+    });
+  }
+};
+
+// dx = r*w*dy - x * r^3/n * sum(dy*w*x), and r for the gradient of the weight.
+struct NormGradRow {
+  NormGrad g;
+  MOEBIUS_DEVICE void operator()(const Team& team, std::int64_t row) const {
+    const double r = inverse_rms(team, g.x, row);
+    const double projection = team.sum<double>(g.x.columns, [&](std::int64_t c) {
+      return static_cast<double>(load(g.dy, row, c)) * load(g.weight, c) * load(g.x, row, c);
+    });
+    const auto pull = static_cast<float>(projection * r * r * r / static_cast<double>(g.x.columns));
+    const auto scale = static_cast<float>(r);
+    team.each(g.x.columns, [&](std::int64_t c) {
+      store(g.dx, row * g.x.columns + c,
+            scale * load(g.weight, c) * load(g.dy, row, c) - load(g.x, row, c) * pull);
+    });
+    team.each(1, [&](std::int64_t) { store(g.inverse_rms, row, scale); });
+  }
+};
+
+// dw = sum over rows of dy*x*r, a column for each thread.
+struct NormGradColumn {
+  NormGrad g;
+  MOEBIUS_DEVICE void operator()(std::int64_t column) const {
+    float sum = load(g.dweight, column);
+    for (std::int64_t row = 0; row < g.x.rows; ++row)
+      sum += load(g.dy, row, column) * load(g.x, row, column) * load(g.inverse_rms, row);
+    store(g.dweight, column, sum);
+  }
+};
+
+// One element: of the columns that turn, each reads its partner too.
+struct Rotate {
+  Rotation r;
+  Operand x, y;
+  MOEBIUS_DEVICE void operator()(std::int64_t index) const {
+    const std::int64_t row = index / x.columns, column = index % x.columns;
+    const std::int64_t width = x.columns / r.heads, half = r.rotated / 2;
+    const std::int64_t turned = column % width - (width - r.rotated);  // column among those that turn
+    if (turned < 0) return store(y, index, load(x, row, column));
+    const bool left = turned < half;
+    const std::int64_t pair = left ? turned : turned - half;
+    const double frequency =
+        pow(kRotaryBase, -2.0 * static_cast<double>(pair) / static_cast<double>(r.rotated));
+    const double angle = static_cast<double>(r.first_position + row % r.sequence_rows) * frequency;
+    const double cosine = cos(angle), sine = r.back ? -sin(angle) : sin(angle);
+    const double own = load(x, row, column), partner = load(x, row, left ? column + half : column - half);
+    store(y, index, static_cast<float>(left ? own * cosine - partner * sine : partner * sine + own * cosine));
+  }
+};
+
+}  // namespace
+
+void rms_norm(Stream stream, const Operand& x, const Operand& weight, const Operand& y) {
+  launch_teams(stream, x.rows, Norm{x, weight, y});
+}
+
+void rms_norm_grad(Stream stream, const NormGrad& grad) {
+  launch_teams(stream, grad.x.rows, NormGradRow{grad});
+  launch_elements(stream, grad.x.columns, NormGradColumn{grad});
+}
+
+void rotate(Stream stream, const Rotation& rotation, const Operand& x, const Operand& y) {
+  launch_elements(stream, x.elements(), Rotate{rotation, x, y});
+}
+
+}  // namespace moebius::cuda

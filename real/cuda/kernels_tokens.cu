@@ -1,0 +1,139 @@
+// Where tokens enter and leave a model, and Adam: real/host_kernels_tokens.h and _optimizer.h on a device.
+#include "real/cuda/kernels.h"
+#include "real/cuda/launch.cuh"
+
+namespace moebius::cuda {
+namespace {
+
+constexpr std::int64_t kStats = 3;  // maximum, sum, label's logit
+
+// The row of a shard for an id, or -1.
+MOEBIUS_DEVICE std::int64_t row_in_shard(const Vocabulary& shard, float id) {
+  const std::int64_t row = static_cast<std::int64_t>(id) - shard.first;
+  return row >= 0 && row < shard.size ? row : -1;
+}
+
+struct Embed {
+  Vocabulary shard;
+  Operand tokens, table, x;
+  MOEBIUS_DEVICE void operator()(std::int64_t index) const {
+    const std::int64_t row = row_in_shard(shard, load(tokens, index / x.columns));
+    store(x, index, row < 0 ? 0.0f : load(table, row, index % x.columns));
+  }
+};
+
+// A team for each token; the one of an id's first occurrence adds them all, in order.
+struct EmbedGrad {
+  Vocabulary shard;
+  Operand tokens, dx, dtable;
+  MOEBIUS_DEVICE void operator()(const Team& team, std::int64_t token) const {
+    const float id = load(tokens, token);
+    const std::int64_t row = row_in_shard(shard, id);
+    if (row < 0) return;
+    const double before =
+        team.sum<double>(token, [&](std::int64_t t) { return load(tokens, t) == id ? 1.0 : 0.0; });
+    if (before > 0) return;
+    team.each(dx.columns, [&](std::int64_t c) {
+      float sum = load(dtable, row * dx.columns + c);
+      for (std::int64_t t = token; t < tokens.rows; ++t) {
+        if (load(tokens, t) == id) sum += load(dx, t, c);
+      }
+      store(dtable, row * dx.columns + c, sum);
+    });
+  }
+};
+
+struct Stats {
+  Vocabulary shard;
+  Operand logits, labels, stats;
+  MOEBIUS_DEVICE void operator()(const Team& team, std::int64_t row) const {
+    const float maximum = team.max(shard.size, [&](std::int64_t c) { return load(logits, row, c); });
+    const double sum =
+        team.sum<double>(shard.size, [&](std::int64_t c) { return expf(load(logits, row, c) - maximum); });
+    team.each(1, [&](std::int64_t) {
+      const std::int64_t label = row_in_shard(shard, load(labels, row));
+      store(stats, row * kStats, maximum);
+      store(stats, row * kStats + 1, static_cast<float>(sum));
+      store(stats, row * kStats + 2, label < 0 ? 0.0f : load(logits, row, label));
+    });
+  }
+};
+
+struct LossRow {
+  Vocabulary shard;
+  CrossEntropy l;
+  MOEBIUS_DEVICE void operator()(const Team& team, std::int64_t row) const {
+    const std::int64_t rows = l.labels.rows;
+    double maximum = -INFINITY, sum = 0, label_logit = 0;
+    for (std::int64_t at = row; at < l.stats.rows; at += rows) {
+      const double shard_maximum = load(l.stats, at * kStats);
+      maximum = shard_maximum > maximum ? shard_maximum : maximum;
+    }
+    for (std::int64_t at = row; at < l.stats.rows; at += rows) {
+      sum += load(l.stats, at * kStats + 1) * exp(load(l.stats, at * kStats) - maximum);
+      label_logit += load(l.stats, at * kStats + 2);
+    }
+    const auto factor = static_cast<float>(l.scale / sum), highest = static_cast<float>(maximum);
+    const std::int64_t label = row_in_shard(shard, load(l.labels, row));
+    team.each(shard.size, [&](std::int64_t c) {
+      const float d = expf(load(l.logits, row, c) - highest) * factor;
+      store(l.dlogits, row * shard.size + c, c == label ? d - l.scale : d);
+    });
+    team.each(1, [&](std::int64_t) { l.row_loss[row] = maximum + log(sum) - label_logit; });
+  }
+};
+
+struct LossSum {
+  CrossEntropy l;
+  MOEBIUS_DEVICE void operator()(const Team& team, std::int64_t) const {
+    const double sum = team.sum<double>(l.labels.rows, [&](std::int64_t row) { return l.row_loss[row]; });
+    team.each(1, [&](std::int64_t) {
+      *l.loss = sum * l.scale;
+      store(l.sum, 0, load(l.sum, 0) + static_cast<float>(sum * l.scale));
+    });
+  }
+};
+
+struct Adam {
+  AdamShard s;
+  MOEBIUS_DEVICE void operator()(std::int64_t i) const {
+    const double g = load(s.gradient, s.first + i);
+    const double first = s.beta1 * load(s.first_moment, i) + (1 - s.beta1) * g;
+    const double second = s.beta2 * load(s.second_moment, i) + (1 - s.beta2) * g * g;
+    const double root = sqrt(second / s.second_correction) + s.epsilon;
+    const auto master =
+        static_cast<float>(load(s.master, i) - s.learning_rate * first / s.first_correction / root);
+    store(s.first_moment, i, static_cast<float>(first));
+    store(s.second_moment, i, static_cast<float>(second));
+    store(s.master, i, master);
+    store(s.weight, s.first + i, master);
+  }
+};
+
+}  // namespace
+
+void embed(Stream stream, const Vocabulary& shard, const Operand& tokens, const Operand& table,
+           const Operand& x) {
+  launch_elements(stream, x.elements(), Embed{shard, tokens, table, x});
+}
+
+void embed_grad(Stream stream, const Vocabulary& shard, const Operand& tokens, const Operand& dx,
+                const Operand& dtable) {
+  launch_teams(stream, tokens.rows, EmbedGrad{shard, tokens, dx, dtable});
+}
+
+void cross_entropy_stats(Stream stream, const Vocabulary& shard, const Operand& logits, const Operand& labels,
+                         const Operand& stats) {
+  launch_teams(stream, labels.rows, Stats{shard, logits, labels, stats});
+}
+
+void cross_entropy(Stream stream, const Vocabulary& shard, const CrossEntropy& loss) {
+  launch_teams(stream, loss.labels.rows, LossRow{shard, loss});
+  launch_teams(stream, 1, LossSum{loss});
+}
+
+void adam(Stream stream, const AdamShard& shard) {
+  launch_elements(stream, shard.count, Adam{shard});
+}
+
+}  // namespace moebius::cuda

@@ -1,0 +1,337 @@
+// Each compute op on the device against the host, on random operands, within the tolerance of its kind. New
+// memory holds NaN before, so that what a kernel leaves out shows.
+#include <cmath>
+#include <set>
+
+#include <catch2/catch.hpp>
+
+#include "real/cuda/tolerances.h"
+#include "tests/gpu/op_case.h"
+
+namespace moebius {
+namespace {
+
+using Operands = std::vector<OperandCase>;
+constexpr DType kBf16 = DType::kBf16, kFp32 = DType::kFp32, kFp8 = DType::kFp8;
+
+OperandCase empty(std::int64_t rows, std::int64_t columns, DType dtype = kBf16) {
+  return {rows, columns, dtype, {}};
+}
+
+OperandCase whole_numbers(std::uint64_t seed, std::int64_t rows, std::int64_t below) {
+  OperandCase ids{rows, 1, DType::kInt32, {}};
+  for (std::int64_t i = 0; i < rows; ++i)
+    ids.values.push_back(
+        std::floor(static_cast<float>(random_unit(random_bits(seed, i)) * static_cast<double>(below))));
+  return ids;
+}
+
+// 37 tokens, of which some rows of the last expert are few; one rank holds all experts.
+RoutePtr route_of_one(int tokens) {
+  return std::make_shared<const Route>(RouteSpec{.seed = 9,
+                                                 .popularity = {.kind = PopularityKind::kZipf, .exponent = 1},
+                                                 .ranks = 1,
+                                                 .ranks_per_node = 1,
+                                                 .experts = 6,
+                                                 .active = 2,
+                                                 .tokens = tokens});
+}
+
+// Sizes that no tile, block or team divides.
+std::vector<OpCase> products() {
+  constexpr std::int64_t m = 37, n = 70, k = 150;
+  std::vector<OpCase> cases;
+  for (const DType operand : {kBf16, kFp8}) {
+    const std::string name = operand == kFp8 ? " of FP8" : "";
+    cases.push_back({"gemm" + name,
+                     {.kind = OpKind::kGemm, .shape = {.m = m, .n = n, .k = k}},
+                     {random_operand(1, m, k, operand), random_operand(2, n, k, operand, 0.1)},
+                     {empty(m, n)}});
+    cases.push_back({"gemm_dgrad" + name,
+                     {.kind = OpKind::kGemmDgrad, .shape = {.m = m, .n = k, .k = n}},
+                     {random_operand(3, m, n, operand), random_operand(4, n, k, operand, 0.1)},
+                     {empty(m, k)}});
+  }
+  cases.push_back({"gemm_wgrad into FP32",
+                   {.kind = OpKind::kGemmWgrad, .shape = {.m = n, .n = k, .k = m}},
+                   {random_operand(5, m, n), random_operand(6, m, k)},
+                   {random_operand(7, n, k, kFp32)}});
+  cases.push_back({"gemm_wgrad into BF16",
+                   {.kind = OpKind::kGemmWgrad, .shape = {.m = n, .n = k, .k = m}},
+                   {random_operand(5, m, n), random_operand(6, m, k)},
+                   {random_operand(7, n, k)}});
+  return cases;
+}
+
+std::vector<OpCase> rows_and_elements() {
+  constexpr std::int64_t m = 37, n = 150;
+  std::vector<OpCase> cases;
+  cases.push_back({"norm",
+                   {.kind = OpKind::kNorm, .shape = {.m = m, .n = n}},
+                   {random_operand(11, m, n), random_operand(12, 1, n)},
+                   {empty(m, n)}});
+  cases.push_back({"norm with a quantised copy",
+                   {.kind = OpKind::kNorm, .shape = {.m = m, .n = n}},
+                   {random_operand(11, m, n), random_operand(12, 1, n)},
+                   {empty(m, n), empty(m, n, kFp8)}});
+  cases.push_back({"norm_grad",
+                   {.kind = OpKind::kNormGrad, .shape = {.m = m, .n = n}},
+                   {random_operand(13, m, n), random_operand(14, m, n), random_operand(15, 1, n)},
+                   {empty(m, n), random_operand(16, 1, n, kFp32)}});
+  for (const OpKind kind : {OpKind::kRotary, OpKind::kRotaryGrad}) {
+    cases.push_back({std::string(to_string(kind)),
+                     {.kind = kind, .shape = {.m = 24, .n = 60, .groups = 2, .heads = 3, .head_dim = 8}},
+                     {random_operand(17, 24, 60)},
+                     {empty(24, 60)}});
+  }
+  for (const std::int64_t form : {1, 2}) {
+    const std::string name = form == 2 ? " gated" : " plain";
+    cases.push_back({"activation" + name,
+                     {.kind = OpKind::kActivation, .shape = {.m = m, .n = n, .k = form}},
+                     {random_operand(18, m, form * n), random_operand(19, m, 1, kFp32)},
+                     {empty(m, n)}});
+    cases.push_back(
+        {"activation_grad" + name,
+         {.kind = OpKind::kActivationGrad, .shape = {.m = m, .n = n, .k = form}},
+         {random_operand(20, m, n), random_operand(21, m, form * n), random_operand(22, m, 1, kFp32)},
+         {empty(m, form * n), empty(m, 1, kFp32)}});
+  }
+  cases.push_back({"add",
+                   {.kind = OpKind::kAdd, .shape = {.m = m, .n = n}},
+                   {random_operand(23, m, n), random_operand(24, m, n)},
+                   {empty(m, n)}});
+  cases.push_back({"split",
+                   {.kind = OpKind::kSplit, .shape = {.m = m, .n = n}},
+                   {random_operand(25, m, n)},
+                   {empty(m, 100), empty(m, 7), empty(m, 43)}});
+  cases.push_back({"concat",
+                   {.kind = OpKind::kConcat, .shape = {.m = m, .n = n}},
+                   {random_operand(26, m, 100), random_operand(27, m, 50)},
+                   {empty(m, n)}});
+  for (const OpKind kind : {OpKind::kQuantise, OpKind::kTransposeQuantise}) {
+    cases.push_back({std::string(to_string(kind)),
+                     {.kind = kind, .shape = {.m = 200, .n = n}},
+                     {random_operand(28, 200, n)},
+                     {empty(200, n, kFp8)}});
+  }
+  cases.push_back(
+      {"mla_keys",
+       {.kind = OpKind::kMlaKeys, .shape = {.m = m, .k = 4, .heads = 3, .head_dim = 12, .v_dim = 6}},
+       {random_operand(29, m, 3 * 14), random_operand(30, m, 4)},
+       {empty(m, 36), empty(m, 18)}});
+  cases.push_back(
+      {"mla_keys_grad",
+       {.kind = OpKind::kMlaKeysGrad, .shape = {.m = m, .k = 4, .heads = 3, .head_dim = 12, .v_dim = 6}},
+       {random_operand(31, m, 36), random_operand(32, m, 18)},
+       {empty(m, 42), empty(m, 4)}});
+  return cases;
+}
+
+std::vector<OpCase> tokens() {
+  constexpr std::int64_t m = 37, n = 300, k = 20;
+  std::vector<OpCase> cases;
+  cases.push_back({"input",
+                   {.kind = OpKind::kInput, .shape = {.m = 24, .n = n, .k = 2, .groups = 2}},
+                   {},
+                   {empty(24, 1, DType::kInt32), empty(24, 1, DType::kInt32), empty(24, 1, DType::kInt32)}});
+  cases.push_back({"embedding",
+                   {.kind = OpKind::kEmbedding, .shape = {.m = m, .n = n, .k = k}},
+                   {whole_numbers(41, m, 400), random_operand(42, n, k)},
+                   {empty(m, k)}});
+  cases.push_back({"embedding_grad",
+                   {.kind = OpKind::kEmbeddingGrad, .shape = {.m = m, .n = n, .k = k}},
+                   {whole_numbers(43, m, 9), random_operand(44, m, k)},
+                   {random_operand(45, n, k, kFp32)}});
+  cases.push_back({"cross_entropy_stats",
+                   {.kind = OpKind::kCrossEntropyStats, .shape = {.m = m, .n = n}},
+                   {random_operand(46, m, n, kBf16, 3), whole_numbers(47, m, 400)},
+                   {empty(m, 3, kFp32)}});
+  OperandCase stats{2 * m, 3, kFp32, {}};  // of two shards
+  for (std::int64_t i = 0; i < 2 * m; ++i) {
+    const float seed = static_cast<float>(i);
+    stats.values.insert(stats.values.end(), {5 + seed / 50, 100 + seed, seed / 30});
+  }
+  cases.push_back({"cross_entropy",
+                   {.kind = OpKind::kCrossEntropy, .scale = 0.25f, .shape = {.m = m, .n = n, .groups = 2}},
+                   {random_operand(48, m, n, kBf16, 3), whole_numbers(49, m, 400), stats},
+                   {{1, 1, kFp32, {2.5f}}, empty(m, n)}});
+  OpCase adam{"adam", {.kind = OpKind::kAdam, .shape = {.m = 150, .n = 1}}, {}, {}, true};
+  adam.inputs = {random_operand(50, 30, 5, kFp32), random_operand(51, 30, 5),
+                 random_operand(52, 150, 1, kFp32), random_operand(53, 150, 1),
+                 random_operand(54, 150, 1, kFp32)};
+  for (float& second : adam.inputs[4].values) second = std::abs(second);
+  cases.push_back(adam);
+  return cases;
+}
+
+std::vector<OpCase> attentions() {
+  struct Form {
+    const char* name;
+    int heads, kv_heads, head_dim, v_dim, window;
+  };
+  constexpr std::int64_t sequences = 2, queries = 300;
+  std::vector<OpCase> cases;
+  for (const Form f : {Form{"grouped queries", 4, 2, 16, 16, 0}, Form{"latent", 2, 2, 192, 128, 0},
+                       Form{"window", 2, 1, 8, 8, 50}}) {
+    const Shape shape{.m = sequences * queries,
+                      .groups = sequences,
+                      .heads = f.heads,
+                      .kv_heads = f.kv_heads,
+                      .head_dim = f.head_dim,
+                      .v_dim = f.v_dim,
+                      .kv = queries,
+                      .window = f.window};
+    const std::int64_t m = shape.m;
+    const Operands qkv{random_operand(61, m, f.heads * f.head_dim),
+                       random_operand(62, m, f.kv_heads * f.head_dim),
+                       random_operand(63, m, f.kv_heads * f.v_dim)};
+    const OpCase forward{std::string("attention, ") + f.name,
+                         {.kind = OpKind::kAttention, .shape = shape},
+                         qkv,
+                         {empty(m, f.heads * f.v_dim), empty(m, f.heads, kFp32)}};
+    cases.push_back(forward);
+    const OpResults results =
+        execute_both(forward);  // the backward pass reads what the host's forward pass left
+    OpCase back{
+        std::string("attention_grad, ") + f.name, {.kind = OpKind::kAttentionGrad, .shape = shape}, {}, {}};
+    back.inputs = {random_operand(64, m, f.heads * f.v_dim),
+                   qkv[0],
+                   qkv[1],
+                   qkv[2],
+                   {m, f.heads * f.v_dim, kBf16, results.host[0]},
+                   {m, f.heads, kFp32, results.host[1]}};
+    back.outputs = {empty(m, f.heads * f.head_dim), empty(m, f.kv_heads * f.head_dim),
+                    empty(m, f.kv_heads * f.v_dim)};
+    cases.push_back(back);
+  }
+  return cases;
+}
+
+std::vector<OpCase> routed() {
+  constexpr int kTokens = 37, kExperts = 6, kActive = 2;
+  constexpr std::int64_t n = 150, k = 40, copies = kTokens * kActive;
+  const RoutePtr route = route_of_one(kTokens);
+  std::vector<OpCase> cases;
+  const auto add = [&](const std::string& name, OpKind kind, const Shape& shape, Operands in, Operands out) {
+    cases.push_back(
+        {name, {.kind = kind, .scale = 2.5f, .shape = shape}, std::move(in), std::move(out), false, route});
+  };
+  for (const DType operand : {kBf16, kFp8}) {
+    const std::string name = operand == kFp8 ? " of FP8" : "";
+    add("grouped_gemm" + name, OpKind::kGroupedGemm, {.m = copies, .n = k, .k = n, .groups = kExperts},
+        {random_operand(71, copies, n, operand), random_operand(72, kExperts * k, n, operand)},
+        {empty(copies, k)});
+    add("permute" + name, OpKind::kPermute, {.m = copies, .n = n, .k = kActive},
+        {random_operand(73, kTokens, n, operand), random_operand(74, kTokens, kActive, kFp32)},
+        {empty(copies, n, operand), empty(copies, 1, kFp32)});
+    add("unpermute_grad" + name, OpKind::kUnpermuteGrad, {.m = copies, .n = n},
+        {random_operand(75, kTokens, n, operand)}, {empty(copies, n, operand)});
+  }
+  add("grouped_gemm_dgrad", OpKind::kGroupedGemmDgrad, {.m = copies, .n = n, .k = k, .groups = kExperts},
+      {random_operand(76, copies, k), random_operand(77, kExperts * k, n)}, {empty(copies, n)});
+  add("grouped_gemm_wgrad", OpKind::kGroupedGemmWgrad, {.m = k, .n = n, .k = copies, .groups = kExperts},
+      {random_operand(78, copies, k), random_operand(79, copies, n)},
+      {random_operand(80, kExperts * k, n, kFp32)});
+  add("permute_grad", OpKind::kPermuteGrad, {.m = copies, .n = n, .k = kActive},
+      {random_operand(81, copies, n), random_operand(82, copies, 1, kFp32)},
+      {empty(kTokens, n), empty(kTokens, kActive, kFp32)});
+  add("unpermute", OpKind::kUnpermute, {.m = copies, .n = n}, {random_operand(83, copies, n)},
+      {empty(kTokens, n)});
+  for (const int sigmoid : {0, 1}) {
+    const Shape shape{.m = kTokens, .n = kExperts, .k = kActive, .groups = sigmoid};
+    const std::string name = sigmoid ? " of sigmoids" : " of exponentials";
+    add("gate" + name, OpKind::kGate, shape, {random_operand(84, kTokens, kExperts)},
+        {empty(kTokens, kActive, kFp32)});
+    add("gate_grad" + name, OpKind::kGateGrad, shape,
+        {random_operand(85, kTokens, kActive, kFp32), random_operand(86, kTokens, kExperts)},
+        {empty(kTokens, kExperts)});
+  }
+  return cases;
+}
+
+double root_mean_square(const std::vector<float>& x) {
+  double squares = 0;
+  for (const float value : x) squares += static_cast<double>(value) * value;
+  return std::sqrt(squares / static_cast<double>(std::max<std::size_t>(1, x.size())));
+}
+
+// How many elements of an output are too far off, and the first of them for the message.
+void check_output(const OpCase& one, const OpResults& results, std::size_t i, double relative) {
+  const std::vector<float>&expected = results.host[i], &found = results.device[i];
+  INFO(one.name << ", output " << i);
+  REQUIRE(!expected.empty());
+  REQUIRE(found.size() == expected.size());
+  const OperandCase& output = (one.in_place ? one.inputs : one.outputs)[i];
+  const cuda::Storage storage = cuda::storage_of(output.dtype);
+  const double rms = root_mean_square(expected);
+  std::size_t far = 0, first = 0;
+  for (std::size_t at = expected.size(); at-- > 0;) {
+    if (!cuda::near_enough(found[at], expected[at], rms, relative, storage)) ++far, first = at;
+  }
+  INFO("first at " << first << ": found " << found[first] << ", expected " << expected[first] << ", rms "
+                   << rms);
+  CHECK(far == 0);
+}
+
+void check_case(const OpCase& one, bool library = false) {
+  const OpResults results = execute_both(one, library);
+  const double relative =
+      library ? cuda::kLibraryError : cuda::relative_error(cuda::closeness_of(one.op.kind));
+  for (std::size_t i = 0; i < results.host.size(); ++i) check_output(one, results, i, relative);
+}
+
+void check_cases(const std::vector<OpCase>& cases) {
+  for (const OpCase& one : cases) check_case(one);
+}
+
+}  // namespace
+
+TEST_CASE("matrix products by the plain kernel") {
+  NEEDS_DEVICE();
+  check_cases(products());
+}
+
+TEST_CASE("matrix products by the library, where it is there") {
+  NEEDS_DEVICE();
+  for (const OpCase& one : products()) check_case(one, true);
+  for (const OpCase& one : routed()) {
+    const bool product = one.op.kind == OpKind::kGroupedGemm || one.op.kind == OpKind::kGroupedGemmDgrad ||
+                         one.op.kind == OpKind::kGroupedGemmWgrad;
+    if (product) check_case(one, true);
+  }
+}
+
+TEST_CASE("norms, positions, activations, copies and changes of format") {
+  NEEDS_DEVICE();
+  check_cases(rows_and_elements());
+}
+
+TEST_CASE("tokens, the loss and the optimizer") {
+  NEEDS_DEVICE();
+  check_cases(tokens());
+}
+
+TEST_CASE("attention over several chunks of keys") {
+  NEEDS_DEVICE();
+  check_cases(attentions());
+}
+
+TEST_CASE("experts, their gate and the copies of tokens") {
+  NEEDS_DEVICE();
+  check_cases(routed());
+}
+
+TEST_CASE("every compute op has a case") {
+  NEEDS_DEVICE();  // some cases are made by executing others
+  std::set<OpKind> seen;
+  for (const auto& cases : {products(), rows_and_elements(), tokens(), attentions(), routed()}) {
+    for (const OpCase& one : cases) seen.insert(one.op.kind);
+  }
+  for (int i = 0; i < kNumOpKinds; ++i) {
+    const auto kind = static_cast<OpKind>(i);
+    INFO(to_string(kind));
+    CHECK((is_communication(kind) || seen.count(kind) == 1));
+  }
+}
+
+}  // namespace moebius

@@ -1,0 +1,171 @@
+// A device of CPU threads behind real/cuda/device.h: each stream is a queue with a thread that works it off,
+// events and waits mean what they mean on a GPU, memory starts as NaN. Work that is not ordered really runs
+// in any order: threads pause now and then.
+#include <chrono>
+#include <condition_variable>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "real/cuda/gemm_library.h"
+#include "real/cuda/rehearsal.h"
+#include "workloads/routing/routing.h"
+
+namespace moebius::cuda {
+
+using Clock = std::chrono::steady_clock;
+
+// One recording of an event: who waits for it keeps it, whatever the event records next.
+struct Recording {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool passed = false;
+  Clock::time_point time;
+
+  void pass() {
+    std::lock_guard lock(mutex);
+    passed = true;
+    time = Clock::now();
+    changed.notify_all();
+  }
+  void wait() {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] { return passed; });
+  }
+};
+
+struct EventState {
+  std::mutex mutex;
+  std::shared_ptr<Recording> last;
+
+  std::shared_ptr<Recording> recording() {
+    std::lock_guard lock(mutex);
+    return last;
+  }
+};
+
+struct StreamState {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::deque<std::function<void()>> work;
+  bool busy = false, closed = false;
+  std::thread thread{[this] { run(); }};
+
+  void run() {
+    std::unique_lock lock(mutex);
+    for (std::uint64_t count = 0;; ++count) {
+      changed.wait(lock, [&] { return closed || !work.empty(); });
+      if (work.empty()) return;
+      const std::function<void()> next = std::move(work.front());
+      work.pop_front();
+      busy = true;
+      lock.unlock();
+      if (random_bits(reinterpret_cast<std::uintptr_t>(this), count) % 64 == 0)
+        std::this_thread::sleep_for(std::chrono::microseconds(200));
+      next();
+      lock.lock();
+      busy = false;
+      changed.notify_all();
+    }
+  }
+};
+
+DeviceFacts open_device() {
+  return {"rehearsal on CPU threads", 0, 0, 1, 1e9, 0, 0};
+}
+
+Stream make_stream() {
+  return new StreamState;
+}
+void destroy(Stream stream) {
+  {
+    std::lock_guard lock(stream->mutex);
+    stream->closed = true;
+    stream->changed.notify_all();
+  }
+  stream->thread.join();
+  delete stream;
+}
+
+void enqueue(Stream stream, std::function<void()> work) {
+  std::lock_guard lock(stream->mutex);
+  stream->work.push_back(std::move(work));
+  stream->changed.notify_all();
+}
+
+Event make_event() {
+  return new EventState;
+}
+void destroy(Event event) {
+  delete event;
+}
+
+void record(Event event, Stream stream) {
+  const auto recording = std::make_shared<Recording>();
+  {
+    std::lock_guard lock(event->mutex);
+    event->last = recording;
+  }
+  enqueue(stream, [=] { recording->pass(); });
+}
+
+void wait(Stream stream, Event event) {
+  enqueue(stream, [recording = event->recording()] { recording->wait(); });
+}
+
+void synchronise(Event event) {
+  event->recording()->wait();
+}
+
+void synchronise(Stream stream) {
+  std::unique_lock lock(stream->mutex);
+  stream->changed.wait(lock, [&] { return stream->work.empty() && !stream->busy; });
+}
+
+Time elapsed(Event from, Event to) {
+  return {
+      std::chrono::duration_cast<std::chrono::nanoseconds>(to->recording()->time - from->recording()->time)
+          .count()};
+}
+
+void* allocate(std::size_t bytes) {
+  void* memory = std::malloc(bytes);
+  std::memset(memory, 0xff, bytes);
+  return memory;
+}
+void release(void* memory) {
+  std::free(memory);
+}
+void* allocate_pinned(std::size_t bytes) {
+  return std::malloc(bytes);
+}
+void release_pinned(void* memory) {
+  std::free(memory);
+}
+
+void copy_to_device(Stream stream, void* to, const void* from, std::size_t bytes) {
+  const char* first = static_cast<const char*>(from);
+  const auto copy = std::make_shared<std::vector<char>>(first, first + bytes);
+  enqueue(stream, [=] { std::memcpy(to, copy->data(), bytes); });
+}
+void copy_to_host(Stream stream, void* to, const void* from, std::size_t bytes) {
+  enqueue(stream, [=] { std::memcpy(to, from, bytes); });
+}
+void copy_on_device(Stream stream, void* to, const void* from, std::size_t bytes) {
+  enqueue(stream, [=] { std::memmove(to, from, bytes); });
+}
+void fill(Stream stream, void* memory, std::uint8_t byte, std::size_t bytes) {
+  enqueue(stream, [=] { std::memset(memory, byte, bytes); });
+}
+
+std::unique_ptr<GemmLibrary> open_gemm_library(std::string& reason) {
+  reason = "there is no device";
+  return nullptr;
+}
+
+}  // namespace moebius::cuda
