@@ -36,6 +36,13 @@ FileBytes::FileBytes(std::span<const std::byte> bytes)
       data_(owned_.data()),
       size_(bytes.size()) {}
 
+void FileBytes::forget(std::size_t first, std::size_t size) const {
+  if (mapping_ == nullptr) return;
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  const std::size_t begin = (first + page - 1) / page * page, end = (first + size) / page * page;
+  if (begin < end) madvise(static_cast<char*>(mapping_) + begin, end - begin, MADV_DONTNEED);
+}
+
 FileBytes::~FileBytes() {
   if (mapping_ != nullptr) munmap(mapping_, size_);
 }

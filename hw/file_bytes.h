@@ -17,6 +17,8 @@ class FileBytes {
 
   const char* data() const { return data_; }
   std::size_t size() const { return size_; }
+  // The pages that lie inside may leave memory; they come back from the file when they are read again.
+  void forget(std::size_t first, std::size_t size) const;
 
  private:
   void* mapping_ = nullptr;

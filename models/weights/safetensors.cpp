@@ -190,6 +190,10 @@ const StoredTensor* SafetensorsFile::find(std::string_view name) const {
   return at != tensors_.end() && at->name == name ? &*at : nullptr;
 }
 
+void SafetensorsFile::forget(const StoredTensor& tensor) const {
+  file_.forget(data_start_ + tensor.begin, tensor.end - tensor.begin);
+}
+
 std::span<const std::byte> SafetensorsFile::bytes(const StoredTensor& tensor) const {
   return std::as_bytes(std::span(file_.data() + data_start_ + tensor.begin, tensor.end - tensor.begin));
 }

@@ -36,6 +36,7 @@ class SafetensorsFile {
   const std::vector<StoredTensor>& tensors() const { return tensors_; }  // by name
   const StoredTensor* find(std::string_view name) const;                 // null when absent
   std::span<const std::byte> bytes(const StoredTensor& tensor) const;
+  void forget(const StoredTensor& tensor) const;  // its bytes need not stay in memory
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
 
  private:

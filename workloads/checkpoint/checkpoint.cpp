@@ -152,6 +152,7 @@ std::vector<std::byte> Checkpoint::read(const std::string& name, const Region& r
     const SafetensorsFile& file = *files_[static_cast<std::size_t>(shard.file)];
     const StoredTensor& tensor = shard_tensor(name, weight, shard);
     copy_common({file.bytes(tensor).data(), region_of(weight, shard)}, bytes.data(), region, width);
+    file.forget(tensor);
   }
   return bytes;
 }
