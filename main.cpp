@@ -40,8 +40,7 @@ namespace {
 enum class ExecutorKind { kSim, kHost, kCuda };
 const std::vector<std::pair<std::string, ExecutorKind>> kExecutors{
     {"sim", ExecutorKind::kSim}, {"host", ExecutorKind::kHost}, {"cuda", ExecutorKind::kCuda}};
-const std::vector<std::pair<std::string, ExecutorKind>> kRealExecutors(kExecutors.begin() + 1,
-                                                                       kExecutors.end());
+const std::vector<std::pair<std::string, ExecutorKind>> kReal(kExecutors.begin() + 1, kExecutors.end());
 const std::vector<std::pair<std::string, NetworkDetail>> kDetails{{"alpha-beta", NetworkDetail::kAlphaBeta},
                                                                   {"fluid", NetworkDetail::kFluid},
                                                                   {"native", NetworkDetail::kNative}};
@@ -308,10 +307,8 @@ void add_commands(CLI::App& app, Arguments& arguments, std::function<int(const A
   add_scenario_options(*crosscheck, arguments);
   add_data_option(*crosscheck, arguments);
   add_simulator_options(*crosscheck, arguments);
-  crosscheck
-      ->add_option("--executor", arguments.real_executor,
-                   "who executes: host (default, this CPU), cuda (this GPU)")
-      ->transform(one_of(kRealExecutors));
+  crosscheck->add_option("--executor", arguments.real_executor, "who executes: host (default), cuda")
+      ->transform(one_of(kReal));
   crosscheck->add_option("--out", arguments.out, "directory for the runs simulated/ and executed/");
   CLI::App* compare = add("compare", "join two runs of one schedule op by op", compare_command);
   compare->add_option("RUN_A", arguments.run_a, "a run's directory or timeline")->required();
