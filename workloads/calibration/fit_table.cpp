@@ -18,7 +18,8 @@ constexpr int kMostSweeps = 25;
 constexpr double kLeastShare = 0.05;  // of a row's time that a value must carry to be told by it
 constexpr double kPrior = 0.2;        // weight of the nearest row's own correction beside rows of weight one
 constexpr double kMostLoss = 0.3;
-constexpr double kGain = 0.99;          // a larger grid must lose less than so much of the smaller one's loss
+constexpr double kPrice = 0.08;  // a grid of twice the values must lose a twentieth less than the smaller one
+constexpr double kSmall = 2000;  // values: so few cost nothing
 constexpr double kNegligible = 0.0005;  // of mean loss
 const std::vector<std::size_t> kCounts = {3, 4, 5, 6, 8, 10, 12, 14, 18, 24, 32};
 
@@ -175,6 +176,11 @@ class Fit {
   std::vector<std::vector<Part>> parts_;  // of each row
 };
 
+// A profile is read whole at every start.
+double price_of(std::size_t values) {
+  return std::pow(std::max(kSmall, static_cast<double>(values)) / kSmall, kPrice);
+}
+
 // One axis after the other, the others as they stand, twice; at first all have a middling number of points.
 GridPoints choose_points(const Lattice& lattice) {
   constexpr std::size_t kMiddling = 4;  // of kCounts: eight points
@@ -192,8 +198,9 @@ GridPoints choose_points(const Lattice& lattice) {
     for (const auto& choice : choices[axis]) {
       if (&choice != choices[axis].data() && choice.size() == best[axis].size()) continue;
       points[axis] = choice;
-      const double loss = Fit(lattice, points).loss();
-      if (loss >= least * kGain - kNegligible) continue;
+      const Fit fit(lattice, points);
+      const double loss = fit.loss() * price_of(lattice.sites().size() * fit.grid());
+      if (loss >= least - kNegligible) continue;
       least = loss;
       best[axis] = choice;
     }
@@ -203,7 +210,7 @@ GridPoints choose_points(const Lattice& lattice) {
 }
 
 float rounded(double microseconds) {
-  const double unit = std::pow(10, std::floor(std::log10(microseconds)) - 3);
+  const double unit = std::pow(10, std::floor(std::log10(microseconds)) - 2);
   return static_cast<float>(std::round(microseconds / unit) * unit);
 }
 
