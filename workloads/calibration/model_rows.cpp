@@ -17,6 +17,7 @@ const std::vector<ModelRowKind>& model_row_kinds() {
       {"attention, decode", 0.20, decode_model_rows},
       {"latent attention, prefill", 0.20, latent_prefill_model_rows},
       {"latent attention, decode", 0.20, latent_decode_model_rows},
+      {"experts", 0.25, expert_model_rows},
   };
   return kinds;
 }

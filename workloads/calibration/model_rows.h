@@ -59,5 +59,6 @@ std::vector<ModelRow> prefill_model_rows(const std::string& directory, const Acc
 std::vector<ModelRow> decode_model_rows(const std::string& directory, const Accelerator& chip);
 std::vector<ModelRow> latent_prefill_model_rows(const std::string& directory, const Accelerator& chip);
 std::vector<ModelRow> latent_decode_model_rows(const std::string& directory, const Accelerator& chip);
+std::vector<ModelRow> expert_model_rows(const std::string& directory, const Accelerator& chip);
 
 }  // namespace moebius
