@@ -16,7 +16,7 @@ namespace {
 constexpr DocumentLimits kIndexLimits{
     .bytes = std::size_t{1} << 30, .depth = 16, .values = std::size_t{64} << 20};
 constexpr double kLargestSize = 0x1p40;
-constexpr std::size_t kMostElements = std::size_t{1} << 48;
+constexpr std::int64_t kMostElements = std::int64_t{1} << 48;
 
 // A file beside the index, never one elsewhere.
 std::string plain_file_name(const Value& value, const Place& place) {
@@ -43,12 +43,11 @@ const std::vector<Value>& array(const Value& value, const Place& place) {
 
 std::vector<std::int64_t> read_shape(const Value& value, const Place& place) {
   std::vector<std::int64_t> shape;
-  std::size_t elements = 1;
+  std::int64_t left = kMostElements;  // divided, so that no product overflows
   for (const Value& item : array(value, place)) {
     shape.push_back(size_in(item, kLargestSize, place));
-    elements *= static_cast<std::size_t>(std::max<std::int64_t>(1, shape.back()));
-    if (shape.size() > 8 || elements > kMostElements)
-      place.fail("expected at most 8 sizes and 2^48 elements, found more");
+    left /= std::max<std::int64_t>(1, shape.back());
+    if (shape.size() > 8 || left == 0) place.fail("expected at most 8 sizes and 2^48 elements, found more");
   }
   return shape;
 }

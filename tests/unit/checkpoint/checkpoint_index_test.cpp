@@ -67,6 +67,9 @@ TEST_CASE("files stand beside the index, shards inside their weight") {
         "/weights/w/shards: expected shards that ascend and cover 4, found them to end at 2");
   CHECK(fault("[1, 2, 4]", "[1, 4, 2]") == "/weights/w/shards: expected first at most last, found 4 and 2");
   CHECK(fault("\"BF16\"", "\"BF17\"").substr(0, 38) == "/weights/w/dtype: expected one of \"F64");
+  // 2^40 * 2^40 elements are 2^80, which is 0 in 64 bits.
+  CHECK(fault("[6, 4]", "[0, 1099511627776, 1099511627776]") ==
+        "/weights/w/shape: expected at most 8 sizes and 2^48 elements, found more");
   CHECK(fault("\"step\": 7", "\"stepp\": 7") == "expected key \"step\", found none (is \"stepp\" meant?)");
   CHECK(fault("\"heads\": 4", "\"heads\": 0") ==
         "/model/heads: expected an integer from 1 to 10000, found 0");
