@@ -57,7 +57,10 @@ AnalyticModel::AnalyticModel(const Accelerator& accelerator, const Architecture&
   const double share =
       accelerator.memory_efficiency > 0 ? accelerator.memory_efficiency : kAssumedMemoryEfficiency;
   engine_.memory_rate = accelerator.memory_rate.value * share;
-  for (int i = 0; i < kNumDTypes; ++i) {
+  // A chip may be described by its memory alone; the roofline refuses its products (executed_dtype).
+  const bool has_peak = std::any_of(accelerator.peak.begin(), accelerator.peak.end(),
+                                    [](FlopRate peak) { return peak.value > 0; });
+  for (int i = 0; has_peak && i < kNumDTypes; ++i) {
     const DType executed = executed_dtype(accelerator, static_cast<DType>(i));
     engine_.executed[static_cast<std::size_t>(i)] = executed;
     engine_.core_peak[static_cast<std::size_t>(i)] =

@@ -14,6 +14,9 @@ namespace moebius {
 namespace {
 
 constexpr double kSame = 1e-9;        // of logarithms that are equal
+// A correction holds to a factor of 4 from where it was measured and fades to none at 16, where a look-up
+// ends (table.cpp): no cliff stands there.
+constexpr double kHolds = 1.3862943611198906, kFaded = 2 * kHolds;
 constexpr double kLeastValue = 1e-6;  // on an axis: less than one row an expert is a share of the experts
 
 double logarithm(double value) {
@@ -156,6 +159,18 @@ void MeasuredTable::find_neighbours(OpKind kind, const Shape& shape, Position& p
   position.distance = std::sqrt(near[0].distance);
 }
 
+// How far a shape is beyond the end of an axis, in logarithms of the model's time: 2 rows of a GEMM and 64
+// are the same tile and the same weights, and what was measured of the one is true of the other.
+double MeasuredTable::time_beyond(std::size_t axis, std::size_t point, OpKind kind,
+                                  const Shape& shape) const {
+  const auto seconds = [&](const Shape& at) {
+    return whole_estimate(*reference_, query_of(data_, kind, at), passes_, clocks()).seconds;
+  };
+  const Shape end =
+      with_profile_key(data_.axes[axis].key, kind, shape, data_.axes[axis].points[point], kv_follows_);
+  return std::abs(std::log(seconds(shape) / seconds(end)));
+}
+
 Position MeasuredTable::locate(OpKind kind, const Shape& shape) const {
   Position position;
   find_neighbours(kind, shape, position);
@@ -164,8 +179,10 @@ Position MeasuredTable::locate(OpKind kind, const Shape& shape) const {
   for (std::size_t i = 0; i < data_.axes.size(); ++i) {
     Cell& cell = position.cells[i];
     cell = find_cell(data_.axes[i].points, profile_key(data_.axes[i].key, kind, shape));
-    position.distance += cell.outside;
-    if (cell.outside > kSame) position.inside = false;
+    if (cell.outside > kSame) {
+      position.inside = false;
+      position.distance += std::min(cell.outside, time_beyond(i, cell.low, kind, shape));
+    }
     if (cell.low != cell.high) position.exact = false;
     grid_point = grid_point * data_.axes[i].points.size() + cell.low;
   }
@@ -226,11 +243,15 @@ double MeasuredTable::correction(std::size_t value) const {
 }
 
 double MeasuredTable::correction(const Position& position, std::size_t grid_point) const {
-  if (position.near[0].weight == 1) return correction(position.near[0].site * grid_ + grid_point);
+  const double beyond = std::max(0.0, position.distance - kHolds);
+  const double held = std::max(0.0, 1 - beyond / (kFaded - kHolds));
+  if (position.near[0].weight == 1 && held == 1)
+    return correction(position.near[0].site * grid_ + grid_point);
   double sum = 0;
   for (const Neighbour& n : position.near)
     if (n.weight > 0) sum += n.weight * std::log(correction(n.site * grid_ + grid_point));
-  return std::exp(sum);
+  // Not faster than the time grows meanwhile: more work would seem to take less.
+  return std::exp(sum > 0 ? std::max(held * sum, sum - beyond) : held * sum);
 }
 
 }  // namespace moebius

@@ -39,7 +39,7 @@ CostQuery query_of(const ProfileTable& table, OpKind kind, const Shape& shape);
 struct Position {
   std::array<Neighbour, kNeighbours> near;
   std::array<Cell, kMostProfileAxes> cells;
-  double distance = 0;  // from the nearest site and from the grid, in logarithms
+  double distance = 0;  // from the nearest site, in logarithms of sizes; from the grid, or in those of times
   bool inside = true;   // of the axes and of the box around the sites
   bool exact = true;    // on a site and a grid point that was measured
 };
@@ -65,7 +65,7 @@ class MeasuredTable {
   // Measured time over the model's, on the chip, cores and clocks of the measurement, at a value of the
   // table.
   double correction(std::size_t value) const;
-  // The same at a grid point, of the sites near a position.
+  // The same at a grid point, of the sites near a position; fading with the distance from them.
   double correction(const Position& position, std::size_t grid_point) const;
 
   const ProfileTable& data() const { return data_; }
@@ -77,6 +77,7 @@ class MeasuredTable {
 
  private:
   std::size_t donor_of(std::size_t value) const;
+  double time_beyond(std::size_t axis, std::size_t point, OpKind kind, const Shape& shape) const;
   void find_neighbours(OpKind kind, const Shape& shape, Position& position) const;
   double axis_point(std::size_t value, std::size_t axis) const;
 

@@ -98,7 +98,12 @@ DType executed_dtype(const Accelerator& accelerator, DType dtype) {
   // that.
   for (const DType other : {DType::kTf32, DType::kBf16, DType::kFp16, DType::kFp8, DType::kInt8, DType::kFp4})
     if (accelerator.peak_of(dtype).value <= 0) dtype = other;
-  CHECK(accelerator.peak_of(dtype).value > 0, fmt::format("{} has no peak of any type", accelerator.id));
+  if (accelerator.peak_of(dtype).value <= 0)
+    throw input_error(
+        fmt::format("accelerator {}: expected a peak of some number format (\"bf16\": \"100 TFLOP/s\"), "
+                    "found none: its matrix "
+                    "products have no time",
+                    accelerator.id));
   return dtype;
 }
 

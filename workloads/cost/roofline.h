@@ -8,7 +8,7 @@
 namespace moebius {
 
 // The arithmetic type that the chip really uses: the asked one, or the next wider one that it has (FP8
-// operands on a chip without FP8 units are multiplied in BF16). CHECK when the chip has no peak at all.
+// operands on a chip without FP8 units are multiplied in BF16). input_error when the chip has no peak at all.
 DType executed_dtype(const Accelerator& accelerator, DType dtype);
 
 // True for the kinds that run on tensor (cube) units; the others run at memory speed.

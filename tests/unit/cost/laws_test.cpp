@@ -59,7 +59,7 @@ TEST_CASE("every compute kind has a finite cost, not below its roofline, on ever
   }
 }
 
-TEST_CASE("more rows never cost less") {
+TEST_CASE("more rows never cost less by the model") {
   for (const char* name : {"h800-sxm", "h100-sxm", "b200-sxm", "kunlun-p800", "ascend-910b1", "mi300x"}) {
     const Accelerator accelerator = chip(name);
     const AnalyticModel model(accelerator);
