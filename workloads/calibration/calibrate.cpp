@@ -3,8 +3,21 @@
 #include "workloads/calibration/accuracy_table.h"
 #include "workloads/calibration/condense.h"
 #include "workloads/calibration/latent_module.h"
+#include "workloads/calibration/neighbour_error.h"
+#include "workloads/calibration/published_kernels.h"
 
 namespace moebius {
+
+void write_profile_page(const std::string& directory, const Catalog& catalog,
+                        const std::vector<Profile>& profiles) {
+  const std::string page = directory + "/README.md";
+  write_section(page, "accuracy", accuracy_table(profiles));
+  write_section(page, "neighbours", neighbour_table(profiles));
+  write_section(page, "sites", site_table(profiles));
+  write_section(
+      page, "published",
+      published_table(read_published_kernels(directory + "/published.csv", catalog), catalog, profiles));
+}
 
 std::vector<Profile> calibrate(const std::string& from, const Catalog& catalog, const std::string& name,
                                const std::string& out) {
@@ -13,6 +26,10 @@ std::vector<Profile> calibrate(const std::string& from, const Catalog& catalog, 
     save_profile(profile, out);
     return {profile};
   }
+  // What is missing is said before the hour's work, not after it.
+  for (const char* section : {"accuracy", "neighbours", "sites", "published", "composition"})
+    read_section(out + "/README.md", section);
+  read_published_kernels(out + "/published.csv", catalog);
   std::vector<Profile> profiles;
   for (const std::string& id : catalog.accelerator_ids()) {
     Profile profile = find_kernels(from, catalog.accelerator(id));
@@ -20,7 +37,7 @@ std::vector<Profile> calibrate(const std::string& from, const Catalog& catalog, 
     save_profile(profile, out + "/" + id + ".json");
     profiles.push_back(std::move(profile));
   }
-  write_section(out + "/README.md", "accuracy", accuracy_table(profiles));
+  write_profile_page(out, catalog, profiles);
   write_section(out + "/README.md", "composition", composition_table(from, profiles));
   return profiles;
 }

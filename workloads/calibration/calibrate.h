@@ -10,10 +10,14 @@
 namespace moebius {
 
 // Condenses the tables in `from` for the chip `name` and writes its profile to the file `out`. "all": for
-// every chip of the catalog that has rows, to ID.json in the directory `out`, and the errors of all to the
-// section of its README.md. Returns what was written. Throws as condense(), save_profile() and
-// write_section().
+// every chip of the catalog that has rows, to ID.json in the directory `out`, and then write_profile_page().
+// Returns what was written. Throws as condense(), save_profile() and write_profile_page().
 std::vector<Profile> calibrate(const std::string& from, const Catalog& catalog, const std::string& name,
                                const std::string& out);
+
+// Writes the sections of directory/README.md: "accuracy", "neighbours", "sites", and "published", which is
+// about the kernels of directory/published.csv. Throws as write_section() and read_published_kernels().
+void write_profile_page(const std::string& directory, const Catalog& catalog,
+                        const std::vector<Profile>& profiles);
 
 }  // namespace moebius

@@ -40,8 +40,14 @@ TEST_CASE(
     for (const char* chip : {"H800", "H20"})
       table << chip << "," << 128 * m << ",7168,4096," << 20 + 9 * m << ",0\n";
   table.close();
-  std::ofstream(scratch.path("README.md")) << "before\n<!-- accuracy -->\nold\n<!-- /accuracy -->\nafter\n"
-                                             "<!-- composition -->\nold\n<!-- /composition -->\n";
+  std::ofstream page_out(scratch.path("README.md"));
+  page_out << "before\n<!-- accuracy -->\nold\n<!-- /accuracy -->\nafter\n";
+  for (const char* name : {"neighbours", "sites", "published", "composition"})
+    page_out << "<!-- " << name << " -->\n<!-- /" << name << " -->\n";
+  page_out.close();
+  std::ofstream(scratch.path("published.csv"))
+      << "accelerator,op,dtype,m,n,k,groups,heads,kv_heads,head_dim,v_dim,kv,stack,unit,value,source\n"
+         "h800,gemm,fp8,128,4096,7168,,,,,,,,us,29,made up\n";
   const auto run = test::run_moebius("calibrate --from " + scratch.path(".") + " --accelerator all --out " +
                                      scratch.path("."));
   CHECK(run.exit_code == 0);
@@ -52,5 +58,20 @@ TEST_CASE(
   CHECK(page.find("before\n<!-- accuracy -->\n| chip |") == 0);
   CHECK(page.find("| h20-sxm | dense GEMM | fp8 | infersim-2025 |") != std::string::npos);
   CHECK(page.find("<!-- /accuracy -->\nafter\n") != std::string::npos);
+  CHECK(page.find("| h20-sxm | h800-sxm | dense GEMM | fp8 | fp8 |") != std::string::npos);
+  // 128 rows were measured to take 29 us: the profile says so, or nearly, if that row was kept out of it.
+  CHECK(page.find("| h800-sxm | gemm | fp8 | 128 x 4096 x 7168 | 29 us |") != std::string::npos);
+  CHECK(page.find("| profile | made up |") != std::string::npos);
   CHECK(page.find("<!-- composition -->\n<!-- /composition -->\n") != std::string::npos);  // nothing to compose
+}
+
+TEST_CASE("calibrate of all chips refuses a page without its sections before it writes anything") {
+  const test::Scratch scratch;
+  std::ofstream(scratch.path("README.md")) << "<!-- accuracy -->\n<!-- /accuracy -->\n";
+  const auto run = test::run_moebius("calibrate --from " + scratch.path(".") + " --accelerator all --out " +
+                                     scratch.path("."));
+  CHECK(run.exit_code == 2);
+  CHECK(run.err.find("expected a section between <!-- neighbours --> and <!-- /neighbours -->") !=
+        std::string::npos);
+  CHECK_FALSE(std::filesystem::exists(scratch.path("h800-sxm.json")));
 }

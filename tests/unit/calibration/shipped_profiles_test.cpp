@@ -6,6 +6,8 @@
 #include "hw/catalog.h"
 #include "workloads/calibration/accuracy_table.h"
 #include "workloads/calibration/condense.h"
+#include "workloads/calibration/neighbour_error.h"
+#include "workloads/calibration/published_kernels.h"
 
 #include "hw/error.h"
 #undef CHECK  // ours; here it is Catch's
@@ -27,6 +29,16 @@ std::vector<Profile> shipped() {
 
 TEST_CASE("the page of the profiles shows the errors that stand in the profiles") {
   CHECK(read_section(kProfiles + "README.md", "accuracy") == accuracy_table(shipped()));
+}
+
+TEST_CASE("the page shows what chips, weight matrices and published kernels cost that no row measured") {
+  const std::vector<Profile> profiles = shipped();
+  const std::string page = kProfiles + "README.md";
+  CHECK(read_section(page, "neighbours") == neighbour_table(profiles));
+  CHECK(read_section(page, "sites") == site_table(profiles));
+  const Catalog catalog;
+  const auto kernels = read_published_kernels(kProfiles + "published.csv", catalog);
+  CHECK(read_section(page, "published") == published_table(kernels, catalog, profiles));
 }
 
 TEST_CASE("every profile is under a megabyte, all under twelve") {
