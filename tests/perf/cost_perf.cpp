@@ -1,11 +1,14 @@
-// Look-ups of kernel costs: how many, and the CPU time of each. Recorded, never asserted.
+// Look-ups of kernel costs: how many, and the CPU time of each; and what a fragment's costs save of them.
+// Recorded, never asserted.
 #include <catch2/catch.hpp>
 
+#include <array>
 #include <chrono>
 #include <cstdio>
 #include <vector>
 
 #include "hw/catalog.h"
+#include "sim/op_costs.h"
 #include "workloads/cost/cost_source.h"
 
 namespace {
@@ -16,6 +19,15 @@ struct Sample {
   const char* name;
   CostQuery query;
 };
+
+CostQuery query_of(OpKind kind, const Shape& shape, DType dtype, int cores) {
+  CostQuery query;
+  query.kind = kind;
+  query.shape = shape;
+  query.dtype = dtype;
+  query.cores = cores;
+  return query;
+}
 
 double nanoseconds_each(const CostSource& source, const CostQuery& query, int repeats) {
   double sum = 0;
@@ -29,25 +41,53 @@ double nanoseconds_each(const CostSource& source, const CostQuery& query, int re
   return sum > 0 ? spent.count() / repeats : 0;
 }
 
+// As a run asks: an op of a fragment at a number of cores, for the first time and again.
+void time_fragment(const CostSource& source, const Accelerator& chip, const Sample& sample) {
+  constexpr int kOps = 2000, kRounds = 20;
+  Fragment fragment;
+  for (int i = 0; i < kOps; ++i) {
+    Op op;
+    op.kind = sample.query.kind;
+    op.dtype = sample.query.dtype;
+    op.shape = sample.query.shape;
+    op.shape.m += i % 512;
+    fragment.ops.push_back(op);
+  }
+  OpCosts costs(fragment, chip, source, {});
+  double sum = 0;
+  std::array<double, 2> spent{};
+  for (int round = 0; round < kRounds; ++round) {
+    const auto start = std::chrono::steady_clock::now();
+    for (int op = 0; op < kOps; ++op) sum += costs.at(op, sample.query.cores).seconds;
+    const std::chrono::duration<double, std::nano> time = std::chrono::steady_clock::now() - start;
+    spent[round == 0 ? 0 : 1] += time.count() / kOps / (round == 0 ? 1 : kRounds - 1);
+  }
+  std::printf("%-28s in a fragment %6.0f ns at first, %4.0f ns again\n", sample.name, spent[0], spent[1]);
+  CHECK(sum > 0);
+}
+
 }  // namespace
 
 TEST_CASE("look-ups of kernel costs") {
   const Catalog catalog;
+  const Accelerator chip = catalog.accelerator("h800-sxm");
   const auto start = std::chrono::steady_clock::now();
-  const auto h800 = make_cost_source(catalog.accelerator("h800-sxm"));
+  const auto h800 = make_cost_source(chip);
   const std::chrono::duration<double, std::milli> loading = std::chrono::steady_clock::now() - start;
   const auto gb200 = make_cost_source(catalog.accelerator("gb200"));  // has no profile
   const std::vector<std::int32_t> rows(32, 1024);
-  const Shape grouped{.m = 32768, .n = 4096, .k = 7168, .groups = 32};
   const Shape decode{
       .m = 64, .groups = 64, .heads = 128, .kv_heads = 1, .head_dim = 576, .v_dim = 512, .kv = 5000};
-  const std::vector<Sample> samples = {
-      {"gemm on a site", {OpKind::kGemm, {.m = 3000, .n = 7168, .k = 2048}, DType::kFp8, 112, {}}},
-      {"gemm between sites", {OpKind::kGemm, {.m = 3000, .n = 5000, .k = 3000}, DType::kFp8, 112, {}}},
-      {"grouped gemm, rows given", {OpKind::kGroupedGemm, grouped, DType::kFp8, 112, rows}},
-      {"attention, decode", {OpKind::kAttention, decode, DType::kBf16, 132, {}}},
-      {"norm", {OpKind::kNorm, {.m = 4096, .n = 7168}, DType::kBf16, 112, {}}},
+  std::vector<Sample> samples = {
+      {"gemm on a site", query_of(OpKind::kGemm, {.m = 3000, .n = 7168, .k = 2048}, DType::kFp8, 112)},
+      {"gemm between sites", query_of(OpKind::kGemm, {.m = 3000, .n = 5000, .k = 3000}, DType::kFp8, 112)},
+      {"attention, decode", query_of(OpKind::kAttention, decode, DType::kBf16, 132)},
+      {"norm", query_of(OpKind::kNorm, {.m = 4096, .n = 7168}, DType::kBf16, 112)},
+      {"grouped gemm, rows given",
+       query_of(OpKind::kGroupedGemm, {.m = 32768, .n = 4096, .k = 7168, .groups = 32}, DType::kFp8, 112)},
   };
+  for (const Sample& sample : samples) time_fragment(*h800, chip, sample);
+  samples.back().query.rows = rows;
   std::printf("profile h800-sxm loaded in %.2f ms\n", loading.count());
   for (const Sample& sample : samples) {
     const int repeats = 200000;
