@@ -18,6 +18,7 @@ struct Draft {
   ExpertDraft fit;
   std::map<std::string, std::size_t> places;  // of rows, by what was measured
   std::map<std::string, int> versions, left_out;
+  std::vector<RejectedRows> rejected;
   int repeats = 0;
 };
 
@@ -78,7 +79,7 @@ std::string stack_among(const ExpertDrafts& drafts, const std::string& backend) 
       ->first;
 }
 
-ProfileTable table_for(Draft& draft, const ExpertFormat& format, const Accelerator& chip) {
+ProfileTable table_for(const Draft& draft, const ExpertFormat& format, const Accelerator& chip) {
   ProfileTable table;
   table.dtype = format.dtype;
   table.stored = format.stored;
@@ -90,8 +91,23 @@ ProfileTable table_for(Draft& draft, const ExpertFormat& format, const Accelerat
   for (const auto& [reason, rows] : draft.left_out) table.rejected.push_back({rows, reason});
   if (draft.repeats > 0)
     table.rejected.push_back({draft.repeats, "two kernels for one shape: the faster stands"});
-  for (RejectedRows& untuned : reject_untuned(draft.fit.rows)) table.rejected.push_back(std::move(untuned));
+  table.rejected.insert(table.rejected.end(), draft.rejected.begin(), draft.rejected.end());
   return table;
+}
+
+// Ranks of large groups, loads rebalanced or not (wideep_moe.csv.gz): tests of the tables of that framework.
+// SGLang's are timed with its host's work.
+void add_wide_rows(ExpertDrafts& drafts, const Csv& csv) {
+  DrawnRoutings routings;
+  for (const CsvRow& row : csv.rows()) {
+    const ExpertFormat* format = find_expert_format(csv.text(row, "dtype"));
+    if (format == nullptr || csv.text(row, "backend") != "trtllm") continue;
+    const auto place = static_cast<std::size_t>(format - expert_formats().data());
+    const auto draft = drafts.find({rank_of("trtllm"), "trtllm", place});
+    if (draft == drafts.end()) continue;
+    ExpertRow measured = expert_row(csv, row, *format, routings);
+    if (measured.routings) draft->second.fit.rows.push_back(std::move(measured));
+  }
 }
 
 }  // namespace
@@ -99,6 +115,10 @@ ProfileTable table_for(Draft& draft, const ExpertFormat& format, const Accelerat
 void read_expert_kernels(Harvest& harvest, const std::string& system) {
   if (!harvest.has("kernels/moe.csv.gz")) return;
   ExpertDrafts drafts = read_drafts(harvest.open("kernels/moe.csv.gz", system));
+  for (auto& [key, draft] : drafts)
+    for (RejectedRows& untuned : reject_untuned(draft.fit.rows)) draft.rejected.push_back(std::move(untuned));
+  if (harvest.has("kernels/wideep_moe.csv.gz"))
+    add_wide_rows(drafts, harvest.open("kernels/wideep_moe.csv.gz", system));
   std::string last;  // backend whose FP8 table came already
   for (auto& [key, draft] : drafts) {
     if (draft.fit.rows.empty()) continue;

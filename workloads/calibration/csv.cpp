@@ -66,6 +66,10 @@ Csv::Csv(const std::string& path, std::string_view only) : path_(path) {
   }
 }
 
+bool Csv::has(std::string_view column) const {
+  return std::find(columns_.begin(), columns_.end(), column) != columns_.end();
+}
+
 const std::string& Csv::text(const CsvRow& row, std::string_view column) const {
   const auto at = std::find(columns_.begin(), columns_.end(), column);
   if (at == columns_.end())

@@ -25,6 +25,7 @@ class Csv {
   const std::string& text(const CsvRow& row, std::string_view column) const;
   double number(const CsvRow& row,
                 std::string_view column) const;  // input_error when it is not one finite number
+  bool has(std::string_view column) const;
   bool empty(const CsvRow& row, std::string_view column) const { return text(row, column).empty(); }
 
  private:

@@ -23,6 +23,7 @@ struct ExpertRow {
   double microseconds = 0;
   bool kept_out = false;  // tells the errors
   bool check = false;     // kept from the trial fit that judges a grid
+  bool wide = false;      // of another measurement, never built from: its errors stand apart
 };
 
 struct ExpertDraft {

@@ -63,6 +63,62 @@ Loads hottest_rank(const Loads& loads, int ranks) {
   return hottest;
 }
 
+Loads drawn_loads(const ExpertGroup& group, double exponent, std::uint64_t seed) {
+  const std::vector<double> drawn = draws(group, exponent, seed);
+  const double sum = std::accumulate(drawn.begin(), drawn.end(), 0.0);
+  const std::int64_t assignments = group.tokens * group.active;
+  const auto most = static_cast<std::int32_t>(group.tokens);
+  Loads loads;
+  std::int64_t overflow = 0;
+  for (const double load : drawn) {
+    const auto rows =
+        static_cast<std::int64_t>(std::nearbyint(load / sum * static_cast<double>(assignments)));
+    overflow += std::max<std::int64_t>(0, rows - most);
+    loads.push_back(static_cast<std::int32_t>(std::min<std::int64_t>(rows, most)));
+  }
+  even_out(loads, group.ranks, overflow, 1, most);
+  const std::int64_t missing = assignments - std::accumulate(loads.begin(), loads.end(), std::int64_t{0});
+  even_out(loads, group.ranks, std::abs(missing), missing > 0 ? 1 : -1, most);
+  return loads;
+}
+
+// One slot an expert, and spare ones for copies of those of most rows a copy; copies share the rows.
+Loads copied(const Loads& loads, int slots) {
+  std::vector<std::int32_t> copies(loads.size(), 1);
+  const auto rows_of_copy = [&](std::size_t expert) {
+    return static_cast<double>(loads[expert]) / copies[expert];
+  };
+  for (auto spare = static_cast<std::size_t>(slots) - loads.size(); spare > 0; --spare) {
+    std::size_t fullest = 0;
+    for (std::size_t expert = 1; expert < loads.size(); ++expert)
+      if (rows_of_copy(expert) > rows_of_copy(fullest)) fullest = expert;
+    ++copies[fullest];
+  }
+  Loads rows;
+  for (std::size_t expert = 0; expert < loads.size(); ++expert)
+    for (std::int32_t copy = 0; copy < copies[expert]; ++copy)
+      rows.push_back((loads[expert] + copy) / copies[expert]);
+  return rows;
+}
+
+// Slots by falling rows, each on the rank of least rows that has room; rank after rank.
+Loads placed(Loads slots, int ranks) {
+  std::sort(slots.rbegin(), slots.rend());
+  const std::size_t room = slots.size() / static_cast<std::size_t>(ranks);
+  std::vector<Loads> of_rank(static_cast<std::size_t>(ranks));
+  std::vector<std::int64_t> rows(of_rank.size(), 0);
+  for (const std::int32_t slot : slots) {
+    std::size_t least = of_rank.size();
+    for (std::size_t rank = 0; rank < of_rank.size(); ++rank)
+      if (of_rank[rank].size() < room && (least == of_rank.size() || rows[rank] < rows[least])) least = rank;
+    of_rank[least].push_back(slot);
+    rows[least] += slot;
+  }
+  Loads loads;
+  for (const Loads& rank : of_rank) loads.insert(loads.end(), rank.begin(), rank.end());
+  return loads;
+}
+
 }  // namespace
 
 std::vector<std::int32_t> balanced_load(const ExpertGroup& group) {
@@ -82,22 +138,12 @@ std::vector<std::int32_t> balanced_load(const ExpertGroup& group) {
 }
 
 std::vector<std::int32_t> power_law_load(const ExpertGroup& group, double exponent, std::uint64_t seed) {
-  const std::vector<double> drawn = draws(group, exponent, seed);
-  const double sum = std::accumulate(drawn.begin(), drawn.end(), 0.0);
-  const std::int64_t assignments = group.tokens * group.active;
-  const auto most = static_cast<std::int32_t>(group.tokens);
-  Loads loads;
-  std::int64_t overflow = 0;
-  for (const double load : drawn) {
-    const auto rows =
-        static_cast<std::int64_t>(std::nearbyint(load / sum * static_cast<double>(assignments)));
-    overflow += std::max<std::int64_t>(0, rows - most);
-    loads.push_back(static_cast<std::int32_t>(std::min<std::int64_t>(rows, most)));
-  }
-  even_out(loads, group.ranks, overflow, 1, most);
-  const std::int64_t missing = assignments - std::accumulate(loads.begin(), loads.end(), std::int64_t{0});
-  even_out(loads, group.ranks, std::abs(missing), missing > 0 ? 1 : -1, most);
-  return hottest_rank(loads, group.ranks);
+  return hottest_rank(drawn_loads(group, exponent, seed), group.ranks);
+}
+
+std::vector<std::int32_t> rebalanced_load(const ExpertGroup& group, double exponent, std::uint64_t seed) {
+  const Loads slots = copied(drawn_loads(group, exponent, seed), std::max(group.slots, group.experts));
+  return hottest_rank(placed(slots, group.ranks), group.ranks);
 }
 
 }  // namespace moebius

@@ -12,6 +12,7 @@ struct ExpertGroup {
   int active = 1;           // experts of a token
   int experts = 1;          // of all ranks; a multiple of `ranks`
   int ranks = 1;
+  int slots = 0;  // for experts and their copies, of all ranks, where loads are rebalanced; 0: one an expert
 };
 
 // Round robin: a token's experts stand experts/active apart, the next token's are the next ones; tokens too
@@ -22,5 +23,9 @@ std::vector<std::int32_t> balanced_load(const ExpertGroup& group);
 // where there are fewer assignments than experts), scaled to the assignments and rounded; no expert has more
 // rows than there are tokens. Rows of the experts of the most loaded rank. The same for the same seed.
 std::vector<std::int32_t> power_law_load(const ExpertGroup& group, double exponent, std::uint64_t seed);
+
+// The same after expert load balancing (EPLB): each spare slot goes to the expert of most rows a copy, and
+// slots are placed by falling rows on the rank that has least. Rows of the slots of the most loaded rank.
+std::vector<std::int32_t> rebalanced_load(const ExpertGroup& group, double exponent, std::uint64_t seed);
 
 }  // namespace moebius

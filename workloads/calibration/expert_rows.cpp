@@ -8,9 +8,9 @@
 namespace moebius {
 namespace {
 
-constexpr int kDraws = 5;  // as many routings as the collector times for one row
+constexpr std::uint64_t kDraws = 5;  // as many routings as the collector times for one row
 
-constexpr std::string_view kPowerLaw = "power_law_";
+constexpr std::string_view kPowerLaw = "power_law_", kRebalanced = "_eplb";
 
 int count(const Csv& csv, const CsvRow& row, const char* column) {
   return static_cast<int>(csv.number(row, column));
@@ -39,15 +39,18 @@ const ExpertFormat* find_expert_format(const std::string& name) {
 }
 
 Routings DrawnRoutings::of(const ExpertGroup& group, const std::string& distribution) {
-  Routings& known = known_[{group.tokens, group.active, group.experts, group.ranks, distribution}];
+  Routings& known =
+      known_[{group.tokens, group.active, group.experts, group.ranks, group.slots, distribution}];
   if (known) return known;
   std::vector<std::vector<std::int32_t>> drawn;
   if (distribution == "balanced") {
     drawn.push_back(balanced_load(group));
   } else if (distribution.starts_with(kPowerLaw)) {
     const double exponent = std::strtod(distribution.c_str() + kPowerLaw.size(), nullptr);
-    for (int i = 0; i < kDraws; ++i)
-      drawn.push_back(power_law_load(group, exponent, static_cast<std::uint64_t>(i)));
+    const bool rebalanced = distribution.ends_with(kRebalanced);
+    for (std::uint64_t seed = 0; seed < kDraws; ++seed)
+      drawn.push_back(rebalanced ? rebalanced_load(group, exponent, seed)
+                                 : power_law_load(group, exponent, seed));
   } else {
     return {};
   }
@@ -63,13 +66,16 @@ std::string reason_against(const Csv& csv, const CsvRow& row) {
 }
 
 ExpertRow expert_row(const Csv& csv, const CsvRow& row, const ExpertFormat& format, DrawnRoutings& routings) {
-  const ExpertGroup group{.tokens = static_cast<std::int64_t>(csv.number(row, "num_tokens")),
-                          .active = count(csv, row, "topk"),
-                          .experts = count(csv, row, "num_experts"),
-                          .ranks = count(csv, row, "ep")};
+  ExpertGroup group{.tokens = static_cast<std::int64_t>(csv.number(row, "num_tokens")),
+                    .active = count(csv, row, "topk"),
+                    .experts = count(csv, row, "num_experts"),
+                    .ranks = count(csv, row, "ep")};
   ExpertRow out;
-  out.tokens = group.tokens;
+  out.wide = csv.has("rank0_num_tokens");
+  if (out.wide) group.slots = count(csv, row, "num_slots");
+  out.tokens = out.wide ? static_cast<std::int64_t>(csv.number(row, "rank0_num_tokens")) : group.tokens;
   out.distribution = csv.text(row, "distribution");
+  out.routings = routings.of(group, out.distribution);
   out.microseconds = csv.number(row, "latency_us");
   out.layer = {.hidden = static_cast<std::int64_t>(csv.number(row, "hidden")),
                .width = static_cast<std::int64_t>(csv.number(row, "inter")) / count(csv, row, "tp"),
@@ -77,9 +83,8 @@ ExpertRow expert_row(const Csv& csv, const CsvRow& row, const ExpertFormat& form
                .active = group.active,
                .dtype = format.dtype,
                .stored = format.stored};
-  out.routings = routings.of(group, out.distribution);
   const MeasuredRow hashed{{}, {}, 0, row.text};
-  out.kept_out = is_kept_out(hashed);
+  out.kept_out = out.wide || is_kept_out(hashed);
   out.check = is_check_row(hashed);
   return out;
 }

@@ -30,13 +30,14 @@ class DrawnRoutings {
   Routings of(const ExpertGroup& group, const std::string& distribution);
 
  private:
-  std::map<std::tuple<std::int64_t, int, int, int, std::string>, Routings> known_;
+  std::map<std::tuple<std::int64_t, int, int, int, int, std::string>, Routings> known_;
 };
 
 // Why a row is not what its columns say, or "".
 std::string reason_against(const Csv& csv, const CsvRow& row);
 
-// One row; its routings are null when its distribution is unknown.
+// One row of moe.csv.gz, or of wideep_moe.csv.gz: there only the tokens that come to the rank pass through
+// it. Its routings are null when its distribution is unknown.
 ExpertRow expert_row(const Csv& csv, const CsvRow& row, const ExpertFormat& format, DrawnRoutings& routings);
 
 }  // namespace moebius

@@ -75,9 +75,9 @@ namespace {
 // The errors of one table's rows, by distribution.
 class Errors {
  public:
-  void add(const std::string& distribution, double error) {
-    all_.push_back(error);
-    by_distribution_[distribution].push_back(error);
+  void add(const ExpertRow& row, double error) {
+    if (!row.wide) all_.push_back(error);
+    by_distribution_[(row.wide ? "wide, " : "") + row.distribution].push_back(error);
   }
 
   HeldOut held_out() const {
@@ -103,8 +103,8 @@ void test_experts(std::vector<ProfileTable>& tables, const std::vector<ExpertRow
   for (const ExpertRow& row : rows) {
     if (!row.kept_out) continue;
     const double error = std::abs(teller.microseconds(row) / row.microseconds - 1);
-    all.add(row.distribution, error);
-    if (static_cast<double>(row.layer.width) < kWideReduction) narrow.add(row.distribution, error);
+    all.add(row, error);
+    if (static_cast<double>(row.layer.width) < kWideReduction) narrow.add(row, error);
   }
   for (ProfileTable& table : tables)
     table.held_out = (table.where.front().high < kWideReduction ? narrow : all).held_out();
