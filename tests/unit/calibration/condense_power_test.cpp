@@ -1,11 +1,11 @@
 // Power and quantise tables of the kernel database, written as its files are.
 #include <fmt/format.h>
-#include <zlib.h>
 
 #include <filesystem>
 
 #include "hw/catalog.h"
 #include "models/layer_math.h"
+#include "tests/unit/calibration/stored_gzip.h"
 #include "workloads/calibration/harvest.h"
 #include "workloads/cost/analytic.h"
 
@@ -25,9 +25,7 @@ class Tables {
   ~Tables() { std::filesystem::remove_all(directory_); }
 
   void write(const char* table, const std::string& text) const {
-    gzFile file = gzopen((directory_ / "kernels" / table).c_str(), "wb");
-    gzwrite(file, text.data(), static_cast<unsigned>(text.size()));
-    gzclose(file);
+    write_stored_gzip((directory_ / "kernels" / table).string(), text);
   }
   const std::filesystem::path& directory() const { return directory_; }
 
