@@ -1,12 +1,11 @@
 // Latent attention from files of the database's form, and whole modules put together from its ops.
-#include <zlib.h>
-
 #include <algorithm>
 #include <filesystem>
 
 #include "hw/catalog.h"
 #include "models/layer_math.h"
 #include "tests/process.h"
+#include "tests/unit/calibration/stored_gzip.h"
 #include "workloads/calibration/harvest.h"
 #include "workloads/calibration/latent_module.h"
 #include "workloads/cost/measured_table.h"
@@ -20,11 +19,9 @@
 namespace moebius {
 namespace {
 
-void pack(const std::string& path, const std::string& text) {
-  std::filesystem::create_directories(std::filesystem::path(path).parent_path());
-  gzFile file = gzopen(path.c_str(), "wb");
-  gzwrite(file, text.data(), static_cast<unsigned>(text.size()));
-  gzclose(file);
+void pack(const test::Scratch& scratch, const std::string& name, const std::string& text) {
+  std::filesystem::create_directories(scratch.path("kernels"));
+  write_stored_gzip(scratch.path(name), text);
 }
 
 Accelerator h100() {
@@ -46,18 +43,18 @@ std::string core_rows(const std::string& backend, const std::string& cache, bool
 
 Profile latent_profile(const test::Scratch& scratch, const std::string& more_decode = "") {
   const std::string head = "system,backend,version,kernel,mla_dtype,kv_dtype,num_heads,batch,";
-  pack(scratch.path("kernels/mla_context.csv.gz"),
+  pack(scratch, "kernels/mla_context.csv.gz",
        head + "seq_len,latency_us\n" + core_rows("trtllm", "bfloat16", true) +
            core_rows("sglang", "bfloat16", true) + "h100_sxm,trtllm,1,kernel,bfloat16,bfloat16,16,1,1,15\n");
-  pack(scratch.path("kernels/mla_generation.csv.gz"), head + "kv_len,latency_us\n" +
-                                                          core_rows("trtllm", "bfloat16", false) +
-                                                          core_rows("trtllm", "fp8", false) + more_decode);
+  pack(scratch, "kernels/mla_generation.csv.gz",
+       head + "kv_len,latency_us\n" + core_rows("trtllm", "bfloat16", false) +
+           core_rows("trtllm", "fp8", false) + more_decode);
   std::string products = "system,backend,version,kernel,op,dtype,num_heads,num_tokens,latency_us\n";
   for (const char* op : {"mla_gen_pre", "mla_gen_post"})
     for (int tokens = 1; tokens <= 4096; tokens *= 2)
       products += std::string("h100_sxm,trtllm,1,kernel,") + op + ",bfloat16,16," + std::to_string(tokens) +
                   "," + std::to_string(5 + 0.02 * tokens) + "\n";
-  pack(scratch.path("kernels/mla_bmm.csv.gz"), products);
+  pack(scratch, "kernels/mla_bmm.csv.gz", products);
   static const Accelerator chip = h100();
   Harvest harvest{.chip = chip, .directory = scratch.path("."), .profile = {}};
   harvest.profile.accelerator = chip.id;
@@ -193,7 +190,7 @@ TEST_CASE("modules are listed by chip, stack and phase, with the error of the su
     text += "h100_sxm,trtllm,1,default,bfloat16,bfloat16,bfloat16,16," + std::to_string(batch) + ",1025,0," +
             std::to_string(1.25 * us) + "\n";
   }
-  pack(scratch.path("kernels/mla_module_generation.csv.gz"), text);
+  pack(scratch, "kernels/mla_module_generation.csv.gz", text);
   const std::string table = composition_table(scratch.path("."), {profile});
   CHECK(table.find("| h100-sxm | trtllm-1 | decode | ") != std::string::npos);
   CHECK(table.find(" | 20.0 | 20.0 | -20.0 |\n") != std::string::npos);
