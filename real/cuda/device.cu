@@ -50,8 +50,8 @@ DeviceFacts open_device() {
   }
   cudaDeviceProp properties;
   check(cudaGetDeviceProperties(&properties, 0), "cudaGetDeviceProperties");
-  check(cudaSetDeviceFlags(cudaDeviceScheduleBlockingSync),
-        "cudaSetDeviceFlags");           // threads that wait leave the cores
+  // Threads that wait leave the cores. A context that is there already keeps to what it has.
+  if (cudaSetDeviceFlags(cudaDeviceScheduleBlockingSync) != cudaSuccess) cudaGetLastError();
   check(cudaFree(nullptr), "cudaFree");  // creates the context now
   facts.name = properties.name;
   facts.major = properties.major;

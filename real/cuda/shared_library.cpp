@@ -10,7 +10,8 @@ namespace moebius::cuda {
 
 SharedLibrary::SharedLibrary(const std::vector<std::string>& names) {
   for (const std::string& name : names) {
-    handle_ = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
+    // CUDA's libraries register kernels when they come, and do not take kindly to going.
+    handle_ = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     name_ = name;
     if (handle_ != nullptr) return;
   }

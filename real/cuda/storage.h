@@ -138,7 +138,12 @@ MOEBIUS_BOTH float load(const Operand& x, std::int64_t row, std::int64_t column)
   const std::int64_t index = row * x.columns + column;
   if (!is_scaled(x.storage)) return load(x, index);
   const std::uint8_t code = static_cast<const std::uint8_t*>(x.data)[index + x.first_row * x.columns];
-  return from_e4m3(code) * x.scales[scale_index(x, row, column)];
+  const float scale = x.scales[scale_index(x, row, column)];
+#ifdef __CUDA_ARCH__
+  return __fmul_rn(from_e4m3(code), scale);  // rounded by itself, as the host's value, not fused with a sum
+#else
+  return from_e4m3(code) * scale;
+#endif
 }
 
 }  // namespace moebius::cuda
