@@ -10,10 +10,6 @@
 namespace moebius {
 namespace {
 
-// Of replays that last half a millisecond and draw the board's limit (power tables of the same database); the
-// shorter of the two GEMMs is a third of one.
-constexpr double kPowerLimitedFrom = 170;
-
 struct Draft {
   ExpertDraft fit;
   std::map<std::string, std::size_t> places;  // of rows, by what was measured
@@ -85,7 +81,7 @@ ProfileTable table_for(const Draft& draft, const ExpertFormat& format, const Acc
   table.stored = format.stored;
   table.source = "AICONFIGURATOR";
   table.cores = chip.cores;
-  table.limited_from = kPowerLimitedFrom;
+  table.sustained = true;
   table.note = std::string(format.note) + (*format.note != '\0' ? "; " : "") +
                "of whole expert layers, less the model's passes around the GEMMs";
   for (const auto& [reason, rows] : draft.left_out) table.rejected.push_back({rows, reason});

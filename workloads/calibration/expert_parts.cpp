@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "workloads/cost/measured_table.h"
 #include "workloads/cost/roofline.h"
 #include "workloads/cost/table.h"
 #include "workloads/cost/uneven_experts.h"
@@ -44,7 +45,7 @@ double ExpertParts::rows_of(const std::vector<std::int32_t>& load) {
 }
 
 double ExpertParts::seconds(const CostQuery& query) const {
-  return model_->estimate(query, Clocks::kBurst).seconds;
+  return model_->estimate(query, clocks_of(*table_, 0)).seconds;
 }
 
 void ExpertParts::add_parts(const CostQuery& query, std::size_t pair, double share,

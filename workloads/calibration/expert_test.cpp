@@ -59,8 +59,9 @@ class Teller {
       const auto cost = tables_.cost(model_, query, clocks);
       return cost ? cost->seconds : model_.estimate(query, clocks).seconds;
     };
-    const double burst = told(Clocks::kBurst);
-    return clocks_of(like_, burst * 1e6) == Clocks::kBurst ? burst : told(Clocks::kSustained);
+    const double first = told(clocks_of(like_, 0));
+    const Clocks clocks = clocks_of(like_, first * 1e6);
+    return clocks == clocks_of(like_, 0) ? first : told(clocks);
   }
 
   AnalyticModel model_;
