@@ -111,8 +111,11 @@ void add_wide_rows(ExpertDrafts& drafts, const Csv& csv) {
 void read_expert_kernels(Harvest& harvest, const std::string& system) {
   if (!harvest.has("kernels/moe.csv.gz")) return;
   ExpertDrafts drafts = read_drafts(harvest.open("kernels/moe.csv.gz", system));
-  for (auto& [key, draft] : drafts)
-    for (RejectedRows& untuned : reject_untuned(draft.fit.rows)) draft.rejected.push_back(std::move(untuned));
+  for (auto& [key, draft] : drafts) {
+    draft.rejected = reject_untuned(draft.fit.rows);
+    for (RejectedRows& cached : reject_cached(draft.fit.rows, harvest.chip))
+      draft.rejected.push_back(std::move(cached));
+  }
   if (harvest.has("kernels/wideep_moe.csv.gz"))
     add_wide_rows(drafts, harvest.open("kernels/wideep_moe.csv.gz", system));
   std::string last;  // backend whose FP8 table came already

@@ -5,6 +5,8 @@
 #include <numeric>
 #include <tuple>
 
+#include "workloads/cost/roofline.h"
+
 namespace moebius {
 namespace {
 
@@ -68,6 +70,15 @@ std::vector<bool> slower_than_others(const std::vector<ExpertRow>& rows) {
   return slower;
 }
 
+// Of the GEMMs alone, mean of the routings.
+double least_microseconds(const ExpertRow& row, const Accelerator& chip) {
+  double seconds = 0;
+  for (const auto& load : *row.routings)
+    for (const CostQuery& query : expert_kernels(row.layer, row.tokens, load, chip.cores))
+      if (is_expert_gemm(query)) seconds += roofline(chip, query).memory;
+  return seconds * 1e6 / static_cast<double>(row.routings->size());
+}
+
 }  // namespace
 
 std::vector<RejectedRows> reject_untuned(std::vector<ExpertRow>& rows) {
@@ -87,6 +98,13 @@ std::vector<RejectedRows> reject_untuned(std::vector<ExpertRow>& rows) {
   for (const RejectedRows& reason : {by_more, by_others})
     if (reason.rows > 0) rejected.push_back(reason);
   return rejected;
+}
+
+std::vector<RejectedRows> reject_cached(std::vector<ExpertRow>& rows, const Accelerator& chip) {
+  const auto cached = static_cast<int>(std::erase_if(
+      rows, [&](const ExpertRow& row) { return row.microseconds < least_microseconds(row, chip); }));
+  if (cached == 0) return {};
+  return {{cached, "faster than the device memory's full rate: served from L2"}};
 }
 
 }  // namespace moebius

@@ -13,4 +13,8 @@ namespace moebius {
 // or the loaded experts where those are more. Returns what was taken, with the reasons.
 std::vector<RejectedRows> reject_untuned(std::vector<ExpertRow>& rows);
 
+// Takes rows away that are faster than the chip's memory brings their weights: replays found those in L2,
+// where a model of many layers does not.
+std::vector<RejectedRows> reject_cached(std::vector<ExpertRow>& rows, const Accelerator& chip);
+
 }  // namespace moebius
