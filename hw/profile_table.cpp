@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
 #include <limits>
 
 #include "hw/error.h"
@@ -106,6 +108,42 @@ void read_sites(Reader& reader, ProfileTable& table) {
   }
 }
 
+// The next word of a row, "12.3" or "-" for a hole; empty at its end.
+std::string_view next_word(std::string_view& row) {
+  const std::size_t start = std::min(row.find_first_not_of(' '), row.size());
+  const std::size_t end = std::min(row.find(' ', start), row.size());
+  const std::string_view word = row.substr(start, end - start);
+  row.remove_prefix(end);
+  return word;
+}
+
+float value_of(std::string_view word, const Place& row, std::size_t column) {
+  if (word == "-") return std::numeric_limits<float>::quiet_NaN();
+  double us = 0;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), us);
+  if (error != std::errc() || end != word.data() + word.size())
+    row.fail(fmt::format("value {}: expected a number or -, found {}", column, json_excerpt(std::string(word))));
+  if (!(us >= kMicroseconds.low && us <= kMicroseconds.high))
+    row.fail(fmt::format("value {}: expected a number from {} to {}, found {}", column, kMicroseconds.low,
+                         kMicroseconds.high, us));
+  return static_cast<float>(us);
+}
+
+// A row is one text, "20 - 35.5": as a hundred thousand JSON numbers they would take most of a start.
+void read_row(const Value& text, const Place& here, std::size_t grid, std::vector<float>& values) {
+  if (text.kind != Value::Kind::kString)
+    here.fail(fmt::format("expected a string, found {}", text.kind_name()));
+  std::string_view row = text.text;
+  std::size_t column = 0, measured = 0;
+  for (std::string_view word = next_word(row); !word.empty(); word = next_word(row)) {
+    if (column == grid) here.fail(fmt::format("expected {} values, found more", grid));
+    values.push_back(value_of(word, here, column++));
+    measured += std::isnan(values.back()) ? 0 : 1;
+  }
+  if (column < grid) here.fail(fmt::format("expected {} values, found {}", grid, column));
+  if (measured == 0) here.fail("expected at least one measured value, found none");
+}
+
 void read_values(Reader& reader, ProfileTable& table, std::size_t& left) {
   const Value& value = reader.value("microseconds");
   const Place place = reader.place_of("microseconds");
@@ -115,15 +153,7 @@ void read_values(Reader& reader, ProfileTable& table, std::size_t& left) {
     const Place here = item(place, row++, values);
     if (left < grid) here.fail(fmt::format("expected at most {} values in all", kMostProfileValues));
     left -= grid;
-    std::size_t column = 0, measured = 0;
-    for (const Value& us : array(values, here, grid, grid)) {
-      const bool hole = us.kind == Value::Kind::kNull;
-      measured += hole ? 0 : 1;
-      table.microseconds.push_back(hole ? std::numeric_limits<float>::quiet_NaN()
-                                        : static_cast<float>(number(us, here, column, kMicroseconds)));
-      ++column;
-    }
-    if (measured == 0) here.fail("expected at least one measured value, found none");
+    read_row(values, here, grid, table.microseconds);
   }
 }
 

@@ -81,14 +81,14 @@ void write_grid(Out& out, const ProfileTable& table) {
   fmt::format_to(out, "],\n      \"microseconds\": [");
   const std::size_t grid = table.grid_size();
   for (std::size_t i = 0; i < table.microseconds.size(); ++i) {
-    fmt::format_to(out, "{}", i % grid > 0 ? ", " : (i > 0 ? "],\n        [" : "\n        ["));
+    fmt::format_to(out, "{}", i % grid > 0 ? " " : (i > 0 ? "\",\n        \"" : "\n        \""));
     if (std::isnan(table.microseconds[i])) {
-      fmt::format_to(out, "null");
+      fmt::format_to(out, "-");
     } else {
       fmt::format_to(out, "{}", table.microseconds[i]);
     }
   }
-  fmt::format_to(out, "]]");
+  fmt::format_to(out, "\"]");
 }
 
 void write_parts(Out& out, const std::vector<HeldOutPart>& parts) {

@@ -111,7 +111,7 @@ const char* const kProfile =
  "tables": [{"name": "dense", "kinds": ["gemm"], "dtype": "bf16", "stored": "int4", "includes": ["quantise"],
   "stack": "lab-1", "source": "LAB", "cores": 132, "clocks": "burst", "values": "measured", "in_sample": false,
   "power_limited_from_us": 500, "note": "", "where": [{"key": "k", "low": 1, "high": 9}], "site": ["n"],
-  "axes": [{"key": "m", "points": [1, 2]}], "rejected": [], "sites": [[4]], "microseconds": [[20, null]],
+  "axes": [{"key": "m", "points": [1, 2]}], "rejected": [], "sites": [[4]], "microseconds": ["20 -"],
   "held_out": {"rows": 0, "mean": 0, "median": 0, "p90": 0, "worst": 0}}]})";
 
 }  // namespace

@@ -28,7 +28,7 @@ const std::string kGood = R"({
     "site": ["n", "k"], "axes": [{"key": "m", "points": [128, 1024]}],
     "held_out": {"rows": 0, "mean": 0, "median": 0, "p90": 0, "worst": 0}, "rejected": [{"rows": 2, "reason": "noise"}],
     "sites": [[4096, 7168], [7168, 2048]],
-    "microseconds": [[20, null], [11, 35.5]]}]
+    "microseconds": ["20 -", "11 35.5"]}]
 })";
 
 std::string changed(const std::string& from, const std::string& to) {
@@ -122,13 +122,16 @@ TEST_CASE("what is not a profile is an error that says where and what") {
       {"[128, 1024]", "[0, 1024]",
        "p.json:11: /tables/0/axes/0/points/0: expected a number from 1e-06 to 1000000000000000, found 0"},
       {"\"key\": \"m\"", "\"key\": \"mm\"", "/tables/0/axes/0/key: expected one of m, n, k, rows"},
-      {"[11, 35.5]", "[11]", "p.json:14: /tables/0/microseconds/1: expected 2 to 2 elements, found 1"},
-      {"[11, 35.5]", "[11, -1]",
-       "p.json:14: /tables/0/microseconds/1/1: expected a number from 0.001 to 1000000000, found -1"},
-      {"[11, 35.5]", "[11, \"x\"]",
-       "p.json:14: /tables/0/microseconds/1/1: expected a number, found a string"},
-      {"[11, 35.5]", "[null, null]",
-       "p.json:14: /tables/0/microseconds/1: expected at least one measured value, found none"},
+      {"11 35.5", "11", "p.json:14: /tables/0/microseconds/1: expected 2 values, found 1"},
+      {"11 35.5", "11 35.5 40", "p.json:14: /tables/0/microseconds/1: expected 2 values, found more"},
+      {"11 35.5", "11 -1",
+       "p.json:14: /tables/0/microseconds/1: value 1: expected a number from 0.001 to 1000000000, found -1"},
+      {"11 35.5", "11 nan",
+       "p.json:14: /tables/0/microseconds/1: value 1: expected a number from 0.001 to 1000000000, found nan"},
+      {"11 35.5", "11 3x",
+       "p.json:14: /tables/0/microseconds/1: value 1: expected a number or -, found \"3x\""},
+      {"\"11 35.5\"", "[11, 35.5]", "p.json:14: /tables/0/microseconds/1: expected a string, found an array"},
+      {"11 35.5", "- -", "p.json:14: /tables/0/microseconds/1: expected at least one measured value, found none"},
       {"[7168, 2048]]", "[4096, 7168]]",
        "p.json:13: /tables/0/sites/1: expected every site once, found one again"},
       {"\"source\": \"LAB\"", "\"source\": \"LAP\"",
