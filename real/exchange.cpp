@@ -16,6 +16,8 @@ std::chrono::steady_clock::time_point Exchange<Real>::swap(const MeetingKey& key
   const std::size_t size = key.ranks.size();
   CHECK(give.size() == size, fmt::format("{} pieces for {} members", give.size(), size));
   Monitor::Lock lock(monitor_.mutex());
+  // A member that waited here has left, and its pieces with it.
+  if (monitor_.stopped()) throw Stopped();
   Meeting& meeting = meetings_[key];  // stays where it is until the last member leaves
   meeting.given.resize(size);
   CHECK(meeting.given[caller.member] == nullptr, fmt::format("{} arrives twice", caller.what));

@@ -59,13 +59,16 @@ double longest_tile(const Shape& shape, double queries, double kv) {
   return std::max(kLeastRows, std::min(kv, window));
 }
 
-// Of decode all heads that share a KV head stand in one tile; of prefill the positions of one head.
-Tiles tiles_of(const CostQuery& query) {
+double queries_of(const Shape& shape) {
+  return std::max(1.0, static_cast<double>(shape.m) / std::max(1, shape.groups));
+}
+
+// Packed: all heads that share a KV head stand in one tile; else the positions of one head.
+Tiles tiles_of(const CostQuery& query, bool packed) {
   const Shape shape = loaded_shape(query);
   Tiles tiles{.sequences = static_cast<double>(std::max(1, shape.groups))};
-  const double queries = std::max(1.0, static_cast<double>(shape.m) / tiles.sequences);
+  const double queries = queries_of(shape);
   const double heads = std::max(1, shape.heads), kv_heads = std::max(1, shape.kv_heads);
-  const bool packed = queries < kLeastRows;
   const double rows = packed ? queries * std::max(1.0, heads / kv_heads) : queries;
   tiles.height = rows <= kLeastRows ? kLeastRows : kTileRows;
   tiles.of_sequence = (packed ? kv_heads : heads) * std::ceil(rows / tiles.height);
@@ -95,7 +98,8 @@ bool is_latent(const Shape& shape) {
 // How long the tiles take: on each core its own, together what the chip's memory gives.
 class Passes {
  public:
-  Passes(const Engine& engine, const CostQuery& query) : engine_(engine), tiles_(tiles_of(query)) {
+  Passes(const Engine& engine, const CostQuery& query, bool packed)
+      : engine_(engine), tiles_(tiles_of(query, packed)) {
     const Architecture& a = *engine.architecture;
     const Shape& shape = query.shape;
     cores_ = held_cores(engine, query);
@@ -167,8 +171,8 @@ double backward_pass_bytes(const Shape& shape) {
 // Five products over the scores and the exponentials again; whole rows of keys, no parts.
 Estimate backward_estimate(const Engine& engine, const CostQuery& query) {
   const Architecture& a = *engine.architecture;
-  const Tiles tiles = tiles_of(query);
   const Shape shape = loaded_shape(query);
+  const Tiles tiles = tiles_of(query, queries_of(shape) < kLeastRows);
   const double count = tiles.sequences * tiles.of_sequence, cores = held_cores(engine, query);
   const double rows = std::max(1.0, static_cast<double>(shape.m) / tiles.sequences * shape.heads);
   const double padding = tiles.of_sequence * tiles.height / rows;
@@ -185,9 +189,14 @@ Estimate backward_estimate(const Engine& engine, const CostQuery& query) {
 
 Estimate attention_estimate(const Engine& engine, const CostQuery& query) {
   if (query.kind == OpKind::kAttentionGrad) return backward_estimate(engine, query);
-  const Passes passes(engine, query);
   const double latency = engine.architecture->attention_latency / engine.clock;
-  return {engine.chip.kernel_floor.seconds() + latency + best_parts_seconds(passes), passes.bytes()};
+  const double queries = queries_of(loaded_shape(query));
+  // One query is decoding, which packs; a tile full of them does not. Between them a kernel may do either.
+  const Passes passes(engine, query, queries < kLeastRows);
+  double seconds = best_parts_seconds(passes);
+  if (queries > 1 && queries < kLeastRows)
+    seconds = std::min(seconds, best_parts_seconds(Passes(engine, query, false)));
+  return {engine.chip.kernel_floor.seconds() + latency + seconds, passes.bytes()};
 }
 
 }  // namespace moebius
