@@ -16,15 +16,15 @@
 #include "real/alignment.h"
 #include "real/cuda/cuda_run.h"
 #include "real/host_run.h"
-#include "sim/sim_executor.h"
+#include "sim/sim_run.h"
 #include "workloads/calibration/architecture_file.h"
 #include "workloads/calibration/calibrate.h"
 #include "workloads/calibration/model_error.h"
 #include "workloads/checkpoint/convert.h"
 #include "workloads/cost/cost_source.h"
+#include "workloads/cost/kernel_curve.h"
 #include "workloads/explain.h"
 #include "workloads/job.h"
-#include "workloads/cost/kernel_curve.h"
 #include "workloads/listing.h"
 #include "workloads/perform.h"
 #include "workloads/report/report.h"
@@ -41,11 +41,6 @@ enum class ExecutorKind { kSim, kHost, kCuda };
 const std::vector<std::pair<std::string, ExecutorKind>> kExecutors{
     {"sim", ExecutorKind::kSim}, {"host", ExecutorKind::kHost}, {"cuda", ExecutorKind::kCuda}};
 const std::vector<std::pair<std::string, ExecutorKind>> kReal(kExecutors.begin() + 1, kExecutors.end());
-const std::vector<std::pair<std::string, NetworkDetail>> kDetails{{"alpha-beta", NetworkDetail::kAlphaBeta},
-                                                                  {"fluid", NetworkDetail::kFluid},
-                                                                  {"native", NetworkDetail::kNative}};
-const std::vector<std::pair<std::string, Driver>> kDrivers{{"simgrid", Driver::kSimGrid},
-                                                           {"plain", Driver::kPlain}};
 
 // What the command line says; each subcommand uses its part.
 struct Arguments {
@@ -61,39 +56,12 @@ struct Arguments {
   bool model_errors = false, fit_model = false;
 };
 
-template <class T>
-std::string name_of(const std::vector<std::pair<std::string, T>>& table, T value) {
-  for (const auto& [name, row] : table) {
-    if (row == value) return name;
-  }
-  return "";
-}
-
-StartedExecutor start_simulator(const Arguments& arguments, const Job& job, const Layout& layout,
-                                Recorder& recorder) {
-  StartedExecutor engine;
-  std::vector<const CostSource*> costs;
-  for (const Pool& pool : job.scenario.cluster->pools) {
-    const std::shared_ptr<const CostSource> source = make_cost_source(pool.accelerator, arguments.data);
-    engine.keepers.push_back(source);
-    costs.push_back(source.get());
-    engine.facts.provenance.emplace_back("cost of " + pool.accelerator.id, source->description());
-  }
-  engine.executor = make_sim_executor(*job.scenario.cluster, layout, costs, recorder,
-                                      {.detail = arguments.detail, .driver = arguments.driver});
-  engine.facts.executor = "sim";
-  engine.facts.detail = name_of(kDetails, arguments.detail);
-  engine.facts.provenance.emplace_back("driver", name_of(kDrivers, arguments.driver));
-  engine.facts.provenance.emplace_back("simulator", simulator_version());
-  return engine;
-}
-
 // Who carries out the jobs of this command line.
 StartExecutor executor_of(ExecutorKind kind, const Arguments& arguments) {
   switch (kind) {
     case ExecutorKind::kSim:
       return [&arguments](const Job& job, const Layout& layout, Recorder& recorder) {
-        return start_simulator(arguments, job, layout, recorder);
+        return start_simulator(job, layout, recorder, {arguments.data, {arguments.detail, arguments.driver}});
       };
     case ExecutorKind::kHost:
       return [&arguments](const Job& job, const Layout& layout, Recorder& recorder) {
@@ -262,11 +230,11 @@ void add_simulator_options(CLI::App& command, Arguments& arguments) {
   command
       .add_option("--detail", arguments.detail,
                   "how the network is simulated: alpha-beta, fluid (default), native")
-      ->transform(one_of(kDetails));
+      ->transform(one_of(network_details()));
   command
       .add_option("--driver", arguments.driver,
                   "who drives the simulator: simgrid (default where built in), plain")
-      ->transform(one_of(kDrivers));
+      ->transform(one_of(drivers()));
 }
 
 void add_kernel_options(CLI::App& command, KernelRequest& kernel) {

@@ -1,0 +1,49 @@
+#include "sim/sim_run.h"
+
+#include <memory>
+
+#include "workloads/cost/cost_source.h"
+
+namespace moebius {
+namespace {
+
+template <class T>
+std::string name_of(const std::vector<std::pair<std::string, T>>& table, T value) {
+  for (const auto& [name, row] : table)
+    if (row == value) return name;
+  return "";
+}
+
+}  // namespace
+
+const std::vector<std::pair<std::string, NetworkDetail>>& network_details() {
+  static const std::vector<std::pair<std::string, NetworkDetail>> table{{"alpha-beta", NetworkDetail::kAlphaBeta},
+                                                                        {"fluid", NetworkDetail::kFluid},
+                                                                        {"native", NetworkDetail::kNative}};
+  return table;
+}
+
+const std::vector<std::pair<std::string, Driver>>& drivers() {
+  static const std::vector<std::pair<std::string, Driver>> table{{"simgrid", Driver::kSimGrid},
+                                                                 {"plain", Driver::kPlain}};
+  return table;
+}
+
+StartedExecutor start_simulator(const Job& job, const Layout& layout, Recorder& recorder, const SimRun& run) {
+  StartedExecutor engine;
+  std::vector<const CostSource*> costs;
+  for (const Pool& pool : job.scenario.cluster->pools) {
+    const std::shared_ptr<const CostSource> source = make_cost_source(pool.accelerator, run.data);
+    engine.keepers.push_back(source);
+    costs.push_back(source.get());
+    engine.facts.provenance.emplace_back("cost of " + pool.accelerator.id, source->description());
+  }
+  engine.executor = make_sim_executor(*job.scenario.cluster, layout, costs, recorder, run.options);
+  engine.facts.executor = "sim";
+  engine.facts.detail = name_of(network_details(), run.options.detail);
+  engine.facts.provenance.emplace_back("driver", name_of(drivers(), run.options.driver));
+  engine.facts.provenance.emplace_back("simulator", simulator_version());
+  return engine;
+}
+
+}  // namespace moebius

@@ -1,0 +1,25 @@
+// A job on the simulator: the costs of its chips found, the executor started.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sim/sim_executor.h"
+#include "workloads/perform.h"
+
+namespace moebius {
+
+// As the command line and reports call them.
+const std::vector<std::pair<std::string, NetworkDetail>>& network_details();
+const std::vector<std::pair<std::string, Driver>>& drivers();
+
+struct SimRun {
+  std::string data;  // directory of catalogs and profiles beside the embedded ones; may be empty
+  SimOptions options;
+};
+
+// Errors are those of make_cost_source and make_sim_executor.
+StartedExecutor start_simulator(const Job& job, const Layout& layout, Recorder& recorder, const SimRun& run);
+
+}  // namespace moebius
