@@ -28,8 +28,8 @@ void write_reference(Out& out, const Accelerator& chip) {
   fmt::format_to(out,
                  "\"independent_engines\": {}, \"memory_rate\": {}, \"memory_efficiency\": {}, \"l2\": {}, ",
                  chip.independent_engines, chip.memory_rate.value, chip.memory_efficiency, chip.l2.value);
-  fmt::format_to(out, "\"clock\": {}, \"kernel_floor\": {}, \"peak\": {{", chip.clock.value,
-                 chip.kernel_floor.seconds());
+  fmt::format_to(out, "\"clock\": {}, \"power\": {}, \"kernel_floor\": {}, \"peak\": {{", chip.clock.value,
+                 chip.power.value, chip.kernel_floor.seconds());
   bool first = true;
   for (int i = 0; i < kNumDTypes; ++i) {
     if (chip.peak[i].value <= 0) continue;

@@ -103,7 +103,7 @@ void check_profile(const Document& document) {
 const char* const kProfile =
     R"({"format": "moebius-profile-1", "accelerator": "x",
  "reference": {"architecture": "hopper", "cores": 132, "general_cores": 0, "independent_engines": false,
-  "memory_rate": 3e12, "memory_efficiency": 0.9, "l2": 5e7, "clock": 1.8e9, "kernel_floor": 2e-6, "peak": {"fp8": 2e15}},
+  "memory_rate": 3e12, "memory_efficiency": 0.9, "l2": 5e7, "clock": 1.8e9, "power": 7e2, "kernel_floor": 2e-6, "peak": {"fp8": 2e15}},
  "sources": [{"key": "LAB", "text": "a bench", "licence": "none", "date": "2026"}],
  "power": {"idle_watts": 130, "limit_watts": 700, "joule_per_byte": 1e-10, "joule_per_flop": {"bf16": 7e-13},
   "source": "LAB", "note": "", "carried_from": "y", "rejected": [{"rows": 3, "reason": "short"}],

@@ -9,10 +9,13 @@
 
 namespace moebius {
 
-// Markdown: one line for each chip, kernel, number format and stack that has kept rows out; in the order of
-// the profiles. Says whether the goal is met: GEMM median under 4% and nine in ten rows under 12%, expert
-// layers 8% and 20%, others median under 5%; parts of the rows kept out follow on lines of their own. Board
-// power, where it was measured, stands last of its chip, without a goal.
+// Markdown: one line for each chip, kernel and number format: the table that is asked first, and the others beside it.
+// Says whether the goal is met: GEMM median under 4% and nine in ten rows under 12%, expert layers 8% and 20%, others
+// median under 5%. Board power, where it was measured, stands last of its chip, without a goal.
+std::string accuracy_summary(const std::vector<Profile>& profiles);
+
+// The same in full: one line a table, in the order of the profiles; parts of the rows kept out follow on lines of their
+// own.
 std::string accuracy_table(const std::vector<Profile>& profiles);
 
 // The generated sections of a page: puts `text` between the two lines "<!-- NAME -->" and "<!-- /NAME -->" of

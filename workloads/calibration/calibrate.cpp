@@ -10,10 +10,11 @@ namespace moebius {
 
 void write_profile_page(const std::string& directory, const Catalog& catalog,
                         const std::vector<Profile>& profiles) {
-  const std::string page = directory + "/README.md";
-  write_section(page, "accuracy", accuracy_table(profiles));
-  write_section(page, "neighbours", neighbour_table(profiles));
-  write_section(page, "sites", site_table(profiles));
+  const std::string page = directory + "/README.md", details = directory + "/errors.md";
+  write_section(page, "accuracy", accuracy_summary(profiles));
+  write_section(details, "tables", accuracy_table(profiles));
+  write_section(details, "neighbours", neighbour_table(profiles));
+  write_section(details, "sites", site_table(profiles));
   write_section(
       page, "published",
       published_table(read_published_kernels(directory + "/published.csv", catalog), catalog, profiles));
@@ -27,8 +28,9 @@ std::vector<Profile> calibrate(const std::string& from, const Catalog& catalog, 
     return {profile};
   }
   // What is missing is said before the hour's work, not after it.
-  for (const char* section : {"accuracy", "neighbours", "sites", "published", "composition"})
+  for (const char* section : {"accuracy", "published", "composition"})
     read_section(out + "/README.md", section);
+  for (const char* section : {"tables", "neighbours", "sites"}) read_section(out + "/errors.md", section);
   read_published_kernels(out + "/published.csv", catalog);
   std::vector<Profile> profiles;
   for (const std::string& id : catalog.accelerator_ids()) {

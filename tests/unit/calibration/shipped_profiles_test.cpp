@@ -4,10 +4,12 @@
 #include <iterator>
 
 #include "hw/catalog.h"
+#include "tests/unit/cost/op_samples.h"
 #include "workloads/calibration/accuracy_table.h"
 #include "workloads/calibration/condense.h"
 #include "workloads/calibration/neighbour_error.h"
 #include "workloads/calibration/published_kernels.h"
+#include "workloads/cost/analytic.h"
 
 #include "hw/error.h"
 #undef CHECK  // ours; here it is Catch's
@@ -28,17 +30,36 @@ std::vector<Profile> shipped() {
 }
 
 TEST_CASE("the page of the profiles shows the errors that stand in the profiles") {
-  CHECK(read_section(kProfiles + "README.md", "accuracy") == accuracy_table(shipped()));
+  CHECK(read_section(kProfiles + "README.md", "accuracy") == accuracy_summary(shipped()));
+  CHECK(read_section(kProfiles + "errors.md", "tables") == accuracy_table(shipped()));
 }
 
 TEST_CASE("the page shows what chips, weight matrices and published kernels cost that no row measured") {
   const std::vector<Profile> profiles = shipped();
-  const std::string page = kProfiles + "README.md";
-  CHECK(read_section(page, "neighbours") == neighbour_table(profiles));
-  CHECK(read_section(page, "sites") == site_table(profiles));
+  const std::string page = kProfiles + "README.md", details = kProfiles + "errors.md";
+  CHECK(read_section(details, "neighbours") == neighbour_table(profiles));
+  CHECK(read_section(details, "sites") == site_table(profiles));
   const Catalog catalog;
   const auto kernels = read_published_kernels(kProfiles + "published.csv", catalog);
   CHECK(read_section(page, "published") == published_table(kernels, catalog, profiles));
+}
+
+TEST_CASE("a profile keeps all that the model asks of the chip that was measured") {
+  const Catalog catalog;
+  for (const Profile& profile : shipped()) {
+    const AnalyticModel kept(profile.reference), chip(catalog.accelerator(profile.accelerator));
+    for (const OpKind kind : {OpKind::kGemm, OpKind::kGroupedGemm, OpKind::kAttention, OpKind::kNorm})
+      for (const std::int64_t rows : {16, 16384})
+        for (const Clocks clocks : {Clocks::kBurst, Clocks::kSustained}) {
+          const CostQuery query{.kind = kind,
+                                .shape = sample_shape(kind, rows),
+                                .dtype = DType::kBf16,
+                                .cores = profile.reference.cores,
+                                .rows = {}};
+          INFO(profile.accelerator << " " << to_string(kind) << " " << rows);
+          CHECK(kept.estimate(query, clocks).seconds == chip.estimate(query, clocks).seconds);
+        }
+  }
 }
 
 TEST_CASE("every profile is under a megabyte, all under twelve") {

@@ -289,7 +289,7 @@ TEST_CASE("random bits depend on every part of their key, and on its place") {
   REQUIRE(random_bits(1, 2, 3, 4, 5) == random_bits(1, 2, 3, 4, 5));
 }
 
-TEST_CASE("unit numbers stand in [0, 1) and average one half") {
+TEST_CASE("unit numbers stand from 0 to below 1 and average one half") {
   REQUIRE(random_unit(0) == 0);
   REQUIRE(random_unit(~std::uint64_t{0}) < 1);
   double sum = 0;
