@@ -104,7 +104,8 @@ class Loop {
     seconds_of_product_ = 2 * work.step_k / (engine.core_flops(query.dtype) * pace);
     if (executed == DType::kFp8 && a.scaling_lanes > 0) seconds_of_product_ += 1 / (a.scaling_lanes * clock);
     preparation_ = a.step_cycles / clock;
-    seconds_of_byte_ = std::max(1 / (a.l2_rate * a.multicast * clock), a.memory_latency / a.operand_memory);
+    seconds_on_wires_ = 1 / (a.l2_rate * a.multicast * clock);
+    seconds_in_flight_ = a.memory_latency / a.operand_memory;
     store_rate_ = engine.memory_rate;
     latency_ = a.memory_latency;
     cuts_k_ = a.tiles[static_cast<std::size_t>(operand_width(executed))].cuts_k && work.experts == 1;
@@ -128,8 +129,10 @@ class Loop {
   double step_of(const Tile& tile) const {
     const double products = tile.m * tile.n * seconds_of_product_;
     const double compute = asynchronous_ ? std::max(products, preparation_) : products + preparation_;
-    const double operands = (tile.m * work_.in + tile.n * work_.kept) * work_.step_k;
-    return std::max(compute, operands * seconds_of_byte_);
+    const double held = (tile.m * work_.in + tile.n * work_.kept) * work_.step_k;
+    const double loaded =
+        (std::min(tile.m, work_.m) * work_.in + std::min(tile.n, work_.n) * work_.kept) * work_.step_k;
+    return std::max({compute, held * seconds_in_flight_, loaded * seconds_on_wires_});
   }
 
   // The tiles of a wave end together and are stored together.
@@ -141,7 +144,7 @@ class Loop {
   bool asynchronous_ = false, cuts_k_ = false;
   double cores_ = 1, steps_ = 1;
   double seconds_of_product_ = 0;  // of a row and a column of a step
-  double preparation_ = 0, seconds_of_byte_ = 0, store_rate_ = 1, latency_ = 0;
+  double preparation_ = 0, seconds_on_wires_ = 0, seconds_in_flight_ = 0, store_rate_ = 1, latency_ = 0;
 };
 
 // What fills a core best: twice as wide ones count as one choice more.
