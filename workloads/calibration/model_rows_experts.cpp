@@ -78,8 +78,7 @@ std::vector<ModelRow> expert_model_rows(const std::string& directory, const Acce
     const ExpertFormat* format = find_expert_format(csv.text(row, "dtype"));
     if (format == nullptr || !in_sample(row.text, kOneIn) || !reason_against(csv, row).empty()) continue;
     const ExpertRow measured = expert_row(csv, row, *format, routings);
-    if (measured.routings)
-      rows.push_back(model_row(measured, format->name, csv, row, chip));
+    if (measured.routings) rows.push_back(model_row(measured, format->name, csv, row, chip));
   }
   return rows;
 }
