@@ -1,10 +1,10 @@
 #include "workloads/calibration/calibrate.h"
 
-#include "workloads/calibration/accuracy_table.h"
+#include "workloads/calibration/page/accuracy_table.h"
 #include "workloads/calibration/condense.h"
-#include "workloads/calibration/latent_module.h"
-#include "workloads/calibration/neighbour_error.h"
-#include "workloads/calibration/published_kernels.h"
+#include "workloads/calibration/page/latent_module.h"
+#include "workloads/calibration/page/neighbour_error.h"
+#include "workloads/calibration/page/published_kernels.h"
 
 namespace moebius {
 

@@ -30,13 +30,13 @@ struct Harvest {
 ProfileTable table_of(const char* name, std::vector<std::string> kinds, DType dtype,
                       std::vector<ProfileKey> site, std::vector<ProfileKey> axes);
 
-void read_training_trace(Harvest& harvest);  // condense_trace.cpp
+void read_training_trace(Harvest& harvest);  // trace/condense_trace.cpp
 void read_kernels(Harvest& harvest);         // condense_kernels.cpp
 void read_power(Harvest& harvest);           // condense_power.cpp; after all that gives tables
 // Parts of read_kernels(); `system` is the chip's name in the kernel database.
 void read_quantise_kernels(Harvest& harvest, const std::string& system);   // condense_quantise.cpp
 void read_attention_kernels(Harvest& harvest, const std::string& system);  // condense_attention.cpp
 void read_latent_kernels(Harvest& harvest, const std::string& system);     // condense_mla.cpp
-void read_expert_kernels(Harvest& harvest, const std::string& system);     // condense_moe.cpp
+void read_expert_kernels(Harvest& harvest, const std::string& system);     // experts/condense_moe.cpp
 
 }  // namespace moebius

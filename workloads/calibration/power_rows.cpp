@@ -11,7 +11,7 @@
 #include "models/layer_math.h"
 #include "workloads/calibration/condense.h"
 #include "workloads/calibration/csv.h"
-#include "workloads/calibration/model_rows.h"
+#include "workloads/calibration/model/model_rows.h"
 #include "workloads/cost/analytic.h"
 #include "workloads/cost/roofline.h"
 

@@ -7,7 +7,7 @@
 #include "tests/process.h"
 #include "tests/unit/calibration/stored_gzip.h"
 #include "workloads/calibration/harvest.h"
-#include "workloads/calibration/latent_module.h"
+#include "workloads/calibration/page/latent_module.h"
 #include "workloads/cost/measured_table.h"
 #include "workloads/cost/roofline.h"
 #include "workloads/cost/table.h"

@@ -1,4 +1,4 @@
-#include "workloads/calibration/expert_load.h"
+#include "workloads/calibration/experts/expert_load.h"
 
 #include <algorithm>
 #include <numeric>

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "hw/catalog.h"
-#include "workloads/calibration/accuracy_table.h"
+#include "workloads/calibration/page/accuracy_table.h"
 #include "workloads/cost/analytic.h"
 #include "workloads/cost/measured_table.h"
 #include "workloads/cost/roofline.h"

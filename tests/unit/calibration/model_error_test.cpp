@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "hw/catalog.h"
-#include "workloads/calibration/fit_architecture.h"
-#include "workloads/calibration/model_error.h"
+#include "workloads/calibration/model/fit_architecture.h"
+#include "workloads/calibration/model/model_error.h"
 
 #include "hw/error.h"
 #undef CHECK  // ours; here it is Catch's

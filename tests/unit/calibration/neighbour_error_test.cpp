@@ -1,12 +1,12 @@
 // What an unmeasured chip or site costs in trust.
-#include "workloads/calibration/neighbour_error.h"
+#include "workloads/calibration/page/neighbour_error.h"
 
 #include <filesystem>
 #include <fstream>
 
 #include "hw/catalog.h"
 #include "tests/process.h"
-#include "workloads/calibration/published_kernels.h"
+#include "workloads/calibration/page/published_kernels.h"
 #include "workloads/cost/measured_table.h"
 
 #include "hw/error.h"

@@ -5,10 +5,10 @@
 
 #include "hw/catalog.h"
 #include "tests/unit/cost/op_samples.h"
-#include "workloads/calibration/accuracy_table.h"
+#include "workloads/calibration/page/accuracy_table.h"
 #include "workloads/calibration/condense.h"
-#include "workloads/calibration/neighbour_error.h"
-#include "workloads/calibration/published_kernels.h"
+#include "workloads/calibration/page/neighbour_error.h"
+#include "workloads/calibration/page/published_kernels.h"
 #include "workloads/cost/analytic.h"
 
 #include "hw/error.h"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "hw/catalog.h"
-#include "workloads/calibration/training_trace.h"
+#include "workloads/calibration/trace/training_trace.h"
 #include "workloads/cost/cost_source.h"
 #include "workloads/cost/roofline.h"
 

@@ -9,7 +9,7 @@
 #include <map>
 
 #include "hw/catalog.h"
-#include "workloads/calibration/training_trace.h"
+#include "workloads/calibration/trace/training_trace.h"
 #include "workloads/cost/cost_source.h"
 #include "workloads/cost/roofline.h"
 

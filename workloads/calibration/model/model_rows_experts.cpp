@@ -2,8 +2,8 @@
 #include <filesystem>
 
 #include "workloads/calibration/csv.h"
-#include "workloads/calibration/expert_rows.h"
-#include "workloads/calibration/model_rows.h"
+#include "workloads/calibration/experts/expert_rows.h"
+#include "workloads/calibration/model/model_rows.h"
 #include "workloads/cost/architecture.h"
 #include "workloads/cost/roofline.h"
 

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "workloads/calibration/csv.h"
-#include "workloads/calibration/model_rows.h"
+#include "workloads/calibration/model/model_rows.h"
 #include "workloads/cost/roofline.h"
 
 namespace moebius {

@@ -1,4 +1,4 @@
-#include "workloads/calibration/architecture_file.h"
+#include "workloads/calibration/model/architecture_file.h"
 
 #include <fmt/format.h>
 
@@ -7,8 +7,8 @@
 #include <map>
 
 #include "hw/error.h"
-#include "workloads/calibration/fit_architecture.h"
-#include "workloads/calibration/model_error.h"
+#include "workloads/calibration/model/fit_architecture.h"
+#include "workloads/calibration/model/model_error.h"
 
 namespace moebius {
 namespace {

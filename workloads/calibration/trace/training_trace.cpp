@@ -1,4 +1,4 @@
-#include "workloads/calibration/training_trace.h"
+#include "workloads/calibration/trace/training_trace.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "workloads/calibration/fit_architecture.h"
+#include "workloads/calibration/model/fit_architecture.h"
 
 #include <algorithm>
 #include <array>

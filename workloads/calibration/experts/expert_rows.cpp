@@ -1,4 +1,4 @@
-#include "workloads/calibration/expert_rows.h"
+#include "workloads/calibration/experts/expert_rows.h"
 
 #include <algorithm>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-#include "workloads/calibration/model_error.h"
+#include "workloads/calibration/model/model_error.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 #include <optional>
 #include <tuple>
 
-#include "workloads/calibration/fit_architecture.h"
+#include "workloads/calibration/model/fit_architecture.h"
 
 namespace moebius {
 namespace {

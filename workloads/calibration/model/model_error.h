@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "hw/catalog.h"
-#include "workloads/calibration/model_rows.h"
+#include "workloads/calibration/model/model_rows.h"
 
 namespace moebius {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <map>
 
-#include "workloads/calibration/expert_rows.h"
-#include "workloads/calibration/expert_screen.h"
+#include "workloads/calibration/experts/expert_rows.h"
+#include "workloads/calibration/experts/expert_screen.h"
 #include "workloads/calibration/kernel_database.h"
 
 namespace moebius {

@@ -1,4 +1,4 @@
-#include "workloads/calibration/expert_screen.h"
+#include "workloads/calibration/experts/expert_screen.h"
 
 #include <algorithm>
 #include <map>

@@ -6,7 +6,7 @@
 #include <map>
 #include <vector>
 
-#include "workloads/calibration/expert_fit.h"
+#include "workloads/calibration/experts/expert_fit.h"
 #include "workloads/cost/analytic.h"
 
 namespace moebius {

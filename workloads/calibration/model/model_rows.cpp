@@ -1,4 +1,4 @@
-#include "workloads/calibration/model_rows.h"
+#include "workloads/calibration/model/model_rows.h"
 
 #include <fmt/format.h>
 

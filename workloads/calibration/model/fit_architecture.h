@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "workloads/calibration/model_rows.h"
+#include "workloads/calibration/model/model_rows.h"
 #include "workloads/cost/analytic.h"
 
 namespace moebius {

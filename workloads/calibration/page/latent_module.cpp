@@ -1,4 +1,4 @@
-#include "workloads/calibration/latent_module.h"
+#include "workloads/calibration/page/latent_module.h"
 
 #include <fmt/format.h>
 
@@ -10,7 +10,7 @@
 #include "models/layer_math.h"
 #include "workloads/calibration/kernel_database.h"
 #include "workloads/calibration/latent_attention.h"
-#include "workloads/calibration/model_rows.h"
+#include "workloads/calibration/model/model_rows.h"
 #include "workloads/cost/roofline.h"
 #include "workloads/cost/table.h"
 

@@ -1,4 +1,4 @@
-#include "workloads/calibration/accuracy_table.h"
+#include "workloads/calibration/page/accuracy_table.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -7,7 +7,7 @@
 #include "hw/error.h"
 #include "models/layer_math.h"
 #include "workloads/calibration/csv.h"
-#include "workloads/calibration/published_kernels.h"
+#include "workloads/calibration/page/published_kernels.h"
 #include "workloads/cost/measured_table.h"
 #include "workloads/cost/roofline.h"
 #include "workloads/cost/table.h"

@@ -1,10 +1,10 @@
-#include "workloads/calibration/expert_test.h"
+#include "workloads/calibration/experts/expert_test.h"
 
 #include <algorithm>
 #include <cmath>
 #include <map>
 
-#include "workloads/calibration/expert_parts.h"
+#include "workloads/calibration/experts/expert_parts.h"
 #include "workloads/cost/measured_table.h"
 #include "workloads/cost/table.h"
 

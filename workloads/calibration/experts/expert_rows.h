@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "workloads/calibration/csv.h"
-#include "workloads/calibration/expert_fit.h"
-#include "workloads/calibration/expert_load.h"
+#include "workloads/calibration/experts/expert_fit.h"
+#include "workloads/calibration/experts/expert_load.h"
 
 namespace moebius {
 

@@ -8,7 +8,7 @@
 #include <map>
 
 #include "workloads/calibration/harvest.h"
-#include "workloads/calibration/training_trace.h"
+#include "workloads/calibration/trace/training_trace.h"
 #include "workloads/cost/table.h"
 
 namespace moebius {

@@ -1,4 +1,4 @@
-#include "workloads/calibration/expert_parts.h"
+#include "workloads/calibration/experts/expert_parts.h"
 
 #include <algorithm>
 #include <cmath>

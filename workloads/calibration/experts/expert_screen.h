@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "workloads/calibration/expert_fit.h"
+#include "workloads/calibration/experts/expert_fit.h"
 
 namespace moebius {
 

@@ -6,7 +6,7 @@
 #include "workloads/calibration/csv.h"
 #include "workloads/calibration/kernel_database.h"
 #include "workloads/calibration/latent_attention.h"
-#include "workloads/calibration/model_rows.h"
+#include "workloads/calibration/model/model_rows.h"
 #include "workloads/cost/roofline.h"
 
 namespace moebius {

@@ -1,7 +1,7 @@
 // The kernels of a layer in the order of the trace. Shapes that no grid tells follow from the model (hidden
 // 7168, 128 heads of 128 + 64 and 128, latents of 1536 and 512, experts of 2048, 256 of them) and from the
 // order of the operands; arithmetic rates and grids agree with them.
-#include "workloads/calibration/training_trace.h"
+#include "workloads/calibration/trace/training_trace.h"
 
 namespace moebius {
 namespace {

@@ -1,4 +1,4 @@
-#include "workloads/calibration/expert_fit.h"
+#include "workloads/calibration/experts/expert_fit.h"
 
 #include <algorithm>
 #include <array>
@@ -7,8 +7,8 @@
 #include <map>
 
 #include "hw/error.h"
-#include "workloads/calibration/expert_parts.h"
-#include "workloads/calibration/expert_test.h"
+#include "workloads/calibration/experts/expert_parts.h"
+#include "workloads/calibration/experts/expert_test.h"
 #include "workloads/cost/measured_table.h"
 
 namespace moebius {

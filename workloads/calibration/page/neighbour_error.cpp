@@ -1,4 +1,4 @@
-#include "workloads/calibration/neighbour_error.h"
+#include "workloads/calibration/page/neighbour_error.h"
 
 #include <fmt/format.h>
 
