@@ -44,8 +44,8 @@ Passes passes_of(const Shape& shape, bool trtllm, bool prefill, bool latent) {
   return {shape.m, cached + rotated, prefill ? 2 : 0};
 }
 
-// Whether SGLang's decode rows hold the write of the cache as a kernel: TensorRT-LLM's kernel in 0.5.10 takes 2 us
-// less on B300 than in 0.5.14 on B200 and GB300, and FlashInfer's 4 to 6 us at two keys are one kernel's.
+// Whether SGLang's decode rows hold the write of the cache as a kernel: TensorRT-LLM's kernel in 0.5.10 takes
+// 2 us less on B300 than in 0.5.14 on B200 and GB300, and FlashInfer's 4 to 6 us at two keys are one kernel's.
 bool writes_cache(const Csv& csv, const CsvRow& row, bool prefill) {
   const std::string& kernel = csv.text(row, "kernel");
   if (prefill || csv.text(row, "backend") != "sglang") return true;
@@ -53,10 +53,10 @@ bool writes_cache(const Csv& csv, const CsvRow& row, bool prefill) {
   return kernel != "trtllm_mha" || csv.text(row, "version") != "0.5.10";
 }
 
-// Columns of the casts that SGLang runs before an FP8 cache. TensorRT-LLM's kernel in it takes queries, keys and
-// values that three kernels cast (6 us at one short sequence of B200). FlashAttention 3 and FlashInfer have keys
-// and values cast together (2 us on RTX PRO 6000), and the first the queries too in decoding (3 us on H100);
-// prefill gets FP8 ones. Rows of 0.5.10 hold no casts: their times are the same with either cache.
+// Columns of the casts that SGLang runs before an FP8 cache. TensorRT-LLM's kernel in it takes queries, keys
+// and values that three kernels cast (6 us at one short sequence of B200). FlashAttention 3 and FlashInfer
+// have keys and values cast together (2 us on RTX PRO 6000), and the first the queries too in decoding (3 us
+// on H100); prefill gets FP8 ones. Rows of 0.5.10 hold no casts: their times are the same with either cache.
 std::vector<std::int64_t> cast_columns(const Csv& csv, const CsvRow& row, const Shape& shape, bool prefill) {
   if (csv.text(row, "backend") != "sglang" || csv.text(row, "kv_dtype") != "fp8") return {};
   if (csv.text(row, "version") == "0.5.10") return {};
