@@ -137,12 +137,14 @@ ProfilePower measured_power(const std::string& directory, const Accelerator& chi
   return power;
 }
 
-// The energies of another chip of the architecture; what it draws idle goes with the board's limit.
+// The energies of another chip of the generation; what it draws idle goes with the board's limit.
 ProfilePower carried_power(const std::string& directory, const Accelerator& chip) {
   const Catalog catalog;
+  const std::string& generation = find_architecture(chip.architecture)->generation;
   for (const std::string& id : catalog.accelerator_ids()) {
     const Accelerator donor = catalog.accelerator(id);
-    if (donor.id == chip.id || donor.architecture != chip.architecture) continue;
+    const Architecture* built = find_architecture(donor.architecture);
+    if (donor.id == chip.id || built == nullptr || built->generation != generation) continue;
     ProfilePower power = measured_power(directory, donor);
     if (power.limit <= 0 || chip.power.value <= 0) continue;
     power.idle = rounded(power.idle * chip.power.value / power.limit);

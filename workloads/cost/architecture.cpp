@@ -65,6 +65,7 @@ Architecture read_row(const std::string& name, Reader reader) {
   row.name = name;
   row.estimated = reader.choice<bool>("constants_are", {{"fitted", false}, {"estimates", true}});
   row.source = reader.text("source");
+  row.generation = reader.has("generation") ? reader.text("generation") : name;
   read_structure(reader.object("structure"), row);
   read_constants(reader.object("constants"), row);
   read_errors(reader.object("errors"), row);

@@ -23,7 +23,8 @@ enum class OperandWidth : std::uint8_t { k16Bit, k8Bit, k4Bit };  // wider types
 OperandWidth operand_width(DType dtype);
 
 struct Architecture {
-  std::string name;  // "hopper"
+  std::string name;        // "hopper"
+  std::string generation;  // that shares the fitted constants; the name, where it shares with no other
   // Structure.
   double clock = 0;                   // Hz; used when the catalog has none for the chip
   std::array<TileShapes, 3> tiles{};  // by OperandWidth

@@ -9,6 +9,7 @@ namespace {
 
 constexpr const char* kNotes = R"(  "notes": [
     "Written by `moebius calibrate --from DIR --fit-model --out FILE`, which fits the constants of every architecture that DIR has tables of and keeps the rest.",
+    "generation: of the architecture whose chips this one's constants are fitted together with; without it, its own.",
     "structure: facts of the chips and of the kernels that libraries have for them. clock: where a chip's entry has none. operand_memory: bytes of operands that a core holds in flight (shared memory less what results take). multicast: cores that share one load. l2_rate: bytes a cycle that the wires bring from L2 to a core. exponentials: a cycle and core. scaling_lanes: FP32 lanes of a core that scale partial sums of block-scaled FP8 products; 0 where the tensor unit scales. core_stream: bytes a cycle that the threads of one core keep moving. asynchronous: products run on while the core prepares the next step of k. 16bit, 8bit, 4bit: output tiles of GEMM kernels, and whether several cores share the k of one.",
     "constants: memory_latency, from a request to its data while others stream. step_cycles, of a core to prepare 128 bytes of k. energy, picojoule of a BF16 operation at 1 GHz; it grows with the square of the chip's clock, as the voltage does with the clock. attention, the share of the tensor peak that the products of fused attention reach. attention_latency, cycles before its first product and after its last.",
     "errors: medians of the relative errors on chips that the constants were not fitted to (`moebius calibrate --from DIR --model-errors`); of estimates, estimates. stream: of kernels that run at memory speed, which no table here tells: an estimate everywhere."
@@ -46,12 +47,17 @@ std::string constants_text(const Architecture& row) {
       row.attention, row.attention_latency);
 }
 
+std::string generation_text(const Architecture& row) {
+  if (row.generation == row.name) return {};
+  return fmt::format("      \"generation\": {},\n", json_string(row.generation));
+}
+
 std::string row_text(const Architecture& row) {
   return fmt::format(
-      "    {}: {{\n      \"constants_are\": \"{}\",\n      \"source\": {},\n      \"structure\": {{\n{}\n"
+      "    {}: {{\n{}      \"constants_are\": \"{}\",\n      \"source\": {},\n      \"structure\": {{\n{}\n"
       "      }},\n      \"constants\": {{{}}},\n      \"errors\": {{\"gemm\": {:.2g}, \"attention\": {:.2g}, "
       "\"experts\": {:.2g}, \"stream\": {:.2g}}}\n    }}",
-      json_string(row.name), row.estimated ? "estimates" : "fitted", json_string(row.source),
+      json_string(row.name), generation_text(row), row.estimated ? "estimates" : "fitted", json_string(row.source),
       structure_text(row), constants_text(row), row.error_gemm, row.error_attention, row.error_experts,
       row.error_stream);
 }

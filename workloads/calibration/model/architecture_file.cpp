@@ -51,7 +51,7 @@ int fit_architecture_file(const std::string& from, const Catalog& catalog, const
   for (Architecture& row : rows) {
     std::vector<const MeasuredChip*> own;
     for (const MeasuredChip& chip : chips)
-      if (chip.chip.architecture == row.name) own.push_back(&chip);
+      if (find_architecture(chip.chip.architecture)->generation == row.generation) own.push_back(&chip);
     if (own.empty()) continue;
     row = fit_constants(row, own);
     row.estimated = false;

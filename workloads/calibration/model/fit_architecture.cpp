@@ -35,11 +35,15 @@ double row_loss(const AnalyticModel& model, const ModelRow& row) {
   return std::min(kMostLoss, std::abs(model_microseconds(model, row) / row.microseconds - 1));
 }
 
+const std::string& generation_of(const Accelerator& chip) {
+  return find_architecture(chip.architecture)->generation;
+}
+
 struct Sum {
   double loss = 0, rows = 0;
 };
 
-// Every kind of every architecture weighs the same, however many rows it has.
+// Every kind of every generation weighs the same, however many rows it has.
 double loss(const Architecture& constants, const std::vector<const MeasuredChip*>& chips) {
   std::map<std::pair<std::string, std::size_t>, Sum> sums;
   for (const MeasuredChip* chip : chips) {
@@ -47,7 +51,7 @@ double loss(const Architecture& constants, const std::vector<const MeasuredChip*
     const AnalyticModel model(chip->chip, trial);
     for (std::size_t kind = 0; kind < chip->kinds.size(); ++kind)
       for (std::size_t i = 0; i < chip->kinds[kind].size(); i += kFitEvery) {
-        Sum& sum = sums[{chip->chip.architecture, kind}];
+        Sum& sum = sums[{generation_of(chip->chip), kind}];
         sum.loss += row_loss(model, chip->kinds[kind][i]);
         ++sum.rows;
       }
@@ -100,7 +104,7 @@ std::optional<OthersFit> fit_on_others(const MeasuredChip& chip, const std::vect
   for (const MeasuredChip& other : all) {
     if (other.chip.id == chip.chip.id || other.chip.vendor != chip.chip.vendor) continue;
     vendor.push_back(&other);
-    if (other.chip.architecture != chip.chip.architecture) continue;
+    if (generation_of(other.chip) != generation_of(chip.chip)) continue;
     relatives.push_back(&other);
     names += (names.empty() ? "" : ", ") + other.chip.id;
   }

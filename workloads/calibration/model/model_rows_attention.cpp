@@ -7,6 +7,7 @@
 #include "workloads/calibration/kernel_database.h"
 #include "workloads/calibration/latent_attention.h"
 #include "workloads/calibration/model/model_rows.h"
+#include "workloads/cost/architecture.h"
 #include "workloads/cost/roofline.h"
 
 namespace moebius {
@@ -43,6 +44,31 @@ Passes passes_of(const Shape& shape, bool trtllm, bool prefill, bool latent) {
   return {shape.m, cached + rotated, prefill ? 2 : 0};
 }
 
+// Whether SGLang's decode rows hold the write of the cache as a kernel: TensorRT-LLM's kernel in 0.5.10 takes
+// 2 us less on B300 than in 0.5.14 on B200 and GB300, and FlashInfer's 4 to 6 us at two keys are one kernel's.
+bool writes_cache(const Csv& csv, const CsvRow& row, bool prefill) {
+  const std::string& kernel = csv.text(row, "kernel");
+  if (prefill || csv.text(row, "backend") != "sglang") return true;
+  if (kernel == "flashinfer") return csv.text(row, "kv_dtype") == "fp8";
+  return kernel != "trtllm_mha" || csv.text(row, "version") != "0.5.10";
+}
+
+// Columns of the casts that SGLang runs before an FP8 cache. TensorRT-LLM's kernel in it takes queries, keys
+// and values that three kernels cast (6 us at one short sequence of B200). FlashAttention 3 and FlashInfer
+// have keys and values cast together (2 us on RTX PRO 6000), and the first the queries too in decoding (3 us
+// on H100); prefill gets FP8 ones. Rows of 0.5.10 hold no casts: their times are the same with either cache.
+std::vector<std::int64_t> cast_columns(const Csv& csv, const CsvRow& row, const Shape& shape, bool prefill) {
+  if (csv.text(row, "backend") != "sglang" || csv.text(row, "kv_dtype") != "fp8") return {};
+  if (csv.text(row, "version") == "0.5.10") return {};
+  const std::string& kernel = csv.text(row, "kernel");
+  const std::int64_t queries = std::int64_t{shape.heads} * shape.head_dim;
+  const std::int64_t keys = std::int64_t{shape.kv_heads} * shape.head_dim;
+  const std::int64_t values = std::int64_t{shape.kv_heads} * shape.v_dim;
+  if (kernel == "trtllm_mha") return {queries, keys, values};
+  if (kernel == "fa3" && !prefill) return {queries, keys + values};
+  return {keys + values};
+}
+
 // Rows of kernels that are not what the model is of: SGLang's Triton kernels, which it falls back to where
 // the others cannot, and its latent attention on Hopper that converts an FP8 cache first; TensorRT-LLM's
 // decode without parts of the keys, which reads them with one core a sequence (latent attention before Hopper
@@ -54,7 +80,7 @@ bool is_fallback(const Csv& csv, const CsvRow& row, const AttentionFile& file, c
   const bool trtllm = csv.text(row, "backend") == "trtllm", hopper = chip.architecture == "hopper";
   if (file.latent && hopper && !trtllm && csv.text(row, "kv_dtype") == "fp8") return true;
   if (file.prefill || !trtllm) return false;
-  if (file.latent) return !hopper && chip.architecture != "blackwell";
+  if (file.latent) return !hopper && find_architecture(chip.architecture)->generation != "blackwell";
   return shape.heads > 32 * shape.kv_heads;
 }
 
@@ -84,7 +110,14 @@ ModelRow model_row(const Csv& csv, const CsvRow& row, const AttentionFile& file,
                csv.number(row, "latency_us")};
   CostQuery query{
       .kind = OpKind::kAttention, .shape = shape, .dtype = dtype_named(arithmetic), .cores = chip.cores};
-  if (cache != arithmetic) query.stored = dtype_named(cache);
+  // FlashInfer's prefill reads the new keys and values before they are cast for the cache.
+  const bool reads_cache = !file.prefill || csv.text(row, "kernel") != "flashinfer";
+  if (cache != arithmetic && reads_cache) query.stored = dtype_named(cache);
+  // Each head's queries, keys and values of a latent cache in FP8 are cast before they are multiplied; before
+  // Hopper they are multiplied in BF16.
+  const bool before_hopper = chip.architecture == "ampere" || chip.architecture == "ada";
+  const bool casts_latent = file.latent && file.prefill && cache == "fp8" && !before_hopper;
+  if (casts_latent) query.dtype = DType::kFp8;
   query.hot = true;
   out.kernels.push_back(query);
   const Passes passes = passes_of(shape, csv.text(row, "backend") == "trtllm", file.prefill, file.latent);
@@ -92,17 +125,17 @@ ModelRow model_row(const Csv& csv, const CsvRow& row, const AttentionFile& file,
   const auto pass = [&](std::int64_t rows, std::int64_t columns) {
     out.kernels.push_back({.kind = OpKind::kConcat, .shape = {.m = rows, .n = columns}, .cores = general});
   };
-  pass(passes.rows, passes.columns);
+  if (writes_cache(csv, row, file.prefill)) pass(passes.rows, passes.columns);
   for (int kernel = 0; kernel < passes.small_kernels; ++kernel) pass(1, 1);
-  // Each head's queries, keys and values of a latent cache in FP8 are cast before they are multiplied; before
-  // Hopper they are multiplied in BF16.
-  const bool before_hopper = chip.architecture == "ampere" || chip.architecture == "ada";
-  if (file.latent && file.prefill && cache == "fp8" && !before_hopper)
-    out.kernels.push_back(
-        {.kind = OpKind::kQuantise,
-         .shape = {.m = shape.m, .n = std::int64_t{shape.heads} * (2 * (kNope + kRotary) + kNope)},
-         .dtype = DType::kFp8,
-         .cores = general});
+  const auto cast = [&](std::int64_t columns) {
+    out.kernels.push_back({.kind = OpKind::kQuantise,
+                           .shape = {.m = shape.m, .n = columns},
+                           .dtype = DType::kFp8,
+                           .cores = general});
+  };
+  if (!file.latent)
+    for (const std::int64_t columns : cast_columns(csv, row, shape, file.prefill)) cast(columns);
+  if (casts_latent) cast(std::int64_t{shape.heads} * (2 * (kNope + kRotary) + kNope));
   return out;
 }
 

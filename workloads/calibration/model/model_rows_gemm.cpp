@@ -5,6 +5,7 @@
 
 #include "workloads/calibration/csv.h"
 #include "workloads/calibration/model/model_rows.h"
+#include "workloads/cost/architecture.h"
 #include "workloads/cost/roofline.h"
 
 namespace moebius {
@@ -56,7 +57,8 @@ std::vector<CostQuery> quantise_kernels(const Shape& shape, const GemmFormat& fo
   if (format.name == "sq") return {pass(1, 1), pass(1, 1)};
   const CostQuery whole = pass(shape.m, shape.k);
   if (format.name == "fp8" && backend == "trtllm") return {whole, pass(1, 1), pass(1, 1), whole};
-  const bool packs = format.name == "fp8_block" && backend == "sglang" && chip.architecture == "blackwell";
+  const bool packs = format.name == "fp8_block" && backend == "sglang" &&
+                     find_architecture(chip.architecture)->generation == "blackwell";
   if (!packs) return {whole};
   const std::int64_t blocks = (shape.k + kScaleBlock - 1) / kScaleBlock;
   return {whole, pass(shape.m, blocks), pass(shape.n, blocks), pass(shape.n, blocks)};
