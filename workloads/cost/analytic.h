@@ -40,7 +40,7 @@ class AnalyticModel {
 
   // Defined for every compute kind; never below the roofline.
   Estimate estimate(const CostQuery& query, Clocks clocks) const;
-  float error(OpKind kind) const;
+  float error(const CostQuery& query) const;  // expected, relative
   const Engine& engine() const { return engine_; }
 
  private:

@@ -72,7 +72,7 @@ class LayeredSource : public CostSource {
         query.fused_quantise ? tables_.quantise(model_, query, Clocks::kSustained) : Estimate{};
     return {.seconds = estimate.seconds + pass.seconds,
             .origin = Origin::kAnalytic,
-            .error = model_.error(query.kind),
+            .error = model_.error(query),
             .memory_bytes = estimate.memory_bytes + pass.memory_bytes};
   }
 

@@ -175,7 +175,7 @@ std::optional<Cost> whole_cost(const MeasuredTable& table, const AnalyticModel& 
   cost.seconds = query.rows.empty() ? LookUp(table, position, chip, whole, clocks).seconds()
                  : sequences        ? uneven_sequences_seconds(table, chip, whole, clocks, estimate.seconds)
                                     : uneven_seconds(table, chip, whole, clocks, estimate.seconds);
-  judge(cost, table, position, query, clocks, chip.error(query.kind));
+  judge(cost, table, position, query, clocks, chip.error(query));
   return cost;
 }
 

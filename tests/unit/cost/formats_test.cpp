@@ -81,6 +81,18 @@ TEST_CASE("the bytes of a GEMM are those of what is stored") {
   CHECK(least_bytes(query) == op_bytes(OpKind::kGemmWgrad, query.shape, DType::kBf16).value);
 }
 
+TEST_CASE("the model trusts itself less where it does not know how weights are widened") {
+  const Accelerator chip = Catalog().accelerator("h200-sxm");
+  const AnalyticModel model(chip);
+  CostQuery query{
+      .kind = OpKind::kGemm, .shape = {.m = 64, .n = 4096, .k = 4096}, .dtype = DType::kBf16, .cores = 132, .rows = {}};
+  const float same = model.error(query);
+  query.stored = DType::kInt4;
+  CHECK(model.error(query) > 2 * same);
+  query.kind = OpKind::kAttention;
+  CHECK(model.error(query) < 0.3F);  // FP8 caches are among the rows that attention's error was measured on
+}
+
 TEST_CASE("INT4 is multiplied in the next wider type that the chip has") {
   Accelerator chip = h200();
   CHECK(executed_dtype(chip, DType::kInt4) == DType::kInt8);
