@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
+#include "real/communication_kind.h"
 #include "real/op_context.h"
 
 namespace moebius::cuda {
@@ -26,64 +27,12 @@ class Communication {
   }
 
   void run() {
-    switch (c_.op().kind) {
-      case OpKind::kDispatch:
-        return dispatch();
-      case OpKind::kCombine:
-        return combine();
-      case OpKind::kAllReduce:
-        return all_reduce();
-      case OpKind::kReduceScatter:
-        return reduce_scatter();
-      case OpKind::kAllGather:
-        return all_gather();
-      case OpKind::kBroadcast:
-        return broadcast();
-      case OpKind::kAllToAll:
-        return all_to_all();
-      case OpKind::kSend:
-        return send();
-      case OpKind::kRecv:
-        return receive();
-      case OpKind::kInput:
-      case OpKind::kEmbedding:
-      case OpKind::kEmbeddingGrad:
-      case OpKind::kGemm:
-      case OpKind::kGemmDgrad:
-      case OpKind::kGemmWgrad:
-      case OpKind::kGroupedGemm:
-      case OpKind::kGroupedGemmDgrad:
-      case OpKind::kGroupedGemmWgrad:
-      case OpKind::kNorm:
-      case OpKind::kNormGrad:
-      case OpKind::kRotary:
-      case OpKind::kRotaryGrad:
-      case OpKind::kAttention:
-      case OpKind::kAttentionGrad:
-      case OpKind::kActivation:
-      case OpKind::kActivationGrad:
-      case OpKind::kGate:
-      case OpKind::kGateGrad:
-      case OpKind::kPermute:
-      case OpKind::kPermuteGrad:
-      case OpKind::kUnpermute:
-      case OpKind::kUnpermuteGrad:
-      case OpKind::kAdd:
-      case OpKind::kSplit:
-      case OpKind::kConcat:
-      case OpKind::kMlaKeys:
-      case OpKind::kMlaKeysGrad:
-      case OpKind::kQuantise:
-      case OpKind::kTransposeQuantise:
-      case OpKind::kCrossEntropyStats:
-      case OpKind::kCrossEntropy:
-      case OpKind::kAdam:
-        break;
-    }
-    CHECK(false, fmt::format("{} does not communicate", to_string(c_.op().kind)));
+    communicate_as(c_.op().kind, *this);
   }
 
  private:
+  template <class Member>
+  friend void moebius::communicate_as(OpKind kind, Member& member);
   using All = DeviceExchange::All;
 
   std::string describe_op() const {
