@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -203,6 +204,14 @@ CLI::Validator one_of(const std::vector<std::pair<std::string, T>>& table) {
       "");
 }
 
+CLI::Validator directory() {
+  return CLI::Validator(
+      [](std::string& text) {
+        return std::filesystem::is_directory(text) ? "" : fmt::format("expected a directory, found \"{}\"", text);
+      },
+      "");
+}
+
 CLI::Validator whole_number() {
   return CLI::Validator(
       [](std::string& text) {
@@ -291,7 +300,9 @@ void add_commands(CLI::App& app, Arguments& arguments, std::function<int(const A
   add_data_option(*show, arguments);
   CLI::App* calibrate =
       add("calibrate", "make a kernel profile from tables of published measurements", calibrate_command);
-  calibrate->add_option("--from", arguments.from, "directory with the tables (CSV)")->required();
+  calibrate->add_option("--from", arguments.from, "directory with the tables (CSV)")
+      ->required()
+      ->check(directory());
   CLI::Option* whose = calibrate->add_option("--accelerator", arguments.name, "whose rows: id, alias or all");
   CLI::Option* out =
       calibrate->add_option("--out", arguments.out, "the file to write; profiles of all: their directory");

@@ -69,17 +69,19 @@ Catalog::Catalog(const std::string& data_dir) {
       if (file.path == fmt::format("{}{}.json", kFolder, shelf->root))
         load(*shelf, parse_document(file.text, fmt::format("<{}>", file.path)));
   if (data_dir.empty()) return;
-  bool found = false;
+  const std::filesystem::path folder = data_dir;
+  // Others read these two: a folder may hold nothing else.
+  bool found = std::filesystem::exists(folder / "models.json") || std::filesystem::exists(folder / "profiles");
   for (Shelf* shelf : shelves) {
-    const std::filesystem::path path = std::filesystem::path(data_dir) / (shelf->root + ".json");
+    const std::filesystem::path path = folder / (shelf->root + ".json");
     if (!std::filesystem::exists(path)) continue;
     load(*shelf, load_document(path.string()));
     found = true;
   }
   if (!found)
     throw input_error(
-        fmt::format("{}: expected accelerators.json, nodes.json, fabrics.json or storage.json in this "
-                    "folder, found none",
+        fmt::format("{}: expected accelerators.json, nodes.json, fabrics.json, storage.json, models.json or "
+                    "profiles/ in this folder, found none",
                     data_dir));
   check_all();
 }

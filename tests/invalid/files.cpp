@@ -167,6 +167,7 @@ TEST_CASE("a wrong word on the command line is answered with the words that exis
   refused("run x.json --detail flud", 2,
           "--detail: expected alpha-beta, fluid, native, found \"flud\" (did you mean \"fluid\"?)");
   refused("run x.json --executor gpu", 2, "--executor: expected sim, host, cuda, found \"gpu\"");
+  refused("calibrate --from /nowhere --model-errors", 2, "--from: expected a directory, found \"/nowhere\"");
   refused("run x.json --seed -1", 2, "--seed: expected a whole number from 0, found \"-1\"");
 }
 

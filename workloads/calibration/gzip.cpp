@@ -27,8 +27,8 @@ std::string read_gzip(const std::string& path) {
     const int read = gzread(file.get(), chunk.data(), kChunk);
     // zlib passes files through that are not gzip; a cut one ends early and is told by the error alone.
     int failure = Z_OK;
-    const char* message = gzerror(file.get(), &failure);
-    if (read < 0 || failure != Z_OK) throw input_error(fmt::format("{}: {}", path, message));
+    const std::string message = gzerror(file.get(), &failure);  // names the file already
+    if (read < 0 || failure != Z_OK) throw input_error(message.starts_with(path) ? message : path + ": " + message);
     if (gzdirect(file.get()) != 0)
       throw input_error(fmt::format("{}: expected gzip, found other bytes", path));
     if (read == 0) return text;

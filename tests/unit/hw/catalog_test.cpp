@@ -298,10 +298,17 @@ TEST_CASE("An entry that names itself as its base stands on the one it replaces"
   REQUIRE(chip.cores == 132);
 }
 
+TEST_CASE("A data folder may hold nothing but profiles") {
+  const std::filesystem::path folder = std::filesystem::temp_directory_path() / "moebius-profiles-only";
+  std::filesystem::create_directories(folder / "profiles");
+  REQUIRE(Catalog(folder.string()).accelerator("h100-sxm").cores == 132);
+  std::filesystem::remove_all(folder);
+}
+
 TEST_CASE("A data folder without catalogs is refused") {
   REQUIRE(refusal([] { Catalog with("/nowhere"); }) ==
-          "/nowhere: expected accelerators.json, nodes.json, fabrics.json or storage.json in this folder, "
-          "found none");
+          "/nowhere: expected accelerators.json, nodes.json, fabrics.json, storage.json, models.json or profiles/ "
+          "in this folder, found none");
 }
 
 TEST_CASE("A catalog's fact without source or status is refused") {
