@@ -18,8 +18,8 @@
 #include "real/cuda/cuda_run.h"
 #include "real/host_run.h"
 #include "sim/sim_run.h"
-#include "workloads/calibration/model/architecture_file.h"
 #include "workloads/calibration/calibrate.h"
+#include "workloads/calibration/model/architecture_file.h"
 #include "workloads/calibration/model/model_error.h"
 #include "workloads/checkpoint/convert.h"
 #include "workloads/cost/cost_source.h"
@@ -27,13 +27,14 @@
 #include "workloads/explain.h"
 #include "workloads/job.h"
 #include "workloads/listing.h"
+#include "workloads/option_checks.h"
 #include "workloads/perform.h"
 #include "workloads/report/report.h"
 #include "workloads/report/run_directory.h"
+#include "workloads/report/summary.h"
+#include "workloads/scenario/schema.h"
 #include "workloads/schedule/compare.h"
 #include "workloads/schedule_dump.h"
-#include "workloads/scenario/schema.h"
-#include "workloads/report/summary.h"
 
 namespace moebius {
 namespace {
@@ -115,10 +116,9 @@ int crosscheck_command(const Arguments& arguments) {
   const Library library(arguments.data);
   Changes changes = arguments.changes;
   changes.unfold = true;  // numbers need every rank
-  const Crosscheck result =
-      crosscheck([&] { return read_job(arguments.scenario, changes, library); },
-                 executor_of(ExecutorKind::kSim, arguments), executor_of(arguments.real_executor, arguments),
-                 arguments.out);
+  const Crosscheck result = crosscheck([&] { return read_job(arguments.scenario, changes, library); },
+                                       executor_of(ExecutorKind::kSim, arguments),
+                                       executor_of(arguments.real_executor, arguments), arguments.out);
   print(to_text(result));
   return result.same() ? 0 : 1;
 }
@@ -154,7 +154,8 @@ int calibrate_model(const Arguments& arguments, const Catalog& catalog) {
     return 0;
   }
   if (!arguments.fit_model || arguments.out.empty())
-    throw input_error("calibrate: expected --accelerator and --out, --fit-model and --out, or --model-errors");
+    throw input_error(
+        "calibrate: expected --accelerator and --out, --fit-model and --out, or --model-errors");
   const int fitted = fit_architecture_file(arguments.from, catalog, arguments.out);
   fmt::print("{} architectures fitted: {}\n", fitted, arguments.out);
   return 0;
@@ -186,39 +187,8 @@ int schema_command(const Arguments&) {
 
 // ---- the command line ----
 
-// A value out of a closed list, replaced by the number of its row as CLI11 reads enums.
-template <class T>
-CLI::Validator one_of(const std::vector<std::pair<std::string, T>>& table) {
-  return CLI::Validator(
-      [&table](std::string& text) {
-        std::vector<std::string> names;
-        for (const auto& [name, value] : table) {
-          if (name == text) {
-            text = std::to_string(static_cast<int>(value));
-            return std::string();
-          }
-          names.push_back(name);
-        }
-        return fmt::format("expected {}, found \"{}\"{}", fmt::join(names, ", "), text, suggestion(text, names));
-      },
-      "");
-}
-
-CLI::Validator directory() {
-  return CLI::Validator(
-      [](std::string& text) {
-        return std::filesystem::is_directory(text) ? "" : fmt::format("expected a directory, found \"{}\"", text);
-      },
-      "");
-}
-
-CLI::Validator whole_number() {
-  return CLI::Validator(
-      [](std::string& text) {
-        const bool digits = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
-        return digits ? "" : fmt::format("expected a whole number from 0, found \"{}\"", text);
-      },
-      "");
+CLI::Validator valid(const OptionCheck& check) {
+  return CLI::Validator(check, "");
 }
 
 void add_scenario_options(CLI::App& command, Arguments& arguments) {
@@ -227,7 +197,8 @@ void add_scenario_options(CLI::App& command, Arguments& arguments) {
       .add_option("--set", arguments.changes.sets,
                   "/json/pointer=value: changes the scenario; may be given again")
       ->take_all();
-  command.add_option("--seed", arguments.changes.seed, "replaces the scenario's seed")->check(whole_number());
+  command.add_option("--seed", arguments.changes.seed, "replaces the scenario's seed")
+      ->check(valid(whole_number));
 }
 
 void add_data_option(CLI::App& command, Arguments& arguments) {
@@ -239,11 +210,11 @@ void add_simulator_options(CLI::App& command, Arguments& arguments) {
   command
       .add_option("--detail", arguments.detail,
                   "how the network is simulated: alpha-beta, fluid (default), native")
-      ->transform(one_of(network_details()));
+      ->transform(valid(one_of(network_details())));
   command
       .add_option("--driver", arguments.driver,
                   "who drives the simulator: simgrid (default where built in), plain")
-      ->transform(one_of(drivers()));
+      ->transform(valid(one_of(drivers())));
 }
 
 void add_kernel_options(CLI::App& command, KernelRequest& kernel) {
@@ -266,7 +237,7 @@ void add_commands(CLI::App& app, Arguments& arguments, std::function<int(const A
   add_simulator_options(*run, arguments);
   run->add_option("--executor", arguments.executor,
                   "sim (default): predict; host: execute on this CPU, ranks as threads; cuda: on this GPU")
-      ->transform(one_of(kExecutors));
+      ->transform(valid(one_of(kExecutors)));
   run->add_option("--out", arguments.out, "directory for report.json, report.txt, timeline.mtl");
   run->add_option("--dump", arguments.dump, "file for the schedule as text");
   run->add_option("--dump-activations", arguments.host.dump_activations,
@@ -285,7 +256,7 @@ void add_commands(CLI::App& app, Arguments& arguments, std::function<int(const A
   add_data_option(*crosscheck, arguments);
   add_simulator_options(*crosscheck, arguments);
   crosscheck->add_option("--executor", arguments.real_executor, "who executes: host (default), cuda")
-      ->transform(one_of(kReal));
+      ->transform(valid(one_of(kReal)));
   crosscheck->add_option("--out", arguments.out, "directory for the runs simulated/ and executed/");
   CLI::App* compare = add("compare", "join two runs of one schedule op by op", compare_command);
   compare->add_option("RUN_A", arguments.run_a, "a run's directory or timeline")->required();
@@ -302,7 +273,7 @@ void add_commands(CLI::App& app, Arguments& arguments, std::function<int(const A
       add("calibrate", "make a kernel profile from tables of published measurements", calibrate_command);
   calibrate->add_option("--from", arguments.from, "directory with the tables (CSV)")
       ->required()
-      ->check(directory());
+      ->check(valid(existing_directory));
   CLI::Option* whose = calibrate->add_option("--accelerator", arguments.name, "whose rows: id, alias or all");
   CLI::Option* out =
       calibrate->add_option("--out", arguments.out, "the file to write; profiles of all: their directory");
@@ -336,15 +307,13 @@ int fail(const Error& error) {
   return error.kind() == Error::Kind::kInput ? 2 : 1;
 }
 
-// What to say when the first argument is no subcommand; empty when it is one, or there is none.
-std::string unknown_command(const CLI::App& app, int argc, char** argv) {
+// The sentence for a first argument that is no subcommand, or for none at all; else empty.
+std::string no_command(const CLI::App& app, int argc, char** argv) {
   std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
     names.push_back(command->get_name());
   if (argc < 2) return fmt::format("expected a command: {}", fmt::join(names, ", "));
-  const std::string name = argv[1];
-  if (name[0] == '-' || std::find(names.begin(), names.end(), name) != names.end()) return "";
-  return fmt::format("unknown command \"{}\"{}", name, suggestion(name, names));
+  return unknown_command(argv[1], names);
 }
 
 int start_command(int argc, char** argv) {
@@ -360,7 +329,7 @@ int start_command(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
-    const std::string unknown = unknown_command(app, argc, argv);
+    const std::string unknown = no_command(app, argc, argv);
     fmt::print(stderr, "moebius: {}\n", unknown.empty() ? error.what() : unknown);
     return 2;
   }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "hw/accelerator.h"
+#include "hw/device_figures.h"
 #include "hw/document.h"
 
 namespace moebius {
@@ -121,6 +122,7 @@ struct Profile {
   std::vector<ProfileSource> sources;
   std::vector<ProfileTable> tables;  // best first
   ProfilePower power = {};
+  std::optional<DeviceFigures> device = {};  // of a profile that was measured on one
 };
 
 // Throws input_error with file, line and pointer for whatever is not a profile. At most 256 tables, 2^20

@@ -1,0 +1,41 @@
+// Checks of values on the command line. Each is given the text, may replace it, and returns what is wrong
+// with it as a sentence; empty: nothing.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "hw/error.h"
+
+namespace moebius {
+
+using OptionCheck = std::function<std::string(std::string&)>;
+
+// A name out of a table, replaced by the number of its row's value.
+template <class T>
+OptionCheck one_of(const std::vector<std::pair<std::string, T>>& table) {
+  return [&table](std::string& text) {
+    std::vector<std::string> names;
+    for (const auto& [name, value] : table) {
+      if (name == text) {
+        text = std::to_string(static_cast<int>(value));
+        return std::string();
+      }
+      names.push_back(name);
+    }
+    return fmt::format("expected {}, found \"{}\"{}", fmt::join(names, ", "), text, suggestion(text, names));
+  };
+}
+
+std::string existing_directory(std::string& text);
+std::string whole_number(std::string& text);  // from 0
+
+// What to say of a first argument that is none of `names`; empty when it is, or is an option.
+std::string unknown_command(const std::string& found, const std::vector<std::string>& names);
+
+}  // namespace moebius
