@@ -46,7 +46,7 @@ const std::vector<std::pair<std::string, ExecutorKind>> kReal(kExecutors.begin()
 
 // What the command line says; each subcommand uses its part.
 struct Arguments {
-  std::string scenario, data, out, dump, name, from, run_a, run_b;
+  std::string scenario, data, out, dump, name, from, run_a, run_b, trace_kernels;
   Changes changes;
   ExecutorKind executor = ExecutorKind::kSim, real_executor = ExecutorKind::kHost;
   NetworkDetail detail = NetworkDetail::kFluid;
@@ -71,7 +71,7 @@ StartExecutor executor_of(ExecutorKind kind, const Arguments& arguments) {
       };
     case ExecutorKind::kCuda:
       return [&arguments](const Job& job, const Layout& layout, Recorder& recorder) {
-        return start_cuda(job, layout, recorder, arguments.host.dump_activations);
+        return start_cuda(job, layout, recorder, {arguments.host.dump_activations, arguments.trace_kernels});
       };
   }
   return {};
@@ -85,6 +85,8 @@ int run_command(const Arguments& arguments) {
   const Library library(arguments.data);
   Job job = read_job(arguments.scenario, arguments.changes, library);
   require_fit(job);
+  if (arguments.executor != ExecutorKind::kCuda)
+    require_unset(arguments.trace_kernels, "--trace-kernels: expected --executor cuda: only a GPU's kernels are traced");
   if (arguments.executor == ExecutorKind::kSim) require_nothing_computed(job, arguments.host);
   // From here the schedule is decided and the devices can hold it.
   Hooks hooks;
@@ -242,6 +244,8 @@ void add_commands(CLI::App& app, Arguments& arguments, std::function<int(const A
   run->add_option("--dump", arguments.dump, "file for the schedule as text");
   run->add_option("--dump-activations", arguments.host.dump_activations,
                   "file for what each layer puts out in the first microbatch (safetensors)");
+  run->add_option("--trace-kernels", arguments.trace_kernels,
+                  "cuda: file for the kernels, copies and fills that ran for each op, with their times (by CUPTI)");
   run->add_flag("--explain", arguments.explain,
                 "also every op of one layer: shape, time, where the time is known from");
   run->add_flag("--json", arguments.json, "print the report as one JSON object");

@@ -40,12 +40,13 @@ void require_drawn_weights(const Job& job, const std::string& dump_activations) 
 }  // namespace
 
 StartedExecutor start_cuda(const Job& job, const Layout& layout, Recorder& recorder,
-                           const std::string& dump_activations) {
-  require_drawn_weights(job, dump_activations);
+                           const CudaRun& request) {
+  require_drawn_weights(job, request.dump_activations);
   require_device(job);
   cuda::CudaOptions options;
   options.seed = job.scenario.seed;
   std::unique_ptr<CudaExecutor> device = make_cuda_executor(layout, recorder, options);
+  if (!request.trace_kernels.empty()) device->trace_kernels();
   StartedExecutor engine;
   engine.losses = [&device = *device] {
     std::vector<double> losses;
@@ -55,6 +56,11 @@ StartedExecutor start_cuda(const Job& job, const Layout& layout, Recorder& recor
   engine.tell_transfers = [&device = *device](GroupLedger& ledger) {
     for (const Transfer& t : device.transfers()) ledger.moved(t.sequence, t.op, t.rank, t.sent_bytes);
   };
+  if (!request.trace_kernels.empty()) {
+    engine.leave = [&device = *device, path = request.trace_kernels] {
+      cuda::write_activities(path, device.take_trace());
+    };
+  }
   engine.facts.executor = "cuda";
   engine.facts.detail = "streams";
   engine.facts.on_cluster = false;

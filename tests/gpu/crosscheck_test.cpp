@@ -21,7 +21,7 @@ StartedExecutor simulate(const Job& job, const Layout& layout, Recorder& recorde
 }
 
 StartedExecutor execute_on_device(const Job& job, const Layout& layout, Recorder& recorder) {
-  return start_cuda(job, layout, recorder, "");
+  return start_cuda(job, layout, recorder, {});
 }
 
 }  // namespace
@@ -46,7 +46,7 @@ TEST_CASE("what the device cannot do yet is refused in a sentence") {
   const std::string file = std::string(MOEBIUS_SOURCE_DIR) + "/scenarios/smoke/moe-layer.json";
   const Job folded = read_job(file, {}, Library(""));
   Recorder recorder(folded.layout(), RecorderOptions{});
-  CHECK_THROWS_WITH(start_cuda(folded, folded.layout(), recorder, "activations.safetensors"),
+  CHECK_THROWS_WITH(start_cuda(folded, folded.layout(), recorder, {"activations.safetensors", ""}),
                     "--dump-activations: cuda does not dump activations yet: use --executor host");
 }
 

@@ -14,6 +14,7 @@
 
 #include "real/cuda/gemm_library.h"
 #include "real/cuda/rehearsal.h"
+#include "tests/gpu/rehearsal/kernel_trace.h"
 #include "workloads/routing/routing.h"
 
 namespace moebius::cuda {
@@ -92,10 +93,15 @@ void destroy(Stream stream) {
   delete stream;
 }
 
-void enqueue(Stream stream, std::function<void()> work) {
+// Events are no kernels.
+void give(Stream stream, std::function<void()> work) {
   std::lock_guard lock(stream->mutex);
   stream->work.push_back(std::move(work));
   stream->changed.notify_all();
+}
+
+void enqueue(Stream stream, std::function<void()> work) {
+  give(stream, traced(stream, std::move(work)));
 }
 
 Event make_event() {
@@ -111,11 +117,11 @@ void record(Event event, Stream stream) {
     std::lock_guard lock(event->mutex);
     event->last = recording;
   }
-  enqueue(stream, [=] { recording->pass(); });
+  give(stream, [=] { recording->pass(); });
 }
 
 void wait(Stream stream, Event event) {
-  enqueue(stream, [recording = event->recording()] { recording->wait(); });
+  give(stream, [recording = event->recording()] { recording->wait(); });
 }
 
 void synchronise(Event event) {
