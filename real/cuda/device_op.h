@@ -104,7 +104,7 @@ class DeviceOp {
   Operand edit_tensor(std::int32_t tensor);
   bool holds(std::int32_t tensor) const { return rank_.store.find(tensor) != nullptr; }
   Operand scratch(std::int64_t rows, std::int64_t columns, Storage storage = Storage::kFp32);
-  TensorRef make(std::int64_t rows, std::int64_t columns, Storage storage);
+  TensorRef make(std::int64_t rows, std::int64_t columns, Storage storage, std::int64_t period = 0);
   void upload(const std::vector<float>& values, const Operand& to);  // FP32
   // Keeps a tensor of the caller's until the op has run.
   void touch(const TensorRef& tensor) { touched_.push_back(tensor); }

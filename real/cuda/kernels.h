@@ -26,6 +26,15 @@ struct Gemm {
 // Plain FP32 arithmetic on operands of any format; CHECKs that shapes fit.
 void gemm(Stream stream, const Gemm& product);
 
+// ---- kernels_codes.cu ----
+
+// y[column][row] = the code of x[row][column].
+void transpose_codes(Stream stream, const Operand& x, std::uint8_t* y);
+// y[block][row] = the scale of a block of 128 columns of x, which is kFp8Rows.
+void order_row_scales(Stream stream, const Operand& x, float* y);
+// y[column / 128][row / 128], rows of block_scale_stride(x.rows): the scales of x^T; x is kFp8Blocks.
+void transpose_block_scales(Stream stream, const Operand& x, float* y);
+
 // ---- kernels_norm.cu ----
 
 void rms_norm(Stream stream, const Operand& x, const Operand& weight, const Operand& y);

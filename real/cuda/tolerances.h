@@ -98,6 +98,7 @@ constexpr double storage_step(Storage storage) {
       return 0x1p-7;
     case Storage::kFp8Rows:
     case Storage::kFp8Columns:
+    case Storage::kFp8Blocks:
       return 0x1p-3;
   }
   return 0;

@@ -45,11 +45,11 @@ std::vector<OpCase> products() {
     const std::string name = operand == kFp8 ? " of FP8" : "";
     cases.push_back({"gemm" + name,
                      {.kind = OpKind::kGemm, .shape = {.m = m, .n = n, .k = k}},
-                     {random_operand(1, m, k, operand), random_operand(2, n, k, operand, 0.1)},
+                     {random_operand(1, m, k, operand), random_weight(2, n, k, operand, 0.1)},
                      {empty(m, n)}});
     cases.push_back({"gemm_dgrad" + name,
                      {.kind = OpKind::kGemmDgrad, .shape = {.m = m, .n = k, .k = n}},
-                     {random_operand(3, m, n, operand), random_operand(4, n, k, operand, 0.1)},
+                     {random_operand(3, m, n, operand), random_weight(4, n, k, operand, 0.1)},
                      {empty(m, k)}});
   }
   cases.push_back({"gemm_wgrad into FP32",
@@ -60,6 +60,25 @@ std::vector<OpCase> products() {
                    {.kind = OpKind::kGemmWgrad, .shape = {.m = n, .n = k, .k = m}},
                    {random_operand(5, m, n), random_operand(6, m, k)},
                    {random_operand(7, n, k)}});
+  return cases;
+}
+
+// Of 8 bits in sizes that the library takes; two blocks of scales along each side that has some.
+std::vector<OpCase> aligned_products() {
+  constexpr std::int64_t m = 144, n = 208, k = 240;
+  std::vector<OpCase> cases;
+  cases.push_back({"gemm of FP8, aligned",
+                   {.kind = OpKind::kGemm, .shape = {.m = m, .n = n, .k = k}},
+                   {random_operand(201, m, k, kFp8), random_weight(202, n, k, kFp8, 0.1)},
+                   {empty(m, n)}});
+  cases.push_back({"gemm of FP8, aligned, rows on both sides",
+                   {.kind = OpKind::kGemm, .shape = {.m = m, .n = n, .k = k}},
+                   {random_operand(203, m, k, kFp8), random_operand(204, n, k, kFp8, 0.1)},
+                   {empty(m, n)}});
+  cases.push_back({"gemm_dgrad of FP8, aligned",
+                   {.kind = OpKind::kGemmDgrad, .shape = {.m = m, .n = k, .k = n}},
+                   {random_operand(205, m, n, kFp8), random_weight(206, n, k, kFp8, 0.1)},
+                   {empty(m, k)}});
   return cases;
 }
 
@@ -219,7 +238,7 @@ std::vector<OpCase> routed() {
   for (const DType operand : {kBf16, kFp8}) {
     const std::string name = operand == kFp8 ? " of FP8" : "";
     add("grouped_gemm" + name, OpKind::kGroupedGemm, {.m = copies, .n = k, .k = n, .groups = kExperts},
-        {random_operand(71, copies, n, operand), random_operand(72, kExperts * k, n, operand)},
+        {random_operand(71, copies, n, operand), random_weight(72, kExperts * k, n, operand, 1, kExperts)},
         {empty(copies, k)});
     add("permute" + name, OpKind::kPermute, {.m = copies, .n = n, .k = kActive},
         {random_operand(73, kTokens, n, operand), random_operand(74, kTokens, kActive, kFp32)},
@@ -289,11 +308,13 @@ void check_cases(const std::vector<OpCase>& cases) {
 TEST_CASE("matrix products by the plain kernel") {
   NEEDS_DEVICE();
   check_cases(products());
+  check_cases(aligned_products());
 }
 
 TEST_CASE("matrix products by the library, where it is there") {
   NEEDS_DEVICE();
   for (const OpCase& one : products()) check_case(one, true);
+  for (const OpCase& one : aligned_products()) check_case(one, true);
   for (const OpCase& one : routed()) {
     const bool product = one.op.kind == OpKind::kGroupedGemm || one.op.kind == OpKind::kGroupedGemmDgrad ||
                          one.op.kind == OpKind::kGroupedGemmWgrad;
