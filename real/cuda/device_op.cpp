@@ -236,12 +236,18 @@ bool multiply_codes(DeviceOp& c, const Gemm& g) {
 
 }  // namespace
 
+GroupedPath grouped_path(const CudaOptions& options, const Gemm& product) {
+  if (options.grouped) return *options.grouped;
+  return is_scaled(product.a.storage) ? GroupedPath::kGrouped : GroupedPath::kLoop;
+}
+
 void multiply(DeviceOp& c, const Gemm& product) {
+  const bool codes = is_scaled(product.a.storage) && is_scaled(product.b.storage);
   if (c.rank().library != nullptr) {
-    const bool codes = is_scaled(product.a.storage) && is_scaled(product.b.storage);
     if (codes && multiply_codes(c, product)) return;
     if (!codes && c.rank().library->multiply(c.stream(), product, workspace_of(c))) return;
   }
+  if (c.options().tensor_cores && codes && tensor_cores_take(product)) return tile_gemm(c.stream(), product);
   gemm(c.stream(), product);
 }
 

@@ -100,8 +100,10 @@ std::vector<std::vector<float>> execute_case(const OpCase& one, SomeExecutor& ex
   return results;
 }
 
+inline const cuda::CudaOptions kPlainKernels = {.library_gemm = false, .tensor_cores = false};
+
 // All on one rank, which is alone in every group.
-inline OpResults execute_both(const OpCase& one, bool library_gemm = false) {
+inline OpResults execute_both(const OpCase& one, cuda::CudaOptions options = kPlainKernels) {
   const Layout layout = one_group(1, GroupRole::kExpert);
   OpResults results;
   {
@@ -110,7 +112,8 @@ inline OpResults execute_both(const OpCase& one, bool library_gemm = false) {
     results.host = execute_case(one, host, recorder);
   }
   Recorder recorder(layout, RecorderOptions{});
-  const auto device = make_cuda_executor(layout, recorder, {.library_gemm = library_gemm, .poison = true});
+  options.poison = true;
+  const auto device = make_cuda_executor(layout, recorder, options);
   results.device = execute_case(one, *device, recorder);
   return results;
 }

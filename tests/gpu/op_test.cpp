@@ -246,8 +246,12 @@ std::vector<OpCase> routed() {
     add("unpermute_grad" + name, OpKind::kUnpermuteGrad, {.m = copies, .n = n},
         {random_operand(75, kTokens, n, operand)}, {empty(copies, n, operand)});
   }
-  add("grouped_gemm_dgrad", OpKind::kGroupedGemmDgrad, {.m = copies, .n = n, .k = k, .groups = kExperts},
-      {random_operand(76, copies, k), random_operand(77, kExperts * k, n)}, {empty(copies, n)});
+  for (const DType operand : {kBf16, kFp8}) {
+    add(operand == kFp8 ? "grouped_gemm_dgrad of FP8" : "grouped_gemm_dgrad", OpKind::kGroupedGemmDgrad,
+        {.m = copies, .n = n, .k = k, .groups = kExperts},
+        {random_operand(76, copies, k, operand), random_weight(77, kExperts * k, n, operand, 1, kExperts)},
+        {empty(copies, n)});
+  }
   add("grouped_gemm_wgrad", OpKind::kGroupedGemmWgrad, {.m = k, .n = n, .k = copies, .groups = kExperts},
       {random_operand(78, copies, k), random_operand(79, copies, n)},
       {random_operand(80, kExperts * k, n, kFp32)});
@@ -292,11 +296,22 @@ void check_output(const OpCase& one, const OpResults& results, std::size_t i, do
   CHECK(far == 0);
 }
 
-void check_case(const OpCase& one, bool library = false) {
-  const OpResults results = execute_both(one, library);
-  const double relative =
-      library ? cuda::kLibraryError : cuda::relative_error(cuda::closeness_of(one.op.kind));
+void check_case(const OpCase& one) {
+  const OpResults results = execute_both(one);
+  const double relative = cuda::relative_error(cuda::closeness_of(one.op.kind));
   for (std::size_t i = 0; i < results.host.size(); ++i) check_output(one, results, i, relative);
+}
+
+// By kernels on tensor cores: the library's, or our own.
+void check_on_tensor_cores(const OpCase& one, const cuda::CudaOptions& options) {
+  const OpResults results = execute_both(one, options);
+  const double relative = one.inputs[0].dtype == kFp8 ? cuda::kEightBitError : cuda::kTensorCoreError;
+  for (std::size_t i = 0; i < results.host.size(); ++i) check_output(one, results, i, relative);
+}
+
+bool is_product(OpKind kind) {
+  return cuda::closeness_of(kind) == cuda::Closeness::kSum && kind != OpKind::kNormGrad &&
+         kind != OpKind::kAttention && kind != OpKind::kAttentionGrad;
 }
 
 void check_cases(const std::vector<OpCase>& cases) {
@@ -313,12 +328,28 @@ TEST_CASE("matrix products by the plain kernel") {
 
 TEST_CASE("matrix products by the library, where it is there") {
   NEEDS_DEVICE();
-  for (const OpCase& one : products()) check_case(one, true);
-  for (const OpCase& one : aligned_products()) check_case(one, true);
+  for (const auto& cases : {products(), aligned_products(), routed()}) {
+    for (const OpCase& one : cases) {
+      if (is_product(one.op.kind))
+        check_on_tensor_cores(one, {.tensor_cores = false, .grouped = cuda::GroupedPath::kLoop});
+    }
+  }
+}
+
+TEST_CASE("8-bit products by our own kernel on tensor cores") {
+  NEEDS_DEVICE();
+  for (const auto& cases : {products(), aligned_products()}) {
+    for (const OpCase& one : cases) {
+      if (one.inputs[0].dtype == kFp8) check_on_tensor_cores(one, {.library_gemm = false});
+    }
+  }
+}
+
+TEST_CASE("products of all experts in one launch") {
+  NEEDS_DEVICE();
   for (const OpCase& one : routed()) {
-    const bool product = one.op.kind == OpKind::kGroupedGemm || one.op.kind == OpKind::kGroupedGemmDgrad ||
-                         one.op.kind == OpKind::kGroupedGemmWgrad;
-    if (product) check_case(one, true);
+    if (is_product(one.op.kind))
+      check_on_tensor_cores(one, {.library_gemm = false, .grouped = cuda::GroupedPath::kGrouped});
   }
 }
 

@@ -65,7 +65,8 @@ TEST_CASE("scales stand where their blocks do, also for some rows of a matrix") 
   CHECK(scale_index(columns, 128, 3) == 203);
   CHECK(scale_index(columns.some_rows(100, 50), 27, 3) == 3);  // row 127 of the whole
   CHECK(scale_index(columns.some_rows(100, 50), 28, 3) == 203);
-  Operand weights = rows;  // of two experts, 150 rows each: two lines of blocks each, rows of scales padded to 4
+  Operand weights =
+      rows;  // of two experts, 150 rows each: two lines of blocks each, rows of scales padded to 4
   weights.storage = Storage::kFp8Blocks;
   weights.period = 150;
   CHECK(num_scales(weights) == 2 * 2 * 4);
