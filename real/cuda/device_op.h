@@ -140,12 +140,17 @@ class DeviceOp {
 
 // Gives a compute op to the device.
 void compute(DeviceOp& c);
-// Kinds of attention, of routed experts, the optimizer and where tokens enter and leave; compute() calls
-// them.
+// Kinds of attention, of routed experts, the optimizer, of serving and where tokens enter and leave; compute()
+// calls them.
 void compute_attention(DeviceOp& c);
 void compute_routed(DeviceOp& c);
 void compute_tokens(DeviceOp& c);
 void compute_adam(DeviceOp& c);
+void compute_batch(DeviceOp& c);
+// kInput and kAttention of a batch; the positions of its rows on the device, null when the op has none.
+void input_of_batch(DeviceOp& c);
+void attend_in_batch(DeviceOp& c);
+const std::int32_t* positions_of_batch(DeviceOp& c);
 // c = a b by the library where it can, else by the plain kernel.
 void multiply(DeviceOp& c, const Gemm& product);
 
