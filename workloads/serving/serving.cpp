@@ -117,8 +117,9 @@ Serving::~Serving() = default;
 const Layout& Serving::layout() const {
   return state_->layout;
 }
+// Not before the last tokens are there: their moments are part of the result.
 bool Serving::done() const {
-  return state_->all_given() && state_->next_class == state_->num_classes();
+  return state_->all_given() && state_->next_class == state_->num_classes() && state_->outstanding == 0;
 }
 double Serving::progress() const {
   return static_cast<double>(state_->tokens_given) / static_cast<double>(state_->tokens_to_give);
