@@ -176,8 +176,7 @@ Flops op_flops(OpKind kind, const Shape& shape) {
 
 bool has_stored_operand(OpKind kind) {
   return kind == OpKind::kGemm || kind == OpKind::kGemmDgrad || kind == OpKind::kGroupedGemm ||
-         kind == OpKind::kGroupedGemmDgrad || kind == OpKind::kAttention ||
-         kind == OpKind::kPagedAttention;
+         kind == OpKind::kGroupedGemmDgrad || kind == OpKind::kAttention || kind == OpKind::kPagedAttention;
 }
 
 Bytes op_bytes(OpKind kind, const Shape& shape, DType dtype, std::optional<DType> stored) {
@@ -255,7 +254,8 @@ Bytes op_bytes(OpKind kind, const Shape& shape, DType dtype, std::optional<DType
       return {elements * (out + kept)};
     // the cache's rows are read once, whatever the queries see of them
     case OpKind::kPagedAttention:
-      return {x.m * x.heads * (x.head_dim * in + x.v_dim * out) + x.groups * seen_keys(shape, x) * x.n * kept};
+      return {x.m * x.heads * (x.head_dim * in + x.v_dim * out) +
+              x.groups * seen_keys(shape, x) * x.n * kept};
     case OpKind::kAbsorbQueries:
       return {x.m * x.heads * (x.head_dim * in + (x.n + x.k) * out) +
               x.heads * (x.head_dim - x.k) * x.n * kept};

@@ -97,8 +97,8 @@ class OpContext {
 template <class Real>
 double compute(OpContext<Real>& context);
 
-// Kinds of attention, of routed experts, the optimizer, of serving and where tokens enter and leave; compute()
-// calls them.
+// Kinds of attention, of routed experts, the optimizer, of serving and where tokens enter and leave;
+// compute() calls them.
 template <class Real>
 void compute_attention(OpContext<Real>& context);
 template <class Real>

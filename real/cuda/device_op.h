@@ -140,8 +140,8 @@ class DeviceOp {
 
 // Gives a compute op to the device.
 void compute(DeviceOp& c);
-// Kinds of attention, of routed experts, the optimizer, of serving and where tokens enter and leave; compute()
-// calls them.
+// Kinds of attention, of routed experts, the optimizer, of serving and where tokens enter and leave;
+// compute() calls them.
 void compute_attention(DeviceOp& c);
 void compute_routed(DeviceOp& c);
 void compute_tokens(DeviceOp& c);

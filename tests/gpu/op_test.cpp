@@ -330,7 +330,8 @@ TEST_CASE("batches over a paged cache") {
 TEST_CASE("every compute op has a case") {
   NEEDS_DEVICE();  // some cases are made by executing others
   std::set<OpKind> seen;
-  for (const auto& cases : {products(), rows_and_elements(), tokens(), attentions(), routed(), batch_cases()}) {
+  for (const auto& cases :
+       {products(), rows_and_elements(), tokens(), attentions(), routed(), batch_cases()}) {
     for (const OpCase& one : cases) seen.insert(one.op.kind);
   }
   for (int i = 0; i < kNumOpKinds; ++i) {

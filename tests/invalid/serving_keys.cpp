@@ -55,7 +55,8 @@ TEST_CASE("what one pool cannot do or is not there yet is refused by name") {
   check(kLarge, "/plan/prefill/attention/dp", "8",
         "/plan/prefill/attention: dp 8 differs from decode's 16: one pool does both");
   check(kLarge, "/plan/separation/prefill_decode", "true",
-        "/plan/separation/prefill_decode: prefill and decode on pools of their own are not available; available: "
+        "/plan/separation/prefill_decode: prefill and decode on pools of their own are not available; "
+        "available: "
         "false");
   check(kLarge, "/plan/router", "kv-aware", "/plan/router: unknown key \"router\"");
   check(kLarge, "/workload/trace/generator", "conversation",
@@ -74,10 +75,12 @@ TEST_CASE("lengths of requests are whole and in order") {
 }
 
 TEST_CASE("one rank stands for all only when all do the same") {
-  check(kSmall, "/plan/fold", "true",
-        "/plan/fold: one rank can stand for all only when all have the same requests: 12 requests of different "
-        "lengths on dp 2; expected false");
+  check(
+      kSmall, "/plan/fold", "true",
+      "/plan/fold: one rank can stand for all only when all have the same requests: 12 requests of different "
+      "lengths on dp 2; expected false");
   check(kLarge, "/workload/trace/requests", "1025",
-        "/plan/fold: one rank can stand for all only when all have the same requests: 1025 requests of one length on "
+        "/plan/fold: one rank can stand for all only when all have the same requests: 1025 requests of one "
+        "length on "
         "dp 16; expected false");
 }

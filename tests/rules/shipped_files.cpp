@@ -127,9 +127,8 @@ TEST_CASE("the schema knows exactly the keys that the reader asks for") {
   const Catalog catalog;
   const ModelCatalog models;
   const Value schema = parse_document(scenario_schema(), "schema").root;
-  for (const char* file :
-       {"scenarios/study/deepseek-v3-train-2048-h800.json", "scenarios/smoke/allreduce-1024.json",
-        "scenarios/smoke/serve-small.json"}) {
+  for (const char* file : {"scenarios/study/deepseek-v3-train-2048-h800.json",
+                           "scenarios/smoke/allreduce-1024.json", "scenarios/smoke/serve-small.json"}) {
     INFO(file);
     const Document document = load_document((kRoot / file).string());
     std::vector<std::string> described, asked;

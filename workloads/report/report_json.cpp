@@ -33,7 +33,11 @@ void add_collective(Json& json, const Report& report) {
 }
 
 Json spread_json(const Spread& spread) {
-  return {{"mean", spread.mean}, {"p50", spread.p50}, {"p90", spread.p90}, {"p95", spread.p95}, {"p99", spread.p99}};
+  return {{"mean", spread.mean},
+          {"p50", spread.p50},
+          {"p90", spread.p90},
+          {"p95", spread.p95},
+          {"p99", spread.p99}};
 }
 
 // The first tokens of each request are enough to see where two runs part; the hash is of all.
@@ -41,15 +45,15 @@ void add_tokens(Json& json, const std::vector<std::vector<std::int32_t>>& tokens
   constexpr std::size_t kFirst = 16, kRequests = 64;
   Json first = Json::array();
   for (std::size_t i = 0; i < std::min(kRequests, tokens.size()); ++i)
-    first.push_back(std::vector<std::int32_t>(tokens[i].begin(), tokens[i].begin() + std::min(kFirst, tokens[i].size())));
+    first.push_back(
+        std::vector<std::int32_t>(tokens[i].begin(), tokens[i].begin() + std::min(kFirst, tokens[i].size())));
   json["tokens"] = {{"hash", fmt::format("{:016x}", hash_of(tokens))}, {"first", first}};
 }
 
 void add_serving(Json& json, const Report& report) {
   const ServingFigures& figures = *report.serving;
   json["run_time_s"] = report.metrics.makespan.seconds();
-  json["requests"] = {
-      {"submitted", figures.submitted}, {"completed", figures.completed}, {"rejected", 0}};
+  json["requests"] = {{"submitted", figures.submitted}, {"completed", figures.completed}, {"rejected", 0}};
   json["ttft_s"] = spread_json(figures.ttft);
   json["tpot_s"] = spread_json(figures.tpot);
   json["itl_s"] = spread_json(figures.itl);
@@ -63,7 +67,8 @@ void add_serving(Json& json, const Report& report) {
     json["goodput_rps"] = figures.goodput_rps;
     json["slo_attainment"] = figures.slo_attainment;
   }
-  json["kv"] = {{"total_blocks", figures.cache_pages}, {"peak_blocks", figures.peak_pages},
+  json["kv"] = {{"total_blocks", figures.cache_pages},
+                {"peak_blocks", figures.peak_pages},
                 {"block_tokens", report.scenario->serving.block_tokens}};
   if (!report.facts.tokens.empty()) add_tokens(json, report.facts.tokens);
 }

@@ -11,7 +11,8 @@ namespace {
 constexpr std::array kKinds{
     Named<ScenarioKind>{"training", ScenarioKind::kTraining, "steps of pre-training"},
     Named<ScenarioKind>{"collective", ScenarioKind::kCollective, "one collective operation on one fabric"},
-    Named<ScenarioKind>{"serving", ScenarioKind::kServing, "requests answered by a model: prefill and decode"},
+    Named<ScenarioKind>{"serving", ScenarioKind::kServing,
+                        "requests answered by a model: prefill and decode"},
 };
 
 constexpr std::array kDetails{

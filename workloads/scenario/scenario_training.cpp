@@ -202,7 +202,8 @@ void read_training_workload(Section section, Scenario& scenario) {
   workload.micro_batch =
       section.integer("micro_batch", {1, 1 << 20}, 1, "sequences of a microbatch, on one replica");
   workload.steps = static_cast<int>(section.integer("steps", {1, 1 << 20}, 1, "optimizer steps"));
-  workload.popularity = read_popularity(section.object("experts", false, "which experts tokens choose"), true);
+  workload.popularity =
+      read_popularity(section.object("experts", false, "which experts tokens choose"), true);
   workload.seed = scenario.seed;
   section.finish();
 }

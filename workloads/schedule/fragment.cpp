@@ -39,7 +39,8 @@ void add(Hash& hash, const RouteSpec& r) {
       .add(r.groups)
       .add(r.active_groups)
       .add(r.tokens);
-  for (const TokenRun& run : r.runs.list()) hash.add(run.source).add(run.request).add(run.first).add(run.count);
+  for (const TokenRun& run : r.runs.list())
+    hash.add(run.source).add(run.request).add(run.first).add(run.count);
 }
 
 void add(Hash& hash, const Batch& batch) {
