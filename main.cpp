@@ -109,6 +109,7 @@ int check_command(const Arguments& arguments) {
   const Job job = read_job(arguments.scenario, arguments.changes, library);
   print(settings_text(job.scenario));
   if (job.training) fmt::print("\n{}", job.training->describe());
+  if (job.serving) fmt::print("\n{}", job.serving->describe());
   if (job.memory) fmt::print("\n{}", memory_text(*job.memory));
   require_fit(job);
   return 0;

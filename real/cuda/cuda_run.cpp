@@ -16,7 +16,7 @@ void require_device(const Job& job) {
   const std::vector<RankClass>& classes = job.layout().classes;
   if (static_cast<int>(classes.size()) < job.scenario.ranks()) {
     throw run_error(fmt::format("{}: cuda executes every rank; add --set {}/fold=false", job.scenario.name,
-                                job.training ? "/plan" : "/workload"));
+                                job.collective ? "/workload" : "/plan"));
   }
   double needed = 0;
   for (std::size_t i = 0; job.memory && i < classes.size(); ++i) {
@@ -53,6 +53,7 @@ StartedExecutor start_cuda(const Job& job, const Layout& layout, Recorder& recor
     for (int step = 0; step < device.num_steps(); ++step) losses.push_back(device.loss(step));
     return losses;
   };
+  engine.tensor = [&device = *device](int rank, std::uint32_t key) { return device.tensor(rank, key); };
   engine.tell_transfers = [&device = *device](GroupLedger& ledger) {
     for (const Transfer& t : device.transfers()) ledger.moved(t.sequence, t.op, t.rank, t.sent_bytes);
   };

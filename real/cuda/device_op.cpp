@@ -112,7 +112,8 @@ TensorRef DeviceOp::ensure(std::int32_t tensor) {
 
 void DeviceOp::fill_initial(const Tensor& description, const TensorRef& value) {
   const Operand& to = value->operand;
-  if (description.scope != Scope::kRank) {
+  const bool cache = description.memory == MemoryKind::kCache;  // too large to be made on the host
+  if (description.scope != Scope::kRank || cache) {
     CHECK(!is_scaled(to.storage), "zeros in a format with scales");
     fill(stream_, to.data, 0, static_cast<std::size_t>(to.elements() * element_size(to.storage)));
     return;

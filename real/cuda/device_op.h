@@ -149,12 +149,17 @@ class DeviceOp {
 
 // Gives a compute op to the device.
 void compute(DeviceOp& c);
-// Kinds of attention, of routed experts, the optimizer and where tokens enter and leave; compute() calls
-// them.
+// Kinds of attention, of routed experts, the optimizer, of serving and where tokens enter and leave;
+// compute() calls them.
 void compute_attention(DeviceOp& c);
 void compute_routed(DeviceOp& c);
 void compute_tokens(DeviceOp& c);
 void compute_adam(DeviceOp& c);
+void compute_batch(DeviceOp& c);
+// kInput and kAttention of a batch; the positions of its rows on the device, null when the op has none.
+void input_of_batch(DeviceOp& c);
+void attend_in_batch(DeviceOp& c);
+const std::int32_t* positions_of_batch(DeviceOp& c);
 // What was asked for; else one launch for 8 bits, whose experts seldom begin where a block of scales does, as
 // the library wants, and the loop for BF16, where the library's kernels are faster than ours once experts are
 // large.

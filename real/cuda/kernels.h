@@ -67,6 +67,7 @@ void rms_norm_grad(Stream stream, const NormGrad& grad);
 struct Rotation {
   std::int64_t heads = 1, rotated = 0, sequence_rows = 0, first_position = 0;
   bool back = false;
+  const std::int32_t* positions = nullptr;  // of each row, in the device's memory; null: by the two above
 };
 void rotate(Stream stream, const Rotation& rotation, const Operand& x, const Operand& y);
 
