@@ -26,6 +26,13 @@ struct Gemm {
 // Plain FP32 arithmetic on operands of any format; CHECKs that shapes fit.
 void gemm(Stream stream, const Gemm& product);
 
+// ---- kernels_occupy.cu ----
+
+// Holds `multiprocessors` of the device, all they have, until *stop is not zero. Each says that it is held by
+// adding one to *held. Both lie in pinned memory. Everything that the device is given meanwhile must have its
+// memory and its code there already: to make room for them waits for the device.
+void occupy(Stream stream, int multiprocessors, int* held, const int* stop);
+
 // ---- kernels_norm.cu ----
 
 void rms_norm(Stream stream, const Operand& x, const Operand& weight, const Operand& y);

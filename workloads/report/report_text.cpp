@@ -182,6 +182,11 @@ void trust_section(Out out, const Report& report) {
   }
   interval_line(out, report);
   for (const auto& [name, text] : report.facts.provenance) fmt::format_to(out, "  {:<28} {}\n", name, text);
+  if (const auto& measured = report.facts.measured) {
+    fmt::format_to(out, "  {:<28} {} distinct ops, {} of them by an earlier run, in {:.2f} s of {:.2f} s\n",
+                   "measured on " + measured->device, measured->ops, measured->from_journal, measured->seconds,
+                   report.facts.wall_s);
+  }
   if (report.facts.dropped_spans > 0) {
     fmt::format_to(out,
                    "  {} spans are not in the timeline: timeline.max_bytes or timeline.window cut them\n",
