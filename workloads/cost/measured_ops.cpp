@@ -20,8 +20,8 @@ double seconds_since(Clock::time_point start) {
 
 // A simulated step asks for many ops once: a few repetitions of each, two of those that take seconds.
 constexpr double kLong = 2;
-constexpr StoppingRule kShortRule{.precision = 0.02, .least = 3, .most = 30, .most_seconds = 0.3};
-constexpr StoppingRule kLongRule{.precision = 0.02, .least = 2, .most = 2, .most_seconds = 0.3};
+constexpr StoppingRule kShortRule{.precision = 0.05, .least = 3, .most = 10, .most_seconds = 0.1};
+constexpr StoppingRule kLongRule{.precision = 0.05, .least = 2, .most = 2, .most_seconds = 0.1};
 
 }  // namespace
 
@@ -115,8 +115,10 @@ std::string MeasuredOps::note(const std::vector<OpKey>& keys) {
 MeasuringFacts MeasuredOps::facts() const {
   MeasuringFacts facts{.device = device(), .seconds = seconds_};
   for (const auto& [text, known] : known_) {
-    facts.ops += known.used;
-    facts.from_journal += known.used && known.from_journal;
+    if (!known.used) continue;
+    ++facts.ops;
+    facts.once += known.measured.seconds;
+    facts.from_journal += known.from_journal;
   }
   return facts;
 }
