@@ -1,4 +1,6 @@
 // The bench on the device: every op kind on the operands of the table, ops held to some multiprocessors.
+#include <catch2/catch.hpp>
+
 #include <atomic>
 #include <cmath>
 
