@@ -48,6 +48,7 @@ Outcome perform(Job& job, const StartExecutor& start, const Hooks& hooks) {
   }
   if (engine.losses && job.training) engine.facts.losses = engine.losses();
   if (engine.tensor && job.serving) engine.facts.tokens = job.serving->generated(engine.tensor);
+  if (engine.tell_facts) engine.tell_facts(engine.facts);
   hooks.inspect(engine);
   if (engine.leave) engine.leave();
   Outcome outcome;
