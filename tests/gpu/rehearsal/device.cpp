@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "hw/error.h"
 #include "real/cuda/rehearsal.h"
 #include "workloads/routing/routing.h"
 
@@ -53,6 +54,8 @@ struct StreamState {
   std::condition_variable changed;
   std::deque<std::function<void()>> work;
   bool busy = false, closed = false;
+  bool captures = false;
+  std::vector<std::function<void()>> captured;
   std::thread thread{[this] { run(); }};
 
   void run() {
@@ -93,8 +96,32 @@ void destroy(Stream stream) {
 
 void enqueue(Stream stream, std::function<void()> work) {
   std::lock_guard lock(stream->mutex);
+  if (stream->captures) return stream->captured.push_back(std::move(work));
   stream->work.push_back(std::move(work));
   stream->changed.notify_all();
+}
+
+struct GraphState {
+  int launches = 0;
+};
+
+void begin_capture(Stream stream) {
+  CHECK(!stream->captures, "a capture in a capture");
+  stream->captures = true;
+}
+
+void launch_captured(Stream stream, Graph& graph) {
+  if (graph == nullptr) graph = new GraphState;
+  ++graph->launches;
+  stream->captures = false;
+  enqueue(stream, [works = std::move(stream->captured)] {
+    for (const auto& work : works) work();
+  });
+  stream->captured.clear();
+}
+
+void destroy(Graph graph) {
+  delete graph;
 }
 
 Event make_event() {
@@ -105,6 +132,7 @@ void destroy(Event event) {
 }
 
 void record(Event event, Stream stream) {
+  CHECK(!stream->captures, "an event in a capture");
   const auto recording = std::make_shared<Recording>();
   {
     std::lock_guard lock(event->mutex);
@@ -114,6 +142,7 @@ void record(Event event, Stream stream) {
 }
 
 void wait(Stream stream, Event event) {
+  CHECK(!stream->captures, "a wait in a capture");
   enqueue(stream, [recording = event->recording()] { recording->wait(); });
 }
 
