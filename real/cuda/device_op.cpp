@@ -43,6 +43,7 @@ DeviceRank::~DeviceRank() {
     if (stream != nullptr) destroy(stream);
   }
   destroy(upload);
+  for (const auto& [op, graph] : graphs) destroy(graph);
 }
 
 Stream DeviceRank::stream(Lane lane) {
@@ -240,6 +241,10 @@ bool multiply_codes(DeviceOp& c, const Gemm& g) {
 GroupedPath grouped_path(const CudaOptions& options, const Gemm& product) {
   if (options.grouped) return *options.grouped;
   return is_scaled(product.a.storage) ? GroupedPath::kGrouped : GroupedPath::kLoop;
+}
+
+void reserve_workspace(DeviceOp& c) {
+  if (c.rank().library != nullptr) workspace_of(c);
 }
 
 void multiply(DeviceOp& c, const Gemm& product) {
