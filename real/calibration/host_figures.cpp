@@ -106,10 +106,13 @@ class CopyingNeighbour {
   CopyingNeighbour()
       : thread_([this] {
           Copies copies;
+          started_ = true;
           const auto start = std::chrono::steady_clock::now();
           for (; !stop_; bytes_ += kStep) copies.once(kStep);
           seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-        }) {}
+        }) {
+    while (!started_) std::this_thread::yield();
+  }
   double bytes_per_second() {  // ends it
     stop_ = true;
     thread_.join();
@@ -118,7 +121,7 @@ class CopyingNeighbour {
 
  private:
   static constexpr std::size_t kStep = 1 << 20;
-  std::atomic<bool> stop_ = false;
+  std::atomic<bool> stop_ = false, started_ = false;
   double bytes_ = 0, seconds_ = 1;
   std::thread thread_;
 };

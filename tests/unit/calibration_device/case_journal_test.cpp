@@ -101,11 +101,11 @@ TEST_CASE("a corrupt line is an error that says where and what") {
     return refusal(path, kKey).substr(path.size());
   };
   CHECK(said("{\"case\": \"y\", \"seconds\": -1, \"spread\": 0, \"repetitions\": 3, \"took\": 2}") ==
-        ":3: /lines/2/seconds: expected more than 0 and at most 1000000, found -1");
+        ":3: /lines/2/seconds: expected a number of more than 0 and at most 1000000, found -1");
   CHECK(said("{\"case\": \"y\", \"took\": 2}") == ":3: /lines/2: expected key \"seconds\", found none");
   CHECK(said("{\"case\": \"y\", \"refused\": \"no\", \"took\": 2, \"tok\": 1}") ==
-        ":3: /lines/2: unknown key \"tok\" (did you mean \"took\"?)");
-  CHECK(said("garbage") == ":3: expected a value, found 'g'");
+        ":3: /lines/2/tok: unknown key \"tok\" (did you mean \"took\"?)");
+  CHECK(said("garbage") == ":3: expected a value behind the comma, found garbage");
   const std::string path = scratch.write("k", "{\"journal\": \"x\"}\n");
   CHECK(refusal(path, kKey) ==
         path + ":1: /lines/0/journal: expected \"moebius-calibration-1\", found \"x\"");

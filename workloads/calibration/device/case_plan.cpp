@@ -1,210 +1,45 @@
 #include "workloads/calibration/device/case_plan.h"
 
-#include <fmt/format.h>
-
-#include <numeric>
-
+#include "workloads/calibration/device/plan_maker.h"
 #include "workloads/cost/measured_table.h"
-#include "workloads/routing/random_stream.h"
 
 namespace moebius {
 namespace {
 
 using Key = ProfileKey;
-using Numbers = std::vector<double>;
 
 constexpr double kUnlimited = 1e9;
 
-ProfileTable family_of(OpKind kind, DType dtype, std::vector<Key> site, const std::vector<Key>& axes) {
-  ProfileTable table;
-  table.kinds = {std::string(to_string(kind))};
-  table.dtype = dtype;
-  table.name = fmt::format("{} {}", table.kinds.front(), to_string(dtype));
-  table.site_keys = std::move(site);
-  for (const Key axis : axes) table.axes.push_back({axis, {}});
-  return table;
-}
-
-// What kinds need beside the keys of their tables.
-Shape completed(OpKind kind, Shape shape) {
-  switch (kind) {
-    case OpKind::kInput:
-      shape.k = 1;
-      shape.groups = 1;
-      break;
-    case OpKind::kGate:
-    case OpKind::kGateGrad:  // sigmoid scores
-    case OpKind::kRotary:
-    case OpKind::kRotaryGrad:
-    case OpKind::kCrossEntropy:
-      shape.groups = 1;
-      break;
-    case OpKind::kMlaKeys:
-    case OpKind::kMlaKeysGrad:
-      shape.n = shape.heads * (shape.head_dim - shape.k + shape.v_dim);
-      break;
-    case OpKind::kPermute:
-    case OpKind::kPermuteGrad:
-      shape.k = 2;  // weights that a token brings
-      break;
-    case OpKind::kAdam:
-      shape.n = 1;
-      break;
-    case OpKind::kEmbedding:
-    case OpKind::kEmbeddingGrad:
-    case OpKind::kGemm:
-    case OpKind::kGemmDgrad:
-    case OpKind::kGemmWgrad:
-    case OpKind::kGroupedGemm:
-    case OpKind::kGroupedGemmDgrad:
-    case OpKind::kGroupedGemmWgrad:
-    case OpKind::kNorm:
-    case OpKind::kNormGrad:
-    case OpKind::kAttention:
-    case OpKind::kAttentionGrad:
-    case OpKind::kActivation:
-    case OpKind::kActivationGrad:
-    case OpKind::kUnpermute:
-    case OpKind::kUnpermuteGrad:
-    case OpKind::kAdd:
-    case OpKind::kSplit:
-    case OpKind::kConcat:
-    case OpKind::kQuantise:
-    case OpKind::kTransposeQuantise:
-    case OpKind::kCrossEntropyStats:
-    case OpKind::kDispatch:
-    case OpKind::kCombine:
-    case OpKind::kAllReduce:
-    case OpKind::kReduceScatter:
-    case OpKind::kAllGather:
-    case OpKind::kBroadcast:
-    case OpKind::kAllToAll:
-    case OpKind::kSend:
-    case OpKind::kRecv:
-      break;
-  }
-  return shape;
-}
-
-std::string text_of(const ProfileTable& table, const DeviceCase& one) {
-  std::string text = table.name;
-  for (std::size_t i = 0; i < one.site.size(); ++i)
-    text += fmt::format(" {} {}", to_string(table.site_keys[i]), one.site[i]);
-  for (std::size_t i = 0; i < one.at.size(); ++i)
-    text += fmt::format(" {} {}", to_string(table.axes[i].key), one.at[i]);
-  return one.rows.empty() ? text : text + fmt::format(" rows {}", fmt::join(one.rows, "+"));
-}
-
-// A third of the experts' even load for most of them, the rest for the first ones: what a skewed router does.
-std::vector<std::int32_t> skewed_rows(int groups, double mean) {
-  std::vector<std::int32_t> rows;
-  double weights = 0;
-  for (int i = 0; i < groups; ++i) weights += 1.0 / (i + 1);
-  for (int i = 0; i < groups; ++i)
-    rows.push_back(static_cast<std::int32_t>(mean * groups / weights / (i + 1) + 0.5));
-  return rows;
-}
-
-class PlanMaker {
- public:
-  // All sites at all points. Every other one comes later.
-  void add(ProfileTable table, const std::vector<Numbers>& sites, const std::vector<Numbers>& axes) {
-    const OpKind kind = *kind_of(table.kinds.front());
-    std::size_t grid = 1;
-    for (const Numbers& axis : axes) grid *= axis.size();
-    for (std::size_t s = 0; s < sites.size(); ++s)
-      for (std::size_t point = 0; point < grid; ++point) {
-        DeviceCase one{.family = static_cast<int>(plan_.families.size()), .site = sites[s]};
-        one.rank = static_cast<int>(s % 2);
-        std::size_t rest = point;
-        for (const Numbers& axis : axes) {
-          one.at.push_back(axis[rest % axis.size()]);
-          one.rank += static_cast<int>(rest % axis.size() % 2);
-          rest /= axis.size();
-        }
-        one.shape = completed(kind, shape_in(table, kind, one.site, one.at));
-        add_case(table, std::move(one));
-      }
-    plan_.families.push_back(std::move(table));
-  }
-
-  // Uneven loads at the sites of the family added last.
-  void add_skewed(const std::vector<Numbers>& sites, const Numbers& means) {
-    const ProfileTable& table = plan_.families.back();
-    for (const Numbers& site : sites) {
-      const auto groups = static_cast<int>(site.front());
-      if (groups < 2) continue;
-      for (const double mean : means) {
-        DeviceCase one{.family = static_cast<int>(plan_.families.size()) - 1, .site = site, .at = {mean}};
-        one.rows = skewed_rows(groups, mean);
-        one.shape = shape_in(table, *kind_of(table.kinds.front()), site, one.at);
-        one.shape = loaded_rows(*kind_of(table.kinds.front()), one);
-        one.rank = 1;
-        add_case(table, std::move(one));
-      }
-    }
-  }
-
-  CasePlan finish() { return std::move(plan_); }
-
- private:
-  static Shape loaded_rows(OpKind kind, const DeviceCase& one) {
-    Shape shape = one.shape;
-    const auto all = std::accumulate(one.rows.begin(), one.rows.end(), std::int64_t{0});
-    (kind == OpKind::kGroupedGemmWgrad ? shape.k : shape.m) = all;
-    return shape;
-  }
-  void add_case(const ProfileTable& table, DeviceCase one) {
-    one.text = text_of(table, one);
-    plan_.cases.push_back(std::move(one));
-  }
-
-  CasePlan plan_;
-};
-
-std::vector<Numbers> sites_of(const Numbers& widths) {
-  std::vector<Numbers> sites;
-  for (const double width : widths) sites.push_back({width});
-  return sites;
-}
-
-// Every other element: of types and kinds that differ little from one that is measured in full.
-template <class T>
-std::vector<T> half(const std::vector<T>& all) {
-  std::vector<T> some;
-  for (std::size_t i = 0; i < all.size(); i += 2) some.push_back(all[i]);
-  return some;
-}
-
 void add_products(PlanMaker& maker, const CaseSizes& sizes) {
-  std::vector<Numbers> sites;
-  for (const MatrixSize& matrix : sizes.matrices)
-    sites.push_back({static_cast<double>(matrix.n), static_cast<double>(matrix.k)});
   for (const DType dtype : {DType::kBf16, DType::kFp8}) {
     const bool full = dtype == DType::kBf16;
-    const Numbers& rows = sizes.rows;
-    maker.add(family_of(OpKind::kGemm, dtype, {Key::kN, Key::kK}, {Key::kM}), sites, {rows});
-    maker.add(family_of(OpKind::kGemmDgrad, dtype, {Key::kN, Key::kK}, {Key::kM}), full ? sites : half(sites),
-              {half(rows)});
-    maker.add(family_of(OpKind::kGemmWgrad, dtype, {Key::kM, Key::kN}, {Key::kRows}),
-              full ? sites : half(sites), {half(rows)});
+    const Numbers n = full ? sizes.n : half(sizes.n), k = full ? sizes.k : half(sizes.k);
+    maker.add(family_of(OpKind::kGemm, dtype, {}, {Key::kM, Key::kN, Key::kK}), {},
+              {full ? sizes.m : half(sizes.m), n, k});
+    maker.add(family_of(OpKind::kGemmDgrad, dtype, {}, {Key::kM, Key::kN, Key::kK}), {},
+              {half(sizes.m), n, k});
+    // dW[m, n]: both are sizes of a weight matrix, and the tokens are summed over.
+    maker.add(family_of(OpKind::kGemmWgrad, dtype, {}, {Key::kRows, Key::kM, Key::kN}), {},
+              {half(sizes.m), n, k});
   }
 }
 
 void add_experts(PlanMaker& maker, const CaseSizes& sizes) {
-  std::vector<Numbers> sites;
-  for (const ExpertSize& size : sizes.experts)
-    sites.push_back(
-        {static_cast<double>(size.groups), static_cast<double>(size.n), static_cast<double>(size.k)});
-  const Numbers& rows = sizes.expert_rows;
-  const Numbers skewed = {rows[rows.size() / 2], rows[rows.size() - 2]};
+  std::vector<Numbers> groups;
+  for (const double count : sizes.experts) groups.push_back({count});
+  const Numbers &rows = sizes.expert_rows, &n = sizes.expert_n, &k = sizes.expert_k;
+  const double many = rows[rows.size() - 2], middle = rows[rows.size() / 2];
   for (const DType dtype : {DType::kBf16, DType::kFp8})
     for (const OpKind kind : {OpKind::kGroupedGemm, OpKind::kGroupedGemmDgrad, OpKind::kGroupedGemmWgrad}) {
       const bool wgrad = kind == OpKind::kGroupedGemmWgrad;
-      const std::vector<Key> keys = {Key::kGroups, wgrad ? Key::kM : Key::kN, wgrad ? Key::kN : Key::kK};
-      maker.add(family_of(kind, dtype, keys, {Key::kRows}), sites,
-                {kind == OpKind::kGroupedGemm ? rows : half(rows)});
-      maker.add_skewed(sites, skewed);
+      const bool full = dtype == DType::kBf16 && kind == OpKind::kGroupedGemm;
+      maker.add(family_of(kind, dtype, {Key::kGroups},
+                          {Key::kRows, wgrad ? Key::kM : Key::kN, wgrad ? Key::kN : Key::kK}),
+                groups, {full ? rows : half(rows), full ? n : half(n), full ? k : half(k)});
+      for (const double count : sizes.experts)
+        if (count > 1)
+          maker.add_uneven(static_cast<int>(count), {{middle, n[n.size() / 2], k[k.size() / 2]},
+                                                     {many, n[n.size() / 2], k[k.size() / 2]}});
     }
 }
 
@@ -216,65 +51,65 @@ std::vector<Numbers> sites_of(const std::vector<HeadSizes>& heads) {
   return sites;
 }
 
-void add_attention(PlanMaker& maker, const CaseSizes& sizes) {
-  const std::vector<Key> heads = {Key::kHeads, Key::kKvHeads, Key::kHeadDim, Key::kVDim};
-  const auto attention = [&](OpKind kind, const char* what, const std::vector<Key>& axes) {
-    ProfileTable table = family_of(kind, DType::kBf16, heads, axes);
-    table.name += what;
-    table.where = {{Key::kWindow, 0, 0}};
-    return table;
-  };
-  const std::vector<Numbers> prefill = {sizes.sequences, sizes.queries};
-  ProfileTable forward = attention(OpKind::kAttention, " prefill", {Key::kGroups, Key::kQueries});
-  forward.where.push_back({Key::kQueries, 2, kUnlimited});
-  maker.add(forward, sites_of(sizes.heads), prefill);
-  maker.add(attention(OpKind::kAttentionGrad, "", {Key::kGroups, Key::kQueries}), sites_of(sizes.heads),
-            prefill);
-  ProfileTable decode = attention(OpKind::kAttention, " decode", {Key::kGroups, Key::kKv});
-  decode.where.push_back({Key::kQueries, 1, 1});
-  ProfileTable latent = decode;
-  decode.where.push_back({Key::kVDim, 0, 256});
-  maker.add(decode, sites_of(sizes.heads), {sizes.decodes, sizes.keys});
+void add_prefill(PlanMaker& maker, const CaseSizes& sizes, OpKind kind) {
+  ProfileTable table = family_of(kind, DType::kBf16, {Key::kHeads, Key::kKvHeads, Key::kHeadDim, Key::kVDim},
+                                 {Key::kGroups, Key::kQueries});
+  table.where = {{Key::kWindow, 0, 0}};
+  if (kind == OpKind::kAttention) {
+    table.name += " prefill";
+    table.where.push_back({Key::kQueries, 2, kUnlimited});
+  }
+  maker.add(table, sites_of(sizes.heads), {sizes.sequences, sizes.queries});
+  const Numbers& queries = sizes.queries;
+  maker.add_tests("other heads", sites_of(sizes.other_heads),
+                  {{1, queries[queries.size() / 2]}, {1, queries.back()}});
+}
+
+void add_decode(PlanMaker& maker, const CaseSizes& sizes) {
+  ProfileTable table =
+      family_of(OpKind::kAttention, DType::kBf16, {Key::kHeads, Key::kKvHeads, Key::kHeadDim, Key::kVDim},
+                {Key::kGroups, Key::kKv});
+  ProfileTable latent = table;
+  table.name += " decode";
+  table.where = {{Key::kWindow, 0, 0}, {Key::kQueries, 1, 1}, {Key::kVDim, 0, 256}};
+  maker.add(table, sites_of(sizes.heads), {sizes.decodes, sizes.keys});
   if (sizes.latent.empty()) return;
-  latent.name = "attention bf16 decode, latent";
-  latent.where.push_back({Key::kVDim, 257, kUnlimited});
+  latent.name += " decode, latent";
+  latent.where = {{Key::kWindow, 0, 0}, {Key::kQueries, 1, 1}, {Key::kVDim, 257, kUnlimited}};
   maker.add(latent, sites_of(sizes.latent), {sizes.decodes, sizes.keys});
 }
 
 // Rows of so many columns.
 void add_streams(PlanMaker& maker, const CaseSizes& sizes) {
-  const std::vector<Numbers> sites = sites_of(sizes.widths);
   const auto add = [&](OpKind kind, DType dtype) {
-    const bool shorter = dtype == DType::kFp8;
-    maker.add(family_of(kind, dtype, {Key::kN}, {Key::kM}), shorter ? half(sites) : sites,
-              {sizes.stream_rows});
+    const bool full = dtype == DType::kBf16;
+    ProfileTable table = family_of(kind, dtype, {}, {Key::kM, Key::kN});
+    const bool gated = kind == OpKind::kActivation || kind == OpKind::kActivationGrad;
+    if (gated) table.where = {{Key::kK, 2, 2}};
+    maker.add(table, {}, {sizes.stream_rows, full ? sizes.widths : half(sizes.widths)});
   };
-  for (const OpKind kind :
-       {OpKind::kNorm, OpKind::kNormGrad, OpKind::kAdd, OpKind::kSplit, OpKind::kConcat, OpKind::kPermute,
-        OpKind::kPermuteGrad, OpKind::kUnpermute, OpKind::kUnpermuteGrad})
+  for (const OpKind kind : {OpKind::kNorm, OpKind::kNormGrad, OpKind::kActivation, OpKind::kActivationGrad,
+                            OpKind::kAdd, OpKind::kSplit, OpKind::kConcat, OpKind::kPermute,
+                            OpKind::kPermuteGrad, OpKind::kUnpermute, OpKind::kUnpermuteGrad})
     add(kind, DType::kBf16);
-  for (const OpKind kind : {OpKind::kNorm, OpKind::kNormGrad, OpKind::kQuantise, OpKind::kTransposeQuantise,
+  for (const OpKind kind : {OpKind::kNorm, OpKind::kNormGrad, OpKind::kActivation, OpKind::kActivationGrad,
                             OpKind::kPermute, OpKind::kUnpermuteGrad})
     add(kind, DType::kFp8);
-  for (const OpKind kind : {OpKind::kActivation, OpKind::kActivationGrad})
-    for (const DType dtype : {DType::kBf16, DType::kFp8}) {
-      ProfileTable table = family_of(kind, dtype, {Key::kN}, {Key::kM});
-      table.where = {{Key::kK, 2, 2}};  // gated
-      maker.add(table, half(sites), {sizes.stream_rows});
-    }
+  for (const OpKind kind : {OpKind::kQuantise, OpKind::kTransposeQuantise})
+    maker.add(family_of(kind, DType::kFp8, {}, {Key::kM, Key::kN}), {}, {sizes.stream_rows, sizes.widths});
 }
 
-void add_heads_streams(PlanMaker& maker, const CaseSizes& sizes) {
-  std::vector<Numbers> rotated, latent;
+void add_streams_of_heads(PlanMaker& maker, const CaseSizes& sizes) {
+  // One rotary key of latent attention, narrow and wide.
+  std::vector<Numbers> rotated = {{8, 1, 8}, {64, 1, 64}}, latent;
   for (const HeadSizes& h : sizes.heads) {
     const double rope = h.head_dim > h.v_dim ? h.head_dim - h.v_dim : h.head_dim;
-    rotated.push_back({static_cast<double>(h.heads * h.head_dim), static_cast<double>(h.heads), rope});
+    const Numbers site = {static_cast<double>(h.heads) * h.head_dim, static_cast<double>(h.heads), rope};
+    if (site != rotated.front()) rotated.push_back(site);
     if (h.head_dim > h.v_dim)
       latent.push_back({static_cast<double>(h.heads), static_cast<double>(h.head_dim),
                         static_cast<double>(h.v_dim), rope});
   }
-  rotated.push_back({8, 1, 8});    // the one rotary key of narrow models
-  rotated.push_back({64, 1, 64});  // and of wide ones
   for (const OpKind kind : {OpKind::kRotary, OpKind::kRotaryGrad})
     maker.add(family_of(kind, DType::kBf16, {Key::kN, Key::kHeads, Key::kHeadDim}, {Key::kM}), rotated,
               {sizes.stream_rows});
@@ -284,22 +119,18 @@ void add_heads_streams(PlanMaker& maker, const CaseSizes& sizes) {
 }
 
 void add_tokens(PlanMaker& maker, const CaseSizes& sizes) {
-  std::vector<Numbers> tables;
-  for (const double vocabulary : sizes.vocabularies)
-    for (const double width : half(sizes.widths)) tables.push_back({vocabulary, width});
-  maker.add(family_of(OpKind::kInput, DType::kBf16, {Key::kN}, {Key::kM}), sites_of(sizes.vocabularies),
-            {half(sizes.stream_rows)});
+  const Numbers &rows = sizes.stream_rows, &words = sizes.vocabularies;
+  maker.add(family_of(OpKind::kInput, DType::kBf16, {}, {Key::kM, Key::kN}), {}, {rows, half(words)});
   for (const OpKind kind : {OpKind::kEmbedding, OpKind::kEmbeddingGrad})
-    maker.add(family_of(kind, DType::kBf16, {Key::kN, Key::kK}, {Key::kM}), tables,
-              {half(sizes.stream_rows)});
+    maker.add(family_of(kind, DType::kBf16, {}, {Key::kM, Key::kN, Key::kK}), {},
+              {rows, half(words), half(sizes.widths)});
   for (const OpKind kind : {OpKind::kCrossEntropyStats, OpKind::kCrossEntropy})
-    maker.add(family_of(kind, DType::kBf16, {Key::kN}, {Key::kM}), sites_of(sizes.vocabularies),
-              {sizes.stream_rows});
+    maker.add(family_of(kind, DType::kBf16, {}, {Key::kM, Key::kN}), {}, {rows, words});
   for (const OpKind kind : {OpKind::kGate, OpKind::kGateGrad})
-    maker.add(family_of(kind, DType::kBf16, {Key::kN, Key::kK}, {Key::kM}),
-              {{4, 1}, {8, 2}, {64, 6}, {256, 8}}, {sizes.stream_rows});
+    maker.add(family_of(kind, DType::kBf16, {Key::kK}, {Key::kM, Key::kN}), {{1}, {2}, {8}},
+              {rows, {8, 64, 512}});
   for (const DType dtype : {DType::kFp32, DType::kBf16})
-    maker.add(family_of(OpKind::kAdam, dtype, {}, {Key::kM}), {Numbers{}}, {sizes.parameters});
+    maker.add(family_of(OpKind::kAdam, dtype, {}, {Key::kM}), {}, {sizes.parameters});
 }
 
 }  // namespace
@@ -321,12 +152,14 @@ std::uint64_t CasePlan::hash() const {
 }
 
 CasePlan make_case_plan(const CaseSizes& sizes) {
-  PlanMaker maker;
+  PlanMaker maker(sizes.most_elements);
   add_products(maker, sizes);
   add_experts(maker, sizes);
-  add_attention(maker, sizes);
+  add_prefill(maker, sizes, OpKind::kAttention);
+  add_prefill(maker, sizes, OpKind::kAttentionGrad);
+  add_decode(maker, sizes);
   add_streams(maker, sizes);
-  add_heads_streams(maker, sizes);
+  add_streams_of_heads(maker, sizes);
   add_tokens(maker, sizes);
   return maker.finish();
 }

@@ -1,5 +1,6 @@
 // What is measured on a device: families of cases, each one table of the profile to be. Every compute kind of
-// a training schedule has a family, so that none is left to the roofline.
+// a training schedule has a family, so that none is left to the roofline. A table is a grid; beside its
+// points, shapes drawn between them are measured that only test it.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +17,13 @@ struct DeviceCase {
   int family = 0;
   std::vector<double> site = {}, at = {};  // as the table's site_keys and axes
   Shape shape = {};
-  std::vector<std::int32_t> rows = {};  // of each expert, where uneven: such cases only test the table
-  // What is left out first when time runs short: the higher. The ends of every axis and the outer sites are
-  // 0.
+  std::vector<std::int32_t> rows = {};  // of each expert, where uneven
+  bool is_test = false;                 // not part of the table
+  std::string part = {};                // of the tests: "uneven loads"; empty: shapes between the points
+  // What is left out first when time runs short: the higher. Of 0 are the ends of every axis and every other
+  // point between.
   int rank = 0;
-  std::string text = {};  // "gemm fp8 m 64 n 512 k 512": names the case, and decides whether it is kept out
+  std::string text = {};  // "gemm fp8 m 64 n 512 k 512": names the case
 };
 
 struct CasePlan {
@@ -31,36 +34,28 @@ struct CasePlan {
   std::uint64_t hash() const;  // of all cases: another plan has another one
 };
 
-struct MatrixSize {
-  std::int64_t n = 0, k = 0;
-};
 struct HeadSizes {
-  std::int64_t heads = 0, kv_heads = 0, head_dim = 0, v_dim = 0;
-};
-struct ExpertSize {
-  std::int64_t groups = 0, n = 0, k = 0;
+  int heads = 0, kv_heads = 0, head_dim = 0, v_dim = 0;
 };
 
-// How large a device's cases are. Of lists every other element, from the first one on, is measured first;
-// so that what is measured first spans everything, the number of rows is odd, and matrices alternate between
-// the outside and the inside.
+// How large a device's cases are. Lists of numbers ascend and have an odd number of elements: of every other
+// one, both ends among them, a coarse grid is made first, and the only one of kinds and types that differ
+// little from one measured in full.
 struct CaseSizes {
-  std::vector<MatrixSize> matrices;
-  std::vector<double> rows;  // m of GEMMs
-  std::vector<ExpertSize> experts;
-  std::vector<double> expert_rows;  // of one expert
+  std::vector<double> m, n, k;  // of GEMMs
+  std::vector<double> experts, expert_rows, expert_n, expert_k;
   std::vector<HeadSizes> heads;
-  std::vector<double> sequences, queries;  // of prefill: as many, each of so many tokens
-  std::vector<double> decodes, keys;       // of decode: sequences, and keys of each
-  std::vector<HeadSizes> latent;           // decode over latent rows; may be empty
-  std::vector<double> widths;              // columns of what runs at memory speed
-  std::vector<double> vocabularies;
-  std::vector<double> stream_rows;
-  std::vector<double> parameters;  // of Adam
+  std::vector<HeadSizes> other_heads;       // that only test
+  std::vector<double> sequences, queries;   // of prefill: as many, each of so many tokens
+  std::vector<double> decodes, keys;        // of decode: sequences, and keys of each
+  std::vector<HeadSizes> latent;            // decode over latent rows; may be empty
+  std::vector<double> stream_rows, widths;  // of what runs at memory speed
+  std::vector<double> vocabularies, parameters;
+  double most_elements = 0;  // of one operand: larger cases are no part of the plan
 };
 
 CaseSizes host_case_sizes();  // small: a core computes some ten GFLOP/s
-CaseSizes gpu_case_sizes();   // matrices, experts and heads of the catalog's models
+CaseSizes gpu_case_sizes();   // the sizes of the catalog's models
 
 CasePlan make_case_plan(const CaseSizes& sizes);
 

@@ -4,11 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <numeric>
 
 #include "hw/error.h"
 #include "models/layer_math.h"
 #include "workloads/calibration/condense.h"
-#include "workloads/calibration/fit_table.h"
 #include "workloads/cost/measured_table.h"
 #include "workloads/cost/roofline.h"
 #include "workloads/cost/table.h"
@@ -16,7 +17,6 @@
 namespace moebius {
 namespace {
 
-constexpr std::size_t kLeastRowsToFit = 10;
 constexpr double kAbove = 1 + 1e-6;  // of a peak over the measurement that it is taken from
 
 double median_of(std::vector<double> values) {
@@ -26,10 +26,16 @@ double median_of(std::vector<double> values) {
   return *middle;
 }
 
+// A case that only tests.
+struct Tested {
+  CostQuery query;
+  double microseconds = 0;
+};
+
 // What came of one family.
 struct FamilyRows {
   TableDraft draft;
-  std::vector<std::pair<const DeviceCase*, double>> uneven;  // with microseconds
+  std::map<std::string, std::vector<Tested>> tests;  // by part
   std::vector<double> spreads;
   int refused = 0, left_out = 0;
   std::string why;  // a refusal's sentence
@@ -53,8 +59,8 @@ std::vector<FamilyRows> sorted_out(const CasePlan& plan, const CaseJournal& jour
     } else if (!result->refused.empty()) {
       ++family.refused;
       family.why = result->refused;
-    } else if (!one.rows.empty()) {
-      family.uneven.emplace_back(&one, result->measured.seconds * 1e6);
+    } else if (one.is_test) {
+      family.tests[one.part].push_back({plan.query(one, like.cores), result->measured.seconds * 1e6});
     } else {
       family.draft.rows.push_back({one.site, one.at, result->measured.seconds * 1e6, one.text});
       family.spreads.push_back(result->measured.spread);
@@ -63,8 +69,8 @@ std::vector<FamilyRows> sorted_out(const CasePlan& plan, const CaseJournal& jour
   return families;
 }
 
-HeldOutPart uneven_errors(const CasePlan& plan, const FamilyRows& family, const ProfileTable& table,
-                          const Accelerator& reference) {
+std::vector<double> errors_of(const std::vector<Tested>& tests, const ProfileTable& table,
+                              const Accelerator& reference) {
   Profile profile;
   profile.accelerator = reference.id;
   profile.reference = reference;
@@ -72,16 +78,35 @@ HeldOutPart uneven_errors(const CasePlan& plan, const FamilyRows& family, const 
   const AnalyticModel model(reference);
   const MeasuredTables tables({profile});
   std::vector<double> errors;
-  for (const auto& [one, microseconds] : family.uneven) {
-    const CostQuery query = plan.query(*one, table.cores);
-    const Clocks clocks = clocks_of(table, microseconds);
-    const auto cost = tables.cost(model, query, clocks);
-    const double seconds = cost ? cost->seconds : model.estimate(query, clocks).seconds;
-    errors.push_back(std::abs(seconds * 1e6 / microseconds - 1));
+  for (const Tested& test : tests) {
+    const Clocks clocks = clocks_of(table, test.microseconds);
+    const auto cost = tables.cost(model, test.query, clocks);
+    const double seconds = cost ? cost->seconds : model.estimate(test.query, clocks).seconds;
+    errors.push_back(std::abs(seconds * 1e6 / test.microseconds - 1));
   }
   std::sort(errors.begin(), errors.end());
-  return {"uneven loads", static_cast<int>(errors.size()), errors[errors.size() / 2],
-          errors[errors.size() * 9 / 10]};
+  return errors;
+}
+
+// The general tests give the error; the others parts of their own beside it.
+HeldOut held_out_of(const FamilyRows& family, const ProfileTable& table, const Accelerator& reference) {
+  HeldOut held_out;
+  for (const auto& [part, tests] : family.tests) {
+    const std::vector<double> errors = errors_of(tests, table, reference);
+    const auto rows = static_cast<int>(errors.size());
+    const double median = errors[errors.size() / 2], p90 = errors[errors.size() * 9 / 10];
+    if (!part.empty()) {
+      held_out.parts.push_back({part, rows, median, p90});
+      continue;
+    }
+    const double sum = std::accumulate(errors.begin(), errors.end(), 0.0);
+    held_out.rows = rows;
+    held_out.mean = sum / rows;
+    held_out.worst = errors.back();
+    held_out.median = median;
+    held_out.p90 = p90;
+  }
+  return held_out;
 }
 
 std::string note_of(const FamilyRows& family) {
@@ -90,16 +115,12 @@ std::string note_of(const FamilyRows& family) {
   return note;
 }
 
-ProfileTable table_of(const CasePlan& plan, FamilyRows family, const Accelerator& reference) {
+ProfileTable table_of(FamilyRows family, const Accelerator& reference) {
   family.draft.table.note = note_of(family);
-  const bool many = family.draft.rows.size() >= kLeastRowsToFit;
-  ProfileTable table = many ? fit_table(family.draft, reference) : lay_table(family.draft, reference);
-  std::vector<MeasuredRow> built;
-  for (const MeasuredRow& row : family.draft.rows)
-    if (!many || !is_kept_out(row)) built.push_back(row);
-  table.fit_error = test_table(table, built, reference).median;
+  ProfileTable table = lay_rows(family.draft);
+  table.fit_error = test_table(table, family.draft.rows, reference).median;
   table.spread = median_of(family.spreads);
-  if (!family.uneven.empty()) table.held_out.parts.push_back(uneven_errors(plan, family, table, reference));
+  table.held_out = held_out_of(family, table, reference);
   if (family.refused > 0) table.rejected.push_back({family.refused, family.why.substr(0, 2000)});
   return table;
 }
@@ -135,11 +156,12 @@ CalibratedTables tables_of(const CasePlan& plan, const CaseJournal& journal, con
                            const ProfileTable& like) {
   CalibratedTables all;
   for (FamilyRows& family : sorted_out(plan, journal, like)) {
-    all.measured += static_cast<int>(family.draft.rows.size() + family.uneven.size());
+    all.measured += static_cast<int>(family.draft.rows.size());
+    for (const auto& [part, tests] : family.tests) all.measured += static_cast<int>(tests.size());
     all.refused += family.refused;
     all.left_out += family.left_out;
     if (!family.draft.rows.empty()) {
-      all.tables.push_back(table_of(plan, std::move(family), reference));
+      all.tables.push_back(table_of(std::move(family), reference));
     } else {
       all.missing.push_back(fmt::format("{}: {}", family.draft.table.name,
                                         family.why.empty() ? "the time was spent" : family.why));

@@ -21,9 +21,8 @@ struct CalibratedTables {
   std::vector<std::string> missing;             // families without any time: "gemm fp8: why"
 };
 
-// One table a family, values fitted between the rows; fewer than ten rows are laid as they are. One row in
-// five is kept out and tells the held-out error; rows of uneven experts only test (part "uneven loads").
-// `like` says what all tables have in common: stack, source, cores, clocks.
+// One table a family, each value a measured case; the cases that only test tell the held-out error. `like`
+// says what all tables have in common: stack, source, cores, clocks.
 CalibratedTables tables_of(const CasePlan& plan, const CaseJournal& journal, const Accelerator& reference,
                            const ProfileTable& like);
 
