@@ -2,6 +2,7 @@
 // by node.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,9 +22,21 @@ struct Pool {
   int devices() const { return nodes * node.accelerators; }
 };
 
+// How ranks exchange that stand together on one device, or each on a core of one host: every member copies
+// what it gets from where it stands, round by round, and what it copies passes a wire of its device.
+struct LocalExchange {
+  ByteRate rate;    // of one device's wire; ranks of one device share it
+  Time latency;     // of a round in which nothing is copied
+  bool packs = false;  // routed rows are copied once more, by their sender (host)
+  double element_bytes = 0;  // of what is copied, whatever the op's format (host: 4); 0: as the format says
+};
+
 struct Cluster {
   std::vector<Pool> pools;
   Fabric fabric;
+  // Set for a machine of virtual ranks: communication is this and nothing else, and holds no cores; compute
+  // ops hold their whole device, whatever number of cores they ask for, as executors give it to them.
+  std::optional<LocalExchange> exchange = {};
 
   const Pool& pool_of(int device) const;
 };

@@ -37,6 +37,7 @@ class TransferPlans {
     Algorithm algorithm = Algorithm::kAuto;
     double bytes = 0;
     const Route* route = nullptr;
+    std::int32_t operands = 0;  // between virtual ranks, which exchange one after the other
     auto operator<=>(const Key&) const = default;
   };
 
@@ -51,6 +52,7 @@ class TransferPlans {
   TransferPlan steps_of(const std::vector<Traffic>& traffic, const GroupSites& sites);
 
   const Layout& layout_;
+  const std::optional<LocalExchange>& exchange_;
   Sites sites_;
   WireTable table_;
   StepBuilder builder_;

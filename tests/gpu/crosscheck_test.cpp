@@ -5,7 +5,7 @@
 #include "sim/sim_executor.h"
 #include "tests/gpu/device_tests.h"
 #include "workloads/cost/cost_source.h"
-#include "workloads/perform.h"
+#include "workloads/crosscheck/crosscheck.h"
 
 namespace moebius {
 namespace {
@@ -32,8 +32,8 @@ TEST_CASE("what the device executes is what the simulator simulates: ops, order 
     const std::string file = std::string(MOEBIUS_SOURCE_DIR) + "/scenarios/smoke/" + name + ".json";
     Changes every_rank;
     every_rank.unfold = true;
-    const Crosscheck result =
-        crosscheck([&] { return read_job(file, every_rank, Library("")); }, simulate, execute_on_device, "");
+    const Crosscheck result = crosscheck(
+        {[&] { return read_job(file, every_rank, Library("")); }, simulate, execute_on_device, "", {}, 1});
     INFO(to_text(result));
     CHECK(result.same());
     CHECK(!result.groups.empty());
