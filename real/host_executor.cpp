@@ -130,7 +130,19 @@ struct HostExecutor<Real>::State {
     options.observer({rank, submission, op, read});
   }
 
+  // Parameters and plans of routes appear when they are first touched: that is no part of the op.
+  static void touch(OpContext<Real>& context) {
+    const Op& op = context.op();
+    const Fragment& fragment = *context.submission().fragment;
+    for (int i = 0; i < op.num_inputs + op.num_outputs; ++i) {
+      const std::int32_t tensor = fragment.operands[op.first_tensor + i];
+      if (fragment.tensors[tensor].scope == Scope::kRank) context.store().read(tensor);
+    }
+    if (op.route >= 0) context.route();
+  }
+
   Time time_op(OpContext<Real>& context, RankMemory<Real>& mine, std::int32_t index) {
+    touch(context);
     const auto worked = [&] { return thread_cpu_time() - monitor.cpu_of_waiting(context.rank()); };
     const Time before = worked();
     const Time met = execute_op(context, mine, index);

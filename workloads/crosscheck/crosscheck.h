@@ -9,6 +9,7 @@
 
 #include "workloads/crosscheck/virtual_machine.h"
 #include "workloads/perform.h"
+#include "workloads/schedule/compare.h"
 #include "workloads/schedule/critical_path.h"
 
 namespace moebius {

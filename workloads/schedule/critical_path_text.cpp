@@ -1,3 +1,4 @@
+#include <cmath>
 #include <iterator>
 
 #include <fmt/format.h>
@@ -12,7 +13,7 @@ double share(double part, double whole) {
 }
 
 std::string duration(double seconds) {
-  return seconds < 0 ? "-" + to_text(time_from_seconds(-seconds)) : to_text(time_from_seconds(seconds));
+  return fmt::format("{}{}", seconds < 0 ? "-" : "", to_text(time_from_seconds(std::abs(seconds))));
 }
 
 std::string name_of(const PathOp& op) {
