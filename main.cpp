@@ -52,7 +52,7 @@ struct Arguments {
   ExecutorKind executor = ExecutorKind::kSim, real_executor = ExecutorKind::kHost;
   NetworkDetail detail = NetworkDetail::kFluid;
   Driver driver = has_simgrid() ? Driver::kSimGrid : Driver::kPlain;
-  std::function<std::shared_ptr<const CostSource>(const Pool&)> costs;  // of the simulator's chips
+  std::function<std::shared_ptr<const CostSource>(const Accelerator&)> costs;  // of the simulator's chips
   KernelRequest kernel;
   HostRun host;
   ConvertRequest convert;
@@ -125,7 +125,7 @@ int crosscheck_command(const Arguments& given) {
                             executor_of(arguments.real_executor, arguments), arguments.out};
   if (!arguments.profile.empty()) {
     const Profile profile = profile_from(load_document(arguments.profile));
-    arguments.costs = [profile](const Pool& pool) { return make_cost_source(pool.accelerator, {profile}); };
+    arguments.costs = [profile](const Accelerator& chip) { return make_cost_source(chip, {profile}); };
     request.machine = [&arguments, profile](const Job& job) {
       const bool on_host = arguments.real_executor == ExecutorKind::kHost;
       return virtual_machine(profile, arguments.profile, on_host ? "host" : "cuda", job.scenario.ranks());

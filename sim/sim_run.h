@@ -19,8 +19,8 @@ const std::vector<std::pair<std::string, Driver>>& drivers();
 struct SimRun {
   std::string data;  // directory of catalogs and profiles beside the embedded ones; may be empty
   SimOptions options;
-  // The cost source of a pool's chips; empty: make_cost_source() from the catalogs and `data`.
-  std::function<std::shared_ptr<const CostSource>(const Pool&)> costs = {};
+  // Who says what ops cost on the chips of a pool; empty: make_cost_source.
+  std::function<std::shared_ptr<const CostSource>(const Accelerator&)> costs = {};
 };
 
 // Errors are those of make_cost_source and make_sim_executor.

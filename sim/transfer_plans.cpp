@@ -8,6 +8,7 @@
 
 #include "hw/error.h"
 #include "sim/exchange_traffic.h"
+#include "workloads/schedule/local_exchange.h"
 
 namespace moebius {
 namespace {
@@ -69,7 +70,8 @@ std::shared_ptr<const TransferPlan> TransferPlans::plan(const Fragment& fragment
                 op.algorithm,
                 exchange_ ? copied_bytes(op, *exchange_) : op.payload.value,
                 route,
-                exchange_ ? op.num_inputs : 0};
+                exchange_ ? op.num_inputs : 0,
+                exchange_ ? op.dtype : DType::kBf16};
   std::weak_ptr<const TransferPlan>& known = plans_[key];
   std::shared_ptr<const TransferPlan> plan = known.lock();
   if (!plan) {

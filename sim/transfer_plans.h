@@ -37,7 +37,9 @@ class TransferPlans {
     Algorithm algorithm = Algorithm::kAuto;
     double bytes = 0;
     const Route* route = nullptr;
-    std::int32_t operands = 0;  // between virtual ranks, which exchange one after the other
+    // Between virtual ranks, which exchange operand after operand, at a rate that the format decides.
+    std::int32_t operands = 0;
+    DType dtype = DType::kBf16;
     auto operator<=>(const Key&) const = default;
   };
 

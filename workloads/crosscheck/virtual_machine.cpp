@@ -31,6 +31,10 @@ Accelerator chip_of(const Profile& profile) {
   return chip;
 }
 
+ExchangeRate rate_of(const TransferCurve& curve) {
+  return {{curve.rate}, time_from_seconds(curve.latency)};
+}
+
 // One node of `devices`; what joins them carries nothing, as all communication is LocalExchange.
 Fabric fabric_of(int devices, ByteRate rate) {
   FabricSpec spec;
@@ -63,10 +67,11 @@ VirtualMachine virtual_machine(const Profile& profile, const std::string& file, 
   pool.node.accelerators = on_host ? ranks : 1;
   pool.nodes = 1;
   VirtualMachine machine{{{pool}, fabric_of(pool.node.accelerators, {exchange.rate})}, {}, {}};
-  machine.cluster.exchange = LocalExchange{.rate = {exchange.rate},
-                                           .latency = time_from_seconds(exchange.latency),
-                                           .packs = on_host,
-                                           .element_bytes = on_host ? 4.0 : 0.0};
+  machine.cluster.exchange =
+      LocalExchange{.wire = rate_of(exchange), .packs = on_host, .element_bytes = on_host ? 4.0 : 0.0};
+  for (const TransferCurve& curve : profile.device->transfers)
+    if (curve.name.starts_with(kExchange) && curve.rate > 0)
+      machine.cluster.exchange->kinds.emplace(curve.name, rate_of(curve));
   for (int rank = 0; rank < ranks; ++rank) machine.device_of_rank.push_back(on_host ? rank : 0);
   machine.description = describe(profile, ranks, on_host);
   return machine;

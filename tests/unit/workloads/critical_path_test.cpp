@@ -69,6 +69,7 @@ TEST_CASE("the critical path goes from the last end over the peer that came last
 
 TEST_CASE("what nothing explains on a critical path is a gap") {
   Timeline t = two_ranks(20, 7);
+  t.spans[5] = span(1, 2, 25, 25);
   t.spans[2].start = {28};  // three nanoseconds after the dispatch
   t.spans[3].start = {2};   // and two after the start of the run
   const CriticalPath path = critical_path(mapped(t));
