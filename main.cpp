@@ -30,6 +30,7 @@
 #include "workloads/checkpoint/convert.h"
 #include "workloads/cost/cost_source.h"
 #include "workloads/cost/kernel_curve.h"
+#include "workloads/crosscheck/crosscheck.h"
 #include "workloads/explain.h"
 #include "workloads/job.h"
 #include "workloads/listing.h"
@@ -54,12 +55,13 @@ const std::vector<std::pair<std::string, ExecutorKind>> kReal(kExecutors.begin()
 
 // What the command line says; each subcommand uses its part.
 struct Arguments {
-  std::string scenario, data, out, dump, name, from, run_a, run_b, trace_kernels, device;
+  std::string scenario, data, out, dump, name, from, run_a, run_b, trace_kernels, device, profile;
   double budget = 0;
   Changes changes;
   ExecutorKind executor = ExecutorKind::kSim, real_executor = ExecutorKind::kHost;
   NetworkDetail detail = NetworkDetail::kFluid;
   Driver driver = has_simgrid() ? Driver::kSimGrid : Driver::kPlain;
+  std::function<std::shared_ptr<const CostSource>(const Accelerator&)> costs;  // of the simulator's chips
   KernelRequest kernel;
   HostRun host;
   ConvertRequest convert;
@@ -79,7 +81,8 @@ StartExecutor executor_of(ExecutorKind kind, const Arguments& arguments) {
   switch (kind) {
     case ExecutorKind::kSim:
       return [&arguments](const Job& job, const Layout& layout, Recorder& recorder) {
-        return start_simulator(job, layout, recorder, {arguments.data, {arguments.detail, arguments.driver}});
+        return start_simulator(job, layout, recorder,
+                               {arguments.data, {arguments.detail, arguments.driver}, arguments.costs});
       };
     case ExecutorKind::kHost:
       return [&arguments](const Job& job, const Layout& layout, Recorder& recorder) {
@@ -137,20 +140,32 @@ int check_command(const Arguments& arguments) {
   return 0;
 }
 
-int crosscheck_command(const Arguments& arguments) {
+int crosscheck_command(const Arguments& given) {
+  Arguments arguments = given;
+  arguments.host.measured = true;
+  arguments.changes.unfold = true;  // numbers need every rank
   const Library library(arguments.data);
-  Changes changes = arguments.changes;
-  changes.unfold = true;  // numbers need every rank
-  const Crosscheck result = crosscheck([&] { return read_job(arguments.scenario, changes, library); },
-                                       executor_of(ExecutorKind::kSim, arguments),
-                                       executor_of(arguments.real_executor, arguments), arguments.out);
-  print(to_text(result));
+  CrosscheckRequest request{[&] { return read_job(arguments.scenario, arguments.changes, library); },
+                            executor_of(ExecutorKind::kSim, arguments),
+                            executor_of(arguments.real_executor, arguments), arguments.out};
+  if (!arguments.profile.empty()) {
+    const Profile profile = profile_from(load_document(arguments.profile));
+    arguments.costs = [profile](const Accelerator& chip) { return make_cost_source(chip, {profile}); };
+    request.machine = [&arguments, profile](const Job& job) {
+      const bool on_host = arguments.real_executor == ExecutorKind::kHost;
+      return virtual_machine(profile, arguments.profile, on_host ? "host" : "cuda", job.scenario.ranks());
+    };
+  }
+  const Crosscheck result = crosscheck(request);
+  print(arguments.json ? to_json(result) : to_text(result));
   return result.same() ? 0 : 1;
 }
 
 int compare_command(const Arguments& arguments) {
   const MappedTimeline a(timeline_path(arguments.run_a)), b(timeline_path(arguments.run_b));
-  print(to_text(compare(a, b), arguments.run_a, arguments.run_b));
+  const Comparison comparison = compare(a, b);
+  print(to_text(comparison, arguments.run_a, arguments.run_b));
+  if (comparison.same_structure()) fmt::print("\n{}", to_text(compare_paths(a, b)));
   return 0;
 }
 
@@ -296,7 +311,10 @@ void add_commands(CLI::App& app, Arguments& arguments, std::function<int(const A
   add_simulator_options(*crosscheck, arguments);
   crosscheck->add_option("--executor", arguments.real_executor, "who executes: host (default), cuda")
       ->transform(valid(one_of(kReal)));
-  crosscheck->add_option("--out", arguments.out, "directory for the runs simulated/ and executed/");
+  crosscheck->add_option("--profile", arguments.profile,
+                         "what calibrate --device measured of the device: simulates the machine that executes");
+  crosscheck->add_option("--out", arguments.out, "directory for simulated/, executed/ and crosscheck.json");
+  crosscheck->add_flag("--json", arguments.json, "print the result as one JSON object");
   CLI::App* compare = add("compare", "join two runs of one schedule op by op", compare_command);
   compare->add_option("RUN_A", arguments.run_a, "a run's directory or timeline")->required();
   compare->add_option("RUN_B", arguments.run_b, "another one")->required();

@@ -99,13 +99,21 @@ std::vector<double> losses_of(const Host& host) {
   return losses;
 }
 
+OpDurations durations_of(const Host& host) {
+  OpDurations durations;
+  for (const OpTime& time : host.op_times()) durations.set(time.sequence, time.op, time.cpu);
+  return durations;
+}
+
 }  // namespace
 
 StartedExecutor start_host(const Job& job, const Layout& layout, Recorder& recorder, const HostRun& request) {
   require_host(job);
   const std::shared_ptr<Companions> companions = make_companions(job, layout, request);
   // From here the weights are those of the model, and there is room for what is left behind.
-  std::unique_ptr<Host> host = make_host_executor(layout, recorder, options_of(job, *companions));
+  HostOptions options = options_of(job, *companions);
+  options.one_at_a_time = request.measured;
+  std::unique_ptr<Host> host = make_host_executor(layout, recorder, options);
   StartedExecutor engine;
   engine.keepers.push_back(companions);
   engine.losses = [&host = *host] { return losses_of(host); };
@@ -113,13 +121,14 @@ StartedExecutor start_host(const Job& job, const Layout& layout, Recorder& recor
   engine.tell_transfers = [&host = *host](GroupLedger& ledger) {
     for (const Transfer& t : host.transfers()) ledger.moved(t.sequence, t.op, t.rank, t.sent_bytes);
   };
+  if (request.measured) engine.durations = [&host = *host] { return durations_of(host); };
   engine.leave = [&job, &layout, &host = *host, companions, path = request.dump_activations] {
     if (companions->activations) companions->activations->write(path);
     if (!job.scenario.save.empty()) save(job, layout, host, *companions);
   };
   engine.executor = std::move(host);
   engine.facts.executor = "host";
-  engine.facts.detail = "threads";
+  engine.facts.detail = request.measured ? "ranks in turns, CPU time" : "threads";
   engine.facts.on_cluster = false;
   if (from_checkpoint(job.scenario)) engine.facts.provenance.emplace_back("weights", job.scenario.weights);
   return engine;

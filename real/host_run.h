@@ -10,6 +10,7 @@ namespace moebius {
 
 struct HostRun {
   std::string dump_activations;  // a file; empty: none
+  bool measured = false;         // ranks take turns and every op is timed (StartedExecutor::durations)
 };
 
 // The executor for a job, its figures and what it leaves behind. run_error when this machine cannot execute

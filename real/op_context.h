@@ -26,6 +26,7 @@ struct ComputedOp {
 struct HostOptions {
   std::uint64_t seed = 1;  // of parameters and data
   bool exact = false;      // nothing is rounded to storage formats
+  bool one_at_a_time = false;  // ranks take turns, so that none disturbs another, and ops are timed
   AdamSettings adam = {};
   StartingValues weights = {};                           // of parameters; empty: drawn from the seed
   std::function<void(const ComputedOp&)> observer = {};  // hears of every op, in the threads of the ranks

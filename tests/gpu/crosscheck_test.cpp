@@ -5,7 +5,7 @@
 #include "sim/sim_executor.h"
 #include "tests/gpu/device_tests.h"
 #include "workloads/cost/cost_source.h"
-#include "workloads/perform.h"
+#include "workloads/crosscheck/crosscheck.h"
 
 namespace moebius {
 namespace {
@@ -37,8 +37,8 @@ TEST_CASE("what the device executes is what the simulator simulates: ops, order 
     Changes every_rank;
     every_rank.unfold = true;
     if (name == "ep-8") every_rank.sets = narrow;
-    const Crosscheck result =
-        crosscheck([&] { return read_job(file, every_rank, Library("")); }, simulate, execute_on_device, "");
+    const Crosscheck result = crosscheck(
+        {[&] { return read_job(file, every_rank, Library("")); }, simulate, execute_on_device, "", {}, 1});
     INFO(to_text(result));
     CHECK(result.same());
     CHECK(!result.groups.empty());
