@@ -29,11 +29,11 @@
 #include "workloads/listing.h"
 #include "workloads/option_checks.h"
 #include "workloads/perform.h"
+#include "workloads/report/compare_runs.h"
 #include "workloads/report/report.h"
 #include "workloads/report/run_directory.h"
 #include "workloads/report/summary.h"
 #include "workloads/scenario/schema.h"
-#include "workloads/schedule/compare.h"
 #include "workloads/schedule_dump.h"
 
 namespace moebius {
@@ -71,7 +71,7 @@ StartExecutor executor_of(ExecutorKind kind, const Arguments& arguments) {
       };
     case ExecutorKind::kCuda:
       return [&arguments](const Job& job, const Layout& layout, Recorder& recorder) {
-        return start_cuda(job, layout, recorder, arguments.host.dump_activations);
+        return start_cuda(job, layout, recorder, arguments.host);
       };
   }
   return {};
@@ -99,6 +99,7 @@ int run_command(const Arguments& arguments) {
   if (!arguments.out.empty()) write_run(arguments.out, {json, text}, outcome.timeline);
   print(arguments.json ? json : text);
   if (arguments.explain) fmt::print(arguments.json ? stderr : stdout, "\n{}", explain(outcome.timeline));
+  if (!outcome.interrupted.empty()) throw run_error(outcome.interrupted);
   return 0;
 }
 
@@ -124,8 +125,7 @@ int crosscheck_command(const Arguments& arguments) {
 }
 
 int compare_command(const Arguments& arguments) {
-  const MappedTimeline a(timeline_path(arguments.run_a)), b(timeline_path(arguments.run_b));
-  print(to_text(compare(a, b), arguments.run_a, arguments.run_b));
+  print(compare_runs(arguments.run_a, arguments.run_b));
   return 0;
 }
 
@@ -258,7 +258,7 @@ void add_commands(CLI::App& app, Arguments& arguments, std::function<int(const A
   crosscheck->add_option("--executor", arguments.real_executor, "who executes: host (default), cuda")
       ->transform(valid(one_of(kReal)));
   crosscheck->add_option("--out", arguments.out, "directory for the runs simulated/ and executed/");
-  CLI::App* compare = add("compare", "join two runs of one schedule op by op", compare_command);
+  CLI::App* compare = add("compare", "join two runs of one schedule op by op; compare what they learned", compare_command);
   compare->add_option("RUN_A", arguments.run_a, "a run's directory or timeline")->required();
   compare->add_option("RUN_B", arguments.run_b, "another one")->required();
   CLI::App* list = add("list", "list what the catalogs hold", list_command);

@@ -26,7 +26,8 @@ struct StartedExecutor {
   RunFacts facts;
   std::function<std::vector<double>()> losses = {};         // of each step; empty: it computes no numbers
   std::function<void(GroupLedger&)> tell_transfers = {};    // bytes that ranks really moved
-  std::function<void()> leave = {};  // writes what a finished run leaves behind, beside its report
+  std::function<void(int step)> save = {};  // a checkpoint, so many steps being done; empty: none is kept
+  std::function<void()> leave = {};  // writes what else a finished run leaves behind, beside its report
 };
 
 using StartExecutor = std::function<StartedExecutor(const Job&, const Layout&, Recorder&)>;
@@ -40,6 +41,7 @@ struct Hooks {
 struct Outcome {
   Report report;  // of the job, which it refers to
   Timeline timeline;
+  std::string interrupted;  // how to go on; empty: the run came to its end
 };
 
 // Runs the job to its end, with a progress bar on a terminal. Errors are those of the executor.

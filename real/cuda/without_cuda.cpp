@@ -4,7 +4,7 @@
 
 namespace moebius {
 
-StartedExecutor start_cuda(const Job&, const Layout&, Recorder&, const std::string&) {
+StartedExecutor start_cuda(const Job&, const Layout&, Recorder&, const HostRun&) {
   throw run_error("this moebius was built without CUDA");
 }
 

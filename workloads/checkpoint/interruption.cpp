@@ -26,6 +26,10 @@ Interruption::~Interruption() {
   sigaction(SIGTERM, &terminate_, nullptr);
 }
 
+bool Interruption::came() const {
+  return interrupted != 0;
+}
+
 void Interruption::check() const {
   if (interrupted != 0) throw run_error("interrupted: nothing was written");
 }

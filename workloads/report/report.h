@@ -17,7 +17,7 @@ struct RunFacts {
   std::string executor, detail;  // "sim", "fluid"
   bool on_cluster = true;        // times are those of the scenario's devices; false: of whatever executed it
   std::vector<std::pair<std::string, std::string>> provenance;  // cost sources, versions, schedule hash
-  std::vector<double> losses;  // by step, of an executor that computes numbers
+  std::vector<double> losses;  // by step from the run's first one on, of an executor that computes numbers
   double wall_s = 0, cpu_s = 0, max_rss_bytes = 0;
   std::int64_t dropped_spans = 0;
 };
