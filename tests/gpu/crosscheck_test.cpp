@@ -46,13 +46,15 @@ TEST_CASE("what the device executes is what the simulator simulates: ops, order 
   }
 }
 
-TEST_CASE("what the device cannot do yet is refused in a sentence") {
+TEST_CASE("ranks that are folded are refused in a sentence") {
   NEEDS_DEVICE();
   const std::string file = std::string(MOEBIUS_SOURCE_DIR) + "/scenarios/smoke/moe-layer.json";
-  const Job folded = read_job(file, {}, Library(""));
+  Changes fold;
+  fold.sets = {"/plan/fold=true"};
+  const Job folded = read_job(file, fold, Library(""));
   Recorder recorder(folded.layout(), RecorderOptions{});
-  CHECK_THROWS_WITH(start_cuda(folded, folded.layout(), recorder, {"activations.safetensors", ""}),
-                    "--dump-activations: cuda does not dump activations yet: use --executor host");
+  CHECK_THROWS_WITH(start_cuda(folded, folded.layout(), recorder, {}),
+                    Catch::Contains("cuda executes every rank; add --set /plan/fold=false"));
 }
 
 }  // namespace moebius
