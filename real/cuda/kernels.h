@@ -32,6 +32,7 @@ void gemm(Stream stream, const Gemm& product);
 // adding one to *held. Both lie in pinned memory. Everything that the device is given meanwhile must have its
 // memory and its code there already: to make room for them waits for the device.
 void occupy(Stream stream, int multiprocessors, int* held, const int* stop);
+
 // ---- kernels_tile_gemm.cu ----
 
 inline constexpr std::int64_t kGemmTile = 128;  // rows and columns of results that a team computes
