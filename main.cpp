@@ -51,7 +51,7 @@ const std::vector<std::pair<std::string, ExecutorKind>> kReal(kExecutors.begin()
 
 // What the command line says; each subcommand uses its part.
 struct Arguments {
-  std::string scenario, data, out, dump, name, from, run_a, run_b, device;
+  std::string scenario, data, out, dump, name, from, run_a, run_b, trace_kernels, device;
   Changes changes;
   ExecutorKind executor = ExecutorKind::kSim, real_executor = ExecutorKind::kHost;
   NetworkDetail detail = NetworkDetail::kFluid;
@@ -83,7 +83,7 @@ StartExecutor executor_of(ExecutorKind kind, const Arguments& arguments) {
       };
     case ExecutorKind::kCuda:
       return [&arguments](const Job& job, const Layout& layout, Recorder& recorder) {
-        return start_cuda(job, layout, recorder, arguments.host.dump_activations);
+        return start_cuda(job, layout, recorder, {arguments.host.dump_activations, arguments.trace_kernels});
       };
     case ExecutorKind::kEmulate:
       return [&arguments](const Job& job, const Layout& layout, Recorder& recorder) {
@@ -101,6 +101,8 @@ int run_command(const Arguments& arguments) {
   const Library library(arguments.data);
   Job job = read_job(arguments.scenario, arguments.changes, library);
   require_fit(job);
+  if (arguments.executor != ExecutorKind::kCuda)
+    require_unset(arguments.trace_kernels, "--trace-kernels: expected --executor cuda: only a GPU's kernels are traced");
   const bool simulates =
       arguments.executor == ExecutorKind::kSim || arguments.executor == ExecutorKind::kEmulate;
   if (simulates) require_nothing_computed(job, arguments.host);
@@ -125,6 +127,7 @@ int check_command(const Arguments& arguments) {
   const Job job = read_job(arguments.scenario, arguments.changes, library);
   print(settings_text(job.scenario));
   if (job.training) fmt::print("\n{}", job.training->describe());
+  if (job.serving) fmt::print("\n{}", job.serving->describe());
   if (job.memory) fmt::print("\n{}", memory_text(*job.memory));
   require_fit(job);
   return 0;
@@ -263,6 +266,8 @@ void add_commands(CLI::App& app, Arguments& arguments, std::function<int(const A
   run->add_option("--dump", arguments.dump, "file for the schedule as text");
   run->add_option("--dump-activations", arguments.host.dump_activations,
                   "file for what each layer puts out in the first microbatch (safetensors)");
+  run->add_option("--trace-kernels", arguments.trace_kernels,
+                  "cuda: file for the kernels, copies and fills that ran for each op, with their times (by CUPTI)");
   run->add_flag("--explain", arguments.explain,
                 "also every op of one layer: shape, time, where the time is known from");
   run->add_flag("--json", arguments.json, "print the report as one JSON object");

@@ -109,6 +109,7 @@ StartedExecutor start_host(const Job& job, const Layout& layout, Recorder& recor
   StartedExecutor engine;
   engine.keepers.push_back(companions);
   engine.losses = [&host = *host] { return losses_of(host); };
+  engine.tensor = [&host = *host](int rank, std::uint32_t key) { return host.tensor(rank, key); };
   engine.tell_transfers = [&host = *host](GroupLedger& ledger) {
     for (const Transfer& t : host.transfers()) ledger.moved(t.sequence, t.op, t.rank, t.sent_bytes);
   };

@@ -98,8 +98,8 @@ class OpContext {
 template <class Real>
 double compute(OpContext<Real>& context);
 
-// Kinds of attention, of routed experts, the optimizer and where tokens enter and leave; compute() calls
-// them.
+// Kinds of attention, of routed experts, the optimizer, of serving and where tokens enter and leave;
+// compute() calls them.
 template <class Real>
 void compute_attention(OpContext<Real>& context);
 template <class Real>
@@ -108,6 +108,14 @@ template <class Real>
 double compute_tokens(OpContext<Real>& context);
 template <class Real>
 void compute_adam(OpContext<Real>& context);
+
+template <class Real>
+void compute_batch(OpContext<Real>& context);
+// kInput and kAttention of a batch.
+template <class Real>
+void input_of_batch(OpContext<Real>& context);
+template <class Real>
+void attend_in_batch(OpContext<Real>& context);
 
 // The flat shard of member `index` of `size`: shards of ceil(elements/size), the last one perhaps shorter or
 // empty.

@@ -14,6 +14,10 @@ std::string whole_number(std::string& text) {
   return digits ? "" : fmt::format("expected a whole number from 0, found \"{}\"", text);
 }
 
+void require_unset(const std::string& value, const std::string& sentence) {
+  if (!value.empty()) throw input_error(sentence);
+}
+
 std::string unknown_command(const std::string& found, const std::vector<std::string>& names) {
   if (!found.empty() && found[0] == '-') return "";
   if (std::find(names.begin(), names.end(), found) != names.end()) return "";

@@ -35,6 +35,9 @@ OptionCheck one_of(const std::vector<std::pair<std::string, T>>& table) {
 std::string existing_directory(std::string& text);
 std::string whole_number(std::string& text);  // from 0
 
+// input_error with the sentence when an option that goes with something else was given.
+void require_unset(const std::string& value, const std::string& sentence);
+
 // What to say of a first argument that is none of `names`; empty when it is, or is an option.
 std::string unknown_command(const std::string& found, const std::vector<std::string>& names);
 

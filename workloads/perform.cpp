@@ -47,11 +47,13 @@ Outcome perform(Job& job, const StartExecutor& start, const Hooks& hooks) {
     end = execute(workload, *engine.executor, recorder, [&](double share) { bar.show(share); });
   }
   if (engine.losses && job.training) engine.facts.losses = engine.losses();
+  if (engine.tensor && job.serving) engine.facts.tokens = job.serving->generated(engine.tensor);
   if (engine.tell_facts) engine.tell_facts(engine.facts);
   hooks.inspect(engine);
   if (engine.leave) engine.leave();
   Outcome outcome;
-  outcome.report = {&job.scenario, std::move(engine.facts), recorder.finish(end), job.memory};
+  outcome.report = {&job.scenario, std::move(engine.facts), recorder.finish(end), job.memory, std::nullopt};
+  if (job.serving) outcome.report.serving = job.serving->figures(job.scenario.goal);
   RunFacts& facts = outcome.report.facts;
   facts.provenance.emplace_back("schedule", fmt::format("{:016x}", recorder.schedule_hash()));
   facts.provenance.emplace_back("moebius", kVersion);

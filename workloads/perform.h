@@ -25,6 +25,7 @@ struct StartedExecutor {
   std::unique_ptr<Executor> executor;
   RunFacts facts;
   std::function<std::vector<double>()> losses = {};         // of each step; empty: it computes no numbers
+  std::function<std::vector<float>(int rank, std::uint32_t key)> tensor = {};  // of the whole run; empty: no numbers
   std::function<void(GroupLedger&)> tell_transfers = {};    // bytes that ranks really moved
   std::function<void(RunFacts&)> tell_facts = {};           // what only the end of the run knows
   std::function<void()> leave = {};  // writes what a finished run leaves behind, beside its report

@@ -101,6 +101,7 @@ void CudaCase::make_fragment() {
     route_ = stand_in();
     operands_.op.route = builder.add_route(route_);
   }
+  if (operands_.batch) operands_.op.batch = builder.add_batch(operands_.batch);
   builder.emit(operands_.op, inputs_, outputs_);
   submission_.fragment = builder.freeze_it();
 }

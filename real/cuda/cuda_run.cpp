@@ -16,7 +16,7 @@ void require_device(const Job& job) {
   const std::vector<RankClass>& classes = job.layout().classes;
   if (static_cast<int>(classes.size()) < job.scenario.ranks()) {
     throw run_error(fmt::format("{}: cuda executes every rank; add --set {}/fold=false", job.scenario.name,
-                                job.training ? "/plan" : "/workload"));
+                                job.collective ? "/workload" : "/plan"));
   }
   double needed = 0;
   for (std::size_t i = 0; job.memory && i < classes.size(); ++i) {
@@ -40,21 +40,28 @@ void require_drawn_weights(const Job& job, const std::string& dump_activations) 
 }  // namespace
 
 StartedExecutor start_cuda(const Job& job, const Layout& layout, Recorder& recorder,
-                           const std::string& dump_activations) {
-  require_drawn_weights(job, dump_activations);
+                           const CudaRun& request) {
+  require_drawn_weights(job, request.dump_activations);
   require_device(job);
   cuda::CudaOptions options;
   options.seed = job.scenario.seed;
   std::unique_ptr<CudaExecutor> device = make_cuda_executor(layout, recorder, options);
+  if (!request.trace_kernels.empty()) device->trace_kernels();
   StartedExecutor engine;
   engine.losses = [&device = *device] {
     std::vector<double> losses;
     for (int step = 0; step < device.num_steps(); ++step) losses.push_back(device.loss(step));
     return losses;
   };
+  engine.tensor = [&device = *device](int rank, std::uint32_t key) { return device.tensor(rank, key); };
   engine.tell_transfers = [&device = *device](GroupLedger& ledger) {
     for (const Transfer& t : device.transfers()) ledger.moved(t.sequence, t.op, t.rank, t.sent_bytes);
   };
+  if (!request.trace_kernels.empty()) {
+    engine.leave = [&device = *device, path = request.trace_kernels] {
+      cuda::write_activities(path, device.take_trace());
+    };
+  }
   engine.facts.executor = "cuda";
   engine.facts.detail = "streams";
   engine.facts.on_cluster = false;

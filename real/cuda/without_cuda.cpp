@@ -12,7 +12,7 @@ Error no_cuda() {
 
 }  // namespace
 
-StartedExecutor start_cuda(const Job&, const Layout&, Recorder&, const std::string&) {
+StartedExecutor start_cuda(const Job&, const Layout&, Recorder&, const CudaRun&) {
   throw no_cuda();
 }
 
