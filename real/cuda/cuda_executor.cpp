@@ -80,6 +80,14 @@ std::vector<float> CudaExecutor::gradient(int rank, Role role, int layer) const 
   return by_role(rank, MemoryKind::kGradients, role, layer);
 }
 
+std::vector<HeldValues> CudaExecutor::held(int rank, MemoryKind memory) const {
+  std::vector<HeldValues> all;
+  state_->ranks[rank]->store.for_each(memory, [&](const Tensor& tensor, const cuda::TensorRef& value) {
+    all.push_back({tensor, state_->values_of(rank, value)});
+  });
+  return all;
+}
+
 void CudaExecutor::set_parameter(int rank, std::uint32_t key, std::vector<float> values) {
   state_->ranks[rank]->store.set_initial(key, std::move(values));
 }

@@ -38,6 +38,8 @@ class CudaExecutor : public Executor {
   std::vector<float> tensor(int rank, std::uint32_t key) const;
   std::vector<float> parameter(int rank, Role role, int layer) const;
   std::vector<float> gradient(int rank, Role role, int layer) const;
+  // The weights, or optimizer states, that a rank has touched: copies, row-major.
+  std::vector<HeldValues> held(int rank, MemoryKind memory) const;
   void set_parameter(int rank, std::uint32_t key, std::vector<float> values);
   std::size_t num_microbatch_tensors(int rank) const;
 

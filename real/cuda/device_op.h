@@ -14,7 +14,7 @@
 #include "real/cuda/device_store.h"
 #include "real/cuda/gemm_library.h"
 #include "real/cuda/kernels.h"
-#include "real/host_kernels_optimizer.h"
+#include "real/op_context.h"
 #include "workloads/schedule/layout.h"
 
 namespace moebius::cuda {
@@ -29,11 +29,16 @@ enum class GroupedPath : std::uint8_t {
 struct CudaOptions {
   std::uint64_t seed = 1;  // of parameters and data
   AdamSettings adam = {};
-  bool library_gemm = true;                 // cuBLASLt where it has the product
-  bool tensor_cores = true;                 // own kernels on tensor cores; without: the plain ones
+  StartingValues weights = {};  // of parameters; empty: drawn from the seed
+  StartingStates states = {};   // of a run that goes on
+  OpObserver observer = {};     // hears of every op once the device has done it, in the threads of the ranks
+  bool library_gemm = true;     // cuBLASLt where it has the product
+  bool tensor_cores = true;     // own kernels on tensor cores; without: the plain ones
   std::optional<GroupedPath> grouped = {};  // not said: see grouped_path()
   bool poison = false;                      // new memory holds NaN, so that what no kernel writes shows
 };
+
+StoreOptions store_options(std::int32_t rank, const CudaOptions& options);
 
 // Doubles in the host's memory that the device writes to.
 class LossSlots {

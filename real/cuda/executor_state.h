@@ -53,6 +53,7 @@ struct CudaExecutor::State {
   IssuedPtr issue(int rank, const Submission& submission);
   void wait_for_predecessors(cuda::DeviceRank& rank, const Submission& submission);
   cuda::IssuedOp issue_op(cuda::DeviceRank& rank, const Issued& issued, std::int32_t index);
+  void tell_observer(cuda::DeviceRank& rank, const Submission& submission, const Op& op);
   void follow_all(int rank);
   Done follow(int rank, const Issued& issued, cuda::DeviceClock& clock);
   Span span_of(int rank, const Issued& issued, std::int32_t index, const cuda::DeviceClock& clock);

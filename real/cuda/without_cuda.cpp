@@ -2,6 +2,7 @@
 #include "hw/error.h"
 #include "real/cuda/cuda_bench.h"
 #include "real/cuda/cuda_run.h"
+#include "real/cuda/cuda_under_test.h"
 
 namespace moebius {
 namespace {
@@ -12,12 +13,16 @@ Error no_cuda() {
 
 }  // namespace
 
-StartedExecutor start_cuda(const Job&, const Layout&, Recorder&, const CudaRun&) {
+StartedExecutor start_cuda(const Job&, const Layout&, Recorder&, const RealRun&) {
   throw no_cuda();
 }
 
 std::unique_ptr<OpBench> make_cuda_bench() {
   throw no_cuda();
+}
+
+DeviceUnderTest cuda_under_test(int, const Catalog&, const std::string&) {
+  throw run_error("this moebius was built without CUDA");
 }
 
 }  // namespace moebius

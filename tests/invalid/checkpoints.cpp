@@ -62,6 +62,18 @@ TEST_CASE("a checkpoint never goes where something is") {
           scratch.path("there") + ": expected a new or empty directory, found something there");
 }
 
+TEST_CASE(
+    "a run that is to go on needs a checkpoint with steps ahead of it, one that saves on the way a place") {
+  const std::string small = std::string(MOEBIUS_SOURCE_DIR) + "/scenarios/smoke/train-small.json";
+  refused("check " + small + " --set /plan/resume=true",
+          small + ": --set /plan/resume: expected a checkpoint in `weights` to go on from, found \"random\"");
+  refused("check " + small + " --set /plan/save_every=3",
+          small + ": --set /plan/save_every: expected a directory in `save`, found none");
+  const Scratch scratch;
+  refused("check " + small + " --set /plan/resume=true --set /plan/weights=" + scratch.path("none"),
+          scratch.path("none/moebius-checkpoint.json") + ": expected a file, found none");
+}
+
 TEST_CASE("conversions that cannot be are refused") {
   refused("convert /nowhere --to hf --out /tmp/none", "/nowhere: expected a checkpoint, found nothing");
   refused("convert /nowhere --to fh --out /tmp/none",

@@ -13,7 +13,9 @@ class Interruption {
   Interruption(const Interruption&) = delete;
   Interruption& operator=(const Interruption&) = delete;
 
+  bool came() const;
   void check() const;  // run_error when one came
+  bool came() const;
 
  private:
   struct sigaction interrupt_ {};

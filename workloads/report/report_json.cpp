@@ -19,6 +19,7 @@ void add_training(Json& json, const Report& report) {
   json["tokens_per_s_per_device"] = figures.tokens_per_s / figures.devices;
   json["devices"] = figures.devices;
   if (!report.facts.losses.empty()) json["loss"] = report.facts.losses;
+  if (report.scenario->training.first_step > 0) json["first_step"] = report.scenario->training.first_step;
   if (!report.facts.on_cluster) return;  // a share of the peak of devices that did not run says nothing
   json["mfu"] = figures.mfu;
   json["mfu_causal"] = figures.mfu_causal;

@@ -54,15 +54,22 @@ std::string plan_line(const Scenario& scenario) {
                      scenario.training.num_microbatches(plan));
 }
 
+// All of a short run, the ends of a long one: report.json has every step.
+std::string losses_text(const std::vector<double>& losses) {
+  constexpr std::size_t kAll = 12, kEnd = 4;
+  if (losses.size() <= kAll) return fmt::format("{:.6f}", fmt::join(losses, ", "));
+  return fmt::format("{:.6f} ... {:.6f} ({} steps)", fmt::join(losses.begin(), losses.begin() + kEnd, ", "),
+                     fmt::join(losses.end() - kEnd, losses.end(), ", "), losses.size());
+}
+
 void training_headline(Out out, const Report& report) {
   const TrainingFigures figures = training_figures(report);
   fmt::format_to(out, "{}\n\n", plan_line(*report.scenario));
   fmt::format_to(out, "  step time          {}\n", seconds_text(figures.step_time_s));
   fmt::format_to(out, "  tokens/s           {} ({} a device)\n", grouped(std::llround(figures.tokens_per_s)),
                  grouped(std::llround(figures.tokens_per_s / figures.devices)));
-  if (!report.facts.losses.empty()) {
-    fmt::format_to(out, "  loss by step       {:.6f}\n", fmt::join(report.facts.losses, ", "));
-  }
+  if (!report.facts.losses.empty())
+    fmt::format_to(out, "  loss by step       {}\n", losses_text(report.facts.losses));
   if (!report.facts.on_cluster) {
     fmt::format_to(out, "  executed by        {}: its times say nothing about the scenario's devices\n",
                    report.facts.executor);
