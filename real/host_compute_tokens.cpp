@@ -91,7 +91,7 @@ template <class Real>
 void update_parameter(OpContext<Real>& c, const AdamIds& id, const FlatShard& shard) {
   TensorStore<Real>& store = c.store();
   Matrix<Real>&gradient = store.change(id.gradient), &weight = store.change(id.weight);
-  if (!store.holds(id.master)) {
+  if (!store.holds(id.master) && !store.restores_states()) {
     const std::vector<Real> initial = store.initial(store.describe(id.weight));
     std::copy_n(initial.begin() + shard.first, shard.count(), store.change(id.master).values.begin());
   }

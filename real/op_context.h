@@ -23,12 +23,16 @@ struct ComputedOp {
   const std::function<std::vector<float>(std::int32_t tensor)>& read;  // row-major values of an operand
 };
 
+using OpObserver = std::function<void(const ComputedOp&)>;
+
 struct HostOptions {
   std::uint64_t seed = 1;  // of parameters and data
   bool exact = false;      // nothing is rounded to storage formats
+  bool one_at_a_time = false;  // ranks take turns, so that none disturbs another, and ops are timed
   AdamSettings adam = {};
-  StartingValues weights = {};                           // of parameters; empty: drawn from the seed
-  std::function<void(const ComputedOp&)> observer = {};  // hears of every op, in the threads of the ranks
+  StartingValues weights = {};  // of parameters; empty: drawn from the seed
+  StartingStates states = {};   // of a run that goes on
+  OpObserver observer = {};     // hears of every op, in the threads of the ranks
 };
 
 // The plans of the routes that a rank has met, made once.

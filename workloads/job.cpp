@@ -1,9 +1,12 @@
 #include "workloads/job.h"
 
+#include <filesystem>
+
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include "hw/error.h"
+#include "workloads/checkpoint/checkpoint_index.h"
 #include "workloads/report/report.h"
 
 namespace moebius {
@@ -30,10 +33,20 @@ Scenario read(const std::string& file, const Changes& changes, const Library& li
   return scenario;
 }
 
+void go_on_from_checkpoint(Scenario& scenario) {
+  const CheckpointIndex index = load_index((std::filesystem::path(scenario.weights) / kIndexName).string());
+  if (index.step >= scenario.training.steps) {
+    throw input_error(fmt::format("{}: {} has {} steps behind it: expected more in /workload/steps, found {}",
+                                  scenario.file, scenario.weights, index.step, scenario.training.steps));
+  }
+  scenario.training.first_step = static_cast<int>(index.step);
+}
+
 }  // namespace
 
 Job read_job(const std::string& file, const Changes& changes, const Library& library) {
   Job job{read(file, changes, library), nullptr, nullptr, nullptr, std::nullopt};
+  if (job.scenario.resume) go_on_from_checkpoint(job.scenario);
   const Pool& pool = job.scenario.cluster->pools.front();
   switch (job.scenario.kind) {
     case ScenarioKind::kTraining:

@@ -82,7 +82,7 @@ struct AdamIds {
 
 void update_parameter(DeviceOp& c, const AdamIds& id, const FlatShard& own) {
   const Operand gradient = c.edit_tensor(id.gradient), weight = c.edit_tensor(id.weight);
-  const bool starts = !c.holds(id.master);
+  const bool starts = !c.holds(id.master) && !c.rank().store.restores_states();
   const Operand master = c.edit_tensor(id.master);
   if (starts) {  // the master begins where the weight did, before rounding
     const Operand initial = c.scratch(weight.rows, weight.columns);

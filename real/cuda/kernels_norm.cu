@@ -1,6 +1,7 @@
 // RMSNorm and rotary positions: real/host_kernels_norm.h on a device.
 #include "real/cuda/kernels.h"
 #include "real/cuda/launch.cuh"
+#include "real/cuda/quantise.cuh"
 #include "real/host_kernels_norm.h"
 
 namespace moebius::cuda {
@@ -20,6 +21,19 @@ struct Norm {
     const float scale = inverse_rms(team, x, row);
     team.each(x.columns, [&](std::int64_t c) {
       store(y, row * x.columns + c, load(x, row, c) * scale * load(weight, c));
+    });
+  }
+};
+
+// The same values in two formats, each rounded by itself.
+struct NormQuantised {
+  Operand x, weight, y, codes;
+  MOEBIUS_DEVICE void operator()(const Team& team, std::int64_t row) const {
+    const float scale = inverse_rms(team, x, row);
+    quantise_row(team, codes, row, [&](std::int64_t c) {
+      const float value = load(x, row, c) * scale * load(weight, c);
+      store(y, row * x.columns + c, value);
+      return value;
     });
   }
 };
@@ -79,6 +93,11 @@ struct Rotate {
 
 void rms_norm(Stream stream, const Operand& x, const Operand& weight, const Operand& y) {
   launch_teams(stream, x.rows, Norm{x, weight, y});
+}
+
+void rms_norm_quantised(Stream stream, const Operand& x, const Operand& weight, const Operand& y,
+                        const Operand& codes) {
+  launch_teams(stream, x.rows, NormQuantised{x, weight, y, codes});
 }
 
 void rms_norm_grad(Stream stream, const NormGrad& grad) {

@@ -99,6 +99,12 @@ inline constexpr double kTensorCoreError = 0x1p-11;
 // four times the block's root mean square, each cut by less than 2^-13 of it, before it goes on in FP32.
 inline constexpr double kEightBitError = 0x1p-9;
 
+// Attention on tensor cores: exponentials of scores (backward: their gradients too) are rounded to BF16, by at
+// most 2^-9 of each, before they weigh values, keys or queries. A result, a sum of such terms, errs by
+// 2^-9 / sqrt(3) of the size of its own sum in the mean and by less than 5 times that among some 10^5; and the
+// sums of the first keys, which many queries see, are up to 4 times the root mean square of all: below 2^-5.
+inline constexpr double kFlashError = 0x1p-5;
+
 // What rounding to the format adds when two values that near each other fall on different sides of a tie: one
 // step.
 constexpr double storage_step(Storage storage) {

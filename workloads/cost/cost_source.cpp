@@ -90,7 +90,11 @@ class LayeredSource : public CostSource {
 
 std::unique_ptr<CostSource> make_cost_source(const Accelerator& accelerator, const std::string& data_dir,
                                              std::string_view stack) {
-  const std::vector<Profile> profiles = find_profiles(accelerator, data_dir);
+  return make_cost_source(accelerator, find_profiles(accelerator, data_dir), stack);
+}
+
+std::unique_ptr<CostSource> make_cost_source(const Accelerator& accelerator,
+                                             const std::vector<Profile>& profiles, std::string_view stack) {
   if (!stack.empty() && profiles.empty())
     throw input_error(fmt::format("no profile of {}: the stack \"{}\" is unknown", accelerator.id, stack));
   if (find_architecture(accelerator.architecture) == nullptr)

@@ -19,6 +19,7 @@ void add_training(Json& json, const Report& report) {
   json["tokens_per_s_per_device"] = figures.tokens_per_s / figures.devices;
   json["devices"] = figures.devices;
   if (!report.facts.losses.empty()) json["loss"] = report.facts.losses;
+  if (report.scenario->training.first_step > 0) json["first_step"] = report.scenario->training.first_step;
   if (!report.facts.on_cluster) return;  // a share of the peak of devices that did not run says nothing
   json["mfu"] = figures.mfu;
   json["mfu_causal"] = figures.mfu_causal;
@@ -210,6 +211,12 @@ std::string report_json(const Report& report) {
   }
   Json& provenance = json["provenance"] = Json::object();
   for (const auto& [name, text] : report.facts.provenance) provenance[name] = text;
+  if (const auto& measured = report.facts.measured)
+    json["measured"] = {{"device", measured->device},
+                        {"ops", measured->ops},
+                        {"ops_from_journal", measured->from_journal},
+                        {"wall_s", measured->seconds},
+                        {"once_s", measured->once}};
   json["uncertainty"] = uncertainty_json(report);
   json["ops"] = report.metrics.spans;  // that were simulated or executed, each rank class once
   json["dropped_spans"] = report.facts.dropped_spans;

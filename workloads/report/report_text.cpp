@@ -54,15 +54,22 @@ std::string plan_line(const Scenario& scenario) {
                      scenario.training.num_microbatches(plan));
 }
 
+// All of a short run, the ends of a long one: report.json has every step.
+std::string losses_text(const std::vector<double>& losses) {
+  constexpr std::size_t kAll = 12, kEnd = 4;
+  if (losses.size() <= kAll) return fmt::format("{:.6f}", fmt::join(losses, ", "));
+  return fmt::format("{:.6f} ... {:.6f} ({} steps)", fmt::join(losses.begin(), losses.begin() + kEnd, ", "),
+                     fmt::join(losses.end() - kEnd, losses.end(), ", "), losses.size());
+}
+
 void training_headline(Out out, const Report& report) {
   const TrainingFigures figures = training_figures(report);
   fmt::format_to(out, "{}\n\n", plan_line(*report.scenario));
   fmt::format_to(out, "  step time          {}\n", seconds_text(figures.step_time_s));
   fmt::format_to(out, "  tokens/s           {} ({} a device)\n", grouped(std::llround(figures.tokens_per_s)),
                  grouped(std::llround(figures.tokens_per_s / figures.devices)));
-  if (!report.facts.losses.empty()) {
-    fmt::format_to(out, "  loss by step       {:.6f}\n", fmt::join(report.facts.losses, ", "));
-  }
+  if (!report.facts.losses.empty())
+    fmt::format_to(out, "  loss by step       {}\n", losses_text(report.facts.losses));
   if (!report.facts.on_cluster) {
     fmt::format_to(out, "  executed by        {}: its times say nothing about the scenario's devices\n",
                    report.facts.executor);
@@ -202,6 +209,14 @@ void interval_line(Out out, const Report& report) {
   fmt::format_to(out, "\n");
 }
 
+void measured_lines(Out out, const MeasuringFacts& measured, double wall_s) {
+  fmt::format_to(out, "  {:<28} {}\n", "compute measured on", measured.device);
+  fmt::format_to(out,
+                 "  {:<28} {} distinct, {} by an earlier run; the others in {:.2f} of the run's {:.2f} s\n",
+                 "ops measured", measured.ops, measured.from_journal, measured.seconds, wall_s);
+  fmt::format_to(out, "  {:<28} {}\n", "one execution of each", seconds_text(measured.once));
+}
+
 void trust_section(Out out, const Report& report) {
   const Metrics& metrics = report.metrics;
   const TrustFigures trust = trust_figures(metrics);
@@ -218,6 +233,7 @@ void trust_section(Out out, const Report& report) {
   }
   interval_line(out, report);
   for (const auto& [name, text] : report.facts.provenance) fmt::format_to(out, "  {:<28} {}\n", name, text);
+  if (report.facts.measured) measured_lines(out, *report.facts.measured, report.facts.wall_s);
   if (report.facts.dropped_spans > 0) {
     fmt::format_to(out,
                    "  {} spans are not in the timeline: timeline.max_bytes or timeline.window cut them\n",
@@ -264,8 +280,7 @@ std::string report_text(const Report& report) {
   time_section(out, report);
   if (report.memory) fmt::format_to(out, "\n{}", memory_text(*report.memory));
   fmt::format_to(out, "\nnetwork\n  {:<28} {:>10} ({} a device)\n", "sent",
-                 to_text(Bytes{sent_bytes(report)}),
-                 to_text(Bytes{sent_bytes(report) / scenario.ranks()}));
+                 to_text(Bytes{sent_bytes(report)}), to_text(Bytes{sent_bytes(report) / scenario.ranks()}));
   expectation_section(out, report);
   trust_section(out, report);
   fmt::format_to(out, "\n{}, {} detail, seed {}; {:.2f} s of CPU, {}\n", report.facts.executor,
