@@ -17,6 +17,7 @@
 #include "real/alignment.h"
 #include "real/cuda/cuda_run.h"
 #include "real/host_run.h"
+#include "real/run_together.h"
 #include "sim/sim_run.h"
 #include "workloads/calibration/calibrate.h"
 #include "workloads/calibration/model/architecture_file.h"
@@ -100,6 +101,17 @@ int run_command(const Arguments& arguments) {
   print(arguments.json ? json : text);
   if (arguments.explain) fmt::print(arguments.json ? stderr : stdout, "\n{}", explain(outcome.timeline));
   return 0;
+}
+
+// In each process that a launcher started; what one leaves behind, the first one writes.
+int in_all_processes(const Arguments& given, ExecutorKind kind, int (*command)(const Arguments&)) {
+  if (kind != ExecutorKind::kHost) require_one_process();
+  return run_together([&](Processes* processes) {
+    Arguments arguments = given;
+    arguments.host.processes = processes;
+    if (processes != nullptr && !processes->speaks()) arguments.out.clear(), arguments.dump.clear();
+    return command(arguments);
+  });
 }
 
 int check_command(const Arguments& arguments) {
@@ -231,7 +243,8 @@ void add_commands(CLI::App& app, Arguments& arguments, std::function<int(const A
     command->callback([&chosen, body] { chosen = body; });
     return command;
   };
-  CLI::App* run = add("run", "simulate or execute a scenario and report", run_command);
+  CLI::App* run = add("run", "simulate or execute a scenario and report",
+                      [](const Arguments& a) { return in_all_processes(a, a.executor, run_command); });
   add_scenario_options(*run, arguments);
   add_data_option(*run, arguments);
   add_simulator_options(*run, arguments);
@@ -251,7 +264,7 @@ void add_commands(CLI::App& app, Arguments& arguments, std::function<int(const A
   add_data_option(*check, arguments);
   CLI::App* crosscheck =
       add("crosscheck", "simulate and execute the same schedule; compare ops, order and bytes",
-          crosscheck_command);
+          [](const Arguments& a) { return in_all_processes(a, a.real_executor, crosscheck_command); });
   add_scenario_options(*crosscheck, arguments);
   add_data_option(*crosscheck, arguments);
   add_simulator_options(*crosscheck, arguments);

@@ -8,8 +8,11 @@
 
 namespace moebius {
 
+class Processes;
+
 struct HostRun {
-  std::string dump_activations;  // a file; empty: none
+  std::string dump_activations;    // a file; empty: none
+  Processes* processes = nullptr;  // that share the run; null: this one alone
 };
 
 // The executor for a job, its figures and what it leaves behind. run_error when this machine cannot execute

@@ -1,15 +1,17 @@
 #include "real/monitor.h"
 
+#include <algorithm>
+
 namespace moebius {
 
-Monitor::Monitor(int ranks) {
+Monitor::Monitor(int ranks, int first) : first_(first) {
   for (int i = 0; i < ranks; ++i) places_.push_back(std::make_unique<Place>());
 }
 
 template <class Until>
 void Monitor::block(Lock& lock, int rank, const std::string& what, const std::function<bool()>& ready,
                     const Until& until) {
-  Place& place = *places_[rank];
+  Place& place = *places_[rank - first_];
   place.ready = &ready;
   place.what = &what;
   if (!ready()) owner_.notify_one();  // perhaps nobody can go on now
@@ -48,10 +50,15 @@ void Monitor::wait_for_change(Lock& lock, const std::chrono::steady_clock::time_
   }
 }
 
+bool Monitor::rests() const {
+  return std::all_of(places_.begin(), places_.end(),
+                     [](const auto& place) { return place->ready != nullptr && !(*place->ready)(); });
+}
+
 std::vector<std::string> Monitor::stuck() const {
+  if (!rests()) return {};
   std::vector<std::string> waiting;
   for (const auto& place : places_) {
-    if (place->ready == nullptr || (*place->ready)()) return {};
     if (!place->what->empty()) waiting.push_back(*place->what);
   }
   return waiting;

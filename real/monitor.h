@@ -19,7 +19,8 @@ class Monitor {
  public:
   using Lock = std::unique_lock<std::mutex>;
 
-  explicit Monitor(int ranks);
+  // Of the ranks from `first` on, so many.
+  explicit Monitor(int ranks, int first = 0);
 
   std::mutex& mutex() { return mutex_; }
 
@@ -37,6 +38,7 @@ class Monitor {
 
   // The owner's thread waits for the next change, at most until `deadline` when there is one.
   void wait_for_change(Lock& lock, const std::chrono::steady_clock::time_point* deadline);
+  bool rests() const;  // no rank can go on
   // When no rank can go on: what the ranks that are not idle wait for. Empty while any can, or when all are
   // idle.
   std::vector<std::string> stuck() const;
@@ -52,6 +54,7 @@ class Monitor {
              const Until& until);
 
   std::mutex mutex_;
+  const int first_;
   std::condition_variable owner_;
   std::vector<std::unique_ptr<Place>> places_;
   bool stopped_ = false;

@@ -23,9 +23,12 @@ struct ComputedOp {
   const std::function<std::vector<float>(std::int32_t tensor)>& read;  // row-major values of an operand
 };
 
+class Processes;
+
 struct HostOptions {
-  std::uint64_t seed = 1;  // of parameters and data
-  bool exact = false;      // nothing is rounded to storage formats
+  std::uint64_t seed = 1;          // of parameters and data
+  bool exact = false;              // nothing is rounded to storage formats
+  Processes* processes = nullptr;  // that share the run, each with a block of its ranks; null: this one alone
   AdamSettings adam = {};
   StartingValues weights = {};                           // of parameters; empty: drawn from the seed
   std::function<void(const ComputedOp&)> observer = {};  // hears of every op, in the threads of the ranks
