@@ -145,6 +145,10 @@ const RoutePlan& RoutePlans::get(const RoutePtr& route, int member) {
   return plans_.emplace(route.get(), std::pair{route, plan_route(*route, member)}).first->second.second;
 }
 
+void RoutePlans::put(const RoutePtr& route, RoutePlan plan) {
+  plans_[route.get()] = {route, std::move(plan)};
+}
+
 template <class Real>
 double compute(OpContext<Real>& c) {
   switch (c.op().kind) {

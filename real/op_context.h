@@ -38,6 +38,7 @@ struct HostOptions {
 class RoutePlans {
  public:
   const RoutePlan& get(const RoutePtr& route, int member);
+  void put(const RoutePtr& route, RoutePlan plan);  // one made by hand, instead of the route's own
 
  private:
   std::map<const Route*, std::pair<RoutePtr, RoutePlan>>

@@ -15,11 +15,18 @@ constexpr double kLargestFp8 = 448;
 constexpr double kLargestFp4 = 6;
 constexpr double kLargestInt8 = 127, kLargestInt4 = 7;
 
-// Elements that share one scale lie `stride` apart.
+// Elements that share one scale: `count`, `stride` apart, in each of `lines` that lie `line_stride` apart.
 template <class Real>
 struct Block {
   Real* first;
   std::int64_t count, stride;
+  std::int64_t lines = 1, line_stride = 0;
+
+  template <class Visit>
+  void each(const Visit& visit) const {
+    for (std::int64_t line = 0; line < lines; ++line)
+      for (std::int64_t i = 0; i < count; ++i) visit(first[line * line_stride + i * stride]);
+  }
 };
 
 // Block scaling: the largest magnitude maps to `largest` of the format, `round` is applied to the scaled
@@ -27,16 +34,12 @@ struct Block {
 template <class Real, class Round>
 void round_block(const Block<Real>& block, double largest, const Round& round) {
   double magnitude = 0;
-  for (std::int64_t i = 0; i < block.count; ++i) {
-    magnitude = std::max(magnitude, std::abs(static_cast<double>(block.first[i * block.stride])));
-  }
+  block.each(
+      [&](const Real& value) { magnitude = std::max(magnitude, std::abs(static_cast<double>(value))); });
   if (magnitude == 0) return;
   const double scale = static_cast<float>(magnitude / largest);  // scales are stored in FP32
   if (scale == 0) return;                                        // too small for a scale of its own: kept
-  for (std::int64_t i = 0; i < block.count; ++i) {
-    Real& value = block.first[i * block.stride];
-    value = static_cast<Real>(round(value / scale) * scale);
-  }
+  block.each([&](Real& value) { value = static_cast<Real>(round(value / scale) * scale); });
 }
 
 template <class Real>
@@ -150,6 +153,23 @@ void round_matrix_by_columns(std::span<Real> values, std::int64_t rows, std::int
   }
 }
 
+template <class Real>
+void round_weights(std::span<Real> values, std::int64_t columns, std::int64_t period, DType dtype) {
+  const auto rows = static_cast<std::int64_t>(values.size()) / std::max<std::int64_t>(columns, 1);
+  if (dtype != DType::kFp8) return round_matrix(values, rows, columns, dtype);
+  CHECK(period > 0 && rows % period == 0, fmt::format("{} rows, {} of an expert", rows, period));
+  const std::int64_t block = scale_block(dtype);
+  for (std::int64_t row = 0; row < rows; row += std::min(block, period - row % period)) {
+    for (std::int64_t c = 0; c < columns; c += block) {
+      round_scaled(Block<Real>{&values[row * columns + c], std::min(block, columns - c), 1,
+                               std::min(block, period - row % period), columns},
+                   dtype);
+    }
+  }
+}
+
+template void round_weights(std::span<float>, std::int64_t, std::int64_t, DType);
+template void round_weights(std::span<double>, std::int64_t, std::int64_t, DType);
 template void round_matrix(std::span<float>, std::int64_t, std::int64_t, DType);
 template void round_matrix(std::span<double>, std::int64_t, std::int64_t, DType);
 template void round_matrix_by_columns(std::span<float>, std::int64_t, std::int64_t, DType);

@@ -30,4 +30,10 @@ void round_matrix(std::span<Real> values, std::int64_t rows, std::int64_t column
 template <class Real>
 void round_matrix_by_columns(std::span<Real> values, std::int64_t rows, std::int64_t columns, DType dtype);
 
+// Weights of 8 bits have one scale per scale_block() rows and as many columns (DeepSeek-V3, arXiv 2412.19437,
+// section 3.3.2), so that a product and that of the transposed matrix read the same numbers; blocks begin
+// anew every `period` rows, the rows of one expert. All other formats: round_matrix().
+template <class Real>
+void round_weights(std::span<Real> values, std::int64_t columns, std::int64_t period, DType dtype);
+
 }  // namespace moebius

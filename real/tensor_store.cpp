@@ -145,7 +145,10 @@ void TensorStore<Real>::write_unrounded(std::int32_t tensor, Matrix<Real> value)
 
 template <class Real>
 void TensorStore<Real>::round(const Tensor& tensor, Matrix<Real>& value) const {
-  if (!options_.exact) round_matrix<Real>(value.values, value.rows, value.columns, tensor.dtype);
+  if (options_.exact) return;
+  if (tensor.memory == MemoryKind::kWeights)
+    return round_weights<Real>(value.values, value.columns, tensor.rows, tensor.dtype);
+  round_matrix<Real>(value.values, value.rows, value.columns, tensor.dtype);
 }
 
 template <class Real>

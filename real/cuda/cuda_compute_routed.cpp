@@ -22,6 +22,19 @@ void check_rows(const DeviceRoute& route, const Operand& x) {
   CHECK(x.rows == route.copies(), fmt::format("{} rows, the route brings {}", x.rows, route.copies()));
 }
 
+// All experts in one launch, where that is the way.
+bool multiply_grouped(DeviceOp& c, const Gemm& product) {
+  if (grouped_path(c.options(), product) != GroupedPath::kGrouped) return false;
+  if (!c.options().tensor_cores || !tensor_cores_take(product)) return false;
+  const DeviceRoute& route = c.route();
+  grouped_gemm(c.stream(), {.product = product,
+                            .groups = route.num_experts(),
+                            .first_row = route.expert_row(),
+                            .first_tile = route.expert_tile(),
+                            .row_tiles = route.num_tiles()});
+  return true;
+}
+
 // y = x W^T (forward) or x W (gradient), a product for each expert.
 void grouped_gemm(DeviceOp& c, bool transposed) {
   const Operand x = c.in(0), w = c.in(1);
@@ -29,6 +42,7 @@ void grouped_gemm(DeviceOp& c, bool transposed) {
   check_rows(c.route(), x);
   const std::int64_t weight_rows = w.rows / static_cast<std::int64_t>(plan.expert_rows.size());
   const Operand y = c.out(0, x.rows, transposed ? weight_rows : w.columns);
+  if (multiply_grouped(c, {.a = x, .b = w, .c = y, .b_transposed = transposed})) return;
   for_each_expert(plan, [&](std::int64_t expert, std::int64_t first, std::int64_t rows) {
     multiply(c, {.a = x.some_rows(first, rows),
                  .b = w.some_rows(expert * weight_rows, weight_rows),
@@ -40,6 +54,7 @@ void grouped_gemm(DeviceOp& c, bool transposed) {
 void grouped_wgrad(DeviceOp& c) {
   const Operand dy = c.in(0), x = c.in(1), dw = c.edit(0);
   check_rows(c.route(), x);
+  if (multiply_grouped(c, {.a = dy, .b = x, .c = dw, .a_transposed = true, .accumulate = true})) return;
   for_each_expert(c.route().plan(), [&](std::int64_t expert, std::int64_t first, std::int64_t rows) {
     multiply(c, {.a = dy.some_rows(first, rows),
                  .b = x.some_rows(first, rows),

@@ -94,16 +94,17 @@ std::size_t DeviceMemory::reserved() const {
 }
 
 DeviceTensor::DeviceTensor(DeviceMemory& from, Stream stream, std::int64_t rows, std::int64_t columns,
-                           Storage storage)
+                           Storage storage, std::int64_t period)
     : memory_(from) {
-  const std::size_t values = aligned(static_cast<std::size_t>(rows * columns * element_size(storage)));
-  const std::size_t scales = sizeof(float) * static_cast<std::size_t>(num_scales(storage, rows, columns));
-  block_ = from.take(values + scales, stream);
-  operand.data = block_.memory;
-  if (scales > 0) operand.scales = reinterpret_cast<float*>(static_cast<char*>(block_.memory) + values);
   operand.rows = rows;
   operand.columns = columns;
   operand.storage = storage;
+  operand.period = period > 0 ? period : rows;
+  const std::size_t values = aligned(static_cast<std::size_t>(rows * columns * element_size(storage)));
+  const std::size_t scales = sizeof(float) * static_cast<std::size_t>(num_scales(operand));
+  block_ = from.take(values + scales, stream);
+  operand.data = block_.memory;
+  if (scales > 0) operand.scales = reinterpret_cast<float*>(static_cast<char*>(block_.memory) + values);
 }
 
 DeviceTensor::~DeviceTensor() {

@@ -60,7 +60,9 @@ class DeviceMemory {
 
 // A matrix of its own in the memory of a rank; the block goes back when the last reference goes.
 struct DeviceTensor {
-  DeviceTensor(DeviceMemory& from, Stream stream, std::int64_t rows, std::int64_t columns, Storage storage);
+  // `period`: of kFp8Blocks; 0: all rows
+  DeviceTensor(DeviceMemory& from, Stream stream, std::int64_t rows, std::int64_t columns, Storage storage,
+               std::int64_t period = 0);
   ~DeviceTensor();
   DeviceTensor(const DeviceTensor&) = delete;
 

@@ -80,8 +80,8 @@ void DeviceOp::wait_for_operands() {
   }
 }
 
-TensorRef DeviceOp::make(std::int64_t rows, std::int64_t columns, Storage storage) {
-  auto tensor = std::make_shared<DeviceTensor>(rank_.memory, stream_, rows, columns, storage);
+TensorRef DeviceOp::make(std::int64_t rows, std::int64_t columns, Storage storage, std::int64_t period) {
+  auto tensor = std::make_shared<DeviceTensor>(rank_.memory, stream_, rows, columns, storage, period);
   touched_.push_back(tensor);
   const Operand& x = tensor->operand;
   const auto bytes = static_cast<std::size_t>(x.elements() * element_size(storage));
@@ -102,7 +102,8 @@ void DeviceOp::upload(const std::vector<float>& values, const Operand& to) {
 TensorRef DeviceOp::ensure(std::int32_t tensor) {
   if (TensorRef value = rank_.store.find(tensor)) return value;
   const Tensor& description = rank_.store.describe(tensor);
-  TensorRef value = make(rank_.store.rows_of(tensor), description.columns, storage_of(description.dtype));
+  TensorRef value =
+      make(rank_.store.rows_of(tensor), description.columns, storage_of(description), description.rows);
   fill_initial(description, value);
   written_.push_back(value);
   rank_.store.put(tensor, value);
@@ -144,10 +145,10 @@ Operand DeviceOp::plain(const Operand& x) {
 }
 
 Operand DeviceOp::out(int i, std::int64_t rows, std::int64_t columns) {
-  const Storage storage = storage_of(output_tensor(i).dtype);
+  const Storage storage = storage_of(output_tensor(i));
   if (!is_scaled(storage)) return out_stored(i, rows, columns, storage);
   const Operand target = scratch(rows, columns);
-  results_.push_back({output_id(i), make(rows, columns, storage), target});
+  results_.push_back({output_id(i), make(rows, columns, storage, output_tensor(i).rows), target});
   return target;
 }
 
@@ -169,8 +170,9 @@ Operand DeviceOp::edit_tensor(std::int32_t tensor) {
     return value->operand;
   }
   const Operand copy = plain(value->operand);
+  const Tensor& description = rank_.store.describe(tensor);
   results_.push_back(
-      {tensor, make(copy.rows, copy.columns, storage_of(rank_.store.describe(tensor).dtype)), copy});
+      {tensor, make(copy.rows, copy.columns, storage_of(description), description.rows), copy});
   return copy;
 }
 
@@ -200,17 +202,52 @@ IssuedOp DeviceOp::finish() {
   return std::move(issued_);
 }
 
-void multiply(DeviceOp& c, const Gemm& product) {
+namespace {
+
+// In the order of the lane.
+void* workspace_of(DeviceOp& c) {
   DeviceRank& rank = c.rank();
-  if (rank.library != nullptr) {
-    TensorRef& workspace = rank.workspaces[static_cast<int>(c.op().lane)];  // in the order of the lane
-    if (!workspace) {
-      const auto bytes = static_cast<std::int64_t>(rank.library->workspace_bytes());
-      workspace = c.make(bytes / element_size(Storage::kFp32), 1, Storage::kFp32);
-    }
-    c.touch(workspace);
-    if (rank.library->multiply(c.stream(), product, workspace->operand.data)) return;
+  TensorRef& workspace = rank.workspaces[static_cast<int>(c.op().lane)];
+  if (!workspace) {
+    const auto bytes = static_cast<std::int64_t>(rank.library->workspace_bytes());
+    workspace = c.make(bytes / element_size(Storage::kFp32), 1, Storage::kFp32);
   }
+  c.touch(workspace);
+  return workspace->operand.data;
+}
+
+Fp8Side side_of(DeviceOp& c, const Operand& x, bool k_contiguous) {
+  const Fp8Scratch need = scratch_of_side(x, k_contiguous);
+  const auto room = [&](std::int64_t bytes) {
+    return bytes == 0 ? nullptr : c.scratch((bytes + 3) / 4, 1).data;
+  };
+  return library_side(c.stream(), x, k_contiguous, static_cast<std::uint8_t*>(room(need.code_bytes)),
+                      static_cast<float*>(room(need.scales * 4)));
+}
+
+bool multiply_codes(DeviceOp& c, const Gemm& g) {
+  Fp8Product product = library_shape(g);
+  if (!has_library_form(g) || !c.rank().library->takes(product)) return false;
+  product.a = side_of(c, g.a, !g.a_transposed);
+  product.b = side_of(c, g.b, g.b_transposed);
+  c.rank().library->multiply(c.stream(), product, workspace_of(c));
+  return true;
+}
+
+}  // namespace
+
+GroupedPath grouped_path(const CudaOptions& options, const Gemm& product) {
+  if (options.grouped) return *options.grouped;
+  return is_scaled(product.a.storage) ? GroupedPath::kGrouped : GroupedPath::kLoop;
+}
+
+void multiply(DeviceOp& c, const Gemm& product) {
+  const bool codes = is_scaled(product.a.storage) && is_scaled(product.b.storage);
+  if (c.rank().library != nullptr) {
+    if (codes && multiply_codes(c, product)) return;
+    if (!codes && c.rank().library->multiply(c.stream(), product, workspace_of(c))) return;
+  }
+  if (c.options().tensor_cores && codes && tensor_cores_take(product)) return tile_gemm(c.stream(), product);
   gemm(c.stream(), product);
 }
 

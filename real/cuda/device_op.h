@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "real/cuda/device_route.h"
@@ -17,11 +18,19 @@
 
 namespace moebius::cuda {
 
+// How the products of all experts are given to the device.
+enum class GroupedPath : std::uint8_t {
+  kLoop,     // one after the other, each as a product of its own
+  kGrouped,  // one launch of the kernel on tensor cores; kLoop where it does not take the formats
+};
+
 struct CudaOptions {
   std::uint64_t seed = 1;  // of parameters and data
   AdamSettings adam = {};
-  bool library_gemm = true;  // cuBLASLt where it has the product; otherwise the plain kernel for all
-  bool poison = false;       // new memory holds NaN, so that what no kernel writes shows
+  bool library_gemm = true;                 // cuBLASLt where it has the product
+  bool tensor_cores = true;                 // own kernels on tensor cores; without: the plain ones
+  std::optional<GroupedPath> grouped = {};  // not said: see grouped_path()
+  bool poison = false;                      // new memory holds NaN, so that what no kernel writes shows
 };
 
 // Doubles in the host's memory that the device writes to.
@@ -104,7 +113,7 @@ class DeviceOp {
   Operand edit_tensor(std::int32_t tensor);
   bool holds(std::int32_t tensor) const { return rank_.store.find(tensor) != nullptr; }
   Operand scratch(std::int64_t rows, std::int64_t columns, Storage storage = Storage::kFp32);
-  TensorRef make(std::int64_t rows, std::int64_t columns, Storage storage);
+  TensorRef make(std::int64_t rows, std::int64_t columns, Storage storage, std::int64_t period = 0);
   void upload(const std::vector<float>& values, const Operand& to);  // FP32
   // Keeps a tensor of the caller's until the op has run.
   void touch(const TensorRef& tensor) { touched_.push_back(tensor); }
@@ -146,6 +155,10 @@ void compute_attention(DeviceOp& c);
 void compute_routed(DeviceOp& c);
 void compute_tokens(DeviceOp& c);
 void compute_adam(DeviceOp& c);
+// What was asked for; else one launch for 8 bits, whose experts seldom begin where a block of scales does, as
+// the library wants, and the loop for BF16, where the library's kernels are faster than ours once experts are
+// large.
+GroupedPath grouped_path(const CudaOptions& options, const Gemm& product);
 // c = a b by the library where it can, else by the plain kernel.
 void multiply(DeviceOp& c, const Gemm& product);
 

@@ -1,5 +1,7 @@
 #include "real/cuda/device_route.h"
 
+#include "real/cuda/kernels.h"
+
 namespace moebius::cuda {
 namespace {
 
@@ -37,6 +39,19 @@ std::vector<std::int32_t> copies_of_slots(const RoutePlan& plan) {
   return copies;
 }
 
+// Sums of size(rows) over the experts before each, and over all.
+template <class Size>
+std::vector<std::int32_t> firsts(const RoutePlan& plan, const Size& size) {
+  std::vector<std::int32_t> first{0};
+  for (const auto rows : plan.expert_rows)
+    first.push_back(static_cast<std::int32_t>(first.back() + size(static_cast<std::int64_t>(rows))));
+  return first;
+}
+
+std::int64_t tiles_of(std::int64_t rows) {
+  return (rows + kGemmTile - 1) / kGemmTile;
+}
+
 }  // namespace
 
 RouteLists route_lists(const RoutePlan& plan) {
@@ -49,12 +64,15 @@ RouteLists route_lists(const RoutePlan& plan) {
   lists.copy_slot = append(lists.values, plan.copy_slot);
   lists.row_copies = append(lists.values, copies_of_rows(plan));
   lists.slot_copy = append(lists.values, copies_of_slots(plan));
+  lists.expert_row = append(lists.values, firsts(plan, [](std::int64_t rows) { return rows; }));
+  lists.expert_tile = append(lists.values, firsts(plan, tiles_of));
   return lists;
 }
 
 DeviceRoute::DeviceRoute(RoutePlan plan, DeviceMemory& memory, Stream stream)
     : plan_(std::move(plan)), lists_(route_lists(plan_)) {
   tokens_ = static_cast<std::int64_t>(plan_.choices.size()) / plan_.active;
+  for (const auto rows : plan_.expert_rows) num_tiles_ += tiles_of(rows);
   std::int64_t sent = 0, received = 0;
   for (std::size_t member = 0; member < plan_.sent.size(); ++member) {
     first_sent_.push_back(sent);

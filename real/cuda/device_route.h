@@ -25,6 +25,9 @@ struct RouteLists {
   std::int64_t copy_slot = 0;   // [copies] which of the token's choices it is
   std::int64_t row_copies = 0;  // [received * active] a row's copies, ascending, then -1
   std::int64_t slot_copy = 0;   // [received * active] the copy of each choice; -1: not held here
+  std::int64_t expert_row = 0;  // [experts + 1] first copy of each expert held here, and the end
+  std::int64_t expert_tile =
+      0;  // [experts + 1] the same in tiles of kGemmTile rows, each expert's begun anew
 };
 RouteLists route_lists(const RoutePlan& plan);
 
@@ -47,6 +50,11 @@ class DeviceRoute {
   const std::int32_t* row_copies() const { return list(lists_.row_copies); }
   const std::int32_t* slot_copy() const { return list(lists_.slot_copy); }
 
+  const std::int32_t* expert_row() const { return list(lists_.expert_row); }
+  const std::int32_t* expert_tile() const { return list(lists_.expert_tile); }
+  int num_experts() const { return static_cast<int>(plan_.expert_rows.size()); }
+  std::int64_t num_tiles() const { return num_tiles_; }  // the last of expert_tile
+
   const TensorRef& tensor() const {
     return tensor_;
   }  // the lists' memory, for those who keep track of its users
@@ -59,7 +67,7 @@ class DeviceRoute {
   RoutePlan plan_;
   RouteLists lists_;  // without values
   TensorRef tensor_;
-  std::int64_t tokens_ = 0;
+  std::int64_t tokens_ = 0, num_tiles_ = 0;
   std::vector<std::int64_t> first_sent_, first_received_;
 };
 using DeviceRoutePtr = std::shared_ptr<const DeviceRoute>;

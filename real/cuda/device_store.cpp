@@ -29,6 +29,11 @@ Storage storage_of(DType dtype) {
   throw run_error(fmt::format("cuda does not store {} yet", to_string(dtype)));
 }
 
+Storage storage_of(const Tensor& tensor) {
+  const bool blocks = tensor.dtype == DType::kFp8 && tensor.memory == MemoryKind::kWeights;
+  return blocks ? Storage::kFp8Blocks : storage_of(tensor.dtype);
+}
+
 void DeviceStore::begin(const Submission& submission) {
   fragment_ = submission.fragment;
   microbatch_index_ = submission.microbatch;

@@ -15,6 +15,8 @@ namespace moebius::cuda {
 // The format in which a tensor of this type is kept; run_error "cuda does not store X yet" where there is
 // none.
 Storage storage_of(DType dtype);
+// Weights of 8 bits have a scale per block of rows and columns, as on the host (real/tensor_store.cpp).
+Storage storage_of(const Tensor& tensor);
 
 class DeviceStore {
  public:

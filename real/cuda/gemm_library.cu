@@ -1,6 +1,6 @@
-// cuBLASLt: BF16 operands, FP32 sums, BF16 or FP32 results. It counts columns first: a row-major c = a b is
-// its column-major c^T = b^T a^T, so that b is its first operand, and what is row-major [rows, columns] is
-// its columns x rows with `columns` as leading dimension.
+// cuBLASLt: BF16 or e4m3 operands, FP32 sums, BF16 or FP32 results. It counts columns first: a row-major c =
+// a b is its column-major c^T = b^T a^T, so that b is its first operand, and what is row-major [rows,
+// columns] is its columns x rows with `columns` as leading dimension.
 #include <cublasLt.h>
 
 #include <array>
@@ -63,6 +63,8 @@ char* first_element(const Operand& x) {
   return static_cast<char*>(x.data) + x.first_row * x.columns * element_size(x.storage);
 }
 
+constexpr int kFp8Alignment = 16;
+
 // What a choice of algorithm depends on; addresses count by their alignment.
 using Key = std::array<std::int64_t, 8>;
 
@@ -84,9 +86,38 @@ Key key_of(const Gemm& g) {
           alignment_of(g.c)};
 }
 
+// The forms of the scales count, beside the sizes; addresses are at 16 bytes.
+Key key_of(const Fp8Product& p) {
+  const int forms = static_cast<int>(p.a.form) + 2 * static_cast<int>(p.b.form) + 4 * p.accumulate;
+  return {p.m, p.n, p.k, forms, static_cast<int>(p.c.storage), kFp8Alignment, kFp8Alignment, -1};
+}
+
+// The choice of an algorithm looks at whether there are scales, and nothing reads them then.
+const float* scales_of(const Fp8Side& side) {
+  return side.scales != nullptr ? side.scales : reinterpret_cast<const float*>(kFp8Alignment);
+}
+
+cublasLtMatmulMatrixScale_t mode_of(ScaleForm form) {
+  return form == ScaleForm::kBlocks ? CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F
+                                    : CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F;
+}
+
 // The descriptions of one product, for the length of a call.
 class Description {
  public:
+  // The library's first operand is b, whose rows are its columns: k along the leading dimension in both.
+  Description(const Functions& functions, const Fp8Product& p) : f_(functions) {
+    check(f_.create_product(&product, CUBLAS_COMPUTE_32F, CUDA_R_32F), "MatmulDescCreate");
+    set(CUBLASLT_MATMUL_DESC_TRANSA, CUBLAS_OP_T);
+    set(CUBLASLT_MATMUL_DESC_TRANSB, CUBLAS_OP_N);
+    set(CUBLASLT_MATMUL_DESC_A_SCALE_MODE, mode_of(p.b.form));
+    set(CUBLASLT_MATMUL_DESC_B_SCALE_MODE, mode_of(p.a.form));
+    set(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, scales_of(p.b));
+    set(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, scales_of(p.a));
+    check(f_.create_layout(&first, CUDA_R_8F_E4M3, p.k, p.n, p.k), "MatrixLayoutCreate");
+    check(f_.create_layout(&second, CUDA_R_8F_E4M3, p.k, p.m, p.k), "MatrixLayoutCreate");
+    layout(result, p.c);
+  }
   Description(const Functions& functions, const Gemm& g) : f_(functions) {
     check(f_.create_product(&product, CUBLAS_COMPUTE_32F, CUDA_R_32F), "MatmulDescCreate");
     set(CUBLASLT_MATMUL_DESC_TRANSA, g.b_transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
@@ -107,7 +138,8 @@ class Description {
   cublasLtMatrixLayout_t first = nullptr, second = nullptr, result = nullptr;
 
  private:
-  void set(cublasLtMatmulDescAttributes_t attribute, cublasOperation_t value) {
+  template <class Value>
+  void set(cublasLtMatmulDescAttributes_t attribute, const Value& value) {
     check(f_.set_product(product, attribute, &value, sizeof value), "MatmulDescSetAttribute");
   }
   void layout(cublasLtMatrixLayout_t& made, const Operand& x) {
@@ -138,35 +170,64 @@ class CublasLt : public GemmLibrary {
         g.a.storage == Storage::kBf16 && g.b.storage == Storage::kBf16 && !is_scaled(g.c.storage);
     if (!formats || g.m() == 0 || g.n() == 0 || g.k() == 0) return false;
     const Description d(f_, g);
-    const std::optional<cublasLtMatmulAlgo_t> algorithm = algorithm_of(g, d);
+    const std::optional<cublasLtMatmulAlgo_t> algorithm =
+        algorithm_of(key_of(g), d, {alignment_of(g.b), alignment_of(g.a), alignment_of(g.c)});
     if (!algorithm) return false;
-    const float one = 1, before = g.accumulate ? 1 : 0;
-    check(f_.matmul(handle_, d.product, &one, first_element(g.b), d.first, first_element(g.a), d.second,
-                    &before, first_element(g.c), d.result, first_element(g.c), d.result, &*algorithm,
-                    workspace, workspace_bytes(), reinterpret_cast<cudaStream_t>(stream)),
-          "Matmul");
+    give(stream, d, {first_element(g.b), first_element(g.a), first_element(g.c), g.accumulate}, *algorithm,
+         workspace);
     return true;
   }
 
+  bool takes(const Fp8Product& shape) override {
+    return algorithm_of(key_of(shape), Description(f_, shape), kFp8Alignments).has_value();
+  }
+
+  void multiply(Stream stream, const Fp8Product& p, void* workspace) override {
+    const Description d(f_, p);
+    const std::optional<cublasLtMatmulAlgo_t> algorithm = algorithm_of(key_of(p), d, kFp8Alignments);
+    CHECK(algorithm, "a product of 8 bits that the library does not take");
+    give(stream, d, {p.b.codes, p.a.codes, first_element(p.c), p.accumulate}, *algorithm, workspace);
+  }
+
  private:
-  std::optional<cublasLtMatmulAlgo_t> algorithm_of(const Gemm& g, const Description& d) {
+  struct Addresses {
+    const void *first, *second;
+    void* result;
+    bool accumulate;
+  };
+  struct Alignments {
+    int first, second, result;
+  };
+  static constexpr Alignments kFp8Alignments = {kFp8Alignment, kFp8Alignment, kFp8Alignment};
+
+  void give(Stream stream, const Description& d, const Addresses& at, const cublasLtMatmulAlgo_t& algorithm,
+            void* workspace) {
+    const float one = 1, before = at.accumulate ? 1 : 0;
+    check(f_.matmul(handle_, d.product, &one, at.first, d.first, at.second, d.second, &before, at.result,
+                    d.result, at.result, d.result, &algorithm, workspace, workspace_bytes(),
+                    reinterpret_cast<cudaStream_t>(stream)),
+          "Matmul");
+  }
+
+  std::optional<cublasLtMatmulAlgo_t> algorithm_of(const Key& key, const Description& d,
+                                                   const Alignments& alignments) {
     std::lock_guard lock(mutex_);
-    const auto [found, fresh] = algorithms_.try_emplace(key_of(g));
-    if (fresh) found->second = choose(g, d);
+    const auto [found, fresh] = algorithms_.try_emplace(key);
+    if (fresh) found->second = choose(d, alignments);
     return found->second;
   }
 
-  std::optional<cublasLtMatmulAlgo_t> choose(const Gemm& g, const Description& d) {
+  std::optional<cublasLtMatmulAlgo_t> choose(const Description& d, const Alignments& alignments) {
     cublasLtMatmulPreference_t preference = nullptr;
     check(f_.create_preference(&preference), "MatmulPreferenceCreate");
     const auto set = [&](cublasLtMatmulPreferenceAttributes_t attribute, auto value) {
       check(f_.set_preference(preference, attribute, &value, sizeof value), "MatmulPreferenceSetAttribute");
     };
     set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<std::uint64_t>(workspace_bytes()));
-    set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, static_cast<std::uint32_t>(alignment_of(g.b)));
-    set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, static_cast<std::uint32_t>(alignment_of(g.a)));
-    set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, static_cast<std::uint32_t>(alignment_of(g.c)));
-    set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, static_cast<std::uint32_t>(alignment_of(g.c)));
+    set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, static_cast<std::uint32_t>(alignments.first));
+    set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, static_cast<std::uint32_t>(alignments.second));
+    set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, static_cast<std::uint32_t>(alignments.result));
+    set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, static_cast<std::uint32_t>(alignments.result));
     cublasLtMatmulHeuristicResult_t best = {};
     int count = 0;
     const cublasStatus_t status =

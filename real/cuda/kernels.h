@@ -26,6 +26,33 @@ struct Gemm {
 // Plain FP32 arithmetic on operands of any format; CHECKs that shapes fit.
 void gemm(Stream stream, const Gemm& product);
 
+// ---- kernels_tile_gemm.cu ----
+
+inline constexpr std::int64_t kGemmTile = 128;  // rows and columns of results that a team computes
+
+// Products of all experts at once. Forward and dx: rows [first_row[e], first_row[e + 1]) of a and c by expert
+// e's rows of b. dW (a transposed): those rows of a and b into expert e's rows of c. Lists in device memory.
+struct GroupedGemm {
+  Gemm product;
+  int groups = 1;                            // 1: a product like any other, without lists
+  const std::int32_t* first_row = nullptr;   // [groups + 1]
+  const std::int32_t* first_tile = nullptr;  // [groups + 1] the same in tiles, each expert's begun anew
+  std::int64_t row_tiles = 0;                // of all experts
+};
+// BF16 by BF16, or 8 bits by 8 bits whose scales change at ends of blocks along k.
+bool tensor_cores_take(const Gemm& product);
+void tile_gemm(Stream stream, const Gemm& product);
+void grouped_gemm(Stream stream, const GroupedGemm& grouped);
+
+// ---- kernels_codes.cu ----
+
+// y[column][row] = the code of x[row][column].
+void transpose_codes(Stream stream, const Operand& x, std::uint8_t* y);
+// y[block][row] = the scale of a block of 128 columns of x, which is kFp8Rows.
+void order_row_scales(Stream stream, const Operand& x, float* y);
+// y[column / 128][row / 128], rows of block_scale_stride(x.rows): the scales of x^T; x is kFp8Blocks.
+void transpose_block_scales(Stream stream, const Operand& x, float* y);
+
 // ---- kernels_norm.cu ----
 
 void rms_norm(Stream stream, const Operand& x, const Operand& weight, const Operand& y);

@@ -47,6 +47,23 @@ struct QuantiseColumn {
   }
 };
 
+// One block of rows and columns, of `period` rows at a time.
+struct QuantiseBlock {
+  Operand x, y;
+  MOEBIUS_DEVICE void operator()(const Team& team, std::int64_t block) const {
+    const std::int64_t wide = blocks_of(x.columns), high = blocks_of(y.period);
+    const std::int64_t line = block / wide % high * kScaleBlock, first = block % wide * kScaleBlock;
+    const std::int64_t row = block / wide / high * y.period + line;
+    const std::int64_t height = y.period - line < kScaleBlock ? y.period - line : kScaleBlock;
+    const std::int64_t width = x.columns - first < kScaleBlock ? x.columns - first : kScaleBlock;
+    const auto value = [&](std::int64_t i) { return load(x, row + i / width, first + i % width); };
+    const float scale = scale_of(team.max(height * width, [&](std::int64_t i) { return fabsf(value(i)); }));
+    team.each(height * width,
+              [&](std::int64_t i) { put_code(y, row + i / width, first + i % width, value(i), scale); });
+    team.each(1, [&](std::int64_t) { y.scales[scale_index(y, row, first)] = scale; });
+  }
+};
+
 struct Add {
   Operand a, b, y;
   MOEBIUS_DEVICE void operator()(std::int64_t index) const {
@@ -119,6 +136,9 @@ void convert(Stream stream, const Operand& x, const Operand& y) {
 void quantise(Stream stream, const Operand& x, const Operand& y) {
   if (y.storage == Storage::kFp8Rows) {
     launch_teams(stream, x.rows * blocks_of(x.columns), QuantiseRow{x, y});
+  } else if (y.storage == Storage::kFp8Blocks) {
+    const std::int64_t lines = x.rows == 0 ? 0 : x.rows / y.period * blocks_of(y.period);
+    launch_teams(stream, lines * blocks_of(x.columns), QuantiseBlock{x, y});
   } else {
     launch_elements(stream, blocks_of(x.rows) * x.columns, QuantiseColumn{x, y});
   }

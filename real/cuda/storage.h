@@ -22,12 +22,13 @@ enum class Storage : std::uint8_t {
   kBf16,
   kFp8Rows,  // e4m3 codes, one FP32 scale per row and kScaleBlock columns: scales[row][column / kScaleBlock]
   kFp8Columns,  // one scale per column and kScaleBlock rows: scales[row / kScaleBlock][column]
+  kFp8Blocks,   // weights: one scale per kScaleBlock rows and columns, see scale_index()
 };
 inline constexpr std::int64_t kScaleBlock = 128;
 inline constexpr float kLargestFp8 = 448;
 
 MOEBIUS_BOTH constexpr bool is_scaled(Storage storage) {
-  return storage == Storage::kFp8Rows || storage == Storage::kFp8Columns;
+  return storage == Storage::kFp8Rows || storage == Storage::kFp8Columns || storage == Storage::kFp8Blocks;
 }
 MOEBIUS_BOTH constexpr std::int64_t blocks_of(std::int64_t count) {
   return (count + kScaleBlock - 1) / kScaleBlock;
@@ -35,9 +36,9 @@ MOEBIUS_BOTH constexpr std::int64_t blocks_of(std::int64_t count) {
 constexpr std::int64_t element_size(Storage storage) {
   return storage == Storage::kFp32 ? 4 : storage == Storage::kBf16 ? 2 : 1;
 }
-constexpr std::int64_t num_scales(Storage storage, std::int64_t rows, std::int64_t columns) {
-  if (storage == Storage::kFp8Rows) return rows * blocks_of(columns);
-  return storage == Storage::kFp8Columns ? blocks_of(rows) * columns : 0;
+// Scales of kFp8Blocks stand in rows of this many, so that each begins at 16 bytes, as cuBLASLt wants.
+MOEBIUS_BOTH constexpr std::int64_t block_scale_stride(std::int64_t columns) {
+  return (blocks_of(columns) + 3) / 4 * 4;
 }
 
 // ---- BF16: the upper half of a float, ties to even ----
@@ -102,6 +103,7 @@ struct Operand {
   std::int64_t rows = 0, columns = 0;
   std::int64_t first_row = 0;  // of these rows in the whole matrix
   Storage storage = Storage::kFp32;
+  std::int64_t period = 0;  // kFp8Blocks: blocks begin anew every so many rows, the rows of one expert
 
   MOEBIUS_BOTH std::int64_t elements() const { return rows * columns; }
   MOEBIUS_BOTH Operand some_rows(std::int64_t first, std::int64_t count) const {
@@ -112,8 +114,20 @@ struct Operand {
   }
 };
 
+// Scales of a whole matrix.
+constexpr std::int64_t num_scales(const Operand& x) {
+  if (x.storage == Storage::kFp8Rows) return x.rows * blocks_of(x.columns);
+  if (x.storage == Storage::kFp8Columns) return blocks_of(x.rows) * x.columns;
+  if (x.storage != Storage::kFp8Blocks || x.rows == 0) return 0;
+  return x.rows / x.period * blocks_of(x.period) * block_scale_stride(x.columns);
+}
+
 MOEBIUS_BOTH std::int64_t scale_index(const Operand& x, std::int64_t row, std::int64_t column) {
   row += x.first_row;
+  if (x.storage == Storage::kFp8Blocks) {
+    const std::int64_t line = row / x.period * blocks_of(x.period) + row % x.period / kScaleBlock;
+    return line * block_scale_stride(x.columns) + column / kScaleBlock;
+  }
   return x.storage == Storage::kFp8Rows ? row * blocks_of(x.columns) + column / kScaleBlock
                                         : row / kScaleBlock * x.columns + column;
 }

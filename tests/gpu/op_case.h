@@ -15,6 +15,7 @@ struct OperandCase {
   std::int64_t rows = 0, columns = 0;
   DType dtype = DType::kFp32;
   std::vector<float> values = {};  // empty: an output that does not exist before
+  int experts = 0;                 // above 0: a weight, of so many matrices one below the other
 };
 
 // Numbers of random sign around `size`, different for each seed.
@@ -31,6 +32,13 @@ inline std::vector<float> random_numbers(std::uint64_t seed, std::int64_t count,
 inline OperandCase random_operand(std::uint64_t seed, std::int64_t rows, std::int64_t columns,
                                   DType dtype = DType::kBf16, double size = 1) {
   return {rows, columns, dtype, random_numbers(seed, rows * columns, size)};
+}
+
+inline OperandCase random_weight(std::uint64_t seed, std::int64_t rows, std::int64_t columns, DType dtype,
+                                 double size = 1, int experts = 1) {
+  OperandCase weight = random_operand(seed, rows, columns, dtype, size);
+  weight.experts = experts;
+  return weight;
 }
 
 struct OpCase {
@@ -50,6 +58,11 @@ struct OpResults {
 inline Tensor tensor_of(const OperandCase& operand, std::uint32_t key) {
   Tensor tensor = kept(key, operand.rows, operand.columns);
   tensor.dtype = operand.dtype;
+  if (operand.experts > 0) {
+    tensor.memory = MemoryKind::kWeights;
+    tensor.rows /= operand.experts;
+    tensor.experts = operand.experts;
+  }
   return tensor;
 }
 
@@ -87,8 +100,10 @@ std::vector<std::vector<float>> execute_case(const OpCase& one, SomeExecutor& ex
   return results;
 }
 
+inline const cuda::CudaOptions kPlainKernels = {.library_gemm = false, .tensor_cores = false};
+
 // All on one rank, which is alone in every group.
-inline OpResults execute_both(const OpCase& one, bool library_gemm = false) {
+inline OpResults execute_both(const OpCase& one, cuda::CudaOptions options = kPlainKernels) {
   const Layout layout = one_group(1, GroupRole::kExpert);
   OpResults results;
   {
@@ -97,7 +112,8 @@ inline OpResults execute_both(const OpCase& one, bool library_gemm = false) {
     results.host = execute_case(one, host, recorder);
   }
   Recorder recorder(layout, RecorderOptions{});
-  const auto device = make_cuda_executor(layout, recorder, {.library_gemm = library_gemm, .poison = true});
+  options.poison = true;
+  const auto device = make_cuda_executor(layout, recorder, options);
   results.device = execute_case(one, *device, recorder);
   return results;
 }

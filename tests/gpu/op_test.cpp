@@ -45,11 +45,11 @@ std::vector<OpCase> products() {
     const std::string name = operand == kFp8 ? " of FP8" : "";
     cases.push_back({"gemm" + name,
                      {.kind = OpKind::kGemm, .shape = {.m = m, .n = n, .k = k}},
-                     {random_operand(1, m, k, operand), random_operand(2, n, k, operand, 0.1)},
+                     {random_operand(1, m, k, operand), random_weight(2, n, k, operand, 0.1)},
                      {empty(m, n)}});
     cases.push_back({"gemm_dgrad" + name,
                      {.kind = OpKind::kGemmDgrad, .shape = {.m = m, .n = k, .k = n}},
-                     {random_operand(3, m, n, operand), random_operand(4, n, k, operand, 0.1)},
+                     {random_operand(3, m, n, operand), random_weight(4, n, k, operand, 0.1)},
                      {empty(m, k)}});
   }
   cases.push_back({"gemm_wgrad into FP32",
@@ -60,6 +60,25 @@ std::vector<OpCase> products() {
                    {.kind = OpKind::kGemmWgrad, .shape = {.m = n, .n = k, .k = m}},
                    {random_operand(5, m, n), random_operand(6, m, k)},
                    {random_operand(7, n, k)}});
+  return cases;
+}
+
+// Of 8 bits in sizes that the library takes; two blocks of scales along each side that has some.
+std::vector<OpCase> aligned_products() {
+  constexpr std::int64_t m = 144, n = 208, k = 240;
+  std::vector<OpCase> cases;
+  cases.push_back({"gemm of FP8, aligned",
+                   {.kind = OpKind::kGemm, .shape = {.m = m, .n = n, .k = k}},
+                   {random_operand(201, m, k, kFp8), random_weight(202, n, k, kFp8, 0.1)},
+                   {empty(m, n)}});
+  cases.push_back({"gemm of FP8, aligned, rows on both sides",
+                   {.kind = OpKind::kGemm, .shape = {.m = m, .n = n, .k = k}},
+                   {random_operand(203, m, k, kFp8), random_operand(204, n, k, kFp8, 0.1)},
+                   {empty(m, n)}});
+  cases.push_back({"gemm_dgrad of FP8, aligned",
+                   {.kind = OpKind::kGemmDgrad, .shape = {.m = m, .n = k, .k = n}},
+                   {random_operand(205, m, n, kFp8), random_weight(206, n, k, kFp8, 0.1)},
+                   {empty(m, k)}});
   return cases;
 }
 
@@ -219,7 +238,7 @@ std::vector<OpCase> routed() {
   for (const DType operand : {kBf16, kFp8}) {
     const std::string name = operand == kFp8 ? " of FP8" : "";
     add("grouped_gemm" + name, OpKind::kGroupedGemm, {.m = copies, .n = k, .k = n, .groups = kExperts},
-        {random_operand(71, copies, n, operand), random_operand(72, kExperts * k, n, operand)},
+        {random_operand(71, copies, n, operand), random_weight(72, kExperts * k, n, operand, 1, kExperts)},
         {empty(copies, k)});
     add("permute" + name, OpKind::kPermute, {.m = copies, .n = n, .k = kActive},
         {random_operand(73, kTokens, n, operand), random_operand(74, kTokens, kActive, kFp32)},
@@ -227,8 +246,12 @@ std::vector<OpCase> routed() {
     add("unpermute_grad" + name, OpKind::kUnpermuteGrad, {.m = copies, .n = n},
         {random_operand(75, kTokens, n, operand)}, {empty(copies, n, operand)});
   }
-  add("grouped_gemm_dgrad", OpKind::kGroupedGemmDgrad, {.m = copies, .n = n, .k = k, .groups = kExperts},
-      {random_operand(76, copies, k), random_operand(77, kExperts * k, n)}, {empty(copies, n)});
+  for (const DType operand : {kBf16, kFp8}) {
+    add(operand == kFp8 ? "grouped_gemm_dgrad of FP8" : "grouped_gemm_dgrad", OpKind::kGroupedGemmDgrad,
+        {.m = copies, .n = n, .k = k, .groups = kExperts},
+        {random_operand(76, copies, k, operand), random_weight(77, kExperts * k, n, operand, 1, kExperts)},
+        {empty(copies, n)});
+  }
   add("grouped_gemm_wgrad", OpKind::kGroupedGemmWgrad, {.m = k, .n = n, .k = copies, .groups = kExperts},
       {random_operand(78, copies, k), random_operand(79, copies, n)},
       {random_operand(80, kExperts * k, n, kFp32)});
@@ -273,11 +296,22 @@ void check_output(const OpCase& one, const OpResults& results, std::size_t i, do
   CHECK(far == 0);
 }
 
-void check_case(const OpCase& one, bool library = false) {
-  const OpResults results = execute_both(one, library);
-  const double relative =
-      library ? cuda::kLibraryError : cuda::relative_error(cuda::closeness_of(one.op.kind));
+void check_case(const OpCase& one) {
+  const OpResults results = execute_both(one);
+  const double relative = cuda::relative_error(cuda::closeness_of(one.op.kind));
   for (std::size_t i = 0; i < results.host.size(); ++i) check_output(one, results, i, relative);
+}
+
+// By kernels on tensor cores: the library's, or our own.
+void check_on_tensor_cores(const OpCase& one, const cuda::CudaOptions& options) {
+  const OpResults results = execute_both(one, options);
+  const double relative = one.inputs[0].dtype == kFp8 ? cuda::kEightBitError : cuda::kTensorCoreError;
+  for (std::size_t i = 0; i < results.host.size(); ++i) check_output(one, results, i, relative);
+}
+
+bool is_product(OpKind kind) {
+  return cuda::closeness_of(kind) == cuda::Closeness::kSum && kind != OpKind::kNormGrad &&
+         kind != OpKind::kAttention && kind != OpKind::kAttentionGrad;
 }
 
 void check_cases(const std::vector<OpCase>& cases) {
@@ -289,15 +323,33 @@ void check_cases(const std::vector<OpCase>& cases) {
 TEST_CASE("matrix products by the plain kernel") {
   NEEDS_DEVICE();
   check_cases(products());
+  check_cases(aligned_products());
 }
 
 TEST_CASE("matrix products by the library, where it is there") {
   NEEDS_DEVICE();
-  for (const OpCase& one : products()) check_case(one, true);
+  for (const auto& cases : {products(), aligned_products(), routed()}) {
+    for (const OpCase& one : cases) {
+      if (is_product(one.op.kind))
+        check_on_tensor_cores(one, {.tensor_cores = false, .grouped = cuda::GroupedPath::kLoop});
+    }
+  }
+}
+
+TEST_CASE("8-bit products by our own kernel on tensor cores") {
+  NEEDS_DEVICE();
+  for (const auto& cases : {products(), aligned_products()}) {
+    for (const OpCase& one : cases) {
+      if (one.inputs[0].dtype == kFp8) check_on_tensor_cores(one, {.library_gemm = false});
+    }
+  }
+}
+
+TEST_CASE("products of all experts in one launch") {
+  NEEDS_DEVICE();
   for (const OpCase& one : routed()) {
-    const bool product = one.op.kind == OpKind::kGroupedGemm || one.op.kind == OpKind::kGroupedGemmDgrad ||
-                         one.op.kind == OpKind::kGroupedGemmWgrad;
-    if (product) check_case(one, true);
+    if (is_product(one.op.kind))
+      check_on_tensor_cores(one, {.library_gemm = false, .grouped = cuda::GroupedPath::kGrouped});
   }
 }
 

@@ -54,17 +54,25 @@ TEST_CASE("numbers become the BF16 value that the host rounds to") {
 
 TEST_CASE("scales stand where their blocks do, also for some rows of a matrix") {
   const Operand rows{.rows = 300, .columns = 200, .storage = Storage::kFp8Rows};
-  CHECK(num_scales(rows.storage, rows.rows, rows.columns) == 600);
+  CHECK(num_scales(rows) == 600);
   CHECK(scale_index(rows, 7, 127) == 14);
   CHECK(scale_index(rows, 7, 128) == 15);
   CHECK(scale_index(rows.some_rows(5, 10), 2, 199) == 15);
   Operand columns = rows;
   columns.storage = Storage::kFp8Columns;
-  CHECK(num_scales(columns.storage, columns.rows, columns.columns) == 600);  // ceil(300/128) = 3 by 200
+  CHECK(num_scales(columns) == 600);  // ceil(300/128) = 3 by 200
   CHECK(scale_index(columns, 127, 3) == 3);
   CHECK(scale_index(columns, 128, 3) == 203);
   CHECK(scale_index(columns.some_rows(100, 50), 27, 3) == 3);  // row 127 of the whole
   CHECK(scale_index(columns.some_rows(100, 50), 28, 3) == 203);
+  Operand weights =
+      rows;  // of two experts, 150 rows each: two lines of blocks each, rows of scales padded to 4
+  weights.storage = Storage::kFp8Blocks;
+  weights.period = 150;
+  CHECK(num_scales(weights) == 2 * 2 * 4);
+  CHECK(scale_index(weights, 127, 128) == 1);
+  CHECK(scale_index(weights, 128, 128) == 5);
+  CHECK(scale_index(weights.some_rows(150, 150), 0, 0) == 8);
 }
 
 TEST_CASE("queries see the keys that the host lets them see, and keys stand in chunks of the context group") {

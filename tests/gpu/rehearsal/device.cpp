@@ -12,7 +12,6 @@
 #include <thread>
 #include <vector>
 
-#include "real/cuda/gemm_library.h"
 #include "real/cuda/rehearsal.h"
 #include "workloads/routing/routing.h"
 
@@ -161,11 +160,6 @@ void copy_on_device(Stream stream, void* to, const void* from, std::size_t bytes
 }
 void fill(Stream stream, void* memory, std::uint8_t byte, std::size_t bytes) {
   enqueue(stream, [=] { std::memset(memory, byte, bytes); });
-}
-
-std::unique_ptr<GemmLibrary> open_gemm_library(std::string& reason) {
-  reason = "there is no device";
-  return nullptr;
 }
 
 }  // namespace moebius::cuda

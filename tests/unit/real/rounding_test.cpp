@@ -95,4 +95,18 @@ TEST_CASE("scales by column serve 128 rows each") {
   CHECK(matrix[1] == Approx(0.01));                                             // row 0, column 1
 }
 
+TEST_CASE("8-bit weights have a scale per 128 rows and columns and blocks begin anew with each expert") {
+  // Two experts of 130 rows and 130 columns. One large value makes 0.01 vanish in its block: 4480 / 448 = 10,
+  // and 0.001 is below half of the smallest subnormal with 448 as largest, 2^-10.
+  constexpr std::int64_t n = 130, rows = 130;
+  std::vector<double> weights(2 * rows * n, 0.0078125);
+  weights[0] = 4480;
+  round_weights<double>(weights, n, rows, DType::kFp8);
+  CHECK(weights[0] == 4480);
+  CHECK(weights[1] == 0);
+  CHECK(weights[127 * n + 127] == 0);
+  for (const std::int64_t kept : {128 * n, std::int64_t{128}, rows * n, (rows + 1) * n})
+    CHECK(weights[kept] == Approx(0.0078125).epsilon(1e-6));
+}
+
 }  // namespace moebius

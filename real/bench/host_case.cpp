@@ -1,0 +1,145 @@
+#include "real/bench/host_case.h"
+
+#include <time.h>
+
+#include <algorithm>
+#include <cmath>
+
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
+#include <fmt/format.h>
+
+#include "hw/error.h"
+#include "real/rounding.h"
+#include "workloads/routing/routing.h"
+#include "workloads/training/builder.h"
+
+namespace moebius {
+namespace {
+
+constexpr std::int64_t kPatternRows = 512, kPatternColumns = 128;  // a scale for each row
+
+double thread_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+// Whole numbers below `below`, spread over all of them.
+Matrix<float> random_ids(const OperandSpec& spec, std::uint64_t seed) {
+  Matrix<float> ids(spec.rows, spec.columns);
+  for (std::size_t i = 0; i < ids.values.size(); ++i) {
+    const double number = random_unit(random_bits(seed, i)) * static_cast<double>(spec.below);
+    ids.values[i] = static_cast<float>(std::floor(number));
+  }
+  return ids;
+}
+
+Tensor tensor_of(const OperandSpec& spec, std::uint32_t key, bool stays) {
+  return {.scope = stays ? Scope::kRank : Scope::kFragment,
+          .dtype = spec.dtype,
+          .key = stays ? key : 0,
+          .rows = spec.rows,
+          .columns = spec.columns};
+}
+
+// Stands for the route of the op, whose plan is given by hand.
+RoutePtr stand_in() {
+  return std::make_shared<const Route>(
+      RouteSpec{.ranks = 1, .ranks_per_node = 1, .experts = 1, .active = 1, .tokens = 1});
+}
+
+#ifdef __SSE2__
+void leave_caches(const std::vector<float>& values) {
+  constexpr std::size_t kLine = 64 / sizeof(float);
+  for (std::size_t i = 0; i < values.size(); i += kLine) _mm_clflush(values.data() + i);
+  _mm_mfence();
+}
+#else
+// No instruction for it: a walk over more than the caches hold.
+void leave_caches(const std::vector<float>&) {
+  constexpr std::size_t kBytes = std::size_t{256} << 20;
+  static thread_local std::vector<char> other(kBytes);
+  for (std::size_t i = 0; i < kBytes; i += 64) other[i] = static_cast<char>(other[i] + 1);
+}
+#endif
+
+}  // namespace
+
+const std::vector<float>& Patterns::pattern(DType dtype, Contents contents) {
+  std::vector<float>& values = made_[{dtype, contents}];
+  if (!values.empty()) return values;
+  for (std::int64_t i = 0; i < kPatternRows * kPatternColumns; ++i) {
+    const auto unit = static_cast<float>(random_unit(random_bits(seed_, i)));
+    values.push_back(contents == Contents::kPositive ? 0.05f + 0.9f * unit : 2 * unit - 1);
+  }
+  round_matrix<float>(values, kPatternRows, kPatternColumns, dtype);
+  return values;
+}
+
+Matrix<float> Patterns::matrix(const OperandSpec& spec) {
+  if (spec.contents == Contents::kIds) return random_ids(spec, seed_);
+  const std::vector<float>& from = pattern(spec.dtype, spec.contents);
+  Matrix<float> filled(spec.rows, spec.columns);
+  for (std::size_t at = 0; at < filled.values.size(); at += from.size())
+    std::copy_n(from.begin(), std::min(from.size(), filled.values.size() - at), filled.values.begin() + at);
+  return filled;
+}
+
+HostCase::HostCase(OpOperands operands, Patterns& patterns) : operands_(std::move(operands)) {
+  place_.ranks = {0};
+  make_fragment();
+  store_.begin(submission_);
+  fill(patterns);
+}
+
+void HostCase::make_fragment() {
+  FragmentBuilder builder("one op", Phase::kForward);
+  std::uint32_t key = 0;
+  for (const OperandSpec& spec : operands_.inputs)
+    inputs_.push_back(builder.add(tensor_of(spec, ++key, true)));
+  for (const OperandSpec& spec : operands_.outputs)
+    outputs_.push_back(builder.add(tensor_of(spec, ++key, spec.changed)));
+  if (operands_.in_place) outputs_ = inputs_;
+  if (operands_.route) {
+    const RoutePtr route = stand_in();
+    operands_.op.route = builder.add_route(route);
+    routes_.put(route, std::move(*operands_.route));
+  }
+  builder.emit(operands_.op, inputs_, outputs_);
+  submission_.fragment = builder.freeze_it();
+}
+
+// What stands there is of its format already.
+void HostCase::fill(Patterns& patterns) {
+  for (std::size_t i = 0; i < inputs_.size(); ++i)
+    store_.write_unrounded(inputs_[i], patterns.matrix(operands_.inputs[i]));
+  for (std::size_t i = 0; i < operands_.outputs.size(); ++i) {
+    if (operands_.outputs[i].changed)
+      store_.write_unrounded(outputs_[i], patterns.matrix(operands_.outputs[i]));
+  }
+}
+
+// Results of the last execution go first, as a schedule frees what nobody reads any more.
+double HostCase::execute() {
+  store_.release(0);
+  OpContext<float> context({0, &place_, &options_, &store_, &routes_}, submission_, 0);
+  const double start = thread_seconds();
+  compute(context);
+  return thread_seconds() - start;
+}
+
+void HostCase::flush() {
+  for (const std::int32_t id : inputs_) leave_caches(store_.read(id).values);
+  for (const std::int32_t id : outputs_) {
+    if (store_.describe(id).scope == Scope::kRank) leave_caches(store_.read(id).values);
+  }
+}
+
+std::vector<float> HostCase::output(int i) {
+  return store_.read(outputs_[i]).values;
+}
+
+}  // namespace moebius

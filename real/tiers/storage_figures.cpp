@@ -1,0 +1,173 @@
+#include "real/tiers/storage_figures.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <filesystem>
+
+#include "hw/error.h"
+#include "real/tiers/ssd_tier.h"
+#include "workloads/routing/random_stream.h"
+
+namespace moebius::kv {
+namespace {
+
+constexpr std::int64_t kBlock = 4 << 20;
+constexpr std::array<std::int64_t, 6> kSizes{4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, kBlock};
+constexpr std::array<int, 3> kDepths{1, 8, 32};
+constexpr int kMostDepth = 32, kParts = 9;
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+// Half of the distance between the quartiles, over the median.
+double spread_of(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return (values[values.size() * 3 / 4] - values[values.size() / 4]) / 2 / values[values.size() / 2];
+}
+
+struct Point {
+  double seconds = 0, spread = 0;
+};
+
+// The disk under measurement: the tier, and memory for `kMostDepth` pieces with random bytes, so that a disk
+// that compresses gains nothing.
+class Bench {
+ public:
+  Bench(const std::string& directory, std::int64_t blocks)
+      : tier_({.directory = directory, .block_bytes = kBlock, .blocks = blocks, .depth = kMostDepth},
+              HostClock::now()),
+        memory_(kBlock * kMostDepth) {
+    for (std::int64_t i = 0; i < memory_.bytes(); i += 8)
+      *reinterpret_cast<std::uint64_t*>(memory_.data() + i) = random_.bits();
+  }
+
+  std::string description() const { return tier_.description(); }
+  void fill_blocks();  // what was never written is read without the disk
+  Point measure(Direction direction, std::int64_t bytes, int depth, double seconds);
+
+ private:
+  void submit(Direction direction, std::int64_t bytes, int place);
+  std::vector<TransferDone> wait();
+
+  SsdTier tier_;
+  AlignedMemory memory_;
+  RandomStream random_{1};
+  std::vector<int> place_of_;  // by transfer
+};
+
+void Bench::fill_blocks() {
+  for (std::int64_t block = 0; block < tier_.shape().blocks; ++block) {
+    std::byte* const from = memory_.data() + block % kMostDepth * kBlock;
+    tier_.submit({Direction::kWrite, {{block, 0, kBlock, from}}});
+    place_of_.push_back(0);
+  }
+  while (tier_.next() != kForever) wait();
+}
+
+Point Bench::measure(Direction direction, std::int64_t bytes, int depth, double seconds) {
+  std::vector<Time> ends{tier_.now()};
+  const Time stop = ends[0] + time_from_seconds(seconds);
+  for (int place = 0; place < depth; ++place) submit(direction, bytes, place);
+  for (int open = depth; open > 0;) {
+    for (const TransferDone& done : wait()) {
+      ends.push_back(done.end);
+      const bool more = done.end < stop || ends.size() <= kParts;
+      if (more) {
+        submit(direction, bytes, place_of_[static_cast<std::size_t>(done.id)]);
+      } else {
+        --open;
+      }
+    }
+  }
+  ends.resize(ends.size() - static_cast<std::size_t>(depth) + 1);  // at the last ones the queue ran empty
+  std::vector<double> parts;
+  for (std::size_t i = 0; i < kParts; ++i) {
+    const std::size_t from = i * (ends.size() - 1) / kParts, to = (i + 1) * (ends.size() - 1) / kParts;
+    if (to > from)
+      parts.push_back((ends[to] - ends[from]).seconds() * depth / static_cast<double>(to - from));
+  }
+  return {median(parts), spread_of(parts)};
+}
+
+void Bench::submit(Direction direction, std::int64_t bytes, int place) {
+  const auto blocks = static_cast<std::uint64_t>(tier_.shape().blocks);
+  const auto block = static_cast<std::int64_t>(random_.below_large(blocks));
+  const auto slots = static_cast<std::uint64_t>(kBlock / bytes);
+  const auto slot = static_cast<std::int64_t>(random_.below_large(slots));
+  tier_.submit({direction, {{block, slot * bytes, bytes, memory_.data() + place * kBlock}}});
+  place_of_.push_back(place);
+}
+
+std::vector<TransferDone> Bench::wait() {
+  std::vector<TransferDone> done = tier_.wait(kForever);
+  for (const TransferDone& transfer : done) {
+    if (transfer.outcome != Outcome::kGood) throw run_error(transfer.failure);
+  }
+  return done;
+}
+
+// Half a GiB, or a quarter of what is free.
+std::int64_t blocks_in(const std::string& directory) {
+  std::error_code error;
+  const auto space = std::filesystem::space(directory, error);
+  if (error) throw run_error(fmt::format("{}: the disk cannot be measured: {}", directory, error.message()));
+  const auto fitting = static_cast<std::int64_t>(space.available / 4) / kBlock;
+  return std::clamp<std::int64_t>(fitting, 1, (512 << 20) / kBlock);
+}
+
+std::string curve_name(Direction direction, int depth) {
+  const std::string_view name = direction == Direction::kRead ? kStorageRead : kStorageWrite;
+  return depth == 1 ? std::string(name) : fmt::format("{} x{}", name, depth);
+}
+
+}  // namespace
+
+StorageFigures measure_storage(const std::string& directory, double seconds) {
+  Bench bench(directory, blocks_in(directory));
+  bench.fill_blocks();
+  const double each = seconds / (2 * kDepths.size() * kSizes.size());
+  StorageFigures figures{bench.description(), {}};
+  for (const Direction direction : {Direction::kRead, Direction::kWrite}) {
+    for (const int depth : kDepths) {
+      TransferCurve curve;
+      curve.name = curve_name(direction, depth);
+      for (const std::int64_t bytes : kSizes) {
+        const Point point = bench.measure(direction, bytes, depth, each);
+        curve.bytes.push_back(static_cast<double>(bytes));
+        curve.seconds.push_back(point.seconds);
+        curve.spread.push_back(point.spread);
+      }
+      fit_line(curve);
+      figures.curves.push_back(std::move(curve));
+    }
+  }
+  return figures;
+}
+
+void fit_line(TransferCurve& curve) {
+  // With weights w = 1 / seconds^2, the normal equations of sum w (latency + slope * bytes - seconds)^2.
+  double w = 0, wx = 0, wxx = 0, wy = 0, wxy = 0;
+  for (std::size_t i = 0; i < curve.bytes.size(); ++i) {
+    const double x = curve.bytes[i], y = curve.seconds[i], weight = 1 / (y * y);
+    w += weight, wx += weight * x, wxx += weight * x * x, wy += weight * y, wxy += weight * x * y;
+  }
+  const double determinant = w * wxx - wx * wx;
+  double slope = determinant > 0 ? (w * wxy - wx * wy) / determinant : wxy / wxx;
+  curve.latency = (wy - slope * wx) / w;
+  if (curve.latency < 0 || slope <= 0) {  // through the origin
+    curve.latency = 0;
+    slope = wxy / wxx;
+  }
+  curve.rate = 1 / slope;
+  std::vector<double> errors;
+  for (std::size_t i = 0; i < curve.bytes.size(); ++i)
+    errors.push_back(std::abs((curve.latency + curve.bytes[i] * slope) / curve.seconds[i] - 1));
+  curve.fit_error = median(errors);
+}
+
+}  // namespace moebius::kv

@@ -1,0 +1,196 @@
+// What every real tier does, whoever moves the bytes.
+#include <thread>
+
+#include "real/tiers/host_tier.h"
+#include "real/tiers/ssd_tier.h"
+#include "tests/process.h"
+#include "tests/unit/real/tier_bytes.h"
+
+#include "hw/error.h"
+#undef CHECK  // ours; here it is Catch's
+#include <catch2/catch.hpp>
+
+namespace moebius::kv {
+namespace {
+
+constexpr std::int64_t kBlock = 18432;  // 16 tokens of 576 BF16 numbers: not a multiple of a page
+constexpr std::int64_t kBlocks = 24;
+
+struct Case {
+  std::string name;
+  std::function<std::unique_ptr<Tier>(int depth)> make;
+};
+
+std::vector<Case> cases(const std::string& directory) {
+  const auto ssd = [&](bool direct, bool ring) {
+    return [directory, direct, ring](int depth) -> std::unique_ptr<Tier> {
+      return std::make_unique<SsdTier>(SsdOptions{directory, kBlock, kBlocks, depth, direct, ring},
+                                       HostClock::now());
+    };
+  };
+  return {{"host memory",
+           [](int depth) -> std::unique_ptr<Tier> {
+             return std::make_unique<HostTier>(TierShape{kBlock, kBlocks, depth, 1}, HostClock::now());
+           }},
+          {"SSD by io_uring", ssd(true, true)},
+          {"SSD by threads", ssd(true, false)},
+          {"SSD by io_uring through the page cache", ssd(false, true)},
+          {"SSD by threads through the page cache", ssd(false, false)}};
+}
+
+// The outcome of one transfer.
+TransferDone done_of(Tier& tier, const BlockTransfer& transfer) {
+  tier.submit(transfer);
+  const auto done = tier.wait(kForever);
+  REQUIRE(done.size() == 1);
+  return done[0];
+}
+
+TEST_CASE("blocks that were written come back equal, at any depth and in any order") {
+  const test::Scratch scratch;
+  for (const Case& each : cases(scratch.path(""))) {
+    for (const int depth : {1, 4, 32}) {
+      INFO(each.name << ", depth " << depth);
+      const auto tier = each.make(depth);
+      Pages written(kBlocks * kBlock), found(kBlocks * kBlock);
+      written.fill_randomly(7);
+      for (std::int64_t i = 0; i < kBlocks; ++i) {
+        const std::int64_t block = i * 7 % kBlocks;
+        tier->submit({Direction::kWrite, {{block, 0, kBlock, written.at(block * kBlock)}}});
+      }
+      CHECK(all_good(*tier, kBlocks));
+      BlockTransfer all{Direction::kRead, {}};
+      for (std::int64_t block = kBlocks - 1; block >= 0; --block)
+        all.pieces.push_back({block, 0, kBlock, found.at(block * kBlock)});
+      CHECK(done_of(*tier, all).outcome == Outcome::kGood);
+      CHECK(found.equals(written));
+      CHECK(tier->counters().read_bytes == kBlocks * kBlock);
+      CHECK(tier->counters().deepest <= depth);
+    }
+  }
+}
+
+TEST_CASE("parts of a block are read at any byte, and written by pages") {
+  const test::Scratch scratch;
+  for (const Case& each : cases(scratch.path(""))) {
+    INFO(each.name);
+    const auto tier = each.make(4);
+    Pages written(kBlock), found(kBlock);
+    written.fill_randomly(3);
+    // Two pages and the rest of the block, each from memory that is not aligned.
+    Pages shifted(kBlock + 1);
+    std::memcpy(shifted.at(1), written.at(0), kBlock);
+    CHECK(done_of(*tier, {Direction::kWrite, {{5, 0, 8192, shifted.at(1)}}}).outcome == Outcome::kGood);
+    CHECK(done_of(*tier, {Direction::kWrite, {{5, 8192, kBlock - 8192, shifted.at(8193)}}}).outcome ==
+          Outcome::kGood);
+    BlockTransfer layers{Direction::kRead, {}};
+    for (std::int64_t at = 0; at < kBlock; at += 1152)  // a token each
+      layers.pieces.push_back({5, at, 1152, found.at(at)});
+    CHECK(done_of(*tier, layers).outcome == Outcome::kGood);
+    CHECK(found.equals(written));
+  }
+}
+
+TEST_CASE("neighbours of a block that is written keep their bytes") {
+  const test::Scratch scratch;
+  for (const Case& each : cases(scratch.path(""))) {
+    INFO(each.name);
+    const auto tier = each.make(2);
+    Pages first(kBlock), second(kBlock), third(kBlock), found(kBlock);
+    first.fill_randomly(1), second.fill_randomly(2), third.fill_randomly(3);
+    done_of(*tier, {Direction::kWrite, {{1, 0, kBlock, first.at(0)}, {2, 0, kBlock, second.at(0)}}});
+    done_of(*tier, {Direction::kWrite, {{0, 0, kBlock, third.at(0)}, {3, 0, kBlock, third.at(0)}}});
+    done_of(*tier, {Direction::kRead, {{1, 0, kBlock, found.at(0)}}});
+    CHECK(found.equals(first));
+    done_of(*tier, {Direction::kRead, {{2, 0, kBlock, found.at(0)}}});
+    CHECK(found.equals(second));
+  }
+}
+
+TEST_CASE("threads that use one tier at the same time each find their own bytes") {
+  const test::Scratch scratch;
+  for (const Case& each : cases(scratch.path(""))) {
+    INFO(each.name);
+    const auto tier = each.make(8);
+    constexpr int kThreads = 4, kRounds = 20;
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::set<TransferId> done;  // whoever waits finds others' completions too
+    const auto await = [&](TransferId id) {
+      std::unique_lock lock(mutex);
+      while (done.count(id) == 0) {
+        lock.unlock();
+        const auto news = tier->wait(tier->now() + Time{200'000});
+        lock.lock();
+        for (const TransferDone& each_done : news)
+          if (each_done.outcome == Outcome::kGood) done.insert(each_done.id);
+      }
+    };
+    std::vector<int> wrong(kThreads, 0);
+    std::vector<std::thread> threads;
+    for (int me = 0; me < kThreads; ++me) {
+      threads.emplace_back([&, me] {
+        Pages mine(kBlock), found(kBlock);
+        for (int round = 0; round < kRounds; ++round) {
+          mine.fill_randomly(static_cast<std::uint64_t>(1000 * me + round));
+          const std::int64_t block = me + kThreads * (round % 6);
+          await(tier->submit({Direction::kWrite, {{block, 0, kBlock, mine.at(0)}}}));
+          await(tier->submit({Direction::kRead, {{block, 0, kBlock, found.at(0)}}}));
+          wrong[static_cast<std::size_t>(me)] += found.equals(mine) ? 0 : 1;
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    CHECK(wrong == std::vector<int>(kThreads, 0));
+  }
+}
+
+TEST_CASE("a cancelled transfer is done as cancelled and never as good") {
+  const test::Scratch scratch;
+  for (const Case& each : cases(scratch.path(""))) {
+    INFO(each.name);
+    const auto tier = each.make(1);
+    Pages memory(kBlock);
+    std::set<TransferId> cancelled;
+    BlockTransfer many{Direction::kRead, std::vector<Piece>(200, {0, 0, kBlock, memory.at(0)})};
+    for (int i = 0; i < 20; ++i) {
+      const TransferId id = tier->submit(many);
+      if (i % 2 == 0 && tier->cancel(id)) cancelled.insert(id);
+    }
+    CHECK(cancelled.size() >= 1);  // 200 pieces are not read between two calls
+    int seen = 0;
+    while (tier->next() != kForever) {
+      for (const TransferDone& done : tier->wait(kForever)) {
+        ++seen;
+        CHECK(done.outcome == (cancelled.count(done.id) > 0 ? Outcome::kCancelled : Outcome::kGood));
+      }
+    }
+    CHECK(seen == 20);
+  }
+}
+
+TEST_CASE("a tier may go away with transfers in flight") {
+  const test::Scratch scratch;
+  for (const Case& each : cases(scratch.path(""))) {
+    INFO(each.name);
+    Pages memory(kBlock * kBlocks);
+    const auto tier = each.make(4);
+    for (std::int64_t block = 0; block < kBlocks; ++block)
+      tier->submit({Direction::kWrite, {{block, 0, kBlock, memory.at(block * kBlock)}}});
+  }
+  CHECK(std::filesystem::is_empty(scratch.path("")));
+}
+
+TEST_CASE("waiting for a time returns at that time with nothing, and asking an idle tier at once") {
+  const test::Scratch scratch;
+  for (const Case& each : cases(scratch.path(""))) {
+    INFO(each.name);
+    const auto tier = each.make(4);
+    CHECK(tier->wait(kForever).empty());
+    CHECK(tier->next() == kForever);
+    CHECK(tier->wait(tier->now() + Time{3'600'000'000'000}).empty());  // an hour, were anything in flight
+  }
+}
+
+}  // namespace
+}  // namespace moebius::kv
