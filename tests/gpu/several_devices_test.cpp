@@ -1,5 +1,9 @@
 // Ranks on several devices compute what they compute on one. On real devices these run on as many as are
 // there; a rehearsal has as many as each test says, and no device can touch the memory of another.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
 #include <cstdlib>
 #include <vector>
 
@@ -7,6 +11,7 @@
 
 #include "real/cuda/near_copy.h"
 #include "tests/gpu/device_tests.h"
+#include "tests/gpu/rehearsal/guarded_memory.h"
 
 namespace moebius {
 namespace {
@@ -57,6 +62,27 @@ TEST_CASE("ranks stand on devices in contiguous blocks, and no device is without
   CHECK(cuda::devices_of_ranks(5, 3) == std::vector<int>{0, 1, 1, 2, 2});
   CHECK(cuda::devices_of_ranks(2, 8) == std::vector<int>{0, 1});
   CHECK(cuda::devices_of_ranks(3, 1) == std::vector<int>{0, 0, 0});
+}
+
+TEST_CASE(
+    "a rehearsed device that touches the memory of another ends at once, unless it copies between the two") {
+  cuda::GuardedMemory memory;
+  auto* here = static_cast<char*>(memory.take(8, 0));
+  auto* there = static_cast<char*>(memory.take(8, 1));
+  memory.with({0, 1}, [&] { *here = 1, *there = 2; });
+  memory.with({0}, [&] { CHECK(*here == 1); });
+  const pid_t child = fork();
+  if (child == 0) {
+    signal(SIGSEGV, SIG_DFL);
+    memory.with({0}, [&] { *there = 3; });
+    _exit(0);
+  }
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK(WIFSIGNALED(status));
+  memory.with({1}, [&] { CHECK(*there == 2); });
+  memory.give(here);
+  memory.give(there);
 }
 
 TEST_CASE("dispatch and combine between devices: two with two ranks each; one for each rank") {

@@ -4,6 +4,7 @@
 
 #include <sys/mman.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <map>
@@ -18,8 +19,10 @@ class GuardedMemory {
   // Filled with NaN.
   void* take(std::size_t bytes, int device) {
     const std::scoped_lock lock(mutex_);
-    void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) throw std::bad_alloc();
+    bytes = (bytes + kPage - 1) / kPage * kPage;
+    void* memory = std::aligned_alloc(kPage, bytes);
+    if (memory == nullptr) throw std::bad_alloc();
+    madvise(memory, bytes, MADV_HUGEPAGE);  // closing few large pages is quick
     std::memset(memory, 0xff, bytes);
     pieces_[memory] = {bytes, device};
     if (device > 0) guards_ = true;
@@ -29,7 +32,8 @@ class GuardedMemory {
 
   void give(void* memory) {
     const std::scoped_lock lock(mutex_);
-    munmap(memory, pieces_.at(memory).bytes);
+    mprotect(memory, pieces_.at(memory).bytes, PROT_READ | PROT_WRITE);
+    std::free(memory);
     pieces_.erase(memory);
     guards_ = guards_ && !pieces_.empty();
     if (!guards_) open_.clear();
@@ -50,6 +54,7 @@ class GuardedMemory {
   }
 
  private:
+  static constexpr std::size_t kPage = std::size_t{2} << 20;
   struct Piece {
     std::size_t bytes = 0;
     int device = 0;
