@@ -10,6 +10,7 @@ void write(ByteWriter& to, const FinishedSubmission& finished) {
   to.put(finished.loss);
   to.put_list(std::span<const Span>(finished.spans));
   to.put_list(std::span<const Transfer>(finished.transfers));
+  to.put_list(std::span<const OpTime>(finished.times));
 }
 
 FinishedSubmission read_finished_submission(ByteReader& from) {
@@ -21,6 +22,7 @@ FinishedSubmission read_finished_submission(ByteReader& from) {
   finished.loss = from.get<double>();
   finished.spans = from.get_list<Span>();
   finished.transfers = from.get_list<Transfer>();
+  finished.times = from.get_list<OpTime>();
   return finished;
 }
 

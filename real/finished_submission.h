@@ -15,6 +15,13 @@ struct Transfer {
   double sent_bytes = 0;  // to other ranks
 };
 
+// CPU time of the thread of its rank from the moment when an op has its operands until its results are
+// stored. Of communication: packing what is sent, copying and adding up what comes, not the waiting.
+struct OpTime {
+  std::int32_t sequence = 0, op = 0;
+  Time cpu;
+};
+
 struct FinishedSubmission {
   Completion completion;
   std::int32_t rank = 0, step = 0;
@@ -22,6 +29,7 @@ struct FinishedSubmission {
   double loss = 0;
   std::vector<Span> spans = {};
   std::vector<Transfer> transfers = {};
+  std::vector<OpTime> times = {};  // when ranks run one at a time
 };
 
 void write(ByteWriter& to, const FinishedSubmission& finished);

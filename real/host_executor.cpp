@@ -12,6 +12,7 @@
 #include "hw/error.h"
 #include "real/course.h"
 #include "real/host_communication.h"
+#include "real/thread_clock.h"
 
 namespace moebius {
 namespace {
@@ -20,6 +21,7 @@ namespace {
 struct RankResults {
   std::map<int, double> loss;  // by step
   std::vector<Transfer> transfers;
+  std::vector<OpTime> times;
 };
 
 template <class Real>
@@ -37,17 +39,24 @@ struct HostExecutor<Real>::State {
         recorder(given_recorder),
         options(given_options),
         here(Course::ranks_here(options.processes, layout.ranks)),
-        monitor(here.count(), here.first),
+        monitor(here.count(), options.one_at_a_time, here.first),
         course(options.processes, layout.ranks, monitor),
         exchange(monitor, course.outside()),
         queues(given_layout.ranks),
         results(given_layout.ranks) {
     for (int rank = 0; rank < layout.ranks; ++rank) {
-      memory.push_back({TensorStore<Real>({options.seed, options.exact, options.weights}), {}});
+      memory.push_back({TensorStore<Real>(store_options(rank)), {}});
     }
     course.begin([this](ByteReader& message) { exchange.deliver(message); });
     for (int rank = here.first; rank < here.last; ++rank)
       threads.emplace_back([this, rank] { run_rank(rank); });
+  }
+
+  StoreOptions store_options(int rank) const {
+    StoreOptions store{options.seed, options.exact, options.weights, {}};
+    if (options.states)
+      store.states = [&states = options.states, rank](const Tensor& state) { return states(rank, state); };
+    return store;
   }
 
   ~State() {
@@ -99,8 +108,7 @@ struct HostExecutor<Real>::State {
       span.rank_class = submission.rank_class;
       span.lane = context.op().lane;
       span.origin = Origin::kExecuted;
-      span.start = course.now();
-      span.work_start = execute_op(context, done, i);
+      span.work_start = options.one_at_a_time ? time_op(context, done, i) : execute_op(context, done, i);
       if (options.observer) tell_observer(rank, submission, context.op(), mine.store);
       mine.store.release(i);
       span.end = course.now();
@@ -117,6 +125,26 @@ struct HostExecutor<Real>::State {
       return std::vector<float>(values.begin(), values.end());
     };
     options.observer({rank, submission, op, read});
+  }
+
+  // Parameters and plans of routes appear when they are first touched: that is no part of the op.
+  static void touch(OpContext<Real>& context) {
+    const Op& op = context.op();
+    const Fragment& fragment = *context.submission().fragment;
+    for (int i = 0; i < op.num_inputs + op.num_outputs; ++i) {
+      const std::int32_t tensor = fragment.operands[op.first_tensor + i];
+      if (fragment.tensors[tensor].scope == Scope::kRank) context.store().read(tensor);
+    }
+    if (op.route >= 0) context.route();
+  }
+
+  Time time_op(OpContext<Real>& context, FinishedSubmission& done, std::int32_t index) {
+    touch(context);
+    const auto worked = [&] { return thread_cpu_time() - monitor.cpu_of_waiting(context.rank()); };
+    const Time before = worked();
+    const Time met = execute_op(context, done, index);
+    done.times.push_back({context.submission().sequence, index, worked() - before});
+    return met;
   }
 
   // Returns when the transfer of a communication op could begin; zero for compute.
@@ -146,6 +174,7 @@ struct HostExecutor<Real>::State {
       RankResults& shown = results[done.rank];
       if (done.has_loss) shown.loss[done.step] += done.loss;
       shown.transfers.insert(shown.transfers.end(), done.transfers.begin(), done.transfers.end());
+      shown.times.insert(shown.times.end(), done.times.begin(), done.times.end());
     }
     return completions;
   }
@@ -233,6 +262,14 @@ std::vector<Transfer> HostExecutor<Real>::transfers() const {
 }
 
 template <class Real>
+std::vector<OpTime> HostExecutor<Real>::op_times() const {
+  std::vector<OpTime> all;
+  for (const RankResults& shown : state_->results)
+    all.insert(all.end(), shown.times.begin(), shown.times.end());
+  return all;
+}
+
+template <class Real>
 std::vector<Real> HostExecutor<Real>::tensor(int rank, std::uint32_t key) const {
   const Matrix<Real>* found = state_->memory[rank].store.find(key);
   return found == nullptr ? std::vector<Real>() : found->values;
@@ -267,13 +304,12 @@ RankBlock HostExecutor<Real>::ranks_here() const {
 }
 
 template <class Real>
-std::vector<HeldTensor<Real>> HostExecutor<Real>::weights(int rank) const {
-  std::vector<HeldTensor<Real>> held;
-  state_->memory[rank].store.for_each(MemoryKind::kWeights,
-                                      [&](const Tensor& tensor, const Matrix<Real>& value) {
-                                        held.push_back({tensor, value.view()});
-                                      });
-  return held;
+std::vector<HeldTensor<Real>> HostExecutor<Real>::held(int rank, MemoryKind memory) const {
+  std::vector<HeldTensor<Real>> all;
+  state_->memory[rank].store.for_each(memory, [&](const Tensor& tensor, const Matrix<Real>& value) {
+    all.push_back({tensor, value.view()});
+  });
+  return all;
 }
 
 template <class Real>

@@ -43,6 +43,8 @@ class HostExecutor : public Executor {
   int num_steps() const;  // with a loss
   // By communication op, in the order of sequence, op.
   std::vector<Transfer> transfers() const;
+  // Of every op when ranks run one at a time (HostOptions), else none.
+  std::vector<OpTime> op_times() const;
   // A tensor of the whole run on one rank, row-major, by key; empty when the rank has not touched it, or
   // lives in another process.
   std::vector<Real> tensor(int rank, std::uint32_t key) const;
@@ -52,8 +54,8 @@ class HostExecutor : public Executor {
   // Starting values of a parameter (and of the master copy); before its rank has touched it.
   void set_parameter(int rank, std::uint32_t key, std::vector<Real> values);
   RankBlock ranks_here() const;
-  // The weights that a rank has touched; it lives here.
-  std::vector<HeldTensor<Real>> weights(int rank) const;
+  // The weights, or optimizer states, that a rank has touched; it lives here.
+  std::vector<HeldTensor<Real>> held(int rank, MemoryKind memory) const;
   // Activations that are still kept for a backward pass.
   std::size_t num_microbatch_tensors(int rank) const;
 

@@ -16,6 +16,11 @@ int launched_processes();
 // ends all when one fails, and the first might not have spoken.
 int run_together(const std::function<int(Processes*)>& command);
 
+// Whether this process prints and writes: the first one, or the only one.
+inline bool speaks(const Processes* processes) {
+  return processes == nullptr || processes->speaks();
+}
+
 // run_error when a launcher started several processes, which would all do the same.
 void require_one_process();
 

@@ -54,6 +54,7 @@ struct CudaExecutor::State {
   IssuedPtr issue(int rank, const Submission& submission);
   void wait_for_predecessors(cuda::DeviceRank& rank, const Submission& submission);
   cuda::IssuedOp issue_op(cuda::DeviceRank& rank, const Issued& issued, std::int32_t index);
+  void tell_observer(cuda::DeviceRank& rank, const Submission& submission, const Op& op);
   void follow_all(int rank);
   Done follow(int rank, const Issued& issued, cuda::DeviceClock& clock);
   Span span_of(int rank, const Issued& issued, std::int32_t index, const cuda::DeviceClock& clock);
@@ -72,8 +73,9 @@ struct CudaExecutor::State {
   std::vector<std::unique_ptr<cuda::GemmLibrary>> libraries;  // by device; null: none
   const cuda::HostClock::time_point start = cuda::HostClock::now();
   std::vector<std::unique_ptr<cuda::DeviceRank>> ranks;
-  std::vector<cuda::Anchor> anchors;  // by device in use
-  Monitor monitor;                    // its mutex guards everything from here to `last_end`
+  std::unique_ptr<cuda::OpTrace> trace;  // null: none; set before the first submission
+  std::vector<cuda::Anchor> anchors;     // by device in use
+  Monitor monitor;                       // its mutex guards everything from here to `last_end`
   cuda::DeviceExchange exchange;
   std::condition_variable given;                 // to followers
   std::vector<std::deque<Submission>> queues;    // by rank

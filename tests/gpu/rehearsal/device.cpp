@@ -14,8 +14,10 @@
 #include <thread>
 #include <vector>
 
+#include "hw/error.h"
 #include "real/cuda/rehearsal.h"
 #include "tests/gpu/rehearsal/guarded_memory.h"
+#include "tests/gpu/rehearsal/kernel_trace.h"
 #include "workloads/routing/routing.h"
 
 namespace moebius::cuda {
@@ -76,6 +78,8 @@ struct StreamState {
   std::condition_variable changed;
   std::deque<std::function<void()>> work;
   bool busy = false, closed = false;
+  bool captures = false;
+  std::vector<std::function<void()>> captured;
   std::thread thread{[this] { run(); }};
 
   void run() {
@@ -99,7 +103,7 @@ struct StreamState {
 
 DeviceFacts open_device() {
   current = 0;
-  return {"rehearsal on CPU threads", 0, 0, 1, 1e9, 0, 0};
+  return {"rehearsal on CPU threads", 0, 0, 1, 1e9, 0, 0, 1e6};
 }
 std::vector<DeviceFacts> open_devices() {
   return std::vector<DeviceFacts>(count_devices(), open_device());
@@ -121,16 +125,41 @@ void destroy(Stream stream) {
   delete stream;
 }
 
-// What touches no memory.
-void enqueue_order(Stream stream, std::function<void()> work) {
+// What touches no memory: events are no kernels.
+void give(Stream stream, std::function<void()> work) {
   std::lock_guard lock(stream->mutex);
+  if (stream->captures) return stream->captured.push_back(std::move(work));
   stream->work.push_back(std::move(work));
   stream->changed.notify_all();
 }
 
 void enqueue(Stream stream, std::function<void()> work) {
   demand(stream->device == current, "work is given to a stream of another device");
-  enqueue_order(stream, [device = stream->device, work = std::move(work)] { memory.with({device}, work); });
+  give(stream,
+       [device = stream->device, work = traced(stream, std::move(work))] { memory.with({device}, work); });
+}
+
+struct GraphState {
+  int launches = 0;
+};
+
+void begin_capture(Stream stream) {
+  CHECK(!stream->captures, "a capture in a capture");
+  stream->captures = true;
+}
+
+void launch_captured(Stream stream, Graph& graph) {
+  if (graph == nullptr) graph = new GraphState;
+  ++graph->launches;
+  stream->captures = false;
+  give(stream, [works = std::move(stream->captured)] {
+    for (const auto& work : works) work();
+  });
+  stream->captured.clear();
+}
+
+void destroy(Graph graph) {
+  delete graph;
 }
 
 Event make_event() {
@@ -141,17 +170,19 @@ void destroy(Event event) {
 }
 
 void record(Event event, Stream stream) {
+  CHECK(!stream->captures, "an event in a capture");
   const auto recording = std::make_shared<Recording>();
   {
     std::lock_guard lock(event->mutex);
     event->last = recording;
   }
   demand(event->device == stream->device, "an event is recorded on a stream of another device");
-  enqueue_order(stream, [=] { recording->pass(); });
+  give(stream, [=] { recording->pass(); });
 }
 
 void wait(Stream stream, Event event) {
-  enqueue_order(stream, [recording = event->recording()] { recording->wait(); });
+  CHECK(!stream->captures, "a wait in a capture");
+  give(stream, [recording = event->recording()] { recording->wait(); });
 }
 
 void synchronise(Event event) {
@@ -195,7 +226,7 @@ void copy_on_device(Stream stream, void* to, const void* from, std::size_t bytes
   enqueue(stream, [=] { std::memmove(to, from, bytes); });
 }
 void copy_between(Stream stream, const DevicePlace& to, const DevicePlace& from, std::size_t bytes) {
-  enqueue_order(stream, [=] {
+  give(stream, [=] {
     memory.with({to.device, from.device}, [&] { std::memcpy(to.memory, from.memory, bytes); });
   });
 }
