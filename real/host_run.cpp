@@ -14,13 +14,14 @@ namespace {
 
 using Host = HostExecutor<float>;
 
-HostOptions options;
-options.seed = job.scenario.seed;
-options.adam.learning_rate = job.scenario.training.learning_rate;
-options.weights = companions.weights();
-options.states = companions.states();
-options.observer = companions.observer();
-return options;
+HostOptions options_of(const Job& job, Companions& companions) {
+  HostOptions options;
+  options.seed = job.scenario.seed;
+  options.adam.learning_rate = job.scenario.training.learning_rate;
+  options.weights = companions.weights();
+  options.states = companions.states();
+  options.observer = companions.observer();
+  return options;
 }
 
 std::vector<double> losses_of(const Host& host) {
@@ -42,6 +43,7 @@ std::vector<HeldValues> held_by(const Host& host, std::int32_t rank, MemoryKind 
   return all;
 }
 
+// What of a run several processes can share.
 void require_shareable(const Job& job, const RealRun& request) {
   if (!request.dump_activations.empty())
     throw run_error("--dump-activations: the layers' outputs are put together in one process only");
@@ -74,6 +76,7 @@ StartedExecutor start_host(const Job& job, const Layout& layout, Recorder& recor
   // From here the weights are those of the model, and there is room for what is left behind.
   HostOptions options = options_of(job, *companions);
   options.one_at_a_time = request.measured;
+  options.processes = request.processes;
   std::unique_ptr<Host> host = make_host_executor(layout, recorder, options);
   StartedExecutor engine;
   engine.losses = [&host = *host] { return losses_of(host); };
@@ -81,20 +84,16 @@ StartedExecutor start_host(const Job& job, const Layout& layout, Recorder& recor
   engine.tell_transfers = [&host = *host](GroupLedger& ledger) {
     for (const Transfer& t : host.transfers()) ledger.moved(t.sequence, t.op, t.rank, t.sent_bytes);
   };
-  HostOptions options = options_of(job, *companions);
-  options.one_at_a_time = request.measured;
-  options.processes = request.processes;
-  std::unique_ptr<Host> host = make_host_executor(layout, recorder, options);
-  engine.executor = std::move(host);
-  engine.facts.executor = "host";
-  engine.facts.detail = request.measured ? "ranks in turns, CPU time" : "threads";
-  engine.facts.on_cluster = false;
   if (request.measured) engine.durations = [&host = *host] { return durations_of(host); };
   const ReadHeld held = [&host = *host](std::int32_t rank, MemoryKind memory) {
     return held_by(host, rank, memory);
   };
   accompany(engine, job, companions, held);
   if (request.processes != nullptr) share(engine, *request.processes, {companions, layout.ranks, held});
+  engine.executor = std::move(host);
+  engine.facts.executor = "host";
+  engine.facts.detail = request.measured ? "ranks in turns, CPU time" : "threads";
+  engine.facts.on_cluster = false;
   return engine;
 }
 
