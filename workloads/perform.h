@@ -26,6 +26,7 @@ struct StartedExecutor {
   RunFacts facts;
   std::function<std::vector<double>()> losses = {};         // of each step; empty: it computes no numbers
   std::function<void(GroupLedger&)> tell_transfers = {};    // bytes that ranks really moved
+  std::function<void(RunFacts&)> tell_facts = {};           // what only the end of the run knows
   std::function<void()> leave = {};  // writes what a finished run leaves behind, beside its report
 };
 
