@@ -138,7 +138,7 @@ TensorRef CudaCase::filled(const OperandSpec& spec) {
   tile(stream(), to.data, static_cast<std::size_t>(to.elements()) * size, from.data, values.size() * size);
   if (is_scaled(to.storage)) {
     tile(stream(), to.scales,
-         static_cast<std::size_t>(num_scales(to.storage, to.rows, to.columns)) * sizeof(float), from.scales,
+         static_cast<std::size_t>(num_scales(to)) * sizeof(float), from.scales,
          kPatternRows * sizeof(float));
   }
   synchronise(stream());  // the patterns go
