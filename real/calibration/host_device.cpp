@@ -6,6 +6,7 @@
 
 #include "real/bench/host_bench.h"
 #include "real/calibration/host_figures.h"
+#include "real/calibration/storage_figures.h"
 
 namespace moebius {
 

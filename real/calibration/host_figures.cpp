@@ -7,15 +7,13 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <thread>
 
 #include <fmt/format.h>
 
-#include "hw/error.h"
+#include "real/calibration/storage_figures.h"
 #include "real/exchange.h"
-#include "real/tiers/storage_figures.h"
 #include "workloads/calibration/device/transfer_fit.h"
 #include "workloads/schedule/op.h"
 
@@ -154,24 +152,11 @@ DeviceFigures measure_host_figures(OpBench& bench, const std::string& directory,
   const CostQuery smallest{.kind = OpKind::kAdd, .shape = {.m = 1, .n = 1}, .cores = 1, .hot = true};
   figures.launch = bench.measure(smallest, {.most_seconds = seconds / 8}).seconds;
   figures.transfers = {measure_copies(seconds / 4), measure_exchange(seconds / 4)};
-  for (TransferCurve& curve : storage_curves(directory, seconds / 4))
+  for (TransferCurve& curve : measure_storage(directory, seconds / 4))
     figures.transfers.push_back(std::move(curve));
   if (std::thread::hardware_concurrency() > 1)
     figures.interference.push_back(measure_neighbours(bench, seconds / 8));
   return figures;
-}
-
-std::vector<TransferCurve> storage_curves(const std::string& directory, double seconds) {
-  try {
-    return kv::measure_storage(directory, seconds).curves;
-  } catch (const Error&) {
-    return {};
-  }
-}
-
-std::string directory_of(const std::string& file) {
-  const std::string directory = std::filesystem::path(file).parent_path().string();
-  return directory.empty() ? "." : directory;
 }
 
 std::string host_clocks() {

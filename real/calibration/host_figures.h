@@ -2,7 +2,6 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "hw/device_figures.h"
 #include "workloads/cost/op_bench.h"
@@ -14,17 +13,11 @@ namespace moebius {
 // - "d2d": one thread copies memory that its caches do not hold, its core's time.
 // - kExchange: two ranks on threads meet (real/exchange.h) and each copies the other's piece: the core's time
 //   of one of them, the meeting included, waiting not.
-// - kStorageRead, kStorageWrite in `directory` (real/tiers/storage_figures.h), where it can.
+// - kStorageRead, kStorageWrite in `directory` (storage_figures.h), where it can.
 // - a GEMM on one core beside copies on another, where there are two.
 // The date is left to the caller.
 DeviceFigures measure_host_figures(OpBench& bench, const std::string& directory, double seconds);
 
 std::string host_clocks();  // "2600 MHz", the mean over the cores now; empty where the system does not say
-
-// The disk of a directory; nothing where it cannot be measured: no room, or nothing may be written.
-std::vector<TransferCurve> storage_curves(const std::string& directory, double seconds);
-
-// Where a file stands: "." for a name alone.
-std::string directory_of(const std::string& file);
 
 }  // namespace moebius

@@ -10,7 +10,7 @@
 #include <optional>
 
 #include "hw/error.h"
-#include "real/calibration/host_figures.h"
+#include "real/calibration/storage_figures.h"
 #include "real/cuda/cuda_bench.h"
 #include "real/cuda/cuda_figures.h"
 
@@ -79,7 +79,7 @@ DeviceFigures measure_figures(const cuda::DeviceFacts& facts, const std::string&
   DeviceFigures figures = cuda::measure_device_figures(figures_plan(0.8 * seconds), library.get());
   figures.name = facts.name;
   figures.driver = driver_text(facts);
-  for (TransferCurve& curve : storage_curves(directory, 0.2 * seconds))
+  for (TransferCurve& curve : measure_storage(directory, 0.2 * seconds))
     figures.transfers.push_back(std::move(curve));
   return figures;
 }

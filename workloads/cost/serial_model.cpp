@@ -9,6 +9,7 @@
 #include "models/layer_math.h"
 #include "workloads/cost/analytic.h"
 #include "workloads/cost/roofline.h"
+#include "workloads/cost/serving_ops.h"
 
 namespace moebius {
 namespace {
@@ -46,7 +47,8 @@ double attention_seconds(const Engine& engine, const CostQuery& query, const Sha
 
 }  // namespace
 
-Estimate serial_estimate(const Engine& engine, const CostQuery& query) {
+Estimate serial_estimate(const Engine& engine, const CostQuery& asked) {
+  const CostQuery query = priced_as(asked);
   const Shape shape = loaded_shape(query);
   const double bytes = least_bytes(query);
   double seconds = engine.chip.kernel_floor.seconds() + bytes / engine.memory_rate;

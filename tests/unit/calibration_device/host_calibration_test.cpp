@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "real/calibration/host_figures.h"
+#include "real/calibration/storage_figures.h"
 #include "tests/process.h"
 #include "workloads/calibration/device/calibrate_device.h"
 #include "workloads/cost/cost_source.h"
