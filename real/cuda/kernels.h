@@ -59,6 +59,16 @@ void transpose_block_scales(Stream stream, const Operand& x, float* y);
 // memory and its code there already: to make room for them waits for the device.
 void occupy(Stream stream, int multiprocessors, int* held, const int* stop);
 
+// ---- kernels_copy_on_cores.cu ----
+
+struct CopyOnCores {
+  int cores = 1;  // blocks, each on a multiprocessor of its own while there are idle ones
+  int times = 1;  // the same bytes again
+};
+// Copies device memory, aligned to 16 bytes; returns how many of the bytes: what the blocks share out evenly, in
+// 64 at a time. Bytes counted once.
+std::size_t copy_on_cores(Stream stream, const void* from, void* to, std::size_t bytes, const CopyOnCores& how);
+
 // ---- kernels_norm.cu ----
 
 void rms_norm(Stream stream, const Operand& x, const Operand& weight, const Operand& y);
