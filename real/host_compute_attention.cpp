@@ -21,7 +21,8 @@ void rotary(OpContext<Real>& c, Turn turn) {
                 .heads = std::max(c.shape().heads, 1),
                 .rotated = c.shape().head_dim,
                 .sequence_rows = rows,
-                .first_position = c.index_in(GroupRole::kContext) * rows},
+                .first_position = c.index_in(GroupRole::kContext) * rows,
+                .rotary = c.options().constants.rotary},
                turn);
   c.out(0, std::move(y));
 }
@@ -73,7 +74,8 @@ AttentionShape attention_shape(const OpContext<Real>& c, std::int64_t query_rows
           .kv_heads = s.kv_heads,
           .head_dim = s.head_dim,
           .v_dim = s.v_dim,
-          .window = s.window};
+          .window = s.window,
+          .score_scale = c.options().constants.score_scale};
 }
 
 template <class Real>

@@ -7,6 +7,7 @@
 #include <map>
 #include <utility>
 
+#include "models/constants.h"
 #include "real/host_kernels_optimizer.h"
 #include "real/matrix.h"
 #include "real/route_plan.h"
@@ -29,6 +30,7 @@ struct HostOptions {
   std::uint64_t seed = 1;  // of parameters and data
   bool exact = false;      // nothing is rounded to storage formats
   AdamSettings adam = {};
+  Constants constants = {};
   StartingValues weights = {};  // of parameters; empty: drawn from the seed
   StartingStates states = {};   // of a run that goes on
   OpObserver observer = {};     // hears of every op, in the threads of the ranks

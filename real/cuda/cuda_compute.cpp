@@ -32,19 +32,33 @@ void write_results(DeviceOp& c, std::int64_t rows, std::int64_t columns, const W
   for (int i = 0; i < c.op().num_outputs; ++i) convert(c.stream(), exact, c.out(i, rows, columns));
 }
 
+// Heads are rows of their own where the weight is one head's.
+Operand by_rows_of(const Operand& x, const Operand& weight) {
+  if (x.columns == weight.columns) return x;
+  CHECK(!is_scaled(x.storage), "heads in a format with scales");
+  Operand rows = x;
+  rows.rows = x.elements() / weight.columns;
+  rows.columns = weight.columns;
+  return rows;
+}
+
 void norm(DeviceOp& c) {
   const Operand x = c.in(0), w = c.in(1);
-  write_results(c, x.rows, x.columns, [&](const Operand& y) { rms_norm(c.stream(), x, w, y); });
+  const Norm what{by_rows_of(x, w), w, c.options().constants.norm_epsilon};
+  write_results(c, x.rows, x.columns,
+                [&](const Operand& y) { rms_norm(c.stream(), what, by_rows_of(y, w)); });
 }
 
 void norm_grad(DeviceOp& c) {
   const Operand dy = c.in(0), x = c.in(1), w = c.in(2);
-  rms_norm_grad(c.stream(), {.dy = dy,
-                             .x = x,
+  const Operand rows = by_rows_of(x, w);
+  rms_norm_grad(c.stream(), {.dy = by_rows_of(dy, w),
+                             .x = rows,
                              .weight = w,
-                             .dx = c.out(0, x),
+                             .dx = by_rows_of(c.out(0, x), w),
                              .dweight = c.edit(1),
-                             .inverse_rms = c.scratch(x.rows, 1)});
+                             .inverse_rms = c.scratch(rows.rows, 1),
+                             .epsilon = c.options().constants.norm_epsilon});
 }
 
 bool gated(const DeviceOp& c) {

@@ -121,8 +121,7 @@ std::vector<double> load_parameter(const Checkpoint& checkpoint, const Model& mo
 }
 
 std::string uncomputed(const Model& model) {
-  if (model.biases != Biases::kNone) return "biases";
-  return model.qk_norm ? "norms of queries and keys" : "";
+  return model.biases != Biases::kNone ? "biases" : "";
 }
 
 void require_executable(const Checkpoint& checkpoint, const Model& model) {

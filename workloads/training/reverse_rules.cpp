@@ -106,7 +106,10 @@ void Reverse::reverse_norm(const Op& op) {
   TensorId dy = gradient(out(op, 0));
   if (dy == kNoTensor) return;
   const TensorId dx = fresh_gradient(in(op, 0));
-  const TensorId dw = gradient_buffer(in(op, 1), sees_share_of_tokens(in(op, 0)));
+  // A norm of heads sees those of this tensor-parallel member.
+  const bool of_heads = op.shape.n != fragment().tensors[in(op, 0)].columns;
+  const bool share = sees_share_of_tokens(in(op, 0)) || (of_heads && plan().tp > 1);
+  const TensorId dw = gradient_buffer(in(op, 1), share);
   emit(like(op, OpKind::kNormGrad), {dy, value(in(op, 0)), value(in(op, 1))}, {dx, dw});
   add_gradient(in(op, 0), dx);
 }
