@@ -147,7 +147,7 @@ void save_parameters(const SaveRequest& request, std::span<const HeldParameter> 
   const HeldWeights held(request, parameters);
   write_checkpoint({.directory = request.directory,
                     .config = request.config,
-                    .replace = request.replace,
+                    .plan = {.replace = request.replace},
                     .beside = request.beside},
                    held.index(),
                    [&](const std::string& name, const Region& region) { return held.read(name, region); });
