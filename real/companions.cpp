@@ -38,7 +38,7 @@ void add_parameters(const Layout& layout, const TrainingPlan& plan, std::int32_t
 
 }  // namespace
 
-Companions::Companions(const Job& job, const Layout& layout, const HostRun& request)
+Companions::Companions(const Job& job, const Layout& layout, const RealRun& request)
     : job_(job), layout_(layout), activations_path_(request.dump_activations) {
   const Scenario& scenario = job.scenario;
   if (!scenario.save.empty()) require_savable(scenario.save, scenario.model, saves_where_it_started());
@@ -135,7 +135,7 @@ void accompany(StartedExecutor& engine, const Job& job, const std::shared_ptr<Co
   if (job.scenario.weights != "random") engine.facts.provenance.emplace_back("weights", job.scenario.weights);
 }
 
-void require_nothing_computed(const Job& job, const HostRun& request) {
+void require_nothing_computed(const Job& job, const RealRun& request) {
   const bool dump = !request.dump_activations.empty();
   if (!dump && job.scenario.save.empty()) return;
   throw input_error(fmt::format("{}: a simulation computes no numbers: add --executor host",

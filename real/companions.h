@@ -18,8 +18,11 @@
 namespace moebius {
 
 // What the command line asks a run for, beside its scenario.
-struct HostRun {
+struct RealRun {
   std::string dump_activations;  // a file; empty: none
+  std::string
+      trace_kernels;      // cuda: a file for what the device ran for each op (cuda/op_trace.h); empty: none
+  bool measured = false;  // host: ranks take turns and every op is timed (StartedExecutor::durations)
 };
 
 using ReadHeld = std::function<std::vector<HeldValues>(std::int32_t rank, MemoryKind memory)>;
@@ -28,7 +31,7 @@ class Companions {
  public:
   // Outlived by job and layout. input_error when the checkpoint to start from does not go with the scenario,
   // or that to be left cannot go where it says.
-  Companions(const Job& job, const Layout& layout, const HostRun& request);
+  Companions(const Job& job, const Layout& layout, const RealRun& request);
 
   // Of the model's arithmetic, as config.json beside the weights says, or the one that describes the model.
   const Constants& constants() const { return constants_; }
@@ -64,6 +67,6 @@ void accompany(StartedExecutor& engine, const Job& job, const std::shared_ptr<Co
 
 // input_error when a run that only simulates is asked for what is computed: a checkpoint, a dump of
 // activations.
-void require_nothing_computed(const Job& job, const HostRun& request);
+void require_nothing_computed(const Job& job, const RealRun& request);
 
 }  // namespace moebius

@@ -18,6 +18,7 @@ namespace {
 // stages read the same.
 template <class Real>
 void input(OpContext<Real>& c) {
+  if (c.op().batch >= 0) return input_of_batch(c);
   const Shape& s = c.shape();
   const int context = c.size_of(GroupRole::kContext);
   const std::int64_t replicas = c.size_of(GroupRole::kData) / context;

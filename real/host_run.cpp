@@ -27,6 +27,12 @@ std::vector<double> losses_of(const Host& host) {
   return losses;
 }
 
+OpDurations durations_of(const Host& host) {
+  OpDurations durations;
+  for (const OpTime& time : host.op_times()) durations.set(time.sequence, time.op, time.cpu);
+  return durations;
+}
+
 std::vector<HeldValues> held_by(const Host& host, std::int32_t rank, MemoryKind memory) {
   std::vector<HeldValues> all;
   for (const HeldTensor<float>& held : host.held(rank, memory))
@@ -36,21 +42,25 @@ std::vector<HeldValues> held_by(const Host& host, std::int32_t rank, MemoryKind 
 
 }  // namespace
 
-StartedExecutor start_host(const Job& job, const Layout& layout, Recorder& recorder, const HostRun& request) {
+StartedExecutor start_host(const Job& job, const Layout& layout, Recorder& recorder, const RealRun& request) {
   require_host(job);
   const auto companions = std::make_shared<Companions>(job, layout, request);
   // From here the weights are those of the model, and there is room for what is left behind.
-  std::unique_ptr<Host> host = make_host_executor(layout, recorder, options_of(job, *companions));
+  HostOptions options = options_of(job, *companions);
+  options.one_at_a_time = request.measured;
+  std::unique_ptr<Host> host = make_host_executor(layout, recorder, options);
   StartedExecutor engine;
   engine.losses = [&host = *host] { return losses_of(host); };
+  engine.tensor = [&host = *host](int rank, std::uint32_t key) { return host.tensor(rank, key); };
   engine.tell_transfers = [&host = *host](GroupLedger& ledger) {
     for (const Transfer& t : host.transfers()) ledger.moved(t.sequence, t.op, t.rank, t.sent_bytes);
   };
+  if (request.measured) engine.durations = [&host = *host] { return durations_of(host); };
   accompany(engine, job, companions,
             [&host = *host](std::int32_t rank, MemoryKind memory) { return held_by(host, rank, memory); });
   engine.executor = std::move(host);
   engine.facts.executor = "host";
-  engine.facts.detail = "threads";
+  engine.facts.detail = request.measured ? "ranks in turns, CPU time" : "threads";
   engine.facts.on_cluster = false;
   return engine;
 }

@@ -29,6 +29,7 @@ using OpObserver = std::function<void(const ComputedOp&)>;
 struct HostOptions {
   std::uint64_t seed = 1;  // of parameters and data
   bool exact = false;      // nothing is rounded to storage formats
+  bool one_at_a_time = false;  // ranks take turns, so that none disturbs another, and ops are timed
   AdamSettings adam = {};
   Constants constants = {};
   StartingValues weights = {};  // of parameters; empty: drawn from the seed
@@ -103,8 +104,8 @@ class OpContext {
 template <class Real>
 double compute(OpContext<Real>& context);
 
-// Kinds of attention, of routed experts, the optimizer and where tokens enter and leave; compute() calls
-// them.
+// Kinds of attention, of routed experts, the optimizer, of serving and where tokens enter and leave;
+// compute() calls them.
 template <class Real>
 void compute_attention(OpContext<Real>& context);
 template <class Real>
@@ -113,6 +114,14 @@ template <class Real>
 double compute_tokens(OpContext<Real>& context);
 template <class Real>
 void compute_adam(OpContext<Real>& context);
+
+template <class Real>
+void compute_batch(OpContext<Real>& context);
+// kInput and kAttention of a batch.
+template <class Real>
+void input_of_batch(OpContext<Real>& context);
+template <class Real>
+void attend_in_batch(OpContext<Real>& context);
 
 // The flat shard of member `index` of `size`: shards of ceil(elements/size), the last one perhaps shorter or
 // empty.

@@ -27,7 +27,7 @@ Scenario read(const std::string& file, const Changes& changes, const Library& li
   if (changes.seed) set_at_pointer(document, "/seed", std::to_string(*changes.seed));
   Scenario scenario = read_scenario(document, library.hardware, library.models);
   if (changes.unfold) {
-    scenario.plan.fold = scenario.collective.fold = false;
+    scenario.plan.fold = scenario.collective.fold = scenario.serving.fold = false;
     scenario.timeline = {};
   }
   return scenario;
@@ -45,7 +45,7 @@ void go_on_from_checkpoint(Scenario& scenario) {
 }  // namespace
 
 Job read_job(const std::string& file, const Changes& changes, const Library& library) {
-  Job job{read(file, changes, library), nullptr, nullptr, std::nullopt};
+  Job job{read(file, changes, library), nullptr, nullptr, nullptr, std::nullopt};
   if (job.scenario.resume) go_on_from_checkpoint(job.scenario);
   const Pool& pool = job.scenario.cluster->pools.front();
   switch (job.scenario.kind) {
@@ -59,8 +59,25 @@ Job read_job(const std::string& file, const Changes& changes, const Library& lib
     case ScenarioKind::kCollective:
       job.collective = std::make_unique<CollectiveRun>(job.scenario.collective);
       break;
+    case ScenarioKind::kServing:
+      job.serving = std::make_unique<Serving>(ServingJob{.model = job.scenario.model,
+                                                         .plan = job.scenario.serving,
+                                                         .workload = job.scenario.served,
+                                                         .ranks_per_node = pool.node.accelerators});
+      job.memory = job.serving->memory(pool.accelerator.memory);
+      break;
   }
   return job;
+}
+
+const Layout& Job::layout() const {
+  if (training) return training->layout();
+  return serving ? serving->layout() : collective->layout();
+}
+
+Workload& Job::workload() {
+  if (training) return *training;
+  return serving ? static_cast<Workload&>(*serving) : *collective;
 }
 
 void require_fit(const Job& job) {
@@ -84,7 +101,7 @@ void require_host(const Job& job) {
   }
   if (static_cast<int>(classes.size()) < job.scenario.ranks()) {
     throw run_error(fmt::format("{}: the host executes every rank; add --set {}/fold=false",
-                                job.scenario.name, job.training ? "/plan" : "/workload"));
+                                job.scenario.name, job.collective ? "/workload" : "/plan"));
   }
 }
 

@@ -22,14 +22,11 @@ void gemm_wgrad(DeviceOp& c) {
   multiply(c, {.a = dy, .b = x, .c = c.edit(0), .a_transposed = true, .accumulate = true});
 }
 
-// A result that is stored twice, in the original format and quantised, is computed once in FP32 and rounded
-// to each.
-template <class Write>
-void write_results(DeviceOp& c, std::int64_t rows, std::int64_t columns, const Write& write) {
-  if (c.op().num_outputs == 1) return write(c.out(0, rows, columns));
-  const Operand exact = c.scratch(rows, columns);
-  write(exact);
-  for (int i = 0; i < c.op().num_outputs; ++i) convert(c.stream(), exact, c.out(i, rows, columns));
+// Where an op stores its result a second time, quantised, one kernel writes both.
+Operand quantised_copy(DeviceOp& c, const Operand& y) {
+  CHECK(storage_of(c.output_tensor(1)) == Storage::kFp8Rows && c.op().num_outputs == 2,
+        fmt::format("{}: {} outputs", to_string(c.op().kind), c.op().num_outputs));
+  return c.out_stored(1, y.rows, y.columns, Storage::kFp8Rows);
 }
 
 // Heads are rows of their own where the weight is one head's.
@@ -43,10 +40,11 @@ Operand by_rows_of(const Operand& x, const Operand& weight) {
 }
 
 void norm(DeviceOp& c) {
-  const Operand x = c.in(0), w = c.in(1);
+  const Operand x = c.in(0), w = c.in(1), y = c.out(0, x.rows, x.columns);
   const Norm what{by_rows_of(x, w), w, c.options().constants.norm_epsilon};
-  write_results(c, x.rows, x.columns,
-                [&](const Operand& y) { rms_norm(c.stream(), what, by_rows_of(y, w)); });
+  if (c.op().num_outputs == 1) return rms_norm(c.stream(), what, by_rows_of(y, w));
+  CHECK(x.columns == w.columns, "norms of heads are not quantised");
+  rms_norm_quantised(c.stream(), what, y, quantised_copy(c, y));
 }
 
 void norm_grad(DeviceOp& c) {
@@ -67,7 +65,9 @@ bool gated(const DeviceOp& c) {
 
 void activate(DeviceOp& c) {
   const Activation what{c.in(0), c.op().num_inputs > 1 ? c.in(1) : Operand(), gated(c)};
-  write_results(c, what.x.rows, c.shape().n, [&](const Operand& y) { activation(c.stream(), what, y); });
+  const Operand y = c.out(0, what.x.rows, c.shape().n);
+  if (c.op().num_outputs == 1) return activation(c.stream(), what, y);
+  activation_quantised(c.stream(), what, y, quantised_copy(c, y));
 }
 
 void activate_back(DeviceOp& c) {
@@ -174,6 +174,14 @@ void compute(DeviceOp& c) {
     case OpKind::kCrossEntropyStats:
     case OpKind::kCrossEntropy:
       return compute_tokens(c);
+    case OpKind::kCacheAppend:
+    case OpKind::kPagedAttention:
+    case OpKind::kAbsorbQueries:
+    case OpKind::kAbsorbedValues:
+    case OpKind::kLastRows:
+    case OpKind::kGreedySample:
+    case OpKind::kNextToken:
+      return compute_batch(c);
     case OpKind::kDispatch:
     case OpKind::kCombine:
     case OpKind::kAllReduce:

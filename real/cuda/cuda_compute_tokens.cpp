@@ -16,6 +16,7 @@ namespace {
 // microbatch by microbatch to the replicas; context-parallel ranks read chunks of the same ones. The host
 // makes them.
 void input(DeviceOp& c) {
+  if (c.op().batch >= 0) return input_of_batch(c);
   const Shape& s = c.shape();
   const int context = c.size_of(GroupRole::kContext);
   const std::int64_t replicas = c.size_of(GroupRole::kData) / context;

@@ -112,6 +112,15 @@ std::size_t CudaExecutor::reserved_bytes() const {
   return bytes;
 }
 
+void CudaExecutor::trace_kernels() {
+  Monitor::Lock lock(state_->monitor.mutex());
+  state_->trace = std::make_unique<cuda::OpTrace>(cuda::open_kernel_trace(state_->start));
+}
+
+std::vector<cuda::OpActivity> CudaExecutor::take_trace() {
+  return state_->trace ? state_->trace->take() : std::vector<cuda::OpActivity>{};
+}
+
 Time CudaExecutor::clock_drift() const {
   return state_->clock_drift();
 }

@@ -16,7 +16,7 @@ void require_device(const Job& job) {
   const std::vector<RankClass>& classes = job.layout().classes;
   if (static_cast<int>(classes.size()) < job.scenario.ranks()) {
     throw run_error(fmt::format("{}: cuda executes every rank; add --set {}/fold=false", job.scenario.name,
-                                job.training ? "/plan" : "/workload"));
+                                job.collective ? "/workload" : "/plan"));
   }
   double needed = 0;
   for (std::size_t i = 0; job.memory && i < classes.size(); ++i) {
@@ -41,16 +41,18 @@ cuda::CudaOptions options_of(const Job& job, Companions& companions) {
 
 }  // namespace
 
-StartedExecutor start_cuda(const Job& job, const Layout& layout, Recorder& recorder, const HostRun& request) {
+StartedExecutor start_cuda(const Job& job, const Layout& layout, Recorder& recorder, const RealRun& request) {
   require_device(job);
   const auto companions = std::make_shared<Companions>(job, layout, request);
   std::unique_ptr<CudaExecutor> device = make_cuda_executor(layout, recorder, options_of(job, *companions));
+  if (!request.trace_kernels.empty()) device->trace_kernels();
   StartedExecutor engine;
   engine.losses = [&device = *device] {
     std::vector<double> losses;
     for (int step = 0; step < device.num_steps(); ++step) losses.push_back(device.loss(step));
     return losses;
   };
+  engine.tensor = [&device = *device](int rank, std::uint32_t key) { return device.tensor(rank, key); };
   engine.tell_transfers = [&device = *device](GroupLedger& ledger) {
     for (const Transfer& t : device.transfers()) ledger.moved(t.sequence, t.op, t.rank, t.sent_bytes);
   };
@@ -60,6 +62,12 @@ StartedExecutor start_cuda(const Job& job, const Layout& layout, Recorder& recor
   engine.facts.provenance = device->description();
   accompany(engine, job, companions,
             [&device = *device](std::int32_t rank, MemoryKind memory) { return device.held(rank, memory); });
+  if (!request.trace_kernels.empty()) {
+    engine.leave = [&device = *device, leave = std::move(engine.leave), path = request.trace_kernels] {
+      if (leave) leave();
+      cuda::write_activities(path, device.take_trace());
+    };
+  }
   engine.executor = std::move(device);
   return engine;
 }

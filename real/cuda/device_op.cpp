@@ -50,6 +50,7 @@ DeviceRank::~DeviceRank() {
     if (stream != nullptr) destroy(stream);
   }
   destroy(upload);
+  for (const auto& [op, graph] : graphs) destroy(graph);
 }
 
 Stream DeviceRank::stream(Lane lane) {
@@ -119,7 +120,8 @@ TensorRef DeviceOp::ensure(std::int32_t tensor) {
 
 void DeviceOp::fill_initial(const Tensor& description, const TensorRef& value) {
   const Operand& to = value->operand;
-  if (description.scope != Scope::kRank) {
+  const bool cache = description.memory == MemoryKind::kCache;  // too large to be made on the host
+  if (description.scope != Scope::kRank || cache) {
     CHECK(!is_scaled(to.storage), "zeros in a format with scales");
     fill(stream_, to.data, 0, static_cast<std::size_t>(to.elements() * element_size(to.storage)));
     return;
@@ -246,6 +248,10 @@ bool multiply_codes(DeviceOp& c, const Gemm& g) {
 GroupedPath grouped_path(const CudaOptions& options, const Gemm& product) {
   if (options.grouped) return *options.grouped;
   return is_scaled(product.a.storage) ? GroupedPath::kGrouped : GroupedPath::kLoop;
+}
+
+void reserve_workspace(DeviceOp& c) {
+  if (c.rank().library != nullptr) workspace_of(c);
 }
 
 void multiply(DeviceOp& c, const Gemm& product) {

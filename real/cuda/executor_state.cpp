@@ -152,13 +152,16 @@ IssuedOp CudaExecutor::State::issue_op(DeviceRank& rank, const Issued& all, std:
     const std::int32_t before = fragment.dependencies[op.first_dependency + i];
     if (fragment.ops[before].lane != op.lane) cuda::wait(rank.stream(op.lane), all.ops[before].end.get());
   }
+  if (trace) trace->begin({all.submission.sequence, index, rank.rank, op.kind});
   cuda::DeviceOp c(rank, all.submission, index);
   if (is_communication(op.kind)) {
     cuda::communicate(c, exchange);
   } else {
     cuda::compute(c);
   }
-  return c.finish();
+  IssuedOp done = c.finish();
+  if (trace) trace->end();
+  return done;
 }
 
 // An observer that reads waits for the device: runs that are looked into are slower.

@@ -71,6 +71,7 @@ struct CudaExecutor::State {
   std::unique_ptr<cuda::GemmLibrary> library;
   const cuda::HostClock::time_point start = cuda::HostClock::now();
   std::vector<std::unique_ptr<cuda::DeviceRank>> ranks;
+  std::unique_ptr<cuda::OpTrace> trace;  // null: none; set before the first submission
   cuda::Anchor anchor;
   Monitor monitor;  // its mutex guards everything from here to `last_end`
   cuda::DeviceExchange exchange;

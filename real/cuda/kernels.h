@@ -52,6 +52,12 @@ void transpose_codes(Stream stream, const Operand& x, std::uint8_t* y);
 void order_row_scales(Stream stream, const Operand& x, float* y);
 // y[column / 128][row / 128], rows of block_scale_stride(x.rows): the scales of x^T; x is kFp8Blocks.
 void transpose_block_scales(Stream stream, const Operand& x, float* y);
+// ---- kernels_occupy.cu ----
+
+// Holds `multiprocessors` of the device, all they have, until *stop is not zero. Each says that it is held by
+// adding one to *held. Both lie in pinned memory. Everything that the device is given meanwhile must have its
+// memory and its code there already: to make room for them waits for the device.
+void occupy(Stream stream, int multiprocessors, int* held, const int* stop);
 
 // ---- kernels_norm.cu ----
 
@@ -60,6 +66,8 @@ struct Norm {
   double epsilon = 1e-6;
 };
 void rms_norm(Stream stream, const Norm& norm, const Operand& y);
+// The same, and a quantised copy (kFp8Rows) of what y was before it was rounded.
+void rms_norm_quantised(Stream stream, const Norm& norm, const Operand& y, const Operand& codes);
 
 struct NormGrad {
   Operand dy, x, weight;
@@ -73,6 +81,7 @@ struct Rotation {
   std::int64_t heads = 1, rotated = 0, sequence_rows = 0, first_position = 0;
   bool back = false;
   double base = 10000, factor = 1, low = 0, high = 1, magnitude = 1;  // Rotary's (models/constants.h)
+  const std::int32_t* positions = nullptr;  // of each row, in the device's memory; null: by the two above
 };
 void rotate(Stream stream, const Rotation& rotation, const Operand& x, const Operand& y);
 
@@ -83,6 +92,9 @@ struct Activation {
   bool gated = true;
 };
 void activation(Stream stream, const Activation& activation, const Operand& y);
+// The same, and a quantised copy (kFp8Rows) of what y was before it was rounded.
+void activation_quantised(Stream stream, const Activation& activation, const Operand& y,
+                          const Operand& codes);
 void activation_grad(Stream stream, const Activation& activation, const Operand& dy, const Operand& dx,
                      const Operand& drow_weight);  // drow_weight without data: not wanted
 
@@ -177,6 +189,17 @@ struct AttentionGrad {
   Operand dot;         // [query rows, heads] FP32: scratch
 };
 void attention_grad(Stream stream, const Attention& attention, const AttentionGrad& grad);
+// Writes grad.dot, the sum of d_o * o for each query and head.
+void attention_dots(Stream stream, const Attention& attention, const AttentionGrad& grad);
+
+// ---- kernels_flash.cu, kernels_flash_grad.cu: the same on tensor cores ----
+
+// BF16 operands, heads of multiples of 16 columns: at most 192 for q and k and 128 for v. Of the device:
+// shared memory for the tiles.
+bool flash_takes(const Attention& attention);
+void flash_attention(Stream stream, const Attention& attention, const Operand& o, const Operand& lse);
+bool flash_grad_takes(const Attention& attention, const AttentionGrad& grad);
+void flash_attention_grad(Stream stream, const Attention& attention, const AttentionGrad& grad);
 
 // ---- kernels_routed.cu ----
 

@@ -1,6 +1,7 @@
 // RMSNorm and rotary positions: real/host_kernels_norm.h on a device.
 #include "real/cuda/kernels.h"
 #include "real/cuda/launch.cuh"
+#include "real/cuda/quantise.cuh"
 
 namespace moebius::cuda {
 namespace {
@@ -20,6 +21,20 @@ struct NormRow {
     const float scale = inverse_rms(team, n.x, row, n.epsilon);
     team.each(n.x.columns, [&](std::int64_t c) {
       store(y, row * n.x.columns + c, load(n.x, row, c) * scale * load(n.weight, c));
+    });
+  }
+};
+
+// The same values in two formats, each rounded by itself.
+struct NormQuantised {
+  Norm n;
+  Operand y, codes;
+  MOEBIUS_DEVICE void operator()(const Team& team, std::int64_t row) const {
+    const float scale = inverse_rms(team, n.x, row, n.epsilon);
+    quantise_row(team, codes, row, [&](std::int64_t c) {
+      const float value = load(n.x, row, c) * scale * load(n.weight, c);
+      store(y, row * n.x.columns + c, value);
+      return value;
     });
   }
 };
@@ -68,7 +83,9 @@ struct Rotate {
     const double stretched = across < 0 ? 0 : across > 1 ? 1 : across;
     const double frequency = pow(r.base, -2.0 * static_cast<double>(pair) / static_cast<double>(r.rotated)) *
                              (1 - stretched + stretched / r.factor);
-    const double angle = static_cast<double>(r.first_position + row % r.sequence_rows) * frequency;
+    const std::int64_t position =
+        r.positions != nullptr ? r.positions[row] : r.first_position + row % r.sequence_rows;
+    const double angle = static_cast<double>(position) * frequency;
     const double cosine = r.magnitude * cos(angle);
     const double sine = r.magnitude * (r.back ? -sin(angle) : sin(angle));
     const double own = load(x, row, column), partner = load(x, row, left ? column + half : column - half);
@@ -80,6 +97,10 @@ struct Rotate {
 
 void rms_norm(Stream stream, const Norm& norm, const Operand& y) {
   launch_teams(stream, norm.x.rows, NormRow{norm, y});
+}
+
+void rms_norm_quantised(Stream stream, const Norm& norm, const Operand& y, const Operand& codes) {
+  launch_teams(stream, norm.x.rows, NormQuantised{norm, y, codes});
 }
 
 void rms_norm_grad(Stream stream, const NormGrad& grad) {

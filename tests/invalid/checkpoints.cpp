@@ -47,6 +47,13 @@ TEST_CASE("a simulation leaves no weights and no activations behind") {
           "--dump-activations: a simulation computes no numbers: add --executor host");
 }
 
+TEST_CASE("kernels are traced on a GPU only") {
+  for (const std::string executor : {"", " --executor host"}) {
+    refused("run " + kScenario + executor + " --trace-kernels /tmp/none",
+            "--trace-kernels: expected --executor cuda: only a GPU's kernels are traced");
+  }
+}
+
 TEST_CASE("a checkpoint never goes where something is") {
   const Scratch scratch;
   fs::create_directory(scratch.path("there"));

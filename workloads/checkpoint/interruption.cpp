@@ -31,7 +31,7 @@ bool Interruption::came() const {
 }
 
 void Interruption::check() const {
-  if (interrupted != 0) throw run_error("interrupted: nothing was written");
+  if (came()) throw run_error("interrupted: nothing was written");
 }
 
 }  // namespace moebius

@@ -15,6 +15,7 @@ class Interruption {
 
   bool came() const;
   void check() const;  // run_error when one came
+  bool came() const;
 
  private:
   struct sigaction interrupt_ {};

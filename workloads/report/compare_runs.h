@@ -6,7 +6,8 @@
 namespace moebius {
 
 // Each run is its directory or its timeline. Losses are compared where both runs have some, whatever their
-// schedules; ops are joined where both timelines kept them. input_error when neither can be done.
+// schedules; ops are joined where both timelines kept them, and the critical paths shown side by side where
+// both runs did the same. input_error when neither can be done.
 std::string compare_runs(const std::string& run_a, const std::string& run_b);
 
 }  // namespace moebius

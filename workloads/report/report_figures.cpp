@@ -164,6 +164,15 @@ std::optional<IntervalFigures> interval_figures(const Report& report) {
                          .covered = covered};
 }
 
+std::string_view interval_subject(const Report& report) {
+  return report.scenario->kind == ScenarioKind::kServing ? "run_time_s" : "step_time_s";
+}
+
+bool shown(const MemoryReport& memory, MemoryKind kind) {
+  return kind != MemoryKind::kCache ||
+         memory.classes[memory.worst_class].at_peak[static_cast<int>(kind)].value > 0;
+}
+
 std::string_view to_string(JudgedExpectation::Verdict verdict) {
   using Verdict = JudgedExpectation::Verdict;
   switch (verdict) {

@@ -143,13 +143,16 @@ std::string path_of(Section& section, std::string_view key, const std::string& o
   return (std::filesystem::path(place.file).parent_path() / path).string();
 }
 
-Popularity read_popularity(Section section) {
+}  // namespace
+
+Popularity read_popularity(Section section, bool microbatches) {
   Popularity popularity;
   const DescriptionPtr form = description_of("", "\"balanced\", or {\"zipf\": exponent}");
   set_keyword(form->keywords, "type", array_value({text_value("string"), text_value("object")}));
   set_keyword(form->keywords, "default", text_value("balanced"));
   const Value* value = section.value("popularity", false, form);
-  popularity.per_microbatch = section.boolean("per_microbatch", false, "a new draw for each microbatch");
+  if (microbatches)
+    popularity.per_microbatch = section.boolean("per_microbatch", false, "a new draw for each microbatch");
   section.finish();
   if (value == nullptr) return popularity;
   const Place place = section.place_of("popularity");
@@ -163,8 +166,6 @@ Popularity read_popularity(Section section) {
   }
   return popularity;
 }
-
-}  // namespace
 
 std::span<const Named<PipelineKind>> pipeline_schedules() {
   return kSchedules;
@@ -211,7 +212,8 @@ void read_training_workload(Section section, Scenario& scenario) {
   workload.steps = static_cast<int>(section.integer("steps", {1, 1 << 20}, 1, "optimizer steps"));
   workload.learning_rate =
       section.number("learning_rate", {0, 10}, 1e-3, "of Adam, where numbers are computed");
-  workload.popularity = read_popularity(section.object("experts", false, "which experts tokens choose"));
+  workload.popularity =
+      read_popularity(section.object("experts", false, "which experts tokens choose"), true);
   workload.seed = scenario.seed;
   section.finish();
 }
