@@ -15,7 +15,6 @@ class Interruption {
 
   bool came() const;
   void check() const;  // run_error when one came
-  bool came() const;
 
  private:
   struct sigaction interrupt_ {};
