@@ -15,10 +15,13 @@
 
 #include "hw/error.h"
 #include "real/alignment.h"
+#include "real/calibration/host_device.h"
 #include "real/cuda/cuda_run.h"
+#include "real/cuda/cuda_under_test.h"
 #include "real/host_run.h"
 #include "sim/sim_run.h"
 #include "workloads/calibration/calibrate.h"
+#include "workloads/calibration/device/calibrate_device.h"
 #include "workloads/calibration/model/architecture_file.h"
 #include "workloads/calibration/model/model_error.h"
 #include "workloads/checkpoint/convert.h"
@@ -47,7 +50,8 @@ const std::vector<std::pair<std::string, ExecutorKind>> kReal(kExecutors.begin()
 
 // What the command line says; each subcommand uses its part.
 struct Arguments {
-  std::string scenario, data, out, dump, name, from, run_a, run_b, profile;
+  std::string scenario, data, out, dump, name, from, run_a, run_b, profile, device;
+  double budget = 0;
   Changes changes;
   ExecutorKind executor = ExecutorKind::kSim, real_executor = ExecutorKind::kHost;
   NetworkDetail detail = NetworkDetail::kFluid;
@@ -176,8 +180,17 @@ int calibrate_model(const Arguments& arguments, const Catalog& catalog) {
   return 0;
 }
 
+int calibrate_device_command(const Arguments& arguments, const Catalog& catalog) {
+  const DeviceUnderTest device =
+      arguments.device == "host" ? host_under_test(arguments.out)
+                                 : cuda_under_test(device_index(arguments.device), catalog, arguments.out);
+  return calibrate_and_tell(device, {arguments.out, arguments.budget});
+}
+
 int calibrate_command(const Arguments& arguments) {
   const Library library(arguments.data);
+  if (!arguments.device.empty()) return calibrate_device_command(arguments, library.hardware);
+  if (arguments.from.empty()) throw input_error("calibrate: expected --from DIR or --device host|cuda:N");
   if (arguments.name.empty()) return calibrate_model(arguments, library.hardware);
   for (const Profile& profile : calibrate(arguments.from, library.hardware, arguments.name, arguments.out))
     fmt::print("{} tables of {}: {}\n", profile.tables.size(), profile.accelerator, arguments.out);
@@ -288,10 +301,10 @@ void add_commands(CLI::App& app, Arguments& arguments, std::function<int(const A
   add_kernel_options(*show, arguments.kernel);
   add_data_option(*show, arguments);
   CLI::App* calibrate =
-      add("calibrate", "make a kernel profile from tables of published measurements", calibrate_command);
-  calibrate->add_option("--from", arguments.from, "directory with the tables (CSV)")
-      ->required()
-      ->check(valid(existing_directory));
+      add("calibrate", "make a kernel profile from published tables, or by measuring a device",
+          calibrate_command);
+  CLI::Option* from = calibrate->add_option("--from", arguments.from, "directory with the tables (CSV)")
+                          ->check(valid(existing_directory));
   CLI::Option* whose = calibrate->add_option("--accelerator", arguments.name, "whose rows: id, alias or all");
   CLI::Option* out =
       calibrate->add_option("--out", arguments.out, "the file to write; profiles of all: their directory");
@@ -304,6 +317,17 @@ void add_commands(CLI::App& app, Arguments& arguments, std::function<int(const A
       ->add_flag("--fit-model", arguments.fit_model,
                  "instead: fit the model's constants and write them (hw/catalog/architectures.json)")
       ->excludes(whose);
+  CLI::Option* device =
+      calibrate
+          ->add_option("--device", arguments.device, "measure a device instead: host (one core), cuda:0, ...")
+          ->check(valid(device_name))
+          ->needs(out)
+          ->excludes(from, whose);
+  calibrate
+      ->add_option("--budget", arguments.budget,
+                   "seconds to measure for; else as long as the device takes: 240 (host), 480 (cuda)")
+      ->check(valid(positive_number))
+      ->needs(device);
   add_data_option(*calibrate, arguments);
   CLI::App* convert = add("convert", "cut a checkpoint for other ranks, or put it together for Hugging Face",
                           convert_command);

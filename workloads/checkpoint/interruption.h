@@ -14,6 +14,7 @@ class Interruption {
   Interruption& operator=(const Interruption&) = delete;
 
   void check() const;  // run_error when one came
+  bool came() const;
 
  private:
   struct sigaction interrupt_ {};
