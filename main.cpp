@@ -16,9 +16,12 @@
 #include "hw/error.h"
 #include "real/alignment.h"
 #include "real/calibration/host_device.h"
+#include "real/bench/measuring_device.h"
+#include "real/cuda/cuda_bench.h"
 #include "real/cuda/cuda_run.h"
 #include "real/cuda/cuda_under_test.h"
 #include "real/host_run.h"
+#include "sim/emulate_run.h"
 #include "sim/sim_run.h"
 #include "workloads/calibration/calibrate.h"
 #include "workloads/calibration/device/calibrate_device.h"
@@ -43,10 +46,12 @@
 namespace moebius {
 namespace {
 
-enum class ExecutorKind { kSim, kHost, kCuda };
-const std::vector<std::pair<std::string, ExecutorKind>> kExecutors{
-    {"sim", ExecutorKind::kSim}, {"host", ExecutorKind::kHost}, {"cuda", ExecutorKind::kCuda}};
-const std::vector<std::pair<std::string, ExecutorKind>> kReal(kExecutors.begin() + 1, kExecutors.end());
+enum class ExecutorKind { kSim, kHost, kCuda, kEmulate };
+const std::vector<std::pair<std::string, ExecutorKind>> kExecutors{{"sim", ExecutorKind::kSim},
+                                                                   {"host", ExecutorKind::kHost},
+                                                                   {"cuda", ExecutorKind::kCuda},
+                                                                   {"emulate", ExecutorKind::kEmulate}};
+const std::vector<std::pair<std::string, ExecutorKind>> kReal(kExecutors.begin() + 1, kExecutors.end() - 1);
 
 // What the command line says; each subcommand uses its part.
 struct Arguments {
@@ -64,6 +69,13 @@ struct Arguments {
   bool model_errors = false, fit_model = false;
 };
 
+EmulateRun emulation_of(const Arguments& arguments) {
+  return {.simulation = {arguments.data, {arguments.detail, arguments.driver}},
+          .read = [&] { return read_job(arguments.scenario, arguments.changes, Library(arguments.data)); },
+          .device = [&] { return open_measuring_device(arguments.device, make_cuda_bench); },
+          .journal = arguments.out.empty() ? "" : arguments.out + "/ops.jsonl"};
+}
+
 // Who carries out the jobs of this command line.
 StartExecutor executor_of(ExecutorKind kind, const Arguments& arguments) {
   switch (kind) {
@@ -80,6 +92,10 @@ StartExecutor executor_of(ExecutorKind kind, const Arguments& arguments) {
       return [&arguments](const Job& job, const Layout& layout, Recorder& recorder) {
         return start_cuda(job, layout, recorder, arguments.host.dump_activations);
       };
+    case ExecutorKind::kEmulate:
+      return [&arguments](const Job& job, const Layout& layout, Recorder& recorder) {
+        return start_emulation(job, layout, recorder, emulation_of(arguments));
+      };
   }
   return {};
 }
@@ -92,7 +108,9 @@ int run_command(const Arguments& arguments) {
   const Library library(arguments.data);
   Job job = read_job(arguments.scenario, arguments.changes, library);
   require_fit(job);
-  if (arguments.executor == ExecutorKind::kSim) require_nothing_computed(job, arguments.host);
+  const bool simulates =
+      arguments.executor == ExecutorKind::kSim || arguments.executor == ExecutorKind::kEmulate;
+  if (simulates) require_nothing_computed(job, arguments.host);
   // From here the schedule is decided and the devices can hold it.
   Hooks hooks;
   std::optional<ScheduleDump> dump;
@@ -264,8 +282,11 @@ void add_commands(CLI::App& app, Arguments& arguments, std::function<int(const A
   add_data_option(*run, arguments);
   add_simulator_options(*run, arguments);
   run->add_option("--executor", arguments.executor,
-                  "sim (default): predict; host: execute on this CPU, ranks as threads; cuda: on this GPU")
+                  "sim (default): predict; host: execute on this CPU, ranks as threads; cuda: on this GPU; "
+                  "emulate: predict, with compute measured on this GPU or CPU")
       ->transform(valid(one_of(kExecutors)));
+  run->add_option("--device", arguments.device,
+                  "who measures for emulate: host, cuda:0 (default, where it is)");
   run->add_option("--out", arguments.out, "directory for report.json, report.txt, timeline.mtl");
   run->add_option("--dump", arguments.dump, "file for the schedule as text");
   run->add_option("--dump-activations", arguments.host.dump_activations,

@@ -45,6 +45,7 @@ Outcome perform(Job& job, const StartExecutor& start, const Hooks& hooks) {
     end = execute(workload, *engine.executor, recorder, [&](double share) { bar.show(share); });
   }
   if (engine.losses && job.training) engine.facts.losses = engine.losses();
+  if (engine.tell_facts) engine.tell_facts(engine.facts);
   hooks.inspect(engine);
   if (engine.leave) engine.leave();
   Outcome outcome;

@@ -27,6 +27,7 @@ struct StartedExecutor {
   std::function<std::vector<double>()> losses = {};         // of each step; empty: it computes no numbers
   std::function<void(GroupLedger&)> tell_transfers = {};    // bytes that ranks really moved
   std::function<OpDurations()> durations = {};  // of ops that were timed one by one; empty: spans are its times
+  std::function<void(RunFacts&)> tell_facts = {};           // what only the end of the run knows
   std::function<void()> leave = {};  // writes what a finished run leaves behind, beside its report
 };
 

@@ -53,6 +53,13 @@ void order_row_scales(Stream stream, const Operand& x, float* y);
 // y[column / 128][row / 128], rows of block_scale_stride(x.rows): the scales of x^T; x is kFp8Blocks.
 void transpose_block_scales(Stream stream, const Operand& x, float* y);
 
+// ---- kernels_occupy.cu ----
+
+// Holds `multiprocessors` of the device, all they have, until *stop is not zero. Each says that it is held by
+// adding one to *held. Both lie in pinned memory. Everything that the device is given meanwhile must have its
+// memory and its code there already: to make room for them waits for the device.
+void occupy(Stream stream, int multiprocessors, int* held, const int* stop);
+
 // ---- kernels_norm.cu ----
 
 void rms_norm(Stream stream, const Operand& x, const Operand& weight, const Operand& y);

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "workloads/cost/measuring_facts.h"
 #include "workloads/scenario/scenario.h"
 #include "workloads/schedule/metrics.h"
 #include "workloads/training/memory.h"
@@ -17,6 +18,7 @@ struct RunFacts {
   std::string executor, detail;  // "sim", "fluid"
   bool on_cluster = true;        // times are those of the scenario's devices; false: of whatever executed it
   std::vector<std::pair<std::string, std::string>> provenance;  // cost sources, versions, schedule hash
+  std::optional<MeasuringFacts> measured = {};  // emulation: the ops that costs were made of
   std::vector<double> losses;  // by step, of an executor that computes numbers
   double wall_s = 0, cpu_s = 0, max_rss_bytes = 0;
   std::int64_t dropped_spans = 0;

@@ -162,6 +162,12 @@ std::string report_json(const Report& report) {
   }
   Json& provenance = json["provenance"] = Json::object();
   for (const auto& [name, text] : report.facts.provenance) provenance[name] = text;
+  if (const auto& measured = report.facts.measured)
+    json["measured"] = {{"device", measured->device},
+                        {"ops", measured->ops},
+                        {"ops_from_journal", measured->from_journal},
+                        {"wall_s", measured->seconds},
+                        {"once_s", measured->once}};
   json["uncertainty"] = uncertainty_json(report);
   json["ops"] = report.metrics.spans;  // that were simulated or executed, each rank class once
   json["dropped_spans"] = report.facts.dropped_spans;

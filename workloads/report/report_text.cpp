@@ -166,6 +166,14 @@ void interval_line(Out out, const Report& report) {
   fmt::format_to(out, "\n");
 }
 
+void measured_lines(Out out, const MeasuringFacts& measured, double wall_s) {
+  fmt::format_to(out, "  {:<28} {}\n", "compute measured on", measured.device);
+  fmt::format_to(out,
+                 "  {:<28} {} distinct, {} by an earlier run; the others in {:.2f} of the run's {:.2f} s\n",
+                 "ops measured", measured.ops, measured.from_journal, measured.seconds, wall_s);
+  fmt::format_to(out, "  {:<28} {}\n", "one execution of each", seconds_text(measured.once));
+}
+
 void trust_section(Out out, const Report& report) {
   const Metrics& metrics = report.metrics;
   const TrustFigures trust = trust_figures(metrics);
@@ -182,6 +190,7 @@ void trust_section(Out out, const Report& report) {
   }
   interval_line(out, report);
   for (const auto& [name, text] : report.facts.provenance) fmt::format_to(out, "  {:<28} {}\n", name, text);
+  if (report.facts.measured) measured_lines(out, *report.facts.measured, report.facts.wall_s);
   if (report.facts.dropped_spans > 0) {
     fmt::format_to(out,
                    "  {} spans are not in the timeline: timeline.max_bytes or timeline.window cut them\n",
@@ -224,8 +233,7 @@ std::string report_text(const Report& report) {
   time_section(out, report);
   if (report.memory) fmt::format_to(out, "\n{}", memory_text(*report.memory));
   fmt::format_to(out, "\nnetwork\n  {:<28} {:>10} ({} a device)\n", "sent",
-                 to_text(Bytes{sent_bytes(report)}),
-                 to_text(Bytes{sent_bytes(report) / scenario.ranks()}));
+                 to_text(Bytes{sent_bytes(report)}), to_text(Bytes{sent_bytes(report) / scenario.ranks()}));
   expectation_section(out, report);
   trust_section(out, report);
   fmt::format_to(out, "\n{}, {} detail, seed {}; {:.2f} s of CPU, {}\n", report.facts.executor,

@@ -75,7 +75,7 @@ struct StreamState {
 };
 
 DeviceFacts open_device() {
-  return {"rehearsal on CPU threads", 0, 0, 1, 1e9, 0, 0};
+  return {"rehearsal on CPU threads", 0, 0, 1, 1e9, 0, 0, 1e6};
 }
 
 Stream make_stream() {
