@@ -31,6 +31,7 @@
 #include "workloads/checkpoint/convert.h"
 #include "workloads/cost/cost_source.h"
 #include "workloads/cost/kernel_curve.h"
+#include "workloads/crosscheck/compare_runs.h"
 #include "workloads/crosscheck/crosscheck.h"
 #include "workloads/explain.h"
 #include "workloads/job.h"
@@ -41,7 +42,6 @@
 #include "workloads/report/run_directory.h"
 #include "workloads/report/summary.h"
 #include "workloads/scenario/schema.h"
-#include "workloads/schedule/compare.h"
 #include "workloads/schedule_dump.h"
 
 namespace moebius {
@@ -159,10 +159,7 @@ int crosscheck_command(const Arguments& given) {
 }
 
 int compare_command(const Arguments& arguments) {
-  const MappedTimeline a(timeline_path(arguments.run_a)), b(timeline_path(arguments.run_b));
-  const Comparison comparison = compare(a, b);
-  print(to_text(comparison, arguments.run_a, arguments.run_b));
-  if (comparison.same_structure()) fmt::print("\n{}", to_text(compare_paths(a, b)));
+  print(compare_runs(arguments.run_a, arguments.run_b));
   return 0;
 }
 
