@@ -12,15 +12,11 @@ constexpr double kUnlimited = 1e9;
 
 void add_products(PlanMaker& maker, const CaseSizes& sizes) {
   for (const DType dtype : {DType::kBf16, DType::kFp8}) {
-    const bool full = dtype == DType::kBf16;
-    const Numbers n = full ? sizes.n : half(sizes.n), k = full ? sizes.k : half(sizes.k);
-    maker.add(family_of(OpKind::kGemm, dtype, {}, {Key::kM, Key::kN, Key::kK}), {},
-              {full ? sizes.m : half(sizes.m), n, k});
-    maker.add(family_of(OpKind::kGemmDgrad, dtype, {}, {Key::kM, Key::kN, Key::kK}), {},
-              {half(sizes.m), n, k});
+    for (const OpKind kind : {OpKind::kGemm, OpKind::kGemmDgrad})
+      maker.add(family_of(kind, dtype, {}, {Key::kM, Key::kN, Key::kK}), {}, {sizes.m, sizes.n, sizes.k});
     // dW[m, n]: both are sizes of a weight matrix, and the tokens are summed over.
     maker.add(family_of(OpKind::kGemmWgrad, dtype, {}, {Key::kRows, Key::kM, Key::kN}), {},
-              {half(sizes.m), n, k});
+              {sizes.m, sizes.n, sizes.k});
   }
 }
 
@@ -32,10 +28,9 @@ void add_experts(PlanMaker& maker, const CaseSizes& sizes) {
   for (const DType dtype : {DType::kBf16, DType::kFp8})
     for (const OpKind kind : {OpKind::kGroupedGemm, OpKind::kGroupedGemmDgrad, OpKind::kGroupedGemmWgrad}) {
       const bool wgrad = kind == OpKind::kGroupedGemmWgrad;
-      const bool full = dtype == DType::kBf16 && kind == OpKind::kGroupedGemm;
       maker.add(family_of(kind, dtype, {Key::kGroups},
                           {Key::kRows, wgrad ? Key::kM : Key::kN, wgrad ? Key::kN : Key::kK}),
-                groups, {full ? rows : half(rows), full ? n : half(n), full ? k : half(k)});
+                groups, {rows, n, k});
       for (const double count : sizes.experts)
         if (count > 1)
           maker.add_uneven(static_cast<int>(count), {{middle, n[n.size() / 2], k[k.size() / 2]},
@@ -82,11 +77,10 @@ void add_decode(PlanMaker& maker, const CaseSizes& sizes) {
 // Rows of so many columns.
 void add_streams(PlanMaker& maker, const CaseSizes& sizes) {
   const auto add = [&](OpKind kind, DType dtype) {
-    const bool full = dtype == DType::kBf16;
     ProfileTable table = family_of(kind, dtype, {}, {Key::kM, Key::kN});
     const bool gated = kind == OpKind::kActivation || kind == OpKind::kActivationGrad;
     if (gated) table.where = {{Key::kK, 2, 2}};
-    maker.add(table, {}, {sizes.stream_rows, full ? sizes.widths : half(sizes.widths)});
+    maker.add(table, {}, {sizes.stream_rows, sizes.widths});
   };
   for (const OpKind kind : {OpKind::kNorm, OpKind::kNormGrad, OpKind::kActivation, OpKind::kActivationGrad,
                             OpKind::kAdd, OpKind::kSplit, OpKind::kConcat, OpKind::kPermute,

@@ -39,8 +39,7 @@ struct HeadSizes {
 };
 
 // How large a device's cases are. Lists of numbers ascend and have an odd number of elements: of every other
-// one, both ends among them, a coarse grid is made first, and the only one of kinds and types that differ
-// little from one measured in full.
+// one, both ends among them, a coarse grid is measured first.
 struct CaseSizes {
   std::vector<double> m, n, k;  // of GEMMs
   std::vector<double> experts, expert_rows, expert_n, expert_k;
