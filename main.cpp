@@ -149,7 +149,7 @@ int crosscheck_command(const Arguments& given) {
   const bool on_host = arguments.real_executor == ExecutorKind::kHost;
   if (on_host || !arguments.profile.empty()) {
     const MeasuredMachine machine =
-        arguments.profile.empty() ? measure_host_machine() : read_machine(arguments.profile);
+        arguments.profile.empty() ? measure_host_machine(request.read()) : read_machine(arguments.profile);
     arguments.costs = machine.costs;
     request.machine = machine_for(machine, on_host ? "host" : "cuda");
   }
@@ -303,8 +303,9 @@ void add_commands(CLI::App& app, Arguments& arguments, std::function<int(const A
   add_simulator_options(*crosscheck, arguments);
   crosscheck->add_option("--executor", arguments.real_executor, "who executes: host (default), cuda")
       ->transform(valid(one_of(kReal)));
-  crosscheck->add_option("--profile", arguments.profile,
-                         "what calibrate --device measured of the device: simulates the machine that executes");
+  crosscheck->add_option(
+      "--profile", arguments.profile,
+      "what calibrate --device measured of the device: simulates the machine that executes");
   crosscheck->add_option("--out", arguments.out, "directory for simulated/, executed/ and crosscheck.json");
   crosscheck->add_flag("--json", arguments.json, "print the result as one JSON object");
   CLI::App* compare = add("compare", "join two runs of one schedule op by op", compare_command);

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "hw/cluster.h"
+#include "real/bench/cache_walk.h"
 #include "real/host_executor.h"
 #include "workloads/calibration/device/transfer_fit.h"
 #include "workloads/schedule/local_exchange.h"
@@ -15,7 +16,7 @@
 namespace moebius {
 namespace {
 
-constexpr int kRanks = 4;
+constexpr int kRanks = 4, kRepetitions = 10;
 constexpr std::int64_t kColumns = 64;
 const std::vector<std::int64_t> kRows = {16, 64, 256, 1024};
 
@@ -119,17 +120,20 @@ double median(std::vector<double> values) {
 }
 
 // Median seconds of the op over members and repetitions; of a message, sender and receiver together.
-double seconds_of(const Kind& kind, const Case& one, int repetitions) {
+double seconds_of(const Kind& kind, const Case& one, const CacheWalk& between) {
   const Layout layout = layout_of(one.group_size(), role_of(kind.kind));
   Recorder recorder(layout, {.detail = Detail::kNone});
-  const auto executor = make_host_executor(layout, recorder, {.one_at_a_time = true});
+  HostOptions options;
+  options.one_at_a_time = true;
+  options.observer = [&between](const ComputedOp&) { between.walk(); };
+  const auto executor = make_host_executor(layout, recorder, options);
   std::map<std::int32_t, bool> receives;  // by sequence
   std::int32_t sequence = 0;
   std::vector<FragmentPtr> fragments;
   for (int rank = 0; rank < layout.ranks; ++rank)
     fragments.push_back(
         one.fragment(kind.kind == OpKind::kSend && rank == 1 ? OpKind::kRecv : kind.kind, rank));
-  for (int i = 0; i < repetitions; ++i) {
+  for (int i = 0; i < kRepetitions; ++i) {
     for (int rank = 0; rank < layout.ranks; ++rank) {
       Submission submission{
           .fragment = fragments[rank], .sequence = sequence, .rank_class = rank, .after = {}};
@@ -146,7 +150,7 @@ double seconds_of(const Kind& kind, const Case& one, int repetitions) {
   return median(ops) + (others.empty() ? 0 : median(others));
 }
 
-TransferCurve measure(const Kind& kind, double seconds) {
+TransferCurve measure(const Kind& kind, double seconds, const CacheWalk& between) {
   TransferCurve curve;
   curve.name = exchange_name(kind.kind, kind.dtype);
   for (const std::int64_t rows : kRows) {
@@ -156,7 +160,7 @@ TransferCurve measure(const Kind& kind, double seconds) {
     const double share = seconds / static_cast<double>(kRows.size());
     while (found.size() < 3 ||
            std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() < share)
-      found.push_back(seconds_of(kind, one, 20));
+      found.push_back(seconds_of(kind, one, between));
     std::sort(found.begin(), found.end());
     const double middle = found[found.size() / 2];
     curve.bytes.push_back(one.bytes());
@@ -169,10 +173,11 @@ TransferCurve measure(const Kind& kind, double seconds) {
 
 }  // namespace
 
-std::vector<TransferCurve> measure_host_exchange(double seconds) {
+std::vector<TransferCurve> measure_host_exchange(double seconds, std::size_t bytes_between) {
+  const CacheWalk between(bytes_between);
   std::vector<TransferCurve> curves;
   for (const Kind& kind : kKinds)
-    curves.push_back(measure(kind, seconds / static_cast<double>(kKinds.size())));
+    curves.push_back(measure(kind, seconds / static_cast<double>(kKinds.size()), between));
   return curves;
 }
 

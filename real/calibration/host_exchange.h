@@ -2,6 +2,7 @@
 // to its numbers (packing, rounding to the format on the wire, adding up).
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@ namespace moebius {
 // bytes that workloads/schedule/local_exchange.h says it copies (host: 4 for each number). Four ranks in
 // turns (of messages: two, and the seconds of sender and receiver together), as crosscheck executes them. In
 // about so many seconds.
-std::vector<TransferCurve> measure_host_exchange(double seconds);
+// Between two ops a rank reads `bytes_between` of other memory.
+std::vector<TransferCurve> measure_host_exchange(double seconds, std::size_t bytes_between = 0);
 
 }  // namespace moebius

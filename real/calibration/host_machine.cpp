@@ -12,6 +12,7 @@ namespace moebius {
 namespace {
 
 constexpr double kExchangeSeconds = 2;
+constexpr double kMostTouched = 64.0 * 1048576;
 
 // Ops without a curve of their own copy as a gather of 32-bit numbers does.
 TransferCurve plain_exchange(const std::vector<TransferCurve>& curves) {
@@ -22,11 +23,24 @@ TransferCurve plain_exchange(const std::vector<TransferCurve>& curves) {
   return curve;
 }
 
+// That the fullest rank touches in a microbatch: all that it holds but the optimizer's states, most of it
+// stored in 16 bits and kept in 32. More than the last cache holds makes no difference.
+std::size_t touched_bytes(const Job& job) {
+  if (!job.memory) return 0;
+  const ClassMemory& fullest = job.memory->classes[job.memory->worst_class];
+  double bytes = 0;
+  for (const MemoryKind kind : {MemoryKind::kWeights, MemoryKind::kActivations, MemoryKind::kTransient})
+    bytes += 2 * fullest.at_peak[static_cast<int>(kind)].value;
+  bytes += fullest.at_peak[static_cast<int>(MemoryKind::kGradients)].value;
+  return static_cast<std::size_t>(std::min(bytes, kMostTouched));
+}
+
 }  // namespace
 
-MeasuredMachine measure_host_machine() {
-  const auto ops =
-      std::make_shared<MeasuredOps>(MeasuringDevice{make_host_bench(), free_host_memory(), host_bytes}, "");
+MeasuredMachine measure_host_machine(const Job& job) {
+  const std::size_t touched = touched_bytes(job);
+  const auto ops = std::make_shared<MeasuredOps>(
+      MeasuringDevice{make_host_bench(1, touched), free_host_memory(), host_bytes}, "");
   const auto recipes = std::make_shared<Recipes>();
   Profile profile;
   profile.accelerator = profile.reference.id = kHostAccelerator;
@@ -37,7 +51,7 @@ MeasuredMachine measure_host_machine() {
   profile.reference.memory_efficiency = 1;
   profile.device.emplace();
   profile.device->name = ops->device();
-  profile.device->transfers = measure_host_exchange(kExchangeSeconds);
+  profile.device->transfers = measure_host_exchange(kExchangeSeconds, touched);
   profile.device->transfers.push_back(plain_exchange(profile.device->transfers));
   return {profile, "measured", [ops, recipes](const Accelerator& chip) {
             return warm(std::make_shared<EmulatedCosts>(ops, recipes, chip));

@@ -6,7 +6,8 @@
 namespace moebius {
 
 // Exchange between ranks is measured at once (some two seconds), each op when the simulator first asks for
-// it, with its operands in the caches; every distinct op once.
-MeasuredMachine measure_host_machine();
+// it; every distinct op once. Between two uses of an operand a rank touches what it holds, and so does the
+// measurement: where that fits in a cache, operands are found there.
+MeasuredMachine measure_host_machine(const Job& job);
 
 }  // namespace moebius
