@@ -48,9 +48,16 @@ struct HostExecutor<Real>::State {
         exchange(monitor),
         queues(given_layout.ranks) {
     for (int rank = 0; rank < layout.ranks; ++rank) {
-      memory.push_back({TensorStore<Real>({options.seed, options.exact, options.weights}), {}, {}, {}, {}});
+      memory.push_back({TensorStore<Real>(store_options(rank)), {}, {}, {}, {}});
     }
     for (int rank = 0; rank < layout.ranks; ++rank) threads.emplace_back([this, rank] { run_rank(rank); });
+  }
+
+  StoreOptions store_options(int rank) const {
+    StoreOptions store{options.seed, options.exact, options.weights, {}};
+    if (options.states)
+      store.states = [&states = options.states, rank](const Tensor& state) { return states(rank, state); };
+    return store;
   }
 
   ~State() {
@@ -335,13 +342,12 @@ void HostExecutor<Real>::set_parameter(int rank, std::uint32_t key, std::vector<
 }
 
 template <class Real>
-std::vector<HeldTensor<Real>> HostExecutor<Real>::weights(int rank) const {
-  std::vector<HeldTensor<Real>> held;
-  state_->memory[rank].store.for_each(MemoryKind::kWeights,
-                                      [&](const Tensor& tensor, const Matrix<Real>& value) {
-                                        held.push_back({tensor, value.view()});
-                                      });
-  return held;
+std::vector<HeldTensor<Real>> HostExecutor<Real>::held(int rank, MemoryKind memory) const {
+  std::vector<HeldTensor<Real>> all;
+  state_->memory[rank].store.for_each(memory, [&](const Tensor& tensor, const Matrix<Real>& value) {
+    all.push_back({tensor, value.view()});
+  });
+  return all;
 }
 
 template <class Real>

@@ -62,8 +62,8 @@ class HostExecutor : public Executor {
   std::vector<Real> gradient(int rank, Role role, int layer) const;
   // Starting values of a parameter (and of the master copy); before its rank has touched it.
   void set_parameter(int rank, std::uint32_t key, std::vector<Real> values);
-  // The weights that a rank has touched.
-  std::vector<HeldTensor<Real>> weights(int rank) const;
+  // The weights, or optimizer states, that a rank has touched.
+  std::vector<HeldTensor<Real>> held(int rank, MemoryKind memory) const;
   // Activations that are still kept for a backward pass.
   std::size_t num_microbatch_tensors(int rank) const;
 

@@ -15,6 +15,10 @@ std::string whole_number(std::string& text) {
   return digits ? "" : fmt::format("expected a whole number from 0, found \"{}\"", text);
 }
 
+void require_unset(const std::string& value, const std::string& sentence) {
+  if (!value.empty()) throw input_error(sentence);
+}
+
 std::string positive_number(std::string& text) {
   double number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "workloads/progress_bar.h"
+#include "workloads/stretches.h"
 
 namespace moebius {
 namespace {
@@ -31,6 +32,14 @@ void name_run(Timeline& timeline, const Job& job, const RunFacts& facts) {
   timeline.facts.insert(timeline.facts.begin(), run.begin(), run.end());
 }
 
+// A run that goes on from a checkpoint has none of the steps before.
+std::vector<double> losses_of_run(const StartedExecutor& engine, const TrainingWorkload& workload) {
+  std::vector<double> losses = engine.losses();
+  const auto before = std::min(losses.size(), static_cast<std::size_t>(workload.first_step));
+  losses.erase(losses.begin(), losses.begin() + static_cast<std::ptrdiff_t>(before));
+  return losses;
+}
+
 }  // namespace
 
 Outcome perform(Job& job, const StartExecutor& start, const Hooks& hooks) {
@@ -40,16 +49,23 @@ Outcome perform(Job& job, const StartExecutor& start, const Hooks& hooks) {
   if (job.training) job.training->record_memory(recorder);
   StartedExecutor engine = start(job, workload.layout(), recorder);
   Time end;
-  {
+  Stretches stretches(job, engine);
+  do {
     ProgressBar bar;
-    end = execute(workload, *engine.executor, recorder, [&](double share) { bar.show(share); });
-  }
-  if (engine.losses && job.training) engine.facts.losses = engine.losses();
+    end = execute(workload, *engine.executor, recorder, [&](double share) {
+      bar.show(share);
+      stretches.look();
+    });
+  } while (stretches.go_on());
+  if (engine.losses && job.training) engine.facts.losses = losses_of_run(engine, job.scenario.training);
+  if (engine.tensor && job.serving) engine.facts.tokens = job.serving->generated(engine.tensor);
   if (engine.tell_facts) engine.tell_facts(engine.facts);
   hooks.inspect(engine);
   if (engine.leave) engine.leave();
   Outcome outcome;
-  outcome.report = {&job.scenario, std::move(engine.facts), recorder.finish(end), job.memory};
+  outcome.interrupted = stretches.interrupted();
+  outcome.report = {&job.scenario, std::move(engine.facts), recorder.finish(end), job.memory, std::nullopt};
+  if (job.serving) outcome.report.serving = job.serving->figures(job.scenario.goal);
   RunFacts& facts = outcome.report.facts;
   facts.provenance.emplace_back("schedule", fmt::format("{:016x}", recorder.schedule_hash()));
   facts.provenance.emplace_back("moebius", kVersion);

@@ -1,4 +1,5 @@
-// One job carried out by one executor, from its schedule to its report. Which executor that is, the caller's factory decides.
+// One job carried out by one executor, from its schedule to its report. Which executor that is, the caller's
+// factory decides.
 #pragma once
 
 #include <chrono>
@@ -24,11 +25,15 @@ struct StartedExecutor {
   std::vector<std::shared_ptr<const void>> keepers;  // destroyed after the executor
   std::unique_ptr<Executor> executor;
   RunFacts facts;
-  std::function<std::vector<double>()> losses = {};         // of each step; empty: it computes no numbers
-  std::function<void(GroupLedger&)> tell_transfers = {};    // bytes that ranks really moved
-  std::function<OpDurations()> durations = {};  // of ops that were timed one by one; empty: spans are its times
-  std::function<void(RunFacts&)> tell_facts = {};           // what only the end of the run knows
-  std::function<void()> leave = {};  // writes what a finished run leaves behind, beside its report
+  std::function<std::vector<double>()> losses = {};  // of each step; empty: it computes no numbers
+  std::function<std::vector<float>(int rank, std::uint32_t key)> tensor =
+      {};                                                 // of the whole run; empty: no numbers
+  std::function<void(GroupLedger&)> tell_transfers = {};  // bytes that ranks really moved
+  std::function<void(RunFacts&)> tell_facts = {};         // what only the end of the run knows
+  std::function<OpDurations()> durations =
+      {};                                   // of ops that were timed one by one; empty: spans are its times
+  std::function<void(int step)> save = {};  // a checkpoint, so many steps being done; empty: none is kept
+  std::function<void()> leave = {};  // writes what else a finished run leaves behind, beside its report
 };
 
 using StartExecutor = std::function<StartedExecutor(const Job&, const Layout&, Recorder&)>;
@@ -42,6 +47,7 @@ struct Hooks {
 struct Outcome {
   Report report;  // of the job, which it refers to
   Timeline timeline;
+  std::string interrupted;  // how to go on; empty: the run came to its end
 };
 
 // Runs the job to its end, with a progress bar on a terminal. Errors are those of the executor.

@@ -125,6 +125,7 @@ void HostCase::make_fragment() {
     operands_.op.route = builder.add_route(route);
     routes_.put(route, std::move(*operands_.route));
   }
+  if (operands_.batch) operands_.op.batch = builder.add_batch(operands_.batch);
   builder.emit(operands_.op, inputs_, outputs_);
   submission_.fragment = builder.freeze_it();
 }

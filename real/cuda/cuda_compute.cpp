@@ -22,19 +22,17 @@ void gemm_wgrad(DeviceOp& c) {
   multiply(c, {.a = dy, .b = x, .c = c.edit(0), .a_transposed = true, .accumulate = true});
 }
 
-// A result that is stored twice, in the original format and quantised, is computed once in FP32 and rounded
-// to each.
-template <class Write>
-void write_results(DeviceOp& c, std::int64_t rows, std::int64_t columns, const Write& write) {
-  if (c.op().num_outputs == 1) return write(c.out(0, rows, columns));
-  const Operand exact = c.scratch(rows, columns);
-  write(exact);
-  for (int i = 0; i < c.op().num_outputs; ++i) convert(c.stream(), exact, c.out(i, rows, columns));
+// Where an op stores its result a second time, quantised, one kernel writes both.
+Operand quantised_copy(DeviceOp& c, const Operand& y) {
+  CHECK(storage_of(c.output_tensor(1)) == Storage::kFp8Rows && c.op().num_outputs == 2,
+        fmt::format("{}: {} outputs", to_string(c.op().kind), c.op().num_outputs));
+  return c.out_stored(1, y.rows, y.columns, Storage::kFp8Rows);
 }
 
 void norm(DeviceOp& c) {
-  const Operand x = c.in(0), w = c.in(1);
-  write_results(c, x.rows, x.columns, [&](const Operand& y) { rms_norm(c.stream(), x, w, y); });
+  const Operand x = c.in(0), w = c.in(1), y = c.out(0, x.rows, x.columns);
+  if (c.op().num_outputs == 1) return rms_norm(c.stream(), x, w, y);
+  rms_norm_quantised(c.stream(), x, w, y, quantised_copy(c, y));
 }
 
 void norm_grad(DeviceOp& c) {
@@ -53,7 +51,9 @@ bool gated(const DeviceOp& c) {
 
 void activate(DeviceOp& c) {
   const Activation what{c.in(0), c.op().num_inputs > 1 ? c.in(1) : Operand(), gated(c)};
-  write_results(c, what.x.rows, c.shape().n, [&](const Operand& y) { activation(c.stream(), what, y); });
+  const Operand y = c.out(0, what.x.rows, c.shape().n);
+  if (c.op().num_outputs == 1) return activation(c.stream(), what, y);
+  activation_quantised(c.stream(), what, y, quantised_copy(c, y));
 }
 
 void activate_back(DeviceOp& c) {
@@ -160,6 +160,14 @@ void compute(DeviceOp& c) {
     case OpKind::kCrossEntropyStats:
     case OpKind::kCrossEntropy:
       return compute_tokens(c);
+    case OpKind::kCacheAppend:
+    case OpKind::kPagedAttention:
+    case OpKind::kAbsorbQueries:
+    case OpKind::kAbsorbedValues:
+    case OpKind::kLastRows:
+    case OpKind::kGreedySample:
+    case OpKind::kNextToken:
+      return compute_batch(c);
     case OpKind::kDispatch:
     case OpKind::kCombine:
     case OpKind::kAllReduce:

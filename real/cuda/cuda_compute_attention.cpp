@@ -18,7 +18,8 @@ void rotary(DeviceOp& c, bool back) {
           .rotated = c.shape().head_dim,
           .sequence_rows = rows,
           .first_position = c.index_in(GroupRole::kContext) * rows,
-          .back = back},
+          .back = back,
+          .positions = positions_of_batch(c)},
          x, c.out(0, x));
 }
 
@@ -42,20 +43,24 @@ Attention attention_of(const DeviceOp& c, const Operand& q, const Operand& k, co
 }
 
 void attend(DeviceOp& c) {
+  if (c.op().batch >= 0) return attend_in_batch(c);
   const Attention a = attention_of(c, c.in(0), c.in(1), c.in(2));
-  attention(c.stream(), a, c.out(0, a.q.rows, a.heads * a.v_dim), c.out(1, a.q.rows, a.heads));
+  const Operand o = c.out(0, a.q.rows, a.heads * a.v_dim), lse = c.out(1, a.q.rows, a.heads);
+  if (c.options().tensor_cores && flash_takes(a)) return flash_attention(c.stream(), a, o, lse);
+  attention(c.stream(), a, o, lse);
 }
 
 void attend_back(DeviceOp& c) {
   const Attention a = attention_of(c, c.in(1), c.in(2), c.in(3));
-  attention_grad(c.stream(), a,
-                 {.d_o = c.in(0),
-                  .o = c.in(4),
-                  .lse = c.in(5),
-                  .dq = c.out(0, a.q),
-                  .dk = c.out(1, a.k),
-                  .dv = c.out(2, a.v),
-                  .dot = c.scratch(a.q.rows, a.heads)});
+  const AttentionGrad grad{.d_o = c.in(0),
+                           .o = c.in(4),
+                           .lse = c.in(5),
+                           .dq = c.out(0, a.q),
+                           .dk = c.out(1, a.k),
+                           .dv = c.out(2, a.v),
+                           .dot = c.scratch(a.q.rows, a.heads)};
+  if (c.options().tensor_cores && flash_grad_takes(a, grad)) return flash_attention_grad(c.stream(), a, grad);
+  attention_grad(c.stream(), a, grad);
 }
 
 LatentColumns latent_columns(const Shape& s) {

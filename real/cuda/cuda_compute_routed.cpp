@@ -35,6 +35,22 @@ bool multiply_grouped(DeviceOp& c, const Gemm& product) {
   return true;
 }
 
+// One product after the other, perhaps as one graph.
+template <class Product>
+void multiply_each(DeviceOp& c, const Gemm& all, const Product& product_of) {
+  const bool graph = grouped_path(c.options(), all) == GroupedPath::kGraph && !is_scaled(all.a.storage) &&
+                     c.route().copies() > 0;
+  reserve_workspace(c);
+  if (graph) begin_capture(c.stream());
+  for_each_expert(c.route().plan(), [&](std::int64_t expert, std::int64_t first, std::int64_t rows) {
+    multiply(c, product_of(expert, first, rows));
+  });
+  const Op& op = c.op();
+  if (graph)
+    launch_captured(c.stream(),
+                    c.rank().graphs[{static_cast<int>(op.kind), op.layer, static_cast<int>(op.role)}]);
+}
+
 // y = x W^T (forward) or x W (gradient), a product for each expert.
 void grouped_gemm(DeviceOp& c, bool transposed) {
   const Operand x = c.in(0), w = c.in(1);
@@ -42,25 +58,27 @@ void grouped_gemm(DeviceOp& c, bool transposed) {
   check_rows(c.route(), x);
   const std::int64_t weight_rows = w.rows / static_cast<std::int64_t>(plan.expert_rows.size());
   const Operand y = c.out(0, x.rows, transposed ? weight_rows : w.columns);
-  if (multiply_grouped(c, {.a = x, .b = w, .c = y, .b_transposed = transposed})) return;
-  for_each_expert(plan, [&](std::int64_t expert, std::int64_t first, std::int64_t rows) {
-    multiply(c, {.a = x.some_rows(first, rows),
-                 .b = w.some_rows(expert * weight_rows, weight_rows),
-                 .c = y.some_rows(first, rows),
-                 .b_transposed = transposed});
+  const Gemm all{.a = x, .b = w, .c = y, .b_transposed = transposed};
+  if (multiply_grouped(c, all)) return;
+  multiply_each(c, all, [&](std::int64_t expert, std::int64_t first, std::int64_t rows) {
+    return Gemm{.a = x.some_rows(first, rows),
+                .b = w.some_rows(expert * weight_rows, weight_rows),
+                .c = y.some_rows(first, rows),
+                .b_transposed = transposed};
   });
 }
 
 void grouped_wgrad(DeviceOp& c) {
   const Operand dy = c.in(0), x = c.in(1), dw = c.edit(0);
   check_rows(c.route(), x);
-  if (multiply_grouped(c, {.a = dy, .b = x, .c = dw, .a_transposed = true, .accumulate = true})) return;
-  for_each_expert(c.route().plan(), [&](std::int64_t expert, std::int64_t first, std::int64_t rows) {
-    multiply(c, {.a = dy.some_rows(first, rows),
-                 .b = x.some_rows(first, rows),
-                 .c = dw.some_rows(expert * dy.columns, dy.columns),
-                 .a_transposed = true,
-                 .accumulate = true});
+  const Gemm all{.a = dy, .b = x, .c = dw, .a_transposed = true, .accumulate = true};
+  if (multiply_grouped(c, all)) return;
+  multiply_each(c, all, [&](std::int64_t expert, std::int64_t first, std::int64_t rows) {
+    return Gemm{.a = dy.some_rows(first, rows),
+                .b = x.some_rows(first, rows),
+                .c = dw.some_rows(expert * dy.columns, dy.columns),
+                .a_transposed = true,
+                .accumulate = true};
   });
 }
 

@@ -100,6 +100,33 @@ Time elapsed(Event from, Event to) {
   return {std::llround(static_cast<double>(milliseconds) * 1e6)};
 }
 
+// Relaxed: a library may load its kernels while they are captured.
+void begin_capture(Stream stream) {
+  check(cudaStreamBeginCapture(native(stream), cudaStreamCaptureModeRelaxed), "cudaStreamBeginCapture");
+}
+
+void launch_captured(Stream stream, Graph& graph) {
+  cudaGraph_t captured = nullptr;
+  check(cudaStreamEndCapture(native(stream), &captured), "cudaStreamEndCapture");
+  auto executable = reinterpret_cast<cudaGraphExec_t>(graph);
+  cudaGraphExecUpdateResultInfo difference;
+  if (executable != nullptr && cudaGraphExecUpdate(executable, captured, &difference) != cudaSuccess) {
+    cudaGetLastError();  // that they differ too much is no error of ours
+    cudaGraphExecDestroy(executable);
+    executable = nullptr;
+  }
+  const cudaError_t made =
+      executable != nullptr ? cudaSuccess : cudaGraphInstantiate(&executable, captured, 0);
+  cudaGraphDestroy(captured);
+  check(made, "cudaGraphInstantiate");
+  graph = reinterpret_cast<Graph>(executable);
+  check(cudaGraphLaunch(executable, native(stream)), "cudaGraphLaunch");
+}
+
+void destroy(Graph graph) {
+  cudaGraphExecDestroy(reinterpret_cast<cudaGraphExec_t>(graph));
+}
+
 void* allocate(std::size_t bytes) {
   void* memory = nullptr;
   const cudaError_t status = cudaMalloc(&memory, bytes);

@@ -44,6 +44,16 @@ void synchronise(Stream stream);
 Time elapsed(Event from,
              Event to);  // both completed; to the precision of CUDA's events, about half a microsecond
 
+// Kernels that are given to the device at once, as a CUDA graph.
+struct GraphState;
+using Graph = GraphState*;
+// From here what is given to the stream is kept: kernels, copies and fills alone.
+void begin_capture(Stream stream);
+// Runs what was kept. `graph` is null at first; a later call changes what it became where only operands and
+// sizes differ, which costs less than making it anew.
+void launch_captured(Stream stream, Graph& graph);
+void destroy(Graph graph);
+
 void* allocate(std::size_t bytes);  // slow, and may wait for the device: not in the middle of a step
 void release(void* memory);
 void* allocate_pinned(std::size_t bytes);  // the host's, which copies reach without a stop

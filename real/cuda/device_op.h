@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -13,7 +14,7 @@
 #include "real/cuda/device_store.h"
 #include "real/cuda/gemm_library.h"
 #include "real/cuda/kernels.h"
-#include "real/host_kernels_optimizer.h"
+#include "real/op_context.h"
 #include "workloads/schedule/layout.h"
 
 namespace moebius::cuda {
@@ -21,17 +22,23 @@ namespace moebius::cuda {
 // How the products of all experts are given to the device.
 enum class GroupedPath : std::uint8_t {
   kLoop,     // one after the other, each as a product of its own
+  kGraph,    // kLoop as one CUDA graph; BF16 only, since 8-bit products take memory on their way
   kGrouped,  // one launch of the kernel on tensor cores; kLoop where it does not take the formats
 };
 
 struct CudaOptions {
   std::uint64_t seed = 1;  // of parameters and data
   AdamSettings adam = {};
-  bool library_gemm = true;                 // cuBLASLt where it has the product
-  bool tensor_cores = true;                 // own kernels on tensor cores; without: the plain ones
+  StartingValues weights = {};  // of parameters; empty: drawn from the seed
+  StartingStates states = {};   // of a run that goes on
+  OpObserver observer = {};     // hears of every op once the device has done it, in the threads of the ranks
+  bool library_gemm = true;     // cuBLASLt where it has the product
+  bool tensor_cores = true;     // own kernels on tensor cores; without: the plain ones
   std::optional<GroupedPath> grouped = {};  // not said: see grouped_path()
   bool poison = false;                      // new memory holds NaN, so that what no kernel writes shows
 };
+
+StoreOptions store_options(std::int32_t rank, const CudaOptions& options);
 
 // Doubles in the host's memory that the device writes to.
 class LossSlots {
@@ -65,6 +72,7 @@ struct DeviceRank {
   Stream upload = nullptr;
   std::array<Stream, kNumLanes> streams = {};
   std::array<TensorRef, kNumLanes> workspaces = {};  // of the library
+  std::map<std::array<int, 3>, Graph> graphs;        // by kind, layer and role of an op
 };
 
 // An op that has been given to the device.
@@ -149,16 +157,23 @@ class DeviceOp {
 
 // Gives a compute op to the device.
 void compute(DeviceOp& c);
-// Kinds of attention, of routed experts, the optimizer and where tokens enter and leave; compute() calls
-// them.
+// Kinds of attention, of routed experts, the optimizer, of serving and where tokens enter and leave;
+// compute() calls them.
 void compute_attention(DeviceOp& c);
 void compute_routed(DeviceOp& c);
 void compute_tokens(DeviceOp& c);
 void compute_adam(DeviceOp& c);
+void compute_batch(DeviceOp& c);
+// kInput and kAttention of a batch; the positions of its rows on the device, null when the op has none.
+void input_of_batch(DeviceOp& c);
+void attend_in_batch(DeviceOp& c);
+const std::int32_t* positions_of_batch(DeviceOp& c);
 // What was asked for; else one launch for 8 bits, whose experts seldom begin where a block of scales does, as
 // the library wants, and the loop for BF16, where the library's kernels are faster than ours once experts are
 // large.
 GroupedPath grouped_path(const CudaOptions& options, const Gemm& product);
+// Takes what multiply() will need beside its operands, where they are BF16.
+void reserve_workspace(DeviceOp& c);
 // c = a b by the library where it can, else by the plain kernel.
 void multiply(DeviceOp& c, const Gemm& product);
 

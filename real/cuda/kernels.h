@@ -63,6 +63,9 @@ void occupy(Stream stream, int multiprocessors, int* held, const int* stop);
 // ---- kernels_norm.cu ----
 
 void rms_norm(Stream stream, const Operand& x, const Operand& weight, const Operand& y);
+// The same, and a quantised copy (kFp8Rows) of what y was before it was rounded.
+void rms_norm_quantised(Stream stream, const Operand& x, const Operand& weight, const Operand& y,
+                        const Operand& codes);
 
 struct NormGrad {
   Operand dy, x, weight;
@@ -74,6 +77,7 @@ void rms_norm_grad(Stream stream, const NormGrad& grad);
 struct Rotation {
   std::int64_t heads = 1, rotated = 0, sequence_rows = 0, first_position = 0;
   bool back = false;
+  const std::int32_t* positions = nullptr;  // of each row, in the device's memory; null: by the two above
 };
 void rotate(Stream stream, const Rotation& rotation, const Operand& x, const Operand& y);
 
@@ -84,6 +88,9 @@ struct Activation {
   bool gated = true;
 };
 void activation(Stream stream, const Activation& activation, const Operand& y);
+// The same, and a quantised copy (kFp8Rows) of what y was before it was rounded.
+void activation_quantised(Stream stream, const Activation& activation, const Operand& y,
+                          const Operand& codes);
 void activation_grad(Stream stream, const Activation& activation, const Operand& dy, const Operand& dx,
                      const Operand& drow_weight);  // drow_weight without data: not wanted
 
@@ -177,6 +184,17 @@ struct AttentionGrad {
   Operand dot;         // [query rows, heads] FP32: scratch
 };
 void attention_grad(Stream stream, const Attention& attention, const AttentionGrad& grad);
+// Writes grad.dot, the sum of d_o * o for each query and head.
+void attention_dots(Stream stream, const Attention& attention, const AttentionGrad& grad);
+
+// ---- kernels_flash.cu, kernels_flash_grad.cu: the same on tensor cores ----
+
+// BF16 operands, heads of multiples of 16 columns: at most 192 for q and k and 128 for v. Of the device:
+// shared memory for the tiles.
+bool flash_takes(const Attention& attention);
+void flash_attention(Stream stream, const Attention& attention, const Operand& o, const Operand& lse);
+bool flash_grad_takes(const Attention& attention, const AttentionGrad& grad);
+void flash_attention_grad(Stream stream, const Attention& attention, const AttentionGrad& grad);
 
 // ---- kernels_routed.cu ----
 

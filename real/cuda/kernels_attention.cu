@@ -205,10 +205,14 @@ void attention(Stream stream, const Attention& attention, const Operand& o, cons
                Forward{attention, o, lse, score_scale(attention)});
 }
 
+void attention_dots(Stream stream, const Attention& attention, const AttentionGrad& grad) {
+  launch_teams(stream, attention.q.rows * attention.heads, Dot{attention, grad});
+}
+
 void attention_grad(Stream stream, const Attention& attention, const AttentionGrad& grad) {
   const float scale = score_scale(attention);
   const std::int64_t queries = attention.q.rows * attention.heads;
-  launch_teams(stream, queries, Dot{attention, grad});
+  attention_dots(stream, attention, grad);
   launch_teams(stream, queries, QueryGrad{attention, grad, scale});
   launch_teams(stream, attention.k.rows * attention.kv_heads, KeyGrad{attention, grad, scale});
 }

@@ -1,6 +1,7 @@
 // Elements that move or change format.
 #include "real/cuda/kernels.h"
 #include "real/cuda/launch.cuh"
+#include "real/cuda/quantise.cuh"
 
 namespace moebius::cuda {
 namespace {
@@ -14,22 +15,13 @@ struct Convert {
 
 MOEBIUS_DEVICE void put_code(const Operand& y, std::int64_t row, std::int64_t column, float value,
                              float scale) {
-  const std::int64_t index = (y.first_row + row) * y.columns + column;
-  // In FP64, as the host: a quotient rounded to FP32 first can fall on a tie that it was not.
-  static_cast<std::uint8_t*>(y.data)[index] =
-      scale == 0 ? 0 : to_e4m3(static_cast<double>(value) / static_cast<double>(scale));
+  static_cast<std::uint8_t*>(y.data)[(y.first_row + row) * y.columns + column] = code_of(value, scale);
 }
 
-// One block of a row: 128 columns.
 struct QuantiseRow {
   Operand x, y;
-  MOEBIUS_DEVICE void operator()(const Team& team, std::int64_t block) const {
-    const std::int64_t row = block / blocks_of(x.columns), first = block % blocks_of(x.columns) * kScaleBlock;
-    const std::int64_t width = x.columns - first < kScaleBlock ? x.columns - first : kScaleBlock;
-    const float scale =
-        scale_of(team.max(width, [&](std::int64_t c) { return fabsf(load(x, row, first + c)); }));
-    team.each(width, [&](std::int64_t c) { put_code(y, row, first + c, load(x, row, first + c), scale); });
-    team.each(1, [&](std::int64_t) { y.scales[scale_index(y, row, first)] = scale; });
+  MOEBIUS_DEVICE void operator()(const Team& team, std::int64_t row) const {
+    quantise_row(team, y, row, [&](std::int64_t c) { return load(x, row, c); });
   }
 };
 
@@ -135,7 +127,7 @@ void convert(Stream stream, const Operand& x, const Operand& y) {
 
 void quantise(Stream stream, const Operand& x, const Operand& y) {
   if (y.storage == Storage::kFp8Rows) {
-    launch_teams(stream, x.rows * blocks_of(x.columns), QuantiseRow{x, y});
+    launch_teams(stream, x.rows, QuantiseRow{x, y});
   } else if (y.storage == Storage::kFp8Blocks) {
     const std::int64_t lines = x.rows == 0 ? 0 : x.rows / y.period * blocks_of(y.period);
     launch_teams(stream, lines * blocks_of(x.columns), QuantiseBlock{x, y});

@@ -1,6 +1,7 @@
 // Activations and the gate: real/host_kernels_mlp.h on a device.
 #include "real/cuda/kernels.h"
 #include "real/cuda/launch.cuh"
+#include "real/cuda/quantise.cuh"
 
 namespace moebius::cuda {
 namespace {
@@ -33,6 +34,20 @@ struct Activate {
   MOEBIUS_DEVICE void operator()(std::int64_t index) const {
     const std::int64_t row = index / y.columns;
     store(y, index, activated(a, y.columns, row, index % y.columns) * weight_of(a.row_weight, row));
+  }
+};
+
+// The same values in two formats, each rounded by itself.
+struct ActivateQuantised {
+  Activation a;
+  Operand y, codes;
+  MOEBIUS_DEVICE void operator()(const Team& team, std::int64_t row) const {
+    const float weight = weight_of(a.row_weight, row);
+    quantise_row(team, codes, row, [&](std::int64_t c) {
+      const float value = activated(a, y.columns, row, c) * weight;
+      store(y, row * y.columns + c, value);
+      return value;
+    });
   }
 };
 
@@ -106,6 +121,11 @@ struct GateGradRow {
 
 void activation(Stream stream, const Activation& activation, const Operand& y) {
   launch_elements(stream, y.elements(), Activate{activation, y});
+}
+
+void activation_quantised(Stream stream, const Activation& activation, const Operand& y,
+                          const Operand& codes) {
+  launch_teams(stream, y.rows, ActivateQuantised{activation, y, codes});
 }
 
 void activation_grad(Stream stream, const Activation& activation, const Operand& dy, const Operand& dx,

@@ -1,6 +1,7 @@
 // RMSNorm and rotary positions: real/host_kernels_norm.h on a device.
 #include "real/cuda/kernels.h"
 #include "real/cuda/launch.cuh"
+#include "real/cuda/quantise.cuh"
 #include "real/host_kernels_norm.h"
 
 namespace moebius::cuda {
@@ -20,6 +21,19 @@ struct Norm {
     const float scale = inverse_rms(team, x, row);
     team.each(x.columns, [&](std::int64_t c) {
       store(y, row * x.columns + c, load(x, row, c) * scale * load(weight, c));
+    });
+  }
+};
+
+// The same values in two formats, each rounded by itself.
+struct NormQuantised {
+  Operand x, weight, y, codes;
+  MOEBIUS_DEVICE void operator()(const Team& team, std::int64_t row) const {
+    const float scale = inverse_rms(team, x, row);
+    quantise_row(team, codes, row, [&](std::int64_t c) {
+      const float value = load(x, row, c) * scale * load(weight, c);
+      store(y, row * x.columns + c, value);
+      return value;
     });
   }
 };
@@ -66,7 +80,9 @@ struct Rotate {
     const std::int64_t pair = left ? turned : turned - half;
     const double frequency =
         pow(kRotaryBase, -2.0 * static_cast<double>(pair) / static_cast<double>(r.rotated));
-    const double angle = static_cast<double>(r.first_position + row % r.sequence_rows) * frequency;
+    const std::int64_t position =
+        r.positions != nullptr ? r.positions[row] : r.first_position + row % r.sequence_rows;
+    const double angle = static_cast<double>(position) * frequency;
     const double cosine = cos(angle), sine = r.back ? -sin(angle) : sin(angle);
     const double own = load(x, row, column), partner = load(x, row, left ? column + half : column - half);
     store(y, index, static_cast<float>(left ? own * cosine - partner * sine : partner * sine + own * cosine));
@@ -77,6 +93,11 @@ struct Rotate {
 
 void rms_norm(Stream stream, const Operand& x, const Operand& weight, const Operand& y) {
   launch_teams(stream, x.rows, Norm{x, weight, y});
+}
+
+void rms_norm_quantised(Stream stream, const Operand& x, const Operand& weight, const Operand& y,
+                        const Operand& codes) {
+  launch_teams(stream, x.rows, NormQuantised{x, weight, y, codes});
 }
 
 void rms_norm_grad(Stream stream, const NormGrad& grad) {

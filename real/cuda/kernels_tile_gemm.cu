@@ -3,128 +3,11 @@
 // the next one on its way in registers meanwhile. Sums of 8-bit products are scaled and added up in FP32
 // wherever a scale changes, as DeepSeek-V3 does (arXiv 2412.19437, section 3.3.2).
 #include "hw/error.h"
+#include "real/cuda/gemm_side.cuh"
 #include "real/cuda/kernels.h"
-#include "real/cuda/tensor_core.cuh"
 
 namespace moebius::cuda {
 namespace {
-
-constexpr int kTile = kGemmTile;
-constexpr int kSlabWords = 16;           // along k: 32 BF16 or 64 codes
-constexpr int kStride = kSlabWords + 4;  // words of a row: the lanes of a fragment meet all banks
-static_assert(2 * kTile * kStride <= kScratch);
-constexpr int kWordsOfThread = kTile * kSlabWords / kTeamThreads;  // of one operand's slab
-// Warps stand 2 x 4 over the tile; each has 4 x 4 fragments.
-constexpr int kWarpsDown = 2, kAcross = 4, kDown = kTile / kWarpsDown / kFragmentRows;
-constexpr int kWarpRows = kDown * kFragmentRows, kWarpColumns = kAcross * kFragmentColumns;
-static_assert(kTeamWarps / kWarpsDown * kWarpColumns == kTile && kWordsOfThread == 8);
-
-struct alignas(16) Words4 {
-  std::uint32_t word[4];
-};
-struct alignas(8) Words2 {
-  std::uint32_t word[2];
-};
-
-template <class Wide>
-MOEBIUS_DEVICE bool aligned_to(const void* address) {
-  return reinterpret_cast<std::uintptr_t>(address) % sizeof(Wide) == 0;
-}
-
-template <Multiplicand type>
-struct CodeOf {
-  using Type = std::uint16_t;
-};
-template <>
-struct CodeOf<Multiplicand::kE4m3> {
-  using Type = std::uint8_t;
-};
-
-// One operand, as rows (of the result: rows of a, columns of b) and k.
-template <Multiplicand type>
-struct Side {
-  using Code = typename CodeOf<type>::Type;
-  static constexpr int kPerWord = per_word(type);
-
-  Operand x;
-  bool along_k;  // k runs along the columns of x
-
-  MOEBIUS_DEVICE std::int64_t rows() const { return along_k ? x.rows : x.columns; }
-  MOEBIUS_DEVICE const Code* at(std::int64_t row, std::int64_t k) const {
-    const Code* codes = static_cast<const Code*>(x.data) + x.first_row * x.columns;
-    return codes + (along_k ? row * x.columns + k : k * x.columns + row);
-  }
-  MOEBIUS_DEVICE float scale(std::int64_t row, std::int64_t k) const {
-    return x.scales[along_k ? scale_index(x, row, k) : scale_index(x, k, row)];
-  }
-  // The first k after this one that has another scale.
-  MOEBIUS_DEVICE std::int64_t scale_end(std::int64_t k) const {
-    std::int64_t at = k;  // place in its blocks
-    if (!along_k) at += x.storage == Storage::kFp8Blocks ? x.first_row % x.period : x.first_row;
-    return k + kScaleBlock - at % kScaleBlock;
-  }
-
-  // A word at (row, k); zero beyond the rows and from `end` on.
-  MOEBIUS_DEVICE std::uint32_t gather(std::int64_t row, std::int64_t k, std::int64_t end) const {
-    std::uint32_t word = 0;
-    for (int i = 0; i < kPerWord; ++i) {
-      if (row < rows() && k + i < end)
-        word |= static_cast<std::uint32_t>(*at(row, k + i)) << (32 / kPerWord * i);
-    }
-    return word;
-  }
-
-  // What one thread fetches of the slab at (row, k), and where it puts it.
-  MOEBIUS_DEVICE void fetch(int thread, std::int64_t row, std::int64_t k, std::int64_t end,
-                            std::uint32_t* words) const {
-    along_k ? fetch_rows(thread, row, k, end, words) : fetch_columns(thread, row, k, end, words);
-  }
-  MOEBIUS_DEVICE void put(int thread, const std::uint32_t* words, std::uint32_t* tile) const {
-    for (int i = 0; i < kWordsOfThread; ++i) {
-      const int row = along_k ? row_of_quad(thread, i / 4) : thread / kSlabWords * kWordsOfThread + i;
-      const int word = along_k ? thread % 4 * 4 + i % 4 : thread % kSlabWords;
-      tile[row * kStride + word] = words[i];
-    }
-  }
-
- private:
-  // Rows of words: four threads to a row, 16 bytes each, twice.
-  MOEBIUS_DEVICE static int row_of_quad(int thread, int quad) { return thread / 4 + kTile / 2 * quad; }
-  MOEBIUS_DEVICE void fetch_rows(int thread, std::int64_t row, std::int64_t k, std::int64_t end,
-                                 std::uint32_t* words) const {
-    const std::int64_t first = k + thread % 4 * 4 * kPerWord;
-    for (int quad = 0; quad < 2; ++quad) {
-      const std::int64_t r = row + row_of_quad(thread, quad);
-      if (r < rows() && first + 4 * kPerWord <= end && aligned_to<Words4>(at(r, first))) {
-        const Words4 loaded = *reinterpret_cast<const Words4*>(at(r, first));
-        for (int i = 0; i < 4; ++i) words[4 * quad + i] = loaded.word[i];
-      } else {
-        for (int i = 0; i < 4; ++i) words[4 * quad + i] = gather(r, first + i * kPerWord, end);
-      }
-    }
-  }
-  // Eight neighbouring rows at one word of k: their codes stand side by side, a k below the other.
-  MOEBIUS_DEVICE void fetch_columns(int thread, std::int64_t row, std::int64_t k, std::int64_t end,
-                                    std::uint32_t* words) const {
-    using Wide = std::conditional_t<type == Multiplicand::kBf16, Words4, Words2>;
-    static_assert(sizeof(Wide) == kWordsOfThread * sizeof(Code));
-    const std::int64_t r = row + thread / kSlabWords * kWordsOfThread;
-    const std::int64_t first = k + thread % kSlabWords * kPerWord;
-    bool whole = r + kWordsOfThread <= rows() && first + kPerWord <= end;
-    for (int j = 0; whole && j < kPerWord; ++j) whole = aligned_to<Wide>(at(r, first + j));
-    for (int i = 0; i < kWordsOfThread; ++i) words[i] = whole ? 0 : gather(r + i, first, end);
-    if (!whole) return;
-    for (int j = 0; j < kPerWord; ++j) {
-      const Wide loaded = *reinterpret_cast<const Wide*>(at(r, first + j));
-      for (int i = 0; i < kWordsOfThread; ++i) {
-        const std::uint32_t code = loaded.word[i / kPerWord] >> (32 / kPerWord * (i % kPerWord));
-        words[i] |= static_cast<std::uint32_t>(static_cast<Code>(code)) << (32 / kPerWord * j);
-      }
-    }
-  }
-};
-
-using Sums = float[kDown][kAcross][4];
 
 struct Slice {
   std::uint32_t a[4], b[kAcross][2];
@@ -132,15 +15,23 @@ struct Slice {
 
 template <Multiplicand type>
 struct Registers {
-  Sums sums = {};
-  MOEBIUS_DEVICE Sums& open() { return sums; }  // what products are added to
+  static constexpr int kAtOnce = kDown;  // rows of fragments that go through a slab together
+  float sums[kDown][kAcross][4] = {};
   std::uint32_t a_next[kWordsOfThread], b_next[kWordsOfThread];
+  MOEBIUS_DEVICE float* open(int i, int j) { return sums[i][j]; }  // what products are added to
 };
 template <>
 struct Registers<Multiplicand::kE4m3> {
-  Sums sums = {}, part = {};  // part: not scaled yet
-  MOEBIUS_DEVICE Sums& open() { return part; }
+  static constexpr int kAtOnce = kDown / 2;  // for want of registers
+  float sums[kDown][kAcross][4] = {};
+  float part[kAtOnce][kAcross][4] = {};  // not scaled yet
   std::uint32_t a_next[kWordsOfThread], b_next[kWordsOfThread];
+  MOEBIUS_DEVICE float* open(int i, int j) { return part[i % kAtOnce][j]; }
+};
+
+// Of one slab.
+struct Scales {
+  ScaleLine rows, columns;
 };
 
 // The operands of one tile's product and where the tile begins.
@@ -167,11 +58,14 @@ struct TileProduct {
         row(tile.row),
         column(tile.column) {}
 
-  // Where the scales of either operand change after k.
-  MOEBIUS_DEVICE std::int64_t segment_end(std::int64_t k, std::int64_t depth) const {
-    if constexpr (!kScaled) return depth;
-    const std::int64_t end = a.scale_end(k) < b.scale_end(k) ? a.scale_end(k) : b.scale_end(k);
-    return end < depth ? end : depth;
+  // A slab ends where the scales of either operand change.
+  MOEBIUS_DEVICE std::int64_t slab_end(std::int64_t k, std::int64_t depth) const {
+    std::int64_t end = k + kSlab < depth ? k + kSlab : depth;
+    if constexpr (kScaled) {
+      if (a.scale_end(k) < end) end = a.scale_end(k);
+      if (b.scale_end(k) < end) end = b.scale_end(k);
+    }
+    return end;
   }
 
   MOEBIUS_DEVICE void fetch(const Team& team, PerThread<Registers<type>>& registers, std::int64_t k,
@@ -187,7 +81,7 @@ struct TileProduct {
     std::uint32_t* b_tile = a_tile + kTile * kStride;
     PerThread<Registers<type>> registers;
     each_thread(team, [&](int thread) { registers[thread] = {}; });
-    std::int64_t k = 0, end = segment_end(0, depth);
+    std::int64_t k = 0, end = slab_end(0, depth);
     fetch(team, registers, k, end);
     while (k < depth) {
       team.sync();
@@ -196,15 +90,18 @@ struct TileProduct {
         b.put(thread, registers[thread].b_next, b_tile);
       });
       team.sync();
-      const std::int64_t here = k;
-      k = k + kSlab < end ? k + kSlab : end;
-      const bool changes = k == end;
-      if (changes && k < depth) end = segment_end(k, depth);
+      Scales scales;
+      if constexpr (kScaled) scales = {a.scales_at(k), b.scales_at(k)};
+      k = end;
+      end = slab_end(k, depth);
       if (k < depth) fetch(team, registers, k, end);
-      each_warp(team, [&](const Warp& warp) { multiply(warp, a_tile, b_tile, registers); });
-      if constexpr (kScaled) {
-        if (changes) each_warp(team, [&](const Warp& warp) { promote(warp, here, registers); });
-      }
+      each_warp(team, [&](const Warp& warp) {
+        MOEBIUS_UNROLL
+        for (int first = 0; first < kDown; first += Registers<type>::kAtOnce) {
+          multiply(warp, {a_tile, b_tile, first}, registers);
+          if constexpr (kScaled) promote(warp, scales, first, registers);
+        }
+      });
     }
     each_warp(team, [&](const Warp& warp) { write(warp, registers); });
   }
@@ -219,7 +116,11 @@ struct TileProduct {
     return column + warp_column(warp) + j * kFragmentColumns < b.rows();
   }
 
-  MOEBIUS_DEVICE void multiply(const Warp& warp, const std::uint32_t* a_tile, const std::uint32_t* b_tile,
+  struct Slab {
+    const std::uint32_t *a_tile, *b_tile;
+    int first;  // row of fragments
+  };
+  MOEBIUS_DEVICE void multiply(const Warp& warp, const Slab& slab,
                                PerThread<Registers<type>>& registers) const {
     PerThread<Slice> slice;
     for (int word = 0; word < kSlabWords; word += kFragmentWords) {
@@ -228,47 +129,50 @@ struct TileProduct {
         for (int j = 0; j < kAcross; ++j)
           for (int r = 0; r < 2; ++r)
             slice[thread].b[j][r] =
-                b_tile[(warp_column(warp) + j * kFragmentColumns + b_column(lane)) * kStride + word +
-                       b_word(lane, r)];
+                slab.b_tile[(warp_column(warp) + j * kFragmentColumns + b_column(lane)) * kStride + word +
+                            b_word(lane, r)];
       });
       MOEBIUS_UNROLL
-      for (int i = 0; i < kDown; ++i) {
+      for (int i = slab.first; i < slab.first + Registers<type>::kAtOnce; ++i) {
         if (!has_row(warp, i)) continue;
         warp.lanes([&](int thread, int lane) {
           for (int r = 0; r < 4; ++r)
-            slice[thread].a[r] = a_tile[(warp_row(warp) + i * kFragmentRows + a_row(lane, r)) * kStride +
-                                        word + a_word(lane, r)];
+            slice[thread].a[r] = slab.a_tile[(warp_row(warp) + i * kFragmentRows + a_row(lane, r)) * kStride +
+                                             word + a_word(lane, r)];
         });
         MOEBIUS_UNROLL
         for (int j = 0; j < kAcross; ++j) {
           if (!has_column(warp, j)) continue;
           warp.template multiply<type>([&](int thread) {
-            return Fragments{registers[thread].open()[i][j], slice[thread].a, slice[thread].b[j]};
+            return Fragments{registers[thread].open(i, j), slice[thread].a, slice[thread].b[j]};
           });
         }
       }
     }
   }
 
-  // sums += part * scales, which are the same for all k since the last time.
-  MOEBIUS_DEVICE void promote(const Warp& warp, std::int64_t k, PerThread<Registers<type>>& registers) const {
+  // sums += part * scales, which are the same for all k of the slab.
+  MOEBIUS_DEVICE void promote(const Warp& warp, const Scales& scales, int first,
+                              PerThread<Registers<type>>& registers) const {
+    constexpr int kAtOnce = Registers<type>::kAtOnce;
     warp.lanes([&](int thread, int lane) {
-      float row_scale[kDown][2], column_scale[kAcross][2];
+      float row_scale[kAtOnce][2], column_scale[kAcross][2];
       MOEBIUS_UNROLL
-      for (int i = 0; i < 2 * kDown; ++i) {
-        const std::int64_t r = row + warp_row(warp) + i / 2 * kFragmentRows + c_row(lane, i % 2 * 2);
-        row_scale[i / 2][i % 2] = r < a.rows() ? a.scale(r, k) : 0;
+      for (int i = 0; i < 2 * kAtOnce; ++i) {
+        const std::int64_t r =
+            row + warp_row(warp) + (first + i / 2) * kFragmentRows + c_row(lane, i % 2 * 2);
+        row_scale[i / 2][i % 2] = r < a.rows() ? scales.rows(r) : 0;
       }
       MOEBIUS_UNROLL
       for (int j = 0; j < 2 * kAcross; ++j) {
         const std::int64_t c = column + warp_column(warp) + j / 2 * kFragmentColumns + c_column(lane, j % 2);
-        column_scale[j / 2][j % 2] = c < b.rows() ? b.scale(c, k) : 0;
+        column_scale[j / 2][j % 2] = c < b.rows() ? scales.columns(c) : 0;
       }
       auto& held = registers[thread];
       MOEBIUS_UNROLL
-      for (int i = 0; i < kDown * kAcross * 4; ++i) {
+      for (int i = 0; i < kAtOnce * kAcross * 4; ++i) {
         const int down = i / 4 / kAcross, across = i / 4 % kAcross, r = i % 4;
-        held.sums[down][across][r] +=
+        held.sums[first + down][across][r] +=
             held.part[down][across][r] * (row_scale[down][r / 2] * column_scale[across][r % 2]);
         held.part[down][across][r] = 0;
       }
@@ -344,9 +248,11 @@ struct GroupedTiles {
 
 // Scales that are the same along k between the ends of blocks.
 bool scales_by_segments(const Operand& x, bool along_k) {
-  return x.storage == Storage::kFp8Blocks ||
-         x.storage == (along_k ? Storage::kFp8Rows : Storage::kFp8Columns);
+  if (x.storage == Storage::kFp8Blocks) return x.first_row % x.period == 0;
+  return x.storage == (along_k ? Storage::kFp8Rows : Storage::kFp8Columns);
 }
+
+constexpr std::int64_t kTileScratch = 2 * kTile * kStride;
 
 std::int64_t tiles_of(std::int64_t size) {
   return (size + kTile - 1) / kTile;
@@ -369,9 +275,11 @@ void grouped_gemm(Stream stream, const GroupedGemm& all) {
                              : g.a_transposed ? all.groups * weight_tiles
                                               : all.row_tiles * across;
   if (g.a.storage == Storage::kBf16) {
-    launch_teams(stream, tiles, GroupedTiles<Multiplicand::kBf16>{all, across, weight_tiles});
+    launch_wide_teams(stream, tiles, kTileScratch,
+                      GroupedTiles<Multiplicand::kBf16>{all, across, weight_tiles});
   } else {
-    launch_teams(stream, tiles, GroupedTiles<Multiplicand::kE4m3>{all, across, weight_tiles});
+    launch_wide_teams(stream, tiles, kTileScratch,
+                      GroupedTiles<Multiplicand::kE4m3>{all, across, weight_tiles});
   }
 }
 

@@ -88,6 +88,23 @@ __global__ void __launch_bounds__(kThreads) teams_kernel(std::int64_t count, Bod
   }
 }
 
+// The same with as much shared memory as the launch asks for.
+template <class Body>
+__global__ void __launch_bounds__(kThreads) wide_teams_kernel(std::int64_t count, Body body) {
+  extern __shared__ float4 wide_scratch[];
+  __shared__ double partial[kThreads / kWarp];
+  Team team(reinterpret_cast<float*>(wide_scratch), partial);
+  for (std::int64_t i = blockIdx.x; i < count; i += gridDim.x) {
+    body(team, i);
+    __syncthreads();
+  }
+}
+
+inline void check_call(cudaError_t status, const char* call) {
+  if (status != cudaSuccess)
+    throw run_error(std::string("CUDA: ") + call + ": " + cudaGetErrorString(status));
+}
+
 inline void check_launch() {
   const cudaError_t status = cudaGetLastError();
   if (status != cudaSuccess)
@@ -147,6 +164,32 @@ void launch_occupiers(Stream stream, int count, const Wait& wait) {
   cudaFuncSetAttribute(occupier_kernel<Wait>, cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
   // clang-format off: it takes the brackets apart
   occupier_kernel<<<count, 1024, shared, reinterpret_cast<cudaStream_t>(stream)>>>(wait);
+  // clang-format on
+  check_launch();
+}
+
+// Floats that a team can be given by launch_wide_teams().
+inline std::int64_t widest_scratch() {
+  int device = 0, bytes = 0;
+  check_call(cudaGetDevice(&device), "cudaGetDevice");
+  check_call(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
+             "cudaDeviceGetAttribute");
+  constexpr int kOfTeam = 1024;  // partial sums, with room to spare
+  return (bytes - kOfTeam) / static_cast<std::int64_t>(sizeof(float));
+}
+
+// body(team, i) for each i below count, with a scratch of `floats`, at 16 bytes.
+template <class Body>
+void launch_wide_teams(Stream stream, std::int64_t count, std::int64_t floats, const Body& body) {
+  constexpr std::int64_t kBlocks = 1 << 30;
+  if (count <= 0) return;
+  const auto blocks = static_cast<unsigned>(std::min(kBlocks, count));
+  const auto bytes = static_cast<int>(floats * static_cast<std::int64_t>(sizeof(float)));
+  check_call(
+      cudaFuncSetAttribute(wide_teams_kernel<Body>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
+      "cudaFuncSetAttribute");
+  // clang-format off: it takes the brackets apart
+  wide_teams_kernel<<<blocks, kThreads, bytes, reinterpret_cast<cudaStream_t>(stream)>>>(count, body);
   // clang-format on
   check_launch();
 }

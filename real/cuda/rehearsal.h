@@ -51,10 +51,14 @@ void launch_elements(Stream stream, std::int64_t count, const Body& body) {
   });
 }
 
+inline std::int64_t widest_scratch() {
+  return 40960;  // 160 KiB, of an A100
+}
+
 template <class Body>
-void launch_teams(Stream stream, std::int64_t count, const Body& body) {
+void launch_wide_teams(Stream stream, std::int64_t count, std::int64_t floats, const Body& body) {
   enqueue(stream, [=] {
-    std::vector<float> scratch(kScratch, NAN);  // what a body reads it must have written
+    std::vector<float> scratch(floats, NAN);  // what a body reads it must have written
     for (std::int64_t i = 0; i < count; ++i) {
       Team team(scratch);
       body(team, i);
@@ -69,6 +73,11 @@ void launch_occupiers(Stream stream, int count, const Wait& wait) {
     for (int i = 0; i < count; ++i) wait.arrive();
     while (!wait.is_over()) std::this_thread::yield();
   });
+}
+
+template <class Body>
+void launch_teams(Stream stream, std::int64_t count, const Body& body) {
+  launch_wide_teams(stream, count, kScratch, body);
 }
 
 }  // namespace moebius::cuda

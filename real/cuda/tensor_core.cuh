@@ -134,6 +134,12 @@ class Warp {
     mine = join(mine, __shfl_xor_sync(0xffffffffu, mine, 1));
     mine = join(mine, __shfl_xor_sync(0xffffffffu, mine, 2));
   }
+  // The same over all lanes.
+  template <class Of, class Join>
+  __device__ void join_all(const Of& of, const Join& join) const {
+    float& mine = of(static_cast<int>(threadIdx.x));
+    for (int step = 1; step < kLanes; step *= 2) mine = join(mine, __shfl_xor_sync(0xffffffffu, mine, step));
+  }
 
  private:
   int index_;
@@ -190,6 +196,12 @@ class Warp {
       const float all = join(join(of(first), of(first + 1)), join(of(first + 2), of(first + 3)));
       for (int lane = 0; lane < 4; ++lane) of(first + lane) = all;
     }
+  }
+  template <class Of, class Join>
+  void join_all(const Of& of, const Join& join) const {
+    float all = of(index_ * kLanes);
+    for (int lane = 1; lane < kLanes; ++lane) all = join(all, of(index_ * kLanes + lane));
+    lanes([&](int thread, int) { of(thread) = all; });
   }
 
  private:

@@ -33,6 +33,10 @@ constexpr Closeness closeness_of(OpKind kind) {
     case OpKind::kMlaKeysGrad:  // heads in order
     case OpKind::kQuantise:     // quotients in FP64, as the host
     case OpKind::kTransposeQuantise:
+    case OpKind::kCacheAppend:
+    case OpKind::kLastRows:
+    case OpKind::kGreedySample:
+    case OpKind::kNextToken:
     case OpKind::kDispatch:
     case OpKind::kCombine:  // members in order
     case OpKind::kAllReduce:
@@ -63,6 +67,9 @@ constexpr Closeness closeness_of(OpKind kind) {
     case OpKind::kNormGrad:  // the weight's gradient sums over rows
     case OpKind::kAttention:
     case OpKind::kAttentionGrad:
+    case OpKind::kPagedAttention:
+    case OpKind::kAbsorbQueries:
+    case OpKind::kAbsorbedValues:
       return Closeness::kSum;
   }
   return Closeness::kEqual;
@@ -91,6 +98,12 @@ inline constexpr double kTensorCoreError = 0x1p-11;
 // section 3.3.2, measured "around 14 bits" on Hopper). A block of 128 takes four steps on a sum of up to some
 // four times the block's root mean square, each cut by less than 2^-13 of it, before it goes on in FP32.
 inline constexpr double kEightBitError = 0x1p-9;
+
+// Attention on tensor cores: exponentials of scores (backward: their gradients too) are rounded to BF16, by at
+// most 2^-9 of each, before they weigh values, keys or queries. A result, a sum of such terms, errs by
+// 2^-9 / sqrt(3) of the size of its own sum in the mean and by less than 5 times that among some 10^5; and the
+// sums of the first keys, which many queries see, are up to 4 times the root mean square of all: below 2^-5.
+inline constexpr double kFlashError = 0x1p-5;
 
 // What rounding to the format adds when two values that near each other fall on different sides of a tie: one
 // step.

@@ -13,7 +13,7 @@ Error no_cuda() {
 
 }  // namespace
 
-StartedExecutor start_cuda(const Job&, const Layout&, Recorder&, const std::string&) {
+StartedExecutor start_cuda(const Job&, const Layout&, Recorder&, const RealRun&) {
   throw no_cuda();
 }
 

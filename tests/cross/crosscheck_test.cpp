@@ -48,7 +48,7 @@ CrosscheckRequest request_for(const std::string& scenario, const Profile& profil
     return start_simulator(job, layout, recorder, run);
   };
   request.execute = [](const Job& job, const Layout& layout, Recorder& recorder) {
-    HostRun run;
+    RealRun run;
     run.measured = true;
     return start_host(job, layout, recorder, run);
   };

@@ -6,6 +6,7 @@
 #include <catch2/catch.hpp>
 
 #include "real/cuda/tolerances.h"
+#include "tests/gpu/batch_cases.h"
 #include "tests/gpu/op_case.h"
 
 namespace moebius {
@@ -109,6 +110,10 @@ std::vector<OpCase> rows_and_elements() {
                      {.kind = OpKind::kActivation, .shape = {.m = m, .n = n, .k = form}},
                      {random_operand(18, m, form * n), random_operand(19, m, 1, kFp32)},
                      {empty(m, n)}});
+    cases.push_back({"activation with a quantised copy" + name,
+                     {.kind = OpKind::kActivation, .shape = {.m = m, .n = n, .k = form}},
+                     {random_operand(18, m, form * n), random_operand(19, m, 1, kFp32)},
+                     {empty(m, n), empty(m, n, kFp8)}});
     cases.push_back(
         {"activation_grad" + name,
          {.kind = OpKind::kActivationGrad, .shape = {.m = m, .n = n, .k = form}},
@@ -191,7 +196,7 @@ std::vector<OpCase> attentions() {
   constexpr std::int64_t sequences = 2, queries = 300;
   std::vector<OpCase> cases;
   for (const Form f : {Form{"grouped queries", 4, 2, 16, 16, 0}, Form{"latent", 2, 2, 192, 128, 0},
-                       Form{"window", 2, 1, 8, 8, 50}}) {
+                       Form{"window", 2, 1, 8, 8, 50}, Form{"window of wide heads", 2, 1, 48, 32, 50}}) {
     const Shape shape{.m = sequences * queries,
                       .groups = sequences,
                       .heads = f.heads,
@@ -345,11 +350,12 @@ TEST_CASE("8-bit products by our own kernel on tensor cores") {
   }
 }
 
-TEST_CASE("products of all experts in one launch") {
+TEST_CASE("products of all experts in one launch and as one graph") {
   NEEDS_DEVICE();
   for (const OpCase& one : routed()) {
-    if (is_product(one.op.kind))
-      check_on_tensor_cores(one, {.library_gemm = false, .grouped = cuda::GroupedPath::kGrouped});
+    if (!is_product(one.op.kind)) continue;
+    check_on_tensor_cores(one, {.library_gemm = false, .grouped = cuda::GroupedPath::kGrouped});
+    check_on_tensor_cores(one, {.grouped = cuda::GroupedPath::kGraph});
   }
 }
 
@@ -368,15 +374,29 @@ TEST_CASE("attention over several chunks of keys") {
   check_cases(attentions());
 }
 
+TEST_CASE("attention on tensor cores, where heads fit") {
+  NEEDS_DEVICE();
+  for (const OpCase& one : attentions()) {
+    const OpResults results = execute_both(one, {});
+    for (std::size_t i = 0; i < results.host.size(); ++i) check_output(one, results, i, cuda::kFlashError);
+  }
+}
+
 TEST_CASE("experts, their gate and the copies of tokens") {
   NEEDS_DEVICE();
   check_cases(routed());
 }
 
+TEST_CASE("batches over a paged cache") {
+  NEEDS_DEVICE();
+  check_cases(batch_cases());
+}
+
 TEST_CASE("every compute op has a case") {
   NEEDS_DEVICE();  // some cases are made by executing others
   std::set<OpKind> seen;
-  for (const auto& cases : {products(), rows_and_elements(), tokens(), attentions(), routed()}) {
+  for (const auto& cases :
+       {products(), rows_and_elements(), tokens(), attentions(), routed(), batch_cases()}) {
     for (const OpCase& one : cases) seen.insert(one.op.kind);
   }
   for (int i = 0; i < kNumOpKinds; ++i) {

@@ -13,8 +13,8 @@ class Interruption {
   Interruption(const Interruption&) = delete;
   Interruption& operator=(const Interruption&) = delete;
 
-  void check() const;  // run_error when one came
   bool came() const;
+  void check() const;  // run_error when one came
 
  private:
   struct sigaction interrupt_ {};

@@ -9,6 +9,7 @@
 #include "workloads/cost/fused_quantise.h"
 #include "workloads/cost/power.h"
 #include "workloads/cost/roofline.h"
+#include "workloads/cost/serving_ops.h"
 #include "workloads/cost/table.h"
 
 namespace moebius {
@@ -52,8 +53,9 @@ class LayeredSource : public CostSource {
       if (stack.empty() || stack == known) stacks_ += (stacks_.empty() ? "" : ", ") + known;
   }
 
-  Cost cost(const CostQuery& query) const override {
-    check_is_compute(query);
+  Cost cost(const CostQuery& asked) const override {
+    check_is_compute(asked);
+    const CostQuery query = priced_as(asked);
     Cost cost = timed(query);
     cost.watts = power_.watts(query, cost);
     return cost;

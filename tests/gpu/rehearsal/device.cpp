@@ -12,7 +12,9 @@
 #include <thread>
 #include <vector>
 
+#include "hw/error.h"
 #include "real/cuda/rehearsal.h"
+#include "tests/gpu/rehearsal/kernel_trace.h"
 #include "workloads/routing/routing.h"
 
 namespace moebius::cuda {
@@ -53,6 +55,8 @@ struct StreamState {
   std::condition_variable changed;
   std::deque<std::function<void()>> work;
   bool busy = false, closed = false;
+  bool captures = false;
+  std::vector<std::function<void()>> captured;
   std::thread thread{[this] { run(); }};
 
   void run() {
@@ -91,10 +95,39 @@ void destroy(Stream stream) {
   delete stream;
 }
 
-void enqueue(Stream stream, std::function<void()> work) {
+// Events are no kernels.
+void give(Stream stream, std::function<void()> work) {
   std::lock_guard lock(stream->mutex);
+  if (stream->captures) return stream->captured.push_back(std::move(work));
   stream->work.push_back(std::move(work));
   stream->changed.notify_all();
+}
+
+void enqueue(Stream stream, std::function<void()> work) {
+  give(stream, traced(stream, std::move(work)));
+}
+
+struct GraphState {
+  int launches = 0;
+};
+
+void begin_capture(Stream stream) {
+  CHECK(!stream->captures, "a capture in a capture");
+  stream->captures = true;
+}
+
+void launch_captured(Stream stream, Graph& graph) {
+  if (graph == nullptr) graph = new GraphState;
+  ++graph->launches;
+  stream->captures = false;
+  give(stream, [works = std::move(stream->captured)] {
+    for (const auto& work : works) work();
+  });
+  stream->captured.clear();
+}
+
+void destroy(Graph graph) {
+  delete graph;
 }
 
 Event make_event() {
@@ -105,16 +138,18 @@ void destroy(Event event) {
 }
 
 void record(Event event, Stream stream) {
+  CHECK(!stream->captures, "an event in a capture");
   const auto recording = std::make_shared<Recording>();
   {
     std::lock_guard lock(event->mutex);
     event->last = recording;
   }
-  enqueue(stream, [=] { recording->pass(); });
+  give(stream, [=] { recording->pass(); });
 }
 
 void wait(Stream stream, Event event) {
-  enqueue(stream, [recording = event->recording()] { recording->wait(); });
+  CHECK(!stream->captures, "a wait in a capture");
+  give(stream, [recording = event->recording()] { recording->wait(); });
 }
 
 void synchronise(Event event) {
