@@ -61,6 +61,13 @@ Shape completed(OpKind kind, Shape shape) {
     case OpKind::kQuantise:
     case OpKind::kTransposeQuantise:
     case OpKind::kCrossEntropyStats:
+    case OpKind::kCacheAppend:
+    case OpKind::kPagedAttention:
+    case OpKind::kAbsorbQueries:
+    case OpKind::kAbsorbedValues:
+    case OpKind::kLastRows:
+    case OpKind::kGreedySample:
+    case OpKind::kNextToken:
     case OpKind::kDispatch:
     case OpKind::kCombine:
     case OpKind::kAllReduce:
