@@ -22,6 +22,7 @@
 #include "real/cuda/cuda_run.h"
 #include "real/cuda/cuda_under_test.h"
 #include "real/host_run.h"
+#include "real/run_together.h"
 #include "sim/emulate_run.h"
 #include "sim/sim_run.h"
 #include "workloads/calibration/calibrate.h"
@@ -130,6 +131,16 @@ int run_command(const Arguments& arguments) {
   return 0;
 }
 
+// In each process that a launcher started; what one leaves behind, the first one writes.
+int in_all_processes(Arguments arguments, ExecutorKind kind, int (*command)(const Arguments&)) {
+  if (kind != ExecutorKind::kHost) require_one_process();
+  return run_together([&](Processes* processes) {
+    arguments.real.processes = processes;
+    if (!speaks(processes)) arguments.out = arguments.dump = "";
+    return command(arguments);
+  });
+}
+
 int check_command(const Arguments& arguments) {
   const Library library(arguments.data);
   const Job job = read_job(arguments.scenario, arguments.changes, library);
@@ -143,16 +154,16 @@ int check_command(const Arguments& arguments) {
 
 int crosscheck_command(const Arguments& given) {
   Arguments arguments = given;
-  arguments.real.measured = true;
+  arguments.real.measured = arguments.real.processes == nullptr;
   arguments.changes.unfold = true;  // numbers need every rank
   const Library library(arguments.data);
   CrosscheckRequest request{[&] { return read_job(arguments.scenario, arguments.changes, library); },
                             executor_of(ExecutorKind::kSim, arguments),
                             executor_of(arguments.real_executor, arguments), arguments.out};
   const bool on_host = arguments.real_executor == ExecutorKind::kHost;
-  if (on_host || !arguments.profile.empty()) {
-    const MeasuredMachine machine =
-        arguments.profile.empty() ? measure_host_machine(request.read()) : read_machine(arguments.profile);
+  if ((on_host && arguments.real.measured) || !arguments.profile.empty()) {
+    const MeasuredMachine machine = arguments.profile.empty() ? measure_host_machine(request.read())
+        : read_machine(arguments.profile, arguments.real.measured);
     arguments.costs = machine.costs;
     request.machine = machine_for(machine, on_host ? "host" : "cuda");
   }
@@ -259,7 +270,8 @@ void add_commands(CLI::App& app, Arguments& arguments, std::function<int(const A
     command->callback([&chosen, body] { chosen = body; });
     return command;
   };
-  CLI::App* run = add("run", "simulate or execute a scenario and report", run_command);
+  CLI::App* run = add("run", "simulate or execute a scenario and report",
+                      [](const Arguments& a) { return in_all_processes(a, a.executor, run_command); });
   add_scenario_options(*run, arguments);
   add_data_option(*run, arguments);
   add_simulator_options(*run, arguments);
@@ -285,7 +297,7 @@ void add_commands(CLI::App& app, Arguments& arguments, std::function<int(const A
   add_data_option(*check, arguments);
   CLI::App* crosscheck =
       add("crosscheck", "simulate and execute the same schedule; compare ops, order and bytes",
-          crosscheck_command);
+          [](const Arguments& a) { return in_all_processes(a, a.real_executor, crosscheck_command); });
   add_scenario_options(*crosscheck, arguments);
   add_data_option(*crosscheck, arguments);
   add_simulator_options(*crosscheck, arguments);
@@ -354,24 +366,8 @@ void add_commands(CLI::App& app, Arguments& arguments, std::function<int(const A
   add("schema", "print the JSON Schema of scenario files", schema_command);
 }
 
-int fail(const Error& error) {
-  fmt::print(stderr, "moebius: {}\n", error.what());
-  return error.kind() == Error::Kind::kInput ? 2 : 1;
-}
-
-// The sentence for a first argument that is no subcommand, or for none at all; else empty.
-std::string no_command(const CLI::App& app, int argc, char** argv) {
-  std::vector<std::string> names;
-  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
-    names.push_back(command->get_name());
-  if (argc < 2) return fmt::format("expected a command: {}", fmt::join(names, ", "));
-  return unknown_command(argv[1], names);
-}
-
 int start_command(int argc, char** argv) {
-  CLI::App app(
-      "Moebius simulates Mixture-of-Experts training on any cluster and executes the same schedules.",
-      "moebius");
+  CLI::App app("Simulates Mixture-of-Experts on any cluster and executes the same schedules.", "moebius");
   app.set_version_flag("--version", kVersion);
   app.require_subcommand(1);
   Arguments arguments;
@@ -381,14 +377,18 @@ int start_command(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
-    const std::string unknown = no_command(app, argc, argv);
+    std::vector<std::string> names;
+    for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+      names.push_back(command->get_name());
+    const std::string unknown = unknown_command(argc < 2 ? "" : argv[1], names);
     fmt::print(stderr, "moebius: {}\n", unknown.empty() ? error.what() : unknown);
     return 2;
   }
   try {
     return chosen(arguments);
   } catch (const Error& error) {
-    return fail(error);
+    fmt::print(stderr, "moebius: {}\n", error.what());
+    return error.kind() == Error::Kind::kInput ? 2 : 1;
   }
 }
 

@@ -91,18 +91,19 @@ constexpr double relative_error(Closeness closeness) {
   return 0;
 }
 
-// Products on tensor cores, cuBLASLt's and ours: they align the products of a step before they add and cut what
-// falls off, so that FP32 sums keep some 13 bits less than a term's size allows in the worst order.
+// Products on tensor cores, cuBLASLt's and ours: they align the products of a step before they add and cut
+// what falls off, so that FP32 sums keep some 13 bits less than a term's size allows in the worst order.
 inline constexpr double kTensorCoreError = 0x1p-11;
 // Of 8 bits: within a step they keep 13 bits behind the largest term's first (DeepSeek-V3, arXiv 2412.19437,
 // section 3.3.2, measured "around 14 bits" on Hopper). A block of 128 takes four steps on a sum of up to some
 // four times the block's root mean square, each cut by less than 2^-13 of it, before it goes on in FP32.
 inline constexpr double kEightBitError = 0x1p-9;
 
-// Attention on tensor cores: exponentials of scores (backward: their gradients too) are rounded to BF16, by at
-// most 2^-9 of each, before they weigh values, keys or queries. A result, a sum of such terms, errs by
-// 2^-9 / sqrt(3) of the size of its own sum in the mean and by less than 5 times that among some 10^5; and the
-// sums of the first keys, which many queries see, are up to 4 times the root mean square of all: below 2^-5.
+// Attention on tensor cores: exponentials of scores (backward: their gradients too) are rounded to BF16, by
+// at most 2^-9 of each, before they weigh values, keys or queries. A result, a sum of such terms, errs by
+// 2^-9 / sqrt(3) of the size of its own sum in the mean and by less than 5 times that among some 10^5; and
+// the sums of the first keys, which many queries see, are up to 4 times the root mean square of all: below
+// 2^-5.
 inline constexpr double kFlashError = 0x1p-5;
 
 // What rounding to the format adds when two values that near each other fall on different sides of a tie: one

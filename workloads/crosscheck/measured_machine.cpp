@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "hw/document.h"
+#include "hw/error.h"
 
 namespace moebius {
 namespace {
@@ -23,7 +24,9 @@ class WarmCosts : public CostSource {
 
 }  // namespace
 
-MeasuredMachine read_machine(const std::string& profile_file) {
+MeasuredMachine read_machine(const std::string& profile_file, bool one_process) {
+  if (!one_process)
+    throw input_error("--profile: ops are timed in one process only: crosscheck without a launcher");
   const Profile profile = profile_from(load_document(profile_file));
   return {profile, profile_file, [profile](const Accelerator& chip) {
             return std::shared_ptr<const CostSource>(make_cost_source(chip, std::vector<Profile>{profile}));
