@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "hw/document.h"
-#include "hw/error.h"
 
 namespace moebius {
 namespace {
@@ -24,9 +23,7 @@ class WarmCosts : public CostSource {
 
 }  // namespace
 
-MeasuredMachine read_machine(const std::string& profile_file, bool one_process) {
-  if (!one_process)
-    throw input_error("--profile: ops are timed in one process only: crosscheck without a launcher");
+MeasuredMachine read_machine(const std::string& profile_file) {
   const Profile profile = profile_from(load_document(profile_file));
   return {profile, profile_file, [profile](const Accelerator& chip) {
             return std::shared_ptr<const CostSource>(make_cost_source(chip, std::vector<Profile>{profile}));

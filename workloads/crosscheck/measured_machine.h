@@ -18,9 +18,8 @@ struct MeasuredMachine {
   std::function<std::shared_ptr<const CostSource>(const Accelerator&)> costs;
 };
 
-// From a profile of `calibrate --device`. Errors as load_document() and profile_from(); input_error unless
-// the run is `one_process`: of several the clocks are not those of single cores.
-MeasuredMachine read_machine(const std::string& profile_file, bool one_process);
+// From a profile of `calibrate --device`. Errors as load_document() and profile_from().
+MeasuredMachine read_machine(const std::string& profile_file);
 
 // CrosscheckRequest::machine for an executor ("host", "cuda"). Errors as virtual_machine().
 std::function<VirtualMachine(const Job&)> machine_for(const MeasuredMachine& measured,
