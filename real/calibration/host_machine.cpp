@@ -23,15 +23,18 @@ TransferCurve plain_exchange(const std::vector<TransferCurve>& curves) {
   return curve;
 }
 
-// That the fullest rank touches in a microbatch: all that it holds but the optimizer's states, most of it
-// stored in 16 bits and kept in 32. More than the last cache holds makes no difference.
+// That all ranks touch in a microbatch, who take turns on the same cores: what they hold but the optimizer's
+// states, most of it stored in 16 bits and kept in 32. More than the last cache holds makes no difference.
 std::size_t touched_bytes(const Job& job) {
-  if (!job.memory) return 0;
-  const ClassMemory& fullest = job.memory->classes[job.memory->worst_class];
   double bytes = 0;
-  for (const MemoryKind kind : {MemoryKind::kWeights, MemoryKind::kActivations, MemoryKind::kTransient})
-    bytes += 2 * fullest.at_peak[static_cast<int>(kind)].value;
-  bytes += fullest.at_peak[static_cast<int>(MemoryKind::kGradients)].value;
+  for (std::size_t i = 0; job.memory && i < job.memory->classes.size(); ++i) {
+    const auto held = [&](MemoryKind kind) {
+      return job.layout().classes[i].size() * job.memory->classes[i].at_peak[static_cast<int>(kind)].value;
+    };
+    bytes += held(MemoryKind::kGradients);
+    for (const MemoryKind kind : {MemoryKind::kWeights, MemoryKind::kActivations, MemoryKind::kTransient})
+      bytes += 2 * held(kind);
+  }
   return static_cast<std::size_t>(std::min(bytes, kMostTouched));
 }
 
