@@ -52,6 +52,7 @@ void transpose_codes(Stream stream, const Operand& x, std::uint8_t* y);
 void order_row_scales(Stream stream, const Operand& x, float* y);
 // y[column / 128][row / 128], rows of block_scale_stride(x.rows): the scales of x^T; x is kFp8Blocks.
 void transpose_block_scales(Stream stream, const Operand& x, float* y);
+
 // ---- kernels_occupy.cu ----
 
 // Holds `multiprocessors` of the device, all they have, until *stop is not zero. Each says that it is held by
