@@ -162,8 +162,8 @@ int crosscheck_command(const Arguments& given) {
                             executor_of(arguments.real_executor, arguments), arguments.out};
   const bool on_host = arguments.real_executor == ExecutorKind::kHost;
   if ((on_host && arguments.real.measured) || !arguments.profile.empty()) {
-    const MeasuredMachine machine =
-        arguments.profile.empty() ? measure_host_machine(request.read()) : read_machine(arguments.profile);
+    const MeasuredMachine machine = arguments.profile.empty() ? measure_host_machine(request.read())
+                                                              : read_machine(arguments.profile, request.read());
     arguments.costs = machine.costs;
     request.machine = machine_for(machine, on_host ? "host" : "cuda");
   }

@@ -55,7 +55,8 @@ void require_memory(const CostQuery& query, const OpOperands& operands) {
 
 class HostBench : public OpBench {
  public:
-  HostBench(std::uint64_t seed, std::size_t bytes_between) : patterns_(seed), between_(bytes_between) {}
+  HostBench(std::uint64_t seed, std::size_t hot_bytes, std::size_t cold_bytes)
+      : patterns_(seed), hot_(hot_bytes), cold_(cold_bytes) {}
 
   OpMeasurement measure(const CostQuery& query, const StoppingRule& rule) override {
     OpMeasurement all{.repetitions = rule.most};
@@ -81,9 +82,10 @@ class HostBench : public OpBench {
     require_memory(query, operands);
     HostCase one(std::move(operands), patterns_);
     return repeat(rule, [&] {
-      if (!query.hot) one.flush();
-      if (query.hot && between_.bytes() > 0) {
-        between_.walk();
+      const CacheWalk& between = query.hot ? hot_ : cold_;
+      if (!query.hot && between.bytes() == 0) one.flush();
+      if (between.bytes() > 0) {
+        between.walk();
         one.touch_first();
       }
       return one.execute();
@@ -91,13 +93,17 @@ class HostBench : public OpBench {
   }
 
   Patterns patterns_;
-  CacheWalk between_;
+  CacheWalk hot_, cold_;  // cold without bytes: operands are flushed
 };
 
 }  // namespace
 
 std::unique_ptr<OpBench> make_host_bench(std::uint64_t seed, std::size_t bytes_between) {
-  return std::make_unique<HostBench>(seed, bytes_between);
+  return std::make_unique<HostBench>(seed, bytes_between, 0);
+}
+
+std::unique_ptr<OpBench> make_walking_bench(std::size_t hot_bytes, std::size_t cold_bytes) {
+  return std::make_unique<HostBench>(1, hot_bytes, cold_bytes);
 }
 
 double free_host_memory() {

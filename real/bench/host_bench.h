@@ -17,6 +17,10 @@ namespace moebius {
 // the others (weights, what was kept for the backward pass) stand in the first cache that holds so much.
 std::unique_ptr<OpBench> make_host_bench(std::uint64_t seed = 1, std::size_t bytes_between = 0);
 
+// As a step finds the caches, so that a table holds either end: between repetitions `hot_bytes` of other
+// memory are read for a hot query, `cold_bytes` for others, instead of flushing; then the first operand.
+std::unique_ptr<OpBench> make_walking_bench(std::size_t hot_bytes, std::size_t cold_bytes);
+
 // What the system could give to a new process, in bytes; 0 where it does not say.
 double free_host_memory();
 

@@ -16,6 +16,7 @@
 #include "real/calibration/storage_figures.h"
 #include "real/exchange.h"
 #include "workloads/calibration/device/transfer_fit.h"
+#include "workloads/crosscheck/cache_mixture.h"
 #include "workloads/schedule/op.h"
 
 namespace moebius {
@@ -146,15 +147,20 @@ Interference measure_neighbours(OpBench& bench, double seconds) {
 
 }  // namespace
 
-DeviceFigures measure_host_figures(OpBench& bench, const std::string& directory, double seconds) {
+DeviceFigures measure_host_figures(OpBench& bench, const std::string& directory, double seconds,
+                                   HostWalks walks) {
   DeviceFigures figures;
   figures.name = bench.device();
   figures.driver = system_release();
   const CostQuery smallest{.kind = OpKind::kAdd, .shape = {.m = 1, .n = 1}, .cores = 1, .hot = true};
   figures.launch = bench.measure(smallest, {.most_seconds = seconds / 8}).seconds;
   figures.transfers = {measure_copies(seconds / 8), measure_exchange(seconds / 8)};
-  for (TransferCurve& curve : measure_host_exchange(seconds / 4))
+  for (TransferCurve& curve : measure_host_exchange(seconds / 8, walks.hot))
     figures.transfers.push_back(std::move(curve));
+  for (TransferCurve& curve : measure_host_exchange(seconds / 8, walks.cold)) {
+    curve.name = cold_exchange_name(curve.name);
+    figures.transfers.push_back(std::move(curve));
+  }
   for (TransferCurve& curve : measure_storage(directory, seconds / 4))
     figures.transfers.push_back(std::move(curve));
   if (std::thread::hardware_concurrency() > 1)

@@ -6,13 +6,13 @@
 #include "real/calibration/host_device.h"
 #include "real/calibration/host_exchange.h"
 #include "workloads/cost/emulated.h"
+#include "workloads/crosscheck/cache_mixture.h"
 #include "workloads/schedule/local_exchange.h"
 
 namespace moebius {
 namespace {
 
 constexpr double kExchangeSeconds = 2;
-constexpr double kMostTouched = 64.0 * 1048576;
 
 // Ops without a curve of their own copy as a gather of 32-bit numbers does.
 TransferCurve plain_exchange(const std::vector<TransferCurve>& curves) {
@@ -21,21 +21,6 @@ TransferCurve plain_exchange(const std::vector<TransferCurve>& curves) {
                                       [&](const TransferCurve& known) { return known.name == gather; });
   curve.name = kExchange;
   return curve;
-}
-
-// That all ranks touch in a microbatch, who take turns on the same cores: what they hold but the optimizer's
-// states, most of it stored in 16 bits and kept in 32. More than the last cache holds makes no difference.
-std::size_t touched_bytes(const Job& job) {
-  double bytes = 0;
-  for (std::size_t i = 0; job.memory && i < job.memory->classes.size(); ++i) {
-    const auto held = [&](MemoryKind kind) {
-      return job.layout().classes[i].size() * job.memory->classes[i].at_peak[static_cast<int>(kind)].value;
-    };
-    bytes += held(MemoryKind::kGradients);
-    for (const MemoryKind kind : {MemoryKind::kWeights, MemoryKind::kActivations, MemoryKind::kTransient})
-      bytes += 2 * held(kind);
-  }
-  return static_cast<std::size_t>(std::min(bytes, kMostTouched));
 }
 
 }  // namespace

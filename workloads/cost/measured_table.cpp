@@ -125,6 +125,24 @@ MeasuredTable::MeasuredTable(const ProfileTable& table, const AnalyticModel& ref
   kv_follows_ = follows_queries(data_);
   passes_ = passes_of(data_);
   corrections_ = std::make_unique<std::atomic<float>[]>(data_.microseconds.size());
+  if (reference_->engine().architecture->serial) fit_law();
+}
+
+void MeasuredTable::fit_law() {
+  std::vector<MeasuredTerms> measured;
+  for (std::size_t value = 0; value < data_.microseconds.size(); ++value) {
+    if (std::isnan(data_.microseconds[value])) continue;
+    const CostQuery query = query_of(data_, kinds_.front(), measured_shape(value));
+    measured.push_back({serial_terms(reference_->engine(), query), data_.microseconds[value] * 1e-6});
+  }
+  law_ = fit_serial_law(measured);
+}
+
+double MeasuredTable::model_seconds(const AnalyticModel& chip, const CostQuery& query, Clocks clocks) const {
+  const double model = whole_estimate(chip, query, passes_, clocks).seconds;
+  if (law_ == SerialTerms{}) return model;
+  const double there = whole_estimate(*reference_, query, passes_, clocks).seconds;
+  return serial_seconds(law_, serial_terms(reference_->engine(), query)) * (model / there);
 }
 
 bool MeasuredTable::speaks_of(const CostQuery& query, const Shape& shape) const {
@@ -164,7 +182,7 @@ void MeasuredTable::find_neighbours(OpKind kind, const Shape& shape, Position& p
 double MeasuredTable::time_beyond(std::size_t axis, std::size_t point, OpKind kind,
                                   const Shape& shape) const {
   const auto seconds = [&](const Shape& at) {
-    return whole_estimate(*reference_, query_of(data_, kind, at), passes_, clocks()).seconds;
+    return model_seconds(*reference_, query_of(data_, kind, at), clocks());
   };
   const Shape end =
       with_profile_key(data_.axes[axis].key, kind, shape, data_.axes[axis].points[point], kv_follows_);
@@ -236,7 +254,7 @@ double MeasuredTable::correction(std::size_t value) const {
   const std::size_t donor = donor_of(value);
   const double us = data_.microseconds[donor];
   const CostQuery query = query_of(data_, kinds_.front(), measured_shape(donor));
-  const double model = whole_estimate(*reference_, query, passes_, clocks_of(data_, us)).seconds;
+  const double model = model_seconds(*reference_, query, clocks_of(data_, us));
   const auto correction = static_cast<float>(us * 1e-6 / model);
   corrections_[value].store(correction, std::memory_order_relaxed);
   return correction;

@@ -13,6 +13,7 @@
 
 #include "hw/profile.h"
 #include "workloads/cost/analytic.h"
+#include "workloads/cost/serial_law.h"
 
 namespace moebius {
 
@@ -62,6 +63,10 @@ class MeasuredTable {
   bool speaks_of(const CostQuery& query, const Shape& shape) const;
   Position locate(OpKind kind, const Shape& shape) const;
 
+  // The time that corrections are of: the analytic model's or, of a serial chip, the law fitted to this table,
+  // carried from the chip of the measurement to `chip` as the analytic model says.
+  double model_seconds(const AnalyticModel& chip, const CostQuery& query, Clocks clocks) const;
+
   // Measured time over the model's, on the chip, cores and clocks of the measurement, at a value of the
   // table.
   double correction(std::size_t value) const;
@@ -79,6 +84,7 @@ class MeasuredTable {
   std::size_t donor_of(std::size_t value) const;
   double time_beyond(std::size_t axis, std::size_t point, OpKind kind, const Shape& shape) const;
   void find_neighbours(OpKind kind, const Shape& shape, Position& position) const;
+  void fit_law();
   double axis_point(std::size_t value, std::size_t axis) const;
 
   ProfileTable data_;
@@ -86,6 +92,7 @@ class MeasuredTable {
   std::vector<OpKind> kinds_;
   int passes_ = 0;
   std::size_t grid_ = 1;
+  SerialTerms law_ = {};                                     // all zero: there is none
   bool kv_follows_ = true;                                   // kv is no key: it changes with the queries
   std::vector<double> site_logs_;                            // [site][key]
   std::array<double, kMostProfileSiteKeys> low_{}, high_{};  // the box around the sites

@@ -9,6 +9,7 @@
 #include "models/layer_math.h"
 #include "workloads/cost/analytic.h"
 #include "workloads/cost/roofline.h"
+#include "workloads/cost/serial_law.h"
 #include "workloads/cost/serving_ops.h"
 
 namespace moebius {
@@ -31,12 +32,13 @@ double filled_rows(const CostQuery& query, const Shape& shape, double tile) {
                          [&](double sum, std::int32_t rows) { return sum + filled_up(rows, tile); });
 }
 
-double product_seconds(const Engine& engine, const CostQuery& query, const Shape& shape) {
+// Operations with register tiles filled up.
+double product_flops(const Engine& engine, const CostQuery& query, const Shape& shape) {
   const DType executed = engine.executed[static_cast<std::size_t>(query.dtype)];
   const TileShapes& tile = engine.architecture->tiles[static_cast<std::size_t>(operand_width(executed))];
   const double m = filled_rows(query, shape, tile.least_m);
   const double n = filled_up(static_cast<double>(shape.n), tile.least_n);
-  return 2 * m * n * static_cast<double>(shape.k) / engine.core_flops(query.dtype);
+  return 2 * m * n * static_cast<double>(shape.k);
 }
 
 double attention_seconds(const Engine& engine, const CostQuery& query, const Shape& shape) {
@@ -47,6 +49,21 @@ double attention_seconds(const Engine& engine, const CostQuery& query, const Sha
 
 }  // namespace
 
+SerialTerms serial_terms(const Engine& engine, const CostQuery& asked) {
+  const CostQuery query = priced_as(asked);
+  const Shape shape = loaded_shape(query);
+  const bool attention = is_attention(query.kind);
+  SerialTerms terms = {1, static_cast<double>(shape.m), least_bytes(query), 0, 0};
+  if (attention) {
+    terms[1] *= shape.heads;
+    terms[3] = op_flops(query.kind, shape).value;
+    terms[4] = attention_pairs(shape) * shape.heads;
+  } else if (uses_tensor_cores(query.kind)) {
+    terms[3] = product_flops(engine, query, shape);
+  }
+  return terms;
+}
+
 Estimate serial_estimate(const Engine& engine, const CostQuery& asked) {
   const CostQuery query = priced_as(asked);
   const Shape shape = loaded_shape(query);
@@ -55,7 +72,7 @@ Estimate serial_estimate(const Engine& engine, const CostQuery& asked) {
   if (is_attention(query.kind)) {
     seconds += attention_seconds(engine, query, shape);
   } else if (uses_tensor_cores(query.kind)) {
-    seconds += product_seconds(engine, query, shape);
+    seconds += product_flops(engine, query, shape) / engine.core_flops(query.dtype);
   }
   return {seconds, bytes};
 }

@@ -48,7 +48,7 @@ class LookUp {
   double model(const Shape& shape) const {
     CostQuery query = even_;
     query.shape = shape;
-    return whole_estimate(chip_, query, table_.passes(), clocks_).seconds;
+    return table_.model_seconds(chip_, query, clocks_);
   }
 
   Shape moved(const Shape& shape, std::size_t axis, std::size_t point) const {

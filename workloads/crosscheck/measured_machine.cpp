@@ -1,8 +1,10 @@
 #include "workloads/crosscheck/measured_machine.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "hw/document.h"
+#include "workloads/crosscheck/cache_mixture.h"
 
 namespace moebius {
 namespace {
@@ -21,12 +23,23 @@ class WarmCosts : public CostSource {
   std::shared_ptr<const CostSource> source_;
 };
 
+bool knows_both_states(const Profile& profile) {
+  const auto is_hot = [](const ProfileTable& table) { return table.hot; };
+  return profile.accelerator == kHostAccelerator &&
+         std::any_of(profile.tables.begin(), profile.tables.end(), is_hot);
+}
+
 }  // namespace
 
-MeasuredMachine read_machine(const std::string& profile_file) {
-  const Profile profile = profile_from(load_document(profile_file));
-  return {profile, profile_file, [profile](const Accelerator& chip) {
-            return std::shared_ptr<const CostSource>(make_cost_source(chip, std::vector<Profile>{profile}));
+MeasuredMachine read_machine(const std::string& profile_file, const Job& job) {
+  Profile profile = profile_from(load_document(profile_file));
+  const bool both_states = knows_both_states(profile);
+  const double share = share_in_cache(static_cast<double>(touched_bytes(job)), profile.reference.l2.value);
+  if (both_states && profile.device) mix_exchange(*profile.device, share);
+  return {profile, profile_file, [profile, both_states, share](const Accelerator& chip) {
+            return both_states ? mixed_costs(chip, profile, share)
+                               : std::shared_ptr<const CostSource>(
+                                     make_cost_source(chip, std::vector<Profile>{profile}));
           }};
 }
 

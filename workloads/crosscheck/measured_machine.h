@@ -18,8 +18,9 @@ struct MeasuredMachine {
   std::function<std::shared_ptr<const CostSource>(const Accelerator&)> costs;
 };
 
-// From a profile of `calibrate --device`. Errors as load_document() and profile_from().
-MeasuredMachine read_machine(const std::string& profile_file);
+// From a profile of `calibrate --device`; of the host, with the caches as the ranks of the job leave them
+// (cache_mixture.h). Errors as load_document() and profile_from().
+MeasuredMachine read_machine(const std::string& profile_file, const Job& job);
 
 // CrosscheckRequest::machine for an executor ("host", "cuda"). Errors as virtual_machine().
 std::function<VirtualMachine(const Job&)> machine_for(const MeasuredMachine& measured,

@@ -144,8 +144,10 @@ TEST_CASE("a kind that the device does not have is missing with the device's own
   bench.fake.refuses[OpKind::kAdam] = "no Adam here";
   const CalibrationReport report = calibrate_device(made_up_device(std::move(bench.owned)),
                                                     {.out = scratch.path("p.json"), .budget = 1e6});
-  CHECK(report.missing == std::vector<std::string>{"adam fp32: no Adam here", "adam bf16: no Adam here"});
-  CHECK(report.refused == 18);  // of both types five points and four tests
+  CHECK(report.missing ==
+        std::vector<std::string>{"adam fp32: no Adam here", "adam bf16: no Adam here",
+                                 "adam fp32 hot: no Adam here", "adam bf16 hot: no Adam here"});
+  CHECK(report.refused == 36);  // of both types and states five points and four tests
   CHECK_THAT(to_text(report), Catch::Contains("no table: adam fp32: no Adam here"));
 }
 

@@ -130,6 +130,18 @@ TEST_CASE("what is measured first spans every axis to its ends") {
   }
 }
 
+TEST_CASE("what is measured in both states of the caches asks the same shapes of both") {
+  const CasePlan plan = make_case_plan(host_case_sizes());
+  std::map<bool, std::multiset<std::string>> shapes;
+  for (const DeviceCase& one : plan.cases)
+    if (!one.is_test)
+      shapes[plan.query(one, 1).hot].insert(fmt::format("{} {} {} {} {}", to_string(plan.query(one, 1).kind),
+                                                        one.shape.m, one.shape.n, one.shape.k,
+                                                        one.shape.groups));
+  CHECK(shapes[true].size() > 2000);
+  CHECK(shapes[true] == shapes[false]);
+}
+
 TEST_CASE("another plan has another number") {
   CaseSizes sizes = host_case_sizes();
   const std::uint64_t before = make_case_plan(sizes).hash();

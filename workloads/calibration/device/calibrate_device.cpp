@@ -24,6 +24,7 @@ using Clock = std::chrono::steady_clock;
 constexpr double kFiguresShare = 0.12;  // of the budget
 constexpr double kLeastSeconds = 0.01;  // of a case; the least repetitions take longer where they must
 constexpr double kMostSeconds = 1;
+constexpr int kLeastRepetitions = 3;  // one where the time is spent
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -41,7 +42,8 @@ std::vector<const DeviceCase*> measuring_order(const CasePlan& plan, std::uint64
 }
 
 CaseResult measure(OpBench& bench, const CostQuery& query, double seconds) {
-  const StoppingRule rule{.precision = 0.01, .least = 3, .most = 100, .most_seconds = seconds};
+  const int least = seconds > kLeastSeconds ? kLeastRepetitions : 1;
+  const StoppingRule rule{.precision = 0.01, .least = least, .most = 100, .most_seconds = seconds};
   CaseResult result;
   const auto start = Clock::now();
   try {

@@ -127,6 +127,17 @@ void add_tokens(PlanMaker& maker, const CaseSizes& sizes) {
     maker.add(family_of(OpKind::kAdam, dtype, {}, {Key::kM}), {}, {sizes.parameters});
 }
 
+void add_all(PlanMaker& maker, const CaseSizes& sizes) {
+  add_products(maker, sizes);
+  add_experts(maker, sizes);
+  add_prefill(maker, sizes, OpKind::kAttention);
+  add_prefill(maker, sizes, OpKind::kAttentionGrad);
+  add_decode(maker, sizes);
+  add_streams(maker, sizes);
+  add_streams_of_heads(maker, sizes);
+  add_tokens(maker, sizes);
+}
+
 }  // namespace
 
 CostQuery CasePlan::query(const DeviceCase& one, int cores) const {
@@ -135,7 +146,8 @@ CostQuery CasePlan::query(const DeviceCase& one, int cores) const {
           .shape = one.shape,
           .dtype = table.dtype,
           .cores = cores,
-          .rows = one.rows};
+          .rows = one.rows,
+          .hot = table.hot};
 }
 
 std::uint64_t CasePlan::hash() const {
@@ -147,14 +159,11 @@ std::uint64_t CasePlan::hash() const {
 
 CasePlan make_case_plan(const CaseSizes& sizes) {
   PlanMaker maker(sizes.most_elements);
-  add_products(maker, sizes);
-  add_experts(maker, sizes);
-  add_prefill(maker, sizes, OpKind::kAttention);
-  add_prefill(maker, sizes, OpKind::kAttentionGrad);
-  add_decode(maker, sizes);
-  add_streams(maker, sizes);
-  add_streams_of_heads(maker, sizes);
-  add_tokens(maker, sizes);
+  add_all(maker, sizes);
+  if (sizes.hot_too) {
+    maker.from_here_hot();
+    add_all(maker, sizes);
+  }
   return maker.finish();
 }
 

@@ -51,6 +51,7 @@ struct CaseSizes {
   std::vector<double> stream_rows, widths;  // of what runs at memory speed
   std::vector<double> vocabularies, parameters;
   double most_elements = 0;  // of one operand: larger cases are no part of the plan
+  bool hot_too = false;      // every family a second time, with CostQuery::hot
 };
 
 CaseSizes host_case_sizes();  // small: a core computes some ten GFLOP/s

@@ -23,7 +23,8 @@ CaseSizes host_case_sizes() {
           .widths = {8, 32, 128, 512, 2048},
           .vocabularies = {64, 512, 2048},
           .parameters = {256, 4096, 32768, 131072, 1048576},
-          .most_elements = 1 << 22};
+          .most_elements = 1 << 22,
+          .hot_too = true};
 }
 
 // DeepSeek-V3 (hidden 7168), Qwen3-235B and Mixtral 8x7B (4096), Qwen3-30B (2048), and their routers.

@@ -137,7 +137,7 @@ Accelerator measured_reference(const Accelerator& known, const CasePlan& plan, c
     const double seconds = result->measured.seconds, bytes = least_bytes(query);
     floor = std::min(floor, seconds);
     found.memory_rate.value = std::max(found.memory_rate.value, kAbove * bytes / seconds);
-    if (query.kind == OpKind::kAdd && bytes > most_added) {
+    if (query.kind == OpKind::kAdd && !query.hot && bytes > most_added) {
       most_added = bytes;
       added_rate = bytes / seconds;
     }

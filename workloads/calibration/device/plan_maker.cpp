@@ -146,6 +146,8 @@ ProfileTable family_of(OpKind kind, DType dtype, std::vector<ProfileKey> site,
 }
 
 void PlanMaker::add(ProfileTable table, const std::vector<Numbers>& given, const std::vector<Numbers>& axes) {
+  table.hot = hot_;
+  if (hot_) table.name += " hot";
   plan_.families.push_back(std::move(table));
   const std::vector<Numbers> sites = given.empty() ? std::vector<Numbers>{Numbers{}} : given;
   const std::size_t grid = size_of(axes);

@@ -28,6 +28,9 @@ class PlanMaker {
                  const std::vector<Numbers>& points);
   void add_uneven(int groups, const std::vector<Numbers>& points);
 
+  // Families added from now on are measured hot, and their names say so.
+  void from_here_hot() { hot_ = true; }
+
   CasePlan finish() { return std::move(plan_); }
 
  private:
@@ -37,6 +40,7 @@ class PlanMaker {
 
   CasePlan plan_;
   double most_elements_ = 0;
+  bool hot_ = false;
 };
 
 }  // namespace moebius
