@@ -4,57 +4,23 @@
 
 #include "hw/error.h"
 #include "real/communication_kind.h"
+#include "real/cuda/communication_member.h"
 #include "real/cuda/near_copy.h"
 #include "real/op_context.h"
 
 namespace moebius::cuda {
 namespace {
 
-// One communication op under way: its group, its meetings, what it has sent.
-class Communication {
+// One communication op under way, by copies of its own or by NCCL.
+class Communication : CommunicationMember {
  public:
-  Communication(DeviceOp& op, DeviceExchange& exchange)
-      : c_(op),
-        exchange_(exchange),
-        me_(op.index_in(op.op().group)),
-        size_(op.size_of(op.op().group)),
-        element_(element_bytes(op.op().dtype)) {
-    key_.ranks = op.group(op.op().group).ranks;
-    if (key_.ranks.empty()) key_.ranks = {op.rank().rank};
-    key_.group = static_cast<int>(op.op().group);
-    key_.step = op.submission().step;
-    key_.microbatch = op.submission().microbatch;
-    key_.match = op.op().match;
-  }
+  using CommunicationMember::CommunicationMember;
 
   void run() { communicate_as(c_.op().kind, *this); }
 
  private:
   template <class Member>
   friend void moebius::communicate_as(OpKind kind, Member& member);
-  using All = DeviceExchange::All;
-
-  std::string describe_op() const {
-    return fmt::format("{} of {} (step {}, microbatch {}, layer {}, {} group)", to_string(c_.op().kind),
-                       c_.submission().fragment->name, c_.submission().step, c_.submission().microbatch,
-                       c_.op().layer, to_string(c_.op().group));
-  }
-  Caller caller() const {
-    return {c_.rank().rank, me_, fmt::format("rank {} in {}", c_.rank().rank, describe_op())};
-  }
-
-  void expect(std::int64_t found, std::int64_t expected) const {
-    if (found == expected) return;
-    throw run_error(fmt::format("{}: another member brings {} elements where {} are expected", describe_op(),
-                                found, expected));
-  }
-
-  void count_sent(std::int64_t elements, double bytes_each) {
-    c_.issued().sent_bytes += static_cast<double>(elements) * bytes_each;
-  }
-
-  int here() const { return c_.rank().device; }
-  bool is_near(int member) const { return c_.rank().device_of(key_.ranks[member]) == here(); }
 
   // Elements of what a member brought, where this device reads them.
   struct Flat {
@@ -67,33 +33,7 @@ class Communication {
   }
   Operand near(const Operand& x, int device) { return device == here() ? x : brought(c_, x, device); }
 
-  // Meets the others: `take` reads what they brought, after which the own operands may change again.
-  template <class Take>
-  void meet(std::vector<Operand> operands, const DeviceRoute* route, const Take& take) {
-    meet_with({std::move(operands), route, {}, here()}, take);
-  }
-
-  template <class Take>
-  void meet_with(Brought mine, const Take& take) {
-    mine.ready = c_.mark();
-    const auto events = exchange_.meet(key_, caller(), mine, [&](const All& all) {
-      for (int member = 0; member < size_; ++member) {
-        if (member != me_) wait(c_.stream(), all[member]->ready.get());
-      }
-      if (key_.round == 0) c_.issued().met = c_.mark();
-      take(all);
-      return c_.mark();
-    });
-    for (int member = 0; member < size_; ++member) {
-      if (member != me_ && events[member]) wait(c_.stream(), events[member].get());
-    }
-    ++key_.round;
-  }
-
   FlatShard shard(std::int64_t elements, int index) const { return flat_shard(elements, size_, index); }
-
-  // Gradients and weights are reduced and gathered where they stand.
-  bool in_place() const { return c_.op().num_outputs > 0 && c_.input_id(0) == c_.output_id(0); }
 
   // Calls change(x) for each, with the bytes of its own format.
   template <class Change>
@@ -104,13 +44,19 @@ class Communication {
     }
   }
 
+  // NCCL keeps to one format, and cuts into equal shards. `whole`: what is cut.
+  bool nccl_takes(const Operand& whole, const Operand& other) const {
+    return by_nccl() && whole.storage == other.storage && whole.elements() % size_ == 0;
+  }
+
   // y[y_first...] = the sum over members of the own flat shard of x.
   void reduce(const Operand& x, const Operand& y, std::int64_t y_first) {
-    if (size_ > kMostMembers)
-      throw run_error(
-          fmt::format("{}: {} members; cuda sums over {} at most", describe_op(), size_, kMostMembers));
     const FlatShard own = shard(x.elements(), me_);
     count_sent(x.elements() - own.count(), element_);
+    if (nccl_takes(x, y)) {
+      return collect(NcclKind::kReduceScatter, byte_at(x, 0), y, y_first, own.count());
+    }
+    expect_few_members();
     meet({x}, nullptr, [&](const All& all) {
       Pieces pieces;
       pieces.count = size_;
@@ -128,6 +74,10 @@ class Communication {
   void gather(const Operand& y, const Operand* brought) {
     const FlatShard own = shard(y.elements(), me_);
     count_sent(own.count() * (size_ - 1), element_);
+    if (nccl_takes(y, brought == nullptr ? y : *brought)) {
+      const char* from = brought == nullptr ? byte_at(y, own.first) : byte_at(*brought, 0);
+      return collect(NcclKind::kAllGather, from, y, 0, own.count());
+    }
     meet({brought == nullptr ? y : *brought}, nullptr, [&](const All& all) {
       for (int from = 0; from < size_; ++from) {
         if (from == me_ && brought == nullptr) continue;
@@ -142,6 +92,7 @@ class Communication {
 
   void all_reduce() {
     const auto sum = [this](const Operand& x, const Operand& y) {
+      if (nccl_takes(x, y)) return sum_by_nccl(x, y);
       reduce(x, y, shard(x.elements(), me_).first);
       gather(y, nullptr);
     };
@@ -150,6 +101,12 @@ class Communication {
       const Operand x = c_.plain_in(i);
       sum(x, c_.out(i, x));
     }
+  }
+
+  // What is counted is what the two rounds of own copies send, as the host's.
+  void sum_by_nccl(const Operand& x, const Operand& y) {
+    count_sent(2 * (x.elements() - shard(x.elements(), me_).count()), element_);
+    collect(NcclKind::kAllReduce, byte_at(x, 0), y, 0, x.elements());
   }
 
   void reduce_scatter() {
@@ -170,6 +127,8 @@ class Communication {
   void broadcast() {
     const Operand x = c_.plain_in(0), y = c_.out(0, x);
     if (me_ == 0) count_sent(x.elements() * (size_ - 1), element_);
+    if (by_nccl() && x.storage == y.storage)
+      return collect(NcclKind::kBroadcast, byte_at(x, 0), y, 0, x.elements());
     meet({x}, nullptr, [&](const All& all) {
       expect(all[0]->operands[0].elements(), x.elements());
       convert(c_.stream(), near(all[0]->operands[0], all[0]->device), y);
@@ -181,6 +140,7 @@ class Communication {
     CHECK(x.rows % size_ == 0, fmt::format("{} rows over {} members", x.rows, size_));
     const std::int64_t block = x.elements() / size_;
     count_sent(x.elements() - block, element_);
+    if (nccl_takes(x, y)) return swap_blocks(x, y, block);
     meet({x}, nullptr, [&](const All& all) {
       for (int from = 0; from < size_; ++from) {
         expect(all[from]->operands[0].elements(), x.elements());
@@ -190,13 +150,16 @@ class Communication {
     });
   }
 
-  // x in the format of the payload; itself when it is.
-  Operand on_the_wire(const Operand& x) {
-    const Storage storage = storage_of(c_.op().dtype);
-    if (x.storage == storage) return x;
-    const Operand wire = c_.scratch(x.rows, x.columns, storage);
-    is_scaled(storage) ? quantise(c_.stream(), c_.plain(x), wire) : convert(c_.stream(), x, wire);
-    return wire;
+  void swap_blocks(const Operand& x, const Operand& y, std::int64_t block) {
+    PiecesByMember give = no_pieces(), take = no_pieces();
+    const std::int64_t bytes = block * element_size(x.storage);
+    for (int member = 0; member < size_; ++member) {
+      if (member == me_) continue;
+      give[member] = {{byte_at(x, member * block), bytes}};
+      take[member] = {{byte_at(y, member * block), bytes}};
+    }
+    copy_flat(c_.stream(), x, me_ * block, y, me_ * block, block);
+    swap(std::move(give), std::move(take));
   }
 
   MeetingKey message_key(int from, int to) const {
@@ -230,17 +193,6 @@ class Communication {
     c_.touch(message.value);
   }
 
-  // What a routed exchange carries: the rows, and the weights that may travel with them in a format of their
-  // own.
-  std::vector<Operand> parts() {
-    std::vector<Operand> all{on_the_wire(c_.in(0))};
-    for (int part = 1; part < c_.op().num_inputs; ++part) all.push_back(c_.plain_in(part));
-    return all;
-  }
-  double bytes_of_part(int part) const {
-    return part == 0 ? element_ : element_bytes(c_.output_tensor(part).dtype);
-  }
-
   void dispatch() {
     const DeviceRoute& route = c_.route();
     const std::vector<Operand> mine = parts();
@@ -254,6 +206,7 @@ class Communication {
       received.push_back(same ? c_.out_stored(part, rows, columns, mine[part].storage)
                               : c_.out(part, rows, columns));
     }
+    if (by_nccl()) return swap_to_experts(route, mine, received);
     meet_with({mine, &route, {}, here(), pack(route, mine)}, [&](const All& all) {
       for (int from = 0; from < size_; ++from) {
         if (is_near(from)) {
@@ -263,6 +216,34 @@ class Communication {
         }
       }
     });
+  }
+
+  void swap_to_experts(const DeviceRoute& route, const std::vector<Operand>& mine,
+                       const std::vector<Operand>& received) {
+    PiecesByMember give = no_pieces(), take = no_pieces();
+    const std::vector<std::vector<Operand>> packed = pack(route, mine);
+    std::vector<std::pair<Operand, Operand>> converted;  // from, to: where formats differ
+    for (int member = 0; member < size_; ++member) {
+      const std::int64_t rows = route.plan().received_from[member];
+      for (std::size_t part = 0; part < mine.size(); ++part) {
+        const Operand y = received[part].some_rows(route.first_received(member), rows);
+        if (member == me_) {
+          pick(mine, part, {&route, me_}, y);
+          continue;
+        }
+        const bool same = y.storage == mine[part].storage;
+        const Operand arrives = same ? y : c_.scratch(rows, y.columns, mine[part].storage);
+        if (!same) converted.emplace_back(arrives, y);
+        append(give[member], pieces_of_rows(packed[part][member], 0, route.num_sent(member)));
+        append(take[member], pieces_of_rows(arrives, 0, rows));
+      }
+    }
+    swap(std::move(give), std::move(take));
+    for (const auto& [from, to] : converted) convert(c_.stream(), from, to);
+  }
+
+  static void append(std::vector<NcclPiece>& all, const std::vector<NcclPiece>& more) {
+    all.insert(all.end(), more.begin(), more.end());
   }
 
   // The rows for members on other devices, which cannot pick them here.
@@ -320,9 +301,7 @@ class Communication {
   }
 
   void combine() {
-    if (size_ > kMostMembers)
-      throw run_error(
-          fmt::format("{}: {} members; cuda sums over {} at most", describe_op(), size_, kMostMembers));
+    expect_few_members();
     const DeviceRoute& route = c_.route();
     const std::vector<Operand> mine = parts();
     std::vector<Operand> sums;
@@ -334,11 +313,34 @@ class Communication {
       }
       sums.push_back(c_.out(part, route.tokens(), mine[part].columns));
     }
+    if (by_nccl()) return sum_swapped(route, mine, sums);
     meet(mine, &route, [&](const All& all) {
       for (std::size_t part = 0; part < sums.size(); ++part) {
         sum_by_token(c_.stream(), returned(route, all, part), route.position(), sums[part]);
       }
     });
+  }
+
+  // Rows come back by NCCL; the sums are the own ones, members in order.
+  void sum_swapped(const DeviceRoute& route, const std::vector<Operand>& mine,
+                   const std::vector<Operand>& sums) {
+    PiecesByMember give = no_pieces(), take = no_pieces();
+    std::vector<Pieces> back(mine.size());
+    for (std::size_t part = 0; part < mine.size(); ++part) {
+      const Operand& x = mine[part];
+      back[part].count = size_;
+      for (int member = 0; member < size_; ++member) {
+        back[part].of[member] = member == me_ ? x : c_.scratch(route.num_sent(member), x.columns, x.storage);
+        back[part].first[member] = member == me_ ? route.first_received(me_) : 0;
+        if (member == me_) continue;
+        append(give[member],
+               pieces_of_rows(x, route.first_received(member), route.plan().received_from[member]));
+        append(take[member], pieces_of_rows(back[part].of[member], 0, route.num_sent(member)));
+      }
+    }
+    swap(std::move(give), std::move(take));
+    for (std::size_t part = 0; part < sums.size(); ++part)
+      sum_by_token(c_.stream(), back[part], route.position(), sums[part]);
   }
 
   // Where the rows stand with each member that come back to this one.
@@ -355,18 +357,12 @@ class Communication {
     }
     return pieces;
   }
-
-  DeviceOp& c_;
-  DeviceExchange& exchange_;
-  MeetingKey key_;
-  int me_, size_;
-  double element_;  // bytes on the wire
 };
 
 }  // namespace
 
-void communicate(DeviceOp& c, DeviceExchange& exchange) {
-  Communication(c, exchange).run();
+void communicate(DeviceOp& c, DeviceExchange& exchange, Nccl* nccl) {
+  Communication(c, exchange, nccl).run();
 }
 
 }  // namespace moebius::cuda

@@ -126,7 +126,16 @@ std::vector<std::pair<std::string, std::string>> CudaExecutor::description() con
   lines.emplace_back("matrix products", library != nullptr
                                             ? library->description() + " (BF16), plain kernel otherwise"
                                             : "plain kernel: " + state_->no_library);
+  if (place.back() > 0)
+    lines.emplace_back("between devices",
+                       state_->nccl ? state_->nccl->description() +
+                                          " in groups with a device for each member, own copies otherwise"
+                                    : "own copies: " + state_->no_nccl);
   return lines;
+}
+
+std::int64_t CudaExecutor::nccl_exchanges() const {
+  return state_->nccl ? state_->nccl->issued() : 0;
 }
 
 std::size_t CudaExecutor::reserved_bytes() const {

@@ -44,14 +44,15 @@ class CudaExecutor : public Executor {
   void set_parameter(int rank, std::uint32_t key, std::vector<float> values);
   std::size_t num_microbatch_tensors(int rank) const;
 
-  // Before the first submission: from there on it is recorded which kernels run for which op, which costs a few
-  // microseconds each. run_error: see open_kernel_trace.
+  // Before the first submission: from there on it is recorded which kernels run for which op, which costs a
+  // few microseconds each. run_error: see open_kernel_trace.
   void trace_kernels();
   std::vector<cuda::OpActivity> take_trace();  // after finish()
 
   // What it runs on, for reports: the device, the versions, who multiplies matrices.
   std::vector<std::pair<std::string, std::string>> description() const;
-  std::size_t reserved_bytes() const;  // of the device's memory, by all ranks
+  std::int64_t nccl_exchanges() const;  // meetings of a group whose work NCCL has got
+  std::size_t reserved_bytes() const;   // of the device's memory, by all ranks
   // How far the device's clock has run from the host's since the start; between finish() and the next
   // submit().
   Time clock_drift() const;

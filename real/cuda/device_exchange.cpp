@@ -10,11 +10,12 @@
 namespace moebius::cuda {
 
 std::vector<EventRef> DeviceExchange::meet(const MeetingKey& key, const Caller& caller, const Brought& mine,
-                                           const std::function<EventRef(const All&)>& take) {
+                                           const std::function<EventRef(const All&)>& take,
+                                           const std::function<void(const All&)>& together) {
   const std::size_t size = key.ranks.size();
   Monitor::Lock lock(monitor_.mutex());
   if (monitor_.stopped()) throw Stopped();  // those who waited here have left, and their operands with them
-  Meeting& meeting = meetings_[key];  // stays where it is until the last member leaves
+  Meeting& meeting = meetings_[key];        // stays where it is until the last member leaves
   meeting.brought.resize(size);
   meeting.read.resize(size);
   CHECK(meeting.brought[caller.member] == nullptr, fmt::format("{} arrives twice", caller.what));
@@ -28,13 +29,22 @@ std::vector<EventRef> DeviceExchange::meet(const MeetingKey& key, const Caller& 
   lock.unlock();
   std::exception_ptr failure;
   EventRef read;
-  try {
-    read = take(all);
-  } catch (...) {
-    failure = std::current_exception();
-  }
+  const auto attempt = [&failure](const auto& work) {
+    try {
+      work();
+    } catch (...) {
+      failure = std::current_exception();
+    }
+  };
+  attempt([&] { read = take(all); });
   lock.lock();
   meeting.read[caller.member] = read;
+  meeting.failed = meeting.failed || failure != nullptr;
+  if (++meeting.gone == size && together && !meeting.failed) {
+    lock.unlock();  // the others wait below
+    attempt([&] { together(all); });
+    lock.lock();
+  }
   ++meeting.taken;
   monitor_.changed();
   monitor_.wait_to_end(lock, caller.rank, caller.what, [&] { return meeting.taken == size; });

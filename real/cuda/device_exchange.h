@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "real/cuda/device_route.h"
+#include "real/cuda/nccl.h"
 #include "real/exchange.h"
 
 namespace moebius::cuda {
@@ -18,6 +19,7 @@ struct Brought {
   int device = 0;                      // where they stand
   // Of a dispatch, by part and member: the rows for members on other devices.
   std::vector<std::vector<Operand>> packed = {};
+  const NcclCall* nccl = nullptr;  // what NCCL does for the member; null: members read what others brought
 };
 
 struct Message {
@@ -34,8 +36,10 @@ class DeviceExchange {
 
   // Waits for every member, calls take with what they brought, and returns when all have taken: the events
   // after which members have read. `take` gives the reading to its stream and returns the event behind it.
+  // Where all have taken without a failure the last one calls its `together`, if any, before anybody leaves.
   std::vector<EventRef> meet(const MeetingKey& key, const Caller& caller, const Brought& mine,
-                             const std::function<EventRef(const All&)>& take);
+                             const std::function<EventRef(const All&)>& take,
+                             const std::function<void(const All&)>& together = {});
 
   void send(const MeetingKey& key, Message message);  // returns at once
   Message receive(const MeetingKey& key, const Caller& caller);
@@ -43,8 +47,9 @@ class DeviceExchange {
  private:
   struct Meeting {
     All brought;
-    std::vector<EventRef> read;  // by member
-    std::size_t arrived = 0, taken = 0, left = 0;
+    std::vector<EventRef> read;                              // by member
+    std::size_t arrived = 0, gone = 0, taken = 0, left = 0;  // gone: back from take
+    bool failed = false;
   };
 
   Monitor& monitor_;

@@ -26,6 +26,12 @@ enum class GroupedPath : std::uint8_t {
   kGrouped,  // one launch of the kernel on tensor cores; kLoop where it does not take the formats
 };
 
+// Who moves what members of a group on several devices exchange.
+enum class ExchangeBy : std::uint8_t {
+  kOwn,   // own copies and sums, members in order: the bits of one device
+  kNccl,  // NCCL, where it is there and every member of a group has a device of its own; else kOwn
+};
+
 struct CudaOptions {
   std::uint64_t seed = 1;  // of parameters and data
   AdamSettings adam = {};
@@ -36,6 +42,7 @@ struct CudaOptions {
   bool library_gemm = true;     // cuBLASLt where it has the product
   bool tensor_cores = true;     // own kernels on tensor cores; without: the plain ones
   std::optional<GroupedPath> grouped = {};  // not said: see grouped_path()
+  ExchangeBy exchange = ExchangeBy::kNccl;
   bool poison = false;                      // new memory holds NaN, so that what no kernel writes shows
 };
 

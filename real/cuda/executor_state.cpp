@@ -31,6 +31,8 @@ CudaExecutor::State::State(const Layout& given_layout, Recorder& given_recorder,
       results(layout.ranks) {
   if (!options.library_gemm) no_library = "chosen";
   place_ranks();
+  if (options.exchange == cuda::ExchangeBy::kOwn) no_nccl = "chosen";
+  if (no_nccl.empty() && device_of_rank.back() > 0) nccl = cuda::open_nccl(no_nccl);
   for (int rank = 0; rank < layout.ranks; ++rank) {
     threads.emplace_back([this, rank] { guarded(rank, [=, this] { issue_all(rank); }); });
     threads.emplace_back([this, rank] { guarded(rank, [=, this] { follow_all(rank); }); });
@@ -170,7 +172,7 @@ IssuedOp CudaExecutor::State::issue_op(DeviceRank& rank, const Issued& all, std:
   if (trace) trace->begin({all.submission.sequence, index, rank.rank, op.kind});
   cuda::DeviceOp c(rank, all.submission, index);
   if (is_communication(op.kind)) {
-    cuda::communicate(c, exchange);
+    cuda::communicate(c, exchange, nccl.get());
   } else {
     cuda::compute(c);
   }

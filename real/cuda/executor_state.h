@@ -73,6 +73,8 @@ struct CudaExecutor::State {
   std::vector<std::unique_ptr<cuda::GemmLibrary>> libraries;  // by device; null: none
   const cuda::HostClock::time_point start = cuda::HostClock::now();
   std::vector<std::unique_ptr<cuda::DeviceRank>> ranks;
+  std::string no_nccl;                   // why there is none
+  std::unique_ptr<cuda::Nccl> nccl;      // null: none, or one device
   std::unique_ptr<cuda::OpTrace> trace;  // null: none; set before the first submission
   std::vector<cuda::Anchor> anchors;     // by device in use
   Monitor monitor;                       // its mutex guards everything from here to `last_end`

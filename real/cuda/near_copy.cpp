@@ -15,11 +15,11 @@ void copy(DeviceOp& c, void* to, const void* from, int device, std::int64_t byte
                  static_cast<std::size_t>(bytes));
 }
 
+}  // namespace
+
 char* byte_at(const Operand& x, std::int64_t element) {
   return static_cast<char*>(x.data) + (x.first_row * x.columns + element) * element_size(x.storage);
 }
-
-}  // namespace
 
 std::vector<int> devices_of_ranks(int ranks, int devices) {
   const std::int64_t used = std::min(ranks, devices);

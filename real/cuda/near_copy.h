@@ -11,6 +11,9 @@ namespace moebius::cuda {
 // Where `ranks` ranks stand: contiguous blocks over `devices` devices, of which no more than ranks are used.
 std::vector<int> devices_of_ranks(int ranks, int devices);
 
+// Where an element stands that is counted row by row.
+char* byte_at(const Operand& x, std::int64_t element);
+
 // y = x, which stands on device `from`, in the order of the op's stream. One format and shape; rows of larger
 // matrices where the format has no scales, or scales by row.
 void bring(DeviceOp& c, const Operand& x, int from, const Operand& y);

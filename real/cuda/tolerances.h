@@ -106,6 +106,13 @@ inline constexpr double kEightBitError = 0x1p-9;
 // 2^-5.
 inline constexpr double kFlashError = 0x1p-5;
 
+// A sum over members by NCCL, in whatever order, relative to the sum of the terms' magnitudes: each of the
+// additions rounds to the format that travels, by half a step at most, a partial sum that is no larger than
+// that. (Own sums are of FP32 and are rounded once.)
+constexpr double nccl_sum_error(Storage storage, int members) {
+  return (members - 1) * (storage == Storage::kBf16 ? 0x1p-8 : 0x1p-24);
+}
+
 // What rounding to the format adds when two values that near each other fall on different sides of a tie: one
 // step.
 constexpr double storage_step(Storage storage) {

@@ -16,6 +16,7 @@
 
 #include "hw/error.h"
 #include "real/cuda/rehearsal.h"
+#include "tests/gpu/rehearsal/between_devices.h"
 #include "tests/gpu/rehearsal/guarded_memory.h"
 #include "tests/gpu/rehearsal/kernel_trace.h"
 #include "workloads/routing/routing.h"
@@ -137,6 +138,13 @@ void enqueue(Stream stream, std::function<void()> work) {
   demand(stream->device == current, "work is given to a stream of another device");
   give(stream,
        [device = stream->device, work = traced(stream, std::move(work))] { memory.with({device}, work); });
+}
+
+void touch(const std::set<int>& devices, const std::function<void()>& work) {
+  memory.with(devices, work);
+}
+int device_of(Stream stream) {
+  return stream->device;
 }
 
 struct GraphState {
