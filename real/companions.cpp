@@ -7,6 +7,7 @@
 
 #include "hw/error.h"
 #include "workloads/checkpoint/parameters.h"
+#include "workloads/serving/left_out.h"
 
 namespace moebius {
 namespace {
@@ -36,11 +37,20 @@ void add_parameters(const Layout& layout, const TrainingPlan& plan, std::int32_t
   }
 }
 
+// Answers would be those of another model.
+void require_all_computed(const Scenario& scenario) {
+  const std::string part = left_out(scenario.model);
+  if (part.empty()) return;
+  throw input_error(fmt::format("{}: /model: no run computes {}: {} can be served in simulation alone",
+                                scenario.file, part, scenario.model.id));
+}
+
 }  // namespace
 
 Companions::Companions(const Job& job, const Layout& layout, const RealRun& request)
     : job_(job), layout_(layout), activations_path_(request.dump_activations) {
   const Scenario& scenario = job.scenario;
+  if (job.serving) require_all_computed(scenario);
   if (!scenario.save.empty()) require_savable(scenario.save, scenario.model, saves_where_it_started());
   if (starts_from_checkpoint()) open_checkpoint();
   read_constants();
@@ -63,7 +73,7 @@ void Companions::read_constants() {
   if (path.empty()) return;
   constants_ = constants_from_hf_config(load_document(path));
   if (checkpoint_ && !constants_.unsupported.empty())
-    throw input_error(fmt::format("{}: a training step does not compute {}", path, constants_.unsupported));
+    throw input_error(fmt::format("{}: no run computes {}", path, constants_.unsupported));
 }
 
 bool Companions::saves_where_it_started() const {

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "workloads/progress_bar.h"
+#include "workloads/serving/left_out.h"
 #include "workloads/stretches.h"
 
 namespace moebius {
@@ -65,8 +66,12 @@ Outcome perform(Job& job, const StartExecutor& start, const Hooks& hooks) {
   Outcome outcome;
   outcome.interrupted = stretches.interrupted();
   outcome.report = {&job.scenario, std::move(engine.facts), recorder.finish(end), job.memory, std::nullopt};
-  if (job.serving) outcome.report.serving = job.serving->figures(job.scenario.goal);
   RunFacts& facts = outcome.report.facts;
+  if (job.serving) {
+    outcome.report.serving = job.serving->figures(job.scenario.goal);
+    const std::string missing = left_out(job.scenario.model);
+    if (!missing.empty()) facts.provenance.emplace_back("left out", missing);
+  }
   facts.provenance.emplace_back("schedule", fmt::format("{:016x}", recorder.schedule_hash()));
   facts.provenance.emplace_back("moebius", kVersion);
   facts.dropped_spans = recorder.dropped_spans();

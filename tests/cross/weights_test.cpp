@@ -243,15 +243,14 @@ TEST_CASE("8-bit weights are read times the factors of their blocks") {
   }
 }
 
-TEST_CASE("weights that a training step does not compute with are refused, not ignored") {
+TEST_CASE("weights that no run computes with are refused, not ignored") {
   const Scratch scratch;
   Model model = grouped_model();
   model.biases = Biases::kQkv;
   write_tensors(scratch.path("in.safetensors"), random_tensors(model, WeightNaming::kShared, 15));
   CHECK_THROWS_WITH(require_executable(Checkpoint(scratch.path("in.safetensors")), model),
                     scratch.path("in.safetensors") +
-                        ": a training step does not compute biases: these weights of small can be converted, "
-                        "not executed");
+                        ": no run computes biases: these weights of small can be converted, not executed");
 }
 
 TEST_CASE("two runs of the same weights are aligned; a changed weight is found in its layer") {

@@ -7,21 +7,23 @@
 namespace moebius {
 namespace {
 
-Tokens answers_of_device(const ServingJob& job) {
+Tokens answers_of_device(const ServingJob& job, const Constants& constants = {}) {
   Serving serving(job);
   Recorder recorder(serving.layout(), {.detail = Detail::kNone});
-  const auto device = make_cuda_executor(serving.layout(), recorder,
-                                         {.seed = job.workload.seed, .library_gemm = false, .poison = true});
+  cuda::CudaOptions options{.seed = job.workload.seed, .library_gemm = false, .poison = true};
+  options.constants = constants;
+  const auto device = make_cuda_executor(serving.layout(), recorder, options);
   execute(serving, *device, recorder);
   return serving.generated([&](int rank, std::uint32_t key) { return device->tensor(rank, key); });
 }
 
 // Both round at the same places; a token differs only where two logits are nearly equal and a sum's order
 // decides, and everything after it then does too. These seeds have no such pair.
-void check_same(const ServingJob& job) {
+void check_same(const ServingJob& job, const Constants& constants = {}) {
   HostOptions options;
   options.seed = job.workload.seed;
-  CHECK(answers_of_device(job) == answers<float>(job, options));
+  options.constants = constants;
+  CHECK(answers_of_device(job, constants) == answers<float>(job, options));
 }
 
 }  // namespace
@@ -50,6 +52,16 @@ TEST_CASE("the device answers from FP8 products") {
   ServingJob job = small_service(small_model(AttentionKind::kMla));
   job.plan.gemm = DType::kFp8;
   check_same(job);
+}
+
+TEST_CASE("the device norms heads and turns positions as the host does when it serves") {
+  NEEDS_DEVICE();
+  Model qwen = small_model(AttentionKind::kGqa);
+  qwen.qk_norm = true;
+  check_same(small_service(qwen), {.rotary = {.base = 1e6}, .norm_epsilon = 1e-2});
+  check_same(
+      small_service(small_model(AttentionKind::kMla)),
+      {.rotary = {.base = 100, .factor = 4, .low = 0, .high = 2, .magnitude = 1.2}, .score_scale = 1.5});
 }
 
 TEST_CASE("a cache in FP8 is refused by name") {

@@ -84,3 +84,16 @@ TEST_CASE("one rank stands for all only when all do the same") {
         "length on "
         "dp 16; expected false");
 }
+
+TEST_CASE("layers that share keys and values are refused with their number") {
+  check(kLarge, "/model", R"({"base": "qwen3-235b-a22b", "kv_share": 2})",
+        "/model: 2 consecutive layers of qwen3-235b-a22b "
+        "(changed) share keys and values, which are not served so far");
+}
+
+TEST_CASE("requests longer than a learned table of positions are refused with both lengths") {
+  check(kSmall, "/model/learned_positions", "40",  // prompts of up to 30 tokens, answers of up to 12
+        "/workload/trace: requests of up to 42 tokens are longer than the 40 positions that deepseek-v3 "
+        "(changed) has learned");
+  CHECK(refusal(kSmall, "/model/learned_positions", "41") == "");
+}

@@ -129,9 +129,8 @@ void require_executable(const Checkpoint& checkpoint, const Model& model) {
   std::string part = uncomputed(model);
   if (checkpoint.naming() == WeightNaming::kSharedOne) part = "a gate of the shared expert";
   if (part.empty()) return;
-  throw input_error(fmt::format(
-      "{}: a training step does not compute {}: these weights of {} can be converted, not executed",
-      checkpoint.path(), part, model.id));
+  throw input_error(fmt::format("{}: no run computes {}: these weights of {} can be converted, not executed",
+                                checkpoint.path(), part, model.id));
 }
 
 void require_savable(const std::string& directory, const Model& model, bool replace) {

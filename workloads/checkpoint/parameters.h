@@ -14,9 +14,8 @@ namespace moebius {
 // The starting values of a parameter, row-major, from a checkpoint that passed require_executable().
 std::vector<double> load_parameter(const Checkpoint& checkpoint, const Model& model, const Tensor& parameter);
 
-// Beside check_checkpoint(): input_error when the checkpoint holds weights that a training schedule does not
-// compute with (biases, the gate of a shared expert): the loss would be that of another
-// model.
+// Beside check_checkpoint(): input_error when the checkpoint holds weights that no schedule computes with
+// (biases, the gate of a shared expert): losses and answers would be those of another model.
 void require_executable(const Checkpoint& checkpoint, const Model& model);
 
 // Before a run that will be saved: input_error when something is in the directory that may not be replaced,

@@ -95,30 +95,34 @@ void collective_headline(Out out, const Report& report) {
 
 void spread_line(Out out, std::string_view name, const Spread& spread) {
   fmt::format_to(out, "  {:<18} {:>10} {:>10} {:>10} {:>10} {:>10}\n", name, seconds_text(spread.mean),
-                 seconds_text(spread.p50), seconds_text(spread.p90), seconds_text(spread.p95), seconds_text(spread.p99));
+                 seconds_text(spread.p50), seconds_text(spread.p90), seconds_text(spread.p95),
+                 seconds_text(spread.p99));
 }
 
 void serving_headline(Out out, const Report& report) {
   const ServingFigures& figures = *report.serving;
   const ServingPlan& plan = report.scenario->serving;
-  fmt::format_to(out, "{} on {} {}, attention dp {} x tp {} · ep {}, {}, cache {}\n\n", report.scenario->model.id,
-                 grouped(plan.ranks()), report.scenario->cluster->pools.front().accelerator.id, plan.dp, plan.tp, plan.ep,
+  fmt::format_to(out, "{} on {} {}, attention dp {} x tp {} · ep {}, {}, cache {}\n\n",
+                 report.scenario->model.id, grouped(plan.ranks()),
+                 report.scenario->cluster->pools.front().accelerator.id, plan.dp, plan.tp, plan.ep,
                  to_string(plan.gemm), to_string(plan.kv));
-  fmt::format_to(out, "  requests           {} of {} completed in {}, {} iterations, {} of them with prompts\n",
-                 grouped(figures.completed), grouped(figures.submitted),
-                 seconds_text(report.metrics.makespan.seconds()), grouped(figures.iterations), grouped(figures.prefills));
+  fmt::format_to(
+      out, "  requests           {} of {} completed in {}, {} iterations, {} of them with prompts\n",
+      grouped(figures.completed), grouped(figures.submitted), seconds_text(report.metrics.makespan.seconds()),
+      grouped(figures.iterations), grouped(figures.prefills));
   fmt::format_to(out, "  output tokens/s    {} ({} a device), input {}\n",
                  grouped(std::llround(figures.output_tokens_per_s)),
                  grouped(std::llround(figures.output_tokens_per_s / plan.ranks())),
                  grouped(std::llround(figures.input_tokens_per_s)));
-  fmt::format_to(out, "  {:<18} {:>10} {:>10} {:>10} {:>10} {:>10}\n", "", "mean", "p50", "p90", "p95", "p99");
+  fmt::format_to(out, "  {:<18} {:>10} {:>10} {:>10} {:>10} {:>10}\n", "", "mean", "p50", "p90", "p95",
+                 "p99");
   spread_line(out, "TTFT", figures.ttft);
   spread_line(out, "TPOT", figures.tpot);
   spread_line(out, "ITL", figures.itl);
   spread_line(out, "end to end", figures.e2e);
   if (report.scenario->goal.given())
-    fmt::format_to(out, "  goodput            {:.4g} requests/s, {:.1f}% meet the goal\n", figures.goodput_rps,
-                   100 * figures.slo_attainment);
+    fmt::format_to(out, "  goodput            {:.4g} requests/s, {:.1f}% meet the goal\n",
+                   figures.goodput_rps, 100 * figures.slo_attainment);
   fmt::format_to(out, "  cache              {} of {} pages of {} tokens at most in use on one rank\n",
                  grouped(figures.peak_pages), grouped(figures.cache_pages), plan.block_tokens);
   if (!report.facts.tokens.empty())
@@ -201,8 +205,9 @@ void expectation_section(Out out, const Report& report) {
 void interval_line(Out out, const Report& report) {
   const std::optional<IntervalFigures> interval = interval_figures(report);
   if (!interval) return;
-  fmt::format_to(out, "  {:<28} {} .. {} (one in three falls outside)", report.serving ? "so the run takes" : "so the step takes",
-                 seconds_text(interval->low), seconds_text(interval->high));
+  fmt::format_to(out, "  {:<28} {} .. {} (one in three falls outside)",
+                 report.serving ? "so the run takes" : "so the step takes", seconds_text(interval->low),
+                 seconds_text(interval->high));
   if (interval->covered < 1)
     fmt::format_to(out, "; {:.1f}% of it is the network's, whose error is not in that",
                    100 * (1 - interval->covered));
@@ -247,8 +252,10 @@ std::string memory_text(const MemoryReport& memory) {
   const ClassMemory& worst = memory.classes[memory.worst_class];
   std::string text;
   const Out out = std::back_inserter(text);
-  fmt::format_to(out, "memory of the fullest rank (class {}, {} microbatches alive)\n", memory.worst_class,
-                 worst.peak_microbatches);
+  const std::string alive = worst.peak_microbatches == 0  // of a training pipeline alone
+                                ? ""
+                                : fmt::format(", {} microbatches alive", worst.peak_microbatches);
+  fmt::format_to(out, "memory of the fullest rank (class {}{})\n", memory.worst_class, alive);
   for (int i = 0; i < kNumMemoryKinds; ++i) {
     if (!shown(memory, static_cast<MemoryKind>(i))) continue;
     const double share = worst.at_peak[i].value / memory.capacity.value;

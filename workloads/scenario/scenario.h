@@ -48,7 +48,7 @@ struct Scenario {
   Model model;                     // training, serving
   TrainingPlan plan;
   TrainingWorkload training;
-  std::string weights = "random";  // training: a checkpoint to start from, or drawn from the seed
+  std::string weights = "random";  // a checkpoint to start from, or drawn from the seed
   bool resume = false;  // training: go on from the checkpoint's optimizer state and step
   std::string save;     // training: directory for a checkpoint at the end; empty: none
   int save_every = 0;   // and after so many steps each; 0: at the end alone

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 
 #include "workloads/scenario/scenario.h"
 #include "workloads/scenario/schema.h"
@@ -20,6 +21,7 @@ void read_serving_plan(Section section, Scenario& scenario);
 void read_serving_workload(Section section, Scenario& scenario);
 ServiceGoal read_goal(Section& top);
 Popularity read_popularity(Section section, bool microbatches);  // whether a draw for each is offered
+std::string read_weights(Section& section);  // key `weights` of a plan: a path or "random"
 void read_collective_workload(Section section, Scenario& scenario);
 std::vector<Expectation> read_expectations(Section& top);
 RecorderOptions read_timeline(Section section, Detail otherwise);

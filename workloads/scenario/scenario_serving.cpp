@@ -139,6 +139,9 @@ void check_model(const ServingPlan& plan, const Model& model, const Document& do
   if (moe) divides(plan.ep, model.experts.routed, ep, "experts");
   require(document, model.attention_chunk == 0, "/model", "{} attends in chunks, which are not served so far",
           model.id);
+  require(document, model.kv_share == 1, "/model",
+          "{} consecutive layers of {} share keys and values, which are not served so far", model.kv_share,
+          model.id);
 }
 
 void check_load(const Scenario& scenario, const Document& document) {
@@ -149,6 +152,11 @@ void check_load(const Scenario& scenario, const Document& document) {
           "one rank can stand for all only when all have the same requests: {} requests of {} on dp {}; "
           "expected false",
           work.requests, equal ? "one length" : "different lengths", plan.dp);
+  const int longest = work.input.high + work.output.high, positions = scenario.model.learned_positions;
+  // The last token is never fed back.
+  require(document, positions == 0 || longest - 1 <= positions, "/workload/trace",
+          "requests of up to {} tokens are longer than the {} positions that {} has learned", longest,
+          positions, scenario.model.id);
   const double cached =
       std::ceil((work.input.high + work.output.high) / static_cast<double>(plan.block_tokens));
   require(document, cached * plan.max_batch * plan.block_tokens < 0x1p31, "/plan/decode/max_batch",
@@ -192,6 +200,7 @@ void read_serving_plan(Section section, Scenario& scenario) {
                                       "operands of matrix products, and tokens on their way to experts");
   plan.kv = precision.choice<DType>("kv", kArithmetic, DType::kBf16, "the cache");
   precision.finish();
+  scenario.weights = read_weights(section);
   plan.fold = section.boolean("fold", true, "simulate one rank for all");
   scenario.enforce_memory =
       section.choice<bool>("memory", kMemoryRules, true, "when weights and cache do not fit");

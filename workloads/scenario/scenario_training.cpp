@@ -171,6 +171,12 @@ std::span<const Named<PipelineKind>> pipeline_schedules() {
   return kSchedules;
 }
 
+std::string read_weights(Section& section) {
+  return path_of(section, "weights", "random",
+                 "where a run that computes numbers starts: a checkpoint (Hugging Face or ours), or "
+                 "\"random\", drawn from the seed");
+}
+
 void read_training_plan(Section section, Scenario& scenario) {
   TrainingPlan& plan = scenario.plan;
   read_tensor(section.object("tp", false, "tensor parallelism"), plan);
@@ -182,10 +188,7 @@ void read_training_plan(Section section, Scenario& scenario) {
   read_recompute(section.object("recompute", false, "activations that are not kept"), plan);
   read_offload(section.object("offload", false, "state in host memory"));
   read_overlap(section.object("overlap", false, "what runs beside compute"), plan);
-  scenario.weights = path_of(
-      section, "weights", "random",
-      "where a run that computes numbers starts: a checkpoint (Hugging Face or ours), or \"random\", drawn "
-      "from the seed");
+  scenario.weights = read_weights(section);
   scenario.resume = section.boolean(
       "resume", false, "goes on where the run that saved `weights` stopped: its optimizer state, its step");
   scenario.save = path_of(section, "save", "",

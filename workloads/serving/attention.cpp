@@ -58,6 +58,11 @@ class BatchAttention {
     return y;
   }
 
+  // Of queries or keys, and before that the norm of each head where the model has one (Qwen3).
+  TensorId positions(TensorId x, int heads, Role norm) {
+    return rotary(model_.qk_norm ? w_.norm(x, norm, heads) : x, heads, model_.head_dim);
+  }
+
   TensorId append(const std::vector<TensorId>& parts) {
     std::int64_t columns = 0;
     for (const TensorId part : parts) columns += w_.columns(part);
@@ -112,8 +117,8 @@ class BatchAttention {
     const TensorId qkv =
         w_.linear(whole, {Role::kQkv, (q_columns + 2 * kv_columns) * tp_, model_.hidden, Cut::kColumns});
     const auto parts = w_.split(qkv, {q_columns, kv_columns, kv_columns}, Role::kQkv);
-    const TensorId q = rotary(parts[0], heads.query, heads.head_dim);
-    const TensorId k = rotary(parts[1], heads.kv, heads.head_dim);
+    const TensorId q = positions(parts[0], heads.query, Role::kQNorm);
+    const TensorId k = positions(parts[1], heads.kv, Role::kKvNorm);
     const TensorId cache = append({k, parts[2]});
     if (!decodes()) return over_prompts(heads, q, k, parts[2]);
     return over_cache(heads, 1 / std::sqrt(static_cast<double>(heads.head_dim)), q, cache);

@@ -11,6 +11,7 @@
 #include "workloads/schedule/hash.h"
 #include "workloads/serving/batching.h"
 #include "workloads/serving/iteration_routes.h"
+#include "workloads/serving/left_out.h"
 #include "workloads/serving/lower.h"
 
 namespace moebius {
@@ -177,6 +178,8 @@ std::string Serving::describe() const {
   text += fmt::format("cache          {} pages of {} tokens a rank, {}\n",
                       state_->replicas.front().pool().size(), plan.block_tokens, to_string(plan.kv));
   text += fmt::format("rank classes   {}\n", state_->num_classes());
+  const std::string missing = left_out(state_->job.model);
+  if (!missing.empty()) text += fmt::format("left out       {}\n", missing);
   return text;
 }
 

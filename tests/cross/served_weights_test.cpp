@@ -1,0 +1,163 @@
+// Requests are answered from checkpoints: with the tokens of the published modelling code, through prefill,
+// cache and decode alike, and with what a run has learned.
+#include <algorithm>
+#include <map>
+
+#include "hw/error.h"
+#include "real/host_run.h"
+#include "real/token_stream.h"
+#include "tests/cross/reference_model.h"
+#include "tests/cross/resumed_runs.h"
+#include "tests/cross/small_serving.h"
+#include "workloads/checkpoint/parameters.h"
+#undef CHECK  // ours; here it is Catch's
+
+#include <catch2/catch.hpp>
+
+namespace moebius::test {
+namespace {
+
+// Every token uses all experts: the reference makes no choice.
+Model all_experts(Model model) {
+  model.experts.active = model.experts.routed;
+  model.mtp_layers = 0;
+  return model;
+}
+
+struct Service {
+  Model model;
+  Constants constants = {};
+  int tp = 1;
+};
+
+// Each token of each answer must be the one that the reference finds likeliest behind prompt and answer up to
+// there; the first comes from a prefill, the others through the cache.
+void require_reference_answers(const Service& service) {
+  const Scratch scratch;
+  const Tensors weights = random_tensors(service.model, WeightNaming::kShared, 21);
+  write_tensors(scratch.path("in.safetensors"), weights);
+  const Checkpoint checkpoint(scratch.path("in.safetensors"));
+  ServingJob job = small_service(service.model);
+  job.plan.tp = service.tp;
+  job.workload.output = {6, 6};
+  HostOptions options;
+  options.seed = job.workload.seed;
+  options.exact = true;
+  options.constants = service.constants;
+  options.weights = [&](const Tensor& parameter) {
+    return load_parameter(checkpoint, service.model, parameter);
+  };
+  const Tokens served = answers<double>(job, options);
+  for (int request = 0; request < job.workload.requests; ++request) {
+    INFO("request " << request);
+    const int prompt = lengths_of(job.workload, request).input;
+    const auto drawn = token_sequence({job.workload.seed, 0, request}, prompt, service.model.vocabulary);
+    std::vector<int> text(drawn.begin(), drawn.end());
+    text.insert(text.end(), served[request].begin(), served[request].end());
+    ReferenceModel reference(service.model, service.constants, weights);
+    const Rows logits = reference.run(text).at("lm_head");
+    for (std::size_t i = 0; i < served[request].size(); ++i) {
+      const std::vector<double>& row = logits[prompt - 1 + i];
+      CHECK(served[request][i] == std::max_element(row.begin(), row.end()) - row.begin());
+    }
+  }
+}
+
+StartExecutor on_host() {
+  return [](const Job& job, const Layout& layout, Recorder& recorder) {
+    return start_host(job, layout, recorder, {});
+  };
+}
+
+// What the smoke scenario of serving answers, changed.
+Outcome serve_small(const std::vector<std::string>& sets) {
+  const Library library("");
+  Changes changes;
+  changes.sets = sets;
+  Job job = read_job(std::string(MOEBIUS_SOURCE_DIR) + "/scenarios/smoke/serve-small.json", changes, library);
+  return perform(job, on_host(), {});
+}
+
+// The model that the smoke scenario of training trains, asked eight times for twelve tokens.
+const std::vector<std::string> kOfTrained{"/model/layers=4",
+                                          "/model/vocabulary=64",
+                                          "/workload/experts/popularity=balanced",
+                                          "/workload/trace/requests=8",
+                                          "/workload/trace/input=9",
+                                          "/workload/trace/output=12"};
+
+// How often each token follows each in the language.
+std::map<std::pair<int, int>, int> successions(std::uint64_t seed, int vocabulary) {
+  std::map<std::pair<int, int>, int> counts;
+  for (int sequence = 0; sequence < 400; ++sequence) {
+    const auto tokens = token_sequence({seed, 0, sequence}, 100, vocabulary);
+    for (std::size_t i = 1; i < tokens.size(); ++i) ++counts[{tokens[i - 1], tokens[i]}];
+  }
+  return counts;
+}
+
+// The share of answered tokens that follow the one before them as the language's likeliest successor does.
+double share_of_likeliest(const Tokens& answered, std::uint64_t seed) {
+  const auto counts = successions(seed, 64);
+  int likeliest = 0, all = 0;
+  for (const std::vector<std::int32_t>& tokens : answered) {
+    for (std::size_t i = 1; i < tokens.size(); ++i, ++all) {
+      int best = 0;
+      for (int next = 1; next < 64; ++next) {
+        const auto count = [&](int token) {
+          const auto found = counts.find({tokens[i - 1], token});
+          return found == counts.end() ? 0 : found->second;
+        };
+        if (count(next) > count(best)) best = next;
+      }
+      likeliest += tokens[i] == best ? 1 : 0;
+    }
+  }
+  return static_cast<double>(likeliest) / all;
+}
+
+}  // namespace
+
+TEST_CASE("answers from Hugging Face weights are those of their modelling code: grouped-query attention") {
+  require_reference_answers({.model = grouped_model()});
+  require_reference_answers({.model = grouped_model(), .tp = 2});
+}
+
+TEST_CASE("the same answers: Qwen3's norms of heads and a base of a million and another epsilon") {
+  Model qwen = grouped_model();
+  qwen.qk_norm = true;
+  const Constants constants{.rotary = {.base = 1e6}, .norm_epsilon = 1e-2};
+  require_reference_answers({qwen, constants});
+  require_reference_answers({qwen, constants, 2});
+}
+
+TEST_CASE("the same answers: latent attention with positions that YaRN stretches and its scale of scores") {
+  const Constants constants{.rotary = {.base = 100, .factor = 4, .low = 0, .high = 2, .magnitude = 1.2},
+                            .score_scale = 1.5};
+  require_reference_answers({all_experts(latent_model()), constants});
+}
+
+// The likeliest successor comes with 0.6, the second with 0.2; drawn weights answer at one in 64.
+TEST_CASE("a trained model answers in the language that it learned") {
+  const Scratch scratch;
+  train_small(on_host(), {"/workload/steps=60", "/plan/save=" + scratch.path("trained")});
+  std::vector<std::string> trained = kOfTrained;
+  trained.push_back("/plan/weights=" + scratch.path("trained"));
+  const Outcome learned = serve_small(trained), drawn = serve_small(kOfTrained);
+  CHECK(share_of_likeliest(learned.report.facts.tokens, 1) > 0.7);
+  CHECK(share_of_likeliest(drawn.report.facts.tokens, 1) < 0.2);
+}
+
+TEST_CASE("weights of another model are refused before the run") {
+  const Scratch scratch;
+  train_small(on_host(), {"/workload/steps=1", "/plan/save=" + scratch.path("trained")});
+  CHECK_THROWS_AS(serve_small({"/plan/weights=" + scratch.path("trained")}), Error);  // of three layers
+}
+
+TEST_CASE("a model with parts that no run computes is simulated but not executed") {
+  CHECK_THROWS_WITH(serve_small({"/model/biases=qkv"}),
+                    Catch::Contains("/model: no run computes biases: ") &&
+                        Catch::EndsWith(" can be served in simulation alone"));
+}
+
+}  // namespace moebius::test

@@ -1,0 +1,14 @@
+// What a model has and the schedule of serving does not: small work, which a simulation says it leaves out;
+// without it answers would be those of another model, so that nothing executes it.
+#pragma once
+
+#include <string>
+
+#include "models/model.h"
+
+namespace moebius {
+
+// "biases, learned positions (rotary ones stand in)"; empty: everything is there.
+std::string left_out(const Model& model);
+
+}  // namespace moebius
