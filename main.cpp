@@ -15,63 +15,84 @@
 
 #include "hw/error.h"
 #include "real/alignment.h"
+#include "real/bench/measuring_device.h"
+#include "real/calibration/host_device.h"
+#include "real/cuda/cuda_bench.h"
 #include "real/cuda/cuda_run.h"
+#include "real/cuda/cuda_under_test.h"
 #include "real/host_run.h"
+#include "sim/emulate_run.h"
 #include "sim/sim_run.h"
 #include "workloads/calibration/calibrate.h"
-#include "workloads/calibration/model/architecture_file.h"
-#include "workloads/calibration/model/model_error.h"
+#include "workloads/calibration/device/calibrate_device.h"
 #include "workloads/checkpoint/convert.h"
 #include "workloads/cost/cost_source.h"
 #include "workloads/cost/kernel_curve.h"
+#include "workloads/crosscheck/crosscheck.h"
 #include "workloads/explain.h"
 #include "workloads/job.h"
 #include "workloads/listing.h"
 #include "workloads/option_checks.h"
 #include "workloads/perform.h"
+#include "workloads/report/compare_runs.h"
 #include "workloads/report/report.h"
 #include "workloads/report/run_directory.h"
 #include "workloads/report/summary.h"
 #include "workloads/scenario/schema.h"
-#include "workloads/schedule/compare.h"
 #include "workloads/schedule_dump.h"
 
 namespace moebius {
 namespace {
 
-enum class ExecutorKind { kSim, kHost, kCuda };
-const std::vector<std::pair<std::string, ExecutorKind>> kExecutors{
-    {"sim", ExecutorKind::kSim}, {"host", ExecutorKind::kHost}, {"cuda", ExecutorKind::kCuda}};
-const std::vector<std::pair<std::string, ExecutorKind>> kReal(kExecutors.begin() + 1, kExecutors.end());
+enum class ExecutorKind { kSim, kHost, kCuda, kEmulate };
+const std::vector<std::pair<std::string, ExecutorKind>> kExecutors{{"sim", ExecutorKind::kSim},
+                                                                   {"host", ExecutorKind::kHost},
+                                                                   {"cuda", ExecutorKind::kCuda},
+                                                                   {"emulate", ExecutorKind::kEmulate}};
+const std::vector<std::pair<std::string, ExecutorKind>> kReal(kExecutors.begin() + 1, kExecutors.end() - 1);
 
 // What the command line says; each subcommand uses its part.
 struct Arguments {
-  std::string scenario, data, out, dump, name, from, run_a, run_b;
+  std::string scenario, data, out, dump, name, run_a, run_b, device, profile;
+  double budget = 0;
   Changes changes;
   ExecutorKind executor = ExecutorKind::kSim, real_executor = ExecutorKind::kHost;
   NetworkDetail detail = NetworkDetail::kFluid;
   Driver driver = has_simgrid() ? Driver::kSimGrid : Driver::kPlain;
+  std::function<std::shared_ptr<const CostSource>(const Accelerator&)> costs;  // of the simulator's chips
   KernelRequest kernel;
-  HostRun host;
+  TablesRequest tables;
+  RealRun real;
   ConvertRequest convert;
   bool explain = false, json = false;
-  bool model_errors = false, fit_model = false;
 };
+
+EmulateRun emulation_of(const Arguments& arguments) {
+  return {.simulation = {arguments.data, {arguments.detail, arguments.driver}},
+          .read = [&] { return read_job(arguments.scenario, arguments.changes, Library(arguments.data)); },
+          .device = [&] { return open_measuring_device(arguments.device, make_cuda_bench); },
+          .journal = arguments.out.empty() ? "" : arguments.out + "/ops.jsonl"};
+}
 
 // Who carries out the jobs of this command line.
 StartExecutor executor_of(ExecutorKind kind, const Arguments& arguments) {
   switch (kind) {
     case ExecutorKind::kSim:
       return [&arguments](const Job& job, const Layout& layout, Recorder& recorder) {
-        return start_simulator(job, layout, recorder, {arguments.data, {arguments.detail, arguments.driver}});
+        return start_simulator(job, layout, recorder,
+                               {arguments.data, {arguments.detail, arguments.driver}, arguments.costs});
       };
     case ExecutorKind::kHost:
       return [&arguments](const Job& job, const Layout& layout, Recorder& recorder) {
-        return start_host(job, layout, recorder, arguments.host);
+        return start_host(job, layout, recorder, arguments.real);
       };
     case ExecutorKind::kCuda:
       return [&arguments](const Job& job, const Layout& layout, Recorder& recorder) {
-        return start_cuda(job, layout, recorder, arguments.host.dump_activations);
+        return start_cuda(job, layout, recorder, arguments.real);
+      };
+    case ExecutorKind::kEmulate:
+      return [&arguments](const Job& job, const Layout& layout, Recorder& recorder) {
+        return start_emulation(job, layout, recorder, emulation_of(arguments));
       };
   }
   return {};
@@ -85,7 +106,12 @@ int run_command(const Arguments& arguments) {
   const Library library(arguments.data);
   Job job = read_job(arguments.scenario, arguments.changes, library);
   require_fit(job);
-  if (arguments.executor == ExecutorKind::kSim) require_nothing_computed(job, arguments.host);
+  if (arguments.executor != ExecutorKind::kCuda)
+    require_unset(arguments.real.trace_kernels,
+                  "--trace-kernels: expected --executor cuda: only a GPU's kernels are traced");
+  const bool simulates =
+      arguments.executor == ExecutorKind::kSim || arguments.executor == ExecutorKind::kEmulate;
+  if (simulates) require_nothing_computed(job, arguments.real);
   // From here the schedule is decided and the devices can hold it.
   Hooks hooks;
   std::optional<ScheduleDump> dump;
@@ -99,6 +125,7 @@ int run_command(const Arguments& arguments) {
   if (!arguments.out.empty()) write_run(arguments.out, {json, text}, outcome.timeline);
   print(arguments.json ? json : text);
   if (arguments.explain) fmt::print(arguments.json ? stderr : stdout, "\n{}", explain(outcome.timeline));
+  if (!outcome.interrupted.empty()) throw run_error(outcome.interrupted);
   return 0;
 }
 
@@ -107,25 +134,35 @@ int check_command(const Arguments& arguments) {
   const Job job = read_job(arguments.scenario, arguments.changes, library);
   print(settings_text(job.scenario));
   if (job.training) fmt::print("\n{}", job.training->describe());
+  if (job.serving) fmt::print("\n{}", job.serving->describe());
   if (job.memory) fmt::print("\n{}", memory_text(*job.memory));
   require_fit(job);
   return 0;
 }
 
-int crosscheck_command(const Arguments& arguments) {
+int crosscheck_command(const Arguments& given) {
+  Arguments arguments = given;
+  arguments.real.measured = true;
+  arguments.changes.unfold = true;  // numbers need every rank
   const Library library(arguments.data);
-  Changes changes = arguments.changes;
-  changes.unfold = true;  // numbers need every rank
-  const Crosscheck result = crosscheck([&] { return read_job(arguments.scenario, changes, library); },
-                                       executor_of(ExecutorKind::kSim, arguments),
-                                       executor_of(arguments.real_executor, arguments), arguments.out);
-  print(to_text(result));
+  CrosscheckRequest request{[&] { return read_job(arguments.scenario, arguments.changes, library); },
+                            executor_of(ExecutorKind::kSim, arguments),
+                            executor_of(arguments.real_executor, arguments), arguments.out};
+  if (!arguments.profile.empty()) {
+    const Profile profile = profile_from(load_document(arguments.profile));
+    arguments.costs = [profile](const Accelerator& chip) { return make_cost_source(chip, {profile}); };
+    request.machine = [&arguments, profile](const Job& job) {
+      const bool on_host = arguments.real_executor == ExecutorKind::kHost;
+      return virtual_machine(profile, arguments.profile, on_host ? "host" : "cuda", job.scenario.ranks());
+    };
+  }
+  const Crosscheck result = crosscheck(request);
+  print(arguments.json ? to_json(result) : to_text(result));
   return result.same() ? 0 : 1;
 }
 
 int compare_command(const Arguments& arguments) {
-  const MappedTimeline a(timeline_path(arguments.run_a)), b(timeline_path(arguments.run_b));
-  print(to_text(compare(a, b), arguments.run_a, arguments.run_b));
+  print(compare_runs(arguments.run_a, arguments.run_b));
   return 0;
 }
 
@@ -147,26 +184,17 @@ int show_command(const Arguments& arguments) {
   return 0;
 }
 
-// Without --accelerator: what concerns the analytic model.
-int calibrate_model(const Arguments& arguments, const Catalog& catalog) {
-  if (arguments.model_errors) {
-    print(model_error_table(arguments.from, catalog));
-    return 0;
-  }
-  if (!arguments.fit_model || arguments.out.empty())
-    throw input_error(
-        "calibrate: expected --accelerator and --out, --fit-model and --out, or --model-errors");
-  const int fitted = fit_architecture_file(arguments.from, catalog, arguments.out);
-  fmt::print("{} architectures fitted: {}\n", fitted, arguments.out);
-  return 0;
-}
-
 int calibrate_command(const Arguments& arguments) {
   const Library library(arguments.data);
-  if (arguments.name.empty()) return calibrate_model(arguments, library.hardware);
-  for (const Profile& profile : calibrate(arguments.from, library.hardware, arguments.name, arguments.out))
-    fmt::print("{} tables of {}: {}\n", profile.tables.size(), profile.accelerator, arguments.out);
-  return 0;
+  if (arguments.device.empty()) {
+    print(calibrate_tables(arguments.tables, library.hardware));
+    return 0;
+  }
+  const std::string& out = arguments.tables.out;
+  return calibrate_and_tell(arguments.device == "host"
+                                ? host_under_test(out)
+                                : cuda_under_test(device_index(arguments.device), library.hardware, out),
+                            {out, arguments.budget});
 }
 
 int convert_command(const Arguments& arguments) {
@@ -236,12 +264,18 @@ void add_commands(CLI::App& app, Arguments& arguments, std::function<int(const A
   add_data_option(*run, arguments);
   add_simulator_options(*run, arguments);
   run->add_option("--executor", arguments.executor,
-                  "sim (default): predict; host: execute on this CPU, ranks as threads; cuda: on this GPU")
+                  "sim (default): predict; host: execute on this CPU, ranks as threads; cuda: on this GPU; "
+                  "emulate: predict, with compute measured on this GPU or CPU")
       ->transform(valid(one_of(kExecutors)));
+  run->add_option("--device", arguments.device,
+                  "who measures for emulate: host, cuda:0 (default, where it is)");
   run->add_option("--out", arguments.out, "directory for report.json, report.txt, timeline.mtl");
   run->add_option("--dump", arguments.dump, "file for the schedule as text");
-  run->add_option("--dump-activations", arguments.host.dump_activations,
+  run->add_option("--dump-activations", arguments.real.dump_activations,
                   "file for what each layer puts out in the first microbatch (safetensors)");
+  run->add_option(
+      "--trace-kernels", arguments.real.trace_kernels,
+      "cuda: file for the kernels, copies and fills that ran for each op, with their times (by CUPTI)");
   run->add_flag("--explain", arguments.explain,
                 "also every op of one layer: shape, time, where the time is known from");
   run->add_flag("--json", arguments.json, "print the report as one JSON object");
@@ -257,8 +291,13 @@ void add_commands(CLI::App& app, Arguments& arguments, std::function<int(const A
   add_simulator_options(*crosscheck, arguments);
   crosscheck->add_option("--executor", arguments.real_executor, "who executes: host (default), cuda")
       ->transform(valid(one_of(kReal)));
-  crosscheck->add_option("--out", arguments.out, "directory for the runs simulated/ and executed/");
-  CLI::App* compare = add("compare", "join two runs of one schedule op by op", compare_command);
+  crosscheck->add_option(
+      "--profile", arguments.profile,
+      "what calibrate --device measured of the device: simulates the machine that executes");
+  crosscheck->add_option("--out", arguments.out, "directory for simulated/, executed/ and crosscheck.json");
+  crosscheck->add_flag("--json", arguments.json, "print the result as one JSON object");
+  CLI::App* compare =
+      add("compare", "join two runs of one schedule op by op; compare what they learned", compare_command);
   compare->add_option("RUN_A", arguments.run_a, "a run's directory or timeline")->required();
   compare->add_option("RUN_B", arguments.run_b, "another one")->required();
   CLI::App* list = add("list", "list what the catalogs hold", list_command);
@@ -270,22 +309,35 @@ void add_commands(CLI::App& app, Arguments& arguments, std::function<int(const A
   add_kernel_options(*show, arguments.kernel);
   add_data_option(*show, arguments);
   CLI::App* calibrate =
-      add("calibrate", "make a kernel profile from tables of published measurements", calibrate_command);
-  calibrate->add_option("--from", arguments.from, "directory with the tables (CSV)")
-      ->required()
-      ->check(valid(existing_directory));
-  CLI::Option* whose = calibrate->add_option("--accelerator", arguments.name, "whose rows: id, alias or all");
-  CLI::Option* out =
-      calibrate->add_option("--out", arguments.out, "the file to write; profiles of all: their directory");
+      add("calibrate", "make a kernel profile from published tables, or by measuring a device",
+          calibrate_command);
+  CLI::Option* from =
+      calibrate->add_option("--from", arguments.tables.from, "directory with the tables (CSV)")
+          ->check(valid(existing_directory));
+  CLI::Option* whose =
+      calibrate->add_option("--accelerator", arguments.tables.accelerator, "whose rows: id, alias or all");
+  CLI::Option* out = calibrate->add_option("--out", arguments.tables.out,
+                                           "the file to write; profiles of all: their directory");
   whose->needs(out);
   calibrate
-      ->add_flag("--model-errors", arguments.model_errors,
+      ->add_flag("--model-errors", arguments.tables.model_errors,
                  "instead: errors of the analytic model, every chip told with constants of others")
       ->excludes(whose, out);
   calibrate
-      ->add_flag("--fit-model", arguments.fit_model,
+      ->add_flag("--fit-model", arguments.tables.fit_model,
                  "instead: fit the model's constants and write them (hw/catalog/architectures.json)")
       ->excludes(whose);
+  CLI::Option* device =
+      calibrate
+          ->add_option("--device", arguments.device, "measure a device instead: host (one core), cuda:0, ...")
+          ->check(valid(device_name))
+          ->needs(out)
+          ->excludes(from, whose);
+  calibrate
+      ->add_option("--budget", arguments.budget,
+                   "seconds to measure for; else as long as the device takes: 240 (host), 480 (cuda)")
+      ->check(valid(positive_number))
+      ->needs(device);
   add_data_option(*calibrate, arguments);
   CLI::App* convert = add("convert", "cut a checkpoint for other ranks, or put it together for Hugging Face",
                           convert_command);

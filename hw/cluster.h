@@ -2,7 +2,11 @@
 // by node.
 #pragma once
 
+#include <functional>
+#include <map>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "hw/accelerator.h"
@@ -21,9 +25,32 @@ struct Pool {
   int devices() const { return nodes * node.accelerators; }
 };
 
+struct ExchangeRate {
+  ByteRate rate;
+  Time latency;  // where nothing is copied
+};
+
+// How ranks exchange that stand together on one device, or each on a core of one host: every member copies
+// what it gets from where it stands, round by round, and what it copies passes a wire of its device.
+struct LocalExchange {
+  ExchangeRate wire;         // of one device, shared by its ranks; a latency for each round
+  bool packs = false;        // routed rows are copied once more, by their sender (host)
+  double element_bytes = 0;  // of what is copied, whatever the op's format (host: 4); 0: as the format says
+  // Ops that do more or less than copy, by name ("exchange all_reduce bf16"); a latency for all rounds.
+  std::map<std::string, ExchangeRate, std::less<>> kinds = {};
+
+  const ExchangeRate& of(std::string_view name) const {
+    const auto known = kinds.find(name);
+    return known == kinds.end() ? wire : known->second;
+  }
+};
+
 struct Cluster {
   std::vector<Pool> pools;
   Fabric fabric;
+  // Set for a machine of virtual ranks: communication is this and nothing else, and holds no cores; compute
+  // ops hold their whole device, whatever number of cores they ask for, as executors give it to them.
+  std::optional<LocalExchange> exchange = {};
 
   const Pool& pool_of(int device) const;
 };

@@ -8,6 +8,7 @@
 #include "hw/catalog.h"
 #include "hw/error.h"
 #include "hw/json_text.h"
+#include "hw/profile_device.h"
 #include "hw/profile_table.h"
 #include "hw/reader.h"
 
@@ -81,6 +82,7 @@ Profile profile_from(const Document& document) {
     profile.tables.push_back(read_profile_table(std::move(table), profile.sources, values_left));
   }
   if (reader.has("power")) profile.power = read_profile_power(reader.object("power"), profile.sources);
+  if (reader.has("device")) profile.device = read_device_figures(reader.object("device"));
   reader.finish();
   return profile;
 }

@@ -88,6 +88,9 @@ struct ProfileTable {
   double limited_from = 0;  // microseconds: so long kernels of a burst were at the power limit; 0: none
   bool fitted = false;      // values run between many scattered rows; otherwise each is one measured row
   bool hot = false;         // replays: what fits in L2 was found there
+  // Of tables that were measured on a device at hand: medians over their rows.
+  double spread = 0;        // of the repetitions of a row: half of the distance between the quartiles
+  double fit_error = 0;     // relative error of the table at the rows that it is made of
   bool in_sample = false;   // taken from a system run that the project is also tested on
   std::string note;
   std::vector<ProfileRange> where;

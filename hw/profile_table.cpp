@@ -239,6 +239,8 @@ ProfileTable read_profile_table(Reader reader, const std::vector<ProfileSource>&
   table.fitted = reader.choice<bool>("values", {{"measured", false}, {"fitted", true}});
   table.hot = reader.boolean("hot", false);
   table.in_sample = reader.boolean("in_sample", false);
+  table.spread = reader.number("spread", {0, 1e6}, 0.0);
+  table.fit_error = reader.number("fit_error", {0, 1e6}, 0.0);
   table.note = reader.text("note", "");
   if (reader.has("where"))
     for (Reader& range : reader.objects("where")) table.where.push_back(read_range(std::move(range)));

@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "hw/profile.h"
+#include "hw/profile_device.h"
 
 namespace moebius {
 namespace {
@@ -147,6 +148,8 @@ void write_table(Out& out, const ProfileTable& table) {
   fmt::format_to(out, "\"in_sample\": {},\n      \"note\": {}", table.in_sample, quoted(table.note));
   if (table.limited_from > 0)
     fmt::format_to(out, ",\n      \"power_limited_from_us\": {}", table.limited_from);
+  if (table.spread > 0) fmt::format_to(out, ",\n      \"spread\": {:.4f}", table.spread);
+  if (table.fit_error > 0) fmt::format_to(out, ",\n      \"fit_error\": {:.4f}", table.fit_error);
   write_where(out, table);
   write_keys(out, table);
   fmt::format_to(out, ",\n      ");
@@ -170,6 +173,7 @@ std::string to_json(const Profile& profile) {
   }
   fmt::format_to(out, "\n  ],\n");
   if (profile.power.limit > 0) write_power(out, profile.power);
+  if (profile.device) fmt::format_to(out, "  \"device\": {},\n", to_json(*profile.device, "    "));
   fmt::format_to(out, "  \"tables\": [");
   for (const ProfileTable& table : profile.tables) {
     begin_item(out, &table == profile.tables.data());

@@ -136,6 +136,15 @@ Flops op_flops(OpKind kind, const Shape& shape) {
     case OpKind::kCrossEntropyStats:
     case OpKind::kCrossEntropy:
       return {4 * elements};  // subtract, exp; maximum and add, or two scalings
+    // as kAttention; the two maps by heads: products of nope or v_dim columns with the latent's
+    case OpKind::kPagedAttention:
+      return {2 * attention_pairs(shape) * x.heads * (x.head_dim + x.v_dim)};
+    case OpKind::kAbsorbQueries:
+      return {2 * x.m * x.heads * (x.head_dim - x.k) * x.n};
+    case OpKind::kAbsorbedValues:
+      return {2 * x.m * x.heads * x.n * x.v_dim};
+    case OpKind::kGreedySample:
+      return {elements};  // one comparison
     // two moments (3 each), two bias corrections, square root, add epsilon, divide, decay (2), step (2)
     case OpKind::kAdam:
       return {15 * x.m};
@@ -147,6 +156,9 @@ Flops op_flops(OpKind kind, const Shape& shape) {
     case OpKind::kSplit:
     case OpKind::kConcat:
     case OpKind::kMlaKeys:
+    case OpKind::kCacheAppend:
+    case OpKind::kLastRows:
+    case OpKind::kNextToken:
       return {0};  // bytes are moved, nothing is computed
     case OpKind::kDispatch:
     case OpKind::kCombine:
@@ -164,7 +176,7 @@ Flops op_flops(OpKind kind, const Shape& shape) {
 
 bool has_stored_operand(OpKind kind) {
   return kind == OpKind::kGemm || kind == OpKind::kGemmDgrad || kind == OpKind::kGroupedGemm ||
-         kind == OpKind::kGroupedGemmDgrad || kind == OpKind::kAttention;
+         kind == OpKind::kGroupedGemmDgrad || kind == OpKind::kAttention || kind == OpKind::kPagedAttention;
 }
 
 Bytes op_bytes(OpKind kind, const Shape& shape, DType dtype, std::optional<DType> stored) {
@@ -237,6 +249,24 @@ Bytes op_bytes(OpKind kind, const Shape& shape, DType dtype, std::optional<DType
       return {elements * out + x.m * (1 + 3) * kWordBytes};
     case OpKind::kCrossEntropy:
       return {elements * 2 * out + x.m * (1 + 3 * x.groups) * kWordBytes};
+    // as computed in, as the cache keeps it out
+    case OpKind::kCacheAppend:
+      return {elements * (out + kept)};
+    // the cache's rows are read once, whatever the queries see of them
+    case OpKind::kPagedAttention:
+      return {x.m * x.heads * (x.head_dim * in + x.v_dim * out) +
+              x.groups * seen_keys(shape, x) * x.n * kept};
+    case OpKind::kAbsorbQueries:
+      return {x.m * x.heads * (x.head_dim * in + (x.n + x.k) * out) +
+              x.heads * (x.head_dim - x.k) * x.n * kept};
+    case OpKind::kAbsorbedValues:
+      return {x.m * x.heads * (x.n * in + x.v_dim * out) + x.heads * x.v_dim * x.n * kept};
+    case OpKind::kLastRows:
+      return {x.groups * x.n * 2 * out};
+    case OpKind::kGreedySample:
+      return {elements * out + x.m * 2 * kWordBytes};
+    case OpKind::kNextToken:
+      return {x.m * (2 * x.groups + 1) * kWordBytes};
     // gradient and master weight read and written, two moments read and written, weight written
     case OpKind::kAdam:
       return {x.m * (2 * kAccumulateBytes + 4 * in + element_bytes(DType::kBf16))};

@@ -38,8 +38,8 @@ Flops op_flops(OpKind kind, const Shape& shape);
 // - Token ids, labels, log-sum-exp and loss statistics take 4 bytes; weights of routed rows are left out.
 // - Communication: zero; Op::payload says what moves.
 // - `stored`: the format of the operand that is kept, where it is not that of the arithmetic: the weights of kGemm,
-//   kGemmDgrad and their grouped kinds (INT4 weights under BF16 activations), the keys and values of kAttention (an
-//   FP8 cache under BF16 queries). Empty: `dtype`. Other kinds have no such operand.
+//   kGemmDgrad and their grouped kinds (INT4 weights under BF16 activations), the keys and values of kAttention and
+//   kPagedAttention (an FP8 cache under BF16 queries). Empty: `dtype`. Other kinds have no such operand.
 Bytes op_bytes(OpKind kind, const Shape& shape, DType dtype, std::optional<DType> stored = {});
 
 // Whether a kind has an operand that may be stored in a format of its own.

@@ -70,6 +70,20 @@ std::string_view to_string(OpKind kind) {
       return "cross_entropy";
     case OpKind::kAdam:
       return "adam";
+    case OpKind::kCacheAppend:
+      return "cache_append";
+    case OpKind::kPagedAttention:
+      return "paged_attention";
+    case OpKind::kAbsorbQueries:
+      return "absorb_queries";
+    case OpKind::kAbsorbedValues:
+      return "absorbed_values";
+    case OpKind::kLastRows:
+      return "last_rows";
+    case OpKind::kGreedySample:
+      return "greedy_sample";
+    case OpKind::kNextToken:
+      return "next_token";
     case OpKind::kDispatch:
       return "dispatch";
     case OpKind::kCombine:

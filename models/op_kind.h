@@ -12,7 +12,8 @@ namespace moebius {
 // Op::route gives this member of the expert group; m is the largest over the members.
 enum class OpKind : std::uint8_t {
   kInput,             // () -> tokens[m], then k shifted copies (labels; k >= 1): the next microbatch, ids below n; m = groups
-                      // sequences of m/groups tokens (groups 0 counts as 1); members of a tensor group get the same tokens
+                      // sequences of m/groups tokens (groups 0 counts as 1); members of a tensor group get the same tokens.
+                      // Of a batch (Op::batch): generated[requests,.] -> tokens[m]: those of its rows, of the prompt or generated
   kEmbedding,         // tokens[m], W[n,k] -> x[m,k]; rows of W outside this rank's shard give zeros
   kEmbeddingGrad,     // tokens[m], dx[m,k] -> dW[n,k] +=
   kGemm,              // x[m,k], W[n,k] -> y[m,n]
@@ -24,10 +25,12 @@ enum class OpKind : std::uint8_t {
   kNorm,              // RMSNorm: x[m,n], w[n] -> y[m,n] (, the same quantised: see kQuantise; a second output means fused)
   kNormGrad,          // dy[m,n], x[m,n], w[n] -> dx[m,n], dw[n] +=
   kRotary,            // x[m,n] -> y[m,n]: rotates the last head_dim columns of each of `heads` heads (n/heads columns a head);
-                      // columns (i, i + head_dim/2) by position * 10000^(-2i/head_dim), position = row in its sequence, as in kInput
+                      // columns (i, i + head_dim/2) by position * 10000^(-2i/head_dim), position = row in its sequence, as in kInput;
+                      // of a batch: the position that the batch gives the row
   kRotaryGrad,        // dy[m,n] -> dx[m,n]
   kAttention,         // causal: q[m,heads*head_dim], k[kv*groups,kv_heads*head_dim], v[..,kv_heads*v_dim] -> o[m,heads*v_dim], lse[m,heads];
-                      // scores times 1/sqrt(head_dim); query head h reads key head h*kv_heads/heads; lse = log(sum exp(score))
+                      // scores times 1/sqrt(head_dim); query head h reads key head h*kv_heads/heads; lse = log(sum exp(score)). Of a batch:
+                      // its sequences one after the other, each with its own length, none with a past; kv is their mean
   kAttentionGrad,     // do, q, k, v, o, lse -> dq, dk, dv
   kActivation,        // gated (k = 2): x[m,2n] (, w[m]) -> silu(left) * right * w [m,n]; plain (k = 1): gelu(x[m,n]) * w;
                       // a second output is the same quantised, fused; w: the weight of a routed row, 1 when there is no second input
@@ -54,6 +57,20 @@ enum class OpKind : std::uint8_t {
   kAdam,              // (gradient, weight, master, first, second moment) x count -> the same; m elements in all. Updates the
                       // member's own flat shard of each tensor when the op names a group (see kReduceScatter), else all;
                       // master and moments hold that shard only. Zeroes the whole gradient
+                      // Serving: rows are the tokens of a batch (Op::batch, workloads/schedule/batch.h), sequence by sequence
+  kCacheAppend,       // column blocks [m,.] -> cache[.,n], in place: they stand side by side in the row that each token has in
+                      // the cache; other rows stay. n: their columns together
+  kPagedAttention,    // q[m,heads*head_dim], cache[.,n] -> o[m,heads*v_dim]: causal, over all that the cache holds of the
+                      // sequence, the batch's own tokens included; scores times scale. A row of the cache is the keys of all
+                      // kv_heads, then their values; or, n = kv_heads*head_dim, keys whose first v_dim columns are the values
+  kAbsorbQueries,     // q[m,heads*head_dim], W[heads*(nope+v_dim),n] -> [m,heads*(n+k)]: of each head q's nope columns times
+                      // the head's first nope rows of W, then its k rotary columns; nope = head_dim - k, n = the latent's columns
+  kAbsorbedValues,    // x[m,heads*n], W[heads*(nope+v_dim),n] -> y[m,heads*v_dim]: of each head x times its last v_dim rows of W
+  kLastRows,          // x[m,n] -> y[groups,n]: the last row of each sequence
+  kGreedySample,      // logits[m,n] -> best[m,2]: the largest and its id (the lowest of equals); columns are vocabulary
+                      // [i*n, (i+1)*n) of member i of the tensor group
+  kNextToken,         // best[m*groups,2] of all shards, one after the other -> generated[requests,n], in place: the best id of
+                      // each of m sequences, at the place that follows its tokens
   kDispatch,          // x[m,n] (, weights[m,k]) -> received tokens[.,n] (, received weights[.,k]): all-to-all by the route; a token
                       // goes once to every rank that holds one of its experts; received weights are zero for experts held elsewhere;
                       // rows arrive in the order of sources, then of tokens

@@ -64,6 +64,13 @@ void communicate_as(OpKind kind, Member& member) {
     case OpKind::kCrossEntropyStats:
     case OpKind::kCrossEntropy:
     case OpKind::kAdam:
+    case OpKind::kCacheAppend:
+    case OpKind::kPagedAttention:
+    case OpKind::kAbsorbQueries:
+    case OpKind::kAbsorbedValues:
+    case OpKind::kLastRows:
+    case OpKind::kGreedySample:
+    case OpKind::kNextToken:
       break;
   }
   CHECK(false, fmt::format("{} does not communicate", to_string(kind)));

@@ -216,6 +216,15 @@ double compute(OpContext<Real>& c) {
     case OpKind::kCrossEntropyStats:
     case OpKind::kCrossEntropy:
       return compute_tokens(c);
+    case OpKind::kCacheAppend:
+    case OpKind::kPagedAttention:
+    case OpKind::kAbsorbQueries:
+    case OpKind::kAbsorbedValues:
+    case OpKind::kLastRows:
+    case OpKind::kGreedySample:
+    case OpKind::kNextToken:
+      compute_batch(c);
+      return 0;
     case OpKind::kDispatch:
     case OpKind::kCombine:
     case OpKind::kAllReduce:

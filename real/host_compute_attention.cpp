@@ -11,10 +11,27 @@
 namespace moebius {
 namespace {
 
+// Rows of a batch stand at any position.
+template <class Real>
+void rotate_in_batch(OpContext<Real>& c, Matrix<Real> y) {
+  const std::vector<std::int32_t> positions = c.submission().fragment->batches[c.op().batch]->positions();
+  for (std::int64_t row = 0; row < y.rows; ++row) {
+    rotate<Real>({y.row(row), static_cast<std::size_t>(y.columns)},
+                 {.columns = y.columns,
+                  .heads = std::max(c.shape().heads, 1),
+                  .rotated = c.shape().head_dim,
+                  .sequence_rows = 1,
+                  .first_position = positions[row]},
+                 Turn::kForward);
+  }
+  c.out(0, std::move(y));
+}
+
 // A context-parallel rank holds the chunk of each sequence that its index says.
 template <class Real>
 void rotary(OpContext<Real>& c, Turn turn) {
   Matrix<Real> y = c.in(0);
+  if (c.op().batch >= 0) return rotate_in_batch(c, std::move(y));
   const std::int64_t rows = y.rows / std::max(c.shape().groups, 1);
   rotate<Real>(y.view(),
                {.columns = y.columns,
@@ -78,6 +95,7 @@ AttentionShape attention_shape(const OpContext<Real>& c, std::int64_t query_rows
 
 template <class Real>
 void attend(OpContext<Real>& c) {
+  if (c.op().batch >= 0) return attend_in_batch(c);
   const Matrix<Real>& q = c.in(0);
   const ContextKeys<Real> context(c, c.in(1).rows);
   const Matrix<Real> k = context.seen(c.in(1)), v = context.seen(c.in(2));

@@ -18,6 +18,7 @@ namespace {
 // stages read the same.
 template <class Real>
 void input(OpContext<Real>& c) {
+  if (c.op().batch >= 0) return input_of_batch(c);
   const Shape& s = c.shape();
   const int context = c.size_of(GroupRole::kContext);
   const std::int64_t replicas = c.size_of(GroupRole::kData) / context;
@@ -90,7 +91,7 @@ template <class Real>
 void update_parameter(OpContext<Real>& c, const AdamIds& id, const FlatShard& shard) {
   TensorStore<Real>& store = c.store();
   Matrix<Real>&gradient = store.change(id.gradient), &weight = store.change(id.weight);
-  if (!store.holds(id.master)) {
+  if (!store.holds(id.master) && !store.restores_states()) {
     const std::vector<Real> initial = store.initial(store.describe(id.weight));
     std::copy_n(initial.begin() + shard.first, shard.count(), store.change(id.master).values.begin());
   }

@@ -14,6 +14,7 @@
 
 #include "hw/error.h"
 #include "real/host_communication.h"
+#include "real/thread_clock.h"
 
 namespace moebius {
 namespace {
@@ -32,6 +33,7 @@ struct RankMemory {
   RoutePlans routes;
   std::map<int, double> loss;  // by step
   std::vector<Transfer> transfers;
+  std::vector<OpTime> times;
 };
 
 }  // namespace
@@ -42,13 +44,20 @@ struct HostExecutor<Real>::State {
       : layout(given_layout),
         recorder(given_recorder),
         options(given_options),
-        monitor(given_layout.ranks),
+        monitor(given_layout.ranks, given_options.one_at_a_time),
         exchange(monitor),
         queues(given_layout.ranks) {
     for (int rank = 0; rank < layout.ranks; ++rank) {
-      memory.push_back({TensorStore<Real>({options.seed, options.exact, options.weights}), {}, {}, {}});
+      memory.push_back({TensorStore<Real>(store_options(rank)), {}, {}, {}, {}});
     }
     for (int rank = 0; rank < layout.ranks; ++rank) threads.emplace_back([this, rank] { run_rank(rank); });
+  }
+
+  StoreOptions store_options(int rank) const {
+    StoreOptions store{options.seed, options.exact, options.weights, {}};
+    if (options.states)
+      store.states = [&states = options.states, rank](const Tensor& state) { return states(rank, state); };
+    return store;
   }
 
   ~State() {
@@ -109,7 +118,7 @@ struct HostExecutor<Real>::State {
       span.lane = context.op().lane;
       span.origin = Origin::kExecuted;
       span.start = now();
-      span.work_start = execute_op(context, mine, i);
+      span.work_start = options.one_at_a_time ? time_op(context, mine, i) : execute_op(context, mine, i);
       if (options.observer) tell_observer(rank, submission, context.op(), mine.store);
       mine.store.release(i);
       span.end = now();
@@ -126,6 +135,26 @@ struct HostExecutor<Real>::State {
       return std::vector<float>(values.begin(), values.end());
     };
     options.observer({rank, submission, op, read});
+  }
+
+  // Parameters and plans of routes appear when they are first touched: that is no part of the op.
+  static void touch(OpContext<Real>& context) {
+    const Op& op = context.op();
+    const Fragment& fragment = *context.submission().fragment;
+    for (int i = 0; i < op.num_inputs + op.num_outputs; ++i) {
+      const std::int32_t tensor = fragment.operands[op.first_tensor + i];
+      if (fragment.tensors[tensor].scope == Scope::kRank) context.store().read(tensor);
+    }
+    if (op.route >= 0) context.route();
+  }
+
+  Time time_op(OpContext<Real>& context, RankMemory<Real>& mine, std::int32_t index) {
+    touch(context);
+    const auto worked = [&] { return thread_cpu_time() - monitor.cpu_of_waiting(context.rank()); };
+    const Time before = worked();
+    const Time met = execute_op(context, mine, index);
+    mine.times.push_back({context.submission().sequence, index, worked() - before});
+    return met;
   }
 
   // Returns when the transfer of a communication op could begin; zero for compute.
@@ -276,6 +305,14 @@ std::vector<Transfer> HostExecutor<Real>::transfers() const {
 }
 
 template <class Real>
+std::vector<OpTime> HostExecutor<Real>::op_times() const {
+  std::vector<OpTime> all;
+  for (const RankMemory<Real>& memory : state_->memory)
+    all.insert(all.end(), memory.times.begin(), memory.times.end());
+  return all;
+}
+
+template <class Real>
 std::vector<Real> HostExecutor<Real>::tensor(int rank, std::uint32_t key) const {
   const Matrix<Real>* found = state_->memory[rank].store.find(key);
   return found == nullptr ? std::vector<Real>() : found->values;
@@ -305,13 +342,12 @@ void HostExecutor<Real>::set_parameter(int rank, std::uint32_t key, std::vector<
 }
 
 template <class Real>
-std::vector<HeldTensor<Real>> HostExecutor<Real>::weights(int rank) const {
-  std::vector<HeldTensor<Real>> held;
-  state_->memory[rank].store.for_each(MemoryKind::kWeights,
-                                      [&](const Tensor& tensor, const Matrix<Real>& value) {
-                                        held.push_back({tensor, value.view()});
-                                      });
-  return held;
+std::vector<HeldTensor<Real>> HostExecutor<Real>::held(int rank, MemoryKind memory) const {
+  std::vector<HeldTensor<Real>> all;
+  state_->memory[rank].store.for_each(memory, [&](const Tensor& tensor, const Matrix<Real>& value) {
+    all.push_back({tensor, value.view()});
+  });
+  return all;
 }
 
 template <class Real>

@@ -19,6 +19,13 @@ struct Transfer {
   double sent_bytes = 0;  // to other ranks
 };
 
+// CPU time of the thread of its rank from the moment when an op has its operands until its results are
+// stored. Of communication: packing what is sent, copying and adding up what comes, not the waiting.
+struct OpTime {
+  std::int32_t sequence = 0, op = 0;
+  Time cpu;
+};
+
 template <class Real>
 struct HeldTensor {
   Tensor tensor;
@@ -46,6 +53,8 @@ class HostExecutor : public Executor {
   int num_steps() const;  // with a loss
   // By communication op, in the order of sequence, op.
   std::vector<Transfer> transfers() const;
+  // Of every op when ranks run one at a time (HostOptions), else none.
+  std::vector<OpTime> op_times() const;
   // A tensor of the whole run on one rank, row-major, by key; empty when the rank has not touched it.
   std::vector<Real> tensor(int rank, std::uint32_t key) const;
   // The same by what it is; CHECKs that there is one. Gradients are zero after an update.
@@ -53,8 +62,8 @@ class HostExecutor : public Executor {
   std::vector<Real> gradient(int rank, Role role, int layer) const;
   // Starting values of a parameter (and of the master copy); before its rank has touched it.
   void set_parameter(int rank, std::uint32_t key, std::vector<Real> values);
-  // The weights that a rank has touched.
-  std::vector<HeldTensor<Real>> weights(int rank) const;
+  // The weights, or optimizer states, that a rank has touched.
+  std::vector<HeldTensor<Real>> held(int rank, MemoryKind memory) const;
   // Activations that are still kept for a backward pass.
   std::size_t num_microbatch_tensors(int rank) const;
 

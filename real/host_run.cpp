@@ -1,95 +1,22 @@
 #include "real/host_run.h"
 
-#include <filesystem>
 #include <memory>
 #include <vector>
 
-#include <fmt/format.h>
-
-#include "hw/error.h"
-#include "real/activation_dump.h"
 #include "real/host_executor.h"
-#include "workloads/checkpoint/parameters.h"
 
 namespace moebius {
 namespace {
 
 using Host = HostExecutor<float>;
 
-// What the options of the executor point to; lives as long as the executor.
-struct Companions {
-  std::unique_ptr<Checkpoint> weights;
-  std::unique_ptr<ActivationDump> activations;
-};
-
-bool from_checkpoint(const Scenario& scenario) {
-  return scenario.weights != "random";
-}
-
-// Where config.json of the model is, for the checkpoint to stand alone.
-std::string config_of(const Job& job, const Companions& companions) {
-  if (companions.weights) return companions.weights->config_path();
-  std::error_code error;
-  const std::string& id = job.scenario.model.id;  // of a model that was read from a file: its path
-  return std::filesystem::path(id).filename() == "config.json" && std::filesystem::exists(id, error) ? id
-                                                                                                     : "";
-}
-
-// The ranks that hold the first replica of a parameter write it, into the file of their place in their
-// groups.
-void save(const Job& job, const Layout& layout, const Host& host, const Companions& companions) {
-  const TrainingPlan& plan = job.scenario.plan;
-  std::vector<HeldParameter> parameters;
-  for (std::int32_t rank = 0; rank < layout.ranks; ++rank) {
-    const RankClass& place = layout.classes[layout.class_of_rank[rank]];
-    const int stage = rank / (layout.ranks / plan.pp);
-    for (const HeldTensor<float>& held : host.weights(rank)) {
-      const bool expert = held.tensor.experts > 0;
-      if (place.group(expert ? GroupRole::kExpertData : GroupRole::kData).my_index > 0) continue;
-      const int member = place.group(expert ? GroupRole::kExpert : GroupRole::kTensor).my_index;
-      parameters.push_back({stage * std::max(plan.tp, plan.ep) + member, held.tensor, held.values});
-    }
-  }
-  save_parameters({.directory = job.scenario.save,
-                   .degrees = {plan.tp, plan.pp, plan.ep},
-                   .model = job.scenario.model,
-                   .step = job.scenario.training.steps,
-                   .source = companions.weights.get(),
-                   .config = config_of(job, companions)},
-                  parameters);
-}
-
-std::shared_ptr<Companions> make_companions(const Job& job, const Layout& layout, const HostRun& request) {
-  const Scenario& scenario = job.scenario;
-  auto companions = std::make_shared<Companions>();
-  if (!scenario.save.empty()) require_savable(scenario.save, scenario.model);
-  if (from_checkpoint(scenario)) {
-    companions->weights = std::make_unique<Checkpoint>(scenario.weights);
-    require_executable(*companions->weights, scenario.model);
-  }
-  if (!request.dump_activations.empty() && !job.training) {
-    throw input_error(fmt::format("--dump-activations: {} is no training: it has no layers", scenario.name));
-  }
-  if (!request.dump_activations.empty()) {
-    companions->activations =
-        std::make_unique<ActivationDump>(scenario.model, scenario.plan, scenario.training, layout);
-  }
-  return companions;
-}
-
-HostOptions options_of(const Job& job, const Companions& companions) {
+HostOptions options_of(const Job& job, Companions& companions) {
   HostOptions options;
   options.seed = job.scenario.seed;
-  if (companions.weights) {
-    options.weights = [&weights = *companions.weights, &model = job.scenario.model](const Tensor& parameter) {
-      return load_parameter(weights, model, parameter);
-    };
-  }
-  if (companions.activations) {
-    options.observer = [&dump = *companions.activations](const ComputedOp& computed) {
-      dump.observe(computed);
-    };
-  }
+  options.adam.learning_rate = job.scenario.training.learning_rate;
+  options.weights = companions.weights();
+  options.states = companions.states();
+  options.observer = companions.observer();
   return options;
 }
 
@@ -99,36 +26,42 @@ std::vector<double> losses_of(const Host& host) {
   return losses;
 }
 
+OpDurations durations_of(const Host& host) {
+  OpDurations durations;
+  for (const OpTime& time : host.op_times()) durations.set(time.sequence, time.op, time.cpu);
+  return durations;
+}
+
+std::vector<HeldValues> held_by(const Host& host, std::int32_t rank, MemoryKind memory) {
+  std::vector<HeldValues> all;
+  for (const HeldTensor<float>& held : host.held(rank, memory))
+    all.push_back({held.tensor, {held.values.begin(), held.values.end()}});
+  return all;
+}
+
 }  // namespace
 
-StartedExecutor start_host(const Job& job, const Layout& layout, Recorder& recorder, const HostRun& request) {
+StartedExecutor start_host(const Job& job, const Layout& layout, Recorder& recorder, const RealRun& request) {
   require_host(job);
-  const std::shared_ptr<Companions> companions = make_companions(job, layout, request);
+  const auto companions = std::make_shared<Companions>(job, layout, request);
   // From here the weights are those of the model, and there is room for what is left behind.
-  std::unique_ptr<Host> host = make_host_executor(layout, recorder, options_of(job, *companions));
+  HostOptions options = options_of(job, *companions);
+  options.one_at_a_time = request.measured;
+  std::unique_ptr<Host> host = make_host_executor(layout, recorder, options);
   StartedExecutor engine;
-  engine.keepers.push_back(companions);
   engine.losses = [&host = *host] { return losses_of(host); };
+  engine.tensor = [&host = *host](int rank, std::uint32_t key) { return host.tensor(rank, key); };
   engine.tell_transfers = [&host = *host](GroupLedger& ledger) {
     for (const Transfer& t : host.transfers()) ledger.moved(t.sequence, t.op, t.rank, t.sent_bytes);
   };
-  engine.leave = [&job, &layout, &host = *host, companions, path = request.dump_activations] {
-    if (companions->activations) companions->activations->write(path);
-    if (!job.scenario.save.empty()) save(job, layout, host, *companions);
-  };
+  if (request.measured) engine.durations = [&host = *host] { return durations_of(host); };
+  accompany(engine, job, companions,
+            [&host = *host](std::int32_t rank, MemoryKind memory) { return held_by(host, rank, memory); });
   engine.executor = std::move(host);
   engine.facts.executor = "host";
-  engine.facts.detail = "threads";
+  engine.facts.detail = request.measured ? "ranks in turns, CPU time" : "threads";
   engine.facts.on_cluster = false;
-  if (from_checkpoint(job.scenario)) engine.facts.provenance.emplace_back("weights", job.scenario.weights);
   return engine;
-}
-
-void require_nothing_computed(const Job& job, const HostRun& request) {
-  const bool dump = !request.dump_activations.empty();
-  if (!dump && job.scenario.save.empty()) return;
-  throw input_error(fmt::format("{}: a simulation computes no numbers: add --executor host",
-                                dump ? "--dump-activations" : job.scenario.file + ": /plan/save"));
 }
 
 }  // namespace moebius

@@ -1,8 +1,10 @@
 #include "real/monitor.h"
 
+#include "real/thread_clock.h"
+
 namespace moebius {
 
-Monitor::Monitor(int ranks) {
+Monitor::Monitor(int ranks, bool one_at_a_time) : one_at_a_time_(one_at_a_time) {
   for (int i = 0; i < ranks; ++i) places_.push_back(std::make_unique<Place>());
 }
 
@@ -10,12 +12,32 @@ template <class Until>
 void Monitor::block(Lock& lock, int rank, const std::string& what, const std::function<bool()>& ready,
                     const Until& until) {
   Place& place = *places_[rank];
+  const Time before = one_at_a_time_ ? thread_cpu_time() : Time{};
   place.ready = &ready;
   place.what = &what;
-  if (!ready()) owner_.notify_one();  // perhaps nobody can go on now
-  place.wake.wait(lock, until);
+  if (!ready()) {
+    owner_.notify_one();  // perhaps nobody can go on now
+    pass_turn(rank);
+  }
+  place.wake.wait(lock, [&] { return until() && may_run(rank); });
   place.ready = nullptr;
   place.what = nullptr;
+  if (!one_at_a_time_) return;
+  turn_ = rank;
+  place.cpu_of_waiting += thread_cpu_time() - before;
+}
+
+// To the next rank that can go on, so that the order of ranks is the same in every run.
+void Monitor::pass_turn(int rank) {
+  if (!one_at_a_time_) return;
+  turn_ = -1;
+  const int ranks = static_cast<int>(places_.size());
+  for (int i = 1; i < ranks; ++i) {
+    const Place& next = *places_[(rank + i) % ranks];
+    if (next.ready == nullptr || !(*next.ready)()) continue;
+    places_[(rank + i) % ranks]->wake.notify_one();
+    return;
+  }
 }
 
 void Monitor::wait(Lock& lock, int rank, const std::string& what, const std::function<bool()>& ready) {
@@ -28,6 +50,7 @@ void Monitor::wait_to_end(Lock& lock, int rank, const std::string& what, const s
 }
 
 void Monitor::changed() {
+  if (turn_ >= 0 && !stopped_) return;  // whoever runs tells the others when it waits
   for (const auto& place : places_) {
     if (place->ready != nullptr && (*place->ready)()) place->wake.notify_one();
   }

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "hw/units.h"
+
 namespace moebius {
 
 // Thrown in threads that wait when the run has been stopped; the reason is kept where it was stopped.
@@ -19,7 +21,8 @@ class Monitor {
  public:
   using Lock = std::unique_lock<std::mutex>;
 
-  explicit Monitor(int ranks);
+  // `one_at_a_time`: of the ranks' threads one runs, from one wait() to the next; then it is another's turn.
+  explicit Monitor(int ranks, bool one_at_a_time = false);
 
   std::mutex& mutex() { return mutex_; }
 
@@ -30,6 +33,9 @@ class Monitor {
   void wait(Lock& lock, int rank, const std::string& what, const std::function<bool()>& ready);
   // The same for what is sure to happen soon: a stop does not interrupt it.
   void wait_to_end(Lock& lock, int rank, const std::string& what, const std::function<bool()>& ready);
+  // CPU time that the calling thread, the rank's own, has spent in the waits above, when they run one at a
+  // time: falling asleep and waking up. Without the mutex.
+  Time cpu_of_waiting(int rank) const { return places_[rank]->cpu_of_waiting; }
   // Something that a ready() or the owner may look at has changed.
   void changed();
   void stop();
@@ -46,11 +52,17 @@ class Monitor {
     std::condition_variable wake;
     const std::function<bool()>* ready = nullptr;  // set while it waits
     const std::string* what = nullptr;
+    Time cpu_of_waiting;
   };
   template <class Until>
   void block(Lock& lock, int rank, const std::string& what, const std::function<bool()>& ready,
              const Until& until);
 
+  bool may_run(int rank) const { return !one_at_a_time_ || turn_ < 0 || turn_ == rank || stopped_; }
+  void pass_turn(int rank);
+
+  const bool one_at_a_time_;
+  int turn_ = -1;  // the rank that runs; -1: none, or they all may
   std::mutex mutex_;
   std::condition_variable owner_;
   std::vector<std::unique_ptr<Place>> places_;

@@ -23,12 +23,16 @@ struct ComputedOp {
   const std::function<std::vector<float>(std::int32_t tensor)>& read;  // row-major values of an operand
 };
 
+using OpObserver = std::function<void(const ComputedOp&)>;
+
 struct HostOptions {
   std::uint64_t seed = 1;  // of parameters and data
   bool exact = false;      // nothing is rounded to storage formats
+  bool one_at_a_time = false;  // ranks take turns, so that none disturbs another, and ops are timed
   AdamSettings adam = {};
-  StartingValues weights = {};                           // of parameters; empty: drawn from the seed
-  std::function<void(const ComputedOp&)> observer = {};  // hears of every op, in the threads of the ranks
+  StartingValues weights = {};  // of parameters; empty: drawn from the seed
+  StartingStates states = {};   // of a run that goes on
+  OpObserver observer = {};     // hears of every op, in the threads of the ranks
 };
 
 // The plans of the routes that a rank has met, made once.
@@ -98,8 +102,8 @@ class OpContext {
 template <class Real>
 double compute(OpContext<Real>& context);
 
-// Kinds of attention, of routed experts, the optimizer and where tokens enter and leave; compute() calls
-// them.
+// Kinds of attention, of routed experts, the optimizer, of serving and where tokens enter and leave;
+// compute() calls them.
 template <class Real>
 void compute_attention(OpContext<Real>& context);
 template <class Real>
@@ -108,6 +112,14 @@ template <class Real>
 double compute_tokens(OpContext<Real>& context);
 template <class Real>
 void compute_adam(OpContext<Real>& context);
+
+template <class Real>
+void compute_batch(OpContext<Real>& context);
+// kInput and kAttention of a batch.
+template <class Real>
+void input_of_batch(OpContext<Real>& context);
+template <class Real>
+void attend_in_batch(OpContext<Real>& context);
 
 // The flat shard of member `index` of `size`: shards of ceil(elements/size), the last one perhaps shorter or
 // empty.

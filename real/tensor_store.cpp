@@ -22,6 +22,12 @@ bool is_backward(Phase phase) {
 
 }  // namespace
 
+std::vector<double> starting_values(const Tensor& tensor, const StoreOptions& options) {
+  if (options.weights && tensor.memory == MemoryKind::kWeights) return options.weights(tensor);
+  if (options.states && tensor.memory == MemoryKind::kOptimizer) return options.states(tensor);
+  return initial_values(tensor, options.seed);
+}
+
 template <class Real>
 void TensorStore<Real>::begin(const Submission& submission) {
   fragment_ = submission.fragment;
@@ -159,8 +165,7 @@ std::vector<Real> TensorStore<Real>::initial(const Tensor& tensor) const {
           fmt::format("{} initial values for {} x {}", set->second.size(), rows_of(tensor), tensor.columns));
     return set->second;
   }
-  const bool given = options_.weights && tensor.memory == MemoryKind::kWeights;
-  const std::vector<double> values = given ? options_.weights(tensor) : initial_values(tensor, options_.seed);
+  const std::vector<double> values = starting_values(tensor, options_);
   return std::vector<Real>(values.begin(), values.end());
 }
 

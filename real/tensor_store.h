@@ -19,11 +19,24 @@ namespace moebius {
 // once.
 using StartingValues = std::function<std::vector<double>(const Tensor& parameter)>;
 
+// The same for optimizer states, which differ by rank.
+using StartingStates = std::function<std::vector<double>(std::int32_t rank, const Tensor& state)>;
+
+// A tensor of the whole run as a rank holds it, row-major.
+struct HeldValues {
+  Tensor tensor;
+  std::vector<float> values;
+};
+
 struct StoreOptions {
   std::uint64_t seed = 1;
   bool exact = false;           // nothing is rounded
   StartingValues weights = {};  // empty: drawn from the seed
+  StartingValues states = {};  // of a run that goes on; empty: masters start from the weights, moments from 0
 };
+
+// The values that a tensor of the whole run starts from, before rounding.
+std::vector<double> starting_values(const Tensor& tensor, const StoreOptions& options);
 
 template <class Real>
 class TensorStore {
@@ -52,6 +65,7 @@ class TensorStore {
   // Starting values of a parameter, before rounding: of StoreOptions::weights, generated, or what
   // set_initial() said.
   std::vector<Real> initial(const Tensor& tensor) const;
+  bool restores_states() const { return static_cast<bool>(options_.states); }
 
   // Between submissions. Tensors of the whole run, by key.
   const Matrix<Real>* find(std::uint32_t key) const;

@@ -11,7 +11,8 @@
 namespace moebius {
 
 Machine::Machine(MachineParts parts)
-    : layout_(parts.layout),
+    : whole_chips_(parts.cluster.exchange.has_value()),
+      layout_(parts.layout),
       recorder_(parts.recorder),
       plans_(parts.plans),
       network_(parts.network),
@@ -134,7 +135,7 @@ void Machine::start_ready() {
     lane.op = first.op;
     const Op& op = op_on(lane);
     const int chip = chip_of_class_[live_on(lane).rank_class];
-    const int cores = chips_.take(chip, first.lane, op.units, is_communication(op.kind));
+    const int cores = chips_.take(chip, first.lane, whole_chips_ ? 0 : op.units, is_communication(op.kind));
     if (cores >= 0) hold(first.lane, cores);
   }
 }

@@ -107,6 +107,7 @@ class Machine {
   void release_cores(const LaneState& lane, const Live& live, const Op& op);
   void complete(std::int32_t slot);
 
+  const bool whole_chips_;  // ops hold all cores whatever they ask for: ranks are virtual
   const Layout& layout_;
   Recorder& recorder_;
   TransferPlans& plans_;

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
+#include "workloads/cost/batch_cost.h"
 #include "workloads/schedule/work.h"
 
 namespace moebius {
@@ -29,7 +30,8 @@ const OpCost& OpCosts::at(std::int32_t index, int cores) {
 
 OpCost OpCosts::evaluate(const Op& op, int cores) const {
   if (has_member_rows(op)) return slowest_member(op, cores);
-  const Cost cost = source_.cost({op.kind, op.shape, op.dtype, cores, {}});
+  const CostQuery query{op.kind, op.shape, op.dtype, cores, {}};
+  const Cost cost = sees_keys_of_batch(op) ? batch_cost(source_, query, fragment_, op) : source_.cost(query);
   return {cost.seconds, cost.memory_bytes, 1, 1, cost.origin, cost.error, 0};
 }
 

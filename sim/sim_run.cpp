@@ -33,7 +33,8 @@ StartedExecutor start_simulator(const Job& job, const Layout& layout, Recorder& 
   StartedExecutor engine;
   std::vector<const CostSource*> costs;
   for (const Pool& pool : job.scenario.cluster->pools) {
-    const std::shared_ptr<const CostSource> source = make_cost_source(pool.accelerator, run.data);
+    const std::shared_ptr<const CostSource> source =
+        run.costs ? run.costs(pool.accelerator) : make_cost_source(pool.accelerator, run.data);
     engine.keepers.push_back(source);
     costs.push_back(source.get());
     engine.facts.provenance.emplace_back("cost of " + pool.accelerator.id, source->description());

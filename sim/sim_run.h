@@ -1,6 +1,8 @@
 // A job on the simulator: the costs of its chips found, the executor started.
 #pragma once
 
+#include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,6 +19,8 @@ const std::vector<std::pair<std::string, Driver>>& drivers();
 struct SimRun {
   std::string data;  // directory of catalogs and profiles beside the embedded ones; may be empty
   SimOptions options;
+  // Who says what ops cost on the chips of a pool; empty: make_cost_source.
+  std::function<std::shared_ptr<const CostSource>(const Accelerator&)> costs = {};
 };
 
 // Errors are those of make_cost_source and make_sim_executor.

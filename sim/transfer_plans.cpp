@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
+#include "sim/exchange_traffic.h"
+#include "workloads/schedule/local_exchange.h"
 
 namespace moebius {
 namespace {
@@ -26,6 +28,7 @@ bool any_shared_wire_binds(const Fabric& fabric) {
 
 TransferPlans::TransferPlans(const Cluster& cluster, const Layout& layout, bool with_pairs)
     : layout_(layout),
+      exchange_(cluster.exchange),
       sites_(cluster, layout),
       table_(cluster),
       builder_(sites_, table_, with_pairs),
@@ -65,8 +68,10 @@ std::shared_ptr<const TransferPlan> TransferPlans::plan(const Fragment& fragment
                 op.kind == OpKind::kSend ? group.my_index : -1,
                 op.kind,
                 op.algorithm,
-                op.payload.value,
-                route};
+                exchange_ ? copied_bytes(op, *exchange_) : op.payload.value,
+                route,
+                exchange_ ? op.num_inputs : 0,
+                exchange_ ? op.dtype : DType::kBf16};
   std::weak_ptr<const TransferPlan>& known = plans_[key];
   std::shared_ptr<const TransferPlan> plan = known.lock();
   if (!plan) {
@@ -91,6 +96,7 @@ TransferPlan TransferPlans::steps_of(const std::vector<Traffic>& traffic, const 
 TransferPlan TransferPlans::build(const Op& op, const Route* route, const Group& group,
                                   const GroupSites& sites) {
   const Fabric& fabric = sites_.fabric();
+  if (exchange_) return steps_of(exchange_traffic(op, route, group, *exchange_), sites);
   if (op.kind == OpKind::kSend) {
     return steps_of({message_traffic(group.my_index, other_member(group), op.payload.value, sites, fabric)},
                     sites);

@@ -37,6 +37,9 @@ class TransferPlans {
     Algorithm algorithm = Algorithm::kAuto;
     double bytes = 0;
     const Route* route = nullptr;
+    // Between virtual ranks, which exchange operand after operand, at a rate that the format decides.
+    std::int32_t operands = 0;
+    DType dtype = DType::kBf16;
     auto operator<=>(const Key&) const = default;
   };
 
@@ -51,6 +54,7 @@ class TransferPlans {
   TransferPlan steps_of(const std::vector<Traffic>& traffic, const GroupSites& sites);
 
   const Layout& layout_;
+  const std::optional<LocalExchange>& exchange_;
   Sites sites_;
   WireTable table_;
   StepBuilder builder_;

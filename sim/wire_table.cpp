@@ -26,6 +26,7 @@ int WireTable::wire(WireId id) {
 
 int WireTable::local_copy(int device) {
   std::int32_t& known = entry(kNumWireKinds, device);
+  if (known < 0 && cluster_.exchange) known = insert(cluster_.exchange->wire.rate.value);
   if (known < 0) {
     const Accelerator& chip = cluster_.pool_of(device).accelerator;
     known = insert(chip.memory_rate.value * chip.memory_efficiency / 2);

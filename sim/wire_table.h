@@ -16,7 +16,7 @@ class WireTable {
 
   int wire(WireId id);
   // A copy inside a device's memory reads and writes: half of the memory rate that a streaming kernel
-  // achieves.
+  // achieves; of a machine of virtual ranks: as was measured.
   int local_copy(int device);
   double capacity(int wire) const { return capacities_[wire]; }  // bytes per second
   int size() const { return static_cast<int>(capacities_.size()); }

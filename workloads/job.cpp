@@ -1,9 +1,12 @@
 #include "workloads/job.h"
 
+#include <filesystem>
+
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include "hw/error.h"
+#include "workloads/checkpoint/checkpoint_index.h"
 #include "workloads/report/report.h"
 
 namespace moebius {
@@ -24,16 +27,26 @@ Scenario read(const std::string& file, const Changes& changes, const Library& li
   if (changes.seed) set_at_pointer(document, "/seed", std::to_string(*changes.seed));
   Scenario scenario = read_scenario(document, library.hardware, library.models);
   if (changes.unfold) {
-    scenario.plan.fold = scenario.collective.fold = false;
+    scenario.plan.fold = scenario.collective.fold = scenario.serving.fold = false;
     scenario.timeline = {};
   }
   return scenario;
 }
 
+void go_on_from_checkpoint(Scenario& scenario) {
+  const CheckpointIndex index = load_index((std::filesystem::path(scenario.weights) / kIndexName).string());
+  if (index.step >= scenario.training.steps) {
+    throw input_error(fmt::format("{}: {} has {} steps behind it: expected more in /workload/steps, found {}",
+                                  scenario.file, scenario.weights, index.step, scenario.training.steps));
+  }
+  scenario.training.first_step = static_cast<int>(index.step);
+}
+
 }  // namespace
 
 Job read_job(const std::string& file, const Changes& changes, const Library& library) {
-  Job job{read(file, changes, library), nullptr, nullptr, std::nullopt};
+  Job job{read(file, changes, library), nullptr, nullptr, nullptr, std::nullopt};
+  if (job.scenario.resume) go_on_from_checkpoint(job.scenario);
   const Pool& pool = job.scenario.cluster->pools.front();
   switch (job.scenario.kind) {
     case ScenarioKind::kTraining:
@@ -46,8 +59,25 @@ Job read_job(const std::string& file, const Changes& changes, const Library& lib
     case ScenarioKind::kCollective:
       job.collective = std::make_unique<CollectiveRun>(job.scenario.collective);
       break;
+    case ScenarioKind::kServing:
+      job.serving = std::make_unique<Serving>(ServingJob{.model = job.scenario.model,
+                                                         .plan = job.scenario.serving,
+                                                         .workload = job.scenario.served,
+                                                         .ranks_per_node = pool.node.accelerators});
+      job.memory = job.serving->memory(pool.accelerator.memory);
+      break;
   }
   return job;
+}
+
+const Layout& Job::layout() const {
+  if (training) return training->layout();
+  return serving ? serving->layout() : collective->layout();
+}
+
+Workload& Job::workload() {
+  if (training) return *training;
+  return serving ? static_cast<Workload&>(*serving) : *collective;
 }
 
 void require_fit(const Job& job) {
@@ -71,7 +101,7 @@ void require_host(const Job& job) {
   }
   if (static_cast<int>(classes.size()) < job.scenario.ranks()) {
     throw run_error(fmt::format("{}: the host executes every rank; add --set {}/fold=false",
-                                job.scenario.name, job.training ? "/plan" : "/workload"));
+                                job.scenario.name, job.collective ? "/workload" : "/plan"));
   }
 }
 

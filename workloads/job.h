@@ -9,6 +9,7 @@
 
 #include "workloads/collective.h"
 #include "workloads/scenario/scenario.h"
+#include "workloads/serving/serving.h"
 #include "workloads/training/training.h"
 
 namespace moebius {
@@ -22,12 +23,13 @@ struct Changes {
 
 struct Job {
   Scenario scenario;
-  std::unique_ptr<Training> training;  // one of the two
+  std::unique_ptr<Training> training;  // one of the three
   std::unique_ptr<CollectiveRun> collective;
-  std::optional<MemoryReport> memory;  // training
+  std::unique_ptr<Serving> serving;
+  std::optional<MemoryReport> memory;  // training, serving
 
-  const Layout& layout() const { return training ? training->layout() : collective->layout(); }
-  Workload& workload() { return training ? static_cast<Workload&>(*training) : *collective; }
+  const Layout& layout() const;
+  Workload& workload();
 };
 
 // Where names in a scenario are looked up.

@@ -1,6 +1,7 @@
 #include "workloads/option_checks.h"
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 
 namespace moebius {
@@ -12,6 +13,27 @@ std::string existing_directory(std::string& text) {
 std::string whole_number(std::string& text) {
   const bool digits = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
   return digits ? "" : fmt::format("expected a whole number from 0, found \"{}\"", text);
+}
+
+void require_unset(const std::string& value, const std::string& sentence) {
+  if (!value.empty()) throw input_error(sentence);
+}
+
+std::string positive_number(std::string& text) {
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool good = error == std::errc() && end == text.data() + text.size() && number > 0 && number < 1e9;
+  return good ? "" : fmt::format("expected a number above 0, found \"{}\"", text);
+}
+
+std::string device_name(std::string& text) {
+  std::string index = text.starts_with("cuda:") ? text.substr(5) : "";
+  if (text == "host" || (index.size() < 5 && whole_number(index).empty())) return "";
+  return fmt::format("expected host or cuda:N, found \"{}\"", text);
+}
+
+int device_index(const std::string& name) {
+  return std::stoi(name.substr(name.find(':') + 1));
 }
 
 std::string unknown_command(const std::string& found, const std::vector<std::string>& names) {

@@ -34,6 +34,13 @@ OptionCheck one_of(const std::vector<std::pair<std::string, T>>& table) {
 
 std::string existing_directory(std::string& text);
 std::string whole_number(std::string& text);  // from 0
+std::string positive_number(std::string& text);
+std::string device_name(std::string& text);  // "host", "cuda:0", ...
+
+int device_index(const std::string& name);  // of "cuda:1": 1
+
+// input_error with the sentence when an option that goes with something else was given.
+void require_unset(const std::string& value, const std::string& sentence);
 
 // What to say of a first argument that is none of `names`; empty when it is, or is an option.
 std::string unknown_command(const std::string& found, const std::vector<std::string>& names);

@@ -2,13 +2,12 @@
 
 #include <sys/resource.h>
 
-#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "workloads/progress_bar.h"
-#include "workloads/report/run_directory.h"
+#include "workloads/stretches.h"
 
 namespace moebius {
 namespace {
@@ -33,6 +32,14 @@ void name_run(Timeline& timeline, const Job& job, const RunFacts& facts) {
   timeline.facts.insert(timeline.facts.begin(), run.begin(), run.end());
 }
 
+// A run that goes on from a checkpoint has none of the steps before.
+std::vector<double> losses_of_run(const StartedExecutor& engine, const TrainingWorkload& workload) {
+  std::vector<double> losses = engine.losses();
+  const auto before = std::min(losses.size(), static_cast<std::size_t>(workload.first_step));
+  losses.erase(losses.begin(), losses.begin() + static_cast<std::ptrdiff_t>(before));
+  return losses;
+}
+
 }  // namespace
 
 Outcome perform(Job& job, const StartExecutor& start, const Hooks& hooks) {
@@ -42,15 +49,23 @@ Outcome perform(Job& job, const StartExecutor& start, const Hooks& hooks) {
   if (job.training) job.training->record_memory(recorder);
   StartedExecutor engine = start(job, workload.layout(), recorder);
   Time end;
-  {
+  Stretches stretches(job, engine);
+  do {
     ProgressBar bar;
-    end = execute(workload, *engine.executor, recorder, [&](double share) { bar.show(share); });
-  }
-  if (engine.losses && job.training) engine.facts.losses = engine.losses();
+    end = execute(workload, *engine.executor, recorder, [&](double share) {
+      bar.show(share);
+      stretches.look();
+    });
+  } while (stretches.go_on());
+  if (engine.losses && job.training) engine.facts.losses = losses_of_run(engine, job.scenario.training);
+  if (engine.tensor && job.serving) engine.facts.tokens = job.serving->generated(engine.tensor);
+  if (engine.tell_facts) engine.tell_facts(engine.facts);
   hooks.inspect(engine);
   if (engine.leave) engine.leave();
   Outcome outcome;
-  outcome.report = {&job.scenario, std::move(engine.facts), recorder.finish(end), job.memory};
+  outcome.interrupted = stretches.interrupted();
+  outcome.report = {&job.scenario, std::move(engine.facts), recorder.finish(end), job.memory, std::nullopt};
+  if (job.serving) outcome.report.serving = job.serving->figures(job.scenario.goal);
   RunFacts& facts = outcome.report.facts;
   facts.provenance.emplace_back("schedule", fmt::format("{:016x}", recorder.schedule_hash()));
   facts.provenance.emplace_back("moebius", kVersion);
@@ -59,38 +74,6 @@ Outcome perform(Job& job, const StartExecutor& start, const Hooks& hooks) {
   name_run(outcome.timeline, job, facts);
   add_process_use(facts, started);
   return outcome;
-}
-
-bool Crosscheck::same() const {
-  return comparison.same_structure() &&
-         std::all_of(groups.begin(), groups.end(), [](const GroupBytes& row) { return row.agree(); });
-}
-
-Crosscheck crosscheck(const std::function<Job()>& read, const StartExecutor& simulate, const StartExecutor& execute,
-                      const std::string& out) {
-  Job simulated = read(), executed = read();
-  require_fit(simulated);
-  // From here both sides hold the same schedule.
-  GroupLedger ledger(executed.workload().layout());
-  const Outcome a = perform(simulated, simulate, {});
-  const Outcome b = perform(executed, execute,
-                            {.observer = [&](const Submission& submission) { ledger.scheduled(submission); },
-                             .inspect = [&](const StartedExecutor& engine) { engine.tell_transfers(ledger); }});
-  const RunDirectory directory(out);
-  write_run(directory.path("simulated"), {report_json(a.report), report_text(a.report)}, a.timeline);
-  write_run(directory.path("executed"), {report_json(b.report), report_text(b.report)}, b.timeline);
-  return {.scenario = simulated.scenario.name,
-          .executor = b.report.facts.executor,
-          .comparison = compare(MappedTimeline(timeline_path(directory.path("simulated"))),
-                                MappedTimeline(timeline_path(directory.path("executed")))),
-          .groups = ledger.rows()};
-}
-
-std::string to_text(const Crosscheck& result) {
-  const std::string who = result.executor == "cuda" ? "the device" : "the host";
-  return fmt::format("{}\n{}\n{}: ops, order and bytes {}; {}'s times are shown, not judged\n",
-                     to_text(result.comparison, "simulated", "executed on " + who), to_text(result.groups),
-                     result.scenario, result.same() ? "agree" : "differ", who);
 }
 
 }  // namespace moebius

@@ -1,4 +1,5 @@
-// One job carried out by one executor, from its schedule to its report. Which executor that is, the caller's factory decides.
+// One job carried out by one executor, from its schedule to its report. Which executor that is, the caller's
+// factory decides.
 #pragma once
 
 #include <chrono>
@@ -11,9 +12,9 @@
 #include "workloads/job.h"
 #include "workloads/observed_workload.h"
 #include "workloads/report/report.h"
-#include "workloads/schedule/compare.h"
 #include "workloads/schedule/executor.h"
 #include "workloads/schedule/recorder.h"
+#include "workloads/schedule/replay.h"
 
 namespace moebius {
 
@@ -24,9 +25,15 @@ struct StartedExecutor {
   std::vector<std::shared_ptr<const void>> keepers;  // destroyed after the executor
   std::unique_ptr<Executor> executor;
   RunFacts facts;
-  std::function<std::vector<double>()> losses = {};         // of each step; empty: it computes no numbers
-  std::function<void(GroupLedger&)> tell_transfers = {};    // bytes that ranks really moved
-  std::function<void()> leave = {};  // writes what a finished run leaves behind, beside its report
+  std::function<std::vector<double>()> losses = {};  // of each step; empty: it computes no numbers
+  std::function<std::vector<float>(int rank, std::uint32_t key)> tensor =
+      {};                                                 // of the whole run; empty: no numbers
+  std::function<void(GroupLedger&)> tell_transfers = {};  // bytes that ranks really moved
+  std::function<void(RunFacts&)> tell_facts = {};         // what only the end of the run knows
+  std::function<OpDurations()> durations =
+      {};                                   // of ops that were timed one by one; empty: spans are its times
+  std::function<void(int step)> save = {};  // a checkpoint, so many steps being done; empty: none is kept
+  std::function<void()> leave = {};  // writes what else a finished run leaves behind, beside its report
 };
 
 using StartExecutor = std::function<StartedExecutor(const Job&, const Layout&, Recorder&)>;
@@ -40,24 +47,10 @@ struct Hooks {
 struct Outcome {
   Report report;  // of the job, which it refers to
   Timeline timeline;
+  std::string interrupted;  // how to go on; empty: the run came to its end
 };
 
 // Runs the job to its end, with a progress bar on a terminal. Errors are those of the executor.
 Outcome perform(Job& job, const StartExecutor& start, const Hooks& hooks);
-
-// Both sides of a crosscheck, joined.
-struct Crosscheck {
-  std::string scenario, executor;  // who executed: "host", "cuda"
-  Comparison comparison;
-  std::vector<GroupBytes> groups;
-  bool same() const;  // ops, order and bytes
-};
-
-// Simulates and executes the schedule of one scenario, read twice by `read`; writes the runs simulated/ and executed/
-// below `out` (empty: a temporary directory) and compares them.
-Crosscheck crosscheck(const std::function<Job()>& read, const StartExecutor& simulate, const StartExecutor& execute,
-                      const std::string& out);
-
-std::string to_text(const Crosscheck& result);
 
 }  // namespace moebius

@@ -8,6 +8,7 @@
 
 #include "hw/error.h"
 #include "models/layer_math.h"
+#include "real/bench/op_operands_batch.h"
 
 namespace moebius {
 namespace {
@@ -19,7 +20,7 @@ bool is_quantised(DType dtype) {
 }
 
 bool is_attention(OpKind kind) {
-  return kind == OpKind::kAttention || kind == OpKind::kAttentionGrad;
+  return kind == OpKind::kAttention || kind == OpKind::kAttentionGrad || kind == OpKind::kPagedAttention;
 }
 
 OperandSpec matrix(std::int64_t rows, std::int64_t columns, DType dtype) {
@@ -315,6 +316,14 @@ OpOperands operands_of(const CostQuery& query) {
       return operands.of_loss();
     case OpKind::kAdam:
       return operands.of_adam();
+    case OpKind::kCacheAppend:
+    case OpKind::kPagedAttention:
+    case OpKind::kAbsorbQueries:
+    case OpKind::kAbsorbedValues:
+    case OpKind::kLastRows:
+    case OpKind::kGreedySample:
+    case OpKind::kNextToken:
+      return operands_of_batch(query);
     case OpKind::kDispatch:
     case OpKind::kCombine:
     case OpKind::kAllReduce:

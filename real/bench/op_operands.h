@@ -39,6 +39,7 @@ struct OpOperands {
   std::vector<OperandSpec> inputs, outputs;
   bool in_place = false;           // the outputs are the inputs
   std::optional<RoutePlan> route;  // of kinds that have one
+  BatchPtr batch;                  // the same
 };
 
 // Executors carry out a query as one op or as several, one after the other: attention over sequences with

@@ -160,6 +160,14 @@ void compute(DeviceOp& c) {
     case OpKind::kCrossEntropyStats:
     case OpKind::kCrossEntropy:
       return compute_tokens(c);
+    case OpKind::kCacheAppend:
+    case OpKind::kPagedAttention:
+    case OpKind::kAbsorbQueries:
+    case OpKind::kAbsorbedValues:
+    case OpKind::kLastRows:
+    case OpKind::kGreedySample:
+    case OpKind::kNextToken:
+      return compute_batch(c);
     case OpKind::kDispatch:
     case OpKind::kCombine:
     case OpKind::kAllReduce:

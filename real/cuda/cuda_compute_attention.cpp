@@ -18,7 +18,8 @@ void rotary(DeviceOp& c, bool back) {
           .rotated = c.shape().head_dim,
           .sequence_rows = rows,
           .first_position = c.index_in(GroupRole::kContext) * rows,
-          .back = back},
+          .back = back,
+          .positions = positions_of_batch(c)},
          x, c.out(0, x));
 }
 
@@ -42,6 +43,7 @@ Attention attention_of(const DeviceOp& c, const Operand& q, const Operand& k, co
 }
 
 void attend(DeviceOp& c) {
+  if (c.op().batch >= 0) return attend_in_batch(c);
   const Attention a = attention_of(c, c.in(0), c.in(1), c.in(2));
   const Operand o = c.out(0, a.q.rows, a.heads * a.v_dim), lse = c.out(1, a.q.rows, a.heads);
   if (c.options().tensor_cores && flash_takes(a)) return flash_attention(c.stream(), a, o, lse);

@@ -16,6 +16,7 @@ namespace {
 // microbatch by microbatch to the replicas; context-parallel ranks read chunks of the same ones. The host
 // makes them.
 void input(DeviceOp& c) {
+  if (c.op().batch >= 0) return input_of_batch(c);
   const Shape& s = c.shape();
   const int context = c.size_of(GroupRole::kContext);
   const std::int64_t replicas = c.size_of(GroupRole::kData) / context;
@@ -81,7 +82,7 @@ struct AdamIds {
 
 void update_parameter(DeviceOp& c, const AdamIds& id, const FlatShard& own) {
   const Operand gradient = c.edit_tensor(id.gradient), weight = c.edit_tensor(id.weight);
-  const bool starts = !c.holds(id.master);
+  const bool starts = !c.holds(id.master) && !c.rank().store.restores_states();
   const Operand master = c.edit_tensor(id.master);
   if (starts) {  // the master begins where the weight did, before rounding
     const Operand initial = c.scratch(weight.rows, weight.columns);

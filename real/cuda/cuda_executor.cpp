@@ -80,6 +80,14 @@ std::vector<float> CudaExecutor::gradient(int rank, Role role, int layer) const 
   return by_role(rank, MemoryKind::kGradients, role, layer);
 }
 
+std::vector<HeldValues> CudaExecutor::held(int rank, MemoryKind memory) const {
+  std::vector<HeldValues> all;
+  state_->ranks[rank]->store.for_each(memory, [&](const Tensor& tensor, const cuda::TensorRef& value) {
+    all.push_back({tensor, state_->values_of(rank, value)});
+  });
+  return all;
+}
+
 void CudaExecutor::set_parameter(int rank, std::uint32_t key, std::vector<float> values) {
   state_->ranks[rank]->store.set_initial(key, std::move(values));
 }
@@ -102,6 +110,15 @@ std::size_t CudaExecutor::reserved_bytes() const {
   std::size_t bytes = 0;
   for (const auto& rank : state_->ranks) bytes += rank->memory.reserved();
   return bytes;
+}
+
+void CudaExecutor::trace_kernels() {
+  Monitor::Lock lock(state_->monitor.mutex());
+  state_->trace = std::make_unique<cuda::OpTrace>(cuda::open_kernel_trace(state_->start));
+}
+
+std::vector<cuda::OpActivity> CudaExecutor::take_trace() {
+  return state_->trace ? state_->trace->take() : std::vector<cuda::OpActivity>{};
 }
 
 Time CudaExecutor::clock_drift() const {

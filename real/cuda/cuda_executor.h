@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "real/cuda/device_op.h"
+#include "real/cuda/op_trace.h"
 #include "real/host_executor.h"
 #include "workloads/schedule/executor.h"
 #include "workloads/schedule/recorder.h"
@@ -37,8 +38,15 @@ class CudaExecutor : public Executor {
   std::vector<float> tensor(int rank, std::uint32_t key) const;
   std::vector<float> parameter(int rank, Role role, int layer) const;
   std::vector<float> gradient(int rank, Role role, int layer) const;
+  // The weights, or optimizer states, that a rank has touched: copies, row-major.
+  std::vector<HeldValues> held(int rank, MemoryKind memory) const;
   void set_parameter(int rank, std::uint32_t key, std::vector<float> values);
   std::size_t num_microbatch_tensors(int rank) const;
+
+  // Before the first submission: from there on it is recorded which kernels run for which op, which costs a few
+  // microseconds each. run_error: see open_kernel_trace.
+  void trace_kernels();
+  std::vector<cuda::OpActivity> take_trace();  // after finish()
 
   // What it runs on, for reports: the device, the versions, who multiplies matrices.
   std::vector<std::pair<std::string, std::string>> description() const;

@@ -16,7 +16,7 @@ void require_device(const Job& job) {
   const std::vector<RankClass>& classes = job.layout().classes;
   if (static_cast<int>(classes.size()) < job.scenario.ranks()) {
     throw run_error(fmt::format("{}: cuda executes every rank; add --set {}/fold=false", job.scenario.name,
-                                job.training ? "/plan" : "/workload"));
+                                job.collective ? "/workload" : "/plan"));
   }
   double needed = 0;
   for (std::size_t i = 0; job.memory && i < classes.size(); ++i) {
@@ -28,30 +28,30 @@ void require_device(const Job& job) {
   }
 }
 
-void require_drawn_weights(const Job& job, const std::string& dump_activations) {
-  if (!dump_activations.empty())
-    throw input_error("--dump-activations: cuda does not dump activations yet: use --executor host");
-  const bool starts = job.scenario.weights != "random";
-  if (!starts && job.scenario.save.empty()) return;
-  throw input_error(fmt::format("{}: {}: cuda does not read or write checkpoints yet: use --executor host",
-                                job.scenario.file, starts ? "/plan/weights" : "/plan/save"));
+cuda::CudaOptions options_of(const Job& job, Companions& companions) {
+  cuda::CudaOptions options;
+  options.seed = job.scenario.seed;
+  options.adam.learning_rate = job.scenario.training.learning_rate;
+  options.weights = companions.weights();
+  options.states = companions.states();
+  options.observer = companions.observer();
+  return options;
 }
 
 }  // namespace
 
-StartedExecutor start_cuda(const Job& job, const Layout& layout, Recorder& recorder,
-                           const std::string& dump_activations) {
-  require_drawn_weights(job, dump_activations);
+StartedExecutor start_cuda(const Job& job, const Layout& layout, Recorder& recorder, const RealRun& request) {
   require_device(job);
-  cuda::CudaOptions options;
-  options.seed = job.scenario.seed;
-  std::unique_ptr<CudaExecutor> device = make_cuda_executor(layout, recorder, options);
+  const auto companions = std::make_shared<Companions>(job, layout, request);
+  std::unique_ptr<CudaExecutor> device = make_cuda_executor(layout, recorder, options_of(job, *companions));
+  if (!request.trace_kernels.empty()) device->trace_kernels();
   StartedExecutor engine;
   engine.losses = [&device = *device] {
     std::vector<double> losses;
     for (int step = 0; step < device.num_steps(); ++step) losses.push_back(device.loss(step));
     return losses;
   };
+  engine.tensor = [&device = *device](int rank, std::uint32_t key) { return device.tensor(rank, key); };
   engine.tell_transfers = [&device = *device](GroupLedger& ledger) {
     for (const Transfer& t : device.transfers()) ledger.moved(t.sequence, t.op, t.rank, t.sent_bytes);
   };
@@ -59,6 +59,14 @@ StartedExecutor start_cuda(const Job& job, const Layout& layout, Recorder& recor
   engine.facts.detail = "streams";
   engine.facts.on_cluster = false;
   engine.facts.provenance = device->description();
+  accompany(engine, job, companions,
+            [&device = *device](std::int32_t rank, MemoryKind memory) { return device.held(rank, memory); });
+  if (!request.trace_kernels.empty()) {
+    engine.leave = [&device = *device, leave = std::move(engine.leave), path = request.trace_kernels] {
+      if (leave) leave();
+      cuda::write_activities(path, device.take_trace());
+    };
+  }
   engine.executor = std::move(device);
   return engine;
 }

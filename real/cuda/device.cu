@@ -58,6 +58,7 @@ DeviceFacts open_device() {
   facts.minor = properties.minor;
   facts.multiprocessors = properties.multiProcessorCount;
   facts.memory_bytes = static_cast<double>(properties.totalGlobalMem);
+  facts.l2_bytes = properties.l2CacheSize;
   return facts;
 }
 

@@ -18,6 +18,7 @@ struct DeviceFacts {
   int multiprocessors = 0;
   double memory_bytes = 0;
   int driver_version = 0, runtime_version = 0;  // 13000: 13.0
+  double l2_bytes = 0;
 };
 
 // Chooses the only device, for all threads. "no CUDA device: ..." with both versions when there is none;

@@ -29,13 +29,20 @@ void LossSlots::give(double* slot) {
   free_.push_back(slot);
 }
 
+StoreOptions store_options(std::int32_t rank, const CudaOptions& options) {
+  StoreOptions store{options.seed, false, options.weights, {}};
+  if (options.states)
+    store.states = [&states = options.states, rank](const Tensor& state) { return states(rank, state); };
+  return store;
+}
+
 DeviceRank::DeviceRank(std::int32_t number, const RankClass& its_place, const CudaOptions& given_options,
                        GemmLibrary* gemms)
     : rank(number),
       place(&its_place),
       options(&given_options),
       library(gemms),
-      store(given_options.seed),
+      store(store_options(number, given_options)),
       upload(make_stream()) {}
 
 DeviceRank::~DeviceRank() {
@@ -113,7 +120,8 @@ TensorRef DeviceOp::ensure(std::int32_t tensor) {
 
 void DeviceOp::fill_initial(const Tensor& description, const TensorRef& value) {
   const Operand& to = value->operand;
-  if (description.scope != Scope::kRank) {
+  const bool cache = description.memory == MemoryKind::kCache;  // too large to be made on the host
+  if (description.scope != Scope::kRank || cache) {
     CHECK(!is_scaled(to.storage), "zeros in a format with scales");
     fill(stream_, to.data, 0, static_cast<std::size_t>(to.elements() * element_size(to.storage)));
     return;

@@ -14,7 +14,7 @@
 #include "real/cuda/device_store.h"
 #include "real/cuda/gemm_library.h"
 #include "real/cuda/kernels.h"
-#include "real/host_kernels_optimizer.h"
+#include "real/op_context.h"
 #include "workloads/schedule/layout.h"
 
 namespace moebius::cuda {
@@ -29,11 +29,16 @@ enum class GroupedPath : std::uint8_t {
 struct CudaOptions {
   std::uint64_t seed = 1;  // of parameters and data
   AdamSettings adam = {};
-  bool library_gemm = true;                 // cuBLASLt where it has the product
-  bool tensor_cores = true;                 // own kernels on tensor cores; without: the plain ones
+  StartingValues weights = {};  // of parameters; empty: drawn from the seed
+  StartingStates states = {};   // of a run that goes on
+  OpObserver observer = {};     // hears of every op once the device has done it, in the threads of the ranks
+  bool library_gemm = true;     // cuBLASLt where it has the product
+  bool tensor_cores = true;     // own kernels on tensor cores; without: the plain ones
   std::optional<GroupedPath> grouped = {};  // not said: see grouped_path()
   bool poison = false;                      // new memory holds NaN, so that what no kernel writes shows
 };
+
+StoreOptions store_options(std::int32_t rank, const CudaOptions& options);
 
 // Doubles in the host's memory that the device writes to.
 class LossSlots {
@@ -152,12 +157,17 @@ class DeviceOp {
 
 // Gives a compute op to the device.
 void compute(DeviceOp& c);
-// Kinds of attention, of routed experts, the optimizer and where tokens enter and leave; compute() calls
-// them.
+// Kinds of attention, of routed experts, the optimizer, of serving and where tokens enter and leave;
+// compute() calls them.
 void compute_attention(DeviceOp& c);
 void compute_routed(DeviceOp& c);
 void compute_tokens(DeviceOp& c);
 void compute_adam(DeviceOp& c);
+void compute_batch(DeviceOp& c);
+// kInput and kAttention of a batch; the positions of its rows on the device, null when the op has none.
+void input_of_batch(DeviceOp& c);
+void attend_in_batch(DeviceOp& c);
+const std::int32_t* positions_of_batch(DeviceOp& c);
 // What was asked for; else one launch for 8 bits, whose experts seldom begin where a block of scales does, as
 // the library wants, and the loop for BF16, where the library's kernels are faster than ours once experts are
 // large.

@@ -99,4 +99,8 @@ DeviceRoutePtr DeviceRoutes::get(const RoutePtr& route, int member, DeviceMemory
   return made_.emplace(route.get(), std::pair{route, made}).first->second.second;
 }
 
+void DeviceRoutes::put(const RoutePtr& route, DeviceRoutePtr made) {
+  made_[route.get()] = {route, std::move(made)};
+}
+
 }  // namespace moebius::cuda

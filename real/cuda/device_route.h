@@ -76,6 +76,7 @@ using DeviceRoutePtr = std::shared_ptr<const DeviceRoute>;
 class DeviceRoutes {
  public:
   DeviceRoutePtr get(const RoutePtr& route, int member, DeviceMemory& memory, Stream upload);
+  void put(const RoutePtr& route, DeviceRoutePtr made);  // one made by hand, instead of the route's own
 
  private:
   std::map<const Route*, std::pair<RoutePtr, DeviceRoutePtr>>

@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
-#include "real/initial_values.h"
 
 namespace moebius::cuda {
 
@@ -108,7 +107,7 @@ std::int64_t DeviceStore::rows_of(std::int32_t tensor) const {
 std::vector<float> DeviceStore::initial(const Tensor& tensor) const {
   const auto set = initial_.find(tensor.key);
   if (set == initial_.end()) {
-    const std::vector<double> values = initial_values(tensor, seed_);
+    const std::vector<double> values = starting_values(tensor, options_);
     return {values.begin(), values.end()};
   }
   const std::int64_t elements = tensor.rows * std::max(tensor.experts, 1) * tensor.columns;

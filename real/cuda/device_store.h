@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "real/cuda/device_memory.h"
+#include "real/tensor_store.h"
 #include "workloads/schedule/fragment.h"
 
 namespace moebius::cuda {
@@ -20,7 +21,7 @@ Storage storage_of(const Tensor& tensor);
 
 class DeviceStore {
  public:
-  explicit DeviceStore(std::uint64_t seed) : seed_(seed) {}
+  explicit DeviceStore(const StoreOptions& options) : options_(options) {}
 
   // From begin() to end(), tensor ids are those of the submission's fragment.
   void begin(const Submission& submission);
@@ -31,11 +32,19 @@ class DeviceStore {
   void put(std::int32_t tensor, TensorRef value);
   const Tensor& describe(std::int32_t tensor) const { return fragment_->tensors[tensor]; }
   std::int64_t rows_of(std::int32_t tensor) const;  // experts included
-  // Starting values of a parameter, before rounding: generated, or what set_initial() said.
+  // Starting values of a parameter, before rounding: of the options, or what set_initial() said.
   std::vector<float> initial(const Tensor& tensor) const;
+  bool restores_states() const { return static_cast<bool>(options_.states); }
 
   // Between submissions: tensors of the whole run, by key.
   TensorRef kept(std::uint32_t key) const;
+  // Calls visit(tensor, value) for each of this memory kind.
+  template <class Visit>
+  void for_each(MemoryKind memory, const Visit& visit) const {
+    for (const auto& [key, kept] : kept_) {
+      if (kept.tensor.memory == memory) visit(kept.tensor, kept.value);
+    }
+  }
   std::vector<std::uint32_t> keys(MemoryKind memory, Role role, int layer) const;
   void set_initial(std::uint32_t key, std::vector<float> values);
   std::size_t num_microbatch_tensors() const { return microbatch_.size(); }
@@ -47,7 +56,7 @@ class DeviceStore {
   };
   using MicrobatchKey = std::pair<std::int32_t, std::uint32_t>;
 
-  std::uint64_t seed_;
+  StoreOptions options_;
   FragmentPtr fragment_;
   std::int32_t microbatch_index_ = 0;
   std::vector<std::int32_t> last_use_;  // op, by tensor of the fragment

@@ -134,6 +134,7 @@ CudaExecutor::State::IssuedPtr CudaExecutor::State::issue(int number, const Subm
   std::array<EventRef, kNumLanes> last = {};
   for (std::int32_t i = 0; i < static_cast<std::int32_t>(submission.fragment->ops.size()); ++i) {
     all->ops.push_back(issue_op(rank, *all, i));
+    if (options.observer) tell_observer(rank, submission, submission.fragment->ops[i]);
     rank.store.release(i);
     last[static_cast<int>(submission.fragment->ops[i].lane)] = all->ops.back().end;
   }
@@ -151,13 +152,24 @@ IssuedOp CudaExecutor::State::issue_op(DeviceRank& rank, const Issued& all, std:
     const std::int32_t before = fragment.dependencies[op.first_dependency + i];
     if (fragment.ops[before].lane != op.lane) cuda::wait(rank.stream(op.lane), all.ops[before].end.get());
   }
+  if (trace) trace->begin({all.submission.sequence, index, rank.rank, op.kind});
   cuda::DeviceOp c(rank, all.submission, index);
   if (is_communication(op.kind)) {
     cuda::communicate(c, exchange);
   } else {
     cuda::compute(c);
   }
-  return c.finish();
+  IssuedOp done = c.finish();
+  if (trace) trace->end();
+  return done;
+}
+
+// An observer that reads waits for the device: runs that are looked into are slower.
+void CudaExecutor::State::tell_observer(DeviceRank& rank, const Submission& submission, const Op& op) {
+  const std::function<std::vector<float>(std::int32_t)> read = [&](std::int32_t tensor) {
+    return values_of(rank.rank, rank.store.find(tensor));
+  };
+  options.observer({rank.rank, submission, op, read});
 }
 
 // ---- following the device ----

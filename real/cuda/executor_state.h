@@ -53,6 +53,7 @@ struct CudaExecutor::State {
   IssuedPtr issue(int rank, const Submission& submission);
   void wait_for_predecessors(cuda::DeviceRank& rank, const Submission& submission);
   cuda::IssuedOp issue_op(cuda::DeviceRank& rank, const Issued& issued, std::int32_t index);
+  void tell_observer(cuda::DeviceRank& rank, const Submission& submission, const Op& op);
   void follow_all(int rank);
   Done follow(int rank, const Issued& issued, cuda::DeviceClock& clock);
   Span span_of(int rank, const Issued& issued, std::int32_t index, const cuda::DeviceClock& clock);
@@ -70,6 +71,7 @@ struct CudaExecutor::State {
   std::unique_ptr<cuda::GemmLibrary> library;
   const cuda::HostClock::time_point start = cuda::HostClock::now();
   std::vector<std::unique_ptr<cuda::DeviceRank>> ranks;
+  std::unique_ptr<cuda::OpTrace> trace;  // null: none; set before the first submission
   cuda::Anchor anchor;
   Monitor monitor;  // its mutex guards everything from here to `last_end`
   cuda::DeviceExchange exchange;

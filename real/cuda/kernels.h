@@ -52,6 +52,12 @@ void transpose_codes(Stream stream, const Operand& x, std::uint8_t* y);
 void order_row_scales(Stream stream, const Operand& x, float* y);
 // y[column / 128][row / 128], rows of block_scale_stride(x.rows): the scales of x^T; x is kFp8Blocks.
 void transpose_block_scales(Stream stream, const Operand& x, float* y);
+// ---- kernels_occupy.cu ----
+
+// Holds `multiprocessors` of the device, all they have, until *stop is not zero. Each says that it is held by
+// adding one to *held. Both lie in pinned memory. Everything that the device is given meanwhile must have its
+// memory and its code there already: to make room for them waits for the device.
+void occupy(Stream stream, int multiprocessors, int* held, const int* stop);
 
 // ---- kernels_norm.cu ----
 
@@ -70,6 +76,7 @@ void rms_norm_grad(Stream stream, const NormGrad& grad);
 struct Rotation {
   std::int64_t heads = 1, rotated = 0, sequence_rows = 0, first_position = 0;
   bool back = false;
+  const std::int32_t* positions = nullptr;  // of each row, in the device's memory; null: by the two above
 };
 void rotate(Stream stream, const Rotation& rotation, const Operand& x, const Operand& y);
 

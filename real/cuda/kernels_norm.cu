@@ -80,7 +80,9 @@ struct Rotate {
     const std::int64_t pair = left ? turned : turned - half;
     const double frequency =
         pow(kRotaryBase, -2.0 * static_cast<double>(pair) / static_cast<double>(r.rotated));
-    const double angle = static_cast<double>(r.first_position + row % r.sequence_rows) * frequency;
+    const std::int64_t position =
+        r.positions != nullptr ? r.positions[row] : r.first_position + row % r.sequence_rows;
+    const double angle = static_cast<double>(position) * frequency;
     const double cosine = cos(angle), sine = r.back ? -sin(angle) : sin(angle);
     const double own = load(x, row, column), partner = load(x, row, left ? column + half : column - half);
     store(y, index, static_cast<float>(left ? own * cosine - partner * sine : partner * sine + own * cosine));

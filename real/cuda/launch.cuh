@@ -135,6 +135,39 @@ void launch_teams(Stream stream, std::int64_t count, const Body& body) {
   check_launch();
 }
 
+// One block for each multiprocessor, which takes its threads' registers and its shared memory whole, so that
+// no block of another kernel finds a place beside it: 1024 threads of 64 registers are the 65536 that every
+// architecture from Ampere on has.
+template <class Wait>
+__global__ void __launch_bounds__(1024, 1) occupier_kernel(Wait wait) {
+  constexpr int kLive = 54;  // values that must stay in registers
+  float live[kLive];
+#pragma unroll
+  for (int i = 0; i < kLive; ++i) live[i] = static_cast<float>(threadIdx.x + i);
+  if (threadIdx.x == 0) wait.arrive();
+  bool over = false;
+  while (!over) {
+#pragma unroll
+    for (int i = 0; i < kLive; ++i) asm volatile("" : "+f"(live[i]));
+    if (threadIdx.x == 0) over = wait.is_over();
+    __nanosleep(1000);
+    over = __syncthreads_or(over);
+  }
+#pragma unroll
+  for (int i = 0; i < kLive; ++i) asm volatile("" : : "f"(live[i]));
+}
+
+template <class Wait>
+void launch_occupiers(Stream stream, int count, const Wait& wait) {
+  int shared = 0;
+  cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, 0);
+  cudaFuncSetAttribute(occupier_kernel<Wait>, cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
+  // clang-format off: it takes the brackets apart
+  occupier_kernel<<<count, 1024, shared, reinterpret_cast<cudaStream_t>(stream)>>>(wait);
+  // clang-format on
+  check_launch();
+}
+
 // Floats that a team can be given by launch_wide_teams().
 inline std::int64_t widest_scratch() {
   int device = 0, bytes = 0;

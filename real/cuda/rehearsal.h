@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 #include <functional>
+#include <thread>
 #include <vector>
 
 #include "real/cuda/device.h"
@@ -62,6 +63,15 @@ void launch_wide_teams(Stream stream, std::int64_t count, std::int64_t floats, c
       Team team(scratch);
       body(team, i);
     }
+  });
+}
+
+// A thread that waits stands for all multiprocessors.
+template <class Wait>
+void launch_occupiers(Stream stream, int count, const Wait& wait) {
+  enqueue(stream, [=] {
+    for (int i = 0; i < count; ++i) wait.arrive();
+    while (!wait.is_over()) std::this_thread::yield();
   });
 }
 

@@ -33,6 +33,10 @@ constexpr Closeness closeness_of(OpKind kind) {
     case OpKind::kMlaKeysGrad:  // heads in order
     case OpKind::kQuantise:     // quotients in FP64, as the host
     case OpKind::kTransposeQuantise:
+    case OpKind::kCacheAppend:
+    case OpKind::kLastRows:
+    case OpKind::kGreedySample:
+    case OpKind::kNextToken:
     case OpKind::kDispatch:
     case OpKind::kCombine:  // members in order
     case OpKind::kAllReduce:
@@ -63,6 +67,9 @@ constexpr Closeness closeness_of(OpKind kind) {
     case OpKind::kNormGrad:  // the weight's gradient sums over rows
     case OpKind::kAttention:
     case OpKind::kAttentionGrad:
+    case OpKind::kPagedAttention:
+    case OpKind::kAbsorbQueries:
+    case OpKind::kAbsorbedValues:
       return Closeness::kSum;
   }
   return Closeness::kEqual;

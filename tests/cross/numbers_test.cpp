@@ -40,14 +40,14 @@ double mean_of_last(const std::vector<double>& values, int count) {
 
 }  // namespace
 
-TEST_CASE("a hundred steps lower the loss well below that of guessing, and not below what the data allow") {
+// Guessing costs ln 64 = 4.16 a token; the best that knows the chain pays 1.50, a little over a third.
+TEST_CASE("a hundred steps lower the loss by more than half, and not below what the data allow") {
   const std::vector<double> curve = losses(learning_job(100));
   REQUIRE(curve.size() == 100);
-  const double guessing = std::log(64.0);  // a uniform guess over the vocabulary
-  const double floor = token_entropy(64);
-  CHECK(curve[0] > guessing - 0.5);
-  CHECK(mean_of_last(curve, 10) < guessing - 1);
-  CHECK(mean_of_last(curve, 10) > floor);
+  INFO("loss of the first step " << curve[0] << ", of the last ten " << mean_of_last(curve, 10));
+  CHECK(curve[0] > std::log(64.0) - 0.5);
+  CHECK(mean_of_last(curve, 10) < curve[0] / 2);
+  CHECK(mean_of_last(curve, 10) > token_entropy(64));
 }
 
 TEST_CASE("storage formats show in the loss, a little: exact, BF16 and FP8") {

@@ -30,6 +30,22 @@ inline Model small_model(AttentionKind attention) {
   return model;
 }
 
+// The parts of a DeepSeek-V3: three layers with latent attention, the first dense, the others with eight
+// experts in four groups of which a token uses two, one expert of each, beside a shared one; and a module
+// that predicts the token after the next.
+inline Model full_model() {
+  Model model = small_model(AttentionKind::kMla);
+  model.id = "full";
+  model.layers = 3;
+  model.experts.routed = 8;
+  model.experts.groups = 4;
+  model.experts.active_groups = 2;
+  model.experts.score = GateScore::kSigmoid;
+  model.experts.scale = 2.5;
+  model.mtp_layers = 1;
+  return model;
+}
+
 inline TrainingJob small_job(const Model& model) {
   TrainingJob job;
   job.model = model;

@@ -178,7 +178,7 @@ TEST_CASE("a saved checkpoint holds what the ranks hold, and goes back to Huggin
   std::vector<HeldParameter> held;
   for (int rank = 0; rank < run.layout().ranks; ++rank) {
     const int stage = rank / 4, local = rank % 4;
-    for (const auto& weight : run.host().weights(rank)) {
+    for (const auto& weight : run.host().held(rank, MemoryKind::kWeights)) {
       const bool expert = weight.tensor.experts > 0;
       if (expert || local < 2) held.push_back({stage * 4 + local, weight.tensor, weight.values});
     }

@@ -5,7 +5,7 @@
 #include "sim/sim_executor.h"
 #include "tests/gpu/device_tests.h"
 #include "workloads/cost/cost_source.h"
-#include "workloads/perform.h"
+#include "workloads/crosscheck/crosscheck.h"
 
 namespace moebius {
 namespace {
@@ -21,19 +21,24 @@ StartedExecutor simulate(const Job& job, const Layout& layout, Recorder& recorde
 }
 
 StartedExecutor execute_on_device(const Job& job, const Layout& layout, Recorder& recorder) {
-  return start_cuda(job, layout, recorder, "");
+  return start_cuda(job, layout, recorder, {});
 }
 
 }  // namespace
 
 TEST_CASE("what the device executes is what the simulator simulates: ops, order and bytes") {
   NEEDS_DEVICE();
-  for (const char* name : {"moe-layer", "moe-4-layer"}) {
+  const std::vector<std::string> narrow{
+      "/model/hidden=64",        "/model/heads=4",           "/model/kv_heads=2",
+      "/model/head_dim=16",      "/model/experts/routed=16", "/model/experts/active=2",
+      "/model/experts/width=32", "/model/vocabulary=128",    "/workload/sequence_length=32"};
+  for (const std::string name : {"moe-layer", "moe-4-layer", "ep-8"}) {
     const std::string file = std::string(MOEBIUS_SOURCE_DIR) + "/scenarios/smoke/" + name + ".json";
     Changes every_rank;
     every_rank.unfold = true;
-    const Crosscheck result =
-        crosscheck([&] { return read_job(file, every_rank, Library("")); }, simulate, execute_on_device, "");
+    if (name == "ep-8") every_rank.sets = narrow;
+    const Crosscheck result = crosscheck(
+        {[&] { return read_job(file, every_rank, Library("")); }, simulate, execute_on_device, "", {}, 1});
     INFO(to_text(result));
     CHECK(result.same());
     CHECK(!result.groups.empty());
@@ -41,13 +46,15 @@ TEST_CASE("what the device executes is what the simulator simulates: ops, order 
   }
 }
 
-TEST_CASE("what the device cannot do yet is refused in a sentence") {
+TEST_CASE("ranks that are folded are refused in a sentence") {
   NEEDS_DEVICE();
   const std::string file = std::string(MOEBIUS_SOURCE_DIR) + "/scenarios/smoke/moe-layer.json";
-  const Job folded = read_job(file, {}, Library(""));
+  Changes fold;
+  fold.sets = {"/plan/fold=true"};
+  const Job folded = read_job(file, fold, Library(""));
   Recorder recorder(folded.layout(), RecorderOptions{});
-  CHECK_THROWS_WITH(start_cuda(folded, folded.layout(), recorder, "activations.safetensors"),
-                    "--dump-activations: cuda does not dump activations yet: use --executor host");
+  CHECK_THROWS_WITH(start_cuda(folded, folded.layout(), recorder, {}),
+                    Catch::Contains("cuda executes every rank; add --set /plan/fold=false"));
 }
 
 }  // namespace moebius

@@ -47,6 +47,7 @@ struct OpCase {
   std::vector<OperandCase> inputs, outputs;
   bool in_place = false;  // outputs are the inputs
   RoutePtr route = nullptr;
+  BatchPtr batch = nullptr;
 };
 
 inline constexpr std::uint32_t kFirstInput = 1, kFirstOutput = 100;
@@ -76,6 +77,7 @@ inline FragmentPtr fragment_of(const OpCase& one) {
   if (one.in_place) outputs = inputs;
   Op op = one.op;
   if (one.route) op.route = builder.add_route(one.route);
+  if (one.batch) op.batch = builder.add_batch(one.batch);
   builder.emit(op, inputs, outputs);
   return builder.freeze_it();
 }

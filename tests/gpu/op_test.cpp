@@ -7,6 +7,7 @@
 
 #include "real/cuda/tolerances.h"
 #include "tests/gpu/attention_cases.h"
+#include "tests/gpu/batch_cases.h"
 #include "tests/gpu/op_case.h"
 
 namespace moebius {
@@ -344,10 +345,16 @@ TEST_CASE("experts, their gate and the copies of tokens") {
   check_cases(routed());
 }
 
+TEST_CASE("batches over a paged cache") {
+  NEEDS_DEVICE();
+  check_cases(batch_cases());
+}
+
 TEST_CASE("every compute op has a case") {
   NEEDS_DEVICE();  // some cases are made by executing others
   std::set<OpKind> seen;
-  for (const auto& cases : {products(), rows_and_elements(), tokens(), attentions(), routed()}) {
+  for (const auto& cases :
+       {products(), rows_and_elements(), tokens(), attentions(), routed(), batch_cases()}) {
     for (const OpCase& one : cases) seen.insert(one.op.kind);
   }
   for (int i = 0; i < kNumOpKinds; ++i) {

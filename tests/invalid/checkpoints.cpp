@@ -47,12 +47,31 @@ TEST_CASE("a simulation leaves no weights and no activations behind") {
           "--dump-activations: a simulation computes no numbers: add --executor host");
 }
 
+TEST_CASE("kernels are traced on a GPU only") {
+  for (const std::string executor : {"", " --executor host"}) {
+    refused("run " + kScenario + executor + " --trace-kernels /tmp/none",
+            "--trace-kernels: expected --executor cuda: only a GPU's kernels are traced");
+  }
+}
+
 TEST_CASE("a checkpoint never goes where something is") {
   const Scratch scratch;
   fs::create_directory(scratch.path("there"));
   scratch.write("there/precious", "x");
   refused(kOnHost + "--set /plan/save=" + scratch.path("there"),
           scratch.path("there") + ": expected a new or empty directory, found something there");
+}
+
+TEST_CASE(
+    "a run that is to go on needs a checkpoint with steps ahead of it, one that saves on the way a place") {
+  const std::string small = std::string(MOEBIUS_SOURCE_DIR) + "/scenarios/smoke/train-small.json";
+  refused("check " + small + " --set /plan/resume=true",
+          small + ": --set /plan/resume: expected a checkpoint in `weights` to go on from, found \"random\"");
+  refused("check " + small + " --set /plan/save_every=3",
+          small + ": --set /plan/save_every: expected a directory in `save`, found none");
+  const Scratch scratch;
+  refused("check " + small + " --set /plan/resume=true --set /plan/weights=" + scratch.path("none"),
+          scratch.path("none/moebius-checkpoint.json") + ": expected a file, found none");
 }
 
 TEST_CASE("conversions that cannot be are refused") {

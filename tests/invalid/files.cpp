@@ -168,6 +168,14 @@ TEST_CASE("a wrong word on the command line is answered with the words that exis
           "--detail: expected alpha-beta, fluid, native, found \"flud\" (did you mean \"fluid\"?)");
   refused("run x.json --executor gpu", 2, "--executor: expected sim, host, cuda, found \"gpu\"");
   refused("calibrate --from /nowhere --model-errors", 2, "--from: expected a directory, found \"/nowhere\"");
+  refused("calibrate --device gpu --out p.json", 2, "--device: expected host or cuda:N, found \"gpu\"");
+  refused("calibrate --device cuda: --out p.json", 2, "--device: expected host or cuda:N, found \"cuda:\"");
+  refused("calibrate --device host", 2, "--device requires --out");
+  refused("calibrate --device host --from " + kSmoke + " --out p.json", 2, "--device excludes --from");
+  refused("calibrate --device host --out p.json --budget 0", 2,
+          "--budget: expected a number above 0, found \"0\"");
+  refused("calibrate --budget 3 --out p.json --from " + kSmoke, 2, "--budget requires --device");
+  refused("calibrate --out p.json", 2, "calibrate: expected --from DIR or --device host|cuda:N");
   refused("run x.json --seed -1", 2, "--seed: expected a whole number from 0, found \"-1\"");
 }
 

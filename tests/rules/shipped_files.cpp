@@ -127,8 +127,8 @@ TEST_CASE("the schema knows exactly the keys that the reader asks for") {
   const Catalog catalog;
   const ModelCatalog models;
   const Value schema = parse_document(scenario_schema(), "schema").root;
-  for (const char* file :
-       {"scenarios/study/deepseek-v3-train-2048-h800.json", "scenarios/smoke/allreduce-1024.json"}) {
+  for (const char* file : {"scenarios/study/deepseek-v3-train-2048-h800.json",
+                           "scenarios/smoke/allreduce-1024.json", "scenarios/smoke/serve-small.json"}) {
     INFO(file);
     const Document document = load_document((kRoot / file).string());
     std::vector<std::string> described, asked;
@@ -139,6 +139,7 @@ TEST_CASE("the schema knows exactly the keys that the reader asks for") {
       if (!in_array) asked.push_back(setting.pointer);
     }
     for (const char* array : {"/cluster/pools", "/expect"}) asked.emplace_back(array);
+    if (document.root.find("kind")->text == "serving") asked.emplace_back("/sla");
     std::sort(described.begin(), described.end());
     std::sort(asked.begin(), asked.end());
     CHECK(described == asked);

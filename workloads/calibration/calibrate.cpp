@@ -1,7 +1,12 @@
 #include "workloads/calibration/calibrate.h"
 
-#include "workloads/calibration/page/accuracy_table.h"
+#include <fmt/format.h>
+
+#include "hw/error.h"
 #include "workloads/calibration/condense.h"
+#include "workloads/calibration/model/architecture_file.h"
+#include "workloads/calibration/model/model_error.h"
+#include "workloads/calibration/page/accuracy_table.h"
 #include "workloads/calibration/page/latent_module.h"
 #include "workloads/calibration/page/neighbour_error.h"
 #include "workloads/calibration/page/published_kernels.h"
@@ -42,6 +47,21 @@ std::vector<Profile> calibrate(const std::string& from, const Catalog& catalog, 
   write_profile_page(out, catalog, profiles);
   write_section(out + "/README.md", "composition", composition_table(from, profiles));
   return profiles;
+}
+
+std::string calibrate_tables(const TablesRequest& request, const Catalog& catalog) {
+  if (request.from.empty()) throw input_error("calibrate: expected --from DIR or --device host|cuda:N");
+  if (request.model_errors) return model_error_table(request.from, catalog);
+  if (request.out.empty() || (request.accelerator.empty() && !request.fit_model))
+    throw input_error(
+        "calibrate: expected --accelerator and --out, --fit-model and --out, or --model-errors");
+  if (request.fit_model)
+    return fmt::format("{} architectures fitted: {}\n",
+                       fit_architecture_file(request.from, catalog, request.out), request.out);
+  std::string text;
+  for (const Profile& profile : calibrate(request.from, catalog, request.accelerator, request.out))
+    text += fmt::format("{} tables of {}: {}\n", profile.tables.size(), profile.accelerator, request.out);
+  return text;
 }
 
 }  // namespace moebius

@@ -15,6 +15,15 @@ namespace moebius {
 std::vector<Profile> calibrate(const std::string& from, const Catalog& catalog, const std::string& name,
                                const std::string& out);
 
+// What the command line asks the tables for: the profile of `accelerator`, or what concerns the analytic
+// model.
+struct TablesRequest {
+  std::string from, accelerator, out;
+  bool model_errors = false, fit_model = false;
+};
+// Does it; returns what there is to tell. input_error for an incomplete request.
+std::string calibrate_tables(const TablesRequest& request, const Catalog& catalog);
+
 // Writes the sections of directory/README.md: "accuracy", "neighbours", "sites", and "published", which is
 // about the kernels of directory/published.csv. Throws as write_section() and read_published_kernels().
 void write_profile_page(const std::string& directory, const Catalog& catalog,

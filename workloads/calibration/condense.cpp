@@ -152,6 +152,12 @@ ProfileTable lay_table(TableDraft draft, const Accelerator& reference) {
   return draft.table;
 }
 
+ProfileTable lay_rows(TableDraft draft) {
+  CHECK(!draft.rows.empty(), draft.table.name);
+  place_rows(draft.table, draft.rows);
+  return draft.table;
+}
+
 void save_profile(const Profile& profile, const std::string& path) {
   const std::string temporary = path + ".part";
   std::ofstream out(temporary, std::ios::binary | std::ios::trunc);

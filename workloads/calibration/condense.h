@@ -29,6 +29,9 @@ struct TableDraft {
 // measured.
 ProfileTable lay_table(TableDraft draft, const Accelerator& reference);
 
+// Lays the grid of rows that are all good: none repeats, none is kept out.
+ProfileTable lay_rows(TableDraft draft);
+
 // One row in five is never built from, but tested with; of the others one in five is kept from trial fits.
 // Both by a hash of the row's text.
 bool is_kept_out(const MeasuredRow& row);

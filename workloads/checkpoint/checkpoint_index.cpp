@@ -92,10 +92,49 @@ StoredWeight read_weight(Reader reader, std::size_t num_files) {
   return weight;
 }
 
+Degrees read_degrees(Reader& reader) {
+  const auto degree = [&](std::string_view key) {
+    return static_cast<int>(reader.integer(key, {1, 1 << 20}));
+  };
+  return {degree("tp"), degree("pp"), degree("ep")};
+}
+
+StateFiles read_state(Reader reader) {
+  StateFiles state;
+  Reader layout = reader.object("layout");
+  state.layout.degrees = read_degrees(layout);
+  state.layout.cp = static_cast<int>(layout.integer("cp", {1, 1 << 20}));
+  state.layout.dp = static_cast<int>(layout.integer("dp", {1, 1 << 20}));
+  state.layout.zero = static_cast<int>(layout.integer("zero", {0, 3}));
+  layout.finish();
+  const Place place = reader.place_of("files");
+  for (const Value& file : array(reader.value("files"), place)) {
+    const bool none = file.kind == Value::Kind::kString && file.text.empty();
+    state.files.push_back(none ? "" : plain_file_name(file, place));
+  }
+  reader.finish();
+  return state;
+}
+
+std::string state_text(const StateFiles& state) {
+  const StateLayout& layout = state.layout;
+  std::vector<std::string> files;
+  for (const std::string& file : state.files) files.push_back(json_string(file));
+  return fmt::format(
+      "  \"optimizer\": {{\"layout\": {{\"tp\": {}, \"pp\": {}, \"ep\": {}, \"cp\": {}, \"dp\": {}, "
+      "\"zero\": {}}}, \"files\": [{}]}},\n",
+      layout.degrees.tp, layout.degrees.pp, layout.degrees.ep, layout.cp, layout.dp, layout.zero,
+      fmt::join(files, ", "));
+}
+
 }  // namespace
 
 std::string to_text(const Degrees& degrees) {
   return fmt::format("tp={},pp={},ep={}", degrees.tp, degrees.pp, degrees.ep);
+}
+
+std::string to_text(const StateLayout& layout) {
+  return fmt::format("{},cp={},dp={},zero={}", to_text(layout.degrees), layout.cp, layout.dp, layout.zero);
 }
 
 std::int64_t StoredWeight::columns() const {
@@ -158,9 +197,9 @@ std::string index_text(const CheckpointIndex& index) {
   return fmt::format(
       "{{\n  \"format\": \"moebius checkpoint\",\n  \"version\": 1,\n  \"step\": {},\n"
       "  \"layout\": {{\"tp\": {}, \"pp\": {}, \"ep\": {}}},\n  \"model\": {},\n"
-      "  \"files\": [{}],\n  \"weights\": {{\n{}\n  }}\n}}\n",
+      "  \"files\": [{}],\n{}  \"weights\": {{\n{}\n  }}\n}}\n",
       index.step, index.layout->tp, index.layout->pp, index.layout->ep, architecture_text(*index.model),
-      fmt::join(files, ", "), fmt::join(weights, ",\n"));
+      fmt::join(files, ", "), index.state ? state_text(*index.state) : "", fmt::join(weights, ",\n"));
 }
 
 std::string hf_index_text(const CheckpointIndex& index) {
@@ -181,15 +220,13 @@ CheckpointIndex load_index(const std::string& path) {
   reader.integer("version", {1, 1});
   index.step = reader.integer("step", {0, 1e15});
   Reader layout = reader.object("layout");
-  const auto degree = [&](std::string_view key) {
-    return static_cast<int>(layout.integer(key, {1, 1 << 20}));
-  };
-  index.layout = Degrees{degree("tp"), degree("pp"), degree("ep")};
+  index.layout = read_degrees(layout);
   layout.finish();
   index.model = architecture_of(reader.value("model"), reader.place_of("model"));
   const Place files = reader.place_of("files");
   for (const Value& file : array(reader.value("files"), files))
     index.files.push_back(plain_file_name(file, files));
+  if (std::optional<Reader> state = reader.optional_object("optimizer")) index.state = read_state(*state);
   reader.object("weights");
   const Value& entries = reader.value("weights");
   for (std::size_t i = 0; i < entries.keys.size(); ++i) {

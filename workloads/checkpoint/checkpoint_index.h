@@ -46,12 +46,26 @@ struct Region {
 Region whole(const StoredWeight& weight);
 Region region_of(const StoredWeight& weight, const Shard& shard);
 
+// The plan that an optimizer's state is kept for (workloads/checkpoint/optimizer_state.h).
+struct StateLayout {
+  Degrees degrees;
+  int cp = 1, dp = 1, zero = 0;
+  bool operator==(const StateLayout&) const = default;
+};
+std::string to_text(const StateLayout& layout);  // "tp=2,pp=2,ep=4,cp=1,dp=4,zero=1"
+
+struct StateFiles {
+  StateLayout layout;
+  std::vector<std::string> files;  // by rank; "": it wrote none
+};
+
 struct CheckpointIndex {
   std::optional<Degrees> layout;  // none: Hugging Face
   std::optional<Model> model;
   std::int64_t step = 0;  // optimizer steps behind it
   std::vector<std::string> files;
   std::map<std::string, StoredWeight> weights;
+  std::optional<StateFiles> state;  // of the optimizer
 
   std::vector<std::string> names() const;
   std::map<std::string, FoundWeight> found() const;  // for check_weights()

@@ -80,15 +80,15 @@ void copy_config(const NewDirectory& directory, const std::string& config) {
 
 }  // namespace
 
-void write_checkpoint(const std::string& directory, const CheckpointIndex& index, const ReadRegion& read,
-                      const std::string& config) {
-  NewDirectory place(directory);
+void write_checkpoint(const CheckpointPlace& place, CheckpointIndex index, const ReadRegion& read) {
+  NewDirectory directory(place.directory, place.replace);
   const std::vector<std::vector<PlannedTensor>> files = plan_files(index);
   CheckpointWriter writer(index, read);
-  for (std::size_t i = 0; i < files.size(); ++i) writer.write(place.path(index.files[i]), files[i]);
-  write_index(place, index);
-  copy_config(place, config);
-  place.commit();
+  for (std::size_t i = 0; i < files.size(); ++i) writer.write(directory.path(index.files[i]), files[i]);
+  if (place.beside) place.beside(directory, index);
+  write_index(directory, index);
+  copy_config(directory, place.config);
+  directory.commit();
 }
 
 }  // namespace moebius

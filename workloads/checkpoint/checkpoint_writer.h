@@ -7,16 +7,26 @@
 #include <vector>
 
 #include "workloads/checkpoint/checkpoint_index.h"
+#include "workloads/checkpoint/new_directory.h"
 
 namespace moebius {
 
 // The elements of a block of a weight, row-major, in the type of the index.
 using ReadRegion = std::function<std::vector<std::byte>(const std::string& name, const Region& region)>;
 
-// Files, index and, when given, a copy of `config` (a config.json) appear in `directory` all at once;
-// input_error when something is there already, run_error when it cannot be written or is interrupted. Shows a
-// progress bar.
-void write_checkpoint(const std::string& directory, const CheckpointIndex& index, const ReadRegion& read,
-                      const std::string& config);
+// Writes what else belongs to a checkpoint and names it in the index.
+using WriteBeside = std::function<void(const NewDirectory& directory, CheckpointIndex& index)>;
+
+// Where a checkpoint goes.
+struct CheckpointPlace {
+  std::string directory;
+  std::string config = {};  // a config.json to go with it; empty: none
+  bool replace = false;     // a checkpoint that is there gives way once the new one is complete
+  WriteBeside beside = {};  // empty: nothing
+};
+
+// Files, index and a copy of the config appear in the directory all at once; input_error when something is
+// there already, run_error when it cannot be written or is interrupted. Shows a progress bar.
+void write_checkpoint(const CheckpointPlace& place, CheckpointIndex index, const ReadRegion& read);
 
 }  // namespace moebius

@@ -39,7 +39,7 @@ std::string convert(const ConvertRequest& request, const ModelCatalog& catalog) 
   const auto read = [&](const std::string& name, const Region& region) {
     return checkpoint.read(name, region);
   };
-  write_checkpoint(request.out, index, read, checkpoint.config_path());
+  write_checkpoint({.directory = request.out, .config = checkpoint.config_path()}, index, read);
   return fmt::format("{}: {} tensors, {}, in {} files ({})\n", request.out, index.weights.size(),
                      to_text(Bytes{index.bytes()}), index.files.size(),
                      degrees ? to_text(*degrees) : std::string("Hugging Face"));

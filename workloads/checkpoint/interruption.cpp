@@ -26,8 +26,12 @@ Interruption::~Interruption() {
   sigaction(SIGTERM, &terminate_, nullptr);
 }
 
+bool Interruption::came() const {
+  return interrupted != 0;
+}
+
 void Interruption::check() const {
-  if (interrupted != 0) throw run_error("interrupted: nothing was written");
+  if (came()) throw run_error("interrupted: nothing was written");
 }
 
 }  // namespace moebius

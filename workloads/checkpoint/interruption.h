@@ -13,6 +13,7 @@ class Interruption {
   Interruption(const Interruption&) = delete;
   Interruption& operator=(const Interruption&) = delete;
 
+  bool came() const;
   void check() const;  // run_error when one came
 
  private:

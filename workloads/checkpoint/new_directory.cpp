@@ -33,8 +33,9 @@ void require_new_directory(const std::string& wanted) {
     throw input_error(fmt::format("{}: expected a new or empty directory, found something there", wanted));
 }
 
-NewDirectory::NewDirectory(const std::string& wanted) : wanted_(without_slash(wanted)) {
-  require_new_directory(wanted_);
+NewDirectory::NewDirectory(const std::string& wanted, bool replace)
+    : wanted_(without_slash(wanted)), replace_(replace) {
+  if (!replace) require_new_directory(wanted_);
   partial_ = fmt::format("{}.partial.{}", wanted_, getpid());
   std::error_code error;
   fs::create_directories(partial_, error);
@@ -48,9 +49,16 @@ NewDirectory::~NewDirectory() {
 
 void NewDirectory::commit() {
   std::error_code error;
+  const std::string old = wanted_ + ".old";
+  if (replace_ && fs::exists(wanted_, error)) {
+    fs::remove_all(old, error);
+    fs::rename(wanted_, old, error);
+    if (error) cannot_write(wanted_, error);
+  }
   fs::rename(partial_, wanted_, error);
   if (error) cannot_write(wanted_, error);
   partial_.clear();
+  if (replace_) fs::remove_all(old, error);
 }
 
 }  // namespace moebius

@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
-#include "workloads/checkpoint/checkpoint_writer.h"
 #include "workloads/checkpoint/convert.h"
 #include "workloads/checkpoint/new_directory.h"
 #include "workloads/checkpoint/pieces.h"
@@ -136,9 +135,9 @@ void require_executable(const Checkpoint& checkpoint, const Model& model) {
       checkpoint.path(), part, model.id));
 }
 
-void require_savable(const std::string& directory, const Model& model) {
+void require_savable(const std::string& directory, const Model& model, bool replace) {
   require_mapped(directory, model);
-  require_new_directory(directory);
+  if (!replace) require_new_directory(directory);
   const std::string part = uncomputed(model);
   if (part.empty()) return;
   throw input_error(fmt::format("{}: a training step does not compute {}: a checkpoint of {} would lack them",
@@ -147,9 +146,12 @@ void require_savable(const std::string& directory, const Model& model) {
 
 void save_parameters(const SaveRequest& request, std::span<const HeldParameter> parameters) {
   const HeldWeights held(request, parameters);
-  write_checkpoint(
-      request.directory, held.index(),
-      [&](const std::string& name, const Region& region) { return held.read(name, region); }, request.config);
+  write_checkpoint({.directory = request.directory,
+                    .config = request.config,
+                    .replace = request.replace,
+                    .beside = request.beside},
+                   held.index(),
+                   [&](const std::string& name, const Region& region) { return held.read(name, region); });
 }
 
 }  // namespace moebius

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "workloads/checkpoint/checkpoint.h"
+#include "workloads/checkpoint/checkpoint_writer.h"
 #include "workloads/schedule/fragment.h"
 
 namespace moebius {
@@ -18,9 +19,9 @@ std::vector<double> load_parameter(const Checkpoint& checkpoint, const Model& mo
 // model.
 void require_executable(const Checkpoint& checkpoint, const Model& model);
 
-// Before a run that will be saved: input_error when something is in the directory, or when a training step
-// holds less than checkpoints of this model must.
-void require_savable(const std::string& directory, const Model& model);
+// Before a run that will be saved: input_error when something is in the directory that may not be replaced,
+// or when a training step holds less than checkpoints of this model must.
+void require_savable(const std::string& directory, const Model& model, bool replace);
 
 // A parameter as a rank holds it at the end of a run.
 struct HeldParameter {
@@ -35,8 +36,10 @@ struct SaveRequest {
   Model model;
   std::int64_t step = 0;
   const Checkpoint* source =
-      nullptr;         // of the starting weights: keeps the spelling of names and what no step changes
-  std::string config;  // config.json to go with it; empty: none
+      nullptr;           // of the starting weights: keeps the spelling of names and what no step changes
+  std::string config;    // config.json to go with it; empty: none
+  bool replace = false;  // a checkpoint of the same run that is there gives way
+  WriteBeside beside = {};
 };
 
 // Writes the weights as one of our checkpoints: 16-bit formats in BF16, which is exact; 8-bit ones, which a

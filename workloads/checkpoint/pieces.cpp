@@ -177,6 +177,8 @@ std::vector<Piece> PieceList::all() {
     case Role::kPipeline:
     case Role::kDense:
     case Role::kCollective:
+    case Role::kCache:
+    case Role::kTokens:
       CHECK(false, fmt::format("{} has no weights", to_string(tensor_.role)));
   }
   return std::move(pieces_);

@@ -14,7 +14,7 @@ constexpr std::array<std::string_view, 3> kWidths = {"16bit", "8bit", "4bit"};
 constexpr double kPicojoule = 1e-12;
 
 TileShapes read_tiles(Reader reader) {
-  constexpr Range kSizes{16, 1024};
+  constexpr Range kSizes{4, 1024};
   TileShapes tiles{.least_m = reader.number("least_m", kSizes),
                    .most_m = reader.number("most_m", kSizes),
                    .least_n = reader.number("least_n", kSizes),

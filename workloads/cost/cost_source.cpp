@@ -9,6 +9,7 @@
 #include "workloads/cost/fused_quantise.h"
 #include "workloads/cost/power.h"
 #include "workloads/cost/roofline.h"
+#include "workloads/cost/serving_ops.h"
 #include "workloads/cost/table.h"
 
 namespace moebius {
@@ -52,8 +53,9 @@ class LayeredSource : public CostSource {
       if (stack.empty() || stack == known) stacks_ += (stacks_.empty() ? "" : ", ") + known;
   }
 
-  Cost cost(const CostQuery& query) const override {
-    check_is_compute(query);
+  Cost cost(const CostQuery& asked) const override {
+    check_is_compute(asked);
+    const CostQuery query = priced_as(asked);
     Cost cost = timed(query);
     cost.watts = power_.watts(query, cost);
     return cost;
@@ -86,7 +88,11 @@ class LayeredSource : public CostSource {
 
 std::unique_ptr<CostSource> make_cost_source(const Accelerator& accelerator, const std::string& data_dir,
                                              std::string_view stack) {
-  const std::vector<Profile> profiles = find_profiles(accelerator, data_dir);
+  return make_cost_source(accelerator, find_profiles(accelerator, data_dir), stack);
+}
+
+std::unique_ptr<CostSource> make_cost_source(const Accelerator& accelerator,
+                                             const std::vector<Profile>& profiles, std::string_view stack) {
   if (!stack.empty() && profiles.empty())
     throw input_error(fmt::format("no profile of {}: the stack \"{}\" is unknown", accelerator.id, stack));
   if (find_architecture(accelerator.architecture) == nullptr)

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "hw/accelerator.h"
+#include "hw/profile.h"
 #include "hw/units.h"
 #include "models/op_kind.h"
 #include "workloads/schedule/op.h"
@@ -65,5 +66,9 @@ class CostSource {
 // profile or an unknown stack.
 std::unique_ptr<CostSource> make_cost_source(const Accelerator& accelerator, const std::string& data_dir = "",
                                              std::string_view stack = "");
+
+// The same from profiles that are at hand.
+std::unique_ptr<CostSource> make_cost_source(const Accelerator& accelerator,
+                                             const std::vector<Profile>& profiles, std::string_view stack = "");
 
 }  // namespace moebius

@@ -7,6 +7,7 @@
 
 #include "hw/error.h"
 #include "models/layer_math.h"
+#include "workloads/cost/serving_ops.h"
 
 namespace moebius {
 namespace {
@@ -117,6 +118,9 @@ bool uses_tensor_cores(OpKind kind) {
     case OpKind::kGroupedGemmWgrad:
     case OpKind::kAttention:
     case OpKind::kAttentionGrad:
+    case OpKind::kPagedAttention:
+    case OpKind::kAbsorbQueries:
+    case OpKind::kAbsorbedValues:
       return true;
     case OpKind::kInput:
     case OpKind::kEmbedding:
@@ -143,6 +147,10 @@ bool uses_tensor_cores(OpKind kind) {
     case OpKind::kCrossEntropyStats:
     case OpKind::kCrossEntropy:
     case OpKind::kAdam:
+    case OpKind::kCacheAppend:
+    case OpKind::kLastRows:
+    case OpKind::kGreedySample:
+    case OpKind::kNextToken:
     case OpKind::kDispatch:
     case OpKind::kCombine:
     case OpKind::kAllReduce:
@@ -178,7 +186,8 @@ Shape loaded_shape(const CostQuery& query) {
   return shape;
 }
 
-double least_bytes(const CostQuery& query) {
+double least_bytes(const CostQuery& asked) {
+  const CostQuery query = priced_as(asked);
   if (has_uneven_sequences(query)) return sum_over_sequences(query, least_bytes);
   Shape shape = loaded_shape(query);
   if (!query.rows.empty())
@@ -192,7 +201,8 @@ bool is_found_in_l2(const Accelerator& accelerator, const CostQuery& query) {
   return query.hot && is_attention(query.kind) && least_bytes(query) <= kOverfull * accelerator.l2.value;
 }
 
-Roofline roofline(const Accelerator& accelerator, const CostQuery& query) {
+Roofline roofline(const Accelerator& accelerator, const CostQuery& asked) {
+  const CostQuery query = priced_as(asked);
   const double share =
       std::min(1.0, static_cast<double>(std::max(1, query.cores)) / cores_of_chip(accelerator, query.kind));
   Roofline bound;

@@ -7,8 +7,10 @@
 #include <utility>
 #include <vector>
 
+#include "workloads/cost/measuring_facts.h"
 #include "workloads/scenario/scenario.h"
 #include "workloads/schedule/metrics.h"
+#include "workloads/serving/figures.h"
 #include "workloads/training/memory.h"
 
 namespace moebius {
@@ -17,7 +19,9 @@ struct RunFacts {
   std::string executor, detail;  // "sim", "fluid"
   bool on_cluster = true;        // times are those of the scenario's devices; false: of whatever executed it
   std::vector<std::pair<std::string, std::string>> provenance;  // cost sources, versions, schedule hash
-  std::vector<double> losses;  // by step, of an executor that computes numbers
+  std::vector<double> losses;  // by step from the run's first one on, of an executor that computes numbers
+  std::vector<std::vector<std::int32_t>> tokens;  // by request, of an executor that generates them
+  std::optional<MeasuringFacts> measured = {};    // emulation: the ops that costs were made of
   double wall_s = 0, cpu_s = 0, max_rss_bytes = 0;
   std::int64_t dropped_spans = 0;
 };
@@ -26,7 +30,8 @@ struct Report {
   const Scenario* scenario = nullptr;
   RunFacts facts;
   Metrics metrics;
-  std::optional<MemoryReport> memory;  // training
+  std::optional<MemoryReport> memory;  // training, serving
+  std::optional<ServingFigures> serving;
 };
 
 std::string report_json(const Report& report);  // ends with a newline

@@ -14,7 +14,7 @@ namespace moebius {
 namespace {
 
 int steps_of(const Report& report) {
-  return report.scenario->kind == ScenarioKind::kTraining ? report.scenario->training.steps : 1;
+  return report.scenario->kind == ScenarioKind::kTraining ? report.scenario->training.num_steps() : 1;
 }
 
 // Share of the buffer that every rank must send at least, times what algbw counts (nccl-tests,
@@ -41,7 +41,7 @@ TrainingFigures training_figures(const Report& report) {
   const TrainingWorkload& work = scenario.training;
   TrainingFigures figures;
   figures.devices = scenario.plan.ranks();
-  figures.step_time_s = report.metrics.makespan.seconds() / work.steps;
+  figures.step_time_s = report.metrics.makespan.seconds() / work.num_steps();
   const double tokens = static_cast<double>(work.global_batch) * static_cast<double>(work.sequence_length);
   figures.tokens_per_s = tokens / figures.step_time_s;
   Model counted = scenario.model;
@@ -60,7 +60,7 @@ TrainingFigures training_figures(const Report& report) {
 
 double sent_bytes(const Report& report) {
   const bool training = report.scenario->kind == ScenarioKind::kTraining;
-  return report.metrics.sent_bytes / (training ? report.scenario->training.steps : 1);
+  return report.metrics.sent_bytes / (training ? report.scenario->training.num_steps() : 1);
 }
 
 CollectiveFigures collective_figures(const Report& report) {
@@ -162,6 +162,15 @@ std::optional<IntervalFigures> interval_figures(const Report& report) {
                          .high = step * (1 + covered * up),
                          .relative = covered * up,
                          .covered = covered};
+}
+
+std::string_view interval_subject(const Report& report) {
+  return report.scenario->kind == ScenarioKind::kServing ? "run_time_s" : "step_time_s";
+}
+
+bool shown(const MemoryReport& memory, MemoryKind kind) {
+  return kind != MemoryKind::kCache ||
+         memory.classes[memory.worst_class].at_peak[static_cast<int>(kind)].value > 0;
 }
 
 std::string_view to_string(JudgedExpectation::Verdict verdict) {

@@ -73,6 +73,11 @@ struct IntervalFigures {
 // Nothing when no compute has an expected error: a collective alone, or a run that was executed.
 std::optional<IntervalFigures> interval_figures(const Report& report);
 
+std::string_view interval_subject(const Report& report);  // the report's key that it is about
+
+// Whether a kind of memory is told: a cache where there is one, everything else always.
+bool shown(const MemoryReport& memory, MemoryKind kind);
+
 struct JudgedExpectation {
   enum class Verdict { kShown, kOk, kMiss, kKnownMiss, kAbsent };
   const Expectation* row = nullptr;

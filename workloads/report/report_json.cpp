@@ -1,8 +1,10 @@
 // The report as one JSON object in SI units.
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "workloads/report/report.h"
 #include "workloads/report/report_figures.h"
+#include "workloads/serving/serving.h"
 
 namespace moebius {
 
@@ -17,6 +19,7 @@ void add_training(Json& json, const Report& report) {
   json["tokens_per_s_per_device"] = figures.tokens_per_s / figures.devices;
   json["devices"] = figures.devices;
   if (!report.facts.losses.empty()) json["loss"] = report.facts.losses;
+  if (report.scenario->training.first_step > 0) json["first_step"] = report.scenario->training.first_step;
   if (!report.facts.on_cluster) return;  // a share of the peak of devices that did not run says nothing
   json["mfu"] = figures.mfu;
   json["mfu_causal"] = figures.mfu_causal;
@@ -28,6 +31,48 @@ void add_collective(Json& json, const Report& report) {
   const CollectiveFigures figures = collective_figures(report);
   json["collective"] = {
       {"time_s", figures.time_s}, {"busbw_bytes_per_s", figures.busbw}, {"algbw_bytes_per_s", figures.algbw}};
+}
+
+Json spread_json(const Spread& spread) {
+  return {{"mean", spread.mean},
+          {"p50", spread.p50},
+          {"p90", spread.p90},
+          {"p95", spread.p95},
+          {"p99", spread.p99}};
+}
+
+// The first tokens of each request are enough to see where two runs part; the hash is of all.
+void add_tokens(Json& json, const std::vector<std::vector<std::int32_t>>& tokens) {
+  constexpr std::size_t kFirst = 16, kRequests = 64;
+  Json first = Json::array();
+  for (std::size_t i = 0; i < std::min(kRequests, tokens.size()); ++i)
+    first.push_back(
+        std::vector<std::int32_t>(tokens[i].begin(), tokens[i].begin() + std::min(kFirst, tokens[i].size())));
+  json["tokens"] = {{"hash", fmt::format("{:016x}", hash_of(tokens))}, {"first", first}};
+}
+
+void add_serving(Json& json, const Report& report) {
+  const ServingFigures& figures = *report.serving;
+  json["run_time_s"] = report.metrics.makespan.seconds();
+  // Nobody is turned away: the cache has room for all that max_batch admits.
+  json["requests"] = {{"submitted", figures.submitted}, {"completed", figures.completed}, {"rejected", 0}};
+  json["ttft_s"] = spread_json(figures.ttft);
+  json["tpot_s"] = spread_json(figures.tpot);
+  json["itl_s"] = spread_json(figures.itl);
+  json["e2e_s"] = spread_json(figures.e2e);
+  json["output_tokens_per_s"] = figures.output_tokens_per_s;
+  json["input_tokens_per_s"] = figures.input_tokens_per_s;
+  json["devices"] = report.scenario->ranks();
+  json["iterations"] = figures.iterations;
+  json["prefill_iterations"] = figures.prefills;
+  if (report.scenario->goal.given()) {
+    json["goodput_rps"] = figures.goodput_rps;
+    json["slo_attainment"] = figures.slo_attainment;
+  }
+  json["kv"] = {{"total_blocks", figures.cache_pages},
+                {"peak_blocks", figures.peak_pages},
+                {"block_tokens", report.scenario->serving.block_tokens}};
+  if (!report.facts.tokens.empty()) add_tokens(json, report.facts.tokens);
 }
 
 Json breakdown_json(const Report& report) {
@@ -54,6 +99,7 @@ Json memory_json(const MemoryReport& memory) {
   const ClassMemory& worst = memory.classes[memory.worst_class];
   Json kinds = Json::object();
   for (int i = 0; i < kNumMemoryKinds; ++i) {
+    if (!shown(memory, static_cast<MemoryKind>(i))) continue;
     kinds[std::string(to_string(static_cast<MemoryKind>(i)))] = worst.at_peak[i].value;
   }
   return {{"peak_bytes", worst.peak.value},
@@ -74,7 +120,7 @@ Json uncertainty_json(const Report& report) {
   }
   Json json = {{"kernel_relative_error", trust.kernel_error}, {"share_of_busy_time", shares}};
   if (const auto interval = interval_figures(report))
-    json["interval"] = {{"of", "step_time_s"},
+    json["interval"] = {{"of", interval_subject(report)},
                         {"low", interval->low},
                         {"high", interval->high},
                         {"relative", interval->relative},
@@ -95,6 +141,9 @@ Json body(const Report& report) {
       break;
     case ScenarioKind::kCollective:
       add_collective(json, report);
+      break;
+    case ScenarioKind::kServing:
+      add_serving(json, report);
       break;
   }
   json["breakdown"] = breakdown_json(report);
@@ -162,6 +211,12 @@ std::string report_json(const Report& report) {
   }
   Json& provenance = json["provenance"] = Json::object();
   for (const auto& [name, text] : report.facts.provenance) provenance[name] = text;
+  if (const auto& measured = report.facts.measured)
+    json["measured"] = {{"device", measured->device},
+                        {"ops", measured->ops},
+                        {"ops_from_journal", measured->from_journal},
+                        {"wall_s", measured->seconds},
+                        {"once_s", measured->once}};
   json["uncertainty"] = uncertainty_json(report);
   json["ops"] = report.metrics.spans;  // that were simulated or executed, each rank class once
   json["dropped_spans"] = report.facts.dropped_spans;

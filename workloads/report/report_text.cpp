@@ -8,6 +8,7 @@
 
 #include "workloads/report/report.h"
 #include "workloads/report/report_figures.h"
+#include "workloads/serving/serving.h"
 
 namespace moebius {
 
@@ -53,15 +54,22 @@ std::string plan_line(const Scenario& scenario) {
                      scenario.training.num_microbatches(plan));
 }
 
+// All of a short run, the ends of a long one: report.json has every step.
+std::string losses_text(const std::vector<double>& losses) {
+  constexpr std::size_t kAll = 12, kEnd = 4;
+  if (losses.size() <= kAll) return fmt::format("{:.6f}", fmt::join(losses, ", "));
+  return fmt::format("{:.6f} ... {:.6f} ({} steps)", fmt::join(losses.begin(), losses.begin() + kEnd, ", "),
+                     fmt::join(losses.end() - kEnd, losses.end(), ", "), losses.size());
+}
+
 void training_headline(Out out, const Report& report) {
   const TrainingFigures figures = training_figures(report);
   fmt::format_to(out, "{}\n\n", plan_line(*report.scenario));
   fmt::format_to(out, "  step time          {}\n", seconds_text(figures.step_time_s));
   fmt::format_to(out, "  tokens/s           {} ({} a device)\n", grouped(std::llround(figures.tokens_per_s)),
                  grouped(std::llround(figures.tokens_per_s / figures.devices)));
-  if (!report.facts.losses.empty()) {
-    fmt::format_to(out, "  loss by step       {:.6f}\n", fmt::join(report.facts.losses, ", "));
-  }
+  if (!report.facts.losses.empty())
+    fmt::format_to(out, "  loss by step       {}\n", losses_text(report.facts.losses));
   if (!report.facts.on_cluster) {
     fmt::format_to(out, "  executed by        {}: its times say nothing about the scenario's devices\n",
                    report.facts.executor);
@@ -83,6 +91,41 @@ void collective_headline(Out out, const Report& report) {
   fmt::format_to(out, "  time               {}\n", seconds_text(figures.time_s));
   fmt::format_to(out, "  algorithm rate     {} (bytes over time)\n", to_text(ByteRate{figures.algbw}));
   fmt::format_to(out, "  bus rate           {} (as nccl-tests counts)\n", to_text(ByteRate{figures.busbw}));
+}
+
+void spread_line(Out out, std::string_view name, const Spread& spread) {
+  fmt::format_to(out, "  {:<18} {:>10} {:>10} {:>10} {:>10} {:>10}\n", name, seconds_text(spread.mean),
+                 seconds_text(spread.p50), seconds_text(spread.p90), seconds_text(spread.p95), seconds_text(spread.p99));
+}
+
+void serving_headline(Out out, const Report& report) {
+  const ServingFigures& figures = *report.serving;
+  const ServingPlan& plan = report.scenario->serving;
+  fmt::format_to(out, "{} on {} {}, attention dp {} x tp {} · ep {}, {}, cache {}\n\n", report.scenario->model.id,
+                 grouped(plan.ranks()), report.scenario->cluster->pools.front().accelerator.id, plan.dp, plan.tp, plan.ep,
+                 to_string(plan.gemm), to_string(plan.kv));
+  fmt::format_to(out, "  requests           {} of {} completed in {}, {} iterations, {} of them with prompts\n",
+                 grouped(figures.completed), grouped(figures.submitted),
+                 seconds_text(report.metrics.makespan.seconds()), grouped(figures.iterations), grouped(figures.prefills));
+  fmt::format_to(out, "  output tokens/s    {} ({} a device), input {}\n",
+                 grouped(std::llround(figures.output_tokens_per_s)),
+                 grouped(std::llround(figures.output_tokens_per_s / plan.ranks())),
+                 grouped(std::llround(figures.input_tokens_per_s)));
+  fmt::format_to(out, "  {:<18} {:>10} {:>10} {:>10} {:>10} {:>10}\n", "", "mean", "p50", "p90", "p95", "p99");
+  spread_line(out, "TTFT", figures.ttft);
+  spread_line(out, "TPOT", figures.tpot);
+  spread_line(out, "ITL", figures.itl);
+  spread_line(out, "end to end", figures.e2e);
+  if (report.scenario->goal.given())
+    fmt::format_to(out, "  goodput            {:.4g} requests/s, {:.1f}% meet the goal\n", figures.goodput_rps,
+                   100 * figures.slo_attainment);
+  fmt::format_to(out, "  cache              {} of {} pages of {} tokens at most in use on one rank\n",
+                 grouped(figures.peak_pages), grouped(figures.cache_pages), plan.block_tokens);
+  if (!report.facts.tokens.empty())
+    fmt::format_to(out, "  tokens             hash {:016x}\n", hash_of(report.facts.tokens));
+  if (!report.facts.on_cluster)
+    fmt::format_to(out, "  executed by        {}: its times say nothing about the scenario's devices\n",
+                   report.facts.executor);
 }
 
 struct TimeRow {
@@ -158,12 +201,20 @@ void expectation_section(Out out, const Report& report) {
 void interval_line(Out out, const Report& report) {
   const std::optional<IntervalFigures> interval = interval_figures(report);
   if (!interval) return;
-  fmt::format_to(out, "  {:<28} {} .. {} (one in three falls outside)", "so the step takes",
+  fmt::format_to(out, "  {:<28} {} .. {} (one in three falls outside)", report.serving ? "so the run takes" : "so the step takes",
                  seconds_text(interval->low), seconds_text(interval->high));
   if (interval->covered < 1)
     fmt::format_to(out, "; {:.1f}% of it is the network's, whose error is not in that",
                    100 * (1 - interval->covered));
   fmt::format_to(out, "\n");
+}
+
+void measured_lines(Out out, const MeasuringFacts& measured, double wall_s) {
+  fmt::format_to(out, "  {:<28} {}\n", "compute measured on", measured.device);
+  fmt::format_to(out,
+                 "  {:<28} {} distinct, {} by an earlier run; the others in {:.2f} of the run's {:.2f} s\n",
+                 "ops measured", measured.ops, measured.from_journal, measured.seconds, wall_s);
+  fmt::format_to(out, "  {:<28} {}\n", "one execution of each", seconds_text(measured.once));
 }
 
 void trust_section(Out out, const Report& report) {
@@ -182,6 +233,7 @@ void trust_section(Out out, const Report& report) {
   }
   interval_line(out, report);
   for (const auto& [name, text] : report.facts.provenance) fmt::format_to(out, "  {:<28} {}\n", name, text);
+  if (report.facts.measured) measured_lines(out, *report.facts.measured, report.facts.wall_s);
   if (report.facts.dropped_spans > 0) {
     fmt::format_to(out,
                    "  {} spans are not in the timeline: timeline.max_bytes or timeline.window cut them\n",
@@ -198,6 +250,7 @@ std::string memory_text(const MemoryReport& memory) {
   fmt::format_to(out, "memory of the fullest rank (class {}, {} microbatches alive)\n", memory.worst_class,
                  worst.peak_microbatches);
   for (int i = 0; i < kNumMemoryKinds; ++i) {
+    if (!shown(memory, static_cast<MemoryKind>(i))) continue;
     const double share = worst.at_peak[i].value / memory.capacity.value;
     fmt::format_to(out, "    {:<26} {:>10} {:>6.1f}%  {}\n", to_string(static_cast<MemoryKind>(i)),
                    to_text(worst.at_peak[i]), 100 * share, bar(std::min(share, 1.0)));
@@ -220,12 +273,14 @@ std::string report_text(const Report& report) {
     case ScenarioKind::kCollective:
       collective_headline(out, report);
       break;
+    case ScenarioKind::kServing:
+      serving_headline(out, report);
+      break;
   }
   time_section(out, report);
   if (report.memory) fmt::format_to(out, "\n{}", memory_text(*report.memory));
   fmt::format_to(out, "\nnetwork\n  {:<28} {:>10} ({} a device)\n", "sent",
-                 to_text(Bytes{sent_bytes(report)}),
-                 to_text(Bytes{sent_bytes(report) / scenario.ranks()}));
+                 to_text(Bytes{sent_bytes(report)}), to_text(Bytes{sent_bytes(report) / scenario.ranks()}));
   expectation_section(out, report);
   trust_section(out, report);
   fmt::format_to(out, "\n{}, {} detail, seed {}; {:.2f} s of CPU, {}\n", report.facts.executor,

@@ -32,6 +32,10 @@ void check_spec(const RouteSpec& s) {
   CHECK(s.active_groups > 0 && s.active_groups <= s.groups && s.active_groups <= s.active, values());
   // ceil(active / active_groups) experts of one group, at most
   CHECK((s.active + s.active_groups - 1) / s.active_groups <= s.experts / s.groups, values());
+  for (const TokenRun& run : s.runs.list()) {
+    CHECK(run.source >= 0 && run.source < s.ranks && run.count > 0,
+          fmt::format("{} tokens of source {}", run.count, run.source));
+  }
   CHECK(static_cast<std::int64_t>(s.ranks) * s.tokens * s.active < std::int64_t{1} << 31, values());
 }
 
@@ -39,7 +43,7 @@ void check_spec(const RouteSpec& s) {
 
 // The draw of a route, ready to be repeated for any source.
 struct Route::Draw {
-  Draw(const RouteSpec& spec) : spec(spec) {
+  Draw(const RouteSpec& spec, std::vector<std::int32_t> counts) : spec(spec), tokens_of(std::move(counts)) {
     if (spec.popularity.kind == PopularityKind::kBalanced) {
       dealers.assign(1, BalancedDealer(spec, draw_key(spec, Purpose::kDeal)));
     } else {
@@ -48,19 +52,33 @@ struct Route::Draw {
       layer.seed = spec.seed;
       layer.layer = spec.layer;
       popular.emplace(spec, draw_key(layer, Purpose::kRanking));
-      source_key = draw_key(spec, Purpose::kSource);
+      source_key = draw_key(spec.runs.empty() ? spec : layer, Purpose::kSource);
     }
   }
 
   // Calls visit(experts) for each token of a source: `active` distinct experts in no order.
+  // Tokens with names: what each draws depends on its name alone.
+  template <class Visit>
+  void for_each_named(int source, std::vector<std::int32_t>& experts, Visit&& visit) const {
+    PopularChooser::Scratch scratch = popular->scratch();
+    for (const TokenRun& run : spec.runs.list()) {
+      for (std::int32_t i = 0; run.source == source && i < run.count; ++i) {
+        RandomStream random(random_bits(source_key, static_cast<std::uint32_t>(run.request), run.first + i));
+        popular->choose(random, scratch, experts.data());
+        visit(experts.data());
+      }
+    }
+  }
+
   template <class Visit>
   void for_each_token(int source, Visit&& visit) const {
     std::vector<std::int32_t> experts(spec.active);
     if (!popular) {
       BalancedDealer dealer = dealers[source];
-      deal(dealer, experts, visit);
+      deal(dealer, source, experts, visit);
       return;
     }
+    if (!spec.runs.empty()) return for_each_named(source, experts, visit);
     PopularChooser::Scratch scratch = popular->scratch();
     RandomStream random(random_bits(source_key, static_cast<std::uint64_t>(source)));
     for (int token = 0; token < spec.tokens; ++token) {
@@ -70,8 +88,8 @@ struct Route::Draw {
   }
 
   template <class Visit>
-  void deal(BalancedDealer& dealer, std::vector<std::int32_t>& experts, Visit&& visit) const {
-    for (int token = 0; token < spec.tokens; ++token) {
+  void deal(BalancedDealer& dealer, int source, std::vector<std::int32_t>& experts, Visit&& visit) const {
+    for (int token = 0; token < tokens_of[source]; ++token) {
       dealer.choose(experts.data());
       visit(experts.data());
     }
@@ -83,10 +101,11 @@ struct Route::Draw {
     if (popular) return for_each_token(source, visit);
     std::vector<std::int32_t> experts(spec.active);
     dealers.push_back(dealers.back());
-    deal(dealers.back(), experts, visit);
+    deal(dealers.back(), source, experts, visit);
   }
 
   RouteSpec spec;
+  std::vector<std::int32_t> tokens_of;  // by source
   std::vector<BalancedDealer> dealers;  // at the beginning of each source
   std::optional<PopularChooser> popular;
   std::uint64_t source_key = 0;
@@ -94,7 +113,9 @@ struct Route::Draw {
 
 Route::Route(const RouteSpec& spec) : spec_(spec) {
   check_spec(spec);
-  auto draw = std::make_shared<Draw>(spec);
+  tokens_of_.assign(spec.ranks, spec.runs.empty() ? spec.tokens : 0);
+  for (const TokenRun& run : spec.runs.list()) tokens_of_[run.source] += run.count;
+  auto draw = std::make_shared<Draw>(spec, tokens_of_);
   rows_.resize(spec.experts);
   between_.resize(static_cast<std::size_t>(spec.ranks) * spec.ranks);
   to_node_.resize(static_cast<std::size_t>(spec.ranks) * nodes());

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 namespace moebius {
@@ -22,6 +23,30 @@ struct Popularity {
   bool operator==(const Popularity&) const = default;
 };
 
+// Consecutive tokens of one request on one source rank.
+struct TokenRun {
+  std::int32_t source = 0, request = 0;
+  std::int32_t first = 0, count = 0;  // positions [first, first + count) of the request
+  bool operator==(const TokenRun&) const = default;
+};
+
+// Runs by source, ascending; shared by the routes of all layers.
+class TokenRuns {
+ public:
+  TokenRuns() = default;
+  explicit TokenRuns(std::vector<TokenRun> runs)
+      : runs_(std::make_shared<const std::vector<TokenRun>>(std::move(runs))) {}
+  const std::vector<TokenRun>& list() const {
+    static const std::vector<TokenRun> kNone;
+    return runs_ ? *runs_ : kNone;
+  }
+  bool empty() const { return list().empty(); }
+  bool operator==(const TokenRuns& other) const { return runs_ == other.runs_ || list() == other.list(); }
+
+ private:
+  std::shared_ptr<const std::vector<TokenRun>> runs_;
+};
+
 struct RouteSpec {
   std::uint64_t seed = 1;
   int step = 0;
@@ -34,7 +59,10 @@ struct RouteSpec {
   int active = 0;              // top-k
   int groups = 1;              // group-limited choice: experts stand in so many groups ...
   int active_groups = 1;       // ... and a token uses at most so many of them
-  int tokens = 0;              // of each source rank
+  int tokens = 0;              // of each source rank; with runs: of the one that has most
+  // Serving: which tokens the sources have, each its own number. Drawn by popularity, what a token chooses is a function of
+  // seed, layer, request and position alone, whoever shares its batch; step and microbatch do not count then.
+  TokenRuns runs = {};
 
   bool operator==(const RouteSpec&) const = default;
 };
@@ -50,6 +78,7 @@ class Route {
   explicit Route(const RouteSpec& spec);
 
   const RouteSpec& spec() const { return spec_; }
+  int tokens_of(int source) const { return tokens_of_[source]; }
   int experts_per_rank() const { return spec_.experts / spec_.ranks; }
   int nodes() const { return (spec_.ranks + spec_.ranks_per_node - 1) / spec_.ranks_per_node; }
 
@@ -71,6 +100,7 @@ class Route {
 
   RouteSpec spec_;
   std::shared_ptr<const Draw> draw_;     // how the choices come again
+  std::vector<std::int32_t> tokens_of_;
   std::vector<std::int32_t> rows_, between_, to_node_;
   std::vector<std::int32_t> rows_of_rank_, received_;
 };

@@ -11,6 +11,8 @@ namespace {
 constexpr std::array kKinds{
     Named<ScenarioKind>{"training", ScenarioKind::kTraining, "steps of pre-training"},
     Named<ScenarioKind>{"collective", ScenarioKind::kCollective, "one collective operation on one fabric"},
+    Named<ScenarioKind>{"serving", ScenarioKind::kServing,
+                        "requests answered by a model: prefill and decode"},
 };
 
 constexpr std::array kDetails{
@@ -61,9 +63,18 @@ void read_keys(Section& top, Scenario& scenario, Catalogs catalogs) {
       read_cluster(top.object("cluster", true, "the machines"), scenario, catalogs.hardware);
       read_collective_workload(top.object("workload", true, "the operation"), scenario);
       break;
+    case ScenarioKind::kServing:
+      read_model(top, scenario, catalogs.models);
+      read_cluster(top.object("cluster", true, "the machines"), scenario, catalogs.hardware);
+      read_serving_plan(top.object("plan", false, "how the model is spread over the ranks"), scenario);
+      read_serving_workload(top.object("workload", true, "what is asked of it"), scenario);
+      scenario.goal = read_goal(top);
+      break;
   }
   scenario.expect = read_expectations(top);
-  scenario.timeline = read_timeline(top.object("timeline", false, "what the timeline keeps"));
+  const bool serving = scenario.kind == ScenarioKind::kServing;
+  scenario.timeline = read_timeline(top.object("timeline", false, "what the timeline keeps"),
+                                    serving ? Detail::kSteps : Detail::kOps);
   top.finish();
 }
 
@@ -74,6 +85,18 @@ ScenarioKind read_kind(const Document& document) {
 }
 
 }  // namespace
+
+int Scenario::ranks() const {
+  switch (kind) {
+    case ScenarioKind::kTraining:
+      return plan.ranks();
+    case ScenarioKind::kCollective:
+      return collective.ranks;
+    case ScenarioKind::kServing:
+      return serving.ranks();
+  }
+  return 0;
+}
 
 std::string_view to_string(ScenarioKind kind) {
   return kKinds[static_cast<std::size_t>(kind)].name;
@@ -117,9 +140,9 @@ std::vector<Expectation> read_expectations(Section& top) {
   return rows;
 }
 
-RecorderOptions read_timeline(Section section) {
+RecorderOptions read_timeline(Section section, Detail otherwise) {
   RecorderOptions options;
-  options.detail = section.choice<Detail>("detail", kDetails, Detail::kOps, "how much is kept");
+  options.detail = section.choice<Detail>("detail", kDetails, otherwise, "how much is kept");
   options.window = section.time("window", kForever, "spans that start later are not kept");
   options.max_bytes = section.bytes("max_bytes", options.max_bytes, "of the kept spans");
   section.finish();
@@ -139,6 +162,9 @@ Scenario read_scenario(const Document& document, const Catalog& catalog, const M
       break;
     case ScenarioKind::kCollective:
       check_collective(scenario, document);
+      break;
+    case ScenarioKind::kServing:
+      check_serving(scenario, document);
       break;
   }
   return scenario;

@@ -13,11 +13,12 @@
 #include "workloads/schedule/op.h"
 #include "workloads/schedule/recorder.h"
 #include "workloads/scenario/section.h"
+#include "workloads/serving/plan.h"
 #include "workloads/training/plan.h"
 
 namespace moebius {
 
-enum class ScenarioKind : std::uint8_t { kTraining, kCollective };
+enum class ScenarioKind : std::uint8_t { kTraining, kCollective, kServing };
 std::string_view to_string(ScenarioKind kind);
 
 struct Expectation {
@@ -44,18 +45,23 @@ struct Scenario {
   std::string name;
   std::uint64_t seed = 1;
   std::optional<Cluster> cluster;  // always set once read
-  Model model;                     // training
+  Model model;                     // training, serving
   TrainingPlan plan;
   TrainingWorkload training;
   std::string weights = "random";  // training: a checkpoint to start from, or drawn from the seed
-  std::string save;                // training: directory for a checkpoint at the end; empty: none
-  bool enforce_memory = true;  // training: a step that does not fit on the devices is a failure
+  bool resume = false;  // training: go on from the checkpoint's optimizer state and step
+  std::string save;     // training: directory for a checkpoint at the end; empty: none
+  int save_every = 0;   // and after so many steps each; 0: at the end alone
+  ServingPlan serving;
+  ServingWorkload served;
+  ServiceGoal goal;            // serving
+  bool enforce_memory = true;  // training, serving: what does not fit on the devices is a failure
   CollectiveWorkload collective;
   std::vector<Expectation> expect;
   RecorderOptions timeline;
   std::vector<Setting> settings;  // every key with the value in use, in the order of reading
 
-  int ranks() const { return kind == ScenarioKind::kTraining ? plan.ranks() : collective.ranks; }
+  int ranks() const;
 };
 
 // Throws input_error for anything that is not exactly right; from here everything inside is consistent:

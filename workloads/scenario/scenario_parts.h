@@ -16,13 +16,18 @@ DescriptionPtr describe_scenario(ScenarioKind kind);
 void read_cluster(Section section, Scenario& scenario, const Catalog* catalog);
 void read_training_plan(Section section, Scenario& scenario);
 void read_training_workload(Section section, Scenario& scenario);
+void read_serving_plan(Section section, Scenario& scenario);
+void read_serving_workload(Section section, Scenario& scenario);
+ServiceGoal read_goal(Section& top);
+Popularity read_popularity(Section section, bool microbatches);  // whether a draw for each is offered
 void read_collective_workload(Section section, Scenario& scenario);
 std::vector<Expectation> read_expectations(Section& top);
-RecorderOptions read_timeline(Section section);
+RecorderOptions read_timeline(Section section, Detail otherwise);
 
 // Relations between keys: each violation is one sentence at the key that breaks it. Sets what is derived
 // (plan.dp).
 void check_training(Scenario& scenario, const Document& document);
+void check_serving(Scenario& scenario, const Document& document);
 void check_collective(const Scenario& scenario, const Document& document);
 
 // Where a pointer stands in a document; the nearest container that exists when it does not.

@@ -143,13 +143,16 @@ std::string path_of(Section& section, std::string_view key, const std::string& o
   return (std::filesystem::path(place.file).parent_path() / path).string();
 }
 
-Popularity read_popularity(Section section) {
+}  // namespace
+
+Popularity read_popularity(Section section, bool microbatches) {
   Popularity popularity;
   const DescriptionPtr form = description_of("", "\"balanced\", or {\"zipf\": exponent}");
   set_keyword(form->keywords, "type", array_value({text_value("string"), text_value("object")}));
   set_keyword(form->keywords, "default", text_value("balanced"));
   const Value* value = section.value("popularity", false, form);
-  popularity.per_microbatch = section.boolean("per_microbatch", false, "a new draw for each microbatch");
+  if (microbatches)
+    popularity.per_microbatch = section.boolean("per_microbatch", false, "a new draw for each microbatch");
   section.finish();
   if (value == nullptr) return popularity;
   const Place place = section.place_of("popularity");
@@ -163,8 +166,6 @@ Popularity read_popularity(Section section) {
   }
   return popularity;
 }
-
-}  // namespace
 
 std::span<const Named<PipelineKind>> pipeline_schedules() {
   return kSchedules;
@@ -185,8 +186,16 @@ void read_training_plan(Section section, Scenario& scenario) {
       section, "weights", "random",
       "where a run that computes numbers starts: a checkpoint (Hugging Face or ours), or \"random\", drawn "
       "from the seed");
-  scenario.save =
-      path_of(section, "save", "", "directory for a checkpoint when such a run ends; empty: none");
+  scenario.resume = section.boolean(
+      "resume", false, "goes on where the run that saved `weights` stopped: its optimizer state, its step");
+  scenario.save = path_of(section, "save", "",
+                          "directory for a checkpoint when such a run ends or is interrupted; empty: none");
+  scenario.save_every = static_cast<int>(section.integer(
+      "save_every", {0, 1 << 20}, 0, "steps from one checkpoint to the next; 0: one at the end"));
+  if (scenario.resume && scenario.weights == "random")
+    section.place_of("resume").fail("expected a checkpoint in `weights` to go on from, found \"random\"");
+  if (scenario.save_every > 0 && scenario.save.empty())
+    section.place_of("save_every").fail("expected a directory in `save`, found none");
   plan.fold = section.boolean("fold", true, "simulate one rank of each class of ranks that do the same");
   scenario.enforce_memory = section.choice<bool>("memory", kMemoryRules, true, "when a step does not fit");
   section.finish();
@@ -201,7 +210,10 @@ void read_training_workload(Section section, Scenario& scenario) {
   workload.micro_batch =
       section.integer("micro_batch", {1, 1 << 20}, 1, "sequences of a microbatch, on one replica");
   workload.steps = static_cast<int>(section.integer("steps", {1, 1 << 20}, 1, "optimizer steps"));
-  workload.popularity = read_popularity(section.object("experts", false, "which experts tokens choose"));
+  workload.learning_rate =
+      section.number("learning_rate", {0, 10}, 1e-3, "of Adam, where numbers are computed");
+  workload.popularity =
+      read_popularity(section.object("experts", false, "which experts tokens choose"), true);
   workload.seed = scenario.seed;
   section.finish();
 }

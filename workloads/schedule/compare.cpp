@@ -153,6 +153,7 @@ class Joiner {
     const auto kind = static_cast<std::size_t>(op_x.kind);
     seconds_a_[kind] += a;
     seconds_b_[kind] += b;
+    errors_of_a_.push_back(static_cast<float>(std::abs(a - b) / std::max(b, 1e-9)));
     errors_[kind].push_back(static_cast<float>(std::abs(b - a) / std::max(a, 1e-9)));
     lanes_[{a_.tables().class_ranks[x.rank_class], x.lane}].push_back({x.start, y.start, key_of(a_, x)});
   }
@@ -173,6 +174,11 @@ class Joiner {
   }
 
   void sum_up() {
+    if (!errors_of_a_.empty()) {
+      const auto middle = errors_of_a_.begin() + static_cast<std::ptrdiff_t>((errors_of_a_.size() - 1) / 2);
+      std::nth_element(errors_of_a_.begin(), middle, errors_of_a_.end());
+      result_.median_error = *middle;
+    }
     for (std::size_t kind = 0; kind < errors_.size(); ++kind) {
       std::vector<float>& errors = errors_[kind];
       if (errors.empty()) continue;
@@ -200,6 +206,7 @@ class Joiner {
   Comparison result_;
   std::array<double, kNumOpKinds> seconds_a_{}, seconds_b_{};
   std::array<std::vector<float>, kNumOpKinds> errors_;
+  std::vector<float> errors_of_a_;
   std::map<std::pair<std::int32_t, Lane>, std::vector<Starts>> lanes_;
 };
 

@@ -25,6 +25,7 @@ struct Comparison {
   std::int64_t different_ops = 0;     // same key, other kind, type, lane, group, shape or payload
   std::int64_t order_violations = 0;  // times that a lane of b starts an op before one that a starts earlier
   Time makespan_a, makespan_b;
+  double median_error = 0;  // over all joined ops: |a - b| / b, how far a prediction a was off (b of at least 1 ns)
   std::vector<KindError> kinds;                // by seconds_a, descending
   std::vector<std::string> first_differences;  // at most ten sentences
   bool same_structure() const {

@@ -3,6 +3,7 @@
 #include <iterator>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "workloads/schedule/fragment.h"
 
@@ -50,8 +51,19 @@ void put_route(Line& line, std::size_t index, const RouteSpec& r) {
       break;
   }
   if (r.popularity.per_microbatch) line.put(" per_microbatch");
-  line.put(" ranks={} ranks_per_node={} experts={} active={} groups={} active_groups={} tokens={}\n", r.ranks,
+  line.put(" ranks={} ranks_per_node={} experts={} active={} groups={} active_groups={} tokens={}", r.ranks,
            r.ranks_per_node, r.experts, r.active, r.groups, r.active_groups, r.tokens);
+  for (const TokenRun& run : r.runs.list())
+    line.put(" {}:{}[{}..{})", run.source, run.request, run.first, run.first + run.count);
+  line.put("\n");
+}
+
+// A sequence: its request, the positions of its tokens, the pages that hold it.
+void put_batch(Line& line, std::size_t index, const Batch& batch) {
+  line.put("batch {} page_tokens={}\n", index, batch.page_tokens);
+  for (const BatchSequence& s : batch.sequences)
+    line.put("  request={} prompt={} positions={}..{} pages={}\n", s.request, s.prompt, s.past,
+             s.past + s.count - 1, fmt::join(s.pages, ","));
 }
 
 void put_tensor(Line& line, std::size_t index, const Tensor& t) {
@@ -90,6 +102,7 @@ void put_op(Line& line, const Fragment& fragment, std::size_t index) {
   line.field_unless<int>(0, "units", op.units);
   line.field_unless(1.0f, "scale", op.scale);
   line.field_unless(-1, "route", op.route);
+  line.field_unless(-1, "batch", op.batch);
   if (is_communication(op.kind)) put_communication(line, op);
   put_operands(line, fragment, "in", op.first_tensor, op.num_inputs);
   put_operands(line, fragment, "out", op.first_tensor + op.num_inputs, op.num_outputs);
@@ -106,6 +119,7 @@ std::string dump(const Fragment& fragment) {
   line.put("fragment \"{}\" phase={} hash={:016x}\n", fragment.name, to_string(fragment.phase),
            fragment.hash);
   for (std::size_t i = 0; i < fragment.routes.size(); ++i) put_route(line, i, fragment.routes[i]->spec());
+  for (std::size_t i = 0; i < fragment.batches.size(); ++i) put_batch(line, i, *fragment.batches[i]);
   for (std::size_t i = 0; i < fragment.tensors.size(); ++i) put_tensor(line, i, fragment.tensors[i]);
   for (std::size_t i = 0; i < fragment.ops.size(); ++i) put_op(line, fragment, i);
   return line.take();

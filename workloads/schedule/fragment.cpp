@@ -20,6 +20,7 @@ void add(Hash& hash, const Op& op) {
   hash.add(op.first_dependency).add(op.num_dependencies).add(op.first_tensor);
   hash.add(static_cast<double>(op.scale)).add(op.payload.value);
   add(hash, op.shape);
+  if (op.batch >= 0) hash.add(op.batch);
 }
 
 void add(Hash& hash, const Tensor& t) {
@@ -38,6 +39,16 @@ void add(Hash& hash, const RouteSpec& r) {
       .add(r.groups)
       .add(r.active_groups)
       .add(r.tokens);
+  for (const TokenRun& run : r.runs.list())
+    hash.add(run.source).add(run.request).add(run.first).add(run.count);
+}
+
+void add(Hash& hash, const Batch& batch) {
+  hash.add(batch.page_tokens).add(batch.sequences.size());
+  for (const BatchSequence& s : batch.sequences) {
+    hash.add(s.request).add(s.prompt).add(s.past).add(s.count).add(s.pages.size());
+    for (const std::int32_t page : s.pages) hash.add(page);
+  }
 }
 
 std::uint64_t content_hash(const Fragment& fragment) {
@@ -53,6 +64,7 @@ std::uint64_t content_hash(const Fragment& fragment) {
   for (const std::int32_t dependency : fragment.dependencies) hash.add(dependency);
   hash.add(fragment.routes.size());
   for (const RoutePtr& route : fragment.routes) add(hash, route->spec());
+  for (const BatchPtr& batch : fragment.batches) add(hash, *batch);
   return hash.value();
 }
 
@@ -68,6 +80,8 @@ std::string_view to_string(MemoryKind kind) {
       return "optimizer";
     case MemoryKind::kActivations:
       return "activations";
+    case MemoryKind::kCache:
+      return "cache";
     case MemoryKind::kTransient:
       return "transient";
   }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "workloads/routing/routing.h"
+#include "workloads/schedule/batch.h"
 #include "workloads/schedule/op.h"
 
 namespace moebius {
@@ -20,7 +21,7 @@ enum class Scope : std::uint8_t {
   kRank,        // for the whole run: weights, gradients, optimizer states
 };
 
-enum class MemoryKind : std::uint8_t { kWeights, kGradients, kOptimizer, kActivations, kTransient };
+enum class MemoryKind : std::uint8_t { kWeights, kGradients, kOptimizer, kActivations, kCache, kTransient };
 inline constexpr int kNumMemoryKinds = static_cast<int>(MemoryKind::kTransient) + 1;
 std::string_view to_string(MemoryKind kind);
 std::string_view to_string(Scope scope);
@@ -49,6 +50,7 @@ struct Fragment {
   std::vector<std::int32_t> operands;       // tensor indices
   std::vector<std::int32_t> dependencies;   // op indices
   std::vector<RoutePtr> routes;
+  std::vector<BatchPtr> batches;
   std::uint64_t hash = 0;                   // of the content of everything above, set by freeze()
 
   std::int32_t input(const Op& op, int i) const { return operands[op.first_tensor + i]; }
@@ -58,7 +60,7 @@ struct Fragment {
 using FragmentPtr = std::shared_ptr<const Fragment>;
 
 // The first rule that `fragment` breaks, as a sentence with the values; empty when it is sound. The rules:
-// - an op depends on earlier ops of the fragment only; its operands and its route exist;
+// - an op depends on earlier ops of the fragment only; its operands, its route and its batch exist;
 // - an op that reads what another op of the fragment wrote runs after it: on the same lane, or by dependencies;
 // - a kFragment tensor is written before it is read; a key names one tensor of its scope;
 // - sizes are not negative; tensors have rows and columns, compute ops have rows (m);

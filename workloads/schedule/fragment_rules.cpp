@@ -25,6 +25,10 @@ class Rules {
     for (std::size_t i = 0; i < fragment_.routes.size(); ++i) {
       if (!fragment_.routes[i]) return fmt::format("route {} is empty", i);
     }
+    for (std::size_t i = 0; i < fragment_.batches.size(); ++i) {
+      const std::string fault = fragment_.batches[i] ? find_fault(*fragment_.batches[i]) : "empty";
+      if (!fault.empty()) return fmt::format("batch {}: {}", i, fault);
+    }
     for (std::size_t i = 0; i < fragment_.tensors.size(); ++i) {
       if (std::string fault = tensor_fault(fragment_.tensors[i]); !fault.empty()) {
         return fmt::format("tensor {}: {}", i, fault);
@@ -85,6 +89,9 @@ class Rules {
     }
     if (op.route < -1 || op.route >= static_cast<std::int32_t>(fragment_.routes.size())) {
       return fmt::format("route {} of {}", op.route, fragment_.routes.size());
+    }
+    if (op.batch < -1 || op.batch >= static_cast<std::int32_t>(fragment_.batches.size())) {
+      return fmt::format("batch {} of {}", op.batch, fragment_.batches.size());
     }
     return {};
   }

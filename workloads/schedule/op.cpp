@@ -140,6 +140,10 @@ std::string_view to_string(Role role) {
       return "pipeline";
     case Role::kDense:
       return "dense";
+    case Role::kCache:
+      return "cache";
+    case Role::kTokens:
+      return "tokens";
     case Role::kCollective:
       return "collective";
   }

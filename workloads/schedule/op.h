@@ -52,8 +52,9 @@ enum class Role : std::uint8_t {
   kNone, kInput, kEmbedding, kHead, kLoss, kAttentionNorm, kQkv, kQ, kQA, kQNorm, kQB, kKvA, kKvNorm, kKvB, kRope, kAttention,
   kO, kMlpNorm, kGateUp, kDown, kRouter, kGate, kSharedGateUp, kSharedDown, kExpertGateUp, kExpertDown, kExperts,
   kResidual, kFinalNorm, kMtpHiddenNorm, kMtpEmbeddingNorm, kMtpProjection, kPipeline, kDense, kCollective,
+  kCache, kTokens,
 };
-inline constexpr int kNumRoles = static_cast<int>(Role::kCollective) + 1;
+inline constexpr int kNumRoles = static_cast<int>(Role::kTokens) + 1;
 
 struct Op {
   OpKind kind = OpKind::kAdd;
@@ -69,6 +70,7 @@ struct Op {
   // Communication: exactly so many, 0 none (copy engines).
   std::int16_t units = 0;
   std::int32_t route = -1;             // index into Fragment::routes: the loads of this op
+  std::int32_t batch = -1;             // index into Fragment::batches: whose tokens its rows are (serving)
   std::uint32_t match = 0;             // communication: equal for the ops of the members that meet, unique in a microbatch
   std::int32_t first_dependency = 0, num_dependencies = 0;  // into Fragment::dependencies; ops of this fragment, earlier ones only
   std::int32_t first_tensor = 0;       // into Fragment::operands: inputs, then outputs

@@ -43,6 +43,11 @@ std::int32_t FragmentBuilder::add_route(const RoutePtr& route) {
   return place->second;
 }
 
+std::int32_t FragmentBuilder::add_batch(const BatchPtr& batch) {
+  fragment_.batches.push_back(batch);
+  return static_cast<std::int32_t>(fragment_.batches.size()) - 1;
+}
+
 void FragmentBuilder::depend_on_writers(Op& op, const std::vector<TensorId>& operands) {
   op.first_dependency = static_cast<std::int32_t>(fragment_.dependencies.size());
   std::vector<std::int32_t> writers;

@@ -46,9 +46,12 @@ struct TrainingWorkload {
   std::int64_t sequence_length = 0;
   std::int64_t global_batch = 0;  // sequences per step
   std::int64_t micro_batch = 1;   // sequences per microbatch and data-parallel rank
-  int steps = 1;
+  int steps = 1;                  // in all, those of earlier runs that this one goes on from included
+  int first_step = 0;             // the first one of this run
+  double learning_rate = 1e-3;    // of Adam, where numbers are computed
   Popularity popularity;
   std::uint64_t seed = 1;
+  int num_steps() const { return steps - first_step; }  // of this run
   int num_microbatches(const TrainingPlan& plan) const {
     return static_cast<int>(global_batch / (micro_batch * plan.dp));
   }

@@ -71,6 +71,13 @@ void Reverse::reverse(const Op& op) {
     case OpKind::kMlaKeysGrad:
     case OpKind::kTransposeQuantise:
     case OpKind::kAdam:
+    case OpKind::kCacheAppend:
+    case OpKind::kPagedAttention:
+    case OpKind::kAbsorbQueries:
+    case OpKind::kAbsorbedValues:
+    case OpKind::kLastRows:
+    case OpKind::kGreedySample:
+    case OpKind::kNextToken:
     case OpKind::kBroadcast:
     case OpKind::kAllToAll:
       CHECK(false, fmt::format("{} in a forward pass", to_string(op.kind)));

@@ -34,7 +34,8 @@ struct Training::State {
       passes.push_back(pipeline_passes(job.plan.schedule, stage, job.plan.pp, microbatches));
     }
     for (const RankClass& rank_class : layout.classes) places.push_back(place_of(rank_class));
-    rows = job.workload.steps * static_cast<int>(passes[0].size());
+    rows = (job.workload.steps - job.workload.first_step) * passes_of_step();
+    end = rows;
     // A stage must be issued as far ahead as the pipeline is deep, or the first stage would wait for itself.
     window = job.plan.pp + 3;
   }
@@ -68,6 +69,7 @@ struct Training::State {
     return nullptr;
   }
 
+  int passes_of_step() const { return static_cast<int>(passes[0].size()); }
   int num_classes() const { return static_cast<int>(places.size()); }
 
   TrainingJob job;
@@ -77,6 +79,7 @@ struct Training::State {
   std::vector<std::vector<Pass>> passes;  // of one step, by stage
   std::vector<ClassPlace> places;         // by class
   int rows = 0, window = 0;
+  int end = 0;              // the row to stop before, for now
   int row = 0, column = 0;  // the next submission: pass `row` of class `column`
   std::int32_t sequence = 0;
   Recorder* recorder = nullptr;
@@ -90,7 +93,7 @@ const Layout& Training::layout() const {
   return state_->layout;
 }
 bool Training::done() const {
-  return state_->row == state_->rows;
+  return state_->row >= state_->end;
 }
 double Training::progress() const {
   return static_cast<double>(state_->sequence) / (static_cast<double>(state_->rows) * state_->num_classes());
@@ -102,7 +105,7 @@ std::optional<Submission> Training::next(Time) {
   ClassPlace& place = s.places[s.column];
   if (place.outstanding == s.window) return std::nullopt;
   const Pass pass = s.pass_at(place, s.row);
-  const int step = s.row / static_cast<int>(s.passes[0].size());
+  const int step = s.job.workload.first_step + s.row / s.passes_of_step();
   Submission submission{.fragment = s.fragment_of(place, step, pass),
                         .sequence = s.sequence++,
                         .rank_class = s.column,
@@ -111,7 +114,7 @@ std::optional<Submission> Training::next(Time) {
                         .after = {}};
   // Lanes keep the order within a step. The optimizer needs the gradients that still travel when the last
   // reverse pass has computed, and the next step the weights that come back.
-  const bool first = s.row % static_cast<int>(s.passes[0].size()) == 0;
+  const bool first = s.row % s.passes_of_step() == 0;
   if (place.last_sequence >= 0 && (first || pass.kind == PassKind::kOptimizer))
     submission.after = {place.last_sequence};
   place.last_sequence = submission.sequence;
@@ -125,6 +128,26 @@ std::optional<Submission> Training::next(Time) {
     }
   }
   return submission;
+}
+
+int Training::steps_begun() const {
+  const State& s = *state_;
+  const int rows = s.row + (s.column > 0 ? 1 : 0);
+  return s.job.workload.first_step + (rows + s.passes_of_step() - 1) / s.passes_of_step();
+}
+
+void Training::stop_before(int step) {
+  State& s = *state_;
+  const int steps = std::max(step, steps_begun()) - s.job.workload.first_step;
+  s.end = std::min(s.rows, steps * s.passes_of_step());
+}
+
+void Training::go_on() {
+  for (ClassPlace& place : state_->places) {
+    place.completed_passes += place.outstanding;
+    place.outstanding = 0;
+  }
+  state_->end = state_->rows;
 }
 
 void Training::completed(const Completion& completion) {

@@ -32,6 +32,13 @@ class Training : public Workload {
   bool done() const override;
   double progress() const override;
 
+  // A run in stretches. Steps that have been begun, those before the run's first one included; when done(),
+  // they are complete once everything submitted is.
+  int steps_begun() const;
+  // Nothing of this step or later ones is issued, but what has begun is finished; done() until go_on().
+  void stop_before(int step);
+  void go_on();  // everything submitted has completed
+
   // Peak memory per class, against `capacity` of a device.
   MemoryReport memory(Bytes capacity);
   // From now on, memory in use goes to `recorder` as a counter whenever a pass completes.

@@ -14,6 +14,7 @@
 
 #include "hw/error.h"
 #include "real/cuda/rehearsal.h"
+#include "tests/gpu/rehearsal/kernel_trace.h"
 #include "workloads/routing/routing.h"
 
 namespace moebius::cuda {
@@ -78,7 +79,7 @@ struct StreamState {
 };
 
 DeviceFacts open_device() {
-  return {"rehearsal on CPU threads", 0, 0, 1, 1e9, 0, 0};
+  return {"rehearsal on CPU threads", 0, 0, 1, 1e9, 0, 0, 1e6};
 }
 
 Stream make_stream() {
@@ -94,11 +95,16 @@ void destroy(Stream stream) {
   delete stream;
 }
 
-void enqueue(Stream stream, std::function<void()> work) {
+// Events are no kernels.
+void give(Stream stream, std::function<void()> work) {
   std::lock_guard lock(stream->mutex);
   if (stream->captures) return stream->captured.push_back(std::move(work));
   stream->work.push_back(std::move(work));
   stream->changed.notify_all();
+}
+
+void enqueue(Stream stream, std::function<void()> work) {
+  give(stream, traced(stream, std::move(work)));
 }
 
 struct GraphState {
@@ -114,7 +120,7 @@ void launch_captured(Stream stream, Graph& graph) {
   if (graph == nullptr) graph = new GraphState;
   ++graph->launches;
   stream->captures = false;
-  enqueue(stream, [works = std::move(stream->captured)] {
+  give(stream, [works = std::move(stream->captured)] {
     for (const auto& work : works) work();
   });
   stream->captured.clear();
@@ -138,12 +144,12 @@ void record(Event event, Stream stream) {
     std::lock_guard lock(event->mutex);
     event->last = recording;
   }
-  enqueue(stream, [=] { recording->pass(); });
+  give(stream, [=] { recording->pass(); });
 }
 
 void wait(Stream stream, Event event) {
   CHECK(!stream->captures, "a wait in a capture");
-  enqueue(stream, [recording = event->recording()] { recording->wait(); });
+  give(stream, [recording = event->recording()] { recording->wait(); });
 }
 
 void synchronise(Event event) {

@@ -227,7 +227,7 @@ TEST_CASE("an interrupted conversion leaves nothing behind") {
     std::raise(SIGINT);
     return Bytes(8);
   };
-  CHECK_THROWS_WITH(write_checkpoint(scratch.path("out"), index, read, ""),
+  CHECK_THROWS_WITH(write_checkpoint({.directory = scratch.path("out")}, index, read),
                     "interrupted: nothing was written");
   CHECK(fs::is_empty(scratch.path("")));
 }

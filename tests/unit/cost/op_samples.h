@@ -9,7 +9,7 @@
 namespace moebius {
 
 inline bool is_attention_kind(OpKind kind) {
-  return kind == OpKind::kAttention || kind == OpKind::kAttentionGrad;
+  return kind == OpKind::kAttention || kind == OpKind::kPagedAttention || kind == OpKind::kAttentionGrad;
 }
 
 inline bool is_grouped_kind(OpKind kind) {
@@ -20,6 +20,17 @@ inline bool is_grouped_kind(OpKind kind) {
 // A shape with all fields that any kind reads, scaled by `rows` tokens.
 inline Shape sample_shape(OpKind kind, std::int64_t rows) {
   Shape shape{.m = rows, .n = 2048, .k = 1024};
+  if (kind == OpKind::kPagedAttention)
+    return {.m = rows,
+            .n = 8 * (128 + 128),
+            .groups = 1,
+            .heads = 32,
+            .kv_heads = 8,
+            .head_dim = 128,
+            .v_dim = 128,
+            .kv = rows};
+  if (kind == OpKind::kAbsorbQueries || kind == OpKind::kAbsorbedValues)
+    return {.m = rows, .n = 512, .k = 64, .heads = 32, .head_dim = 192, .v_dim = 128};
   if (is_attention_kind(kind))
     return {.m = rows, .groups = 1, .heads = 32, .kv_heads = 8, .head_dim = 128, .v_dim = 128, .kv = rows};
   if (is_grouped_kind(kind)) shape.groups = 4;
@@ -32,7 +43,8 @@ inline Shape sample_shape(OpKind kind, std::int64_t rows) {
   }
   if (kind == OpKind::kActivation || kind == OpKind::kActivationGrad) shape.k = 2;
   if (kind == OpKind::kGate || kind == OpKind::kGateGrad) shape.k = 8;
-  if (kind == OpKind::kCrossEntropy) shape.groups = 1;
+  if (kind == OpKind::kCrossEntropy || kind == OpKind::kLastRows || kind == OpKind::kNextToken)
+    shape.groups = 1;
   return shape;
 }
 

@@ -1,5 +1,7 @@
 #include "hw/profile.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -88,6 +90,76 @@ TEST_CASE("what a board draws survives reading and writing, and is absent where 
   CHECK_THAT(to_json(read(kGood)), !Catch::Contains("idle_watts"));
 }
 
+// A device's block, as it stands in a profile.
+std::string device_with(const std::string& transfers) {
+  std::string block =
+      "\"device\": {\"name\": \"a \\\"device\\\"\", \"driver\": \"1.0\", \"date\": \"2026-01-02\", "
+      "\"clocks\": \"1 .. 2 MHz\",\n    \"launch\": 2e-06, \"launch_latency\": 0,\n    \"transfers\": [";
+  block += transfers;
+  block +=
+      "],\n    \"interference\": [\n      {\"kernel\": \"gemm\", \"beside\": \"copies\", \"cores\": 16, "
+      "\"alone\": 0.001, \"together\": 0.0015, \"neighbour_alone\": 0, \"neighbour_together\": 0}]},\n  ";
+  return block;
+}
+
+const std::string kTransfer =
+    "\n      {\"name\": \"exchange\", \"latency\": 1e-06, \"rate\": 5000000000, \"fit_error\": 0.01, "
+    "\"bytes\": [1024, 4096], \"seconds\": [2e-06, 3e-06], \"spread\": [0, 0.5]}";
+
+TEST_CASE("what a device does beside its kernels survives reading and writing, and is absent elsewhere") {
+  const std::string block = device_with(kTransfer);
+  const Profile profile = read(changed("\"tables\"", block + "\"tables\""));
+  REQUIRE(profile.device);
+  CHECK(profile.device->name == "a \"device\"");
+  CHECK(profile.device->launch == 2e-6);
+  REQUIRE(profile.device->transfer(kExchange) != nullptr);
+  CHECK(profile.device->transfer(kExchange)->seconds == std::vector<double>{2e-6, 3e-6});
+  REQUIRE(profile.device->interference.size() == 1);
+  CHECK(profile.device->interference[0].cores == 16);
+  CHECK_THAT(to_json(profile), Catch::Contains(block));
+  CHECK(to_json(read(to_json(profile))) == to_json(profile));
+  CHECK_FALSE(read(kGood).device);
+  CHECK_THAT(to_json(read(kGood)), !Catch::Contains("\"device\""));
+}
+
+TEST_CASE("what is no device's block is an error that says where and what") {
+  const auto said = [](const std::string& transfers) -> std::string {
+    try {
+      read(changed("\"tables\"", device_with(transfers) + "\"tables\""));
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  const auto with = [](const std::string& from, const std::string& to) {
+    std::string text = kTransfer;
+    return text.replace(text.find(from), from.size(), to);
+  };
+  const std::string here = "/device/transfers/0/";
+  CHECK_THAT(said(with("[1024, 4096]", "[4096, 1024]")),
+             Catch::Contains(here + "bytes: expected ascending sizes, found 1024 after 4096"));
+  CHECK_THAT(said(with("[2e-06, 3e-06]", "[2e-06]")),
+             Catch::Contains(here + "seconds: expected 2 numbers, found 1"));
+  CHECK_THAT(said(with("[0, 0.5]", "[0, \"x\"]")),
+             Catch::Contains(here + "spread/1: expected a number from 0 to"));
+  CHECK_THAT(said(with("5000000000", "0")), Catch::Contains(here + "rate: expected"));
+  CHECK_THAT(
+      said(fmt::format("{},{}", kTransfer, kTransfer)),
+      Catch::Contains("/device/transfers/1/name: expected every transfer once, found \"exchange\" again"));
+  std::string many = kTransfer;
+  for (int i = 0; i < 64; ++i) many.append(",").append(with("exchange", std::to_string(i)));
+  CHECK_THAT(said(many), Catch::Contains("/device/transfers: expected at most 64 elements, found 65"));
+}
+
+TEST_CASE("the spread of a table and the error at its rows survive reading and writing") {
+  const std::string both = "\"note\": \"\",\n      \"spread\": 0.0125,\n      \"fit_error\": 0.0300";
+  const Profile profile = read(changed("\"note\": \"\"", both));
+  CHECK(profile.tables[0].spread == 0.0125);
+  CHECK(profile.tables[0].fit_error == 0.03);
+  CHECK_THAT(to_json(profile), Catch::Contains(both));
+  CHECK(to_json(read(to_json(profile))) == to_json(profile));
+}
+
 TEST_CASE("what is not the power of a board is an error that says where and what") {
   struct Case {
     std::string from, to, message;
@@ -131,7 +203,8 @@ TEST_CASE("what is not a profile is an error that says where and what") {
       {"11 35.5", "11 3x",
        "p.json:14: /tables/0/microseconds/1: value 1: expected a number or -, found \"3x\""},
       {"\"11 35.5\"", "[11, 35.5]", "p.json:14: /tables/0/microseconds/1: expected a string, found an array"},
-      {"11 35.5", "- -", "p.json:14: /tables/0/microseconds/1: expected at least one measured value, found none"},
+      {"11 35.5", "- -",
+       "p.json:14: /tables/0/microseconds/1: expected at least one measured value, found none"},
       {"[7168, 2048]]", "[4096, 7168]]",
        "p.json:13: /tables/0/sites/1: expected every site once, found one again"},
       {"\"source\": \"LAB\"", "\"source\": \"LAP\"",

@@ -2,37 +2,17 @@
 // is the op.
 #include <catch2/catch.hpp>
 
-#include <algorithm>
 #include <cmath>
-#include <initializer_list>
 
 #include "real/bench/host_bench.h"
 #include "real/bench/host_case.h"
 #include "real/bench/repetitions.h"
-#include "workloads/training/builder.h"
+#include "tests/unit/real/op_shapes.h"
 
 namespace moebius {
 namespace {
 
 constexpr StoppingRule kOnce{.precision = 1, .least = 1, .most = 1, .most_seconds = 0};
-
-// A small shape with everything that some kind of the table reads.
-Shape small_shape(OpKind kind) {
-  const auto is = [kind](std::initializer_list<OpKind> kinds) {
-    return std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
-  };
-  if (is({OpKind::kAttention, OpKind::kAttentionGrad}))
-    return {.m = 12, .groups = 2, .heads = 4, .kv_heads = 2, .head_dim = 8, .v_dim = 6, .kv = 9};
-  if (is({OpKind::kRotary, OpKind::kRotaryGrad}))
-    return {.m = 12, .n = 32, .groups = 2, .heads = 4, .head_dim = 8};
-  if (is({OpKind::kMlaKeys, OpKind::kMlaKeysGrad}))
-    return {.m = 12, .k = 4, .heads = 2, .head_dim = 12, .v_dim = 8};
-  if (is({OpKind::kActivation, OpKind::kActivationGrad, OpKind::kGate, OpKind::kGateGrad}))
-    return {.m = 12, .n = 16, .k = 2};
-  if (kind == OpKind::kInput) return {.m = 12, .n = 50, .k = 1, .groups = 2};
-  if (kind == OpKind::kAdam) return {.m = 100, .n = 1};
-  return {.m = 12, .n = 20, .k = 8, .groups = 3};
-}
 
 }  // namespace
 

@@ -1,4 +1,6 @@
 // The SSD tier's file: where it stands, what goes wrong with it.
+#include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -51,6 +53,41 @@ TEST_CASE("a tier says what it is made of") {
         "4 blocks of 1.05 MB in " + scratch.path("") +
             ": through the page cache, as asked for; 2 threads with pread and pwrite: "
             "as asked for");
+}
+
+// No more descriptors than the tier's file and one more: the kernel then refuses a ring.
+class FewDescriptors {
+ public:
+  FewDescriptors() {
+    getrlimit(RLIMIT_NOFILE, &before_);
+    const int next = open("/dev/null", O_RDONLY);
+    close(next);
+    const rlimit few{static_cast<rlim_t>(next) + 2, before_.rlim_max};
+    setrlimit(RLIMIT_NOFILE, &few);
+  }
+  ~FewDescriptors() { setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  rlimit before_;
+};
+
+TEST_CASE("where the kernel refuses a ring threads take its place, and the tier says so") {
+  const test::Scratch scratch;
+  std::optional<FewDescriptors> few(std::in_place);
+  SsdTier tier({scratch.path(""), 8192, 4, 2}, HostClock::now());
+  few.reset();
+  const std::string said = tier.description();
+  INFO(said);
+  CHECK(said.find("2 threads with pread and pwrite: ") != std::string::npos);
+  CHECK((said.find("io_uring is refused (Too many open files)") != std::string::npos ||
+         said.find("built without liburing") != std::string::npos));
+  Pages written(8192), found(8192);
+  written.fill_randomly(1);
+  tier.submit({Direction::kWrite, {{1, 0, 8192, written.at(0)}}});
+  REQUIRE(all_good(tier, 1));
+  tier.submit({Direction::kRead, {{1, 0, 8192, found.at(0)}}});
+  REQUIRE(all_good(tier, 1));
+  CHECK(found.equals(written));
 }
 
 TEST_CASE("a file that became shorter fails a read in a sentence, by either way") {

@@ -1,10 +1,12 @@
 // What every real tier does, whoever moves the bytes.
+#include <algorithm>
 #include <thread>
 
 #include "real/tiers/host_tier.h"
 #include "real/tiers/ssd_tier.h"
 #include "tests/process.h"
 #include "tests/unit/real/tier_bytes.h"
+#include "workloads/serving/kv/simulated_tier.h"
 
 #include "hw/error.h"
 #undef CHECK  // ours; here it is Catch's
@@ -179,6 +181,46 @@ TEST_CASE("a tier may go away with transfers in flight") {
       tier->submit({Direction::kWrite, {{block, 0, kBlock, memory.at(block * kBlock)}}});
   }
   CHECK(std::filesystem::is_empty(scratch.path("")));
+}
+
+// What a cache does when a prompt comes whose blocks lie on the disk: all of them are fetched layer by layer,
+// the first layer of all blocks first, and what was to be written behind waits. Returns the order in which
+// transfers end.
+std::vector<TransferId> fetch_by_layer(Tier& tier, std::byte* memory) {
+  constexpr std::int64_t kLayers = 4, kLayer = kBlock / kLayers, kPrompt = 3;
+  for (std::int64_t block = 10; block < 13; ++block)
+    tier.submit({Direction::kWrite, {{block, 0, kBlock, memory}}});
+  for (std::int64_t layer = 0; layer < kLayers; ++layer) {
+    BlockTransfer transfer{Direction::kRead, {}, 1};
+    for (std::int64_t block = 0; block < kPrompt; ++block)
+      transfer.pieces.push_back({block, layer * kLayer, kLayer, memory + block * kBlock + layer * kLayer});
+    tier.submit(transfer);
+  }
+  std::vector<TransferId> order;
+  while (tier.next() != kForever) {
+    for (const TransferDone& done : tier.wait(kForever)) order.push_back(done.id);
+  }
+  return order;
+}
+
+TEST_CASE("the same code fetches a prompt from a simulated tier and from real ones") {
+  const test::Scratch scratch;
+  Pages memory(kBlock * 3);
+  const ServiceLaw law{{1e9}, 0, {1000}};
+  SimulatedTier simulated({kBlock, kBlocks, 1, kPage}, {law, law, false});
+  // The first write is in service before anything else is there; on a real tier it may end before the reads
+  // come, and with it others.
+  const auto expected = fetch_by_layer(simulated, memory.at(0));
+  CHECK(expected == std::vector<TransferId>{0, 3, 4, 5, 6, 1, 2});
+  for (const Case& each : cases(scratch.path(""))) {
+    INFO(each.name);
+    const auto order = fetch_by_layer(*each.make(1), memory.at(0));
+    std::vector<TransferId> reads;
+    std::copy_if(order.begin(), order.end(), std::back_inserter(reads),
+                 [](TransferId id) { return id >= 3; });
+    CHECK(reads == std::vector<TransferId>{3, 4, 5, 6});
+    CHECK(order.size() == expected.size());
+  }
 }
 
 TEST_CASE("waiting for a time returns at that time with nothing, and asking an idle tier at once") {

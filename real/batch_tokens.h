@@ -1,0 +1,26 @@
+// What the rows of a batch mean in numbers, for all executors: prompts, and where generated tokens go.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "workloads/schedule/batch.h"
+
+namespace moebius {
+
+// The token of a row: of the prompt, or, at a place of the table of generated ones, of what came before.
+struct RowToken {
+  std::int32_t prompt = 0;  // used when place is negative
+  std::int64_t place = -1;  // in generated[requests, columns], row by row
+};
+
+// By row of the batch. Prompts are sequences of the seed's language (real/token_stream.h), one for each
+// request.
+std::vector<RowToken> row_tokens(const Batch& batch, std::uint64_t seed, std::int64_t vocabulary,
+                                 std::int64_t columns);
+
+// By sequence: where the token that follows it belongs in generated[requests, columns]; -1: nowhere (padding,
+// or not all of the prompt has been seen).
+std::vector<std::int64_t> next_places(const Batch& batch, std::int64_t columns);
+
+}  // namespace moebius

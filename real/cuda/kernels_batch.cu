@@ -1,0 +1,201 @@
+// Serving on a device: paged cache, decode attention over it, absorbed maps, greedy sampling. A team for each
+// query, head and part of the keys; plain arithmetic, no tensor cores.
+#include "real/cuda/kernels.h"
+#include "real/cuda/kernels_batch.h"
+#include "real/cuda/launch.cuh"
+
+namespace moebius::cuda {
+namespace {
+
+constexpr std::int64_t kChunk = 256;  // keys at a time
+static_assert(kChunk + 2 * kLargestHead <= kScratch);
+
+struct Tokens {
+  BatchTokens b;
+  Operand tokens;
+  MOEBIUS_DEVICE void operator()(std::int64_t row) const {
+    const std::int32_t place = b.place[row];
+    store(tokens, row, place < 0 ? static_cast<float>(b.prompt[row]) : load(b.generated, place));
+  }
+};
+
+struct Append {
+  Operand x;
+  const std::int32_t* slots;
+  std::int64_t first;
+  Operand cache;
+  MOEBIUS_DEVICE void operator()(std::int64_t index) const {
+    const std::int64_t row = index / x.columns, column = index % x.columns;
+    store(cache, slots[row] * cache.columns + first + column, load(x, row, column));
+  }
+};
+
+// One head of one query and one part of its keys.
+struct PartOfKeys {
+  PagedAttention a;
+  std::int64_t parts;
+  Operand partial;
+
+  MOEBIUS_DEVICE float score(const float* q, std::int64_t row, std::int64_t key, std::int64_t column) const {
+    const std::int64_t slot = a.slot(row, key);
+    float sum = 0;
+    for (std::int64_t d = 0; d < a.head_dim; ++d) sum += q[d] * load(a.cache, slot, column + d);
+    return sum * a.scale;
+  }
+
+  MOEBIUS_DEVICE void operator()(const Team& team, std::int64_t index) const {
+    const std::int64_t part = index % parts, row = index / parts / a.heads, head = index / parts % a.heads;
+    const std::int64_t kv_head = head * a.kv_heads / a.heads, last_key = a.positions[row] + 1;
+    const std::int64_t seen = a.window > 0 && last_key > a.window ? last_key - a.window : 0;
+    const std::int64_t begin = part * PagedAttention::kPartKeys,
+                       whole_end = begin + PagedAttention::kPartKeys;
+    const std::int64_t end = whole_end < last_key ? whole_end : last_key;
+    float *p = team.scratch(), *q = p + kChunk, *sums = q + a.head_dim;
+    team.each(a.head_dim, [&](std::int64_t d) { q[d] = load(a.q, row, head * a.head_dim + d); });
+    team.each(a.v_dim, [&](std::int64_t d) { sums[d] = 0; });
+    team.sync();
+    float maximum = -INFINITY, weight = 0;
+    for (std::int64_t first = begin < seen ? seen : begin; first < end; first += kChunk) {
+      const std::int64_t count = end - first < kChunk ? end - first : kChunk;
+      team.each(count, [&](std::int64_t j) { p[j] = score(q, row, first + j, kv_head * a.head_dim); });
+      team.sync();
+      const float higher = fmaxf(maximum, team.max(count, [&](std::int64_t j) { return p[j]; }));
+      const float shrink = expf(maximum - higher);  // 0 at first
+      team.sync();
+      team.each(count, [&](std::int64_t j) { p[j] = expf(p[j] - higher); });
+      team.sync();
+      weight = weight * shrink + team.sum<float>(count, [&](std::int64_t j) { return p[j]; });
+      team.each(a.v_dim, [&](std::int64_t d) {
+        float add = 0;
+        for (std::int64_t j = 0; j < count; ++j)
+          add += p[j] * load(a.cache, a.slot(row, first + j), a.value_column(kv_head) + d);
+        sums[d] = sums[d] * shrink + add;
+      });
+      team.sync();
+      maximum = higher;
+    }
+    const std::int64_t at = index * partial.columns;
+    team.each(a.v_dim, [&](std::int64_t d) { store(partial, at + d, sums[d]); });
+    team.each(1, [&](std::int64_t) {
+      store(partial, at + a.v_dim, maximum);
+      store(partial, at + a.v_dim + 1, weight);
+    });
+  }
+};
+
+// The parts of a head of a query, in order; parts that it sees nothing of have no weight.
+struct MergeParts {
+  PagedAttention a;
+  std::int64_t parts;
+  Operand partial, o;
+
+  MOEBIUS_DEVICE void operator()(const Team& team, std::int64_t index) const {
+    const std::int64_t first = index * parts;
+    const auto maximum_of = [&](std::int64_t part) { return load(partial, first + part, a.v_dim); };
+    const float highest = team.max(parts, maximum_of);
+    const float weight = team.sum<float>(parts, [&](std::int64_t part) {
+      return load(partial, first + part, a.v_dim + 1) * expf(maximum_of(part) - highest);
+    });
+    team.each(a.v_dim, [&](std::int64_t d) {
+      float sum = 0;
+      for (std::int64_t part = 0; part < parts; ++part)
+        sum += load(partial, first + part, d) * expf(maximum_of(part) - highest);
+      store(o, index * a.v_dim + d, sum / weight);
+    });
+  }
+};
+
+struct AbsorbQueries {
+  Absorb s;
+  Operand q, map, wide;
+  MOEBIUS_DEVICE void operator()(std::int64_t index) const {
+    const std::int64_t width = s.latent + s.rope, column = index % width;
+    const std::int64_t head = index / width % s.heads, row = index / width / s.heads;
+    const std::int64_t from = head * (s.nope + s.rope);
+    if (column >= s.latent) return store(wide, index, load(q, row, from + s.nope + column - s.latent));
+    float sum = 0;
+    for (std::int64_t d = 0; d < s.nope; ++d)
+      sum += load(q, row, from + d) * load(map, head * (s.nope + s.v_dim) + d, column);
+    store(wide, index, sum);
+  }
+};
+
+struct AbsorbedValues {
+  Absorb s;
+  Operand x, map, y;
+  MOEBIUS_DEVICE void operator()(std::int64_t index) const {
+    const std::int64_t d = index % s.v_dim, head = index / s.v_dim % s.heads, row = index / s.v_dim / s.heads;
+    float sum = 0;
+    for (std::int64_t c = 0; c < s.latent; ++c)
+      sum += load(x, row, head * s.latent + c) * load(map, head * (s.nope + s.v_dim) + s.nope + d, c);
+    store(y, index, sum);
+  }
+};
+
+struct Largest {
+  Operand logits;
+  std::int64_t first_id;
+  Operand best;
+  MOEBIUS_DEVICE void operator()(const Team& team, std::int64_t row) const {
+    const float largest = team.max(logits.columns, [&](std::int64_t c) { return load(logits, row, c); });
+    const float column = -team.max(logits.columns, [&](std::int64_t c) {
+      return load(logits, row, c) == largest ? -static_cast<float>(c) : -INFINITY;
+    });
+    team.each(1, [&](std::int64_t) {
+      store(best, row * 2, largest);
+      store(best, row * 2 + 1, static_cast<float>(first_id) + column);
+    });
+  }
+};
+
+struct Next {
+  Operand best;
+  const std::int32_t* place;
+  std::int64_t rows;
+  Operand generated;
+  MOEBIUS_DEVICE void operator()(std::int64_t row) const {
+    std::int64_t winner = row;
+    for (std::int64_t shard = row + rows; shard < best.rows; shard += rows)
+      if (load(best, shard, 0) > load(best, winner, 0)) winner = shard;
+    if (place[row] >= 0) store(generated, place[row], load(best, winner, 1));
+  }
+};
+
+}  // namespace
+
+void batch_tokens(Stream stream, const BatchTokens& rows, const Operand& tokens) {
+  launch_elements(stream, tokens.rows, Tokens{rows, tokens});
+}
+
+void append_rows(Stream stream, const Operand& x, const std::int32_t* slots, std::int64_t first,
+                 const Operand& cache) {
+  launch_elements(stream, x.elements(), Append{x, slots, first, cache});
+}
+
+void paged_attention(Stream stream, const PagedAttention& attention, const Operand& partial,
+                     const Operand& o) {
+  const std::int64_t parts = attention.parts(), count = attention.q.rows * attention.heads;
+  launch_teams(stream, count * parts, PartOfKeys{attention, parts, partial});
+  launch_teams(stream, count, MergeParts{attention, parts, partial, o});
+}
+
+void absorb_queries(Stream stream, const Absorb& shape, const Operand& q, const Operand& map,
+                    const Operand& wide) {
+  launch_elements(stream, wide.elements(), AbsorbQueries{shape, q, map, wide});
+}
+
+void absorbed_values(Stream stream, const Absorb& shape, const Operand& x, const Operand& map,
+                     const Operand& y) {
+  launch_elements(stream, y.elements(), AbsorbedValues{shape, x, map, y});
+}
+
+void greedy_sample(Stream stream, const Operand& logits, std::int64_t first_id, const Operand& best) {
+  launch_teams(stream, logits.rows, Largest{logits, first_id, best});
+}
+
+void next_token(Stream stream, const Operand& best, const std::int32_t* place, std::int64_t rows,
+                const Operand& generated) {
+  launch_elements(stream, rows, Next{best, place, rows, generated});
+}
+
+}  // namespace moebius::cuda

@@ -1,0 +1,136 @@
+// Crosscheck from end to end on the host: what executes is what is simulated, and the difference is
+// explained.
+#include <catch2/catch.hpp>
+
+#include <filesystem>
+#include <regex>
+
+#include "hw/document.h"
+#include "real/host_run.h"
+#include "sim/sim_run.h"
+#include "tests/process.h"
+#include "workloads/crosscheck/crosscheck.h"
+
+namespace moebius {
+namespace {
+
+// A host of round numbers: 10 GFLOP/s, 10 GB/s, no op below 1 us, an exchange of 5 us and 2 GB/s.
+Profile synthetic_profile() {
+  Profile profile;
+  profile.accelerator = profile.reference.id = "host";
+  profile.reference.architecture = "a core that no model knows";
+  profile.reference.cores = 1;
+  profile.reference.peak.fill({1e10});
+  profile.reference.memory_rate = {1e10};
+  profile.reference.memory_efficiency = 1;
+  profile.reference.kernel_floor = Time{1'000};
+  profile.device.emplace();
+  profile.device->name = "a synthetic host";
+  TransferCurve exchange;
+  exchange.name = kExchange;
+  exchange.latency = 5e-6;
+  exchange.rate = 2e9;
+  profile.device->transfers = {exchange};
+  return profile;
+}
+
+CrosscheckRequest request_for(const std::string& scenario, const Profile& profile) {
+  const std::string file = std::string(MOEBIUS_SOURCE_DIR) + "/scenarios/smoke/" + scenario;
+  CrosscheckRequest request;
+  request.read = [file] {
+    Changes every_rank;
+    every_rank.unfold = true;
+    return read_job(file, every_rank, Library(""));
+  };
+  request.simulate = [profile](const Job& job, const Layout& layout, Recorder& recorder) {
+    SimRun run;
+    run.costs = [profile](const Accelerator& chip) { return make_cost_source(chip, {profile}); };
+    return start_simulator(job, layout, recorder, run);
+  };
+  request.execute = [](const Job& job, const Layout& layout, Recorder& recorder) {
+    RealRun run;
+    run.measured = true;
+    return start_host(job, layout, recorder, run);
+  };
+  request.machine = [profile](const Job& job) {
+    return virtual_machine(profile, "p.json", "host", job.scenario.ranks());
+  };
+  request.executions = 3;
+  return request;
+}
+
+}  // namespace
+
+TEST_CASE("the machine of virtual ranks executes what is simulated, and the difference adds up") {
+  const test::Scratch scratch;
+  CrosscheckRequest request = request_for("moe-layer.json", synthetic_profile());
+  request.out = scratch.path("run");
+  const Crosscheck result = crosscheck(request);
+  INFO(to_text(result));
+  CHECK(result.same());
+  CHECK(result.repeatable);
+  CHECK(result.executions == 3);
+  CHECK(result.executor == "host");
+  CHECK(result.comparable());
+  CHECK(result.machine == "4 virtual ranks on a synthetic host, each a core of its own, run one at a time");
+  REQUIRE(result.paths);
+  const PathDifference& paths = *result.paths;
+  double explained = paths.rest + paths.gaps_b - paths.gaps_a;
+  for (const PathOp& op : paths.ops) explained += op.b - op.a;
+  CHECK(explained == Approx(paths.makespan_b - paths.makespan_a));
+  CHECK(paths.gaps_a == Approx(0).margin(1e-12));
+  CHECK(paths.gaps_b == Approx(0).margin(1e-12));
+  for (const char* file : {"run/simulated/timeline.mtl", "run/executed/timeline.mtl", "run/crosscheck.json"})
+    CHECK(std::filesystem::exists(scratch.path(file)));
+  CHECK(test::text_of(scratch.path("run/crosscheck.json")) == to_json(result));
+}
+
+TEST_CASE("a crosscheck's text judges times where they are comparable and says how else") {
+  CrosscheckRequest request = request_for("moe-layer.json", synthetic_profile());
+  request.executions = 1;
+  const std::string judged = to_text(crosscheck(request));
+  CHECK_THAT(judged, Catch::Matchers::Contains("simulated: 4 virtual ranks on a synthetic host"));
+  CHECK(
+      std::regex_search(judged, std::regex("error of the makespan: [0-9.]+%, goal 20%: goal (met|missed)")));
+  CHECK(
+      std::regex_search(judged, std::regex("error of an op, median: [0-9.]+%, goal 15%: goal (met|missed)")));
+  request.machine = {};
+  request.simulate = [](const Job& job, const Layout& layout, Recorder& recorder) {
+    return start_simulator(job, layout, recorder, {});
+  };
+  const Crosscheck elsewhere = crosscheck(request);
+  CHECK_FALSE(elsewhere.comparable());
+  CHECK_THAT(to_text(elsewhere), Catch::Matchers::Contains("`moebius calibrate --device host --out FILE`"));
+}
+
+TEST_CASE("a crosscheck's JSON has structure, times, kinds, the critical path and the groups") {
+  CrosscheckRequest request = request_for("moe-layer.json", synthetic_profile());
+  request.executions = 1;
+  const Crosscheck result = crosscheck(request);
+  const Document document = parse_document(to_json(result), "crosscheck.json");
+  for (const char* key : {"scenario", "executor", "machine", "executions", "repeatable", "structure", "times",
+                          "by_kind", "critical_path", "groups"})
+    CHECK(document.root.find(key) != nullptr);
+  const Value* times = document.root.find("times");
+  REQUIRE(times != nullptr);
+  for (const char* key : {"comparable", "makespan_a_s", "makespan_b_s", "makespan", "op_median"})
+    CHECK(times->find(key) != nullptr);
+  const Value* path = document.root.find("critical_path");
+  REQUIRE(path != nullptr);
+  for (const char* key : {"by_kind", "gaps", "ops", "other_ops_s"}) CHECK(path->find(key) != nullptr);
+}
+
+TEST_CASE("a profile of another device is refused by crosscheck through the binary") {
+  const test::Scratch scratch;
+  Profile other = synthetic_profile();
+  other.accelerator = "h200-sxm";
+  const std::string file = scratch.write("h200.json", to_json(other));
+  const auto run = test::run_moebius("crosscheck " + std::string(MOEBIUS_SOURCE_DIR) +
+                                     "/scenarios/smoke/moe-layer.json --profile " + file);
+  CHECK(run.exit_code == 2);
+  CHECK_THAT(run.err,
+             Catch::Matchers::Contains(
+                 "h200.json: /accelerator: expected \"host\" for --executor host, found \"h200-sxm\""));
+}
+
+}  // namespace moebius

@@ -1,0 +1,51 @@
+// A small model that answers requests on the host.
+#pragma once
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "real/host_executor.h"
+#include "tests/cross/small_training.h"
+#include "workloads/serving/serving.h"
+
+namespace moebius {
+
+// Requests of different lengths; experts drawn by popularity, so that what a token uses is its own.
+inline ServingJob small_service(const Model& model) {
+  ServingJob job;
+  job.model = model;
+  job.plan.max_batch = 3;
+  job.plan.token_budget = 40;
+  job.plan.block_tokens = 4;
+  job.plan.fold = false;
+  job.workload = {.requests = 8,
+                  .input = {3, 17},
+                  .output = {1, 9},
+                  .popularity = {.kind = PopularityKind::kZipf, .exponent = 0.5},
+                  .seed = 5};
+  job.ranks_per_node = 8;
+  return job;
+}
+
+using Tokens = std::vector<std::vector<std::int32_t>>;
+
+template <class Real>
+Serving::ReadTensor reader_of(const HostExecutor<Real>& host) {
+  return [&host](int rank, std::uint32_t key) {
+    const std::vector<Real> values = host.tensor(rank, key);
+    return std::vector<float>(values.begin(), values.end());
+  };
+}
+
+// What the requests are answered, by request.
+template <class Real>
+Tokens answers(const ServingJob& job, const HostOptions& options) {
+  Serving serving(job);
+  Recorder recorder(serving.layout(), {.detail = Detail::kNone});
+  HostExecutor<Real> host(serving.layout(), recorder, options);
+  execute(serving, host, recorder);
+  return serving.generated(reader_of(host));
+}
+
+}  // namespace moebius

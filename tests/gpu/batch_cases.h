@@ -1,0 +1,135 @@
+// Cases of the ops of serving: sequences of different lengths on pages that are out of order.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tests/gpu/op_case.h"
+
+namespace moebius {
+
+// Prompts of 5, 40 and 9 tokens; pages of 8 out of 16.
+inline BatchPtr prompts() {
+  return std::make_shared<const Batch>(
+      Batch{8, {{0, 5, 0, 5, {3}}, {2, 40, 0, 40, {9, 1, 0, 15, 4}}, {1, 9, 0, 9, {7, 2}}}});
+}
+
+// A token each of sequences of 1, 90, 700 (two parts of keys) and 33 tokens, one of them padding; pages of 16
+// out of 64.
+inline BatchPtr decodes() {
+  Batch batch{16, {{-1, 1, 0, 1, {0}}, {0, 88, 89, 1, {}}, {3, 690, 699, 1, {}}, {1, 30, 32, 1, {}}}};
+  std::int32_t page = 63;
+  for (BatchSequence& sequence : batch.sequences) {
+    while (static_cast<std::int32_t>(sequence.pages.size()) * 16 < sequence.length())
+      sequence.pages.push_back(page--);
+  }
+  return std::make_shared<const Batch>(std::move(batch));
+}
+
+inline OperandCase nothing(std::int64_t rows, std::int64_t columns, DType dtype = DType::kBf16) {
+  return {rows, columns, dtype, {}};
+}
+
+inline std::vector<OpCase> paged_attentions() {
+  struct Form {
+    const char* name;
+    int heads, kv_heads, head_dim, v_dim, window;
+    bool shared;  // values are columns of the keys
+  };
+  std::vector<OpCase> cases;
+  for (const Form f : {Form{"grouped queries", 4, 2, 16, 16, 0, false}, Form{"latent", 3, 1, 40, 32, 0, true},
+                       Form{"window", 2, 1, 8, 8, 20, false}}) {
+    const std::int64_t columns = f.kv_heads * (f.head_dim + (f.shared ? 0 : f.v_dim));
+    for (const BatchPtr& batch : {decodes(), prompts()}) {
+      const std::int64_t m = batch->rows();
+      OpCase one{std::string("paged_attention, ") + f.name,
+                 {.kind = OpKind::kPagedAttention,
+                  .scale = 0.3f,
+                  .shape = {.m = m,
+                            .n = columns,
+                            .groups = static_cast<std::int32_t>(batch->sequences.size()),
+                            .heads = f.heads,
+                            .kv_heads = f.kv_heads,
+                            .head_dim = f.head_dim,
+                            .v_dim = f.v_dim,
+                            .kv = 200,
+                            .window = f.window}},
+                 {random_operand(91, m, f.heads * f.head_dim), random_operand(92, 64 * 16, columns)},
+                 {nothing(m, f.heads * f.v_dim)}};
+      one.batch = batch;
+      cases.push_back(one);
+    }
+  }
+  return cases;
+}
+
+// Ops of training that read their rows' places from a batch.
+inline std::vector<OpCase> known_ops_of_batches() {
+  const std::int64_t m = prompts()->rows();
+  std::vector<OpCase> cases;
+  cases.push_back(
+      {"rotary of a batch",
+       {.kind = OpKind::kRotary, .shape = {.m = 4, .n = 24, .groups = 4, .heads = 2, .head_dim = 8}},
+       {random_operand(93, 4, 24)},
+       {nothing(4, 24)}});
+  cases.back().batch = decodes();
+  cases.push_back(
+      {"attention of a batch",
+       {.kind = OpKind::kAttention,
+        .shape = {.m = m, .groups = 3, .heads = 4, .kv_heads = 2, .head_dim = 16, .v_dim = 16, .kv = 18}},
+       {random_operand(94, m, 64), random_operand(95, m, 32), random_operand(96, m, 32)},
+       {nothing(m, 64), nothing(m, 4, DType::kFp32)}});
+  cases.back().batch = prompts();
+  OperandCase generated{4, 12, DType::kInt32, std::vector<float>(48)};
+  for (int i = 0; i < 48; ++i) generated.values[i] = static_cast<float>(100 + i);
+  for (const BatchPtr& batch : {decodes(), prompts()}) {
+    cases.push_back({"input of a batch",
+                     {.kind = OpKind::kInput, .shape = {.m = batch->rows(), .n = 500, .groups = 3}},
+                     {generated},
+                     {nothing(batch->rows(), 1, DType::kInt32)}});
+    cases.back().batch = batch;
+  }
+  return cases;
+}
+
+inline std::vector<OpCase> batch_cases() {
+  std::vector<OpCase> cases = paged_attentions();
+  for (const OpCase& one : known_ops_of_batches()) cases.push_back(one);
+  const std::int64_t m = prompts()->rows();
+  const auto add = [&](const BatchPtr& batch, OpCase one) {
+    one.batch = batch;
+    cases.push_back(std::move(one));
+  };
+  add(prompts(), {"cache_append",
+                  {.kind = OpKind::kCacheAppend, .shape = {.m = m, .n = 20}},
+                  {random_operand(97, m, 13), random_operand(98, m, 7)},
+                  {random_operand(99, 16 * 8, 20)}});
+  add(prompts(), {"last_rows",
+                  {.kind = OpKind::kLastRows, .shape = {.m = m, .n = 30, .groups = 3}},
+                  {random_operand(100, m, 30)},
+                  {nothing(3, 30)}});
+  OperandCase best{
+      2 * 4, 2, DType::kFp32, {1, 5, 2, 6, 3, 7, 4, 8, 2, 65, 2, 66, 1, 67, 5, 68}};  // of two shards
+  add(decodes(), {"next_token",
+                  {.kind = OpKind::kNextToken, .shape = {.m = 4, .n = 12, .groups = 2}},
+                  {best},
+                  {{4, 12, DType::kInt32, std::vector<float>(48, 9)}}});
+  const Shape maps{.m = 5, .n = 32, .k = 4, .heads = 3, .head_dim = 12, .v_dim = 6};
+  add(nullptr, {"absorb_queries",
+                {.kind = OpKind::kAbsorbQueries, .shape = maps},
+                {random_operand(101, 5, 36), random_operand(102, 3 * 14, 32)},
+                {nothing(5, 3 * 36)}});
+  add(nullptr, {"absorbed_values of a map in FP8",
+                {.kind = OpKind::kAbsorbedValues, .shape = maps},
+                {random_operand(103, 5, 96), random_operand(104, 3 * 14, 32, DType::kFp8)},
+                {nothing(5, 18)}});
+  OperandCase logits = random_operand(105, 6, 300, DType::kFp32);
+  logits.values[10] = logits.values[200] = 50;  // equals: the first
+  add(nullptr, {"greedy_sample",
+                {.kind = OpKind::kGreedySample, .shape = {.m = 6, .n = 300}},
+                {logits},
+                {nothing(6, 2, DType::kFp32)}});
+  return cases;
+}
+
+}  // namespace moebius

@@ -1,0 +1,86 @@
+// What a serving scenario may not say, each refused with one exact sentence.
+#include "hw/catalog.h"
+#include "hw/error.h"
+#include "models/model.h"
+#include "tests/process.h"
+#include "workloads/scenario/scenario.h"
+
+#undef CHECK  // of hw/error.h: here it is Catch's
+#include <catch2/catch.hpp>
+
+namespace {
+
+using namespace moebius;
+
+// The sentence with which the scenario is refused once one key has changed; empty when it is accepted.
+std::string refusal(const char* file, const char* pointer, const char* json) {
+  static const Catalog catalog;
+  static const ModelCatalog models;
+  Document document =
+      parse_document(test::text_of(std::string(MOEBIUS_SOURCE_DIR) + "/scenarios/" + file), "s.json");
+  if (pointer != nullptr) set_at_pointer(document, pointer, json);
+  try {
+    read_scenario(document, catalog, models);
+  } catch (const Error& error) {
+    CHECK(error.kind() == Error::Kind::kInput);
+    return error.what();
+  }
+  return "";
+}
+
+void check(const char* file, const char* pointer, const char* json, const std::string& sentence) {
+  INFO(pointer << " = " << json);
+  CHECK(refusal(file, pointer, json) == "s.json: --set " + sentence);
+}
+
+const char* const kLarge = "study/deepseek-v3-serve-16-h200.json";
+const char* const kSmall = "smoke/serve-small.json";
+
+}  // namespace
+
+TEST_CASE("the shipped serving scenarios are accepted as they are") {
+  CHECK(refusal(kLarge, nullptr, "") == "");
+  CHECK(refusal(kSmall, nullptr, "") == "");
+}
+
+TEST_CASE("degrees of serving that do not fit are refused with the numbers") {
+  check(kLarge, "/plan/decode/attention/dp", "32",
+        "/plan/decode/attention: dp 32 x tp 1 = 32 ranks do not fit on the 16 devices of pool \"serve\"");
+  check(kLarge, "/plan/decode/ep/degree", "3",
+        "/plan/decode/ep/degree: expert-parallel degree 3 does not divide the dp 16 x tp 1 = 16 ranks");
+  CHECK(refusal(kLarge, "/plan/decode/attention/dp", "0") == "");  // all devices
+}
+
+TEST_CASE("what one pool cannot do or is not there yet is refused by name") {
+  check(kLarge, "/plan/prefill/attention/dp", "8",
+        "/plan/prefill/attention: dp 8 differs from decode's 16: one pool does both");
+  check(kLarge, "/plan/separation/prefill_decode", "true",
+        "/plan/separation/prefill_decode: prefill and decode on pools of their own are not available; "
+        "available: "
+        "false");
+  check(kLarge, "/plan/router", "kv-aware", "/plan/router: unknown key \"router\"");
+  check(kLarge, "/workload/trace/generator", "conversation",
+        "/workload/trace/generator: expected \"batch\", found \"conversation\"");
+}
+
+TEST_CASE("lengths of requests are whole and in order") {
+  const std::string expected =
+      "expected a number of tokens from 1 to 16777216, or {\"uniform\": [LEAST, MOST]}, found ";
+  check(kSmall, "/workload/trace/input", "0", "/workload/trace/input: " + expected + "0");
+  check(kSmall, "/workload/trace/input", "2.5", "/workload/trace/input: " + expected + "2.5");
+  check(kSmall, "/workload/trace/output", R"({"uniform": [9, 3]})",
+        "/workload/trace/output: " + expected + R"({"uniform": [9, 3]})");
+  check(kSmall, "/workload/trace/output", R"({"uniform": [9]})",
+        "/workload/trace/output: " + expected + R"({"uniform": [9]})");
+}
+
+TEST_CASE("one rank stands for all only when all do the same") {
+  check(
+      kSmall, "/plan/fold", "true",
+      "/plan/fold: one rank can stand for all only when all have the same requests: 12 requests of different "
+      "lengths on dp 2; expected false");
+  check(kLarge, "/workload/trace/requests", "1025",
+        "/plan/fold: one rank can stand for all only when all have the same requests: 1025 requests of one "
+        "length on "
+        "dp 16; expected false");
+}

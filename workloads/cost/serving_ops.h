@@ -1,0 +1,16 @@
+// Ops of serving that are a known kernel under another name: what they cost is what that kernel costs.
+// - kPagedAttention: kAttention over keys and values that stand in pages. A page is a few kilobytes at least,
+//   so that the memory gives them at the rate of one piece.
+// - kAbsorbQueries, kAbsorbedValues: a product for each head (DeepSeek-V2, section 2.1.2), as of `heads`
+// experts
+//   with m rows each. The rotary columns that the first passes on are a tenth of its result, and not counted.
+#pragma once
+
+#include "workloads/cost/cost_source.h"
+
+namespace moebius {
+
+// The query itself for kinds that are not of these.
+CostQuery priced_as(const CostQuery& query);
+
+}  // namespace moebius

@@ -1,0 +1,139 @@
+#include "workloads/crosscheck/crosscheck.h"
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "hw/error.h"
+#include "workloads/report/run_directory.h"
+#include "workloads/schedule/replay.h"
+
+namespace moebius {
+namespace {
+
+// The simulator on another machine than the job's.
+StartExecutor on_machine(const VirtualMachine& machine, const StartExecutor& simulate) {
+  return [&machine, &simulate](const Job& job, const Layout& layout, Recorder& recorder) {
+    const auto placed = std::make_shared<const Layout>(placed_on(machine, layout));
+    StartedExecutor engine = simulate(job, *placed, recorder);
+    engine.keepers.push_back(placed);
+    engine.facts.on_cluster = false;
+    engine.facts.provenance.emplace_back("machine", machine.description);
+    return engine;
+  };
+}
+
+// The executor that carries out a schedule with times that were measured before; `facts` of who measured.
+StartExecutor replaying(const OpDurations& durations, const RunFacts& facts) {
+  return [&durations, &facts](const Job&, const Layout& layout, Recorder& recorder) {
+    StartedExecutor engine;
+    engine.executor = make_replay(layout, recorder, durations);
+    engine.facts = facts;
+    engine.facts.provenance.clear();
+    return engine;
+  };
+}
+
+// The same schedule executed again and again.
+class Executions {
+ public:
+  Executions(const CrosscheckRequest& request, Crosscheck& result) : request_(request), result_(result) {}
+
+  void run() {
+    for (int i = 0; i < request_.executions; ++i) once(i == 0);
+    result_.executions = request_.executions;
+    result_.executor = outcomes_.front().report.facts.executor;
+    for (const Outcome& outcome : outcomes_)
+      if (outcome.report.facts.losses != outcomes_.front().report.facts.losses) result_.repeatable = false;
+  }
+
+  // What stands for all of them.
+  Outcome outcome() {
+    if (durations_.empty()) return std::move(*of_median_makespan());
+    const OpDurations medians = median_of(durations_);
+    jobs_.push_back(request_.read());
+    return perform(jobs_.back(), replaying(medians, outcomes_.front().report.facts), {});
+  }
+
+ private:
+  void once(bool first) {
+    jobs_.push_back(request_.read());
+    Job& job = jobs_.back();
+    GroupLedger ledger(job.workload().layout());
+    Hooks hooks;
+    if (first) hooks.observer = [&](const Submission& submission) { ledger.scheduled(submission); };
+    hooks.inspect = [&](const StartedExecutor& engine) {
+      if (first) engine.tell_transfers(ledger);
+      if (engine.durations) durations_.push_back(engine.durations());
+    };
+    outcomes_.push_back(perform(job, request_.execute, hooks));
+    if (first) result_.groups = ledger.rows();
+  }
+
+  std::vector<Outcome>::iterator of_median_makespan() {
+    const auto middle = outcomes_.begin() + static_cast<std::ptrdiff_t>((outcomes_.size() - 1) / 2);
+    std::nth_element(outcomes_.begin(), middle, outcomes_.end(), [](const Outcome& x, const Outcome& y) {
+      return x.report.metrics.makespan < y.report.metrics.makespan;
+    });
+    return middle;
+  }
+
+  const CrosscheckRequest& request_;
+  Crosscheck& result_;
+  std::deque<Job> jobs_;  // reports refer to them
+  std::vector<Outcome> outcomes_;
+  std::vector<OpDurations> durations_;
+};
+
+Outcome simulated(const CrosscheckRequest& request, Job& job, Crosscheck& result) {
+  if (!request.machine) return perform(job, request.simulate, {});
+  const VirtualMachine machine = request.machine(job);
+  job.scenario.cluster = machine.cluster;
+  result.machine = machine.description;
+  return perform(job, on_machine(machine, request.simulate), {});
+}
+
+void write(const RunDirectory& directory, const std::string& name, const Outcome& outcome) {
+  write_run(directory.path(name), {report_json(outcome.report), report_text(outcome.report)},
+            outcome.timeline);
+}
+
+}  // namespace
+
+CrosscheckGoals goals_of(const std::string& executor) {
+  return executor == "cuda" ? CrosscheckGoals{0.10, 0.10} : CrosscheckGoals{0.20, 0.15};
+}
+
+bool Crosscheck::same() const {
+  return comparison.same_structure() &&
+         std::all_of(groups.begin(), groups.end(), [](const GroupBytes& row) { return row.agree(); });
+}
+
+double Crosscheck::makespan_error() const {
+  const double a = comparison.makespan_a.seconds(), b = comparison.makespan_b.seconds();
+  return b > 0 ? std::abs(a - b) / b : 0;
+}
+
+Crosscheck crosscheck(const CrosscheckRequest& request) {
+  Crosscheck result;
+  Job job = request.read();
+  require_fit(job);
+  result.scenario = job.scenario.name;
+  const RunDirectory directory(request.out);
+  write(directory, "simulated", simulated(request, job, result));
+  Executions executions(request, result);
+  executions.run();
+  write(directory, "executed", executions.outcome());
+  // From here both sides stand in files, joined by the ops of one schedule.
+  const MappedTimeline a(timeline_path(directory.path("simulated"))),
+      b(timeline_path(directory.path("executed")));
+  result.comparison = compare(a, b);
+  if (result.comparison.same_structure()) result.paths = compare_paths(a, b);
+  if (!request.out.empty()) write_file(directory.path("crosscheck.json"), to_json(result));
+  return result;
+}
+
+}  // namespace moebius

@@ -1,0 +1,40 @@
+#include "workloads/report/compare_runs.h"
+
+#include <fmt/format.h>
+
+#include "workloads/report/loss_curves.h"
+#include "workloads/report/run_directory.h"
+#include "workloads/schedule/compare.h"
+#include "workloads/schedule/critical_path.h"
+
+namespace moebius {
+namespace {
+
+bool kept_ops(const MappedTimeline& run) {
+  const std::string detail = run.fact("timeline_detail");
+  return detail.empty() || detail == "ops";
+}
+
+// Op by op and, where both did the same, along the critical paths.
+std::string compare_ops(const MappedTimeline& a, const MappedTimeline& b, const std::string& run_a,
+                        const std::string& run_b) {
+  const Comparison comparison = compare(a, b);
+  std::string text = to_text(comparison, run_a, run_b);
+  if (comparison.same_structure()) text += "\n" + to_text(compare_paths(a, b));
+  return text;
+}
+
+}  // namespace
+
+std::string compare_runs(const std::string& run_a, const std::string& run_b) {
+  const MappedTimeline a(timeline_path(run_a)), b(timeline_path(run_b));
+  const LossCurve loss_a = loss_curve(run_a), loss_b = loss_curve(run_b);
+  const std::optional<LossComparison> losses = compare_losses(loss_a, loss_b);
+  if (!losses) return compare_ops(a, b, run_a, run_b);
+  const std::string text =
+      fmt::format("a: {}\nb: {}\n\n{}\n", run_a, run_b, to_text(*losses, loss_a, loss_b));
+  if (kept_ops(a) && kept_ops(b)) return text + compare_ops(a, b, run_a, run_b);
+  return text + "ops: not joined, the timelines did not keep them (/timeline/detail)\n";
+}
+
+}  // namespace moebius

@@ -1,0 +1,234 @@
+// Plan and workload of a serving scenario on one pool, and the relations between their keys.
+#include <array>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "workloads/scenario/scenario_parts.h"
+
+namespace moebius {
+
+namespace {
+
+constexpr std::array kArithmetic{Named<DType>{"bf16", DType::kBf16, ""}, Named<DType>{"fp8", DType::kFp8, ""},
+                                 Named<DType>{"fp32", DType::kFp32, ""}};
+constexpr std::array kMemoryRules{
+    Named<bool>{"enforce", true, "what does not fit fails"},
+    Named<bool>{"report", false, "it is simulated all the same, and the report says so"},
+};
+constexpr std::array kGenerators{Named<int>{"batch", 0, "all requests are there at the beginning"}};
+
+constexpr double kMostRanks = 1 << 20, kMostTokens = 1 << 24;
+
+int whole(Section& section, std::string_view key, Range range, std::optional<std::int64_t> otherwise,
+          std::string_view help) {
+  return static_cast<int>(section.integer(key, range, otherwise, help));
+}
+
+struct Degrees {
+  int dp = 0, tp = 0, ep = 0;
+};
+
+// Zero: as many as the devices allow, or, in the second phase, as in the first.
+Degrees read_degrees(Section& phase, int tp, int ep) {
+  Degrees degrees;
+  Section attention = phase.object("attention", false, "how attention is spread over ranks");
+  degrees.dp =
+      whole(attention, "dp", {0, kMostRanks}, 0, "replicas with requests of their own; 0: all devices");
+  degrees.tp = whole(attention, "tp", {0, kMostRanks}, tp, "ranks that share the heads of a replica");
+  attention.finish();
+  Section experts = phase.object("ep", false, "expert parallelism");
+  degrees.ep = whole(experts, "degree", {0, kMostRanks}, ep, "ranks that share the experts of a layer");
+  experts.finish();
+  return degrees;
+}
+
+// One pool does both phases, so that what the second says of ranks must be what the first says.
+void require_same(Section& prefill, const Degrees& found, const Degrees& decode) {
+  const auto same = [&](const char* name, int its, int of_decode) {
+    if (its == 0 || its == of_decode) return;
+    prefill.place_of(name[0] == 'e' ? "ep" : "attention")
+        .fail(fmt::format("{} {} differs from decode's {}: one pool does both", name, its, of_decode));
+  };
+  same("dp", found.dp, decode.dp);
+  same("tp", found.tp, decode.tp);
+  same("ep", found.ep, decode.ep);
+}
+
+void read_separation(Section section) {
+  section.fixed("prefill_decode", false,
+                "prefill and decode on pools of their own are not available; available: false",
+                "prefill and decode on pools of their own");
+  section.fixed("attention_ffn", false,
+                "attention and experts on pools of their own are not available; available: false",
+                "attention and experts on pools of their own");
+  section.fixed("encoder", false, "encoders on a pool of their own are not available; available: false",
+                "encoders on a pool of their own");
+  section.finish();
+}
+
+LengthRange read_length(Section& section, std::string_view key, std::string_view help) {
+  const DescriptionPtr form = description_of("", help);
+  set_keyword(form->keywords, "type", array_value({text_value("integer"), text_value("object")}));
+  const Value* value = section.value(key, true, form);
+  if (value == nullptr) return {1, 1};
+  const Place place = section.place_of(key);
+  const auto fail = [&] {
+    place.fail(fmt::format(
+        "expected a number of tokens from 1 to {:.0f}, or {{\"uniform\": [LEAST, MOST]}}, found {}",
+        kMostTokens, value->excerpt()));
+  };
+  const auto tokens = [&](const Value& number) {
+    if (number.kind != Value::Kind::kInteger || number.integer < 1 || number.integer > kMostTokens) fail();
+    return static_cast<int>(number.integer);
+  };
+  if (value->kind != Value::Kind::kObject) {
+    const int length = tokens(*value);
+    return {length, length};
+  }
+  const Value* ends = value->find("uniform");
+  if (ends == nullptr || value->keys.size() != 1 || ends->kind != Value::Kind::kArray ||
+      ends->items.size() != 2)
+    fail();
+  const LengthRange range{tokens(ends->items[0]), tokens(ends->items[1])};
+  if (range.low > range.high) fail();
+  return range;
+}
+
+template <class... Args>
+void require(const Document& document, bool holds, const char* pointer, fmt::format_string<Args...> sentence,
+             Args&&... args) {
+  if (!holds) place_at(document, pointer).fail(fmt::format(sentence, std::forward<Args>(args)...));
+}
+
+void check_degrees(ServingPlan& plan, const Scenario& scenario, const Document& document) {
+  const std::vector<Pool>& pools = scenario.cluster->pools;
+  require(document, pools.size() == 1, "/cluster/pools", "serving uses one pool so far, found {}",
+          pools.size());
+  const std::int64_t devices = pools.front().devices();
+  const char* at = "/plan/decode/attention";
+  if (plan.dp == 0) {
+    require(document, devices % plan.tp == 0, at, "tp {} does not divide the {} devices of pool \"{}\"",
+            plan.tp, devices, pools.front().name);
+    plan.dp = static_cast<int>(devices / plan.tp);
+  }
+  require(document, std::int64_t{plan.dp} * plan.tp <= devices, at,
+          "dp {} x tp {} = {} ranks do not fit on the {} devices of pool \"{}\"", plan.dp, plan.tp,
+          std::int64_t{plan.dp} * plan.tp, devices, pools.front().name);
+  require(document, plan.ranks() % plan.ep == 0, "/plan/decode/ep/degree",
+          "expert-parallel degree {} does not divide the dp {} x tp {} = {} ranks", plan.ep, plan.dp, plan.tp,
+          plan.ranks());
+}
+
+void check_model(const ServingPlan& plan, const Model& model, const Document& document) {
+  const auto divides = [&](int degree, int number, const char* at, const char* what) {
+    require(document, degree == 0 || number % degree == 0, at, "degree {} does not divide the {} {} of {}",
+            degree, number, what, model.id);
+  };
+  const char* tp = "/plan/decode/attention/tp";
+  divides(plan.tp, model.heads, tp, "attention heads");
+  if (model.attention != AttentionKind::kMla) divides(plan.tp, model.kv_heads, tp, "key-value heads");
+  divides(plan.tp, model.vocabulary, tp, "words of the vocabulary");
+  if (model.dense_width > 0) divides(plan.tp, model.dense_width, tp, "columns of a dense MLP");
+  const bool moe = model.experts.routed > 0;
+  require(document, !moe || plan.tp == 1, tp, "{} has experts, which are served with tp 1 so far, found {}",
+          model.id, plan.tp);
+  const char* ep = "/plan/decode/ep/degree";
+  require(document, moe || plan.ep == 1, ep, "expert-parallel degree {} for {}, which has no experts",
+          plan.ep, model.id);
+  if (moe) divides(plan.ep, model.experts.routed, ep, "experts");
+  require(document, model.attention_chunk == 0, "/model", "{} attends in chunks, which are not served so far",
+          model.id);
+}
+
+void check_load(const Scenario& scenario, const Document& document) {
+  const ServingPlan& plan = scenario.serving;
+  const ServingWorkload& work = scenario.served;
+  const bool equal = work.input.low == work.input.high && work.output.low == work.output.high;
+  require(document, !plan.fold || (equal && work.requests % plan.dp == 0), "/plan/fold",
+          "one rank can stand for all only when all have the same requests: {} requests of {} on dp {}; "
+          "expected false",
+          work.requests, equal ? "one length" : "different lengths", plan.dp);
+  const double cached =
+      std::ceil((work.input.high + work.output.high) / static_cast<double>(plan.block_tokens));
+  require(document, cached * plan.max_batch * plan.block_tokens < 0x1p31, "/plan/decode/max_batch",
+          "{} sequences of {} tokens are more than the 2^31 that a cache counts", plan.max_batch,
+          work.input.high + work.output.high);
+  const double copies = static_cast<double>(std::max<std::int64_t>(plan.token_budget, work.input.high)) *
+                        plan.ep * std::max(1, scenario.model.experts.active);
+  require(document, copies < 0x1p31, "/plan/prefill/token_budget",
+          "{} tokens on each of {} ranks, to {} experts each, are more than the 2^31 copies of one dispatch",
+          plan.token_budget, plan.ep, scenario.model.experts.active);
+  const Accelerator& chip = scenario.cluster->pools.front().accelerator;
+  require(document, chip.peak_of(plan.gemm).value > 0, "/plan/precision/gemm",
+          "{} has no native {} arithmetic", chip.id, to_string(plan.gemm));
+}
+
+}  // namespace
+
+void read_serving_plan(Section section, Scenario& scenario) {
+  ServingPlan& plan = scenario.serving;
+  Section decode = section.object("decode", false, "iterations that give every running sequence a token");
+  const Degrees degrees = read_degrees(decode, 1, 1);
+  plan.dp = degrees.dp;
+  plan.tp = std::max(1, degrees.tp);
+  plan.ep = std::max(1, degrees.ep);
+  plan.max_batch =
+      whole(decode, "max_batch", {1, 1 << 16}, 256, "sequences that decode at once on one replica");
+  decode.finish();
+  Section prefill =
+      section.object("prefill", false, "iterations that take in whole prompts; on the same ranks");
+  require_same(prefill, read_degrees(prefill, 0, 0), degrees);
+  plan.token_budget =
+      prefill.integer("token_budget", {1, kMostTokens}, 16384,
+                      "most prompt tokens of an iteration on one replica; a longer prompt has one alone");
+  prefill.finish();
+  read_separation(section.object("separation", false, "what runs on pools of its own"));
+  Section cache = section.object("cache", false, "keys and values of the running sequences");
+  plan.block_tokens = whole(cache, "block_tokens", {1, 1 << 16}, 64, "tokens of a page");
+  cache.finish();
+  Section precision = section.object("precision", false, "number formats");
+  plan.gemm = precision.choice<DType>("gemm", kArithmetic, DType::kBf16,
+                                      "operands of matrix products, and tokens on their way to experts");
+  plan.kv = precision.choice<DType>("kv", kArithmetic, DType::kBf16, "the cache");
+  precision.finish();
+  plan.fold = section.boolean("fold", true, "simulate one rank for all");
+  scenario.enforce_memory =
+      section.choice<bool>("memory", kMemoryRules, true, "when weights and cache do not fit");
+  section.finish();
+}
+
+void read_serving_workload(Section section, Scenario& scenario) {
+  ServingWorkload& work = scenario.served;
+  Section trace = section.object("trace", true, "the requests");
+  trace.choice<int>("generator", kGenerators, std::nullopt, "how they are made");
+  work.requests = whole(trace, "requests", {1, 1 << 22}, std::nullopt, "how many");
+  work.input = read_length(trace, "input", "tokens of a prompt: a number, or {\"uniform\": [LEAST, MOST]}");
+  work.output = read_length(trace, "output", "tokens to generate: a number, or {\"uniform\": [LEAST, MOST]}");
+  trace.finish();
+  work.popularity = read_popularity(section.object("experts", false, "which experts tokens choose"), false);
+  work.seed = scenario.seed;
+  section.finish();
+}
+
+ServiceGoal read_goal(Section& top) {
+  std::vector<Section> rows = top.objects("sla", false, "what requests of a class are promised");
+  ServiceGoal goal;
+  for (Section& row : rows) {
+    row.text("class", std::nullopt, "whose; a batch has one class");
+    goal.ttft = row.time("ttft", Time{}, "arrival to first token, at most; 0: not promised");
+    goal.tpot = row.time("tpot", Time{}, "time per further token, at most; 0: not promised");
+    row.finish();
+  }
+  if (rows.size() > 1)
+    top.place_of("sla").fail(fmt::format("a batch has one class of requests, found {}", rows.size()));
+  return goal;
+}
+
+void check_serving(Scenario& scenario, const Document& document) {
+  check_degrees(scenario.serving, scenario, document);
+  check_model(scenario.serving, scenario.model, document);
+  check_load(scenario, document);
+}
+
+}  // namespace moebius

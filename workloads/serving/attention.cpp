@@ -1,0 +1,208 @@
+#include "workloads/serving/attention.h"
+
+#include <cmath>
+
+namespace moebius {
+namespace {
+
+struct Heads {
+  int query = 0, kv = 0;  // on this rank
+  int head_dim = 0, v_dim = 0;
+};
+
+class BatchAttention {
+ public:
+  BatchAttention(LayerWriter& writer, const CachedBatch& batch)
+      : w_(writer), b_(batch), model_(writer.model()), tp_(writer.plan().tp) {}
+
+  TensorId write(TensorId normed) {
+    return model_.attention == AttentionKind::kMla ? latent(normed) : grouped_query(normed);
+  }
+
+ private:
+  bool decodes() const { return b_.batch->decodes(); }
+  std::int32_t sequences() const { return static_cast<std::int32_t>(b_.batch->sequences.size()); }
+  TensorId transient(std::int64_t rows, std::int64_t columns, Role role, DType dtype = DType::kBf16) {
+    return w_.builder().transient(rows, columns, dtype, role);
+  }
+
+  // Keys of the mean sequence; at least its queries.
+  std::int64_t mean_keys() const {
+    std::int64_t keys = 0;
+    for (const BatchSequence& sequence : b_.batch->sequences) keys += sequence.length();
+    return (keys + sequences() - 1) / sequences();
+  }
+
+  Shape attention_shape(const Heads& heads, std::int64_t m) const {
+    return {.m = m,
+            .groups = sequences(),
+            .heads = heads.query,
+            .kv_heads = heads.kv,
+            .head_dim = heads.head_dim,
+            .v_dim = heads.v_dim,
+            .kv = mean_keys(),
+            .window = model_.window(w_.builder().layer)};
+  }
+
+  TensorId rotary(TensorId x, int heads, int rotated) {
+    const TensorId y = transient(w_.rows(x), w_.columns(x), Role::kRope);
+    w_.emit({.kind = OpKind::kRotary,
+             .role = Role::kRope,
+             .batch = b_.index,
+             .shape = {.m = w_.rows(x),
+                       .n = w_.columns(x),
+                       .groups = sequences(),
+                       .heads = heads,
+                       .head_dim = rotated}},
+            {x}, {y});
+    return y;
+  }
+
+  TensorId append(const std::vector<TensorId>& parts) {
+    std::int64_t columns = 0;
+    for (const TensorId part : parts) columns += w_.columns(part);
+    const int layer = w_.builder().layer;
+    const TensorId cache = w_.builder().add({.scope = Scope::kRank,
+                                             .memory = MemoryKind::kCache,
+                                             .dtype = b_.kv,
+                                             .role = Role::kCache,
+                                             .layer = static_cast<std::int16_t>(layer),
+                                             .key = parameter_key(Role::kCache, layer, Part::kWeight),
+                                             .rows = b_.cache_rows,
+                                             .columns = columns});
+    w_.emit({.kind = OpKind::kCacheAppend,
+             .role = Role::kCache,
+             .batch = b_.index,
+             .shape = {.m = w_.rows(parts[0]), .n = columns}},
+            parts, {cache});
+    return cache;
+  }
+
+  // Prompts: every sequence attends to itself.
+  TensorId over_prompts(const Heads& heads, TensorId q, TensorId k, TensorId v) {
+    const std::int64_t m = w_.rows(q);
+    const TensorId o = transient(m, std::int64_t{heads.query} * heads.v_dim, Role::kAttention);
+    const TensorId lse = transient(m, heads.query, Role::kAttention, DType::kFp32);
+    w_.emit({.kind = OpKind::kAttention,
+             .role = Role::kAttention,
+             .batch = b_.index,
+             .shape = attention_shape(heads, m)},
+            {q, k, v}, {o, lse});
+    return o;
+  }
+
+  TensorId over_cache(const Heads& heads, double scale, TensorId q, TensorId cache) {
+    const std::int64_t m = w_.rows(q);
+    const TensorId o = transient(m, std::int64_t{heads.query} * heads.v_dim, Role::kAttention);
+    Op op{.kind = OpKind::kPagedAttention,
+          .role = Role::kAttention,
+          .batch = b_.index,
+          .scale = static_cast<float>(scale),
+          .shape = attention_shape(heads, m)};
+    op.shape.n = w_.columns(cache);
+    w_.emit(op, {q, cache}, {o});
+    return o;
+  }
+
+  TensorId grouped_query(TensorId x) {
+    const Heads heads{model_.heads / tp_, model_.kv_heads / tp_, model_.head_dim, model_.head_dim};
+    const std::int64_t q_columns = std::int64_t{heads.query} * heads.head_dim;
+    const std::int64_t kv_columns = std::int64_t{heads.kv} * heads.head_dim;
+    const TensorId whole = w_.enter_tensor_parallel(x);
+    const TensorId qkv =
+        w_.linear(whole, {Role::kQkv, (q_columns + 2 * kv_columns) * tp_, model_.hidden, Cut::kColumns});
+    const auto parts = w_.split(qkv, {q_columns, kv_columns, kv_columns}, Role::kQkv);
+    const TensorId q = rotary(parts[0], heads.query, heads.head_dim);
+    const TensorId k = rotary(parts[1], heads.kv, heads.head_dim);
+    const TensorId cache = append({k, parts[2]});
+    if (!decodes()) return over_prompts(heads, q, k, parts[2]);
+    return over_cache(heads, 1 / std::sqrt(static_cast<double>(heads.head_dim)), q, cache);
+  }
+
+  TensorId latent_queries(TensorId x, int local_heads, int head_dim) {
+    const Mla& mla = model_.mla;
+    const std::int64_t columns = std::int64_t{model_.heads} * head_dim;
+    const bool direct = mla.q_rank == 0;
+    TensorId from = x;
+    if (!direct) from = w_.norm(w_.linear(x, {Role::kQA, mla.q_rank, model_.hidden}), Role::kQNorm);
+    const TensorId q = w_.linear(
+        w_.enter_tensor_parallel(from),
+        {direct ? Role::kQ : Role::kQB, columns, direct ? model_.hidden : mla.q_rank, Cut::kColumns});
+    return rotary(q, local_heads, mla.rope_dim);
+  }
+
+  TensorId latent(TensorId x) {
+    const Mla& mla = model_.mla;
+    const int local = model_.heads / tp_;
+    const TensorId q = latent_queries(x, local, mla.nope_dim + mla.rope_dim);
+    const TensorId down = w_.linear(x, {Role::kKvA, mla.kv_rank + mla.rope_dim, model_.hidden});
+    const auto parts = w_.split(down, {mla.kv_rank, mla.rope_dim}, Role::kKvA);
+    const TensorId latent = w_.norm(parts[0], Role::kKvNorm);
+    const TensorId rope = rotary(parts[1], 1, mla.rope_dim);
+    const TensorId cache = append({latent, rope});
+    return decodes() ? absorbed(q, cache, local) : blown_up(q, latent, rope, local);
+  }
+
+  Linear up_map() const {
+    return {Role::kKvB, std::int64_t{model_.heads} * (model_.mla.nope_dim + model_.mla.v_dim),
+            model_.mla.kv_rank, Cut::kColumns};
+  }
+
+  TensorId blown_up(TensorId q, TensorId latent, TensorId rope, int local) {
+    const Mla& mla = model_.mla;
+    const Heads heads{local, local, mla.nope_dim + mla.rope_dim, mla.v_dim};
+    const TensorId kv = w_.linear(w_.enter_tensor_parallel(latent), up_map());
+    const std::int64_t m = w_.rows(kv);
+    const TensorId k = transient(m, std::int64_t{local} * heads.head_dim, Role::kKvB);
+    const TensorId v = transient(m, std::int64_t{local} * mla.v_dim, Role::kKvB);
+    w_.emit({.kind = OpKind::kMlaKeys,
+             .role = Role::kKvB,
+             .shape = {.m = m,
+                       .n = w_.columns(kv),
+                       .k = mla.rope_dim,
+                       .heads = local,
+                       .head_dim = heads.head_dim,
+                       .v_dim = mla.v_dim}},
+            {kv, rope}, {k, v});
+    return over_prompts(heads, q, k, v);
+  }
+
+  // The products by heads run in BF16, as serving systems do, whatever the format of the map.
+  TensorId absorbed(TensorId q, TensorId cache, int local) {
+    const Mla& mla = model_.mla;
+    const int head_dim = mla.nope_dim + mla.rope_dim;
+    const std::int64_t m = w_.rows(q);
+    const Linear up = up_map();
+    const TensorId map = w_.weight(up, up.out / tp_, up.in);
+    const Shape shape{.m = m,
+                      .n = mla.kv_rank,
+                      .k = mla.rope_dim,
+                      .heads = local,
+                      .head_dim = head_dim,
+                      .v_dim = mla.v_dim};
+    const TensorId wide = transient(m, std::int64_t{local} * (mla.kv_rank + mla.rope_dim), Role::kKvB);
+    w_.emit({.kind = OpKind::kAbsorbQueries, .role = Role::kKvB, .shape = shape}, {q, map}, {wide});
+    const TensorId mean = over_cache({local, 1, mla.kv_rank + mla.rope_dim, mla.kv_rank},
+                                     1 / std::sqrt(static_cast<double>(head_dim)), wide, cache);
+    const TensorId o = transient(m, std::int64_t{local} * mla.v_dim, Role::kAttention);
+    w_.emit({.kind = OpKind::kAbsorbedValues, .role = Role::kKvB, .shape = shape}, {mean, map}, {o});
+    return o;
+  }
+
+  LayerWriter& w_;
+  const CachedBatch& b_;
+  const Model& model_;
+  int tp_;
+};
+
+}  // namespace
+
+TensorId write_batch_attention(LayerWriter& writer, const CachedBatch& batch, TensorId x) {
+  const Model& model = writer.model();
+  const TensorId normed = writer.norm(x, Role::kAttentionNorm);
+  const TensorId o = BatchAttention(writer, batch).write(normed);
+  const TensorId projected = writer.linear(o, {Role::kO, model.hidden, model.value_dim(), Cut::kRows});
+  return writer.add(x, writer.leave_tensor_parallel(projected));
+}
+
+}  // namespace moebius

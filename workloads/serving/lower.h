@@ -1,0 +1,35 @@
+// One iteration of serving on one rank as a fragment: tokens of a batch in, layers over a paged cache, the
+// next token of each sequence out. Layers are those of training (workloads/training/layer_writer.h),
+// parameters have the same keys and starting values; what differs is attention.
+#pragma once
+
+#include <functional>
+
+#include "workloads/schedule/batch.h"
+#include "workloads/serving/plan.h"
+#include "workloads/training/lowering.h"
+
+namespace moebius {
+
+// What all iterations of a run share; lives as long as the run.
+struct ServingShape {
+  explicit ServingShape(const ServingJob& job);
+
+  const ServingJob& job;
+  TrainingPlan plan;            // degrees and formats, as the layers' writer reads them
+  TrainingWorkload unused;      // it reads sequence lengths in training only
+  std::int64_t cache_rows = 0;  // tokens that one rank's cache has room for
+  LoweringInput input() const { return {&job.model, &plan, &unused, job.ranks_per_node}; }
+};
+
+struct Iteration {
+  BatchPtr batch;  // decode (a token each) or whole prompts
+  ShardPosition shard;
+  std::function<RoutePtr(int layer)> route;
+};
+FragmentPtr lower_iteration(const ServingShape& shape, const Iteration& iteration);
+
+// The tokens that a rank generated: [requests, most tokens of one], whole numbers, kRank.
+std::uint32_t generated_key();
+
+}  // namespace moebius

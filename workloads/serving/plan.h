@@ -1,0 +1,57 @@
+// How a model is served on one pool of devices, and what it is asked: plain data that the scenario reader
+// checks. Prefill and decode run on the same devices, iteration by iteration.
+#pragma once
+
+#include <cstdint>
+
+#include "hw/dtype.h"
+#include "models/model.h"
+#include "workloads/training/plan.h"
+
+namespace moebius {
+
+struct ServingPlan {
+  int dp = 1;         // replicas of attention, each with requests of its own
+  int tp = 1;         // ranks of a replica, which cut its heads
+  int ep = 1;         // ranks that share the experts of a layer
+  int max_batch = 1;  // sequences that decode at once on one replica
+  std::int64_t token_budget =
+      0;                      // most prompt tokens of one prefill iteration of a replica, but for one prompt
+  int block_tokens = 64;      // of a page of the cache
+  DType gemm = DType::kBf16;  // operands of matrix products, and tokens on their way to experts
+  DType kv = DType::kBf16;    // the cache
+  bool fold = true;           // simulate one rank for all
+
+  int ranks() const { return dp * tp; }
+};
+
+struct LengthRange {  // tokens, both ends included, drawn evenly
+  int low = 0, high = 0;
+};
+
+struct ServingWorkload {
+  int requests = 0;  // all there at the beginning; request i belongs to replica i modulo dp
+  LengthRange input, output;
+  Popularity popularity;
+  std::uint64_t seed = 1;
+};
+
+struct ServiceGoal {  // of a class of requests; zero: not asked for
+  Time ttft, tpot;
+  bool given() const { return ttft.ns > 0 || tpot.ns > 0; }
+};
+
+struct ServingJob {
+  Model model;
+  ServingPlan plan;
+  ServingWorkload workload;
+  int ranks_per_node = 1;
+};
+
+// The lengths of a request: a function of seed and request alone.
+struct RequestLengths {
+  int input = 0, output = 0;
+};
+RequestLengths lengths_of(const ServingWorkload& workload, int request);
+
+}  // namespace moebius
