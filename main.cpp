@@ -21,6 +21,7 @@
 #include "real/cuda/cuda_run.h"
 #include "real/cuda/cuda_under_test.h"
 #include "real/host_run.h"
+#include "real/run_together.h"
 #include "sim/emulate_run.h"
 #include "sim/sim_run.h"
 #include "workloads/calibration/calibrate.h"
@@ -127,6 +128,16 @@ int run_command(const Arguments& arguments) {
   if (arguments.explain) fmt::print(arguments.json ? stderr : stdout, "\n{}", explain(outcome.timeline));
   if (!outcome.interrupted.empty()) throw run_error(outcome.interrupted);
   return 0;
+}
+
+// In each process that a launcher started; what one leaves behind, the first one writes.
+int in_all_processes(Arguments arguments, ExecutorKind kind, int (*command)(const Arguments&)) {
+  if (kind != ExecutorKind::kHost) require_one_process();
+  return run_together([&](Processes* processes) {
+    arguments.real.processes = processes;
+    if (!speaks(processes)) arguments.out = arguments.dump = "";
+    return command(arguments);
+  });
 }
 
 int check_command(const Arguments& arguments) {
@@ -259,7 +270,8 @@ void add_commands(CLI::App& app, Arguments& arguments, std::function<int(const A
     command->callback([&chosen, body] { chosen = body; });
     return command;
   };
-  CLI::App* run = add("run", "simulate or execute a scenario and report", run_command);
+  CLI::App* run = add("run", "simulate or execute a scenario and report",
+                      [](const Arguments& a) { return in_all_processes(a, a.executor, run_command); });
   add_scenario_options(*run, arguments);
   add_data_option(*run, arguments);
   add_simulator_options(*run, arguments);
@@ -285,7 +297,7 @@ void add_commands(CLI::App& app, Arguments& arguments, std::function<int(const A
   add_data_option(*check, arguments);
   CLI::App* crosscheck =
       add("crosscheck", "simulate and execute the same schedule; compare ops, order and bytes",
-          crosscheck_command);
+          [](const Arguments& a) { return in_all_processes(a, a.real_executor, crosscheck_command); });
   add_scenario_options(*crosscheck, arguments);
   add_data_option(*crosscheck, arguments);
   add_simulator_options(*crosscheck, arguments);
@@ -354,24 +366,8 @@ void add_commands(CLI::App& app, Arguments& arguments, std::function<int(const A
   add("schema", "print the JSON Schema of scenario files", schema_command);
 }
 
-int fail(const Error& error) {
-  fmt::print(stderr, "moebius: {}\n", error.what());
-  return error.kind() == Error::Kind::kInput ? 2 : 1;
-}
-
-// The sentence for a first argument that is no subcommand, or for none at all; else empty.
-std::string no_command(const CLI::App& app, int argc, char** argv) {
-  std::vector<std::string> names;
-  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
-    names.push_back(command->get_name());
-  if (argc < 2) return fmt::format("expected a command: {}", fmt::join(names, ", "));
-  return unknown_command(argv[1], names);
-}
-
 int start_command(int argc, char** argv) {
-  CLI::App app(
-      "Moebius simulates Mixture-of-Experts training on any cluster and executes the same schedules.",
-      "moebius");
+  CLI::App app("Simulates Mixture-of-Experts on any cluster and executes the same schedules.", "moebius");
   app.set_version_flag("--version", kVersion);
   app.require_subcommand(1);
   Arguments arguments;
@@ -381,14 +377,18 @@ int start_command(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
-    const std::string unknown = no_command(app, argc, argv);
+    std::vector<std::string> names;
+    for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+      names.push_back(command->get_name());
+    const std::string unknown = unknown_command(argc < 2 ? "" : argv[1], names);
     fmt::print(stderr, "moebius: {}\n", unknown.empty() ? error.what() : unknown);
     return 2;
   }
   try {
     return chosen(arguments);
   } catch (const Error& error) {
-    return fail(error);
+    fmt::print(stderr, "moebius: {}\n", error.what());
+    return error.kind() == Error::Kind::kInput ? 2 : 1;
   }
 }
 

@@ -8,8 +8,8 @@
 
 namespace moebius {
 
-// Calls member.dispatch(), combine(), all_reduce(), reduce_scatter(), all_gather(), broadcast(), all_to_all(), send() or
-// receive(). CHECKs that the kind communicates.
+// Calls member.dispatch(), combine(), all_reduce(), reduce_scatter(), all_gather(), broadcast(),
+// all_to_all(), send() or receive(). CHECKs that the kind communicates.
 template <class Member>
 void communicate_as(OpKind kind, Member& member) {
   switch (kind) {

@@ -20,7 +20,8 @@ namespace moebius {
 struct RealRun {
   std::string dump_activations;  // a file; empty: none
   std::string
-      trace_kernels;      // cuda: a file for what the device ran for each op (cuda/op_trace.h); empty: none
+      trace_kernels;  // cuda: a file for what the device ran for each op (cuda/op_trace.h); empty: none
+  Processes* processes = nullptr;  // host: that share the run; null: this one alone
   bool measured = false;  // host: ranks take turns and every op is timed (StartedExecutor::durations)
 };
 

@@ -1,39 +1,33 @@
 #include "real/host_executor.h"
 
 #include <algorithm>
-#include <chrono>
 #include <deque>
 #include <exception>
 #include <map>
-#include <optional>
 #include <string>
 #include <thread>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "hw/error.h"
+#include "real/course.h"
 #include "real/host_communication.h"
 #include "real/thread_clock.h"
 
 namespace moebius {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-// What a rank has to show for one submission.
-struct Done {
-  Completion completion;
-  std::vector<Span> spans;
+// What is known of a rank, wherever it lives.
+struct RankResults {
+  std::map<int, double> loss;  // by step
+  std::vector<Transfer> transfers;
+  std::vector<OpTime> times;
 };
 
 template <class Real>
 struct RankMemory {
   TensorStore<Real> store;
   RoutePlans routes;
-  std::map<int, double> loss;  // by step
-  std::vector<Transfer> transfers;
-  std::vector<OpTime> times;
 };
 
 }  // namespace
@@ -44,13 +38,18 @@ struct HostExecutor<Real>::State {
       : layout(given_layout),
         recorder(given_recorder),
         options(given_options),
-        monitor(given_layout.ranks, given_options.one_at_a_time),
-        exchange(monitor),
-        queues(given_layout.ranks) {
+        here(Course::ranks_here(options.processes, layout.ranks)),
+        monitor(here.count(), options.one_at_a_time, here.first),
+        course(options.processes, layout.ranks, monitor),
+        exchange(monitor, course.outside()),
+        queues(given_layout.ranks),
+        results(given_layout.ranks) {
     for (int rank = 0; rank < layout.ranks; ++rank) {
-      memory.push_back({TensorStore<Real>(store_options(rank)), {}, {}, {}, {}});
+      memory.push_back({TensorStore<Real>(store_options(rank)), {}});
     }
-    for (int rank = 0; rank < layout.ranks; ++rank) threads.emplace_back([this, rank] { run_rank(rank); });
+    course.begin([this](ByteReader& message) { exchange.deliver(message); });
+    for (int rank = here.first; rank < here.last; ++rank)
+      threads.emplace_back([this, rank] { run_rank(rank); });
   }
 
   StoreOptions store_options(int rank) const {
@@ -61,6 +60,7 @@ struct HostExecutor<Real>::State {
   }
 
   ~State() {
+    course.end();
     {
       Monitor::Lock lock(monitor.mutex());
       monitor.stop();
@@ -68,18 +68,13 @@ struct HostExecutor<Real>::State {
     for (std::thread& thread : threads) thread.join();
   }
 
-  Time since_start(Clock::time_point moment) const {
-    return {std::chrono::duration_cast<std::chrono::nanoseconds>(moment - start).count()};
-  }
-  Time now() const { return since_start(Clock::now()); }
-
   // The life of a rank's thread: submissions in order until the run stops.
   void run_rank(int rank) {
     try {
       while (true) execute(rank, next_submission(rank));
     } catch (const Stopped&) {
     } catch (const std::exception& error) {
-      fail(run_error(fmt::format("rank {}: {}", rank, error.what())));
+      course.fail(run_error(fmt::format("rank {}: {}", rank, error.what())));
     }
   }
 
@@ -93,21 +88,17 @@ struct HostExecutor<Real>::State {
                     submission.fragment->name, submission.step, submission.microbatch);
     const auto& after = submission.after;
     monitor.wait(lock, rank, what, [&] {
-      return std::all_of(after.begin(), after.end(), [&](int s) { return is_complete(s); }) &&
+      return std::all_of(after.begin(), after.end(), [&](int s) { return course.is_complete(s); }) &&
              !monitor.stopped();
     });
     return submission;
-  }
-
-  bool is_complete(std::int32_t sequence) const {
-    return sequence < static_cast<std::int32_t>(complete.size()) && complete[sequence];
   }
 
   void execute(int rank, const Submission& submission) {
     RankMemory<Real>& mine = memory[rank];
     const typename OpContext<Real>::Rank place{rank, &layout.classes[layout.class_of_rank[rank]], &options,
                                                &mine.store, &mine.routes};
-    Done done{{submission.sequence, {}}, {}};
+    FinishedSubmission done{.completion = {submission.sequence, {}}, .rank = rank, .step = submission.step};
     mine.store.begin(submission);
     for (std::int32_t i = 0; i < static_cast<std::int32_t>(submission.fragment->ops.size()); ++i) {
       OpContext<Real> context(place, submission, i);
@@ -117,16 +108,15 @@ struct HostExecutor<Real>::State {
       span.rank_class = submission.rank_class;
       span.lane = context.op().lane;
       span.origin = Origin::kExecuted;
-      span.start = now();
-      span.work_start = options.one_at_a_time ? time_op(context, mine, i) : execute_op(context, mine, i);
+      span.work_start = options.one_at_a_time ? time_op(context, done, i) : execute_op(context, done, i);
       if (options.observer) tell_observer(rank, submission, context.op(), mine.store);
       mine.store.release(i);
-      span.end = now();
+      span.end = course.now();
       done.spans.push_back(span);
     }
     mine.store.end();
-    done.completion.time = now();
-    complete_submission(std::move(done));
+    done.completion.time = course.now();
+    course.finish(std::move(done));
   }
 
   void tell_observer(int rank, const Submission& submission, const Op& op, TensorStore<Real>& store) const {
@@ -148,90 +138,56 @@ struct HostExecutor<Real>::State {
     if (op.route >= 0) context.route();
   }
 
-  Time time_op(OpContext<Real>& context, RankMemory<Real>& mine, std::int32_t index) {
+  Time time_op(OpContext<Real>& context, FinishedSubmission& done, std::int32_t index) {
     touch(context);
     const auto worked = [&] { return thread_cpu_time() - monitor.cpu_of_waiting(context.rank()); };
     const Time before = worked();
-    const Time met = execute_op(context, mine, index);
-    mine.times.push_back({context.submission().sequence, index, worked() - before});
+    const Time met = execute_op(context, done, index);
+    done.times.push_back({context.submission().sequence, index, worked() - before});
     return met;
   }
 
   // Returns when the transfer of a communication op could begin; zero for compute.
-  Time execute_op(OpContext<Real>& context, RankMemory<Real>& mine, std::int32_t index) {
+  Time execute_op(OpContext<Real>& context, FinishedSubmission& done, std::int32_t index) {
     const Submission& submission = context.submission();
     if (is_communication(context.op().kind)) {
       const Moved moved = communicate(context, exchange);
-      mine.transfers.push_back({submission.sequence, index, context.rank(), moved.sent_bytes});
-      return since_start(moved.met);
+      done.transfers.push_back({submission.sequence, index, context.rank(), moved.sent_bytes});
+      return course.since_start(moved.met);
     }
     const double loss = compute(context);
     const bool counts =
         context.op().kind == OpKind::kCrossEntropy && context.index_in(GroupRole::kTensor) == 0;
-    if (counts) mine.loss[submission.step] += loss;
+    done.has_loss = done.has_loss || counts;
+    if (counts) done.loss += loss;
     return {};
   }
 
-  void complete_submission(Done done) {
+  // Hands what is taken to the recorder and returns its completions.
+  std::vector<Completion> wait(Time until) {
     Monitor::Lock lock(monitor.mutex());
-    const auto sequence = static_cast<std::size_t>(done.completion.sequence);
-    if (complete.size() <= sequence) complete.resize(sequence + 1);
-    complete[sequence] = true;
-    finished.push_back(std::move(done));
-    monitor.changed();
-  }
-
-  // The first failure is the one that counts.
-  void fail(const Error& error) {
-    Monitor::Lock lock(monitor.mutex());
-    if (!failure) failure = error;
-    monitor.stop();
-  }
-
-  // Hands finished submissions to the recorder and returns their completions, by time, then sequence.
-  std::vector<Completion> take_finished() {
     std::vector<Completion> completions;
-    for (const Done& done : finished) {
+    for (FinishedSubmission& done : course.wait(lock, until)) {
       for (const Span& span : done.spans) recorder.span(span);
       completions.push_back(done.completion);
       last_end = std::max(last_end, done.completion.time);
+      RankResults& shown = results[done.rank];
+      if (done.has_loss) shown.loss[done.step] += done.loss;
+      shown.transfers.insert(shown.transfers.end(), done.transfers.begin(), done.transfers.end());
+      shown.times.insert(shown.times.end(), done.times.begin(), done.times.end());
     }
-    outstanding -= static_cast<std::int64_t>(finished.size());
-    finished.clear();
-    std::sort(completions.begin(), completions.end(), [](const Completion& a, const Completion& b) {
-      return std::pair(a.time, a.sequence) < std::pair(b.time, b.sequence);
-    });
     return completions;
-  }
-
-  std::vector<Completion> wait(Time until) {
-    Monitor::Lock lock(monitor.mutex());
-    const auto deadline = start + std::chrono::nanoseconds(until == kForever ? 0 : until.ns);
-    while (true) {
-      if (failure) throw *failure;
-      if (!finished.empty()) return take_finished();
-      if (outstanding == 0 || (until != kForever && Clock::now() >= deadline)) return {};
-      if (until == kForever) check_progress();
-      monitor.wait_for_change(lock, until == kForever ? nullptr : &deadline);
-    }
-  }
-
-  void check_progress() const {
-    const std::vector<std::string> stuck = monitor.stuck();
-    if (!stuck.empty()) throw run_error(fmt::format("deadlock: {}", fmt::join(stuck, "; ")));
   }
 
   const Layout layout;
   Recorder& recorder;
   const HostOptions options;
-  const Clock::time_point start = Clock::now();
+  const RankBlock here;
   Monitor monitor;  // its mutex guards everything from here to `last_end`
+  Course course;
   Exchange<Real> exchange;
   std::vector<std::deque<Submission>> queues;  // by rank
-  std::vector<bool> complete;                  // by sequence
-  std::vector<Done> finished;                  // not yet reported
-  std::int64_t outstanding = 0;
-  std::optional<Error> failure;
+  std::vector<RankResults> results;            // by rank
   Time last_end;
   std::vector<RankMemory<Real>> memory;  // each touched by its own thread only, until all is complete
   std::vector<std::thread> threads;
@@ -250,14 +206,15 @@ HostExecutor<Real>::~HostExecutor() = default;
 
 template <class Real>
 Time HostExecutor<Real>::now() const {
-  return state_->now();
+  return state_->course.now();
 }
 
 template <class Real>
 void HostExecutor<Real>::submit(const Submission& submission) {
   Monitor::Lock lock(state_->monitor.mutex());
-  state_->queues[state_->layout.classes[submission.rank_class].representative()].push_back(submission);
-  ++state_->outstanding;
+  const std::int32_t rank = state_->layout.classes[submission.rank_class].representative();
+  if (state_->here.holds(rank)) state_->queues[rank].push_back(submission);
+  state_->course.submitted();
   state_->monitor.changed();
 }
 
@@ -276,9 +233,9 @@ Time HostExecutor<Real>::finish() {
 template <class Real>
 double HostExecutor<Real>::loss(int step) const {
   double sum = 0;
-  for (const RankMemory<Real>& memory : state_->memory) {
-    const auto found = memory.loss.find(step);
-    if (found != memory.loss.end()) sum += found->second;
+  for (const RankResults& shown : state_->results) {
+    const auto found = shown.loss.find(step);
+    if (found != shown.loss.end()) sum += found->second;
   }
   return sum;
 }
@@ -286,8 +243,8 @@ double HostExecutor<Real>::loss(int step) const {
 template <class Real>
 int HostExecutor<Real>::num_steps() const {
   int steps = 0;
-  for (const RankMemory<Real>& memory : state_->memory) {
-    if (!memory.loss.empty()) steps = std::max(steps, memory.loss.rbegin()->first + 1);
+  for (const RankResults& shown : state_->results) {
+    if (!shown.loss.empty()) steps = std::max(steps, shown.loss.rbegin()->first + 1);
   }
   return steps;
 }
@@ -295,8 +252,8 @@ int HostExecutor<Real>::num_steps() const {
 template <class Real>
 std::vector<Transfer> HostExecutor<Real>::transfers() const {
   std::vector<Transfer> all;
-  for (const RankMemory<Real>& memory : state_->memory) {
-    all.insert(all.end(), memory.transfers.begin(), memory.transfers.end());
+  for (const RankResults& shown : state_->results) {
+    all.insert(all.end(), shown.transfers.begin(), shown.transfers.end());
   }
   std::sort(all.begin(), all.end(), [](const Transfer& a, const Transfer& b) {
     return std::pair(a.sequence, a.op) < std::pair(b.sequence, b.op);
@@ -307,8 +264,8 @@ std::vector<Transfer> HostExecutor<Real>::transfers() const {
 template <class Real>
 std::vector<OpTime> HostExecutor<Real>::op_times() const {
   std::vector<OpTime> all;
-  for (const RankMemory<Real>& memory : state_->memory)
-    all.insert(all.end(), memory.times.begin(), memory.times.end());
+  for (const RankResults& shown : state_->results)
+    all.insert(all.end(), shown.times.begin(), shown.times.end());
   return all;
 }
 
@@ -339,6 +296,11 @@ std::vector<Real> HostExecutor<Real>::gradient(int rank, Role role, int layer) c
 template <class Real>
 void HostExecutor<Real>::set_parameter(int rank, std::uint32_t key, std::vector<Real> values) {
   state_->memory[rank].store.set_initial(key, std::move(values));
+}
+
+template <class Real>
+RankBlock HostExecutor<Real>::ranks_here() const {
+  return state_->here;
 }
 
 template <class Real>

@@ -1,5 +1,6 @@
 // Executes frozen schedules on the CPU with real numbers: every rank is a thread with a memory of its own. It
-// is slow and right: the oracle for other executors.
+// is slow and right: the oracle for other executors. Several processes may share a run: each has the ranks of
+// its block, and all of them see the same completions, spans, losses and transfers.
 #pragma once
 
 #include <cstdint>
@@ -7,24 +8,13 @@
 #include <span>
 #include <vector>
 
+#include "real/finished_submission.h"
 #include "real/op_context.h"
+#include "real/rank_block.h"
 #include "workloads/schedule/executor.h"
 #include "workloads/schedule/recorder.h"
 
 namespace moebius {
-
-// What the host really moved for one communication op of one rank.
-struct Transfer {
-  std::int32_t sequence = 0, op = 0, rank = 0;
-  double sent_bytes = 0;  // to other ranks
-};
-
-// CPU time of the thread of its rank from the moment when an op has its operands until its results are
-// stored. Of communication: packing what is sent, copying and adding up what comes, not the waiting.
-struct OpTime {
-  std::int32_t sequence = 0, op = 0;
-  Time cpu;
-};
 
 template <class Real>
 struct HeldTensor {
@@ -55,14 +45,16 @@ class HostExecutor : public Executor {
   std::vector<Transfer> transfers() const;
   // Of every op when ranks run one at a time (HostOptions), else none.
   std::vector<OpTime> op_times() const;
-  // A tensor of the whole run on one rank, row-major, by key; empty when the rank has not touched it.
+  // A tensor of the whole run on one rank, row-major, by key; empty when the rank has not touched it, or
+  // lives in another process.
   std::vector<Real> tensor(int rank, std::uint32_t key) const;
   // The same by what it is; CHECKs that there is one. Gradients are zero after an update.
   std::vector<Real> parameter(int rank, Role role, int layer) const;
   std::vector<Real> gradient(int rank, Role role, int layer) const;
   // Starting values of a parameter (and of the master copy); before its rank has touched it.
   void set_parameter(int rank, std::uint32_t key, std::vector<Real> values);
-  // The weights, or optimizer states, that a rank has touched.
+  RankBlock ranks_here() const;
+  // The weights, or optimizer states, that a rank has touched; it lives here.
   std::vector<HeldTensor<Real>> held(int rank, MemoryKind memory) const;
   // Activations that are still kept for a backward pass.
   std::size_t num_microbatch_tensors(int rank) const;

@@ -3,6 +3,10 @@
 #include <memory>
 #include <vector>
 
+#include <fmt/format.h>
+
+#include "hw/error.h"
+#include "real/held_everywhere.h"
 #include "real/host_executor.h"
 
 namespace moebius {
@@ -39,14 +43,40 @@ std::vector<HeldValues> held_by(const Host& host, std::int32_t rank, MemoryKind 
   return all;
 }
 
+// What of a run several processes can share.
+void require_shareable(const Job& job, const RealRun& request) {
+  if (!request.dump_activations.empty())
+    throw run_error("--dump-activations: the layers' outputs are put together in one process only");
+  if (job.serving)
+    throw run_error(fmt::format("{}: requests are answered in one process only", job.scenario.name));
+}
+
+struct Shared {
+  std::shared_ptr<Companions> companions;
+  int ranks;
+  ReadHeld held;  // of ranks here
+};
+
+// The checkpoint is written by the first process, with what all of them hold.
+void share(StartedExecutor& engine, Processes& processes, const Shared& shared) {
+  engine.facts.provenance.emplace_back("processes", processes.describe(shared.ranks));
+  if (!engine.save) return;
+  engine.save = [&processes, shared](int step) {
+    const ReadHeld everywhere = held_everywhere(processes, shared.ranks, shared.held);
+    if (processes.speaks()) shared.companions->save(step, everywhere);
+  };
+}
+
 }  // namespace
 
 StartedExecutor start_host(const Job& job, const Layout& layout, Recorder& recorder, const RealRun& request) {
   require_host(job);
+  if (request.processes != nullptr) require_shareable(job, request);
   const auto companions = std::make_shared<Companions>(job, layout, request);
   // From here the weights are those of the model, and there is room for what is left behind.
   HostOptions options = options_of(job, *companions);
   options.one_at_a_time = request.measured;
+  options.processes = request.processes;
   std::unique_ptr<Host> host = make_host_executor(layout, recorder, options);
   StartedExecutor engine;
   engine.losses = [&host = *host] { return losses_of(host); };
@@ -55,8 +85,11 @@ StartedExecutor start_host(const Job& job, const Layout& layout, Recorder& recor
     for (const Transfer& t : host.transfers()) ledger.moved(t.sequence, t.op, t.rank, t.sent_bytes);
   };
   if (request.measured) engine.durations = [&host = *host] { return durations_of(host); };
-  accompany(engine, job, companions,
-            [&host = *host](std::int32_t rank, MemoryKind memory) { return held_by(host, rank, memory); });
+  const ReadHeld held = [&host = *host](std::int32_t rank, MemoryKind memory) {
+    return held_by(host, rank, memory);
+  };
+  accompany(engine, job, companions, held);
+  if (request.processes != nullptr) share(engine, *request.processes, {companions, layout.ranks, held});
   engine.executor = std::move(host);
   engine.facts.executor = "host";
   engine.facts.detail = request.measured ? "ranks in turns, CPU time" : "threads";

@@ -1,17 +1,19 @@
 #include "real/monitor.h"
 
+#include <algorithm>
+
 #include "real/thread_clock.h"
 
 namespace moebius {
 
-Monitor::Monitor(int ranks, bool one_at_a_time) : one_at_a_time_(one_at_a_time) {
+Monitor::Monitor(int ranks, bool one_at_a_time, int first) : one_at_a_time_(one_at_a_time), first_(first) {
   for (int i = 0; i < ranks; ++i) places_.push_back(std::make_unique<Place>());
 }
 
 template <class Until>
 void Monitor::block(Lock& lock, int rank, const std::string& what, const std::function<bool()>& ready,
                     const Until& until) {
-  Place& place = *places_[rank];
+  Place& place = *places_[rank - first_];
   const Time before = one_at_a_time_ ? thread_cpu_time() : Time{};
   place.ready = &ready;
   place.what = &what;
@@ -33,9 +35,9 @@ void Monitor::pass_turn(int rank) {
   turn_ = -1;
   const int ranks = static_cast<int>(places_.size());
   for (int i = 1; i < ranks; ++i) {
-    const Place& next = *places_[(rank + i) % ranks];
+    Place& next = *places_[(rank - first_ + i) % ranks];
     if (next.ready == nullptr || !(*next.ready)()) continue;
-    places_[(rank + i) % ranks]->wake.notify_one();
+    next.wake.notify_one();
     return;
   }
 }
@@ -71,10 +73,15 @@ void Monitor::wait_for_change(Lock& lock, const std::chrono::steady_clock::time_
   }
 }
 
+bool Monitor::rests() const {
+  return std::all_of(places_.begin(), places_.end(),
+                     [](const auto& place) { return place->ready != nullptr && !(*place->ready)(); });
+}
+
 std::vector<std::string> Monitor::stuck() const {
+  if (!rests()) return {};
   std::vector<std::string> waiting;
   for (const auto& place : places_) {
-    if (place->ready == nullptr || (*place->ready)()) return {};
     if (!place->what->empty()) waiting.push_back(*place->what);
   }
   return waiting;

@@ -21,8 +21,9 @@ class Monitor {
  public:
   using Lock = std::unique_lock<std::mutex>;
 
-  // `one_at_a_time`: of the ranks' threads one runs, from one wait() to the next; then it is another's turn.
-  explicit Monitor(int ranks, bool one_at_a_time = false);
+  // Of the ranks from `first` on, so many. `one_at_a_time`: of their threads one runs, from one wait() to the
+  // next; then it is another's turn.
+  explicit Monitor(int ranks, bool one_at_a_time = false, int first = 0);
 
   std::mutex& mutex() { return mutex_; }
 
@@ -35,7 +36,7 @@ class Monitor {
   void wait_to_end(Lock& lock, int rank, const std::string& what, const std::function<bool()>& ready);
   // CPU time that the calling thread, the rank's own, has spent in the waits above, when they run one at a
   // time: falling asleep and waking up. Without the mutex.
-  Time cpu_of_waiting(int rank) const { return places_[rank]->cpu_of_waiting; }
+  Time cpu_of_waiting(int rank) const { return places_[rank - first_]->cpu_of_waiting; }
   // Something that a ready() or the owner may look at has changed.
   void changed();
   void stop();
@@ -43,6 +44,7 @@ class Monitor {
 
   // The owner's thread waits for the next change, at most until `deadline` when there is one.
   void wait_for_change(Lock& lock, const std::chrono::steady_clock::time_point* deadline);
+  bool rests() const;  // no rank can go on
   // When no rank can go on: what the ranks that are not idle wait for. Empty while any can, or when all are
   // idle.
   std::vector<std::string> stuck() const;
@@ -64,6 +66,7 @@ class Monitor {
   const bool one_at_a_time_;
   int turn_ = -1;  // the rank that runs; -1: none, or they all may
   std::mutex mutex_;
+  const int first_;
   std::condition_variable owner_;
   std::vector<std::unique_ptr<Place>> places_;
   bool stopped_ = false;

@@ -23,12 +23,14 @@ struct ComputedOp {
   const std::function<std::vector<float>(std::int32_t tensor)>& read;  // row-major values of an operand
 };
 
+class Processes;
 using OpObserver = std::function<void(const ComputedOp&)>;
 
 struct HostOptions {
-  std::uint64_t seed = 1;  // of parameters and data
-  bool exact = false;      // nothing is rounded to storage formats
-  bool one_at_a_time = false;  // ranks take turns, so that none disturbs another, and ops are timed
+  std::uint64_t seed = 1;          // of parameters and data
+  bool exact = false;              // nothing is rounded to storage formats
+  bool one_at_a_time = false;      // ranks take turns, so that none disturbs another, and ops are timed
+  Processes* processes = nullptr;  // that share the run, each with a block of its ranks; null: this one alone
   AdamSettings adam = {};
   StartingValues weights = {};  // of parameters; empty: drawn from the seed
   StartingStates states = {};   // of a run that goes on

@@ -37,7 +37,8 @@ int device_index(const std::string& name) {
 }
 
 std::string unknown_command(const std::string& found, const std::vector<std::string>& names) {
-  if (!found.empty() && found[0] == '-') return "";
+  if (found.empty()) return fmt::format("expected a command: {}", fmt::join(names, ", "));
+  if (found[0] == '-') return "";
   if (std::find(names.begin(), names.end(), found) != names.end()) return "";
   return fmt::format("unknown command \"{}\"{}", found, suggestion(found, names));
 }

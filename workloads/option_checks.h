@@ -42,7 +42,8 @@ int device_index(const std::string& name);  // of "cuda:1": 1
 // input_error with the sentence when an option that goes with something else was given.
 void require_unset(const std::string& value, const std::string& sentence);
 
-// What to say of a first argument that is none of `names`; empty when it is, or is an option.
+// What to say of a first argument that is none of `names`, or of none at all (empty); empty when it is one of
+// them, or an option.
 std::string unknown_command(const std::string& found, const std::vector<std::string>& names);
 
 }  // namespace moebius

@@ -41,6 +41,7 @@ Matrix<float> random_ids(const OperandSpec& spec, std::uint64_t seed) {
 
 Tensor tensor_of(const OperandSpec& spec, std::uint32_t key, bool stays) {
   return {.scope = stays ? Scope::kRank : Scope::kFragment,
+          .memory = spec.weight ? MemoryKind::kWeights : MemoryKind::kTransient,
           .dtype = spec.dtype,
           .key = stays ? key : 0,
           .rows = spec.rows,

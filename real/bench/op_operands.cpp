@@ -35,6 +35,12 @@ OperandSpec ids(std::int64_t rows, std::int64_t below) {
 OperandSpec sum(std::int64_t rows, std::int64_t columns) {
   return {.rows = rows, .columns = columns, .dtype = kFp32, .changed = true};
 }
+OperandSpec weight(std::int64_t experts, std::int64_t rows, std::int64_t columns, DType dtype) {
+  OperandSpec spec = matrix(experts * rows, columns, dtype);
+  spec.weight = true;
+  spec.expert_rows = rows;
+  return spec;
+}
 // An operand of a weight gradient.
 OperandSpec transposed(std::int64_t rows, std::int64_t columns, DType dtype) {
   return {.rows = rows, .columns = columns, .dtype = dtype, .by_columns = is_quantised(dtype)};
@@ -90,7 +96,7 @@ class Operands {
     } else {
       const bool forward = query_.kind == OpKind::kGemm;
       in(matrix(s_.m, s_.k, d_));
-      in(forward ? matrix(s_.n, s_.k, kept_) : matrix(s_.k, s_.n, kept_));
+      in(forward ? weight(1, s_.n, s_.k, kept_) : weight(1, s_.k, s_.n, kept_));
       out(matrix(s_.m, s_.n, result_));
     }
     return take();
@@ -106,7 +112,7 @@ class Operands {
     } else {
       const bool forward = query_.kind == OpKind::kGroupedGemm;
       in(matrix(all, s_.k, d_));
-      in(forward ? matrix(experts * s_.n, s_.k, kept_) : matrix(experts * s_.k, s_.n, kept_));
+      in(forward ? weight(experts, s_.n, s_.k, kept_) : weight(experts, s_.k, s_.n, kept_));
       out(matrix(all, s_.n, result_));
     }
     made_.route = plan_of(std::move(rows), 1);

@@ -30,8 +30,10 @@ struct OperandSpec {
   DType dtype = DType::kBf16;
   Contents contents = Contents::kNumbers;
   std::int64_t below = 0;
-  bool changed = false;     // an output that is added to: it exists before
-  bool by_columns = false;  // 8 bits with one scale per column and 128 rows
+  bool changed = false;          // an output that is added to: it exists before
+  bool by_columns = false;       // 8 bits with one scale per column and 128 rows
+  bool weight = false;           // of a product: 8 bits with one scale per 128 rows and columns
+  std::int64_t expert_rows = 0;  // of one expert, where the rows are those of several
 };
 
 struct OpOperands {

@@ -1,4 +1,4 @@
-// How fast the storage below a directory reads and writes, one request at a time.
+// How fast the storage below a directory reads and writes, as a profile keeps it.
 #pragma once
 
 #include <string>
@@ -8,9 +8,8 @@
 
 namespace moebius {
 
-// kStorageRead and kStorageWrite, of 4 KiB to 4 MiB at random places of a file of 64 MiB that has no name and
-// goes with the call; past the system's cache (O_DIRECT). Empty where the file system has no such access
-// (what is in the cache says nothing of the storage), no room, or nothing may be written.
+// The curves of kv::measure_storage. Empty where the file system has no access past the system's cache (what
+// is in the cache says nothing of the storage), no room, or nothing may be written.
 std::vector<TransferCurve> measure_storage(const std::string& directory, double seconds);
 
 // Where a file stands: "." for a name alone.

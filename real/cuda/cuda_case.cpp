@@ -51,6 +51,7 @@ RoutePtr stand_in() {
 
 Tensor tensor_of(const OperandSpec& spec, std::uint32_t key, bool stays) {
   return {.scope = stays ? Scope::kRank : Scope::kFragment,
+          .memory = spec.weight ? MemoryKind::kWeights : MemoryKind::kTransient,
           .dtype = spec.dtype,
           .key = stays ? key : 0,
           .rows = spec.rows,
@@ -65,7 +66,8 @@ RankClass alone() {
 
 Storage storage_in(const OperandSpec& spec) {
   const Storage storage = storage_of(spec.dtype);
-  return spec.by_columns && is_scaled(storage) ? Storage::kFp8Columns : storage;
+  if (!is_scaled(storage)) return storage;
+  return spec.by_columns ? Storage::kFp8Columns : spec.weight ? Storage::kFp8Blocks : storage;
 }
 
 }  // namespace
@@ -99,6 +101,7 @@ void CudaCase::make_fragment() {
     route_ = stand_in();
     operands_.op.route = builder.add_route(route_);
   }
+  if (operands_.batch) operands_.op.batch = builder.add_batch(operands_.batch);
   builder.emit(operands_.op, inputs_, outputs_);
   submission_.fragment = builder.freeze_it();
 }
@@ -119,7 +122,8 @@ TensorRef CudaCase::filled(const OperandSpec& spec) {
   const auto make = [&](std::int64_t rows, std::int64_t columns, Storage storage) {
     return std::make_shared<DeviceTensor>(rank_.memory, stream(), rows, columns, storage);
   };
-  const TensorRef tensor = make(spec.rows, spec.columns, storage_in(spec));
+  const auto tensor = std::make_shared<DeviceTensor>(rank_.memory, stream(), spec.rows, spec.columns,
+                                                     storage_in(spec), spec.expert_rows);
   const Operand& to = tensor->operand;
   if (spec.contents == Contents::kIds) {
     const std::vector<float> ids = random_ids(spec, options_.seed);
@@ -137,8 +141,7 @@ TensorRef CudaCase::filled(const OperandSpec& spec) {
   const auto size = static_cast<std::size_t>(element_size(to.storage));
   tile(stream(), to.data, static_cast<std::size_t>(to.elements()) * size, from.data, values.size() * size);
   if (is_scaled(to.storage)) {
-    tile(stream(), to.scales,
-         static_cast<std::size_t>(num_scales(to.storage, to.rows, to.columns)) * sizeof(float), from.scales,
+    tile(stream(), to.scales, static_cast<std::size_t>(num_scales(to)) * sizeof(float), from.scales,
          kPatternRows * sizeof(float));
   }
   synchronise(stream());  // the patterns go

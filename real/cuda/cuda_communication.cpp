@@ -4,6 +4,7 @@
 
 #include "hw/error.h"
 #include "real/communication_kind.h"
+#include "real/cuda/near_copy.h"
 #include "real/op_context.h"
 
 namespace moebius::cuda {
@@ -26,9 +27,7 @@ class Communication {
     key_.match = op.op().match;
   }
 
-  void run() {
-    communicate_as(c_.op().kind, *this);
-  }
+  void run() { communicate_as(c_.op().kind, *this); }
 
  private:
   template <class Member>
@@ -54,10 +53,29 @@ class Communication {
     c_.issued().sent_bytes += static_cast<double>(elements) * bytes_each;
   }
 
+  int here() const { return c_.rank().device; }
+  bool is_near(int member) const { return c_.rank().device_of(key_.ranks[member]) == here(); }
+
+  // Elements of what a member brought, where this device reads them.
+  struct Flat {
+    Operand of;
+    std::int64_t first;
+  };
+  Flat flat(const Brought& from, std::int64_t first, std::int64_t count) {
+    if (from.device == here()) return {from.operands[0], first};
+    return {brought_flat(c_, from.operands[0], from.device, first, count), 0};
+  }
+  Operand near(const Operand& x, int device) { return device == here() ? x : brought(c_, x, device); }
+
   // Meets the others: `take` reads what they brought, after which the own operands may change again.
   template <class Take>
   void meet(std::vector<Operand> operands, const DeviceRoute* route, const Take& take) {
-    const Brought mine{std::move(operands), route, c_.mark()};
+    meet_with({std::move(operands), route, {}, here()}, take);
+  }
+
+  template <class Take>
+  void meet_with(Brought mine, const Take& take) {
+    mine.ready = c_.mark();
     const auto events = exchange_.meet(key_, caller(), mine, [&](const All& all) {
       for (int member = 0; member < size_; ++member) {
         if (member != me_) wait(c_.stream(), all[member]->ready.get());
@@ -98,8 +116,9 @@ class Communication {
       pieces.count = size_;
       for (int from = 0; from < size_; ++from) {
         expect(all[from]->operands[0].elements(), x.elements());
-        pieces.of[from] = all[from]->operands[0];
-        pieces.first[from] = own.first;
+        const Flat piece = flat(*all[from], own.first, own.count());
+        pieces.of[from] = piece.of;
+        pieces.first[from] = piece.first;
       }
       sum_flat(c_.stream(), pieces, y, y_first, own.count());
     });
@@ -115,7 +134,8 @@ class Communication {
         const FlatShard s = shard(y.elements(), from);
         const Operand& x = all[from]->operands[0];
         expect(x.elements(), brought == nullptr ? y.elements() : s.count());
-        copy_flat(c_.stream(), x, brought == nullptr ? s.first : 0, y, s.first, s.count());
+        const Flat piece = flat(*all[from], brought == nullptr ? s.first : 0, s.count());
+        copy_flat(c_.stream(), piece.of, piece.first, y, s.first, s.count());
       }
     });
   }
@@ -152,7 +172,7 @@ class Communication {
     if (me_ == 0) count_sent(x.elements() * (size_ - 1), element_);
     meet({x}, nullptr, [&](const All& all) {
       expect(all[0]->operands[0].elements(), x.elements());
-      convert(c_.stream(), all[0]->operands[0], y);
+      convert(c_.stream(), near(all[0]->operands[0], all[0]->device), y);
     });
   }
 
@@ -164,7 +184,8 @@ class Communication {
     meet({x}, nullptr, [&](const All& all) {
       for (int from = 0; from < size_; ++from) {
         expect(all[from]->operands[0].elements(), x.elements());
-        copy_flat(c_.stream(), all[from]->operands[0], me_ * block, y, from * block, block);
+        const Flat piece = flat(*all[from], me_ * block, block);
+        copy_flat(c_.stream(), piece.of, piece.first, y, from * block, block);
       }
     });
   }
@@ -195,7 +216,7 @@ class Communication {
                        : convert(c_.stream(), x, copy->operand);
     count_sent(x.elements(), element_);
     c_.issued().met = c_.mark();
-    exchange_.send(message_key(me_, 1 - me_), {copy, c_.issued().met});
+    exchange_.send(message_key(me_, 1 - me_), {copy, c_.issued().met, here()});
   }
 
   void receive() {
@@ -205,7 +226,7 @@ class Communication {
     c_.issued().met = c_.mark();
     const Operand y = c_.out(0, c_.output_tensor(0).rows, c_.output_tensor(0).columns);
     expect(message.value->operand.elements(), y.elements());
-    convert(c_.stream(), message.value->operand, y);
+    convert(c_.stream(), near(message.value->operand, message.device), y);
     c_.touch(message.value);
   }
 
@@ -233,9 +254,44 @@ class Communication {
       received.push_back(same ? c_.out_stored(part, rows, columns, mine[part].storage)
                               : c_.out(part, rows, columns));
     }
-    meet(mine, &route, [&](const All& all) {
-      for (int from = 0; from < size_; ++from) take_rows(route, from, *all[from], received);
+    meet_with({mine, &route, {}, here(), pack(route, mine)}, [&](const All& all) {
+      for (int from = 0; from < size_; ++from) {
+        if (is_near(from)) {
+          take_rows(route, from, *all[from], received);
+        } else {
+          take_packed(route, from, *all[from], received);
+        }
+      }
     });
+  }
+
+  // The rows for members on other devices, which cannot pick them here.
+  std::vector<std::vector<Operand>> pack(const DeviceRoute& route, const std::vector<Operand>& mine) {
+    std::vector<std::vector<Operand>> packed(mine.size(), std::vector<Operand>(size_));
+    for (std::size_t part = 0; part < mine.size(); ++part) {
+      for (int to = 0; to < size_; ++to) {
+        if (is_near(to)) continue;
+        packed[part][to] = c_.scratch(route.num_sent(to), mine[part].columns, mine[part].storage);
+        pick(mine, part, {&route, to}, packed[part][to]);
+      }
+    }
+    return packed;
+  }
+
+  // y = what goes to a member of one part of what the route's source has.
+  struct Sent {
+    const DeviceRoute* route;
+    int to;
+  };
+  void pick(const std::vector<Operand>& parts, std::size_t part, const Sent& sent, const Operand& y) {
+    if (part == 0) return gather_rows(c_.stream(), parts[0], sent.route->sent(sent.to), y);
+    gather_weights(c_.stream(),
+                   {.weights = parts[part],
+                    .rows = sent.route->sent(sent.to),
+                    .choices = sent.route->choices(),
+                    .experts_per_rank = sent.route->plan().experts_per_rank,
+                    .member = sent.to},
+                   y);
   }
 
   // The rows that one source has for this member.
@@ -243,18 +299,22 @@ class Communication {
                  const std::vector<Operand>& received) {
     const std::int64_t rows = route.plan().received_from[from];
     expect(source.route->num_sent(me_), rows);
+    for (std::size_t part = 0; part < received.size(); ++part)
+      pick(source.operands, part, {source.route, me_},
+           received[part].some_rows(route.first_received(from), rows));
+  }
+
+  void take_packed(const DeviceRoute& route, int from, const Brought& source,
+                   const std::vector<Operand>& received) {
+    const std::int64_t rows = route.plan().received_from[from];
     for (std::size_t part = 0; part < received.size(); ++part) {
+      const Operand& x = source.packed[part][me_];
       const Operand y = received[part].some_rows(route.first_received(from), rows);
-      if (part == 0) {
-        gather_rows(c_.stream(), source.operands[0], source.route->sent(me_), y);
+      expect(x.rows, rows);
+      if (x.storage == y.storage) {
+        bring(c_, x, source.device, y);
       } else {
-        gather_weights(c_.stream(),
-                       {.weights = source.operands[part],
-                        .rows = source.route->sent(me_),
-                        .choices = source.route->choices(),
-                        .experts_per_rank = source.route->plan().experts_per_rank,
-                        .member = me_},
-                       y);
+        convert(c_.stream(), brought(c_, x, source.device), y);
       }
     }
   }
@@ -282,13 +342,16 @@ class Communication {
   }
 
   // Where the rows stand with each member that come back to this one.
-  Pieces returned(const DeviceRoute& route, const All& all, std::size_t part) const {
+  Pieces returned(const DeviceRoute& route, const All& all, std::size_t part) {
     Pieces pieces;
     pieces.count = size_;
     for (int from = 0; from < size_; ++from) {
       expect(all[from]->route->plan().received_from[me_], route.num_sent(from));
-      pieces.of[from] = all[from]->operands[part];
-      pieces.first[from] = all[from]->route->first_received(me_);
+      const Operand& x = all[from]->operands[part];
+      const std::int64_t first = all[from]->route->first_received(me_);
+      pieces.of[from] =
+          is_near(from) ? x : brought(c_, x.some_rows(first, route.num_sent(from)), all[from]->device);
+      pieces.first[from] = is_near(from) ? first : 0;
     }
     return pieces;
   }

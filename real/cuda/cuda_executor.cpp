@@ -96,14 +96,37 @@ std::size_t CudaExecutor::num_microbatch_tensors(int rank) const {
   return state_->ranks[rank]->store.num_microbatch_tensors();
 }
 
+namespace {
+
+std::string name_of(const cuda::DeviceFacts& device) {
+  return fmt::format("{}, compute capability {}.{}, {} multiprocessors", device.name, device.major,
+                     device.minor, device.multiprocessors);
+}
+
+// "ranks 4-7"
+std::string ranks_on(int device, const std::vector<int>& device_of_rank) {
+  const auto [first, last] = std::equal_range(device_of_rank.begin(), device_of_rank.end(), device);
+  const auto from = first - device_of_rank.begin(), to = last - device_of_rank.begin() - 1;
+  return from == to ? fmt::format("rank {}", from) : fmt::format("ranks {}-{}", from, to);
+}
+
+}  // namespace
+
 std::vector<std::pair<std::string, std::string>> CudaExecutor::description() const {
-  const cuda::DeviceFacts& device = state_->device;
-  return {
-      {"device", fmt::format("{}, compute capability {}.{}, {} multiprocessors", device.name, device.major,
-                             device.minor, device.multiprocessors)},
-      {"cuda", fmt::format("driver {}, runtime {}", device.driver_version, device.runtime_version)},
-      {"matrix products", state_->library ? state_->library->description() + " (BF16), plain kernel otherwise"
-                                          : "plain kernel: " + state_->no_library}};
+  const cuda::DeviceFacts& first = state_->devices.front();
+  const std::vector<int>& place = state_->device_of_rank;
+  std::vector<std::pair<std::string, std::string>> lines;
+  if (place.back() == 0) lines.emplace_back("device", name_of(first));
+  for (int device = 0; place.back() > 0 && device <= place.back(); ++device)
+    lines.emplace_back(fmt::format("device {}", device),
+                       fmt::format("{}: {}", name_of(state_->devices[device]), ranks_on(device, place)));
+  const cuda::GemmLibrary* library = state_->libraries.front().get();
+  lines.emplace_back("cuda",
+                     fmt::format("driver {}, runtime {}", first.driver_version, first.runtime_version));
+  lines.emplace_back("matrix products", library != nullptr
+                                            ? library->description() + " (BF16), plain kernel otherwise"
+                                            : "plain kernel: " + state_->no_library);
+  return lines;
 }
 
 std::size_t CudaExecutor::reserved_bytes() const {

@@ -1,5 +1,6 @@
-// Executes frozen schedules on one GPU with real numbers: every rank is a thread of the host that gives work
-// to streams of its own, one for each lane, and never waits for the device. It is HostExecutor's
+// Executes frozen schedules on the GPUs of this machine with real numbers: every rank is a thread of the host
+// that gives work to streams of its own, one for each lane, and never waits for the device. Ranks stand in
+// contiguous blocks on all devices that are visible. It is HostExecutor's
 // (real/host_executor.h) peer: the same seed gives the same parameters, data and routes, and what ops store
 // agrees within real/cuda/tolerances.h.
 #pragma once
@@ -19,7 +20,7 @@ namespace moebius {
 
 class CudaExecutor : public Executor {
  public:
-  // The recorder outlives the executor. run_error: no device, several devices, a folded layout.
+  // The recorder outlives the executor. run_error: no device, a folded layout.
   CudaExecutor(const Layout& layout, Recorder& recorder, const cuda::CudaOptions& options);
   ~CudaExecutor() override;
 
@@ -65,7 +66,9 @@ class CudaExecutor : public Executor {
 // On the device that is linked in (real/cuda/device.h).
 std::unique_ptr<CudaExecutor> make_cuda_executor(const Layout& layout, Recorder& recorder,
                                                  const cuda::CudaOptions& options);
-// The device's memory, in bytes; the same errors.
+// The first device's memory, in bytes; the same errors.
 double cuda_memory_bytes();
+// That of each device.
+std::vector<double> cuda_memories();
 
 }  // namespace moebius

@@ -1,5 +1,6 @@
 #include "real/cuda/cuda_run.h"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -7,24 +8,29 @@
 
 #include "hw/error.h"
 #include "real/cuda/cuda_executor.h"
+#include "real/cuda/near_copy.h"
 
 namespace moebius {
 namespace {
 
 void require_device(const Job& job) {
-  const double there = cuda_memory_bytes();
+  const std::vector<double> there = cuda_memories();
   const std::vector<RankClass>& classes = job.layout().classes;
   if (static_cast<int>(classes.size()) < job.scenario.ranks()) {
     throw run_error(fmt::format("{}: cuda executes every rank; add --set {}/fold=false", job.scenario.name,
                                 job.collective ? "/workload" : "/plan"));
   }
-  double needed = 0;
-  for (std::size_t i = 0; job.memory && i < classes.size(); ++i) {
-    needed += classes[i].size() * job.memory->classes[i].peak.value;
-  }
-  if (needed > there) {
-    throw run_error(fmt::format("{}: the {} ranks hold {} together, the device has {}", job.scenario.name,
-                                job.scenario.ranks(), to_text(Bytes{needed}), to_text(Bytes{there})));
+  const std::vector<int> device_of_rank =
+      cuda::devices_of_ranks(job.scenario.ranks(), static_cast<int>(there.size()));
+  std::vector<double> needed(there.size(), 0);
+  for (std::size_t i = 0; job.memory && i < classes.size(); ++i)
+    needed[device_of_rank[classes[i].representative()]] += job.memory->classes[i].peak.value;
+  for (std::size_t device = 0; device < there.size(); ++device) {
+    if (needed[device] <= there[device]) continue;
+    const auto ranks = std::count(device_of_rank.begin(), device_of_rank.end(), static_cast<int>(device));
+    throw run_error(fmt::format("{}: the {} ranks{} hold {} together, the device has {}", job.scenario.name,
+                                ranks, there.size() > 1 ? fmt::format(" on device {}", device) : "",
+                                to_text(Bytes{needed[device]}), to_text(Bytes{there[device]})));
   }
 }
 

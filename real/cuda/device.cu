@@ -33,7 +33,9 @@ std::string versions(const DeviceFacts& facts) {
 
 }  // namespace
 
-DeviceFacts open_device() {
+namespace {
+
+int count_devices() {
   DeviceFacts facts;
   int count = 0;
   cudaDriverGetVersion(&facts.driver_version);
@@ -43,16 +45,19 @@ DeviceFacts open_device() {
     const std::string reason = status == cudaSuccess ? "none is visible" : cudaGetErrorString(status);
     throw run_error("no CUDA device: " + reason + " (" + versions(facts) + ")");
   }
-  if (count > 1) {
-    throw run_error(
-        std::to_string(count) +
-        " CUDA devices: ranks exchange on one device only; choose it with CUDA_VISIBLE_DEVICES=0");
-  }
-  cudaDeviceProp properties;
-  check(cudaGetDeviceProperties(&properties, 0), "cudaGetDeviceProperties");
+  return count;
+}
+
+DeviceFacts start_device(int device) {
+  use_device(device);
   // Threads that wait leave the cores. A context that is there already keeps to what it has.
   if (cudaSetDeviceFlags(cudaDeviceScheduleBlockingSync) != cudaSuccess) cudaGetLastError();
   check(cudaFree(nullptr), "cudaFree");  // creates the context now
+  cudaDeviceProp properties;
+  check(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");
+  DeviceFacts facts;
+  cudaDriverGetVersion(&facts.driver_version);
+  cudaRuntimeGetVersion(&facts.runtime_version);
   facts.name = properties.name;
   facts.major = properties.major;
   facts.minor = properties.minor;
@@ -60,6 +65,37 @@ DeviceFacts open_device() {
   facts.memory_bytes = static_cast<double>(properties.totalGlobalMem);
   facts.l2_bytes = properties.l2CacheSize;
   return facts;
+}
+
+// Copies between devices then go directly; where they cannot, CUDA takes them by way of the host.
+void reach_others(int device, int count) {
+  use_device(device);
+  for (int other = 0; other < count; ++other) {
+    int can = 0;
+    if (other == device || cudaDeviceCanAccessPeer(&can, device, other) != cudaSuccess || can == 0) continue;
+    const cudaError_t status = cudaDeviceEnablePeerAccess(other, 0);
+    if (status != cudaSuccess) cudaGetLastError();  // it is already, or it stays by way of the host
+  }
+}
+
+}  // namespace
+
+void use_device(int device) {
+  check(cudaSetDevice(device), "cudaSetDevice");
+}
+
+std::vector<DeviceFacts> open_devices() {
+  std::vector<DeviceFacts> devices;
+  const int count = count_devices();
+  for (int device = 0; device < count; ++device) devices.push_back(start_device(device));
+  for (int device = 0; device < count; ++device) reach_others(device, count);
+  use_device(0);
+  return devices;
+}
+
+DeviceFacts open_device() {
+  count_devices();
+  return start_device(0);
 }
 
 Stream make_stream() {
@@ -162,6 +198,10 @@ void copy_to_host(Stream stream, void* to, const void* from, std::size_t bytes) 
 }
 void copy_on_device(Stream stream, void* to, const void* from, std::size_t bytes) {
   check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, native(stream)), "cudaMemcpyAsync");
+}
+void copy_between(Stream stream, const DevicePlace& to, const DevicePlace& from, std::size_t bytes) {
+  check(cudaMemcpyPeerAsync(to.memory, to.device, from.memory, from.device, bytes, native(stream)),
+        "cudaMemcpyPeerAsync");
 }
 void fill(Stream stream, void* memory, std::uint8_t byte, std::size_t bytes) {
   check(cudaMemsetAsync(memory, byte, bytes, native(stream)), "cudaMemsetAsync");

@@ -1,5 +1,6 @@
-// One CUDA device as the executor sees it: memory, streams, events, copies. The header is free of CUDA, so
-// that what stands above it compiles everywhere; device.cu is the device, and tests bring one of CPU threads.
+// CUDA devices as the executor sees them: memory, streams, events, copies. The header is free of CUDA, so
+// that what stands above it compiles everywhere; device.cu is the device, and tests bring some of CPU
+// threads.
 //
 // All functions throw run_error that names the call and CUDA's own words when they fail.
 #pragma once
@@ -7,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "hw/units.h"
 
@@ -21,9 +23,14 @@ struct DeviceFacts {
   double l2_bytes = 0;
 };
 
-// Chooses the only device, for all threads. "no CUDA device: ..." with both versions when there is none;
-// several are refused, since what ranks exchange does not travel between devices yet.
+// Makes every device that is visible ready, in the order of their numbers, and lets them read each other's
+// memory where the machine can; the first one is then the calling thread's. "no CUDA device: ..." with both
+// versions when there is none.
+std::vector<DeviceFacts> open_devices();
+// The first one alone, for the calling thread; the same errors.
 DeviceFacts open_device();
+// What the calling thread makes from here on stands on this device, and it gives work to streams of this one.
+void use_device(int device);
 
 inline constexpr int kScratch = 6144;  // floats that the threads of a kernel's team share
 
@@ -64,6 +71,12 @@ void release_pinned(void* memory);
 void copy_to_device(Stream stream, void* to, const void* from, std::size_t bytes);
 void copy_to_host(Stream stream, void* to, const void* from, std::size_t bytes);
 void copy_on_device(Stream stream, void* to, const void* from, std::size_t bytes);
+// Between devices, or within one.
+struct DevicePlace {
+  void* memory;
+  int device;
+};
+void copy_between(Stream stream, const DevicePlace& to, const DevicePlace& from, std::size_t bytes);
 void fill(Stream stream, void* memory, std::uint8_t byte, std::size_t bytes);
 
 }  // namespace moebius::cuda

@@ -1,5 +1,5 @@
-// How ranks of one device meet: on the host they agree on pointers, on the device events keep the order.
-// Every member reads what the others brought where it stands.
+// How ranks meet: on the host they agree on pointers, on the device events keep the order. Every member reads
+// what the others brought where it stands, or brings it over from another device.
 #pragma once
 
 #include <functional>
@@ -15,11 +15,15 @@ struct Brought {
   std::vector<Operand> operands;
   const DeviceRoute* route = nullptr;  // of routed ops
   EventRef ready;                      // from here the operands may be read
+  int device = 0;                      // where they stand
+  // Of a dispatch, by part and member: the rows for members on other devices.
+  std::vector<std::vector<Operand>> packed = {};
 };
 
 struct Message {
   TensorRef value;
   EventRef ready;
+  int device = 0;  // where it stands
 };
 
 class DeviceExchange {

@@ -53,7 +53,7 @@ class LossSlots {
   std::vector<double*> free_;
 };
 
-// One rank's half of the device. Touched by its own thread only, but for what says otherwise.
+// One rank's share of a device. Touched by its own thread only, but for what says otherwise.
 struct DeviceRank {
   DeviceRank(std::int32_t number, const RankClass& its_place, const CudaOptions& given_options,
              GemmLibrary* gemms);
@@ -61,6 +61,9 @@ struct DeviceRank {
   Stream stream(Lane lane);  // made when first asked for
 
   std::int32_t rank;
+  int device = 0;                             // where it stands
+  const std::vector<int>* devices = nullptr;  // where every rank stands; null: all on this device
+  int device_of(std::int32_t other) const { return devices == nullptr ? device : (*devices)[other]; }
   const RankClass* place;
   const CudaOptions* options;
   GemmLibrary* library;  // null: none

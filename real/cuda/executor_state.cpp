@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include "hw/error.h"
+#include "real/cuda/near_copy.h"
 
 namespace moebius {
 
@@ -21,22 +22,35 @@ CudaExecutor::State::State(const Layout& given_layout, Recorder& given_recorder,
     : layout(given_layout),
       recorder(given_recorder),
       options(given_options),
-      device(cuda::open_device()),
-      library(options.library_gemm ? cuda::open_gemm_library(no_library) : nullptr),
+      devices(cuda::open_devices()),
+      device_of_rank(cuda::devices_of_ranks(layout.ranks, static_cast<int>(devices.size()))),
       monitor(layout.ranks),
       exchange(monitor),
       queues(layout.ranks),
       under_way(layout.ranks),
       results(layout.ranks) {
   if (!options.library_gemm) no_library = "chosen";
-  for (int rank = 0; rank < layout.ranks; ++rank) {
-    const RankClass& place = layout.classes[layout.class_of_rank[rank]];
-    ranks.push_back(std::make_unique<DeviceRank>(rank, place, options, library.get()));
-  }
-  anchor = cuda::align(ranks.front()->events, ranks.front()->upload, start);
+  place_ranks();
   for (int rank = 0; rank < layout.ranks; ++rank) {
     threads.emplace_back([this, rank] { guarded(rank, [=, this] { issue_all(rank); }); });
     threads.emplace_back([this, rank] { guarded(rank, [=, this] { follow_all(rank); }); });
+  }
+}
+
+// Ranks of one device come one after the other.
+void CudaExecutor::State::place_ranks() {
+  for (int rank = 0; rank < layout.ranks; ++rank) {
+    const int device = device_of_rank[rank];
+    const bool first = device == static_cast<int>(anchors.size());
+    if (first) {
+      cuda::use_device(device);
+      libraries.push_back(options.library_gemm ? cuda::open_gemm_library(no_library) : nullptr);
+    }
+    const RankClass& place = layout.classes[layout.class_of_rank[rank]];
+    ranks.push_back(std::make_unique<DeviceRank>(rank, place, options, libraries.back().get()));
+    ranks.back()->device = device;
+    ranks.back()->devices = &device_of_rank;
+    if (first) anchors.push_back(cuda::align(ranks.back()->events, ranks.back()->upload, start));
   }
 }
 
@@ -61,6 +75,7 @@ CudaExecutor::State::~State() {
 template <class Life>
 void CudaExecutor::State::guarded(int rank, const Life& life) {
   try {
+    cuda::use_device(device_of_rank[rank]);
     life();
   } catch (const Stopped&) {
   } catch (const std::exception& error) {
@@ -175,7 +190,7 @@ void CudaExecutor::State::tell_observer(DeviceRank& rank, const Submission& subm
 // ---- following the device ----
 
 void CudaExecutor::State::follow_all(int rank) {
-  cuda::DeviceClock clock(anchor);
+  cuda::DeviceClock clock(anchors[device_of_rank[rank]]);
   while (true) {
     IssuedPtr next;
     {
@@ -294,6 +309,7 @@ void CudaExecutor::State::check_progress() const {
 std::vector<float> CudaExecutor::State::values_of(int number, const cuda::TensorRef& tensor) {
   if (!tensor) return {};
   DeviceRank& rank = *ranks[number];
+  cuda::use_device(rank.device);
   const cuda::Operand& x = tensor->operand;
   if (tensor->written) cuda::wait(rank.upload, tensor->written.get());
   const cuda::DeviceTensor plain(rank.memory, rank.upload, x.rows, x.columns, cuda::Storage::kFp32);
@@ -305,7 +321,9 @@ std::vector<float> CudaExecutor::State::values_of(int number, const cuda::Tensor
 }
 
 Time CudaExecutor::State::clock_drift() {
+  cuda::use_device(ranks.front()->device);
   const cuda::Anchor later = cuda::align(ranks.front()->events, ranks.front()->upload, start);
+  const cuda::Anchor& anchor = anchors.front();
   return {cuda::elapsed(anchor.event.get(), later.event.get()).ns - (later.time - anchor.time).ns};
 }
 

@@ -46,6 +46,7 @@ struct CudaExecutor::State {
     std::array<Time, kNumLanes> lane_end = {};
   };
 
+  void place_ranks();
   template <class Life>
   void guarded(int rank, const Life& life);  // a thread: until the run stops or fails
   void issue_all(int rank);
@@ -66,14 +67,15 @@ struct CudaExecutor::State {
   const Layout layout;
   Recorder& recorder;
   const cuda::CudaOptions options;
-  const cuda::DeviceFacts device;
-  std::string no_library;  // why there is none
-  std::unique_ptr<cuda::GemmLibrary> library;
+  const std::vector<cuda::DeviceFacts> devices;
+  const std::vector<int> device_of_rank;
+  std::string no_library;                                     // why there is none
+  std::vector<std::unique_ptr<cuda::GemmLibrary>> libraries;  // by device; null: none
   const cuda::HostClock::time_point start = cuda::HostClock::now();
   std::vector<std::unique_ptr<cuda::DeviceRank>> ranks;
   std::unique_ptr<cuda::OpTrace> trace;  // null: none; set before the first submission
-  cuda::Anchor anchor;
-  Monitor monitor;  // its mutex guards everything from here to `last_end`
+  std::vector<cuda::Anchor> anchors;     // by device in use
+  Monitor monitor;                       // its mutex guards everything from here to `last_end`
   cuda::DeviceExchange exchange;
   std::condition_variable given;                 // to followers
   std::vector<std::deque<Submission>> queues;    // by rank

@@ -12,4 +12,10 @@ double cuda_memory_bytes() {
   return cuda::open_device().memory_bytes;
 }
 
+std::vector<double> cuda_memories() {
+  std::vector<double> bytes;
+  for (const cuda::DeviceFacts& device : cuda::open_devices()) bytes.push_back(device.memory_bytes);
+  return bytes;
+}
+
 }  // namespace moebius

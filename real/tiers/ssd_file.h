@@ -28,6 +28,7 @@ class SsdFile {
   SsdFile(const SsdFile&) = delete;
 
   int descriptor() const { return file_; }
+  bool direct() const { return direct_; }
   std::string description() const;  // "/data: direct", "/data: buffered, since ..."
 
   // The piece's own memory where its bounds allow, `bounce` (made large enough) where not; a write's bytes

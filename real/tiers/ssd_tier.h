@@ -28,6 +28,7 @@ class SsdTier : public WallTier {
   SsdTier(const SsdOptions& options, HostClock::time_point zero);
 
   std::string description() const override;
+  bool direct() const { return file_.direct(); }  // past the page cache
   std::byte* memory(std::int64_t) override { return nullptr; }
 
  private:

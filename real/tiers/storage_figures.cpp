@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <filesystem>
 
 #include "hw/error.h"
 #include "real/tiers/ssd_tier.h"
+#include "workloads/calibration/device/transfer_fit.h"
 #include "workloads/routing/random_stream.h"
 
 namespace moebius::kv {
@@ -47,6 +47,7 @@ class Bench {
   }
 
   std::string description() const { return tier_.description(); }
+  bool direct() const { return tier_.direct(); }
   void fill_blocks();  // what was never written is read without the disk
   Point measure(Direction direction, std::int64_t bytes, int depth, double seconds);
 
@@ -111,13 +112,13 @@ std::vector<TransferDone> Bench::wait() {
   return done;
 }
 
-// Half a GiB, or a quarter of what is free.
+// 256 MiB, or a quarter of what is free.
 std::int64_t blocks_in(const std::string& directory) {
   std::error_code error;
   const auto space = std::filesystem::space(directory, error);
   if (error) throw run_error(fmt::format("{}: the disk cannot be measured: {}", directory, error.message()));
   const auto fitting = static_cast<std::int64_t>(space.available / 4) / kBlock;
-  return std::clamp<std::int64_t>(fitting, 1, (512 << 20) / kBlock);
+  return std::clamp<std::int64_t>(fitting, 1, (256 << 20) / kBlock);
 }
 
 std::string curve_name(Direction direction, int depth) {
@@ -131,7 +132,7 @@ StorageFigures measure_storage(const std::string& directory, double seconds) {
   Bench bench(directory, blocks_in(directory));
   bench.fill_blocks();
   const double each = seconds / (2 * kDepths.size() * kSizes.size());
-  StorageFigures figures{bench.description(), {}};
+  StorageFigures figures{bench.description(), bench.direct(), {}};
   for (const Direction direction : {Direction::kRead, Direction::kWrite}) {
     for (const int depth : kDepths) {
       TransferCurve curve;
@@ -147,27 +148,6 @@ StorageFigures measure_storage(const std::string& directory, double seconds) {
     }
   }
   return figures;
-}
-
-void fit_line(TransferCurve& curve) {
-  // With weights w = 1 / seconds^2, the normal equations of sum w (latency + slope * bytes - seconds)^2.
-  double w = 0, wx = 0, wxx = 0, wy = 0, wxy = 0;
-  for (std::size_t i = 0; i < curve.bytes.size(); ++i) {
-    const double x = curve.bytes[i], y = curve.seconds[i], weight = 1 / (y * y);
-    w += weight, wx += weight * x, wxx += weight * x * x, wy += weight * y, wxy += weight * x * y;
-  }
-  const double determinant = w * wxx - wx * wx;
-  double slope = determinant > 0 ? (w * wxy - wx * wy) / determinant : wxy / wxx;
-  curve.latency = (wy - slope * wx) / w;
-  if (curve.latency < 0 || slope <= 0) {  // through the origin
-    curve.latency = 0;
-    slope = wxy / wxx;
-  }
-  curve.rate = 1 / slope;
-  std::vector<double> errors;
-  for (std::size_t i = 0; i < curve.bytes.size(); ++i)
-    errors.push_back(std::abs((curve.latency + curve.bytes[i] * slope) / curve.seconds[i] - 1));
-  curve.fit_error = median(errors);
 }
 
 }  // namespace moebius::kv

@@ -10,17 +10,15 @@ namespace moebius::kv {
 
 struct StorageFigures {
   std::string description;            // of the tier that was measured
+  bool direct = false;                // past the page cache: otherwise the figures are those of the cache
   std::vector<TransferCurve> curves;  // "ssd read", "ssd read x8", "ssd read x32", "ssd write", ...
 };
 
-// In a file of half a GiB in `directory` (less where less is free), filled before, gone afterwards: pieces of
+// In a file of 256 MiB in `directory` (less where less is free), filled before, gone afterwards: pieces of
 // 4 KiB to 4 MiB at random places, depths 1, 8 and 32 kept up from submission to completion, in about
 // `seconds`. The seconds of a point are those of one piece among `depth`: depth x time / pieces (Little's
 // law), the median of nine parts of the time; at depth 1 the hand-over between threads is part of it.
 // run_error: the disk's.
 StorageFigures measure_storage(const std::string& directory, double seconds);
-
-// Fits latency, rate and fit_error to the points: least squares of relative errors, a latency not below zero.
-void fit_line(TransferCurve& curve);
 
 }  // namespace moebius::kv

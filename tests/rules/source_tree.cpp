@@ -103,6 +103,7 @@ TEST_CASE("each library is seen in its own place only") {
       {"cuda", std::regex("real/.*")},
       {"cublas", std::regex("real/.*")},
       {"nccl", std::regex("real/.*")},
+      {"mpi.h", std::regex("real/mpi/mpi_transport\\.cpp")},
       {"liburing", std::regex("real/tiers/.*\\.cpp")},
       {"imgui", std::regex("viz/.*")},
       {"GLFW/", std::regex("viz/.*")},

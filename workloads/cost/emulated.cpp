@@ -12,7 +12,7 @@ namespace {
 
 // Attention has no routed rows, and its time is no line in m.
 bool has_routed_size(OpKind kind) {
-  return kind != OpKind::kAttention && kind != OpKind::kAttentionGrad;
+  return kind != OpKind::kAttention && kind != OpKind::kAttentionGrad && kind != OpKind::kPagedAttention;
 }
 
 std::string family_of(OpKey key) {
@@ -55,6 +55,13 @@ Recipe interpolated(const OpKey& key) {
   return recipe;
 }
 
+// One element after the other: a part of them stands for all.
+Recipe in_proportion(const OpKey& key) {
+  const double count = static_cast<double>(key.shape.m) / static_cast<double>(kMostElements);
+  const OpKey part = with_rows(key, kMostElements);
+  return {{{.low = part, .high = part, .count = count}}};
+}
+
 bool equal_rows(const OpKey& key) {
   return !key.rows.empty() && key.rows.front() == key.rows.back();
 }
@@ -76,6 +83,7 @@ const Recipe& Recipes::of(const OpKey& key) {
   const std::string text = to_text(key);
   const auto found = made_.find(text);
   if (found != made_.end()) return found->second;
+  if (key.kind == OpKind::kAdam && key.shape.m > kMostElements) return made_[text] = in_proportion(key);
   std::set<std::string>& exact = exact_[family_of(key)];
   if (!has_routed_size(key.kind) || static_cast<int>(exact.size()) < kExactSizes) {
     exact.insert(text);
@@ -112,6 +120,7 @@ Cost EmulatedCosts::cost(const CostQuery& query) const {
     cost.seconds += term.count * seconds;
     uncertain += term.count * (far + std::max(low.spread, high.spread) * seconds);
     if (term.share > 0) cost.origin = Origin::kInterpolated;
+    if (term.count > 1) cost.origin = Origin::kExtrapolated;
   }
   if (cost.seconds > 0) cost.error = static_cast<float>(uncertain / cost.seconds);
   const double bytes = op_bytes(query.kind, query.shape, query.dtype, query.stored).value;

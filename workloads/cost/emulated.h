@@ -6,9 +6,12 @@
 // first kExactSizes are measured as they are. Later ones are interpolated, linearly in the rows, between
 // points of a grid whose neighbours lie 1.25 apart (both are measured, once). A grouped op with uneven rows
 // is then the sum over its experts of what an expert with so many rows takes among equal ones: exact for
-// devices that compute expert by expert, as the executors of this project do. The stated error is the spread
-// of the measurements and, of interpolated ones, the distance to the farther neighbour: what the truth cannot
-// exceed as long as more rows never take less time.
+// devices that compute expert by expert, as the host does and the CUDA executor with BF16; one launch for all
+// experts may be a wave of tiles longer or shorter. The stated error is the spread of the measurements and,
+// of interpolated ones, the distance to the farther neighbour: what the truth cannot exceed as long as more
+// rows never take less time. An update of more than kMostElements elements is measured on so many and told in
+// proportion: it streams through all of them, and the device at hand need not hold what the scenario's chip
+// does.
 #pragma once
 
 #include <map>
@@ -22,6 +25,7 @@
 namespace moebius {
 
 inline constexpr int kExactSizes = 4;
+inline constexpr std::int64_t kMostElements = std::int64_t{1} << 26;
 
 // The largest point of the grid that is not above `rows`, and the smallest that is not below; rows >= 1.
 struct GridCell {

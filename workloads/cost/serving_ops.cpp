@@ -14,6 +14,10 @@ CostQuery by_heads(const CostQuery& query, std::int64_t n, std::int64_t k) {
 
 }  // namespace
 
+bool is_measured_as(OpKind kind) {
+  return kind != OpKind::kAbsorbQueries && kind != OpKind::kAbsorbedValues;
+}
+
 CostQuery priced_as(const CostQuery& query) {
   const Shape& s = query.shape;
   if (query.kind == OpKind::kAbsorbQueries) return by_heads(query, s.n, s.head_dim - s.k);

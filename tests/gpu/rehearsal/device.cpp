@@ -1,8 +1,10 @@
-// A device of CPU threads behind real/cuda/device.h: each stream is a queue with a thread that works it off,
+// Devices of CPU threads behind real/cuda/device.h: each stream is a queue with a thread that works it off,
 // events and waits mean what they mean on a GPU, memory starts as NaN. Work that is not ordered really runs
-// in any order: threads pause now and then.
+// in any order: threads pause now and then. Where there are several devices (MOEBIUS_REHEARSED_DEVICES), work
+// on one cannot touch the memory of another, but for copies between the two.
 #include <chrono>
 #include <condition_variable>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
@@ -14,12 +16,31 @@
 
 #include "hw/error.h"
 #include "real/cuda/rehearsal.h"
+#include "tests/gpu/rehearsal/guarded_memory.h"
 #include "tests/gpu/rehearsal/kernel_trace.h"
 #include "workloads/routing/routing.h"
 
 namespace moebius::cuda {
 
 using Clock = std::chrono::steady_clock;
+
+namespace {
+
+GuardedMemory memory;
+thread_local int current = 0;  // device of the calling thread
+
+int count_devices() {
+  const char* count = std::getenv("MOEBIUS_REHEARSED_DEVICES");
+  return count == nullptr ? 1 : std::atoi(count);
+}
+
+void demand(bool holds, const char* rule) {
+  if (holds) return;
+  std::fprintf(stderr, "rehearsal: %s\n", rule);
+  std::abort();
+}
+
+}  // namespace
 
 // One recording of an event: who waits for it keeps it, whatever the event records next.
 struct Recording {
@@ -41,6 +62,7 @@ struct Recording {
 };
 
 struct EventState {
+  const int device = current;
   std::mutex mutex;
   std::shared_ptr<Recording> last;
 
@@ -51,6 +73,7 @@ struct EventState {
 };
 
 struct StreamState {
+  const int device = current;
   std::mutex mutex;
   std::condition_variable changed;
   std::deque<std::function<void()>> work;
@@ -79,7 +102,14 @@ struct StreamState {
 };
 
 DeviceFacts open_device() {
+  current = 0;
   return {"rehearsal on CPU threads", 0, 0, 1, 1e9, 0, 0, 1e6};
+}
+std::vector<DeviceFacts> open_devices() {
+  return std::vector<DeviceFacts>(count_devices(), open_device());
+}
+void use_device(int device) {
+  current = device;
 }
 
 Stream make_stream() {
@@ -95,7 +125,7 @@ void destroy(Stream stream) {
   delete stream;
 }
 
-// Events are no kernels.
+// What touches no memory: events are no kernels.
 void give(Stream stream, std::function<void()> work) {
   std::lock_guard lock(stream->mutex);
   if (stream->captures) return stream->captured.push_back(std::move(work));
@@ -104,7 +134,9 @@ void give(Stream stream, std::function<void()> work) {
 }
 
 void enqueue(Stream stream, std::function<void()> work) {
-  give(stream, traced(stream, std::move(work)));
+  demand(stream->device == current, "work is given to a stream of another device");
+  give(stream,
+       [device = stream->device, work = traced(stream, std::move(work))] { memory.with({device}, work); });
 }
 
 struct GraphState {
@@ -144,6 +176,7 @@ void record(Event event, Stream stream) {
     std::lock_guard lock(event->mutex);
     event->last = recording;
   }
+  demand(event->device == stream->device, "an event is recorded on a stream of another device");
   give(stream, [=] { recording->pass(); });
 }
 
@@ -162,24 +195,23 @@ void synchronise(Stream stream) {
 }
 
 Time elapsed(Event from, Event to) {
+  demand(from->device == to->device, "the time between events of two devices");
   return {
       std::chrono::duration_cast<std::chrono::nanoseconds>(to->recording()->time - from->recording()->time)
           .count()};
 }
 
 void* allocate(std::size_t bytes) {
-  void* memory = std::malloc(bytes);
-  std::memset(memory, 0xff, bytes);
-  return memory;
+  return memory.take(bytes, current);
 }
-void release(void* memory) {
-  std::free(memory);
+void release(void* freed) {
+  memory.give(freed);
 }
 void* allocate_pinned(std::size_t bytes) {
   return std::malloc(bytes);
 }
-void release_pinned(void* memory) {
-  std::free(memory);
+void release_pinned(void* pinned) {
+  std::free(pinned);
 }
 
 void copy_to_device(Stream stream, void* to, const void* from, std::size_t bytes) {
@@ -193,8 +225,13 @@ void copy_to_host(Stream stream, void* to, const void* from, std::size_t bytes) 
 void copy_on_device(Stream stream, void* to, const void* from, std::size_t bytes) {
   enqueue(stream, [=] { std::memmove(to, from, bytes); });
 }
-void fill(Stream stream, void* memory, std::uint8_t byte, std::size_t bytes) {
-  enqueue(stream, [=] { std::memset(memory, byte, bytes); });
+void copy_between(Stream stream, const DevicePlace& to, const DevicePlace& from, std::size_t bytes) {
+  give(stream, [=] {
+    memory.with({to.device, from.device}, [&] { std::memcpy(to.memory, from.memory, bytes); });
+  });
+}
+void fill(Stream stream, void* to, std::uint8_t byte, std::size_t bytes) {
+  enqueue(stream, [=] { std::memset(to, byte, bytes); });
 }
 
 }  // namespace moebius::cuda

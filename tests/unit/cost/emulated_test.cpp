@@ -151,6 +151,15 @@ TEST_CASE("what a step function hides between two points is within the stated er
   }
 }
 
+TEST_CASE("an update of very many elements is measured on a part of them") {
+  Emulated emulated("", [](const CostQuery& query) { return 1e-9 * static_cast<double>(query.shape.m); });
+  const CostQuery update{.kind = OpKind::kAdam, .shape = {.m = 20 * kMostElements, .n = 1}};
+  const Cost cost = emulated.costs.cost(update);
+  CHECK(cost.seconds == Approx(1e-9 * 20 * static_cast<double>(kMostElements)));
+  CHECK(cost.origin == Origin::kExtrapolated);
+  CHECK(emulated.ops->knows(key_of({.kind = OpKind::kAdam, .shape = {.m = kMostElements, .n = 1}}, 0)));
+}
+
 TEST_CASE("cores that an op holds are a share of the device at hand") {
   Emulated emulated("", by_expert, 66);  // half of the chip's 132
   CostQuery query = product(8);

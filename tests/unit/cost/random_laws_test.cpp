@@ -8,6 +8,7 @@
 #include "tests/unit/cost/op_samples.h"
 #include "workloads/cost/measured_table.h"
 #include "workloads/cost/roofline.h"
+#include "workloads/cost/serving_ops.h"
 #include "workloads/cost/table.h"
 
 #include "hw/error.h"
@@ -114,7 +115,7 @@ TEST_CASE("whatever is asked of any chip: finite, above the roofline, and no tab
         REQUIRE(std::isfinite(cost.memory_bytes));
         REQUIRE(cost.error > 0);
         const bool trusted = cost.origin == Origin::kMeasured || cost.origin == Origin::kInterpolated;
-        REQUIRE((!trusted || stands_in_any(profiles, query)));
+        REQUIRE((!trusted || stands_in_any(profiles, priced_as(query))));
       }
   }
 }

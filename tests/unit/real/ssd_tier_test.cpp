@@ -128,27 +128,6 @@ TEST_CASE("a directory that is not there is a sentence") {
                     "the SSD tier in /nowhere: no file can be made: No such file or directory");
 }
 
-TEST_CASE("points on a line give its latency and rate") {
-  TransferCurve curve;
-  curve.bytes = {4096, 65536, 1 << 20};
-  for (const double bytes : curve.bytes) curve.seconds.push_back(50e-6 + bytes / 2e9);
-  fit_line(curve);
-  CHECK(curve.latency == Approx(50e-6));
-  CHECK(curve.rate == Approx(2e9));
-  CHECK(curve.fit_error == Approx(0).margin(1e-9));
-}
-
-TEST_CASE("a latency below zero is none: the line then goes through the origin") {
-  TransferCurve curve;
-  curve.bytes = {1e6, 2e6};
-  curve.seconds = {1e-3, 4e-3};
-  fit_line(curve);
-  CHECK(curve.latency == 0);
-  // Relative errors e = x s / y - 1 with x / y = 1e9 and 5e8: s = (1e9 + 5e8) / (1e18 + 2.5e17) = 1.2e-9.
-  CHECK(curve.rate == Approx(1 / 1.2e-9));
-  CHECK(curve.fit_error == Approx(0.4));  // of 0.2 and 0.4, the upper one
-}
-
 TEST_CASE("a disk is measured at three depths in both directions, and its law can be made from that") {
   const test::Scratch scratch;
   const StorageFigures figures = measure_storage(scratch.path(""), 0.4);

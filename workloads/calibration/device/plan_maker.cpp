@@ -26,7 +26,12 @@ Shape completed(OpKind kind, Shape shape) {
     case OpKind::kRotary:
     case OpKind::kRotaryGrad:
     case OpKind::kCrossEntropy:
+    case OpKind::kLastRows:
+    case OpKind::kNextToken:
       shape.groups = 1;
+      break;
+    case OpKind::kPagedAttention:
+      shape.n = std::int64_t{shape.kv_heads} * (shape.head_dim + shape.v_dim);
       break;
     case OpKind::kMlaKeys:
     case OpKind::kMlaKeysGrad:
@@ -61,6 +66,10 @@ Shape completed(OpKind kind, Shape shape) {
     case OpKind::kQuantise:
     case OpKind::kTransposeQuantise:
     case OpKind::kCrossEntropyStats:
+    case OpKind::kCacheAppend:
+    case OpKind::kAbsorbQueries:
+    case OpKind::kAbsorbedValues:
+    case OpKind::kGreedySample:
     case OpKind::kDispatch:
     case OpKind::kCombine:
     case OpKind::kAllReduce:

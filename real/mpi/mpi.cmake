@@ -1,0 +1,21 @@
+# Several processes. Only Open MPI's header is needed to build; the library is opened at run time, so that the binary
+# starts without it.
+option(MPI "Runs in several processes, where Open MPI's header is found" ON)
+file(GLOB mpi_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/*.cpp)
+list(REMOVE_ITEM mpi_sources ${CMAKE_CURRENT_LIST_DIR}/without_mpi.cpp)
+if(MPI)
+  find_path(MPI_INCLUDE mpi.h PATHS /usr/lib/${CMAKE_LIBRARY_ARCHITECTURE}/openmpi/include
+    /usr/lib/${CMAKE_CXX_LIBRARY_ARCHITECTURE}/openmpi/include)
+endif()
+if(MPI_INCLUDE)
+  file(STRINGS ${MPI_INCLUDE}/mpi.h open_mpi REGEX "^#define OPEN_MPI ")
+endif()
+if(open_mpi)
+  message(STATUS "several processes: on, ${MPI_INCLUDE}")
+  target_sources(real_room PRIVATE ${mpi_sources})
+  set_source_files_properties(${mpi_sources} PROPERTIES INCLUDE_DIRECTORIES ${MPI_INCLUDE})
+  target_link_libraries(real_room PUBLIC ${CMAKE_DL_LIBS})
+else()
+  message(STATUS "several processes: off, Open MPI's mpi.h (libopenmpi-dev) not found or MPI=OFF")
+  target_sources(real_room PRIVATE ${CMAKE_CURRENT_LIST_DIR}/without_mpi.cpp)
+endif()
