@@ -17,6 +17,7 @@
 #include "real/alignment.h"
 #include "real/bench/measuring_device.h"
 #include "real/calibration/host_device.h"
+#include "real/calibration/host_machine.h"
 #include "real/cuda/cuda_bench.h"
 #include "real/cuda/cuda_run.h"
 #include "real/cuda/cuda_under_test.h"
@@ -153,19 +154,18 @@ int check_command(const Arguments& arguments) {
 
 int crosscheck_command(const Arguments& given) {
   Arguments arguments = given;
-  arguments.real.measured = true;
+  arguments.real.measured = arguments.real.processes == nullptr;
   arguments.changes.unfold = true;  // numbers need every rank
   const Library library(arguments.data);
   CrosscheckRequest request{[&] { return read_job(arguments.scenario, arguments.changes, library); },
                             executor_of(ExecutorKind::kSim, arguments),
                             executor_of(arguments.real_executor, arguments), arguments.out};
-  if (!arguments.profile.empty()) {
-    const Profile profile = profile_from(load_document(arguments.profile));
-    arguments.costs = [profile](const Accelerator& chip) { return make_cost_source(chip, {profile}); };
-    request.machine = [&arguments, profile](const Job& job) {
-      const bool on_host = arguments.real_executor == ExecutorKind::kHost;
-      return virtual_machine(profile, arguments.profile, on_host ? "host" : "cuda", job.scenario.ranks());
-    };
+  const bool on_host = arguments.real_executor == ExecutorKind::kHost;
+  if ((on_host && arguments.real.measured) || !arguments.profile.empty()) {
+    const MeasuredMachine machine =
+        arguments.profile.empty() ? measure_host_machine(request.read()) : read_machine(arguments.profile);
+    arguments.costs = machine.costs;
+    request.machine = machine_for(machine, on_host ? "host" : "cuda");
   }
   const Crosscheck result = crosscheck(request);
   print(arguments.json ? to_json(result) : to_text(result));

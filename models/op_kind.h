@@ -22,10 +22,10 @@ enum class OpKind : std::uint8_t {
   kGroupedGemm,       // kGemm for `groups` experts: x[m,k], W[groups,n,k] -> y[m,n]; rows by expert as the route says
   kGroupedGemmDgrad,  // dy[m,k], W[groups,k,n] -> dx[m,n]
   kGroupedGemmWgrad,  // dy[k,m], x[k,n] -> dW[groups,m,n] +=; k = rows over all experts
-  kNorm,              // RMSNorm: x[m,n], w[n] -> y[m,n] (, the same quantised: see kQuantise; a second output means fused)
+  kNorm,              // RMSNorm: x[m,n], w[n] -> y[m,n] (, the same quantised, fused); tensors of heads: m = rows * heads, flat
   kNormGrad,          // dy[m,n], x[m,n], w[n] -> dx[m,n], dw[n] +=
   kRotary,            // x[m,n] -> y[m,n]: rotates the last head_dim columns of each of `heads` heads (n/heads columns a head);
-                      // columns (i, i + head_dim/2) by position * 10000^(-2i/head_dim), position = row in its sequence, as in kInput;
+                      // columns (i, i + head_dim/2) by position * frequency i (models/constants.h), position = row in its sequence, as in kInput;
                       // of a batch: the position that the batch gives the row
   kRotaryGrad,        // dy[m,n] -> dx[m,n]
   kAttention,         // causal: q[m,heads*head_dim], k[kv*groups,kv_heads*head_dim], v[..,kv_heads*v_dim] -> o[m,heads*v_dim], lse[m,heads];

@@ -43,6 +43,7 @@ Companions::Companions(const Job& job, const Layout& layout, const RealRun& requ
   const Scenario& scenario = job.scenario;
   if (!scenario.save.empty()) require_savable(scenario.save, scenario.model, saves_where_it_started());
   if (starts_from_checkpoint()) open_checkpoint();
+  read_constants();
   if (activations_path_.empty()) return;
   if (!job.training)
     throw input_error(fmt::format("--dump-activations: {} is no training: it has no layers", scenario.name));
@@ -55,6 +56,14 @@ void Companions::open_checkpoint() {
   require_executable(*checkpoint_, scenario.model);
   if (scenario.resume)
     state_ = std::make_unique<OptimizerState>(scenario.weights, checkpoint_->index(), scenario.plan);
+}
+
+void Companions::read_constants() {
+  const std::string path = config();
+  if (path.empty()) return;
+  constants_ = constants_from_hf_config(load_document(path));
+  if (checkpoint_ && !constants_.unsupported.empty())
+    throw input_error(fmt::format("{}: a training step does not compute {}", path, constants_.unsupported));
 }
 
 bool Companions::saves_where_it_started() const {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "models/constants.h"
 #include "real/activation_dump.h"
 #include "real/op_context.h"
 #include "workloads/checkpoint/checkpoint.h"
@@ -18,9 +19,8 @@ namespace moebius {
 
 // What the command line asks a run for, beside its scenario.
 struct RealRun {
-  std::string dump_activations;  // a file; empty: none
-  std::string
-      trace_kernels;  // cuda: a file for what the device ran for each op (cuda/op_trace.h); empty: none
+  std::string dump_activations = {};  // a file; empty: none
+  std::string trace_kernels = {};  // cuda: a file for what ran for each op (cuda/op_trace.h); empty: none
   Processes* processes = nullptr;  // host: that share the run; null: this one alone
   bool measured = false;  // host: ranks take turns and every op is timed (StartedExecutor::durations)
 };
@@ -33,6 +33,8 @@ class Companions {
   // or that to be left cannot go where it says.
   Companions(const Job& job, const Layout& layout, const RealRun& request);
 
+  // Of the model's arithmetic, as config.json beside the weights says, or the one that describes the model.
+  const Constants& constants() const { return constants_; }
   // For the executor's options; empty where the scenario asks for nothing of the kind. They use this object.
   StartingValues weights() const;
   StartingStates states() const;
@@ -46,11 +48,13 @@ class Companions {
   bool starts_from_checkpoint() const { return job_.scenario.weights != "random"; }
   bool saves_where_it_started() const;
   void open_checkpoint();
+  void read_constants();
   std::string config() const;
 
   const Job& job_;
   const Layout& layout_;
   std::string activations_path_;
+  Constants constants_;
   std::unique_ptr<Checkpoint> checkpoint_;
   std::unique_ptr<OptimizerState> state_;
   std::unique_ptr<ActivationDump> activations_;

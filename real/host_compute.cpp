@@ -45,7 +45,7 @@ template <class Real>
 void norm(OpContext<Real>& c) {
   const Matrix<Real>& x = c.in(0);
   Matrix<Real> y(x.rows, x.columns);
-  rms_norm<Real>(x.view(), c.in(1).view(), y.view());
+  rms_norm<Real>(x.view(), c.in(1).view(), y.view(), c.options().constants.norm_epsilon);
   if (c.op().num_outputs > 1) c.out(1, y);
   c.out(0, std::move(y));
 }
@@ -55,7 +55,8 @@ void norm_grad(OpContext<Real>& c) {
   const Matrix<Real>&dy = c.in(0), &x = c.in(1);
   Matrix<Real> dx(x.rows, x.columns);
   c.accumulate(1, [&](Matrix<Real>& dw) {
-    rms_norm_grad<Real>(dy.view(), x.view(), c.in(2).view(), {dx.view(), dw.view()});
+    rms_norm_grad<Real>(dy.view(), x.view(), c.in(2).view(), {dx.view(), dw.view()},
+                        c.options().constants.norm_epsilon);
   });
   c.out(0, std::move(dx));
 }

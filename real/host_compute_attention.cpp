@@ -21,7 +21,8 @@ void rotate_in_batch(OpContext<Real>& c, Matrix<Real> y) {
                   .heads = std::max(c.shape().heads, 1),
                   .rotated = c.shape().head_dim,
                   .sequence_rows = 1,
-                  .first_position = positions[row]},
+                  .first_position = positions[row],
+                  .rotary = c.options().constants.rotary},
                  Turn::kForward);
   }
   c.out(0, std::move(y));
@@ -38,7 +39,8 @@ void rotary(OpContext<Real>& c, Turn turn) {
                 .heads = std::max(c.shape().heads, 1),
                 .rotated = c.shape().head_dim,
                 .sequence_rows = rows,
-                .first_position = c.index_in(GroupRole::kContext) * rows},
+                .first_position = c.index_in(GroupRole::kContext) * rows,
+                .rotary = c.options().constants.rotary},
                turn);
   c.out(0, std::move(y));
 }
@@ -90,7 +92,8 @@ AttentionShape attention_shape(const OpContext<Real>& c, std::int64_t query_rows
           .kv_heads = s.kv_heads,
           .head_dim = s.head_dim,
           .v_dim = s.v_dim,
-          .window = s.window};
+          .window = s.window,
+          .score_scale = c.options().constants.score_scale};
 }
 
 template <class Real>

@@ -52,7 +52,7 @@ void attend_to_cache(OpContext<Real>& c) {
                          .v_dim = s.v_dim,
                          .window = s.window,
                          .cache_columns = cache.columns,
-                         .scale = c.op().scale},
+                         .scale = c.op().scale * c.options().constants.score_scale},
                         batch_of(c), q.view(), cache.view(), o.view());
   c.out(0, std::move(o));
 }
@@ -148,7 +148,8 @@ void attend_in_batch(OpContext<Real>& c) {
          .kv_heads = s.kv_heads,
          .head_dim = s.head_dim,
          .v_dim = s.v_dim,
-         .window = s.window},
+         .window = s.window,
+         .score_scale = c.options().constants.score_scale},
         {rows_of(q.view(), q.columns), rows_of(k.view(), k.columns), rows_of(v.view(), v.columns)},
         {rows_of(o.view(), o.columns), rows_of(lse.view(), lse.columns)});
     row += sequence.count;

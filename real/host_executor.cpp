@@ -108,6 +108,7 @@ struct HostExecutor<Real>::State {
       span.rank_class = submission.rank_class;
       span.lane = context.op().lane;
       span.origin = Origin::kExecuted;
+      span.start = course.now();
       span.work_start = options.one_at_a_time ? time_op(context, done, i) : execute_op(context, done, i);
       if (options.observer) tell_observer(rank, submission, context.op(), mine.store);
       mine.store.release(i);

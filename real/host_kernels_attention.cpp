@@ -87,7 +87,7 @@ void check_sizes(const AttentionShape& s, const AttentionOperands<Real>& x) {
 template <class Real>
 void attend(const AttentionShape& s, const Head& h, const AttentionOperands<Real>& x,
             const AttentionResult<Real>& result) {
-  const Real scale = static_cast<Real>(1 / std::sqrt(static_cast<double>(s.head_dim)));
+  const Real scale = static_cast<Real>(s.score_scale / std::sqrt(static_cast<double>(s.head_dim)));
   const std::vector<Real> keys = transposed_block(&x.k[h.k], s.keys, h.k_stride, s.head_dim);
   std::vector<Real> row(s.keys);
   for (std::int64_t i = 0; i < s.queries; ++i) {
@@ -111,7 +111,7 @@ template <class Real>
 void attend_back(const AttentionShape& s, const Head& h, std::span<const Real> d_o,
                  const AttentionOperands<Real>& x, const AttentionForward<Real>& forward,
                  const AttentionGradient<Real>& gradient) {
-  const Real scale = static_cast<Real>(1 / std::sqrt(static_cast<double>(s.head_dim)));
+  const Real scale = static_cast<Real>(s.score_scale / std::sqrt(static_cast<double>(s.head_dim)));
   const std::vector<Real> keys = transposed_block(&x.k[h.k], s.keys, h.k_stride, s.head_dim);
   const std::vector<Real> values = transposed_block(&x.v[h.v], s.keys, h.v_stride, s.v_dim);
   std::vector<Real> row(s.keys), d_row(s.keys);

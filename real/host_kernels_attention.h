@@ -12,6 +12,7 @@ struct AttentionShape {
   std::int64_t sequences = 1, queries = 0, keys = 0;  // per sequence
   std::int64_t heads = 1, kv_heads = 1, head_dim = 0, v_dim = 0;
   std::int64_t window = 0;
+  double score_scale = 1;  // beside 1/sqrt(head_dim)
 };
 
 template <class Real>
@@ -24,7 +25,7 @@ struct AttentionOperands {
 template <class Real>
 struct AttentionResult {
   std::span<Real> o;    // [sequences*queries, heads*v_dim]
-  std::span<Real> lse;  // [sequences*queries, heads]: log of the sum of exp(q*k/sqrt(head_dim))
+  std::span<Real> lse;  // [sequences*queries, heads]: log of the sum of exp(score)
 };
 
 template <class Real>

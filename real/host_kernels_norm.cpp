@@ -11,21 +11,21 @@ namespace moebius {
 namespace {
 
 template <class Real>
-double inverse_rms(const Real* x, std::size_t columns) {
+double inverse_rms(const Real* x, std::size_t columns, double epsilon) {
   double squares = 0;
   for (std::size_t c = 0; c < columns; ++c) squares += static_cast<double>(x[c]) * x[c];
-  return 1 / std::sqrt(squares / static_cast<double>(columns) + kNormEpsilon);
+  return 1 / std::sqrt(squares / static_cast<double>(columns) + epsilon);
 }
 
 // Cosine and sine of every pair at one position.
 struct Angles {
   std::vector<double> cosine, sine;
-  Angles(std::int64_t position, std::int64_t rotated) : cosine(rotated / 2), sine(rotated / 2) {
-    for (std::int64_t i = 0; i < rotated / 2; ++i) {
-      const double frequency =
-          std::pow(kRotaryBase, -2.0 * static_cast<double>(i) / static_cast<double>(rotated));
-      cosine[i] = std::cos(static_cast<double>(position) * frequency);
-      sine[i] = std::sin(static_cast<double>(position) * frequency);
+  Angles(std::int64_t position, const RotaryShape& shape)
+      : cosine(shape.rotated / 2), sine(shape.rotated / 2) {
+    for (std::int64_t i = 0; i < shape.rotated / 2; ++i) {
+      const double angle = static_cast<double>(position) * rotary_frequency(shape.rotary, i, shape.rotated);
+      cosine[i] = shape.rotary.magnitude * std::cos(angle);
+      sine[i] = shape.rotary.magnitude * std::sin(angle);
     }
   }
 };
@@ -44,11 +44,11 @@ void rotate_head(Real* head, const Angles& angles, Turn turn) {
 }  // namespace
 
 template <class Real>
-void rms_norm(std::span<const Real> x, std::span<const Real> weight, std::span<Real> y) {
+void rms_norm(std::span<const Real> x, std::span<const Real> weight, std::span<Real> y, double epsilon) {
   const std::size_t columns = weight.size();
   CHECK(x.size() == y.size() && x.size() % columns == 0, fmt::format("{} by {}", x.size(), columns));
   for (std::size_t first = 0; first < x.size(); first += columns) {
-    const auto scale = static_cast<Real>(inverse_rms(&x[first], columns));
+    const auto scale = static_cast<Real>(inverse_rms(&x[first], columns, epsilon));
     for (std::size_t c = 0; c < columns; ++c) y[first + c] = x[first + c] * scale * weight[c];
   }
 }
@@ -56,13 +56,13 @@ void rms_norm(std::span<const Real> x, std::span<const Real> weight, std::span<R
 // With r = 1/rms: dx = r*w*dy - x * r^3/n * sum(dy*w*x); dw = sum over rows of dy*x*r.
 template <class Real>
 void rms_norm_grad(std::span<const Real> dy, std::span<const Real> x, std::span<const Real> weight,
-                   const NormGradient<Real>& gradient) {
+                   const NormGradient<Real>& gradient, double epsilon) {
   const std::size_t columns = weight.size();
   CHECK(x.size() == dy.size() && x.size() == gradient.dx.size() && x.size() % columns == 0 &&
             gradient.dweight.size() == columns,
         fmt::format("{} by {}", x.size(), columns));
   for (std::size_t first = 0; first < x.size(); first += columns) {
-    const double r = inverse_rms(&x[first], columns);
+    const double r = inverse_rms(&x[first], columns, epsilon);
     double projection = 0;
     for (std::size_t c = 0; c < columns; ++c) {
       projection += static_cast<double>(dy[first + c]) * weight[c] * x[first + c];
@@ -83,7 +83,7 @@ void rotate(std::span<Real> values, const RotaryShape& shape, Turn turn) {
   CHECK(shape.rotated % 2 == 0 && shape.rotated <= width && width * shape.heads == shape.columns,
         fmt::format("rotated={} columns={} heads={}", shape.rotated, shape.columns, shape.heads));
   for (std::int64_t p = 0; p < shape.sequence_rows; ++p) {
-    const Angles angles(shape.first_position + p, shape.rotated);
+    const Angles angles(shape.first_position + p, shape);
     for (std::int64_t row = p; row < rows; row += shape.sequence_rows) {
       for (std::int64_t head = 0; head < shape.heads; ++head) {
         rotate_head(&values[row * shape.columns + (head + 1) * width - shape.rotated], angles, turn);
@@ -92,12 +92,12 @@ void rotate(std::span<Real> values, const RotaryShape& shape, Turn turn) {
   }
 }
 
-template void rms_norm(std::span<const float>, std::span<const float>, std::span<float>);
-template void rms_norm(std::span<const double>, std::span<const double>, std::span<double>);
+template void rms_norm(std::span<const float>, std::span<const float>, std::span<float>, double);
+template void rms_norm(std::span<const double>, std::span<const double>, std::span<double>, double);
 template void rms_norm_grad(std::span<const float>, std::span<const float>, std::span<const float>,
-                            const NormGradient<float>&);
+                            const NormGradient<float>&, double);
 template void rms_norm_grad(std::span<const double>, std::span<const double>, std::span<const double>,
-                            const NormGradient<double>&);
+                            const NormGradient<double>&, double);
 template void rotate(std::span<float>, const RotaryShape&, Turn);
 template void rotate(std::span<double>, const RotaryShape&, Turn);
 

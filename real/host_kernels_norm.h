@@ -4,14 +4,16 @@
 #include <cstdint>
 #include <span>
 
+#include "models/constants.h"
+
 namespace moebius {
 
-inline constexpr double kNormEpsilon = 1e-6;  // added to the mean square
-inline constexpr double kRotaryBase = 10000;
+inline constexpr double kNormEpsilon = 1e-6;  // added to the mean square where a model says nothing else
 
-// y = x * weight / sqrt(mean(x^2) + kNormEpsilon), row by row of weight.size() columns.
+// y = x * weight / sqrt(mean(x^2) + epsilon), row by row of weight.size() columns.
 template <class Real>
-void rms_norm(std::span<const Real> x, std::span<const Real> weight, std::span<Real> y);
+void rms_norm(std::span<const Real> x, std::span<const Real> weight, std::span<Real> y,
+              double epsilon = kNormEpsilon);
 
 template <class Real>
 struct NormGradient {
@@ -20,15 +22,16 @@ struct NormGradient {
 };
 template <class Real>
 void rms_norm_grad(std::span<const Real> dy, std::span<const Real> x, std::span<const Real> weight,
-                   const NormGradient<Real>& gradient);
+                   const NormGradient<Real>& gradient, double epsilon = kNormEpsilon);
 
 // Rows are positions first_position, first_position+1, ... of sequences of `sequence_rows` rows each; the
 // last `rotated` columns of each of `heads` equal column blocks turn, (i, i + rotated/2) as a pair by
-// position * kRotaryBase^(-2i/rotated).
+// position * rotary_frequency(i), and grow by the magnitude (models/constants.h).
 struct RotaryShape {
   std::int64_t columns = 0, heads = 1, rotated = 0, sequence_rows = 0, first_position = 0;
+  Rotary rotary = {};
 };
-enum class Turn { kForward, kBack };  // kBack is both the inverse and the gradient
+enum class Turn { kForward, kBack };  // kBack is the gradient, and the inverse where the magnitude is 1
 template <class Real>
 void rotate(std::span<Real> values, const RotaryShape& shape, Turn turn);
 

@@ -18,6 +18,7 @@ HostOptions options_of(const Job& job, Companions& companions) {
   HostOptions options;
   options.seed = job.scenario.seed;
   options.adam.learning_rate = job.scenario.training.learning_rate;
+  options.constants = companions.constants();
   options.weights = companions.weights();
   options.states = companions.states();
   options.observer = companions.observer();

@@ -7,6 +7,7 @@
 #include <map>
 #include <utility>
 
+#include "models/constants.h"
 #include "real/host_kernels_optimizer.h"
 #include "real/matrix.h"
 #include "real/route_plan.h"
@@ -32,6 +33,7 @@ struct HostOptions {
   bool one_at_a_time = false;      // ranks take turns, so that none disturbs another, and ops are timed
   Processes* processes = nullptr;  // that share the run, each with a block of its ranks; null: this one alone
   AdamSettings adam = {};
+  Constants constants = {};
   StartingValues weights = {};  // of parameters; empty: drawn from the seed
   StartingStates states = {};   // of a run that goes on
   OpObserver observer = {};     // hears of every op, in the threads of the ranks

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
+#include "real/bench/cache_walk.h"
 #include "real/bench/host_case.h"
 #include "real/bench/repetitions.h"
 
@@ -54,7 +55,7 @@ void require_memory(const CostQuery& query, const OpOperands& operands) {
 
 class HostBench : public OpBench {
  public:
-  explicit HostBench(std::uint64_t seed) : patterns_(seed) {}
+  HostBench(std::uint64_t seed, std::size_t bytes_between) : patterns_(seed), between_(bytes_between) {}
 
   OpMeasurement measure(const CostQuery& query, const StoppingRule& rule) override {
     OpMeasurement all{.repetitions = rule.most};
@@ -81,17 +82,22 @@ class HostBench : public OpBench {
     HostCase one(std::move(operands), patterns_);
     return repeat(rule, [&] {
       if (!query.hot) one.flush();
+      if (query.hot && between_.bytes() > 0) {
+        between_.walk();
+        one.touch_first();
+      }
       return one.execute();
     });
   }
 
   Patterns patterns_;
+  CacheWalk between_;
 };
 
 }  // namespace
 
-std::unique_ptr<OpBench> make_host_bench(std::uint64_t seed) {
-  return std::make_unique<HostBench>(seed);
+std::unique_ptr<OpBench> make_host_bench(std::uint64_t seed, std::size_t bytes_between) {
+  return std::make_unique<HostBench>(seed, bytes_between);
 }
 
 double free_host_memory() {

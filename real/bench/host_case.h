@@ -28,6 +28,7 @@ class HostCase {
 
   double execute();                  // seconds of this thread on its core
   void flush();                      // the operands leave all caches
+  void touch_first();                // reads the first operand, unless the op changes it in place
   std::vector<float> output(int i);  // of the last execution; for tests
 
  private:

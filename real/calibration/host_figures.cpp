@@ -12,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include "real/calibration/host_exchange.h"
 #include "real/calibration/storage_figures.h"
 #include "real/exchange.h"
 #include "workloads/calibration/device/transfer_fit.h"
@@ -151,7 +152,9 @@ DeviceFigures measure_host_figures(OpBench& bench, const std::string& directory,
   figures.driver = system_release();
   const CostQuery smallest{.kind = OpKind::kAdd, .shape = {.m = 1, .n = 1}, .cores = 1, .hot = true};
   figures.launch = bench.measure(smallest, {.most_seconds = seconds / 8}).seconds;
-  figures.transfers = {measure_copies(seconds / 4), measure_exchange(seconds / 4)};
+  figures.transfers = {measure_copies(seconds / 8), measure_exchange(seconds / 8)};
+  for (TransferCurve& curve : measure_host_exchange(seconds / 4))
+    figures.transfers.push_back(std::move(curve));
   for (TransferCurve& curve : measure_storage(directory, seconds / 4))
     figures.transfers.push_back(std::move(curve));
   if (std::thread::hardware_concurrency() > 1)

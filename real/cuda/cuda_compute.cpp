@@ -29,20 +29,34 @@ Operand quantised_copy(DeviceOp& c, const Operand& y) {
   return c.out_stored(1, y.rows, y.columns, Storage::kFp8Rows);
 }
 
+// Heads are rows of their own where the weight is one head's.
+Operand by_rows_of(const Operand& x, const Operand& weight) {
+  if (x.columns == weight.columns) return x;
+  CHECK(!is_scaled(x.storage), "heads in a format with scales");
+  Operand rows = x;
+  rows.rows = x.elements() / weight.columns;
+  rows.columns = weight.columns;
+  return rows;
+}
+
 void norm(DeviceOp& c) {
   const Operand x = c.in(0), w = c.in(1), y = c.out(0, x.rows, x.columns);
-  if (c.op().num_outputs == 1) return rms_norm(c.stream(), x, w, y);
-  rms_norm_quantised(c.stream(), x, w, y, quantised_copy(c, y));
+  const Norm what{by_rows_of(x, w), w, c.options().constants.norm_epsilon};
+  if (c.op().num_outputs == 1) return rms_norm(c.stream(), what, by_rows_of(y, w));
+  CHECK(x.columns == w.columns, "norms of heads are not quantised");
+  rms_norm_quantised(c.stream(), what, y, quantised_copy(c, y));
 }
 
 void norm_grad(DeviceOp& c) {
   const Operand dy = c.in(0), x = c.in(1), w = c.in(2);
-  rms_norm_grad(c.stream(), {.dy = dy,
-                             .x = x,
+  const Operand rows = by_rows_of(x, w);
+  rms_norm_grad(c.stream(), {.dy = by_rows_of(dy, w),
+                             .x = rows,
                              .weight = w,
-                             .dx = c.out(0, x),
+                             .dx = by_rows_of(c.out(0, x), w),
                              .dweight = c.edit(1),
-                             .inverse_rms = c.scratch(x.rows, 1)});
+                             .inverse_rms = c.scratch(rows.rows, 1),
+                             .epsilon = c.options().constants.norm_epsilon});
 }
 
 bool gated(const DeviceOp& c) {

@@ -13,12 +13,18 @@ namespace {
 void rotary(DeviceOp& c, bool back) {
   const Operand x = c.in(0);
   const std::int64_t rows = x.rows / std::max(c.shape().groups, 1);
+  const Rotary& rotary = c.options().constants.rotary;
   rotate(c.stream(),
          {.heads = std::max(c.shape().heads, 1),
           .rotated = c.shape().head_dim,
           .sequence_rows = rows,
           .first_position = c.index_in(GroupRole::kContext) * rows,
           .back = back,
+          .base = rotary.base,
+          .factor = rotary.factor,
+          .low = rotary.low,
+          .high = rotary.high,
+          .magnitude = rotary.magnitude,
           .positions = positions_of_batch(c)},
          x, c.out(0, x));
 }
@@ -37,6 +43,7 @@ Attention attention_of(const DeviceOp& c, const Operand& q, const Operand& k, co
           .v_dim = s.v_dim,
           .window = s.window,
           .chunk = chunk,
+          .score_scale = c.options().constants.score_scale,
           .q = q,
           .k = k,
           .v = v};

@@ -38,6 +38,7 @@ cuda::CudaOptions options_of(const Job& job, Companions& companions) {
   cuda::CudaOptions options;
   options.seed = job.scenario.seed;
   options.adam.learning_rate = job.scenario.training.learning_rate;
+  options.constants = companions.constants();
   options.weights = companions.weights();
   options.states = companions.states();
   options.observer = companions.observer();

@@ -29,6 +29,7 @@ enum class GroupedPath : std::uint8_t {
 struct CudaOptions {
   std::uint64_t seed = 1;  // of parameters and data
   AdamSettings adam = {};
+  Constants constants = {};
   StartingValues weights = {};  // of parameters; empty: drawn from the seed
   StartingStates states = {};   // of a run that goes on
   OpObserver observer = {};     // hears of every op once the device has done it, in the threads of the ranks

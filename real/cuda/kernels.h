@@ -52,6 +52,7 @@ void transpose_codes(Stream stream, const Operand& x, std::uint8_t* y);
 void order_row_scales(Stream stream, const Operand& x, float* y);
 // y[column / 128][row / 128], rows of block_scale_stride(x.rows): the scales of x^T; x is kFp8Blocks.
 void transpose_block_scales(Stream stream, const Operand& x, float* y);
+
 // ---- kernels_occupy.cu ----
 
 // Holds `multiprocessors` of the device, all they have, until *stop is not zero. Each says that it is held by
@@ -59,23 +60,38 @@ void transpose_block_scales(Stream stream, const Operand& x, float* y);
 // memory and its code there already: to make room for them waits for the device.
 void occupy(Stream stream, int multiprocessors, int* held, const int* stop);
 
+// ---- kernels_copy_on_cores.cu ----
+
+struct CopyOnCores {
+  int cores = 1;  // blocks, each on a multiprocessor of its own while there are idle ones
+  int times = 1;  // the same bytes again
+};
+// Copies device memory, aligned to 16 bytes; returns how many of the bytes: what the blocks share out evenly, in
+// 64 at a time. Bytes counted once.
+std::size_t copy_on_cores(Stream stream, const void* from, void* to, std::size_t bytes, const CopyOnCores& how);
+
 // ---- kernels_norm.cu ----
 
-void rms_norm(Stream stream, const Operand& x, const Operand& weight, const Operand& y);
+struct Norm {
+  Operand x, weight;
+  double epsilon = 1e-6;
+};
+void rms_norm(Stream stream, const Norm& norm, const Operand& y);
 // The same, and a quantised copy (kFp8Rows) of what y was before it was rounded.
-void rms_norm_quantised(Stream stream, const Operand& x, const Operand& weight, const Operand& y,
-                        const Operand& codes);
+void rms_norm_quantised(Stream stream, const Norm& norm, const Operand& y, const Operand& codes);
 
 struct NormGrad {
   Operand dy, x, weight;
   Operand dx, dweight;  // dweight is added to
   Operand inverse_rms;  // [rows, 1] FP32, written: scratch
+  double epsilon = 1e-6;
 };
 void rms_norm_grad(Stream stream, const NormGrad& grad);
 
 struct Rotation {
   std::int64_t heads = 1, rotated = 0, sequence_rows = 0, first_position = 0;
   bool back = false;
+  double base = 10000, factor = 1, low = 0, high = 1, magnitude = 1;  // Rotary's (models/constants.h)
   const std::int32_t* positions = nullptr;  // of each row, in the device's memory; null: by the two above
 };
 void rotate(Stream stream, const Rotation& rotation, const Operand& x, const Operand& y);
@@ -162,6 +178,7 @@ struct Attention {
   std::int64_t heads = 1, kv_heads = 1, head_dim = 0, v_dim = 0, window = 0;
   // Keys stand in chunks: chunk c of sequence s begins at row (c * sequences + s) * chunk.
   std::int64_t chunk = 0;
+  double score_scale = 1;  // beside 1/sqrt(head_dim)
   Operand q = {}, k = {}, v = {};
 
   MOEBIUS_BOTH std::int64_t key_row(std::int64_t sequence, std::int64_t key) const {

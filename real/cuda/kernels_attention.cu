@@ -195,7 +195,7 @@ float score_scale(const Attention& a) {
     throw run_error("cuda: heads of " + std::to_string(a.head_dim) + " and " + std::to_string(a.v_dim) +
                     " columns: at most " + std::to_string(kLargestHead) + " fit");
   }
-  return static_cast<float>(1 / std::sqrt(static_cast<double>(a.head_dim)));
+  return static_cast<float>(a.score_scale / std::sqrt(static_cast<double>(a.head_dim)));
 }
 
 }  // namespace

@@ -185,7 +185,7 @@ void flash_attention(Stream stream, const Attention& a, const Operand& o, const 
   CHECK(flash_takes(a) && a.q.rows == a.sequences * a.queries && a.queries <= a.keys &&
             a.sequences * a.keys <= a.k.rows,
         "attention that tensor cores do not take");
-  const auto scale = static_cast<float>(1 / std::sqrt(static_cast<double>(a.head_dim)));
+  const auto scale = static_cast<float>(a.score_scale / std::sqrt(static_cast<double>(a.head_dim)));
   const std::int64_t tiles = (a.queries + kRowsOfTeam - 1) / kRowsOfTeam;
   const std::int64_t items = a.sequences * tiles * a.heads;
   if (a.head_dim <= 64 && a.v_dim <= 64) {

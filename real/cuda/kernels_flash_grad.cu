@@ -327,7 +327,7 @@ bool flash_grad_takes(const Attention& a, const AttentionGrad& g) {
 
 void flash_attention_grad(Stream stream, const Attention& a, const AttentionGrad& g) {
   CHECK(flash_grad_takes(a, g) && a.k.rows % a.chunk == 0, "attention that tensor cores do not take");
-  const auto scale = static_cast<float>(1 / std::sqrt(static_cast<double>(a.head_dim)));
+  const auto scale = static_cast<float>(a.score_scale / std::sqrt(static_cast<double>(a.head_dim)));
   const std::int64_t query_tiles = tiles_of(a.queries), key_tiles = tiles_of(a.chunk);
   attention_dots(stream, a, g);
   launch_wide_teams(stream, a.sequences * query_tiles * a.heads, FlashQueryGrad::scratch_of(a),

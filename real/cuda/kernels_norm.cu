@@ -2,37 +2,38 @@
 #include "real/cuda/kernels.h"
 #include "real/cuda/launch.cuh"
 #include "real/cuda/quantise.cuh"
-#include "real/host_kernels_norm.h"
 
 namespace moebius::cuda {
 namespace {
 
-MOEBIUS_DEVICE float inverse_rms(const Team& team, const Operand& x, std::int64_t row) {
+MOEBIUS_DEVICE float inverse_rms(const Team& team, const Operand& x, std::int64_t row, double epsilon) {
   const double squares = team.sum<double>(x.columns, [&](std::int64_t c) {
     const double value = load(x, row, c);
     return value * value;
   });
-  return static_cast<float>(1 / sqrt(squares / static_cast<double>(x.columns) + kNormEpsilon));
+  return static_cast<float>(1 / sqrt(squares / static_cast<double>(x.columns) + epsilon));
 }
 
-struct Norm {
-  Operand x, weight, y;
+struct NormRow {
+  Norm n;
+  Operand y;
   MOEBIUS_DEVICE void operator()(const Team& team, std::int64_t row) const {
-    const float scale = inverse_rms(team, x, row);
-    team.each(x.columns, [&](std::int64_t c) {
-      store(y, row * x.columns + c, load(x, row, c) * scale * load(weight, c));
+    const float scale = inverse_rms(team, n.x, row, n.epsilon);
+    team.each(n.x.columns, [&](std::int64_t c) {
+      store(y, row * n.x.columns + c, load(n.x, row, c) * scale * load(n.weight, c));
     });
   }
 };
 
 // The same values in two formats, each rounded by itself.
 struct NormQuantised {
-  Operand x, weight, y, codes;
+  Norm n;
+  Operand y, codes;
   MOEBIUS_DEVICE void operator()(const Team& team, std::int64_t row) const {
-    const float scale = inverse_rms(team, x, row);
+    const float scale = inverse_rms(team, n.x, row, n.epsilon);
     quantise_row(team, codes, row, [&](std::int64_t c) {
-      const float value = load(x, row, c) * scale * load(weight, c);
-      store(y, row * x.columns + c, value);
+      const float value = load(n.x, row, c) * scale * load(n.weight, c);
+      store(y, row * n.x.columns + c, value);
       return value;
     });
   }
@@ -42,7 +43,7 @@ struct NormQuantised {
 struct NormGradRow {
   NormGrad g;
   MOEBIUS_DEVICE void operator()(const Team& team, std::int64_t row) const {
-    const double r = inverse_rms(team, g.x, row);
+    const double r = inverse_rms(team, g.x, row, g.epsilon);
     const double projection = team.sum<double>(g.x.columns, [&](std::int64_t c) {
       return static_cast<double>(load(g.dy, row, c)) * load(g.weight, c) * load(g.x, row, c);
     });
@@ -78,12 +79,15 @@ struct Rotate {
     if (turned < 0) return store(y, index, load(x, row, column));
     const bool left = turned < half;
     const std::int64_t pair = left ? turned : turned - half;
-    const double frequency =
-        pow(kRotaryBase, -2.0 * static_cast<double>(pair) / static_cast<double>(r.rotated));
+    const double across = (static_cast<double>(pair) - r.low) / (r.high - r.low);
+    const double stretched = across < 0 ? 0 : across > 1 ? 1 : across;
+    const double frequency = pow(r.base, -2.0 * static_cast<double>(pair) / static_cast<double>(r.rotated)) *
+                             (1 - stretched + stretched / r.factor);
     const std::int64_t position =
         r.positions != nullptr ? r.positions[row] : r.first_position + row % r.sequence_rows;
     const double angle = static_cast<double>(position) * frequency;
-    const double cosine = cos(angle), sine = r.back ? -sin(angle) : sin(angle);
+    const double cosine = r.magnitude * cos(angle);
+    const double sine = r.magnitude * (r.back ? -sin(angle) : sin(angle));
     const double own = load(x, row, column), partner = load(x, row, left ? column + half : column - half);
     store(y, index, static_cast<float>(left ? own * cosine - partner * sine : partner * sine + own * cosine));
   }
@@ -91,13 +95,12 @@ struct Rotate {
 
 }  // namespace
 
-void rms_norm(Stream stream, const Operand& x, const Operand& weight, const Operand& y) {
-  launch_teams(stream, x.rows, Norm{x, weight, y});
+void rms_norm(Stream stream, const Norm& norm, const Operand& y) {
+  launch_teams(stream, norm.x.rows, NormRow{norm, y});
 }
 
-void rms_norm_quantised(Stream stream, const Operand& x, const Operand& weight, const Operand& y,
-                        const Operand& codes) {
-  launch_teams(stream, x.rows, NormQuantised{x, weight, y, codes});
+void rms_norm_quantised(Stream stream, const Norm& norm, const Operand& y, const Operand& codes) {
+  launch_teams(stream, norm.x.rows, NormQuantised{norm, y, codes});
 }
 
 void rms_norm_grad(Stream stream, const NormGrad& grad) {

@@ -124,6 +124,10 @@ TEST_CASE("a profile of another device is refused by crosscheck through the bina
   const test::Scratch scratch;
   Profile other = synthetic_profile();
   other.accelerator = "h200-sxm";
+  TransferCurve& exchange = other.device->transfers.front();
+  exchange.bytes = {2000};
+  exchange.seconds = {6e-6};
+  exchange.spread = {0};
   const std::string file = scratch.write("h200.json", to_json(other));
   const auto run = test::run_moebius("crosscheck " + std::string(MOEBIUS_SOURCE_DIR) +
                                      "/scenarios/smoke/moe-layer.json --profile " + file);

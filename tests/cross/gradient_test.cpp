@@ -18,8 +18,9 @@ namespace {
 using Numbers = std::vector<double>;
 
 // With these settings an update leaves the weights alone and the first moment is the gradient.
-HostOptions observing() {
+HostOptions observing(const Constants& constants = {}) {
   HostOptions options;
+  options.constants = constants;
   options.exact = true;
   options.adam = {.learning_rate = 0, .beta1 = 0, .beta2 = 0};
   return options;
@@ -47,8 +48,8 @@ std::vector<Parameter> parameters_of(const HostExecutor<Real>& executor, int lay
 
 // Replicas of the parameter move together.
 double loss_with(const TrainingJob& job, const std::vector<int>& replicas, std::uint32_t key,
-                 const Numbers& values) {
-  SmallRun<double> run(job, observing());
+                 const Numbers& values, const Constants& constants = {}) {
+  SmallRun<double> run(job, observing(constants));
   for (const int rank : replicas) run.executor().set_parameter(rank, key, values);
   return run.run().loss(0);
 }
@@ -71,8 +72,8 @@ std::vector<std::size_t> sample(const Numbers& gradient) {
 
 // The error of a central difference with step h in double precision is about h^2 f'''/6 + 1e-15/h: some 1e-9
 // here, against gradients that are mostly above 1e-4.
-void require_gradients(const TrainingJob& job) {
-  SmallRun<double> base(job, observing());
+void require_gradients(const TrainingJob& job, const Constants& constants = {}) {
+  SmallRun<double> base(job, observing(constants));
   const HostExecutor<double>& executor = base.run();
   const auto parameters = parameters_of(executor, job.model.layers + job.model.mtp_layers);
   REQUIRE(parameters.size() >= 10);
@@ -86,9 +87,9 @@ void require_gradients(const TrainingJob& job) {
       constexpr double kStep = 1e-4;
       const double at = values[i];
       values[i] = at + kStep;
-      const double above = loss_with(job, replicas, key, values);
+      const double above = loss_with(job, replicas, key, values, constants);
       values[i] = at - kStep;
-      const double below = loss_with(job, replicas, key, values);
+      const double below = loss_with(job, replicas, key, values, constants);
       values[i] = at;
       INFO(fmt::format("{}, layer {}, element {}", to_string(parameter.role), parameter.layer, i));
       CHECK(gradient[i] == Approx((above - below) / (2 * kStep)).epsilon(1e-3).margin(1e-8));
@@ -125,6 +126,19 @@ TEST_CASE("latent attention and experts: gradients of every parameter agree with
 
 TEST_CASE("grouped-query attention and experts: gradients of every parameter agree with finite differences") {
   require_gradients(small_job(small_model(AttentionKind::kGqa)));
+}
+
+TEST_CASE("norms of heads and stretched positions on tensor-parallel ranks: gradients agree") {
+  TrainingJob job = small_job(small_model(AttentionKind::kGqa));
+  job.model.qk_norm = true;
+  job.model.experts = {};
+  const Constants constants{.rotary = {.base = 500, .factor = 8, .low = 1, .high = 3, .magnitude = 1.3},
+                            .score_scale = 0.7,
+                            .norm_epsilon = 1e-3};
+  for (const int tp : {1, 2}) {
+    job.plan.tp = tp;
+    require_gradients(job, constants);
+  }
 }
 
 TEST_CASE("sigmoid gate, plain activation, queries without a latent, sliding window: gradients agree") {

@@ -3,11 +3,13 @@
 // must amount to. Every token uses all experts, so that no choice is to be made.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <string>
 #include <vector>
 
+#include "models/constants.h"
 #include "models/model.h"
 #include "models/weights/stored_type.h"
 #include "tests/unit/checkpoint/small_checkpoint.h"
@@ -18,7 +20,8 @@ using Rows = std::vector<std::vector<double>>;  // by token
 
 class ReferenceModel {
  public:
-  ReferenceModel(const Model& model, const Tensors& tensors) : model_(model) {
+  ReferenceModel(const Model& model, const Constants& constants, const Tensors& tensors)
+      : model_(model), constants_(constants) {
     for (const auto& [name, tensor] : tensors) weights_[name] = to_floats(tensor.first.type, tensor.second);
   }
 
@@ -54,7 +57,7 @@ class ReferenceModel {
       double square = 0;
       for (const double value : row) square += value * value;
       for (std::size_t i = 0; i < row.size(); ++i)
-        row[i] *= scale[i] / std::sqrt(square / static_cast<double>(row.size()) + 1e-6);
+        row[i] *= scale[i] / std::sqrt(square / static_cast<double>(row.size()) + constants_.norm_epsilon);
     }
     return x;
   }
@@ -80,15 +83,24 @@ class ReferenceModel {
 
   // Turns `size` columns from `first` on by the token's position: pairs (i, i + size/2) in Llama, (2i, 2i+1)
   // in DeepSeek.
-  static void rotate(Rows& x, std::size_t first, std::size_t size, bool neighbours) {
+  // Of a frequency that YaRN stretches, the part `across` is that of `factor` times longer texts.
+  double frequency(std::size_t pair, std::size_t size) const {
+    const Rotary& rotary = constants_.rotary;
+    const double i = static_cast<double>(pair),
+                 plain = 1 / std::pow(rotary.base, 2 * i / static_cast<double>(size));
+    double across = (i - rotary.low) / (rotary.high - rotary.low);
+    across = across < 0 ? 0 : across > 1 ? 1 : across;
+    return plain / rotary.factor * across + plain * (1 - across);
+  }
+
+  void rotate(Rows& x, std::size_t first, std::size_t size, bool neighbours) const {
     for (std::size_t t = 0; t < x.size(); ++t) {
       for (std::size_t i = 0; i < size / 2; ++i) {
-        const double angle = static_cast<double>(t) *
-                             std::pow(10000, -2.0 * static_cast<double>(i) / static_cast<double>(size));
+        const double angle = static_cast<double>(t) * frequency(i, size), grown = constants_.rotary.magnitude;
         double& a = x[t][first + (neighbours ? 2 * i : i)];
         double& b = x[t][first + (neighbours ? 2 * i + 1 : i + size / 2)];
-        const double left = a * std::cos(angle) - b * std::sin(angle);
-        b = b * std::cos(angle) + a * std::sin(angle);
+        const double left = grown * (a * std::cos(angle) - b * std::sin(angle));
+        b = grown * (b * std::cos(angle) + a * std::sin(angle));
         a = left;
       }
     }
@@ -102,13 +114,14 @@ class ReferenceModel {
   }
 
   // Causal attention of one head; its output goes to columns from `first` on.
-  static void attend(const Rows& q, const Rows& k, const Rows& v, Rows& out) {
+  void attend(const Rows& q, const Rows& k, const Rows& v, Rows& out) const {
     for (std::size_t t = 0; t < q.size(); ++t) {
       std::vector<double> scores(t + 1);
       double total = 0;
       for (std::size_t s = 0; s <= t; ++s) {
         for (std::size_t i = 0; i < q[t].size(); ++i) scores[s] += q[t][i] * k[s][i];
-        scores[s] = std::exp(scores[s] / std::sqrt(static_cast<double>(q[t].size())));
+        scores[s] =
+            std::exp(scores[s] * constants_.score_scale / std::sqrt(static_cast<double>(q[t].size())));
         total += scores[s];
       }
       for (std::size_t i = 0; i < v[0].size(); ++i) {
@@ -119,10 +132,22 @@ class ReferenceModel {
     }
   }
 
+  void norm_heads(Rows& x, std::size_t size, const std::string& name) const {
+    for (std::size_t first = 0; first < x[0].size(); first += size) {
+      const Rows head = norm(columns(x, first, size), name);
+      for (std::size_t t = 0; t < x.size(); ++t)
+        std::copy(head[t].begin(), head[t].end(), x[t].begin() + first);
+    }
+  }
+
   Rows grouped_attention(const Rows& x, const std::string& at) const {
     const auto d = static_cast<std::size_t>(model_.head_dim);
     Rows q = linear(x, at + "q_proj.weight"), k = linear(x, at + "k_proj.weight"),
          v = linear(x, at + "v_proj.weight");
+    if (model_.qk_norm) {
+      norm_heads(q, d, at + "q_norm.weight");
+      norm_heads(k, d, at + "k_norm.weight");
+    }
     for (int h = 0; h < model_.heads; ++h) rotate(q, h * d, d, false);
     for (int h = 0; h < model_.kv_heads; ++h) rotate(k, h * d, d, false);
     Rows out(x.size());
@@ -218,6 +243,7 @@ class ReferenceModel {
   }
 
   const Model& model_;
+  const Constants constants_;
   std::map<std::string, std::vector<float>> weights_;
   std::map<std::string, Rows> outputs_;
   std::size_t length_ = 0;

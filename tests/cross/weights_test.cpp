@@ -34,12 +34,13 @@ Model all_experts(Model model) {
 // A run from the weights of a file; afterwards losses, weights and a dump can be had.
 class WeightsRun {
  public:
-  WeightsRun(const std::string& checkpoint, const TrainingJob& job, bool exact)
+  WeightsRun(const std::string& checkpoint, const TrainingJob& job, bool exact,
+             const Constants& constants = {})
       : job_(job),
         layout_(make_layout(job_.plan)),
         checkpoint_(checkpoint),
         dump_(job_.model, job_.plan, job_.workload, layout_),
-        run_(job_, options(exact)),
+        run_(job_, options(exact, constants)),
         host_(run_.run()) {}
 
   HostExecutor<float>& host() { return host_; }
@@ -49,8 +50,9 @@ class WeightsRun {
   const TrainingJob& job() const { return job_; }
 
  private:
-  HostOptions options(bool exact) {
+  HostOptions options(bool exact, const Constants& constants) {
     HostOptions options;
+    options.constants = constants;
     options.exact = exact;
     options.weights = [this](const Tensor& parameter) {
       return load_parameter(checkpoint_, job_.model, parameter);
@@ -68,12 +70,12 @@ class WeightsRun {
 };
 
 // What the plain loops make of the tokens that the run's first microbatch reads.
-void write_reference(const std::string& path, const TrainingJob& job, const Tensors& weights) {
+void write_reference(const std::string& path, const TrainingJob& job, ReferenceModel reference) {
   const std::int64_t length = job.workload.sequence_length;
   const std::vector<std::int32_t> tokens =
       token_sequence({HostOptions{}.seed, 0, 0}, length + job.model.mtp_layers, job.model.vocabulary);
   Tensors outputs;
-  for (const auto& [name, rows] : ReferenceModel(job.model, weights).run({tokens.begin(), tokens.end()})) {
+  for (const auto& [name, rows] : reference.run({tokens.begin(), tokens.end()})) {
     StoredTensor tensor{.name = name, .type = StoredType::kF32, .shape = {}};
     tensor.shape = {length, static_cast<std::int64_t>(rows[0].size())};
     std::vector<float> values;
@@ -84,16 +86,18 @@ void write_reference(const std::string& path, const TrainingJob& job, const Tens
 }
 
 // Nothing is rounded but the dump, to BF16: half of 2^-8 an element at most.
-void require_reference(const Model& model, WeightNaming naming, const std::vector<Change>& plans) {
+void require_reference(const Model& model, WeightNaming naming, const std::vector<Change>& plans,
+                       const Constants& constants = {}) {
   const Scratch scratch;
   const Tensors weights = random_tensors(model, naming, 11);
   write_tensors(scratch.path("in.safetensors"), weights);
-  write_reference(scratch.path("reference.safetensors"), job_of(model), weights);
+  write_reference(scratch.path("reference.safetensors"), job_of(model),
+                  ReferenceModel(model, constants, weights));
   for (std::size_t i = 0; i < plans.size(); ++i) {
     INFO("plan " << i);
     TrainingJob job = job_of(model);
     plans[i](job);
-    WeightsRun run(scratch.path("in.safetensors"), job, true);
+    WeightsRun run(scratch.path("in.safetensors"), job, true, constants);
     run.dump().write(scratch.path("run.safetensors"));
     const Alignment alignment = align(scratch.path("run.safetensors"), scratch.path("reference.safetensors"));
     INFO(to_text(alignment));
@@ -149,6 +153,22 @@ TEST_CASE("the same: Mixtral's names") {
   mixtral.dense_width = 0;
   mixtral.experts = {.routed = 4, .active = 4, .width = 16};
   require_reference(mixtral, WeightNaming::kMixtral, {alone, sequence_parallel, expert_parallel});
+}
+
+TEST_CASE("the same: Qwen3's norms of heads, a base of a million, another epsilon") {
+  Model qwen = grouped_model();
+  qwen.qk_norm = true;
+  const Constants constants{.rotary = {.base = 1e6}, .norm_epsilon = 1e-2};
+  require_reference(qwen, WeightNaming::kShared,
+                    {alone, two_tensor_ranks, sequence_parallel, two_stages, two_context_ranks}, constants);
+}
+
+TEST_CASE("the same: positions that YaRN stretches, with its scale of scores") {
+  // Of two rotary pairs the first keeps its frequency, the second is stretched by half.
+  const Constants constants{.rotary = {.base = 100, .factor = 4, .low = 0, .high = 2, .magnitude = 1.2},
+                            .score_scale = 1.5};
+  require_reference(all_experts(latent_model()), WeightNaming::kShared, {alone, sequence_parallel},
+                    constants);
 }
 
 TEST_CASE("one and two tensor-parallel ranks have the same losses from the same weights") {
@@ -226,13 +246,12 @@ TEST_CASE("8-bit weights are read times the factors of their blocks") {
 TEST_CASE("weights that a training step does not compute with are refused, not ignored") {
   const Scratch scratch;
   Model model = grouped_model();
-  model.qk_norm = true;
+  model.biases = Biases::kQkv;
   write_tensors(scratch.path("in.safetensors"), random_tensors(model, WeightNaming::kShared, 15));
-  CHECK_THROWS_WITH(
-      require_executable(Checkpoint(scratch.path("in.safetensors")), model),
-      scratch.path("in.safetensors") +
-          ": a training step does not compute norms of queries and keys: these weights of small can be "
-          "converted, not executed");
+  CHECK_THROWS_WITH(require_executable(Checkpoint(scratch.path("in.safetensors")), model),
+                    scratch.path("in.safetensors") +
+                        ": a training step does not compute biases: these weights of small can be converted, "
+                        "not executed");
 }
 
 TEST_CASE("two runs of the same weights are aligned; a changed weight is found in its layer") {

@@ -22,12 +22,13 @@ struct Curves {
   std::vector<double> host, device;
 };
 
-Curves train(const TrainingJob& job) {
+Curves train(const TrainingJob& job, const Constants& constants = {}) {
   HostOptions host_options;
+  host_options.constants = constants;
   host_options.adam.learning_rate = 1e-2;
   SmallRun<float> host(job, host_options);
   HostExecutor<float>& on_host = host.run();
-  DeviceRun device(job, {.adam = host_options.adam, .poison = true});
+  DeviceRun device(job, {.adam = host_options.adam, .constants = constants, .poison = true});
   CudaExecutor& on_device = device.run();
   Curves curves;
   for (int step = 0; step < on_host.num_steps(); ++step) {
@@ -65,6 +66,17 @@ TEST_CASE(
 TEST_CASE("one rank with grouped-query attention") {
   NEEDS_DEVICE();
   check_close(train(job_of(AttentionKind::kGqa, 4)));
+}
+
+TEST_CASE("norms of heads, stretched positions, a scale of scores") {
+  NEEDS_DEVICE();
+  TrainingJob job = job_of(AttentionKind::kGqa, 4);
+  job.model.qk_norm = true;
+  job.plan.tp = 2;
+  job.model.experts = {};
+  check_close(train(job, {.rotary = {.base = 500, .factor = 8, .low = 1, .high = 3, .magnitude = 1.3},
+                          .score_scale = 0.7,
+                          .norm_epsilon = 1e-3}));
 }
 
 TEST_CASE("FP8 products and FP8 dispatch") {

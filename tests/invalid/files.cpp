@@ -166,12 +166,12 @@ TEST_CASE("a wrong word on the command line is answered with the words that exis
   refused("", 2, "expected a command: run, check, crosscheck, compare, list, show, calibrate, convert, align, schema");
   refused("run x.json --detail flud", 2,
           "--detail: expected alpha-beta, fluid, native, found \"flud\" (did you mean \"fluid\"?)");
-  refused("run x.json --executor gpu", 2, "--executor: expected sim, host, cuda, found \"gpu\"");
+  refused("run x.json --executor gpu", 2, "--executor: expected sim, host, cuda, emulate, found \"gpu\"");
   refused("calibrate --from /nowhere --model-errors", 2, "--from: expected a directory, found \"/nowhere\"");
   refused("calibrate --device gpu --out p.json", 2, "--device: expected host or cuda:N, found \"gpu\"");
   refused("calibrate --device cuda: --out p.json", 2, "--device: expected host or cuda:N, found \"cuda:\"");
   refused("calibrate --device host", 2, "--device requires --out");
-  refused("calibrate --device host --from " + kSmoke + " --out p.json", 2, "--device excludes --from");
+  refused("calibrate --device host --from " + kSmoke + " --out p.json", 2, "--from excludes --device");
   refused("calibrate --device host --out p.json --budget 0", 2,
           "--budget: expected a number above 0, found \"0\"");
   refused("calibrate --budget 3 --out p.json --from " + kSmoke, 2, "--budget requires --device");

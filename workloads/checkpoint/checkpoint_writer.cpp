@@ -39,15 +39,16 @@ const std::map<std::string, std::string> kMetadata{{"format", "pt"}};
 
 class CheckpointWriter {
  public:
-  CheckpointWriter(const CheckpointIndex& index, const ReadRegion& read)
-      : read_(read), total_(index.bytes()) {}
+  CheckpointWriter(const CheckpointIndex& index, const ReadRegion& read, bool goes_on)
+      : read_(read), goes_on_(goes_on), total_(index.bytes()) {}
 
   void write(const std::string& path, const std::vector<PlannedTensor>& planned) {
+    if (goes_on_ && is_finished(path, planned)) return;
     std::vector<StoredTensor> tensors;
     for (const PlannedTensor& row : planned) tensors.push_back(row.tensor);
     SafetensorsWriter writer(path, std::move(tensors), kMetadata);
     for (const PlannedTensor& row : planned) {
-      interruption_.check();
+      check_interruption();
       const std::vector<std::byte> bytes = read_(row.tensor.name, row.region);
       writer.append(bytes);
       written_ += static_cast<double>(bytes.size());
@@ -57,7 +58,34 @@ class CheckpointWriter {
   }
 
  private:
+  // A file gets its name when all of it is written. What cannot be read is written again.
+  bool is_finished(const std::string& path, const std::vector<PlannedTensor>& planned) {
+    std::error_code error;
+    if (!std::filesystem::exists(path, error)) return false;
+    try {
+      const SafetensorsFile file(path);
+      if (file.tensors().size() != planned.size()) return false;
+      for (const PlannedTensor& row : planned) {
+        const StoredTensor* found = file.find(row.tensor.name);
+        if (found == nullptr || found->type != row.tensor.type || found->shape != row.tensor.shape)
+          return false;
+      }
+      for (const StoredTensor& tensor : file.tensors())
+        written_ += static_cast<double>(tensor.end - tensor.begin);
+      return true;
+    } catch (const Error&) {
+      return false;
+    }
+  }
+
+  void check_interruption() const {
+    if (goes_on_ && interruption_.came())
+      throw run_error("interrupted: the same command goes on with the files that are not finished");
+    interruption_.check();
+  }
+
   const ReadRegion& read_;
+  bool goes_on_;
   double total_ = 0, written_ = 0;
   Interruption interruption_;
   ProgressBar bar_;
@@ -74,16 +102,17 @@ void write_index(const NewDirectory& directory, const CheckpointIndex& index) {
 void copy_config(const NewDirectory& directory, const std::string& config) {
   if (config.empty()) return;
   std::error_code error;
-  std::filesystem::copy_file(config, directory.path("config.json"), error);
+  std::filesystem::copy_file(config, directory.path("config.json"),
+                             std::filesystem::copy_options::overwrite_existing, error);
   if (error) throw run_error(fmt::format("{}: cannot be copied: {}", config, error.message()));
 }
 
 }  // namespace
 
 void write_checkpoint(const CheckpointPlace& place, CheckpointIndex index, const ReadRegion& read) {
-  NewDirectory directory(place.directory, place.replace);
+  NewDirectory directory(place.directory, place.plan);
   const std::vector<std::vector<PlannedTensor>> files = plan_files(index);
-  CheckpointWriter writer(index, read);
+  CheckpointWriter writer(index, read, !place.plan.journal.empty());
   for (std::size_t i = 0; i < files.size(); ++i) writer.write(directory.path(index.files[i]), files[i]);
   if (place.beside) place.beside(directory, index);
   write_index(directory, index);

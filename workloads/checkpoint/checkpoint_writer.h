@@ -21,12 +21,14 @@ using WriteBeside = std::function<void(const NewDirectory& directory, Checkpoint
 struct CheckpointPlace {
   std::string directory;
   std::string config = {};  // a config.json to go with it; empty: none
-  bool replace = false;     // a checkpoint that is there gives way once the new one is complete
+  DirectoryPlan plan = {};  // whether it replaces another, or goes on where it was interrupted
   WriteBeside beside = {};  // empty: nothing
 };
 
 // Files, index and a copy of the config appear in the directory all at once; input_error when something is
 // there already, run_error when it cannot be written or is interrupted. Shows a progress bar.
+// With a journal, files that an interrupted writing finished are kept: those whose header is the one that
+// would be written, and whose data is as long.
 void write_checkpoint(const CheckpointPlace& place, CheckpointIndex index, const ReadRegion& read);
 
 }  // namespace moebius

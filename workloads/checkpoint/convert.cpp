@@ -1,5 +1,7 @@
 #include "workloads/checkpoint/convert.h"
 
+#include <filesystem>
+
 #include <fmt/format.h>
 
 #include "hw/error.h"
@@ -27,6 +29,20 @@ void check_checkpoint(const Checkpoint& checkpoint, const Model& model) {
   check_weights(checkpoint.path(), model, weights_of(model, checkpoint.naming()), checkpoint.index().found());
 }
 
+// What goes in, by size and time of change, and what comes out.
+std::string journal_of(const Checkpoint& checkpoint, const CheckpointIndex& index) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::path in(checkpoint.path()), directory = fs::is_directory(in, error) ? in : in.parent_path();
+  std::string journal = fmt::format("conversion of {}\n", fs::absolute(in, error).string());
+  for (const std::string& file : checkpoint.index().files) {
+    const fs::path path = directory / file;
+    journal += fmt::format("{} {} {}\n", file, fs::file_size(path, error),
+                           fs::last_write_time(path, error).time_since_epoch().count());
+  }
+  return journal + (index.layout ? index_text(index) : hf_index_text(index));
+}
+
 std::string convert(const ConvertRequest& request, const ModelCatalog& catalog) {
   const std::optional<Degrees> degrees = parse_layout(request.to);
   const Checkpoint checkpoint(request.in);
@@ -39,7 +55,10 @@ std::string convert(const ConvertRequest& request, const ModelCatalog& catalog) 
   const auto read = [&](const std::string& name, const Region& region) {
     return checkpoint.read(name, region);
   };
-  write_checkpoint({.directory = request.out, .config = checkpoint.config_path()}, index, read);
+  const std::string journal = journal_of(checkpoint, index);
+  write_checkpoint(
+      {.directory = request.out, .config = checkpoint.config_path(), .plan = {.journal = journal}}, index,
+      read);
   return fmt::format("{}: {} tensors, {}, in {} files ({})\n", request.out, index.weights.size(),
                      to_text(Bytes{index.bytes()}), index.files.size(),
                      degrees ? to_text(*degrees) : std::string("Hugging Face"));

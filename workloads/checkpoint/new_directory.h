@@ -5,22 +5,32 @@
 
 namespace moebius {
 
+struct DirectoryPlan {
+  bool replace = false;  // what is there gives way; it stands aside as NAME.old for a moment
+  // What is being made, in words that differ when any of it does. A directory that was begun with the same
+  // words is gone on with; empty: each begins anew.
+  std::string journal = {};
+};
+
 class NewDirectory {
  public:
   // Files go to a directory of another name beside `wanted`. input_error when `wanted` is there and not an
-  // empty directory, unless it may be replaced; run_error when nothing can be made there.
-  explicit NewDirectory(const std::string& wanted, bool replace = false);
-  ~NewDirectory();  // what was not committed goes away
+  // empty directory, unless it may be replaced; run_error when nothing can be made there, or when another
+  // process goes on with the same directory.
+  explicit NewDirectory(const std::string& wanted, const DirectoryPlan& plan = {});
+  ~NewDirectory();  // what was not committed goes away, or waits to be gone on with
   NewDirectory(const NewDirectory&) = delete;
   NewDirectory& operator=(const NewDirectory&) = delete;
 
   std::string path(const std::string& name) const { return partial_ + "/" + name; }
-  // From here it is there under its own name. What it replaces stands aside as NAME.old until then.
-  void commit();
+  void commit();  // from here it is there under its own name
 
  private:
+  void open_journal();
+
   std::string wanted_, partial_;
-  bool replace_;
+  DirectoryPlan plan_;
+  int journal_ = -1;  // locked while it is written to
 };
 
 // The check of the constructor alone, for those who will write later. Leaves nothing behind.

@@ -121,8 +121,7 @@ std::vector<double> load_parameter(const Checkpoint& checkpoint, const Model& mo
 }
 
 std::string uncomputed(const Model& model) {
-  if (model.biases != Biases::kNone) return "biases";
-  return model.qk_norm ? "norms of queries and keys" : "";
+  return model.biases != Biases::kNone ? "biases" : "";
 }
 
 void require_executable(const Checkpoint& checkpoint, const Model& model) {
@@ -148,7 +147,7 @@ void save_parameters(const SaveRequest& request, std::span<const HeldParameter> 
   const HeldWeights held(request, parameters);
   write_checkpoint({.directory = request.directory,
                     .config = request.config,
-                    .replace = request.replace,
+                    .plan = {.replace = request.replace},
                     .beside = request.beside},
                    held.index(),
                    [&](const std::string& name, const Region& region) { return held.read(name, region); });

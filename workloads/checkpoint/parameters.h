@@ -15,7 +15,7 @@ namespace moebius {
 std::vector<double> load_parameter(const Checkpoint& checkpoint, const Model& model, const Tensor& parameter);
 
 // Beside check_checkpoint(): input_error when the checkpoint holds weights that a training schedule does not
-// compute with (biases, norms of heads, the gate of a shared expert): the loss would be that of another
+// compute with (biases, the gate of a shared expert): the loss would be that of another
 // model.
 void require_executable(const Checkpoint& checkpoint, const Model& model);
 

@@ -26,6 +26,8 @@ class PieceList {
     return add(part, {tensor_.first_row, tensor_.rows, tensor_.first_column, tensor_.columns});
   }
 
+  bool latent() const { return model_.attention == AttentionKind::kMla; }
+
   void vector(WeightPart part) { add(part, {0, tensor_.columns, 0, 1}).vector = true; }
 
   // Several matrices of `rows` rows on this rank each, one below the other.
@@ -113,7 +115,7 @@ std::vector<Piece> PieceList::all() {
       block(WeightPart::kQueryDown);
       break;
     case Role::kQNorm:
-      vector(WeightPart::kQueryNorm);
+      vector(latent() ? WeightPart::kQueryNorm : WeightPart::kHeadQueryNorm);
       break;
     case Role::kQB:
       rotary(WeightPart::kQueryUp, mla.nope_dim + mla.rope_dim);
@@ -122,7 +124,7 @@ std::vector<Piece> PieceList::all() {
       rotary(WeightPart::kLatentDown, mla.kv_rank + mla.rope_dim);
       break;
     case Role::kKvNorm:
-      vector(WeightPart::kLatentNorm);
+      vector(latent() ? WeightPart::kLatentNorm : WeightPart::kHeadKeyNorm);
       break;
     case Role::kKvB:
       block(WeightPart::kLatentUp);

@@ -118,7 +118,8 @@ void require_divides(const Degrees& degrees, const Model& model) {
 
 CheckpointIndex sharded_index(const CheckpointIndex& from, const Model& model, const Degrees& degrees) {
   const Placement placement(model, degrees);
-  CheckpointIndex index{.layout = degrees, .model = model, .step = from.step, .files = {}, .weights = {}, .state = {}};
+  CheckpointIndex index{
+      .layout = degrees, .model = model, .step = from.step, .files = {}, .weights = {}, .state = {}};
   for (int file = 0; file < placement.num_files(); ++file)
     index.files.push_back(fmt::format("rank-{:05}.safetensors", file));
   for (const Weight& weight : weights_of(model, naming_of(from.names()))) {

@@ -74,7 +74,9 @@ AnalyticModel::AnalyticModel(const Accelerator& accelerator, const Architecture&
 
 Estimate AnalyticModel::estimate(const CostQuery& query, Clocks clocks) const {
   Estimate estimate;
-  if (is_attention(query.kind)) {
+  if (engine_.architecture->serial) {
+    estimate = serial_estimate(engine_, query);
+  } else if (is_attention(query.kind)) {
     estimate = attention_estimate(engine_, query);
   } else if (uses_tensor_cores(query.kind)) {
     estimate = gemm_estimate(engine_, query, clocks);

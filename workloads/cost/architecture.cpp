@@ -35,6 +35,7 @@ void read_structure(Reader reader, Architecture& row) {
   row.scaling_lanes = reader.number("scaling_lanes", {0, 4096});
   row.core_stream = reader.number("core_stream", {kAboveZero});
   row.asynchronous = reader.boolean("asynchronous");
+  row.serial = reader.boolean("serial", false);
   for (std::size_t width = 0; width < kWidths.size(); ++width)
     row.tiles[width] = read_tiles(reader.object(kWidths[width]));
   reader.finish();

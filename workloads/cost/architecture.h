@@ -34,6 +34,7 @@ struct Architecture {
   double exponentials = 0;            // per cycle and core
   double scaling_lanes = 0;           // partial FP8 sums that general lanes scale a cycle; 0: the unit scales
   double core_stream = 0;             // bytes per cycle that one core's threads keep moving
+  bool serial = false;           // a CPU's core: computes, then reads and writes (serial_model.cpp)
   bool asynchronous = false;          // products run on while the core prepares the next step
   // Fitted.
   double memory_latency = 0;     // seconds from a request to its data while others stream

@@ -38,7 +38,8 @@ MeasuredOps::MeasuredOps(MeasuringDevice device, std::string journal)
 // Of one execution.
 double MeasuredOps::once(const CostQuery& query) {
   probe();
-  return op_flops(query.kind, query.shape).value / flop_rate_ +
+  const bool attends = query.kind == OpKind::kAttention || query.kind == OpKind::kAttentionGrad;
+  return op_flops(query.kind, query.shape).value / (attends ? attention_rate_ : flop_rate_) +
          op_bytes(query.kind, query.shape, query.dtype, query.stored).value / byte_rate_;
 }
 
@@ -48,6 +49,10 @@ void MeasuredOps::probe() {
   const CostQuery product{.kind = OpKind::kGemm, .shape = {.m = 256, .n = 1024, .k = 1024}};
   const CostQuery sum{.kind = OpKind::kAdd, .shape = {.m = 256, .n = 4096}};
   flop_rate_ = op_flops(product.kind, product.shape).value / device_.bench->measure(product, quick).seconds;
+  const CostQuery pairs{
+      .kind = OpKind::kAttention,
+      .shape = {.m = 256, .groups = 1, .heads = 2, .kv_heads = 2, .head_dim = 128, .v_dim = 128, .kv = 256}};
+  attention_rate_ = op_flops(pairs.kind, pairs.shape).value / device_.bench->measure(pairs, quick).seconds;
   byte_rate_ = op_bytes(sum.kind, sum.shape, sum.dtype).value / device_.bench->measure(sum, quick).seconds;
 }
 

@@ -33,8 +33,8 @@ class MeasuredOps {
   // Measures the unknown ones of `keys`, in their order, with a progress bar on a terminal.
   void measure_all(const std::vector<OpKey>& keys);
 
-  // Expected wall seconds of measuring the unknown ones of `keys`: FLOPs and bytes at the rates that two
-  // quick probes find.
+  // Expected wall seconds of measuring the unknown ones of `keys`: FLOPs (attention's apart) and bytes at the
+  // rates that three quick probes find.
   double estimate(const std::vector<OpKey>& keys);
   // Sentences about what will take long or not fit; empty: nothing worth a word.
   std::string note(const std::vector<OpKey>& keys);
@@ -56,7 +56,7 @@ class MeasuredOps {
   std::vector<JournalLine> lines_;
   std::map<std::string, Known> known_;  // by the key's text
   double seconds_ = 0;
-  double flop_rate_ = 0, byte_rate_ = 0;  // of the probes; 0: not probed yet
+  double flop_rate_ = 0, attention_rate_ = 0, byte_rate_ = 0;  // of the probes; 0: not probed yet
 };
 
 }  // namespace moebius

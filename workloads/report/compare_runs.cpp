@@ -20,7 +20,7 @@ std::string compare_ops(const MappedTimeline& a, const MappedTimeline& b, const 
                         const std::string& run_b) {
   const Comparison comparison = compare(a, b);
   std::string text = to_text(comparison, run_a, run_b);
-  if (comparison.same_structure()) text += "\n" + to_text(compare_paths(a, b));
+  if (comparison.same_structure()) text.append("\n").append(to_text(compare_paths(a, b)));
   return text;
 }
 

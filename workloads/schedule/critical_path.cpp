@@ -77,7 +77,8 @@ class Walk {
   std::vector<Time> ends_;
 };
 
-using OpKey = std::pair<std::int32_t, std::int32_t>;  // fragment, index
+// Ranks of one stage have fragments of one name that differ in their loads alone.
+using OpKey = std::tuple<std::string, std::int32_t, OpKind, Role>;  // fragment, index
 
 class PathJoiner {
  public:
@@ -98,9 +99,10 @@ class PathJoiner {
            std::int64_t PathOp::*times, double PathShare::*share) {
     for (const PathPiece& piece : path.pieces) {
       const OpRow& row = run.op_of(piece.span);
-      PathOp& op = ops_[{row.fragment, row.index}];
-      op.op = row;
-      op.fragment = run.tables().fragments[row.fragment];
+      const std::string& fragment = run.tables().fragments[row.fragment];
+      PathOp& op = ops_[{fragment, row.index, row.kind, row.role}];
+      if (op.times_a + op.times_b == 0) op.op = row;
+      op.fragment = fragment;
       const double length = (piece.to - piece.from).seconds();
       op.*seconds += length;
       ++(op.*times);

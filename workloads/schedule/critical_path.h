@@ -36,7 +36,8 @@ struct PathShare {
   double a = 0, b = 0;
 };
 
-// One op of a fragment, over all the times that it stands on a path (every rank, step and microbatch).
+// One op of the fragments of one name, over all the times that it stands on a path (every rank, step and
+// microbatch); `op` has the sizes of the first of them.
 struct PathOp {
   OpRow op;
   std::string fragment;

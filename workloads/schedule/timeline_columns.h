@@ -28,7 +28,7 @@ struct FileHeader {
 static_assert(sizeof(FileHeader) == 24);
 
 inline constexpr char kMagic[8] = {'m', 'o', 'e', 'b', 't', 'l', '\r', '\n'};
-inline constexpr std::uint32_t kVersion = 1;
+inline constexpr std::uint32_t kVersion = 2;  // 2: kinds of serving stand before communication
 
 struct Section {
   char name[24];            // zero-padded

@@ -56,6 +56,12 @@ TensorId write_core(LayerWriter& writer, const Heads& heads, TensorId q, TensorI
   return o;
 }
 
+// Positions of queries or keys, and before that the norm of each head where the model has one (Qwen3).
+TensorId write_positions(LayerWriter& writer, TensorId x, int heads, Role norm) {
+  const TensorId normed = writer.model().qk_norm ? writer.norm(x, norm, heads) : x;
+  return writer.rotary(normed, heads, writer.model().head_dim);
+}
+
 // Queries, keys and values from one fused projection.
 TensorId write_grouped_query(LayerWriter& writer, TensorId x) {
   const Model& model = writer.model();
@@ -67,8 +73,8 @@ TensorId write_grouped_query(LayerWriter& writer, TensorId x) {
   const TensorId qkv =
       writer.linear(whole, {Role::kQkv, (q_columns + 2 * kv_columns) * tp, model.hidden, Cut::kColumns});
   const auto parts = writer.split(qkv, {q_columns, kv_columns, kv_columns}, Role::kQkv);
-  const TensorId q = writer.rotary(parts[0], heads.query, heads.head_dim);
-  const TensorId k = writer.gather_context(writer.rotary(parts[1], heads.kv, heads.head_dim));
+  const TensorId q = write_positions(writer, parts[0], heads.query, Role::kQNorm);
+  const TensorId k = writer.gather_context(write_positions(writer, parts[1], heads.kv, Role::kKvNorm));
   const TensorId v = writer.gather_context(parts[2]);
   return write_core(writer, heads, q, k, v);
 }

@@ -83,8 +83,8 @@ TensorId LayerWriter::expert_weight(Role role, std::int64_t rows, std::int64_t c
                         .init = 1 / std::sqrt(static_cast<double>(columns))});
 }
 
-TensorId LayerWriter::norm(TensorId x, Role role) {
-  const std::int64_t n = columns(x);
+TensorId LayerWriter::norm(TensorId x, Role role, int heads) {
+  const std::int64_t n = columns(x) / heads;
   const TensorId scale = builder().add({.scope = Scope::kRank,
                                         .memory = MemoryKind::kWeights,
                                         .role = role,
@@ -93,8 +93,8 @@ TensorId LayerWriter::norm(TensorId x, Role role) {
                                         .rows = 1,
                                         .columns = n,
                                         .init = -1});
-  const TensorId y = builder().transient(rows(x), n, DType::kBf16, role);
-  emit({.kind = OpKind::kNorm, .role = role, .shape = {.m = rows(x), .n = n}}, {x, scale}, {y});
+  const TensorId y = builder().transient(rows(x), columns(x), DType::kBf16, role);
+  emit({.kind = OpKind::kNorm, .role = role, .shape = {.m = rows(x) * heads, .n = n}}, {x, scale}, {y});
   return y;
 }
 

@@ -25,7 +25,7 @@ class LayerWriter {
   void end_recompute();                             // the next ops are kept whatever the block says
 
   // Pieces; each returns its result. `x` is [rows, columns] as its tensor says.
-  TensorId norm(TensorId x, Role role);
+  TensorId norm(TensorId x, Role role, int heads = 1);  // heads: each by itself, all with one head's weight
   TensorId linear(TensorId x, const Linear& linear);
   TensorId rotary(TensorId x, int heads, int rotated);
   TensorId add(TensorId a, TensorId b);

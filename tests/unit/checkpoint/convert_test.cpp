@@ -217,7 +217,50 @@ TEST_CASE("a checkpoint whose files are not what the index says is refused") {
                         "expected BF16 [32] as moebius-checkpoint.json says, found none");
 }
 
-TEST_CASE("an interrupted conversion leaves nothing behind") {
+TEST_CASE("an interrupted conversion with a journal goes on with the files that it had not finished") {
+  const Scratch scratch;
+  CheckpointIndex index;
+  index.files = {"one.safetensors", "two.safetensors"};
+  index.weights["a"] = {.type = StoredType::kBf16, .shape = {2, 2}, .axis = 0, .shards = {{0, 0, 2}}};
+  index.weights["b"] = {.type = StoredType::kBf16, .shape = {2, 2}, .axis = 0, .shards = {{1, 0, 2}}};
+  std::string read_names;
+  bool interrupt = true;
+  const auto read = [&](const std::string& name, const Region&) {
+    read_names += name;
+    if (interrupt) std::raise(SIGINT);
+    return Bytes(8, static_cast<std::byte>(name[0]));
+  };
+  const auto write = [&](const std::string& journal) {
+    write_checkpoint({.directory = scratch.path("out"), .plan = {.journal = journal}}, index, read);
+  };
+  CHECK_THROWS_WITH(write("words"),
+                    "interrupted: the same command goes on with the files that are not finished");
+  CHECK(read_names == "a");
+  CHECK(fs::exists(scratch.path("out.partial/one.safetensors")));
+  CHECK_FALSE(fs::exists(scratch.path("out")));
+  SECTION("the same one") {
+    interrupt = false;
+    write("words");
+    CHECK(read_names == "ab");
+    CHECK_FALSE(fs::exists(scratch.path("out/journal")));
+  }
+  SECTION("another one begins anew") {
+    interrupt = false;
+    write("other words");
+    CHECK(read_names == "aab");
+  }
+  SECTION("a finished file that was damaged is written again") {
+    interrupt = false;
+    fs::resize_file(scratch.path("out.partial/one.safetensors"), 60);
+    write("words");
+    CHECK(read_names == "aab");
+  }
+  CHECK_FALSE(fs::exists(scratch.path("out.partial")));
+  const SafetensorsFile one(scratch.path("out/one.safetensors"));
+  CHECK(one.bytes(*one.find("a"))[0] == static_cast<std::byte>('a'));
+}
+
+TEST_CASE("an interrupted writing without a journal leaves nothing behind") {
   const Scratch scratch;
   CheckpointIndex index;
   index.files = {"model.safetensors"};

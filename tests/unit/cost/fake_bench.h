@@ -32,7 +32,7 @@ class FakeBench : public OpBench {
   int cores_;
 };
 
-// Whatever stands on it, with what it was asked for; the two quick probes of its rates not counted.
+// Whatever stands on it, with what it was asked for; the three quick probes of its rates not counted.
 struct FakeDevice {
   std::shared_ptr<std::vector<std::string>> asked = std::make_shared<std::vector<std::string>>();
   Formula formula;
@@ -40,7 +40,7 @@ struct FakeDevice {
 
   explicit FakeDevice(Formula seconds, int its_cores = 1) : formula(std::move(seconds)), cores(its_cores) {}
   MeasuringDevice open() const { return {.bench = std::make_unique<FakeBench>(formula, asked, cores)}; }
-  int measured() const { return std::max(0, static_cast<int>(asked->size()) - 2); }
+  int measured() const { return std::max(0, static_cast<int>(asked->size()) - 3); }
 };
 
 }  // namespace moebius

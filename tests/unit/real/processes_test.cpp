@@ -34,7 +34,7 @@ Known train(const TrainingJob& job, Processes* processes) {
   });
   for (const Transfer& transfer : transfers) known.sent.push_back(transfer.sent_bytes);
   for (int rank = executor.ranks_here().first; rank < executor.ranks_here().last; ++rank) {
-    for (const auto& held : executor.weights(rank))
+    for (const auto& held : executor.held(rank, MemoryKind::kWeights))
       known.weights.emplace_back(held.values.begin(), held.values.end());
   }
   return known;

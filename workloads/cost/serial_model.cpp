@@ -1,0 +1,63 @@
+// One core of a CPU, which does one thing after the other: what it computes, in register tiles that are
+// filled up, and what it reads and writes.
+//
+//   time = floor + flops / peak + exponentials + bytes / rate
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "models/layer_math.h"
+#include "workloads/cost/analytic.h"
+#include "workloads/cost/roofline.h"
+#include "workloads/cost/serving_ops.h"
+
+namespace moebius {
+namespace {
+
+double filled_up(double size, double tile) {
+  return std::ceil(size / tile) * tile;
+}
+
+bool is_attention(OpKind kind) {
+  return kind == OpKind::kAttention || kind == OpKind::kAttentionGrad;
+}
+
+// Rows of experts are filled up each on their own; those of a weight gradient are summed over, one at a time.
+double filled_rows(const CostQuery& query, const Shape& shape, double tile) {
+  if (query.kind == OpKind::kGroupedGemmWgrad) return filled_up(static_cast<double>(shape.m), tile);
+  const double experts = std::max(1, shape.groups);
+  if (query.rows.empty()) return experts * filled_up(static_cast<double>(shape.m) / experts, tile);
+  return std::accumulate(query.rows.begin(), query.rows.end(), 0.0,
+                         [&](double sum, std::int32_t rows) { return sum + filled_up(rows, tile); });
+}
+
+double product_seconds(const Engine& engine, const CostQuery& query, const Shape& shape) {
+  const DType executed = engine.executed[static_cast<std::size_t>(query.dtype)];
+  const TileShapes& tile = engine.architecture->tiles[static_cast<std::size_t>(operand_width(executed))];
+  const double m = filled_rows(query, shape, tile.least_m);
+  const double n = filled_up(static_cast<double>(shape.n), tile.least_n);
+  return 2 * m * n * static_cast<double>(shape.k) / engine.core_flops(query.dtype);
+}
+
+double attention_seconds(const Engine& engine, const CostQuery& query, const Shape& shape) {
+  const Architecture& a = *engine.architecture;
+  const double exponentials = attention_pairs(shape) * shape.heads / (a.exponentials * engine.clock);
+  return exponentials + op_flops(query.kind, shape).value / (a.attention * engine.core_flops(query.dtype));
+}
+
+}  // namespace
+
+Estimate serial_estimate(const Engine& engine, const CostQuery& asked) {
+  const CostQuery query = priced_as(asked);
+  const Shape shape = loaded_shape(query);
+  const double bytes = least_bytes(query);
+  double seconds = engine.chip.kernel_floor.seconds() + bytes / engine.memory_rate;
+  if (is_attention(query.kind)) {
+    seconds += attention_seconds(engine, query, shape);
+  } else if (uses_tensor_cores(query.kind)) {
+    seconds += product_seconds(engine, query, shape);
+  }
+  return {seconds, bytes};
+}
+
+}  // namespace moebius
