@@ -123,7 +123,9 @@ TEST_CASE("weights of experts have one scale for each expert") {
                               .experts = 2,
                               .scaling = Scaling::kTensor});
   TensorStore<double> store({});
-  store.begin({.fragment = freeze(fragment)});
+  Submission submission;
+  submission.fragment = freeze(fragment);
+  store.begin(submission);
   Matrix<double> weights(4, 2);
   for (int i = 0; i < 8; ++i) weights.values[i] = i < 4 ? 7 : 7 * 0x1p-20;
   store.write(0, weights);
