@@ -125,8 +125,9 @@ void concat(OpContext<Real>& c) {
 template <class Real>
 void transpose_quantise(OpContext<Real>& c) {
   Matrix<Real> x = c.in(0);
-  if (!c.options().exact)
-    round_matrix_by_columns<Real>(x.values, x.rows, x.columns, c.output_tensor(0).dtype);
+  const Tensor& copy = c.output_tensor(0);
+  if (copy.scaling == Scaling::kTensor) return c.out(0, std::move(x));  // one scale, whatever the direction
+  if (!c.options().exact) round_matrix_by_columns<Real>(x.values, x.rows, x.columns, copy.dtype);
   c.store().write_unrounded(c.output_id(0), std::move(x));
 }
 

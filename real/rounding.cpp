@@ -168,6 +168,17 @@ void round_weights(std::span<Real> values, std::int64_t columns, std::int64_t pe
   }
 }
 
+template <class Real>
+void round_parts(std::span<Real> values, std::int64_t part, DType dtype) {
+  const auto size = static_cast<std::int64_t>(values.size());
+  if (size == 0) return;
+  CHECK(part > 0 && size % part == 0, fmt::format("{} values, {} of a part", size, part));
+  for (std::int64_t first = 0; first < size; first += part)
+    round_scaled(Block<Real>{&values[first], part, 1}, dtype);
+}
+
+template void round_parts(std::span<float>, std::int64_t, DType);
+template void round_parts(std::span<double>, std::int64_t, DType);
 template void round_weights(std::span<float>, std::int64_t, std::int64_t, DType);
 template void round_weights(std::span<double>, std::int64_t, std::int64_t, DType);
 template void round_matrix(std::span<float>, std::int64_t, std::int64_t, DType);

@@ -36,4 +36,9 @@ void round_matrix_by_columns(std::span<Real> values, std::int64_t rows, std::int
 template <class Real>
 void round_weights(std::span<Real> values, std::int64_t columns, std::int64_t period, DType dtype);
 
+// One scale for `part` consecutive elements, found from the largest magnitude that they have now: FP8 with a
+// scale per tensor, or per expert.
+template <class Real>
+void round_parts(std::span<Real> values, std::int64_t part, DType dtype);
+
 }  // namespace moebius

@@ -152,6 +152,11 @@ void TensorStore<Real>::write_unrounded(std::int32_t tensor, Matrix<Real> value)
 template <class Real>
 void TensorStore<Real>::round(const Tensor& tensor, Matrix<Real>& value) const {
   if (options_.exact) return;
+  if (tensor.scaling == Scaling::kTensor) {
+    const bool experts = tensor.experts > 0;
+    const std::int64_t part = experts ? tensor.rows * tensor.columns : value.rows * value.columns;
+    return round_parts<Real>(value.values, part, tensor.dtype);
+  }
   if (tensor.memory == MemoryKind::kWeights)
     return round_weights<Real>(value.values, value.columns, tensor.rows, tensor.dtype);
   round_matrix<Real>(value.values, value.rows, value.columns, tensor.dtype);

@@ -13,6 +13,14 @@
 namespace moebius {
 namespace {
 
+void require_formats(const Job& job) {
+  if (job.scenario.plan.scaling == Scaling::kTensor)
+    throw run_error(
+        fmt::format("{}: /plan/precision/scaling \"tensor\" is not available on cuda yet: "
+                    "available: \"block\"; on host both",
+                    job.scenario.name));
+}
+
 void require_device(const Job& job) {
   const std::vector<double> there = cuda_memories();
   const std::vector<RankClass>& classes = job.layout().classes;
@@ -48,6 +56,7 @@ cuda::CudaOptions options_of(const Job& job, Companions& companions) {
 }  // namespace
 
 StartedExecutor start_cuda(const Job& job, const Layout& layout, Recorder& recorder, const RealRun& request) {
+  require_formats(job);
   require_device(job);
   const auto companions = std::make_shared<Companions>(job, layout, request);
   std::unique_ptr<CudaExecutor> device = make_cuda_executor(layout, recorder, options_of(job, *companions));

@@ -29,6 +29,8 @@ Storage storage_of(DType dtype) {
 }
 
 Storage storage_of(const Tensor& tensor) {
+  if (tensor.scaling == Scaling::kTensor)
+    throw run_error("cuda does not store fp8 with one scale per tensor yet");
   const bool blocks = tensor.dtype == DType::kFp8 && tensor.memory == MemoryKind::kWeights;
   return blocks ? Storage::kFp8Blocks : storage_of(tensor.dtype);
 }

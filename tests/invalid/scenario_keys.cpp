@@ -215,6 +215,16 @@ TEST_CASE(
        R"(s.json:15: /plan/ep/degree: expert-parallel degree 64 for llama-3.1-8b, which has no experts)"},
       {{{"/model", "llama-3.1-8b"}, {"/plan/tp", R"({"attention": 16, "sequence_parallel": true})"}},
        R"(s.json: --set /plan/tp/attention: tensor-parallel degree 16 does not divide the 8 key-value heads of llama-3.1-8b)"},
+      {{{"/plan/precision/scaling", R"("tensor")"}},
+       R"(s.json:18: /plan/precision/dispatch: tokens carry no scale of their whole tensor: scaling "tensor" needs dispatch "bf16", found "fp8")"},
+      {{{"/plan/precision/scaling", R"("tensor")"}, {"/plan/precision/gemm", R"("bf16")"}},
+       R"(s.json: --set /plan/precision/scaling: scaling "tensor" is for gemm "fp8", found gemm "bf16")"},
+      {{{"/plan/precision/scaling", R"("tensor")"},
+        {"/plan/precision/dispatch", R"("bf16")"},
+        {"/plan/precision/combine", R"("fp8")"}},
+       R"(s.json: --set /plan/precision/combine: tokens carry no scale of their whole tensor: scaling "tensor" needs combine "bf16", found "fp8")"},
+      {{{"/plan/precision/scaling", R"("tensor")"}, {"/plan/precision/dispatch", R"("bf16")"}, {"/plan/dp/zero", "1"}},
+       R"(s.json: --set /plan/dp/zero: a shard does not know the scale of its whole weight: scaling "tensor" needs zero 0, found 1)"},
   };
   for (const Changes& c : cases) {
     Document document = base(kTraining);

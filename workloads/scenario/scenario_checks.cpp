@@ -35,6 +35,7 @@ class TrainingChecks {
     sequence();
     counts();
     arithmetic();
+    scaling();
   }
 
  private:
@@ -161,6 +162,22 @@ class TrainingChecks {
             "{} cores to hold, but {} has {}", plan_.communication_sms, chip.id, cores);
     require(!plan_.sequence_parallel || plan_.tp > 1, "/plan/tp/sequence_parallel",
             "sequence_parallel true needs a tensor-parallel degree above 1, found {}", plan_.tp);
+  }
+
+  // A rank finds the scale of a tensor from what it holds, and scales do not travel.
+  void scaling() const {
+    if (plan_.scaling != Scaling::kTensor) return;
+    require(plan_.gemm == DType::kFp8, "/plan/precision/scaling",
+            "scaling \"tensor\" is for gemm \"fp8\", found gemm \"{}\"", to_string(plan_.gemm));
+    require(plan_.dispatch != DType::kFp8, "/plan/precision/dispatch",
+            "tokens carry no scale of their whole tensor: scaling \"tensor\" needs dispatch \"bf16\", found "
+            "\"fp8\"");
+    require(plan_.combine != DType::kFp8, "/plan/precision/combine",
+            "tokens carry no scale of their whole tensor: scaling \"tensor\" needs combine \"bf16\", found "
+            "\"fp8\"");
+    require(plan_.zero == 0, "/plan/dp/zero",
+            "a shard does not know the scale of its whole weight: scaling \"tensor\" needs zero 0, found {}",
+            plan_.zero);
   }
 
   Scenario& scenario_;

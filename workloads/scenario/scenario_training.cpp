@@ -22,6 +22,12 @@ constexpr std::array kDispatches{
 
 constexpr std::array kArithmetic{Named<DType>{"bf16", DType::kBf16, ""}, Named<DType>{"fp8", DType::kFp8, ""},
                                  Named<DType>{"fp32", DType::kFp32, ""}};
+constexpr std::array kScalings{
+    Named<Scaling>{"block", Scaling::kBlock,
+                   "a scale per 128 elements of activations and gradients, per 128 x 128 of weights"},
+    Named<Scaling>{"tensor", Scaling::kTensor,
+                   "a scale per tensor of a rank (weights of experts: per expert), from its largest magnitude"},
+};
 constexpr std::array kMaster{Named<DType>{"fp32", DType::kFp32, ""}, Named<DType>{"bf16", DType::kBf16, ""}};
 
 constexpr std::array kRecomputePolicies{
@@ -99,6 +105,8 @@ void read_precision(Section section, TrainingPlan& plan) {
   plan.gradients = section.choice<DType>("gradients", kMaster, DType::kFp32, "gradients, kept and reduced");
   plan.optimizer_states =
       section.choice<DType>("optimizer_states", kMaster, DType::kFp32, "Adam's two moments");
+  plan.scaling = section.choice<Scaling>("scaling", kScalings, Scaling::kBlock,
+                                         "of fp8 operands of matrix products; times are those of \"block\"");
   plan.fused_quantise =
       section.boolean("fused_quantise", false, "8-bit operands are written by the op before");
   section.finish();

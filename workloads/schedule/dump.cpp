@@ -75,6 +75,7 @@ void put_tensor(Line& line, std::size_t index, const Tensor& t) {
   line.field_unless<std::int64_t>(0, "first_row", t.first_row);
   line.field_unless<std::int64_t>(0, "first_column", t.first_column);
   line.field_unless(0.0, "init", t.init);
+  if (t.scaling != Scaling::kBlock) line.put(" scaling={}", to_string(t.scaling));
   line.put("\n");
 }
 

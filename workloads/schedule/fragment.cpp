@@ -26,6 +26,7 @@ void add(Hash& hash, const Op& op) {
 void add(Hash& hash, const Tensor& t) {
   hash.add(t.scope).add(t.memory).add(t.dtype).add(t.role).add(t.layer).add(t.key).add(t.rows).add(t.columns);
   hash.add(t.first_expert).add(t.experts).add(t.first_row).add(t.first_column).add(t.init);
+  if (t.scaling != Scaling::kBlock) hash.add(t.scaling);
 }
 
 // A route is a function of its specification.
@@ -69,6 +70,16 @@ std::uint64_t content_hash(const Fragment& fragment) {
 }
 
 }  // namespace
+
+std::string_view to_string(Scaling scaling) {
+  switch (scaling) {
+    case Scaling::kBlock:
+      return "block";
+    case Scaling::kTensor:
+      return "tensor";
+  }
+  return "unknown";
+}
 
 std::string_view to_string(MemoryKind kind) {
   switch (kind) {

@@ -26,6 +26,13 @@ inline constexpr int kNumMemoryKinds = static_cast<int>(MemoryKind::kTransient) 
 std::string_view to_string(MemoryKind kind);
 std::string_view to_string(Scope scope);
 
+// What shares an FP32 scale in an FP8 tensor; other formats are not concerned.
+enum class Scaling : std::uint8_t {
+  kBlock,   // 128 elements of a row or column; 128 x 128 of a weight
+  kTensor,  // all that this rank holds of the tensor; of the weights of experts, all of one expert
+};
+std::string_view to_string(Scaling scaling);
+
 struct Tensor {
   Scope scope = Scope::kFragment;
   MemoryKind memory = MemoryKind::kTransient;
@@ -38,8 +45,14 @@ struct Tensor {
   std::int32_t first_expert = 0, experts = 0;  // experts > 0: rows are those of one expert, times `experts`
   std::int64_t first_row = 0, first_column = 0;
   double init = 0;                // standard deviation of the initial value; negative: the constant -init
+  Scaling scaling = Scaling::kBlock;
 
-  Bytes bytes() const { return {static_cast<double>(rows * columns) * element_bytes(dtype) * (experts > 0 ? experts : 1)}; }
+  Bytes bytes() const {
+    const int copies = experts > 0 ? experts : 1;
+    const double elements = static_cast<double>(rows * columns);
+    if (scaling == Scaling::kTensor) return {copies * (elements + 4)};  // FP8, and its one scale
+    return {elements * element_bytes(dtype) * copies};
+  }
 };
 
 struct Fragment {
@@ -64,6 +77,7 @@ using FragmentPtr = std::shared_ptr<const Fragment>;
 // - an op that reads what another op of the fragment wrote runs after it: on the same lane, or by dependencies;
 // - a kFragment tensor is written before it is read; a key names one tensor of its scope;
 // - sizes are not negative; tensors have rows and columns, compute ops have rows (m);
+// - one scale for a tensor is for FP8, and no communication carries it;
 // - communication names a group and a payload, holds no negative number of cores, and no other op of the fragment and
 //   group has its match; dispatch and combine have a route. Compute has neither group nor payload.
 std::string find_fault(const Fragment& fragment);

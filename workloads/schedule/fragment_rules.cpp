@@ -49,6 +49,8 @@ class Rules {
       return fmt::format("negative place: experts {} from {}, row {}, column {}", t.experts, t.first_expert,
                          t.first_row, t.first_column);
     }
+    if (t.scaling == Scaling::kTensor && t.dtype != DType::kFp8)
+      return fmt::format("one scale for the tensor, but of {}", to_string(t.dtype));
     if (t.scope != Scope::kFragment && !keys_.insert({t.scope, t.key}).second) {
       return fmt::format("key {} names another tensor of scope {}", t.key, to_string(t.scope));
     }
@@ -118,6 +120,11 @@ class Rules {
     if (op.group == GroupRole::kNone) return "no group";
     if (!(op.payload.value > 0) || !std::isfinite(op.payload.value)) {
       return fmt::format("payload of {} bytes", op.payload.value);
+    }
+    for (int i = 0; i < op.num_inputs + op.num_outputs; ++i) {
+      const std::int32_t tensor = fragment_.operands[op.first_tensor + i];
+      if (fragment_.tensors[tensor].scaling == Scaling::kTensor)
+        return fmt::format("carries tensor {}, whose scale stays with its rank", tensor);
     }
     if (op.units < 0) return fmt::format("holds {} cores", op.units);
     if ((op.kind == OpKind::kDispatch || op.kind == OpKind::kCombine) && op.route < 0) return "no route";

@@ -22,6 +22,7 @@ Tensor gradient_of(const Tensor& weight, const TrainingPlan& plan) {
 BackwardPass lower_backward(const LoweringInput& input, const StageSpec& stage, ForwardPass& forward,
                             const std::string& name, const BackwardOptions& options) {
   BackwardPass pass{FragmentBuilder(name, Phase::kBackward), {}};
+  pass.builder.scaling = input.plan->scaling;
   Reverse(input, stage, forward, pass, options).run();
   return pass;
 }

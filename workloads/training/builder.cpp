@@ -19,7 +19,10 @@ FragmentBuilder::FragmentBuilder(std::string name, Phase first_phase) : phase(fi
   next_match_ = static_cast<std::uint32_t>(first_phase) << 20;
 }
 
-TensorId FragmentBuilder::add(const Tensor& tensor) {
+TensorId FragmentBuilder::add(const Tensor& given) {
+  Tensor tensor = given;
+  if (tensor.dtype != DType::kFp8) tensor.scaling = Scaling::kBlock;  // a gradient, made from its weight
+  if (tensor.dtype == DType::kFp8 && scaling == Scaling::kTensor) tensor.scaling = scaling;
   const bool shared = tensor.scope != Scope::kFragment;
   if (shared) {
     const auto found = by_key_.find({tensor.scope, tensor.key});

@@ -33,8 +33,9 @@ class FragmentBuilder {
   Phase phase;
   std::int16_t layer = -1;
   std::int16_t compute_units = 0;
+  Scaling scaling = Scaling::kBlock;  // of the FP8 tensors that are added
 
-  TensorId add(const Tensor& tensor);  // kRank tensors of the same key are the same tensor
+  TensorId add(const Tensor& given);  // kRank tensors of the same key are the same tensor
   TensorId transient(std::int64_t rows, std::int64_t columns, DType dtype, Role role = Role::kNone);
   std::int32_t add_route(const RoutePtr& route);  // equal pointers give equal indices
 

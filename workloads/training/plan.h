@@ -8,6 +8,7 @@
 
 #include "hw/dtype.h"
 #include "workloads/routing/routing.h"
+#include "workloads/schedule/fragment.h"
 #include "workloads/schedule/layout.h"
 
 namespace moebius {
@@ -32,6 +33,7 @@ struct TrainingPlan {
   DType combine = DType::kBf16;
   DType gradients = DType::kFp32;
   DType optimizer_states = DType::kFp32;
+  Scaling scaling = Scaling::kBlock;  // of FP8 operands of matrix products
   bool fused_quantise = false;
   RecomputePolicy recompute = RecomputePolicy::kNone;
   std::vector<RecomputeOp> recompute_ops;

@@ -95,6 +95,18 @@ TEST_CASE("scales by column serve 128 rows each") {
   CHECK(matrix[1] == Approx(0.01));                                             // row 0, column 1
 }
 
+TEST_CASE("one scale serves a whole part, however far its values stand apart, and none beyond it") {
+  // As above: beside 4480, whose scale is 10, 0.0078125 is below half of the smallest subnormal.
+  std::vector<double> two(2 * 1024, 0.0078125);
+  two[0] = 4480;
+  round_parts<double>(two, 1024, DType::kFp8);
+  CHECK(two[0] == 4480);
+  CHECK(two[1] == 0);
+  CHECK(two[1023] == 0);  // seven blocks away from the large value
+  CHECK(two[1024] == Approx(0.0078125).epsilon(1e-6));
+  round_parts<double>(std::span<double>(), 1024, DType::kFp8);  // an expert without rows
+}
+
 TEST_CASE("8-bit weights have a scale per 128 rows and columns and blocks begin anew with each expert") {
   // Two experts of 130 rows and 130 columns. One large value makes 0.01 vanish in its block: 4480 / 448 = 10,
   // and 0.001 is below half of the smallest subnormal with 448 as largest, 2^-10.

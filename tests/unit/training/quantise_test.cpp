@@ -78,5 +78,26 @@ TEST_CASE("every operand of an FP8 product was quantised once, by someone") {
   }
 }
 
+TEST_CASE("a plan with one scale per tensor has it in all FP8 tensors and in no other") {
+  for (const bool fused : {false, true}) {
+    TrainingJob job = fp8_job(fused, DType::kBf16);
+    job.plan.scaling = Scaling::kTensor;
+    Training training(job);
+    int low = 0, others = 0;
+    for (const Submission& submission : all_submissions(training)) {
+      for (const Tensor& tensor : submission.fragment->tensors) {
+        CHECK((tensor.scaling == Scaling::kTensor) == (tensor.dtype == DType::kFp8));
+        ++(tensor.dtype == DType::kFp8 ? low : others);
+      }
+    }
+    CHECK(low > 0);
+    CHECK(others > 0);
+    // The same ops in the same order: only what they write differs.
+    const Counts whole = check_job(job), blocks = check_job(fp8_job(fused, DType::kBf16));
+    CHECK(whole.products == blocks.products);
+    CHECK(whole.passes == blocks.passes);
+  }
+}
+
 }  // namespace
 }  // namespace moebius

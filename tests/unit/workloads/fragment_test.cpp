@@ -53,6 +53,25 @@ TEST_CASE("the first broken rule of a fragment is told with its values") {
   REQUIRE(fault_after([](Fragment& f) { f.ops[1].route = -1; }) == "op 1 (dispatch): no route");
   REQUIRE(fault_after([](Fragment& f) { f.ops[3].match = 7; }) ==
           "op 3 (combine): match 7 is taken in group expert");
+  REQUIRE(fault_after([](Fragment& f) { f.tensors[2].scaling = Scaling::kTensor; }) ==
+          "tensor 2: one scale for the tensor, but of bf16");
+  REQUIRE(fault_after([](Fragment& f) {
+            f.tensors[2].dtype = DType::kFp8;
+            f.tensors[2].scaling = Scaling::kTensor;
+          }) == "op 1 (dispatch): carries tensor 2, whose scale stays with its rank");
+}
+
+TEST_CASE("one scale for an FP8 weight shows in its bytes and its line and changes the hash") {
+  // Two experts of 32 x 32: one byte an element, and 4 for the scale of an expert.
+  Fragment fragment = small_fragment();
+  fragment.tensors[4].dtype = DType::kFp8;
+  const std::uint64_t blocks = freeze(fragment)->hash;
+  fragment.tensors[4].scaling = Scaling::kTensor;
+  const FragmentPtr whole = freeze(fragment);
+  CHECK(whole->tensors[4].bytes().value == 2 * (32 * 32 + 4));
+  CHECK(whole->hash != blocks);
+  CHECK(dump(*whole).find("fp8 32x32 layer=1 key=2 experts=2 from=0 init=0.25 scaling=tensor\n") !=
+        std::string::npos);
 }
 
 TEST_CASE("what is read must have been written, or outlive the fragment") {
