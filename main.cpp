@@ -21,8 +21,8 @@
 #include "real/cuda/cuda_bench.h"
 #include "real/cuda/cuda_run.h"
 #include "real/cuda/cuda_under_test.h"
-#include "real/host_run.h"
-#include "real/run_together.h"
+#include "real/host/host_run.h"
+#include "real/processes/run_together.h"
 #include "sim/emulate_run.h"
 #include "sim/sim_run.h"
 #include "workloads/calibration/calibrate.h"
@@ -162,8 +162,9 @@ int crosscheck_command(const Arguments& given) {
                             executor_of(arguments.real_executor, arguments), arguments.out};
   const bool on_host = arguments.real_executor == ExecutorKind::kHost;
   if ((on_host && arguments.real.measured) || !arguments.profile.empty()) {
-    const MeasuredMachine machine = arguments.profile.empty() ? measure_host_machine(request.read())
-                                                              : read_machine(arguments.profile, request.read());
+    const MeasuredMachine machine = arguments.profile.empty()
+                                        ? measure_host_machine(request.read())
+                                        : read_machine(arguments.profile, request.read());
     arguments.costs = machine.costs;
     request.machine = machine_for(machine, on_host ? "host" : "cuda");
   }

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "models/model.h"
-#include "real/op_context.h"
+#include "real/host/op_context.h"
 #include "workloads/schedule/layout.h"
 #include "workloads/training/plan.h"
 

@@ -10,7 +10,7 @@
 
 #include "models/constants.h"
 #include "real/activation_dump.h"
-#include "real/op_context.h"
+#include "real/host/op_context.h"
 #include "workloads/checkpoint/checkpoint.h"
 #include "workloads/checkpoint/optimizer_state.h"
 #include "workloads/perform.h"
@@ -20,8 +20,8 @@ namespace moebius {
 // What the command line asks a run for, beside its scenario.
 struct RealRun {
   std::string dump_activations = {};  // a file; empty: none
-  std::string trace_kernels = {};  // cuda: a file for what ran for each op (cuda/op_trace.h); empty: none
-  Processes* processes = nullptr;  // host: that share the run; null: this one alone
+  std::string trace_kernels = {};     // cuda: a file for what ran for each op (cuda/op_trace.h); empty: none
+  Processes* processes = nullptr;     // host: that share the run; null: this one alone
   bool measured = false;  // host: ranks take turns and every op is timed (StartedExecutor::durations)
 };
 

@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "real/byte_stream.h"
 #include "real/monitor.h"
+#include "real/processes/byte_stream.h"
 
 namespace moebius {
 

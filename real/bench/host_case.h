@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "real/bench/op_operands.h"
-#include "real/op_context.h"
+#include "real/host/op_context.h"
 
 namespace moebius {
 

@@ -8,7 +8,7 @@
 
 #include "hw/cluster.h"
 #include "real/bench/cache_walk.h"
-#include "real/host_executor.h"
+#include "real/host/host_executor.h"
 #include "workloads/calibration/device/transfer_fit.h"
 #include "workloads/schedule/local_exchange.h"
 #include "workloads/training/builder.h"

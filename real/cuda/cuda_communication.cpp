@@ -6,7 +6,7 @@
 #include "real/communication_kind.h"
 #include "real/cuda/communication_member.h"
 #include "real/cuda/near_copy.h"
-#include "real/op_context.h"
+#include "real/host/op_context.h"
 
 namespace moebius::cuda {
 namespace {

@@ -6,13 +6,13 @@
 
 #include "hw/error.h"
 #include "real/cuda/device_op.h"
-#include "real/op_context.h"
+#include "real/host/op_context.h"
 #include "real/token_stream.h"
 
 namespace moebius::cuda {
 namespace {
 
-// The sequences of a step are dealt out as the host executor deals them (real/host_compute_tokens.cpp):
+// The sequences of a step are dealt out as the host executor deals them (real/host/host_compute_tokens.cpp):
 // microbatch by microbatch to the replicas; context-parallel ranks read chunks of the same ones. The host
 // makes them.
 void input(DeviceOp& c) {

@@ -1,8 +1,8 @@
 // Executes frozen schedules on the GPUs of this machine with real numbers: every rank is a thread of the host
 // that gives work to streams of its own, one for each lane, and never waits for the device. Ranks stand in
 // contiguous blocks on all devices that are visible. It is HostExecutor's
-// (real/host_executor.h) peer: the same seed gives the same parameters, data and routes, and what ops store
-// agrees within real/cuda/tolerances.h.
+// (real/host/host_executor.h) peer: the same seed gives the same parameters, data and routes, and what ops
+// store agrees within real/cuda/tolerances.h.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 #include "real/cuda/device_op.h"
 #include "real/cuda/op_trace.h"
-#include "real/host_executor.h"
+#include "real/host/host_executor.h"
 #include "workloads/schedule/executor.h"
 #include "workloads/schedule/recorder.h"
 

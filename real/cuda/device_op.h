@@ -14,7 +14,7 @@
 #include "real/cuda/device_store.h"
 #include "real/cuda/gemm_library.h"
 #include "real/cuda/kernels.h"
-#include "real/op_context.h"
+#include "real/host/op_context.h"
 #include "workloads/schedule/layout.h"
 
 namespace moebius::cuda {
@@ -43,7 +43,7 @@ struct CudaOptions {
   bool tensor_cores = true;     // own kernels on tensor cores; without: the plain ones
   std::optional<GroupedPath> grouped = {};  // not said: see grouped_path()
   ExchangeBy exchange = ExchangeBy::kNccl;
-  bool poison = false;                      // new memory holds NaN, so that what no kernel writes shows
+  bool poison = false;  // new memory holds NaN, so that what no kernel writes shows
 };
 
 StoreOptions store_options(std::int32_t rank, const CudaOptions& options);

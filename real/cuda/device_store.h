@@ -1,5 +1,6 @@
-// The tensors of one rank on the device: TensorStore's rules (real/tensor_store.h) about how long each lives,
-// and about what a parameter starts from. It holds references; whoever executes an op creates the tensors.
+// The tensors of one rank on the device: TensorStore's rules (real/host/tensor_store.h) about how long each
+// lives, and about what a parameter starts from. It holds references; whoever executes an op creates the
+// tensors.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +9,7 @@
 #include <vector>
 
 #include "real/cuda/device_memory.h"
-#include "real/tensor_store.h"
+#include "real/host/tensor_store.h"
 #include "workloads/schedule/fragment.h"
 
 namespace moebius::cuda {
@@ -16,7 +17,7 @@ namespace moebius::cuda {
 // The format in which a tensor of this type is kept; run_error "cuda does not store X yet" where there is
 // none.
 Storage storage_of(DType dtype);
-// Weights of 8 bits have a scale per block of rows and columns, as on the host (real/tensor_store.cpp).
+// Weights of 8 bits have a scale per block of rows and columns, as on the host (real/host/tensor_store.cpp).
 Storage storage_of(const Tensor& tensor);
 
 class DeviceStore {

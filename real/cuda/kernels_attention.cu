@@ -1,4 +1,4 @@
-// Causal attention: real/host_kernels_attention.h on a device. A team for each query (or key) and head;
+// Causal attention: real/host/host_kernels_attention.h on a device. A team for each query (or key) and head;
 // scores of a chunk of keys at a time with a running maximum, so that any length fits. Correct first: no
 // tensor cores.
 #include <string>

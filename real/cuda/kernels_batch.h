@@ -1,5 +1,6 @@
 // Kernels of serving: each does to matrices in a device's memory what its namesake does on the CPU
-// (real/host_kernels_batch.h, real/host_compute_batch.cpp). Index arrays stand in the device's memory.
+// (real/host/host_kernels_batch.h, real/host/host_compute_batch.cpp). Index arrays stand in the device's
+// memory.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Activations and the gate: real/host_kernels_mlp.h on a device.
+// Activations and the gate: real/host/host_kernels_mlp.h on a device.
 #include "real/cuda/kernels.h"
 #include "real/cuda/launch.cuh"
 #include "real/cuda/quantise.cuh"

@@ -1,4 +1,4 @@
-// RMSNorm and rotary positions: real/host_kernels_norm.h on a device.
+// RMSNorm and rotary positions: real/host/host_kernels_norm.h on a device.
 #include "real/cuda/kernels.h"
 #include "real/cuda/launch.cuh"
 #include "real/cuda/quantise.cuh"

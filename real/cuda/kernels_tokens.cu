@@ -1,4 +1,5 @@
-// Where tokens enter and leave a model, and Adam: real/host_kernels_tokens.h and _optimizer.h on a device.
+// Where tokens enter and leave a model, and Adam: real/host/host_kernels_tokens.h and _optimizer.h on a
+// device.
 #include "real/cuda/kernels.h"
 #include "real/cuda/launch.cuh"
 

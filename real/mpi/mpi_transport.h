@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "real/transport.h"
+#include "real/processes/transport.h"
 
 namespace moebius {
 

@@ -6,7 +6,7 @@
 #include <regex>
 
 #include "hw/document.h"
-#include "real/host_run.h"
+#include "real/host/host_run.h"
 #include "sim/sim_run.h"
 #include "tests/process.h"
 #include "workloads/crosscheck/crosscheck.h"

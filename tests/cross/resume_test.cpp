@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "real/host_run.h"
+#include "real/host/host_run.h"
 #include "tests/cross/resumed_runs.h"
 #undef CHECK  // ours; here it is Catch's
 

@@ -4,9 +4,9 @@
 
 #include <catch2/catch.hpp>
 
-#include "real/gemm.h"
+#include "real/host/gemm.h"
+#include "real/host/tensor_store.h"
 #include "real/rounding.h"
-#include "real/tensor_store.h"
 #include "tests/cross/small_training.h"
 
 namespace moebius {

@@ -4,7 +4,7 @@
 #include <map>
 
 #include "hw/error.h"
-#include "real/host_run.h"
+#include "real/host/host_run.h"
 #include "real/token_stream.h"
 #include "tests/cross/reference_model.h"
 #include "tests/cross/resumed_runs.h"

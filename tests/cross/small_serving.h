@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "real/host_executor.h"
+#include "real/host/host_executor.h"
 #include "tests/cross/small_training.h"
 #include "workloads/serving/serving.h"
 

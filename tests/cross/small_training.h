@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "real/host_executor.h"
+#include "real/host/host_executor.h"
 #include "workloads/training/builder.h"
 #include "workloads/training/training.h"
 

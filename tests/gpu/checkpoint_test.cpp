@@ -1,7 +1,7 @@
 // Checkpoints and dumps of activations: those of the device are those of the host.
 #include "real/alignment.h"
 #include "real/cuda/cuda_run.h"
-#include "real/host_run.h"
+#include "real/host/host_run.h"
 #include "tests/cross/resumed_runs.h"
 #undef CHECK  // ours; here it is Catch's
 

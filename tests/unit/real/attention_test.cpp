@@ -1,4 +1,4 @@
-#include "real/host_kernels_attention.h"
+#include "real/host/host_kernels_attention.h"
 
 #include <algorithm>
 #include <cmath>

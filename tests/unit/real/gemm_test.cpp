@@ -1,4 +1,4 @@
-#include "real/gemm.h"
+#include "real/host/gemm.h"
 
 #include <vector>
 

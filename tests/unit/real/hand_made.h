@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "real/host_executor.h"
+#include "real/host/host_executor.h"
 #include "workloads/schedule/executor.h"
 #include "workloads/training/builder.h"
 

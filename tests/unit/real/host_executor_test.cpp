@@ -1,4 +1,4 @@
-#include "real/host_executor.h"
+#include "real/host/host_executor.h"
 
 #include <functional>
 #include <string>

@@ -1,4 +1,4 @@
-#include "real/host_kernels_mlp.h"
+#include "real/host/host_kernels_mlp.h"
 
 #include <cmath>
 #include <vector>

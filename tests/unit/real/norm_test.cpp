@@ -1,4 +1,4 @@
-#include "real/host_kernels_norm.h"
+#include "real/host/host_kernels_norm.h"
 
 #include <cmath>
 #include <vector>

@@ -1,4 +1,4 @@
-#include "real/host_kernels_optimizer.h"
+#include "real/host/host_kernels_optimizer.h"
 
 #include <cmath>
 #include <vector>

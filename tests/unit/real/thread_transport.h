@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "real/processes.h"
+#include "real/processes/processes.h"
 #include "workloads/routing/routing.h"
 
 namespace moebius {

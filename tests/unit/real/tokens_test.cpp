@@ -1,4 +1,4 @@
-#include "real/host_kernels_tokens.h"
+#include "real/host/host_kernels_tokens.h"
 
 #include <cmath>
 #include <vector>

@@ -1,0 +1,247 @@
+// Compute ops on the CPU: operands in the order of the table in models/op_kind.h, kernels from
+// host_kernels_*.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "hw/error.h"
+#include "real/host/gemm.h"
+#include "real/host/host_kernels_mlp.h"
+#include "real/host/host_kernels_norm.h"
+#include "real/host/op_context.h"
+#include "real/rounding.h"
+
+namespace moebius {
+namespace {
+
+template <class Real>
+MatrixView<Real> view(const Matrix<Real>& m) {
+  return row_major<Real>(m.view(), m.rows, m.columns);
+}
+
+template <class Real>
+void gemm(OpContext<Real>& c) {
+  const Matrix<Real>&x = c.in(0), &w = c.in(1);
+  Matrix<Real> y(x.rows, w.rows);
+  add_product(view(x), view(w).transposed(), y.view());
+  c.out(0, std::move(y));
+}
+
+template <class Real>
+void gemm_dgrad(OpContext<Real>& c) {
+  const Matrix<Real>&dy = c.in(0), &w = c.in(1);
+  Matrix<Real> dx(dy.rows, w.columns);
+  add_product(view(dy), view(w), dx.view());
+  c.out(0, std::move(dx));
+}
+
+template <class Real>
+void gemm_wgrad(OpContext<Real>& c) {
+  const Matrix<Real>&dy = c.in(0), &x = c.in(1);
+  c.accumulate(0, [&](Matrix<Real>& dw) { add_product(view(dy).transposed(), view(x), dw.view()); });
+}
+
+template <class Real>
+void norm(OpContext<Real>& c) {
+  const Matrix<Real>& x = c.in(0);
+  Matrix<Real> y(x.rows, x.columns);
+  rms_norm<Real>(x.view(), c.in(1).view(), y.view(), c.options().constants.norm_epsilon);
+  if (c.op().num_outputs > 1) c.out(1, y);
+  c.out(0, std::move(y));
+}
+
+template <class Real>
+void norm_grad(OpContext<Real>& c) {
+  const Matrix<Real>&dy = c.in(0), &x = c.in(1);
+  Matrix<Real> dx(x.rows, x.columns);
+  c.accumulate(1, [&](Matrix<Real>& dw) {
+    rms_norm_grad<Real>(dy.view(), x.view(), c.in(2).view(), {dx.view(), dw.view()},
+                        c.options().constants.norm_epsilon);
+  });
+  c.out(0, std::move(dx));
+}
+
+template <class Real>
+ActivationShape activation_shape(const OpContext<Real>& c) {
+  return {c.shape().n, c.shape().k == 2 ? ActivationForm::kGated : ActivationForm::kPlain};
+}
+
+template <class Real>
+void activate(OpContext<Real>& c) {
+  const Matrix<Real>& x = c.in(0);
+  const std::span<const Real> weight = c.op().num_inputs > 1 ? c.in(1).view() : std::span<const Real>();
+  Matrix<Real> y(x.rows, c.shape().n);
+  activation<Real>(activation_shape(c), x.view(), weight, y.view());
+  if (c.op().num_outputs > 1) c.out(1, y);
+  c.out(0, std::move(y));
+}
+
+template <class Real>
+void activate_back(OpContext<Real>& c) {
+  const Matrix<Real>&dy = c.in(0), &x = c.in(1);
+  const bool weighted = c.op().num_inputs > 2;
+  const std::span<const Real> weight = weighted ? c.in(2).view() : std::span<const Real>();
+  Matrix<Real> dx(x.rows, x.columns), dweight(weighted ? x.rows : 0, 1);
+  activation_grad<Real>(activation_shape(c), {dy.view(), x.view(), weight}, dx.view(), dweight.view());
+  c.out(0, std::move(dx));
+  if (c.op().num_outputs > 1) c.out(1, std::move(dweight));
+}
+
+template <class Real>
+void add(OpContext<Real>& c) {
+  Matrix<Real> sum = c.in(0);
+  const Matrix<Real>& b = c.in(1);
+  CHECK(sum.values.size() == b.values.size(), fmt::format("{} + {}", sum.values.size(), b.values.size()));
+  for (std::size_t i = 0; i < b.values.size(); ++i) sum.values[i] += b.values[i];
+  c.out(0, std::move(sum));
+}
+
+template <class Real>
+void split(OpContext<Real>& c) {
+  const Matrix<Real>& x = c.in(0);
+  std::int64_t first = 0;
+  for (int i = 0; i < c.op().num_outputs; ++i) {
+    Matrix<Real> part(x.rows, c.output_tensor(i).columns);
+    for (std::int64_t r = 0; r < x.rows; ++r) std::copy_n(x.row(r) + first, part.columns, part.row(r));
+    first += part.columns;
+    c.out(i, std::move(part));
+  }
+  CHECK(first == x.columns, fmt::format("{} of {} columns", first, x.columns));
+}
+
+template <class Real>
+void concat(OpContext<Real>& c) {
+  Matrix<Real> x(c.in(0).rows, c.output_tensor(0).columns);
+  std::int64_t first = 0;
+  for (int i = 0; i < c.op().num_inputs; ++i) {
+    const Matrix<Real>& part = c.in(i);
+    CHECK(first + part.columns <= x.columns, fmt::format("{} columns", x.columns));
+    for (std::int64_t r = 0; r < x.rows; ++r) std::copy_n(part.row(r), part.columns, x.row(r) + first);
+    first += part.columns;
+  }
+  c.out(0, std::move(x));
+}
+
+template <class Real>
+void transpose_quantise(OpContext<Real>& c) {
+  Matrix<Real> x = c.in(0);
+  const Tensor& copy = c.output_tensor(0);
+  if (copy.scaling == Scaling::kTensor) return c.out(0, std::move(x));  // one scale, whatever the direction
+  if (!c.options().exact) round_matrix_by_columns<Real>(x.values, x.rows, x.columns, copy.dtype);
+  c.store().write_unrounded(c.output_id(0), std::move(x));
+}
+
+}  // namespace
+
+FlatShard flat_shard(std::int64_t elements, int size, int index) {
+  const std::int64_t shard = (elements + size - 1) / size;
+  return {std::min(elements, index * shard), std::min(elements, (index + 1) * shard)};
+}
+
+const RoutePlan& RoutePlans::get(const RoutePtr& route, int member) {
+  constexpr std::size_t kKept =
+      256;  // more than the layers of a stage; popularity that changes would pile them up
+  const auto found = plans_.find(route.get());
+  if (found != plans_.end()) return found->second.second;
+  if (plans_.size() >= kKept) plans_.clear();
+  return plans_.emplace(route.get(), std::pair{route, plan_route(*route, member)}).first->second.second;
+}
+
+void RoutePlans::put(const RoutePtr& route, RoutePlan plan) {
+  plans_[route.get()] = {route, std::move(plan)};
+}
+
+template <class Real>
+double compute(OpContext<Real>& c) {
+  switch (c.op().kind) {
+    case OpKind::kGemm:
+      gemm(c);
+      return 0;
+    case OpKind::kGemmDgrad:
+      gemm_dgrad(c);
+      return 0;
+    case OpKind::kGemmWgrad:
+      gemm_wgrad(c);
+      return 0;
+    case OpKind::kNorm:
+      norm(c);
+      return 0;
+    case OpKind::kNormGrad:
+      norm_grad(c);
+      return 0;
+    case OpKind::kActivation:
+      activate(c);
+      return 0;
+    case OpKind::kActivationGrad:
+      activate_back(c);
+      return 0;
+    case OpKind::kAdd:
+      add(c);
+      return 0;
+    case OpKind::kSplit:
+      split(c);
+      return 0;
+    case OpKind::kConcat:
+      concat(c);
+      return 0;
+    case OpKind::kQuantise:
+      c.out(0, c.in(0));
+      return 0;  // rounded as it is stored
+    case OpKind::kTransposeQuantise:
+      transpose_quantise(c);
+      return 0;
+    case OpKind::kAdam:
+      compute_adam(c);
+      return 0;
+    case OpKind::kRotary:
+    case OpKind::kRotaryGrad:
+    case OpKind::kAttention:
+    case OpKind::kAttentionGrad:
+    case OpKind::kMlaKeys:
+    case OpKind::kMlaKeysGrad:
+      compute_attention(c);
+      return 0;
+    case OpKind::kGroupedGemm:
+    case OpKind::kGroupedGemmDgrad:
+    case OpKind::kGroupedGemmWgrad:
+    case OpKind::kGate:
+    case OpKind::kGateGrad:
+    case OpKind::kPermute:
+    case OpKind::kPermuteGrad:
+    case OpKind::kUnpermute:
+    case OpKind::kUnpermuteGrad:
+      compute_routed(c);
+      return 0;
+    case OpKind::kInput:
+    case OpKind::kEmbedding:
+    case OpKind::kEmbeddingGrad:
+    case OpKind::kCrossEntropyStats:
+    case OpKind::kCrossEntropy:
+      return compute_tokens(c);
+    case OpKind::kCacheAppend:
+    case OpKind::kPagedAttention:
+    case OpKind::kAbsorbQueries:
+    case OpKind::kAbsorbedValues:
+    case OpKind::kLastRows:
+    case OpKind::kGreedySample:
+    case OpKind::kNextToken:
+      compute_batch(c);
+      return 0;
+    case OpKind::kDispatch:
+    case OpKind::kCombine:
+    case OpKind::kAllReduce:
+    case OpKind::kReduceScatter:
+    case OpKind::kAllGather:
+    case OpKind::kBroadcast:
+    case OpKind::kAllToAll:
+    case OpKind::kSend:
+    case OpKind::kRecv:
+      break;
+  }
+  CHECK(false, fmt::format("{} does not compute", to_string(c.op().kind)));
+}
+
+template double compute(OpContext<float>&);
+template double compute(OpContext<double>&);
+
+}  // namespace moebius

@@ -1,0 +1,146 @@
+// Compute ops on the CPU where tokens enter and leave a model, and the optimizer.
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "hw/error.h"
+#include "real/host/host_kernels_tokens.h"
+#include "real/host/op_context.h"
+#include "real/token_stream.h"
+
+namespace moebius {
+namespace {
+
+// The sequences of a step are dealt out microbatch by microbatch to the data-parallel replicas, so that
+// another number of replicas reads the same batch. Context-parallel ranks read chunks of the same sequences;
+// the data group counts them fastest (workloads/training/plan.h). Members of a tensor group and all pipeline
+// stages read the same.
+template <class Real>
+void input(OpContext<Real>& c) {
+  if (c.op().batch >= 0) return input_of_batch(c);
+  const Shape& s = c.shape();
+  const int context = c.size_of(GroupRole::kContext);
+  const std::int64_t replicas = c.size_of(GroupRole::kData) / context;
+  const std::int64_t replica = c.index_in(GroupRole::kData) / context;
+  const std::int64_t sequences = std::max(s.groups, 1), rows = s.m / sequences;
+  const std::int64_t first = c.index_in(GroupRole::kContext) * rows;
+  std::vector<Matrix<Real>> streams(c.op().num_outputs, Matrix<Real>(s.m, 1));
+  for (std::int64_t i = 0; i < sequences; ++i) {
+    const std::int64_t sequence = (c.submission().microbatch * replicas + replica) * sequences + i;
+    const auto tokens = token_sequence({c.options().seed, c.submission().step, sequence},
+                                       first + rows + c.op().num_outputs, s.n);
+    for (std::size_t shift = 0; shift < streams.size(); ++shift) {
+      std::copy_n(tokens.begin() + first + shift, rows, streams[shift].values.begin() + i * rows);
+    }
+  }
+  for (int i = 0; i < c.op().num_outputs; ++i) c.out(i, std::move(streams[i]));
+}
+
+// Vocabularies are cut into equal shards over the tensor group.
+template <class Real>
+VocabularyShard vocabulary_shard(const OpContext<Real>& c) {
+  return {c.index_in(GroupRole::kTensor) * c.shape().n, c.shape().n};
+}
+
+template <class Real>
+void look_up(OpContext<Real>& c) {
+  const Matrix<Real>&tokens = c.in(0), &table = c.in(1);
+  Matrix<Real> x(tokens.rows, table.columns);
+  embed<Real>(vocabulary_shard(c), tokens.view(), table.view(), x.view());
+  c.out(0, std::move(x));
+}
+
+template <class Real>
+void look_up_back(OpContext<Real>& c) {
+  const Matrix<Real>&tokens = c.in(0), &dx = c.in(1);
+  c.accumulate(0, [&](Matrix<Real>& dtable) {
+    embed_grad<Real>(vocabulary_shard(c), tokens.view(), dx.view(), dtable.view());
+  });
+}
+
+template <class Real>
+void loss_stats(OpContext<Real>& c) {
+  const Matrix<Real>&logits = c.in(0), &labels = c.in(1);
+  Matrix<Real> stats(labels.rows, 3);
+  cross_entropy_stats<Real>(vocabulary_shard(c), logits.view(), labels.view(), stats.view());
+  c.out(0, std::move(stats));
+}
+
+template <class Real>
+double loss(OpContext<Real>& c) {
+  const Matrix<Real>&logits = c.in(0), &labels = c.in(1), &stats = c.in(2);
+  Matrix<Real> dlogits(logits.rows, logits.columns);
+  const double value = cross_entropy<Real>(
+      vocabulary_shard(c), {logits.view(), labels.view(), stats.view(), c.op().scale}, dlogits.view());
+  if (!std::isfinite(value)) {
+    throw run_error(fmt::format("the loss of step {}, microbatch {} is not finite: lower the learning rate",
+                                c.submission().step, c.submission().microbatch));
+  }
+  c.accumulate(0, [&](Matrix<Real>& sum) { sum.values[0] += static_cast<Real>(value); });
+  c.out(1, std::move(dlogits));
+  return value;
+}
+
+// The operands of one parameter.
+struct AdamIds {
+  std::int32_t gradient, weight, master, first, second;
+};
+
+template <class Real>
+void update_parameter(OpContext<Real>& c, const AdamIds& id, const FlatShard& shard) {
+  TensorStore<Real>& store = c.store();
+  Matrix<Real>&gradient = store.change(id.gradient), &weight = store.change(id.weight);
+  if (!store.holds(id.master) && !store.restores_states()) {
+    const std::vector<Real> initial = store.initial(store.describe(id.weight));
+    std::copy_n(initial.begin() + shard.first, shard.count(), store.change(id.master).values.begin());
+  }
+  const auto state = [&](std::int32_t tensor) { return store.change(tensor).view().first(shard.count()); };
+  const std::span<Real> master = state(id.master);
+  const auto own = gradient.view().subspan(shard.first, shard.count());
+  adam<Real>(c.options().adam, c.submission().step + 1, own, {master, state(id.first), state(id.second)});
+  std::copy(master.begin(), master.end(), weight.values.begin() + shard.first);
+  std::fill(gradient.values.begin(), gradient.values.end(), Real(0));
+  for (const std::int32_t tensor : {id.weight, id.master, id.first, id.second}) store.written(tensor);
+}
+
+}  // namespace
+
+template <class Real>
+double compute_tokens(OpContext<Real>& c) {
+  const OpKind kind = c.op().kind;
+  if (kind == OpKind::kCrossEntropy) return loss(c);
+  if (kind == OpKind::kInput) {
+    input(c);
+  } else if (kind == OpKind::kEmbedding) {
+    look_up(c);
+  } else if (kind == OpKind::kEmbeddingGrad) {
+    look_up_back(c);
+  } else {
+    CHECK(kind == OpKind::kCrossEntropyStats, fmt::format("{} has no tokens", to_string(kind)));
+    loss_stats(c);
+  }
+  return 0;
+}
+
+template <class Real>
+void compute_adam(OpContext<Real>& c) {
+  constexpr int kOperands = 5;
+  CHECK(c.op().num_inputs % kOperands == 0, fmt::format("{} operands", c.op().num_inputs));
+  const GroupRole group = c.op().group;
+  const int size = group == GroupRole::kNone ? 1 : c.size_of(group);
+  const int index = group == GroupRole::kNone ? 0 : c.index_in(group);
+  for (int i = 0; i < c.op().num_inputs; i += kOperands) {
+    const AdamIds id{c.input_id(i), c.input_id(i + 1), c.input_id(i + 2), c.input_id(i + 3),
+                     c.input_id(i + 4)};
+    const auto elements = static_cast<std::int64_t>(c.store().read(id.weight).values.size());
+    update_parameter(c, id, flat_shard(elements, size, index));
+  }
+}
+
+template double compute_tokens(OpContext<float>&);
+template double compute_tokens(OpContext<double>&);
+template void compute_adam(OpContext<float>&);
+template void compute_adam(OpContext<double>&);
+
+}  // namespace moebius

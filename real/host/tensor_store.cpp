@@ -1,0 +1,202 @@
+#include "real/host/tensor_store.h"
+
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "hw/error.h"
+#include "real/initial_values.h"
+#include "real/rounding.h"
+
+namespace moebius {
+namespace {
+
+std::int64_t rows_of(const Tensor& tensor) {
+  return tensor.rows * std::max(tensor.experts, 1);
+}
+
+bool is_backward(Phase phase) {
+  return phase == Phase::kBackward || phase == Phase::kWeight;
+}
+
+}  // namespace
+
+std::vector<double> starting_values(const Tensor& tensor, const StoreOptions& options) {
+  if (options.weights && tensor.memory == MemoryKind::kWeights) return options.weights(tensor);
+  if (options.states && tensor.memory == MemoryKind::kOptimizer) return options.states(tensor);
+  return initial_values(tensor, options.seed);
+}
+
+template <class Real>
+void TensorStore<Real>::begin(const Submission& submission) {
+  fragment_ = submission.fragment;
+  microbatch_index_ = submission.microbatch;
+  local_.assign(fragment_->tensors.size(), std::nullopt);
+  mark_last_uses();
+}
+
+template <class Real>
+void TensorStore<Real>::mark_last_uses() {
+  last_use_.assign(fragment_->tensors.size(), -1);
+  for (std::size_t i = 0; i < fragment_->ops.size(); ++i) {
+    const Op& op = fragment_->ops[i];
+    for (int j = 0; j < op.num_inputs + op.num_outputs; ++j) {
+      last_use_[fragment_->operands[op.first_tensor + j]] = static_cast<std::int32_t>(i);
+    }
+  }
+}
+
+template <class Real>
+void TensorStore<Real>::release(std::int32_t op_index) {
+  const Op& op = fragment_->ops[op_index];
+  for (int j = 0; j < op.num_inputs + op.num_outputs; ++j) {
+    const std::int32_t tensor = fragment_->operands[op.first_tensor + j];
+    if (last_use_[tensor] == op_index) local_[tensor].reset();
+  }
+}
+
+template <class Real>
+void TensorStore<Real>::end() {
+  std::set<std::int32_t> read, written;
+  for (const Op& op : fragment_->ops) {
+    for (int i = 0; i < op.num_inputs; ++i) read.insert(fragment_->input(op, i));
+    for (int i = 0; i < op.num_outputs; ++i) written.insert(fragment_->output(op, i));
+  }
+  for (const std::int32_t tensor : read) {
+    const Tensor& description = describe(tensor);
+    if (description.scope == Scope::kMicrobatch && is_backward(fragment_->phase) &&
+        written.count(tensor) == 0) {
+      microbatch_.erase({microbatch_index_, description.key});
+    }
+  }
+  local_.clear();
+  fragment_.reset();
+}
+
+template <class Real>
+Matrix<Real>* TensorStore<Real>::locate(std::int32_t tensor) {
+  const Tensor& description = describe(tensor);
+  switch (description.scope) {
+    case Scope::kFragment:
+      return local_[tensor] ? &*local_[tensor] : nullptr;
+    case Scope::kMicrobatch: {
+      const auto found = microbatch_.find({microbatch_index_, description.key});
+      return found == microbatch_.end() ? nullptr : &found->second;
+    }
+    case Scope::kRank: {
+      const auto found = kept_.find(description.key);
+      return found == kept_.end() ? nullptr : &found->second.value;
+    }
+  }
+  CHECK(false, fmt::format("scope {}", static_cast<int>(description.scope)));
+}
+
+template <class Real>
+bool TensorStore<Real>::holds(std::int32_t tensor) const {
+  return const_cast<TensorStore*>(this)->locate(tensor) != nullptr;
+}
+
+template <class Real>
+const Matrix<Real>& TensorStore<Real>::read(std::int32_t tensor) {
+  if (const Matrix<Real>* value = locate(tensor)) return *value;
+  const Tensor& description = describe(tensor);
+  CHECK(description.scope == Scope::kRank,
+        fmt::format("{}: tensor {} ({}, layer {}) is read before it is written", fragment_->name, tensor,
+                    to_string(description.role), description.layer));
+  return change(tensor);
+}
+
+template <class Real>
+Matrix<Real>& TensorStore<Real>::change(std::int32_t tensor) {
+  if (Matrix<Real>* value = locate(tensor)) return *value;
+  const Tensor& description = describe(tensor);
+  Matrix<Real> value(rows_of(description), description.columns);
+  if (description.scope == Scope::kRank) value.values = initial(description);
+  write(tensor, std::move(value));
+  return *locate(tensor);
+}
+
+template <class Real>
+void TensorStore<Real>::write(std::int32_t tensor, Matrix<Real> value) {
+  round(describe(tensor), value);
+  write_unrounded(tensor, std::move(value));
+}
+
+template <class Real>
+void TensorStore<Real>::written(std::int32_t tensor) {
+  round(describe(tensor), *locate(tensor));
+}
+
+template <class Real>
+void TensorStore<Real>::write_unrounded(std::int32_t tensor, Matrix<Real> value) {
+  const Tensor& description = describe(tensor);
+  CHECK(static_cast<std::int64_t>(value.values.size()) == value.rows * value.columns &&
+            value.columns == description.columns,
+        fmt::format("{}: {} values as {} x {} for {} x {} ({})", fragment_->name, value.values.size(),
+                    value.rows, value.columns, rows_of(description), description.columns,
+                    to_string(description.role)));
+  switch (description.scope) {
+    case Scope::kFragment:
+      local_[tensor] = std::move(value);
+      return;
+    case Scope::kMicrobatch:
+      microbatch_[{microbatch_index_, description.key}] = std::move(value);
+      return;
+    case Scope::kRank:
+      kept_[description.key] = {description, std::move(value)};
+      return;
+  }
+}
+
+template <class Real>
+void TensorStore<Real>::round(const Tensor& tensor, Matrix<Real>& value) const {
+  if (options_.exact) return;
+  if (tensor.scaling == Scaling::kTensor) {
+    const bool experts = tensor.experts > 0;
+    const std::int64_t part = experts ? tensor.rows * tensor.columns : value.rows * value.columns;
+    return round_parts<Real>(value.values, part, tensor.dtype);
+  }
+  if (tensor.memory == MemoryKind::kWeights)
+    return round_weights<Real>(value.values, value.columns, tensor.rows, tensor.dtype);
+  round_matrix<Real>(value.values, value.rows, value.columns, tensor.dtype);
+}
+
+template <class Real>
+std::vector<Real> TensorStore<Real>::initial(const Tensor& tensor) const {
+  const auto set = initial_.find(tensor.key);
+  if (set != initial_.end()) {
+    CHECK(static_cast<std::int64_t>(set->second.size()) == rows_of(tensor) * tensor.columns,
+          fmt::format("{} initial values for {} x {}", set->second.size(), rows_of(tensor), tensor.columns));
+    return set->second;
+  }
+  const std::vector<double> values = starting_values(tensor, options_);
+  return std::vector<Real>(values.begin(), values.end());
+}
+
+template <class Real>
+const Matrix<Real>* TensorStore<Real>::find(std::uint32_t key) const {
+  const auto found = kept_.find(key);
+  return found == kept_.end() ? nullptr : &found->second.value;
+}
+
+template <class Real>
+void TensorStore<Real>::set_initial(std::uint32_t key, std::vector<Real> values) {
+  CHECK(kept_.count(key) == 0, fmt::format("tensor {} is in use", key));
+  initial_[key] = std::move(values);
+}
+
+template <class Real>
+std::vector<std::uint32_t> TensorStore<Real>::keys(MemoryKind memory, Role role, int layer) const {
+  std::vector<std::uint32_t> found;
+  for (const auto& [key, kept] : kept_) {
+    if (kept.tensor.memory == memory && kept.tensor.role == role && kept.tensor.layer == layer)
+      found.push_back(key);
+  }
+  return found;
+}
+
+template class TensorStore<float>;
+template class TensorStore<double>;
+
+}  // namespace moebius
