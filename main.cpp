@@ -111,9 +111,8 @@ int run_command(const Arguments& arguments) {
   if (arguments.executor != ExecutorKind::kCuda)
     require_unset(arguments.real.trace_kernels,
                   "--trace-kernels: expected --executor cuda: only a GPU's kernels are traced");
-  const bool simulates =
-      arguments.executor == ExecutorKind::kSim || arguments.executor == ExecutorKind::kEmulate;
-  if (simulates) require_nothing_computed(job, arguments.real);
+  if (arguments.executor != ExecutorKind::kHost && arguments.executor != ExecutorKind::kCuda)
+    require_nothing_computed(job, arguments.real);
   // From here the schedule is decided and the devices can hold it.
   Hooks hooks;
   std::optional<ScheduleDump> dump;
