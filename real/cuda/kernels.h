@@ -1,5 +1,5 @@
 // Kernels of the CUDA executor: each does to matrices in a device's memory what its namesake among the host's
-// kernels (real/host_kernels_*.h) does on the CPU, or what models/op_kind.h says of the op. Arithmetic is
+// kernels (real/host/host_kernels_*.h) does on the CPU, or what models/op_kind.h says of the op. Arithmetic is
 // FP32 (FP64 where the host sums in double and it costs nothing), sums have a fixed order: equal inputs give
 // equal bits. Results are FP32 or BF16; formats with scales are made of them by quantise(). All return at
 // once; the work is in the stream's order.
