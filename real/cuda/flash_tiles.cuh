@@ -111,6 +111,23 @@ MOEBIUS_DEVICE LeftWords left_of_tile(const std::uint32_t* tile, int stride, int
   return a;
 }
 
+// Rows [first, first + count) of a stripe.
+struct SomeRows {
+  Stripe stripe;
+  std::int64_t first, count;
+};
+
+// Words (lane, i) of 16 of these rows, from `row` on, as they stand in memory; zeros outside of them.
+MOEBIUS_DEVICE LeftWords left_of_rows(const SomeRows& x, std::int64_t row, int lane, int i) {
+  LeftWords a;
+  for (int r = 0; r < 4; ++r) {
+    const std::int64_t at = row + a_row(lane, r), column = i * 16 + a_word(lane, r) * 2;
+    const bool there = at < x.count && column < x.stripe.width;
+    a.w[r] = there ? *reinterpret_cast<const std::uint32_t*>(x.stripe.at(x.first + at, column)) : 0;
+  }
+  return a;
+}
+
 // Sums of 16 x 8 become words of 16 x 16: a lane holds the same elements of both.
 MOEBIUS_DEVICE LeftWords left_of_sums(const float* first, const float* second) {
   return {{bf16_word(first[0], first[1]), bf16_word(first[2], first[3]), bf16_word(second[0], second[1]),

@@ -83,18 +83,11 @@ struct FlashQueryGrad {
   }
 
   MOEBIUS_DEVICE void begin(const Warp& warp, const FlashPlace& at, PerThread<Held>& held) const {
-    const Stripe q = head_stripe(a.q, at.head, a.head_dim);
+    const SomeRows q{head_stripe(a.q, at.head, a.head_dim), at.sequence * a.queries, a.queries};
     warp.lanes([&](int thread, int lane) {
       Held& h = held[thread];
       MOEBIUS_UNROLL
-      for (int i = 0; i < kHeadFragments; ++i)
-        for (int r = 0; r < 4; ++r) {
-          const std::int64_t row = query(warp, at) + a_row(lane, r), column = i * 16 + a_word(lane, r) * 2;
-          const bool there = row < a.queries && column < a.head_dim;
-          h.q[i].w[r] =
-              there ? *reinterpret_cast<const std::uint32_t*>(q.at(at.sequence * a.queries + row, column))
-                    : 0;
-        }
+      for (int i = 0; i < kHeadFragments; ++i) h.q[i] = left_of_rows(q, query(warp, at), lane, i);
       MOEBIUS_UNROLL
       for (int i = 0; i < 4 * kMostHeads; ++i) h.dq[i / 4][i % 4] = 0;
       for (int i = 0; i < 2; ++i) {

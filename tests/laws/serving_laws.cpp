@@ -16,23 +16,6 @@ using namespace moebius;
 
 namespace {
 
-// Kinds that are named cost what is said, for each row where `per_row` is set; all others nothing.
-class NamedCost : public CostSource {
- public:
-  explicit NamedCost(std::map<OpKind, KindCost> kinds) : kinds_(std::move(kinds)) {}
-  Cost cost(const CostQuery& query) const override {
-    const auto found = kinds_.find(query.kind);
-    if (found == kinds_.end()) return {};
-    std::int64_t rows = query.shape.m;
-    if (!query.rows.empty()) rows = std::accumulate(query.rows.begin(), query.rows.end(), std::int64_t{0});
-    return {.seconds = found->second.seconds * static_cast<double>(found->second.per_row ? rows : 1)};
-  }
-  std::string description() const override { return "named kinds only"; }
-
- private:
-  std::map<OpKind, KindCost> kinds_;
-};
-
 ServingJob job_of(int requests, int input, int output) {
   ServingJob job;
   job.model = small_model();
