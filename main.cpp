@@ -285,9 +285,8 @@ void add_commands(CLI::App& app, Arguments& arguments, std::function<int(const A
   run->add_option("--dump", arguments.dump, "file for the schedule as text");
   run->add_option("--dump-activations", arguments.real.dump_activations,
                   "file for what each layer puts out in the first microbatch (safetensors)");
-  run->add_option(
-      "--trace-kernels", arguments.real.trace_kernels,
-      "cuda: file for the kernels, copies and fills that ran for each op, with their times (by CUPTI)");
+  run->add_option("--trace-kernels", arguments.real.trace_kernels,
+                  "cuda: file for the kernels and copies of each op, with their times (by CUPTI)");
   run->add_flag("--explain", arguments.explain,
                 "also every op of one layer: shape, time, where the time is known from");
   run->add_flag("--json", arguments.json, "print the report as one JSON object");
@@ -303,9 +302,8 @@ void add_commands(CLI::App& app, Arguments& arguments, std::function<int(const A
   add_simulator_options(*crosscheck, arguments);
   crosscheck->add_option("--executor", arguments.real_executor, "who executes: host (default), cuda")
       ->transform(valid(one_of(kReal)));
-  crosscheck->add_option(
-      "--profile", arguments.profile,
-      "what calibrate --device measured of the device: simulates the machine that executes");
+  crosscheck->add_option("--profile", arguments.profile,
+                         "what calibrate --device measured: simulates the machine that executes");
   crosscheck->add_option("--out", arguments.out, "directory for simulated/, executed/ and crosscheck.json");
   crosscheck->add_flag("--json", arguments.json, "print the result as one JSON object");
   CLI::App* compare =
@@ -336,8 +334,8 @@ void add_commands(CLI::App& app, Arguments& arguments, std::function<int(const A
                  "instead: errors of the analytic model, every chip told with constants of others")
       ->excludes(whose, out);
   calibrate
-      ->add_flag("--fit-model", arguments.tables.fit_model,
-                 "instead: fit the model's constants and write them (hw/catalog/architectures.json)")
+      ->add_option("--fit", arguments.tables.fit,
+                   "instead: fit constants and write their file: " + fits_text())
       ->excludes(whose);
   CLI::Option* device =
       calibrate

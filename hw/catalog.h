@@ -17,7 +17,7 @@
 
 #include "hw/accelerator.h"
 #include "hw/document.h"
-#include "hw/fabric.h"
+#include "hw/fabric/fabric.h"
 #include "hw/facts.h"
 #include "hw/node.h"
 #include "hw/reader.h"

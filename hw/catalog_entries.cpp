@@ -84,6 +84,9 @@ const std::vector<FactField<F>> kFabricTable{
     {count("leaf_ports", 0), [](F& f, double v) { f.leaf_ports = static_cast<int>(v); }},
     {count("switch_ports", 0), [](F& f, double v) { f.switch_ports = static_cast<int>(v); }},
     {optional(count("pod_leaves", 1)), [](F& f, double v) { f.pod_leaves = static_cast<int>(v); }},
+    {optional(count("leaf_uplinks", 1)), [](F& f, double v) { f.leaf_uplinks = static_cast<int>(v); }},
+    {optional(count("spine_uplinks", 1)), [](F& f, double v) { f.spine_uplinks = static_cast<int>(v); }},
+    {optional(count("queue_pairs", 1)), [](F& f, double v) { f.queue_pairs = static_cast<int>(v); }},
     {number("oversubscription", kPositive), [](F& f, double v) { f.oversubscription = v; }},
     {number("core_oversubscription", kPositive), [](F& f, double v) { f.core_oversubscription = v; }},
     {number("transport_efficiency", kShare), [](F& f, double v) { f.transport_efficiency = v; }},
@@ -111,6 +114,12 @@ ScaleUp scale_up_named(const std::string& name) {
   return name == "full-mesh" ? ScaleUp::kFullMesh : ScaleUp::kPcie;
 }
 
+Routing routing_named(const std::string& name) {
+  if (name == "spray") return Routing::kSpray;
+  if (name == "ecmp") return Routing::kEcmp;
+  return name == "adaptive" ? Routing::kAdaptive : Routing::kStatic;
+}
+
 }  // namespace
 
 Accelerator read_accelerator(Layers& layers) {
@@ -136,6 +145,8 @@ Node read_node(Layers& layers) {
 
 FabricSpec read_fabric(Layers& layers) {
   FabricSpec fabric;
+  fabric.facts.push_back(layers.name("routing", {"spray", "ecmp", "adaptive", "static"}));
+  fabric.routing = routing_named(fabric.facts.back().text);
   read_facts(layers, kFabricTable, fabric);
   layers.finish();
   return fabric;

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "hw/accelerator.h"
-#include "hw/fabric.h"
+#include "hw/fabric/fabric.h"
 #include "hw/facts.h"
 #include "hw/node.h"
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "hw/accelerator.h"
-#include "hw/fabric.h"
+#include "hw/fabric/fabric.h"
 #include "hw/node.h"
 #include "hw/reader.h"
 

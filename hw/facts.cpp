@@ -7,7 +7,7 @@
 #include <cstdlib>
 
 #include "hw/error.h"
-#include "hw/fabric.h"
+#include "hw/fabric/fabric.h"
 
 namespace moebius {
 namespace {

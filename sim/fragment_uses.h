@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "sim/op_costs.h"
-#include "sim/transfer_plans.h"
+#include "sim/traffic/transfer_plans.h"
 
 namespace moebius {
 

@@ -13,7 +13,7 @@
 #include "sim/chips.h"
 #include "sim/fragment_uses.h"
 #include "sim/meetings.h"
-#include "sim/network.h"
+#include "sim/network/network.h"
 #include "workloads/schedule/executor.h"
 #include "workloads/schedule/recorder.h"
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "hw/units.h"
-#include "sim/transfer.h"
+#include "sim/network/transfer.h"
 
 namespace moebius {
 

@@ -13,8 +13,8 @@
 #include <simgrid/s4u.hpp>
 
 #include "sim/machine_model.h"
-#include "sim/native_network.h"
-#include "sim/zone.h"
+#include "sim/network/native_network.h"
+#include "sim/network/zone.h"
 #endif
 
 namespace moebius {

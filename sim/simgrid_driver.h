@@ -8,7 +8,7 @@
 
 #include "hw/cluster.h"
 #include "sim/machine_driver.h"
-#include "sim/network.h"
+#include "sim/network/network.h"
 #include "workloads/schedule/layout.h"
 
 namespace moebius {

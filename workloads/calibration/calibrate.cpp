@@ -1,6 +1,7 @@
 #include "workloads/calibration/calibrate.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "hw/error.h"
 #include "workloads/calibration/condense.h"
@@ -12,6 +13,28 @@
 #include "workloads/calibration/page/published_kernels.h"
 
 namespace moebius {
+namespace {
+
+// Constants of one kind, fitted for all chips together. Returns what there is to tell.
+struct Fit {
+  std::string_view name, file;
+  std::string (*write)(const TablesRequest&, const Catalog&);
+};
+
+std::string fit_model(const TablesRequest& request, const Catalog& catalog) {
+  return fmt::format("{} architectures fitted: {}\n",
+                     fit_architecture_file(request.from, catalog, request.out), request.out);
+}
+
+constexpr Fit kFits[] = {{"model", "hw/catalog/architectures.json", fit_model}};
+
+const Fit& fit_named(const std::string& name) {
+  for (const Fit& fit : kFits)
+    if (fit.name == name) return fit;
+  throw input_error(fmt::format("calibrate: --fit \"{}\": expected {}", name, fits_text()));
+}
+
+}  // namespace
 
 void write_profile_page(const std::string& directory, const Catalog& catalog,
                         const std::vector<Profile>& profiles) {
@@ -49,15 +72,18 @@ std::vector<Profile> calibrate(const std::string& from, const Catalog& catalog, 
   return profiles;
 }
 
+std::string fits_text() {
+  std::vector<std::string> texts;
+  for (const Fit& fit : kFits) texts.push_back(fmt::format("{} ({})", fit.name, fit.file));
+  return fmt::format("{}", fmt::join(texts, ", "));
+}
+
 std::string calibrate_tables(const TablesRequest& request, const Catalog& catalog) {
   if (request.from.empty()) throw input_error("calibrate: expected --from DIR or --device host|cuda:N");
   if (request.model_errors) return model_error_table(request.from, catalog);
-  if (request.out.empty() || (request.accelerator.empty() && !request.fit_model))
-    throw input_error(
-        "calibrate: expected --accelerator and --out, --fit-model and --out, or --model-errors");
-  if (request.fit_model)
-    return fmt::format("{} architectures fitted: {}\n",
-                       fit_architecture_file(request.from, catalog, request.out), request.out);
+  if (request.out.empty() || (request.accelerator.empty() && request.fit.empty()))
+    throw input_error("calibrate: expected --accelerator and --out, --fit and --out, or --model-errors");
+  if (!request.fit.empty()) return fit_named(request.fit).write(request, catalog);
   std::string text;
   for (const Profile& profile : calibrate(request.from, catalog, request.accelerator, request.out))
     text += fmt::format("{} tables of {}: {}\n", profile.tables.size(), profile.accelerator, request.out);

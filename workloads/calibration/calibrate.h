@@ -15,12 +15,15 @@ namespace moebius {
 std::vector<Profile> calibrate(const std::string& from, const Catalog& catalog, const std::string& name,
                                const std::string& out);
 
-// What the command line asks the tables for: the profile of `accelerator`, or what concerns the analytic
-// model.
+// What the command line asks the tables for: the profile of `accelerator`, errors of the analytic
+// model, or constants, all of a kind in one file (see fits_text()).
 struct TablesRequest {
   std::string from, accelerator, out;
-  bool model_errors = false, fit_model = false;
+  std::string fit;
+  bool model_errors = false;
 };
+// What --fit may name and the catalog file that holds the result: "model (hw/catalog/architectures.json)".
+std::string fits_text();
 // Does it; returns what there is to tell. input_error for an incomplete request.
 std::string calibrate_tables(const TablesRequest& request, const Catalog& catalog);
 

@@ -1,5 +1,5 @@
 // What the analytic model knows of an architecture (one row per value of Accelerator::architecture): facts of
-// its structure, and five constants that `moebius calibrate --fit-model` fits to kernel measurements, never
+// its structure, and five constants that `moebius calibrate --fit model` fits to kernel measurements, never
 // to a system. The rows stand in hw/catalog/architectures.json.
 #pragma once
 

@@ -8,7 +8,7 @@ namespace moebius {
 namespace {
 
 constexpr const char* kNotes = R"(  "notes": [
-    "Written by `moebius calibrate --from DIR --fit-model --out FILE`, which fits the constants of every architecture that DIR has tables of and keeps the rest.",
+    "Written by `moebius calibrate --from DIR --fit model --out FILE`, which fits the constants of every architecture that DIR has tables of and keeps the rest.",
     "generation: of the architecture whose chips this one's constants are fitted together with; without it, its own.",
     "structure: facts of the chips and of the kernels that libraries have for them. clock: where a chip's entry has none. operand_memory: bytes of operands that a core holds in flight (shared memory less what results take). multicast: cores that share one load. l2_rate: bytes a cycle that the wires bring from L2 to a core. exponentials: a cycle and core. scaling_lanes: FP32 lanes of a core that scale partial sums of block-scaled FP8 products; 0 where the tensor unit scales. core_stream: bytes a cycle that the threads of one core keep moving. asynchronous: products run on while the core prepares the next step of k. serial: a core of a CPU, which computes and moves its operands one after the other. 16bit, 8bit, 4bit: output tiles of GEMM kernels, and whether several cores share the k of one.",
     "constants: memory_latency, from a request to its data while others stream. step_cycles, of a core to prepare 128 bytes of k. energy, picojoule of a BF16 operation at 1 GHz; it grows with the square of the chip's clock, as the voltage does with the clock. attention, the share of the tensor peak that the products of fused attention reach. attention_latency, cycles before its first product and after its last.",

@@ -1,5 +1,5 @@
 // Topologies by arithmetic: who hangs where, which wires a message crosses, what they carry, what is refused.
-#include "hw/fabric.h"
+#include "hw/fabric/fabric.h"
 
 #include "hw/error.h"
 #undef CHECK  // ours; here it is Catch's

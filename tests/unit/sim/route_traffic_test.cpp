@@ -1,8 +1,8 @@
 // What leaves is what arrives: the traffic of dispatch and combine against the counts of the route.
 #include <catch2/catch.hpp>
 
-#include "sim/collectives.h"
-#include "sim/step_builder.h"
+#include "sim/traffic/collectives.h"
+#include "sim/traffic/step_builder.h"
 #include "tests/laws/small_world.h"
 
 using namespace moebius;

@@ -2,8 +2,8 @@
 // each, so that a byte takes 10 ms.
 #include <catch2/catch.hpp>
 
-#include "sim/wire_table.h"
-#include "sim/wires.h"
+#include "sim/network/wire_table.h"
+#include "sim/network/wires.h"
 #include "tests/laws/small_world.h"
 
 using namespace moebius;

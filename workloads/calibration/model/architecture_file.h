@@ -1,4 +1,4 @@
-// hw/catalog/architectures.json, written anew (`moebius calibrate --from DIR --fit-model --out FILE`).
+// hw/catalog/architectures.json, written anew (`moebius calibrate --from DIR --fit model --out FILE`).
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-#include "sim/collectives.h"
+#include "sim/traffic/collectives.h"
 
 #include <algorithm>
 #include <bit>

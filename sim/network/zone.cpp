@@ -1,5 +1,5 @@
 #ifdef MOEBIUS_SIMGRID
-#include "sim/zone.h"
+#include "sim/network/zone.h"
 
 #include <fmt/format.h>
 
@@ -22,7 +22,7 @@ Zone::Zone(const Cluster& cluster, const std::vector<int>& devices, bool with_li
   }
 }
 
-Zone::LinkImpl* Zone::add_link(const char* kind, int index, double rate) {
+Zone::LinkImpl* Zone::add_link(std::string_view kind, int index, double rate) {
   return get_iface()->create_link(fmt::format("{}-{}", kind, index), rate)->get_impl();
 }
 
@@ -32,15 +32,12 @@ void Zone::add_links(int from, int to) {
     local_copies_[from] = add_link("copy", from, chip.memory_rate.value * chip.memory_efficiency / 2);
     return;
   }
-  constexpr const char* kNames[kNumWireKinds] = {"scale-up-out", "scale-up-in", "scale-up-pair",
-                                                 "nic-out",      "nic-in",      "leaf-up",
-                                                 "leaf-down",    "pod-up",      "pod-down"};
   std::vector<WireId> wires;
   cluster_.fabric.route(from, to, wires);
   for (const WireId wire : wires) {
     LinkImpl*& link = links_[wire];
     if (link != nullptr) continue;
-    link = add_link(kNames[static_cast<int>(wire.kind)], wire.index, cluster_.fabric.capacity(wire).value);
+    link = add_link(to_string(wire.kind), wire.index, cluster_.fabric.capacity(wire).value);
   }
 }
 

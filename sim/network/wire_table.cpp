@@ -1,4 +1,4 @@
-#include "sim/wire_table.h"
+#include "sim/network/wire_table.h"
 
 #include <fmt/format.h>
 

@@ -10,8 +10,8 @@
 #include <simgrid/s4u.hpp>
 
 #include "sim/event_queue.h"
-#include "sim/network.h"
-#include "sim/zone.h"
+#include "sim/network/network.h"
+#include "sim/network/zone.h"
 
 namespace moebius {
 

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
-#include "sim/collectives.h"
+#include "sim/traffic/collectives.h"
 
 namespace moebius {
 namespace {

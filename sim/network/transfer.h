@@ -16,6 +16,9 @@ struct Link {
 struct FlowClass {
   double bytes = 0;
   std::vector<Link> links;  // at least one
+  double most_rate =
+      0;  // bytes per second that each flow can use at most (protocol, copy engine); 0: no limit
+  std::uint8_t queue = 0;  // priority queue: a wire serves the flows of queue 0 with what higher queues leave
 };
 
 // One message between two devices: the same traffic, not folded, for networks that look at every message.

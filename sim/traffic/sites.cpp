@@ -1,4 +1,4 @@
-#include "sim/sites.h"
+#include "sim/traffic/sites.h"
 
 #include <algorithm>
 

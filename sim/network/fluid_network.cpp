@@ -1,7 +1,7 @@
 #include <algorithm>
 
-#include "sim/network.h"
-#include "sim/wires.h"
+#include "sim/network/network.h"
+#include "sim/network/wires.h"
 
 namespace moebius {
 namespace {

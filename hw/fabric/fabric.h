@@ -22,6 +22,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "hw/accelerator.h"
@@ -30,6 +31,12 @@
 namespace moebius {
 
 inline constexpr int kAutomaticTiers = -1;  // as few tiers as hold the devices
+
+// How messages find their way among equal paths. kSpray: packets go over all of them alike; the switch ports
+// of a bundle are one wire, and cost follows flow classes. The others look at every port. kEcmp: a hash of
+// each flow (queue pair) picks its path. kAdaptive: each flow goes where the least is under way. kStatic: the
+// destination decides (destination modulo ports).
+enum class Routing : std::uint8_t { kSpray, kEcmp, kAdaptive, kStatic };
 
 struct FabricSpec {
   std::string type;  // catalog id: "rail-optimised-clos", "multi-plane-fat-tree", "single-node", ...
@@ -44,9 +51,14 @@ struct FabricSpec {
   int leaf_ports = 0;                // NIC-facing ports of a leaf
   int switch_ports = 0;              // all ports of a switch above the leaves, of the NICs' speed
   int pod_leaves = 0;                // leaves of each column under one pod; 0: half the ports of a spine
-  double transport_efficiency = 0;   // payload share of the line rate (headers, congestion control)
-  Time host_latency;                 // NIC and host, both ends, without any switch
-  Time hop_latency;                  // one switch and its cable
+  int leaf_uplinks = 0;   // ports of a leaf to the spines, one to each; 0: leaf_ports / oversubscription
+  int spine_uplinks = 0;  // ports of a pod's spine to the core; 0: its leaves / core_oversubscription
+  Routing routing = Routing::kSpray;
+  int queue_pairs =
+      1;  // of one message between two devices: so many flows, each with a source port of its own
+  double transport_efficiency = 0;  // payload share of the line rate (headers, congestion control)
+  Time host_latency;                // NIC and host, both ends, without any switch
+  Time hop_latency;                 // one switch and its cable
   std::vector<Fact> facts;
 };
 
@@ -64,8 +76,14 @@ enum class WireKind : std::uint8_t {
   kLeafDown,
   kPodUp,
   kPodDown,
+  // One port of the bundles above: see Fabric::route_by_ports().
+  kLeafUpPort,
+  kLeafDownPort,
+  kPodUpPort,
+  kPodDownPort,
 };
-inline constexpr int kNumWireKinds = 9;
+inline constexpr int kNumWireKinds = 13;
+std::string_view to_string(WireKind kind);  // "leaf-up"
 
 // A wire's identity: its kind and the device, leaf or pod that it belongs to.
 struct WireId {
@@ -123,6 +141,14 @@ class Fabric {
   Time latency(int from, int to) const;                            // of an empty message
   void route(int from, int to, std::vector<WireId>& wires) const;  // appends; kSelf adds nothing
   ByteRate capacity(WireId wire) const;                            // achieved payload rate
+  // The equal paths between two devices, and one of them, port by port, instead of bundles. Path p climbs by
+  // uplink u = p % leaf_uplinks of the sender's leaf to spine u of its pod, from there by uplink
+  // k = p / leaf_uplinks to the core switch that joins the spines u of all pods, and comes down by the same u
+  // and k. Port wires: index leaf * leaf_uplinks + u, and (pod * leaf_uplinks + u) * spine_uplinks + k.
+  int num_paths(int from, int to) const;  // 1 where no spine is on the way
+  void route_by_ports(int from, int to, int path, std::vector<WireId>& wires) const;
+  int leaf_uplinks() const { return leaf_uplinks_; }
+  int spine_uplinks() const { return spine_uplinks_; }
   bool can_bind(WireKind kind) const;               // false: can never be the bottleneck, may be left out
   const FabricSpec& spec() const { return spec_; }  // with the number of tiers in use
 
@@ -154,6 +180,8 @@ class Fabric {
   int pool_of_group(int group) const;
   ByteRate leaf_uplink(int group) const;
   ByteRate pod_uplink(int first_group) const;
+  void route_between(const Site& from, const Site& to, int path, std::vector<WireId>& wires) const;
+  void add_switches(const Crossing& way, int path, std::vector<WireId>& wires) const;
   void add_scale_up(const Site& from, const Site& to, std::vector<WireId>& wires) const;
   bool leaves_can_bind() const;
   bool pods_can_bind() const;
@@ -161,6 +189,7 @@ class Fabric {
   FabricSpec spec_;
   std::vector<FabricPool> pools_;
   FabricLayout layout_;
+  int leaf_uplinks_ = 1, spine_uplinks_ = 1;
   int mesh_stride_ = 1;  // kScaleUpPair: index = device * mesh_stride_ + local index of the peer
 };
 

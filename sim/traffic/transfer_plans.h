@@ -9,8 +9,8 @@
 #include <optional>
 #include <vector>
 
-#include "sim/collectives.h"
-#include "sim/step_builder.h"
+#include "sim/traffic/collectives.h"
+#include "sim/traffic/step_builder.h"
 #include "workloads/schedule/fragment.h"
 
 namespace moebius {

@@ -1,4 +1,4 @@
-#include "sim/transfer_plans.h"
+#include "sim/traffic/transfer_plans.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
-#include "sim/exchange_traffic.h"
+#include "sim/traffic/exchange_traffic.h"
 #include "workloads/schedule/local_exchange.h"
 
 namespace moebius {

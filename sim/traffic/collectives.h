@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "models/op_kind.h"
-#include "sim/sites.h"
-#include "sim/traffic.h"
+#include "sim/traffic/sites.h"
+#include "sim/traffic/traffic.h"
 #include "workloads/routing/routing.h"
 #include "workloads/schedule/op.h"
 

@@ -1,4 +1,4 @@
-#include "sim/step_builder.h"
+#include "sim/traffic/step_builder.h"
 
 #include <algorithm>
 
@@ -21,6 +21,10 @@ Owner owner_of(WireKind kind) {
     case WireKind::kLeafDown:
     case WireKind::kPodUp:
     case WireKind::kPodDown:
+    case WireKind::kLeafUpPort:
+    case WireKind::kLeafDownPort:
+    case WireKind::kPodUpPort:
+    case WireKind::kPodDownPort:
       return Owner::kMany;
   }
   return Owner::kMany;

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "hw/fabric.h"
+#include "hw/fabric/fabric.h"
 
 namespace moebius {
 namespace {

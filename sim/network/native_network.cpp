@@ -1,5 +1,5 @@
 #ifdef MOEBIUS_SIMGRID
-#include "sim/native_network.h"
+#include "sim/network/native_network.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "sim/wires.h"
+#include "sim/network/wires.h"
 
 #include <algorithm>
 #include <limits>
@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
-#include "sim/wire_table.h"
+#include "sim/network/wire_table.h"
 
 namespace moebius {
 namespace {

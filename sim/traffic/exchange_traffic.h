@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "hw/cluster.h"
-#include "sim/traffic.h"
+#include "sim/traffic/traffic.h"
 #include "workloads/routing/routing.h"
 #include "workloads/schedule/layout.h"
 #include "workloads/schedule/op.h"

@@ -1,4 +1,4 @@
-#include "sim/exchange_traffic.h"
+#include "sim/traffic/exchange_traffic.h"
 
 #include <algorithm>
 

@@ -8,7 +8,7 @@
 
 #include "hw/units.h"
 #include "sim/event_queue.h"
-#include "sim/transfer.h"
+#include "sim/network/transfer.h"
 
 namespace moebius {
 

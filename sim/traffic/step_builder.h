@@ -5,10 +5,10 @@
 #include <utility>
 #include <vector>
 
-#include "sim/sites.h"
-#include "sim/traffic.h"
-#include "sim/transfer.h"
-#include "sim/wire_table.h"
+#include "sim/traffic/sites.h"
+#include "sim/traffic/traffic.h"
+#include "sim/network/transfer.h"
+#include "sim/network/wire_table.h"
 
 namespace moebius {
 

@@ -1,6 +1,7 @@
-#include "hw/fabric.h"
+#include "hw/fabric/fabric.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include <fmt/format.h>
@@ -26,13 +27,31 @@ int hops(Distance distance) {
   return 0;
 }
 
+constexpr int kBundles = -1;  // instead of a path: the bundles of all paths
+
+int uplinks(int given, int downlinks, double oversubscription) {
+  if (given > 0) return given;
+  return std::max(1, static_cast<int>(std::lround(downlinks / oversubscription)));
+}
+
 }  // namespace
+
+std::string_view to_string(WireKind kind) {
+  constexpr std::string_view kNames[kNumWireKinds] = {
+      "scale-up-out",   "scale-up-in", "scale-up-pair", "nic-out",  "nic-in",
+      "leaf-up",        "leaf-down",   "pod-up",        "pod-down", "leaf-up-port",
+      "leaf-down-port", "pod-up-port", "pod-down-port"};
+  return kNames[static_cast<int>(kind)];
+}
 
 Fabric::Fabric(FabricSpec spec, std::vector<FabricPool> pools)
     : spec_(std::move(spec)), pools_(std::move(pools)) {
   if (const std::string sentence = problem(spec_, pools_); !sentence.empty()) throw input_error(sentence);
   layout_ = lay_out(spec_, pools_);
   spec_.tiers = layout_.tiers;
+  leaf_uplinks_ = uplinks(spec_.leaf_uplinks, spec_.leaf_ports, spec_.oversubscription);
+  const int leaves = layout_.pod_groups * std::max(1, layout_.columns / spec_.planes);
+  spine_uplinks_ = uplinks(spec_.spine_uplinks, leaves, spec_.core_oversubscription);
   for (const FabricPool& pool : pools_)
     if (pool.pair_rate.value > 0) mesh_stride_ = std::max(mesh_stride_, pool.devices_per_node);
 }
@@ -124,21 +143,48 @@ void Fabric::add_scale_up(const Site& from, const Site& to, std::vector<WireId>&
 }
 
 void Fabric::route(int from, int to, std::vector<WireId>& wires) const {
-  if (from == to) return;
-  const Site a = site_of(from), b = site_of(to);
+  if (from != to) route_between(site_of(from), site_of(to), kBundles, wires);
+}
+
+void Fabric::route_by_ports(int from, int to, int path, std::vector<WireId>& wires) const {
+  if (from != to) route_between(site_of(from), site_of(to), path, wires);
+}
+
+int Fabric::num_paths(int from, int to) const {
+  const Distance reach = distance(from, to);
+  if (reach == Distance::kCore) return leaf_uplinks_ * spine_uplinks_;
+  return reach == Distance::kSpine ? leaf_uplinks_ : 1;
+}
+
+void Fabric::route_between(const Site& a, const Site& b, int path, std::vector<WireId>& wires) const {
   if (a.node == b.node) return add_scale_up(a, b, wires);
   const Crossing way = crossing(a, b);
-  const Distance distance = network_distance(way);
   add_scale_up(a, way.sender, wires);
   wires.push_back({WireKind::kNicOut, nic_of(way.sender)});
-  if (distance != Distance::kLeaf) wires.push_back({WireKind::kLeafUp, leaf_of(way.sender)});
-  if (distance == Distance::kCore) {
-    wires.push_back({WireKind::kPodUp, pod_of(way.sender)});
-    wires.push_back({WireKind::kPodDown, pod_of(way.receiver)});
-  }
-  if (distance != Distance::kLeaf) wires.push_back({WireKind::kLeafDown, leaf_of(way.receiver)});
+  add_switches(way, path, wires);
   wires.push_back({WireKind::kNicIn, nic_of(way.receiver)});
   add_scale_up(way.receiver, b, wires);
+}
+
+void Fabric::add_switches(const Crossing& way, int path, std::vector<WireId>& wires) const {
+  const Distance reach = network_distance(way);
+  const int from = leaf_of(way.sender), to = leaf_of(way.receiver);
+  const int from_pod = pod_of(way.sender), to_pod = pod_of(way.receiver);
+  if (reach == Distance::kLeaf) return;
+  if (path == kBundles) {
+    wires.push_back({WireKind::kLeafUp, from});
+    if (reach == Distance::kCore) wires.push_back({WireKind::kPodUp, from_pod});
+    if (reach == Distance::kCore) wires.push_back({WireKind::kPodDown, to_pod});
+    wires.push_back({WireKind::kLeafDown, to});
+    return;
+  }
+  const int u = path % leaf_uplinks_, k = path / leaf_uplinks_ % spine_uplinks_;
+  wires.push_back({WireKind::kLeafUpPort, from * leaf_uplinks_ + u});
+  if (reach == Distance::kCore) {
+    wires.push_back({WireKind::kPodUpPort, (from_pod * leaf_uplinks_ + u) * spine_uplinks_ + k});
+    wires.push_back({WireKind::kPodDownPort, (to_pod * leaf_uplinks_ + u) * spine_uplinks_ + k});
+  }
+  wires.push_back({WireKind::kLeafDownPort, to * leaf_uplinks_ + u});
 }
 
 int Fabric::pool_of_group(int group) const {
@@ -173,6 +219,14 @@ ByteRate Fabric::capacity(WireId wire) const {
     case WireKind::kPodUp:
     case WireKind::kPodDown:
       return pod_uplink(wire.index / spec_.planes * layout_.pod_groups);
+    case WireKind::kLeafUpPort:
+    case WireKind::kLeafDownPort:
+      return capacity({WireKind::kLeafUp, wire.index / leaf_uplinks_}) / leaf_uplinks_;
+    case WireKind::kPodUpPort:
+    case WireKind::kPodDownPort: {
+      const int ports = leaf_uplinks_ * spine_uplinks_;
+      return capacity({WireKind::kPodUp, wire.index / ports}) / ports;
+    }
   }
   return {};
 }
@@ -221,6 +275,13 @@ bool Fabric::can_bind(WireKind kind) const {
     case WireKind::kPodUp:
     case WireKind::kPodDown:
       return pods_can_bind();
+    case WireKind::kLeafUpPort:
+    case WireKind::kLeafDownPort:  // even uplinks without oversubscription are full when two flows meet on a
+                                   // port
+      return layout_.tiers >= 2 && layout_.nodes > 1;
+    case WireKind::kPodUpPort:
+    case WireKind::kPodDownPort:
+      return layout_.tiers >= 3 && layout_.groups > layout_.pod_groups;
   }
   return true;
 }

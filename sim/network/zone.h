@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <string_view>
 #include <vector>
 
 #include <simgrid/kernel/routing/NetZoneImpl.hpp>
@@ -28,7 +29,7 @@ class Zone : public simgrid::kernel::routing::NetZoneImpl {
   using LinkImpl = simgrid::kernel::resource::StandardLinkImpl;
 
   void add_links(int from, int to);
-  LinkImpl* add_link(const char* kind, int index, double rate);
+  LinkImpl* add_link(std::string_view kind, int index, double rate);
 
   const Cluster& cluster_;
   std::vector<int> devices_;  // by SimGrid's number of the host in the zone

@@ -1,5 +1,5 @@
 #include "sim/event_queue.h"
-#include "sim/network.h"
+#include "sim/network/network.h"
 
 namespace moebius {
 namespace {
