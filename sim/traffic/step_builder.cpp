@@ -137,6 +137,7 @@ double StepBuilder::alone(const Step& step) const {
   std::vector<double> busy(table_.size(), 0);
   double most = 0;
   for (const FlowClass& flow : step.flows) {
+    if (flow.most_rate > 0) most = std::max(most, flow.bytes / flow.most_rate);
     for (const Link& link : flow.links) {
       busy[link.wire] += flow.bytes * link.weight / table_.capacity(link.wire);
       most = std::max(most, busy[link.wire]);
@@ -163,6 +164,10 @@ Step StepBuilder::build(const Traffic& traffic, const GroupSites& group) {
     begin();
     for (const Edge& edge : traffic.edges) add_edge(edge, group);
     add_wire_flows(step);
+  }
+  for (FlowClass& flow : step.flows) {
+    flow.most_rate = traffic.most_rate;
+    flow.queue = traffic.queue;
   }
   step.alone = step.latency + alone(step);
   if (with_pairs_) add_pairs(traffic, group, step);
