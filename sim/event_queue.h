@@ -10,8 +10,8 @@
 
 namespace moebius {
 
-// `seconds` after `now`, rounded as time_from_seconds does. Throws run_error where clocks end, 292 years
-// after their start: an input may ask for work that takes longer.
+// `seconds` after `now`, rounded as time_from_seconds does. Throws run_error where clocks end, 292 years after
+// their start: an input may ask for work that takes longer.
 Time later(Time now, double seconds);
 
 struct Event {
@@ -29,18 +29,6 @@ class EventQueue {
   void push(const Event& event) {
     heap_.push_back(event);
     std::push_heap(heap_.begin(), heap_.end(), later);
-  }
-
-  // Many at a time; where they are many against those that wait, the overtaken ones go as well.
-  template <class IsCurrent>
-  void push_all(const std::vector<Event>& events, IsCurrent is_current) {
-    if (events.size() * 8 < heap_.size()) {
-      for (const Event& event : events) push(event);
-      return;
-    }
-    std::erase_if(heap_, [&](const Event& event) { return !is_current(event); });
-    heap_.insert(heap_.end(), events.begin(), events.end());
-    std::make_heap(heap_.begin(), heap_.end(), later);
   }
 
   void pop() {

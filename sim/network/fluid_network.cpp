@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "sim/event_queue.h"
 #include "sim/network/network.h"
 #include "sim/network/wires.h"
 

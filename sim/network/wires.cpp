@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
+#include "sim/event_queue.h"
 #include "sim/network/wire_table.h"
 
 namespace moebius {
@@ -27,7 +28,7 @@ double Wires::capacity(std::int32_t wire) const {
 }
 
 Wires::Level Wires::level_of(const Flow& flow) {
-  return {flow.plan->queue, flow.rate * kCloseBelow};
+  return {flow.queue, flow.rate * kCloseBelow};
 }
 
 void Wires::touch(std::int32_t wire, Level from) {
@@ -52,15 +53,16 @@ int Wires::start(const FlowClass& plan, std::uint64_t id, Time now) {
   flow.bytes = plan.bytes;
   flow.rate = -1;
   flow.since = now;
-  flow.places.clear();
+  flow.queue = plan.queue;
+  flow.hops.clear();
   make_wires();
-  for (std::size_t link = 0; link < plan.links.size(); ++link) {
-    const std::int32_t index = plan.links[link].wire;
-    Wire& wire = wires_[index];
-    flow.places.push_back(static_cast<std::int32_t>(wire.uses.size()));
-    wire.uses.push_back({slot, static_cast<std::int32_t>(link), wire.left});
+  const Level from = plan.most_rate > 0 ? Level{plan.queue, plan.most_rate * kCloseBelow} : kNever;
+  for (const Link& link : plan.links) {
+    Wire& wire = wires_[link.wire];
+    wire.uses.push_back({slot, static_cast<std::int32_t>(flow.hops.size()), wire.left});
     wire.gained = true;
-    touch(index, plan.most_rate > 0 ? Level{plan.queue, plan.most_rate * kCloseBelow} : kNever);
+    flow.hops.push_back({link.wire, static_cast<std::int32_t>(wire.uses.size()) - 1, link.weight});
+    touch(link.wire, from);
   }
   ++active_;
   return slot;
@@ -85,7 +87,7 @@ double Wires::carried(int wire, Time now) const {
   double bytes = wires_[wire].carried;
   for (const Use& use : wires_[wire].uses) {
     const Flow& flow = flows_[use.flow];
-    bytes += flow.plan->links[use.link].weight * (flow.plan->bytes - bytes_left(flow, now));
+    bytes += flow.hops[use.hop].weight * (flow.plan->bytes - bytes_left(flow, now));
   }
   return bytes;
 }
@@ -96,27 +98,20 @@ void Wires::apply(std::int32_t slot, Time now) {
   flow.bytes = bytes_left(flow, now);
   flow.since = now;
   flow.rate = flow.new_rate;
-  ++flow.version;
-  if (flow.rate == 0 && flow.bytes > 0) return;  // stands still
+  if (flow.rate == 0 && flow.bytes > 0) return finishes_.remove(slot);  // stands still
   const double seconds = flow.bytes > 0 ? flow.bytes / flow.rate : 0;
-  changed_.push_back({later(now, seconds), flow.id, slot, flow.version});
-}
-
-Time Wires::next_event() {
-  return events_.next([&](const Event& event) { return flows_[event.slot].version == event.version; });
+  changed_.push_back({later(now, seconds), flow.id, slot});
 }
 
 int Wires::pop_finished(Time now) {
   if (next_event() > now) return -1;
-  const std::int32_t slot = events_.top().slot;
-  events_.pop();
+  const std::int32_t slot = finishes_.top().slot;
+  finishes_.remove(slot);
   Flow& flow = flows_[slot];
-  ++flow.version;
-  for (std::size_t link = 0; link < flow.places.size(); ++link) {
-    const Link& on = flow.plan->links[link];
-    remove_use(on.wire, flow.places[link]);
-    wires_[on.wire].carried += on.weight * flow.plan->bytes;
-    touch(on.wire, level_of(flow));
+  for (const Hop& hop : flow.hops) {
+    remove_use(hop.wire, hop.place);
+    wires_[hop.wire].carried += hop.weight * flow.plan->bytes;
+    touch(hop.wire, level_of(flow));
   }
   flow.plan = nullptr;
   free_.push_back(slot);
@@ -130,8 +125,8 @@ void Wires::remove_use(std::int32_t index, std::int32_t place) {
   const Use last = wire.uses.back();
   if (place + 1 < static_cast<std::int32_t>(wire.uses.size())) {
     wire.uses[place].flow = last.flow;
-    wire.uses[place].link = last.link;
-    flows_[last.flow].places[last.link] = place;
+    wire.uses[place].hop = last.hop;
+    flows_[last.flow].hops[last.hop].place = place;
   } else {
     wire.left = last.left;
   }

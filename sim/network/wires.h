@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "hw/units.h"
-#include "sim/event_queue.h"
+#include "sim/network/finish_heap.h"
 #include "sim/network/transfer.h"
 
 namespace moebius {
@@ -33,7 +33,7 @@ class Wires {
   double carried(int wire, Time now) const;
   // Shares anew what was touched since the last call. To be called before next_event() and rate().
   void solve(Time now);
-  Time next_event();
+  Time next_event() const { return finishes_.empty() ? kForever : finishes_.top().time; }
   // A flow that has finished by `now`, in the order of ids, or -1; its slot is free afterwards.
   int pop_finished(Time now);
   double rate(int flow) const { return flows_[flow].rate; }  // bytes per second, of each flow of the class
@@ -54,8 +54,8 @@ class Wires {
   // A flow on a wire. The uses of a wire stand in the order of levels, flows without a rate last.
   struct Use {
     std::int32_t flow = 0;
-    std::int32_t link = 0;  // of the flow's plan
-    double left = 0;        // capacity that the uses before this one leave
+    std::int32_t hop = 0;  // of the flow
+    double left = 0;       // capacity that the uses before this one leave
   };
   struct Wire {
     std::vector<Use> uses;
@@ -68,16 +68,21 @@ class Wires {
     Level from = kNever;     // what was touched since the last solve: sharing starts again here
     bool dirty = false, gained = false, resized = false;
   };
+  struct Hop {
+    std::int32_t wire = 0;
+    std::int32_t place = 0;  // in the wire's uses
+    double weight = 1;
+  };
   struct Flow {
+    double rate = -1;       // negative: none yet
+    double new_rate = -1;   // while solving; negative: not yet known
+    std::vector<Hop> hops;  // as the plan's links
+    std::uint32_t seen = 0;
+    int queue = 0;
+    double bytes = 0;  // left at `since`
+    Time since;
     const FlowClass* plan = nullptr;
     std::uint64_t id = 0;
-    double bytes = 0;      // left at `since`
-    double rate = -1;      // negative: none yet
-    double new_rate = -1;  // while solving; negative: not yet known
-    Time since;
-    std::uint32_t version = 0;
-    std::uint32_t seen = 0;
-    std::vector<std::int32_t> places;  // by link: index in the wire's uses
   };
 
   double capacity(std::int32_t wire) const;
@@ -92,6 +97,7 @@ class Wires {
   void collect_component(std::int32_t wire, Level from);
   void loosen(std::int32_t wire, const Level& from);
   void share_out();
+  void weigh(const std::vector<std::int32_t>& flows);
   void fill(const std::vector<std::int32_t>& flows);
   std::int32_t next_full_wire();
   std::size_t freeze_users(std::int32_t wire, double rate, int queue);
@@ -105,8 +111,8 @@ class Wires {
   std::vector<std::int32_t> component_wires_, component_flows_;
   std::vector<std::int32_t> of_queue_;                    // while solving: the component's flows in one queue
   std::vector<std::pair<double, std::int32_t>> filling_;  // while solving: a heap of wires by their share
-  std::vector<Event> changed_;
-  EventQueue events_;
+  std::vector<FinishHeap::Entry> changed_;
+  FinishHeap finishes_;
   std::uint32_t solve_number_ = 0;
   std::int64_t shared_ = 0;
   int active_ = 0;

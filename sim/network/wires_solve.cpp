@@ -51,8 +51,7 @@ void Wires::solve(Time now) {
     for (const std::int32_t flow : component_flows_) apply(flow, now);
   }
   dirty_.clear();
-  const auto is_current = [&](const Event& event) { return flows_[event.slot].version == event.version; };
-  events_.push_all(changed_, is_current);
+  finishes_.set(changed_);
 }
 
 // What each use leaves, after the capacity has changed.
@@ -62,7 +61,7 @@ void Wires::resize(std::int32_t index) {
   for (Use& use : wire.uses) {
     const Flow& flow = flows_[use.flow];
     use.left = wire.left;
-    wire.left = std::max(0.0, wire.left - flow.plan->links[use.link].weight * std::max(0.0, flow.rate));
+    wire.left = std::max(0.0, wire.left - flow.hops[use.hop].weight * std::max(0.0, flow.rate));
   }
 }
 
@@ -77,17 +76,17 @@ Wires::Level Wires::fills_at(std::int32_t index) const {
     int without_rate = 0, lower = -1;
     for (const Use& use : wire.uses) {
       const Flow& flow = flows_[use.flow];
-      if (flow.plan->queue < queue) lower = std::max<int>(lower, flow.plan->queue);
-      if (flow.plan->queue != queue) continue;
-      weight += flow.plan->links[use.link].weight;
+      if (flow.queue < queue) lower = std::max<int>(lower, flow.queue);
+      if (flow.queue != queue) continue;
+      weight += flow.hops[use.hop].weight;
       without_rate += flow.rate < 0;
     }
     for (; next < wire.uses.size(); ++next) {
       const Flow& flow = flows_[wire.uses[next].flow];
-      if (flow.rate < 0 || flow.plan->queue != queue) break;
+      if (flow.rate < 0 || flow.queue != queue) break;
       if (!level_of(flow).before(wire.from)) return wire.from;  // from here on their order is not known
       if (flow.rate * weight >= left) return {queue, left / weight * (1 - kNothing)};
-      const double own = flow.plan->links[wire.uses[next].link].weight;
+      const double own = flow.hops[wire.uses[next].hop].weight;
       left -= own * flow.rate;
       weight -= own;
     }
@@ -99,7 +98,7 @@ Wires::Level Wires::fills_at(std::int32_t index) const {
 
 bool Wires::is_above(const Use& use, const Level& level) const {
   const Flow& flow = flows_[use.flow];
-  return flow.rate < 0 || !Level{flow.plan->queue, flow.rate}.before(level);
+  return flow.rate < 0 || !Level{flow.queue, flow.rate}.before(level);
 }
 
 // Takes their rates from the wire's uses at or above the level.
@@ -127,8 +126,9 @@ void Wires::collect_component(std::int32_t wire, Level from) {
       flow.seen = solve_number_;
       flow.new_rate = -1;
       component_flows_.push_back(uses[i].flow);
-      for (const Link& link : flow.plan->links) {
-        if (wires_[link.wire].seen != solve_number_) loosen(link.wire, from);
+      for (const Hop& hop : flow.hops) {
+        if (wires_[hop.wire].seen != solve_number_) loosen(hop.wire, from);
+        wires_[hop.wire].weight += hop.weight;
       }
     }
   }
@@ -143,30 +143,38 @@ void Wires::share_out() {
   };
   if (!std::is_sorted(component_flows_.begin(), component_flows_.end(), before))
     std::stable_sort(component_flows_.begin(), component_flows_.end(), before);
+  if (flows_[component_flows_.front()].queue == flows_[component_flows_.back()].queue)
+    return fill(component_flows_);
   for (auto first = component_flows_.begin(); first != component_flows_.end();) {
     const auto last = std::find_if(first, component_flows_.end(), [&](std::int32_t slot) {
-      return flows_[slot].plan->queue != flows_[*first].plan->queue;
+      return flows_[slot].queue != flows_[*first].queue;
     });
     of_queue_.assign(first, last);
+    weigh(of_queue_);
     fill(of_queue_);
     first = last;
+  }
+}
+
+// Sets the weights of the component's wires to those of the flows.
+void Wires::weigh(const std::vector<std::int32_t>& flows) {
+  for (const std::int32_t wire : component_wires_) wires_[wire].weight = 0;
+  for (const std::int32_t slot : flows) {
+    for (const Hop& hop : flows_[slot].hops) wires_[hop.wire].weight += hop.weight;
   }
 }
 
 // Progressive filling: all rates rise together until a wire is full or a flow has all that it can use; such
 // flows keep that rate, the others go on. `flows` are of one queue, by what they can use at most.
 void Wires::fill(const std::vector<std::int32_t>& flows) {
-  for (const std::int32_t slot : flows) {
-    for (const Link& link : flows_[slot].plan->links) wires_[link.wire].weight += link.weight;
-  }
   filling_.clear();
-  for (const std::int32_t wire : component_wires_) {
-    Wire& filled = wires_[wire];
-    if (filled.left < kNothing * capacity(wire)) filled.left = 0;
-    if (filled.weight > 0) filling_.push_back({filled.left / filled.weight, wire});
+  for (const std::int32_t index : component_wires_) {
+    Wire& wire = wires_[index];
+    if (wire.left < kNothing * capacity(index)) wire.left = 0;
+    if (wire.weight > 0) filling_.push_back({wire.left / wire.weight, index});
   }
   std::make_heap(filling_.begin(), filling_.end(), std::greater<>());
-  const int queue = flows_[flows.front()].plan->queue;
+  const int queue = flows_[flows.front()].queue;
   std::size_t next = 0;  // all before it have a rate
   double share = -1;
   for (std::size_t without_rate = flows.size(); without_rate > 0;) {
@@ -208,7 +216,7 @@ std::size_t Wires::freeze_users(std::int32_t index, double rate, int queue) {
   Wire& wire = wires_[index];
   std::size_t frozen = 0;
   for (std::size_t i = wire.fixed; i < wire.uses.size(); ++i) {
-    if (flows_[wire.uses[i].flow].plan->queue != queue) continue;
+    if (flows_[wire.uses[i].flow].queue != queue) continue;
     freeze(wire.uses[i].flow, rate);
     ++frozen;
   }
@@ -221,19 +229,23 @@ std::size_t Wires::freeze_users(std::int32_t index, double rate, int queue) {
 void Wires::freeze(std::int32_t slot, double rate) {
   Flow& flow = flows_[slot];
   flow.new_rate = rate;
-  for (std::size_t i = 0; i < flow.places.size(); ++i) {
-    const Link& link = flow.plan->links[i];
-    Wire& wire = wires_[link.wire];
-    Use &first = wire.uses[wire.fixed], &own = wire.uses[flow.places[i]];
-    flows_[first.flow].places[first.link] = flow.places[i];
-    own.flow = first.flow;
-    own.link = first.link;
-    flow.places[i] = wire.fixed++;
-    first = {slot, static_cast<std::int32_t>(i), wire.left};
-    wire.left = std::max(0.0, wire.left - link.weight * rate);
-    wire.weight -= link.weight;
+  std::int32_t number = 0;
+  for (Hop& hop : flow.hops) {
+    Wire& wire = wires_[hop.wire];
+    Use& first = wire.uses[wire.fixed];
+    if (hop.place != wire.fixed) {
+      Use& own = wire.uses[hop.place];
+      flows_[first.flow].hops[first.hop].place = hop.place;
+      own.flow = first.flow;
+      own.hop = first.hop;
+      hop.place = wire.fixed;
+    }
+    first = {slot, number++, wire.left};
+    ++wire.fixed;
+    wire.left = std::max(0.0, wire.left - hop.weight * rate);
+    wire.weight -= hop.weight;
     // The sum of the weights is left with a rounding error where the last flow went.
-    if (wire.weight < 1e-9 * link.weight) wire.weight = 0;
+    if (wire.weight < 1e-9 * hop.weight) wire.weight = 0;
   }
 }
 
