@@ -155,7 +155,7 @@ double StepBuilder::alone(const Step& step) const {
 void StepBuilder::add_pairs(const Traffic& traffic, const GroupSites& group, Step& step) const {
   for (const Edge& edge : traffic.edges) {
     const int from = group.members[edge.from].device, to = group.members[edge.to].device;
-    step.pairs.push_back({from, to, edge.bytes});
+    step.pairs.push_back({from, to, edge.bytes, traffic.most_rate});
     step.pair_latency = std::max(step.pair_latency, sites_.fabric().latency(from, to).seconds());
   }
 }
