@@ -40,6 +40,7 @@ class TransferPlans {
     // Between virtual ranks, which exchange operand after operand, at a rate that the format decides.
     std::int32_t operands = 0;
     DType dtype = DType::kBf16;
+    std::uint8_t queue = 0;
     auto operator<=>(const Key&) const = default;
   };
 
