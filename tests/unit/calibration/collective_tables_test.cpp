@@ -4,7 +4,6 @@
 #include <iostream>
 
 #include "hw/catalog.h"
-#include "hw/error.h"
 #include "workloads/calibration/links/error_table.h"
 #include "workloads/calibration/links/fit_links.h"
 
