@@ -26,6 +26,7 @@ void pair_up(Layout& layout, int from, int to, GroupRole sender, GroupRole recei
 
 Op message(OpKind kind, double bytes, GroupRole group, bool forward) {
   Op op = communication_op(kind, bytes, Algorithm::kAuto, group);
+  op.match = forward ? 0 : 1;  // both may go between the same two hosts
   if (!forward) op.lane = kind == OpKind::kSend ? Lane::kSendBackward : Lane::kRecvBackward;
   return op;
 }
@@ -62,32 +63,60 @@ Case random_case(unsigned seed, Time hop) {
   return made;
 }
 
-double seconds(const Case& made, SimOptions options) {
-  return simulate({make_cluster(made.world), made.layout, made.submissions, {}, options}).seconds();
+Outcome outcome_of(const Case& made, SimOptions options) {
+  return simulate({make_cluster(made.world), made.layout, made.submissions, {}, options});
 }
 
-std::vector<double> differences(Time hop) {
-  std::vector<double> all;
+struct Differences {
+  std::vector<double> whole;  // of the last end, by case, the smallest first
+  double worst_message = 0;   // of the end of any one message
+};
+
+Differences differences(Time hop) {
+  Differences found;
   for (unsigned seed = 1; seed <= 20; ++seed) {
     const Case made = random_case(seed, hop);
-    const double fluid = seconds(made, {NetworkDetail::kFluid, Driver::kPlain});
-    const double native = seconds(made, {NetworkDetail::kNative, Driver::kSimGrid});
-    all.push_back(std::abs(fluid / native - 1));
-    std::printf("hop %s case %2u: %2d hosts, %d a leaf, %.0f:1  fluid %.4f ms native %.4f ms  %+.2f%%\n",
-                to_text(hop).c_str(), seed, made.world.nodes, made.world.leaf_ports,
-                made.world.oversubscription, 1e3 * fluid, 1e3 * native, 100 * (fluid / native - 1));
+    const Outcome fluid = outcome_of(made, {NetworkDetail::kFluid, Driver::kPlain});
+    const Outcome native = outcome_of(made, {NetworkDetail::kNative, Driver::kSimGrid});
+    found.whole.push_back(std::abs(fluid.seconds() / native.seconds() - 1));
+    double worst = 0;
+    for (const Span& span : fluid.spans) {
+      const double other = native.span(span.sequence, span.op).end.seconds();
+      worst = std::max(worst, std::abs(span.end.seconds() / other - 1));
+    }
+    found.worst_message = std::max(found.worst_message, worst);
+    std::printf(
+        "hop %s case %2u: %2d hosts, %d a leaf, %.0f:1  fluid %.4f ms native %.4f ms  %+.2f%%, worst "
+        "message %.2f%%\n",
+        to_text(hop).c_str(), seed, made.world.nodes, made.world.leaf_ports, made.world.oversubscription,
+        1e3 * fluid.seconds(), 1e3 * native.seconds(), 100 * (fluid.seconds() / native.seconds() - 1),
+        100 * worst);
   }
-  std::sort(all.begin(), all.end());
-  return all;
+  std::sort(found.whole.begin(), found.whole.end());
+  return found;
 }
 
 }  // namespace
 
-TEST_CASE("fluid and native agree on random traffic over shared paths") {
+// SimGrid weighs a flow by the latency of its path (see detail_laws.cpp): 2.5 us under a leaf, 3.5 us between
+// leaves. Where the two kinds share a wire, native serves the near one first, and what waits for the far one
+// ends later.
+TEST_CASE("fluid and native agree within 2% at the median on random traffic over shared paths") {
   if (!has_simgrid()) {
     WARN("skipped: this build has no SimGrid");
     return;
   }
-  const std::vector<double> all = differences(Time{500});
-  CHECK(all[10] < 0.02);
+  const std::vector<double> whole = differences(Time{500}).whole;
+  CHECK((whole[9] + whole[10]) / 2 < 0.02);
+  CHECK(whole.back() < 0.1);
+}
+
+// The same 20 cases with switches that take no time: all paths weigh the same, and what is left is rounding
+// of messages to whole bytes and nanoseconds.
+TEST_CASE("fluid and native agree on the end of every message where all paths have one latency") {
+  if (!has_simgrid()) {
+    WARN("skipped: this build has no SimGrid");
+    return;
+  }
+  CHECK(differences(Time{0}).worst_message < 1e-5);
 }

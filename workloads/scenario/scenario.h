@@ -35,7 +35,7 @@ struct Tenant {
   std::string name;
   OpKind operation = OpKind::kAllReduce;
   Algorithm algorithm = Algorithm::kAuto;
-  Bytes bytes;
+  Bytes bytes = {};
   int ranks = 0;
   int first = 0, block = 1, stride = 1;
   int repeat = 1;  // so many, one after the other
@@ -54,7 +54,7 @@ struct CollectiveWorkload {
   int ranks = 0;
   DType dtype = DType::kFp32;
   bool fold = true;  // simulate one rank for all, where they do the same
-  std::vector<Tenant> tenants;  // instead of the one operation; `ranks` counts those of all
+  std::vector<Tenant> tenants = {};  // instead of the one operation; `ranks` counts those of all
 };
 
 struct Scenario {
