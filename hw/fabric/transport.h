@@ -9,10 +9,7 @@ namespace moebius {
 struct Transport {
   double packet = 4150;  // a full data packet
   double header = 64;    // of it; also a trimmed packet, an acknowledgement, a pull
-  int window = 50;       // packets that a flow sends at line rate before it needs credit
-  // Packets by which credit runs ahead of the end of the window: 16.6 us (50 packets at 100 Gb/s) of window,
-  // and the 51st packet leaves after 16.0 us of credit in every single flow, whatever its distance.
-  double credit_ahead = 2;
+  int window = 50;       // packets that a flow may send at line rate before the first credit reaches it
   double credit = 4096;          // bytes on the wire that one pull grants
   double pull_spacing = 4156.0;  // bytes' time at line rate between two pulls of a receiver: 0.99 (4160 + 38)
   int queue = 35;                // packets that a switch port holds

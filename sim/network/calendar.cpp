@@ -1,6 +1,6 @@
 #include "sim/network/calendar.h"
 
-#include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -10,26 +10,47 @@
 namespace moebius {
 
 Calendar::Calendar(double width, double furthest)
-    : width_(width), ring_(static_cast<std::size_t>(std::ceil(furthest / width)) + 2) {}
+    : per_width_(1 / width),
+      ring_(std::bit_ceil(static_cast<std::uint64_t>(std::ceil(furthest / width)) + 2)),
+      mask_(static_cast<std::int64_t>(ring_.size()) - 1) {}
 
-void Calendar::push(const CalendarEvent& event) {
-  const std::int64_t bucket = std::max(bucket_, static_cast<std::int64_t>(event.time / width_));
-  const auto ring_size = static_cast<std::int64_t>(ring_.size());
-  CHECK(bucket - bucket_ < ring_size, fmt::format("bucket {} from {}", bucket, bucket_));
-  ring_[bucket % ring_size].push_back(event);
-  ++size_;
+void Calendar::too_far(std::int64_t bucket) const {
+  CHECK(false, fmt::format("bucket {} from {} of {}", bucket, bucket_, ring_.size()));
+}
+
+void Calendar::extend(Bucket& bucket) {
+  if (free_ < 0) {
+    free_ = static_cast<std::int32_t>(blocks_.size());
+    blocks_.emplace_back();
+  }
+  const std::int32_t block = free_;
+  free_ = blocks_[block].next;
+  blocks_[block].size = 0;
+  blocks_[block].next = -1;
+  (bucket.last < 0 ? bucket.first : blocks_[bucket.last].next) = block;
+  bucket.last = block;
 }
 
 CalendarEvent Calendar::pop() {
   CHECK(size_ > 0, "an event to take");
-  const auto ring_size = static_cast<std::int64_t>(ring_.size());
-  while (next_ == ring_[bucket_ % ring_size].size()) {
-    ring_[bucket_ % ring_size].clear();
-    ++bucket_;
+  while (true) {
+    Bucket& bucket = ring_[bucket_ & mask_];
+    if (bucket.first < 0) {
+      ++bucket_;
+      continue;
+    }
+    Block& block = blocks_[bucket.first];
+    if (next_ < block.size) {
+      --size_;
+      return block.events[next_++];
+    }
+    const std::int32_t empty = bucket.first;
+    bucket.first = block.next;
+    if (bucket.first < 0) bucket.last = -1;
+    block.next = free_;
+    free_ = empty;
     next_ = 0;
   }
-  --size_;
-  return ring_[bucket_ % ring_size][next_++];
 }
 
 }  // namespace moebius

@@ -1,6 +1,7 @@
 #include "sim/network/packet_flows.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <deque>
 #include <map>
@@ -31,7 +32,10 @@ struct Flow {
   std::int32_t first_way = 0, ways = 0, length = 0;
   double link_latency = 0;  // s, of each of `length` links
   double last_bytes = 0;    // on the wire, of the last packet
-  std::int32_t packets = 0, sent = 0, arrived = 0, credits = 0;
+  std::int32_t packets = 0, sent = 0, arrived = 0;
+  std::int32_t credits = 0;   // that the sender holds
+  std::int32_t received = 0;  // that it ever got; from the first one on it sends on credit alone
+  std::int32_t asked = 0, granted = 0;  // credits since the beginning, as the receiver counts them
   std::int32_t resend = 0;   // trimmed and known to be, not yet sent again
   bool resend_last = false;  // the last packet is among them
   bool waits_to_send = false, waits_for_pull = false;
@@ -41,6 +45,7 @@ struct Flow {
 
 struct Packet {
   std::int32_t flow = 0, way = 0;  // way: of the flow
+  std::int32_t asks = 0;           // credits since the beginning that the sender asks for
   std::int16_t stage = 0;          // the port that it reaches next; the flow's length: the receiver
   bool last = false;
 };
@@ -61,7 +66,7 @@ struct Receiver {
 class PacketRun {
  public:
   PacketRun(const Fabric& fabric, const Transport& transport, std::uint64_t seed)
-      : fabric_(fabric), transport_(transport), seed_(seed) {}
+      : fabric_(fabric), transport_(transport), seed_(seed), adaptive_(fabric.spec().routing == Routing::kAdaptive) {}
 
   PacketFlowTimes run(std::span<const PacketFlow> flows) {
     for (const PacketFlow& flow : flows) add(flow);
@@ -73,11 +78,11 @@ class PacketRun {
   }
 
  private:
-  enum Kind : std::uint8_t { kArrive, kSend, kPull, kTrimKnown, kLastTrimKnown };
+  enum Kind : std::uint8_t { kArrive, kSend, kPull, kCredit, kTrimmed };
 
   void add(const PacketFlow& flow);
   int path_of(const PacketFlow& flow, int entropy, int paths) const;
-  std::int32_t add_route(int from, int to, int path);
+  std::int32_t route(int from, int to, int path, std::vector<std::int32_t>& known);
   std::int32_t port_of(WireId wire);
   double calendar_step() const { return ports_.front().per_byte * transport_.packet / 2; }
   double longest_delay() const;
@@ -88,13 +93,14 @@ class PacketRun {
   void arrive(std::int32_t packet, double now);
   void trim(std::int32_t packet, double now);
   void deliver(std::int32_t packet, double now);
-  void trim_known(std::int32_t flow, bool last, double now);
-  void ask(std::int32_t flow, double now);
+  void trimmed(std::int32_t packet, double now);
+  void credit(std::int32_t flow, double now);
+  void ask(std::int32_t flow, std::int32_t credits, double now);
   void pull(std::int32_t receiver, double now);
   void control(const Flow& flow, std::int32_t way, double now);
   bool may_send(const Flow& flow) const;
-  int wanted(const Flow& flow) const;
-  std::int32_t next_way(Flow& flow) const;
+  std::int32_t asks(const Flow& flow) const;
+  std::int32_t next_way(Flow& flow);
   double bytes_of(const Packet& packet) const {
     return packet.last ? flows_[packet.flow].last_bytes : transport_.packet;
   }
@@ -102,9 +108,12 @@ class PacketRun {
   const Fabric& fabric_;
   const Transport& transport_;
   const std::uint64_t seed_;
+  const bool adaptive_;
   std::vector<Port> ports_;
-  std::map<WireId, std::int32_t> port_ids_;
+  std::array<std::vector<std::int32_t>, kNumWireKinds> port_ids_;  // by kind and index; -1: not in use
   std::vector<std::int32_t> hops_;
+  std::vector<WireId> wires_;  // of the route at hand
+  std::vector<std::int32_t> there_, back_;  // of the flow at hand: routes by path
   std::vector<Way> ways_;
   std::vector<Flow> flows_;
   std::vector<Sender> senders_;
@@ -119,21 +128,26 @@ class PacketRun {
 };
 
 std::int32_t PacketRun::port_of(WireId wire) {
-  const auto [entry, fresh] = port_ids_.try_emplace(wire, static_cast<std::int32_t>(ports_.size()));
-  if (fresh) {
-    const bool scale_up = wire.kind <= WireKind::kScaleUpPair;
-    const double share = scale_up ? 1 : fabric_.spec().transport_efficiency;
-    ports_.push_back({.per_byte = share / fabric_.capacity(wire).value});
-  }
-  return entry->second;
+  std::vector<std::int32_t>& ids = port_ids_[static_cast<std::size_t>(wire.kind)];
+  if (ids.size() <= static_cast<std::size_t>(wire.index)) ids.resize(wire.index + 1, -1);
+  std::int32_t& id = ids[wire.index];
+  if (id >= 0) return id;
+  id = static_cast<std::int32_t>(ports_.size());
+  const bool scale_up = wire.kind <= WireKind::kScaleUpPair;
+  const double share = scale_up ? 1 : fabric_.spec().transport_efficiency;
+  ports_.push_back({.per_byte = share / fabric_.capacity(wire).value});
+  return id;
 }
 
-std::int32_t PacketRun::add_route(int from, int to, int path) {
-  std::vector<WireId> wires;
-  fabric_.route_by_ports(from, to, path, wires);
-  const auto first = static_cast<std::int32_t>(hops_.size());
-  for (const WireId& wire : wires) hops_.push_back(port_of(wire));
-  return first;
+// Of each path once: entropies are many more than paths.
+std::int32_t PacketRun::route(int from, int to, int path, std::vector<std::int32_t>& known) {
+  if (known.size() <= static_cast<std::size_t>(path)) known.resize(path + 1, -1);
+  if (known[path] >= 0) return known[path];
+  wires_.clear();
+  fabric_.route_by_ports(from, to, path, wires_);
+  known[path] = static_cast<std::int32_t>(hops_.size());
+  for (const WireId& wire : wires_) hops_.push_back(port_of(wire));
+  return known[path];
 }
 
 int PacketRun::path_of(const PacketFlow& flow, int entropy, int paths) const {
@@ -153,11 +167,13 @@ void PacketRun::add(const PacketFlow& given) {
   const int paths = fabric_.num_paths(given.from, given.to);
   flow.ways = paths == 1 ? 1 : std::min(entropies, flow.packets);
   flow.first_way = static_cast<std::int32_t>(ways_.size());
+  there_.clear();
+  back_.clear();
   for (int i = 0; i < flow.ways; ++i) {
-    const std::int32_t there = add_route(given.from, given.to, path_of(given, i, paths));
-    flow.length = static_cast<std::int32_t>(hops_.size()) - there;
+    const std::int32_t there = route(given.from, given.to, path_of(given, i, paths), there_);
+    if (i == 0) flow.length = static_cast<std::int32_t>(hops_.size()) - there;
     const int back = static_cast<int>(random_bits(seed_, flows_.size(), i, 1) % paths);
-    ways_.push_back({there, add_route(given.to, given.from, back)});
+    ways_.push_back({there, route(given.to, given.from, back, back_)});
   }
   flow.link_latency = fabric_.latency(given.from, given.to).seconds() / flow.length;
   const std::int32_t out = hops_[ways_[flow.first_way].there];
@@ -193,25 +209,16 @@ void PacketRun::handle(const CalendarEvent& event) {
       return send(event.what, event.time);
     case kPull:
       return pull(event.what, event.time);
-    case kTrimKnown:
-      return trim_known(event.what, false, event.time);
-    case kLastTrimKnown:
-      return trim_known(event.what, true, event.time);
+    case kCredit:
+      return credit(event.what, event.time);
+    case kTrimmed:
+      return trimmed(event.what, event.time);
   }
 }
 
 bool PacketRun::may_send(const Flow& flow) const {
-  if (flow.sent < std::min(flow.packets, transport_.window)) return true;
+  if (flow.received == 0 && flow.sent < std::min(flow.packets, transport_.window)) return true;
   return flow.credits > 0 && (flow.resend > 0 || flow.sent < flow.packets);
-}
-
-// Packets that the receiver still has to grant: those trimmed, and those beyond the window once it is (nearly)
-// out.
-int PacketRun::wanted(const Flow& flow) const {
-  int fresh = 0;
-  if (flow.sent + transport_.credit_ahead >= transport_.window)
-    fresh = flow.packets - std::max(flow.sent, transport_.window);
-  return std::max(0, fresh) + flow.resend - flow.credits;
 }
 
 void PacketRun::queue_up(std::int32_t index, double now) {
@@ -237,13 +244,20 @@ void PacketRun::send(std::int32_t index, double now) {
       flows_[flow].waits_to_send = true;
       sender.ready.push_back(flow);
     }
-    ask(flow, now);
   }
   sender.scheduled = !sender.ready.empty();
   if (sender.scheduled) calendar_->push({port.busy_until, index, kSend});
 }
 
-std::int32_t PacketRun::next_way(Flow& flow) const {
+// All that is still to be sent, less what may go without credit or with the credit at hand.
+std::int32_t PacketRun::asks(const Flow& flow) const {
+  const int unasked = flow.received > 0 ? 0 : std::max(0, transport_.window - flow.sent);
+  const int left = flow.packets - flow.sent + flow.resend;
+  return flow.received + left - flow.credits - unasked;
+}
+
+std::int32_t PacketRun::next_way(Flow& flow) {
+  if (adaptive_) return static_cast<std::int32_t>(random_bits(seed_, ++draws_) % flow.ways);
   while (true) {
     const std::int32_t way = flow.next_way;
     flow.next_way = way + 1 == flow.ways ? 0 : way + 1;
@@ -262,9 +276,10 @@ void PacketRun::emit(Flow& flow, std::int32_t index, Sender& sender, double now)
     --flow.credits;
     ++times_.resent;
   } else {
-    if (flow.sent >= transport_.window) --flow.credits;
+    if (flow.credits > 0) --flow.credits;
     packet.last = ++flow.sent == flow.packets;
   }
+  packet.asks = asks(flow);
   if (free_.empty()) {
     free_.push_back(static_cast<std::int32_t>(packets_.size()));
     packets_.emplace_back();
@@ -302,9 +317,8 @@ void PacketRun::arrive(std::int32_t id, double now) {
 }
 
 void PacketRun::trim(std::int32_t id, double now) {
-  const Packet packet = packets_[id];
-  free_.push_back(id);
-  Flow& flow = flows_[packet.flow];
+  const Packet& packet = packets_[id];
+  const Flow& flow = flows_[packet.flow];
   const Way& way = ways_[flow.first_way + packet.way];
   double per_byte = 0;
   for (int stage = packet.stage; stage < flow.length; ++stage) {
@@ -312,11 +326,22 @@ void PacketRun::trim(std::int32_t id, double now) {
     port.busy_until = std::max(port.busy_until, now) + transport_.header * port.per_byte;
     per_byte = port.per_byte;
   }
-  control(flow, packet.way, now);
-  const int links = 2 * flow.length - packet.stage;
+  const int links = flow.length - packet.stage;
+  calendar_->push({now + links * (flow.link_latency + transport_.header * per_byte), id, kTrimmed});
+}
+
+// The header reaches the receiver, who asks for the packet again. The sender is told at the same time: it needs
+// credit as well, and that has the same way to go.
+void PacketRun::trimmed(std::int32_t id, double now) {
+  const Packet packet = packets_[id];
+  free_.push_back(id);
+  Flow& flow = flows_[packet.flow];
   flow.skip |= std::uint64_t{1} << (packet.way % 64);
-  calendar_->push({now + links * (flow.link_latency + transport_.header * per_byte), packet.flow,
-                   packet.last ? kLastTrimKnown : kTrimKnown});
+  ++flow.resend;
+  flow.resend_last |= packet.last;
+  ++flow.asked;
+  control(flow, packet.way, now);
+  ask(packet.flow, packet.asks, now);
 }
 
 // One acknowledgement, pull or request to resend on its way back: it goes before data.
@@ -333,6 +358,7 @@ void PacketRun::deliver(std::int32_t id, double now) {
   free_.push_back(id);
   Flow& flow = flows_[packet.flow];
   ++flow.arrived;
+  ask(packet.flow, packet.asks, now);
   const bool done = flow.arrived == flow.packets;
   if (done || flow.arrived % transport_.packets_per_ack == 0) control(flow, packet.way, now);
   if (!done) return;
@@ -341,16 +367,10 @@ void PacketRun::deliver(std::int32_t id, double now) {
   --open_;
 }
 
-void PacketRun::trim_known(std::int32_t index, bool last, double now) {
+void PacketRun::ask(std::int32_t index, std::int32_t credits, double now) {
   Flow& flow = flows_[index];
-  ++flow.resend;
-  flow.resend_last |= last;
-  ask(index, now);
-}
-
-void PacketRun::ask(std::int32_t index, double now) {
-  Flow& flow = flows_[index];
-  if (flow.waits_for_pull || wanted(flow) <= 0) return;
+  flow.asked = std::max(flow.asked, credits);
+  if (flow.waits_for_pull || flow.asked <= flow.granted) return;
   flow.waits_for_pull = true;
   Receiver& receiver = receivers_[flow.receiver];
   receiver.asking.push_back(index);
@@ -364,14 +384,21 @@ void PacketRun::pull(std::int32_t index, double now) {
   const std::int32_t id = receiver.asking.front();
   receiver.asking.pop_front();
   Flow& flow = flows_[id];
-  ++flow.credits;
+  ++flow.granted;
   control(flow, flow.next_way, now);
-  flow.waits_for_pull = wanted(flow) > 0;
+  flow.waits_for_pull = flow.asked > flow.granted;
   if (flow.waits_for_pull) receiver.asking.push_back(id);
   receiver.next_pull = now + receiver.spacing;
   receiver.scheduled = !receiver.asking.empty();
   if (receiver.scheduled) calendar_->push({receiver.next_pull, index, kPull});
-  queue_up(id, now);
+  const double header = transport_.header * ports_[senders_[flow.sender].port].per_byte;
+  calendar_->push({now + flow.length * (flow.link_latency + header), id, kCredit});
+}
+
+void PacketRun::credit(std::int32_t index, double now) {
+  ++flows_[index].credits;
+  ++flows_[index].received;
+  queue_up(index, now);
 }
 
 }  // namespace
