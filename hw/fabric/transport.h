@@ -10,7 +10,7 @@ struct Transport {
   double packet = 4150;  // a full data packet
   double header = 64;    // of it; also a trimmed packet, an acknowledgement, a pull
   int window = 50;       // packets that a flow may send at line rate before the first credit reaches it
-  double credit = 4096;          // bytes on the wire that one pull grants
+  double credit = 4096;  // bytes on the wire that one pull grants
   double pull_spacing = 4156.0;  // bytes' time at line rate between two pulls of a receiver: 0.99 (4160 + 38)
   int queue = 35;                // packets that a switch port holds
   int entropies = 64;            // header values that a sprayed flow cycles through; each hashes to one path

@@ -1,6 +1,6 @@
-// Events in the order of time, to the width of a bucket: a ring of buckets, so that adding and taking cost the
-// same however many wait. Events of one bucket come in the order in which they were added. Buckets are chains
-// of blocks that are used again as soon as they are empty: what waits stays in the cache.
+// Events in the order of time, to the width of a bucket: a ring of buckets, so that adding and taking cost
+// the same however many wait. Events of one bucket come in the order in which they were added. Buckets are
+// chains of blocks that are used again as soon as they are empty: what waits stays in the cache.
 #pragma once
 
 #include <array>

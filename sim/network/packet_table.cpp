@@ -204,9 +204,10 @@ std::string packet_table_text(const std::vector<PacketRow>& rows, const std::vec
                                  "mean us (measured, ours)", "last us (measured, ours)", "resent (m., ours)");
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const FlowFigures &a = rows[i].measured, &b = predicted[i];
-    text += fmt::format("{:<6}{:<24}{:>10.2f}{:>10.2f}{:>+9.1f}%{:>10.2f}{:>10.2f}{:>+9.1f}%{:>10.3f}{:>10.3f}\n",
-                        rows[i].id, rows[i].pattern, a.mean * 1e6, b.mean * 1e6, off(b.mean, a.mean),
-                        a.last * 1e6, b.last * 1e6, off(b.last, a.last), a.resent, b.resent);
+    text +=
+        fmt::format("{:<6}{:<24}{:>10.2f}{:>10.2f}{:>+9.1f}%{:>10.2f}{:>10.2f}{:>+9.1f}%{:>10.3f}{:>10.3f}\n",
+                    rows[i].id, rows[i].pattern, a.mean * 1e6, b.mean * 1e6, off(b.mean, a.mean),
+                    a.last * 1e6, b.last * 1e6, off(b.last, a.last), a.resent, b.resent);
   }
   return text;
 }

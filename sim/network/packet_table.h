@@ -2,9 +2,10 @@
 //
 // Columns read: id, fabric ("3t pods=8 tor=4d4u agg=4d4u core=8d" or "2t tor=8d8u spine=16d": links down and
 // up of one switch), hosts, pattern, flow_bytes ("2000000", or one size for each flow: "1000000+4000000"),
-// routing ("spray", "ecmp_flow", "adaptive"), endpoints ("src>dst", with "@a" or "@a.c" the path's aggregation
-// and core switch; or "members h h ...", each of which sends to each other one), mean_fct_us, p50_fct_us,
-// p99_fct_us, max_fct_us, data_packets, retransmitted_packets. Hosts are numbered leaf by leaf, pod by pod.
+// routing ("spray", "ecmp_flow", "adaptive"), endpoints ("src>dst", with "@a" or "@a.c" the path's
+// aggregation and core switch; or "members h h ...", each of which sends to each other one), mean_fct_us,
+// p50_fct_us, p99_fct_us, max_fct_us, data_packets, retransmitted_packets. Hosts are numbered leaf by leaf,
+// pod by pod.
 #pragma once
 
 #include <string>
