@@ -17,8 +17,10 @@ struct CalendarEvent {
 
 class Calendar {
  public:
-  // `furthest`: no event is further ahead of the one taken last (CHECK).
-  Calendar(double width, double furthest);
+  explicit Calendar(double width);
+
+  // From now on no event is further ahead of the one taken last than this (CHECK).
+  void reach(double furthest);
 
   // An event of the past is one of now.
   void push(const CalendarEvent& event) {
@@ -32,6 +34,8 @@ class Calendar {
     ++size_;
   }
   CalendarEvent pop();  // there must be one (CHECK)
+  // Of the bucket that pop() takes from next: at most the time of its events; infinity when there is none.
+  double next_time();
 
  private:
   static constexpr int kBlock = 31;
@@ -43,6 +47,7 @@ class Calendar {
     std::int32_t first = -1, last = -1;  // blocks
   };
 
+  bool find();
   void extend(Bucket& bucket);
   void too_far(std::int64_t bucket) const;
 
