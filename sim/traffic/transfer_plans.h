@@ -40,6 +40,7 @@ class TransferPlans {
     // Between virtual ranks, which exchange operand after operand, at a rate that the format decides.
     std::int32_t operands = 0;
     DType dtype = DType::kBf16;
+    std::int16_t held = 0;  // cores of a dispatch or combine
     auto operator<=>(const Key&) const = default;
   };
 
@@ -53,6 +54,7 @@ class TransferPlans {
   int best_chunks(const CollectiveQuery& query, const GroupSites& sites);
   TransferPlan steps_of(const std::vector<Traffic>& traffic, const GroupSites& sites);
 
+  const Cluster& cluster_;
   const Layout& layout_;
   const std::optional<LocalExchange>& exchange_;
   Sites sites_;

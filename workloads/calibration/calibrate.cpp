@@ -5,6 +5,7 @@
 
 #include "hw/error.h"
 #include "workloads/calibration/condense.h"
+#include "workloads/calibration/exchanges/fit_exchanges.h"
 #include "workloads/calibration/model/architecture_file.h"
 #include "workloads/calibration/model/model_error.h"
 #include "workloads/calibration/page/accuracy_table.h"
@@ -26,7 +27,13 @@ std::string fit_model(const TablesRequest& request, const Catalog& catalog) {
                      fit_architecture_file(request.from, catalog, request.out), request.out);
 }
 
-constexpr Fit kFits[] = {{"model", "hw/catalog/architectures.json", fit_model}};
+std::string fit_exchange_constants(const TablesRequest& request, const Catalog& catalog) {
+  return fmt::format("{} kernels of dispatch and combine: {}\n",
+                     fit_exchange_file(request.from, catalog, request.out), request.out);
+}
+
+constexpr Fit kFits[] = {{"model", "hw/catalog/architectures.json", fit_model},
+                         {"exchanges", "hw/catalog/exchanges.json", fit_exchange_constants}};
 
 const Fit& fit_named(const std::string& name) {
   for (const Fit& fit : kFits)
