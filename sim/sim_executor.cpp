@@ -7,6 +7,7 @@
 #include "hw/error.h"
 #include "sim/machine.h"
 #include "sim/machine_driver.h"
+#include "sim/network/wire_meter.h"
 #include "sim/simgrid_driver.h"
 
 namespace moebius {
@@ -68,9 +69,11 @@ std::unique_ptr<Executor> make_sim_executor(const Cluster& cluster, const Layout
     throw run_error("the native network is SimGrid's own: it needs the SimGrid driver");
   }
   SimGridParts simgrid;
-  if (options.driver == Driver::kSimGrid) simgrid = make_simgrid_parts(cluster, layout, native);
-  auto plans = std::make_unique<TransferPlans>(cluster, layout, native);
-  std::unique_ptr<Network> network = make_network(options.detail, *plans, simgrid);
+  if (options.driver == Driver::kSimGrid) simgrid = make_simgrid_parts(cluster, layout, native, options.seed);
+  auto plans = std::make_unique<TransferPlans>(cluster, layout, native, options.seed);
+  if (options.meter) options.meter->open(cluster, layout, plans->wires());
+  std::unique_ptr<Network> network =
+      make_metered_network(make_network(options.detail, *plans, simgrid), options.meter);
   auto machine = std::make_unique<Machine>(
       MachineParts{cluster, layout, std::move(cost_per_pool), recorder, *plans, *network});
   auto driver = simgrid.driver ? std::move(simgrid.driver) : make_plain_driver();

@@ -14,6 +14,8 @@
 
 namespace moebius {
 
+class WireMeter;
+
 enum class NetworkDetail : std::uint8_t {
   kAlphaBeta,  // every transfer as if alone
   kFluid,      // flow classes share wires by max-min
@@ -28,6 +30,9 @@ enum class Driver : std::uint8_t {
 struct SimOptions {
   NetworkDetail detail = NetworkDetail::kFluid;
   Driver driver = Driver::kPlain;
+  std::uint64_t seed = 0;  // of the hash that picks paths
+  std::shared_ptr<WireMeter> meter =
+      {};  // accounts of what the wires carried; readable while the executor lives
 };
 
 // `cost_per_pool`: one for each pool of the cluster. All arguments must outlive the executor. Throws

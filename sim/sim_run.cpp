@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include "sim/network/wire_meter.h"
 #include "workloads/cost/cost_source.h"
 
 namespace moebius {
@@ -39,7 +40,11 @@ StartedExecutor start_simulator(const Job& job, const Layout& layout, Recorder& 
     costs.push_back(source.get());
     engine.facts.provenance.emplace_back("cost of " + pool.accelerator.id, source->description());
   }
-  engine.executor = make_sim_executor(*job.scenario.cluster, layout, costs, recorder, run.options);
+  SimOptions options = run.options;
+  options.seed = job.scenario.seed;
+  options.meter = std::make_shared<WireMeter>();
+  engine.executor = make_sim_executor(*job.scenario.cluster, layout, costs, recorder, options);
+  engine.tell_facts = [meter = options.meter](RunFacts& facts) { facts.network = meter->use(); };
   engine.facts.executor = "sim";
   engine.facts.detail = name_of(network_details(), run.options.detail);
   engine.facts.provenance.emplace_back("driver", name_of(drivers(), run.options.driver));

@@ -12,24 +12,28 @@ std::int32_t& WireTable::entry(int kind, int index) {
   return wires[index];
 }
 
-int WireTable::insert(double capacity) {
+int WireTable::insert(double capacity, std::optional<WireId> id) {
   CHECK(capacity > 0, fmt::format("capacity {}", capacity));
   capacities_.push_back(capacity);
+  ids_.push_back(id);
   return size() - 1;
 }
 
 int WireTable::wire(WireId id) {
   std::int32_t& known = entry(static_cast<int>(id.kind), id.index);
-  if (known < 0) known = insert(cluster_.fabric.capacity(id).value);
+  if (known < 0) {
+    const double left = health_.share(id);  // nothing crosses a broken wire, whatever it could carry
+    known = insert(cluster_.fabric.capacity(id).value * (left > 0 ? left : 1), id);
+  }
   return known;
 }
 
 int WireTable::local_copy(int device) {
   std::int32_t& known = entry(kNumWireKinds, device);
-  if (known < 0 && cluster_.exchange) known = insert(cluster_.exchange->wire.rate.value);
+  if (known < 0 && cluster_.exchange) known = insert(cluster_.exchange->wire.rate.value, std::nullopt);
   if (known < 0) {
     const Accelerator& chip = cluster_.pool_of(device).accelerator;
-    known = insert(chip.memory_rate.value * chip.memory_efficiency / 2);
+    known = insert(chip.memory_rate.value * chip.memory_efficiency / 2, std::nullopt);
   }
   return known;
 }

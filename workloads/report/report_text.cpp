@@ -8,6 +8,7 @@
 
 #include "workloads/report/report.h"
 #include "workloads/report/report_figures.h"
+#include "workloads/report/report_network.h"
 #include "workloads/serving/serving.h"
 
 namespace moebius {
@@ -288,6 +289,7 @@ std::string report_text(const Report& report) {
   if (report.memory) fmt::format_to(out, "\n{}", memory_text(*report.memory));
   fmt::format_to(out, "\nnetwork\n  {:<28} {:>10} ({} a device)\n", "sent",
                  to_text(Bytes{sent_bytes(report)}), to_text(Bytes{sent_bytes(report) / scenario.ranks()}));
+  if (report.facts.network) text += network_text(*report.facts.network, report.metrics.makespan.seconds());
   expectation_section(out, report);
   trust_section(out, report);
   fmt::format_to(out, "\n{}, {} detail, seed {}; {:.2f} s of CPU, {}\n", report.facts.executor,

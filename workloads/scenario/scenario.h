@@ -57,6 +57,7 @@ struct Scenario {
   ServiceGoal goal;            // serving
   bool enforce_memory = true;  // training, serving: what does not fit on the devices is a failure
   CollectiveWorkload collective;
+  bool unfolded = false;  // folding was wanted, but no rank stands for another: see Cluster::by_ports()
   std::vector<Expectation> expect;
   RecorderOptions timeline;
   std::vector<Setting> settings;  // every key with the value in use, in the order of reading

@@ -39,6 +39,7 @@ void read_cluster(Section section, Scenario& scenario, const Catalog* catalog) {
   const Value* fabric = section.value(
       "fabric", true,
       description_of("object", "{\"type\": a name of `moebius list fabrics`, \"nic\": ..., changes}"));
+  const std::vector<FailedPart> failed = read_failed(section, catalog == nullptr);
   section.finish();
   if (catalog == nullptr) return;
   const Place place = section.place_of("pools");
@@ -46,6 +47,7 @@ void read_cluster(Section section, Scenario& scenario, const Catalog* catalog) {
   const FabricSpec spec =
       catalog->fabric(*fabric, section.place_of("fabric"), pools.front().accelerator.nic_rate);
   scenario.cluster = build_cluster(std::move(pools), spec, place);
+  set_failed(failed, *scenario.cluster);
 }
 
 }  // namespace moebius
