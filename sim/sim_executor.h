@@ -31,8 +31,7 @@ struct SimOptions {
   NetworkDetail detail = NetworkDetail::kFluid;
   Driver driver = Driver::kPlain;
   std::uint64_t seed = 0;  // of the hash that picks paths
-  std::shared_ptr<WireMeter> meter =
-      {};  // accounts of what the wires carried; readable while the executor lives
+  WireMeter* meter = nullptr;  // accounts of what the wires carried; must outlive the executor
 };
 
 // `cost_per_pool`: one for each pool of the cluster. All arguments must outlive the executor. Throws

@@ -67,7 +67,7 @@ Job read_job(const std::string& file, const Changes& changes, const Library& lib
       job.memory = job.training->memory(pool.accelerator.memory);
       break;
     case ScenarioKind::kCollective:
-      job.collective = std::make_unique<CollectiveRun>(job.scenario.collective);
+      job.collective = std::make_unique<CollectiveRun>(job.scenario.collective, pool.node.accelerators);
       break;
     case ScenarioKind::kServing:
       job.serving = std::make_unique<Serving>(ServingJob{.model = job.scenario.model,

@@ -139,8 +139,8 @@ class Ports {
 
 class MeteredNetwork : public Network {
  public:
-  MeteredNetwork(std::unique_ptr<Network> network, std::shared_ptr<WireMeter> meter)
-      : network_(std::move(network)), meter_(std::move(meter)) {}
+  MeteredNetwork(std::unique_ptr<Network> network, WireMeter* meter)
+      : network_(std::move(network)), meter_(meter) {}
 
   void start(std::int32_t transfer, const Step& step, std::uint64_t id, Time now) override {
     if (meter_) meter_->add(step);
@@ -174,7 +174,7 @@ class MeteredNetwork : public Network {
   }
 
   std::unique_ptr<Network> network_;
-  std::shared_ptr<WireMeter> meter_;
+  WireMeter* meter_;
   std::vector<std::int64_t> flows_of_;  // by transfer
   std::int64_t flows_ = 0;
 };
@@ -236,9 +236,8 @@ NetworkUse WireMeter::use() const {
   return use;
 }
 
-std::unique_ptr<Network> make_metered_network(std::unique_ptr<Network> network,
-                                              std::shared_ptr<WireMeter> meter) {
-  return std::make_unique<MeteredNetwork>(std::move(network), std::move(meter));
+std::unique_ptr<Network> make_metered_network(std::unique_ptr<Network> network, WireMeter* meter) {
+  return std::make_unique<MeteredNetwork>(std::move(network), meter);
 }
 
 }  // namespace moebius

@@ -36,7 +36,6 @@ class WireMeter {
 
 // The network, with what it is given told to the meter (which may be null). Steps of single flows beyond
 // kMostSingleFlows at a time are a run_error.
-std::unique_ptr<Network> make_metered_network(std::unique_ptr<Network> network,
-                                              std::shared_ptr<WireMeter> meter);
+std::unique_ptr<Network> make_metered_network(std::unique_ptr<Network> network, WireMeter* meter);
 
 }  // namespace moebius

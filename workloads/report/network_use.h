@@ -37,7 +37,8 @@ struct NetworkUse {
     const TierUse* most = nullptr;
     for (const TierUse& tier : tiers) {
       if (!tier.in_network || tier.bytes <= 0) continue;
-      if (most == nullptr || tier.bytes / tier.capacity > most->bytes / most->capacity) most = &tier;
+      // Of equally full ones the one highest up.
+      if (most == nullptr || tier.bytes / tier.capacity > most->bytes / most->capacity * (1 - 1e-9)) most = &tier;
     }
     return most;
   }

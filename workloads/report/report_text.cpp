@@ -87,8 +87,9 @@ void training_headline(Out out, const Report& report) {
 void collective_headline(Out out, const Report& report) {
   const CollectiveFigures figures = collective_figures(report);
   const CollectiveWorkload& work = report.scenario->collective;
-  fmt::format_to(out, "{} of {} over {} ranks, {}\n\n", to_string(work.operation), to_text(work.bytes),
-                 grouped(work.ranks), to_string(work.algorithm));
+  const std::string groups = work.groups > 1 ? fmt::format(" in {} groups", work.groups) : "";
+  fmt::format_to(out, "{} of {} over {} ranks{}, {}\n\n", to_string(work.operation), to_text(work.bytes),
+                 grouped(work.ranks), groups, to_string(work.algorithm));
   fmt::format_to(out, "  time               {}\n", seconds_text(figures.time_s));
   fmt::format_to(out, "  algorithm rate     {} (bytes over time)\n", to_text(ByteRate{figures.algbw}));
   fmt::format_to(out, "  bus rate           {} (as nccl-tests counts)\n", to_text(ByteRate{figures.busbw}));

@@ -35,8 +35,11 @@ struct CollectiveWorkload {
   Algorithm algorithm = Algorithm::kAuto;
   Bytes bytes;  // see Op::payload for what it counts
   int ranks = 0;
+  int groups = 1;  // that do the same side by side; a group has every groups-th node
   DType dtype = DType::kFp32;
   bool fold = true;  // simulate one rank for all, where they do the same
+
+  int group_ranks() const { return ranks / groups; }
 };
 
 struct Scenario {
