@@ -218,16 +218,17 @@ NetworkUse WireMeter::use() const {
   std::array<TierUse, kNumRows> rows;
   Ports ports(*cluster_);
   for (std::size_t wire = 0; wire < carried_.size(); ++wire) {
-    const std::optional<WireId> id = table_->id(static_cast<int>(wire));
-    if (!id || carried_[wire] <= 0) continue;
-    const Row row = row_of(id->kind);
+    const int kind = table_->kind(static_cast<int>(wire));
+    if (kind == kNumWireKinds || carried_[wire] <= 0) continue;  // copies inside a device
+    const WireId id{static_cast<WireKind>(kind), table_->index(static_cast<int>(wire))};
+    const Row row = row_of(id.kind);
     TierUse one, &tier = rows[row.number];
-    ports.count(*id, one);
+    ports.count(id, one);
     tier.tier = row.tier;
     tier.in_network = row.in_network;
-    tier.ports += static_cast<std::int64_t>(one.ports * times(*id));
-    tier.capacity += one.capacity * times(*id);
-    tier.bytes += carried_[wire] * times(*id);
+    tier.ports += static_cast<std::int64_t>(one.ports * times(id));
+    tier.capacity += one.capacity * times(id);
+    tier.bytes += carried_[wire] * times(id);
     tier.longest = std::max(tier.longest, carried_[wire] / table_->capacity(static_cast<int>(wire)));
   }
   for (TierUse& tier : rows) {

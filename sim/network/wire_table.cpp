@@ -12,10 +12,18 @@ std::int32_t& WireTable::entry(int kind, int index) {
   return wires[index];
 }
 
-int WireTable::insert(double capacity, std::optional<WireId> id) {
+std::string_view wire_kind_name(int kind) {
+  return kind == kNumWireKinds ? "copy" : to_string(static_cast<WireKind>(kind));
+}
+
+std::string WireTable::name(int wire) const {
+  return fmt::format("{} {}", wire_kind_name(kind(wire)), index(wire));
+}
+
+int WireTable::insert(int kind, int index, double capacity) {
   CHECK(capacity > 0, fmt::format("capacity {}", capacity));
   capacities_.push_back(capacity);
-  ids_.push_back(id);
+  ids_.emplace_back(kind, index);
   return size() - 1;
 }
 
@@ -23,17 +31,19 @@ int WireTable::wire(WireId id) {
   std::int32_t& known = entry(static_cast<int>(id.kind), id.index);
   if (known < 0) {
     const double left = health_.share(id);  // nothing crosses a broken wire, whatever it could carry
-    known = insert(cluster_.fabric.capacity(id).value * (left > 0 ? left : 1), id);
+    const double capacity = cluster_.fabric.capacity(id).value * (left > 0 ? left : 1);
+    known = insert(static_cast<int>(id.kind), id.index, capacity);
   }
   return known;
 }
 
 int WireTable::local_copy(int device) {
   std::int32_t& known = entry(kNumWireKinds, device);
-  if (known < 0 && cluster_.exchange) known = insert(cluster_.exchange->wire.rate.value, std::nullopt);
+  if (known < 0 && cluster_.exchange)
+    known = insert(kNumWireKinds, device, cluster_.exchange->wire.rate.value);
   if (known < 0) {
     const Accelerator& chip = cluster_.pool_of(device).accelerator;
-    known = insert(chip.memory_rate.value * chip.memory_efficiency / 2, std::nullopt);
+    known = insert(kNumWireKinds, device, chip.memory_rate.value * chip.memory_efficiency / 2);
   }
   return known;
 }
