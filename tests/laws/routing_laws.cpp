@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 
 #include "sim/network/wire_meter.h"
+#include "sim/traffic/flow_paths.h"
 #include "tests/laws/small_world.h"
 
 using namespace moebius;
