@@ -41,6 +41,19 @@ void Calendar::extend(Bucket& bucket) {
   bucket.last = block;
 }
 
+void Calendar::skip(double time) {
+  const auto bucket = static_cast<std::int64_t>(time * per_width_);
+  if (size_ > 0 || bucket <= bucket_) return;
+  Bucket& left = ring_[bucket_ & mask_];  // all its events are taken, its last block may not be back yet
+  if (left.first >= 0) {
+    blocks_[left.last].next = free_;
+    free_ = left.first;
+  }
+  left = {};
+  bucket_ = bucket;
+  next_ = 0;
+}
+
 // Goes to the next event; false when there is none.
 bool Calendar::find() {
   if (size_ == 0) return false;

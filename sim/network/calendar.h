@@ -33,6 +33,10 @@ class Calendar {
     block.events[block.size++] = event;
     ++size_;
   }
+  bool empty() const { return size_ == 0; }
+  // Goes on to `time` where nothing waits until then.
+  void skip(double time);
+  double width() const { return 1 / per_width_; }
   CalendarEvent pop();  // there must be one (CHECK)
   // Of the bucket that pop() takes from next: at most the time of its events; infinity when there is none.
   double next_time();

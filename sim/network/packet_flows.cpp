@@ -28,7 +28,7 @@ PacketFlowTimes run_packet_flows(const Fabric& fabric, const Transport& transpor
   for (std::size_t i = 0; i < flows.size(); ++i) run.add(flows[i], static_cast<int>(i), 0);
   run.advance(std::numeric_limits<double>::infinity());
   times.completion.resize(flows.size());
-  for (const PacketRun::Ended& ended : run.ended()) times.completion[ended.flow] = ended.time;
+  for (const PacketRun::Ended& ended : run.ended()) times.completion[ended.flow] = ended.acknowledged;
   times.resent = run.resent();
   return times;
 }

@@ -112,7 +112,7 @@ std::int32_t PacketRun::add(const PacketFlow& given, int salt, double now) {
   attach(flow);
   make_room(flow);
   flows_.push_back(flow);
-  ++open_;
+  calendar_->skip(now);
   const auto index = static_cast<std::int32_t>(flows_.size()) - 1;
   queue_up(index, now);
   return index;

@@ -17,7 +17,7 @@ PacketRun::PacketRun(const Fabric& fabric, const Transport& transport, std::uint
       bursts_per_ack_(std::max(1, transport.packets_per_ack / burst)) {}
 
 void PacketRun::advance(double to) {
-  while (open_ > 0 && calendar_->next_time() <= to) handle(calendar_->pop());
+  while (busy() && calendar_->next_time() <= to) handle(calendar_->pop());
 }
 
 void PacketRun::handle(const CalendarEvent& event) {
@@ -184,9 +184,8 @@ void PacketRun::deliver(std::int32_t id, double now) {
   if (!done) return;
   const double per_byte = ports_[hops_[ways_[flow.first_way].back]].per_byte;
   const double tail = (bytes_of(packet) - head_of(packet)) * per_byte;
-  ended_.push_back(
-      {packet.flow, now + tail + flow.length * (flow.link_latency + transport_.header * per_byte)});
-  --open_;
+  ended_.push_back({packet.flow, now + tail,
+                    now + tail + flow.length * (flow.link_latency + transport_.header * per_byte)});
 }
 
 void PacketRun::ask(std::int32_t index, std::int32_t credits, double now) {

@@ -26,13 +26,15 @@ class PacketRun {
   // The flow begins at `now`, at least the time of the last advance(); returns its number. `salt` tells the
   // hashes of flows between the same devices apart; with -1 they have the same, and their routes are kept.
   std::int32_t add(const PacketFlow& flow, int salt, double now);
-  bool busy() const { return open_ > 0; }
+  bool busy() const { return calendar_ && !calendar_->empty(); }
   double next_time() { return calendar_->next_time(); }  // of something that happens, or a little earlier
+  double step() const { return calendar_->width(); }     // s: times of events are known to this
   // All that happens until `to`; then ended() has grown by the flows that are complete, with their times.
   void advance(double to);
   struct Ended {
     std::int32_t flow = 0;
-    double time = 0;  // s: the sender holds the last acknowledgement; may be after advance()'s `to`
+    double arrived = 0;       // s: the last byte; both may be after advance()'s `to`
+    double acknowledged = 0;  // s: the sender holds the last acknowledgement
   };
   std::vector<Ended>& ended() { return ended_; }
   std::int64_t resent() const { return resent_; }
@@ -143,7 +145,6 @@ class PacketRun {
   double slowest_ = 0, furthest_ = 0;                      // s per byte; s
   std::vector<Ended> ended_;
   std::int64_t resent_ = 0;
-  std::int64_t open_ = 0;
   std::uint64_t draws_ = 0;
 };
 

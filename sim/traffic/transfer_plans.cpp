@@ -115,6 +115,8 @@ TransferPlan TransferPlans::build(const Op& op, const Route* route, const Group&
 TransferPlan TransferPlans::collective(const Op& op, const GroupSites& sites) {
   CollectiveQuery query{op.kind, op.algorithm, op.payload.value, 1, !shared_wires_bind_ && !with_pairs_};
   if (op.algorithm != Algorithm::kAuto) return collective_by(query, sites);
+  if (const auto call = library_call({op.kind, sites.size(), op.payload.value}, sites, cluster_))
+    return TransferPlan{{step_of(*call, sites)}};
   std::optional<TransferPlan> best;
   for (const Algorithm algorithm : automatic_choices(op.kind, sites)) {
     query.algorithm = algorithm;
@@ -122,6 +124,14 @@ TransferPlan TransferPlans::collective(const Op& op, const GroupSites& sites) {
     if (!best || plan.alone() < best->alone()) best = std::move(plan);
   }
   return std::move(*best);
+}
+
+// What the wires do not take of the model's time is latency.
+Step TransferPlans::step_of(const LibraryCall& call, const GroupSites& sites) {
+  Step step = builder_.build(call.traffic, sites);
+  step.latency = std::max(0.0, call.seconds - step.alone);
+  step.alone += step.latency;
+  return step;
 }
 
 TransferPlan TransferPlans::collective_by(CollectiveQuery query, const GroupSites& sites) {

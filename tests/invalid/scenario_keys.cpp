@@ -122,6 +122,8 @@ TEST_CASE("names that are in no table or catalog suggest the nearest") {
            R"(/cluster/pools/0/node: expected the name of a node, found "hgx-9" (did you mean "hgx-8"?))"},
           {"/cluster/fabric/type", "fattree",
            R"(/cluster/fabric/type: expected the name of a fabric, found "fattree" (did you mean "fat-tree"?))"},
+          {"/cluster/collectives", "nccl",
+           R"(/cluster/collectives: expected one of "structure", "library", "sglang", "trtllm", "vllm", found "nccl")"},
           {"/plan/precision/gemm", "fp4",
            R"(/plan/precision/gemm: expected one of "bf16", "fp8", "fp32", found "fp4" (did you mean "fp8"?))"},
           {"/plan/recompute/ops", R"(["softmax"])",

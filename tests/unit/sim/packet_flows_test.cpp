@@ -6,8 +6,10 @@
 #include <exception>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 
 #include "sim/network/calendar.h"
+#include "sim/network/network.h"
 #include "sim/network/packet_flows.h"
 #include "sim/network/packet_table.h"
 
@@ -94,6 +96,46 @@ TEST_CASE("the same seed gives the same times") {
   std::vector<PacketFlow> flows;
   for (int from = 0; from < 16; ++from) flows.push_back({from, (from + 5) % 16, 1e6});
   CHECK(run(two_tiers(2), flows) == run(two_tiers(2), flows));
+}
+
+// When each transfer ends; `starts`: transfer i begins so many seconds after time 0.
+std::vector<double> run_steps(const Fabric& fabric, const std::vector<Step>& steps,
+                              const std::vector<Time>& starts) {
+  const std::unique_ptr<Network> network = make_packet_network(fabric, 7);
+  std::vector<double> ends(steps.size());
+  std::vector<std::int32_t> ended;
+  std::size_t begun = 0;
+  for (Time now{}; now < kForever;
+       now = std::min(network->next_event(), begun < steps.size() ? starts[begun] : kForever)) {
+    network->advance(now, ended);
+    for (const std::int32_t transfer : ended) ends[transfer] = now.seconds();
+    ended.clear();
+    for (; begun < steps.size() && starts[begun] <= now; ++begun)
+      network->start(static_cast<std::int32_t>(begun), steps[begun], begun, now);
+  }
+  return ends;
+}
+
+Step one_message(int from, int to, double bytes) {
+  Step step;
+  step.pairs.push_back({from, to, bytes});
+  return step;
+}
+
+TEST_CASE("a transfer ends when its last byte is there and the next one begins after any pause") {
+  const Step step = one_message(0, 15, 4086);
+  const std::vector<double> ends = run_steps(two_tiers(4), {step, step}, {{0}, {1'000'000}});
+  // 4 (1 + 0.332) us, to half a packet.
+  CHECK(ends[0] == Approx(5.328e-6).margin(0.2e-6));
+  CHECK(ends[1] == Approx(1005.328e-6).margin(0.2e-6));
+}
+
+TEST_CASE("transfers that meet at a receiver share it") {
+  const Fabric fabric = two_tiers(4);
+  const std::vector<double> ends =
+      run_steps(fabric, {one_message(4, 0, 4e6), one_message(8, 0, 4e6)}, {{0}, {0}});
+  // 8 MB at the payload rate of 12.13 GB/s.
+  CHECK(std::max(ends[0], ends[1]) == Approx(8e6 / (12.5e9 * Transport{}.efficiency())).epsilon(0.02));
 }
 
 TEST_CASE("a calendar gives events bucket by bucket") {
