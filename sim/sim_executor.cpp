@@ -51,13 +51,15 @@ class SimExecutor : public Executor {
   std::unique_ptr<Machine> machine_;
 };
 
-std::unique_ptr<Network> make_network(NetworkDetail detail, const TransferPlans& plans,
-                                      SimGridParts& simgrid) {
-  switch (detail) {
+std::unique_ptr<Network> make_network(const SimOptions& options, const Cluster& cluster,
+                                      const TransferPlans& plans, SimGridParts& simgrid) {
+  switch (options.detail) {
     case NetworkDetail::kAlphaBeta:
       return make_alpha_beta_network();
     case NetworkDetail::kFluid:
       return make_fluid_network(plans.wires());
+    case NetworkDetail::kPacket:
+      return make_packet_network(cluster.fabric, options.seed);
     case NetworkDetail::kNative:
       return std::move(simgrid.network);
   }
@@ -75,10 +77,11 @@ std::unique_ptr<Executor> make_sim_executor(const Cluster& cluster, const Layout
   }
   SimGridParts simgrid;
   if (options.driver == Driver::kSimGrid) simgrid = make_simgrid_parts(cluster, layout, native, options.seed);
-  auto plans = std::make_unique<TransferPlans>(cluster, layout, native, options.seed);
+  const bool with_pairs = native || options.detail == NetworkDetail::kPacket;
+  auto plans = std::make_unique<TransferPlans>(cluster, layout, with_pairs, options.seed);
   if (options.meter) options.meter->open(cluster, layout, plans->wires());
   std::unique_ptr<Network> network =
-      make_metered_network(make_network(options.detail, *plans, simgrid), options.meter);
+      make_metered_network(make_network(options, cluster, *plans, simgrid), options.meter);
   std::unique_ptr<NetworkCounters> counters;
   if (recorder.options().counters.ns > 0)
     counters =

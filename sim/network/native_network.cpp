@@ -66,7 +66,8 @@ void NativeNetwork::launch(std::int32_t transfer, Time now) {
     if (pair.bytes <= 0) continue;
     const auto bytes = static_cast<std::uint64_t>(std::ceil(pair.bytes));
     simgrid::s4u::CommPtr message =
-        simgrid::s4u::Comm::sendto_init(zone_.host(pair.from), zone_.host(pair.to));
+        simgrid::s4u::Comm::sendto_init(zone_.host(pair.from, pair.queue_pair),
+                                        zone_.host(pair.to, pair.queue_pair));
     message->set_payload_size(bytes);
     if (pair.most_rate > 0) message->set_rate(pair.most_rate);
     message->start();

@@ -122,6 +122,8 @@ TEST_CASE("names that are in no table or catalog suggest the nearest") {
            R"(/cluster/pools/0/node: expected the name of a node, found "hgx-9" (did you mean "hgx-8"?))"},
           {"/cluster/fabric/type", "fattree",
            R"(/cluster/fabric/type: expected the name of a fabric, found "fattree" (did you mean "fat-tree"?))"},
+          {"/cluster/collectives", "nccl",
+           R"(/cluster/collectives: expected one of "structure", "library", "sglang", "trtllm", "vllm", found "nccl")"},
           {"/plan/precision/gemm", "fp4",
            R"(/plan/precision/gemm: expected one of "bf16", "fp8", "fp32", found "fp4" (did you mean "fp8"?))"},
           {"/plan/recompute/ops", R"(["softmax"])",
@@ -144,7 +146,7 @@ TEST_CASE("what is not available is refused with what is") {
           {"/plan/pp/schedule", "dualpipe",
            R"(/plan/pp/schedule: expected one of "1f1b", "gpipe", found "dualpipe")"},
           {"/plan/pp/slicing", "uniform", R"(/plan/pp/slicing: expected one of "balanced", found "uniform")"},
-          {"/plan/ep/dispatch", "nccl", R"(/plan/ep/dispatch: expected one of "deepep", found "nccl")"},
+          {"/plan/ep/dispatch", "nccl", R"(/plan/ep/dispatch: expected one of "auto", "deepep", "deepep-low-latency", found "nccl")"},
           {"/plan/dp/zero", "3", R"(/plan/dp/zero: expected one of 0, 1, found 3)"},
           {"/plan/tp/expert", "2", R"(/plan/tp/expert: expected 1, found 2)"},
           {"/plan/tp/dense", "2", R"(/plan/tp/dense: expected the degree of attention, 1, found 2)"},
@@ -253,4 +255,18 @@ TEST_CASE("sizes that cannot be counted are refused before anything is built") {
         "s.json: --set /workload/micro_batch: 128 sequences of 16777216 tokens are more than the 2^31 that "
         "one rank "
         "can hold");
+}
+
+// 128 nodes on 4 x 8 leaves of 32 NICs and 32 uplinks.
+TEST_CASE("broken parts that the network does not have are refused with those that it has") {
+  check(kCollective,
+        {{"/cluster/failed", R"([{"leaf": 32}])", "/cluster/failed/0: leaf 32: expected 0 to 31"},
+         {"/cluster/failed", R"([{"leaf": 3, "uplink": 32}])", "/cluster/failed/0: uplink 32: expected 0 to 31"},
+         {"/cluster/failed", R"([{"nic": 1024}])",
+          "/cluster/failed/0: the NIC of device 1024: expected 0 to 1023"},
+         {"/cluster/failed", R"([{"nic": 1, "spine": 1}])",
+          R"(/cluster/failed/0: expected one of "leaf", "spine" and "nic")"},
+         {"/cluster/failed", R"([{"nic": 1, "uplink": 1}])", "/cluster/failed/0/uplink: a NIC has no uplinks"},
+         {"/workload/groups", "3",
+          "/workload/groups: 1024 ranks on nodes of 8 do not make 3 groups of equally many whole nodes"}});
 }
