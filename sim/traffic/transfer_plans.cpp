@@ -124,9 +124,12 @@ TransferPlan TransferPlans::collective(const Op& op, const GroupSites& sites) {
   return std::move(*best);
 }
 
-// What the wires do not take of the model's time is latency.
+// What the wires do not take of the model's time is latency. The native network's messages go as fast as
+// their links let them: there it is all latency.
 Step TransferPlans::step_of(const LibraryCall& call, const GroupSites& sites) {
-  Step step = builder_.build(call.traffic, sites);
+  Traffic traffic = call.traffic;
+  if (with_pairs_) traffic.most_rate = 0;
+  Step step = builder_.build(traffic, sites);
   step.latency = std::max(0.0, call.seconds - step.alone);
   step.alone += step.latency;
   return step;
