@@ -8,6 +8,7 @@
 
 #include "hw/error.h"
 #include "sim/traffic/exchange_traffic.h"
+#include "sim/traffic/expert_exchange.h"
 #include "workloads/schedule/local_exchange.h"
 
 namespace moebius {
@@ -73,7 +74,8 @@ std::shared_ptr<const TransferPlan> TransferPlans::plan(const Fragment& fragment
                 exchange_ ? copied_bytes(op, *exchange_) : op.payload.value,
                 route,
                 exchange_ ? op.num_inputs : 0,
-                exchange_ ? op.dtype : DType::kBf16};
+                exchange_ ? op.dtype : DType::kBf16,
+                routed ? op.units : std::int16_t{0}};
   std::weak_ptr<const TransferPlan>& known = plans_[key];
   std::shared_ptr<const TransferPlan> plan = known.lock();
   if (!plan) {
@@ -105,7 +107,7 @@ TransferPlan TransferPlans::build(const Op& op, const Route* route, const Group&
   }
   if (route == nullptr) return collective(op, sites);
   TransferPlan plan =
-      steps_of({route_traffic(*route, op.kind == OpKind::kCombine, op.payload.value, sites, fabric)}, sites);
+      steps_of({expert_exchange(op, *route, sites, cluster_)}, sites);
   if (!plan.steps.empty()) plan.slowest = static_cast<std::int16_t>(builder_.busiest_member(sites));
   return plan;
 }

@@ -146,7 +146,7 @@ TEST_CASE("what is not available is refused with what is") {
           {"/plan/pp/schedule", "dualpipe",
            R"(/plan/pp/schedule: expected one of "1f1b", "gpipe", found "dualpipe")"},
           {"/plan/pp/slicing", "uniform", R"(/plan/pp/slicing: expected one of "balanced", found "uniform")"},
-          {"/plan/ep/dispatch", "nccl", R"(/plan/ep/dispatch: expected one of "deepep", found "nccl")"},
+          {"/plan/ep/dispatch", "nccl", R"(/plan/ep/dispatch: expected one of "auto", "deepep", "deepep-low-latency", found "nccl")"},
           {"/plan/dp/zero", "3", R"(/plan/dp/zero: expected one of 0, 1, found 3)"},
           {"/plan/tp/expert", "2", R"(/plan/tp/expert: expected 1, found 2)"},
           {"/plan/tp/dense", "2", R"(/plan/tp/dense: expected the degree of attention, 1, found 2)"},
