@@ -185,10 +185,7 @@ Step StepBuilder::build(const Traffic& traffic, const GroupSites& group) {
     for (const Edge& edge : traffic.edges) add_edge(edge, group);
     add_wire_flows(step);
   }
-  for (FlowClass& flow : step.flows) {
-    flow.most_rate = traffic.most_rate;
-    flow.queue = traffic.queue;
-  }
+  for (FlowClass& flow : step.flows) flow.most_rate = traffic.most_rate;
   limit(traffic, step);
   step.alone = step.latency + alone(step);
   if (with_pairs_) add_pairs(traffic, group, step);

@@ -20,6 +20,27 @@ std::int32_t other_member(const Group& group) {
   return 1 - group.my_index;
 }
 
+int queue_of(const Op& op, const FabricSpec& fabric) {
+  if (op.queue > 0) return op.queue;
+  switch (op.lane) {
+    case Lane::kTensorComm:
+      return fabric.tensor_queue;
+    case Lane::kExpertComm:
+      return fabric.expert_queue;
+    case Lane::kSendForward:
+    case Lane::kRecvForward:
+    case Lane::kSendBackward:
+    case Lane::kRecvBackward:
+      return fabric.pipeline_queue;
+    case Lane::kDataComm:
+      return fabric.data_queue;
+    case Lane::kCompute:
+    case Lane::kHostCopy:
+      return 0;
+  }
+  return 0;
+}
+
 bool any_shared_wire_binds(const Fabric& fabric) {
   return fabric.can_bind(WireKind::kLeafUp) || fabric.can_bind(WireKind::kLeafDown) ||
          fabric.can_bind(WireKind::kPodUp) || fabric.can_bind(WireKind::kPodDown) ||
@@ -75,12 +96,16 @@ std::shared_ptr<const TransferPlan> TransferPlans::plan(const Fragment& fragment
                 route,
                 exchange_ ? op.num_inputs : 0,
                 exchange_ ? op.dtype : DType::kBf16,
+                static_cast<std::uint8_t>(queue_of(op, sites_.fabric().spec())),
                 routed ? op.units : std::int16_t{0}};
   std::weak_ptr<const TransferPlan>& known = plans_[key];
   std::shared_ptr<const TransferPlan> plan = known.lock();
   if (!plan) {
-    plan = std::make_shared<TransferPlan>(build(op, route, group, sites_of(key.group, group)));
-    known = plan;
+    TransferPlan built = build(op, route, group, sites_of(key.group, group));
+    for (Step& step : built.steps) {
+      for (FlowClass& flow : step.flows) flow.queue = key.queue;
+    }
+    known = plan = std::make_shared<TransferPlan>(std::move(built));
   }
   return plan;
 }

@@ -41,6 +41,7 @@ class TransferPlans {
     // Between virtual ranks, which exchange operand after operand, at a rate that the format decides.
     std::int32_t operands = 0;
     DType dtype = DType::kBf16;
+    std::uint8_t queue = 0;
     std::int16_t held = 0;  // cores of a dispatch or combine
     auto operator<=>(const Key&) const = default;
   };
