@@ -64,6 +64,7 @@ struct FabricSpec {
   double transport_efficiency = 0;  // payload share of the line rate (headers, congestion control)
   Time host_latency;                // NIC and host, both ends, without any switch
   Time hop_latency;                 // one switch and its cable
+  std::vector<std::string> aliases;
   std::vector<Fact> facts;
 };
 
