@@ -122,13 +122,22 @@ TransferPlan TransferPlans::steps_of(const std::vector<Traffic>& traffic, const 
   return plan;
 }
 
+// Inside a node a message is a copy by the sender's device, and no copy is shorter than a kernel. Between nodes
+// the NIC fetches it, which the fabric's host latency tells from the host's call on.
+double TransferPlans::copy_start(const Member& from, const Member& to) const {
+  if (from.node != to.node || from.device == to.device) return 0;
+  return sites_.cluster().pool_of(from.device).accelerator.kernel_floor.seconds();
+}
+
 TransferPlan TransferPlans::build(const Op& op, const Route* route, const Group& group,
                                   const GroupSites& sites) {
   const Fabric& fabric = sites_.fabric();
   if (exchange_) return steps_of(exchange_traffic(op, route, group, *exchange_), sites);
   if (op.kind == OpKind::kSend) {
-    return steps_of({message_traffic(group.my_index, other_member(group), op.payload.value, sites, fabric)},
-                    sites);
+    const int from = group.my_index, to = other_member(group);
+    Traffic message = message_traffic(from, to, op.payload.value, sites, fabric);
+    message.latency += copy_start(sites.members[from], sites.members[to]);
+    return steps_of({std::move(message)}, sites);
   }
   if (route == nullptr) return collective(op, sites);
   TransferPlan plan =

@@ -51,6 +51,7 @@ class TransferPlans {
   }
   const GroupSites& sites_of(std::int32_t group, const Group& ranks);
   TransferPlan build(const Op& op, const Route* route, const Group& group, const GroupSites& sites);
+  double copy_start(const Member& from, const Member& to) const;
   TransferPlan collective(const Op& op, const GroupSites& sites);
   Step step_of(const LibraryCall& call, const GroupSites& sites);
   TransferPlan collective_by(CollectiveQuery query, const GroupSites& sites);
