@@ -234,10 +234,7 @@ Step StepBuilder::build(const Traffic& traffic, const GroupSites& group) {
     for (const Edge& edge : traffic.edges) add_edge(edge, group);
     add_wire_flows(step);
   }
-  for (FlowClass& flow : step.flows) {
-    flow.most_rate = traffic.most_rate;
-    flow.queue = traffic.queue;
-  }
+  for (FlowClass& flow : step.flows) flow.most_rate = traffic.most_rate;
   if (singly_) add_single_flows(traffic, step);
   step.latency = traffic.latency + detour_;
   limit(traffic, step);
