@@ -24,6 +24,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "hw/accelerator.h"
@@ -66,6 +67,7 @@ struct FabricSpec {
   double transport_efficiency = 0;  // payload share of the line rate (headers, congestion control)
   Time host_latency;                // NIC and host, both ends, without any switch
   Time hop_latency;                 // one switch and its cable
+  std::vector<std::string> aliases;
   std::vector<Fact> facts;
 };
 
@@ -166,6 +168,17 @@ class Fabric {
   int num_regions() const { return layout_.regions; }
   int node_of(int device) const;
   int region_of(int device) const;
+  // Where the switches see a device: its NIC by the first device that the NIC serves, its leaf (all twins),
+  // its pod (with two tiers all leaves of a plane and region are one).
+  struct Standing {
+    int node = 0, nic = 0, leaf = 0, pod = 0, region = 0;
+  };
+  Standing standing(int device) const;
+  int switches(int from, int to) const;  // on the way
+  // The devices whose NICs send and receive what goes between two nodes.
+  std::pair<int, int> over_nics(int from, int to) const;
+  const FabricLayout& layout() const { return layout_; }
+  const std::vector<FabricPool>& pools() const { return pools_; }
   Distance distance(int from, int to) const;
   Time latency(int from, int to) const;                            // of an empty message
   void route(int from, int to, std::vector<WireId>& wires) const;  // appends; kSelf adds nothing
@@ -181,6 +194,17 @@ class Fabric {
   void route_by_ports(int from, int to, int path, std::vector<WireId>& wires) const;
   int leaf_uplinks() const { return leaf_uplinks_; }  // of all twins of a leaf
   int spine_uplinks() const { return spine_uplinks_; }
+  // Switches and ports, as the wires above number them.
+  int num_leaves() const;
+  int num_pods() const;
+  int pod_of_leaf(int leaf) const;
+  int leaf_of(int device) const;
+  int leaf_port(int device) const;  // of that leaf, where the device's NIC hangs
+  int nic_of(int device) const;     // the first device that its NIC serves
+  struct Gates {
+    int sender, receiver;
+  };
+  Gates gates(int from, int to) const;  // of two nodes: the devices whose NICs send and receive the message
   bool can_bind(WireKind kind) const;               // false: can never be the bottleneck, may be left out
   const FabricSpec& spec() const { return spec_; }  // with the number of tiers in use
 

@@ -49,13 +49,15 @@ bool any_shared_wire_binds(const Fabric& fabric) {
 
 }  // namespace
 
-TransferPlans::TransferPlans(const Cluster& cluster, const Layout& layout, bool with_pairs)
+TransferPlans::TransferPlans(const Cluster& cluster, const Layout& layout, bool with_pairs,
+                             std::uint64_t seed)
     : cluster_(cluster),
       layout_(layout),
       exchange_(cluster.exchange),
       sites_(cluster, layout),
       table_(cluster),
-      builder_(sites_, table_, with_pairs),
+      paths_(cluster, seed),
+      builder_(sites_, table_, paths_, with_pairs),
       with_pairs_(with_pairs),
       shared_wires_bind_(any_shared_wire_binds(cluster.fabric)) {
   std::map<std::pair<int, std::vector<std::int32_t>>, std::int32_t> ids;
@@ -122,13 +124,22 @@ TransferPlan TransferPlans::steps_of(const std::vector<Traffic>& traffic, const 
   return plan;
 }
 
+// Inside a node a message is a copy by the sender's device, and no copy is shorter than a kernel. Between nodes
+// the NIC fetches it, which the fabric's host latency tells from the host's call on.
+double TransferPlans::copy_start(const Member& from, const Member& to) const {
+  if (from.node != to.node || from.device == to.device) return 0;
+  return sites_.cluster().pool_of(from.device).accelerator.kernel_floor.seconds();
+}
+
 TransferPlan TransferPlans::build(const Op& op, const Route* route, const Group& group,
                                   const GroupSites& sites) {
   const Fabric& fabric = sites_.fabric();
   if (exchange_) return steps_of(exchange_traffic(op, route, group, *exchange_), sites);
   if (op.kind == OpKind::kSend) {
-    return steps_of({message_traffic(group.my_index, other_member(group), op.payload.value, sites, fabric)},
-                    sites);
+    const int from = group.my_index, to = other_member(group);
+    Traffic message = message_traffic(from, to, op.payload.value, sites, fabric);
+    message.latency += copy_start(sites.members[from], sites.members[to]);
+    return steps_of({std::move(message)}, sites);
   }
   if (route == nullptr) return collective(op, sites);
   TransferPlan plan =
@@ -151,9 +162,12 @@ TransferPlan TransferPlans::collective(const Op& op, const GroupSites& sites) {
   return std::move(*best);
 }
 
-// What the wires do not take of the model's time is latency.
+// What the wires do not take of the model's time is latency. The native network's messages go as fast as
+// their links let them: there it is all latency.
 Step TransferPlans::step_of(const LibraryCall& call, const GroupSites& sites) {
-  Step step = builder_.build(call.traffic, sites);
+  Traffic traffic = call.traffic;
+  if (with_pairs_) traffic.most_rate = 0;
+  Step step = builder_.build(traffic, sites);
   step.latency = std::max(0.0, call.seconds - step.alone);
   step.alone += step.latency;
   return step;
