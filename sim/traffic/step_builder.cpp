@@ -160,6 +160,20 @@ void StepBuilder::add_pairs(const Traffic& traffic, const GroupSites& group, Ste
   }
 }
 
+// The flows of a step begin together and none ends before its cores are done. Networks that look at messages
+// pay what the wires do not take as a latency.
+void StepBuilder::limit(const Traffic& traffic, Step& step) const {
+  if (traffic.least_seconds <= 0) return;
+  if (with_pairs_) {
+    step.latency += std::max(0.0, traffic.least_seconds - alone(step));
+    return;
+  }
+  for (FlowClass& flow : step.flows) {
+    const double rate = flow.bytes / traffic.least_seconds;
+    flow.most_rate = flow.most_rate > 0 ? std::min(flow.most_rate, rate) : rate;
+  }
+}
+
 Step StepBuilder::build(const Traffic& traffic, const GroupSites& group) {
   Step step;
   ranks_for_each_.clear();
@@ -175,6 +189,7 @@ Step StepBuilder::build(const Traffic& traffic, const GroupSites& group) {
     flow.most_rate = traffic.most_rate;
     flow.queue = traffic.queue;
   }
+  limit(traffic, step);
   step.alone = step.latency + alone(step);
   if (with_pairs_) add_pairs(traffic, group, step);
   return step;

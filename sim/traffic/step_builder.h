@@ -5,10 +5,10 @@
 #include <utility>
 #include <vector>
 
-#include "sim/traffic/sites.h"
-#include "sim/traffic/traffic.h"
 #include "sim/network/transfer.h"
 #include "sim/network/wire_table.h"
+#include "sim/traffic/sites.h"
+#include "sim/traffic/traffic.h"
 
 namespace moebius {
 
@@ -43,6 +43,7 @@ class StepBuilder {
   double ranks_for_each(const GroupSites& group, int member, WireId wire);
   void begin();
   double alone(const Step& step) const;
+  void limit(const Traffic& traffic, Step& step) const;
   void add_pairs(const Traffic& traffic, const GroupSites& group, Step& step) const;
 
   Sites& sites_;
