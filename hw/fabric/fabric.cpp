@@ -79,6 +79,11 @@ int Fabric::node_of(int device) const {
   return site_of(device).node;
 }
 
+Fabric::Standing Fabric::standing_of(int device) const {
+  const Site site = site_of(device);
+  return {site.pool, site.node, site.local, leaf_of(site), pod_of(site)};
+}
+
 // The device of the site's node on `column`: the preferred one, or the first; -1 when the node has none
 // there.
 int Fabric::mate_of(const Site& site, int column, int preferred_local) const {

@@ -137,6 +137,11 @@ class Fabric {
 
   int num_devices() const { return layout_.devices; }
   int node_of(int device) const;
+  // Pool, node over all pools, index in the node, and which leaf's and pod's wires (by index) it hangs on.
+  struct Standing {
+    int pool, node, local, leaf, pod;
+  };
+  Standing standing_of(int device) const;
   Distance distance(int from, int to) const;
   Time latency(int from, int to) const;                            // of an empty message
   void route(int from, int to, std::vector<WireId>& wires) const;  // appends; kSelf adds nothing

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "sim/traffic/mesh_pairs.h"
+
 namespace moebius {
 namespace {
 
@@ -34,8 +36,13 @@ bool leaves_sender(WireKind kind) {
   return kind == WireKind::kScaleUpOut || kind == WireKind::kScaleUpPair || kind == WireKind::kNicOut;
 }
 
-bool is_upward(WireKind kind) {
-  return kind == WireKind::kLeafUp || kind == WireKind::kPodUp;
+constexpr double kAnySize = -1;
+
+std::vector<int> devices_of(const Mesh& mesh, const GroupSites& group, const Sites& sites, int shift) {
+  std::vector<int> devices;
+  for (const std::int32_t member : mesh.members)
+    devices.push_back(sites.device_of(group.members[member].rank + shift));
+  return devices;
 }
 
 }  // namespace
@@ -57,39 +64,61 @@ void StepBuilder::add(Load load) {
   }
 }
 
-void StepBuilder::add_edge(const Edge& edge, const GroupSites& group) {
-  const int from = group.members[edge.from].device, to = group.members[edge.to].device;
-  if (from == to) {
-    const int stand_in = table_.local_copy(sites_.stand_in(from));
-    return add({table_.local_copy(from), from, stand_in, edge.bytes, 1});
+// Edges of one size, or of all with kAnySize.
+void StepBuilder::add_edges(const Traffic& traffic, const GroupSites& group, double bytes) {
+  const Part own = sites_.folded() ? Part::kOwned : Part::kAll;
+  for (const Edge& edge : traffic.edges) {
+    if (bytes != kAnySize && edge.bytes != bytes) continue;
+    add_edge(group.members[edge.from].device, group.members[edge.to].device, edge.bytes, own);
   }
-  path_.clear();
-  sites_.fabric().route(from, to, path_);
-  for (const WireId wire : path_) {
-    // The sender's own wire stays in any case, so that every flow has one.
-    if (!sites_.fabric().can_bind(wire.kind) && !leaves_sender(wire.kind)) continue;
-    const int index = table_.wire(wire);
-    switch (owner_of(wire.kind)) {
-      case Owner::kDevice:
-        add({index, wire.index, table_.wire({wire.kind, sites_.stand_in(wire.index)}), edge.bytes, 1});
-        break;
-      case Owner::kPair:
-        add({index, -1, index, edge.bytes, 1});
-        break;
-      case Owner::kMany: {
-        const double ranks = ranks_for_each(group, is_upward(wire.kind) ? edge.from : edge.to, wire);
-        add({index, -1, index, edge.bytes * ranks, ranks});
-        break;
-      }
+  if (!sites_.folded()) return;
+  for (const std::int32_t shift : group.shifts) {
+    for (const Edge& edge : traffic.edges) {
+      if (bytes != kAnySize && edge.bytes != bytes) continue;
+      add_edge(sites_.device_of(group.members[edge.from].rank + shift),
+               sites_.device_of(group.members[edge.to].rank + shift), edge.bytes, Part::kShared);
     }
   }
 }
 
-double StepBuilder::ranks_for_each(const GroupSites& group, int member, WireId wire) {
-  if (!sites_.folded()) return 1;
-  const auto [entry, is_new] = ranks_for_each_.try_emplace({group.members[member].rank_class, wire}, 1);
-  if (is_new) entry->second = sites_.ranks_for_each(group, member, wire);
-  return entry->second;
+void StepBuilder::add_edge(int from, int to, double bytes, Part part) {
+  if (from == to) {
+    const int stand_in = table_.local_copy(sites_.stand_in(from));
+    if (part != Part::kShared) add({table_.local_copy(from), from, stand_in, bytes, 1});
+    return;
+  }
+  path_.clear();
+  sites_.fabric().route(from, to, path_);
+  for (const WireId wire : path_) {
+    const bool is_shared = owner_of(wire.kind) == Owner::kMany;
+    if (part == Part::kAll || is_shared == (part == Part::kShared)) add_on(wire, bytes, 1);
+  }
+}
+
+void StepBuilder::add_meshes(const Traffic& traffic, const GroupSites& group) {
+  const auto of_size = [&](double bytes) {
+    return [this, bytes](WireId wire, double pairs) { add_on(wire, bytes * pairs, pairs); };
+  };
+  for (const Mesh& mesh : traffic.meshes) {
+    MeshPairs(devices_of(mesh, group, sites_, 0), sites_.fabric()).visit_own_wires(of_size(mesh.bytes));
+    for (const std::int32_t shift : group.shifts)
+      MeshPairs(devices_of(mesh, group, sites_, shift), sites_.fabric())
+          .visit_shared_wires(of_size(mesh.bytes));
+  }
+}
+
+void StepBuilder::add_on(WireId wire, double bytes, double flows) {
+  // The sender's own wire stays in any case, so that every flow has one.
+  if (!sites_.fabric().can_bind(wire.kind) && !leaves_sender(wire.kind)) return;
+  const int index = table_.wire(wire);
+  switch (owner_of(wire.kind)) {
+    case Owner::kDevice:
+      return add({index, wire.index, table_.wire({wire.kind, sites_.stand_in(wire.index)}), bytes, flows});
+    case Owner::kPair:
+      return add({index, -1, index, bytes, flows});
+    case Owner::kMany:
+      return add({index, -1, table_.wire(sites_.stand_in(wire)), bytes, flows});
+  }
 }
 
 // One load for each wire that is simulated, in the order of first use.
@@ -123,9 +152,7 @@ void StepBuilder::add_lockstep_flows(const Traffic& traffic, const GroupSites& g
   }
   for (const double bytes : sizes) {
     begin();
-    for (const Edge& edge : traffic.edges) {
-      if (edge.bytes == bytes) add_edge(edge, group);
-    }
+    add_edges(traffic, group, bytes);
     FlowClass flow{bytes, {}};
     for (const Load& load : folded_loads()) flow.links.push_back({load.wire, load.flows});
     step.flows.push_back(std::move(flow));
@@ -156,13 +183,13 @@ void StepBuilder::add_pairs(const Traffic& traffic, const GroupSites& group, Ste
 
 Step StepBuilder::build(const Traffic& traffic, const GroupSites& group) {
   Step step;
-  ranks_for_each_.clear();
   step.latency = traffic.latency;
   if (traffic.lockstep) {
     add_lockstep_flows(traffic, group, step);
   } else {
     begin();
-    for (const Edge& edge : traffic.edges) add_edge(edge, group);
+    add_edges(traffic, group, kAnySize);
+    add_meshes(traffic, group);
     add_wire_flows(step);
   }
   for (FlowClass& flow : step.flows) {

@@ -1,22 +1,20 @@
 // From traffic to flow classes: which wires the edges cross, and how few flows stand for them.
 #pragma once
 
-#include <map>
-#include <utility>
 #include <vector>
 
-#include "sim/traffic/sites.h"
-#include "sim/traffic/traffic.h"
 #include "sim/network/transfer.h"
 #include "sim/network/wire_table.h"
+#include "sim/traffic/sites.h"
+#include "sim/traffic/traffic.h"
 
 namespace moebius {
 
 // Traffic in lockstep becomes one flow class for each size of message: a pipeline goes as fast as its slowest
 // hop. Other traffic becomes one flow class for each wire, with what crosses it: every wire has its own end,
 // the last one is the step's, so that hot receivers bind. Folding: of devices with the same stand-in the most
-// loaded one counts; on leaf and pod wires the traffic of all ranks of the class, also of those in other
-// groups of the same kind.
+// loaded one counts; on leaf and pod wires the traffic of all groups of the kind that the class stands for
+// (see like_groups.h), and of the wires that one stands for again the most loaded.
 class StepBuilder {
  public:
   StepBuilder(Sites& sites, WireTable& table, bool with_pairs)
@@ -35,12 +33,16 @@ class StepBuilder {
     double flows = 0;
   };
 
-  void add_edge(const Edge& edge, const GroupSites& group);
+  enum class Part { kAll, kOwned, kShared };  // which wires: of devices and pairs, of many, or both
+
+  void add_edges(const Traffic& traffic, const GroupSites& group, double bytes);
+  void add_edge(int from, int to, double bytes, Part part);
+  void add_meshes(const Traffic& traffic, const GroupSites& group);
+  void add_on(WireId wire, double bytes, double flows);
   void add(Load load);
   void add_lockstep_flows(const Traffic& traffic, const GroupSites& group, Step& step);
   void add_wire_flows(Step& step);
   std::vector<Load> folded_loads() const;
-  double ranks_for_each(const GroupSites& group, int member, WireId wire);
   void begin();
   double alone(const Step& step) const;
   void add_pairs(const Traffic& traffic, const GroupSites& group, Step& step) const;
@@ -50,8 +52,7 @@ class StepBuilder {
   bool with_pairs_;
   std::vector<WireId> path_;
   std::vector<Load> loads_;
-  std::map<std::pair<int, WireId>, double> ranks_for_each_;  // by class and wire, of the group at hand
-  std::vector<std::int32_t> load_of_wire_;                   // -1: none yet
+  std::vector<std::int32_t> load_of_wire_;  // -1: none yet
 };
 
 }  // namespace moebius

@@ -19,11 +19,6 @@ std::int32_t other_member(const Group& group) {
   return 1 - group.my_index;
 }
 
-bool any_shared_wire_binds(const Fabric& fabric) {
-  return fabric.can_bind(WireKind::kLeafUp) || fabric.can_bind(WireKind::kLeafDown) ||
-         fabric.can_bind(WireKind::kPodUp) || fabric.can_bind(WireKind::kPodDown);
-}
-
 }  // namespace
 
 TransferPlans::TransferPlans(const Cluster& cluster, const Layout& layout, bool with_pairs)
@@ -32,8 +27,7 @@ TransferPlans::TransferPlans(const Cluster& cluster, const Layout& layout, bool 
       sites_(cluster, layout),
       table_(cluster),
       builder_(sites_, table_, with_pairs),
-      with_pairs_(with_pairs),
-      shared_wires_bind_(any_shared_wire_binds(cluster.fabric)) {
+      with_pairs_(with_pairs) {
   std::map<std::pair<int, std::vector<std::int32_t>>, std::int32_t> ids;
   for (const RankClass& rank_class : layout.classes) {
     for (int role = 0; role < kNumGroupRoles; ++role) {
@@ -45,9 +39,9 @@ TransferPlans::TransferPlans(const Cluster& cluster, const Layout& layout, bool 
   group_sites_.resize(ids.size());
 }
 
-const GroupSites& TransferPlans::sites_of(std::int32_t id, const Group& group) {
+const GroupSites& TransferPlans::sites_of(std::int32_t id, const Group& group, int rank_class) {
   std::optional<GroupSites>& sites = group_sites_[id];
-  if (!sites) sites = sites_.group(group.ranks);
+  if (!sites) sites = sites_.group(group, layout_.classes[rank_class]);
   return *sites;
 }
 
@@ -75,7 +69,7 @@ std::shared_ptr<const TransferPlan> TransferPlans::plan(const Fragment& fragment
   std::weak_ptr<const TransferPlan>& known = plans_[key];
   std::shared_ptr<const TransferPlan> plan = known.lock();
   if (!plan) {
-    plan = std::make_shared<TransferPlan>(build(op, route, group, sites_of(key.group, group)));
+    plan = std::make_shared<TransferPlan>(build(op, route, group, sites_of(key.group, group, rank_class)));
     known = plan;
   }
   return plan;
@@ -88,7 +82,7 @@ void TransferPlans::forget_unused() {
 TransferPlan TransferPlans::steps_of(const std::vector<Traffic>& traffic, const GroupSites& sites) {
   TransferPlan plan;
   for (const Traffic& step : traffic) {
-    if (!step.edges.empty()) plan.steps.push_back(builder_.build(step, sites));
+    if (!step.empty()) plan.steps.push_back(builder_.build(step, sites));
   }
   return plan;
 }
@@ -109,7 +103,7 @@ TransferPlan TransferPlans::build(const Op& op, const Route* route, const Group&
 }
 
 TransferPlan TransferPlans::collective(const Op& op, const GroupSites& sites) {
-  CollectiveQuery query{op.kind, op.algorithm, op.payload.value, 1, !shared_wires_bind_ && !with_pairs_};
+  CollectiveQuery query{op.kind, op.algorithm, op.payload.value, 1};
   if (op.algorithm != Algorithm::kAuto) return collective_by(query, sites);
   std::optional<TransferPlan> best;
   for (const Algorithm algorithm : automatic_choices(op.kind, sites)) {

@@ -46,7 +46,7 @@ class TransferPlans {
   std::int32_t group_id(int rank_class, GroupRole role) const {
     return group_ids_[rank_class * kNumGroupRoles + static_cast<int>(role)];
   }
-  const GroupSites& sites_of(std::int32_t group, const Group& ranks);
+  const GroupSites& sites_of(std::int32_t id, const Group& group, int rank_class);
   TransferPlan build(const Op& op, const Route* route, const Group& group, const GroupSites& sites);
   TransferPlan collective(const Op& op, const GroupSites& sites);
   TransferPlan collective_by(CollectiveQuery query, const GroupSites& sites);
@@ -59,7 +59,6 @@ class TransferPlans {
   WireTable table_;
   StepBuilder builder_;
   bool with_pairs_;
-  bool shared_wires_bind_ = false;
   std::vector<std::int32_t> group_ids_;                 // by class and role; -1: in no such group
   std::vector<std::optional<GroupSites>> group_sites_;  // by group id, made when first needed
   std::map<Key, std::weak_ptr<const TransferPlan>> plans_;

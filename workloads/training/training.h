@@ -3,7 +3,9 @@
 #pragma once
 
 #include <memory>
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "models/model.h"
 #include "workloads/schedule/executor.h"
@@ -17,6 +19,7 @@ struct TrainingJob {
   TrainingPlan plan;
   TrainingWorkload workload;
   int ranks_per_node = 1;  // of the cluster: which members of an expert group share a node
+  std::vector<std::int32_t> column_kinds = {};  // see columns.h; none: all alike
 };
 
 class Training : public Workload {
