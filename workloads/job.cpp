@@ -51,13 +51,12 @@ Job read_job(const std::string& file, const Changes& changes, const Library& lib
   const Pool& pool = job.scenario.cluster->pools.front();
   switch (job.scenario.kind) {
     case ScenarioKind::kTraining:
-      job.training = std::make_unique<Training>(TrainingJob{.model = job.scenario.model,
-                                                            .plan = job.scenario.plan,
-                                                            .workload = job.scenario.training,
-                                                            .ranks_per_node = pool.node.accelerators,
-                                                            .column_kinds = column_kinds(
-                                                                job.scenario.plan,
-                                                                job.scenario.cluster->fabric)});
+      job.training = std::make_unique<Training>(
+          TrainingJob{.model = job.scenario.model,
+                      .plan = job.scenario.plan,
+                      .workload = job.scenario.training,
+                      .ranks_per_node = pool.node.accelerators,
+                      .column_kinds = column_kinds(job.scenario.plan, job.scenario.cluster->fabric)});
       job.memory = job.training->memory(pool.accelerator.memory);
       break;
     case ScenarioKind::kCollective:

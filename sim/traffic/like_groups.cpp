@@ -1,74 +1,89 @@
 #include "sim/traffic/like_groups.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <numeric>
 #include <set>
 #include <unordered_map>
+#include <utility>
 
 namespace moebius {
 namespace {
 
-bool leaves_bind(const Fabric& fabric) {
-  return fabric.can_bind(WireKind::kLeafUp) || fabric.can_bind(WireKind::kLeafDown);
-}
-bool pods_bind(const Fabric& fabric) {
-  return fabric.can_bind(WireKind::kPodUp) || fabric.can_bind(WireKind::kPodDown);
+// What messages leave and enter.
+enum class Level : std::uint8_t { kLeaf, kPod, kRegion };
+constexpr int kNumLevels = 3;
+
+bool binds(const Fabric& fabric, Level level) {
+  switch (level) {
+    case Level::kLeaf:
+      return fabric.can_bind(WireKind::kLeafUp) || fabric.can_bind(WireKind::kLeafDown);
+    case Level::kPod:
+      return fabric.can_bind(WireKind::kPodUp) || fabric.can_bind(WireKind::kPodDown);
+    case Level::kRegion:
+      return fabric.can_bind(WireKind::kRegionLink);
+  }
+  return true;
 }
 
-// Where the members of one group stand: leaf and pod of each, and which of them its messages leave or enter.
+// Where the members of one group stand, and what its messages cross.
 struct Footprint {
-  std::vector<std::int32_t> places;   // leaf, pod of each member, in group order
-  std::vector<std::int32_t> crossed;  // places as above, pods as -1 - pod; ascending
+  std::vector<std::array<std::int32_t, kNumLevels>>
+      places;  // leaf, pod, region of each member, in group order
+  std::vector<std::pair<Level, std::int32_t>> crossed;
 };
 
 // Messages between nodes stay within a column, as they change it inside a node. So a leaf is left only where
-// members of one local index stand on several. In mixed clusters, and over PCIe, any other leaf will do.
+// members of one local index stand on several. Over PCIe, and between nodes of several sizes, any other leaf
+// will do.
 class Footprints {
  public:
-  Footprints(const Sites& sites, const GroupSites& group)
-      : sites_(sites),
-        group_(group),
-        leaves_bind_(leaves_bind(sites.fabric())),
-        pods_bind_(pods_bind(sites.fabric())) {
-    const Pool& pool = sites.cluster().pools.front();
-    const bool changes_inside = sites.cluster().pools.size() == 1 && pool.node.scale_up != ScaleUp::kPcie &&
-                                pool.node.accelerators > 0;
-    width_ = changes_inside ? pool.node.accelerators : 1;
+  Footprints(const Sites& sites, const GroupSites& group) : sites_(sites), group_(group) {
+    const std::vector<Pool>& pools = sites.cluster().pools;
+    width_ = pools.front().node.accelerators;
+    for (const Pool& pool : pools) {
+      if (pool.node.accelerators != width_ || pool.node.scale_up == ScaleUp::kPcie) width_ = 1;
+    }
+    for (int level = 0; level < kNumLevels; ++level)
+      binds_[level] = binds(sites.fabric(), static_cast<Level>(level));
   }
 
   Footprint at(std::int32_t shift) const {
     Footprint footprint;
-    std::vector<std::set<std::int32_t>> leaves(width_), pods(width_);  // by local index
+    std::array<std::vector<std::pair<int, std::int32_t>>, kNumLevels> seen;  // local index, place
     for (const Member& member : group_.members) {
       const int device = sites_.device_of(member.rank + shift);
       const Fabric::Standing standing = sites_.fabric().standing_of(device);
-      footprint.places.insert(footprint.places.end(), {standing.leaf, standing.pod});
-      leaves[device % width_].insert(standing.leaf);
-      pods[device % width_].insert(standing.pod);
+      footprint.places.push_back({standing.leaf, standing.pod, standing.region});
+      for (int level = 0; level < kNumLevels; ++level) {
+        if (binds_[level]) seen[level].push_back({device % width_, footprint.places.back()[level]});
+      }
     }
-    if (leaves_bind_) add_crossed(leaves, false, footprint);
-    if (pods_bind_) add_crossed(pods, true, footprint);
-    std::sort(footprint.crossed.begin(), footprint.crossed.end());
+    for (int level = 0; level < kNumLevels; ++level)
+      add_crossed(static_cast<Level>(level), seen[level], footprint);
     return footprint;
   }
 
  private:
-  static void add_crossed(const std::vector<std::set<std::int32_t>>& places, bool are_pods,
+  static void add_crossed(Level level, std::vector<std::pair<int, std::int32_t>>& seen,
                           Footprint& footprint) {
-    for (const auto& column : places) {
-      if (column.size() < 2) continue;
-      for (const std::int32_t place : column) footprint.crossed.push_back(are_pods ? -1 - place : place);
+    std::sort(seen.begin(), seen.end());
+    seen.erase(std::unique(seen.begin(), seen.end()), seen.end());
+    for (std::size_t i = 0; i < seen.size(); ++i) {
+      const bool has_other = (i > 0 && seen[i - 1].first == seen[i].first) ||
+                             (i + 1 < seen.size() && seen[i + 1].first == seen[i].first);
+      if (has_other) footprint.crossed.push_back({level, seen[i].second});
     }
   }
 
   const Sites& sites_;
   const GroupSites& group_;
-  bool leaves_bind_, pods_bind_;
+  std::array<bool, kNumLevels> binds_{};
   int width_ = 1;
 };
 
-// Groups that share a crossed leaf or pod, directly or through others, are one set.
+// Groups that cross one leaf, pod or region, directly or through others, are one set.
 std::vector<std::vector<std::int32_t>> sets_of(const std::vector<Footprint>& footprints) {
   std::vector<std::int32_t> parent(footprints.size());
   std::iota(parent.begin(), parent.end(), 0);
@@ -76,9 +91,9 @@ std::vector<std::vector<std::int32_t>> sets_of(const std::vector<Footprint>& foo
     while (parent[at] != at) at = parent[at] = parent[parent[at]];
     return at;
   };
-  std::unordered_map<std::int32_t, std::int32_t> user;  // of a leaf or pod: the first group
+  std::map<std::pair<Level, std::int32_t>, std::int32_t> user;  // the first group that crosses it
   for (std::size_t i = 0; i < footprints.size(); ++i) {
-    for (const std::int32_t place : footprints[i].crossed) {
+    for (const auto& place : footprints[i].crossed) {
       const std::int32_t first = user.try_emplace(place, static_cast<std::int32_t>(i)).first->second;
       const std::int32_t a = root(first), b = root(static_cast<std::int32_t>(i));
       parent[std::max(a, b)] = std::min(a, b);
@@ -94,20 +109,19 @@ std::vector<std::vector<std::int32_t>> sets_of(const std::vector<Footprint>& foo
 }
 
 // What a set looks like, whichever leaves and pods it stands on: their numbers in the order of first use, and
-// the wires that stand for theirs.
+// the wires that stand for theirs. Regions are told apart: no link stands for another.
 std::vector<std::int32_t> shape_of(const std::vector<std::int32_t>& set,
                                    const std::vector<Footprint>& footprints, const Sites& sites) {
   std::vector<std::int32_t> shape;
   std::unordered_map<std::int32_t, std::int32_t> leaves, pods;
   for (const std::int32_t group : set) {
-    const std::vector<std::int32_t>& places = footprints[group].places;
-    for (std::size_t i = 0; i < places.size(); i += 2) {
-      const auto leaf = static_cast<std::int32_t>(leaves.size()),
-                 pod = static_cast<std::int32_t>(pods.size());
-      shape.push_back(leaves.try_emplace(places[i], leaf).first->second);
-      shape.push_back(sites.stand_in(WireId{WireKind::kLeafUp, places[i]}).index);
-      shape.push_back(pods.try_emplace(places[i + 1], pod).first->second);
-      shape.push_back(sites.stand_in(WireId{WireKind::kPodUp, places[i + 1]}).index);
+    for (const auto& [leaf, pod, region] : footprints[group].places) {
+      const auto leaf_number = static_cast<std::int32_t>(leaves.size());
+      const auto pod_number = static_cast<std::int32_t>(pods.size());
+      shape.insert(shape.end(), {leaves.try_emplace(leaf, leaf_number).first->second,
+                                 sites.stand_in(WireId{WireKind::kLeafUp, leaf}).index,
+                                 pods.try_emplace(pod, pod_number).first->second,
+                                 sites.stand_in(WireId{WireKind::kPodUp, pod}).index, region});
     }
   }
   return shape;
@@ -115,8 +129,8 @@ std::vector<std::int32_t> shape_of(const std::vector<std::int32_t>& set,
 
 }  // namespace
 
-bool leaves_or_pods_bind(const Fabric& fabric) {
-  return leaves_bind(fabric) || pods_bind(fabric);
+bool shared_wires_bind(const Fabric& fabric) {
+  return binds(fabric, Level::kLeaf) || binds(fabric, Level::kPod) || binds(fabric, Level::kRegion);
 }
 
 // Members `stride` apart, n of them: groups of this kind tile runs of n * stride ranks, `stride` groups to a
@@ -140,14 +154,14 @@ std::vector<std::int32_t> shifts_of(const Group& group, const RankClass& of) {
 
 std::vector<std::int32_t> distinct_shifts(const Sites& sites, const GroupSites& group,
                                           const std::vector<std::int32_t>& shifts) {
-  if (group.nodes.size() < 2 || !leaves_or_pods_bind(sites.fabric())) return {};
+  if (group.nodes.size() < 2 || !shared_wires_bind(sites.fabric())) return {};
   const Footprints all(sites, group);
   std::vector<Footprint> footprints;
   for (const std::int32_t shift : shifts) footprints.push_back(all.at(shift));
-  std::map<std::vector<std::int32_t>, bool> seen;
+  std::set<std::vector<std::int32_t>> seen;
   std::vector<std::int32_t> distinct;
   for (const std::vector<std::int32_t>& set : sets_of(footprints)) {
-    if (!seen.try_emplace(shape_of(set, footprints, sites), true).second) continue;
+    if (!seen.insert(shape_of(set, footprints, sites)).second) continue;
     for (const std::int32_t group_index : set) distinct.push_back(shifts[group_index]);
   }
   return distinct;

@@ -57,7 +57,7 @@ Sites::Sites(const Cluster& cluster, const Layout& layout) : cluster_(cluster), 
     for (const std::int32_t rank : rank_class.ranks)
       stand_in_[device_of(rank)] = device_of(rank_class.representative());
   }
-  if (!folded_ || !leaves_or_pods_bind(fabric())) return;
+  if (!folded_ || !shared_wires_bind(fabric())) return;
   std::vector<std::int32_t> leaves, pods;
   for (const std::int32_t device : layout.device_of_rank) {
     const Fabric::Standing standing = fabric().standing_of(device);

@@ -16,8 +16,12 @@ Owner owner_of(WireKind kind) {
     case WireKind::kScaleUpIn:
     case WireKind::kNicOut:
     case WireKind::kNicIn:
+    case WireKind::kBoardOut:
+    case WireKind::kBoardIn:
       return Owner::kDevice;
     case WireKind::kScaleUpPair:
+    case WireKind::kNicOutPort:  // by ports nothing is folded
+    case WireKind::kNicInPort:
       return Owner::kPair;
     case WireKind::kLeafUp:
     case WireKind::kLeafDown:
@@ -27,13 +31,15 @@ Owner owner_of(WireKind kind) {
     case WireKind::kLeafDownPort:
     case WireKind::kPodUpPort:
     case WireKind::kPodDownPort:
+    case WireKind::kRegionLink:
       return Owner::kMany;
   }
   return Owner::kMany;
 }
 
 bool leaves_sender(WireKind kind) {
-  return kind == WireKind::kScaleUpOut || kind == WireKind::kScaleUpPair || kind == WireKind::kNicOut;
+  return kind == WireKind::kScaleUpOut || kind == WireKind::kScaleUpPair || kind == WireKind::kNicOut ||
+         kind == WireKind::kNicOutPort;
 }
 
 constexpr double kAnySize = -1;

@@ -11,16 +11,38 @@ namespace {
 
 using Kinds = std::vector<std::int32_t>;
 
-// So many ranks of a column's part in one stage hang on the wires of a leaf or pod.
+// So many ranks of a column's part in one stage stand in a leaf, pod or region.
 struct Use {
   std::int32_t column = 0, stage = 0, place = 0, ranks = 0;
 };
 
-bool leaves_bind(const Fabric& fabric) {
-  return fabric.can_bind(WireKind::kLeafUp) || fabric.can_bind(WireKind::kLeafDown);
+enum class Level : std::uint8_t { kLeaf, kPod, kRegion };
+
+bool binds(const Fabric& fabric, Level level) {
+  switch (level) {
+    case Level::kLeaf:
+      return fabric.can_bind(WireKind::kLeafUp) || fabric.can_bind(WireKind::kLeafDown);
+    case Level::kPod:
+      return fabric.can_bind(WireKind::kPodUp) || fabric.can_bind(WireKind::kPodDown);
+    case Level::kRegion:
+      return fabric.can_bind(WireKind::kRegionLink);
+  }
+  return true;
 }
-bool pods_bind(const Fabric& fabric) {
-  return fabric.can_bind(WireKind::kPodUp) || fabric.can_bind(WireKind::kPodDown);
+
+// Index of the place that a device belongs to, and its capacity to the outside; regions have none of their
+// own, but a link to each other, and are told apart.
+std::pair<int, double> place_of(const Fabric& fabric, int device, Level level) {
+  const Fabric::Standing standing = fabric.standing_of(device);
+  switch (level) {
+    case Level::kLeaf:
+      return {standing.leaf, fabric.capacity({WireKind::kLeafUp, standing.leaf}).value};
+    case Level::kPod:
+      return {standing.pod, fabric.capacity({WireKind::kPodUp, standing.pod}).value};
+    case Level::kRegion:
+      break;
+  }
+  return {standing.region, -1.0 - standing.region};
 }
 
 // The same number for the same value, in the order of first use.
@@ -40,8 +62,8 @@ class Refinement {
  public:
   Refinement(const TrainingPlan& plan, const Fabric& fabric)
       : columns_(plan.ranks() / plan.pp / ranks_of_column(plan)) {
-    if (leaves_bind(fabric)) add_uses(plan, fabric, false);
-    if (pods_bind(fabric)) add_uses(plan, fabric, true);
+    for (const Level level : {Level::kLeaf, Level::kPod, Level::kRegion})
+      if (binds(fabric, level)) add_uses(plan, fabric, level);
     of_place_.resize(places_.size());
     of_column_.resize(columns_);
     for (std::size_t i = 0; i < uses_.size(); ++i) {
@@ -77,32 +99,23 @@ class Refinement {
   int columns() const { return columns_; }
 
  private:
-  void add_uses(const TrainingPlan& plan, const Fabric& fabric, bool of_pods) {
+  void add_uses(const TrainingPlan& plan, const Fabric& fabric, Level level) {
     const int width = ranks_of_column(plan), stage_size = plan.ranks() / plan.pp;
-    std::map<int, std::int32_t> places;  // leaf or pod, to the index in places_
+    std::map<int, std::int32_t> places;  // index in the fabric, to that in places_
+    std::map<std::array<std::int32_t, 3>, std::size_t> uses;
     for (int rank = 0; rank < plan.ranks(); ++rank) {
-      const Fabric::Standing standing = fabric.standing_of(rank);
-      const int index = of_pods ? standing.pod : standing.leaf;
+      const auto [index, capacity] = place_of(fabric, rank, level);
       const auto [place, is_new] = places.try_emplace(index, static_cast<std::int32_t>(places_.size()));
-      if (is_new)
-        places_.push_back(fabric.capacity({of_pods ? WireKind::kPodUp : WireKind::kLeafUp, index}).value);
+      if (is_new) places_.push_back(capacity);
       const Use use{rank % stage_size / width, rank / stage_size, place->second, 0};
-      std::size_t at = uses_.size();  // the ranks of a part are neighbours
-      while (at > 0 && uses_[at - 1].column == use.column && uses_[at - 1].stage == use.stage &&
-             uses_[at - 1].place != use.place)
-        --at;
-      const bool known = at > 0 && uses_[at - 1].column == use.column && uses_[at - 1].stage == use.stage &&
-                         uses_[at - 1].place == use.place;
-      if (!known) {
-        uses_.push_back(use);
-        at = uses_.size();
-      }
-      ++uses_[at - 1].ranks;
+      const auto known = uses.try_emplace({use.column, use.stage, use.place}, uses_.size());
+      if (known.second) uses_.push_back(use);
+      ++uses_[known.first->second].ranks;
     }
   }
 
   int columns_;
-  std::vector<double> places_;  // leaves and pods in use: capacity of their uplinks
+  std::vector<double> places_;  // leaves, pods and regions in use: capacity of their uplinks
   std::vector<Use> uses_;
   std::vector<std::vector<std::int32_t>> of_place_, of_column_;
 };
@@ -120,7 +133,9 @@ int ranks_of_column(const TrainingPlan& plan) {
 std::vector<std::int32_t> column_kinds(const TrainingPlan& plan, const Fabric& fabric, int most_kinds) {
   const int stage_size = plan.ranks() / plan.pp;
   if (!plan.fold || stage_size % ranks_of_column(plan) != 0) return {};
-  if (plan.ranks() > fabric.num_devices() || (!leaves_bind(fabric) && !pods_bind(fabric))) return {};
+  const bool any_binds =
+      binds(fabric, Level::kLeaf) || binds(fabric, Level::kPod) || binds(fabric, Level::kRegion);
+  if (plan.ranks() > fabric.num_devices() || !any_binds) return {};
   const Refinement refinement(plan, fabric);
   Kinds kinds(refinement.columns(), 0);
   while (true) {

@@ -2,8 +2,8 @@
 // pass in the order of the pipeline schedule, a bounded number ahead of what has completed.
 #pragma once
 
-#include <memory>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
