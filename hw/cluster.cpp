@@ -64,6 +64,7 @@ FabricPool part_of_fabric(const Pool& pool, const FabricSpec& spec) {
   result.link_rate = achieved_link(pool.accelerator, node);
   result.link_latency = node.scale_up_latency;
   result.forwards = node.scale_up != ScaleUp::kPcie;
+  result.reduces = node.scale_up == ScaleUp::kSwitch && pool.accelerator.link_reduces;
   // A mesh is wired for all its peers: a link each, whoever is plugged in.
   if (node.scale_up == ScaleUp::kFullMesh && node.accelerators > 1)
     result.pair_rate = result.link_rate / (pool.accelerator.link_domain - 1);

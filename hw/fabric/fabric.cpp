@@ -94,14 +94,16 @@ int Fabric::mate_of(const Site& site, int column, int preferred_local) const {
 // See the head of fabric.h for the rule. One of the two nodes always has a device on the other's column: a
 // node with fewer NICs than columns uses the first ones, and a node that uses the later ones uses the first
 // ones too.
-Fabric::Crossing Fabric::crossing(const Site& from, const Site& to) const {
+Fabric::Crossing Fabric::crossing(const Site& from, const Site& to, RailChange change) const {
   if (from.column == to.column) return {from, to};
   const bool may_climb = from.column % spec_.planes == to.column % spec_.planes;
-  if (pools_[from.pool].forwards || !may_climb) {
+  // A fabric of one tier has no spine to change rail at.
+  const bool rather_climbs = may_climb && change == RailChange::kAtSpine && layout_.tiers > 1;
+  if ((pools_[from.pool].forwards && !rather_climbs) || !may_climb) {
     const int mate = mate_of(from, to.column, to.local);
     if (mate >= 0) return {site_of(mate), to};
   }
-  if (pools_[to.pool].forwards || !may_climb) {
+  if ((pools_[to.pool].forwards && !rather_climbs) || !may_climb) {
     const int mate = mate_of(to, from.column, from.local);
     CHECK(mate >= 0 || may_climb, fmt::format("from={} to={}", from.device, to.device));
     if (mate >= 0) return {from, site_of(mate)};
@@ -115,17 +117,17 @@ Distance Fabric::network_distance(const Crossing& crossing) const {
   return pod_of(sender) == pod_of(receiver) ? Distance::kSpine : Distance::kCore;
 }
 
-Distance Fabric::distance(int from, int to) const {
+Distance Fabric::distance(int from, int to, RailChange change) const {
   if (from == to) return Distance::kSelf;
   const Site a = site_of(from), b = site_of(to);
-  return a.node == b.node ? Distance::kScaleUp : network_distance(crossing(a, b));
+  return a.node == b.node ? Distance::kScaleUp : network_distance(crossing(a, b, change));
 }
 
-Time Fabric::latency(int from, int to) const {
+Time Fabric::latency(int from, int to, RailChange change) const {
   if (from == to) return {};
   const Site a = site_of(from), b = site_of(to);
   if (a.node == b.node) return pools_[a.pool].link_latency;
-  const Crossing way = crossing(a, b);
+  const Crossing way = crossing(a, b, change);
   Time time = spec_.host_latency + spec_.hop_latency * hops(network_distance(way));
   if (way.sender.device != from) time += pools_[a.pool].link_latency;
   if (way.receiver.device != to) time += pools_[b.pool].link_latency;
@@ -142,23 +144,30 @@ void Fabric::add_scale_up(const Site& from, const Site& to, std::vector<WireId>&
   wires.push_back({WireKind::kScaleUpIn, to.device});
 }
 
-void Fabric::route(int from, int to, std::vector<WireId>& wires) const {
-  if (from != to) route_between(site_of(from), site_of(to), kBundles, wires);
+void Fabric::route(int from, int to, std::vector<WireId>& wires, RailChange change) const {
+  if (from != to) route_between({site_of(from), site_of(to)}, change, kBundles, wires);
 }
 
-void Fabric::route_by_ports(int from, int to, int path, std::vector<WireId>& wires) const {
-  if (from != to) route_between(site_of(from), site_of(to), path, wires);
+void Fabric::route_by_ports(int from, int to, int path, std::vector<WireId>& wires, RailChange change) const {
+  if (from != to) route_between({site_of(from), site_of(to)}, change, path, wires);
 }
 
-int Fabric::num_paths(int from, int to) const {
-  const Distance reach = distance(from, to);
+WireId Fabric::own_wire(WireKind kind, int device) const {
+  const bool nic = kind == WireKind::kNicOut || kind == WireKind::kNicIn;
+  return {kind, nic ? nic_of(site_of(device)) : device};
+}
+
+int Fabric::num_paths(int from, int to, RailChange change) const {
+  const Distance reach = distance(from, to, change);
   if (reach == Distance::kCore) return leaf_uplinks_ * spine_uplinks_;
   return reach == Distance::kSpine ? leaf_uplinks_ : 1;
 }
 
-void Fabric::route_between(const Site& a, const Site& b, int path, std::vector<WireId>& wires) const {
+void Fabric::route_between(const Crossing& ends, RailChange change, int path,
+                           std::vector<WireId>& wires) const {
+  const auto& [a, b] = ends;
   if (a.node == b.node) return add_scale_up(a, b, wires);
-  const Crossing way = crossing(a, b);
+  const Crossing way = crossing(a, b, change);
   add_scale_up(a, way.sender, wires);
   wires.push_back({WireKind::kNicOut, nic_of(way.sender)});
   add_switches(way, path, wires);

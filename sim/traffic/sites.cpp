@@ -49,6 +49,14 @@ GroupSites Sites::group(const std::vector<std::int32_t>& ranks) const {
   return sites;
 }
 
+double Sites::channel_rate(const GroupSites& group) const {
+  double rate =
+      group.members.empty() ? 0 : cluster_.pool_of(group.members[0].device).accelerator.channel_rate.value;
+  for (const Member& member : group.members)
+    rate = std::min(rate, cluster_.pool_of(member.device).accelerator.channel_rate.value);
+  return rate;
+}
+
 // Found by asking the fabric for ways to devices of the same local index, so that no message changes rail:
 // leaves and pods hold neighbouring nodes, so that the first node, the last or the one half the pool away is
 // behind another, if any is.

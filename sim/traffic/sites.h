@@ -39,6 +39,9 @@ class Sites {
   int device_of(int rank) const { return layout_.device_of_rank[rank]; }
   GroupSites group(const std::vector<std::int32_t>& ranks) const;
 
+  // Bytes per second that one core of the slowest member's chip passes for a collective; 0: not known.
+  double channel_rate(const GroupSites& group) const;
+
   // The device whose wires stand for those of `device`: itself where its rank represents a class or where it
   // holds none.
   int stand_in(int device) const { return stand_in_[device]; }

@@ -1,6 +1,9 @@
 #include "sim/traffic/step_builder.h"
 
 #include <algorithm>
+#include <cmath>
+
+#include "hw/error.h"
 
 namespace moebius {
 namespace {
@@ -34,6 +37,19 @@ bool leaves_sender(WireKind kind) {
   return kind == WireKind::kScaleUpOut || kind == WireKind::kScaleUpPair || kind == WireKind::kNicOut;
 }
 
+RailChange rail_change(const Traffic& traffic) {
+  return traffic.climbs ? RailChange::kAtSpine : RailChange::kInNode;
+}
+
+// Chunks of a pipeline of h hops, each of `alpha` and `beta` seconds for the whole buffer: m of them take
+// (m + h - 1) (alpha + beta / m), least at m = sqrt((h - 1) beta / alpha). What of it is not beta.
+double pipeline_latency(int hops, double alpha, double beta) {
+  if (alpha <= 0) return 0;
+  const double best = std::sqrt((hops - 1) * beta / alpha);
+  const double chunks = std::clamp(std::floor(best), 1.0, 0x1p20);
+  return (chunks + hops - 1) * alpha + (hops - 1) * beta / chunks;
+}
+
 bool is_upward(WireKind kind) {
   return kind == WireKind::kLeafUp || kind == WireKind::kPodUp;
 }
@@ -57,15 +73,40 @@ void StepBuilder::add(Load load) {
   }
 }
 
-void StepBuilder::add_edge(const Edge& edge, const GroupSites& group) {
+// A switch reduces where it stands first, so that a leaf passes on one stream, however many members hang
+// below it, which is no more than one of their NICs sends: trunks do not bind and are left out.
+void StepBuilder::find_way_to_switch(const Edge& edge, const GroupSites& group) {
+  const bool up = edge.from >= 0;
+  const bool inside = std::min(edge.from, edge.to) == kNodeSwitch;
+  const int device = group.members[up ? edge.from : edge.to].device;
+  const WireKind kind = inside ? (up ? WireKind::kScaleUpOut : WireKind::kScaleUpIn)
+                               : (up ? WireKind::kNicOut : WireKind::kNicIn);
+  path_.push_back(sites_.fabric().own_wire(kind, device));
+}
+
+void StepBuilder::add_posting(int nic, double messages) {
+  const int wire = table_.posting(nic);
+  if (wire >= 0) add({wire, nic, table_.posting(sites_.stand_in(nic)), messages, 1});
+}
+
+void StepBuilder::add_edge(const Edge& edge, const GroupSites& group, RailChange change) {
+  path_.clear();
+  if (edge.from < 0 || edge.to < 0) {
+    find_way_to_switch(edge, group);
+    return add_way(edge, group);
+  }
   const int from = group.members[edge.from].device, to = group.members[edge.to].device;
   if (from == to) {
     const int stand_in = table_.local_copy(sites_.stand_in(from));
     return add({table_.local_copy(from), from, stand_in, edge.bytes, 1});
   }
-  path_.clear();
-  sites_.fabric().route(from, to, path_);
+  sites_.fabric().route(from, to, path_, change);
+  add_way(edge, group);
+}
+
+void StepBuilder::add_way(const Edge& edge, const GroupSites& group) {
   for (const WireId wire : path_) {
+    if (edge.messages > 0 && wire.kind == WireKind::kNicOut) add_posting(wire.index, edge.messages);
     // The sender's own wire stays in any case, so that every flow has one.
     if (!sites_.fabric().can_bind(wire.kind) && !leaves_sender(wire.kind)) continue;
     const int index = table_.wire(wire);
@@ -117,6 +158,7 @@ void StepBuilder::add_wire_flows(Step& step) {
 }
 
 void StepBuilder::add_lockstep_flows(const Traffic& traffic, const GroupSites& group, Step& step) {
+  const RailChange change = rail_change(traffic);
   std::vector<double> sizes;
   for (const Edge& edge : traffic.edges) {
     if (std::find(sizes.begin(), sizes.end(), edge.bytes) == sizes.end()) sizes.push_back(edge.bytes);
@@ -124,7 +166,7 @@ void StepBuilder::add_lockstep_flows(const Traffic& traffic, const GroupSites& g
   for (const double bytes : sizes) {
     begin();
     for (const Edge& edge : traffic.edges) {
-      if (edge.bytes == bytes) add_edge(edge, group);
+      if (edge.bytes == bytes) add_edge(edge, group, change);
     }
     FlowClass flow{bytes, {}};
     for (const Load& load : folded_loads()) flow.links.push_back({load.wire, load.flows});
@@ -148,6 +190,8 @@ double StepBuilder::alone(const Step& step) const {
 
 void StepBuilder::add_pairs(const Traffic& traffic, const GroupSites& group, Step& step) const {
   for (const Edge& edge : traffic.edges) {
+    if (edge.from < 0 || edge.to < 0)
+      throw run_error("the native network has no switches that reduce: use fluid or another algorithm");
     const int from = group.members[edge.from].device, to = group.members[edge.to].device;
     step.pairs.push_back({from, to, edge.bytes});
     step.pair_latency = std::max(step.pair_latency, sites_.fabric().latency(from, to).seconds());
@@ -162,14 +206,20 @@ Step StepBuilder::build(const Traffic& traffic, const GroupSites& group) {
     add_lockstep_flows(traffic, group, step);
   } else {
     begin();
-    for (const Edge& edge : traffic.edges) add_edge(edge, group);
+    for (const Edge& edge : traffic.edges) add_edge(edge, group, rail_change(traffic));
     add_wire_flows(step);
   }
   for (FlowClass& flow : step.flows) {
     flow.most_rate = traffic.most_rate;
     flow.queue = traffic.queue;
+    if (traffic.least_time <= 0) continue;
+    const double slowed = flow.bytes / traffic.least_time;
+    flow.most_rate = flow.most_rate > 0 ? std::min(flow.most_rate, slowed) : slowed;
   }
-  step.alone = step.latency + alone(step);
+  const double transfer = alone(step);
+  if (traffic.hops > 1)
+    step.latency = pipeline_latency(traffic.hops, traffic.latency / traffic.hops, transfer);
+  step.alone = step.latency + transfer;
   if (with_pairs_) add_pairs(traffic, group, step);
   return step;
 }

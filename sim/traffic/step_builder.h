@@ -5,10 +5,10 @@
 #include <utility>
 #include <vector>
 
-#include "sim/traffic/sites.h"
-#include "sim/traffic/traffic.h"
 #include "sim/network/transfer.h"
 #include "sim/network/wire_table.h"
+#include "sim/traffic/sites.h"
+#include "sim/traffic/traffic.h"
 
 namespace moebius {
 
@@ -16,7 +16,7 @@ namespace moebius {
 // hop. Other traffic becomes one flow class for each wire, with what crosses it: every wire has its own end,
 // the last one is the step's, so that hot receivers bind. Folding: of devices with the same stand-in the most
 // loaded one counts; on leaf and pod wires the traffic of all ranks of the class, also of those in other
-// groups of the same kind.
+// groups of the same kind. Messages that a NIC posts pass a wire of their own, counted instead of measured.
 class StepBuilder {
  public:
   StepBuilder(Sites& sites, WireTable& table, bool with_pairs)
@@ -35,7 +35,10 @@ class StepBuilder {
     double flows = 0;
   };
 
-  void add_edge(const Edge& edge, const GroupSites& group);
+  void add_edge(const Edge& edge, const GroupSites& group, RailChange change);
+  void add_way(const Edge& edge, const GroupSites& group);  // along path_
+  void add_posting(int nic, double messages);
+  void find_way_to_switch(const Edge& edge, const GroupSites& group);
   void add(Load load);
   void add_lockstep_flows(const Traffic& traffic, const GroupSites& group, Step& step);
   void add_wire_flows(Step& step);
