@@ -7,6 +7,7 @@ constexpr double kMany = 1 << 20;
 constexpr Range kPositive{.low = kAboveZero};
 constexpr Range kNotNegative{.low = 0};
 constexpr Range kDuration{.low = 0, .high = 1e6};  // seconds
+constexpr double kEquator = 4.1e7;                  // metres: once around the Earth
 constexpr Range kShare{.low = kAboveZero, .high = 1};
 
 constexpr FactRow quantity(std::string_view key, Dimension dimension, Range range = kPositive) {
@@ -70,6 +71,10 @@ const std::vector<FactField<Node>> kNodeTable{
     {quantity("host_memory_rate", Dimension::kByteRate), [](Node& n, double v) { n.host_memory_rate = {v}; }},
     {quantity("scale_up_latency", Dimension::kTime, kDuration),
      [](Node& n, double v) { n.scale_up_latency = time_from_seconds(v); }},
+    {optional(count("board", 1)), [](Node& n, double v) { n.board = static_cast<int>(v); }},
+    {optional(quantity("board_latency", Dimension::kTime, kDuration)),
+     [](Node& n, double v) { n.board_latency = time_from_seconds(v); }},
+    {optional(number("board_efficiency", kShare)), [](Node& n, double v) { n.board_efficiency = v; }},
     {quantity("overhead_power", Dimension::kPower, kNotNegative),
      [](Node& n, double v) { n.overhead_power = {v}; }},
 };
@@ -83,6 +88,10 @@ const std::vector<FactField<F>> kFabricTable{
     {optional(count("rails", 1)), [](F& f, double v) { f.rails = static_cast<int>(v); }},
     {optional(quantity("nic", Dimension::kByteRate)),
      [](F& f, double v) { f.nic = {v}, f.nic_given = true; }},
+    {optional(count("nic_ports", 1)), [](F& f, double v) { f.nic_ports = static_cast<int>(v); }},
+    {optional(quantity("region_distance", Dimension::kLength, {.low = 0, .high = kEquator})),
+     [](F& f, double v) { f.region_distance = {v}; }},
+    {optional(quantity("region_rate", Dimension::kByteRate)), [](F& f, double v) { f.region_rate = {v}; }},
     {count("leaf_ports", 0), [](F& f, double v) { f.leaf_ports = static_cast<int>(v); }},
     {count("switch_ports", 0), [](F& f, double v) { f.switch_ports = static_cast<int>(v); }},
     {optional(count("pod_leaves", 1)), [](F& f, double v) { f.pod_leaves = static_cast<int>(v); }},

@@ -32,6 +32,36 @@ std::string problem_of_nics(const Node& node) {
                      node.id, node.nics, node.accelerators);
 }
 
+std::string problem_of_boards(const Node& node) {
+  if (node.board == 0) return {};
+  if (node.accelerators % node.board != 0)
+    return fmt::format("node \"{}\" has {} accelerators on boards of {}: expected whole boards", node.id,
+                       node.accelerators, node.board);
+  if (node.board < node.accelerators && node.scale_up != ScaleUp::kSwitch)
+    return fmt::format(
+        "node \"{}\" has boards of {} accelerators: expected \"scale_up\": \"switch\", which joins them",
+        node.id, node.board);
+  return {};
+}
+
+// Pools of one region stand together; all name one, or none does.
+std::string problem_of_regions(const std::vector<Pool>& pools) {
+  for (std::size_t i = 1; i < pools.size(); ++i) {
+    const Pool &pool = pools[i], &before = pools[i - 1];
+    if (pool.region.empty() != before.region.empty())
+      return fmt::format("pool \"{}\" names no region, but pool \"{}\" does: expected one for each pool",
+                         pool.region.empty() ? pool.name : before.name,
+                         pool.region.empty() ? before.name : pool.name);
+    const auto here = [&](const Pool& other) { return other.region == pool.region; };
+    if (pool.region != before.region && std::any_of(pools.begin(), pools.begin() + i, here))
+      return fmt::format(
+          "pool \"{}\" stands in region \"{}\" after one in \"{}\": expected the pools of a "
+          "region one after the other",
+          pool.name, pool.region, before.region);
+  }
+  return {};
+}
+
 // The link of one device, per direction, as large transfers achieve it.
 ByteRate achieved_link(const Accelerator& accelerator, const Node& node) {
   const ByteRate line = node.scale_up == ScaleUp::kPcie ? accelerator.host_rate : accelerator.link_rate;
@@ -53,7 +83,16 @@ const Pool& Cluster::pool_of(int device) const {
 std::string problem_of(const Pool& pool) {
   if (pool.nodes < 1) return fmt::format("{} nodes: expected at least 1", pool.nodes);
   if (auto problem = problem_of_link(pool.accelerator, pool.node); !problem.empty()) return problem;
+  if (auto problem = problem_of_boards(pool.node); !problem.empty()) return problem;
   return problem_of_nics(pool.node);
+}
+
+std::vector<std::string> region_names(const std::vector<Pool>& pools) {
+  std::vector<std::string> names;
+  for (const Pool& pool : pools) {
+    if (std::find(names.begin(), names.end(), pool.region) == names.end()) names.push_back(pool.region);
+  }
+  return names;
 }
 
 FabricPool part_of_fabric(const Pool& pool, const FabricSpec& spec) {
@@ -65,6 +104,9 @@ FabricPool part_of_fabric(const Pool& pool, const FabricSpec& spec) {
   result.link_latency = node.scale_up_latency;
   result.forwards = node.scale_up != ScaleUp::kPcie;
   result.reduces = node.scale_up == ScaleUp::kSwitch && pool.accelerator.link_reduces;
+  result.board = node.board;
+  result.board_latency = node.board_latency;
+  result.board_rate = result.link_rate * node.board_efficiency;
   // A mesh is wired for all its peers: a link each, whoever is plugged in.
   if (node.scale_up == ScaleUp::kFullMesh && node.accelerators > 1)
     result.pair_rate = result.link_rate / (pool.accelerator.link_domain - 1);
@@ -78,6 +120,8 @@ FabricPool part_of_fabric(const Pool& pool, const FabricSpec& spec) {
 }
 
 Cluster build_cluster(std::vector<Pool> pools, FabricSpec spec, const Place& place) {
+  if (const std::string problem = problem_of_regions(pools); !problem.empty()) place.fail(problem);
+  const std::vector<std::string> regions = region_names(pools);
   std::vector<FabricPool> fabric_pools;
   for (const Pool& pool : pools) {
     const auto same = [&](const Pool& other) { return other.name == pool.name; };
@@ -86,6 +130,8 @@ Cluster build_cluster(std::vector<Pool> pools, FabricSpec spec, const Place& pla
     if (const std::string problem = problem_of(pool); !problem.empty())
       place.fail(fmt::format("pool \"{}\": {}", pool.name, problem));
     fabric_pools.push_back(part_of_fabric(pool, spec));
+    fabric_pools.back().region =
+        static_cast<int>(std::find(regions.begin(), regions.end(), pool.region) - regions.begin());
   }
   if (const std::string problem = Fabric::problem(spec, fabric_pools); !problem.empty()) place.fail(problem);
   Fabric fabric(std::move(spec), std::move(fabric_pools));

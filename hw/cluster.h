@@ -21,6 +21,7 @@ struct Pool {
   Accelerator accelerator;
   Node node;
   int nodes = 0;
+  std::string region = {};  // where it stands; of one cluster all pools name one, or none does
 
   int devices() const { return nodes * node.accelerators; }
 };
@@ -59,6 +60,10 @@ struct Cluster {
 // host link) times link_efficiency, the NIC times transport_efficiency. The NIC is the fabric's where the
 // scenario states one, else the accelerator's own. The pool must fit together: see problem_of(Pool).
 FabricPool part_of_fabric(const Pool& pool, const FabricSpec& spec);
+
+// The regions of the pools by name, in the order in which they first appear; one without a name when no pool
+// names any.
+std::vector<std::string> region_names(const std::vector<Pool>& pools);
 
 // Why an accelerator cannot stand in such a node, as a sentence; empty when it can.
 std::string problem_of(const Pool& pool);

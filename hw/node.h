@@ -25,6 +25,9 @@ struct Node {
   Bytes host_memory;
   ByteRate host_memory_rate;         // achieved, all sockets together
   Time scale_up_latency;             // one message between two accelerators of the node, wire and switch only
+  int board = 0;                     // accelerators on one board of a super-node; 0: the node is one board
+  Time board_latency;                // more, between two boards
+  double board_efficiency = 1;       // share of the link that crosses boards, all peers together
   Watts overhead_power;              // fans, CPUs, NICs
   std::vector<std::string> storage;  // ids of local devices
   std::vector<Fact> facts;

@@ -11,23 +11,11 @@
 namespace moebius {
 namespace {
 
-// Switches on the way: 1 within a leaf, then up and down one more each tier.
-int hops(Distance distance) {
-  switch (distance) {
-    case Distance::kSelf:
-    case Distance::kScaleUp:
-      return 0;
-    case Distance::kLeaf:
-      return 1;
-    case Distance::kSpine:
-      return 3;
-    case Distance::kCore:
-      return 5;
-  }
-  return 0;
-}
-
 constexpr int kBundles = -1;  // instead of a path: the bundles of all paths
+
+bool on_other_boards(const FabricPool& pool, int local, int other) {
+  return pool.board > 0 && local / pool.board != other / pool.board;
+}
 
 int uplinks(int given, int downlinks, double oversubscription) {
   if (given > 0) return given;
@@ -38,10 +26,16 @@ int uplinks(int given, int downlinks, double oversubscription) {
 
 std::string_view to_string(WireKind kind) {
   constexpr std::string_view kNames[kNumWireKinds] = {
-      "scale-up-out",   "scale-up-in", "scale-up-pair", "nic-out",  "nic-in",
-      "leaf-up",        "leaf-down",   "pod-up",        "pod-down", "leaf-up-port",
-      "leaf-down-port", "pod-up-port", "pod-down-port"};
+      "scale-up-out",  "scale-up-in", "scale-up-pair", "nic-out",      "nic-in",         "leaf-up",
+      "leaf-down",     "pod-up",      "pod-down",      "leaf-up-port", "leaf-down-port", "pod-up-port",
+      "pod-down-port", "board-out",   "board-in",      "region-link",  "nic-out-port",   "nic-in-port"};
   return kNames[static_cast<int>(kind)];
+}
+
+std::string_view to_string(Distance distance) {
+  constexpr std::string_view kNames[kNumDistances] = {
+      "itself", "one node", "two boards of a node", "one leaf", "a spine", "the core", "two regions"};
+  return kNames[static_cast<int>(distance)];
 }
 
 Fabric::Fabric(FabricSpec spec, std::vector<FabricPool> pools)
@@ -49,7 +43,7 @@ Fabric::Fabric(FabricSpec spec, std::vector<FabricPool> pools)
   if (const std::string sentence = problem(spec_, pools_); !sentence.empty()) throw input_error(sentence);
   layout_ = lay_out(spec_, pools_);
   spec_.tiers = layout_.tiers;
-  leaf_uplinks_ = uplinks(spec_.leaf_uplinks, spec_.leaf_ports, spec_.oversubscription);
+  leaf_uplinks_ = spec_.nic_ports * uplinks(spec_.leaf_uplinks, spec_.leaf_ports, spec_.oversubscription);
   const int leaves = layout_.pod_groups * std::max(1, layout_.columns / spec_.planes);
   spine_uplinks_ = uplinks(spec_.spine_uplinks, leaves, spec_.core_oversubscription);
   for (const FabricPool& pool : pools_)
@@ -72,11 +66,16 @@ Fabric::Site Fabric::site_of(int device) const {
           .node = place.first_node + node,
           .local = local,
           .column = nic % layout_.columns,
-          .group = place.first_group + leaves_before + leaf_of_node};
+          .group = place.first_group + leaves_before + leaf_of_node,
+          .region = nodes.region};
 }
 
 int Fabric::node_of(int device) const {
   return site_of(device).node;
+}
+
+int Fabric::region_of(int device) const {
+  return site_of(device).region;
 }
 
 // The device of the site's node on `column`: the preferred one, or the first; -1 when the node has none
@@ -113,6 +112,7 @@ Fabric::Crossing Fabric::crossing(const Site& from, const Site& to, RailChange c
 
 Distance Fabric::network_distance(const Crossing& crossing) const {
   const auto& [sender, receiver] = crossing;
+  if (sender.region != receiver.region) return Distance::kRegion;
   if (leaf_of(sender) == leaf_of(receiver)) return Distance::kLeaf;
   return pod_of(sender) == pod_of(receiver) ? Distance::kSpine : Distance::kCore;
 }
@@ -120,18 +120,47 @@ Distance Fabric::network_distance(const Crossing& crossing) const {
 Distance Fabric::distance(int from, int to, RailChange change) const {
   if (from == to) return Distance::kSelf;
   const Site a = site_of(from), b = site_of(to);
-  return a.node == b.node ? Distance::kScaleUp : network_distance(crossing(a, b, change));
+  if (a.node != b.node) return network_distance(crossing(a, b, change));
+  return on_other_boards(pools_[a.pool], a.local, b.local) ? Distance::kBoards : Distance::kScaleUp;
+}
+
+// Switches on the way: 1 within a leaf, then up and down one more each tier; between regions up to the top,
+// over a border switch on each side, and down.
+int Fabric::hops(Distance distance) const {
+  switch (distance) {
+    case Distance::kSelf:
+    case Distance::kScaleUp:
+    case Distance::kBoards:
+      return 0;
+    case Distance::kLeaf:
+      return 1;
+    case Distance::kSpine:
+      return 3;
+    case Distance::kCore:
+      return 5;
+    case Distance::kRegion:
+      return 2 * layout_.tiers + 2;
+  }
+  return 0;
+}
+
+Time Fabric::scale_up_latency(const Site& from, const Site& to) const {
+  const FabricPool& pool = pools_[from.pool];
+  if (from.device == to.device) return {};
+  return on_other_boards(pool, from.local, to.local) ? pool.link_latency + pool.board_latency
+                                                     : pool.link_latency;
 }
 
 Time Fabric::latency(int from, int to, RailChange change) const {
   if (from == to) return {};
   const Site a = site_of(from), b = site_of(to);
-  if (a.node == b.node) return pools_[a.pool].link_latency;
+  if (a.node == b.node) return scale_up_latency(a, b);
   const Crossing way = crossing(a, b, change);
-  Time time = spec_.host_latency + spec_.hop_latency * hops(network_distance(way));
-  if (way.sender.device != from) time += pools_[a.pool].link_latency;
-  if (way.receiver.device != to) time += pools_[b.pool].link_latency;
-  return time;
+  const Distance reach = network_distance(way);
+  Time time = spec_.host_latency + spec_.hop_latency * hops(reach);
+  if (reach == Distance::kRegion)
+    time += time_from_seconds(spec_.region_distance.value * kFibreSecondsPerMetre);
+  return time + scale_up_latency(a, way.sender) + scale_up_latency(way.receiver, b);
 }
 
 void Fabric::add_scale_up(const Site& from, const Site& to, std::vector<WireId>& wires) const {
@@ -140,7 +169,10 @@ void Fabric::add_scale_up(const Site& from, const Site& to, std::vector<WireId>&
     wires.push_back({WireKind::kScaleUpPair, from.device * mesh_stride_ + to.local});
     return;
   }
+  const bool over_boards = on_other_boards(pools_[from.pool], from.local, to.local);
   wires.push_back({WireKind::kScaleUpOut, from.device});
+  if (over_boards) wires.push_back({WireKind::kBoardOut, from.device});
+  if (over_boards) wires.push_back({WireKind::kBoardIn, to.device});
   wires.push_back({WireKind::kScaleUpIn, to.device});
 }
 
@@ -157,10 +189,16 @@ WireId Fabric::own_wire(WireKind kind, int device) const {
   return {kind, nic ? nic_of(site_of(device)) : device};
 }
 
+bool Fabric::through_pods(Distance distance) const {
+  return distance == Distance::kCore || (distance == Distance::kRegion && layout_.tiers == 3);
+}
+
 int Fabric::num_paths(int from, int to, RailChange change) const {
   const Distance reach = distance(from, to, change);
-  if (reach == Distance::kCore) return leaf_uplinks_ * spine_uplinks_;
-  return reach == Distance::kSpine ? leaf_uplinks_ : 1;
+  if (through_pods(reach)) return leaf_uplinks_ * spine_uplinks_;
+  if (reach <= Distance::kBoards) return 1;
+  const bool by_spine = reach == Distance::kSpine || (reach == Distance::kRegion && layout_.tiers == 2);
+  return by_spine ? leaf_uplinks_ : spec_.nic_ports;
 }
 
 void Fabric::route_between(const Crossing& ends, RailChange change, int path,
@@ -168,131 +206,57 @@ void Fabric::route_between(const Crossing& ends, RailChange change, int path,
   const auto& [a, b] = ends;
   if (a.node == b.node) return add_scale_up(a, b, wires);
   const Crossing way = crossing(a, b, change);
+  const int out = nic_of(way.sender), in = nic_of(way.receiver), ports = spec_.nic_ports;
   add_scale_up(a, way.sender, wires);
-  wires.push_back({WireKind::kNicOut, nic_of(way.sender)});
-  add_switches(way, path, wires);
-  wires.push_back({WireKind::kNicIn, nic_of(way.receiver)});
+  if (path == kBundles || ports == 1) {
+    wires.push_back({WireKind::kNicOut, out});
+    add_switches(way, path, wires);
+    wires.push_back({WireKind::kNicIn, in});
+  } else {
+    wires.push_back({WireKind::kNicOutPort, out * ports + path % ports});
+    add_switches(way, path, wires);
+    wires.push_back({WireKind::kNicInPort, in * ports + path % ports});
+  }
   add_scale_up(way.receiver, b, wires);
 }
 
+WireId Fabric::region_link(const Site& from, const Site& to) const {
+  return {WireKind::kRegionLink, from.region * layout_.regions + to.region};
+}
+
 void Fabric::add_switches(const Crossing& way, int path, std::vector<WireId>& wires) const {
-  const Distance reach = network_distance(way);
-  const int from = leaf_of(way.sender), to = leaf_of(way.receiver);
-  const int from_pod = pod_of(way.sender), to_pod = pod_of(way.receiver);
-  if (reach == Distance::kLeaf) return;
   if (path == kBundles) {
-    wires.push_back({WireKind::kLeafUp, from});
-    if (reach == Distance::kCore) wires.push_back({WireKind::kPodUp, from_pod});
-    if (reach == Distance::kCore) wires.push_back({WireKind::kPodDown, to_pod});
-    wires.push_back({WireKind::kLeafDown, to});
-    return;
+    add_bundles(way, wires);
+  } else {
+    add_ports(way, path, wires);
   }
+}
+
+void Fabric::add_bundles(const Crossing& way, std::vector<WireId>& wires) const {
+  const auto& [from, to] = way;
+  const Distance reach = network_distance(way);
+  const bool climbs = reach != Distance::kLeaf && layout_.tiers >= 2;
+  if (climbs) wires.push_back({WireKind::kLeafUp, leaf_of(from)});
+  if (through_pods(reach)) wires.push_back({WireKind::kPodUp, pod_of(from)});
+  if (reach == Distance::kRegion) wires.push_back(region_link(from, to));
+  if (through_pods(reach)) wires.push_back({WireKind::kPodDown, pod_of(to)});
+  if (climbs) wires.push_back({WireKind::kLeafDown, leaf_of(to)});
+}
+
+void Fabric::add_ports(const Crossing& way, int path, std::vector<WireId>& wires) const {
+  const auto& [from, to] = way;
+  const Distance reach = network_distance(way);
+  const bool climbs = reach != Distance::kLeaf && layout_.tiers >= 2;
   const int u = path % leaf_uplinks_, k = path / leaf_uplinks_ % spine_uplinks_;
-  wires.push_back({WireKind::kLeafUpPort, from * leaf_uplinks_ + u});
-  if (reach == Distance::kCore) {
-    wires.push_back({WireKind::kPodUpPort, (from_pod * leaf_uplinks_ + u) * spine_uplinks_ + k});
-    wires.push_back({WireKind::kPodDownPort, (to_pod * leaf_uplinks_ + u) * spine_uplinks_ + k});
-  }
-  wires.push_back({WireKind::kLeafDownPort, to * leaf_uplinks_ + u});
-}
-
-int Fabric::pool_of_group(int group) const {
-  int pool = static_cast<int>(pools_.size()) - 1;
-  while (pool > 0 && layout_.pools[pool].first_group > group) --pool;
-  return pool;
-}
-
-// All ports of a leaf are wired, whether or not a node hangs on each.
-ByteRate Fabric::leaf_uplink(int group) const {
-  return pools_[pool_of_group(group)].nic_rate * spec_.leaf_ports / spec_.oversubscription;
-}
-
-ByteRate Fabric::pod_uplink(int first_group) const {
-  const int leaves = layout_.pod_groups * std::max(1, layout_.columns / spec_.planes);
-  return leaf_uplink(first_group) * leaves / spec_.core_oversubscription;
-}
-
-ByteRate Fabric::capacity(WireId wire) const {
-  switch (wire.kind) {
-    case WireKind::kScaleUpOut:
-    case WireKind::kScaleUpIn:
-      return pools_[site_of(wire.index).pool].link_rate;
-    case WireKind::kScaleUpPair:
-      return pools_[site_of(wire.index / mesh_stride_).pool].pair_rate;
-    case WireKind::kNicOut:
-    case WireKind::kNicIn:
-      return pools_[site_of(wire.index).pool].nic_rate;
-    case WireKind::kLeafUp:
-    case WireKind::kLeafDown:
-      return leaf_uplink(wire.index / layout_.columns);
-    case WireKind::kPodUp:
-    case WireKind::kPodDown:
-      return pod_uplink(wire.index / spec_.planes * layout_.pod_groups);
-    case WireKind::kLeafUpPort:
-    case WireKind::kLeafDownPort:
-      return capacity({WireKind::kLeafUp, wire.index / leaf_uplinks_}) / leaf_uplinks_;
-    case WireKind::kPodUpPort:
-    case WireKind::kPodDownPort: {
-      const int ports = leaf_uplinks_ * spine_uplinks_;
-      return capacity({WireKind::kPodUp, wire.index / ports}) / ports;
-    }
-  }
-  return {};
-}
-
-// A leaf's trunk carries at most what the NICs below it send or receive.
-bool Fabric::leaves_can_bind() const {
-  if (layout_.tiers < 2 || layout_.nodes == 1) return false;
-  for (std::size_t i = 0; i < pools_.size(); ++i) {
-    const auto& place = layout_.pools[i];
-    const int of_one_node = (place.ports + place.leaves_per_node - 1) / place.leaves_per_node;
-    const int ports = std::min(place.nodes_per_leaf, layout_.nodes) * of_one_node;
-    if (pools_[i].nic_rate * ports > leaf_uplink(place.first_group)) return true;
-  }
-  return false;
-}
-
-// A pod's trunk carries at most what its leaves' trunks carry, and what the NICs below send.
-bool Fabric::pods_can_bind() const {
-  if (layout_.tiers < 3 || layout_.groups <= layout_.pod_groups) return false;
-  const int columns = std::max(1, layout_.columns / spec_.planes);
-  for (std::size_t i = 0; i < pools_.size(); ++i) {
-    const auto& place = layout_.pools[i];
-    const double under_pod = 1.0 * layout_.pod_groups * place.nodes_per_leaf / place.leaves_per_node;
-    const double nodes = std::min(under_pod, 1.0 * layout_.nodes);
-    const ByteRate from_nics = pools_[i].nic_rate * (nodes * place.ports * columns);
-    const ByteRate from_leaves = leaf_uplink(place.first_group) * (1.0 * columns * layout_.pod_groups);
-    if (std::min(from_nics, from_leaves) > pod_uplink(place.first_group)) return true;
-  }
-  return false;
-}
-
-bool Fabric::can_bind(WireKind kind) const {
-  const auto some = [&](auto condition) { return std::any_of(pools_.begin(), pools_.end(), condition); };
-  switch (kind) {
-    case WireKind::kScaleUpOut:
-    case WireKind::kScaleUpIn:
-      return some([](const FabricPool& p) { return p.devices_per_node > 1 && p.pair_rate.value <= 0; });
-    case WireKind::kScaleUpPair:
-      return some([](const FabricPool& p) { return p.devices_per_node > 1 && p.pair_rate.value > 0; });
-    case WireKind::kNicOut:
-    case WireKind::kNicIn:
-      return layout_.nodes > 1;
-    case WireKind::kLeafUp:
-    case WireKind::kLeafDown:
-      return leaves_can_bind();
-    case WireKind::kPodUp:
-    case WireKind::kPodDown:
-      return pods_can_bind();
-    case WireKind::kLeafUpPort:
-    case WireKind::kLeafDownPort:  // even uplinks without oversubscription are full when two flows meet on a
-                                   // port
-      return layout_.tiers >= 2 && layout_.nodes > 1;
-    case WireKind::kPodUpPort:
-    case WireKind::kPodDownPort:
-      return layout_.tiers >= 3 && layout_.groups > layout_.pod_groups;
-  }
-  return true;
+  const auto leaf_port = [&](const Site& site) { return leaf_of(site) * leaf_uplinks_ + u; };
+  const auto pod_port = [&](const Site& site) {
+    return (pod_of(site) * leaf_uplinks_ + u) * spine_uplinks_ + k;
+  };
+  if (climbs) wires.push_back({WireKind::kLeafUpPort, leaf_port(from)});
+  if (through_pods(reach)) wires.push_back({WireKind::kPodUpPort, pod_port(from)});
+  if (reach == Distance::kRegion) wires.push_back(region_link(from, to));
+  if (through_pods(reach)) wires.push_back({WireKind::kPodDownPort, pod_port(to)});
+  if (climbs) wires.push_back({WireKind::kLeafDownPort, leaf_port(to)});
 }
 
 }  // namespace moebius

@@ -17,7 +17,8 @@
 // NCCL's PXN and the DeepEP kernels do), and climbs to the spine where there is only PCIe. It changes column
 // before it leaves, on the device of the destination's local index (or, when the sending node has none on
 // that column, after it arrives, on the device of the source's local index), so the spine sees traffic within
-// one column only.
+// one column only. Between regions it climbs to the top of its tree, crosses a border switch on either side
+// of the fibre, and comes down; all that goes from one region to another shares one link.
 #pragma once
 
 #include <cstdint>
@@ -55,7 +56,10 @@ struct FabricSpec {
   int spine_uplinks = 0;  // ports of a pod's spine to the core; 0: its leaves / core_oversubscription
   Routing routing = Routing::kSpray;
   int queue_pairs =
-      1;  // of one message between two devices: so many flows, each with a source port of its own
+      1;              // of one message between two devices: so many flows, each with a source port of its own
+  int nic_ports = 1;  // of one NIC, each into a leaf of its own: twin leaves (dual-ToR, dual-plane)
+  Metres region_distance;           // between any two regions, of fibre
+  ByteRate region_rate;             // line rate from one region to another, each direction; zero: not stated
   double transport_efficiency = 0;  // payload share of the line rate (headers, congestion control)
   Time host_latency;                // NIC and host, both ends, without any switch
   Time hop_latency;                 // one switch and its cable
@@ -71,8 +75,12 @@ struct FabricSpec {
 enum class RailChange : std::uint8_t { kInNode, kAtSpine };
 
 // How far apart two devices are: the highest thing that a message between them crosses.
-enum class Distance : std::uint8_t { kSelf, kScaleUp, kLeaf, kSpine, kCore };
-inline constexpr int kNumDistances = 5;
+enum class Distance : std::uint8_t { kSelf, kScaleUp, kBoards, kLeaf, kSpine, kCore, kRegion };
+inline constexpr int kNumDistances = 7;
+std::string_view to_string(Distance distance);  // "one leaf"
+
+// Light in glass: 5 us for a kilometre (refractive index 1.5, from memory).
+inline constexpr double kFibreSecondsPerMetre = 5e-9;
 
 enum class WireKind : std::uint8_t {
   kScaleUpOut,
@@ -89,8 +97,15 @@ enum class WireKind : std::uint8_t {
   kLeafDownPort,
   kPodUpPort,
   kPodDownPort,
+  // Of a device, to other boards of its node: what it sends or receives across them passes these too.
+  kBoardOut,
+  kBoardIn,
+  kRegionLink,  // from one region to another; of no device, leaf or pod
+  // One port of a NIC of several: index NIC * nic_ports + port.
+  kNicOutPort,
+  kNicInPort,
 };
-inline constexpr int kNumWireKinds = 13;
+inline constexpr int kNumWireKinds = 18;
 std::string_view to_string(WireKind kind);  // "leaf-up"
 
 // A wire's identity: its kind and the device, leaf or pod that it belongs to.
@@ -113,10 +128,17 @@ struct FabricPool {
   ByteRate pair_rate;       // full mesh: achieved, from one device to one peer; zero: a switch or host bridge
   bool reduces = false;     // the scale-up switch adds up what devices send, and sends to all
   bool forwards = true;  // messages change rail over the scale-up link; false: PCIe, they climb to the spine
+  int board = 0;         // neighbours on one board of a super-node; 0: the node is one board
+  Time board_latency;    // more than link_latency, between boards
+  ByteRate board_rate;   // achieved, per device and direction, to all other boards together
+  int region = 0;        // number of its region: 0, or that of the pool before, or the next
+
+  int boards() const { return board > 0 ? (devices_per_node + board - 1) / board : 1; }
 };
 
 // Where the pools stand on the leaves. A pool goes on filling the leaves of the pool before it when their
-// nodes take the same ports at the same speed; otherwise it starts on new leaves.
+// nodes take the same ports at the same speed; otherwise, and in another region, it starts on new leaves.
+// Each region has trees of its own: leaves, and with three tiers pods, hold nodes of one region only.
 struct FabricLayout {
   struct PoolPlace {
     int first_device = 0;
@@ -130,10 +152,12 @@ struct FabricLayout {
   std::vector<PoolPlace> pools;
   int devices = 0;
   int nodes = 0;
-  int columns = 1;     // classes of leaves: rails or planes
-  int groups = 1;      // leaves of one column
-  int pod_groups = 1;  // groups under one pod; all of them with fewer than three tiers
-  int tiers = 0;       // in use
+  int columns = 1;  // classes of leaves: rails or planes
+  int groups = 1;   // leaves of one column, all regions together
+  int regions = 1;
+  int region_groups = 1;  // leaves of one column in the largest region
+  int pod_groups = 1;     // groups under one pod; all of them with fewer than three tiers
+  int tiers = 0;          // in use
 };
 
 class Fabric {
@@ -145,7 +169,9 @@ class Fabric {
   static std::string problem(const FabricSpec& spec, const std::vector<FabricPool>& pools);
 
   int num_devices() const { return layout_.devices; }
+  int num_regions() const { return layout_.regions; }
   int node_of(int device) const;
+  int region_of(int device) const;
   Distance distance(int from, int to, RailChange change = RailChange::kInNode) const;
   Time latency(int from, int to, RailChange change = RailChange::kInNode) const;  // of an empty message
   // Appends; kSelf adds nothing.
@@ -159,11 +185,14 @@ class Fabric {
   // uplink u = p % leaf_uplinks of the sender's leaf to spine u of its pod, from there by uplink
   // k = p / leaf_uplinks to the core switch that joins the spines u of all pods, and comes down by the same u
   // and k. Port wires: index leaf * leaf_uplinks + u, and (pod * leaf_uplinks + u) * spine_uplinks + k.
-  int num_paths(int from, int to,
-                RailChange change = RailChange::kInNode) const;  // 1 where no spine is on the way
+  // Where a NIC has ports into twin leaves, these count as one leaf with the uplinks of all; uplink u is of
+  // twin u % nic_ports, and the message leaves and arrives by that port of the NICs, for twins are planes of
+  // their own. Between regions the way is that through the core; the link between them is one bundle.
+  // Where no spine is on the way there is one path for each port of a NIC.
+  int num_paths(int from, int to, RailChange change = RailChange::kInNode) const;
   void route_by_ports(int from, int to, int path, std::vector<WireId>& wires,
                       RailChange change = RailChange::kInNode) const;
-  int leaf_uplinks() const { return leaf_uplinks_; }
+  int leaf_uplinks() const { return leaf_uplinks_; }  // of all twins of a leaf
   int spine_uplinks() const { return spine_uplinks_; }
   bool can_bind(WireKind kind) const;               // false: can never be the bottleneck, may be left out
   const FabricSpec& spec() const { return spec_; }  // with the number of tiers in use
@@ -177,6 +206,7 @@ class Fabric {
     int local;
     int column;
     int group;
+    int region;
   };
   // The part of a message's way between two nodes: the devices whose NICs send and receive it.
   struct Crossing {
@@ -188,6 +218,9 @@ class Fabric {
   int mate_of(const Site& site, int column, int preferred_local) const;
   Crossing crossing(const Site& from, const Site& to, RailChange change) const;
   Distance network_distance(const Crossing& crossing) const;
+  int hops(Distance distance) const;
+  Time scale_up_latency(const Site& from, const Site& to) const;
+  int paths(Distance distance) const;
   int nic_of(const Site& site) const { return site.device - site.local % pools_[site.pool].devices_per_nic; }
   int leaf_of(const Site& site) const { return site.group * layout_.columns + site.column; }
   int pod_of(const Site& site) const {
@@ -198,8 +231,13 @@ class Fabric {
   ByteRate pod_uplink(int first_group) const;
   void route_between(const Crossing& ends, RailChange change, int path, std::vector<WireId>& wires) const;
   void add_switches(const Crossing& way, int path, std::vector<WireId>& wires) const;
+  void add_bundles(const Crossing& way, std::vector<WireId>& wires) const;
+  void add_ports(const Crossing& way, int path, std::vector<WireId>& wires) const;
+  WireId region_link(const Site& from, const Site& to) const;
+  bool through_pods(Distance distance) const;
   void add_scale_up(const Site& from, const Site& to, std::vector<WireId>& wires) const;
   bool leaves_can_bind() const;
+  bool pods_in_use() const;
   bool pods_can_bind() const;
 
   FabricSpec spec_;

@@ -36,7 +36,7 @@ int groups_of(const FabricLayout::PoolPlace& place, int nodes) {
 
 // A message between two rails of one plane climbs to a spine when some pool cannot forward it inside a node.
 bool needs_spine(const FabricSpec& spec, const std::vector<FabricPool>& pools, const FabricLayout& layout) {
-  if (layout.groups > 1) return true;
+  if (layout.region_groups > 1) return true;
   const bool all_forward =
       std::all_of(pools.begin(), pools.end(), [](const FabricPool& p) { return p.forwards; });
   return layout.nodes > 1 && layout.columns > spec.planes && !all_forward;
@@ -48,11 +48,11 @@ int leaves_per_plane(const FabricSpec& spec, const FabricLayout& layout, int gro
 
 int fewest_tiers(const FabricSpec& spec, const std::vector<FabricPool>& pools, const FabricLayout& layout) {
   if (!needs_spine(spec, pools, layout)) return 1;
-  return leaves_per_plane(spec, layout, layout.groups) <= spec.switch_ports ? 2 : 3;
+  return leaves_per_plane(spec, layout, layout.region_groups) <= spec.switch_ports ? 2 : 3;
 }
 
 int groups_under_pod(const FabricSpec& spec, const FabricLayout& layout) {
-  if (layout.tiers < 3) return std::max(1, layout.groups);
+  if (layout.tiers < 3) return std::max(1, layout.region_groups);
   if (spec.pod_leaves > 0) return spec.pod_leaves;
   return std::max(1, spec.switch_ports / 2 / ceil_div(layout.columns, spec.planes));
 }
@@ -62,12 +62,35 @@ FabricLayout::PoolPlace place_after(const FabricLayout::PoolPlace& last, const F
   FabricLayout::PoolPlace place = last;
   place.first_device += before.nodes * before.devices_per_node;
   place.first_node += before.nodes;
-  const bool same_leaves = ports == last.ports && pool.nic_rate == before.nic_rate;
+  const bool same_leaves =
+      ports == last.ports && pool.nic_rate == before.nic_rate && pool.region == before.region;
   const int taken = last.offset + before.nodes;
   place.first_group +=
       same_leaves ? taken / last.nodes_per_leaf * last.leaves_per_node : groups_of(last, before.nodes);
   place.offset = same_leaves ? taken % last.nodes_per_leaf : 0;
   return place;
+}
+
+// A region starts on a leaf group of a number that `align` divides, so that no pod reaches over two regions.
+void place_pools(const FabricSpec& spec, const std::vector<FabricPool>& pools, int align,
+                 FabricLayout& layout) {
+  layout.pools.clear();
+  layout.region_groups = 0;
+  int first_of_region = 0;
+  for (std::size_t i = 0; i < pools.size(); ++i) {
+    const FabricPool& pool = pools[i];
+    const int ports = ceil_div(nics_of(pool), layout.columns);
+    FabricLayout::PoolPlace place;
+    if (i > 0) place = place_after(layout.pools[i - 1], pools[i - 1], ports, pool);
+    if (i > 0 && pool.region != pools[i - 1].region)
+      first_of_region = place.first_group = ceil_div(place.first_group, align) * align;
+    place.ports = ports;
+    place.nodes_per_leaf = std::max(1, spec.leaf_ports / ports);
+    place.leaves_per_node = ceil_div(ports, std::max(1, spec.leaf_ports));
+    layout.pools.push_back(place);
+    layout.groups = place.first_group + groups_of(place, pool.nodes);
+    layout.region_groups = std::max(layout.region_groups, layout.groups - first_of_region);
+  }
 }
 
 std::string problem_of_pool(const FabricPool& pool, int index, const FabricLayout& layout) {
@@ -80,6 +103,21 @@ std::string problem_of_pool(const FabricPool& pool, int index, const FabricLayou
   if (layout.nodes == 1) return {};
   if (pool.nic_rate.value <= 0)
     return fmt::format("the nodes of pool {} have no NIC, so nothing can reach them", index);
+  return {};
+}
+
+std::string problem_of_regions(const FabricSpec& spec, const std::vector<FabricPool>& pools) {
+  for (std::size_t i = 0; i < pools.size(); ++i) {
+    const int before = i > 0 ? pools[i - 1].region : 0;
+    if (pools[i].region != before && (i == 0 || pools[i].region != before + 1))
+      return fmt::format(
+          "pool {} stands in region {} after one in region {}: pools of one region stand together", i,
+          pools[i].region, before);
+  }
+  if (pools.back().region > 0 && spec.region_rate.value <= 0)
+    return fmt::format(
+        "{} regions, but nothing joins them: expected \"region_rate\", and \"region_distance\"",
+        pools.back().region + 1);
   return {};
 }
 
@@ -98,14 +136,15 @@ std::string problem_of_columns(const FabricSpec& spec, const std::vector<FabricP
 std::string problem_of_tiers(const FabricSpec& spec, const std::vector<FabricPool>& pools,
                              const FabricLayout& layout) {
   if (layout.tiers == 1 && needs_spine(spec, pools, layout))
-    return layout.groups > 1 ? fmt::format(
-                                   "one tier joins the nodes of one leaf, but {} nodes need {} leaves of {} "
-                                   "ports: use more "
-                                   "tiers or larger leaves",
-                                   layout.nodes, layout.groups, spec.leaf_ports)
-                             : "one tier joins each rail alone, but nodes without a scale-up link cannot "
-                               "change rail: use 2 tiers";
-  const int leaves = leaves_per_plane(spec, layout, layout.groups);
+    return layout.region_groups > 1
+               ? fmt::format(
+                     "one tier joins the nodes of one leaf, but {} nodes need {} leaves of {} "
+                     "ports: use more "
+                     "tiers or larger leaves",
+                     layout.nodes, layout.region_groups, spec.leaf_ports)
+               : "one tier joins each rail alone, but nodes without a scale-up link cannot "
+                 "change rail: use 2 tiers";
+  const int leaves = leaves_per_plane(spec, layout, layout.region_groups);
   if (layout.tiers == 2 && leaves > spec.switch_ports)
     return fmt::format(
         "two tiers: {} nodes need {} leaves in a plane, but a spine switch of {} ports joins {}: use 3 "
@@ -116,7 +155,7 @@ std::string problem_of_tiers(const FabricSpec& spec, const std::vector<FabricPoo
   if (leaves_of_pod > spec.switch_ports)
     return fmt::format("{} leaves of a plane under one pod, but a spine switch of {} ports joins {}",
                        leaves_of_pod, spec.switch_ports, spec.switch_ports);
-  const int pods = ceil_div(layout.groups, layout.pod_groups);
+  const int pods = ceil_div(layout.region_groups, layout.pod_groups);
   if (pods > spec.switch_ports)
     return fmt::format(
         "three tiers: {} nodes need {} pods, but a core switch of {} ports joins {}: use more planes or "
@@ -129,6 +168,7 @@ std::string problem_of_ranges(const FabricSpec& spec) {
   if (spec.tiers < kAutomaticTiers || spec.tiers > 3)
     return fmt::format("{} tiers: expected 0 to 3", spec.tiers);
   if (spec.planes < 1) return fmt::format("{} planes: expected at least 1", spec.planes);
+  if (spec.nic_ports < 1) return fmt::format("{} ports of a NIC: expected at least 1", spec.nic_ports);
   if (spec.rails < 0) return fmt::format("{} rails: expected at least 0", spec.rails);
   if (!(spec.oversubscription > 0) || !(spec.core_oversubscription > 0))
     return "an oversubscription of zero or less: expected down capacity / up capacity, 1 for none";
@@ -146,23 +186,17 @@ std::int64_t count_devices(const std::vector<FabricPool>& pools) {
 FabricLayout lay_out(const FabricSpec& spec, const std::vector<FabricPool>& pools) {
   FabricLayout layout;
   layout.columns = columns_of(spec, pools);
-  for (std::size_t i = 0; i < pools.size(); ++i) {
-    const FabricPool& pool = pools[i];
-    const int ports = ceil_div(nics_of(pool), layout.columns);
-    FabricLayout::PoolPlace place;
-    if (i > 0) place = place_after(layout.pools[i - 1], pools[i - 1], ports, pool);
-    place.ports = ports;
-    place.nodes_per_leaf = std::max(1, spec.leaf_ports / ports);
-    place.leaves_per_node = ceil_div(ports, std::max(1, spec.leaf_ports));
-    layout.pools.push_back(place);
+  for (const FabricPool& pool : pools) {
     layout.nodes += pool.nodes;
     layout.devices += pool.nodes * pool.devices_per_node;
-    layout.groups = place.first_group + groups_of(place, pool.nodes);
   }
+  layout.regions = pools.back().region + 1;
+  place_pools(spec, pools, 1, layout);
   layout.tiers = spec.tiers != kAutomaticTiers ? spec.tiers
                  : layout.nodes == 1           ? 0
                                                : fewest_tiers(spec, pools, layout);
   layout.pod_groups = groups_under_pod(spec, layout);
+  if (layout.tiers == 3 && layout.regions > 1) place_pools(spec, pools, layout.pod_groups, layout);
   return layout;
 }
 
@@ -190,6 +224,7 @@ std::string Fabric::problem(const FabricSpec& spec, const std::vector<FabricPool
                          pool.nodes, pool.devices_per_node, pool.devices_per_nic);
   if (count_devices(pools) > kMostDevices)
     return fmt::format("{} devices: expected at most {}", count_devices(pools), kMostDevices);
+  if (auto problem = problem_of_regions(spec, pools); !problem.empty()) return problem;
   return problem_of(spec, pools, lay_out(spec, pools));
 }
 

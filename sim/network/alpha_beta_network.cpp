@@ -1,3 +1,4 @@
+#include "hw/error.h"
 #include "sim/event_queue.h"
 #include "sim/network/network.h"
 
@@ -11,6 +12,14 @@ class AlphaBetaNetwork : public Network {
   }
 
   Time next_event() override { return ends_.empty() ? kForever : ends_.top().time; }
+
+  void set_capacity(int, double, Time) override {
+    throw run_error("the alpha-beta network shares no wires, so that none of them can change: use fluid");
+  }
+
+  double carried(int) const override {
+    throw run_error("the alpha-beta network shares no wires, so that it counts no bytes on them: use fluid");
+  }
 
   void advance(Time now, std::vector<std::int32_t>& ended) override {
     for (; next_event() <= now; ends_.pop()) ended.push_back(ends_.top().slot);

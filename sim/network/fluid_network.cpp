@@ -23,6 +23,14 @@ class FluidNetwork : public Network {
     return std::min(latency, wires_.next_event());
   }
 
+  void set_capacity(int wire, double share, Time now) override {
+    wires_.solve(now_);
+    now_ = now;
+    wires_.set_capacity(wire, share, now);
+  }
+
+  double carried(int wire) const override { return wires_.carried(wire, now_); }
+
   void advance(Time now, std::vector<std::int32_t>& ended) override {
     wires_.solve(now_);
     now_ = now;

@@ -32,6 +32,11 @@ void NativeNetwork::start(std::int32_t transfer, const Step& step, std::uint64_t
         "the native network carries at most {} messages at a time, this run needs {} at {}: use fluid",
         kMostNativeMessages, messages_.size() + step.pairs.size(), to_text(now)));
   }
+  if (!step.flows.empty() && step.flows.front().queue > 0) {
+    throw run_error(
+        fmt::format("the native network has one queue, a message at {} goes into queue {}: use fluid",
+                    to_text(now), step.flows.front().queue));
+  }
   if (running_.size() <= static_cast<std::size_t>(transfer)) running_.resize(transfer + 1);
   running_[transfer] = {&step, id, 0};
   delays_.push({later(now, std::max(0.0, step.latency - step.pair_latency)), id, transfer, 0});
@@ -40,6 +45,14 @@ void NativeNetwork::start(std::int32_t transfer, const Step& step, std::uint64_t
 Time NativeNetwork::next_event() {
   const Time delay = delays_.empty() ? kForever : delays_.top().time;
   return ends_.empty() ? delay : std::min(delay, ends_.top().time);
+}
+
+void NativeNetwork::set_capacity(int, double, Time) {
+  throw run_error("the native network's links keep their capacity: use fluid");
+}
+
+double NativeNetwork::carried(int) const {
+  throw run_error("the native network does not count the bytes on its links: use fluid");
 }
 
 void NativeNetwork::advance(Time now, std::vector<std::int32_t>& ended) {
@@ -53,7 +66,10 @@ void NativeNetwork::launch(std::int32_t transfer, Time now) {
     if (pair.bytes <= 0) continue;
     const auto bytes = static_cast<std::uint64_t>(std::ceil(pair.bytes));
     simgrid::s4u::CommPtr message =
-        simgrid::s4u::Comm::sendto_async(zone_.host(pair.from), zone_.host(pair.to), bytes);
+        simgrid::s4u::Comm::sendto_init(zone_.host(pair.from), zone_.host(pair.to));
+    message->set_payload_size(bytes);
+    if (pair.most_rate > 0) message->set_rate(pair.most_rate);
+    message->start();
     messages_[message.get()] = {message, transfer};
     ++running.messages_left;
   }

@@ -23,6 +23,8 @@ class NativeNetwork : public Network {
 
   void start(std::int32_t transfer, const Step& step, std::uint64_t id, Time now) override;
   Time next_event() override;
+  void set_capacity(int wire, double share, Time now) override;
+  double carried(int wire) const override;
   void advance(Time now, std::vector<std::int32_t>& ended) override;
 
  private:

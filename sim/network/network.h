@@ -20,6 +20,12 @@ class Network {
   virtual void start(std::int32_t transfer, const Step& step, std::uint64_t id, Time now) = 0;
   // When something ends or changes by itself; kForever when nothing does.
   virtual Time next_event() = 0;
+  // From `now` on the wire (index in the WireTable) has `share` of its nominal capacity; 0: it is down, and
+  // the flows that cross it stand still until it returns. Throws run_error where wires are not shared flow by
+  // flow.
+  virtual void set_capacity(int wire, double share, Time now) = 0;
+  // Bytes that crossed the wire so far, up to the time of the last advance(). Throws as set_capacity() does.
+  virtual double carried(int wire) const = 0;
   // Goes to `now`, at most next_event(); appends the transfers whose step ends at `now`.
   virtual void advance(Time now, std::vector<std::int32_t>& ended) = 0;
 };

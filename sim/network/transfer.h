@@ -25,6 +25,7 @@ struct FlowClass {
 struct PairFlow {
   std::int32_t from = 0, to = 0;
   double bytes = 0;
+  double most_rate = 0;  // see FlowClass
 };
 
 struct Step {

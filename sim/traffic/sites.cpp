@@ -80,6 +80,13 @@ std::int32_t Sites::shared_wire(int device, WireKind kind) {
   return wires[static_cast<int>(kind) - first_kind];
 }
 
+// All that a region sends to another crosses one link: ranks of the class that stand where the member stands.
+bool Sites::crosses(int device, WireId shared) {
+  if (shared.kind == WireKind::kRegionLink)
+    return fabric().region_of(device) == shared.index / fabric().num_regions();
+  return shared_wire(device, shared.kind) == shared.index;
+}
+
 std::array<int, 3> Sites::same_rail_elsewhere(int device) const {
   int first = 0;
   for (const Pool& pool : cluster_.pools) {
@@ -100,12 +107,11 @@ double Sites::ranks_for_each(const GroupSites& group, int member, WireId shared)
   if (of.size() == 1) return 1;
   const auto [entry, is_new] = class_ranks_on_.try_emplace({rank_class, shared}, 0);
   if (is_new) {
-    for (const std::int32_t rank : of.ranks)
-      entry->second += shared_wire(device_of(rank), shared.kind) == shared.index;
+    for (const std::int32_t rank : of.ranks) entry->second += crosses(device_of(rank), shared);
   }
   int listed = 0;
   for (const Member& other : group.members) {
-    listed += other.rank_class == rank_class && shared_wire(other.device, shared.kind) == shared.index;
+    listed += other.rank_class == rank_class && crosses(other.device, shared);
   }
   return listed > 0 ? std::max(1.0, static_cast<double>(entry->second) / listed) : 1;
 }

@@ -51,6 +51,7 @@ class Sites {
 
  private:
   std::int32_t shared_wire(int device, WireKind kind);
+  bool crosses(int device, WireId shared);
   std::array<int, 3> same_rail_elsewhere(int device) const;
 
   const Cluster& cluster_;

@@ -17,8 +17,12 @@ Owner owner_of(WireKind kind) {
     case WireKind::kScaleUpIn:
     case WireKind::kNicOut:
     case WireKind::kNicIn:
+    case WireKind::kBoardOut:
+    case WireKind::kBoardIn:
       return Owner::kDevice;
     case WireKind::kScaleUpPair:
+    case WireKind::kNicOutPort:  // by ports nothing is folded
+    case WireKind::kNicInPort:
       return Owner::kPair;
     case WireKind::kLeafUp:
     case WireKind::kLeafDown:
@@ -28,13 +32,15 @@ Owner owner_of(WireKind kind) {
     case WireKind::kLeafDownPort:
     case WireKind::kPodUpPort:
     case WireKind::kPodDownPort:
+    case WireKind::kRegionLink:
       return Owner::kMany;
   }
   return Owner::kMany;
 }
 
 bool leaves_sender(WireKind kind) {
-  return kind == WireKind::kScaleUpOut || kind == WireKind::kScaleUpPair || kind == WireKind::kNicOut;
+  return kind == WireKind::kScaleUpOut || kind == WireKind::kScaleUpPair || kind == WireKind::kNicOut ||
+         kind == WireKind::kNicOutPort;
 }
 
 RailChange rail_change(const Traffic& traffic) {
@@ -51,7 +57,7 @@ double pipeline_latency(int hops, double alpha, double beta) {
 }
 
 bool is_upward(WireKind kind) {
-  return kind == WireKind::kLeafUp || kind == WireKind::kPodUp;
+  return kind == WireKind::kLeafUp || kind == WireKind::kPodUp || kind == WireKind::kRegionLink;
 }
 
 }  // namespace
@@ -193,7 +199,7 @@ void StepBuilder::add_pairs(const Traffic& traffic, const GroupSites& group, Ste
     if (edge.from < 0 || edge.to < 0)
       throw run_error("the native network has no switches that reduce: use fluid or another algorithm");
     const int from = group.members[edge.from].device, to = group.members[edge.to].device;
-    step.pairs.push_back({from, to, edge.bytes});
+    step.pairs.push_back({from, to, edge.bytes, traffic.most_rate});
     step.pair_latency = std::max(step.pair_latency, sites_.fabric().latency(from, to).seconds());
   }
 }

@@ -19,6 +19,18 @@ const Value* child(const Value& value, std::string_view key) {
   return valid ? &value.items[index] : nullptr;
 }
 
+// Nodes of one kind, whatever the pools are called and wherever they stand.
+bool alike(const Pool& a, const Pool& b) {
+  const auto same = [](const Fact& x, const Fact& y) {
+    return x.name == y.name && x.value == y.value && (x.name != "storage" || x.text == y.text);
+  };
+  const auto all = [&](const std::vector<Fact>& x, const std::vector<Fact>& y) {
+    return std::equal(x.begin(), x.end(), y.begin(), y.end(), same);
+  };
+  return a.accelerator.id == b.accelerator.id && a.node.id == b.node.id &&
+         all(a.accelerator.facts, b.accelerator.facts) && all(a.node.facts, b.node.facts);
+}
+
 // Sentences about one training plan.
 class TrainingChecks {
  public:
@@ -47,18 +59,25 @@ class TrainingChecks {
   // tp * cp * pp * dp = ranks = devices of the pool, or fewer when the plan says dp.degree.
   void degrees() {
     const std::vector<Pool>& pools = scenario_.cluster->pools;
-    require(pools.size() == 1, "/cluster/pools", "training uses one pool, found {}", pools.size());
-    const std::int64_t devices = pools.front().devices();
+    std::int64_t devices = 0;
+    for (const Pool& pool : pools) {
+      require(alike(pool, pools.front()), "/cluster/pools",
+              "training uses pools of equal nodes, but \"{}\" is not like \"{}\"", pool.name,
+              pools.front().name);
+      devices += pool.devices();
+    }
+    const std::string of = pools.size() == 1 ? fmt::format("pool \"{}\"", pools.front().name)
+                                             : fmt::format("{} pools", pools.size());
     const std::int64_t replica = std::int64_t{plan_.tp} * plan_.cp * plan_.pp;
     if (plan_.dp == 0) {
       require(devices % replica == 0, "/plan",
-              "tp {} x cp {} x pp {} = {} ranks a replica do not divide the {} devices of pool \"{}\"",
-              plan_.tp, plan_.cp, plan_.pp, replica, devices, pools.front().name);
+              "tp {} x cp {} x pp {} = {} ranks a replica do not divide the {} devices of {}", plan_.tp,
+              plan_.cp, plan_.pp, replica, devices, of);
       plan_.dp = static_cast<int>(devices / replica);
     }
     require(replica * plan_.dp <= devices, "/plan/dp/degree",
-            "tp {} x cp {} x pp {} x dp {} = {} ranks do not fit on the {} devices of pool \"{}\"", plan_.tp,
-            plan_.cp, plan_.pp, plan_.dp, replica * plan_.dp, devices, pools.front().name);
+            "tp {} x cp {} x pp {} x dp {} = {} ranks do not fit on the {} devices of {}", plan_.tp, plan_.cp,
+            plan_.pp, plan_.dp, replica * plan_.dp, devices, of);
   }
 
   void layers() const {

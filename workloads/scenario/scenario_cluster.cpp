@@ -20,6 +20,7 @@ Pool read_pool(Section& section, const Catalog* catalog) {
   const Value* node = section.value(
       "node", true, name_or_changes("a name of `moebius list nodes`, or {\"base\": NAME, changes}"));
   pool.nodes = static_cast<int>(section.integer("nodes", {1, 1 << 20}, std::nullopt, "how many"));
+  pool.region = section.text("region", "", "where it stands, if the pools stand in several places");
   if (catalog != nullptr) {
     pool.accelerator = catalog->accelerator(*accelerator, section.place_of("accelerator"));
     pool.node = catalog->node(*node, section.place_of("node"));

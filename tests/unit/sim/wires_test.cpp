@@ -101,6 +101,99 @@ TEST_CASE("flows that finish together come in the order of ids") {
   REQUIRE(net.wires.active() == 0);
 }
 
+// Three flows on 100 B/s: one can use 10 at most, the others share the 90 that it leaves.
+TEST_CASE("a flow takes no more than its own limit, and the others have the rest") {
+  Net net;
+  const FlowClass slow{100, {{net.a, 1}}, 10}, free{450, {{net.a, 1}}};
+  const int capped = net.wires.start(slow, 1, {}), first = net.wires.start(free, 2, {}),
+            second = net.wires.start(free, 3, {});
+  net.wires.solve({});
+  REQUIRE(net.wires.rate(capped) == 10);
+  REQUIRE(net.wires.rate(first) == 45);
+  REQUIRE(net.wires.rate(second) == 45);
+  REQUIRE(net.wires.next_event() == Time{10'000'000'000});
+}
+
+// The limit is of each flow: a class of 4 at 20 B/s each takes 80 of the wire, one flow has the 20 left.
+TEST_CASE("the limit of a class is that of each of its flows") {
+  Net net;
+  const FlowClass four{100, {{net.a, 4}}, 20}, one{100, {{net.a, 1}}};
+  const int capped = net.wires.start(four, 1, {}), rest = net.wires.start(one, 2, {});
+  net.wires.solve({});
+  REQUIRE(net.wires.rate(capped) == 20);
+  REQUIRE(net.wires.rate(rest) == 20);
+}
+
+TEST_CASE("a limit above the fair share changes nothing") {
+  Net net;
+  const FlowClass limited{100, {{net.a, 1}}, 60}, free{100, {{net.a, 1}}};
+  const int first = net.wires.start(limited, 1, {}), second = net.wires.start(free, 2, {});
+  net.wires.solve({});
+  REQUIRE(net.wires.rate(first) == 50);
+  REQUIRE(net.wires.rate(second) == 50);
+}
+
+// Queue 1 has the whole wire for a second (100 bytes); queue 0 begins when it has gone.
+TEST_CASE("a flow of a lower queue stands still while a higher one fills the wire") {
+  Net net;
+  const FlowClass high{100, {{net.a, 1}}, 0, 1}, low{50, {{net.a, 1}}};
+  const int below = net.wires.start(low, 1, {}), above = net.wires.start(high, 2, {});
+  net.wires.solve({});
+  REQUIRE(net.wires.rate(above) == 100);
+  REQUIRE(net.wires.rate(below) == 0);
+  REQUIRE(net.wires.next_event() == Time{1'000'000'000});
+  REQUIRE(net.wires.pop_finished(Time{1'000'000'000}) == above);
+  net.wires.solve(Time{1'000'000'000});
+  REQUIRE(net.wires.rate(below) == 100);
+  REQUIRE(net.wires.next_event() == Time{1'500'000'000});
+}
+
+// Two flows of queue 2 take 30 B/s each of wire a; one of queue 1 the 40 that are left, and as much of wire
+// b; two of queue 0 on wire b share its other 60.
+TEST_CASE("lower queues share max-min what higher queues leave") {
+  Net net;
+  const FlowClass high{100, {{net.a, 1}}, 30, 2}, middle{100, {{net.a, 1}, {net.b, 1}}, 0, 1},
+      low{100, {{net.b, 1}}};
+  net.wires.start(high, 1, {});
+  net.wires.start(high, 2, {});
+  const int second = net.wires.start(middle, 3, {}), third = net.wires.start(low, 4, {}),
+            fourth = net.wires.start(low, 5, {});
+  net.wires.solve({});
+  REQUIRE(net.wires.rate(second) == 40);
+  REQUIRE(net.wires.rate(third) == 30);
+  REQUIRE(net.wires.rate(fourth) == 30);
+}
+
+// 100 bytes: 50 in half a second at full rate, then nothing for 10 s, then 50 at a quarter of it: 2 s.
+TEST_CASE("flows stand still on a wire that is down and go on when it returns") {
+  Net net;
+  const FlowClass flow{100, {{net.a, 1}, {net.b, 1}}};
+  const int slot = net.wires.start(flow, 1, {});
+  net.wires.solve({});
+  const Time down{500'000'000}, up{10'500'000'000};
+  net.wires.set_capacity(net.b, 0, down);
+  net.wires.solve(down);
+  REQUIRE(net.wires.rate(slot) == 0);
+  REQUIRE(net.wires.next_event() == kForever);
+  net.wires.set_capacity(net.b, 0.25, up);
+  net.wires.solve(up);
+  REQUIRE(net.wires.rate(slot) == 25);
+  REQUIRE(net.wires.next_event() == Time{12'500'000'000});
+}
+
+// A class of two flows of 100 bytes, at 50 B/s each: after 1.5 s 75 bytes of each have crossed, at the end
+// all 200; a wire that no flow used has carried nothing.
+TEST_CASE("a wire counts what crossed it while flows are under way and after") {
+  Net net;
+  const FlowClass two{100, {{net.a, 2}}};
+  net.wires.start(two, 1, {});
+  net.wires.solve({});
+  REQUIRE(net.wires.carried(net.a, Time{1'500'000'000}) == Approx(150));
+  REQUIRE(net.wires.pop_finished(Time{2'000'000'000}) >= 0);
+  REQUIRE(net.wires.carried(net.a, Time{2'000'000'000}) == 200);
+  REQUIRE(net.wires.carried(net.b, Time{2'000'000'000}) == 0);
+}
+
 // Random classes on three wires, some starting and some ending: at every moment no wire gives more than it
 // has, and every flow has a full wire on which no other flow is faster - the definition of max-min fairness.
 TEST_CASE("rates are max-min fair whatever begins and ends") {
