@@ -34,4 +34,12 @@ int WireTable::local_copy(int device) {
   return known;
 }
 
+int WireTable::posting(int nic) {
+  const Time each = cluster_.fabric.spec().message_time;
+  if (each.ns <= 0) return -1;
+  std::int32_t& known = entry(kNumWireKinds + 1, nic);
+  if (known < 0) known = insert(1 / each.seconds());
+  return known;
+}
+
 }  // namespace moebius

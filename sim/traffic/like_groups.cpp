@@ -35,15 +35,16 @@ struct Footprint {
 };
 
 // Messages between nodes stay within a column, as they change it inside a node. So a leaf is left only where
-// members of one local index stand on several. Over PCIe, and between nodes of several sizes, any other leaf
-// will do.
+// members of one local index stand on several. Where they climb, over PCIe, and between nodes of several
+// sizes, any other leaf will do.
 class Footprints {
  public:
-  Footprints(const Sites& sites, const GroupSites& group) : sites_(sites), group_(group) {
+  Footprints(const Sites& sites, const GroupSites& group, RailChange change) : sites_(sites), group_(group) {
     const std::vector<Pool>& pools = sites.cluster().pools;
     width_ = pools.front().node.accelerators;
     for (const Pool& pool : pools) {
       if (pool.node.accelerators != width_ || pool.node.scale_up == ScaleUp::kPcie) width_ = 1;
+      if (change == RailChange::kAtSpine) width_ = 1;
     }
     for (int level = 0; level < kNumLevels; ++level)
       binds_[level] = binds(sites.fabric(), static_cast<Level>(level));
@@ -153,9 +154,9 @@ std::vector<std::int32_t> shifts_of(const Group& group, const RankClass& of) {
 }
 
 std::vector<std::int32_t> distinct_shifts(const Sites& sites, const GroupSites& group,
-                                          const std::vector<std::int32_t>& shifts) {
+                                          const std::vector<std::int32_t>& shifts, RailChange change) {
   if (group.nodes.size() < 2 || !shared_wires_bind(sites.fabric())) return {};
-  const Footprints all(sites, group);
+  const Footprints all(sites, group, change);
   std::vector<Footprint> footprints;
   for (const std::int32_t shift : shifts) footprints.push_back(all.at(shift));
   std::set<std::vector<std::int32_t>> seen;

@@ -13,9 +13,9 @@ struct Parts {
   std::size_t nic_out = 0, nic_in = 0;
 };
 
-void split(const Fabric& fabric, int from, int to, Parts& parts) {
+void split(const Fabric& fabric, int from, int to, RailChange change, Parts& parts) {
   parts.wires.clear();
-  fabric.route(from, to, parts.wires);
+  fabric.route(from, to, parts.wires, change);
   parts.nic_out = parts.nic_in = 0;
   for (std::size_t i = 0; i < parts.wires.size(); ++i) {
     if (parts.wires[i].kind == WireKind::kNicOut) parts.nic_out = i;
@@ -34,7 +34,8 @@ void MeshPairs::Sample::add(const Place& place) {
   }
 }
 
-MeshPairs::MeshPairs(const std::vector<int>& devices, const Fabric& fabric) : fabric_(fabric) {
+MeshPairs::MeshPairs(const std::vector<int>& devices, const Fabric& fabric, RailChange change)
+    : fabric_(fabric), change_(change) {
   std::map<std::pair<int, int>, int> kinds, cells;  // pool and local index; kind and leaf
   for (const int device : devices) {
     const Fabric::Standing at = fabric.standing_of(device);
@@ -66,17 +67,17 @@ void MeshPairs::visit_own_wires(const Visit& visit) const {
       for (int j = node.first; j < node.last; ++j) {
         if (i == j) continue;
         way.wires.clear();
-        fabric_.route(me.device, places_[j].device, way.wires);
-        for (const WireId wire : way.wires) visit(wire, 1);
+        fabric_.route(me.device, places_[j].device, way.wires, change_);
+        for (const WireId wire : way.wires) visit(wire, me.device, 1);
       }
       for (std::size_t kind = 0; kind < kinds_.size(); ++kind) {
         const auto pairs = static_cast<double>(kinds_[kind].size - inside[kind]);
         if (pairs == 0) continue;
         const int other = kinds_[kind].outside(me.node);
-        split(fabric_, me.device, other, way);
-        for (std::size_t w = 0; w <= way.nic_out; ++w) visit(way.wires[w], pairs);
-        split(fabric_, other, me.device, way);
-        for (std::size_t w = way.nic_in; w < way.wires.size(); ++w) visit(way.wires[w], pairs);
+        split(fabric_, me.device, other, change_, way);
+        for (std::size_t w = 0; w <= way.nic_out; ++w) visit(way.wires[w], me.device, pairs);
+        split(fabric_, other, me.device, change_, way);
+        for (std::size_t w = way.nic_in; w < way.wires.size(); ++w) visit(way.wires[w], other, pairs);
       }
     }
   }
@@ -113,9 +114,9 @@ void MeshPairs::visit_cells(const std::function<void(int from, int to, double pa
 void MeshPairs::visit_shared_wires(const Visit& visit) const {
   Parts way;
   visit_cells([&](int from, int to, double pairs) {
-    split(fabric_, from, to, way);
+    split(fabric_, from, to, change_, way);
     for (std::size_t w = way.nic_out + 1; w < way.nic_in; ++w) {
-      visit(way.wires[w], pairs);
+      visit(way.wires[w], from, pairs);
     }
   });
 }
@@ -124,11 +125,12 @@ void MeshPairs::visit_latencies(const Latency& visit) const {
   for (const Node& node : nodes_) {
     for (int i = node.first; i < node.last; ++i) {
       for (int j = node.first; j < node.last; ++j) {
-        if (i != j) visit(fabric_.latency(places_[i].device, places_[j].device).seconds(), 1);
+        if (i != j) visit(fabric_.latency(places_[i].device, places_[j].device, change_).seconds(), 1);
       }
     }
   }
-  visit_cells([&](int from, int to, double pairs) { visit(fabric_.latency(from, to).seconds(), pairs); });
+  visit_cells(
+      [&](int from, int to, double pairs) { visit(fabric_.latency(from, to, change_).seconds(), pairs); });
 }
 
 double MeshPairs::largest_latency() const {

@@ -15,10 +15,10 @@ namespace moebius {
 // alike ones; the same shared wires if they go from one cell to one cell; and so backwards.
 class MeshPairs {
  public:
-  using Visit = std::function<void(WireId wire, double pairs)>;
+  using Visit = std::function<void(WireId wire, int sender, double pairs)>;  // one of the senders
 
   // The devices are distinct; `fabric` must outlive this.
-  MeshPairs(const std::vector<int>& devices, const Fabric& fabric);
+  MeshPairs(const std::vector<int>& devices, const Fabric& fabric, RailChange change);
 
   // Wires may come several times; what they carry adds up.
   void visit_own_wires(const Visit& visit) const;     // of devices and of pairs in a node: n times kinds
@@ -40,6 +40,7 @@ class MeshPairs {
   struct Node {
     int first = 0, last = 0;  // in places_
   };
+
   using Latency = std::function<void(double seconds, double pairs)>;
 
   void visit_cells(const std::function<void(int from, int to, double pairs)>& visit) const;
@@ -47,6 +48,7 @@ class MeshPairs {
   std::vector<std::int32_t> pairs_in_nodes() const;
 
   const Fabric& fabric_;
+  RailChange change_;
   std::vector<Place> places_;  // by node
   std::vector<Node> nodes_;
   std::vector<Sample> kinds_, cells_;

@@ -96,8 +96,19 @@ GroupSites Sites::group(const std::vector<std::int32_t>& ranks) const {
 
 GroupSites Sites::group(const Group& group, const RankClass& of) const {
   GroupSites sites = this->group(group.ranks);
-  if (folded_) sites.shifts = distinct_shifts(*this, sites, shifts_of(group, of));
+  if (!folded_) return sites;
+  const std::vector<std::int32_t> all = shifts_of(group, of);
+  sites.shifts = distinct_shifts(*this, sites, all, RailChange::kInNode);
+  sites.climbing_shifts = distinct_shifts(*this, sites, all, RailChange::kAtSpine);
   return sites;
+}
+
+double Sites::channel_rate(const GroupSites& group) const {
+  double rate =
+      group.members.empty() ? 0 : cluster_.pool_of(group.members[0].device).accelerator.channel_rate.value;
+  for (const Member& member : group.members)
+    rate = std::min(rate, cluster_.pool_of(member.device).accelerator.channel_rate.value);
+  return rate;
 }
 
 }  // namespace moebius

@@ -22,8 +22,12 @@ struct Member {
 struct GroupSites {
   std::vector<Member> members;
   std::vector<std::vector<std::int32_t>> nodes;
-  // Folding: whose traffic meets on leaf and pod wires; see like_groups.h. {0}: the group's own.
-  std::vector<std::int32_t> shifts = {0};
+  // Folding: whose traffic meets on leaf and pod wires; see like_groups.h. {0}: the group's own. Messages
+  // that change rail at a spine use more of them.
+  std::vector<std::int32_t> shifts = {0}, climbing_shifts = {0};
+  const std::vector<std::int32_t>& shifts_of(RailChange change) const {
+    return change == RailChange::kAtSpine ? climbing_shifts : shifts;
+  }
 
   int size() const { return static_cast<int>(members.size()); }
   // Members per node where every node holds as many, else 0.
@@ -41,6 +45,9 @@ class Sites {
   GroupSites group(const std::vector<std::int32_t>& ranks) const;
   // With the shifts of the groups that `of` stands for.
   GroupSites group(const Group& group, const RankClass& of) const;
+
+  // Bytes per second that one core of the slowest member's chip passes for a collective; 0: not known.
+  double channel_rate(const GroupSites& group) const;
 
   // The device whose wires stand for those of `device`: itself where its rank represents a class or where it
   // holds none.

@@ -1,7 +1,10 @@
 #include "sim/traffic/step_builder.h"
 
 #include <algorithm>
+#include <cmath>
+#include <unordered_map>
 
+#include "hw/error.h"
 #include "sim/traffic/mesh_pairs.h"
 
 namespace moebius {
@@ -51,6 +54,19 @@ std::vector<int> devices_of(const Mesh& mesh, const GroupSites& group, const Sit
   return devices;
 }
 
+RailChange rail_change(const Traffic& traffic) {
+  return traffic.climbs ? RailChange::kAtSpine : RailChange::kInNode;
+}
+
+// Chunks of a pipeline of h hops, each of `alpha` and `beta` seconds for the whole buffer: m of them take
+// (m + h - 1) (alpha + beta / m), least at m = sqrt((h - 1) beta / alpha). What of it is not beta.
+double pipeline_latency(int hops, double alpha, double beta) {
+  if (alpha <= 0) return 0;
+  const double best = std::sqrt((hops - 1) * beta / alpha);
+  const double chunks = std::clamp(std::floor(best), 1.0, 0x1p20);
+  return (chunks + hops - 1) * alpha + (hops - 1) * beta / chunks;
+}
+
 }  // namespace
 
 void StepBuilder::begin() {
@@ -70,46 +86,78 @@ void StepBuilder::add(Load load) {
   }
 }
 
+// A switch reduces where it stands first, so that a leaf passes on one stream, however many members hang
+// below it, which is no more than one of their NICs sends: trunks do not bind and are left out.
+void StepBuilder::add_switch_edge(const Edge& edge, const GroupSites& group) {
+  const bool up = edge.from >= 0;
+  const bool inside = std::min(edge.from, edge.to) == kNodeSwitch;
+  const int device = group.members[up ? edge.from : edge.to].device;
+  const WireKind kind = inside ? (up ? WireKind::kScaleUpOut : WireKind::kScaleUpIn)
+                               : (up ? WireKind::kNicOut : WireKind::kNicIn);
+  const WireId wire = sites_.fabric().own_wire(kind, device);
+  if (wire.kind == WireKind::kNicOut && edge.messages > 0) add_posting(wire.index, edge.messages);
+  add_on(wire, edge.bytes, 1);
+}
+
+void StepBuilder::add_posting(int nic, double messages) {
+  const int wire = table_.posting(nic);
+  if (wire >= 0) add({wire, nic, table_.posting(sites_.stand_in(nic)), messages, 1});
+}
+
 // Edges of one size, or of all with kAnySize.
 void StepBuilder::add_edges(const Traffic& traffic, const GroupSites& group, double bytes) {
+  const RailChange change = rail_change(traffic);
   const Part own = sites_.folded() ? Part::kOwned : Part::kAll;
   for (const Edge& edge : traffic.edges) {
     if (bytes != kAnySize && edge.bytes != bytes) continue;
-    add_edge(group.members[edge.from].device, group.members[edge.to].device, edge.bytes, own);
+    if (edge.from < 0 || edge.to < 0) {
+      add_switch_edge(edge, group);
+    } else {
+      add_edge(group.members[edge.from].device, group.members[edge.to].device,
+               {edge.bytes, edge.messages, own, change});
+    }
   }
   if (!sites_.folded()) return;
-  for (const std::int32_t shift : group.shifts) {
+  for (const std::int32_t shift : group.shifts_of(change)) {
     for (const Edge& edge : traffic.edges) {
-      if (bytes != kAnySize && edge.bytes != bytes) continue;
+      if (edge.from < 0 || edge.to < 0 || (bytes != kAnySize && edge.bytes != bytes)) continue;
       add_edge(sites_.device_of(group.members[edge.from].rank + shift),
-               sites_.device_of(group.members[edge.to].rank + shift), edge.bytes, Part::kShared);
+               sites_.device_of(group.members[edge.to].rank + shift), {edge.bytes, 0, Part::kShared, change});
     }
   }
 }
 
-void StepBuilder::add_edge(int from, int to, double bytes, Part part) {
+void StepBuilder::add_edge(int from, int to, const Way& way) {
   if (from == to) {
-    const int stand_in = table_.local_copy(sites_.stand_in(from));
-    if (part != Part::kShared) add({table_.local_copy(from), from, stand_in, bytes, 1});
+    if (way.part != Part::kShared)
+      add({table_.local_copy(from), from, table_.local_copy(sites_.stand_in(from)), way.bytes, 1});
     return;
   }
   path_.clear();
-  sites_.fabric().route(from, to, path_);
+  sites_.fabric().route(from, to, path_, way.change);
   for (const WireId wire : path_) {
     const bool is_shared = owner_of(wire.kind) == Owner::kMany;
-    if (part == Part::kAll || is_shared == (part == Part::kShared)) add_on(wire, bytes, 1);
+    if (wire.kind == WireKind::kNicOut && way.messages > 0) add_posting(wire.index, way.messages);
+    if (way.part == Part::kAll || is_shared == (way.part == Part::kShared)) add_on(wire, way.bytes, 1);
   }
 }
 
 void StepBuilder::add_meshes(const Traffic& traffic, const GroupSites& group) {
-  const auto of_size = [&](double bytes) {
-    return [this, bytes](WireId wire, double pairs) { add_on(wire, bytes * pairs, pairs); };
-  };
+  const RailChange change = rail_change(traffic);
+  const Fabric& fabric = sites_.fabric();
   for (const Mesh& mesh : traffic.meshes) {
-    MeshPairs(devices_of(mesh, group, sites_, 0), sites_.fabric()).visit_own_wires(of_size(mesh.bytes));
-    for (const std::int32_t shift : group.shifts)
-      MeshPairs(devices_of(mesh, group, sites_, shift), sites_.fabric())
-          .visit_shared_wires(of_size(mesh.bytes));
+    const std::vector<int> devices = devices_of(mesh, group, sites_, 0);
+    std::unordered_map<int, double> messages;
+    for (std::size_t i = 0; i < devices.size(); ++i) messages[devices[i]] = mesh.messages[i];
+    MeshPairs(devices, fabric, change).visit_own_wires([&](WireId wire, int sender, double pairs) {
+      if (wire.kind == WireKind::kNicOut) add_posting(wire.index, messages.at(sender) * pairs);
+      add_on(wire, mesh.bytes * pairs, pairs);
+    });
+    const std::vector<std::int32_t> own = {0};
+    for (const std::int32_t shift : sites_.folded() ? group.shifts_of(change) : own) {
+      const MeshPairs pairs(devices_of(mesh, group, sites_, shift), fabric, change);
+      pairs.visit_shared_wires([&](WireId wire, int, double n) { add_on(wire, mesh.bytes * n, n); });
+    }
   }
 }
 
@@ -181,6 +229,8 @@ double StepBuilder::alone(const Step& step) const {
 
 void StepBuilder::add_pairs(const Traffic& traffic, const GroupSites& group, Step& step) const {
   for (const Edge& edge : traffic.edges) {
+    if (edge.from < 0 || edge.to < 0)
+      throw run_error("the native network has no switches that reduce: use fluid or another algorithm");
     const int from = group.members[edge.from].device, to = group.members[edge.to].device;
     step.pairs.push_back({from, to, edge.bytes, traffic.most_rate});
     step.pair_latency = std::max(step.pair_latency, sites_.fabric().latency(from, to).seconds());
@@ -201,8 +251,14 @@ Step StepBuilder::build(const Traffic& traffic, const GroupSites& group) {
   for (FlowClass& flow : step.flows) {
     flow.most_rate = traffic.most_rate;
     flow.queue = traffic.queue;
+    if (traffic.least_time <= 0) continue;
+    const double slowed = flow.bytes / traffic.least_time;
+    flow.most_rate = flow.most_rate > 0 ? std::min(flow.most_rate, slowed) : slowed;
   }
-  step.alone = step.latency + alone(step);
+  const double transfer = alone(step);
+  if (traffic.hops > 1)
+    step.latency = pipeline_latency(traffic.hops, traffic.latency / traffic.hops, transfer);
+  step.alone = step.latency + transfer;
   if (with_pairs_) add_pairs(traffic, group, step);
   return step;
 }

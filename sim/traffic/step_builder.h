@@ -14,7 +14,8 @@ namespace moebius {
 // hop. Other traffic becomes one flow class for each wire, with what crosses it: every wire has its own end,
 // the last one is the step's, so that hot receivers bind. Folding: of devices with the same stand-in the most
 // loaded one counts; on leaf and pod wires the traffic of all groups of the kind that the class stands for
-// (see like_groups.h), and of the wires that one stands for again the most loaded.
+// (see like_groups.h), and of the wires that one stands for again the most loaded. Messages that a NIC posts
+// pass a wire of their own, counted instead of measured.
 class StepBuilder {
  public:
   StepBuilder(Sites& sites, WireTable& table, bool with_pairs)
@@ -33,11 +34,19 @@ class StepBuilder {
     double flows = 0;
   };
 
-  enum class Part { kAll, kOwned, kShared };  // which wires: of devices and pairs, of many, or both
+  // Which wires of a way: those of devices and of pairs in a node, those of many, or both.
+  enum class Part { kAll, kOwned, kShared };
+  struct Way {
+    double bytes = 0, messages = 0;
+    Part part = Part::kAll;
+    RailChange change = RailChange::kInNode;
+  };
 
   void add_edges(const Traffic& traffic, const GroupSites& group, double bytes);
-  void add_edge(int from, int to, double bytes, Part part);
+  void add_switch_edge(const Edge& edge, const GroupSites& group);
+  void add_edge(int from, int to, const Way& way);
   void add_meshes(const Traffic& traffic, const GroupSites& group);
+  void add_posting(int nic, double messages);
   void add_on(WireId wire, double bytes, double flows);
   void add(Load load);
   void add_lockstep_flows(const Traffic& traffic, const GroupSites& group, Step& step);

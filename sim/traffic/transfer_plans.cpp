@@ -63,6 +63,7 @@ std::shared_ptr<const TransferPlan> TransferPlans::plan(const Fragment& fragment
                 op.kind,
                 op.algorithm,
                 exchange_ ? copied_bytes(op, *exchange_) : op.payload.value,
+                exchange_ ? 0 : op.units,
                 route,
                 exchange_ ? op.num_inputs : 0,
                 exchange_ ? op.dtype : DType::kBf16};
@@ -103,32 +104,17 @@ TransferPlan TransferPlans::build(const Op& op, const Route* route, const Group&
 }
 
 TransferPlan TransferPlans::collective(const Op& op, const GroupSites& sites) {
-  CollectiveQuery query{op.kind, op.algorithm, op.payload.value, 1};
-  if (op.algorithm != Algorithm::kAuto) return collective_by(query, sites);
+  const Fabric& fabric = sites_.fabric();
+  CollectiveQuery query{.kind = op.kind, .algorithm = op.algorithm, .bytes = op.payload.value};
+  query.most_sent = op.units * sites_.channel_rate(sites);
+  if (op.algorithm != Algorithm::kAuto) return steps_of(collective_traffic(query, sites, fabric), sites);
   std::optional<TransferPlan> best;
-  for (const Algorithm algorithm : automatic_choices(op.kind, sites)) {
+  for (const Algorithm algorithm : automatic_choices(query, sites, fabric)) {
     query.algorithm = algorithm;
-    TransferPlan plan = collective_by(query, sites);
+    TransferPlan plan = steps_of(collective_traffic(query, sites, fabric), sites);
     if (!best || plan.alone() < best->alone()) best = std::move(plan);
   }
   return std::move(*best);
-}
-
-TransferPlan TransferPlans::collective_by(CollectiveQuery query, const GroupSites& sites) {
-  const bool in_chunks = query.kind == OpKind::kBroadcast && query.algorithm == Algorithm::kRing;
-  if (in_chunks && sites.size() > 2) query.chunks = best_chunks(query, sites);
-  return steps_of(collective_traffic(query, sites, sites_.fabric()), sites);
-}
-
-// A pipeline of m chunks over h hops takes (m + h - 1) (latency + beta / m), least at m = sqrt((h - 1) beta /
-// latency), with beta the seconds of the whole buffer over one hop.
-int TransferPlans::best_chunks(const CollectiveQuery& query, const GroupSites& sites) {
-  const double hops = sites.size() - 1;
-  const TransferPlan whole = steps_of(collective_traffic(query, sites, sites_.fabric()), sites);
-  const double latency = whole.steps.front().latency / hops;
-  const double beta = (whole.steps.front().alone - whole.steps.front().latency) / hops;
-  if (latency <= 0) return 1 << 20;
-  return std::clamp(static_cast<int>(std::sqrt((hops - 1) * beta / latency)), 1, 1 << 20);
 }
 
 }  // namespace moebius

@@ -36,6 +36,7 @@ class TransferPlans {
     OpKind kind = OpKind::kSend;
     Algorithm algorithm = Algorithm::kAuto;
     double bytes = 0;
+    std::int32_t units = 0;
     const Route* route = nullptr;
     // Between virtual ranks, which exchange operand after operand, at a rate that the format decides.
     std::int32_t operands = 0;
@@ -49,8 +50,6 @@ class TransferPlans {
   const GroupSites& sites_of(std::int32_t id, const Group& group, int rank_class);
   TransferPlan build(const Op& op, const Route* route, const Group& group, const GroupSites& sites);
   TransferPlan collective(const Op& op, const GroupSites& sites);
-  TransferPlan collective_by(CollectiveQuery query, const GroupSites& sites);
-  int best_chunks(const CollectiveQuery& query, const GroupSites& sites);
   TransferPlan steps_of(const std::vector<Traffic>& traffic, const GroupSites& sites);
 
   const Layout& layout_;

@@ -23,33 +23,38 @@ struct Counted {
   double largest = 0, mean = 0;
 };
 
-Counted one_by_one(const std::vector<int>& devices, const Fabric& fabric) {
+Counted one_by_one(const std::vector<int>& devices, const Fabric& fabric, RailChange change) {
   Counted counted;
   std::vector<WireId> wires;
   for (const int from : devices) {
     for (const int to : devices) {
       if (from == to) continue;
       wires.clear();
-      fabric.route(from, to, wires);
+      fabric.route(from, to, wires, change);
       for (const WireId wire : wires) ++(is_shared(wire.kind) ? counted.shared : counted.own)[wire];
-      counted.largest = std::max(counted.largest, fabric.latency(from, to).seconds());
-      counted.mean += fabric.latency(from, to).seconds();
+      counted.mean += fabric.latency(from, to, change).seconds();
+      counted.largest = std::max(counted.largest, fabric.latency(from, to, change).seconds());
     }
   }
   counted.mean /= static_cast<double>(devices.size() * (devices.size() - 1));
   return counted;
 }
 
-void check_counts(const std::vector<int>& devices, const Fabric& fabric) {
-  const Counted expected = one_by_one(devices, fabric);
-  const MeshPairs pairs(devices, fabric);
+void check_counts(const std::vector<int>& devices, const Fabric& fabric, RailChange change) {
+  const Counted expected = one_by_one(devices, fabric, change);
+  const MeshPairs pairs(devices, fabric, change);
   Counted found;
-  pairs.visit_own_wires([&](WireId wire, double n) { found.own[wire] += n; });
-  pairs.visit_shared_wires([&](WireId wire, double n) { found.shared[wire] += n; });
+  pairs.visit_own_wires([&](WireId wire, int, double n) { found.own[wire] += n; });
+  pairs.visit_shared_wires([&](WireId wire, int, double n) { found.shared[wire] += n; });
   CHECK(found.own == expected.own);
   CHECK(found.shared == expected.shared);
   CHECK(pairs.largest_latency() == expected.largest);
   CHECK(pairs.mean_latency() == Approx(expected.mean).epsilon(1e-12));
+}
+
+void check_counts(const std::vector<int>& devices, const Fabric& fabric) {
+  check_counts(devices, fabric, RailChange::kInNode);
+  check_counts(devices, fabric, RailChange::kAtSpine);
 }
 
 Fabric fabric_of(const World& world, bool rails, int pod_leaves) {
