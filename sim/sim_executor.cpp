@@ -50,13 +50,15 @@ class SimExecutor : public Executor {
   std::unique_ptr<Machine> machine_;
 };
 
-std::unique_ptr<Network> make_network(NetworkDetail detail, const TransferPlans& plans,
-                                      SimGridParts& simgrid) {
-  switch (detail) {
+std::unique_ptr<Network> make_network(const SimOptions& options, const Cluster& cluster,
+                                      const TransferPlans& plans, SimGridParts& simgrid) {
+  switch (options.detail) {
     case NetworkDetail::kAlphaBeta:
       return make_alpha_beta_network();
     case NetworkDetail::kFluid:
       return make_fluid_network(plans.wires());
+    case NetworkDetail::kPacket:
+      return make_packet_network(cluster.fabric, options.seed);
     case NetworkDetail::kNative:
       return std::move(simgrid.network);
   }
@@ -74,8 +76,9 @@ std::unique_ptr<Executor> make_sim_executor(const Cluster& cluster, const Layout
   }
   SimGridParts simgrid;
   if (options.driver == Driver::kSimGrid) simgrid = make_simgrid_parts(cluster, layout, native);
-  auto plans = std::make_unique<TransferPlans>(cluster, layout, native);
-  std::unique_ptr<Network> network = make_network(options.detail, *plans, simgrid);
+  auto plans =
+      std::make_unique<TransferPlans>(cluster, layout, native || options.detail == NetworkDetail::kPacket);
+  std::unique_ptr<Network> network = make_network(options, cluster, *plans, simgrid);
   std::unique_ptr<NetworkCounters> counters;
   if (recorder.options().counters.ns > 0)
     counters =

@@ -237,6 +237,20 @@ void StepBuilder::add_pairs(const Traffic& traffic, const GroupSites& group, Ste
   }
 }
 
+// The flows of a step begin together and none ends before its cores are done. Networks that look at messages
+// pay what the wires do not take as a latency.
+void StepBuilder::limit(const Traffic& traffic, Step& step) const {
+  if (traffic.least_seconds <= 0) return;
+  if (with_pairs_) {
+    step.latency += std::max(0.0, traffic.least_seconds - alone(step));
+    return;
+  }
+  for (FlowClass& flow : step.flows) {
+    const double rate = flow.bytes / traffic.least_seconds;
+    flow.most_rate = flow.most_rate > 0 ? std::min(flow.most_rate, rate) : rate;
+  }
+}
+
 Step StepBuilder::build(const Traffic& traffic, const GroupSites& group) {
   Step step;
   step.latency = traffic.latency;
@@ -255,6 +269,7 @@ Step StepBuilder::build(const Traffic& traffic, const GroupSites& group) {
     const double slowed = flow.bytes / traffic.least_time;
     flow.most_rate = flow.most_rate > 0 ? std::min(flow.most_rate, slowed) : slowed;
   }
+  limit(traffic, step);
   const double transfer = alone(step);
   if (traffic.hops > 1)
     step.latency = pipeline_latency(traffic.hops, traffic.latency / traffic.hops, transfer);

@@ -54,6 +54,7 @@ class StepBuilder {
   std::vector<Load> folded_loads() const;
   void begin();
   double alone(const Step& step) const;
+  void limit(const Traffic& traffic, Step& step) const;
   void add_pairs(const Traffic& traffic, const GroupSites& group, Step& step) const;
 
   Sites& sites_;

@@ -8,6 +8,7 @@
 
 #include "hw/error.h"
 #include "sim/traffic/exchange_traffic.h"
+#include "sim/traffic/expert_exchange.h"
 #include "workloads/schedule/local_exchange.h"
 
 namespace moebius {
@@ -22,7 +23,8 @@ std::int32_t other_member(const Group& group) {
 }  // namespace
 
 TransferPlans::TransferPlans(const Cluster& cluster, const Layout& layout, bool with_pairs)
-    : layout_(layout),
+    : cluster_(cluster),
+      layout_(layout),
       exchange_(cluster.exchange),
       sites_(cluster, layout),
       table_(cluster),
@@ -66,7 +68,8 @@ std::shared_ptr<const TransferPlan> TransferPlans::plan(const Fragment& fragment
                 exchange_ ? 0 : op.units,
                 route,
                 exchange_ ? op.num_inputs : 0,
-                exchange_ ? op.dtype : DType::kBf16};
+                exchange_ ? op.dtype : DType::kBf16,
+                routed ? op.units : std::int16_t{0}};
   std::weak_ptr<const TransferPlan>& known = plans_[key];
   std::shared_ptr<const TransferPlan> plan = known.lock();
   if (!plan) {
@@ -98,7 +101,7 @@ TransferPlan TransferPlans::build(const Op& op, const Route* route, const Group&
   }
   if (route == nullptr) return collective(op, sites);
   TransferPlan plan =
-      steps_of({route_traffic(*route, op.kind == OpKind::kCombine, op.payload.value, sites, fabric)}, sites);
+      steps_of({expert_exchange(op, *route, sites, cluster_)}, sites);
   if (!plan.steps.empty()) plan.slowest = static_cast<std::int16_t>(builder_.busiest_member(sites));
   return plan;
 }
@@ -108,6 +111,8 @@ TransferPlan TransferPlans::collective(const Op& op, const GroupSites& sites) {
   CollectiveQuery query{.kind = op.kind, .algorithm = op.algorithm, .bytes = op.payload.value};
   query.most_sent = op.units * sites_.channel_rate(sites);
   if (op.algorithm != Algorithm::kAuto) return steps_of(collective_traffic(query, sites, fabric), sites);
+  if (const auto call = library_call({op.kind, sites.size(), op.payload.value}, sites, cluster_))
+    return TransferPlan{{step_of(*call, sites)}};
   std::optional<TransferPlan> best;
   for (const Algorithm algorithm : automatic_choices(query, sites, fabric)) {
     query.algorithm = algorithm;
@@ -115,6 +120,14 @@ TransferPlan TransferPlans::collective(const Op& op, const GroupSites& sites) {
     if (!best || plan.alone() < best->alone()) best = std::move(plan);
   }
   return std::move(*best);
+}
+
+// What the wires do not take of the model's time is latency.
+Step TransferPlans::step_of(const LibraryCall& call, const GroupSites& sites) {
+  Step step = builder_.build(call.traffic, sites);
+  step.latency = std::max(0.0, call.seconds - step.alone);
+  step.alone += step.latency;
+  return step;
 }
 
 }  // namespace moebius

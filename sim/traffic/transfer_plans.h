@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sim/traffic/collectives.h"
+#include "sim/traffic/library_calls.h"
 #include "sim/traffic/step_builder.h"
 #include "workloads/schedule/fragment.h"
 
@@ -41,6 +42,7 @@ class TransferPlans {
     // Between virtual ranks, which exchange operand after operand, at a rate that the format decides.
     std::int32_t operands = 0;
     DType dtype = DType::kBf16;
+    std::int16_t held = 0;  // cores of a dispatch or combine
     auto operator<=>(const Key&) const = default;
   };
 
@@ -50,8 +52,10 @@ class TransferPlans {
   const GroupSites& sites_of(std::int32_t id, const Group& group, int rank_class);
   TransferPlan build(const Op& op, const Route* route, const Group& group, const GroupSites& sites);
   TransferPlan collective(const Op& op, const GroupSites& sites);
+  Step step_of(const LibraryCall& call, const GroupSites& sites);
   TransferPlan steps_of(const std::vector<Traffic>& traffic, const GroupSites& sites);
 
+  const Cluster& cluster_;
   const Layout& layout_;
   const std::optional<LocalExchange>& exchange_;
   Sites sites_;
