@@ -57,12 +57,6 @@ FragmentPtr one_op(const CollectiveWorkload& work, Op op, const std::vector<Tens
   return freeze(std::move(fragment));
 }
 
-FragmentPtr collective_fragment(const CollectiveWorkload& work) {
-  const auto [before, after] = member_rows(work.operation, whole_rows(work), work.ranks);
-  return one_op(work, {.kind = work.operation, .lane = Lane::kDataComm, .group = GroupRole::kWorld},
-                {source_column(work, before)}, {column(work, after)});
-}
-
 FragmentPtr send_fragment(const CollectiveWorkload& work) {
   return one_op(work, {.kind = OpKind::kSend, .lane = Lane::kSendForward, .group = GroupRole::kNext},
                 {source_column(work, whole_rows(work))}, {});
@@ -95,6 +89,13 @@ Layout one_group(int ranks, bool fold, bool pair) {
 }
 
 }  // namespace
+
+FragmentPtr collective_fragment(const CollectiveWorkload& work, int queue) {
+  const auto [before, after] = member_rows(work.operation, whole_rows(work), work.ranks);
+  Op op{.kind = work.operation, .lane = Lane::kDataComm, .group = GroupRole::kWorld};
+  op.queue = static_cast<std::uint8_t>(queue);
+  return one_op(work, op, {source_column(work, before)}, {column(work, after)});
+}
 
 CollectiveRun::CollectiveRun(const CollectiveWorkload& work) {
   CHECK(work.ranks > 1 && work.bytes.value > 0,

@@ -78,9 +78,9 @@ int Fabric::region_of(int device) const {
   return site_of(device).region;
 }
 
-Fabric::Standing Fabric::standing_of(int device) const {
+Fabric::Standing Fabric::standing(int device) const {
   const Site site = site_of(device);
-  return {site.pool, site.node, site.local, leaf_of(site), pod_of(site), site.region};
+  return {site.node, nic_of(site), leaf_of(site), pod_of(site), site.region, site.pool, site.local};
 }
 
 // The device of the site's node on `column`: the preferred one, or the first; -1 when the node has none
@@ -147,6 +147,15 @@ int Fabric::hops(Distance distance) const {
       return 2 * layout_.tiers + 2;
   }
   return 0;
+}
+
+int Fabric::switches(int from, int to) const {
+  return hops(distance(from, to));
+}
+
+std::pair<int, int> Fabric::over_nics(int from, int to) const {
+  const Crossing way = crossing(site_of(from), site_of(to), RailChange::kInNode);
+  return {nic_of(way.sender), nic_of(way.receiver)};
 }
 
 Time Fabric::scale_up_latency(const Site& from, const Site& to) const {

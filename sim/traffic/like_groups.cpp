@@ -55,7 +55,7 @@ class Footprints {
     std::array<std::vector<std::pair<int, std::int32_t>>, kNumLevels> seen;  // local index, place
     for (const Member& member : group_.members) {
       const int device = sites_.device_of(member.rank + shift);
-      const Fabric::Standing standing = sites_.fabric().standing_of(device);
+      const Fabric::Standing standing = sites_.fabric().standing(device);
       footprint.places.push_back({standing.leaf, standing.pod, standing.region});
       for (int level = 0; level < kNumLevels; ++level) {
         if (binds_[level]) seen[level].push_back({device % width_, footprint.places.back()[level]});

@@ -38,7 +38,7 @@ MeshPairs::MeshPairs(const std::vector<int>& devices, const Fabric& fabric, Rail
     : fabric_(fabric), change_(change) {
   std::map<std::pair<int, int>, int> kinds, cells;  // pool and local index; kind and leaf
   for (const int device : devices) {
-    const Fabric::Standing at = fabric.standing_of(device);
+    const Fabric::Standing at = fabric.standing(device);
     const int kind = kinds.try_emplace({at.pool, at.local}, static_cast<int>(kinds.size())).first->second;
     const int cell = cells.try_emplace({kind, at.leaf}, static_cast<int>(cells.size())).first->second;
     places_.push_back({device, at.node, kind, cell});

@@ -60,7 +60,7 @@ Sites::Sites(const Cluster& cluster, const Layout& layout) : cluster_(cluster), 
   if (!folded_ || !shared_wires_bind(fabric())) return;
   std::vector<std::int32_t> leaves, pods;
   for (const std::int32_t device : layout.device_of_rank) {
-    const Fabric::Standing standing = fabric().standing_of(device);
+    const Fabric::Standing standing = fabric().standing(device);
     leaves.push_back(standing.leaf);
     pods.push_back(standing.pod);
   }

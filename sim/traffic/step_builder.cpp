@@ -264,7 +264,6 @@ Step StepBuilder::build(const Traffic& traffic, const GroupSites& group) {
   }
   for (FlowClass& flow : step.flows) {
     flow.most_rate = traffic.most_rate;
-    flow.queue = traffic.queue;
     if (traffic.least_time <= 0) continue;
     const double slowed = flow.bytes / traffic.least_time;
     flow.most_rate = flow.most_rate > 0 ? std::min(flow.most_rate, slowed) : slowed;

@@ -20,6 +20,27 @@ std::int32_t other_member(const Group& group) {
   return 1 - group.my_index;
 }
 
+int queue_of(const Op& op, const FabricSpec& fabric) {
+  if (op.queue > 0) return op.queue;
+  switch (op.lane) {
+    case Lane::kTensorComm:
+      return fabric.tensor_queue;
+    case Lane::kExpertComm:
+      return fabric.expert_queue;
+    case Lane::kSendForward:
+    case Lane::kRecvForward:
+    case Lane::kSendBackward:
+    case Lane::kRecvBackward:
+      return fabric.pipeline_queue;
+    case Lane::kDataComm:
+      return fabric.data_queue;
+    case Lane::kCompute:
+    case Lane::kHostCopy:
+      return 0;
+  }
+  return 0;
+}
+
 }  // namespace
 
 TransferPlans::TransferPlans(const Cluster& cluster, const Layout& layout, bool with_pairs)
@@ -69,12 +90,16 @@ std::shared_ptr<const TransferPlan> TransferPlans::plan(const Fragment& fragment
                 route,
                 exchange_ ? op.num_inputs : 0,
                 exchange_ ? op.dtype : DType::kBf16,
+                static_cast<std::uint8_t>(queue_of(op, sites_.fabric().spec())),
                 routed ? op.units : std::int16_t{0}};
   std::weak_ptr<const TransferPlan>& known = plans_[key];
   std::shared_ptr<const TransferPlan> plan = known.lock();
   if (!plan) {
-    plan = std::make_shared<TransferPlan>(build(op, route, group, sites_of(key.group, group, rank_class)));
-    known = plan;
+    TransferPlan built = build(op, route, group, sites_of(key.group, group, rank_class));
+    for (Step& step : built.steps) {
+      for (FlowClass& flow : step.flows) flow.queue = key.queue;
+    }
+    known = plan = std::make_shared<TransferPlan>(std::move(built));
   }
   return plan;
 }
@@ -91,13 +116,22 @@ TransferPlan TransferPlans::steps_of(const std::vector<Traffic>& traffic, const 
   return plan;
 }
 
+// Inside a node a message is a copy by the sender's device, and no copy is shorter than a kernel. Between nodes
+// the NIC fetches it, which the fabric's host latency tells from the host's call on.
+double TransferPlans::copy_start(const Member& from, const Member& to) const {
+  if (from.node != to.node || from.device == to.device) return 0;
+  return sites_.cluster().pool_of(from.device).accelerator.kernel_floor.seconds();
+}
+
 TransferPlan TransferPlans::build(const Op& op, const Route* route, const Group& group,
                                   const GroupSites& sites) {
   const Fabric& fabric = sites_.fabric();
   if (exchange_) return steps_of(exchange_traffic(op, route, group, *exchange_), sites);
   if (op.kind == OpKind::kSend) {
-    return steps_of({message_traffic(group.my_index, other_member(group), op.payload.value, sites, fabric)},
-                    sites);
+    const int from = group.my_index, to = other_member(group);
+    Traffic message = message_traffic(from, to, op.payload.value, sites, fabric);
+    message.latency += copy_start(sites.members[from], sites.members[to]);
+    return steps_of({std::move(message)}, sites);
   }
   if (route == nullptr) return collective(op, sites);
   TransferPlan plan =
@@ -122,9 +156,12 @@ TransferPlan TransferPlans::collective(const Op& op, const GroupSites& sites) {
   return std::move(*best);
 }
 
-// What the wires do not take of the model's time is latency.
+// What the wires do not take of the model's time is latency. The native network's messages go as fast as
+// their links let them: there it is all latency.
 Step TransferPlans::step_of(const LibraryCall& call, const GroupSites& sites) {
-  Step step = builder_.build(call.traffic, sites);
+  Traffic traffic = call.traffic;
+  if (with_pairs_) traffic.most_rate = 0;
+  Step step = builder_.build(traffic, sites);
   step.latency = std::max(0.0, call.seconds - step.alone);
   step.alone += step.latency;
   return step;

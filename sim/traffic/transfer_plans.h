@@ -42,6 +42,7 @@ class TransferPlans {
     // Between virtual ranks, which exchange operand after operand, at a rate that the format decides.
     std::int32_t operands = 0;
     DType dtype = DType::kBf16;
+    std::uint8_t queue = 0;
     std::int16_t held = 0;  // cores of a dispatch or combine
     auto operator<=>(const Key&) const = default;
   };
@@ -51,6 +52,7 @@ class TransferPlans {
   }
   const GroupSites& sites_of(std::int32_t id, const Group& group, int rank_class);
   TransferPlan build(const Op& op, const Route* route, const Group& group, const GroupSites& sites);
+  double copy_start(const Member& from, const Member& to) const;
   TransferPlan collective(const Op& op, const GroupSites& sites);
   Step step_of(const LibraryCall& call, const GroupSites& sites);
   TransferPlan steps_of(const std::vector<Traffic>& traffic, const GroupSites& sites);

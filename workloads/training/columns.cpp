@@ -33,7 +33,7 @@ bool binds(const Fabric& fabric, Level level) {
 // Index of the place that a device belongs to, and its capacity to the outside; regions have none of their
 // own, but a link to each other, and are told apart.
 std::pair<int, double> place_of(const Fabric& fabric, int device, Level level) {
-  const Fabric::Standing standing = fabric.standing_of(device);
+  const Fabric::Standing standing = fabric.standing(device);
   switch (level) {
     case Level::kLeaf:
       return {standing.leaf, fabric.capacity({WireKind::kLeafUp, standing.leaf}).value};
