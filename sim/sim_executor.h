@@ -14,6 +14,8 @@
 
 namespace moebius {
 
+class WireMeter;
+
 enum class NetworkDetail : std::uint8_t {
   kAlphaBeta,  // every transfer as if alone
   kFluid,      // flow classes share wires by max-min
@@ -29,7 +31,8 @@ enum class Driver : std::uint8_t {
 struct SimOptions {
   NetworkDetail detail = NetworkDetail::kFluid;
   Driver driver = Driver::kPlain;
-  std::uint64_t seed = 1;  // of kPacket's paths
+  std::uint64_t seed = 1;      // of what picks paths
+  WireMeter* meter = nullptr;  // accounts of what the wires carried; must outlive the executor
 };
 
 // `cost_per_pool`: one for each pool of the cluster. All arguments must outlive the executor. Throws

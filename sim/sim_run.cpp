@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include "sim/network/wire_meter.h"
 #include "workloads/cost/cost_source.h"
 
 namespace moebius {
@@ -42,7 +43,11 @@ StartedExecutor start_simulator(const Job& job, const Layout& layout, Recorder& 
   }
   SimOptions options = run.options;
   options.seed = job.scenario.seed;
+  const auto meter = std::make_shared<WireMeter>();
+  engine.keepers.push_back(meter);
+  options.meter = meter.get();
   engine.executor = make_sim_executor(*job.scenario.cluster, layout, costs, recorder, options);
+  engine.tell_facts = [meter](RunFacts& facts) { facts.network = meter->use(); };
   engine.facts.executor = "sim";
   engine.facts.detail = name_of(network_details(), run.options.detail);
   engine.facts.provenance.emplace_back("driver", name_of(drivers(), run.options.driver));

@@ -67,11 +67,19 @@ double pipeline_latency(int hops, double alpha, double beta) {
   return (chunks + hops - 1) * alpha + (hops - 1) * beta / chunks;
 }
 
+// Whether a wire is part of a message's way from NIC to NIC.
+bool is_beyond_node(WireKind kind) {
+  return kind != WireKind::kScaleUpOut && kind != WireKind::kScaleUpIn && kind != WireKind::kScaleUpPair &&
+         kind != WireKind::kBoardOut && kind != WireKind::kBoardIn;
+}
+
 }  // namespace
 
 void StepBuilder::begin() {
   for (const Load& load : loads_) load_of_wire_[load.wire] = -1;
   loads_.clear();
+  nic_flows_.clear();
+  flow_of_nics_.clear();
 }
 
 void StepBuilder::add(Load load) {
@@ -133,12 +141,29 @@ void StepBuilder::add_edge(int from, int to, const Way& way) {
       add({table_.local_copy(from), from, table_.local_copy(sites_.stand_in(from)), way.bytes, 1});
     return;
   }
+  if (paths_.by_ports()) return add_edge_by_ports(from, to, way);
   path_.clear();
   sites_.fabric().route(from, to, path_, way.change);
   for (const WireId wire : path_) {
     const bool is_shared = owner_of(wire.kind) == Owner::kMany;
     if (wire.kind == WireKind::kNicOut && way.messages > 0) add_posting(wire.index, way.messages);
     if (way.part == Part::kAll || is_shared == (way.part == Part::kShared)) add_on(wire, way.bytes, 1);
+  }
+}
+
+void StepBuilder::add_edge_by_ports(int from, int to, const Way& way) {
+  flow_paths_.clear();
+  paths_.choose(from, to, flow_paths_);
+  for (const FlowPath& flow : flow_paths_) {
+    path_.clear();
+    paths_.wires(from, to, flow, path_);
+    for (const WireId wire : path_) {
+      if (wire.kind == WireKind::kNicOut && way.messages > 0)
+        add_posting(wire.index, way.messages * flow.share);
+      add_on(wire, way.bytes * flow.share, flow.share);
+    }
+    if (singly_) note_flow(flow, way.bytes * flow.share);
+    detour_ = std::max(detour_, paths_.detour(from, to, flow).seconds());
   }
 }
 
@@ -162,17 +187,39 @@ void StepBuilder::add_meshes(const Traffic& traffic, const GroupSites& group) {
 }
 
 void StepBuilder::add_on(WireId wire, double bytes, double flows) {
-  // The sender's own wire stays in any case, so that every flow has one.
-  if (!sites_.fabric().can_bind(wire.kind) && !leaves_sender(wire.kind)) return;
   const int index = table_.wire(wire);
+  // The sender's own wire stays in any case, so that every flow has one.
+  if (!sites_.fabric().can_bind(wire.kind) && !leaves_sender(wire.kind)) {
+    if (!sites_.folded()) add({index, -1, index, bytes, flows, Carried::kFree});
+    return;  // folded, the wires of all others would be missing
+  }
+  const Carried carried = singly_ && is_beyond_node(wire.kind) ? Carried::kInFlows : Carried::kByItself;
   switch (owner_of(wire.kind)) {
     case Owner::kDevice:
-      return add({index, wire.index, table_.wire({wire.kind, sites_.stand_in(wire.index)}), bytes, flows});
-    case Owner::kPair:
-      return add({index, -1, index, bytes, flows});
+      return add(
+          {index, wire.index, table_.wire({wire.kind, sites_.stand_in(wire.index)}), bytes, flows, carried});
+    case Owner::kPair: {
+      const bool of_nic = wire.kind == WireKind::kNicOutPort || wire.kind == WireKind::kNicInPort;
+      const int device = of_nic ? wire.index / sites_.fabric().spec().nic_ports : -1;
+      return add({index, device, index, bytes, flows, carried});
+    }
     case Owner::kMany:
-      return add({index, -1, table_.wire(sites_.stand_in(wire)), bytes, flows});
+      return add({index, -1, table_.wire(sites_.stand_in(wire)), bytes, flows, carried});
   }
+}
+
+// Where every port is looked at, so is every pair.
+Traffic StepBuilder::listed(const Traffic& traffic) {
+  Traffic all = traffic;
+  all.meshes.clear();
+  for (const Mesh& mesh : traffic.meshes) {
+    for (std::size_t i = 0; i < mesh.members.size(); ++i) {
+      for (const std::int32_t to : mesh.members) {
+        if (mesh.members[i] != to) all.edges.push_back({mesh.members[i], to, mesh.bytes, mesh.messages[i]});
+      }
+    }
+  }
+  return all;
 }
 
 // One load for each wire that is simulated, in the order of first use.
@@ -195,7 +242,15 @@ std::vector<StepBuilder::Load> StepBuilder::folded_loads() const {
 
 void StepBuilder::add_wire_flows(Step& step) {
   for (const Load& load : folded_loads()) {
+    if (load.carried != Carried::kByItself) continue;
     step.flows.push_back({load.bytes / load.flows, {{load.wire, load.flows}}});
+  }
+  add_passed(step);
+}
+
+void StepBuilder::add_passed(Step& step) const {
+  for (const Load& load : loads_) {
+    if (load.carried == Carried::kFree) step.passed.push_back({load.wire, load.bytes});
   }
 }
 
@@ -208,7 +263,10 @@ void StepBuilder::add_lockstep_flows(const Traffic& traffic, const GroupSites& g
     begin();
     add_edges(traffic, group, bytes);
     FlowClass flow{bytes, {}};
-    for (const Load& load : folded_loads()) flow.links.push_back({load.wire, load.flows});
+    for (const Load& load : folded_loads()) {
+      if (load.carried == Carried::kByItself) flow.links.push_back({load.wire, load.flows});
+    }
+    add_passed(step);
     step.flows.push_back(std::move(flow));
   }
 }
@@ -232,7 +290,9 @@ void StepBuilder::add_pairs(const Traffic& traffic, const GroupSites& group, Ste
     if (edge.from < 0 || edge.to < 0)
       throw run_error("the native network has no switches that reduce: use fluid or another algorithm");
     const int from = group.members[edge.from].device, to = group.members[edge.to].device;
-    step.pairs.push_back({from, to, edge.bytes, traffic.most_rate});
+    const int flows = paths_.single() ? paths_.flows_of_message() : 1;
+    for (int i = 0; i < flows; ++i)
+      step.pairs.push_back({from, to, edge.bytes / flows, traffic.most_rate / flows, i});
     step.pair_latency = std::max(step.pair_latency, sites_.fabric().latency(from, to).seconds());
   }
 }
@@ -252,8 +312,11 @@ void StepBuilder::limit(const Traffic& traffic, Step& step) const {
 }
 
 Step StepBuilder::build(const Traffic& traffic, const GroupSites& group) {
+  if (paths_.by_ports() && !traffic.meshes.empty()) return build(listed(traffic), group);
   Step step;
-  step.latency = traffic.latency;
+  detour_ = 0;
+  singly_ = paths_.single() && !traffic.lockstep;
+  level_paths(traffic, group);
   if (traffic.lockstep) {
     add_lockstep_flows(traffic, group, step);
   } else {
@@ -268,6 +331,8 @@ Step StepBuilder::build(const Traffic& traffic, const GroupSites& group) {
     const double slowed = flow.bytes / traffic.least_time;
     flow.most_rate = flow.most_rate > 0 ? std::min(flow.most_rate, slowed) : slowed;
   }
+  if (singly_) add_single_flows(traffic, step);
+  step.latency = traffic.latency + detour_;
   limit(traffic, step);
   const double transfer = alone(step);
   if (traffic.hops > 1)

@@ -43,13 +43,15 @@ int queue_of(const Op& op, const FabricSpec& fabric) {
 
 }  // namespace
 
-TransferPlans::TransferPlans(const Cluster& cluster, const Layout& layout, bool with_pairs)
+TransferPlans::TransferPlans(const Cluster& cluster, const Layout& layout, bool with_pairs,
+                             std::uint64_t seed)
     : cluster_(cluster),
       layout_(layout),
       exchange_(cluster.exchange),
       sites_(cluster, layout),
       table_(cluster),
-      builder_(sites_, table_, with_pairs),
+      paths_(cluster, seed),
+      builder_(sites_, table_, paths_, with_pairs),
       with_pairs_(with_pairs) {
   std::map<std::pair<int, std::vector<std::int32_t>>, std::int32_t> ids;
   for (const RankClass& rank_class : layout.classes) {

@@ -276,3 +276,17 @@ TEST_CASE("sizes that cannot be counted are refused before anything is built") {
         "one rank "
         "can hold");
 }
+
+// 128 nodes on 4 x 8 leaves of 32 NICs and 32 uplinks.
+TEST_CASE("broken parts that the network does not have are refused with those that it has") {
+  check(kCollective,
+        {{"/cluster/failed", R"([{"leaf": 32}])", "/cluster/failed/0: leaf 32: expected 0 to 31"},
+         {"/cluster/failed", R"([{"leaf": 3, "uplink": 32}])", "/cluster/failed/0: uplink 32: expected 0 to 31"},
+         {"/cluster/failed", R"([{"nic": 1024}])",
+          "/cluster/failed/0: the NIC of device 1024: expected 0 to 1023"},
+         {"/cluster/failed", R"([{"nic": 1, "spine": 1}])",
+          R"(/cluster/failed/0: expected one of "leaf", "spine" and "nic")"},
+         {"/cluster/failed", R"([{"nic": 1, "uplink": 1}])", "/cluster/failed/0/uplink: a NIC has no uplinks"},
+         {"/workload/groups", "3",
+          "/workload/groups: 1024 ranks on nodes of 8 do not make 3 groups of equally many whole nodes"}});
+}

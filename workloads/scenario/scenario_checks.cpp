@@ -279,8 +279,14 @@ void check_collective(const Scenario& scenario, const Document& document) {
     place_at(document, "/workload/ranks")
         .fail(fmt::format("{} ranks do not fit on the {} devices of the cluster", work.ranks, devices));
   }
+  const int width = scenario.cluster->pools.front().node.accelerators;
+  if (work.groups > 1 && work.ranks % (width * work.groups) != 0) {
+    place_at(document, "/workload/groups")
+        .fail(fmt::format("{} ranks on nodes of {} do not make {} groups of equally many whole nodes",
+                          work.ranks, width, work.groups));
+  }
   check_bytes(work.bytes, place_at(document, "/workload/bytes"));
-  if (work.operation == OpKind::kSend && work.ranks != 2) {
+  if (work.operation == OpKind::kSend && (work.ranks != 2 || work.groups != 1)) {
     place_at(document, "/workload/ranks").fail(fmt::format("send-recv needs 2 ranks, found {}", work.ranks));
   }
 }
