@@ -8,6 +8,7 @@
 #include "hw/error.h"
 #include "workloads/checkpoint/checkpoint_index.h"
 #include "workloads/report/report.h"
+#include "workloads/training/columns.h"
 
 namespace moebius {
 
@@ -60,10 +61,12 @@ Job read_job(const std::string& file, const Changes& changes, const Library& lib
   const Pool& pool = job.scenario.cluster->pools.front();
   switch (job.scenario.kind) {
     case ScenarioKind::kTraining:
-      job.training = std::make_unique<Training>(TrainingJob{.model = job.scenario.model,
-                                                            .plan = job.scenario.plan,
-                                                            .workload = job.scenario.training,
-                                                            .ranks_per_node = pool.node.accelerators});
+      job.training = std::make_unique<Training>(
+          TrainingJob{.model = job.scenario.model,
+                      .plan = job.scenario.plan,
+                      .workload = job.scenario.training,
+                      .ranks_per_node = pool.node.accelerators,
+                      .column_kinds = column_kinds(job.scenario.plan, job.scenario.cluster->fabric)});
       job.memory = job.training->memory(pool.accelerator.memory);
       break;
     case ScenarioKind::kCollective:

@@ -41,12 +41,6 @@ int queue_of(const Op& op, const FabricSpec& fabric) {
   return 0;
 }
 
-bool any_shared_wire_binds(const Fabric& fabric) {
-  return fabric.can_bind(WireKind::kLeafUp) || fabric.can_bind(WireKind::kLeafDown) ||
-         fabric.can_bind(WireKind::kPodUp) || fabric.can_bind(WireKind::kPodDown) ||
-         fabric.can_bind(WireKind::kRegionLink);
-}
-
 }  // namespace
 
 TransferPlans::TransferPlans(const Cluster& cluster, const Layout& layout, bool with_pairs,
@@ -58,8 +52,7 @@ TransferPlans::TransferPlans(const Cluster& cluster, const Layout& layout, bool 
       table_(cluster),
       paths_(cluster, seed),
       builder_(sites_, table_, paths_, with_pairs),
-      with_pairs_(with_pairs),
-      shared_wires_bind_(any_shared_wire_binds(cluster.fabric)) {
+      with_pairs_(with_pairs) {
   std::map<std::pair<int, std::vector<std::int32_t>>, std::int32_t> ids;
   for (const RankClass& rank_class : layout.classes) {
     for (int role = 0; role < kNumGroupRoles; ++role) {
@@ -71,9 +64,9 @@ TransferPlans::TransferPlans(const Cluster& cluster, const Layout& layout, bool 
   group_sites_.resize(ids.size());
 }
 
-const GroupSites& TransferPlans::sites_of(std::int32_t id, const Group& group) {
+const GroupSites& TransferPlans::sites_of(std::int32_t id, const Group& group, int rank_class) {
   std::optional<GroupSites>& sites = group_sites_[id];
-  if (!sites) sites = sites_.group(group.ranks);
+  if (!sites) sites = sites_.group(group, layout_.classes[rank_class]);
   return *sites;
 }
 
@@ -95,6 +88,7 @@ std::shared_ptr<const TransferPlan> TransferPlans::plan(const Fragment& fragment
                 op.kind,
                 op.algorithm,
                 exchange_ ? copied_bytes(op, *exchange_) : op.payload.value,
+                exchange_ ? 0 : op.units,
                 route,
                 exchange_ ? op.num_inputs : 0,
                 exchange_ ? op.dtype : DType::kBf16,
@@ -103,7 +97,7 @@ std::shared_ptr<const TransferPlan> TransferPlans::plan(const Fragment& fragment
   std::weak_ptr<const TransferPlan>& known = plans_[key];
   std::shared_ptr<const TransferPlan> plan = known.lock();
   if (!plan) {
-    TransferPlan built = build(op, route, group, sites_of(key.group, group));
+    TransferPlan built = build(op, route, group, sites_of(key.group, group, rank_class));
     for (Step& step : built.steps) {
       for (FlowClass& flow : step.flows) flow.queue = key.queue;
     }
@@ -119,7 +113,7 @@ void TransferPlans::forget_unused() {
 TransferPlan TransferPlans::steps_of(const std::vector<Traffic>& traffic, const GroupSites& sites) {
   TransferPlan plan;
   for (const Traffic& step : traffic) {
-    if (!step.edges.empty()) plan.steps.push_back(builder_.build(step, sites));
+    if (!step.empty()) plan.steps.push_back(builder_.build(step, sites));
   }
   return plan;
 }
@@ -149,14 +143,16 @@ TransferPlan TransferPlans::build(const Op& op, const Route* route, const Group&
 }
 
 TransferPlan TransferPlans::collective(const Op& op, const GroupSites& sites) {
-  CollectiveQuery query{op.kind, op.algorithm, op.payload.value, 1, !shared_wires_bind_ && !with_pairs_};
-  if (op.algorithm != Algorithm::kAuto) return collective_by(query, sites);
+  const Fabric& fabric = sites_.fabric();
+  CollectiveQuery query{.kind = op.kind, .algorithm = op.algorithm, .bytes = op.payload.value};
+  query.most_sent = op.units * sites_.channel_rate(sites);
+  if (op.algorithm != Algorithm::kAuto) return steps_of(collective_traffic(query, sites, fabric), sites);
   if (const auto call = library_call({op.kind, sites.size(), op.payload.value}, sites, cluster_))
     return TransferPlan{{step_of(*call, sites)}};
   std::optional<TransferPlan> best;
-  for (const Algorithm algorithm : automatic_choices(op.kind, sites)) {
+  for (const Algorithm algorithm : automatic_choices(query, sites, fabric)) {
     query.algorithm = algorithm;
-    TransferPlan plan = collective_by(query, sites);
+    TransferPlan plan = steps_of(collective_traffic(query, sites, fabric), sites);
     if (!best || plan.alone() < best->alone()) best = std::move(plan);
   }
   return std::move(*best);
@@ -171,23 +167,6 @@ Step TransferPlans::step_of(const LibraryCall& call, const GroupSites& sites) {
   step.latency = std::max(0.0, call.seconds - step.alone);
   step.alone += step.latency;
   return step;
-}
-
-TransferPlan TransferPlans::collective_by(CollectiveQuery query, const GroupSites& sites) {
-  const bool in_chunks = query.kind == OpKind::kBroadcast && query.algorithm == Algorithm::kRing;
-  if (in_chunks && sites.size() > 2) query.chunks = best_chunks(query, sites);
-  return steps_of(collective_traffic(query, sites, sites_.fabric()), sites);
-}
-
-// A pipeline of m chunks over h hops takes (m + h - 1) (latency + beta / m), least at m = sqrt((h - 1) beta /
-// latency), with beta the seconds of the whole buffer over one hop.
-int TransferPlans::best_chunks(const CollectiveQuery& query, const GroupSites& sites) {
-  const double hops = sites.size() - 1;
-  const TransferPlan whole = steps_of(collective_traffic(query, sites, sites_.fabric()), sites);
-  const double latency = whole.steps.front().latency / hops;
-  const double beta = (whole.steps.front().alone - whole.steps.front().latency) / hops;
-  if (latency <= 0) return 1 << 20;
-  return std::clamp(static_cast<int>(std::sqrt((hops - 1) * beta / latency)), 1, 1 << 20);
 }
 
 }  // namespace moebius

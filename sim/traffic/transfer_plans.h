@@ -38,6 +38,7 @@ class TransferPlans {
     OpKind kind = OpKind::kSend;
     Algorithm algorithm = Algorithm::kAuto;
     double bytes = 0;
+    std::int32_t units = 0;
     const Route* route = nullptr;
     // Between virtual ranks, which exchange operand after operand, at a rate that the format decides.
     std::int32_t operands = 0;
@@ -50,13 +51,11 @@ class TransferPlans {
   std::int32_t group_id(int rank_class, GroupRole role) const {
     return group_ids_[rank_class * kNumGroupRoles + static_cast<int>(role)];
   }
-  const GroupSites& sites_of(std::int32_t group, const Group& ranks);
+  const GroupSites& sites_of(std::int32_t id, const Group& group, int rank_class);
   TransferPlan build(const Op& op, const Route* route, const Group& group, const GroupSites& sites);
   double copy_start(const Member& from, const Member& to) const;
   TransferPlan collective(const Op& op, const GroupSites& sites);
   Step step_of(const LibraryCall& call, const GroupSites& sites);
-  TransferPlan collective_by(CollectiveQuery query, const GroupSites& sites);
-  int best_chunks(const CollectiveQuery& query, const GroupSites& sites);
   TransferPlan steps_of(const std::vector<Traffic>& traffic, const GroupSites& sites);
 
   const Cluster& cluster_;
@@ -67,7 +66,6 @@ class TransferPlans {
   FlowPaths paths_;
   StepBuilder builder_;
   bool with_pairs_;
-  bool shared_wires_bind_ = false;
   std::vector<std::int32_t> group_ids_;                 // by class and role; -1: in no such group
   std::vector<std::optional<GroupSites>> group_sites_;  // by group id, made when first needed
   std::map<Key, std::weak_ptr<const TransferPlan>> plans_;
