@@ -69,7 +69,7 @@ std::unique_ptr<Executor> make_sim_executor(const Cluster& cluster, const Layout
   }
   SimGridParts simgrid;
   if (options.driver == Driver::kSimGrid) simgrid = make_simgrid_parts(cluster, layout, native);
-  auto plans = std::make_unique<TransferPlans>(cluster, layout, native);
+  auto plans = std::make_unique<TransferPlans>(cluster, layout, native, options.choices);
   std::unique_ptr<Network> network = make_network(options.detail, *plans, simgrid);
   auto machine = std::make_unique<Machine>(
       MachineParts{cluster, layout, std::move(cost_per_pool), recorder, *plans, *network});

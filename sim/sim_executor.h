@@ -8,6 +8,7 @@
 
 #include "hw/cluster.h"
 #include "workloads/cost/cost_source.h"
+#include "workloads/report/collective_choice.h"
 #include "workloads/schedule/executor.h"
 #include "workloads/schedule/layout.h"
 #include "workloads/schedule/recorder.h"
@@ -28,6 +29,8 @@ enum class Driver : std::uint8_t {
 struct SimOptions {
   NetworkDetail detail = NetworkDetail::kFluid;
   Driver driver = Driver::kPlain;
+  std::vector<CollectiveChoice>* choices =
+      nullptr;  // where the run notes how its collectives go; null: nowhere
 };
 
 // `cost_per_pool`: one for each pool of the cluster. All arguments must outlive the executor. Throws

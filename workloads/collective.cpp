@@ -1,5 +1,6 @@
 #include "workloads/collective.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <utility>
@@ -44,6 +45,7 @@ FragmentPtr one_op(const CollectiveWorkload& work, Op op, const std::vector<Tens
   op.dtype = work.dtype;
   op.role = Role::kCollective;
   op.algorithm = work.algorithm;
+  op.units = static_cast<std::int16_t>(work.channels);
   op.payload = work.bytes;
   op.num_inputs = static_cast<std::uint8_t>(inputs.size());
   op.num_outputs = static_cast<std::uint8_t>(outputs.size());
@@ -53,11 +55,23 @@ FragmentPtr one_op(const CollectiveWorkload& work, Op op, const std::vector<Tens
   fragment.tensors.insert(fragment.tensors.end(), outputs.begin(), outputs.end());
   fragment.operands.resize(fragment.tensors.size());
   std::iota(fragment.operands.begin(), fragment.operands.end(), 0);
+  fragment.pair_bytes = work.matrix;
   fragment.ops = {op};
   return freeze(std::move(fragment));
 }
 
+// What the busiest ranks hold: all ranks have columns of one size.
+FragmentPtr exchange_fragment(const CollectiveWorkload& work) {
+  const auto rows = [&](double bytes) {
+    return std::max<std::int64_t>(1, std::llround(std::ceil(bytes / element_bytes(work.dtype))));
+  };
+  return one_op(work, {.kind = work.operation, .lane = Lane::kDataComm, .group = GroupRole::kWorld},
+                {source_column(work, rows(work.matrix->largest_before()))},
+                {column(work, rows(work.matrix->largest_after()))});
+}
+
 FragmentPtr collective_fragment(const CollectiveWorkload& work) {
+  if (work.matrix) return exchange_fragment(work);
   const auto [before, after] = member_rows(work.operation, whole_rows(work), work.ranks);
   return one_op(work, {.kind = work.operation, .lane = Lane::kDataComm, .group = GroupRole::kWorld},
                 {source_column(work, before)}, {column(work, after)});
@@ -73,35 +87,49 @@ FragmentPtr receive_fragment(const CollectiveWorkload& work) {
                 {column(work, whole_rows(work))});
 }
 
+// By rank: its own class, or that of its pool.
+std::vector<std::int32_t> classes_of(int ranks, bool fold, const std::vector<int>& pool_devices) {
+  std::vector<std::int32_t> classes(ranks);
+  if (!fold) {
+    std::iota(classes.begin(), classes.end(), 0);
+    return classes;
+  }
+  int pool = 0, end = pool_devices.empty() ? ranks : pool_devices.front();
+  for (int rank = 0; rank < ranks; ++rank) {
+    if (rank == end) end += pool_devices[++pool];
+    classes[rank] = pool;
+  }
+  return classes;
+}
+
 // The ranks stand on the first devices, in order, and are one group.
-Layout one_group(int ranks, bool fold, bool pair) {
+Layout one_group(int ranks, const std::vector<std::int32_t>& class_of_rank, bool pair) {
   Layout layout;
   layout.ranks = ranks;
-  layout.classes.resize(fold ? 1 : ranks);
+  layout.classes.resize(class_of_rank.back() + 1);
   std::vector<std::int32_t> all(ranks);
   std::iota(all.begin(), all.end(), 0);
   layout.device_of_rank = all;
-  for (int rank = 0; rank < ranks; ++rank) {
-    layout.class_of_rank.push_back(fold ? 0 : rank);
-    layout.classes[layout.class_of_rank[rank]].ranks.push_back(rank);
-  }
+  layout.class_of_rank = class_of_rank;
+  for (int rank = 0; rank < ranks; ++rank) layout.classes[class_of_rank[rank]].ranks.push_back(rank);
   const auto num_classes = static_cast<std::int32_t>(layout.classes.size());
   for (std::int32_t i = 0; i < num_classes; ++i) {
     const GroupRole role = !pair ? GroupRole::kWorld : i == 0 ? GroupRole::kNext : GroupRole::kPrevious;
     layout.classes[i].groups[static_cast<int>(role)] = {
-        .ranks = all, .my_index = i, .num_classes = num_classes};
+        .ranks = all, .my_index = layout.classes[i].representative(), .num_classes = num_classes};
   }
   return layout;
 }
 
 }  // namespace
 
-CollectiveRun::CollectiveRun(const CollectiveWorkload& work) {
+CollectiveRun::CollectiveRun(const CollectiveWorkload& work, std::vector<int> pool_devices) {
   CHECK(work.ranks > 1 && work.bytes.value > 0,
         fmt::format("{} ranks, {} bytes", work.ranks, work.bytes.value));
   const bool pair = work.operation == OpKind::kSend;
   CHECK(!pair || work.ranks == 2, fmt::format("a message between {} ranks", work.ranks));
-  layout_ = one_group(work.ranks, work.fold && !pair, pair);
+  const bool fold = work.fold && !pair && !work.matrix;
+  layout_ = one_group(work.ranks, classes_of(work.ranks, fold, pool_devices), pair);
   if (pair) {
     fragments_ = {send_fragment(work), receive_fragment(work)};
   } else {

@@ -10,10 +10,12 @@ namespace moebius {
 
 // The op's payload is exactly `bytes`. Its operands are columns of that many elements, rounded up so that
 // every rank can have an equal share, and hold the same numbers on every rank. Folded, one class stands for
-// all ranks; a send and its receive are two classes always.
+// the ranks of each pool; a send and its receive are two classes always, and ranks with parts of their own
+// are classes each.
 class CollectiveRun : public Workload {
  public:
-  explicit CollectiveRun(const CollectiveWorkload& collective);
+  // `pool_devices`: how many each pool of the cluster has; empty: one pool.
+  explicit CollectiveRun(const CollectiveWorkload& collective, std::vector<int> pool_devices = {});
 
   const Layout& layout() const override { return layout_; }
   std::optional<Submission> next(Time now) override;

@@ -146,4 +146,9 @@ std::string explain(const Timeline& timeline) {
   return text + ops_table(rows, layer);
 }
 
+std::string explain_run(const Outcome& outcome) {
+  const std::string choices = choices_text(outcome.report.facts.collectives);
+  return explain(outcome.timeline) + (choices.empty() ? "" : "\n" + choices);
+}
+
 }  // namespace moebius

@@ -33,6 +33,12 @@ Scenario read(const std::string& file, const Changes& changes, const Library& li
   return scenario;
 }
 
+std::vector<int> devices_of_pools(const Scenario& scenario) {
+  std::vector<int> devices;
+  for (const Pool& pool : scenario.cluster->pools) devices.push_back(pool.devices());
+  return devices;
+}
+
 void go_on_from_checkpoint(Scenario& scenario) {
   const CheckpointIndex index = load_index((std::filesystem::path(scenario.weights) / kIndexName).string());
   if (index.step >= scenario.training.steps) {
@@ -57,7 +63,8 @@ Job read_job(const std::string& file, const Changes& changes, const Library& lib
       job.memory = job.training->memory(pool.accelerator.memory);
       break;
     case ScenarioKind::kCollective:
-      job.collective = std::make_unique<CollectiveRun>(job.scenario.collective);
+      job.collective =
+          std::make_unique<CollectiveRun>(job.scenario.collective, devices_of_pools(job.scenario));
       break;
     case ScenarioKind::kServing:
       job.serving = std::make_unique<Serving>(ServingJob{.model = job.scenario.model,
@@ -87,7 +94,14 @@ void require_fit(const Job& job) {
                               memory_text(*job.memory)));
 }
 
+void require_equal_parts(const Job& job) {
+  if (job.scenario.collective.matrix)
+    throw run_error(fmt::format("{}: /workload/matrix is simulated only: executors exchange equal parts",
+                                job.scenario.name));
+}
+
 void require_host(const Job& job) {
+  require_equal_parts(job);
   const std::vector<RankClass>& classes = job.layout().classes;
   double needed = 0;  // at least: the host keeps 8- and 16-bit formats in 32 bits
   for (std::size_t i = 0; job.memory && i < classes.size(); ++i) {

@@ -21,8 +21,8 @@ struct CollectiveQuery {
   OpKind kind = OpKind::kAllReduce;
   Algorithm algorithm = Algorithm::kRing;  // not kAuto
   double bytes = 0;                        // Op::payload
-  // Direct exchange: only what enters or leaves the first nodes in which a class has members, enough where
-  // nothing but the members' own wires can be a bottleneck and the members of a class are alike.
+  // Direct exchange: only what enters or leaves the first nodes of a size in which a class has members,
+  // enough where nothing but the members' own wires can be a bottleneck and the members of a class are alike.
   bool only_first_nodes = false;
   double most_sent = 0;               // bytes per second that one member's channels pass; 0: no limit
   const PairBytes* matrix = nullptr;  // all-to-all: who sends how much to whom; null: all alike

@@ -8,10 +8,13 @@
 
 #include "hw/error.h"
 #include "sim/traffic/exchange_traffic.h"
+#include "sim/traffic/wire_uses.h"
 #include "workloads/schedule/local_exchange.h"
 
 namespace moebius {
 namespace {
+
+constexpr std::size_t kMostDecided = 4096;
 
 // The other member of a group of two: the receiver of a send, the sender of a receive.
 std::int32_t other_member(const Group& group) {
@@ -27,14 +30,16 @@ bool any_shared_wire_binds(const Fabric& fabric) {
 
 }  // namespace
 
-TransferPlans::TransferPlans(const Cluster& cluster, const Layout& layout, bool with_pairs)
+TransferPlans::TransferPlans(const Cluster& cluster, const Layout& layout, bool with_pairs,
+                             std::vector<CollectiveChoice>* choices)
     : layout_(layout),
       exchange_(cluster.exchange),
       sites_(cluster, layout),
       table_(cluster),
       builder_(sites_, table_, with_pairs),
       with_pairs_(with_pairs),
-      shared_wires_bind_(any_shared_wire_binds(cluster.fabric)) {
+      shared_wires_bind_(any_shared_wire_binds(cluster.fabric)),
+      choices_(choices) {
   std::map<std::pair<int, std::vector<std::int32_t>>, std::int32_t> ids;
   for (const RankClass& rank_class : layout.classes) {
     for (int role = 0; role < kNumGroupRoles; ++role) {
@@ -72,12 +77,13 @@ std::shared_ptr<const TransferPlan> TransferPlans::plan(const Fragment& fragment
                 exchange_ ? copied_bytes(op, *exchange_) : op.payload.value,
                 exchange_ ? 0 : op.units,
                 route,
+                op.kind == OpKind::kAllToAll ? fragment.pair_bytes.get() : nullptr,
                 exchange_ ? op.num_inputs : 0,
                 exchange_ ? op.dtype : DType::kBf16};
   std::weak_ptr<const TransferPlan>& known = plans_[key];
   std::shared_ptr<const TransferPlan> plan = known.lock();
   if (!plan) {
-    plan = std::make_shared<TransferPlan>(build(op, route, group, sites_of(key.group, group)));
+    plan = std::make_shared<TransferPlan>(build(op, key, group, sites_of(key.group, group)));
     known = plan;
   }
   return plan;
@@ -95,34 +101,79 @@ TransferPlan TransferPlans::steps_of(const std::vector<Traffic>& traffic, const 
   return plan;
 }
 
-TransferPlan TransferPlans::build(const Op& op, const Route* route, const Group& group,
-                                  const GroupSites& sites) {
+TransferPlan TransferPlans::build(const Op& op, const Key& key, const Group& group, const GroupSites& sites) {
   const Fabric& fabric = sites_.fabric();
-  if (exchange_) return steps_of(exchange_traffic(op, route, group, *exchange_), sites);
+  if (exchange_) return steps_of(exchange_traffic(op, key.route, group, *exchange_), sites);
   if (op.kind == OpKind::kSend) {
     return steps_of({message_traffic(group.my_index, other_member(group), op.payload.value, sites, fabric)},
                     sites);
   }
-  if (route == nullptr) return collective(op, sites);
-  TransferPlan plan =
-      steps_of({route_traffic(*route, op.kind == OpKind::kCombine, op.payload.value, sites, fabric)}, sites);
+  if (key.route == nullptr) return collective(op, key, sites);
+  TransferPlan plan = steps_of(
+      {route_traffic(*key.route, op.kind == OpKind::kCombine, op.payload.value, sites, fabric)}, sites);
   if (!plan.steps.empty()) plan.slowest = static_cast<std::int16_t>(builder_.busiest_member(sites));
   return plan;
 }
 
-TransferPlan TransferPlans::collective(const Op& op, const GroupSites& sites) {
-  const Fabric& fabric = sites_.fabric();
+TransferPlan TransferPlans::collective(const Op& op, const Key& key, const GroupSites& sites) {
   CollectiveQuery query{.kind = op.kind, .algorithm = op.algorithm, .bytes = op.payload.value};
-  query.only_first_nodes = !shared_wires_bind_ && !with_pairs_;
+  query.matrix = key.pairs;
+  query.only_first_nodes = !shared_wires_bind_ && !with_pairs_ && key.pairs == nullptr;
   query.most_sent = op.units * sites_.channel_rate(sites);
-  if (op.algorithm != Algorithm::kAuto) return steps_of(collective_traffic(query, sites, fabric), sites);
+  CollectiveChoice choice{op.kind,  op.group,        sites.size(), static_cast<int>(sites.nodes.size()),
+                          op.units, op.payload.value};
+  if (const auto known = decided_.find(key); known != decided_.end()) query.algorithm = known->second;
+  TransferPlan plan;
+  if (query.algorithm == Algorithm::kAuto) {
+    plan = fastest(query, sites, choice);
+    if (decided_.size() >= kMostDecided) decided_.clear();
+    decided_[key] = query.algorithm;
+  } else {
+    plan = steps_of(collective_traffic(query, sites, sites_.fabric()), sites);
+  }
+  if (key.pairs != nullptr && !plan.steps.empty())
+    plan.slowest = static_cast<std::int16_t>(builder_.busiest_member(sites));
+  choice.chosen = {query.algorithm, plan.alone()};
+  note(query, sites, std::move(choice));
+  return plan;
+}
+
+// By modelled time on an idle network; sets the query's algorithm.
+TransferPlan TransferPlans::fastest(CollectiveQuery& query, const GroupSites& sites,
+                                    CollectiveChoice& choice) {
+  const Fabric& fabric = sites_.fabric();
   std::optional<TransferPlan> best;
+  Algorithm chosen = Algorithm::kAuto;
   for (const Algorithm algorithm : automatic_choices(query, sites, fabric)) {
     query.algorithm = algorithm;
     TransferPlan plan = steps_of(collective_traffic(query, sites, fabric), sites);
-    if (!best || plan.alone() < best->alone()) best = std::move(plan);
+    choice.candidates.push_back({algorithm, plan.alone()});
+    if (best && plan.alone() >= best->alone()) continue;
+    best = std::move(plan);
+    chosen = algorithm;
   }
+  query.algorithm = chosen;
+  choice.automatic = true;
   return std::move(*best);
+}
+
+bool TransferPlans::is_new(const CollectiveChoice& choice) const {
+  const auto same = [&](const CollectiveChoice& other) {
+    return other.kind == choice.kind && other.group == choice.group && other.ranks == choice.ranks &&
+           other.nodes == choice.nodes && other.channels == choice.channels && other.bytes == choice.bytes &&
+           other.chosen.algorithm == choice.chosen.algorithm;
+  };
+  return std::none_of(choices_->begin(), choices_->end(), same);
+}
+
+void TransferPlans::note(const CollectiveQuery& query, const GroupSites& sites, CollectiveChoice choice) {
+  if (choices_ == nullptr || choices_->size() >= kMostChoices || sites.size() < 2 || !is_new(choice)) return;
+  if (sites.size() <= kMostRanksTraced) {
+    CollectiveQuery whole = query;
+    whole.only_first_nodes = false;
+    choice.wires = wire_uses(collective_traffic(whole, sites, sites_.fabric()), sites, sites_.fabric());
+  }
+  choices_->push_back(std::move(choice));
 }
 
 }  // namespace moebius

@@ -11,6 +11,7 @@
 
 #include "sim/traffic/collectives.h"
 #include "sim/traffic/step_builder.h"
+#include "workloads/report/collective_choice.h"
 #include "workloads/schedule/fragment.h"
 
 namespace moebius {
@@ -18,7 +19,9 @@ namespace moebius {
 class TransferPlans {
  public:
   // `with_pairs`: also lists every message, as the native network needs it.
-  TransferPlans(const Cluster& cluster, const Layout& layout, bool with_pairs);
+  // `choices`: where distinct collectives are noted; null: nowhere.
+  TransferPlans(const Cluster& cluster, const Layout& layout, bool with_pairs,
+                std::vector<CollectiveChoice>* choices = nullptr);
 
   // Of op `index` as a member of `rank_class` sees it; for a send, the message. Never null; not for a
   // receive.
@@ -38,6 +41,7 @@ class TransferPlans {
     double bytes = 0;
     std::int32_t units = 0;
     const Route* route = nullptr;
+    const PairBytes* pairs = nullptr;
     // Between virtual ranks, which exchange operand after operand, at a rate that the format decides.
     std::int32_t operands = 0;
     DType dtype = DType::kBf16;
@@ -48,8 +52,11 @@ class TransferPlans {
     return group_ids_[rank_class * kNumGroupRoles + static_cast<int>(role)];
   }
   const GroupSites& sites_of(std::int32_t group, const Group& ranks);
-  TransferPlan build(const Op& op, const Route* route, const Group& group, const GroupSites& sites);
-  TransferPlan collective(const Op& op, const GroupSites& sites);
+  TransferPlan build(const Op& op, const Key& key, const Group& group, const GroupSites& sites);
+  TransferPlan collective(const Op& op, const Key& key, const GroupSites& sites);
+  TransferPlan fastest(CollectiveQuery& query, const GroupSites& sites, CollectiveChoice& choice);
+  bool is_new(const CollectiveChoice& choice) const;
+  void note(const CollectiveQuery& query, const GroupSites& sites, CollectiveChoice choice);
   TransferPlan steps_of(const std::vector<Traffic>& traffic, const GroupSites& sites);
 
   const Layout& layout_;
@@ -62,6 +69,8 @@ class TransferPlans {
   std::vector<std::int32_t> group_ids_;                 // by class and role; -1: in no such group
   std::vector<std::optional<GroupSites>> group_sites_;  // by group id, made when first needed
   std::map<Key, std::weak_ptr<const TransferPlan>> plans_;
+  std::map<Key, Algorithm> decided_;  // automatic choices so far
+  std::vector<CollectiveChoice>* choices_;
 };
 
 }  // namespace moebius

@@ -16,13 +16,12 @@ std::string seconds_text(double seconds) {
 std::string candidates_text(const CollectiveChoice& choice) {
   if (!choice.automatic) return "as named";
   std::vector<AlgorithmTime> sorted = choice.candidates;
-  std::stable_sort(sorted.begin(), sorted.end(), [](const AlgorithmTime& a, const AlgorithmTime& b) {
-    return a.seconds < b.seconds;
-  });
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const AlgorithmTime& a, const AlgorithmTime& b) { return a.seconds < b.seconds; });
   std::string text;
   for (const AlgorithmTime& row : sorted)
-    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", to_string(row.algorithm),
-                        seconds_text(row.seconds));
+    text +=
+        fmt::format("{}{} {}", text.empty() ? "" : ", ", to_string(row.algorithm), seconds_text(row.seconds));
   return text;
 }
 
@@ -30,14 +29,14 @@ std::string candidates_text(const CollectiveChoice& choice) {
 
 std::string choices_text(const std::vector<CollectiveChoice>& choices) {
   if (choices.empty()) return {};
-  std::string text = fmt::format("collectives, each alone on an idle network\n  {:<16} {:<13} {:>6} {:>6} {:>10} {:<13} {:>10}  {}\n",
-                                 "operation", "group", "ranks", "nodes", "bytes", "algorithm", "time",
-                                 "candidates");
+  std::string text = fmt::format(
+      "collectives, each alone on an idle network\n  {:<16} {:<13} {:>6} {:>6} {:>10} {:<13} {:>10}  {}\n",
+      "operation", "group", "ranks", "nodes", "bytes", "algorithm", "time", "candidates");
   for (const CollectiveChoice& row : choices) {
-    text += fmt::format("  {:<16} {:<13} {:>6} {:>6} {:>10} {:<13} {:>10}  {}\n", to_string(row.kind),
-                        to_string(row.group), row.ranks, row.nodes, to_text(Bytes{row.bytes}),
-                        to_string(row.chosen.algorithm), seconds_text(row.chosen.seconds),
-                        candidates_text(row));
+    text +=
+        fmt::format("  {:<16} {:<13} {:>6} {:>6} {:>10} {:<13} {:>10}  {}\n", to_string(row.kind),
+                    to_string(row.group), row.ranks, row.nodes, to_text(Bytes{row.bytes}),
+                    to_string(row.chosen.algorithm), seconds_text(row.chosen.seconds), candidates_text(row));
   }
   return text;
 }
@@ -47,9 +46,9 @@ std::string wires_text(const std::vector<WireUse>& wires) {
   std::string text = fmt::format("by which links\n  {:<16} {:>6} {:>12} {:>16} {:>14}\n", "link", "wires",
                                  "bytes", "on the busiest", "busy for");
   for (const WireUse& row : wires) {
-    text += fmt::format("  {:<16} {:>6} {:>12} {:>16} {:>14}\n", row.kind, row.wires,
-                        to_text(Bytes{row.bytes}), to_text(Bytes{row.busiest_bytes}),
-                        seconds_text(row.busiest_seconds));
+    text +=
+        fmt::format("  {:<16} {:>6} {:>12} {:>16} {:>14}\n", row.kind, row.wires, to_text(Bytes{row.bytes}),
+                    to_text(Bytes{row.busiest_bytes}), seconds_text(row.busiest_seconds));
   }
   return text;
 }

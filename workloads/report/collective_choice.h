@@ -29,10 +29,10 @@ struct CollectiveChoice {
   GroupRole group = GroupRole::kNone;
   int ranks = 0, nodes = 0, channels = 0;  // channels 0: as many as needed
   double bytes = 0;                        // Op::payload
-  AlgorithmTime chosen;
-  bool automatic = false;                 // else the workload names the algorithm
-  std::vector<AlgorithmTime> candidates;  // of an automatic choice, the chosen one among them
-  std::vector<WireUse> wires;             // of the chosen one; none for groups of more than kMostRanksTraced
+  AlgorithmTime chosen = {};
+  bool automatic = false;                      // else the workload names the algorithm
+  std::vector<AlgorithmTime> candidates = {};  // of an automatic choice, the chosen one among them
+  std::vector<WireUse> wires = {};  // of the chosen one; none for groups of more than kMostRanksTraced
 };
 inline constexpr int kMostRanksTraced = 512;
 inline constexpr int kMostChoices = 64;  // distinct ones that a run notes

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "workloads/cost/measuring_facts.h"
+#include "workloads/report/collective_choice.h"
 #include "workloads/scenario/scenario.h"
 #include "workloads/schedule/metrics.h"
 #include "workloads/serving/figures.h"
@@ -20,8 +21,9 @@ struct RunFacts {
   bool on_cluster = true;        // times are those of the scenario's devices; false: of whatever executed it
   std::vector<std::pair<std::string, std::string>> provenance;  // cost sources, versions, schedule hash
   std::vector<double> losses;  // by step from the run's first one on, of an executor that computes numbers
-  std::vector<std::vector<std::int32_t>> tokens;  // by request, of an executor that generates them
-  std::optional<MeasuringFacts> measured = {};    // emulation: the ops that costs were made of
+  std::vector<std::vector<std::int32_t>> tokens;   // by request, of an executor that generates them
+  std::optional<MeasuringFacts> measured = {};     // emulation: the ops that costs were made of
+  std::vector<CollectiveChoice> collectives = {};  // simulation: the distinct ones, at most kMostChoices
   double wall_s = 0, cpu_s = 0, max_rss_bytes = 0;
   std::int64_t dropped_spans = 0;
 };

@@ -10,9 +10,9 @@
 #include "hw/cluster.h"
 #include "hw/document.h"
 #include "models/model.h"
+#include "workloads/scenario/section.h"
 #include "workloads/schedule/op.h"
 #include "workloads/schedule/recorder.h"
-#include "workloads/scenario/section.h"
 #include "workloads/serving/plan.h"
 #include "workloads/training/plan.h"
 
@@ -36,7 +36,9 @@ struct CollectiveWorkload {
   Bytes bytes;  // see Op::payload for what it counts
   int ranks = 0;
   DType dtype = DType::kFp32;
-  bool fold = true;  // simulate one rank for all, where they do the same
+  int channels = 0;  // cores that hold the collective, each with a channel; 0: as many as it needs, none held
+  PairBytesPtr matrix;  // all-to-all: who sends how much to whom; null: all alike
+  bool fold = true;     // simulate one rank for all, where they do the same
 };
 
 struct Scenario {
@@ -49,9 +51,9 @@ struct Scenario {
   TrainingPlan plan;
   TrainingWorkload training;
   std::string weights = "random";  // a checkpoint to start from, or drawn from the seed
-  bool resume = false;  // training: go on from the checkpoint's optimizer state and step
-  std::string save;     // training: directory for a checkpoint at the end; empty: none
-  int save_every = 0;   // and after so many steps each; 0: at the end alone
+  bool resume = false;             // training: go on from the checkpoint's optimizer state and step
+  std::string save;                // training: directory for a checkpoint at the end; empty: none
+  int save_every = 0;              // and after so many steps each; 0: at the end alone
   ServingPlan serving;
   ServingWorkload served;
   ServiceGoal goal;            // serving

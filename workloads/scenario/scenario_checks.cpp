@@ -1,10 +1,12 @@
 // Relations between the keys of a scenario. Each is one sentence with the numbers that do not fit.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
 
 #include "workloads/scenario/scenario_parts.h"
+#include "workloads/schedule/algorithms.h"
 
 namespace moebius {
 
@@ -225,8 +227,31 @@ void check_training(Scenario& scenario, const Document& document) {
   TrainingChecks(scenario, document).run();
 }
 
+// The operation has the algorithm, and the chips' channels have a rate where their number is given.
+void check_library(const Scenario& scenario, const Document& document) {
+  const CollectiveWorkload& work = scenario.collective;
+  if (!has_algorithm(work.operation, work.algorithm)) {
+    std::vector<std::string_view> names;
+    for (const AlgorithmRow& row : algorithm_rows()) {
+      if (has_algorithm(work.operation, row.value)) names.push_back(row.name);
+    }
+    place_at(document, "/workload/algorithm")
+        .fail(fmt::format("{} has no algorithm \"{}\": expected auto, {}", to_string(work.operation),
+                          to_string(work.algorithm), fmt::join(names, ", ")));
+  }
+  for (const Pool& pool : scenario.cluster->pools) {
+    if (work.channels == 0 || pool.accelerator.channel_rate.value > 0) continue;
+    place_at(document, "/workload/channels")
+        .fail(
+            fmt::format("the rate of one channel of {} is not known: expected no channels, or an accelerator "
+                        "with \"channel_rate\"",
+                        pool.accelerator.id));
+  }
+}
+
 void check_collective(const Scenario& scenario, const Document& document) {
   const CollectiveWorkload& work = scenario.collective;
+  check_library(scenario, document);
   int devices = 0;
   for (const Pool& pool : scenario.cluster->pools) devices += pool.devices();
   if (work.ranks > devices) {

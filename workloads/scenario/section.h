@@ -77,6 +77,7 @@ class Section {
   std::vector<Section> objects(std::string_view key, bool required, std::string_view help);
 
   bool given(std::string_view key) const;
+  bool describes() const { return description_ != nullptr; }  // nothing is read
   Place place_of(std::string_view key) const;
   void finish();  // rejects unknown keys; closes the description
 

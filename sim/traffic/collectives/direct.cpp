@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <utility>
 
 #include "sim/traffic/collectives/families.h"
 #include "sim/traffic/collectives/rails.h"
@@ -6,16 +7,17 @@
 namespace moebius {
 namespace {
 
-// Marks the members whose node is the first one in which some class stands.
+// Marks the members whose node is the first one of its size in which some class stands: in a smaller one a
+// member sends more to other nodes.
 std::vector<bool> in_first_nodes(const GroupSites& group) {
   std::vector<bool> marked(group.size(), false);
-  std::vector<std::int32_t> seen;
+  std::vector<std::pair<std::int32_t, std::size_t>> seen;
   for (const auto& node : group.nodes) {
     bool is_first = false;
     for (const std::int32_t member : node) {
-      const std::int32_t rank_class = group.members[member].rank_class;
-      if (std::find(seen.begin(), seen.end(), rank_class) != seen.end()) continue;
-      seen.push_back(rank_class);
+      const std::pair key(group.members[member].rank_class, node.size());
+      if (std::find(seen.begin(), seen.end(), key) != seen.end()) continue;
+      seen.push_back(key);
       is_first = true;
     }
     for (const std::int32_t member : node) marked[member] = is_first;
