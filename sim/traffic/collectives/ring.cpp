@@ -25,7 +25,7 @@ Traffic pipeline(const CollectiveQuery& query, const GroupSites& group, const Fa
 
 Traffic rounds(const CollectiveQuery& query, const GroupSites& group, const Fabric& fabric) {
   CollectiveQuery at_once = query;
-  at_once.algorithm = Algorithm::kDirect;
+  at_once.only_first_nodes = false;  // the mean latency is that of all pairs
   Traffic traffic = direct_steps(at_once, group, fabric).front();
   traffic.latency = (group.size() - 1) * mean_latency(traffic.edges, group, fabric);
   return traffic;
