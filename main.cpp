@@ -248,7 +248,7 @@ void add_data_option(CLI::App& command, Arguments& arguments) {
 void add_simulator_options(CLI::App& command, Arguments& arguments) {
   command
       .add_option("--detail", arguments.detail,
-                  "how the network is simulated: alpha-beta, fluid (default), native")
+                  "how the network is simulated: alpha-beta, fluid (default), packet, native")
       ->transform(valid(one_of(network_details())));
   command
       .add_option("--driver", arguments.driver,

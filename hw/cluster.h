@@ -46,12 +46,19 @@ struct LocalExchange {
   }
 };
 
+// What decides how long a collective of one scale-up domain takes: the wires and their latency alone; the
+// chip's library (NCCL, oneCCL: launch, protocols, its tuner's choice); or, for all-reduce, the kernels of a
+// serving framework before it. See workloads/cost/collective_model.h.
+enum class CollectiveSource : std::uint8_t { kStructure, kLibrary, kSglang, kTrtllm, kVllm };
+std::string_view to_string(CollectiveSource source);  // "library"
+
 struct Cluster {
   std::vector<Pool> pools;
   Fabric fabric;
   // Set for a machine of virtual ranks: communication is this and nothing else, and holds no cores; compute
   // ops hold their whole device, whatever number of cores they ask for, as executors give it to them.
   std::optional<LocalExchange> exchange = {};
+  CollectiveSource collectives = CollectiveSource::kStructure;
 
   const Pool& pool_of(int device) const;
 };

@@ -16,6 +16,7 @@ Machine::Machine(MachineParts parts)
       recorder_(parts.recorder),
       plans_(parts.plans),
       network_(parts.network),
+      counters_(parts.counters),
       uses_(parts.cluster, parts.layout, parts.costs, parts.plans) {
   lanes_.resize(layout_.classes.size() * kNumLanes);
   std::map<int, std::int32_t> chip_of_device;  // representatives may share one (virtual ranks)
@@ -85,6 +86,7 @@ Time Machine::next_event() {
 
 void Machine::advance(Time to) {
   CHECK(to >= now_, fmt::format("from {} ns back to {} ns", now_.ns, to.ns));
+  if (counters_ != nullptr) counters_->before(to);
   now_ = to;
   do {
     ended_.clear();

@@ -14,6 +14,7 @@
 #include "sim/fragment_uses.h"
 #include "sim/meetings.h"
 #include "sim/network/network.h"
+#include "sim/network/network_counters.h"
 #include "workloads/schedule/executor.h"
 #include "workloads/schedule/recorder.h"
 
@@ -26,6 +27,7 @@ struct MachineParts {
   Recorder& recorder;
   TransferPlans& plans;
   Network& network;
+  NetworkCounters* counters = nullptr;  // who samples the network; null: no one
 };
 
 class Machine {
@@ -112,6 +114,7 @@ class Machine {
   Recorder& recorder_;
   TransferPlans& plans_;
   Network& network_;
+  NetworkCounters* counters_;
   FragmentUses uses_;
   Chips chips_;
   Meetings meetings_;

@@ -15,10 +15,12 @@ namespace {
 class SimExecutor : public Executor {
  public:
   SimExecutor(std::unique_ptr<TransferPlans> plans, std::unique_ptr<Network> network,
-              std::unique_ptr<MachineDriver> driver, std::unique_ptr<Machine> machine)
+              std::unique_ptr<NetworkCounters> counters, std::unique_ptr<MachineDriver> driver,
+              std::unique_ptr<Machine> machine)
       : plans_(std::move(plans)),
         driver_(std::move(driver)),
         network_(std::move(network)),
+        counters_(std::move(counters)),
         machine_(std::move(machine)) {}
 
   Time now() const override { return machine_->now(); }
@@ -35,23 +37,28 @@ class SimExecutor : public Executor {
   Time finish() override {
     Time end = now();
     while (machine_->outstanding() > 0) wait(kForever);
-    return std::max(end, now());
+    end = std::max(end, now());
+    if (counters_) counters_->finish(end);
+    return end;
   }
 
  private:
   std::unique_ptr<TransferPlans> plans_;
   std::unique_ptr<MachineDriver> driver_;  // owns what a native network lives on
   std::unique_ptr<Network> network_;
+  std::unique_ptr<NetworkCounters> counters_;  // null: no one samples
   std::unique_ptr<Machine> machine_;
 };
 
-std::unique_ptr<Network> make_network(NetworkDetail detail, const TransferPlans& plans,
-                                      SimGridParts& simgrid) {
-  switch (detail) {
+std::unique_ptr<Network> make_network(const SimOptions& options, const Cluster& cluster,
+                                      const TransferPlans& plans, SimGridParts& simgrid) {
+  switch (options.detail) {
     case NetworkDetail::kAlphaBeta:
       return make_alpha_beta_network();
     case NetworkDetail::kFluid:
       return make_fluid_network(plans.wires());
+    case NetworkDetail::kPacket:
+      return make_packet_network(cluster.fabric, options.seed);
     case NetworkDetail::kNative:
       return std::move(simgrid.network);
   }
@@ -69,13 +76,18 @@ std::unique_ptr<Executor> make_sim_executor(const Cluster& cluster, const Layout
   }
   SimGridParts simgrid;
   if (options.driver == Driver::kSimGrid) simgrid = make_simgrid_parts(cluster, layout, native);
-  auto plans = std::make_unique<TransferPlans>(cluster, layout, native, options.choices);
-  std::unique_ptr<Network> network = make_network(options.detail, *plans, simgrid);
+  auto plans = std::make_unique<TransferPlans>(
+      cluster, layout, native || options.detail == NetworkDetail::kPacket, options.choices);
+  std::unique_ptr<Network> network = make_network(options, cluster, *plans, simgrid);
+  std::unique_ptr<NetworkCounters> counters;
+  if (recorder.options().counters.ns > 0)
+    counters =
+        std::make_unique<NetworkCounters>(plans->wires(), *network, recorder, recorder.options().counters);
   auto machine = std::make_unique<Machine>(
-      MachineParts{cluster, layout, std::move(cost_per_pool), recorder, *plans, *network});
+      MachineParts{cluster, layout, std::move(cost_per_pool), recorder, *plans, *network, counters.get()});
   auto driver = simgrid.driver ? std::move(simgrid.driver) : make_plain_driver();
-  return std::make_unique<SimExecutor>(std::move(plans), std::move(network), std::move(driver),
-                                       std::move(machine));
+  return std::make_unique<SimExecutor>(std::move(plans), std::move(network), std::move(counters),
+                                       std::move(driver), std::move(machine));
 }
 
 std::string simulator_version() {

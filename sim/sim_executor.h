@@ -18,6 +18,7 @@ namespace moebius {
 enum class NetworkDetail : std::uint8_t {
   kAlphaBeta,  // every transfer as if alone
   kFluid,      // flow classes share wires by max-min
+  kPacket,     // every message packet by packet under a receiver-driven transport; slow
   kNative,     // SimGrid's own communications, message by message; few at a time
 };
 
@@ -29,6 +30,7 @@ enum class Driver : std::uint8_t {
 struct SimOptions {
   NetworkDetail detail = NetworkDetail::kFluid;
   Driver driver = Driver::kPlain;
+  std::uint64_t seed = 1;  // of kPacket's paths
   std::vector<CollectiveChoice>* choices =
       nullptr;  // where the run notes how its collectives go; null: nowhere
 };

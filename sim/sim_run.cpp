@@ -20,6 +20,7 @@ const std::vector<std::pair<std::string, NetworkDetail>>& network_details() {
   static const std::vector<std::pair<std::string, NetworkDetail>> table{
       {"alpha-beta", NetworkDetail::kAlphaBeta},
       {"fluid", NetworkDetail::kFluid},
+      {"packet", NetworkDetail::kPacket},
       {"native", NetworkDetail::kNative}};
   return table;
 }
@@ -43,6 +44,7 @@ StartedExecutor start_simulator(const Job& job, const Layout& layout, Recorder& 
   const auto choices = std::make_shared<std::vector<CollectiveChoice>>();
   engine.keepers.push_back(choices);
   SimOptions options = run.options;
+  options.seed = job.scenario.seed;
   options.choices = choices.get();
   engine.executor = make_sim_executor(*job.scenario.cluster, layout, costs, recorder, options);
   engine.tell_facts = [choices](RunFacts& facts) { facts.collectives = *choices; };

@@ -1,4 +1,5 @@
 #include "workloads/explain.h"
+#include "workloads/report/heat_map.h"
 
 #include <fmt/format.h>
 
@@ -143,7 +144,9 @@ std::string explain(const Timeline& timeline) {
     text += fmt::format("\ntypical {}\n{}", class_text(timeline, typical), layers_table(rows));
   text += fmt::format("\nops of {} of class {}, in the order they start\n",
                       layer < 0 ? "no layer" : fmt::format("layer {}", layer), typical);
-  return text + ops_table(rows, layer);
+  text += ops_table(rows, layer);
+  if (const HeatMap map = heat_map(timeline); !map.empty()) text += fmt::format("\n{}", to_text(map));
+  return text;
 }
 
 std::string explain_run(const Outcome& outcome) {

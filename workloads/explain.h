@@ -1,6 +1,6 @@
 // Where one step's time comes from, op by op: the layers of the busiest class of ranks in one microbatch from
 // the middle of the run, and every op of one of those layers with its shape, its duration and how that is
-// known.
+// known; and, where the network was sampled, when its tiers were busy.
 #pragma once
 
 #include <string>

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "sim/event_queue.h"
 #include "sim/network/network.h"
 #include "sim/network/wires.h"
 
@@ -26,7 +27,7 @@ class FluidNetwork : public Network {
   void set_capacity(int wire, double share, Time now) override {
     wires_.solve(now_);
     now_ = now;
-    wires_.set_capacity(wire, share, now);
+    wires_.set_capacity(wire, share);
   }
 
   double carried(int wire) const override { return wires_.carried(wire, now_); }

@@ -12,24 +12,35 @@ std::int32_t& WireTable::entry(int kind, int index) {
   return wires[index];
 }
 
-int WireTable::insert(double capacity) {
+std::string_view wire_kind_name(int kind) {
+  if (kind == kNumWireKinds + 1) return "posting";
+  return kind == kNumWireKinds ? "copy" : to_string(static_cast<WireKind>(kind));
+}
+
+std::string WireTable::name(int wire) const {
+  return fmt::format("{} {}", wire_kind_name(kind(wire)), index(wire));
+}
+
+int WireTable::insert(int kind, int index, double capacity) {
   CHECK(capacity > 0, fmt::format("capacity {}", capacity));
   capacities_.push_back(capacity);
+  ids_.emplace_back(kind, index);
   return size() - 1;
 }
 
 int WireTable::wire(WireId id) {
   std::int32_t& known = entry(static_cast<int>(id.kind), id.index);
-  if (known < 0) known = insert(cluster_.fabric.capacity(id).value);
+  if (known < 0) known = insert(static_cast<int>(id.kind), id.index, cluster_.fabric.capacity(id).value);
   return known;
 }
 
 int WireTable::local_copy(int device) {
   std::int32_t& known = entry(kNumWireKinds, device);
-  if (known < 0 && cluster_.exchange) known = insert(cluster_.exchange->wire.rate.value);
+  if (known < 0 && cluster_.exchange)
+    known = insert(kNumWireKinds, device, cluster_.exchange->wire.rate.value);
   if (known < 0) {
     const Accelerator& chip = cluster_.pool_of(device).accelerator;
-    known = insert(chip.memory_rate.value * chip.memory_efficiency / 2);
+    known = insert(kNumWireKinds, device, chip.memory_rate.value * chip.memory_efficiency / 2);
   }
   return known;
 }
@@ -38,7 +49,7 @@ int WireTable::posting(int nic) {
   const Time each = cluster_.fabric.spec().message_time;
   if (each.ns <= 0) return -1;
   std::int32_t& known = entry(kNumWireKinds + 1, nic);
-  if (known < 0) known = insert(1 / each.seconds());
+  if (known < 0) known = insert(kNumWireKinds + 1, nic, 1 / each.seconds());
   return known;
 }
 

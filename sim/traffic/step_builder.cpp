@@ -197,10 +197,25 @@ double StepBuilder::alone(const Step& step) const {
 void StepBuilder::add_pairs(const Traffic& traffic, const GroupSites& group, Step& step) const {
   for (const Edge& edge : traffic.edges) {
     if (edge.from < 0 || edge.to < 0)
-      throw run_error("the native network has no switches that reduce: use fluid or another algorithm");
+      throw run_error(
+          "networks of single messages have no switches that reduce: use fluid or another algorithm");
     const int from = group.members[edge.from].device, to = group.members[edge.to].device;
     step.pairs.push_back({from, to, edge.bytes, traffic.most_rate});
     step.pair_latency = std::max(step.pair_latency, sites_.fabric().latency(from, to).seconds());
+  }
+}
+
+// The flows of a step begin together and none ends before its cores are done. Networks that look at messages
+// pay what the wires do not take as a latency.
+void StepBuilder::limit(const Traffic& traffic, Step& step) const {
+  if (traffic.least_seconds <= 0) return;
+  if (with_pairs_) {
+    step.latency += std::max(0.0, traffic.least_seconds - alone(step));
+    return;
+  }
+  for (FlowClass& flow : step.flows) {
+    const double rate = flow.bytes / traffic.least_seconds;
+    flow.most_rate = flow.most_rate > 0 ? std::min(flow.most_rate, rate) : rate;
   }
 }
 
@@ -218,10 +233,8 @@ Step StepBuilder::build(const Traffic& traffic, const GroupSites& group) {
   for (FlowClass& flow : step.flows) {
     flow.most_rate = traffic.most_rate;
     flow.queue = traffic.queue;
-    if (traffic.least_time <= 0) continue;
-    const double slowed = flow.bytes / traffic.least_time;
-    flow.most_rate = flow.most_rate > 0 ? std::min(flow.most_rate, slowed) : slowed;
   }
+  limit(traffic, step);
   const double transfer = alone(step);
   if (traffic.hops > 1)
     step.latency = pipeline_latency(traffic.hops, traffic.latency / traffic.hops, transfer);

@@ -8,6 +8,7 @@
 
 #include "hw/error.h"
 #include "sim/traffic/exchange_traffic.h"
+#include "sim/traffic/expert_exchange.h"
 #include "sim/traffic/wire_uses.h"
 #include "workloads/schedule/local_exchange.h"
 
@@ -32,7 +33,8 @@ bool any_shared_wire_binds(const Fabric& fabric) {
 
 TransferPlans::TransferPlans(const Cluster& cluster, const Layout& layout, bool with_pairs,
                              std::vector<CollectiveChoice>* choices)
-    : layout_(layout),
+    : cluster_(cluster),
+      layout_(layout),
       exchange_(cluster.exchange),
       sites_(cluster, layout),
       table_(cluster),
@@ -109,8 +111,7 @@ TransferPlan TransferPlans::build(const Op& op, const Key& key, const Group& gro
                     sites);
   }
   if (key.route == nullptr) return collective(op, key, sites);
-  TransferPlan plan = steps_of(
-      {route_traffic(*key.route, op.kind == OpKind::kCombine, op.payload.value, sites, fabric)}, sites);
+  TransferPlan plan = steps_of({expert_exchange(op, *key.route, sites, cluster_)}, sites);
   if (!plan.steps.empty()) plan.slowest = static_cast<std::int16_t>(builder_.busiest_member(sites));
   return plan;
 }
@@ -122,12 +123,16 @@ TransferPlan TransferPlans::collective(const Op& op, const Key& key, const Group
   query.most_sent = op.units * sites_.channel_rate(sites);
   CollectiveChoice choice{op.kind,  op.group,        sites.size(), static_cast<int>(sites.nodes.size()),
                           op.units, op.payload.value};
+  choice.automatic = op.algorithm == Algorithm::kAuto;
   if (const auto known = decided_.find(key); known != decided_.end()) query.algorithm = known->second;
   TransferPlan plan;
   if (query.algorithm == Algorithm::kAuto) {
-    plan = fastest(query, sites, choice);
+    if (auto call = library_plan(query, sites))
+      plan = std::move(*call);
+    else
+      plan = fastest(query, sites, choice);
     if (decided_.size() >= kMostDecided) decided_.clear();
-    decided_[key] = query.algorithm;
+    if (query.algorithm != Algorithm::kAuto) decided_[key] = query.algorithm;
   } else {
     plan = steps_of(collective_traffic(query, sites, sites_.fabric()), sites);
   }
@@ -136,6 +141,23 @@ TransferPlan TransferPlans::collective(const Op& op, const Key& key, const Group
   choice.chosen = {query.algorithm, plan.alone()};
   note(query, sites, std::move(choice));
   return plan;
+}
+
+// Inside a scale-up domain, with channels and parts as the library has them.
+std::optional<TransferPlan> TransferPlans::library_plan(const CollectiveQuery& query,
+                                                        const GroupSites& sites) {
+  if (query.matrix != nullptr || query.most_sent > 0) return {};
+  const auto call = library_call({query.kind, sites.size(), query.bytes}, sites, cluster_);
+  if (!call) return {};
+  return TransferPlan{{step_of(*call, sites)}};
+}
+
+// What the wires do not take of the model's time is latency.
+Step TransferPlans::step_of(const LibraryCall& call, const GroupSites& sites) {
+  Step step = builder_.build(call.traffic, sites);
+  step.latency = std::max(0.0, call.seconds - step.alone);
+  step.alone += step.latency;
+  return step;
 }
 
 // By modelled time on an idle network; sets the query's algorithm.
@@ -153,7 +175,6 @@ TransferPlan TransferPlans::fastest(CollectiveQuery& query, const GroupSites& si
     chosen = algorithm;
   }
   query.algorithm = chosen;
-  choice.automatic = true;
   return std::move(*best);
 }
 
@@ -168,7 +189,7 @@ bool TransferPlans::is_new(const CollectiveChoice& choice) const {
 
 void TransferPlans::note(const CollectiveQuery& query, const GroupSites& sites, CollectiveChoice choice) {
   if (choices_ == nullptr || choices_->size() >= kMostChoices || sites.size() < 2 || !is_new(choice)) return;
-  if (sites.size() <= kMostRanksTraced) {
+  if (sites.size() <= kMostRanksTraced && query.algorithm != Algorithm::kAuto) {
     CollectiveQuery whole = query;
     whole.only_first_nodes = false;
     choice.wires = wire_uses(collective_traffic(whole, sites, sites_.fabric()), sites, sites_.fabric());

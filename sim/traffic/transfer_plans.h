@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sim/traffic/collectives.h"
+#include "sim/traffic/library_calls.h"
 #include "sim/traffic/step_builder.h"
 #include "workloads/report/collective_choice.h"
 #include "workloads/schedule/fragment.h"
@@ -39,7 +40,7 @@ class TransferPlans {
     OpKind kind = OpKind::kSend;
     Algorithm algorithm = Algorithm::kAuto;
     double bytes = 0;
-    std::int32_t units = 0;
+    std::int32_t units = 0;  // cores that it holds
     const Route* route = nullptr;
     const PairBytes* pairs = nullptr;
     // Between virtual ranks, which exchange operand after operand, at a rate that the format decides.
@@ -57,8 +58,11 @@ class TransferPlans {
   TransferPlan fastest(CollectiveQuery& query, const GroupSites& sites, CollectiveChoice& choice);
   bool is_new(const CollectiveChoice& choice) const;
   void note(const CollectiveQuery& query, const GroupSites& sites, CollectiveChoice choice);
+  std::optional<TransferPlan> library_plan(const CollectiveQuery& query, const GroupSites& sites);
+  Step step_of(const LibraryCall& call, const GroupSites& sites);
   TransferPlan steps_of(const std::vector<Traffic>& traffic, const GroupSites& sites);
 
+  const Cluster& cluster_;
   const Layout& layout_;
   const std::optional<LocalExchange>& exchange_;
   Sites sites_;

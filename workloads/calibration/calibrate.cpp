@@ -5,6 +5,9 @@
 
 #include "hw/error.h"
 #include "workloads/calibration/condense.h"
+#include "workloads/calibration/exchanges/fit_exchanges.h"
+#include "workloads/calibration/links/error_table.h"
+#include "workloads/calibration/links/fit_links.h"
 #include "workloads/calibration/model/architecture_file.h"
 #include "workloads/calibration/model/model_error.h"
 #include "workloads/calibration/page/accuracy_table.h"
@@ -26,7 +29,25 @@ std::string fit_model(const TablesRequest& request, const Catalog& catalog) {
                      fit_architecture_file(request.from, catalog, request.out), request.out);
 }
 
-constexpr Fit kFits[] = {{"model", "hw/catalog/architectures.json", fit_model}};
+std::string fit_exchange_constants(const TablesRequest& request, const Catalog& catalog) {
+  return fmt::format("{} kernels of dispatch and combine: {}\n",
+                     fit_exchange_file(request.from, catalog, request.out), request.out);
+}
+
+std::string fit_collectives(const TablesRequest& request, const Catalog& catalog) {
+  const CollectiveConstants constants = fit_links_file(request.from, catalog, request.out);
+  const std::vector<MeasuredCollective> rows = read_measured_collectives(request.from, catalog);
+  const CollectiveErrors errors = collective_errors(rows, constants);
+  return fmt::format(
+      "{}{} rows that nothing was fitted to: median {:.1f} %, 95th percentile {:.1f} %\n{} libraries on "
+      "chips: {}\n",
+      collective_error_table(rows, constants), errors.errors.size(), 100 * errors.at(0.5),
+      100 * errors.at(0.95), constants.links.size() + constants.frameworks.size(), request.out);
+}
+
+constexpr Fit kFits[] = {{"model", "hw/catalog/architectures.json", fit_model},
+                         {"links", "hw/catalog/collectives.json", fit_collectives},
+                         {"exchanges", "hw/catalog/exchanges.json", fit_exchange_constants}};
 
 const Fit& fit_named(const std::string& name) {
   for (const Fit& fit : kFits)

@@ -13,8 +13,14 @@ std::string seconds_text(double seconds) {
   return to_text(time_from_seconds(seconds));
 }
 
+// An automatic choice that no algorithm of ours was made for is the library's own.
+std::string_view name_of(const CollectiveChoice& choice) {
+  return choice.chosen.algorithm == Algorithm::kAuto ? "library" : to_string(choice.chosen.algorithm);
+}
+
 std::string candidates_text(const CollectiveChoice& choice) {
   if (!choice.automatic) return "as named";
+  if (choice.chosen.algorithm == Algorithm::kAuto) return "as the chip's library has it";
   std::vector<AlgorithmTime> sorted = choice.candidates;
   std::stable_sort(sorted.begin(), sorted.end(),
                    [](const AlgorithmTime& a, const AlgorithmTime& b) { return a.seconds < b.seconds; });
@@ -33,10 +39,9 @@ std::string choices_text(const std::vector<CollectiveChoice>& choices) {
       "collectives, each alone on an idle network\n  {:<16} {:<13} {:>6} {:>6} {:>10} {:<13} {:>10}  {}\n",
       "operation", "group", "ranks", "nodes", "bytes", "algorithm", "time", "candidates");
   for (const CollectiveChoice& row : choices) {
-    text +=
-        fmt::format("  {:<16} {:<13} {:>6} {:>6} {:>10} {:<13} {:>10}  {}\n", to_string(row.kind),
-                    to_string(row.group), row.ranks, row.nodes, to_text(Bytes{row.bytes}),
-                    to_string(row.chosen.algorithm), seconds_text(row.chosen.seconds), candidates_text(row));
+    text += fmt::format("  {:<16} {:<13} {:>6} {:>6} {:>10} {:<13} {:>10}  {}\n", to_string(row.kind),
+                        to_string(row.group), row.ranks, row.nodes, to_text(Bytes{row.bytes}), name_of(row),
+                        seconds_text(row.chosen.seconds), candidates_text(row));
   }
   return text;
 }

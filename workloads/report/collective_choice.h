@@ -16,6 +16,8 @@ struct WireUse {
   int wires = 0;  // that carry something
   double bytes = 0, busiest_bytes = 0;
   double busiest_seconds = 0;  // until it has passed its bytes, at its full rate
+  // Of NICs: messages that the busiest one posts, and how long that takes it beside the bytes.
+  double messages = 0, posting_seconds = 0;
 };
 
 struct AlgorithmTime {

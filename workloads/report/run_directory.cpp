@@ -10,6 +10,7 @@
 #include <fstream>
 
 #include "hw/error.h"
+#include "workloads/report/heat_map.h"
 
 namespace moebius {
 
@@ -22,6 +23,12 @@ void make_directory(const fs::path& directory) {
   fs::create_directories(directory, error);
   if (error)
     throw run_error(fmt::format("{}: cannot create the directory: {}", directory.string(), error.message()));
+}
+
+std::string fact_of(const Timeline& timeline, std::string_view name) {
+  for (const auto& [key, value] : timeline.facts)
+    if (key == name) return value;
+  return "";
 }
 
 }  // namespace
@@ -50,6 +57,13 @@ void write_run(const std::string& directory, const RunTexts& texts, const Timeli
   save_timeline(timeline, (base / "timeline.mtl").string());
   write_file((base / "report.txt").string(), texts.text);
   write_file((base / "report.json").string(), texts.json);
+  const std::string picture = (base / "network.svg").string();
+  const HeatMap map = heat_map(timeline);
+  if (map.empty()) {
+    std::remove(picture.c_str());  // of an earlier run
+  } else {
+    write_file(picture, to_svg(map, fact_of(timeline, "scenario")));
+  }
 }
 
 RunDirectory::RunDirectory(const std::string& wanted) : path_(wanted), temporary_(wanted.empty()) {

@@ -1,4 +1,5 @@
-// The directory that a run leaves behind: report.json, report.txt, timeline.mtl.
+// The directory that a run leaves behind: report.json, report.txt, timeline.mtl, and network.svg, a heat map,
+// where the network was sampled (timeline.counters).
 #pragma once
 
 #include <string>
@@ -16,7 +17,7 @@ struct RunTexts {
   std::string_view json, text;
 };
 
-// Creates `directory` (and its parents) and writes the three files.
+// Creates `directory` (and its parents) and writes the files.
 void write_run(const std::string& directory, const RunTexts& texts, const Timeline& timeline);
 
 // Where runs are written: the directory that was asked for, or one of this process that goes away with the

@@ -145,6 +145,7 @@ RecorderOptions read_timeline(Section section, Detail otherwise) {
   options.detail = section.choice<Detail>("detail", kDetails, otherwise, "how much is kept");
   options.window = section.time("window", kForever, "spans that start later are not kept");
   options.max_bytes = section.bytes("max_bytes", options.max_bytes, "of the kept spans");
+  options.counters = section.time("counters", Time{}, "how often the network's wires are sampled; 0 us: never");
   section.finish();
   return options;
 }

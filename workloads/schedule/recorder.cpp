@@ -156,16 +156,25 @@ void Recorder::keep(const Span& span) {
   }
 }
 
-void Recorder::counter(std::int32_t rank_class, std::string_view name, Time time, double value) {
-  if (options_.detail == Detail::kNone || time > options_.window) return;
-  if (!fits(sizeof(CounterSample))) {
-    ++dropped_samples_;
-    return;
-  }
+std::int32_t Recorder::counter_named(std::string_view name) {
   std::vector<std::string>& names = timeline_.counters;
-  auto place = std::find(names.begin(), names.end(), name);
-  if (place == names.end()) place = names.insert(names.end(), std::string(name));
-  timeline_.samples.push_back({static_cast<std::int32_t>(place - names.begin()), rank_class, time, value});
+  const auto [place, is_new] =
+      counter_ids_.try_emplace(std::string(name), static_cast<std::int32_t>(names.size()));
+  if (is_new) names.emplace_back(name);
+  return place->second;
+}
+
+void Recorder::counter(std::int32_t rank_class, std::string_view name, Time time, double value) {
+  if (options_.detail != Detail::kNone) counter(rank_class, counter_named(name), time, value);
+}
+
+void Recorder::counter(std::int32_t rank_class, std::int32_t counter, Time time, double value) {
+  if (options_.detail == Detail::kNone || time > options_.window) return;
+  if (fits(sizeof(CounterSample))) {
+    timeline_.samples.push_back({counter, rank_class, time, value});
+  } else {
+    ++dropped_samples_;
+  }
 }
 
 void Recorder::add_facts() {

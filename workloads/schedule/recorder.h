@@ -7,6 +7,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -32,6 +33,7 @@ struct RecorderOptions {
   Time window = kForever;  // spans that start later are not kept
   Bytes max_bytes = {
       1073741824.0};  // of spans and samples in memory; what does not fit is counted as dropped
+  Time counters = {};  // how often the simulated network is sampled; zero: never
 };
 
 class Recorder {
@@ -46,12 +48,16 @@ class Recorder {
   void span(const Span& span);
   // A value that changes over time, such as bytes in use.
   void counter(std::int32_t rank_class, std::string_view name, Time time, double value);
+  // The same by the number that counter_named() gives a name: for who has many counters.
+  std::int32_t counter_named(std::string_view name);
+  void counter(std::int32_t rank_class, std::int32_t counter, Time time, double value);
 
   // Call once, when the run has ended; from here the timeline is complete, with the facts schedule_hash,
   // timeline_detail and, where something was left out, timeline_window_s, dropped_spans and dropped_samples.
   Metrics finish(Time end);
 
   Timeline& timeline() { return timeline_; }
+  const RecorderOptions& options() const { return options_; }
   std::uint64_t schedule_hash() const { return schedule_hash_.value(); }  // of all submissions so far
   std::int64_t dropped_spans() const { return dropped_spans_; }
 
@@ -84,6 +90,7 @@ class Recorder {
   std::unordered_map<std::uint64_t, std::int32_t> fragment_rows_;  // by hash
   std::map<std::pair<std::uint64_t, std::int32_t>, std::weak_ptr<const ClassWorks>>
       works_;  // by hash and class
+  std::unordered_map<std::string, std::int32_t> counter_ids_;
   std::deque<Open> open_;
   std::int32_t first_open_ = 0;  // sequence of open_.front()
   Hash schedule_hash_;

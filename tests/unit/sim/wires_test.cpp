@@ -171,11 +171,11 @@ TEST_CASE("flows stand still on a wire that is down and go on when it returns") 
   const int slot = net.wires.start(flow, 1, {});
   net.wires.solve({});
   const Time down{500'000'000}, up{10'500'000'000};
-  net.wires.set_capacity(net.b, 0, down);
+  net.wires.set_capacity(net.b, 0);
   net.wires.solve(down);
   REQUIRE(net.wires.rate(slot) == 0);
   REQUIRE(net.wires.next_event() == kForever);
-  net.wires.set_capacity(net.b, 0.25, up);
+  net.wires.set_capacity(net.b, 0.25);
   net.wires.solve(up);
   REQUIRE(net.wires.rate(slot) == 25);
   REQUIRE(net.wires.next_event() == Time{12'500'000'000});
