@@ -51,9 +51,12 @@ std::string wires_text(const std::vector<WireUse>& wires) {
   std::string text = fmt::format("by which links\n  {:<16} {:>6} {:>12} {:>16} {:>14}\n", "link", "wires",
                                  "bytes", "on the busiest", "busy for");
   for (const WireUse& row : wires) {
-    text +=
-        fmt::format("  {:<16} {:>6} {:>12} {:>16} {:>14}\n", row.kind, row.wires, to_text(Bytes{row.bytes}),
-                    to_text(Bytes{row.busiest_bytes}), seconds_text(row.busiest_seconds));
+    text += fmt::format("  {:<16} {:>6} {:>12} {:>16} {:>14}", row.kind, row.wires, to_text(Bytes{row.bytes}),
+                        to_text(Bytes{row.busiest_bytes}), seconds_text(row.busiest_seconds));
+    if (row.posting_seconds > 0)
+      text +=
+          fmt::format("  and {} to post {:.0f} messages", seconds_text(row.posting_seconds), row.messages);
+    text += "\n";
   }
   return text;
 }

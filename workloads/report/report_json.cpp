@@ -131,13 +131,14 @@ Json uncertainty_json(const Report& report) {
 Json collectives_json(const std::vector<CollectiveChoice>& choices) {
   Json rows = Json::array();
   for (const CollectiveChoice& choice : choices) {
+    const bool library = choice.chosen.algorithm == Algorithm::kAuto;
     Json row = {{"operation", to_string(choice.kind)},
                 {"group", to_string(choice.group)},
                 {"ranks", choice.ranks},
                 {"nodes", choice.nodes},
                 {"channels", choice.channels},
                 {"bytes", choice.bytes},
-                {"algorithm", to_string(choice.chosen.algorithm)},
+                {"algorithm", library ? "library" : to_string(choice.chosen.algorithm)},
                 {"alone_s", choice.chosen.seconds}};
     for (const AlgorithmTime& time : choice.candidates)
       row["candidates"][std::string(to_string(time.algorithm))] = time.seconds;
@@ -145,7 +146,9 @@ Json collectives_json(const std::vector<CollectiveChoice>& choices) {
       row["links"][use.kind] = {{"wires", use.wires},
                                 {"bytes", use.bytes},
                                 {"busiest_bytes", use.busiest_bytes},
-                                {"busiest_s", use.busiest_seconds}};
+                                {"busiest_s", use.busiest_seconds},
+                                {"busiest_messages", use.messages},
+                                {"posting_s", use.posting_seconds}};
     rows.push_back(row);
   }
   return rows;
