@@ -37,7 +37,7 @@ struct CollectiveWorkload {
   int ranks = 0;
   DType dtype = DType::kFp32;
   int channels = 0;  // cores that hold the collective, each with a channel; 0: as many as it needs, none held
-  PairBytesPtr matrix;  // all-to-all: who sends how much to whom; null: all alike
+  PairBytesPtr matrix = {};  // all-to-all: who sends how much to whom; null: all alike
   bool fold = true;     // simulate one rank for all, where they do the same
 };
 
