@@ -70,13 +70,6 @@ FragmentPtr exchange_fragment(const CollectiveWorkload& work) {
                 {column(work, rows(work.matrix->largest_after()))});
 }
 
-FragmentPtr collective_fragment(const CollectiveWorkload& work) {
-  if (work.matrix) return exchange_fragment(work);
-  const auto [before, after] = member_rows(work.operation, whole_rows(work), work.ranks);
-  return one_op(work, {.kind = work.operation, .lane = Lane::kDataComm, .group = GroupRole::kWorld},
-                {source_column(work, before)}, {column(work, after)});
-}
-
 FragmentPtr send_fragment(const CollectiveWorkload& work) {
   return one_op(work, {.kind = OpKind::kSend, .lane = Lane::kSendForward, .group = GroupRole::kNext},
                 {source_column(work, whole_rows(work))}, {});
@@ -122,6 +115,14 @@ Layout one_group(int ranks, const std::vector<std::int32_t>& class_of_rank, bool
 }
 
 }  // namespace
+
+FragmentPtr collective_fragment(const CollectiveWorkload& work, int queue) {
+  if (work.matrix) return exchange_fragment(work);
+  const auto [before, after] = member_rows(work.operation, whole_rows(work), work.ranks);
+  Op op{.kind = work.operation, .lane = Lane::kDataComm, .group = GroupRole::kWorld};
+  op.queue = static_cast<std::uint8_t>(queue);
+  return one_op(work, op, {source_column(work, before)}, {column(work, after)});
+}
 
 CollectiveRun::CollectiveRun(const CollectiveWorkload& work, std::vector<int> pool_devices) {
   CHECK(work.ranks > 1 && work.bytes.value > 0,

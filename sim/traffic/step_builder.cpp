@@ -230,10 +230,7 @@ Step StepBuilder::build(const Traffic& traffic, const GroupSites& group) {
     for (const Edge& edge : traffic.edges) add_edge(edge, group, rail_change(traffic));
     add_wire_flows(step);
   }
-  for (FlowClass& flow : step.flows) {
-    flow.most_rate = traffic.most_rate;
-    flow.queue = traffic.queue;
-  }
+  for (FlowClass& flow : step.flows) flow.most_rate = traffic.most_rate;
   limit(traffic, step);
   const double transfer = alone(step);
   if (traffic.hops > 1)

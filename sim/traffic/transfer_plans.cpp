@@ -23,6 +23,27 @@ std::int32_t other_member(const Group& group) {
   return 1 - group.my_index;
 }
 
+int queue_of(const Op& op, const FabricSpec& fabric) {
+  if (op.queue > 0) return op.queue;
+  switch (op.lane) {
+    case Lane::kTensorComm:
+      return fabric.tensor_queue;
+    case Lane::kExpertComm:
+      return fabric.expert_queue;
+    case Lane::kSendForward:
+    case Lane::kRecvForward:
+    case Lane::kSendBackward:
+    case Lane::kRecvBackward:
+      return fabric.pipeline_queue;
+    case Lane::kDataComm:
+      return fabric.data_queue;
+    case Lane::kCompute:
+    case Lane::kHostCopy:
+      return 0;
+  }
+  return 0;
+}
+
 bool any_shared_wire_binds(const Fabric& fabric) {
   return fabric.can_bind(WireKind::kLeafUp) || fabric.can_bind(WireKind::kLeafDown) ||
          fabric.can_bind(WireKind::kPodUp) || fabric.can_bind(WireKind::kPodDown) ||
@@ -81,12 +102,16 @@ std::shared_ptr<const TransferPlan> TransferPlans::plan(const Fragment& fragment
                 route,
                 op.kind == OpKind::kAllToAll ? fragment.pair_bytes.get() : nullptr,
                 exchange_ ? op.num_inputs : 0,
-                exchange_ ? op.dtype : DType::kBf16};
+                exchange_ ? op.dtype : DType::kBf16,
+                static_cast<std::uint8_t>(queue_of(op, sites_.fabric().spec()))};
   std::weak_ptr<const TransferPlan>& known = plans_[key];
   std::shared_ptr<const TransferPlan> plan = known.lock();
   if (!plan) {
-    plan = std::make_shared<TransferPlan>(build(op, key, group, sites_of(key.group, group)));
-    known = plan;
+    TransferPlan built = build(op, key, group, sites_of(key.group, group));
+    for (Step& step : built.steps) {
+      for (FlowClass& flow : step.flows) flow.queue = key.queue;
+    }
+    known = plan = std::make_shared<TransferPlan>(std::move(built));
   }
   return plan;
 }
@@ -103,12 +128,21 @@ TransferPlan TransferPlans::steps_of(const std::vector<Traffic>& traffic, const 
   return plan;
 }
 
+// Inside a node a message is a copy by the sender's device, and no copy is shorter than a kernel. Between
+// nodes the NIC fetches it, which the fabric's host latency tells from the host's call on.
+double TransferPlans::copy_start(const Member& from, const Member& to) const {
+  if (from.node != to.node || from.device == to.device) return 0;
+  return sites_.cluster().pool_of(from.device).accelerator.kernel_floor.seconds();
+}
+
 TransferPlan TransferPlans::build(const Op& op, const Key& key, const Group& group, const GroupSites& sites) {
   const Fabric& fabric = sites_.fabric();
   if (exchange_) return steps_of(exchange_traffic(op, key.route, group, *exchange_), sites);
   if (op.kind == OpKind::kSend) {
-    return steps_of({message_traffic(group.my_index, other_member(group), op.payload.value, sites, fabric)},
-                    sites);
+    const int from = group.my_index, to = other_member(group);
+    Traffic message = message_traffic(from, to, op.payload.value, sites, fabric);
+    message.latency += copy_start(sites.members[from], sites.members[to]);
+    return steps_of({std::move(message)}, sites);
   }
   if (key.route == nullptr) return collective(op, key, sites);
   TransferPlan plan = steps_of({expert_exchange(op, *key.route, sites, cluster_)}, sites);
@@ -152,9 +186,12 @@ std::optional<TransferPlan> TransferPlans::library_plan(const CollectiveQuery& q
   return TransferPlan{{step_of(*call, sites)}};
 }
 
-// What the wires do not take of the model's time is latency.
+// What the wires do not take of the model's time is latency. The native network's messages go as fast as
+// their links let them: there it is all latency.
 Step TransferPlans::step_of(const LibraryCall& call, const GroupSites& sites) {
-  Step step = builder_.build(call.traffic, sites);
+  Traffic traffic = call.traffic;
+  if (with_pairs_) traffic.most_rate = 0;
+  Step step = builder_.build(traffic, sites);
   step.latency = std::max(0.0, call.seconds - step.alone);
   step.alone += step.latency;
   return step;

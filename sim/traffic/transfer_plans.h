@@ -46,6 +46,7 @@ class TransferPlans {
     // Between virtual ranks, which exchange operand after operand, at a rate that the format decides.
     std::int32_t operands = 0;
     DType dtype = DType::kBf16;
+    std::uint8_t queue = 0;
     auto operator<=>(const Key&) const = default;
   };
 
@@ -59,6 +60,7 @@ class TransferPlans {
   bool is_new(const CollectiveChoice& choice) const;
   void note(const CollectiveQuery& query, const GroupSites& sites, CollectiveChoice choice);
   std::optional<TransferPlan> library_plan(const CollectiveQuery& query, const GroupSites& sites);
+  double copy_start(const Member& from, const Member& to) const;
   Step step_of(const LibraryCall& call, const GroupSites& sites);
   TransferPlan steps_of(const std::vector<Traffic>& traffic, const GroupSites& sites);
 

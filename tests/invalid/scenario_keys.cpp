@@ -200,6 +200,24 @@ TEST_CASE("degrees, experts and batches that do not fit each other are refused w
       });
 }
 
+TEST_CASE("tenants that do not fit beside each other are refused at the tenant and key") {
+  const std::string file = std::string(MOEBIUS_SOURCE_DIR) + "/scenarios/baige/tenants-one-queue.json";
+  check(file,
+        {
+            {"/workload/tenants", "[]", "/workload/tenants: expected at least one tenant, found none"},
+            {"/workload/tenants/1/first", "0",
+             R"(/workload/tenants/1: device 0 holds a rank of "experts" already)"},
+            {"/workload/tenants/1/ranks", "136",
+             "/workload/tenants/1: rank 128 would stand on device 264 of 256"},
+            {"/workload/tenants/1/name", "experts", R"(/workload/tenants/1/name: two are named "experts")"},
+            {"/workload/tenants/1/stride", "4",
+             "/workload/tenants/1/stride: expected at least the block of 8, found 4"},
+            {"/workload/tenants/1/queue", "8",
+             "/workload/tenants/1/queue: expected an integer from 0 to 7, found 8"},
+            {"/workload/ranks", "8", R"(/workload/ranks: unknown key "ranks")"},
+        });
+}
+
 TEST_CASE(
     "a relation is refused at the key that stands in the file, with its line, when another one was set") {
   struct Changes {
@@ -231,7 +249,9 @@ TEST_CASE(
         {"/plan/precision/dispatch", R"("bf16")"},
         {"/plan/precision/combine", R"("fp8")"}},
        R"(s.json: --set /plan/precision/combine: tokens carry no scale of their whole tensor: scaling "tensor" needs combine "bf16", found "fp8")"},
-      {{{"/plan/precision/scaling", R"("tensor")"}, {"/plan/precision/dispatch", R"("bf16")"}, {"/plan/dp/zero", "1"}},
+      {{{"/plan/precision/scaling", R"("tensor")"},
+        {"/plan/precision/dispatch", R"("bf16")"},
+        {"/plan/dp/zero", "1"}},
        R"(s.json: --set /plan/dp/zero: a shard does not know the scale of its whole weight: scaling "tensor" needs zero 0, found 1)"},
   };
   for (const Changes& c : cases) {

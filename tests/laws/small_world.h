@@ -36,6 +36,7 @@ struct World {
   Time message_time{0};  // each message between nodes
   double channel_rate = 0;
   bool reduces = false, network_reduces = false;  // switches of nodes, of the network
+  int expert_queue = 0;                           // the priority queue of dispatch and combine
 };
 Cluster make_cluster(const World& world);
 
@@ -154,6 +155,7 @@ inline Cluster make_cluster(const World& world) {
   spec.message_time = world.message_time;
   spec.reduces = world.network_reduces;
   spec.tiers = world.tiers;
+  spec.expert_queue = world.expert_queue;
   std::vector<FabricPool> parts = {part_of_fabric(pool, spec)};
   return {{pool}, Fabric(spec, parts)};
 }

@@ -12,6 +12,7 @@
 #include "workloads/scenario/scenario.h"
 #include "workloads/schedule/metrics.h"
 #include "workloads/serving/figures.h"
+#include "workloads/tenants.h"
 #include "workloads/training/memory.h"
 
 namespace moebius {
@@ -34,6 +35,7 @@ struct Report {
   Metrics metrics;
   std::optional<MemoryReport> memory;  // training, serving
   std::optional<ServingFigures> serving;
+  std::vector<TenantFigures> tenants = {};  // a collective scenario with several
 };
 
 std::string report_json(const Report& report);  // ends with a newline

@@ -55,7 +55,8 @@ void read_cluster(Section section, Scenario& scenario, const Catalog* catalog) {
       description_of("object", "{\"type\": a name of `moebius list fabrics`, \"nic\": ..., changes}"));
   const bool serving = scenario.kind == ScenarioKind::kServing;
   const auto collectives = section.choice<CollectiveSource>(
-      "collectives", std::span<const Named<CollectiveSource>>(kCollectiveSources), serving ? CollectiveSource::kSglang : CollectiveSource::kLibrary,
+      "collectives", std::span<const Named<CollectiveSource>>(kCollectiveSources),
+      serving ? CollectiveSource::kSglang : CollectiveSource::kLibrary,
       "what decides how long a collective inside one scale-up domain takes");
   section.finish();
   if (catalog == nullptr) return;

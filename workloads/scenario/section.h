@@ -77,8 +77,9 @@ class Section {
   std::vector<Section> objects(std::string_view key, bool required, std::string_view help);
 
   bool given(std::string_view key) const;
-  bool describes() const { return description_ != nullptr; }  // nothing is read
   Place place_of(std::string_view key) const;
+  // Required keys in whose place another key may stand: the description cannot require them.
+  void can_be_replaced(const std::vector<std::string_view>& keys);
   void finish();  // rejects unknown keys; closes the description
 
  private:
