@@ -154,7 +154,7 @@ int Fabric::switches(int from, int to) const {
 }
 
 std::pair<int, int> Fabric::over_nics(int from, int to) const {
-  const Crossing way = crossing(site_of(from), site_of(to));
+  const Crossing way = crossing(site_of(from), site_of(to), RailChange::kInNode);
   return {nic_of(way.sender), nic_of(way.receiver)};
 }
 
