@@ -59,8 +59,8 @@ struct FabricSpec {
   int queue_pairs =
       1;              // of one message between two devices: so many flows, each with a source port of its own
   int nic_ports = 1;  // of one NIC, each into a leaf of its own: twin leaves (dual-ToR, dual-plane)
-  Metres region_distance;           // between any two regions, of fibre
-  ByteRate region_rate;             // line rate from one region to another, each direction; zero: not stated
+  Metres region_distance;  // between any two regions, of fibre
+  ByteRate region_rate;    // line rate from one region to another, each direction; zero: not stated
   // Priority queues: the one that each kind of communication goes in. A port serves a queue with what higher
   // ones leave of it. All in one, unless stated.
   int expert_queue = 0, tensor_queue = 0, pipeline_queue = 0, data_queue = 0;

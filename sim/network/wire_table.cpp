@@ -13,7 +13,7 @@ std::int32_t& WireTable::entry(int kind, int index) {
 }
 
 std::string_view wire_kind_name(int kind) {
-  if (kind > kNumWireKinds) return "posting";
+  if (kind == kNumWireKinds + 1) return "posting";
   return kind == kNumWireKinds ? "copy" : to_string(static_cast<WireKind>(kind));
 }
 

@@ -28,8 +28,8 @@ class WireTable {
   // Of the device that a NIC is named by: messages per second instead of bytes; -1: they cost nothing.
   int posting(int nic);
   double capacity(int wire) const { return capacities_[wire]; }  // bytes per second
-  int kind(int wire) const { return ids_[wire].first; }          // a WireKind; then: copies, posting
-  int index(int wire) const { return ids_[wire].second; }        // as in WireId; of a copy: its device
+  int kind(int wire) const { return ids_[wire].first; }          // a WireKind; then: a copy, posting
+  int index(int wire) const { return ids_[wire].second; }        // as in WireId; else: the device
   std::string name(int wire) const;                              // "leaf-up 3"
   int size() const { return static_cast<int>(capacities_.size()); }
 

@@ -208,20 +208,6 @@ void StepBuilder::add_on(WireId wire, double bytes, double flows) {
   }
 }
 
-// Where every port is looked at, so is every pair.
-Traffic StepBuilder::listed(const Traffic& traffic) {
-  Traffic all = traffic;
-  all.meshes.clear();
-  for (const Mesh& mesh : traffic.meshes) {
-    for (std::size_t i = 0; i < mesh.members.size(); ++i) {
-      for (const std::int32_t to : mesh.members) {
-        if (mesh.members[i] != to) all.edges.push_back({mesh.members[i], to, mesh.bytes, mesh.messages[i]});
-      }
-    }
-  }
-  return all;
-}
-
 // One load for each wire that is simulated, in the order of first use.
 std::vector<StepBuilder::Load> StepBuilder::folded_loads() const {
   if (!sites_.folded()) return loads_;
@@ -288,7 +274,8 @@ double StepBuilder::alone(const Step& step) const {
 void StepBuilder::add_pairs(const Traffic& traffic, const GroupSites& group, Step& step) const {
   for (const Edge& edge : traffic.edges) {
     if (edge.from < 0 || edge.to < 0)
-      throw run_error("the native network has no switches that reduce: use fluid or another algorithm");
+      throw run_error(
+          "networks of single messages have no switches that reduce: use fluid or another algorithm");
     const int from = group.members[edge.from].device, to = group.members[edge.to].device;
     const int flows = paths_.single() ? paths_.flows_of_message() : 1;
     for (int i = 0; i < flows; ++i)
@@ -312,7 +299,7 @@ void StepBuilder::limit(const Traffic& traffic, Step& step) const {
 }
 
 Step StepBuilder::build(const Traffic& traffic, const GroupSites& group) {
-  if (paths_.by_ports() && !traffic.meshes.empty()) return build(listed(traffic), group);
+  if ((paths_.by_ports() || with_pairs_) && !traffic.meshes.empty()) return build(listed(traffic), group);
   Step step;
   detour_ = 0;
   singly_ = paths_.single() && !traffic.lockstep;
@@ -325,12 +312,7 @@ Step StepBuilder::build(const Traffic& traffic, const GroupSites& group) {
     add_meshes(traffic, group);
     add_wire_flows(step);
   }
-  for (FlowClass& flow : step.flows) {
-    flow.most_rate = traffic.most_rate;
-    if (traffic.least_time <= 0) continue;
-    const double slowed = flow.bytes / traffic.least_time;
-    flow.most_rate = flow.most_rate > 0 ? std::min(flow.most_rate, slowed) : slowed;
-  }
+  for (FlowClass& flow : step.flows) flow.most_rate = traffic.most_rate;
   if (singly_) add_single_flows(traffic, step);
   step.latency = traffic.latency + detour_;
   limit(traffic, step);

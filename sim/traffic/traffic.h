@@ -1,6 +1,7 @@
 // Who sends how much to whom in one step of a communication, before anything is known of wires.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -26,18 +27,19 @@ struct Mesh {
 
 struct Traffic {
   std::vector<Edge> edges;
-  double latency = 0;      // s; of a pipeline: of all its hops
-  bool lockstep = false;   // the edges form a pipeline: all of equal bytes have one rate, that of the slowest
-  double most_rate = 0;    // bytes per second that one edge uses at most (protocol, channels); 0: no limit
+  double latency = 0;     // s; of a pipeline: of all its hops
+  bool lockstep = false;  // the edges form a pipeline: all of equal bytes have one rate, that of the slowest
+  double most_rate = 0;   // bytes per second that one edge uses at most (protocol, channels); 0: no limit
   double least_seconds = 0;  // that the bytes take, however free the wires: cores that copy them; 0: no limit
   // Messages for another rail climb to the spine, where there is one, instead of changing rail in a node.
   bool climbs = false;
-  // Seconds that the step lasts at least, because its senders copy no faster: every edge is slowed alike.
-  double least_time = 0;
   // Hops of a pipeline that passes the buffer on in chunks, as many as make it fastest; 0: no pipeline.
   int hops = 0;
   std::vector<Mesh> meshes = {};  // beside the edges; never in lockstep
   bool empty() const { return edges.empty() && meshes.empty(); }
 };
+
+// The same with the edges of its meshes one by one.
+Traffic listed(const Traffic& traffic);
 
 }  // namespace moebius

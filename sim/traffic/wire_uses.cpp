@@ -6,8 +6,16 @@
 namespace moebius {
 namespace {
 
-// Bytes by wire of one kind, by index.
-using Loads = std::array<std::vector<double>, kNumWireKinds>;
+// Bytes by wire of one kind, by index; messages by NIC.
+struct Loads {
+  std::array<std::vector<double>, kNumWireKinds> bytes;
+  std::vector<double> messages;
+};
+
+void add(double amount, std::int32_t index, std::vector<double>& loads) {
+  if (loads.size() <= static_cast<std::size_t>(index)) loads.resize(index + 1, 0);
+  loads[index] += amount;
+}
 
 void find_way(const Edge& edge, RailChange change, const GroupSites& group, const Fabric& fabric,
               std::vector<WireId>& path) {
@@ -26,12 +34,11 @@ void find_way(const Edge& edge, RailChange change, const GroupSites& group, cons
 void add_step(const Traffic& step, const GroupSites& group, const Fabric& fabric, Loads& loads) {
   const RailChange change = step.climbs ? RailChange::kAtSpine : RailChange::kInNode;
   std::vector<WireId> path;
-  for (const Edge& edge : step.edges) {
+  for (const Edge& edge : listed(step).edges) {
     find_way(edge, change, group, fabric, path);
     for (const WireId wire : path) {
-      std::vector<double>& of_kind = loads[static_cast<int>(wire.kind)];
-      if (of_kind.size() <= static_cast<std::size_t>(wire.index)) of_kind.resize(wire.index + 1, 0);
-      of_kind[wire.index] += edge.bytes;
+      add(edge.bytes, wire.index, loads.bytes[static_cast<int>(wire.kind)]);
+      if (wire.kind == WireKind::kNicOut) add(edge.messages, wire.index, loads.messages);
     }
   }
 }
@@ -57,8 +64,12 @@ std::vector<WireUse> wire_uses(const std::vector<Traffic>& steps, const GroupSit
   for (const Traffic& step : steps) add_step(step, group, fabric, loads);
   std::vector<WireUse> uses;
   for (int kind = 0; kind < kNumWireKinds; ++kind) {
-    const WireUse use = use_of(static_cast<WireKind>(kind), loads[kind], fabric);
-    if (use.wires > 0) uses.push_back(use);
+    WireUse use = use_of(static_cast<WireKind>(kind), loads.bytes[kind], fabric);
+    if (use.wires == 0) continue;
+    if (static_cast<WireKind>(kind) == WireKind::kNicOut && !loads.messages.empty())
+      use.messages = *std::max_element(loads.messages.begin(), loads.messages.end());
+    use.posting_seconds = use.messages * fabric.spec().message_time.seconds();
+    uses.push_back(use);
   }
   return uses;
 }

@@ -26,8 +26,8 @@ double seconds_of(const World& world, int ranks, OpKind kind, Algorithm algorith
 }  // namespace
 
 // Two trees over 8 nodes, each 3 deep: up and down are h = 6 hops of alpha = 2.5 us. The busiest stop passes
-// half the buffer to its parent and to two children, and up from the leaf that it is in the other tree: beta =
-// 2 S/B. m chunks take (m + h - 1)(alpha + beta/m).
+// half the buffer to its parent and to two children, and up from the leaf that it is in the other tree: beta
+// = 2 S/B. m chunks take (m + h - 1)(alpha + beta/m).
 TEST_CASE("an all-reduce by two trees takes 2 S/B and the chunks that fill 2 log n hops") {
   const World world{.nodes = 8, .per_node = 1};
   const double bytes = 100 * kMB, beta = 2 * bytes / 50e9, alpha = 2.5e-6;
@@ -138,7 +138,8 @@ TEST_CASE("channels hold cores that the kernel beside them misses") {
   Op reduce = communication_op(OpKind::kAllReduce, 800 * kMB);
   reduce.units = 20;
   const FragmentPtr both = make_fragment({{reduce}, {compute_op(OpKind::kGemm)}});
-  const Outcome outcome = simulate({cluster, layout, on_all_classes(layout, both), {{OpKind::kGemm, {1e-3}}}});
+  const Outcome outcome =
+      simulate({cluster, layout, on_all_classes(layout, both), {{OpKind::kGemm, {1e-3}}}});
   const Span& gemm = outcome.span(0, 1);
   REQUIRE((gemm.end - gemm.start).seconds() == Approx(1e-3 * 100 / 80).epsilon(1e-6));
 }

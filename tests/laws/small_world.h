@@ -36,7 +36,7 @@ struct World {
   Time message_time{0};  // each message between nodes
   double channel_rate = 0;
   bool reduces = false, network_reduces = false;  // switches of nodes, of the network
-  int expert_queue = 0;  // the priority queue of dispatch and combine
+  int expert_queue = 0;                           // the priority queue of dispatch and combine
 };
 Cluster make_cluster(const World& world);
 
@@ -259,8 +259,9 @@ inline const Span& Outcome::span(int sequence, int op) const {
 
 inline Outcome simulate(const Run& run) {
   const FixedCost cost(run.costs, run.cluster.pools.front().accelerator.cores);
+  const std::vector<const CostSource*> costs(run.cluster.pools.size(), &cost);  // the same for all
   Recorder recorder(run.layout, {});
-  const auto executor = make_sim_executor(run.cluster, run.layout, {&cost}, recorder, run.options);
+  const auto executor = make_sim_executor(run.cluster, run.layout, costs, recorder, run.options);
   std::int32_t sequence = 0;
   for (Submission submission : run.submissions) {
     submission.sequence = sequence++;

@@ -16,6 +16,8 @@ struct WireUse {
   int wires = 0;  // that carry something
   double bytes = 0, busiest_bytes = 0;
   double busiest_seconds = 0;  // until it has passed its bytes, at its full rate
+  // Of NICs: messages that the busiest one posts, and how long that takes it beside the bytes.
+  double messages = 0, posting_seconds = 0;
 };
 
 struct AlgorithmTime {
@@ -29,10 +31,10 @@ struct CollectiveChoice {
   GroupRole group = GroupRole::kNone;
   int ranks = 0, nodes = 0, channels = 0;  // channels 0: as many as needed
   double bytes = 0;                        // Op::payload
-  AlgorithmTime chosen;
-  bool automatic = false;                 // else the workload names the algorithm
-  std::vector<AlgorithmTime> candidates;  // of an automatic choice, the chosen one among them
-  std::vector<WireUse> wires;             // of the chosen one; none for groups of more than kMostRanksTraced
+  AlgorithmTime chosen = {};
+  bool automatic = false;                      // else the workload names the algorithm
+  std::vector<AlgorithmTime> candidates = {};  // of an automatic choice, the chosen one among them
+  std::vector<WireUse> wires = {};  // of the chosen one; none for groups of more than kMostRanksTraced
 };
 inline constexpr int kMostRanksTraced = 512;
 inline constexpr int kMostChoices = 64;  // distinct ones that a run notes

@@ -50,7 +50,7 @@ void slow_down(Traffic& traffic, double most_sent, int members) {
   for (const Edge& edge : traffic.edges) {
     if (edge.from >= 0) sent[edge.from] += edge.bytes;
   }
-  traffic.least_time = *std::max_element(sent.begin(), sent.end()) / most_sent;
+  traffic.least_seconds = *std::max_element(sent.begin(), sent.end()) / most_sent;
 }
 
 }  // namespace
