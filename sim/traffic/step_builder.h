@@ -65,7 +65,6 @@ class StepBuilder {
   void add_edges(const Traffic& traffic, const GroupSites& group, double bytes);
   void add_switch_edge(const Edge& edge, const GroupSites& group);
   void add_edge(int from, int to, const Way& way);
-  static Traffic listed(const Traffic& traffic);
   void add_meshes(const Traffic& traffic, const GroupSites& group);
   void add_posting(int nic, double messages);
   void add_on(WireId wire, double bytes, double flows);
