@@ -195,21 +195,21 @@ TEST_CASE("degrees, experts and batches that do not fit each other are refused w
 }
 
 TEST_CASE("tenants that do not fit beside each other are refused at the tenant and key") {
-  const std::string file = std::string(MOEBIUS_SOURCE_DIR) + "/scenarios/baige/tenants-one-queue.json";
-  check(file,
-        {
-            {"/workload/tenants", "[]", "/workload/tenants: expected at least one tenant, found none"},
-            {"/workload/tenants/1/first", "0",
-             R"(/workload/tenants/1: device 0 holds a rank of "experts" already)"},
-            {"/workload/tenants/1/ranks", "136",
-             "/workload/tenants/1: rank 128 would stand on device 264 of 256"},
-            {"/workload/tenants/1/name", "experts", R"(/workload/tenants/1/name: two are named "experts")"},
-            {"/workload/tenants/1/stride", "4",
-             "/workload/tenants/1/stride: expected at least the block of 8, found 4"},
-            {"/workload/tenants/1/queue", "8",
-             "/workload/tenants/1/queue: expected an integer from 0 to 7, found 8"},
-            {"/workload/ranks", "8", R"(/workload/ranks: unknown key "ranks")"},
-        });
+  check(
+      "baige/tenants-one-queue.json",
+      {
+          {"/workload/tenants", "[]", "/workload/tenants: expected at least one tenant, found none"},
+          {"/workload/tenants/1/first", "0",
+           R"(/workload/tenants/1/first: device 0 holds a rank of "experts" already)"},
+          {"/workload/tenants/1/ranks", "136",
+           "/workload/tenants/1/ranks: rank 128 would stand on device 264 of 256"},
+          {"/workload/tenants/1/name", "experts", R"(/workload/tenants/1/name: two are named "experts")"},
+          {"/workload/tenants/1/stride", "4",
+           "/workload/tenants/1/stride: expected at least the block of 8, found 4"},
+          {"/workload/tenants/1/queue", "8",
+           "/workload/tenants/1/queue: expected an integer from 0 to 7, found 8"},
+          {"/workload/ranks", "8", R"(/workload/ranks: unknown key "ranks")"},
+      });
 }
 
 TEST_CASE(

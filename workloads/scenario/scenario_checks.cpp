@@ -240,13 +240,16 @@ void check_devices(const std::vector<Tenant>& tenants, int devices, const Docume
   std::map<std::int64_t, std::string_view> owners;
   for (std::size_t i = 0; i < tenants.size(); ++i) {
     const Tenant& tenant = tenants[i];
-    const Place place = place_at(document, fmt::format("/workload/tenants/{}", i));
+    const std::string at = fmt::format("/workload/tenants/{}", i);
     for (int rank = 0; rank < tenant.ranks; ++rank) {
       const std::int64_t device = tenant.device(rank);
       if (device >= devices)
-        place.fail(fmt::format("rank {} would stand on device {} of {}", rank, device, devices));
+        place_at(document, at + "/ranks")
+            .fail(fmt::format("rank {} would stand on device {} of {}", rank, device, devices));
       const auto [owner, is_new] = owners.try_emplace(device, tenant.name);
-      if (!is_new) place.fail(fmt::format("device {} holds a rank of \"{}\" already", device, owner->second));
+      if (!is_new)
+        place_at(document, at + "/first")
+            .fail(fmt::format("device {} holds a rank of \"{}\" already", device, owner->second));
     }
   }
 }
