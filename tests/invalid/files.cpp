@@ -121,7 +121,7 @@ TEST_CASE("names that list and show do not know") {
   refused("list accelerator", 2,
           "list: expected one of \"accelerators\", \"nodes\", \"fabrics\", \"storage\", \"models\", "
           "\"schedules\", "
-          "\"scenarios\", found \"accelerator\" (did you mean \"accelerators\"?)");
+          "\"scenarios\", \"collectives\", found \"accelerator\" (did you mean \"accelerators\"?)");
   refused("show h801-sxm", 2,
           "show: unknown name \"h801-sxm\" (did you mean \"h800-sxm\"?); `moebius list` names all");
 }
@@ -183,7 +183,7 @@ TEST_CASE("a wrong word on the command line is answered with the words that exis
       "", 2,
       "expected a command: run, check, crosscheck, compare, list, show, calibrate, convert, align, schema");
   refused("run x.json --detail flud", 2,
-          "--detail: expected alpha-beta, fluid, native, found \"flud\" (did you mean \"fluid\"?)");
+          "--detail: expected alpha-beta, fluid, packet, native, found \"flud\" (did you mean \"fluid\"?)");
   refused("run x.json --executor gpu", 2, "--executor: expected sim, host, cuda, emulate, found \"gpu\"");
   refused("calibrate --from /nowhere --model-errors", 2, "--from: expected a directory, found \"/nowhere\"");
   refused("calibrate --device gpu --out p.json", 2, "--device: expected host or cuda:N, found \"gpu\"");

@@ -56,8 +56,8 @@ TEST_CASE("an unfolded collective has a class for each rank, and the same fragme
 }
 
 TEST_CASE("groups side by side have every so many-th node each") {
-  CollectiveRun run(
-      {.operation = OpKind::kAllToAll, .bytes = {4000}, .ranks = 8, .groups = 2, .fold = false}, 2);
+  CollectiveRun run({.operation = OpKind::kAllToAll, .bytes = {4000}, .ranks = 8, .groups = 2, .fold = false},
+                    2);
   const auto group = [&](int rank) { return run.layout().classes[rank].group(GroupRole::kWorld); };
   REQUIRE(group(0).ranks == std::vector<std::int32_t>{0, 1, 4, 5});  // nodes 0 and 2
   REQUIRE(group(7).ranks == std::vector<std::int32_t>{2, 3, 6, 7});  // nodes 1 and 3
@@ -99,7 +99,7 @@ TEST_CASE("send-recv is a send on one rank and its receive on the other, folded 
 }
 
 TEST_CASE("a folded collective over two pools has a class for each") {
-  CollectiveRun run({.operation = OpKind::kAllReduce, .bytes = {4000}, .ranks = 6}, {4, 8});
+  CollectiveRun run({.operation = OpKind::kAllReduce, .bytes = {4000}, .ranks = 6}, {.pool_devices = {4, 8}});
   REQUIRE(run.layout().classes.size() == 2);
   REQUIRE(run.layout().classes[0].ranks == std::vector<std::int32_t>{0, 1, 2, 3});
   REQUIRE(run.layout().classes[1].ranks == std::vector<std::int32_t>{4, 5});
