@@ -28,7 +28,8 @@ std::string_view to_string(WireKind kind) {
   constexpr std::string_view kNames[kNumWireKinds] = {
       "scale-up-out",  "scale-up-in", "scale-up-pair", "nic-out",      "nic-in",         "leaf-up",
       "leaf-down",     "pod-up",      "pod-down",      "leaf-up-port", "leaf-down-port", "pod-up-port",
-      "pod-down-port", "board-out",   "board-in",      "region-link",  "nic-out-port",   "nic-in-port"};
+      "pod-down-port", "board-out",   "board-in",      "region-link",  "nic-out-port",   "nic-in-port",
+      "host-out",     "host-in",     "host-memory"};
   return kNames[static_cast<int>(kind)];
 }
 
@@ -95,7 +96,8 @@ int Fabric::mate_of(const Site& site, int column, int preferred_local) const {
 // ones too.
 Fabric::Crossing Fabric::crossing(const Site& from, const Site& to) const {
   if (from.column == to.column) return {from, to};
-  const bool may_climb = from.column % spec_.planes == to.column % spec_.planes;
+  // The host reaches all NICs of its node.
+  const bool may_climb = from.column % spec_.planes == to.column % spec_.planes && !over_host(from, to);
   if (pools_[from.pool].forwards || !may_climb) {
     const int mate = mate_of(from, to.column, to.local);
     if (mate >= 0) return {site_of(mate), to};
@@ -158,6 +160,7 @@ Time Fabric::latency(int from, int to) const {
   Time time = spec_.host_latency + spec_.hop_latency * hops(reach);
   if (reach == Distance::kRegion)
     time += time_from_seconds(spec_.region_distance.value * kFibreSecondsPerMetre);
+  if (over_host(a, b)) return time + pools_[a.pool].copy_latency + pools_[b.pool].copy_latency;
   return time + scale_up_latency(a, way.sender) + scale_up_latency(way.receiver, b);
 }
 
@@ -198,7 +201,12 @@ void Fabric::route_between(const Site& a, const Site& b, int path, std::vector<W
   if (a.node == b.node) return add_scale_up(a, b, wires);
   const Crossing way = crossing(a, b);
   const int out = nic_of(way.sender), in = nic_of(way.receiver), ports = spec_.nic_ports;
-  add_scale_up(a, way.sender, wires);
+  const bool host = over_host(a, b);
+  if (host) {
+    add_host(a, WireKind::kHostOut, wires);
+  } else {
+    add_scale_up(a, way.sender, wires);
+  }
   if (path == kBundles || ports == 1) {
     wires.push_back({WireKind::kNicOut, out});
     add_switches(way, path, wires);
@@ -208,6 +216,7 @@ void Fabric::route_between(const Site& a, const Site& b, int path, std::vector<W
     add_switches(way, path, wires);
     wires.push_back({WireKind::kNicInPort, in * ports + path % ports});
   }
+  if (host) return add_host(b, WireKind::kHostIn, wires);
   add_scale_up(way.receiver, b, wires);
 }
 

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
+#include "sim/traffic/island_traffic.h"
 
 namespace moebius {
 namespace {
@@ -83,6 +84,7 @@ Traffic ring(const Rails& rails, double bytes, int hops, const GroupSites& group
   const auto n = static_cast<double>(rails.stops.size()) * rails.k;
   Traffic traffic{ring_edges(rails, bytes * hops / n, true), 0, true};
   traffic.latency = hops * mean_latency(traffic.edges, group, fabric);
+  traffic.rounds = hops;
   return traffic;
 }
 
@@ -94,6 +96,7 @@ Traffic pipeline(const CollectiveQuery& query, const GroupSites& group, const Fa
   const double steps = query.chunks + group.size() - 2;
   Traffic traffic{ring_edges(rails, query.bytes * steps / query.chunks, false), 0, true};
   traffic.latency = steps * mean_latency(traffic.edges, group, fabric);
+  traffic.rounds = steps;
   return traffic;
 }
 
@@ -134,6 +137,7 @@ Traffic tree(const CollectiveQuery& query, const GroupSites& group, const Fabric
   std::vector<Edge> inside;
   add_inside_edges(rails, reduce ? 2 * query.bytes : query.bytes, inside);
   traffic.latency += (rails.k - 1) * largest_latency(inside, group, fabric);
+  traffic.depth = reduce ? 2 * depth : depth;
   if (reduce) traffic.latency *= 2;
   traffic.edges.insert(traffic.edges.end(), inside.begin(), inside.end());
   return traffic;
@@ -180,6 +184,7 @@ Traffic rings_in_nodes(double bytes, const GroupSites& group, const Fabric& fabr
     const Traffic part = ring(rails, bytes, static_cast<int>(rails.stops.size()) - 1, group, fabric);
     all.edges.insert(all.edges.end(), part.edges.begin(), part.edges.end());
     all.latency = std::max(all.latency, part.latency);
+    all.rounds = std::max(all.rounds, part.rounds);
   }
   return all;
 }
@@ -196,6 +201,7 @@ Traffic rings_between_nodes(double bytes, bool twice, const GroupSites& group, c
     }
   }
   traffic.latency = hops * mean_latency(traffic.edges, group, fabric);
+  traffic.rounds = hops;
   return traffic;
 }
 
@@ -271,6 +277,7 @@ std::vector<Traffic> reduction(const CollectiveQuery& query, const GroupSites& g
       return both ? std::vector<Traffic>{half, half} : std::vector<Traffic>{half};
     }
     case Algorithm::kHierarchical:
+      if (group.islands.size() > 1) return island_traffic(query, group, fabric);
       if (has_hierarchy(group)) return hierarchical(query, group, fabric);
       [[fallthrough]];
     case Algorithm::kAuto:
@@ -302,7 +309,7 @@ std::vector<Algorithm> automatic_choices(OpKind kind, const GroupSites& group) {
   std::vector<Algorithm> choices = {Algorithm::kRing};
   if (kind == OpKind::kAllReduce) choices.push_back(Algorithm::kTree);
   if (group.nodes.size() == 1) choices.push_back(Algorithm::kDirect);
-  if (has_hierarchy(group)) choices.push_back(Algorithm::kHierarchical);
+  if (has_hierarchy(group) || group.islands.size() > 1) choices.push_back(Algorithm::kHierarchical);
   return choices;
 }
 

@@ -34,10 +34,11 @@ Sites::Sites(const Cluster& cluster, const Layout& layout) : cluster_(cluster), 
 
 GroupSites Sites::group(const std::vector<std::int32_t>& ranks) const {
   GroupSites sites;
-  std::map<std::int32_t, std::vector<std::int32_t>> nodes;
+  std::map<std::int32_t, std::vector<std::int32_t>> nodes, islands;
   for (const std::int32_t rank : ranks) {
     const int device = device_of(rank), node = fabric().node_of(device);
     nodes[node].push_back(sites.size());
+    islands[fabric().island_of(device)].push_back(sites.size());
     sites.members.push_back({rank, layout_.class_of_rank[rank], device, node});
   }
   for (auto& [node, members] : nodes) {
@@ -45,6 +46,12 @@ GroupSites Sites::group(const std::vector<std::int32_t>& ranks) const {
       return sites.members[a].device < sites.members[b].device;
     });
     sites.nodes.push_back(std::move(members));
+  }
+  for (auto& [island, members] : islands) {
+    std::stable_sort(members.begin(), members.end(), [&](std::int32_t a, std::int32_t b) {
+      return sites.members[a].device < sites.members[b].device;
+    });
+    sites.islands.push_back(std::move(members));
   }
   return sites;
 }
@@ -74,6 +81,8 @@ std::int32_t Sites::shared_wire(int device, WireKind kind) {
 
 // All that a region sends to another crosses one link: ranks of the class that stand where the member stands.
 bool Sites::crosses(int device, WireId shared) {
+  if (shared.kind == WireKind::kHostMemory)
+    return fabric().node_of(device) == fabric().node_of(shared.index);
   if (shared.kind == WireKind::kRegionLink)
     return fabric().region_of(device) == shared.index / fabric().num_regions();
   return shared_wire(device, shared.kind) == shared.index;

@@ -24,6 +24,8 @@ struct Member {
 struct GroupSites {
   std::vector<Member> members;
   std::vector<std::vector<std::int32_t>> nodes;
+  // The same by islands: see Fabric::island_of(). One, unless messages between some go through host memory.
+  std::vector<std::vector<std::int32_t>> islands;
 
   int size() const { return static_cast<int>(members.size()); }
   // Members per node where every node holds as many, else 0.

@@ -16,6 +16,8 @@ Owner owner_of(WireKind kind) {
     case WireKind::kNicIn:
     case WireKind::kBoardOut:
     case WireKind::kBoardIn:
+    case WireKind::kHostOut:
+    case WireKind::kHostIn:
       return Owner::kDevice;
     case WireKind::kScaleUpPair:
     case WireKind::kNicOutPort:  // by ports nothing is folded
@@ -30,6 +32,7 @@ Owner owner_of(WireKind kind) {
     case WireKind::kPodUpPort:
     case WireKind::kPodDownPort:
     case WireKind::kRegionLink:
+    case WireKind::kHostMemory:
       return Owner::kMany;
   }
   return Owner::kMany;
@@ -47,7 +50,8 @@ bool is_upward(WireKind kind) {
 // Whether a wire is part of a message's way from NIC to NIC.
 bool is_beyond_node(WireKind kind) {
   return kind != WireKind::kScaleUpOut && kind != WireKind::kScaleUpIn && kind != WireKind::kScaleUpPair &&
-         kind != WireKind::kBoardOut && kind != WireKind::kBoardIn;
+         kind != WireKind::kBoardOut && kind != WireKind::kBoardIn && kind != WireKind::kHostOut &&
+         kind != WireKind::kHostIn && kind != WireKind::kHostMemory;
 }
 
 }  // namespace
@@ -118,11 +122,20 @@ void StepBuilder::add_crossing(WireId wire, const Edge& edge, double share, cons
       break;
     }
     case Owner::kMany: {
-      const double ranks = ranks_for_each(group, is_upward(wire.kind) ? edge.from : edge.to, wire);
+      const double ranks = ranks_for_each(group, user_of(wire, edge, group), wire);
       add({index, -1, index, bytes * ranks, share * ranks, carried});
       break;
     }
   }
+}
+
+// The member whose class may have other ranks on the wire: that at the wire's end of the way.
+int StepBuilder::user_of(WireId wire, const Edge& edge, const GroupSites& group) const {
+  const Fabric& fabric = sites_.fabric();
+  const bool sender = wire.kind == WireKind::kHostMemory
+                          ? fabric.node_of(wire.index) == group.members[edge.from].node
+                          : is_upward(wire.kind);
+  return sender ? edge.from : edge.to;
 }
 
 double StepBuilder::ranks_for_each(const GroupSites& group, int member, WireId wire) {
@@ -207,6 +220,23 @@ void StepBuilder::add_pairs(const Traffic& traffic, const GroupSites& group, Ste
   }
 }
 
+// What the first chunks of messages through host memory take in the stages that do not bind: of a pipeline
+// the mean over its edges, as messages take them in turn; of others the
+// longest, as often as a message meets it at most.
+double StepBuilder::chunk_seconds(const Traffic& traffic, const GroupSites& group) const {
+  double longest = 0, sum = 0, bytes = 0;
+  if (sites_.fabric().spec().by_host.empty()) return 0;
+  for (const Edge& edge : traffic.edges) {
+    const int from = group.members[edge.from].device, to = group.members[edge.to].device;
+    const double seconds = sites_.fabric().chunk_seconds(from, to, edge.bytes / traffic.rounds);
+    longest = std::max(longest, seconds);
+    sum += seconds * edge.bytes;
+    bytes += edge.bytes;
+  }
+  if (bytes <= 0) return 0;
+  return traffic.lockstep ? traffic.rounds * sum / bytes : traffic.depth * longest;
+}
+
 // The flows of a step begin together and none ends before its cores are done. Networks that look at messages
 // pay what the wires do not take as a latency.
 void StepBuilder::limit(const Traffic& traffic, Step& step) const {
@@ -239,7 +269,7 @@ Step StepBuilder::build(const Traffic& traffic, const GroupSites& group) {
     flow.queue = traffic.queue;
   }
   if (singly_) add_single_flows(traffic, step);
-  step.latency = traffic.latency + detour_;
+  step.latency = traffic.latency + detour_ + chunk_seconds(traffic, group);
   limit(traffic, step);
   step.alone = step.latency + alone(step);
   if (with_pairs_) add_pairs(traffic, group, step);

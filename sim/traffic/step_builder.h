@@ -64,7 +64,9 @@ class StepBuilder {
   void add_lockstep_flows(const Traffic& traffic, const GroupSites& group, Step& step);
   void add_wire_flows(Step& step);
   std::vector<Load> folded_loads() const;
+  int user_of(WireId wire, const Edge& edge, const GroupSites& group) const;
   double ranks_for_each(const GroupSites& group, int member, WireId wire);
+  double chunk_seconds(const Traffic& traffic, const GroupSites& group) const;
   void begin();
   double alone(const Step& step) const;
   void limit(const Traffic& traffic, Step& step) const;

@@ -18,6 +18,8 @@ struct Traffic {
   double most_rate = 0;    // bytes per second that one edge uses at most (protocol, channels); 0: no limit
   double least_seconds = 0;  // that the bytes take, however free the wires: cores that copy them; 0: no limit
   std::uint8_t queue = 0;  // see FlowClass::queue
+  double rounds = 1;  // messages that an edge's bytes are, one after the other
+  double depth = 1;   // edges that a message takes one after the other, where it is no round
 };
 
 }  // namespace moebius

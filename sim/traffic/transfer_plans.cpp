@@ -23,7 +23,7 @@ std::int32_t other_member(const Group& group) {
 bool any_shared_wire_binds(const Fabric& fabric) {
   return fabric.can_bind(WireKind::kLeafUp) || fabric.can_bind(WireKind::kLeafDown) ||
          fabric.can_bind(WireKind::kPodUp) || fabric.can_bind(WireKind::kPodDown) ||
-         fabric.can_bind(WireKind::kRegionLink);
+         fabric.can_bind(WireKind::kRegionLink) || fabric.can_bind(WireKind::kHostMemory);
 }
 
 }  // namespace

@@ -249,7 +249,8 @@ inline const Span& Outcome::span(int sequence, int op) const {
 inline Outcome simulate(const Run& run) {
   const FixedCost cost(run.costs, run.cluster.pools.front().accelerator.cores);
   Recorder recorder(run.layout, {});
-  const auto executor = make_sim_executor(run.cluster, run.layout, {&cost}, recorder, run.options);
+  const std::vector<const CostSource*> costs(run.cluster.pools.size(), &cost);
+  const auto executor = make_sim_executor(run.cluster, run.layout, costs, recorder, run.options);
   std::int32_t sequence = 0;
   for (Submission submission : run.submissions) {
     submission.sequence = sequence++;

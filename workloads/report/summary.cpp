@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include "hw/mixed_pools.h"
+#include "workloads/training/mixed_stages.h"
+
 namespace moebius {
 
 namespace {
@@ -14,7 +17,8 @@ std::string cluster_text(const Cluster& cluster) {
   }
   const FabricSpec& spec = cluster.fabric.spec();
   return text + fmt::format("fabric: {}, {} planes, {} tiers, oversubscription {}\n", spec.type, spec.planes,
-                            spec.tiers, spec.oversubscription);
+                            spec.tiers, spec.oversubscription) +
+         forwarding_text(cluster);
 }
 
 // Settings that decide nothing about the run.
@@ -28,6 +32,10 @@ bool is_label(const std::string& pointer) {
 std::string settings_text(const Scenario& scenario) {
   std::string text = fmt::format("{}\n{}: valid, {}\n\n{}\n", scenario.name, scenario.file,
                                  to_string(scenario.kind), cluster_text(*scenario.cluster));
+  if (scenario.kind == ScenarioKind::kTraining) {
+    for (const std::string& sentence : groups_across_vendors(*scenario.cluster, scenario.plan))
+      text += fmt::format("warning: {}\n", sentence);
+  }
   for (const Setting& setting : scenario.settings) {
     if (is_label(setting.pointer)) continue;
     text +=
