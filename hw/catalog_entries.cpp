@@ -27,6 +27,11 @@ constexpr FactRow optional(FactRow row) {
   return row;
 }
 
+// Switches have eight traffic classes (IEEE 802.1Q).
+constexpr FactRow queue(std::string_view key) {
+  return {key, FactForm::kCount, {}, {.low = 0, .high = 7}, false};
+}
+
 template <DType kType>
 constexpr FactField<Accelerator> peak(std::string_view key) {
   return {optional(quantity(key, Dimension::kFlopRate)),
@@ -55,6 +60,8 @@ const std::vector<FactField<A>> kAcceleratorTable{
     {optional(quantity("link_rate", Dimension::kByteRate)), [](A& a, double v) { a.link_rate = {v}; }},
     {number("link_efficiency", kShare), [](A& a, double v) { a.link_efficiency = v; }},
     {count("link_domain", 1), [](A& a, double v) { a.link_domain = static_cast<int>(v); }},
+    {optional(flag("link_reduces")), [](A& a, double v) { a.link_reduces = v != 0; }},
+    {optional(quantity("channel_rate", Dimension::kByteRate)), [](A& a, double v) { a.channel_rate = {v}; }},
     {quantity("host_rate", Dimension::kByteRate), [](A& a, double v) { a.host_rate = {v}; }},
     {optional(quantity("nic", Dimension::kByteRate)), [](A& a, double v) { a.nic_rate = {v}; }},
     {quantity("power", Dimension::kPower), [](A& a, double v) { a.power = {v}; }},
@@ -96,6 +103,10 @@ const std::vector<FactField<F>> kFabricTable{
     {optional(count("leaf_uplinks", 1)), [](F& f, double v) { f.leaf_uplinks = static_cast<int>(v); }},
     {optional(count("spine_uplinks", 1)), [](F& f, double v) { f.spine_uplinks = static_cast<int>(v); }},
     {optional(count("queue_pairs", 1)), [](F& f, double v) { f.queue_pairs = static_cast<int>(v); }},
+    {queue("expert_queue"), [](F& f, double v) { f.expert_queue = static_cast<int>(v); }},
+    {queue("tensor_queue"), [](F& f, double v) { f.tensor_queue = static_cast<int>(v); }},
+    {queue("pipeline_queue"), [](F& f, double v) { f.pipeline_queue = static_cast<int>(v); }},
+    {queue("data_queue"), [](F& f, double v) { f.data_queue = static_cast<int>(v); }},
     {number("oversubscription", kPositive), [](F& f, double v) { f.oversubscription = v; }},
     {number("core_oversubscription", kPositive), [](F& f, double v) { f.core_oversubscription = v; }},
     {number("transport_efficiency", kShare), [](F& f, double v) { f.transport_efficiency = v; }},
@@ -103,6 +114,9 @@ const std::vector<FactField<F>> kFabricTable{
      [](F& f, double v) { f.host_latency = time_from_seconds(v); }},
     {quantity("hop_latency", Dimension::kTime, kDuration),
      [](F& f, double v) { f.hop_latency = time_from_seconds(v); }},
+    {optional(quantity("message_time", Dimension::kTime, kDuration)),
+     [](F& f, double v) { f.message_time = time_from_seconds(v); }},
+    {optional(flag("reduces")), [](F& f, double v) { f.reduces = v != 0; }},
 };
 
 using S = Storage;

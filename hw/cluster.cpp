@@ -113,6 +113,7 @@ FabricPool part_of_fabric(const Pool& pool, const FabricSpec& spec) {
   result.host_memory_rate = node.host_memory_rate;
   result.copy_latency = pool.accelerator.kernel_floor;
   result.forwards = node.scale_up != ScaleUp::kPcie;
+  result.reduces = node.scale_up == ScaleUp::kSwitch && pool.accelerator.link_reduces;
   result.board = node.board;
   result.board_latency = node.board_latency;
   result.board_rate = result.link_rate * node.board_efficiency;

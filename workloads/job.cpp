@@ -9,6 +9,7 @@
 #include "hw/mixed_pools.h"
 #include "workloads/checkpoint/checkpoint_index.h"
 #include "workloads/report/report.h"
+#include "workloads/training/columns.h"
 #include "workloads/training/layer_speed.h"
 #include "workloads/training/mixed_stages.h"
 
@@ -53,6 +54,12 @@ Scenario read(const std::string& file, const Changes& changes, const Library& li
   return scenario;
 }
 
+std::vector<int> devices_of_pools(const Scenario& scenario) {
+  std::vector<int> devices;
+  for (const Pool& pool : scenario.cluster->pools) devices.push_back(pool.devices());
+  return devices;
+}
+
 void go_on_from_checkpoint(Scenario& scenario) {
   const CheckpointIndex index = load_index((std::filesystem::path(scenario.weights) / kIndexName).string());
   if (index.step >= scenario.training.steps) {
@@ -65,7 +72,7 @@ void go_on_from_checkpoint(Scenario& scenario) {
 }  // namespace
 
 Job read_job(const std::string& file, const Changes& changes, const Library& library) {
-  Job job{read(file, changes, library), nullptr, nullptr, nullptr, std::nullopt};
+  Job job{read(file, changes, library), nullptr, nullptr, nullptr, nullptr, std::nullopt};
   if (job.scenario.resume) go_on_from_checkpoint(job.scenario);
   const Cluster& cluster = *job.scenario.cluster;
   const Pool& pool = cluster.pools.front();
@@ -75,15 +82,22 @@ Job read_job(const std::string& file, const Changes& changes, const Library& lib
         const Scenario& it = job.scenario;
         return layer_speed(of, cluster.fabric.spec(), {it.model, it.plan, it.training});
       });
-      job.training = std::make_unique<Training>(TrainingJob{.model = job.scenario.model,
-                                                            .plan = job.scenario.plan,
-                                                            .workload = job.scenario.training,
-                                                            .ranks_per_node = pool.node.accelerators});
+      job.training = std::make_unique<Training>(
+          TrainingJob{.model = job.scenario.model,
+                      .plan = job.scenario.plan,
+                      .workload = job.scenario.training,
+                      .ranks_per_node = pool.node.accelerators,
+                      .column_kinds = column_kinds(job.scenario.plan, job.scenario.cluster->fabric)});
       job.memory = job.training->memory(pool.accelerator.memory);
       if (several_kinds(cluster)) judge_by_class(cluster, job.training->layout(), *job.memory);
       break;
     case ScenarioKind::kCollective:
-      job.collective = std::make_unique<CollectiveRun>(job.scenario.collective, pool.node.accelerators);
+      if (!job.scenario.collective.tenants.empty()) {
+        job.tenants = std::make_unique<TenantsRun>(job.scenario.collective);
+      } else {
+        job.collective = std::make_unique<CollectiveRun>(
+            job.scenario.collective, CollectivePlace{pool.node.accelerators, devices_of_pools(job.scenario)});
+      }
       break;
     case ScenarioKind::kServing:
       job.serving = std::make_unique<Serving>(ServingJob{.model = job.scenario.model,
@@ -98,11 +112,13 @@ Job read_job(const std::string& file, const Changes& changes, const Library& lib
 
 const Layout& Job::layout() const {
   if (training) return training->layout();
+  if (tenants) return tenants->layout();
   return serving ? serving->layout() : collective->layout();
 }
 
 Workload& Job::workload() {
   if (training) return *training;
+  if (tenants) return *tenants;
   return serving ? static_cast<Workload&>(*serving) : *collective;
 }
 
@@ -113,7 +129,14 @@ void require_fit(const Job& job) {
                               memory_text(*job.memory)));
 }
 
+void require_equal_parts(const Job& job) {
+  if (job.scenario.collective.matrix)
+    throw run_error(fmt::format("{}: /workload/matrix is simulated only: executors exchange equal parts",
+                                job.scenario.name));
+}
+
 void require_host(const Job& job) {
+  require_equal_parts(job);
   const std::vector<RankClass>& classes = job.layout().classes;
   double needed = 0;  // at least: the host keeps 8- and 16-bit formats in 32 bits
   for (std::size_t i = 0; job.memory && i < classes.size(); ++i) {
@@ -127,7 +150,7 @@ void require_host(const Job& job) {
   }
   if (static_cast<int>(classes.size()) < job.scenario.ranks()) {
     throw run_error(fmt::format("{}: the host executes every rank; add --set {}/fold=false",
-                                job.scenario.name, job.collective ? "/workload" : "/plan"));
+                                job.scenario.name, job.collective || job.tenants ? "/workload" : "/plan"));
   }
 }
 

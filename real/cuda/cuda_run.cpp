@@ -22,11 +22,12 @@ void require_formats(const Job& job) {
 }
 
 void require_device(const Job& job) {
+  require_equal_parts(job);
   const std::vector<double> there = cuda_memories();
   const std::vector<RankClass>& classes = job.layout().classes;
   if (static_cast<int>(classes.size()) < job.scenario.ranks()) {
     throw run_error(fmt::format("{}: cuda executes every rank; add --set {}/fold=false", job.scenario.name,
-                                job.collective ? "/workload" : "/plan"));
+                                job.collective || job.tenants ? "/workload" : "/plan"));
   }
   const std::vector<int> device_of_rank =
       cuda::devices_of_ranks(job.scenario.ranks(), static_cast<int>(there.size()));

@@ -20,6 +20,11 @@ class PacketNetwork : public Network {
   PacketNetwork(const Fabric& fabric, std::uint64_t seed) : run_(fabric, Transport{}, seed, 1) {}
 
   void start(std::int32_t transfer, const Step& step, std::uint64_t id, Time now) override {
+    if (!step.flows.empty() && step.flows.front().queue > 0) {
+      throw run_error(
+          fmt::format("the packet network has one queue, a message at {} goes into queue {}: use fluid",
+                      to_text(now), step.flows.front().queue));
+    }
     if (running_.size() <= static_cast<std::size_t>(transfer)) running_.resize(transfer + 1);
     running_[transfer] = {&step, id, 0};
     delays_.push({later(now, std::max(0.0, step.latency - step.pair_latency)), id, transfer, 0});

@@ -57,8 +57,16 @@ Result all_reduce(const Mixed& mixed, double bytes, Algorithm algorithm = Algori
   const Op op = communication_op(OpKind::kAllReduce, bytes, algorithm);
   WireMeter meter;
   options.meter = &meter;
-  const double seconds =
-      simulate({cluster, layout, on_all_classes(layout, make_fragment({{op}})), {}, options}).seconds();
+  const FixedCost cost({}, cluster.pools.front().accelerator.cores);
+  Recorder recorder(layout, {});
+  const auto executor = make_sim_executor(cluster, layout, {&cost, &cost}, recorder, options);
+  std::int32_t sequence = 0;
+  for (Submission submission : on_all_classes(layout, make_fragment({{op}}))) {
+    submission.sequence = sequence++;
+    recorder.submitted(submission);
+    executor->submit(submission);
+  }
+  const double seconds = executor->finish().seconds();
   const NetworkUse use = meter.use();
   const auto* stage = use.slowest_stage();
   return {seconds, stage != nullptr ? stage->tier : use.binding()->tier};

@@ -8,10 +8,12 @@
 #include <vector>
 
 #include "workloads/cost/measuring_facts.h"
+#include "workloads/report/collective_choice.h"
 #include "workloads/report/network_use.h"
 #include "workloads/scenario/scenario.h"
 #include "workloads/schedule/metrics.h"
 #include "workloads/serving/figures.h"
+#include "workloads/tenants.h"
 #include "workloads/training/memory.h"
 
 namespace moebius {
@@ -24,6 +26,7 @@ struct RunFacts {
   std::vector<std::vector<std::int32_t>> tokens;  // by request, of an executor that generates them
   std::optional<MeasuringFacts> measured = {};    // emulation: the ops that costs were made of
   std::optional<NetworkUse> network = {};         // of a simulated one
+  std::vector<CollectiveChoice> collectives = {};  // simulation: the distinct ones, at most kMostChoices
   double wall_s = 0, cpu_s = 0, max_rss_bytes = 0;
   std::int64_t dropped_spans = 0;
 };
@@ -34,6 +37,7 @@ struct Report {
   Metrics metrics;
   std::optional<MemoryReport> memory;  // training, serving
   std::optional<ServingFigures> serving;
+  std::vector<TenantFigures> tenants = {};  // a collective scenario with several
 };
 
 std::string report_json(const Report& report);  // ends with a newline

@@ -10,9 +10,9 @@
 #include "hw/cluster.h"
 #include "hw/document.h"
 #include "models/model.h"
+#include "workloads/scenario/section.h"
 #include "workloads/schedule/op.h"
 #include "workloads/schedule/recorder.h"
-#include "workloads/scenario/section.h"
 #include "workloads/serving/plan.h"
 #include "workloads/training/plan.h"
 
@@ -29,6 +29,23 @@ struct Expectation {
   std::string known_miss;  // reason; empty: a miss fails
 };
 
+// One of several collectives that share a fabric, each on devices of its own: rank i stands on device
+// first + i / block * stride + i % block.
+struct Tenant {
+  std::string name;
+  OpKind operation = OpKind::kAllReduce;
+  Algorithm algorithm = Algorithm::kAuto;
+  Bytes bytes = {};
+  int ranks = 0;
+  int first = 0, block = 1, stride = 1;
+  int repeat = 1;  // so many, one after the other
+  int queue = 0;   // see Op::queue
+
+  std::int64_t device(int rank) const {
+    return first + std::int64_t{rank / block} * stride + rank % block;
+  }
+};
+
 // One collective on one fabric.
 struct CollectiveWorkload {
   OpKind operation = OpKind::kAllReduce;  // kSend stands for a send with its receive
@@ -37,7 +54,10 @@ struct CollectiveWorkload {
   int ranks = 0;
   int groups = 1;  // that do the same side by side; a group has every groups-th node
   DType dtype = DType::kFp32;
+  int channels = 0;  // cores that hold the collective, each with a channel; 0: as many as it needs, none held
+  PairBytesPtr matrix = {};  // all-to-all: who sends how much to whom; null: all alike
   bool fold = true;  // simulate one rank for all, where they do the same
+  std::vector<Tenant> tenants = {};  // instead of the one operation; `ranks` counts those of all
 
   int group_ranks() const { return ranks / groups; }
 };
@@ -52,9 +72,9 @@ struct Scenario {
   TrainingPlan plan;
   TrainingWorkload training;
   std::string weights = "random";  // a checkpoint to start from, or drawn from the seed
-  bool resume = false;  // training: go on from the checkpoint's optimizer state and step
-  std::string save;     // training: directory for a checkpoint at the end; empty: none
-  int save_every = 0;   // and after so many steps each; 0: at the end alone
+  bool resume = false;             // training: go on from the checkpoint's optimizer state and step
+  std::string save;                // training: directory for a checkpoint at the end; empty: none
+  int save_every = 0;              // and after so many steps each; 0: at the end alone
   ServingPlan serving;
   ServingWorkload served;
   ServiceGoal goal;            // serving

@@ -21,6 +21,7 @@ void add(Hash& hash, const Op& op) {
   hash.add(static_cast<double>(op.scale)).add(op.payload.value);
   add(hash, op.shape);
   if (op.batch >= 0) hash.add(op.batch);
+  if (op.queue > 0) hash.add(op.queue);
 }
 
 void add(Hash& hash, const Tensor& t) {
@@ -66,6 +67,9 @@ std::uint64_t content_hash(const Fragment& fragment) {
   hash.add(fragment.routes.size());
   for (const RoutePtr& route : fragment.routes) add(hash, route->spec());
   for (const BatchPtr& batch : fragment.batches) add(hash, *batch);
+  if (fragment.pair_bytes) {
+    for (const double bytes : fragment.pair_bytes->bytes) hash.add(bytes);
+  }
   return hash.value();
 }
 

@@ -45,7 +45,7 @@ enum class GroupRole : std::uint8_t {
 };
 inline constexpr int kNumGroupRoles = static_cast<int>(GroupRole::kWorld) + 1;
 
-enum class Algorithm : std::uint8_t { kAuto, kRing, kDirect, kTree, kHierarchical };
+enum class Algorithm : std::uint8_t { kAuto, kRing, kDirect, kTree, kHierarchical, kInSwitch, kRailLocal };
 
 // Which matrix or step of a layer: names for people, and the key of a parameter.
 enum class Role : std::uint8_t {
@@ -65,6 +65,7 @@ struct Op {
   GroupRole group = GroupRole::kNone;  // communication only
   Algorithm algorithm = Algorithm::kAuto;
   std::uint8_t num_inputs = 0, num_outputs = 0;
+  std::uint8_t queue = 0;              // communication: the fabric's priority queue; 0: the one that its lane goes in
   std::int16_t layer = -1;
   // Cores to hold. Compute: > 0 exactly so many, 0 all that are free, < 0 all of the chip but so many.
   // Communication: exactly so many, 0 none (copy engines).
