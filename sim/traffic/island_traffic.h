@@ -1,6 +1,6 @@
-// Collectives over islands: groups of members between which messages go through host memory (mixed vendors
-// joined by CPU forwarding). What crosses from island to island is the bottleneck, so that it crosses once,
-// and over the hosts of all members.
+// Collectives over islands: members on different chips, mostly with CPU forwarding between them. What crosses
+// from island to island is the bottleneck, so that it crosses once, and over the hosts and NICs of all
+// members.
 #pragma once
 
 #include <vector>

@@ -58,7 +58,7 @@ void slow_down(Traffic& traffic, double most_sent, int members) {
 std::string what_lacks(Algorithm algorithm, OpKind kind, const GroupSites& group, const Fabric& fabric) {
   if (!has_algorithm(kind, algorithm)) return fmt::format("{} has no such algorithm", to_string(kind));
   if (algorithm != Algorithm::kInSwitch) return {};
-  if (group.islands.size() > 1) return "some of its messages go through host memory";
+  if (group.islands.size() > 1) return "its members stand on different chips";
   if (group.per_node() == 0) return "the group has not equally many members in each node";
   if (!nodes_reduce(group, fabric)) return "the scale-up switches of its nodes do not reduce";
   const bool one_each = group.per_node() == 1;
