@@ -109,6 +109,9 @@ FabricPool part_of_fabric(const Pool& pool, const FabricSpec& spec) {
   result.devices_per_node = node.accelerators;
   result.link_rate = achieved_link(pool.accelerator, node);
   result.link_latency = node.scale_up_latency;
+  result.host_rate = pool.accelerator.host_rate;
+  result.host_memory_rate = node.host_memory_rate;
+  result.copy_latency = pool.accelerator.kernel_floor;
   result.forwards = node.scale_up != ScaleUp::kPcie;
   result.reduces = node.scale_up == ScaleUp::kSwitch && pool.accelerator.link_reduces;
   result.board = node.board;

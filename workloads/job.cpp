@@ -6,9 +6,12 @@
 #include <unistd.h>
 
 #include "hw/error.h"
+#include "hw/mixed_pools.h"
 #include "workloads/checkpoint/checkpoint_index.h"
 #include "workloads/report/report.h"
 #include "workloads/training/columns.h"
+#include "workloads/training/layer_speed.h"
+#include "workloads/training/mixed_stages.h"
 
 namespace moebius {
 
@@ -22,9 +25,16 @@ void apply(const std::string& set, Document& document) {
   set_at_pointer(document, set.substr(0, equals), set.substr(equals + 1));
 }
 
-// Hashes, destinations and broken parts differ from rank to rank.
-void unfold_by_ports(Scenario& scenario) {
-  if (!scenario.cluster->by_ports()) return;
+// Whether ranks of one class would stand in pools of different kinds, or differ in what is beyond them.
+bool is_mixed(const Scenario& scenario) {
+  const Cluster& cluster = *scenario.cluster;
+  if (scenario.kind == ScenarioKind::kTraining) return stages_are_mixed(cluster, scenario.plan);
+  return several_kinds(cluster) || !cluster.fabric.spec().by_host.empty();
+}
+
+// Hashes, destinations and broken parts differ from rank to rank, and so do pools of different kinds.
+void unfold_where_ranks_differ(Scenario& scenario) {
+  if (!scenario.cluster->by_ports() && !is_mixed(scenario)) return;
   bool* folds[] = {&scenario.plan.fold, &scenario.collective.fold, &scenario.serving.fold};
   bool& fold = *folds[static_cast<int>(scenario.kind)];
   scenario.unfolded = fold;
@@ -40,7 +50,7 @@ Scenario read(const std::string& file, const Changes& changes, const Library& li
     scenario.plan.fold = scenario.collective.fold = scenario.serving.fold = false;
     scenario.timeline = {};
   }
-  unfold_by_ports(scenario);
+  unfold_where_ranks_differ(scenario);
   return scenario;
 }
 
@@ -64,9 +74,14 @@ void go_on_from_checkpoint(Scenario& scenario) {
 Job read_job(const std::string& file, const Changes& changes, const Library& library) {
   Job job{read(file, changes, library), nullptr, nullptr, nullptr, nullptr, std::nullopt};
   if (job.scenario.resume) go_on_from_checkpoint(job.scenario);
-  const Pool& pool = job.scenario.cluster->pools.front();
+  const Cluster& cluster = *job.scenario.cluster;
+  const Pool& pool = cluster.pools.front();
   switch (job.scenario.kind) {
     case ScenarioKind::kTraining:
+      job.scenario.plan.stage_speeds = stage_speeds(cluster, job.scenario.plan, [&](const Pool& of) {
+        const Scenario& it = job.scenario;
+        return layer_speed(of, cluster.fabric.spec(), {it.model, it.plan, it.training});
+      });
       job.training = std::make_unique<Training>(
           TrainingJob{.model = job.scenario.model,
                       .plan = job.scenario.plan,
@@ -74,14 +89,14 @@ Job read_job(const std::string& file, const Changes& changes, const Library& lib
                       .ranks_per_node = pool.node.accelerators,
                       .column_kinds = column_kinds(job.scenario.plan, job.scenario.cluster->fabric)});
       job.memory = job.training->memory(pool.accelerator.memory);
+      if (several_kinds(cluster)) judge_by_class(cluster, job.training->layout(), *job.memory);
       break;
     case ScenarioKind::kCollective:
       if (!job.scenario.collective.tenants.empty()) {
         job.tenants = std::make_unique<TenantsRun>(job.scenario.collective);
       } else {
         job.collective = std::make_unique<CollectiveRun>(
-            job.scenario.collective,
-            CollectivePlace{pool.node.accelerators, devices_of_pools(job.scenario)});
+            job.scenario.collective, CollectivePlace{pool.node.accelerators, devices_of_pools(job.scenario)});
       }
       break;
     case ScenarioKind::kServing:

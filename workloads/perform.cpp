@@ -9,6 +9,7 @@
 #include "workloads/progress_bar.h"
 #include "workloads/serving/left_out.h"
 #include "workloads/stretches.h"
+#include "workloads/training/mixed_stages.h"
 
 namespace moebius {
 namespace {
@@ -74,7 +75,13 @@ Outcome perform(Job& job, const StartExecutor& start, const Hooks& hooks) {
     if (!missing.empty()) facts.provenance.emplace_back("left out", missing);
   }
   if (job.scenario.unfolded)
-    facts.provenance.emplace_back("folding", "off: which ports a message takes differs from rank to rank");
+    facts.provenance.emplace_back("folding", job.scenario.cluster->by_ports()
+                                                 ? "off: which ports a message takes differs from rank to rank"
+                                                 : "off: pools of different kinds");
+  if (job.training) {
+    for (const std::string& sentence : groups_across_vendors(*job.scenario.cluster, job.scenario.plan))
+      facts.provenance.emplace_back("warning", sentence);
+  }
   facts.provenance.emplace_back("schedule", fmt::format("{:016x}", recorder.schedule_hash()));
   facts.provenance.emplace_back("moebius", kVersion);
   facts.dropped_spans = recorder.dropped_spans();

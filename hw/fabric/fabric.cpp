@@ -28,7 +28,8 @@ std::string_view to_string(WireKind kind) {
   constexpr std::string_view kNames[kNumWireKinds] = {
       "scale-up-out",  "scale-up-in", "scale-up-pair", "nic-out",      "nic-in",         "leaf-up",
       "leaf-down",     "pod-up",      "pod-down",      "leaf-up-port", "leaf-down-port", "pod-up-port",
-      "pod-down-port", "board-out",   "board-in",      "region-link",  "nic-out-port",   "nic-in-port"};
+      "pod-down-port", "board-out",   "board-in",      "region-link",  "nic-out-port",   "nic-in-port",
+      "host-out",     "host-in",     "host-memory"};
   return kNames[static_cast<int>(kind)];
 }
 
@@ -100,7 +101,8 @@ int Fabric::mate_of(const Site& site, int column, int preferred_local) const {
 // ones too.
 Fabric::Crossing Fabric::crossing(const Site& from, const Site& to, RailChange change) const {
   if (from.column == to.column) return {from, to};
-  const bool may_climb = from.column % spec_.planes == to.column % spec_.planes;
+  // The host reaches all NICs of its node.
+  const bool may_climb = from.column % spec_.planes == to.column % spec_.planes && !over_host(from, to);
   // A fabric of one tier has no spine to change rail at.
   const bool rather_climbs = may_climb && change == RailChange::kAtSpine && layout_.tiers > 1;
   if ((pools_[from.pool].forwards && !rather_climbs) || !may_climb) {
@@ -174,6 +176,7 @@ Time Fabric::latency(int from, int to, RailChange change) const {
   Time time = spec_.host_latency + spec_.hop_latency * hops(reach);
   if (reach == Distance::kRegion)
     time += time_from_seconds(spec_.region_distance.value * kFibreSecondsPerMetre);
+  if (over_host(a, b)) return time + pools_[a.pool].copy_latency + pools_[b.pool].copy_latency;
   return time + scale_up_latency(a, way.sender) + scale_up_latency(way.receiver, b);
 }
 
@@ -221,7 +224,12 @@ void Fabric::route_between(const Crossing& ends, RailChange change, int path,
   if (a.node == b.node) return add_scale_up(a, b, wires);
   const Crossing way = crossing(a, b, change);
   const int out = nic_of(way.sender), in = nic_of(way.receiver), ports = spec_.nic_ports;
-  add_scale_up(a, way.sender, wires);
+  const bool host = over_host(a, b);
+  if (host) {
+    add_host(a, WireKind::kHostOut, wires);
+  } else {
+    add_scale_up(a, way.sender, wires);
+  }
   if (path == kBundles || ports == 1) {
     wires.push_back({WireKind::kNicOut, out});
     add_switches(way, path, wires);
@@ -231,6 +239,7 @@ void Fabric::route_between(const Crossing& ends, RailChange change, int path,
     add_switches(way, path, wires);
     wires.push_back({WireKind::kNicInPort, in * ports + path % ports});
   }
+  if (host) return add_host(b, WireKind::kHostIn, wires);
   add_scale_up(way.receiver, b, wires);
 }
 

@@ -67,6 +67,10 @@ struct FabricSpec {
   double transport_efficiency = 0;  // payload share of the line rate (headers, congestion control)
   Time host_latency;                // NIC and host, both ends, without any switch
   Time hop_latency;                 // one switch and its cable
+  // Pairs of pools, the smaller index first, between whose nodes messages go through host memory at both ends
+  // (CPU forwarding), in chunks of this size. See the head of fabric_host.cpp.
+  std::vector<std::pair<int, int>> by_host;
+  Bytes forwarding_chunk{512 * 1024};
   // Of a NIC for each message that a library's CPU thread sends over it, whatever its size: posting, the
   // queue pair's context, completion.
   Time message_time;
@@ -109,8 +113,13 @@ enum class WireKind : std::uint8_t {
   // One port of a NIC of several: index NIC * nic_ports + port.
   kNicOutPort,
   kNicInPort,
+  // CPU forwarding: copies from a device to host memory and back; the memory of a node, named by its first
+  // device, which every byte that is forwarded crosses twice at each end: written, then read.
+  kHostOut,
+  kHostIn,
+  kHostMemory,
 };
-inline constexpr int kNumWireKinds = 18;
+inline constexpr int kNumWireKinds = 21;
 std::string_view to_string(WireKind kind);  // "leaf-up"
 
 // A wire's identity: its kind and the device, leaf or pod that it belongs to.
@@ -137,6 +146,9 @@ struct FabricPool {
   Time board_latency;    // more than link_latency, between boards
   ByteRate board_rate;   // achieved, per device and direction, to all other boards together
   int region = 0;        // number of its region: 0, or that of the pool before, or the next
+  ByteRate host_rate;    // of one device, to or from host memory
+  ByteRate host_memory_rate;  // of one node, reads and writes together
+  Time copy_latency;          // of an empty copy to or from host memory
 
   int boards() const { return board > 0 ? (devices_per_node + board - 1) / board : 1; }
 };
@@ -222,6 +234,12 @@ class Fabric {
     int sender, receiver;
   };
   Gates gates(int from, int to) const;  // of two nodes: the devices whose NICs send and receive the message
+  bool by_host(int from, int to) const;  // whether messages go through host memory at both ends
+  // Seconds that a message of so many bytes takes beyond its latency and its bytes over the slowest wire: the
+  // first chunk passes the other stages too. Zero where the message does not go through host memory.
+  double chunk_seconds(int from, int to, double bytes) const;
+  // Pools that reach each other without host memory are one island, named by its first pool.
+  int island_of(int device) const;
   bool can_bind(WireKind kind) const;               // false: can never be the bottleneck, may be left out
   const FabricSpec& spec() const { return spec_; }  // with the number of tiers in use
 
@@ -263,6 +281,9 @@ class Fabric {
   void add_ports(const Crossing& way, int path, std::vector<WireId>& wires) const;
   WireId region_link(const Site& from, const Site& to) const;
   bool through_pods(Distance distance) const;
+  bool over_host(const Site& from, const Site& to) const;
+  int first_device_of_node(const Site& site) const { return site.device - site.local; }
+  void add_host(const Site& site, WireKind copy, std::vector<WireId>& wires) const;
   void add_scale_up(const Site& from, const Site& to, std::vector<WireId>& wires) const;
   bool leaves_can_bind() const;
   bool pods_in_use() const;

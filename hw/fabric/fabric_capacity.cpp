@@ -37,6 +37,11 @@ ByteRate Fabric::capacity(WireId wire) const {
     case WireKind::kNicOutPort:
     case WireKind::kNicInPort:
       return pools_[site_of(wire.index / spec_.nic_ports).pool].nic_rate / spec_.nic_ports;
+    case WireKind::kHostOut:
+    case WireKind::kHostIn:
+      return pools_[site_of(wire.index).pool].host_rate;
+    case WireKind::kHostMemory:
+      return pools_[site_of(wire.index).pool].host_memory_rate;
     case WireKind::kRegionLink:
       return spec_.region_rate * spec_.transport_efficiency;
     case WireKind::kLeafUp:
@@ -104,6 +109,10 @@ bool Fabric::can_bind(WireKind kind) const {
     case WireKind::kNicOutPort:
     case WireKind::kNicInPort:
       return layout_.nodes > 1;
+    case WireKind::kHostOut:
+    case WireKind::kHostIn:
+    case WireKind::kHostMemory:
+      return !spec_.by_host.empty();
     case WireKind::kRegionLink:
       return layout_.regions > 1;
     case WireKind::kLeafUp:

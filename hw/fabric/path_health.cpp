@@ -96,6 +96,9 @@ double PathHealth::share(WireId wire) const {
     case WireKind::kPodUp:
     case WireKind::kPodDown:
     case WireKind::kRegionLink:
+    case WireKind::kHostOut:
+    case WireKind::kHostIn:
+    case WireKind::kHostMemory:
       return 1;
   }
   return 1;

@@ -98,6 +98,10 @@ class PacketNetwork : public Network {
 }  // namespace
 
 std::unique_ptr<Network> make_packet_network(const Fabric& fabric, std::uint64_t seed) {
+  if (!fabric.spec().by_host.empty())
+    throw run_error(
+        "packet by packet, messages go from device to device, but some here go through host memory: use "
+        "fluid, or \"forwarding\": \"rdma\"");
   return std::make_unique<PacketNetwork>(fabric, seed);
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -12,7 +13,7 @@
 namespace moebius {
 namespace {
 
-constexpr int kNumRows = 13;
+constexpr int kNumRows = 16;
 
 struct Row {
   int number;
@@ -32,6 +33,12 @@ Row row_of(WireKind kind) {
       return {3, "board out", false};
     case WireKind::kBoardIn:
       return {4, "board in", false};
+    case WireKind::kHostOut:
+      return {12, "host link out", false};
+    case WireKind::kHostIn:
+      return {13, "host link in", false};
+    case WireKind::kHostMemory:
+      return {14, "host memory", false};
     case WireKind::kNicOut:
     case WireKind::kNicOutPort:
       return {5, "NIC out"};
@@ -53,7 +60,7 @@ Row row_of(WireKind kind) {
     case WireKind::kRegionLink:
       return {11, "region"};
   }
-  return {12, ""};
+  return {15, ""};
 }
 
 // Ports that a wire is one of, or the bundle of: they count together, whether or not each carried anything.
@@ -80,6 +87,9 @@ int siblings(WireKind kind, const Fabric& fabric) {
     case WireKind::kNicOut:
     case WireKind::kNicIn:
     case WireKind::kRegionLink:
+    case WireKind::kHostOut:
+    case WireKind::kHostIn:
+    case WireKind::kHostMemory:
       return 1;
   }
   return 1;
@@ -92,7 +102,8 @@ bool is_bundle(WireKind kind) {
 
 bool is_of_device(WireKind kind) {
   return kind == WireKind::kScaleUpOut || kind == WireKind::kScaleUpIn || kind == WireKind::kNicOut ||
-         kind == WireKind::kNicIn || kind == WireKind::kBoardOut || kind == WireKind::kBoardIn;
+         kind == WireKind::kNicIn || kind == WireKind::kBoardOut || kind == WireKind::kBoardIn ||
+         kind == WireKind::kHostOut || kind == WireKind::kHostIn;
 }
 
 const char* name_of(Routing routing) {
@@ -197,6 +208,32 @@ void WireMeter::add(const Step& step) {
     for (const Link& link : flow.links) carried_[link.wire] += flow.bytes * link.weight;
   }
   for (const Step::Passed& passed : step.passed) carried_[passed.wire] += passed.bytes;
+  add_forwarded(step);
+}
+
+WireId WireMeter::id(int wire) const {
+  return {static_cast<WireKind>(table_->kind(wire)), table_->index(wire)};
+}
+
+void WireMeter::add_forwarded(const Step& step) {
+  if (cluster_->fabric.spec().by_host.empty()) return;
+  std::map<std::int32_t, double> busy;
+  bool through_host = false;
+  for (const FlowClass& flow : step.flows) {
+    for (const Link& link : flow.links) {
+      busy[link.wire] += flow.bytes * link.weight / table_->capacity(link.wire);
+      through_host = through_host || table_->kind(link.wire) == static_cast<int>(WireKind::kHostMemory);
+    }
+  }
+  if (!through_host) return;
+  std::array<double, kNumRows> longest{};
+  for (const auto& [wire, seconds] : busy) {
+    if (table_->kind(wire) == kNumWireKinds) continue;  // copies inside a device
+    double& row = longest[row_of(id(wire).kind).number];
+    row = std::max(row, seconds);
+  }
+  for (int row = 0; row < kNumRows; ++row) forwarded_[row] += longest[row];
+  forwarded_seconds_ += step.alone;
 }
 
 void WireMeter::flows_under_way(std::int64_t flows) {
@@ -216,6 +253,7 @@ NetworkUse WireMeter::use() const {
   use.most_flows = most_flows_;
   use.folded = folded_;
   std::array<TierUse, kNumRows> rows;
+  std::array<double, kNumRows> forwarded = forwarded_;
   Ports ports(*cluster_);
   for (std::size_t wire = 0; wire < carried_.size(); ++wire) {
     const int kind = table_->kind(static_cast<int>(wire));
@@ -231,6 +269,12 @@ NetworkUse WireMeter::use() const {
     tier.bytes += carried_[wire] * times(id);
     tier.longest = std::max(tier.longest, carried_[wire] / table_->capacity(static_cast<int>(wire)));
   }
+  for (int kind = 0; kind < kNumWireKinds; ++kind) {
+    const Row row = row_of(static_cast<WireKind>(kind));
+    double& seconds = forwarded[row.number];
+    if (seconds > 0) use.forwarding.push_back({row.tier, std::exchange(seconds, 0)});
+  }
+  use.forwarding_seconds = forwarded_seconds_;
   for (TierUse& tier : rows) {
     if (tier.bytes > 0) use.tiers.push_back(std::move(tier));
   }

@@ -1,6 +1,7 @@
 // Accounts of what crossed the wires, step by step as steps begin, and of single flows under way.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -25,11 +26,17 @@ class WireMeter {
 
  private:
   double times(WireId wire) const;
+  WireId id(int wire) const;
+  void add_forwarded(const Step& step);
 
   const Cluster* cluster_ = nullptr;
   const WireTable* table_ = nullptr;
   std::vector<double> carried_;     // by wire of the table
   std::vector<double> stands_for_;  // by device: devices
+  // Of steps with messages through host memory: s that the busiest wire of each row needs for what they carry,
+  // and that the steps take alone.
+  std::array<double, 16> forwarded_{};
+  double forwarded_seconds_ = 0;
   bool folded_ = false;
   std::int64_t most_flows_ = 0;
 };

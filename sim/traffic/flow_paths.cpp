@@ -185,6 +185,15 @@ void FlowPaths::choose(int from, int to, std::vector<FlowPath>& into) {
 void FlowPaths::wires(int from, int to, const FlowPath& flow, std::vector<WireId>& wires) const {
   const auto [sender, receiver] = flow.gates;
   if (sender < 0) return fabric_.route_by_ports(from, to, 0, wires);
+  if (fabric_.by_host(from, to)) {  // a NIC's device has no part in it: the copies are those of the two ends
+    const std::size_t first = wires.size();
+    fabric_.route_by_ports(sender, receiver, flow.path, wires);
+    for (std::size_t i = first; i < wires.size(); ++i) {
+      if (wires[i].kind == WireKind::kHostOut) wires[i].index = from;
+      if (wires[i].kind == WireKind::kHostIn) wires[i].index = to;
+    }
+    return;
+  }
   fabric_.route_by_ports(from, sender, 0, wires);
   fabric_.route_by_ports(sender, receiver, flow.path, wires);
   fabric_.route_by_ports(receiver, to, 0, wires);
@@ -192,7 +201,7 @@ void FlowPaths::wires(int from, int to, const FlowPath& flow, std::vector<WireId
 
 Time FlowPaths::detour(int from, int to, const FlowPath& flow) const {
   const auto [sender, receiver] = flow.gates;
-  if (sender < 0) return {};
+  if (sender < 0 || fabric_.by_host(from, to)) return {};
   const Time taken =
       fabric_.latency(from, sender) + fabric_.latency(sender, receiver) + fabric_.latency(receiver, to);
   return std::max(Time{}, taken - fabric_.latency(from, to));

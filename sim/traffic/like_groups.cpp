@@ -12,8 +12,8 @@ namespace moebius {
 namespace {
 
 // What messages leave and enter.
-enum class Level : std::uint8_t { kLeaf, kPod, kRegion };
-constexpr int kNumLevels = 3;
+enum class Level : std::uint8_t { kLeaf, kPod, kRegion, kHost };
+constexpr int kNumLevels = 4;
 
 bool binds(const Fabric& fabric, Level level) {
   switch (level) {
@@ -23,6 +23,8 @@ bool binds(const Fabric& fabric, Level level) {
       return fabric.can_bind(WireKind::kPodUp) || fabric.can_bind(WireKind::kPodDown);
     case Level::kRegion:
       return fabric.can_bind(WireKind::kRegionLink);
+    case Level::kHost:
+      return fabric.can_bind(WireKind::kHostMemory);
   }
   return true;
 }
@@ -30,7 +32,7 @@ bool binds(const Fabric& fabric, Level level) {
 // Where the members of one group stand, and what its messages cross.
 struct Footprint {
   std::vector<std::array<std::int32_t, kNumLevels>>
-      places;  // leaf, pod, region of each member, in group order
+      places;  // leaf, pod, region, node of each member, in group order
   std::vector<std::pair<Level, std::int32_t>> crossed;
 };
 
@@ -56,7 +58,8 @@ class Footprints {
     for (const Member& member : group_.members) {
       const int device = sites_.device_of(member.rank + shift);
       const Fabric::Standing standing = sites_.fabric().standing(device);
-      footprint.places.push_back({standing.leaf, standing.pod, standing.region});
+      footprint.places.push_back(
+          {standing.leaf, standing.pod, standing.region, sites_.fabric().node_of(device)});
       for (int level = 0; level < kNumLevels; ++level) {
         if (binds_[level]) seen[level].push_back({device % width_, footprint.places.back()[level]});
       }
@@ -114,15 +117,17 @@ std::vector<std::vector<std::int32_t>> sets_of(const std::vector<Footprint>& foo
 std::vector<std::int32_t> shape_of(const std::vector<std::int32_t>& set,
                                    const std::vector<Footprint>& footprints, const Sites& sites) {
   std::vector<std::int32_t> shape;
-  std::unordered_map<std::int32_t, std::int32_t> leaves, pods;
+  std::unordered_map<std::int32_t, std::int32_t> leaves, pods, hosts;
   for (const std::int32_t group : set) {
-    for (const auto& [leaf, pod, region] : footprints[group].places) {
+    for (const auto& [leaf, pod, region, host] : footprints[group].places) {
       const auto leaf_number = static_cast<std::int32_t>(leaves.size());
       const auto pod_number = static_cast<std::int32_t>(pods.size());
+      const auto host_number = static_cast<std::int32_t>(hosts.size());
       shape.insert(shape.end(), {leaves.try_emplace(leaf, leaf_number).first->second,
                                  sites.stand_in(WireId{WireKind::kLeafUp, leaf}).index,
                                  pods.try_emplace(pod, pod_number).first->second,
-                                 sites.stand_in(WireId{WireKind::kPodUp, pod}).index, region});
+                                 sites.stand_in(WireId{WireKind::kPodUp, pod}).index, region,
+                                 hosts.try_emplace(host, host_number).first->second});
     }
   }
   return shape;
@@ -131,7 +136,8 @@ std::vector<std::int32_t> shape_of(const std::vector<std::int32_t>& set,
 }  // namespace
 
 bool shared_wires_bind(const Fabric& fabric) {
-  return binds(fabric, Level::kLeaf) || binds(fabric, Level::kPod) || binds(fabric, Level::kRegion);
+  return binds(fabric, Level::kLeaf) || binds(fabric, Level::kPod) || binds(fabric, Level::kRegion) ||
+         binds(fabric, Level::kHost);
 }
 
 // Members `stride` apart, n of them: groups of this kind tile runs of n * stride ranks, `stride` groups to a

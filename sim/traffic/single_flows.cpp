@@ -3,6 +3,13 @@
 #include "sim/traffic/step_builder.h"
 
 namespace moebius {
+namespace {
+
+bool is_of_host(WireKind kind) {
+  return kind == WireKind::kHostOut || kind == WireKind::kHostIn || kind == WireKind::kHostMemory;
+}
+
+}  // namespace
 
 void StepBuilder::note_flow(const FlowPath& flow, double bytes) {
   if (flow.gates.sender < 0) return;  // inside a node
@@ -26,6 +33,7 @@ void StepBuilder::add_single_flows(const Traffic& traffic, Step& step) {
     sites_.fabric().route_by_ports(nic_flow.flow.gates.sender, nic_flow.flow.gates.receiver,
                                    nic_flow.flow.path, path_);
     for (const WireId wire : path_) {
+      if (is_of_host(wire.kind)) continue;  // crossed inside the nodes
       if (sites_.fabric().can_bind(wire.kind)) of_class.links.push_back({table_.wire(wire), flows});
     }
     of_class.most_rate = traffic.most_rate * nic_flow.messages / paths_.flows_of_message();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <string>
 #include <utility>
 
 #include "sim/traffic/like_groups.h"
@@ -76,6 +77,12 @@ WireId Sites::stand_in(WireId wire) const {
   return wire;
 }
 
+// Pools of one chip that reach each other without host memory.
+std::pair<int, std::string> Sites::island_of(int device) const {
+  if (cluster_.pools.size() == 1) return {};
+  return {fabric().island_of(device), cluster_.pool_of(device).accelerator.id};
+}
+
 GroupSites Sites::group(const std::vector<std::int32_t>& ranks) const {
   GroupSites sites;
   std::vector<std::pair<std::int32_t, std::int32_t>> by_device;  // device, member
@@ -91,6 +98,9 @@ GroupSites Sites::group(const std::vector<std::int32_t>& ranks) const {
     if (!same) sites.nodes.emplace_back();
     sites.nodes.back().push_back(member);
   }
+  std::map<std::pair<int, std::string>, std::vector<std::int32_t>> islands;
+  for (const auto& [device, member] : by_device) islands[island_of(device)].push_back(member);
+  for (auto& [island, members] : islands) sites.islands.push_back(std::move(members));
   return sites;
 }
 

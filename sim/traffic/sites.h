@@ -4,6 +4,8 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "hw/cluster.h"
@@ -22,6 +24,8 @@ struct Member {
 struct GroupSites {
   std::vector<Member> members;
   std::vector<std::vector<std::int32_t>> nodes;
+  // The same by islands: members on one kind of chip, and with no host memory between them. Mostly one.
+  std::vector<std::vector<std::int32_t>> islands;
   // Folding: whose traffic meets on leaf and pod wires; see like_groups.h. {0}: the group's own. Messages
   // that change rail at a spine use more of them.
   std::vector<std::int32_t> shifts = {0}, climbing_shifts = {0};
@@ -57,6 +61,7 @@ class Sites {
   bool folded() const { return folded_; }
 
  private:
+  std::pair<int, std::string> island_of(int device) const;
   const Cluster& cluster_;
   const Layout& layout_;
   std::vector<std::int32_t> stand_in_;                      // by device

@@ -21,6 +21,8 @@ Owner owner_of(WireKind kind) {
     case WireKind::kNicIn:
     case WireKind::kBoardOut:
     case WireKind::kBoardIn:
+    case WireKind::kHostOut:
+    case WireKind::kHostIn:
       return Owner::kDevice;
     case WireKind::kScaleUpPair:
     case WireKind::kNicOutPort:  // by ports nothing is folded
@@ -35,6 +37,7 @@ Owner owner_of(WireKind kind) {
     case WireKind::kPodUpPort:
     case WireKind::kPodDownPort:
     case WireKind::kRegionLink:
+    case WireKind::kHostMemory:
       return Owner::kMany;
   }
   return Owner::kMany;
@@ -70,7 +73,8 @@ double pipeline_latency(int hops, double alpha, double beta) {
 // Whether a wire is part of a message's way from NIC to NIC.
 bool is_beyond_node(WireKind kind) {
   return kind != WireKind::kScaleUpOut && kind != WireKind::kScaleUpIn && kind != WireKind::kScaleUpPair &&
-         kind != WireKind::kBoardOut && kind != WireKind::kBoardIn;
+         kind != WireKind::kBoardOut && kind != WireKind::kBoardIn && kind != WireKind::kHostOut &&
+         kind != WireKind::kHostIn && kind != WireKind::kHostMemory;
 }
 
 }  // namespace
@@ -284,6 +288,24 @@ void StepBuilder::add_pairs(const Traffic& traffic, const GroupSites& group, Ste
   }
 }
 
+// What the first chunks of messages through host memory take in the stages that do not bind: of a pipeline
+// the mean over its edges, as messages take them in turn; of others the
+// longest, as often as a message meets it at most.
+double StepBuilder::chunk_seconds(const Traffic& traffic, const GroupSites& group) const {
+  double longest = 0, sum = 0, bytes = 0;
+  if (sites_.fabric().spec().by_host.empty()) return 0;
+  for (const Edge& edge : traffic.edges) {
+    if (edge.from < 0 || edge.to < 0) continue;  // a switch's
+    const int from = group.members[edge.from].device, to = group.members[edge.to].device;
+    const double seconds = sites_.fabric().chunk_seconds(from, to, edge.bytes / traffic.rounds);
+    longest = std::max(longest, seconds);
+    sum += seconds * edge.bytes;
+    bytes += edge.bytes;
+  }
+  if (bytes <= 0) return 0;
+  return traffic.lockstep ? std::max(traffic.rounds, traffic.depth) * sum / bytes : traffic.depth * longest;
+}
+
 // The flows of a step begin together and none ends before its cores are done. Networks that look at messages
 // pay what the wires do not take as a latency.
 void StepBuilder::limit(const Traffic& traffic, Step& step) const {
@@ -299,7 +321,8 @@ void StepBuilder::limit(const Traffic& traffic, Step& step) const {
 }
 
 Step StepBuilder::build(const Traffic& traffic, const GroupSites& group) {
-  if ((paths_.by_ports() || with_pairs_) && !traffic.meshes.empty()) return build(listed(traffic), group);
+  const bool by_host = !sites_.fabric().spec().by_host.empty();
+  if ((paths_.by_ports() || with_pairs_ || by_host) && !traffic.meshes.empty()) return build(listed(traffic), group);
   Step step;
   detour_ = 0;
   singly_ = paths_.single() && !traffic.lockstep;
@@ -314,11 +337,12 @@ Step StepBuilder::build(const Traffic& traffic, const GroupSites& group) {
   }
   for (FlowClass& flow : step.flows) flow.most_rate = traffic.most_rate;
   if (singly_) add_single_flows(traffic, step);
-  step.latency = traffic.latency + detour_;
+  const double chunks = chunk_seconds(traffic, group);
+  step.latency = traffic.latency + detour_ + chunks;
   limit(traffic, step);
   const double transfer = alone(step);
   if (traffic.hops > 1)
-    step.latency = pipeline_latency(traffic.hops, traffic.latency / traffic.hops, transfer);
+    step.latency = pipeline_latency(traffic.hops, traffic.latency / traffic.hops, transfer) + chunks;
   step.alone = step.latency + transfer;
   if (with_pairs_) add_pairs(traffic, group, step);
   return step;

@@ -77,6 +77,7 @@ class StepBuilder {
   void add_lockstep_flows(const Traffic& traffic, const GroupSites& group, Step& step);
   void add_wire_flows(Step& step);
   std::vector<Load> folded_loads() const;
+  double chunk_seconds(const Traffic& traffic, const GroupSites& group) const;
   void begin();
   double alone(const Step& step) const;
   void limit(const Traffic& traffic, Step& step) const;

@@ -1,4 +1,6 @@
 // One key at a time is wrong in a valid scenario; each is refused with one exact sentence.
+#include <fmt/format.h>
+
 #include "hw/catalog.h"
 #include "hw/error.h"
 #include "models/model.h"
@@ -331,4 +333,31 @@ TEST_CASE("broken parts that the network does not have are refused with those th
          {"/cluster/failed", R"([{"nic": 1, "uplink": 1}])", "/cluster/failed/0/uplink: a NIC has no uplinks"},
          {"/workload/groups", "3",
           "/workload/groups: 1024 ranks on nodes of 8 do not make 3 groups of equally many whole nodes"}});
+}
+
+TEST_CASE("how messages between pools travel is said by name, once for each pair") {
+  check(kCollective,
+        {{"/cluster/forwarding", "tcp", R"(/cluster/forwarding: expected one of "rdma", "cpu", found "tcp")"},
+         {"/cluster/forwarding_chunk", "0 B", "/cluster/forwarding_chunk: expected at least 1 B, found 0 B"},
+         {"/cluster/forwarding_pairs", R"([{"from": "al", "to": "all", "forwarding": "cpu"}])",
+          R"(/cluster/forwarding_pairs/0/from: no pool "al" (did you mean "all"?))"},
+         {"/cluster/forwarding_pairs",
+          R"([{"from": "all", "to": "all", "forwarding": "cpu"}, {"from": "all", "to": "all", "forwarding": "rdma"}])",
+          R"(/cluster/forwarding_pairs/1/from: pools "all" and "all" are named twice)"}});
+}
+
+TEST_CASE("what pools of different kinds cannot train together is refused") {
+  const auto mixed = [](const char* node) {
+    Document document = base(kTraining);
+    set_at_pointer(document, "/cluster/pools",
+                   fmt::format(R"([{{"name": "a", "accelerator": "h800-sxm", "node": "hgx-8", "nodes": 128}},
+                                   {{"name": "b", "accelerator": "{}}}])",
+                               node));
+    return document;
+  };
+  CHECK(refusal(mixed(R"(ascend-910b2", "node": "ascend-910b-8", "nodes": 128)")) ==
+        "s.json: --set /plan/precision/gemm: ascend-910b2 has no native fp8 arithmetic");
+  CHECK(refusal(mixed(R"(h800-sxm", "node": {"base": "hgx-8", "accelerators": 4, "nics": 4}, "nodes": 256)")) ==
+        "s.json: --set /plan/ep/degree: expert parallelism over pools of different nodes needs equally many "
+        "accelerators in each: \"a\" has 8, \"b\" 4");
 }

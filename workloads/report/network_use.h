@@ -30,6 +30,23 @@ struct NetworkUse {
   std::int64_t most_flows = 0;  // single flows under way at a time; 0: cost followed classes
   bool folded = false;
   std::vector<TierUse> tiers;
+  // Of steps with messages through host memory (CPU forwarding): how long the busiest wire of each tier on
+  // the way needs for what they carry, and how long the steps take alone.
+  struct Stage {
+    std::string tier;
+    double seconds = 0;
+  };
+  std::vector<Stage> forwarding;
+  double forwarding_seconds = 0;
+
+  // The stage that binds those steps; null: there are none.
+  const Stage* slowest_stage() const {
+    const Stage* most = nullptr;
+    for (const Stage& stage : forwarding) {
+      if (most == nullptr || stage.seconds > most->seconds * (1 + 1e-9)) most = &stage;
+    }
+    return most;
+  }
 
   // The tier of switches and NICs that the traffic filled most, all ports taken together: what it achieved of
   // that tier's bandwidth is what it achieved of what the network could carry of this traffic. Null: none.
@@ -38,7 +55,17 @@ struct NetworkUse {
     for (const TierUse& tier : tiers) {
       if (!tier.in_network || tier.bytes <= 0) continue;
       // Of equally full ones the one highest up.
-      if (most == nullptr || tier.bytes / tier.capacity > most->bytes / most->capacity * (1 - 1e-9)) most = &tier;
+      if (most == nullptr || tier.bytes / tier.capacity > most->bytes / most->capacity * (1 - 1e-9))
+        most = &tier;
+    }
+    return most;
+  }
+  // The tier with the wire that needs longest for what it carried, inside nodes or between them: what binds.
+  // Of equal ones the first on the way. Null: nothing was carried.
+  const TierUse* binding() const {
+    const TierUse* most = nullptr;
+    for (const TierUse& tier : tiers) {
+      if (tier.longest > 0 && (most == nullptr || tier.longest > most->longest * (1 + 1e-9))) most = &tier;
     }
     return most;
   }

@@ -8,6 +8,7 @@
 
 #include "hw/error.h"
 #include "workloads/cost/roofline.h"
+#include "workloads/training/mixed_stages.h"
 
 namespace moebius {
 
@@ -50,7 +51,7 @@ TrainingFigures training_figures(const Report& report) {
     const Flops forward = forward_flops_per_token(counted, work.sequence_length, causal);
     return 3 * forward.value * figures.tokens_per_s / figures.devices;
   };
-  const double peak = scenario.cluster->pools.front().accelerator.peak_of(DType::kBf16).value;
+  const double peak = peak_of_devices(*scenario.cluster, figures.devices) / figures.devices;
   figures.tflops_per_device = rate(false) * 1e-12;
   figures.tflops_per_device_causal = rate(true) * 1e-12;
   figures.mfu = rate(false) / peak;

@@ -128,6 +128,15 @@ void add_network(Json& json, const NetworkUse& use, double seconds) {
     json["bisection_share"] = narrowest->busy_share(seconds);
     json["narrowest_tier"] = narrowest->tier;
   }
+  if (const TierUse* binding = use.binding())
+    json["binding"] = {{"tier", binding->tier}, {"busy_share", binding->most_busy_share(seconds)}};
+  if (const auto* slowest = use.slowest_stage()) {
+    Json& forwarding = json["forwarding"];
+    forwarding = {{"seconds", use.forwarding_seconds}, {"binding", slowest->tier}};
+    for (const auto& stage : use.forwarding)
+      forwarding["stages"].push_back(
+          {{"tier", stage.tier}, {"busy_share", stage.seconds / use.forwarding_seconds}});
+  }
   json["tiers"] = Json::array();
   for (const TierUse& tier : use.tiers)
     json["tiers"].push_back({{"tier", tier.tier},

@@ -10,6 +10,7 @@
 #include "workloads/report/report_figures.h"
 #include "workloads/report/report_network.h"
 #include "workloads/serving/serving.h"
+#include "workloads/training/mixed_stages.h"
 
 namespace moebius {
 
@@ -43,6 +44,15 @@ std::string bar(double share) {
   return text;
 }
 
+// "h800-sxm", or of unlike pools all.
+std::string chips_text(const Cluster& cluster) {
+  std::vector<std::string> ids;
+  for (const Pool& pool : cluster.pools) {
+    if (std::find(ids.begin(), ids.end(), pool.accelerator.id) == ids.end()) ids.push_back(pool.accelerator.id);
+  }
+  return fmt::format("{}", fmt::join(ids, " + "));
+}
+
 std::string plan_line(const Scenario& scenario) {
   const TrainingPlan& plan = scenario.plan;
   std::string_view schedule;
@@ -50,7 +60,7 @@ std::string plan_line(const Scenario& scenario) {
     if (row.value == plan.schedule) schedule = row.name;
   }
   return fmt::format("{} on {} {}, tp {} · pp {} ({}) · ep {} · cp {} · dp {}, {}, {} microbatches",
-                     scenario.model.id, grouped(plan.ranks()), scenario.cluster->pools.front().accelerator.id,
+                     scenario.model.id, grouped(plan.ranks()), chips_text(*scenario.cluster),
                      plan.tp, plan.pp, schedule, plan.ep, plan.cp, plan.dp, to_string(plan.gemm),
                      scenario.training.num_microbatches(plan));
 }
@@ -76,7 +86,7 @@ void training_headline(Out out, const Report& report) {
                    report.facts.executor);
     return;
   }
-  const double peak = report.scenario->cluster->pools.front().accelerator.peak_of(DType::kBf16).value;
+  const double peak = peak_of_devices(*report.scenario->cluster, figures.devices) / figures.devices;
   fmt::format_to(out,
                  "  MFU                {:.1f}% ({:.1f}% with causal attention), of {:.0f} TFLOP/s BF16\n",
                  100 * figures.mfu, 100 * figures.mfu_causal, peak * 1e-12);

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include "hw/mixed_pools.h"
 #include "workloads/report/report.h"
+#include "workloads/training/mixed_stages.h"
 
 namespace moebius {
 
@@ -17,6 +19,7 @@ std::string cluster_text(const Cluster& cluster) {
   const FabricSpec& spec = cluster.fabric.spec();
   text += fmt::format("fabric: {}, {} planes, {} tiers, oversubscription {}\n", spec.type, spec.planes,
                       spec.tiers, spec.oversubscription);
+  text += forwarding_text(cluster);
   if (cluster.fabric.num_regions() < 2) return text;
   return text + fmt::format("regions: {}, {:.6g} km of fibre ({}) and {} from one to another\n",
                             fmt::join(region_names(cluster.pools), ", "), spec.region_distance.value / 1000,
@@ -35,6 +38,10 @@ bool is_label(const std::string& pointer) {
 std::string settings_text(const Scenario& scenario) {
   std::string text = fmt::format("{}\n{}: valid, {}\n\n{}\n", scenario.name, scenario.file,
                                  to_string(scenario.kind), cluster_text(*scenario.cluster));
+  if (scenario.kind == ScenarioKind::kTraining) {
+    for (const std::string& sentence : groups_across_vendors(*scenario.cluster, scenario.plan))
+      text += fmt::format("warning: {}\n", sentence);
+  }
   for (const Setting& setting : scenario.settings) {
     if (is_label(setting.pointer)) continue;
     text +=

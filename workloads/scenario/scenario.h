@@ -80,7 +80,8 @@ struct Scenario {
   ServiceGoal goal;            // serving
   bool enforce_memory = true;  // training, serving: what does not fit on the devices is a failure
   CollectiveWorkload collective;
-  bool unfolded = false;  // folding was wanted, but no rank stands for another: see Cluster::by_ports()
+  // Folding was wanted, but no rank stands for another: see Cluster::by_ports(), several_kinds().
+  bool unfolded = false;
   std::vector<Expectation> expect;
   RecorderOptions timeline;
   std::vector<Setting> settings;  // every key with the value in use, in the order of reading

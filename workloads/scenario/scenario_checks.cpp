@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "hw/mixed_pools.h"
 #include "workloads/scenario/scenario_parts.h"
 #include "workloads/schedule/algorithms.h"
 
@@ -21,18 +22,6 @@ const Value* child(const Value& value, std::string_view key) {
   const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), index);
   const bool valid = error == std::errc() && end == key.data() + key.size() && index < value.items.size();
   return valid ? &value.items[index] : nullptr;
-}
-
-// Nodes of one kind, whatever the pools are called and wherever they stand.
-bool alike(const Pool& a, const Pool& b) {
-  const auto same = [](const Fact& x, const Fact& y) {
-    return x.name == y.name && x.value == y.value && (x.name != "storage" || x.text == y.text);
-  };
-  const auto all = [&](const std::vector<Fact>& x, const std::vector<Fact>& y) {
-    return std::equal(x.begin(), x.end(), y.begin(), y.end(), same);
-  };
-  return a.accelerator.id == b.accelerator.id && a.node.id == b.node.id &&
-         all(a.accelerator.facts, b.accelerator.facts) && all(a.node.facts, b.node.facts);
 }
 
 // Sentences about one training plan.
@@ -52,6 +41,7 @@ class TrainingChecks {
     counts();
     arithmetic();
     scaling();
+    kinds();
   }
 
  private:
@@ -64,12 +54,7 @@ class TrainingChecks {
   void degrees() {
     const std::vector<Pool>& pools = scenario_.cluster->pools;
     std::int64_t devices = 0;
-    for (const Pool& pool : pools) {
-      require(alike(pool, pools.front()), "/cluster/pools",
-              "training uses pools of equal nodes, but \"{}\" is not like \"{}\"", pool.name,
-              pools.front().name);
-      devices += pool.devices();
-    }
+    for (const Pool& pool : pools) devices += pool.devices();
     const std::string of = pools.size() == 1 ? fmt::format("pool \"{}\"", pools.front().name)
                                              : fmt::format("{} pools", pools.size());
     const std::int64_t replica = std::int64_t{plan_.tp} * plan_.cp * plan_.pp;
@@ -177,12 +162,14 @@ class TrainingChecks {
   }
 
   void arithmetic() const {
-    const Accelerator& chip = scenario_.cluster->pools.front().accelerator;
-    require(chip.peak_of(plan_.gemm).value > 0, "/plan/precision/gemm", "{} has no native {} arithmetic",
-            chip.id, to_string(plan_.gemm));
-    const int cores = std::max(chip.cores, chip.general_cores);
-    require(plan_.communication_sms < cores, "/plan/overlap/communication_sms",
-            "{} cores to hold, but {} has {}", plan_.communication_sms, chip.id, cores);
+    for (const Pool& pool : scenario_.cluster->pools) {
+      const Accelerator& chip = pool.accelerator;
+      require(chip.peak_of(plan_.gemm).value > 0, "/plan/precision/gemm", "{} has no native {} arithmetic",
+              chip.id, to_string(plan_.gemm));
+      const int cores = std::max(chip.cores, chip.general_cores);
+      require(plan_.communication_sms < cores, "/plan/overlap/communication_sms",
+              "{} cores to hold, but {} has {}", plan_.communication_sms, chip.id, cores);
+    }
     require(!plan_.sequence_parallel || plan_.tp > 1, "/plan/tp/sequence_parallel",
             "sequence_parallel true needs a tensor-parallel degree above 1, found {}", plan_.tp);
   }
@@ -201,6 +188,20 @@ class TrainingChecks {
     require(plan_.zero == 0, "/plan/dp/zero",
             "a shard does not know the scale of its whole weight: scaling \"tensor\" needs zero 0, found {}",
             plan_.zero);
+  }
+
+  // Tokens find their experts node by node, and checkpoints are cut as for equal stages.
+  void kinds() const {
+    if (!several_kinds(*scenario_.cluster)) return;
+    const Pool& first = scenario_.cluster->pools.front();
+    for (const Pool& pool : scenario_.cluster->pools)
+      require(plan_.ep == 1 || pool.node.accelerators == first.node.accelerators, "/plan/ep/degree",
+              "expert parallelism over pools of different nodes needs equally many accelerators in each: "
+              "\"{}\" has {}, \"{}\" {}",
+              first.name, first.node.accelerators, pool.name, pool.node.accelerators);
+    require(plan_.pp == 1 || (scenario_.weights == "random" && scenario_.save.empty()), "/cluster/pools",
+            "checkpoints are cut for stages of equal speed: pools of different kinds need weights "
+            "\"random\" and no save");
   }
 
   Scenario& scenario_;

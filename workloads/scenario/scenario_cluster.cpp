@@ -1,6 +1,7 @@
 // The machines of a scenario: pools of equal nodes and the fabric between them.
 #include <array>
 
+#include "workloads/scenario/forwarding_keys.h"
 #include "workloads/scenario/scenario_parts.h"
 
 namespace moebius {
@@ -53,6 +54,7 @@ void read_cluster(Section section, Scenario& scenario, const Catalog* catalog) {
   const Value* fabric = section.value(
       "fabric", true,
       description_of("object", "{\"type\": a name of `moebius list fabrics`, \"nic\": ..., changes}"));
+  ForwardingKeys forwarding(section, catalog == nullptr);
   const std::vector<FailedPart> failed = read_failed(section, catalog == nullptr);
   const bool serving = scenario.kind == ScenarioKind::kServing;
   const auto collectives = section.choice<CollectiveSource>(
@@ -63,8 +65,9 @@ void read_cluster(Section section, Scenario& scenario, const Catalog* catalog) {
   if (catalog == nullptr) return;
   const Place place = section.place_of("pools");
   if (pools.empty()) place.fail("expected at least one pool, found none");
-  const FabricSpec spec =
+  FabricSpec spec =
       catalog->fabric(*fabric, section.place_of("fabric"), pools.front().accelerator.nic_rate);
+  forwarding.set(pools, spec);
   scenario.cluster = build_cluster(std::move(pools), spec, place);
   set_failed(failed, *scenario.cluster);
   scenario.cluster->collectives = collectives;

@@ -8,7 +8,8 @@
 #include "hw/error.h"
 
 namespace moebius {
-std::vector<StageSlice> slice_balanced(const Model& model, std::int64_t sequence_length, int stages) {
+std::vector<StageSlice> slice_balanced(const Model& model, std::int64_t sequence_length, int stages,
+                                       const std::vector<double>& speeds) {
   const int layers = model.layers;
   CHECK(stages >= 1 && layers >= stages, fmt::format("{} layers on {} stages", layers, stages));
   std::vector<double> prefix(layers + 1, 0.0);
@@ -23,7 +24,8 @@ std::vector<StageSlice> slice_balanced(const Model& model, std::int64_t sequence
     for (int i = s + 1; i <= layers - (stages - 1 - s); ++i) {
       for (int j = s; j < i; ++j) {
         if (s == 0 && j != 0) continue;
-        const double load = prefix[i] - prefix[j] + (s == stages - 1 ? tail : 0);
+        const double flops = prefix[i] - prefix[j] + (s == stages - 1 ? tail : 0);
+        const double load = speeds.empty() ? flops : flops / speeds[s];
         const Cost before = s == 0 ? Cost{0, 0} : best[s - 1][j];
         const Cost cost{std::max(before.first, load), before.second + load * load};
         if (cost < best[s][i]) best[s][i] = cost, from[s][i] = j;

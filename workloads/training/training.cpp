@@ -29,7 +29,7 @@ struct Training::State {
       : job(given),
         layout(make_layout(job.plan, job.column_kinds)),
         store({&job.model, &job.plan, &job.workload, job.ranks_per_node},
-              slice_balanced(job.model, job.workload.sequence_length, job.plan.pp)),
+              slice_balanced(job.model, job.workload.sequence_length, job.plan.pp, job.plan.stage_speeds)),
         microbatches(job.workload.num_microbatches(job.plan)) {
     for (int stage = 0; stage < job.plan.pp; ++stage) {
       passes.push_back(pipeline_passes(job.plan.schedule, stage, job.plan.pp, microbatches));

@@ -58,6 +58,7 @@ void slow_down(Traffic& traffic, double most_sent, int members) {
 std::string what_lacks(Algorithm algorithm, OpKind kind, const GroupSites& group, const Fabric& fabric) {
   if (!has_algorithm(kind, algorithm)) return fmt::format("{} has no such algorithm", to_string(kind));
   if (algorithm != Algorithm::kInSwitch) return {};
+  if (group.islands.size() > 1) return "its members stand on different chips";
   if (group.per_node() == 0) return "the group has not equally many members in each node";
   if (!nodes_reduce(group, fabric)) return "the scale-up switches of its nodes do not reduce";
   const bool one_each = group.per_node() == 1;
@@ -73,7 +74,9 @@ std::vector<Algorithm> automatic_choices(const CollectiveQuery& query, const Gro
     const bool at_once = row.value == Algorithm::kDirect;
     if (exchange && row.value == Algorithm::kRing) continue;  // never faster than all rounds at once
     if (at_once && several && !exchange) continue;
-    if (row.value == Algorithm::kHierarchical && (!has_hierarchy(group) || query.matrix)) continue;
+    const bool by_islands = !exchange && group.islands.size() > 1;
+    if (row.value == Algorithm::kHierarchical && !by_islands && (!has_hierarchy(group) || query.matrix))
+      continue;
     if (row.value == Algorithm::kRailLocal && !several) continue;
     if (row.value == Algorithm::kInSwitch && group.size() < 3) continue;
     choices.push_back(row.value);

@@ -3,6 +3,7 @@
 
 #include "sim/traffic/collectives/families.h"
 #include "sim/traffic/collectives/rails.h"
+#include "sim/traffic/island_traffic.h"
 
 namespace moebius {
 namespace {
@@ -67,6 +68,7 @@ Steps reduction(const CollectiveQuery& query, const GroupSites& group, const Fab
 
 Steps hierarchical_steps(const CollectiveQuery& query, const GroupSites& group, const Fabric& fabric) {
   const bool exchange = query.kind == OpKind::kAllToAll;
+  if (!exchange && group.islands.size() > 1) return island_traffic(query, group, fabric);
   if (!has_hierarchy(group) || query.matrix != nullptr)
     return exchange ? direct_steps(query, group, fabric) : ring_steps(query, group, fabric);
   return exchange ? all_to_all(query.bytes, group, fabric) : reduction(query, group, fabric);

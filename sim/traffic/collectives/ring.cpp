@@ -11,6 +11,7 @@ Traffic ring(const Rails& rails, double bytes, int hops, const GroupSites& group
   const auto n = static_cast<double>(rails.size()) * rails.k;
   Traffic traffic{ring_edges(rails, bytes * hops / n, true), 0, true};
   traffic.latency = hops * mean_latency(traffic.edges, group, fabric);
+  traffic.rounds = hops;
   return traffic;
 }
 
@@ -20,6 +21,7 @@ Traffic pipeline(const CollectiveQuery& query, const GroupSites& group, const Fa
   Traffic traffic{ring_edges(rails, query.bytes, false), 0, true};
   traffic.hops = group.size() - 1;
   traffic.latency = traffic.hops * mean_latency(traffic.edges, group, fabric);
+  traffic.depth = traffic.hops;
   return traffic;
 }
 
@@ -51,6 +53,7 @@ Traffic rings_in_nodes(double bytes, const GroupSites& group, const Fabric& fabr
     const Traffic part = ring(rails, bytes, rails.size() - 1, group, fabric);
     all.edges.insert(all.edges.end(), part.edges.begin(), part.edges.end());
     all.latency = std::max(all.latency, part.latency);
+    all.rounds = std::max(all.rounds, part.rounds);
   }
   return all;
 }
@@ -67,6 +70,7 @@ Traffic rings_between_nodes(double bytes, bool twice, const GroupSites& group, c
     }
   }
   traffic.latency = hops * mean_latency(traffic.edges, group, fabric);
+  traffic.rounds = hops;
   return traffic;
 }
 

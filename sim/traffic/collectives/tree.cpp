@@ -63,6 +63,7 @@ Steps tree_steps(const CollectiveQuery& query, const GroupSites& group, const Fa
   add_inside_edges(rails, reduce ? 2 * query.bytes : query.bytes, inside);
   traffic.latency += (rails.k - 1) * largest_latency(inside, group, fabric);
   traffic.hops = depth + rails.k - 1;
+  traffic.depth = reduce ? 2 * depth : depth;
   if (reduce) traffic.latency *= 2, traffic.hops *= 2;
   traffic.edges.insert(traffic.edges.end(), inside.begin(), inside.end());
   return {traffic};

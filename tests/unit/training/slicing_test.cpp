@@ -51,3 +51,12 @@ TEST_CASE("a large head leaves fewer layers on the last stage") {
   const auto slices = slice_balanced(model, 512, 2);
   CHECK(slices[1].num_layers < slices[0].num_layers);
 }
+
+TEST_CASE("a stage of twice the speed holds twice the layers") {
+  Model model = small_model();
+  model.layers = 9;
+  model.vocabulary = 1;  // the head weighs nothing
+  const auto slices = slice_balanced(model, 512, 2, {2e12, 1e12});
+  CHECK(slices[0].num_layers == 6);
+  CHECK(slices[1].num_layers == 3);
+}

@@ -1,0 +1,154 @@
+// Closed forms of messages and collectives between pools that are joined through host memory.
+#include <catch2/catch.hpp>
+
+#include "hw/mixed_pools.h"
+#include "sim/network/wire_meter.h"
+#include "tests/laws/small_world.h"
+
+using namespace moebius;
+
+namespace {
+
+// Two pools of unlike vendors; rates in bytes per second, every efficiency 1.
+struct Mixed {
+  int first_nodes = 1, second_nodes = 1;
+  int per_node = 1;
+  double link = 100e9, nic = 50e9;
+  double host = 10e9;     // one device, to or from host memory
+  double memory = 10e12;  // one node's host memory
+  Bytes chunk{1e6};
+  Forwarding forwarding = Forwarding::kCpu;
+};
+
+constexpr double kWire = 2.5e-6;  // host latency 2 us and one switch 0.5 us
+constexpr double kCopies = 3e-6;  // an empty copy takes 1 us in the first pool, 2 us in the second
+
+Cluster make_mixed(const Mixed& mixed) {
+  const World world{.per_node = mixed.per_node, .link = mixed.link, .nic = mixed.nic};
+  const Cluster alone = make_cluster(world);
+  FabricSpec spec = alone.fabric.spec();
+  spec.tiers = kAutomaticTiers;
+  spec.forwarding_chunk = mixed.chunk;
+  std::vector<Pool> pools(2, alone.pools.front());
+  std::vector<FabricPool> parts;
+  for (int i = 0; i < 2; ++i) {
+    Pool& pool = pools[i];
+    pool.name = i == 0 ? "first" : "second";
+    pool.nodes = i == 0 ? mixed.first_nodes : mixed.second_nodes;
+    pool.accelerator.id = pool.accelerator.vendor = pool.name;
+    pool.accelerator.host_rate = {mixed.host};
+    pool.accelerator.kernel_floor = Time{1'000 * (i + 1)};
+    pool.node.host_memory_rate = {mixed.memory};
+    parts.push_back(part_of_fabric(pool, spec));
+  }
+  spec.by_host = pairs_by_host(pools, {mixed.forwarding, {}});
+  return {pools, Fabric(spec, parts)};
+}
+
+struct Result {
+  double seconds = 0;
+  std::string binding;
+};
+
+Result all_reduce(const Mixed& mixed, double bytes, Algorithm algorithm = Algorithm::kRing,
+                  SimOptions options = {}) {
+  const Cluster cluster = make_mixed(mixed);
+  const Layout layout = make_layout({.ranks = cluster.fabric.num_devices()});
+  const Op op = communication_op(OpKind::kAllReduce, bytes, algorithm);
+  WireMeter meter;
+  options.meter = &meter;
+  const FixedCost cost({}, cluster.pools.front().accelerator.cores);
+  Recorder recorder(layout, {});
+  const auto executor = make_sim_executor(cluster, layout, {&cost, &cost}, recorder, options);
+  std::int32_t sequence = 0;
+  for (Submission submission : on_all_classes(layout, make_fragment({{op}}))) {
+    submission.sequence = sequence++;
+    recorder.submitted(submission);
+    executor->submit(submission);
+  }
+  const double seconds = executor->finish().seconds();
+  const NetworkUse use = meter.use();
+  const auto* stage = use.slowest_stage();
+  return {seconds, stage != nullptr ? stage->tier : use.binding()->tier};
+}
+
+constexpr double kMB = 1e6;
+
+}  // namespace
+
+// Two ranks, one in each pool: a ring of two rounds, in each of which either sends S/2, in chunks of 1 MB.
+// The slowest stage carries all bytes, S in each direction; each of the other two delays each round by one
+// chunk.
+TEST_CASE(
+    "over a host link slower than the NIC an all-reduce takes the host link's time and two chunks a round") {
+  const double bytes = 800 * kMB, chunk = kMB;
+  const double round = kWire + kCopies + chunk / 10e9 + chunk / 50e9;
+  for (const NetworkDetail detail : {NetworkDetail::kAlphaBeta, NetworkDetail::kFluid}) {
+    const Result result = all_reduce({}, bytes, Algorithm::kRing, {detail, Driver::kPlain});
+    REQUIRE(result.seconds == Approx(bytes / 10e9 + 2 * round).epsilon(1e-6));
+    REQUIRE(result.binding == "host link out");
+  }
+}
+
+TEST_CASE("over a NIC slower than the host link the NIC binds and both copies delay a round by a chunk") {
+  const double bytes = 800 * kMB, chunk = kMB;
+  const Result result = all_reduce({.nic = 5e9}, bytes);
+  REQUIRE(result.seconds == Approx(bytes / 5e9 + 2 * (kWire + kCopies + 2 * chunk / 10e9)).epsilon(1e-6));
+  REQUIRE(result.binding == "NIC out");
+}
+
+// Each byte is written to and read from the memory of either node, and each node sends S and receives S.
+TEST_CASE("slow host memory binds: every byte crosses it twice at each end") {
+  const double bytes = 800 * kMB, chunk = kMB;
+  const Result result = all_reduce({.host = 100e9, .memory = 20e9}, bytes);
+  const double round = kWire + kCopies + 2 * chunk / 20e9;
+  REQUIRE(result.seconds == Approx(4 * bytes / 20e9 + 2 * round).epsilon(1e-6));
+  REQUIRE(result.binding == "host memory");
+}
+
+TEST_CASE("a message smaller than a chunk is stored and forwarded whole") {
+  const double bytes = 200e3;  // two rounds of 100 kB
+  const double round = kWire + kCopies + 100e3 / 10e9 + 100e3 / 50e9;
+  REQUIRE(all_reduce({}, bytes).seconds == Approx(bytes / 10e9 + 2 * round).epsilon(1e-5));
+}
+
+TEST_CASE("smaller chunks are never slower where a chunk costs nothing by itself") {
+  double before = 0;
+  for (const double chunk : {1e4, 1e5, 1e6, 1e7}) {
+    const double seconds = all_reduce({.chunk = {chunk}}, 100 * kMB).seconds;
+    REQUIRE(seconds > before);
+    before = seconds;
+  }
+}
+
+TEST_CASE("by RDMA nothing crosses the host") {
+  const Result result = all_reduce({.forwarding = Forwarding::kRdma}, 800 * kMB);
+  REQUIRE(result.seconds == Approx(800 * kMB / 50e9 + 2 * kWire).epsilon(1e-6));
+  REQUIRE(result.binding == "NIC out");
+}
+
+// Four members in each pool (two nodes of two): S/2 to the neighbour in the node, S/4 along the rail, and a
+// quarter of the buffer from each member to its counterpart and back, over its own host link.
+TEST_CASE("islands reduce inside, exchange member with member, and gather inside") {
+  const Mixed mixed{.first_nodes = 2, .second_nodes = 2, .per_node = 2, .host = 1e9};
+  const double bytes = 400 * kMB;
+  const double inside = bytes / 2 / 100e9 + 1e-6 + bytes / 4 / 50e9 + kWire;
+  const double across = bytes / 4 / 1e9 + 2 * (kWire + kCopies + kMB / 1e9 + kMB / 50e9);
+  const Result result = all_reduce(mixed, bytes, Algorithm::kHierarchical);
+  REQUIRE(result.seconds == Approx(2 * inside + across).epsilon(1e-5));
+  REQUIRE(result.binding == "host link out");
+  // A ring over all nodes carries half of 2 * 7/8 of the buffer over each host link at the border.
+  const double ring = all_reduce(mixed, bytes, Algorithm::kRing).seconds;
+  REQUIRE(ring > 7.0 / 8 * bytes / 1e9);
+  REQUIRE(all_reduce(mixed, bytes, Algorithm::kAuto).seconds == result.seconds);
+}
+
+// Two devices in the first pool and four in the second: a member of the first exchanges its half with two.
+TEST_CASE("islands of different sizes exchange by their overlapping shares") {
+  const Mixed mixed{.first_nodes = 2, .second_nodes = 4, .host = 1e9};
+  const double bytes = 400 * kMB;
+  const Result result = all_reduce(mixed, bytes, Algorithm::kHierarchical);
+  const double across = bytes / 2 / 1e9 + 2 * (kWire + kCopies + kMB / 1e9 + kMB / 50e9);
+  const double inside = 3 * bytes / 4 / 50e9 + 3 * kWire;  // the larger island's is the longer
+  REQUIRE(result.seconds == Approx(2 * inside + across).epsilon(1e-5));
+}
