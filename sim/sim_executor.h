@@ -14,6 +14,8 @@
 
 namespace moebius {
 
+struct PacketCounts;
+
 enum class NetworkDetail : std::uint8_t {
   kAlphaBeta,  // every transfer as if alone
   kFluid,      // flow classes share wires by max-min
@@ -30,6 +32,7 @@ struct SimOptions {
   NetworkDetail detail = NetworkDetail::kFluid;
   Driver driver = Driver::kPlain;
   std::uint64_t seed = 1;  // of kPacket's paths
+  PacketCounts* packets = nullptr;  // of kPacket: learns what was sent; must outlive the executor
 };
 
 // `cost_per_pool`: one for each pool of the cluster. All arguments must outlive the executor. Throws

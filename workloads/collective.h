@@ -1,6 +1,7 @@
 // One collective operation over the first `ranks` devices of a cluster, as a Workload of a single op.
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include "workloads/scenario/scenario.h"
@@ -10,6 +11,8 @@ namespace moebius {
 
 // The one op of a member, in the world group. Not for a message.
 FragmentPtr collective_fragment(const CollectiveWorkload& work, int queue = 0);
+// Of a message: the sender's op (to the next) and the receiver's (from the previous one).
+std::pair<FragmentPtr, FragmentPtr> message_fragments(const CollectiveWorkload& work);
 
 // The op's payload is exactly `bytes`. Its operands are columns of that many elements, rounded up so that
 // every rank can have an equal share, and hold the same numbers on every rank. Folded, one class stands for

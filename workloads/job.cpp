@@ -57,7 +57,10 @@ Job read_job(const std::string& file, const Changes& changes, const Library& lib
       job.memory = job.training->memory(pool.accelerator.memory);
       break;
     case ScenarioKind::kCollective:
-      if (!job.scenario.collective.tenants.empty()) {
+      if (job.scenario.collective.flows) {
+        job.flows = std::make_unique<FlowsRun>(job.scenario.collective, job.scenario.cluster->fabric,
+                                               job.scenario.seed);
+      } else if (!job.scenario.collective.tenants.empty()) {
         job.tenants = std::make_unique<TenantsRun>(job.scenario.collective);
       } else {
         job.collective = std::make_unique<CollectiveRun>(job.scenario.collective);
@@ -77,12 +80,14 @@ Job read_job(const std::string& file, const Changes& changes, const Library& lib
 const Layout& Job::layout() const {
   if (training) return training->layout();
   if (tenants) return tenants->layout();
+  if (flows) return flows->layout();
   return serving ? serving->layout() : collective->layout();
 }
 
 Workload& Job::workload() {
   if (training) return *training;
   if (tenants) return *tenants;
+  if (flows) return *flows;
   return serving ? static_cast<Workload&>(*serving) : *collective;
 }
 
@@ -93,7 +98,14 @@ void require_fit(const Job& job) {
                               memory_text(*job.memory)));
 }
 
+void require_no_flows(const Job& job) {
+  if (job.flows)
+    throw run_error(fmt::format("{}: flows are simulated alone: their senders and receivers are NICs",
+                                job.scenario.name));
+}
+
 void require_host(const Job& job) {
+  require_no_flows(job);
   const std::vector<RankClass>& classes = job.layout().classes;
   double needed = 0;  // at least: the host keeps 8- and 16-bit formats in 32 bits
   for (std::size_t i = 0; job.memory && i < classes.size(); ++i) {

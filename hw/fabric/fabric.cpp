@@ -164,6 +164,24 @@ Time Fabric::scale_up_latency(const Site& from, const Site& to) const {
 }
 
 Time Fabric::latency(int from, int to) const {
+  return propagation(from, to) + forwarding(from, to, spec_.transport.packet, 0);
+}
+
+// A switch sends on what it has received whole: once more the packet's time at each, and `besides`.
+Time Fabric::forwarding(int from, int to, double bytes, int besides) const {
+  if (spec_.transport.ideal || from == to) return {};
+  const Site a = site_of(from), b = site_of(to);
+  if (a.node == b.node) return {};
+  const ByteRate line = pools_[a.pool].nic_rate / spec_.transport_efficiency / spec_.nic_ports;
+  return time_from_seconds((hops(network_distance(crossing(a, b))) + besides) * bytes / line.value);
+}
+
+Time Fabric::acknowledgement(int from, int to) const {
+  if (spec_.transport.ideal || from == to) return {};
+  return propagation(to, from) + forwarding(to, from, spec_.transport.header, 1);
+}
+
+Time Fabric::propagation(int from, int to) const {
   if (from == to) return {};
   const Site a = site_of(from), b = site_of(to);
   if (a.node == b.node) return scale_up_latency(a, b);

@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "hw/accelerator.h"
+#include "hw/fabric/transport.h"
 #include "hw/units.h"
 
 namespace moebius {
@@ -65,6 +66,7 @@ struct FabricSpec {
   // ones leave of it. All in one, unless stated.
   int expert_queue = 0, tensor_queue = 0, pipeline_queue = 0, data_queue = 0;
   double transport_efficiency = 0;  // payload share of the line rate (headers, congestion control)
+  Transport transport;              // not ideal: transport_efficiency is its efficiency()
   Time host_latency;                // NIC and host, both ends, without any switch
   Time hop_latency;                 // one switch and its cable
   std::vector<std::string> aliases;
@@ -180,7 +182,11 @@ class Fabric {
   const FabricLayout& layout() const { return layout_; }
   const std::vector<FabricPool>& pools() const { return pools_; }
   Distance distance(int from, int to) const;
-  Time latency(int from, int to) const;                            // of an empty message
+  // Until the first packet of a message is there: propagation() and, where the transport says what a packet
+  // is, its storing and forwarding at each switch.
+  Time latency(int from, int to) const;
+  Time propagation(int from, int to) const;      // of an empty message
+  Time acknowledgement(int from, int to) const;  // back to the sender; 0 with an ideal transport
   void route(int from, int to, std::vector<WireId>& wires) const;  // appends; kSelf adds nothing
   ByteRate capacity(WireId wire) const;                            // achieved payload rate
   // The equal paths between two devices, and one of them, port by port, instead of bundles. Path p climbs by
@@ -219,6 +225,7 @@ class Fabric {
   Crossing crossing(const Site& from, const Site& to) const;
   Distance network_distance(const Crossing& crossing) const;
   int hops(Distance distance) const;
+  Time forwarding(int from, int to, double bytes, int besides) const;
   Time scale_up_latency(const Site& from, const Site& to) const;
   int paths(Distance distance) const;
   int nic_of(const Site& site) const { return site.device - site.local % pools_[site.pool].devices_per_nic; }

@@ -9,6 +9,7 @@
 #include "hw/error.h"
 #include "sim/traffic/exchange_traffic.h"
 #include "sim/traffic/expert_exchange.h"
+#include "sim/network/message_start.h"
 #include "workloads/schedule/local_exchange.h"
 
 namespace moebius {
@@ -137,6 +138,11 @@ TransferPlan TransferPlans::build(const Op& op, const Route* route, const Group&
     const int from = group.my_index, to = other_member(group);
     Traffic message = message_traffic(from, to, op.payload.value, sites, fabric);
     message.latency += copy_start(sites.members[from], sites.members[to]);
+    if (!with_pairs_) {
+      const int sender = sites.members[from].device, receiver = sites.members[to].device;
+      const double start = start_of_message(fabric, sender, receiver, op.payload.value);
+      message.latency = std::max(0.0, message.latency + start);
+    }
     return steps_of({std::move(message)}, sites);
   }
   if (route == nullptr) return collective(op, sites);

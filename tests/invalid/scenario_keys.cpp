@@ -146,7 +146,8 @@ TEST_CASE("what is not available is refused with what is") {
           {"/plan/pp/schedule", "dualpipe",
            R"(/plan/pp/schedule: expected one of "1f1b", "gpipe", found "dualpipe")"},
           {"/plan/pp/slicing", "uniform", R"(/plan/pp/slicing: expected one of "balanced", found "uniform")"},
-          {"/plan/ep/dispatch", "nccl", R"(/plan/ep/dispatch: expected one of "auto", "deepep", "deepep-low-latency", found "nccl")"},
+          {"/plan/ep/dispatch", "nccl",
+           R"(/plan/ep/dispatch: expected one of "auto", "deepep", "deepep-low-latency", found "nccl")"},
           {"/plan/dp/zero", "3", R"(/plan/dp/zero: expected one of 0, 1, found 3)"},
           {"/plan/tp/expert", "2", R"(/plan/tp/expert: expected 1, found 2)"},
           {"/plan/tp/dense", "2", R"(/plan/tp/dense: expected the degree of attention, 1, found 2)"},
@@ -188,10 +189,33 @@ TEST_CASE("degrees, experts and batches that do not fit each other are refused w
           {"/workload/ranks", "1025",
            R"(/workload/ranks: 1025 ranks do not fit on the 1024 devices of the cluster)"},
           {"/workload/operation", "allreduce",
-           R"(/workload/operation: expected one of "all-reduce", "reduce-scatter", "all-gather", "broadcast", "all-to-all", "send-recv", found "allreduce" (did you mean "all-reduce"?))"},
+           R"(/workload/operation: expected one of "all-reduce", "reduce-scatter", "all-gather", "broadcast", "all-to-all", "send-recv", "flows", found "allreduce" (did you mean "all-reduce"?))"},
           {"/workload/ranks", "1", R"(/workload/ranks: expected an integer from 2 to 1048576, found 1)"},
           {"/model", "deepseek-v3", R"(/model: unknown key "model")"},
       });
+}
+
+TEST_CASE("flows that go nowhere are refused at their key") {
+  const std::string shipped = std::string(MOEBIUS_SOURCE_DIR) + "/scenarios/validate/";
+  check(shipped + "flows-incast-16.json",
+        {
+            {"/workload/fan_in", "128",
+             "/workload/fan_in: 128 senders and a receiver are more than the 128 ranks"},
+            {"/workload/receiver", "128", "/workload/receiver: device 128 is none of the 128 ranks"},
+            {"/workload/pattern", "permutation",
+             R"(/workload/fan_in: "fan_in" counts only with pattern "incast")"},
+            {"/workload/algorithm", "ring",
+             R"(/workload/algorithm: "algorithm" counts only with a collective operation)"},
+            {"/workload/operation", "all-to-all",
+             R"(/workload/pattern: "pattern" counts only with operation "flows")"},
+        });
+  check(shipped + "flows-two-to-one.json",
+        {
+            {"/workload/flows/1/to", "128", "/workload/flows/1: device 128 is none of the 128 ranks"},
+            {"/workload/flows/1/to", "32", "/workload/flows/1: device 32 sends to itself"},
+            {"/workload/flows", "[]", R"(/workload: expected at least one of "flows", found none)"},
+            {"/workload/bytes", "1 MB", R"(/workload/bytes: unknown key "bytes")"},
+        });
 }
 
 TEST_CASE("tenants that do not fit beside each other are refused at the tenant and key") {

@@ -12,6 +12,7 @@
 #include "models/model.h"
 #include "workloads/schedule/op.h"
 #include "workloads/schedule/recorder.h"
+#include "workloads/scenario/flow_pattern.h"
 #include "workloads/scenario/section.h"
 #include "workloads/serving/plan.h"
 #include "workloads/training/plan.h"
@@ -48,13 +49,14 @@ struct Tenant {
 
 // One collective on one fabric.
 struct CollectiveWorkload {
-  OpKind operation = OpKind::kAllReduce;  // kSend stands for a send with its receive
+  OpKind operation = OpKind::kAllReduce;  // kSend stands for a send with its receive, kRecv for flows
   Algorithm algorithm = Algorithm::kAuto;
   Bytes bytes;  // see Op::payload for what it counts
   int ranks = 0;
   DType dtype = DType::kFp32;
   bool fold = true;  // simulate one rank for all, where they do the same
   std::vector<Tenant> tenants = {};  // instead of the one operation; `ranks` counts those of all
+  std::optional<FlowsWorkload> flows = {};  // instead of the one operation, on the first `ranks` devices
 };
 
 struct Scenario {

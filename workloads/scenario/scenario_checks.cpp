@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "workloads/scenario/scenario_flows.h"
 #include "workloads/scenario/scenario_parts.h"
 
 namespace moebius {
@@ -279,6 +280,8 @@ void check_collective(const Scenario& scenario, const Document& document) {
     place_at(document, "/workload/ranks")
         .fail(fmt::format("{} ranks do not fit on the {} devices of the cluster", work.ranks, devices));
   }
+  if (work.flows) check_flows(work, document);
+  if (work.flows && work.flows->pattern == FlowPattern::kList) return;
   check_bytes(work.bytes, place_at(document, "/workload/bytes"));
   if (work.operation == OpKind::kSend && work.ranks != 2) {
     place_at(document, "/workload/ranks").fail(fmt::format("send-recv needs 2 ranks, found {}", work.ranks));

@@ -1,6 +1,7 @@
 // The workload of a collective scenario.
 #include <array>
 
+#include "workloads/scenario/scenario_flows.h"
 #include "workloads/scenario/scenario_parts.h"
 
 namespace moebius {
@@ -14,6 +15,7 @@ constexpr std::array kOperations{
     Named<OpKind>{"broadcast", OpKind::kBroadcast, "bytes: the whole buffer"},
     Named<OpKind>{"all-to-all", OpKind::kAllToAll, "bytes: what one rank holds before"},
     Named<OpKind>{"send-recv", OpKind::kSend, "bytes: the message"},
+    Named<OpKind>{"flows", OpKind::kRecv, "bytes: each flow; see pattern"},
 };
 
 constexpr std::array kAlgorithms{
@@ -28,7 +30,7 @@ constexpr std::array kDTypes{Named<DType>{"fp32", DType::kFp32, ""}, Named<DType
                              Named<DType>{"fp16", DType::kFp16, ""}, Named<DType>{"fp8", DType::kFp8, ""}};
 
 // Those of a group, for tenants.
-constexpr std::span<const Named<OpKind>> kGroupOperations(kOperations.data(), kOperations.size() - 1);
+constexpr std::span<const Named<OpKind>> kGroupOperations(kOperations.data(), kOperations.size() - 2);
 
 Tenant read_tenant(Section& section) {
   Tenant tenant;
@@ -71,7 +73,9 @@ void read_collective_workload(Section section, Scenario& scenario) {
   work.operation =
       section.choice<OpKind>("operation", kOperations, std::nullopt, "what the ranks do together");
   work.algorithm = section.choice<Algorithm>("algorithm", kAlgorithms, Algorithm::kAuto, "how");
-  work.bytes = section.bytes("bytes", std::nullopt, "see the operation for what it counts");
+  read_flows(section, work.operation == OpKind::kRecv, work);
+  if (!work.flows || work.flows->pattern != FlowPattern::kList)
+    work.bytes = section.bytes("bytes", std::nullopt, "see the operation for what it counts");
   work.ranks = static_cast<int>(
       section.integer("ranks", {2, 1 << 20}, std::nullopt, "the first devices of the cluster"));
   section.can_be_replaced({"operation", "bytes", "ranks"});
