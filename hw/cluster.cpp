@@ -80,6 +80,13 @@ const Pool& Cluster::pool_of(int device) const {
   return pools.back();
 }
 
+bool Cluster::by_ports() const {
+  const FabricSpec& spec = fabric.spec();
+  const bool has_choice = fabric.num_leaves() > 0 && spec.tiers > 0 && (spec.tiers > 1 || spec.nic_ports > 1);
+  const bool by_flows = spec.routing == Routing::kEcmp || spec.routing == Routing::kStatic;
+  return !damaged.empty() || (has_choice && by_flows);
+}
+
 std::string problem_of(const Pool& pool) {
   if (pool.nodes < 1) return fmt::format("{} nodes: expected at least 1", pool.nodes);
   if (auto problem = problem_of_link(pool.accelerator, pool.node); !problem.empty()) return problem;

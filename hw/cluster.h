@@ -11,6 +11,7 @@
 
 #include "hw/accelerator.h"
 #include "hw/fabric/fabric.h"
+#include "hw/fabric/path_health.h"
 #include "hw/node.h"
 #include "hw/reader.h"
 
@@ -58,9 +59,13 @@ struct Cluster {
   // Set for a machine of virtual ranks: communication is this and nothing else, and holds no cores; compute
   // ops hold their whole device, whatever number of cores they ask for, as executors give it to them.
   std::optional<LocalExchange> exchange = {};
+  std::vector<PartHealth> damaged = {};  // parts of the fabric that are broken or slowed from the start
   CollectiveSource collectives = CollectiveSource::kStructure;
 
   const Pool& pool_of(int device) const;
+  // Whether it matters by which port a message goes: there is a choice, and it is not made alike for all
+  // (routing by flows), or something is broken. Then no device stands for another.
+  bool by_ports() const;
 };
 
 // A pool as the fabric sees it. Rates are what large transfers achieve: the scale-up link (over PCIe, the

@@ -70,7 +70,10 @@ StartedExecutor start_emulation(const Job& job, const Layout& layout, Recorder& 
   };
   StartedExecutor engine = start_simulator(job, layout, recorder, simulation);
   engine.facts.executor = "emulate";
-  engine.tell_facts = [known = measuring.ops](RunFacts& facts) { facts.measured = known->facts(); };
+  engine.tell_facts = [tell = std::move(engine.tell_facts), known = measuring.ops](RunFacts& facts) {
+    tell(facts);
+    facts.measured = known->facts();
+  };
   return engine;
 }
 

@@ -7,6 +7,7 @@
 #include "hw/error.h"
 #include "sim/machine.h"
 #include "sim/machine_driver.h"
+#include "sim/network/wire_meter.h"
 #include "sim/simgrid_driver.h"
 
 namespace moebius {
@@ -75,10 +76,12 @@ std::unique_ptr<Executor> make_sim_executor(const Cluster& cluster, const Layout
     throw run_error("the native network is SimGrid's own: it needs the SimGrid driver");
   }
   SimGridParts simgrid;
-  if (options.driver == Driver::kSimGrid) simgrid = make_simgrid_parts(cluster, layout, native);
-  auto plans =
-      std::make_unique<TransferPlans>(cluster, layout, native || options.detail == NetworkDetail::kPacket);
-  std::unique_ptr<Network> network = make_network(options, cluster, *plans, simgrid);
+  if (options.driver == Driver::kSimGrid) simgrid = make_simgrid_parts(cluster, layout, native, options.seed);
+  const bool with_pairs = native || options.detail == NetworkDetail::kPacket;
+  auto plans = std::make_unique<TransferPlans>(cluster, layout, with_pairs, options.seed);
+  if (options.meter) options.meter->open(cluster, layout, plans->wires());
+  std::unique_ptr<Network> network =
+      make_metered_network(make_network(options, cluster, *plans, simgrid), options.meter);
   std::unique_ptr<NetworkCounters> counters;
   if (recorder.options().counters.ns > 0)
     counters =

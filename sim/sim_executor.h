@@ -15,6 +15,7 @@
 namespace moebius {
 
 struct PacketCounts;
+class WireMeter;
 
 enum class NetworkDetail : std::uint8_t {
   kAlphaBeta,  // every transfer as if alone
@@ -31,7 +32,8 @@ enum class Driver : std::uint8_t {
 struct SimOptions {
   NetworkDetail detail = NetworkDetail::kFluid;
   Driver driver = Driver::kPlain;
-  std::uint64_t seed = 1;  // of kPacket's paths
+  std::uint64_t seed = 1;           // of what picks paths
+  WireMeter* meter = nullptr;       // accounts of what the wires carried; must outlive the executor
   PacketCounts* packets = nullptr;  // of kPacket: learns what was sent; must outlive the executor
 };
 

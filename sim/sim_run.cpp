@@ -1,9 +1,9 @@
 #include "sim/sim_run.h"
 
-#include <algorithm>
 #include <memory>
 
 #include "sim/network/network.h"
+#include "sim/network/wire_meter.h"
 #include "workloads/cost/cost_source.h"
 
 namespace moebius {
@@ -14,15 +14,6 @@ std::string name_of(const std::vector<std::pair<std::string, T>>& table, T value
   for (const auto& [name, row] : table)
     if (row == value) return name;
   return "";
-}
-
-void count_packets(SimOptions& options, StartedExecutor& engine) {
-  const auto counts = std::make_shared<PacketCounts>();
-  engine.keepers.push_back(counts);
-  options.packets = counts.get();
-  engine.tell_facts = [counts](RunFacts& facts) {
-    facts.resent_share = static_cast<double>(counts->resent) / static_cast<double>(std::max<std::int64_t>(1, counts->packets));
-  };
 }
 
 }  // namespace
@@ -53,8 +44,18 @@ StartedExecutor start_simulator(const Job& job, const Layout& layout, Recorder& 
   }
   SimOptions options = run.options;
   options.seed = job.scenario.seed;
-  if (options.detail == NetworkDetail::kPacket) count_packets(options, engine);
+  const auto meter = std::make_shared<WireMeter>();
+  engine.keepers.push_back(meter);
+  options.meter = meter.get();
+  const auto packets = std::make_shared<PacketCounts>();
+  engine.keepers.push_back(packets);
+  options.packets = packets.get();
   engine.executor = make_sim_executor(*job.scenario.cluster, layout, costs, recorder, options);
+  engine.tell_facts = [meter, packets](RunFacts& facts) {
+    facts.network = meter->use();
+    if (packets->packets > 0)
+      facts.resent_share = static_cast<double>(packets->resent) / static_cast<double>(packets->packets);
+  };
   engine.facts.executor = "sim";
   engine.facts.detail = name_of(network_details(), run.options.detail);
   engine.facts.provenance.emplace_back("driver", name_of(drivers(), run.options.driver));

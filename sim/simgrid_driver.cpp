@@ -45,9 +45,9 @@ std::unique_ptr<simgrid::s4u::Engine> make_engine() {
 
 class SimGridDriver : public MachineDriver {
  public:
-  SimGridDriver(const Cluster& cluster, const std::vector<int>& devices, bool native)
+  SimGridDriver(const Cluster& cluster, const std::vector<int>& devices, bool native, std::uint64_t seed)
       : engine_(make_engine()),
-        zone_(new Zone(cluster, devices, native)),  // the engine owns its root zone
+        zone_(new Zone(cluster, devices, native, seed)),  // the engine owns its root zone
         model_(std::make_shared<MachineModel>(origin_)) {
     engine_->add_model(model_);  // last, so that the network has done its part when the machine acts
   }
@@ -79,13 +79,14 @@ std::vector<int> devices_in_use(const Layout& layout, bool native) {
 
 }  // namespace
 
-SimGridParts make_simgrid_parts(const Cluster& cluster, const Layout& layout, bool native) {
+SimGridParts make_simgrid_parts(const Cluster& cluster, const Layout& layout, bool native,
+                                std::uint64_t seed) {
   const std::vector<int> devices = devices_in_use(layout, native);
   if (native && devices.size() > kMostNativeDevices) {
     throw run_error(fmt::format("the native network connects at most {} devices, this run uses {}: use fluid",
                                 kMostNativeDevices, devices.size()));
   }
-  auto driver = std::make_unique<SimGridDriver>(cluster, devices, native);
+  auto driver = std::make_unique<SimGridDriver>(cluster, devices, native, seed);
   SimGridParts parts;
   if (native) parts.network = std::make_unique<NativeNetwork>(driver->zone(), driver->origin());
   parts.driver = std::move(driver);
@@ -104,7 +105,7 @@ std::string simgrid_version() {
 
 #else
 
-SimGridParts make_simgrid_parts(const Cluster&, const Layout&, bool) {
+SimGridParts make_simgrid_parts(const Cluster&, const Layout&, bool, std::uint64_t) {
   throw run_error("this build has no SimGrid: use the plain driver and the fluid or alpha-beta network");
 }
 

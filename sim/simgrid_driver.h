@@ -3,6 +3,7 @@
 // at a time in a process.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -24,8 +25,9 @@ struct SimGridParts {
 };
 
 // Throws run_error when this build has no SimGrid, when an engine exists already, or when the layout is too
-// large for the native network.
-SimGridParts make_simgrid_parts(const Cluster& cluster, const Layout& layout, bool native);
+// large for the native network. `seed`: of the hash that picks paths.
+SimGridParts make_simgrid_parts(const Cluster& cluster, const Layout& layout, bool native,
+                                std::uint64_t seed);
 
 bool has_simgrid();
 std::string simgrid_version();  // "3.32.0"; empty without SimGrid

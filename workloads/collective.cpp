@@ -15,7 +15,7 @@ namespace {
 // Elements of the whole buffer (see Op::payload), a multiple of the ranks.
 std::int64_t whole_rows(const CollectiveWorkload& work) {
   const auto elements = static_cast<std::int64_t>(std::ceil(work.bytes.value / element_bytes(work.dtype)));
-  return (elements + work.ranks - 1) / work.ranks * work.ranks;
+  return (elements + work.group_ranks() - 1) / work.group_ranks() * work.group_ranks();
 }
 
 // Rows of a member before and after.
@@ -67,31 +67,44 @@ FragmentPtr receive_fragment(const CollectiveWorkload& work) {
                 {column(work, whole_rows(work))});
 }
 
-// The ranks stand on the first devices, in order, and are one group.
-Layout one_group(int ranks, bool fold, bool pair) {
+// The ranks stand on the first devices, in order.
+Layout placed(int ranks, bool fold) {
   Layout layout;
   layout.ranks = ranks;
   layout.classes.resize(fold ? 1 : ranks);
-  std::vector<std::int32_t> all(ranks);
-  std::iota(all.begin(), all.end(), 0);
-  layout.device_of_rank = all;
+  layout.device_of_rank.resize(ranks);
+  std::iota(layout.device_of_rank.begin(), layout.device_of_rank.end(), 0);
   for (int rank = 0; rank < ranks; ++rank) {
     layout.class_of_rank.push_back(fold ? 0 : rank);
     layout.classes[layout.class_of_rank[rank]].ranks.push_back(rank);
   }
-  const auto num_classes = static_cast<std::int32_t>(layout.classes.size());
-  for (std::int32_t i = 0; i < num_classes; ++i) {
-    const GroupRole role = !pair ? GroupRole::kWorld : i == 0 ? GroupRole::kNext : GroupRole::kPrevious;
-    layout.classes[i].groups[static_cast<int>(role)] = {
-        .ranks = all, .my_index = i, .num_classes = num_classes};
-  }
   return layout;
+}
+
+// A group has every groups-th node, so that its nodes stand as far apart as the ranks do.
+std::vector<std::vector<std::int32_t>> groups_of(const CollectiveWorkload& work, int ranks_per_node) {
+  std::vector<std::vector<std::int32_t>> groups(work.groups);
+  const int side_by_side = work.groups > 1 ? ranks_per_node : work.ranks;
+  for (int rank = 0; rank < work.ranks; ++rank) groups[rank / side_by_side % work.groups].push_back(rank);
+  return groups;
+}
+
+void join(Layout& layout, const std::vector<std::int32_t>& ranks, bool pair) {
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    RankClass& of = layout.classes[layout.class_of_rank[ranks[i]]];
+    if (of.representative() != ranks[i]) continue;
+    const GroupRole role = !pair ? GroupRole::kWorld : i == 0 ? GroupRole::kNext : GroupRole::kPrevious;
+    of.groups[static_cast<int>(role)] = {
+        .ranks = ranks,
+        .my_index = static_cast<std::int32_t>(i),
+        .num_classes = layout.classes.size() == 1 ? 1 : static_cast<std::int32_t>(ranks.size())};
+  }
 }
 
 }  // namespace
 
 FragmentPtr collective_fragment(const CollectiveWorkload& work, int queue) {
-  const auto [before, after] = member_rows(work.operation, whole_rows(work), work.ranks);
+  const auto [before, after] = member_rows(work.operation, whole_rows(work), work.group_ranks());
   Op op{.kind = work.operation, .lane = Lane::kDataComm, .group = GroupRole::kWorld};
   op.queue = static_cast<std::uint8_t>(queue);
   return one_op(work, op, {source_column(work, before)}, {column(work, after)});
@@ -101,12 +114,13 @@ std::pair<FragmentPtr, FragmentPtr> message_fragments(const CollectiveWorkload& 
   return {send_fragment(work), receive_fragment(work)};
 }
 
-CollectiveRun::CollectiveRun(const CollectiveWorkload& work) {
+CollectiveRun::CollectiveRun(const CollectiveWorkload& work, int ranks_per_node) {
   CHECK(work.ranks > 1 && work.bytes.value > 0,
         fmt::format("{} ranks, {} bytes", work.ranks, work.bytes.value));
   const bool pair = work.operation == OpKind::kSend;
   CHECK(!pair || work.ranks == 2, fmt::format("a message between {} ranks", work.ranks));
-  layout_ = one_group(work.ranks, work.fold && !pair, pair);
+  layout_ = placed(work.ranks, work.fold && !pair);
+  for (const std::vector<std::int32_t>& group : groups_of(work, ranks_per_node)) join(layout_, group, pair);
   if (pair) {
     fragments_ = {send_fragment(work), receive_fragment(work)};
   } else {

@@ -1,4 +1,5 @@
-// One collective operation over the first `ranks` devices of a cluster, as a Workload of a single op.
+// One collective operation over the first `ranks` devices of a cluster, or by several groups of them side by
+// side, as a Workload of a single op.
 #pragma once
 
 #include <utility>
@@ -19,7 +20,7 @@ std::pair<FragmentPtr, FragmentPtr> message_fragments(const CollectiveWorkload& 
 // all ranks; a send and its receive are two classes always.
 class CollectiveRun : public Workload {
  public:
-  explicit CollectiveRun(const CollectiveWorkload& collective);
+  explicit CollectiveRun(const CollectiveWorkload& collective, int ranks_per_node = 1);
 
   const Layout& layout() const override { return layout_; }
   std::optional<Submission> next(Time now) override;

@@ -21,6 +21,15 @@ void apply(const std::string& set, Document& document) {
   set_at_pointer(document, set.substr(0, equals), set.substr(equals + 1));
 }
 
+// Hashes, destinations and broken parts differ from rank to rank.
+void unfold_by_ports(Scenario& scenario) {
+  if (!scenario.cluster->by_ports() || scenario.collective.flows) return;
+  bool* folds[] = {&scenario.plan.fold, &scenario.collective.fold, &scenario.serving.fold};
+  bool& fold = *folds[static_cast<int>(scenario.kind)];
+  scenario.unfolded = fold;
+  fold = false;
+}
+
 Scenario read(const std::string& file, const Changes& changes, const Library& library) {
   Document document = load_document(file);
   for (const std::string& set : changes.sets) apply(set, document);
@@ -30,6 +39,7 @@ Scenario read(const std::string& file, const Changes& changes, const Library& li
     scenario.plan.fold = scenario.collective.fold = scenario.serving.fold = false;
     scenario.timeline = {};
   }
+  unfold_by_ports(scenario);
   return scenario;
 }
 
@@ -63,7 +73,7 @@ Job read_job(const std::string& file, const Changes& changes, const Library& lib
       } else if (!job.scenario.collective.tenants.empty()) {
         job.tenants = std::make_unique<TenantsRun>(job.scenario.collective);
       } else {
-        job.collective = std::make_unique<CollectiveRun>(job.scenario.collective);
+        job.collective = std::make_unique<CollectiveRun>(job.scenario.collective, pool.node.accelerators);
       }
       break;
     case ScenarioKind::kServing:

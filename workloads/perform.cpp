@@ -74,6 +74,8 @@ Outcome perform(Job& job, const StartExecutor& start, const Hooks& hooks) {
     const std::string missing = left_out(job.scenario.model);
     if (!missing.empty()) facts.provenance.emplace_back("left out", missing);
   }
+  if (job.scenario.unfolded)
+    facts.provenance.emplace_back("folding", "off: which ports a message takes differs from rank to rank");
   facts.provenance.emplace_back("schedule", fmt::format("{:016x}", recorder.schedule_hash()));
   facts.provenance.emplace_back("moebius", kVersion);
   facts.dropped_spans = recorder.dropped_spans();

@@ -200,6 +200,17 @@ class Fabric {
   void route_by_ports(int from, int to, int path, std::vector<WireId>& wires) const;
   int leaf_uplinks() const { return leaf_uplinks_; }  // of all twins of a leaf
   int spine_uplinks() const { return spine_uplinks_; }
+  // Switches and ports, as the wires above number them.
+  int num_leaves() const;
+  int num_pods() const;
+  int pod_of_leaf(int leaf) const;
+  int leaf_of(int device) const;
+  int leaf_port(int device) const;  // of that leaf, where the device's NIC hangs
+  int nic_of(int device) const;     // the first device that its NIC serves
+  struct Gates {
+    int sender, receiver;
+  };
+  Gates gates(int from, int to) const;  // of two nodes: the devices whose NICs send and receive the message
   bool can_bind(WireKind kind) const;               // false: can never be the bottleneck, may be left out
   const FabricSpec& spec() const { return spec_; }  // with the number of tiers in use
 

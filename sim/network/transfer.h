@@ -26,12 +26,19 @@ struct PairFlow {
   std::int32_t from = 0, to = 0;
   double bytes = 0;
   double most_rate = 0;  // see FlowClass
+  std::int32_t queue_pair = 0;  // which of the message's flows it is, where they have paths of their own
 };
 
 struct Step {
   double latency = 0;  // s, paid before the first byte arrives
   double alone = 0;    // s, latency included, on an idle network
   std::vector<FlowClass> flows;
+  bool flow_by_flow = false;  // most of the flow classes are single flows (FlowPaths::single())
+  struct Passed {
+    std::int32_t wire = 0;
+    double bytes = 0;
+  };
+  std::vector<Passed> passed;  // over wires that are no bottleneck and therefore in no flow; for accounts
   std::vector<PairFlow> pairs;  // filled for the native network only
   double pair_latency =
       0;  // s, the largest of the pairs' own: the part of `latency` that the native network pays itself

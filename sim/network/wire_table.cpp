@@ -29,7 +29,11 @@ int WireTable::insert(int kind, int index, double capacity) {
 
 int WireTable::wire(WireId id) {
   std::int32_t& known = entry(static_cast<int>(id.kind), id.index);
-  if (known < 0) known = insert(static_cast<int>(id.kind), id.index, cluster_.fabric.capacity(id).value);
+  if (known < 0) {
+    const double left = health_.share(id);  // nothing crosses a broken wire, whatever it could carry
+    const double capacity = cluster_.fabric.capacity(id).value * (left > 0 ? left : 1);
+    known = insert(static_cast<int>(id.kind), id.index, capacity);
+  }
   return known;
 }
 

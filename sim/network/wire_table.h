@@ -18,7 +18,7 @@ std::string_view wire_kind_name(int kind);
 
 class WireTable {
  public:
-  explicit WireTable(const Cluster& cluster) : cluster_(cluster) {}
+  explicit WireTable(const Cluster& cluster) : cluster_(cluster), health_(cluster.fabric, cluster.damaged) {}
 
   int wire(WireId id);
   // A copy inside a device's memory reads and writes: half of the memory rate that a streaming kernel
@@ -35,6 +35,7 @@ class WireTable {
   int insert(int kind, int index, double capacity);
 
   const Cluster& cluster_;
+  PathHealth health_;  // from the start
   std::vector<double> capacities_;
   std::vector<std::pair<std::int32_t, std::int32_t>> ids_;  // kind and index
   std::array<std::vector<std::int32_t>, kNumWireKinds + 1>

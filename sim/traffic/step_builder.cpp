@@ -44,11 +44,19 @@ bool is_upward(WireKind kind) {
   return kind == WireKind::kLeafUp || kind == WireKind::kPodUp || kind == WireKind::kRegionLink;
 }
 
+// Whether a wire is part of a message's way from NIC to NIC.
+bool is_beyond_node(WireKind kind) {
+  return kind != WireKind::kScaleUpOut && kind != WireKind::kScaleUpIn && kind != WireKind::kScaleUpPair &&
+         kind != WireKind::kBoardOut && kind != WireKind::kBoardIn;
+}
+
 }  // namespace
 
 void StepBuilder::begin() {
   for (const Load& load : loads_) load_of_wire_[load.wire] = -1;
   loads_.clear();
+  nic_flows_.clear();
+  flow_of_nics_.clear();
 }
 
 void StepBuilder::add(Load load) {
@@ -69,24 +77,50 @@ void StepBuilder::add_edge(const Edge& edge, const GroupSites& group) {
     const int stand_in = table_.local_copy(sites_.stand_in(from));
     return add({table_.local_copy(from), from, stand_in, edge.bytes, 1});
   }
+  if (paths_.by_ports()) return add_edge_by_ports(edge, group);
   path_.clear();
   sites_.fabric().route(from, to, path_);
-  for (const WireId wire : path_) {
-    // The sender's own wire stays in any case, so that every flow has one.
-    if (!sites_.fabric().can_bind(wire.kind) && !leaves_sender(wire.kind)) continue;
+  for (const WireId wire : path_) add_crossing(wire, edge, 1, group);
+}
+
+void StepBuilder::add_edge_by_ports(const Edge& edge, const GroupSites& group) {
+  const int from = group.members[edge.from].device, to = group.members[edge.to].device;
+  flow_paths_.clear();
+  paths_.choose(from, to, flow_paths_);
+  for (const FlowPath& flow : flow_paths_) {
+    path_.clear();
+    paths_.wires(from, to, flow, path_);
+    for (const WireId wire : path_) add_crossing(wire, edge, flow.share, group);
+    if (singly_) note_flow(flow, edge.bytes * flow.share);
+    detour_ = std::max(detour_, paths_.detour(from, to, flow).seconds());
+  }
+}
+
+// `share` of the edge's bytes crosses the wire.
+void StepBuilder::add_crossing(WireId wire, const Edge& edge, double share, const GroupSites& group) {
+  const double bytes = edge.bytes * share;
+  // The sender's own wire stays in any case, so that every flow has one.
+  if (!sites_.fabric().can_bind(wire.kind) && !leaves_sender(wire.kind)) {
+    if (sites_.folded()) return;  // the wires of all others would be missing
     const int index = table_.wire(wire);
-    switch (owner_of(wire.kind)) {
-      case Owner::kDevice:
-        add({index, wire.index, table_.wire({wire.kind, sites_.stand_in(wire.index)}), edge.bytes, 1});
-        break;
-      case Owner::kPair:
-        add({index, -1, index, edge.bytes, 1});
-        break;
-      case Owner::kMany: {
-        const double ranks = ranks_for_each(group, is_upward(wire.kind) ? edge.from : edge.to, wire);
-        add({index, -1, index, edge.bytes * ranks, ranks});
-        break;
-      }
+    return add({index, -1, index, bytes, share, Carried::kFree});
+  }
+  const int index = table_.wire(wire);
+  const Carried carried = singly_ && is_beyond_node(wire.kind) ? Carried::kInFlows : Carried::kByItself;
+  switch (owner_of(wire.kind)) {
+    case Owner::kDevice:
+      add({index, wire.index, table_.wire({wire.kind, sites_.stand_in(wire.index)}), bytes, share, carried});
+      break;
+    case Owner::kPair: {
+      const bool of_nic = wire.kind == WireKind::kNicOutPort || wire.kind == WireKind::kNicInPort;
+      const int device = of_nic ? wire.index / sites_.fabric().spec().nic_ports : -1;
+      add({index, device, index, bytes, share, carried});
+      break;
+    }
+    case Owner::kMany: {
+      const double ranks = ranks_for_each(group, is_upward(wire.kind) ? edge.from : edge.to, wire);
+      add({index, -1, index, bytes * ranks, share * ranks, carried});
+      break;
     }
   }
 }
@@ -118,7 +152,15 @@ std::vector<StepBuilder::Load> StepBuilder::folded_loads() const {
 
 void StepBuilder::add_wire_flows(Step& step) {
   for (const Load& load : folded_loads()) {
+    if (load.carried != Carried::kByItself) continue;
     step.flows.push_back({load.bytes / load.flows, {{load.wire, load.flows}}});
+  }
+  add_passed(step);
+}
+
+void StepBuilder::add_passed(Step& step) const {
+  for (const Load& load : loads_) {
+    if (load.carried == Carried::kFree) step.passed.push_back({load.wire, load.bytes});
   }
 }
 
@@ -133,7 +175,10 @@ void StepBuilder::add_lockstep_flows(const Traffic& traffic, const GroupSites& g
       if (edge.bytes == bytes) add_edge(edge, group);
     }
     FlowClass flow{bytes, {}};
-    for (const Load& load : folded_loads()) flow.links.push_back({load.wire, load.flows});
+    for (const Load& load : folded_loads()) {
+      if (load.carried == Carried::kByItself) flow.links.push_back({load.wire, load.flows});
+    }
+    add_passed(step);
     step.flows.push_back(std::move(flow));
   }
 }
@@ -155,7 +200,9 @@ double StepBuilder::alone(const Step& step) const {
 void StepBuilder::add_pairs(const Traffic& traffic, const GroupSites& group, Step& step) const {
   for (const Edge& edge : traffic.edges) {
     const int from = group.members[edge.from].device, to = group.members[edge.to].device;
-    step.pairs.push_back({from, to, edge.bytes, traffic.most_rate});
+    const int flows = paths_.single() ? paths_.flows_of_message() : 1;
+    for (int i = 0; i < flows; ++i)
+      step.pairs.push_back({from, to, edge.bytes / flows, traffic.most_rate / flows, i});
     step.pair_latency = std::max(step.pair_latency, sites_.fabric().latency(from, to).seconds());
   }
 }
@@ -177,7 +224,9 @@ void StepBuilder::limit(const Traffic& traffic, Step& step) const {
 Step StepBuilder::build(const Traffic& traffic, const GroupSites& group) {
   Step step;
   ranks_for_each_.clear();
-  step.latency = traffic.latency;
+  detour_ = 0;
+  singly_ = paths_.single() && !traffic.lockstep;
+  level_paths(traffic, group);
   if (traffic.lockstep) {
     add_lockstep_flows(traffic, group, step);
   } else {
@@ -186,6 +235,8 @@ Step StepBuilder::build(const Traffic& traffic, const GroupSites& group) {
     add_wire_flows(step);
   }
   for (FlowClass& flow : step.flows) flow.most_rate = traffic.most_rate;
+  if (singly_) add_single_flows(traffic, step);
+  step.latency = traffic.latency + detour_;
   limit(traffic, step);
   step.alone = step.latency + alone(step);
   if (with_pairs_) add_pairs(traffic, group, step);

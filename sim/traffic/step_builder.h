@@ -1,12 +1,14 @@
 // From traffic to flow classes: which wires the edges cross, and how few flows stand for them.
 #pragma once
 
+#include <array>
 #include <map>
 #include <utility>
 #include <vector>
 
 #include "sim/network/transfer.h"
 #include "sim/network/wire_table.h"
+#include "sim/traffic/flow_paths.h"
 #include "sim/traffic/sites.h"
 #include "sim/traffic/traffic.h"
 
@@ -17,26 +19,48 @@ namespace moebius {
 // the last one is the step's, so that hot receivers bind. Folding: of devices with the same stand-in the most
 // loaded one counts; on leaf and pod wires the traffic of all ranks of the class, also of those in other
 // groups of the same kind.
+//
+// Where ports are looked at one by one (FlowPaths::by_ports(); nothing is folded then), a message loads the
+// ports of its paths. A pipeline is one flow class all the same: its messages wait for the slowest of their
+// queue pairs. Other messages that go by single paths become one flow class for each pair of NICs and path,
+// from NIC to NIC; only what they cross inside nodes stays one class for each wire.
 class StepBuilder {
  public:
-  StepBuilder(Sites& sites, WireTable& table, bool with_pairs)
-      : sites_(sites), table_(table), with_pairs_(with_pairs) {}
+  StepBuilder(Sites& sites, WireTable& table, FlowPaths& paths, bool with_pairs)
+      : sites_(sites), table_(table), paths_(paths), with_pairs_(with_pairs) {}
 
   Step build(const Traffic& traffic, const GroupSites& group);
   // Of the last step built: the member whose own wires are busy longest.
   int busiest_member(const GroupSites& group) const;
 
  private:
+  // Whether a wire's load becomes a flow of its own, is part of flows from NIC to NIC, or of none: wires that
+  // can never bind.
+  enum class Carried : std::uint8_t { kByItself, kInFlows, kFree };
   struct Load {
     std::int32_t wire = 0;
     std::int32_t device = -1;  // whose own wire it is; -1: of a pair, leaf or pod
     std::int32_t stand_in = 0;
     double bytes = 0;
     double flows = 0;
+    Carried carried = Carried::kByItself;
+  };
+
+  // What queue pairs of two NICs carry over one path, of all messages between these.
+  struct NicFlow {
+    FlowPath flow;
+    double bytes = 0;
+    int messages = 0;
   };
 
   void add_edge(const Edge& edge, const GroupSites& group);
+  void add_edge_by_ports(const Edge& edge, const GroupSites& group);
+  void add_crossing(WireId wire, const Edge& edge, double share, const GroupSites& group);
   void add(Load load);
+  void level_paths(const Traffic& traffic, const GroupSites& group);
+  void note_flow(const FlowPath& flow, double bytes);
+  void add_single_flows(const Traffic& traffic, Step& step);
+  void add_passed(Step& step) const;
   void add_lockstep_flows(const Traffic& traffic, const GroupSites& group, Step& step);
   void add_wire_flows(Step& step);
   std::vector<Load> folded_loads() const;
@@ -48,8 +72,14 @@ class StepBuilder {
 
   Sites& sites_;
   WireTable& table_;
+  FlowPaths& paths_;
   bool with_pairs_;
+  bool singly_ = false;  // of the step at hand: its messages become flows from NIC to NIC
+  double detour_ = 0;    // of the step at hand: s, the longest
   std::vector<WireId> path_;
+  std::vector<FlowPath> flow_paths_;
+  std::vector<NicFlow> nic_flows_;
+  std::map<std::array<int, 3>, std::size_t> flow_of_nics_;  // by NICs and path
   std::vector<Load> loads_;
   std::map<std::pair<int, WireId>, double> ranks_for_each_;  // by class and wire, of the group at hand
   std::vector<std::int32_t> load_of_wire_;                   // -1: none yet

@@ -50,13 +50,15 @@ bool any_shared_wire_binds(const Fabric& fabric) {
 
 }  // namespace
 
-TransferPlans::TransferPlans(const Cluster& cluster, const Layout& layout, bool with_pairs)
+TransferPlans::TransferPlans(const Cluster& cluster, const Layout& layout, bool with_pairs,
+                             std::uint64_t seed)
     : cluster_(cluster),
       layout_(layout),
       exchange_(cluster.exchange),
       sites_(cluster, layout),
       table_(cluster),
-      builder_(sites_, table_, with_pairs),
+      paths_(cluster, seed),
+      builder_(sites_, table_, paths_, with_pairs),
       with_pairs_(with_pairs),
       shared_wires_bind_(any_shared_wire_binds(cluster.fabric)) {
   std::map<std::pair<int, std::vector<std::int32_t>>, std::int32_t> ids;

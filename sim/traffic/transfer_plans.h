@@ -18,8 +18,9 @@ namespace moebius {
 
 class TransferPlans {
  public:
-  // `with_pairs`: also lists every message, as the native network needs it.
-  TransferPlans(const Cluster& cluster, const Layout& layout, bool with_pairs);
+  // `with_pairs`: also lists every message, as the native network needs it. `seed`: of the hash that picks
+  // paths.
+  TransferPlans(const Cluster& cluster, const Layout& layout, bool with_pairs, std::uint64_t seed = 0);
 
   // Of op `index` as a member of `rank_class` sees it; for a send, the message. Never null; not for a
   // receive.
@@ -63,6 +64,7 @@ class TransferPlans {
   const std::optional<LocalExchange>& exchange_;
   Sites sites_;
   WireTable table_;
+  FlowPaths paths_;
   StepBuilder builder_;
   bool with_pairs_;
   bool shared_wires_bind_ = false;

@@ -219,21 +219,21 @@ TEST_CASE("flows that go nowhere are refused at their key") {
 }
 
 TEST_CASE("tenants that do not fit beside each other are refused at the tenant and key") {
-  const std::string file = std::string(MOEBIUS_SOURCE_DIR) + "/scenarios/baige/tenants-one-queue.json";
-  check(file,
-        {
-            {"/workload/tenants", "[]", "/workload/tenants: expected at least one tenant, found none"},
-            {"/workload/tenants/1/first", "0",
-             R"(/workload/tenants/1: device 0 holds a rank of "experts" already)"},
-            {"/workload/tenants/1/ranks", "136",
-             "/workload/tenants/1: rank 128 would stand on device 264 of 256"},
-            {"/workload/tenants/1/name", "experts", R"(/workload/tenants/1/name: two are named "experts")"},
-            {"/workload/tenants/1/stride", "4",
-             "/workload/tenants/1/stride: expected at least the block of 8, found 4"},
-            {"/workload/tenants/1/queue", "8",
-             "/workload/tenants/1/queue: expected an integer from 0 to 7, found 8"},
-            {"/workload/ranks", "8", R"(/workload/ranks: unknown key "ranks")"},
-        });
+  check(
+      "baige/tenants-one-queue.json",
+      {
+          {"/workload/tenants", "[]", "/workload/tenants: expected at least one tenant, found none"},
+          {"/workload/tenants/1/first", "0",
+           R"(/workload/tenants/1/first: device 0 holds a rank of "experts" already)"},
+          {"/workload/tenants/1/ranks", "136",
+           "/workload/tenants/1/ranks: rank 128 would stand on device 264 of 256"},
+          {"/workload/tenants/1/name", "experts", R"(/workload/tenants/1/name: two are named "experts")"},
+          {"/workload/tenants/1/stride", "4",
+           "/workload/tenants/1/stride: expected at least the block of 8, found 4"},
+          {"/workload/tenants/1/queue", "8",
+           "/workload/tenants/1/queue: expected an integer from 0 to 7, found 8"},
+          {"/workload/ranks", "8", R"(/workload/ranks: unknown key "ranks")"},
+      });
 }
 
 TEST_CASE(
@@ -299,4 +299,18 @@ TEST_CASE("sizes that cannot be counted are refused before anything is built") {
         "s.json: --set /workload/micro_batch: 128 sequences of 16777216 tokens are more than the 2^31 that "
         "one rank "
         "can hold");
+}
+
+// 128 nodes on 4 x 8 leaves of 32 NICs and 32 uplinks.
+TEST_CASE("broken parts that the network does not have are refused with those that it has") {
+  check(kCollective,
+        {{"/cluster/failed", R"([{"leaf": 32}])", "/cluster/failed/0: leaf 32: expected 0 to 31"},
+         {"/cluster/failed", R"([{"leaf": 3, "uplink": 32}])", "/cluster/failed/0: uplink 32: expected 0 to 31"},
+         {"/cluster/failed", R"([{"nic": 1024}])",
+          "/cluster/failed/0: the NIC of device 1024: expected 0 to 1023"},
+         {"/cluster/failed", R"([{"nic": 1, "spine": 1}])",
+          R"(/cluster/failed/0: expected one of "leaf", "spine" and "nic")"},
+         {"/cluster/failed", R"([{"nic": 1, "uplink": 1}])", "/cluster/failed/0/uplink: a NIC has no uplinks"},
+         {"/workload/groups", "3",
+          "/workload/groups: 1024 ranks on nodes of 8 do not make 3 groups of equally many whole nodes"}});
 }

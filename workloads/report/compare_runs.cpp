@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "workloads/report/loss_curves.h"
+#include "workloads/report/network_comparison.h"
 #include "workloads/report/run_directory.h"
 #include "workloads/schedule/compare.h"
 #include "workloads/schedule/critical_path.h"
@@ -30,6 +31,8 @@ std::string compare_runs(const std::string& run_a, const std::string& run_b) {
   const MappedTimeline a(timeline_path(run_a)), b(timeline_path(run_b));
   const LossCurve loss_a = loss_curve(run_a), loss_b = loss_curve(run_b);
   const std::optional<LossComparison> losses = compare_losses(loss_a, loss_b);
+  if (const std::string networks = compare_networks(run_a, run_b); !losses && !networks.empty())
+    return fmt::format("a: {}\nb: {}\n\n{}\n{}", run_a, run_b, networks, compare_ops(a, b, run_a, run_b));
   if (!losses) return compare_ops(a, b, run_a, run_b);
   const std::string text =
       fmt::format("a: {}\nb: {}\n\n{}\n", run_a, run_b, to_text(*losses, loss_a, loss_b));

@@ -68,7 +68,7 @@ CollectiveFigures collective_figures(const Report& report) {
   CollectiveFigures figures;
   figures.time_s = report.metrics.makespan.seconds();
   figures.algbw = work.bytes.value / figures.time_s;
-  figures.busbw = figures.algbw * bus_factor(work.operation, work.ranks);
+  figures.busbw = figures.algbw * bus_factor(work.operation, work.group_ranks());
   return figures;
 }
 

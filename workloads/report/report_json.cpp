@@ -126,6 +126,27 @@ Json memory_json(const MemoryReport& memory) {
           {"by_kind", kinds}};
 }
 
+void add_network(Json& json, const NetworkUse& use, double seconds) {
+  json["routing"] = use.routing;
+  json["queue_pairs"] = use.queue_pairs;
+  json["damaged_parts"] = use.damaged;
+  json["most_flows"] = use.most_flows;
+  json["port_imbalance"] = use.port_imbalance();
+  if (const TierUse* narrowest = use.narrowest()) {
+    json["bisection_share"] = narrowest->busy_share(seconds);
+    json["narrowest_tier"] = narrowest->tier;
+  }
+  json["tiers"] = Json::array();
+  for (const TierUse& tier : use.tiers)
+    json["tiers"].push_back({{"tier", tier.tier},
+                             {"ports", tier.ports},
+                             {"carried_bytes", tier.bytes},
+                             {"capacity_bytes_per_s", tier.capacity},
+                             {"busy_share", tier.busy_share(seconds)},
+                             {"most_busy_share", tier.most_busy_share(seconds)},
+                             {"imbalance", tier.imbalance()}});
+}
+
 Json uncertainty_json(const Report& report) {
   const Metrics& metrics = report.metrics;
   const TrustFigures trust = trust_figures(metrics);
@@ -166,6 +187,8 @@ Json body(const Report& report) {
   if (report.memory) json["memory"] = memory_json(*report.memory);
   json["network"] = {{"sent_bytes", sent_bytes(report)},
                      {"sent_bytes_per_device", sent_bytes(report) / scenario.ranks()}};
+  if (report.facts.network)
+    add_network(json["network"], *report.facts.network, report.metrics.makespan.seconds());
   return json;
 }
 

@@ -8,6 +8,7 @@
 
 #include "workloads/report/report.h"
 #include "workloads/report/report_figures.h"
+#include "workloads/report/report_network.h"
 #include "workloads/serving/serving.h"
 
 namespace moebius {
@@ -114,8 +115,9 @@ void collective_headline(Out out, const Report& report) {
   if (!report.tenants.empty()) return tenants_headline(out, report);
   const CollectiveFigures figures = collective_figures(report);
   const CollectiveWorkload& work = report.scenario->collective;
-  fmt::format_to(out, "{} of {} over {} ranks, {}\n\n", to_string(work.operation), to_text(work.bytes),
-                 grouped(work.ranks), to_string(work.algorithm));
+  const std::string groups = work.groups > 1 ? fmt::format(" in {} groups", work.groups) : "";
+  fmt::format_to(out, "{} of {} over {} ranks{}, {}\n\n", to_string(work.operation), to_text(work.bytes),
+                 grouped(work.ranks), groups, to_string(work.algorithm));
   fmt::format_to(out, "  time               {}\n", seconds_text(figures.time_s));
   fmt::format_to(out, "  algorithm rate     {} (bytes over time)\n", to_text(ByteRate{figures.algbw}));
   fmt::format_to(out, "  bus rate           {} (as nccl-tests counts)\n", to_text(ByteRate{figures.busbw}));
@@ -316,6 +318,7 @@ std::string report_text(const Report& report) {
   if (report.memory) fmt::format_to(out, "\n{}", memory_text(*report.memory));
   fmt::format_to(out, "\nnetwork\n  {:<28} {:>10} ({} a device)\n", "sent",
                  to_text(Bytes{sent_bytes(report)}), to_text(Bytes{sent_bytes(report) / scenario.ranks()}));
+  if (report.facts.network) text += network_text(*report.facts.network, report.metrics.makespan.seconds());
   expectation_section(out, report);
   trust_section(out, report);
   fmt::format_to(out, "\n{}, {} detail, seed {}; {:.2f} s of CPU, {}\n", report.facts.executor,

@@ -53,10 +53,13 @@ struct CollectiveWorkload {
   Algorithm algorithm = Algorithm::kAuto;
   Bytes bytes;  // see Op::payload for what it counts
   int ranks = 0;
+  int groups = 1;  // that do the same side by side; a group has every groups-th node
   DType dtype = DType::kFp32;
   bool fold = true;  // simulate one rank for all, where they do the same
   std::vector<Tenant> tenants = {};  // instead of the one operation; `ranks` counts those of all
   std::optional<FlowsWorkload> flows = {};  // instead of the one operation, on the first `ranks` devices
+
+  int group_ranks() const { return ranks / groups; }
 };
 
 struct Scenario {
@@ -77,6 +80,7 @@ struct Scenario {
   ServiceGoal goal;            // serving
   bool enforce_memory = true;  // training, serving: what does not fit on the devices is a failure
   CollectiveWorkload collective;
+  bool unfolded = false;  // folding was wanted, but no rank stands for another: see Cluster::by_ports()
   std::vector<Expectation> expect;
   RecorderOptions timeline;
   std::vector<Setting> settings;  // every key with the value in use, in the order of reading

@@ -241,13 +241,16 @@ void check_devices(const std::vector<Tenant>& tenants, int devices, const Docume
   std::map<std::int64_t, std::string_view> owners;
   for (std::size_t i = 0; i < tenants.size(); ++i) {
     const Tenant& tenant = tenants[i];
-    const Place place = place_at(document, fmt::format("/workload/tenants/{}", i));
+    const std::string at = fmt::format("/workload/tenants/{}", i);
     for (int rank = 0; rank < tenant.ranks; ++rank) {
       const std::int64_t device = tenant.device(rank);
       if (device >= devices)
-        place.fail(fmt::format("rank {} would stand on device {} of {}", rank, device, devices));
+        place_at(document, at + "/ranks")
+            .fail(fmt::format("rank {} would stand on device {} of {}", rank, device, devices));
       const auto [owner, is_new] = owners.try_emplace(device, tenant.name);
-      if (!is_new) place.fail(fmt::format("device {} holds a rank of \"{}\" already", device, owner->second));
+      if (!is_new)
+        place_at(document, at + "/first")
+            .fail(fmt::format("device {} holds a rank of \"{}\" already", device, owner->second));
     }
   }
 }
@@ -282,8 +285,14 @@ void check_collective(const Scenario& scenario, const Document& document) {
   }
   if (work.flows) check_flows(work, document);
   if (work.flows && work.flows->pattern == FlowPattern::kList) return;
+  const int width = scenario.cluster->pools.front().node.accelerators;
+  if (work.groups > 1 && work.ranks % (width * work.groups) != 0) {
+    place_at(document, "/workload/groups")
+        .fail(fmt::format("{} ranks on nodes of {} do not make {} groups of equally many whole nodes",
+                          work.ranks, width, work.groups));
+  }
   check_bytes(work.bytes, place_at(document, "/workload/bytes"));
-  if (work.operation == OpKind::kSend && work.ranks != 2) {
+  if (work.operation == OpKind::kSend && (work.ranks != 2 || work.groups != 1)) {
     place_at(document, "/workload/ranks").fail(fmt::format("send-recv needs 2 ranks, found {}", work.ranks));
   }
 }

@@ -53,6 +53,7 @@ void read_cluster(Section section, Scenario& scenario, const Catalog* catalog) {
   const Value* fabric = section.value(
       "fabric", true,
       description_of("object", "{\"type\": a name of `moebius list fabrics`, \"nic\": ..., changes}"));
+  const std::vector<FailedPart> failed = read_failed(section, catalog == nullptr);
   const bool serving = scenario.kind == ScenarioKind::kServing;
   const auto collectives = section.choice<CollectiveSource>(
       "collectives", std::span<const Named<CollectiveSource>>(kCollectiveSources),
@@ -65,6 +66,7 @@ void read_cluster(Section section, Scenario& scenario, const Catalog* catalog) {
   const FabricSpec spec =
       catalog->fabric(*fabric, section.place_of("fabric"), pools.front().accelerator.nic_rate);
   scenario.cluster = build_cluster(std::move(pools), spec, place);
+  set_failed(failed, *scenario.cluster);
   scenario.cluster->collectives = collectives;
 }
 

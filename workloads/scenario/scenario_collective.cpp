@@ -78,6 +78,8 @@ void read_collective_workload(Section section, Scenario& scenario) {
     work.bytes = section.bytes("bytes", std::nullopt, "see the operation for what it counts");
   work.ranks = static_cast<int>(
       section.integer("ranks", {2, 1 << 20}, std::nullopt, "the first devices of the cluster"));
+  work.groups = static_cast<int>(section.integer(
+      "groups", {1, 1 << 20}, 1, "equal groups that do it side by side, each on every groups-th node"));
   section.can_be_replaced({"operation", "bytes", "ranks"});
   section.finish();
 }

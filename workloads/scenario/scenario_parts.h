@@ -15,6 +15,13 @@ std::span<const Named<ScenarioKind>> scenario_kinds();
 DescriptionPtr describe_scenario(ScenarioKind kind);
 
 void read_cluster(Section section, Scenario& scenario, const Catalog* catalog);
+// Broken parts of the network, with where they are said; checked once the network stands.
+struct FailedPart {
+  PartHealth part;
+  Place place;
+};
+std::vector<FailedPart> read_failed(Section& cluster, bool describing);
+void set_failed(const std::vector<FailedPart>& failed, Cluster& cluster);
 void read_training_plan(Section section, Scenario& scenario);
 void read_training_workload(Section section, Scenario& scenario);
 void read_serving_plan(Section section, Scenario& scenario);

@@ -40,7 +40,8 @@ struct Case {
   Traffic traffic(const Op& op) const { return expert_exchange(op, route, group, cluster); }
   double alone(const Op& op) {
     WireTable table(cluster);
-    StepBuilder builder(sites, table, false);
+    FlowPaths paths(cluster, 0);
+    StepBuilder builder(sites, table, paths, false);
     return builder.build(traffic(op), group).alone;
   }
 };

@@ -79,7 +79,8 @@ TEST_CASE("combine sends back over the edges of dispatch") {
 TEST_CASE("what enters a wire of one end leaves one of the other") {
   Case c;
   WireTable table(c.cluster);
-  StepBuilder builder(c.sites, table, false);
+  FlowPaths paths(c.cluster, 0);
+  StepBuilder builder(c.sites, table, paths, false);
   const Step step = builder.build(route_traffic(c.route, false, 7168, c.group, c.sites.fabric()), c.group);
   double out = 0, in = 0, nic_out = 0, nic_in = 0;
   for (const FlowClass& flow : step.flows) {

@@ -1,0 +1,244 @@
+#include "sim/network/wire_meter.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "hw/error.h"
+
+namespace moebius {
+namespace {
+
+constexpr int kNumRows = 13;
+
+struct Row {
+  int number;
+  const char* tier;
+  bool in_network = true;
+};
+
+Row row_of(WireKind kind) {
+  switch (kind) {
+    case WireKind::kScaleUpOut:
+      return {0, "scale-up out", false};
+    case WireKind::kScaleUpIn:
+      return {1, "scale-up in", false};
+    case WireKind::kScaleUpPair:
+      return {2, "scale-up pair", false};
+    case WireKind::kBoardOut:
+      return {3, "board out", false};
+    case WireKind::kBoardIn:
+      return {4, "board in", false};
+    case WireKind::kNicOut:
+    case WireKind::kNicOutPort:
+      return {5, "NIC out"};
+    case WireKind::kNicIn:
+    case WireKind::kNicInPort:
+      return {6, "NIC in"};
+    case WireKind::kLeafUp:
+    case WireKind::kLeafUpPort:
+      return {7, "leaf up"};
+    case WireKind::kLeafDown:
+    case WireKind::kLeafDownPort:
+      return {8, "leaf down"};
+    case WireKind::kPodUp:
+    case WireKind::kPodUpPort:
+      return {9, "pod up"};
+    case WireKind::kPodDown:
+    case WireKind::kPodDownPort:
+      return {10, "pod down"};
+    case WireKind::kRegionLink:
+      return {11, "region"};
+  }
+  return {12, ""};
+}
+
+// Ports that a wire is one of, or the bundle of: they count together, whether or not each carried anything.
+int siblings(WireKind kind, const Fabric& fabric) {
+  switch (kind) {
+    case WireKind::kNicOutPort:
+    case WireKind::kNicInPort:
+      return fabric.spec().nic_ports;
+    case WireKind::kLeafUp:
+    case WireKind::kLeafDown:
+    case WireKind::kLeafUpPort:
+    case WireKind::kLeafDownPort:
+      return fabric.leaf_uplinks();
+    case WireKind::kPodUp:
+    case WireKind::kPodDown:
+    case WireKind::kPodUpPort:
+    case WireKind::kPodDownPort:
+      return fabric.leaf_uplinks() * fabric.spine_uplinks();
+    case WireKind::kScaleUpOut:
+    case WireKind::kScaleUpIn:
+    case WireKind::kScaleUpPair:
+    case WireKind::kBoardOut:
+    case WireKind::kBoardIn:
+    case WireKind::kNicOut:
+    case WireKind::kNicIn:
+    case WireKind::kRegionLink:
+      return 1;
+  }
+  return 1;
+}
+
+bool is_bundle(WireKind kind) {
+  return kind == WireKind::kLeafUp || kind == WireKind::kLeafDown || kind == WireKind::kPodUp ||
+         kind == WireKind::kPodDown;
+}
+
+bool is_of_device(WireKind kind) {
+  return kind == WireKind::kScaleUpOut || kind == WireKind::kScaleUpIn || kind == WireKind::kNicOut ||
+         kind == WireKind::kNicIn || kind == WireKind::kBoardOut || kind == WireKind::kBoardIn;
+}
+
+const char* name_of(Routing routing) {
+  switch (routing) {
+    case Routing::kSpray:
+      return "spray";
+    case Routing::kEcmp:
+      return "ecmp";
+    case Routing::kAdaptive:
+      return "adaptive";
+    case Routing::kStatic:
+      return "static";
+  }
+  return "";
+}
+
+// The capacity of a switch's ports, those that work, once for each switch that carried anything.
+class Ports {
+ public:
+  explicit Ports(const Cluster& cluster)
+      : fabric_(cluster.fabric), health_(cluster.fabric, cluster.damaged) {}
+
+  void count(WireId wire, TierUse& tier) {
+    const int ports = siblings(wire.kind, fabric_);
+    if (is_bundle(wire.kind)) {
+      tier.ports += ports;
+      tier.capacity += fabric_.capacity(wire).value;
+      return;
+    }
+    const int first = wire.index / ports * ports;
+    if (!counted_.insert({wire.kind, first}).second) return;
+    for (int port = first; port < first + ports; ++port) {
+      const double share = health_.share({wire.kind, port});
+      tier.ports += share > 0;
+      tier.capacity += fabric_.capacity({wire.kind, port}).value * share;
+    }
+  }
+
+ private:
+  const Fabric& fabric_;
+  PathHealth health_;
+  std::set<WireId> counted_;
+};
+
+class MeteredNetwork : public Network {
+ public:
+  MeteredNetwork(std::unique_ptr<Network> network, WireMeter* meter)
+      : network_(std::move(network)), meter_(meter) {}
+
+  void start(std::int32_t transfer, const Step& step, std::uint64_t id, Time now) override {
+    if (meter_) meter_->add(step);
+    if (step.flow_by_flow) count_flows(transfer, step, now);
+    network_->start(transfer, step, id, now);
+  }
+  Time next_event() override { return network_->next_event(); }
+  void set_capacity(int wire, double share, Time now) override { network_->set_capacity(wire, share, now); }
+  double carried(int wire) const override { return network_->carried(wire); }
+  void advance(Time now, std::vector<std::int32_t>& ended) override {
+    const std::size_t before = ended.size();
+    network_->advance(now, ended);
+    for (std::size_t i = before; i < ended.size(); ++i) {
+      if (static_cast<std::size_t>(ended[i]) >= flows_of_.size()) continue;
+      flows_ -= std::exchange(flows_of_[ended[i]], 0);
+    }
+  }
+
+ private:
+  void count_flows(std::int32_t transfer, const Step& step, Time now) {
+    if (flows_of_.size() <= static_cast<std::size_t>(transfer)) flows_of_.resize(transfer + 1, 0);
+    flows_of_[transfer] = static_cast<std::int64_t>(step.flows.size());
+    flows_ += flows_of_[transfer];
+    if (flows_ > kMostSingleFlows)
+      throw run_error(
+          fmt::format("routing looks at each flow by itself, at most {} at a time; {} are under way at {}: "
+                      "use fewer ranks "
+                      "or queue pairs, or \"routing\": \"spray\" or \"adaptive\"",
+                      kMostSingleFlows, flows_, to_text(now)));
+    if (meter_) meter_->flows_under_way(flows_);
+  }
+
+  std::unique_ptr<Network> network_;
+  WireMeter* meter_;
+  std::vector<std::int64_t> flows_of_;  // by transfer
+  std::int64_t flows_ = 0;
+};
+
+}  // namespace
+
+void WireMeter::open(const Cluster& cluster, const Layout& layout, const WireTable& table) {
+  cluster_ = &cluster;
+  table_ = &table;
+  stands_for_.assign(cluster.fabric.num_devices(), 0);
+  for (const RankClass& rank_class : layout.classes) {
+    folded_ = folded_ || rank_class.size() > 1;
+    stands_for_[layout.device_of_rank[rank_class.representative()]] += rank_class.size();
+  }
+}
+
+void WireMeter::add(const Step& step) {
+  carried_.resize(table_->size(), 0);
+  for (const FlowClass& flow : step.flows) {
+    for (const Link& link : flow.links) carried_[link.wire] += flow.bytes * link.weight;
+  }
+  for (const Step::Passed& passed : step.passed) carried_[passed.wire] += passed.bytes;
+}
+
+void WireMeter::flows_under_way(std::int64_t flows) {
+  most_flows_ = std::max(most_flows_, flows);
+}
+
+double WireMeter::times(WireId wire) const {
+  return folded_ && is_of_device(wire.kind) ? std::max(1.0, stands_for_[wire.index]) : 1;
+}
+
+NetworkUse WireMeter::use() const {
+  const FabricSpec& spec = cluster_->fabric.spec();
+  NetworkUse use;
+  if (spec.tiers > 0) use.routing = name_of(spec.routing);
+  use.queue_pairs = spec.queue_pairs;
+  use.damaged = static_cast<int>(cluster_->damaged.size());
+  use.most_flows = most_flows_;
+  use.folded = folded_;
+  std::array<TierUse, kNumRows> rows;
+  Ports ports(*cluster_);
+  for (std::size_t wire = 0; wire < carried_.size(); ++wire) {
+    const int kind = table_->kind(static_cast<int>(wire));
+    if (kind == kNumWireKinds || carried_[wire] <= 0) continue;  // copies inside a device
+    const WireId id{static_cast<WireKind>(kind), table_->index(static_cast<int>(wire))};
+    const Row row = row_of(id.kind);
+    TierUse one, &tier = rows[row.number];
+    ports.count(id, one);
+    tier.tier = row.tier;
+    tier.in_network = row.in_network;
+    tier.ports += static_cast<std::int64_t>(one.ports * times(id));
+    tier.capacity += one.capacity * times(id);
+    tier.bytes += carried_[wire] * times(id);
+    tier.longest = std::max(tier.longest, carried_[wire] / table_->capacity(static_cast<int>(wire)));
+  }
+  for (TierUse& tier : rows) {
+    if (tier.bytes > 0) use.tiers.push_back(std::move(tier));
+  }
+  return use;
+}
+
+std::unique_ptr<Network> make_metered_network(std::unique_ptr<Network> network, WireMeter* meter) {
+  return std::make_unique<MeteredNetwork>(std::move(network), meter);
+}
+
+}  // namespace moebius

@@ -1,0 +1,40 @@
+#include "workloads/report/report_network.h"
+
+#include <fmt/format.h>
+
+#include "hw/units.h"
+
+namespace moebius {
+namespace {
+
+std::string routing_line(const NetworkUse& use) {
+  std::string text = use.routing;
+  if (use.queue_pairs > 1) text += fmt::format(", {} queue pairs a message", use.queue_pairs);
+  if (use.most_flows > 0) text += fmt::format(", up to {} single flows at a time", use.most_flows);
+  if (use.damaged > 0)
+    text += fmt::format(", {} {} broken or slowed", use.damaged, use.damaged == 1 ? "part" : "parts");
+  return text;
+}
+
+}  // namespace
+
+std::string network_text(const NetworkUse& use, double seconds) {
+  std::string text;
+  if (!use.routing.empty()) text += fmt::format("  {:<28} {}\n", "routing", routing_line(use));
+  if (use.tiers.empty()) return text;
+  text += fmt::format("  {:<16} {:>8} {:>12} {:>10} {:>10} {:>10}\n", "tier", "ports", "carried", "busy",
+                      "busiest", "max/mean");
+  for (const TierUse& tier : use.tiers) {
+    text += fmt::format("  {:<16} {:>8} {:>12} {:>9.1f}% {:>9.1f}% {:>10.2f}\n", tier.tier, tier.ports,
+                        to_text(Bytes{tier.bytes}), 100 * tier.busy_share(seconds),
+                        100 * tier.most_busy_share(seconds), tier.imbalance());
+  }
+  if (const TierUse* narrowest = use.narrowest())
+    text += fmt::format("  {:<28} {:.1f}% of what the narrowest tier ({}) can carry; port imbalance {:.2f}\n",
+                        "share of bisection", 100 * narrowest->busy_share(seconds), narrowest->tier,
+                        use.port_imbalance());
+  if (use.folded) text += "  (ports of the ranks that are simulated, and what those stand for)\n";
+  return text;
+}
+
+}  // namespace moebius
