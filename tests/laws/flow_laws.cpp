@@ -117,7 +117,9 @@ TEST_CASE("a flow alone takes by sharing what it takes packet by packet") {
         work.flows->list = {{0, to, {bytes}}};
         const double shared = run(work, cluster).max_s;
         CAPTURE(nic, bytes, to);
-        CHECK(shared == Approx(run(work, cluster, NetworkDetail::kPacket).max_s).epsilon(0.01));
+        const double half_a_packet = 4150 / nic / 2;  // what times of packets are known to
+        CHECK(shared ==
+              Approx(run(work, cluster, NetworkDetail::kPacket).max_s).epsilon(0.01).margin(half_a_packet));
       }
     }
   }

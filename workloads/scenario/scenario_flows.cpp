@@ -38,14 +38,15 @@ std::vector<DeviceFlow> read_list(Section& section) {
 
 void check_list(const FlowsWorkload& flows, int devices, const Document& document) {
   if (flows.list.empty())
-    place_at(document, "/workload").fail("expected at least one of \"flows\", found none");
+    place_at(document, "/workload/flows").fail("expected at least one flow, found none");
   for (std::size_t i = 0; i < flows.list.size(); ++i) {
     const DeviceFlow& flow = flows.list[i];
     const std::string at = fmt::format("/workload/flows/{}", i);
     if (const int device = std::max(flow.from, flow.to); device >= devices)
-      place_at(document, at).fail(fmt::format("device {} is none of the {} ranks", device, devices));
+      place_at(document, at + (device == flow.to ? "/to" : "/from"))
+          .fail(fmt::format("device {} is none of the {} ranks", device, devices));
     if (flow.from == flow.to)
-      place_at(document, at).fail(fmt::format("device {} sends to itself", flow.from));
+      place_at(document, at + "/to").fail(fmt::format("device {} sends to itself", flow.from));
     if (!(flow.bytes.value > 0)) place_at(document, at + "/bytes").fail("expected more than 0 B, found 0 B");
   }
 }
