@@ -78,7 +78,8 @@ std::unique_ptr<Executor> make_sim_executor(const Cluster& cluster, const Layout
   SimGridParts simgrid;
   if (options.driver == Driver::kSimGrid) simgrid = make_simgrid_parts(cluster, layout, native, options.seed);
   const bool with_pairs = native || options.detail == NetworkDetail::kPacket;
-  auto plans = std::make_unique<TransferPlans>(cluster, layout, with_pairs, options.seed);
+  auto plans = std::make_unique<TransferPlans>(cluster, layout,
+                                               PlanOptions{with_pairs, options.seed, options.choices});
   if (options.meter) options.meter->open(cluster, layout, plans->wires());
   std::unique_ptr<Network> network =
       make_metered_network(make_network(options, cluster, *plans, simgrid), options.meter);

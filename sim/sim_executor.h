@@ -8,6 +8,7 @@
 
 #include "hw/cluster.h"
 #include "workloads/cost/cost_source.h"
+#include "workloads/report/collective_choice.h"
 #include "workloads/schedule/executor.h"
 #include "workloads/schedule/layout.h"
 #include "workloads/schedule/recorder.h"
@@ -32,8 +33,10 @@ enum class Driver : std::uint8_t {
 struct SimOptions {
   NetworkDetail detail = NetworkDetail::kFluid;
   Driver driver = Driver::kPlain;
-  std::uint64_t seed = 1;           // of what picks paths
-  WireMeter* meter = nullptr;       // accounts of what the wires carried; must outlive the executor
+  std::uint64_t seed = 1;      // of what picks paths
+  WireMeter* meter = nullptr;  // accounts of what the wires carried; must outlive the executor
+  std::vector<CollectiveChoice>* choices =
+      nullptr;  // where the run notes how its collectives go; null: nowhere
   PacketCounts* packets = nullptr;  // of kPacket: learns what was sent; must outlive the executor
 };
 

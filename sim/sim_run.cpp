@@ -19,10 +19,11 @@ std::string name_of(const std::vector<std::pair<std::string, T>>& table, T value
 }  // namespace
 
 const std::vector<std::pair<std::string, NetworkDetail>>& network_details() {
-  static const std::vector<std::pair<std::string, NetworkDetail>> table{{"alpha-beta", NetworkDetail::kAlphaBeta},
-                                                                        {"fluid", NetworkDetail::kFluid},
-                                                                        {"packet", NetworkDetail::kPacket},
-                                                                        {"native", NetworkDetail::kNative}};
+  static const std::vector<std::pair<std::string, NetworkDetail>> table{
+      {"alpha-beta", NetworkDetail::kAlphaBeta},
+      {"fluid", NetworkDetail::kFluid},
+      {"packet", NetworkDetail::kPacket},
+      {"native", NetworkDetail::kNative}};
   return table;
 }
 
@@ -42,6 +43,8 @@ StartedExecutor start_simulator(const Job& job, const Layout& layout, Recorder& 
     costs.push_back(source.get());
     engine.facts.provenance.emplace_back("cost of " + pool.accelerator.id, source->description());
   }
+  const auto choices = std::make_shared<std::vector<CollectiveChoice>>();
+  engine.keepers.push_back(choices);
   SimOptions options = run.options;
   options.seed = job.scenario.seed;
   const auto meter = std::make_shared<WireMeter>();
@@ -50,9 +53,11 @@ StartedExecutor start_simulator(const Job& job, const Layout& layout, Recorder& 
   const auto packets = std::make_shared<PacketCounts>();
   engine.keepers.push_back(packets);
   options.packets = packets.get();
+  options.choices = choices.get();
   engine.executor = make_sim_executor(*job.scenario.cluster, layout, costs, recorder, options);
-  engine.tell_facts = [meter, packets](RunFacts& facts) {
+  engine.tell_facts = [meter, choices, packets](RunFacts& facts) {
     facts.network = meter->use();
+    facts.collectives = *choices;
     if (packets->packets > 0)
       facts.resent_share = static_cast<double>(packets->resent) / static_cast<double>(packets->packets);
   };

@@ -10,10 +10,10 @@
 #include "hw/cluster.h"
 #include "hw/document.h"
 #include "models/model.h"
-#include "workloads/schedule/op.h"
-#include "workloads/schedule/recorder.h"
 #include "workloads/scenario/flow_pattern.h"
 #include "workloads/scenario/section.h"
+#include "workloads/schedule/op.h"
+#include "workloads/schedule/recorder.h"
 #include "workloads/serving/plan.h"
 #include "workloads/training/plan.h"
 
@@ -42,9 +42,7 @@ struct Tenant {
   int repeat = 1;  // so many, one after the other
   int queue = 0;   // see Op::queue
 
-  std::int64_t device(int rank) const {
-    return first + std::int64_t{rank / block} * stride + rank % block;
-  }
+  std::int64_t device(int rank) const { return first + std::int64_t{rank / block} * stride + rank % block; }
 };
 
 // One collective on one fabric.
@@ -55,8 +53,10 @@ struct CollectiveWorkload {
   int ranks = 0;
   int groups = 1;  // that do the same side by side; a group has every groups-th node
   DType dtype = DType::kFp32;
-  bool fold = true;  // simulate one rank for all, where they do the same
-  std::vector<Tenant> tenants = {};  // instead of the one operation; `ranks` counts those of all
+  int channels = 0;  // cores that hold the collective, each with a channel; 0: as many as it needs, none held
+  PairBytesPtr matrix = {};                 // all-to-all: who sends how much to whom; null: all alike
+  bool fold = true;                         // simulate one rank for all, where they do the same
+  std::vector<Tenant> tenants = {};         // instead of the one operation; `ranks` counts those of all
   std::optional<FlowsWorkload> flows = {};  // instead of the one operation, on the first `ranks` devices
 
   int group_ranks() const { return ranks / groups; }
@@ -72,9 +72,9 @@ struct Scenario {
   TrainingPlan plan;
   TrainingWorkload training;
   std::string weights = "random";  // a checkpoint to start from, or drawn from the seed
-  bool resume = false;  // training: go on from the checkpoint's optimizer state and step
-  std::string save;     // training: directory for a checkpoint at the end; empty: none
-  int save_every = 0;   // and after so many steps each; 0: at the end alone
+  bool resume = false;             // training: go on from the checkpoint's optimizer state and step
+  std::string save;                // training: directory for a checkpoint at the end; empty: none
+  int save_every = 0;              // and after so many steps each; 0: at the end alone
   ServingPlan serving;
   ServingWorkload served;
   ServiceGoal goal;            // serving

@@ -1,5 +1,6 @@
 // Relations between the keys of a scenario. Each is one sentence with the numbers that do not fit.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
@@ -8,6 +9,7 @@
 
 #include "workloads/scenario/scenario_flows.h"
 #include "workloads/scenario/scenario_parts.h"
+#include "workloads/schedule/algorithms.h"
 
 namespace moebius {
 
@@ -272,10 +274,33 @@ void check_tenants(const std::vector<Tenant>& tenants, int devices, const Docume
   check_devices(tenants, devices, document);
 }
 
+// The operation has the algorithm, and the chips' channels have a rate where their number is given.
+void check_library(const Scenario& scenario, const Document& document) {
+  const CollectiveWorkload& work = scenario.collective;
+  if (!has_algorithm(work.operation, work.algorithm)) {
+    std::vector<std::string_view> names;
+    for (const AlgorithmRow& row : algorithm_rows()) {
+      if (has_algorithm(work.operation, row.value)) names.push_back(row.name);
+    }
+    place_at(document, "/workload/algorithm")
+        .fail(fmt::format("{} has no algorithm \"{}\": expected auto, {}", to_string(work.operation),
+                          to_string(work.algorithm), fmt::join(names, ", ")));
+  }
+  for (const Pool& pool : scenario.cluster->pools) {
+    if (work.channels == 0 || pool.accelerator.channel_rate.value > 0) continue;
+    place_at(document, "/workload/channels")
+        .fail(
+            fmt::format("the rate of one channel of {} is not known: expected no channels, or an accelerator "
+                        "with \"channel_rate\"",
+                        pool.accelerator.id));
+  }
+}
+
 }  // namespace
 
 void check_collective(const Scenario& scenario, const Document& document) {
   const CollectiveWorkload& work = scenario.collective;
+  check_library(scenario, document);
   int devices = 0;
   for (const Pool& pool : scenario.cluster->pools) devices += pool.devices();
   if (!work.tenants.empty()) return check_tenants(work.tenants, devices, document);

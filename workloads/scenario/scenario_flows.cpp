@@ -76,6 +76,8 @@ void read_flows(Section& section, bool flows, CollectiveWorkload& work) {
   refuse(section, "receiver", incast, "pattern \"incast\"");
   refuse(section, "flows", flows && read.pattern == FlowPattern::kList, "pattern \"list\"");
   refuse(section, "algorithm", !flows, "a collective operation");
+  refuse(section, "channels", !flows, "a collective operation");
+  refuse(section, "matrix", !flows, "a collective operation");
   refuse(section, "groups", !flows, "a collective operation");
   refuse(section, "fold", !flows, "a collective operation");
   if (flows) work.flows = std::move(read);
