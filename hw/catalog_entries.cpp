@@ -7,7 +7,7 @@ constexpr double kMany = 1 << 20;
 constexpr Range kPositive{.low = kAboveZero};
 constexpr Range kNotNegative{.low = 0};
 constexpr Range kDuration{.low = 0, .high = 1e6};  // seconds
-constexpr double kEquator = 4.1e7;                  // metres: once around the Earth
+constexpr double kEquator = 4.1e7;                 // metres: once around the Earth
 constexpr Range kShare{.low = kAboveZero, .high = 1};
 
 constexpr FactRow quantity(std::string_view key, Dimension dimension, Range range = kPositive) {
@@ -119,6 +119,29 @@ const std::vector<FactField<F>> kFabricTable{
     {optional(flag("reduces")), [](F& f, double v) { f.reduces = v != 0; }},
 };
 
+// Of a transport that says what a packet is: its constants' own values (transport.h) where they are not
+// given.
+const std::vector<FactField<F>> kTransportTable{
+    {optional(quantity("packet", Dimension::kBytes)), [](F& f, double v) { f.transport.packet = v; }},
+    {optional(quantity("header", Dimension::kBytes)), [](F& f, double v) { f.transport.header = v; }},
+    {optional(count("window", 1)), [](F& f, double v) { f.transport.window = static_cast<int>(v); }},
+    {optional(quantity("credit", Dimension::kBytes)), [](F& f, double v) { f.transport.credit = v; }},
+    {optional(quantity("pull_spacing", Dimension::kBytes)),
+     [](F& f, double v) { f.transport.pull_spacing = v; }},
+    {optional(count("queue", 1)), [](F& f, double v) { f.transport.queue = static_cast<int>(v); }},
+    {optional(count("entropies", 1)), [](F& f, double v) { f.transport.entropies = static_cast<int>(v); }},
+    {optional(count("packets_per_ack", 1)),
+     [](F& f, double v) { f.transport.packets_per_ack = static_cast<int>(v); }},
+};
+
+void read_transport(Layers& layers, FabricSpec& fabric) {
+  fabric.facts.push_back(layers.name("transport", {"ideal", "eqds"}));
+  fabric.transport.ideal = fabric.facts.back().text == "ideal";
+  if (fabric.transport.ideal) return;
+  read_facts(layers, kTransportTable, fabric);
+  fabric.transport_efficiency = fabric.transport.efficiency();
+}
+
 using S = Storage;
 const std::vector<FactField<S>> kStorageTable{
     {quantity("read_rate", Dimension::kByteRate), [](S& s, double v) { s.read_rate = {v}; }},
@@ -171,6 +194,7 @@ FabricSpec read_fabric(Layers& layers) {
   fabric.facts.push_back(layers.name("routing", {"spray", "ecmp", "adaptive", "static"}));
   fabric.routing = routing_named(fabric.facts.back().text);
   read_facts(layers, kFabricTable, fabric);
+  read_transport(layers, fabric);
   layers.finish();
   return fabric;
 }

@@ -59,7 +59,7 @@ std::unique_ptr<Network> make_network(const SimOptions& options, const Cluster& 
     case NetworkDetail::kFluid:
       return make_fluid_network(plans.wires());
     case NetworkDetail::kPacket:
-      return make_packet_network(cluster.fabric, options.seed);
+      return make_packet_network(cluster.fabric, options.seed, options.packets);
     case NetworkDetail::kNative:
       return std::move(simgrid.network);
   }

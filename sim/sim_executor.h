@@ -15,6 +15,7 @@
 
 namespace moebius {
 
+struct PacketCounts;
 class WireMeter;
 
 enum class NetworkDetail : std::uint8_t {
@@ -36,6 +37,7 @@ struct SimOptions {
   WireMeter* meter = nullptr;  // accounts of what the wires carried; must outlive the executor
   std::vector<CollectiveChoice>* choices =
       nullptr;  // where the run notes how its collectives go; null: nowhere
+  PacketCounts* packets = nullptr;  // of kPacket: learns what was sent; must outlive the executor
 };
 
 // `cost_per_pool`: one for each pool of the cluster. All arguments must outlive the executor. Throws

@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include "sim/network/network.h"
 #include "sim/network/wire_meter.h"
 #include "workloads/cost/cost_source.h"
 
@@ -49,11 +50,16 @@ StartedExecutor start_simulator(const Job& job, const Layout& layout, Recorder& 
   const auto meter = std::make_shared<WireMeter>();
   engine.keepers.push_back(meter);
   options.meter = meter.get();
+  const auto packets = std::make_shared<PacketCounts>();
+  engine.keepers.push_back(packets);
+  options.packets = packets.get();
   options.choices = choices.get();
   engine.executor = make_sim_executor(*job.scenario.cluster, layout, costs, recorder, options);
-  engine.tell_facts = [meter, choices](RunFacts& facts) {
+  engine.tell_facts = [meter, choices, packets](RunFacts& facts) {
     facts.network = meter->use();
     facts.collectives = *choices;
+    if (packets->packets > 0)
+      facts.resent_share = static_cast<double>(packets->resent) / static_cast<double>(packets->packets);
   };
   engine.facts.executor = "sim";
   engine.facts.detail = name_of(network_details(), run.options.detail);

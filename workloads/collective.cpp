@@ -141,6 +141,10 @@ FragmentPtr collective_fragment(const CollectiveWorkload& work, int queue) {
   return one_op(work, op, {source_column(work, before)}, {column(work, after)});
 }
 
+std::pair<FragmentPtr, FragmentPtr> message_fragments(const CollectiveWorkload& work) {
+  return {send_fragment(work), receive_fragment(work)};
+}
+
 CollectiveRun::CollectiveRun(const CollectiveWorkload& work, const CollectivePlace& place) {
   CHECK(work.ranks > 1 && work.bytes.value > 0,
         fmt::format("{} ranks, {} bytes", work.ranks, work.bytes.value));

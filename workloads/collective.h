@@ -2,6 +2,7 @@
 // side, as a Workload of a single op.
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include "workloads/scenario/scenario.h"
@@ -11,6 +12,8 @@ namespace moebius {
 
 // The one op of a member, in the world group. Not for a message.
 FragmentPtr collective_fragment(const CollectiveWorkload& work, int queue = 0);
+// Of a message: the sender's op (to the next) and the receiver's (from the previous one).
+std::pair<FragmentPtr, FragmentPtr> message_fragments(const CollectiveWorkload& work);
 
 // The machines that the ranks stand on.
 struct CollectivePlace {

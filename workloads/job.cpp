@@ -34,7 +34,7 @@ bool is_mixed(const Scenario& scenario) {
 
 // Hashes, destinations and broken parts differ from rank to rank, and so do pools of different kinds.
 void unfold_where_ranks_differ(Scenario& scenario) {
-  if (!scenario.cluster->by_ports() && !is_mixed(scenario)) return;
+  if (scenario.collective.flows || (!scenario.cluster->by_ports() && !is_mixed(scenario))) return;
   bool* folds[] = {&scenario.plan.fold, &scenario.collective.fold, &scenario.serving.fold};
   bool& fold = *folds[static_cast<int>(scenario.kind)];
   scenario.unfolded = fold;
@@ -92,7 +92,10 @@ Job read_job(const std::string& file, const Changes& changes, const Library& lib
       if (several_kinds(cluster)) judge_by_class(cluster, job.training->layout(), *job.memory);
       break;
     case ScenarioKind::kCollective:
-      if (!job.scenario.collective.tenants.empty()) {
+      if (job.scenario.collective.flows) {
+        job.flows = std::make_unique<FlowsRun>(job.scenario.collective, job.scenario.cluster->fabric,
+                                               job.scenario.seed);
+      } else if (!job.scenario.collective.tenants.empty()) {
         job.tenants = std::make_unique<TenantsRun>(job.scenario.collective);
       } else {
         job.collective = std::make_unique<CollectiveRun>(
@@ -113,12 +116,14 @@ Job read_job(const std::string& file, const Changes& changes, const Library& lib
 const Layout& Job::layout() const {
   if (training) return training->layout();
   if (tenants) return tenants->layout();
+  if (flows) return flows->layout();
   return serving ? serving->layout() : collective->layout();
 }
 
 Workload& Job::workload() {
   if (training) return *training;
   if (tenants) return *tenants;
+  if (flows) return *flows;
   return serving ? static_cast<Workload&>(*serving) : *collective;
 }
 
@@ -129,6 +134,12 @@ void require_fit(const Job& job) {
                               memory_text(*job.memory)));
 }
 
+void require_no_flows(const Job& job) {
+  if (job.flows)
+    throw run_error(fmt::format("{}: flows are simulated alone: their senders and receivers are NICs",
+                                job.scenario.name));
+}
+
 void require_equal_parts(const Job& job) {
   if (job.scenario.collective.matrix)
     throw run_error(fmt::format("{}: /workload/matrix is simulated only: executors exchange equal parts",
@@ -136,6 +147,7 @@ void require_equal_parts(const Job& job) {
 }
 
 void require_host(const Job& job) {
+  require_no_flows(job);
   require_equal_parts(job);
   const std::vector<RankClass>& classes = job.layout().classes;
   double needed = 0;  // at least: the host keeps 8- and 16-bit formats in 32 bits

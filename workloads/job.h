@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "workloads/collective.h"
+#include "workloads/flows.h"
 #include "workloads/scenario/scenario.h"
 #include "workloads/serving/serving.h"
 #include "workloads/tenants.h"
@@ -24,11 +25,12 @@ struct Changes {
 
 struct Job {
   Scenario scenario;
-  std::unique_ptr<Training> training;  // one of the four
+  std::unique_ptr<Training> training;  // one of the five
   std::unique_ptr<CollectiveRun> collective;
   std::unique_ptr<TenantsRun> tenants;  // a collective scenario with several
   std::unique_ptr<Serving> serving;
   std::optional<MemoryReport> memory;  // training, serving
+  std::unique_ptr<FlowsRun> flows = nullptr;  // a collective scenario of flows
 
   const Layout& layout() const;
   Workload& workload();
@@ -45,6 +47,9 @@ Job read_job(const std::string& file, const Changes& changes, const Library& lib
 
 // run_error with the breakdown when the step does not fit on the devices and the plan does not say "report".
 void require_fit(const Job& job);
+
+// run_error where the job is one of flows, which no device executes.
+void require_no_flows(const Job& job);
 
 // run_error when this machine cannot execute the job: its memory does not hold what all ranks hold together,
 // or ranks are folded, and numbers need every one.

@@ -69,6 +69,7 @@ Outcome perform(Job& job, const StartExecutor& start, const Hooks& hooks) {
   outcome.report = {&job.scenario, std::move(engine.facts), recorder.finish(end), job.memory, std::nullopt};
   RunFacts& facts = outcome.report.facts;
   if (job.tenants) outcome.report.tenants = job.tenants->figures();
+  if (job.flows) outcome.report.flows = job.flows->times();
   if (job.serving) {
     outcome.report.serving = job.serving->figures(job.scenario.goal);
     const std::string missing = left_out(job.scenario.model);

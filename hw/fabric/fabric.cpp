@@ -168,6 +168,25 @@ Time Fabric::scale_up_latency(const Site& from, const Site& to) const {
 }
 
 Time Fabric::latency(int from, int to, RailChange change) const {
+  return propagation(from, to, change) + forwarding(from, to, {spec_.transport.packet, 0, change});
+}
+
+// A switch sends on what it has received whole: once more the packet's time at each, and `besides`.
+Time Fabric::forwarding(int from, int to, const Stored& stored) const {
+  if (spec_.transport.ideal || from == to) return {};
+  const Site a = site_of(from), b = site_of(to);
+  if (a.node == b.node) return {};
+  const ByteRate line = pools_[a.pool].nic_rate / spec_.transport_efficiency / spec_.nic_ports;
+  const int times = hops(network_distance(crossing(a, b, stored.change))) + stored.besides;
+  return time_from_seconds(times * stored.bytes / line.value);
+}
+
+Time Fabric::acknowledgement(int from, int to) const {
+  if (spec_.transport.ideal || from == to) return {};
+  return propagation(to, from) + forwarding(to, from, {spec_.transport.header, 1, RailChange::kInNode});
+}
+
+Time Fabric::propagation(int from, int to, RailChange change) const {
   if (from == to) return {};
   const Site a = site_of(from), b = site_of(to);
   if (a.node == b.node) return scale_up_latency(a, b);

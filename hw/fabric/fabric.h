@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "hw/accelerator.h"
+#include "hw/fabric/transport.h"
 #include "hw/units.h"
 
 namespace moebius {
@@ -65,6 +66,7 @@ struct FabricSpec {
   // ones leave of it. All in one, unless stated.
   int expert_queue = 0, tensor_queue = 0, pipeline_queue = 0, data_queue = 0;
   double transport_efficiency = 0;  // payload share of the line rate (headers, congestion control)
+  Transport transport;              // not ideal: transport_efficiency is its efficiency()
   Time host_latency;                // NIC and host, both ends, without any switch
   Time hop_latency;                 // one switch and its cable
   // Pairs of pools, the smaller index first, between whose nodes messages go through host memory at both ends
@@ -202,7 +204,11 @@ class Fabric {
   const FabricLayout& layout() const { return layout_; }
   const std::vector<FabricPool>& pools() const { return pools_; }
   Distance distance(int from, int to, RailChange change = RailChange::kInNode) const;
-  Time latency(int from, int to, RailChange change = RailChange::kInNode) const;  // of an empty message
+  // Until the first packet of a message is there: propagation() and, where the transport says what a packet
+  // is, its storing and forwarding at each switch.
+  Time latency(int from, int to, RailChange change = RailChange::kInNode) const;
+  Time propagation(int from, int to, RailChange change = RailChange::kInNode) const;  // of an empty message
+  Time acknowledgement(int from, int to) const;  // back to the sender; 0 with an ideal transport
   // Appends; kSelf adds nothing.
   void route(int from, int to, std::vector<WireId>& wires, RailChange change = RailChange::kInNode) const;
   // A device's own wire of a kind that devices have (scale-up or NIC, out or in).
@@ -265,6 +271,12 @@ class Fabric {
   Crossing crossing(const Site& from, const Site& to, RailChange change) const;
   Distance network_distance(const Crossing& crossing) const;
   int hops(Distance distance) const;
+  struct Stored {
+    double bytes;
+    int besides;  // times that they pass a link, beside once for each switch
+    RailChange change;
+  };
+  Time forwarding(int from, int to, const Stored& stored) const;
   Time scale_up_latency(const Site& from, const Site& to) const;
   int paths(Distance distance) const;
   int nic_of(const Site& site) const { return site.device - site.local % pools_[site.pool].devices_per_nic; }

@@ -164,7 +164,28 @@ std::string problem_of_tiers(const FabricSpec& spec, const std::vector<FabricPoo
   return {};
 }
 
+// Sizes are bounded, so that a fabric's numbers of packets and calendars are.
+std::string problem_of_transport(const Transport& transport) {
+  if (transport.ideal) return {};
+  if (transport.packet > 1e6)
+    return fmt::format("packets of {:.0f} B: expected at most 1 MB", transport.packet);
+  if (transport.header >= transport.packet)
+    return fmt::format("a header of {:.0f} B: expected less than the packet of {:.0f} B", transport.header,
+                       transport.packet);
+  if (transport.efficiency() > 1)
+    return fmt::format("pulls of {:.0f} B every {:.0f} B: more than a link carries", transport.credit,
+                       transport.pull_spacing);
+  if (transport.efficiency() < 0.01)
+    return fmt::format(
+        "pulls of {:.0f} B every {:.0f} B: expected at least a hundredth of what a link carries",
+        transport.credit, transport.pull_spacing);
+  if (transport.window > 65536 || transport.queue > 65536 || transport.entropies > 65536)
+    return "a window, a queue and entropies: expected at most 65536 of each";
+  return {};
+}
+
 std::string problem_of_ranges(const FabricSpec& spec) {
+  if (auto problem = problem_of_transport(spec.transport); !problem.empty()) return problem;
   if (spec.tiers < kAutomaticTiers || spec.tiers > 3)
     return fmt::format("{} tiers: expected 0 to 3", spec.tiers);
   if (spec.planes < 1) return fmt::format("{} planes: expected at least 1", spec.planes);

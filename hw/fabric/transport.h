@@ -7,6 +7,7 @@
 namespace moebius {
 
 struct Transport {
+  bool ideal = true;     // nothing but the fabric's transport_efficiency: all below is for `--detail packet`
   double packet = 4150;  // a full data packet
   double header = 64;    // of it; also a trimmed packet, an acknowledgement, a pull
   int window = 50;       // packets that a flow may send at line rate before the first credit reaches it

@@ -17,7 +17,8 @@ constexpr std::int64_t kMostMessages = 1 << 22;  // in one run: each is remember
 
 class PacketNetwork : public Network {
  public:
-  PacketNetwork(const Fabric& fabric, std::uint64_t seed) : run_(fabric, Transport{}, seed, 1) {}
+  PacketNetwork(const Fabric& fabric, std::uint64_t seed, PacketCounts* counts)
+      : transport_(fabric.spec().transport), run_(fabric, transport_, seed, 1), counts_(counts) {}
 
   void start(std::int32_t transfer, const Step& step, std::uint64_t id, Time now) override {
     if (!step.flows.empty() && step.flows.front().queue > 0) {
@@ -57,6 +58,7 @@ class PacketNetwork : public Network {
       arrivals_.push({std::max(now, later({}, flow.arrived)), running_[transfer].id, transfer, 0});
     }
     run_.ended().clear();
+    if (counts_) counts_->resent = run_.resent();
     for (; !arrivals_.empty() && arrivals_.top().time <= now; arrivals_.pop()) {
       const std::int32_t transfer = arrivals_.top().slot;
       if (--running_[transfer].messages_left == 0) ended.push_back(transfer);
@@ -81,13 +83,17 @@ class PacketNetwork : public Network {
                         "at {}: use fluid",
                         kMostMessages, to_text(now_)));
       run_.add({pair.from, pair.to, std::ceil(pair.bytes)}, -1, now_.seconds());
+      if (counts_)
+        counts_->packets += static_cast<std::int64_t>(std::ceil(pair.bytes / transport_.payload()));
       transfer_of_flow_.push_back(transfer);
       ++running.messages_left;
     }
     if (running.messages_left == 0) ended.push_back(transfer);
   }
 
+  const Transport transport_;
   PacketRun run_;
+  PacketCounts* counts_;
   EventQueue delays_;                           // what the messages' own latencies do not cover
   EventQueue arrivals_;                         // of messages' last bytes
   std::vector<Running> running_;                // by transfer
@@ -97,12 +103,12 @@ class PacketNetwork : public Network {
 
 }  // namespace
 
-std::unique_ptr<Network> make_packet_network(const Fabric& fabric, std::uint64_t seed) {
+std::unique_ptr<Network> make_packet_network(const Fabric& fabric, std::uint64_t seed, PacketCounts* counts) {
   if (!fabric.spec().by_host.empty())
     throw run_error(
         "packet by packet, messages go from device to device, but some here go through host memory: use "
         "fluid, or \"forwarding\": \"rdma\"");
-  return std::make_unique<PacketNetwork>(fabric, seed);
+  return std::make_unique<PacketNetwork>(fabric, seed, counts);
 }
 
 }  // namespace moebius

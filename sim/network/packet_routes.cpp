@@ -108,7 +108,7 @@ std::int32_t PacketRun::add(const PacketFlow& given, int salt, double now) {
   flow.first_way = ways.first;
   flow.ways = ways.count;
   flow.length = ways.length;
-  flow.link_latency = fabric_.latency(given.from, given.to).seconds() / flow.length;
+  flow.link_latency = fabric_.propagation(given.from, given.to).seconds() / flow.length;
   attach(flow);
   make_room(flow);
   flows_.push_back(flow);

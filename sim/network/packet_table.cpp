@@ -199,15 +199,17 @@ FlowFigures predict(const PacketRow& row, const PacketLinks& links, const Transp
   return figures_of(run_packet_flows(row.fabric(links), transport, row.flows, seed));
 }
 
-std::string packet_table_text(const std::vector<PacketRow>& rows, const std::vector<FlowFigures>& predicted) {
-  std::string text = fmt::format("{:<6}{:<24}{:>30}{:>30}{:>20}\n", "id", "pattern",
-                                 "mean us (measured, ours)", "last us (measured, ours)", "resent (m., ours)");
+std::string packet_table_text(const std::vector<PacketRow>& rows, const std::vector<FlowFigures>& predicted,
+                              const std::vector<FlowFigures>& shared) {
+  std::string text = fmt::format("{:<6}{:<24}{:>30}{:>30}{:>20}\n{:<30}{:>30}{:>30}{:>20}\n", "id", "pattern",
+                                 "mean us", "last us", "resent", "", "measured   packets   sharing",
+                                 "measured   packets   sharing", "measured   packets");
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    const FlowFigures &a = rows[i].measured, &b = predicted[i];
-    text +=
-        fmt::format("{:<6}{:<24}{:>10.2f}{:>10.2f}{:>+9.1f}%{:>10.2f}{:>10.2f}{:>+9.1f}%{:>10.3f}{:>10.3f}\n",
-                    rows[i].id, rows[i].pattern, a.mean * 1e6, b.mean * 1e6, off(b.mean, a.mean),
-                    a.last * 1e6, b.last * 1e6, off(b.last, a.last), a.resent, b.resent);
+    const FlowFigures &a = rows[i].measured, &b = predicted[i], &c = shared[i];
+    text += fmt::format(
+        "{:<6}{:<24}{:>12.2f}{:>+8.1f}%{:>+8.1f}%{:>12.2f}{:>+8.1f}%{:>+8.1f}%{:>10.3f}{:>10.3f}\n",
+        rows[i].id, rows[i].pattern, a.mean * 1e6, off(b.mean, a.mean), off(c.mean, a.mean), a.last * 1e6,
+        off(b.last, a.last), off(c.last, a.last), a.resent, b.resent);
   }
   return text;
 }

@@ -45,8 +45,12 @@ std::vector<PacketRow> read_packet_table(const std::string& path);
 FlowFigures predict(const PacketRow& row, const PacketLinks& links, const Transport& transport,
                     std::uint64_t seed);
 
-// One line a row: id, pattern, mean and last completion measured and predicted with their relative errors,
-// resends.
-std::string packet_table_text(const std::vector<PacketRow>& rows, const std::vector<FlowFigures>& predicted);
+// The same by max-min sharing of wires that carry what the transport leaves of them, as the fluid level does.
+FlowFigures predict_by_sharing(const PacketRow& row, const PacketLinks& links, const Transport& transport);
+
+// One line a row: id, pattern, mean and last completion measured, the relative errors of those predicted
+// packet by packet and by sharing, resends.
+std::string packet_table_text(const std::vector<PacketRow>& rows, const std::vector<FlowFigures>& predicted,
+                              const std::vector<FlowFigures>& shared);
 
 }  // namespace moebius

@@ -9,6 +9,7 @@
 #include "hw/error.h"
 #include "sim/traffic/exchange_traffic.h"
 #include "sim/traffic/expert_exchange.h"
+#include "sim/network/message_start.h"
 #include "sim/traffic/wire_uses.h"
 #include "workloads/schedule/local_exchange.h"
 
@@ -135,6 +136,11 @@ TransferPlan TransferPlans::build(const Op& op, const Key& key, const Group& gro
     const int from = group.my_index, to = other_member(group);
     Traffic message = message_traffic(from, to, op.payload.value, sites, fabric);
     message.latency += copy_start(sites.members[from], sites.members[to]);
+    if (!with_pairs_) {
+      const int sender = sites.members[from].device, receiver = sites.members[to].device;
+      const double start = start_of_message(fabric, sender, receiver, op.payload.value);
+      message.latency = std::max(0.0, message.latency + start);
+    }
     return steps_of({std::move(message)}, sites);
   }
   if (key.route == nullptr) return collective(op, key, sites);

@@ -46,6 +46,19 @@ TEST_CASE("a distance is a length, a link between regions has a rate") {
         "\"region_distance\"");
 }
 
+TEST_CASE("a transport has a name, and packets larger than their headers") {
+  const char* const flows = "validate/flows-incast-16.json";
+  CHECK(refusal(flows, "", "") == "");
+  CHECK_THAT(refusal(flows, "/cluster/fabric/transport", R"("tcp")"),
+             Catch::Contains(R"(/cluster/fabric/transport: expected one of "ideal", "eqds", found "tcp")"));
+  CHECK_THAT(refusal(flows, "/cluster/fabric/packet", R"("64 B")"),
+             Catch::Contains("a header of 64 B: expected less than the packet of 64 B"));
+  CHECK_THAT(refusal(flows, "/cluster/fabric/credit", R"("9000 B")"),
+             Catch::Contains("pulls of 9000 B every 4156 B: more than a link carries"));
+  CHECK_THAT(refusal(kCollective, "/cluster/fabric/window", "50"),
+             Catch::Contains(R"(unknown key "window")"));
+}
+
 TEST_CASE("all pools name a region or none does, and a region's pools stand together") {
   CHECK(refusal(kCollective, "/cluster/pools/0/region", "7") ==
         R"(s.json: --set /cluster/pools/0/region: expected a string, found 7)");

@@ -148,7 +148,8 @@ TEST_CASE("what is not available is refused with what is") {
           {"/plan/pp/schedule", "dualpipe",
            R"(/plan/pp/schedule: expected one of "1f1b", "gpipe", found "dualpipe")"},
           {"/plan/pp/slicing", "uniform", R"(/plan/pp/slicing: expected one of "balanced", found "uniform")"},
-          {"/plan/ep/dispatch", "nccl", R"(/plan/ep/dispatch: expected one of "auto", "deepep", "deepep-low-latency", found "nccl")"},
+          {"/plan/ep/dispatch", "nccl",
+           R"(/plan/ep/dispatch: expected one of "auto", "deepep", "deepep-low-latency", found "nccl")"},
           {"/plan/dp/zero", "3", R"(/plan/dp/zero: expected one of 0, 1, found 3)"},
           {"/plan/tp/expert", "2", R"(/plan/tp/expert: expected 1, found 2)"},
           {"/plan/tp/dense", "2", R"(/plan/tp/dense: expected the degree of attention, 1, found 2)"},
@@ -190,7 +191,7 @@ TEST_CASE("degrees, experts and batches that do not fit each other are refused w
           {"/workload/ranks", "1025",
            R"(/workload/ranks: 1025 ranks do not fit on the 1024 devices of the cluster)"},
           {"/workload/operation", "allreduce",
-           R"(/workload/operation: expected one of "all-reduce", "reduce-scatter", "all-gather", "broadcast", "all-to-all", "send-recv", found "allreduce" (did you mean "all-reduce"?))"},
+           R"(/workload/operation: expected one of "all-reduce", "reduce-scatter", "all-gather", "broadcast", "all-to-all", "send-recv", "flows", found "allreduce" (did you mean "all-reduce"?))"},
           {"/workload/ranks", "1", R"(/workload/ranks: expected an integer from 2 to 1048576, found 1)"},
           {"/workload/algorithm", "rail-local",
            R"(/workload/algorithm: all_reduce has no algorithm "rail-local": expected auto, ring, tree, direct, hierarchical, in-switch)"},
@@ -200,6 +201,29 @@ TEST_CASE("degrees, experts and batches that do not fit each other are refused w
            R"(/workload/matrix: only an all-to-all has parts of its own for each rank)"},
           {"/model", "deepseek-v3", R"(/model: unknown key "model")"},
       });
+}
+
+TEST_CASE("flows that go nowhere are refused at their key") {
+  check("validate/flows-incast-16.json",
+        {
+            {"/workload/fan_in", "128",
+             "/workload/fan_in: 128 senders and a receiver are more than the 128 ranks"},
+            {"/workload/receiver", "128", "/workload/receiver: device 128 is none of the 128 ranks"},
+            {"/workload/algorithm", "ring",
+             R"(/workload/algorithm: "algorithm" counts only with a collective operation)"},
+            {"/workload/pattern", "ring",
+             R"(/workload/pattern: expected one of "permutation", "incast", "all-to-all", "list", found "ring")"},
+        });
+  check("validate/flows-two-to-one.json",
+        {
+            {"/workload/flows/1/to", "128", "/workload/flows/1/to: device 128 is none of the 128 ranks"},
+            {"/workload/flows/1/to", "32", "/workload/flows/1/to: device 32 sends to itself"},
+            {"/workload/flows", "[]", "/workload/flows: expected at least one flow, found none"},
+            {"/workload/bytes", "1 MB", R"(/workload/bytes: unknown key "bytes")"},
+        });
+  Document incast = base("validate/flows-incast-16.json");
+  set_at_pointer(incast, "/workload/pattern", "permutation");
+  CHECK(refusal(incast) == R"(s.json:10: /workload/fan_in: "fan_in" counts only with pattern "incast")");
 }
 
 TEST_CASE("tenants that do not fit beside each other are refused at the tenant and key") {

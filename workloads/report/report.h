@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "workloads/cost/measuring_facts.h"
+#include "workloads/flows.h"
 #include "workloads/report/collective_choice.h"
 #include "workloads/report/network_use.h"
 #include "workloads/scenario/scenario.h"
@@ -29,6 +30,7 @@ struct RunFacts {
   std::vector<CollectiveChoice> collectives = {};  // simulation: the distinct ones, at most kMostChoices
   double wall_s = 0, cpu_s = 0, max_rss_bytes = 0;
   std::int64_t dropped_spans = 0;
+  std::optional<double> resent_share = {};  // packets sent again, for each distinct one; where there are packets
 };
 
 struct Report {
@@ -38,6 +40,7 @@ struct Report {
   std::optional<MemoryReport> memory;  // training, serving
   std::optional<ServingFigures> serving;
   std::vector<TenantFigures> tenants = {};  // a collective scenario with several
+  std::optional<FlowTimes> flows = {};      // a collective scenario of flows
 };
 
 std::string report_json(const Report& report);  // ends with a newline

@@ -34,7 +34,15 @@ void add_tenants(Json& json, const std::vector<TenantFigures>& tenants) {
   }
 }
 
+void add_flows(Json& json, const Report& report) {
+  const FlowTimes& flows = *report.flows;
+  json["flows"] = {{"count", flows.count}, {"mean_fct_s", flows.mean_s}, {"p50", flows.p50_s},
+                   {"p99", flows.p99_s},   {"max", flows.max_s},         {"min", flows.min_s}};
+  if (report.facts.resent_share) json["flows"]["resent_share"] = *report.facts.resent_share;
+}
+
 void add_collective(Json& json, const Report& report) {
+  if (report.flows) return add_flows(json, report);
   if (!report.tenants.empty()) return add_tenants(json, report.tenants);
   const CollectiveFigures figures = collective_figures(report);
   json["collective"] = {

@@ -107,7 +107,21 @@ void tenants_headline(Out out, const Report& report) {
   }
 }
 
+void flows_headline(Out out, const Report& report) {
+  const FlowTimes& flows = *report.flows;
+  const CollectiveWorkload& work = report.scenario->collective;
+  fmt::format_to(out, "{} flows over {} devices, {}{}\n\n", grouped(flows.count), grouped(work.ranks),
+                 to_string(work.flows->pattern),
+                 work.bytes.value > 0 ? fmt::format(", {} each", to_text(work.bytes)) : "");
+  fmt::format_to(out, "  completion time    mean {}, p50 {}, p99 {}, last {}, first {}\n",
+                 seconds_text(flows.mean_s), seconds_text(flows.p50_s), seconds_text(flows.p99_s),
+                 seconds_text(flows.max_s), seconds_text(flows.min_s));
+  if (report.facts.resent_share)
+    fmt::format_to(out, "  sent again         {:.2f}% of the packets\n", 100 * *report.facts.resent_share);
+}
+
 void collective_headline(Out out, const Report& report) {
+  if (report.flows) return flows_headline(out, report);
   if (!report.tenants.empty()) return tenants_headline(out, report);
   const CollectiveFigures figures = collective_figures(report);
   const CollectiveWorkload& work = report.scenario->collective;

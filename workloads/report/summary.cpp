@@ -10,6 +10,17 @@ namespace moebius {
 
 namespace {
 
+std::string transport_text(const Transport& transport) {
+  if (transport.ideal) return "";
+  return fmt::format(
+      "transport: packets of {} with a header of {}, {} sent unasked, {} pulled every {} at line rate: "
+      "{:.4f} of "
+      "it payload; queues of {} packets, {} entropies\n",
+      to_text(Bytes{transport.packet}), to_text(Bytes{transport.header}), transport.window,
+      to_text(Bytes{transport.credit}), to_text(Bytes{transport.pull_spacing}), transport.efficiency(),
+      transport.queue, transport.entropies);
+}
+
 std::string cluster_text(const Cluster& cluster) {
   std::string text;
   for (const Pool& pool : cluster.pools) {
@@ -20,6 +31,7 @@ std::string cluster_text(const Cluster& cluster) {
   text += fmt::format("fabric: {}, {} planes, {} tiers, oversubscription {}\n", spec.type, spec.planes,
                       spec.tiers, spec.oversubscription);
   text += forwarding_text(cluster);
+  text += transport_text(spec.transport);
   if (cluster.fabric.num_regions() < 2) return text;
   return text + fmt::format("regions: {}, {:.6g} km of fibre ({}) and {} from one to another\n",
                             fmt::join(region_names(cluster.pools), ", "), spec.region_distance.value / 1000,

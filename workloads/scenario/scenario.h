@@ -10,6 +10,7 @@
 #include "hw/cluster.h"
 #include "hw/document.h"
 #include "models/model.h"
+#include "workloads/scenario/flow_pattern.h"
 #include "workloads/scenario/section.h"
 #include "workloads/schedule/op.h"
 #include "workloads/schedule/recorder.h"
@@ -41,23 +42,22 @@ struct Tenant {
   int repeat = 1;  // so many, one after the other
   int queue = 0;   // see Op::queue
 
-  std::int64_t device(int rank) const {
-    return first + std::int64_t{rank / block} * stride + rank % block;
-  }
+  std::int64_t device(int rank) const { return first + std::int64_t{rank / block} * stride + rank % block; }
 };
 
 // One collective on one fabric.
 struct CollectiveWorkload {
-  OpKind operation = OpKind::kAllReduce;  // kSend stands for a send with its receive
+  OpKind operation = OpKind::kAllReduce;  // kSend stands for a send with its receive, kRecv for flows
   Algorithm algorithm = Algorithm::kAuto;
   Bytes bytes;  // see Op::payload for what it counts
   int ranks = 0;
   int groups = 1;  // that do the same side by side; a group has every groups-th node
   DType dtype = DType::kFp32;
   int channels = 0;  // cores that hold the collective, each with a channel; 0: as many as it needs, none held
-  PairBytesPtr matrix = {};  // all-to-all: who sends how much to whom; null: all alike
-  bool fold = true;  // simulate one rank for all, where they do the same
-  std::vector<Tenant> tenants = {};  // instead of the one operation; `ranks` counts those of all
+  PairBytesPtr matrix = {};                 // all-to-all: who sends how much to whom; null: all alike
+  bool fold = true;                         // simulate one rank for all, where they do the same
+  std::vector<Tenant> tenants = {};         // instead of the one operation; `ranks` counts those of all
+  std::optional<FlowsWorkload> flows = {};  // instead of the one operation, on the first `ranks` devices
 
   int group_ranks() const { return ranks / groups; }
 };

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "hw/mixed_pools.h"
+#include "workloads/scenario/scenario_flows.h"
 #include "workloads/scenario/scenario_parts.h"
 #include "workloads/schedule/algorithms.h"
 
@@ -308,6 +309,8 @@ void check_collective(const Scenario& scenario, const Document& document) {
     place_at(document, "/workload/ranks")
         .fail(fmt::format("{} ranks do not fit on the {} devices of the cluster", work.ranks, devices));
   }
+  if (work.flows) check_flows(work, document);
+  if (work.flows && work.flows->pattern == FlowPattern::kList) return;
   const int width = scenario.cluster->pools.front().node.accelerators;
   if (work.groups > 1 && work.ranks % (width * work.groups) != 0) {
     place_at(document, "/workload/groups")

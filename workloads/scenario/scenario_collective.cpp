@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "hw/dtype.h"
+#include "workloads/scenario/scenario_flows.h"
 #include "workloads/scenario/scenario_parts.h"
 #include "workloads/schedule/algorithms.h"
 
@@ -18,6 +19,7 @@ constexpr std::array kOperations{
     Named<OpKind>{"broadcast", OpKind::kBroadcast, "bytes: the whole buffer"},
     Named<OpKind>{"all-to-all", OpKind::kAllToAll, "bytes: what one rank holds before"},
     Named<OpKind>{"send-recv", OpKind::kSend, "bytes: the message"},
+    Named<OpKind>{"flows", OpKind::kRecv, "bytes: each flow; see pattern"},
 };
 
 // The library's table, and the choice among it.
@@ -48,7 +50,7 @@ void read_size(Section& section, CollectiveWorkload& work) {
 }
 
 // Those of a group, for tenants.
-constexpr std::span<const Named<OpKind>> kGroupOperations(kOperations.data(), kOperations.size() - 1);
+constexpr std::span<const Named<OpKind>> kGroupOperations(kOperations.data(), kOperations.size() - 2);
 
 Tenant read_tenant(Section& section) {
   Tenant tenant;
@@ -91,9 +93,10 @@ void read_collective_workload(Section section, Scenario& scenario) {
   work.operation =
       section.choice<OpKind>("operation", kOperations, std::nullopt, "what the ranks do together");
   work.algorithm = section.choice<Algorithm>("algorithm", algorithms(), Algorithm::kAuto, "how");
+  read_flows(section, work.operation == OpKind::kRecv, work);
   work.ranks = static_cast<int>(
       section.integer("ranks", {2, 1 << 20}, std::nullopt, "the first devices of the cluster"));
-  read_size(section, work);
+  if (!work.flows || work.flows->pattern != FlowPattern::kList) read_size(section, work);
   work.channels = static_cast<int>(section.integer(
       "channels", {0, 1024}, 0, "cores that it holds and copies with; 0: as many as needed, none held"));
   work.groups = static_cast<int>(section.integer(
