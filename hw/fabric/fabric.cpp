@@ -29,7 +29,7 @@ std::string_view to_string(WireKind kind) {
       "scale-up-out",  "scale-up-in", "scale-up-pair", "nic-out",      "nic-in",         "leaf-up",
       "leaf-down",     "pod-up",      "pod-down",      "leaf-up-port", "leaf-down-port", "pod-up-port",
       "pod-down-port", "board-out",   "board-in",      "region-link",  "nic-out-port",   "nic-in-port",
-      "host-out",     "host-in",     "host-memory"};
+      "host-out",      "host-in",     "host-memory"};
   return kNames[static_cast<int>(kind)];
 }
 

@@ -28,7 +28,7 @@
 #include <vector>
 
 #include "hw/accelerator.h"
-#include "hw/fabric/transport.h"
+#include "hw/fabric/packet_transport.h"
 #include "hw/units.h"
 
 namespace moebius {
@@ -66,7 +66,7 @@ struct FabricSpec {
   // ones leave of it. All in one, unless stated.
   int expert_queue = 0, tensor_queue = 0, pipeline_queue = 0, data_queue = 0;
   double transport_efficiency = 0;  // payload share of the line rate (headers, congestion control)
-  Transport transport;              // not ideal: transport_efficiency is its efficiency()
+  PacketTransport transport;        // not ideal: transport_efficiency is its efficiency()
   Time host_latency;                // NIC and host, both ends, without any switch
   Time hop_latency;                 // one switch and its cable
   // Pairs of pools, the smaller index first, between whose nodes messages go through host memory at both ends
@@ -239,7 +239,7 @@ class Fabric {
   struct Gates {
     int sender, receiver;
   };
-  Gates gates(int from, int to) const;  // of two nodes: the devices whose NICs send and receive the message
+  Gates gates(int from, int to) const;   // of two nodes: the devices whose NICs send and receive the message
   bool by_host(int from, int to) const;  // whether messages go through host memory at both ends
   // Seconds that a message of so many bytes takes beyond its latency and its bytes over the slowest wire: the
   // first chunk passes the other stages too. Zero where the message does not go through host memory.

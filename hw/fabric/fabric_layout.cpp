@@ -165,7 +165,7 @@ std::string problem_of_tiers(const FabricSpec& spec, const std::vector<FabricPoo
 }
 
 // Sizes are bounded, so that a fabric's numbers of packets and calendars are.
-std::string problem_of_transport(const Transport& transport) {
+std::string problem_of_transport(const PacketTransport& transport) {
   if (transport.ideal) return {};
   if (transport.packet > 1e6)
     return fmt::format("packets of {:.0f} B: expected at most 1 MB", transport.packet);

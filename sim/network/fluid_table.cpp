@@ -30,7 +30,8 @@ Step step_of(const Fabric& fabric, const PacketFlow& flow, WireTable& table) {
 
 }  // namespace
 
-FlowFigures predict_by_sharing(const PacketRow& row, const PacketLinks& links, const Transport& transport) {
+FlowFigures predict_by_sharing(const PacketRow& row, const PacketLinks& links,
+                               const PacketTransport& transport) {
   PacketRow paced = row;
   paced.spec.transport = transport;
   paced.spec.transport.ideal = false;

@@ -6,7 +6,7 @@
 namespace moebius {
 
 double start_of_message(const Fabric& fabric, int from, int to, double bytes) {
-  const Transport& transport = fabric.spec().transport;
+  const PacketTransport& transport = fabric.spec().transport;
   if (transport.ideal || bytes <= 0 || fabric.node_of(from) == fabric.node_of(to)) return 0;
   const WireId nic{WireKind::kNicOut, fabric.standing(fabric.over_nics(from, to).first).nic};
   const double credited = transport.payload() / fabric.capacity(nic).value;  // s for each packet

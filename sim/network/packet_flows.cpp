@@ -18,7 +18,7 @@ int packets_in_burst(double packets, double flows) {
   return std::max(1, static_cast<int>(std::min(most, std::ceil(packets / kManyPackets))));
 }
 
-PacketFlowTimes run_packet_flows(const Fabric& fabric, const Transport& transport,
+PacketFlowTimes run_packet_flows(const Fabric& fabric, const PacketTransport& transport,
                                  std::span<const PacketFlow> flows, std::uint64_t seed) {
   PacketFlowTimes times;
   for (const PacketFlow& flow : flows)

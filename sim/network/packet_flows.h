@@ -23,7 +23,7 @@
 #include <vector>
 
 #include "hw/fabric/fabric.h"
-#include "hw/fabric/transport.h"
+#include "hw/fabric/packet_transport.h"
 
 namespace moebius {
 
@@ -45,7 +45,7 @@ int packets_in_burst(double packets, double flows);
 
 // All flows start at time 0. Wires run at the fabric's rates without transport_efficiency: a packet's header
 // is carried as bytes here. `seed` draws the hashes.
-PacketFlowTimes run_packet_flows(const Fabric& fabric, const Transport& transport,
+PacketFlowTimes run_packet_flows(const Fabric& fabric, const PacketTransport& transport,
                                  std::span<const PacketFlow> flows, std::uint64_t seed);
 
 }  // namespace moebius

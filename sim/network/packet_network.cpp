@@ -91,7 +91,7 @@ class PacketNetwork : public Network {
     if (running.messages_left == 0) ended.push_back(transfer);
   }
 
-  const Transport transport_;
+  const PacketTransport transport_;
   PacketRun run_;
   PacketCounts* counts_;
   EventQueue delays_;                           // what the messages' own latencies do not cover

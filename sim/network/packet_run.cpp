@@ -7,7 +7,7 @@
 
 namespace moebius {
 
-PacketRun::PacketRun(const Fabric& fabric, const Transport& transport, std::uint64_t seed, int burst)
+PacketRun::PacketRun(const Fabric& fabric, const PacketTransport& transport, std::uint64_t seed, int burst)
     : fabric_(fabric),
       transport_(transport),
       seed_(seed),

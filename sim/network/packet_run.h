@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "hw/fabric/fabric.h"
-#include "hw/fabric/transport.h"
+#include "hw/fabric/packet_transport.h"
 #include "sim/network/calendar.h"
 #include "sim/network/packet_flows.h"
 
@@ -21,7 +21,7 @@ namespace moebius {
 class PacketRun {
  public:
   // `burst` packets of a flow stay together: see run_packet_flows().
-  PacketRun(const Fabric& fabric, const Transport& transport, std::uint64_t seed, int burst);
+  PacketRun(const Fabric& fabric, const PacketTransport& transport, std::uint64_t seed, int burst);
 
   // The flow begins at `now`, at least the time of the last advance(); returns its number. `salt` tells the
   // hashes of flows between the same devices apart; with -1 they have the same, and their routes are kept.
@@ -123,7 +123,7 @@ class PacketRun {
   double header() const { return transport_.header * burst_; }
 
   const Fabric& fabric_;
-  const Transport transport_;
+  const PacketTransport transport_;
   const std::uint64_t seed_;
   const bool adaptive_;
   const int burst_;  // packets that stay together: what is called a packet below

@@ -194,7 +194,7 @@ std::vector<PacketRow> read_packet_table(const std::string& path) {
   return rows;
 }
 
-FlowFigures predict(const PacketRow& row, const PacketLinks& links, const Transport& transport,
+FlowFigures predict(const PacketRow& row, const PacketLinks& links, const PacketTransport& transport,
                     std::uint64_t seed) {
   return figures_of(run_packet_flows(row.fabric(links), transport, row.flows, seed));
 }

@@ -42,11 +42,12 @@ struct PacketRow {
 // input_error with the file and line for what is not as above.
 std::vector<PacketRow> read_packet_table(const std::string& path);
 
-FlowFigures predict(const PacketRow& row, const PacketLinks& links, const Transport& transport,
+FlowFigures predict(const PacketRow& row, const PacketLinks& links, const PacketTransport& transport,
                     std::uint64_t seed);
 
 // The same by max-min sharing of wires that carry what the transport leaves of them, as the fluid level does.
-FlowFigures predict_by_sharing(const PacketRow& row, const PacketLinks& links, const Transport& transport);
+FlowFigures predict_by_sharing(const PacketRow& row, const PacketLinks& links,
+                               const PacketTransport& transport);
 
 // One line a row: id, pattern, mean and last completion measured, the relative errors of those predicted
 // packet by packet and by sharing, resends.

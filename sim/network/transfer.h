@@ -25,7 +25,7 @@ struct FlowClass {
 struct PairFlow {
   std::int32_t from = 0, to = 0;
   double bytes = 0;
-  double most_rate = 0;  // see FlowClass
+  double most_rate = 0;         // see FlowClass
   std::int32_t queue_pair = 0;  // which of the message's flows it is, where they have paths of their own
 };
 
@@ -38,7 +38,7 @@ struct Step {
     std::int32_t wire = 0;
     double bytes = 0;
   };
-  std::vector<Passed> passed;  // over wires that are no bottleneck and therefore in no flow; for accounts
+  std::vector<Passed> passed;   // over wires that are no bottleneck and therefore in no flow; for accounts
   std::vector<PairFlow> pairs;  // filled for the native network only
   double pair_latency =
       0;  // s, the largest of the pairs' own: the part of `latency` that the native network pays itself

@@ -35,7 +35,6 @@ class Zone : public simgrid::kernel::routing::NetZoneImpl {
   void add_links(End from, int to);
   LinkImpl* add_link(std::string_view kind, int index, double rate);
 
-
   std::vector<WireId> route(End from, int to);
 
   const Cluster& cluster_;

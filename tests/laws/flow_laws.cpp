@@ -14,7 +14,7 @@ namespace {
 constexpr double kLatency = 2.5e-6;  // 2 us + one switch of 0.5 us
 constexpr World kHosts{.nodes = 8, .per_node = 1};
 
-Cluster with_transport(const World& world, Transport transport) {
+Cluster with_transport(const World& world, PacketTransport transport) {
   Cluster cluster = make_cluster(world);
   FabricSpec spec = cluster.fabric.spec();
   std::vector<FabricPool> pools = cluster.fabric.pools();
@@ -25,8 +25,8 @@ Cluster with_transport(const World& world, Transport transport) {
   return cluster;
 }
 
-Transport eqds() {
-  Transport transport;
+PacketTransport eqds() {
+  PacketTransport transport;
   transport.ideal = false;
   return transport;
 }
@@ -128,7 +128,7 @@ TEST_CASE("a flow alone takes by sharing what it takes packet by packet") {
 // Packets of 9000 B with the same header waste less: 8936/9000 instead of 4086/4150, and as much credit for
 // each byte of it.
 TEST_CASE("a run by packets obeys the transport that its fabric names") {
-  Transport jumbo = eqds();
+  PacketTransport jumbo = eqds();
   jumbo.packet = 9000;
   World world = kHosts;
   world.nic = 12.5e9;

@@ -10,7 +10,7 @@ namespace moebius {
 
 namespace {
 
-std::string transport_text(const Transport& transport) {
+std::string transport_text(const PacketTransport& transport) {
   if (transport.ideal) return "";
   return fmt::format(
       "transport: packets of {} with a header of {}, {} sent unasked, {} pulled every {} at line rate: "

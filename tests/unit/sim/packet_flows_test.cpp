@@ -44,7 +44,7 @@ TEST_CASE("one packet pays every link and its acknowledgement comes back") {
 }
 
 TEST_CASE("a long flow has the payload share of its credit") {
-  const Transport transport;
+  const PacketTransport transport;
   // 4086 of 4150 B are payload; each pull grants 4096 B in the time of 4156 B.
   CHECK(transport.efficiency() == Approx(0.9703).epsilon(1e-4));
   const double seconds = run(two_tiers(4), {{0, 15, 80e6}}).front();
@@ -135,7 +135,7 @@ TEST_CASE("transfers that meet at a receiver share it") {
   const std::vector<double> ends =
       run_steps(fabric, {one_message(4, 0, 4e6), one_message(8, 0, 4e6)}, {{0}, {0}});
   // 8 MB at the payload rate of 12.13 GB/s.
-  CHECK(std::max(ends[0], ends[1]) == Approx(8e6 / (12.5e9 * Transport{}.efficiency())).epsilon(0.02));
+  CHECK(std::max(ends[0], ends[1]) == Approx(8e6 / (12.5e9 * PacketTransport{}.efficiency())).epsilon(0.02));
 }
 
 TEST_CASE("a calendar gives events bucket by bucket") {

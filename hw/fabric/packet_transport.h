@@ -6,7 +6,7 @@
 
 namespace moebius {
 
-struct Transport {
+struct PacketTransport {
   bool ideal = true;     // nothing but the fabric's transport_efficiency: all below is for `--detail packet`
   double packet = 4150;  // a full data packet
   double header = 64;    // of it; also a trimmed packet, an acknowledgement, a pull
