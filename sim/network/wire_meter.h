@@ -33,8 +33,8 @@ class WireMeter {
   const WireTable* table_ = nullptr;
   std::vector<double> carried_;     // by wire of the table
   std::vector<double> stands_for_;  // by device: devices
-  // Of steps with messages through host memory: s that the busiest wire of each row needs for what they carry,
-  // and that the steps take alone.
+  // Of steps with messages through host memory: s that the busiest wire of each row needs for what they
+  // carry, and that the steps take alone.
   std::array<double, 16> forwarded_{};
   double forwarded_seconds_ = 0;
   bool folded_ = false;
