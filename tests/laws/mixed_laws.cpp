@@ -152,3 +152,13 @@ TEST_CASE("islands of different sizes exchange by their overlapping shares") {
   const double inside = 3 * bytes / 4 / 50e9 + 3 * kWire;  // the larger island's is the longer
   REQUIRE(result.seconds == Approx(2 * inside + across).epsilon(1e-5));
 }
+
+TEST_CASE("an all-reduce between pools is faster by RDMA than through host memory") {
+  const Mixed direct{.first_nodes = 2, .second_nodes = 2, .per_node = 2, .forwarding = Forwarding::kRdma};
+  Mixed forwarded = direct;
+  forwarded.forwarding = Forwarding::kCpu;
+  for (const Algorithm algorithm : {Algorithm::kRing, Algorithm::kTree, Algorithm::kHierarchical}) {
+    REQUIRE(all_reduce(direct, 100 * kMB, algorithm).seconds <
+            all_reduce(forwarded, 100 * kMB, algorithm).seconds);
+  }
+}
