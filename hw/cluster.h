@@ -54,6 +54,7 @@ struct Cluster {
   // ops hold their whole device, whatever number of cores they ask for, as executors give it to them.
   std::optional<LocalExchange> exchange = {};
   std::vector<PartHealth> damaged = {};  // parts of the fabric that are broken or slowed from the start
+  bool ports_may_fail = false;           // parts will break while a run goes on
 
   const Pool& pool_of(int device) const;
   // Whether it matters by which port a message goes: there is a choice, and it is not made alike for all

@@ -14,6 +14,8 @@
 
 namespace moebius {
 
+class FaultLog;
+struct FaultPlan;
 class WireMeter;
 
 enum class NetworkDetail : std::uint8_t {
@@ -31,6 +33,8 @@ struct SimOptions {
   NetworkDetail detail = NetworkDetail::kFluid;
   Driver driver = Driver::kPlain;
   std::uint64_t seed = 0;  // of the hash that picks paths
+  const FaultPlan* faults = nullptr;  // that happen under way; with a log, both must outlive the executor
+  FaultLog* fault_log = nullptr;
   WireMeter* meter = nullptr;  // accounts of what the wires carried; must outlive the executor
 };
 

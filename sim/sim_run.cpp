@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include "sim/faults/fault_log.h"
 #include "sim/network/wire_meter.h"
 #include "workloads/cost/cost_source.h"
 
@@ -45,8 +46,15 @@ StartedExecutor start_simulator(const Job& job, const Layout& layout, Recorder& 
   const auto meter = std::make_shared<WireMeter>();
   engine.keepers.push_back(meter);
   options.meter = meter.get();
+  const auto log = std::make_shared<FaultLog>();
+  engine.keepers.push_back(log);
+  options.faults = &job.scenario.faults;
+  options.fault_log = log.get();
   engine.executor = make_sim_executor(*job.scenario.cluster, layout, costs, recorder, options);
-  engine.tell_facts = [meter](RunFacts& facts) { facts.network = meter->use(); };
+  engine.tell_facts = [meter, log](RunFacts& facts) {
+    facts.network = meter->use();
+    facts.faults = log->facts();
+  };
   engine.facts.executor = "sim";
   engine.facts.detail = name_of(network_details(), run.options.detail);
   engine.facts.provenance.emplace_back("driver", name_of(drivers(), run.options.driver));

@@ -21,9 +21,9 @@ void apply(const std::string& set, Document& document) {
   set_at_pointer(document, set.substr(0, equals), set.substr(equals + 1));
 }
 
-// Hashes, destinations and broken parts differ from rank to rank.
+// Hashes, destinations, broken parts and slow nodes differ from rank to rank.
 void unfold_by_ports(Scenario& scenario) {
-  if (!scenario.cluster->by_ports()) return;
+  if (!scenario.cluster->by_ports() && scenario.faults.empty()) return;
   bool* folds[] = {&scenario.plan.fold, &scenario.collective.fold, &scenario.serving.fold};
   bool& fold = *folds[static_cast<int>(scenario.kind)];
   scenario.unfolded = fold;
@@ -108,6 +108,9 @@ void require_host(const Job& job) {
   if (needed > there) {
     throw run_error(fmt::format("{}: the {} ranks hold {} together, this machine has {}", job.scenario.name,
                                 job.scenario.ranks(), to_text(Bytes{needed}), to_text(Bytes{there})));
+  }
+  if (!job.scenario.faults.empty()) {
+    throw run_error(fmt::format("{}: its faults happen in a simulated network only", job.scenario.name));
   }
   if (static_cast<int>(classes.size()) < job.scenario.ranks()) {
     throw run_error(fmt::format("{}: the host executes every rank; add --set {}/fold=false",

@@ -73,7 +73,9 @@ Outcome perform(Job& job, const StartExecutor& start, const Hooks& hooks) {
     if (!missing.empty()) facts.provenance.emplace_back("left out", missing);
   }
   if (job.scenario.unfolded)
-    facts.provenance.emplace_back("folding", "off: which ports a message takes differs from rank to rank");
+    facts.provenance.emplace_back("folding", job.scenario.cluster->by_ports()
+                                                 ? "off: which ports a message takes differs from rank to rank"
+                                                 : "off: nodes become slow one by one");
   facts.provenance.emplace_back("schedule", fmt::format("{:016x}", recorder.schedule_hash()));
   facts.provenance.emplace_back("moebius", kVersion);
   facts.dropped_spans = recorder.dropped_spans();

@@ -74,6 +74,7 @@ void StepBuilder::add(Load load) {
 void StepBuilder::add_edge(const Edge& edge, const GroupSites& group) {
   const int from = group.members[edge.from].device, to = group.members[edge.to].device;
   if (from == to) {
+    note_part({from, to, {{-1, -1}}, edge.bytes});
     const int stand_in = table_.local_copy(sites_.stand_in(from));
     return add({table_.local_copy(from), from, stand_in, edge.bytes, 1});
   }
@@ -81,6 +82,10 @@ void StepBuilder::add_edge(const Edge& edge, const GroupSites& group) {
   path_.clear();
   sites_.fabric().route(from, to, path_);
   for (const WireId wire : path_) add_crossing(wire, edge, 1, group);
+}
+
+void StepBuilder::note_part(const StepPart& part) {
+  if (parts_) parts_->parts.push_back(part);
 }
 
 void StepBuilder::add_edge_by_ports(const Edge& edge, const GroupSites& group) {
@@ -91,6 +96,7 @@ void StepBuilder::add_edge_by_ports(const Edge& edge, const GroupSites& group) {
     path_.clear();
     paths_.wires(from, to, flow, path_);
     for (const WireId wire : path_) add_crossing(wire, edge, flow.share, group);
+    note_part({from, to, flow, edge.bytes});
     if (singly_) note_flow(flow, edge.bytes * flow.share);
     detour_ = std::max(detour_, paths_.detour(from, to, flow).seconds());
   }
@@ -213,6 +219,10 @@ Step StepBuilder::build(const Traffic& traffic, const GroupSites& group) {
   detour_ = 0;
   singly_ = paths_.single() && !traffic.lockstep;
   level_paths(traffic, group);
+  if (keep_parts_) {
+    parts_ = std::make_shared<StepParts>();
+    *parts_ = {traffic.lockstep, singly_, traffic.most_rate, traffic.queue, {}};
+  }
   if (traffic.lockstep) {
     add_lockstep_flows(traffic, group, step);
   } else {
@@ -227,6 +237,7 @@ Step StepBuilder::build(const Traffic& traffic, const GroupSites& group) {
   if (singly_) add_single_flows(traffic, step);
   step.latency = traffic.latency + detour_;
   step.alone = step.latency + alone(step);
+  step.parts = std::move(parts_);
   if (with_pairs_) add_pairs(traffic, group, step);
   return step;
 }

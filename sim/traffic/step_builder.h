@@ -10,6 +10,7 @@
 #include "sim/network/wire_table.h"
 #include "sim/traffic/flow_paths.h"
 #include "sim/traffic/sites.h"
+#include "sim/traffic/step_parts.h"
 #include "sim/traffic/traffic.h"
 
 namespace moebius {
@@ -28,6 +29,7 @@ class StepBuilder {
  public:
   StepBuilder(Sites& sites, WireTable& table, FlowPaths& paths, bool with_pairs)
       : sites_(sites), table_(table), paths_(paths), with_pairs_(with_pairs) {}
+  void keep_parts() { keep_parts_ = true; }  // fills Step::parts from here on
 
   Step build(const Traffic& traffic, const GroupSites& group);
   // Of the last step built: the member whose own wires are busy longest.
@@ -54,6 +56,7 @@ class StepBuilder {
   };
 
   void add_edge(const Edge& edge, const GroupSites& group);
+  void note_part(const StepPart& part);
   void add_edge_by_ports(const Edge& edge, const GroupSites& group);
   void add_crossing(WireId wire, const Edge& edge, double share, const GroupSites& group);
   void add(Load load);
@@ -72,8 +75,9 @@ class StepBuilder {
   Sites& sites_;
   WireTable& table_;
   FlowPaths& paths_;
-  bool with_pairs_;
+  bool with_pairs_, keep_parts_ = false;
   bool singly_ = false;  // of the step at hand: its messages become flows from NIC to NIC
+  std::shared_ptr<StepParts> parts_;  // of the step at hand; null: no one wants them
   double detour_ = 0;    // of the step at hand: s, the longest
   std::vector<WireId> path_;
   std::vector<FlowPath> flow_paths_;

@@ -37,6 +37,7 @@ TransferPlans::TransferPlans(const Cluster& cluster, const Layout& layout, bool 
       builder_(sites_, table_, paths_, with_pairs),
       with_pairs_(with_pairs),
       shared_wires_bind_(any_shared_wire_binds(cluster.fabric)) {
+  if (cluster.ports_may_fail) builder_.keep_parts();
   std::map<std::pair<int, std::vector<std::int32_t>>, std::int32_t> ids;
   for (const RankClass& rank_class : layout.classes) {
     for (int role = 0; role < kNumGroupRoles; ++role) {

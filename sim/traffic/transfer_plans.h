@@ -29,6 +29,7 @@ class TransferPlans {
   // Drops plans that no one holds any more.
   void forget_unused();
   const WireTable& wires() const { return table_; }
+  WireTable& wires() { return table_; }
 
  private:
   struct Key {

@@ -291,6 +291,7 @@ std::string report_text(const Report& report) {
   fmt::format_to(out, "\nnetwork\n  {:<28} {:>10} ({} a device)\n", "sent",
                  to_text(Bytes{sent_bytes(report)}), to_text(Bytes{sent_bytes(report) / scenario.ranks()}));
   if (report.facts.network) text += network_text(*report.facts.network, report.metrics.makespan.seconds());
+  text += faults_text(report.facts.faults);
   expectation_section(out, report);
   trust_section(out, report);
   fmt::format_to(out, "\n{}, {} detail, seed {}; {:.2f} s of CPU, {}\n", report.facts.executor,

@@ -71,6 +71,7 @@ void read_keys(Section& top, Scenario& scenario, Catalogs catalogs) {
       scenario.goal = read_goal(top);
       break;
   }
+  read_faults(top, scenario, catalogs.hardware == nullptr);
   scenario.expect = read_expectations(top);
   const bool serving = scenario.kind == ScenarioKind::kServing;
   scenario.timeline = read_timeline(top.object("timeline", false, "what the timeline keeps"),

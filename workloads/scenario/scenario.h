@@ -9,6 +9,7 @@
 #include "hw/catalog.h"
 #include "hw/cluster.h"
 #include "hw/document.h"
+#include "hw/fault.h"
 #include "models/model.h"
 #include "workloads/schedule/op.h"
 #include "workloads/schedule/recorder.h"
@@ -61,6 +62,7 @@ struct Scenario {
   bool enforce_memory = true;  // training, serving: what does not fit on the devices is a failure
   CollectiveWorkload collective;
   bool unfolded = false;  // folding was wanted, but no rank stands for another: see Cluster::by_ports()
+  FaultPlan faults;       // that happen under way; simulated only
   std::vector<Expectation> expect;
   RecorderOptions timeline;
   std::vector<Setting> settings;  // every key with the value in use, in the order of reading
