@@ -63,6 +63,7 @@ struct Arguments {
   Driver driver = has_simgrid() ? Driver::kSimGrid : Driver::kPlain;
   std::function<std::shared_ptr<const CostSource>(const Accelerator&)> costs;  // of the simulator's chips
   KernelRequest kernel;
+  NetworkView view;
   TablesRequest tables;
   RealRun real;
   ConvertRequest convert;
@@ -143,10 +144,7 @@ int in_all_processes(Arguments arguments, ExecutorKind kind, int (*command)(cons
 int check_command(const Arguments& arguments) {
   const Library library(arguments.data);
   const Job job = read_job(arguments.scenario, arguments.changes, library);
-  print(settings_text(job.scenario));
-  if (job.training) fmt::print("\n{}", job.training->describe());
-  if (job.serving) fmt::print("\n{}", job.serving->describe());
-  if (job.memory) fmt::print("\n{}", memory_text(*job.memory));
+  print(settings_text(job));
   require_fit(job);
   return 0;
 }
@@ -191,7 +189,7 @@ int show_command(const Arguments& arguments) {
     return 0;
   }
   require_no_kernel(arguments.kernel);
-  print(show_text(arguments.name, {library.hardware, library.models}));
+  print(show_text(arguments.name, {library.hardware, library.models}, arguments.view));
   return 0;
 }
 
@@ -248,7 +246,7 @@ void add_data_option(CLI::App& command, Arguments& arguments) {
 void add_simulator_options(CLI::App& command, Arguments& arguments) {
   command
       .add_option("--detail", arguments.detail,
-                  "how the network is simulated: alpha-beta, fluid (default), native")
+                  "how the network is simulated: alpha-beta, fluid (default), packet, native")
       ->transform(valid(one_of(network_details())));
   command
       .add_option("--driver", arguments.driver,
@@ -315,8 +313,11 @@ void add_commands(CLI::App& app, Arguments& arguments, std::function<int(const A
   add_data_option(*list, arguments);
   CLI::App* show = add("show", "show one accelerator, node, fabric, storage device or model with its sources",
                        show_command);
-  show->add_option("NAME", arguments.name, "id or alias")->required();
+  show->add_option("NAME", arguments.name, "id or alias; or a scenario file, for its network")->required();
   add_kernel_options(*show, arguments.kernel);
+  for (const ViewOption& option : view_options())
+    show->add_option(fmt::format("--{}", option.name), arguments.view.*option.value,
+                     std::string(option.help));
   add_data_option(*show, arguments);
   CLI::App* calibrate =
       add("calibrate", "make a kernel profile from published tables, or by measuring a device",

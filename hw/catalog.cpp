@@ -249,6 +249,7 @@ FabricSpec Catalog::fabric(const Value& value, const Place& place, ByteRate defa
   const int index = open(fabrics_, value, place, "type", layers);
   FabricSpec result = read_fabric(layers);
   result.type = fabrics_.entries[index].id;
+  result.aliases = aliases(fabrics_, index);
   if (!result.nic_given) result.nic = default_nic;
   return result;
 }

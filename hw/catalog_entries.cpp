@@ -27,6 +27,11 @@ constexpr FactRow optional(FactRow row) {
   return row;
 }
 
+// Switches have eight traffic classes (IEEE 802.1Q).
+constexpr FactRow queue(std::string_view key) {
+  return {key, FactForm::kCount, {}, {.low = 0, .high = 7}, false};
+}
+
 template <DType kType>
 constexpr FactField<Accelerator> peak(std::string_view key) {
   return {optional(quantity(key, Dimension::kFlopRate)),
@@ -96,6 +101,10 @@ const std::vector<FactField<F>> kFabricTable{
     {optional(count("leaf_uplinks", 1)), [](F& f, double v) { f.leaf_uplinks = static_cast<int>(v); }},
     {optional(count("spine_uplinks", 1)), [](F& f, double v) { f.spine_uplinks = static_cast<int>(v); }},
     {optional(count("queue_pairs", 1)), [](F& f, double v) { f.queue_pairs = static_cast<int>(v); }},
+    {queue("expert_queue"), [](F& f, double v) { f.expert_queue = static_cast<int>(v); }},
+    {queue("tensor_queue"), [](F& f, double v) { f.tensor_queue = static_cast<int>(v); }},
+    {queue("pipeline_queue"), [](F& f, double v) { f.pipeline_queue = static_cast<int>(v); }},
+    {queue("data_queue"), [](F& f, double v) { f.data_queue = static_cast<int>(v); }},
     {number("oversubscription", kPositive), [](F& f, double v) { f.oversubscription = v; }},
     {number("core_oversubscription", kPositive), [](F& f, double v) { f.core_oversubscription = v; }},
     {number("transport_efficiency", kShare), [](F& f, double v) { f.transport_efficiency = v; }},

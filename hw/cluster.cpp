@@ -125,6 +125,22 @@ FabricPool part_of_fabric(const Pool& pool, const FabricSpec& spec) {
   return result;
 }
 
+std::string_view to_string(CollectiveSource source) {
+  switch (source) {
+    case CollectiveSource::kStructure:
+      return "structure";
+    case CollectiveSource::kLibrary:
+      return "library";
+    case CollectiveSource::kSglang:
+      return "sglang";
+    case CollectiveSource::kTrtllm:
+      return "trtllm";
+    case CollectiveSource::kVllm:
+      return "vllm";
+  }
+  return "";
+}
+
 Cluster build_cluster(std::vector<Pool> pools, FabricSpec spec, const Place& place) {
   if (const std::string problem = problem_of_regions(pools); !problem.empty()) place.fail(problem);
   const std::vector<std::string> regions = region_names(pools);

@@ -47,6 +47,12 @@ struct LocalExchange {
   }
 };
 
+// What decides how long a collective of one scale-up domain takes: the wires and their latency alone; the
+// chip's library (NCCL, oneCCL: launch, protocols, its tuner's choice); or, for all-reduce, the kernels of a
+// serving framework before it. See workloads/cost/collective_model.h.
+enum class CollectiveSource : std::uint8_t { kStructure, kLibrary, kSglang, kTrtllm, kVllm };
+std::string_view to_string(CollectiveSource source);  // "library"
+
 struct Cluster {
   std::vector<Pool> pools;
   Fabric fabric;
@@ -55,6 +61,7 @@ struct Cluster {
   std::optional<LocalExchange> exchange = {};
   std::vector<PartHealth> damaged = {};  // parts of the fabric that are broken or slowed from the start
   bool ports_may_fail = false;           // parts will break while a run goes on
+  CollectiveSource collectives = CollectiveSource::kStructure;
 
   const Pool& pool_of(int device) const;
   // Whether it matters by which port a message goes: there is a choice, and it is not made alike for all

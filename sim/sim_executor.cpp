@@ -56,13 +56,15 @@ class SimExecutor : public Executor {
   Machine& machine_;
 };
 
-std::unique_ptr<Network> make_network(NetworkDetail detail, const TransferPlans& plans,
-                                      SimGridParts& simgrid) {
-  switch (detail) {
+std::unique_ptr<Network> make_network(const SimOptions& options, const Cluster& cluster,
+                                      const TransferPlans& plans, SimGridParts& simgrid) {
+  switch (options.detail) {
     case NetworkDetail::kAlphaBeta:
       return make_alpha_beta_network();
     case NetworkDetail::kFluid:
       return make_fluid_network(plans.wires());
+    case NetworkDetail::kPacket:
+      return make_packet_network(cluster.fabric, options.seed);
     case NetworkDetail::kNative:
       return std::move(simgrid.network);
   }
@@ -93,10 +95,12 @@ std::unique_ptr<Executor> make_sim_executor(const Cluster& cluster, const Layout
   }
   SimGridParts simgrid;
   if (options.driver == Driver::kSimGrid) simgrid = make_simgrid_parts(cluster, layout, native, options.seed);
+  const bool with_pairs = native || options.detail == NetworkDetail::kPacket;
   SimParts parts;
-  parts.plans = std::make_unique<TransferPlans>(cluster, layout, native, options.seed);
+  parts.plans = std::make_unique<TransferPlans>(cluster, layout, with_pairs, options.seed);
   if (options.meter) options.meter->open(cluster, layout, parts.plans->wires());
-  parts.network = make_metered_network(make_network(options.detail, *parts.plans, simgrid), options.meter);
+  parts.network =
+      make_metered_network(make_network(options, cluster, *parts.plans, simgrid), options.meter);
   if (options.faults && !options.faults->empty()) add_faults(parts, cluster, recorder, options);
   if (recorder.options().counters.ns > 0)
     parts.counters = std::make_unique<NetworkCounters>(parts.plans->wires(), *parts.network, recorder,

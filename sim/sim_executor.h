@@ -21,6 +21,7 @@ class WireMeter;
 enum class NetworkDetail : std::uint8_t {
   kAlphaBeta,  // every transfer as if alone
   kFluid,      // flow classes share wires by max-min
+  kPacket,     // every message packet by packet under a receiver-driven transport; slow
   kNative,     // SimGrid's own communications, message by message; few at a time
 };
 
@@ -32,7 +33,7 @@ enum class Driver : std::uint8_t {
 struct SimOptions {
   NetworkDetail detail = NetworkDetail::kFluid;
   Driver driver = Driver::kPlain;
-  std::uint64_t seed = 0;  // of the hash that picks paths
+  std::uint64_t seed = 1;             // of what picks paths
   const FaultPlan* faults = nullptr;  // that happen under way; with a log, both must outlive the executor
   FaultLog* fault_log = nullptr;
   WireMeter* meter = nullptr;  // accounts of what the wires carried; must outlive the executor

@@ -21,6 +21,7 @@ std::string name_of(const std::vector<std::pair<std::string, T>>& table, T value
 const std::vector<std::pair<std::string, NetworkDetail>>& network_details() {
   static const std::vector<std::pair<std::string, NetworkDetail>> table{{"alpha-beta", NetworkDetail::kAlphaBeta},
                                                                         {"fluid", NetworkDetail::kFluid},
+                                                                        {"packet", NetworkDetail::kPacket},
                                                                         {"native", NetworkDetail::kNative}};
   return table;
 }

@@ -57,12 +57,6 @@ FragmentPtr one_op(const CollectiveWorkload& work, Op op, const std::vector<Tens
   return freeze(std::move(fragment));
 }
 
-FragmentPtr collective_fragment(const CollectiveWorkload& work) {
-  const auto [before, after] = member_rows(work.operation, whole_rows(work), work.group_ranks());
-  return one_op(work, {.kind = work.operation, .lane = Lane::kDataComm, .group = GroupRole::kWorld},
-                {source_column(work, before)}, {column(work, after)});
-}
-
 FragmentPtr send_fragment(const CollectiveWorkload& work) {
   return one_op(work, {.kind = OpKind::kSend, .lane = Lane::kSendForward, .group = GroupRole::kNext},
                 {source_column(work, whole_rows(work))}, {});
@@ -108,6 +102,13 @@ void join(Layout& layout, const std::vector<std::int32_t>& ranks, bool pair) {
 }
 
 }  // namespace
+
+FragmentPtr collective_fragment(const CollectiveWorkload& work, int queue) {
+  const auto [before, after] = member_rows(work.operation, whole_rows(work), work.group_ranks());
+  Op op{.kind = work.operation, .lane = Lane::kDataComm, .group = GroupRole::kWorld};
+  op.queue = static_cast<std::uint8_t>(queue);
+  return one_op(work, op, {source_column(work, before)}, {column(work, after)});
+}
 
 CollectiveRun::CollectiveRun(const CollectiveWorkload& work, int ranks_per_node) {
   CHECK(work.ranks > 1 && work.bytes.value > 0,

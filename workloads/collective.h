@@ -9,6 +9,9 @@
 
 namespace moebius {
 
+// The one op of a member, in the world group. Not for a message.
+FragmentPtr collective_fragment(const CollectiveWorkload& work, int queue = 0);
+
 // The op's payload is exactly `bytes`. Its operands are columns of that many elements, rounded up so that
 // every rank can have an equal share, and hold the same numbers on every rank. Folded, one class stands for
 // all ranks; a send and its receive are two classes always.

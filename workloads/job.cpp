@@ -55,7 +55,7 @@ void go_on_from_checkpoint(Scenario& scenario) {
 }  // namespace
 
 Job read_job(const std::string& file, const Changes& changes, const Library& library) {
-  Job job{read(file, changes, library), nullptr, nullptr, nullptr, std::nullopt};
+  Job job{read(file, changes, library), nullptr, nullptr, nullptr, nullptr, std::nullopt};
   if (job.scenario.resume) go_on_from_checkpoint(job.scenario);
   const Pool& pool = job.scenario.cluster->pools.front();
   switch (job.scenario.kind) {
@@ -67,7 +67,11 @@ Job read_job(const std::string& file, const Changes& changes, const Library& lib
       job.memory = job.training->memory(pool.accelerator.memory);
       break;
     case ScenarioKind::kCollective:
-      job.collective = std::make_unique<CollectiveRun>(job.scenario.collective, pool.node.accelerators);
+      if (!job.scenario.collective.tenants.empty()) {
+        job.tenants = std::make_unique<TenantsRun>(job.scenario.collective);
+      } else {
+        job.collective = std::make_unique<CollectiveRun>(job.scenario.collective, pool.node.accelerators);
+      }
       break;
     case ScenarioKind::kServing:
       job.serving = std::make_unique<Serving>(ServingJob{.model = job.scenario.model,
@@ -82,11 +86,13 @@ Job read_job(const std::string& file, const Changes& changes, const Library& lib
 
 const Layout& Job::layout() const {
   if (training) return training->layout();
+  if (tenants) return tenants->layout();
   return serving ? serving->layout() : collective->layout();
 }
 
 Workload& Job::workload() {
   if (training) return *training;
+  if (tenants) return *tenants;
   return serving ? static_cast<Workload&>(*serving) : *collective;
 }
 
@@ -114,7 +120,7 @@ void require_host(const Job& job) {
   }
   if (static_cast<int>(classes.size()) < job.scenario.ranks()) {
     throw run_error(fmt::format("{}: the host executes every rank; add --set {}/fold=false",
-                                job.scenario.name, job.collective ? "/workload" : "/plan"));
+                                job.scenario.name, job.collective || job.tenants ? "/workload" : "/plan"));
   }
 }
 

@@ -10,6 +10,7 @@
 #include "workloads/collective.h"
 #include "workloads/scenario/scenario.h"
 #include "workloads/serving/serving.h"
+#include "workloads/tenants.h"
 #include "workloads/training/training.h"
 
 namespace moebius {
@@ -23,8 +24,9 @@ struct Changes {
 
 struct Job {
   Scenario scenario;
-  std::unique_ptr<Training> training;  // one of the three
+  std::unique_ptr<Training> training;  // one of the four
   std::unique_ptr<CollectiveRun> collective;
+  std::unique_ptr<TenantsRun> tenants;  // a collective scenario with several
   std::unique_ptr<Serving> serving;
   std::optional<MemoryReport> memory;  // training, serving
 

@@ -207,6 +207,52 @@ bool is_called(const std::string& wanted, const std::string& id, const std::vect
   return same(id) || std::any_of(aliases.begin(), aliases.end(), same);
 }
 
+// Of anything but a fabric.
+std::string entry_text(const std::string& name, const Shelves& shelves) {
+  const Catalog& catalog = shelves.hardware;
+  std::vector<std::string> known;
+  for (const std::string& id : catalog.accelerator_ids()) {
+    const Accelerator chip = catalog.accelerator(id);
+    if (is_called(name, id, chip.aliases))
+      return heading(id, chip.aliases, "accelerator, " + chip.vendor) + facts_text(chip.facts, catalog);
+    known.push_back(id);
+  }
+  for (const std::string& id : catalog.node_ids()) {
+    const Node node = catalog.node(id);
+    if (is_called(name, id, node.aliases))
+      return heading(id, node.aliases, "node") + facts_text(node.facts, catalog);
+    known.push_back(id);
+  }
+  for (const std::string& id : catalog.fabric_ids()) known.push_back(id);
+  for (const std::string& id : catalog.storage_ids()) {
+    const Storage device = shelves.hardware.storage(id);
+    if (is_called(name, id, device.aliases))
+      return heading(id, device.aliases, "storage") + facts_text(device.facts, catalog);
+    known.push_back(id);
+  }
+  for (const std::string& id : shelves.models.ids()) {
+    const Model model = shelves.models.model(id);
+    if (is_called(name, id, model.aliases)) return model_text(model);
+    known.push_back(id);
+  }
+  throw input_error(
+      fmt::format("show: unknown name \"{}\"{}; `moebius list` names all", name, suggestion(name, known)));
+}
+
+std::string scenario_network(const std::string& file, const Shelves& shelves, const NetworkView& view) {
+  const Scenario scenario = read_scenario(load_document(file), shelves.hardware, shelves.models);
+  return fmt::format("{}: network of the scenario, {}\n", file, scenario.cluster->fabric.spec().type) +
+         network_text(*scenario.cluster, view);
+}
+
+void require_network(const NetworkView& view, const std::string& name) {
+  for (const ViewOption& option : view_options()) {
+    if (!(view.*option.value).empty())
+      throw input_error(fmt::format("--{}: expected the name of a fabric or a scenario file, found \"{}\"",
+                                    option.name, name));
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> listable() {
@@ -223,39 +269,18 @@ std::string list_text(std::string_view what, const Shelves& shelves) {
                                 fmt::join(listable(), "\", \""), what, suggestion(what, listable())));
 }
 
-std::string show_text(const std::string& name, const Shelves& shelves) {
+std::string show_text(const std::string& name, const Shelves& shelves, const NetworkView& view) {
+  if (name.ends_with(".json")) return scenario_network(name, shelves, view);
   const Catalog& catalog = shelves.hardware;
-  std::vector<std::string> known;
-  for (const std::string& id : catalog.accelerator_ids()) {
-    const Accelerator chip = catalog.accelerator(id);
-    if (is_called(name, id, chip.aliases))
-      return heading(id, chip.aliases, "accelerator, " + chip.vendor) + facts_text(chip.facts, catalog);
-    known.push_back(id);
-  }
-  for (const std::string& id : catalog.node_ids()) {
-    const Node node = catalog.node(id);
-    if (is_called(name, id, node.aliases))
-      return heading(id, node.aliases, "node") + facts_text(node.facts, catalog);
-    known.push_back(id);
-  }
   for (const std::string& id : catalog.fabric_ids()) {
-    if (is_called(name, id, {}))
-      return heading(id, {}, "fabric") + facts_text(shelves.hardware.fabric(id).facts, catalog);
-    known.push_back(id);
+    const FabricSpec spec = catalog.fabric(id);
+    if (is_called(name, id, spec.aliases))
+      return heading(id, spec.aliases, "fabric") + facts_text(spec.facts, catalog) + "\n" +
+             network_text(spec, catalog, view);
   }
-  for (const std::string& id : catalog.storage_ids()) {
-    const Storage device = shelves.hardware.storage(id);
-    if (is_called(name, id, device.aliases))
-      return heading(id, device.aliases, "storage") + facts_text(device.facts, catalog);
-    known.push_back(id);
-  }
-  for (const std::string& id : shelves.models.ids()) {
-    const Model model = shelves.models.model(id);
-    if (is_called(name, id, model.aliases)) return model_text(model);
-    known.push_back(id);
-  }
-  throw input_error(
-      fmt::format("show: unknown name \"{}\"{}; `moebius list` names all", name, suggestion(name, known)));
+  const std::string text = entry_text(name, shelves);
+  require_network(view, name);
+  return text;
 }
 
 }  // namespace moebius

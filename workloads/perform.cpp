@@ -67,6 +67,7 @@ Outcome perform(Job& job, const StartExecutor& start, const Hooks& hooks) {
   outcome.interrupted = stretches.interrupted();
   outcome.report = {&job.scenario, std::move(engine.facts), recorder.finish(end), job.memory, std::nullopt};
   RunFacts& facts = outcome.report.facts;
+  if (job.tenants) outcome.report.tenants = job.tenants->figures();
   if (job.serving) {
     outcome.report.serving = job.serving->figures(job.scenario.goal);
     const std::string missing = left_out(job.scenario.model);

@@ -78,6 +78,11 @@ int Fabric::region_of(int device) const {
   return site_of(device).region;
 }
 
+Fabric::Standing Fabric::standing(int device) const {
+  const Site site = site_of(device);
+  return {site.node, nic_of(site), leaf_of(site), pod_of(site), site.region};
+}
+
 // The device of the site's node on `column`: the preferred one, or the first; -1 when the node has none
 // there.
 int Fabric::mate_of(const Site& site, int column, int preferred_local) const {
@@ -140,6 +145,15 @@ int Fabric::hops(Distance distance) const {
       return 2 * layout_.tiers + 2;
   }
   return 0;
+}
+
+int Fabric::switches(int from, int to) const {
+  return hops(distance(from, to));
+}
+
+std::pair<int, int> Fabric::over_nics(int from, int to) const {
+  const Crossing way = crossing(site_of(from), site_of(to));
+  return {nic_of(way.sender), nic_of(way.receiver)};
 }
 
 Time Fabric::scale_up_latency(const Site& from, const Site& to) const {

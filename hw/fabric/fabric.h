@@ -24,6 +24,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "hw/accelerator.h"
@@ -60,9 +61,13 @@ struct FabricSpec {
   int nic_ports = 1;  // of one NIC, each into a leaf of its own: twin leaves (dual-ToR, dual-plane)
   Metres region_distance;           // between any two regions, of fibre
   ByteRate region_rate;             // line rate from one region to another, each direction; zero: not stated
+  // Priority queues: the one that each kind of communication goes in. A port serves a queue with what higher
+  // ones leave of it. All in one, unless stated.
+  int expert_queue = 0, tensor_queue = 0, pipeline_queue = 0, data_queue = 0;
   double transport_efficiency = 0;  // payload share of the line rate (headers, congestion control)
   Time host_latency;                // NIC and host, both ends, without any switch
   Time hop_latency;                 // one switch and its cable
+  std::vector<std::string> aliases;
   std::vector<Fact> facts;
 };
 
@@ -163,6 +168,17 @@ class Fabric {
   int num_regions() const { return layout_.regions; }
   int node_of(int device) const;
   int region_of(int device) const;
+  // Where the switches see a device: its NIC by the first device that the NIC serves, its leaf (all twins),
+  // its pod (with two tiers all leaves of a plane and region are one).
+  struct Standing {
+    int node = 0, nic = 0, leaf = 0, pod = 0, region = 0;
+  };
+  Standing standing(int device) const;
+  int switches(int from, int to) const;  // on the way
+  // The devices whose NICs send and receive what goes between two nodes.
+  std::pair<int, int> over_nics(int from, int to) const;
+  const FabricLayout& layout() const { return layout_; }
+  const std::vector<FabricPool>& pools() const { return pools_; }
   Distance distance(int from, int to) const;
   Time latency(int from, int to) const;                            // of an empty message
   void route(int from, int to, std::vector<WireId>& wires) const;  // appends; kSelf adds nothing

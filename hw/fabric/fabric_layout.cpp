@@ -196,7 +196,7 @@ FabricLayout lay_out(const FabricSpec& spec, const std::vector<FabricPool>& pool
                  : layout.nodes == 1           ? 0
                                                : fewest_tiers(spec, pools, layout);
   layout.pod_groups = groups_under_pod(spec, layout);
-  if (layout.tiers == 3 && layout.regions > 1) place_pools(spec, pools, layout.pod_groups, layout);
+  if (layout.regions > 1) place_pools(spec, pools, layout.pod_groups, layout);
   return layout;
 }
 

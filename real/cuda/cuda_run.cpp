@@ -26,7 +26,7 @@ void require_device(const Job& job) {
   const std::vector<RankClass>& classes = job.layout().classes;
   if (static_cast<int>(classes.size()) < job.scenario.ranks()) {
     throw run_error(fmt::format("{}: cuda executes every rank; add --set {}/fold=false", job.scenario.name,
-                                job.collective ? "/workload" : "/plan"));
+                                job.collective || job.tenants ? "/workload" : "/plan"));
   }
   const std::vector<int> device_of_rank =
       cuda::devices_of_ranks(job.scenario.ranks(), static_cast<int>(there.size()));

@@ -65,10 +65,12 @@ void NativeNetwork::launch(std::int32_t transfer, Time now) {
   for (const PairFlow& pair : running.step->pairs) {
     if (pair.bytes <= 0) continue;
     const auto bytes = static_cast<std::uint64_t>(std::ceil(pair.bytes));
-    simgrid::s4u::CommPtr message =
-        simgrid::s4u::Comm::sendto_init(zone_.host(pair.from), zone_.host(pair.to));
-    message->set_payload_size(bytes);
+    // SimGrid takes a rate only before it knows the ends.
+    simgrid::s4u::CommPtr message = simgrid::s4u::Comm::sendto_init();
     if (pair.most_rate > 0) message->set_rate(pair.most_rate);
+    message->set_source(zone_.host(pair.from, pair.queue_pair));
+    message->set_destination(zone_.host(pair.to, pair.queue_pair));
+    message->set_payload_size(bytes);
     message->start();
     messages_[message.get()] = {message, transfer};
     ++running.messages_left;

@@ -11,6 +11,7 @@
 
 namespace moebius {
 
+class Fabric;
 class WireTable;
 
 class Network {
@@ -40,5 +41,7 @@ class Network {
 std::unique_ptr<Network> make_alpha_beta_network();
 // Flow classes share the wires by max-min.
 std::unique_ptr<Network> make_fluid_network(const WireTable& wires);
+// Every message packet by packet, under the transport of packet_flows.h; `seed` draws the hashes of paths.
+std::unique_ptr<Network> make_packet_network(const Fabric& fabric, std::uint64_t seed);
 
 }  // namespace moebius

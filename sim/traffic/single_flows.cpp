@@ -29,7 +29,6 @@ void StepBuilder::add_single_flows(const Traffic& traffic, Step& step) {
       if (sites_.fabric().can_bind(wire.kind)) of_class.links.push_back({table_.wire(wire), flows});
     }
     of_class.most_rate = traffic.most_rate * nic_flow.messages / paths_.flows_of_message();
-    of_class.queue = traffic.queue;
     step.flows.push_back(std::move(of_class));
   }
 }

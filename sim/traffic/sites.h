@@ -35,6 +35,7 @@ class Sites {
   Sites(const Cluster& cluster, const Layout& layout);
 
   const Layout& layout() const { return layout_; }
+  const Cluster& cluster() const { return cluster_; }
   const Fabric& fabric() const { return cluster_.fabric; }
   int device_of(int rank) const { return layout_.device_of_rank[rank]; }
   GroupSites group(const std::vector<std::int32_t>& ranks) const;

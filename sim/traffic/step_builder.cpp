@@ -213,6 +213,20 @@ void StepBuilder::add_pairs(const Traffic& traffic, const GroupSites& group, Ste
   }
 }
 
+// The flows of a step begin together and none ends before its cores are done. Networks that look at messages
+// pay what the wires do not take as a latency.
+void StepBuilder::limit(const Traffic& traffic, Step& step) const {
+  if (traffic.least_seconds <= 0) return;
+  if (with_pairs_) {
+    step.latency += std::max(0.0, traffic.least_seconds - alone(step));
+    return;
+  }
+  for (FlowClass& flow : step.flows) {
+    const double rate = flow.bytes / traffic.least_seconds;
+    flow.most_rate = flow.most_rate > 0 ? std::min(flow.most_rate, rate) : rate;
+  }
+}
+
 Step StepBuilder::build(const Traffic& traffic, const GroupSites& group) {
   Step step;
   ranks_for_each_.clear();
@@ -230,12 +244,10 @@ Step StepBuilder::build(const Traffic& traffic, const GroupSites& group) {
     for (const Edge& edge : traffic.edges) add_edge(edge, group);
     add_wire_flows(step);
   }
-  for (FlowClass& flow : step.flows) {
-    flow.most_rate = traffic.most_rate;
-    flow.queue = traffic.queue;
-  }
+  for (FlowClass& flow : step.flows) flow.most_rate = traffic.most_rate;
   if (singly_) add_single_flows(traffic, step);
   step.latency = traffic.latency + detour_;
+  limit(traffic, step);
   step.alone = step.latency + alone(step);
   step.parts = std::move(parts_);
   if (with_pairs_) add_pairs(traffic, group, step);

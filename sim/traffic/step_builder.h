@@ -70,6 +70,7 @@ class StepBuilder {
   double ranks_for_each(const GroupSites& group, int member, WireId wire);
   void begin();
   double alone(const Step& step) const;
+  void limit(const Traffic& traffic, Step& step) const;
   void add_pairs(const Traffic& traffic, const GroupSites& group, Step& step) const;
 
   Sites& sites_;

@@ -16,7 +16,7 @@ struct Traffic {
   double latency = 0;      // s
   bool lockstep = false;   // the edges form a pipeline: all of equal bytes have one rate, that of the slowest
   double most_rate = 0;    // bytes per second that one edge uses at most (protocol, channels); 0: no limit
-  std::uint8_t queue = 0;  // see FlowClass::queue
+  double least_seconds = 0;  // that the bytes take, however free the wires: cores that copy them; 0: no limit
 };
 
 }  // namespace moebius

@@ -8,6 +8,7 @@
 
 #include "hw/error.h"
 #include "sim/traffic/exchange_traffic.h"
+#include "sim/traffic/expert_exchange.h"
 #include "workloads/schedule/local_exchange.h"
 
 namespace moebius {
@@ -17,6 +18,27 @@ namespace {
 std::int32_t other_member(const Group& group) {
   CHECK(group.ranks.size() == 2, fmt::format("a message in a group of {}", group.ranks.size()));
   return 1 - group.my_index;
+}
+
+int queue_of(const Op& op, const FabricSpec& fabric) {
+  if (op.queue > 0) return op.queue;
+  switch (op.lane) {
+    case Lane::kTensorComm:
+      return fabric.tensor_queue;
+    case Lane::kExpertComm:
+      return fabric.expert_queue;
+    case Lane::kSendForward:
+    case Lane::kRecvForward:
+    case Lane::kSendBackward:
+    case Lane::kRecvBackward:
+      return fabric.pipeline_queue;
+    case Lane::kDataComm:
+      return fabric.data_queue;
+    case Lane::kCompute:
+    case Lane::kHostCopy:
+      return 0;
+  }
+  return 0;
 }
 
 bool any_shared_wire_binds(const Fabric& fabric) {
@@ -29,7 +51,8 @@ bool any_shared_wire_binds(const Fabric& fabric) {
 
 TransferPlans::TransferPlans(const Cluster& cluster, const Layout& layout, bool with_pairs,
                              std::uint64_t seed)
-    : layout_(layout),
+    : cluster_(cluster),
+      layout_(layout),
       exchange_(cluster.exchange),
       sites_(cluster, layout),
       table_(cluster),
@@ -75,12 +98,17 @@ std::shared_ptr<const TransferPlan> TransferPlans::plan(const Fragment& fragment
                 exchange_ ? copied_bytes(op, *exchange_) : op.payload.value,
                 route,
                 exchange_ ? op.num_inputs : 0,
-                exchange_ ? op.dtype : DType::kBf16};
+                exchange_ ? op.dtype : DType::kBf16,
+                static_cast<std::uint8_t>(queue_of(op, sites_.fabric().spec())),
+                routed ? op.units : std::int16_t{0}};
   std::weak_ptr<const TransferPlan>& known = plans_[key];
   std::shared_ptr<const TransferPlan> plan = known.lock();
   if (!plan) {
-    plan = std::make_shared<TransferPlan>(build(op, route, group, sites_of(key.group, group)));
-    known = plan;
+    TransferPlan built = build(op, route, group, sites_of(key.group, group));
+    for (Step& step : built.steps) {
+      for (FlowClass& flow : step.flows) flow.queue = key.queue;
+    }
+    known = plan = std::make_shared<TransferPlan>(std::move(built));
   }
   return plan;
 }
@@ -97,17 +125,26 @@ TransferPlan TransferPlans::steps_of(const std::vector<Traffic>& traffic, const 
   return plan;
 }
 
+// Inside a node a message is a copy by the sender's device, and no copy is shorter than a kernel. Between nodes
+// the NIC fetches it, which the fabric's host latency tells from the host's call on.
+double TransferPlans::copy_start(const Member& from, const Member& to) const {
+  if (from.node != to.node || from.device == to.device) return 0;
+  return sites_.cluster().pool_of(from.device).accelerator.kernel_floor.seconds();
+}
+
 TransferPlan TransferPlans::build(const Op& op, const Route* route, const Group& group,
                                   const GroupSites& sites) {
   const Fabric& fabric = sites_.fabric();
   if (exchange_) return steps_of(exchange_traffic(op, route, group, *exchange_), sites);
   if (op.kind == OpKind::kSend) {
-    return steps_of({message_traffic(group.my_index, other_member(group), op.payload.value, sites, fabric)},
-                    sites);
+    const int from = group.my_index, to = other_member(group);
+    Traffic message = message_traffic(from, to, op.payload.value, sites, fabric);
+    message.latency += copy_start(sites.members[from], sites.members[to]);
+    return steps_of({std::move(message)}, sites);
   }
   if (route == nullptr) return collective(op, sites);
   TransferPlan plan =
-      steps_of({route_traffic(*route, op.kind == OpKind::kCombine, op.payload.value, sites, fabric)}, sites);
+      steps_of({expert_exchange(op, *route, sites, cluster_)}, sites);
   if (!plan.steps.empty()) plan.slowest = static_cast<std::int16_t>(builder_.busiest_member(sites));
   return plan;
 }
@@ -115,6 +152,8 @@ TransferPlan TransferPlans::build(const Op& op, const Route* route, const Group&
 TransferPlan TransferPlans::collective(const Op& op, const GroupSites& sites) {
   CollectiveQuery query{op.kind, op.algorithm, op.payload.value, 1, !shared_wires_bind_ && !with_pairs_};
   if (op.algorithm != Algorithm::kAuto) return collective_by(query, sites);
+  if (const auto call = library_call({op.kind, sites.size(), op.payload.value}, sites, cluster_))
+    return TransferPlan{{step_of(*call, sites)}};
   std::optional<TransferPlan> best;
   for (const Algorithm algorithm : automatic_choices(op.kind, sites)) {
     query.algorithm = algorithm;
@@ -122,6 +161,17 @@ TransferPlan TransferPlans::collective(const Op& op, const GroupSites& sites) {
     if (!best || plan.alone() < best->alone()) best = std::move(plan);
   }
   return std::move(*best);
+}
+
+// What the wires do not take of the model's time is latency. The native network's messages go as fast as
+// their links let them: there it is all latency.
+Step TransferPlans::step_of(const LibraryCall& call, const GroupSites& sites) {
+  Traffic traffic = call.traffic;
+  if (with_pairs_) traffic.most_rate = 0;
+  Step step = builder_.build(traffic, sites);
+  step.latency = std::max(0.0, call.seconds - step.alone);
+  step.alone += step.latency;
+  return step;
 }
 
 TransferPlan TransferPlans::collective_by(CollectiveQuery query, const GroupSites& sites) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sim/traffic/collectives.h"
+#include "sim/traffic/library_calls.h"
 #include "sim/traffic/step_builder.h"
 #include "workloads/schedule/fragment.h"
 
@@ -42,6 +43,8 @@ class TransferPlans {
     // Between virtual ranks, which exchange operand after operand, at a rate that the format decides.
     std::int32_t operands = 0;
     DType dtype = DType::kBf16;
+    std::uint8_t queue = 0;
+    std::int16_t held = 0;  // cores of a dispatch or combine
     auto operator<=>(const Key&) const = default;
   };
 
@@ -50,11 +53,14 @@ class TransferPlans {
   }
   const GroupSites& sites_of(std::int32_t group, const Group& ranks);
   TransferPlan build(const Op& op, const Route* route, const Group& group, const GroupSites& sites);
+  double copy_start(const Member& from, const Member& to) const;
   TransferPlan collective(const Op& op, const GroupSites& sites);
+  Step step_of(const LibraryCall& call, const GroupSites& sites);
   TransferPlan collective_by(CollectiveQuery query, const GroupSites& sites);
   int best_chunks(const CollectiveQuery& query, const GroupSites& sites);
   TransferPlan steps_of(const std::vector<Traffic>& traffic, const GroupSites& sites);
 
+  const Cluster& cluster_;
   const Layout& layout_;
   const std::optional<LocalExchange>& exchange_;
   Sites sites_;

@@ -126,6 +126,22 @@ TEST_CASE("names that list and show do not know") {
           "show: unknown name \"h801-sxm\" (did you mean \"h800-sxm\"?); `moebius list` names all");
 }
 
+TEST_CASE("networks that show cannot draw, and options that do not belong to them") {
+  const std::string scenario =
+      "show " + std::string(MOEBIUS_SOURCE_DIR) + "/scenarios/smoke/allreduce-1024.json ";
+  refused("show h800-sxm --nodes 4", 2,
+          "--nodes: expected the name of a fabric or a scenario file, found \"h800-sxm\"");
+  refused(scenario + "--node hgx-8", 2,
+          "--node: expected the name of a fabric: a scenario says what nodes it has");
+  refused("show clos --nodes 0", 2, "--nodes: expected an integer from 1 to 1048576, found \"0\"");
+  refused("show rail-only --nodes 40", 2,
+          "--nodes 40: one tier joins the nodes of one leaf, but 40 nodes need 2 leaves of 32 ports: use "
+          "more tiers "
+          "or larger leaves");
+  refused("show clos --node hgx-9", 2,
+          "expected the name of a node, found \"hgx-9\" (did you mean \"hgx-8\"?)");
+}
+
 TEST_CASE("kernels that show cannot draw, and options that do not belong to them") {
   const std::string show = "show h800-sxm ";
   refused(show + "--n 7168", 2, "--n: expected --kernel KIND beside it, found none");
@@ -163,7 +179,9 @@ TEST_CASE("options that the command line does not have exit with 2 and print not
 
 TEST_CASE("a wrong word on the command line is answered with the words that exist") {
   refused("runn x.json", 2, "unknown command \"runn\" (did you mean \"run\"?)");
-  refused("", 2, "expected a command: run, check, crosscheck, compare, list, show, calibrate, convert, align, schema");
+  refused(
+      "", 2,
+      "expected a command: run, check, crosscheck, compare, list, show, calibrate, convert, align, schema");
   refused("run x.json --detail flud", 2,
           "--detail: expected alpha-beta, fluid, native, found \"flud\" (did you mean \"fluid\"?)");
   refused("run x.json --executor gpu", 2, "--executor: expected sim, host, cuda, emulate, found \"gpu\"");

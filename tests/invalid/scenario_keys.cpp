@@ -122,6 +122,8 @@ TEST_CASE("names that are in no table or catalog suggest the nearest") {
            R"(/cluster/pools/0/node: expected the name of a node, found "hgx-9" (did you mean "hgx-8"?))"},
           {"/cluster/fabric/type", "fattree",
            R"(/cluster/fabric/type: expected the name of a fabric, found "fattree" (did you mean "fat-tree"?))"},
+          {"/cluster/collectives", "nccl",
+           R"(/cluster/collectives: expected one of "structure", "library", "sglang", "trtllm", "vllm", found "nccl")"},
           {"/plan/precision/gemm", "fp4",
            R"(/plan/precision/gemm: expected one of "bf16", "fp8", "fp32", found "fp4" (did you mean "fp8"?))"},
           {"/plan/recompute/ops", R"(["softmax"])",
@@ -144,7 +146,7 @@ TEST_CASE("what is not available is refused with what is") {
           {"/plan/pp/schedule", "dualpipe",
            R"(/plan/pp/schedule: expected one of "1f1b", "gpipe", found "dualpipe")"},
           {"/plan/pp/slicing", "uniform", R"(/plan/pp/slicing: expected one of "balanced", found "uniform")"},
-          {"/plan/ep/dispatch", "nccl", R"(/plan/ep/dispatch: expected one of "deepep", found "nccl")"},
+          {"/plan/ep/dispatch", "nccl", R"(/plan/ep/dispatch: expected one of "auto", "deepep", "deepep-low-latency", found "nccl")"},
           {"/plan/dp/zero", "3", R"(/plan/dp/zero: expected one of 0, 1, found 3)"},
           {"/plan/tp/expert", "2", R"(/plan/tp/expert: expected 1, found 2)"},
           {"/plan/tp/dense", "2", R"(/plan/tp/dense: expected the degree of attention, 1, found 2)"},
@@ -192,6 +194,24 @@ TEST_CASE("degrees, experts and batches that do not fit each other are refused w
       });
 }
 
+TEST_CASE("tenants that do not fit beside each other are refused at the tenant and key") {
+  const std::string file = std::string(MOEBIUS_SOURCE_DIR) + "/scenarios/baige/tenants-one-queue.json";
+  check(file,
+        {
+            {"/workload/tenants", "[]", "/workload/tenants: expected at least one tenant, found none"},
+            {"/workload/tenants/1/first", "0",
+             R"(/workload/tenants/1: device 0 holds a rank of "experts" already)"},
+            {"/workload/tenants/1/ranks", "136",
+             "/workload/tenants/1: rank 128 would stand on device 264 of 256"},
+            {"/workload/tenants/1/name", "experts", R"(/workload/tenants/1/name: two are named "experts")"},
+            {"/workload/tenants/1/stride", "4",
+             "/workload/tenants/1/stride: expected at least the block of 8, found 4"},
+            {"/workload/tenants/1/queue", "8",
+             "/workload/tenants/1/queue: expected an integer from 0 to 7, found 8"},
+            {"/workload/ranks", "8", R"(/workload/ranks: unknown key "ranks")"},
+        });
+}
+
 TEST_CASE(
     "a relation is refused at the key that stands in the file, with its line, when another one was set") {
   struct Changes {
@@ -223,7 +243,9 @@ TEST_CASE(
         {"/plan/precision/dispatch", R"("bf16")"},
         {"/plan/precision/combine", R"("fp8")"}},
        R"(s.json: --set /plan/precision/combine: tokens carry no scale of their whole tensor: scaling "tensor" needs combine "bf16", found "fp8")"},
-      {{{"/plan/precision/scaling", R"("tensor")"}, {"/plan/precision/dispatch", R"("bf16")"}, {"/plan/dp/zero", "1"}},
+      {{{"/plan/precision/scaling", R"("tensor")"},
+        {"/plan/precision/dispatch", R"("bf16")"},
+        {"/plan/dp/zero", "1"}},
        R"(s.json: --set /plan/dp/zero: a shard does not know the scale of its whole weight: scaling "tensor" needs zero 0, found 1)"},
   };
   for (const Changes& c : cases) {
@@ -253,4 +275,18 @@ TEST_CASE("sizes that cannot be counted are refused before anything is built") {
         "s.json: --set /workload/micro_batch: 128 sequences of 16777216 tokens are more than the 2^31 that "
         "one rank "
         "can hold");
+}
+
+// 128 nodes on 4 x 8 leaves of 32 NICs and 32 uplinks.
+TEST_CASE("broken parts that the network does not have are refused with those that it has") {
+  check(kCollective,
+        {{"/cluster/failed", R"([{"leaf": 32}])", "/cluster/failed/0: leaf 32: expected 0 to 31"},
+         {"/cluster/failed", R"([{"leaf": 3, "uplink": 32}])", "/cluster/failed/0: uplink 32: expected 0 to 31"},
+         {"/cluster/failed", R"([{"nic": 1024}])",
+          "/cluster/failed/0: the NIC of device 1024: expected 0 to 1023"},
+         {"/cluster/failed", R"([{"nic": 1, "spine": 1}])",
+          R"(/cluster/failed/0: expected one of "leaf", "spine" and "nic")"},
+         {"/cluster/failed", R"([{"nic": 1, "uplink": 1}])", "/cluster/failed/0/uplink: a NIC has no uplinks"},
+         {"/workload/groups", "3",
+          "/workload/groups: 1024 ranks on nodes of 8 do not make 3 groups of equally many whole nodes"}});
 }

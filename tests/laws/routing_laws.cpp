@@ -268,3 +268,16 @@ TEST_CASE("a slowed link carries its share") {
   const Net net{.leaves = 2, .ports = 1, .damaged = {{FabricPart::kLeafUplink, 0, 0, 0.25}}};
   REQUIRE(run(net, 2, all_to_all(2e6)).seconds == Approx(kLatency + 4 * 1e6 / kNic).epsilon(1e-6));
 }
+
+// Messages of equal latency: SimGrid shares a wire by the inverse of latencies.
+TEST_CASE("fluid and native send hashed flows over the same ports") {
+  if (!has_simgrid()) {
+    WARN("skipped: this build has no SimGrid");
+    return;
+  }
+  const Net net{.queue_pairs = 2, .oversubscription = 2};
+  const Op op = all_to_all(16 * 8e6);
+  SimOptions native{.detail = NetworkDetail::kNative, .driver = Driver::kSimGrid};
+  native.seed = 3;
+  REQUIRE(run(net, 16, op, native).seconds == Approx(run(net, 16, op, seeded(3)).seconds).epsilon(0.02));
+}

@@ -32,6 +32,7 @@ struct World {
   int general_cores = 0;
   bool independent_engines = false;
   double memory_rate = 1e12;
+  int expert_queue = 0;  // the priority queue of dispatch and combine
 };
 Cluster make_cluster(const World& world);
 
@@ -145,6 +146,7 @@ inline Cluster make_cluster(const World& world) {
   spec.transport_efficiency = 1;
   spec.host_latency = world.host_latency;
   spec.hop_latency = world.hop_latency;
+  spec.expert_queue = world.expert_queue;
   std::vector<FabricPool> parts = {part_of_fabric(pool, spec)};
   return {{pool}, Fabric(spec, parts)};
 }

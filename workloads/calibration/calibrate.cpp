@@ -5,6 +5,7 @@
 
 #include "hw/error.h"
 #include "workloads/calibration/condense.h"
+#include "workloads/calibration/exchanges/fit_exchanges.h"
 #include "workloads/calibration/links/error_table.h"
 #include "workloads/calibration/links/fit_links.h"
 #include "workloads/calibration/model/architecture_file.h"
@@ -28,6 +29,11 @@ std::string fit_model(const TablesRequest& request, const Catalog& catalog) {
                      fit_architecture_file(request.from, catalog, request.out), request.out);
 }
 
+std::string fit_exchange_constants(const TablesRequest& request, const Catalog& catalog) {
+  return fmt::format("{} kernels of dispatch and combine: {}\n",
+                     fit_exchange_file(request.from, catalog, request.out), request.out);
+}
+
 std::string fit_collectives(const TablesRequest& request, const Catalog& catalog) {
   const CollectiveConstants constants = fit_links_file(request.from, catalog, request.out);
   const std::vector<MeasuredCollective> rows = read_measured_collectives(request.from, catalog);
@@ -40,7 +46,8 @@ std::string fit_collectives(const TablesRequest& request, const Catalog& catalog
 }
 
 constexpr Fit kFits[] = {{"model", "hw/catalog/architectures.json", fit_model},
-                         {"links", "hw/catalog/collectives.json", fit_collectives}};
+                         {"links", "hw/catalog/collectives.json", fit_collectives},
+                         {"exchanges", "hw/catalog/exchanges.json", fit_exchange_constants}};
 
 const Fit& fit_named(const std::string& name) {
   for (const Fit& fit : kFits)

@@ -68,11 +68,17 @@ double messages_ll(const LinkConstants& link, const CollectiveCall& call, double
 }
 
 // Seconds in which data moves, by a ring's protocol.
-double ring_data(const LinkConstants& link, const CollectiveCall& call, Protocol protocol) {
+double data_of(const LinkConstants& link, const CollectiveCall& call, Protocol protocol) {
   const double wire = wire_bytes(call), rate = ring_rate(link, call.devices);
   if (protocol == Protocol::kLL) return wire / (link.rate_ll * rate / link.rate_two);
   if (protocol == Protocol::kLL128) return wire / (rate * kLL128Share) + spread(link, wire);
   return wire / rate + own_copy(link, call) + spread(link, wire);
+}
+
+// Never faster than what the catalog says that the link achieves.
+double ring_data(const LinkConstants& link, const CollectiveCall& call, Protocol protocol) {
+  const double least = link.own_ports ? wire_bytes(call) / link.achieved : 0;
+  return std::max(least, data_of(link, call, protocol));
 }
 
 double ring_steps(const LinkConstants& link, const CollectiveCall& call, Protocol protocol, double many) {

@@ -13,6 +13,7 @@
 #include "workloads/scenario/scenario.h"
 #include "workloads/schedule/metrics.h"
 #include "workloads/serving/figures.h"
+#include "workloads/tenants.h"
 #include "workloads/training/memory.h"
 
 namespace moebius {
@@ -36,6 +37,7 @@ struct Report {
   Metrics metrics;
   std::optional<MemoryReport> memory;  // training, serving
   std::optional<ServingFigures> serving;
+  std::vector<TenantFigures> tenants = {};  // a collective scenario with several
 };
 
 std::string report_json(const Report& report);  // ends with a newline

@@ -27,7 +27,15 @@ void add_training(Json& json, const Report& report) {
   json["tflops_per_device_causal"] = figures.tflops_per_device_causal;
 }
 
+void add_tenants(Json& json, const std::vector<TenantFigures>& tenants) {
+  for (const TenantFigures& tenant : tenants) {
+    json["tenants"][tenant.name] = {
+        {"alone_s", tenant.alone_s}, {"together_s", tenant.together_s}, {"slowdown", tenant.slowdown()}};
+  }
+}
+
 void add_collective(Json& json, const Report& report) {
+  if (!report.tenants.empty()) return add_tenants(json, report.tenants);
   const CollectiveFigures figures = collective_figures(report);
   json["collective"] = {
       {"time_s", figures.time_s}, {"busbw_bytes_per_s", figures.busbw}, {"algbw_bytes_per_s", figures.algbw}};

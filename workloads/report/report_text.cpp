@@ -84,7 +84,21 @@ void training_headline(Out out, const Report& report) {
                  figures.tflops_per_device_causal);
 }
 
+void tenants_headline(Out out, const Report& report) {
+  const std::vector<Tenant>& tenants = report.scenario->collective.tenants;
+  fmt::format_to(out, "{} collectives on one fabric, each alone and then all together\n\n", tenants.size());
+  for (std::size_t i = 0; i < tenants.size(); ++i) {
+    const TenantFigures& figures = report.tenants[i];
+    fmt::format_to(out, "  {:<18} {} of {} over {} ranks, queue {}, {} times\n", tenants[i].name,
+                   to_string(tenants[i].operation), to_text(tenants[i].bytes), grouped(tenants[i].ranks),
+                   tenants[i].queue, tenants[i].repeat);
+    fmt::format_to(out, "  {:<18} alone {}, together {}: slowdown {:.3f}\n", "",
+                   seconds_text(figures.alone_s), seconds_text(figures.together_s), figures.slowdown());
+  }
+}
+
 void collective_headline(Out out, const Report& report) {
+  if (!report.tenants.empty()) return tenants_headline(out, report);
   const CollectiveFigures figures = collective_figures(report);
   const CollectiveWorkload& work = report.scenario->collective;
   const std::string groups = work.groups > 1 ? fmt::format(" in {} groups", work.groups) : "";

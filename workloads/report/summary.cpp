@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "workloads/report/report.h"
+
 namespace moebius {
 
 namespace {
@@ -9,12 +11,17 @@ namespace {
 std::string cluster_text(const Cluster& cluster) {
   std::string text;
   for (const Pool& pool : cluster.pools) {
-    text += fmt::format("pool {}: {} x {} = {} x {}\n", pool.name, pool.nodes, pool.node.id, pool.devices(),
-                        pool.accelerator.id);
+    text += fmt::format("pool {}: {} x {} = {} x {}{}\n", pool.name, pool.nodes, pool.node.id, pool.devices(),
+                        pool.accelerator.id, pool.region.empty() ? "" : " in region " + pool.region);
   }
   const FabricSpec& spec = cluster.fabric.spec();
-  return text + fmt::format("fabric: {}, {} planes, {} tiers, oversubscription {}\n", spec.type, spec.planes,
-                            spec.tiers, spec.oversubscription);
+  text += fmt::format("fabric: {}, {} planes, {} tiers, oversubscription {}\n", spec.type, spec.planes,
+                      spec.tiers, spec.oversubscription);
+  if (cluster.fabric.num_regions() < 2) return text;
+  return text + fmt::format("regions: {}, {:.6g} km of fibre ({}) and {} from one to another\n",
+                            fmt::join(region_names(cluster.pools), ", "), spec.region_distance.value / 1000,
+                            to_text(time_from_seconds(spec.region_distance.value * kFibreSecondsPerMetre)),
+                            to_text(spec.region_rate));
 }
 
 // Settings that decide nothing about the run.
@@ -33,6 +40,14 @@ std::string settings_text(const Scenario& scenario) {
     text +=
         fmt::format("  {:<34} {:<32}{}\n", setting.pointer, setting.value, setting.given ? "" : " (default)");
   }
+  return text;
+}
+
+std::string settings_text(const Job& job) {
+  std::string text = settings_text(job.scenario);
+  if (job.training) text += fmt::format("\n{}", job.training->describe());
+  if (job.serving) text += fmt::format("\n{}", job.serving->describe());
+  if (job.memory) text += fmt::format("\n{}", memory_text(*job.memory));
   return text;
 }
 

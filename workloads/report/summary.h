@@ -3,10 +3,12 @@
 
 #include <string>
 
-#include "workloads/scenario/scenario.h"
+#include "workloads/job.h"
 
 namespace moebius {
 
 std::string settings_text(const Scenario& scenario);
+// Also what would run, and the memory it needs.
+std::string settings_text(const Job& job);
 
 }  // namespace moebius

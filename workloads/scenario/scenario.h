@@ -30,6 +30,23 @@ struct Expectation {
   std::string known_miss;  // reason; empty: a miss fails
 };
 
+// One of several collectives that share a fabric, each on devices of its own: rank i stands on device
+// first + i / block * stride + i % block.
+struct Tenant {
+  std::string name;
+  OpKind operation = OpKind::kAllReduce;
+  Algorithm algorithm = Algorithm::kAuto;
+  Bytes bytes = {};
+  int ranks = 0;
+  int first = 0, block = 1, stride = 1;
+  int repeat = 1;  // so many, one after the other
+  int queue = 0;   // see Op::queue
+
+  std::int64_t device(int rank) const {
+    return first + std::int64_t{rank / block} * stride + rank % block;
+  }
+};
+
 // One collective on one fabric.
 struct CollectiveWorkload {
   OpKind operation = OpKind::kAllReduce;  // kSend stands for a send with its receive
@@ -39,6 +56,7 @@ struct CollectiveWorkload {
   int groups = 1;  // that do the same side by side; a group has every groups-th node
   DType dtype = DType::kFp32;
   bool fold = true;  // simulate one rank for all, where they do the same
+  std::vector<Tenant> tenants = {};  // instead of the one operation; `ranks` counts those of all
 
   int group_ranks() const { return ranks / groups; }
 };

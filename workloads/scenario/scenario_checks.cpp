@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
+#include <set>
 
 #include "workloads/scenario/scenario_parts.h"
 
@@ -225,10 +227,54 @@ void check_training(Scenario& scenario, const Document& document) {
   TrainingChecks(scenario, document).run();
 }
 
+namespace {
+
+void check_bytes(Bytes bytes, const Place& place) {
+  constexpr double kMostBytes = 0x1p60;  // sizes are counted in 64 bits
+  if (bytes.value > kMostBytes)
+    place.fail(fmt::format("expected at most {}, found {}", to_text(Bytes{kMostBytes}), to_text(bytes)));
+}
+
+// Each device holds one rank of one tenant.
+void check_devices(const std::vector<Tenant>& tenants, int devices, const Document& document) {
+  std::map<std::int64_t, std::string_view> owners;
+  for (std::size_t i = 0; i < tenants.size(); ++i) {
+    const Tenant& tenant = tenants[i];
+    const Place place = place_at(document, fmt::format("/workload/tenants/{}", i));
+    for (int rank = 0; rank < tenant.ranks; ++rank) {
+      const std::int64_t device = tenant.device(rank);
+      if (device >= devices)
+        place.fail(fmt::format("rank {} would stand on device {} of {}", rank, device, devices));
+      const auto [owner, is_new] = owners.try_emplace(device, tenant.name);
+      if (!is_new) place.fail(fmt::format("device {} holds a rank of \"{}\" already", device, owner->second));
+    }
+  }
+}
+
+void check_tenants(const std::vector<Tenant>& tenants, int devices, const Document& document) {
+  std::set<std::string_view> names;
+  for (std::size_t i = 0; i < tenants.size(); ++i) {
+    const Tenant& tenant = tenants[i];
+    const auto place = [&](std::string_view key) {
+      return place_at(document, fmt::format("/workload/tenants/{}/{}", i, key));
+    };
+    if (!names.insert(tenant.name).second)
+      place("name").fail(fmt::format("two are named \"{}\"", tenant.name));
+    if (tenant.stride < tenant.block)
+      place("stride").fail(
+          fmt::format("expected at least the block of {}, found {}", tenant.block, tenant.stride));
+    check_bytes(tenant.bytes, place("bytes"));
+  }
+  check_devices(tenants, devices, document);
+}
+
+}  // namespace
+
 void check_collective(const Scenario& scenario, const Document& document) {
   const CollectiveWorkload& work = scenario.collective;
   int devices = 0;
   for (const Pool& pool : scenario.cluster->pools) devices += pool.devices();
+  if (!work.tenants.empty()) return check_tenants(work.tenants, devices, document);
   if (work.ranks > devices) {
     place_at(document, "/workload/ranks")
         .fail(fmt::format("{} ranks do not fit on the {} devices of the cluster", work.ranks, devices));
@@ -239,11 +285,7 @@ void check_collective(const Scenario& scenario, const Document& document) {
         .fail(fmt::format("{} ranks on nodes of {} do not make {} groups of equally many whole nodes",
                           work.ranks, width, work.groups));
   }
-  constexpr double kMostBytes = 0x1p60;  // sizes are counted in 64 bits
-  if (work.bytes.value > kMostBytes) {
-    place_at(document, "/workload/bytes")
-        .fail(fmt::format("expected at most {}, found {}", to_text(Bytes{kMostBytes}), to_text(work.bytes)));
-  }
+  check_bytes(work.bytes, place_at(document, "/workload/bytes"));
   if (work.operation == OpKind::kSend && (work.ranks != 2 || work.groups != 1)) {
     place_at(document, "/workload/ranks").fail(fmt::format("send-recv needs 2 ranks, found {}", work.ranks));
   }

@@ -1,9 +1,23 @@
 // The machines of a scenario: pools of equal nodes and the fabric between them.
+#include <array>
+
 #include "workloads/scenario/scenario_parts.h"
 
 namespace moebius {
 
 namespace {
+
+constexpr std::array kCollectiveSources = {
+    Named<CollectiveSource>{"structure", CollectiveSource::kStructure, "wires and their latency alone"},
+    Named<CollectiveSource>{"library", CollectiveSource::kLibrary,
+                            "launch, steps and protocol of the chip's library (NCCL, oneCCL), where known"},
+    Named<CollectiveSource>{"sglang", CollectiveSource::kSglang,
+                            "as library, with SGLang's own all-reduce before it"},
+    Named<CollectiveSource>{"trtllm", CollectiveSource::kTrtllm,
+                            "as library, with TensorRT-LLM's own all-reduce before it"},
+    Named<CollectiveSource>{"vllm", CollectiveSource::kVllm,
+                            "as library, with vLLM's own all-reduce before it"},
+};
 
 DescriptionPtr name_or_changes(std::string_view help) {
   const DescriptionPtr form = description_of("", help);
@@ -40,6 +54,11 @@ void read_cluster(Section section, Scenario& scenario, const Catalog* catalog) {
       "fabric", true,
       description_of("object", "{\"type\": a name of `moebius list fabrics`, \"nic\": ..., changes}"));
   const std::vector<FailedPart> failed = read_failed(section, catalog == nullptr);
+  const bool serving = scenario.kind == ScenarioKind::kServing;
+  const auto collectives = section.choice<CollectiveSource>(
+      "collectives", std::span<const Named<CollectiveSource>>(kCollectiveSources),
+      serving ? CollectiveSource::kSglang : CollectiveSource::kLibrary,
+      "what decides how long a collective inside one scale-up domain takes");
   section.finish();
   if (catalog == nullptr) return;
   const Place place = section.place_of("pools");
@@ -48,6 +67,7 @@ void read_cluster(Section section, Scenario& scenario, const Catalog* catalog) {
       catalog->fabric(*fabric, section.place_of("fabric"), pools.front().accelerator.nic_rate);
   scenario.cluster = build_cluster(std::move(pools), spec, place);
   set_failed(failed, *scenario.cluster);
+  scenario.cluster->collectives = collectives;
 }
 
 }  // namespace moebius

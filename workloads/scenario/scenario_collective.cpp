@@ -27,10 +27,47 @@ constexpr std::array kAlgorithms{
 constexpr std::array kDTypes{Named<DType>{"fp32", DType::kFp32, ""}, Named<DType>{"bf16", DType::kBf16, ""},
                              Named<DType>{"fp16", DType::kFp16, ""}, Named<DType>{"fp8", DType::kFp8, ""}};
 
+// Those of a group, for tenants.
+constexpr std::span<const Named<OpKind>> kGroupOperations(kOperations.data(), kOperations.size() - 1);
+
+Tenant read_tenant(Section& section) {
+  Tenant tenant;
+  tenant.name = section.text("name", std::nullopt, "in the report");
+  tenant.operation =
+      section.choice<OpKind>("operation", kGroupOperations, std::nullopt, "what its ranks do together");
+  tenant.algorithm = section.choice<Algorithm>("algorithm", kAlgorithms, Algorithm::kAuto, "how");
+  tenant.bytes = section.bytes("bytes", std::nullopt, "see the operation for what it counts");
+  const auto number = [&](std::string_view key, double least, std::optional<std::int64_t> otherwise,
+                          std::string_view help) {
+    return static_cast<int>(section.integer(key, {least, 1 << 20}, otherwise, help));
+  };
+  tenant.ranks = number("ranks", 2, std::nullopt, "how many");
+  tenant.first = number("first", 0, 0, "the device of its first rank");
+  tenant.block = number("block", 1, 1, "so many ranks on neighbouring devices");
+  tenant.stride =
+      number("stride", 1, tenant.block, "devices from the start of one block to that of the next");
+  tenant.repeat = number("repeat", 1, 1, "so many operations beside the others, one after the other");
+  tenant.queue = static_cast<int>(
+      section.integer("queue", {0, 7}, 0, "priority queue, 7 the highest; 0: the fabric's data_queue"));
+  section.finish();
+  return tenant;
+}
+
 }  // namespace
 
 void read_collective_workload(Section section, Scenario& scenario) {
   CollectiveWorkload& work = scenario.collective;
+  for (Section& tenant :
+       section.objects("tenants", false, "several at once, in the place of operation, bytes and ranks")) {
+    work.tenants.push_back(read_tenant(tenant));
+    work.ranks += work.tenants.back().ranks;
+  }
+  work.dtype = section.choice<DType>("dtype", kDTypes, DType::kFp32, "of the elements");
+  work.fold = section.boolean("fold", true, "simulate one rank for all that do the same");
+  if (section.given("tenants")) {
+    if (work.tenants.empty()) section.place_of("tenants").fail("expected at least one tenant, found none");
+    return section.finish();
+  }
   work.operation =
       section.choice<OpKind>("operation", kOperations, std::nullopt, "what the ranks do together");
   work.algorithm = section.choice<Algorithm>("algorithm", kAlgorithms, Algorithm::kAuto, "how");
@@ -39,8 +76,7 @@ void read_collective_workload(Section section, Scenario& scenario) {
       section.integer("ranks", {2, 1 << 20}, std::nullopt, "the first devices of the cluster"));
   work.groups = static_cast<int>(section.integer(
       "groups", {1, 1 << 20}, 1, "equal groups that do it side by side, each on every groups-th node"));
-  work.dtype = section.choice<DType>("dtype", kDTypes, DType::kFp32, "of the elements");
-  work.fold = section.boolean("fold", true, "simulate one rank for all that do the same");
+  section.can_be_replaced({"operation", "bytes", "ranks"});
   section.finish();
 }
 

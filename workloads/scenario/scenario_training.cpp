@@ -18,15 +18,20 @@ constexpr std::array kSchedules{
 constexpr std::array kSlicings{
     Named<int>{"balanced", 0, "layers spread so that the slowest stage is fastest"}};
 constexpr std::array kDispatches{
-    Named<int>{"deepep", 0, "one copy a remote node, then over the scale-up link"}};
+    Named<Algorithm>{"auto", Algorithm::kAuto, "low latency for up to 128 tokens of a rank"},
+    Named<Algorithm>{"deepep", Algorithm::kHierarchical,
+                     "high throughput: one copy a remote node, then over the scale-up link"},
+    Named<Algorithm>{"deepep-low-latency", Algorithm::kDirect,
+                     "each token to each of its experts by itself"}};
 
 constexpr std::array kArithmetic{Named<DType>{"bf16", DType::kBf16, ""}, Named<DType>{"fp8", DType::kFp8, ""},
                                  Named<DType>{"fp32", DType::kFp32, ""}};
 constexpr std::array kScalings{
     Named<Scaling>{"block", Scaling::kBlock,
                    "a scale per 128 elements of activations and gradients, per 128 x 128 of weights"},
-    Named<Scaling>{"tensor", Scaling::kTensor,
-                   "a scale per tensor of a rank (weights of experts: per expert), from its largest magnitude"},
+    Named<Scaling>{
+        "tensor", Scaling::kTensor,
+        "a scale per tensor of a rank (weights of experts: per expert), from its largest magnitude"},
 };
 constexpr std::array kMaster{Named<DType>{"fp32", DType::kFp32, ""}, Named<DType>{"bf16", DType::kBf16, ""}};
 
@@ -79,7 +84,8 @@ void read_pipeline(Section section, TrainingPlan& plan) {
 
 void read_expert(Section section, TrainingPlan& plan) {
   plan.ep = degree(section, "degree", 1, "ranks that share the experts of a layer");
-  section.choice<int>("dispatch", kDispatches, 0, "how tokens travel to experts");
+  plan.exchange =
+      section.choice<Algorithm>("dispatch", kDispatches, Algorithm::kAuto, "how tokens travel to experts");
   plan.nodes_per_token = static_cast<int>(section.integer(
       "nodes_per_token", {0, 1 << 16}, 0,
       "most nodes that the experts of a token stand on; 0: as the model's routing groups say"));

@@ -252,6 +252,11 @@ std::vector<Section> Section::objects(std::string_view key, bool required, std::
   return sections;
 }
 
+void Section::can_be_replaced(const std::vector<std::string_view>& keys) {
+  if (!description_) return;
+  for (const std::string_view key : keys) std::erase(description_->required, key);
+}
+
 bool Section::given(std::string_view key) const {
   return reader_ && reader_->has(key);
 }

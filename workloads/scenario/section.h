@@ -78,6 +78,8 @@ class Section {
 
   bool given(std::string_view key) const;
   Place place_of(std::string_view key) const;
+  // Required keys in whose place another key may stand: the description cannot require them.
+  void can_be_replaced(const std::vector<std::string_view>& keys);
   void finish();  // rejects unknown keys; closes the description
 
  private:

@@ -92,6 +92,7 @@ void put_operands(Line& line, const Fragment& fragment, std::string_view name, s
 void put_communication(Line& line, const Op& op) {
   line.put(" group={} match={} payload={}", to_string(op.group), op.match, op.payload.value);
   if (op.algorithm != Algorithm::kAuto) line.put(" algorithm={}", to_string(op.algorithm));
+  if (op.queue > 0) line.put(" queue={}", op.queue);
 }
 
 void put_op(Line& line, const Fragment& fragment, std::size_t index) {

@@ -21,6 +21,7 @@ void add(Hash& hash, const Op& op) {
   hash.add(static_cast<double>(op.scale)).add(op.payload.value);
   add(hash, op.shape);
   if (op.batch >= 0) hash.add(op.batch);
+  if (op.queue > 0) hash.add(op.queue);
 }
 
 void add(Hash& hash, const Tensor& t) {

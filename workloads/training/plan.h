@@ -31,6 +31,7 @@ struct TrainingPlan {
   DType gemm = DType::kBf16;
   DType dispatch = DType::kBf16;
   DType combine = DType::kBf16;
+  Algorithm exchange = Algorithm::kAuto;  // of dispatch and combine: see exchange_family() in sim/traffic
   DType gradients = DType::kFp32;
   DType optimizer_states = DType::kFp32;
   Scaling scaling = Scaling::kBlock;  // of FP8 operands of matrix products

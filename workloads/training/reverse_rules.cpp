@@ -207,6 +207,7 @@ void Reverse::reverse_routed_exchange(const Op& op) {
   Op back = like(op, from_dispatch ? OpKind::kCombine : OpKind::kDispatch);
   back.dtype = from_dispatch ? plan().combine : plan().dispatch;
   back.group = op.group;
+  back.algorithm = op.algorithm;
   back.units = op.units;
   back.match = builder().next_match();
   back.payload = {op.shape.n * element_bytes(back.dtype) + (from_dispatch ? 4.0 * op.shape.k : 0.0)};

@@ -1,0 +1,104 @@
+// Transfers as packets under a receiver-driven transport: see packet_flows.h. Every message of a step is a
+// flow of its own; equal messages between the same devices take the same paths every time, as queue pairs do.
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "hw/error.h"
+#include "sim/event_queue.h"
+#include "sim/network/network.h"
+#include "sim/network/packet_run.h"
+
+namespace moebius {
+namespace {
+
+constexpr std::int64_t kMostMessages = 1 << 22;  // in one run: each is remembered
+
+class PacketNetwork : public Network {
+ public:
+  PacketNetwork(const Fabric& fabric, std::uint64_t seed) : run_(fabric, Transport{}, seed, 1) {}
+
+  void start(std::int32_t transfer, const Step& step, std::uint64_t id, Time now) override {
+    if (!step.flows.empty() && step.flows.front().queue > 0) {
+      throw run_error(
+          fmt::format("the packet network has one queue, a message at {} goes into queue {}: use fluid",
+                      to_text(now), step.flows.front().queue));
+    }
+    if (running_.size() <= static_cast<std::size_t>(transfer)) running_.resize(transfer + 1);
+    running_[transfer] = {&step, id, 0};
+    delays_.push({later(now, std::max(0.0, step.latency - step.pair_latency)), id, transfer, 0});
+  }
+
+  Time next_event() override {
+    Time next = kForever;
+    if (!delays_.empty()) next = delays_.top().time;
+    if (!arrivals_.empty()) next = std::min(next, arrivals_.top().time);
+    // To the end of the next bucket of packets.
+    if (run_.busy())
+      next = std::min(next, std::max(now_ + Time{1}, later({}, run_.next_time() + run_.step())));
+    return next;
+  }
+
+  void set_capacity(int, double, Time) override {
+    throw run_error("the packet network has ports and no wires, so that none of them can change: use fluid");
+  }
+
+  double carried(int) const override {
+    throw run_error(
+        "the packet network has ports and no wires, so that it counts no bytes on them: use fluid");
+  }
+
+  void advance(Time now, std::vector<std::int32_t>& ended) override {
+    now_ = now;
+    if (run_.busy()) run_.advance(now.seconds());
+    for (const PacketRun::Ended& flow : run_.ended()) {
+      const std::int32_t transfer = transfer_of_flow_[flow.flow];
+      arrivals_.push({std::max(now, later({}, flow.arrived)), running_[transfer].id, transfer, 0});
+    }
+    run_.ended().clear();
+    for (; !arrivals_.empty() && arrivals_.top().time <= now; arrivals_.pop()) {
+      const std::int32_t transfer = arrivals_.top().slot;
+      if (--running_[transfer].messages_left == 0) ended.push_back(transfer);
+    }
+    for (; !delays_.empty() && delays_.top().time <= now; delays_.pop()) launch(delays_.top().slot, ended);
+  }
+
+ private:
+  struct Running {
+    const Step* step = nullptr;
+    std::uint64_t id = 0;
+    int messages_left = 0;
+  };
+
+  void launch(std::int32_t transfer, std::vector<std::int32_t>& ended) {
+    Running& running = running_[transfer];
+    for (const PairFlow& pair : running.step->pairs) {
+      if (pair.bytes <= 0 || pair.from == pair.to) continue;
+      if (std::ssize(transfer_of_flow_) == kMostMessages)
+        throw run_error(
+            fmt::format("the packet network carries at most {} messages in a run, this one needs more "
+                        "at {}: use fluid",
+                        kMostMessages, to_text(now_)));
+      run_.add({pair.from, pair.to, std::ceil(pair.bytes)}, -1, now_.seconds());
+      transfer_of_flow_.push_back(transfer);
+      ++running.messages_left;
+    }
+    if (running.messages_left == 0) ended.push_back(transfer);
+  }
+
+  PacketRun run_;
+  EventQueue delays_;                           // what the messages' own latencies do not cover
+  EventQueue arrivals_;                         // of messages' last bytes
+  std::vector<Running> running_;                // by transfer
+  std::vector<std::int32_t> transfer_of_flow_;  // of the packet run
+  Time now_;
+};
+
+}  // namespace
+
+std::unique_ptr<Network> make_packet_network(const Fabric& fabric, std::uint64_t seed) {
+  return std::make_unique<PacketNetwork>(fabric, seed);
+}
+
+}  // namespace moebius

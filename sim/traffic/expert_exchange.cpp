@@ -1,0 +1,148 @@
+#include "sim/traffic/expert_exchange.h"
+
+#include <algorithm>
+
+#include "workloads/cost/exchange_kernels.h"
+
+namespace moebius {
+namespace {
+
+constexpr int kLowLatencyTokens = 128;
+
+// Of a receiver: copies by expert for every token that comes to it.
+double copies_of_token(const Route& route, int rank) {
+  const int tokens = route.received_tokens(rank);
+  return tokens > 0 ? static_cast<double>(route.rows_of_rank(rank)) / tokens : 0;
+}
+
+// Rows that leave a rank and that come to it.
+struct Flow {
+  double out = 0, in = 0;
+  double most() const { return std::max(out, in); }
+};
+struct RankRows {
+  double copies = 0;
+  Flow inside, across, remote;
+};
+
+// Directly from rank to rank.
+std::vector<RankRows> direct_rows(const Route& route) {
+  const int ranks = route.spec().ranks, width = route.spec().ranks_per_node;
+  std::vector<RankRows> rows(ranks);
+  for (int to = 0; to < ranks; ++to) {
+    const double copies = copies_of_token(route, to);
+    for (int from = 0; from < ranks; ++from) {
+      const double sent = route.tokens_between(from, to) * copies;
+      rows[from].copies += sent;
+      if (from == to) continue;
+      const auto kind = from / width == to / width ? &RankRows::inside : &RankRows::across;
+      (rows[from].*kind).out += sent;
+      (rows[to].*kind).in += sent;
+      rows[from].remote.out += sent;
+      rows[to].remote.in += sent;
+    }
+  }
+  return rows;
+}
+
+// Once to each node, handed on there by the member of the source's index.
+std::vector<RankRows> relayed_rows(const Route& route) {
+  const int ranks = route.spec().ranks, width = route.spec().ranks_per_node, nodes = route.nodes();
+  std::vector<RankRows> rows(ranks);
+  for (int from = 0; from < ranks; ++from)
+    for (int node = 0; node < nodes; ++node) {
+      const int first = node * width, last = std::min(first + width, ranks);
+      const bool own = from / width == node;
+      const int hub = own ? from : std::min(first + from % width, last - 1);
+      const double crossing = route.tokens_to_node(from, node);
+      if (nodes > 1) rows[from].copies += crossing;
+      if (!own) {
+        rows[from].across.out += crossing;
+        rows[hub].across.in += crossing;
+      }
+      for (int to = first; to < last; ++to) {
+        const double sent = route.tokens_between(from, to);
+        rows[from].copies += sent;
+        if (to != from) rows[from].remote.out += sent;
+        if (to == hub) continue;
+        rows[hub].inside.out += sent;
+        rows[to].inside.in += sent;
+      }
+    }
+  return rows;
+}
+
+Traffic direct_traffic(const Op& op, const Route& route) {
+  Traffic traffic;
+  for (int to = 0; to < route.spec().ranks; ++to) {
+    const double bytes = copies_of_token(route, to) * op.payload.value;
+    for (int from = 0; from < route.spec().ranks; ++from) {
+      if (from == to || route.tokens_between(from, to) == 0) continue;
+      Edge edge{from, to, route.tokens_between(from, to) * bytes};
+      if (op.kind == OpKind::kCombine) std::swap(edge.from, edge.to);
+      traffic.edges.push_back(edge);
+    }
+  }
+  return traffic;
+}
+
+ExchangeMachine machine_of(const Op& op, const GroupSites& group, const Cluster& cluster) {
+  const Member& first = group.members.front();
+  const Pool& pool = cluster.pool_of(first.device);
+  const FabricPool part = part_of_fabric(pool, cluster.fabric.spec());
+  const double sharers = std::max(1, part.devices_per_nic);
+  const ByteRate line =
+      cluster.fabric.spec().nic_given ? cluster.fabric.spec().nic : pool.accelerator.nic_rate;
+  ExchangeMachine machine{.cores = pool.accelerator.cores,
+                          .held = op.units,
+                          .link_line = pool.accelerator.link_rate.value,
+                          .link_rate = part.link_rate.value,
+                          .nic_line = line.value / sharers,
+                          .nic_rate = part.nic_rate.value / sharers};
+  for (const Member& member : group.members)
+    if (member.node != first.node)
+      machine.latency =
+          std::max(machine.latency, cluster.fabric.latency(first.device, member.device).seconds());
+  return machine;
+}
+
+}  // namespace
+
+ExchangeFamily exchange_family(const Op& op, const Route& route) {
+  if (op.algorithm == Algorithm::kDirect) return ExchangeFamily::kLowLatency;
+  if (op.algorithm == Algorithm::kHierarchical) return ExchangeFamily::kThroughput;
+  int most = 0;
+  for (int rank = 0; rank < route.spec().ranks; ++rank) most = std::max(most, route.tokens_of(rank));
+  return most <= kLowLatencyTokens ? ExchangeFamily::kLowLatency : ExchangeFamily::kThroughput;
+}
+
+ExchangeLoad exchange_load(const Op& op, const Route& route) {
+  const bool direct = exchange_family(op, route) == ExchangeFamily::kLowLatency;
+  ExchangeLoad load{.row_bytes = op.payload.value, .nodes = route.nodes(), .experts = route.spec().experts};
+  for (int rank = 0; rank < route.spec().ranks; ++rank)
+    load.tokens = std::max<double>(load.tokens, route.tokens_of(rank));
+  for (const RankRows& rows : direct ? direct_rows(route) : relayed_rows(route)) {
+    load.copies = std::max(load.copies, rows.copies);
+    load.inside = std::max(load.inside, rows.inside.most());
+    load.across = std::max(load.across, rows.across.most());
+    load.remote_ranks = std::max(load.remote_ranks, rows.remote.most());
+  }
+  return load;
+}
+
+Traffic expert_exchange(const Op& op, const Route& route, const GroupSites& group, const Cluster& cluster) {
+  const ExchangeFamily family = exchange_family(op, route);
+  const bool combine = op.kind == OpKind::kCombine;
+  Traffic traffic = family == ExchangeFamily::kLowLatency
+                        ? direct_traffic(op, route)
+                        : route_traffic(route, combine, op.payload.value, group, cluster.fabric);
+  if (traffic.edges.empty()) return traffic;
+  const ExchangeKernel kernel = exchange_kernel(cluster.pool_of(group.members.front().device).accelerator,
+                                                {family, combine, route.nodes() > 1});
+  const ExchangeTime time = exchange_time(kernel, exchange_load(op, route), machine_of(op, group, cluster));
+  traffic.latency = time.latency;
+  traffic.least_seconds = time.flow;
+  return traffic;
+}
+
+}  // namespace moebius

@@ -1,0 +1,25 @@
+// Dispatch and combine as the kernels do them: traffic between the members, with what the kernel itself
+// costs.
+#pragma once
+
+#include "hw/cluster.h"
+#include "sim/traffic/collectives.h"
+#include "workloads/cost/exchange_model.h"
+#include "workloads/schedule/op.h"
+
+namespace moebius {
+
+// Algorithm::kHierarchical: high throughput, as route_traffic(). kDirect: low latency, every token to every
+// one of its experts by itself. kAuto: low latency for up to 128 tokens of a rank, for which its buffers are
+// made.
+ExchangeFamily exchange_family(const Op& op, const Route& route);
+
+// What the busiest member moves.
+ExchangeLoad exchange_load(const Op& op, const Route& route);
+
+// The edges; as latency what exchange_time() says before the pipeline runs full, as least_seconds its slowest
+// stage. On an idle network the step takes exchange_time() where every member moves what the busiest one
+// does.
+Traffic expert_exchange(const Op& op, const Route& route, const GroupSites& group, const Cluster& cluster);
+
+}  // namespace moebius

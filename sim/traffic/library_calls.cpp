@@ -1,0 +1,81 @@
+#include "sim/traffic/library_calls.h"
+
+#include <algorithm>
+
+#include "sim/traffic/collectives.h"
+
+namespace moebius {
+namespace {
+
+bool is_modelled(OpKind kind) {
+  return kind == OpKind::kAllReduce || kind == OpKind::kAllGather || kind == OpKind::kReduceScatter ||
+         kind == OpKind::kAllToAll;
+}
+
+bool shares_a_domain(const GroupSites& group, const Cluster& cluster) {
+  const int first = group.members.front().device;
+  const Pool& pool = cluster.pool_of(first);
+  if (pool.node.scale_up == ScaleUp::kFullMesh) return false;
+  if ((pool.node.scale_up == ScaleUp::kPcie) != (pool.accelerator.link_rate.value == 0)) return false;
+  return std::all_of(group.members.begin() + 1, group.members.end(), [&](const Member& member) {
+    return cluster.fabric.distance(first, member.device) == Distance::kScaleUp;
+  });
+}
+
+CollectiveFigures figures_of(const Accelerator& chip, const LinkConstants& link, const CollectiveCall& call,
+                             CollectiveSource source) {
+  if (const auto framework = framework_constants(chip, to_string(source)))
+    return framework_figures(*framework, link, call);
+  return nccl_figures(link, call);
+}
+
+// What each member sends: in the switch the whole buffer once, one-shot the whole buffer to each other.
+double sent_bytes(Protocol protocol, const CollectiveCall& call) {
+  if (protocol == Protocol::kInSwitch) return call.bytes;
+  if (protocol == Protocol::kOneShot) return call.bytes * (call.devices - 1);
+  return wire_bytes(call);
+}
+
+// Rings, and what the switch reduces, load every member's wires alike, so that one round of neighbours
+// stands for all; messages go to each.
+Traffic neighbours(double sent, double most_rate, const GroupSites& group) {
+  Traffic traffic;
+  traffic.lockstep = true;
+  traffic.most_rate = most_rate;
+  for (const auto& node : group.nodes) {
+    for (std::size_t i = 0; i < node.size(); ++i)
+      traffic.edges.push_back({node[i], node[(i + 1) % node.size()], sent});
+  }
+  return traffic;
+}
+
+Traffic messages(double sent, double most_rate, const GroupSites& group) {
+  Traffic traffic;
+  const int n = group.size();
+  traffic.most_rate = most_rate / (n - 1);
+  for (int i = 0; i < n; ++i)
+    for (int j = 0; j < n; ++j)
+      if (i != j) traffic.edges.push_back({i, j, sent / (n - 1)});
+  return traffic;
+}
+
+}  // namespace
+
+std::optional<LibraryCall> library_call(const CollectiveCall& call, const GroupSites& group,
+                                        const Cluster& cluster) {
+  if (cluster.collectives == CollectiveSource::kStructure || !is_modelled(call.kind) || call.devices < 2 ||
+      call.bytes <= 0 || !shares_a_domain(group, cluster))
+    return {};
+  const Accelerator& chip = cluster.pool_of(group.members.front().device).accelerator;
+  const std::optional<LinkConstants> link = link_constants(chip);
+  if (!link) return {};
+  const CollectiveFigures figures = figures_of(chip, *link, call, cluster.collectives);
+  const double sent = sent_bytes(figures.protocol, call);
+  const bool to_each = call.kind == OpKind::kAllToAll || figures.protocol == Protocol::kOneShot ||
+                       figures.protocol == Protocol::kTwoShot;
+  return LibraryCall{
+      to_each ? messages(sent, figures.most_rate, group) : neighbours(sent, figures.most_rate, group),
+      figures.seconds};
+}
+
+}  // namespace moebius

@@ -1,0 +1,25 @@
+// Collectives of one scale-up domain as the chip's library carries them out: its launch, steps and protocol
+// (workloads/cost/collective_model.h) put on the wires that the ring or the messages cross, so that on an
+// idle node a call takes what the model says, and beside others what the wires leave it.
+#pragma once
+
+#include <optional>
+
+#include "hw/cluster.h"
+#include "sim/traffic/sites.h"
+#include "sim/traffic/traffic.h"
+#include "workloads/cost/collective_model.h"
+
+namespace moebius {
+
+struct LibraryCall {
+  Traffic traffic;     // one step without latency: who sends what, at which rate at most
+  double seconds = 0;  // from launch to end on an idle node
+};
+
+// Empty where the structure alone decides: groups that leave a node's switch or host bridge, or a board of
+// it, direct links from device to device, operations without a model, chips without constants.
+std::optional<LibraryCall> library_call(const CollectiveCall& call, const GroupSites& group,
+                                        const Cluster& cluster);
+
+}  // namespace moebius

@@ -1,0 +1,86 @@
+// Keys of networks and super-nodes that are wrong, one at a time, and views of networks that cannot be shown.
+#include "hw/catalog.h"
+#include "hw/error.h"
+#include "models/model.h"
+#include "tests/process.h"
+#include "workloads/scenario/scenario.h"
+
+#undef CHECK  // of hw/error.h: here it is Catch's
+#include <catch2/catch.hpp>
+
+namespace {
+
+using namespace moebius;
+
+std::string refusal(const std::string& file, const std::string& pointer, const std::string& json) {
+  static const Catalog catalog;
+  static const ModelCatalog models;
+  Document document =
+      parse_document(test::text_of(std::string(MOEBIUS_SOURCE_DIR) + "/scenarios/" + file), "s.json");
+  if (!pointer.empty()) set_at_pointer(document, pointer, json);
+  try {
+    read_scenario(document, catalog, models);
+  } catch (const Error& error) {
+    CHECK(error.kind() == Error::Kind::kInput);
+    return error.what();
+  }
+  return "";
+}
+
+const char* const kRegions = "study/deepseek-v3-train-two-regions.json";
+const char* const kCollective = "smoke/allreduce-1024.json";
+
+}  // namespace
+
+TEST_CASE("a distance is a length, a link between regions has a rate") {
+  CHECK(refusal(kRegions, "", "") == "");
+  CHECK(refusal(kRegions, "/cluster/fabric/region_distance", "30") ==
+        R"(s.json: --set /cluster/fabric/region_distance: expected a length such as "30 km", found 30)");
+  CHECK(refusal(kRegions, "/cluster/fabric/region_distance", "30 us") ==
+        R"(s.json: --set /cluster/fabric/region_distance: expected a length such as "30 km", found "30 us")");
+  CHECK(
+      refusal(kRegions, "/cluster/fabric/region_rate", "30 km") ==
+      R"(s.json: --set /cluster/fabric/region_rate: expected a byte rate such as "400 Gb/s", found "30 km")");
+  CHECK(refusal(kRegions, "/cluster/fabric/region_rate", "null") ==
+        "s.json:11: /cluster/pools: 2 regions, but nothing joins them: expected \"region_rate\", and "
+        "\"region_distance\"");
+}
+
+TEST_CASE("all pools name a region or none does, and a region's pools stand together") {
+  CHECK(refusal(kCollective, "/cluster/pools/0/region", "7") ==
+        R"(s.json: --set /cluster/pools/0/region: expected a string, found 7)");
+  CHECK(refusal(kRegions, "/cluster/pools/1/region", R"("")") ==
+        R"(s.json:11: /cluster/pools: pool "second half" names no region, but pool "first half" does: )"
+        "expected one for each pool");
+  const char* const pools = R"([
+    {"name": "a", "accelerator": "h800-sxm", "node": "hgx-8", "nodes": 64, "region": "x"},
+    {"name": "b", "accelerator": "h800-sxm", "node": "hgx-8", "nodes": 64, "region": "y"},
+    {"name": "c", "accelerator": "h800-sxm", "node": "hgx-8", "nodes": 128, "region": "x"}])";
+  CHECK_THAT(refusal(kRegions, "/cluster/pools", pools),
+             Catch::Contains(R"(pool "c" stands in region "x" after one in "y": )"
+                             "expected the pools of a region one after the other"));
+}
+
+TEST_CASE("training on several pools wants equal nodes") {
+  CHECK(refusal(kRegions, "/cluster/pools/1/accelerator", "h100-sxm") ==
+        R"(s.json:11: /cluster/pools: training uses pools of equal nodes, but "second half" is not like )"
+        R"("first half")");
+  CHECK_THAT(refusal(kRegions, "/plan/pp/degree", "3"),
+             Catch::Contains("ranks a replica do not divide the 2048 devices of 2 pools"));
+}
+
+TEST_CASE("boards are whole, on a switch, and no faster than the link") {
+  const std::string node = "/cluster/pools/0/node";
+  const std::string at = "s.json: --set /cluster/pools/0/node/";
+  CHECK_THAT(refusal(kCollective, node, R"({"base": "hgx-8", "board": 3})"),
+             Catch::Contains("node \"hgx-8\" has 8 accelerators on boards of 3: expected whole boards"));
+  CHECK_THAT(
+      refusal(kCollective, node, R"({"base": "hgx-8", "scale_up": "full-mesh", "board": 4})"),
+      Catch::Contains("boards of 4 accelerators: expected \"scale_up\": \"switch\", which joins them"));
+  CHECK(refusal(kCollective, node, R"({"base": "hgx-8", "board_efficiency": 1.5})") ==
+        at + "board_efficiency: expected a number of more than 0 and at most 1, found 1.5");
+  CHECK(refusal(kCollective, node, R"({"base": "hgx-8", "board_latency": "1 GB"})") ==
+        at + R"(board_latency: expected a time such as "2.8 us", found "1 GB")");
+  CHECK(refusal(kCollective, "/cluster/fabric/nic_ports", "0") ==
+        "s.json: --set /cluster/fabric/nic_ports: expected an integer from 1 to 1048576, found 0");
+}

@@ -1,0 +1,75 @@
+// Collectives of one scale-up domain, simulated with the constants of the chip's library.
+#include <catch2/catch.hpp>
+
+#include "hw/catalog.h"
+#include "tests/laws/small_world.h"
+#include "workloads/cost/collective_model.h"
+
+using namespace moebius;
+
+namespace {
+
+Cluster one_node(const std::string& chip, const std::string& node, CollectiveSource source) {
+  const Catalog catalog;
+  Cluster cluster = build_cluster({{"all", catalog.accelerator(chip), catalog.node(node), 1}},
+                                  catalog.fabric("single-node"), Place{"test", "", 0});
+  cluster.collectives = source;
+  return cluster;
+}
+
+double simulated(const Cluster& cluster, const CollectiveCall& call, bool fold = true) {
+  const Layout layout = make_layout({.ranks = call.devices, .fold = fold});
+  Op op = communication_op(call.kind, call.bytes);
+  op.algorithm = Algorithm::kAuto;
+  return simulate({cluster, layout, on_all_classes(layout, make_fragment({{op}})), {}, {}}).seconds();
+}
+
+}  // namespace
+
+TEST_CASE("on an idle node a collective takes what the model of the library says") {
+  const struct {
+    const char *chip, *node;
+  } machines[] = {{"h100-sxm", "hgx-8"}, {"a100-sxm", "hgx-8"}, {"h800-sxm", "hgx-8"}};
+  for (const auto& machine : machines) {
+    const Cluster cluster = one_node(machine.chip, machine.node, CollectiveSource::kLibrary);
+    const LinkConstants link = *link_constants(cluster.pools[0].accelerator);
+    for (const OpKind kind :
+         {OpKind::kAllReduce, OpKind::kAllGather, OpKind::kReduceScatter, OpKind::kAllToAll})
+      for (const int devices : {2, 4, 8})
+        for (const double bytes : {1024.0, 262144.0, 4194304.0, 536870912.0}) {
+          const CollectiveCall call{kind, devices, bytes};
+          INFO(machine.chip << " " << to_string(kind) << " " << devices << " devices, " << bytes << " bytes");
+          for (const bool fold : {true, false})
+            CHECK(simulated(cluster, call, fold) == Approx(nccl_figures(link, call).seconds).epsilon(0.01));
+        }
+  }
+}
+
+// 2 (n - 1) steps of LL: what 8 devices take more than 2 is 12 steps, whatever the launch.
+TEST_CASE("a small all-reduce takes a launch and a step's latency for each step of the ring") {
+  const LinkConstants link = *link_constants(Catalog().accelerator("h100-sxm"));
+  const auto seconds = [&](int devices) {
+    return nccl_figures(link, {OpKind::kAllReduce, devices, 8}).seconds;
+  };
+  CHECK(seconds(8) - seconds(2) == Approx(12 * link.step_ll).epsilon(0.01));
+  CHECK(seconds(2) == Approx(link.launch + 2 * link.step_ll).epsilon(0.01));
+}
+
+TEST_CASE("a framework's all-reduce comes before the library's up to its limit") {
+  const Cluster cluster = one_node("h100-sxm", "hgx-8", CollectiveSource::kSglang);
+  const Cluster library = one_node("h100-sxm", "hgx-8", CollectiveSource::kLibrary);
+  const CollectiveCall small{OpKind::kAllReduce, 8, 65536}, large{OpKind::kAllReduce, 8, 67108864};
+  CHECK(simulated(cluster, small) < 0.5 * simulated(library, small));
+  CHECK(simulated(cluster, large) == Approx(simulated(library, large)));
+}
+
+TEST_CASE("a chip whose link is slower has its library's rates in proportion") {
+  const Catalog catalog;
+  const LinkConstants h100 = *link_constants(catalog.accelerator("h100-sxm"));
+  const LinkConstants h800 = *link_constants(catalog.accelerator("h800-sxm"));
+  // 200 GB/s x 0.8 against 450 GB/s x 0.79.
+  CHECK(h800.rate_two / h100.rate_two == Approx(160 / 355.5));
+  CHECK(h800.launch == h100.launch);
+  CHECK(h800.estimated);
+  CHECK_FALSE(h100.estimated);
+}

@@ -1,0 +1,123 @@
+// What the exchange model says of published dispatch and combine kernels.
+#include "workloads/cost/exchange_model.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <iostream>
+#include <map>
+
+#include <fmt/format.h>
+#include <catch2/catch.hpp>
+
+#include "workloads/calibration/exchanges/fit_exchanges.h"
+
+using namespace moebius;
+
+namespace {
+
+const char* const kTables = MOEBIUS_SOURCE_DIR "/../shared/data/kernels";
+
+double median(std::vector<double> errors) {
+  std::sort(errors.begin(), errors.end());
+  return errors[errors.size() / 2];
+}
+
+const char* name_of(const ExchangeQuestion& question) {
+  return question.combine ? "combine" : "dispatch";
+}
+
+const ExchangeKernel& kernel_of(const ExchangeRow& row) {
+  for (const ExchangeKernel& kernel : shipped_exchanges())
+    if (kernel.chip == row.chip && kernel.family == row.question.family &&
+        kernel.combine == row.question.combine && kernel.between_nodes == row.question.between_nodes)
+      return kernel;
+  throw std::runtime_error("no kernel of " + row.chip);
+}
+
+// Errors by table, family, op and ranks; printed, and joined as the caller wants them.
+struct Errors {
+  std::map<std::string, std::vector<double>> groups;
+  std::map<std::string, std::vector<double>> judged;  // by table and op
+};
+
+Errors errors_of(const std::vector<ExchangeRow>& rows) {
+  Errors all;
+  for (const ExchangeRow& row : rows) {
+    const double error = std::abs(model_seconds(kernel_of(row), row) / row.seconds - 1);
+    const char* family = row.question.family == ExchangeFamily::kThroughput ? "throughput" : "low latency";
+    all.groups[fmt::format("{:<15} {:<12} {:<8} {:>3} ranks {:<14}", row.table, family, name_of(row.question),
+                           row.ranks, row.chip)]
+        .push_back(error);
+    const bool is_fitted = row.load.nodes == 1;
+    const bool too_wide = row.table == "deepep_normal" && row.load.nodes > 4;
+    if (!too_wide) {
+      all.judged[fmt::format("{} {}", row.table, name_of(row.question))].push_back(error);
+      if (!is_fitted) all.judged[row.table + " between nodes"].push_back(error);
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("The exchange model tells published dispatch and combine times") {
+  if (!std::filesystem::exists(kTables)) {
+    WARN("skipped: the tables are not beside the project (../shared/data/kernels)");
+    return;
+  }
+  const Errors errors = errors_of(read_exchange_rows(kTables, Catalog()));
+  for (const auto& [name, list] : errors.groups)
+    std::cout << fmt::format("{} rows {:>5}  median {:>5.1f} %\n", name, list.size(), 100 * median(list));
+  for (const auto& [name, list] : errors.judged) {
+    CAPTURE(name);
+    std::cout << fmt::format("{:<35} median {:>5.1f} % of {}\n", name, 100 * median(list), list.size());
+    // Of the super-node's high-throughput kernels only the time of a message is known, from 8 ranks; what
+    // makes them slower on 128 ranks is not told by it (dispatch: half of the published time).
+    const double goal = name.starts_with("deepep_ascend") ? 0.25
+                        : name.starts_with("cloudmatrix") ? 0.15
+                                                          : 0.1;
+    CHECK(median(list) < goal);
+  }
+}
+
+TEST_CASE("The shipped exchange kernels are what the tables give") {
+  if (!std::filesystem::exists(kTables)) {
+    WARN("skipped: the tables are not beside the project (../shared/data/kernels)");
+    return;
+  }
+  const std::vector<ExchangeKernel> fitted = fit_exchanges(read_exchange_rows(kTables, Catalog()));
+  REQUIRE(exchanges_text(fitted) == exchanges_text(shipped_exchanges()));
+}
+
+// 8 experts of 256 over two nodes miss a node with probability 128!/120! / (256!/248!) = 0.0035, so a token
+// goes to 1.993 nodes, half of them remote; to 16 ranks of 16 experts it makes 6.52 copies, of which 7 of 8
+// are handed on over the scale-up link.
+TEST_CASE("A token goes once to each node and rank that has one of its experts") {
+  const ExchangeLoad load = even_load({.tokens = 1, .active = 8, .experts = 256, .ranks = 16, .nodes = 2},
+                                      ExchangeFamily::kThroughput);
+  CHECK(load.across == Approx(0.9965).epsilon(1e-3));
+  CHECK(load.copies == Approx(1.993 + 6.523).epsilon(1e-3));
+  CHECK(load.inside == Approx(6.523 * 7 / 8).epsilon(1e-3));
+}
+
+// 1,024 rows of 8 of 16 ranks go by the NIC, 7 of 16 over the link: 64 * 8 tokens-and-experts of 128.
+TEST_CASE("For low latency a token goes to every one of its experts") {
+  const ExchangeLoad load = even_load({.tokens = 128, .active = 8, .experts = 256, .ranks = 16, .nodes = 2},
+                                      ExchangeFamily::kLowLatency);
+  CHECK(load.across == 512);
+  CHECK(load.inside == 448);
+}
+
+// No stage but the copying: 1,000 copies of 10 KB at 10 GB/s a core on 10 cores are 100 us, after 5 us of
+// launch.
+TEST_CASE("The slowest stage decides after the start") {
+  ExchangeKernel kernel;
+  kernel.fixed = 5e-6;
+  kernel.copy_rate = 10e9;
+  const ExchangeLoad load{.tokens = 1000, .copies = 1000, .inside = 1000, .row_bytes = 1e4, .experts = 8};
+  ExchangeMachine machine{.cores = 132, .held = 10, .link_line = 1e12, .link_rate = 1e12};
+  CHECK(exchange_time(kernel, load, machine).seconds() == Approx(105e-6));
+  machine.link_rate = 50e9;  // 10 MB over the link: 200 us
+  CHECK(exchange_time(kernel, load, machine).seconds() == Approx(205e-6));
+}

@@ -1,0 +1,187 @@
+// Flows under a receiver-driven transport on small fabrics, against closed forms. Links of 100 Gb/s and 1 us:
+// a full packet of 4150 B takes 0.332 us on each, a header of 64 B 0.00512 us.
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <exception>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+
+#include "sim/network/calendar.h"
+#include "sim/network/network.h"
+#include "sim/network/packet_flows.h"
+#include "sim/network/packet_table.h"
+
+namespace moebius {
+namespace {
+
+// 16 hosts on 4 leaves of 4, each with `uplinks` to as many spines.
+Fabric two_tiers(int uplinks, Routing routing = Routing::kSpray) {
+  PacketRow row;
+  row.hosts = 16;
+  row.spec.type = "clos";
+  row.spec.rail_optimised = false;
+  row.spec.tiers = 2;
+  row.spec.leaf_ports = 4;
+  row.spec.leaf_uplinks = uplinks;
+  row.spec.switch_ports = 16;
+  row.spec.oversubscription = 4.0 / uplinks;
+  row.spec.transport_efficiency = 1;
+  row.spec.routing = routing;
+  return row.fabric({});
+}
+
+std::vector<double> run(const Fabric& fabric, const std::vector<PacketFlow>& flows) {
+  return run_packet_flows(fabric, {}, flows, 7).completion;
+}
+
+TEST_CASE("one packet pays every link and its acknowledgement comes back") {
+  // 4 links between leaves: 4 (1 + 0.332) us there, 4 (1 + 0.00512) us back.
+  CHECK(run(two_tiers(4), {{0, 15, 4086}}).front() == Approx(9.34848e-6).epsilon(1e-6));
+  // 2 links under one leaf.
+  CHECK(run(two_tiers(4), {{0, 1, 4086}}).front() == Approx(4.67424e-6).epsilon(1e-6));
+}
+
+TEST_CASE("a long flow has the payload share of its credit") {
+  const Transport transport;
+  // 4086 of 4150 B are payload; each pull grants 4096 B in the time of 4156 B.
+  CHECK(transport.efficiency() == Approx(0.9703).epsilon(1e-4));
+  const double seconds = run(two_tiers(4), {{0, 15, 80e6}}).front();
+  CHECK(80e6 / seconds == Approx(12.5e9 * transport.efficiency()).epsilon(0.003));
+}
+
+TEST_CASE("senders to one host share its pulls evenly") {
+  // 3 x 979 packets, each 0.33687 us of pulls: 989.4 us, but the 85 that leave or fill the port's queue in
+  // the first 16.6 us need none (28.6 us), and the last packet has 9.3 us to go and come back.
+  for (const double seconds : run(two_tiers(4), {{4, 0, 4e6}, {8, 0, 4e6}, {12, 0, 4e6}}))
+    CHECK(seconds == Approx(989.4e-6 - 28.6e-6 + 16.6e-6 + 9.3e-6).epsilon(0.003));
+}
+
+TEST_CASE("the first windows of an incast are trimmed and sent again") {
+  // Of 15 x 50 packets at line rate, 50 leave by the receiver's port in that time and 35 wait there.
+  std::vector<PacketFlow> flows;
+  for (int from = 1; from < 16; ++from) flows.push_back({from, 0, 2e6});
+  const PacketFlowTimes times = run_packet_flows(two_tiers(4), {}, flows, 7);
+  CHECK(times.packets == 15 * 490);
+  CHECK(static_cast<double>(times.resent) > 0.5 * (15 * 50 - 85));
+  CHECK(static_cast<double>(times.resent) < 1.1 * (15 * 50 - 85));
+}
+
+TEST_CASE("flows that hash to one port share it by what arrives there") {
+  // Hosts 0 and 1 (a leaf of four) send to other leaves by spine 0: each has half of the port, less what the
+  // pulls of nobody else take. By different spines both are undisturbed.
+  const Fabric fabric = two_tiers(4);
+  const double alone = run(fabric, {{0, 4, 4e6, 0}}).front();
+  const std::vector<double> same = run(fabric, {{0, 4, 4e6, 0}, {1, 8, 4e6, 0}});
+  const std::vector<double> apart = run(fabric, {{0, 4, 4e6, 0}, {1, 8, 4e6, 1}});
+  CHECK(std::max(same[0], same[1]) == Approx(2 * alone).epsilon(0.08));
+  CHECK(apart[0] == Approx(alone).epsilon(0.002));
+  CHECK(apart[1] == Approx(alone).epsilon(0.002));
+}
+
+TEST_CASE("a shared uplink of four senders trims in proportion and is never idle") {
+  // 4 x 4 MB through one uplink: 1320 us at the line's payload rate of 12.31 GB/s; headers of trimmed packets
+  // and waiting for a resend cost up to a tenth.
+  std::vector<PacketFlow> flows;
+  for (int from = 0; from < 4; ++from) flows.push_back({from, 4 + from, 4e6});
+  const PacketFlowTimes times = run_packet_flows(two_tiers(1), {}, flows, 7);
+  const double last = *std::max_element(times.completion.begin(), times.completion.end());
+  CHECK(last > 16e6 / (12.5e9 * 4086 / 4150));
+  CHECK(last < 1.1 * 16e6 / (12.5e9 * 4086 / 4150));
+  CHECK(times.resent > 2 * times.packets);  // four arrive for one that leaves
+}
+
+TEST_CASE("the same seed gives the same times") {
+  std::vector<PacketFlow> flows;
+  for (int from = 0; from < 16; ++from) flows.push_back({from, (from + 5) % 16, 1e6});
+  CHECK(run(two_tiers(2), flows) == run(two_tiers(2), flows));
+}
+
+// When each transfer ends; `starts`: transfer i begins so many seconds after time 0.
+std::vector<double> run_steps(const Fabric& fabric, const std::vector<Step>& steps,
+                              const std::vector<Time>& starts) {
+  const std::unique_ptr<Network> network = make_packet_network(fabric, 7);
+  std::vector<double> ends(steps.size());
+  std::vector<std::int32_t> ended;
+  std::size_t begun = 0;
+  for (Time now{}; now < kForever;
+       now = std::min(network->next_event(), begun < steps.size() ? starts[begun] : kForever)) {
+    network->advance(now, ended);
+    for (const std::int32_t transfer : ended) ends[transfer] = now.seconds();
+    ended.clear();
+    for (; begun < steps.size() && starts[begun] <= now; ++begun)
+      network->start(static_cast<std::int32_t>(begun), steps[begun], begun, now);
+  }
+  return ends;
+}
+
+Step one_message(int from, int to, double bytes) {
+  Step step;
+  step.pairs.push_back({from, to, bytes});
+  return step;
+}
+
+TEST_CASE("a transfer ends when its last byte is there and the next one begins after any pause") {
+  const Step step = one_message(0, 15, 4086);
+  const std::vector<double> ends = run_steps(two_tiers(4), {step, step}, {{0}, {1'000'000}});
+  // 4 (1 + 0.332) us, to half a packet.
+  CHECK(ends[0] == Approx(5.328e-6).margin(0.2e-6));
+  CHECK(ends[1] == Approx(1005.328e-6).margin(0.2e-6));
+}
+
+TEST_CASE("transfers that meet at a receiver share it") {
+  const Fabric fabric = two_tiers(4);
+  const std::vector<double> ends =
+      run_steps(fabric, {one_message(4, 0, 4e6), one_message(8, 0, 4e6)}, {{0}, {0}});
+  // 8 MB at the payload rate of 12.13 GB/s.
+  CHECK(std::max(ends[0], ends[1]) == Approx(8e6 / (12.5e9 * Transport{}.efficiency())).epsilon(0.02));
+}
+
+TEST_CASE("a calendar gives events bucket by bucket") {
+  Calendar calendar(1.0);
+  calendar.reach(10);
+  calendar.push({9.5, 1, 0});
+  calendar.push({2.5, 2, 0});
+  calendar.push({0.5, 3, 0});
+  calendar.push({2.1, 4, 0});  // of the bucket of 2.5, added later
+  calendar.reach(1000);
+  calendar.push({900, 5, 0});
+  std::vector<int> order;
+  while (calendar.next_time() < 1e9) order.push_back(calendar.pop().what);
+  CHECK(order == std::vector<int>{3, 2, 4, 1, 5});
+}
+
+constexpr const char* kHeader =
+    "id,fabric,hosts,pattern,flow_bytes,routing,endpoints,mean_fct_us,p50_fct_us,p99_fct_us,max_fct_us,"
+    "data_packets,retransmitted_packets\n";
+
+std::string refusal(const std::string& row) {
+  const std::string path = (std::filesystem::temp_directory_path() / "packet_rows.csv").string();
+  std::ofstream(path) << kHeader << row << "\n";
+  try {
+    read_packet_table(path);
+  } catch (const std::exception& error) {
+    return std::string(error.what()).substr(path.size());
+  }
+  return "";
+}
+
+TEST_CASE("a table's row is read or refused at its column") {
+  const std::string rest = ",10,10,10,10,1,0";
+  CHECK(refusal("a,2t tor=4d4u spine=4d,16,x,4086,spray,0>15" + rest) == "");
+  CHECK(refusal("a,2t tor=4d4u spine=4d,16,x,4086,spray,members 0 5 15" + rest) == "");
+  CHECK(refusal("a,2t tor=4x4u spine=4d,16,x,4086,spray,0>15" + rest) ==
+        ":2: fabric: expected links as in tor=8d4u, found \"tor=4x4u\"");
+  CHECK(refusal("a,2t tor=4d4u spine=4d,16,x,4086,spray,0>16" + rest) ==
+        ":2: endpoints: expected a number from 0 to 15, found \"16\"");
+  CHECK(refusal("a,2t tor=4d4u spine=4d,16,x,4086,hash,0>15" + rest) ==
+        ":2: routing: expected spray, ecmp_flow or adaptive, found \"hash\"");
+  CHECK(refusal("a,3t tor=4d4u core=4d,16,x,4086,spray,0>15" + rest) ==
+        ":2: fabric: expected links of every tier, found \"3t tor=4d4u core=4d\"");
+  CHECK(refusal("a,2t tor=4d4u spine=4d,16,x,1+2+3,spray,0>15 1>14" + rest) ==
+        ":2: flow_bytes: expected one size or 2, found \"1+2+3\"");
+}
+
+}  // namespace
+}  // namespace moebius

@@ -1,0 +1,95 @@
+#include "workloads/cost/exchange_model.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace moebius {
+namespace {
+
+constexpr int kDefaultCores = 24;  // DeepEP's own tests hold as many
+
+double time_at(double bytes, double rate) {
+  return rate > 0 ? bytes / rate : 0;
+}
+
+// What the wire lets through, and no more than the kernel gets out of it.
+double rate_of(double share, double line, double achieved) {
+  if (share <= 0 || line <= 0) return achieved;
+  return achieved > 0 ? std::min(achieved, share * line) : share * line;
+}
+
+double latency_of(const ExchangeKernel& kernel, const ExchangeLoad& load, const ExchangeMachine& machine) {
+  double seconds = kernel.fixed + load.row_bytes * kernel.fixed_row + load.experts * kernel.expert;
+  if (load.nodes == 1) return seconds;
+  if (kernel.family == ExchangeFamily::kThroughput)  // sizes and a barrier, a round trip each
+    return seconds + (load.nodes - 1) * 4 * machine.latency;
+  const double remote = 1 - 1.0 / load.nodes;
+  return seconds + machine.latency + remote * load.experts * kernel.remote_expert;
+}
+
+// Of the slowest channel, in whole tokens.
+double tokens_of_core(const ExchangeKernel& kernel, double tokens, int cores) {
+  const double share = tokens / cores;
+  return kernel.family == ExchangeFamily::kLowLatency ? std::ceil(share) : share;
+}
+
+// A group of no experts of a token: of E experts, `active` drawn without repetition miss `members`.
+double miss(int experts, int active, double members) {
+  double chance = 1;
+  for (int i = 0; i < active; ++i) chance *= std::max(0.0, (experts - members - i) / (experts - i));
+  return chance;
+}
+
+}  // namespace
+
+int exchange_cores(const ExchangeKernel& kernel, const ExchangeLoad& load, const ExchangeMachine& machine) {
+  if (kernel.family == ExchangeFamily::kThroughput)
+    return std::max(2, machine.held > 0 ? machine.held : kDefaultCores);
+  const int experts = std::max(1, load.experts), cores = std::max(1, machine.cores);
+  const int each = (experts + cores - 1) / cores;
+  return (experts + each - 1) / each;
+}
+
+ExchangeTime exchange_time(const ExchangeKernel& kernel, const ExchangeLoad& load,
+                           const ExchangeMachine& machine) {
+  const int cores = exchange_cores(kernel, load, machine);
+  const double row = load.row_bytes;
+  const double channel = std::ceil(load.tokens / (cores / 2.0));
+  const double filling = std::min(channel, kernel.fill_tokens) * (kernel.fill + row * kernel.fill_row);
+  const double copying = tokens_of_core(kernel, load.tokens, cores) * kernel.token +
+                         load.copies * (kernel.copy + time_at(row, kernel.copy_rate)) / cores;
+  const double summing = load.tokens * (kernel.sum + time_at(row, kernel.sum_rate)) / cores;
+  const double messages = load.remote_ranks * kernel.message;
+  const double link =
+      time_at(load.inside * row, rate_of(kernel.link_share, machine.link_line, machine.link_rate));
+  const double nic =
+      time_at(load.across * row, rate_of(kernel.nic_share, machine.nic_line, machine.nic_rate));
+  return {latency_of(kernel, load, machine) + filling, std::max({copying, summing, messages, link, nic})};
+}
+
+ExchangeLoad even_load(const EvenExchange& exchange, ExchangeFamily family) {
+  const int ranks = exchange.ranks, nodes = exchange.nodes;
+  ExchangeLoad load{.tokens = exchange.tokens, .nodes = nodes, .experts = exchange.experts};
+  const double own = static_cast<double>(ranks) / nodes;
+  if (family == ExchangeFamily::kLowLatency) {
+    const double rows = exchange.tokens * exchange.active;
+    load.copies = rows;
+    load.inside = rows * (own - 1) / ranks;
+    load.across = rows * (ranks - own) / ranks;
+    load.remote_ranks = load.inside + load.across;
+    return load;
+  }
+  // Nodes are chosen first, then experts of these.
+  const int chosen = exchange.nodes_per_token > 0 ? std::min(exchange.nodes_per_token, nodes) : nodes;
+  const int experts = exchange.experts * chosen / nodes;
+  const double per_rank = static_cast<double>(exchange.experts) / ranks;
+  const double distinct_nodes = chosen * (1 - miss(experts, exchange.active, experts / chosen));
+  const double distinct_ranks = chosen * own * (1 - miss(experts, exchange.active, per_rank));
+  load.copies = exchange.tokens * (distinct_ranks + (nodes > 1 ? distinct_nodes : 0));
+  load.inside = exchange.tokens * distinct_ranks * (own - 1) / own;
+  load.across = exchange.tokens * distinct_nodes * (nodes - 1) / nodes;
+  load.remote_ranks = exchange.tokens * distinct_ranks * (ranks - 1) / ranks;
+  return load;
+}
+
+}  // namespace moebius
