@@ -31,6 +31,7 @@ void name_run(Timeline& timeline, const Job& job, const RunFacts& facts) {
                                                              {"detail", facts.detail},
                                                              {"seed", std::to_string(job.scenario.seed)}};
   timeline.facts.insert(timeline.facts.begin(), run.begin(), run.end());
+  for (const FaultFacts& fault : facts.faults) timeline.facts.emplace_back("fault", one_line(fault));
 }
 
 // A run that goes on from a checkpoint has none of the steps before.

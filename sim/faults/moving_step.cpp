@@ -29,7 +29,8 @@ double MovingStep::Part::left() const {
 MovingStep::MovingStep(const Step& step, const std::vector<double>& left, FlowPaths& paths, WireTable& table)
     : paths_(paths), table_(table) {
   const StepParts& parts = *step.parts;
-  shape_ = {parts.lockstep, parts.single, parts.most_rate, parts.queue, {}};
+  shape_ = {parts.lockstep, parts.single, parts.most_rate, {}};
+  queue_ = step.flows.empty() ? std::uint8_t{0} : step.flows.front().queue;  // all have the same
   step_.latency = step.latency;
   step_.flow_by_flow = step.flow_by_flow;
   for (const StepPart& part : parts.parts) parts_.push_back(whole(part));
@@ -172,7 +173,7 @@ bool MovingStep::rebuild(const std::function<bool(std::int32_t)>& broken) {
     for (Link& link : of.links) link.weight *= of.flows;
     any = any || of.bytes > 0;
     const double most = of.messages > 0 ? shape_.most_rate * of.messages / of.flows : shape_.most_rate;
-    step_.flows.push_back({of.bytes / of.flows, std::move(of.links), most, shape_.queue});
+    step_.flows.push_back({of.bytes / of.flows, std::move(of.links), most, queue_});
   }
   return any;
 }

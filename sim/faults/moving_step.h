@@ -75,6 +75,7 @@ class MovingStep {
   FlowPaths& paths_;
   WireTable& table_;
   StepParts shape_;  // its parts are in parts_
+  std::uint8_t queue_ = 0;
   Step step_;
   std::vector<FlowClass> before_;  // of the step before, which the network knows until it is given this one
   std::vector<Part> parts_;

@@ -235,7 +235,7 @@ Step StepBuilder::build(const Traffic& traffic, const GroupSites& group) {
   level_paths(traffic, group);
   if (keep_parts_) {
     parts_ = std::make_shared<StepParts>();
-    *parts_ = {traffic.lockstep, singly_, traffic.most_rate, traffic.queue, {}};
+    *parts_ = {traffic.lockstep, singly_, traffic.most_rate, {}};
   }
   if (traffic.lockstep) {
     add_lockstep_flows(traffic, group, step);

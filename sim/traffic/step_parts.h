@@ -19,7 +19,6 @@ struct StepParts {
   bool lockstep = false;  // see Traffic; one flow class for each size, in the order of first use
   bool single = false;    // one flow class for two NICs and path; else one for each wire
   double most_rate = 0;
-  std::uint8_t queue = 0;
   std::vector<StepPart> parts;  // those of one message stand side by side
 };
 

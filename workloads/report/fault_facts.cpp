@@ -28,6 +28,18 @@ std::string line_of(const FaultFacts& fault) {
 
 }  // namespace
 
+std::string one_line(const FaultFacts& fault) {
+  std::string text = fmt::format("{} of {}: down {}", fault.kind, fault.place, to_text(fault.down));
+  const auto add = [&](const char* what, Time time) {
+    if (time != kForever) text += fmt::format(", {} {}", what, to_text(time));
+  };
+  add("failover", fault.failover);
+  add("detected", fault.detected);
+  add("mitigated", fault.mitigated);
+  add("up", fault.up);
+  return text;
+}
+
 std::string faults_text(const std::vector<FaultFacts>& faults) {
   if (faults.empty()) return "";
   std::string text = fmt::format("\n{:<49} {:>10} {:>10} {:>10} {:>10} {:>10}\n", "faults", "down",
