@@ -28,9 +28,16 @@ struct Where {
   int leaf = kAbsent, spine = kAbsent, nic = kAbsent, node = kAbsent, uplink = kAbsent;
 };
 
-// A number that is declared always and read where it is given.
+// Whether to read a key that has no default: where it is given, and to describe it. An absent one is made
+// known to suggestions.
+bool wanted(Section& section, bool describing, std::string_view key) {
+  if (describing || section.given(key)) return true;
+  section.value(key, false, nullptr);
+  return false;
+}
+
 int number(Section& section, bool describing, std::string_view key, std::string_view help) {
-  if (!describing && !section.given(key)) return kAbsent;
+  if (!wanted(section, describing, key)) return kAbsent;
   return static_cast<int>(section.integer(key, {0, 1 << 24}, 0, help));
 }
 
@@ -114,15 +121,15 @@ Fault read_fault(Section& section, bool describing, Where& where) {
   fault.kind = section.choice<FaultKind>("kind", kKinds, std::nullopt, "what fails, and how");
   where = read_where(section.object("where", true, "what it happens to"), describing);
   if (!describing) check_keys(section, fault.kind);
-  if (describing || section.given("for"))
+  if (wanted(section, describing, "for"))
     fault.lasts = bounded(section, "for", std::nullopt, "how long; absent: it stays so");
   double share = 0;
-  if (describing || section.given("share"))
+  if (wanted(section, describing, "share"))
     share = section.number("share", {.low = kAboveZero, .high = 1}, std::nullopt,
                            "of the capacity or speed that is left");
-  if (describing || section.given("every"))
+  if (wanted(section, describing, "every"))
     fault.every = bounded(section, "every", std::nullopt, "flap: from one time to the next");
-  if (describing || section.given("times"))
+  if (wanted(section, describing, "times"))
     fault.times = static_cast<int>(section.integer("times", {1, 10000}, std::nullopt, "flap: how often"));
   section.finish();
   if (fault.kind == FaultKind::kSlowNode) {
