@@ -126,7 +126,7 @@ int run_command(const Arguments& arguments) {
   const std::string json = report_json(outcome.report), text = report_text(outcome.report);
   if (!arguments.out.empty()) write_run(arguments.out, {json, text}, outcome.timeline);
   print(arguments.json ? json : text);
-  if (arguments.explain) fmt::print(arguments.json ? stderr : stdout, "\n{}", explain(outcome.timeline));
+  if (arguments.explain) fmt::print(arguments.json ? stderr : stdout, "\n{}", explain_run(outcome));
   if (!outcome.interrupted.empty()) throw run_error(outcome.interrupted);
   return 0;
 }

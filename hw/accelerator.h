@@ -37,15 +37,17 @@ struct Accelerator {
   bool independent_engines = false;  // communication and vector work do not take from `cores`
   ByteRate link_rate;                // scale-up link, per direction, over all peers; zero: none, PCIe is used
   double link_efficiency =
-      0;                    // achieved share of link_rate (of host_rate without a link) for large transfers
-  int link_domain = 1;      // accelerators in one scale-up domain
-  ByteRate host_rate;       // PCIe or C2C to the host, per direction, as pinned copies achieve it
-  ByteRate nic_rate;        // default scale-out NIC, per direction
-  Hertz clock;              // boost; zero when unknown
-  Watts power;              // TDP
-  UsdPerHour price;         // zero when unknown
-  Time kernel_floor;        // shortest kernel, from start to end on the device
-  std::vector<Fact> facts;  // everything above that the catalog states, with its source
+      0;                      // achieved share of link_rate (of host_rate without a link) for large transfers
+  int link_domain = 1;        // accelerators in one scale-up domain
+  bool link_reduces = false;  // loads and stores over a switched link can be reduced and multiplied by it
+  ByteRate channel_rate;      // what one core passes over the link for a collective; zero: not known
+  ByteRate host_rate;         // PCIe or C2C to the host, per direction, as pinned copies achieve it
+  ByteRate nic_rate;          // default scale-out NIC, per direction
+  Hertz clock;                // boost; zero when unknown
+  Watts power;                // TDP
+  UsdPerHour price;           // zero when unknown
+  Time kernel_floor;          // shortest kernel, from start to end on the device
+  std::vector<Fact> facts;    // everything above that the catalog states, with its source
 
   FlopRate peak_of(DType dtype) const { return peak[static_cast<int>(dtype)]; }
   double memory_efficiency = 0;  // achieved share of memory_rate by a streaming kernel

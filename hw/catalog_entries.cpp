@@ -60,6 +60,8 @@ const std::vector<FactField<A>> kAcceleratorTable{
     {optional(quantity("link_rate", Dimension::kByteRate)), [](A& a, double v) { a.link_rate = {v}; }},
     {number("link_efficiency", kShare), [](A& a, double v) { a.link_efficiency = v; }},
     {count("link_domain", 1), [](A& a, double v) { a.link_domain = static_cast<int>(v); }},
+    {optional(flag("link_reduces")), [](A& a, double v) { a.link_reduces = v != 0; }},
+    {optional(quantity("channel_rate", Dimension::kByteRate)), [](A& a, double v) { a.channel_rate = {v}; }},
     {quantity("host_rate", Dimension::kByteRate), [](A& a, double v) { a.host_rate = {v}; }},
     {optional(quantity("nic", Dimension::kByteRate)), [](A& a, double v) { a.nic_rate = {v}; }},
     {quantity("power", Dimension::kPower), [](A& a, double v) { a.power = {v}; }},
@@ -112,6 +114,9 @@ const std::vector<FactField<F>> kFabricTable{
      [](F& f, double v) { f.host_latency = time_from_seconds(v); }},
     {quantity("hop_latency", Dimension::kTime, kDuration),
      [](F& f, double v) { f.hop_latency = time_from_seconds(v); }},
+    {optional(quantity("message_time", Dimension::kTime, kDuration)),
+     [](F& f, double v) { f.message_time = time_from_seconds(v); }},
+    {optional(flag("reduces")), [](F& f, double v) { f.reduces = v != 0; }},
 };
 
 using S = Storage;

@@ -110,6 +110,7 @@ FabricPool part_of_fabric(const Pool& pool, const FabricSpec& spec) {
   result.link_rate = achieved_link(pool.accelerator, node);
   result.link_latency = node.scale_up_latency;
   result.forwards = node.scale_up != ScaleUp::kPcie;
+  result.reduces = node.scale_up == ScaleUp::kSwitch && pool.accelerator.link_reduces;
   result.board = node.board;
   result.board_latency = node.board_latency;
   result.board_rate = result.link_rate * node.board_efficiency;

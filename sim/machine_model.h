@@ -13,8 +13,10 @@ namespace moebius {
 
 class MachineModel : public simgrid::kernel::resource::Model {
  public:
-  // `origin`: SimGrid's clock at our time zero. It goes on from engine to engine.
-  explicit MachineModel(double origin) : Model("machine"), origin_(origin) {}
+  // `origin`: SimGrid's clock at our time zero. It goes on from engine to engine. `alone`: nothing else of
+  // SimGrid's is under way, so that its clock may go from completion to completion instead of from event to
+  // event, at a quarter less cost.
+  MachineModel(double origin, bool alone) : Model("machine"), origin_(origin), alone_(alone) {}
 
   // Until the machine has completions, or `until`, or nothing will happen by itself.
   void run(const simgrid::s4u::Engine& engine, Machine& machine, Time until);
@@ -23,7 +25,10 @@ class MachineModel : public simgrid::kernel::resource::Model {
   void update_actions_state(double now, double delta) override;
 
  private:
+  void run_ahead();
+
   double origin_;
+  bool alone_;
   Machine* machine_ = nullptr;
   Time until_, target_;
   // SimGrid's run() ends when an activity could not start: the only way to make it return while its own

@@ -18,7 +18,7 @@ namespace {
 // In the order in which it is made.
 struct SimParts {
   std::unique_ptr<TransferPlans> plans;
-  std::unique_ptr<MachineDriver> driver;  // owns what a native network lives on
+  std::unique_ptr<MachineDriver> driver;                 // owns what a native network lives on
   std::unique_ptr<std::vector<Occurrence>> occurrences;  // of faults; null: none
   std::unique_ptr<Network> network;
   std::unique_ptr<NetworkCounters> counters;  // null: no one samples
@@ -78,7 +78,8 @@ void add_faults(SimParts& parts, const Cluster& cluster, Recorder& recorder, con
   parts.paces = std::make_unique<ChipPaces>(cluster.fabric, plan, *parts.occurrences, *options.fault_log);
   if (!plan.in_network()) return;
   if (options.detail != NetworkDetail::kFluid)
-    throw run_error("parts of the network fail while messages are under way: only the fluid network knows how");
+    throw run_error(
+        "parts of the network fail while messages are under way: only the fluid network knows how");
   parts.settle = options.meter;
   parts.network = make_failing_network({std::move(parts.network), cluster, parts.plans->wires(), plan,
                                         *parts.occurrences, *options.fault_log, options.seed});
@@ -97,10 +98,10 @@ std::unique_ptr<Executor> make_sim_executor(const Cluster& cluster, const Layout
   if (options.driver == Driver::kSimGrid) simgrid = make_simgrid_parts(cluster, layout, native, options.seed);
   const bool with_pairs = native || options.detail == NetworkDetail::kPacket;
   SimParts parts;
-  parts.plans = std::make_unique<TransferPlans>(cluster, layout, with_pairs, options.seed);
+  parts.plans = std::make_unique<TransferPlans>(cluster, layout,
+                                                PlanOptions{with_pairs, options.seed, options.choices});
   if (options.meter) options.meter->open(cluster, layout, parts.plans->wires());
-  parts.network =
-      make_metered_network(make_network(options, cluster, *parts.plans, simgrid), options.meter);
+  parts.network = make_metered_network(make_network(options, cluster, *parts.plans, simgrid), options.meter);
   if (options.faults && !options.faults->empty()) add_faults(parts, cluster, recorder, options);
   if (recorder.options().counters.ns > 0)
     parts.counters = std::make_unique<NetworkCounters>(parts.plans->wires(), *parts.network, recorder,

@@ -8,6 +8,7 @@
 
 #include "hw/cluster.h"
 #include "workloads/cost/cost_source.h"
+#include "workloads/report/collective_choice.h"
 #include "workloads/schedule/executor.h"
 #include "workloads/schedule/layout.h"
 #include "workloads/schedule/recorder.h"
@@ -37,6 +38,8 @@ struct SimOptions {
   const FaultPlan* faults = nullptr;  // that happen under way; with a log, both must outlive the executor
   FaultLog* fault_log = nullptr;
   WireMeter* meter = nullptr;  // accounts of what the wires carried; must outlive the executor
+  std::vector<CollectiveChoice>* choices =
+      nullptr;  // where the run notes how its collectives go; null: nowhere
 };
 
 // `cost_per_pool`: one for each pool of the cluster. All arguments must outlive the executor. Throws

@@ -19,10 +19,11 @@ std::string name_of(const std::vector<std::pair<std::string, T>>& table, T value
 }  // namespace
 
 const std::vector<std::pair<std::string, NetworkDetail>>& network_details() {
-  static const std::vector<std::pair<std::string, NetworkDetail>> table{{"alpha-beta", NetworkDetail::kAlphaBeta},
-                                                                        {"fluid", NetworkDetail::kFluid},
-                                                                        {"packet", NetworkDetail::kPacket},
-                                                                        {"native", NetworkDetail::kNative}};
+  static const std::vector<std::pair<std::string, NetworkDetail>> table{
+      {"alpha-beta", NetworkDetail::kAlphaBeta},
+      {"fluid", NetworkDetail::kFluid},
+      {"packet", NetworkDetail::kPacket},
+      {"native", NetworkDetail::kNative}};
   return table;
 }
 
@@ -42,6 +43,8 @@ StartedExecutor start_simulator(const Job& job, const Layout& layout, Recorder& 
     costs.push_back(source.get());
     engine.facts.provenance.emplace_back("cost of " + pool.accelerator.id, source->description());
   }
+  const auto choices = std::make_shared<std::vector<CollectiveChoice>>();
+  engine.keepers.push_back(choices);
   SimOptions options = run.options;
   options.seed = job.scenario.seed;
   const auto meter = std::make_shared<WireMeter>();
@@ -51,9 +54,11 @@ StartedExecutor start_simulator(const Job& job, const Layout& layout, Recorder& 
   engine.keepers.push_back(log);
   options.faults = &job.scenario.faults;
   options.fault_log = log.get();
+  options.choices = choices.get();
   engine.executor = make_sim_executor(*job.scenario.cluster, layout, costs, recorder, options);
-  engine.tell_facts = [meter, log](RunFacts& facts) {
+  engine.tell_facts = [meter, choices, log](RunFacts& facts) {
     facts.network = meter->use();
+    facts.collectives = *choices;
     facts.faults = log->facts();
   };
   engine.facts.executor = "sim";

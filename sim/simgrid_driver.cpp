@@ -48,7 +48,7 @@ class SimGridDriver : public MachineDriver {
   SimGridDriver(const Cluster& cluster, const std::vector<int>& devices, bool native, std::uint64_t seed)
       : engine_(make_engine()),
         zone_(new Zone(cluster, devices, native, seed)),  // the engine owns its root zone
-        model_(std::make_shared<MachineModel>(origin_)) {
+        model_(std::make_shared<MachineModel>(origin_, !native)) {
     engine_->add_model(model_);  // last, so that the network has done its part when the machine acts
   }
 

@@ -1,7 +1,9 @@
 #include "workloads/collective.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -44,6 +46,7 @@ FragmentPtr one_op(const CollectiveWorkload& work, Op op, const std::vector<Tens
   op.dtype = work.dtype;
   op.role = Role::kCollective;
   op.algorithm = work.algorithm;
+  op.units = static_cast<std::int16_t>(work.channels);
   op.payload = work.bytes;
   op.num_inputs = static_cast<std::uint8_t>(inputs.size());
   op.num_outputs = static_cast<std::uint8_t>(outputs.size());
@@ -53,8 +56,19 @@ FragmentPtr one_op(const CollectiveWorkload& work, Op op, const std::vector<Tens
   fragment.tensors.insert(fragment.tensors.end(), outputs.begin(), outputs.end());
   fragment.operands.resize(fragment.tensors.size());
   std::iota(fragment.operands.begin(), fragment.operands.end(), 0);
+  fragment.pair_bytes = work.matrix;
   fragment.ops = {op};
   return freeze(std::move(fragment));
+}
+
+// What the busiest ranks hold: all ranks have columns of one size.
+FragmentPtr exchange_fragment(const CollectiveWorkload& work) {
+  const auto rows = [&](double bytes) {
+    return std::max<std::int64_t>(1, std::llround(std::ceil(bytes / element_bytes(work.dtype))));
+  };
+  return one_op(work, {.kind = work.operation, .lane = Lane::kDataComm, .group = GroupRole::kWorld},
+                {source_column(work, rows(work.matrix->largest_before()))},
+                {column(work, rows(work.matrix->largest_after()))});
 }
 
 FragmentPtr send_fragment(const CollectiveWorkload& work) {
@@ -67,16 +81,31 @@ FragmentPtr receive_fragment(const CollectiveWorkload& work) {
                 {column(work, whole_rows(work))});
 }
 
-// The ranks stand on the first devices, in order.
-Layout placed(int ranks, bool fold) {
-  Layout layout;
-  layout.ranks = ranks;
-  layout.classes.resize(fold ? 1 : ranks);
-  layout.device_of_rank.resize(ranks);
-  std::iota(layout.device_of_rank.begin(), layout.device_of_rank.end(), 0);
+// By rank: its own class, or that of its pool.
+std::vector<std::int32_t> classes_of(int ranks, bool fold, const std::vector<int>& pool_devices) {
+  std::vector<std::int32_t> classes(ranks);
+  if (!fold) {
+    std::iota(classes.begin(), classes.end(), 0);
+    return classes;
+  }
+  int pool = 0, end = pool_devices.empty() ? ranks : pool_devices.front();
   for (int rank = 0; rank < ranks; ++rank) {
-    layout.class_of_rank.push_back(fold ? 0 : rank);
-    layout.classes[layout.class_of_rank[rank]].ranks.push_back(rank);
+    if (rank == end) end += pool_devices[++pool];
+    classes[rank] = pool;
+  }
+  return classes;
+}
+
+// The ranks stand on the first devices, in order.
+Layout placed(const std::vector<std::int32_t>& class_of_rank) {
+  Layout layout;
+  layout.ranks = static_cast<std::int32_t>(class_of_rank.size());
+  layout.classes.resize(class_of_rank.back() + 1);
+  layout.device_of_rank.resize(layout.ranks);
+  std::iota(layout.device_of_rank.begin(), layout.device_of_rank.end(), 0);
+  layout.class_of_rank = class_of_rank;
+  for (int rank = 0; rank < layout.ranks; ++rank) {
+    layout.classes[class_of_rank[rank]].ranks.push_back(rank);
   }
   return layout;
 }
@@ -90,33 +119,37 @@ std::vector<std::vector<std::int32_t>> groups_of(const CollectiveWorkload& work,
 }
 
 void join(Layout& layout, const std::vector<std::int32_t>& ranks, bool pair) {
+  std::set<std::int32_t> classes;
+  for (const std::int32_t rank : ranks) classes.insert(layout.class_of_rank[rank]);
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     RankClass& of = layout.classes[layout.class_of_rank[ranks[i]]];
     if (of.representative() != ranks[i]) continue;
     const GroupRole role = !pair ? GroupRole::kWorld : i == 0 ? GroupRole::kNext : GroupRole::kPrevious;
-    of.groups[static_cast<int>(role)] = {
-        .ranks = ranks,
-        .my_index = static_cast<std::int32_t>(i),
-        .num_classes = layout.classes.size() == 1 ? 1 : static_cast<std::int32_t>(ranks.size())};
+    of.groups[static_cast<int>(role)] = {.ranks = ranks,
+                                         .my_index = static_cast<std::int32_t>(i),
+                                         .num_classes = static_cast<std::int32_t>(classes.size())};
   }
 }
 
 }  // namespace
 
 FragmentPtr collective_fragment(const CollectiveWorkload& work, int queue) {
+  if (work.matrix) return exchange_fragment(work);
   const auto [before, after] = member_rows(work.operation, whole_rows(work), work.group_ranks());
   Op op{.kind = work.operation, .lane = Lane::kDataComm, .group = GroupRole::kWorld};
   op.queue = static_cast<std::uint8_t>(queue);
   return one_op(work, op, {source_column(work, before)}, {column(work, after)});
 }
 
-CollectiveRun::CollectiveRun(const CollectiveWorkload& work, int ranks_per_node) {
+CollectiveRun::CollectiveRun(const CollectiveWorkload& work, const CollectivePlace& place) {
   CHECK(work.ranks > 1 && work.bytes.value > 0,
         fmt::format("{} ranks, {} bytes", work.ranks, work.bytes.value));
   const bool pair = work.operation == OpKind::kSend;
   CHECK(!pair || work.ranks == 2, fmt::format("a message between {} ranks", work.ranks));
-  layout_ = placed(work.ranks, work.fold && !pair);
-  for (const std::vector<std::int32_t>& group : groups_of(work, ranks_per_node)) join(layout_, group, pair);
+  const bool fold = work.fold && !pair && !work.matrix;
+  layout_ = placed(classes_of(work.ranks, fold, place.pool_devices));
+  for (const std::vector<std::int32_t>& group : groups_of(work, place.ranks_per_node))
+    join(layout_, group, pair);
   if (pair) {
     fragments_ = {send_fragment(work), receive_fragment(work)};
   } else {

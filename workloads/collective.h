@@ -12,12 +12,19 @@ namespace moebius {
 // The one op of a member, in the world group. Not for a message.
 FragmentPtr collective_fragment(const CollectiveWorkload& work, int queue = 0);
 
+// The machines that the ranks stand on.
+struct CollectivePlace {
+  int ranks_per_node = 1;
+  std::vector<int> pool_devices = {};  // how many each pool of the cluster has; empty: one pool
+};
+
 // The op's payload is exactly `bytes`. Its operands are columns of that many elements, rounded up so that
 // every rank can have an equal share, and hold the same numbers on every rank. Folded, one class stands for
-// all ranks; a send and its receive are two classes always.
+// the ranks of each pool; a send and its receive are two classes always, and ranks with parts of their own
+// are classes each.
 class CollectiveRun : public Workload {
  public:
-  explicit CollectiveRun(const CollectiveWorkload& collective, int ranks_per_node = 1);
+  explicit CollectiveRun(const CollectiveWorkload& collective, const CollectivePlace& place = {});
 
   const Layout& layout() const override { return layout_; }
   std::optional<Submission> next(Time now) override;

@@ -149,4 +149,9 @@ std::string explain(const Timeline& timeline) {
   return text;
 }
 
+std::string explain_run(const Outcome& outcome) {
+  const std::string choices = choices_text(outcome.report.facts.collectives);
+  return explain(outcome.timeline) + (choices.empty() ? "" : "\n" + choices);
+}
+
 }  // namespace moebius

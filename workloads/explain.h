@@ -5,11 +5,14 @@
 
 #include <string>
 
+#include "workloads/perform.h"
 #include "workloads/schedule/timeline.h"
 
 namespace moebius {
 
 // Needs the ops of a timeline ("detail": "ops"); says so when there are none.
 std::string explain(const Timeline& timeline);
+// And below it, of a simulation, every distinct collective with the algorithms it could have gone by.
+std::string explain_run(const Outcome& outcome);
 
 }  // namespace moebius

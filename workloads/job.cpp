@@ -8,6 +8,7 @@
 #include "hw/error.h"
 #include "workloads/checkpoint/checkpoint_index.h"
 #include "workloads/report/report.h"
+#include "workloads/training/columns.h"
 
 namespace moebius {
 
@@ -43,6 +44,12 @@ Scenario read(const std::string& file, const Changes& changes, const Library& li
   return scenario;
 }
 
+std::vector<int> devices_of_pools(const Scenario& scenario) {
+  std::vector<int> devices;
+  for (const Pool& pool : scenario.cluster->pools) devices.push_back(pool.devices());
+  return devices;
+}
+
 void go_on_from_checkpoint(Scenario& scenario) {
   const CheckpointIndex index = load_index((std::filesystem::path(scenario.weights) / kIndexName).string());
   if (index.step >= scenario.training.steps) {
@@ -60,17 +67,21 @@ Job read_job(const std::string& file, const Changes& changes, const Library& lib
   const Pool& pool = job.scenario.cluster->pools.front();
   switch (job.scenario.kind) {
     case ScenarioKind::kTraining:
-      job.training = std::make_unique<Training>(TrainingJob{.model = job.scenario.model,
-                                                            .plan = job.scenario.plan,
-                                                            .workload = job.scenario.training,
-                                                            .ranks_per_node = pool.node.accelerators});
+      job.training = std::make_unique<Training>(
+          TrainingJob{.model = job.scenario.model,
+                      .plan = job.scenario.plan,
+                      .workload = job.scenario.training,
+                      .ranks_per_node = pool.node.accelerators,
+                      .column_kinds = column_kinds(job.scenario.plan, job.scenario.cluster->fabric)});
       job.memory = job.training->memory(pool.accelerator.memory);
       break;
     case ScenarioKind::kCollective:
       if (!job.scenario.collective.tenants.empty()) {
         job.tenants = std::make_unique<TenantsRun>(job.scenario.collective);
       } else {
-        job.collective = std::make_unique<CollectiveRun>(job.scenario.collective, pool.node.accelerators);
+        job.collective = std::make_unique<CollectiveRun>(
+            job.scenario.collective,
+            CollectivePlace{pool.node.accelerators, devices_of_pools(job.scenario)});
       }
       break;
     case ScenarioKind::kServing:
@@ -103,7 +114,14 @@ void require_fit(const Job& job) {
                               memory_text(*job.memory)));
 }
 
+void require_equal_parts(const Job& job) {
+  if (job.scenario.collective.matrix)
+    throw run_error(fmt::format("{}: /workload/matrix is simulated only: executors exchange equal parts",
+                                job.scenario.name));
+}
+
 void require_host(const Job& job) {
+  require_equal_parts(job);
   const std::vector<RankClass>& classes = job.layout().classes;
   double needed = 0;  // at least: the host keeps 8- and 16-bit formats in 32 bits
   for (std::size_t i = 0; job.memory && i < classes.size(); ++i) {

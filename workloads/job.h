@@ -49,5 +49,7 @@ void require_fit(const Job& job);
 // run_error when this machine cannot execute the job: its memory does not hold what all ranks hold together,
 // or ranks are folded, and numbers need every one.
 void require_host(const Job& job);
+// run_error for an all-to-all of unequal parts, which only the simulator carries out.
+void require_equal_parts(const Job& job);
 
 }  // namespace moebius

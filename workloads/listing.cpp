@@ -7,6 +7,7 @@
 
 #include "hw/error.h"
 #include "workloads/scenario/scenario.h"
+#include "workloads/schedule/algorithms.h"
 
 namespace moebius {
 
@@ -119,6 +120,17 @@ std::string schedules_text(const Shelves&) {
   return aligned(table);
 }
 
+std::string collectives_text(const Shelves&) {
+  Table table{{"name", "operations", "needs", "how"}};
+  for (const AlgorithmRow& row : algorithm_rows()) {
+    std::vector<std::string_view> kinds;
+    for (const OpKind kind : row.kinds) kinds.push_back(to_string(kind));
+    table.push_back({std::string(row.name), fmt::format("{}", fmt::join(kinds, ", ")), std::string(row.needs),
+                     std::string(row.help)});
+  }
+  return aligned(table);
+}
+
 // The scenario files below scenarios/ of the caller's directory.
 std::string scenarios_text(const Shelves&) {
   namespace fs = std::filesystem;
@@ -148,9 +160,14 @@ struct Listing {
 };
 
 constexpr Listing kListings[] = {
-    {"accelerators", accelerators_text}, {"nodes", nodes_text},   {"fabrics", fabrics_text},
-    {"storage", storage_text},           {"models", models_text}, {"schedules", schedules_text},
+    {"accelerators", accelerators_text},
+    {"nodes", nodes_text},
+    {"fabrics", fabrics_text},
+    {"storage", storage_text},
+    {"models", models_text},
+    {"schedules", schedules_text},
     {"scenarios", scenarios_text},
+    {"collectives", collectives_text},
 };
 
 std::string facts_text(const std::vector<Fact>& facts, const Catalog& catalog) {

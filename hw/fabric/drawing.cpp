@@ -114,6 +114,10 @@ Sketch sketch_of(const Fabric& fabric, const std::string& node) {
                            switches_of_plane(figures, 1, sketch, all_pods),
                            static_cast<int>(pod.nodes.size())});
   }
+  const FabricLayout::PoolPlace& place = fabric.layout().pools.front();
+  sketch.nodes_of_group = place.nodes_per_leaf;
+  sketch.leaves_of_group =
+      std::max(1, fabric.layout().columns / spec.planes) * place.leaves_per_node * sketch.twins;
   sketch.cores = switches_of_plane(figures, 2, sketch, sketch.regions);
   sketch.nic = to_text(fabric.capacity({WireKind::kNicOutPort, 0}));
   if (sketch.tiers >= 2) sketch.leaf_link = to_text(figures.tiers[0].up_rate);

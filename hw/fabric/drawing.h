@@ -22,6 +22,9 @@ struct Sketch {
   int cores = 0;          // of one plane and region
   std::vector<Pod> pods;  // of all regions; with fewer than three tiers a region is one pod
   int regions = 1;
+  // Node n of a pod hangs on the leaves of group n / nodes_of_group, so many of which stand one after the
+  // other.
+  int nodes_of_group = 1, leaves_of_group = 1;
   int nodes = 0, devices_per_node = 0;
   std::string nic, leaf_link, core_link, region_link;  // "46 GB/s"; empty: none
 };

@@ -80,7 +80,7 @@ int Fabric::region_of(int device) const {
 
 Fabric::Standing Fabric::standing(int device) const {
   const Site site = site_of(device);
-  return {site.node, nic_of(site), leaf_of(site), pod_of(site), site.region};
+  return {site.node, nic_of(site), leaf_of(site), pod_of(site), site.region, site.pool, site.local};
 }
 
 // The device of the site's node on `column`: the preferred one, or the first; -1 when the node has none
@@ -98,14 +98,16 @@ int Fabric::mate_of(const Site& site, int column, int preferred_local) const {
 // See the head of fabric.h for the rule. One of the two nodes always has a device on the other's column: a
 // node with fewer NICs than columns uses the first ones, and a node that uses the later ones uses the first
 // ones too.
-Fabric::Crossing Fabric::crossing(const Site& from, const Site& to) const {
+Fabric::Crossing Fabric::crossing(const Site& from, const Site& to, RailChange change) const {
   if (from.column == to.column) return {from, to};
   const bool may_climb = from.column % spec_.planes == to.column % spec_.planes;
-  if (pools_[from.pool].forwards || !may_climb) {
+  // A fabric of one tier has no spine to change rail at.
+  const bool rather_climbs = may_climb && change == RailChange::kAtSpine && layout_.tiers > 1;
+  if ((pools_[from.pool].forwards && !rather_climbs) || !may_climb) {
     const int mate = mate_of(from, to.column, to.local);
     if (mate >= 0) return {site_of(mate), to};
   }
-  if (pools_[to.pool].forwards || !may_climb) {
+  if ((pools_[to.pool].forwards && !rather_climbs) || !may_climb) {
     const int mate = mate_of(to, from.column, from.local);
     CHECK(mate >= 0 || may_climb, fmt::format("from={} to={}", from.device, to.device));
     if (mate >= 0) return {from, site_of(mate)};
@@ -120,10 +122,10 @@ Distance Fabric::network_distance(const Crossing& crossing) const {
   return pod_of(sender) == pod_of(receiver) ? Distance::kSpine : Distance::kCore;
 }
 
-Distance Fabric::distance(int from, int to) const {
+Distance Fabric::distance(int from, int to, RailChange change) const {
   if (from == to) return Distance::kSelf;
   const Site a = site_of(from), b = site_of(to);
-  if (a.node != b.node) return network_distance(crossing(a, b));
+  if (a.node != b.node) return network_distance(crossing(a, b, change));
   return on_other_boards(pools_[a.pool], a.local, b.local) ? Distance::kBoards : Distance::kScaleUp;
 }
 
@@ -152,7 +154,7 @@ int Fabric::switches(int from, int to) const {
 }
 
 std::pair<int, int> Fabric::over_nics(int from, int to) const {
-  const Crossing way = crossing(site_of(from), site_of(to));
+  const Crossing way = crossing(site_of(from), site_of(to), RailChange::kInNode);
   return {nic_of(way.sender), nic_of(way.receiver)};
 }
 
@@ -163,11 +165,11 @@ Time Fabric::scale_up_latency(const Site& from, const Site& to) const {
                                                      : pool.link_latency;
 }
 
-Time Fabric::latency(int from, int to) const {
+Time Fabric::latency(int from, int to, RailChange change) const {
   if (from == to) return {};
   const Site a = site_of(from), b = site_of(to);
   if (a.node == b.node) return scale_up_latency(a, b);
-  const Crossing way = crossing(a, b);
+  const Crossing way = crossing(a, b, change);
   const Distance reach = network_distance(way);
   Time time = spec_.host_latency + spec_.hop_latency * hops(reach);
   if (reach == Distance::kRegion)
@@ -188,29 +190,36 @@ void Fabric::add_scale_up(const Site& from, const Site& to, std::vector<WireId>&
   wires.push_back({WireKind::kScaleUpIn, to.device});
 }
 
-void Fabric::route(int from, int to, std::vector<WireId>& wires) const {
-  if (from != to) route_between(site_of(from), site_of(to), kBundles, wires);
+void Fabric::route(int from, int to, std::vector<WireId>& wires, RailChange change) const {
+  if (from != to) route_between({site_of(from), site_of(to)}, change, kBundles, wires);
 }
 
-void Fabric::route_by_ports(int from, int to, int path, std::vector<WireId>& wires) const {
-  if (from != to) route_between(site_of(from), site_of(to), path, wires);
+void Fabric::route_by_ports(int from, int to, int path, std::vector<WireId>& wires, RailChange change) const {
+  if (from != to) route_between({site_of(from), site_of(to)}, change, path, wires);
+}
+
+WireId Fabric::own_wire(WireKind kind, int device) const {
+  const bool nic = kind == WireKind::kNicOut || kind == WireKind::kNicIn;
+  return {kind, nic ? nic_of(site_of(device)) : device};
 }
 
 bool Fabric::through_pods(Distance distance) const {
   return distance == Distance::kCore || (distance == Distance::kRegion && layout_.tiers == 3);
 }
 
-int Fabric::num_paths(int from, int to) const {
-  const Distance reach = distance(from, to);
+int Fabric::num_paths(int from, int to, RailChange change) const {
+  const Distance reach = distance(from, to, change);
   if (through_pods(reach)) return leaf_uplinks_ * spine_uplinks_;
   if (reach <= Distance::kBoards) return 1;
   const bool by_spine = reach == Distance::kSpine || (reach == Distance::kRegion && layout_.tiers == 2);
   return by_spine ? leaf_uplinks_ : spec_.nic_ports;
 }
 
-void Fabric::route_between(const Site& a, const Site& b, int path, std::vector<WireId>& wires) const {
+void Fabric::route_between(const Crossing& ends, RailChange change, int path,
+                           std::vector<WireId>& wires) const {
+  const auto& [a, b] = ends;
   if (a.node == b.node) return add_scale_up(a, b, wires);
-  const Crossing way = crossing(a, b);
+  const Crossing way = crossing(a, b, change);
   const int out = nic_of(way.sender), in = nic_of(way.receiver), ports = spec_.nic_ports;
   add_scale_up(a, way.sender, wires);
   if (path == kBundles || ports == 1) {

@@ -59,17 +59,25 @@ struct FabricSpec {
   int queue_pairs =
       1;              // of one message between two devices: so many flows, each with a source port of its own
   int nic_ports = 1;  // of one NIC, each into a leaf of its own: twin leaves (dual-ToR, dual-plane)
-  Metres region_distance;           // between any two regions, of fibre
-  ByteRate region_rate;             // line rate from one region to another, each direction; zero: not stated
+  Metres region_distance;  // between any two regions, of fibre
+  ByteRate region_rate;    // line rate from one region to another, each direction; zero: not stated
   // Priority queues: the one that each kind of communication goes in. A port serves a queue with what higher
   // ones leave of it. All in one, unless stated.
   int expert_queue = 0, tensor_queue = 0, pipeline_queue = 0, data_queue = 0;
   double transport_efficiency = 0;  // payload share of the line rate (headers, congestion control)
   Time host_latency;                // NIC and host, both ends, without any switch
   Time hop_latency;                 // one switch and its cable
+  // Of a NIC for each message that a library's CPU thread sends over it, whatever its size: posting, the
+  // queue pair's context, completion.
+  Time message_time;
+  bool reduces = false;  // its switches add up what members of a collective send
   std::vector<std::string> aliases;
   std::vector<Fact> facts;
 };
+
+// Where a message for another rail changes over, if both ways are open: over the scale-up link of a node, or
+// at a spine that joins the rails.
+enum class RailChange : std::uint8_t { kInNode, kAtSpine };
 
 // How far apart two devices are: the highest thing that a message between them crosses.
 enum class Distance : std::uint8_t { kSelf, kScaleUp, kBoards, kLeaf, kSpine, kCore, kRegion };
@@ -123,6 +131,7 @@ struct FabricPool {
   int devices_per_nic = 1;  // neighbours that share a NIC
   int rails = 0;            // 0: one for each NIC of the node
   ByteRate pair_rate;       // full mesh: achieved, from one device to one peer; zero: a switch or host bridge
+  bool reduces = false;     // the scale-up switch adds up what devices send, and sends to all
   bool forwards = true;  // messages change rail over the scale-up link; false: PCIe, they climb to the spine
   int board = 0;         // neighbours on one board of a super-node; 0: the node is one board
   Time board_latency;    // more than link_latency, between boards
@@ -172,6 +181,7 @@ class Fabric {
   // its pod (with two tiers all leaves of a plane and region are one).
   struct Standing {
     int node = 0, nic = 0, leaf = 0, pod = 0, region = 0;
+    int pool = 0, local = 0;  // index in the node
   };
   Standing standing(int device) const;
   int switches(int from, int to) const;  // on the way
@@ -179,10 +189,15 @@ class Fabric {
   std::pair<int, int> over_nics(int from, int to) const;
   const FabricLayout& layout() const { return layout_; }
   const std::vector<FabricPool>& pools() const { return pools_; }
-  Distance distance(int from, int to) const;
-  Time latency(int from, int to) const;                            // of an empty message
-  void route(int from, int to, std::vector<WireId>& wires) const;  // appends; kSelf adds nothing
-  ByteRate capacity(WireId wire) const;                            // achieved payload rate
+  Distance distance(int from, int to, RailChange change = RailChange::kInNode) const;
+  Time latency(int from, int to, RailChange change = RailChange::kInNode) const;  // of an empty message
+  // Appends; kSelf adds nothing.
+  void route(int from, int to, std::vector<WireId>& wires, RailChange change = RailChange::kInNode) const;
+  // A device's own wire of a kind that devices have (scale-up or NIC, out or in).
+  WireId own_wire(WireKind kind, int device) const;
+  bool reduces(int device) const { return pools_[site_of(device).pool].reduces; }
+  bool forwards(int device) const { return pools_[site_of(device).pool].forwards; }
+  ByteRate capacity(WireId wire) const;  // achieved payload rate
   // The equal paths between two devices, and one of them, port by port, instead of bundles. Path p climbs by
   // uplink u = p % leaf_uplinks of the sender's leaf to spine u of its pod, from there by uplink
   // k = p / leaf_uplinks to the core switch that joins the spines u of all pods, and comes down by the same u
@@ -190,8 +205,10 @@ class Fabric {
   // Where a NIC has ports into twin leaves, these count as one leaf with the uplinks of all; uplink u is of
   // twin u % nic_ports, and the message leaves and arrives by that port of the NICs, for twins are planes of
   // their own. Between regions the way is that through the core; the link between them is one bundle.
-  int num_paths(int from, int to) const;  // where no spine is on the way: one for each port of a NIC
-  void route_by_ports(int from, int to, int path, std::vector<WireId>& wires) const;
+  // Where no spine is on the way there is one path for each port of a NIC.
+  int num_paths(int from, int to, RailChange change = RailChange::kInNode) const;
+  void route_by_ports(int from, int to, int path, std::vector<WireId>& wires,
+                      RailChange change = RailChange::kInNode) const;
   int leaf_uplinks() const { return leaf_uplinks_; }  // of all twins of a leaf
   int spine_uplinks() const { return spine_uplinks_; }
   // Switches and ports, as the wires above number them.
@@ -227,7 +244,7 @@ class Fabric {
 
   Site site_of(int device) const;
   int mate_of(const Site& site, int column, int preferred_local) const;
-  Crossing crossing(const Site& from, const Site& to) const;
+  Crossing crossing(const Site& from, const Site& to, RailChange change) const;
   Distance network_distance(const Crossing& crossing) const;
   int hops(Distance distance) const;
   Time scale_up_latency(const Site& from, const Site& to) const;
@@ -240,7 +257,7 @@ class Fabric {
   int pool_of_group(int group) const;
   ByteRate leaf_uplink(int group) const;
   ByteRate pod_uplink(int first_group) const;
-  void route_between(const Site& from, const Site& to, int path, std::vector<WireId>& wires) const;
+  void route_between(const Crossing& ends, RailChange change, int path, std::vector<WireId>& wires) const;
   void add_switches(const Crossing& way, int path, std::vector<WireId>& wires) const;
   void add_bundles(const Crossing& way, std::vector<WireId>& wires) const;
   void add_ports(const Crossing& way, int path, std::vector<WireId>& wires) const;

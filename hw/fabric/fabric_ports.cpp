@@ -38,7 +38,7 @@ int Fabric::leaf_port(int device) const {
 }
 
 Fabric::Gates Fabric::gates(int from, int to) const {
-  const Crossing way = crossing(site_of(from), site_of(to));
+  const Crossing way = crossing(site_of(from), site_of(to), RailChange::kInNode);
   return {way.sender.device, way.receiver.device};
 }
 

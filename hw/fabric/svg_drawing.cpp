@@ -124,6 +124,28 @@ Rows rows_of(const Sketch& sketch) {
   return rows;
 }
 
+struct LowerRows {
+  const Sketch::Pod& pod;
+  const std::vector<Point>&leaves, &nodes;
+};
+
+// The numbers of the boxes that stand in a row, as add_row() places them.
+std::vector<int> boxed(int count) {
+  std::vector<int> numbers = shown(count, kShown);
+  std::erase(numbers, -1);
+  return numbers;
+}
+
+void hang_nodes(Canvas& canvas, const Sketch& sketch, const LowerRows& rows) {
+  const std::vector<int> leaves = boxed(rows.pod.leaves), nodes = boxed(rows.pod.nodes);
+  for (std::size_t i = 0; i < leaves.size(); ++i) {
+    for (std::size_t j = 0; j < nodes.size(); ++j) {
+      if (leaves[i] / sketch.leaves_of_group == nodes[j] / sketch.nodes_of_group)
+        join(canvas, {rows.leaves[i]}, {rows.nodes[j]}, "#aab2bd");
+    }
+  }
+}
+
 std::vector<Point> draw_pod(Canvas& canvas, const Sketch& sketch, int index, std::pair<double, double> span,
                             const Rows& rows) {
   const Sketch::Pod& pod = sketch.pods[index];
@@ -135,12 +157,7 @@ std::vector<Point> draw_pod(Canvas& canvas, const Sketch& sketch, int index, std
   }
   const auto leaves = add_row(canvas, pod.leaves, span, {rows.leaf, "#2f6db5"}, kShown);
   const auto nodes = add_row(canvas, pod.nodes, span, {rows.node, "#5a6472"}, kShown);
-  if (sketch.twins > 1 || sketch.pods.front().nodes < 2 * kShown) {
-    join(canvas, leaves, nodes, "#aab2bd");
-  } else {
-    for (std::size_t i = 0; i < std::min(leaves.size(), nodes.size()); ++i)
-      join(canvas, {leaves[i]}, {nodes[i]}, "#aab2bd");
-  }
+  hang_nodes(canvas, sketch, {pod, leaves, nodes});
   if (sketch.tiers < 2) return leaves;
   const auto spines = add_row(canvas, pod.spines, span, {rows.spine, "#27856a"}, kShown);
   join(canvas, spines, leaves, "#8fb7a9");

@@ -167,6 +167,10 @@ bool MovingStep::rebuild(const std::function<bool(std::int32_t)>& broken) {
                                              : load_wire(part.part, carry.wire, carry.bytes);
     }
   }
+  for (const auto& [size, links] : besides_) {
+    Bundle& of = bundles_[by_size_.at(size)];
+    of.links.insert(of.links.end(), links.begin(), links.end());
+  }
   before_ = std::exchange(step_.flows, {});
   bool any = false;
   for (Bundle& of : bundles_) {
@@ -175,31 +179,72 @@ bool MovingStep::rebuild(const std::function<bool(std::int32_t)>& broken) {
     const double most = of.messages > 0 ? shape_.most_rate * of.messages / of.flows : shape_.most_rate;
     step_.flows.push_back({of.bytes / of.flows, std::move(of.links), most, queue_});
   }
+  for (const FlowClass& flow : others_) {
+    any = any || flow.bytes > 0;
+    step_.flows.push_back(flow);
+  }
   return any;
 }
 
 void MovingStep::settle(const std::vector<double>& left) {
+  for (std::size_t i = bundles_.size(); i < left.size(); ++i) others_[i - bundles_.size()].bytes *= left[i];
   for (Part& part : parts_) {
     for (Part::Carry& carry : part.carries)
       if (carry.flow >= 0) carry.bytes *= left[carry.flow];
   }
 }
 
-// Flows of the original are known by their wires; pipelines stand in the same order.
 void MovingStep::take_left(const Step& original, const std::vector<double>& left) {
+  std::vector<double> mine(step_.flows.size(), -1);
   if (shape_.lockstep) {
-    CHECK(original.flows.size() == step_.flows.size(), "pipelines of other sizes");
-    return settle(left);
+    take_pipelines(original, left, mine);
+  } else {
+    take_flows(original, left, mine);
   }
-  std::map<std::vector<std::int32_t>, double> of_wires;
-  for (std::size_t i = 0; i < left.size(); ++i) of_wires[moebius::wires_of(original.flows[i])] = left[i];
-  std::vector<double> mine;
-  for (const FlowClass& flow : step_.flows) {
-    const auto known = of_wires.find(moebius::wires_of(flow));
-    CHECK(known != of_wires.end(), "a flow that the step does not have");
-    mine.push_back(known->second);
-  }
+  for (const double share : mine) CHECK(share >= 0, "a flow that the step does not have");
   settle(mine);
+}
+
+// Pipelines of the original are known by their size; they also wait for what no part tells of.
+void MovingStep::take_pipelines(const Step& original, const std::vector<double>& left,
+                                std::vector<double>& mine) {
+  for (std::size_t i = 0; i < left.size(); ++i) {
+    const FlowClass& flow = original.flows[i];
+    const auto known = by_size_.find(flow.bytes);
+    if (known == by_size_.end()) {
+      keep(flow, flow.bytes * left[i]);
+      continue;
+    }
+    mine[known->second] = left[i];
+    for (const Link& link : flow.links)
+      if (!link_of_.contains({known->second, link.wire})) besides_[flow.bytes].push_back(link);
+  }
+}
+
+// Other flows of the original are known by their wires. What parts do not tell of (messages posted, edges to
+// switches that reduce) goes on as it was.
+void MovingStep::take_flows(const Step& original, const std::vector<double>& left,
+                            std::vector<double>& mine) {
+  std::map<std::vector<std::int32_t>, std::size_t> of_wires;
+  for (std::size_t i = 0; i < mine.size(); ++i) of_wires[moebius::wires_of(step_.flows[i])] = i;
+  for (std::size_t i = 0; i < left.size(); ++i) {
+    const FlowClass& flow = original.flows[i];
+    const auto known = of_wires.find(moebius::wires_of(flow));
+    if (known == of_wires.end()) {
+      keep(flow, flow.bytes * left[i]);
+      continue;
+    }
+    mine[known->second] = left[i];
+    const FlowClass& part = step_.flows[known->second];
+    const double weight = flow.links.front().weight;
+    const double more = flow.bytes - part.bytes * part.links.front().weight / weight;
+    if (more > 1e-9 * flow.bytes) keep(flow, more * left[i]);
+  }
+}
+
+void MovingStep::keep(const FlowClass& flow, double bytes) {
+  others_.push_back(flow);
+  others_.back().bytes = bytes;
 }
 
 }  // namespace moebius

@@ -71,6 +71,9 @@ class MovingStep {
   std::int32_t load_crossing(const StepPart& part, double bytes);
   std::int32_t load_pipeline(const StepPart& part, double bytes);
   void take_left(const Step& original, const std::vector<double>& left);
+  void take_pipelines(const Step& original, const std::vector<double>& left, std::vector<double>& mine);
+  void take_flows(const Step& original, const std::vector<double>& left, std::vector<double>& mine);
+  void keep(const FlowClass& flow, double bytes);
 
   FlowPaths& paths_;
   WireTable& table_;
@@ -79,6 +82,8 @@ class MovingStep {
   Step step_;
   std::vector<FlowClass> before_;  // of the step before, which the network knows until it is given this one
   std::vector<Part> parts_;
+  std::vector<FlowClass> others_;                // of the step that no part tells of
+  std::map<double, std::vector<Link>> besides_;  // of pipelines by size: wires that no part tells of
   // Of the last rebuild(): the flows, and where to find them.
   std::vector<Bundle> bundles_;
   std::map<std::int32_t, std::int32_t> by_wire_;

@@ -48,7 +48,7 @@ class NetworkCounters {
   Time interval_, next_, begin_;  // of the interval at hand: begin_ to next_
   std::vector<double> carried_;   // by wire, up to begin_
   std::vector<Counter> wires_;
-  std::array<Tier, kNumWireKinds + 1> tiers_;  // the last: copies inside a device
+  std::array<Tier, kNumWireKinds + 2> tiers_;  // the last: copies inside a device, messages posted
 };
 
 }  // namespace moebius

@@ -13,6 +13,7 @@ std::int32_t& WireTable::entry(int kind, int index) {
 }
 
 std::string_view wire_kind_name(int kind) {
+  if (kind == kNumWireKinds + 1) return "posting";
   return kind == kNumWireKinds ? "copy" : to_string(static_cast<WireKind>(kind));
 }
 
@@ -45,6 +46,14 @@ int WireTable::local_copy(int device) {
     const Accelerator& chip = cluster_.pool_of(device).accelerator;
     known = insert(kNumWireKinds, device, chip.memory_rate.value * chip.memory_efficiency / 2);
   }
+  return known;
+}
+
+int WireTable::posting(int nic) {
+  const Time each = cluster_.fabric.spec().message_time;
+  if (each.ns <= 0) return -1;
+  std::int32_t& known = entry(kNumWireKinds + 1, nic);
+  if (known < 0) known = insert(kNumWireKinds + 1, nic, 1 / each.seconds());
   return known;
 }
 

@@ -1,5 +1,6 @@
 // The wires in use, numbered in the order of first use, with their capacities. Besides the fabric's wires
-// each device has one for copies between ranks that it holds itself.
+// each device has one for copies between ranks that it holds itself, and each NIC one for the messages that
+// are posted to it.
 #pragma once
 
 #include <array>
@@ -24,9 +25,11 @@ class WireTable {
   // A copy inside a device's memory reads and writes: half of the memory rate that a streaming kernel
   // achieves; of a machine of virtual ranks: as was measured.
   int local_copy(int device);
+  // Of the device that a NIC is named by: messages per second instead of bytes; -1: they cost nothing.
+  int posting(int nic);
   double capacity(int wire) const { return capacities_[wire]; }  // bytes per second
-  int kind(int wire) const { return ids_[wire].first; }          // a WireKind; kNumWireKinds: a copy
-  int index(int wire) const { return ids_[wire].second; }        // as in WireId; of a copy: its device
+  int kind(int wire) const { return ids_[wire].first; }          // a WireKind; then: a copy, posting
+  int index(int wire) const { return ids_[wire].second; }        // as in WireId; else: the device
   std::string name(int wire) const;                              // "leaf-up 3"
   int size() const { return static_cast<int>(capacities_.size()); }
 
@@ -38,8 +41,8 @@ class WireTable {
   PathHealth health_;  // from the start
   std::vector<double> capacities_;
   std::vector<std::pair<std::int32_t, std::int32_t>> ids_;  // kind and index
-  std::array<std::vector<std::int32_t>, kNumWireKinds + 1>
-      index_;  // by kind (the last: local copies); -1: not in use
+  std::array<std::vector<std::int32_t>, kNumWireKinds + 2>
+      index_;  // by kind (the last: local copies, posting); -1: not in use
 };
 
 }  // namespace moebius

@@ -1,8 +1,11 @@
-// Collective algorithms as traffic. Rings and trees use every rail of a node: with k members in each node, k
-// of them run side by side and carry a k-th of the bytes each, so that a member sends a k-th of its bytes
-// over its own NIC and the rest to its neighbour in the node.
+// Collective algorithms as traffic: what a communication library does with a buffer, step by step. Rings and
+// trees use every rail of a node: with k members in each node, k of them run side by side and carry a k-th of
+// the bytes each, so that a member sends a k-th of its bytes over its own NIC and the rest to its neighbour
+// in the node. The algorithms stand in sim/traffic/collectives/, a file for each family; which of them a kind
+// has, workloads/schedule/algorithms.h says.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "models/op_kind.h"
@@ -10,6 +13,7 @@
 #include "sim/traffic/traffic.h"
 #include "workloads/routing/routing.h"
 #include "workloads/schedule/op.h"
+#include "workloads/schedule/pair_bytes.h"
 
 namespace moebius {
 
@@ -17,21 +21,22 @@ struct CollectiveQuery {
   OpKind kind = OpKind::kAllReduce;
   Algorithm algorithm = Algorithm::kRing;  // not kAuto
   double bytes = 0;                        // Op::payload
-  // Broadcast down a pipeline: chunks that the buffer is cut into.
-  int chunks = 1;
-  // Direct exchange: only what enters or leaves the first nodes in which a class has members, enough where
-  // nothing but the members' own wires can be a bottleneck and the members of a class are alike.
-  bool only_first_nodes = false;
+  double most_sent = 0;                    // bytes per second that one member's channels pass; 0: no limit
+  const PairBytes* matrix = nullptr;       // all-to-all: who sends how much to whom; null: all alike
 };
 
 // The algorithms that exist for a kind and make sense for the group: what Algorithm::kAuto chooses from.
-// Direct exchange is left to groups inside one node: between nodes a message costs its sender time of its
-// own, which a latency and a rate do not show, and which makes n - 1 small messages slower than they say.
-std::vector<Algorithm> automatic_choices(OpKind kind, const GroupSites& group);
+// Reductions and gathers by direct exchange are left to groups inside one node: n - 1 messages of each
+// member.
+std::vector<Algorithm> automatic_choices(const CollectiveQuery& query, const GroupSites& group,
+                                         const Fabric& fabric);
+
+// Why the group cannot use the algorithm, as the end of a sentence; empty when it can.
+std::string what_lacks(Algorithm algorithm, OpKind kind, const GroupSites& group, const Fabric& fabric);
 
 // The steps of the algorithm, one after the other; none for a group of one. Hierarchical algorithms need
-// several nodes with equally many members, more than one, in each, and are rings elsewhere. Throws
-// input_error when the kind has no such algorithm.
+// several nodes with equally many members, more than one, in each, and are rings elsewhere (direct, of an
+// all-to-all). Throws input_error when the kind has no such algorithm or the machines cannot do it.
 std::vector<Traffic> collective_traffic(const CollectiveQuery& query, const GroupSites& group,
                                         const Fabric& fabric);
 

@@ -199,6 +199,7 @@ std::map<std::pair<int, int>, PathShares> levelled_shares(const Traffic& traffic
   paths.set_shares({});
   for (const Edge& edge : traffic.edges) {
     flows.clear();
+    if (edge.from < 0 || edge.to < 0) continue;  // by a switch that reduces
     if (group.members[edge.from].node == group.members[edge.to].node || edge.bytes <= 0) continue;
     paths.choose(group.members[edge.from].device, group.members[edge.to].device, flows);
     for (const FlowPath& flow : flows) balance.add(flow.gates, edge.bytes * flow.share);

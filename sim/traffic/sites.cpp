@@ -1,15 +1,42 @@
 #include "sim/traffic/sites.h"
 
 #include <algorithm>
+#include <map>
+#include <utility>
+
+#include "sim/traffic/like_groups.h"
 
 namespace moebius {
 namespace {
 
-bool is_upward(WireKind kind) {
-  return kind == WireKind::kLeafUp || kind == WireKind::kPodUp;
+// For each leaf (or pod), by index, the first one of the same capacity below which as many ranks of each
+// class stand. `place_of_rank`: the leaf or pod of each rank.
+std::vector<std::int32_t> stand_ins(const Layout& layout, const std::vector<std::int32_t>& place_of_rank,
+                                    const Fabric& fabric, WireKind kind) {
+  std::int32_t places = 0;
+  for (const std::int32_t place : place_of_rank) places = std::max(places, place + 1);
+  std::vector<std::vector<std::pair<std::int32_t, std::int32_t>>> classes(places);  // class, number of ranks
+  for (std::size_t c = 0; c < layout.classes.size(); ++c) {
+    for (const std::int32_t rank : layout.classes[c].ranks) {
+      auto& below = classes[place_of_rank[rank]];
+      if (below.empty() || below.back().first != static_cast<std::int32_t>(c))
+        below.push_back({static_cast<std::int32_t>(c), 0});
+      ++below.back().second;
+    }
+  }
+  std::map<std::pair<double, std::vector<std::pair<std::int32_t, std::int32_t>>>, std::int32_t> first;
+  std::vector<std::int32_t> stand_in(places);
+  for (std::int32_t place = 0; place < places; ++place) {
+    stand_in[place] = place;
+    if (classes[place].empty()) continue;
+    const double capacity = fabric.capacity({kind, place}).value;
+    stand_in[place] = first.try_emplace({capacity, std::move(classes[place])}, place).first->second;
+  }
+  return stand_in;
 }
-bool is_downward(WireKind kind) {
-  return kind == WireKind::kLeafDown || kind == WireKind::kPodDown;
+
+std::int32_t at_or_same(const std::vector<std::int32_t>& stand_in, std::int32_t index) {
+  return static_cast<std::size_t>(index) < stand_in.size() ? stand_in[index] : index;
 }
 
 }  // namespace
@@ -30,82 +57,58 @@ Sites::Sites(const Cluster& cluster, const Layout& layout) : cluster_(cluster), 
     for (const std::int32_t rank : rank_class.ranks)
       stand_in_[device_of(rank)] = device_of(rank_class.representative());
   }
+  if (!folded_ || !shared_wires_bind(fabric())) return;
+  std::vector<std::int32_t> leaves, pods;
+  for (const std::int32_t device : layout.device_of_rank) {
+    const Fabric::Standing standing = fabric().standing(device);
+    leaves.push_back(standing.leaf);
+    pods.push_back(standing.pod);
+  }
+  leaf_stand_in_ = stand_ins(layout, leaves, fabric(), WireKind::kLeafUp);
+  pod_stand_in_ = stand_ins(layout, pods, fabric(), WireKind::kPodUp);
+}
+
+WireId Sites::stand_in(WireId wire) const {
+  if (wire.kind == WireKind::kLeafUp || wire.kind == WireKind::kLeafDown)
+    return {wire.kind, at_or_same(leaf_stand_in_, wire.index)};
+  if (wire.kind == WireKind::kPodUp || wire.kind == WireKind::kPodDown)
+    return {wire.kind, at_or_same(pod_stand_in_, wire.index)};
+  return wire;
 }
 
 GroupSites Sites::group(const std::vector<std::int32_t>& ranks) const {
   GroupSites sites;
-  std::map<std::int32_t, std::vector<std::int32_t>> nodes;
+  std::vector<std::pair<std::int32_t, std::int32_t>> by_device;  // device, member
   for (const std::int32_t rank : ranks) {
-    const int device = device_of(rank), node = fabric().node_of(device);
-    nodes[node].push_back(sites.size());
-    sites.members.push_back({rank, layout_.class_of_rank[rank], device, node});
+    const int device = device_of(rank);
+    by_device.push_back({device, sites.size()});
+    sites.members.push_back({rank, layout_.class_of_rank[rank], device, fabric().node_of(device)});
   }
-  for (auto& [node, members] : nodes) {
-    std::stable_sort(members.begin(), members.end(), [&](std::int32_t a, std::int32_t b) {
-      return sites.members[a].device < sites.members[b].device;
-    });
-    sites.nodes.push_back(std::move(members));
+  std::sort(by_device.begin(), by_device.end());
+  for (const auto& [device, member] : by_device) {
+    const bool same =
+        !sites.nodes.empty() && sites.members[sites.nodes.back().back()].node == sites.members[member].node;
+    if (!same) sites.nodes.emplace_back();
+    sites.nodes.back().push_back(member);
   }
   return sites;
 }
 
-// Found by asking the fabric for ways to devices of the same local index, so that no message changes rail:
-// leaves and pods hold neighbouring nodes, so that the first node, the last or the one half the pool away is
-// behind another, if any is.
-std::int32_t Sites::shared_wire(int device, WireKind kind) {
-  const int first_kind = static_cast<int>(WireKind::kLeafUp);
-  const auto [known, is_new] = shared_wires_.try_emplace(device, std::array<std::int32_t, 4>{-1, -1, -1, -1});
-  std::array<std::int32_t, 4>& wires = known->second;
-  if (is_new) {
-    for (const int far : same_rail_elsewhere(device)) {
-      std::vector<WireId> out, in;
-      fabric().route(device, far, out);
-      fabric().route(far, device, in);
-      for (const WireId wire : out) {
-        if (is_upward(wire.kind)) wires[static_cast<int>(wire.kind) - first_kind] = wire.index;
-      }
-      for (const WireId wire : in) {
-        if (is_downward(wire.kind)) wires[static_cast<int>(wire.kind) - first_kind] = wire.index;
-      }
-    }
-  }
-  return wires[static_cast<int>(kind) - first_kind];
+GroupSites Sites::group(const Group& group, const RankClass& of) const {
+  GroupSites sites = this->group(group.ranks);
+  if (!folded_) return sites;
+  const std::vector<std::int32_t> all = shifts_of(group, of);
+  sites.shifts = distinct_shifts(*this, sites, all, RailChange::kInNode);
+  sites.climbing_shifts = distinct_shifts(*this, sites, all, RailChange::kAtSpine);
+  return sites;
 }
 
-// All that a region sends to another crosses one link: ranks of the class that stand where the member stands.
-bool Sites::crosses(int device, WireId shared) {
-  if (shared.kind == WireKind::kRegionLink)
-    return fabric().region_of(device) == shared.index / fabric().num_regions();
-  return shared_wire(device, shared.kind) == shared.index;
-}
-
-std::array<int, 3> Sites::same_rail_elsewhere(int device) const {
-  int first = 0;
-  for (const Pool& pool : cluster_.pools) {
-    if (device < first + pool.devices()) {
-      const int width = pool.node.accelerators, node = (device - first) / width,
-                local = (device - first) % width;
-      const int last = first + (pool.nodes - 1) * width + local;
-      return {first + local, last, first + (node + pool.nodes / 2) % pool.nodes * width + local};
-    }
-    first += pool.devices();
-  }
-  return {device, device, device};
-}
-
-double Sites::ranks_for_each(const GroupSites& group, int member, WireId shared) {
-  const int rank_class = group.members[member].rank_class;
-  const RankClass& of = layout_.classes[rank_class];
-  if (of.size() == 1) return 1;
-  const auto [entry, is_new] = class_ranks_on_.try_emplace({rank_class, shared}, 0);
-  if (is_new) {
-    for (const std::int32_t rank : of.ranks) entry->second += crosses(device_of(rank), shared);
-  }
-  int listed = 0;
-  for (const Member& other : group.members) {
-    listed += other.rank_class == rank_class && crosses(other.device, shared);
-  }
-  return listed > 0 ? std::max(1.0, static_cast<double>(entry->second) / listed) : 1;
+double Sites::channel_rate(const GroupSites& group) const {
+  double rate =
+      group.members.empty() ? 0 : cluster_.pool_of(group.members[0].device).accelerator.channel_rate.value;
+  for (const Member& member : group.members)
+    rate = std::min(rate, cluster_.pool_of(member.device).accelerator.channel_rate.value);
+  return rate;
 }
 
 }  // namespace moebius

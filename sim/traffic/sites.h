@@ -1,11 +1,9 @@
 // Where the ranks of a layout stand in the fabric, and which wires stand for which under folding: the wires
 // of a device whose rank is simulated by the representative of its class are those of the representative's
-// device.
+// device; a leaf's or pod's wires stand for those of all leaves or pods that as many ranks of each class use.
 #pragma once
 
-#include <array>
 #include <cstdint>
-#include <map>
 #include <vector>
 
 #include "hw/cluster.h"
@@ -24,6 +22,12 @@ struct Member {
 struct GroupSites {
   std::vector<Member> members;
   std::vector<std::vector<std::int32_t>> nodes;
+  // Folding: whose traffic meets on leaf and pod wires; see like_groups.h. {0}: the group's own. Messages
+  // that change rail at a spine use more of them.
+  std::vector<std::int32_t> shifts = {0}, climbing_shifts = {0};
+  const std::vector<std::int32_t>& shifts_of(RailChange change) const {
+    return change == RailChange::kAtSpine ? climbing_shifts : shifts;
+  }
 
   int size() const { return static_cast<int>(members.size()); }
   // Members per node where every node holds as many, else 0.
@@ -39,26 +43,25 @@ class Sites {
   const Fabric& fabric() const { return cluster_.fabric; }
   int device_of(int rank) const { return layout_.device_of_rank[rank]; }
   GroupSites group(const std::vector<std::int32_t>& ranks) const;
+  // With the shifts of the groups that `of` stands for.
+  GroupSites group(const Group& group, const RankClass& of) const;
+
+  // Bytes per second that one core of the slowest member's chip passes for a collective; 0: not known.
+  double channel_rate(const GroupSites& group) const;
 
   // The device whose wires stand for those of `device`: itself where its rank represents a class or where it
   // holds none.
   int stand_in(int device) const { return stand_in_[device]; }
+  // Of a leaf's or pod's wires; all others stand for themselves.
+  WireId stand_in(WireId shared) const;
   bool folded() const { return folded_; }
-  // Ranks of the class whose traffic crosses the same leaf or pod wire, for one of them that `members` lists.
-  double ranks_for_each(const GroupSites& members, int member, WireId shared);
 
  private:
-  std::int32_t shared_wire(int device, WireKind kind);
-  bool crosses(int device, WireId shared);
-  std::array<int, 3> same_rail_elsewhere(int device) const;
-
   const Cluster& cluster_;
   const Layout& layout_;
-  std::vector<std::int32_t> stand_in_;  // by device
+  std::vector<std::int32_t> stand_in_;                      // by device
+  std::vector<std::int32_t> leaf_stand_in_, pod_stand_in_;  // where folded
   bool folded_ = false;
-  std::map<std::pair<int, WireId>, int> class_ranks_on_;  // (class, wire)
-  std::map<int, std::array<std::int32_t, 4>>
-      shared_wires_;  // by device: leaf up, leaf down, pod up, pod down
 };
 
 }  // namespace moebius

@@ -1,6 +1,11 @@
 #include "sim/traffic/step_builder.h"
 
 #include <algorithm>
+#include <cmath>
+#include <unordered_map>
+
+#include "hw/error.h"
+#include "sim/traffic/mesh_pairs.h"
 
 namespace moebius {
 namespace {
@@ -40,8 +45,26 @@ bool leaves_sender(WireKind kind) {
          kind == WireKind::kNicOutPort;
 }
 
-bool is_upward(WireKind kind) {
-  return kind == WireKind::kLeafUp || kind == WireKind::kPodUp || kind == WireKind::kRegionLink;
+constexpr double kAnySize = -1;
+
+std::vector<int> devices_of(const Mesh& mesh, const GroupSites& group, const Sites& sites, int shift) {
+  std::vector<int> devices;
+  for (const std::int32_t member : mesh.members)
+    devices.push_back(sites.device_of(group.members[member].rank + shift));
+  return devices;
+}
+
+RailChange rail_change(const Traffic& traffic) {
+  return traffic.climbs ? RailChange::kAtSpine : RailChange::kInNode;
+}
+
+// Chunks of a pipeline of h hops, each of `alpha` and `beta` seconds for the whole buffer: m of them take
+// (m + h - 1) (alpha + beta / m), least at m = sqrt((h - 1) beta / alpha). What of it is not beta.
+double pipeline_latency(int hops, double alpha, double beta) {
+  if (alpha <= 0) return 0;
+  const double best = std::sqrt((hops - 1) * beta / alpha);
+  const double chunks = std::clamp(std::floor(best), 1.0, 0x1p20);
+  return (chunks + hops - 1) * alpha + (hops - 1) * beta / chunks;
 }
 
 // Whether a wire is part of a message's way from NIC to NIC.
@@ -71,71 +94,124 @@ void StepBuilder::add(Load load) {
   }
 }
 
-void StepBuilder::add_edge(const Edge& edge, const GroupSites& group) {
-  const int from = group.members[edge.from].device, to = group.members[edge.to].device;
-  if (from == to) {
-    note_part({from, to, {{-1, -1}}, edge.bytes});
-    const int stand_in = table_.local_copy(sites_.stand_in(from));
-    return add({table_.local_copy(from), from, stand_in, edge.bytes, 1});
+// A switch reduces where it stands first, so that a leaf passes on one stream, however many members hang
+// below it, which is no more than one of their NICs sends: trunks do not bind and are left out.
+void StepBuilder::add_switch_edge(const Edge& edge, const GroupSites& group) {
+  const bool up = edge.from >= 0;
+  const bool inside = std::min(edge.from, edge.to) == kNodeSwitch;
+  const int device = group.members[up ? edge.from : edge.to].device;
+  const WireKind kind = inside ? (up ? WireKind::kScaleUpOut : WireKind::kScaleUpIn)
+                               : (up ? WireKind::kNicOut : WireKind::kNicIn);
+  const WireId wire = sites_.fabric().own_wire(kind, device);
+  if (wire.kind == WireKind::kNicOut && edge.messages > 0) add_posting(wire.index, edge.messages);
+  add_on(wire, edge.bytes, 1);
+}
+
+void StepBuilder::add_posting(int nic, double messages) {
+  const int wire = table_.posting(nic);
+  if (wire >= 0) add({wire, nic, table_.posting(sites_.stand_in(nic)), messages, 1});
+}
+
+// Edges of one size, or of all with kAnySize.
+void StepBuilder::add_edges(const Traffic& traffic, const GroupSites& group, double bytes) {
+  const RailChange change = rail_change(traffic);
+  const Part own = sites_.folded() ? Part::kOwned : Part::kAll;
+  for (const Edge& edge : traffic.edges) {
+    if (bytes != kAnySize && edge.bytes != bytes) continue;
+    if (edge.from < 0 || edge.to < 0) {
+      add_switch_edge(edge, group);
+    } else {
+      add_edge(group.members[edge.from].device, group.members[edge.to].device,
+               {edge.bytes, edge.messages, own, change});
+    }
   }
-  if (paths_.by_ports()) return add_edge_by_ports(edge, group);
+  if (!sites_.folded()) return;
+  for (const std::int32_t shift : group.shifts_of(change)) {
+    for (const Edge& edge : traffic.edges) {
+      if (edge.from < 0 || edge.to < 0 || (bytes != kAnySize && edge.bytes != bytes)) continue;
+      add_edge(sites_.device_of(group.members[edge.from].rank + shift),
+               sites_.device_of(group.members[edge.to].rank + shift), {edge.bytes, 0, Part::kShared, change});
+    }
+  }
+}
+
+void StepBuilder::add_edge(int from, int to, const Way& way) {
+  if (from == to) {
+    note_part({from, to, {{-1, -1}}, way.bytes});
+    if (way.part != Part::kShared)
+      add({table_.local_copy(from), from, table_.local_copy(sites_.stand_in(from)), way.bytes, 1});
+    return;
+  }
+  if (paths_.by_ports()) return add_edge_by_ports(from, to, way);
   path_.clear();
-  sites_.fabric().route(from, to, path_);
-  for (const WireId wire : path_) add_crossing(wire, edge, 1, group);
+  sites_.fabric().route(from, to, path_, way.change);
+  for (const WireId wire : path_) {
+    const bool is_shared = owner_of(wire.kind) == Owner::kMany;
+    if (wire.kind == WireKind::kNicOut && way.messages > 0) add_posting(wire.index, way.messages);
+    if (way.part == Part::kAll || is_shared == (way.part == Part::kShared)) add_on(wire, way.bytes, 1);
+  }
 }
 
 void StepBuilder::note_part(const StepPart& part) {
   if (parts_) parts_->parts.push_back(part);
 }
 
-void StepBuilder::add_edge_by_ports(const Edge& edge, const GroupSites& group) {
-  const int from = group.members[edge.from].device, to = group.members[edge.to].device;
+void StepBuilder::add_edge_by_ports(int from, int to, const Way& way) {
   flow_paths_.clear();
   paths_.choose(from, to, flow_paths_);
   for (const FlowPath& flow : flow_paths_) {
     path_.clear();
     paths_.wires(from, to, flow, path_);
-    for (const WireId wire : path_) add_crossing(wire, edge, flow.share, group);
-    note_part({from, to, flow, edge.bytes});
-    if (singly_) note_flow(flow, edge.bytes * flow.share);
+    for (const WireId wire : path_) {
+      if (wire.kind == WireKind::kNicOut && way.messages > 0)
+        add_posting(wire.index, way.messages * flow.share);
+      add_on(wire, way.bytes * flow.share, flow.share);
+    }
+    note_part({from, to, flow, way.bytes});
+    if (singly_) note_flow(flow, way.bytes * flow.share);
     detour_ = std::max(detour_, paths_.detour(from, to, flow).seconds());
   }
 }
 
-// `share` of the edge's bytes crosses the wire.
-void StepBuilder::add_crossing(WireId wire, const Edge& edge, double share, const GroupSites& group) {
-  const double bytes = edge.bytes * share;
-  // The sender's own wire stays in any case, so that every flow has one.
-  if (!sites_.fabric().can_bind(wire.kind) && !leaves_sender(wire.kind)) {
-    if (sites_.folded()) return;  // the wires of all others would be missing
-    const int index = table_.wire(wire);
-    return add({index, -1, index, bytes, share, Carried::kFree});
-  }
-  const int index = table_.wire(wire);
-  const Carried carried = singly_ && is_beyond_node(wire.kind) ? Carried::kInFlows : Carried::kByItself;
-  switch (owner_of(wire.kind)) {
-    case Owner::kDevice:
-      add({index, wire.index, table_.wire({wire.kind, sites_.stand_in(wire.index)}), bytes, share, carried});
-      break;
-    case Owner::kPair: {
-      const bool of_nic = wire.kind == WireKind::kNicOutPort || wire.kind == WireKind::kNicInPort;
-      const int device = of_nic ? wire.index / sites_.fabric().spec().nic_ports : -1;
-      add({index, device, index, bytes, share, carried});
-      break;
-    }
-    case Owner::kMany: {
-      const double ranks = ranks_for_each(group, is_upward(wire.kind) ? edge.from : edge.to, wire);
-      add({index, -1, index, bytes * ranks, share * ranks, carried});
-      break;
+void StepBuilder::add_meshes(const Traffic& traffic, const GroupSites& group) {
+  const RailChange change = rail_change(traffic);
+  const Fabric& fabric = sites_.fabric();
+  for (const Mesh& mesh : traffic.meshes) {
+    const std::vector<int> devices = devices_of(mesh, group, sites_, 0);
+    std::unordered_map<int, double> messages;
+    for (std::size_t i = 0; i < devices.size(); ++i) messages[devices[i]] = mesh.messages[i];
+    MeshPairs(devices, fabric, change).visit_own_wires([&](WireId wire, int sender, double pairs) {
+      if (wire.kind == WireKind::kNicOut) add_posting(wire.index, messages.at(sender) * pairs);
+      add_on(wire, mesh.bytes * pairs, pairs);
+    });
+    const std::vector<std::int32_t> own = {0};
+    for (const std::int32_t shift : sites_.folded() ? group.shifts_of(change) : own) {
+      const MeshPairs pairs(devices_of(mesh, group, sites_, shift), fabric, change);
+      pairs.visit_shared_wires([&](WireId wire, int, double n) { add_on(wire, mesh.bytes * n, n); });
     }
   }
 }
 
-double StepBuilder::ranks_for_each(const GroupSites& group, int member, WireId wire) {
-  if (!sites_.folded()) return 1;
-  const auto [entry, is_new] = ranks_for_each_.try_emplace({group.members[member].rank_class, wire}, 1);
-  if (is_new) entry->second = sites_.ranks_for_each(group, member, wire);
-  return entry->second;
+void StepBuilder::add_on(WireId wire, double bytes, double flows) {
+  const int index = table_.wire(wire);
+  // The sender's own wire stays in any case, so that every flow has one.
+  if (!sites_.fabric().can_bind(wire.kind) && !leaves_sender(wire.kind)) {
+    if (!sites_.folded()) add({index, -1, index, bytes, flows, Carried::kFree});
+    return;  // folded, the wires of all others would be missing
+  }
+  const Carried carried = singly_ && is_beyond_node(wire.kind) ? Carried::kInFlows : Carried::kByItself;
+  switch (owner_of(wire.kind)) {
+    case Owner::kDevice:
+      return add(
+          {index, wire.index, table_.wire({wire.kind, sites_.stand_in(wire.index)}), bytes, flows, carried});
+    case Owner::kPair: {
+      const bool of_nic = wire.kind == WireKind::kNicOutPort || wire.kind == WireKind::kNicInPort;
+      const int device = of_nic ? wire.index / sites_.fabric().spec().nic_ports : -1;
+      return add({index, device, index, bytes, flows, carried});
+    }
+    case Owner::kMany:
+      return add({index, -1, table_.wire(sites_.stand_in(wire)), bytes, flows, carried});
+  }
 }
 
 // One load for each wire that is simulated, in the order of first use.
@@ -177,9 +253,7 @@ void StepBuilder::add_lockstep_flows(const Traffic& traffic, const GroupSites& g
   }
   for (const double bytes : sizes) {
     begin();
-    for (const Edge& edge : traffic.edges) {
-      if (edge.bytes == bytes) add_edge(edge, group);
-    }
+    add_edges(traffic, group, bytes);
     FlowClass flow{bytes, {}};
     for (const Load& load : folded_loads()) {
       if (load.carried == Carried::kByItself) flow.links.push_back({load.wire, load.flows});
@@ -205,6 +279,9 @@ double StepBuilder::alone(const Step& step) const {
 
 void StepBuilder::add_pairs(const Traffic& traffic, const GroupSites& group, Step& step) const {
   for (const Edge& edge : traffic.edges) {
+    if (edge.from < 0 || edge.to < 0)
+      throw run_error(
+          "networks of single messages have no switches that reduce: use fluid or another algorithm");
     const int from = group.members[edge.from].device, to = group.members[edge.to].device;
     const int flows = paths_.single() ? paths_.flows_of_message() : 1;
     for (int i = 0; i < flows; ++i)
@@ -228,8 +305,8 @@ void StepBuilder::limit(const Traffic& traffic, Step& step) const {
 }
 
 Step StepBuilder::build(const Traffic& traffic, const GroupSites& group) {
+  if ((paths_.by_ports() || with_pairs_) && !traffic.meshes.empty()) return build(listed(traffic), group);
   Step step;
-  ranks_for_each_.clear();
   detour_ = 0;
   singly_ = paths_.single() && !traffic.lockstep;
   level_paths(traffic, group);
@@ -241,14 +318,18 @@ Step StepBuilder::build(const Traffic& traffic, const GroupSites& group) {
     add_lockstep_flows(traffic, group, step);
   } else {
     begin();
-    for (const Edge& edge : traffic.edges) add_edge(edge, group);
+    add_edges(traffic, group, kAnySize);
+    add_meshes(traffic, group);
     add_wire_flows(step);
   }
   for (FlowClass& flow : step.flows) flow.most_rate = traffic.most_rate;
   if (singly_) add_single_flows(traffic, step);
   step.latency = traffic.latency + detour_;
   limit(traffic, step);
-  step.alone = step.latency + alone(step);
+  const double transfer = alone(step);
+  if (traffic.hops > 1)
+    step.latency = pipeline_latency(traffic.hops, traffic.latency / traffic.hops, transfer);
+  step.alone = step.latency + transfer;
   step.parts = std::move(parts_);
   if (with_pairs_) add_pairs(traffic, group, step);
   return step;

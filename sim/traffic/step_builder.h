@@ -18,8 +18,9 @@ namespace moebius {
 // Traffic in lockstep becomes one flow class for each size of message: a pipeline goes as fast as its slowest
 // hop. Other traffic becomes one flow class for each wire, with what crosses it: every wire has its own end,
 // the last one is the step's, so that hot receivers bind. Folding: of devices with the same stand-in the most
-// loaded one counts; on leaf and pod wires the traffic of all ranks of the class, also of those in other
-// groups of the same kind.
+// loaded one counts; on leaf and pod wires the traffic of all groups of the kind that the class stands for
+// (see like_groups.h), and of the wires that one stands for again the most loaded. Messages that a NIC posts
+// pass a wire of their own, counted instead of measured.
 //
 // Where ports are looked at one by one (FlowPaths::by_ports(); nothing is folded then), a message loads the
 // ports of its paths. A pipeline is one flow class all the same: its messages wait for the slowest of their
@@ -55,10 +56,22 @@ class StepBuilder {
     int messages = 0;
   };
 
-  void add_edge(const Edge& edge, const GroupSites& group);
+  // Which wires of a way: those of devices and of pairs in a node, those of many, or both.
+  enum class Part { kAll, kOwned, kShared };
+  struct Way {
+    double bytes = 0, messages = 0;
+    Part part = Part::kAll;
+    RailChange change = RailChange::kInNode;
+  };
+
+  void add_edges(const Traffic& traffic, const GroupSites& group, double bytes);
+  void add_switch_edge(const Edge& edge, const GroupSites& group);
+  void add_edge(int from, int to, const Way& way);
+  void add_meshes(const Traffic& traffic, const GroupSites& group);
   void note_part(const StepPart& part);
-  void add_edge_by_ports(const Edge& edge, const GroupSites& group);
-  void add_crossing(WireId wire, const Edge& edge, double share, const GroupSites& group);
+  void add_posting(int nic, double messages);
+  void add_on(WireId wire, double bytes, double flows);
+  void add_edge_by_ports(int from, int to, const Way& way);
   void add(Load load);
   void level_paths(const Traffic& traffic, const GroupSites& group);
   void note_flow(const FlowPath& flow, double bytes);
@@ -67,7 +80,6 @@ class StepBuilder {
   void add_lockstep_flows(const Traffic& traffic, const GroupSites& group, Step& step);
   void add_wire_flows(Step& step);
   std::vector<Load> folded_loads() const;
-  double ranks_for_each(const GroupSites& group, int member, WireId wire);
   void begin();
   double alone(const Step& step) const;
   void limit(const Traffic& traffic, Step& step) const;
@@ -85,8 +97,7 @@ class StepBuilder {
   std::vector<NicFlow> nic_flows_;
   std::map<std::array<int, 3>, std::size_t> flow_of_nics_;  // by NICs and path
   std::vector<Load> loads_;
-  std::map<std::pair<int, WireId>, double> ranks_for_each_;  // by class and wire, of the group at hand
-  std::vector<std::int32_t> load_of_wire_;                   // -1: none yet
+  std::vector<std::int32_t> load_of_wire_;  // -1: none yet
 };
 
 }  // namespace moebius

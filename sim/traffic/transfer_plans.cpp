@@ -9,10 +9,13 @@
 #include "hw/error.h"
 #include "sim/traffic/exchange_traffic.h"
 #include "sim/traffic/expert_exchange.h"
+#include "sim/traffic/wire_uses.h"
 #include "workloads/schedule/local_exchange.h"
 
 namespace moebius {
 namespace {
+
+constexpr std::size_t kMostDecided = 4096;
 
 // The other member of a group of two: the receiver of a send, the sender of a receive.
 std::int32_t other_member(const Group& group) {
@@ -41,25 +44,18 @@ int queue_of(const Op& op, const FabricSpec& fabric) {
   return 0;
 }
 
-bool any_shared_wire_binds(const Fabric& fabric) {
-  return fabric.can_bind(WireKind::kLeafUp) || fabric.can_bind(WireKind::kLeafDown) ||
-         fabric.can_bind(WireKind::kPodUp) || fabric.can_bind(WireKind::kPodDown) ||
-         fabric.can_bind(WireKind::kRegionLink);
-}
-
 }  // namespace
 
-TransferPlans::TransferPlans(const Cluster& cluster, const Layout& layout, bool with_pairs,
-                             std::uint64_t seed)
+TransferPlans::TransferPlans(const Cluster& cluster, const Layout& layout, const PlanOptions& options)
     : cluster_(cluster),
       layout_(layout),
       exchange_(cluster.exchange),
       sites_(cluster, layout),
       table_(cluster),
-      paths_(cluster, seed),
-      builder_(sites_, table_, paths_, with_pairs),
-      with_pairs_(with_pairs),
-      shared_wires_bind_(any_shared_wire_binds(cluster.fabric)) {
+      paths_(cluster, options.seed),
+      builder_(sites_, table_, paths_, options.with_pairs),
+      with_pairs_(options.with_pairs),
+      choices_(options.choices) {
   if (cluster.ports_may_fail) builder_.keep_parts();
   std::map<std::pair<int, std::vector<std::int32_t>>, std::int32_t> ids;
   for (const RankClass& rank_class : layout.classes) {
@@ -72,9 +68,9 @@ TransferPlans::TransferPlans(const Cluster& cluster, const Layout& layout, bool 
   group_sites_.resize(ids.size());
 }
 
-const GroupSites& TransferPlans::sites_of(std::int32_t id, const Group& group) {
+const GroupSites& TransferPlans::sites_of(std::int32_t id, const Group& group, int rank_class) {
   std::optional<GroupSites>& sites = group_sites_[id];
-  if (!sites) sites = sites_.group(group.ranks);
+  if (!sites) sites = sites_.group(group, layout_.classes[rank_class]);
   return *sites;
 }
 
@@ -96,15 +92,16 @@ std::shared_ptr<const TransferPlan> TransferPlans::plan(const Fragment& fragment
                 op.kind,
                 op.algorithm,
                 exchange_ ? copied_bytes(op, *exchange_) : op.payload.value,
+                exchange_ ? 0 : op.units,
                 route,
+                op.kind == OpKind::kAllToAll ? fragment.pair_bytes.get() : nullptr,
                 exchange_ ? op.num_inputs : 0,
                 exchange_ ? op.dtype : DType::kBf16,
-                static_cast<std::uint8_t>(queue_of(op, sites_.fabric().spec())),
-                routed ? op.units : std::int16_t{0}};
+                static_cast<std::uint8_t>(queue_of(op, sites_.fabric().spec()))};
   std::weak_ptr<const TransferPlan>& known = plans_[key];
   std::shared_ptr<const TransferPlan> plan = known.lock();
   if (!plan) {
-    TransferPlan built = build(op, route, group, sites_of(key.group, group));
+    TransferPlan built = build(op, key, group, sites_of(key.group, group, rank_class));
     for (Step& step : built.steps) {
       for (FlowClass& flow : step.flows) flow.queue = key.queue;
     }
@@ -120,47 +117,66 @@ void TransferPlans::forget_unused() {
 TransferPlan TransferPlans::steps_of(const std::vector<Traffic>& traffic, const GroupSites& sites) {
   TransferPlan plan;
   for (const Traffic& step : traffic) {
-    if (!step.edges.empty()) plan.steps.push_back(builder_.build(step, sites));
+    if (!step.empty()) plan.steps.push_back(builder_.build(step, sites));
   }
   return plan;
 }
 
-// Inside a node a message is a copy by the sender's device, and no copy is shorter than a kernel. Between nodes
-// the NIC fetches it, which the fabric's host latency tells from the host's call on.
+// Inside a node a message is a copy by the sender's device, and no copy is shorter than a kernel. Between
+// nodes the NIC fetches it, which the fabric's host latency tells from the host's call on.
 double TransferPlans::copy_start(const Member& from, const Member& to) const {
   if (from.node != to.node || from.device == to.device) return 0;
   return sites_.cluster().pool_of(from.device).accelerator.kernel_floor.seconds();
 }
 
-TransferPlan TransferPlans::build(const Op& op, const Route* route, const Group& group,
-                                  const GroupSites& sites) {
+TransferPlan TransferPlans::build(const Op& op, const Key& key, const Group& group, const GroupSites& sites) {
   const Fabric& fabric = sites_.fabric();
-  if (exchange_) return steps_of(exchange_traffic(op, route, group, *exchange_), sites);
+  if (exchange_) return steps_of(exchange_traffic(op, key.route, group, *exchange_), sites);
   if (op.kind == OpKind::kSend) {
     const int from = group.my_index, to = other_member(group);
     Traffic message = message_traffic(from, to, op.payload.value, sites, fabric);
     message.latency += copy_start(sites.members[from], sites.members[to]);
     return steps_of({std::move(message)}, sites);
   }
-  if (route == nullptr) return collective(op, sites);
-  TransferPlan plan =
-      steps_of({expert_exchange(op, *route, sites, cluster_)}, sites);
+  if (key.route == nullptr) return collective(op, key, sites);
+  TransferPlan plan = steps_of({expert_exchange(op, *key.route, sites, cluster_)}, sites);
   if (!plan.steps.empty()) plan.slowest = static_cast<std::int16_t>(builder_.busiest_member(sites));
   return plan;
 }
 
-TransferPlan TransferPlans::collective(const Op& op, const GroupSites& sites) {
-  CollectiveQuery query{op.kind, op.algorithm, op.payload.value, 1, !shared_wires_bind_ && !with_pairs_};
-  if (op.algorithm != Algorithm::kAuto) return collective_by(query, sites);
-  if (const auto call = library_call({op.kind, sites.size(), op.payload.value}, sites, cluster_))
-    return TransferPlan{{step_of(*call, sites)}};
-  std::optional<TransferPlan> best;
-  for (const Algorithm algorithm : automatic_choices(op.kind, sites)) {
-    query.algorithm = algorithm;
-    TransferPlan plan = collective_by(query, sites);
-    if (!best || plan.alone() < best->alone()) best = std::move(plan);
+TransferPlan TransferPlans::collective(const Op& op, const Key& key, const GroupSites& sites) {
+  CollectiveQuery query{.kind = op.kind, .algorithm = op.algorithm, .bytes = op.payload.value};
+  query.matrix = key.pairs;
+  query.most_sent = op.units * sites_.channel_rate(sites);
+  CollectiveChoice choice{op.kind,  op.group,        sites.size(), static_cast<int>(sites.nodes.size()),
+                          op.units, op.payload.value};
+  choice.automatic = op.algorithm == Algorithm::kAuto;
+  if (const auto known = decided_.find(key); known != decided_.end()) query.algorithm = known->second;
+  TransferPlan plan;
+  if (query.algorithm == Algorithm::kAuto) {
+    if (auto call = library_plan(query, sites))
+      plan = std::move(*call);
+    else
+      plan = fastest(query, sites, choice);
+    if (decided_.size() >= kMostDecided) decided_.clear();
+    if (query.algorithm != Algorithm::kAuto) decided_[key] = query.algorithm;
+  } else {
+    plan = steps_of(collective_traffic(query, sites, sites_.fabric()), sites);
   }
-  return std::move(*best);
+  if (key.pairs != nullptr && !plan.steps.empty())
+    plan.slowest = static_cast<std::int16_t>(builder_.busiest_member(sites));
+  choice.chosen = {query.algorithm, plan.alone()};
+  note(query, sites, std::move(choice));
+  return plan;
+}
+
+// Inside a scale-up domain, with channels and parts as the library has them.
+std::optional<TransferPlan> TransferPlans::library_plan(const CollectiveQuery& query,
+                                                        const GroupSites& sites) {
+  if (query.matrix != nullptr || query.most_sent > 0) return {};
+  const auto call = library_call({query.kind, sites.size(), query.bytes}, sites, cluster_);
+  if (!call) return {};
+  return TransferPlan{{step_of(*call, sites)}};
 }
 
 // What the wires do not take of the model's time is latency. The native network's messages go as fast as
@@ -174,21 +190,39 @@ Step TransferPlans::step_of(const LibraryCall& call, const GroupSites& sites) {
   return step;
 }
 
-TransferPlan TransferPlans::collective_by(CollectiveQuery query, const GroupSites& sites) {
-  const bool in_chunks = query.kind == OpKind::kBroadcast && query.algorithm == Algorithm::kRing;
-  if (in_chunks && sites.size() > 2) query.chunks = best_chunks(query, sites);
-  return steps_of(collective_traffic(query, sites, sites_.fabric()), sites);
+// By modelled time on an idle network; sets the query's algorithm.
+TransferPlan TransferPlans::fastest(CollectiveQuery& query, const GroupSites& sites,
+                                    CollectiveChoice& choice) {
+  const Fabric& fabric = sites_.fabric();
+  std::optional<TransferPlan> best;
+  Algorithm chosen = Algorithm::kAuto;
+  for (const Algorithm algorithm : automatic_choices(query, sites, fabric)) {
+    query.algorithm = algorithm;
+    TransferPlan plan = steps_of(collective_traffic(query, sites, fabric), sites);
+    choice.candidates.push_back({algorithm, plan.alone()});
+    if (best && plan.alone() >= best->alone()) continue;
+    best = std::move(plan);
+    chosen = algorithm;
+  }
+  query.algorithm = chosen;
+  return std::move(*best);
 }
 
-// A pipeline of m chunks over h hops takes (m + h - 1) (latency + beta / m), least at m = sqrt((h - 1) beta /
-// latency), with beta the seconds of the whole buffer over one hop.
-int TransferPlans::best_chunks(const CollectiveQuery& query, const GroupSites& sites) {
-  const double hops = sites.size() - 1;
-  const TransferPlan whole = steps_of(collective_traffic(query, sites, sites_.fabric()), sites);
-  const double latency = whole.steps.front().latency / hops;
-  const double beta = (whole.steps.front().alone - whole.steps.front().latency) / hops;
-  if (latency <= 0) return 1 << 20;
-  return std::clamp(static_cast<int>(std::sqrt((hops - 1) * beta / latency)), 1, 1 << 20);
+bool TransferPlans::is_new(const CollectiveChoice& choice) const {
+  const auto same = [&](const CollectiveChoice& other) {
+    return other.kind == choice.kind && other.group == choice.group && other.ranks == choice.ranks &&
+           other.nodes == choice.nodes && other.channels == choice.channels && other.bytes == choice.bytes &&
+           other.chosen.algorithm == choice.chosen.algorithm;
+  };
+  return std::none_of(choices_->begin(), choices_->end(), same);
+}
+
+void TransferPlans::note(const CollectiveQuery& query, const GroupSites& sites, CollectiveChoice choice) {
+  if (choices_ == nullptr || choices_->size() >= kMostChoices || sites.size() < 2 || !is_new(choice)) return;
+  if (sites.size() <= kMostRanksTraced && query.algorithm != Algorithm::kAuto) {
+    choice.wires = wire_uses(collective_traffic(query, sites, sites_.fabric()), sites, sites_.fabric());
+  }
+  choices_->push_back(std::move(choice));
 }
 
 }  // namespace moebius

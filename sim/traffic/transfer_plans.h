@@ -12,15 +12,20 @@
 #include "sim/traffic/collectives.h"
 #include "sim/traffic/library_calls.h"
 #include "sim/traffic/step_builder.h"
+#include "workloads/report/collective_choice.h"
 #include "workloads/schedule/fragment.h"
 
 namespace moebius {
 
+struct PlanOptions {
+  bool with_pairs = false;  // also list every message, as networks of single messages need it
+  std::uint64_t seed = 0;   // of the hash that picks paths
+  std::vector<CollectiveChoice>* choices = nullptr;  // where distinct collectives are noted; null: nowhere
+};
+
 class TransferPlans {
  public:
-  // `with_pairs`: also lists every message, as the native network needs it. `seed`: of the hash that picks
-  // paths.
-  TransferPlans(const Cluster& cluster, const Layout& layout, bool with_pairs, std::uint64_t seed = 0);
+  TransferPlans(const Cluster& cluster, const Layout& layout, const PlanOptions& options = {});
 
   // Of op `index` as a member of `rank_class` sees it; for a send, the message. Never null; not for a
   // receive.
@@ -39,25 +44,28 @@ class TransferPlans {
     OpKind kind = OpKind::kSend;
     Algorithm algorithm = Algorithm::kAuto;
     double bytes = 0;
+    std::int32_t units = 0;  // cores that it holds
     const Route* route = nullptr;
+    const PairBytes* pairs = nullptr;
     // Between virtual ranks, which exchange operand after operand, at a rate that the format decides.
     std::int32_t operands = 0;
     DType dtype = DType::kBf16;
     std::uint8_t queue = 0;
-    std::int16_t held = 0;  // cores of a dispatch or combine
     auto operator<=>(const Key&) const = default;
   };
 
   std::int32_t group_id(int rank_class, GroupRole role) const {
     return group_ids_[rank_class * kNumGroupRoles + static_cast<int>(role)];
   }
-  const GroupSites& sites_of(std::int32_t group, const Group& ranks);
-  TransferPlan build(const Op& op, const Route* route, const Group& group, const GroupSites& sites);
+  const GroupSites& sites_of(std::int32_t id, const Group& group, int rank_class);
+  TransferPlan build(const Op& op, const Key& key, const Group& group, const GroupSites& sites);
+  TransferPlan collective(const Op& op, const Key& key, const GroupSites& sites);
+  TransferPlan fastest(CollectiveQuery& query, const GroupSites& sites, CollectiveChoice& choice);
+  bool is_new(const CollectiveChoice& choice) const;
+  void note(const CollectiveQuery& query, const GroupSites& sites, CollectiveChoice choice);
+  std::optional<TransferPlan> library_plan(const CollectiveQuery& query, const GroupSites& sites);
   double copy_start(const Member& from, const Member& to) const;
-  TransferPlan collective(const Op& op, const GroupSites& sites);
   Step step_of(const LibraryCall& call, const GroupSites& sites);
-  TransferPlan collective_by(CollectiveQuery query, const GroupSites& sites);
-  int best_chunks(const CollectiveQuery& query, const GroupSites& sites);
   TransferPlan steps_of(const std::vector<Traffic>& traffic, const GroupSites& sites);
 
   const Cluster& cluster_;
@@ -68,10 +76,11 @@ class TransferPlans {
   FlowPaths paths_;
   StepBuilder builder_;
   bool with_pairs_;
-  bool shared_wires_bind_ = false;
   std::vector<std::int32_t> group_ids_;                 // by class and role; -1: in no such group
   std::vector<std::optional<GroupSites>> group_sites_;  // by group id, made when first needed
   std::map<Key, std::weak_ptr<const TransferPlan>> plans_;
+  std::map<Key, Algorithm> decided_;  // automatic choices so far
+  std::vector<CollectiveChoice>* choices_;
 };
 
 }  // namespace moebius

@@ -190,26 +190,32 @@ TEST_CASE("degrees, experts and batches that do not fit each other are refused w
           {"/workload/operation", "allreduce",
            R"(/workload/operation: expected one of "all-reduce", "reduce-scatter", "all-gather", "broadcast", "all-to-all", "send-recv", found "allreduce" (did you mean "all-reduce"?))"},
           {"/workload/ranks", "1", R"(/workload/ranks: expected an integer from 2 to 1048576, found 1)"},
+          {"/workload/algorithm", "rail-local",
+           R"(/workload/algorithm: all_reduce has no algorithm "rail-local": expected auto, ring, tree, direct, hierarchical, in-switch)"},
+          {"/workload/elements", "1000", R"(/workload/elements: expected either bytes or elements, found both)"},
+          {"/workload/channels", "-1", R"(/workload/channels: expected an integer from 0 to 1024, found -1)"},
+          {"/workload/matrix", R"({"zipf": 1})",
+           R"(/workload/matrix: only an all-to-all has parts of its own for each rank)"},
           {"/model", "deepseek-v3", R"(/model: unknown key "model")"},
       });
 }
 
 TEST_CASE("tenants that do not fit beside each other are refused at the tenant and key") {
-  const std::string file = std::string(MOEBIUS_SOURCE_DIR) + "/scenarios/baige/tenants-one-queue.json";
-  check(file,
-        {
-            {"/workload/tenants", "[]", "/workload/tenants: expected at least one tenant, found none"},
-            {"/workload/tenants/1/first", "0",
-             R"(/workload/tenants/1: device 0 holds a rank of "experts" already)"},
-            {"/workload/tenants/1/ranks", "136",
-             "/workload/tenants/1: rank 128 would stand on device 264 of 256"},
-            {"/workload/tenants/1/name", "experts", R"(/workload/tenants/1/name: two are named "experts")"},
-            {"/workload/tenants/1/stride", "4",
-             "/workload/tenants/1/stride: expected at least the block of 8, found 4"},
-            {"/workload/tenants/1/queue", "8",
-             "/workload/tenants/1/queue: expected an integer from 0 to 7, found 8"},
-            {"/workload/ranks", "8", R"(/workload/ranks: unknown key "ranks")"},
-        });
+  check(
+      "baige/tenants-one-queue.json",
+      {
+          {"/workload/tenants", "[]", "/workload/tenants: expected at least one tenant, found none"},
+          {"/workload/tenants/1/first", "0",
+           R"(/workload/tenants/1/first: device 0 holds a rank of "experts" already)"},
+          {"/workload/tenants/1/ranks", "136",
+           "/workload/tenants/1/ranks: rank 128 would stand on device 264 of 256"},
+          {"/workload/tenants/1/name", "experts", R"(/workload/tenants/1/name: two are named "experts")"},
+          {"/workload/tenants/1/stride", "4",
+           "/workload/tenants/1/stride: expected at least the block of 8, found 4"},
+          {"/workload/tenants/1/queue", "8",
+           "/workload/tenants/1/queue: expected an integer from 0 to 7, found 8"},
+          {"/workload/ranks", "8", R"(/workload/ranks: unknown key "ranks")"},
+      });
 }
 
 TEST_CASE(
@@ -275,6 +281,42 @@ TEST_CASE("sizes that cannot be counted are refused before anything is built") {
         "s.json: --set /workload/micro_batch: 128 sequences of 16777216 tokens are more than the 2^31 that "
         "one rank "
         "can hold");
+}
+
+TEST_CASE("the matrix of an all-to-all is complete and says how much") {
+  check("smoke/alltoall-256.json",
+        {
+            {"/workload/matrix", R"([["1 MiB"]])",
+             R"(/workload/matrix: rows say how much everyone sends: expected no bytes beside them)"},
+            {"/workload/matrix", R"({"zipf": -1})",
+             R"(/workload/matrix/zipf: expected a number from 0 to 10, found -1)"},
+            {"/workload/matrix", R"({"zipf": 1, "seed": 2})", R"(/workload/matrix/seed: unknown key "seed")"},
+        });
+  const auto of_two = [](const char* matrix) {
+    Document document = base("smoke/alltoall-256.json");
+    set_at_pointer(document, "/workload",
+                   std::string(R"({"operation": "all-to-all", "ranks": 2, "matrix": )") + matrix + "}");
+    return refusal(document);
+  };
+  CHECK(of_two(R"([["0 B", "1 MiB"], ["2 MiB", "0 B"]])") == "");
+  CHECK(of_two(R"([["0 B", "1 MiB"]])") ==
+        "s.json: --set /workload/matrix: expected 2 rows, one for each rank, found 1");
+  CHECK(of_two(R"([["0 B", "1 MiB"], ["0 B"]])") ==
+        "s.json: --set /workload/matrix/1: expected 2 quantities, one for each rank, found 1");
+  CHECK(of_two(R"([["0 B", "1 MiB"], ["0 B", 5]])") ==
+        R"(s.json: --set /workload/matrix/1/1: expected bytes such as "1 MiB", found 5)");
+  CHECK(of_two(R"([["1 MiB", "0 B"], ["0 B", "1 MiB"]])") ==
+        "s.json: --set /workload/matrix: no rank sends anything to another");
+  CHECK(of_two(R"({"zipf": 1})") ==
+        R"(s.json: --set /workload/matrix: {"zipf": ...} shares out bytes: expected /workload/bytes)");
+}
+
+TEST_CASE("channels need a chip whose channels have a known rate") {
+  Document document = base(kCollective);
+  set_at_pointer(document, "/cluster/pools/0/accelerator", "mi300x");
+  set_at_pointer(document, "/workload/channels", "4");
+  CHECK(refusal(document) ==
+        R"(s.json: --set /workload/channels: the rate of one channel of mi300x is not known: expected no channels, or an accelerator with "channel_rate")");
 }
 
 // 128 nodes on 4 x 8 leaves of 32 NICs and 32 uplinks.

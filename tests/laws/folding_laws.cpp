@@ -132,3 +132,15 @@ TEST_CASE("relabelling symmetric ranks changes nothing") {
     REQUIRE(a.spans[i].end == b.spans[i].end);
   }
 }
+
+// Twelve nodes of eight and one of four: the ranks of a class are not alike, and the busiest decides.
+TEST_CASE("an all-gather takes as long folded as unfolded where the last node is half used") {
+  const Cluster cluster = make_cluster({.nodes = 13});
+  const FragmentPtr gather =
+      make_fragment({{communication_op(OpKind::kAllGather, 1 << 20, Algorithm::kDirect)}});
+  const auto seconds = [&](bool fold) {
+    const Layout layout = make_layout({.ranks = 100, .fold = fold});
+    return simulate({cluster, layout, on_all_classes(layout, gather)}).seconds();
+  };
+  REQUIRE(seconds(true) == Approx(seconds(false)).epsilon(1e-6));
+}

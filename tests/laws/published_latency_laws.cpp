@@ -23,7 +23,7 @@ double send_seconds(const std::string& fabric, int nodes, int leaf_ports) {
       fmt::format(R"({{"base":"hgx-8","accelerators":{0},"nics":{0},"rails":{0}}})", width);
   const auto run = test::run_moebius(fmt::format(
       "run {}/scenarios/smoke/allreduce-1024.json --json --set /workload/operation=send-recv --set "
-      "/workload/ranks=2 "
+      "/workload/algorithm=auto --set /workload/ranks=2 "
       "--set '/workload/bytes=64 B' --set /cluster/pools/0/nodes={} --set '/cluster/pools/0/node={}' "
       "--set '/cluster/pools/0/accelerator=h800-sxm' --set /cluster/fabric/type={} "
       "--set /cluster/fabric/leaf_ports={}",

@@ -22,14 +22,17 @@ struct Net {
   int queue_pairs = 1;
   double oversubscription = 1;
   std::vector<PartHealth> damaged = {};
+  Time hop{500};  // each switch
 };
 
 constexpr double kNic = 50e9;
 constexpr double kLatency = 3.5e-6;
 
 Cluster cluster_of(const Net& net) {
-  Cluster cluster =
-      make_cluster({.nodes = net.leaves * net.ports, .per_node = net.per_node, .leaf_ports = net.ports});
+  Cluster cluster = make_cluster({.nodes = net.leaves * net.ports,
+                                  .per_node = net.per_node,
+                                  .hop_latency = net.hop,
+                                  .leaf_ports = net.ports});
   FabricSpec spec = cluster.fabric.spec();
   spec.tiers = 2;
   spec.routing = net.routing;
@@ -275,7 +278,7 @@ TEST_CASE("fluid and native send hashed flows over the same ports") {
     WARN("skipped: this build has no SimGrid");
     return;
   }
-  const Net net{.queue_pairs = 2, .oversubscription = 2};
+  const Net net{.queue_pairs = 2, .oversubscription = 2, .hop = Time{0}};
   const Op op = all_to_all(16 * 8e6);
   SimOptions native{.detail = NetworkDetail::kNative, .driver = Driver::kSimGrid};
   native.seed = 3;

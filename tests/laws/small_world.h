@@ -32,7 +32,11 @@ struct World {
   int general_cores = 0;
   bool independent_engines = false;
   double memory_rate = 1e12;
-  int expert_queue = 0;  // the priority queue of dispatch and combine
+  int tiers = kAutomaticTiers;
+  Time message_time{0};  // each message between nodes
+  double channel_rate = 0;
+  bool reduces = false, network_reduces = false;  // switches of nodes, of the network
+  int expert_queue = 0;                           // the priority queue of dispatch and combine
 };
 Cluster make_cluster(const World& world);
 
@@ -131,6 +135,8 @@ inline Cluster make_cluster(const World& world) {
   pool.accelerator.link_efficiency = 1;
   pool.accelerator.link_domain = world.per_node;
   pool.accelerator.nic_rate = {world.nic};
+  pool.accelerator.channel_rate = {world.channel_rate};
+  pool.accelerator.link_reduces = world.reduces;
   pool.node.id = "test-node";
   pool.node.accelerators = world.per_node;
   pool.node.nics = pool.node.rails = world.per_node;
@@ -146,6 +152,9 @@ inline Cluster make_cluster(const World& world) {
   spec.transport_efficiency = 1;
   spec.host_latency = world.host_latency;
   spec.hop_latency = world.hop_latency;
+  spec.message_time = world.message_time;
+  spec.reduces = world.network_reduces;
+  spec.tiers = world.tiers;
   spec.expert_queue = world.expert_queue;
   std::vector<FabricPool> parts = {part_of_fabric(pool, spec)};
   return {{pool}, Fabric(spec, parts)};
@@ -250,8 +259,9 @@ inline const Span& Outcome::span(int sequence, int op) const {
 
 inline Outcome simulate(const Run& run) {
   const FixedCost cost(run.costs, run.cluster.pools.front().accelerator.cores);
+  const std::vector<const CostSource*> costs(run.cluster.pools.size(), &cost);  // the same for all
   Recorder recorder(run.layout, {});
-  const auto executor = make_sim_executor(run.cluster, run.layout, {&cost}, recorder, run.options);
+  const auto executor = make_sim_executor(run.cluster, run.layout, costs, recorder, run.options);
   std::int32_t sequence = 0;
   for (Submission submission : run.submissions) {
     submission.sequence = sequence++;

@@ -51,3 +51,18 @@ TEST_CASE("a collective over 1,024 ranks is one op of one rank when folded") {
   CHECK(cost_of("smoke/allreduce-1024.json", "").ops == 1);
   CHECK(cost_of("smoke/alltoall-256.json", "").ops == 1);
 }
+
+// The same plan on more and more cards of one fabric: 64-card expert groups, 16 stages, 120 microbatches, a
+// core of a quarter of the pods' uplinks. What grows is the number of kinds of columns (pods and stages end at
+// other places), three at most here, and what is counted once for each rank: places, not events.
+TEST_CASE("a step on a hundred thousand cards costs what its kinds of columns cost") {
+  const std::string hpn = "study/deepseek-v3-train-98304-hpn.json";
+  double smallest = 0;
+  for (const int cards : {1024, 4096, 16384, 65536, 98304}) {
+    const Cost cost = cost_of(hpn, "--set /cluster/pools/0/nodes=" + std::to_string(cards / 8) +
+                                       " --set /plan/memory=report --set /workload/global_batch=" +
+                                       std::to_string(cards / 16 * 120));
+    if (smallest == 0) smallest = cost.ops;
+    CHECK(cost.ops < 3.5 * smallest);
+  }
+}

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "workloads/cost/measuring_facts.h"
+#include "workloads/report/collective_choice.h"
 #include "workloads/report/fault_facts.h"
 #include "workloads/report/network_use.h"
 #include "workloads/scenario/scenario.h"
@@ -26,6 +27,7 @@ struct RunFacts {
   std::vector<std::vector<std::int32_t>> tokens;  // by request, of an executor that generates them
   std::optional<MeasuringFacts> measured = {};    // emulation: the ops that costs were made of
   std::optional<NetworkUse> network = {};         // of a simulated one
+  std::vector<CollectiveChoice> collectives = {};  // simulation: the distinct ones, at most kMostChoices
   std::vector<FaultFacts> faults = {};            // that happened in a simulated run
   double wall_s = 0, cpu_s = 0, max_rss_bytes = 0;
   std::int64_t dropped_spans = 0;

@@ -178,6 +178,32 @@ Json uncertainty_json(const Report& report) {
   return json;
 }
 
+Json collectives_json(const std::vector<CollectiveChoice>& choices) {
+  Json rows = Json::array();
+  for (const CollectiveChoice& choice : choices) {
+    const bool library = choice.chosen.algorithm == Algorithm::kAuto;
+    Json row = {{"operation", to_string(choice.kind)},
+                {"group", to_string(choice.group)},
+                {"ranks", choice.ranks},
+                {"nodes", choice.nodes},
+                {"channels", choice.channels},
+                {"bytes", choice.bytes},
+                {"algorithm", library ? "library" : to_string(choice.chosen.algorithm)},
+                {"alone_s", choice.chosen.seconds}};
+    for (const AlgorithmTime& time : choice.candidates)
+      row["candidates"][std::string(to_string(time.algorithm))] = time.seconds;
+    for (const WireUse& use : choice.wires)
+      row["links"][use.kind] = {{"wires", use.wires},
+                                {"bytes", use.bytes},
+                                {"busiest_bytes", use.busiest_bytes},
+                                {"busiest_s", use.busiest_seconds},
+                                {"busiest_messages", use.messages},
+                                {"posting_s", use.posting_seconds}};
+    rows.push_back(row);
+  }
+  return rows;
+}
+
 Json body(const Report& report) {
   const Scenario& scenario = *report.scenario;
   Json json = {{"scenario", scenario.name},
@@ -264,6 +290,7 @@ std::string report_json(const Report& report) {
   }
   Json& provenance = json["provenance"] = Json::object();
   for (const auto& [name, text] : report.facts.provenance) provenance[name] = text;
+  if (!report.facts.collectives.empty()) json["collectives"] = collectives_json(report.facts.collectives);
   if (const auto& measured = report.facts.measured)
     json["measured"] = {{"device", measured->device},
                         {"ops", measured->ops},

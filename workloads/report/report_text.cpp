@@ -107,6 +107,12 @@ void collective_headline(Out out, const Report& report) {
   fmt::format_to(out, "  time               {}\n", seconds_text(figures.time_s));
   fmt::format_to(out, "  algorithm rate     {} (bytes over time)\n", to_text(ByteRate{figures.algbw}));
   fmt::format_to(out, "  bus rate           {} (as nccl-tests counts)\n", to_text(ByteRate{figures.busbw}));
+  for (const CollectiveChoice& row : report.facts.collectives) {
+    const bool library = row.chosen.algorithm == Algorithm::kAuto;
+    if (row.automatic)
+      fmt::format_to(out, "  algorithm          {}\n", library ? "library" : to_string(row.chosen.algorithm));
+    if (!row.wires.empty()) fmt::format_to(out, "\n{}", wires_text(row.wires));
+  }
 }
 
 void spread_line(Out out, std::string_view name, const Spread& spread) {

@@ -11,9 +11,9 @@
 #include "hw/document.h"
 #include "hw/fault.h"
 #include "models/model.h"
+#include "workloads/scenario/section.h"
 #include "workloads/schedule/op.h"
 #include "workloads/schedule/recorder.h"
-#include "workloads/scenario/section.h"
 #include "workloads/serving/plan.h"
 #include "workloads/training/plan.h"
 
@@ -55,6 +55,8 @@ struct CollectiveWorkload {
   int ranks = 0;
   int groups = 1;  // that do the same side by side; a group has every groups-th node
   DType dtype = DType::kFp32;
+  int channels = 0;  // cores that hold the collective, each with a channel; 0: as many as it needs, none held
+  PairBytesPtr matrix = {};  // all-to-all: who sends how much to whom; null: all alike
   bool fold = true;  // simulate one rank for all, where they do the same
   std::vector<Tenant> tenants = {};  // instead of the one operation; `ranks` counts those of all
 
@@ -71,9 +73,9 @@ struct Scenario {
   TrainingPlan plan;
   TrainingWorkload training;
   std::string weights = "random";  // a checkpoint to start from, or drawn from the seed
-  bool resume = false;  // training: go on from the checkpoint's optimizer state and step
-  std::string save;     // training: directory for a checkpoint at the end; empty: none
-  int save_every = 0;   // and after so many steps each; 0: at the end alone
+  bool resume = false;             // training: go on from the checkpoint's optimizer state and step
+  std::string save;                // training: directory for a checkpoint at the end; empty: none
+  int save_every = 0;              // and after so many steps each; 0: at the end alone
   ServingPlan serving;
   ServingWorkload served;
   ServiceGoal goal;            // serving

@@ -1,5 +1,6 @@
 // Relations between the keys of a scenario. Each is one sentence with the numbers that do not fit.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
@@ -7,6 +8,7 @@
 #include <set>
 
 #include "workloads/scenario/scenario_parts.h"
+#include "workloads/schedule/algorithms.h"
 
 namespace moebius {
 
@@ -240,13 +242,16 @@ void check_devices(const std::vector<Tenant>& tenants, int devices, const Docume
   std::map<std::int64_t, std::string_view> owners;
   for (std::size_t i = 0; i < tenants.size(); ++i) {
     const Tenant& tenant = tenants[i];
-    const Place place = place_at(document, fmt::format("/workload/tenants/{}", i));
+    const std::string at = fmt::format("/workload/tenants/{}", i);
     for (int rank = 0; rank < tenant.ranks; ++rank) {
       const std::int64_t device = tenant.device(rank);
       if (device >= devices)
-        place.fail(fmt::format("rank {} would stand on device {} of {}", rank, device, devices));
+        place_at(document, at + "/ranks")
+            .fail(fmt::format("rank {} would stand on device {} of {}", rank, device, devices));
       const auto [owner, is_new] = owners.try_emplace(device, tenant.name);
-      if (!is_new) place.fail(fmt::format("device {} holds a rank of \"{}\" already", device, owner->second));
+      if (!is_new)
+        place_at(document, at + "/first")
+            .fail(fmt::format("device {} holds a rank of \"{}\" already", device, owner->second));
     }
   }
 }
@@ -268,10 +273,33 @@ void check_tenants(const std::vector<Tenant>& tenants, int devices, const Docume
   check_devices(tenants, devices, document);
 }
 
+// The operation has the algorithm, and the chips' channels have a rate where their number is given.
+void check_library(const Scenario& scenario, const Document& document) {
+  const CollectiveWorkload& work = scenario.collective;
+  if (!has_algorithm(work.operation, work.algorithm)) {
+    std::vector<std::string_view> names;
+    for (const AlgorithmRow& row : algorithm_rows()) {
+      if (has_algorithm(work.operation, row.value)) names.push_back(row.name);
+    }
+    place_at(document, "/workload/algorithm")
+        .fail(fmt::format("{} has no algorithm \"{}\": expected auto, {}", to_string(work.operation),
+                          to_string(work.algorithm), fmt::join(names, ", ")));
+  }
+  for (const Pool& pool : scenario.cluster->pools) {
+    if (work.channels == 0 || pool.accelerator.channel_rate.value > 0) continue;
+    place_at(document, "/workload/channels")
+        .fail(
+            fmt::format("the rate of one channel of {} is not known: expected no channels, or an accelerator "
+                        "with \"channel_rate\"",
+                        pool.accelerator.id));
+  }
+}
+
 }  // namespace
 
 void check_collective(const Scenario& scenario, const Document& document) {
   const CollectiveWorkload& work = scenario.collective;
+  check_library(scenario, document);
   int devices = 0;
   for (const Pool& pool : scenario.cluster->pools) devices += pool.devices();
   if (!work.tenants.empty()) return check_tenants(work.tenants, devices, document);

@@ -1,7 +1,11 @@
 // The workload of a collective scenario.
 #include <array>
+#include <optional>
+#include <vector>
 
+#include "hw/dtype.h"
 #include "workloads/scenario/scenario_parts.h"
+#include "workloads/schedule/algorithms.h"
 
 namespace moebius {
 
@@ -16,16 +20,32 @@ constexpr std::array kOperations{
     Named<OpKind>{"send-recv", OpKind::kSend, "bytes: the message"},
 };
 
-constexpr std::array kAlgorithms{
-    Named<Algorithm>{"auto", Algorithm::kAuto, "the one that suits size and ranks"},
-    Named<Algorithm>{"ring", Algorithm::kRing, "neighbour to neighbour"},
-    Named<Algorithm>{"direct", Algorithm::kDirect, "everyone to everyone at once"},
-    Named<Algorithm>{"tree", Algorithm::kTree, "a binary tree"},
-    Named<Algorithm>{"hierarchical", Algorithm::kHierarchical, "inside nodes, then between them"},
-};
+// The library's table, and the choice among it.
+std::span<const Named<Algorithm>> algorithms() {
+  static const std::vector<Named<Algorithm>> names = [] {
+    std::vector<Named<Algorithm>> rows{{"auto", Algorithm::kAuto, "the one that suits size and ranks"}};
+    for (const AlgorithmRow& row : algorithm_rows()) rows.push_back({row.name, row.value, row.help});
+    return rows;
+  }();
+  return names;
+}
 
 constexpr std::array kDTypes{Named<DType>{"fp32", DType::kFp32, ""}, Named<DType>{"bf16", DType::kBf16, ""},
                              Named<DType>{"fp16", DType::kFp16, ""}, Named<DType>{"fp8", DType::kFp8, ""}};
+
+// One of `bytes`, `elements` of the format, and the rows of a matrix says how much it is.
+void read_size(Section& section, CollectiveWorkload& work) {
+  const bool counted = section.given("elements"), given = section.given("bytes");
+  const bool elsewhere = counted || section.given("matrix");
+  work.bytes = section.bytes("bytes", elsewhere ? std::optional<Bytes>(Bytes{0}) : std::nullopt,
+                             "see the operation for what it counts");
+  const std::int64_t elements = section.integer(
+      "elements", {0, 0x1p52}, 0, "instead of bytes: of `dtype`, each with its share of the format's scales");
+  if (counted && given) section.place_of("elements").fail("expected either bytes or elements, found both");
+  if (counted) work.bytes = {static_cast<double>(elements) * element_bytes(work.dtype)};
+  work.matrix = read_matrix(section, work);
+  if (work.matrix) work.bytes = {work.matrix->largest_before()};
+}
 
 // Those of a group, for tenants.
 constexpr std::span<const Named<OpKind>> kGroupOperations(kOperations.data(), kOperations.size() - 1);
@@ -35,7 +55,7 @@ Tenant read_tenant(Section& section) {
   tenant.name = section.text("name", std::nullopt, "in the report");
   tenant.operation =
       section.choice<OpKind>("operation", kGroupOperations, std::nullopt, "what its ranks do together");
-  tenant.algorithm = section.choice<Algorithm>("algorithm", kAlgorithms, Algorithm::kAuto, "how");
+  tenant.algorithm = section.choice<Algorithm>("algorithm", algorithms(), Algorithm::kAuto, "how");
   tenant.bytes = section.bytes("bytes", std::nullopt, "see the operation for what it counts");
   const auto number = [&](std::string_view key, double least, std::optional<std::int64_t> otherwise,
                           std::string_view help) {
@@ -70,10 +90,12 @@ void read_collective_workload(Section section, Scenario& scenario) {
   }
   work.operation =
       section.choice<OpKind>("operation", kOperations, std::nullopt, "what the ranks do together");
-  work.algorithm = section.choice<Algorithm>("algorithm", kAlgorithms, Algorithm::kAuto, "how");
-  work.bytes = section.bytes("bytes", std::nullopt, "see the operation for what it counts");
+  work.algorithm = section.choice<Algorithm>("algorithm", algorithms(), Algorithm::kAuto, "how");
   work.ranks = static_cast<int>(
       section.integer("ranks", {2, 1 << 20}, std::nullopt, "the first devices of the cluster"));
+  read_size(section, work);
+  work.channels = static_cast<int>(section.integer(
+      "channels", {0, 1024}, 0, "cores that it holds and copies with; 0: as many as needed, none held"));
   work.groups = static_cast<int>(section.integer(
       "groups", {1, 1 << 20}, 1, "equal groups that do it side by side, each on every groups-th node"));
   section.can_be_replaced({"operation", "bytes", "ranks"});

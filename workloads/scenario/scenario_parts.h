@@ -32,6 +32,8 @@ ServiceGoal read_goal(Section& top);
 Popularity read_popularity(Section section, bool microbatches);  // whether a draw for each is offered
 std::string read_weights(Section& section);  // key `weights` of a plan: a path or "random"
 void read_collective_workload(Section section, Scenario& scenario);
+// Key `matrix` of an all-to-all: rows of quantities, or {"zipf": exponent} of what one rank holds.
+PairBytesPtr read_matrix(Section& section, const CollectiveWorkload& work);
 std::vector<Expectation> read_expectations(Section& top);
 RecorderOptions read_timeline(Section section, Detail otherwise);
 

@@ -66,6 +66,14 @@ void put_batch(Line& line, std::size_t index, const Batch& batch) {
              s.past + s.count - 1, fmt::join(s.pages, ","));
 }
 
+void put_pair_bytes(Line& line, const PairBytes& pairs) {
+  for (int from = 0; from < pairs.ranks; ++from) {
+    line.put("sends {}", from);
+    for (int to = 0; to < pairs.ranks; ++to) line.put("{}{}", to == 0 ? " " : ",", pairs.at(from, to));
+    line.put("\n");
+  }
+}
+
 void put_tensor(Line& line, std::size_t index, const Tensor& t) {
   line.put("tensor {}#{} {} {} {} {}x{}", to_string(t.role), index, to_string(t.scope), to_string(t.memory),
            to_string(t.dtype), t.rows, t.columns);
@@ -122,6 +130,7 @@ std::string dump(const Fragment& fragment) {
            fragment.hash);
   for (std::size_t i = 0; i < fragment.routes.size(); ++i) put_route(line, i, fragment.routes[i]->spec());
   for (std::size_t i = 0; i < fragment.batches.size(); ++i) put_batch(line, i, *fragment.batches[i]);
+  if (fragment.pair_bytes) put_pair_bytes(line, *fragment.pair_bytes);
   for (std::size_t i = 0; i < fragment.tensors.size(); ++i) put_tensor(line, i, fragment.tensors[i]);
   for (std::size_t i = 0; i < fragment.ops.size(); ++i) put_op(line, fragment, i);
   return line.take();

@@ -67,6 +67,9 @@ std::uint64_t content_hash(const Fragment& fragment) {
   hash.add(fragment.routes.size());
   for (const RoutePtr& route : fragment.routes) add(hash, route->spec());
   for (const BatchPtr& batch : fragment.batches) add(hash, *batch);
+  if (fragment.pair_bytes) {
+    for (const double bytes : fragment.pair_bytes->bytes) hash.add(bytes);
+  }
   return hash.value();
 }
 

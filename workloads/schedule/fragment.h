@@ -11,6 +11,7 @@
 #include "workloads/routing/routing.h"
 #include "workloads/schedule/batch.h"
 #include "workloads/schedule/op.h"
+#include "workloads/schedule/pair_bytes.h"
 
 namespace moebius {
 
@@ -64,6 +65,7 @@ struct Fragment {
   std::vector<std::int32_t> dependencies;   // op indices
   std::vector<RoutePtr> routes;
   std::vector<BatchPtr> batches;
+  PairBytesPtr pair_bytes;                  // of its all-to-alls; null: all parts are alike
   std::uint64_t hash = 0;                   // of the content of everything above, set by freeze()
 
   std::int32_t input(const Op& op, int i) const { return operands[op.first_tensor + i]; }

@@ -162,6 +162,10 @@ std::string_view to_string(Algorithm algorithm) {
       return "tree";
     case Algorithm::kHierarchical:
       return "hierarchical";
+    case Algorithm::kInSwitch:
+      return "in-switch";
+    case Algorithm::kRailLocal:
+      return "rail-local";
   }
   return "unknown";
 }

@@ -45,7 +45,7 @@ enum class GroupRole : std::uint8_t {
 };
 inline constexpr int kNumGroupRoles = static_cast<int>(GroupRole::kWorld) + 1;
 
-enum class Algorithm : std::uint8_t { kAuto, kRing, kDirect, kTree, kHierarchical };
+enum class Algorithm : std::uint8_t { kAuto, kRing, kDirect, kTree, kHierarchical, kInSwitch, kRailLocal };
 
 // Which matrix or step of a layer: names for people, and the key of a parameter.
 enum class Role : std::uint8_t {

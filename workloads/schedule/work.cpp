@@ -51,6 +51,7 @@ double sent_bytes(const Op& op, const Fragment& fragment, int group_size, int me
     return op.payload.value *
            static_cast<double>(rows_to_others(route, member, op.kind == OpKind::kDispatch));
   }
+  if (op.kind == OpKind::kAllToAll && fragment.pair_bytes) return fragment.pair_bytes->sent(member);
   const double others = group_size > 0 ? (group_size - 1.0) / group_size : 0;
   return op.payload.value * others * (op.kind == OpKind::kAllReduce ? 2 : 1);
 }
@@ -60,7 +61,7 @@ ClassWork class_work(const Op& op, const Fragment& fragment, const Layout& layou
   const int group_size = static_cast<int>(ranks.group(op.group).ranks.size());
   if (op.route < 0) {
     return {ranks.size() * op_flops(op.kind, op.shape).value,
-            ranks.size() * sent_bytes(op, fragment, group_size, 0)};
+            ranks.size() * sent_bytes(op, fragment, group_size, ranks.group(op.group).my_index)};
   }
   const std::vector<int> members = members_of_class(layout, rank_class);
   ClassWork sum;

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
+#include "workloads/training/columns.h"
 #include "workloads/training/plan.h"
 
 namespace moebius {
@@ -26,7 +27,8 @@ Group group_of(const std::vector<std::int32_t>& ranks, int rank) {
   return group;
 }
 
-// Members in one class each when unfolded; when folded, members of one stage are of one class.
+// Members in one class each when unfolded; when folded, members of one stage and kind of column are of one
+// class.
 void count_classes(RankClass& rank_class, const std::vector<std::int32_t>& class_of_rank) {
   for (Group& group : rank_class.groups) {
     std::vector<std::int32_t> classes;
@@ -63,16 +65,22 @@ void add_groups(RankClass& rank_class, const TrainingPlan& plan) {
 }  // namespace
 
 Layout make_layout(const TrainingPlan& plan) {
+  return make_layout(plan, {});
+}
+
+Layout make_layout(const TrainingPlan& plan, const std::vector<std::int32_t>& column_kinds) {
   Layout layout;
   layout.ranks = plan.ranks();
   const int stage_size = layout.ranks / plan.pp;
-  const int class_size = plan.fold ? stage_size : 1;
   CHECK(stage_size % plan.ep == 0, fmt::format("ep {} on {} ranks of a stage", plan.ep, stage_size));
-  layout.classes.resize(layout.ranks / class_size);
+  const int kinds =
+      column_kinds.empty() ? 1 : 1 + *std::max_element(column_kinds.begin(), column_kinds.end());
+  layout.classes.resize(plan.fold ? plan.pp * kinds : layout.ranks);
   for (int rank = 0; rank < layout.ranks; ++rank) {
-    layout.class_of_rank.push_back(rank / class_size);
+    const int kind = column_kinds.empty() ? 0 : column_kinds[rank % stage_size / ranks_of_column(plan)];
+    layout.class_of_rank.push_back(plan.fold ? rank / stage_size * kinds + kind : rank);
     layout.device_of_rank.push_back(rank);
-    layout.classes[rank / class_size].ranks.push_back(rank);
+    layout.classes[layout.class_of_rank.back()].ranks.push_back(rank);
   }
   for (RankClass& rank_class : layout.classes) {
     add_groups(rank_class, plan);

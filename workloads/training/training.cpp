@@ -6,6 +6,7 @@
 
 #include "hw/error.h"
 #include "workloads/schedule/recorder.h"
+#include "workloads/training/columns.h"
 #include "workloads/training/pipeline.h"
 #include "workloads/training/stage_fragments.h"
 
@@ -26,7 +27,7 @@ struct ClassPlace {
 struct Training::State {
   explicit State(const TrainingJob& given)
       : job(given),
-        layout(make_layout(job.plan)),
+        layout(make_layout(job.plan, job.column_kinds)),
         store({&job.model, &job.plan, &job.workload, job.ranks_per_node},
               slice_balanced(job.model, job.workload.sequence_length, job.plan.pp)),
         microbatches(job.workload.num_microbatches(job.plan)) {

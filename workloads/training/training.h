@@ -2,8 +2,10 @@
 // pass in the order of the pipeline schedule, a bounded number ahead of what has completed.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "models/model.h"
 #include "workloads/schedule/executor.h"
@@ -17,6 +19,7 @@ struct TrainingJob {
   TrainingPlan plan;
   TrainingWorkload workload;
   int ranks_per_node = 1;  // of the cluster: which members of an expert group share a node
+  std::vector<std::int32_t> column_kinds = {};  // see columns.h; none: all alike
 };
 
 class Training : public Workload {

@@ -127,18 +127,47 @@ TEST_CASE("Every node of the catalog makes a cluster with the accelerator it is 
 
 TEST_CASE("Every fabric of the catalog joins what it is published to join") {
   // Accelerators: Meta 24,576 and HPN 15,360 a pod (x 8 pods), the multi-plane tree 16,384, AIPod 16,000 in
-  // 8,192 a rail.
+  // 8,192 a rail, SuperPOD H100 16,384, A100 clusters 3,072 on RoCE and 12,800 of 16,000 ports on InfiniBand,
+  // Baidu's 100,000 with a port of a NIC in each plane.
   for (const auto& [type, nodes] : std::vector<std::pair<std::string, int>>{{"meta-roce-24k", 3072},
                                                                             {"alibaba-hpn-7", 15360},
                                                                             {"multi-plane-fat-tree", 2048},
                                                                             {"baidu-aipod", 2000},
                                                                             {"baidu-hpn", 12500},
                                                                             {"rail-only", 32},
+                                                                            {"nvidia-superpod-h100", 2048},
+                                                                            {"a100-clos-roce", 384},
+                                                                            {"a100-rail-clos-roce", 384},
+                                                                            {"a100-clos-ib", 1600},
+                                                                            {"a100-rail-clos-ib", 1600},
+                                                                            {"baidu-hpn-dual-tor", 4096},
+                                                                            {"baidu-hpn-port-planes", 12500},
                                                                             {"alibaba-dcn-plus", 1024},
                                                                             {"rail-optimised-clos", 2048}}) {
     INFO(type);
     REQUIRE(refusal({pool_of("h100-sxm", "hgx-8", nodes)}, spec_of(type)) == "none");
   }
+}
+
+TEST_CASE("HPN 7 has 60 uplinks of 400 Gb/s on each twin leaf, 15 to 1 at the core") {
+  const Cluster cluster = build_cluster({pool_of("h100-sxm", "hgx-8", 3840)}, spec_of("alibaba-hpn-7"), {});
+  const Fabric& fabric = cluster.fabric;
+  REQUIRE(fabric.leaf_uplinks() == 120);
+  REQUIRE(fabric.spine_uplinks() == 8);
+  const double port = 50e9 * fabric.spec().transport_efficiency;
+  REQUIRE(fabric.capacity({WireKind::kLeafUpPort, 0}).value == Approx(port).epsilon(1e-3));
+  REQUIRE(fabric.capacity({WireKind::kPodUpPort, 0}).value == Approx(port).epsilon(1e-3));
+  REQUIRE(fabric.capacity({WireKind::kNicOutPort, 0}).value == Approx(port / 2));
+  REQUIRE(fabric.num_paths(0, 1920 * 8) == 960);  // the next pod of 15 segments of 128 nodes
+}
+
+TEST_CASE("CloudMatrix reads a device of its own node in 1.2 us and of another in 2.2, 3 percent slower") {
+  const Cluster cluster =
+      build_cluster({pool_of("ascend-910c", "cloudmatrix-384", 1)}, spec_of("single-node"), {});
+  REQUIRE(cluster.fabric.latency(0, 7).ns == 1200);
+  REQUIRE(cluster.fabric.latency(0, 8).ns == 2200);
+  REQUIRE(cluster.fabric.capacity({WireKind::kBoardOut, 0}).value ==
+          Approx(0.97 * cluster.fabric.capacity({WireKind::kScaleUpOut, 0}).value));
 }
 
 TEST_CASE("What does not fit is said at the place of the cluster") {

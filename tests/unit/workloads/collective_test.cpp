@@ -1,10 +1,21 @@
 #include <catch2/catch.hpp>
 
+#include "hw/catalog.h"
+#include "models/model.h"
 #include "workloads/collective.h"
 
 using namespace moebius;
 
 namespace {
+
+CollectiveWorkload read(const std::string& workload) {
+  static const Catalog catalog;
+  static const ModelCatalog models;
+  const std::string text =
+      R"({"moebius": 1, "kind": "collective", "name": "n", "cluster": {"pools": [{"name": "p",
+    "accelerator": "h100-sxm", "node": "hgx-8", "nodes": 1}], "fabric": {"type": "single-node"}}, "workload": )";
+  return read_scenario(parse_document(text + workload + "}", "s.json"), catalog, models).collective;
+}
 
 std::vector<Submission> submissions_of(CollectiveRun& run) {
   std::vector<Submission> all;
@@ -85,4 +96,50 @@ TEST_CASE("send-recv is a send on one rank and its receive on the other, folded 
     REQUIRE(run.layout().classes[1].group(recv.group).ranks == pair);
     REQUIRE(all[0].fragment->tensors[0].rows == 32);  // 64 bytes of BF16
   }
+}
+
+TEST_CASE("a folded collective over two pools has a class for each") {
+  CollectiveRun run({.operation = OpKind::kAllReduce, .bytes = {4000}, .ranks = 6}, {4, 8});
+  REQUIRE(run.layout().classes.size() == 2);
+  REQUIRE(run.layout().classes[0].ranks == std::vector<std::int32_t>{0, 1, 2, 3});
+  REQUIRE(run.layout().classes[1].ranks == std::vector<std::int32_t>{4, 5});
+  REQUIRE(run.layout().classes[1].group(GroupRole::kWorld).my_index == 4);
+}
+
+TEST_CASE("channels of a collective are cores that its op holds") {
+  CollectiveRun run({.operation = OpKind::kAllReduce, .bytes = {4000}, .ranks = 4, .channels = 12});
+  REQUIRE(submissions_of(run)[0].fragment->ops[0].units == 12);
+}
+
+TEST_CASE("ranks with parts of their own are classes each, with room for the fullest") {
+  const auto pairs = std::make_shared<const PairBytes>(PairBytes{2, {0, 8000, 4000, 4000}});
+  CollectiveRun run({.operation = OpKind::kAllToAll, .bytes = {8000}, .ranks = 2, .matrix = pairs});
+  const std::vector<Submission> all = submissions_of(run);
+  REQUIRE(all.size() == 2);
+  const Fragment& f = *all[0].fragment;
+  REQUIRE(f.pair_bytes == pairs);
+  REQUIRE(f.tensors[f.input(f.ops[0], 0)].rows == 2000);   // FP32: 8000 bytes before,
+  REQUIRE(f.tensors[f.output(f.ops[0], 0)].rows == 3000);  // 8000 + 4000 after
+}
+
+// 12,800 elements: 4 or 2 bytes each; FP8 1 byte, and 4 for the scale of each 128.
+TEST_CASE("elements of a format count with their share of its scales") {
+  const auto bytes = [](const std::string& dtype) {
+    return read(R"({"operation": "all-gather", "ranks": 8, "elements": 12800, "dtype": ")" + dtype + R"("})")
+        .bytes.value;
+  };
+  REQUIRE(bytes("fp32") == 51200);
+  REQUIRE(bytes("bf16") == 25600);
+  REQUIRE(bytes("fp8") == 12800 + 400);
+}
+
+// Exponent 1 over two receivers: 1 and 1/2 of 1 + 1/2.
+TEST_CASE("a zipf matrix shares out what each rank holds") {
+  const CollectiveWorkload work =
+      read(R"({"operation": "all-to-all", "ranks": 2, "bytes": "3 MB", "matrix": {"zipf": 1}})");
+  REQUIRE(work.matrix->at(0, 0) == Approx(2e6));
+  REQUIRE(work.matrix->at(0, 1) == Approx(1e6));
+  REQUIRE(work.matrix->at(1, 0) == Approx(2e6));
+  REQUIRE(work.matrix->received(0) == Approx(2e6));
+  REQUIRE(work.bytes.value == Approx(3e6));
 }

@@ -1,0 +1,171 @@
+#include "sim/traffic/like_groups.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <numeric>
+#include <set>
+#include <unordered_map>
+#include <utility>
+
+namespace moebius {
+namespace {
+
+// What messages leave and enter.
+enum class Level : std::uint8_t { kLeaf, kPod, kRegion };
+constexpr int kNumLevels = 3;
+
+bool binds(const Fabric& fabric, Level level) {
+  switch (level) {
+    case Level::kLeaf:
+      return fabric.can_bind(WireKind::kLeafUp) || fabric.can_bind(WireKind::kLeafDown);
+    case Level::kPod:
+      return fabric.can_bind(WireKind::kPodUp) || fabric.can_bind(WireKind::kPodDown);
+    case Level::kRegion:
+      return fabric.can_bind(WireKind::kRegionLink);
+  }
+  return true;
+}
+
+// Where the members of one group stand, and what its messages cross.
+struct Footprint {
+  std::vector<std::array<std::int32_t, kNumLevels>>
+      places;  // leaf, pod, region of each member, in group order
+  std::vector<std::pair<Level, std::int32_t>> crossed;
+};
+
+// Messages between nodes stay within a column, as they change it inside a node. So a leaf is left only where
+// members of one local index stand on several. Where they climb, over PCIe, and between nodes of several
+// sizes, any other leaf will do.
+class Footprints {
+ public:
+  Footprints(const Sites& sites, const GroupSites& group, RailChange change) : sites_(sites), group_(group) {
+    const std::vector<Pool>& pools = sites.cluster().pools;
+    width_ = pools.front().node.accelerators;
+    for (const Pool& pool : pools) {
+      if (pool.node.accelerators != width_ || pool.node.scale_up == ScaleUp::kPcie) width_ = 1;
+      if (change == RailChange::kAtSpine) width_ = 1;
+    }
+    for (int level = 0; level < kNumLevels; ++level)
+      binds_[level] = binds(sites.fabric(), static_cast<Level>(level));
+  }
+
+  Footprint at(std::int32_t shift) const {
+    Footprint footprint;
+    std::array<std::vector<std::pair<int, std::int32_t>>, kNumLevels> seen;  // local index, place
+    for (const Member& member : group_.members) {
+      const int device = sites_.device_of(member.rank + shift);
+      const Fabric::Standing standing = sites_.fabric().standing(device);
+      footprint.places.push_back({standing.leaf, standing.pod, standing.region});
+      for (int level = 0; level < kNumLevels; ++level) {
+        if (binds_[level]) seen[level].push_back({device % width_, footprint.places.back()[level]});
+      }
+    }
+    for (int level = 0; level < kNumLevels; ++level)
+      add_crossed(static_cast<Level>(level), seen[level], footprint);
+    return footprint;
+  }
+
+ private:
+  static void add_crossed(Level level, std::vector<std::pair<int, std::int32_t>>& seen,
+                          Footprint& footprint) {
+    std::sort(seen.begin(), seen.end());
+    seen.erase(std::unique(seen.begin(), seen.end()), seen.end());
+    for (std::size_t i = 0; i < seen.size(); ++i) {
+      const bool has_other = (i > 0 && seen[i - 1].first == seen[i].first) ||
+                             (i + 1 < seen.size() && seen[i + 1].first == seen[i].first);
+      if (has_other) footprint.crossed.push_back({level, seen[i].second});
+    }
+  }
+
+  const Sites& sites_;
+  const GroupSites& group_;
+  std::array<bool, kNumLevels> binds_{};
+  int width_ = 1;
+};
+
+// Groups that cross one leaf, pod or region, directly or through others, are one set.
+std::vector<std::vector<std::int32_t>> sets_of(const std::vector<Footprint>& footprints) {
+  std::vector<std::int32_t> parent(footprints.size());
+  std::iota(parent.begin(), parent.end(), 0);
+  const auto root = [&](std::int32_t at) {
+    while (parent[at] != at) at = parent[at] = parent[parent[at]];
+    return at;
+  };
+  std::map<std::pair<Level, std::int32_t>, std::int32_t> user;  // the first group that crosses it
+  for (std::size_t i = 0; i < footprints.size(); ++i) {
+    for (const auto& place : footprints[i].crossed) {
+      const std::int32_t first = user.try_emplace(place, static_cast<std::int32_t>(i)).first->second;
+      const std::int32_t a = root(first), b = root(static_cast<std::int32_t>(i));
+      parent[std::max(a, b)] = std::min(a, b);
+    }
+  }
+  std::vector<std::vector<std::int32_t>> sets(footprints.size());
+  for (std::size_t i = 0; i < footprints.size(); ++i) {
+    if (!footprints[i].crossed.empty())
+      sets[root(static_cast<std::int32_t>(i))].push_back(static_cast<int>(i));
+  }
+  std::erase_if(sets, [](const auto& set) { return set.empty(); });
+  return sets;
+}
+
+// What a set looks like, whichever leaves and pods it stands on: their numbers in the order of first use, and
+// the wires that stand for theirs. Regions are told apart: no link stands for another.
+std::vector<std::int32_t> shape_of(const std::vector<std::int32_t>& set,
+                                   const std::vector<Footprint>& footprints, const Sites& sites) {
+  std::vector<std::int32_t> shape;
+  std::unordered_map<std::int32_t, std::int32_t> leaves, pods;
+  for (const std::int32_t group : set) {
+    for (const auto& [leaf, pod, region] : footprints[group].places) {
+      const auto leaf_number = static_cast<std::int32_t>(leaves.size());
+      const auto pod_number = static_cast<std::int32_t>(pods.size());
+      shape.insert(shape.end(), {leaves.try_emplace(leaf, leaf_number).first->second,
+                                 sites.stand_in(WireId{WireKind::kLeafUp, leaf}).index,
+                                 pods.try_emplace(pod, pod_number).first->second,
+                                 sites.stand_in(WireId{WireKind::kPodUp, pod}).index, region});
+    }
+  }
+  return shape;
+}
+
+}  // namespace
+
+bool shared_wires_bind(const Fabric& fabric) {
+  return binds(fabric, Level::kLeaf) || binds(fabric, Level::kPod) || binds(fabric, Level::kRegion);
+}
+
+// Members `stride` apart, n of them: groups of this kind tile runs of n * stride ranks, `stride` groups to a
+// run, and index i is held by the ranks [i * stride, (i + 1) * stride) of a run.
+std::vector<std::int32_t> shifts_of(const Group& group, const RankClass& of) {
+  const std::vector<std::int32_t>& ranks = group.ranks;
+  const std::int32_t me = of.representative();
+  if (ranks.size() < 2) return {0};
+  const std::int64_t stride = ranks[1] - ranks[0], run = stride * static_cast<std::int64_t>(ranks.size());
+  for (std::size_t i = 1; i < ranks.size(); ++i) {
+    if (ranks[i] - ranks[i - 1] != stride || stride <= 0) return {0};
+  }
+  std::vector<std::int32_t> shifts;
+  const std::int64_t first = ranks.front() - ranks.front() % stride;
+  for (const std::int32_t rank : of.ranks) {
+    const std::int64_t in_run = ((rank - first) % run + run) % run;
+    if (in_run / stride == group.my_index) shifts.push_back(rank - me);
+  }
+  return shifts;
+}
+
+std::vector<std::int32_t> distinct_shifts(const Sites& sites, const GroupSites& group,
+                                          const std::vector<std::int32_t>& shifts, RailChange change) {
+  if (group.nodes.size() < 2 || !shared_wires_bind(sites.fabric())) return {};
+  const Footprints all(sites, group, change);
+  std::vector<Footprint> footprints;
+  for (const std::int32_t shift : shifts) footprints.push_back(all.at(shift));
+  std::set<std::vector<std::int32_t>> seen;
+  std::vector<std::int32_t> distinct;
+  for (const std::vector<std::int32_t>& set : sets_of(footprints)) {
+    if (!seen.insert(shape_of(set, footprints, sites)).second) continue;
+    for (const std::int32_t group_index : set) distinct.push_back(shifts[group_index]);
+  }
+  return distinct;
+}
+
+}  // namespace moebius

@@ -1,0 +1,64 @@
+#include "workloads/report/collective_choice.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "hw/units.h"
+
+namespace moebius {
+namespace {
+
+std::string seconds_text(double seconds) {
+  return to_text(time_from_seconds(seconds));
+}
+
+// An automatic choice that no algorithm of ours was made for is the library's own.
+std::string_view name_of(const CollectiveChoice& choice) {
+  return choice.chosen.algorithm == Algorithm::kAuto ? "library" : to_string(choice.chosen.algorithm);
+}
+
+std::string candidates_text(const CollectiveChoice& choice) {
+  if (!choice.automatic) return "as named";
+  if (choice.chosen.algorithm == Algorithm::kAuto) return "as the chip's library has it";
+  std::vector<AlgorithmTime> sorted = choice.candidates;
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const AlgorithmTime& a, const AlgorithmTime& b) { return a.seconds < b.seconds; });
+  std::string text;
+  for (const AlgorithmTime& row : sorted)
+    text +=
+        fmt::format("{}{} {}", text.empty() ? "" : ", ", to_string(row.algorithm), seconds_text(row.seconds));
+  return text;
+}
+
+}  // namespace
+
+std::string choices_text(const std::vector<CollectiveChoice>& choices) {
+  if (choices.empty()) return {};
+  std::string text = fmt::format(
+      "collectives, each alone on an idle network\n  {:<16} {:<13} {:>6} {:>6} {:>10} {:<13} {:>10}  {}\n",
+      "operation", "group", "ranks", "nodes", "bytes", "algorithm", "time", "candidates");
+  for (const CollectiveChoice& row : choices) {
+    text += fmt::format("  {:<16} {:<13} {:>6} {:>6} {:>10} {:<13} {:>10}  {}\n", to_string(row.kind),
+                        to_string(row.group), row.ranks, row.nodes, to_text(Bytes{row.bytes}), name_of(row),
+                        seconds_text(row.chosen.seconds), candidates_text(row));
+  }
+  return text;
+}
+
+std::string wires_text(const std::vector<WireUse>& wires) {
+  if (wires.empty()) return {};
+  std::string text = fmt::format("by which links\n  {:<16} {:>6} {:>12} {:>16} {:>14}\n", "link", "wires",
+                                 "bytes", "on the busiest", "busy for");
+  for (const WireUse& row : wires) {
+    text += fmt::format("  {:<16} {:>6} {:>12} {:>16} {:>14}", row.kind, row.wires, to_text(Bytes{row.bytes}),
+                        to_text(Bytes{row.busiest_bytes}), seconds_text(row.busiest_seconds));
+    if (row.posting_seconds > 0)
+      text +=
+          fmt::format("  and {} to post {:.0f} messages", seconds_text(row.posting_seconds), row.messages);
+    text += "\n";
+  }
+  return text;
+}
+
+}  // namespace moebius

@@ -1,0 +1,31 @@
+#include "workloads/schedule/pair_bytes.h"
+
+#include <algorithm>
+
+namespace moebius {
+
+double PairBytes::sent(int from) const {
+  double sum = 0;
+  for (int to = 0; to < ranks; ++to) sum += to == from ? 0 : at(from, to);
+  return sum;
+}
+
+double PairBytes::received(int to) const {
+  double sum = 0;
+  for (int from = 0; from < ranks; ++from) sum += to == from ? 0 : at(from, to);
+  return sum;
+}
+
+double PairBytes::largest_before() const {
+  double most = 0;
+  for (int i = 0; i < ranks; ++i) most = std::max(most, sent(i) + at(i, i));
+  return most;
+}
+
+double PairBytes::largest_after() const {
+  double most = 0;
+  for (int i = 0; i < ranks; ++i) most = std::max(most, received(i) + at(i, i));
+  return most;
+}
+
+}  // namespace moebius
