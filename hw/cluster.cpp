@@ -84,7 +84,7 @@ bool Cluster::by_ports() const {
   const FabricSpec& spec = fabric.spec();
   const bool has_choice = fabric.num_leaves() > 0 && spec.tiers > 0 && (spec.tiers > 1 || spec.nic_ports > 1);
   const bool by_flows = spec.routing == Routing::kEcmp || spec.routing == Routing::kStatic;
-  return !damaged.empty() || (has_choice && by_flows);
+  return !damaged.empty() || ports_may_fail || (has_choice && by_flows);
 }
 
 std::string problem_of(const Pool& pool) {

@@ -60,6 +60,7 @@ struct Cluster {
   // ops hold their whole device, whatever number of cores they ask for, as executors give it to them.
   std::optional<LocalExchange> exchange = {};
   std::vector<PartHealth> damaged = {};  // parts of the fabric that are broken or slowed from the start
+  bool ports_may_fail = false;           // parts will break while a run goes on
   CollectiveSource collectives = CollectiveSource::kStructure;
 
   const Pool& pool_of(int device) const;

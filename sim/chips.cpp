@@ -75,10 +75,10 @@ void Chips::start(const ComputeWork& work, Time now) {
   Running& op = running_[slot];
   op.work = work;
   op.left = work.seconds;
-  op.speed = 1;
+  op.speed = chips_[work.chip].pace;
   op.since = now;
   ++op.version;
-  events_.push({later(now, op.left), work.id, slot, op.version});
+  events_.push({later(now, op.left / op.speed), work.id, slot, op.version});
   if (work.memory_bytes <= 0 || work.seconds <= 0) return;
   chips_[work.chip].running.push_back(slot);
   share_memory(work.chip, now);
@@ -97,14 +97,28 @@ void Chips::share_memory(int index, Time now) {
   const double speed = sum > rate ? rate / sum : 1;
   if (speed == 1 && chip.speed == 1) return;
   chip.speed = speed;
-  for (const std::int32_t slot : chip.running) {
-    Running& op = running_[slot];
-    if (op.speed == speed) continue;
-    op.left = std::max(0.0, op.left - op.speed * (now - op.since).seconds());
-    op.since = now;
-    op.speed = speed;
-    ++op.version;
-    events_.push({later(now, op.left / speed), op.work.id, slot, op.version});
+  for (const std::int32_t slot : chip.running) go_at(slot, speed * chip.pace, now);
+}
+
+void Chips::go_at(std::int32_t slot, double speed, Time now) {
+  Running& op = running_[slot];
+  if (op.speed == speed) return;
+  op.left = std::max(0.0, op.left - op.speed * (now - op.since).seconds());
+  op.since = now;
+  op.speed = speed;
+  ++op.version;
+  events_.push({later(now, op.left / speed), op.work.id, slot, op.version});
+}
+
+void Chips::set_pace(int index, double pace, Time now) {
+  Chip& chip = chips_[index];
+  const double change = pace / chip.pace;
+  chip.pace = pace;
+  std::vector<bool> is_free(running_.size(), false);
+  for (const std::int32_t slot : free_) is_free[slot] = true;
+  for (std::size_t slot = 0; slot < running_.size(); ++slot) {
+    if (!is_free[slot] && running_[slot].work.chip == index)
+      go_at(static_cast<std::int32_t>(slot), running_[slot].speed * change, now);
   }
 }
 

@@ -41,6 +41,8 @@ class Chips {
   int held(int chip) const { return pool(chip, false).total - pool(chip, false).free; }
 
   void start(const ComputeWork& work, Time now);
+  // From `now` on the chip does its work at `pace` times its own speed, memory and all.
+  void set_pace(int chip, double pace, Time now);
   Time next_event();
   // The holder of an op that has finished by `now`, in the order of ids, or -1.
   std::int32_t pop_finished(Time now);
@@ -56,6 +58,7 @@ class Chips {
     double memory_rate = 0;             // achieved, bytes per second
     std::vector<std::int32_t> running;  // ops that use device memory
     double speed = 1;                   // of all of them, against standing alone
+    double pace = 1;                    // of the whole chip
   };
   struct Running {
     ComputeWork work;
@@ -70,6 +73,7 @@ class Chips {
   CorePool& pool(int chip, bool communication);
   static int wanted(const CorePool& pool, int units);
   void share_memory(int chip, Time now);
+  void go_at(std::int32_t slot, double speed, Time now);
 
   std::vector<Chip> chips_;
   std::vector<Running> running_;

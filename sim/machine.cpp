@@ -17,6 +17,7 @@ Machine::Machine(MachineParts parts)
       plans_(parts.plans),
       network_(parts.network),
       counters_(parts.counters),
+      paces_(parts.paces),
       uses_(parts.cluster, parts.layout, parts.costs, parts.plans) {
   lanes_.resize(layout_.classes.size() * kNumLanes);
   std::map<int, std::int32_t> chip_of_device;  // representatives may share one (virtual ranks)
@@ -24,6 +25,7 @@ Machine::Machine(MachineParts parts)
     const int device = layout_.device_of_rank[rank_class.representative()];
     const auto [chip, is_new] = chip_of_device.try_emplace(device, 0);
     if (is_new) chip->second = chips_.add(parts.cluster.pool_of(device).accelerator);
+    if (is_new && paces_ != nullptr) paces_->add(chip->second, device);
     chip_of_class_.push_back(chip->second);
   }
 }
@@ -81,7 +83,8 @@ void Machine::wake_class(std::int32_t rank_class) {
 }
 
 Time Machine::next_event() {
-  return std::min(network_.next_event(), chips_.next_event());
+  const Time pace = paces_ == nullptr ? kForever : paces_->next_event();
+  return std::min({network_.next_event(), chips_.next_event(), pace});
 }
 
 void Machine::advance(Time to) {
@@ -89,6 +92,7 @@ void Machine::advance(Time to) {
   if (counters_ != nullptr) counters_->before(to);
   now_ = to;
   do {
+    if (paces_ != nullptr) paces_->advance(now_, chips_);
     ended_.clear();
     network_.advance(now_, ended_);
     for (const std::int32_t meeting : ended_) next_step(meeting);

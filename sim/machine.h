@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "sim/chips.h"
+#include "sim/faults/chip_paces.h"
 #include "sim/fragment_uses.h"
 #include "sim/meetings.h"
 #include "sim/network/network.h"
@@ -28,6 +29,7 @@ struct MachineParts {
   TransferPlans& plans;
   Network& network;
   NetworkCounters* counters = nullptr;  // who samples the network; null: no one
+  ChipPaces* paces = nullptr;           // of chips that become slow; null: none does
 };
 
 class Machine {
@@ -115,6 +117,7 @@ class Machine {
   TransferPlans& plans_;
   Network& network_;
   NetworkCounters* counters_;
+  ChipPaces* paces_;
   FragmentUses uses_;
   Chips chips_;
   Meetings meetings_;

@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
+#include "sim/faults/chip_paces.h"
+#include "sim/faults/failing_network.h"
 #include "sim/machine.h"
 #include "sim/machine_driver.h"
 #include "sim/network/wire_meter.h"
@@ -13,42 +15,45 @@
 namespace moebius {
 namespace {
 
+// In the order in which it is made.
+struct SimParts {
+  std::unique_ptr<TransferPlans> plans;
+  std::unique_ptr<MachineDriver> driver;                 // owns what a native network lives on
+  std::unique_ptr<std::vector<Occurrence>> occurrences;  // of faults; null: none
+  std::unique_ptr<Network> network;
+  std::unique_ptr<NetworkCounters> counters;  // null: no one samples
+  std::unique_ptr<ChipPaces> paces;           // null: no chip becomes slow
+  std::unique_ptr<Machine> machine;
+  WireMeter* settle = nullptr;  // told at the end what the network carried; null: it knows
+};
+
 class SimExecutor : public Executor {
  public:
-  SimExecutor(std::unique_ptr<TransferPlans> plans, std::unique_ptr<Network> network,
-              std::unique_ptr<NetworkCounters> counters, std::unique_ptr<MachineDriver> driver,
-              std::unique_ptr<Machine> machine)
-      : plans_(std::move(plans)),
-        driver_(std::move(driver)),
-        network_(std::move(network)),
-        counters_(std::move(counters)),
-        machine_(std::move(machine)) {}
+  explicit SimExecutor(SimParts parts) : parts_(std::move(parts)), machine_(*parts_.machine) {}
 
-  Time now() const override { return machine_->now(); }
-  void submit(const Submission& submission) override { machine_->submit(submission); }
+  Time now() const override { return machine_.now(); }
+  void submit(const Submission& submission) override { machine_.submit(submission); }
 
   std::vector<Completion> wait(Time until) override {
-    driver_->run(*machine_, until);
-    if (!machine_->has_completions() && machine_->now() < until && machine_->outstanding() > 0) {
-      throw run_error(fmt::format("deadlock at {}: {}", to_text(now()), machine_->describe_waiting()));
+    parts_.driver->run(machine_, until);
+    if (!machine_.has_completions() && machine_.now() < until && machine_.outstanding() > 0) {
+      throw run_error(fmt::format("deadlock at {}: {}", to_text(now()), machine_.describe_waiting()));
     }
-    return machine_->take_completions();
+    return machine_.take_completions();
   }
 
   Time finish() override {
     Time end = now();
-    while (machine_->outstanding() > 0) wait(kForever);
+    while (machine_.outstanding() > 0) wait(kForever);
     end = std::max(end, now());
-    if (counters_) counters_->finish(end);
+    if (parts_.counters) parts_.counters->finish(end);
+    if (parts_.settle) parts_.settle->settle(*parts_.network);
     return end;
   }
 
  private:
-  std::unique_ptr<TransferPlans> plans_;
-  std::unique_ptr<MachineDriver> driver_;  // owns what a native network lives on
-  std::unique_ptr<Network> network_;
-  std::unique_ptr<NetworkCounters> counters_;  // null: no one samples
-  std::unique_ptr<Machine> machine_;
+  SimParts parts_;
+  Machine& machine_;
 };
 
 std::unique_ptr<Network> make_network(const SimOptions& options, const Cluster& cluster,
@@ -66,6 +71,20 @@ std::unique_ptr<Network> make_network(const SimOptions& options, const Cluster& 
   return nullptr;
 }
 
+void add_faults(SimParts& parts, const Cluster& cluster, Recorder& recorder, const SimOptions& options) {
+  const FaultPlan& plan = *options.faults;
+  parts.occurrences = std::make_unique<std::vector<Occurrence>>(occurrences(plan));
+  options.fault_log->open(*parts.occurrences, recorder);
+  parts.paces = std::make_unique<ChipPaces>(cluster.fabric, plan, *parts.occurrences, *options.fault_log);
+  if (!plan.in_network()) return;
+  if (options.detail != NetworkDetail::kFluid)
+    throw run_error(
+        "parts of the network fail while messages are under way: only the fluid network knows how");
+  parts.settle = options.meter;
+  parts.network = make_failing_network({std::move(parts.network), cluster, parts.plans->wires(), plan,
+                                        *parts.occurrences, *options.fault_log, options.seed});
+}
+
 }  // namespace
 
 std::unique_ptr<Executor> make_sim_executor(const Cluster& cluster, const Layout& layout,
@@ -78,20 +97,20 @@ std::unique_ptr<Executor> make_sim_executor(const Cluster& cluster, const Layout
   SimGridParts simgrid;
   if (options.driver == Driver::kSimGrid) simgrid = make_simgrid_parts(cluster, layout, native, options.seed);
   const bool with_pairs = native || options.detail == NetworkDetail::kPacket;
-  auto plans = std::make_unique<TransferPlans>(cluster, layout,
-                                               PlanOptions{with_pairs, options.seed, options.choices});
-  if (options.meter) options.meter->open(cluster, layout, plans->wires());
-  std::unique_ptr<Network> network =
-      make_metered_network(make_network(options, cluster, *plans, simgrid), options.meter);
-  std::unique_ptr<NetworkCounters> counters;
+  SimParts parts;
+  parts.plans = std::make_unique<TransferPlans>(cluster, layout,
+                                                PlanOptions{with_pairs, options.seed, options.choices});
+  if (options.meter) options.meter->open(cluster, layout, parts.plans->wires());
+  parts.network = make_metered_network(make_network(options, cluster, *parts.plans, simgrid), options.meter);
+  if (options.faults && !options.faults->empty()) add_faults(parts, cluster, recorder, options);
   if (recorder.options().counters.ns > 0)
-    counters =
-        std::make_unique<NetworkCounters>(plans->wires(), *network, recorder, recorder.options().counters);
-  auto machine = std::make_unique<Machine>(
-      MachineParts{cluster, layout, std::move(cost_per_pool), recorder, *plans, *network, counters.get()});
-  auto driver = simgrid.driver ? std::move(simgrid.driver) : make_plain_driver();
-  return std::make_unique<SimExecutor>(std::move(plans), std::move(network), std::move(counters),
-                                       std::move(driver), std::move(machine));
+    parts.counters = std::make_unique<NetworkCounters>(parts.plans->wires(), *parts.network, recorder,
+                                                       recorder.options().counters);
+  parts.machine = std::make_unique<Machine>(MachineParts{cluster, layout, std::move(cost_per_pool), recorder,
+                                                         *parts.plans, *parts.network, parts.counters.get(),
+                                                         parts.paces.get()});
+  parts.driver = simgrid.driver ? std::move(simgrid.driver) : make_plain_driver();
+  return std::make_unique<SimExecutor>(std::move(parts));
 }
 
 std::string simulator_version() {

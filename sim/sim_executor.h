@@ -15,6 +15,8 @@
 
 namespace moebius {
 
+class FaultLog;
+struct FaultPlan;
 struct PacketCounts;
 class WireMeter;
 
@@ -33,10 +35,12 @@ enum class Driver : std::uint8_t {
 struct SimOptions {
   NetworkDetail detail = NetworkDetail::kFluid;
   Driver driver = Driver::kPlain;
-  std::uint64_t seed = 1;      // of what picks paths
+  std::uint64_t seed = 1;             // of what picks paths
+  const FaultPlan* faults = nullptr;  // that happen under way; with a log, both must outlive the executor
+  FaultLog* fault_log = nullptr;
   WireMeter* meter = nullptr;  // accounts of what the wires carried; must outlive the executor
   std::vector<CollectiveChoice>* choices =
-      nullptr;  // where the run notes how its collectives go; null: nowhere
+      nullptr;                      // where the run notes how its collectives go; null: nowhere
   PacketCounts* packets = nullptr;  // of kPacket: learns what was sent; must outlive the executor
 };
 

@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include "sim/faults/fault_log.h"
 #include "sim/network/network.h"
 #include "sim/network/wire_meter.h"
 #include "workloads/cost/cost_source.h"
@@ -53,11 +54,16 @@ StartedExecutor start_simulator(const Job& job, const Layout& layout, Recorder& 
   const auto packets = std::make_shared<PacketCounts>();
   engine.keepers.push_back(packets);
   options.packets = packets.get();
+  const auto log = std::make_shared<FaultLog>();
+  engine.keepers.push_back(log);
+  options.faults = &job.scenario.faults;
+  options.fault_log = log.get();
   options.choices = choices.get();
   engine.executor = make_sim_executor(*job.scenario.cluster, layout, costs, recorder, options);
-  engine.tell_facts = [meter, choices, packets](RunFacts& facts) {
+  engine.tell_facts = [meter, choices, packets, log](RunFacts& facts) {
     facts.network = meter->use();
     facts.collectives = *choices;
+    facts.faults = log->facts();
     if (packets->packets > 0)
       facts.resent_share = static_cast<double>(packets->resent) / static_cast<double>(packets->packets);
   };

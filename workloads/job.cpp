@@ -32,9 +32,11 @@ bool is_mixed(const Scenario& scenario) {
   return several_kinds(cluster) || !cluster.fabric.spec().by_host.empty();
 }
 
-// Hashes, destinations and broken parts differ from rank to rank, and so do pools of different kinds.
+// Hashes, destinations, broken parts and slow nodes differ from rank to rank, and so do pools of different
+// kinds.
 void unfold_where_ranks_differ(Scenario& scenario) {
-  if (scenario.collective.flows || (!scenario.cluster->by_ports() && !is_mixed(scenario))) return;
+  if (scenario.collective.flows) return;
+  if (!scenario.cluster->by_ports() && scenario.faults.empty() && !is_mixed(scenario)) return;
   bool* folds[] = {&scenario.plan.fold, &scenario.collective.fold, &scenario.serving.fold};
   bool& fold = *folds[static_cast<int>(scenario.kind)];
   scenario.unfolded = fold;
@@ -159,6 +161,9 @@ void require_host(const Job& job) {
   if (needed > there) {
     throw run_error(fmt::format("{}: the {} ranks hold {} together, this machine has {}", job.scenario.name,
                                 job.scenario.ranks(), to_text(Bytes{needed}), to_text(Bytes{there})));
+  }
+  if (!job.scenario.faults.empty()) {
+    throw run_error(fmt::format("{}: its faults happen in a simulated network only", job.scenario.name));
   }
   if (static_cast<int>(classes.size()) < job.scenario.ranks()) {
     throw run_error(fmt::format("{}: the host executes every rank; add --set {}/fold=false",

@@ -32,6 +32,7 @@ void name_run(Timeline& timeline, const Job& job, const RunFacts& facts) {
                                                              {"detail", facts.detail},
                                                              {"seed", std::to_string(job.scenario.seed)}};
   timeline.facts.insert(timeline.facts.begin(), run.begin(), run.end());
+  for (const FaultFacts& fault : facts.faults) timeline.facts.emplace_back("fault", one_line(fault));
 }
 
 // A run that goes on from a checkpoint has none of the steps before.
@@ -40,6 +41,12 @@ std::vector<double> losses_of_run(const StartedExecutor& engine, const TrainingW
   const auto before = std::min(losses.size(), static_cast<std::size_t>(workload.first_step));
   losses.erase(losses.begin(), losses.begin() + static_cast<std::ptrdiff_t>(before));
   return losses;
+}
+
+std::string why_unfolded(const Scenario& scenario) {
+  if (scenario.cluster->by_ports()) return "off: which ports a message takes differs from rank to rank";
+  if (!scenario.faults.empty()) return "off: nodes become slow one by one";
+  return "off: pools of different kinds";
 }
 
 }  // namespace
@@ -75,10 +82,7 @@ Outcome perform(Job& job, const StartExecutor& start, const Hooks& hooks) {
     const std::string missing = left_out(job.scenario.model);
     if (!missing.empty()) facts.provenance.emplace_back("left out", missing);
   }
-  if (job.scenario.unfolded)
-    facts.provenance.emplace_back("folding", job.scenario.cluster->by_ports()
-                                                 ? "off: which ports a message takes differs from rank to rank"
-                                                 : "off: pools of different kinds");
+  if (job.scenario.unfolded) facts.provenance.emplace_back("folding", why_unfolded(job.scenario));
   if (job.training) {
     for (const std::string& sentence : groups_across_vendors(*job.scenario.cluster, job.scenario.plan))
       facts.provenance.emplace_back("warning", sentence);

@@ -27,6 +27,12 @@ class Network {
   virtual void set_capacity(int wire, double share, Time now) = 0;
   // Bytes that crossed the wire so far, up to the time of the last advance(). Throws as set_capacity() does.
   virtual double carried(int wire) const = 0;
+  // Share of its bytes that each flow of the transfer's step has before it at `now`; 1 during the latency.
+  // Throws as set_capacity() does.
+  virtual std::vector<double> left(std::int32_t transfer, Time now);
+  // From `now` on the transfer goes on with the flows of `step` instead of what was left of those before it;
+  // a latency that is not over goes on. `step` must live as that of start().
+  virtual void replace(std::int32_t transfer, const Step& step, Time now);
   // Goes to `now`, at most next_event(); appends the transfers whose step ends at `now`.
   virtual void advance(Time now, std::vector<std::int32_t>& ended) = 0;
 };

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 namespace moebius {
@@ -29,6 +30,8 @@ struct PairFlow {
   std::int32_t queue_pair = 0;  // which of the message's flows it is, where they have paths of their own
 };
 
+struct StepParts;
+
 struct Step {
   double latency = 0;  // s, paid before the first byte arrives
   double alone = 0;    // s, latency included, on an idle network
@@ -38,8 +41,9 @@ struct Step {
     std::int32_t wire = 0;
     double bytes = 0;
   };
-  std::vector<Passed> passed;   // over wires that are no bottleneck and therefore in no flow; for accounts
-  std::vector<PairFlow> pairs;  // filled for the native network only
+  std::vector<Passed> passed;  // over wires that are no bottleneck and therefore in no flow; for accounts
+  std::shared_ptr<const StepParts> parts;  // where ways may change under way (Cluster::ports_may_fail)
+  std::vector<PairFlow> pairs;             // filled for the native network only
   double pair_latency =
       0;  // s, the largest of the pairs' own: the part of `latency` that the native network pays itself
 };

@@ -161,6 +161,10 @@ class MeteredNetwork : public Network {
   Time next_event() override { return network_->next_event(); }
   void set_capacity(int wire, double share, Time now) override { network_->set_capacity(wire, share, now); }
   double carried(int wire) const override { return network_->carried(wire); }
+  std::vector<double> left(std::int32_t transfer, Time now) override { return network_->left(transfer, now); }
+  void replace(std::int32_t transfer, const Step& step, Time now) override {
+    network_->replace(transfer, step, now);
+  }
   void advance(Time now, std::vector<std::int32_t>& ended) override {
     const std::size_t before = ended.size();
     network_->advance(now, ended);
@@ -207,7 +211,11 @@ void WireMeter::add(const Step& step) {
   for (const FlowClass& flow : step.flows) {
     for (const Link& link : flow.links) carried_[link.wire] += flow.bytes * link.weight;
   }
-  for (const Step::Passed& passed : step.passed) carried_[passed.wire] += passed.bytes;
+  passed_.resize(table_->size(), 0);
+  for (const Step::Passed& passed : step.passed) {
+    carried_[passed.wire] += passed.bytes;
+    passed_[passed.wire] += passed.bytes;
+  }
   add_forwarded(step);
 }
 
@@ -234,6 +242,12 @@ void WireMeter::add_forwarded(const Step& step) {
   }
   for (int row = 0; row < kNumRows; ++row) forwarded_[row] += longest[row];
   forwarded_seconds_ += step.alone;
+}
+
+void WireMeter::settle(const Network& network) {
+  carried_.resize(table_->size(), 0);
+  passed_.resize(table_->size(), 0);
+  for (int wire = 0; wire < table_->size(); ++wire) carried_[wire] = network.carried(wire) + passed_[wire];
 }
 
 void WireMeter::flows_under_way(std::int64_t flows) {

@@ -22,6 +22,8 @@ class WireMeter {
   void open(const Cluster& cluster, const Layout& layout, const WireTable& table);
   void add(const Step& step);
   void flows_under_way(std::int64_t flows);
+  // From here its bytes are those that the network says it carried: flows have changed their ways.
+  void settle(const Network& network);
   NetworkUse use() const;
 
  private:
@@ -32,6 +34,7 @@ class WireMeter {
   const Cluster* cluster_ = nullptr;
   const WireTable* table_ = nullptr;
   std::vector<double> carried_;     // by wire of the table
+  std::vector<double> passed_;      // of it: in no flow
   std::vector<double> stands_for_;  // by device: devices
   // Of steps with messages through host memory: s that the busiest wire of each row needs for what they
   // carry, and that the steps take alone.

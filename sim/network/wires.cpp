@@ -106,17 +106,27 @@ void Wires::apply(std::int32_t slot, Time now) {
 int Wires::pop_finished(Time now) {
   if (next_event() > now) return -1;
   const std::int32_t slot = finishes_.top().slot;
+  release(slot, flows_[slot].plan->bytes);
+  return slot;
+}
+
+void Wires::stop(int slot, Time now) {
+  release(slot, flows_[slot].plan->bytes - bytes_left(flows_[slot], now));
+}
+
+// The flow has carried `bytes` when it leaves its wires.
+void Wires::release(std::int32_t slot, double bytes) {
   finishes_.remove(slot);
   Flow& flow = flows_[slot];
+  const Level from = flow.rate < 0 ? kNever : level_of(flow);
   for (const Hop& hop : flow.hops) {
     remove_use(hop.wire, hop.place);
-    wires_[hop.wire].carried += hop.weight * flow.plan->bytes;
-    touch(hop.wire, level_of(flow));
+    wires_[hop.wire].carried += hop.weight * bytes;
+    touch(hop.wire, from);
   }
   flow.plan = nullptr;
   free_.push_back(slot);
   --active_;
-  return slot;
 }
 
 // The last use takes the place. What the uses before the place leave stays with the place.

@@ -36,6 +36,10 @@ class Wires {
   Time next_event() const { return finishes_.empty() ? kForever : finishes_.top().time; }
   // A flow that has finished by `now`, in the order of ids, or -1; its slot is free afterwards.
   int pop_finished(Time now);
+  // Share of its bytes that a flow has before it at `now`.
+  double left(int flow, Time now) const { return bytes_left(flows_[flow], now) / flows_[flow].plan->bytes; }
+  // The flow ends here, with what it has left; its slot is free afterwards.
+  void stop(int flow, Time now);
   double rate(int flow) const { return flows_[flow].rate; }  // bytes per second, of each flow of the class
   int active() const { return active_; }
   std::int64_t shared() const { return shared_; }  // flows that were given a rate so far, once a solve
@@ -90,6 +94,7 @@ class Wires {
   static Level level_of(const Flow& flow);
   void make_wires();
   void touch(std::int32_t wire, Level from);
+  void release(std::int32_t flow, double bytes);
   void remove_use(std::int32_t wire, std::int32_t place);
   void resize(std::int32_t wire);
   Level fills_at(std::int32_t wire) const;

@@ -51,6 +51,12 @@ FlowPaths::FlowPaths(const Cluster& cluster, std::uint64_t seed)
       flows_(cluster.fabric.spec().routing == Routing::kEcmp ? cluster.fabric.spec().queue_pairs : 1),
       first_device_of_node_(first_devices(cluster)) {}
 
+void FlowPaths::set_health(const PartHealth& part) {
+  health_.set(part);
+  whole_.clear();
+  shares_.clear();
+}
+
 bool FlowPaths::nics_work(Fabric::Gates gates) const {
   return health_.share({WireKind::kNicOut, fabric_.nic_of(gates.sender)}) > 0 &&
          health_.share({WireKind::kNicIn, fabric_.nic_of(gates.receiver)}) > 0;
@@ -72,7 +78,7 @@ const std::vector<std::int32_t>& FlowPaths::whole_paths(Fabric::Gates gates) {
 }
 
 // The fabric's own gates, or all pairs of equal rails of the two nodes between which a path is left.
-std::vector<Fabric::Gates> FlowPaths::gates_left(int from, int to) {
+std::vector<Fabric::Gates> FlowPaths::gates_if_any(int from, int to) {
   const Fabric::Gates usual = fabric_.gates(from, to);
   if (health_.all_whole() || !whole_paths(usual).empty()) return {usual};
   std::vector<Fabric::Gates> left;
@@ -83,11 +89,20 @@ std::vector<Fabric::Gates> FlowPaths::gates_left(int from, int to) {
       if (gates.sender == a && gates.receiver == b && !whole_paths(gates).empty()) left.push_back(gates);
     }
   }
+  return left;
+}
+
+std::vector<Fabric::Gates> FlowPaths::gates_left(int from, int to) {
+  std::vector<Fabric::Gates> left = gates_if_any(from, to);
   if (left.empty())
     throw run_error(fmt::format(
         "no way is left from device {} (node {}) to device {} (node {}): too much of the network is broken",
-        from, sender, to, receiver));
+        from, fabric_.node_of(from), to, fabric_.node_of(to)));
   return left;
+}
+
+bool FlowPaths::connected(int from, int to) {
+  return fabric_.node_of(from) == fabric_.node_of(to) || !gates_if_any(from, to).empty();
 }
 
 // A leaf picks among the uplinks from which something leads on, the spine among what leads on from there.

@@ -56,11 +56,16 @@ class FlowPaths {
   const std::vector<std::int32_t>& whole_paths(Fabric::Gates gates);
   // From here choose() takes these shares between two leaves, where it has some.
   void set_shares(std::map<std::pair<int, int>, PathShares> shares) { shares_ = std::move(shares); }
+  // From here ways are chosen around what is broken now.
+  void set_health(const PartHealth& part);
   const PathHealth& health() const { return health_; }
+  const Fabric& fabric() const { return fabric_; }
+  bool connected(int from, int to);  // whether choose() finds a way
 
  private:
   FlowPath one_path(int from, int to, const std::vector<Fabric::Gates>& gates, int queue_pair);
   bool nics_work(Fabric::Gates gates) const;
+  std::vector<Fabric::Gates> gates_if_any(int from, int to);
   std::vector<Fabric::Gates> gates_left(int from, int to);
   std::int32_t hashed(Fabric::Gates gates, int queue_pair);
   std::int32_t by_destination(Fabric::Gates gates);

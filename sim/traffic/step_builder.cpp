@@ -141,6 +141,7 @@ void StepBuilder::add_edges(const Traffic& traffic, const GroupSites& group, dou
 
 void StepBuilder::add_edge(int from, int to, const Way& way) {
   if (from == to) {
+    note_part({from, to, {{-1, -1}}, way.bytes});
     if (way.part != Part::kShared)
       add({table_.local_copy(from), from, table_.local_copy(sites_.stand_in(from)), way.bytes, 1});
     return;
@@ -155,6 +156,10 @@ void StepBuilder::add_edge(int from, int to, const Way& way) {
   }
 }
 
+void StepBuilder::note_part(const StepPart& part) {
+  if (parts_) parts_->parts.push_back(part);
+}
+
 void StepBuilder::add_edge_by_ports(int from, int to, const Way& way) {
   flow_paths_.clear();
   paths_.choose(from, to, flow_paths_);
@@ -166,6 +171,7 @@ void StepBuilder::add_edge_by_ports(int from, int to, const Way& way) {
         add_posting(wire.index, way.messages * flow.share);
       add_on(wire, way.bytes * flow.share, flow.share);
     }
+    note_part({from, to, flow, way.bytes});
     if (singly_) note_flow(flow, way.bytes * flow.share);
     detour_ = std::max(detour_, paths_.detour(from, to, flow).seconds());
   }
@@ -322,11 +328,16 @@ void StepBuilder::limit(const Traffic& traffic, Step& step) const {
 
 Step StepBuilder::build(const Traffic& traffic, const GroupSites& group) {
   const bool by_host = !sites_.fabric().spec().by_host.empty();
-  if ((paths_.by_ports() || with_pairs_ || by_host) && !traffic.meshes.empty()) return build(listed(traffic), group);
+  if ((paths_.by_ports() || with_pairs_ || by_host) && !traffic.meshes.empty())
+    return build(listed(traffic), group);
   Step step;
   detour_ = 0;
   singly_ = paths_.single() && !traffic.lockstep;
   level_paths(traffic, group);
+  if (keep_parts_) {
+    parts_ = std::make_shared<StepParts>();
+    *parts_ = {traffic.lockstep, singly_, traffic.most_rate, {}};
+  }
   if (traffic.lockstep) {
     add_lockstep_flows(traffic, group, step);
   } else {
@@ -344,6 +355,7 @@ Step StepBuilder::build(const Traffic& traffic, const GroupSites& group) {
   if (traffic.hops > 1)
     step.latency = pipeline_latency(traffic.hops, traffic.latency / traffic.hops, transfer) + chunks;
   step.alone = step.latency + transfer;
+  step.parts = std::move(parts_);
   if (with_pairs_) add_pairs(traffic, group, step);
   return step;
 }

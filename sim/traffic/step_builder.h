@@ -10,6 +10,7 @@
 #include "sim/network/wire_table.h"
 #include "sim/traffic/flow_paths.h"
 #include "sim/traffic/sites.h"
+#include "sim/traffic/step_parts.h"
 #include "sim/traffic/traffic.h"
 
 namespace moebius {
@@ -29,6 +30,7 @@ class StepBuilder {
  public:
   StepBuilder(Sites& sites, WireTable& table, FlowPaths& paths, bool with_pairs)
       : sites_(sites), table_(table), paths_(paths), with_pairs_(with_pairs) {}
+  void keep_parts() { keep_parts_ = true; }  // fills Step::parts from here on
 
   Step build(const Traffic& traffic, const GroupSites& group);
   // Of the last step built: the member whose own wires are busy longest.
@@ -66,6 +68,7 @@ class StepBuilder {
   void add_switch_edge(const Edge& edge, const GroupSites& group);
   void add_edge(int from, int to, const Way& way);
   void add_meshes(const Traffic& traffic, const GroupSites& group);
+  void note_part(const StepPart& part);
   void add_posting(int nic, double messages);
   void add_on(WireId wire, double bytes, double flows);
   void add_edge_by_ports(int from, int to, const Way& way);
@@ -86,9 +89,10 @@ class StepBuilder {
   Sites& sites_;
   WireTable& table_;
   FlowPaths& paths_;
-  bool with_pairs_;
-  bool singly_ = false;  // of the step at hand: its messages become flows from NIC to NIC
-  double detour_ = 0;    // of the step at hand: s, the longest
+  bool with_pairs_, keep_parts_ = false;
+  bool singly_ = false;               // of the step at hand: its messages become flows from NIC to NIC
+  std::shared_ptr<StepParts> parts_;  // of the step at hand; null: no one wants them
+  double detour_ = 0;                 // of the step at hand: s, the longest
   std::vector<WireId> path_;
   std::vector<FlowPath> flow_paths_;
   std::vector<NicFlow> nic_flows_;

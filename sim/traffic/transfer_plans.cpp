@@ -7,9 +7,9 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
+#include "sim/network/message_start.h"
 #include "sim/traffic/exchange_traffic.h"
 #include "sim/traffic/expert_exchange.h"
-#include "sim/network/message_start.h"
 #include "sim/traffic/wire_uses.h"
 #include "workloads/schedule/local_exchange.h"
 
@@ -57,6 +57,7 @@ TransferPlans::TransferPlans(const Cluster& cluster, const Layout& layout, const
       builder_(sites_, table_, paths_, options.with_pairs),
       with_pairs_(options.with_pairs),
       choices_(options.choices) {
+  if (cluster.ports_may_fail) builder_.keep_parts();
   std::map<std::pair<int, std::vector<std::int32_t>>, std::int32_t> ids;
   for (const RankClass& rank_class : layout.classes) {
     for (int role = 0; role < kNumGroupRoles; ++role) {

@@ -35,6 +35,7 @@ class TransferPlans {
   // Drops plans that no one holds any more.
   void forget_unused();
   const WireTable& wires() const { return table_; }
+  WireTable& wires() { return table_; }
 
  private:
   struct Key {

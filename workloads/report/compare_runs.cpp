@@ -25,14 +25,23 @@ std::string compare_ops(const MappedTimeline& a, const MappedTimeline& b, const 
   return text;
 }
 
+std::string faults_of(const MappedTimeline& run, const char* name) {
+  std::string text;
+  for (const auto& [fact, value] : run.tables().facts)
+    if (fact == "fault") text += fmt::format("  in {}: {}\n", name, value);
+  return text;
+}
+
 }  // namespace
 
 std::string compare_runs(const std::string& run_a, const std::string& run_b) {
   const MappedTimeline a(timeline_path(run_a)), b(timeline_path(run_b));
   const LossCurve loss_a = loss_curve(run_a), loss_b = loss_curve(run_b);
   const std::optional<LossComparison> losses = compare_losses(loss_a, loss_b);
-  if (const std::string networks = compare_networks(run_a, run_b); !losses && !networks.empty())
-    return fmt::format("a: {}\nb: {}\n\n{}\n{}", run_a, run_b, networks, compare_ops(a, b, run_a, run_b));
+  const std::string networks = compare_networks(run_a, run_b) + faults_of(a, "a") + faults_of(b, "b");
+  if (!losses && !networks.empty())
+    return fmt::format("a: {}\nb: {}\n\n{}\n{}", run_a, run_b,
+                       networks + faults_of(a, "a") + faults_of(b, "b"), compare_ops(a, b, run_a, run_b));
   if (!losses) return compare_ops(a, b, run_a, run_b);
   const std::string text =
       fmt::format("a: {}\nb: {}\n\n{}\n", run_a, run_b, to_text(*losses, loss_a, loss_b));

@@ -99,6 +99,8 @@ double mean_of(const std::vector<double>& share) {
   return share.empty() ? 0 : sum / static_cast<double>(share.size());
 }
 
+constexpr std::size_t kMostMarks = 24;  // more than that cannot be read
+
 }  // namespace
 
 HeatMap heat_map(const Timeline& timeline, HeatMapSize size) {
@@ -106,6 +108,8 @@ HeatMap heat_map(const Timeline& timeline, HeatMapSize size) {
   HeatMap map;
   for (const CounterSample& sample : timeline.samples) {
     const std::string& name = timeline.counters[sample.counter];
+    if (name.starts_with("fault ") && map.marks.size() < kMostMarks)
+      map.marks.push_back({sample.time, fmt::format("{}: {:.0f}% left", name.substr(6), 100 * sample.value)});
     if (!name.starts_with("wire ") && !name.starts_with("tier ")) continue;
     steps[sample.counter].emplace_back(sample.time, sample.value);
     map.end = std::max(map.end, sample.time);
@@ -148,6 +152,12 @@ std::string to_text(const HeatMap& map) {
                         line_of(tier.mean, kWidth));
     text += fmt::format("  {:<18} busiest {:>5.1f}%  |{}|\n", "", 100 * mean_of(tier.max),
                         line_of(tier.max, kWidth));
+  }
+  for (const HeatMap::Mark& mark : map.marks) {
+    const auto at =
+        static_cast<int>(std::min<double>(kWidth - 1, kWidth * mark.time.seconds() / map.end.seconds()));
+    text += fmt::format("  {:<18} {:>14}  |{}^ {}, {}\n", "", "", std::string(at, ' '), mark.what,
+                        to_text(mark.time));
   }
   return text;
 }

@@ -19,6 +19,12 @@ struct HeatMap {
     std::vector<double> mean, max;
     std::vector<Row> wires;  // by index; neighbours share a row where there are more than `most_rows`
   };
+  // When a fault began, changed or ended: a sample of the counter "fault leaf 0 uplink 3".
+  struct Mark {
+    Time time;
+    std::string what;  // "leaf 0 uplink 3: 0% left"
+  };
+  std::vector<Mark> marks;  // by time
   Time begin, end;
   std::vector<Tier> tiers;  // in the order of the way: copies, scale-up, NIC, leaf, pod
   bool empty() const { return tiers.empty(); }

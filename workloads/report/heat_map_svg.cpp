@@ -12,7 +12,7 @@ namespace {
 constexpr double kLeft = 150, kTop = 60, kWidth = 960, kRow = 14, kGap = 18, kRight = 30, kBottom = 60;
 
 double height_of(const HeatMap& map) {
-  double height = kTop + kBottom;
+  double height = kTop + kBottom + static_cast<double>(map.marks.size()) * kRow;
   for (const HeatMap::Tier& tier : map.tiers)
     height += static_cast<double>(tier.wires.size() + 1) * kRow + kGap;
   return height;
@@ -40,6 +40,17 @@ void draw_axis(Svg& svg, double y, Time end) {
     const double x = kLeft + kWidth * i / kMarks;
     svg.line(x, y, x, y + 4, "#404040");
     svg.text(x, y + 18, to_text(Time{end.ns * i / kMarks}), SvgAnchor::kMiddle, 10);
+  }
+}
+
+void draw_marks(Svg& svg, double bottom, const HeatMap& map) {
+  double label = bottom + 34;
+  for (const HeatMap::Mark& mark : map.marks) {
+    const double x = kLeft + kWidth * mark.time.seconds() / map.end.seconds();
+    svg.line(x, kTop - 6, x, label - 10, "#c00000");
+    svg.text(x, label, fmt::format("{}, {}", mark.what, to_text(mark.time)),
+             x > kLeft + kWidth / 2 ? SvgAnchor::kEnd : SvgAnchor::kStart, 10);
+    label += kRow;
   }
 }
 
@@ -71,6 +82,7 @@ std::string to_svg(const HeatMap& map, const std::string& title) {
     y += kGap;
   }
   draw_axis(svg, y, map.end);
+  draw_marks(svg, y, map);
   return svg.finish();
 }
 

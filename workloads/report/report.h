@@ -10,6 +10,7 @@
 #include "workloads/cost/measuring_facts.h"
 #include "workloads/flows.h"
 #include "workloads/report/collective_choice.h"
+#include "workloads/report/fault_facts.h"
 #include "workloads/report/network_use.h"
 #include "workloads/scenario/scenario.h"
 #include "workloads/schedule/metrics.h"
@@ -24,13 +25,15 @@ struct RunFacts {
   bool on_cluster = true;        // times are those of the scenario's devices; false: of whatever executed it
   std::vector<std::pair<std::string, std::string>> provenance;  // cost sources, versions, schedule hash
   std::vector<double> losses;  // by step from the run's first one on, of an executor that computes numbers
-  std::vector<std::vector<std::int32_t>> tokens;  // by request, of an executor that generates them
-  std::optional<MeasuringFacts> measured = {};    // emulation: the ops that costs were made of
-  std::optional<NetworkUse> network = {};         // of a simulated one
+  std::vector<std::vector<std::int32_t>> tokens;   // by request, of an executor that generates them
+  std::optional<MeasuringFacts> measured = {};     // emulation: the ops that costs were made of
+  std::optional<NetworkUse> network = {};          // of a simulated one
   std::vector<CollectiveChoice> collectives = {};  // simulation: the distinct ones, at most kMostChoices
+  std::vector<FaultFacts> faults = {};             // that happened in a simulated run
   double wall_s = 0, cpu_s = 0, max_rss_bytes = 0;
   std::int64_t dropped_spans = 0;
-  std::optional<double> resent_share = {};  // packets sent again, for each distinct one; where there are packets
+  std::optional<double> resent_share =
+      {};  // packets sent again, for each distinct one; where there are packets
 };
 
 struct Report {

@@ -156,6 +156,27 @@ void add_network(Json& json, const NetworkUse& use, double seconds) {
                              {"imbalance", tier.imbalance()}});
 }
 
+Json faults_json(const std::vector<FaultFacts>& faults) {
+  Json rows = Json::array();
+  for (const FaultFacts& fault : faults) {
+    Json row = {{"kind", fault.kind}, {"place", fault.place}, {"left_share", fault.left}};
+    const auto add_time = [&](const char* key, Time time) {
+      if (time != kForever) row[key] = time.seconds();
+    };
+    add_time("down_s", fault.down);
+    add_time("failover_s", fault.failover);
+    add_time("last_failover_s", fault.last_failover);
+    add_time("detected_s", fault.detected);
+    add_time("mitigated_s", fault.mitigated);
+    add_time("up_s", fault.up);
+    row["stalled_bytes"] = fault.stalled_bytes;
+    row["moved_bytes"] = fault.moved_bytes;
+    row["detour_bytes"] = fault.detour_bytes;
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
 Json uncertainty_json(const Report& report) {
   const Metrics& metrics = report.metrics;
   const TrustFigures trust = trust_figures(metrics);
@@ -224,6 +245,7 @@ Json body(const Report& report) {
                      {"sent_bytes_per_device", sent_bytes(report) / scenario.ranks()}};
   if (report.facts.network)
     add_network(json["network"], *report.facts.network, report.metrics.makespan.seconds());
+  if (!report.facts.faults.empty()) json["faults"] = faults_json(report.facts.faults);
   return json;
 }
 

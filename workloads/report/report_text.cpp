@@ -48,7 +48,8 @@ std::string bar(double share) {
 std::string chips_text(const Cluster& cluster) {
   std::vector<std::string> ids;
   for (const Pool& pool : cluster.pools) {
-    if (std::find(ids.begin(), ids.end(), pool.accelerator.id) == ids.end()) ids.push_back(pool.accelerator.id);
+    if (std::find(ids.begin(), ids.end(), pool.accelerator.id) == ids.end())
+      ids.push_back(pool.accelerator.id);
   }
   return fmt::format("{}", fmt::join(ids, " + "));
 }
@@ -60,8 +61,8 @@ std::string plan_line(const Scenario& scenario) {
     if (row.value == plan.schedule) schedule = row.name;
   }
   return fmt::format("{} on {} {}, tp {} · pp {} ({}) · ep {} · cp {} · dp {}, {}, {} microbatches",
-                     scenario.model.id, grouped(plan.ranks()), chips_text(*scenario.cluster),
-                     plan.tp, plan.pp, schedule, plan.ep, plan.cp, plan.dp, to_string(plan.gemm),
+                     scenario.model.id, grouped(plan.ranks()), chips_text(*scenario.cluster), plan.tp,
+                     plan.pp, schedule, plan.ep, plan.cp, plan.dp, to_string(plan.gemm),
                      scenario.training.num_microbatches(plan));
 }
 
@@ -335,6 +336,7 @@ std::string report_text(const Report& report) {
   fmt::format_to(out, "\nnetwork\n  {:<28} {:>10} ({} a device)\n", "sent",
                  to_text(Bytes{sent_bytes(report)}), to_text(Bytes{sent_bytes(report) / scenario.ranks()}));
   if (report.facts.network) text += network_text(*report.facts.network, report.metrics.makespan.seconds());
+  text += faults_text(report.facts.faults);
   expectation_section(out, report);
   trust_section(out, report);
   fmt::format_to(out, "\n{}, {} detail, seed {}; {:.2f} s of CPU, {}\n", report.facts.executor,

@@ -71,6 +71,7 @@ void read_keys(Section& top, Scenario& scenario, Catalogs catalogs) {
       scenario.goal = read_goal(top);
       break;
   }
+  read_faults(top, scenario, catalogs.hardware == nullptr);
   scenario.expect = read_expectations(top);
   const bool serving = scenario.kind == ScenarioKind::kServing;
   scenario.timeline = read_timeline(top.object("timeline", false, "what the timeline keeps"),
@@ -145,7 +146,8 @@ RecorderOptions read_timeline(Section section, Detail otherwise) {
   options.detail = section.choice<Detail>("detail", kDetails, otherwise, "how much is kept");
   options.window = section.time("window", kForever, "spans that start later are not kept");
   options.max_bytes = section.bytes("max_bytes", options.max_bytes, "of the kept spans");
-  options.counters = section.time("counters", Time{}, "how often the network's wires are sampled; 0 us: never");
+  options.counters =
+      section.time("counters", Time{}, "how often the network's wires are sampled; 0 us: never");
   section.finish();
   return options;
 }

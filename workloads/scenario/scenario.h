@@ -9,6 +9,7 @@
 #include "hw/catalog.h"
 #include "hw/cluster.h"
 #include "hw/document.h"
+#include "hw/fault.h"
 #include "models/model.h"
 #include "workloads/scenario/flow_pattern.h"
 #include "workloads/scenario/section.h"
@@ -82,6 +83,7 @@ struct Scenario {
   CollectiveWorkload collective;
   // Folding was wanted, but no rank stands for another: see Cluster::by_ports(), several_kinds().
   bool unfolded = false;
+  FaultPlan faults;  // that happen under way; simulated only
   std::vector<Expectation> expect;
   RecorderOptions timeline;
   std::vector<Setting> settings;  // every key with the value in use, in the order of reading

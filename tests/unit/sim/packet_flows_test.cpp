@@ -101,7 +101,7 @@ TEST_CASE("the same seed gives the same times") {
 // When each transfer ends; `starts`: transfer i begins so many seconds after time 0.
 std::vector<double> run_steps(const Fabric& fabric, const std::vector<Step>& steps,
                               const std::vector<Time>& starts) {
-  const std::unique_ptr<Network> network = make_packet_network(fabric, 7);
+  const std::unique_ptr<Network> network = make_packet_network(fabric, 7, nullptr);
   std::vector<double> ends(steps.size());
   std::vector<std::int32_t> ended;
   std::size_t begun = 0;
