@@ -93,7 +93,7 @@ PartHealth part_of(const Where& where, double capacity) {
 
 Time bounded(Section& section, std::string_view key, std::optional<Time> otherwise, std::string_view help) {
   const Time time = section.time(key, otherwise, help);
-  if (time.seconds() > kMostSeconds)
+  if (section.given(key) && time.seconds() > kMostSeconds)
     section.place_of(key).fail(fmt::format("expected at most {}, found {}",
                                            to_text(time_from_seconds(kMostSeconds)), to_text(time)));
   return time;
@@ -122,15 +122,15 @@ Fault read_fault(Section& section, bool describing, Where& where) {
   where = read_where(section.object("where", true, "what it happens to"), describing);
   if (!describing) check_keys(section, fault.kind);
   if (wanted(section, describing, "for"))
-    fault.lasts = bounded(section, "for", std::nullopt, "how long; absent: it stays so");
+    fault.lasts = bounded(section, "for", kForever, "how long; absent: it stays so");
   double share = 0;
   if (wanted(section, describing, "share"))
-    share = section.number("share", {.low = kAboveZero, .high = 1}, std::nullopt,
+    share = section.number("share", {.low = kAboveZero, .high = 1}, 1,
                            "of the capacity or speed that is left");
   if (wanted(section, describing, "every"))
-    fault.every = bounded(section, "every", std::nullopt, "flap: from one time to the next");
+    fault.every = bounded(section, "every", Time{}, "flap: from one time to the next");
   if (wanted(section, describing, "times"))
-    fault.times = static_cast<int>(section.integer("times", {1, 10000}, std::nullopt, "flap: how often"));
+    fault.times = static_cast<int>(section.integer("times", {1, 10000}, 1, "flap: how often"));
   section.finish();
   if (fault.kind == FaultKind::kSlowNode) {
     fault.node = where.node;

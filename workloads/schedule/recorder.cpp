@@ -165,7 +165,12 @@ std::int32_t Recorder::counter_named(std::string_view name) {
 }
 
 void Recorder::counter(std::int32_t rank_class, std::string_view name, Time time, double value) {
-  if (options_.detail != Detail::kNone) counter(rank_class, counter_named(name), time, value);
+  if (options_.detail == Detail::kNone || time > options_.window) return;
+  if (fits(sizeof(CounterSample))) {
+    timeline_.samples.push_back({counter_named(name), rank_class, time, value});
+  } else {
+    ++dropped_samples_;
+  }
 }
 
 void Recorder::counter(std::int32_t rank_class, std::int32_t counter, Time time, double value) {

@@ -1,0 +1,51 @@
+// Scenarios with one key changed, and the sentence with which they are refused.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "hw/catalog.h"
+#include "hw/error.h"
+#include "models/model.h"
+#include "tests/process.h"
+#include "workloads/scenario/scenario.h"
+
+#undef CHECK  // of hw/error.h: here it is Catch's
+#include <catch2/catch.hpp>
+
+namespace moebius {
+
+struct Case {
+  const char* pointer;
+  const char* json;      // as on the command line: JSON, or else a string
+  const char* sentence;  // after "s.json: --set " or "s.json:LINE: "
+};
+
+inline Document base(const std::string& file) {
+  return parse_document(test::text_of(std::string(MOEBIUS_SOURCE_DIR) + "/scenarios/" + file), "s.json");
+}
+
+// The sentence with which the scenario is refused; empty when it is accepted.
+inline std::string refusal(const Document& document) {
+  static const Catalog catalog;
+  static const ModelCatalog models;
+  try {
+    read_scenario(document, catalog, models);
+  } catch (const Error& error) {
+    CHECK(error.kind() == Error::Kind::kInput);
+    return error.what();
+  }
+  return "";
+}
+
+inline void check(const std::string& file, const std::vector<Case>& cases) {
+  REQUIRE(refusal(base(file)) == "");
+  for (const Case& c : cases) {
+    INFO(c.pointer << " = " << c.json);
+    Document document = base(file);
+    set_at_pointer(document, c.pointer, c.json);
+    CHECK(refusal(document) == std::string("s.json: --set ") + c.sentence);
+  }
+}
+
+}  // namespace moebius
