@@ -203,6 +203,7 @@ TransferPlan TransferPlans::fastest(CollectiveQuery& query, const GroupSites& si
   std::optional<TransferPlan> best;
   Algorithm chosen = Algorithm::kAuto;
   for (const Algorithm algorithm : automatic_choices(query, sites, fabric)) {
+    if (with_pairs_ && algorithm == Algorithm::kInSwitch) continue;  // not made of messages
     query.algorithm = algorithm;
     TransferPlan plan = steps_of(collective_traffic(query, sites, fabric), sites);
     choice.candidates.push_back({algorithm, plan.alone()});
