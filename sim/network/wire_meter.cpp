@@ -63,6 +63,14 @@ Row row_of(WireKind kind) {
   return {15, ""};
 }
 
+// What NICs post, in messages: see WireTable::posting().
+constexpr int kPosting = kNumWireKinds + 1;
+constexpr Row kPostingRow{15, "NIC posting", false};
+
+Row row_of(int kind) {
+  return kind == kPosting ? kPostingRow : row_of(static_cast<WireKind>(kind));
+}
+
 // Ports that a wire is one of, or the bundle of: they count together, whether or not each carried anything.
 int siblings(WireKind kind, const Fabric& fabric) {
   switch (kind) {
@@ -237,7 +245,7 @@ void WireMeter::add_forwarded(const Step& step) {
   std::array<double, kNumRows> longest{};
   for (const auto& [wire, seconds] : busy) {
     if (table_->kind(wire) == kNumWireKinds) continue;  // copies inside a device
-    double& row = longest[row_of(id(wire).kind).number];
+    double& row = longest[row_of(table_->kind(wire)).number];
     row = std::max(row, seconds);
   }
   for (int row = 0; row < kNumRows; ++row) forwarded_[row] += longest[row];
@@ -272,19 +280,28 @@ NetworkUse WireMeter::use() const {
   for (std::size_t wire = 0; wire < carried_.size(); ++wire) {
     const int kind = table_->kind(static_cast<int>(wire));
     if (kind == kNumWireKinds || carried_[wire] <= 0) continue;  // copies inside a device
-    const WireId id{static_cast<WireKind>(kind), table_->index(static_cast<int>(wire))};
-    const Row row = row_of(id.kind);
+    const WireId id{kind == kPosting ? WireKind::kNicOut : static_cast<WireKind>(kind),
+                    table_->index(static_cast<int>(wire))};
+    const double capacity = table_->capacity(static_cast<int>(wire));
+    const Row row = row_of(kind);
     TierUse one, &tier = rows[row.number];
-    ports.count(id, one);
+    if (kind == kPosting) {
+      one.ports = 1;
+      one.capacity = capacity;
+    } else {
+      ports.count(id, one);
+    }
     tier.tier = row.tier;
     tier.in_network = row.in_network;
+    tier.counts_messages = kind == kPosting;
     tier.ports += static_cast<std::int64_t>(one.ports * times(id));
     tier.capacity += one.capacity * times(id);
     tier.bytes += carried_[wire] * times(id);
-    tier.longest = std::max(tier.longest, carried_[wire] / table_->capacity(static_cast<int>(wire)));
+    tier.longest = std::max(tier.longest, carried_[wire] / capacity);
   }
-  for (int kind = 0; kind < kNumWireKinds; ++kind) {
-    const Row row = row_of(static_cast<WireKind>(kind));
+  for (int kind = 0; kind <= kPosting; ++kind) {
+    if (kind == kNumWireKinds) continue;
+    const Row row = row_of(kind);
     double& seconds = forwarded[row.number];
     if (seconds > 0) use.forwarding.push_back({row.tier, std::exchange(seconds, 0)});
   }

@@ -22,7 +22,8 @@ struct Net {
   int queue_pairs = 1;
   double oversubscription = 1;
   std::vector<PartHealth> damaged = {};
-  Time hop{500};  // each switch
+  Time hop{500};   // each switch
+  Time message{};  // of a NIC, to post one
 };
 
 constexpr double kNic = 50e9;
@@ -37,6 +38,7 @@ Cluster cluster_of(const Net& net) {
   spec.tiers = 2;
   spec.routing = net.routing;
   spec.queue_pairs = net.queue_pairs;
+  spec.message_time = net.message;
   spec.oversubscription = net.oversubscription;
   const std::vector<FabricPool> parts = {part_of_fabric(cluster.pools.front(), spec)};
   Cluster result{cluster.pools, Fabric(spec, parts)};
@@ -283,4 +285,17 @@ TEST_CASE("fluid and native send hashed flows over the same ports") {
   SimOptions native{.detail = NetworkDetail::kNative, .driver = Driver::kSimGrid};
   native.seed = 3;
   REQUIRE(run(net, 16, op, native).seconds == Approx(run(net, 16, op, seeded(3)).seconds).epsilon(0.02));
+}
+
+// Four nodes of one device, each with three messages of 2 us for its NIC: 6 us, and 1 byte to each.
+TEST_CASE("messages that NICs post are a tier of their own and no part of the bisection") {
+  const Net net{.leaves = 2, .ports = 2, .routing = Routing::kSpray, .message = Time{2'000}};
+  const Result result = run(net, 4, all_to_all(4));
+  const TierUse& posting = result.tier("NIC posting");
+  REQUIRE(posting.counts_messages);
+  REQUIRE(posting.bytes == Approx(12));
+  REQUIRE(posting.ports == 4);
+  REQUIRE(posting.longest == Approx(6e-6));
+  REQUIRE(result.use.binding()->tier == "NIC posting");
+  REQUIRE(result.use.narrowest()->in_network);
 }

@@ -10,8 +10,9 @@ namespace moebius {
 // The ports of one tier in one direction: of the switches (nodes, NICs) that carried anything, all that work.
 // Of a folded run: those that were simulated; what belongs to a device counts for all that it stands for.
 struct TierUse {
-  std::string tier;        // "leaf up"
-  bool in_network = true;  // false: inside nodes
+  std::string tier;              // "leaf up"
+  bool in_network = true;        // false: inside nodes
+  bool counts_messages = false;  // what NICs post: `bytes` are messages
   std::int64_t ports = 0;
   double bytes = 0;     // over all of them
   double capacity = 0;  // bytes per second, of all of them

@@ -147,13 +147,14 @@ void add_network(Json& json, const NetworkUse& use, double seconds) {
   }
   json["tiers"] = Json::array();
   for (const TierUse& tier : use.tiers)
-    json["tiers"].push_back({{"tier", tier.tier},
-                             {"ports", tier.ports},
-                             {"carried_bytes", tier.bytes},
-                             {"capacity_bytes_per_s", tier.capacity},
-                             {"busy_share", tier.busy_share(seconds)},
-                             {"most_busy_share", tier.most_busy_share(seconds)},
-                             {"imbalance", tier.imbalance()}});
+    json["tiers"].push_back(
+        {{"tier", tier.tier},
+         {"ports", tier.ports},
+         {tier.counts_messages ? "carried_messages" : "carried_bytes", tier.bytes},
+         {tier.counts_messages ? "capacity_messages_per_s" : "capacity_bytes_per_s", tier.capacity},
+         {"busy_share", tier.busy_share(seconds)},
+         {"most_busy_share", tier.most_busy_share(seconds)},
+         {"imbalance", tier.imbalance()}});
 }
 
 Json faults_json(const std::vector<FaultFacts>& faults) {

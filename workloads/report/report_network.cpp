@@ -16,6 +16,10 @@ std::string routing_line(const NetworkUse& use) {
   return text;
 }
 
+std::string carried_text(const TierUse& tier) {
+  return tier.counts_messages ? fmt::format("{:.6g} msgs", tier.bytes) : to_text(Bytes{tier.bytes});
+}
+
 }  // namespace
 
 std::string network_text(const NetworkUse& use, double seconds) {
@@ -26,7 +30,7 @@ std::string network_text(const NetworkUse& use, double seconds) {
                       "busiest", "max/mean");
   for (const TierUse& tier : use.tiers) {
     text += fmt::format("  {:<16} {:>8} {:>12} {:>9.1f}% {:>9.1f}% {:>10.2f}\n", tier.tier, tier.ports,
-                        to_text(Bytes{tier.bytes}), 100 * tier.busy_share(seconds),
+                        carried_text(tier), 100 * tier.busy_share(seconds),
                         100 * tier.most_busy_share(seconds), tier.imbalance());
   }
   if (const TierUse* narrowest = use.narrowest())
