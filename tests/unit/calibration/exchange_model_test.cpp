@@ -16,7 +16,7 @@ using namespace moebius;
 
 namespace {
 
-const char* const kTables = MOEBIUS_SOURCE_DIR "/../shared/data/kernels";
+const char* const kTables = MOEBIUS_SOURCE_DIR "/../shared/data";
 
 double median(std::vector<double> errors) {
   std::sort(errors.begin(), errors.end());
@@ -63,7 +63,7 @@ Errors errors_of(const std::vector<ExchangeRow>& rows) {
 
 TEST_CASE("The exchange model tells published dispatch and combine times") {
   if (!std::filesystem::exists(kTables)) {
-    WARN("skipped: the tables are not beside the project (../shared/data/kernels)");
+    WARN("skipped: the tables are not beside the project (../shared/data)");
     return;
   }
   const Errors errors = errors_of(read_exchange_rows(kTables, Catalog()));
@@ -83,7 +83,7 @@ TEST_CASE("The exchange model tells published dispatch and combine times") {
 
 TEST_CASE("The shipped exchange kernels are what the tables give") {
   if (!std::filesystem::exists(kTables)) {
-    WARN("skipped: the tables are not beside the project (../shared/data/kernels)");
+    WARN("skipped: the tables are not beside the project (../shared/data)");
     return;
   }
   const std::vector<ExchangeKernel> fitted = fit_exchanges(read_exchange_rows(kTables, Catalog()));

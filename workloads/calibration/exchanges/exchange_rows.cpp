@@ -159,11 +159,11 @@ std::vector<ExchangeRow> read_exchange_rows(const std::string& directory, const 
     const char* path;
     void (*read)(const std::string&, const Catalog&, std::vector<ExchangeRow>&);
   };
-  constexpr Table kTables[] = {{"deepep_normal.csv.gz", read_throughput},
-                               {"deepep_ll.csv.gz", read_low_latency},
-                               {"../deepep.csv", read_published},
-                               {"../deepep_ascend.csv", read_ascend},
-                               {"../cloudmatrix384.csv", read_cloudmatrix}};
+  constexpr Table kTables[] = {{"kernels/deepep_normal.csv.gz", read_throughput},
+                               {"kernels/deepep_ll.csv.gz", read_low_latency},
+                               {"deepep.csv", read_published},
+                               {"deepep_ascend.csv", read_ascend},
+                               {"cloudmatrix384.csv", read_cloudmatrix}};
   std::vector<ExchangeRow> rows;
   for (const Table& table : kTables) {
     const std::string path = directory + "/" + table.path;

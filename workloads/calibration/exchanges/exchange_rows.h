@@ -20,7 +20,7 @@ struct ExchangeRow {
   double seconds = 0;
 };
 
-// All rows of the tables in `directory` and in the directory above it, in the order of the files:
+// All rows of the tables in `directory`, in the order of the files:
 // deepep_normal and deepep_ll (kernels/*.csv.gz), deepep (H800, the latest version of each kernel),
 // deepep_ascend, cloudmatrix384. Bandwidths become times by the publisher's definition of bytes: within a
 // node the rows that a rank receives, between nodes one row for every distinct node of a token, its own

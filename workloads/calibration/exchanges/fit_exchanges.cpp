@@ -2,12 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
-#include <fstream>
 
 #include <fmt/format.h>
 
 #include "hw/error.h"
+#include "workloads/report/run_directory.h"
 
 namespace moebius {
 namespace {
@@ -226,16 +225,6 @@ class Fitting {
   std::vector<ExchangeKernel> kernels_;
 };
 
-void save(const std::string& text, const std::string& path) {
-  const std::string temporary = path + ".part";
-  std::ofstream out(temporary, std::ios::binary | std::ios::trunc);
-  out << text;
-  out.close();
-  if (out && std::rename(temporary.c_str(), path.c_str()) == 0) return;
-  std::remove(temporary.c_str());
-  throw run_error(fmt::format("{}: cannot be written", path));
-}
-
 }  // namespace
 
 double model_seconds(const ExchangeKernel& kernel, const ExchangeRow& row) {
@@ -265,7 +254,7 @@ int fit_exchange_file(const std::string& from, const Catalog& catalog, const std
   const std::vector<ExchangeRow> rows = read_exchange_rows(from, catalog);
   if (rows.empty()) throw input_error(fmt::format("{}: no table of dispatch and combine kernels", from));
   const std::vector<ExchangeKernel> kernels = fit_exchanges(rows);
-  save(exchanges_text(kernels), out);
+  write_file(out, exchanges_text(kernels));
   return static_cast<int>(kernels.size());
 }
 

@@ -2,13 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
-#include <fstream>
 #include <functional>
 
 #include "hw/error.h"
 #include "workloads/calibration/links/simplex.h"
 #include "workloads/cost/collective_fields.h"
+#include "workloads/report/run_directory.h"
 
 namespace moebius {
 namespace {
@@ -159,16 +158,6 @@ Rows own_rows(Rows rows, const FrameworkConstants& framework, const LinkConstant
   return rows;
 }
 
-void save(const std::string& text, const std::string& path) {
-  const std::string temporary = path + ".part";
-  std::ofstream out(temporary, std::ios::binary | std::ios::trunc);
-  out << text;
-  out.close();
-  if (out && std::rename(temporary.c_str(), path.c_str()) == 0) return;
-  std::remove(temporary.c_str());
-  throw run_error(path + ": cannot be written");
-}
-
 }  // namespace
 
 CollectiveConstants fit_links(const std::vector<MeasuredCollective>& rows, const Catalog& catalog) {
@@ -194,7 +183,7 @@ CollectiveConstants fit_links_file(const std::string& from, const Catalog& catal
   if (rows.empty())
     throw input_error(from + ": expected kernels/nccl.csv.gz or kernels/custom_allreduce.csv.gz in it");
   const CollectiveConstants constants = fit_links(rows, catalog);
-  save(collective_constants_text(constants), out);
+  write_file(out, collective_constants_text(constants));
   return constants;
 }
 

@@ -2,13 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <cstdio>
-#include <fstream>
 #include <map>
 
 #include "hw/error.h"
 #include "workloads/calibration/model/fit_architecture.h"
 #include "workloads/calibration/model/model_error.h"
+#include "workloads/report/run_directory.h"
 
 namespace moebius {
 namespace {
@@ -31,16 +30,6 @@ void state_errors(Architecture& row, const std::vector<ModelErrors>& groups) {
     if (!errors.empty()) *field = static_cast<float>(median(magnitudes(errors)));
 }
 
-void save(const std::string& text, const std::string& path) {
-  const std::string temporary = path + ".part";
-  std::ofstream out(temporary, std::ios::binary | std::ios::trunc);
-  out << text;
-  out.close();
-  if (out && std::rename(temporary.c_str(), path.c_str()) == 0) return;
-  std::remove(temporary.c_str());
-  throw run_error(fmt::format("{}: cannot be written", path));
-}
-
 }  // namespace
 
 int fit_architecture_file(const std::string& from, const Catalog& catalog, const std::string& out) {
@@ -58,7 +47,7 @@ int fit_architecture_file(const std::string& from, const Catalog& catalog, const
     state_errors(row, errors);
     ++fitted;
   }
-  save(architectures_text(rows), out);
+  write_file(out, architectures_text(rows));
   return fitted;
 }
 
