@@ -136,21 +136,19 @@ void require_fit(const Job& job) {
                               memory_text(*job.memory)));
 }
 
-void require_no_flows(const Job& job) {
+void require_executable(const Job& job) {
+  const std::string& name = job.scenario.name;
   if (job.flows)
-    throw run_error(fmt::format("{}: flows are simulated alone: their senders and receivers are NICs",
-                                job.scenario.name));
-}
-
-void require_equal_parts(const Job& job) {
+    throw run_error(fmt::format("{}: flows are simulated alone: their senders and receivers are NICs", name));
   if (job.scenario.collective.matrix)
-    throw run_error(fmt::format("{}: /workload/matrix is simulated only: executors exchange equal parts",
-                                job.scenario.name));
+    throw run_error(
+        fmt::format("{}: /workload/matrix is simulated only: executors exchange equal parts", name));
+  if (!job.scenario.faults.empty())
+    throw run_error(fmt::format("{}: its faults happen in a simulated network only", name));
 }
 
 void require_host(const Job& job) {
-  require_no_flows(job);
-  require_equal_parts(job);
+  require_executable(job);
   const std::vector<RankClass>& classes = job.layout().classes;
   double needed = 0;  // at least: the host keeps 8- and 16-bit formats in 32 bits
   for (std::size_t i = 0; job.memory && i < classes.size(); ++i) {
@@ -161,9 +159,6 @@ void require_host(const Job& job) {
   if (needed > there) {
     throw run_error(fmt::format("{}: the {} ranks hold {} together, this machine has {}", job.scenario.name,
                                 job.scenario.ranks(), to_text(Bytes{needed}), to_text(Bytes{there})));
-  }
-  if (!job.scenario.faults.empty()) {
-    throw run_error(fmt::format("{}: its faults happen in a simulated network only", job.scenario.name));
   }
   if (static_cast<int>(classes.size()) < job.scenario.ranks()) {
     throw run_error(fmt::format("{}: the host executes every rank; add --set {}/fold=false",

@@ -29,7 +29,7 @@ struct Job {
   std::unique_ptr<CollectiveRun> collective;
   std::unique_ptr<TenantsRun> tenants;  // a collective scenario with several
   std::unique_ptr<Serving> serving;
-  std::optional<MemoryReport> memory;  // training, serving
+  std::optional<MemoryReport> memory;         // training, serving
   std::unique_ptr<FlowsRun> flows = nullptr;  // a collective scenario of flows
 
   const Layout& layout() const;
@@ -48,13 +48,12 @@ Job read_job(const std::string& file, const Changes& changes, const Library& lib
 // run_error with the breakdown when the step does not fit on the devices and the plan does not say "report".
 void require_fit(const Job& job);
 
-// run_error where the job is one of flows, which no device executes.
-void require_no_flows(const Job& job);
+// run_error for what only the simulator carries out: flows between NICs, an all-to-all of unequal parts,
+// faults of the network.
+void require_executable(const Job& job);
 
 // run_error when this machine cannot execute the job: its memory does not hold what all ranks hold together,
 // or ranks are folded, and numbers need every one.
 void require_host(const Job& job);
-// run_error for an all-to-all of unequal parts, which only the simulator carries out.
-void require_equal_parts(const Job& job);
 
 }  // namespace moebius

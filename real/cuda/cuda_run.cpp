@@ -22,8 +22,7 @@ void require_formats(const Job& job) {
 }
 
 void require_device(const Job& job) {
-  require_no_flows(job);
-  require_equal_parts(job);
+  require_executable(job);
   const std::vector<double> there = cuda_memories();
   const std::vector<RankClass>& classes = job.layout().classes;
   if (static_cast<int>(classes.size()) < job.scenario.ranks()) {
