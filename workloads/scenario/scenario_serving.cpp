@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "workloads/scenario/popularity_keys.h"
 #include "workloads/scenario/scenario_parts.h"
 
 namespace moebius {
