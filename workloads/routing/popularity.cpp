@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numbers>
 #include <numeric>
 
 #include <fmt/format.h>
@@ -14,26 +13,16 @@
 namespace moebius {
 namespace {
 
-double unit(RandomStream& random) {  // (0, 1)
-  return (static_cast<double>(random.bits() >> 11) + 0.5) * 0x1p-53;
-}
-
-// Box and Muller 1958.
-double normal(RandomStream& random) {
-  const double radius = std::sqrt(-2 * std::log(unit(random)));
-  return radius * std::cos(2 * std::numbers::pi * unit(random));
-}
-
 // The logarithm of a gamma variate (Marsaglia and Tsang 2000); below a shape of 1 that of one more, and
 // ln(u) / shape, which does not underflow for small shapes as the variate itself would.
 double log_gamma_variate(double shape, RandomStream& random) {
-  if (shape < 1) return log_gamma_variate(shape + 1, random) + std::log(unit(random)) / shape;
+  if (shape < 1) return log_gamma_variate(shape + 1, random) + std::log(random.unit()) / shape;
   const double d = shape - 1.0 / 3, c = 1 / std::sqrt(9 * d);
   while (true) {
-    const double x = normal(random), cube = 1 + c * x;
+    const double x = random.normal(), cube = 1 + c * x;
     if (cube <= 0) continue;
     const double v = cube * cube * cube;
-    if (std::log(unit(random)) < 0.5 * x * x + d - d * v + d * std::log(v)) return std::log(d * v);
+    if (std::log(random.unit()) < 0.5 * x * x + d - d * v + d * std::log(v)) return std::log(d * v);
   }
 }
 
@@ -117,7 +106,7 @@ void PopularityCourse::advance(State& state, int layer) const {
   const std::vector<double>& shares = state.weights.list();
   const double mean = 1.0 / experts_;
   for (int e = 0; e < experts_; ++e) {
-    if (popularity_.drift > 0) state.logarithms[e] += popularity_.drift * normal(random);
+    if (popularity_.drift > 0) state.logarithms[e] += popularity_.drift * random.normal();
     if (shares[e] != mean)
       state.biases[e] += shares[e] > mean ? -popularity_.balancing : popularity_.balancing;
   }

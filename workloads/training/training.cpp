@@ -34,6 +34,7 @@ struct Training::State {
     for (int stage = 0; stage < job.plan.pp; ++stage) {
       passes.push_back(pipeline_passes(job.plan.schedule, stage, job.plan.pp, microbatches));
     }
+    if (job.speeds) set_paces(job.plan, *job.speeds, layout);
     for (const RankClass& rank_class : layout.classes) places.push_back(place_of(rank_class));
     rows = (job.workload.steps - job.workload.first_step) * passes_of_step();
     end = rows;
