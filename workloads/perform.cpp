@@ -86,6 +86,8 @@ Outcome perform(Job& job, const StartExecutor& start, const Hooks& hooks) {
   }
   if (job.scenario.unfolded) facts.provenance.emplace_back("folding", why_unfolded(job.scenario));
   if (job.training) {
+    const bool even = job.scenario.training.popularity.kind == PopularityKind::kBalanced;
+    if (!even || job.scenario.plan.capacity > 0) outcome.report.experts = job.training->expert_loads();
     for (const std::string& sentence : groups_across_vendors(*job.scenario.cluster, job.scenario.plan))
       facts.provenance.emplace_back("warning", sentence);
   }

@@ -91,7 +91,12 @@ TEST_CASE("names that are in no table or catalog suggest the nearest") {
           {"/plan/recompute/ops", R"(["rmsnorm", "rmsnorm"])",
            R"(/plan/recompute/ops: expected different names, found "rmsnorm" twice)"},
           {"/workload/experts/popularity", "skewed",
-           R"(/workload/experts/popularity: expected "balanced" or {"zipf": EXPONENT}, found "skewed")"},
+           R"(/workload/experts/popularity: expected "balanced", {"zipf": EXPONENT}, {"dirichlet": CONCENTRATION} or {"recorded": FILE}, found "skewed")"},
+          {"/workload/experts/popularity", R"({"dirichlet": 0})",
+           R"(/workload/experts/popularity/dirichlet: expected a number from 0.001 to 1000000, found 0)"},
+          {"/workload/experts/drift", "0.1",
+           R"(/workload/experts/drift: expected 0 with this popularity, found 0.1: only "zipf" and "dirichlet" change from step to step by themselves)"},
+          {"/plan/ep/capacity", "-1", R"(/plan/ep/capacity: expected a number from 0 to 1024, found -1)"},
           {"/timeline/detail", "all",
            R"(/timeline/detail: expected one of "ops", "steps", "none", found "all")"},
       });

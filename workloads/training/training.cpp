@@ -188,6 +188,10 @@ void Training::record_memory(Recorder& recorder) {
     state_->memory_after_pass.push_back(memory.after_pass);
 }
 
+const ExpertLoads& Training::expert_loads() const {
+  return state_->store.loads();
+}
+
 std::string Training::describe() const {
   const State& s = *state_;
   const TrainingPlan& plan = s.job.plan;

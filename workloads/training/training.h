@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "models/model.h"
+#include "workloads/routing/expert_loads.h"
 #include "workloads/schedule/executor.h"
 #include "workloads/training/memory.h"
 #include "workloads/training/plan.h"
@@ -46,6 +47,8 @@ class Training : public Workload {
   MemoryReport memory(Bytes capacity);
   // From now on, memory in use goes to `recorder` as a counter whenever a pass completes.
   void record_memory(Recorder& recorder);
+  // Of the steps issued so far. Empty without experts.
+  const ExpertLoads& expert_loads() const;
   // Which layers stand on which stage, microbatches, groups: one fact a line.
   std::string describe() const;
 
