@@ -43,8 +43,7 @@ void unfold_where_ranks_differ(Scenario& scenario) {
   fold = false;
 }
 
-Scenario read(const std::string& file, const Changes& changes, const Library& library) {
-  Document document = load_document(file);
+Scenario read(Document& document, const Changes& changes, const Library& library) {
   for (const std::string& set : changes.sets) apply(set, document);
   if (changes.seed) set_at_pointer(document, "/seed", std::to_string(*changes.seed));
   Scenario scenario = read_scenario(document, library.hardware, library.models);
@@ -82,7 +81,11 @@ TrainingJob with_speeds(const Cluster& cluster, std::uint64_t seed, TrainingJob 
 }  // namespace
 
 Job read_job(const std::string& file, const Changes& changes, const Library& library) {
-  Job job{read(file, changes, library), nullptr, nullptr, nullptr, nullptr, std::nullopt};
+  return read_job(load_document(file), changes, library);
+}
+
+Job read_job(Document document, const Changes& changes, const Library& library) {
+  Job job{read(document, changes, library), nullptr, nullptr, nullptr, nullptr, std::nullopt};
   if (job.scenario.resume) go_on_from_checkpoint(job.scenario);
   const Cluster& cluster = *job.scenario.cluster;
   const Pool& pool = cluster.pools.front();

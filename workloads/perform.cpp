@@ -2,6 +2,7 @@
 
 #include <sys/resource.h>
 
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -71,9 +72,10 @@ Outcome perform(Job& job, const StartExecutor& start, const Hooks& hooks) {
   Time end;
   Stretches stretches(job, engine);
   do {
-    ProgressBar bar;
+    std::optional<ProgressBar> bar;
+    if (!hooks.quiet) bar.emplace();
     end = execute(workload, *engine.executor, recorder, [&](double share) {
-      bar.show(share);
+      if (bar) bar->show(share);
       stretches.look();
     });
   } while (stretches.go_on());

@@ -287,7 +287,10 @@ JudgedExpectation judge(const Json& json, const Expectation& row) {
   judged.difference = *judged.ours / row.value - 1;
   if (row.tolerance > 0) {
     const bool inside = std::abs(*judged.ours - row.value) <= row.tolerance * std::abs(row.value);
-    judged.verdict = inside ? Verdict::kOk : row.known_miss.empty() ? Verdict::kMiss : Verdict::kKnownMiss;
+    const Verdict missed = row.known_miss.empty()           ? Verdict::kMiss
+                           : row.excuses(judged.difference) ? Verdict::kKnownMiss
+                                                            : Verdict::kWorse;
+    judged.verdict = inside ? Verdict::kOk : missed;
   }
   return judged;
 }
