@@ -8,6 +8,8 @@
 namespace moebius {
 namespace {
 
+constexpr int kMostInServer = 16;  // devices
+
 bool is_modelled(OpKind kind) {
   return kind == OpKind::kAllReduce || kind == OpKind::kAllGather || kind == OpKind::kReduceScatter ||
          kind == OpKind::kAllToAll || kind == OpKind::kBroadcast;
@@ -62,7 +64,9 @@ std::optional<NodesCall> nodes_call(const CollectiveCall& call, const GroupSites
     return {};
   const auto link = link_constants(cluster.pool_of(group.members.front().device).accelerator);
   if (!link || link->one_protocol) return {};
-  return NodesCall{*link, place_of(group, cluster.fabric), call};
+  NodesCall between{*link, place_of(group, cluster.fabric), call};
+  if (between.place.per_node > kMostInServer) return {};
+  return between;
 }
 
 std::vector<Algorithm> NodesPlanner::algorithms(bool single_messages) const {
