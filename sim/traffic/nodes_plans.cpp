@@ -16,7 +16,8 @@ bool is_modelled(OpKind kind) {
 }
 
 bool crosses_switched_nodes(const GroupSites& group, const Cluster& cluster) {
-  if (group.nodes.size() < 2 || group.islands.size() > 1 || !cluster.fabric.spec().by_host.empty())
+  const FabricSpec& fabric = cluster.fabric.spec();
+  if (group.nodes.size() < 2 || group.islands.size() > 1 || fabric.reduces || !fabric.by_host.empty())
     return false;
   return std::all_of(group.members.begin(), group.members.end(), [&](const Member& member) {
     const Pool& pool = cluster.pool_of(member.device);

@@ -16,8 +16,9 @@
 namespace moebius {
 
 // Empty where the structure alone decides: groups on one node, on chips of several kinds or without a library
-// of NCCL's kind, with messages through host memory, on nodes of direct links from device to device, with
-// more than 16 members in a super-node, where nothing measured says how long NCCL's chains of devices are.
+// of NCCL's kind, with messages through host memory, over switches of the network that reduce, on nodes of
+// direct links from device to device, with more than 16 members in a super-node, where nothing measured says
+// how long NCCL's chains of devices are.
 std::optional<NodesCall> nodes_call(const CollectiveCall& call, const GroupSites& group,
                                     const Cluster& cluster);
 
