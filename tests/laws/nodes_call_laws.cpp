@@ -1,5 +1,6 @@
 // Collectives between nodes, simulated as NCCL carries them out: closed forms, its tuner's choices, and what
 // two nodes and four were measured to take.
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <filesystem>
@@ -91,9 +92,9 @@ double median_error(const std::vector<MeasuredRow>& rows, const Machine& machine
                              row.bytes, row.seconds * 1e6, seconds * 1e6, 100 * (seconds / row.seconds - 1));
   }
   std::sort(errors.begin(), errors.end());
-  std::cout << fmt::format("  median {:.1f} %, worst {:.1f} %\n", 100 * errors[errors.size() / 2],
-                           100 * errors.back());
-  return errors[errors.size() / 2];
+  const double median = (errors[(errors.size() - 1) / 2] + errors[errors.size() / 2]) / 2;
+  std::cout << fmt::format("  median {:.1f} %, worst {:.1f} %\n", 100 * median, 100 * errors.back());
+  return median;
 }
 
 bool has_rows() {
