@@ -1,4 +1,5 @@
 // Both ends of the flows of a packet run: what senders may send, what receivers grant.
+#include <bit>
 #include <limits>
 
 #include "sim/network/packet_run.h"
@@ -39,7 +40,11 @@ void PacketRun::send(std::int32_t index, double now) {
     break;
   }
   sender.scheduled = !sender.ready.empty();
-  if (sender.scheduled) calendar_->push({ports_[sender.port].busy_until, index, kSend});
+  if (!sender.scheduled) return;
+  calendar_->push({ports_[sender.port].busy_until, index, kSend});
+  const Outgoing& next = out_[sender.ready.front()];
+  if (next.turn < next.ways) __builtin_prefetch(&hops_[ways_[next.first_way + next.turn]]);
+  if (sender.ready.size() > 1) __builtin_prefetch(&out_[sender.ready[1]]);
 }
 
 // A sender that has been heard sends on credit alone, but each turn that it loses for want of it takes a
@@ -61,10 +66,14 @@ void PacketRun::ask_for(Outgoing& flow) {
 }
 
 std::int32_t PacketRun::next_way(Outgoing& flow) {
-  if (adaptive_) return static_cast<std::int32_t>(random_bits(seed_, ++draws_) % flow.ways);
+  if (adaptive_) return 0;
+  const std::int32_t mask = std::has_single_bit(static_cast<std::uint32_t>(flow.ways)) ? flow.ways - 1 : 0;
   while (true) {
-    const std::int32_t way = flow.next_way;
-    flow.next_way = way + 1 == flow.ways ? 0 : way + 1;
+    if (flow.turn == flow.ways) {  // the next round is in another order
+      flow.turn = 0;
+      flow.order = static_cast<std::int32_t>(random_bits(seed_, ++draws_) & mask);
+    }
+    const std::int32_t way = flow.turn++ ^ flow.order;
     const std::uint64_t bit = std::uint64_t{1} << (way % 64);
     if (flow.ways == 1 || (flow.skip & bit) == 0) return way;
     flow.skip &= ~bit;
@@ -96,7 +105,10 @@ void PacketRun::emit(Outgoing& flow, std::int32_t index, Sender& sender, double 
   Port& port = ports_[sender.port];
   const double start = std::max(now, port.busy_until);
   port.busy_until = start + bytes_of(packet) * port.per_byte;
-  calendar_->push({start + head_of(packet) * port.per_byte + flow.latency, id, kArrive});
+  const double there = start + head_of(packet) * port.per_byte + flow.latency;
+  // At the first switch's way up only packets of its hosts meet, all as long under way: in this order.
+  if (flow.length > 2) return arrive(id, there);
+  calendar_->push({there, id, kArrive});
 }
 
 void PacketRun::hear(std::int32_t index, double now) {
@@ -204,7 +216,8 @@ void PacketRun::pull(std::int32_t index, double now) {
   }
   receiver.next_pull = now + receiver.spacing;
   calendar_->push({receiver.next_pull, index, kPull});
-  calendar_->push({now + control(in.back, out.length, out.latency, now), flow, kCredit});
+  const double back = control(in.back, out.length, out.latency, now);
+  if (!in.done) calendar_->push({now + back, flow, kCredit});
 }
 
 }  // namespace moebius

@@ -41,7 +41,7 @@ struct PacketFlowTimes {
 
 // Packets of a large run stay together by two to four, where a flow has 64 bursts: the queue of a port then
 // still holds eight or more, and completion times stay within a few per cent.
-int packets_in_burst(double packets, double flows);
+int packets_in_burst(double packets, double flows, double sends);
 
 // All flows start at time 0. Wires run at the fabric's rates without transport_efficiency: a packet's header
 // is carried as bytes here. `seed` draws the hashes.

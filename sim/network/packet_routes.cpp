@@ -8,6 +8,8 @@
 namespace moebius {
 namespace {
 
+constexpr int kMostWays = 64;  // of a flow whose packets turn at each switch
+
 bool inside_node(WireKind kind) {
   constexpr std::array kInside{WireKind::kScaleUpOut, WireKind::kScaleUpIn, WireKind::kScaleUpPair,
                                WireKind::kBoardOut, WireKind::kBoardIn};
@@ -23,7 +25,9 @@ std::int32_t PacketRun::port_of(WireId wire) {
   if (id >= 0) return id;
   id = static_cast<std::int32_t>(ports_.size());
   const double share = inside_node(wire.kind) ? 1 : fabric_.spec().transport_efficiency;
-  ports_.push_back({.per_byte = share / fabric_.capacity(wire).value});
+  const double per_byte = share / fabric_.capacity(wire).value;
+  ports_.push_back(
+      {.per_byte = per_byte, .packets_per_s = static_cast<float>(1 / (per_byte * transport_.packet))});
   slowest_ = std::max(slowest_, ports_.back().per_byte);
   return id;
 }
@@ -47,11 +51,13 @@ PacketRun::Ways PacketRun::new_ways(const PacketFlow& flow, int salt, int packet
   const bool many = routing == Routing::kSpray || routing == Routing::kAdaptive;
   const int entropies = flow.path >= 0 ? 1 : many ? transport_.entropies : fabric_.spec().queue_pairs;
   const int paths = fabric_.num_paths(flow.from, flow.to);
-  Ways ways{static_cast<std::int32_t>(ways_.size()), paths == 1 ? 1 : std::min(entropies, packets), 0, 0};
+  int count = paths == 1 ? 1 : std::min(entropies, packets);
+  if (adaptive_ && flow.path < 0) count = std::min(paths, kMostWays);
+  Ways ways{static_cast<std::int32_t>(ways_.size()), count, 0, 0};
   const std::uint64_t key = random_bits(seed_, flow.from, flow.to, salt);
   known_.assign(paths, -1);
   for (int i = 0; i < ways.count; ++i) {
-    const int path = path_of(flow, random_bits(key, i), paths);
+    const int path = adaptive_ && count == paths ? i : path_of(flow, random_bits(key, i), paths);
     if (known_[path] < 0) known_[path] = route(flow.from, flow.to, path);  // entropies may be more than paths
     ways_.push_back(known_[path]);
   }

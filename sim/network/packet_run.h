@@ -45,12 +45,14 @@ class PacketRun {
     double per_byte = 0;       // s
     double newest_leaves = 0;  // s: the packet that was queued last
     std::int32_t newest = -1;
+    float packets_per_s = 0;  // full ones
   };
 
   // A flow as its sender sees it. Bytes are those on the wire.
   struct Outgoing {
     std::int32_t sender = 0;
-    std::int32_t first_way = 0, ways = 0, next_way = 0;
+    std::int32_t first_way = 0, ways = 0;
+    std::int32_t turn = 0, order = 0;  // of its ways: those of a round come in the order turn ^ order
     std::int32_t packets = 0, sent = 0;
     std::int32_t resend = 0;  // trimmed and known to be, not yet sent again
     std::int32_t length = 0;  // ports of each way
@@ -112,6 +114,7 @@ class PacketRun {
   std::int32_t port_of(WireId wire);
   void attach(Outgoing& out, Incoming& in);
   void make_room(const Outgoing& flow);
+  void fetch() const;
   void handle(const CalendarEvent& event);
   void queue_up(std::int32_t flow, double now);
   void send(std::int32_t sender, double now);
@@ -120,6 +123,8 @@ class PacketRun {
   void ask_for(Outgoing& flow);
   void hear(std::int32_t flow, double now);
   void arrive(std::int32_t packet, double now);
+  void turn(Packet& packet, double now);
+  int fill_of(const Port& port, double now) const;
   void trim(std::int32_t packet, double now);
   void deliver(std::int32_t packet, double now);
   void complete(const Packet& packet, double now);
