@@ -15,13 +15,20 @@ constexpr std::int64_t kQuantum = 512;  // bytes in which credit is counted
 
 void PacketRun::queue_up(std::int32_t index, double now) {
   Outgoing& flow = out_[index];
-  if (flow.waits || !may_try(flow)) return;
+  if (flow.waits || flow.pauses || !may_try(flow)) return;
+  if (flow.due > now) return pause(index, now);
   flow.waits = true;
   Sender& sender = senders_[flow.sender];
   sender.ready.push_back(index);
   if (sender.scheduled) return;
   sender.scheduled = true;
   calendar_->push({std::max(now, ports_[sender.port].busy_until), flow.sender, kSend});
+}
+
+// In steps that the calendar reaches.
+void PacketRun::pause(std::int32_t index, double now) {
+  out_[index].pauses = true;
+  calendar_->push({std::min(out_[index].due, now + furthest_ / 2), index, kDue});
 }
 
 void PacketRun::send(std::int32_t index, double now) {
@@ -33,10 +40,7 @@ void PacketRun::send(std::int32_t index, double now) {
     flow.waits = false;
     if (!has_more(flow) || !spend(flow)) continue;  // its turn is lost
     emit(flow, id, sender, now);
-    if (may_try(flow)) {
-      flow.waits = true;
-      sender.ready.push_back(id);
-    }
+    queue_up(id, now);
     break;
   }
   sender.scheduled = !sender.ready.empty();
@@ -105,6 +109,7 @@ void PacketRun::emit(Outgoing& flow, std::int32_t index, Sender& sender, double 
   Port& port = ports_[sender.port];
   const double start = std::max(now, port.busy_until);
   port.busy_until = start + bytes_of(packet) * port.per_byte;
+  flow.due = flow.pace > 0 ? start + flow.pace : 0;
   const double there = start + head_of(packet) * port.per_byte + flow.latency;
   // At the first switch's way up only packets of its hosts meet, all as long under way: in this order.
   if (flow.length > 2) return arrive(id, there);
@@ -154,6 +159,7 @@ void PacketRun::complete(const Packet& packet, double now) {
   const double arrived = now + (bytes_of(packet) - head_of(packet)) * per_byte;
   ended_.push_back({packet.flow, arrived, arrived + control(in.back, out.length, out.latency, arrived)});
   in.done = true;
+  in.asked = std::min(in.asked, in.granted + window_);
   --open_;
   Receiver& receiver = receivers_[in.receiver];
   if (--receiver.open > 0) return;

@@ -82,10 +82,24 @@ void PacketRun::attach(Outgoing& out, Incoming& in) {
   const auto [sender, new_sender] = sender_of_port_.try_emplace(port, std::ssize(senders_));
   if (new_sender) senders_.push_back({.port = port});
   const auto [receiver, new_receiver] = receiver_of_port_.try_emplace(last, std::ssize(receivers_));
-  if (new_receiver) receivers_.push_back({.spacing = ports_[last].per_byte * transport_.pull_spacing * burst_});
+  if (new_receiver)
+    receivers_.push_back({.spacing = ports_[last].per_byte * transport_.pull_spacing * burst_});
   out.sender = sender->second;
   in.receiver = receiver->second;
   ++receivers_[in.receiver].open;
+}
+
+// A NIC posts the messages of its flows in the order in which these begin, the first of a flow before its
+// first packet, the others while it sends.
+void PacketRun::pace(const PacketFlow& given, Outgoing& flow, double now) {
+  if (given.most_rate > 0) flow.pace = transport_.payload() * burst_ / given.most_rate;
+  const double each = fabric_.spec().message_time.seconds();
+  if (given.messages <= 0 || each <= 0 || fabric_.node_of(given.from) == fabric_.node_of(given.to)) return;
+  double& posted = senders_[flow.sender].posted_until;
+  posted = std::max(posted, now);
+  flow.due = posted + std::min(1.0, given.messages) * each;
+  flow.pace = std::max(flow.pace, given.messages * each / flow.packets);
+  posted += given.messages * each;
 }
 
 // In the calendar: for a full queue, or a header's way to the receiver and an answer's way back.
@@ -114,6 +128,7 @@ std::int32_t PacketRun::add(const PacketFlow& given, int salt, double now) {
   flow.unasked = window_;
   in.back = ways.back;
   attach(flow, in);
+  pace(given, flow, now);
   make_room(flow);
   out_.push_back(flow);
   in_.push_back(in);

@@ -67,6 +67,9 @@ void PacketRun::handle(const CalendarEvent& event) {
     case kResend:
       ++out_[event.what].resend;
       return hear(event.what, event.time);
+    case kDue:
+      out_[event.what].pauses = false;
+      return queue_up(event.what, event.time);
   }
 }
 
@@ -128,8 +131,8 @@ void PacketRun::trim(std::int32_t id, double now) {
   calendar_->push({now + control(packet.next, packet.left, packet.latency, now), id, kTrimmed});
 }
 
-// An acknowledgement, a pull, a request to resend or a trimmed packet: seconds until it has crossed the ports.
-// It goes before data, but waits for the packet that is being sent.
+// An acknowledgement, a pull, a request to resend or a trimmed packet: seconds until it has crossed the
+// ports. It goes before data, but waits for the packet that is being sent.
 double PacketRun::control(std::int32_t first, std::int32_t ports, double latency, double now) {
   double at = now;
   for (std::int32_t hop = first; hop < first + ports; ++hop) {

@@ -54,17 +54,19 @@ class PacketRun {
     std::int32_t first_way = 0, ways = 0;
     std::int32_t turn = 0, order = 0;  // of its ways: those of a round come in the order turn ^ order
     std::int32_t packets = 0, sent = 0;
-    std::int32_t resend = 0;  // trimmed and known to be, not yet sent again
-    std::int32_t length = 0;  // ports of each way
-    double latency = 0;       // s, of each of `length` links
-    double last_bytes = 0;    // of the last packet
-    std::int64_t pulled = 0;  // credit since the beginning
-    std::int64_t credit = 0;  // at hand; a packet may go while there is any, so that it may become a debt
+    std::int32_t resend = 0;   // trimmed and known to be, not yet sent again
+    std::int32_t length = 0;   // ports of each way
+    double latency = 0;        // s, of each of `length` links
+    double last_bytes = 0;     // of the last packet
+    double pace = 0, due = 0;  // s: from one packet to the next at least, and when the next may go
+    std::int64_t pulled = 0;   // credit since the beginning
+    std::int64_t credit = 0;   // at hand; a packet may go while there is any, so that it may become a debt
     std::int64_t unasked = 0;  // of the first window, not yet spent; of use until the receiver is heard
     std::int64_t asks = 0;
-    std::uint64_t skip = 0;  // entropies (modulo 64) whose last packet was trimmed
-    bool heard = false;      // an acknowledgement, a pull or a request to resend
-    bool waits = false;      // in its NIC's round
+    std::uint64_t skip = 0;    // entropies (modulo 64) whose last packet was trimmed
+    bool heard = false;        // an acknowledgement, a pull or a request to resend
+    bool waits = false;        // in its NIC's round
+    bool pauses = false;       // until it is due
     bool resend_last = false;  // the last packet is among those to resend
   };
 
@@ -90,6 +92,7 @@ class PacketRun {
   struct Sender {
     std::int32_t port = 0;
     std::deque<std::int32_t> ready = {};  // flows, round robin
+    double posted_until = 0;              // s: its messages
     bool scheduled = false;
   };
 
@@ -101,7 +104,7 @@ class PacketRun {
     bool scheduled = false;
   };
 
-  enum Kind : std::uint8_t { kArrive, kSend, kPull, kCredit, kTrimmed, kHeard, kResend };
+  enum Kind : std::uint8_t { kArrive, kSend, kPull, kCredit, kTrimmed, kHeard, kResend, kDue };
 
   double packets_of(const PacketFlow& flow) const { return std::ceil(flow.bytes / transport_.payload()); }
   struct Ways {
@@ -113,10 +116,12 @@ class PacketRun {
   std::int32_t route(int from, int to, int path);
   std::int32_t port_of(WireId wire);
   void attach(Outgoing& out, Incoming& in);
+  void pace(const PacketFlow& given, Outgoing& flow, double now);
   void make_room(const Outgoing& flow);
   void fetch() const;
   void handle(const CalendarEvent& event);
   void queue_up(std::int32_t flow, double now);
+  void pause(std::int32_t flow, double now);
   void send(std::int32_t sender, double now);
   bool spend(Outgoing& flow);
   void emit(Outgoing& flow, std::int32_t index, Sender& sender, double now);
