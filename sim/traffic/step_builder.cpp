@@ -289,7 +289,8 @@ void StepBuilder::add_pairs(const Traffic& traffic, const GroupSites& group, Ste
     const int from = group.members[edge.from].device, to = group.members[edge.to].device;
     const int flows = paths_.single() ? paths_.flows_of_message() : 1;
     for (int i = 0; i < flows; ++i)
-      step.pairs.push_back({from, to, edge.bytes / flows, traffic.most_rate / flows, i});
+      step.pairs.push_back({from, to, edge.bytes / flows, traffic.most_rate / flows, i,
+                            edge.messages / flows});
     step.pair_latency = std::max(step.pair_latency, sites_.fabric().latency(from, to).seconds());
   }
 }
