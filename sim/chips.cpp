@@ -88,6 +88,7 @@ void Chips::start(const ComputeWork& work, Time now) {
 // cost, even where that asks for more than the streaming rate (data that stays in the cache).
 void Chips::share_memory(int index, Time now) {
   Chip& chip = chips_[index];
+  if (chip.speed == 1 && chip.running.size() < 2) return;  // as the sum says, without asking for it
   double sum = 0, largest = 0;
   for (const std::int32_t slot : chip.running) {
     sum += running_[slot].demand();
@@ -122,11 +123,7 @@ void Chips::set_pace(int index, double pace, Time now) {
   }
 }
 
-Time Chips::next_event() {
-  return events_.next([&](const Event& event) { return running_[event.slot].version == event.version; });
-}
-
-std::int32_t Chips::pop_finished(Time now) {
+std::int32_t Chips::pop_due(Time now) {
   if (next_event() > now) return -1;
   const std::int32_t slot = events_.top().slot;
   events_.pop();

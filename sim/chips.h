@@ -43,9 +43,14 @@ class Chips {
   void start(const ComputeWork& work, Time now);
   // From `now` on the chip does its work at `pace` times its own speed, memory and all.
   void set_pace(int chip, double pace, Time now);
-  Time next_event();
+  Time next_event() {
+    return events_.next([this](const Event& event) { return running_[event.slot].version == event.version; });
+  }
   // The holder of an op that has finished by `now`, in the order of ids, or -1.
-  std::int32_t pop_finished(Time now);
+  std::int32_t pop_finished(Time now) {
+    // Mostly there is none: then overtaken events need no look either.
+    return events_.empty() || events_.top().time > now ? -1 : pop_due(now);
+  }
 
  private:
   struct CorePool {
@@ -72,6 +77,7 @@ class Chips {
   const CorePool& pool(int chip, bool communication) const;
   CorePool& pool(int chip, bool communication);
   static int wanted(const CorePool& pool, int units);
+  std::int32_t pop_due(Time now);
   void share_memory(int chip, Time now);
   void go_at(std::int32_t slot, double speed, Time now);
 

@@ -87,10 +87,11 @@ Time Machine::next_event() {
   return std::min({network_.next_event(), chips_.next_event(), pace});
 }
 
-void Machine::advance(Time to) {
+Time Machine::advance(Time to) {
   CHECK(to >= now_, fmt::format("from {} ns back to {} ns", now_.ns, to.ns));
   if (counters_ != nullptr) counters_->before(to);
   now_ = to;
+  Time next;
   do {
     if (paces_ != nullptr) paces_->advance(now_, chips_);
     ended_.clear();
@@ -99,7 +100,9 @@ void Machine::advance(Time to) {
     for (std::int32_t lane = chips_.pop_finished(now_); lane >= 0; lane = chips_.pop_finished(now_))
       finish(lane);
     start_ready();
-  } while (next_event() <= now_);
+    next = next_event();
+  } while (next <= now_);
+  return next;
 }
 
 std::vector<Completion> Machine::take_completions() {
@@ -325,6 +328,7 @@ void Machine::release_cores(const LaneState& lane, const Live& live, const Op& o
   if (lane.cores == 0) return;
   grants_.clear();
   chips_.release(chip_of_class_[live.rank_class], lane.cores, is_communication(op.kind), grants_);
+  if (grants_.empty()) return;
   const std::vector<Chips::Grant> granted = grants_;
   for (const Chips::Grant& grant : granted) hold(grant.holder, grant.cores);
 }

@@ -40,8 +40,8 @@ class Machine {
   void submit(const Submission& submission);
   // kForever when nothing will happen by itself.
   Time next_event();
-  // Goes to `to`, at most next_event(), and does all that happens then.
-  void advance(Time to);
+  // Goes to `to`, at most next_event(), and does all that happens then; returns the next_event() after it.
+  Time advance(Time to);
 
   bool has_completions() const { return !completions_.empty(); }
   std::vector<Completion> take_completions();  // by time, then sequence

@@ -79,6 +79,8 @@ Deck::Deck(std::int32_t size) : cards_(size) {
 
 void Deck::deal(RandomStream& random, std::int32_t count, std::int32_t offset, std::int32_t* out) {
   const auto size = static_cast<std::int32_t>(cards_.size());
+  if (next_ == size) next_ = 0;
+  if (size - next_ >= count) return deal_rest(random, count, offset, out);
   std::int32_t old = 0;  // numbers of this hand that came from the deck before: the new one has them again
   for (std::int32_t i = 0; i < count; ++i) {
     if (next_ == size) {
@@ -92,6 +94,22 @@ void Deck::deal(RandomStream& random, std::int32_t count, std::int32_t offset, s
     std::swap(cards_[next_], cards_[at]);
     out[i] = cards_[next_++] + offset;
   }
+}
+
+// Of cards that are enough for the hand: nothing to shuffle, nothing to compare.
+void Deck::deal_rest(RandomStream& random, std::int32_t count, std::int32_t offset, std::int32_t* out) {
+  RandomStream stream = random;  // in registers: `out` could be anywhere
+  std::int32_t* const cards = cards_.data() + next_;
+  const auto rest = static_cast<std::int32_t>(cards_.size()) - next_;
+  for (std::int32_t i = 0; i < count; ++i) {
+    const auto at = i + static_cast<std::int32_t>(stream.below(rest - i));
+    const std::int32_t card = cards[at];
+    cards[at] = cards[i];
+    cards[i] = card;
+    out[i] = card + offset;
+  }
+  next_ += count;
+  random = stream;
 }
 
 BalancedDealer::BalancedDealer(const RouteSpec& spec, std::uint64_t key)

@@ -21,6 +21,8 @@ class Deck {
   void deal(RandomStream& random, std::int32_t count, std::int32_t offset, std::int32_t* out);
 
  private:
+  void deal_rest(RandomStream& random, std::int32_t count, std::int32_t offset, std::int32_t* out);
+
   std::vector<std::int32_t> cards_;  // [0, next_) are dealt, the rest is not, in random order as it comes
   std::int32_t next_ = 0;
 };
