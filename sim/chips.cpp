@@ -86,9 +86,8 @@ void Chips::start(const ComputeWork& work, Time now) {
 
 // Ops that together ask for more than the memory gives slow down in proportion. One op alone keeps its own
 // cost, even where that asks for more than the streaming rate (data that stays in the cache).
-void Chips::share_memory(int index, Time now) {
+void Chips::share_among_several(int index, Time now) {
   Chip& chip = chips_[index];
-  if (chip.speed == 1 && chip.running.size() < 2) return;  // as the sum says, without asking for it
   double sum = 0, largest = 0;
   for (const std::int32_t slot : chip.running) {
     sum += running_[slot].demand();

@@ -78,7 +78,11 @@ class Chips {
   CorePool& pool(int chip, bool communication);
   static int wanted(const CorePool& pool, int units);
   std::int32_t pop_due(Time now);
-  void share_memory(int chip, Time now);
+  // One op alone has what it asks for.
+  void share_memory(int chip, Time now) {
+    if (chips_[chip].speed != 1 || chips_[chip].running.size() > 1) share_among_several(chip, now);
+  }
+  void share_among_several(int chip, Time now);
   void go_at(std::int32_t slot, double speed, Time now);
 
   std::vector<Chip> chips_;

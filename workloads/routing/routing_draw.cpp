@@ -77,10 +77,9 @@ Deck::Deck(std::int32_t size) : cards_(size) {
   std::iota(cards_.begin(), cards_.end(), 0);
 }
 
-void Deck::deal(RandomStream& random, std::int32_t count, std::int32_t offset, std::int32_t* out) {
+// A hand for which the deck is not enough: the rest of it, then cards of the new one.
+void Deck::deal_over(RandomStream& random, std::int32_t count, std::int32_t offset, std::int32_t* out) {
   const auto size = static_cast<std::int32_t>(cards_.size());
-  if (next_ == size) next_ = 0;
-  if (size - next_ >= count) return deal_rest(random, count, offset, out);
   std::int32_t old = 0;  // numbers of this hand that came from the deck before: the new one has them again
   for (std::int32_t i = 0; i < count; ++i) {
     if (next_ == size) {
@@ -96,28 +95,13 @@ void Deck::deal(RandomStream& random, std::int32_t count, std::int32_t offset, s
   }
 }
 
-// Of cards that are enough for the hand: nothing to shuffle, nothing to compare.
-void Deck::deal_rest(RandomStream& random, std::int32_t count, std::int32_t offset, std::int32_t* out) {
-  RandomStream stream = random;  // in registers: `out` could be anywhere
-  std::int32_t* const cards = cards_.data() + next_;
-  const auto rest = static_cast<std::int32_t>(cards_.size()) - next_;
-  for (std::int32_t i = 0; i < count; ++i) {
-    const auto at = i + static_cast<std::int32_t>(stream.below(rest - i));
-    const std::int32_t card = cards[at];
-    cards[at] = cards[i];
-    cards[i] = card;
-    out[i] = card + offset;
-  }
-  next_ += count;
-  random = stream;
-}
-
 BalancedDealer::BalancedDealer(const RouteSpec& spec, std::uint64_t key)
     : random_(key),
       groups_(spec.groups),
       experts_(spec.groups, Deck(spec.experts / spec.groups)),
       active_(spec.active),
       experts_per_group_(spec.experts / spec.groups),
+      each_(spec.active / spec.active_groups),
       hand_(spec.active_groups),
       order_(spec.active % spec.active_groups != 0 ? spec.groups : 0) {}
 
@@ -136,11 +120,8 @@ void BalancedDealer::deal_in_turn() {
 
 void BalancedDealer::choose(std::int32_t* experts) {
   const auto num_groups = static_cast<std::int32_t>(hand_.size());
-  if (order_.empty()) {
-    groups_.deal(random_, num_groups, 0, hand_.data());
-  } else {
-    deal_in_turn();
-  }
+  if (order_.empty()) return choose_evenly(experts);
+  deal_in_turn();
   std::int32_t dealt = 0;
   for (std::int32_t i = 0; i < num_groups; ++i) {
     const std::int32_t place = (i + shift_) % num_groups;
@@ -148,6 +129,17 @@ void BalancedDealer::choose(std::int32_t* experts) {
     experts_[hand_[i]].deal(random_, count, hand_[i] * experts_per_group_, experts + dealt);
     dealt += count;
   }
+}
+
+void BalancedDealer::choose_evenly(std::int32_t* experts) {
+  RandomStream random = random_;  // in registers: `experts` could be anywhere
+  const auto num_groups = static_cast<std::int32_t>(hand_.size());
+  groups_.deal(random, num_groups, 0, hand_.data());
+  for (const std::int32_t group : hand_) {
+    experts_[group].deal(random, each_, group * experts_per_group_, experts);
+    experts += each_;
+  }
+  random_ = random;
 }
 
 PopularChooser::PopularChooser(const RouteSpec& spec, std::uint64_t ranking_key)
