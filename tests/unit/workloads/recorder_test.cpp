@@ -1,5 +1,7 @@
 #include <catch2/catch.hpp>
 
+#include <algorithm>
+
 #include "models/layer_math.h"
 #include "small_schedule.h"
 #include "workloads/schedule/recorder.h"
