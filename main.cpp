@@ -35,6 +35,7 @@
 #include "workloads/report/report.h"
 #include "workloads/report/run_directory.h"
 #include "workloads/schedule_dump.h"
+#include "workloads/validation/validate_command.h"
 
 namespace moebius {
 namespace {
@@ -148,9 +149,13 @@ std::function<int()> in_all_processes(std::shared_ptr<RunArguments> given, int (
   };
 }
 
+CommandOption detail_option(RunArguments& arguments) {
+  return choice("--detail", arguments.detail, network_details(),
+                "how the network is simulated: alpha-beta, fluid (default), packet, native");
+}
+
 CommandOptions simulator_options(RunArguments& arguments) {
-  return {choice("--detail", arguments.detail, network_details(),
-                 "how the network is simulated: alpha-beta, fluid (default), packet, native"),
+  return {detail_option(arguments),
           choice("--driver", arguments.driver, drivers(),
                  "who drives the simulator: simgrid (default where built in), plain")};
 }
@@ -190,15 +195,33 @@ Command crosscheck_command() {
           in_all_processes(arguments, crosscheck_body)};
 }
 
+// The plain loop: SimGrid has one engine in a process.
+Command validate_with_simulator() {
+  const auto arguments = std::make_shared<RunArguments>();
+  arguments->driver = Driver::kPlain;
+  const StartExecutor start = [arguments](const Job& job, const Layout& layout, Recorder& recorder) {
+    return executor_of(ExecutorKind::kSim, *arguments)(job, layout, recorder);
+  };
+  return validate_command({start, &arguments->scenario.data, {detail_option(*arguments)}});
+}
+
 DeviceUnderTest open_device(const std::string& device, const Catalog& catalog, const std::string& out) {
   return device == "host" ? host_under_test(out) : cuda_under_test(device_index(device), catalog, out);
 }
 
 // In the order of --help.
 std::vector<Command> all_commands() {
-  return {run_command(),   check_command(), crosscheck_command(),           compare_command(),
-          list_command(),  show_command(),  calibrate_command(open_device), convert_command(),
-          align_command(), schema_command()};
+  return {run_command(),
+          check_command(),
+          crosscheck_command(),
+          compare_command(),
+          validate_with_simulator(),
+          list_command(),
+          show_command(),
+          calibrate_command(open_device),
+          convert_command(),
+          align_command(),
+          schema_command()};
 }
 
 // ---- the command line ----
