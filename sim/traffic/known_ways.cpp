@@ -67,12 +67,14 @@ void StepBuilder::take_hop(const Hop& hop, const Way& way) {
 }
 
 // Wires get their numbers here, in the order of the way.
-void StepBuilder::learn_way(int from, int to, const Way& way, KnownWay& known) {
-  known.from = from;
-  known.to = to;
-  known.part = way.part;
-  known.change = way.change;
-  known.hops.clear();
+void StepBuilder::take_way(int from, int to, const Way& way, KnownWay* learned) {
+  if (learned != nullptr) {
+    learned->from = from;
+    learned->to = to;
+    learned->part = way.part;
+    learned->change = way.change;
+    learned->hops.clear();
+  }
   path_.clear();
   sites_.fabric().route(from, to, path_, way.change);
   for (const WireId wire : path_) {
@@ -82,7 +84,7 @@ void StepBuilder::learn_way(int from, int to, const Way& way, KnownWay& known) {
     if (hop.nic >= 0 && way.messages > 0) add_posting(hop.nic, way.messages);
     if (way.part == Part::kAll || is_shared == (way.part == Part::kShared)) hop.load = load_on(wire);
     take_hop(hop, way);
-    known.hops.push_back(hop);
+    if (learned != nullptr) learned->hops.push_back(hop);
   }
 }
 

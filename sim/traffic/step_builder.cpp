@@ -102,9 +102,11 @@ void StepBuilder::add_edge(int from, int to, const Way& way) {
     return;
   }
   if (paths_.by_ports()) return add_edge_by_ports(from, to, way);
+  // What many groups send over leaves and pods comes by once only.
+  if (way.part == Part::kShared) return take_way(from, to, way, nullptr);
   KnownWay& known = place_of_way(from, to, way);
   if (known.from != from || known.to != to || known.part != way.part || known.change != way.change)
-    return learn_way(from, to, way, known);
+    return take_way(from, to, way, &known);
   for (const Hop& hop : known.hops) {
     if (hop.nic >= 0 && way.messages > 0) add_posting(hop.nic, way.messages);
     take_hop(hop, way);

@@ -86,7 +86,7 @@ class StepBuilder {
   void add_on(WireId wire, double bytes, double flows);
   Load load_on(WireId wire);  // wire -1: it is left out
   KnownWay& place_of_way(int from, int to, const Way& way);
-  void learn_way(int from, int to, const Way& way, KnownWay& known);
+  void take_way(int from, int to, const Way& way, KnownWay* learned);  // null: it is not kept
   void take_hop(const Hop& hop, const Way& way);
   void add_edge_by_ports(int from, int to, const Way& way);
   void add(Load load);
