@@ -51,7 +51,7 @@ TEST_CASE("without a timeline, memory stays flat with the number of microbatches
 TEST_CASE("spans that no one reads take no memory") {
   const std::string flagship = "study/deepseek-v3-train-2048-h800.json";
   const test::Scratch scratch;
-  const Cost read = cost_of(flagship, "--out " + scratch.path().string());
+  const Cost read = cost_of(flagship, "--out " + scratch.path("run"));
   const Cost unread = cost_of(flagship, "");
   CHECK(read.ops == unread.ops);
   CHECK(unread.rss_bytes + 40e6 < read.rss_bytes);
