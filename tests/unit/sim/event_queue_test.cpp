@@ -26,9 +26,7 @@ TEST_CASE("a later time is rounded as every duration is") {
   std::mt19937_64 random(7);
   std::uniform_real_distribution<double> magnitude(-3, 10.5), part(0, 1);
   const Time now{123'456'789'012};
-  const auto differs = [&](double ns) {
-    return later(now, ns * 1e-9) != now + time_from_seconds(ns * 1e-9);
-  };
+  const auto differs = [&](double ns) { return later(now, ns * 1e-9) != now + time_from_seconds(ns * 1e-9); };
   int wrong = 0;
   for (int i = 0; i < 200'000; ++i) {
     const double ns = std::pow(10, magnitude(random)), whole = std::floor(ns);
