@@ -49,11 +49,15 @@ Errors errors_of(const std::vector<ExchangeRow>& rows) {
     all.groups[fmt::format("{:<15} {:<12} {:<8} {:>3} ranks {:<14}", row.table, family, name_of(row.question),
                            row.ranks, row.chip)]
         .push_back(error);
-    const bool is_fitted = row.load.nodes == 1;
+    const bool super_node = row.table == "deepep_ascend" || row.table == "cloudmatrix384";
+    const bool is_fitted = super_node ? row.ranks == 8 : row.load.nodes == 1;
     const bool too_wide = row.table == "deepep_normal" && row.load.nodes > 4;
     if (!too_wide) {
       all.judged[fmt::format("{} {}", row.table, name_of(row.question))].push_back(error);
-      if (!is_fitted) all.judged[row.table + " between nodes"].push_back(error);
+      if (!is_fitted) all.judged[row.table + " predicted"].push_back(error);
+      if (!is_fitted && super_node)
+        all.judged[fmt::format("{} {} {} predicted", row.table, family, name_of(row.question))].push_back(
+            error);
     }
   }
   return all;
@@ -72,12 +76,7 @@ TEST_CASE("The exchange model tells published dispatch and combine times") {
   for (const auto& [name, list] : errors.judged) {
     CAPTURE(name);
     std::cout << fmt::format("{:<35} median {:>5.1f} % of {}\n", name, 100 * median(list), list.size());
-    // Of the super-node's high-throughput kernels only the time of a message is known, from 8 ranks; what
-    // makes them slower on 128 ranks is not told by it (dispatch: half of the published time).
-    const double goal = name.starts_with("deepep_ascend") ? 0.25
-                        : name.starts_with("cloudmatrix") ? 0.15
-                                                          : 0.1;
-    CHECK(median(list) < goal);
+    CHECK(median(list) < 0.1);
   }
 }
 
@@ -94,8 +93,8 @@ TEST_CASE("The shipped exchange kernels are what the tables give") {
 // goes to 1.993 nodes, half of them remote; to 16 ranks of 16 experts it makes 6.52 copies, of which 7 of 8
 // are handed on over the scale-up link.
 TEST_CASE("A token goes once to each node and rank that has one of its experts") {
-  const ExchangeLoad load = even_load({.tokens = 1, .active = 8, .experts = 256, .ranks = 16, .nodes = 2},
-                                      ExchangeFamily::kThroughput);
+  const ExchangeLoad load =
+      even_load({.tokens = 1, .active = 8, .experts = 256, .ranks = 16, .nodes = 2}, false);
   CHECK(load.across == Approx(0.9965).epsilon(1e-3));
   CHECK(load.copies == Approx(1.993 + 6.523).epsilon(1e-3));
   CHECK(load.inside == Approx(6.523 * 7 / 8).epsilon(1e-3));
@@ -103,8 +102,8 @@ TEST_CASE("A token goes once to each node and rank that has one of its experts")
 
 // 1,024 rows of 8 of 16 ranks go by the NIC, 7 of 16 over the link: 64 * 8 tokens-and-experts of 128.
 TEST_CASE("For low latency a token goes to every one of its experts") {
-  const ExchangeLoad load = even_load({.tokens = 128, .active = 8, .experts = 256, .ranks = 16, .nodes = 2},
-                                      ExchangeFamily::kLowLatency);
+  const ExchangeLoad load =
+      even_load({.tokens = 128, .active = 8, .experts = 256, .ranks = 16, .nodes = 2}, true);
   CHECK(load.across == 512);
   CHECK(load.inside == 448);
 }
@@ -120,4 +119,28 @@ TEST_CASE("The slowest stage decides after the start") {
   CHECK(exchange_time(kernel, load, machine).seconds() == Approx(105e-6));
   machine.link_rate = 50e9;  // 10 MB over the link: 200 us
   CHECK(exchange_time(kernel, load, machine).seconds() == Approx(205e-6));
+}
+
+// Two ranks on 2 cores with 4 experts: a core reads two pairs (expert, source) of 100 rows, and each row
+// waits for the one that the other rank's core reads: 200 rows * 2 ranks * 1 KB at 1 GB/s are 400 us, after
+// 10 us for 100 rows that leave the package.
+TEST_CASE("Cores that read the same source wait for their turn") {
+  ExchangeKernel kernel;
+  kernel.crossing = 0.1e-6;
+  const ExchangeLoad load{.ranks = 2, .copies = 400, .linked = 100, .row_bytes = 1e3, .experts = 4};
+  const ExchangeMachine machine{.general = 2, .link_line = 1e9};
+  CHECK(exchange_time(kernel, load, machine).seconds() == Approx(10e-6));
+  kernel.in_turn = true;
+  CHECK(exchange_time(kernel, load, machine).seconds() == Approx(410e-6));
+}
+
+// 100 of 120 rows leave the chip, half of them by each of its two dies; of the 20 that stay every second goes
+// to the other die: 50 + 5 to other ranks.
+TEST_CASE("The dies of a chip share its rows") {
+  const ExchangeLoad die = load_of_die({.ranks = 6, .tokens = 30, .copies = 120, .remote_ranks = 100}, 2);
+  CHECK(die.ranks == 12);
+  CHECK(die.tokens == 15);
+  CHECK(die.copies == 60);
+  CHECK(die.linked == 50);
+  CHECK(die.remote_ranks == 55);
 }
