@@ -86,13 +86,6 @@ ExchangeTime exchange_time(const ExchangeKernel& kernel, const ExchangeLoad& loa
   return {latency_of(kernel, load, machine) + filling, std::max({copying, summing, messages, link, nic})};
 }
 
-double exchange_memory(const ExchangeKernel& kernel, const ExchangeLoad& load) {
-  const bool handed_on = !goes_to_experts(kernel);
-  const double of_ranks = load.copies - (handed_on ? load.across : 0);  // without those to nodes
-  const double staged = (handed_on ? 4 : 2) * load.across;
-  return (load.tokens + staged + 3 * of_ranks) * load.row_bytes;
-}
-
 ExchangeLoad load_of_die(ExchangeLoad load, int dies) {
   const double kept = (load.copies - load.remote_ranks) * (dies - 1) / dies;  // for another die of the chip
   load.linked = load.remote_ranks / dies;

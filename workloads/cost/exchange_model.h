@@ -85,12 +85,6 @@ struct ExchangeTime {
 ExchangeTime exchange_time(const ExchangeKernel& kernel, const ExchangeLoad& load,
                            const ExchangeMachine& machine);
 
-// Bytes of device memory that a rank reads and writes for it, in the order of DeepEP's buffers: a token is
-// read; what crosses the network is written for the NIC, read and written by the NICs and, where a member
-// hands it on, read again; what arrives is written by its sender, read, and written to where it belongs.
-// Combine goes the same way back.
-double exchange_memory(const ExchangeKernel& kernel, const ExchangeLoad& load);
-
 // Of each of a chip's dies, where `load` is the chip's: tokens and rows are shared alike.
 ExchangeLoad load_of_die(ExchangeLoad load, int dies);
 

@@ -6,10 +6,12 @@
 #include <filesystem>
 #include <iostream>
 #include <map>
+#include <numeric>
 
 #include <fmt/format.h>
 #include <catch2/catch.hpp>
 
+#include "workloads/calibration/csv.h"
 #include "workloads/calibration/exchanges/fit_exchanges.h"
 
 using namespace moebius;
@@ -61,6 +63,35 @@ Errors errors_of(const std::vector<ExchangeRow>& rows) {
     }
   }
   return all;
+}
+
+// Of a trace: tokens that came and expanded rows of each forward and backward pass of a layer, and how long
+// dispatch and combine took.
+struct Profile {
+  std::vector<double> received, expanded;
+  std::map<std::string, std::vector<double>> seconds;
+  double mean(const std::string& kernel) const {
+    const std::vector<double>& list = seconds.at(kernel);
+    return std::accumulate(list.begin(), list.end(), 0.0) / static_cast<double>(list.size());
+  }
+};
+
+Profile read_profile(const std::string& path) {
+  Profile profile;
+  const Csv csv(path);
+  double rows = 0;
+  for (const CsvRow& line : csv.rows()) {
+    const std::string& kernel = csv.text(line, "kernel");
+    const double blocks = std::atof(csv.text(line, "grid").c_str());
+    for (const char* name : {"dispatch", "combine"})
+      if (kernel == std::string("dpsk::ep::internode::") + name)
+        profile.seconds[name].push_back(csv.number(line, "dur_us") * 1e-6);
+    if (kernel.starts_with("expand_to_fused")) rows = 16 * blocks;
+    if (!kernel.starts_with("reduce_fused")) continue;
+    profile.received.push_back(blocks);
+    profile.expanded.push_back(rows);
+  }
+  return profile;
 }
 
 }  // namespace
@@ -143,4 +174,49 @@ TEST_CASE("The dies of a chip share its rows") {
   CHECK(die.copies == 60);
   CHECK(die.linked == 50);
   CHECK(die.remote_ranks == 55);
+}
+
+// The traced rank of the published H800 training profile (EP64, 20 cores): kernels that reduce a rank's
+// results to one row for each token that came (one block each) beside those that take its expanded rows, 4
+// experts' padded to 128: less half a block each, 1.06 to 1.08 rows for a token. Of 4 nodes a token would
+// bring 8 rows to 7.3 ranks, 1.10; of all 8 nodes to 7.6, 1.05. Its exchanges therefore reached more nodes
+// than DeepSeek-V3's routing does, and take what the law says of so many: combine all of it, dispatch all but
+// what it loses to the compute beside it.
+TEST_CASE("The exchange model tells the exchanges of the published training profile") {
+  const std::string table = std::string(kTables) + "/profile_data_train_kernels.csv";
+  if (!std::filesystem::exists(table)) {
+    WARN("skipped: the tables are not beside the project (../shared/data)");
+    return;
+  }
+  const Profile profile = read_profile(table);
+  for (std::size_t i = 0; i < profile.expanded.size(); ++i) {
+    const double rows = (profile.expanded[i] - 4 * 64) / profile.received[i];
+    CHECK(rows > 1.055);
+    CHECK(rows < 1.085);
+  }
+  const auto law = [](bool combine, int nodes_per_token) {
+    ExchangeLoad load = even_load({.tokens = 4096,
+                                   .active = 8,
+                                   .experts = 256,
+                                   .ranks = 64,
+                                   .nodes = 8,
+                                   .nodes_per_token = nodes_per_token},
+                                  false);
+    load.row_bytes = combine ? 2 * 7168 : 7168 * (1 + 4.0 / 128) + 64;
+    const ExchangeMachine machine{
+        .cores = 132, .held = 20, .link_line = 200e9, .nic_line = 50e9, .latency = 3.25e-6};
+    return exchange_time(exchange_kernel(Catalog().accelerator("h800-sxm"),
+                                         {ExchangeFamily::kThroughput, combine, true}),
+                         load, machine)
+        .seconds();
+  };
+  const double dispatch = profile.mean("dispatch"), combine = profile.mean("combine");
+  for (const int nodes : {4, 6, 8})
+    std::cout << fmt::format("{} nodes a token: dispatch {:.2f} ms of {:.2f}, combine {:.2f} ms of {:.2f}\n",
+                             nodes, 1e3 * law(false, nodes), 1e3 * dispatch, 1e3 * law(true, nodes),
+                             1e3 * combine);
+  CHECK(law(true, 6) == Approx(combine).epsilon(0.15));
+  CHECK(law(true, 8) == Approx(combine).epsilon(0.15));
+  CHECK(law(false, 8) < dispatch);
+  CHECK(law(false, 8) > 0.7 * dispatch);
 }
