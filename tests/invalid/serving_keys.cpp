@@ -40,6 +40,15 @@ TEST_CASE("what one pool cannot do or is not there yet is refused by name") {
         "/workload/trace/generator: expected one of \"batch\", found \"conversation\"");
 }
 
+TEST_CASE("each phase of serving names its own dispatch kernel") {
+  for (const std::string phase : {"decode", "prefill"}) {
+    const std::string key = "/plan/" + phase + "/ep/dispatch";
+    check(kLarge, key, "nccl",
+          key + ": expected one of \"auto\", \"deepep\", \"deepep-low-latency\", found \"nccl\"");
+    CHECK(refusal(kLarge, key, "deepep") == "");
+  }
+}
+
 TEST_CASE("lengths of requests are whole and in order") {
   const std::string expected =
       "expected a number of tokens from 1 to 16777216, or {\"uniform\": [LEAST, MOST]}, found ";

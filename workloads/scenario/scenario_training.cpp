@@ -18,12 +18,6 @@ constexpr std::array kSchedules{
 
 constexpr std::array kSlicings{
     Named<int>{"balanced", 0, "layers spread so that the slowest stage is fastest"}};
-constexpr std::array kDispatches{
-    Named<Algorithm>{"auto", Algorithm::kAuto, "low latency for up to 128 tokens of a rank"},
-    Named<Algorithm>{"deepep", Algorithm::kHierarchical,
-                     "high throughput: one copy a remote node, then over the scale-up link"},
-    Named<Algorithm>{"deepep-low-latency", Algorithm::kDirect,
-                     "each token to each of its experts by itself"}};
 
 constexpr std::array kArithmetic{Named<DType>{"bf16", DType::kBf16, ""}, Named<DType>{"fp8", DType::kFp8, ""},
                                  Named<DType>{"fp32", DType::kFp32, ""}};
@@ -85,8 +79,7 @@ void read_pipeline(Section section, TrainingPlan& plan) {
 
 void read_expert(Section section, TrainingPlan& plan) {
   plan.ep = degree(section, "degree", 1, "ranks that share the experts of a layer");
-  plan.exchange =
-      section.choice<Algorithm>("dispatch", kDispatches, Algorithm::kAuto, "how tokens travel to experts");
+  plan.exchange = read_dispatch(section);
   plan.nodes_per_token = static_cast<int>(section.integer(
       "nodes_per_token", {0, 1 << 16}, 0,
       "most nodes that the experts of a token stand on; 0: as the model's routing groups say"));
