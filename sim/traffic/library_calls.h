@@ -18,7 +18,8 @@ struct LibraryCall {
 };
 
 // Empty for groups that leave their node (nodes_plans.h) and where the structure alone decides: groups that
-// leave a board of it, direct links from device to device, operations without a model, chips without constants.
+// leave a board of it, direct links from device to device, operations without a model or chips without
+// constants.
 std::optional<LibraryCall> library_call(const CollectiveCall& call, const GroupSites& group,
                                         const Cluster& cluster);
 
