@@ -37,14 +37,31 @@ void Wires::touch(std::int32_t node) {
   }
 }
 
-// One flow more (`sign` 1) or less (-1) on the node, at a rate.
-void Wires::count(Node& node, double weight, double rate, double level, int sign) {
-  if (rate < level) {
-    node.rate_below += sign * weight * rate;
-  } else {
-    node.num_here += sign;
-    node.weight_here = node.num_here > 0 ? node.weight_here + sign * weight : 0;
-  }
+void Wires::swap_uses(Node& node, std::int32_t a, std::int32_t b) {
+  if (a == b) return;
+  std::swap(node.uses[a], node.uses[b]);
+  for (const std::int32_t place : {a, b})
+    flows_[node.uses[place].flow].hops[node.uses[place].hop].place = place;
+}
+
+// A flow below the level is held back here from now on; its rate is no longer among those below.
+void Wires::move_here(Node& node, std::int32_t place) {
+  node.weight_here += node.uses[place].weight;
+  swap_uses(node, place, node.num_here++);
+}
+
+// A flow that was held back here has a lower rate from now on.
+void Wires::move_below(Node& node, std::int32_t place, double rate) {
+  leave_here(node, place);
+  node.rate_below += node.uses[node.num_here].weight * rate;
+  node.highest_below = std::max(node.highest_below, rate);
+  ++node.moves;
+}
+
+// Its use is the first after those that are held back here.
+void Wires::leave_here(Node& node, std::int32_t place) {
+  swap_uses(node, place, --node.num_here);
+  node.weight_here = node.num_here > 0 ? node.weight_here - node.uses[node.num_here].weight : 0;
 }
 
 int Wires::start(const FlowClass& plan, std::uint64_t id, Time now) {
@@ -64,8 +81,7 @@ int Wires::start(const FlowClass& plan, std::uint64_t id, Time now) {
   flow.since = now;
   flow.most = plan.most_rate > 0 ? plan.most_rate : kUnlimited;
   flow.hops.clear();
-  for (const Link& link : plan.links)
-    flow.hops.push_back({node_of(link.wire, plan.queue), 0, link.weight});
+  for (const Link& link : plan.links) flow.hops.push_back({node_of(link.wire, plan.queue), 0, link.weight});
   // As if it had always been there, on wires that have room for it; solve() finds those that have not.
   double rate = flow.most;
   for (const Hop& hop : flow.hops) rate = std::min(rate, levels_[hop.node]);
@@ -76,7 +92,12 @@ int Wires::start(const FlowClass& plan, std::uint64_t id, Time now) {
     hop.place = static_cast<std::int32_t>(node.uses.size());
     node.uses.push_back({slot, static_cast<std::int32_t>(i), hop.weight});
     node.weight += hop.weight;
-    count(node, hop.weight, rate, levels_[hop.node], 1);
+    if (rate < levels_[hop.node]) {
+      node.rate_below += hop.weight * rate;
+      node.highest_below = std::max(node.highest_below, rate);
+    } else {
+      move_here(node, hop.place);
+    }
     touch(hop.node);
   }
   flow.changed = true;
@@ -136,27 +157,24 @@ void Wires::stop(int slot, Time now) {
 void Wires::release(std::int32_t slot, double bytes) {
   finishes_.remove(slot);
   Flow& flow = flows_[slot];
-  for (const Hop& hop : flow.hops) {
+  for (Hop& hop : flow.hops) {
     Node& node = nodes_[hop.node];
-    remove_use(hop.node, hop.place);
+    if (hop.place < node.num_here) {
+      leave_here(node, hop.place);
+    } else {
+      node.rate_below -= hop.weight * rates_[slot];
+      ++node.moves;
+    }
+    swap_uses(node, hop.place, static_cast<std::int32_t>(node.uses.size()) - 1);
+    node.uses.pop_back();
     node.weight -= hop.weight;
-    count(node, hop.weight, rates_[slot], levels_[hop.node], -1);
-    if (node.uses.empty()) node.weight = node.rate_below = 0;  // and nothing that rounding left
+    if (node.uses.empty()) node.weight = node.rate_below = node.highest_below = 0;  // nor what rounding left
     wires_[node.wire].carried += hop.weight * bytes;
     touch(hop.node);
   }
   flow.plan = nullptr;
   free_.push_back(slot);
   --active_;
-}
-
-// The last use takes the place.
-void Wires::remove_use(std::int32_t index, std::int32_t place) {
-  Node& node = nodes_[index];
-  const Use last = node.uses.back();
-  node.uses[place] = last;
-  flows_[last.flow].hops[last.hop].place = place;
-  node.uses.pop_back();
 }
 
 }  // namespace moebius

@@ -50,6 +50,8 @@ class Wires {
   std::int64_t levels_set() const { return levels_set_; }
 
  private:
+  static constexpr int kExactFlows = 4096;
+  static constexpr double kRough = 1e-3;
   static constexpr double kUnlimited = std::numeric_limits<double>::infinity();
 
   struct Use {
@@ -57,17 +59,19 @@ class Wires {
     std::int32_t hop = 0;  // of the flow
     double weight = 1;
   };
-  // The flows of one queue on one wire. Those whose rate is the level are held back `here`; those below it
-  // elsewhere. The level itself stands in levels_.
+  // The flows of one queue on one wire. Those whose rate is the level are held back `here`, and stand first;
+  // the others, below the level, elsewhere. The level itself stands in levels_.
   struct Node {
     std::vector<Use> uses;
     std::int32_t wire = 0, queue = 0;
     std::int32_t higher = -1, lower = -1;  // the next queues on the wire
     std::int32_t num_here = 0;
     double weight = 0, weight_here = 0;
-    double rate_below = 0;             // weight * rate of the flows below the level
-    double due = -1;                   // it stands in due_ with this; negative: it does not
-    bool touched = false;              // since due_ was last brought up to date
+    double rate_below = 0;     // weight * rate of the flows below the level
+    double highest_below = 0;  // none of those has a higher rate
+    std::int32_t moves = 0;    // changes of rate_below since it was last summed
+    double due = -1;           // it stands in due_ with this; negative: it does not
+    bool touched = false;      // since due_ was last brought up to date
   };
   struct Wire {
     double share = 1;         // of the table's capacity
@@ -80,7 +84,7 @@ class Wires {
     double weight = 1;
   };
   struct Flow {
-    double rate = 0;  // since `since`
+    double rate = 0;        // since `since`
     std::vector<Hop> hops;  // as the plan's links
     bool changed = false;
     double most = kUnlimited;
@@ -100,8 +104,11 @@ class Wires {
   std::int32_t node_of(std::int32_t wire, std::int32_t queue);
   void touch(std::int32_t node);
   void release(std::int32_t flow, double bytes);
-  void remove_use(std::int32_t node, std::int32_t place);
-  void count(Node& node, double weight, double rate, double level, int sign);
+  void swap_uses(Node& node, std::int32_t a, std::int32_t b);
+  void move_here(Node& node, std::int32_t place);
+  void move_below(Node& node, std::int32_t place, double rate);
+  void leave_here(Node& node, std::int32_t place);
+  double tolerance() const;
   static double below(const Node& node);
   double available(const Node& node) const;
   double estimate(std::int32_t node) const;
@@ -111,6 +118,8 @@ class Wires {
   double level_of(std::int32_t node, double from);
   double limit_elsewhere(std::int32_t flow, std::int32_t node) const;
   void set_level(std::int32_t node, double level);
+  void raise(std::int32_t node, double level);
+  void lower(std::int32_t node, double level);
   void change_rate(std::int32_t flow, std::int32_t of_node, double rate);
   void count_anew(std::int32_t node);
   void apply(std::int32_t flow, Time now);

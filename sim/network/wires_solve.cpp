@@ -16,8 +16,11 @@ constexpr double kTie = 1e-12;
 // Less than this part of a wire is what rounding left of it.
 constexpr double kNothing = 1e-9;
 
-bool alike(double a, double b) {
-  return a == b || std::abs(a - b) <= kTie * std::min(a, b);
+// So many changes of a sum, each off by its rounding, before it is made anew.
+constexpr int kMostMoves = 4096;
+
+bool alike(double a, double b, double tolerance = kTie) {
+  return a == b || std::abs(a - b) <= tolerance * std::min(a, b);
 }
 
 }  // namespace
@@ -66,6 +69,10 @@ double Wires::estimate(std::int32_t index) const {
   return room / node.weight;
 }
 
+double Wires::tolerance() const {
+  return active_ > kExactFlows ? kRough : kTie;
+}
+
 void Wires::enter(std::int32_t index, double level) {
   Node& node = nodes_[index];
   if (node.due >= 0 && node.due <= level) return;
@@ -78,7 +85,7 @@ void Wires::enter_touched() {
   for (const std::int32_t index : touched_) {
     nodes_[index].touched = false;
     const double level = estimate(index);
-    if (!alike(level, levels_[index])) enter(index, std::min(level, levels_[index]));
+    if (!alike(level, levels_[index], tolerance())) enter(index, std::min(level, levels_[index]));
   }
   touched_.clear();
 }
@@ -93,7 +100,7 @@ void Wires::settle_next() {
   node.due = -1;
   const double old = levels_[first.node];
   const double bound = estimate(first.node);
-  if (alike(bound, old)) return;
+  if (alike(bound, old, tolerance())) return;
   const auto others_first = [&](double level) {
     return !due_.empty() && Due{first.queue, first.node, level}.after(due_.front());
   };
@@ -116,49 +123,73 @@ double Wires::limit_elsewhere(std::int32_t slot, std::int32_t node) const {
 }
 
 // The level at which the node's flows fill what the wire has for them, each with what limits it elsewhere;
-// `from` is not above it. A level that leaves some flows below it fills more than was thought: it rises until
-// none is left that it passes.
+// `from` is not above it. A level that passes some flows leaves the others more than was thought: it rises
+// until it passes none. Leaves in filling_ what limits the flows that it was asked about: those held back
+// here where the level rises, else those below.
 double Wires::level_of(std::int32_t index, double from) {
   const Node& node = nodes_[index];
-  const double old = levels_[index];
   filling_.clear();
-  for (const Use& use : node.uses) {
-    const double rate = rates_[use.flow];
-    const double limit = rate < old ? rate : from > old ? limit_elsewhere(use.flow, index) : kUnlimited;
-    filling_.push_back({limit, use.weight});
+  const bool rises = from > levels_[index];
+  if (!rises && node.num_here > 0 && node.highest_below <= from) return from;
+  const auto num_here = static_cast<std::size_t>(node.num_here);
+  for (std::size_t i = rises ? 0 : num_here; i < (rises ? num_here : node.uses.size()); ++i) {
+    const Use& use = node.uses[i];
+    filling_.push_back({rises ? limit_elsewhere(use.flow, index) : rates_[use.flow], use.weight});
   }
-  const double room = available(node);
+  const double room = std::max(0.0, available(node) - (rises ? below(node) : 0));
+  const double always = rises ? 0 : node.weight_here;
   double level = from < kUnlimited ? from : room / node.weight;
   while (true) {
-    double below = 0, weight = 0, highest = 0;
+    double passed = 0, weight = always, highest = 0;
     for (const auto& [limit, own] : filling_) {
-      (limit < level ? below : weight) += limit < level ? own * limit : own;
+      (limit < level ? passed : weight) += limit < level ? own * limit : own;
       if (limit < level) highest = std::max(highest, limit);
     }
-    if (weight == 0) return below < room * (1 - kTie) || filling_.empty() ? kUnlimited : highest;
-    const double next = std::max(0.0, room - below) / weight;
+    if (weight == 0) return passed < room * (1 - kTie) || filling_.empty() ? kUnlimited : highest;
+    const double next = std::max(0.0, room - passed) / weight;
     if (next <= level) return level;
     level = next;
   }
 }
 
 void Wires::set_level(std::int32_t index, double level) {
-  const double old = levels_[index];
+  const bool rises = level > levels_[index];
   levels_[index] = level;
   ++levels_set_;
-  for (const Use& use : nodes_[index].uses) {
-    const double rate = rates_[use.flow];
-    if (rate > level) {
-      change_rate(use.flow, index, level);
-    } else if (rate == old) {
-      change_rate(use.flow, index, std::min(level, limit_elsewhere(use.flow, index)));
-    }
+  if (rises) {
+    raise(index, level);
+  } else {
+    lower(index, level);
   }
-  count_anew(index);
-  for (std::int32_t lower = nodes_[index].lower; lower >= 0; lower = nodes_[lower].lower) touch(lower);
+  touch(nodes_[index].lower);
 }
 
-// On all nodes but the one whose flows are counted anew afterwards.
+// To the level, or to what limits them elsewhere.
+void Wires::raise(std::int32_t index, double level) {
+  Node& node = nodes_[index];
+  for (std::int32_t i = 0; i < node.num_here; ++i)
+    change_rate(node.uses[i].flow, index, std::min(level, filling_[i].first));
+  for (std::int32_t i = 0; i < node.num_here;) {
+    const double rate = rates_[node.uses[i].flow];
+    if (rate < level) {
+      move_below(node, i, rate);
+    } else {
+      ++i;
+    }
+  }
+  if (node.moves > kMostMoves) count_anew(index);
+}
+
+void Wires::lower(std::int32_t index, double level) {
+  Node& node = nodes_[index];
+  for (std::int32_t i = 0; i < node.num_here; ++i) change_rate(node.uses[i].flow, index, level);
+  if (node.highest_below < level) return;
+  for (std::size_t i = node.num_here; i < node.uses.size(); ++i)
+    if (rates_[node.uses[i].flow] > level) change_rate(node.uses[i].flow, index, level);
+  count_anew(index);
+}
+
+// On all nodes of the flow but the one whose level brings it about.
 void Wires::change_rate(std::int32_t slot, std::int32_t of_node, double rate) {
   const double old = rates_[slot];
   if (rate == old) return;
@@ -169,17 +200,38 @@ void Wires::change_rate(std::int32_t slot, std::int32_t of_node, double rate) {
   for (const Hop& hop : flow.hops) {
     if (hop.node == of_node) continue;
     Node& node = nodes_[hop.node];
-    count(node, hop.weight, old, levels_[hop.node], -1);
-    count(node, hop.weight, rate, levels_[hop.node], 1);
+    if (hop.place < node.num_here) {
+      move_below(node, hop.place, rate);
+    } else {
+      node.rate_below += hop.weight * (rate - old);
+      ++node.moves;
+      if (rate < levels_[hop.node]) {
+        node.highest_below = std::max(node.highest_below, rate);
+      } else {
+        node.rate_below -= hop.weight * rate;
+        move_here(node, hop.place);
+      }
+    }
     touch(hop.node);
   }
 }
 
+// The sums without the rounding errors of many changes; flows below the level that have it are held back
+// here.
 void Wires::count_anew(std::int32_t index) {
   Node& node = nodes_[index];
-  node.rate_below = node.weight_here = 0;
-  node.num_here = 0;
-  for (const Use& use : node.uses) count(node, use.weight, rates_[use.flow], levels_[index], 1);
+  node.weight_here = node.rate_below = node.highest_below = 0;
+  node.moves = 0;
+  for (std::int32_t i = 0; i < node.num_here; ++i) node.weight_here += node.uses[i].weight;
+  for (auto i = node.num_here; i < static_cast<std::int32_t>(node.uses.size()); ++i) {
+    const double rate = rates_[node.uses[i].flow];
+    if (rate >= levels_[index]) {
+      move_here(node, i);
+    } else {
+      node.rate_below += node.uses[i].weight * rate;
+      node.highest_below = std::max(node.highest_below, rate);
+    }
+  }
 }
 
 }  // namespace moebius
