@@ -117,6 +117,12 @@ std::vector<Completion> Machine::take_completions() {
 
 // ---- from queued to running
 
+void Machine::LaneQueue::pop_front() {
+  if (2 * ++first <= slots.size()) return;
+  slots.erase(slots.begin(), slots.begin() + static_cast<std::ptrdiff_t>(first));
+  first = 0;
+}
+
 // The next op of the lane starts with the others that become ready at this time, in the order of ids.
 void Machine::offer(std::int32_t index) {
   const LaneState& lane = lanes_[index];

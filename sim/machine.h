@@ -64,10 +64,20 @@ class Machine {
     std::vector<OpState> ops;
     std::vector<std::int32_t> followers;  // live submissions that wait for this one
   };
+  // Live submissions with ops on a lane, in order. Most lanes of most ranks never have any, and one is in
+  // no need of what a deque holds ready.
+  struct LaneQueue {
+    std::vector<std::int32_t> slots;
+    std::size_t first = 0;
+    bool empty() const { return first == slots.size(); }
+    std::int32_t front() const { return slots[first]; }
+    void push_back(std::int32_t slot) { slots.push_back(slot); }
+    void pop_front();
+  };
   struct LaneState {
-    std::deque<std::int32_t> queue;  // live submissions with ops on the lane, in order
-    std::int32_t cursor = 0;         // of the first of them: the next op
-    bool busy = false;               // the op at the cursor has asked for cores, or runs
+    LaneQueue queue;
+    std::int32_t cursor = 0;  // of the first in the queue: the next op
+    bool busy = false;        // the op at the cursor has asked for cores, or runs
     std::int32_t op = 0, cores = 0;
     Time start, work_start, last_end, lag;
     const OpCost* cost = nullptr;  // compute only
