@@ -64,6 +64,7 @@ struct Cluster {
   bool ports_may_fail = false;           // parts will break while a run goes on
   CollectiveSource collectives = CollectiveSource::kStructure;
   SpeedVariation variation = {};  // of devices of one kind
+  Time launch = {};  // of a kernel, or of a captured graph, by the host
 
   const Pool& pool_of(int device) const;
   // Whether it matters by which port a message goes: there is a choice, and it is not made alike for all

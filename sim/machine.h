@@ -13,6 +13,7 @@
 #include "sim/chips.h"
 #include "sim/faults/chip_paces.h"
 #include "sim/fragment_uses.h"
+#include "sim/launches.h"
 #include "sim/meetings.h"
 #include "sim/network/network.h"
 #include "sim/network/network_counters.h"
@@ -102,6 +103,8 @@ class Machine {
   std::uint64_t id_of(const LaneState& lane) { return id_of(live_on(lane).sequence, lane.op); }
 
   std::int32_t new_live();
+  void wait_for_launches(std::int32_t rank_class, std::int32_t slot);
+  void launch(const Launches::Launched& launched);
   void wait_for(const std::vector<std::int32_t>& after, std::int32_t slot);
   void wake_class(std::int32_t rank_class);
   void offer(std::int32_t lane);
@@ -129,6 +132,7 @@ class Machine {
   Network& network_;
   NetworkCounters* counters_;
   ChipPaces* paces_;
+  Launches launches_;
   FragmentUses uses_;
   Chips chips_;
   Meetings meetings_;

@@ -42,6 +42,13 @@ constexpr std::array kRecomputeOps{
     Named<RecomputeOp>{"swiglu", RecomputeOp::kActivation, ""},
 };
 
+constexpr std::array kLaunchModes{
+    Named<LaunchMode>{"hidden", LaunchMode::kHidden, "far enough ahead that the device never waits"},
+    Named<LaunchMode>{"kernel", LaunchMode::kKernel, "one by one"},
+    Named<LaunchMode>{"graph", LaunchMode::kGraph,
+                      "each pass captured as a graph, which is launched at once"},
+};
+
 constexpr std::array kMemoryRules{
     Named<bool>{"enforce", true, "a step that does not fit fails"},
     Named<bool>{"report", false, "it is simulated all the same, and the report says so"},
@@ -83,9 +90,9 @@ void read_expert(Section section, TrainingPlan& plan) {
   plan.nodes_per_token = static_cast<int>(section.integer(
       "nodes_per_token", {0, 1 << 16}, 0,
       "most nodes that the experts of a token stand on; 0: as the model's routing groups say"));
-  plan.capacity = section.number(
-      "capacity", {0, 1024}, 0,
-      "most copies that an expert takes of one rank's tokens, in parts of the mean; what is over it is dropped; 0: all");
+  plan.capacity = section.number("capacity", {0, 1024}, 0,
+                                 "most copies that an expert takes of one rank's tokens, in parts of the "
+                                 "mean; what is over it is dropped; 0: all");
   section.finish();
 }
 
@@ -188,6 +195,9 @@ void read_training_plan(Section section, Scenario& scenario) {
     section.place_of("resume").fail("expected a checkpoint in `weights` to go on from, found \"random\"");
   if (scenario.save_every > 0 && scenario.save.empty())
     section.place_of("save_every").fail("expected a directory in `save`, found none");
+  plan.launch =
+      section.choice<LaunchMode>("launch", kLaunchModes, LaunchMode::kHidden,
+                                 "how the host launches kernels; how long one takes: /cluster/launch");
   plan.fold = section.boolean("fold", true, "simulate one rank of each class of ranks that do the same");
   scenario.enforce_memory = section.choice<bool>("memory", kMemoryRules, true, "when a step does not fit");
   section.finish();
