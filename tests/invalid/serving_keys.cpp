@@ -5,7 +5,7 @@ namespace {
 
 using namespace moebius;
 
-void check(const char* file, const char* pointer, const char* json, const std::string& sentence) {
+void check(const char* file, const std::string& pointer, const char* json, const std::string& sentence) {
   INFO(pointer << " = " << json);
   CHECK_THAT(refusal(file, pointer, json), Catch::EndsWith(sentence));
 }
