@@ -8,8 +8,9 @@
 
 namespace moebius {
 
-int Chips::add(const Accelerator& accelerator) {
+int Chips::add(const Accelerator& accelerator, double pace) {
   Chip chip;
+  chip.usual = chip.pace = pace;
   chip.cores.total = chip.cores.free = std::max(1, accelerator.cores);
   chip.general.total = chip.general.free = accelerator.general_cores;
   chip.independent = accelerator.independent_engines;
@@ -112,8 +113,8 @@ void Chips::go_at(std::int32_t slot, double speed, Time now) {
 
 void Chips::set_pace(int index, double pace, Time now) {
   Chip& chip = chips_[index];
-  const double change = pace / chip.pace;
-  chip.pace = pace;
+  const double change = pace * chip.usual / chip.pace;
+  chip.pace = pace * chip.usual;
   std::vector<bool> is_free(running_.size(), false);
   for (const std::int32_t slot : free_) is_free[slot] = true;
   for (std::size_t slot = 0; slot < running_.size(); ++slot) {

@@ -27,7 +27,8 @@ class Chips {
     int cores = 0;
   };
 
-  int add(const Accelerator& accelerator);
+  // `pace`: how fast it computes against its kind.
+  int add(const Accelerator& accelerator, double pace = 1);
 
   // Most cores that communication (else compute) can hold on a chip. Chips with independent engines keep
   // `general_cores` for communication; where these are not counted it takes none.
@@ -41,7 +42,7 @@ class Chips {
   int held(int chip) const { return pool(chip, false).total - pool(chip, false).free; }
 
   void start(const ComputeWork& work, Time now);
-  // From `now` on the chip does its work at `pace` times its own speed, memory and all.
+  // From `now` on the chip does its work at `pace` times its usual speed, memory and all.
   void set_pace(int chip, double pace, Time now);
   Time next_event();
   // The holder of an op that has finished by `now`, in the order of ids, or -1.
@@ -58,7 +59,8 @@ class Chips {
     double memory_rate = 0;             // achieved, bytes per second
     std::vector<std::int32_t> running;  // ops that use device memory
     double speed = 1;                   // of all of them, against standing alone
-    double pace = 1;                    // of the whole chip
+    double usual = 1;                   // pace of the whole chip as it was added
+    double pace = 1;                    // and now
   };
   struct Running {
     ComputeWork work;

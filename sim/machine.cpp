@@ -21,10 +21,11 @@ Machine::Machine(MachineParts parts)
       uses_(parts.cluster, parts.layout, parts.costs, parts.plans) {
   lanes_.resize(layout_.classes.size() * kNumLanes);
   std::map<int, std::int32_t> chip_of_device;  // representatives may share one (virtual ranks)
-  for (const RankClass& rank_class : layout_.classes) {
-    const int device = layout_.device_of_rank[rank_class.representative()];
+  for (std::size_t i = 0; i < layout_.classes.size(); ++i) {
+    const int device = layout_.device_of_rank[layout_.classes[i].representative()];
     const auto [chip, is_new] = chip_of_device.try_emplace(device, 0);
-    if (is_new) chip->second = chips_.add(parts.cluster.pool_of(device).accelerator);
+    const double pace = layout_.pace_of_class.empty() ? 1 : layout_.pace_of_class[i];
+    if (is_new) chip->second = chips_.add(parts.cluster.pool_of(device).accelerator, pace);
     if (is_new && paces_ != nullptr) paces_->add(chip->second, device);
     chip_of_class_.push_back(chip->second);
   }

@@ -9,16 +9,10 @@ namespace moebius {
 
 namespace {
 
-// The shares of experts with weights r^-exponent of their ranks 1 .. experts, in an order shuffled by `key`.
-std::vector<double> shuffled_zipf(std::int32_t experts, double exponent, std::uint64_t key) {
-  std::vector<double> weights(experts);
-  RandomStream random(key);
-  std::vector<std::int32_t> expert_of_rank(experts);
-  std::iota(expert_of_rank.begin(), expert_of_rank.end(), 0);
-  for (std::int32_t r = 0; r < experts; ++r) {
-    std::swap(expert_of_rank[r], expert_of_rank[r + random.below(experts - r)]);
-    weights[expert_of_rank[r]] = std::pow(r + 1.0, -exponent);
-  }
+// Of this layer and step, together 1.
+std::vector<double> weights_of(const RouteSpec& spec, std::uint64_t ranking_key) {
+  if (spec.weights.empty()) return shuffled_zipf(spec.experts, spec.popularity.exponent, ranking_key);
+  std::vector<double> weights = spec.weights.list();
   const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
   for (double& weight : weights) weight /= sum;
   return weights;
@@ -137,7 +131,7 @@ PopularChooser::PopularChooser(const RouteSpec& spec, std::uint64_t ranking_key)
   const bool limited = spec.active_groups < spec.groups;
   if (!limited) active_groups_ = 1;
   experts_per_group_ = limited ? spec.experts / spec.groups : spec.experts;
-  for (const double weight : shuffled_zipf(spec.experts, spec.popularity.exponent, ranking_key)) {
+  for (const double weight : weights_of(spec, ranking_key)) {
     const auto expert = static_cast<std::int32_t>(experts_.size());
     if (expert % experts_per_group_ == 0) groups_.push_back({0, expert / experts_per_group_});
     experts_.push_back(weighted(weight, expert));

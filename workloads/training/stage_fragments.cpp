@@ -100,6 +100,7 @@ StageSpec FragmentStore::spec_of(int rank, ShardPosition shard, int chunk) const
 // From here on the forward fragment is frozen: the reverse passes have marked what it must keep.
 StageFragments FragmentStore::lower(const StageSpec& stage) {
   ForwardPass forward = lower_forward(input_, stage, routes_);
+  for (const RoutePtr& route : forward.builder.fragment().routes) loads_.add(*route);
   StageFragments fragments;
   if (has_whole_backward(input_.plan->schedule)) lower_whole(stage, forward, fragments);
   if (has_split_backward(input_.plan->schedule)) lower_split(stage, forward, fragments);

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "workloads/routing/expert_loads.h"
 #include "workloads/training/lowering.h"
 #include "workloads/training/pipeline.h"
 
@@ -32,6 +33,7 @@ class FragmentStore {
 
   const std::vector<StageSlice>& slices() const { return slices_; }
   const StagePlacement& placement() const { return placement_; }
+  const ExpertLoads& loads() const { return loads_; }  // of what was lowered so far
 
  private:
   // Rank, chunk, tensor, expert.
@@ -53,6 +55,7 @@ class FragmentStore {
   std::vector<StageSlice> slices_;
   StagePlacement placement_;
   RouteCache routes_;
+  ExpertLoads loads_;
   std::map<Key, StageFragments> known_;
   std::map<Place, FragmentPtr> optimizers_;
   std::map<Halves, FragmentPtr> pairs_;

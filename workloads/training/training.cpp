@@ -47,6 +47,7 @@ struct Training::State {
         store({&job.model, &job.plan, &job.workload, job.ranks_per_node}, slices_of(job)),
         microbatches(job.workload.num_microbatches(job.plan)),
         passes(pipeline_passes(pipeline_spec(job.plan, microbatches))) {
+    if (job.speeds) set_paces(job.plan, *job.speeds, layout);
     for (const RankClass& rank_class : layout.classes) places.push_back(place_of(rank_class));
     for (const std::vector<int>& turn : issue_turns(passes, store.placement())) add_turn(turn);
     find_last_uses();
@@ -213,6 +214,10 @@ void Training::record_memory(Recorder& recorder) {
   state_->memory_after_pass.clear();
   for (const ClassMemory& memory : this->memory({}).classes)
     state_->memory_after_pass.push_back(memory.after_pass);
+}
+
+const ExpertLoads& Training::expert_loads() const {
+  return state_->store.loads();
 }
 
 std::string Training::describe() const {
