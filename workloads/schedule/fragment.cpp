@@ -22,6 +22,7 @@ void add(Hash& hash, const Op& op) {
   add(hash, op.shape);
   if (op.batch >= 0) hash.add(op.batch);
   if (op.queue > 0) hash.add(op.queue);
+  if (op.fused) hash.add(op.fused);
 }
 
 void add(Hash& hash, const Tensor& t) {

@@ -24,6 +24,7 @@ BackwardPass lower_backward(const LoweringInput& input, const StageSpec& stage, 
   BackwardPass pass{FragmentBuilder(name, Phase::kBackward), {}};
   pass.builder.scaling = input.plan->scaling;
   pass.builder.launch = input.plan->launch;
+  pass.builder.fusions = input.plan->fusions;
   Reverse(input, stage, forward, pass, options).run();
   return pass;
 }
