@@ -50,6 +50,8 @@ class Wires {
   std::int64_t levels_set() const { return levels_set_; }
 
  private:
+  // With more flows than this at a time a level stands while it fills its wire to within kRough, so that one
+  // flow's end is not felt by thousands: rates are then those of wires whose capacities are off by that much.
   static constexpr int kExactFlows = 4096;
   static constexpr double kRough = 1e-3;
   static constexpr double kUnlimited = std::numeric_limits<double>::infinity();
