@@ -14,6 +14,7 @@
 #include "hw/fabric/path_health.h"
 #include "hw/node.h"
 #include "hw/reader.h"
+#include "hw/speed_variation.h"
 
 namespace moebius {
 
@@ -62,6 +63,7 @@ struct Cluster {
   std::vector<PartHealth> damaged = {};  // parts of the fabric that are broken or slowed from the start
   bool ports_may_fail = false;           // parts will break while a run goes on
   CollectiveSource collectives = CollectiveSource::kStructure;
+  SpeedVariation variation = {};  // of devices of one kind
 
   const Pool& pool_of(int device) const;
   // Whether it matters by which port a message goes: there is a choice, and it is not made alike for all

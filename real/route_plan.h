@@ -10,7 +10,7 @@ namespace moebius {
 
 struct RoutePlan {
   int active = 0;                     // experts of a token
-  std::vector<std::int32_t> choices;  // of this member's own tokens: tokens * active expert ids
+  std::vector<std::int32_t> choices;  // of this member's own tokens: see Route::choices()
   std::vector<std::vector<std::int32_t>>
       sent;  // to each member: own tokens, ascending; one that uses several experts there once
   std::vector<std::int32_t>
@@ -22,7 +22,8 @@ struct RoutePlan {
 
   // Whether choice `slot` of own token `token` is an expert of `member`.
   bool goes_to(std::int32_t token, int slot, int member) const {
-    return choices[token * active + slot] / experts_per_rank == member;
+    const std::int32_t expert = choices[token * active + slot];  // below 0: dropped
+    return expert >= 0 && expert / experts_per_rank == member;
   }
   int experts_per_rank = 0;
 };

@@ -8,8 +8,9 @@
 
 namespace moebius {
 
-int Chips::add(const Accelerator& accelerator) {
+int Chips::add(const Accelerator& accelerator, double pace) {
   Chip chip;
+  chip.usual = chip.pace = pace;
   chip.cores.total = chip.cores.free = std::max(1, accelerator.cores);
   chip.general.total = chip.general.free = accelerator.general_cores;
   chip.independent = accelerator.independent_engines;
@@ -86,7 +87,7 @@ void Chips::start(const ComputeWork& work, Time now) {
 
 // Ops that together ask for more than the memory gives slow down in proportion. One op alone keeps its own
 // cost, even where that asks for more than the streaming rate (data that stays in the cache).
-void Chips::share_memory(int index, Time now) {
+void Chips::share_among_several(int index, Time now) {
   Chip& chip = chips_[index];
   double sum = 0, largest = 0;
   for (const std::int32_t slot : chip.running) {
@@ -112,8 +113,8 @@ void Chips::go_at(std::int32_t slot, double speed, Time now) {
 
 void Chips::set_pace(int index, double pace, Time now) {
   Chip& chip = chips_[index];
-  const double change = pace / chip.pace;
-  chip.pace = pace;
+  const double change = pace * chip.usual / chip.pace;
+  chip.pace = pace * chip.usual;
   std::vector<bool> is_free(running_.size(), false);
   for (const std::int32_t slot : free_) is_free[slot] = true;
   for (std::size_t slot = 0; slot < running_.size(); ++slot) {
@@ -122,11 +123,7 @@ void Chips::set_pace(int index, double pace, Time now) {
   }
 }
 
-Time Chips::next_event() {
-  return events_.next([&](const Event& event) { return running_[event.slot].version == event.version; });
-}
-
-std::int32_t Chips::pop_finished(Time now) {
+std::int32_t Chips::pop_due(Time now) {
   if (next_event() > now) return -1;
   const std::int32_t slot = events_.top().slot;
   events_.pop();

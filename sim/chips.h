@@ -27,7 +27,8 @@ class Chips {
     int cores = 0;
   };
 
-  int add(const Accelerator& accelerator);
+  // `pace`: how fast it computes against its kind.
+  int add(const Accelerator& accelerator, double pace = 1);
 
   // Most cores that communication (else compute) can hold on a chip. Chips with independent engines keep
   // `general_cores` for communication; where these are not counted it takes none.
@@ -41,11 +42,16 @@ class Chips {
   int held(int chip) const { return pool(chip, false).total - pool(chip, false).free; }
 
   void start(const ComputeWork& work, Time now);
-  // From `now` on the chip does its work at `pace` times its own speed, memory and all.
+  // From `now` on the chip does its work at `pace` times its usual speed, memory and all.
   void set_pace(int chip, double pace, Time now);
-  Time next_event();
+  Time next_event() {
+    return events_.next([this](const Event& event) { return running_[event.slot].version == event.version; });
+  }
   // The holder of an op that has finished by `now`, in the order of ids, or -1.
-  std::int32_t pop_finished(Time now);
+  std::int32_t pop_finished(Time now) {
+    // Mostly there is none: then overtaken events need no look either.
+    return events_.empty() || events_.top().time > now ? -1 : pop_due(now);
+  }
 
  private:
   struct CorePool {
@@ -58,7 +64,8 @@ class Chips {
     double memory_rate = 0;             // achieved, bytes per second
     std::vector<std::int32_t> running;  // ops that use device memory
     double speed = 1;                   // of all of them, against standing alone
-    double pace = 1;                    // of the whole chip
+    double usual = 1;                   // pace of the whole chip as it was added
+    double pace = 1;                    // and now
   };
   struct Running {
     ComputeWork work;
@@ -72,7 +79,12 @@ class Chips {
   const CorePool& pool(int chip, bool communication) const;
   CorePool& pool(int chip, bool communication);
   static int wanted(const CorePool& pool, int units);
-  void share_memory(int chip, Time now);
+  std::int32_t pop_due(Time now);
+  // One op alone has what it asks for.
+  void share_memory(int chip, Time now) {
+    if (chips_[chip].speed != 1 || chips_[chip].running.size() > 1) share_among_several(chip, now);
+  }
+  void share_among_several(int chip, Time now);
   void go_at(std::int32_t slot, double speed, Time now);
 
   std::vector<Chip> chips_;

@@ -43,8 +43,7 @@ void unfold_where_ranks_differ(Scenario& scenario) {
   fold = false;
 }
 
-Scenario read(const std::string& file, const Changes& changes, const Library& library) {
-  Document document = load_document(file);
+Scenario read(Document& document, const Changes& changes, const Library& library) {
   for (const std::string& set : changes.sets) apply(set, document);
   if (changes.seed) set_at_pointer(document, "/seed", std::to_string(*changes.seed));
   Scenario scenario = read_scenario(document, library.hardware, library.models);
@@ -71,10 +70,22 @@ void go_on_from_checkpoint(Scenario& scenario) {
   scenario.training.first_step = static_cast<int>(index.step);
 }
 
+// Chips that differ in speed: the slowest columns by themselves.
+TrainingJob with_speeds(const Cluster& cluster, std::uint64_t seed, TrainingJob job) {
+  if (!cluster.variation.any()) return job;
+  job.speeds.emplace(cluster.variation, seed);
+  job.column_kinds = with_slow_columns(job.plan, std::move(job.column_kinds), *job.speeds);
+  return job;
+}
+
 }  // namespace
 
 Job read_job(const std::string& file, const Changes& changes, const Library& library) {
-  Job job{read(file, changes, library), nullptr, nullptr, nullptr, nullptr, std::nullopt};
+  return read_job(load_document(file), changes, library);
+}
+
+Job read_job(Document document, const Changes& changes, const Library& library) {
+  Job job{read(document, changes, library), nullptr, nullptr, nullptr, nullptr, std::nullopt};
   if (job.scenario.resume) go_on_from_checkpoint(job.scenario);
   const Cluster& cluster = *job.scenario.cluster;
   const Pool& pool = cluster.pools.front();
@@ -84,12 +95,13 @@ Job read_job(const std::string& file, const Changes& changes, const Library& lib
         const Scenario& it = job.scenario;
         return layer_speed(of, cluster.fabric.spec(), {it.model, it.plan, it.training});
       });
-      job.training = std::make_unique<Training>(
+      job.training = std::make_unique<Training>(with_speeds(
+          cluster, job.scenario.seed,
           TrainingJob{.model = job.scenario.model,
                       .plan = job.scenario.plan,
                       .workload = job.scenario.training,
                       .ranks_per_node = pool.node.accelerators,
-                      .column_kinds = column_kinds(job.scenario.plan, job.scenario.cluster->fabric)});
+                      .column_kinds = column_kinds(job.scenario.plan, job.scenario.cluster->fabric)}));
       job.memory = job.training->memory(pool.accelerator.memory);
       if (several_kinds(cluster)) judge_by_class(cluster, job.training->layout(), *job.memory);
       break;
@@ -143,6 +155,9 @@ void require_executable(const Job& job) {
   if (job.scenario.collective.matrix)
     throw run_error(
         fmt::format("{}: /workload/matrix is simulated only: executors exchange equal parts", name));
+  if (job.scenario.cluster->variation.any())
+    throw run_error(
+        fmt::format("{}: /cluster/variation is simulated only: devices are as fast as they are", name));
   if (!job.scenario.faults.empty())
     throw run_error(fmt::format("{}: its faults happen in a simulated network only", name));
 }

@@ -44,6 +44,7 @@ struct Library {
 };
 
 Job read_job(const std::string& file, const Changes& changes, const Library& library);
+Job read_job(Document document, const Changes& changes, const Library& library);
 
 // run_error with the breakdown when the step does not fit on the devices and the plan does not say "report".
 void require_fit(const Job& job);

@@ -2,6 +2,7 @@
 
 #include <sys/resource.h>
 
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -9,6 +10,7 @@
 #include "workloads/progress_bar.h"
 #include "workloads/serving/left_out.h"
 #include "workloads/stretches.h"
+#include "workloads/training/device_speeds.h"
 #include "workloads/training/mixed_stages.h"
 
 namespace moebius {
@@ -43,6 +45,16 @@ std::vector<double> losses_of_run(const StartedExecutor& engine, const TrainingW
   return losses;
 }
 
+// "normal, sigma 0.01: the slowest of 2048, device 713, at 0.966 of its kind".
+std::string speeds_text(const Scenario& scenario) {
+  const SpeedVariation& variation = scenario.cluster->variation;
+  const DeviceSpeeds speeds(variation, scenario.seed);
+  const std::int32_t slowest = slowest_device(speeds, scenario.ranks());
+  return fmt::format("{}, sigma {}: the slowest of {}, device {}, at {:.3f} of its kind",
+                     variation.law == SpeedLaw::kNormal ? "normal" : "lognormal", variation.sigma,
+                     scenario.ranks(), slowest, speeds.of(slowest));
+}
+
 std::string why_unfolded(const Scenario& scenario) {
   if (scenario.cluster->by_ports()) return "off: which ports a message takes differs from rank to rank";
   if (!scenario.faults.empty()) return "off: nodes become slow one by one";
@@ -54,15 +66,18 @@ std::string why_unfolded(const Scenario& scenario) {
 Outcome perform(Job& job, const StartExecutor& start, const Hooks& hooks) {
   const auto started = std::chrono::steady_clock::now();
   ObservedWorkload workload(job.workload(), hooks.observer);
-  Recorder recorder(workload.layout(), job.scenario.timeline);
+  RecorderOptions kept = job.scenario.timeline;
+  kept.stores = hooks.wants_spans;
+  Recorder recorder(workload.layout(), kept);
   if (job.training) job.training->record_memory(recorder);
   StartedExecutor engine = start(job, workload.layout(), recorder);
   Time end;
   Stretches stretches(job, engine);
   do {
-    ProgressBar bar;
+    std::optional<ProgressBar> bar;
+    if (!hooks.quiet) bar.emplace();
     end = execute(workload, *engine.executor, recorder, [&](double share) {
-      bar.show(share);
+      if (bar) bar->show(share);
       stretches.look();
     });
   } while (stretches.go_on());
@@ -83,7 +98,11 @@ Outcome perform(Job& job, const StartExecutor& start, const Hooks& hooks) {
     if (!missing.empty()) facts.provenance.emplace_back("left out", missing);
   }
   if (job.scenario.unfolded) facts.provenance.emplace_back("folding", why_unfolded(job.scenario));
+  if (job.scenario.cluster->variation.any())
+    facts.provenance.emplace_back("speed of devices", speeds_text(job.scenario));
   if (job.training) {
+    const bool even = job.scenario.training.popularity.kind == PopularityKind::kBalanced;
+    if (!even || job.scenario.plan.capacity > 0) outcome.report.experts = job.training->expert_loads();
     for (const std::string& sentence : groups_across_vendors(*job.scenario.cluster, job.scenario.plan))
       facts.provenance.emplace_back("warning", sentence);
   }

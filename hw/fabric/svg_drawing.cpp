@@ -113,7 +113,7 @@ struct Rows {
 
 Rows rows_of(const Sketch& sketch) {
   Rows rows;
-  double y = 90;
+  double y = 132;  // below the title, its line of figures and the labels of the first row
   const auto next = [&](bool used) { return used ? std::exchange(y, y + 110) : y; };
   rows.border = next(sketch.regions > 1);
   rows.core = next(sketch.cores > 0);
@@ -175,11 +175,12 @@ std::string links(const std::string& rate) {
 
 void draw_labels(Canvas& canvas, const Sketch& sketch, const Rows& rows) {
   canvas.text({kMargin, 34}, sketch.title, "start", 20, "#1d2530");
-  canvas.text(
-      {kMargin, 54},
-      fmt::format("{} x {} of {}; {} plane{} alike, one is drawn; NIC ports of {}", sketch.nodes, sketch.node,
-                  sketch.devices_per_node, sketch.planes, sketch.planes > 1 ? "s" : "", sketch.nic),
-      "start", 12, "#5a6472");
+  const std::string planes =
+      sketch.planes > 1 ? fmt::format("{} planes alike, one is drawn; ", sketch.planes) : "";
+  canvas.text({kMargin, 54},
+              fmt::format("{} x {} of {}; {}NIC ports of {}", sketch.nodes, sketch.node,
+                          sketch.devices_per_node, planes, sketch.nic),
+              "start", 12, "#5a6472");
   if (sketch.cores > 0) label(canvas, rows.core, "core", links(sketch.core_link));
   const double pods = sketch.tiers >= 2 ? rows.spine : rows.leaf;
   label(canvas, pods - 18, sketch.tiers >= 2 ? "spine, leaf, node" : "leaf, node", links(sketch.leaf_link));

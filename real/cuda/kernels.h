@@ -111,7 +111,7 @@ void activation_grad(Stream stream, const Activation& activation, const Operand&
 
 struct Gate {
   Operand logits;                         // [rows, experts]
-  const std::int32_t* choices = nullptr;  // [rows, active]
+  const std::int32_t* choices = nullptr;  // [rows, active], as in Route::choices()
   std::int64_t active = 0;
   bool sigmoid = false;
   float scale = 1;

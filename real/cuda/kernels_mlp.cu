@@ -83,7 +83,10 @@ struct Scores {
     for (std::int64_t i = 0; i < g.active; ++i) maximum = fmaxf(maximum, logit(i));
     for (std::int64_t i = 0; i < g.active; ++i) sum += score(i);
   }
-  MOEBIUS_DEVICE float logit(std::int64_t i) const { return load(g.logits, row, choices[i]); }
+  MOEBIUS_DEVICE std::int32_t expert(std::int64_t i) const {
+    return choices[i] < 0 ? -1 - choices[i] : choices[i];
+  }
+  MOEBIUS_DEVICE float logit(std::int64_t i) const { return load(g.logits, row, expert(i)); }
   MOEBIUS_DEVICE float score(std::int64_t i) const {
     return g.sigmoid ? sigmoid(logit(i)) : expf(logit(i) - maximum);
   }
@@ -111,7 +114,7 @@ struct GateGradRow {
     for (std::int64_t c = 0; c < dlogits.columns; ++c) store(dlogits, row * dlogits.columns + c, 0);
     for (std::int64_t i = 0; i < g.active; ++i) {
       const float slope = g.sigmoid ? 1 - sigmoid(scores.logit(i)) : 1.0f;
-      store(dlogits, row * dlogits.columns + scores.choices[i],
+      store(dlogits, row * dlogits.columns + scores.expert(i),
             g.scale * scores.share(i) * slope * (load(dweights, row, i) - mean));
     }
   }

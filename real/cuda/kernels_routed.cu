@@ -57,7 +57,8 @@ struct GatherWeight {
   Operand y;
   MOEBIUS_DEVICE void operator()(std::int64_t i) const {
     const std::int64_t token = s.rows[i / y.columns], slot = i % y.columns;
-    const bool there = s.choices[token * y.columns + slot] / s.experts_per_rank == s.member;
+    const std::int32_t expert = s.choices[token * y.columns + slot];  // below 0: dropped
+    const bool there = expert >= 0 && expert / s.experts_per_rank == s.member;
     store(y, i, there ? load(s.weights, token, slot) : 0.0f);
   }
 };

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
+#include "workloads/routing/routing.h"
 
 namespace moebius {
 namespace {
@@ -74,11 +75,12 @@ void for_each_row(const ActivationShape& shape, std::span<const Real> x, const V
 template <class Real>
 std::vector<Real> shares(const GateShape& shape, const Real* logits, const std::int32_t* choices) {
   std::vector<Real> scores(shape.active);
-  Real maximum = logits[choices[0]];
-  for (std::int64_t i = 1; i < shape.active; ++i) maximum = std::max(maximum, logits[choices[i]]);
+  Real maximum = logits[chosen_expert(choices[0])];
+  for (std::int64_t i = 1; i < shape.active; ++i)
+    maximum = std::max(maximum, logits[chosen_expert(choices[i])]);
   Real sum = 0;
   for (std::int64_t i = 0; i < shape.active; ++i) {
-    const Real logit = logits[choices[i]];
+    const Real logit = logits[chosen_expert(choices[i])];
     sum += scores[i] = shape.sigmoid ? sigmoid(logit) : std::exp(logit - maximum);
   }
   for (Real& score : scores) score /= sum;
@@ -141,8 +143,9 @@ void gate_grad(const GateShape& shape, const GateInputs<Real>& inputs, std::span
     Real mean = 0;
     for (std::int64_t i = 0; i < shape.active; ++i) mean += share[i] * dweights[i];
     for (std::int64_t i = 0; i < shape.active; ++i) {
-      const Real slope = shape.sigmoid ? 1 - sigmoid(logits[choices[i]]) : Real(1);
-      dlogits[row * shape.experts + choices[i]] =
+      const std::int32_t expert = chosen_expert(choices[i]);
+      const Real slope = shape.sigmoid ? 1 - sigmoid(logits[expert]) : Real(1);
+      dlogits[row * shape.experts + expert] =
           static_cast<Real>(shape.scale) * share[i] * slope * (dweights[i] - mean);
     }
   }

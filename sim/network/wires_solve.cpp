@@ -30,8 +30,7 @@ bool Wires::Due::after(const Due& other) const {
   return level != other.level ? level > other.level : node > other.node;
 }
 
-void Wires::solve(Time now) {
-  if (touched_.empty()) return;
+void Wires::solve_anew(Time now) {
   settled_ = -1;
   enter_touched();
   while (!due_.empty()) settle_next();

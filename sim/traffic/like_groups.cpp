@@ -8,32 +8,16 @@
 #include <unordered_map>
 #include <utility>
 
+#include "hw/fabric/shared_places.h"
+
 namespace moebius {
 namespace {
 
-// What messages leave and enter.
-enum class Level : std::uint8_t { kLeaf, kPod, kRegion, kHost };
-constexpr int kNumLevels = 4;
-
-bool binds(const Fabric& fabric, Level level) {
-  switch (level) {
-    case Level::kLeaf:
-      return fabric.can_bind(WireKind::kLeafUp) || fabric.can_bind(WireKind::kLeafDown);
-    case Level::kPod:
-      return fabric.can_bind(WireKind::kPodUp) || fabric.can_bind(WireKind::kPodDown);
-    case Level::kRegion:
-      return fabric.can_bind(WireKind::kRegionLink);
-    case Level::kHost:
-      return fabric.can_bind(WireKind::kHostMemory);
-  }
-  return true;
-}
-
 // Where the members of one group stand, and what its messages cross.
 struct Footprint {
-  std::vector<std::array<std::int32_t, kNumLevels>>
+  std::vector<std::array<std::int32_t, kNumSharedPlaces>>
       places;  // leaf, pod, region, node of each member, in group order
-  std::vector<std::pair<Level, std::int32_t>> crossed;
+  std::vector<std::pair<SharedPlace, std::int32_t>> crossed;
 };
 
 // Messages between nodes stay within a column, as they change it inside a node. So a leaf is left only where
@@ -48,29 +32,29 @@ class Footprints {
       if (pool.node.accelerators != width_ || pool.node.scale_up == ScaleUp::kPcie) width_ = 1;
       if (change == RailChange::kAtSpine) width_ = 1;
     }
-    for (int level = 0; level < kNumLevels; ++level)
-      binds_[level] = binds(sites.fabric(), static_cast<Level>(level));
+    for (int level = 0; level < kNumSharedPlaces; ++level)
+      binds_[level] = can_bind(sites.fabric(), static_cast<SharedPlace>(level));
   }
 
   Footprint at(std::int32_t shift) const {
     Footprint footprint;
-    std::array<std::vector<std::pair<int, std::int32_t>>, kNumLevels> seen;  // local index, place
+    std::array<std::vector<std::pair<int, std::int32_t>>, kNumSharedPlaces> seen;  // local index, place
     for (const Member& member : group_.members) {
       const int device = sites_.device_of(member.rank + shift);
       const Fabric::Standing standing = sites_.fabric().standing(device);
       footprint.places.push_back(
           {standing.leaf, standing.pod, standing.region, sites_.fabric().node_of(device)});
-      for (int level = 0; level < kNumLevels; ++level) {
+      for (int level = 0; level < kNumSharedPlaces; ++level) {
         if (binds_[level]) seen[level].push_back({device % width_, footprint.places.back()[level]});
       }
     }
-    for (int level = 0; level < kNumLevels; ++level)
-      add_crossed(static_cast<Level>(level), seen[level], footprint);
+    for (int level = 0; level < kNumSharedPlaces; ++level)
+      add_crossed(static_cast<SharedPlace>(level), seen[level], footprint);
     return footprint;
   }
 
  private:
-  static void add_crossed(Level level, std::vector<std::pair<int, std::int32_t>>& seen,
+  static void add_crossed(SharedPlace level, std::vector<std::pair<int, std::int32_t>>& seen,
                           Footprint& footprint) {
     std::sort(seen.begin(), seen.end());
     seen.erase(std::unique(seen.begin(), seen.end()), seen.end());
@@ -83,7 +67,7 @@ class Footprints {
 
   const Sites& sites_;
   const GroupSites& group_;
-  std::array<bool, kNumLevels> binds_{};
+  std::array<bool, kNumSharedPlaces> binds_{};
   int width_ = 1;
 };
 
@@ -95,7 +79,7 @@ std::vector<std::vector<std::int32_t>> sets_of(const std::vector<Footprint>& foo
     while (parent[at] != at) at = parent[at] = parent[parent[at]];
     return at;
   };
-  std::map<std::pair<Level, std::int32_t>, std::int32_t> user;  // the first group that crosses it
+  std::map<std::pair<SharedPlace, std::int32_t>, std::int32_t> user;  // the first group that crosses it
   for (std::size_t i = 0; i < footprints.size(); ++i) {
     for (const auto& place : footprints[i].crossed) {
       const std::int32_t first = user.try_emplace(place, static_cast<std::int32_t>(i)).first->second;
@@ -136,8 +120,8 @@ std::vector<std::int32_t> shape_of(const std::vector<std::int32_t>& set,
 }  // namespace
 
 bool shared_wires_bind(const Fabric& fabric) {
-  return binds(fabric, Level::kLeaf) || binds(fabric, Level::kPod) || binds(fabric, Level::kRegion) ||
-         binds(fabric, Level::kHost);
+  return can_bind(fabric, SharedPlace::kLeaf) || can_bind(fabric, SharedPlace::kPod) ||
+         can_bind(fabric, SharedPlace::kRegion) || can_bind(fabric, SharedPlace::kHost);
 }
 
 // Members `stride` apart, n of them: groups of this kind tile runs of n * stride ranks, `stride` groups to a

@@ -124,6 +124,15 @@ TEST_CASE("latent attention and experts: gradients of every parameter agree with
   require_gradients(small_job(small_model(AttentionKind::kMla)));
 }
 
+// The router's weights move which share of a token its experts have, dropped ones included, but not which
+// tokens are dropped.
+TEST_CASE("experts that drop tokens: gradients of every parameter agree with finite differences") {
+  TrainingJob job = small_job(small_model(AttentionKind::kMla));
+  job.workload.popularity = {PopularityKind::kZipf, 1.0, false};
+  job.plan.capacity = 0.75;
+  require_gradients(job);
+}
+
 TEST_CASE("grouped-query attention and experts: gradients of every parameter agree with finite differences") {
   require_gradients(small_job(small_model(AttentionKind::kGqa)));
 }

@@ -46,6 +46,21 @@ TEST_CASE("one, two and four expert-parallel ranks have the same loss") {
   }
 }
 
+// Every token uses all experts, so that each expert takes the first half of each rank's tokens.
+TEST_CASE("experts that take half of the tokens have the same loss on one and two and four ranks, and another") {
+  const auto halve = [](TrainingJob& job) { job.plan.dp = 4, job.plan.capacity = 0.5; };
+  TrainingJob job = job_of(AttentionKind::kMla);
+  const std::vector<double> whole = losses(job);
+  halve(job);
+  const std::vector<double> half = losses(job);
+  CHECK(half[0] != Approx(whole[0]).epsilon(1e-4));
+  for (const int ep : {2, 4}) {
+    require_same_losses(job, [&](TrainingJob& changed) { changed.plan.ep = ep; });
+  }
+  require_same_losses(job_of(AttentionKind::kMla),
+                      [&](TrainingJob& changed) { changed.plan.dp = 4, changed.plan.capacity = 1; });
+}
+
 // One group of expert-parallel ranks in all, so that the same sequences stand in the same order on one rank
 // as on two or four: the draw deals the same two of eight experts to the same token.
 TEST_CASE("one, two and four expert-parallel ranks train alike in single precision, step by step") {

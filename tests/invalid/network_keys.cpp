@@ -1,31 +1,9 @@
 // Keys of networks and super-nodes that are wrong, one at a time, and views of networks that cannot be shown.
-#include "hw/catalog.h"
-#include "hw/error.h"
-#include "models/model.h"
-#include "tests/process.h"
-#include "workloads/scenario/scenario.h"
-
-#undef CHECK  // of hw/error.h: here it is Catch's
-#include <catch2/catch.hpp>
+#include "tests/invalid/refusals.h"
 
 namespace {
 
 using namespace moebius;
-
-std::string refusal(const std::string& file, const std::string& pointer, const std::string& json) {
-  static const Catalog catalog;
-  static const ModelCatalog models;
-  Document document =
-      parse_document(test::text_of(std::string(MOEBIUS_SOURCE_DIR) + "/scenarios/" + file), "s.json");
-  if (!pointer.empty()) set_at_pointer(document, pointer, json);
-  try {
-    read_scenario(document, catalog, models);
-  } catch (const Error& error) {
-    CHECK(error.kind() == Error::Kind::kInput);
-    return error.what();
-  }
-  return "";
-}
 
 const char* const kRegions = "study/deepseek-v3-train-two-regions.json";
 const char* const kCollective = "smoke/allreduce-1024.json";

@@ -1,32 +1,9 @@
 // What a serving scenario may not say, each refused with one exact sentence.
-#include "hw/catalog.h"
-#include "hw/error.h"
-#include "models/model.h"
-#include "tests/process.h"
-#include "workloads/scenario/scenario.h"
-
-#undef CHECK  // of hw/error.h: here it is Catch's
-#include <catch2/catch.hpp>
+#include "tests/invalid/refusals.h"
 
 namespace {
 
 using namespace moebius;
-
-// The sentence with which the scenario is refused once one key has changed; empty when it is accepted.
-std::string refusal(const char* file, const char* pointer, const char* json) {
-  static const Catalog catalog;
-  static const ModelCatalog models;
-  Document document =
-      parse_document(test::text_of(std::string(MOEBIUS_SOURCE_DIR) + "/scenarios/" + file), "s.json");
-  if (pointer != nullptr) set_at_pointer(document, pointer, json);
-  try {
-    read_scenario(document, catalog, models);
-  } catch (const Error& error) {
-    CHECK(error.kind() == Error::Kind::kInput);
-    return error.what();
-  }
-  return "";
-}
 
 void check(const char* file, const char* pointer, const char* json, const std::string& sentence) {
   INFO(pointer << " = " << json);
@@ -39,8 +16,8 @@ const char* const kSmall = "smoke/serve-small.json";
 }  // namespace
 
 TEST_CASE("the shipped serving scenarios are accepted as they are") {
-  CHECK(refusal(kLarge, nullptr, "") == "");
-  CHECK(refusal(kSmall, nullptr, "") == "");
+  CHECK(refusal(kLarge, "", "") == "");
+  CHECK(refusal(kSmall, "", "") == "");
 }
 
 TEST_CASE("degrees of serving that do not fit are refused with the numbers") {

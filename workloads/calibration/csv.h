@@ -22,6 +22,7 @@ class Csv {
   explicit Csv(const std::string& path, std::string_view only = "");
 
   const std::vector<CsvRow>& rows() const { return rows_; }
+  const std::vector<std::string>& columns() const { return columns_; }  // of the header
   const std::string& text(const CsvRow& row, std::string_view column) const;
   double number(const CsvRow& row,
                 std::string_view column) const;  // input_error when it is not one finite number

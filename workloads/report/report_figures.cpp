@@ -185,6 +185,8 @@ std::string_view to_string(JudgedExpectation::Verdict verdict) {
       return "miss";
     case Verdict::kKnownMiss:
       return "known miss";
+    case Verdict::kWorse:
+      return "worse";
     case Verdict::kAbsent:
       return "absent";
   }

@@ -10,8 +10,9 @@
 namespace moebius {
 
 // Of one step of a training run. FLOPs are those of the model (3 forward passes' worth, no recomputation),
-// against the dense BF16 peak of the device: non-causal attention as most publications count it, and causal. MTP modules are
-// simulated, but not counted: DeepSeek's 432 and 385 TFLOP/s (ISCA 2025, Table 4) are those of the main model.
+// against the dense BF16 peak of the device: non-causal attention as most publications count it, and causal.
+// MTP modules are simulated, but not counted: DeepSeek's 432 and 385 TFLOP/s (ISCA 2025, Table 4) are those
+// of the main model.
 struct TrainingFigures {
   int devices = 0;
   double step_time_s = 0;
@@ -79,7 +80,7 @@ std::string_view interval_subject(const Report& report);  // the report's key th
 bool shown(const MemoryReport& memory, MemoryKind kind);
 
 struct JudgedExpectation {
-  enum class Verdict { kShown, kOk, kMiss, kKnownMiss, kAbsent };
+  enum class Verdict { kShown, kOk, kMiss, kKnownMiss, kWorse, kAbsent };  // kWorse: than the known miss
   const Expectation* row = nullptr;
   std::optional<double> ours;
   double difference = 0;  // relative, ours over expected

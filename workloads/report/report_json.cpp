@@ -126,6 +126,18 @@ Json memory_json(const MemoryReport& memory) {
           {"by_kind", kinds}};
 }
 
+Json experts_json(const ExpertLoads& loads) {
+  Json rows = Json::array();
+  for (const LayerLoad& row : loads.layers())
+    rows.push_back({{"step", row.step},
+                    {"layer", row.layer},
+                    {"busiest_expert", row.busiest_expert},
+                    {"busiest_rank", row.busiest_rank},
+                    {"rank", row.rank},
+                    {"dropped_share", row.dropped}});
+  return {{"max_violation", loads.violations()}, {"dropped_share", loads.dropped_share()}, {"layers", rows}};
+}
+
 void add_network(Json& json, const NetworkUse& use, double seconds) {
   json["routing"] = use.routing;
   json["queue_pairs"] = use.queue_pairs;
@@ -208,6 +220,7 @@ Json collectives_json(const std::vector<CollectiveChoice>& choices) {
                 {"bytes", choice.bytes},
                 {"algorithm", library ? "library" : to_string(choice.chosen.algorithm)},
                 {"alone_s", choice.chosen.seconds}};
+    if (!choice.chosen.protocol.empty()) row["protocol"] = choice.chosen.protocol;
     for (const AlgorithmTime& time : choice.candidates)
       row["candidates"][std::string(to_string(time.algorithm))] = time.seconds;
     for (const WireUse& use : choice.wires)
@@ -220,6 +233,23 @@ Json collectives_json(const std::vector<CollectiveChoice>& choices) {
     rows.push_back(row);
   }
   return rows;
+}
+
+Json advice_json(const Advice& advice) {
+  Json causes = Json::array(), switches = Json::array();
+  for (const Cause& cause : advice.causes)
+    causes.push_back({{"cause", cause.name}, {"seconds", cause.seconds}});
+  for (const TriedSwitch& tried : advice.switches) {
+    Json row = {{"switch", tried.name}, {"set", tried.sets}};
+    if (tried.refusal.empty()) {
+      row["step_time_s"] = tried.step_time_s;
+      row["gain"] = tried.gain;
+    } else {
+      row["refusal"] = tried.refusal;
+    }
+    switches.push_back(row);
+  }
+  return {{"causes", causes}, {"switches", switches}};
 }
 
 Json body(const Report& report) {
@@ -241,6 +271,7 @@ Json body(const Report& report) {
       break;
   }
   json["breakdown"] = breakdown_json(report);
+  if (!report.experts.empty()) json["experts"] = experts_json(report.experts);
   if (report.memory) json["memory"] = memory_json(*report.memory);
   json["network"] = {{"sent_bytes", sent_bytes(report)},
                      {"sent_bytes_per_device", sent_bytes(report) / scenario.ranks()}};
@@ -274,7 +305,10 @@ JudgedExpectation judge(const Json& json, const Expectation& row) {
   judged.difference = *judged.ours / row.value - 1;
   if (row.tolerance > 0) {
     const bool inside = std::abs(*judged.ours - row.value) <= row.tolerance * std::abs(row.value);
-    judged.verdict = inside ? Verdict::kOk : row.known_miss.empty() ? Verdict::kMiss : Verdict::kKnownMiss;
+    const Verdict missed = row.known_miss.empty()           ? Verdict::kMiss
+                           : row.excuses(judged.difference) ? Verdict::kKnownMiss
+                                                            : Verdict::kWorse;
+    judged.verdict = inside ? Verdict::kOk : missed;
   }
   return judged;
 }
@@ -308,6 +342,7 @@ std::string report_json(const Report& report) {
   }
   Json& provenance = json["provenance"] = Json::object();
   for (const auto& [name, text] : report.facts.provenance) provenance[name] = text;
+  if (report.advice) json["explain"] = advice_json(*report.advice);
   if (!report.facts.collectives.empty()) json["collectives"] = collectives_json(report.facts.collectives);
   if (const auto& measured = report.facts.measured)
     json["measured"] = {{"device", measured->device},

@@ -332,6 +332,7 @@ std::string report_text(const Report& report) {
       break;
   }
   time_section(out, report);
+  if (!report.experts.empty()) fmt::format_to(out, "\n{}", loads_text(report.experts));
   if (report.memory) fmt::format_to(out, "\n{}", memory_text(*report.memory));
   fmt::format_to(out, "\nnetwork\n  {:<28} {:>10} ({} a device)\n", "sent",
                  to_text(Bytes{sent_bytes(report)}), to_text(Bytes{sent_bytes(report) / scenario.ranks()}));

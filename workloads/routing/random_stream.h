@@ -1,7 +1,9 @@
 // The stream of random numbers that follows from one key.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
+#include <numbers>
 
 namespace moebius {
 
@@ -19,6 +21,12 @@ class RandomStream {
   }
 
   std::uint64_t bits() { return finalise(state_ += kGolden); }
+  double unit() { return (static_cast<double>(bits() >> 11) + 0.5) * 0x1p-53; }  // uniform in (0, 1)
+  // Box and Muller 1958; of two such numbers one is left out.
+  double normal() {
+    const double radius = std::sqrt(-2 * std::log(unit()));
+    return radius * std::cos(2 * std::numbers::pi * unit());
+  }
   // Uniform in [0, bound), bound >= 1; the bias of the multiplication is below bound / 2^32.
   std::uint32_t below(std::uint32_t bound) {
     return static_cast<std::uint32_t>(((bits() >> 32) * bound) >> 32);

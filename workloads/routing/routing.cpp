@@ -22,6 +22,24 @@ std::uint64_t draw_key(const RouteSpec& spec, Purpose purpose) {
                      static_cast<std::uint64_t>(spec.layer));
 }
 
+// Marks what goes over the capacity of its expert as dropped; for the tokens of one source.
+class Capacity {
+ public:
+  explicit Capacity(const RouteSpec& spec)
+      : most_(spec.capacity), active_(spec.active), copies_(most_ > 0 ? spec.experts : 0) {}
+
+  void limit(std::int32_t* experts) {
+    if (most_ == 0) return;
+    for (int i = 0; i < active_; ++i) {
+      if (++copies_[experts[i]] > most_) experts[i] = -1 - experts[i];
+    }
+  }
+
+ private:
+  int most_, active_;
+  std::vector<std::int32_t> copies_;
+};
+
 void check_spec(const RouteSpec& s) {
   const auto values = [&] {
     return fmt::format("ranks {} per node {} experts {} active {} groups {} active groups {} tokens {}",
@@ -41,17 +59,23 @@ void check_spec(const RouteSpec& s) {
 
 }  // namespace
 
+std::uint64_t ranking_key(std::uint64_t seed, int layer) {
+  RouteSpec spec;
+  spec.seed = seed;
+  spec.layer = layer;
+  return draw_key(spec, Purpose::kRanking);
+}
+
 // The draw of a route, ready to be repeated for any source.
 struct Route::Draw {
   Draw(const RouteSpec& spec, std::vector<std::int32_t> counts) : spec(spec), tokens_of(std::move(counts)) {
     if (spec.popularity.kind == PopularityKind::kBalanced) {
       dealers.assign(1, BalancedDealer(spec, draw_key(spec, Purpose::kDeal)));
     } else {
-      // The ranking of a layer's experts stays over steps and microbatches.
       RouteSpec layer;
       layer.seed = spec.seed;
       layer.layer = spec.layer;
-      popular.emplace(spec, draw_key(layer, Purpose::kRanking));
+      popular.emplace(spec, ranking_key(spec.seed, spec.layer));
       source_key = draw_key(spec.runs.empty() ? spec : layer, Purpose::kSource);
     }
   }
@@ -61,10 +85,12 @@ struct Route::Draw {
   template <class Visit>
   void for_each_named(int source, std::vector<std::int32_t>& experts, Visit&& visit) const {
     PopularChooser::Scratch scratch = popular->scratch();
+    Capacity capacity(spec);
     for (const TokenRun& run : spec.runs.list()) {
       for (std::int32_t i = 0; run.source == source && i < run.count; ++i) {
         RandomStream random(random_bits(source_key, static_cast<std::uint32_t>(run.request), run.first + i));
         popular->choose(random, scratch, experts.data());
+        capacity.limit(experts.data());
         visit(experts.data());
       }
     }
@@ -81,16 +107,20 @@ struct Route::Draw {
     if (!spec.runs.empty()) return for_each_named(source, experts, visit);
     PopularChooser::Scratch scratch = popular->scratch();
     RandomStream random(random_bits(source_key, static_cast<std::uint64_t>(source)));
+    Capacity capacity(spec);
     for (int token = 0; token < spec.tokens; ++token) {
       popular->choose(random, scratch, experts.data());
+      capacity.limit(experts.data());
       visit(experts.data());
     }
   }
 
   template <class Visit>
   void deal(BalancedDealer& dealer, int source, std::vector<std::int32_t>& experts, Visit&& visit) const {
+    Capacity capacity(spec);
     for (int token = 0; token < tokens_of[source]; ++token) {
       dealer.choose(experts.data());
+      capacity.limit(experts.data());
       visit(experts.data());
     }
   }
@@ -135,6 +165,8 @@ Route::Route(const RouteSpec& spec) : spec_(spec) {
     std::int32_t* to_node = to_node_.data() + static_cast<std::size_t>(source) * nodes();
     draw->for_each_token_first(source, [&](const std::int32_t* experts) {
       for (int i = 0; i < spec_.active; ++i) {
+        dropped_ += experts[i] < 0;
+        if (experts[i] < 0) continue;
         const Home home = homes[experts[i]];
         ++rows_[experts[i]];
         between[home.rank] += last_of_rank[home.rank] != token;
@@ -172,7 +204,8 @@ std::vector<std::int32_t> Route::choices(int source) const {
   all.reserve(static_cast<std::size_t>(spec_.tokens) * spec_.active);
   draw_->for_each_token(source, [&](const std::int32_t* experts) {
     all.insert(all.end(), experts, experts + spec_.active);
-    std::sort(all.end() - spec_.active, all.end());
+    std::sort(all.end() - spec_.active, all.end(),
+              [](std::int32_t a, std::int32_t b) { return chosen_expert(a) < chosen_expert(b); });
   });
   return all;
 }

@@ -7,21 +7,13 @@
 #include <utility>
 #include <vector>
 
+#include "workloads/routing/popularity.h"
+
 namespace moebius {
 
 // A counter-based generator: the same key gives the same number, in any order (SplitMix64 finaliser over the parts).
 std::uint64_t random_bits(std::uint64_t seed, std::uint64_t a, std::uint64_t b = 0, std::uint64_t c = 0, std::uint64_t d = 0);
 double random_unit(std::uint64_t bits);  // [0, 1), 53 bits
-
-enum class PopularityKind : std::uint8_t { kBalanced, kZipf };
-
-struct Popularity {
-  PopularityKind kind = PopularityKind::kBalanced;
-  double exponent = 0;         // kZipf: expert of rank r is chosen in proportion to r^-exponent; ranks are shuffled per layer
-  bool per_microbatch = false; // a fresh draw for each microbatch; otherwise one for each layer and step
-
-  bool operator==(const Popularity&) const = default;
-};
 
 // Consecutive tokens of one request on one source rank.
 struct TokenRun {
@@ -47,12 +39,16 @@ class TokenRuns {
   std::shared_ptr<const std::vector<TokenRun>> runs_;
 };
 
+// The expert of an entry of Route::choices(), whether it took the token or dropped it.
+constexpr std::int32_t chosen_expert(std::int32_t choice) { return choice < 0 ? -1 - choice : choice; }
+
 struct RouteSpec {
   std::uint64_t seed = 1;
   int step = 0;
   int microbatch = -1;         // -1: the draw does not depend on it
   int layer = 0;
   Popularity popularity = {};
+  ExpertWeights weights = {};  // of this layer and step, where the popularity alone does not say it (PopularityCourse)
   int ranks = 1;               // of the expert-parallel group
   int ranks_per_node = 1;      // consecutive members share a node
   int experts = 0;             // over all ranks; rank r holds experts [r*experts/ranks, (r+1)*experts/ranks)
@@ -60,6 +56,7 @@ struct RouteSpec {
   int groups = 1;              // group-limited choice: experts stand in so many groups ...
   int active_groups = 1;       // ... and a token uses at most so many of them
   int tokens = 0;              // of each source rank; with runs: of the one that has most
+  int capacity = 0;            // most copies from one source to one expert, later tokens' are dropped; 0: no limit
   // Serving: which tokens the sources have, each its own number. Drawn by popularity, what a token chooses is a function of
   // seed, layer, request and position alone, whoever shares its batch; step and microbatch do not count then.
   TokenRuns runs = {};
@@ -91,7 +88,10 @@ class Route {
   int max_received_tokens() const;
   int tokens_to_node(int source, int node) const { return to_node_[source * nodes() + node]; }  // distinct
 
-  // The choices of one source: tokens*active expert ids, ascending within a token. Recomputed, not stored.
+  std::int64_t dropped() const { return dropped_; }  // copies over capacity, of all sources; not counted above
+
+  // The choices of one source: tokens*active expert ids, ascending within a token; an expert that dropped the token
+  // is there as -1 - id. Recomputed, not stored.
   std::vector<std::int32_t> choices(int source) const;
 
  private:
@@ -103,6 +103,7 @@ class Route {
   std::vector<std::int32_t> tokens_of_;
   std::vector<std::int32_t> rows_, between_, to_node_;
   std::vector<std::int32_t> rows_of_rank_, received_;
+  std::int64_t dropped_ = 0;
 };
 
 using RoutePtr = std::shared_ptr<const Route>;

@@ -9,16 +9,10 @@ namespace moebius {
 
 namespace {
 
-// The shares of experts with weights r^-exponent of their ranks 1 .. experts, in an order shuffled by `key`.
-std::vector<double> shuffled_zipf(std::int32_t experts, double exponent, std::uint64_t key) {
-  std::vector<double> weights(experts);
-  RandomStream random(key);
-  std::vector<std::int32_t> expert_of_rank(experts);
-  std::iota(expert_of_rank.begin(), expert_of_rank.end(), 0);
-  for (std::int32_t r = 0; r < experts; ++r) {
-    std::swap(expert_of_rank[r], expert_of_rank[r + random.below(experts - r)]);
-    weights[expert_of_rank[r]] = std::pow(r + 1.0, -exponent);
-  }
+// Of this layer and step, together 1.
+std::vector<double> weights_of(const RouteSpec& spec, std::uint64_t ranking_key) {
+  if (spec.weights.empty()) return shuffled_zipf(spec.experts, spec.popularity.exponent, ranking_key);
+  std::vector<double> weights = spec.weights.list();
   const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
   for (double& weight : weights) weight /= sum;
   return weights;
@@ -77,7 +71,8 @@ Deck::Deck(std::int32_t size) : cards_(size) {
   std::iota(cards_.begin(), cards_.end(), 0);
 }
 
-void Deck::deal(RandomStream& random, std::int32_t count, std::int32_t offset, std::int32_t* out) {
+// A hand for which the deck is not enough: the rest of it, then cards of the new one.
+void Deck::deal_over(RandomStream& random, std::int32_t count, std::int32_t offset, std::int32_t* out) {
   const auto size = static_cast<std::int32_t>(cards_.size());
   std::int32_t old = 0;  // numbers of this hand that came from the deck before: the new one has them again
   for (std::int32_t i = 0; i < count; ++i) {
@@ -100,6 +95,7 @@ BalancedDealer::BalancedDealer(const RouteSpec& spec, std::uint64_t key)
       experts_(spec.groups, Deck(spec.experts / spec.groups)),
       active_(spec.active),
       experts_per_group_(spec.experts / spec.groups),
+      each_(spec.active / spec.active_groups),
       hand_(spec.active_groups),
       order_(spec.active % spec.active_groups != 0 ? spec.groups : 0) {}
 
@@ -118,11 +114,8 @@ void BalancedDealer::deal_in_turn() {
 
 void BalancedDealer::choose(std::int32_t* experts) {
   const auto num_groups = static_cast<std::int32_t>(hand_.size());
-  if (order_.empty()) {
-    groups_.deal(random_, num_groups, 0, hand_.data());
-  } else {
-    deal_in_turn();
-  }
+  if (order_.empty()) return choose_evenly(experts);
+  deal_in_turn();
   std::int32_t dealt = 0;
   for (std::int32_t i = 0; i < num_groups; ++i) {
     const std::int32_t place = (i + shift_) % num_groups;
@@ -132,12 +125,23 @@ void BalancedDealer::choose(std::int32_t* experts) {
   }
 }
 
+void BalancedDealer::choose_evenly(std::int32_t* experts) {
+  RandomStream random = random_;  // in registers: `experts` could be anywhere
+  const auto num_groups = static_cast<std::int32_t>(hand_.size());
+  groups_.deal(random, num_groups, 0, hand_.data());
+  for (const std::int32_t group : hand_) {
+    experts_[group].deal(random, each_, group * experts_per_group_, experts);
+    experts += each_;
+  }
+  random_ = random;
+}
+
 PopularChooser::PopularChooser(const RouteSpec& spec, std::uint64_t ranking_key)
     : active_(spec.active), active_groups_(spec.active_groups) {
   const bool limited = spec.active_groups < spec.groups;
   if (!limited) active_groups_ = 1;
   experts_per_group_ = limited ? spec.experts / spec.groups : spec.experts;
-  for (const double weight : shuffled_zipf(spec.experts, spec.popularity.exponent, ranking_key)) {
+  for (const double weight : weights_of(spec, ranking_key)) {
     const auto expert = static_cast<std::int32_t>(experts_.size());
     if (expert % experts_per_group_ == 0) groups_.push_back({0, expert / experts_per_group_});
     experts_.push_back(weighted(weight, expert));

@@ -29,6 +29,11 @@ struct Expectation {
   double tolerance = 0;  // relative; 0: shown beside ours, not judged
   std::string source;
   std::string known_miss;  // reason; empty: a miss fails
+  // Of a known miss, ours over the figure less one when it was recorded; nothing: it may be any.
+  std::optional<double> known_difference = {};
+
+  // Whether a difference is that of the known miss or a smaller one, to half a percentage point.
+  bool excuses(double difference) const;
 };
 
 // One of several collectives that share a fabric, each on devices of its own: rank i stands on device

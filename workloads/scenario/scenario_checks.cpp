@@ -9,6 +9,7 @@
 
 #include "hw/mixed_pools.h"
 #include "workloads/scenario/scenario_flows.h"
+#include "workloads/scenario/popularity_keys.h"
 #include "workloads/scenario/scenario_parts.h"
 #include "workloads/schedule/algorithms.h"
 
@@ -108,6 +109,8 @@ class TrainingChecks {
         "expert-parallel degree {} does not divide the tp {} x cp {} x dp {} = {} ranks of a pipeline stage",
         plan_.ep, plan_.tp, plan_.cp, plan_.dp, stage);
     if (routed > 0) divides(plan_.ep, routed, at, "expert-parallel degree", "experts");
+    const std::string problem = problem_of(scenario_.training.popularity, model_);
+    require(problem.empty(), "/workload/experts/popularity", "{}", problem);
   }
 
   // A limit on nodes is a limit on groups of experts, one group a node.

@@ -1,6 +1,8 @@
 // The machines of a scenario: pools of equal nodes and the fabric between them.
 #include <array>
 
+#include <fmt/format.h>
+
 #include "workloads/scenario/forwarding_keys.h"
 #include "workloads/scenario/scenario_parts.h"
 
@@ -11,7 +13,7 @@ namespace {
 constexpr std::array kCollectiveSources = {
     Named<CollectiveSource>{"structure", CollectiveSource::kStructure, "wires and their latency alone"},
     Named<CollectiveSource>{"library", CollectiveSource::kLibrary,
-                            "launch, steps and protocol of the chip's library (NCCL, oneCCL), where known"},
+                            "launch, steps, protocol and tuner of the chip's library (NCCL; oneCCL in a node)"},
     Named<CollectiveSource>{"sglang", CollectiveSource::kSglang,
                             "as library, with SGLang's own all-reduce before it"},
     Named<CollectiveSource>{"trtllm", CollectiveSource::kTrtllm,
@@ -44,6 +46,44 @@ Pool read_pool(Section& section, const Catalog* catalog) {
   return pool;
 }
 
+constexpr std::array kSpeedLaws = {
+    Named<SpeedLaw>{"normal", SpeedLaw::kNormal, "1 + sigma x a normal number"},
+    Named<SpeedLaw>{"lognormal", SpeedLaw::kLogNormal, "exp(sigma x a normal number)"},
+};
+
+// A normal number of a RandomStream is above -8.6: with the largest sigma no speed comes below 0.
+SpeedVariation read_variation(Section section) {
+  SpeedVariation variation;
+  variation.law = section.choice<SpeedLaw>("law", std::span<const Named<SpeedLaw>>(kSpeedLaws),
+                                           SpeedLaw::kNormal, "of the speed of each device, drawn once");
+  variation.sigma = section.number("sigma", {0, 0.11}, 0, "of the speeds; 0: all alike");
+  for (Section& row : section.objects("slow", false, "devices with a known speed")) {
+    SlowDevice device;
+    device.device =
+        static_cast<std::int32_t>(row.integer("device", {0, 1 << 24}, std::nullopt, "counted from 0"));
+    device.speed = row.number("speed", {0.01, 10}, std::nullopt, "against others of its kind");
+    row.finish();
+    variation.slow.push_back(device);
+  }
+  section.finish();
+  return variation;
+}
+
+// Training alone spreads devices of unlike speed over its ranks.
+void check_variation(const Scenario& scenario, const Place& place) {
+  const SpeedVariation& variation = scenario.cluster->variation;
+  if (!variation.any()) return;
+  if (scenario.kind != ScenarioKind::kTraining)
+    place.fail(fmt::format("expected no devices of unlike speed but for training, found them for {}",
+                           to_string(scenario.kind)));
+  std::int64_t devices = 0;
+  for (const Pool& pool : scenario.cluster->pools) devices += pool.devices();
+  for (const SlowDevice& slow : variation.slow) {
+    if (slow.device >= devices)
+      place.fail(fmt::format("expected a device from 0 to {}, found {}", devices - 1, slow.device));
+  }
+}
+
 }  // namespace
 
 void read_cluster(Section section, Scenario& scenario, const Catalog* catalog) {
@@ -60,17 +100,20 @@ void read_cluster(Section section, Scenario& scenario, const Catalog* catalog) {
   const auto collectives = section.choice<CollectiveSource>(
       "collectives", std::span<const Named<CollectiveSource>>(kCollectiveSources),
       serving ? CollectiveSource::kSglang : CollectiveSource::kLibrary,
-      "what decides how long a collective inside one scale-up domain takes");
+      "what decides how long a collective takes, inside a scale-up domain and between nodes");
+  const SpeedVariation variation =
+      read_variation(section.object("variation", false, "devices of one kind that differ in speed"));
   section.finish();
   if (catalog == nullptr) return;
   const Place place = section.place_of("pools");
   if (pools.empty()) place.fail("expected at least one pool, found none");
-  FabricSpec spec =
-      catalog->fabric(*fabric, section.place_of("fabric"), pools.front().accelerator.nic_rate);
+  FabricSpec spec = catalog->fabric(*fabric, section.place_of("fabric"), pools.front().accelerator.nic_rate);
   forwarding.set(pools, spec);
   scenario.cluster = build_cluster(std::move(pools), spec, place);
   set_failed(failed, *scenario.cluster);
   scenario.cluster->collectives = collectives;
+  scenario.cluster->variation = variation;
+  check_variation(scenario, section.place_of("variation"));
 }
 
 }  // namespace moebius

@@ -29,7 +29,6 @@ void read_training_workload(Section section, Scenario& scenario);
 void read_serving_plan(Section section, Scenario& scenario);
 void read_serving_workload(Section section, Scenario& scenario);
 ServiceGoal read_goal(Section& top);
-Popularity read_popularity(Section section, bool microbatches);  // whether a draw for each is offered
 std::string read_weights(Section& section);  // key `weights` of a plan: a path or "random"
 void read_collective_workload(Section section, Scenario& scenario);
 // Key `matrix` of an all-to-all: rows of quantities, or {"zipf": exponent} of what one rank holds.

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "workloads/scenario/popularity_keys.h"
 #include "workloads/scenario/scenario_parts.h"
 
 namespace moebius {
@@ -145,6 +146,8 @@ void check_model(const ServingPlan& plan, const Model& model, const Document& do
 }
 
 void check_load(const Scenario& scenario, const Document& document) {
+  const std::string problem = problem_of(scenario.served.popularity, scenario.model);
+  if (!problem.empty()) place_at(document, "/workload/experts/popularity").fail(problem);
   const ServingPlan& plan = scenario.serving;
   const ServingWorkload& work = scenario.served;
   const bool equal = work.input.low == work.input.high && work.output.low == work.output.high;

@@ -2,6 +2,7 @@
 #include <array>
 #include <filesystem>
 
+#include "workloads/scenario/popularity_keys.h"
 #include "workloads/scenario/scenario_parts.h"
 
 namespace moebius {
@@ -89,6 +90,9 @@ void read_expert(Section section, TrainingPlan& plan) {
   plan.nodes_per_token = static_cast<int>(section.integer(
       "nodes_per_token", {0, 1 << 16}, 0,
       "most nodes that the experts of a token stand on; 0: as the model's routing groups say"));
+  plan.capacity = section.number(
+      "capacity", {0, 1024}, 0,
+      "most copies that an expert takes of one rank's tokens, in parts of the mean; what is over it is dropped; 0: all");
   section.finish();
 }
 
@@ -158,28 +162,6 @@ std::string path_of(Section& section, std::string_view key, const std::string& o
 }
 
 }  // namespace
-
-Popularity read_popularity(Section section, bool microbatches) {
-  Popularity popularity;
-  const DescriptionPtr form = description_of("", "\"balanced\", or {\"zipf\": exponent}");
-  set_keyword(form->keywords, "type", array_value({text_value("string"), text_value("object")}));
-  set_keyword(form->keywords, "default", text_value("balanced"));
-  const Value* value = section.value("popularity", false, form);
-  if (microbatches)
-    popularity.per_microbatch = section.boolean("per_microbatch", false, "a new draw for each microbatch");
-  section.finish();
-  if (value == nullptr) return popularity;
-  const Place place = section.place_of("popularity");
-  if (value->kind == Value::Kind::kObject) {
-    Reader zipf(*value, place);
-    popularity.kind = PopularityKind::kZipf;
-    popularity.exponent = zipf.number("zipf", {0, 8});
-    zipf.finish();
-  } else if (value->kind != Value::Kind::kString || value->text != "balanced") {
-    place.fail("expected \"balanced\" or {\"zipf\": EXPONENT}, found " + value->excerpt());
-  }
-  return popularity;
-}
 
 std::span<const Named<PipelineKind>> pipeline_schedules() {
   return kSchedules;

@@ -49,10 +49,22 @@ void put_route(Line& line, std::size_t index, const RouteSpec& r) {
     case PopularityKind::kZipf:
       line.put(" zipf exponent={}", r.popularity.exponent);
       break;
+    case PopularityKind::kDirichlet:
+      line.put(" dirichlet concentration={}", r.popularity.concentration);
+      break;
+    case PopularityKind::kRecorded:
+      line.put(" recorded");
+      break;
   }
   if (r.popularity.per_microbatch) line.put(" per_microbatch");
   line.put(" ranks={} ranks_per_node={} experts={} active={} groups={} active_groups={} tokens={}", r.ranks,
            r.ranks_per_node, r.experts, r.active, r.groups, r.active_groups, r.tokens);
+  if (r.capacity > 0) line.put(" capacity={}", r.capacity);
+  if (!r.weights.empty()) {
+    line.put(" weights=");
+    for (std::size_t i = 0; i < r.weights.list().size(); ++i)
+      line.put("{}{}", i > 0 ? "," : "", r.weights.list()[i]);
+  }
   for (const TokenRun& run : r.runs.list())
     line.put(" {}:{}[{}..{})", run.source, run.request, run.first, run.first + run.count);
   line.put("\n");

@@ -41,6 +41,10 @@ void add(Hash& hash, const RouteSpec& r) {
       .add(r.groups)
       .add(r.active_groups)
       .add(r.tokens);
+  if (!r.weights.empty()) {
+    for (const double weight : r.weights.list()) hash.add(weight);
+  }
+  if (r.capacity > 0) hash.add(r.capacity);
   for (const TokenRun& run : r.runs.list())
     hash.add(run.source).add(run.request).add(run.first).add(run.count);
 }

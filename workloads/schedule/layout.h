@@ -30,6 +30,7 @@ struct Layout {
   std::vector<RankClass> classes;
   std::vector<std::int32_t> class_of_rank;
   std::vector<std::int32_t> device_of_rank;  // placement
+  std::vector<double> pace_of_class = {};    // at which its chip computes, against its kind; none: 1
 };
 
 }  // namespace moebius

@@ -4,6 +4,11 @@
 
 namespace moebius {
 
+IterationRoutes::IterationRoutes(const ServingJob& job)
+    : job_(job),
+      course_(job.workload.popularity, job.workload.seed, job.model.experts.routed,
+              job.model.experts.active) {}
+
 void IterationRoutes::begin(const std::vector<BatchPtr>& batches) {
   batches_ = batches;
   runs_.clear();
@@ -40,6 +45,7 @@ RoutePtr IterationRoutes::get(int group, int layer) {
   const RouteSpec spec{.seed = job_.workload.seed,
                        .layer = layer,
                        .popularity = job_.workload.popularity,
+                       .weights = course_.at(layer, 0),
                        .ranks = job_.plan.ep,
                        .ranks_per_node = job_.ranks_per_node,
                        .experts = experts.routed,

@@ -16,7 +16,7 @@ namespace moebius {
 
 class IterationRoutes {
  public:
-  explicit IterationRoutes(const ServingJob& job) : job_(job) {}
+  explicit IterationRoutes(const ServingJob& job);
 
   void begin(const std::vector<BatchPtr>& batches);  // by replica
   // Of the expert group that stands at ranks group * ep ... Of a replica of several ranks, each is the whole.
@@ -30,6 +30,7 @@ class IterationRoutes {
   std::map<int, std::pair<TokenRuns, int>> runs_;   // by group: with the most tokens of a rank
   std::map<std::pair<int, int>, RoutePtr> routes_;  // of this iteration, by group and layer
   RouteCache balanced_;
+  PopularityCourse course_;
 };
 
 }  // namespace moebius

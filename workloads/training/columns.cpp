@@ -6,6 +6,8 @@
 #include <numeric>
 #include <utility>
 
+#include "hw/fabric/shared_places.h"
+
 namespace moebius {
 namespace {
 
@@ -16,30 +18,19 @@ struct Use {
   std::int32_t column = 0, stage = 0, place = 0, ranks = 0;
 };
 
-enum class Level : std::uint8_t { kLeaf, kPod, kRegion };
-
-bool binds(const Fabric& fabric, Level level) {
-  switch (level) {
-    case Level::kLeaf:
-      return fabric.can_bind(WireKind::kLeafUp) || fabric.can_bind(WireKind::kLeafDown);
-    case Level::kPod:
-      return fabric.can_bind(WireKind::kPodUp) || fabric.can_bind(WireKind::kPodDown);
-    case Level::kRegion:
-      return fabric.can_bind(WireKind::kRegionLink);
-  }
-  return true;
-}
+constexpr std::array kPlaces{SharedPlace::kLeaf, SharedPlace::kPod, SharedPlace::kRegion};
 
 // Index of the place that a device belongs to, and its capacity to the outside; regions have none of their
 // own, but a link to each other, and are told apart.
-std::pair<int, double> place_of(const Fabric& fabric, int device, Level level) {
+std::pair<int, double> place_of(const Fabric& fabric, int device, SharedPlace level) {
   const Fabric::Standing standing = fabric.standing(device);
   switch (level) {
-    case Level::kLeaf:
+    case SharedPlace::kLeaf:
       return {standing.leaf, fabric.capacity({WireKind::kLeafUp, standing.leaf}).value};
-    case Level::kPod:
+    case SharedPlace::kPod:
       return {standing.pod, fabric.capacity({WireKind::kPodUp, standing.pod}).value};
-    case Level::kRegion:
+    case SharedPlace::kRegion:
+    case SharedPlace::kHost:
       break;
   }
   return {standing.region, -1.0 - standing.region};
@@ -62,8 +53,8 @@ class Refinement {
  public:
   Refinement(const TrainingPlan& plan, const Fabric& fabric)
       : columns_(plan.ranks() / plan.pp / ranks_of_column(plan)) {
-    for (const Level level : {Level::kLeaf, Level::kPod, Level::kRegion})
-      if (binds(fabric, level)) add_uses(plan, fabric, level);
+    for (const SharedPlace level : kPlaces)
+      if (can_bind(fabric, level)) add_uses(plan, fabric, level);
     of_place_.resize(places_.size());
     of_column_.resize(columns_);
     for (std::size_t i = 0; i < uses_.size(); ++i) {
@@ -99,7 +90,7 @@ class Refinement {
   int columns() const { return columns_; }
 
  private:
-  void add_uses(const TrainingPlan& plan, const Fabric& fabric, Level level) {
+  void add_uses(const TrainingPlan& plan, const Fabric& fabric, SharedPlace level) {
     const int width = ranks_of_column(plan), stage_size = plan.ranks() / plan.pp;
     std::map<int, std::int32_t> places;  // index in the fabric, to that in places_
     std::map<std::array<std::int32_t, 3>, std::size_t> uses;
@@ -134,7 +125,7 @@ std::vector<std::int32_t> column_kinds(const TrainingPlan& plan, const Fabric& f
   const int stage_size = plan.ranks() / plan.pp;
   if (!plan.fold || stage_size % ranks_of_column(plan) != 0) return {};
   const bool any_binds =
-      binds(fabric, Level::kLeaf) || binds(fabric, Level::kPod) || binds(fabric, Level::kRegion);
+      std::any_of(kPlaces.begin(), kPlaces.end(), [&](SharedPlace level) { return can_bind(fabric, level); });
   if (plan.ranks() > fabric.num_devices() || !any_binds) return {};
   const Refinement refinement(plan, fabric);
   Kinds kinds(refinement.columns(), 0);

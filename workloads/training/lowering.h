@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -34,9 +35,11 @@ struct ShardPosition {
 // Draws each route once. Balanced routes are the same for all layers and steps.
 class RouteCache {
  public:
+  // Of one model, seed and popularity; sets the weights.
   RoutePtr get(RouteSpec spec);
 
  private:
+  std::optional<PopularityCourse> course_;
   std::vector<RoutePtr> routes_;
 };
 
@@ -66,5 +69,9 @@ ForwardPass lower_forward(const LoweringInput& input, const StageSpec& stage, Ro
 // Tokens of one microbatch on one rank: cut by context and, with sequence parallelism, between blocks also by
 // tensor parallelism.
 std::int64_t tokens_per_rank(const LoweringInput& input);
+
+// Most copies that one expert takes of the tokens of one rank: the plan's capacity times the mean, rounded up
+// (Fedus et al., Switch Transformer, equation 3); 0: no limit.
+int capacity_of(const TrainingPlan& plan, const Experts& experts, std::int64_t tokens);
 
 }  // namespace moebius

@@ -24,6 +24,7 @@ struct TrainingPlan {
   PipelineKind schedule = PipelineKind::k1F1B;
   int ep = 1;
   int nodes_per_token = 0;  // 0: as the model's group-limited routing says
+  double capacity = 0;      // of an expert, see capacity_of(); 0: no limit
   int cp = 1;
   int dp = 1;    // ranks / (tp * cp * pp)
   int zero = 0;  // 0: replicated optimizer; 1: optimizer states sharded over data parallel

@@ -118,7 +118,8 @@ class StageWriter {
          .active = experts.active,
          .groups = experts.groups,
          .active_groups = nodes > 0 ? std::min(nodes, experts.active_groups) : experts.active_groups,
-         .tokens = static_cast<int>(tokens())});
+         .tokens = static_cast<int>(tokens()),
+         .capacity = capacity_of(plan(), experts, tokens())});
   }
 
   TensorId write_layer(TensorId x, int layer) {
@@ -225,11 +226,18 @@ std::int64_t tokens_per_rank(const LoweringInput& input) {
   return plan.sequence_parallel ? tokens / plan.tp : tokens;
 }
 
+int capacity_of(const TrainingPlan& plan, const Experts& experts, std::int64_t tokens) {
+  const double mean = static_cast<double>(tokens * experts.active) / experts.routed;
+  return static_cast<int>(std::ceil(mean * plan.capacity));
+}
+
 RoutePtr RouteCache::get(RouteSpec spec) {
   if (spec.popularity.kind == PopularityKind::kBalanced) {
     spec.layer = 0;
     spec.step = 0;
   }
+  if (!course_) course_.emplace(spec.popularity, spec.seed, spec.experts, spec.active);
+  spec.weights = course_->at(spec.layer, spec.step);
   for (const RoutePtr& route : routes_) {
     if (route->spec() == spec) return route;
   }

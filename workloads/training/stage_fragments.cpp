@@ -29,6 +29,7 @@ const StageFragments& FragmentStore::get(int stage, ShardPosition shard, int ste
 // From here on the forward fragment is frozen: the reverse passes have marked what it must keep.
 StageFragments FragmentStore::lower(const StageSpec& stage) {
   ForwardPass forward = lower_forward(input_, stage, routes_);
+  for (const RoutePtr& route : forward.builder.fragment().routes) loads_.add(*route);
   StageFragments fragments;
   BackwardPass backward =
       lower_backward(input_, stage, forward, fmt::format("backward stage {}", stage.stage));

@@ -5,6 +5,7 @@
 #include <tuple>
 #include <vector>
 
+#include "workloads/routing/expert_loads.h"
 #include "workloads/training/lowering.h"
 
 namespace moebius {
@@ -24,6 +25,7 @@ class FragmentStore {
   void forget_before(int step, int microbatch);
 
   const std::vector<StageSlice>& slices() const { return slices_; }
+  const ExpertLoads& loads() const { return loads_; }  // of what was lowered so far
 
  private:
   using Key = std::tuple<int, int, int, int, int>;  // step, microbatch, stage, tensor, expert; -1: of any
@@ -33,6 +35,7 @@ class FragmentStore {
   LoweringInput input_;
   std::vector<StageSlice> slices_;
   RouteCache routes_;
+  ExpertLoads loads_;
   std::map<Key, StageFragments> known_;
 };
 

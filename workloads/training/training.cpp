@@ -34,6 +34,7 @@ struct Training::State {
     for (int stage = 0; stage < job.plan.pp; ++stage) {
       passes.push_back(pipeline_passes(job.plan.schedule, stage, job.plan.pp, microbatches));
     }
+    if (job.speeds) set_paces(job.plan, *job.speeds, layout);
     for (const RankClass& rank_class : layout.classes) places.push_back(place_of(rank_class));
     rows = (job.workload.steps - job.workload.first_step) * passes_of_step();
     end = rows;
@@ -186,6 +187,10 @@ void Training::record_memory(Recorder& recorder) {
   state_->memory_after_pass.clear();
   for (const ClassMemory& memory : this->memory({}).classes)
     state_->memory_after_pass.push_back(memory.after_pass);
+}
+
+const ExpertLoads& Training::expert_loads() const {
+  return state_->store.loads();
 }
 
 std::string Training::describe() const {

@@ -4,11 +4,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "models/model.h"
+#include "workloads/routing/expert_loads.h"
 #include "workloads/schedule/executor.h"
+#include "workloads/training/device_speeds.h"
 #include "workloads/training/memory.h"
 #include "workloads/training/plan.h"
 
@@ -20,6 +23,7 @@ struct TrainingJob {
   TrainingWorkload workload;
   int ranks_per_node = 1;  // of the cluster: which members of an expert group share a node
   std::vector<std::int32_t> column_kinds = {};  // see columns.h; none: all alike
+  std::optional<DeviceSpeeds> speeds = {};      // none: all as their kind
 };
 
 class Training : public Workload {
@@ -46,6 +50,8 @@ class Training : public Workload {
   MemoryReport memory(Bytes capacity);
   // From now on, memory in use goes to `recorder` as a counter whenever a pass completes.
   void record_memory(Recorder& recorder);
+  // Of the steps issued so far. Empty without experts.
+  const ExpertLoads& expert_loads() const;
   // Which layers stand on which stage, microbatches, groups: one fact a line.
   std::string describe() const;
 

@@ -234,7 +234,7 @@ TEST_CASE("groups are chosen in proportion to their weight") {
 }
 
 TEST_CASE("the same key draws the same tokens, another key others") {
-  for (const Popularity popularity : {Popularity{}, zipf(1)}) {
+  for (const Popularity& popularity : {Popularity{}, zipf(1)}) {
     RouteSpec spec = deepseek();
     spec.popularity = popularity;
     const Route route(spec), again(spec);

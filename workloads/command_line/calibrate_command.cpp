@@ -1,0 +1,66 @@
+#include "workloads/command_line/calibrate_command.h"
+
+#include <memory>
+#include <utility>
+
+#include "workloads/calibration/calibrate.h"
+#include "workloads/calibration/device/calibrate_device.h"
+
+namespace moebius {
+
+namespace {
+
+struct CalibrateArguments {
+  TablesRequest tables;
+  std::string device, data;
+  double budget = 0;
+};
+
+CommandOptions options_of(CalibrateArguments& arguments) {
+  TablesRequest& tables = arguments.tables;
+  return {{"--from", &tables.from, "directory with the tables (CSV)", existing_directory},
+          {.name = "--accelerator",
+           .target = &tables.accelerator,
+           .help = "whose rows: id, alias or all",
+           .needs = {"--out"}},
+          {"--out", &tables.out, "the file to write; profiles of all: their directory"},
+          {.name = "--model-errors",
+           .target = &tables.model_errors,
+           .help = "instead: errors of the analytic model, every chip told with constants of others",
+           .excludes = {"--accelerator", "--out"}},
+          {.name = "--fit",
+           .target = &tables.fit,
+           .help = "instead: fit constants and write their file: " + fits_text(),
+           .excludes = {"--accelerator"}},
+          {.name = "--device",
+           .target = &arguments.device,
+           .help = "measure a device instead: host (one core), cuda:0, ...",
+           .check = device_name,
+           .needs = {"--out"},
+           .excludes = {"--from", "--accelerator"}},
+          {.name = "--budget",
+           .target = &arguments.budget,
+           .help = "seconds to measure for; else as long as the device takes: 240 (host), 480 (cuda)",
+           .check = positive_number,
+           .needs = {"--device"}},
+          data_option(arguments.data)};
+}
+
+}  // namespace
+
+Command calibrate_command(OpenDevice open) {
+  const auto arguments = std::make_shared<CalibrateArguments>();
+  const auto calibrate = [arguments, open = std::move(open)] {
+    const Catalog catalog(arguments->data);
+    if (arguments->device.empty()) {
+      print(calibrate_tables(arguments->tables, catalog));
+      return 0;
+    }
+    const std::string& out = arguments->tables.out;
+    return calibrate_and_tell(open(arguments->device, catalog, out), {out, arguments->budget});
+  };
+  return {"calibrate", "make a kernel profile from published tables, or by measuring a device",
+          options_of(*arguments), calibrate};
+}
+
+}  // namespace moebius

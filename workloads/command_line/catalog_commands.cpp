@@ -1,0 +1,96 @@
+#include "workloads/command_line/catalog_commands.h"
+
+#include <memory>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "workloads/cost/cost_source.h"
+#include "workloads/cost/kernel_curve.h"
+#include "workloads/job.h"
+#include "workloads/listing.h"
+#include "workloads/scenario/schema.h"
+
+namespace moebius {
+
+namespace {
+
+struct ShowArguments {
+  std::string name, data;
+  KernelRequest kernel;
+  NetworkView view;
+};
+
+CommandOptions kernel_options_of(KernelRequest& kernel) {
+  CommandOptions options{
+      {"--kernel", &kernel.kind, "an accelerator's cost of a kernel: " + kernel_kind_names()}};
+  for (const KernelOption& option : kernel_options())
+    options.push_back({fmt::format("--{}", option.name), &(kernel.*option.value), std::string(option.help)});
+  options.push_back({"--dtype", &kernel.dtype, "of the operands: bf16, fp8, ..."});
+  options.push_back(
+      {"--stored", &kernel.stored, "of weights or cache, where it is another: int8, int4, ..."});
+  return options;
+}
+
+CommandOptions view_options_of(NetworkView& view) {
+  CommandOptions options;
+  for (const ViewOption& option : view_options())
+    options.push_back({fmt::format("--{}", option.name), &(view.*option.value), std::string(option.help)});
+  return options;
+}
+
+std::string shown(const ShowArguments& arguments) {
+  const Library library(arguments.data);
+  if (arguments.kernel.kind.empty()) {
+    require_no_kernel(arguments.kernel);
+    return show_text(arguments.name, {library.hardware, library.models}, arguments.view);
+  }
+  const Accelerator chip = library.hardware.accelerator(arguments.name);
+  return to_text(kernel_curve(arguments.kernel, chip, *make_cost_source(chip, arguments.data)));
+}
+
+}  // namespace
+
+Command list_command() {
+  const auto arguments = std::make_shared<ShowArguments>();
+  const auto list = [arguments] {
+    const Library library(arguments->data);
+    print(list_text(arguments->name, {library.hardware, library.models}));
+    return 0;
+  };
+  return {"list",
+          "list what the catalogs hold",
+          {{.name = "WHAT",
+            .target = &arguments->name,
+            .help = fmt::format("{}", fmt::join(listable(), ", ")),
+            .required = true},
+           data_option(arguments->data)},
+          list};
+}
+
+Command show_command() {
+  const auto arguments = std::make_shared<ShowArguments>();
+  const auto show = [arguments] {
+    print(shown(*arguments));
+    return 0;
+  };
+  const CommandOption name{.name = "NAME",
+                           .target = &arguments->name,
+                           .help = "id or alias; or a scenario file, for its network",
+                           .required = true};
+  return {"show", "show one accelerator, node, fabric, storage device or model with its sources",
+          joined({{name},
+                  kernel_options_of(arguments->kernel),
+                  view_options_of(arguments->view),
+                  {data_option(arguments->data)}}),
+          show};
+}
+
+Command schema_command() {
+  return {"schema", "print the JSON Schema of scenario files", {}, [] {
+            print(scenario_schema());
+            return 0;
+          }};
+}
+
+}  // namespace moebius

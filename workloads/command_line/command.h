@@ -1,0 +1,56 @@
+// A command of the command line as data: rooms say what their commands take and do, main.cpp hands the lines
+// to whoever parses them. An option writes where it points to, which lives as long as the command's body.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "workloads/option_checks.h"
+
+namespace moebius {
+
+struct CommandOption {
+  using Target = std::variant<std::monostate, std::string*, std::vector<std::string>*, bool*, double*,
+                              std::optional<std::int64_t>*, std::optional<std::uint64_t>*>;
+
+  std::string name;  // "--out"; without dashes it is known by its position
+  Target target;     // a flag's is bool; monostate: the check keeps the value
+  std::string help;
+  OptionCheck check = {};  // of the text
+  bool required = false;
+  std::vector<std::string> needs = {}, excludes = {};  // names of other options of the command
+};
+using CommandOptions = std::vector<CommandOption>;
+
+struct Command {
+  std::string name, help;
+  CommandOptions options;
+  std::function<int()> run;  // returns the exit code; throws Error
+};
+
+// One value out of a table of names.
+template <class E>
+CommandOption choice(std::string name, E& value, const std::vector<std::pair<std::string, E>>& table,
+                     std::string help) {
+  const auto keep = [&value, known = one_of(table)](std::string& text) {
+    std::string wrong = known(text);
+    if (wrong.empty()) value = static_cast<E>(std::stoi(text));
+    return wrong;
+  };
+  return {.name = std::move(name), .target = {}, .help = std::move(help), .check = keep};
+}
+
+CommandOptions joined(std::initializer_list<CommandOptions> parts);
+
+// `--data`, the same for every command.
+CommandOption data_option(std::string& data);
+
+void print(const std::string& text);  // to standard output, as it is
+
+}  // namespace moebius

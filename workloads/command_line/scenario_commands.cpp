@@ -1,0 +1,28 @@
+#include "workloads/command_line/scenario_commands.h"
+
+#include <memory>
+
+#include "workloads/report/summary.h"
+
+namespace moebius {
+
+CommandOptions scenario_options(ScenarioArguments& arguments) {
+  return {{.name = "SCENARIO", .target = &arguments.file, .help = "scenario file", .required = true},
+          {"--set", &arguments.changes.sets, "/json/pointer=value: changes the scenario; may be given again"},
+          {"--seed", &arguments.changes.seed, "replaces the scenario's seed", whole_number},
+          data_option(arguments.data)};
+}
+
+Command check_command() {
+  const auto scenario = std::make_shared<ScenarioArguments>();
+  const auto check = [scenario] {
+    const Job job = scenario->read();
+    print(settings_text(job));
+    require_fit(job);
+    return 0;
+  };
+  return {"check", "validate a scenario; print every setting in use and the memory it needs",
+          scenario_options(*scenario), check};
+}
+
+}  // namespace moebius

@@ -1,0 +1,148 @@
+#include "workloads/validation/measured_rows.h"
+
+#include <charconv>
+#include <cmath>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <sstream>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "hw/error.h"
+#include "workloads/calibration/csv.h"
+#include "workloads/validation/measured_mapping.h"
+
+namespace moebius {
+
+namespace {
+
+using Row = std::map<std::string, std::string>;  // column -> text; empty: not told
+
+std::vector<Row> rows_of_csv(const std::string& path) {
+  const Csv csv(path);
+  std::vector<Row> rows;
+  for (const CsvRow& line : csv.rows()) {
+    Row& row = rows.emplace_back();
+    for (const std::string& column : csv.columns()) row[column] = csv.text(line, column);
+  }
+  return rows;
+}
+
+std::string cell_text(const Value& value) {
+  if (value.kind == Value::Kind::kNull) return "";
+  if (value.kind == Value::Kind::kString) return value.text;
+  return to_json(value);
+}
+
+std::vector<Row> rows_of_json(const std::string& path) {
+  const Document document = load_document(path);
+  std::vector<Row> rows;
+  for (std::size_t i = 0; i < document.root.items.size(); ++i) {
+    const Value& item = document.root.items[i];
+    const Reader checked(item, {path, fmt::format("/{}", i), item.line});  // it is an object
+    Row& row = rows.emplace_back();
+    for (std::size_t k = 0; k < item.keys.size(); ++k) row[item.keys[k]] = cell_text(item.items[k]);
+  }
+  return rows;
+}
+
+std::optional<double> number_of(const std::string& text) {
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (text.empty() || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return std::isfinite(number) ? std::optional(number) : std::nullopt;
+}
+
+const std::string& cell(const Row& row, const std::string& column, const Place& place) {
+  const auto found = row.find(column);
+  if (found != row.end()) return found->second;
+  std::vector<std::string> columns;
+  for (const auto& [name, text] : row) columns.push_back(name);
+  place.fail(
+      fmt::format("expected a column of the table, found \"{}\"{}", column, suggestion(column, columns)));
+}
+
+double factor_of(const std::string& word, const std::string& text, const Place& place) {
+  const std::optional<double> factor = number_of(text);
+  if (!factor) place.fail(fmt::format("expected numbers in column \"{}\", found \"{}\"", word, text));
+  return *factor;
+}
+
+// Columns and numbers from left to right; a single one is its text as it stands. Empty where a cell is.
+std::string value_of(const std::string& formula, const Row& row, const Place& place) {
+  std::istringstream stream(formula);
+  std::vector<std::string> words;
+  for (std::string word; stream >> word;) words.push_back(word);
+  if (words.size() % 2 == 0)
+    place.fail(fmt::format("expected columns and numbers with * or / between them, found \"{}\"", formula));
+  double result = 1;
+  for (std::size_t i = 0; i < words.size(); i += 2) {
+    const std::string text = number_of(words[i]) ? words[i] : cell(row, words[i], place);
+    if (text.empty() || words.size() == 1) return text;
+    const std::string sign = i == 0 ? "*" : words[i - 1];
+    if (sign != "*" && sign != "/") place.fail(fmt::format("expected * or /, found \"{}\"", sign));
+    const double factor = factor_of(words[i], text, place);
+    result = sign == "*" ? result * factor : result / factor;
+  }
+  return fmt::format("{}", result);
+}
+
+void choose(const MappedWords& choice, const Row& row, Document& scenario) {
+  const std::string& found = cell(row, choice.column, choice.place);
+  std::vector<std::string> known;
+  for (const auto& [word, sets] : choice.words) {
+    known.push_back(word);
+    if (word != found) continue;
+    for (const auto& [pointer, value] : sets) set_at_pointer(scenario, pointer, value);
+    return;
+  }
+  choice.place.fail(
+      fmt::format("expected \"{}\", found \"{}\" in the table", fmt::join(known, "\", \""), found));
+}
+
+std::string quoted(const std::string& text) {
+  Value value;
+  value.kind = Value::Kind::kString;
+  value.text = text;
+  return to_json(value);
+}
+
+// A row that does not tell the figure expects nothing of it.
+void expect(const MappedFigure& figure, const Row& row, Document& scenario) {
+  const std::string value = value_of(figure.formula, row, figure.place);
+  if (value.empty()) return;
+  std::string text = fmt::format(R"({{"metric": {}, "value": {}, "tolerance": {}, "source": {})",
+                                 quoted(figure.metric), value, figure.tolerance, quoted(figure.source));
+  if (!figure.known_miss.empty()) text += ", \"known_miss\": " + quoted(figure.known_miss);
+  set_at_pointer(scenario, "/expect/-", text + "}");
+}
+
+ValidationCase case_of(const MeasuredMapping& mapping, const Row& row, std::size_t number) {
+  std::vector<std::string> name;
+  for (const std::string& column : mapping.row_name)
+    name.push_back(cell(row, column, {mapping.file, "/row", 1}));
+  Document scenario{fmt::format("{} (row {})", mapping.file, number), mapping.scenario};
+  set_at_pointer(scenario, "/expect", "[]");
+  for (const MappedWords& choice : mapping.choose) choose(choice, row, scenario);
+  for (const MappedValue& to : mapping.set) {
+    const std::string value = value_of(to.formula, row, to.place);
+    if (!value.empty()) set_at_pointer(scenario, to.pointer, value);
+  }
+  for (const MappedFigure& figure : mapping.expect) expect(figure, row, scenario);
+  return {mapping.name, fmt::format("{}", fmt::join(name, " ")), std::move(scenario)};
+}
+
+}  // namespace
+
+std::vector<ValidationCase> measured_cases(const std::string& table, const std::string& mapping_file) {
+  const MeasuredMapping mapping = read_mapping(mapping_file);
+  const std::vector<Row> rows =
+      std::filesystem::path(table).extension() == ".json" ? rows_of_json(table) : rows_of_csv(table);
+  std::vector<ValidationCase> cases;
+  for (std::size_t i = 0; i < rows.size(); ++i) cases.push_back(case_of(mapping, rows[i], i + 1));
+  return cases;
+}
+
+}  // namespace moebius

@@ -1,0 +1,62 @@
+// Predictions beside measurements: scenarios with expected figures are run, and every figure is judged.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "hw/document.h"
+#include "workloads/job.h"
+#include "workloads/perform.h"
+#include "workloads/report/report_figures.h"
+
+namespace moebius {
+
+// One scenario to run; its rows are counted with those of its group.
+struct ValidationCase {
+  std::string group, name;
+  Document scenario;
+};
+
+struct ValidatedRow {
+  Expectation expectation;
+  std::optional<double> ours;  // nothing: the report has no such figure
+  double difference = 0;       // relative, ours over expected
+  JudgedExpectation::Verdict verdict = JudgedExpectation::Verdict::kShown;
+
+  bool judged() const;  // by a tolerance
+  bool fails() const;   // a miss, a known one that got worse, or a figure that is absent
+};
+
+struct ValidatedCase {
+  std::string group, name;
+  std::vector<ValidatedRow> rows = {};
+  std::string failure = {};  // why the run came to no end; empty: it did
+};
+
+struct ValidationSummary {
+  std::string group;
+  int judged = 0, failed = 0, known = 0;   // rows
+  double median = 0, mean = 0, worst = 0;  // of the absolute differences of judged rows
+  std::string worst_case = {};
+};
+
+// The scenarios with expected figures in these paths: a directory and those below it (the directory that
+// holds a file names its group), or one file. input_error for a path that is not there, and for a file given
+// by name that expects nothing.
+std::vector<ValidationCase> cases_of(const std::vector<std::string>& paths, const std::string& mapping);
+
+// Runs them on as many threads as this machine has cores. A run that fails is told in its case; input_error
+// is thrown.
+std::vector<ValidatedCase> validate(const std::vector<ValidationCase>& cases, const Library& library,
+                                    const StartExecutor& start);
+
+// One for each group, in the order of the cases.
+std::vector<ValidationSummary> summaries(const std::vector<ValidatedCase>& cases);
+bool passed(const std::vector<ValidatedCase>& cases);
+
+std::string to_text(const std::vector<ValidatedCase>& cases);
+std::string to_json(const std::vector<ValidatedCase>& cases);  // one object, ends with a newline
+
+}  // namespace moebius

@@ -1,0 +1,76 @@
+// Which scenarios a command line of paths stands for.
+#include <algorithm>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "hw/error.h"
+#include "workloads/validation/measured_rows.h"
+#include "workloads/validation/validation.h"
+
+namespace moebius {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+bool expects_something(const Document& document) {
+  const Value* rows = document.root.kind == Value::Kind::kObject ? document.root.find("expect") : nullptr;
+  return rows != nullptr && !rows->items.empty();
+}
+
+ValidationCase case_of(const fs::path& file, Document document) {
+  return {fs::absolute(file).parent_path().filename().string(), file.stem().string(), std::move(document)};
+}
+
+void add_directory(const fs::path& directory, std::vector<ValidationCase>& cases) {
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::recursive_directory_iterator(directory)) {
+    if (entry.is_regular_file() && entry.path().extension() == ".json") files.push_back(entry.path());
+  }
+  std::sort(files.begin(), files.end());
+  for (const fs::path& file : files) {
+    Document document = load_document(file.string());
+    if (expects_something(document)) cases.push_back(case_of(file, std::move(document)));
+  }
+}
+
+bool is_table(const fs::path& file, const Document* document) {
+  return file.extension() == ".csv" || file.extension() == ".gz" ||
+         (document != nullptr && document->root.kind == Value::Kind::kArray);
+}
+
+void add_table(const std::string& table, const std::string& mapping, std::vector<ValidationCase>& cases) {
+  if (mapping.empty())
+    throw input_error(fmt::format(
+        "{}: a table of measured rows: expected --mapping FILE, which says what its columns are", table));
+  for (ValidationCase& row : measured_cases(table, mapping)) cases.push_back(std::move(row));
+}
+
+void add_file(const std::string& path, const std::string& mapping, std::vector<ValidationCase>& cases) {
+  if (is_table(path, nullptr)) return add_table(path, mapping, cases);
+  Document document = load_document(path);
+  if (is_table(path, &document)) return add_table(path, mapping, cases);
+  if (!expects_something(document))
+    throw input_error(fmt::format("{}: /expect: expected at least one figure, found none", path));
+  cases.push_back(case_of(path, std::move(document)));
+}
+
+}  // namespace
+
+std::vector<ValidationCase> cases_of(const std::vector<std::string>& paths, const std::string& mapping) {
+  std::vector<ValidationCase> cases;
+  for (const std::string& path : paths) {
+    if (fs::is_directory(path)) {
+      add_directory(path, cases);
+    } else {
+      add_file(path, mapping, cases);
+    }
+  }
+  if (cases.empty())
+    throw input_error(
+        fmt::format("{}: expected scenarios with \"expect\", found none", fmt::join(paths, ", ")));
+  return cases;
+}
+
+}  // namespace moebius
