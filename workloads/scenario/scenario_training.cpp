@@ -73,9 +73,9 @@ void read_expert(Section section, TrainingPlan& plan) {
   plan.nodes_per_token = static_cast<int>(section.integer(
       "nodes_per_token", {0, 1 << 16}, 0,
       "most nodes that the experts of a token stand on; 0: as the model's routing groups say"));
-  plan.capacity = section.number(
-      "capacity", {0, 1024}, 0,
-      "most copies that an expert takes of one rank's tokens, in parts of the mean; what is over it is dropped; 0: all");
+  plan.capacity = section.number("capacity", {0, 1024}, 0,
+                                 "most copies that an expert takes of one rank's tokens, in parts of the "
+                                 "mean; what is over it is dropped; 0: all");
   section.finish();
 }
 
@@ -132,10 +132,10 @@ void read_overlap(Section section, TrainingPlan& plan) {
       section.boolean("dispatch_combine", false, "dispatch and combine run beside compute");
   plan.communication_sms = static_cast<int>(section.integer(
       "communication_sms", {0, 4096}, 0, "cores that dispatch and combine hold; 0: copy engines"));
-  plan.overlap_two_batch =
-      section.boolean("two_batch", false,
-                      "schedule 1f1b: forward and backward passes of two microbatches beside each other, so that the "
-                      "dispatch and combine of one travel while the other computes; dualpipe always does");
+  plan.overlap_two_batch = section.boolean(
+      "two_batch", false,
+      "schedule 1f1b: forward and backward passes of two microbatches beside each other, so that the "
+      "dispatch and combine of one travel while the other computes; dualpipe always does");
   section.finish();
 }
 
