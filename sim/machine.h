@@ -13,6 +13,7 @@
 #include "sim/chips.h"
 #include "sim/faults/chip_paces.h"
 #include "sim/fragment_uses.h"
+#include "sim/launches.h"
 #include "sim/meetings.h"
 #include "sim/network/network.h"
 #include "sim/network/network_counters.h"
@@ -40,8 +41,8 @@ class Machine {
   void submit(const Submission& submission);
   // kForever when nothing will happen by itself.
   Time next_event();
-  // Goes to `to`, at most next_event(), and does all that happens then.
-  void advance(Time to);
+  // Goes to `to`, at most next_event(), and does all that happens then; returns the next_event() after it.
+  Time advance(Time to);
 
   bool has_completions() const { return !completions_.empty(); }
   std::vector<Completion> take_completions();  // by time, then sequence
@@ -51,9 +52,8 @@ class Machine {
 
  private:
   struct OpState {
-    std::int32_t dependencies = 0;  // that have not ended
-    Time ready;                     // when the last of them ended
-    Time lag;                       // see finish()
+    Time ready;  // when the last dependency ended
+    Time lag;    // see finish()
   };
   struct Live {  // a submission that has not completed
     FragmentUse* use = nullptr;
@@ -61,13 +61,24 @@ class Machine {
     std::int32_t sequence = 0, rank_class = 0, step = 0, microbatch = 0, second_microbatch = -1;
     std::int32_t ops_left = 0;
     std::int32_t waits_for = 0;  // submissions
+    std::vector<std::int32_t> dependencies;  // by op: those that have not ended
     std::vector<OpState> ops;
     std::vector<std::int32_t> followers;  // live submissions that wait for this one
   };
+  // Live submissions with ops on a lane, in order. Most lanes of most ranks never have any, and one is in
+  // no need of what a deque holds ready.
+  struct LaneQueue {
+    std::vector<std::int32_t> slots;
+    std::size_t first = 0;
+    bool empty() const { return first == slots.size(); }
+    std::int32_t front() const { return slots[first]; }
+    void push_back(std::int32_t slot) { slots.push_back(slot); }
+    void pop_front();
+  };
   struct LaneState {
-    std::deque<std::int32_t> queue;  // live submissions with ops on the lane, in order
-    std::int32_t cursor = 0;         // of the first of them: the next op
-    bool busy = false;               // the op at the cursor has asked for cores, or runs
+    LaneQueue queue;
+    std::int32_t cursor = 0;  // of the first in the queue: the next op
+    bool busy = false;        // the op at the cursor has asked for cores, or runs
     std::int32_t op = 0, cores = 0;
     Time start, work_start, last_end, lag;
     const OpCost* cost = nullptr;  // compute only
@@ -85,12 +96,15 @@ class Machine {
   }
   Live& live_on(const LaneState& lane) { return live_[lane.queue.front()]; }
   const Op& op_on(const LaneState& lane) { return live_on(lane).use->fragment->ops[lane.op]; }
+  const OpUse& use_on(const LaneState& lane) { return live_on(lane).use->ops[lane.op]; }
   static std::uint64_t id_of(std::int32_t sequence, std::int32_t op) {
     return static_cast<std::uint64_t>(sequence) << 24 | static_cast<std::uint64_t>(op);
   }
   std::uint64_t id_of(const LaneState& lane) { return id_of(live_on(lane).sequence, lane.op); }
 
   std::int32_t new_live();
+  void wait_for_launches(std::int32_t rank_class, std::int32_t slot);
+  void launch(const Launches::Launched& launched);
   void wait_for(const std::vector<std::int32_t>& after, std::int32_t slot);
   void wake_class(std::int32_t rank_class);
   void offer(std::int32_t lane);
@@ -107,8 +121,8 @@ class Machine {
   void next_step(std::int32_t meeting);
   void end_transfer(std::int32_t meeting);
   void finish(std::int32_t lane);
-  void report(const LaneState& lane, const Live& live, const Op& op);
-  void release_cores(const LaneState& lane, const Live& live, const Op& op);
+  void report(const LaneState& lane, const Live& live);
+  void release_cores(const LaneState& lane, const Live& live);
   void complete(std::int32_t slot);
 
   const bool whole_chips_;  // ops hold all cores whatever they ask for: ranks are virtual
@@ -118,6 +132,7 @@ class Machine {
   Network& network_;
   NetworkCounters* counters_;
   ChipPaces* paces_;
+  Launches launches_;
   FragmentUses uses_;
   Chips chips_;
   Meetings meetings_;

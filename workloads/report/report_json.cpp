@@ -81,6 +81,10 @@ void add_serving(Json& json, const Report& report) {
   json["devices"] = report.scenario->ranks();
   json["iterations"] = figures.iterations;
   json["prefill_iterations"] = figures.prefills;
+  const ServingPlan& plan = report.scenario->serving;
+  if (plan.ep > 1)
+    json["dispatch"] = {{"prefill", dispatch_name(plan.prefill_exchange)},
+                        {"decode", dispatch_name(plan.decode_exchange)}};
   if (report.scenario->goal.given()) {
     json["goodput_rps"] = figures.goodput_rps;
     json["slo_attainment"] = figures.slo_attainment;
@@ -232,6 +236,7 @@ Json collectives_json(const std::vector<CollectiveChoice>& choices) {
                 {"bytes", choice.bytes},
                 {"algorithm", library ? "library" : to_string(choice.chosen.algorithm)},
                 {"alone_s", choice.chosen.seconds}};
+    if (!choice.chosen.protocol.empty()) row["protocol"] = choice.chosen.protocol;
     for (const AlgorithmTime& time : choice.candidates)
       row["candidates"][std::string(to_string(time.algorithm))] = time.seconds;
     for (const WireUse& use : choice.wires)
@@ -244,6 +249,23 @@ Json collectives_json(const std::vector<CollectiveChoice>& choices) {
     rows.push_back(row);
   }
   return rows;
+}
+
+Json advice_json(const Advice& advice) {
+  Json causes = Json::array(), switches = Json::array();
+  for (const Cause& cause : advice.causes)
+    causes.push_back({{"cause", cause.name}, {"seconds", cause.seconds}});
+  for (const TriedSwitch& tried : advice.switches) {
+    Json row = {{"switch", tried.name}, {"set", tried.sets}};
+    if (tried.refusal.empty()) {
+      row["step_time_s"] = tried.step_time_s;
+      row["gain"] = tried.gain;
+    } else {
+      row["refusal"] = tried.refusal;
+    }
+    switches.push_back(row);
+  }
+  return {{"causes", causes}, {"switches", switches}};
 }
 
 Json body(const Report& report) {
@@ -336,6 +358,7 @@ std::string report_json(const Report& report) {
   }
   Json& provenance = json["provenance"] = Json::object();
   for (const auto& [name, text] : report.facts.provenance) provenance[name] = text;
+  if (report.advice) json["explain"] = advice_json(*report.advice);
   if (!report.facts.collectives.empty()) json["collectives"] = collectives_json(report.facts.collectives);
   if (const auto& measured = report.facts.measured)
     json["measured"] = {{"device", measured->device},

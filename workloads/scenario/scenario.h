@@ -22,6 +22,7 @@ namespace moebius {
 
 enum class ScenarioKind : std::uint8_t { kTraining, kCollective, kServing };
 std::string_view to_string(ScenarioKind kind);
+std::string_view dispatch_name(Algorithm exchange);  // as key `dispatch` has it: "deepep"
 
 struct Expectation {
   std::string metric;  // dotted path into the report: "step_time_s", "breakdown.exposed_communication_s"
@@ -30,7 +31,7 @@ struct Expectation {
   std::string source;
   std::string known_miss;  // reason; empty: a miss fails
   // Of a known miss, ours over the figure less one when it was recorded; nothing: it may be any.
-  std::optional<double> known_difference;
+  std::optional<double> known_difference = {};
 
   // Whether a difference is that of the known miss or a smaller one, to half a percentage point.
   bool excuses(double difference) const;

@@ -128,6 +128,7 @@ void put_op(Line& line, const Fragment& fragment, std::size_t index) {
   if (op.second) line.put(" second");
   line.field_unless(-1, "route", op.route);
   line.field_unless(-1, "batch", op.batch);
+  if (op.fused) line.put(" fused");
   if (is_communication(op.kind)) put_communication(line, op);
   put_operands(line, fragment, "in", op.first_tensor, op.num_inputs);
   put_operands(line, fragment, "out", op.first_tensor + op.num_inputs, op.num_outputs);
@@ -141,8 +142,9 @@ void put_op(Line& line, const Fragment& fragment, std::size_t index) {
 
 std::string dump(const Fragment& fragment) {
   Line line;
-  line.put("fragment \"{}\" phase={} hash={:016x}\n", fragment.name, to_string(fragment.phase),
-           fragment.hash);
+  line.put("fragment \"{}\" phase={} hash={:016x}", fragment.name, to_string(fragment.phase), fragment.hash);
+  if (fragment.launch != LaunchMode::kHidden) line.put(" launch={}", to_string(fragment.launch));
+  line.put("\n");
   for (std::size_t i = 0; i < fragment.routes.size(); ++i) put_route(line, i, fragment.routes[i]->spec());
   for (std::size_t i = 0; i < fragment.batches.size(); ++i) put_batch(line, i, *fragment.batches[i]);
   if (fragment.pair_bytes) put_pair_bytes(line, *fragment.pair_bytes);
