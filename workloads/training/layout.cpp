@@ -54,7 +54,21 @@ void add_groups(RankClass& rank_class, const TrainingPlan& plan) {
       strided(base + local / context_block * context_block + local % plan.tp, plan.cp, plan.tp));
   set(GroupRole::kExpert, strided(base + local / plan.ep * plan.ep, plan.ep, 1));
   set(GroupRole::kData, strided(base + local % plan.tp, plan.cp * plan.dp, plan.tp));
+  // Hybrid sharding: neighbours share a copy, ranks at the same place in their copies hold the same shard.
+  const auto cut = [&](GroupRole of, GroupRole shard, GroupRole replica) {
+    const Group all = rank_class.group(of);
+    const int members = std::min<int>(plan.shard, static_cast<int>(all.ranks.size()));
+    const auto at = all.ranks.begin();
+    set(shard, {at + all.my_index / members * members, at + (all.my_index / members + 1) * members});
+    std::vector<std::int32_t> same;
+    for (std::size_t i = all.my_index % members; i < all.ranks.size(); i += members) same.push_back(at[i]);
+    set(replica, same);
+  };
   set(GroupRole::kExpertData, strided(base + local % plan.ep, stage_size / plan.ep, plan.ep));
+  if (plan.zero > 0 && plan.shard > 0) {
+    cut(GroupRole::kData, GroupRole::kShard, GroupRole::kReplica);
+    cut(GroupRole::kExpertData, GroupRole::kExpertShard, GroupRole::kExpertReplica);
+  }
   if (stage + 1 < plan.pp) set(GroupRole::kNext, {rank, rank + stage_size});
   if (stage > 0) set(GroupRole::kPrevious, {rank - stage_size, rank});
   if (plan.pp > 1 && (stage == 0 || stage == plan.pp - 1)) {

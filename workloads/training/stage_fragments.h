@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <tuple>
 #include <vector>
 
@@ -30,6 +31,8 @@ class FragmentStore {
  private:
   using Key = std::tuple<int, int, int, int, int>;  // step, microbatch, stage, tensor, expert; -1: of any
   StageFragments lower(const StageSpec& stage);
+  // Of hybrid recomputation: what this stage computes again, settled when it is first asked for.
+  std::shared_ptr<const RecomputeChoice> recompute_of(StageSpec stage);
   bool fixed_routes() const;  // one draw for all steps, layers and microbatches
 
   LoweringInput input_;
@@ -37,6 +40,7 @@ class FragmentStore {
   RouteCache routes_;
   ExpertLoads loads_;
   std::map<Key, StageFragments> known_;
+  std::map<int, std::shared_ptr<const RecomputeChoice>> recompute_;  // by stage
 };
 
 }  // namespace moebius

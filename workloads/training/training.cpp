@@ -1,13 +1,16 @@
 #include "workloads/training/training.h"
 
 #include <algorithm>
+#include <map>
 
 #include <fmt/format.h>
 
 #include "hw/error.h"
 #include "workloads/schedule/recorder.h"
+#include "workloads/schedule/work.h"
 #include "workloads/training/columns.h"
 #include "workloads/training/pipeline.h"
+#include "workloads/training/sharding.h"
 #include "workloads/training/stage_fragments.h"
 
 namespace moebius {
@@ -20,6 +23,7 @@ struct ClassPlace {
   std::int32_t last_sequence = -1;  // of its last submission
   int outstanding = 0;              // submissions issued and not completed
   int completed_passes = 0;
+  std::map<int, std::int32_t> forward_of;  // by microbatch, where the reverse pass waits for it
 };
 
 }  // namespace
@@ -119,6 +123,13 @@ std::optional<Submission> Training::next(Time) {
   const bool first = s.row % s.passes_of_step() == 0;
   if (place.last_sequence >= 0 && (first || pass.kind == PassKind::kOptimizer))
     submission.after = {place.last_sequence};
+  // What the forward pass copies to the host has arrived when the reverse pass loads it.
+  if (s.job.plan.offload.activations) {
+    if (pass.kind == PassKind::kForward) place.forward_of[pass.microbatch] = submission.sequence;
+    const auto before = place.forward_of.find(pass.microbatch);
+    const bool reverse = pass.kind == PassKind::kBackward || pass.kind == PassKind::kLastBackward;
+    if (reverse && before != place.forward_of.end()) submission.after.push_back(before->second);
+  }
   place.last_sequence = submission.sequence;
   ++place.outstanding;
   if (++s.column == s.num_classes()) {
@@ -169,13 +180,18 @@ MemoryReport Training::memory(Bytes capacity) {
   State& s = *state_;
   MemoryReport report;
   report.capacity = capacity;
+  report.reserve = s.job.plan.memory_reserve;
   for (const ClassPlace& place : s.places) {
     std::vector<MemoryPass> passes;
     for (const Pass& pass : s.passes[place.stage]) {
       const int change = pass.kind == PassKind::kForward ? 1 : pass.kind == PassKind::kOptimizer ? 0 : -1;
       passes.push_back({s.fragment_of(place, 0, {pass.kind, 0}).get(), change});
     }
-    report.classes.push_back(memory_of_passes(passes));
+    const auto rank_class = static_cast<std::int32_t>(report.classes.size());
+    const bool drawn = s.job.workload.popularity.kind != PopularityKind::kBalanced;
+    const std::vector<int> members =
+        drawn && s.job.plan.ep > 1 ? members_of_class(s.layout, rank_class) : std::vector<int>();
+    report.classes.push_back(memory_of_passes(passes, members));
     const auto last = static_cast<int>(report.classes.size()) - 1;
     if (report.classes[last].peak > report.peak()) report.worst_class = last;
   }
@@ -201,6 +217,7 @@ std::string Training::describe() const {
   text += fmt::format("microbatches   {} a step and data-parallel rank, {} tokens each\n", s.microbatches,
                       s.job.workload.micro_batch * s.job.workload.sequence_length);
   text += fmt::format("rank classes   {}\n", s.num_classes());
+  text += describe_state(plan);
   for (std::size_t i = 0; i < s.store.slices().size(); ++i) {
     const StageSlice& slice = s.store.slices()[i];
     text += fmt::format("stage {:<8} layers {}..{}{}{}\n", i, slice.first_layer,
