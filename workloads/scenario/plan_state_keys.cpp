@@ -151,6 +151,7 @@ class StateChecks {
       : scenario_(scenario), plan_(scenario.plan), document_(document) {}
 
   void run() {
+    schedules();
     shards();
     formats();
     host();
@@ -162,6 +163,19 @@ class StateChecks {
   template <class... Args>
   void require(bool holds, const char* pointer, fmt::format_string<Args...> sentence, Args&&... args) const {
     if (!holds) place_at(document_, pointer).fail(fmt::format(sentence, std::forward<Args>(args)...));
+  }
+
+  // Passes in two parts, pairs of passes and several stages on a rank keep their state where it is.
+  void schedules() const {
+    const bool simple =
+        (plan_.schedule == PipelineKind::k1F1B || plan_.schedule == PipelineKind::kGpipe) && !plan_.overlap_two_batch;
+    require(simple || plan_.zero < 2, "/plan/dp/zero",
+            "zero 2 and 3 need pipeline schedule \"1f1b\" or \"gpipe\" without two batches side by side, found zero {}",
+            plan_.zero);
+    require(simple || !plan_.offload.any(), "/plan/offload",
+            "state in host memory needs pipeline schedule \"1f1b\" or \"gpipe\" without two batches side by side");
+    require(simple || plan_.recompute != RecomputePolicy::kHybrid, "/plan/recompute/policy",
+            "policy \"hybrid\" needs pipeline schedule \"1f1b\" or \"gpipe\" without two batches side by side");
   }
 
   void shards() const {

@@ -10,15 +10,12 @@ namespace moebius {
 
 namespace {
 
-constexpr std::array kSchedules{
-    Named<PipelineKind>{"1f1b", PipelineKind::k1F1B,
-                        "one forward, one backward: stage s keeps at most p-s microbatches alive"},
-    Named<PipelineKind>{"gpipe", PipelineKind::kGpipe,
-                        "all forward, then all backward: every microbatch stays alive"},
-};
 
-constexpr std::array kSlicings{
-    Named<int>{"balanced", 0, "layers spread so that the slowest stage is fastest"}};
+constexpr std::array kFusions{
+    Named<Fusion>{"residual", Fusion::kResidual, "sums with sums and norms, and their gradients"},
+    Named<Fusion>{"rotary", Fusion::kRotary, "splits and norms of heads with the rotation"},
+    Named<Fusion>{"router", Fusion::kRouter, "the router's product with the gate"},
+};
 
 constexpr std::array kLaunchModes{
     Named<LaunchMode>{"hidden", LaunchMode::kHidden, "far enough ahead that the device never waits"},
@@ -54,14 +51,6 @@ void read_tensor(Section section, TrainingPlan& plan) {
   section.finish();
 }
 
-void read_pipeline(Section section, TrainingPlan& plan) {
-  plan.pp = degree(section, "degree", 1, "pipeline stages");
-  plan.schedule =
-      section.choice<PipelineKind>("schedule", kSchedules, PipelineKind::k1F1B, "order of microbatches");
-  section.choice<int>("slicing", kSlicings, 0, "how layers are spread over stages");
-  section.finish();
-}
-
 void read_expert(Section section, TrainingPlan& plan) {
   plan.ep = degree(section, "degree", 1, "ranks that share the experts of a layer");
   plan.exchange = read_dispatch(section);
@@ -79,6 +68,10 @@ void read_overlap(Section section, TrainingPlan& plan) {
       section.boolean("dispatch_combine", false, "dispatch and combine run beside compute");
   plan.communication_sms = static_cast<int>(section.integer(
       "communication_sms", {0, 4096}, 0, "cores that dispatch and combine hold; 0: copy engines"));
+  plan.overlap_two_batch =
+      section.boolean("two_batch", false,
+                      "schedule 1f1b: forward and backward passes of two microbatches beside each other, so that the "
+                      "dispatch and combine of one travel while the other computes; dualpipe always does");
   section.finish();
 }
 
@@ -92,10 +85,6 @@ std::string path_of(Section& section, std::string_view key, const std::string& o
 }
 
 }  // namespace
-
-std::span<const Named<PipelineKind>> pipeline_schedules() {
-  return kSchedules;
-}
 
 std::string read_weights(Section& section) {
   return path_of(section, "weights", "random",
@@ -125,6 +114,8 @@ void read_training_plan(Section section, Scenario& scenario) {
     section.place_of("resume").fail("expected a checkpoint in `weights` to go on from, found \"random\"");
   if (scenario.save_every > 0 && scenario.save.empty())
     section.place_of("save_every").fail("expected a directory in `save`, found none");
+  plan.fusions = section.choices<Fusion>(
+      "fusion", kFusions, "neighbours that are one kernel: less is read, written and launched");
   plan.launch =
       section.choice<LaunchMode>("launch", kLaunchModes, LaunchMode::kHidden,
                                  "how the host launches kernels; how long one takes: /cluster/launch");

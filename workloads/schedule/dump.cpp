@@ -98,6 +98,8 @@ void put_tensor(Line& line, std::size_t index, const Tensor& t) {
   if (t.scaling != Scaling::kBlock) line.put(" scaling={}", to_string(t.scaling));
   if (t.on_host) line.put(" on_host");
   if (t.shards > 0) line.put(" shards={} of={}", t.shards, to_string(t.cut));
+  if (t.second) line.put(" second");
+  if (t.kept) line.put(" kept");
   line.put("\n");
 }
 
@@ -125,8 +127,10 @@ void put_op(Line& line, const Fragment& fragment, std::size_t index) {
   put_shape(line, op.shape);
   line.field_unless<int>(0, "units", op.units);
   line.field_unless(1.0f, "scale", op.scale);
+  if (op.second) line.put(" second");
   line.field_unless(-1, "route", op.route);
   line.field_unless(-1, "batch", op.batch);
+  if (op.fused) line.put(" fused");
   if (is_communication(op.kind)) put_communication(line, op);
   put_operands(line, fragment, "in", op.first_tensor, op.num_inputs);
   put_operands(line, fragment, "out", op.first_tensor + op.num_inputs, op.num_outputs);
@@ -156,6 +160,7 @@ std::string dump(const Submission& submission) {
   line.put("submit {} \"{}\" hash={:016x} class={} step={} microbatch={}", submission.sequence,
            submission.fragment->name, submission.fragment->hash, submission.rank_class, submission.step,
            submission.microbatch);
+  if (submission.second_microbatch >= 0) line.put(" second_microbatch={}", submission.second_microbatch);
   for (std::size_t i = 0; i < submission.after.size(); ++i) {
     line.put("{}{}", i == 0 ? " after=" : ",", submission.after[i]);
   }

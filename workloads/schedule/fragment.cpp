@@ -22,6 +22,8 @@ void add(Hash& hash, const Op& op) {
   add(hash, op.shape);
   if (op.batch >= 0) hash.add(op.batch);
   if (op.queue > 0) hash.add(op.queue);
+  if (op.second) hash.add(op.second);
+  if (op.fused) hash.add(op.fused);
 }
 
 void add(Hash& hash, const Tensor& t) {
@@ -30,6 +32,7 @@ void add(Hash& hash, const Tensor& t) {
   if (t.scaling != Scaling::kBlock) hash.add(t.scaling);
   if (t.on_host) hash.add(std::string_view("host"));
   if (t.shards > 0) hash.add(t.shards).add(t.cut);
+  if (t.second || t.kept) hash.add(t.second).add(t.kept);
 }
 
 // A route is a function of its specification.
@@ -132,6 +135,24 @@ std::string_view to_string(Scope scope) {
       return "rank";
   }
   return "unknown";
+}
+
+std::vector<std::int32_t> released(const Fragment& fragment) {
+  std::vector<bool> read(fragment.tensors.size(), false), written(fragment.tensors.size(), false);
+  for (const Op& op : fragment.ops) {
+    const bool reverse = op.phase == Phase::kBackward || op.phase == Phase::kWeight;
+    for (int i = 0; i < op.num_inputs; ++i) {
+      if (reverse) read[fragment.input(op, i)] = true;
+    }
+    for (int i = 0; i < op.num_outputs; ++i) written[fragment.output(op, i)] = true;
+  }
+  std::vector<std::int32_t> ended;
+  for (std::size_t t = 0; t < fragment.tensors.size(); ++t) {
+    const Tensor& tensor = fragment.tensors[t];
+    if (tensor.scope == Scope::kMicrobatch && read[t] && !written[t] && !tensor.kept)
+      ended.push_back(static_cast<std::int32_t>(t));
+  }
+  return ended;
 }
 
 FragmentPtr freeze(Fragment fragment) {

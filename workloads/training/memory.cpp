@@ -42,6 +42,14 @@ std::vector<Use> uses_of(const Fragment& fragment, bool by_member) {
   return uses;
 }
 
+std::vector<bool> written_here(const Fragment& fragment) {
+  std::vector<bool> written(fragment.tensors.size(), false);
+  for (const Op& op : fragment.ops) {
+    for (int i = 0; i < op.num_outputs; ++i) written[fragment.output(op, i)] = true;
+  }
+  return written;
+}
+
 double bytes_of(const Tensor& tensor, const Use& use, int member) {
   const double all = tensor.bytes().value;
   if (member == kOfAny || use.rows == RowsOf::kAll) return all;
@@ -61,8 +69,10 @@ struct FragmentMemory {
 // them.
 class Walk {
  public:
-  Walk(const Fragment& fragment, const std::vector<Use>& uses, int member, bool reverse)
-      : fragment_(fragment), uses_(uses), member_(member), reverse_(reverse) {}
+  Walk(const Fragment& fragment, const std::vector<Use>& uses, int member)
+      : fragment_(fragment), uses_(uses), member_(member), written_(written_here(fragment)) {
+    for (const std::int32_t tensor : released(fragment)) released_.insert(tensor);
+  }
 
   FragmentMemory run() {
     FragmentMemory memory;
@@ -95,16 +105,19 @@ class Walk {
       const Tensor& tensor = fragment_.tensors[t];
       const Use& use = uses_[t];
       if (use.first < 0 || tensor.scope == Scope::kRank) continue;
-      const bool freed = reverse_ && tensor.scope == Scope::kMicrobatch;
       const double bytes = bytes_of(tensor, use, member_);
-      visit(tensor, freed ? use.last + 1 : use.first, use.last + 1, freed ? -bytes : bytes);
+      const bool stays = tensor.scope == Scope::kMicrobatch;
+      if (!stays || written_[t]) visit(tensor, use.first, use.last + 1, bytes);
+      if (stays && released_.count(static_cast<std::int32_t>(t)) > 0)
+        visit(tensor, use.last + 1, use.last + 1, -bytes);
     }
   }
 
   const Fragment& fragment_;
   const std::vector<Use>& uses_;
   int member_;
-  bool reverse_;
+  std::vector<bool> written_;
+  std::set<std::int32_t> released_;
 };
 
 // Weights, gradients and states: every kRank tensor once.
@@ -135,12 +148,12 @@ ClassMemory memory_of_member(std::span<const MemoryPass> passes, const KnownUses
   for (const MemoryPass& pass : passes) {
     const auto [place, added] = known.try_emplace(pass.fragment);
     if (added)
-      place->second = Walk(*pass.fragment, uses.at(pass.fragment), member, pass.microbatches < 0).run();
+      place->second = Walk(*pass.fragment, uses.at(pass.fragment), member).run();
     const FragmentMemory& memory = place->second;
     MemoryByKind now = result.resident;
     for (int kind = 0; kind < kNumMemoryKinds; ++kind) now[kind] += memory.at_peak[kind];
     now[static_cast<int>(MemoryKind::kActivations)] += {alive};
-    const int during = microbatches + std::max(pass.microbatches, 0);
+    const int during = microbatches + std::max(pass.microbatches, pass.begun);
     if (total(now) > result.peak)
       result.peak = total(now), result.at_peak = now, result.peak_microbatches = during;
     alive += memory.kept;

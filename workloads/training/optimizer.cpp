@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "workloads/training/pipeline.h"
 #include "workloads/training/sharding.h"
 
 namespace moebius {
@@ -122,7 +123,7 @@ class OptimizerWriter {
   void write_tied_embedding(const std::vector<StageParameter>& parameters) {
     const bool two_copies = input_.model->tied_embeddings || input_.model->mtp_layers > 0;
     const bool end_stage = stage_.slice.has_embedding || stage_.slice.has_head;
-    if (plan().pp == 1 || !two_copies || !end_stage) return;
+    if (!StagePlacement(plan()).ends_apart() || !two_copies || !end_stage) return;
     for (const StageParameter& parameter : parameters) {
       if (parameter.weight.role != Role::kEmbedding) continue;
       const TensorId sum = gradient(parameter);
@@ -235,7 +236,9 @@ void write_gradient_reduction(FragmentBuilder& builder, const LoweringInput& inp
 
 FragmentBuilder lower_optimizer(const LoweringInput& input, const StageSpec& stage,
                                 std::vector<StageParameter> parameters) {
-  FragmentBuilder builder(fmt::format("optimizer stage {}", stage.stage), Phase::kOptimizer);
+  const bool several = StagePlacement(*input.plan).chunks() > 1;  // stages of this rank
+  FragmentBuilder builder(fmt::format("optimizer {} {}", several ? "rank" : "stage", stage.stage),
+                          Phase::kOptimizer);
   builder.launch = input.plan->launch;
   OptimizerWriter(input, stage, builder).write(parameters);
   return builder;

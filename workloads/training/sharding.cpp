@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "workloads/training/pipeline.h"
+
 namespace moebius {
 
 GroupRole replicas(bool expert) {
@@ -11,7 +13,8 @@ GroupRole replicas(bool expert) {
 }
 
 int num_replicas(const TrainingPlan& plan, bool expert) {
-  return expert ? plan.tp * plan.cp * plan.dp / plan.ep : plan.cp * plan.dp;
+  const int of_stage = expert ? plan.tp * plan.cp * plan.dp / plan.ep : plan.cp * plan.dp;
+  return of_stage * StagePlacement(plan).copies();
 }
 
 GroupRole shard_group(const TrainingPlan& plan, bool expert) {
