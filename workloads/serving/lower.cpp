@@ -18,7 +18,7 @@ class IterationWriter {
         it_(iteration),
         input_(shape.input(iteration.batch->decodes())),
         pass_(pass),
-        writer_(input_, iteration.shard, pass) {
+        writer_(input_, {.slice = {}, .shard = iteration.shard}, pass) {
     batch_ = static_cast<std::int32_t>(pass.builder.add_batch(iteration.batch));
   }
 
