@@ -34,6 +34,16 @@ constexpr std::array kScalings{
         "tensor", Scaling::kTensor,
         "a scale per tensor of a rank (weights of experts: per expert), from its largest magnitude"},
 };
+constexpr std::array kAccumulations{
+    Named<bool>{"fused", false, "the matrix product adds to the kept gradient"},
+    Named<bool>{"separate", true, "it writes BF16, which a pass of its own adds"},
+};
+constexpr std::array kAttentions{
+    Named<AttentionKernels>{"flash", AttentionKernels::kFlash, "one kernel; scores stay on the chip"},
+    Named<AttentionKernels>{
+        "unfused", AttentionKernels::kUnfused,
+        "products, softmax and dropout are kernels of their own; scores go through memory"},
+};
 constexpr std::array kMaster{Named<DType>{"fp32", DType::kFp32, ""}, Named<DType>{"bf16", DType::kBf16, ""}};
 
 constexpr std::array kRecomputePolicies{
@@ -46,6 +56,7 @@ constexpr std::array kRecomputeOps{
     Named<RecomputeOp>{"rmsnorm", RecomputeOp::kNorm, ""},
     Named<RecomputeOp>{"mla_up", RecomputeOp::kMlaUp, ""},
     Named<RecomputeOp>{"swiglu", RecomputeOp::kActivation, ""},
+    Named<RecomputeOp>{"attention", RecomputeOp::kAttention, "the core: scores, softmax, values"},
 };
 
 constexpr std::array kMemoryRules{
@@ -90,9 +101,9 @@ void read_expert(Section section, TrainingPlan& plan) {
   plan.nodes_per_token = static_cast<int>(section.integer(
       "nodes_per_token", {0, 1 << 16}, 0,
       "most nodes that the experts of a token stand on; 0: as the model's routing groups say"));
-  plan.capacity = section.number(
-      "capacity", {0, 1024}, 0,
-      "most copies that an expert takes of one rank's tokens, in parts of the mean; what is over it is dropped; 0: all");
+  plan.capacity = section.number("capacity", {0, 1024}, 0,
+                                 "most copies that an expert takes of one rank's tokens, in parts of the "
+                                 "mean; what is over it is dropped; 0: all");
   section.finish();
 }
 
@@ -119,6 +130,9 @@ void read_precision(Section section, TrainingPlan& plan) {
                                          "of fp8 operands of matrix products; times are those of \"block\"");
   plan.fused_quantise =
       section.boolean("fused_quantise", false, "8-bit operands are written by the op before");
+  plan.separate_accumulation =
+      section.choice<bool>("accumulation", kAccumulations, false,
+                           "how weight gradients of dense matrices gather over microbatches");
   section.finish();
 }
 
@@ -147,6 +161,8 @@ void read_offload(Section section) {
 void read_overlap(Section section, TrainingPlan& plan) {
   plan.overlap_dispatch_combine =
       section.boolean("dispatch_combine", false, "dispatch and combine run beside compute");
+  plan.overlap_tensor_gradients = section.boolean(
+      "tensor_gradients", true, "tensor-parallel sums of the reverse pass run beside weight gradients");
   plan.communication_sms = static_cast<int>(section.integer(
       "communication_sms", {0, 4096}, 0, "cores that dispatch and combine hold; 0: copy engines"));
   section.finish();
@@ -184,6 +200,8 @@ void read_training_plan(Section section, Scenario& scenario) {
   read_recompute(section.object("recompute", false, "activations that are not kept"), plan);
   read_offload(section.object("offload", false, "state in host memory"));
   read_overlap(section.object("overlap", false, "what runs beside compute"), plan);
+  plan.attention = section.choice<AttentionKernels>("attention", kAttentions, AttentionKernels::kFlash,
+                                                    "kernels of attention");
   scenario.weights = read_weights(section);
   scenario.resume = section.boolean(
       "resume", false, "goes on where the run that saved `weights` stopped: its optimizer state, its step");
@@ -211,6 +229,9 @@ void read_training_workload(Section section, Scenario& scenario) {
   workload.steps = static_cast<int>(section.integer("steps", {1, 1 << 20}, 1, "optimizer steps"));
   workload.learning_rate =
       section.number("learning_rate", {0, 10}, 1e-3, "of Adam, where numbers are computed");
+  workload.dropout = section.number(
+      "dropout", {0, 0.99}, 0,
+      "share of attention's probabilities and of what a block adds that is dropped; simulated only");
   workload.popularity =
       read_popularity(section.object("experts", false, "which experts tokens choose"), true);
   workload.seed = scenario.seed;

@@ -1,3 +1,4 @@
+         (kind == OpKind::kAttention && chosen(RecomputeOp::kAttention)) ||
 #include "workloads/training/layer_writer.h"
 
 #include <algorithm>
@@ -155,6 +156,16 @@ TensorId LayerWriter::add(TensorId a, TensorId b) {
   const TensorId sum = builder().transient(rows(a), columns(a), DType::kBf16, Role::kResidual);
   emit({.kind = OpKind::kAdd, .role = Role::kResidual, .shape = {.m = rows(a), .n = columns(a)}}, {a, b},
        {sum});
+  return sum;
+}
+
+TensorId LayerWriter::add_block(TensorId stream, TensorId result) {
+  if (workload().dropout == 0) return add(stream, result);
+  const std::int64_t m = rows(stream), n = columns(stream);
+  const TensorId sum = builder().transient(m, n, DType::kBf16, Role::kResidual);
+  const TensorId mask = builder().transient(m, n, DType::kInt8, Role::kResidual);
+  emit({.kind = OpKind::kAdd, .role = Role::kResidual, .shape = {.m = m, .n = n, .k = 1}}, {stream, result},
+       {sum, mask});
   return sum;
 }
 

@@ -15,7 +15,9 @@ namespace moebius {
 
 enum class PipelineKind : std::uint8_t { kGpipe, k1F1B };
 enum class RecomputePolicy : std::uint8_t { kNone, kSelective, kFull };
-enum class RecomputeOp : std::uint8_t { kNorm, kMlaUp, kActivation };
+// Whether attention is one kernel, or products, softmax and dropout are kernels of their own (before 2022).
+enum class AttentionKernels : std::uint8_t { kFlash, kUnfused };
+enum class RecomputeOp : std::uint8_t { kNorm, kMlaUp, kActivation, kAttention };
 
 struct TrainingPlan {
   int tp = 1;  // attention, dense MLP
@@ -37,12 +39,15 @@ struct TrainingPlan {
   DType optimizer_states = DType::kFp32;
   Scaling scaling = Scaling::kBlock;  // of FP8 operands of matrix products
   bool fused_quantise = false;
+  bool separate_accumulation = false;  // weight gradients are written in BF16 and added to the kept ones
+  AttentionKernels attention = AttentionKernels::kFlash;
   RecomputePolicy recompute = RecomputePolicy::kNone;
   std::vector<RecomputeOp> recompute_ops;
   bool overlap_dispatch_combine = true;
+  bool overlap_tensor_gradients = true;  // tensor-parallel sums of the reverse pass beside weight gradients
   std::vector<double> stage_speeds;  // FLOP/s of a rank of each stage, as layers are given out; empty: equal
-  int communication_sms = 0;  // cores that dispatch and combine hold; 0: they run by copy engines
-  bool fold = true;           // simulate one rank of each class
+  int communication_sms = 0;         // cores that dispatch and combine hold; 0: they run by copy engines
+  bool fold = true;                  // simulate one rank of each class
 
   int ranks() const { return tp * cp * pp * dp; }
 };
@@ -54,6 +59,7 @@ struct TrainingWorkload {
   int steps = 1;                  // in all, those of earlier runs that this one goes on from included
   int first_step = 0;             // the first one of this run
   double learning_rate = 1e-3;    // of Adam, where numbers are computed
+  double dropout = 0;             // of probabilities and of what a block adds; simulated only
   Popularity popularity;
   std::uint64_t seed = 1;
   int num_steps() const { return steps - first_step; }  // of this run

@@ -36,6 +36,7 @@ class Reverse {
 
   void reverse(const Op& op);
   void reverse_gemm(const Op& op);
+  void reverse_add(const Op& op);
   void reverse_norm(const Op& op);
   void reverse_attention(const Op& op);
   void reverse_activation(const Op& op);
@@ -66,6 +67,8 @@ class Reverse {
   const Fragment& fragment() const { return forward_.builder.fragment(); }
   FragmentBuilder& builder() { return pass_.builder; }
   const TrainingPlan& plan() const { return *input_.plan; }
+  // Of sums over the tensor-parallel group: beside weight gradients, or in their way.
+  Lane tensor_lane() const { return plan().overlap_tensor_gradients ? Lane::kTensorComm : Lane::kCompute; }
 
   const LoweringInput& input_;
   const StageSpec& stage_;
