@@ -23,6 +23,7 @@
 #include "real/processes/run_together.h"
 #include "sim/emulate_run.h"
 #include "sim/sim_run.h"
+#include "workloads/advice/advice.h"
 #include "workloads/command_line/calibrate_command.h"
 #include "workloads/command_line/catalog_commands.h"
 #include "workloads/command_line/command.h"
@@ -91,6 +92,18 @@ StartExecutor executor_of(ExecutorKind kind, const RunArguments& arguments) {
   return {};
 }
 
+// The plain loop: several runs side by side, SimGrid has one engine in a process.
+Advice advice_on(const Outcome& outcome, RunArguments arguments) {
+  arguments.driver = Driver::kPlain;
+  const Library library(arguments.scenario.data);
+  const auto read = [&](const std::vector<std::string>& sets) {
+    Changes changes = arguments.scenario.changes;
+    changes.sets.insert(changes.sets.end(), sets.begin(), sets.end());
+    return read_job(arguments.scenario.file, changes, library);
+  };
+  return advise(outcome, read, executor_of(ExecutorKind::kSim, arguments));
+}
+
 int run_body(const RunArguments& arguments) {
   Job job = arguments.scenario.read();
   require_fit(job);
@@ -106,8 +119,10 @@ int run_body(const RunArguments& arguments) {
     dump.emplace(arguments.dump);
     hooks.observer = [&](const Submission& submission) { dump->write(submission); };
   }
-  const Outcome outcome = perform(job, executor_of(arguments.executor, arguments), hooks);
+  Outcome outcome = perform(job, executor_of(arguments.executor, arguments), hooks);
   if (dump) dump->close();
+  if (arguments.explain && job.training && arguments.executor == ExecutorKind::kSim)
+    outcome.report.advice = advice_on(outcome, arguments);
   const std::string json = report_json(outcome.report), text = report_text(outcome.report);
   if (!arguments.out.empty()) write_run(arguments.out, {json, text}, outcome.timeline);
   print(arguments.json ? json : text);
@@ -174,7 +189,9 @@ Command run_command() {
       {"--trace-kernels", &arguments->real.trace_kernels,
        "cuda: file for the kernels and copies of each op, with their times (by CUPTI)"},
       {"--explain", &arguments->explain,
-       "also every op of one layer: shape, time, where the time is known from"},
+       "also every op of one layer: shape, time, where the time is known from; every collective's "
+       "candidates; "
+       "what would help, tried"},
       {"--json", &arguments->json, "print the report as one JSON object"}};
   return {"run", "simulate or execute a scenario and report",
           joined({scenario_options(arguments->scenario), simulator_options(*arguments), own}),

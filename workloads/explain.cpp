@@ -1,5 +1,4 @@
 #include "workloads/explain.h"
-#include "workloads/report/heat_map.h"
 
 #include <fmt/format.h>
 
@@ -9,6 +8,9 @@
 #include <map>
 #include <numeric>
 #include <vector>
+
+#include "workloads/advice/advice.h"
+#include "workloads/report/heat_map.h"
 
 namespace moebius {
 
@@ -150,8 +152,11 @@ std::string explain(const Timeline& timeline) {
 }
 
 std::string explain_run(const Outcome& outcome) {
+  std::string text = explain(outcome.timeline);
   const std::string choices = choices_text(outcome.report.facts.collectives);
-  return explain(outcome.timeline) + (choices.empty() ? "" : "\n" + choices);
+  if (!choices.empty()) text.append("\n").append(choices);
+  if (outcome.report.advice) text.append("\n").append(to_text(*outcome.report.advice));
+  return text;
 }
 
 }  // namespace moebius

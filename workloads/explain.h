@@ -12,7 +12,8 @@ namespace moebius {
 
 // Needs the ops of a timeline ("detail": "ops"); says so when there are none.
 std::string explain(const Timeline& timeline);
-// And below it, of a simulation, every distinct collective with the algorithms it could have gone by.
+// And below it, of a simulation, every distinct collective with the algorithms it could have gone by, and what
+// would help.
 std::string explain_run(const Outcome& outcome);
 
 }  // namespace moebius

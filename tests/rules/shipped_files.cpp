@@ -138,8 +138,8 @@ TEST_CASE("the schema knows exactly the keys that the reader asks for") {
       const bool in_array = setting.pointer.find_first_of("0123456789") != std::string::npos;
       if (!in_array) asked.push_back(setting.pointer);
     }
-    for (const char* array :
-         {"/cluster/pools", "/cluster/failed", "/cluster/forwarding_pairs", "/expect", "/faults"})
+    for (const char* array : {"/cluster/pools", "/cluster/failed", "/cluster/forwarding_pairs",
+                              "/cluster/variation/slow", "/expect", "/faults"})
       asked.emplace_back(array);
     const std::string& kind = document.root.find("kind")->text;
     if (kind == "serving") asked.emplace_back("/sla");

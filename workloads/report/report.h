@@ -9,6 +9,7 @@
 
 #include "workloads/cost/measuring_facts.h"
 #include "workloads/flows.h"
+#include "workloads/report/advice_rows.h"
 #include "workloads/report/collective_choice.h"
 #include "workloads/report/fault_facts.h"
 #include "workloads/report/network_use.h"
@@ -45,6 +46,7 @@ struct Report {
   std::optional<ServingFigures> serving;
   std::vector<TenantFigures> tenants = {};  // a collective scenario with several
   std::optional<FlowTimes> flows = {};      // a collective scenario of flows
+  std::optional<Advice> advice = {};        // training, where it was asked for
   ExpertLoads experts = {};                 // training with experts that are not loaded evenly
 };
 

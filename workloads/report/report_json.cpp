@@ -234,6 +234,23 @@ Json collectives_json(const std::vector<CollectiveChoice>& choices) {
   return rows;
 }
 
+Json advice_json(const Advice& advice) {
+  Json causes = Json::array(), switches = Json::array();
+  for (const Cause& cause : advice.causes)
+    causes.push_back({{"cause", cause.name}, {"seconds", cause.seconds}});
+  for (const TriedSwitch& tried : advice.switches) {
+    Json row = {{"switch", tried.name}, {"set", tried.sets}};
+    if (tried.refusal.empty()) {
+      row["step_time_s"] = tried.step_time_s;
+      row["gain"] = tried.gain;
+    } else {
+      row["refusal"] = tried.refusal;
+    }
+    switches.push_back(row);
+  }
+  return {{"causes", causes}, {"switches", switches}};
+}
+
 Json body(const Report& report) {
   const Scenario& scenario = *report.scenario;
   Json json = {{"scenario", scenario.name},
@@ -324,6 +341,7 @@ std::string report_json(const Report& report) {
   }
   Json& provenance = json["provenance"] = Json::object();
   for (const auto& [name, text] : report.facts.provenance) provenance[name] = text;
+  if (report.advice) json["explain"] = advice_json(*report.advice);
   if (!report.facts.collectives.empty()) json["collectives"] = collectives_json(report.facts.collectives);
   if (const auto& measured = report.facts.measured)
     json["measured"] = {{"device", measured->device},

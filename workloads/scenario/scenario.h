@@ -30,7 +30,7 @@ struct Expectation {
   std::string source;
   std::string known_miss;  // reason; empty: a miss fails
   // Of a known miss, ours over the figure less one when it was recorded; nothing: it may be any.
-  std::optional<double> known_difference;
+  std::optional<double> known_difference = {};
 
   // Whether a difference is that of the known miss or a smaller one, to half a percentage point.
   bool excuses(double difference) const;

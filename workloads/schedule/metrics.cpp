@@ -1,5 +1,7 @@
 #include "workloads/schedule/metrics.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "hw/error.h"
@@ -12,6 +14,14 @@ double seconds(std::int64_t ns) {
   return Time{ns}.seconds();
 }
 
+// Kinds that no reverse pass has but to compute activations again.
+bool runs_forward_only(OpKind kind) {
+  constexpr std::array kKinds{OpKind::kGemm,   OpKind::kGroupedGemm, OpKind::kNorm,
+                              OpKind::kRotary, OpKind::kAttention,   OpKind::kActivation,
+                              OpKind::kGate,   OpKind::kPermute,     OpKind::kMlaKeys};
+  return std::find(kKinds.begin(), kKinds.end(), kind) != kKinds.end();
+}
+
 void add_scaled(Breakdown& sum, const Breakdown& part, double factor) {
   for (int kind = 0; kind < kNumOpKinds; ++kind) {
     sum.compute[kind] += factor * part.compute[kind];
@@ -19,8 +29,11 @@ void add_scaled(Breakdown& sum, const Breakdown& part, double factor) {
     sum.exposed[kind] += factor * part.exposed[kind];
     sum.waiting[kind] += factor * part.waiting[kind];
   }
-  for (int phase = 0; phase < kNumPhases; ++phase)
+  for (int phase = 0; phase < kNumPhases; ++phase) {
     sum.compute_by_phase[phase] += factor * part.compute_by_phase[phase];
+    sum.exposed_by_phase[phase] += factor * part.exposed_by_phase[phase];
+  }
+  sum.recompute += factor * part.recompute;
   sum.optimizer += factor * part.optimizer;
   sum.idle += factor * part.idle;
 }
@@ -32,6 +45,8 @@ void add_exposure(Breakdown& sums, const Exposure& exposure, Time end) {
     sums.waiting[kind] = seconds(exposure.waiting()[kind]);
     exposed += exposure.transfer()[kind];
   }
+  for (int phase = 0; phase < kNumPhases; ++phase)
+    sums.exposed_by_phase[phase] = seconds(exposure.transfer_of_phase(static_cast<Phase>(phase)));
   sums.optimizer = sums.compute_by_phase[static_cast<int>(Phase::kOptimizer)] +
                    seconds(exposure.transfer_of_phase(Phase::kOptimizer));
   sums.idle = seconds(end.ns - exposure.computed() - exposed);
@@ -79,6 +94,7 @@ void MetricsAccumulator::add(const Span& span, const Op& op, const ClassWork& wo
     busy = seconds(interval.end - interval.start);
     state.sums.compute[kind] += busy;
     state.sums.compute_by_phase[static_cast<int>(op.phase)] += busy;
+    if (op.phase == Phase::kBackward && runs_forward_only(op.kind)) state.sums.recompute += busy;
     state.errors[static_cast<int>(span.origin)][kind] += busy * static_cast<double>(span.error);
     state.exposure.compute(interval);
   }

@@ -22,7 +22,8 @@ struct Breakdown {
       communication{};  // busy with transfers, by kind, exposed or not; waiting is not busy
   std::array<double, kNumOpKinds> exposed{};  // of it: no compute op of the rank ran meanwhile
   std::array<double, kNumOpKinds> waiting{};  // of `idle`: an op of this kind waited for its peers
-  std::array<double, kNumPhases> compute_by_phase{};
+  std::array<double, kNumPhases> compute_by_phase{}, exposed_by_phase{};
+  double recompute = 0;  // of compute: activations computed again in the reverse pass
   double optimizer = 0;  // compute and exposed communication of Phase::kOptimizer
   double idle = 0;       // neither: the pipeline bubble and waiting for peers
 };

@@ -1,14 +1,10 @@
 #include "workloads/validation/validation.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
-#include <exception>
-#include <mutex>
-#include <thread>
 
 #include "hw/error.h"
-#include "workloads/progress_bar.h"
+#include "workloads/crew.h"
 
 namespace moebius {
 
@@ -40,49 +36,6 @@ ValidatedCase validated(const ValidationCase& given, const Library& library, con
   }
   return result;
 }
-
-// Takes cases until there are none left; the first exception of any thread ends them all.
-class Crew {
- public:
-  Crew(const std::vector<ValidationCase>& cases, const Library& library, const StartExecutor& start)
-      : cases_(cases), library_(library), start_(start), results_(cases.size()) {}
-
-  std::vector<ValidatedCase> work() {
-    const std::size_t wanted = std::max(1u, std::thread::hardware_concurrency());
-    std::vector<std::thread> threads;
-    for (std::size_t i = 1; i < std::min(wanted, cases_.size()); ++i)
-      threads.emplace_back([this] { take(); });
-    take();
-    for (std::thread& thread : threads) thread.join();
-    if (failure_) std::rethrow_exception(failure_);
-    return std::move(results_);
-  }
-
- private:
-  void take() {
-    for (std::size_t i = next_++; i < cases_.size(); i = next_++) {
-      try {
-        results_[i] = validated(cases_[i], library_, start_);
-      } catch (...) {
-        const std::lock_guard lock(mutex_);
-        if (!failure_) failure_ = std::current_exception();
-        next_ = cases_.size();
-      }
-      const std::lock_guard lock(mutex_);
-      bar_.show(static_cast<double>(++done_) / static_cast<double>(cases_.size()));
-    }
-  }
-
-  const std::vector<ValidationCase>& cases_;
-  const Library& library_;
-  const StartExecutor& start_;
-  std::vector<ValidatedCase> results_;
-  std::atomic<std::size_t> next_ = 0;
-  std::mutex mutex_;  // of what follows
-  std::size_t done_ = 0;
-  ProgressBar bar_;
-  std::exception_ptr failure_;
-};
 
 void add(ValidationSummary& summary, std::vector<double>& differences, const ValidatedCase& given) {
   if (!given.failure.empty()) ++summary.failed;
@@ -116,7 +69,9 @@ bool ValidatedRow::fails() const {
 
 std::vector<ValidatedCase> validate(const std::vector<ValidationCase>& cases, const Library& library,
                                     const StartExecutor& start) {
-  return Crew(cases, library, start).work();
+  std::vector<ValidatedCase> results(cases.size());
+  work_side_by_side(cases.size(), [&](std::size_t i) { results[i] = validated(cases[i], library, start); });
+  return results;
 }
 
 std::vector<ValidationSummary> summaries(const std::vector<ValidatedCase>& cases) {

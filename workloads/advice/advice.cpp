@@ -1,0 +1,112 @@
+#include "workloads/advice/advice.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "hw/error.h"
+#include "workloads/advice/switches.h"
+#include "workloads/crew.h"
+#include "workloads/report/report_figures.h"
+
+namespace moebius {
+namespace {
+
+double of(const std::array<double, kNumOpKinds>& seconds, std::initializer_list<OpKind> kinds) {
+  double sum = 0;
+  for (const OpKind kind : kinds) sum += seconds[static_cast<int>(kind)];
+  return sum;
+}
+
+double sum_of(const std::array<double, kNumOpKinds>& seconds) {
+  double sum = 0;
+  for (const double part : seconds) sum += part;
+  return sum;
+}
+
+// Exposed communication of the optimizer and of gradients is that of replicas; what is neither that, nor of
+// experts or the pipeline, is of tensor and context groups.
+std::vector<Cause> causes_of(const Breakdown& all, int steps) {
+  const double experts = of(all.exposed, {OpKind::kDispatch, OpKind::kCombine});
+  const double pipeline = of(all.exposed, {OpKind::kSend, OpKind::kRecv});
+  const double replicas = all.exposed_by_phase[static_cast<int>(Phase::kGradients)] +
+                          all.exposed_by_phase[static_cast<int>(Phase::kOptimizer)];
+  const double waiting = sum_of(all.waiting) - of(all.waiting, {OpKind::kSend, OpKind::kRecv});
+  std::vector<Cause> causes{{"exposed dispatch and combine", experts},
+                            {"exposed messages between stages", pipeline},
+                            {"exposed reduction of gradients, gathering of parameters", replicas},
+                            {"exposed tensor- and context-parallel communication",
+                             std::max(0.0, sum_of(all.exposed) - experts - pipeline - replicas)},
+                            {"waiting for slower ranks", waiting},
+                            {"pipeline bubble", all.idle - waiting},
+                            {"computing activations again", all.recompute},
+                            {"optimizer", all.compute_by_phase[static_cast<int>(Phase::kOptimizer)]}};
+  for (Cause& cause : causes) cause.seconds /= steps;
+  std::erase_if(causes, [](const Cause& cause) { return cause.seconds <= 0; });
+  std::stable_sort(causes.begin(), causes.end(),
+                   [](const Cause& a, const Cause& b) { return a.seconds > b.seconds; });
+  return causes;
+}
+
+// The first line, without the file or the scenario's name: they are those of the run.
+std::string refusal_of(const Error& error, const std::string& scenario) {
+  std::string text = error.what();
+  text = text.substr(0, text.find('\n'));
+  if (text.starts_with(scenario + " ")) return text.substr(scenario.size() + 1);
+  const std::size_t set = text.find("--set ");
+  return set == std::string::npos ? text : text.substr(set + 6);
+}
+
+TriedSwitch tried(const Switch& given, const Report& base, const ReadChanged& read,
+                  const StartExecutor& start) {
+  TriedSwitch result{.name = given.name, .sets = given.sets, .refusal = {}};
+  try {
+    Job job = read(given.sets);
+    require_fit(job);
+    job.scenario.timeline.detail = Detail::kNone;
+    Hooks hooks;
+    hooks.quiet = true;
+    const TrainingFigures figures = training_figures(perform(job, start, hooks).report);
+    result.step_time_s = figures.step_time_s;
+    result.gain = figures.tokens_per_s / training_figures(base).tokens_per_s - 1;
+  } catch (const Error& error) {
+    result.refusal = refusal_of(error, base.scenario->name);
+  }
+  return result;
+}
+
+}  // namespace
+
+Advice advise(const Outcome& run, const ReadChanged& read, const StartExecutor& start) {
+  const Scenario& scenario = *run.report.scenario;
+  Advice advice;
+  advice.causes = causes_of(run.report.metrics.breakdown, scenario.training.num_steps());
+  const std::vector<Switch> open = open_switches(scenario);
+  advice.switches.resize(open.size());
+  work_side_by_side(open.size(),
+                    [&](std::size_t i) { advice.switches[i] = tried(open[i], run.report, read, start); });
+  std::stable_sort(advice.switches.begin(), advice.switches.end(), [](const auto& a, const auto& b) {
+    return std::pair(!a.refusal.empty(), -a.gain) < std::pair(!b.refusal.empty(), -b.gain);
+  });
+  return advice;
+}
+
+std::string to_text(const Advice& advice) {
+  std::string text = "what costs time (of a step, mean over ranks)\n";
+  for (const Cause& cause : advice.causes)
+    text += fmt::format("  {:<58} {:>10}\n", cause.name, to_text(time_from_seconds(cause.seconds)));
+  text += "\nwhat would help: single switches, each simulated\n";
+  for (const TriedSwitch& tried : advice.switches) {
+    const std::string what = tried.refusal.empty()
+                                 ? fmt::format("{:+.1f}% tokens/s, step {}", 100 * tried.gain,
+                                               to_text(time_from_seconds(tried.step_time_s)))
+                                 : "not possible: " + tried.refusal;
+    text += fmt::format("  {:<46} {}\n", tried.name, what);
+    if (tried.refusal.empty() && tried.gain > 0)
+      text += fmt::format("    --set '{}'\n", fmt::join(tried.sets, "' --set '"));
+  }
+  return text;
+}
+
+}  // namespace moebius

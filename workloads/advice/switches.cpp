@@ -1,0 +1,84 @@
+#include "workloads/advice/switches.h"
+
+#include <fmt/format.h>
+
+namespace moebius {
+namespace {
+
+class Collector {
+ public:
+  explicit Collector(const Scenario& scenario) : scenario_(scenario), plan_(scenario.plan) {}
+
+  std::vector<Switch> collect() {
+    overlaps();
+    formats();
+    memory_for_time();
+    pipeline();
+    batch();
+    return std::move(switches_);
+  }
+
+ private:
+  void add(bool open, std::string name, std::vector<std::string> sets) {
+    if (open) switches_.push_back({std::move(name), std::move(sets)});
+  }
+
+  void overlaps() {
+    const bool experts = plan_.ep > 1;
+    add(experts && !plan_.overlap_dispatch_combine, "dispatch and combine beside compute",
+        {"/plan/overlap/dispatch_combine=true"});
+    add(plan_.dp * plan_.cp > 1 && !plan_.overlap_gradients, "gradients reduced beside the last backward",
+        {"/plan/dp/overlap_gradients=true"});
+    add(plan_.tp > 1 && !plan_.sequence_parallel, "sequence parallelism",
+        {"/plan/tp/sequence_parallel=true"});
+    add(plan_.tp > 1, "tensor-parallel communication behind its GEMM", {"/plan/tp/overlap=true"});
+  }
+
+  void formats() {
+    const bool low = plan_.gemm == DType::kFp8;
+    add(!low, "FP8 matrix products", {"/plan/precision/gemm=fp8", "/plan/precision/fused_quantise=true"});
+    add(low && !plan_.fused_quantise, "quantising fused into the op before",
+        {"/plan/precision/fused_quantise=true"});
+    add(plan_.ep > 1 && plan_.dispatch != DType::kFp8, "FP8 dispatch", {"/plan/precision/dispatch=fp8"});
+    add(plan_.gradients == DType::kFp32, "BF16 gradients", {"/plan/precision/gradients=bf16"});
+  }
+
+  void memory_for_time() {
+    add(plan_.recompute != RecomputePolicy::kNone, "no recomputation",
+        {R"(/plan/recompute={"policy": "none"})"});
+    add(plan_.recompute == RecomputePolicy::kFull, "recomputing norms and activations alone",
+        {R"(/plan/recompute={"policy": "selective", "ops": ["rmsnorm", "swiglu"]})"});
+    add(plan_.zero == 0 && plan_.dp * plan_.cp > 1, "optimizer states cut over replicas",
+        {"/plan/dp/zero=1"});
+  }
+
+  void pipeline() {
+    if (plan_.pp == 1) return;
+    for (const Named<PipelineKind>& row : pipeline_schedules())
+      add(row.value != plan_.schedule, fmt::format("pipeline schedule {}", row.name),
+          {fmt::format("/plan/pp/schedule={}", row.name)});
+  }
+
+  void batch() {
+    const TrainingWorkload& work = scenario_.training;
+    add(work.num_microbatches(plan_) % 2 == 0, "microbatches twice as large",
+        {fmt::format("/workload/micro_batch={}", 2 * work.micro_batch)});
+    add(work.micro_batch % 2 == 0, "microbatches half as large",
+        {fmt::format("/workload/micro_batch={}", work.micro_batch / 2)});
+    add(scenario_.model.experts.routed > 0 && work.popularity.kind != PopularityKind::kBalanced,
+        "experts in perfect balance", {R"(/workload/experts={"popularity": "balanced"})"});
+    add(scenario_.cluster->variation.any(), "devices that are all alike", {"/cluster/variation={}"});
+  }
+
+  const Scenario& scenario_;
+  const TrainingPlan& plan_;
+  std::vector<Switch> switches_;
+};
+
+}  // namespace
+
+std::vector<Switch> open_switches(const Scenario& scenario) {
+  return Collector(scenario).collect();
+}
+
+}  // namespace moebius

@@ -1,0 +1,27 @@
+// What a report says of what would help.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace moebius {
+
+struct Cause {
+  std::string name;
+  double seconds = 0;  // of a step, mean over ranks
+};
+
+struct TriedSwitch {
+  std::string name;
+  std::vector<std::string> sets;  // "/json/pointer=value"
+  double step_time_s = 0;         // 0: it did not run
+  double gain = 0;                // tokens per second over those of the run, less one
+  std::string refusal;            // why it did not run; empty: it did
+};
+
+struct Advice {
+  std::vector<Cause> causes;
+  std::vector<TriedSwitch> switches;  // best first, then those that did not run
+};
+
+}  // namespace moebius
