@@ -18,16 +18,25 @@ inline constexpr TensorId kNoTensor = -1;
 // Which copy of a parameter a kRank tensor is.
 enum class Part : std::uint8_t { kWeight, kGradient, kMaster, kFirstMoment, kSecondMoment };
 
+// The identity of kMicrobatch tensors: of the forward fragment, of what a backward pass leaves for the weights'
+// gradients, of what goes on to a stage on the same rank.
+std::uint32_t microbatch_key(int chunk, TensorId forward_tensor);
+std::uint32_t left_key(int chunk, TensorId backward_tensor);
+std::uint32_t handed_key(int stage, Phase phase);
+
 // The identity of a kRank tensor across fragments.
 std::uint32_t parameter_key(Role role, int layer, Part part);
 
 // Rendezvous keys of ops that meet across pipeline stages, whose fragments differ. Inside a stage
 // FragmentBuilder counts.
 enum class StageMatch : std::uint32_t { kForward = 0xf0000000u, kBackward, kTiedEmbedding };
+// Between stages that `rounds` whole pipelines of ranks precede.
+std::uint32_t stage_match(StageMatch match, int rounds);
 
 class FragmentBuilder {
  public:
-  FragmentBuilder(std::string name, Phase phase);
+  // `chunk`: of the rank that holds several stages; keys and matches of its chunks differ.
+  FragmentBuilder(std::string name, Phase phase, int chunk = 0);
 
   // Attributes that the next ops get: they change slowly while a layer is written down.
   Phase phase;
