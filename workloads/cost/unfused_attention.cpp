@@ -10,10 +10,14 @@ class Kernels {
  public:
   Kernels(const CostSource& source, const CostQuery& query) : source_(source), query_(query) {}
 
-  // x[queries,k] W[n,k] for each head of each sequence.
+  // x[queries,k] W[n,k] for each head of each sequence: kAbsorbedValues has one for each head.
   void product(std::int64_t n, std::int64_t k) {
-    const std::int32_t groups = std::max(1, shape().groups) * shape().heads;
-    add({OpKind::kGroupedGemm, {.m = shape().m * shape().heads, .n = n, .k = k, .groups = groups}});
+    const std::int32_t sequences = std::max(1, shape().groups);
+    add({OpKind::kAbsorbedValues,
+         {.m = shape().m / sequences,
+          .n = k,
+          .heads = sequences * shape().heads,
+          .v_dim = static_cast<std::int32_t>(n)}});
   }
 
   // One pass over the scores that moves so many matrices of them.

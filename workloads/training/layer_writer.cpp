@@ -34,6 +34,7 @@ bool LayerWriter::recomputes(OpKind kind, Role role) const {
       role == Role::kQB || role == Role::kKvB ||
       (model().attention == AttentionKind::kMla && (role == Role::kRope || kind == OpKind::kMlaKeys));
   return (kind == OpKind::kNorm && chosen(RecomputeOp::kNorm)) ||
+         (kind == OpKind::kAttention && chosen(RecomputeOp::kAttention)) ||
          (kind == OpKind::kActivation && chosen(RecomputeOp::kActivation)) ||
          (mla_up && kind != OpKind::kSplit && chosen(RecomputeOp::kMlaUp));
 }
