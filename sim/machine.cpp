@@ -190,7 +190,10 @@ void Machine::communicate(std::int32_t index) {
 MeetingKey Machine::key_of(const LaneState& lane, const Op& op) {
   const Live& live = live_on(lane);
   return {plans_.meeting_place(op, live.rank_class), live.step,
-          op.second ? live.second_microbatch : live.microbatch, op.match};
+          op.phase == Phase::kGradients ? -1
+          : op.second                   ? live.second_microbatch
+                                        : live.microbatch,
+          op.match};
 }
 
 void Machine::meet(std::int32_t index) {

@@ -29,7 +29,7 @@ CommunicationMember::CommunicationMember(DeviceOp& op, DeviceExchange& exchange,
   if (key_.ranks.empty()) key_.ranks = {op.rank().rank};
   key_.group = static_cast<int>(op.op().group);
   key_.step = op.submission().step;
-  key_.microbatch = op.submission().microbatch_of(op.op());
+  key_.microbatch = op.submission().meeting_microbatch(op.op());
   key_.match = op.op().match;
   group_.lane = key_.group;
   for (const std::int32_t rank : key_.ranks) group_.devices.push_back(op.rank().device_of(rank));

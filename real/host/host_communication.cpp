@@ -35,7 +35,7 @@ class Communication {
     if (key_.ranks.empty()) key_.ranks = {context.rank()};
     key_.group = static_cast<int>(context.op().group);
     key_.step = context.submission().step;
-    key_.microbatch = context.submission().microbatch_of(context.op());
+    key_.microbatch = context.submission().meeting_microbatch(context.op());
     key_.match = context.op().match;
   }
 

@@ -35,6 +35,7 @@ class TrainingChecks {
 
   void run() {
     degrees();
+    check_stages(scenario_, document_);
     attention();
     experts();
     nodes_per_token();
@@ -44,7 +45,7 @@ class TrainingChecks {
     arithmetic();
     scaling();
     kinds();
-    check_pipeline(scenario_, document_);
+    check_passes(scenario_, document_);
   }
 
  private:

@@ -30,7 +30,6 @@ constexpr std::array kSchedules{
                         "dualpipe cut in half: two stages on a rank, there and back"},
 };
 
-
 constexpr std::string_view kBalanced = "balanced";
 
 std::string_view name_of(PipelineKind kind) {
@@ -42,8 +41,9 @@ std::string_view name_of(PipelineKind kind) {
 // "balanced", or the number of layers of each stage.
 std::vector<int> read_slicing(Section& section) {
   const DescriptionPtr form = description_of(
-      "", "how layers are spread over stages; balanced: so that the slowest stage is fastest; or the layers of "
-          "each stage, in their order");
+      "",
+      "how layers are spread over stages; balanced: so that the slowest stage is fastest; or the layers of "
+      "each stage, in their order");
   set_keyword(form->keywords, "type", array_value({text_value("string"), text_value("array")}));
   set_keyword(form->keywords, "default", text_value(kBalanced));
   const Value* value = section.value("slicing", false, form);
@@ -53,8 +53,8 @@ std::vector<int> read_slicing(Section& section) {
   for (std::size_t i = 0; is_list && i < value->items.size(); ++i) {
     const Value& item = value->items[i];
     const bool is_number = item.kind == Value::Kind::kInteger || item.kind == Value::Kind::kNumber;
-    const bool counts = is_number && item.number >= 1 && item.number <= 1 << 20 &&
-                        item.number == std::floor(item.number);
+    const bool counts =
+        is_number && item.number >= 1 && item.number <= 1 << 20 && item.number == std::floor(item.number);
     if (!counts)
       section.place_of("slicing").fail(
           fmt::format("expected at least 1 layer on stage {}, found {}", i, item.excerpt()));
@@ -71,9 +71,12 @@ class PipelineChecks {
   PipelineChecks(const Scenario& scenario, const Document& document)
       : plan_(scenario.plan), scenario_(scenario), document_(document), placement_(scenario.plan) {}
 
-  void run() const {
+  void stages() const {
     chunks();
     layers();
+  }
+
+  void passes() const {
     microbatches();
     two_batch();
   }
@@ -114,14 +117,14 @@ class PipelineChecks {
   void microbatches() const {
     const int found = scenario_.training.num_microbatches(plan_);
     const char* at = "/workload/global_batch";
-    require(plan_.schedule != PipelineKind::kInterleaved || found % plan_.pp == 0, at,
-            "schedule \"interleaved\" takes microbatches in groups of {} pipeline ranks: {} are not a multiple",
-            plan_.pp, found);
-    const bool dual =
-        plan_.schedule == PipelineKind::kDualPipe || plan_.schedule == PipelineKind::kDualPipeV;
+    require(
+        plan_.schedule != PipelineKind::kInterleaved || found % plan_.pp == 0, at,
+        "schedule \"interleaved\" takes microbatches in groups of {} pipeline ranks: {} are not a multiple",
+        plan_.pp, found);
+    const bool dual = plan_.schedule == PipelineKind::kDualPipe || plan_.schedule == PipelineKind::kDualPipeV;
     require(!dual || found >= 2 * plan_.pp, at,
-            "schedule \"{}\" needs at least 2 microbatches for each of {} pipeline ranks, found {}", schedule(),
-            plan_.pp, found);
+            "schedule \"{}\" needs at least 2 microbatches for each of {} pipeline ranks, found {}",
+            schedule(), plan_.pp, found);
     require(!placement_.both_ways() || found % 2 == 0, at,
             "schedule \"{}\" enters equally many microbatches at both ends, found {}", schedule(), found);
   }
@@ -157,8 +160,12 @@ void read_pipeline(Section section, TrainingPlan& plan) {
   section.finish();
 }
 
-void check_pipeline(const Scenario& scenario, const Document& document) {
-  PipelineChecks(scenario, document).run();
+void check_stages(const Scenario& scenario, const Document& document) {
+  PipelineChecks(scenario, document).stages();
+}
+
+void check_passes(const Scenario& scenario, const Document& document) {
+  PipelineChecks(scenario, document).passes();
 }
 
 }  // namespace moebius

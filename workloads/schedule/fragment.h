@@ -106,6 +106,11 @@ struct Submission {
   std::int32_t second_microbatch = -1;
 
   std::int32_t microbatch_of(const Op& op) const { return op.second ? second_microbatch : microbatch; }
+  // What tells a meeting from others of the step: gradients meet once a step, whatever microbatch was the
+  // last one of each member.
+  std::int32_t meeting_microbatch(const Op& op) const {
+    return op.phase == Phase::kGradients ? -1 : microbatch_of(op);
+  }
   std::int32_t microbatch_of(const Tensor& tensor) const { return tensor.second ? second_microbatch : microbatch; }
 };
 

@@ -10,8 +10,8 @@
 namespace moebius {
 
 // Seconds per rank, averaged over all ranks. A pass lasts from its first compute op's start to its last one's
-// end, whatever it waits for in between; the optimizer from the end of the last pass to the end of its last op,
-// waiting for gradients included; `between` is the rest. The sum is the makespan.
+// end, whatever it waits for in between; the optimizer from the end of the last pass to the end of its last
+// op, waiting for gradients included; `between` is the rest. The sum is the makespan.
 struct PassSeconds {
   double forward = 0, backward = 0, weight = 0, overlapped = 0, optimizer = 0, between = 0;
 };

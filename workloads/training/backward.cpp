@@ -23,12 +23,12 @@ BackwardPass lower_backward(const LoweringInput& input, const StageSpec& stage, 
                             const std::string& name, const BackwardOptions& options) {
   const std::string whole = fmt::format("{} {}", name, stage.name());
   BackwardPass pass{FragmentBuilder(options.split ? name + " inputs " + stage.name() : whole, Phase::kBackward,
-                                    stage.chunk),
+                                    stage.meetings),
                     {},
                     {}};
   pass.builder.scaling = input.plan->scaling;
   if (options.split) {
-    pass.weights.emplace(name + " weights " + stage.name(), Phase::kWeight, stage.chunk);
+    pass.weights.emplace(name + " weights " + stage.name(), Phase::kWeight, stage.meetings);
     pass.weights->scaling = input.plan->scaling;
   }
   Reverse(input, stage, forward, pass, options).run();

@@ -29,10 +29,10 @@ std::uint32_t stage_match(StageMatch match, int rounds) {
   return static_cast<std::uint32_t>(match) + (static_cast<std::uint32_t>(rounds) << 8);
 }
 
-FragmentBuilder::FragmentBuilder(std::string name, Phase first_phase, int chunk) : phase(first_phase) {
+FragmentBuilder::FragmentBuilder(std::string name, Phase first_phase, int meetings) : phase(first_phase) {
   fragment_.name = std::move(name);
   fragment_.phase = first_phase;
-  next_match_ = static_cast<std::uint32_t>(first_phase) << 20 | static_cast<std::uint32_t>(chunk) << 14;
+  next_match_ = static_cast<std::uint32_t>(first_phase) << 20 | static_cast<std::uint32_t>(meetings) << 14;
 }
 
 TensorId FragmentBuilder::add(const Tensor& given) {

@@ -35,8 +35,8 @@ std::uint32_t stage_match(StageMatch match, int rounds);
 
 class FragmentBuilder {
  public:
-  // `chunk`: of the rank that holds several stages; keys and matches of its chunks differ.
-  FragmentBuilder(std::string name, Phase phase, int chunk = 0);
+  // `meetings`: a number below 64 for each of the stages of a rank; their matches differ.
+  FragmentBuilder(std::string name, Phase phase, int meetings = 0);
 
   // Attributes that the next ops get: they change slowly while a layer is written down.
   Phase phase;

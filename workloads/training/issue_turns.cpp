@@ -21,7 +21,8 @@ class Turns {
     while (found) {
       found = false;
       for (std::size_t rank = 0; rank < passes_.size(); ++rank) {
-        if (issued[rank] || next_[rank] == passes_[rank].size() || !can_issue(static_cast<int>(rank))) continue;
+        if (issued[rank] || next_[rank] == passes_[rank].size() || !can_issue(static_cast<int>(rank)))
+          continue;
         mark(static_cast<int>(rank), passes_[rank][next_[rank]++]);
         issued[rank] = found = true;
       }

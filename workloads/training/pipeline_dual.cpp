@@ -26,8 +26,10 @@ class DualWriter {
     const int main = of_stream_ - 2 * depth_ + place_ + 1;
     for (int i = 0; i < main; ++i) {
       // In the middle the two first chunks to meet are not overlapped: that would only prolong the bubble.
-      if (i == 0 && after == 0) forward(0), backward(1);
-      else pair(0, 1);
+      if (i == 0 && after == 0)
+        forward(0), backward(1);
+      else
+        pair(0, 1);
       pair(1, 0);
     }
     repeat(after, [&] { backward(1), pair(1, 0); });

@@ -275,7 +275,7 @@ RoutePtr RouteCache::get(RouteSpec spec) {
 }
 
 ForwardPass lower_forward(const LoweringInput& input, const StageSpec& stage, RouteCache& routes) {
-  ForwardPass pass("forward " + stage.name(), stage.chunk);
+  ForwardPass pass("forward " + stage.name(), stage.meetings);
   StageWriter(input, stage, routes, pass).write();
   return pass;
 }

@@ -92,6 +92,8 @@ StageSpec FragmentStore::spec_of(int rank, ShardPosition shard, int chunk) const
   stage.slice = slices_[stage.stage];
   stage.shard = shard;
   stage.chunk = chunk;
+  // Both ways, a stage's replicas hold it in their first or their second chunk.
+  stage.meetings = placement_.both_ways() ? (2 * stage.stage < placement_.stages() ? 0 : 1) : chunk;
   stage.previous = placement_.previous(rank, chunk);
   stage.next = placement_.next(rank, chunk);
   return stage;
@@ -126,7 +128,8 @@ void FragmentStore::lower_whole(const StageSpec& stage, ForwardPass& forward, St
 }
 
 void FragmentStore::lower_split(const StageSpec& stage, ForwardPass& forward, StageFragments& fragments) {
-  BackwardPass backward = lower_backward(input_, stage, forward, "backward", {.after_block = {}, .split = true});
+  BackwardPass backward =
+      lower_backward(input_, stage, forward, "backward", {.after_block = {}, .split = true});
   fragments.parameters = backward.parameters;
   if (input_.plan->overlap_gradients) {
     const auto reduce = [&](FragmentBuilder& builder, std::vector<StageParameter>& parameters) {
@@ -149,11 +152,14 @@ FragmentPtr FragmentStore::optimizer(int rank, ShardPosition shard, int step) {
   if (known) return known;
   std::vector<StageParameter> parameters;
   StageSpec stage = spec_of(rank, shard, 0);
-  for (int chunk = 0; chunk < placement_.chunks(); ++chunk) {
+  for (int i = 0; i < placement_.chunks(); ++i) {
+    // In the order of stages where both ends hold the same ones.
+    const bool turned = placement_.both_ways() && placement_.stage_of(rank, 0) > placement_.stage_of(rank, 1);
+    const int chunk = turned ? placement_.chunks() - 1 - i : i;
     for (const StageParameter& parameter : fragments(rank, shard, step, {chunk, 0}).parameters) {
-      const bool is_new = std::none_of(parameters.begin(), parameters.end(), [&](const StageParameter& other) {
-        return other.weight.key == parameter.weight.key;
-      });
+      const bool is_new =
+          std::none_of(parameters.begin(), parameters.end(),
+                       [&](const StageParameter& other) { return other.weight.key == parameter.weight.key; });
       if (is_new) parameters.push_back(parameter);
     }
     const StageSlice& slice = slices_[placement_.stage_of(rank, chunk)];

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "workloads/routing/expert_loads.h"
-#include "workloads/training/lowering.h"
+#include "workloads/training/backward.h"
 #include "workloads/training/pipeline.h"
 
 namespace moebius {
@@ -15,8 +15,8 @@ namespace moebius {
 // What a chunk of a rank runs. `last`: reduces the gradients that it completes.
 struct StageFragments {
   FragmentPtr forward;
-  FragmentPtr backward, last_backward;                  // whole; null where the schedule has none
-  FragmentPtr inputs, weights, last_weights;            // in two parts; the same
+  FragmentPtr backward, last_backward;        // whole; null where the schedule has none
+  FragmentPtr inputs, weights, last_weights;  // in two parts; the same
   std::vector<StageParameter> parameters;
 };
 

@@ -69,7 +69,8 @@ struct Training::State {
   // All classes of the ranks whose turn it is, in their order.
   void add_turn(const std::vector<int>& ranks) {
     for (std::size_t i = 0; i < places.size(); ++i) {
-      if (std::binary_search(ranks.begin(), ranks.end(), places[i].rank)) order.push_back(static_cast<int>(i));
+      if (std::binary_search(ranks.begin(), ranks.end(), places[i].rank))
+        order.push_back(static_cast<int>(i));
     }
   }
 

@@ -17,7 +17,10 @@ struct PassTimes {
 class PipelineClock {
  public:
   PipelineClock(const PipelineSpec& spec, const PassTimes& times)
-      : spec_(spec), times_(times), placement_(spec.kind, spec.ranks, spec.chunks), passes_(pipeline_passes(spec)) {}
+      : spec_(spec),
+        times_(times),
+        placement_(spec.kind, spec.ranks, spec.chunks),
+        passes_(pipeline_passes(spec)) {}
 
   // The end of the last pass of any rank.
   double run() {

@@ -11,8 +11,8 @@ using namespace moebius;
 
 namespace {
 
-constexpr std::array kKinds{PipelineKind::kGpipe, PipelineKind::k1F1B,     PipelineKind::kInterleaved,
-                            PipelineKind::kZbH1,  PipelineKind::kZbV,      PipelineKind::kDualPipe,
+constexpr std::array kKinds{PipelineKind::kGpipe,    PipelineKind::k1F1B, PipelineKind::kInterleaved,
+                            PipelineKind::kZbH1,     PipelineKind::kZbV,  PipelineKind::kDualPipe,
                             PipelineKind::kDualPipeV};
 
 PipelineSpec spec_of(PipelineKind kind, int ranks, int microbatches, int chunks = 2) {
@@ -25,7 +25,8 @@ double time_of(const PipelineSpec& spec, const PassTimes& times) {
 
 // What all ranks compute, of one: F, B and W of each microbatch in each chunk that it passes through.
 double work_of(const PipelineSpec& spec, const PassTimes& times) {
-  const int passes = spec.kind == PipelineKind::kDualPipe ? spec.microbatches : spec.microbatches * spec.chunks;
+  const int passes =
+      spec.kind == PipelineKind::kDualPipe ? spec.microbatches : spec.microbatches * spec.chunks;
   return passes * (times.forward + times.input + times.weight);
 }
 
@@ -81,8 +82,8 @@ TEST_CASE("GPipe keeps all microbatches alive") {
   CHECK(most_alive(pipeline_passes(spec_of(PipelineKind::kGpipe, 4, 16))[0]) == 16);
 }
 
-// Narayanan et al., SC'21, section 2.3; Korthikanti et al. 2022, section 4.2.3: (1 + (p-1)/(p v)) of p stages' worth
-// on the first rank, in chunks p v + p - 1.
+// Narayanan et al., SC'21, section 2.3; Korthikanti et al. 2022, section 4.2.3: (1 + (p-1)/(p v)) of p
+// stages' worth on the first rank, in chunks p v + p - 1.
 TEST_CASE("interleaving keeps (v + 1)p - 1 chunks alive on the first rank") {
   for (const int chunks : {2, 3}) {
     const auto passes = pipeline_passes(spec_of(PipelineKind::kInterleaved, 4, 16, chunks));
@@ -93,7 +94,8 @@ TEST_CASE("interleaving keeps (v + 1)p - 1 chunks alive on the first rank") {
 
 // Qi et al., ICLR 2024, table 2 and section 6.
 TEST_CASE("zero-bubble schedules keep no more alive than the first rank of 1F1B") {
-  for (const auto& passes : pipeline_passes(spec_of(PipelineKind::kZbH1, 8, 32))) CHECK(most_alive(passes) <= 8);
+  for (const auto& passes : pipeline_passes(spec_of(PipelineKind::kZbH1, 8, 32)))
+    CHECK(most_alive(passes) <= 8);
   for (const auto& passes : pipeline_passes(spec_of(PipelineKind::kZbV, 8, 32)))
     CHECK(most_alive(passes) <= 2 * 8);  // half as large chunks
 }
@@ -141,13 +143,14 @@ TEST_CASE("ZB-V has no bubble but (p-1)F while the pipeline fills") {
   }
 }
 
-// DeepSeek-V3 technical report, table 2: (PP/2 - 1)(F&B + B - 3W) with B a whole backward pass, on top of what the
-// passes take when pairs are F&B; of DualPipeV, PP counts its stages.
+// DeepSeek-V3 technical report, table 2: (PP/2 - 1)(F&B + B - 3W) with B a whole backward pass, on top of
+// what the passes take when pairs are F&B; of DualPipeV, PP counts its stages.
 TEST_CASE("the bubble of DualPipe is (PP/2-1)(F&B+B-3W)") {
   for (const double pair : {3.0, 2.5}) {
     const PassTimes times{1, 1, 1, pair};
     const double whole = times.input + times.weight;
-    for (const auto& [kind, ranks, depth] : {std::tuple{PipelineKind::kDualPipe, 8, 4}, {PipelineKind::kDualPipe, 16, 8},
+    for (const auto& [kind, ranks, depth] : {std::tuple{PipelineKind::kDualPipe, 8, 4},
+                                             {PipelineKind::kDualPipe, 16, 8},
                                              {PipelineKind::kDualPipeV, 4, 4}}) {
       const PipelineSpec spec = spec_of(kind, ranks, 4 * ranks);
       double most_idle = 0;  // of a rank in the middle, which has the most pairs
@@ -156,10 +159,10 @@ TEST_CASE("the bubble of DualPipe is (PP/2-1)(F&B+B-3W)") {
       for (const std::vector<Pass>& passes : clock.passes()) {
         double busy = 0;
         for (const Pass& pass : passes) {
-          busy += pass.kind == PassKind::kPair ? pair
-                                               : (pass.runs_forward() ? times.forward : 0) +
-                                                     (pass.runs_backward() ? times.input : 0) +
-                                                     (pass.writes_weights() ? times.weight : 0);
+          busy += pass.kind == PassKind::kPair
+                      ? pair
+                      : (pass.runs_forward() ? times.forward : 0) + (pass.runs_backward() ? times.input : 0) +
+                            (pass.writes_weights() ? times.weight : 0);
         }
         most_idle = std::max(most_idle, end - busy);
       }
