@@ -1,4 +1,3 @@
-         (kind == OpKind::kAttention && chosen(RecomputeOp::kAttention)) ||
 #include "workloads/training/layer_writer.h"
 
 #include <algorithm>
