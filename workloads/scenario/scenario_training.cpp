@@ -123,6 +123,10 @@ void read_recompute(Section section, TrainingPlan& plan) {
   plan.recompute = section.choice<RecomputePolicy>("policy", kRecomputePolicies, RecomputePolicy::kNone,
                                                    "activations in the backward pass");
   plan.recompute_ops = section.choices<RecomputeOp>("ops", kRecomputeOps, "what `selective` computes again");
+  plan.recompute_whole = section.boolean(
+      "whole_layers", false, "full recompute runs each layer again to its end, also what no gradient needs");
+  if (plan.recompute_whole && plan.recompute != RecomputePolicy::kFull)
+    section.place_of("whole_layers").fail("whole layers are for policy \"full\" only");
   const bool selective = plan.recompute == RecomputePolicy::kSelective;
   if (selective && plan.recompute_ops.empty()) {
     section.place_of("ops").fail("policy \"selective\" needs at least one op, found none");

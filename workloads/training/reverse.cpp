@@ -202,7 +202,8 @@ void Reverse::compute_again(std::int32_t op_index) {
   }
   if (is_communication(op.kind)) {
     op.match = builder().next_match();
-    if (op.lane == Lane::kTensorComm) op.lane = tensor_lane();
+    // Of a whole layer nothing may wait for the last one; frameworks do.
+    if (op.lane == Lane::kTensorComm) op.lane = plan().recompute_whole ? Lane::kCompute : tensor_lane();
   }
   const std::int16_t layer = builder().layer;
   builder().layer = op.layer;

@@ -111,6 +111,10 @@ void Reverse::reverse_gemm(const Op& op) {
 void Reverse::reverse_add(const Op& op) {
   const TensorId dy = gradient(out(op, 0));
   if (dy == kNoTensor) return;
+  // As frameworks do it, a layer runs again to its end, before anything else of its reverse pass.
+  const std::int32_t ended = producer_[in(op, 1)];
+  if (plan().recompute_whole && op.role == Role::kResidual && ended >= 0 && forward_.recomputable.count(ended) > 0)
+    value(in(op, 1));
   add_gradient(in(op, 0), dy);
   if (op.shape.k == 0) return add_gradient(in(op, 1), dy);
   const TensorId left = fresh_gradient(in(op, 1));
