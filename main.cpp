@@ -113,7 +113,7 @@ int run_body(const RunArguments& arguments) {
   if (arguments.executor != ExecutorKind::kHost && arguments.executor != ExecutorKind::kCuda)
     require_nothing_computed(job, arguments.real);
   // From here the schedule is decided and the devices can hold it.
-  Hooks hooks;
+  Hooks hooks{.wants_spans = arguments.explain || !arguments.out.empty()};
   std::optional<ScheduleDump> dump;
   if (!arguments.dump.empty()) {
     dump.emplace(arguments.dump);

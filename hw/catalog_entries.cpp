@@ -1,5 +1,9 @@
 #include "hw/catalog_entries.h"
 
+#include <utility>
+
+#include "hw/fabric/library_settings.h"
+
 namespace moebius {
 namespace {
 
@@ -194,6 +198,9 @@ FabricSpec read_fabric(Layers& layers) {
   fabric.facts.push_back(layers.name("routing", {"spray", "ecmp", "adaptive", "static"}));
   fabric.routing = routing_named(fabric.facts.back().text);
   read_facts(layers, kFabricTable, fabric);
+  for (const FactRow& row : library_rows()) {
+    if (Fact fact = layers.fact(row); !fact.name.empty()) fabric.facts.push_back(std::move(fact));
+  }
   read_transport(layers, fabric);
   layers.finish();
   return fabric;

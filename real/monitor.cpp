@@ -29,9 +29,10 @@ void Monitor::block(Lock& lock, int rank, const std::string& what, const std::fu
   place.cpu_of_waiting += thread_cpu_time() - before;
 }
 
-// To the next rank that can go on, so that the order of ranks is the same in every run.
+// To the next rank that can go on, so that the order of ranks is the same in every run. A rank that comes to
+// wait for the first time has no turn to pass: another one may run.
 void Monitor::pass_turn(int rank) {
-  if (!one_at_a_time_) return;
+  if (!one_at_a_time_ || (turn_ >= 0 && turn_ != rank)) return;
   turn_ = -1;
   const int ranks = static_cast<int>(places_.size());
   for (int i = 1; i < ranks; ++i) {

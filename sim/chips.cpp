@@ -87,7 +87,7 @@ void Chips::start(const ComputeWork& work, Time now) {
 
 // Ops that together ask for more than the memory gives slow down in proportion. One op alone keeps its own
 // cost, even where that asks for more than the streaming rate (data that stays in the cache).
-void Chips::share_memory(int index, Time now) {
+void Chips::share_among_several(int index, Time now) {
   Chip& chip = chips_[index];
   double sum = 0, largest = 0;
   for (const std::int32_t slot : chip.running) {
@@ -123,11 +123,7 @@ void Chips::set_pace(int index, double pace, Time now) {
   }
 }
 
-Time Chips::next_event() {
-  return events_.next([&](const Event& event) { return running_[event.slot].version == event.version; });
-}
-
-std::int32_t Chips::pop_finished(Time now) {
+std::int32_t Chips::pop_due(Time now) {
   if (next_event() > now) return -1;
   const std::int32_t slot = events_.top().slot;
   events_.pop();

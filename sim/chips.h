@@ -44,9 +44,14 @@ class Chips {
   void start(const ComputeWork& work, Time now);
   // From `now` on the chip does its work at `pace` times its usual speed, memory and all.
   void set_pace(int chip, double pace, Time now);
-  Time next_event();
+  Time next_event() {
+    return events_.next([this](const Event& event) { return running_[event.slot].version == event.version; });
+  }
   // The holder of an op that has finished by `now`, in the order of ids, or -1.
-  std::int32_t pop_finished(Time now);
+  std::int32_t pop_finished(Time now) {
+    // Mostly there is none: then overtaken events need no look either.
+    return events_.empty() || events_.top().time > now ? -1 : pop_due(now);
+  }
 
  private:
   struct CorePool {
@@ -74,7 +79,12 @@ class Chips {
   const CorePool& pool(int chip, bool communication) const;
   CorePool& pool(int chip, bool communication);
   static int wanted(const CorePool& pool, int units);
-  void share_memory(int chip, Time now);
+  std::int32_t pop_due(Time now);
+  // One op alone has what it asks for.
+  void share_memory(int chip, Time now) {
+    if (chips_[chip].speed != 1 || chips_[chip].running.size() > 1) share_among_several(chip, now);
+  }
+  void share_among_several(int chip, Time now);
   void go_at(std::int32_t slot, double speed, Time now);
 
   std::vector<Chip> chips_;

@@ -6,7 +6,7 @@
 
 namespace moebius {
 
-Time later(Time now, double seconds) {
+Time later_by_long(Time now, double seconds) {
   if (static_cast<double>(now.ns) + seconds * 1e9 >= 0x1p63) {
     throw run_error(
         fmt::format("what begins at {} takes {:.3g} s more, but simulated time ends after 292 years",

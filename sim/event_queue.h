@@ -12,7 +12,15 @@ namespace moebius {
 
 // `seconds` after `now`, rounded as time_from_seconds does. Throws run_error where clocks end, 292 years after
 // their start: an input may ask for work that takes longer.
-Time later(Time now, double seconds);
+Time later_by_long(Time now, double seconds);
+inline Time later(Time now, double seconds) {
+  const double ns = seconds * 1e9;
+  // Up to four seconds, while clocks are in the first half of their range, the same without a call: the
+  // tolerance is 1e-6 ns there, and only what exceeds a whole number by no more goes down to it.
+  if (!(ns >= 0 && ns < 0x1p32) || now.ns >= std::int64_t{1} << 62) return later_by_long(now, seconds);
+  const auto whole = static_cast<std::int64_t>(ns);
+  return {now.ns + whole + (ns - static_cast<double>(whole) > 1e-6)};
+}
 
 struct Event {
   Time time;
@@ -28,11 +36,11 @@ class EventQueue {
 
   void push(const Event& event) {
     heap_.push_back(event);
-    std::push_heap(heap_.begin(), heap_.end(), later);
+    std::push_heap(heap_.begin(), heap_.end(), Later());
   }
 
   void pop() {
-    std::pop_heap(heap_.begin(), heap_.end(), later);
+    std::pop_heap(heap_.begin(), heap_.end(), Later());
     heap_.pop_back();
   }
 
@@ -45,9 +53,11 @@ class EventQueue {
   }
 
  private:
-  static bool later(const Event& a, const Event& b) {
-    return a.time != b.time ? a.time > b.time : a.id > b.id;
-  }
+  struct Later {
+    bool operator()(const Event& a, const Event& b) const {
+      return a.time != b.time ? a.time > b.time : a.id > b.id;
+    }
+  };
 
   std::vector<Event> heap_;
 };

@@ -73,7 +73,9 @@ std::unique_ptr<FragmentUse> FragmentUses::prepare(const FragmentPtr& fragment) 
   auto use = std::make_unique<FragmentUse>();
   use->fragment = fragment;
   for (std::size_t i = 0; i < fragment->ops.size(); ++i) {
-    use->lane_ops[static_cast<int>(fragment->ops[i].lane)].push_back(static_cast<std::int32_t>(i));
+    const Op& op = fragment->ops[i];
+    use->lane_ops[static_cast<int>(op.lane)].push_back(static_cast<std::int32_t>(i));
+    use->ops.push_back({op.units, op.lane, is_communication(op.kind)});
   }
   link_successors(*fragment, *use);
   use->pool_costs.resize(cluster_.pools.size());

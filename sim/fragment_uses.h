@@ -36,8 +36,16 @@ class ClassUse {
   std::vector<std::shared_ptr<const TransferPlan>> plans_;
 };
 
+// What the machine asks of every op, close together: the ops themselves fill the caches.
+struct OpUse {
+  std::int16_t units = 0;  // see Op
+  Lane lane = Lane::kCompute;
+  bool communicates = false;
+};
+
 struct FragmentUse {
   FragmentPtr fragment;
+  std::vector<OpUse> ops;
   std::array<std::vector<std::int32_t>, kNumLanes> lane_ops;
   std::vector<std::int32_t> first_successor,
       successors;  // those of op i: [first_successor[i], first_successor[i + 1])

@@ -57,8 +57,8 @@ void Machine::submit(const Submission& submission) {
   live.second_microbatch = submission.second_microbatch;
   live.ops_left = static_cast<std::int32_t>(use.fragment->ops.size());
   live.waits_for = 0;
-  live.ops.clear();
-  for (const std::int32_t dependencies : use.num_dependencies) live.ops.push_back({dependencies, now_, {}});
+  live.dependencies.assign(use.num_dependencies.begin(), use.num_dependencies.end());
+  live.ops.assign(use.num_dependencies.size(), {now_, {}});
   live_of_sequence_.push_back(slot);
   ++outstanding_;
   wait_for(submission.after, slot);
@@ -89,10 +89,11 @@ Time Machine::next_event() {
   return std::min({network_.next_event(), chips_.next_event(), pace});
 }
 
-void Machine::advance(Time to) {
+Time Machine::advance(Time to) {
   CHECK(to >= now_, fmt::format("from {} ns back to {} ns", now_.ns, to.ns));
   if (counters_ != nullptr) counters_->before(to);
   now_ = to;
+  Time next;
   do {
     if (paces_ != nullptr) paces_->advance(now_, chips_);
     ended_.clear();
@@ -101,7 +102,9 @@ void Machine::advance(Time to) {
     for (std::int32_t lane = chips_.pop_finished(now_); lane >= 0; lane = chips_.pop_finished(now_))
       finish(lane);
     start_ready();
-  } while (next_event() <= now_);
+    next = next_event();
+  } while (next <= now_);
+  return next;
 }
 
 std::vector<Completion> Machine::take_completions() {
@@ -121,7 +124,7 @@ void Machine::offer(std::int32_t index) {
   if (lane.busy || lane.queue.empty()) return;
   const Live& live = live_on(lane);
   const std::int32_t op = live.use->lane_ops[index % kNumLanes][lane.cursor];
-  if (live.waits_for > 0 || live.ops[op].dependencies > 0) return;
+  if (live.waits_for > 0 || live.dependencies[op] > 0) return;
   ready_.push_back({id_of(live.sequence, op), index, op});
   std::push_heap(ready_.begin(), ready_.end(), std::greater<>());
 }
@@ -141,9 +144,9 @@ void Machine::start_ready() {
     if (lane.busy || !is_next(lane, first)) continue;  // offered twice
     lane.busy = true;
     lane.op = first.op;
-    const Op& op = op_on(lane);
+    const OpUse& op = use_on(lane);
     const int chip = chip_of_class_[live_on(lane).rank_class];
-    const int cores = chips_.take(chip, first.lane, whole_chips_ ? 0 : op.units, is_communication(op.kind));
+    const int cores = chips_.take(chip, first.lane, whole_chips_ ? 0 : op.units, op.communicates);
     if (cores >= 0) hold(first.lane, cores);
   }
 }
@@ -156,7 +159,7 @@ void Machine::hold(std::int32_t index, int cores) {
   const OpState& state = live_on(lane).ops[lane.op];
   if (state.ready > lane.last_end) lane.lag = state.lag;
   if (state.ready == lane.last_end) lane.lag = std::max(lane.lag, state.lag);
-  if (is_communication(op_on(lane).kind)) {
+  if (use_on(lane).communicates) {
     communicate(index);
   } else {
     compute(index);
@@ -274,10 +277,9 @@ void Machine::finish(std::int32_t index) {
   LaneState& lane = lanes_[index];
   const std::int32_t slot = lane.queue.front();
   Live& live = live_[slot];
-  const Op& op = op_on(lane);
   ++events_;
-  report(lane, live, op);
-  release_cores(lane, live, op);
+  report(lane, live);
+  release_cores(lane, live);
   if (lane.cost == nullptr) {
     lane.lag = {};
   } else {
@@ -296,20 +298,20 @@ void Machine::finish(std::int32_t index) {
     OpState& state = live.ops[successor];
     state.lag = state.ready == now_ ? std::max(state.lag, lane.lag) : lane.lag;
     state.ready = now_;
-    if (--state.dependencies == 0) {
-      offer(live.rank_class * kNumLanes + static_cast<int>(use.fragment->ops[successor].lane));
+    if (--live.dependencies[successor] == 0) {
+      offer(live.rank_class * kNumLanes + static_cast<int>(use.ops[successor].lane));
     }
   }
   offer(index);
   if (--live.ops_left == 0) complete(slot);
 }
 
-void Machine::report(const LaneState& lane, const Live& live, const Op& op) {
+void Machine::report(const LaneState& lane, const Live& live) {
   Span span;
   span.sequence = live.sequence;
   span.op = lane.op;
   span.rank_class = live.rank_class;
-  span.lane = op.lane;
+  span.lane = live.use->ops[lane.op].lane;
   span.start = lane.start;
   span.end = span.first_end = span.mean_end = now_;
   if (lane.cost != nullptr) {
@@ -327,10 +329,12 @@ void Machine::report(const LaneState& lane, const Live& live, const Op& op) {
   recorder_.span(span);
 }
 
-void Machine::release_cores(const LaneState& lane, const Live& live, const Op& op) {
+void Machine::release_cores(const LaneState& lane, const Live& live) {
   if (lane.cores == 0) return;
   grants_.clear();
-  chips_.release(chip_of_class_[live.rank_class], lane.cores, is_communication(op.kind), grants_);
+  const bool communicates = live.use->ops[lane.op].communicates;
+  chips_.release(chip_of_class_[live.rank_class], lane.cores, communicates, grants_);
+  if (grants_.empty()) return;
   const std::vector<Chips::Grant> granted = grants_;
   for (const Chips::Grant& grant : granted) hold(grant.holder, grant.cores);
 }
@@ -365,10 +369,10 @@ std::string Machine::describe_waiting() const {
     if (++waiting > 4) continue;
     const Live& live = live_[lane.queue.front()];
     const std::int32_t op = live.use->lane_ops[index % kNumLanes][lane.cursor];
-    const char* reason = live.waits_for > 0              ? "for earlier submissions"
-                         : live.ops[op].dependencies > 0 ? "for its dependencies"
-                         : lane.busy                     ? "for its peers or for cores"
-                                                         : "for its lane";
+    const char* reason = live.waits_for > 0          ? "for earlier submissions"
+                         : live.dependencies[op] > 0 ? "for its dependencies"
+                         : lane.busy                 ? "for its peers or for cores"
+                                                     : "for its lane";
     text += fmt::format("{}op {} ({}) of \"{}\", submission {}, class {}, waits {}", text.empty() ? "" : "; ",
                         op, to_string(live.use->fragment->ops[op].kind), live.use->fragment->name,
                         live.sequence, live.rank_class, reason);

@@ -40,8 +40,8 @@ class Machine {
   void submit(const Submission& submission);
   // kForever when nothing will happen by itself.
   Time next_event();
-  // Goes to `to`, at most next_event(), and does all that happens then.
-  void advance(Time to);
+  // Goes to `to`, at most next_event(), and does all that happens then; returns the next_event() after it.
+  Time advance(Time to);
 
   bool has_completions() const { return !completions_.empty(); }
   std::vector<Completion> take_completions();  // by time, then sequence
@@ -51,9 +51,8 @@ class Machine {
 
  private:
   struct OpState {
-    std::int32_t dependencies = 0;  // that have not ended
-    Time ready;                     // when the last of them ended
-    Time lag;                       // see finish()
+    Time ready;  // when the last dependency ended
+    Time lag;    // see finish()
   };
   struct Live {  // a submission that has not completed
     FragmentUse* use = nullptr;
@@ -61,6 +60,7 @@ class Machine {
     std::int32_t sequence = 0, rank_class = 0, step = 0, microbatch = 0, second_microbatch = -1;
     std::int32_t ops_left = 0;
     std::int32_t waits_for = 0;  // submissions
+    std::vector<std::int32_t> dependencies;  // by op: those that have not ended
     std::vector<OpState> ops;
     std::vector<std::int32_t> followers;  // live submissions that wait for this one
   };
@@ -85,6 +85,7 @@ class Machine {
   }
   Live& live_on(const LaneState& lane) { return live_[lane.queue.front()]; }
   const Op& op_on(const LaneState& lane) { return live_on(lane).use->fragment->ops[lane.op]; }
+  const OpUse& use_on(const LaneState& lane) { return live_on(lane).use->ops[lane.op]; }
   static std::uint64_t id_of(std::int32_t sequence, std::int32_t op) {
     return static_cast<std::uint64_t>(sequence) << 24 | static_cast<std::uint64_t>(op);
   }
@@ -107,8 +108,8 @@ class Machine {
   void next_step(std::int32_t meeting);
   void end_transfer(std::int32_t meeting);
   void finish(std::int32_t lane);
-  void report(const LaneState& lane, const Live& live, const Op& op);
-  void release_cores(const LaneState& lane, const Live& live, const Op& op);
+  void report(const LaneState& lane, const Live& live);
+  void release_cores(const LaneState& lane, const Live& live);
   void complete(std::int32_t slot);
 
   const bool whole_chips_;  // ops hold all cores whatever they ask for: ranks are virtual

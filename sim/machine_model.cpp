@@ -20,9 +20,9 @@ void MachineModel::run(const simgrid::s4u::Engine& engine, Machine& machine, Tim
 void MachineModel::run_ahead() {
   target_ = std::min(machine_->next_event(), until_);
   while (target_ != kForever && target_ != until_) {
-    machine_->advance(target_);
+    const Time next = machine_->advance(target_);
     if (machine_->has_completions()) return;
-    target_ = std::min(machine_->next_event(), until_);
+    target_ = std::min(next, until_);
   }
 }
 

@@ -19,14 +19,14 @@ bool is_grouped(OpKind kind) {
 
 }  // namespace
 
-const OpCost& OpCosts::at(std::int32_t index, int cores) {
-  std::vector<AtCores>& known = costs_[index];
-  for (const AtCores& entry : known) {
-    if (entry.cores == cores) return *entry.cost;
+const OpCost& OpCosts::find(std::int32_t op, int cores) {
+  const auto same = [cores](const AtCores& known) { return known.cores == cores; };
+  auto known = std::find_if(costs_.begin(), costs_.end(), same);
+  if (known == costs_.end()) {
+    const OpCost not_asked{.seconds = -1};
+    known = costs_.insert(costs_.end(), {cores, std::vector<OpCost>(fragment_.ops.size(), not_asked)});
   }
-  storage_.push_back(evaluate(fragment_.ops[index], cores));
-  known.push_back({cores, &storage_.back()});
-  return storage_.back();
+  return known->of_op[op] = evaluate(fragment_.ops[op], cores);
 }
 
 OpCost OpCosts::evaluate(const Op& op, int cores) const {

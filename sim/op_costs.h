@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <utility>
 #include <vector>
 
@@ -28,18 +27,23 @@ class OpCosts {
   // loads.
   OpCosts(const Fragment& fragment, const Accelerator& accelerator, const CostSource& source,
           std::vector<std::int32_t> members)
-      : fragment_(fragment), accelerator_(accelerator), source_(source), members_(std::move(members)) {
-    costs_.resize(fragment.ops.size());
-  }
+      : fragment_(fragment), accelerator_(accelerator), source_(source), members_(std::move(members)) {}
 
   // Stays valid as long as this object.
-  const OpCost& at(std::int32_t op, int cores);
+  const OpCost& at(std::int32_t op, int cores) {
+    for (AtCores& known : costs_) {
+      if (known.cores == cores && known.of_op[op].seconds >= 0) return known.of_op[op];
+    }
+    return find(op, cores);
+  }
 
  private:
+  // Side by side, for ops follow each other.
   struct AtCores {
-    int cores;
-    const OpCost* cost;
+    int cores = 0;
+    std::vector<OpCost> of_op;  // seconds negative: not asked for yet
   };
+  const OpCost& find(std::int32_t op, int cores);
   OpCost evaluate(const Op& op, int cores) const;
   OpCost slowest_member(const Op& op, int cores) const;
   Cost member_cost(const Op& op, int member, CostQuery query) const;
@@ -48,8 +52,7 @@ class OpCosts {
   const Accelerator& accelerator_;
   const CostSource& source_;
   std::vector<std::int32_t> members_;
-  std::vector<std::vector<AtCores>> costs_;  // by op
-  std::deque<OpCost> storage_;
+  std::vector<AtCores> costs_;
 };
 
 }  // namespace moebius

@@ -9,10 +9,10 @@ namespace {
 class PlainDriver : public MachineDriver {
  public:
   void run(Machine& machine, Time until) override {
+    Time next = machine.next_event();
     while (!machine.has_completions() && machine.now() < until) {
-      const Time next = std::min(machine.next_event(), until);
-      if (next == kForever) return;
-      machine.advance(next);
+      if (std::min(next, until) == kForever) return;
+      next = machine.advance(std::min(next, until));
     }
   }
 };

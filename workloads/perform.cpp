@@ -66,7 +66,9 @@ std::string why_unfolded(const Scenario& scenario) {
 Outcome perform(Job& job, const StartExecutor& start, const Hooks& hooks) {
   const auto started = std::chrono::steady_clock::now();
   ObservedWorkload workload(job.workload(), hooks.observer);
-  Recorder recorder(workload.layout(), job.scenario.timeline);
+  RecorderOptions kept = job.scenario.timeline;
+  kept.stores = hooks.wants_spans;
+  Recorder recorder(workload.layout(), kept);
   if (job.training) job.training->record_memory(recorder);
   StartedExecutor engine = start(job, workload.layout(), recorder);
   Time end;

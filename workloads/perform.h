@@ -42,6 +42,7 @@ using StartExecutor = std::function<StartedExecutor(const Job&, const Layout&, R
 struct Hooks {
   ObservedWorkload::Observer observer = [](const Submission&) {};
   std::function<void(const StartedExecutor&)> inspect = [](const StartedExecutor&) {};
+  bool wants_spans = true;  // false: no one looks at those of the outcome's timeline
   bool quiet = false;  // no progress bar: several jobs run side by side
 };
 

@@ -38,6 +38,11 @@ class Calendar {
   void skip(double time);
   double width() const { return 1 / per_width_; }
   CalendarEvent pop();  // there must be one (CHECK)
+  // One that comes `events` after the one that pop() gave last, if it stands near; none that matters else.
+  const CalendarEvent* ahead(int events) const {
+    const Block& block = blocks_[ring_[bucket_ & mask_].first];
+    return next_ - 1 + events < block.size ? &block.events[next_ - 1 + events] : nullptr;
+  }
   // Of the bucket that pop() takes from next: at most the time of its events; infinity when there is none.
   double next_time();
 

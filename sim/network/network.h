@@ -41,7 +41,7 @@ class Network {
 std::unique_ptr<Network> make_alpha_beta_network();
 // Flow classes share the wires by max-min.
 std::unique_ptr<Network> make_fluid_network(const WireTable& wires);
-// Every message packet by packet, see packet_flows.h, under the fabric's transport; EQDS where that is ideal.
+// Every message packet by packet, see packet_flows.h, under the fabric's transport; refused where that is ideal.
 // `seed` draws the hashes of paths; `counts`, which may be null, learns what was sent.
 struct PacketCounts {
   std::int64_t packets = 0;  // distinct ones

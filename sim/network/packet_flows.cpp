@@ -9,13 +9,21 @@
 namespace moebius {
 namespace {
 
-constexpr double kManyPackets = 50'000;  // of all flows together, resent ones not counted
+constexpr double kManySends = 110'000;  // of all flows together
+
+// About how often each packet is sent where all devices send at once: an overloaded core trims what it cannot
+// carry, and on one path a flow often meets another.
+double sends_of_packet(const FabricSpec& spec) {
+  const bool one_path = spec.routing == Routing::kEcmp || spec.routing == Routing::kStatic;
+  const double core = std::max(1.0, spec.oversubscription) * std::max(1.0, spec.core_oversubscription);
+  return core * (one_path ? 2 : 1);
+}
 
 }  // namespace
 
-int packets_in_burst(double packets, double flows) {
+int packets_in_burst(double packets, double flows, double sends) {
   const double most = std::min(4.0, packets / flows / 64);
-  return std::max(1, static_cast<int>(std::min(most, std::ceil(packets / kManyPackets))));
+  return std::max(1, static_cast<int>(std::min(most, std::ceil(packets * sends / kManySends))));
 }
 
 PacketFlowTimes run_packet_flows(const Fabric& fabric, const PacketTransport& transport,
@@ -23,7 +31,8 @@ PacketFlowTimes run_packet_flows(const Fabric& fabric, const PacketTransport& tr
   PacketFlowTimes times;
   for (const PacketFlow& flow : flows)
     times.packets += static_cast<std::int64_t>(std::ceil(flow.bytes / transport.payload()));
-  const int burst = packets_in_burst(static_cast<double>(times.packets), static_cast<double>(flows.size()));
+  const int burst = packets_in_burst(static_cast<double>(times.packets), static_cast<double>(flows.size()),
+                                     sends_of_packet(fabric.spec()));
   PacketRun run(fabric, transport, seed, burst);
   for (std::size_t i = 0; i < flows.size(); ++i) run.add(flows[i], static_cast<int>(i), 0);
   run.advance(std::numeric_limits<double>::infinity());

@@ -31,6 +31,8 @@ struct PacketFlow {
   int from = 0, to = 0;  // devices, different
   double bytes = 0;      // payload
   int path = -1;         // of Fabric::route_by_ports, for all packets; -1: as the fabric's routing says
+  double most_rate = 0;  // bytes per second at which its packets leave at most; 0: no limit
+  double messages = 0;   // that the sending NIC posts for it, where it leaves the node
 };
 
 struct PacketFlowTimes {
@@ -41,7 +43,7 @@ struct PacketFlowTimes {
 
 // Packets of a large run stay together by two to four, where a flow has 64 bursts: the queue of a port then
 // still holds eight or more, and completion times stay within a few per cent.
-int packets_in_burst(double packets, double flows);
+int packets_in_burst(double packets, double flows, double sends);
 
 // All flows start at time 0. Wires run at the fabric's rates without transport_efficiency: a packet's header
 // is carried as bytes here. `seed` draws the hashes.

@@ -82,7 +82,8 @@ class PacketNetwork : public Network {
             fmt::format("the packet network carries at most {} messages in a run, this one needs more "
                         "at {}: use fluid",
                         kMostMessages, to_text(now_)));
-      run_.add({pair.from, pair.to, std::ceil(pair.bytes)}, -1, now_.seconds());
+      run_.add({pair.from, pair.to, std::ceil(pair.bytes), -1, pair.most_rate, pair.messages}, -1,
+               now_.seconds());
       if (counts_)
         counts_->packets += static_cast<std::int64_t>(std::ceil(pair.bytes / transport_.payload()));
       transfer_of_flow_.push_back(transfer);
@@ -104,6 +105,10 @@ class PacketNetwork : public Network {
 }  // namespace
 
 std::unique_ptr<Network> make_packet_network(const Fabric& fabric, std::uint64_t seed, PacketCounts* counts) {
+  if (fabric.spec().transport.ideal)
+    throw run_error(
+        "the packet network needs to know what a packet is, but the fabric's transport is \"ideal\": name "
+        "\"transport\": \"eqds\", or use fluid");
   if (!fabric.spec().by_host.empty())
     throw run_error(
         "packet by packet, messages go from device to device, but some here go through host memory: use "

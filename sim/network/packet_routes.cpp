@@ -8,6 +8,8 @@
 namespace moebius {
 namespace {
 
+constexpr int kMostWays = 64;  // of a flow whose packets turn at each switch
+
 bool inside_node(WireKind kind) {
   constexpr std::array kInside{WireKind::kScaleUpOut, WireKind::kScaleUpIn, WireKind::kScaleUpPair,
                                WireKind::kBoardOut, WireKind::kBoardIn};
@@ -23,20 +25,19 @@ std::int32_t PacketRun::port_of(WireId wire) {
   if (id >= 0) return id;
   id = static_cast<std::int32_t>(ports_.size());
   const double share = inside_node(wire.kind) ? 1 : fabric_.spec().transport_efficiency;
-  ports_.push_back({.per_byte = share / fabric_.capacity(wire).value});
+  const double per_byte = share / fabric_.capacity(wire).value;
+  ports_.push_back(
+      {.per_byte = per_byte, .packets_per_s = static_cast<float>(1 / (per_byte * transport_.packet))});
   slowest_ = std::max(slowest_, ports_.back().per_byte);
   return id;
 }
 
-// Of each path once: entropies are many more than paths.
-std::int32_t PacketRun::route(int from, int to, int path, std::vector<std::int32_t>& known) {
-  if (known.size() <= static_cast<std::size_t>(path)) known.resize(path + 1, -1);
-  if (known[path] >= 0) return known[path];
+std::int32_t PacketRun::route(int from, int to, int path) {
   wires_.clear();
   fabric_.route_by_ports(from, to, path, wires_);
-  known[path] = static_cast<std::int32_t>(hops_.size());
+  const auto first = static_cast<std::int32_t>(hops_.size());
   for (const WireId& wire : wires_) hops_.push_back(port_of(wire));
-  return known[path];
+  return first;
 }
 
 int PacketRun::path_of(const PacketFlow& flow, std::uint64_t hash, int paths) const {
@@ -50,17 +51,19 @@ PacketRun::Ways PacketRun::new_ways(const PacketFlow& flow, int salt, int packet
   const bool many = routing == Routing::kSpray || routing == Routing::kAdaptive;
   const int entropies = flow.path >= 0 ? 1 : many ? transport_.entropies : fabric_.spec().queue_pairs;
   const int paths = fabric_.num_paths(flow.from, flow.to);
-  Ways ways{static_cast<std::int32_t>(ways_.size()), paths == 1 ? 1 : std::min(entropies, packets), 0};
+  int count = paths == 1 ? 1 : std::min(entropies, packets);
+  if (adaptive_ && flow.path < 0) count = std::min(paths, kMostWays);
+  Ways ways{static_cast<std::int32_t>(ways_.size()), count, 0, 0};
   const std::uint64_t key = random_bits(seed_, flow.from, flow.to, salt);
-  there_.clear();
-  back_.clear();
+  known_.assign(paths, -1);
   for (int i = 0; i < ways.count; ++i) {
-    const int out = path_of(flow, random_bits(key, i), paths);
-    const std::int32_t there = route(flow.from, flow.to, out, there_);
-    if (i == 0) ways.length = static_cast<std::int32_t>(hops_.size()) - there;
-    const int home = static_cast<int>(random_bits(key, i, 1) % paths);
-    ways_.push_back({there, route(flow.to, flow.from, home, back_)});
+    const int path = adaptive_ && count == paths ? i : path_of(flow, random_bits(key, i), paths);
+    if (known_[path] < 0) known_[path] = route(flow.from, flow.to, path);  // entropies may be more than paths
+    ways_.push_back(known_[path]);
   }
+  ways.length = static_cast<std::int32_t>(wires_.size());
+  const int home = static_cast<int>(random_bits(key, 0, 1) % fabric_.num_paths(flow.to, flow.from));
+  ways.back = route(flow.to, flow.from, home);
   return ways;
 }
 
@@ -73,23 +76,35 @@ PacketRun::Ways PacketRun::ways_of(const PacketFlow& flow, int salt, int packets
 }
 
 // To its sender and its receiver: the first and the last port on its way.
-void PacketRun::attach(Flow& flow) {
-  const std::int32_t first = ways_[flow.first_way].there;
-  const std::int32_t out = hops_[first], in = hops_[first + flow.length - 1];
-  const auto [sender, new_sender] = sender_of_port_.try_emplace(out, std::ssize(senders_));
-  if (new_sender) senders_.push_back({.port = out});
-  const auto [receiver, new_receiver] = receiver_of_port_.try_emplace(in, std::ssize(receivers_));
-  // A pull asks for `credit` bytes, not for a packet.
-  const double spacing =
-      ports_[in].per_byte * transport_.pull_spacing * transport_.packet / transport_.credit * burst_;
-  if (new_receiver) receivers_.push_back({.spacing = spacing});
-  flow.sender = sender->second;
-  flow.receiver = receiver->second;
+void PacketRun::attach(Outgoing& out, Incoming& in) {
+  const std::int32_t first = ways_[out.first_way];
+  const std::int32_t port = hops_[first], last = hops_[first + out.length - 1];
+  const auto [sender, new_sender] = sender_of_port_.try_emplace(port, std::ssize(senders_));
+  if (new_sender) senders_.push_back({.port = port});
+  const auto [receiver, new_receiver] = receiver_of_port_.try_emplace(last, std::ssize(receivers_));
+  if (new_receiver)
+    receivers_.push_back({.spacing = ports_[last].per_byte * transport_.pull_spacing * burst_});
+  out.sender = sender->second;
+  in.receiver = receiver->second;
+  ++receivers_[in.receiver].open;
+}
+
+// A NIC posts the messages of its flows in the order in which these begin, the first of a flow before its
+// first packet, the others while it sends.
+void PacketRun::pace(const PacketFlow& given, Outgoing& flow, double now) {
+  if (given.most_rate > 0) flow.pace = transport_.payload() * burst_ / given.most_rate;
+  const double each = fabric_.spec().message_time.seconds();
+  if (given.messages <= 0 || each <= 0 || fabric_.node_of(given.from) == fabric_.node_of(given.to)) return;
+  double& posted = senders_[flow.sender].posted_until;
+  posted = std::max(posted, now);
+  flow.due = posted + std::min(1.0, given.messages) * each;
+  flow.pace = std::max(flow.pace, given.messages * each / flow.packets);
+  posted += given.messages * each;
 }
 
 // In the calendar: for a full queue, or a header's way to the receiver and an answer's way back.
-void PacketRun::make_room(const Flow& flow) {
-  const double way = flow.length * (flow.link_latency + 2 * slowest_ * transport_.header);
+void PacketRun::make_room(const Outgoing& flow) {
+  const double way = flow.length * (flow.latency + slowest_ * (2 * transport_.header + transport_.packet));
   const double queue = (transport_.queue + 4.0 * burst_) * transport_.packet * slowest_ * 1.5;
   if (queue + 2 * way <= furthest_) return;
   furthest_ = queue + 2 * way;
@@ -99,7 +114,8 @@ void PacketRun::make_room(const Flow& flow) {
 
 std::int32_t PacketRun::add(const PacketFlow& given, int salt, double now) {
   CHECK(given.from != given.to && given.bytes > 0, "a flow between two devices, with bytes");
-  Flow flow;
+  Outgoing flow;
+  Incoming in;
   const double packets = std::ceil(given.bytes / transport_.payload());
   flow.packets = static_cast<std::int32_t>(std::ceil(packets / burst_));
   flow.last_bytes =
@@ -108,12 +124,18 @@ std::int32_t PacketRun::add(const PacketFlow& given, int salt, double now) {
   flow.first_way = ways.first;
   flow.ways = ways.count;
   flow.length = ways.length;
-  flow.link_latency = fabric_.propagation(given.from, given.to).seconds() / flow.length;
-  attach(flow);
+  flow.latency = fabric_.propagation(given.from, given.to).seconds() / flow.length;
+  flow.unasked = window_;
+  in.back = ways.back;
+  attach(flow, in);
+  pace(given, flow, now);
   make_room(flow);
-  flows_.push_back(flow);
+  out_.push_back(flow);
+  in_.push_back(in);
+  ++open_;
+  while (!calendar_->empty() && calendar_->next_time() <= now) handle(calendar_->pop());
   calendar_->skip(now);
-  const auto index = static_cast<std::int32_t>(flows_.size()) - 1;
+  const auto index = static_cast<std::int32_t>(out_.size()) - 1;
   queue_up(index, now);
   return index;
 }

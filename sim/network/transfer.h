@@ -28,6 +28,7 @@ struct PairFlow {
   double bytes = 0;
   double most_rate = 0;         // see FlowClass
   std::int32_t queue_pair = 0;  // which of the message's flows it is, where they have paths of their own
+  double messages = 0;          // see Edge
 };
 
 struct StepParts;

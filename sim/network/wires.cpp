@@ -103,8 +103,7 @@ void Wires::apply(std::int32_t slot, Time now) {
   changed_.push_back({later(now, seconds), flow.id, slot});
 }
 
-int Wires::pop_finished(Time now) {
-  if (next_event() > now) return -1;
+int Wires::pop_first() {
   const std::int32_t slot = finishes_.top().slot;
   release(slot, flows_[slot].plan->bytes);
   return slot;

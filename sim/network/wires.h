@@ -32,10 +32,12 @@ class Wires {
   // Bytes that crossed the wire so far, up to `now`.
   double carried(int wire, Time now) const;
   // Shares anew what was touched since the last call. To be called before next_event() and rate().
-  void solve(Time now);
+  void solve(Time now) {
+    if (!dirty_.empty()) solve_anew(now);
+  }
   Time next_event() const { return finishes_.empty() ? kForever : finishes_.top().time; }
   // A flow that has finished by `now`, in the order of ids, or -1; its slot is free afterwards.
-  int pop_finished(Time now);
+  int pop_finished(Time now) { return next_event() > now ? -1 : pop_first(); }
   // Share of its bytes that a flow has before it at `now`.
   double left(int flow, Time now) const { return bytes_left(flows_[flow], now) / flows_[flow].plan->bytes; }
   // The flow ends here, with what it has left; its slot is free afterwards.
@@ -93,6 +95,8 @@ class Wires {
   static double bytes_left(const Flow& flow, Time now);
   static Level level_of(const Flow& flow);
   void make_wires();
+  void solve_anew(Time now);
+  int pop_first();
   void touch(std::int32_t wire, Level from);
   void release(std::int32_t flow, double bytes);
   void remove_use(std::int32_t wire, std::int32_t place);

@@ -24,8 +24,7 @@ double ceiling(const FlowClass& flow) {
 
 }  // namespace
 
-void Wires::solve(Time now) {
-  if (dirty_.empty()) return;
+void Wires::solve_anew(Time now) {
   ++solve_number_;
   for (const std::int32_t index : dirty_) {
     Wire& wire = wires_[index];

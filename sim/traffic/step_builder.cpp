@@ -10,44 +10,6 @@
 namespace moebius {
 namespace {
 
-// Whose a wire is: of one device, and so folded with it; of a pair of devices; or of many.
-enum class Owner { kDevice, kPair, kMany };
-
-Owner owner_of(WireKind kind) {
-  switch (kind) {
-    case WireKind::kScaleUpOut:
-    case WireKind::kScaleUpIn:
-    case WireKind::kNicOut:
-    case WireKind::kNicIn:
-    case WireKind::kBoardOut:
-    case WireKind::kBoardIn:
-    case WireKind::kHostOut:
-    case WireKind::kHostIn:
-      return Owner::kDevice;
-    case WireKind::kScaleUpPair:
-    case WireKind::kNicOutPort:  // by ports nothing is folded
-    case WireKind::kNicInPort:
-      return Owner::kPair;
-    case WireKind::kLeafUp:
-    case WireKind::kLeafDown:
-    case WireKind::kPodUp:
-    case WireKind::kPodDown:
-    case WireKind::kLeafUpPort:
-    case WireKind::kLeafDownPort:
-    case WireKind::kPodUpPort:
-    case WireKind::kPodDownPort:
-    case WireKind::kRegionLink:
-    case WireKind::kHostMemory:
-      return Owner::kMany;
-  }
-  return Owner::kMany;
-}
-
-bool leaves_sender(WireKind kind) {
-  return kind == WireKind::kScaleUpOut || kind == WireKind::kScaleUpPair || kind == WireKind::kNicOut ||
-         kind == WireKind::kNicOutPort;
-}
-
 constexpr double kAnySize = -1;
 
 std::vector<int> devices_of(const Mesh& mesh, const GroupSites& group, const Sites& sites, int shift) {
@@ -68,13 +30,6 @@ double pipeline_latency(int hops, double alpha, double beta) {
   const double best = std::sqrt((hops - 1) * beta / alpha);
   const double chunks = std::clamp(std::floor(best), 1.0, 0x1p20);
   return (chunks + hops - 1) * alpha + (hops - 1) * beta / chunks;
-}
-
-// Whether a wire is part of a message's way from NIC to NIC.
-bool is_beyond_node(WireKind kind) {
-  return kind != WireKind::kScaleUpOut && kind != WireKind::kScaleUpIn && kind != WireKind::kScaleUpPair &&
-         kind != WireKind::kBoardOut && kind != WireKind::kBoardIn && kind != WireKind::kHostOut &&
-         kind != WireKind::kHostIn && kind != WireKind::kHostMemory;
 }
 
 }  // namespace
@@ -147,12 +102,14 @@ void StepBuilder::add_edge(int from, int to, const Way& way) {
     return;
   }
   if (paths_.by_ports()) return add_edge_by_ports(from, to, way);
-  path_.clear();
-  sites_.fabric().route(from, to, path_, way.change);
-  for (const WireId wire : path_) {
-    const bool is_shared = owner_of(wire.kind) == Owner::kMany;
-    if (wire.kind == WireKind::kNicOut && way.messages > 0) add_posting(wire.index, way.messages);
-    if (way.part == Part::kAll || is_shared == (way.part == Part::kShared)) add_on(wire, way.bytes, 1);
+  // What many groups send over leaves and pods comes by once only.
+  if (way.part == Part::kShared) return take_way(from, to, way, nullptr);
+  KnownWay& known = place_of_way(from, to, way);
+  if (known.from != from || known.to != to || known.part != way.part || known.change != way.change)
+    return take_way(from, to, way, &known);
+  for (const Hop& hop : known.hops) {
+    if (hop.nic >= 0 && way.messages > 0) add_posting(hop.nic, way.messages);
+    take_hop(hop, way);
   }
 }
 
@@ -197,42 +154,30 @@ void StepBuilder::add_meshes(const Traffic& traffic, const GroupSites& group) {
 }
 
 void StepBuilder::add_on(WireId wire, double bytes, double flows) {
-  const int index = table_.wire(wire);
-  // The sender's own wire stays in any case, so that every flow has one.
-  if (!sites_.fabric().can_bind(wire.kind) && !leaves_sender(wire.kind)) {
-    if (!sites_.folded()) add({index, -1, index, bytes, flows, Carried::kFree});
-    return;  // folded, the wires of all others would be missing
-  }
-  const Carried carried = singly_ && is_beyond_node(wire.kind) ? Carried::kInFlows : Carried::kByItself;
-  switch (owner_of(wire.kind)) {
-    case Owner::kDevice:
-      return add(
-          {index, wire.index, table_.wire({wire.kind, sites_.stand_in(wire.index)}), bytes, flows, carried});
-    case Owner::kPair: {
-      const bool of_nic = wire.kind == WireKind::kNicOutPort || wire.kind == WireKind::kNicInPort;
-      const int device = of_nic ? wire.index / sites_.fabric().spec().nic_ports : -1;
-      return add({index, device, index, bytes, flows, carried});
-    }
-    case Owner::kMany:
-      return add({index, -1, table_.wire(sites_.stand_in(wire)), bytes, flows, carried});
-  }
+  Load load = load_on(wire);
+  if (load.wire < 0) return;
+  load.bytes = bytes;
+  load.flows = flows;
+  add(load);
 }
 
 // One load for each wire that is simulated, in the order of first use.
-std::vector<StepBuilder::Load> StepBuilder::folded_loads() const {
+std::vector<StepBuilder::Load> StepBuilder::folded_loads() {
   if (!sites_.folded()) return loads_;
   std::vector<Load> folded;
-  std::vector<std::int32_t> at(table_.size(), -1);
+  folded_at_.resize(table_.size(), -1);
   for (const Load& load : loads_) {
-    if (at[load.stand_in] < 0) {
-      at[load.stand_in] = static_cast<std::int32_t>(folded.size());
+    std::int32_t& at = folded_at_[load.stand_in];
+    if (at < 0) {
+      at = static_cast<std::int32_t>(folded.size());
       folded.push_back(load);
       folded.back().wire = load.stand_in;
-    } else if (Load& most = folded[at[load.stand_in]]; load.bytes > most.bytes) {
+    } else if (Load& most = folded[at]; load.bytes > most.bytes) {
       most.bytes = load.bytes;
       most.flows = load.flows;
     }
   }
+  for (const Load& load : folded) folded_at_[load.wire] = -1;
   return folded;
 }
 
@@ -268,16 +213,18 @@ void StepBuilder::add_lockstep_flows(const Traffic& traffic, const GroupSites& g
 }
 
 // Seconds until the busiest wire has passed everything.
-double StepBuilder::alone(const Step& step) const {
-  std::vector<double> busy(table_.size(), 0);
+double StepBuilder::alone(const Step& step) {
+  busy_.resize(table_.size(), 0);
   double most = 0;
   for (const FlowClass& flow : step.flows) {
     if (flow.most_rate > 0) most = std::max(most, flow.bytes / flow.most_rate);
     for (const Link& link : flow.links) {
-      busy[link.wire] += flow.bytes * link.weight / table_.capacity(link.wire);
-      most = std::max(most, busy[link.wire]);
+      busy_[link.wire] += flow.bytes * link.weight / table_.capacity(link.wire);
+      most = std::max(most, busy_[link.wire]);
     }
   }
+  for (const FlowClass& flow : step.flows)
+    for (const Link& link : flow.links) busy_[link.wire] = 0;
   return most;
 }
 
@@ -289,7 +236,8 @@ void StepBuilder::add_pairs(const Traffic& traffic, const GroupSites& group, Ste
     const int from = group.members[edge.from].device, to = group.members[edge.to].device;
     const int flows = paths_.single() ? paths_.flows_of_message() : 1;
     for (int i = 0; i < flows; ++i)
-      step.pairs.push_back({from, to, edge.bytes / flows, traffic.most_rate / flows, i});
+      step.pairs.push_back({from, to, edge.bytes / flows, traffic.most_rate / flows, i,
+                            edge.messages / flows});
     step.pair_latency = std::max(step.pair_latency, sites_.fabric().latency(from, to).seconds());
   }
 }
@@ -314,7 +262,7 @@ double StepBuilder::chunk_seconds(const Traffic& traffic, const GroupSites& grou
 
 // The flows of a step begin together and none ends before its cores are done. Networks that look at messages
 // pay what the wires do not take as a latency.
-void StepBuilder::limit(const Traffic& traffic, Step& step) const {
+void StepBuilder::limit(const Traffic& traffic, Step& step) {
   if (traffic.least_seconds <= 0) return;
   if (with_pairs_) {
     step.latency += std::max(0.0, traffic.least_seconds - alone(step));

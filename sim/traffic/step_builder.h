@@ -64,6 +64,19 @@ class StepBuilder {
     RailChange change = RailChange::kInNode;
   };
 
+  // What a message loads at one wire of its way, without its bytes. Ways are asked for again and again, by
+  // both exchanges of a layer, forward and backward.
+  struct Hop {
+    Load load = {.wire = -1};  // no wire: nothing
+    std::int32_t nic = -1;     // that posts the message here; -1: none
+  };
+  struct KnownWay {
+    std::int32_t from = -1, to = -1;
+    Part part = Part::kAll;
+    RailChange change = RailChange::kInNode;
+    std::vector<Hop> hops;
+  };
+
   void add_edges(const Traffic& traffic, const GroupSites& group, double bytes);
   void add_switch_edge(const Edge& edge, const GroupSites& group);
   void add_edge(int from, int to, const Way& way);
@@ -71,6 +84,10 @@ class StepBuilder {
   void note_part(const StepPart& part);
   void add_posting(int nic, double messages);
   void add_on(WireId wire, double bytes, double flows);
+  Load load_on(WireId wire);  // wire -1: it is left out
+  KnownWay& place_of_way(int from, int to, const Way& way);
+  void take_way(int from, int to, const Way& way, KnownWay* learned);  // null: it is not kept
+  void take_hop(const Hop& hop, const Way& way);
   void add_edge_by_ports(int from, int to, const Way& way);
   void add(Load load);
   void level_paths(const Traffic& traffic, const GroupSites& group);
@@ -79,11 +96,11 @@ class StepBuilder {
   void add_passed(Step& step) const;
   void add_lockstep_flows(const Traffic& traffic, const GroupSites& group, Step& step);
   void add_wire_flows(Step& step);
-  std::vector<Load> folded_loads() const;
+  std::vector<Load> folded_loads();
   double chunk_seconds(const Traffic& traffic, const GroupSites& group) const;
   void begin();
-  double alone(const Step& step) const;
-  void limit(const Traffic& traffic, Step& step) const;
+  double alone(const Step& step);
+  void limit(const Traffic& traffic, Step& step);
   void add_pairs(const Traffic& traffic, const GroupSites& group, Step& step) const;
 
   Sites& sites_;
@@ -94,11 +111,15 @@ class StepBuilder {
   std::shared_ptr<StepParts> parts_;  // of the step at hand; null: no one wants them
   double detour_ = 0;                 // of the step at hand: s, the longest
   std::vector<WireId> path_;
+  std::vector<KnownWay> known_ways_;  // each in the one place where it may stand
   std::vector<FlowPath> flow_paths_;
   std::vector<NicFlow> nic_flows_;
   std::map<std::array<int, 3>, std::size_t> flow_of_nics_;  // by NICs and path
   std::vector<Load> loads_;
   std::vector<std::int32_t> load_of_wire_;  // -1: none yet
+  // By wire, as long as they are needed: between calls all are -1, all 0.
+  std::vector<std::int32_t> folded_at_;
+  std::vector<double> busy_;
 };
 
 }  // namespace moebius

@@ -10,6 +10,7 @@
 #include "sim/network/message_start.h"
 #include "sim/traffic/exchange_traffic.h"
 #include "sim/traffic/expert_exchange.h"
+#include "sim/traffic/nodes_plans.h"
 #include "sim/traffic/wire_uses.h"
 #include "workloads/schedule/local_exchange.h"
 
@@ -159,19 +160,21 @@ TransferPlan TransferPlans::collective(const Op& op, const Key& key, const Group
   choice.automatic = op.algorithm == Algorithm::kAuto;
   if (const auto known = decided_.find(key); known != decided_.end()) query.algorithm = known->second;
   TransferPlan plan;
-  if (query.algorithm == Algorithm::kAuto) {
-    if (auto call = library_plan(query, sites))
-      plan = std::move(*call);
-    else
-      plan = fastest(query, sites, choice);
+  if (query.algorithm != Algorithm::kAuto) {
+    plan = steps_of(collective_traffic(query, sites, sites_.fabric()), sites);
+  } else if (auto call = library_plan(query, sites)) {
+    plan = std::move(*call);
+  } else if (auto tuned = plan_between_nodes(query, sites, choice)) {
+    plan = std::move(*tuned);
+  } else {
+    plan = fastest(query, sites, choice);
     if (decided_.size() >= kMostDecided) decided_.clear();
     if (query.algorithm != Algorithm::kAuto) decided_[key] = query.algorithm;
-  } else {
-    plan = steps_of(collective_traffic(query, sites, sites_.fabric()), sites);
   }
   if (key.pairs != nullptr && !plan.steps.empty())
     plan.slowest = static_cast<std::int16_t>(builder_.busiest_member(sites));
-  choice.chosen = {query.algorithm, plan.alone()};
+  choice.chosen.algorithm = query.algorithm;
+  choice.chosen.seconds = plan.alone();
   note(query, sites, std::move(choice));
   return plan;
 }
@@ -183,6 +186,24 @@ std::optional<TransferPlan> TransferPlans::library_plan(const CollectiveQuery& q
   const auto call = library_call({query.kind, sites.size(), query.bytes}, sites, cluster_);
   if (!call) return {};
   return TransferPlan{{step_of(*call, sites)}};
+}
+
+// Between nodes, by the library's tuner; sets the query's algorithm. Those that it does not take are looked
+// at for the report alone.
+std::optional<TransferPlan> TransferPlans::plan_between_nodes(CollectiveQuery& query, const GroupSites& sites,
+                                                              CollectiveChoice& choice) {
+  if (query.matrix != nullptr || query.most_sent > 0) return {};
+  const auto call = nodes_call({query.kind, sites.size(), query.bytes}, sites, cluster_);
+  if (!call) return {};
+  NodesPlanner planner(*call, sites, sites_.fabric(), builder_);
+  const std::vector<Algorithm> algorithms = planner.algorithms(with_pairs_);
+  NodesPlan tuned = planner.tuned(algorithms);
+  query.algorithm = tuned.chosen.algorithm;
+  choice.chosen = tuned.chosen;
+  if (choices_ != nullptr && choices_->size() < kMostChoices && is_new(choice)) {
+    for (const Algorithm algorithm : algorithms) choice.candidates.push_back(planner.plan(algorithm).chosen);
+  }
+  return TransferPlan{{std::move(tuned.step)}};
 }
 
 // What the wires do not take of the model's time is latency. The native network's messages go as fast as

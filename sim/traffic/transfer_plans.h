@@ -64,6 +64,8 @@ class TransferPlans {
   bool is_new(const CollectiveChoice& choice) const;
   void note(const CollectiveQuery& query, const GroupSites& sites, CollectiveChoice choice);
   std::optional<TransferPlan> library_plan(const CollectiveQuery& query, const GroupSites& sites);
+  std::optional<TransferPlan> plan_between_nodes(CollectiveQuery& query, const GroupSites& sites,
+                                                 CollectiveChoice& choice);
   double copy_start(const Member& from, const Member& to) const;
   Step step_of(const LibraryCall& call, const GroupSites& sites);
   TransferPlan steps_of(const std::vector<Traffic>& traffic, const GroupSites& sites);

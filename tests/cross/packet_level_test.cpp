@@ -42,15 +42,17 @@ TEST_CASE("completion times are those of a packet-level simulator") {
     if (is_single(row)) CHECK(shared.back().mean == Approx(predicted.back().mean).epsilon(0.01));
     const double mean = off(predicted.back().mean, row.measured.mean);
     const double last = off(predicted.back().last, row.measured.last);
-    CHECK(mean < (is_single(row) ? 0.005 : 0.06));
-    CHECK(last < 0.25);
+    CHECK(mean < (is_single(row) ? 0.005 : 0.035));
+    // p26: one flow of 128 comes 32 us after all others, as late as a retransmission timeout (219.72 us) of a
+    // packet sent when the first window ended (16.84 us); here no header is lost and nothing times out.
+    CHECK(last < (row.id == "p26" ? 0.22 : 0.1));
     if (is_single(row)) continue;
     mean_errors.push_back(mean);
     last_errors.push_back(last);
   }
   std::fputs(packet_table_text(rows, predicted, shared).c_str(), stdout);
-  CHECK(median(mean_errors) < 0.03);
-  CHECK(median(last_errors) < 0.04);
+  CHECK(median(mean_errors) < 0.01);
+  CHECK(median(last_errors) < 0.02);
 }
 
 // What the draw of the hashes does to a row is not an error of the model: 16 hosts have few ports to be lucky

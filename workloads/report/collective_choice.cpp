@@ -13,9 +13,13 @@ std::string seconds_text(double seconds) {
   return to_text(time_from_seconds(seconds));
 }
 
+std::string name_of(const AlgorithmTime& row) {
+  return fmt::format("{}{}{}", to_string(row.algorithm), row.protocol.empty() ? "" : " ", row.protocol);
+}
+
 // An automatic choice that no algorithm of ours was made for is the library's own.
-std::string_view name_of(const CollectiveChoice& choice) {
-  return choice.chosen.algorithm == Algorithm::kAuto ? "library" : to_string(choice.chosen.algorithm);
+std::string name_of(const CollectiveChoice& choice) {
+  return choice.chosen.algorithm == Algorithm::kAuto ? "library" : name_of(choice.chosen);
 }
 
 std::string candidates_text(const CollectiveChoice& choice) {
@@ -26,8 +30,7 @@ std::string candidates_text(const CollectiveChoice& choice) {
                    [](const AlgorithmTime& a, const AlgorithmTime& b) { return a.seconds < b.seconds; });
   std::string text;
   for (const AlgorithmTime& row : sorted)
-    text +=
-        fmt::format("{}{} {}", text.empty() ? "" : ", ", to_string(row.algorithm), seconds_text(row.seconds));
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name_of(row), seconds_text(row.seconds));
   return text;
 }
 

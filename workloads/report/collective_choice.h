@@ -23,6 +23,8 @@ struct WireUse {
 struct AlgorithmTime {
   Algorithm algorithm = Algorithm::kAuto;
   double seconds = 0;  // on an idle network
+  std::string protocol =
+      {};  // by which the chip's library carries it out: "LL128"; empty: the structure alone
 };
 
 // One row for all collectives of a kind, a size, a number of ranks and nodes, channels and algorithm.

@@ -71,7 +71,8 @@ Deck::Deck(std::int32_t size) : cards_(size) {
   std::iota(cards_.begin(), cards_.end(), 0);
 }
 
-void Deck::deal(RandomStream& random, std::int32_t count, std::int32_t offset, std::int32_t* out) {
+// A hand for which the deck is not enough: the rest of it, then cards of the new one.
+void Deck::deal_over(RandomStream& random, std::int32_t count, std::int32_t offset, std::int32_t* out) {
   const auto size = static_cast<std::int32_t>(cards_.size());
   std::int32_t old = 0;  // numbers of this hand that came from the deck before: the new one has them again
   for (std::int32_t i = 0; i < count; ++i) {
@@ -94,6 +95,7 @@ BalancedDealer::BalancedDealer(const RouteSpec& spec, std::uint64_t key)
       experts_(spec.groups, Deck(spec.experts / spec.groups)),
       active_(spec.active),
       experts_per_group_(spec.experts / spec.groups),
+      each_(spec.active / spec.active_groups),
       hand_(spec.active_groups),
       order_(spec.active % spec.active_groups != 0 ? spec.groups : 0) {}
 
@@ -112,11 +114,8 @@ void BalancedDealer::deal_in_turn() {
 
 void BalancedDealer::choose(std::int32_t* experts) {
   const auto num_groups = static_cast<std::int32_t>(hand_.size());
-  if (order_.empty()) {
-    groups_.deal(random_, num_groups, 0, hand_.data());
-  } else {
-    deal_in_turn();
-  }
+  if (order_.empty()) return choose_evenly(experts);
+  deal_in_turn();
   std::int32_t dealt = 0;
   for (std::int32_t i = 0; i < num_groups; ++i) {
     const std::int32_t place = (i + shift_) % num_groups;
@@ -124,6 +123,17 @@ void BalancedDealer::choose(std::int32_t* experts) {
     experts_[hand_[i]].deal(random_, count, hand_[i] * experts_per_group_, experts + dealt);
     dealt += count;
   }
+}
+
+void BalancedDealer::choose_evenly(std::int32_t* experts) {
+  RandomStream random = random_;  // in registers: `experts` could be anywhere
+  const auto num_groups = static_cast<std::int32_t>(hand_.size());
+  groups_.deal(random, num_groups, 0, hand_.data());
+  for (const std::int32_t group : hand_) {
+    experts_[group].deal(random, each_, group * experts_per_group_, experts);
+    experts += each_;
+  }
+  random_ = random;
 }
 
 PopularChooser::PopularChooser(const RouteSpec& spec, std::uint64_t ranking_key)

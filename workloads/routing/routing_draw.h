@@ -18,9 +18,26 @@ class Deck {
   explicit Deck(std::int32_t size);
 
   // Appends `count` <= size distinct numbers to `out`, each plus `offset`.
-  void deal(RandomStream& random, std::int32_t count, std::int32_t offset, std::int32_t* out);
+  void deal(RandomStream& random, std::int32_t count, std::int32_t offset, std::int32_t* out) {
+    const auto size = static_cast<std::int32_t>(cards_.size());
+    if (next_ == size) next_ = 0;
+    if (size - next_ < count) return deal_over(random, count, offset, out);
+    // The deck is enough for the hand: nothing to compare.
+    std::int32_t* const cards = cards_.data() + next_;
+    const std::int32_t rest = size - next_;
+    next_ += count;
+    for (std::int32_t i = 0; i < count; ++i) {
+      const std::int32_t at = i + static_cast<std::int32_t>(random.below(rest - i));
+      const std::int32_t card = cards[at];
+      cards[at] = cards[i];
+      cards[i] = card;
+      out[i] = card + offset;
+    }
+  }
 
  private:
+  void deal_over(RandomStream& random, std::int32_t count, std::int32_t offset, std::int32_t* out);
+
   std::vector<std::int32_t> cards_;  // [0, next_) are dealt, the rest is not, in random order as it comes
   std::int32_t next_ = 0;
 };
@@ -36,11 +53,13 @@ class BalancedDealer {
 
  private:
   void deal_in_turn();
+  void choose_evenly(std::int32_t* experts);
 
   RandomStream random_;
   Deck groups_;
   std::vector<Deck> experts_;  // per group
   std::int32_t active_, experts_per_group_;
+  std::int32_t each_;                // experts that a group of the hand gives where shares are whole
   std::vector<std::int32_t> hand_;   // groups of this token
   std::vector<std::int32_t> order_;  // of all groups, dealt in turn; empty when shares are whole
   std::int32_t turn_ = 0;            // tokens dealt in this order

@@ -13,7 +13,7 @@ namespace {
 constexpr std::array kCollectiveSources = {
     Named<CollectiveSource>{"structure", CollectiveSource::kStructure, "wires and their latency alone"},
     Named<CollectiveSource>{"library", CollectiveSource::kLibrary,
-                            "launch, steps and protocol of the chip's library (NCCL, oneCCL), where known"},
+                            "launch, steps, protocol and tuner of the chip's library (NCCL; oneCCL in a node)"},
     Named<CollectiveSource>{"sglang", CollectiveSource::kSglang,
                             "as library, with SGLang's own all-reduce before it"},
     Named<CollectiveSource>{"trtllm", CollectiveSource::kTrtllm,
@@ -100,7 +100,7 @@ void read_cluster(Section section, Scenario& scenario, const Catalog* catalog) {
   const auto collectives = section.choice<CollectiveSource>(
       "collectives", std::span<const Named<CollectiveSource>>(kCollectiveSources),
       serving ? CollectiveSource::kSglang : CollectiveSource::kLibrary,
-      "what decides how long a collective inside one scale-up domain takes");
+      "what decides how long a collective takes, inside a scale-up domain and between nodes");
   const SpeedVariation variation =
       read_variation(section.object("variation", false, "devices of one kind that differ in speed"));
   section.finish();

@@ -52,6 +52,7 @@ std::int64_t Exposure::take(Interval interval, std::int16_t new_waiter) {
 
 // From here on no compute op can come that runs before `known_until`: what ended by then is settled.
 void Exposure::settle(std::int64_t known_until) {
+  if (pending_.empty()) return;
   const auto open = std::partition(pending_.begin(), pending_.end(), [&](const ExposedCommunication& c) {
     return c.transfer.end <= known_until;
   });

@@ -1,6 +1,7 @@
 #include "workloads/schedule/recorder.h"
 
 #include <algorithm>
+#include <new>
 
 #include <fmt/format.h>
 
@@ -153,10 +154,25 @@ bool Recorder::fits(std::size_t bytes) {
 
 void Recorder::keep(const Span& span) {
   if (span.start > options_.window) return;
-  if (fits(sizeof(Span))) {
-    timeline_.spans.push_back(span);
-  } else {
+  if (!fits(sizeof(Span))) {
     ++dropped_spans_;
+  } else if (options_.stores) {
+    make_room();
+    timeline_.spans.push_back(span);
+  }
+}
+
+// Many spans get room for all that may come, up to 1 GiB: pages that nothing is written to cost nothing,
+// growing would copy them all again and again. Where the machine does not give as much, they grow.
+void Recorder::make_room() {
+  constexpr std::size_t kMany = 1 << 16, kMost = (std::size_t{1} << 30) / sizeof(Span);
+  std::vector<Span>& spans = timeline_.spans;
+  if (spans.size() < spans.capacity() || spans.size() < kMany || spans.size() >= kMost) return;
+  const double most = std::min(options_.max_bytes.value / sizeof(Span), static_cast<double>(kMost));
+  try {
+    spans.reserve(static_cast<std::size_t>(most));
+  } catch (const std::bad_alloc&) {
+    spans.reserve(2 * spans.size());
   }
 }
 

@@ -34,6 +34,7 @@ struct RecorderOptions {
   Bytes max_bytes = {
       1073741824.0};  // of spans and samples in memory; what does not fit is counted as dropped
   Time counters = {};  // how often the simulated network is sampled; zero: never
+  bool stores = true;  // false: spans are counted as they would be kept, but no one will look at them
 };
 
 class Recorder {
@@ -79,6 +80,7 @@ class Recorder {
   std::shared_ptr<const ClassWorks> class_works(const FragmentPtr& fragment, std::int32_t rank_class);
   ClassWork work_of(const Open& open, std::int32_t op) const;
   void keep(const Span& span);
+  void make_room();
   void keep_submission(std::int32_t sequence, const Open& open);
   void close_finished();
   bool fits(std::size_t bytes);

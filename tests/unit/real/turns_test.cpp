@@ -9,6 +9,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "real/monitor.h"
 #include "tests/unit/real/hand_made.h"
 
 namespace moebius {
@@ -74,6 +75,37 @@ TEST_CASE("no two ranks in turns compute at the same time") {
     for (int rank = 0; rank < kRanks; ++rank) hand_made.submit(rank, fragment, microbatch);
   hand_made.executor().finish();
   CHECK(most == 1);
+}
+
+TEST_CASE("a rank that comes late to wait takes the turn from no one") {
+  Monitor monitor(2, true);
+  bool waits = false, may_go = false, over = false;
+  std::atomic<bool> ran = false;
+  Monitor::Lock lock(monitor.mutex());
+  monitor.wait(lock, 0, "a turn", [] { return true; });  // this thread is rank 0
+  std::thread late([&] {
+    Monitor::Lock mine(monitor.mutex());
+    monitor.wait(mine, 1, "work", [&] {
+      waits = true;
+      return may_go;
+    });
+    ran = true;
+    monitor.wait(mine, 1, "the end", [&] { return over; });
+  });
+  while (!waits) monitor.wait_for_change(lock, nullptr);
+  may_go = true;
+  monitor.changed();
+  lock.unlock();
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // rank 0 works, rank 1 could come in
+  const bool came_in = ran;
+  lock.lock();
+  monitor.wait(lock, 0, "rank 1", [&] { return ran.load(); });
+  over = true;
+  monitor.stop();
+  lock.unlock();
+  late.join();
+  CHECK_FALSE(came_in);
+  CHECK(ran);
 }
 
 TEST_CASE("a rank that fails stops ranks in turns, and a deadlock is told") {

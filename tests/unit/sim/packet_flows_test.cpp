@@ -29,6 +29,7 @@ Fabric two_tiers(int uplinks, Routing routing = Routing::kSpray) {
   row.spec.oversubscription = 4.0 / uplinks;
   row.spec.transport_efficiency = 1;
   row.spec.routing = routing;
+  row.spec.transport.ideal = false;
   return row.fabric({});
 }
 
@@ -90,6 +91,62 @@ TEST_CASE("a shared uplink of four senders trims in proportion and is never idle
   CHECK(last > 16e6 / (12.5e9 * 4086 / 4150));
   CHECK(last < 1.1 * 16e6 / (12.5e9 * 4086 / 4150));
   CHECK(times.resent > 2 * times.packets);  // four arrive for one that leaves
+}
+
+// 245 packets of 4086 B at 1 GB/s: 244 pauses of 4.086 us, then the last packet's way and its answer's.
+TEST_CASE("a flow sends no faster than its rate") {
+  const double seconds =
+      run(two_tiers(4), {{.from = 0, .to = 15, .bytes = 245 * 4086.0, .most_rate = 1e9}}).front();
+  CHECK(seconds == Approx(244 * 4.086e-6 + 9.348e-6).epsilon(1e-3));
+}
+
+// 10 us a message: the first packet of each flow leaves when its message is posted; under a leaf none is.
+TEST_CASE("a NIC posts the messages of its flows one after the other") {
+  PacketRow row;
+  row.hosts = 16;
+  row.spec = two_tiers(4).spec();
+  row.spec.message_time = Time{10'000};
+  std::vector<PacketFlow> flows;
+  for (const int to : {5, 10, 15}) flows.push_back({.from = 0, .to = to, .bytes = 4086, .messages = 1});
+  flows.push_back({.from = 1, .to = 6, .bytes = 4086, .messages = 0.5});  // half of one
+  const std::vector<double> times = run(row.fabric({}), flows);
+  for (int i = 0; i < 3; ++i) CHECK(times[i] == Approx((i + 1) * 10e-6 + 9.348e-6).margin(0.2e-6));
+  CHECK(times[3] == Approx(5e-6 + 9.348e-6).margin(0.2e-6));
+}
+
+// 60 short flows leave one NIC: by the second round the first answers are there, and what follows needs
+// credit. 15 receivers pull four flows each, those heard first the most often, so that flows end long before
+// all are sent (60 x 5 packets: 80 us) and not all together at the end, as rounds at the sender would have
+// it.
+TEST_CASE("a sender that has been heard sends on credit alone") {
+  std::vector<PacketFlow> flows;
+  for (int i = 0; i < 60; ++i) flows.push_back({0, 1 + i % 15, 16384});
+  const std::vector<double> times = run(two_tiers(4), flows);
+  CHECK(*std::max_element(times.begin(), times.end()) == Approx(60 * 16704 / 12.5e9 + 9e-6).epsilon(0.05));
+  CHECK(*std::min_element(times.begin(), times.end()) < 75e-6);
+}
+
+TEST_CASE("adaptive switches keep flows apart that hashes let meet") {
+  // Each host of a leaf sends to another leaf: four uplinks for four flows.
+  std::vector<PacketFlow> flows;
+  for (int from = 0; from < 16; ++from) flows.push_back({from, (from + 4) % 16, 2e6});
+  const auto last = [&](Routing routing) {
+    const std::vector<double> times = run(two_tiers(4, routing), flows);
+    return *std::max_element(times.begin(), times.end());
+  };
+  const double alone = run(two_tiers(4), {flows.front()}).front();
+  CHECK(last(Routing::kAdaptive) < 1.1 * alone);
+  CHECK(last(Routing::kEcmp) > 1.5 * alone);
+}
+
+TEST_CASE("a fabric without a transport has no packets") {
+  PacketRow row;
+  row.hosts = 16;
+  row.spec = two_tiers(4).spec();
+  row.spec.transport.ideal = true;
+  CHECK_THROWS_WITH(make_packet_network(row.fabric({}), 7, nullptr),
+                    "the packet network needs to know what a packet is, but the fabric's transport is "
+                    "\"ideal\": name \"transport\": \"eqds\", or use fluid");
 }
 
 TEST_CASE("the same seed gives the same times") {

@@ -1,5 +1,7 @@
 #include <catch2/catch.hpp>
 
+#include <algorithm>
+
 #include "models/layer_math.h"
 #include "small_schedule.h"
 #include "workloads/schedule/recorder.h"
@@ -117,6 +119,37 @@ TEST_CASE("no detail keeps no rows, and the same metrics") {
   REQUIRE(a.breakdown.compute == b.breakdown.compute);
   REQUIRE(a.flops == b.flops);
   REQUIRE(none.schedule_hash() == all.schedule_hash());
+}
+
+// Four spans a submission, and room for six.
+TEST_CASE("spans that no one will look at are counted as if they were kept") {
+  const Layout layout = small_layout(2, true);
+  const FragmentPtr fragment = freeze(small_fragment());
+  for (const bool stores : {true, false}) {
+    Recorder recorder(layout, {.max_bytes = {6.0 * sizeof(Span)}, .stores = stores});
+    for (int i = 0; i < 2; ++i) recorder.submitted(submission_of(i, fragment));
+    for (int i = 0; i < 2; ++i) record_submission(recorder, i, 40 * i);
+    REQUIRE(recorder.finish({80}).spans == 8);
+    REQUIRE(recorder.dropped_spans() == 2);
+    REQUIRE(recorder.timeline().spans.size() == (stores ? 6 : 0));
+  }
+}
+
+// 20,000 submissions of four ops: more than the 65,536 from which on there is room for all.
+TEST_CASE("a long timeline keeps its spans in order") {
+  const Layout layout = small_layout(2, true);
+  const FragmentPtr fragment = freeze(small_fragment());
+  Recorder recorder(layout, {});
+  for (int i = 0; i < 20'000; ++i) {
+    recorder.submitted(submission_of(i, fragment));
+    record_submission(recorder, i, 40 * i);
+  }
+  recorder.finish({800'000});
+  const std::vector<Span>& spans = recorder.timeline().spans;
+  REQUIRE(spans.size() == 80'000);
+  const auto before = [](const Span& a, const Span& b) { return a.sequence < b.sequence; };
+  REQUIRE(std::is_sorted(spans.begin(), spans.end(), before));
+  REQUIRE(spans.back().sequence == 19'999);
 }
 
 TEST_CASE("spans beyond the budget are counted, spans after the window are left out") {

@@ -1,0 +1,128 @@
+#include "sim/traffic/nodes_plans.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <utility>
+
+namespace moebius {
+namespace {
+
+constexpr int kMostInServer = 16;  // devices
+
+bool is_modelled(OpKind kind) {
+  return kind == OpKind::kAllReduce || kind == OpKind::kAllGather || kind == OpKind::kReduceScatter ||
+         kind == OpKind::kAllToAll || kind == OpKind::kBroadcast;
+}
+
+bool crosses_switched_nodes(const GroupSites& group, const Cluster& cluster) {
+  const FabricSpec& fabric = cluster.fabric.spec();
+  if (group.nodes.size() < 2 || group.islands.size() > 1 || fabric.reduces || !fabric.by_host.empty())
+    return false;
+  return std::all_of(group.members.begin(), group.members.end(), [&](const Member& member) {
+    const Pool& pool = cluster.pool_of(member.device);
+    if (pool.node.scale_up == ScaleUp::kFullMesh) return false;
+    return (pool.node.scale_up == ScaleUp::kPcie) == (pool.accelerator.link_rate.value == 0);
+  });
+}
+
+NodesPlace place_of(const GroupSites& group, const Fabric& fabric) {
+  NodesPlace place;
+  place.nodes = static_cast<int>(group.nodes.size());
+  place.settings = library_settings(fabric.spec());
+  std::set<int> nics;
+  for (const std::int32_t member : group.nodes.front()) {
+    const int nic = fabric.standing(group.members[member].device).nic;
+    if (nics.insert(nic).second) place.nic_rate = fabric.capacity({WireKind::kNicOut, nic}).value;
+  }
+  place.nics = static_cast<int>(nics.size());
+  for (std::size_t i = 0; i < group.nodes.size(); ++i) {
+    const auto &from = group.nodes[i], &to = group.nodes[(i + 1) % group.nodes.size()];
+    const double seconds =
+        fabric.latency(group.members[from.front()].device, group.members[to.front()].device).seconds();
+    place.per_node = std::max(place.per_node, static_cast<int>(from.size()));
+    place.message += seconds / place.nodes;
+    place.farthest = std::max(place.farthest, seconds);
+  }
+  return place;
+}
+
+// All at once, chunk by chunk.
+Traffic together(std::vector<Traffic> steps) {
+  Traffic all = std::move(steps.front());
+  if (steps.size() > 1) all.lockstep = false;
+  for (std::size_t i = 1; i < steps.size(); ++i)
+    all.edges.insert(all.edges.end(), steps[i].edges.begin(), steps[i].edges.end());
+  return all;
+}
+
+}  // namespace
+
+std::optional<NodesCall> nodes_call(const CollectiveCall& call, const GroupSites& group,
+                                    const Cluster& cluster) {
+  if (cluster.collectives == CollectiveSource::kStructure || !is_modelled(call.kind) || call.bytes <= 0 ||
+      !crosses_switched_nodes(group, cluster))
+    return {};
+  const auto link = link_constants(cluster.pool_of(group.members.front().device).accelerator);
+  if (!link || link->one_protocol) return {};
+  NodesCall between{*link, place_of(group, cluster.fabric), call};
+  if (between.place.per_node > kMostInServer) return {};
+  return between;
+}
+
+std::vector<Algorithm> NodesPlanner::algorithms(bool single_messages) const {
+  std::vector<Algorithm> all = nccl_algorithms(call_);
+  std::erase_if(all, [&](Algorithm algorithm) {
+    return (single_messages && algorithm == Algorithm::kInSwitch) ||
+           !what_lacks(algorithm, call_.call.kind, group_, fabric_).empty();
+  });
+  return all;
+}
+
+// The bytes of the protocol, without any latency.
+Traffic NodesPlanner::traffic(Algorithm algorithm, Protocol protocol) const {
+  Traffic traffic =
+      together(collective_traffic({call_.call.kind, algorithm, call_.call.bytes}, group_, fabric_));
+  const double overhead = protocol_overhead(protocol);
+  const bool sends = call_.call.kind == OpKind::kAllToAll;
+  const auto scale = [&](double& bytes) { bytes *= overhead; };
+  for (Edge& edge : traffic.edges) {
+    if (sends) edge.messages *= messages_of_send(edge.bytes, protocol);
+    scale(edge.bytes);
+  }
+  for (Mesh& mesh : traffic.meshes) {
+    for (double& messages : mesh.messages) messages *= messages_of_send(mesh.bytes, protocol);
+    scale(mesh.bytes);
+  }
+  traffic.latency = 0;
+  traffic.hops = 0;
+  return traffic;
+}
+
+NodesPlan NodesPlanner::plan(Algorithm algorithm) {
+  const Protocol protocol = nccl_protocol(call_, algorithm);
+  Step step = builder_.build(traffic(algorithm, protocol), group_);
+  const double data = step.alone - step.latency;
+  const double seconds = nodes_seconds(call_, algorithm, protocol, data) + step.latency;
+  step.latency = std::max(0.0, seconds - data);
+  step.alone = step.latency + data;
+  return {{algorithm, step.alone, std::string(to_string(protocol))}, std::move(step)};
+}
+
+NodesPlan NodesPlanner::tuned(const std::vector<Algorithm>& algorithms) {
+  if (call_.call.kind == OpKind::kAllToAll) {
+    NodesPlan best = plan(algorithms.front());
+    for (std::size_t i = 1; i < algorithms.size(); ++i) {
+      NodesPlan other = plan(algorithms[i]);
+      if (other.chosen.seconds < best.chosen.seconds) best = std::move(other);
+    }
+    return best;
+  }
+  const auto estimate = [&](Algorithm algorithm) {
+    return nccl_estimate(call_, algorithm, nccl_protocol(call_, algorithm));
+  };
+  return plan(*std::min_element(algorithms.begin(), algorithms.end(),
+                                [&](Algorithm a, Algorithm b) { return estimate(a) < estimate(b); }));
+}
+
+}  // namespace moebius

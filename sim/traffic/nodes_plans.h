@@ -1,0 +1,50 @@
+// Collectives between nodes as the chip's library carries them out (workloads/cost/nodes_model.h): which
+// algorithm and protocol its tuner takes, the bytes of that on the wires of the fabric, and the time beyond
+// them as latency, so that on an idle network a call takes what the model says and beside others what the
+// wires leave it.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "hw/cluster.h"
+#include "sim/traffic/collectives.h"
+#include "sim/traffic/step_builder.h"
+#include "workloads/cost/nodes_model.h"
+#include "workloads/report/collective_choice.h"
+
+namespace moebius {
+
+// Empty where the structure alone decides: groups on one node, on chips of several kinds or without a library
+// of NCCL's kind, with messages through host memory, over switches of the network that reduce, on nodes of
+// direct links from device to device, with more than 16 members in a super-node, where nothing measured says
+// how long NCCL's chains of devices are.
+std::optional<NodesCall> nodes_call(const CollectiveCall& call, const GroupSites& group,
+                                    const Cluster& cluster);
+
+struct NodesPlan {
+  AlgorithmTime chosen;  // with its protocol
+  Step step;
+};
+
+// By the tuner: the algorithm that it takes to be the fastest, of all-to-all the one that is.
+class NodesPlanner {
+ public:
+  NodesPlanner(const NodesCall& call, const GroupSites& group, const Fabric& fabric, StepBuilder& builder)
+      : call_(call), group_(group), fabric_(fabric), builder_(builder) {}
+
+  // single_messages: on a network of these, which has no switches that reduce.
+  std::vector<Algorithm> algorithms(bool single_messages) const;
+  NodesPlan plan(Algorithm algorithm);
+  NodesPlan tuned(const std::vector<Algorithm>& algorithms);
+
+ private:
+  Traffic traffic(Algorithm algorithm, Protocol protocol) const;
+
+  const NodesCall& call_;
+  const GroupSites& group_;
+  const Fabric& fabric_;
+  StepBuilder& builder_;
+};
+
+}  // namespace moebius

@@ -1,0 +1,212 @@
+// Collectives between nodes, simulated as NCCL carries them out: closed forms, its tuner's choices, and what
+// two nodes and four were measured to take.
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <sstream>
+
+#include <fmt/format.h>
+
+#include "hw/catalog.h"
+#include "tests/laws/small_world.h"
+#include "tests/process.h"
+#include "workloads/cost/nodes_model.h"
+#include "workloads/cost/nodes_tuner.h"
+
+using namespace moebius;
+
+namespace {
+
+struct Machine {
+  std::string chip = "h100-sxm", fabric = "gcp-a3-mega";
+  int nodes = 2;
+  double nic = 0;  // bytes per second; 0: as the fabric says
+  CollectiveSource source = CollectiveSource::kLibrary;
+};
+
+Cluster cluster_of(const Machine& machine) {
+  const Catalog catalog;
+  FabricSpec spec = catalog.fabric(machine.fabric);
+  if (machine.nic > 0) {
+    spec.nic = {machine.nic};
+    spec.nic_given = true;
+  }
+  Cluster cluster =
+      build_cluster({{"all", catalog.accelerator(machine.chip), catalog.node("hgx-8"), machine.nodes}}, spec,
+                    Place{"test", "", 0});
+  cluster.collectives = machine.source;
+  return cluster;
+}
+
+double simulated(const Machine& machine, OpKind kind, double bytes, bool fold = true) {
+  const Cluster cluster = cluster_of(machine);
+  const Layout layout = make_layout({.ranks = 8 * machine.nodes, .fold = fold});
+  Op op = communication_op(kind, bytes);
+  op.algorithm = Algorithm::kAuto;
+  return simulate({cluster, layout, on_all_classes(layout, make_fragment({{op}})), {}, {}}).seconds();
+}
+
+double all_reduce(const Machine& machine, double bytes) {
+  return simulated(machine, OpKind::kAllReduce, bytes);
+}
+
+// What `simulated` asks the model for, on InfiniBand of 400 Gb/s: 92% of it, 2.8 us a message.
+NodesCall call_of(OpKind kind, int nodes, double bytes) {
+  const LinkConstants link = *link_constants(Catalog().accelerator("h100-sxm"));
+  const NodesPlace place{
+      .nodes = nodes, .per_node = 8, .nics = 8, .nic_rate = 46e9, .message = 2.8e-6, .farthest = 2.8e-6};
+  return {link, place, {kind, 8 * nodes, bytes}};
+}
+
+struct MeasuredRow {
+  double bytes = 0, seconds = 0;
+};
+
+// Rows of nccl.csv between so many nodes. The first column has commas in quotes: what stands behind it
+// counts.
+std::vector<MeasuredRow> measured_rows(const std::string& nodes) {
+  std::ifstream file(MOEBIUS_SOURCE_DIR "/../shared/data/nccl.csv");
+  std::vector<MeasuredRow> rows;
+  for (std::string line; std::getline(file, line);) {
+    if (!line.empty() && line[0] == '"') line.erase(0, line.find('"', 1));
+    std::istringstream cells(line.substr(line.find(',') + 1));
+    std::vector<std::string> cell(6);
+    for (std::string& text : cell) std::getline(cells, text, ',');
+    if (cell[0] != nodes || cell[2] != "all_reduce") continue;
+    const double bytes = std::stod(cell[3]);
+    rows.push_back({bytes, cell[4].empty() ? bytes / (std::stod(cell[5]) * 1e9) : std::stod(cell[4]) * 1e-6});
+  }
+  return rows;
+}
+
+// Prints every row; the median of the relative errors.
+double median_error(const std::vector<MeasuredRow>& rows, const Machine& machine) {
+  std::vector<double> errors;
+  for (const MeasuredRow& row : rows) {
+    const double seconds = all_reduce(machine, row.bytes);
+    errors.push_back(std::abs(seconds / row.seconds - 1));
+    std::cout << fmt::format("  {:>12.0f} B {:>10.1f} us measured {:>10.1f} us predicted {:>+6.1f} %\n",
+                             row.bytes, row.seconds * 1e6, seconds * 1e6, 100 * (seconds / row.seconds - 1));
+  }
+  std::sort(errors.begin(), errors.end());
+  const double median = (errors[(errors.size() - 1) / 2] + errors[errors.size() / 2]) / 2;
+  std::cout << fmt::format("  median {:.1f} %, worst {:.1f} %\n", 100 * median, 100 * errors.back());
+  return median;
+}
+
+bool has_rows() {
+  if (std::filesystem::exists(MOEBIUS_SOURCE_DIR "/../shared/data/nccl.csv")) return true;
+  WARN("skipped: the measured tables are not beside the project (../shared/data)");
+  return false;
+}
+
+}  // namespace
+
+// A3 Mega has Simple alone. Up a chain of 8 devices and over the network, and back: 14 steps of a chain, two
+// messages of 10.6 + 0.45 us, each with a proxy that takes 14 - 3.7 us.
+TEST_CASE("a few bytes between two nodes take a launch and the steps of a tree") {
+  const LinkConstants link = *link_constants(Catalog().accelerator("h100-sxm"));
+  const double steps = 14 * link.step_simple + 2 * (11.05e-6 + 10.3e-6);
+  CHECK(all_reduce({}, 8) == Approx(link.launch + steps).epsilon(0.005));
+}
+
+// 16 channels of 1 MiB: 20.7 GB/s up or down a chain, and 8 NICs of 200 Gb/s x 0.92.
+TEST_CASE("a buffer of one chunk waits at every hop until the chunk is there") {
+  const double mib = 1024 * 1024, chain = 14 * mib / 20.7e9, network = 16 * mib / (8 * 23e9);
+  CHECK(all_reduce({}, 16 * mib) - all_reduce({}, 8) == Approx(chain + network).epsilon(0.005));
+  // Beyond it chunks follow each other, as fast as the NICs let them.
+  CHECK(all_reduce({}, 8192 * mib) - all_reduce({}, 4096 * mib) == Approx(256 * network).epsilon(0.005));
+}
+
+TEST_CASE("without the library two nodes know the wires alone") {
+  Machine structure;
+  structure.source = CollectiveSource::kStructure;
+  // In the switches of the nodes and around the rails: messages of 11 us, and no launch.
+  CHECK(all_reduce(structure, 8) < 40e-6);
+  CHECK(all_reduce(structure, 1 << 20) < 0.5 * all_reduce({}, 1 << 20));
+}
+
+TEST_CASE("NCCL's tuner takes trees for latency and rings or the switch for rate") {
+  const auto best = [](int nodes, double bytes) {
+    const NodesCall call = call_of(OpKind::kAllReduce, nodes, bytes);
+    const std::vector<Algorithm> all = nccl_algorithms(call);
+    return *std::min_element(all.begin(), all.end(), [&](Algorithm a, Algorithm b) {
+      return nccl_estimate(call, a, nccl_protocol(call, a)) < nccl_estimate(call, b, nccl_protocol(call, b));
+    });
+  };
+  CHECK(best(2, 1024) == Algorithm::kTree);
+  CHECK(best(2, 1 << 30) == Algorithm::kInSwitch);
+  CHECK(best(16, 1024) == Algorithm::kTree);
+  CHECK(best(16, 8e9) == Algorithm::kRing);
+}
+
+TEST_CASE("protocols between nodes go from LL over LL128 to Simple as buffers grow") {
+  const auto protocol = [](double bytes) {
+    return nccl_protocol(call_of(OpKind::kAllGather, 4, bytes), Algorithm::kRing);
+  };
+  CHECK(protocol(8192) == Protocol::kLL);
+  CHECK(protocol(64 << 20) == Protocol::kLL128);
+  CHECK(protocol(8e9) == Protocol::kSimple);
+}
+
+// n - 1 steps, of which N - 1 between nodes: LL's 0.785 us, and 2.8 + 5 - 3.7 us.
+TEST_CASE("a small gather takes a step of the ring for every other device") {
+  const LinkConstants link = *link_constants(Catalog().accelerator("h100-sxm"));
+  const Machine machine{.fabric = "rail-optimised-clos", .nodes = 4, .nic = 50e9};
+  const double steps = (31 - 3) * link.step_ll + 3 * 4.1e-6;
+  for (const OpKind kind : {OpKind::kAllGather, OpKind::kReduceScatter})
+    CHECK(simulated(machine, kind, 512) == Approx(link.launch + steps).epsilon(0.05));
+}
+
+TEST_CASE("large collectives between nodes take no less than their wires and little more") {
+  const double bytes = 4e9, nics = 8 * 46e9;  // a node's
+  const Machine machine{.fabric = "rail-optimised-clos", .nodes = 4, .nic = 50e9};
+  // Around the ring 31/32 of the buffer, a copy of it, or what is for the other 24 devices of 32, 8 times.
+  CHECK(simulated(machine, OpKind::kAllGather, bytes) == Approx(bytes * 31 / 32 / nics).epsilon(0.02));
+  CHECK(simulated(machine, OpKind::kReduceScatter, bytes) == Approx(bytes * 31 / 32 / nics).epsilon(0.02));
+  CHECK(simulated(machine, OpKind::kBroadcast, bytes) == Approx(bytes / nics).epsilon(0.1));
+  CHECK(simulated(machine, OpKind::kAllToAll, bytes) == Approx(8 * bytes * 24 / 32 / nics).epsilon(0.02));
+}
+
+TEST_CASE("calls between nodes take the same folded and not") {
+  const Machine machine{.fabric = "rail-optimised-clos", .nodes = 4, .nic = 50e9};
+  for (const OpKind kind : {OpKind::kAllReduce, OpKind::kAllGather, OpKind::kBroadcast, OpKind::kAllToAll})
+    for (const double bytes : {1024.0, 1048576.0, 268435456.0}) {
+      INFO(to_string(kind) << " of " << bytes);
+      CHECK(simulated(machine, kind, bytes, true) ==
+            Approx(simulated(machine, kind, bytes, false)).epsilon(0.005));
+    }
+}
+
+TEST_CASE("a report names the library's algorithm and protocol and what the others would take") {
+  const auto run = test::run_moebius(
+      "run " MOEBIUS_SOURCE_DIR
+      "/scenarios/smoke/allreduce-1024.json --json --set /workload/algorithm=auto "
+      "--set /workload/ranks=16 --set /cluster/pools/0/nodes=2 --set /cluster/fabric/type=gcp-a3-mega "
+      "--set '/cluster/fabric/nic=200 Gb/s'");
+  INFO(run.err);
+  REQUIRE(run.exit_code == 0);
+  CHECK_THAT(run.out, Catch::Contains("\"protocol\": \"Simple\"") && Catch::Contains("\"ring\":") &&
+                          Catch::Contains("\"algorithm\": \"tree\""));
+}
+
+// GCP A3 Mega: 2 x 8 H100, 200 Gb/s a NIC, GPUDirect-TCPXO. Only the row of 8 B was looked at for a constant,
+// the latency of a message, and the sizes' steps for the setting that chunks are not cut.
+TEST_CASE("all-reduce between two nodes is predicted within 8 % at the median") {
+  if (!has_rows()) return;
+  const std::vector<MeasuredRow> rows = measured_rows("2");
+  CHECK(rows.size() == 14);
+  CHECK(median_error(rows, {}) < 0.08);
+}
+
+// Whose rows these are is not said. 92 GB/s of bus bandwidth at the end are a ring's over 8 NICs of 100 Gb/s;
+// nothing was fitted to them.
+TEST_CASE("all-reduce between four nodes is predicted within 10 % at the median") {
+  if (!has_rows()) return;
+  const std::vector<MeasuredRow> rows = measured_rows("4");
+  CHECK(rows.size() == 20);
+  CHECK(median_error(rows, {.chip = "a100-sxm", .fabric = "clos", .nodes = 4, .nic = 12.5e9}) < 0.1);
+}

@@ -1,0 +1,153 @@
+#include "workloads/cost/nodes_model.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <string>
+
+#include "hw/error.h"
+#include "workloads/cost/nodes_tuner.h"
+
+namespace moebius {
+namespace {
+
+constexpr double kKiB = 1024, kManyLines = 10e3;
+// The step of a channel's buffer: LL 512 threads x 8 lines x 8 bytes of data; LL128 640 x 120 x 8, 120 of
+// 128.
+constexpr double kChunkLL = 32 * kKiB, kChunkLL128 = 576e3;
+constexpr double kSwitchChunk = 128 * kKiB;  // NCCL_NVLS_CHUNKSIZE
+// A channel more for each so many bytes: bytes a thread (8, 8, 64) x threads (512, 640, 512).
+constexpr double kForChannelLL = 4 * kKiB, kForChannelLL128 = 5 * kKiB, kForChannelSimple = 32 * kKiB;
+constexpr double kSendChunk = 128 * kKiB;  // NCCL_P2P_NET_CHUNKSIZE
+// Chunks of different channels and their latencies overlap, as inside a node.
+constexpr double kOverlap = 2;
+
+int depth_of(const NodesPlace& place) {
+  return std::bit_width(static_cast<unsigned>(place.nodes)) - 1;
+}
+
+// The most that channels pass on at once, all together, and the bytes of one of them.
+struct Batch {
+  double chunk = 0, bytes = 0;
+};
+
+double channels_in_use(const NodesCall& call, Protocol protocol) {
+  const double each = protocol == Protocol::kLL      ? kForChannelLL
+                      : protocol == Protocol::kLL128 ? kForChannelLL128
+                                                     : kForChannelSimple;
+  return std::clamp(std::floor(call.call.bytes / each), 1.0, 1.0 * nccl_channels(call));
+}
+
+// Halved while the chunks of a channel are fewer than `chunks`, down to `least`.
+double cut(double chunk, double share, double chunks, double least) {
+  while (share / chunk < chunks && chunk > least) chunk /= 2;
+  return chunk;
+}
+
+double tree_chunk(const NodesCall& call, Protocol protocol, double share) {
+  const NodesPlace& place = call.place;
+  if (protocol == Protocol::kLL) return kChunkLL;
+  if (protocol == Protocol::kLL128) {
+    const double members = place.per_node, steps = 1 + depth_of(place) + 0.1 * members;
+    return cut(cut(kChunkLL128, share, 64 * steps / members, 128 * kKiB), share, 16 * steps / members,
+               32 * kKiB);
+  }
+  const double depth = place.per_node - 1 + depth_of(place);
+  const double whole = place.settings.chunk;
+  const double chunk = cut(cut(cut(whole, share, 8 * depth, 128 * kKiB), share, 4 * depth, 64 * kKiB), share,
+                           depth, 32 * kKiB);
+  return std::max(chunk, std::min(whole, place.settings.least_chunk));
+}
+
+Batch batch_of(const NodesCall& call, Algorithm algorithm, Protocol protocol) {
+  const double bytes = call.call.bytes;
+  double channels = channels_in_use(call, protocol), chunk = call.place.settings.chunk;
+  if (algorithm == Algorithm::kTree) chunk = tree_chunk(call, protocol, bytes / channels);
+  if (algorithm == Algorithm::kRing && protocol == Protocol::kLL) chunk = kChunkLL;
+  if (algorithm == Algorithm::kRing && protocol == Protocol::kLL128) chunk = kChunkLL128;
+  if (algorithm == Algorithm::kInSwitch) {  // a chunk for each head: device of the node
+    channels = 1.0 * nccl_channels(call) * call.place.per_node;
+    const double share = bytes / channels;
+    chunk = share < 2 * kSwitchChunk / 8    ? kSwitchChunk / 8
+            : share < 8 * kSwitchChunk / 4  ? kSwitchChunk / 4
+            : share < 64 * kSwitchChunk / 2 ? kSwitchChunk / 2
+                                            : kSwitchChunk;
+  }
+  chunk = std::min(chunk, bytes / channels);
+  return {chunk, chunk * channels};
+}
+
+double node_step(const LinkConstants& link, Protocol protocol, double many) {
+  if (protocol == Protocol::kLL) return link.step_ll + link.step_ll_growth * many;
+  return protocol == Protocol::kLL128 ? link.step_ll128 : link.step_simple;
+}
+
+// Chunks wait at every hop until they are there whole. Up a chain in each node and a tree of nodes, and down
+// again; half of the buffer by either tree, so that a hop between nodes carries half of a batch's data.
+double tree_seconds(const NodesCall& call, Protocol protocol, double data, double many) {
+  const NodesPlace& place = call.place;
+  const double chain = 2.0 * (place.per_node - 1), climb = 2.0 * depth_of(place);
+  const Batch batch = batch_of(call, Algorithm::kTree, protocol);
+  const double share = batch.bytes / call.call.bytes;
+  const double filled = chain * batch.chunk / (tree_channel_rate(call, protocol) / 2) +
+                        climb * data * share / 2 + data * (1 - share);
+  return chain * node_step(call.link, protocol, many) + climb * (place.farthest + proxy_latency(protocol)) +
+         filled;
+}
+
+// Every chunk goes over every device, most of the way inside nodes, while all others are on their way.
+double ring_seconds(const NodesCall& call, Protocol protocol, double data, double many) {
+  const int passes = call.call.kind == OpKind::kAllReduce ? 2 : 1;
+  const double between = passes * (call.place.nodes - 1.0);
+  const double inside = passes * (call.call.devices - 1.0) - between;
+  const double steps = inside * node_step(call.link, protocol, many) +
+                       between * (call.place.message + proxy_latency(protocol));
+  return std::pow(std::pow(steps, kOverlap) + std::pow(data, kOverlap), 1 / kOverlap);
+}
+
+// One after the other from the root to the last, chunk by chunk.
+double broadcast_seconds(const NodesCall& call, Protocol protocol, double data, double many) {
+  const NodesPlace& place = call.place;
+  const double between = place.nodes - 1.0, inside = call.call.devices - 1.0 - between;
+  const Batch batch = batch_of(call, Algorithm::kRing, protocol);
+  const double share = batch.bytes / call.call.bytes;
+  return inside * (node_step(call.link, protocol, many) + batch.chunk / ring_channel_rate(call)) +
+         between * (place.message + proxy_latency(protocol) + data * share) + data * (1 - share);
+}
+
+// The switch of each node reduces and multiplies while the tree of nodes goes on.
+double in_switch_seconds(const NodesCall& call, double data) {
+  const LinkConstants& link = call.link;
+  const double climb = 2.0 * depth_of(call.place), bytes = call.call.bytes;
+  const double share = batch_of(call, Algorithm::kInSwitch, Protocol::kSimple).bytes / bytes;
+  const double steps = link.step_in_switch +
+                       climb * (call.place.farthest + proxy_latency(Protocol::kSimple) + data * share / 2);
+  const double moved = std::max(data, bytes / link.rate_in_switch + link.spread * std::sqrt(bytes));
+  return std::pow(std::pow(steps, kOverlap) + std::pow(moved, kOverlap), 1 / kOverlap);
+}
+
+}  // namespace
+
+double protocol_overhead(Protocol protocol) {
+  if (protocol == Protocol::kLL) return 2;
+  return protocol == Protocol::kLL128 ? 128.0 / 120 : 1;
+}
+
+double messages_of_send(double bytes, Protocol protocol) {
+  return std::max(1.0, std::ceil(bytes * protocol_overhead(protocol) / kSendChunk));
+}
+
+double nodes_seconds(const NodesCall& call, Algorithm algorithm, Protocol protocol, double data) {
+  const double many = call.call.bytes / (call.call.bytes + kManyLines);
+  const double launch = call.link.launch + call.link.launch_growth * many;
+  if (call.call.kind == OpKind::kAllToAll)  // all at once; peers share the channels, as inside a node
+    return launch + call.link.step_ll * std::log2(call.call.devices) + call.place.farthest +
+           proxy_latency(protocol) + data;
+  if (call.call.kind == OpKind::kBroadcast) return launch + broadcast_seconds(call, protocol, data, many);
+  if (algorithm == Algorithm::kInSwitch) return launch + in_switch_seconds(call, data);
+  if (algorithm == Algorithm::kTree) return launch + tree_seconds(call, protocol, data, many);
+  CHECK(algorithm == Algorithm::kRing, std::string(to_string(algorithm)));
+  return launch + ring_seconds(call, protocol, data, many);
+}
+
+}  // namespace moebius

@@ -1,0 +1,55 @@
+// How long one collective takes NCCL between nodes, the network to itself. Inside a node data goes along a
+// chain (or through the switch that reduces), between nodes a proxy thread on the host posts it to the NICs,
+// chunk by chunk. A call takes a launch, the latency of every step, the time that its first chunks need
+// through the whole chain, and its bytes at the rate of the narrowest wire. That last part the caller knows:
+// it is what the structure of the algorithm takes on the wires of the network (sim/traffic/collectives/).
+// Pure functions. Constants: those of the chip's links (collective_constants.h), and NCCL's own
+// (src/graph/tuning.cc, src/enqueue.cc, src/include/device.h; version 2.28).
+#pragma once
+
+#include <vector>
+
+#include "hw/fabric/library_settings.h"
+#include "workloads/cost/collective_model.h"
+#include "workloads/schedule/op.h"
+
+namespace moebius {
+
+// Between which nodes. SI units.
+struct NodesPlace {
+  int nodes = 2;
+  int per_node = 1;     // members in each node, at most
+  int nics = 1;         // that the members of a node use
+  double nic_rate = 0;  // of one of them, bytes a second and direction
+  double message = 0;   // one message from node to node, mean over the nodes in order: the fabric's latency
+  double farthest = 0;  // the same, the largest
+  LibrarySettings settings = {};
+};
+
+struct NodesCall {
+  LinkConstants link;
+  NodesPlace place;
+  CollectiveCall call;  // also kBroadcast; at least two nodes
+};
+
+// All-reduce: ring, tree and, where the node's switch reduces, in-switch (NCCL's NVLSTree). All-gather,
+// reduce-scatter, broadcast: ring. All-to-all is sends and receives: rail-local (PXN) or direct.
+std::vector<Algorithm> nccl_algorithms(const NodesCall& call);
+// The protocols that the library has for the algorithm and the network allows.
+std::vector<Protocol> nccl_protocols(const NodesCall& call, Algorithm algorithm);
+
+// What NCCL's tuner takes the call for, in seconds: latency of its steps + bytes / rate. All-to-all: LL up to
+// 32 KiB to each, Simple beyond; the seconds are 0 or 1.
+double nccl_estimate(const NodesCall& call, Algorithm algorithm, Protocol protocol);
+// The least of these.
+Protocol nccl_protocol(const NodesCall& call, Algorithm algorithm);
+
+// Bytes on the wires for each byte of data: LL 2, LL128 128/120, Simple 1.
+double protocol_overhead(Protocol protocol);
+// Messages between nodes for each that the algorithm sends: 128 KiB (NCCL_P2P_NET_CHUNKSIZE) in one.
+double messages_of_send(double bytes, Protocol protocol);
+
+// Seconds from launch to end; `data`: what the wires take for the bytes of the protocol, s.
+double nodes_seconds(const NodesCall& call, Algorithm algorithm, Protocol protocol, double data);
+
+}  // namespace moebius

@@ -1,0 +1,21 @@
+// NCCL's own tables of channels and steps between nodes, and its tuner (2.28: src/graph/tuning.cc,
+// connect.cc).
+#pragma once
+
+#include "workloads/cost/nodes_model.h"
+
+namespace moebius {
+
+// How many channels a call may use: two for each NIC of a node; from Hopper on, four for each fast one while
+// they are fewer than 16.
+int nccl_channels(const NodesCall& call);
+
+// Bytes per second that one channel of a tree passes up and down together, by the tuner; of a ring.
+double tree_channel_rate(const NodesCall& call, Protocol protocol);
+double ring_channel_rate(const NodesCall& call);
+
+// Of one message between nodes, beside the network's own latency: device to proxy thread, posting,
+// completion, proxy to device. s.
+double proxy_latency(Protocol protocol);
+
+}  // namespace moebius
