@@ -161,6 +161,8 @@ void require_executable(const Job& job) {
   if (job.scenario.training.dropout > 0)
     throw run_error(
         fmt::format("{}: /workload/dropout is simulated only: executors compute with every element", name));
+  if (job.scenario.plan.launch != LaunchMode::kHidden)
+    throw run_error(fmt::format("{}: /plan/launch is simulated only: executors launch as they do", name));
   if (!job.scenario.faults.empty())
     throw run_error(fmt::format("{}: its faults happen in a simulated network only", name));
 }

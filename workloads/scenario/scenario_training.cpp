@@ -9,13 +9,6 @@ namespace moebius {
 
 namespace {
 
-constexpr std::array kDispatches{
-    Named<Algorithm>{"auto", Algorithm::kAuto, "low latency for up to 128 tokens of a rank"},
-    Named<Algorithm>{"deepep", Algorithm::kHierarchical,
-                     "high throughput: one copy a remote node, then over the scale-up link"},
-    Named<Algorithm>{"deepep-low-latency", Algorithm::kDirect,
-                     "each token to each of its experts by itself"}};
-
 constexpr std::array kArithmetic{Named<DType>{"bf16", DType::kBf16, ""}, Named<DType>{"fp8", DType::kFp8, ""},
                                  Named<DType>{"fp32", DType::kFp32, ""}};
 constexpr std::array kScalings{
@@ -50,6 +43,13 @@ constexpr std::array kRecomputeOps{
     Named<RecomputeOp>{"attention", RecomputeOp::kAttention, "the core: scores, softmax, values"},
 };
 
+constexpr std::array kLaunchModes{
+    Named<LaunchMode>{"hidden", LaunchMode::kHidden, "far enough ahead that the device never waits"},
+    Named<LaunchMode>{"kernel", LaunchMode::kKernel, "one by one"},
+    Named<LaunchMode>{"graph", LaunchMode::kGraph,
+                      "each pass captured as a graph, which is launched at once"},
+};
+
 constexpr std::array kMemoryRules{
     Named<bool>{"enforce", true, "a step that does not fit fails"},
     Named<bool>{"report", false, "it is simulated all the same, and the report says so"},
@@ -79,8 +79,7 @@ void read_tensor(Section section, TrainingPlan& plan) {
 
 void read_expert(Section section, TrainingPlan& plan) {
   plan.ep = degree(section, "degree", 1, "ranks that share the experts of a layer");
-  plan.exchange =
-      section.choice<Algorithm>("dispatch", kDispatches, Algorithm::kAuto, "how tokens travel to experts");
+  plan.exchange = read_dispatch(section);
   plan.nodes_per_token = static_cast<int>(section.integer(
       "nodes_per_token", {0, 1 << 16}, 0,
       "most nodes that the experts of a token stand on; 0: as the model's routing groups say"));
@@ -200,6 +199,9 @@ void read_training_plan(Section section, Scenario& scenario) {
     section.place_of("resume").fail("expected a checkpoint in `weights` to go on from, found \"random\"");
   if (scenario.save_every > 0 && scenario.save.empty())
     section.place_of("save_every").fail("expected a directory in `save`, found none");
+  plan.launch =
+      section.choice<LaunchMode>("launch", kLaunchModes, LaunchMode::kHidden,
+                                 "how the host launches kernels; how long one takes: /cluster/launch");
   plan.fold = section.boolean("fold", true, "simulate one rank of each class of ranks that do the same");
   scenario.enforce_memory = section.choice<bool>("memory", kMemoryRules, true, "when a step does not fit");
   section.finish();

@@ -30,7 +30,9 @@ BackwardPass lower_backward(const LoweringInput& input, const StageSpec& stage, 
   if (options.split) {
     pass.weights.emplace(name + " weights " + stage.name(), Phase::kWeight, stage.meetings);
     pass.weights->scaling = input.plan->scaling;
+    pass.weights->launch = input.plan->launch;
   }
+  pass.builder.launch = input.plan->launch;
   Reverse(input, stage, forward, pass, options).run();
   return pass;
 }

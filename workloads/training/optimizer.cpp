@@ -178,6 +178,7 @@ FragmentPtr lower_optimizer(const LoweringInput& input, const StageSpec& stage,
   const bool several = StagePlacement(*input.plan).chunks() > 1;  // stages of this rank
   FragmentBuilder builder(fmt::format("optimizer {} {}", several ? "rank" : "stage", stage.stage),
                           Phase::kOptimizer);
+  builder.launch = input.plan->launch;
   OptimizerWriter(input, stage, builder).write(parameters);
   return builder.freeze_it();
 }

@@ -50,8 +50,9 @@ struct TrainingPlan {
   bool overlap_two_batch = false;  // 1F1B: forward beside backward passes, layer by layer
   bool recompute_whole = false;  // with full recompute, also what ends a layer, which no gradient needs
   std::vector<double> stage_speeds;  // FLOP/s of a rank of each stage, as layers are given out; empty: equal
-  int communication_sms = 0;         // cores that dispatch and combine hold; 0: they run by copy engines
-  bool fold = true;                  // simulate one rank of each class
+  int communication_sms = 0;  // cores that dispatch and combine hold; 0: they run by copy engines
+  LaunchMode launch = LaunchMode::kHidden;
+  bool fold = true;           // simulate one rank of each class
 
   int ranks() const { return tp * cp * pp * dp; }
 };
