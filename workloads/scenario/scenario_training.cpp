@@ -43,6 +43,12 @@ constexpr std::array kRecomputeOps{
     Named<RecomputeOp>{"attention", RecomputeOp::kAttention, "the core: scores, softmax, values"},
 };
 
+constexpr std::array kFusions{
+    Named<Fusion>{"residual", Fusion::kResidual, "sums with sums and norms, and their gradients"},
+    Named<Fusion>{"rotary", Fusion::kRotary, "splits and norms of heads with the rotation"},
+    Named<Fusion>{"router", Fusion::kRouter, "the router's product with the gate"},
+};
+
 constexpr std::array kLaunchModes{
     Named<LaunchMode>{"hidden", LaunchMode::kHidden, "far enough ahead that the device never waits"},
     Named<LaunchMode>{"kernel", LaunchMode::kKernel, "one by one"},
@@ -151,10 +157,10 @@ void read_overlap(Section section, TrainingPlan& plan) {
       "tensor_gradients", true, "tensor-parallel sums of the reverse pass run beside weight gradients");
   plan.communication_sms = static_cast<int>(section.integer(
       "communication_sms", {0, 4096}, 0, "cores that dispatch and combine hold; 0: copy engines"));
-  plan.overlap_two_batch =
-      section.boolean("two_batch", false,
-                      "schedule 1f1b: forward and backward passes of two microbatches beside each other, so that the "
-                      "dispatch and combine of one travel while the other computes; dualpipe always does");
+  plan.overlap_two_batch = section.boolean(
+      "two_batch", false,
+      "schedule 1f1b: forward and backward passes of two microbatches beside each other, so that the "
+      "dispatch and combine of one travel while the other computes; dualpipe always does");
   section.finish();
 }
 
@@ -199,6 +205,8 @@ void read_training_plan(Section section, Scenario& scenario) {
     section.place_of("resume").fail("expected a checkpoint in `weights` to go on from, found \"random\"");
   if (scenario.save_every > 0 && scenario.save.empty())
     section.place_of("save_every").fail("expected a directory in `save`, found none");
+  plan.fusions = section.choices<Fusion>(
+      "fusion", kFusions, "neighbours that are one kernel: less is read, written and launched");
   plan.launch =
       section.choice<LaunchMode>("launch", kLaunchModes, LaunchMode::kHidden,
                                  "how the host launches kernels; how long one takes: /cluster/launch");

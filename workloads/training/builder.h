@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "workloads/schedule/fragment.h"
+#include "workloads/training/fusion.h"
 
 namespace moebius {
 
@@ -18,8 +19,8 @@ inline constexpr TensorId kNoTensor = -1;
 // Which copy of a parameter a kRank tensor is.
 enum class Part : std::uint8_t { kWeight, kGradient, kMaster, kFirstMoment, kSecondMoment };
 
-// The identity of kMicrobatch tensors: of the forward fragment, of what a backward pass leaves for the weights'
-// gradients, of what goes on to a stage on the same rank.
+// The identity of kMicrobatch tensors: of the forward fragment, of what a backward pass leaves for the
+// weights' gradients, of what goes on to a stage on the same rank.
 std::uint32_t microbatch_key(int chunk, TensorId forward_tensor);
 std::uint32_t left_key(int chunk, TensorId backward_tensor);
 std::uint32_t handed_key(int stage, Phase phase);
@@ -44,6 +45,7 @@ class FragmentBuilder {
   std::int16_t compute_units = 0;
   Scaling scaling = Scaling::kBlock;        // of the FP8 tensors that are added
   LaunchMode launch = LaunchMode::kHidden;  // of the whole fragment
+  std::vector<Fusion> fusions;              // of its ops
 
   TensorId add(const Tensor& given);  // kRank tensors of the same key are the same tensor
   TensorId transient(std::int64_t rows, std::int64_t columns, DType dtype, Role role = Role::kNone);
@@ -67,6 +69,7 @@ class FragmentBuilder {
   const Fragment& fragment() const { return fragment_; }
   FragmentPtr freeze_it() {
     fragment_.launch = launch;
+    fuse(fragment_, fusions);
     return freeze(std::move(fragment_));
   }
 

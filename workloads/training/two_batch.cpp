@@ -18,7 +18,7 @@ std::vector<std::int32_t> pieces_of(const Fragment& fragment) {
   const auto num_ops = static_cast<std::int32_t>(fragment.ops.size());
   for (std::int32_t i = 0; i < num_ops; ++i) {
     const Op& op = fragment.ops[i];
-    if (op.lane != Lane::kCompute) continue;
+    if (op.lane != Lane::kCompute || op.fused) continue;  // a fused op stays with the one before it
     for (int d = 0; d < op.num_dependencies; ++d) {
       const std::int32_t before = fragment.dependencies[op.first_dependency + d];
       // A piece waits for what was sent before it began.
@@ -38,6 +38,7 @@ class Overlap {
   Overlap(const Fragment& backward, const Fragment& forward) : halves_{&backward, &forward} {
     fragment_.name = backward.name + " beside " + forward.name;
     fragment_.phase = Phase::kBackward;
+    fragment_.launch = backward.launch;
     for (int half = 0; half < 2; ++half) {
       const Fragment& given = *halves_[half];
       add_tensors(given, half);
