@@ -87,7 +87,7 @@ TEST_CASE("names that are in no table or catalog suggest the nearest") {
           {"/plan/precision/gemm", "fp4",
            R"(/plan/precision/gemm: expected one of "bf16", "fp8", "fp32", found "fp4" (did you mean "fp8"?))"},
           {"/plan/recompute/ops", R"(["softmax"])",
-           R"(/plan/recompute/ops: expected names out of "rmsnorm", "mla_up", "swiglu", found "softmax")"},
+           R"(/plan/recompute/ops: expected names out of "rmsnorm", "mla_up", "swiglu", "attention", found "softmax")"},
           {"/plan/recompute/ops", R"(["rmsnorm", "rmsnorm"])",
            R"(/plan/recompute/ops: expected different names, found "rmsnorm" twice)"},
           {"/workload/experts/popularity", "skewed",
