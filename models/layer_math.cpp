@@ -24,6 +24,7 @@ struct Sizes {
 
 constexpr double kWordBytes = 4;        // FP32, token ids, labels
 constexpr double kAccumulateBytes = 8;  // FP32, read and written
+constexpr double kMaskBytes = 1;        // of dropout
 
 constexpr bool is_quantised(DType dtype) {
   return dtype == DType::kFp8 || dtype == DType::kInt8 || dtype == DType::kFp4 || dtype == DType::kInt4;
@@ -63,6 +64,19 @@ AttentionBytes attention_bytes(const Shape& shape, const Sizes& x, DType dtype, 
           .lse = x.m * x.heads * kWordBytes};
 }
 
+// Of queries and keys, masked ones too.
+double all_pairs(const Sizes& x) {
+  return x.m * x.kv;
+}
+
+// What kernels of their own (k > 0) move of the scores. Forward: product out, softmax in and out, product in;
+// backward: product out, softmax two in and one out, three products in. Dropout (k = 2): in, mask, out.
+double score_bytes(const Shape& shape, const Sizes& x, double element, bool back) {
+  if (shape.k == 0) return 0;
+  const double dropout = shape.k == 2 ? 2 * element + kMaskBytes : 0;
+  return all_pairs(x) * x.heads * ((back ? 7 : 4) * element + dropout);
+}
+
 }  // namespace
 
 double attention_pairs(const Shape& shape) {
@@ -93,10 +107,13 @@ Flops op_flops(OpKind kind, const Shape& shape) {
       return {2 * elements * x.k};
     // S = q k', o = P v: two products over the pairs.
     case OpKind::kAttention:
+      if (shape.k > 0) return {2 * all_pairs(x) * x.heads * (x.head_dim + x.v_dim)};
       return {2 * attention_pairs(shape) * x.heads * (x.head_dim + x.v_dim)};
     // Five products over the pairs: S = q k' again (head_dim), dP = do v' (v_dim), dv = P' do (v_dim), dq =
     // dS k (head_dim), dk = dS' q (head_dim). With head_dim == v_dim that is 2.5 times the forward pass.
     case OpKind::kAttentionGrad:
+      // the probabilities are there: four products over all pairs
+      if (shape.k > 0) return {4 * all_pairs(x) * x.heads * (x.head_dim + x.v_dim)};
       return {2 * attention_pairs(shape) * x.heads * (3 * x.head_dim + 2 * x.v_dim)};
 
     case OpKind::kEmbeddingGrad:
@@ -199,7 +216,7 @@ Bytes op_bytes(OpKind kind, const Shape& shape, DType dtype, std::optional<DType
     case OpKind::kGemmDgrad:
       return {x.m * x.k * in + x.n * x.k * kept + elements * out};
     case OpKind::kGemmWgrad:
-      return {(x.m * x.k + x.n * x.k) * in + elements * kAccumulateBytes};
+      return {(x.m * x.k + x.n * x.k) * in + elements * (x.groups > 0 ? out : kAccumulateBytes)};
     case OpKind::kGroupedGemm:
     case OpKind::kGroupedGemmDgrad:
       return {x.m * x.k * in + std::min(x.groups, x.m) * x.n * x.k * kept + elements * out};
@@ -214,12 +231,13 @@ Bytes op_bytes(OpKind kind, const Shape& shape, DType dtype, std::optional<DType
       return {elements * 2 * out};
     case OpKind::kAttention: {
       const AttentionBytes b = attention_bytes(shape, x, dtype, stored.value_or(dtype));
-      return {b.queries + b.keys_values + b.out + b.lse};
+      return {b.queries + b.keys_values + b.out + b.lse + score_bytes(shape, x, out, false)};
     }
     // do, q, k, v, o, lse in; dq, dk, dv out, in the results' type
     case OpKind::kAttentionGrad: {
       const AttentionBytes b = attention_bytes(shape, x, dtype, dtype);
-      return {2 * b.out + b.lse + (b.queries + b.keys_values) * (1 + out / in)};
+      return {2 * b.out + b.lse + (b.queries + b.keys_values) * (1 + out / in) +
+              score_bytes(shape, x, out, true)};
     }
     case OpKind::kActivation:
       return {elements * ((x.k + 1) * out + fused_copy_bytes(dtype))};
@@ -239,7 +257,8 @@ Bytes op_bytes(OpKind kind, const Shape& shape, DType dtype, std::optional<DType
     case OpKind::kConcat:
       return {elements * 2 * out};
     case OpKind::kAdd:
-      return {elements * 3 * out};
+      if (shape.k == 2) return {elements * (2 * out + kMaskBytes)};
+      return {elements * (3 * out + (shape.k == 1 ? kMaskBytes : 0))};
     // kv and rope in, keys and values out (or the gradients the other way): nope is head_dim - k
     case OpKind::kMlaKeys:
     case OpKind::kMlaKeysGrad:

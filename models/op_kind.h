@@ -18,7 +18,7 @@ enum class OpKind : std::uint8_t {
   kEmbeddingGrad,     // tokens[m], dx[m,k] -> dW[n,k] +=
   kGemm,              // x[m,k], W[n,k] -> y[m,n]
   kGemmDgrad,         // dy[m,k], W[k,n] -> dx[m,n]        (m, n, k are those of this GEMM, not of the forward one)
-  kGemmWgrad,         // dy[k,m], x[k,n] -> dW[m,n] +=     (k = tokens)
+  kGemmWgrad,         // dy[k,m], x[k,n] -> dW[m,n] +=     (k = tokens; groups = 1: dW is written, not added to)
   kGroupedGemm,       // kGemm for `groups` experts: x[m,k], W[groups,n,k] -> y[m,n]; rows by expert as the route says
   kGroupedGemmDgrad,  // dy[m,k], W[groups,k,n] -> dx[m,n]
   kGroupedGemmWgrad,  // dy[k,m], x[k,n] -> dW[groups,m,n] +=; k = rows over all experts
@@ -30,8 +30,8 @@ enum class OpKind : std::uint8_t {
   kRotaryGrad,        // dy[m,n] -> dx[m,n]
   kAttention,         // causal: q[m,heads*head_dim], k[kv*groups,kv_heads*head_dim], v[..,kv_heads*v_dim] -> o[m,heads*v_dim], lse[m,heads];
                       // scores times 1/sqrt(head_dim); query head h reads key head h*kv_heads/heads; lse = log(sum exp(score)). Of a batch:
-                      // its sequences one after the other, each with its own length, none with a past; kv is their mean
-  kAttentionGrad,     // do, q, k, v, o, lse -> dq, dk, dv
+                      // its sequences one after the other, each with its own length, none with a past; kv is their mean. k = 1, 2: workloads/cost/unfused_attention.h
+  kAttentionGrad,     // do, q, k, v, o, lse -> dq, dk, dv; k = 1, 2: further inputs are the further outputs of kAttention
   kActivation,        // gated (k = 2): x[m,2n] (, w[m]) -> silu(left) * right * w [m,n]; plain (k = 1): gelu(x[m,n]) * w;
                       // a second output is the same quantised, fused; w: the weight of a routed row, 1 when there is no second input
   kActivationGrad,    // dy[m,n], x[m,k*n] (, w[m]) -> dx[m,k*n] (, dw[m])
@@ -43,7 +43,7 @@ enum class OpKind : std::uint8_t {
   kPermuteGrad,       // d(copies)[m,n], d(weights)[m] -> d(received)[.,n]: sum over a token's copies, d(received weights)[.,k]
   kUnpermute,         // rows by expert [m,n] -> the sum of its copies for each received token [.,n]
   kUnpermuteGrad,     // d(token rows)[.,n] -> d(rows by expert)[m,n]
-  kAdd,               // a[m,n], b[m,n] -> a + b
+  kAdd,               // a[m,n], b[m,n] -> a + b; k = 1: + what dropout leaves of b, whose mask (8 bits) is a second output; k = 2: dy[m,n], mask[m,n] -> what it leaves of dy
   kSplit,             // x[m,n] -> column blocks, one per output, in order (the outputs' columns add up to n)
   kConcat,            // column blocks -> x[m,n]
   kMlaKeys,           // kv[m,heads*(nope+v)], rope[m,r] -> k[m,heads*(nope+r)], v[m,heads*v]; nope = head_dim - r, r = k, v = v_dim

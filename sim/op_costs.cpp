@@ -6,6 +6,7 @@
 
 #include "hw/error.h"
 #include "workloads/cost/batch_cost.h"
+#include "workloads/cost/unfused_attention.h"
 #include "workloads/schedule/work.h"
 
 namespace moebius {
@@ -62,7 +63,9 @@ const OpCost& OpCosts::find(std::int32_t op, int cores) {
 OpCost OpCosts::evaluate(const Op& op, int cores) const {
   if (has_member_rows(op)) return slowest_member(op, cores);
   const CostQuery query{op.kind, op.shape, op.dtype, cores, {}};
-  const Cost cost = sees_keys_of_batch(op) ? batch_cost(source_, query, fragment_, op) : source_.cost(query);
+  const Cost cost = sees_keys_of_batch(op)        ? batch_cost(source_, query, fragment_, op)
+                    : is_unfused_attention(query) ? unfused_attention_cost(source_, query)
+                                                  : source_.cost(query);
   const OpCost alone{cost.seconds, cost.memory_bytes, 1, 1, cost.origin, cost.error, 0};
   return op.fused ? joined(op, alone) : alone;
 }

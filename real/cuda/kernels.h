@@ -193,6 +193,8 @@ struct Attention {
 };
 inline constexpr std::int64_t kLargestHead = 1024;  // head_dim and v_dim
 void attention(Stream stream, const Attention& attention, const Operand& o, const Operand& lse);
+// What attention leaves in memory where softmax is a kernel of its own: p[query rows, heads * keys].
+void attention_probabilities(Stream stream, const Attention& attention, const Operand& lse, const Operand& p);
 
 struct AttentionGrad {
   Operand d_o, o, lse;

@@ -77,6 +77,27 @@ struct Forward {
   }
 };
 
+// Of each query and head: exp(score - lse), and zero for keys that it does not see.
+struct Probabilities {
+  Attention a;
+  Operand lse, p;
+  float scale;
+
+  MOEBIUS_DEVICE void operator()(const Team& team, std::int64_t index) const {
+    const Place at(a, index);
+    float* q = team.scratch() + kChunk;
+    fetch(team, a.q, at.row, at.head * a.head_dim, a.head_dim, q);
+    team.sync();
+    const float sum = load(lse, at.row, at.head);
+    team.each(a.keys, [&](std::int64_t j) {
+      const bool seen = j >= a.first_seen(at.i) && j < a.last_seen(at.i);
+      const float score =
+          seen ? dot(q, a.k, a.key_row(at.sequence, j), at.kv_head * a.head_dim, a.head_dim) * scale : 0;
+      store(p, at.row * p.columns + at.head * a.keys + j, seen ? expf(score - sum) : 0);
+    });
+  }
+};
+
 // D = sum(do * o) of each query and head.
 struct Dot {
   Attention a;
@@ -203,6 +224,12 @@ float score_scale(const Attention& a) {
 void attention(Stream stream, const Attention& attention, const Operand& o, const Operand& lse) {
   launch_teams(stream, attention.q.rows * attention.heads,
                Forward{attention, o, lse, score_scale(attention)});
+}
+
+void attention_probabilities(Stream stream, const Attention& attention, const Operand& lse,
+                             const Operand& p) {
+  launch_teams(stream, attention.q.rows * attention.heads,
+               Probabilities{attention, lse, p, score_scale(attention)});
 }
 
 void attention_dots(Stream stream, const Attention& attention, const AttentionGrad& grad) {

@@ -104,9 +104,12 @@ void attend(OpContext<Real>& c) {
   const Matrix<Real> k = context.seen(c.in(1)), v = context.seen(c.in(2));
   const AttentionShape shape = attention_shape(c, q.rows, context.keys());
   Matrix<Real> o(q.rows, shape.heads * shape.v_dim), lse(q.rows, shape.heads);
-  attention<Real>(shape, {q.view(), k.view(), v.view()}, {o.view(), lse.view()});
+  const bool kept = c.op().num_outputs > 2;
+  Matrix<Real> probabilities(kept ? q.rows : 0, shape.heads * shape.keys);
+  attention<Real>(shape, {q.view(), k.view(), v.view()}, {o.view(), lse.view(), probabilities.view()});
   c.out(0, std::move(o));
   c.out(1, std::move(lse));
+  if (kept) c.out(2, std::move(probabilities));
 }
 
 template <class Real>
@@ -114,9 +117,11 @@ void attend_back(OpContext<Real>& c) {
   const Matrix<Real>&d_o = c.in(0), &q = c.in(1), &o = c.in(4), &lse = c.in(5);
   const ContextKeys<Real> context(c, c.in(2).rows);
   const Matrix<Real> k = context.seen(c.in(2)), v = context.seen(c.in(3));
+  const std::span<const Real> probabilities =
+      c.op().num_inputs > 6 ? c.in(6).view() : std::span<const Real>();
   Matrix<Real> dq(q.rows, q.columns), dk(k.rows, k.columns), dv(v.rows, v.columns);
   attention_grad<Real>(attention_shape(c, q.rows, context.keys()), d_o.view(), {q.view(), k.view(), v.view()},
-                       {o.view(), lse.view()}, {dq.view(), dk.view(), dv.view()});
+                       {o.view(), lse.view(), probabilities}, {dq.view(), dk.view(), dv.view()});
   c.out(0, std::move(dq));
   c.out(1, context.gathered(dk));
   c.out(2, context.gathered(dv));

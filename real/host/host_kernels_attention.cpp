@@ -30,8 +30,8 @@ std::vector<Real> transposed_block(const Real* matrix, std::int64_t rows, std::i
 
 // Where one head of one sequence stands in the operands.
 struct Head {
-  std::int64_t q, k, v, o, lse;                                     // first elements
-  std::int64_t q_stride, k_stride, v_stride, o_stride, lse_stride;  // from row to row
+  std::int64_t q, k, v, o, lse, p;                                            // first elements
+  std::int64_t q_stride, k_stride, v_stride, o_stride, lse_stride, p_stride;  // from row to row
 };
 
 Head locate(const AttentionShape& s, std::int64_t sequence, std::int64_t head) {
@@ -42,11 +42,13 @@ Head locate(const AttentionShape& s, std::int64_t sequence, std::int64_t head) {
   h.v_stride = s.kv_heads * s.v_dim;
   h.o_stride = s.heads * s.v_dim;
   h.lse_stride = s.heads;
+  h.p_stride = s.heads * s.keys;
   h.q = sequence * s.queries * h.q_stride + head * s.head_dim;
   h.k = sequence * s.keys * h.k_stride + kv_head * s.head_dim;
   h.v = sequence * s.keys * h.v_stride + kv_head * s.v_dim;
   h.o = sequence * s.queries * h.o_stride + head * s.v_dim;
   h.lse = sequence * s.queries * h.lse_stride + head;
+  h.p = sequence * s.queries * h.p_stride + head * s.keys;
   return h;
 }
 
@@ -102,6 +104,9 @@ void attend(const AttentionShape& s, const Head& h, const AttentionOperands<Real
       add_scaled(row[j] / sum, &x.v[h.v + j * h.v_stride], s.v_dim, o);
     }
     result.lse[h.lse + i * h.lse_stride] = maximum + std::log(sum);
+    if (result.probabilities.empty()) continue;
+    for (std::int64_t j = seen.first; j < seen.last; ++j)
+      result.probabilities[h.p + i * h.p_stride + j] = row[j] / sum;
   }
 }
 
@@ -127,7 +132,8 @@ void attend_back(const AttentionShape& s, const Head& h, std::span<const Real> d
     }
     const Real lse = forward.lse[h.lse + i * h.lse_stride];
     for (std::int64_t j = seen.first; j < seen.last; ++j) {
-      const Real p = std::exp(row[j] * scale - lse);
+      const Real p = forward.probabilities.empty() ? std::exp(row[j] * scale - lse)
+                                                   : forward.probabilities[h.p + i * h.p_stride + j];
       const Real ds = p * (d_row[j] - static_cast<Real>(dot)) * scale;
       add_scaled(p, dout, s.v_dim, &gradient.dv[h.v + j * h.v_stride]);
       add_scaled(ds, &x.k[h.k + j * h.k_stride], s.head_dim, &gradient.dq[h.q + i * h.q_stride]);

@@ -24,8 +24,9 @@ struct AttentionOperands {
 
 template <class Real>
 struct AttentionResult {
-  std::span<Real> o;    // [sequences*queries, heads*v_dim]
-  std::span<Real> lse;  // [sequences*queries, heads]: log of the sum of exp(score)
+  std::span<Real> o;                   // [sequences*queries, heads*v_dim]
+  std::span<Real> lse;                 // [sequences*queries, heads]: log of the sum of exp(score)
+  std::span<Real> probabilities = {};  // [sequences*queries, heads*keys]; empty: not wanted
 };
 
 template <class Real>
@@ -35,6 +36,7 @@ void attention(const AttentionShape& shape, const AttentionOperands<Real>& opera
 template <class Real>
 struct AttentionForward {  // what the backward pass reads of the forward pass
   std::span<const Real> o, lse;
+  std::span<const Real> probabilities = {};  // empty: computed anew from lse
 };
 
 template <class Real>

@@ -47,7 +47,8 @@ TEST_CASE("one, two and four expert-parallel ranks have the same loss") {
 }
 
 // Every token uses all experts, so that each expert takes the first half of each rank's tokens.
-TEST_CASE("experts that take half of the tokens have the same loss on one and two and four ranks, and another") {
+TEST_CASE(
+    "experts that take half of the tokens have the same loss on one and two and four ranks, and another") {
   const auto halve = [](TrainingJob& job) { job.plan.dp = 4, job.plan.capacity = 0.5; };
   TrainingJob job = job_of(AttentionKind::kMla);
   const std::vector<double> whole = losses(job);
@@ -128,6 +129,21 @@ TEST_CASE("recomputed activations are the ones that were dropped") {
     job.plan.recompute = RecomputePolicy::kSelective;
     job.plan.recompute_ops = {RecomputeOp::kNorm, RecomputeOp::kMlaUp, RecomputeOp::kActivation};
   });
+}
+
+TEST_CASE("attention in kernels of their own, sums that wait and gradients added apart have the same loss") {
+  require_same_losses(job_of(AttentionKind::kMla),
+                      [](TrainingJob& job) { job.plan.attention = AttentionKernels::kUnfused; });
+  require_same_losses(job_of(AttentionKind::kGqa), [](TrainingJob& job) {
+    job.plan.attention = AttentionKernels::kUnfused;
+    job.plan.separate_accumulation = true;
+    job.plan.recompute = RecomputePolicy::kFull;
+  });
+  TrainingJob dense = small_job(small_model(AttentionKind::kGqa));
+  dense.model.experts = {};
+  dense.workload.steps = 3;
+  dense.plan.tp = 2;
+  require_same_losses(dense, [](TrainingJob& job) { job.plan.overlap_tensor_gradients = false; });
 }
 
 TEST_CASE("sequence parallelism changes where rows stand between blocks, not the loss") {

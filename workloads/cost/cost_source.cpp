@@ -44,6 +44,19 @@ class RooflineSource : public CostSource {
   Accelerator accelerator_;
 };
 
+// A product of one expert is one of a matrix, which more tables know and know better.
+CostQuery as_one_matrix(const CostQuery& query) {
+  CostQuery one = query;
+  if (query.shape.groups != 1 || query.rows.size() > 1) return one;
+  if (query.kind == OpKind::kGroupedGemm) one.kind = OpKind::kGemm;
+  if (query.kind == OpKind::kGroupedGemmDgrad) one.kind = OpKind::kGemmDgrad;
+  if (one.kind == query.kind) return one;
+  one.shape = loaded_shape(query);
+  one.shape.groups = 0;
+  one.rows = {};
+  return one;
+}
+
 // Measured tables over the analytic model. Chips in service run at their power limit: the sustained clock.
 class LayeredSource : public CostSource {
  public:
@@ -55,7 +68,7 @@ class LayeredSource : public CostSource {
 
   Cost cost(const CostQuery& asked) const override {
     check_is_compute(asked);
-    const CostQuery query = priced_as(asked);
+    const CostQuery query = priced_as(as_one_matrix(asked));
     Cost cost = timed(query, is_measured_as(asked.kind));
     cost.watts = power_.watts(query, cost);
     return cost;

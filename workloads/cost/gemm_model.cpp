@@ -46,8 +46,9 @@ struct GemmWork {
   double step_k = 64;                // elements of k in one step
 };
 
-bool is_weight_gradient(OpKind kind) {
-  return kind == OpKind::kGemmWgrad || kind == OpKind::kGroupedGemmWgrad;
+bool adds_to_result(const CostQuery& query) {
+  return query.kind == OpKind::kGroupedGemmWgrad ||
+         (query.kind == OpKind::kGemmWgrad && query.shape.groups == 0);
 }
 
 bool is_grouped(OpKind kind) {
@@ -70,7 +71,7 @@ GemmWork work_of(const CostQuery& query) {
   work.kept = element_bytes(stored_dtype(query));
   work.step_k = work.in >= 1 ? kStepBytes / std::floor(work.in) : 2 * kStepBytes;
   // Results of 8- and 4-bit products leave in BF16.
-  work.out = is_weight_gradient(query.kind) ? kAccumulateBytes : std::max(2.0, work.in);
+  work.out = adds_to_result(query) ? kAccumulateBytes : std::max(2.0, work.in);
   return work;
 }
 

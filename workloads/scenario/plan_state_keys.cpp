@@ -28,6 +28,11 @@ constexpr std::array kMasters{
     Named<Master>{"fp32", Master::kFp32, ""}, Named<Master>{"bf16", Master::kBf16, ""},
     Named<Master>{"none", Master::kNone, "the weights themselves are updated, in their own format"}};
 
+constexpr std::array kAccumulations{
+    Named<bool>{"fused", false, "the matrix product adds to the kept gradient"},
+    Named<bool>{"separate", true, "it writes BF16, which a pass of its own adds"},
+};
+
 constexpr std::array kRecomputePolicies{
     Named<RecomputePolicy>{"none", RecomputePolicy::kNone, "activations are kept"},
     Named<RecomputePolicy>{"selective", RecomputePolicy::kSelective, "those of `ops` are computed again"},
@@ -91,6 +96,9 @@ void read_precision(Section section, TrainingPlan& plan) {
                                          "of fp8 operands of matrix products; times are those of \"block\"");
   plan.fused_quantise =
       section.boolean("fused_quantise", false, "8-bit operands are written by the op before");
+  plan.separate_accumulation =
+      section.choice<bool>("accumulation", kAccumulations, false,
+                           "how weight gradients of dense matrices gather over microbatches");
   section.finish();
 }
 
@@ -117,6 +125,10 @@ void read_recompute(Section section, TrainingPlan& plan) {
   plan.recompute_layers = static_cast<int>(
       section.integer("layers", {1, 1 << 16}, 1, "full: layers of which only the first one's input is kept"));
   plan.recompute_budget = read_budget(section);
+  plan.recompute_whole = section.boolean(
+      "whole_layers", false, "full recompute runs each layer again to its end, also what no gradient needs");
+  if (plan.recompute_whole && plan.recompute != RecomputePolicy::kFull)
+    section.place_of("whole_layers").fail("whole layers are for policy \"full\" only");
   const bool selective = plan.recompute == RecomputePolicy::kSelective;
   if (selective && plan.recompute_ops.empty()) {
     section.place_of("ops").fail("policy \"selective\" needs at least one op, found none");

@@ -9,8 +9,8 @@
 
 #include "hw/mixed_pools.h"
 #include "workloads/scenario/plan_state_keys.h"
-#include "workloads/scenario/scenario_flows.h"
 #include "workloads/scenario/popularity_keys.h"
+#include "workloads/scenario/scenario_flows.h"
 #include "workloads/scenario/scenario_parts.h"
 #include "workloads/schedule/algorithms.h"
 #include "workloads/training/pipeline.h"
@@ -135,6 +135,8 @@ class TrainingChecks {
   }
 
   void sequence() const {
+    require(plan_.attention == AttentionKernels::kFlash || plan_.cp == 1, "/plan/attention",
+            "\"unfused\" attention sees whole sequences: expected /plan/cp 1, found {}", plan_.cp);
     const std::int64_t parts = std::int64_t{plan_.cp} * (plan_.sequence_parallel ? plan_.tp : 1);
     require(scenario_.training.sequence_length % parts == 0, "/workload/sequence_length",
             "{} tokens are not a multiple of cp {} x tp {} = {}", scenario_.training.sequence_length,

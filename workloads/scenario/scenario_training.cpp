@@ -11,6 +11,13 @@ namespace moebius {
 namespace {
 
 
+constexpr std::array kAttentions{
+    Named<AttentionKernels>{"flash", AttentionKernels::kFlash, "one kernel; scores stay on the chip"},
+    Named<AttentionKernels>{
+        "unfused", AttentionKernels::kUnfused,
+        "products, softmax and dropout are kernels of their own; scores go through memory"},
+};
+
 constexpr std::array kFusions{
     Named<Fusion>{"residual", Fusion::kResidual, "sums with sums and norms, and their gradients"},
     Named<Fusion>{"rotary", Fusion::kRotary, "splits and norms of heads with the rotation"},
@@ -66,6 +73,8 @@ void read_expert(Section section, TrainingPlan& plan) {
 void read_overlap(Section section, TrainingPlan& plan) {
   plan.overlap_dispatch_combine =
       section.boolean("dispatch_combine", false, "dispatch and combine run beside compute");
+  plan.overlap_tensor_gradients = section.boolean(
+      "tensor_gradients", true, "tensor-parallel sums of the reverse pass run beside weight gradients");
   plan.communication_sms = static_cast<int>(section.integer(
       "communication_sms", {0, 4096}, 0, "cores that dispatch and combine hold; 0: copy engines"));
   plan.overlap_two_batch = section.boolean(
@@ -103,6 +112,8 @@ void read_training_plan(Section section, Scenario& scenario) {
   read_recompute(section.object("recompute", false, "activations that are not kept"), plan);
   read_offload(section.object("offload", false, "state in host memory"), plan);
   read_overlap(section.object("overlap", false, "what runs beside compute"), plan);
+  plan.attention = section.choice<AttentionKernels>("attention", kAttentions, AttentionKernels::kFlash,
+                                                    "kernels of attention");
   scenario.weights = read_weights(section);
   scenario.resume = section.boolean(
       "resume", false, "goes on where the run that saved `weights` stopped: its optimizer state, its step");
@@ -138,6 +149,9 @@ void read_training_workload(Section section, Scenario& scenario) {
   workload.steps = static_cast<int>(section.integer("steps", {1, 1 << 20}, 1, "optimizer steps"));
   workload.learning_rate =
       section.number("learning_rate", {0, 10}, 1e-3, "of Adam, where numbers are computed");
+  workload.dropout = section.number(
+      "dropout", {0, 0.99}, 0,
+      "share of attention's probabilities and of what a block adds that is dropped; simulated only");
   workload.popularity =
       read_popularity(section.object("experts", false, "which experts tokens choose"), true);
   workload.seed = scenario.seed;

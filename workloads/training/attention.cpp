@@ -35,6 +35,23 @@ Reach reach_of(const LayerWriter& writer, std::int64_t queries) {
   return {static_cast<std::int32_t>(writer.workload().micro_batch), keys, static_cast<std::int32_t>(window)};
 }
 
+// What kernels of their own leave in memory between them: the probabilities and, with dropout, the mask and
+// what it leaves of them (Korthikanti et al. 2022, section 4.1: 5 b a s^2 bytes). Returns kAttention's k.
+struct Scores {
+  std::int64_t rows = 0, columns = 0;
+};
+std::int64_t write_scores(LayerWriter& writer, const Scores& scores, std::vector<TensorId>& outputs) {
+  if (writer.plan().attention == AttentionKernels::kFlash) return 0;
+  const auto add = [&](DType dtype) {
+    outputs.push_back(writer.builder().transient(scores.rows, scores.columns, dtype, Role::kAttention));
+  };
+  add(DType::kBf16);
+  if (writer.workload().dropout == 0) return 1;
+  add(DType::kBf16);
+  add(DType::kInt8);
+  return 2;
+}
+
 TensorId write_core(LayerWriter& writer, const Heads& heads, TensorId q, TensorId k, TensorId v) {
   FragmentBuilder& builder = writer.builder();
   const std::int64_t m = writer.rows(q);
@@ -42,9 +59,12 @@ TensorId write_core(LayerWriter& writer, const Heads& heads, TensorId q, TensorI
   const TensorId o =
       builder.transient(m, std::int64_t{heads.query} * heads.v_dim, DType::kBf16, Role::kAttention);
   const TensorId lse = builder.transient(m, heads.query, DType::kFp32, Role::kAttention);
+  std::vector<TensorId> outputs{o, lse};
+  const std::int64_t kernels = write_scores(writer, {m, heads.query * reach.keys}, outputs);
   writer.emit({.kind = OpKind::kAttention,
                .role = Role::kAttention,
                .shape = {.m = m,
+                         .k = kernels,
                          .groups = reach.sequences,
                          .heads = heads.query,
                          .kv_heads = heads.kv,
@@ -52,7 +72,7 @@ TensorId write_core(LayerWriter& writer, const Heads& heads, TensorId q, TensorI
                          .v_dim = heads.v_dim,
                          .kv = reach.keys,
                          .window = reach.window}},
-              {q, k, v}, {o, lse});
+              {q, k, v}, outputs);
   return o;
 }
 
@@ -136,7 +156,7 @@ TensorId write_attention(LayerWriter& writer, TensorId x) {
   const TensorId projected = writer.linear(o, {Role::kO, model.hidden, model.value_dim(), Cut::kRows});
   const TensorId result = writer.leave_tensor_parallel(projected);
   writer.end_recompute();  // the residual stream between blocks is what everything else is computed from
-  return writer.add(x, result);
+  return writer.add_block(x, result);
 }
 
 }  // namespace moebius

@@ -176,6 +176,16 @@ TensorId LayerWriter::add(TensorId a, TensorId b) {
   return sum;
 }
 
+TensorId LayerWriter::add_block(TensorId stream, TensorId result) {
+  if (workload().dropout == 0) return add(stream, result);
+  const std::int64_t m = rows(stream), n = columns(stream);
+  const TensorId sum = builder().transient(m, n, DType::kBf16, Role::kResidual);
+  const TensorId mask = builder().transient(m, n, DType::kInt8, Role::kResidual);
+  emit({.kind = OpKind::kAdd, .role = Role::kResidual, .shape = {.m = m, .n = n, .k = 1}}, {stream, result},
+       {sum, mask});
+  return sum;
+}
+
 TensorId LayerWriter::activation(TensorId x, std::int64_t width, TensorId row_weights) {
   const std::int32_t route = builder().fragment().ops.back().route;
   const TensorId y = builder().transient(rows(x), width, DType::kBf16, builder().tensor(x).role);

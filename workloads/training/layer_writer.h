@@ -29,6 +29,7 @@ class LayerWriter {
   TensorId linear(TensorId x, const Linear& linear);
   TensorId rotary(TensorId x, int heads, int rotated);
   TensorId add(TensorId a, TensorId b);
+  TensorId add_block(TensorId stream, TensorId result);  // with dropout, where there is one
   TensorId activation(TensorId x, std::int64_t width, TensorId row_weights = kNoTensor);
   std::vector<TensorId> split(TensorId x, const std::vector<std::int64_t>& columns, Role role);
   TensorId quantised(TensorId x, DType dtype);  // x itself for 16 and 32-bit formats

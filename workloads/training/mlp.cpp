@@ -142,7 +142,7 @@ TensorId write_dense_mlp(LayerWriter& writer, TensorId x) {
   const TensorId down = write_gated(writer, whole, model.dense_width, Role::kGateUp, Role::kDown, cut);
   const TensorId result = writer.leave_tensor_parallel(down);
   writer.end_recompute();
-  return writer.add(x, result);
+  return writer.add_block(x, result);
 }
 
 // The shared experts run while combine is under way; in the reverse pass, while its gradient is dispatched.
@@ -161,7 +161,7 @@ TensorId write_moe(LayerWriter& writer, TensorId x, const RoutePtr& route) {
     result = writer.add(result, shared);
   }
   writer.end_recompute();
-  return writer.add(x, result);
+  return writer.add_block(x, result);
 }
 
 }  // namespace moebius

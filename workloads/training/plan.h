@@ -16,6 +16,8 @@ namespace moebius {
 
 enum class PipelineKind : std::uint8_t { kGpipe, k1F1B, kInterleaved, kZbH1, kZbV, kDualPipe, kDualPipeV };
 enum class RecomputePolicy : std::uint8_t { kNone, kSelective, kFull, kHybrid };
+// Whether attention is one kernel, or products, softmax and dropout are kernels of their own (before 2022).
+enum class AttentionKernels : std::uint8_t { kFlash, kUnfused };
 enum class RecomputeOp : std::uint8_t { kNorm, kMlaUp, kActivation, kAttention, kQkv, kGate,
                                         kDispatch, kPermute, kExpertUp, kMlpUp };
 inline constexpr int kNumRecomputeOps = static_cast<int>(RecomputeOp::kMlpUp) + 1;
@@ -59,6 +61,8 @@ struct TrainingPlan {
   bool keeps_master = true;  // false: the weights themselves are updated
   Scaling scaling = Scaling::kBlock;  // of FP8 operands of matrix products
   bool fused_quantise = false;
+  bool separate_accumulation = false;  // weight gradients are written in BF16 and added to the kept ones
+  AttentionKernels attention = AttentionKernels::kFlash;
   RecomputePolicy recompute = RecomputePolicy::kNone;
   std::vector<RecomputeOp> recompute_ops;
   int recompute_layers = 1;      // full: layers of which only the first one's input is kept
@@ -67,7 +71,9 @@ struct TrainingPlan {
   ByteRate recompute_memory = {};
   Bytes memory_reserve = {};     // of a device, beside what the step's tensors take
   bool overlap_dispatch_combine = true;
+  bool overlap_tensor_gradients = true;  // tensor-parallel sums of the reverse pass beside weight gradients
   bool overlap_two_batch = false;  // 1F1B: forward beside backward passes, layer by layer
+  bool recompute_whole = false;  // with full recompute, also what ends a layer, which no gradient needs
   std::vector<double> stage_speeds;  // FLOP/s of a rank of each stage, as layers are given out; empty: equal
   int communication_sms = 0;  // cores that dispatch and combine hold; 0: they run by copy engines
   LaunchMode launch = LaunchMode::kHidden;
@@ -84,6 +90,7 @@ struct TrainingWorkload {
   int steps = 1;                  // in all, those of earlier runs that this one goes on from included
   int first_step = 0;             // the first one of this run
   double learning_rate = 1e-3;    // of Adam, where numbers are computed
+  double dropout = 0;             // of probabilities and of what a block adds; simulated only
   Popularity popularity;
   std::uint64_t seed = 1;
   int num_steps() const { return steps - first_step; }  // of this run

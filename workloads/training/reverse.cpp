@@ -157,7 +157,7 @@ TensorId Reverse::gradient(TensorId forward_tensor) {
     const TensorId whole = fresh_gradient(forward_tensor);
     const Tensor& tensor = builder().tensor(whole);
     Op op{.kind = OpKind::kAllReduce,
-          .lane = Lane::kTensorComm,
+          .lane = tensor_lane(),
           .role = tensor.role,
           .group = GroupRole::kTensor,
           .match = builder().next_match(),
@@ -217,7 +217,11 @@ void Reverse::compute_again(std::int32_t op_index) {
     outputs.push_back(builder().transient(tensor.rows, tensor.columns, tensor.dtype, tensor.role));
     values_[out(op, i)] = outputs.back();
   }
-  if (is_communication(op.kind)) op.match = builder().next_match();
+  if (is_communication(op.kind)) {
+    op.match = builder().next_match();
+    // Of a whole layer nothing may wait for the last one; frameworks do.
+    if (op.lane == Lane::kTensorComm) op.lane = plan().recompute_whole ? Lane::kCompute : tensor_lane();
+  }
   const std::int16_t layer = builder().layer;
   builder().layer = op.layer;
   emit(op, inputs, outputs);
@@ -275,8 +279,19 @@ void Reverse::write_weight_gradient(const DeferredWeight& deferred) {
   op.shape.k = forward.shape.m;
   const TensorId left_operand = low ? quantised(dy, OpKind::kTransposeQuantise, forward.route) : dy;
   const TensorId right = low ? quantised(x, OpKind::kTransposeQuantise, forward.route) : x;
-  emit(op, {left_operand, right},
-       {gradient_buffer(deferred.weight, !grouped && sees_share_of_tokens(deferred.x))});
+  const TensorId buffer = gradient_buffer(deferred.weight, !grouped && sees_share_of_tokens(deferred.x));
+  if (grouped || !plan().separate_accumulation) {
+    emit(op, {left_operand, right}, {buffer});
+    return;
+  }
+  op.shape.groups = 1;
+  const TensorId fresh = builder().transient(op.shape.m, op.shape.n, DType::kBf16, op.role);
+  emit(op, {left_operand, right}, {fresh});
+  emit({.kind = OpKind::kAdd,
+        .dtype = plan().gradients,
+        .role = op.role,
+        .shape = {.m = op.shape.m, .n = op.shape.n}},
+       {buffer, fresh}, {buffer});
 }
 
 }  // namespace moebius

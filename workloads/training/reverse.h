@@ -38,6 +38,7 @@ class Reverse {
 
   void reverse(const Op& op);
   void reverse_gemm(const Op& op);
+  void reverse_add(const Op& op);
   void reverse_norm(const Op& op);
   void reverse_attention(const Op& op);
   void reverse_activation(const Op& op);
@@ -73,6 +74,8 @@ class Reverse {
   FragmentBuilder& builder() { return *builder_; }
   bool in_weights() const { return builder_ != &pass_.builder; }
   const TrainingPlan& plan() const { return *input_.plan; }
+  // Of sums over the tensor-parallel group: beside weight gradients, or in their way.
+  Lane tensor_lane() const { return plan().overlap_tensor_gradients ? Lane::kTensorComm : Lane::kCompute; }
 
   const LoweringInput& input_;
   const StageSpec& stage_;

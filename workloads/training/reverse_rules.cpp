@@ -45,9 +45,7 @@ void Reverse::reverse(const Op& op) {
     case OpKind::kRecv:
       return send_gradient(op);
     case OpKind::kAdd:
-      if (const TensorId dy = gradient(out(op, 0)); dy != kNoTensor)
-        add_gradient(in(op, 0), dy), add_gradient(in(op, 1), dy);
-      return;
+      return reverse_add(op);
     case OpKind::kQuantise:  // straight through
       if (const TensorId dy = gradient(out(op, 0)); dy != kNoTensor) add_gradient(in(op, 0), dy);
       return;
@@ -111,6 +109,23 @@ void Reverse::reverse_gemm(const Op& op) {
   deferred_.push_back({op, dy, again ? original : operand, in(op, 1), block_});
 }
 
+// Both operands get the gradient of the sum; of one that was dropped out, what the mask leaves of it.
+void Reverse::reverse_add(const Op& op) {
+  const TensorId dy = gradient(out(op, 0));
+  if (dy == kNoTensor) return;
+  // As frameworks do it, a layer runs again to its end, before anything else of its reverse pass.
+  const std::int32_t ended = producer_[in(op, 1)];
+  if (plan().recompute_whole && op.role == Role::kResidual && ended >= 0 && forward_.recomputable.count(ended) > 0)
+    value(in(op, 1));
+  add_gradient(in(op, 0), dy);
+  if (op.shape.k == 0) return add_gradient(in(op, 1), dy);
+  const TensorId left = fresh_gradient(in(op, 1));
+  Op masked = like(op, OpKind::kAdd);
+  masked.shape.k = 2;
+  emit(masked, {dy, value(out(op, 1))}, {left});
+  add_gradient(in(op, 1), left);
+}
+
 void Reverse::reverse_norm(const Op& op) {
   TensorId dy = gradient(out(op, 0));
   if (dy == kNoTensor) return;
@@ -127,7 +142,7 @@ void Reverse::reverse_norm(const Op& op) {
 void Reverse::reverse_attention(const Op& op) {
   std::vector<TensorId> inputs = {gradient(out(op, 0))}, outputs;
   for (int i = 0; i < 3; ++i) inputs.push_back(value(in(op, i)));
-  for (int i = 0; i < 2; ++i) inputs.push_back(value(out(op, i)));
+  for (int i = 0; i < op.num_outputs; ++i) inputs.push_back(value(out(op, i)));
   for (int i = 0; i < 3; ++i) outputs.push_back(fresh_gradient(in(op, i)));
   emit(like(op, OpKind::kAttentionGrad), inputs, outputs);
   for (int i = 0; i < 3; ++i) add_gradient(in(op, i), outputs[i]);
@@ -236,6 +251,7 @@ void Reverse::reverse_collective(const Op& op) {
   back.group = op.group;
   back.match = builder().next_match();
   back.shape.m = builder().tensor(dy).rows;
+  back.lane = back.group == GroupRole::kTensor ? tensor_lane() : back.lane;
   back.payload = op.payload * (element_bytes(back.dtype) / element_bytes(op.dtype));
   emit(back, {dy}, {dx});
   add_gradient(in(op, 0), dx);

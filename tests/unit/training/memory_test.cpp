@@ -98,3 +98,18 @@ TEST_CASE("with sequence parallelism every activation of a layer is cut by the t
   job.plan.sequence_parallel = true;
   CHECK(layer_bytes() == alone / 4);
 }
+
+// Korthikanti et al. 2022, section 4.1: softmax keeps 2 bytes of each of the a s^2 scores of a sequence; with
+// dropout, what it leaves (2) and its mask (1) are kept too. Beside that a layer keeps two masks of s h bytes.
+TEST_CASE("unfused attention keeps the probabilities and dropout what it leaves of them and masks") {
+  TrainingJob job = small_job();
+  const auto activations = [&] { return by_kind(Training(job).memory({1e9}), MemoryKind::kActivations); };
+  const double flash = activations();
+  const double s = static_cast<double>(job.workload.sequence_length);
+  const double layers = job.model.layers, b = static_cast<double>(job.workload.micro_batch);
+  const double scores = layers * b * job.model.heads * s * s;
+  job.plan.attention = AttentionKernels::kUnfused;
+  CHECK(activations() - flash == 2 * scores);
+  job.workload.dropout = 0.1;
+  CHECK(activations() - flash == 5 * scores + layers * 2 * b * s * job.model.hidden);
+}

@@ -1,0 +1,46 @@
+// What software before fused kernels did is asked for wrongly, and measured figures are told wrongly.
+#include "tests/invalid/refusals.h"
+
+namespace moebius {
+
+namespace {
+
+const char* kTraining = "study/deepseek-v3-train-2048-h800.json";
+
+// With two keys changed.
+std::string refusal_of(const Case& first, const Case& second) {
+  Document document = base(kTraining);
+  set_at_pointer(document, first.pointer, first.json);
+  set_at_pointer(document, second.pointer, second.json);
+  return refusal(document);
+}
+
+}  // namespace
+
+TEST_CASE("kernels of attention and accumulation are names and dropout is a share") {
+  check(kTraining,
+        {
+            {"/plan/attention", "fused",
+             R"(/plan/attention: expected one of "flash", "unfused", found "fused")"},
+            {"/plan/precision/accumulation", "apart",
+             R"(/plan/precision/accumulation: expected one of "fused", "separate", found "apart")"},
+            {"/workload/dropout", "1", R"(/workload/dropout: expected a number from 0 to 0.99, found 1)"},
+            {"/plan/recompute/whole_layers", "true",
+             R"(/plan/recompute/whole_layers: whole layers are for policy "full" only)"},
+        });
+}
+
+TEST_CASE("unfused attention sees whole sequences") {
+  CHECK(
+      refusal_of({"/plan/cp", "2", ""}, {"/plan/attention", "unfused", ""}) ==
+      R"(s.json: --set /plan/attention: "unfused" attention sees whole sequences: expected /plan/cp 1, found 2)");
+}
+
+TEST_CASE("a known difference has its reason") {
+  CHECK(refusal_of({"/expect", "[]", ""},
+                   {"/expect/-",
+                    R"({"metric": "mfu", "value": 1, "source": "none", "known_difference": 0.1})", ""}) ==
+        "s.json: --set /expect/0/known_difference: expected a reason in `known_miss`, found none");
+}
+
+}  // namespace moebius
