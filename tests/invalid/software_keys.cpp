@@ -21,7 +21,7 @@ TEST_CASE("kernels of attention and accumulation are names and dropout is a shar
   check(kTraining,
         {
             {"/plan/attention", "fused",
-             R"(/plan/attention: expected one of "flash", "unfused", found "fused")"},
+             R"(/plan/attention: expected one of "flash", "unfused", found "fused" (did you mean "unfused"?))"},
             {"/plan/precision/accumulation", "apart",
              R"(/plan/precision/accumulation: expected one of "fused", "separate", found "apart")"},
             {"/workload/dropout", "1", R"(/workload/dropout: expected a number from 0 to 0.99, found 1)"},

@@ -5,7 +5,7 @@ namespace moebius {
 namespace {
 
 // FP8, zero 1, 128 replicas of dense parameters and 2 of experts.
-const char* const kTraining = "study/deepseek-v3-train-2048-h800.json";
+const char* const kTraining = "study/deepseek-v3-train-two-regions.json";
 
 using Sets = std::vector<std::pair<const char*, const char*>>;
 

@@ -214,7 +214,8 @@ inline Op compute_op(OpKind kind, int units) {
   Op op;
   op.kind = kind;
   op.units = static_cast<std::int16_t>(units);
-  op.shape = {.m = 1, .n = 1, .k = 1};
+  const bool attention = kind == OpKind::kAttention || kind == OpKind::kAttentionGrad;
+  op.shape = {.m = 1, .n = 1, .k = attention ? 0 : 1};  // k of attention: kernels of its own
   return op;
 }
 
