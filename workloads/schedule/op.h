@@ -42,8 +42,10 @@ enum class GroupRole : std::uint8_t {
   kPrevious,      // {the same rank of the previous pipeline stage, this rank}
   kTied,          // {first stage, last stage}: the embedding that both hold
   kWorld,
+  kDenseTensor,   // that share dense MLPs, where those are cut otherwise than attention
+  kDenseData,     // replicas of the parameters of those
 };
-inline constexpr int kNumGroupRoles = static_cast<int>(GroupRole::kWorld) + 1;
+inline constexpr int kNumGroupRoles = static_cast<int>(GroupRole::kDenseData) + 1;
 
 enum class Algorithm : std::uint8_t { kAuto, kRing, kDirect, kTree, kHierarchical, kInSwitch, kRailLocal };
 

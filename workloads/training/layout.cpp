@@ -55,6 +55,11 @@ void add_groups(RankClass& rank_class, const TrainingPlan& plan) {
   set(GroupRole::kExpert, strided(base + local / plan.ep * plan.ep, plan.ep, 1));
   set(GroupRole::kData, strided(base + local % plan.tp, plan.cp * plan.dp, plan.tp));
   set(GroupRole::kExpertData, strided(base + local % plan.ep, stage_size / plan.ep, plan.ep));
+  if (plan.mixed_tp()) {
+    const int degree = plan.dense_degree();
+    set(GroupRole::kDenseTensor, strided(base + local / degree * degree, degree, 1));
+    set(GroupRole::kDenseData, strided(base + local % degree, stage_size / degree, degree));
+  }
   if (stage + 1 < plan.pp) set(GroupRole::kNext, {rank, rank + stage_size});
   if (stage > 0) set(GroupRole::kPrevious, {rank - stage_size, rank});
   if (plan.pp > 1 && (stage == 0 || stage == plan.pp - 1)) {
@@ -73,6 +78,8 @@ Layout make_layout(const TrainingPlan& plan, const std::vector<std::int32_t>& co
   layout.ranks = plan.ranks();
   const int stage_size = layout.ranks / plan.pp;
   CHECK(stage_size % plan.ep == 0, fmt::format("ep {} on {} ranks of a stage", plan.ep, stage_size));
+  CHECK(stage_size % plan.dense_degree() == 0,
+        fmt::format("dense tp {} on {} ranks of a stage", plan.dense_degree(), stage_size));
   const int kinds =
       column_kinds.empty() ? 1 : 1 + *std::max_element(column_kinds.begin(), column_kinds.end());
   layout.classes.resize(plan.fold ? plan.pp * kinds : layout.ranks);

@@ -1,6 +1,7 @@
 #include "workloads/training/optimizer.h"
 
 #include <algorithm>
+#include <array>
 
 #include <fmt/format.h>
 
@@ -12,16 +13,25 @@ std::int64_t elements(const Tensor& tensor) {
 }
 
 // The ranks that hold the same parameters.
-GroupRole replicas(bool expert) {
-  return expert ? GroupRole::kExpertData : GroupRole::kData;
+constexpr std::array kReplicas{GroupRole::kData, GroupRole::kDenseData, GroupRole::kExpertData};
+
+GroupRole replicas_of(const StageParameter& parameter) {
+  if (parameter.expert) return GroupRole::kExpertData;
+  return parameter.dense ? GroupRole::kDenseData : GroupRole::kData;
 }
 
-int num_replicas(const TrainingPlan& plan, bool expert) {
-  return expert ? plan.tp * plan.cp * plan.dp / plan.ep : plan.cp * plan.dp;
+int num_replicas(const TrainingPlan& plan, GroupRole replicas) {
+  const int stage = plan.tp * plan.cp * plan.dp;
+  if (replicas == GroupRole::kExpertData) return stage / plan.ep;
+  return stage / (replicas == GroupRole::kDenseData ? plan.dense_degree() : plan.tp);
 }
 
-bool sharded(const TrainingPlan& plan, bool expert) {
-  return plan.zero >= 1 && num_replicas(plan, expert) > 1;
+bool sharded(const TrainingPlan& plan, GroupRole replicas) {
+  return plan.zero >= 1 && num_replicas(plan, replicas) > 1;
+}
+
+Role bucket_role(GroupRole replicas) {
+  return replicas == GroupRole::kExpertData ? Role::kExperts : Role::kDense;
 }
 
 // Collectives over several tensors each, in place.
@@ -69,14 +79,14 @@ class OptimizerWriter {
     builder_.phase = Phase::kOptimizer;
     // Buckets keep the operand lists short and let a bucket's weights travel while the next is updated.
     constexpr std::size_t kBucket = 16;
-    for (const bool expert : {false, true}) {
+    for (const GroupRole replicas : kReplicas) {
       std::vector<StageParameter> bucket;
       for (const StageParameter& parameter : parameters) {
-        if (parameter.expert != expert) continue;
+        if (replicas_of(parameter) != replicas) continue;
         bucket.push_back(parameter);
-        if (bucket.size() == kBucket) write_update(bucket, expert), bucket.clear();
+        if (bucket.size() == kBucket) write_update(bucket, replicas), bucket.clear();
       }
-      write_update(bucket, expert);
+      write_update(bucket, replicas);
     }
   }
 
@@ -116,15 +126,15 @@ class OptimizerWriter {
     return builder_.add(tensor);
   }
 
-  void write_update(const std::vector<StageParameter>& parameters, bool expert) {
+  void write_update(const std::vector<StageParameter>& parameters, GroupRole replicas) {
     if (parameters.empty()) return;
-    const bool cut = sharded(plan(), expert);
-    const int shards = cut ? num_replicas(plan(), expert) : 1;
+    const bool cut = sharded(plan(), replicas);
+    const int shards = cut ? num_replicas(plan(), replicas) : 1;
     std::vector<TensorId> operands, weights;
     Op adam{.kind = OpKind::kAdam,
             .dtype = plan().optimizer_states,
-            .role = expert ? Role::kExperts : Role::kDense,
-            .group = cut ? replicas(expert) : GroupRole::kNone,
+            .role = bucket_role(replicas),
+            .group = cut ? replicas : GroupRole::kNone,
             .shape = {.n = 1}};
     for (const StageParameter& parameter : parameters) {
       const std::int64_t shard = (elements(parameter.weight) + shards - 1) / shards;
@@ -137,7 +147,7 @@ class OptimizerWriter {
       adam.shape.m += shard;
     }
     builder_.emit(adam, operands, operands);
-    if (cut) write_buckets(builder_, bucket_op(OpKind::kAllGather, replicas(expert), adam.role), weights);
+    if (cut) write_buckets(builder_, bucket_op(OpKind::kAllGather, replicas, adam.role), weights);
   }
 
   const LoweringInput& input_;
@@ -159,12 +169,12 @@ void write_gradient_reduction(FragmentBuilder& builder, const LoweringInput& inp
   write_buckets(
       builder, bucket_op(OpKind::kAllReduce, GroupRole::kTensor, Role::kDense),
       gradients(builder, plan, parameters, [&](const auto& p) { return due(p) && p.sum_over_tensor; }));
-  for (const bool expert : {false, true}) {
-    if (num_replicas(plan, expert) == 1) continue;
-    const OpKind kind = sharded(plan, expert) ? OpKind::kReduceScatter : OpKind::kAllReduce;
+  for (const GroupRole replicas : kReplicas) {
+    if (num_replicas(plan, replicas) == 1) continue;
+    const OpKind kind = sharded(plan, replicas) ? OpKind::kReduceScatter : OpKind::kAllReduce;
     write_buckets(
-        builder, bucket_op(kind, replicas(expert), expert ? Role::kExperts : Role::kDense),
-        gradients(builder, plan, parameters, [&](const auto& p) { return due(p) && p.expert == expert; }));
+        builder, bucket_op(kind, replicas, bucket_role(replicas)),
+        gradients(builder, plan, parameters, [&](const auto& p) { return due(p) && replicas_of(p) == replicas; }));
   }
   for (StageParameter& parameter : parameters) parameter.reduced = parameter.reduced || due(parameter);
   builder.phase = phase;

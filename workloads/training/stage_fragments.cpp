@@ -6,6 +6,7 @@
 
 #include "workloads/training/backward.h"
 #include "workloads/training/optimizer.h"
+#include "workloads/training/tensor_overlap.h"
 
 namespace moebius {
 
@@ -20,7 +21,7 @@ const StageFragments& FragmentStore::get(int stage, ShardPosition shard, int ste
   const int route_step = fixed_routes() ? 0 : step;
   const int route_microbatch =
       !fixed_routes() && input_.workload->popularity.per_microbatch ? microbatch : -1;
-  const Key key{route_step, route_microbatch, stage, shard.tensor, shard.expert};
+  const Key key{route_step, route_microbatch, stage, shard.tensor, shard.expert, shard.dense};
   const auto found = known_.find(key);
   if (found != known_.end()) return found->second;
   return known_[key] = lower({slices_[stage], stage, shard, route_step, route_microbatch});
@@ -42,10 +43,10 @@ StageFragments FragmentStore::lower(const StageSpec& stage) {
         lower_backward(input_, stage, forward, fmt::format("last backward stage {}", stage.stage), {reduce});
     write_gradient_reduction(last.builder, input_, last.parameters, true);
     parameters = last.parameters;
-    fragments.last_backward = last.builder.freeze_it();
+    fragments.last_backward = freeze_with_overlap(last.builder, *input_.plan);
   }
-  fragments.forward = forward.builder.freeze_it();
-  fragments.backward = backward.builder.freeze_it();
+  fragments.forward = freeze_with_overlap(forward.builder, *input_.plan);
+  fragments.backward = freeze_with_overlap(backward.builder, *input_.plan);
   if (!fragments.last_backward) fragments.last_backward = fragments.backward;
   fragments.optimizer = lower_optimizer(input_, stage, std::move(parameters));
   return fragments;

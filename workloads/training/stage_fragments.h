@@ -28,7 +28,7 @@ class FragmentStore {
   const ExpertLoads& loads() const { return loads_; }  // of what was lowered so far
 
  private:
-  using Key = std::tuple<int, int, int, int, int>;  // step, microbatch, stage, tensor, expert; -1: of any
+  using Key = std::tuple<int, int, int, int, int, int>;  // step, microbatch, stage, tensor, expert, dense; -1: of any
   StageFragments lower(const StageSpec& stage);
   bool fixed_routes() const;  // one draw for all steps, layers and microbatches
 

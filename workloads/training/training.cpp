@@ -47,6 +47,7 @@ struct Training::State {
     place.stage = rank_class.representative() / (layout.ranks / job.plan.pp);
     place.shard.tensor = rank_class.group(GroupRole::kTensor).my_index;
     place.shard.expert = rank_class.group(GroupRole::kExpert).my_index;
+    place.shard.dense = rank_class.group(GroupRole::kDenseTensor).my_index;
     return place;
   }
 
