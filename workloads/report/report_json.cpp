@@ -81,6 +81,10 @@ void add_serving(Json& json, const Report& report) {
   json["devices"] = report.scenario->ranks();
   json["iterations"] = figures.iterations;
   json["prefill_iterations"] = figures.prefills;
+  const ServingPlan& plan = report.scenario->serving;
+  if (plan.ep > 1)
+    json["dispatch"] = {{"prefill", dispatch_name(plan.prefill_exchange)},
+                        {"decode", dispatch_name(plan.decode_exchange)}};
   if (report.scenario->goal.given()) {
     json["goodput_rps"] = figures.goodput_rps;
     json["slo_attainment"] = figures.slo_attainment;

@@ -149,9 +149,13 @@ void spread_line(Out out, std::string_view name, const Spread& spread) {
 void serving_headline(Out out, const Report& report) {
   const ServingFigures& figures = *report.serving;
   const ServingPlan& plan = report.scenario->serving;
-  fmt::format_to(out, "{} on {} {}, attention dp {} x tp {} · ep {}, {}, cache {}\n\n",
+  const std::string exchange =
+      plan.ep > 1 ? fmt::format(" (dispatch: {} in prefill, {} in decode)",
+                                dispatch_name(plan.prefill_exchange), dispatch_name(plan.decode_exchange))
+                  : "";
+  fmt::format_to(out, "{} on {} {}, attention dp {} x tp {} · ep {}{}, {}, cache {}\n\n",
                  report.scenario->model.id, grouped(plan.ranks()),
-                 report.scenario->cluster->pools.front().accelerator.id, plan.dp, plan.tp, plan.ep,
+                 report.scenario->cluster->pools.front().accelerator.id, plan.dp, plan.tp, plan.ep, exchange,
                  to_string(plan.gemm), to_string(plan.kv));
   fmt::format_to(
       out, "  requests           {} of {} completed in {}, {} iterations, {} of them with prompts\n",

@@ -19,12 +19,6 @@ constexpr std::array kSchedules{
 
 constexpr std::array kSlicings{
     Named<int>{"balanced", 0, "layers spread so that the slowest stage is fastest"}};
-constexpr std::array kDispatches{
-    Named<Algorithm>{"auto", Algorithm::kAuto, "low latency for up to 128 tokens of a rank"},
-    Named<Algorithm>{"deepep", Algorithm::kHierarchical,
-                     "high throughput: one copy a remote node, then over the scale-up link"},
-    Named<Algorithm>{"deepep-low-latency", Algorithm::kDirect,
-                     "each token to each of its experts by itself"}};
 
 constexpr std::array kArithmetic{Named<DType>{"bf16", DType::kBf16, ""}, Named<DType>{"fp8", DType::kFp8, ""},
                                  Named<DType>{"fp32", DType::kFp32, ""}};
@@ -47,6 +41,13 @@ constexpr std::array kRecomputeOps{
     Named<RecomputeOp>{"rmsnorm", RecomputeOp::kNorm, ""},
     Named<RecomputeOp>{"mla_up", RecomputeOp::kMlaUp, ""},
     Named<RecomputeOp>{"swiglu", RecomputeOp::kActivation, ""},
+};
+
+constexpr std::array kLaunchModes{
+    Named<LaunchMode>{"hidden", LaunchMode::kHidden, "far enough ahead that the device never waits"},
+    Named<LaunchMode>{"kernel", LaunchMode::kKernel, "one by one"},
+    Named<LaunchMode>{"graph", LaunchMode::kGraph,
+                      "each pass captured as a graph, which is launched at once"},
 };
 
 constexpr std::array kMemoryRules{
@@ -95,14 +96,13 @@ void read_pipeline(Section section, TrainingPlan& plan) {
 
 void read_expert(Section section, TrainingPlan& plan) {
   plan.ep = degree(section, "degree", 1, "ranks that share the experts of a layer");
-  plan.exchange =
-      section.choice<Algorithm>("dispatch", kDispatches, Algorithm::kAuto, "how tokens travel to experts");
+  plan.exchange = read_dispatch(section);
   plan.nodes_per_token = static_cast<int>(section.integer(
       "nodes_per_token", {0, 1 << 16}, 0,
       "most nodes that the experts of a token stand on; 0: as the model's routing groups say"));
-  plan.capacity = section.number(
-      "capacity", {0, 1024}, 0,
-      "most copies that an expert takes of one rank's tokens, in parts of the mean; what is over it is dropped; 0: all");
+  plan.capacity = section.number("capacity", {0, 1024}, 0,
+                                 "most copies that an expert takes of one rank's tokens, in parts of the "
+                                 "mean; what is over it is dropped; 0: all");
   section.finish();
 }
 
@@ -205,6 +205,9 @@ void read_training_plan(Section section, Scenario& scenario) {
     section.place_of("resume").fail("expected a checkpoint in `weights` to go on from, found \"random\"");
   if (scenario.save_every > 0 && scenario.save.empty())
     section.place_of("save_every").fail("expected a directory in `save`, found none");
+  plan.launch =
+      section.choice<LaunchMode>("launch", kLaunchModes, LaunchMode::kHidden,
+                                 "how the host launches kernels; how long one takes: /cluster/launch");
   plan.fold = section.boolean("fold", true, "simulate one rank of each class of ranks that do the same");
   scenario.enforce_memory = section.choice<bool>("memory", kMemoryRules, true, "when a step does not fit");
   section.finish();

@@ -138,8 +138,9 @@ void put_op(Line& line, const Fragment& fragment, std::size_t index) {
 
 std::string dump(const Fragment& fragment) {
   Line line;
-  line.put("fragment \"{}\" phase={} hash={:016x}\n", fragment.name, to_string(fragment.phase),
-           fragment.hash);
+  line.put("fragment \"{}\" phase={} hash={:016x}", fragment.name, to_string(fragment.phase), fragment.hash);
+  if (fragment.launch != LaunchMode::kHidden) line.put(" launch={}", to_string(fragment.launch));
+  line.put("\n");
   for (std::size_t i = 0; i < fragment.routes.size(); ++i) put_route(line, i, fragment.routes[i]->spec());
   for (std::size_t i = 0; i < fragment.batches.size(); ++i) put_batch(line, i, *fragment.batches[i]);
   if (fragment.pair_bytes) put_pair_bytes(line, *fragment.pair_bytes);

@@ -60,6 +60,7 @@ void add(Hash& hash, const Batch& batch) {
 std::uint64_t content_hash(const Fragment& fragment) {
   Hash hash;
   hash.add(std::string_view(fragment.name)).add(fragment.phase);
+  if (fragment.launch != LaunchMode::kHidden) hash.add(fragment.launch);
   hash.add(fragment.ops.size());
   for (const Op& op : fragment.ops) add(hash, op);
   hash.add(fragment.tensors.size());
@@ -78,6 +79,18 @@ std::uint64_t content_hash(const Fragment& fragment) {
 }
 
 }  // namespace
+
+std::string_view to_string(LaunchMode mode) {
+  switch (mode) {
+    case LaunchMode::kHidden:
+      return "hidden";
+    case LaunchMode::kKernel:
+      return "kernel";
+    case LaunchMode::kGraph:
+      return "graph";
+  }
+  return "?";
+}
 
 std::string_view to_string(Scaling scaling) {
   switch (scaling) {

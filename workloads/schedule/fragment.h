@@ -56,6 +56,14 @@ struct Tensor {
   }
 };
 
+// How the host gives the fragment's kernels to the device.
+enum class LaunchMode : std::uint8_t {
+  kHidden,  // far enough ahead that the device never waits for it
+  kKernel,  // one by one
+  kGraph,   // captured once, then all together
+};
+std::string_view to_string(LaunchMode mode);
+
 struct Fragment {
   std::string name;                         // "forward stage 3"
   Phase phase = Phase::kForward;
@@ -65,6 +73,7 @@ struct Fragment {
   std::vector<std::int32_t> dependencies;   // op indices
   std::vector<RoutePtr> routes;
   std::vector<BatchPtr> batches;
+  LaunchMode launch = LaunchMode::kHidden;
   PairBytesPtr pair_bytes;                  // of its all-to-alls; null: all parts are alike
   std::uint64_t hash = 0;                   // of the content of everything above, set by freeze()
 

@@ -23,6 +23,7 @@ BackwardPass lower_backward(const LoweringInput& input, const StageSpec& stage, 
                             const std::string& name, const BackwardOptions& options) {
   BackwardPass pass{FragmentBuilder(name, Phase::kBackward), {}};
   pass.builder.scaling = input.plan->scaling;
+  pass.builder.launch = input.plan->launch;
   Reverse(input, stage, forward, pass, options).run();
   return pass;
 }

@@ -33,7 +33,8 @@ class FragmentBuilder {
   Phase phase;
   std::int16_t layer = -1;
   std::int16_t compute_units = 0;
-  Scaling scaling = Scaling::kBlock;  // of the FP8 tensors that are added
+  Scaling scaling = Scaling::kBlock;        // of the FP8 tensors that are added
+  LaunchMode launch = LaunchMode::kHidden;  // of the whole fragment
 
   TensorId add(const Tensor& given);  // kRank tensors of the same key are the same tensor
   TensorId transient(std::int64_t rows, std::int64_t columns, DType dtype, Role role = Role::kNone);
@@ -55,7 +56,10 @@ class FragmentBuilder {
   const Tensor& tensor(TensorId id) const { return fragment_.tensors[id]; }
   Tensor& tensor(TensorId id) { return fragment_.tensors[id]; }
   const Fragment& fragment() const { return fragment_; }
-  FragmentPtr freeze_it() { return freeze(std::move(fragment_)); }
+  FragmentPtr freeze_it() {
+    fragment_.launch = launch;
+    return freeze(std::move(fragment_));
+  }
 
  private:
   void depend_on_writers(Op& op, const std::vector<TensorId>& operands);

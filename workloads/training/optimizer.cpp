@@ -183,6 +183,7 @@ void write_gradient_reduction(FragmentBuilder& builder, const LoweringInput& inp
 FragmentPtr lower_optimizer(const LoweringInput& input, const StageSpec& stage,
                             std::vector<StageParameter> parameters) {
   FragmentBuilder builder(fmt::format("optimizer stage {}", stage.stage), Phase::kOptimizer);
+  builder.launch = input.plan->launch;
   OptimizerWriter(input, stage, builder).write(parameters);
   return builder.freeze_it();
 }

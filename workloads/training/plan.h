@@ -44,6 +44,7 @@ struct TrainingPlan {
   bool overlap_dispatch_combine = true;
   std::vector<double> stage_speeds;  // FLOP/s of a rank of each stage, as layers are given out; empty: equal
   int communication_sms = 0;  // cores that dispatch and combine hold; 0: they run by copy engines
+  LaunchMode launch = LaunchMode::kHidden;
   bool fold = true;           // simulate one rank of each class
 
   int ranks() const { return tp * cp * pp * dp; }

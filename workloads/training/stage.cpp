@@ -15,6 +15,7 @@ class StageWriter {
   StageWriter(const LoweringInput& input, const StageSpec& stage, RouteCache& routes, ForwardPass& pass)
       : input_(input), stage_(stage), routes_(routes), pass_(pass), writer_(input, stage.shard, pass) {
     pass.builder.scaling = plan().scaling;
+    pass.builder.launch = plan().launch;
     if (plan().communication_sms > 0)
       pass.builder.compute_units = static_cast<std::int16_t>(-plan().communication_sms);
   }
