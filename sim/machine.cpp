@@ -55,6 +55,7 @@ void Machine::submit(const Submission& submission) {
   live.rank_class = submission.rank_class;
   live.step = submission.step;
   live.microbatch = submission.microbatch;
+  live.second_microbatch = submission.second_microbatch;
   live.ops_left = static_cast<std::int32_t>(use.fragment->ops.size());
   live.waits_for = 0;
   live.dependencies.assign(use.num_dependencies.begin(), use.num_dependencies.end());
@@ -221,7 +222,11 @@ void Machine::communicate(std::int32_t index) {
 
 MeetingKey Machine::key_of(const LaneState& lane, const Op& op) {
   const Live& live = live_on(lane);
-  return {plans_.meeting_place(op, live.rank_class), live.step, live.microbatch, op.match};
+  return {plans_.meeting_place(op, live.rank_class), live.step,
+          op.phase == Phase::kGradients ? -1
+          : op.second                   ? live.second_microbatch
+                                        : live.microbatch,
+          op.match};
 }
 
 void Machine::meet(std::int32_t index) {

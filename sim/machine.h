@@ -58,7 +58,7 @@ class Machine {
   struct Live {  // a submission that has not completed
     FragmentUse* use = nullptr;
     ClassUse* as_class = nullptr;
-    std::int32_t sequence = 0, rank_class = 0, step = 0, microbatch = 0;
+    std::int32_t sequence = 0, rank_class = 0, step = 0, microbatch = 0, second_microbatch = -1;
     std::int32_t ops_left = 0;
     std::int32_t waits_for = 0;  // submissions
     std::vector<std::int32_t> dependencies;  // by op: those that have not ended

@@ -95,6 +95,16 @@ void add_serving(Json& json, const Report& report) {
   if (!report.facts.tokens.empty()) add_tokens(json, report.facts.tokens);
 }
 
+// What a rank's time is made of, pass by pass: the sum is the step.
+void add_passes(Json& json, const PassSeconds& passes) {
+  json["forward_s"] = passes.forward;
+  json["backward_s"] = passes.backward;
+  json["weight_s"] = passes.weight;
+  json["overlapped_s"] = passes.overlapped;
+  json["between_passes_s"] = passes.between;
+  json["optimizer_pass_s"] = passes.optimizer;
+}
+
 Json breakdown_json(const Report& report) {
   const TimeFigures figures = time_figures(report);
   Json kinds = Json::object();
@@ -106,13 +116,15 @@ Json breakdown_json(const Report& report) {
       row = {{"compute_s", kind.compute}};
     }
   }
-  return {{"compute_s", figures.compute},
+  Json json{{"compute_s", figures.compute},
           {"exposed_communication_s", figures.exposed},
           {"hidden_communication_s", figures.hidden},
           {"waiting_s", figures.waiting},
           {"bubble_s", figures.bubble},
           {"optimizer_s", figures.optimizer},
           {"by_kind", kinds}};
+  if (report.scenario->kind == ScenarioKind::kTraining) add_passes(json, pass_figures(report));
+  return json;
 }
 
 Json memory_json(const MemoryReport& memory) {

@@ -238,6 +238,21 @@ void time_section(Out out, const Report& report) {
   }
 }
 
+void pass_section(Out out, const Report& report) {
+  const PassSeconds passes = pass_figures(report);
+  const double whole = time_figures(report).whole;
+  fmt::format_to(out, "\npass by pass (mean over ranks)\n");
+  const std::pair<const char*, double> rows[] = {{"forward", passes.forward},
+                                                 {"backward", passes.backward},
+                                                 {"gradients of weights", passes.weight},
+                                                 {"forward beside backward", passes.overlapped},
+                                                 {"between passes", passes.between},
+                                                 {"optimizer, with its waits", passes.optimizer}};
+  for (const auto& [name, seconds] : rows) {
+    if (seconds > 0) time_total(out, name, seconds, whole);
+  }
+}
+
 void expectation_section(Out out, const Report& report) {
   const std::vector<JudgedExpectation> rows = judge_expectations(report);
   if (rows.empty()) return;
@@ -336,6 +351,7 @@ std::string report_text(const Report& report) {
       break;
   }
   time_section(out, report);
+  if (report.scenario->kind == ScenarioKind::kTraining) pass_section(out, report);
   if (!report.experts.empty()) fmt::format_to(out, "\n{}", loads_text(report.experts));
   if (report.memory) fmt::format_to(out, "\n{}", memory_text(*report.memory));
   fmt::format_to(out, "\nnetwork\n  {:<28} {:>10} ({} a device)\n", "sent",

@@ -10,15 +10,6 @@ namespace moebius {
 
 namespace {
 
-constexpr std::array kSchedules{
-    Named<PipelineKind>{"1f1b", PipelineKind::k1F1B,
-                        "one forward, one backward: stage s keeps at most p-s microbatches alive"},
-    Named<PipelineKind>{"gpipe", PipelineKind::kGpipe,
-                        "all forward, then all backward: every microbatch stays alive"},
-};
-
-constexpr std::array kSlicings{
-    Named<int>{"balanced", 0, "layers spread so that the slowest stage is fastest"}};
 
 constexpr std::array kArithmetic{Named<DType>{"bf16", DType::kBf16, ""}, Named<DType>{"fp8", DType::kFp8, ""},
                                  Named<DType>{"fp32", DType::kFp32, ""}};
@@ -83,14 +74,6 @@ void read_tensor(Section section, TrainingPlan& plan) {
   plan.sequence_parallel = section.boolean("sequence_parallel", false,
                                            "activations between tensor-parallel parts are sharded by tokens");
   read_tensor_overlap(section, plan);
-  section.finish();
-}
-
-void read_pipeline(Section section, TrainingPlan& plan) {
-  plan.pp = degree(section, "degree", 1, "pipeline stages");
-  plan.schedule =
-      section.choice<PipelineKind>("schedule", kSchedules, PipelineKind::k1F1B, "order of microbatches");
-  section.choice<int>("slicing", kSlicings, 0, "how layers are spread over stages");
   section.finish();
 }
 
@@ -159,6 +142,10 @@ void read_overlap(Section section, TrainingPlan& plan) {
       section.boolean("dispatch_combine", false, "dispatch and combine run beside compute");
   plan.communication_sms = static_cast<int>(section.integer(
       "communication_sms", {0, 4096}, 0, "cores that dispatch and combine hold; 0: copy engines"));
+  plan.overlap_two_batch =
+      section.boolean("two_batch", false,
+                      "schedule 1f1b: forward and backward passes of two microbatches beside each other, so that the "
+                      "dispatch and combine of one travel while the other computes; dualpipe always does");
   section.finish();
 }
 
@@ -172,10 +159,6 @@ std::string path_of(Section& section, std::string_view key, const std::string& o
 }
 
 }  // namespace
-
-std::span<const Named<PipelineKind>> pipeline_schedules() {
-  return kSchedules;
-}
 
 std::string read_weights(Section& section) {
   return path_of(section, "weights", "random",

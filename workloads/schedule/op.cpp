@@ -68,6 +68,8 @@ std::string_view to_string(GroupRole group) {
       return "dense_tensor";
     case GroupRole::kDenseData:
       return "dense_data";
+    case GroupRole::kBatch:
+      return "batch";
     case GroupRole::kWorld:
       return "world";
   }

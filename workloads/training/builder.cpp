@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
+#include "workloads/training/tensor_overlap.h"
 
 namespace moebius {
 
@@ -13,10 +14,26 @@ std::uint32_t parameter_key(Role role, int layer, Part part) {
          static_cast<std::uint32_t>(part);
 }
 
-FragmentBuilder::FragmentBuilder(std::string name, Phase first_phase) : phase(first_phase) {
+std::uint32_t microbatch_key(int chunk, TensorId forward_tensor) {
+  return static_cast<std::uint32_t>(chunk) << 24 | static_cast<std::uint32_t>(forward_tensor);
+}
+
+std::uint32_t left_key(int chunk, TensorId backward_tensor) {
+  return microbatch_key(chunk, backward_tensor) | 1u << 23;
+}
+
+std::uint32_t handed_key(int stage, Phase phase) {
+  return 0xf0000000u | static_cast<std::uint32_t>(phase) << 24 | static_cast<std::uint32_t>(stage);
+}
+
+std::uint32_t stage_match(StageMatch match, int rounds) {
+  return static_cast<std::uint32_t>(match) + (static_cast<std::uint32_t>(rounds) << 8);
+}
+
+FragmentBuilder::FragmentBuilder(std::string name, Phase first_phase, int meetings) : phase(first_phase) {
   fragment_.name = std::move(name);
   fragment_.phase = first_phase;
-  next_match_ = static_cast<std::uint32_t>(first_phase) << 20;
+  next_match_ = static_cast<std::uint32_t>(first_phase) << 20 | static_cast<std::uint32_t>(meetings) << 14;
 }
 
 TensorId FragmentBuilder::add(const Tensor& given) {
@@ -82,6 +99,12 @@ std::int32_t FragmentBuilder::emit(Op op, const std::vector<TensorId>& inputs,
   for (const TensorId id : outputs) last_writer_[id] = index;
   fragment_.ops.push_back(op);
   return index;
+}
+
+FragmentPtr FragmentBuilder::freeze_it() {
+  fragment_.launch = launch;
+  if (tensor_chunks > 0) return overlap_tensor_parallel(fragment_, tensor_chunks);
+  return freeze(std::move(fragment_));
 }
 
 void FragmentBuilder::extend_last(TensorId output) {

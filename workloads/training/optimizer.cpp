@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "workloads/training/pipeline.h"
+
 namespace moebius {
 namespace {
 
@@ -21,7 +23,7 @@ GroupRole replicas_of(const StageParameter& parameter) {
 }
 
 int num_replicas(const TrainingPlan& plan, GroupRole replicas) {
-  const int stage = plan.tp * plan.cp * plan.dp;
+  const int stage = plan.tp * plan.cp * plan.dp * StagePlacement(plan).copies();
   if (replicas == GroupRole::kExpertData) return stage / plan.ep;
   return stage / (replicas == GroupRole::kDenseData ? plan.dense_degree() : plan.tp);
 }
@@ -97,7 +99,7 @@ class OptimizerWriter {
   void write_tied_embedding(const std::vector<StageParameter>& parameters) {
     const bool two_copies = input_.model->tied_embeddings || input_.model->mtp_layers > 0;
     const bool end_stage = stage_.slice.has_embedding || stage_.slice.has_head;
-    if (plan().pp == 1 || !two_copies || !end_stage) return;
+    if (!StagePlacement(plan()).ends_apart() || !two_copies || !end_stage) return;
     for (const StageParameter& parameter : parameters) {
       if (parameter.weight.role != Role::kEmbedding) continue;
       const TensorId gradient = builder_.add(gradient_of(parameter.weight, plan()));
@@ -182,7 +184,9 @@ void write_gradient_reduction(FragmentBuilder& builder, const LoweringInput& inp
 
 FragmentPtr lower_optimizer(const LoweringInput& input, const StageSpec& stage,
                             std::vector<StageParameter> parameters) {
-  FragmentBuilder builder(fmt::format("optimizer stage {}", stage.stage), Phase::kOptimizer);
+  const bool several = StagePlacement(*input.plan).chunks() > 1;  // stages of this rank
+  FragmentBuilder builder(fmt::format("optimizer {} {}", several ? "rank" : "stage", stage.stage),
+                          Phase::kOptimizer);
   builder.launch = input.plan->launch;
   OptimizerWriter(input, stage, builder).write(parameters);
   return builder.freeze_it();

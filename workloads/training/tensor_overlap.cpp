@@ -5,6 +5,8 @@
 #include <set>
 #include <vector>
 
+#include "workloads/training/builder.h"
+
 namespace moebius {
 namespace {
 
@@ -20,6 +22,7 @@ class OverlapWriter {
  public:
   OverlapWriter(const Fragment& whole, int chunks)
       : whole_(whole), chunks_(chunks), builder_(whole.name, whole.phase) {
+    builder_.launch = whole.launch;
     for (const Tensor& tensor : whole.tensors) builder_.add(tensor);
     for (const RoutePtr& route : whole.routes) builder_.add_route(route);
     for (int i = 0; i < num_ops(); ++i) index(i);
@@ -159,9 +162,8 @@ class OverlapWriter {
 
 }  // namespace
 
-FragmentPtr freeze_with_overlap(FragmentBuilder& builder, const TrainingPlan& plan) {
-  if (plan.tp_chunks == 0) return builder.freeze_it();
-  return OverlapWriter(builder.fragment(), plan.tp_chunks).write();
+FragmentPtr overlap_tensor_parallel(const Fragment& fragment, int chunks) {
+  return OverlapWriter(fragment, chunks).write();
 }
 
 }  // namespace moebius
