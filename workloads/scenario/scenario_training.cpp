@@ -1,4 +1,5 @@
 // Plan and workload of a training scenario. Every default is stated here, once.
+#include <algorithm>
 #include <array>
 #include <filesystem>
 
@@ -64,7 +65,7 @@ void read_tensor_overlap(Section& section, TrainingPlan& plan) {
     section.place_of("overlap").fail("overlap true cuts the gathers and sums of sequence_parallel true, found false");
   if (overlap && chunks == 1)
     section.place_of("chunks").fail("expected at least 2 pieces, or 0 for one of each rank, found 1");
-  if (overlap) plan.tp_chunks = chunks > 0 ? chunks : plan.tp;
+  if (overlap) plan.tp_chunks = chunks > 0 ? chunks : std::min(plan.tp, kMostTensorChunks);
 }
 
 void read_tensor(Section section, TrainingPlan& plan) {
