@@ -6,7 +6,7 @@ namespace moebius {
 namespace {
 
 bool is_kernel(const Op& op) {
-  return !is_communication(op.kind) || op.units > 0;
+  return is_communication(op.kind) ? op.units > 0 : !op.fused;
 }
 
 }  // namespace

@@ -43,9 +43,9 @@ TEST_CASE("what one pool cannot do or is not there yet is refused by name") {
 TEST_CASE("each phase of serving names its own dispatch kernel") {
   for (const std::string phase : {"decode", "prefill"}) {
     const std::string key = "/plan/" + phase + "/ep/dispatch";
-    check(kLarge, key, "nccl",
+    check(kLarge, key.c_str(), "nccl",
           key + ": expected one of \"auto\", \"deepep\", \"deepep-low-latency\", found \"nccl\"");
-    CHECK(refusal(kLarge, key, "deepep") == "");
+    CHECK(refusal(kLarge, key.c_str(), "deepep") == "");
   }
 }
 

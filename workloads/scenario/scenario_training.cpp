@@ -35,6 +35,12 @@ constexpr std::array kRecomputeOps{
     Named<RecomputeOp>{"swiglu", RecomputeOp::kActivation, ""},
 };
 
+constexpr std::array kFusions{
+    Named<Fusion>{"residual", Fusion::kResidual, "sums with sums and norms, and their gradients"},
+    Named<Fusion>{"rotary", Fusion::kRotary, "splits and norms of heads with the rotation"},
+    Named<Fusion>{"router", Fusion::kRouter, "the router's product with the gate"},
+};
+
 constexpr std::array kLaunchModes{
     Named<LaunchMode>{"hidden", LaunchMode::kHidden, "far enough ahead that the device never waits"},
     Named<LaunchMode>{"kernel", LaunchMode::kKernel, "one by one"},
@@ -189,6 +195,8 @@ void read_training_plan(Section section, Scenario& scenario) {
     section.place_of("resume").fail("expected a checkpoint in `weights` to go on from, found \"random\"");
   if (scenario.save_every > 0 && scenario.save.empty())
     section.place_of("save_every").fail("expected a directory in `save`, found none");
+  plan.fusions = section.choices<Fusion>(
+      "fusion", kFusions, "neighbours that are one kernel: less is read, written and launched");
   plan.launch =
       section.choice<LaunchMode>("launch", kLaunchModes, LaunchMode::kHidden,
                                  "how the host launches kernels; how long one takes: /cluster/launch");

@@ -128,6 +128,7 @@ void put_op(Line& line, const Fragment& fragment, std::size_t index) {
   if (op.second) line.put(" second");
   line.field_unless(-1, "route", op.route);
   line.field_unless(-1, "batch", op.batch);
+  if (op.fused) line.put(" fused");
   if (is_communication(op.kind)) put_communication(line, op);
   put_operands(line, fragment, "in", op.first_tensor, op.num_inputs);
   put_operands(line, fragment, "out", op.first_tensor + op.num_inputs, op.num_outputs);

@@ -23,6 +23,7 @@ void add(Hash& hash, const Op& op) {
   if (op.batch >= 0) hash.add(op.batch);
   if (op.queue > 0) hash.add(op.queue);
   if (op.second) hash.add(op.second);
+  if (op.fused) hash.add(op.fused);
 }
 
 void add(Hash& hash, const Tensor& t) {

@@ -70,6 +70,7 @@ struct Op {
   std::uint8_t num_inputs = 0, num_outputs = 0;
   std::uint8_t queue = 0;              // communication: the fabric's priority queue; 0: the one that its lane goes in
   bool second = false;                 // of the submission's second microbatch
+  bool fused = false;                  // compute: one kernel with the op before it in its lane, whose result it reads
   std::int16_t layer = -1;
   // Cores to hold. Compute: > 0 exactly so many, 0 all that are free, < 0 all of the chip but so many.
   // Communication: exactly so many, 0 none (copy engines).

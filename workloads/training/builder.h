@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "workloads/schedule/fragment.h"
+#include "workloads/training/fusion.h"
 
 namespace moebius {
 
@@ -45,6 +46,7 @@ class FragmentBuilder {
   Scaling scaling = Scaling::kBlock;        // of the FP8 tensors that are added
   LaunchMode launch = LaunchMode::kHidden;  // of the whole fragment
   int tensor_chunks = 0;                    // see overlap_tensor_parallel()
+  std::vector<Fusion> fusions;              // of its ops
 
   TensorId add(const Tensor& given);  // kRank tensors of the same key are the same tensor
   TensorId transient(std::int64_t rows, std::int64_t columns, DType dtype, Role role = Role::kNone);

@@ -10,6 +10,7 @@
 #include "workloads/routing/routing.h"
 #include "workloads/schedule/fragment.h"
 #include "workloads/schedule/layout.h"
+#include "workloads/training/fusion.h"
 
 namespace moebius {
 
@@ -48,6 +49,7 @@ struct TrainingPlan {
   std::vector<double> stage_speeds;  // FLOP/s of a rank of each stage, as layers are given out; empty: equal
   int communication_sms = 0;  // cores that dispatch and combine hold; 0: they run by copy engines
   LaunchMode launch = LaunchMode::kHidden;
+  std::vector<Fusion> fusions;
   bool fold = true;           // simulate one rank of each class
 
   int ranks() const { return tp * cp * pp * dp; }

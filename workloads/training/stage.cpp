@@ -17,6 +17,7 @@ class StageWriter {
     pass.builder.scaling = plan().scaling;
     pass.builder.launch = plan().launch;
     pass.builder.tensor_chunks = plan().tp_chunks;
+    pass.builder.fusions = plan().fusions;
     if (plan().communication_sms > 0)
       pass.builder.compute_units = static_cast<std::int16_t>(-plan().communication_sms);
   }

@@ -38,6 +38,7 @@ class Overlap {
   Overlap(const Fragment& backward, const Fragment& forward) : halves_{&backward, &forward} {
     fragment_.name = backward.name + " beside " + forward.name;
     fragment_.phase = Phase::kBackward;
+    fragment_.launch = backward.launch;
     for (int half = 0; half < 2; ++half) {
       const Fragment& given = *halves_[half];
       add_tensors(given, half);
