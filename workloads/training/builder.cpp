@@ -102,9 +102,9 @@ std::int32_t FragmentBuilder::emit(Op op, const std::vector<TensorId>& inputs,
 }
 
 FragmentPtr FragmentBuilder::freeze_it() {
+  if (tensor_chunks > 0) fragment_ = overlap_tensor_parallel(fragment_, tensor_chunks);
   fragment_.launch = launch;
   fuse(fragment_, fusions);
-  if (tensor_chunks > 0) return overlap_tensor_parallel(fragment_, tensor_chunks);
   return freeze(std::move(fragment_));
 }
 

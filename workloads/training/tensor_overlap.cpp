@@ -22,13 +22,12 @@ class OverlapWriter {
  public:
   OverlapWriter(const Fragment& whole, int chunks)
       : whole_(whole), chunks_(chunks), builder_(whole.name, whole.phase) {
-    builder_.launch = whole.launch;
     for (const Tensor& tensor : whole.tensors) builder_.add(tensor);
     for (const RoutePtr& route : whole.routes) builder_.add_route(route);
     for (int i = 0; i < num_ops(); ++i) index(i);
   }
 
-  FragmentPtr write() {
+  Fragment write() {
     for (int i = 0; i < num_ops(); ++i) {
       if (!chained_.count(i)) find_chain(i);
     }
@@ -39,7 +38,7 @@ class OverlapWriter {
         emit(whole_.ops[i], whole_.ops[i]);
       }
     }
-    return builder_.freeze_it();
+    return builder_.fragment();
   }
 
  private:
@@ -162,7 +161,7 @@ class OverlapWriter {
 
 }  // namespace
 
-FragmentPtr overlap_tensor_parallel(const Fragment& fragment, int chunks) {
+Fragment overlap_tensor_parallel(const Fragment& fragment, int chunks) {
   return OverlapWriter(fragment, chunks).write();
 }
 
