@@ -76,7 +76,9 @@ void read_tensor_overlap(Section& section, TrainingPlan& plan) {
 
 void read_tensor(Section section, TrainingPlan& plan) {
   plan.tp = degree(section, "attention", 1, "tensor-parallel degree of attention");
-  plan.dense_tp = degree(section, "dense", plan.tp, "of dense MLPs; ranks of a stage that follow one another");
+  const int dense =
+      degree(section, "dense", plan.tp, "of dense MLPs; ranks of a stage that follow one another");
+  plan.dense_tp = dense == plan.tp ? 0 : dense;
   section.one_of("expert", {1}, 1, "of experts, which are spread by expert parallelism alone");
   plan.sequence_parallel = section.boolean("sequence_parallel", false,
                                            "activations between tensor-parallel parts are sharded by tokens");
