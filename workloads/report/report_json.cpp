@@ -117,12 +117,12 @@ Json breakdown_json(const Report& report) {
     }
   }
   Json json{{"compute_s", figures.compute},
-          {"exposed_communication_s", figures.exposed},
-          {"hidden_communication_s", figures.hidden},
-          {"waiting_s", figures.waiting},
-          {"bubble_s", figures.bubble},
-          {"optimizer_s", figures.optimizer},
-          {"by_kind", kinds}};
+            {"exposed_communication_s", figures.exposed},
+            {"hidden_communication_s", figures.hidden},
+            {"waiting_s", figures.waiting},
+            {"bubble_s", figures.bubble},
+            {"optimizer_s", figures.optimizer},
+            {"by_kind", kinds}};
   if (report.scenario->kind == ScenarioKind::kTraining) add_passes(json, pass_figures(report));
   return json;
 }

@@ -151,10 +151,10 @@ void read_overlap(Section section, TrainingPlan& plan) {
       section.boolean("dispatch_combine", false, "dispatch and combine run beside compute");
   plan.communication_sms = static_cast<int>(section.integer(
       "communication_sms", {0, 4096}, 0, "cores that dispatch and combine hold; 0: copy engines"));
-  plan.overlap_two_batch =
-      section.boolean("two_batch", false,
-                      "schedule 1f1b: forward and backward passes of two microbatches beside each other, so that the "
-                      "dispatch and combine of one travel while the other computes; dualpipe always does");
+  plan.overlap_two_batch = section.boolean(
+      "two_batch", false,
+      "schedule 1f1b: forward and backward passes of two microbatches beside each other, so that the "
+      "dispatch and combine of one travel while the other computes; dualpipe always does");
   section.finish();
 }
 

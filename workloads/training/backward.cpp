@@ -22,8 +22,8 @@ Tensor gradient_of(const Tensor& weight, const TrainingPlan& plan) {
 BackwardPass lower_backward(const LoweringInput& input, const StageSpec& stage, ForwardPass& forward,
                             const std::string& name, const BackwardOptions& options) {
   const std::string whole = fmt::format("{} {}", name, stage.name());
-  BackwardPass pass{FragmentBuilder(options.split ? name + " inputs " + stage.name() : whole, Phase::kBackward,
-                                    stage.meetings),
+  BackwardPass pass{FragmentBuilder(options.split ? name + " inputs " + stage.name() : whole,
+                                    Phase::kBackward, stage.meetings),
                     {},
                     {}};
   pass.builder.scaling = input.plan->scaling;

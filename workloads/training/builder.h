@@ -19,8 +19,8 @@ inline constexpr TensorId kNoTensor = -1;
 // Which copy of a parameter a kRank tensor is.
 enum class Part : std::uint8_t { kWeight, kGradient, kMaster, kFirstMoment, kSecondMoment };
 
-// The identity of kMicrobatch tensors: of the forward fragment, of what a backward pass leaves for the weights'
-// gradients, of what goes on to a stage on the same rank.
+// The identity of kMicrobatch tensors: of the forward fragment, of what a backward pass leaves for the
+// weights' gradients, of what goes on to a stage on the same rank.
 std::uint32_t microbatch_key(int chunk, TensorId forward_tensor);
 std::uint32_t left_key(int chunk, TensorId backward_tensor);
 std::uint32_t handed_key(int stage, Phase phase);

@@ -46,7 +46,8 @@ class RouteCache {
 
 // The forward fragment of a stage under construction, with what the reverse pass needs to know about it.
 struct ForwardPass {
-  explicit ForwardPass(std::string name, int meetings = 0) : builder(std::move(name), Phase::kForward, meetings) {}
+  explicit ForwardPass(std::string name, int meetings = 0)
+      : builder(std::move(name), Phase::kForward, meetings) {}
 
   FragmentBuilder builder;
   std::vector<int> block_of_op;         // attention and MLP of a layer are one block each

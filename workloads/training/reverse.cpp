@@ -10,7 +10,12 @@ namespace moebius {
 
 Reverse::Reverse(const LoweringInput& input, const StageSpec& stage, ForwardPass& forward, BackwardPass& pass,
                  const BackwardOptions& options)
-    : input_(input), stage_(stage), forward_(forward), pass_(pass), options_(options), builder_(&pass.builder) {
+    : input_(input),
+      stage_(stage),
+      forward_(forward),
+      pass_(pass),
+      options_(options),
+      builder_(&pass.builder) {
   producer_.assign(fragment().tensors.size(), -1);
   for (std::size_t i = 0; i < fragment().ops.size(); ++i) {
     const Op& op = fragment().ops[i];
@@ -247,7 +252,8 @@ void Reverse::write_weight_gradient(const DeferredWeight& deferred) {
   const Op& forward = deferred.op;
   const TensorId dy = in_weights() ? left(deferred.dy) : deferred.dy;
   if (forward.kind == OpKind::kEmbedding) {
-    emit(like(forward, OpKind::kEmbeddingGrad), {value(deferred.x), dy}, {gradient_buffer(deferred.weight, false)});
+    emit(like(forward, OpKind::kEmbeddingGrad), {value(deferred.x), dy},
+         {gradient_buffer(deferred.weight, false)});
     return;
   }
   const bool grouped = forward.kind == OpKind::kGroupedGemm;
