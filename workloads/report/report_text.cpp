@@ -69,8 +69,8 @@ std::string plan_line(const Scenario& scenario) {
     if (row.value == plan.schedule) schedule = row.name;
   }
   return fmt::format("{} on {} {}, tp {} · pp {} ({}) · ep {} · cp {} · dp {}, {}, {} microbatches",
-                     scenario.model.id, grouped(plan.ranks()), chips_text(*scenario.cluster), tensor_text(plan),
-                     plan.pp, schedule, plan.ep, plan.cp, plan.dp, to_string(plan.gemm),
+                     scenario.model.id, grouped(plan.ranks()), chips_text(*scenario.cluster),
+                     tensor_text(plan), plan.pp, schedule, plan.ep, plan.cp, plan.dp, to_string(plan.gemm),
                      scenario.training.num_microbatches(plan));
 }
 

@@ -104,15 +104,16 @@ class TrainingChecks {
     const int stage = plan_.tp * plan_.cp * plan_.dp;
     bool has_dense = false;
     for (int layer = 0; layer < model_.layers; ++layer) has_dense = has_dense || !model_.is_moe_layer(layer);
-    require(has_dense, at,
-            "degree {} for dense MLPs, of which {} has none", plan_.dense_tp, model_.id);
+    require(has_dense, at, "degree {} for dense MLPs, of which {} has none", plan_.dense_tp, model_.id);
     divides(plan_.dense_tp, model_.dense_width, at, "degree of dense MLPs", "columns of a dense MLP");
-    require(stage % plan_.dense_tp == 0, at,
-            "degree of dense MLPs {} does not divide the tp {} x cp {} x dp {} = {} ranks of a pipeline stage",
-            plan_.dense_tp, plan_.tp, plan_.cp, plan_.dp, stage);
-    require(plan_.tp == 1 || plan_.sequence_parallel, at,
-            "a degree of dense MLPs other than that of attention, {}, needs sequence_parallel true, found false",
-            plan_.tp);
+    require(
+        stage % plan_.dense_tp == 0, at,
+        "degree of dense MLPs {} does not divide the tp {} x cp {} x dp {} = {} ranks of a pipeline stage",
+        plan_.dense_tp, plan_.tp, plan_.cp, plan_.dp, stage);
+    require(
+        plan_.tp == 1 || plan_.sequence_parallel, at,
+        "a degree of dense MLPs other than that of attention, {}, needs sequence_parallel true, found false",
+        plan_.tp);
     require(scenario_.weights == "random" && scenario_.save.empty(), at,
             "checkpoints are cut by one tensor-parallel degree: expected that of attention, {}, found {}",
             plan_.tp, plan_.dense_tp);
@@ -205,8 +206,9 @@ class TrainingChecks {
   // A rank finds the scale of a tensor from what it holds, and scales do not travel.
   void scaling() const {
     if (plan_.scaling != Scaling::kTensor) return;
-    require(plan_.tp_chunks == 0, "/plan/tp/overlap",
-            "pieces of a tensor do not know its whole scale: scaling \"tensor\" needs overlap false, found true");
+    require(
+        plan_.tp_chunks == 0, "/plan/tp/overlap",
+        "pieces of a tensor do not know its whole scale: scaling \"tensor\" needs overlap false, found true");
     require(plan_.gemm == DType::kFp8, "/plan/precision/scaling",
             "scaling \"tensor\" is for gemm \"fp8\", found gemm \"{}\"", to_string(plan_.gemm));
     require(plan_.dispatch != DType::kFp8, "/plan/precision/dispatch",

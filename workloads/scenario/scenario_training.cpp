@@ -68,7 +68,8 @@ void read_tensor_overlap(Section& section, TrainingPlan& plan) {
   if (overlap && plan.tp == 1)
     section.place_of("overlap").fail("overlap true needs a tensor-parallel degree above 1, found 1");
   if (overlap && !plan.sequence_parallel)
-    section.place_of("overlap").fail("overlap true cuts the gathers and sums of sequence_parallel true, found false");
+    section.place_of("overlap").fail(
+        "overlap true cuts the gathers and sums of sequence_parallel true, found false");
   if (overlap && chunks == 1)
     section.place_of("chunks").fail("expected at least 2 pieces, or 0 for one of each rank, found 1");
   if (overlap) plan.tp_chunks = chunks > 0 ? chunks : std::min(plan.tp, kMostTensorChunks);

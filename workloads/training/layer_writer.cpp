@@ -220,8 +220,9 @@ TensorId LayerWriter::leave_tensor_parallel(TensorId x) {
   return collective(OpKind::kAllReduce, GroupRole::kTensor, Lane::kTensorComm, x, rows(x));
 }
 
-// Ranks that share dense MLPs in another number than attention hold different rows, be it of one sequence or of
-// several: gathered over the one group, cut again over the other, none needs more than the larger group's rows.
+// Ranks that share dense MLPs in another number than attention hold different rows, be it of one sequence or
+// of several: gathered over the one group, cut again over the other, none needs more than the larger group's
+// rows.
 TensorId LayerWriter::enter_dense_mlp(TensorId x) {
   if (!plan().mixed_tp()) return enter_tensor_parallel(x);
   if (plan().dense_degree() == 1) return x;

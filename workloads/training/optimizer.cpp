@@ -174,9 +174,9 @@ void write_gradient_reduction(FragmentBuilder& builder, const LoweringInput& inp
   for (const GroupRole replicas : kReplicas) {
     if (num_replicas(plan, replicas) == 1) continue;
     const OpKind kind = sharded(plan, replicas) ? OpKind::kReduceScatter : OpKind::kAllReduce;
-    write_buckets(
-        builder, bucket_op(kind, replicas, bucket_role(replicas)),
-        gradients(builder, plan, parameters, [&](const auto& p) { return due(p) && replicas_of(p) == replicas; }));
+    write_buckets(builder, bucket_op(kind, replicas, bucket_role(replicas)),
+                  gradients(builder, plan, parameters,
+                            [&](const auto& p) { return due(p) && replicas_of(p) == replicas; }));
   }
   for (StageParameter& parameter : parameters) parameter.reduced = parameter.reduced || due(parameter);
   builder.phase = phase;

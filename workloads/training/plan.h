@@ -19,9 +19,10 @@ enum class RecomputePolicy : std::uint8_t { kNone, kSelective, kFull };
 enum class RecomputeOp : std::uint8_t { kNorm, kMlaUp, kActivation };
 
 struct TrainingPlan {
-  int tp = 1;         // of attention, embedding and head; of dense MLPs too, unless dense_tp says otherwise
-  int dense_tp = 0;   // of dense MLPs; 0: tp
-  int tp_chunks = 0;  // pieces of a tensor-parallel gather or sum beside its matrix product; 0: whole, after it
+  int tp = 1;        // of attention, embedding and head; of dense MLPs too, unless dense_tp says otherwise
+  int dense_tp = 0;  // of dense MLPs; 0: tp
+  // Pieces of a tensor-parallel gather or sum beside its matrix product; 0: whole, before or after it.
+  int tp_chunks = 0;
   bool sequence_parallel = false;
   int pp = 1;
   PipelineKind schedule = PipelineKind::k1F1B;

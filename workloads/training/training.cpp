@@ -229,7 +229,8 @@ std::string Training::describe() const {
                                  plan.tp, plan.cp, plan.dp, plan.pp, plan.ep);
   if (plan.mixed_tp()) text += fmt::format("dense MLPs     over {} ranks\n", plan.dense_degree());
   if (plan.tp_chunks > 0)
-    text += fmt::format("tp overlap     gathers and sums in {} pieces beside their products\n", plan.tp_chunks);
+    text +=
+        fmt::format("tp overlap     gathers and sums in {} pieces beside their products\n", plan.tp_chunks);
   text += fmt::format("microbatches   {} a step and data-parallel rank, {} tokens each\n", s.microbatches,
                       s.job.workload.micro_batch * s.job.workload.sequence_length);
   text += fmt::format("rank classes   {}\n", s.num_classes());
