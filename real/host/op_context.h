@@ -92,6 +92,7 @@ class OpContext {
     if (window) return store().write_rows(output_id(i), *window, std::move(value));
     store().write(output_id(i), std::move(value));
   }
+  const Tensor& input_tensor(int i) { return store().describe(input_id(i)); }
   const Tensor& output_tensor(int i) { return store().describe(output_id(i)); }
 
   // The output's present contents, to add to; rounded when `add` returns.

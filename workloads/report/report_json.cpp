@@ -134,12 +134,18 @@ Json memory_json(const MemoryReport& memory) {
     if (!shown(memory, static_cast<MemoryKind>(i))) continue;
     kinds[std::string(to_string(static_cast<MemoryKind>(i)))] = worst.at_peak[i].value;
   }
-  return {{"peak_bytes", worst.peak.value},
-          {"capacity_bytes", memory.capacity.value},
-          {"fits", memory.fits()},
-          {"class", memory.worst_class},
-          {"alive_microbatches", worst.peak_microbatches},
-          {"by_kind", kinds}};
+  Json json = {{"peak_bytes", worst.peak.value},
+               {"capacity_bytes", memory.capacity.value},
+               {"fits", memory.fits()},
+               {"class", memory.worst_class},
+               {"alive_microbatches", worst.peak_microbatches},
+               {"by_kind", kinds}};
+  if (memory.reserve.value > 0) json["reserve_bytes"] = memory.reserve.value;
+  if (memory.host_peak().value > 0)
+    json["host"] = {{"peak_bytes", memory.host_peak().value},
+                    {"capacity_bytes", memory.host_capacity.value},
+                    {"fits", memory.fits_on_host()}};
+  return json;
 }
 
 Json experts_json(const ExpertLoads& loads) {

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "hw/mixed_pools.h"
+#include "workloads/scenario/plan_state_keys.h"
 #include "workloads/scenario/scenario_flows.h"
 #include "workloads/scenario/popularity_keys.h"
 #include "workloads/scenario/scenario_parts.h"
@@ -38,6 +39,7 @@ class TrainingChecks {
     check_stages(scenario_, document_);
     attention();
     dense();
+    where_state_stands();
     experts();
     nodes_per_token();
     batch();
@@ -119,6 +121,21 @@ class TrainingChecks {
             plan_.tp, plan_.dense_tp);
     require(!several_kinds(*scenario_.cluster), at,
             "pools of different chips need the degree of attention, {}, found {}", plan_.tp, plan_.dense_tp);
+  }
+
+  // Passes whose tensors come and go are written anew around whole collectives.
+  void where_state_stands() const {
+    const Offload& away = plan_.offload;
+    const bool is_away = away.optimizer || away.parameters || away.gradients || away.activations;
+    const std::string found = plan_.shard > 0 ? fmt::format(", shard {}", plan_.shard) : "";
+    const char* offloaded = is_away ? ", offload" : "";
+    const bool whole = plan_.zero <= 1 && plan_.shard == 0 && !is_away;
+    require(plan_.tp_chunks == 0 || whole, "/plan/tp/overlap",
+            "overlap true needs zero 0 or 1 without shard or offload, found zero {}{}{}", plan_.zero, found,
+            offloaded);
+    require(!plan_.mixed_tp() || whole, "/plan/tp/dense",
+            "a degree of dense MLPs of their own needs zero 0 or 1 without shard or offload, found zero {}{}{}",
+            plan_.zero, found, offloaded);
   }
 
   void experts() const {
@@ -260,6 +277,7 @@ Place place_at(const Document& document, std::string_view pointer) {
 
 void check_training(Scenario& scenario, const Document& document) {
   TrainingChecks(scenario, document).run();
+  check_plan_state(scenario, document);
 }
 
 namespace {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -52,10 +53,17 @@ struct ForwardPass {
   FragmentBuilder builder;
   std::vector<int> block_of_op;         // attention and MLP of a layer are one block each
   std::set<std::int32_t> recomputable;  // ops whose results are not kept but computed again
+  std::vector<std::pair<std::int32_t, std::int32_t>> again;  // ops [first, last) that run again as a whole
   std::set<TensorId> partial;           // gradients arrive as partial sums over the tensor-parallel group
   std::map<TensorId, TensorId> quantised_from;  // 8-bit copy -> original
   TensorId received = kNoTensor;                // from the previous stage
   TensorId sent = kNoTensor;                    // to the next stage
+};
+
+// Hybrid: what is computed again in which layer; or the layers whole.
+struct RecomputeChoice {
+  bool full = false;
+  std::set<std::pair<int, RecomputeOp>> ops;  // layer, op
 };
 
 struct StageSpec {
@@ -64,6 +72,7 @@ struct StageSpec {
   ShardPosition shard;
   int step = 0;
   int microbatch = -1;  // of the routes; -1: they do not depend on it
+  std::shared_ptr<const RecomputeChoice> recompute = {};
   int chunk = 0;        // of the rank
   int meetings = 0;     // whose collectives it may meet: of stages on one rank those of each stage differ
   // Where the stages before and after this one stand; kNone: on the same rank, or there is none.

@@ -33,6 +33,7 @@ void Reverse::run() {
     const Op& op = fragment().ops[i];
     builder().layer = op.layer;
     block_ = forward_.block_of_op[i];
+    compute_group_again(i);
     reverse(op);
     const bool block_ends = i == 0 || forward_.block_of_op[i - 1] != forward_.block_of_op[i];
     if (!block_ends || options_.split) continue;
@@ -96,6 +97,17 @@ TensorId Reverse::left(TensorId backward_tensor) {
   Tensor here = tensor;
   here.kept = false;
   return builder().add(here);
+}
+
+// Full recompute runs the forward pass of a group of layers again, all of it, when its reverse pass begins
+// (Chen et al. 2016; Megatron-LM's and PyTorch's checkpoints).
+void Reverse::compute_group_again(std::int32_t op_index) {
+  for (const auto& [first, last] : forward_.again) {
+    if (op_index != last - 1) continue;
+    for (std::int32_t i = first; i < last; ++i) {
+      if (values_.count(out(fragment().ops[i], 0)) == 0) compute_again(i);
+    }
+  }
 }
 
 std::int32_t Reverse::emit(Op op, const std::vector<TensorId>& inputs, const std::vector<TensorId>& outputs) {

@@ -80,6 +80,8 @@ void Reverse::reverse(const Op& op) {
     case OpKind::kNextToken:
     case OpKind::kBroadcast:
     case OpKind::kAllToAll:
+    case OpKind::kCopyToHost:
+    case OpKind::kCopyFromHost:
       CHECK(false, fmt::format("{} in a forward pass", to_string(op.kind)));
   }
 }
