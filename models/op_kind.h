@@ -104,12 +104,12 @@ constexpr bool is_host_copy(OpKind kind) { return kind >= OpKind::kCopyToHost; }
 // The numbers that fix an op's work. Fields that a kind does not name above are zero.
 struct Shape {
   std::int64_t m = 0, n = 0, k = 0;
-  std::int32_t groups = 0;    // experts of a grouped GEMM; sequences of an attention op
+  std::int32_t groups = 0;    // experts of a grouped GEMM; sequences of an attention op; of an op on a piece see workloads/schedule/row_window.h
   std::int32_t heads = 0;     // query heads
   std::int32_t kv_heads = 0;
   std::int32_t head_dim = 0;  // of queries and keys
   std::int32_t v_dim = 0;
-  std::int64_t kv = 0;        // keys per sequence; queries are the last m/groups positions of them
+  std::int64_t kv = 0;        // keys per sequence; queries are the last m/groups positions of them; of an op on a piece its first row
   std::int32_t window = 0;    // attention: a query sees at most so many keys, its own included; 0: all before it
 
   bool operator==(const Shape&) const = default;

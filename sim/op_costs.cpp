@@ -43,6 +43,15 @@ double bytes_within(const Fragment& fragment, const Op& op) {
   return bytes;
 }
 
+// A product of some rows (workloads/schedule/row_window.h) costs what any product of so many rows does.
+Shape shape_in_one(const Op& op) {
+  Shape shape = op.shape;
+  const bool cut =
+      op.kind == OpKind::kGemm || op.kind == OpKind::kGemmDgrad || op.kind == OpKind::kQuantise;
+  if (cut) shape.groups = 0, shape.kv = 0;
+  return shape;
+}
+
 bool is_grouped(OpKind kind) {
   return kind == OpKind::kGroupedGemm || kind == OpKind::kGroupedGemmDgrad ||
          kind == OpKind::kGroupedGemmWgrad;
@@ -62,7 +71,7 @@ const OpCost& OpCosts::find(std::int32_t op, int cores) {
 
 OpCost OpCosts::evaluate(const Op& op, int cores) const {
   if (has_member_rows(op)) return slowest_member(op, cores);
-  const CostQuery query{op.kind, op.shape, op.dtype, cores, {}};
+  const CostQuery query{op.kind, shape_in_one(op), op.dtype, cores, {}};
   const Cost cost = sees_keys_of_batch(op)        ? batch_cost(source_, query, fragment_, op)
                     : is_unfused_attention(query) ? unfused_attention_cost(source_, query)
                                                   : source_.cost(query);

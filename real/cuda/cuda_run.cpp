@@ -19,6 +19,10 @@ void require_formats(const Job& job) {
         fmt::format("{}: /plan/precision/scaling \"tensor\" is not available on cuda yet: "
                     "available: \"block\"; on host both",
                     job.scenario.name));
+  if (job.scenario.plan.tp_chunks > 0)
+    throw run_error(
+        fmt::format("{}: /plan/tp/overlap true is not available on cuda yet: available: false; on host both",
+                    job.scenario.name));
 }
 
 void require_device(const Job& job) {

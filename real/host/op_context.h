@@ -13,6 +13,7 @@
 #include "real/host/tensor_store.h"
 #include "real/route_plan.h"
 #include "workloads/schedule/layout.h"
+#include "workloads/schedule/row_window.h"
 
 namespace moebius {
 
@@ -80,8 +81,17 @@ class OpContext {
 
   std::int32_t input_id(int i) const { return submission_.fragment->input(op_, i); }
   std::int32_t output_id(int i) const { return submission_.fragment->output(op_, i); }
-  const Matrix<Real>& in(int i) { return store().read(input_id(i)); }
-  void out(int i, Matrix<Real> value) { store().write(output_id(i), std::move(value)); }
+  // Of an op in pieces, its rows only.
+  const Matrix<Real>& in(int i) {
+    const auto window = row_window(*submission_.fragment, op_, i);
+    if (!window) return store().read(input_id(i));
+    return pieces_[i] = rows_of(store().read(input_id(i)), *window);
+  }
+  void out(int i, Matrix<Real> value) {
+    const auto window = row_window(*submission_.fragment, op_, op_.num_inputs + i);
+    if (window) return store().write_rows(output_id(i), *window, std::move(value));
+    store().write(output_id(i), std::move(value));
+  }
   const Tensor& input_tensor(int i) { return store().describe(input_id(i)); }
   const Tensor& output_tensor(int i) { return store().describe(output_id(i)); }
 
@@ -101,6 +111,7 @@ class OpContext {
   Rank rank_;
   const Submission& submission_;
   const Op& op_;
+  std::map<int, Matrix<Real>> pieces_;  // of inputs
 };
 
 // Executes a compute op. Returns what it adds to the loss (kCrossEntropy), else 0.

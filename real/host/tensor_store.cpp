@@ -105,6 +105,17 @@ void TensorStore<Real>::write(std::int32_t tensor, Matrix<Real> value) {
 }
 
 template <class Real>
+void TensorStore<Real>::write_rows(std::int32_t tensor, const RowWindow& window, Matrix<Real> rows) {
+  round(describe(tensor), rows);
+  Matrix<Real>& whole = change(tensor);
+  const std::int64_t run = window.rows * whole.columns;
+  CHECK(static_cast<std::int64_t>(rows.values.size()) == window.blocks * run,
+        fmt::format("{} values for {} blocks of {}", rows.values.size(), window.blocks, run));
+  for (std::int64_t block = 0; block < window.blocks; ++block)
+    std::copy_n(rows.values.begin() + block * run, run, whole.row(window.row(block)));
+}
+
+template <class Real>
 void TensorStore<Real>::written(std::int32_t tensor) {
   round(describe(tensor), *locate(tensor));
 }
@@ -183,6 +194,17 @@ std::vector<std::uint32_t> TensorStore<Real>::keys(MemoryKind memory, Role role,
   return found;
 }
 
+template <class Real>
+Matrix<Real> rows_of(const Matrix<Real>& whole, const RowWindow& window) {
+  Matrix<Real> rows(window.blocks * window.rows, whole.columns);
+  const std::int64_t run = window.rows * whole.columns;
+  for (std::int64_t block = 0; block < window.blocks; ++block)
+    std::copy_n(whole.row(window.row(block)), run, rows.values.begin() + block * run);
+  return rows;
+}
+
+template Matrix<float> rows_of(const Matrix<float>&, const RowWindow&);
+template Matrix<double> rows_of(const Matrix<double>&, const RowWindow&);
 template class TensorStore<float>;
 template class TensorStore<double>;
 

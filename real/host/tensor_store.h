@@ -14,6 +14,7 @@
 #include "real/host/matrix.h"
 #include "workloads/schedule/fragment.h"
 #include "workloads/schedule/layout.h"
+#include "workloads/schedule/row_window.h"
 
 namespace moebius {
 
@@ -55,6 +56,10 @@ int shard_index(const Tensor& tensor, const StoreOptions& options);
 // The values that a tensor of the whole run starts from, before rounding.
 std::vector<double> starting_values(const Tensor& tensor, const StoreOptions& options);
 
+// The rows of a window, one after the other.
+template <class Real>
+Matrix<Real> rows_of(const Matrix<Real>& whole, const RowWindow& window);
+
 template <class Real>
 class TensorStore {
  public:
@@ -75,6 +80,8 @@ class TensorStore {
   void write(std::int32_t tensor, Matrix<Real> value);
   void write_unrounded(std::int32_t tensor,
                        Matrix<Real> value);  // the value is already of the tensor's format
+  // Some rows of it; the others stay, or are zeros.
+  void write_rows(std::int32_t tensor, const RowWindow& window, Matrix<Real> rows);
   bool holds(std::int32_t tensor) const;
 
   const Tensor& describe(std::int32_t tensor) const { return fragment_->tensors[tensor]; }

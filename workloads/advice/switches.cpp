@@ -31,7 +31,9 @@ class Collector {
         {"/plan/dp/overlap_gradients=true"});
     add(plan_.tp > 1 && !plan_.sequence_parallel, "sequence parallelism",
         {"/plan/tp/sequence_parallel=true"});
-    add(plan_.tp > 1, "tensor-parallel communication behind its GEMM", {"/plan/tp/overlap=true"});
+    std::vector<std::string> pieces{"/plan/tp/overlap=true"};
+    if (!plan_.sequence_parallel) pieces.insert(pieces.begin(), "/plan/tp/sequence_parallel=true");
+    add(plan_.tp > 1 && plan_.tp_chunks == 0, "tensor-parallel communication beside its GEMM", pieces);
     add(plan_.fusions.size() < 3, "sums, norms, rotations and gates fused",
         {R"(/plan/fusion=["residual", "rotary", "router"])"});
     add(plan_.launch == LaunchMode::kKernel, "passes captured as graphs", {"/plan/launch=graph"});

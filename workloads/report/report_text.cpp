@@ -54,6 +54,14 @@ std::string chips_text(const Cluster& cluster) {
   return fmt::format("{}", fmt::join(ids, " + "));
 }
 
+// "2", "2 (dense MLPs 4, pieces 8)".
+std::string tensor_text(const TrainingPlan& plan) {
+  std::vector<std::string> more;
+  if (plan.mixed_tp()) more.push_back(fmt::format("dense MLPs {}", plan.dense_degree()));
+  if (plan.tp_chunks > 0) more.push_back(fmt::format("pieces {}", plan.tp_chunks));
+  return more.empty() ? std::to_string(plan.tp) : fmt::format("{} ({})", plan.tp, fmt::join(more, ", "));
+}
+
 std::string plan_line(const Scenario& scenario) {
   const TrainingPlan& plan = scenario.plan;
   std::string_view schedule;
@@ -61,8 +69,8 @@ std::string plan_line(const Scenario& scenario) {
     if (row.value == plan.schedule) schedule = row.name;
   }
   return fmt::format("{} on {} {}, tp {} · pp {} ({}) · ep {} · cp {} · dp {}, {}, {} microbatches",
-                     scenario.model.id, grouped(plan.ranks()), chips_text(*scenario.cluster), plan.tp,
-                     plan.pp, schedule, plan.ep, plan.cp, plan.dp, to_string(plan.gemm),
+                     scenario.model.id, grouped(plan.ranks()), chips_text(*scenario.cluster),
+                     tensor_text(plan), plan.pp, schedule, plan.ep, plan.cp, plan.dp, to_string(plan.gemm),
                      scenario.training.num_microbatches(plan));
 }
 

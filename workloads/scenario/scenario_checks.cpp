@@ -38,6 +38,8 @@ class TrainingChecks {
     degrees();
     check_stages(scenario_, document_);
     attention();
+    dense();
+    where_state_stands();
     experts();
     nodes_per_token();
     batch();
@@ -86,7 +88,8 @@ class TrainingChecks {
     if (model_.attention == AttentionKind::kGqa)
       divides(plan_.tp, model_.kv_heads, at, tp, "key-value heads");
     divides(plan_.tp, model_.vocabulary, at, tp, "words of the vocabulary");
-    if (model_.dense_width > 0) divides(plan_.tp, model_.dense_width, at, tp, "columns of a dense MLP");
+    if (model_.dense_width > 0 && !plan_.mixed_tp())
+      divides(plan_.tp, model_.dense_width, at, tp, "columns of a dense MLP");
     if (model_.experts.shared_width > 0) {
       divides(plan_.tp, model_.experts.shared_width, at, tp, "columns of the shared experts");
     }
@@ -94,6 +97,45 @@ class TrainingChecks {
     require(plan_.tp == 1 || !moe || plan_.sequence_parallel, "/plan/tp/sequence_parallel",
             "a model with experts and tensor-parallel degree {} needs sequence_parallel true, found false",
             plan_.tp);
+  }
+
+  // Dense MLPs that are cut otherwise than attention: every rank brings rows of its own to the group.
+  void dense() const {
+    if (!plan_.mixed_tp()) return;
+    const char* at = "/plan/tp/dense";
+    const int stage = plan_.tp * plan_.cp * plan_.dp;
+    bool has_dense = false;
+    for (int layer = 0; layer < model_.layers; ++layer) has_dense = has_dense || !model_.is_moe_layer(layer);
+    require(has_dense, at, "degree {} for dense MLPs, of which {} has none", plan_.dense_tp, model_.id);
+    divides(plan_.dense_tp, model_.dense_width, at, "degree of dense MLPs", "columns of a dense MLP");
+    require(
+        stage % plan_.dense_tp == 0, at,
+        "degree of dense MLPs {} does not divide the tp {} x cp {} x dp {} = {} ranks of a pipeline stage",
+        plan_.dense_tp, plan_.tp, plan_.cp, plan_.dp, stage);
+    require(
+        plan_.tp == 1 || plan_.sequence_parallel, at,
+        "a degree of dense MLPs other than that of attention, {}, needs sequence_parallel true, found false",
+        plan_.tp);
+    require(scenario_.weights == "random" && scenario_.save.empty(), at,
+            "checkpoints are cut by one tensor-parallel degree: expected that of attention, {}, found {}",
+            plan_.tp, plan_.dense_tp);
+    require(!several_kinds(*scenario_.cluster), at,
+            "pools of different chips need the degree of attention, {}, found {}", plan_.tp, plan_.dense_tp);
+  }
+
+  // Passes whose tensors come and go are written anew around whole collectives.
+  void where_state_stands() const {
+    const Offload& away = plan_.offload;
+    const bool is_away = away.optimizer || away.parameters || away.gradients || away.activations;
+    const std::string found = plan_.shard > 0 ? fmt::format(", shard {}", plan_.shard) : "";
+    const char* offloaded = is_away ? ", offload" : "";
+    const bool whole = plan_.zero <= 1 && plan_.shard == 0 && !is_away;
+    require(plan_.tp_chunks == 0 || whole, "/plan/tp/overlap",
+            "overlap true needs zero 0 or 1 without shard or offload, found zero {}{}{}", plan_.zero, found,
+            offloaded);
+    require(!plan_.mixed_tp() || whole, "/plan/tp/dense",
+            "a degree of dense MLPs of their own needs zero 0 or 1 without shard or offload, found zero {}{}{}",
+            plan_.zero, found, offloaded);
   }
 
   void experts() const {
@@ -183,6 +225,9 @@ class TrainingChecks {
   // A rank finds the scale of a tensor from what it holds, and scales do not travel.
   void scaling() const {
     if (plan_.scaling != Scaling::kTensor) return;
+    require(
+        plan_.tp_chunks == 0, "/plan/tp/overlap",
+        "pieces of a tensor do not know its whole scale: scaling \"tensor\" needs overlap false, found true");
     require(plan_.gemm == DType::kFp8, "/plan/precision/scaling",
             "scaling \"tensor\" is for gemm \"fp8\", found gemm \"{}\"", to_string(plan_.gemm));
     require(plan_.dispatch != DType::kFp8, "/plan/precision/dispatch",

@@ -1,10 +1,12 @@
 // Plan and workload of a training scenario. Every default is stated here, once.
+#include <algorithm>
 #include <array>
 #include <filesystem>
 
 #include "workloads/scenario/plan_state_keys.h"
 #include "workloads/scenario/popularity_keys.h"
 #include "workloads/scenario/scenario_parts.h"
+#include "workloads/training/tensor_overlap.h"
 
 namespace moebius {
 
@@ -42,19 +44,31 @@ int degree(Section& section, std::string_view key, int otherwise, std::string_vi
   return static_cast<int>(section.integer(key, kDegree, otherwise, help));
 }
 
+void read_tensor_overlap(Section& section, TrainingPlan& plan) {
+  const bool overlap = section.boolean(
+      "overlap", false, "gathers and sums are cut in pieces that travel beside the product before or after");
+  const auto chunks = static_cast<int>(section.integer(
+      "chunks", {0, kMostTensorChunks}, 0, "pieces of each with `overlap`; 0: as many as there are ranks"));
+  if (!overlap && chunks > 0) section.place_of("chunks").fail("pieces are for overlap true only");
+  if (overlap && plan.tp == 1)
+    section.place_of("overlap").fail("overlap true needs a tensor-parallel degree above 1, found 1");
+  if (overlap && !plan.sequence_parallel)
+    section.place_of("overlap").fail(
+        "overlap true cuts the gathers and sums of sequence_parallel true, found false");
+  if (overlap && chunks == 1)
+    section.place_of("chunks").fail("expected at least 2 pieces, or 0 for one of each rank, found 1");
+  if (overlap) plan.tp_chunks = chunks > 0 ? chunks : std::min(plan.tp, kMostTensorChunks);
+}
+
 void read_tensor(Section section, TrainingPlan& plan) {
   plan.tp = degree(section, "attention", 1, "tensor-parallel degree of attention");
-  const int dense = degree(section, "dense", plan.tp, "of dense MLPs; the same as of attention");
+  const int dense =
+      degree(section, "dense", plan.tp, "of dense MLPs; ranks of a stage that follow one another");
+  plan.dense_tp = dense == plan.tp ? 0 : dense;
   section.one_of("expert", {1}, 1, "of experts, which are spread by expert parallelism alone");
   plan.sequence_parallel = section.boolean("sequence_parallel", false,
                                            "activations between tensor-parallel parts are sharded by tokens");
-  section.fixed("overlap", false,
-                "overlap of tensor-parallel communication with its GEMM is not available; available: false",
-                "tensor-parallel communication behind its GEMM");
-  if (dense != plan.tp) {
-    section.place_of("dense").fail("expected the degree of attention, " + std::to_string(plan.tp) +
-                                   ", found " + std::to_string(dense));
-  }
+  read_tensor_overlap(section, plan);
   section.finish();
 }
 

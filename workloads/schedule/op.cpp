@@ -66,6 +66,10 @@ std::string_view to_string(GroupRole group) {
       return "previous";
     case GroupRole::kTied:
       return "tied";
+    case GroupRole::kDenseTensor:
+      return "dense_tensor";
+    case GroupRole::kDenseData:
+      return "dense_data";
     case GroupRole::kBatch:
       return "batch";
     case GroupRole::kWorld:

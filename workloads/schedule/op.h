@@ -43,6 +43,8 @@ enum class GroupRole : std::uint8_t {
   kPrevious,      // {the same rank of the previous pipeline stage, this rank}
   kTied,          // {first stage, last stage}: the embedding that both hold
   kWorld,
+  kDenseTensor,   // that share dense MLPs, where those are cut otherwise than attention
+  kDenseData,     // replicas of the parameters of those
   kShard,         // of kData: those that cut one copy of the dense parameters among them (HSDP); absent: kData does
   kReplica,       // of kData: those that hold the same shard
   kExpertShard,   // the same of kExpertData

@@ -17,6 +17,7 @@ namespace moebius {
 struct StageParameter {
   Tensor weight;
   bool expert = false;  // cut over the expert-parallel group
+  bool dense = false;   // cut over the ranks that share dense MLPs, where those are a group of their own
   bool sum_over_tensor =
       false;             // whole on every tensor-parallel rank, but each saw only its share of the tokens
   bool reduced = false;  // its gradient is summed over the replicas already

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
+#include "workloads/training/tensor_overlap.h"
 
 namespace moebius {
 
@@ -103,6 +104,13 @@ std::int32_t FragmentBuilder::emit(Op op, const std::vector<TensorId>& inputs,
   for (const TensorId id : outputs) last_writer_[id] = index;
   fragment_.ops.push_back(op);
   return index;
+}
+
+FragmentPtr FragmentBuilder::freeze_it() {
+  if (tensor_chunks > 0) fragment_ = overlap_tensor_parallel(fragment_, tensor_chunks);
+  fragment_.launch = launch;
+  fuse(fragment_, fusions);
+  return freeze(std::move(fragment_));
 }
 
 void FragmentBuilder::extend_last(TensorId output) {

@@ -45,6 +45,7 @@ class FragmentBuilder {
   std::int16_t compute_units = 0;
   Scaling scaling = Scaling::kBlock;        // of the FP8 tensors that are added
   LaunchMode launch = LaunchMode::kHidden;  // of the whole fragment
+  int tensor_chunks = 0;                    // see overlap_tensor_parallel()
   std::vector<Fusion> fusions;              // of its ops
 
   TensorId add(const Tensor& given);  // kRank tensors of the same key are the same tensor
@@ -71,11 +72,7 @@ class FragmentBuilder {
   const Tensor& tensor(TensorId id) const { return fragment_.tensors[id]; }
   Tensor& tensor(TensorId id) { return fragment_.tensors[id]; }
   const Fragment& fragment() const { return fragment_; }
-  FragmentPtr freeze_it() {
-    fragment_.launch = launch;
-    fuse(fragment_, fusions);
-    return freeze(std::move(fragment_));
-  }
+  FragmentPtr freeze_it();
 
  private:
   void set_dependencies(Op& op, const std::vector<TensorId>& operands,

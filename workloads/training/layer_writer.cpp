@@ -74,6 +74,7 @@ std::int32_t LayerWriter::emit(Op op, const std::vector<TensorId>& inputs,
 
 TensorId LayerWriter::weight(const Linear& linear, std::int64_t rows, std::int64_t columns) {
   const bool low = plan().gemm == DType::kFp8 && !linear.high_precision;
+  const int member = linear.dense_mlp && plan().mixed_tp() ? shard_.dense : shard_.tensor;
   return builder().add({.scope = Scope::kRank,
                         .memory = MemoryKind::kWeights,
                         .dtype = low ? DType::kFp8 : DType::kBf16,
@@ -82,8 +83,8 @@ TensorId LayerWriter::weight(const Linear& linear, std::int64_t rows, std::int64
                         .key = parameter_key(linear.role, builder().layer, Part::kWeight),
                         .rows = rows,
                         .columns = columns,
-                        .first_row = linear.cut == Cut::kColumns ? shard_.tensor * rows : 0,
-                        .first_column = linear.cut == Cut::kRows ? shard_.tensor * columns : 0,
+                        .first_row = linear.cut == Cut::kColumns ? member * rows : 0,
+                        .first_column = linear.cut == Cut::kRows ? member * columns : 0,
                         .init = 1 / std::sqrt(static_cast<double>(linear.in))});
 }
 
@@ -143,8 +144,8 @@ TensorId LayerWriter::quantised(TensorId x, DType dtype) {
 }
 
 TensorId LayerWriter::linear(TensorId x, const Linear& spec) {
-  const std::int64_t out = spec.cut == Cut::kColumns ? spec.out / plan().tp : spec.out;
-  const std::int64_t in = spec.cut == Cut::kRows ? spec.in / plan().tp : spec.in;
+  const std::int64_t out = spec.cut == Cut::kColumns ? spec.out / degree_of(spec) : spec.out;
+  const std::int64_t in = spec.cut == Cut::kRows ? spec.in / degree_of(spec) : spec.in;
   const DType dtype = spec.high_precision ? DType::kBf16 : plan().gemm;
   const TensorId operand = quantised(x, dtype);
   CHECK(columns(operand) == in,
@@ -245,6 +246,25 @@ TensorId LayerWriter::leave_tensor_parallel(TensorId x) {
     return collective(OpKind::kReduceScatter, GroupRole::kTensor, Lane::kTensorComm, x, rows(x) / plan().tp);
   }
   return collective(OpKind::kAllReduce, GroupRole::kTensor, Lane::kTensorComm, x, rows(x));
+}
+
+// Ranks that share dense MLPs in another number than attention hold different rows, be it of one sequence or
+// of several: gathered over the one group, cut again over the other, none needs more than the larger group's
+// rows.
+TensorId LayerWriter::enter_dense_mlp(TensorId x) {
+  if (!plan().mixed_tp()) return enter_tensor_parallel(x);
+  if (plan().dense_degree() == 1) return x;
+  const TensorId whole = collective(OpKind::kAllGather, GroupRole::kDenseTensor, Lane::kTensorComm, x,
+                                    rows(x) * plan().dense_degree());
+  pass_.recomputable.insert(static_cast<std::int32_t>(builder().fragment().ops.size()) - 1);
+  return whole;
+}
+
+TensorId LayerWriter::leave_dense_mlp(TensorId x) {
+  if (!plan().mixed_tp()) return leave_tensor_parallel(x);
+  if (plan().dense_degree() == 1) return x;
+  return collective(OpKind::kReduceScatter, GroupRole::kDenseTensor, Lane::kTensorComm, x,
+                    rows(x) / plan().dense_degree());
 }
 
 TensorId LayerWriter::gather_context(TensorId x) {

@@ -15,6 +15,7 @@ struct Linear {
   std::int64_t out = 0, in = 0;  // of the whole matrix
   Cut cut = Cut::kNone;
   bool high_precision = false;  // BF16 even in an FP8 plan: router, head
+  bool dense_mlp = false;       // cut over the ranks that share dense MLPs, else those that share attention
 };
 
 class LayerWriter {
@@ -35,6 +36,9 @@ class LayerWriter {
   TensorId quantised(TensorId x, DType dtype);  // x itself for 16 and 32-bit formats
   TensorId enter_tensor_parallel(TensorId x);   // whole rows on every member
   TensorId leave_tensor_parallel(TensorId x);   // sum over members, cut by rows with sequence parallelism
+  TensorId enter_dense_mlp(TensorId x);         // the same among the ranks that share dense MLPs, where those
+  TensorId leave_dense_mlp(TensorId x);         // have a degree of their own: each brings rows of its own
+  int degree_of(const Linear& linear) const { return linear.dense_mlp ? plan().dense_degree() : plan().tp; }
   TensorId gather_context(TensorId x);
   TensorId weight(const Linear& linear, std::int64_t rows, std::int64_t columns);
   TensorId expert_weight(Role role, std::int64_t rows, std::int64_t columns, int experts);

@@ -74,6 +74,13 @@ void add_groups(RankClass& rank_class, const TrainingPlan& plan) {
     set(GroupRole::kData, data);
     set(GroupRole::kExpertData, experts);
   }
+  if (plan.mixed_tp()) {
+    const int degree = plan.dense_degree();
+    const std::vector<std::int32_t> same = strided(base + local % degree, stage_size / degree, degree);
+    set(GroupRole::kDenseTensor, strided(base + local / degree * degree, degree, 1));
+    set(GroupRole::kDenseData,
+        placement.both_ways() ? with_mirror(same, (plan.pp - 1 - 2 * stage) * stage_size) : same);
+  }
   // Hybrid sharding: neighbours share a copy, ranks at the same place in their copies hold the same shard.
   const auto cut = [&](GroupRole of, GroupRole shard, GroupRole replica) {
     const Group all = rank_class.group(of);
@@ -109,6 +116,8 @@ Layout make_layout(const TrainingPlan& plan, const std::vector<std::int32_t>& co
   layout.ranks = plan.ranks();
   const int stage_size = layout.ranks / plan.pp;
   CHECK(stage_size % plan.ep == 0, fmt::format("ep {} on {} ranks of a stage", plan.ep, stage_size));
+  CHECK(stage_size % plan.dense_degree() == 0,
+        fmt::format("dense tp {} on {} ranks of a stage", plan.dense_degree(), stage_size));
   const int kinds =
       column_kinds.empty() ? 1 : 1 + *std::max_element(column_kinds.begin(), column_kinds.end());
   layout.classes.resize(plan.fold ? plan.pp * kinds : layout.ranks);

@@ -31,6 +31,7 @@ struct LoweringInput {
 struct ShardPosition {
   int tensor = 0;  // index in its tensor-parallel group
   int expert = 0;  // index in its expert-parallel group
+  int dense = 0;   // index among the ranks that share dense MLPs
 };
 
 // Draws each route once. Balanced routes are the same for all layers and steps.

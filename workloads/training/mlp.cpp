@@ -13,9 +13,12 @@ TensorId write_gated(LayerWriter& writer, TensorId x, std::int64_t width, Role u
   const Model& model = writer.model();
   const std::int64_t matrices = model.gated ? 2 : 1;
   const bool cut = up_cut != Cut::kNone;
-  const TensorId up = writer.linear(x, {up_role, matrices * width, model.hidden, up_cut});
-  const TensorId active = writer.activation(up, width / (cut ? writer.plan().tp : 1));
-  return writer.linear(active, {down_role, model.hidden, width, cut ? Cut::kRows : Cut::kNone});
+  Linear up{up_role, matrices * width, model.hidden, up_cut};
+  Linear down{down_role, model.hidden, width, cut ? Cut::kRows : Cut::kNone};
+  up.dense_mlp = down.dense_mlp = up_role == Role::kGateUp;
+  const TensorId active =
+      writer.activation(writer.linear(x, up), width / (cut ? writer.degree_of(up) : 1));
+  return writer.linear(active, down);
 }
 
 struct MoeContext {
@@ -137,10 +140,10 @@ TensorId write_combine(LayerWriter& writer, TensorId tokens, std::int64_t m, con
 
 TensorId write_dense_mlp(LayerWriter& writer, TensorId x) {
   const Model& model = writer.model();
-  const TensorId whole = writer.enter_tensor_parallel(writer.norm(x, Role::kMlpNorm));
-  const Cut cut = writer.plan().tp > 1 ? Cut::kColumns : Cut::kNone;
+  const TensorId whole = writer.enter_dense_mlp(writer.norm(x, Role::kMlpNorm));
+  const Cut cut = writer.plan().dense_degree() > 1 ? Cut::kColumns : Cut::kNone;
   const TensorId down = write_gated(writer, whole, model.dense_width, Role::kGateUp, Role::kDown, cut);
-  const TensorId result = writer.leave_tensor_parallel(down);
+  const TensorId result = writer.leave_dense_mlp(down);
   writer.end_recompute();
   return writer.add_block(x, result);
 }

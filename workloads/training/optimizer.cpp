@@ -1,6 +1,7 @@
 #include "workloads/training/optimizer.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 
 #include <fmt/format.h>
@@ -10,6 +11,32 @@
 
 namespace moebius {
 namespace {
+
+// The ranks that hold the same parameters: those of attention and of what goes with it, dense MLPs cut by a
+// degree of their own (shards of zero 1 at most), experts.
+constexpr std::array kHolders{GroupRole::kData, GroupRole::kDenseData, GroupRole::kExpertData};
+
+GroupRole holders_of(const StageParameter& parameter) {
+  return parameter.dense ? GroupRole::kDenseData : replicas(parameter.expert);
+}
+
+bool are_experts(GroupRole holders) {
+  return holders == GroupRole::kExpertData;
+}
+
+int num_holders(const TrainingPlan& plan, GroupRole holders) {
+  if (holders != GroupRole::kDenseData) return num_replicas(plan, are_experts(holders));
+  return plan.tp * plan.cp * plan.dp * StagePlacement(plan).copies() / plan.dense_degree();
+}
+
+int shards_among(const TrainingPlan& plan, GroupRole holders) {
+  if (holders != GroupRole::kDenseData) return num_shards(plan, are_experts(holders));
+  return plan.zero > 0 ? num_holders(plan, holders) : 1;
+}
+
+GroupRole shard_group_of(const TrainingPlan& plan, GroupRole holders) {
+  return holders == GroupRole::kDenseData ? holders : shard_group(plan, are_experts(holders));
+}
 
 // A collective over several tensors. Into shards: the outputs are others than the inputs.
 struct Bucket {
@@ -84,14 +111,14 @@ class OptimizerWriter {
     builder_.phase = Phase::kOptimizer;
     // Buckets keep the operand lists short and let a bucket's weights travel while the next is updated.
     constexpr std::size_t kBucket = 16;
-    for (const bool expert : {false, true}) {
+    for (const GroupRole holders : kHolders) {
       std::vector<StageParameter> bucket;
       for (const StageParameter& parameter : parameters) {
-        if (parameter.expert != expert) continue;
+        if (holders_of(parameter) != holders) continue;
         bucket.push_back(parameter);
-        if (bucket.size() == kBucket) write_update(bucket, expert), bucket.clear();
+        if (bucket.size() == kBucket) write_update(bucket, holders), bucket.clear();
       }
-      write_update(bucket, expert);
+      write_update(bucket, holders);
     }
   }
 
@@ -165,15 +192,16 @@ class OptimizerWriter {
     return builder_.add(tensor);
   }
 
-  void write_update(const std::vector<StageParameter>& parameters, bool expert) {
+  void write_update(const std::vector<StageParameter>& parameters, GroupRole holders) {
     if (parameters.empty()) return;
-    const int shards = num_shards(plan(), expert);
+    const bool expert = are_experts(holders);
+    const int shards = shards_among(plan(), holders);
     const bool cut = shards > 1;
     std::vector<TensorId> operands, weights;
     Op adam{.kind = OpKind::kAdam,
             .dtype = plan().optimizer_states,
             .role = expert ? Role::kExperts : Role::kDense,
-            .group = cut ? shard_group(plan(), expert) : GroupRole::kNone,
+            .group = cut ? shard_group_of(plan(), holders) : GroupRole::kNone,
             .shape = {.n = 1, .k = plan().keeps_master ? 0 : 1}};
     for (const StageParameter& parameter : parameters) {
       const std::int64_t shard = (parameter.weight.elements() + shards - 1) / shards;
@@ -213,10 +241,11 @@ void write_gradient_reduction(FragmentBuilder& builder, const LoweringInput& inp
   write_buckets(
       builder, bucket_op(OpKind::kAllReduce, GroupRole::kTensor, Role::kDense),
       gradients(builder, plan, parameters, [&](const auto& p) { return due(p) && p.sum_over_tensor; }));
-  for (const bool expert : {false, true}) {
-    if (num_replicas(plan, expert) == 1) continue;
+  for (const GroupRole holders : kHolders) {
+    if (num_holders(plan, holders) == 1) continue;
+    const bool expert = are_experts(holders);
     const Role role = expert ? Role::kExperts : Role::kDense;
-    const auto of_group = [&](const StageParameter& p) { return due(p) && p.expert == expert; };
+    const auto of_group = [&](const StageParameter& p) { return due(p) && holders_of(p) == holders; };
     Bucket bucket{gradients(builder, plan, parameters, of_group), {}};
     bucket.out = bucket.in;
     if (shards_gradients(plan, expert)) {
@@ -225,8 +254,8 @@ void write_gradient_reduction(FragmentBuilder& builder, const LoweringInput& inp
         if (of_group(parameter)) bucket.out.push_back(builder.add(gradient_shard_of(parameter.weight, plan)));
       }
     }
-    const bool cut = num_shards(plan, expert) > 1;
-    const GroupRole group = cut ? shard_group(plan, expert) : replicas(expert);
+    const bool cut = shards_among(plan, holders) > 1;
+    const GroupRole group = cut ? shard_group_of(plan, holders) : holders;
     write_buckets(builder, bucket_op(cut ? OpKind::kReduceScatter : OpKind::kAllReduce, group, role), bucket,
                   wire_of_gradients(plan));
   }

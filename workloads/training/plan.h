@@ -32,7 +32,10 @@ struct Offload {
 };
 
 struct TrainingPlan {
-  int tp = 1;  // attention, dense MLP
+  int tp = 1;        // of attention, embedding and head; of dense MLPs too, unless dense_tp says otherwise
+  int dense_tp = 0;  // of dense MLPs; 0: tp
+  // Pieces of a tensor-parallel gather or sum beside its matrix product; 0: whole, before or after it.
+  int tp_chunks = 0;
   bool sequence_parallel = false;
   int pp = 1;
   PipelineKind schedule = PipelineKind::k1F1B;
@@ -81,6 +84,8 @@ struct TrainingPlan {
   bool fold = true;           // simulate one rank of each class
 
   int ranks() const { return tp * cp * pp * dp; }
+  int dense_degree() const { return dense_tp > 0 ? dense_tp : tp; }
+  bool mixed_tp() const { return dense_degree() != tp; }  // dense MLPs have groups of their own
 };
 
 struct TrainingWorkload {

@@ -243,8 +243,10 @@ TensorId Reverse::quantised(TensorId x, OpKind how, std::int32_t route) {
 
 TensorId Reverse::gradient_buffer(TensorId forward_weight, bool sum_over_tensor) {
   const Tensor& weight = fragment().tensors[forward_weight];
+  // Its replicas are all who hold the same part of a dense MLP, whatever rows they saw.
+  const bool dense = plan().mixed_tp() && (weight.role == Role::kGateUp || weight.role == Role::kDown);
   if (known_parameters_.insert(weight.key).second) {
-    pass_.parameters.push_back({weight, weight.experts > 0, sum_over_tensor});
+    pass_.parameters.push_back({weight, weight.experts > 0, dense, sum_over_tensor && !dense});
   }
   return builder().add(gradient_of(weight, plan()));
 }

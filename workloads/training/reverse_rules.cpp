@@ -255,7 +255,8 @@ void Reverse::reverse_collective(const Op& op) {
   back.payload = op.payload * (element_bytes(back.dtype) / element_bytes(op.dtype));
   emit(back, {dy}, {dx});
   add_gradient(in(op, 0), dx);
-  if (back.kind == OpKind::kReduceScatter && back.group == GroupRole::kTensor) flush_weights();
+  const bool tensor = back.group == GroupRole::kTensor || back.group == GroupRole::kDenseTensor;
+  if (back.kind == OpKind::kReduceScatter && tensor) flush_weights();
 }
 
 void Reverse::receive_gradient(const Op& op) {

@@ -16,6 +16,7 @@ class StageWriter {
       : input_(input), stage_(stage), routes_(routes), pass_(pass), writer_(input, stage, pass) {
     pass.builder.scaling = plan().scaling;
     pass.builder.launch = plan().launch;
+    pass.builder.tensor_chunks = plan().tp_chunks;
     pass.builder.fusions = plan().fusions;
     if (plan().communication_sms > 0)
       pass.builder.compute_units = static_cast<std::int16_t>(-plan().communication_sms);

@@ -97,7 +97,7 @@ const StageFragments& FragmentStore::fragments(int rank, ShardPosition shard, in
   StageSpec stage = spec_of(rank, shard, part.chunk);
   stage.step = fixed_routes() ? 0 : step;
   if (!fixed_routes() && input_.workload->popularity.per_microbatch) stage.microbatch = part.microbatch;
-  const Key key{stage.step, stage.microbatch, Place{rank, part.chunk, shard.tensor, shard.expert}};
+  const Key key{stage.step, stage.microbatch, Place{rank, part.chunk, shard.tensor, shard.expert, shard.dense}};
   const auto found = known_.find(key);
   if (found != known_.end()) return found->second;
   stage.recompute = recompute_of(stage);
@@ -200,7 +200,7 @@ void FragmentStore::lower_split(const StageSpec& stage, ForwardPass& forward, St
 
 // Of all stages of the rank; what they share, once.
 FragmentPtr FragmentStore::optimizer(int rank, ShardPosition shard, int step) {
-  FragmentPtr& known = optimizers_[Place{rank, 0, shard.tensor, shard.expert}];
+  FragmentPtr& known = optimizers_[Place{rank, 0, shard.tensor, shard.expert, shard.dense}];
   if (known) return known;
   std::vector<StageParameter> parameters;
   StageSpec stage = spec_of(rank, shard, 0);

@@ -67,6 +67,7 @@ struct Training::State {
     place.rank = rank_class.representative() / (layout.ranks / job.plan.pp);
     place.shard.tensor = rank_class.group(GroupRole::kTensor).my_index;
     place.shard.expert = rank_class.group(GroupRole::kExpert).my_index;
+    place.shard.dense = rank_class.group(GroupRole::kDenseTensor).my_index;
     return place;
   }
 
@@ -242,6 +243,10 @@ std::string Training::describe() const {
   const TrainingPlan& plan = s.job.plan;
   std::string text = fmt::format("ranks          {} = tp {} x cp {} x dp {} x pp {}; ep {}\n", plan.ranks(),
                                  plan.tp, plan.cp, plan.dp, plan.pp, plan.ep);
+  if (plan.mixed_tp()) text += fmt::format("dense MLPs     over {} ranks\n", plan.dense_degree());
+  if (plan.tp_chunks > 0)
+    text +=
+        fmt::format("tp overlap     gathers and sums in {} pieces beside their products\n", plan.tp_chunks);
   text += fmt::format("microbatches   {} a step and data-parallel rank, {} tokens each\n", s.microbatches,
                       s.job.workload.micro_batch * s.job.workload.sequence_length);
   text += fmt::format("rank classes   {}\n", s.num_classes());

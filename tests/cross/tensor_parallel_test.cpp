@@ -1,0 +1,105 @@
+// Tensor-parallel communication in pieces, and dense MLPs cut otherwise than attention: where rows stand and
+// when they travel changes, the loss does not.
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include "tests/cross/small_training.h"
+
+namespace moebius {
+namespace {
+
+std::vector<double> losses(const TrainingJob& job) {
+  HostOptions options;
+  options.exact = true;
+  SmallRun<double> run(job, options);
+  const HostExecutor<double>& executor = run.run();
+  for (int rank = 0; rank < run.ranks(); ++rank) CHECK(executor.num_microbatch_tensors(rank) == 0);
+  return {executor.loss(0), executor.loss(1), executor.loss(2)};
+}
+
+// Every token uses all four experts, so that the choices do not depend on how tokens are spread.
+TrainingJob job_of(AttentionKind attention) {
+  TrainingJob job = small_job(small_model(attention));
+  job.model.experts.active = 4;
+  job.workload.steps = 3;
+  return job;
+}
+
+// tp 2 by rows, on four ranks with experts.
+TrainingJob two_by_two(AttentionKind attention) {
+  TrainingJob job = job_of(attention);
+  job.plan.tp = 2;
+  job.plan.sequence_parallel = true;
+  job.plan.dp = 2;
+  job.plan.ep = 4;
+  return job;
+}
+
+}  // namespace
+
+// The sums of a row are the same sums in the same order: the same bits.
+TEST_CASE("tensor-parallel communication in pieces has the loss of that in one") {
+  for (const AttentionKind attention : {AttentionKind::kMla, AttentionKind::kGqa}) {
+    TrainingJob job = two_by_two(attention);
+    const std::vector<double> whole = losses(job);
+    for (const int chunks :
+         {2, 3, 16}) {  // 3 does not divide the 8 rows of a rank; 16 are more than there are
+      job.plan.tp_chunks = chunks;
+      CHECK(losses(job) == whole);
+    }
+    job.plan.recompute = RecomputePolicy::kFull;
+    CHECK(losses(job) == whole);
+  }
+}
+
+TEST_CASE("pieces that are cast to 8 bits have the loss of whole tensors") {
+  TrainingJob job = two_by_two(AttentionKind::kMla);
+  job.plan.gemm = DType::kFp8;
+  HostOptions rounded;  // to storage formats
+  const auto train = [&] {
+    SmallRun<float> run(job, rounded);
+    return run.run().loss(2);
+  };
+  const double whole = train();
+  job.plan.tp_chunks = 4;
+  CHECK(train() == whole);
+}
+
+// How the columns of gate and up projection fall on ranks is a property of the degree; latent attention has
+// none such. So the loss follows the degree of dense MLPs whatever that of attention is.
+TEST_CASE("the degree of attention does not change the loss of dense MLPs of another degree") {
+  for (const int dense : {1, 2, 4}) {
+    TrainingJob job = two_by_two(AttentionKind::kMla);
+    job.plan.dense_tp = dense;
+    const std::vector<double> expected = losses(job);
+    job.plan.tp = 1;
+    job.plan.sequence_parallel = false;
+    job.plan.dp = 4;
+    const std::vector<double> found = losses(job);
+    for (int step = 0; step < 3; ++step) CHECK(found[step] == Approx(expected[step]).epsilon(1e-7));
+  }
+}
+
+TEST_CASE("dense MLPs over the ranks of two sequences or of two halves of one have the same loss") {
+  for (const AttentionKind attention : {AttentionKind::kMla, AttentionKind::kGqa}) {
+    TrainingJob job = two_by_two(attention);
+    job.plan.dense_tp = 4;
+    const std::vector<double> expected = losses(job);
+    job.plan.dp = 1;
+    job.plan.cp = 2;
+    job.plan.tp_chunks = 2;
+    const std::vector<double> halves = losses(job);
+    job.plan.cp = 1;
+    job.plan.dp = 2;
+    job.plan.zero = 1;
+    job.plan.overlap_gradients = true;
+    const std::vector<double> sharded = losses(job);
+    for (int step = 0; step < 3; ++step) {
+      CHECK(halves[step] == Approx(expected[step]).epsilon(1e-7));
+      CHECK(sharded[step] == Approx(expected[step]).epsilon(1e-7));
+    }
+  }
+}
+
+}  // namespace moebius

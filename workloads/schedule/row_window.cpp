@@ -1,0 +1,29 @@
+#include "workloads/schedule/row_window.h"
+
+#include <algorithm>
+
+namespace moebius {
+namespace {
+
+bool has_windows(const Op& op) {
+  const bool of_such_a_kind = op.kind == OpKind::kGemm || op.kind == OpKind::kGemmDgrad ||
+                              op.kind == OpKind::kQuantise || op.kind == OpKind::kAllGather ||
+                              op.kind == OpKind::kReduceScatter;
+  return of_such_a_kind && op.shape.groups > 0;
+}
+
+}  // namespace
+
+std::optional<RowWindow> row_window(const Fragment& fragment, const Op& op, int operand) {
+  if (!has_windows(op) || (operand != 0 && operand != op.num_inputs)) return std::nullopt;
+  const std::int64_t in = fragment.tensors[fragment.input(op, 0)].rows;
+  const std::int64_t out = fragment.tensors[fragment.output(op, 0)].rows;
+  const std::int64_t block_rows = std::max(in, out) / op.shape.groups;
+  const std::int64_t rows = op.kind == OpKind::kAllGather ? op.shape.m : op.shape.m / op.shape.groups;
+  return RowWindow{.blocks = (operand == 0 ? in : out) / block_rows,
+                   .block_rows = block_rows,
+                   .first = op.shape.kv,
+                   .rows = rows};
+}
+
+}  // namespace moebius
