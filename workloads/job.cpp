@@ -8,6 +8,7 @@
 #include "hw/error.h"
 #include "hw/mixed_pools.h"
 #include "workloads/checkpoint/checkpoint_index.h"
+#include "workloads/reinforcement_phases.h"
 #include "workloads/report/report.h"
 #include "workloads/training/columns.h"
 #include "workloads/training/layer_speed.h"
@@ -104,6 +105,7 @@ Job read_job(Document document, const Changes& changes, const Library& library) 
                       .column_kinds = column_kinds(job.scenario.plan, job.scenario.cluster->fabric)}));
       job.memory = job.training->memory(pool.accelerator.memory);
       if (several_kinds(cluster)) judge_by_class(cluster, job.training->layout(), *job.memory);
+      if (job.scenario.rl) job.phases = phases_of(document, job.scenario, library);
       break;
     case ScenarioKind::kCollective:
       if (job.scenario.collective.flows) {
@@ -142,6 +144,7 @@ Workload& Job::workload() {
 }
 
 void require_fit(const Job& job) {
+  for (const JobPhase& phase : job.phases) require_fit(*phase.job);
   if (!job.memory || job.memory->fits() || !job.scenario.enforce_memory) return;
   throw run_error(fmt::format("{} does not fit: {} needed on the fullest rank, {} there\n{}",
                               job.scenario.name, to_text(job.memory->peak()), to_text(job.memory->capacity),

@@ -11,6 +11,7 @@
 #include "workloads/scenario/scenario_flows.h"
 #include "workloads/scenario/popularity_keys.h"
 #include "workloads/scenario/scenario_parts.h"
+#include "workloads/scenario/training_job_keys.h"
 #include "workloads/schedule/algorithms.h"
 
 namespace moebius {
@@ -232,6 +233,7 @@ Place place_at(const Document& document, std::string_view pointer) {
 
 void check_training(Scenario& scenario, const Document& document) {
   TrainingChecks(scenario, document).run();
+  check_training_job(scenario, document);
 }
 
 namespace {

@@ -4,6 +4,7 @@
 
 #include "workloads/scenario/popularity_keys.h"
 #include "workloads/scenario/scenario_parts.h"
+#include "workloads/scenario/training_job_keys.h"
 
 namespace moebius {
 
@@ -213,6 +214,7 @@ void read_training_workload(Section section, Scenario& scenario) {
       section.number("learning_rate", {0, 10}, 1e-3, "of Adam, where numbers are computed");
   workload.popularity =
       read_popularity(section.object("experts", false, "which experts tokens choose"), true);
+  read_training_job(section, scenario);
   workload.seed = scenario.seed;
   section.finish();
 }

@@ -30,6 +30,7 @@ struct LoweringInput {
 struct ShardPosition {
   int tensor = 0;  // index in its tensor-parallel group
   int expert = 0;  // index in its expert-parallel group
+  int replica = 0;  // of the data, where replicas read sequences of lengths of their own
 };
 
 // Draws each route once. Balanced routes are the same for all layers and steps.
@@ -54,6 +55,7 @@ struct ForwardPass {
   std::map<TensorId, TensorId> quantised_from;  // 8-bit copy -> original
   TensorId received = kNoTensor;                // from the previous stage
   TensorId sent = kNoTensor;                    // to the next stage
+  std::int32_t batch = -1;                      // of the packed sequences; -1: none
 };
 
 struct StageSpec {
@@ -62,6 +64,8 @@ struct StageSpec {
   ShardPosition shard;
   int step = 0;
   int microbatch = -1;  // of the routes; -1: they do not depend on it
+  BatchPtr packed = nullptr;  // the sequences in its rows; null: each row is one
+  double counted_tokens = 0;  // of the whole step, that the loss is taken on; 0: all
 };
 
 ForwardPass lower_forward(const LoweringInput& input, const StageSpec& stage, RouteCache& routes);

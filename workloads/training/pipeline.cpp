@@ -44,4 +44,10 @@ std::vector<Pass> pipeline_passes(PipelineKind kind, int stage, int stages, int 
   return passes;
 }
 
+std::vector<Pass> forward_passes(int microbatches) {
+  std::vector<Pass> passes;
+  for (int i = 0; i < microbatches; ++i) passes.push_back({PassKind::kForward, i});
+  return passes;
+}
+
 }  // namespace moebius

@@ -19,4 +19,7 @@ struct Pass {
 // depends only on passes of other stages that stand before i (so that issuing row by row cannot deadlock).
 std::vector<Pass> pipeline_passes(PipelineKind kind, int stage, int stages, int microbatches);
 
+// Scoring: the forward passes alone.
+std::vector<Pass> forward_passes(int microbatches);
+
 }  // namespace moebius

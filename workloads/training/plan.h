@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "workloads/routing/routing.h"
 #include "workloads/schedule/fragment.h"
 #include "workloads/schedule/layout.h"
+#include "workloads/training/sequence_lengths.h"
 
 namespace moebius {
 
@@ -56,6 +58,8 @@ struct TrainingWorkload {
   double learning_rate = 1e-3;    // of Adam, where numbers are computed
   Popularity popularity;
   std::uint64_t seed = 1;
+  std::optional<SequenceLengths> lengths = {};  // packed sequences; none: each fills its row
+  bool forward_only = false;  // scoring: no reverse pass, no optimizer
   int num_steps() const { return steps - first_step; }  // of this run
   int num_microbatches(const TrainingPlan& plan) const {
     return static_cast<int>(global_batch / (micro_batch * plan.dp));

@@ -40,6 +40,10 @@ std::int32_t Reverse::emit(Op op, const std::vector<TensorId>& inputs, const std
     if (added) place->second = builder().add_route(fragment().routes[op.route]);
     op.route = place->second;
   }
+  if (op.batch >= 0) {  // there is one
+    if (batch_ < 0) batch_ = builder().add_batch(fragment().batches[op.batch]);
+    op.batch = batch_;
+  }
   return builder().emit(op, inputs, outputs);
 }
 
@@ -49,6 +53,7 @@ Op Reverse::like(const Op& op, OpKind kind) {
           .lane = op.lane,
           .role = op.role,
           .route = op.route,
+          .batch = op.batch,
           .scale = op.scale,
           .shape = op.shape};
 }

@@ -76,6 +76,7 @@ class Reverse {
   std::map<TensorId, std::vector<TensorId>> gradients_;  // contributions, by forward tensor
   std::map<TensorId, TensorId> values_;                  // forward tensor -> tensor here
   std::map<std::int32_t, std::int32_t> routes_;          // forward route index -> index here
+  std::int32_t batch_ = -1;                              // of the packed sequences, here; -1: not used yet
   std::map<std::pair<TensorId, OpKind>, TensorId> quantised_;
   std::set<std::uint32_t> known_parameters_;
   std::vector<DeferredWeight> deferred_;

@@ -1,11 +1,13 @@
 #include "workloads/training/stage_fragments.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "workloads/training/backward.h"
 #include "workloads/training/optimizer.h"
+#include "workloads/training/packing.h"
 
 namespace moebius {
 
@@ -20,10 +22,24 @@ const StageFragments& FragmentStore::get(int stage, ShardPosition shard, int ste
   const int route_step = fixed_routes() ? 0 : step;
   const int route_microbatch =
       !fixed_routes() && input_.workload->popularity.per_microbatch ? microbatch : -1;
-  const Key key{route_step, route_microbatch, stage, shard.tensor, shard.expert};
+  const bool packed = packs();
+  const Key key{
+      packed ? step : route_step, packed ? microbatch : route_microbatch, stage, shard.tensor, shard.expert,
+      packed ? shard.replica : -1};
   const auto found = known_.find(key);
   if (found != known_.end()) return found->second;
-  return known_[key] = lower({slices_[stage], stage, shard, route_step, route_microbatch});
+  StageSpec spec{slices_[stage], stage, shard, route_step, route_microbatch};
+  if (packed) {
+    spec.packed = pack(*input_.workload, {step, microbatch * input_.plan->dp + shard.replica});
+    spec.counted_tokens = counted_tokens(step);
+  }
+  return known_[key] = lower(spec);
+}
+
+double FragmentStore::counted_tokens(int step) {
+  const auto [place, added] = counted_.try_emplace(step, 0);
+  if (added) place->second = std::max(1.0, packed_tokens(*input_.workload, *input_.plan, step).counted);
+  return place->second;
 }
 
 // From here on the forward fragment is frozen: the reverse passes have marked what it must keep.
@@ -31,6 +47,10 @@ StageFragments FragmentStore::lower(const StageSpec& stage) {
   ForwardPass forward = lower_forward(input_, stage, routes_);
   for (const RoutePtr& route : forward.builder.fragment().routes) loads_.add(*route);
   StageFragments fragments;
+  if (input_.workload->forward_only) {
+    fragments.forward = forward.builder.freeze_it();
+    return fragments;
+  }
   BackwardPass backward =
       lower_backward(input_, stage, forward, fmt::format("backward stage {}", stage.stage));
   std::vector<StageParameter> parameters = backward.parameters;
@@ -52,7 +72,7 @@ StageFragments FragmentStore::lower(const StageSpec& stage) {
 }
 
 void FragmentStore::forget_before(int step, int microbatch) {
-  if (fixed_routes()) return;
+  if (fixed_routes() && !packs()) return;
   for (auto it = known_.begin(); it != known_.end();) {
     const int of_step = std::get<0>(it->first), of_microbatch = std::get<1>(it->first);
     const bool old = of_step < step || (of_microbatch >= 0 && of_step == step && of_microbatch < microbatch);

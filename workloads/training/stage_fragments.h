@@ -28,15 +28,19 @@ class FragmentStore {
   const ExpertLoads& loads() const { return loads_; }  // of what was lowered so far
 
  private:
-  using Key = std::tuple<int, int, int, int, int>;  // step, microbatch, stage, tensor, expert; -1: of any
+  // Step, microbatch, stage, tensor, expert, replica; -1: of any.
+  using Key = std::tuple<int, int, int, int, int, int>;
   StageFragments lower(const StageSpec& stage);
   bool fixed_routes() const;  // one draw for all steps, layers and microbatches
+  bool packs() const { return input_.workload->lengths.has_value(); }
+  double counted_tokens(int step);  // of the packed sequences of a step
 
   LoweringInput input_;
   std::vector<StageSlice> slices_;
   RouteCache routes_;
   ExpertLoads loads_;
   std::map<Key, StageFragments> known_;
+  std::map<int, double> counted_;  // by step
 };
 
 }  // namespace moebius

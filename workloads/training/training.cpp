@@ -32,7 +32,9 @@ struct Training::State {
               slice_balanced(job.model, job.workload.sequence_length, job.plan.pp, job.plan.stage_speeds)),
         microbatches(job.workload.num_microbatches(job.plan)) {
     for (int stage = 0; stage < job.plan.pp; ++stage) {
-      passes.push_back(pipeline_passes(job.plan.schedule, stage, job.plan.pp, microbatches));
+      passes.push_back(job.workload.forward_only
+                           ? forward_passes(microbatches)
+                           : pipeline_passes(job.plan.schedule, stage, job.plan.pp, microbatches));
     }
     if (job.speeds) set_paces(job.plan, *job.speeds, layout);
     for (const RankClass& rank_class : layout.classes) places.push_back(place_of(rank_class));
@@ -47,6 +49,7 @@ struct Training::State {
     place.stage = rank_class.representative() / (layout.ranks / job.plan.pp);
     place.shard.tensor = rank_class.group(GroupRole::kTensor).my_index;
     place.shard.expert = rank_class.group(GroupRole::kExpert).my_index;
+    place.shard.replica = rank_class.representative() / (job.plan.tp * job.plan.cp) % job.plan.dp;
     return place;
   }
 
@@ -125,7 +128,8 @@ std::optional<Submission> Training::next(Time) {
     s.column = 0;
     ++s.row;
     // The first stage is the last to run the reverse pass of a microbatch.
-    if (pass.kind != PassKind::kForward && place.stage == s.job.plan.pp - 1) {
+    const bool last_use = s.job.workload.forward_only || pass.kind != PassKind::kForward;
+    if (last_use && place.stage == s.job.plan.pp - 1) {
       s.store.forget_before(step, pass.microbatch - s.job.plan.pp - 1);
     }
   }
@@ -172,7 +176,10 @@ MemoryReport Training::memory(Bytes capacity) {
   for (const ClassPlace& place : s.places) {
     std::vector<MemoryPass> passes;
     for (const Pass& pass : s.passes[place.stage]) {
-      const int change = pass.kind == PassKind::kForward ? 1 : pass.kind == PassKind::kOptimizer ? 0 : -1;
+      const int change = s.job.workload.forward_only         ? 0
+                         : pass.kind == PassKind::kForward   ? 1
+                         : pass.kind == PassKind::kOptimizer ? 0
+                                                             : -1;
       passes.push_back({s.fragment_of(place, 0, {pass.kind, 0}).get(), change});
     }
     report.classes.push_back(memory_of_passes(passes));
