@@ -48,9 +48,9 @@ struct LocalExchange {
   }
 };
 
-// What decides how long a collective of one scale-up domain takes: the wires and their latency alone; the
-// chip's library (NCCL, oneCCL: launch, protocols, its tuner's choice); or, for all-reduce, the kernels of a
-// serving framework before it. See workloads/cost/collective_model.h.
+// What decides how long a collective takes: the wires and their latency alone; the chip's library (NCCL, or
+// oneCCL inside a node: launch, protocols, its tuner); or, for all-reduce of one scale-up domain, the kernels
+// of a serving framework before it. See workloads/cost/collective_model.h and nodes_model.h.
 enum class CollectiveSource : std::uint8_t { kStructure, kLibrary, kSglang, kTrtllm, kVllm };
 std::string_view to_string(CollectiveSource source);  // "library"
 
@@ -64,6 +64,7 @@ struct Cluster {
   bool ports_may_fail = false;           // parts will break while a run goes on
   CollectiveSource collectives = CollectiveSource::kStructure;
   SpeedVariation variation = {};  // of devices of one kind
+  Time launch = {};  // of a kernel, or of a captured graph, by the host
 
   const Pool& pool_of(int device) const;
   // Whether it matters by which port a message goes: there is a choice, and it is not made alike for all

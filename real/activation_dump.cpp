@@ -46,9 +46,9 @@ const Group& ActivationDump::group(std::int32_t rank, GroupRole role) const {
   return layout_.classes[layout_.class_of_rank[rank]].group(role);
 }
 
-// The data group counts context-parallel members fastest.
+// The group that shares out the batch counts context-parallel members fastest.
 bool ActivationDump::of_first_replica(std::int32_t rank) const {
-  return group(rank, GroupRole::kData).my_index < plan_.cp;
+  return group(rank, batch_role(layout_.classes[layout_.class_of_rank[rank]])).my_index < plan_.cp;
 }
 
 void ActivationDump::observe(const ComputedOp& computed) {

@@ -18,6 +18,7 @@ Machine::Machine(MachineParts parts)
       network_(parts.network),
       counters_(parts.counters),
       paces_(parts.paces),
+      launches_(parts.layout.classes.size(), parts.cluster.launch),
       uses_(parts.cluster, parts.layout, parts.costs, parts.plans) {
   lanes_.resize(layout_.classes.size() * kNumLanes);
   std::map<int, std::int32_t> chip_of_device;  // representatives may share one (virtual ranks)
@@ -54,6 +55,7 @@ void Machine::submit(const Submission& submission) {
   live.rank_class = submission.rank_class;
   live.step = submission.step;
   live.microbatch = submission.microbatch;
+  live.second_microbatch = submission.second_microbatch;
   live.ops_left = static_cast<std::int32_t>(use.fragment->ops.size());
   live.waits_for = 0;
   live.dependencies.assign(use.num_dependencies.begin(), use.num_dependencies.end());
@@ -61,6 +63,7 @@ void Machine::submit(const Submission& submission) {
   live_of_sequence_.push_back(slot);
   ++outstanding_;
   wait_for(submission.after, slot);
+  if (use.fragment->launch != LaunchMode::kHidden) wait_for_launches(submission.rank_class, slot);
   for (int lane = 0; lane < kNumLanes; ++lane) {
     if (!use.lane_ops[lane].empty()) lane_of(live.rank_class, static_cast<Lane>(lane)).queue.push_back(slot);
   }
@@ -79,13 +82,34 @@ void Machine::wait_for(const std::vector<std::int32_t>& after, std::int32_t slot
   }
 }
 
+void Machine::wait_for_launches(std::int32_t rank_class, std::int32_t slot) {
+  Live& live = live_[slot];
+  const Fragment& fragment = *live.use->fragment;
+  if (fragment.launch == LaunchMode::kGraph) ++live.waits_for;
+  for (std::size_t op = 0; op < fragment.ops.size(); ++op)
+    live.dependencies[op] += Launches::launches_of(fragment, fragment.ops[op]);
+  launches_.add(fragment, rank_class, slot, now_);
+}
+
+// A launch ends like what an op waits for, or like a submission that all its ops wait for.
+void Machine::launch(const Launches::Launched& launched) {
+  Live& live = live_[launched.slot];
+  if (launched.op < 0) {
+    if (--live.waits_for == 0) wake_class(live.rank_class);
+    return;
+  }
+  live.ops[launched.op].ready = now_;
+  if (--live.dependencies[launched.op] == 0)
+    offer(live.rank_class * kNumLanes + static_cast<int>(live.use->fragment->ops[launched.op].lane));
+}
+
 void Machine::wake_class(std::int32_t rank_class) {
   for (int lane = 0; lane < kNumLanes; ++lane) offer(rank_class * kNumLanes + lane);
 }
 
 Time Machine::next_event() {
   const Time pace = paces_ == nullptr ? kForever : paces_->next_event();
-  return std::min({network_.next_event(), chips_.next_event(), pace});
+  return std::min({network_.next_event(), chips_.next_event(), pace, launches_.next_event()});
 }
 
 Time Machine::advance(Time to) {
@@ -95,6 +119,7 @@ Time Machine::advance(Time to) {
   Time next;
   do {
     if (paces_ != nullptr) paces_->advance(now_, chips_);
+    for (Launches::Launched launched; launches_.pop(now_, launched);) launch(launched);
     ended_.clear();
     network_.advance(now_, ended_);
     for (const std::int32_t meeting : ended_) next_step(meeting);
@@ -116,6 +141,12 @@ std::vector<Completion> Machine::take_completions() {
 }
 
 // ---- from queued to running
+
+void Machine::LaneQueue::pop_front() {
+  if (2 * ++first <= slots.size()) return;
+  slots.erase(slots.begin(), slots.begin() + static_cast<std::ptrdiff_t>(first));
+  first = 0;
+}
 
 // The next op of the lane starts with the others that become ready at this time, in the order of ids.
 void Machine::offer(std::int32_t index) {
@@ -191,7 +222,11 @@ void Machine::communicate(std::int32_t index) {
 
 MeetingKey Machine::key_of(const LaneState& lane, const Op& op) {
   const Live& live = live_on(lane);
-  return {plans_.meeting_place(op, live.rank_class), live.step, live.microbatch, op.match};
+  return {plans_.meeting_place(op, live.rank_class), live.step,
+          op.phase == Phase::kGradients ? -1
+          : op.second                   ? live.second_microbatch
+                                        : live.microbatch,
+          op.match};
 }
 
 void Machine::meet(std::int32_t index) {
@@ -353,27 +388,6 @@ void Machine::complete(std::int32_t slot) {
     wake_class(next.rank_class);
     if (next.ops_left == 0) complete(follower);
   }
-}
-
-std::string Machine::describe_waiting() const {
-  std::string text;
-  int waiting = 0;
-  for (std::size_t index = 0; index < lanes_.size(); ++index) {
-    const LaneState& lane = lanes_[index];
-    if (lane.queue.empty()) continue;
-    if (++waiting > 4) continue;
-    const Live& live = live_[lane.queue.front()];
-    const std::int32_t op = live.use->lane_ops[index % kNumLanes][lane.cursor];
-    const char* reason = live.waits_for > 0          ? "for earlier submissions"
-                         : live.dependencies[op] > 0 ? "for its dependencies"
-                         : lane.busy                 ? "for its peers or for cores"
-                                                     : "for its lane";
-    text += fmt::format("{}op {} ({}) of \"{}\", submission {}, class {}, waits {}", text.empty() ? "" : "; ",
-                        op, to_string(live.use->fragment->ops[op].kind), live.use->fragment->name,
-                        live.sequence, live.rank_class, reason);
-  }
-  if (waiting > 4) text += fmt::format("; and {} more", waiting - 4);
-  return text;
 }
 
 }  // namespace moebius

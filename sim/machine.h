@@ -13,6 +13,7 @@
 #include "sim/chips.h"
 #include "sim/faults/chip_paces.h"
 #include "sim/fragment_uses.h"
+#include "sim/launches.h"
 #include "sim/meetings.h"
 #include "sim/network/network.h"
 #include "sim/network/network_counters.h"
@@ -57,17 +58,27 @@ class Machine {
   struct Live {  // a submission that has not completed
     FragmentUse* use = nullptr;
     ClassUse* as_class = nullptr;
-    std::int32_t sequence = 0, rank_class = 0, step = 0, microbatch = 0;
+    std::int32_t sequence = 0, rank_class = 0, step = 0, microbatch = 0, second_microbatch = -1;
     std::int32_t ops_left = 0;
     std::int32_t waits_for = 0;  // submissions
     std::vector<std::int32_t> dependencies;  // by op: those that have not ended
     std::vector<OpState> ops;
     std::vector<std::int32_t> followers;  // live submissions that wait for this one
   };
+  // Live submissions with ops on a lane, in order. Most lanes of most ranks never have any, and one is in
+  // no need of what a deque holds ready.
+  struct LaneQueue {
+    std::vector<std::int32_t> slots;
+    std::size_t first = 0;
+    bool empty() const { return first == slots.size(); }
+    std::int32_t front() const { return slots[first]; }
+    void push_back(std::int32_t slot) { slots.push_back(slot); }
+    void pop_front();
+  };
   struct LaneState {
-    std::deque<std::int32_t> queue;  // live submissions with ops on the lane, in order
-    std::int32_t cursor = 0;         // of the first of them: the next op
-    bool busy = false;               // the op at the cursor has asked for cores, or runs
+    LaneQueue queue;
+    std::int32_t cursor = 0;  // of the first in the queue: the next op
+    bool busy = false;        // the op at the cursor has asked for cores, or runs
     std::int32_t op = 0, cores = 0;
     Time start, work_start, last_end, lag;
     const OpCost* cost = nullptr;  // compute only
@@ -92,6 +103,8 @@ class Machine {
   std::uint64_t id_of(const LaneState& lane) { return id_of(live_on(lane).sequence, lane.op); }
 
   std::int32_t new_live();
+  void wait_for_launches(std::int32_t rank_class, std::int32_t slot);
+  void launch(const Launches::Launched& launched);
   void wait_for(const std::vector<std::int32_t>& after, std::int32_t slot);
   void wake_class(std::int32_t rank_class);
   void offer(std::int32_t lane);
@@ -119,6 +132,7 @@ class Machine {
   Network& network_;
   NetworkCounters* counters_;
   ChipPaces* paces_;
+  Launches launches_;
   FragmentUses uses_;
   Chips chips_;
   Meetings meetings_;

@@ -11,6 +11,37 @@
 namespace moebius {
 namespace {
 
+const Op& op_before(const Fragment& fragment, const Op& op) {
+  const Op* before = &op - 1;
+  while (before->lane != op.lane || is_communication(before->kind)) --before;
+  CHECK(before >= fragment.ops.data(), std::string("a fused op comes first in its lane"));
+  return *before;
+}
+
+bool is_read_by_others(const Fragment& fragment, std::int32_t tensor, const Op& reader) {
+  if (fragment.tensors[tensor].scope != Scope::kFragment) return true;
+  return std::any_of(fragment.ops.begin(), fragment.ops.end(), [&](const Op& op) {
+    bool reads = false;
+    for (int i = 0; i < op.num_inputs; ++i) reads = reads || fragment.input(op, i) == tensor;
+    return reads && &op != &reader;
+  });
+}
+
+// Of a fused op, what does not pass the memory between it and the op before: results that it reads, and their
+// writing where nothing else reads them.
+double bytes_within(const Fragment& fragment, const Op& op) {
+  const Op& before = op_before(fragment, op);
+  double bytes = 0;
+  for (int i = 0; i < before.num_outputs; ++i) {
+    const std::int32_t tensor = fragment.output(before, i);
+    for (int j = 0; j < op.num_inputs; ++j) {
+      if (fragment.input(op, j) != tensor) continue;
+      bytes += fragment.tensors[tensor].bytes().value * (is_read_by_others(fragment, tensor, op) ? 1 : 2);
+    }
+  }
+  return bytes;
+}
+
 bool is_grouped(OpKind kind) {
   return kind == OpKind::kGroupedGemm || kind == OpKind::kGroupedGemmDgrad ||
          kind == OpKind::kGroupedGemmWgrad;
@@ -32,7 +63,18 @@ OpCost OpCosts::evaluate(const Op& op, int cores) const {
   if (has_member_rows(op)) return slowest_member(op, cores);
   const CostQuery query{op.kind, op.shape, op.dtype, cores, {}};
   const Cost cost = sees_keys_of_batch(op) ? batch_cost(source_, query, fragment_, op) : source_.cost(query);
-  return {cost.seconds, cost.memory_bytes, 1, 1, cost.origin, cost.error, 0};
+  const OpCost alone{cost.seconds, cost.memory_bytes, 1, 1, cost.origin, cost.error, 0};
+  return op.fused ? joined(op, alone) : alone;
+}
+
+// What an op adds to the kernel of the one before it: no start and end of its own, nothing read that the
+// other has in registers, nor written for it alone.
+OpCost OpCosts::joined(const Op& op, OpCost cost) const {
+  const double saved = bytes_within(fragment_, op);
+  const double rate = accelerator_.memory_rate.value * accelerator_.memory_efficiency;
+  cost.seconds = std::max(0.0, cost.seconds - accelerator_.kernel_floor.seconds() - saved / rate);
+  cost.memory_bytes = std::max(0.0, cost.memory_bytes - saved);
+  return cost;
 }
 
 // A member that received no token still launches its kernel.

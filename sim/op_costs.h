@@ -45,6 +45,7 @@ class OpCosts {
   };
   const OpCost& find(std::int32_t op, int cores);
   OpCost evaluate(const Op& op, int cores) const;
+  OpCost joined(const Op& op, OpCost cost) const;
   OpCost slowest_member(const Op& op, int cores) const;
   Cost member_cost(const Op& op, int member, CostQuery query) const;
 

@@ -29,7 +29,7 @@ CommunicationMember::CommunicationMember(DeviceOp& op, DeviceExchange& exchange,
   if (key_.ranks.empty()) key_.ranks = {op.rank().rank};
   key_.group = static_cast<int>(op.op().group);
   key_.step = op.submission().step;
-  key_.microbatch = op.submission().microbatch;
+  key_.microbatch = op.submission().meeting_microbatch(op.op());
   key_.match = op.op().match;
   group_.lane = key_.group;
   for (const std::int32_t rank : key_.ranks) group_.devices.push_back(op.rank().device_of(rank));
@@ -39,8 +39,8 @@ CommunicationMember::CommunicationMember(DeviceOp& op, DeviceExchange& exchange,
 
 std::string CommunicationMember::describe_op() const {
   return fmt::format("{} of {} (step {}, microbatch {}, layer {}, {} group)", to_string(c_.op().kind),
-                     c_.submission().fragment->name, c_.submission().step, c_.submission().microbatch,
-                     c_.op().layer, to_string(c_.op().group));
+                     c_.submission().fragment->name, c_.submission().step,
+                     c_.submission().microbatch_of(c_.op()), c_.op().layer, to_string(c_.op().group));
 }
 
 Caller CommunicationMember::caller() const {

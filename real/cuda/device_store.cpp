@@ -1,7 +1,6 @@
 #include "real/cuda/device_store.h"
 
 #include <algorithm>
-#include <set>
 
 #include <fmt/format.h>
 
@@ -37,7 +36,8 @@ Storage storage_of(const Tensor& tensor) {
 
 void DeviceStore::begin(const Submission& submission) {
   fragment_ = submission.fragment;
-  microbatch_index_ = submission.microbatch;
+  microbatches_[0] = submission.microbatch;
+  microbatches_[1] = submission.second_microbatch;
   local_.assign(fragment_->tensors.size(), nullptr);
   last_use_.assign(fragment_->tensors.size(), -1);
   for (std::size_t i = 0; i < fragment_->ops.size(); ++i) {
@@ -55,19 +55,8 @@ void DeviceStore::release(std::int32_t op_index) {
   }
 }
 
-// Microbatch tensors end with the fragment of the backward or weight phase that reads them and did not write
-// them.
 void DeviceStore::end() {
-  const bool backward = fragment_->phase == Phase::kBackward || fragment_->phase == Phase::kWeight;
-  std::set<std::int32_t> read, written;
-  for (const Op& op : fragment_->ops) {
-    for (int i = 0; i < op.num_inputs; ++i) read.insert(fragment_->input(op, i));
-    for (int i = 0; i < op.num_outputs; ++i) written.insert(fragment_->output(op, i));
-  }
-  for (const std::int32_t tensor : read) {
-    if (backward && describe(tensor).scope == Scope::kMicrobatch && written.count(tensor) == 0)
-      microbatch_.erase({microbatch_index_, describe(tensor).key});
-  }
+  for (const std::int32_t tensor : released(*fragment_)) microbatch_.erase(microbatch_key(describe(tensor)));
   local_.clear();
   fragment_.reset();
 }
@@ -78,7 +67,7 @@ TensorRef DeviceStore::find(std::int32_t tensor) const {
     case Scope::kFragment:
       return local_[tensor];
     case Scope::kMicrobatch: {
-      const auto found = microbatch_.find({microbatch_index_, description.key});
+      const auto found = microbatch_.find(microbatch_key(description));
       return found == microbatch_.end() ? nullptr : found->second;
     }
     case Scope::kRank:
@@ -94,7 +83,7 @@ void DeviceStore::put(std::int32_t tensor, TensorRef value) {
       local_[tensor] = std::move(value);
       return;
     case Scope::kMicrobatch:
-      microbatch_[{microbatch_index_, description.key}] = std::move(value);
+      microbatch_[microbatch_key(description)] = std::move(value);
       return;
     case Scope::kRank:
       kept_[description.key] = {description, std::move(value)};

@@ -56,10 +56,13 @@ class DeviceStore {
     TensorRef value;
   };
   using MicrobatchKey = std::pair<std::int32_t, std::uint32_t>;
+  MicrobatchKey microbatch_key(const Tensor& tensor) const {
+    return {microbatches_[tensor.second ? 1 : 0], tensor.key};
+  }
 
   StoreOptions options_;
   FragmentPtr fragment_;
-  std::int32_t microbatch_index_ = 0;
+  std::int32_t microbatches_[2] = {0, -1};  // of the submission: the first, the second
   std::vector<std::int32_t> last_use_;  // op, by tensor of the fragment
   std::vector<TensorRef> local_;        // by tensor of the fragment
   std::map<MicrobatchKey, TensorRef> microbatch_;

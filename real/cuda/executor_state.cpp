@@ -245,7 +245,8 @@ void CudaExecutor::State::take_loss(int rank, const Issued& all, std::int32_t in
   ranks[rank]->losses.give(op.loss);
   if (!std::isfinite(value)) {
     throw run_error(fmt::format("the loss of step {}, microbatch {} is not finite: lower the learning rate",
-                                all.submission.step, all.submission.microbatch));
+                                all.submission.step,
+                                all.submission.microbatch_of(all.submission.fragment->ops[index])));
   }
   // Members of a tensor group compute the same one, which counts once.
   if (ranks[rank]->place->group(GroupRole::kTensor).my_index == 0)

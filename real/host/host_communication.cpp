@@ -15,7 +15,7 @@ namespace {
 template <class Real>
 std::string describe_op(const OpContext<Real>& c) {
   return fmt::format("{} of {} (step {}, microbatch {}, layer {}, {} group)", to_string(c.op().kind),
-                     c.submission().fragment->name, c.submission().step, c.submission().microbatch,
+                     c.submission().fragment->name, c.submission().step, c.submission().microbatch_of(c.op()),
                      c.op().layer, to_string(c.op().group));
 }
 
@@ -35,7 +35,7 @@ class Communication {
     if (key_.ranks.empty()) key_.ranks = {context.rank()};
     key_.group = static_cast<int>(context.op().group);
     key_.step = context.submission().step;
-    key_.microbatch = context.submission().microbatch;
+    key_.microbatch = context.submission().meeting_microbatch(context.op());
     key_.match = context.op().match;
   }
 

@@ -24,7 +24,7 @@ template <class Real>
 void packed_input(OpContext<Real>& c) {
   const std::int64_t replicas = c.size_of(GroupRole::kData), replica = c.index_in(GroupRole::kData);
   constexpr std::int64_t kMostOfBatch = std::int64_t{1} << 31;
-  const std::int64_t first = (c.submission().microbatch * replicas + replica) * kMostOfBatch;
+  const std::int64_t first = (c.submission().microbatch_of(c.op()) * replicas + replica) * kMostOfBatch;
   std::vector<Matrix<Real>> streams(c.op().num_outputs, Matrix<Real>(c.shape().m, 1));
   std::int64_t row = 0;
   for (const BatchSequence& sequence : batch_of(c).sequences) {

@@ -21,13 +21,14 @@ void input(OpContext<Real>& c) {
   if (c.op().batch >= 0) return c.op().num_inputs > 0 ? input_of_batch(c) : packed_input(c);
   const Shape& s = c.shape();
   const int context = c.size_of(GroupRole::kContext);
-  const std::int64_t replicas = c.size_of(GroupRole::kData) / context;
-  const std::int64_t replica = c.index_in(GroupRole::kData) / context;
+  const GroupRole dealt = c.group(GroupRole::kBatch).ranks.empty() ? GroupRole::kData : GroupRole::kBatch;
+  const std::int64_t replicas = c.size_of(dealt) / context;
+  const std::int64_t replica = c.index_in(dealt) / context;
   const std::int64_t sequences = std::max(s.groups, 1), rows = s.m / sequences;
   const std::int64_t first = c.index_in(GroupRole::kContext) * rows;
   std::vector<Matrix<Real>> streams(c.op().num_outputs, Matrix<Real>(s.m, 1));
   for (std::int64_t i = 0; i < sequences; ++i) {
-    const std::int64_t sequence = (c.submission().microbatch * replicas + replica) * sequences + i;
+    const std::int64_t sequence = (c.submission().microbatch_of(c.op()) * replicas + replica) * sequences + i;
     const auto tokens = token_sequence({c.options().seed, c.submission().step, sequence},
                                        first + rows + c.op().num_outputs, s.n);
     for (std::size_t shift = 0; shift < streams.size(); ++shift) {
@@ -77,7 +78,7 @@ double loss(OpContext<Real>& c) {
       dlogits.view());
   if (!std::isfinite(value)) {
     throw run_error(fmt::format("the loss of step {}, microbatch {} is not finite: lower the learning rate",
-                                c.submission().step, c.submission().microbatch));
+                                c.submission().step, c.submission().microbatch_of(c.op())));
   }
   c.accumulate(0, [&](Matrix<Real>& sum) { sum.values[0] += static_cast<Real>(value); });
   c.out(1, std::move(dlogits));

@@ -1,7 +1,6 @@
 #include "real/host/tensor_store.h"
 
 #include <algorithm>
-#include <set>
 
 #include <fmt/format.h>
 
@@ -16,10 +15,6 @@ std::int64_t rows_of(const Tensor& tensor) {
   return tensor.rows * std::max(tensor.experts, 1);
 }
 
-bool is_backward(Phase phase) {
-  return phase == Phase::kBackward || phase == Phase::kWeight;
-}
-
 }  // namespace
 
 std::vector<double> starting_values(const Tensor& tensor, const StoreOptions& options) {
@@ -31,7 +26,8 @@ std::vector<double> starting_values(const Tensor& tensor, const StoreOptions& op
 template <class Real>
 void TensorStore<Real>::begin(const Submission& submission) {
   fragment_ = submission.fragment;
-  microbatch_index_ = submission.microbatch;
+  microbatches_[0] = submission.microbatch;
+  microbatches_[1] = submission.second_microbatch;
   local_.assign(fragment_->tensors.size(), std::nullopt);
   mark_last_uses();
 }
@@ -58,18 +54,7 @@ void TensorStore<Real>::release(std::int32_t op_index) {
 
 template <class Real>
 void TensorStore<Real>::end() {
-  std::set<std::int32_t> read, written;
-  for (const Op& op : fragment_->ops) {
-    for (int i = 0; i < op.num_inputs; ++i) read.insert(fragment_->input(op, i));
-    for (int i = 0; i < op.num_outputs; ++i) written.insert(fragment_->output(op, i));
-  }
-  for (const std::int32_t tensor : read) {
-    const Tensor& description = describe(tensor);
-    if (description.scope == Scope::kMicrobatch && is_backward(fragment_->phase) &&
-        written.count(tensor) == 0) {
-      microbatch_.erase({microbatch_index_, description.key});
-    }
-  }
+  for (const std::int32_t tensor : released(*fragment_)) microbatch_.erase(microbatch_key(describe(tensor)));
   local_.clear();
   fragment_.reset();
 }
@@ -81,7 +66,7 @@ Matrix<Real>* TensorStore<Real>::locate(std::int32_t tensor) {
     case Scope::kFragment:
       return local_[tensor] ? &*local_[tensor] : nullptr;
     case Scope::kMicrobatch: {
-      const auto found = microbatch_.find({microbatch_index_, description.key});
+      const auto found = microbatch_.find(microbatch_key(description));
       return found == microbatch_.end() ? nullptr : &found->second;
     }
     case Scope::kRank: {
@@ -141,7 +126,7 @@ void TensorStore<Real>::write_unrounded(std::int32_t tensor, Matrix<Real> value)
       local_[tensor] = std::move(value);
       return;
     case Scope::kMicrobatch:
-      microbatch_[{microbatch_index_, description.key}] = std::move(value);
+      microbatch_[microbatch_key(description)] = std::move(value);
       return;
     case Scope::kRank:
       kept_[description.key] = {description, std::move(value)};

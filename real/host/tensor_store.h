@@ -46,8 +46,7 @@ class TensorStore {
   // From begin() to end(), tensor ids are those of the submission's fragment.
   void begin(const Submission& submission);
   void release(std::int32_t op);  // frees the fragment's own tensors that no op after `op` touches
-  // Frees what is left of the fragment, and the microbatch tensors that this was the last to read: those that
-  // a fragment of the backward or weight phase reads and did not write.
+  // Frees what is left of the fragment, and the microbatch tensors that it has released().
   void end();
 
   // What the tensor holds. Parameters appear with their initial values when first touched; anything else
@@ -90,12 +89,15 @@ class TensorStore {
   using MicrobatchKey = std::pair<std::int32_t, std::uint32_t>;
 
   Matrix<Real>* locate(std::int32_t tensor);
+  MicrobatchKey microbatch_key(const Tensor& tensor) const {
+    return {microbatches_[tensor.second ? 1 : 0], tensor.key};
+  }
   void round(const Tensor& tensor, Matrix<Real>& value) const;
   void mark_last_uses();
 
   StoreOptions options_;
   FragmentPtr fragment_;
-  std::int32_t microbatch_index_ = 0;
+  std::int32_t microbatches_[2] = {0, -1};  // of the submission: the first, the second
   std::vector<std::int32_t> last_use_;              // op, by tensor of the fragment
   std::vector<std::optional<Matrix<Real>>> local_;  // by tensor of the fragment
   std::map<MicrobatchKey, Matrix<Real>> microbatch_;

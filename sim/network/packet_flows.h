@@ -4,15 +4,15 @@
 // hop of a packet costs one addition, about a hundredth of what an event-driven simulator pays.
 //
 // What follows from the mechanism and is nowhere stated as a share:
-//  - until the first credit reaches it, a flow sends its first window at line rate, whatever else is under
-//  way
-//    (incast, bursts);
+//  - until it is heard (acknowledged, pulled), a flow sends its first window at line rate, whatever else is
+//    under way (incast, bursts);
+//  - a flow shorter than its first window asks without bound, and pulls given to complete flows are lost;
 //  - receivers go on granting credit at their link's rate, so an overloaded core trims in proportion to what
 //    arrives, and shares follow arrivals and not max-min;
 //  - a hash spreads 64 entropies unevenly over few uplinks, and the fullest port trims (balls in bins);
 //  - pulls, acknowledgements and trimmed headers take their bytes from the links of the way back and onward.
 //
-// Above 50,000 packets, two to four of one flow stay together as one; measured in
+// Where more than 110,000 packets are sent, two to four of one flow stay together as one; measured in
 // tests/cross/packet_level_test.
 //
 // Left out: loss of headers, timeouts, congestion control in the sender (EQDS has none by default).

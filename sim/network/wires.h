@@ -2,13 +2,17 @@
 // priority is strict: a wire serves the flows of a queue with what those of higher queues leave of it; a flow
 // that is left nothing stands still until they end.
 //
-// Rates change only when a flow begins or ends or a wire's capacity changes. Filling goes from level to
-// level, the highest queue first and in a queue from the lowest rate up, so that a change at one level leaves
-// all rates below it as they are: sharing starts again from that level, and only in the component of wires
-// and flows above it that the change can reach. Everything else keeps its rate and its finishing time.
+// The flows of one queue on one wire share a *level*: the rate at which they fill what the wire has for them,
+// infinite where they do not fill it. A flow's rate is the lowest level on its way, or its most_rate. Rates
+// change only when a flow begins or ends or a wire's capacity changes; then the levels that no longer fill
+// their wires are set anew, the highest queue first and in a queue from the lowest level up (of the old and
+// the new one). What a level does to others is above it, so that each is mostly set once, and only the flows
+// whose rate changes are looked at, with the wires that they cross. Everything else keeps its rate and its
+// finishing time.
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -33,97 +37,111 @@ class Wires {
   double carried(int wire, Time now) const;
   // Shares anew what was touched since the last call. To be called before next_event() and rate().
   void solve(Time now) {
-    if (!dirty_.empty()) solve_anew(now);
+    if (!touched_.empty()) solve_anew(now);
   }
   Time next_event() const { return finishes_.empty() ? kForever : finishes_.top().time; }
   // A flow that has finished by `now`, in the order of ids, or -1; its slot is free afterwards.
   int pop_finished(Time now) { return next_event() > now ? -1 : pop_first(); }
   // Share of its bytes that a flow has before it at `now`.
-  double left(int flow, Time now) const { return bytes_left(flows_[flow], now) / flows_[flow].plan->bytes; }
+  double left(int flow, Time now) const { return bytes_left(flow, now) / flows_[flow].plan->bytes; }
   // The flow ends here, with what it has left; its slot is free afterwards.
   void stop(int flow, Time now);
   double rate(int flow) const { return flows_[flow].rate; }  // bytes per second, of each flow of the class
   int active() const { return active_; }
-  std::int64_t shared() const { return shared_; }  // flows that were given a rate so far, once a solve
+  std::int64_t shared() const { return shared_; }  // flows whose rate changed, summed over all solves
+  std::int64_t levels_set() const { return levels_set_; }
 
  private:
-  // Where in the filling a flow has its rate or a wire is full.
-  struct Level {
-    int queue = 0;
-    double rate = 0;
-    bool before(const Level& other) const {
-      return queue != other.queue ? queue > other.queue : rate < other.rate;
-    }
-  };
-  static constexpr Level kNever{-1, 0};
+  static constexpr int kExactFlows = 4096;
+  static constexpr double kRough = 1e-3;
+  static constexpr double kUnlimited = std::numeric_limits<double>::infinity();
 
-  // A flow on a wire. The uses of a wire stand in the order of levels, flows without a rate last.
   struct Use {
     std::int32_t flow = 0;
     std::int32_t hop = 0;  // of the flow
-    double left = 0;       // capacity that the uses before this one leave
+    double weight = 1;
+  };
+  // The flows of one queue on one wire. Those whose rate is the level are held back `here`, and stand first;
+  // the others, below the level, elsewhere. The level itself stands in levels_.
+  struct Node {
+    std::vector<Use> uses;
+    std::int32_t wire = 0, queue = 0;
+    std::int32_t higher = -1, lower = -1;  // the next queues on the wire
+    std::int32_t num_here = 0;
+    double weight = 0, weight_here = 0;
+    double rate_below = 0;     // weight * rate of the flows below the level
+    double highest_below = 0;  // none of those has a higher rate
+    std::int32_t moves = 0;    // changes of rate_below since it was last summed
+    double due = -1;           // it stands in due_ with this; negative: it does not
+    bool touched = false;      // since due_ was last brought up to date
   };
   struct Wire {
-    std::vector<Use> uses;
-    double share = 1;        // of the table's capacity
-    double carried = 0;      // by flows that have finished
-    double left = 0;         // capacity that all uses leave; while solving: those with a rate
-    double weight = 0;       // while solving: of the queue's flows without a rate
-    std::int32_t fixed = 0;  // while solving: so many uses have their rate
-    std::uint32_t seen = 0;  // number of the last solve that looked at it
-    Level from = kNever;     // what was touched since the last solve: sharing starts again here
-    bool dirty = false, gained = false, resized = false;
+    double share = 1;         // of the table's capacity
+    double carried = 0;       // by flows that have finished
+    std::int32_t first = -1;  // node of the highest queue
   };
   struct Hop {
-    std::int32_t wire = 0;
-    std::int32_t place = 0;  // in the wire's uses
+    std::int32_t node = 0;
+    std::int32_t place = 0;  // in the node's uses
     double weight = 1;
   };
   struct Flow {
-    double rate = -1;       // negative: none yet
-    double new_rate = -1;   // while solving; negative: not yet known
+    double rate = 0;        // since `since`
     std::vector<Hop> hops;  // as the plan's links
-    std::uint32_t seen = 0;
-    int queue = 0;
+    bool changed = false;
+    double most = kUnlimited;
     double bytes = 0;  // left at `since`
     Time since;
     const FlowClass* plan = nullptr;
     std::uint64_t id = 0;
   };
+  // A level that may no longer fill its wire: not set before all that are due earlier.
+  struct Due {
+    std::int32_t queue = 0, node = 0;
+    double level = 0;
+    bool after(const Due& other) const;
+  };
 
-  double capacity(std::int32_t wire) const;
-  static double bytes_left(const Flow& flow, Time now);
-  static Level level_of(const Flow& flow);
-  void make_wires();
+  double bytes_left(int flow, Time now) const;
   void solve_anew(Time now);
   int pop_first();
-  void touch(std::int32_t wire, Level from);
+  std::int32_t node_of(std::int32_t wire, std::int32_t queue);
+  void touch(std::int32_t node);
   void release(std::int32_t flow, double bytes);
-  void remove_use(std::int32_t wire, std::int32_t place);
-  void resize(std::int32_t wire);
-  Level fills_at(std::int32_t wire) const;
-  bool is_above(const Use& use, const Level& level) const;
-  void collect_component(std::int32_t wire, Level from);
-  void loosen(std::int32_t wire, const Level& from);
-  void share_out();
-  void weigh(const std::vector<std::int32_t>& flows);
-  void fill(const std::vector<std::int32_t>& flows);
-  std::int32_t next_full_wire();
-  std::size_t freeze_users(std::int32_t wire, double rate, int queue);
-  void freeze(std::int32_t flow, double rate);
+  void swap_uses(Node& node, std::int32_t a, std::int32_t b);
+  void move_here(Node& node, std::int32_t place);
+  void move_below(Node& node, std::int32_t place, double rate);
+  void leave_here(Node& node, std::int32_t place);
+  double tolerance() const;
+  static double below(const Node& node);
+  double available(const Node& node) const;
+  double estimate(std::int32_t node) const;
+  void enter(std::int32_t node, double level);
+  void enter_touched();
+  void settle_next();
+  double level_of(std::int32_t node, double from);
+  double limit_elsewhere(std::int32_t flow, std::int32_t node) const;
+  void set_level(std::int32_t node, double level);
+  void raise(std::int32_t node, double level);
+  void lower(std::int32_t node, double level);
+  void change_rate(std::int32_t flow, std::int32_t of_node, double rate);
+  void count_anew(std::int32_t node);
   void apply(std::int32_t flow, Time now);
 
   const WireTable& table_;
   std::vector<Wire> wires_;
+  std::vector<Node> nodes_;
+  std::vector<double> levels_;  // by node
   std::vector<Flow> flows_;
-  std::vector<std::int32_t> free_, dirty_;
-  std::vector<std::int32_t> component_wires_, component_flows_;
-  std::vector<std::int32_t> of_queue_;                    // while solving: the component's flows in one queue
-  std::vector<std::pair<double, std::int32_t>> filling_;  // while solving: a heap of wires by their share
+  std::vector<double> rates_;  // by flow; while solving ahead of Flow::rate
+  std::vector<std::int32_t> free_, touched_;
+  std::vector<Due> due_;                            // a heap
+  std::vector<std::pair<double, double>> filling_;  // while a level is found: what limits a flow, its weight
+  std::vector<std::int32_t> changed_flows_;         // since the last solve
   std::vector<FinishHeap::Entry> changed_;
   FinishHeap finishes_;
-  std::uint32_t solve_number_ = 0;
-  std::int64_t shared_ = 0;
+  double settled_ = -1;  // the level set last
+  std::int64_t shared_ = 0, levels_set_ = 0;
   int active_ = 0;
 };
 

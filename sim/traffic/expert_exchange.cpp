@@ -94,6 +94,7 @@ ExchangeMachine machine_of(const Op& op, const GroupSites& group, const Cluster&
   const ByteRate line =
       cluster.fabric.spec().nic_given ? cluster.fabric.spec().nic : pool.accelerator.nic_rate;
   ExchangeMachine machine{.cores = pool.accelerator.cores,
+                          .general = pool.accelerator.general_cores,
                           .held = op.units,
                           .link_line = pool.accelerator.link_rate.value,
                           .link_rate = part.link_rate.value,
@@ -116,12 +117,14 @@ ExchangeFamily exchange_family(const Op& op, const Route& route) {
   return most <= kLowLatencyTokens ? ExchangeFamily::kLowLatency : ExchangeFamily::kThroughput;
 }
 
-ExchangeLoad exchange_load(const Op& op, const Route& route) {
-  const bool direct = exchange_family(op, route) == ExchangeFamily::kLowLatency;
-  ExchangeLoad load{.row_bytes = op.payload.value, .nodes = route.nodes(), .experts = route.spec().experts};
+ExchangeLoad exchange_load(const Op& op, const Route& route, const ExchangeKernel& kernel) {
+  ExchangeLoad load{.ranks = route.spec().ranks,
+                    .row_bytes = op.payload.value,
+                    .nodes = route.nodes(),
+                    .experts = route.spec().experts};
   for (int rank = 0; rank < route.spec().ranks; ++rank)
     load.tokens = std::max<double>(load.tokens, route.tokens_of(rank));
-  for (const RankRows& rows : direct ? direct_rows(route) : relayed_rows(route)) {
+  for (const RankRows& rows : goes_to_experts(kernel) ? direct_rows(route) : relayed_rows(route)) {
     load.copies = std::max(load.copies, rows.copies);
     load.inside = std::max(load.inside, rows.inside.most());
     load.across = std::max(load.across, rows.across.most());
@@ -133,13 +136,16 @@ ExchangeLoad exchange_load(const Op& op, const Route& route) {
 Traffic expert_exchange(const Op& op, const Route& route, const GroupSites& group, const Cluster& cluster) {
   const ExchangeFamily family = exchange_family(op, route);
   const bool combine = op.kind == OpKind::kCombine;
-  Traffic traffic = family == ExchangeFamily::kLowLatency
+  const ExchangeKernel kernel = exchange_kernel(cluster.pool_of(group.members.front().device).accelerator,
+                                                {family, combine, route.nodes() > 1});
+  Traffic traffic = goes_to_experts(kernel)
                         ? direct_traffic(op, route)
                         : route_traffic(route, combine, op.payload.value, group, cluster.fabric);
   if (traffic.edges.empty()) return traffic;
-  const ExchangeKernel kernel = exchange_kernel(cluster.pool_of(group.members.front().device).accelerator,
-                                                {family, combine, route.nodes() > 1});
-  const ExchangeTime time = exchange_time(kernel, exchange_load(op, route), machine_of(op, group, cluster));
+  const ExchangeMachine machine = machine_of(op, group, cluster);
+  const ExchangeLoad of_chip = exchange_load(op, route, kernel);
+  const ExchangeLoad load = load_of_die(of_chip, kernel.dies);
+  const ExchangeTime time = exchange_time(kernel, load, machine);
   traffic.latency = time.latency;
   traffic.least_seconds = time.flow;
   return traffic;

@@ -17,8 +17,9 @@ struct LibraryCall {
   double seconds = 0;  // from launch to end on an idle node
 };
 
-// Empty where the structure alone decides: groups that leave a node's switch or host bridge, or a board of
-// it, direct links from device to device, operations without a model, chips without constants.
+// Empty for groups that leave their node (nodes_plans.h) and where the structure alone decides: groups that
+// leave a board of it, direct links from device to device, operations without a model or chips without
+// constants.
 std::optional<LibraryCall> library_call(const CollectiveCall& call, const GroupSites& group,
                                         const Cluster& cluster);
 

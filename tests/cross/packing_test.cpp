@@ -88,7 +88,6 @@ TEST_CASE("another number of replicas and of stages reads the same packed sequen
   job.plan.dp = 2;
   check_equal(one, losses(job));
   job.plan.pp = 2;
-  job.plan.tp = 2;
   check_equal(one, losses(job));
 }
 

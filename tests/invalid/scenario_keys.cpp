@@ -112,9 +112,6 @@ TEST_CASE("what is not available is refused with what is") {
       {
           {"/kind", "kv-replay",
            R"(/kind: expected one of "training", "collective", "serving", found "kv-replay")"},
-          {"/plan/pp/schedule", "dualpipe",
-           R"(/plan/pp/schedule: expected one of "1f1b", "gpipe", found "dualpipe")"},
-          {"/plan/pp/slicing", "uniform", R"(/plan/pp/slicing: expected one of "balanced", found "uniform")"},
           {"/plan/ep/dispatch", "nccl",
            R"(/plan/ep/dispatch: expected one of "auto", "deepep", "deepep-low-latency", found "nccl")"},
           {"/plan/dp/zero", "3", R"(/plan/dp/zero: expected one of 0, 1, found 3)"},

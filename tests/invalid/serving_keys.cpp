@@ -5,7 +5,7 @@ namespace {
 
 using namespace moebius;
 
-void check(const char* file, const char* pointer, const char* json, const std::string& sentence) {
+void check(const char* file, const std::string& pointer, const char* json, const std::string& sentence) {
   INFO(pointer << " = " << json);
   CHECK_THAT(refusal(file, pointer, json), Catch::EndsWith(sentence));
 }
@@ -38,6 +38,15 @@ TEST_CASE("what one pool cannot do or is not there yet is refused by name") {
   check(kLarge, "/plan/router", "kv-aware", "/plan/router: unknown key \"router\"");
   check(kLarge, "/workload/trace/generator", "conversation",
         "/workload/trace/generator: expected one of \"batch\", found \"conversation\"");
+}
+
+TEST_CASE("each phase of serving names its own dispatch kernel") {
+  for (const std::string phase : {"decode", "prefill"}) {
+    const std::string key = "/plan/" + phase + "/ep/dispatch";
+    check(kLarge, key.c_str(), "nccl",
+          key + ": expected one of \"auto\", \"deepep\", \"deepep-low-latency\", found \"nccl\"");
+    CHECK(refusal(kLarge, key.c_str(), "deepep") == "");
+  }
 }
 
 TEST_CASE("lengths of requests are whole and in order") {

@@ -32,6 +32,9 @@ class Collector {
     add(plan_.tp > 1 && !plan_.sequence_parallel, "sequence parallelism",
         {"/plan/tp/sequence_parallel=true"});
     add(plan_.tp > 1, "tensor-parallel communication behind its GEMM", {"/plan/tp/overlap=true"});
+    add(plan_.fusions.size() < 3, "sums, norms, rotations and gates fused",
+        {R"(/plan/fusion=["residual", "rotary", "router"])"});
+    add(plan_.launch == LaunchMode::kKernel, "passes captured as graphs", {"/plan/launch=graph"});
   }
 
   void formats() {

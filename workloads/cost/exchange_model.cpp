@@ -33,6 +33,23 @@ double tokens_of_core(const ExchangeKernel& kernel, double tokens, int cores) {
   return kernel.family == ExchangeFamily::kLowLatency ? std::ceil(share) : share;
 }
 
+// Rows that a core reads while those of its number on all other ranks read of the same source.
+double turns_of(const ExchangeKernel& kernel, const ExchangeLoad& load, const ExchangeMachine& machine) {
+  if (!kernel.in_turn || machine.link_line <= 0 || load.experts == 0) return 0;
+  const int cores = std::max(1, machine.general);
+  const double pairs = (load.experts + cores - 1) / cores;  // as many of one rank as there are experts
+  const double rows = pairs * load.copies / load.experts;
+  return rows * load.ranks * load.row_bytes / machine.link_line;
+}
+
+ExchangeMachine machine_of_die(ExchangeMachine machine, int dies) {
+  machine.cores /= dies;
+  machine.general /= dies;
+  for (double* rate : {&machine.link_line, &machine.link_rate, &machine.nic_line, &machine.nic_rate})
+    *rate /= dies;
+  return machine;
+}
+
 // A group of no experts of a token: of E experts, `active` drawn without repetition miss `members`.
 double miss(int experts, int active, double members) {
   double chance = 1;
@@ -51,7 +68,8 @@ int exchange_cores(const ExchangeKernel& kernel, const ExchangeLoad& load, const
 }
 
 ExchangeTime exchange_time(const ExchangeKernel& kernel, const ExchangeLoad& load,
-                           const ExchangeMachine& machine) {
+                           const ExchangeMachine& chip) {
+  const ExchangeMachine machine = machine_of_die(chip, kernel.dies);
   const int cores = exchange_cores(kernel, load, machine);
   const double row = load.row_bytes;
   const double channel = std::ceil(load.tokens / (cores / 2.0));
@@ -59,7 +77,8 @@ ExchangeTime exchange_time(const ExchangeKernel& kernel, const ExchangeLoad& loa
   const double copying = tokens_of_core(kernel, load.tokens, cores) * kernel.token +
                          load.copies * (kernel.copy + time_at(row, kernel.copy_rate)) / cores;
   const double summing = load.tokens * (kernel.sum + time_at(row, kernel.sum_rate)) / cores;
-  const double messages = load.remote_ranks * kernel.message;
+  const double messages =
+      load.remote_ranks * kernel.message + load.linked * kernel.crossing + turns_of(kernel, load, machine);
   const double link =
       time_at(load.inside * row, rate_of(kernel.link_share, machine.link_line, machine.link_rate));
   const double nic =
@@ -67,16 +86,29 @@ ExchangeTime exchange_time(const ExchangeKernel& kernel, const ExchangeLoad& loa
   return {latency_of(kernel, load, machine) + filling, std::max({copying, summing, messages, link, nic})};
 }
 
-ExchangeLoad even_load(const EvenExchange& exchange, ExchangeFamily family) {
+ExchangeLoad load_of_die(ExchangeLoad load, int dies) {
+  const double kept = (load.copies - load.remote_ranks) * (dies - 1) / dies;  // for another die of the chip
+  load.linked = load.remote_ranks / dies;
+  load.remote_ranks = (load.remote_ranks + kept) / dies;
+  load.tokens /= dies;
+  load.copies /= dies;
+  load.inside /= dies;
+  load.across /= dies;
+  load.ranks *= dies;
+  return load;
+}
+
+ExchangeLoad even_load(const EvenExchange& exchange, bool to_experts) {
   const int ranks = exchange.ranks, nodes = exchange.nodes;
-  ExchangeLoad load{.tokens = exchange.tokens, .nodes = nodes, .experts = exchange.experts};
+  ExchangeLoad load{.ranks = ranks, .tokens = exchange.tokens, .nodes = nodes, .experts = exchange.experts};
   const double own = static_cast<double>(ranks) / nodes;
-  if (family == ExchangeFamily::kLowLatency) {
+  if (to_experts) {
     const double rows = exchange.tokens * exchange.active;
     load.copies = rows;
     load.inside = rows * (own - 1) / ranks;
     load.across = rows * (ranks - own) / ranks;
     load.remote_ranks = load.inside + load.across;
+    load.linked = rows * (ranks - exchange.dies) / ranks;
     return load;
   }
   // Nodes are chosen first, then experts of these.

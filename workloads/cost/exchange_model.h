@@ -36,27 +36,39 @@ struct ExchangeKernel {
   double token = 0, copy = 0, copy_rate = 0;  // of a core: for a token, for a copy of it, bytes
   double sum = 0, sum_rate = 0;               // of a core that adds up what came back: for a token, bytes
   double message = 0;                         // for a copy to another rank
-  double link_share = 0, nic_share = 0;       // of the line rates
-  double error = 0;                           // median relative error on the rows that it was fitted to
-  int rows = 0;  // that it was fitted to; 0: taken from another chip, an estimate
+  double crossing = 0;                        // for a row that leaves the package
+  int dies = 1;              // of the chip, each a rank of the kernel with its share of cores and rates
+  bool each_expert = false;  // high throughput: a row for each expert of a token, straight to its rank
+  bool in_turn = false;      // cores of the same number read the same source at the same time
+  double link_share = 0, nic_share = 0;  // of the line rates
+  double error = 0;                      // median relative error on the rows that it was fitted to
+  int rows = 0;                          // that it was fitted to; 0: taken from another chip, an estimate
   std::string source = {};
 };
 
+// Whether a token goes to each of its experts by itself.
+inline bool goes_to_experts(const ExchangeKernel& kernel) {
+  return kernel.family == ExchangeFamily::kLowLatency || kernel.each_expert;
+}
+
 // What the busiest rank moves, in rows, and of what kind.
 struct ExchangeLoad {
+  int ranks = 1;
   double tokens = 0;        // of the rank
   double copies = 0;        // of its tokens to ranks, itself included, and to nodes where there are several
   double inside = 0;        // rows over its scale-up link, one direction
   double across = 0;        // rows over its NIC, one direction
   double remote_ranks = 0;  // copies that go to another rank, wherever that is
+  double linked = 0;        // copies that leave the package of the rank
   double row_bytes = 0;     // payload and scales
   int nodes = 1;
   int experts = 0;  // of all ranks
 };
 
 struct ExchangeMachine {
-  int cores = 0;  // of the chip
-  int held = 0;   // cores that the kernel holds (high throughput)
+  int cores = 0;    // of the chip
+  int general = 0;  // its vector cores, where it has some beside these
+  int held = 0;     // cores that the kernel holds (high throughput)
   double link_line = 0,
          link_rate = 0;  // scale-up, bytes per second: line rate, and what transfers achieve at most
   double nic_line = 0, nic_rate = 0;
@@ -69,8 +81,12 @@ struct ExchangeTime {
   double seconds() const { return latency + flow; }
 };
 
+// `load` is a rank's, a die where chips have several (see load_of_die()); `machine` a chip's.
 ExchangeTime exchange_time(const ExchangeKernel& kernel, const ExchangeLoad& load,
                            const ExchangeMachine& machine);
+
+// Of each of a chip's dies, where `load` is the chip's: tokens and rows are shared alike.
+ExchangeLoad load_of_die(ExchangeLoad load, int dies);
 
 // Cores that the kernel runs on: those it holds, 24 where it was not told; for low latency as many as there
 // are groups of experts, each core taking as many experts as make that fit the chip.
@@ -81,7 +97,8 @@ int exchange_cores(const ExchangeKernel& kernel, const ExchangeLoad& load, const
 struct EvenExchange {
   double tokens = 0;
   int active = 0, experts = 0, ranks = 1, nodes = 1, nodes_per_token = 0;
+  int dies = 1;  // ranks of a package
 };
-ExchangeLoad even_load(const EvenExchange& exchange, ExchangeFamily family);
+ExchangeLoad even_load(const EvenExchange& exchange, bool to_experts);
 
 }  // namespace moebius

@@ -78,6 +78,14 @@ CollectiveFigures collective_figures(const Report& report) {
   return figures;
 }
 
+PassSeconds pass_figures(const Report& report) {
+  PassSeconds passes = report.metrics.passes;
+  for (double* part : {&passes.forward, &passes.backward, &passes.weight, &passes.overlapped, &passes.optimizer,
+                       &passes.between})
+    *part /= steps_of(report);
+  return passes;
+}
+
 TimeFigures time_figures(const Report& report) {
   const Breakdown& sums = report.metrics.breakdown;
   const double steps = steps_of(report);

@@ -50,6 +50,7 @@ struct TimeFigures {
   std::vector<Kind> kinds;  // that took any time, in the order of OpKind
 };
 TimeFigures time_figures(const Report& report);
+PassSeconds pass_figures(const Report& report);  // of training, a step
 
 // How far to trust the times. Kernels: the expected relative error of an op alone, mean over their time; the
 // network's is not known before it has been validated, and is left out.

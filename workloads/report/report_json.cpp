@@ -89,6 +89,10 @@ void add_serving(Json& json, const Report& report) {
   json["devices"] = report.scenario->ranks();
   json["iterations"] = figures.iterations;
   json["prefill_iterations"] = figures.prefills;
+  const ServingPlan& plan = report.scenario->serving;
+  if (plan.ep > 1)
+    json["dispatch"] = {{"prefill", dispatch_name(plan.prefill_exchange)},
+                        {"decode", dispatch_name(plan.decode_exchange)}};
   if (report.scenario->goal.given()) {
     json["goodput_rps"] = figures.goodput_rps;
     json["slo_attainment"] = figures.slo_attainment;
@@ -97,6 +101,16 @@ void add_serving(Json& json, const Report& report) {
                 {"peak_blocks", figures.peak_pages},
                 {"block_tokens", report.scenario->serving.block_tokens}};
   if (!report.facts.tokens.empty()) add_tokens(json, report.facts.tokens);
+}
+
+// What a rank's time is made of, pass by pass: the sum is the step.
+void add_passes(Json& json, const PassSeconds& passes) {
+  json["forward_s"] = passes.forward;
+  json["backward_s"] = passes.backward;
+  json["weight_s"] = passes.weight;
+  json["overlapped_s"] = passes.overlapped;
+  json["between_passes_s"] = passes.between;
+  json["optimizer_pass_s"] = passes.optimizer;
 }
 
 Json breakdown_json(const Report& report) {
@@ -110,13 +124,15 @@ Json breakdown_json(const Report& report) {
       row = {{"compute_s", kind.compute}};
     }
   }
-  return {{"compute_s", figures.compute},
+  Json json{{"compute_s", figures.compute},
           {"exposed_communication_s", figures.exposed},
           {"hidden_communication_s", figures.hidden},
           {"waiting_s", figures.waiting},
           {"bubble_s", figures.bubble},
           {"optimizer_s", figures.optimizer},
           {"by_kind", kinds}};
+  if (report.scenario->kind == ScenarioKind::kTraining) add_passes(json, pass_figures(report));
+  return json;
 }
 
 Json memory_json(const MemoryReport& memory) {

@@ -151,9 +151,13 @@ void spread_line(Out out, std::string_view name, const Spread& spread) {
 void serving_headline(Out out, const Report& report) {
   const ServingFigures& figures = *report.serving;
   const ServingPlan& plan = report.scenario->serving;
-  fmt::format_to(out, "{} on {} {}, attention dp {} x tp {} · ep {}, {}, cache {}\n\n",
+  const std::string exchange =
+      plan.ep > 1 ? fmt::format(" (dispatch: {} in prefill, {} in decode)",
+                                dispatch_name(plan.prefill_exchange), dispatch_name(plan.decode_exchange))
+                  : "";
+  fmt::format_to(out, "{} on {} {}, attention dp {} x tp {} · ep {}{}, {}, cache {}\n\n",
                  report.scenario->model.id, grouped(plan.ranks()),
-                 report.scenario->cluster->pools.front().accelerator.id, plan.dp, plan.tp, plan.ep,
+                 report.scenario->cluster->pools.front().accelerator.id, plan.dp, plan.tp, plan.ep, exchange,
                  to_string(plan.gemm), to_string(plan.kv));
   fmt::format_to(
       out, "  requests           {} of {} completed in {}, {} iterations, {} of them with prompts\n",
@@ -233,6 +237,21 @@ void time_section(Out out, const Report& report) {
   if (figures.hidden > 0) {
     time_total(out, "hidden communication", figures.hidden, figures.whole);
     time_rows(out, hidden, figures.whole);
+  }
+}
+
+void pass_section(Out out, const Report& report) {
+  const PassSeconds passes = pass_figures(report);
+  const double whole = time_figures(report).whole;
+  fmt::format_to(out, "\npass by pass (mean over ranks)\n");
+  const std::pair<const char*, double> rows[] = {{"forward", passes.forward},
+                                                 {"backward", passes.backward},
+                                                 {"gradients of weights", passes.weight},
+                                                 {"forward beside backward", passes.overlapped},
+                                                 {"between passes", passes.between},
+                                                 {"optimizer, with its waits", passes.optimizer}};
+  for (const auto& [name, seconds] : rows) {
+    if (seconds > 0) time_total(out, name, seconds, whole);
   }
 }
 
@@ -335,6 +354,7 @@ std::string report_text(const Report& report) {
   }
   text += reinforcement_text(report);
   time_section(out, report);
+  if (report.scenario->kind == ScenarioKind::kTraining) pass_section(out, report);
   if (!report.experts.empty()) fmt::format_to(out, "\n{}", loads_text(report.experts));
   if (report.memory) fmt::format_to(out, "\n{}", memory_text(*report.memory));
   fmt::format_to(out, "\nnetwork\n  {:<28} {:>10} ({} a device)\n", "sent",

@@ -23,6 +23,7 @@ namespace moebius {
 
 enum class ScenarioKind : std::uint8_t { kTraining, kCollective, kServing };
 std::string_view to_string(ScenarioKind kind);
+std::string_view dispatch_name(Algorithm exchange);  // as key `dispatch` has it: "deepep"
 
 struct Expectation {
   std::string metric;  // dotted path into the report: "step_time_s", "breakdown.exposed_communication_s"

@@ -13,6 +13,7 @@
 #include "workloads/scenario/scenario_parts.h"
 #include "workloads/scenario/training_job_keys.h"
 #include "workloads/schedule/algorithms.h"
+#include "workloads/training/pipeline.h"
 
 namespace moebius {
 
@@ -35,7 +36,7 @@ class TrainingChecks {
 
   void run() {
     degrees();
-    layers();
+    check_stages(scenario_, document_);
     attention();
     experts();
     nodes_per_token();
@@ -45,6 +46,7 @@ class TrainingChecks {
     arithmetic();
     scaling();
     kinds();
+    check_passes(scenario_, document_);
   }
 
  private:
@@ -70,11 +72,6 @@ class TrainingChecks {
     require(replica * plan_.dp <= devices, "/plan/dp/degree",
             "tp {} x cp {} x pp {} x dp {} = {} ranks do not fit on the {} devices of {}", plan_.tp, plan_.cp,
             plan_.pp, plan_.dp, replica * plan_.dp, devices, of);
-  }
-
-  void layers() const {
-    require(model_.layers >= plan_.pp, "/plan/pp/degree",
-            "the {} layers of {} cannot fill {} pipeline stages", model_.layers, model_.id, plan_.pp);
   }
 
   void divides(int degree, int number, const char* pointer, const char* degree_name, const char* what) const {
@@ -160,7 +157,9 @@ class TrainingChecks {
         "{} tokens on each of {} ranks, to {} experts each, are more than the 2^31 copies of one dispatch",
         tokens, plan_.ep, experts.active);
     const int classes = plan_.fold ? plan_.pp : plan_.ranks();
-    const double passes = 2.0 * work.num_microbatches(plan_) + 1;
+    const bool simple = plan_.schedule == PipelineKind::kGpipe || plan_.schedule == PipelineKind::k1F1B;
+    const double of_microbatch = simple ? 2.0 : 3.0 * StagePlacement(plan_).chunks();  // passes of a rank
+    const double passes = of_microbatch * work.num_microbatches(plan_) + 1;
     require(work.steps * passes * classes < kMost, "/workload/steps",
             "{} steps of {} microbatches on {} rank classes are more than the 2^31 passes of one run",
             work.steps, work.num_microbatches(plan_), classes);

@@ -12,8 +12,9 @@ namespace {
 
 constexpr std::array kCollectiveSources = {
     Named<CollectiveSource>{"structure", CollectiveSource::kStructure, "wires and their latency alone"},
-    Named<CollectiveSource>{"library", CollectiveSource::kLibrary,
-                            "launch, steps, protocol and tuner of the chip's library (NCCL; oneCCL in a node)"},
+    Named<CollectiveSource>{
+        "library", CollectiveSource::kLibrary,
+        "launch, steps, protocol and tuner of the chip's library (NCCL; oneCCL in a node)"},
     Named<CollectiveSource>{"sglang", CollectiveSource::kSglang,
                             "as library, with SGLang's own all-reduce before it"},
     Named<CollectiveSource>{"trtllm", CollectiveSource::kTrtllm,
@@ -103,6 +104,10 @@ void read_cluster(Section section, Scenario& scenario, const Catalog* catalog) {
       "what decides how long a collective takes, inside a scale-up domain and between nodes");
   const SpeedVariation variation =
       read_variation(section.object("variation", false, "devices of one kind that differ in speed"));
+  // CUDA launch through the driver: 2 to 5 us (measured by many; NVIDIA's own latency tests). A framework
+  // adds its own.
+  const Time launch =
+      section.time("launch", Time{4'000}, "of one kernel, or of a captured graph, by the host");
   section.finish();
   if (catalog == nullptr) return;
   const Place place = section.place_of("pools");
@@ -112,6 +117,7 @@ void read_cluster(Section section, Scenario& scenario, const Catalog* catalog) {
   scenario.cluster = build_cluster(std::move(pools), spec, place);
   set_failed(failed, *scenario.cluster);
   scenario.cluster->collectives = collectives;
+  scenario.cluster->launch = launch;
   scenario.cluster->variation = variation;
   check_variation(scenario, section.place_of("variation"));
 }

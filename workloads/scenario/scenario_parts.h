@@ -24,7 +24,9 @@ std::vector<FailedPart> read_failed(Section& cluster, bool describing);
 void set_failed(const std::vector<FailedPart>& failed, Cluster& cluster);
 // Keys `faults` and `failover` of any kind, checked against the cluster, which is told of them.
 void read_faults(Section& top, Scenario& scenario, bool describing);
+Algorithm read_dispatch(Section& experts);  // key `dispatch`
 void read_training_plan(Section section, Scenario& scenario);
+void read_pipeline(Section section, TrainingPlan& plan);
 void read_training_workload(Section section, Scenario& scenario);
 void read_serving_plan(Section section, Scenario& scenario);
 void read_serving_workload(Section section, Scenario& scenario);
@@ -39,6 +41,8 @@ RecorderOptions read_timeline(Section section, Detail otherwise);
 // Relations between keys: each violation is one sentence at the key that breaks it. Sets what is derived
 // (plan.dp).
 void check_training(Scenario& scenario, const Document& document);
+void check_stages(const Scenario& scenario, const Document& document);  // of a pipeline
+void check_passes(const Scenario& scenario, const Document& document);
 void check_serving(Scenario& scenario, const Document& document);
 void check_collective(const Scenario& scenario, const Document& document);
 

@@ -28,6 +28,7 @@ int whole(Section& section, std::string_view key, Range range, std::optional<std
 
 struct Degrees {
   int dp = 0, tp = 0, ep = 0;
+  Algorithm exchange = Algorithm::kAuto;  // of the phase alone
 };
 
 // Zero: as many as the devices allow, or, in the second phase, as in the first.
@@ -40,6 +41,7 @@ Degrees read_degrees(Section& phase, int tp, int ep) {
   attention.finish();
   Section experts = phase.object("ep", false, "expert parallelism");
   degrees.ep = whole(experts, "degree", {0, kMostRanks}, ep, "ranks that share the experts of a layer");
+  degrees.exchange = read_dispatch(experts);
   experts.finish();
   return degrees;
 }
@@ -184,12 +186,15 @@ void read_serving_plan(Section section, Scenario& scenario) {
   plan.dp = degrees.dp;
   plan.tp = std::max(1, degrees.tp);
   plan.ep = std::max(1, degrees.ep);
+  plan.decode_exchange = degrees.exchange;
   plan.max_batch =
       whole(decode, "max_batch", {1, 1 << 16}, 256, "sequences that decode at once on one replica");
   decode.finish();
   Section prefill =
       section.object("prefill", false, "iterations that take in whole prompts; on the same ranks");
-  require_same(prefill, read_degrees(prefill, 0, 0), degrees);
+  const Degrees of_prefill = read_degrees(prefill, 0, 0);
+  require_same(prefill, of_prefill, degrees);
+  plan.prefill_exchange = of_prefill.exchange;
   plan.token_budget =
       prefill.integer("token_budget", {1, kMostTokens}, 16384,
                       "most prompt tokens of an iteration on one replica; a longer prompt has one alone");

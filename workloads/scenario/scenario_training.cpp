@@ -10,21 +10,6 @@ namespace moebius {
 
 namespace {
 
-constexpr std::array kSchedules{
-    Named<PipelineKind>{"1f1b", PipelineKind::k1F1B,
-                        "one forward, one backward: stage s keeps at most p-s microbatches alive"},
-    Named<PipelineKind>{"gpipe", PipelineKind::kGpipe,
-                        "all forward, then all backward: every microbatch stays alive"},
-};
-
-constexpr std::array kSlicings{
-    Named<int>{"balanced", 0, "layers spread so that the slowest stage is fastest"}};
-constexpr std::array kDispatches{
-    Named<Algorithm>{"auto", Algorithm::kAuto, "low latency for up to 128 tokens of a rank"},
-    Named<Algorithm>{"deepep", Algorithm::kHierarchical,
-                     "high throughput: one copy a remote node, then over the scale-up link"},
-    Named<Algorithm>{"deepep-low-latency", Algorithm::kDirect,
-                     "each token to each of its experts by itself"}};
 
 constexpr std::array kArithmetic{Named<DType>{"bf16", DType::kBf16, ""}, Named<DType>{"fp8", DType::kFp8, ""},
                                  Named<DType>{"fp32", DType::kFp32, ""}};
@@ -47,6 +32,19 @@ constexpr std::array kRecomputeOps{
     Named<RecomputeOp>{"rmsnorm", RecomputeOp::kNorm, ""},
     Named<RecomputeOp>{"mla_up", RecomputeOp::kMlaUp, ""},
     Named<RecomputeOp>{"swiglu", RecomputeOp::kActivation, ""},
+};
+
+constexpr std::array kFusions{
+    Named<Fusion>{"residual", Fusion::kResidual, "sums with sums and norms, and their gradients"},
+    Named<Fusion>{"rotary", Fusion::kRotary, "splits and norms of heads with the rotation"},
+    Named<Fusion>{"router", Fusion::kRouter, "the router's product with the gate"},
+};
+
+constexpr std::array kLaunchModes{
+    Named<LaunchMode>{"hidden", LaunchMode::kHidden, "far enough ahead that the device never waits"},
+    Named<LaunchMode>{"kernel", LaunchMode::kKernel, "one by one"},
+    Named<LaunchMode>{"graph", LaunchMode::kGraph,
+                      "each pass captured as a graph, which is launched at once"},
 };
 
 constexpr std::array kMemoryRules{
@@ -76,24 +74,15 @@ void read_tensor(Section section, TrainingPlan& plan) {
   section.finish();
 }
 
-void read_pipeline(Section section, TrainingPlan& plan) {
-  plan.pp = degree(section, "degree", 1, "pipeline stages");
-  plan.schedule =
-      section.choice<PipelineKind>("schedule", kSchedules, PipelineKind::k1F1B, "order of microbatches");
-  section.choice<int>("slicing", kSlicings, 0, "how layers are spread over stages");
-  section.finish();
-}
-
 void read_expert(Section section, TrainingPlan& plan) {
   plan.ep = degree(section, "degree", 1, "ranks that share the experts of a layer");
-  plan.exchange =
-      section.choice<Algorithm>("dispatch", kDispatches, Algorithm::kAuto, "how tokens travel to experts");
+  plan.exchange = read_dispatch(section);
   plan.nodes_per_token = static_cast<int>(section.integer(
       "nodes_per_token", {0, 1 << 16}, 0,
       "most nodes that the experts of a token stand on; 0: as the model's routing groups say"));
-  plan.capacity = section.number(
-      "capacity", {0, 1024}, 0,
-      "most copies that an expert takes of one rank's tokens, in parts of the mean; what is over it is dropped; 0: all");
+  plan.capacity = section.number("capacity", {0, 1024}, 0,
+                                 "most copies that an expert takes of one rank's tokens, in parts of the "
+                                 "mean; what is over it is dropped; 0: all");
   section.finish();
 }
 
@@ -150,6 +139,10 @@ void read_overlap(Section section, TrainingPlan& plan) {
       section.boolean("dispatch_combine", false, "dispatch and combine run beside compute");
   plan.communication_sms = static_cast<int>(section.integer(
       "communication_sms", {0, 4096}, 0, "cores that dispatch and combine hold; 0: copy engines"));
+  plan.overlap_two_batch =
+      section.boolean("two_batch", false,
+                      "schedule 1f1b: forward and backward passes of two microbatches beside each other, so that the "
+                      "dispatch and combine of one travel while the other computes; dualpipe always does");
   section.finish();
 }
 
@@ -163,10 +156,6 @@ std::string path_of(Section& section, std::string_view key, const std::string& o
 }
 
 }  // namespace
-
-std::span<const Named<PipelineKind>> pipeline_schedules() {
-  return kSchedules;
-}
 
 std::string read_weights(Section& section) {
   return path_of(section, "weights", "random",
@@ -196,6 +185,11 @@ void read_training_plan(Section section, Scenario& scenario) {
     section.place_of("resume").fail("expected a checkpoint in `weights` to go on from, found \"random\"");
   if (scenario.save_every > 0 && scenario.save.empty())
     section.place_of("save_every").fail("expected a directory in `save`, found none");
+  plan.fusions = section.choices<Fusion>(
+      "fusion", kFusions, "neighbours that are one kernel: less is read, written and launched");
+  plan.launch =
+      section.choice<LaunchMode>("launch", kLaunchModes, LaunchMode::kHidden,
+                                 "how the host launches kernels; how long one takes: /cluster/launch");
   plan.fold = section.boolean("fold", true, "simulate one rank of each class of ranks that do the same");
   scenario.enforce_memory = section.choice<bool>("memory", kMemoryRules, true, "when a step does not fit");
   section.finish();

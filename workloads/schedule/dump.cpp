@@ -96,6 +96,8 @@ void put_tensor(Line& line, std::size_t index, const Tensor& t) {
   line.field_unless<std::int64_t>(0, "first_column", t.first_column);
   line.field_unless(0.0, "init", t.init);
   if (t.scaling != Scaling::kBlock) line.put(" scaling={}", to_string(t.scaling));
+  if (t.second) line.put(" second");
+  if (t.kept) line.put(" kept");
   line.put("\n");
 }
 
@@ -123,8 +125,10 @@ void put_op(Line& line, const Fragment& fragment, std::size_t index) {
   put_shape(line, op.shape);
   line.field_unless<int>(0, "units", op.units);
   line.field_unless(1.0f, "scale", op.scale);
+  if (op.second) line.put(" second");
   line.field_unless(-1, "route", op.route);
   line.field_unless(-1, "batch", op.batch);
+  if (op.fused) line.put(" fused");
   if (is_communication(op.kind)) put_communication(line, op);
   put_operands(line, fragment, "in", op.first_tensor, op.num_inputs);
   put_operands(line, fragment, "out", op.first_tensor + op.num_inputs, op.num_outputs);
@@ -138,8 +142,9 @@ void put_op(Line& line, const Fragment& fragment, std::size_t index) {
 
 std::string dump(const Fragment& fragment) {
   Line line;
-  line.put("fragment \"{}\" phase={} hash={:016x}\n", fragment.name, to_string(fragment.phase),
-           fragment.hash);
+  line.put("fragment \"{}\" phase={} hash={:016x}", fragment.name, to_string(fragment.phase), fragment.hash);
+  if (fragment.launch != LaunchMode::kHidden) line.put(" launch={}", to_string(fragment.launch));
+  line.put("\n");
   for (std::size_t i = 0; i < fragment.routes.size(); ++i) put_route(line, i, fragment.routes[i]->spec());
   for (std::size_t i = 0; i < fragment.batches.size(); ++i) put_batch(line, i, *fragment.batches[i]);
   if (fragment.pair_bytes) put_pair_bytes(line, *fragment.pair_bytes);
@@ -153,6 +158,7 @@ std::string dump(const Submission& submission) {
   line.put("submit {} \"{}\" hash={:016x} class={} step={} microbatch={}", submission.sequence,
            submission.fragment->name, submission.fragment->hash, submission.rank_class, submission.step,
            submission.microbatch);
+  if (submission.second_microbatch >= 0) line.put(" second_microbatch={}", submission.second_microbatch);
   for (std::size_t i = 0; i < submission.after.size(); ++i) {
     line.put("{}{}", i == 0 ? " after=" : ",", submission.after[i]);
   }

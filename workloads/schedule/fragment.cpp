@@ -22,12 +22,15 @@ void add(Hash& hash, const Op& op) {
   add(hash, op.shape);
   if (op.batch >= 0) hash.add(op.batch);
   if (op.queue > 0) hash.add(op.queue);
+  if (op.second) hash.add(op.second);
+  if (op.fused) hash.add(op.fused);
 }
 
 void add(Hash& hash, const Tensor& t) {
   hash.add(t.scope).add(t.memory).add(t.dtype).add(t.role).add(t.layer).add(t.key).add(t.rows).add(t.columns);
   hash.add(t.first_expert).add(t.experts).add(t.first_row).add(t.first_column).add(t.init);
   if (t.scaling != Scaling::kBlock) hash.add(t.scaling);
+  if (t.second || t.kept) hash.add(t.second).add(t.kept);
 }
 
 // A route is a function of its specification.
@@ -60,6 +63,7 @@ void add(Hash& hash, const Batch& batch) {
 std::uint64_t content_hash(const Fragment& fragment) {
   Hash hash;
   hash.add(std::string_view(fragment.name)).add(fragment.phase);
+  if (fragment.launch != LaunchMode::kHidden) hash.add(fragment.launch);
   hash.add(fragment.ops.size());
   for (const Op& op : fragment.ops) add(hash, op);
   hash.add(fragment.tensors.size());
@@ -78,6 +82,18 @@ std::uint64_t content_hash(const Fragment& fragment) {
 }
 
 }  // namespace
+
+std::string_view to_string(LaunchMode mode) {
+  switch (mode) {
+    case LaunchMode::kHidden:
+      return "hidden";
+    case LaunchMode::kKernel:
+      return "kernel";
+    case LaunchMode::kGraph:
+      return "graph";
+  }
+  return "?";
+}
 
 std::string_view to_string(Scaling scaling) {
   switch (scaling) {
@@ -117,6 +133,24 @@ std::string_view to_string(Scope scope) {
       return "rank";
   }
   return "unknown";
+}
+
+std::vector<std::int32_t> released(const Fragment& fragment) {
+  std::vector<bool> read(fragment.tensors.size(), false), written(fragment.tensors.size(), false);
+  for (const Op& op : fragment.ops) {
+    const bool reverse = op.phase == Phase::kBackward || op.phase == Phase::kWeight;
+    for (int i = 0; i < op.num_inputs; ++i) {
+      if (reverse) read[fragment.input(op, i)] = true;
+    }
+    for (int i = 0; i < op.num_outputs; ++i) written[fragment.output(op, i)] = true;
+  }
+  std::vector<std::int32_t> ended;
+  for (std::size_t t = 0; t < fragment.tensors.size(); ++t) {
+    const Tensor& tensor = fragment.tensors[t];
+    if (tensor.scope == Scope::kMicrobatch && read[t] && !written[t] && !tensor.kept)
+      ended.push_back(static_cast<std::int32_t>(t));
+  }
+  return ended;
 }
 
 FragmentPtr freeze(Fragment fragment) {

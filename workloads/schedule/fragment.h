@@ -47,6 +47,8 @@ struct Tensor {
   std::int64_t first_row = 0, first_column = 0;
   double init = 0;                // standard deviation of the initial value; negative: the constant -init
   Scaling scaling = Scaling::kBlock;
+  bool second = false;  // kMicrobatch: of the submission's second microbatch
+  bool kept = false;    // kMicrobatch: a later fragment reads it too, see released()
 
   Bytes bytes() const {
     const int copies = experts > 0 ? experts : 1;
@@ -55,6 +57,14 @@ struct Tensor {
     return {elements * element_bytes(dtype) * copies};
   }
 };
+
+// How the host gives the fragment's kernels to the device.
+enum class LaunchMode : std::uint8_t {
+  kHidden,  // far enough ahead that the device never waits for it
+  kKernel,  // one by one
+  kGraph,   // captured once, then all together
+};
+std::string_view to_string(LaunchMode mode);
 
 struct Fragment {
   std::string name;                         // "forward stage 3"
@@ -65,6 +75,7 @@ struct Fragment {
   std::vector<std::int32_t> dependencies;   // op indices
   std::vector<RoutePtr> routes;
   std::vector<BatchPtr> batches;
+  LaunchMode launch = LaunchMode::kHidden;
   PairBytesPtr pair_bytes;                  // of its all-to-alls; null: all parts are alike
   std::uint64_t hash = 0;                   // of the content of everything above, set by freeze()
 
@@ -84,6 +95,10 @@ using FragmentPtr = std::shared_ptr<const Fragment>;
 //   group has its match; dispatch and combine have a route. Compute has neither group nor payload.
 std::string find_fault(const Fragment& fragment);
 
+// The kMicrobatch tensors that end with this fragment: ops of the backward or weight phase read them, it has not
+// written them, and they are not `kept`. Ascending.
+std::vector<std::int32_t> released(const Fragment& fragment);
+
 // CHECKs that find_fault() finds none and sets the hash. From here the fragment is frozen.
 FragmentPtr freeze(Fragment fragment);
 
@@ -96,6 +111,16 @@ struct Submission {
   std::int32_t step = 0;
   std::int32_t microbatch = 0;
   std::vector<std::int32_t> after;  // sequences that must have completed before any op of this one starts
+  // Of two passes that overlap in one fragment: the microbatch of its ops and tensors that are `second`. -1: none.
+  std::int32_t second_microbatch = -1;
+
+  std::int32_t microbatch_of(const Op& op) const { return op.second ? second_microbatch : microbatch; }
+  // What tells a meeting from others of the step: gradients meet once a step, whatever microbatch was the
+  // last one of each member.
+  std::int32_t meeting_microbatch(const Op& op) const {
+    return op.phase == Phase::kGradients ? -1 : microbatch_of(op);
+  }
+  std::int32_t microbatch_of(const Tensor& tensor) const { return tensor.second ? second_microbatch : microbatch; }
 };
 
 // Text form: a line for the fragment, each route, each tensor and each op, with everything that defines it; doubles

@@ -3,6 +3,7 @@
 #include <array>
 #include <cmath>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -51,7 +52,7 @@ class Rules {
     }
     if (t.scaling == Scaling::kTensor && t.dtype != DType::kFp8)
       return fmt::format("one scale for the tensor, but of {}", to_string(t.dtype));
-    if (t.scope != Scope::kFragment && !keys_.insert({t.scope, t.key}).second) {
+    if (t.scope != Scope::kFragment && !keys_.insert({t.scope, t.second, t.key}).second) {
       return fmt::format("key {} names another tensor of scope {}", t.key, to_string(t.scope));
     }
     return {};
@@ -128,7 +129,7 @@ class Rules {
     }
     if (op.units < 0) return fmt::format("holds {} cores", op.units);
     if ((op.kind == OpKind::kDispatch || op.kind == OpKind::kCombine) && op.route < 0) return "no route";
-    if (!matches_.insert({op.group, op.match}).second) {
+    if (!matches_.insert({op.group, op.second, op.match}).second) {
       return fmt::format("match {} is taken in group {}", op.match, to_string(op.group));
     }
     return {};
@@ -166,8 +167,8 @@ class Rules {
   }
 
   const Fragment& fragment_;
-  std::set<std::pair<Scope, std::uint32_t>> keys_;
-  std::set<std::pair<GroupRole, std::uint32_t>> matches_;
+  std::set<std::tuple<Scope, bool, std::uint32_t>> keys_;
+  std::set<std::tuple<GroupRole, bool, std::uint32_t>> matches_;
   std::vector<std::int32_t> last_writer_;  // of each tensor, -1: none yet
   std::vector<std::int32_t> positions_;    // of each op in its lane, from 1
   std::array<Clock, kNumLanes> lanes_{};

@@ -25,6 +25,11 @@ struct RankClass {
   const Group& group(GroupRole role) const { return groups[static_cast<int>(role)]; }
 };
 
+// The group that shares out a step's batch: those who hold the same parameters, unless some of these read the same part.
+inline GroupRole batch_role(const RankClass& rank_class) {
+  return rank_class.group(GroupRole::kBatch).ranks.empty() ? GroupRole::kData : GroupRole::kBatch;
+}
+
 struct Layout {
   std::int32_t ranks = 0;
   std::vector<RankClass> classes;

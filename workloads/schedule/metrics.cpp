@@ -108,6 +108,8 @@ Metrics MetricsAccumulator::finish(Time end) {
   metrics_.makespan = end;
   double ranks = 0;
   for (const std::int32_t size : sizes_) ranks += size;
+  metrics_.by_class.reserve(classes_.size());
+  metrics_.errors_by_class.reserve(classes_.size());
   for (std::size_t i = 0; i < classes_.size(); ++i) {
     ClassState& state = classes_[i];
     state.exposure.finish(end.ns);

@@ -8,6 +8,7 @@
 
 #include "hw/units.h"
 #include "workloads/schedule/exposure.h"
+#include "workloads/schedule/pass_times.h"
 #include "workloads/schedule/timeline.h"
 #include "workloads/schedule/work.h"
 
@@ -36,6 +37,7 @@ struct Metrics {
   Time makespan;
   Breakdown breakdown;
   std::vector<Breakdown> by_class;
+  PassSeconds passes;
   std::vector<ErrorSeconds> errors_by_class;            // of one rank of the class
   double flops = 0;                                     // over all ranks
   double sent_bytes = 0;                                // payload that left a rank (work.h), over all ranks

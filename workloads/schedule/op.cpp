@@ -64,6 +64,8 @@ std::string_view to_string(GroupRole group) {
       return "previous";
     case GroupRole::kTied:
       return "tied";
+    case GroupRole::kBatch:
+      return "batch";
     case GroupRole::kWorld:
       return "world";
   }

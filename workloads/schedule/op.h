@@ -42,8 +42,9 @@ enum class GroupRole : std::uint8_t {
   kPrevious,      // {the same rank of the previous pipeline stage, this rank}
   kTied,          // {first stage, last stage}: the embedding that both hold
   kWorld,
+  kBatch,         // who reads different parts of a step's batch, where that is not the data group
 };
-inline constexpr int kNumGroupRoles = static_cast<int>(GroupRole::kWorld) + 1;
+inline constexpr int kNumGroupRoles = static_cast<int>(GroupRole::kBatch) + 1;
 
 enum class Algorithm : std::uint8_t { kAuto, kRing, kDirect, kTree, kHierarchical, kInSwitch, kRailLocal };
 
@@ -66,6 +67,8 @@ struct Op {
   Algorithm algorithm = Algorithm::kAuto;
   std::uint8_t num_inputs = 0, num_outputs = 0;
   std::uint8_t queue = 0;              // communication: the fabric's priority queue; 0: the one that its lane goes in
+  bool second = false;                 // of the submission's second microbatch
+  bool fused = false;                  // compute: one kernel with the op before it in its lane, whose result it reads
   std::int16_t layer = -1;
   // Cores to hold. Compute: > 0 exactly so many, 0 all that are free, < 0 all of the chip but so many.
   // Communication: exactly so many, 0 none (copy engines).

@@ -52,7 +52,7 @@ std::string_view to_string(Detail detail) {
 }
 
 Recorder::Recorder(const Layout& layout, RecorderOptions options)
-    : layout_(layout), options_(options), metrics_(class_sizes(layout)) {
+    : layout_(layout), options_(options), metrics_(class_sizes(layout)), pass_times_(class_sizes(layout)) {
   for (const RankClass& rank_class : layout.classes)
     timeline_.class_ranks.push_back(rank_class.representative());
   timeline_.class_sizes = class_sizes(layout);
@@ -93,12 +93,14 @@ void Recorder::submitted(const Submission& submission) {
   schedule_hash_.add(submission.fragment->hash).add(submission.sequence).add(submission.rank_class);
   schedule_hash_.add(submission.step).add(submission.microbatch).add(submission.after.size());
   for (const std::int32_t before : submission.after) schedule_hash_.add(before);
+  if (submission.second_microbatch >= 0) schedule_hash_.add(submission.second_microbatch);
 
   const bool several = layout_.classes[submission.rank_class].size() > 1;
   open_.push_back({.fragment = submission.fragment,
                    .works = several ? class_works(submission.fragment, submission.rank_class) : nullptr,
                    .rank_class = submission.rank_class,
-                   .remaining = static_cast<std::int32_t>(submission.fragment->ops.size())});
+                   .remaining = static_cast<std::int32_t>(submission.fragment->ops.size()),
+                   .pass = {.phase = submission.fragment->phase, .pair = submission.second_microbatch >= 0}});
 }
 
 ClassWork Recorder::work_of(const Open& open, std::int32_t op) const {
@@ -122,8 +124,10 @@ void Recorder::span(const Span& span) {
   metrics_.add(span, open.fragment->ops[span.op], work_of(open, span.op));
   open.start = std::min(open.start, span.transfer_start());
   open.end = std::max(open.end, span.end);
+  if (!is_communication(open.fragment->ops[span.op].kind)) open.pass.add(span.start, span.end);
   if (options_.detail == Detail::kOps) keep(span);
   if (--open.remaining == 0) {
+    pass_times_.finished(open.rank_class, open.pass, open.end);
     if (options_.detail == Detail::kSteps) keep_submission(span.sequence, open);
     close_finished();
   }
@@ -213,7 +217,9 @@ Metrics Recorder::finish(Time end) {
   CHECK(open_.empty(),
         fmt::format("submission {} has {} ops without a span", first_open_, open_.front().remaining));
   add_facts();
-  return metrics_.finish(end);
+  Metrics metrics = metrics_.finish(end);
+  metrics.passes = pass_times_.seconds(end);
+  return metrics;
 }
 
 }  // namespace moebius

@@ -73,6 +73,7 @@ class Recorder {
     std::int32_t rank_class = 0;
     std::int32_t remaining = 0;
     Time start = kForever, end = {};  // so far
+    PassTimes::Pass pass;             // the same of its compute ops
   };
 
   std::int32_t fragment_row(const Fragment& fragment);
@@ -89,6 +90,7 @@ class Recorder {
   RecorderOptions options_;
   Timeline timeline_;
   MetricsAccumulator metrics_;
+  PassTimes pass_times_;
   std::unordered_map<std::uint64_t, std::int32_t> fragment_rows_;  // by hash
   std::map<std::pair<std::uint64_t, std::int32_t>, std::weak_ptr<const ClassWorks>>
       works_;  // by hash and class

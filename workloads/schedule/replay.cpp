@@ -150,7 +150,7 @@ class Replay : public Executor {
     const Running& running = running_.at(place.sequence);
     const Op& op = op_at(place, running);
     return {group_of(place).ranks, static_cast<int>(op.group), running.submission.step,
-            running.submission.microbatch, op.match};
+            running.submission.meeting_microbatch(op), op.match};
   }
 
   void meet(OpPlace place) {

@@ -16,7 +16,7 @@ class IterationWriter {
   IterationWriter(const ServingShape& shape, const Iteration& iteration, ForwardPass& pass)
       : shape_(shape),
         it_(iteration),
-        input_(shape.input()),
+        input_(shape.input(iteration.batch->decodes())),
         pass_(pass),
         writer_(input_, iteration.shard, pass) {
     batch_ = static_cast<std::int32_t>(pass.builder.add_batch(iteration.batch));
@@ -131,11 +131,12 @@ class IterationWriter {
 };
 
 // Tokens travel to experts in the format of the products, and their results back in BF16.
-TrainingPlan layers_plan(const ServingPlan& plan) {
+TrainingPlan layers_plan(const ServingPlan& plan, Algorithm exchange) {
   TrainingPlan layers;
   layers.tp = plan.tp;
   layers.dp = plan.dp;
   layers.ep = plan.ep;
+  layers.exchange = exchange;
   layers.gemm = layers.dispatch = plan.gemm;
   if (plan.gemm == DType::kFp32) layers.combine = DType::kFp32;
   layers.fused_quantise = true;
@@ -147,7 +148,8 @@ TrainingPlan layers_plan(const ServingPlan& plan) {
 
 ServingShape::ServingShape(const ServingJob& served)
     : job(served),
-      plan(layers_plan(served.plan)),
+      plan(layers_plan(served.plan, served.plan.decode_exchange)),
+      prefill(layers_plan(served.plan, served.plan.prefill_exchange)),
       cache_rows(std::int64_t{cache_pages(served.plan, served.workload)} * served.plan.block_tokens) {}
 
 std::uint32_t generated_key() {

@@ -16,10 +16,12 @@ struct ServingShape {
   explicit ServingShape(const ServingJob& job);
 
   const ServingJob& job;
-  TrainingPlan plan;            // degrees and formats, as the layers' writer reads them
+  TrainingPlan plan, prefill;   // degrees and formats, as the layers' writer reads them; for decode, prefill
   TrainingWorkload unused;      // it reads sequence lengths in training only
   std::int64_t cache_rows = 0;  // tokens that one rank's cache has room for
-  LoweringInput input() const { return {&job.model, &plan, &unused, job.ranks_per_node}; }
+  LoweringInput input(bool decodes) const {
+    return {&job.model, decodes ? &plan : &prefill, &unused, job.ranks_per_node};
+  }
 };
 
 struct Iteration {

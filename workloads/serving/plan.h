@@ -11,10 +11,12 @@
 namespace moebius {
 
 struct ServingPlan {
-  int dp = 1;         // replicas of attention, each with requests of its own
-  int tp = 1;         // ranks of a replica, which cut its heads
-  int ep = 1;         // ranks that share the experts of a layer
-  int max_batch = 1;  // sequences that decode at once on one replica
+  int dp = 1;  // replicas of attention, each with requests of its own
+  int tp = 1;  // ranks of a replica, which cut its heads
+  int ep = 1;  // ranks that share the experts of a layer
+  Algorithm prefill_exchange = Algorithm::kAuto,
+            decode_exchange = Algorithm::kAuto;  // how tokens travel to experts, as TrainingPlan::exchange
+  int max_batch = 1;                             // sequences that decode at once on one replica
   std::int64_t token_budget =
       0;                      // most prompt tokens of one prefill iteration of a replica, but for one prompt
   int block_tokens = 64;      // of a page of the cache

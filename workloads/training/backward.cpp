@@ -21,8 +21,20 @@ Tensor gradient_of(const Tensor& weight, const TrainingPlan& plan) {
 
 BackwardPass lower_backward(const LoweringInput& input, const StageSpec& stage, ForwardPass& forward,
                             const std::string& name, const BackwardOptions& options) {
-  BackwardPass pass{FragmentBuilder(name, Phase::kBackward), {}};
+  const std::string whole = fmt::format("{} {}", name, stage.name());
+  BackwardPass pass{FragmentBuilder(options.split ? name + " inputs " + stage.name() : whole, Phase::kBackward,
+                                    stage.meetings),
+                    {},
+                    {}};
   pass.builder.scaling = input.plan->scaling;
+  pass.builder.launch = input.plan->launch;
+  pass.builder.fusions = input.plan->fusions;
+  if (options.split) {
+    pass.weights.emplace(name + " weights " + stage.name(), Phase::kWeight, stage.meetings);
+    pass.weights->scaling = input.plan->scaling;
+    pass.weights->launch = input.plan->launch;
+    pass.weights->fusions = input.plan->fusions;
+  }
   Reverse(input, stage, forward, pass, options).run();
   return pass;
 }

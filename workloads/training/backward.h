@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,12 +25,16 @@ struct StageParameter {
 struct BackwardPass {
   FragmentBuilder builder;
   std::vector<StageParameter> parameters;  // in the order in which their gradients are finished
+  std::optional<FragmentBuilder> weights;  // of a split pass: the gradients of matrices and tables
 };
 
 struct BackwardOptions {
   // Called when all gradients of a block are written; the last microbatch's reverse pass starts their
   // reduction here.
-  std::function<void(BackwardPass&)> after_block;
+  std::function<void(FragmentBuilder&, std::vector<StageParameter>&)> after_block;
+  // Gradients of inputs alone (and of norms, which come with them); `weights` has those of matrices and of the
+  // embedding. What they need is kept for the microbatch.
+  bool split = false;
 };
 
 // Tensors that the reverse pass reads are promoted to Scope::kMicrobatch in `forward`, which must not be

@@ -13,10 +13,26 @@ std::uint32_t parameter_key(Role role, int layer, Part part) {
          static_cast<std::uint32_t>(part);
 }
 
-FragmentBuilder::FragmentBuilder(std::string name, Phase first_phase) : phase(first_phase) {
+std::uint32_t microbatch_key(int chunk, TensorId forward_tensor) {
+  return static_cast<std::uint32_t>(chunk) << 24 | static_cast<std::uint32_t>(forward_tensor);
+}
+
+std::uint32_t left_key(int chunk, TensorId backward_tensor) {
+  return microbatch_key(chunk, backward_tensor) | 1u << 23;
+}
+
+std::uint32_t handed_key(int stage, Phase phase) {
+  return 0xf0000000u | static_cast<std::uint32_t>(phase) << 24 | static_cast<std::uint32_t>(stage);
+}
+
+std::uint32_t stage_match(StageMatch match, int rounds) {
+  return static_cast<std::uint32_t>(match) + (static_cast<std::uint32_t>(rounds) << 8);
+}
+
+FragmentBuilder::FragmentBuilder(std::string name, Phase first_phase, int meetings) : phase(first_phase) {
   fragment_.name = std::move(name);
   fragment_.phase = first_phase;
-  next_match_ = static_cast<std::uint32_t>(first_phase) << 20;
+  next_match_ = static_cast<std::uint32_t>(first_phase) << 20 | static_cast<std::uint32_t>(meetings) << 14;
 }
 
 TensorId FragmentBuilder::add(const Tensor& given) {
@@ -47,6 +63,8 @@ std::int32_t FragmentBuilder::add_route(const RoutePtr& route) {
 }
 
 std::int32_t FragmentBuilder::add_batch(const BatchPtr& batch) {
+  for (std::size_t i = 0; i < fragment_.batches.size(); ++i)
+    if (fragment_.batches[i] == batch) return static_cast<std::int32_t>(i);
   fragment_.batches.push_back(batch);
   return static_cast<std::int32_t>(fragment_.batches.size()) - 1;
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "workloads/schedule/fragment.h"
+#include "workloads/training/fusion.h"
 
 namespace moebius {
 
@@ -18,28 +19,39 @@ inline constexpr TensorId kNoTensor = -1;
 // Which copy of a parameter a kRank tensor is.
 enum class Part : std::uint8_t { kWeight, kGradient, kMaster, kFirstMoment, kSecondMoment };
 
+// The identity of kMicrobatch tensors: of the forward fragment, of what a backward pass leaves for the weights'
+// gradients, of what goes on to a stage on the same rank.
+std::uint32_t microbatch_key(int chunk, TensorId forward_tensor);
+std::uint32_t left_key(int chunk, TensorId backward_tensor);
+std::uint32_t handed_key(int stage, Phase phase);
+
 // The identity of a kRank tensor across fragments.
 std::uint32_t parameter_key(Role role, int layer, Part part);
 
 // Rendezvous keys of ops that meet across pipeline stages, whose fragments differ. Inside a stage
 // FragmentBuilder counts.
 enum class StageMatch : std::uint32_t { kForward = 0xf0000000u, kBackward, kTiedEmbedding };
+// Between stages that `rounds` whole pipelines of ranks precede.
+std::uint32_t stage_match(StageMatch match, int rounds);
 
 class FragmentBuilder {
  public:
-  FragmentBuilder(std::string name, Phase phase);
+  // `meetings`: a number below 64 for each of the stages of a rank; their matches differ.
+  FragmentBuilder(std::string name, Phase phase, int meetings = 0);
 
   // Attributes that the next ops get: they change slowly while a layer is written down.
   Phase phase;
   std::int16_t layer = -1;
   std::int16_t compute_units = 0;
-  Scaling scaling = Scaling::kBlock;  // of the FP8 tensors that are added
+  Scaling scaling = Scaling::kBlock;        // of the FP8 tensors that are added
+  LaunchMode launch = LaunchMode::kHidden;  // of the whole fragment
+  std::vector<Fusion> fusions;              // of its ops
 
   TensorId add(const Tensor& given);  // kRank tensors of the same key are the same tensor
   TensorId transient(std::int64_t rows, std::int64_t columns, DType dtype, Role role = Role::kNone);
   std::int32_t add_route(const RoutePtr& route);  // equal pointers give equal indices
 
-  std::int32_t add_batch(const BatchPtr& batch);  // serving: for Op::batch
+  std::int32_t add_batch(const BatchPtr& batch);  // for Op::batch; equal pointers give equal indices
 
   // Appends an op; `op` carries kind, dtype, lane, role, group, shape, payload ...; layer, phase and
   // (compute) units come from the builder. Returns its index.
@@ -55,7 +67,11 @@ class FragmentBuilder {
   const Tensor& tensor(TensorId id) const { return fragment_.tensors[id]; }
   Tensor& tensor(TensorId id) { return fragment_.tensors[id]; }
   const Fragment& fragment() const { return fragment_; }
-  FragmentPtr freeze_it() { return freeze(std::move(fragment_)); }
+  FragmentPtr freeze_it() {
+    fragment_.launch = launch;
+    fuse(fragment_, fusions);
+    return freeze(std::move(fragment_));
+  }
 
  private:
   void depend_on_writers(Op& op, const std::vector<TensorId>& operands);

@@ -6,6 +6,7 @@
 
 #include "hw/error.h"
 #include "workloads/training/columns.h"
+#include "workloads/training/pipeline.h"
 #include "workloads/training/plan.h"
 
 namespace moebius {
@@ -39,6 +40,14 @@ void count_classes(RankClass& rank_class, const std::vector<std::int32_t>& class
   }
 }
 
+// Of a stage that two ranks hold, the replicas of both: those of the lower rank first.
+std::vector<std::int32_t> with_mirror(const std::vector<std::int32_t>& ranks, int distance) {
+  std::vector<std::int32_t> both = ranks;
+  for (const std::int32_t rank : ranks) both.push_back(rank + distance);
+  std::sort(both.begin(), both.end());
+  return both;
+}
+
 void add_groups(RankClass& rank_class, const TrainingPlan& plan) {
   const int rank = rank_class.representative();
   const int stage_size = plan.tp * plan.cp * plan.dp;
@@ -53,13 +62,26 @@ void add_groups(RankClass& rank_class, const TrainingPlan& plan) {
   set(GroupRole::kContext,
       strided(base + local / context_block * context_block + local % plan.tp, plan.cp, plan.tp));
   set(GroupRole::kExpert, strided(base + local / plan.ep * plan.ep, plan.ep, 1));
-  set(GroupRole::kData, strided(base + local % plan.tp, plan.cp * plan.dp, plan.tp));
-  set(GroupRole::kExpertData, strided(base + local % plan.ep, stage_size / plan.ep, plan.ep));
+  const StagePlacement placement(plan);
+  const std::vector<std::int32_t> data = strided(base + local % plan.tp, plan.cp * plan.dp, plan.tp);
+  const std::vector<std::int32_t> experts = strided(base + local % plan.ep, stage_size / plan.ep, plan.ep);
+  if (placement.both_ways()) {
+    const int mirror = (plan.pp - 1 - 2 * stage) * stage_size;
+    set(GroupRole::kBatch, data);
+    set(GroupRole::kData, with_mirror(data, mirror));
+    set(GroupRole::kExpertData, with_mirror(experts, mirror));
+  } else {
+    set(GroupRole::kData, data);
+    set(GroupRole::kExpertData, experts);
+  }
+  const int last = (plan.pp - 1) * stage_size + local;
   if (stage + 1 < plan.pp) set(GroupRole::kNext, {rank, rank + stage_size});
   if (stage > 0) set(GroupRole::kPrevious, {rank - stage_size, rank});
-  if (plan.pp > 1 && (stage == 0 || stage == plan.pp - 1)) {
-    set(GroupRole::kTied, {local, (plan.pp - 1) * stage_size + local});
+  if (plan.schedule == PipelineKind::kInterleaved) {  // round after round
+    if (stage + 1 == plan.pp) set(GroupRole::kNext, {local, last});
+    if (stage == 0) set(GroupRole::kPrevious, {local, last});
   }
+  if (placement.ends_apart() && (stage == 0 || stage == plan.pp - 1)) set(GroupRole::kTied, {local, last});
 }
 
 }  // namespace

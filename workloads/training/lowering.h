@@ -46,7 +46,7 @@ class RouteCache {
 
 // The forward fragment of a stage under construction, with what the reverse pass needs to know about it.
 struct ForwardPass {
-  explicit ForwardPass(std::string name) : builder(std::move(name), Phase::kForward) {}
+  explicit ForwardPass(std::string name, int meetings = 0) : builder(std::move(name), Phase::kForward, meetings) {}
 
   FragmentBuilder builder;
   std::vector<int> block_of_op;         // attention and MLP of a layer are one block each
@@ -66,6 +66,12 @@ struct StageSpec {
   int microbatch = -1;  // of the routes; -1: they do not depend on it
   BatchPtr packed = nullptr;  // the sequences in its rows; null: each row is one
   double counted_tokens = 0;  // of the whole step, that the loss is taken on; 0: all
+  int chunk = 0;        // of the rank
+  int meetings = 0;     // whose collectives it may meet: of stages on one rank those of each stage differ
+  // Where the stages before and after this one stand; kNone: on the same rank, or there is none.
+  GroupRole previous = GroupRole::kPrevious, next = GroupRole::kNext;
+
+  std::string name() const;  // "stage 3", of a second chunk "stage 3, chunk 1"
 };
 
 ForwardPass lower_forward(const LoweringInput& input, const StageSpec& stage, RouteCache& routes);

@@ -32,10 +32,19 @@ std::vector<Life> lives(const Fragment& fragment) {
   return lives;
 }
 
-FragmentMemory fragment_memory(const Fragment& fragment, bool reverse) {
+std::vector<bool> written_here(const Fragment& fragment) {
+  std::vector<bool> written(fragment.tensors.size(), false);
+  for (const Op& op : fragment.ops) {
+    for (int i = 0; i < op.num_outputs; ++i) written[fragment.output(op, i)] = true;
+  }
+  return written;
+}
+
+FragmentMemory fragment_memory(const Fragment& fragment) {
   std::vector<double> transient(fragment.ops.size() + 1, 0), activations(fragment.ops.size() + 1, 0);
   FragmentMemory memory;
   const std::vector<Life> life = lives(fragment);
+  const std::vector<bool> written = written_here(fragment);
   for (std::size_t t = 0; t < fragment.tensors.size(); ++t) {
     const Tensor& tensor = fragment.tensors[t];
     const double bytes = tensor.bytes().value;
@@ -43,11 +52,15 @@ FragmentMemory fragment_memory(const Fragment& fragment, bool reverse) {
     if (tensor.scope == Scope::kFragment) {
       transient[life[t].first] += bytes;
       transient[life[t].last + 1] -= bytes;
-    } else {
-      const double sign = reverse ? -1 : 1;
-      activations[reverse ? life[t].last + 1 : life[t].first] += sign * bytes;
-      memory.kept += sign * bytes;
+    } else if (written[t]) {
+      activations[life[t].first] += bytes;
+      memory.kept += bytes;
     }
+  }
+  for (const std::int32_t t : released(fragment)) {
+    const double bytes = fragment.tensors[t].bytes().value;
+    activations[life[t].last + 1] -= bytes;
+    memory.kept -= bytes;
   }
   double t = 0, a = 0, peak = 0;
   for (std::size_t i = 0; i < fragment.ops.size(); ++i) {
@@ -89,12 +102,12 @@ ClassMemory memory_of_passes(std::span<const MemoryPass> passes) {
   int microbatches = 0;
   for (const MemoryPass& pass : passes) {
     const auto [place, added] = known.try_emplace(pass.fragment);
-    if (added) place->second = fragment_memory(*pass.fragment, pass.microbatches < 0);
+    if (added) place->second = fragment_memory(*pass.fragment);
     const FragmentMemory& memory = place->second;
     MemoryByKind now = fixed;
     now[static_cast<int>(MemoryKind::kActivations)] += {alive + memory.peak_activations};
     now[static_cast<int>(MemoryKind::kTransient)] += {memory.peak_transient};
-    const int during = microbatches + std::max(pass.microbatches, 0);
+    const int during = microbatches + std::max(pass.microbatches, pass.begun);
     if (total(now) > result.peak)
       result.peak = total(now), result.at_peak = now, result.peak_microbatches = during;
     alive += memory.kept;

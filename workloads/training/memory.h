@@ -35,7 +35,8 @@ struct MemoryReport {
 // One pass of a class: the fragment it runs and what it does to the number of microbatches alive.
 struct MemoryPass {
   const Fragment* fragment = nullptr;
-  int microbatches = 0;  // +1 forward, -1 reverse, 0 otherwise
+  int microbatches = 0;  // +1 forward, -1 once the weights' gradients are written, 0 otherwise
+  int begun = 0;         // alive meanwhile beside those before, where a pair begins one and ends another
 };
 
 ClassMemory memory_of_passes(std::span<const MemoryPass> passes);

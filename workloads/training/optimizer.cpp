@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "workloads/training/pipeline.h"
+
 namespace moebius {
 namespace {
 
@@ -17,7 +19,8 @@ GroupRole replicas(bool expert) {
 }
 
 int num_replicas(const TrainingPlan& plan, bool expert) {
-  return expert ? plan.tp * plan.cp * plan.dp / plan.ep : plan.cp * plan.dp;
+  const int of_stage = expert ? plan.tp * plan.cp * plan.dp / plan.ep : plan.cp * plan.dp;
+  return of_stage * StagePlacement(plan).copies();
 }
 
 bool sharded(const TrainingPlan& plan, bool expert) {
@@ -87,7 +90,7 @@ class OptimizerWriter {
   void write_tied_embedding(const std::vector<StageParameter>& parameters) {
     const bool two_copies = input_.model->tied_embeddings || input_.model->mtp_layers > 0;
     const bool end_stage = stage_.slice.has_embedding || stage_.slice.has_head;
-    if (plan().pp == 1 || !two_copies || !end_stage) return;
+    if (!StagePlacement(plan()).ends_apart() || !two_copies || !end_stage) return;
     for (const StageParameter& parameter : parameters) {
       if (parameter.weight.role != Role::kEmbedding) continue;
       const TensorId gradient = builder_.add(gradient_of(parameter.weight, plan()));
@@ -172,7 +175,10 @@ void write_gradient_reduction(FragmentBuilder& builder, const LoweringInput& inp
 
 FragmentPtr lower_optimizer(const LoweringInput& input, const StageSpec& stage,
                             std::vector<StageParameter> parameters) {
-  FragmentBuilder builder(fmt::format("optimizer stage {}", stage.stage), Phase::kOptimizer);
+  const bool several = StagePlacement(*input.plan).chunks() > 1;  // stages of this rank
+  FragmentBuilder builder(fmt::format("optimizer {} {}", several ? "rank" : "stage", stage.stage),
+                          Phase::kOptimizer);
+  builder.launch = input.plan->launch;
   OptimizerWriter(input, stage, builder).write(parameters);
   return builder.freeze_it();
 }

@@ -11,11 +11,12 @@
 #include "workloads/routing/routing.h"
 #include "workloads/schedule/fragment.h"
 #include "workloads/schedule/layout.h"
+#include "workloads/training/fusion.h"
 #include "workloads/training/sequence_lengths.h"
 
 namespace moebius {
 
-enum class PipelineKind : std::uint8_t { kGpipe, k1F1B };
+enum class PipelineKind : std::uint8_t { kGpipe, k1F1B, kInterleaved, kZbH1, kZbV, kDualPipe, kDualPipeV };
 enum class RecomputePolicy : std::uint8_t { kNone, kSelective, kFull };
 enum class RecomputeOp : std::uint8_t { kNorm, kMlaUp, kActivation };
 
@@ -24,6 +25,8 @@ struct TrainingPlan {
   bool sequence_parallel = false;
   int pp = 1;
   PipelineKind schedule = PipelineKind::k1F1B;
+  int chunks = 1;               // stages of the model on a rank, of kInterleaved
+  std::vector<int> layers = {};  // of each stage; empty: by slicing
   int ep = 1;
   int nodes_per_token = 0;  // 0: as the model's group-limited routing says
   double capacity = 0;      // of an expert, see capacity_of(); 0: no limit
@@ -42,8 +45,11 @@ struct TrainingPlan {
   RecomputePolicy recompute = RecomputePolicy::kNone;
   std::vector<RecomputeOp> recompute_ops;
   bool overlap_dispatch_combine = true;
+  bool overlap_two_batch = false;  // 1F1B: forward beside backward passes, layer by layer
   std::vector<double> stage_speeds;  // FLOP/s of a rank of each stage, as layers are given out; empty: equal
   int communication_sms = 0;  // cores that dispatch and combine hold; 0: they run by copy engines
+  LaunchMode launch = LaunchMode::kHidden;
+  std::vector<Fusion> fusions;
   bool fold = true;           // simulate one rank of each class
 
   int ranks() const { return tp * cp * pp * dp; }

@@ -10,7 +10,7 @@ namespace moebius {
 
 Reverse::Reverse(const LoweringInput& input, const StageSpec& stage, ForwardPass& forward, BackwardPass& pass,
                  const BackwardOptions& options)
-    : input_(input), stage_(stage), forward_(forward), pass_(pass), options_(options) {
+    : input_(input), stage_(stage), forward_(forward), pass_(pass), options_(options), builder_(&pass.builder) {
   producer_.assign(fragment().tensors.size(), -1);
   for (std::size_t i = 0; i < fragment().ops.size(); ++i) {
     const Op& op = fragment().ops[i];
@@ -23,15 +23,74 @@ Reverse::Reverse(const LoweringInput& input, const StageSpec& stage, ForwardPass
 // passed.
 void Reverse::run() {
   const auto num_ops = static_cast<int>(fragment().ops.size());
+  take_handed_gradient();
   for (int i = num_ops - 1; i >= 0; --i) {
     const Op& op = fragment().ops[i];
     builder().layer = op.layer;
+    block_ = forward_.block_of_op[i];
     reverse(op);
     const bool block_ends = i == 0 || forward_.block_of_op[i - 1] != forward_.block_of_op[i];
-    if (!block_ends) continue;
+    if (!block_ends || options_.split) continue;
     flush_weights();
-    if (options_.after_block) options_.after_block(pass_);
+    if (options_.after_block) options_.after_block(builder(), pass_.parameters);
   }
+  hand_gradient_on();
+  if (options_.split) write_weights();
+}
+
+// Where the next stage stands on the same rank, its backward pass leaves the gradient in memory.
+void Reverse::take_handed_gradient() {
+  if (stage_.slice.has_head || stage_.next != GroupRole::kNone) return;
+  const Tensor& x = fragment().tensors[forward_.sent];
+  add_gradient(forward_.sent, builder().add({.scope = Scope::kMicrobatch,
+                                             .memory = MemoryKind::kActivations,
+                                             .role = x.role,
+                                             .layer = x.layer,
+                                             .key = handed_key(stage_.stage + 1, Phase::kBackward),
+                                             .rows = x.rows,
+                                             .columns = x.columns}));
+}
+
+void Reverse::hand_gradient_on() {
+  if (stage_.slice.has_embedding || stage_.previous != GroupRole::kNone) return;
+  const TensorId dx = gradient(forward_.received);
+  Tensor& tensor = builder().tensor(dx);
+  CHECK(tensor.scope == Scope::kFragment, std::string("the gradient of a stage's input is not its own"));
+  tensor.scope = Scope::kMicrobatch;
+  tensor.memory = MemoryKind::kActivations;
+  tensor.key = handed_key(stage_.stage, Phase::kBackward);
+}
+
+// The second part of a split pass: the weights in the order in which one part would have written them.
+void Reverse::write_weights() {
+  values_of_inputs_ = std::move(values_);
+  values_.clear();
+  routes_.clear();
+  quantised_.clear();
+  builder_ = &*pass_.weights;
+  builder().compute_units = forward_.builder.compute_units;
+  for (std::size_t i = 0; i < deferred_.size(); ++i) {
+    builder().layer = deferred_[i].op.layer;
+    write_weight_gradient(deferred_[i]);
+    const bool block_ends = i + 1 == deferred_.size() || deferred_[i + 1].block != deferred_[i].block;
+    if (block_ends && options_.after_block) options_.after_block(builder(), pass_.parameters);
+  }
+  deferred_.clear();
+}
+
+// A tensor of the first part in the second: kept from one to the other.
+TensorId Reverse::left(TensorId backward_tensor) {
+  Tensor& tensor = pass_.builder.tensor(backward_tensor);
+  if (tensor.scope == Scope::kFragment) {
+    tensor.scope = Scope::kMicrobatch;
+    tensor.memory = MemoryKind::kActivations;
+    tensor.key = left_key(stage_.chunk, backward_tensor);
+  } else if (tensor.scope == Scope::kMicrobatch) {
+    tensor.kept = true;
+  }
+  Tensor here = tensor;
+  here.kept = false;
+  return builder().add(here);
 }
 
 std::int32_t Reverse::emit(Op op, const std::vector<TensorId>& inputs, const std::vector<TensorId>& outputs) {
@@ -40,10 +99,7 @@ std::int32_t Reverse::emit(Op op, const std::vector<TensorId>& inputs, const std
     if (added) place->second = builder().add_route(fragment().routes[op.route]);
     op.route = place->second;
   }
-  if (op.batch >= 0) {  // there is one
-    if (batch_ < 0) batch_ = builder().add_batch(fragment().batches[op.batch]);
-    op.batch = batch_;
-  }
+  if (op.batch >= 0) op.batch = builder().add_batch(fragment().batches[op.batch]);
   return builder().emit(op, inputs, outputs);
 }
 
@@ -118,6 +174,8 @@ TensorId Reverse::value(TensorId forward_tensor) {
   const Tensor& tensor = fragment().tensors[forward_tensor];
   const std::int32_t producer = producer_[forward_tensor];
   if (tensor.scope == Scope::kRank) return values_[forward_tensor] = builder().add(tensor);
+  const auto before = values_of_inputs_.find(forward_tensor);
+  if (before != values_of_inputs_.end()) return values_[forward_tensor] = left(before->second);
   if (producer >= 0 && forward_.recomputable.count(producer) > 0) {
     compute_again(producer);
     return values_.at(forward_tensor);
@@ -130,7 +188,7 @@ TensorId Reverse::kept(TensorId forward_tensor) {
   if (tensor.scope == Scope::kFragment) {
     tensor.scope = Scope::kMicrobatch;
     tensor.memory = MemoryKind::kActivations;
-    tensor.key = static_cast<std::uint32_t>(forward_tensor);
+    tensor.key = microbatch_key(stage_.chunk, forward_tensor);
   }
   return builder().add(tensor);
 }
@@ -173,6 +231,7 @@ TensorId Reverse::gradient_buffer(TensorId forward_weight, bool sum_over_tensor)
 }
 
 void Reverse::flush_weights() {
+  if (options_.split) return;
   const Phase phase = builder().phase;
   builder().phase = Phase::kWeight;
   for (const DeferredWeight& deferred : deferred_) {
@@ -186,6 +245,11 @@ void Reverse::flush_weights() {
 // dW[n,k] += dy[m,n]^T x[m,k]; in 8 bits both operands are cast anew along the tokens.
 void Reverse::write_weight_gradient(const DeferredWeight& deferred) {
   const Op& forward = deferred.op;
+  const TensorId dy = in_weights() ? left(deferred.dy) : deferred.dy;
+  if (forward.kind == OpKind::kEmbedding) {
+    emit(like(forward, OpKind::kEmbeddingGrad), {value(deferred.x), dy}, {gradient_buffer(deferred.weight, false)});
+    return;
+  }
   const bool grouped = forward.kind == OpKind::kGroupedGemm;
   const bool low = forward.dtype == DType::kFp8;
   const TensorId x = value(deferred.x);
@@ -193,9 +257,10 @@ void Reverse::write_weight_gradient(const DeferredWeight& deferred) {
   op.shape.m = forward.shape.n;
   op.shape.n = forward.shape.k;
   op.shape.k = forward.shape.m;
-  const TensorId left = low ? quantised(deferred.dy, OpKind::kTransposeQuantise, forward.route) : deferred.dy;
+  const TensorId left_operand = low ? quantised(dy, OpKind::kTransposeQuantise, forward.route) : dy;
   const TensorId right = low ? quantised(x, OpKind::kTransposeQuantise, forward.route) : x;
-  emit(op, {left, right}, {gradient_buffer(deferred.weight, !grouped && sees_share_of_tokens(deferred.x))});
+  emit(op, {left_operand, right},
+       {gradient_buffer(deferred.weight, !grouped && sees_share_of_tokens(deferred.x))});
 }
 
 }  // namespace moebius

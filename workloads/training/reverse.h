@@ -22,6 +22,7 @@ class Reverse {
     TensorId dy;      // of the reverse fragment
     TensorId x;       // of the forward fragment: the unquantised operand where there is one
     TensorId weight;  // of the forward fragment
+    int block;        // of the forward op
   };
 
   // Gradients of forward tensors, as they gather.
@@ -53,6 +54,10 @@ class Reverse {
   void send_gradient(const Op& op);
 
   void flush_weights();
+  void write_weights();
+  TensorId left(TensorId backward_tensor);
+  void take_handed_gradient();
+  void hand_gradient_on();
   void write_weight_gradient(const DeferredWeight& deferred);
   TensorId gradient_buffer(TensorId forward_weight, bool sum_over_tensor);
   TensorId quantised(TensorId x, OpKind how, std::int32_t route);
@@ -64,7 +69,8 @@ class Reverse {
   TensorId in(const Op& op, int i) const { return fragment().input(op, i); }
   TensorId out(const Op& op, int i) const { return fragment().output(op, i); }
   const Fragment& fragment() const { return forward_.builder.fragment(); }
-  FragmentBuilder& builder() { return pass_.builder; }
+  FragmentBuilder& builder() { return *builder_; }
+  bool in_weights() const { return builder_ != &pass_.builder; }
   const TrainingPlan& plan() const { return *input_.plan; }
 
   const LoweringInput& input_;
@@ -72,14 +78,16 @@ class Reverse {
   ForwardPass& forward_;
   BackwardPass& pass_;
   const BackwardOptions& options_;
+  FragmentBuilder* builder_;  // that ops go to: the backward pass, then, of a split one, its weights
   std::vector<std::int32_t> producer_;                   // forward op that writes a forward tensor, -1: none
   std::map<TensorId, std::vector<TensorId>> gradients_;  // contributions, by forward tensor
   std::map<TensorId, TensorId> values_;                  // forward tensor -> tensor here
+  std::map<TensorId, TensorId> values_of_inputs_;        // the same of a split pass's first part
   std::map<std::int32_t, std::int32_t> routes_;          // forward route index -> index here
-  std::int32_t batch_ = -1;                              // of the packed sequences, here; -1: not used yet
   std::map<std::pair<TensorId, OpKind>, TensorId> quantised_;
   std::set<std::uint32_t> known_parameters_;
   std::vector<DeferredWeight> deferred_;
+  int block_ = 0;  // of the forward op that is being reversed
 };
 
 }  // namespace moebius

@@ -95,7 +95,7 @@ void Reverse::reverse_gemm(const Op& op) {
   const std::int32_t producer = producer_[original];
   const bool again = producer >= 0 && forward_.recomputable.count(producer) > 0;
   // Rows that are gathered again for dW travel beside the product that gives dx.
-  if (again && is_communication(fragment().ops[producer].kind)) value(original);
+  if (again && is_communication(fragment().ops[producer].kind) && !options_.split) value(original);
   if (needs_gradient(original)) {
     Op dgrad = like(op, grouped ? OpKind::kGroupedGemmDgrad : OpKind::kGemmDgrad);
     dgrad.shape.n = op.shape.k;
@@ -106,7 +106,7 @@ void Reverse::reverse_gemm(const Op& op) {
     add_gradient(original, dx);
   }
   // The 8-bit copy is what was kept, unless the original is computed again anyway.
-  deferred_.push_back({op, dy, again ? original : operand, in(op, 1)});
+  deferred_.push_back({op, dy, again ? original : operand, in(op, 1), block_});
 }
 
 void Reverse::reverse_norm(const Op& op) {
@@ -166,6 +166,7 @@ void Reverse::reverse_unpermute(const Op& op) {
 
 void Reverse::reverse_embedding(const Op& op) {
   const TensorId dx = gradient(out(op, 0));
+  if (options_.split) return deferred_.push_back({op, dx, in(op, 0), in(op, 1), block_});
   const Phase phase = builder().phase;
   builder().phase = Phase::kWeight;
   emit(like(op, OpKind::kEmbeddingGrad), {value(in(op, 0)), dx}, {gradient_buffer(in(op, 1), false)});
@@ -244,7 +245,7 @@ void Reverse::receive_gradient(const Op& op) {
   Op back = like(op, OpKind::kRecv);
   back.lane = Lane::kRecvBackward;
   back.group = op.group;
-  back.match = static_cast<std::uint32_t>(StageMatch::kBackward);
+  back.match = stage_match(StageMatch::kBackward, stage_.stage / plan().pp);
   back.payload = op.payload;
   emit(back, {}, {dy});
   add_gradient(in(op, 0), dy);
@@ -254,7 +255,7 @@ void Reverse::send_gradient(const Op& op) {
   Op back = like(op, OpKind::kSend);
   back.lane = Lane::kSendBackward;
   back.group = op.group;
-  back.match = static_cast<std::uint32_t>(StageMatch::kBackward);
+  back.match = stage_match(StageMatch::kBackward, (stage_.stage - 1) / plan().pp);
   back.payload = op.payload;
   emit(back, {gradient(out(op, 0))}, {});
 }

@@ -42,4 +42,14 @@ std::vector<StageSlice> slice_balanced(const Model& model, std::int64_t sequence
   return slices;
 }
 
+std::vector<StageSlice> slice_as_given(const std::vector<int>& layers) {
+  std::vector<StageSlice> slices;
+  int first = 0;
+  for (const int count : layers) {
+    slices.push_back({first, count, slices.empty(), slices.size() + 1 == layers.size()});
+    first += count;
+  }
+  return slices;
+}
+
 }  // namespace moebius

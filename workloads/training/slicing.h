@@ -21,4 +21,7 @@ struct StageSlice {
 std::vector<StageSlice> slice_balanced(const Model& model, std::int64_t sequence_length, int stages,
                                        const std::vector<double>& speeds = {});
 
+// So many layers on each stage.
+std::vector<StageSlice> slice_as_given(const std::vector<int>& layers);
+
 }  // namespace moebius

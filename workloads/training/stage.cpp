@@ -16,6 +16,8 @@ class StageWriter {
       : input_(input), stage_(stage), routes_(routes), pass_(pass), writer_(input, stage.shard, pass) {
     if (stage.packed) pass.batch = pass.builder.add_batch(stage.packed);
     pass.builder.scaling = plan().scaling;
+    pass.builder.launch = plan().launch;
+    pass.builder.fusions = plan().fusions;
     if (plan().communication_sms > 0)
       pass.builder.compute_units = static_cast<std::int16_t>(-plan().communication_sms);
   }
@@ -25,8 +27,10 @@ class StageWriter {
     for (int i = 0; i < stage_.slice.num_layers; ++i) x = write_layer(x, stage_.slice.first_layer + i);
     if (stage_.slice.has_head) {
       write_tail(x);
-    } else {
+    } else if (stage_.next != GroupRole::kNone) {
       write_send(x);
+    } else {
+      hand_on(x);
     }
   }
 
@@ -83,9 +87,29 @@ class StageWriter {
     writer_.begin_block(-1, false);
     if (stage_.slice.has_embedding || stage_.slice.has_head) write_input();
     if (stage_.slice.has_embedding) return write_embedding(streams_[0]);
+    if (stage_.previous == GroupRole::kNone) return pass_.received = handed_on();
     const TensorId x = builder().transient(tokens(), model().hidden, DType::kBf16, Role::kPipeline);
-    writer_.emit(pipeline_op(OpKind::kRecv, Lane::kRecvForward, GroupRole::kPrevious), {}, {x});
+    writer_.emit(pipeline_op(OpKind::kRecv, Lane::kRecvForward, stage_.previous), {}, {x});
     return pass_.received = x;
+  }
+
+  // From the stage before on the same rank, which hand_on() of its forward pass wrote.
+  TensorId handed_on() {
+    return builder().add({.scope = Scope::kMicrobatch,
+                          .memory = MemoryKind::kActivations,
+                          .role = Role::kResidual,
+                          .layer = static_cast<std::int16_t>(stage_.slice.first_layer - 1),
+                          .key = handed_key(stage_.stage, Phase::kForward),
+                          .rows = tokens(),
+                          .columns = model().hidden});
+  }
+
+  void hand_on(TensorId x) {
+    Tensor& tensor = builder().tensor(x);
+    tensor.scope = Scope::kMicrobatch;
+    tensor.memory = MemoryKind::kActivations;
+    tensor.key = handed_key(stage_.stage + 1, Phase::kForward);
+    pass_.sent = x;
   }
 
   Op pipeline_op(OpKind kind, Lane lane, GroupRole group) const {
@@ -93,7 +117,8 @@ class StageWriter {
           .lane = lane,
           .role = Role::kPipeline,
           .group = group,
-          .match = static_cast<std::uint32_t>(StageMatch::kForward),
+          .match = stage_match(StageMatch::kForward,
+                               (kind == OpKind::kSend ? stage_.stage : stage_.stage - 1) / plan().pp),
           .shape = {.m = tokens(), .n = model().hidden}};
     op.payload = {static_cast<double>(tokens() * model().hidden) * element_bytes(DType::kBf16)};
     return op;
@@ -101,7 +126,7 @@ class StageWriter {
 
   void write_send(TensorId x) {
     writer_.begin_block(-1, false);
-    writer_.emit(pipeline_op(OpKind::kSend, Lane::kSendForward, GroupRole::kNext), {x}, {});
+    writer_.emit(pipeline_op(OpKind::kSend, Lane::kSendForward, stage_.next), {x}, {});
     pass_.sent = x;
   }
 
@@ -228,6 +253,10 @@ class StageWriter {
 
 }  // namespace
 
+std::string StageSpec::name() const {
+  return chunk == 0 ? fmt::format("stage {}", stage) : fmt::format("stage {}, chunk {}", stage, chunk);
+}
+
 std::int64_t tokens_per_rank(const LoweringInput& input) {
   const TrainingPlan& plan = *input.plan;
   const std::int64_t tokens = input.workload->micro_batch * input.workload->sequence_length / plan.cp;
@@ -256,7 +285,7 @@ RoutePtr RouteCache::get(RouteSpec spec) {
 }
 
 ForwardPass lower_forward(const LoweringInput& input, const StageSpec& stage, RouteCache& routes) {
-  ForwardPass pass(fmt::format("forward stage {}", stage.stage));
+  ForwardPass pass("forward " + stage.name(), stage.meetings);
   StageWriter(input, stage, routes, pass).write();
   return pass;
 }

@@ -3,44 +3,66 @@
 
 #include <map>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "workloads/routing/expert_loads.h"
-#include "workloads/training/lowering.h"
+#include "workloads/training/backward.h"
+#include "workloads/training/pipeline.h"
 
 namespace moebius {
 
+// What a chunk of a rank runs. `last`: reduces the gradients that it completes.
 struct StageFragments {
-  FragmentPtr forward, backward, last_backward, optimizer;
+  FragmentPtr forward;
+  FragmentPtr backward, last_backward;        // whole; null where the schedule has none
+  FragmentPtr inputs, weights, last_weights;  // in two parts; the same
+  std::vector<StageParameter> parameters;
 };
 
 class FragmentStore {
  public:
+  // `slices`: by stage of the model.
   FragmentStore(const LoweringInput& input, std::vector<StageSlice> slices);
 
-  // The fragments of a stage at one position of its groups. With routes that change from step to step or from
-  // microbatch to microbatch there is one set for each; keep the result only while it is being issued.
-  const StageFragments& get(int stage, ShardPosition shard, int step, int microbatch);
-  // Fragments of microbatches up to here (of this step) and of earlier steps are not asked for any more.
-  void forget_before(int step, int microbatch);
+  // What `pass` of a pipeline rank runs, at one position of the rank's groups. With routes that change from
+  // step to step or from microbatch to microbatch there is one fragment for each, and so with packed
+  // sequences.
+  FragmentPtr get(int rank, ShardPosition shard, int step, const Pass& pass);
+  // Fragments of this microbatch of the step, and of earlier steps, are not asked for any more.
+  void forget(int step, int microbatch);
 
   const std::vector<StageSlice>& slices() const { return slices_; }
+  const StagePlacement& placement() const { return placement_; }
   const ExpertLoads& loads() const { return loads_; }  // of what was lowered so far
 
  private:
-  // Step, microbatch, stage, tensor, expert, replica; -1: of any.
-  using Key = std::tuple<int, int, int, int, int, int>;
+  // Rank, chunk, tensor, expert; replica, where each packs sequences of its own.
+  using Place = std::tuple<int, int, int, int, int>;
+  using Key = std::tuple<int, int, Place>;  // step, microbatch; -1: of any
+  using Halves = std::pair<FragmentPtr, FragmentPtr>;
+
+  const StageFragments& fragments(int rank, ShardPosition shard, int step, const PassPart& part);
+  FragmentPtr backward(int rank, ShardPosition shard, int step, const Pass& pass);
+  FragmentPtr pair(int rank, ShardPosition shard, int step, const Pass& pass);
+  FragmentPtr optimizer(int rank, ShardPosition shard, int step);
   StageFragments lower(const StageSpec& stage);
+  void lower_whole(const StageSpec& stage, ForwardPass& forward, StageFragments& fragments);
+  void lower_split(const StageSpec& stage, ForwardPass& forward, StageFragments& fragments);
+  StageSpec spec_of(int rank, ShardPosition shard, int chunk) const;
   bool fixed_routes() const;  // one draw for all steps, layers and microbatches
   bool packs() const { return input_.workload->lengths.has_value(); }
   double counted_tokens(int step);  // of the packed sequences of a step
 
   LoweringInput input_;
   std::vector<StageSlice> slices_;
+  StagePlacement placement_;
   RouteCache routes_;
   ExpertLoads loads_;
   std::map<Key, StageFragments> known_;
   std::map<int, double> counted_;  // by step
+  std::map<Place, FragmentPtr> optimizers_;
+  std::map<Halves, FragmentPtr> pairs_;
 };
 
 }  // namespace moebius

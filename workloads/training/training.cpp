@@ -13,12 +13,28 @@
 namespace moebius {
 namespace {
 
+std::vector<StageSlice> slices_of(const TrainingJob& job) {
+  const StagePlacement placement(job.plan);
+  if (!job.plan.layers.empty()) return slice_as_given(job.plan.layers);
+  std::vector<double> speeds;  // by stage of the model
+  if (!job.plan.stage_speeds.empty()) {
+    speeds.resize(placement.stages());
+    for (int chunk = placement.chunks() - 1; chunk >= 0; --chunk) {
+      for (int rank = 0; rank < placement.ranks(); ++rank)
+        speeds[placement.stage_of(rank, chunk)] = job.plan.stage_speeds[rank];
+    }
+  }
+  return slice_balanced(job.model, job.workload.sequence_length, placement.stages(), speeds);
+}
+
 // What one class runs.
 struct ClassPlace {
-  int stage = 0;
+  int rank = 0;  // of the pipeline
   ShardPosition shard;
-  std::int32_t last_sequence = -1;  // of its last submission
-  int outstanding = 0;              // submissions issued and not completed
+  std::int32_t last_sequence = -1;       // of its last submission
+  std::vector<std::int32_t> reductions;  // submissions of this step that complete gradients
+  int next_pass = 0;                     // of the step
+  int outstanding = 0;                   // submissions issued and not completed
   int completed_passes = 0;
 };
 
@@ -28,65 +44,73 @@ struct Training::State {
   explicit State(const TrainingJob& given)
       : job(given),
         layout(make_layout(job.plan, job.column_kinds)),
-        store({&job.model, &job.plan, &job.workload, job.ranks_per_node},
-              slice_balanced(job.model, job.workload.sequence_length, job.plan.pp, job.plan.stage_speeds)),
-        microbatches(job.workload.num_microbatches(job.plan)) {
-    for (int stage = 0; stage < job.plan.pp; ++stage) {
-      passes.push_back(job.workload.forward_only
-                           ? forward_passes(microbatches)
-                           : pipeline_passes(job.plan.schedule, stage, job.plan.pp, microbatches));
-    }
+        store({&job.model, &job.plan, &job.workload, job.ranks_per_node}, slices_of(job)),
+        microbatches(job.workload.num_microbatches(job.plan)),
+        passes(pipeline_passes(pipeline_spec(job.plan, microbatches))) {
+    if (job.workload.forward_only) passes = forward_passes(passes);
     if (job.speeds) set_paces(job.plan, *job.speeds, layout);
     for (const RankClass& rank_class : layout.classes) places.push_back(place_of(rank_class));
-    rows = (job.workload.steps - job.workload.first_step) * passes_of_step();
-    end = rows;
-    // A stage must be issued as far ahead as the pipeline is deep, or the first stage would wait for itself.
-    window = job.plan.pp + 3;
+    for (const std::vector<int>& turn : issue_turns(passes, store.placement())) add_turn(turn);
+    find_last_uses();
+    total = std::int64_t{job.workload.num_steps()} * passes_of_step();
+    end = total;
+    // A rank must be issued as far ahead as the pipeline is deep, or the first one would wait for itself.
+    window = 2 * store.placement().stages() + 3;
+    if (store.placement().chunks() == 1) window = job.plan.pp + 3;
   }
 
   ClassPlace place_of(const RankClass& rank_class) const {
     ClassPlace place;
-    place.stage = rank_class.representative() / (layout.ranks / job.plan.pp);
+    place.rank = rank_class.representative() / (layout.ranks / job.plan.pp);
     place.shard.tensor = rank_class.group(GroupRole::kTensor).my_index;
     place.shard.expert = rank_class.group(GroupRole::kExpert).my_index;
     place.shard.replica = rank_class.representative() / (job.plan.tp * job.plan.cp) % job.plan.dp;
     return place;
   }
 
-  Pass pass_at(const ClassPlace& place, int at_row) const {
-    const std::vector<Pass>& all = passes[place.stage];
-    return all[at_row % all.size()];
+  // All classes of the ranks whose turn it is, in their order.
+  void add_turn(const std::vector<int>& ranks) {
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      if (std::binary_search(ranks.begin(), ranks.end(), places[i].rank))
+        order.push_back(static_cast<int>(i));
+    }
+  }
+
+  // forgotten[i]: microbatches that no submission of a step from number i on works on.
+  void find_last_uses() {
+    std::vector<std::size_t> last(microbatches, 0);
+    std::vector<int> next(places.size(), 0);
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      const Pass& pass = passes[places[order[i]].rank][next[order[i]]++];
+      last[pass.part.microbatch] = i;
+      if (pass.kind == PassKind::kPair) last[pass.backward.microbatch] = i;
+    }
+    forgotten.resize(order.size());
+    for (int i = 0; i < microbatches; ++i) forgotten[last[i]].push_back(i);
   }
 
   FragmentPtr fragment_of(const ClassPlace& place, int step, const Pass& pass) {
-    const StageFragments& fragments = store.get(place.stage, place.shard, step, pass.microbatch);
-    switch (pass.kind) {
-      case PassKind::kForward:
-        return fragments.forward;
-      case PassKind::kBackward:
-        return fragments.backward;
-      case PassKind::kLastBackward:
-        return fragments.last_backward;
-      case PassKind::kOptimizer:
-        return fragments.optimizer;
-    }
-    CHECK(false, std::string("unknown pass"));
-    return nullptr;
+    return store.get(place.rank, place.shard, step, pass);
   }
 
-  int passes_of_step() const { return static_cast<int>(passes[0].size()); }
+  int step_at(std::int64_t position) const {
+    return job.workload.first_step + static_cast<int>(position / passes_of_step());
+  }
+  std::int64_t passes_of_step() const { return static_cast<std::int64_t>(order.size()); }  // of all classes
   int num_classes() const { return static_cast<int>(places.size()); }
 
   TrainingJob job;
   Layout layout;
   FragmentStore store;
   int microbatches = 0;
-  std::vector<std::vector<Pass>> passes;  // of one step, by stage
-  std::vector<ClassPlace> places;         // by class
-  int rows = 0, window = 0;
-  int end = 0;              // the row to stop before, for now
-  int row = 0, column = 0;  // the next submission: pass `row` of class `column`
-  std::int32_t sequence = 0;
+  std::vector<std::vector<Pass>> passes;    // of one step, by rank of the pipeline
+  std::vector<ClassPlace> places;           // by class
+  std::vector<int> order;                   // classes of the submissions of one step
+  std::vector<std::vector<int>> forgotten;  // by submission of a step
+  int window = 0;
+  std::int64_t total = 0;
+  std::int64_t end = 0;   // the submission to stop before, for now
+  std::int64_t next = 0;  // submission
   Recorder* recorder = nullptr;
   std::vector<std::vector<Bytes>> memory_after_pass;  // by class, when recorded
 };
@@ -98,54 +122,53 @@ const Layout& Training::layout() const {
   return state_->layout;
 }
 bool Training::done() const {
-  return state_->row >= state_->end;
+  return state_->next >= state_->end;
 }
 double Training::progress() const {
-  return static_cast<double>(state_->sequence) / (static_cast<double>(state_->rows) * state_->num_classes());
+  return static_cast<double>(state_->next) / static_cast<double>(state_->total);
 }
 
 std::optional<Submission> Training::next(Time) {
   State& s = *state_;
   if (done()) return std::nullopt;
-  ClassPlace& place = s.places[s.column];
+  const std::int64_t of_step = s.next % s.passes_of_step();
+  const int rank_class = s.order[of_step];
+  ClassPlace& place = s.places[rank_class];
   if (place.outstanding == s.window) return std::nullopt;
-  const Pass pass = s.pass_at(place, s.row);
-  const int step = s.job.workload.first_step + s.row / s.passes_of_step();
+  const std::vector<Pass>& passes = s.passes[place.rank];
+  const bool first = place.next_pass == 0;
+  const Pass& pass = passes[place.next_pass];
+  place.next_pass = (place.next_pass + 1) % static_cast<int>(passes.size());
+  const int step = s.step_at(s.next);
   Submission submission{.fragment = s.fragment_of(place, step, pass),
-                        .sequence = s.sequence++,
-                        .rank_class = s.column,
+                        .sequence = static_cast<std::int32_t>(s.next),
+                        .rank_class = rank_class,
                         .step = step,
-                        .microbatch = pass.microbatch,
+                        .microbatch = pass.part.microbatch,
                         .after = {}};
-  // Lanes keep the order within a step. The optimizer needs the gradients that still travel when the last
-  // reverse pass has computed, and the next step the weights that come back.
-  const bool first = s.row % s.passes_of_step() == 0;
-  if (place.last_sequence >= 0 && (first || pass.kind == PassKind::kOptimizer))
-    submission.after = {place.last_sequence};
+  if (pass.kind == PassKind::kPair) submission.second_microbatch = pass.backward.microbatch;
+  // Lanes keep the order within a step. The optimizer needs the gradients that still travel when the passes
+  // that complete them have computed, and the next step the weights that come back.
+  if (pass.last) place.reductions.push_back(submission.sequence);
+  if (pass.kind == PassKind::kOptimizer) submission.after = std::move(place.reductions);
+  if (pass.kind == PassKind::kOptimizer) place.reductions.clear();
+  if (first && place.last_sequence >= 0) submission.after = {place.last_sequence};
   place.last_sequence = submission.sequence;
   ++place.outstanding;
-  if (++s.column == s.num_classes()) {
-    s.column = 0;
-    ++s.row;
-    // The first stage is the last to run the reverse pass of a microbatch.
-    const bool last_use = s.job.workload.forward_only || pass.kind != PassKind::kForward;
-    if (last_use && place.stage == s.job.plan.pp - 1) {
-      s.store.forget_before(step, pass.microbatch - s.job.plan.pp - 1);
-    }
-  }
+  for (const int microbatch : s.forgotten[of_step]) s.store.forget(step, microbatch);
+  ++s.next;
   return submission;
 }
 
 int Training::steps_begun() const {
   const State& s = *state_;
-  const int rows = s.row + (s.column > 0 ? 1 : 0);
-  return s.job.workload.first_step + (rows + s.passes_of_step() - 1) / s.passes_of_step();
+  return s.step_at(s.next + s.passes_of_step() - 1);
 }
 
 void Training::stop_before(int step) {
   State& s = *state_;
-  const int steps = std::max(step, steps_begun()) - s.job.workload.first_step;
-  s.end = std::min(s.rows, steps * s.passes_of_step());
+  const std::int64_t steps = std::max(step, steps_begun()) - s.job.workload.first_step;
+  s.end = std::min(s.total, steps * s.passes_of_step());
 }
 
 void Training::go_on() {
@@ -153,12 +176,12 @@ void Training::go_on() {
     place.completed_passes += place.outstanding;
     place.outstanding = 0;
   }
-  state_->end = state_->rows;
+  state_->end = state_->total;
 }
 
 void Training::completed(const Completion& completion) {
   State& s = *state_;
-  const int rank_class = completion.sequence % s.num_classes();
+  const int rank_class = s.order[completion.sequence % s.passes_of_step()];
   ClassPlace& place = s.places[rank_class];
   --place.outstanding;
   if (s.recorder != nullptr) {
@@ -175,12 +198,16 @@ MemoryReport Training::memory(Bytes capacity) {
   report.capacity = capacity;
   for (const ClassPlace& place : s.places) {
     std::vector<MemoryPass> passes;
-    for (const Pass& pass : s.passes[place.stage]) {
-      const int change = s.job.workload.forward_only         ? 0
-                         : pass.kind == PassKind::kForward   ? 1
-                         : pass.kind == PassKind::kOptimizer ? 0
-                                                             : -1;
-      passes.push_back({s.fragment_of(place, 0, {pass.kind, 0}).get(), change});
+    std::vector<FragmentPtr> held;  // a store that forgets them would leave nothing behind them
+    for (Pass pass : s.passes[place.rank]) {
+      pass.part.microbatch = pass.backward.microbatch = 0;
+      held.push_back(s.fragment_of(place, 0, pass));
+      if (s.job.workload.forward_only) {  // nothing outlives its pass
+        passes.push_back({held.back().get(), 0, 0});
+        continue;
+      }
+      const int change = (pass.runs_forward() ? 1 : 0) - (pass.writes_weights() ? 1 : 0);
+      passes.push_back({held.back().get(), change, pass.runs_forward() ? 1 : 0});
     }
     report.classes.push_back(memory_of_passes(passes));
     const auto last = static_cast<int>(report.classes.size()) - 1;
@@ -213,6 +240,13 @@ std::string Training::describe() const {
     text += fmt::format("stage {:<8} layers {}..{}{}{}\n", i, slice.first_layer,
                         slice.first_layer + slice.num_layers - 1, slice.has_embedding ? ", embedding" : "",
                         slice.has_head ? ", head, MTP modules and loss" : "");
+  }
+  const StagePlacement& placement = s.store.placement();
+  for (int rank = 0; placement.chunks() > 1 && rank < placement.ranks(); ++rank) {
+    text += fmt::format("rank {:<9} stages", rank);
+    for (int chunk = 0; chunk < placement.chunks(); ++chunk)
+      text += fmt::format("{} {}", chunk == 0 ? "" : ",", placement.stage_of(rank, chunk));
+    text += "\n";
   }
   return text;
 }

@@ -32,7 +32,7 @@ class Training : public Workload {
   ~Training() override;
 
   const Layout& layout() const override;
-  // Submissions are numbered row by row: pass i of every class before pass i+1 of any, the same on every
+  // Submissions are numbered turn by turn (issue_turns() in pipeline.h), in a turn by class: the same on every
   // executor.
   std::optional<Submission> next(Time now) override;
   void completed(const Completion& completion) override;

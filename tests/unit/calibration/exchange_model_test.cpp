@@ -6,10 +6,12 @@
 #include <filesystem>
 #include <iostream>
 #include <map>
+#include <numeric>
 
 #include <fmt/format.h>
 #include <catch2/catch.hpp>
 
+#include "workloads/calibration/csv.h"
 #include "workloads/calibration/exchanges/fit_exchanges.h"
 
 using namespace moebius;
@@ -49,14 +51,47 @@ Errors errors_of(const std::vector<ExchangeRow>& rows) {
     all.groups[fmt::format("{:<15} {:<12} {:<8} {:>3} ranks {:<14}", row.table, family, name_of(row.question),
                            row.ranks, row.chip)]
         .push_back(error);
-    const bool is_fitted = row.load.nodes == 1;
+    const bool super_node = row.table == "deepep_ascend" || row.table == "cloudmatrix384";
+    const bool is_fitted = super_node ? row.ranks == 8 : row.load.nodes == 1;
     const bool too_wide = row.table == "deepep_normal" && row.load.nodes > 4;
     if (!too_wide) {
       all.judged[fmt::format("{} {}", row.table, name_of(row.question))].push_back(error);
-      if (!is_fitted) all.judged[row.table + " between nodes"].push_back(error);
+      if (!is_fitted) all.judged[row.table + " predicted"].push_back(error);
+      if (!is_fitted && super_node)
+        all.judged[fmt::format("{} {} {} predicted", row.table, family, name_of(row.question))].push_back(
+            error);
     }
   }
   return all;
+}
+
+// Of a trace: tokens that came and expanded rows of each forward and backward pass of a layer, and how long
+// dispatch and combine took.
+struct Profile {
+  std::vector<double> received, expanded;
+  std::map<std::string, std::vector<double>> seconds;
+  double mean(const std::string& kernel) const {
+    const std::vector<double>& list = seconds.at(kernel);
+    return std::accumulate(list.begin(), list.end(), 0.0) / static_cast<double>(list.size());
+  }
+};
+
+Profile read_profile(const std::string& path) {
+  Profile profile;
+  const Csv csv(path);
+  double rows = 0;
+  for (const CsvRow& line : csv.rows()) {
+    const std::string& kernel = csv.text(line, "kernel");
+    const double blocks = std::atof(csv.text(line, "grid").c_str());
+    for (const char* name : {"dispatch", "combine"})
+      if (kernel == std::string("dpsk::ep::internode::") + name)
+        profile.seconds[name].push_back(csv.number(line, "dur_us") * 1e-6);
+    if (kernel.starts_with("expand_to_fused")) rows = 16 * blocks;
+    if (!kernel.starts_with("reduce_fused")) continue;
+    profile.received.push_back(blocks);
+    profile.expanded.push_back(rows);
+  }
+  return profile;
 }
 
 }  // namespace
@@ -72,12 +107,7 @@ TEST_CASE("The exchange model tells published dispatch and combine times") {
   for (const auto& [name, list] : errors.judged) {
     CAPTURE(name);
     std::cout << fmt::format("{:<35} median {:>5.1f} % of {}\n", name, 100 * median(list), list.size());
-    // Of the super-node's high-throughput kernels only the time of a message is known, from 8 ranks; what
-    // makes them slower on 128 ranks is not told by it (dispatch: half of the published time).
-    const double goal = name.starts_with("deepep_ascend") ? 0.25
-                        : name.starts_with("cloudmatrix") ? 0.15
-                                                          : 0.1;
-    CHECK(median(list) < goal);
+    CHECK(median(list) < 0.1);
   }
 }
 
@@ -94,8 +124,8 @@ TEST_CASE("The shipped exchange kernels are what the tables give") {
 // goes to 1.993 nodes, half of them remote; to 16 ranks of 16 experts it makes 6.52 copies, of which 7 of 8
 // are handed on over the scale-up link.
 TEST_CASE("A token goes once to each node and rank that has one of its experts") {
-  const ExchangeLoad load = even_load({.tokens = 1, .active = 8, .experts = 256, .ranks = 16, .nodes = 2},
-                                      ExchangeFamily::kThroughput);
+  const ExchangeLoad load =
+      even_load({.tokens = 1, .active = 8, .experts = 256, .ranks = 16, .nodes = 2}, false);
   CHECK(load.across == Approx(0.9965).epsilon(1e-3));
   CHECK(load.copies == Approx(1.993 + 6.523).epsilon(1e-3));
   CHECK(load.inside == Approx(6.523 * 7 / 8).epsilon(1e-3));
@@ -103,8 +133,8 @@ TEST_CASE("A token goes once to each node and rank that has one of its experts")
 
 // 1,024 rows of 8 of 16 ranks go by the NIC, 7 of 16 over the link: 64 * 8 tokens-and-experts of 128.
 TEST_CASE("For low latency a token goes to every one of its experts") {
-  const ExchangeLoad load = even_load({.tokens = 128, .active = 8, .experts = 256, .ranks = 16, .nodes = 2},
-                                      ExchangeFamily::kLowLatency);
+  const ExchangeLoad load =
+      even_load({.tokens = 128, .active = 8, .experts = 256, .ranks = 16, .nodes = 2}, true);
   CHECK(load.across == 512);
   CHECK(load.inside == 448);
 }
@@ -120,4 +150,73 @@ TEST_CASE("The slowest stage decides after the start") {
   CHECK(exchange_time(kernel, load, machine).seconds() == Approx(105e-6));
   machine.link_rate = 50e9;  // 10 MB over the link: 200 us
   CHECK(exchange_time(kernel, load, machine).seconds() == Approx(205e-6));
+}
+
+// Two ranks on 2 cores with 4 experts: a core reads two pairs (expert, source) of 100 rows, and each row
+// waits for the one that the other rank's core reads: 200 rows * 2 ranks * 1 KB at 1 GB/s are 400 us, after
+// 10 us for 100 rows that leave the package.
+TEST_CASE("Cores that read the same source wait for their turn") {
+  ExchangeKernel kernel;
+  kernel.crossing = 0.1e-6;
+  const ExchangeLoad load{.ranks = 2, .copies = 400, .linked = 100, .row_bytes = 1e3, .experts = 4};
+  const ExchangeMachine machine{.general = 2, .link_line = 1e9};
+  CHECK(exchange_time(kernel, load, machine).seconds() == Approx(10e-6));
+  kernel.in_turn = true;
+  CHECK(exchange_time(kernel, load, machine).seconds() == Approx(410e-6));
+}
+
+// 100 of 120 rows leave the chip, half of them by each of its two dies; of the 20 that stay every second goes
+// to the other die: 50 + 5 to other ranks.
+TEST_CASE("The dies of a chip share its rows") {
+  const ExchangeLoad die = load_of_die({.ranks = 6, .tokens = 30, .copies = 120, .remote_ranks = 100}, 2);
+  CHECK(die.ranks == 12);
+  CHECK(die.tokens == 15);
+  CHECK(die.copies == 60);
+  CHECK(die.linked == 50);
+  CHECK(die.remote_ranks == 55);
+}
+
+// The traced rank of the published H800 training profile (EP64, 20 cores): kernels that reduce a rank's
+// results to one row for each token that came (one block each) beside those that take its expanded rows, 4
+// experts' padded to 128: less half a block each, 1.06 to 1.08 rows for a token. Of 4 nodes a token would
+// bring 8 rows to 7.3 ranks, 1.10; of all 8 nodes to 7.6, 1.05. Its exchanges therefore reached more nodes
+// than DeepSeek-V3's routing does, and take what the law says of so many: combine all of it, dispatch all but
+// what it loses to the compute beside it.
+TEST_CASE("The exchange model tells the exchanges of the published training profile") {
+  const std::string table = std::string(kTables) + "/profile_data_train_kernels.csv";
+  if (!std::filesystem::exists(table)) {
+    WARN("skipped: the tables are not beside the project (../shared/data)");
+    return;
+  }
+  const Profile profile = read_profile(table);
+  for (std::size_t i = 0; i < profile.expanded.size(); ++i) {
+    const double rows = (profile.expanded[i] - 4 * 64) / profile.received[i];
+    CHECK(rows > 1.055);
+    CHECK(rows < 1.085);
+  }
+  const auto law = [](bool combine, int nodes_per_token) {
+    ExchangeLoad load = even_load({.tokens = 4096,
+                                   .active = 8,
+                                   .experts = 256,
+                                   .ranks = 64,
+                                   .nodes = 8,
+                                   .nodes_per_token = nodes_per_token},
+                                  false);
+    load.row_bytes = combine ? 2 * 7168 : 7168 * (1 + 4.0 / 128) + 64;
+    const ExchangeMachine machine{
+        .cores = 132, .held = 20, .link_line = 200e9, .nic_line = 50e9, .latency = 3.25e-6};
+    return exchange_time(exchange_kernel(Catalog().accelerator("h800-sxm"),
+                                         {ExchangeFamily::kThroughput, combine, true}),
+                         load, machine)
+        .seconds();
+  };
+  const double dispatch = profile.mean("dispatch"), combine = profile.mean("combine");
+  for (const int nodes : {4, 6, 8})
+    std::cout << fmt::format("{} nodes a token: dispatch {:.2f} ms of {:.2f}, combine {:.2f} ms of {:.2f}\n",
+                             nodes, 1e3 * law(false, nodes), 1e3 * dispatch, 1e3 * law(true, nodes),
+                             1e3 * combine);
+  CHECK(law(true, 6) == Approx(combine).epsilon(0.15));
+  CHECK(law(true, 8) == Approx(combine).epsilon(0.15));
+  CHECK(law(false, 8) < dispatch);
+  CHECK(law(false, 8) > 0.7 * dispatch);
 }

@@ -2,111 +2,221 @@
 
 #include <catch2/catch.hpp>
 
-#include <algorithm>
-#include <map>
+#include <array>
+#include <set>
+
+#include "pipeline_clock.h"
 
 using namespace moebius;
 
 namespace {
 
-// The largest number of microbatches whose forward pass has run and whose reverse pass has not.
-int most_alive(const std::vector<Pass>& passes) {
-  int alive = 0, most = 0;
-  for (const Pass& pass : passes) {
-    if (pass.kind == PassKind::kForward) ++alive;
-    most = std::max(most, alive);
-    if (pass.kind == PassKind::kBackward || pass.kind == PassKind::kLastBackward) --alive;
-  }
-  return most;
+constexpr std::array kKinds{PipelineKind::kGpipe,    PipelineKind::k1F1B, PipelineKind::kInterleaved,
+                            PipelineKind::kZbH1,     PipelineKind::kZbV,  PipelineKind::kDualPipe,
+                            PipelineKind::kDualPipeV};
+
+PipelineSpec spec_of(PipelineKind kind, int ranks, int microbatches, int chunks = 2) {
+  return {kind, ranks, StagePlacement(kind, ranks, chunks).chunks(), microbatches, false};
 }
 
-// Unit-time simulation of passes with dependencies between stages: the number of time slots until all is done.
-int slots(PipelineKind kind, int stages, int microbatches) {
-  std::map<std::pair<int, int>, int> forward_done, backward_done;  // (stage, microbatch) -> slot
-  std::vector<std::vector<Pass>> passes;
-  for (int s = 0; s < stages; ++s) passes.push_back(pipeline_passes(kind, s, stages, microbatches));
-  std::vector<std::size_t> next(stages, 0);
-  int slot = 0;
-  for (; slot < 10'000; ++slot) {
-    bool left = false;
-    for (int s = 0; s < stages; ++s) {
-      const Pass& pass = passes[s][next[s]];
-      if (pass.kind == PassKind::kOptimizer) continue;
-      left = true;
-      const bool forward = pass.kind == PassKind::kForward;
-      const auto& done = forward ? forward_done : backward_done;
-      const int before = forward ? s - 1 : s + 1;
-      const bool ready = before < 0 || before == stages ||
-                         (done.count({before, pass.microbatch}) > 0 && done.at({before, pass.microbatch}) < slot);
-      if (!ready) continue;
-      (forward ? forward_done : backward_done)[{s, pass.microbatch}] = slot;
-      ++next[s];
-    }
-    if (!left) break;
-  }
-  return slot;
+double time_of(const PipelineSpec& spec, const PassTimes& times) {
+  return PipelineClock(spec, times).run();
+}
+
+// What all ranks compute, of one: F, B and W of each microbatch in each chunk that it passes through.
+double work_of(const PipelineSpec& spec, const PassTimes& times) {
+  const int passes =
+      spec.kind == PipelineKind::kDualPipe ? spec.microbatches : spec.microbatches * spec.chunks;
+  return passes * (times.forward + times.input + times.weight);
+}
+
+double bubble(const PipelineSpec& spec, const PassTimes& times = {}) {
+  return time_of(spec, times) - work_of(spec, times);
 }
 
 }  // namespace
 
-TEST_CASE("1F1B keeps at most as many microbatches alive as stages follow, itself included") {
-  for (int stage = 0; stage < 4; ++stage) {
-    CHECK(most_alive(pipeline_passes(PipelineKind::k1F1B, stage, 4, 16)) == 4 - stage);
+TEST_CASE("every rank runs each microbatch once through each of its stages, then the optimizer") {
+  for (const PipelineKind kind : kKinds) {
+    const PipelineSpec spec = spec_of(kind, 4, 12);
+    const auto all = pipeline_passes(spec);
+    REQUIRE(all.size() == 4);
+    const int of_chunk = kind == PipelineKind::kDualPipe ? 6 : 12;
+    for (const std::vector<Pass>& passes : all) {
+      std::vector<std::set<int>> forward(spec.chunks), backward(spec.chunks), weights(spec.chunks);
+      for (const Pass& pass : passes) {
+        if (pass.runs_forward()) CHECK(forward[pass.part.chunk].insert(pass.part.microbatch).second);
+        const PassPart& part = pass.backward_part();
+        if (pass.runs_backward()) CHECK(backward[part.chunk].insert(part.microbatch).second);
+        if (pass.writes_weights()) CHECK(weights[part.chunk].insert(part.microbatch).second);
+      }
+      for (int chunk = 0; chunk < spec.chunks; ++chunk) {
+        CHECK(int(forward[chunk].size()) == of_chunk);
+        CHECK(backward[chunk] == forward[chunk]);
+        CHECK(weights[chunk] == forward[chunk]);
+      }
+      CHECK(passes.back().kind == PassKind::kOptimizer);
+    }
   }
+}
+
+TEST_CASE("the gradients of a chunk are complete with the last of its passes that writes them") {
+  for (const PipelineKind kind : kKinds) {
+    for (const std::vector<Pass>& passes : pipeline_passes(spec_of(kind, 4, 8))) {
+      std::set<int> complete;
+      for (const Pass& pass : passes) {
+        if (pass.writes_weights()) CHECK(complete.count(pass.backward_part().chunk) == 0);
+        if (pass.last) complete.insert(pass.backward_part().chunk);
+      }
+      CHECK(complete.size() == std::size_t(spec_of(kind, 4, 8).chunks));
+    }
+  }
+}
+
+TEST_CASE("1F1B keeps at most as many microbatches alive as ranks follow, itself included") {
+  const auto passes = pipeline_passes(spec_of(PipelineKind::k1F1B, 4, 16));
+  for (int rank = 0; rank < 4; ++rank) CHECK(most_alive(passes[rank]) == 4 - rank);
 }
 
 TEST_CASE("GPipe keeps all microbatches alive") {
-  CHECK(most_alive(pipeline_passes(PipelineKind::kGpipe, 0, 4, 16)) == 16);
+  CHECK(most_alive(pipeline_passes(spec_of(PipelineKind::kGpipe, 4, 16))[0]) == 16);
 }
 
-TEST_CASE("every stage runs each microbatch forward and backward once, then the optimizer") {
+// Narayanan et al., SC'21, section 2.3; Korthikanti et al. 2022, section 4.2.3: (1 + (p-1)/(p v)) of p
+// stages' worth on the first rank, in chunks p v + p - 1.
+TEST_CASE("interleaving keeps (v + 1)p - 1 chunks alive on the first rank") {
+  for (const int chunks : {2, 3}) {
+    const auto passes = pipeline_passes(spec_of(PipelineKind::kInterleaved, 4, 16, chunks));
+    CHECK(most_alive(passes[0]) == (chunks + 1) * 4 - 1);
+    CHECK(most_alive(passes[3]) == (chunks - 1) * 4 + 1);
+  }
+}
+
+// Qi et al., ICLR 2024, table 2 and section 6.
+TEST_CASE("zero-bubble schedules keep no more alive than the first rank of 1F1B") {
+  for (const auto& passes : pipeline_passes(spec_of(PipelineKind::kZbH1, 8, 32)))
+    CHECK(most_alive(passes) <= 8);
+  for (const auto& passes : pipeline_passes(spec_of(PipelineKind::kZbV, 8, 32)))
+    CHECK(most_alive(passes) <= 2 * 8);  // half as large chunks
+}
+
+// DeepSeek-V3 technical report, table 2.
+TEST_CASE("DualPipe keeps PP + 1 chunks alive at most") {
+  for (const auto& passes : pipeline_passes(spec_of(PipelineKind::kDualPipe, 8, 32)))
+    CHECK(most_alive(passes) == 8 + 1);
+  for (const auto& passes : pipeline_passes(spec_of(PipelineKind::kDualPipeV, 4, 16)))
+    CHECK(most_alive(passes) == 2 * 4 + 1);
+}
+
+TEST_CASE("with fewer microbatches than ranks 1F1B still runs them all") {
+  CHECK(pipeline_passes(spec_of(PipelineKind::k1F1B, 8, 2))[0].size() == 5);
+}
+
+// Narayanan et al., SC'21: p - 1 slots of F + B, of F + B over v when interleaved.
+TEST_CASE("the bubble of equal stages is (p-1)(F+B), and v times smaller when interleaved") {
+  const PassTimes times{1, 1.25, 0.75, 3};
   for (const PipelineKind kind : {PipelineKind::k1F1B, PipelineKind::kGpipe}) {
-    for (int stage = 0; stage < 5; ++stage) {
-      const auto passes = pipeline_passes(kind, stage, 5, 7);
-      REQUIRE(passes.size() == 15);
-      std::vector<int> forward(7), backward(7);
-      for (const Pass& pass : passes) {
-        if (pass.kind == PassKind::kForward) ++forward[pass.microbatch];
-        if (pass.kind == PassKind::kBackward || pass.kind == PassKind::kLastBackward) ++backward[pass.microbatch];
-      }
-      CHECK(std::count(forward.begin(), forward.end(), 1) == 7);
-      CHECK(std::count(backward.begin(), backward.end(), 1) == 7);
-      CHECK(passes.back().kind == PassKind::kOptimizer);
-      CHECK(passes[13] == Pass{PassKind::kLastBackward, 6});
+    CHECK(bubble(spec_of(kind, 4, 16), times) == Approx(3 * 3));
+    CHECK(bubble(spec_of(kind, 8, 8), times) == Approx(7 * 3));
+    CHECK(bubble(spec_of(kind, 1, 5), times) == Approx(0));
+  }
+  // Times are of a chunk, a v-th of a stage of a pipeline without.
+  for (const int chunks : {2, 3, 4})
+    CHECK(bubble(spec_of(PipelineKind::kInterleaved, 4, 16, chunks), times) == Approx(3 * 3));
+}
+
+// Qi et al., ICLR 2024, table 2: (p-1)(F + B - W) with B of inputs alone.
+TEST_CASE("the bubble of ZB-H1 is (p-1)(F+B-W)") {
+  for (const PassTimes& times : {PassTimes{1, 1, 1, 3}, PassTimes{1, 1.25, 0.75, 3}}) {
+    for (const int ranks : {2, 4, 8}) {
+      const double expected = (ranks - 1) * (times.forward + times.input - times.weight);
+      CHECK(bubble(spec_of(PipelineKind::kZbH1, ranks, 4 * ranks), times) == Approx(expected));
     }
   }
 }
 
-TEST_CASE("with fewer microbatches than stages 1F1B still runs them all") {
-  CHECK(pipeline_passes(PipelineKind::k1F1B, 0, 8, 2).size() == 5);
-}
-
-// In slots of equal forward and backward time m microbatches on p stages take 2(m + p - 1) slots: the bubble is p - 1 of
-// m + p - 1 (Narayanan et al., SC'21).
-TEST_CASE("the bubble of equal stages is (p-1)/(m+p-1)") {
-  for (const PipelineKind kind : {PipelineKind::k1F1B, PipelineKind::kGpipe}) {
-    CHECK(slots(kind, 4, 16) == 2 * (16 + 3));
-    CHECK(slots(kind, 8, 8) == 2 * (8 + 7));
-    CHECK(slots(kind, 1, 5) == 10);
+// Qi et al., section 6: with F = B = W only the first microbatch is waited for.
+TEST_CASE("ZB-V has no bubble but (p-1)F while the pipeline fills") {
+  for (const int ranks : {2, 3, 4, 8}) {
+    for (const int microbatches : {ranks, 2 * ranks, 6 * ranks})
+      CHECK(bubble(spec_of(PipelineKind::kZbV, ranks, microbatches)) == Approx(ranks - 1));
   }
 }
 
-TEST_CASE("pass i of a stage depends on earlier rows of other stages only") {
-  constexpr int kStages = 6, kMicrobatches = 11;
-  for (const PipelineKind kind : {PipelineKind::k1F1B, PipelineKind::kGpipe}) {
-    std::map<std::pair<int, int>, int> forward_row, backward_row;
-    for (int s = 0; s < kStages; ++s) {
-      const auto passes = pipeline_passes(kind, s, kStages, kMicrobatches);
-      for (std::size_t i = 0; i < passes.size(); ++i) {
-        if (passes[i].kind == PassKind::kOptimizer) continue;
-        (passes[i].kind == PassKind::kForward ? forward_row : backward_row)[{s, passes[i].microbatch}] = int(i);
+// DeepSeek-V3 technical report, table 2: (PP/2 - 1)(F&B + B - 3W) with B a whole backward pass, on top of
+// what the passes take when pairs are F&B; of DualPipeV, PP counts its stages.
+TEST_CASE("the bubble of DualPipe is (PP/2-1)(F&B+B-3W)") {
+  for (const double pair : {3.0, 2.5}) {
+    const PassTimes times{1, 1, 1, pair};
+    const double whole = times.input + times.weight;
+    for (const auto& [kind, ranks, depth] : {std::tuple{PipelineKind::kDualPipe, 8, 4},
+                                             {PipelineKind::kDualPipe, 16, 8},
+                                             {PipelineKind::kDualPipeV, 4, 4}}) {
+      const PipelineSpec spec = spec_of(kind, ranks, 4 * ranks);
+      double most_idle = 0;  // of a rank in the middle, which has the most pairs
+      PipelineClock clock(spec, times);
+      const double end = clock.run();
+      for (const std::vector<Pass>& passes : clock.passes()) {
+        double busy = 0;
+        for (const Pass& pass : passes) {
+          busy += pass.kind == PassKind::kPair
+                      ? pair
+                      : (pass.runs_forward() ? times.forward : 0) + (pass.runs_backward() ? times.input : 0) +
+                            (pass.writes_weights() ? times.weight : 0);
+        }
+        most_idle = std::max(most_idle, end - busy);
       }
-    }
-    for (int m = 0; m < kMicrobatches; ++m) {
-      for (int s = 1; s < kStages; ++s) {
-        CHECK(forward_row.at({s - 1, m}) <= forward_row.at({s, m}));
-        CHECK(backward_row.at({s, m}) <= backward_row.at({s - 1, m}));
-      }
+      INFO("end " << end << " of " << ranks << " ranks");
+      CHECK(most_idle == Approx((depth - 1) * (pair + whole - 3 * times.weight)));
     }
   }
+}
+
+TEST_CASE("pairs of 1F1B never wait once the pipeline is full") {
+  PipelineSpec spec = spec_of(PipelineKind::k1F1B, 4, 24);
+  spec.pairs = true;
+  const PassTimes times{1, 1, 1, 2.5};
+  const auto passes = pipeline_passes(spec);
+  CHECK(most_alive(passes[3]) == 2);
+  CHECK(most_alive(passes[0]) == 8);
+  // The last rank runs ahead by one forward pass and has 23 pairs; before and behind them, three ranks each.
+  CHECK(time_of(spec, times) <= 3 * 2.5 + 1 + 23 * 2.5 + 2 + 3 * 2.5);
+}
+
+TEST_CASE("whatever the schedule there is an order to issue its passes in") {
+  for (const PipelineKind kind : kKinds) {
+    for (const int ranks : {2, 4, 6}) {
+      const PipelineSpec spec = spec_of(kind, ranks, 4 * ranks);
+      const auto passes = pipeline_passes(spec);
+      std::vector<std::size_t> issued(ranks, 0);
+      for (const auto& turn : issue_turns(passes, StagePlacement(kind, ranks, 2))) {
+        for (const int rank : turn) ++issued[rank];
+      }
+      for (int rank = 0; rank < ranks; ++rank) CHECK(issued[rank] == passes[rank].size());
+    }
+  }
+}
+
+TEST_CASE("1F1B and GPipe issue a pass of every rank each turn") {
+  for (const PipelineKind kind : {PipelineKind::k1F1B, PipelineKind::kGpipe}) {
+    for (const auto& turn : issue_turns(pipeline_passes(spec_of(kind, 5, 7)), StagePlacement(kind, 5, 1)))
+      CHECK(turn == std::vector<int>{0, 1, 2, 3, 4});
+  }
+}
+
+TEST_CASE("stages of a V stand there and back, of both ways from either end, interleaved round by round") {
+  const StagePlacement v(PipelineKind::kZbV, 4, 1), both(PipelineKind::kDualPipe, 4, 1),
+      rounds(PipelineKind::kInterleaved, 4, 3);
+  CHECK(v.stages() == 8);
+  CHECK(v.stage_of(1, 1) == 6);
+  CHECK(v.next(3, 0) == GroupRole::kNone);
+  CHECK(v.next(1, 1) == GroupRole::kPrevious);
+  CHECK(both.stages() == 4);
+  CHECK(both.stage_of(0, 1) == 3);
+  CHECK(both.previous(0, 1) == GroupRole::kNext);
+  CHECK(both.next(0, 1) == GroupRole::kNone);
+  CHECK(rounds.stages() == 12);
+  CHECK(rounds.next(3, 0) == GroupRole::kNext);
+  CHECK(rounds.previous(0, 1) == GroupRole::kPrevious);
+  CHECK(rounds.previous(0, 0) == GroupRole::kNone);
 }

@@ -19,12 +19,17 @@ struct Shape {
   double tokens = 0;
   int hidden = kHidden, active = kActive, experts = kExperts;
   int ranks = 8, per_node = 8, nodes_per_token = 0, held = 0;
+  int dies = 1;
+  bool to_experts = false;  // of high throughput, too
 };
+
+constexpr double kAscendRowHeader = 44;  // INT8: a scale in 32 bytes, where the row is from in 12
 
 // Dispatch in FP8 with a scale for every 128 values and, in the low-latency kernel, 16 bytes of its own;
 // combine in BF16.
 double row_bytes(const Shape& shape, const ExchangeQuestion& question) {
   if (question.combine) return 2.0 * shape.hidden;
+  if (shape.dies > 1) return shape.hidden + kAscendRowHeader;
   const double row = shape.hidden * (1 + kScaleBytes / kScaleBlock);
   return row + (question.family == ExchangeFamily::kLowLatency ? 16 : 8 * shape.active);
 }
@@ -44,10 +49,12 @@ ExchangeRow row_of(const char* table, const Accelerator& chip, ExchangeQuestion 
                         .experts = shape.experts,
                         .ranks = shape.ranks,
                         .nodes = nodes,
-                        .nodes_per_token = shape.nodes_per_token},
-                       question.family);
+                        .nodes_per_token = shape.nodes_per_token,
+                        .dies = shape.dies},
+                       shape.to_experts || question.family == ExchangeFamily::kLowLatency);
   row.load.row_bytes = row_bytes(shape, question);
-  row.machine = {chip.cores, shape.held, chip.link_rate.value, 0, kNicLine, 0, kNetworkLatency};
+  row.machine = {chip.cores, chip.general_cores, shape.held, chip.link_rate.value,
+                 0,          kNicLine,           0,          kNetworkLatency};
   return row;
 }
 
@@ -114,6 +121,8 @@ void read_published(const std::string& path, const Catalog& catalog, std::vector
 Shape super_node_shape(double tokens, double ranks) {
   Shape shape{tokens};
   shape.ranks = shape.per_node = static_cast<int>(ranks);
+  shape.dies = kAscendDies;
+  shape.to_experts = true;
   return shape;
 }
 
@@ -127,9 +136,9 @@ void read_ascend(const std::string& path, const Catalog& catalog, std::vector<Ex
     const Shape shape = super_node_shape(csv.number(line, "tokens_per_rank"), csv.number(line, "ep"));
     rows.push_back(row_of("deepep_ascend", chip, question, shape));
     ExchangeRow& row = rows.back();
-    row.seconds = low_latency ? csv.number(line, "latency_us") * kMicro
-                              : published_rows(row, shape) * row.load.row_bytes /
-                                    (csv.number(line, "bandwidth_gb_s") * kGiga);
+    row.seconds = low_latency
+                      ? csv.number(line, "latency_us") * kMicro
+                      : row.load.copies * 2 * shape.hidden / (csv.number(line, "bandwidth_gb_s") * kGiga);
   }
 }
 

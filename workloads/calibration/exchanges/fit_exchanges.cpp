@@ -142,7 +142,8 @@ class Fitting {
   }
 
   // A table of many shapes tells all constants. A published summary of one shape tells one: between cores
-  // that are alike, the share of its own link; of a super-node, the time of a message.
+  // that are alike, the share of its own link; of a super-node, the time of a message or of a row that
+  // crosses its link.
   void within_node(const Key& key) {
     const Rows rows = fitted_rows(rows_, key.chip, key.question);
     if (rows.empty()) return;
@@ -161,8 +162,17 @@ class Fitting {
       start.link_share = 0.7;
       kernels_.push_back(fit(start, {&K::link_share}, rows));
     } else {
-      kernels_.push_back(fit(named({.message = 0.1e-6}, key, source), {&K::message}, rows));
+      kernels_.push_back(throughput ? of_dies(key, rows, source)
+                                    : fit(named({.message = 0.1e-6, .dies = kAscendDies}, key, source),
+                                          {&K::message}, rows));
     }
+  }
+
+  // How a super-node's kernels deal out their work is read in them; see exchange_model.h.
+  ExchangeKernel of_dies(const Key& key, const Rows& rows, const std::string& source) const {
+    ExchangeKernel start = named({.crossing = 0.1e-6, .dies = kAscendDies, .each_expert = true}, key, source);
+    start.in_turn = !key.question.combine;
+    return fit(start, {&ExchangeKernel::crossing}, rows);
   }
 
   void between_nodes(ExchangeFamily family, bool combine) {
@@ -206,7 +216,7 @@ class Fitting {
   }
 
   static ExchangeKernel estimated_between(const ExchangeKernel& node, const ExchangeKernel& model) {
-    const bool whole = node.family == ExchangeFamily::kThroughput && node.message == 0;
+    const bool whole = node.family == ExchangeFamily::kThroughput && !node.each_expert;
     ExchangeKernel kernel = whole ? model : node;
     kernel.chip = node.chip;
     kernel.architecture = node.architecture;

@@ -1,0 +1,68 @@
+// What a pipeline's schedule needs of a training scenario.
+#include "tests/invalid/refusals.h"
+
+using namespace moebius;
+
+namespace {
+
+const char* const kTraining = "study/deepseek-v3-train-2048-h800.json";
+
+// With several keys changed.
+std::string refusal_of(const std::vector<std::pair<const char*, const char*>>& changes) {
+  Document document = base(kTraining);
+  for (const auto& [pointer, json] : changes) set_at_pointer(document, pointer, json);
+  return refusal(document);
+}
+
+}  // namespace
+
+TEST_CASE("a schedule is one of those that there are, slicing a name or a list") {
+  check(
+      kTraining,
+      {{"/plan/pp/schedule", "dualpip",
+        R"(/plan/pp/schedule: expected one of "1f1b", "gpipe", "interleaved", "zb-h1", "zb-v", "dualpipe", )"
+        R"("dualpipev", found "dualpip" (did you mean "dualpipe"?))"},
+       {"/plan/pp/slicing", "uniform",
+        R"(/plan/pp/slicing: expected "balanced" or the layers of each stage, found "uniform")"},
+       {"/plan/pp/slicing", "[]",
+        R"(/plan/pp/slicing: expected "balanced" or the layers of each stage, found [])"},
+       {"/plan/pp/slicing", "[4, 0]", R"(/plan/pp/slicing: expected at least 1 layer on stage 1, found 0)"},
+       {"/plan/pp/slicing", "[30, 31]", R"(/plan/pp/slicing: layers of 2 stages, but there are 16)"},
+       {"/plan/pp/slicing", "[4,4,4,4,4,4,4,4,4,4,4,4,4,4,4,4]",
+        R"(/plan/pp/slicing: 64 layers in all, but deepseek-v3 has 61)"}});
+}
+
+TEST_CASE("a schedule says what it needs of stages and microbatches") {
+  CHECK(
+      refusal_of({{"/plan/pp/schedule", "1f1b"}, {"/plan/pp/virtual", "2"}}) ==
+      R"(s.json: --set /plan/pp/virtual: schedule "1f1b" puts one stage on a rank by itself: 2 are for "interleaved")");
+  CHECK(
+      refusal_of({{"/plan/pp/schedule", "zb-v"}, {"/plan/pp/virtual", "3"}}) ==
+      R"(s.json: --set /plan/pp/virtual: schedule "zb-v" puts two stages on a rank by itself: 3 are for "interleaved")");
+  CHECK_THAT(refusal_of({{"/plan/pp/schedule", "interleaved"}}),
+             Catch::Contains(R"(schedule "interleaved" needs at least 2 stages on a rank, found 1)"));
+  CHECK_THAT(refusal_of({{"/plan/pp/schedule", "interleaved"}, {"/plan/pp/virtual", "4"}}),
+             Catch::Contains("the 61 layers of deepseek-v3 cannot fill 64 pipeline stages"));
+  CHECK_THAT(
+      refusal_of({{"/plan/pp/schedule", "interleaved"}, {"/plan/pp/virtual", "3"}}),
+      Catch::Contains("schedule \"interleaved\" takes microbatches in groups of 16 pipeline ranks: 120 are "
+                      "not a multiple"));
+  CHECK_THAT(refusal_of({{"/plan/pp/schedule", "dualpipe"}, {"/plan/pp/degree", "1"}}),
+             Catch::Contains("schedule \"dualpipe\" needs at least 2 pipeline ranks, found 1"));
+  CHECK_THAT(
+      refusal_of({{"/plan/pp/schedule", "dualpipe"}, {"/workload/global_batch", "3840"}}),
+      Catch::Contains("schedule \"dualpipe\" needs at least 2 microbatches for each of 16 pipeline ranks, "
+                      "found 30"));
+  CHECK_THAT(
+      refusal_of({{"/plan/pp/schedule", "dualpipe"}, {"/workload/global_batch", "4224"}}),
+      Catch::Contains("schedule \"dualpipe\" enters equally many microbatches at both ends, found 33"));
+}
+
+TEST_CASE("two microbatches side by side are for 1F1B with an exchange of experts beside compute") {
+  CHECK_THAT(refusal_of({{"/plan/pp/schedule", "gpipe"}, {"/plan/overlap/two_batch", "true"}}),
+             Catch::Contains(R"(/plan/overlap/two_batch: two_batch is for schedule "1f1b", found "gpipe")"));
+  CHECK_THAT(refusal_of({{"/plan/pp/schedule", "1f1b"},
+                         {"/plan/overlap/two_batch", "true"},
+                         {"/plan/overlap/dispatch_combine", "false"}}),
+             Catch::Contains("two_batch needs overlap/dispatch_combine true, found false"));
+}

@@ -1,0 +1,171 @@
+// The pipeline of a training plan: its keys, and what its schedule needs of the others.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "workloads/scenario/scenario_parts.h"
+#include "workloads/training/pipeline.h"
+
+namespace moebius {
+
+namespace {
+
+constexpr std::array kSchedules{
+    Named<PipelineKind>{"1f1b", PipelineKind::k1F1B,
+                        "one forward, one backward: stage s keeps at most p-s microbatches alive"},
+    Named<PipelineKind>{"gpipe", PipelineKind::kGpipe,
+                        "all forward, then all backward: every microbatch stays alive"},
+    Named<PipelineKind>{"interleaved", PipelineKind::kInterleaved,
+                        "1f1b with `virtual` stages on a rank: a bubble as many times smaller"},
+    Named<PipelineKind>{"zb-h1", PipelineKind::kZbH1,
+                        "zero bubble: as 1f1b, gradients of weights later, to fill the end"},
+    Named<PipelineKind>{"zb-v", PipelineKind::kZbV,
+                        "zero bubble: two stages on a rank, there and back, gradients of weights last"},
+    Named<PipelineKind>{"dualpipe", PipelineKind::kDualPipe,
+                        "DeepSeek-V3: from both ends at once, forward beside backward; parameters twice"},
+    Named<PipelineKind>{"dualpipev", PipelineKind::kDualPipeV,
+                        "dualpipe cut in half: two stages on a rank, there and back"},
+};
+
+constexpr std::string_view kBalanced = "balanced";
+
+std::string_view name_of(PipelineKind kind) {
+  const auto row = std::find_if(kSchedules.begin(), kSchedules.end(),
+                                [&](const Named<PipelineKind>& row) { return row.value == kind; });
+  return row->name;
+}
+
+// "balanced", or the number of layers of each stage.
+std::vector<int> read_slicing(Section& section) {
+  const DescriptionPtr form = description_of(
+      "",
+      "how layers are spread over stages; balanced: so that the slowest stage is fastest; or the layers of "
+      "each stage, in their order");
+  set_keyword(form->keywords, "type", array_value({text_value("string"), text_value("array")}));
+  set_keyword(form->keywords, "default", text_value(kBalanced));
+  const Value* value = section.value("slicing", false, form);
+  if (value == nullptr || (value->kind == Value::Kind::kString && value->text == kBalanced)) return {};
+  std::vector<int> layers;
+  const bool is_list = value->kind == Value::Kind::kArray && !value->items.empty();
+  for (std::size_t i = 0; is_list && i < value->items.size(); ++i) {
+    const Value& item = value->items[i];
+    const bool is_number = item.kind == Value::Kind::kInteger || item.kind == Value::Kind::kNumber;
+    const bool counts =
+        is_number && item.number >= 1 && item.number <= 1 << 20 && item.number == std::floor(item.number);
+    if (!counts)
+      section.place_of("slicing").fail(
+          fmt::format("expected at least 1 layer on stage {}, found {}", i, item.excerpt()));
+    layers.push_back(static_cast<int>(item.number));
+  }
+  if (!is_list)
+    section.place_of("slicing").fail("expected \"balanced\" or the layers of each stage, found " +
+                                     value->excerpt());
+  return layers;
+}
+
+class PipelineChecks {
+ public:
+  PipelineChecks(const Scenario& scenario, const Document& document)
+      : plan_(scenario.plan), scenario_(scenario), document_(document), placement_(scenario.plan) {}
+
+  void stages() const {
+    chunks();
+    layers();
+  }
+
+  void passes() const {
+    microbatches();
+    two_batch();
+  }
+
+ private:
+  template <class... Args>
+  void require(bool holds, const char* pointer, fmt::format_string<Args...> sentence, Args&&... args) const {
+    if (!holds) place_at(document_, pointer).fail(fmt::format(sentence, std::forward<Args>(args)...));
+  }
+
+  std::string_view schedule() const { return name_of(plan_.schedule); }
+
+  void chunks() const {
+    const bool interleaved = plan_.schedule == PipelineKind::kInterleaved;
+    require(!interleaved || plan_.chunks > 1, "/plan/pp/virtual",
+            "schedule \"interleaved\" needs at least 2 stages on a rank, found {}", plan_.chunks);
+    require(interleaved || plan_.chunks == 1, "/plan/pp/virtual",
+            "schedule \"{}\" puts {} on a rank by itself: {} are for \"interleaved\"", schedule(),
+            placement_.chunks() == 1 ? "one stage" : "two stages", plan_.chunks);
+    require(placement_.chunks() == 1 || plan_.pp > 1, "/plan/pp/degree",
+            "schedule \"{}\" needs at least 2 pipeline ranks, found 1", schedule());
+    require(!placement_.both_ways() || plan_.pp % 2 == 0, "/plan/pp/degree",
+            "schedule \"{}\" needs an even number of pipeline ranks, found {}", schedule(), plan_.pp);
+  }
+
+  void layers() const {
+    const int stages = placement_.stages(), layers = scenario_.model.layers;
+    require(layers >= stages, "/plan/pp/degree", "the {} layers of {} cannot fill {} pipeline stages", layers,
+            scenario_.model.id, stages);
+    if (plan_.layers.empty()) return;
+    const auto given = static_cast<int>(plan_.layers.size());
+    require(given == stages, "/plan/pp/slicing", "layers of {} stages, but there are {}", given, stages);
+    const std::int64_t sum = std::accumulate(plan_.layers.begin(), plan_.layers.end(), std::int64_t{0});
+    require(sum == layers, "/plan/pp/slicing", "{} layers in all, but {} has {}", sum, scenario_.model.id,
+            layers);
+  }
+
+  void microbatches() const {
+    const int found = scenario_.training.num_microbatches(plan_);
+    const char* at = "/workload/global_batch";
+    require(
+        plan_.schedule != PipelineKind::kInterleaved || found % plan_.pp == 0, at,
+        "schedule \"interleaved\" takes microbatches in groups of {} pipeline ranks: {} are not a multiple",
+        plan_.pp, found);
+    const bool dual = plan_.schedule == PipelineKind::kDualPipe || plan_.schedule == PipelineKind::kDualPipeV;
+    require(!dual || found >= 2 * plan_.pp, at,
+            "schedule \"{}\" needs at least 2 microbatches for each of {} pipeline ranks, found {}",
+            schedule(), plan_.pp, found);
+    require(!placement_.both_ways() || found % 2 == 0, at,
+            "schedule \"{}\" enters equally many microbatches at both ends, found {}", schedule(), found);
+  }
+
+  void two_batch() const {
+    if (!plan_.overlap_two_batch) return;
+    const char* at = "/plan/overlap/two_batch";
+    require(plan_.schedule == PipelineKind::k1F1B, at, "two_batch is for schedule \"1f1b\", found \"{}\"",
+            schedule());
+    require(plan_.overlap_dispatch_combine, at, "two_batch needs overlap/dispatch_combine true, found false");
+  }
+
+  const TrainingPlan& plan_;
+  const Scenario& scenario_;
+  const Document& document_;
+  StagePlacement placement_;
+};
+
+}  // namespace
+
+std::span<const Named<PipelineKind>> pipeline_schedules() {
+  return kSchedules;
+}
+
+void read_pipeline(Section section, TrainingPlan& plan) {
+  constexpr Range kDegree{1, 1 << 20};
+  plan.pp = static_cast<int>(section.integer("degree", kDegree, 1, "pipeline ranks"));
+  plan.schedule =
+      section.choice<PipelineKind>("schedule", kSchedules, PipelineKind::k1F1B, "order of microbatches");
+  plan.chunks = static_cast<int>(
+      section.integer("virtual", {1, 32}, 1, "stages on a rank, of schedule \"interleaved\""));
+  plan.layers = read_slicing(section);
+  section.finish();
+}
+
+void check_stages(const Scenario& scenario, const Document& document) {
+  PipelineChecks(scenario, document).stages();
+}
+
+void check_passes(const Scenario& scenario, const Document& document) {
+  PipelineChecks(scenario, document).passes();
+}
+
+}  // namespace moebius

@@ -1,0 +1,16 @@
+// Two microbatches side by side: a forward and a backward pass of one rank in one fragment, so that the
+// dispatch and combine of one travel while the other computes.
+#pragma once
+
+#include "workloads/schedule/fragment.h"
+
+namespace moebius {
+
+// DeepSeek-V3 technical report (arXiv 2412.19437), figure 4: attention and MLP of the two passes in turn,
+//   MLP(B) MLP(W) MLP(F) attention(B) attention(W) attention(F) ...
+// Both passes are cut where computing would wait for a dispatch or a combine; their pieces follow each other
+// in turn, the backward pass first, and what is left of the longer one at the end. Ops and kMicrobatch
+// tensors of the backward pass are those of the submission's second microbatch.
+FragmentPtr overlap(const Fragment& backward, const Fragment& forward);
+
+}  // namespace moebius
