@@ -80,8 +80,8 @@ CollectiveFigures collective_figures(const Report& report) {
 
 PassSeconds pass_figures(const Report& report) {
   PassSeconds passes = report.metrics.passes;
-  for (double* part : {&passes.forward, &passes.backward, &passes.weight, &passes.overlapped, &passes.optimizer,
-                       &passes.between})
+  for (double* part : {&passes.forward, &passes.backward, &passes.weight, &passes.overlapped,
+                       &passes.optimizer, &passes.between})
     *part /= steps_of(report);
   return passes;
 }
