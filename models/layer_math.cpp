@@ -169,6 +169,8 @@ Flops op_flops(OpKind kind, const Shape& shape) {
     case OpKind::kAllToAll:
     case OpKind::kSend:
     case OpKind::kRecv:
+    case OpKind::kCopyToHost:
+    case OpKind::kCopyFromHost:
       return {0};
   }
   return {0};
@@ -268,8 +270,12 @@ Bytes op_bytes(OpKind kind, const Shape& shape, DType dtype, std::optional<DType
     case OpKind::kNextToken:
       return {x.m * (2 * x.groups + 1) * kWordBytes};
     // gradient and master weight read and written, two moments read and written, weight written
-    case OpKind::kAdam:
-      return {x.m * (2 * kAccumulateBytes + 4 * in + element_bytes(DType::kBf16))};
+    // (8-bit moments: the first one alone, the second in BF16; k = 1: the weight instead of a master)
+    case OpKind::kAdam: {
+      const double moment = dtype == DType::kFp8 ? (in + element_bytes(DType::kBf16)) / 2 : in;
+      const double master = x.k == 1 ? element_bytes(DType::kBf16) : kAccumulateBytes;
+      return {x.m * (kAccumulateBytes + master + 4 * moment + element_bytes(DType::kBf16))};
+    }
     case OpKind::kDispatch:
     case OpKind::kCombine:
     case OpKind::kAllReduce:
@@ -279,6 +285,8 @@ Bytes op_bytes(OpKind kind, const Shape& shape, DType dtype, std::optional<DType
     case OpKind::kAllToAll:
     case OpKind::kSend:
     case OpKind::kRecv:
+    case OpKind::kCopyToHost:
+    case OpKind::kCopyFromHost:
       return {0};
   }
   return {0};

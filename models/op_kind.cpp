@@ -102,6 +102,10 @@ std::string_view to_string(OpKind kind) {
       return "send";
     case OpKind::kRecv:
       return "recv";
+    case OpKind::kCopyToHost:
+      return "copy_to_host";
+    case OpKind::kCopyFromHost:
+      return "copy_from_host";
   }
   return "unknown";  // a value outside the enum; every kind returns above
 }

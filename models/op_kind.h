@@ -56,7 +56,8 @@ enum class OpKind : std::uint8_t {
                       // both times scale
   kAdam,              // (gradient, weight, master, first, second moment) x count -> the same; m elements in all. Updates the
                       // member's own flat shard of each tensor when the op names a group (see kReduceScatter), else all;
-                      // master and moments hold that shard only. Zeroes the whole gradient
+                      // master and moments hold that shard only, as do a gradient and a weight that are sharded
+                      // (Tensor::shards). k = 1: there is no master, the weight is updated itself. Zeroes the whole gradient
                       // Serving: rows are the tokens of a batch (Op::batch, workloads/schedule/batch.h), sequence by sequence
   kCacheAppend,       // column blocks [m,.] -> cache[.,n], in place: they stand side by side in the row that each token has in
                       // the cache; other rows stay. n: their columns together
@@ -80,18 +81,25 @@ enum class OpKind : std::uint8_t {
   kAllGather,         // x[m,n] -> rows of all members [m*size,n]
                       // Gradients and weights: several kRank tensors, the outputs being the inputs, in place. Each tensor's elements
                       // are cut, flat, into shards of ceil(elements/size); reduce-scatter leaves the sum in the member's own shard
-                      // (the rest is undefined), all-gather fills the other shards, all-reduce sums everything
+                      // (the rest is undefined), all-gather fills the other shards, all-reduce sums everything.
+                      // Sharded ones (Tensor::shards): all-gather reads the members' shards and writes whole tensors,
+                      // reduce-scatter reads whole tensors and adds (+=) the sums to the member's shards
   kBroadcast,         // x[m,n] of member 0 -> everyone
   kAllToAll,          // x[m,n] -> row block i goes to member i
   kSend,              // x[m,n] to the other member of the group
   kRecv,              // () -> x[m,n]
+                      // Between a device and the memory of its host, over PCIe or C2C and that memory; no group, m = elements:
+  kCopyToHost,        // x, ... -> the same in host memory (Tensor::on_host), one output for each input
+  kCopyFromHost,      // x, ... in host memory -> the same on the device
 };
-inline constexpr int kNumOpKinds = static_cast<int>(OpKind::kRecv) + 1;
+inline constexpr int kNumOpKinds = static_cast<int>(OpKind::kCopyFromHost) + 1;
 
 std::string_view to_string(OpKind kind);  // "gemm", "grouped_gemm_dgrad", ...
 
-// True for the kinds that move bytes between ranks (kDispatch and after).
+// True for the kinds that move bytes over wires (kDispatch and after).
 constexpr bool is_communication(OpKind kind) { return kind >= OpKind::kDispatch; }
+// Of one rank alone, between its device and its host.
+constexpr bool is_host_copy(OpKind kind) { return kind >= OpKind::kCopyToHost; }
 
 // The numbers that fix an op's work. Fields that a kind does not name above are zero.
 struct Shape {

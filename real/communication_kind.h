@@ -9,7 +9,7 @@
 namespace moebius {
 
 // Calls member.dispatch(), combine(), all_reduce(), reduce_scatter(), all_gather(), broadcast(),
-// all_to_all(), send() or receive(). CHECKs that the kind communicates.
+// all_to_all(), send(), receive() or copy_host(). CHECKs that the kind communicates.
 template <class Member>
 void communicate_as(OpKind kind, Member& member) {
   switch (kind) {
@@ -31,6 +31,9 @@ void communicate_as(OpKind kind, Member& member) {
       return member.send();
     case OpKind::kRecv:
       return member.receive();
+    case OpKind::kCopyToHost:
+    case OpKind::kCopyFromHost:
+      return member.copy_host();
     case OpKind::kInput:
     case OpKind::kEmbedding:
     case OpKind::kEmbeddingGrad:

@@ -233,7 +233,8 @@ void Machine::meet(std::int32_t index) {
   const LaneState& lane = lanes_[index];
   const Op& op = op_on(lane);
   Live& live = live_on(lane);
-  const int expected = layout_.classes[live.rank_class].group(op.group).num_classes;
+  const int expected =
+      is_host_copy(op.kind) ? 1 : layout_.classes[live.rank_class].group(op.group).num_classes;
   const std::int32_t slot = expected > 1 ? meetings_.find_or_open(key_of(lane, op)) : meetings_.open();
   Meeting& meeting = meetings_[slot];
   meeting.lanes.push_back(index);

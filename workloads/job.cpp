@@ -104,6 +104,7 @@ Job read_job(Document document, const Changes& changes, const Library& library) 
                       .ranks_per_node = pool.node.accelerators,
                       .column_kinds = column_kinds(job.scenario.plan, job.scenario.cluster->fabric)}));
       job.memory = job.training->memory(pool.accelerator.memory);
+      job.memory->host_capacity = pool.node.host_memory / std::max(1, pool.node.accelerators);
       if (several_kinds(cluster)) judge_by_class(cluster, job.training->layout(), *job.memory);
       if (job.scenario.rl) job.phases = phases_of(document, job.scenario, library);
       break;
@@ -145,9 +146,15 @@ Workload& Job::workload() {
 
 void require_fit(const Job& job) {
   for (const JobPhase& phase : job.phases) require_fit(*phase.job);
-  if (!job.memory || job.memory->fits() || !job.scenario.enforce_memory) return;
+  if (!job.memory || !job.scenario.enforce_memory) return;
+  if (!job.memory->fits_on_host())
+    throw run_error(
+        fmt::format("{} does not fit: {} of host memory needed for the fullest rank, {} there for each\n{}",
+                    job.scenario.name, to_text(job.memory->host_peak()), to_text(job.memory->host_capacity),
+                    memory_text(*job.memory)));
+  if (job.memory->fits()) return;
   throw run_error(fmt::format("{} does not fit: {} needed on the fullest rank, {} there\n{}",
-                              job.scenario.name, to_text(job.memory->peak()), to_text(job.memory->capacity),
+                              job.scenario.name, to_text(job.memory->peak()), to_text(job.memory->room()),
                               memory_text(*job.memory)));
 }
 

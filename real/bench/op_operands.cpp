@@ -339,6 +339,8 @@ OpOperands operands_of(const CostQuery& query) {
     case OpKind::kAllToAll:
     case OpKind::kSend:
     case OpKind::kRecv:
+    case OpKind::kCopyToHost:
+    case OpKind::kCopyFromHost:
       break;
   }
   CHECK(false, fmt::format("{} does not compute", to_string(query.kind)));

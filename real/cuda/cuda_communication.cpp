@@ -4,7 +4,7 @@
 
 #include "hw/error.h"
 #include "real/communication_kind.h"
-#include "real/cuda/communication_member.h"
+#include "real/cuda/flat_communication.h"
 #include "real/cuda/near_copy.h"
 #include "real/host/op_context.h"
 
@@ -12,9 +12,9 @@ namespace moebius::cuda {
 namespace {
 
 // One communication op under way, by copies of its own or by NCCL.
-class Communication : CommunicationMember {
+class Communication : FlatCommunication {
  public:
-  using CommunicationMember::CommunicationMember;
+  using FlatCommunication::FlatCommunication;
 
   void run() { communicate_as(c_.op().kind, *this); }
 
@@ -22,72 +22,13 @@ class Communication : CommunicationMember {
   template <class Member>
   friend void moebius::communicate_as(OpKind kind, Member& member);
 
-  // Elements of what a member brought, where this device reads them.
-  struct Flat {
-    Operand of;
-    std::int64_t first;
-  };
-  Flat flat(const Brought& from, std::int64_t first, std::int64_t count) {
-    if (from.device == here()) return {from.operands[0], first};
-    return {brought_flat(c_, from.operands[0], from.device, first, count), 0};
-  }
-  Operand near(const Operand& x, int device) { return device == here() ? x : brought(c_, x, device); }
-
-  FlatShard shard(std::int64_t elements, int index) const { return flat_shard(elements, size_, index); }
-
-  // Calls change(x) for each, with the bytes of its own format.
+  // Calls change(x, whether it travels in 8 bits) for each, with the bytes of its own format.
   template <class Change>
   void each_in_place(const Change& change) {
     for (int i = 0; i < c_.op().num_inputs; ++i) {
       element_ = element_bytes(c_.output_tensor(i).dtype);
-      change(c_.edit(i));
+      change(c_.edit(i), travels_in_8_bits(i));
     }
-  }
-
-  // NCCL keeps to one format, and cuts into equal shards. `whole`: what is cut.
-  bool nccl_takes(const Operand& whole, const Operand& other) const {
-    return by_nccl() && whole.storage == other.storage && whole.elements() % size_ == 0;
-  }
-
-  // y[y_first...] = the sum over members of the own flat shard of x.
-  void reduce(const Operand& x, const Operand& y, std::int64_t y_first) {
-    const FlatShard own = shard(x.elements(), me_);
-    count_sent(x.elements() - own.count(), element_);
-    if (nccl_takes(x, y)) {
-      return collect(NcclKind::kReduceScatter, byte_at(x, 0), y, y_first, own.count());
-    }
-    expect_few_members();
-    meet({x}, nullptr, [&](const All& all) {
-      Pieces pieces;
-      pieces.count = size_;
-      for (int from = 0; from < size_; ++from) {
-        expect(all[from]->operands[0].elements(), x.elements());
-        const Flat piece = flat(*all[from], own.first, own.count());
-        pieces.of[from] = piece.of;
-        pieces.first[from] = piece.first;
-      }
-      sum_flat(c_.stream(), pieces, y, y_first, own.count());
-    });
-  }
-
-  // Fills the other members' flat shards of y; with `brought`, a shard alone, also the own one.
-  void gather(const Operand& y, const Operand* brought) {
-    const FlatShard own = shard(y.elements(), me_);
-    count_sent(own.count() * (size_ - 1), element_);
-    if (nccl_takes(y, brought == nullptr ? y : *brought)) {
-      const char* from = brought == nullptr ? byte_at(y, own.first) : byte_at(*brought, 0);
-      return collect(NcclKind::kAllGather, from, y, 0, own.count());
-    }
-    meet({brought == nullptr ? y : *brought}, nullptr, [&](const All& all) {
-      for (int from = 0; from < size_; ++from) {
-        if (from == me_ && brought == nullptr) continue;
-        const FlatShard s = shard(y.elements(), from);
-        const Operand& x = all[from]->operands[0];
-        expect(x.elements(), brought == nullptr ? y.elements() : s.count());
-        const Flat piece = flat(*all[from], brought == nullptr ? s.first : 0, s.count());
-        copy_flat(c_.stream(), piece.of, piece.first, y, s.first, s.count());
-      }
-    });
   }
 
   void all_reduce() {
@@ -96,7 +37,13 @@ class Communication : CommunicationMember {
       reduce(x, y, shard(x.elements(), me_).first);
       gather(y, nullptr);
     };
-    if (in_place()) return each_in_place([&](const Operand& x) { sum(x, x); });
+    if (in_place()) {
+      return each_in_place([&](const Operand& x, bool coded) {
+        if (!coded) return sum(x, x);
+        reduce_codes(x, x, shard(x.elements(), me_).first);
+        gather_codes(x);
+      });
+    }
     for (int i = 0; i < c_.op().num_inputs; ++i) {
       const Operand x = c_.plain_in(i);
       sum(x, c_.out(i, x));
@@ -110,8 +57,12 @@ class Communication : CommunicationMember {
   }
 
   void reduce_scatter() {
+    if (sharded()) return add_to_shards();
     if (in_place()) {
-      return each_in_place([this](const Operand& x) { reduce(x, x, shard(x.elements(), me_).first); });
+      return each_in_place([this](const Operand& x, bool coded) {
+        const std::int64_t own = shard(x.elements(), me_).first;
+        coded ? reduce_codes(x, x, own) : reduce(x, x, own);
+      });
     }
     const Operand x = c_.plain_in(0);
     CHECK(x.rows % size_ == 0, fmt::format("{} rows over {} members", x.rows, size_));
@@ -119,7 +70,8 @@ class Communication : CommunicationMember {
   }
 
   void all_gather() {
-    if (in_place()) return each_in_place([this](const Operand& x) { gather(x, nullptr); });
+    if (sharded()) return gather_shards();
+    if (in_place()) return each_in_place([this](const Operand& x, bool) { gather(x, nullptr); });
     const Operand x = c_.plain_in(0);
     gather(c_.out(0, x.rows * size_, x.columns), &x);
   }

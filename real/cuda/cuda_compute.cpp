@@ -191,6 +191,8 @@ void compute(DeviceOp& c) {
     case OpKind::kAllToAll:
     case OpKind::kSend:
     case OpKind::kRecv:
+    case OpKind::kCopyToHost:
+    case OpKind::kCopyFromHost:
       break;
   }
   CHECK(false, fmt::format("{} does not compute", to_string(c.op().kind)));

@@ -6,6 +6,7 @@
 
 #include "hw/error.h"
 #include "real/cuda/device_op.h"
+#include "real/cuda/near_copy.h"
 #include "real/host/op_context.h"
 #include "real/token_stream.h"
 
@@ -77,27 +78,41 @@ void loss(DeviceOp& c) {
 }
 
 // The operands of one parameter.
+// Without a master, `master` is the weight.
 struct AdamIds {
   std::int32_t gradient, weight, master, first, second;
 };
 
+// The member's own elements of what it holds whole, or holds only its shard of.
+Operand own_part(DeviceOp& c, std::int32_t tensor, const Operand& held, const FlatShard& own) {
+  Operand part = held;
+  if (c.rank().store.describe(tensor).shards == 0) part.data = byte_at(held, own.first);
+  part.rows = own.count();
+  part.columns = 1;
+  return part;
+}
+
 void update_parameter(DeviceOp& c, const AdamIds& id, const FlatShard& own) {
   const Operand gradient = c.edit_tensor(id.gradient), weight = c.edit_tensor(id.weight);
-  const bool starts = !c.holds(id.master) && !c.rank().store.restores_states();
-  const Operand master = c.edit_tensor(id.master);
+  const bool has_master = id.master != id.weight;
+  const bool starts = has_master && !c.holds(id.master) && !c.rank().store.restores_states();
+  // Without a master the weight is widened, and rounded when it is written back.
+  const Operand master = has_master ? c.edit_tensor(id.master) : c.scratch(own.count(), 1);
+  const Operand own_weight = own_part(c, id.weight, weight, own);
+  if (!has_master) copy_flat(c.stream(), own_weight, 0, master, 0, own.count());
   if (starts) {  // the master begins where the weight did, before rounding
-    const Operand initial = c.scratch(weight.rows, weight.columns);
+    const Operand initial = c.scratch(c.rank().store.describe(id.weight).elements(), 1);
     c.upload(c.rank().store.initial(c.rank().store.describe(id.weight)), initial);
     copy_flat(c.stream(), initial, own.first, master, 0, own.count());
   }
   const AdamSettings& settings = c.options().adam;
   const int step = c.submission().step + 1;
-  adam(c.stream(), {.gradient = gradient,
-                    .weight = weight,
+  adam(c.stream(), {.gradient = own_part(c, id.gradient, gradient, own),
+                    .weight = own_weight,
                     .master = master,
                     .first_moment = c.edit_tensor(id.first),
                     .second_moment = c.edit_tensor(id.second),
-                    .first = own.first,
+                    .first = 0,
                     .count = own.count(),
                     .learning_rate = settings.learning_rate,
                     .beta1 = settings.beta1,
@@ -122,15 +137,16 @@ void compute_tokens(DeviceOp& c) {
 }
 
 void compute_adam(DeviceOp& c) {
-  constexpr int kOperands = 5;
-  CHECK(c.op().num_inputs % kOperands == 0, fmt::format("{} operands", c.op().num_inputs));
+  const bool has_master = c.shape().k == 0;
+  const int operands = has_master ? 5 : 4, moments = operands - 2;
+  CHECK(c.op().num_inputs % operands == 0, fmt::format("{} operands", c.op().num_inputs));
   const GroupRole group = c.op().group;
   const int size = group == GroupRole::kNone ? 1 : c.size_of(group);
   const int index = group == GroupRole::kNone ? 0 : c.index_in(group);
-  for (int i = 0; i < c.op().num_inputs; i += kOperands) {
-    const AdamIds id{c.input_id(i), c.input_id(i + 1), c.input_id(i + 2), c.input_id(i + 3),
-                     c.input_id(i + 4)};
-    update_parameter(c, id, flat_shard(c.in_tensor(id.weight).elements(), size, index));
+  for (int i = 0; i < c.op().num_inputs; i += operands) {
+    const AdamIds id{c.input_id(i), c.input_id(i + 1), c.input_id(has_master ? i + 2 : i + 1),
+                     c.input_id(i + moments), c.input_id(i + moments + 1)};
+    update_parameter(c, id, flat_shard(c.rank().store.describe(id.weight).elements(), size, index));
   }
 }
 

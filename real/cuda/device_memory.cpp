@@ -52,7 +52,7 @@ EventRef EventPool::recorded(Stream stream) {
 }
 
 DeviceMemory::~DeviceMemory() {
-  for (void* slab : slabs_) release(slab);
+  for (void* slab : slabs_) pinned_ ? release_pinned(slab) : release(slab);
 }
 
 Block DeviceMemory::take(std::size_t bytes, Stream stream) {
@@ -71,7 +71,7 @@ void* DeviceMemory::cut(std::size_t bytes) {
   const bool large = bytes > kSlab / 4;
   if (large || bytes > left_) {
     const std::size_t slab = large ? bytes : kSlab;
-    slabs_.push_back(allocate(slab));
+    slabs_.push_back(pinned_ ? allocate_pinned(slab) : allocate(slab));
     reserved_ += slab;
     if (large) return slabs_.back();
     next_ = static_cast<char*>(slabs_.back());

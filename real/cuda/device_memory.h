@@ -36,7 +36,8 @@ struct Block {
 
 class DeviceMemory {
  public:
-  DeviceMemory() = default;
+  // `pinned`: of the host instead, which copies reach without a stop.
+  explicit DeviceMemory(bool pinned = false) : pinned_(pinned) {}
   ~DeviceMemory();  // everything taken is back, and no work of it is under way
   DeviceMemory(const DeviceMemory&) = delete;
 
@@ -51,6 +52,7 @@ class DeviceMemory {
   };
   void* cut(std::size_t bytes);
 
+  const bool pinned_;
   mutable std::mutex mutex_;
   std::map<std::size_t, std::vector<Idle>> idle_;  // by size
   std::vector<void*> slabs_;

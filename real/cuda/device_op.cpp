@@ -29,8 +29,19 @@ void LossSlots::give(double* slot) {
   free_.push_back(slot);
 }
 
-StoreOptions store_options(std::int32_t rank, const CudaOptions& options) {
-  StoreOptions store{options.seed, false, options.weights, {}};
+namespace {
+
+std::size_t value_bytes(const Operand& x) {
+  return static_cast<std::size_t>(x.elements() * element_size(x.storage));
+}
+std::size_t scale_bytes(const Operand& x) {
+  return sizeof(float) * static_cast<std::size_t>(num_scales(x));
+}
+
+}  // namespace
+
+StoreOptions store_options(std::int32_t rank, const RankClass* place, const CudaOptions& options) {
+  StoreOptions store{options.seed, false, options.weights, {}, place};
   if (options.states)
     store.states = [&states = options.states, rank](const Tensor& state) { return states(rank, state); };
   return store;
@@ -42,7 +53,7 @@ DeviceRank::DeviceRank(std::int32_t number, const RankClass& its_place, const Cu
       place(&its_place),
       options(&given_options),
       library(gemms),
-      store(store_options(number, given_options)),
+      store(store_options(number, &its_place, given_options)),
       upload(make_stream()) {}
 
 DeviceRank::~DeviceRank() {
@@ -110,24 +121,51 @@ void DeviceOp::upload(const std::vector<float>& values, const Operand& to) {
 TensorRef DeviceOp::ensure(std::int32_t tensor) {
   if (TensorRef value = rank_.store.find(tensor)) return value;
   const Tensor& description = rank_.store.describe(tensor);
+  const std::int64_t period = description.shards > 0 ? 0 : description.rows;
   TensorRef value =
-      make(rank_.store.rows_of(tensor), description.columns, storage_of(description), description.rows);
+      make(description.held_rows(), description.held_columns(), storage_of(description), period);
   fill_initial(description, value);
+  if (description.on_host) value = to_host(value);
   written_.push_back(value);
   rank_.store.put(tensor, value);
   return value;
+}
+
+TensorRef DeviceOp::to_host(const TensorRef& value) {
+  const Operand& x = value->operand;
+  auto copy =
+      std::make_shared<DeviceTensor>(rank_.host_memory, stream_, x.rows, x.columns, x.storage, x.period);
+  touched_.push_back(copy);
+  copy_to_host(stream_, copy->operand.data, x.data, value_bytes(x));
+  if (is_scaled(x.storage)) copy_to_host(stream_, copy->operand.scales, x.scales, scale_bytes(x));
+  return copy;
+}
+
+Operand DeviceOp::out_like(int i, const Operand& x) {
+  const bool on_host = output_tensor(i).on_host;
+  TensorRef value = on_host ? std::make_shared<DeviceTensor>(rank_.host_memory, stream_, x.rows, x.columns,
+                                                             x.storage, x.period)
+                            : make(x.rows, x.columns, x.storage, x.period);
+  if (on_host) touched_.push_back(value);
+  const Operand target = value->operand;
+  results_.push_back({output_id(i), std::move(value), target});
+  return target;
 }
 
 void DeviceOp::fill_initial(const Tensor& description, const TensorRef& value) {
   const Operand& to = value->operand;
   const bool cache = description.memory == MemoryKind::kCache;  // too large to be made on the host
   if (description.scope != Scope::kRank || cache) {
-    CHECK(!is_scaled(to.storage), "zeros in a format with scales");
+    if (is_scaled(to.storage)) {
+      const Operand zeros = scratch(to.rows, to.columns);
+      fill(stream_, zeros.data, 0, value_bytes(zeros));
+      return quantise(stream_, zeros, to);
+    }
     fill(stream_, to.data, 0, static_cast<std::size_t>(to.elements() * element_size(to.storage)));
     return;
   }
   const Operand values = to.storage == Storage::kFp32 ? to : scratch(to.rows, to.columns);
-  upload(rank_.store.initial(description), values);
+  upload(rank_.store.initial_held(description), values);
   if (is_scaled(to.storage)) {
     quantise(stream_, values, to);
   } else if (to.storage != Storage::kFp32) {

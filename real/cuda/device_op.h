@@ -46,7 +46,7 @@ struct CudaOptions {
   bool poison = false;  // new memory holds NaN, so that what no kernel writes shows
 };
 
-StoreOptions store_options(std::int32_t rank, const CudaOptions& options);
+StoreOptions store_options(std::int32_t rank, const RankClass* place, const CudaOptions& options);
 
 // Doubles in the host's memory that the device writes to.
 class LossSlots {
@@ -77,6 +77,7 @@ struct DeviceRank {
   GemmLibrary* library;  // null: none
   EventPool events;      // any thread
   DeviceMemory memory;   // any thread
+  DeviceMemory host_memory{true};  // any thread: of tensors that stand in the memory of the host
   LossSlots losses;      // any thread
   DeviceStore store;
   DeviceRoutes routes;
@@ -113,6 +114,7 @@ class DeviceOp {
 
   std::int32_t input_id(int i) const { return submission_.fragment->input(op_, i); }
   std::int32_t output_id(int i) const { return submission_.fragment->output(op_, i); }
+  const Tensor& input_tensor(int i) const { return rank_.store.describe(input_id(i)); }
   const Tensor& output_tensor(int i) const { return rank_.store.describe(output_id(i)); }
 
   // An input as it is stored; parameters appear with their initial values when first touched.
@@ -132,6 +134,8 @@ class DeviceOp {
   Operand edit_tensor(std::int32_t tensor);
   bool holds(std::int32_t tensor) const { return rank_.store.find(tensor) != nullptr; }
   Operand scratch(std::int64_t rows, std::int64_t columns, Storage storage = Storage::kFp32);
+  // A tensor like `x` on the device or in the memory of the host, for output i.
+  Operand out_like(int i, const Operand& x);
   TensorRef make(std::int64_t rows, std::int64_t columns, Storage storage, std::int64_t period = 0);
   void upload(const std::vector<float>& values, const Operand& to);  // FP32
   // Keeps a tensor of the caller's until the op has run.
@@ -155,6 +159,7 @@ class DeviceOp {
   void wait_for_operands();
   TensorRef ensure(std::int32_t tensor);
   void fill_initial(const Tensor& description, const TensorRef& value);
+  TensorRef to_host(const TensorRef& value);
 
   DeviceRank& rank_;
   const Submission& submission_;

@@ -30,7 +30,8 @@ Storage storage_of(DType dtype) {
 Storage storage_of(const Tensor& tensor) {
   if (tensor.scaling == Scaling::kTensor)
     throw run_error("cuda does not store fp8 with one scale per tensor yet");
-  const bool blocks = tensor.dtype == DType::kFp8 && tensor.memory == MemoryKind::kWeights;
+  const bool blocks =
+      tensor.dtype == DType::kFp8 && tensor.memory == MemoryKind::kWeights && tensor.shards == 0;
   return blocks ? Storage::kFp8Blocks : storage_of(tensor.dtype);
 }
 
@@ -91,20 +92,20 @@ void DeviceStore::put(std::int32_t tensor, TensorRef value) {
   }
 }
 
-std::int64_t DeviceStore::rows_of(std::int32_t tensor) const {
-  return describe(tensor).rows * std::max(describe(tensor).experts, 1);
-}
-
 std::vector<float> DeviceStore::initial(const Tensor& tensor) const {
   const auto set = initial_.find(tensor.key);
   if (set == initial_.end()) {
     const std::vector<double> values = starting_values(tensor, options_);
     return {values.begin(), values.end()};
   }
-  const std::int64_t elements = tensor.rows * std::max(tensor.experts, 1) * tensor.columns;
-  CHECK(static_cast<std::int64_t>(set->second.size()) == elements,
-        fmt::format("{} initial values for {} elements", set->second.size(), elements));
+  CHECK(static_cast<std::int64_t>(set->second.size()) == tensor.elements(),
+        fmt::format("{} initial values for {} elements", set->second.size(), tensor.elements()));
   return set->second;
+}
+
+std::vector<float> DeviceStore::initial_held(const Tensor& tensor) const {
+  return tensor.shards == 0 ? initial(tensor)
+                            : cut_shard(initial(tensor), tensor, shard_index(tensor, options_));
 }
 
 TensorRef DeviceStore::kept(std::uint32_t key) const {

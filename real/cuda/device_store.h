@@ -32,9 +32,9 @@ class DeviceStore {
   TensorRef find(std::int32_t tensor) const;  // null: not written yet
   void put(std::int32_t tensor, TensorRef value);
   const Tensor& describe(std::int32_t tensor) const { return fragment_->tensors[tensor]; }
-  std::int64_t rows_of(std::int32_t tensor) const;  // experts included
   // Starting values of a parameter, before rounding: of the options, or what set_initial() said.
   std::vector<float> initial(const Tensor& tensor) const;
+  std::vector<float> initial_held(const Tensor& tensor) const;  // of it, what this rank holds
   bool restores_states() const { return static_cast<bool>(options_.states); }
 
   // Between submissions: tensors of the whole run, by key.

@@ -46,6 +46,8 @@ constexpr Closeness closeness_of(OpKind kind) {
     case OpKind::kAllToAll:
     case OpKind::kSend:
     case OpKind::kRecv:
+    case OpKind::kCopyToHost:
+    case OpKind::kCopyFromHost:
       return Closeness::kEqual;
     case OpKind::kNorm:
     case OpKind::kRotary:

@@ -51,13 +51,45 @@ class Communication {
     each_operand([&](std::vector<Real>& x) { reduce(x), gather(x); });
   }
 
+  // Between the memories of one rank: values stay as they are. States that no update has made yet are none: the
+  // first update begins them.
+  void copy_host() {
+    TensorStore<Real>& store = c_.store();
+    for (int i = 0; i < c_.op().num_inputs; ++i) {
+      const bool state = c_.input_tensor(i).memory == MemoryKind::kOptimizer;
+      if (state && !store.holds(c_.input_id(i)) && !store.restores_states()) continue;
+      store.write_unrounded(c_.output_id(i), Matrix<Real>(c_.in(i)));
+    }
+    moved_.met = std::chrono::steady_clock::now();
+  }
+
+  // Whether the op is about tensors of which each member holds a shard.
+  bool sharded() const {
+    const Op& op = c_.op();
+    return op.num_inputs > 0 && (c_.input_tensor(0).shards > 0 || c_.output_tensor(0).shards > 0);
+  }
+
+  // Values on their way in 8 bits, scaled by runs of 128; what they are added up in keeps its format.
+  bool travels_in_8_bits() const {
+    return c_.op().dtype == DType::kFp8 && c_.output_tensor(0).dtype != DType::kFp8 && !c_.options().exact;
+  }
+  void round_run(std::vector<Real>& values) const {
+    if (travels_in_8_bits())
+      round_matrix<Real>(values, 1, static_cast<std::int64_t>(values.size()), DType::kFp8);
+  }
+
   // Gradients and weights are reduced and gathered where they stand.
   bool in_place() const { return c_.op().num_outputs > 0 && c_.input_id(0) == c_.output_id(0); }
+
+  // Each tensor travels in its own format, or all in 8 bits.
+  double wire_bytes(const Tensor& tensor) const {
+    return element_bytes(travels_in_8_bits() ? DType::kFp8 : tensor.dtype);
+  }
 
   template <class Change>
   void each_operand(const Change& change) {
     for (int i = 0; i < c_.op().num_inputs; ++i) {
-      if (in_place()) element_ = element_bytes(c_.output_tensor(i).dtype);  // each travels in its own format
+      if (in_place()) element_ = wire_bytes(c_.output_tensor(i));
       Matrix<Real> value = c_.in(i);
       change(value.values);
       c_.out(i, std::move(value));
@@ -87,9 +119,12 @@ class Communication {
   // Afterwards the own flat shard of x holds the sum over members, in their order.
   void reduce(std::vector<Real>& x) {
     Pieces give;
+    std::vector<std::vector<Real>> rounded(size_);
     for (int to = 0; to < size_; ++to) {
       const FlatShard s = shard(x.size(), to);
-      give.push_back(std::span<const Real>(x).subspan(s.first, s.count()));
+      rounded[to].assign(x.begin() + s.first, x.begin() + s.last);
+      round_run(rounded[to]);
+      give.push_back(rounded[to]);
     }
     const FlatShard own = shard(x.size(), me_);
     std::vector<Real> sum(own.count(), Real(0));
@@ -105,7 +140,8 @@ class Communication {
   // Fills the other members' flat shards of x.
   void gather(std::vector<Real>& x) {
     const FlatShard own = shard(x.size(), me_);
-    const std::vector<Real> mine(x.begin() + own.first, x.begin() + own.last);
+    std::vector<Real> mine(x.begin() + own.first, x.begin() + own.last);
+    round_run(mine);
     swap(Pieces(size_, std::span<const Real>(mine)), [&](const Pieces& pieces) {
       for (int from = 0; from < size_; ++from) {
         const FlatShard s = shard(x.size(), from);
@@ -116,6 +152,7 @@ class Communication {
   }
 
   void reduce_scatter() {
+    if (sharded()) return add_to_shards();
     if (in_place()) return each_operand([&](std::vector<Real>& x) { reduce(x); });
     const Matrix<Real>& x = c_.in(0);
     CHECK(x.rows % size_ == 0, fmt::format("{} rows over {} members", x.rows, size_));
@@ -127,12 +164,39 @@ class Communication {
   }
 
   void all_gather() {
+    if (sharded()) return gather_shards();
     if (in_place()) return each_operand([&](std::vector<Real>& x) { gather(x); });
     const Matrix<Real>& x = c_.in(0);
     Matrix<Real> whole(x.rows * size_, x.columns);
     std::copy(x.values.begin(), x.values.end(), whole.values.begin() + shard(whole.values.size(), me_).first);
     gather(whole.values);
     c_.out(0, std::move(whole));
+  }
+
+  // Input i is whole, output i the member's shard, to which the sum is added.
+  void add_to_shards() {
+    for (int i = 0; i < c_.op().num_inputs; ++i) {
+      element_ = wire_bytes(c_.output_tensor(i));
+      std::vector<Real> x = c_.in(i).values;
+      reduce(x);
+      const FlatShard own = shard(x.size(), me_);
+      c_.accumulate(i, [&](Matrix<Real>& held) {
+        for (std::int64_t j = 0; j < own.count(); ++j) held.values[j] += x[own.first + j];
+      });
+    }
+  }
+
+  // Input i is the member's shard, output i whole.
+  void gather_shards() {
+    for (int i = 0; i < c_.op().num_inputs; ++i) {
+      element_ = element_bytes(c_.output_tensor(i).dtype);
+      const Tensor& whole = c_.output_tensor(i);
+      Matrix<Real> y(whole.held_rows(), whole.columns);
+      const FlatShard own = shard(y.values.size(), me_);
+      std::copy_n(c_.in(i).values.begin(), own.count(), y.values.begin() + own.first);
+      gather(y.values);
+      c_.out(i, std::move(y));
+    }
   }
 
   void broadcast() {

@@ -236,6 +236,8 @@ double compute(OpContext<Real>& c) {
     case OpKind::kAllToAll:
     case OpKind::kSend:
     case OpKind::kRecv:
+    case OpKind::kCopyToHost:
+    case OpKind::kCopyFromHost:
       break;
   }
   CHECK(false, fmt::format("{} does not compute", to_string(c.op().kind)));

@@ -85,24 +85,33 @@ double loss(OpContext<Real>& c) {
   return value;
 }
 
-// The operands of one parameter.
+// The operands of one parameter; without a master, `master` is the weight.
 struct AdamIds {
   std::int32_t gradient, weight, master, first, second;
 };
+
+// The member's own elements of what it holds whole, or holds only its shard of.
+template <class Real>
+std::span<Real> own_part(const Tensor& tensor, Matrix<Real>& held, const FlatShard& shard) {
+  return held.view().subspan(tensor.shards > 0 ? 0 : shard.first, shard.count());
+}
 
 template <class Real>
 void update_parameter(OpContext<Real>& c, const AdamIds& id, const FlatShard& shard) {
   TensorStore<Real>& store = c.store();
   Matrix<Real>&gradient = store.change(id.gradient), &weight = store.change(id.weight);
-  if (!store.holds(id.master) && !store.restores_states()) {
+  const Tensor &of_weight = store.describe(id.weight), &of_gradient = store.describe(id.gradient);
+  const bool has_master = id.master != id.weight;
+  if (has_master && !store.holds(id.master) && !store.restores_states()) {
     const std::vector<Real> initial = store.initial(store.describe(id.weight));
     std::copy_n(initial.begin() + shard.first, shard.count(), store.change(id.master).values.begin());
   }
   const auto state = [&](std::int32_t tensor) { return store.change(tensor).view().first(shard.count()); };
-  const std::span<Real> master = state(id.master);
-  const auto own = gradient.view().subspan(shard.first, shard.count());
-  adam<Real>(c.options().adam, c.submission().step + 1, own, {master, state(id.first), state(id.second)});
-  std::copy(master.begin(), master.end(), weight.values.begin() + shard.first);
+  const std::span<Real> own = own_part(of_weight, weight, shard);
+  const std::span<Real> master = has_master ? state(id.master) : own;
+  adam<Real>(c.options().adam, c.submission().step + 1, own_part(of_gradient, gradient, shard),
+             {master, state(id.first), state(id.second)});
+  if (has_master) std::copy(master.begin(), master.end(), own.begin());
   std::fill(gradient.values.begin(), gradient.values.end(), Real(0));
   for (const std::int32_t tensor : {id.weight, id.master, id.first, id.second}) store.written(tensor);
 }
@@ -128,15 +137,16 @@ double compute_tokens(OpContext<Real>& c) {
 
 template <class Real>
 void compute_adam(OpContext<Real>& c) {
-  constexpr int kOperands = 5;
-  CHECK(c.op().num_inputs % kOperands == 0, fmt::format("{} operands", c.op().num_inputs));
+  const bool has_master = c.shape().k == 0;
+  const int operands = has_master ? 5 : 4, moments = operands - 2;
+  CHECK(c.op().num_inputs % operands == 0, fmt::format("{} operands", c.op().num_inputs));
   const GroupRole group = c.op().group;
   const int size = group == GroupRole::kNone ? 1 : c.size_of(group);
   const int index = group == GroupRole::kNone ? 0 : c.index_in(group);
-  for (int i = 0; i < c.op().num_inputs; i += kOperands) {
-    const AdamIds id{c.input_id(i), c.input_id(i + 1), c.input_id(i + 2), c.input_id(i + 3),
-                     c.input_id(i + 4)};
-    const auto elements = static_cast<std::int64_t>(c.store().read(id.weight).values.size());
+  for (int i = 0; i < c.op().num_inputs; i += operands) {
+    const AdamIds id{c.input_id(i), c.input_id(i + 1), c.input_id(has_master ? i + 2 : i + 1),
+                     c.input_id(i + moments), c.input_id(i + moments + 1)};
+    const std::int64_t elements = c.store().describe(id.weight).elements();
     update_parameter(c, id, flat_shard(elements, size, index));
   }
 }

@@ -82,6 +82,7 @@ class OpContext {
   std::int32_t output_id(int i) const { return submission_.fragment->output(op_, i); }
   const Matrix<Real>& in(int i) { return store().read(input_id(i)); }
   void out(int i, Matrix<Real> value) { store().write(output_id(i), std::move(value)); }
+  const Tensor& input_tensor(int i) { return store().describe(input_id(i)); }
   const Tensor& output_tensor(int i) { return store().describe(output_id(i)); }
 
   // The output's present contents, to add to; rounded when `add` returns.

@@ -9,13 +9,9 @@
 #include "real/rounding.h"
 
 namespace moebius {
-namespace {
-
-std::int64_t rows_of(const Tensor& tensor) {
-  return tensor.rows * std::max(tensor.experts, 1);
+int shard_index(const Tensor& tensor, const StoreOptions& options) {
+  return options.place == nullptr ? 0 : options.place->group(tensor.cut).my_index;
 }
-
-}  // namespace
 
 std::vector<double> starting_values(const Tensor& tensor, const StoreOptions& options) {
   if (options.weights && tensor.memory == MemoryKind::kWeights) return options.weights(tensor);
@@ -96,8 +92,8 @@ template <class Real>
 Matrix<Real>& TensorStore<Real>::change(std::int32_t tensor) {
   if (Matrix<Real>* value = locate(tensor)) return *value;
   const Tensor& description = describe(tensor);
-  Matrix<Real> value(rows_of(description), description.columns);
-  if (description.scope == Scope::kRank) value.values = initial(description);
+  Matrix<Real> value(description.held_rows(), description.held_columns());
+  if (description.scope == Scope::kRank) value.values = initial_held(description);
   write(tensor, std::move(value));
   return *locate(tensor);
 }
@@ -117,9 +113,9 @@ template <class Real>
 void TensorStore<Real>::write_unrounded(std::int32_t tensor, Matrix<Real> value) {
   const Tensor& description = describe(tensor);
   CHECK(static_cast<std::int64_t>(value.values.size()) == value.rows * value.columns &&
-            value.columns == description.columns,
+            value.columns == description.held_columns(),
         fmt::format("{}: {} values as {} x {} for {} x {} ({})", fragment_->name, value.values.size(),
-                    value.rows, value.columns, rows_of(description), description.columns,
+                    value.rows, value.columns, description.held_rows(), description.held_columns(),
                     to_string(description.role)));
   switch (description.scope) {
     case Scope::kFragment:
@@ -142,7 +138,7 @@ void TensorStore<Real>::round(const Tensor& tensor, Matrix<Real>& value) const {
     const std::int64_t part = experts ? tensor.rows * tensor.columns : value.rows * value.columns;
     return round_parts<Real>(value.values, part, tensor.dtype);
   }
-  if (tensor.memory == MemoryKind::kWeights)
+  if (tensor.memory == MemoryKind::kWeights && tensor.shards == 0)
     return round_weights<Real>(value.values, value.columns, tensor.rows, tensor.dtype);
   round_matrix<Real>(value.values, value.rows, value.columns, tensor.dtype);
 }
@@ -151,12 +147,18 @@ template <class Real>
 std::vector<Real> TensorStore<Real>::initial(const Tensor& tensor) const {
   const auto set = initial_.find(tensor.key);
   if (set != initial_.end()) {
-    CHECK(static_cast<std::int64_t>(set->second.size()) == rows_of(tensor) * tensor.columns,
-          fmt::format("{} initial values for {} x {}", set->second.size(), rows_of(tensor), tensor.columns));
+    CHECK(static_cast<std::int64_t>(set->second.size()) == tensor.elements(),
+          fmt::format("{} initial values for {} elements", set->second.size(), tensor.elements()));
     return set->second;
   }
   const std::vector<double> values = starting_values(tensor, options_);
   return std::vector<Real>(values.begin(), values.end());
+}
+
+template <class Real>
+std::vector<Real> TensorStore<Real>::initial_held(const Tensor& tensor) const {
+  if (tensor.shards == 0) return initial(tensor);
+  return cut_shard(initial(tensor), tensor, shard_index(tensor, options_));
 }
 
 template <class Real>

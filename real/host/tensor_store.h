@@ -2,6 +2,7 @@
 // are rounded to the tensor's format when they are written.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -12,6 +13,7 @@
 
 #include "real/host/matrix.h"
 #include "workloads/schedule/fragment.h"
+#include "workloads/schedule/layout.h"
 
 namespace moebius {
 
@@ -33,7 +35,22 @@ struct StoreOptions {
   bool exact = false;           // nothing is rounded
   StartingValues weights = {};  // empty: drawn from the seed
   StartingValues states = {};  // of a run that goes on; empty: masters start from the weights, moments from 0
+  const RankClass* place =
+      nullptr;  // of the rank: which shard it holds of what is cut over a group; null: the first
 };
+
+// The flat shard of `all`, the values of the whole tensor, that member `index` holds; zeros after the last element.
+template <class Real>
+std::vector<Real> cut_shard(const std::vector<Real>& all, const Tensor& tensor, int index) {
+  std::vector<Real> shard(tensor.held_rows(), Real(0));
+  const auto first = std::min<std::int64_t>(tensor.held_rows() * index, tensor.elements());
+  const auto last = std::min<std::int64_t>(first + tensor.held_rows(), tensor.elements());
+  std::copy(all.begin() + first, all.begin() + last, shard.begin());
+  return shard;
+}
+
+// The index of the rank in a group that cuts a tensor.
+int shard_index(const Tensor& tensor, const StoreOptions& options);
 
 // The values that a tensor of the whole run starts from, before rounding.
 std::vector<double> starting_values(const Tensor& tensor, const StoreOptions& options);
@@ -64,6 +81,7 @@ class TensorStore {
   // Starting values of a parameter, before rounding: of StoreOptions::weights, generated, or what
   // set_initial() said.
   std::vector<Real> initial(const Tensor& tensor) const;
+  std::vector<Real> initial_held(const Tensor& tensor) const;  // of it, what this rank holds
   bool restores_states() const { return static_cast<bool>(options_.states); }
 
   // Between submissions. Tensors of the whole run, by key.

@@ -52,6 +52,8 @@ class Wires {
   std::int64_t levels_set() const { return levels_set_; }
 
  private:
+  // With more flows than this at a time a level stands while it fills its wire to within kRough, so that one
+  // flow's end is not felt by thousands: rates are then those of wires whose capacities are off by that much.
   static constexpr int kExactFlows = 4096;
   static constexpr double kRough = 1e-3;
   static constexpr double kUnlimited = std::numeric_limits<double>::infinity();
@@ -103,10 +105,10 @@ class Wires {
   };
 
   double bytes_left(int flow, Time now) const;
-  void solve_anew(Time now);
-  int pop_first();
   std::int32_t node_of(std::int32_t wire, std::int32_t queue);
   void touch(std::int32_t node);
+  void solve_anew(Time now);
+  int pop_first();
   void release(std::int32_t flow, double bytes);
   void swap_uses(Node& node, std::int32_t a, std::int32_t b);
   void move_here(Node& node, std::int32_t place);

@@ -10,6 +10,7 @@
 #include "sim/network/message_start.h"
 #include "sim/traffic/exchange_traffic.h"
 #include "sim/traffic/expert_exchange.h"
+#include "sim/traffic/host_copies.h"
 #include "sim/traffic/nodes_plans.h"
 #include "sim/traffic/wire_uses.h"
 #include "workloads/schedule/local_exchange.h"
@@ -41,6 +42,7 @@ int queue_of(const Op& op, const FabricSpec& fabric) {
       return fabric.data_queue;
     case Lane::kCompute:
     case Lane::kHostCopy:
+    case Lane::kHostStore:
       return 0;
   }
   return 0;
@@ -86,6 +88,8 @@ std::int64_t TransferPlans::meeting_place(const Op& op, int rank_class) const {
 
 std::shared_ptr<const TransferPlan> TransferPlans::plan(const Fragment& fragment, int index, int rank_class) {
   const Op& op = fragment.ops[index];
+  if (is_host_copy(op.kind))
+    return std::make_shared<TransferPlan>(host_copy(op, rank_class, sites_, table_, !with_pairs_));
   const Group& group = layout_.classes[rank_class].group(op.group);
   const bool routed = op.kind == OpKind::kDispatch || op.kind == OpKind::kCombine;
   const Route* route = routed ? fragment.routes[op.route].get() : nullptr;

@@ -48,6 +48,12 @@ TEST_CASE("a run with sharded optimizer states over pipeline and experts goes on
   require_resumes({"/plan/dp/degree=2", "/plan/dp/zero=1", "/plan/pp/degree=2", "/workload/micro_batch=1"});
 }
 
+TEST_CASE("a run with several stages on a rank goes on to the bit") {
+  for (const std::string pipeline : {R"({"degree": 2, "schedule": "dualpipe"})",
+                                     R"({"degree": 2, "schedule": "interleaved", "virtual": 2})"})
+    require_resumes({"/plan/pp=" + pipeline, "/plan/dp/zero=1", "/workload/micro_batch=1"});
+}
+
 TEST_CASE("a run in FP8 with experts of drawn popularity goes on to the bit") {
   require_resumes({"/plan/precision/gemm=fp8", "/plan/precision/dispatch=fp8",
                    R"(/workload/experts/popularity={"zipf": 0.6})"});

@@ -160,6 +160,8 @@ bool uses_tensor_cores(OpKind kind) {
     case OpKind::kAllToAll:
     case OpKind::kSend:
     case OpKind::kRecv:
+    case OpKind::kCopyToHost:
+    case OpKind::kCopyFromHost:
       return false;
   }
   return false;

@@ -69,6 +69,8 @@ bool has_lasting_operand(OpKind kind) {
     case OpKind::kAllToAll:
     case OpKind::kSend:
     case OpKind::kRecv:
+    case OpKind::kCopyToHost:
+    case OpKind::kCopyFromHost:
       return false;
   }
   return false;

@@ -125,12 +125,12 @@ Json breakdown_json(const Report& report) {
     }
   }
   Json json{{"compute_s", figures.compute},
-          {"exposed_communication_s", figures.exposed},
-          {"hidden_communication_s", figures.hidden},
-          {"waiting_s", figures.waiting},
-          {"bubble_s", figures.bubble},
-          {"optimizer_s", figures.optimizer},
-          {"by_kind", kinds}};
+            {"exposed_communication_s", figures.exposed},
+            {"hidden_communication_s", figures.hidden},
+            {"waiting_s", figures.waiting},
+            {"bubble_s", figures.bubble},
+            {"optimizer_s", figures.optimizer},
+            {"by_kind", kinds}};
   if (report.scenario->kind == ScenarioKind::kTraining) add_passes(json, pass_figures(report));
   return json;
 }
@@ -142,12 +142,18 @@ Json memory_json(const MemoryReport& memory) {
     if (!shown(memory, static_cast<MemoryKind>(i))) continue;
     kinds[std::string(to_string(static_cast<MemoryKind>(i)))] = worst.at_peak[i].value;
   }
-  return {{"peak_bytes", worst.peak.value},
-          {"capacity_bytes", memory.capacity.value},
-          {"fits", memory.fits()},
-          {"class", memory.worst_class},
-          {"alive_microbatches", worst.peak_microbatches},
-          {"by_kind", kinds}};
+  Json json = {{"peak_bytes", worst.peak.value},
+               {"capacity_bytes", memory.capacity.value},
+               {"fits", memory.fits()},
+               {"class", memory.worst_class},
+               {"alive_microbatches", worst.peak_microbatches},
+               {"by_kind", kinds}};
+  if (memory.reserve.value > 0) json["reserve_bytes"] = memory.reserve.value;
+  if (memory.host_peak().value > 0)
+    json["host"] = {{"peak_bytes", memory.host_peak().value},
+                    {"capacity_bytes", memory.host_capacity.value},
+                    {"fits", memory.fits_on_host()}};
+  return json;
 }
 
 Json experts_json(const ExpertLoads& loads) {

@@ -314,6 +314,25 @@ void trust_section(Out out, const Report& report) {
   }
 }
 
+// Of the rank that has most in the memory of its host.
+std::string host_memory_text(const MemoryReport& memory) {
+  std::string text;
+  const Out out = std::back_inserter(text);
+  const auto most = std::max_element(
+      memory.classes.begin(), memory.classes.end(),
+      [](const ClassMemory& a, const ClassMemory& b) { return total(a.on_host) < total(b.on_host); });
+  text += "host memory of the fullest rank\n";
+  for (int i = 0; i < kNumMemoryKinds; ++i) {
+    if (most->on_host[i].value <= 0) continue;
+    fmt::format_to(out, "    {:<26} {:>10}\n", to_string(static_cast<MemoryKind>(i)),
+                   to_text(most->on_host[i]));
+  }
+  fmt::format_to(out, "  {:<28} {:>10} {:>6.1f}% of its share of the node, {}{}\n", "peak",
+                 to_text(memory.host_peak()), 100 * (memory.host_peak() / memory.host_capacity),
+                 to_text(memory.host_capacity), memory.fits_on_host() ? "" : ": does not fit");
+  return text;
+}
+
 }  // namespace
 
 std::string memory_text(const MemoryReport& memory) {
@@ -333,6 +352,10 @@ std::string memory_text(const MemoryReport& memory) {
   fmt::format_to(out, "  {:<28} {:>10} {:>6.1f}% of {}{}\n", "peak", to_text(worst.peak),
                  100 * (worst.peak / memory.capacity), to_text(memory.capacity),
                  memory.fits() ? "" : ": does not fit");
+  if (memory.reserve.value > 0)
+    fmt::format_to(out, "  {:<28} {:>10} {:>6.1f}%\n", "reserved", to_text(memory.reserve),
+                   100 * (memory.reserve / memory.capacity));
+  if (memory.host_peak().value > 0) text += host_memory_text(memory);
   return text;
 }
 

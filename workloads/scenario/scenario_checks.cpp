@@ -8,6 +8,7 @@
 #include <set>
 
 #include "hw/mixed_pools.h"
+#include "workloads/scenario/plan_state_keys.h"
 #include "workloads/scenario/scenario_flows.h"
 #include "workloads/scenario/popularity_keys.h"
 #include "workloads/scenario/scenario_parts.h"
@@ -233,6 +234,7 @@ Place place_at(const Document& document, std::string_view pointer) {
 void check_training(Scenario& scenario, const Document& document) {
   TrainingChecks(scenario, document).run();
   check_training_job(scenario, document);
+  check_plan_state(scenario, document);
 }
 
 namespace {

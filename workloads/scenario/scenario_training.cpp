@@ -2,6 +2,7 @@
 #include <array>
 #include <filesystem>
 
+#include "workloads/scenario/plan_state_keys.h"
 #include "workloads/scenario/popularity_keys.h"
 #include "workloads/scenario/scenario_parts.h"
 #include "workloads/scenario/training_job_keys.h"
@@ -10,29 +11,6 @@ namespace moebius {
 
 namespace {
 
-
-constexpr std::array kArithmetic{Named<DType>{"bf16", DType::kBf16, ""}, Named<DType>{"fp8", DType::kFp8, ""},
-                                 Named<DType>{"fp32", DType::kFp32, ""}};
-constexpr std::array kScalings{
-    Named<Scaling>{"block", Scaling::kBlock,
-                   "a scale per 128 elements of activations and gradients, per 128 x 128 of weights"},
-    Named<Scaling>{
-        "tensor", Scaling::kTensor,
-        "a scale per tensor of a rank (weights of experts: per expert), from its largest magnitude"},
-};
-constexpr std::array kMaster{Named<DType>{"fp32", DType::kFp32, ""}, Named<DType>{"bf16", DType::kBf16, ""}};
-
-constexpr std::array kRecomputePolicies{
-    Named<RecomputePolicy>{"none", RecomputePolicy::kNone, "activations are kept"},
-    Named<RecomputePolicy>{"selective", RecomputePolicy::kSelective, "those of `ops` are computed again"},
-    Named<RecomputePolicy>{"full", RecomputePolicy::kFull, "only the input of each layer is kept"},
-};
-
-constexpr std::array kRecomputeOps{
-    Named<RecomputeOp>{"rmsnorm", RecomputeOp::kNorm, ""},
-    Named<RecomputeOp>{"mla_up", RecomputeOp::kMlaUp, ""},
-    Named<RecomputeOp>{"swiglu", RecomputeOp::kActivation, ""},
-};
 
 constexpr std::array kFusions{
     Named<Fusion>{"residual", Fusion::kResidual, "sums with sums and norms, and their gradients"},
@@ -86,63 +64,15 @@ void read_expert(Section section, TrainingPlan& plan) {
   section.finish();
 }
 
-// dp.degree 0: all devices of the pool.
-void read_data(Section section, TrainingPlan& plan) {
-  plan.dp = static_cast<int>(
-      section.integer("degree", {0, 1 << 20}, 0, "replicas of the model; 0: as many as the devices allow"));
-  plan.zero =
-      section.one_of("zero", {0, 1}, 0, "0: replicated optimizer; 1: its states are sharded over replicas");
-  plan.overlap_gradients =
-      section.boolean("overlap_gradients", false, "gradients are reduced beside the last backward");
-  section.finish();
-}
-
-void read_precision(Section section, TrainingPlan& plan) {
-  plan.gemm = section.choice<DType>("gemm", kArithmetic, DType::kBf16, "operands of matrix products");
-  plan.dispatch =
-      section.choice<DType>("dispatch", kArithmetic, DType::kBf16, "tokens on their way to experts");
-  plan.combine = section.choice<DType>("combine", kArithmetic, DType::kBf16, "and back");
-  plan.gradients = section.choice<DType>("gradients", kMaster, DType::kFp32, "gradients, kept and reduced");
-  plan.optimizer_states =
-      section.choice<DType>("optimizer_states", kMaster, DType::kFp32, "Adam's two moments");
-  plan.scaling = section.choice<Scaling>("scaling", kScalings, Scaling::kBlock,
-                                         "of fp8 operands of matrix products; times are those of \"block\"");
-  plan.fused_quantise =
-      section.boolean("fused_quantise", false, "8-bit operands are written by the op before");
-  section.finish();
-}
-
-void read_recompute(Section section, TrainingPlan& plan) {
-  plan.recompute = section.choice<RecomputePolicy>("policy", kRecomputePolicies, RecomputePolicy::kNone,
-                                                   "activations in the backward pass");
-  plan.recompute_ops = section.choices<RecomputeOp>("ops", kRecomputeOps, "what `selective` computes again");
-  const bool selective = plan.recompute == RecomputePolicy::kSelective;
-  if (selective && plan.recompute_ops.empty()) {
-    section.place_of("ops").fail("policy \"selective\" needs at least one op, found none");
-  }
-  if (!selective && !plan.recompute_ops.empty()) {
-    section.place_of("ops").fail("ops are for policy \"selective\" only");
-  }
-  section.finish();
-}
-
-void read_offload(Section section) {
-  section.fixed("optimizer", false, "offloading optimizer states is not available; available: false",
-                "optimizer states in host memory");
-  section.fixed("activations", false, "offloading activations is not available; available: false",
-                "activations in host memory");
-  section.finish();
-}
-
 void read_overlap(Section section, TrainingPlan& plan) {
   plan.overlap_dispatch_combine =
       section.boolean("dispatch_combine", false, "dispatch and combine run beside compute");
   plan.communication_sms = static_cast<int>(section.integer(
       "communication_sms", {0, 4096}, 0, "cores that dispatch and combine hold; 0: copy engines"));
-  plan.overlap_two_batch =
-      section.boolean("two_batch", false,
-                      "schedule 1f1b: forward and backward passes of two microbatches beside each other, so that the "
-                      "dispatch and combine of one travel while the other computes; dualpipe always does");
+  plan.overlap_two_batch = section.boolean(
+      "two_batch", false,
+      "schedule 1f1b: forward and backward passes of two microbatches beside each other, so that the "
+      "dispatch and combine of one travel while the other computes; dualpipe always does");
   section.finish();
 }
 
@@ -169,10 +99,10 @@ void read_training_plan(Section section, Scenario& scenario) {
   read_pipeline(section.object("pp", false, "pipeline parallelism"), plan);
   read_expert(section.object("ep", false, "expert parallelism"), plan);
   plan.cp = degree(section, "cp", 1, "context-parallel degree: ranks that share a sequence");
-  read_data(section.object("dp", false, "data parallelism"), plan);
+  read_data_parallelism(section.object("dp", false, "data parallelism"), plan);
   read_precision(section.object("precision", false, "number formats"), plan);
   read_recompute(section.object("recompute", false, "activations that are not kept"), plan);
-  read_offload(section.object("offload", false, "state in host memory"));
+  read_offload(section.object("offload", false, "state in host memory"), plan);
   read_overlap(section.object("overlap", false, "what runs beside compute"), plan);
   scenario.weights = read_weights(section);
   scenario.resume = section.boolean(
@@ -192,6 +122,9 @@ void read_training_plan(Section section, Scenario& scenario) {
                                  "how the host launches kernels; how long one takes: /cluster/launch");
   plan.fold = section.boolean("fold", true, "simulate one rank of each class of ranks that do the same");
   scenario.enforce_memory = section.choice<bool>("memory", kMemoryRules, true, "when a step does not fit");
+  plan.memory_reserve = section.bytes("memory_reserve", Bytes{},
+                                      "of a device: for what no tensor of the step takes, such as the context, "
+                                      "communication buffers and gaps of the allocator");
   section.finish();
 }
 

@@ -96,6 +96,8 @@ void put_tensor(Line& line, std::size_t index, const Tensor& t) {
   line.field_unless<std::int64_t>(0, "first_column", t.first_column);
   line.field_unless(0.0, "init", t.init);
   if (t.scaling != Scaling::kBlock) line.put(" scaling={}", to_string(t.scaling));
+  if (t.on_host) line.put(" on_host");
+  if (t.shards > 0) line.put(" shards={} of={}", t.shards, to_string(t.cut));
   if (t.second) line.put(" second");
   if (t.kept) line.put(" kept");
   line.put("\n");

@@ -30,6 +30,8 @@ void add(Hash& hash, const Tensor& t) {
   hash.add(t.scope).add(t.memory).add(t.dtype).add(t.role).add(t.layer).add(t.key).add(t.rows).add(t.columns);
   hash.add(t.first_expert).add(t.experts).add(t.first_row).add(t.first_column).add(t.init);
   if (t.scaling != Scaling::kBlock) hash.add(t.scaling);
+  if (t.on_host) hash.add(std::string_view("host"));
+  if (t.shards > 0) hash.add(t.shards).add(t.cut);
   if (t.second || t.kept) hash.add(t.second).add(t.kept);
 }
 

@@ -47,10 +47,23 @@ struct Tensor {
   std::int64_t first_row = 0, first_column = 0;
   double init = 0;                // standard deviation of the initial value; negative: the constant -init
   Scaling scaling = Scaling::kBlock;
+  bool on_host = false;           // in the host's memory
+  // Parameters (kRank) of which each of `shards` members of the group `cut` holds ceil(elements / shards), flat; rows, columns
+  // and experts are those of the whole. 0: not cut.
+  std::int32_t shards = 0;
+  GroupRole cut = GroupRole::kNone;
+
+  std::int64_t elements() const { return rows * columns * (experts > 0 ? experts : 1); }
+  // What one rank holds, as a matrix.
+  std::int64_t held_rows() const {
+    return shards > 0 ? (elements() + shards - 1) / shards : rows * (experts > 0 ? experts : 1);
+  }
+  std::int64_t held_columns() const { return shards > 0 ? 1 : columns; }
   bool second = false;  // kMicrobatch: of the submission's second microbatch
   bool kept = false;    // kMicrobatch: a later fragment reads it too, see released()
 
   Bytes bytes() const {
+    if (shards > 0) return {static_cast<double>(held_rows()) * element_bytes(dtype)};
     const int copies = experts > 0 ? experts : 1;
     const double elements = static_cast<double>(rows * columns);
     if (scaling == Scaling::kTensor) return {copies * (elements + 4)};  // FP8, and its one scale
@@ -91,7 +104,8 @@ using FragmentPtr = std::shared_ptr<const Fragment>;
 // - a kFragment tensor is written before it is read; a key names one tensor of its scope;
 // - sizes are not negative; tensors have rows and columns, compute ops have rows (m);
 // - one scale for a tensor is for FP8, and no communication carries it;
-// - communication names a group and a payload, holds no negative number of cores, and no other op of the fragment and
+// - copies to and from the host have as many results as operands, on the other side;
+// - other communication names a group and a payload, holds no negative number of cores, and no other op of the fragment and
 //   group has its match; dispatch and combine have a route. Compute has neither group nor payload.
 std::string find_fault(const Fragment& fragment);
 

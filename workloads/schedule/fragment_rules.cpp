@@ -117,7 +117,20 @@ class Rules {
     return {};
   }
 
+  std::string host_copy_fault(const Op& op) const {
+    const bool out = op.kind == OpKind::kCopyToHost;
+    if (op.group != GroupRole::kNone) return fmt::format("meets group {}", to_string(op.group));
+    if (op.num_inputs != op.num_outputs || op.num_inputs == 0)
+      return fmt::format("{} inputs, {} outputs", op.num_inputs, op.num_outputs);
+    for (int i = 0; i < op.num_inputs; ++i) {
+      const Tensor &from = fragment_.tensors[fragment_.input(op, i)], &to = fragment_.tensors[fragment_.output(op, i)];
+      if (from.on_host == out || to.on_host != out) return fmt::format("operand {} is on the wrong side", i);
+    }
+    return op.payload.value > 0 ? "" : fmt::format("payload of {} bytes", op.payload.value);
+  }
+
   std::string communication_fault(const Op& op) {
+    if (is_host_copy(op.kind)) return host_copy_fault(op);
     if (op.group == GroupRole::kNone) return "no group";
     if (!(op.payload.value > 0) || !std::isfinite(op.payload.value)) {
       return fmt::format("payload of {} bytes", op.payload.value);

@@ -109,14 +109,16 @@ Metrics MetricsAccumulator::finish(Time end) {
   double ranks = 0;
   for (const std::int32_t size : sizes_) ranks += size;
   metrics_.by_class.reserve(classes_.size());
-  metrics_.errors_by_class.reserve(classes_.size());
+  const bool computed = std::any_of(classes_.begin(), classes_.end(),
+                                    [](const ClassState& state) { return state.exposure.computed() > 0; });
+  if (computed) metrics_.errors_by_class.reserve(classes_.size());  // messages alone have no such errors
   for (std::size_t i = 0; i < classes_.size(); ++i) {
     ClassState& state = classes_[i];
     state.exposure.finish(end.ns);
     add_exposure(state.sums, state.exposure, end);
     add_scaled(metrics_.breakdown, state.sums, sizes_[i] / ranks);
     metrics_.by_class.push_back(state.sums);
-    metrics_.errors_by_class.push_back(state.errors);
+    if (computed) metrics_.errors_by_class.push_back(state.errors);
   }
   double busy = 0;
   for (const double seconds : metrics_.seconds_by_origin) busy += seconds;

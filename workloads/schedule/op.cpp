@@ -24,6 +24,8 @@ std::string_view to_string(Lane lane) {
       return "data_comm";
     case Lane::kHostCopy:
       return "host_copy";
+    case Lane::kHostStore:
+      return "host_store";
   }
   return "unknown";
 }
@@ -68,6 +70,14 @@ std::string_view to_string(GroupRole group) {
       return "batch";
     case GroupRole::kWorld:
       return "world";
+    case GroupRole::kShard:
+      return "shard";
+    case GroupRole::kReplica:
+      return "replica";
+    case GroupRole::kExpertShard:
+      return "expert_shard";
+    case GroupRole::kExpertReplica:
+      return "expert_replica";
   }
   return "unknown";
 }

@@ -22,9 +22,10 @@ enum class Lane : std::uint8_t {
   kSendBackward,
   kRecvBackward,
   kDataComm,       // gradients, parameters
-  kHostCopy,
+  kHostCopy,       // from host memory to the device: one copy engine
+  kHostStore,      // and back: another
 };
-inline constexpr int kNumLanes = static_cast<int>(Lane::kHostCopy) + 1;
+inline constexpr int kNumLanes = static_cast<int>(Lane::kHostStore) + 1;
 
 // What part of a step the op belongs to.
 enum class Phase : std::uint8_t { kForward, kBackward, kWeight, kGradients, kOptimizer };
@@ -42,6 +43,10 @@ enum class GroupRole : std::uint8_t {
   kPrevious,      // {the same rank of the previous pipeline stage, this rank}
   kTied,          // {first stage, last stage}: the embedding that both hold
   kWorld,
+  kShard,         // of kData: those that cut one copy of the dense parameters among them (HSDP); absent: kData does
+  kReplica,       // of kData: those that hold the same shard
+  kExpertShard,   // the same of kExpertData
+  kExpertReplica,
   kBatch,         // who reads different parts of a step's batch, where that is not the data group
 };
 inline constexpr int kNumGroupRoles = static_cast<int>(GroupRole::kBatch) + 1;
@@ -63,7 +68,7 @@ struct Op {
   Lane lane = Lane::kCompute;
   Phase phase = Phase::kForward;
   Role role = Role::kNone;
-  GroupRole group = GroupRole::kNone;  // communication only
+  GroupRole group = GroupRole::kNone;  // communication only; of copies to and from the host: none
   Algorithm algorithm = Algorithm::kAuto;
   std::uint8_t num_inputs = 0, num_outputs = 0;
   std::uint8_t queue = 0;              // communication: the fabric's priority queue; 0: the one that its lane goes in

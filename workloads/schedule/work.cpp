@@ -17,7 +17,8 @@ std::int64_t rows_to_others(const Route& route, int member, bool from_member) {
   return rows;
 }
 
-// Members of the representative's expert group that belong to its class: all of them in a folded stage.
+}  // namespace
+
 std::vector<int> members_of_class(const Layout& layout, std::int32_t rank_class) {
   const Group& group = layout.classes[rank_class].group(GroupRole::kExpert);
   std::vector<int> members;
@@ -27,8 +28,6 @@ std::vector<int> members_of_class(const Layout& layout, std::int32_t rank_class)
   if (members.empty()) members.push_back(0);  // in no expert group: a route of one rank
   return members;
 }
-
-}  // namespace
 
 bool has_member_rows(const Op& op) {
   const bool sees_own_tokens = op.kind == OpKind::kGate || op.kind == OpKind::kGateGrad;
@@ -45,6 +44,7 @@ Shape member_shape(const Op& op, const Fragment& fragment, int member) {
 
 double sent_bytes(const Op& op, const Fragment& fragment, int group_size, int member) {
   if (!is_communication(op.kind) || op.kind == OpKind::kRecv) return 0;
+  if (is_host_copy(op.kind)) return 0;  // nothing to other ranks
   if (op.kind == OpKind::kSend) return op.payload.value;
   if (op.kind == OpKind::kDispatch || op.kind == OpKind::kCombine) {
     const Route& route = *fragment.routes[op.route];

@@ -1,6 +1,8 @@
 // What one op of a fragment means for the ranks that run it: members of an expert group differ in their rows.
 #pragma once
 
+#include <vector>
+
 #include "workloads/schedule/fragment.h"
 #include "workloads/schedule/layout.h"
 
@@ -25,6 +27,10 @@ Flops op_flops(const Op& op, const Fragment& fragment);
 // the rows that it
 //   sends back. Both times the payload of a row.
 double sent_bytes(const Op& op, const Fragment& fragment, int group_size, int member);
+
+// Members of the representative's expert group that belong to its class: all of them in a folded stage; {0} of one that is
+// in no expert group.
+std::vector<int> members_of_class(const Layout& layout, std::int32_t rank_class);
 
 // FLOPs and sent bytes of an op, summed over the ranks of a class.
 struct ClassWork {

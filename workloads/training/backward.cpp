@@ -12,7 +12,7 @@ namespace moebius {
 Tensor gradient_of(const Tensor& weight, const TrainingPlan& plan) {
   Tensor gradient = weight;
   gradient.memory = MemoryKind::kGradients;
-  gradient.dtype = plan.gradients;
+  gradient.dtype = plan.gradients == DType::kFp8 ? DType::kFp32 : plan.gradients;  // fp8: as it travels
   gradient.init = 0;
   const auto part = static_cast<std::uint32_t>(Part::kGradient) - static_cast<std::uint32_t>(Part::kWeight);
   gradient.key = weight.key + part;
@@ -22,8 +22,8 @@ Tensor gradient_of(const Tensor& weight, const TrainingPlan& plan) {
 BackwardPass lower_backward(const LoweringInput& input, const StageSpec& stage, ForwardPass& forward,
                             const std::string& name, const BackwardOptions& options) {
   const std::string whole = fmt::format("{} {}", name, stage.name());
-  BackwardPass pass{FragmentBuilder(options.split ? name + " inputs " + stage.name() : whole, Phase::kBackward,
-                                    stage.meetings),
+  BackwardPass pass{FragmentBuilder(options.split ? name + " inputs " + stage.name() : whole,
+                                    Phase::kBackward, stage.meetings),
                     {},
                     {}};
   pass.builder.scaling = input.plan->scaling;

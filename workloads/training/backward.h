@@ -32,8 +32,8 @@ struct BackwardOptions {
   // Called when all gradients of a block are written; the last microbatch's reverse pass starts their
   // reduction here.
   std::function<void(FragmentBuilder&, std::vector<StageParameter>&)> after_block;
-  // Gradients of inputs alone (and of norms, which come with them); `weights` has those of matrices and of the
-  // embedding. What they need is kept for the microbatch.
+  // Gradients of inputs alone (and of norms, which come with them); `weights` has those of matrices and of
+  // the embedding. What they need is kept for the microbatch.
   bool split = false;
 };
 

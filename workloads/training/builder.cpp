@@ -69,9 +69,13 @@ std::int32_t FragmentBuilder::add_batch(const BatchPtr& batch) {
   return static_cast<std::int32_t>(fragment_.batches.size()) - 1;
 }
 
-void FragmentBuilder::depend_on_writers(Op& op, const std::vector<TensorId>& operands) {
+void FragmentBuilder::set_dependencies(Op& op, const std::vector<TensorId>& operands,
+                                       const std::vector<std::int32_t>& after) {
   op.first_dependency = static_cast<std::int32_t>(fragment_.dependencies.size());
   std::vector<std::int32_t> writers;
+  for (const std::int32_t before : after) {
+    if (fragment_.ops[before].lane != op.lane) writers.push_back(before);
+  }
   for (const TensorId id : operands) {
     const std::int32_t writer = last_writer_[id];
     if (writer >= 0 && fragment_.ops[writer].lane != op.lane) writers.push_back(writer);
@@ -83,7 +87,8 @@ void FragmentBuilder::depend_on_writers(Op& op, const std::vector<TensorId>& ope
 }
 
 std::int32_t FragmentBuilder::emit(Op op, const std::vector<TensorId>& inputs,
-                                   const std::vector<TensorId>& outputs) {
+                                   const std::vector<TensorId>& outputs,
+                                   const std::vector<std::int32_t>& after) {
   CHECK(inputs.size() < 256 && outputs.size() < 256,
         fmt::format("{} operands", inputs.size() + outputs.size()));
   op.phase = phase;
@@ -94,7 +99,7 @@ std::int32_t FragmentBuilder::emit(Op op, const std::vector<TensorId>& inputs,
   op.first_tensor = static_cast<std::int32_t>(fragment_.operands.size());
   std::vector<TensorId> operands = inputs;
   operands.insert(operands.end(), outputs.begin(), outputs.end());
-  depend_on_writers(op, operands);
+  set_dependencies(op, operands, after);
   fragment_.operands.insert(fragment_.operands.end(), operands.begin(), operands.end());
   const auto index = static_cast<std::int32_t>(fragment_.ops.size());
   for (const TensorId id : outputs) last_writer_[id] = index;

@@ -17,10 +17,10 @@ using TensorId = std::int32_t;
 inline constexpr TensorId kNoTensor = -1;
 
 // Which copy of a parameter a kRank tensor is.
-enum class Part : std::uint8_t { kWeight, kGradient, kMaster, kFirstMoment, kSecondMoment };
+enum class Part : std::uint8_t { kWeight, kGradient, kMaster, kFirstMoment, kSecondMoment, kGradientShard };
 
-// The identity of kMicrobatch tensors: of the forward fragment, of what a backward pass leaves for the weights'
-// gradients, of what goes on to a stage on the same rank.
+// The identity of kMicrobatch tensors: of the forward fragment, of what a backward pass leaves for the
+// weights' gradients, of what goes on to a stage on the same rank.
 std::uint32_t microbatch_key(int chunk, TensorId forward_tensor);
 std::uint32_t left_key(int chunk, TensorId backward_tensor);
 std::uint32_t handed_key(int stage, Phase phase);
@@ -54,11 +54,15 @@ class FragmentBuilder {
   std::int32_t add_batch(const BatchPtr& batch);  // for Op::batch; equal pointers give equal indices
 
   // Appends an op; `op` carries kind, dtype, lane, role, group, shape, payload ...; layer, phase and
-  // (compute) units come from the builder. Returns its index.
-  std::int32_t emit(Op op, const std::vector<TensorId>& inputs, const std::vector<TensorId>& outputs);
+  // (compute) units come from the builder. Returns its index. `after`: earlier ops that it waits for beside
+  // those that its operands say.
+  std::int32_t emit(Op op, const std::vector<TensorId>& inputs, const std::vector<TensorId>& outputs,
+                    const std::vector<std::int32_t>& after = {});
 
   // A fresh rendezvous key; ranks of a group build the same fragments, so theirs are equal.
   std::uint32_t next_match() { return next_match_++; }
+
+  void begin_matches(std::uint32_t first) { next_match_ = first; }  // of a fragment that is written anew
 
   // Adds a further output to the last op (a fused quantised copy of its result). Only right after emitting
   // it.
@@ -74,7 +78,8 @@ class FragmentBuilder {
   }
 
  private:
-  void depend_on_writers(Op& op, const std::vector<TensorId>& operands);
+  void set_dependencies(Op& op, const std::vector<TensorId>& operands,
+                        const std::vector<std::int32_t>& after);
 
   Fragment fragment_;
   std::map<std::pair<Scope, std::uint32_t>, TensorId> by_key_;

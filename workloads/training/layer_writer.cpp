@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -9,8 +10,8 @@
 
 namespace moebius {
 
-LayerWriter::LayerWriter(const LoweringInput& input, const ShardPosition& shard, ForwardPass& pass)
-    : input_(input), shard_(shard), pass_(pass) {}
+LayerWriter::LayerWriter(const LoweringInput& input, const StageSpec& stage, ForwardPass& pass)
+    : input_(input), shard_(stage.shard), choice_(stage.recompute.get()), pass_(pass) {}
 
 void LayerWriter::begin_block(int layer, bool recompute_all) {
   ++block_;
@@ -22,19 +23,36 @@ void LayerWriter::end_recompute() {
   recompute_all_ = false;
 }
 
+// Which op group of /plan/recompute/ops an op belongs to; nothing: one that is only computed again with its
+// layer.
+std::optional<RecomputeOp> recompute_group(OpKind kind, Role role, bool latent) {
+  const bool up =
+      role == Role::kQB || role == Role::kKvB || (latent && role == Role::kRope) || kind == OpKind::kMlaKeys;
+  if (kind == OpKind::kNorm) return RecomputeOp::kNorm;
+  if (kind == OpKind::kActivation) return RecomputeOp::kActivation;
+  if (kind == OpKind::kAttention) return RecomputeOp::kAttention;
+  if (kind == OpKind::kDispatch) return RecomputeOp::kDispatch;
+  if (kind == OpKind::kPermute) return RecomputeOp::kPermute;
+  if (kind == OpKind::kGate || role == Role::kRouter) return RecomputeOp::kGate;
+  if (latent && up && kind != OpKind::kSplit) return RecomputeOp::kMlaUp;
+  if (kind == OpKind::kQuantise) return std::nullopt;  // as its original
+  if (role == Role::kQkv || role == Role::kQ || role == Role::kQA || role == Role::kKvA ||
+      role == Role::kRope)
+    return RecomputeOp::kQkv;
+  if (role == Role::kExpertGateUp) return RecomputeOp::kExpertUp;
+  if (role == Role::kGateUp || role == Role::kSharedGateUp) return RecomputeOp::kMlpUp;
+  return std::nullopt;
+}
+
 bool LayerWriter::recomputes(OpKind kind, Role role) const {
   if (recompute_all_) return true;
-  if (plan().recompute != RecomputePolicy::kSelective || is_communication(kind)) return false;
-  const auto chosen = [&](RecomputeOp op) {
-    return std::find(plan().recompute_ops.begin(), plan().recompute_ops.end(), op) !=
-           plan().recompute_ops.end();
-  };
-  const bool mla_up =
-      role == Role::kQB || role == Role::kKvB ||
-      (model().attention == AttentionKind::kMla && (role == Role::kRope || kind == OpKind::kMlaKeys));
-  return (kind == OpKind::kNorm && chosen(RecomputeOp::kNorm)) ||
-         (kind == OpKind::kActivation && chosen(RecomputeOp::kActivation)) ||
-         (mla_up && kind != OpKind::kSplit && chosen(RecomputeOp::kMlaUp));
+  if (is_communication(kind) && kind != OpKind::kDispatch) return false;
+  const auto group = recompute_group(kind, role, model().attention == AttentionKind::kMla);
+  if (!group) return false;
+  if (choice_ != nullptr) return choice_->ops.count({builder().layer, *group}) > 0;
+  return plan().recompute == RecomputePolicy::kSelective &&
+         std::find(plan().recompute_ops.begin(), plan().recompute_ops.end(), *group) !=
+             plan().recompute_ops.end();
 }
 
 std::int32_t LayerWriter::emit(Op op, const std::vector<TensorId>& inputs,

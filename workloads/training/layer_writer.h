@@ -19,7 +19,7 @@ struct Linear {
 
 class LayerWriter {
  public:
-  LayerWriter(const LoweringInput& input, const ShardPosition& shard, ForwardPass& pass);
+  LayerWriter(const LoweringInput& input, const StageSpec& stage, ForwardPass& pass);
 
   void begin_block(int layer, bool recompute_all);  // ops from here on belong to a new block
   void end_recompute();                             // the next ops are kept whatever the block says
@@ -59,6 +59,7 @@ class LayerWriter {
 
   LoweringInput input_;
   ShardPosition shard_;
+  const RecomputeChoice* choice_;  // hybrid; null: the plan says it for all layers
   ForwardPass& pass_;
   int block_ = -1;
   bool recompute_all_ = false;

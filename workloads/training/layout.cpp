@@ -74,6 +74,20 @@ void add_groups(RankClass& rank_class, const TrainingPlan& plan) {
     set(GroupRole::kData, data);
     set(GroupRole::kExpertData, experts);
   }
+  // Hybrid sharding: neighbours share a copy, ranks at the same place in their copies hold the same shard.
+  const auto cut = [&](GroupRole of, GroupRole shard, GroupRole replica) {
+    const Group all = rank_class.group(of);
+    const int members = std::min<int>(plan.shard, static_cast<int>(all.ranks.size()));
+    const auto at = all.ranks.begin();
+    set(shard, {at + all.my_index / members * members, at + (all.my_index / members + 1) * members});
+    std::vector<std::int32_t> same;
+    for (std::size_t i = all.my_index % members; i < all.ranks.size(); i += members) same.push_back(at[i]);
+    set(replica, same);
+  };
+  if (plan.zero > 0 && plan.shard > 0) {
+    cut(GroupRole::kData, GroupRole::kShard, GroupRole::kReplica);
+    cut(GroupRole::kExpertData, GroupRole::kExpertShard, GroupRole::kExpertReplica);
+  }
   const int last = (plan.pp - 1) * stage_size + local;
   if (stage + 1 < plan.pp) set(GroupRole::kNext, {rank, rank + stage_size});
   if (stage > 0) set(GroupRole::kPrevious, {rank - stage_size, rank});

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -46,16 +47,24 @@ class RouteCache {
 
 // The forward fragment of a stage under construction, with what the reverse pass needs to know about it.
 struct ForwardPass {
-  explicit ForwardPass(std::string name, int meetings = 0) : builder(std::move(name), Phase::kForward, meetings) {}
+  explicit ForwardPass(std::string name, int meetings = 0)
+      : builder(std::move(name), Phase::kForward, meetings) {}
 
   FragmentBuilder builder;
   std::vector<int> block_of_op;         // attention and MLP of a layer are one block each
   std::set<std::int32_t> recomputable;  // ops whose results are not kept but computed again
+  std::vector<std::pair<std::int32_t, std::int32_t>> again;  // ops [first, last) that run again as a whole
   std::set<TensorId> partial;           // gradients arrive as partial sums over the tensor-parallel group
   std::map<TensorId, TensorId> quantised_from;  // 8-bit copy -> original
   TensorId received = kNoTensor;                // from the previous stage
   TensorId sent = kNoTensor;                    // to the next stage
   std::int32_t batch = -1;                      // of the packed sequences; -1: none
+};
+
+// Hybrid: what is computed again in which layer; or the layers whole.
+struct RecomputeChoice {
+  bool full = false;
+  std::set<std::pair<int, RecomputeOp>> ops;  // layer, op
 };
 
 struct StageSpec {
@@ -66,6 +75,7 @@ struct StageSpec {
   int microbatch = -1;  // of the routes; -1: they do not depend on it
   BatchPtr packed = nullptr;  // the sequences in its rows; null: each row is one
   double counted_tokens = 0;  // of the whole step, that the loss is taken on; 0: all
+  std::shared_ptr<const RecomputeChoice> recompute = {};
   int chunk = 0;        // of the rank
   int meetings = 0;     // whose collectives it may meet: of stages on one rank those of each stage differ
   // Where the stages before and after this one stand; kNone: on the same rank, or there is none.

@@ -1,6 +1,7 @@
 // Device memory of a training step, per rank class, from the tensors of its fragments in the order they run:
 // weights, gradients and optimizer states stay; activations live from the forward pass of their microbatch to
-// their last use in its reverse pass; the rest lives inside a fragment.
+// their last use in its reverse pass; the rest lives inside a fragment, from the op that begins it to the
+// last that touches it. What stands in host memory is counted apart.
 #pragma once
 
 #include <array>
@@ -18,7 +19,9 @@ using MemoryByKind = std::array<Bytes, kNumMemoryKinds>;
 Bytes total(const MemoryByKind& memory);
 
 struct ClassMemory {
-  MemoryByKind at_peak{};  // at the moment of the peak
+  MemoryByKind at_peak{};   // at the moment of the peak
+  MemoryByKind resident{};  // of it, what stays for the whole run
+  MemoryByKind on_host{};   // in host memory, at its fullest pass
   Bytes peak = {};
   int peak_microbatches = 0;      // whose activations are alive at the peak
   std::vector<Bytes> after_pass;  // memory in use after each pass of a step
@@ -27,9 +30,14 @@ struct ClassMemory {
 struct MemoryReport {
   std::vector<ClassMemory> classes;
   int worst_class = 0;
-  Bytes capacity = {};  // of one device
+  Bytes capacity = {};       // of one device
+  Bytes reserve = {};        // of it, what the step's tensors leave to others: context, libraries, fragments
+  Bytes host_capacity = {};  // of one device's share of its node
   Bytes peak() const { return classes[worst_class].peak; }
-  bool fits() const { return peak() <= capacity; }
+  Bytes room() const { return capacity - reserve; }
+  bool fits() const { return peak() <= room(); }
+  Bytes host_peak() const;  // the fullest rank's
+  bool fits_on_host() const { return host_peak().value == 0 || host_peak() <= host_capacity; }
 };
 
 // One pass of a class: the fragment it runs and what it does to the number of microbatches alive.
@@ -39,6 +47,9 @@ struct MemoryPass {
   int begun = 0;         // alive meanwhile beside those before, where a pair begins one and ends another
 };
 
-ClassMemory memory_of_passes(std::span<const MemoryPass> passes);
+// `members`: of the expert group that the class stands for, where they hold unequal numbers of tokens: the
+// fullest of them counts, each with the rows of its own in every layer. Empty: all hold as much as the
+// fullest of each layer.
+ClassMemory memory_of_passes(std::span<const MemoryPass> passes, std::span<const int> members = {});
 
 }  // namespace moebius

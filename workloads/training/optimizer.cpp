@@ -1,53 +1,64 @@
 #include "workloads/training/optimizer.h"
 
 #include <algorithm>
+#include <optional>
 
 #include <fmt/format.h>
 
 #include "workloads/training/pipeline.h"
+#include "workloads/training/sharding.h"
 
 namespace moebius {
 namespace {
 
-std::int64_t elements(const Tensor& tensor) {
-  return tensor.rows * tensor.columns * std::max(tensor.experts, 1);
-}
+// A collective over several tensors. Into shards: the outputs are others than the inputs.
+struct Bucket {
+  std::vector<TensorId> in, out;
+};
 
-// The ranks that hold the same parameters.
-GroupRole replicas(bool expert) {
-  return expert ? GroupRole::kExpertData : GroupRole::kData;
-}
-
-int num_replicas(const TrainingPlan& plan, bool expert) {
-  const int of_stage = expert ? plan.tp * plan.cp * plan.dp / plan.ep : plan.cp * plan.dp;
-  return of_stage * StagePlacement(plan).copies();
-}
-
-bool sharded(const TrainingPlan& plan, bool expert) {
-  return plan.zero >= 1 && num_replicas(plan, expert) > 1;
-}
-
-// Collectives over several tensors each, in place.
-void write_buckets(FragmentBuilder& builder, const Op& collective, const std::vector<TensorId>& tensors) {
+// As few collectives as operand lists allow; `wire`: what the values travel in, where that is not their own
+// format.
+void write_buckets(FragmentBuilder& builder, const Op& collective, const Bucket& all,
+                   std::optional<DType> wire = {}) {
   constexpr std::size_t kTensors = 64;
-  for (std::size_t first = 0; first < tensors.size(); first += kTensors) {
-    const std::vector<TensorId> bucket(tensors.begin() + first,
-                                       tensors.begin() + std::min(first + kTensors, tensors.size()));
+  for (std::size_t first = 0; first < all.in.size(); first += kTensors) {
+    const std::size_t last = std::min(first + kTensors, all.in.size());
+    const Bucket bucket{{all.in.begin() + first, all.in.begin() + last},
+                        {all.out.begin() + first, all.out.begin() + last}};
     Op op = collective;
-    op.dtype = builder.tensor(bucket.front()).dtype;
+    op.dtype = wire.value_or(builder.tensor(bucket.in.front()).dtype);
     op.lane = Lane::kDataComm;
     op.match = builder.next_match();
     op.shape.n = 1;
-    for (const TensorId id : bucket) {
-      op.payload += builder.tensor(id).bytes();
-      op.shape.m += elements(builder.tensor(id));
+    for (const TensorId id : bucket.in) {
+      const Tensor& tensor = builder.tensor(id);
+      const std::int64_t held = tensor.held_rows() * tensor.held_columns();
+      op.payload += wire ? Bytes{static_cast<double>(held) * element_bytes(*wire)} : tensor.bytes();
+      op.shape.m += held;
     }
-    builder.emit(op, bucket, bucket);
+    builder.emit(op, bucket.in, bucket.out);
   }
+}
+
+void write_buckets(FragmentBuilder& builder, const Op& collective, const std::vector<TensorId>& in_place,
+                   std::optional<DType> wire = {}) {
+  write_buckets(builder, collective, Bucket{in_place, in_place}, wire);
 }
 
 Op bucket_op(OpKind kind, GroupRole group, Role role) {
   return {.kind = kind, .role = role, .group = group, .shape = {}};
+}
+
+// Gradients are summed in FP32, and travel in 8 bits where the plan says so.
+std::optional<DType> wire_of_gradients(const TrainingPlan& plan) {
+  return plan.gradients == DType::kFp8 ? std::optional(DType::kFp8) : std::nullopt;
+}
+
+Tensor gradient_shard_of(const Tensor& weight, const TrainingPlan& plan) {
+  Tensor shard = shard_of(gradient_of(weight, plan), plan);
+  shard.key = weight.key + static_cast<std::uint32_t>(Part::kGradientShard) -
+              static_cast<std::uint32_t>(Part::kWeight);
+  return shard;
 }
 
 template <class Choose>
@@ -68,6 +79,7 @@ class OptimizerWriter {
   void write(std::vector<StageParameter>& parameters) {
     builder_.phase = Phase::kGradients;
     write_gradient_reduction(builder_, input_, parameters, true);
+    write_sums_over_copies(parameters);
     write_tied_embedding(parameters);
     builder_.phase = Phase::kOptimizer;
     // Buckets keep the operand lists short and let a bucket's weights travel while the next is updated.
@@ -86,6 +98,27 @@ class OptimizerWriter {
  private:
   const TrainingPlan& plan() const { return *input_.plan; }
 
+  // What this rank holds of a gradient when it is reduced.
+  TensorId gradient(const StageParameter& parameter) {
+    const bool shard = shards_gradients(plan(), parameter.expert);
+    return builder_.add(shard ? gradient_shard_of(parameter.weight, plan())
+                              : gradient_of(parameter.weight, plan()));
+  }
+
+  // Hybrid sharding: shards are summed over the copies once a step (MiCS: "2-hop" synchronisation).
+  void write_sums_over_copies(const std::vector<StageParameter>& parameters) {
+    for (const bool expert : {false, true}) {
+      const GroupRole group = same_shard_group(plan(), expert);
+      if (!shards_gradients(plan(), expert) || group == GroupRole::kNone) continue;
+      std::vector<TensorId> shards;
+      for (const StageParameter& parameter : parameters) {
+        if (parameter.expert == expert) shards.push_back(gradient(parameter));
+      }
+      const Role role = expert ? Role::kExperts : Role::kDense;
+      write_buckets(builder_, bucket_op(OpKind::kAllReduce, group, role), shards, wire_of_gradients(plan()));
+    }
+  }
+
   // The embedding that the first stage looks up and the last one uses as head, or for its MTP modules.
   void write_tied_embedding(const std::vector<StageParameter>& parameters) {
     const bool two_copies = input_.model->tied_embeddings || input_.model->mtp_layers > 0;
@@ -93,54 +126,69 @@ class OptimizerWriter {
     if (!StagePlacement(plan()).ends_apart() || !two_copies || !end_stage) return;
     for (const StageParameter& parameter : parameters) {
       if (parameter.weight.role != Role::kEmbedding) continue;
-      const TensorId gradient = builder_.add(gradient_of(parameter.weight, plan()));
+      const TensorId sum = gradient(parameter);
+      const Tensor& tensor = builder_.tensor(sum);
       Op op{.kind = OpKind::kAllReduce,
-            .dtype = plan().gradients,
+            .dtype = tensor.dtype,
             .lane = Lane::kDataComm,
             .role = Role::kEmbedding,
             .group = GroupRole::kTied,
             .match = static_cast<std::uint32_t>(StageMatch::kTiedEmbedding),
-            .shape = {.m = elements(parameter.weight), .n = 1}};
-      op.payload = builder_.tensor(gradient).bytes();
-      builder_.emit(op, {gradient}, {gradient});
+            .shape = {.m = tensor.held_rows() * tensor.held_columns(), .n = 1}};
+      op.payload = tensor.bytes();
+      builder_.emit(op, {sum}, {sum});
     }
+  }
+
+  // The first moment may be kept in 8 bits with a scale for 128 elements, the second then in BF16: in 8 bits
+  // its small values would become zero, and the update divides by its root (FP8-LM, Peng et al. 2023, keeps
+  // it in 16).
+  DType format_of(Part part) const {
+    if (part == Part::kMaster) return plan().master;
+    if (part == Part::kSecondMoment && plan().optimizer_states == DType::kFp8) return DType::kBf16;
+    return plan().optimizer_states;
   }
 
   // Master weights and moments: of this rank's shard, flat.
   TensorId state(const Tensor& weight, Part part, std::int64_t shard) {
+    constexpr std::int64_t kScaled = 128;  // elements of an 8-bit row
+    const DType format = format_of(part);
+    const std::int64_t columns = format == DType::kFp8 ? kScaled : 1;
     Tensor tensor{.scope = Scope::kRank,
                   .memory = MemoryKind::kOptimizer,
+                  .dtype = format,
                   .role = weight.role,
                   .layer = weight.layer,
-                  .rows = shard,
-                  .columns = 1};
-    tensor.dtype = part == Part::kMaster ? DType::kFp32 : plan().optimizer_states;
+                  .rows = (shard + columns - 1) / columns,
+                  .columns = columns};
     tensor.key = weight.key + static_cast<std::uint32_t>(part) - static_cast<std::uint32_t>(Part::kWeight);
     return builder_.add(tensor);
   }
 
   void write_update(const std::vector<StageParameter>& parameters, bool expert) {
     if (parameters.empty()) return;
-    const bool cut = sharded(plan(), expert);
-    const int shards = cut ? num_replicas(plan(), expert) : 1;
+    const int shards = num_shards(plan(), expert);
+    const bool cut = shards > 1;
     std::vector<TensorId> operands, weights;
     Op adam{.kind = OpKind::kAdam,
             .dtype = plan().optimizer_states,
             .role = expert ? Role::kExperts : Role::kDense,
-            .group = cut ? replicas(expert) : GroupRole::kNone,
-            .shape = {.n = 1}};
+            .group = cut ? shard_group(plan(), expert) : GroupRole::kNone,
+            .shape = {.n = 1, .k = plan().keeps_master ? 0 : 1}};
     for (const StageParameter& parameter : parameters) {
-      const std::int64_t shard = (elements(parameter.weight) + shards - 1) / shards;
-      weights.push_back(builder_.add(parameter.weight));
-      operands.push_back(builder_.add(gradient_of(parameter.weight, plan())));
+      const std::int64_t shard = (parameter.weight.elements() + shards - 1) / shards;
+      const bool whole = !shards_parameters(plan(), expert);
+      weights.push_back(builder_.add(whole ? parameter.weight : shard_of(parameter.weight, plan())));
+      operands.push_back(gradient(parameter));
       operands.push_back(weights.back());
-      for (const Part part : {Part::kMaster, Part::kFirstMoment, Part::kSecondMoment}) {
+      if (plan().keeps_master) operands.push_back(state(parameter.weight, Part::kMaster, shard));
+      for (const Part part : {Part::kFirstMoment, Part::kSecondMoment})
         operands.push_back(state(parameter.weight, part, shard));
-      }
       adam.shape.m += shard;
     }
     builder_.emit(adam, operands, operands);
-    if (cut) write_buckets(builder_, bucket_op(OpKind::kAllGather, replicas(expert), adam.role), weights);
+    if (cut && !shards_parameters(plan(), expert))
+      write_buckets(builder_, bucket_op(OpKind::kAllGather, adam.group, adam.role), weights);
   }
 
   const LoweringInput& input_;
@@ -153,8 +201,11 @@ class OptimizerWriter {
 void write_gradient_reduction(FragmentBuilder& builder, const LoweringInput& input,
                               std::vector<StageParameter>& parameters, bool all) {
   const TrainingPlan& plan = *input.plan;
+  // In every microbatch only what goes into shards; the rest is summed once.
+  const bool shards_only = plan.zero >= 2 && builder.fragment().phase != Phase::kOptimizer;
   const auto due = [&](const StageParameter& parameter) {
     const Role role = parameter.weight.role;
+    if (shards_only && !shards_gradients(plan, parameter.expert)) return false;
     return !parameter.reduced && (all || (role != Role::kEmbedding && role != Role::kHead));
   };
   const Phase phase = builder.phase;
@@ -164,23 +215,33 @@ void write_gradient_reduction(FragmentBuilder& builder, const LoweringInput& inp
       gradients(builder, plan, parameters, [&](const auto& p) { return due(p) && p.sum_over_tensor; }));
   for (const bool expert : {false, true}) {
     if (num_replicas(plan, expert) == 1) continue;
-    const OpKind kind = sharded(plan, expert) ? OpKind::kReduceScatter : OpKind::kAllReduce;
-    write_buckets(
-        builder, bucket_op(kind, replicas(expert), expert ? Role::kExperts : Role::kDense),
-        gradients(builder, plan, parameters, [&](const auto& p) { return due(p) && p.expert == expert; }));
+    const Role role = expert ? Role::kExperts : Role::kDense;
+    const auto of_group = [&](const StageParameter& p) { return due(p) && p.expert == expert; };
+    Bucket bucket{gradients(builder, plan, parameters, of_group), {}};
+    bucket.out = bucket.in;
+    if (shards_gradients(plan, expert)) {
+      bucket.out.clear();
+      for (const StageParameter& parameter : parameters) {
+        if (of_group(parameter)) bucket.out.push_back(builder.add(gradient_shard_of(parameter.weight, plan)));
+      }
+    }
+    const bool cut = num_shards(plan, expert) > 1;
+    const GroupRole group = cut ? shard_group(plan, expert) : replicas(expert);
+    write_buckets(builder, bucket_op(cut ? OpKind::kReduceScatter : OpKind::kAllReduce, group, role), bucket,
+                  wire_of_gradients(plan));
   }
   for (StageParameter& parameter : parameters) parameter.reduced = parameter.reduced || due(parameter);
   builder.phase = phase;
 }
 
-FragmentPtr lower_optimizer(const LoweringInput& input, const StageSpec& stage,
-                            std::vector<StageParameter> parameters) {
+FragmentBuilder lower_optimizer(const LoweringInput& input, const StageSpec& stage,
+                                std::vector<StageParameter> parameters) {
   const bool several = StagePlacement(*input.plan).chunks() > 1;  // stages of this rank
   FragmentBuilder builder(fmt::format("optimizer {} {}", several ? "rank" : "stage", stage.stage),
                           Phase::kOptimizer);
   builder.launch = input.plan->launch;
   OptimizerWriter(input, stage, builder).write(parameters);
-  return builder.freeze_it();
+  return builder;
 }
 
 }  // namespace moebius

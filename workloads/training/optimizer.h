@@ -14,9 +14,9 @@ namespace moebius {
 void write_gradient_reduction(FragmentBuilder& builder, const LoweringInput& input,
                               std::vector<StageParameter>& parameters, bool all);
 
-// The fragment that ends a step: the reductions that are left, the tied embedding, Adam, gathering of
-// weights.
-FragmentPtr lower_optimizer(const LoweringInput& input, const StageSpec& stage,
-                            std::vector<StageParameter> parameters);
+// The fragment that ends a step, not yet frozen: the reductions that are left, the tied embedding, Adam,
+// gathering of weights.
+FragmentBuilder lower_optimizer(const LoweringInput& input, const StageSpec& stage,
+                                std::vector<StageParameter> parameters);
 
 }  // namespace moebius

@@ -17,8 +17,19 @@
 namespace moebius {
 
 enum class PipelineKind : std::uint8_t { kGpipe, k1F1B, kInterleaved, kZbH1, kZbV, kDualPipe, kDualPipeV };
-enum class RecomputePolicy : std::uint8_t { kNone, kSelective, kFull };
-enum class RecomputeOp : std::uint8_t { kNorm, kMlaUp, kActivation };
+enum class RecomputePolicy : std::uint8_t { kNone, kSelective, kFull, kHybrid };
+enum class RecomputeOp : std::uint8_t { kNorm, kMlaUp, kActivation, kAttention, kQkv, kGate,
+                                        kDispatch, kPermute, kExpertUp, kMlpUp };
+inline constexpr int kNumRecomputeOps = static_cast<int>(RecomputeOp::kMlpUp) + 1;
+
+// What stands in host memory and is copied in and out where it is used.
+struct Offload {
+  bool optimizer = false;    // master weights and moments
+  bool parameters = false;   // weights, or their shards
+  bool gradients = false;    // sums of gradients, or their shards
+  bool activations = false;  // what the layers keep for the reverse pass
+  bool any() const { return optimizer || parameters || gradients || activations; }
+};
 
 struct TrainingPlan {
   int tp = 1;  // attention, dense MLP
@@ -32,7 +43,13 @@ struct TrainingPlan {
   double capacity = 0;      // of an expert, see capacity_of(); 0: no limit
   int cp = 1;
   int dp = 1;    // ranks / (tp * cp * pp)
-  int zero = 0;  // 0: replicated optimizer; 1: optimizer states sharded over data parallel
+  // ZeRO (Rajbhandari et al. 2020) over the data-parallel replicas: 0 nothing is sharded, 1 optimizer states,
+  // 2 gradients too, 3 parameters too.
+  int zero = 0;
+  int shard = 0;         // ranks that share a copy of what is sharded (HSDP); 0: all replicas
+  int group_layers = 1;  // layers whose parameters are gathered, or copied, together
+  int prefetch = 1;      // groups of layers ahead of use that this begins
+  Offload offload;
   bool overlap_gradients = false;
   DType gemm = DType::kBf16;
   DType dispatch = DType::kBf16;
@@ -40,10 +57,17 @@ struct TrainingPlan {
   Algorithm exchange = Algorithm::kAuto;  // of dispatch and combine: see exchange_family() in sim/traffic
   DType gradients = DType::kFp32;
   DType optimizer_states = DType::kFp32;
+  DType master = DType::kFp32;
+  bool keeps_master = true;  // false: the weights themselves are updated
   Scaling scaling = Scaling::kBlock;  // of FP8 operands of matrix products
   bool fused_quantise = false;
   RecomputePolicy recompute = RecomputePolicy::kNone;
   std::vector<RecomputeOp> recompute_ops;
+  int recompute_layers = 1;      // full: layers of which only the first one's input is kept
+  Bytes recompute_budget = {};   // hybrid: memory of a device that a step may fill
+  FlopRate recompute_flops = {};   // hybrid: of the slowest device, to weigh what is computed again
+  ByteRate recompute_memory = {};
+  Bytes memory_reserve = {};     // of a device, beside what the step's tensors take
   bool overlap_dispatch_combine = true;
   bool overlap_two_batch = false;  // 1F1B: forward beside backward passes, layer by layer
   std::vector<double> stage_speeds;  // FLOP/s of a rank of each stage, as layers are given out; empty: equal

@@ -10,7 +10,12 @@ namespace moebius {
 
 Reverse::Reverse(const LoweringInput& input, const StageSpec& stage, ForwardPass& forward, BackwardPass& pass,
                  const BackwardOptions& options)
-    : input_(input), stage_(stage), forward_(forward), pass_(pass), options_(options), builder_(&pass.builder) {
+    : input_(input),
+      stage_(stage),
+      forward_(forward),
+      pass_(pass),
+      options_(options),
+      builder_(&pass.builder) {
   producer_.assign(fragment().tensors.size(), -1);
   for (std::size_t i = 0; i < fragment().ops.size(); ++i) {
     const Op& op = fragment().ops[i];
@@ -28,6 +33,7 @@ void Reverse::run() {
     const Op& op = fragment().ops[i];
     builder().layer = op.layer;
     block_ = forward_.block_of_op[i];
+    compute_group_again(i);
     reverse(op);
     const bool block_ends = i == 0 || forward_.block_of_op[i - 1] != forward_.block_of_op[i];
     if (!block_ends || options_.split) continue;
@@ -91,6 +97,17 @@ TensorId Reverse::left(TensorId backward_tensor) {
   Tensor here = tensor;
   here.kept = false;
   return builder().add(here);
+}
+
+// Full recompute runs the forward pass of a group of layers again, all of it, when its reverse pass begins
+// (Chen et al. 2016; Megatron-LM's and PyTorch's checkpoints).
+void Reverse::compute_group_again(std::int32_t op_index) {
+  for (const auto& [first, last] : forward_.again) {
+    if (op_index != last - 1) continue;
+    for (std::int32_t i = first; i < last; ++i) {
+      if (values_.count(out(fragment().ops[i], 0)) == 0) compute_again(i);
+    }
+  }
 }
 
 std::int32_t Reverse::emit(Op op, const std::vector<TensorId>& inputs, const std::vector<TensorId>& outputs) {
@@ -247,7 +264,8 @@ void Reverse::write_weight_gradient(const DeferredWeight& deferred) {
   const Op& forward = deferred.op;
   const TensorId dy = in_weights() ? left(deferred.dy) : deferred.dy;
   if (forward.kind == OpKind::kEmbedding) {
-    emit(like(forward, OpKind::kEmbeddingGrad), {value(deferred.x), dy}, {gradient_buffer(deferred.weight, false)});
+    emit(like(forward, OpKind::kEmbeddingGrad), {value(deferred.x), dy},
+         {gradient_buffer(deferred.weight, false)});
     return;
   }
   const bool grouped = forward.kind == OpKind::kGroupedGemm;

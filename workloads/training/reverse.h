@@ -34,6 +34,7 @@ class Reverse {
   TensorId value(TensorId forward_tensor);
   TensorId kept(TensorId forward_tensor);
   void compute_again(std::int32_t op_index);
+  void compute_group_again(std::int32_t op_index);
 
   void reverse(const Op& op);
   void reverse_gemm(const Op& op);

@@ -80,6 +80,8 @@ void Reverse::reverse(const Op& op) {
     case OpKind::kNextToken:
     case OpKind::kBroadcast:
     case OpKind::kAllToAll:
+    case OpKind::kCopyToHost:
+    case OpKind::kCopyFromHost:
       CHECK(false, fmt::format("{} in a forward pass", to_string(op.kind)));
   }
 }
@@ -114,8 +116,8 @@ void Reverse::reverse_norm(const Op& op) {
   if (dy == kNoTensor) return;
   const TensorId dx = fresh_gradient(in(op, 0));
   // A norm of heads sees those of this tensor-parallel member.
-  const bool of_heads = input_.model->attention != AttentionKind::kMla &&
-                        (op.role == Role::kQNorm || op.role == Role::kKvNorm);
+  const bool of_heads =
+      input_.model->attention != AttentionKind::kMla && (op.role == Role::kQNorm || op.role == Role::kKvNorm);
   const bool share = sees_share_of_tokens(in(op, 0)) || (of_heads && plan().tp > 1);
   const TensorId dw = gradient_buffer(in(op, 1), share);
   emit(like(op, OpKind::kNormGrad), {dy, value(in(op, 0)), value(in(op, 1))}, {dx, dw});

@@ -17,7 +17,8 @@ struct StageSlice {
 // Contiguous slices with the smallest largest stage, by forward FLOPs of a token (embedding look-up free,
 // head and MTP modules on the last stage); among those the one with the smallest sum of squares. Every stage
 // holds at least one layer.
-// `speeds`: of the ranks of each stage, where they differ: the largest stage is then the one that takes longest.
+// `speeds`: of the ranks of each stage, where they differ: the largest stage is then the one that takes
+// longest.
 std::vector<StageSlice> slice_balanced(const Model& model, std::int64_t sequence_length, int stages,
                                        const std::vector<double>& speeds = {});
 

@@ -13,7 +13,7 @@ namespace {
 class StageWriter {
  public:
   StageWriter(const LoweringInput& input, const StageSpec& stage, RouteCache& routes, ForwardPass& pass)
-      : input_(input), stage_(stage), routes_(routes), pass_(pass), writer_(input, stage.shard, pass) {
+      : input_(input), stage_(stage), routes_(routes), pass_(pass), writer_(input, stage, pass) {
     if (stage.packed) pass.batch = pass.builder.add_batch(stage.packed);
     pass.builder.scaling = plan().scaling;
     pass.builder.launch = plan().launch;
@@ -150,13 +150,31 @@ class StageWriter {
   }
 
   TensorId write_layer(TensorId x, int layer) {
-    const bool full = plan().recompute == RecomputePolicy::kFull;
+    const bool full =
+        plan().recompute == RecomputePolicy::kFull || (stage_.recompute && stage_.recompute->full);
+    const std::int32_t first = num_ops();
     writer_.begin_block(layer, full);
     x = write_attention(writer_, x);
-    // With full recompute only the layer's input is kept.
-    if (full) pass_.recomputable.insert(static_cast<std::int32_t>(builder().fragment().ops.size()) - 1);
+    // With full recompute only the input of the layer, or of the first one of its group, is kept.
+    if (full) pass_.recomputable.insert(num_ops() - 1);
     writer_.begin_block(layer, full);
-    return model().is_moe_layer(layer) ? write_moe(writer_, x, route(layer)) : write_dense_mlp(writer_, x);
+    x = model().is_moe_layer(layer) ? write_moe(writer_, x, route(layer)) : write_dense_mlp(writer_, x);
+    if (full) end_recomputed_layer(layer, first);
+    return x;
+  }
+
+  std::int32_t num_ops() { return static_cast<std::int32_t>(builder().fragment().ops.size()); }
+
+  // Layers of a group run again as a whole.
+  void end_recomputed_layer(int layer, std::int32_t first) {
+    const int index = layer - stage_.slice.first_layer;
+    const bool in_stage = index < stage_.slice.num_layers;  // no MTP module, which is a group of its own
+    const bool opens = !in_stage || index % plan().recompute_layers == 0;
+    const bool closes =
+        !in_stage || index + 1 == stage_.slice.num_layers || (index + 1) % plan().recompute_layers == 0;
+    if (opens) pass_.again.emplace_back(first, first);
+    pass_.again.back().second = num_ops();
+    if (!closes) pass_.recomputable.insert(num_ops() - 1);
   }
 
   void write_tail(TensorId x) {

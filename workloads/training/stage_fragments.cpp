@@ -1,10 +1,13 @@
 #include "workloads/training/stage_fragments.h"
 
 #include <algorithm>
+#include <set>
 
 #include <fmt/format.h>
 
 #include "hw/error.h"
+#include "workloads/training/away_state.h"
+#include "workloads/training/hybrid_recompute.h"
 #include "workloads/training/optimizer.h"
 #include "workloads/training/packing.h"
 #include "workloads/training/two_batch.h"
@@ -29,6 +32,20 @@ bool has_split_backward(PipelineKind kind) {
       return true;
   }
   return false;
+}
+
+// Of the schedules that hybrid recomputation knows: passes are whole, and one stage a rank.
+std::vector<MemoryPass> memory_passes(const std::vector<Pass>& passes, const StageFragments& of) {
+  std::vector<MemoryPass> all;
+  for (const Pass& pass : passes) {
+    const bool forward = pass.kind == PassKind::kForward, optimizer = pass.kind == PassKind::kOptimizer;
+    const FragmentPtr& reverse = pass.last ? of.last_backward : of.backward;
+    all.push_back({forward     ? of.forward.get()
+                   : optimizer ? of.optimizer.get()
+                               : reverse.get(),
+                   forward ? 1 : optimizer ? 0 : -1});
+  }
+  return all;
 }
 
 }  // namespace
@@ -90,7 +107,30 @@ const StageFragments& FragmentStore::fragments(int rank, ShardPosition shard, in
     stage.packed = pack(*input_.workload, {step, part.microbatch * input_.plan->dp + shard.replica});
     stage.counted_tokens = counted_tokens(step);
   }
-  return known_[key] = lower(stage);
+  stage.recompute = recompute_of(stage);
+  const StageFragments& made = known_[key] = lower(stage);
+  for (const RoutePtr& route : made.forward->routes) loads_.add(*route);
+  return made;
+}
+
+// A stage of hybrid recomputation is judged with its own optimizer: it is the only one of its rank.
+std::shared_ptr<const RecomputeChoice> FragmentStore::recompute_of(const StageSpec& stage) {
+  const TrainingPlan& plan = *input_.plan;
+  if (plan.recompute != RecomputePolicy::kHybrid) return nullptr;
+  const auto found = recompute_.find(stage.stage);
+  if (found != recompute_.end()) return found->second;
+  const int microbatches = input_.workload->num_microbatches(plan);
+  const std::vector<Pass> passes = pipeline_passes(pipeline_spec(plan, microbatches))[stage.stage];
+  HybridRecompute hybrid(
+      plan,
+      [this](const StageSpec& spec) {
+        StageFragments all = lower(spec);
+        FragmentBuilder builder = lower_optimizer(input_, spec, all.parameters);
+        all.optimizer = freeze_with_away_state(*input_.plan, {}, builder);
+        return all;
+      },
+      [&](const StageFragments& of) { return memory_passes(passes, of); });
+  return recompute_[stage.stage] = hybrid.choose(stage);
 }
 
 double FragmentStore::counted_tokens(int step) {
@@ -115,7 +155,6 @@ StageSpec FragmentStore::spec_of(int rank, ShardPosition shard, int chunk) const
 // From here on the forward fragment is frozen: the reverse passes have marked what it must keep.
 StageFragments FragmentStore::lower(const StageSpec& stage) {
   ForwardPass forward = lower_forward(input_, stage, routes_);
-  for (const RoutePtr& route : forward.builder.fragment().routes) loads_.add(*route);
   StageFragments fragments;
   if (input_.workload->forward_only) {
     fragments.forward = forward.builder.freeze_it();
@@ -123,24 +162,37 @@ StageFragments FragmentStore::lower(const StageSpec& stage) {
   }
   if (has_whole_backward(input_.plan->schedule)) lower_whole(stage, forward, fragments);
   if (has_split_backward(input_.plan->schedule)) lower_split(stage, forward, fragments);
-  fragments.forward = forward.builder.freeze_it();
+  fragments.forward = freeze(forward.builder, away_of(forward));
   return fragments;
 }
 
+FragmentPtr FragmentStore::freeze(FragmentBuilder& builder, const std::set<std::uint32_t>& away) const {
+  return freeze_with_away_state(*input_.plan, away, builder);
+}
+
+// Once the reverse pass has marked what the forward pass keeps.
+std::set<std::uint32_t> FragmentStore::away_of(const ForwardPass& forward) const {
+  return away_activations(*input_.plan, forward.builder.fragment());
+}
+
 void FragmentStore::lower_whole(const StageSpec& stage, ForwardPass& forward, StageFragments& fragments) {
-  BackwardPass backward = lower_backward(input_, stage, forward, "backward");
+  const auto reduce = [&](FragmentBuilder& builder, std::vector<StageParameter>& parameters) {
+    write_gradient_reduction(builder, input_, parameters, false);
+  };
+  // Sharded sums end with their microbatch, others with the last one.
+  const bool each = input_.plan->zero >= 2;
+  BackwardPass backward =
+      lower_backward(input_, stage, forward, "backward", each ? BackwardOptions{reduce} : BackwardOptions{});
+  if (each) write_gradient_reduction(backward.builder, input_, backward.parameters, true);
   fragments.parameters = backward.parameters;
-  if (input_.plan->overlap_gradients) {
-    const auto reduce = [&](FragmentBuilder& builder, std::vector<StageParameter>& parameters) {
-      write_gradient_reduction(builder, input_, parameters, false);
-    };
+  if (input_.plan->overlap_gradients && !each) {
     BackwardPass last = lower_backward(input_, stage, forward, "last backward", {reduce});
     // What several stages of a rank may share waits for all of them.
     write_gradient_reduction(last.builder, input_, last.parameters, placement_.chunks() == 1);
     fragments.parameters = last.parameters;
-    fragments.last_backward = last.builder.freeze_it();
+    fragments.last_backward = freeze(last.builder, away_of(forward));
   }
-  fragments.backward = backward.builder.freeze_it();
+  fragments.backward = freeze(backward.builder, away_of(forward));
   if (!fragments.last_backward) fragments.last_backward = fragments.backward;
 }
 
@@ -184,7 +236,8 @@ FragmentPtr FragmentStore::optimizer(int rank, ShardPosition shard, int step) {
     stage.slice.has_head = stage.slice.has_head || slice.has_head;
   }
   if (placement_.chunks() > 1) stage.stage = rank;
-  return known = lower_optimizer(input_, stage, std::move(parameters));
+  FragmentBuilder builder = lower_optimizer(input_, stage, std::move(parameters));
+  return known = freeze(builder, {});
 }
 
 void FragmentStore::forget(int step, int microbatch) {

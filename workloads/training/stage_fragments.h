@@ -2,6 +2,8 @@
 #pragma once
 
 #include <map>
+#include <memory>
+#include <set>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -18,6 +20,7 @@ struct StageFragments {
   FragmentPtr backward, last_backward;        // whole; null where the schedule has none
   FragmentPtr inputs, weights, last_weights;  // in two parts; the same
   std::vector<StageParameter> parameters;
+  FragmentPtr optimizer;  // of this chunk alone, where hybrid recomputation weighs it; else null
 };
 
 class FragmentStore {
@@ -47,6 +50,10 @@ class FragmentStore {
   FragmentPtr pair(int rank, ShardPosition shard, int step, const Pass& pass);
   FragmentPtr optimizer(int rank, ShardPosition shard, int step);
   StageFragments lower(const StageSpec& stage);
+  // Of hybrid recomputation: what this stage computes again, settled when it is first asked for.
+  std::shared_ptr<const RecomputeChoice> recompute_of(const StageSpec& stage);
+  FragmentPtr freeze(FragmentBuilder& builder, const std::set<std::uint32_t>& away) const;
+  std::set<std::uint32_t> away_of(const ForwardPass& forward) const;
   void lower_whole(const StageSpec& stage, ForwardPass& forward, StageFragments& fragments);
   void lower_split(const StageSpec& stage, ForwardPass& forward, StageFragments& fragments);
   StageSpec spec_of(int rank, ShardPosition shard, int chunk) const;
@@ -61,6 +68,7 @@ class FragmentStore {
   ExpertLoads loads_;
   std::map<Key, StageFragments> known_;
   std::map<int, double> counted_;  // by step
+  std::map<int, std::shared_ptr<const RecomputeChoice>> recompute_;  // by stage
   std::map<Place, FragmentPtr> optimizers_;
   std::map<Halves, FragmentPtr> pairs_;
 };

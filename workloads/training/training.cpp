@@ -1,13 +1,16 @@
 #include "workloads/training/training.h"
 
 #include <algorithm>
+#include <map>
 
 #include <fmt/format.h>
 
 #include "hw/error.h"
 #include "workloads/schedule/recorder.h"
+#include "workloads/schedule/work.h"
 #include "workloads/training/columns.h"
 #include "workloads/training/pipeline.h"
+#include "workloads/training/sharding.h"
 #include "workloads/training/stage_fragments.h"
 
 namespace moebius {
@@ -36,6 +39,7 @@ struct ClassPlace {
   int next_pass = 0;                     // of the step
   int outstanding = 0;                   // submissions issued and not completed
   int completed_passes = 0;
+  std::map<int, std::int32_t> forward_of;  // by microbatch, where the reverse pass waits for it
 };
 
 }  // namespace
@@ -153,6 +157,13 @@ std::optional<Submission> Training::next(Time) {
   if (pass.kind == PassKind::kOptimizer) submission.after = std::move(place.reductions);
   if (pass.kind == PassKind::kOptimizer) place.reductions.clear();
   if (first && place.last_sequence >= 0) submission.after = {place.last_sequence};
+  // What the forward pass copies to the host has arrived when the reverse pass loads it.
+  if (s.job.plan.offload.activations) {
+    if (pass.kind == PassKind::kForward) place.forward_of[pass.part.microbatch] = submission.sequence;
+    const auto before = place.forward_of.find(pass.part.microbatch);
+    if (pass.kind == PassKind::kBackward && before != place.forward_of.end())
+      submission.after.push_back(before->second);
+  }
   place.last_sequence = submission.sequence;
   ++place.outstanding;
   for (const int microbatch : s.forgotten[of_step]) s.store.forget(step, microbatch);
@@ -196,6 +207,7 @@ MemoryReport Training::memory(Bytes capacity) {
   State& s = *state_;
   MemoryReport report;
   report.capacity = capacity;
+  report.reserve = s.job.plan.memory_reserve;
   for (const ClassPlace& place : s.places) {
     std::vector<MemoryPass> passes;
     std::vector<FragmentPtr> held;  // a store that forgets them would leave nothing behind them
@@ -209,7 +221,11 @@ MemoryReport Training::memory(Bytes capacity) {
       const int change = (pass.runs_forward() ? 1 : 0) - (pass.writes_weights() ? 1 : 0);
       passes.push_back({held.back().get(), change, pass.runs_forward() ? 1 : 0});
     }
-    report.classes.push_back(memory_of_passes(passes));
+    const auto rank_class = static_cast<std::int32_t>(report.classes.size());
+    const bool drawn = s.job.workload.popularity.kind != PopularityKind::kBalanced;
+    const std::vector<int> members =
+        drawn && s.job.plan.ep > 1 ? members_of_class(s.layout, rank_class) : std::vector<int>();
+    report.classes.push_back(memory_of_passes(passes, members));
     const auto last = static_cast<int>(report.classes.size()) - 1;
     if (report.classes[last].peak > report.peak()) report.worst_class = last;
   }
@@ -235,6 +251,7 @@ std::string Training::describe() const {
   text += fmt::format("microbatches   {} a step and data-parallel rank, {} tokens each\n", s.microbatches,
                       s.job.workload.micro_batch * s.job.workload.sequence_length);
   text += fmt::format("rank classes   {}\n", s.num_classes());
+  text += describe_state(plan);
   for (std::size_t i = 0; i < s.store.slices().size(); ++i) {
     const StageSlice& slice = s.store.slices()[i];
     text += fmt::format("stage {:<8} layers {}..{}{}{}\n", i, slice.first_layer,

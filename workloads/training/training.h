@@ -32,8 +32,8 @@ class Training : public Workload {
   ~Training() override;
 
   const Layout& layout() const override;
-  // Submissions are numbered turn by turn (issue_turns() in pipeline.h), in a turn by class: the same on every
-  // executor.
+  // Submissions are numbered turn by turn (issue_turns() in pipeline.h), in a turn by class: the same on
+  // every executor.
   std::optional<Submission> next(Time now) override;
   void completed(const Completion& completion) override;
   bool done() const override;

@@ -18,7 +18,7 @@ std::vector<std::int32_t> pieces_of(const Fragment& fragment) {
   const auto num_ops = static_cast<std::int32_t>(fragment.ops.size());
   for (std::int32_t i = 0; i < num_ops; ++i) {
     const Op& op = fragment.ops[i];
-    if (op.lane != Lane::kCompute) continue;
+    if (op.lane != Lane::kCompute || op.fused) continue;  // a fused op stays with the one before it
     for (int d = 0; d < op.num_dependencies; ++d) {
       const std::int32_t before = fragment.dependencies[op.first_dependency + d];
       // A piece waits for what was sent before it began.

@@ -79,6 +79,8 @@ Shape completed(OpKind kind, Shape shape) {
     case OpKind::kAllToAll:
     case OpKind::kSend:
     case OpKind::kRecv:
+    case OpKind::kCopyToHost:
+    case OpKind::kCopyFromHost:
       break;
   }
   return shape;

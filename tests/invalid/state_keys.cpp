@@ -1,0 +1,53 @@
+// Keys that say where the state of a training run stands and in which formats: what they refuse.
+#include "tests/invalid/refusals.h"
+
+namespace moebius {
+namespace {
+
+// FP8, zero 1, 128 replicas of dense parameters and 2 of experts.
+const char* const kTraining = "study/deepseek-v3-train-2048-h800.json";
+
+using Sets = std::vector<std::pair<const char*, const char*>>;
+
+std::string refusal_of(const Sets& sets) {
+  Document document = base(kTraining);
+  for (const auto& [pointer, json] : sets) set_at_pointer(document, pointer, json);
+  return refusal(document);
+}
+
+}  // namespace
+
+TEST_CASE("sharding, host memory and formats that do not go together are refused with what would") {
+  check(
+      kTraining,
+      {
+          {"/plan/dp/shard", "8", "/plan/dp/shard: copies of shards are for zero 2 and 3, found zero 1"},
+          {"/plan/dp/zero", "3",
+           R"(/plan/dp/zero: a shard does not know the scales of its blocks: zero 3 needs gemm "bf16" or "fp32", found "fp8")"},
+          {"/plan/precision/master_weights", "none",
+           R"(/plan/precision/master_weights: weights of 8 bits lose small updates: master_weights "none" needs gemm "bf16" or "fp32", found "fp8")"},
+          {"/plan/offload/gradients", "true",
+           "/plan/offload/gradients: sums that are not sharded are reduced on the device: gradients in host "
+           "memory need zero 2 or 3, found 1"},
+          {"/plan/recompute/layers", "2",
+           R"(/plan/recompute/layers: groups of layers are for policy "full" only)"},
+          {"/plan/recompute/budget", "64 GB",
+           R"(/plan/recompute/budget: a budget is for policy "hybrid" only)"},
+      });
+}
+
+TEST_CASE("shards that do not divide the replicas, or that checkpoints do not know, are refused") {
+  CHECK(refusal_of({{"/plan/dp/zero", "2"}, {"/plan/dp/shard", "3"}}) ==
+        "s.json: --set /plan/dp/shard: 3 ranks that share a copy do not divide the cp 1 x dp 128 = 128 "
+        "replicas");
+  CHECK(refusal_of(
+            {{"/plan/precision/gemm", R"("bf16")"}, {"/plan/save", R"("out")"}, {"/plan/dp/zero", "3"}}) ==
+        "s.json: --set /plan/dp/zero: checkpoints are cut for parameters that ranks hold whole: with weights "
+        "or "
+        "save expected zero 0, 1 or 2, found 3");
+  CHECK(refusal_of({{"/plan/dp/zero", "2"}, {"/plan/dp/shard", "64"}}) == "");
+  CHECK(refusal_of(
+            {{"/plan/dp/zero", "2"}, {"/plan/offload", R"({"optimizer": true, "gradients": true})"}}) == "");
+}
+
+}  // namespace moebius

@@ -1,0 +1,34 @@
+// Over which ranks a plan cuts its state: ZeRO (Rajbhandari et al. 2020) over the replicas of a parameter,
+// or, with /plan/dp/shard, over neighbours among them (hybrid sharding: MiCS, Zhang et al. 2022; HSDP).
+#pragma once
+
+#include <string>
+
+#include "workloads/schedule/fragment.h"
+#include "workloads/training/plan.h"
+
+namespace moebius {
+
+// The ranks that hold the same parameters, and how many they are.
+GroupRole replicas(bool expert);
+int num_replicas(const TrainingPlan& plan, bool expert);
+
+// The members among which one copy of sharded state is cut, and how many they are; 1: nothing is cut.
+GroupRole shard_group(const TrainingPlan& plan, bool expert);
+int num_shards(const TrainingPlan& plan, bool expert);
+
+// Those that hold the same shard, in groups apart; kNone: nobody else does.
+GroupRole same_shard_group(const TrainingPlan& plan, bool expert);
+
+// Whether gradients (ZeRO 2), parameters (ZeRO 3) are sharded.
+bool shards_gradients(const TrainingPlan& plan, bool expert);
+bool shards_parameters(const TrainingPlan& plan, bool expert);
+
+// The same parameter, or gradient, of which each member holds its shard.
+Tensor shard_of(const Tensor& whole, const TrainingPlan& plan);
+
+// What of a plan's state is sharded, stands in host memory or is computed again: one fact a line, none for a
+// plan that keeps everything on every rank.
+std::string describe_state(const TrainingPlan& plan);
+
+}  // namespace moebius
