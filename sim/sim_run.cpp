@@ -47,6 +47,8 @@ StartedExecutor start_simulator(const Job& job, const Layout& layout, Recorder& 
   const auto choices = std::make_shared<std::vector<CollectiveChoice>>();
   engine.keepers.push_back(choices);
   SimOptions options = run.options;
+  // SimGrid has one engine in a process, and it is the job's whose phase this is.
+  if (job.is_phase) options.driver = Driver::kPlain;
   options.seed = job.scenario.seed;
   const auto meter = std::make_shared<WireMeter>();
   engine.keepers.push_back(meter);
@@ -69,7 +71,7 @@ StartedExecutor start_simulator(const Job& job, const Layout& layout, Recorder& 
   };
   engine.facts.executor = "sim";
   engine.facts.detail = name_of(network_details(), run.options.detail);
-  engine.facts.provenance.emplace_back("driver", name_of(drivers(), run.options.driver));
+  engine.facts.provenance.emplace_back("driver", name_of(drivers(), options.driver));
   engine.facts.provenance.emplace_back("simulator", simulator_version());
   return engine;
 }

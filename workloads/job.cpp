@@ -8,6 +8,7 @@
 #include "hw/error.h"
 #include "hw/mixed_pools.h"
 #include "workloads/checkpoint/checkpoint_index.h"
+#include "workloads/reinforcement_phases.h"
 #include "workloads/report/report.h"
 #include "workloads/training/columns.h"
 #include "workloads/training/layer_speed.h"
@@ -105,6 +106,7 @@ Job read_job(Document document, const Changes& changes, const Library& library) 
       job.memory = job.training->memory(pool.accelerator.memory);
       job.memory->host_capacity = pool.node.host_memory / std::max(1, pool.node.accelerators);
       if (several_kinds(cluster)) judge_by_class(cluster, job.training->layout(), *job.memory);
+      if (job.scenario.rl) job.phases = phases_of(document, job.scenario, library);
       break;
     case ScenarioKind::kCollective:
       if (job.scenario.collective.flows) {
@@ -143,6 +145,7 @@ Workload& Job::workload() {
 }
 
 void require_fit(const Job& job) {
+  for (const JobPhase& phase : job.phases) require_fit(*phase.job);
   if (!job.memory || !job.scenario.enforce_memory) return;
   if (!job.memory->fits_on_host())
     throw run_error(

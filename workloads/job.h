@@ -23,6 +23,14 @@ struct Changes {
   bool unfold = false;  // every rank by itself, every op in the timeline
 };
 
+struct Job;
+
+// A phase of a step of reinforcement learning.
+struct JobPhase {
+  RlPhase phase = RlPhase::kRollout;
+  std::unique_ptr<Job> job;
+};
+
 struct Job {
   Scenario scenario;
   std::unique_ptr<Training> training;  // one of the five
@@ -31,6 +39,8 @@ struct Job {
   std::unique_ptr<Serving> serving;
   std::optional<MemoryReport> memory;         // training, serving
   std::unique_ptr<FlowsRun> flows = nullptr;  // a collective scenario of flows
+  std::vector<JobPhase> phases = {};  // training with reinforcement: the others of a step
+  bool is_phase = false;              // of another job, in whose process it runs
 
   const Layout& layout() const;
   Workload& workload();

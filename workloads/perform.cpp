@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "workloads/progress_bar.h"
+#include "workloads/reinforcement_phases.h"
 #include "workloads/serving/left_out.h"
 #include "workloads/stretches.h"
 #include "workloads/training/device_speeds.h"
@@ -61,10 +62,22 @@ std::string why_unfolded(const Scenario& scenario) {
   return "off: pools of different kinds";
 }
 
+// Before the job itself, one after the other.
+std::vector<PhaseTime> perform_phases(Job& job, const StartExecutor& start, const Hooks& hooks) {
+  Hooks own{.observer = hooks.observer, .wants_spans = false, .quiet = hooks.quiet};
+  std::vector<PhaseTime> times;
+  for (const JobPhase& phase : job.phases) {
+    const Outcome outcome = perform(*phase.job, start, own);
+    times.push_back({phase.phase, outcome.report.metrics.makespan.seconds()});
+  }
+  return times;
+}
+
 }  // namespace
 
 Outcome perform(Job& job, const StartExecutor& start, const Hooks& hooks) {
   const auto started = std::chrono::steady_clock::now();
+  const std::vector<PhaseTime> phases = perform_phases(job, start, hooks);
   ObservedWorkload workload(job.workload(), hooks.observer);
   RecorderOptions kept = job.scenario.timeline;
   kept.stores = hooks.wants_spans;
@@ -112,6 +125,9 @@ Outcome perform(Job& job, const StartExecutor& start, const Hooks& hooks) {
   outcome.timeline = std::move(recorder.timeline());
   name_run(outcome.timeline, job, facts);
   add_process_use(facts, started);
+  if (job.scenario.rl)
+    outcome.report.reinforcement = reinforcement_figures(job.scenario, phases,
+                                                         end.seconds() / job.scenario.training.num_steps());
   return outcome;
 }
 

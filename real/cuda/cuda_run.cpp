@@ -14,6 +14,9 @@ namespace moebius {
 namespace {
 
 void require_formats(const Job& job) {
+  if (job.scenario.training.lengths)
+    throw run_error(fmt::format("{}: packed sequences are not available on cuda yet; on host they are",
+                                job.scenario.name));
   if (job.scenario.plan.scaling == Scaling::kTensor)
     throw run_error(
         fmt::format("{}: /plan/precision/scaling \"tensor\" is not available on cuda yet: "

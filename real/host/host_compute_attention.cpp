@@ -13,7 +13,7 @@ namespace {
 
 // Rows of a batch stand at any position.
 template <class Real>
-void rotate_in_batch(OpContext<Real>& c, Matrix<Real> y) {
+void rotate_in_batch(OpContext<Real>& c, Matrix<Real> y, Turn turn) {
   const std::vector<std::int32_t> positions = c.submission().fragment->batches[c.op().batch]->positions();
   for (std::int64_t row = 0; row < y.rows; ++row) {
     rotate<Real>({y.row(row), static_cast<std::size_t>(y.columns)},
@@ -23,7 +23,7 @@ void rotate_in_batch(OpContext<Real>& c, Matrix<Real> y) {
                   .sequence_rows = 1,
                   .first_position = positions[row],
                   .rotary = c.options().constants.rotary},
-                 Turn::kForward);
+                 turn);
   }
   c.out(0, std::move(y));
 }
@@ -32,7 +32,7 @@ void rotate_in_batch(OpContext<Real>& c, Matrix<Real> y) {
 template <class Real>
 void rotary(OpContext<Real>& c, Turn turn) {
   Matrix<Real> y = c.in(0);
-  if (c.op().batch >= 0) return rotate_in_batch(c, std::move(y));
+  if (c.op().batch >= 0) return rotate_in_batch(c, std::move(y), turn);
   const std::int64_t rows = y.rows / std::max(c.shape().groups, 1);
   rotate<Real>(y.view(),
                {.columns = y.columns,
@@ -114,6 +114,7 @@ void attend(OpContext<Real>& c) {
 
 template <class Real>
 void attend_back(OpContext<Real>& c) {
+  if (c.op().batch >= 0) return attend_back_in_batch(c);
   const Matrix<Real>&d_o = c.in(0), &q = c.in(1), &o = c.in(4), &lse = c.in(5);
   const ContextKeys<Real> context(c, c.in(2).rows);
   const Matrix<Real> k = context.seen(c.in(2)), v = context.seen(c.in(3));

@@ -18,7 +18,7 @@ namespace {
 // stages read the same.
 template <class Real>
 void input(OpContext<Real>& c) {
-  if (c.op().batch >= 0) return input_of_batch(c);
+  if (c.op().batch >= 0) return c.op().num_inputs > 0 ? input_of_batch(c) : packed_input(c);
   const Shape& s = c.shape();
   const int context = c.size_of(GroupRole::kContext);
   const GroupRole dealt = c.group(GroupRole::kBatch).ranks.empty() ? GroupRole::kData : GroupRole::kBatch;
@@ -72,8 +72,10 @@ template <class Real>
 double loss(OpContext<Real>& c) {
   const Matrix<Real>&logits = c.in(0), &labels = c.in(1), &stats = c.in(2);
   Matrix<Real> dlogits(logits.rows, logits.columns);
+  const std::vector<bool> counted = c.op().batch < 0 ? std::vector<bool>{} : counted_rows(c);
   const double value = cross_entropy<Real>(
-      vocabulary_shard(c), {logits.view(), labels.view(), stats.view(), c.op().scale}, dlogits.view());
+      vocabulary_shard(c), {logits.view(), labels.view(), stats.view(), c.op().scale, counted},
+      dlogits.view());
   if (!std::isfinite(value)) {
     throw run_error(fmt::format("the loss of step {}, microbatch {} is not finite: lower the learning rate",
                                 c.submission().step, c.submission().microbatch_of(c.op())));

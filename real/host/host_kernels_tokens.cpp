@@ -95,6 +95,10 @@ double cross_entropy(const VocabularyShard& shard, const CrossEntropyInputs<Real
         fmt::format("{} logits, {} labels, {} statistics", inputs.logits.size(), rows, inputs.stats.size()));
   double loss = 0;
   for (std::int64_t row = 0; row < rows; ++row) {
+    if (!inputs.counted.empty() && !inputs.counted[row]) {
+      std::fill_n(&dlogits[row * shard.size], shard.size, Real(0));
+      continue;
+    }
     const WholeRow whole = whole_row(inputs.stats, rows, row);
     loss += whole.maximum + std::log(whole.sum) - whole.label;
     const auto factor = static_cast<Real>(inputs.scale / whole.sum);

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 namespace moebius {
 
@@ -33,10 +34,11 @@ struct CrossEntropyInputs {
   std::span<const Real> logits, labels;
   std::span<const Real> stats;  // [shards * rows, 3], shard after shard
   double scale = 1;
+  std::vector<bool> counted = {};  // rows; empty: all
 };
 
-// Returns the sum over rows of log(sum of exp) - label's logit over the whole vocabulary, times scale;
-// dlogits is overwritten with its gradient in this shard's logits.
+// Returns the sum over rows that count of log(sum of exp) - label's logit over the whole vocabulary, times
+// scale; dlogits is overwritten with its gradient in this shard's logits, zero where a row does not count.
 template <class Real>
 double cross_entropy(const VocabularyShard& shard, const CrossEntropyInputs<Real>& inputs,
                      std::span<Real> dlogits);

@@ -136,6 +136,13 @@ template <class Real>
 void input_of_batch(OpContext<Real>& context);
 template <class Real>
 void attend_in_batch(OpContext<Real>& context);
+// Of packed sequences: kInput, kAttentionGrad; which rows of kCrossEntropy count.
+template <class Real>
+void packed_input(OpContext<Real>& context);
+template <class Real>
+void attend_back_in_batch(OpContext<Real>& context);
+template <class Real>
+std::vector<bool> counted_rows(const OpContext<Real>& context);
 
 // The flat shard of member `index` of `size`: shards of ceil(elements/size), the last one perhaps shorter or
 // empty.

@@ -30,17 +30,45 @@ CostQuery query_of_set(const CostQuery& query, std::int32_t queries, const std::
   return one;
 }
 
+// One launch for all sequences of a microbatch, whatever their lengths, its tiles side by side: a sequence
+// takes its share of the tokens of a launch full of sequences like itself.
+Cost packed_cost(const CostSource& source, const CostQuery& query, const Batch& batch) {
+  std::map<std::int32_t, double> tokens_of_length;
+  for (const BatchSequence& sequence : batch.sequences) tokens_of_length[sequence.count] += sequence.count;
+  const std::int64_t rows = batch.rows();
+  Cost sum;
+  double longest = 0;
+  for (const auto& [length, tokens] : tokens_of_length) {
+    CostQuery full = query;
+    full.shape.groups = static_cast<std::int32_t>(rows / length);
+    full.shape.m = std::int64_t{full.shape.groups} * length;
+    full.shape.kv = length;
+    const Cost cost = source.cost(full);
+    const double share = tokens / static_cast<double>(full.shape.m);
+    if (share * cost.seconds >= longest) {
+      longest = share * cost.seconds;
+      sum.origin = cost.origin, sum.error = cost.error, sum.watts = cost.watts;
+    }
+    sum.seconds += share * cost.seconds;
+    sum.memory_bytes += share * cost.memory_bytes;
+  }
+  return sum;
+}
+
 }  // namespace
 
 bool sees_keys_of_batch(const Op& op) {
-  return op.batch >= 0 && (op.kind == OpKind::kAttention || op.kind == OpKind::kPagedAttention);
+  return op.batch >= 0 && (op.kind == OpKind::kAttention || op.kind == OpKind::kAttentionGrad ||
+                           op.kind == OpKind::kPagedAttention);
 }
 
 Cost batch_cost(const CostSource& source, const CostQuery& query, const Fragment& fragment, const Op& op) {
+  const Batch& batch = *fragment.batches[op.batch];
+  if (batch.page_tokens == 0) return packed_cost(source, query, batch);
   CostQuery with_format = query;
   with_format.stored = cache_format(fragment, op);
   Cost sum;
-  for (const auto& [queries, keys] : keys_by_queries(*fragment.batches[op.batch])) {
+  for (const auto& [queries, keys] : keys_by_queries(batch)) {
     const Cost cost = source.cost(query_of_set(with_format, queries, keys));
     // The longest set speaks for where the figure is known from.
     if (cost.seconds >= sum.seconds) sum.origin = cost.origin, sum.error = cost.error, sum.watts = cost.watts;

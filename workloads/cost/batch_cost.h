@@ -12,6 +12,7 @@ bool sees_keys_of_batch(const Op& op);
 // `query` is that of the op's mean sequence. Sequences with equally many queries run as one kernel over their
 // different keys (CostQuery::rows). Those of different prompts are priced set by set, one after the other in
 // one launch: tiles of a later set could fill cores that an earlier one leaves, which is not counted.
+// Packed sequences of training (a batch without a cache) share one launch.
 Cost batch_cost(const CostSource& source, const CostQuery& query, const Fragment& fragment, const Op& op);
 
 }  // namespace moebius

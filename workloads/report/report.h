@@ -19,6 +19,7 @@
 #include "workloads/serving/figures.h"
 #include "workloads/tenants.h"
 #include "workloads/training/memory.h"
+#include "workloads/training/reinforcement.h"
 
 namespace moebius {
 
@@ -48,6 +49,7 @@ struct Report {
   std::optional<FlowTimes> flows = {};      // a collective scenario of flows
   std::optional<Advice> advice = {};        // training, where it was asked for
   ExpertLoads experts = {};                 // training with experts that are not loaded evenly
+  std::optional<ReinforcementFigures> reinforcement = {};  // training, where a step has other phases
 };
 
 std::string report_json(const Report& report);  // ends with a newline

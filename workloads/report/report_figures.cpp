@@ -8,6 +8,7 @@
 
 #include "hw/error.h"
 #include "workloads/cost/roofline.h"
+#include "workloads/report/job_kinds.h"
 #include "workloads/training/mixed_stages.h"
 
 namespace moebius {
@@ -43,13 +44,17 @@ TrainingFigures training_figures(const Report& report) {
   TrainingFigures figures;
   figures.devices = scenario.plan.ranks();
   figures.step_time_s = report.metrics.makespan.seconds() / work.num_steps();
-  const double tokens = static_cast<double>(work.global_batch) * static_cast<double>(work.sequence_length);
+  const std::optional<PackedTokens> packed = packed_figures(report);
+  const double tokens =
+      packed ? packed->real
+             : static_cast<double>(work.global_batch) * static_cast<double>(work.sequence_length);
+  const std::int64_t length = packed ? std::llround(packed->effective_length()) : work.sequence_length;
   figures.tokens_per_s = tokens / figures.step_time_s;
   Model counted = scenario.model;
   counted.mtp_layers = 0;
   const auto rate = [&](bool causal) {
-    const Flops forward = forward_flops_per_token(counted, work.sequence_length, causal);
-    return 3 * forward.value * figures.tokens_per_s / figures.devices;
+    const Flops forward = forward_flops_per_token(counted, length, causal);
+    return (work.forward_only ? 1 : 3) * forward.value * figures.tokens_per_s / figures.devices;
   };
   const double peak = peak_of_devices(*scenario.cluster, figures.devices) / figures.devices;
   figures.tflops_per_device = rate(false) * 1e-12;

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "workloads/report/job_kinds.h"
 #include "workloads/report/report.h"
 #include "workloads/report/report_figures.h"
 #include "workloads/serving/serving.h"
@@ -12,11 +13,18 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+void add_rows(Json& json, const FigureRows& rows) {
+  for (const auto& [key, value] : rows) json[key] = value;
+}
+
 void add_training(Json& json, const Report& report) {
   const TrainingFigures figures = training_figures(report);
   json["step_time_s"] = figures.step_time_s;
   json["tokens_per_s"] = figures.tokens_per_s;
   json["tokens_per_s_per_device"] = figures.tokens_per_s / figures.devices;
+  if (const auto packed = packed_figures(report))
+    add_rows(json["packing"], packing_rows(*packed, figures.step_time_s));
+  if (report.reinforcement) add_rows(json["rl"], reinforcement_rows(*report.reinforcement));
   json["devices"] = figures.devices;
   if (!report.facts.losses.empty()) json["loss"] = report.facts.losses;
   if (report.scenario->training.first_step > 0) json["first_step"] = report.scenario->training.first_step;

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <iterator>
 
+#include "workloads/report/job_kinds.h"
 #include "workloads/report/report.h"
 #include "workloads/report/report_figures.h"
 #include "workloads/report/report_network.h"
@@ -88,6 +89,7 @@ void training_headline(Out out, const Report& report) {
   fmt::format_to(out, "  step time          {}\n", seconds_text(figures.step_time_s));
   fmt::format_to(out, "  tokens/s           {} ({} a device)\n", grouped(std::llround(figures.tokens_per_s)),
                  grouped(std::llround(figures.tokens_per_s / figures.devices)));
+  fmt::format_to(out, "{}", packing_text(report, figures.step_time_s));
   if (!report.facts.losses.empty())
     fmt::format_to(out, "  loss by step       {}\n", losses_text(report.facts.losses));
   if (!report.facts.on_cluster) {
@@ -381,6 +383,7 @@ std::string report_text(const Report& report) {
       serving_headline(out, report);
       break;
   }
+  text += reinforcement_text(report);
   time_section(out, report);
   if (report.scenario->kind == ScenarioKind::kTraining) pass_section(out, report);
   if (!report.experts.empty()) fmt::format_to(out, "\n{}", loads_text(report.experts));

@@ -17,6 +17,7 @@
 #include "workloads/schedule/recorder.h"
 #include "workloads/serving/plan.h"
 #include "workloads/training/plan.h"
+#include "workloads/training/reinforcement.h"
 
 namespace moebius {
 
@@ -85,6 +86,7 @@ struct Scenario {
   ServingPlan serving;
   ServingWorkload served;
   ServiceGoal goal;            // serving
+  std::optional<Reinforcement> rl;  // training: the other phases of a step
   bool enforce_memory = true;  // training, serving: what does not fit on the devices is a failure
   CollectiveWorkload collective;
   // Folding was wanted, but no rank stands for another: see Cluster::by_ports(), several_kinds().

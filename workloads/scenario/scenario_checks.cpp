@@ -12,6 +12,7 @@
 #include "workloads/scenario/popularity_keys.h"
 #include "workloads/scenario/scenario_flows.h"
 #include "workloads/scenario/scenario_parts.h"
+#include "workloads/scenario/training_job_keys.h"
 #include "workloads/schedule/algorithms.h"
 #include "workloads/training/pipeline.h"
 
@@ -279,6 +280,7 @@ Place place_at(const Document& document, std::string_view pointer) {
 
 void check_training(Scenario& scenario, const Document& document) {
   TrainingChecks(scenario, document).run();
+  check_training_job(scenario, document);
   check_plan_state(scenario, document);
 }
 

@@ -6,6 +6,7 @@
 #include "workloads/scenario/plan_state_keys.h"
 #include "workloads/scenario/popularity_keys.h"
 #include "workloads/scenario/scenario_parts.h"
+#include "workloads/scenario/training_job_keys.h"
 #include "workloads/training/tensor_overlap.h"
 
 namespace moebius {
@@ -168,6 +169,7 @@ void read_training_workload(Section section, Scenario& scenario) {
       "share of attention's probabilities and of what a block adds that is dropped; simulated only");
   workload.popularity =
       read_popularity(section.object("experts", false, "which experts tokens choose"), true);
+  read_training_job(section, scenario);
   workload.seed = scenario.seed;
   section.finish();
 }

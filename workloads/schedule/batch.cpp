@@ -51,12 +51,16 @@ std::vector<std::int32_t> Batch::slots() const {
 }
 
 std::string find_fault(const Batch& batch) {
-  if (batch.page_tokens < 1 || batch.sequences.empty())
+  if (batch.page_tokens < 0 || batch.sequences.empty())
     return fmt::format("{} sequences, {} tokens a page", batch.sequences.size(), batch.page_tokens);
   std::set<std::int32_t> taken;
   for (const BatchSequence& s : batch.sequences) {
     if (s.count < 1 || s.past < 0)
       return fmt::format("request {}: {} tokens after {}", s.request, s.count, s.past);
+    if (batch.page_tokens == 0) {
+      if (s.past > 0 || !s.pages.empty()) return fmt::format("request {}: a past without a cache", s.request);
+      continue;
+    }
     const auto room = static_cast<std::int64_t>(s.pages.size()) * batch.page_tokens;
     if (room < s.length())
       return fmt::format("request {}: {} tokens on {} pages", s.request, s.length(), s.pages.size());

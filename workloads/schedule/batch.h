@@ -1,4 +1,4 @@
-// The sequences of one iteration of serving on one rank, and where the paged cache holds them. Frozen with
+// The sequences of one iteration of serving or of one microbatch on one rank, and where the paged cache holds them. Frozen with
 // the fragment whose ops work on their tokens; it says which tokens those are, never what they are.
 #pragma once
 
@@ -20,7 +20,7 @@ struct BatchSequence {
 };
 
 struct Batch {
-  std::int32_t page_tokens = 1;
+  std::int32_t page_tokens = 1;  // 0: nothing is cached (packed sequences of training)
   std::vector<BatchSequence> sequences;
 
   std::int64_t rows() const;                     // tokens of all sequences

@@ -31,7 +31,7 @@ void add_op_rows(Timeline& timeline, const Fragment& fragment, std::int32_t row)
                             .fragment = row,
                             .index = static_cast<std::int32_t>(i),
                             .shape = op.shape,
-                            .flops = op_flops(op.kind, op.shape).value,
+                            .flops = op_flops(op, fragment).value,
                             .bytes = op_bytes(op.kind, op.shape, op.dtype).value,
                             .payload = op.payload.value});
   }

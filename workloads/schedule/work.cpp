@@ -56,11 +56,25 @@ double sent_bytes(const Op& op, const Fragment& fragment, int group_size, int me
   return op.payload.value * others * (op.kind == OpKind::kAllReduce ? 2 : 1);
 }
 
+Flops op_flops(const Op& op, const Fragment& fragment) {
+  const bool attends = op.kind == OpKind::kAttention || op.kind == OpKind::kAttentionGrad;
+  if (!attends || op.batch < 0 || fragment.batches[op.batch]->page_tokens > 0)
+    return op_flops(op.kind, op.shape);
+  Shape one = op.shape;
+  one.groups = 1;
+  Flops sum = {};
+  for (const BatchSequence& sequence : fragment.batches[op.batch]->sequences) {
+    one.m = one.kv = sequence.count;
+    sum += op_flops(op.kind, one);
+  }
+  return sum;
+}
+
 ClassWork class_work(const Op& op, const Fragment& fragment, const Layout& layout, std::int32_t rank_class) {
   const RankClass& ranks = layout.classes[rank_class];
   const int group_size = static_cast<int>(ranks.group(op.group).ranks.size());
   if (op.route < 0) {
-    return {ranks.size() * op_flops(op.kind, op.shape).value,
+    return {ranks.size() * op_flops(op, fragment).value,
             ranks.size() * sent_bytes(op, fragment, group_size, ranks.group(op.group).my_index)};
   }
   const std::vector<int> members = members_of_class(layout, rank_class);

@@ -16,6 +16,9 @@ bool has_member_rows(const Op& op);
 // member, for others.
 Shape member_shape(const Op& op, const Fragment& fragment, int member);
 
+// Of an op by its shape; attention over packed sequences (a batch without a cache) by the length of each.
+Flops op_flops(const Op& op, const Fragment& fragment);
+
 // Payload that a rank sends to other ranks, whatever the algorithm: the least that can do it.
 // - all-reduce: 2(n-1)/n of the payload; reduce-scatter, all-gather, all-to-all: (n-1)/n; broadcast: (n-1)/n,
 // averaged over

@@ -28,6 +28,10 @@ Reach reach_of(const LayerWriter& writer, std::int64_t queries) {
   const std::int64_t s = writer.workload().sequence_length;
   const int layer = writer.builder().layer;
   const std::int64_t chunk = writer.model().chunk(layer);
+  if (const BatchPtr packed = writer.packed())
+    return {static_cast<std::int32_t>(packed->sequences.size()),
+            queries / static_cast<std::int64_t>(packed->sequences.size()),
+            static_cast<std::int32_t>(writer.model().window(layer))};
   if (chunk > 0 && chunk < s && queries % chunk == 0)
     return {static_cast<std::int32_t>(queries / chunk), chunk, 0};
   const std::int64_t keys = writer.plan().cp == 1 ? s : (s + s / writer.plan().cp) / 2;
@@ -63,6 +67,7 @@ TensorId write_core(LayerWriter& writer, const Heads& heads, TensorId q, TensorI
   const std::int64_t kernels = write_scores(writer, {m, heads.query * reach.keys}, outputs);
   writer.emit({.kind = OpKind::kAttention,
                .role = Role::kAttention,
+               .batch = writer.pass().batch,
                .shape = {.m = m,
                          .k = kernels,
                          .groups = reach.sequences,

@@ -64,6 +64,8 @@ std::int32_t FragmentBuilder::add_route(const RoutePtr& route) {
 }
 
 std::int32_t FragmentBuilder::add_batch(const BatchPtr& batch) {
+  for (std::size_t i = 0; i < fragment_.batches.size(); ++i)
+    if (fragment_.batches[i] == batch) return static_cast<std::int32_t>(i);
   fragment_.batches.push_back(batch);
   return static_cast<std::int32_t>(fragment_.batches.size()) - 1;
 }

@@ -52,7 +52,7 @@ class FragmentBuilder {
   TensorId transient(std::int64_t rows, std::int64_t columns, DType dtype, Role role = Role::kNone);
   std::int32_t add_route(const RoutePtr& route);  // equal pointers give equal indices
 
-  std::int32_t add_batch(const BatchPtr& batch);  // serving: for Op::batch
+  std::int32_t add_batch(const BatchPtr& batch);  // for Op::batch; equal pointers give equal indices
 
   // Appends an op; `op` carries kind, dtype, lane, role, group, shape, payload ...; layer, phase and
   // (compute) units come from the builder. Returns its index. `after`: earlier ops that it waits for beside

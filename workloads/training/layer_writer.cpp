@@ -161,6 +161,7 @@ TensorId LayerWriter::rotary(TensorId x, int heads, int rotated) {
   const TensorId y = builder().transient(rows(x), columns(x), DType::kBf16, Role::kRope);
   emit({.kind = OpKind::kRotary,
         .role = Role::kRope,
+        .batch = pass_.batch,
         .shape = {.m = rows(x),
                   .n = columns(x),
                   .groups = static_cast<std::int32_t>(workload().micro_batch),

@@ -48,6 +48,9 @@ class LayerWriter {
 
   FragmentBuilder& builder() const { return pass_.builder; }
   ForwardPass& pass() { return pass_; }
+  BatchPtr packed() const {  // null: each row is one sequence
+    return pass_.batch < 0 ? nullptr : pass_.builder.fragment().batches[pass_.batch];
+  }
   const Model& model() const { return *input_.model; }
   const TrainingPlan& plan() const { return *input_.plan; }
   const TrainingWorkload& workload() const { return *input_.workload; }

@@ -32,6 +32,7 @@ struct ShardPosition {
   int tensor = 0;  // index in its tensor-parallel group
   int expert = 0;  // index in its expert-parallel group
   int dense = 0;   // index among the ranks that share dense MLPs
+  int replica = 0;  // of the data, where replicas read sequences of lengths of their own
 };
 
 // Draws each route once. Balanced routes are the same for all layers and steps.
@@ -58,6 +59,7 @@ struct ForwardPass {
   std::map<TensorId, TensorId> quantised_from;  // 8-bit copy -> original
   TensorId received = kNoTensor;                // from the previous stage
   TensorId sent = kNoTensor;                    // to the next stage
+  std::int32_t batch = -1;                      // of the packed sequences; -1: none
 };
 
 // Hybrid: what is computed again in which layer; or the layers whole.
@@ -72,6 +74,8 @@ struct StageSpec {
   ShardPosition shard;
   int step = 0;
   int microbatch = -1;  // of the routes; -1: they do not depend on it
+  BatchPtr packed = nullptr;  // the sequences in its rows; null: each row is one
+  double counted_tokens = 0;  // of the whole step, that the loss is taken on; 0: all
   std::shared_ptr<const RecomputeChoice> recompute = {};
   int chunk = 0;        // of the rank
   int meetings = 0;     // whose collectives it may meet: of stages on one rank those of each stage differ

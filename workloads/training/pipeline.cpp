@@ -175,4 +175,13 @@ std::vector<std::vector<Pass>> pipeline_passes(const PipelineSpec& spec) {
   return all;
 }
 
+std::vector<std::vector<Pass>> forward_passes(const std::vector<std::vector<Pass>>& passes) {
+  std::vector<std::vector<Pass>> forward(passes.size());
+  for (std::size_t rank = 0; rank < passes.size(); ++rank) {
+    for (const Pass& pass : passes[rank])
+      if (pass.runs_forward()) forward[rank].push_back({.kind = PassKind::kForward, .part = pass.part});
+  }
+  return forward;
+}
+
 }  // namespace moebius

@@ -90,4 +90,7 @@ std::vector<std::vector<Pass>> pipeline_passes(const PipelineSpec& spec);
 std::vector<std::vector<int>> issue_turns(const std::vector<std::vector<Pass>>& passes,
                                           const StagePlacement& placement);
 
+// Scoring: the forward passes of `passes` alone, in their order.
+std::vector<std::vector<Pass>> forward_passes(const std::vector<std::vector<Pass>>& passes);
+
 }  // namespace moebius

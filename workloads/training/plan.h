@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "workloads/schedule/fragment.h"
 #include "workloads/schedule/layout.h"
 #include "workloads/training/fusion.h"
+#include "workloads/training/sequence_lengths.h"
 
 namespace moebius {
 
@@ -98,6 +100,8 @@ struct TrainingWorkload {
   double dropout = 0;             // of probabilities and of what a block adds; simulated only
   Popularity popularity;
   std::uint64_t seed = 1;
+  std::optional<SequenceLengths> lengths = {};  // packed sequences; none: each fills its row
+  bool forward_only = false;  // scoring: no reverse pass, no optimizer
   int num_steps() const { return steps - first_step; }  // of this run
   int num_microbatches(const TrainingPlan& plan) const {
     return static_cast<int>(global_batch / (micro_batch * plan.dp));

@@ -116,6 +116,7 @@ std::int32_t Reverse::emit(Op op, const std::vector<TensorId>& inputs, const std
     if (added) place->second = builder().add_route(fragment().routes[op.route]);
     op.route = place->second;
   }
+  if (op.batch >= 0) op.batch = builder().add_batch(fragment().batches[op.batch]);
   return builder().emit(op, inputs, outputs);
 }
 
@@ -125,6 +126,7 @@ Op Reverse::like(const Op& op, OpKind kind) {
           .lane = op.lane,
           .role = op.role,
           .route = op.route,
+          .batch = op.batch,
           .scale = op.scale,
           .shape = op.shape};
 }

@@ -14,6 +14,7 @@ class StageWriter {
  public:
   StageWriter(const LoweringInput& input, const StageSpec& stage, RouteCache& routes, ForwardPass& pass)
       : input_(input), stage_(stage), routes_(routes), pass_(pass), writer_(input, stage, pass) {
+    if (stage.packed) pass.batch = pass.builder.add_batch(stage.packed);
     pass.builder.scaling = plan().scaling;
     pass.builder.launch = plan().launch;
     pass.builder.tensor_chunks = plan().tp_chunks;
@@ -52,6 +53,7 @@ class StageWriter {
     writer_.emit({.kind = OpKind::kInput,
                   .lane = Lane::kCompute,
                   .role = Role::kInput,
+                  .batch = pass_.batch,
                   .shape = {.m = whole_tokens(),
                             .n = model().vocabulary,
                             .k = streams - 1,
@@ -177,7 +179,8 @@ class StageWriter {
   }
 
   void write_tail(TensorId x) {
-    write_head(x, Role::kFinalNorm, streams_[1], 1);
+    write_head(x, Role::kFinalNorm, 1, 1);
+    if (input_.workload->forward_only) return;  // scored by the main head alone
     for (int i = 0; i < model().mtp_layers; ++i) x = write_mtp(x, i);
   }
 
@@ -198,11 +201,12 @@ class StageWriter {
     TensorId h = writer_.linear(both, {Role::kMtpProjection, model().hidden, 2 * model().hidden});
     h = write_layer(h, layer);
     constexpr double kMtpLossWeight = 0.3;  // DeepSeek-V3, section 4.2: lambda of the first 10T tokens
-    write_head(h, Role::kFinalNorm, streams_[2 + index], kMtpLossWeight / model().mtp_layers);
+    write_head(h, Role::kFinalNorm, 2 + index, kMtpLossWeight / model().mtp_layers);
     return h;
   }
 
-  void write_head(TensorId x, Role norm_role, TensorId labels, double loss_weight) {
+  // The loss of the token `ahead` positions on.
+  void write_head(TensorId x, Role norm_role, int ahead, double loss_weight) {
     writer_.begin_block(builder().layer, false);
     const TensorId normed = writer_.enter_tensor_parallel(writer_.norm(x, norm_role));
     const std::int64_t m = whole_tokens();
@@ -210,7 +214,7 @@ class StageWriter {
     const TensorId logits = builder().transient(m, n, DType::kBf16, Role::kHead);
     writer_.emit({.kind = OpKind::kGemm, .role = Role::kHead, .shape = {.m = m, .n = n, .k = model().hidden}},
                  {normed, head_weight()}, {logits});
-    write_loss(logits, labels, loss_weight);
+    write_loss(logits, ahead, loss_weight);
   }
 
   // One matrix for the main head and those of all MTP modules; with tied embeddings, the embedding.
@@ -228,7 +232,8 @@ class StageWriter {
                           .init = 1 / std::sqrt(static_cast<double>(model().hidden))});
   }
 
-  void write_loss(TensorId logits, TensorId labels, double loss_weight) {
+  void write_loss(TensorId logits, int ahead, double loss_weight) {
+    const TensorId labels = streams_[ahead];
     const std::int64_t m = writer_.rows(logits), n = writer_.columns(logits);
     TensorId stats = builder().transient(m, 3, DType::kFp32, Role::kLoss);
     writer_.emit({.kind = OpKind::kCrossEntropyStats, .role = Role::kLoss, .shape = {.m = m, .n = n}},
@@ -236,6 +241,7 @@ class StageWriter {
     if (plan().tp > 1)
       stats =
           writer_.collective(OpKind::kAllGather, GroupRole::kTensor, Lane::kTensorComm, stats, m * plan().tp);
+    if (input_.workload->forward_only) return;  // the statistics are the log-probabilities of the labels
     const TensorId loss = builder().add({.scope = Scope::kRank,
                                          .memory = MemoryKind::kActivations,
                                          .dtype = DType::kFp32,
@@ -246,11 +252,13 @@ class StageWriter {
                                          .columns = 1});
     const TensorId gradient = builder().transient(m, n, DType::kBf16, Role::kLoss);
     const double batch_tokens =
-        static_cast<double>(input_.workload->global_batch * input_.workload->sequence_length);
+        stage_.packed ? stage_.counted_tokens
+                      : static_cast<double>(input_.workload->global_batch * input_.workload->sequence_length);
     writer_.emit({.kind = OpKind::kCrossEntropy,
                   .role = Role::kLoss,
+                  .batch = pass_.batch,
                   .scale = static_cast<float>(loss_weight / batch_tokens),
-                  .shape = {.m = m, .n = n, .groups = plan().tp}},
+                  .shape = {.m = m, .n = n, .k = stage_.packed ? ahead : 0, .groups = plan().tp}},
                  {logits, labels, stats}, {loss, gradient});
   }
 

@@ -9,6 +9,7 @@
 #include "workloads/training/away_state.h"
 #include "workloads/training/hybrid_recompute.h"
 #include "workloads/training/optimizer.h"
+#include "workloads/training/packing.h"
 #include "workloads/training/two_batch.h"
 
 namespace moebius {
@@ -97,9 +98,17 @@ const StageFragments& FragmentStore::fragments(int rank, ShardPosition shard, in
   StageSpec stage = spec_of(rank, shard, part.chunk);
   stage.step = fixed_routes() ? 0 : step;
   if (!fixed_routes() && input_.workload->popularity.per_microbatch) stage.microbatch = part.microbatch;
-  const Key key{stage.step, stage.microbatch, Place{rank, part.chunk, shard.tensor, shard.expert, shard.dense}};
+  Key key{stage.step, stage.microbatch,
+          Place{rank, part.chunk, shard.tensor, shard.expert, shard.dense, 0}};
+  if (packs())
+    key = {step, part.microbatch,
+           Place{rank, part.chunk, shard.tensor, shard.expert, shard.dense, shard.replica}};
   const auto found = known_.find(key);
   if (found != known_.end()) return found->second;
+  if (packs()) {
+    stage.packed = pack(*input_.workload, {step, part.microbatch * input_.plan->dp + shard.replica});
+    stage.counted_tokens = counted_tokens(step);
+  }
   stage.recompute = recompute_of(stage);
   const StageFragments& made = known_[key] = lower(stage);
   for (const RoutePtr& route : made.forward->routes) loads_.add(*route);
@@ -126,6 +135,12 @@ std::shared_ptr<const RecomputeChoice> FragmentStore::recompute_of(const StageSp
   return recompute_[stage.stage] = hybrid.choose(stage);
 }
 
+double FragmentStore::counted_tokens(int step) {
+  const auto [place, added] = counted_.try_emplace(step, 0);
+  if (added) place->second = std::max(1.0, packed_tokens(*input_.workload, *input_.plan, step).counted);
+  return place->second;
+}
+
 StageSpec FragmentStore::spec_of(int rank, ShardPosition shard, int chunk) const {
   StageSpec stage;
   stage.stage = placement_.stage_of(rank, chunk);
@@ -143,6 +158,10 @@ StageSpec FragmentStore::spec_of(int rank, ShardPosition shard, int chunk) const
 StageFragments FragmentStore::lower(const StageSpec& stage) {
   ForwardPass forward = lower_forward(input_, stage, routes_);
   StageFragments fragments;
+  if (input_.workload->forward_only) {
+    fragments.forward = forward.builder.freeze_it();
+    return fragments;
+  }
   if (has_whole_backward(input_.plan->schedule)) lower_whole(stage, forward, fragments);
   if (has_split_backward(input_.plan->schedule)) lower_split(stage, forward, fragments);
   fragments.forward = freeze(forward.builder, away_of(forward));
@@ -200,7 +219,7 @@ void FragmentStore::lower_split(const StageSpec& stage, ForwardPass& forward, St
 
 // Of all stages of the rank; what they share, once.
 FragmentPtr FragmentStore::optimizer(int rank, ShardPosition shard, int step) {
-  FragmentPtr& known = optimizers_[Place{rank, 0, shard.tensor, shard.expert, shard.dense}];
+  FragmentPtr& known = optimizers_[Place{rank, 0, shard.tensor, shard.expert, shard.dense, 0}];
   if (known) return known;
   std::vector<StageParameter> parameters;
   StageSpec stage = spec_of(rank, shard, 0);
@@ -224,7 +243,7 @@ FragmentPtr FragmentStore::optimizer(int rank, ShardPosition shard, int step) {
 }
 
 void FragmentStore::forget(int step, int microbatch) {
-  if (fixed_routes()) return;
+  if (fixed_routes() && !packs()) return;
   const auto erased = std::erase_if(known_, [&](const auto& entry) {
     const int of_step = std::get<0>(entry.first), of_microbatch = std::get<1>(entry.first);
     return of_step < step || (of_step == step && of_microbatch == microbatch);

@@ -29,7 +29,8 @@ class FragmentStore {
   FragmentStore(const LoweringInput& input, std::vector<StageSlice> slices);
 
   // What `pass` of a pipeline rank runs, at one position of the rank's groups. With routes that change from
-  // step to step or from microbatch to microbatch there is one fragment for each.
+  // step to step or from microbatch to microbatch there is one fragment for each, and so with packed
+  // sequences.
   FragmentPtr get(int rank, ShardPosition shard, int step, const Pass& pass);
   // Fragments of this microbatch of the step, and of earlier steps, are not asked for any more.
   void forget(int step, int microbatch);
@@ -39,8 +40,8 @@ class FragmentStore {
   const ExpertLoads& loads() const { return loads_; }  // of what was lowered so far
 
  private:
-  // Rank, chunk, tensor, expert, dense.
-  using Place = std::tuple<int, int, int, int, int>;
+  // Rank, chunk, tensor, expert, dense; replica, where each packs sequences of its own.
+  using Place = std::tuple<int, int, int, int, int, int>;
   using Key = std::tuple<int, int, Place>;  // step, microbatch; -1: of any
   using Halves = std::pair<FragmentPtr, FragmentPtr>;
 
@@ -57,6 +58,8 @@ class FragmentStore {
   void lower_split(const StageSpec& stage, ForwardPass& forward, StageFragments& fragments);
   StageSpec spec_of(int rank, ShardPosition shard, int chunk) const;
   bool fixed_routes() const;  // one draw for all steps, layers and microbatches
+  bool packs() const { return input_.workload->lengths.has_value(); }
+  double counted_tokens(int step);  // of the packed sequences of a step
 
   LoweringInput input_;
   std::vector<StageSlice> slices_;
@@ -64,6 +67,7 @@ class FragmentStore {
   RouteCache routes_;
   ExpertLoads loads_;
   std::map<Key, StageFragments> known_;
+  std::map<int, double> counted_;  // by step
   std::map<int, std::shared_ptr<const RecomputeChoice>> recompute_;  // by stage
   std::map<Place, FragmentPtr> optimizers_;
   std::map<Halves, FragmentPtr> pairs_;

@@ -51,6 +51,7 @@ struct Training::State {
         store({&job.model, &job.plan, &job.workload, job.ranks_per_node}, slices_of(job)),
         microbatches(job.workload.num_microbatches(job.plan)),
         passes(pipeline_passes(pipeline_spec(job.plan, microbatches))) {
+    if (job.workload.forward_only) passes = forward_passes(passes);
     if (job.speeds) set_paces(job.plan, *job.speeds, layout);
     for (const RankClass& rank_class : layout.classes) places.push_back(place_of(rank_class));
     for (const std::vector<int>& turn : issue_turns(passes, store.placement())) add_turn(turn);
@@ -68,6 +69,7 @@ struct Training::State {
     place.shard.tensor = rank_class.group(GroupRole::kTensor).my_index;
     place.shard.expert = rank_class.group(GroupRole::kExpert).my_index;
     place.shard.dense = rank_class.group(GroupRole::kDenseTensor).my_index;
+    place.shard.replica = rank_class.representative() / (job.plan.tp * job.plan.cp) % job.plan.dp;
     return place;
   }
 
@@ -213,6 +215,10 @@ MemoryReport Training::memory(Bytes capacity) {
     for (Pass pass : s.passes[place.rank]) {
       pass.part.microbatch = pass.backward.microbatch = 0;
       held.push_back(s.fragment_of(place, 0, pass));
+      if (s.job.workload.forward_only) {  // nothing outlives its pass
+        passes.push_back({held.back().get(), 0, 0});
+        continue;
+      }
       const int change = (pass.runs_forward() ? 1 : 0) - (pass.writes_weights() ? 1 : 0);
       passes.push_back({held.back().get(), change, pass.runs_forward() ? 1 : 0});
     }

@@ -44,6 +44,8 @@ class Overlap {
       add_tensors(given, half);
       routes_[half] = static_cast<std::int32_t>(fragment_.routes.size());
       fragment_.routes.insert(fragment_.routes.end(), given.routes.begin(), given.routes.end());
+      batches_[half] = static_cast<std::int32_t>(fragment_.batches.size());
+      fragment_.batches.insert(fragment_.batches.end(), given.batches.begin(), given.batches.end());
       places_[half].resize(given.ops.size());
     }
   }
@@ -81,6 +83,7 @@ class Overlap {
     Op op = given.ops[index];
     op.second = half == 0;
     if (op.route >= 0) op.route += routes_[half];
+    if (op.batch >= 0) op.batch += batches_[half];
     const std::int32_t first_dependency = op.first_dependency, first_tensor = op.first_tensor;
     op.first_dependency = static_cast<std::int32_t>(fragment_.dependencies.size());
     op.first_tensor = static_cast<std::int32_t>(fragment_.operands.size());
@@ -95,7 +98,7 @@ class Overlap {
   std::array<const Fragment*, 2> halves_;
   Fragment fragment_;
   std::array<std::vector<std::int32_t>, 2> tensors_, places_;  // of the halves, here
-  std::array<std::int32_t, 2> routes_{};
+  std::array<std::int32_t, 2> routes_{}, batches_{};
   std::map<std::uint32_t, std::int32_t> parameters_;  // by key
 };
 

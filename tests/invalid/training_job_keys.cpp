@@ -1,0 +1,60 @@
+// What kind of training: keys of packed sequences and of reinforcement learning, each refused with one exact
+// sentence.
+#include "tests/invalid/refusals.h"
+
+using namespace moebius;
+
+namespace {
+
+const char* const kPretrain = "study/deepseek-v3-train-2048-h800.json";
+const char* const kSft = "smoke/sft-64-h800.json";
+const char* const kRl = "smoke/rl-64-h800.json";
+
+}  // namespace
+
+TEST_CASE("keys of another kind of training are refused") {
+  check(
+      kPretrain,
+      {{"/workload/job", "stf",
+        R"(/workload/job: expected one of pretrain, sft, rl, scoring, found "stf" (did you mean "sft"?))"},
+       {"/workload/job", "sft",
+        R"(/workload/lengths: job "sft": expected {"uniform": [LEAST, MOST]} or {"lognormal": {"median": TOKENS, "sigma": SIGMA}}, found none)"},
+       {"/workload/lengths", R"({"uniform": [1, 20]})",
+        R"(/workload/lengths: lengths are for job "sft" only)"},
+       {"/workload/prompt_share", "0.5",
+        R"(/workload/prompt_share: a share of prompts is for job "sft" only)"},
+       {"/workload/rl", "{}", R"(/workload/rl: these are for job "rl" only)"}});
+}
+
+TEST_CASE("lengths of packed sequences are those of a law, and fit in a row") {
+  check(
+      kSft,
+      {{"/workload/lengths", "7",
+        R"(/workload/lengths: expected {"uniform": [LEAST, MOST]} or {"lognormal": {"median": TOKENS, "sigma": SIGMA}}, found 7)"},
+       {"/workload/lengths", R"({"uniform": [20, 10]})",
+        R"(/workload/lengths/uniform: expected [LEAST, MOST], two lengths in tokens, at least 1 and the smaller one first, found [20, 10])"},
+       {"/workload/lengths", R"({"uniform": [20, 5000]})",
+        R"(/workload/lengths: expected at most the sequence_length of 4096 tokens, found 5000)"},
+       {"/workload/lengths", R"({"lognormal": {"median": 100}})",
+        R"(/workload/lengths/lognormal: expected key "sigma", found none)"},
+       {"/workload/prompt_share", "1.5",
+        R"(/workload/prompt_share: expected a number from 0 to 1, found 1.5)"},
+       {"/plan/cp", "2", R"(/plan/cp: packed sequences are not cut: expected 1, found 2)"}});
+}
+
+TEST_CASE(
+    "a step of reinforcement learning has a batch of its prompts and samples, and one kind of rollout") {
+  check(
+      kRl,
+      {{"/workload/rl/prompts", "63",
+        R"(/workload/rl/prompts: 63 prompts x 8 samples = 504 sequences are not the 512 of global_batch)"},
+       {"/workload/rl/response_tokens", "2048",
+        R"(/workload/rl/response_tokens: expected at least 1 and fewer than the sequence_length of 2048, found 2048)"},
+       {"/workload/rl/rollout", "{}",
+        R"(/workload/rl/rollout/serving: expected either tokens_per_s_per_device or a serving plan, found none)"},
+       {"/workload/rl/rollout/tokens_per_s_per_device", "10",
+        R"(/workload/rl/rollout/serving: expected either tokens_per_s_per_device or a serving plan, found both)"},
+       {"/workload/rl/sync", "gather",
+        R"(/workload/rl/sync: expected one of broadcast, none, found "gather")"},
+       {"/plan/save", "dir", R"(/plan: a step of reinforcement learning is not saved or resumed so far)"}});
+}

@@ -1,0 +1,150 @@
+#include "workloads/scenario/training_job_keys.h"
+
+#include <array>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "workloads/scenario/scenario_parts.h"
+
+namespace moebius {
+namespace {
+
+enum class TrainingKind : std::uint8_t { kPretrain, kSft, kRl, kScoring };
+
+constexpr std::array kJobs{
+    Named<TrainingKind>{"pretrain", TrainingKind::kPretrain, "every row is one sequence"},
+    Named<TrainingKind>{"sft", TrainingKind::kSft,
+                        "supervised fine-tuning: sequences of unlike length, packed into rows"},
+    Named<TrainingKind>{"rl", TrainingKind::kRl,
+                        "rollout, scoring, training and weight sync, one after the other"},
+    Named<TrainingKind>{"scoring", TrainingKind::kScoring,
+                        "forward passes alone, to the log-probabilities of the tokens"},
+};
+constexpr std::array kSyncs{
+    Named<bool>{"broadcast", true, "each weight goes from a rank that trains it to all ranks"},
+    Named<bool>{"none", false, "those who generate use the weights where they are"}};
+
+constexpr const char* kLengthForms =
+    "expected {\"uniform\": [LEAST, MOST]} or {\"lognormal\": {\"median\": TOKENS, \"sigma\": SIGMA}}";
+
+SequenceLengths uniform_lengths(const Value& pair, const Place& place) {
+  const auto is_length = [](const Value& value) {
+    return value.kind == Value::Kind::kInteger && value.integer >= 1;
+  };
+  const bool sound = pair.kind == Value::Kind::kArray && pair.items.size() == 2 && is_length(pair.items[0]) &&
+                     is_length(pair.items[1]) && pair.items[0].integer <= pair.items[1].integer;
+  if (!sound)
+    place.fail(fmt::format(
+        "expected [LEAST, MOST], two lengths in tokens, at least 1 and the smaller one first, found {}",
+        pair.excerpt()));
+  return {.law = LengthLaw::kUniform, .least = pair.items[0].number, .most = pair.items[1].number};
+}
+
+SequenceLengths lognormal_lengths(Reader form) {
+  const double median = form.number("median", {1, 1 << 24}), sigma = form.number("sigma", {0, 8});
+  form.finish();
+  return {.law = LengthLaw::kLognormal, .median = median, .sigma = sigma};
+}
+
+SequenceLengths lengths_of(const Value& value, const Place& place) {
+  if (value.kind != Value::Kind::kObject || value.keys.size() != 1)
+    place.fail(fmt::format("{}, found {}", kLengthForms, value.excerpt()));
+  Reader form(value, place);
+  const SequenceLengths lengths = form.has("lognormal")
+                                      ? lognormal_lengths(form.object("lognormal"))
+                                      : uniform_lengths(form.value("uniform"), form.place_of("uniform"));
+  form.finish();
+  return lengths;
+}
+
+void read_lengths(Section& section, TrainingKind kind, TrainingWorkload& workload) {
+  const DescriptionPtr form = description_of("object", "of job \"sft\": tokens of its sequences");
+  if (const Value* value = section.value("lengths", false, form))
+    workload.lengths = lengths_of(*value, section.place_of("lengths"));
+  const double share = section.number(
+      "prompt_share", {0, 1}, 0, "of each sequence of job \"sft\", from its start: no loss is taken on it");
+  if (kind == TrainingKind::kSft && !workload.lengths)
+    section.place_of("lengths").fail(fmt::format("job \"sft\": {}, found none", kLengthForms));
+  if (kind != TrainingKind::kSft && workload.lengths)
+    section.place_of("lengths").fail("lengths are for job \"sft\" only");
+  if (kind != TrainingKind::kSft && share > 0)
+    section.place_of("prompt_share").fail("a share of prompts is for job \"sft\" only");
+  if (workload.lengths) workload.lengths->prompt_share = share;
+}
+
+void read_rollout(Section section, Reinforcement& rl, bool wanted) {
+  rl.rollout_rate = section.number("tokens_per_s_per_device", {0, 1e9}, 0,
+                                   "generated tokens of a device, given; 0: `serving` is simulated");
+  const DescriptionPtr form = description_of(
+      "object", "the plan of a serving scenario on the same cluster, which generates the responses");
+  const bool served = section.value("serving", false, form) != nullptr;
+  section.finish();
+  if (wanted && served == (rl.rollout_rate > 0))
+    section.place_of("serving").fail("expected either tokens_per_s_per_device or a serving plan, found " +
+                                     std::string(served ? "both" : "none"));
+}
+
+Reinforcement read_reinforcement(Section section, bool wanted) {
+  constexpr Range kCount{0, 1 << 30};
+  Reinforcement rl;
+  rl.prompts = section.integer("prompts", kCount, 0, "of a step");
+  rl.samples = section.integer("samples", kCount, 0, "responses to each prompt");
+  rl.response_tokens = section.integer("response_tokens", kCount, 0,
+                                       "of each response; the rest of sequence_length is its prompt");
+  read_rollout(section.object("rollout", false, "how responses are generated"), rl, wanted);
+  rl.reference = section.boolean("reference", true, "the first weights of the policy score each sequence");
+  const DescriptionPtr form =
+      description_of("", "the model that scores each sequence: as /model; absent: none");
+  rl.reward = section.value("reward_model", false, form) != nullptr;
+  rl.sync = section.choice<bool>("sync", kSyncs, true, "how the new weights reach those who generate");
+  section.finish();
+  return rl;
+}
+
+}  // namespace
+
+void read_training_job(Section& workload, Scenario& scenario) {
+  const auto kind =
+      workload.choice<TrainingKind>("job", kJobs, TrainingKind::kPretrain, "what kind of training it is");
+  scenario.training.forward_only = kind == TrainingKind::kScoring;
+  read_lengths(workload, kind, scenario.training);
+  const bool given = workload.given("rl"), wanted = kind == TrainingKind::kRl;
+  const Reinforcement rl =
+      read_reinforcement(workload.object("rl", false, "of job \"rl\": its phases"), wanted);
+  if (given && !wanted) workload.place_of("rl").fail("these are for job \"rl\" only");
+  if (wanted) scenario.rl = rl;
+}
+
+void check_training_job(const Scenario& scenario, const Document& document) {
+  const TrainingWorkload& work = scenario.training;
+  if (work.lengths) {
+    if (scenario.plan.cp > 1)
+      place_at(document, "/plan/cp")
+          .fail(fmt::format("packed sequences are not cut: expected 1, found {}", scenario.plan.cp));
+    if (scenario.model.attention_chunk > 0)
+      place_at(document, "/workload/job")
+          .fail(fmt::format("{} attends in chunks, which are not cut where sequences are packed",
+                            scenario.model.id));
+    const double longest =
+        work.lengths->law == LengthLaw::kUniform ? work.lengths->most : work.lengths->median;
+    if (longest > static_cast<double>(work.sequence_length))
+      place_at(document, "/workload/lengths")
+          .fail(fmt::format("expected at most the sequence_length of {} tokens, found {}",
+                            work.sequence_length, longest));
+  }
+  if (!scenario.rl) return;
+  const Reinforcement& rl = *scenario.rl;
+  if (rl.sequences() != work.global_batch)
+    place_at(document, "/workload/rl/prompts")
+        .fail(fmt::format("{} prompts x {} samples = {} sequences are not the {} of global_batch", rl.prompts,
+                          rl.samples, rl.sequences(), work.global_batch));
+  if (rl.response_tokens < 1 || rl.response_tokens >= work.sequence_length)
+    place_at(document, "/workload/rl/response_tokens")
+        .fail(fmt::format("expected at least 1 and fewer than the sequence_length of {}, found {}",
+                          work.sequence_length, rl.response_tokens));
+  if (!scenario.save.empty() || scenario.resume)
+    place_at(document, "/plan").fail("a step of reinforcement learning is not saved or resumed so far");
+}
+
+}  // namespace moebius
