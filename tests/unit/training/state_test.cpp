@@ -257,7 +257,8 @@ TrainingJob hybrid_job() {
 // Of the reverse pass of a microbatch, each op at its roofline.
 double reverse_seconds(const TrainingJob& job) {
   double seconds = 0;
-  for (const Op& op : fragments_of(job)[1]->ops) {
+  const FragmentPtr reverse = fragments_of(job)[1];
+  for (const Op& op : reverse->ops) {
     if (is_communication(op.kind)) continue;
     seconds += std::max(op_flops(op.kind, op.shape) / job.plan.recompute_flops,
                         op_bytes(op.kind, op.shape, op.dtype) / job.plan.recompute_memory);
