@@ -1,5 +1,5 @@
-// The places whose way to the outside is shared by all that stands in them, from the leaf upwards, and the host
-// memory that forwarded messages go through.
+// The places whose way to the outside is shared by all that stands in them, from the leaf upwards, and the
+// host memory that forwarded messages go through.
 #pragma once
 
 #include <cstdint>

@@ -18,16 +18,17 @@ std::string refusal_of(const Case& first, const Case& second) {
 }  // namespace
 
 TEST_CASE("kernels of attention and accumulation are names and dropout is a share") {
-  check(kTraining,
-        {
-            {"/plan/attention", "fused",
-             R"(/plan/attention: expected one of "flash", "unfused", found "fused" (did you mean "unfused"?))"},
-            {"/plan/precision/accumulation", "apart",
-             R"(/plan/precision/accumulation: expected one of "fused", "separate", found "apart")"},
-            {"/workload/dropout", "1", R"(/workload/dropout: expected a number from 0 to 0.99, found 1)"},
-            {"/plan/recompute/whole_layers", "true",
-             R"(/plan/recompute/whole_layers: whole layers are for policy "full" only)"},
-        });
+  check(
+      kTraining,
+      {
+          {"/plan/attention", "fused",
+           R"(/plan/attention: expected one of "flash", "unfused", found "fused" (did you mean "unfused"?))"},
+          {"/plan/precision/accumulation", "apart",
+           R"(/plan/precision/accumulation: expected one of "fused", "separate", found "apart")"},
+          {"/workload/dropout", "1", R"(/workload/dropout: expected a number from 0 to 0.99, found 1)"},
+          {"/plan/recompute/whole_layers", "true",
+           R"(/plan/recompute/whole_layers: whole layers are for policy "full" only)"},
+      });
 }
 
 TEST_CASE("unfused attention sees whole sequences") {

@@ -36,10 +36,11 @@ FragmentPtr pair(bool fused, bool kept) {
 double seconds_of(bool fused, bool kept) {
   const Cluster cluster = make_cluster({.nodes = 1, .per_node = 1, .memory_rate = 1e12});
   const Layout layout = make_layout(LayoutSpec{.ranks = 1});
-  return simulate({.cluster = cluster,
-                   .layout = layout,
-                   .submissions = on_all_classes(layout, pair(fused, kept)),
-                   .costs = {{OpKind::kAdd, {50e-6}}, {OpKind::kNorm, {50e-6}}, {OpKind::kActivation, {1e-6}}}})
+  return simulate(
+             {.cluster = cluster,
+              .layout = layout,
+              .submissions = on_all_classes(layout, pair(fused, kept)),
+              .costs = {{OpKind::kAdd, {50e-6}}, {OpKind::kNorm, {50e-6}}, {OpKind::kActivation, {1e-6}}}})
       .seconds();
 }
 

@@ -143,6 +143,11 @@ TEST_CASE("the schema knows exactly the keys that the reader asks for") {
       asked.emplace_back(array);
     const std::string& kind = document.root.find("kind")->text;
     if (kind == "serving") asked.emplace_back("/sla");
+    if (kind == "training") {
+      for (const char* form :
+           {"/workload/lengths", "/workload/rl/rollout/serving", "/workload/rl/reward_model"})
+        asked.emplace_back(form);
+    }
     if (kind == "collective") {
       for (const char* array : {"/workload/flows", "/workload/matrix", "/workload/tenants"})
         asked.emplace_back(array);

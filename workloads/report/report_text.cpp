@@ -9,6 +9,7 @@
 #include "workloads/report/job_kinds.h"
 #include "workloads/report/report.h"
 #include "workloads/report/report_figures.h"
+#include "workloads/report/number_text.h"
 #include "workloads/report/report_network.h"
 #include "workloads/serving/serving.h"
 #include "workloads/training/mixed_stages.h"
@@ -18,32 +19,6 @@ namespace moebius {
 namespace {
 
 using Out = std::back_insert_iterator<std::string>;
-
-// 2048 -> "2,048".
-std::string grouped(std::int64_t number) {
-  const std::string digits = std::to_string(number);
-  std::string text;
-  for (std::size_t i = 0; i < digits.size(); ++i) {
-    if (i > 0 && (digits.size() - i) % 3 == 0) text += ',';
-    text += digits[i];
-  }
-  return text;
-}
-
-std::string seconds_text(double seconds) {
-  return to_text(time_from_seconds(seconds));
-}
-
-// For any metric, whatever its unit: four significant digits.
-std::string figure_text(double value) {
-  return fmt::format("{:.4g}", value);
-}
-
-std::string bar(double share) {
-  std::string text;
-  for (int i = 0; i < static_cast<int>(std::lround(share * 40)); ++i) text += "█";
-  return text;
-}
 
 // "h800-sxm", or of unlike pools all.
 std::string chips_text(const Cluster& cluster) {

@@ -179,15 +179,18 @@ class StateChecks {
 
   // Passes in two parts, pairs of passes and several stages on a rank keep their state where it is.
   void schedules() const {
-    const bool simple =
-        (plan_.schedule == PipelineKind::k1F1B || plan_.schedule == PipelineKind::kGpipe) && !plan_.overlap_two_batch;
+    const bool simple = (plan_.schedule == PipelineKind::k1F1B || plan_.schedule == PipelineKind::kGpipe) &&
+                        !plan_.overlap_two_batch;
     require(simple || plan_.zero < 2, "/plan/dp/zero",
-            "zero 2 and 3 need pipeline schedule \"1f1b\" or \"gpipe\" without two batches side by side, found zero {}",
+            "zero 2 and 3 need pipeline schedule \"1f1b\" or \"gpipe\" without two batches side by side, "
+            "found zero {}",
             plan_.zero);
     require(simple || !plan_.offload.any(), "/plan/offload",
-            "state in host memory needs pipeline schedule \"1f1b\" or \"gpipe\" without two batches side by side");
-    require(simple || plan_.recompute != RecomputePolicy::kHybrid, "/plan/recompute/policy",
-            "policy \"hybrid\" needs pipeline schedule \"1f1b\" or \"gpipe\" without two batches side by side");
+            "state in host memory needs pipeline schedule \"1f1b\" or \"gpipe\" without two batches side by "
+            "side");
+    require(
+        simple || plan_.recompute != RecomputePolicy::kHybrid, "/plan/recompute/policy",
+        "policy \"hybrid\" needs pipeline schedule \"1f1b\" or \"gpipe\" without two batches side by side");
   }
 
   void shards() const {
