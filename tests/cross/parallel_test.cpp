@@ -4,36 +4,16 @@
 
 #include <catch2/catch.hpp>
 
-#include "tests/cross/small_training.h"
+#include "tests/cross/exact_losses.h"
 
 namespace moebius {
 namespace {
 
-// Losses of three steps in double precision: the second and third also see the updates.
-std::vector<double> losses(const TrainingJob& job) {
-  HostOptions options;
-  options.exact = true;
-  SmallRun<double> run(job, options);
-  const HostExecutor<double>& executor = run.run();
-  REQUIRE(executor.num_steps() == 3);
-  for (int rank = 0; rank < run.ranks(); ++rank) CHECK(executor.num_microbatch_tensors(rank) == 0);
-  return {executor.loss(0), executor.loss(1), executor.loss(2)};
-}
-
-// Every token uses all four experts, so that the choices do not depend on how tokens are spread; the gate
-// still weighs them.
-TrainingJob job_of(AttentionKind attention) {
-  TrainingJob job = small_job(small_model(attention));
-  job.model.experts.active = 4;
-  job.workload.steps = 3;
-  return job;
-}
-
 template <class Change>
 void require_same_losses(TrainingJob job, const Change& change) {
-  const std::vector<double> expected = losses(job);
+  const std::vector<double> expected = exact_losses(job);
   change(job);
-  const std::vector<double> found = losses(job);
+  const std::vector<double> found = exact_losses(job);
   for (int step = 0; step < 3; ++step) CHECK(found[step] == Approx(expected[step]).epsilon(1e-7));
 }
 
@@ -41,7 +21,7 @@ void require_same_losses(TrainingJob job, const Change& change) {
 
 TEST_CASE("one, two and four expert-parallel ranks have the same loss") {
   for (const int ep : {1, 2, 4}) {
-    require_same_losses(job_of(AttentionKind::kMla),
+    require_same_losses(all_experts_job(AttentionKind::kMla),
                         [&](TrainingJob& job) { job.plan.dp = 4, job.plan.ep = ep; });
   }
 }
@@ -50,15 +30,15 @@ TEST_CASE("one, two and four expert-parallel ranks have the same loss") {
 TEST_CASE(
     "experts that take half of the tokens have the same loss on one and two and four ranks, and another") {
   const auto halve = [](TrainingJob& job) { job.plan.dp = 4, job.plan.capacity = 0.5; };
-  TrainingJob job = job_of(AttentionKind::kMla);
-  const std::vector<double> whole = losses(job);
+  TrainingJob job = all_experts_job(AttentionKind::kMla);
+  const std::vector<double> whole = exact_losses(job);
   halve(job);
-  const std::vector<double> half = losses(job);
+  const std::vector<double> half = exact_losses(job);
   CHECK(half[0] != Approx(whole[0]).epsilon(1e-4));
   for (const int ep : {2, 4}) {
     require_same_losses(job, [&](TrainingJob& changed) { changed.plan.ep = ep; });
   }
-  require_same_losses(job_of(AttentionKind::kMla),
+  require_same_losses(all_experts_job(AttentionKind::kMla),
                       [&](TrainingJob& changed) { changed.plan.dp = 4, changed.plan.capacity = 1; });
 }
 
@@ -89,18 +69,18 @@ TEST_CASE("one, two and four expert-parallel ranks train alike in single precisi
 }
 
 TEST_CASE("two pipeline stages have the same loss as one") {
-  require_same_losses(job_of(AttentionKind::kGqa), [](TrainingJob& job) { job.plan.pp = 2; });
+  require_same_losses(all_experts_job(AttentionKind::kGqa), [](TrainingJob& job) { job.plan.pp = 2; });
 }
 
 TEST_CASE("an embedding that the first and the last stage share has the same loss on one stage") {
-  TrainingJob job = job_of(AttentionKind::kGqa);
+  TrainingJob job = all_experts_job(AttentionKind::kGqa);
   job.model.tied_embeddings = true;
   job.model.mtp_layers = 1;
   require_same_losses(job, [](TrainingJob& changed) { changed.plan.pp = 2; });
 }
 
 TEST_CASE("optimizer states cut over replicas, gradients reduced early: the same loss") {
-  require_same_losses(job_of(AttentionKind::kMla), [](TrainingJob& job) {
+  require_same_losses(all_experts_job(AttentionKind::kMla), [](TrainingJob& job) {
     job.plan.dp = 4;
     job.plan.ep = 2;
     job.plan.zero = 1;
@@ -110,7 +90,7 @@ TEST_CASE("optimizer states cut over replicas, gradients reduced early: the same
 
 TEST_CASE("context-parallel ranks that hold half of each sequence have the same loss") {
   for (const AttentionKind attention : {AttentionKind::kMla, AttentionKind::kGqa}) {
-    require_same_losses(job_of(attention), [](TrainingJob& job) {
+    require_same_losses(all_experts_job(attention), [](TrainingJob& job) {
       job.plan.cp = 2;
       job.plan.dp = 2;
       job.plan.ep = 4;
@@ -119,22 +99,23 @@ TEST_CASE("context-parallel ranks that hold half of each sequence have the same 
 }
 
 TEST_CASE("two sequences in a microbatch do not see each other") {
-  require_same_losses(job_of(AttentionKind::kGqa), [](TrainingJob& job) { job.workload.micro_batch = 2; });
+  require_same_losses(all_experts_job(AttentionKind::kGqa),
+                      [](TrainingJob& job) { job.workload.micro_batch = 2; });
 }
 
 TEST_CASE("recomputed activations are the ones that were dropped") {
-  require_same_losses(job_of(AttentionKind::kMla),
+  require_same_losses(all_experts_job(AttentionKind::kMla),
                       [](TrainingJob& job) { job.plan.recompute = RecomputePolicy::kFull; });
-  require_same_losses(job_of(AttentionKind::kMla), [](TrainingJob& job) {
+  require_same_losses(all_experts_job(AttentionKind::kMla), [](TrainingJob& job) {
     job.plan.recompute = RecomputePolicy::kSelective;
     job.plan.recompute_ops = {RecomputeOp::kNorm, RecomputeOp::kMlaUp, RecomputeOp::kActivation};
   });
 }
 
 TEST_CASE("attention in kernels of their own, sums that wait and gradients added apart have the same loss") {
-  require_same_losses(job_of(AttentionKind::kMla),
+  require_same_losses(all_experts_job(AttentionKind::kMla),
                       [](TrainingJob& job) { job.plan.attention = AttentionKernels::kUnfused; });
-  require_same_losses(job_of(AttentionKind::kGqa), [](TrainingJob& job) {
+  require_same_losses(all_experts_job(AttentionKind::kGqa), [](TrainingJob& job) {
     job.plan.attention = AttentionKernels::kUnfused;
     job.plan.separate_accumulation = true;
     job.plan.recompute = RecomputePolicy::kFull;

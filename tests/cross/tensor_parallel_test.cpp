@@ -4,31 +4,14 @@
 
 #include <catch2/catch.hpp>
 
-#include "tests/cross/small_training.h"
+#include "tests/cross/exact_losses.h"
 
 namespace moebius {
 namespace {
 
-std::vector<double> losses(const TrainingJob& job) {
-  HostOptions options;
-  options.exact = true;
-  SmallRun<double> run(job, options);
-  const HostExecutor<double>& executor = run.run();
-  for (int rank = 0; rank < run.ranks(); ++rank) CHECK(executor.num_microbatch_tensors(rank) == 0);
-  return {executor.loss(0), executor.loss(1), executor.loss(2)};
-}
-
-// Every token uses all four experts, so that the choices do not depend on how tokens are spread.
-TrainingJob job_of(AttentionKind attention) {
-  TrainingJob job = small_job(small_model(attention));
-  job.model.experts.active = 4;
-  job.workload.steps = 3;
-  return job;
-}
-
 // tp 2 by rows, on four ranks with experts.
 TrainingJob two_by_two(AttentionKind attention) {
-  TrainingJob job = job_of(attention);
+  TrainingJob job = all_experts_job(attention);
   job.plan.tp = 2;
   job.plan.sequence_parallel = true;
   job.plan.dp = 2;
@@ -42,14 +25,14 @@ TrainingJob two_by_two(AttentionKind attention) {
 TEST_CASE("tensor-parallel communication in pieces has the loss of that in one") {
   for (const AttentionKind attention : {AttentionKind::kMla, AttentionKind::kGqa}) {
     TrainingJob job = two_by_two(attention);
-    const std::vector<double> whole = losses(job);
+    const std::vector<double> whole = exact_losses(job);
     for (const int chunks :
          {2, 3, 16}) {  // 3 does not divide the 8 rows of a rank; 16 are more than there are
       job.plan.tp_chunks = chunks;
-      CHECK(losses(job) == whole);
+      CHECK(exact_losses(job) == whole);
     }
     job.plan.recompute = RecomputePolicy::kFull;
-    CHECK(losses(job) == whole);
+    CHECK(exact_losses(job) == whole);
   }
 }
 
@@ -72,11 +55,11 @@ TEST_CASE("the degree of attention does not change the loss of dense MLPs of ano
   for (const int dense : {1, 2, 4}) {
     TrainingJob job = two_by_two(AttentionKind::kMla);
     job.plan.dense_tp = dense;
-    const std::vector<double> expected = losses(job);
+    const std::vector<double> expected = exact_losses(job);
     job.plan.tp = 1;
     job.plan.sequence_parallel = false;
     job.plan.dp = 4;
-    const std::vector<double> found = losses(job);
+    const std::vector<double> found = exact_losses(job);
     for (int step = 0; step < 3; ++step) CHECK(found[step] == Approx(expected[step]).epsilon(1e-7));
   }
 }
@@ -85,16 +68,16 @@ TEST_CASE("dense MLPs over the ranks of two sequences or of two halves of one ha
   for (const AttentionKind attention : {AttentionKind::kMla, AttentionKind::kGqa}) {
     TrainingJob job = two_by_two(attention);
     job.plan.dense_tp = 4;
-    const std::vector<double> expected = losses(job);
+    const std::vector<double> expected = exact_losses(job);
     job.plan.dp = 1;
     job.plan.cp = 2;
     job.plan.tp_chunks = 2;
-    const std::vector<double> halves = losses(job);
+    const std::vector<double> halves = exact_losses(job);
     job.plan.cp = 1;
     job.plan.dp = 2;
     job.plan.zero = 1;
     job.plan.overlap_gradients = true;
-    const std::vector<double> sharded = losses(job);
+    const std::vector<double> sharded = exact_losses(job);
     for (int step = 0; step < 3; ++step) {
       CHECK(halves[step] == Approx(expected[step]).epsilon(1e-7));
       CHECK(sharded[step] == Approx(expected[step]).epsilon(1e-7));

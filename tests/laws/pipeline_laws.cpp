@@ -49,13 +49,6 @@ TrainingJob equal_stages(PipelineKind kind, int ranks, int microbatches, int chu
   return job;
 }
 
-World instant_network(int devices) {
-  World world{.nodes = 1, .per_node = devices};
-  world.link = 1e15;
-  world.link_latency = {0};
-  return world;
-}
-
 struct Step {
   double seconds = 0;
   Metrics metrics;

@@ -41,14 +41,6 @@ TrainingJob equal_stages(int stages, int microbatches) {
   return job;
 }
 
-// A network so fast that a message takes a nanosecond or two.
-World instant_network(int devices) {
-  World world{.nodes = 1, .per_node = devices};
-  world.link = 1e15;
-  world.link_latency = {0};
-  return world;
-}
-
 }  // namespace
 
 // m microbatches on p equal stages: m + p - 1 slots of forward plus backward time, of which p - 1 are bubble

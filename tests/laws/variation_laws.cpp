@@ -31,10 +31,7 @@ TrainingJob job_of(int stages, int replicas, int microbatches) {
 }
 
 double seconds_of(TrainingJob job, const SpeedVariation& variation, bool fold) {
-  World world{.nodes = 1, .per_node = job.plan.ranks()};
-  world.link = 1e15;
-  world.link_latency = {0};
-  const Cluster cluster = make_cluster(world);
+  const Cluster cluster = make_cluster(instant_network(job.plan.ranks()));
   const NamedCost cost({{OpKind::kAttention, {kForward}}, {OpKind::kAttentionGrad, {kBackward}}});
   job.plan.fold = fold;
   if (variation.any()) {
