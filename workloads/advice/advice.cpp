@@ -54,8 +54,8 @@ std::string refusal_of(const Error& error, const std::string& scenario) {
   std::string text = error.what();
   text = text.substr(0, text.find('\n'));
   if (text.starts_with(scenario + " ")) return text.substr(scenario.size() + 1);
-  const std::size_t set = text.find("--set ");
-  return set == std::string::npos ? text : text.substr(set + 6);
+  const std::size_t pointer = text.find(" /");  // after the file and its line, or --set
+  return pointer == std::string::npos ? text : text.substr(pointer + 1);
 }
 
 TriedSwitch tried(const Switch& given, const Report& base, const ReadChanged& read,

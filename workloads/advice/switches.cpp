@@ -59,9 +59,11 @@ class Collector {
 
   void pipeline() {
     if (plan_.pp == 1) return;
-    for (const Named<PipelineKind>& row : pipeline_schedules())
-      add(row.value != plan_.schedule, fmt::format("pipeline schedule {}", row.name),
-          {fmt::format("/plan/pp/schedule={}", row.name)});
+    for (const Named<PipelineKind>& row : pipeline_schedules()) {
+      std::vector<std::string> sets{fmt::format("/plan/pp/schedule={}", row.name)};
+      if (row.value == PipelineKind::kInterleaved) sets.emplace_back("/plan/pp/virtual=2");
+      add(row.value != plan_.schedule, fmt::format("pipeline schedule {}", row.name), std::move(sets));
+    }
   }
 
   void batch() {
