@@ -10,9 +10,9 @@
 #include "workloads/checkpoint/checkpoint_index.h"
 #include "workloads/reinforcement_phases.h"
 #include "workloads/report/report.h"
-#include "workloads/training/columns.h"
 #include "workloads/training/layer_speed.h"
-#include "workloads/training/mixed_stages.h"
+#include "workloads/training/pipeline/columns.h"
+#include "workloads/training/pipeline/mixed_stages.h"
 
 namespace moebius {
 

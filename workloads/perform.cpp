@@ -12,7 +12,7 @@
 #include "workloads/serving/left_out.h"
 #include "workloads/stretches.h"
 #include "workloads/training/device_speeds.h"
-#include "workloads/training/mixed_stages.h"
+#include "workloads/training/pipeline/mixed_stages.h"
 
 namespace moebius {
 namespace {
@@ -126,8 +126,8 @@ Outcome perform(Job& job, const StartExecutor& start, const Hooks& hooks) {
   name_run(outcome.timeline, job, facts);
   add_process_use(facts, started);
   if (job.scenario.rl)
-    outcome.report.reinforcement = reinforcement_figures(job.scenario, phases,
-                                                         end.seconds() / job.scenario.training.num_steps());
+    outcome.report.reinforcement =
+        reinforcement_figures(job.scenario, phases, end.seconds() / job.scenario.training.num_steps());
   return outcome;
 }
 

@@ -15,7 +15,7 @@
 #include "hw/error.h"
 #include "real/rounding.h"
 #include "workloads/routing/routing.h"
-#include "workloads/training/builder.h"
+#include "workloads/training/layers/builder.h"
 
 namespace moebius {
 namespace {

@@ -11,7 +11,7 @@
 #include "real/host/host_executor.h"
 #include "workloads/calibration/device/transfer_fit.h"
 #include "workloads/schedule/local_exchange.h"
-#include "workloads/training/builder.h"
+#include "workloads/training/layers/builder.h"
 
 namespace moebius {
 namespace {

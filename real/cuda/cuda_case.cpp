@@ -7,7 +7,7 @@
 
 #include "hw/error.h"
 #include "workloads/routing/routing.h"
-#include "workloads/training/builder.h"
+#include "workloads/training/layers/builder.h"
 
 namespace moebius::cuda {
 namespace {

@@ -4,7 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include "tests/cross/small_training.h"
-#include "workloads/training/pipeline.h"
+#include "workloads/training/pipeline/pipeline.h"
 
 namespace moebius {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "real/host/host_executor.h"
-#include "workloads/training/builder.h"
+#include "workloads/training/layers/builder.h"
 #include "workloads/training/training.h"
 
 namespace moebius {

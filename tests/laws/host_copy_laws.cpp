@@ -3,7 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "tests/laws/small_world.h"
-#include "workloads/training/builder.h"
+#include "workloads/training/layers/builder.h"
 
 namespace moebius {
 namespace {

@@ -4,7 +4,7 @@
 #include "../unit/training/small_job.h"
 #include "small_world.h"
 #include "workloads/schedule/recorder.h"
-#include "workloads/training/pipeline.h"
+#include "workloads/training/pipeline/pipeline.h"
 
 using namespace moebius;
 

@@ -6,8 +6,8 @@
 #include "../unit/training/small_job.h"
 #include "small_world.h"
 #include "workloads/schedule/recorder.h"
-#include "workloads/training/columns.h"
 #include "workloads/training/device_speeds.h"
+#include "workloads/training/pipeline/columns.h"
 
 using namespace moebius;
 

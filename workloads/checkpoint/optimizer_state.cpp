@@ -7,7 +7,7 @@
 
 #include "hw/error.h"
 #include "models/weights/safetensors_writer.h"
-#include "workloads/training/builder.h"
+#include "workloads/training/layers/builder.h"
 
 namespace moebius {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "hw/error.h"
 #include "models/weights/weight_names.h"
-#include "workloads/training/slicing.h"
+#include "workloads/training/pipeline/slicing.h"
 
 namespace moebius {
 namespace {

@@ -1,6 +1,6 @@
 // The kernels of the routed experts of one rank, one after the other, as a layer runs them between the
-// router's scores and the sum over a token's experts: the ops of workloads/training/mlp.cpp without router
-// and communication.
+// router's scores and the sum over a token's experts: the ops of workloads/training/layers/mlp.cpp without
+// router and communication.
 #pragma once
 
 #include <cstdint>

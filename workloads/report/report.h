@@ -18,8 +18,8 @@
 #include "workloads/schedule/metrics.h"
 #include "workloads/serving/figures.h"
 #include "workloads/tenants.h"
-#include "workloads/training/memory.h"
 #include "workloads/training/reinforcement.h"
+#include "workloads/training/state/memory.h"
 
 namespace moebius {
 
@@ -45,10 +45,10 @@ struct Report {
   Metrics metrics;
   std::optional<MemoryReport> memory;  // training, serving
   std::optional<ServingFigures> serving;
-  std::vector<TenantFigures> tenants = {};  // a collective scenario with several
-  std::optional<FlowTimes> flows = {};      // a collective scenario of flows
-  std::optional<Advice> advice = {};        // training, where it was asked for
-  ExpertLoads experts = {};                 // training with experts that are not loaded evenly
+  std::vector<TenantFigures> tenants = {};                 // a collective scenario with several
+  std::optional<FlowTimes> flows = {};                     // a collective scenario of flows
+  std::optional<Advice> advice = {};                       // training, where it was asked for
+  ExpertLoads experts = {};                                // training with experts that are not loaded evenly
   std::optional<ReinforcementFigures> reinforcement = {};  // training, where a step has other phases
 };
 

@@ -9,7 +9,7 @@
 #include "hw/error.h"
 #include "workloads/cost/roofline.h"
 #include "workloads/report/job_kinds.h"
-#include "workloads/training/mixed_stages.h"
+#include "workloads/training/pipeline/mixed_stages.h"
 
 namespace moebius {
 

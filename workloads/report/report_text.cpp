@@ -7,12 +7,12 @@
 #include <iterator>
 
 #include "workloads/report/job_kinds.h"
+#include "workloads/report/number_text.h"
 #include "workloads/report/report.h"
 #include "workloads/report/report_figures.h"
-#include "workloads/report/number_text.h"
 #include "workloads/report/report_network.h"
 #include "workloads/serving/serving.h"
-#include "workloads/training/mixed_stages.h"
+#include "workloads/training/pipeline/mixed_stages.h"
 
 namespace moebius {
 

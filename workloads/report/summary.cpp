@@ -4,7 +4,7 @@
 
 #include "hw/mixed_pools.h"
 #include "workloads/report/report.h"
-#include "workloads/training/mixed_stages.h"
+#include "workloads/training/pipeline/mixed_stages.h"
 
 namespace moebius {
 

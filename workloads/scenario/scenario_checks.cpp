@@ -14,7 +14,7 @@
 #include "workloads/scenario/scenario_parts.h"
 #include "workloads/scenario/training_job_keys.h"
 #include "workloads/schedule/algorithms.h"
-#include "workloads/training/pipeline.h"
+#include "workloads/training/pipeline/pipeline.h"
 
 namespace moebius {
 
@@ -134,9 +134,10 @@ class TrainingChecks {
     require(plan_.tp_chunks == 0 || whole, "/plan/tp/overlap",
             "overlap true needs zero 0 or 1 without shard or offload, found zero {}{}{}", plan_.zero, found,
             offloaded);
-    require(!plan_.mixed_tp() || whole, "/plan/tp/dense",
-            "a degree of dense MLPs of their own needs zero 0 or 1 without shard or offload, found zero {}{}{}",
-            plan_.zero, found, offloaded);
+    require(
+        !plan_.mixed_tp() || whole, "/plan/tp/dense",
+        "a degree of dense MLPs of their own needs zero 0 or 1 without shard or offload, found zero {}{}{}",
+        plan_.zero, found, offloaded);
   }
 
   void experts() const {

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "workloads/scenario/scenario_parts.h"
-#include "workloads/training/pipeline.h"
+#include "workloads/training/pipeline/pipeline.h"
 
 namespace moebius {
 

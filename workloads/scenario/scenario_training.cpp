@@ -7,12 +7,11 @@
 #include "workloads/scenario/popularity_keys.h"
 #include "workloads/scenario/scenario_parts.h"
 #include "workloads/scenario/training_job_keys.h"
-#include "workloads/training/tensor_overlap.h"
+#include "workloads/training/layers/tensor_overlap.h"
 
 namespace moebius {
 
 namespace {
-
 
 constexpr std::array kAttentions{
     Named<AttentionKernels>{"flash", AttentionKernels::kFlash, "one kernel; scores stay on the chip"},
@@ -147,9 +146,10 @@ void read_training_plan(Section section, Scenario& scenario) {
                                  "how the host launches kernels; how long one takes: /cluster/launch");
   plan.fold = section.boolean("fold", true, "simulate one rank of each class of ranks that do the same");
   scenario.enforce_memory = section.choice<bool>("memory", kMemoryRules, true, "when a step does not fit");
-  plan.memory_reserve = section.bytes("memory_reserve", Bytes{},
-                                      "of a device: for what no tensor of the step takes, such as the context, "
-                                      "communication buffers and gaps of the allocator");
+  plan.memory_reserve =
+      section.bytes("memory_reserve", Bytes{},
+                    "of a device: for what no tensor of the step takes, such as the context, "
+                    "communication buffers and gaps of the allocator");
   section.finish();
 }
 

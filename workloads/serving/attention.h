@@ -5,7 +5,7 @@
 #pragma once
 
 #include "workloads/schedule/batch.h"
-#include "workloads/training/layer_writer.h"
+#include "workloads/training/layers/layer_writer.h"
 
 namespace moebius {
 

@@ -10,7 +10,7 @@
 
 #include "workloads/schedule/batch.h"
 #include "workloads/serving/plan.h"
-#include "workloads/training/lowering.h"
+#include "workloads/training/layers/lowering.h"
 
 namespace moebius {
 

@@ -1,5 +1,5 @@
 // One iteration of serving on one rank as a fragment: tokens of a batch in, layers over a paged cache, the
-// next token of each sequence out. Layers are those of training (workloads/training/layer_writer.h),
+// next token of each sequence out. Layers are those of training (workloads/training/layers/layer_writer.h),
 // parameters have the same keys and starting values; what differs is attention.
 #pragma once
 
@@ -7,7 +7,7 @@
 
 #include "workloads/schedule/batch.h"
 #include "workloads/serving/plan.h"
-#include "workloads/training/lowering.h"
+#include "workloads/training/layers/lowering.h"
 
 namespace moebius {
 

@@ -11,7 +11,7 @@
 #include "workloads/schedule/executor.h"
 #include "workloads/serving/figures.h"
 #include "workloads/serving/plan.h"
-#include "workloads/training/memory.h"
+#include "workloads/training/state/memory.h"
 
 namespace moebius {
 

@@ -7,7 +7,7 @@
 
 #include "workloads/routing/random_stream.h"
 #include "workloads/routing/routing.h"
-#include "workloads/training/columns.h"
+#include "workloads/training/pipeline/columns.h"
 
 namespace moebius {
 namespace {

@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
-#include "workloads/training/columns.h"
-#include "workloads/training/pipeline.h"
+#include "workloads/training/pipeline/columns.h"
+#include "workloads/training/pipeline/pipeline.h"
 #include "workloads/training/plan.h"
 
 namespace moebius {

@@ -11,7 +11,7 @@
 #include "workloads/routing/routing.h"
 #include "workloads/schedule/fragment.h"
 #include "workloads/schedule/layout.h"
-#include "workloads/training/fusion.h"
+#include "workloads/training/layers/fusion.h"
 #include "workloads/training/sequence_lengths.h"
 
 namespace moebius {
@@ -20,8 +20,18 @@ enum class PipelineKind : std::uint8_t { kGpipe, k1F1B, kInterleaved, kZbH1, kZb
 enum class RecomputePolicy : std::uint8_t { kNone, kSelective, kFull, kHybrid };
 // Whether attention is one kernel, or products, softmax and dropout are kernels of their own (before 2022).
 enum class AttentionKernels : std::uint8_t { kFlash, kUnfused };
-enum class RecomputeOp : std::uint8_t { kNorm, kMlaUp, kActivation, kAttention, kQkv, kGate,
-                                        kDispatch, kPermute, kExpertUp, kMlpUp };
+enum class RecomputeOp : std::uint8_t {
+  kNorm,
+  kMlaUp,
+  kActivation,
+  kAttention,
+  kQkv,
+  kGate,
+  kDispatch,
+  kPermute,
+  kExpertUp,
+  kMlpUp
+};
 inline constexpr int kNumRecomputeOps = static_cast<int>(RecomputeOp::kMlpUp) + 1;
 
 // What stands in host memory and is copied in and out where it is used.
@@ -41,13 +51,13 @@ struct TrainingPlan {
   bool sequence_parallel = false;
   int pp = 1;
   PipelineKind schedule = PipelineKind::k1F1B;
-  int chunks = 1;               // stages of the model on a rank, of kInterleaved
+  int chunks = 1;                // stages of the model on a rank, of kInterleaved
   std::vector<int> layers = {};  // of each stage; empty: by slicing
   int ep = 1;
   int nodes_per_token = 0;  // 0: as the model's group-limited routing says
   double capacity = 0;      // of an expert, see capacity_of(); 0: no limit
   int cp = 1;
-  int dp = 1;    // ranks / (tp * cp * pp)
+  int dp = 1;  // ranks / (tp * cp * pp)
   // ZeRO (Rajbhandari et al. 2020) over the data-parallel replicas: 0 nothing is sharded, 1 optimizer states,
   // 2 gradients too, 3 parameters too.
   int zero = 0;
@@ -63,27 +73,27 @@ struct TrainingPlan {
   DType gradients = DType::kFp32;
   DType optimizer_states = DType::kFp32;
   DType master = DType::kFp32;
-  bool keeps_master = true;  // false: the weights themselves are updated
+  bool keeps_master = true;           // false: the weights themselves are updated
   Scaling scaling = Scaling::kBlock;  // of FP8 operands of matrix products
   bool fused_quantise = false;
   bool separate_accumulation = false;  // weight gradients are written in BF16 and added to the kept ones
   AttentionKernels attention = AttentionKernels::kFlash;
   RecomputePolicy recompute = RecomputePolicy::kNone;
   std::vector<RecomputeOp> recompute_ops;
-  int recompute_layers = 1;      // full: layers of which only the first one's input is kept
-  Bytes recompute_budget = {};   // hybrid: memory of a device that a step may fill
-  FlopRate recompute_flops = {};   // hybrid: of the slowest device, to weigh what is computed again
+  int recompute_layers = 1;       // full: layers of which only the first one's input is kept
+  Bytes recompute_budget = {};    // hybrid: memory of a device that a step may fill
+  FlopRate recompute_flops = {};  // hybrid: of the slowest device, to weigh what is computed again
   ByteRate recompute_memory = {};
-  Bytes memory_reserve = {};     // of a device, beside what the step's tensors take
+  Bytes memory_reserve = {};  // of a device, beside what the step's tensors take
   bool overlap_dispatch_combine = true;
   bool overlap_tensor_gradients = true;  // tensor-parallel sums of the reverse pass beside weight gradients
-  bool overlap_two_batch = false;  // 1F1B: forward beside backward passes, layer by layer
-  bool recompute_whole = false;  // with full recompute, also what ends a layer, which no gradient needs
+  bool overlap_two_batch = false;        // 1F1B: forward beside backward passes, layer by layer
+  bool recompute_whole = false;      // with full recompute, also what ends a layer, which no gradient needs
   std::vector<double> stage_speeds;  // FLOP/s of a rank of each stage, as layers are given out; empty: equal
-  int communication_sms = 0;  // cores that dispatch and combine hold; 0: they run by copy engines
+  int communication_sms = 0;         // cores that dispatch and combine hold; 0: they run by copy engines
   LaunchMode launch = LaunchMode::kHidden;
   std::vector<Fusion> fusions;
-  bool fold = true;           // simulate one rank of each class
+  bool fold = true;  // simulate one rank of each class
 
   int ranks() const { return tp * cp * pp * dp; }
   int dense_degree() const { return dense_tp > 0 ? dense_tp : tp; }
@@ -100,8 +110,8 @@ struct TrainingWorkload {
   double dropout = 0;             // of probabilities and of what a block adds; simulated only
   Popularity popularity;
   std::uint64_t seed = 1;
-  std::optional<SequenceLengths> lengths = {};  // packed sequences; none: each fills its row
-  bool forward_only = false;  // scoring: no reverse pass, no optimizer
+  std::optional<SequenceLengths> lengths = {};          // packed sequences; none: each fills its row
+  bool forward_only = false;                            // scoring: no reverse pass, no optimizer
   int num_steps() const { return steps - first_step; }  // of this run
   int num_microbatches(const TrainingPlan& plan) const {
     return static_cast<int>(global_batch / (micro_batch * plan.dp));

@@ -8,10 +8,10 @@
 #include "hw/error.h"
 #include "workloads/schedule/recorder.h"
 #include "workloads/schedule/work.h"
-#include "workloads/training/columns.h"
-#include "workloads/training/pipeline.h"
-#include "workloads/training/sharding.h"
-#include "workloads/training/stage_fragments.h"
+#include "workloads/training/layers/stage_fragments.h"
+#include "workloads/training/pipeline/columns.h"
+#include "workloads/training/pipeline/pipeline.h"
+#include "workloads/training/state/sharding.h"
 
 namespace moebius {
 namespace {

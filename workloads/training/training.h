@@ -12,8 +12,8 @@
 #include "workloads/routing/expert_loads.h"
 #include "workloads/schedule/executor.h"
 #include "workloads/training/device_speeds.h"
-#include "workloads/training/memory.h"
 #include "workloads/training/plan.h"
+#include "workloads/training/state/memory.h"
 
 namespace moebius {
 

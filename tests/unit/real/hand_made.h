@@ -7,7 +7,7 @@
 
 #include "real/host/host_executor.h"
 #include "workloads/schedule/executor.h"
-#include "workloads/training/builder.h"
+#include "workloads/training/layers/builder.h"
 
 namespace moebius {
 

@@ -1,7 +1,7 @@
 #include <catch2/catch.hpp>
 
 #include "tests/laws/small_world.h"
-#include "workloads/training/columns.h"
+#include "workloads/training/pipeline/columns.h"
 
 using namespace moebius;
 

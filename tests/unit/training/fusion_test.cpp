@@ -1,7 +1,7 @@
 // Which neighbours become one kernel.
 #include <catch2/catch.hpp>
 
-#include "workloads/training/builder.h"
+#include "workloads/training/layers/builder.h"
 
 using namespace moebius;
 

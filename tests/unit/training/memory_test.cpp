@@ -1,4 +1,4 @@
-#include "workloads/training/memory.h"
+#include "workloads/training/state/memory.h"
 
 #include <catch2/catch.hpp>
 
@@ -21,7 +21,9 @@ double rank_parameters(const TrainingJob& job) {
 }  // namespace
 
 // BF16 weights, FP32 gradients, FP32 master weights and two FP32 moments: 2 + 4 + 12 bytes a parameter.
-TEST_CASE("without ZeRO a rank holds 2 bytes of weight, 4 of gradient and 12 of optimizer state for each parameter") {
+TEST_CASE(
+    "without ZeRO a rank holds 2 bytes of weight, 4 of gradient and 12 of optimizer state for each "
+    "parameter") {
   TrainingJob job = small_job();
   Training training(job);
   const MemoryReport report = training.memory({1e9});
@@ -70,11 +72,12 @@ TEST_CASE("a device that is too small does not fit, and the report says by how m
   CHECK(training.memory({1e9}).fits());
 }
 
-// Korthikanti et al. 2022, section 4.2.2: a rank keeps its own rows of what enters a tensor-parallel region and
-// gathers them again in the reverse pass, so that every activation is cut by the tensor-parallel degree. For each of
-// the h columns of a token, in bytes, with an MLP of 4h and fused attention: 2 x 2 for the residual stream under
-// the norms, 2 x 2 for the normed rows, 6 for queries, keys and values, 2 for what attention returns, 8 before and
-// 8 after the activation; and 4 for each head's log-sum-exp. The loss keeps the last stream and 4 for each word.
+// Korthikanti et al. 2022, section 4.2.2: a rank keeps its own rows of what enters a tensor-parallel region
+// and gathers them again in the reverse pass, so that every activation is cut by the tensor-parallel degree.
+// For each of the h columns of a token, in bytes, with an MLP of 4h and fused attention: 2 x 2 for the
+// residual stream under the norms, 2 x 2 for the normed rows, 6 for queries, keys and values, 2 for what
+// attention returns, 8 before and 8 after the activation; and 4 for each head's log-sum-exp. The loss keeps
+// the last stream and 4 for each word.
 TEST_CASE("with sequence parallelism every activation of a layer is cut by the tensor-parallel degree") {
   TrainingJob job = small_job();
   job.model.attention = AttentionKind::kGqa;
@@ -100,7 +103,8 @@ TEST_CASE("with sequence parallelism every activation of a layer is cut by the t
 }
 
 // Korthikanti et al. 2022, section 4.1: softmax keeps 2 bytes of each of the a s^2 scores of a sequence; with
-// dropout, what it leaves (2) and its mask (1) are kept too. Beside that a layer keeps two masks of s h bytes.
+// dropout, what it leaves (2) and its mask (1) are kept too. Beside that a layer keeps two masks of s h
+// bytes.
 TEST_CASE("unfused attention keeps the probabilities and dropout what it leaves of them and masks") {
   TrainingJob job = small_job();
   const auto activations = [&] { return by_kind(Training(job).memory({1e9}), MemoryKind::kActivations); };

@@ -5,7 +5,7 @@
 #include <map>
 #include <tuple>
 
-#include "workloads/training/pipeline.h"
+#include "workloads/training/pipeline/pipeline.h"
 
 namespace moebius {
 

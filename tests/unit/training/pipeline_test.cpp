@@ -1,4 +1,4 @@
-#include "workloads/training/pipeline.h"
+#include "workloads/training/pipeline/pipeline.h"
 
 #include <catch2/catch.hpp>
 

@@ -1,4 +1,4 @@
-#include "workloads/training/slicing.h"
+#include "workloads/training/pipeline/slicing.h"
 
 #include <catch2/catch.hpp>
 
@@ -35,7 +35,8 @@ TEST_CASE("no other cut has a smaller largest stage") {
   };
   double best = 1e300;
   for (int a = 1; a < 7; ++a) {
-    for (int b = a + 1; b < 8; ++b) best = std::min(best, std::max({load(0, a, false), load(a, b, false), load(b, 8, true)}));
+    for (int b = a + 1; b < 8; ++b)
+      best = std::min(best, std::max({load(0, a, false), load(a, b, false), load(b, 8, true)}));
   }
   double ours = 0;
   for (const StageSlice& slice : slice_balanced(model, 512, 3)) {

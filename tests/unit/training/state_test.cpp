@@ -4,7 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include "small_job.h"
-#include "workloads/training/memory.h"
+#include "workloads/training/state/memory.h"
 
 using namespace moebius;
 

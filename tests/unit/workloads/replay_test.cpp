@@ -5,7 +5,7 @@
 
 #include "small_schedule.h"
 #include "workloads/schedule/replay.h"
-#include "workloads/training/builder.h"
+#include "workloads/training/layers/builder.h"
 
 using namespace moebius;
 

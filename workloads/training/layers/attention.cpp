@@ -1,0 +1,167 @@
+// Attention of one layer, with its norms and projections: grouped-query (multi-head as the special case) and
+// multi-head latent attention (DeepSeek-V2, section 2.1).
+#include <fmt/format.h>
+
+#include "hw/error.h"
+#include "workloads/training/layers/layer_writer.h"
+
+namespace moebius {
+namespace {
+
+struct Heads {
+  int query = 0, kv = 0;  // on this rank
+  int head_dim = 0, v_dim = 0;
+};
+
+// Which keys the queries of a rank see.
+struct Reach {
+  std::int32_t sequences = 0;  // runs of consecutive queries that see nothing of each other
+  std::int64_t keys = 0;       // of each
+  std::int32_t window = 0;
+};
+
+// Context parallelism: with the usual zigzag cut every rank has s*(s+1)/2/cp causal pairs for s/cp queries,
+// which is that of queries at the end of (s + s/cp)/2 keys. Chunked attention: every chunk is a sequence of
+// its own; where chunks do not divide the rank's queries, a window as long as the chunk stands in, which
+// counts more pairs than there are.
+Reach reach_of(const LayerWriter& writer, std::int64_t queries) {
+  const std::int64_t s = writer.workload().sequence_length;
+  const int layer = writer.builder().layer;
+  const std::int64_t chunk = writer.model().chunk(layer);
+  if (const BatchPtr packed = writer.packed())
+    return {static_cast<std::int32_t>(packed->sequences.size()),
+            queries / static_cast<std::int64_t>(packed->sequences.size()),
+            static_cast<std::int32_t>(writer.model().window(layer))};
+  if (chunk > 0 && chunk < s && queries % chunk == 0)
+    return {static_cast<std::int32_t>(queries / chunk), chunk, 0};
+  const std::int64_t keys = writer.plan().cp == 1 ? s : (s + s / writer.plan().cp) / 2;
+  const std::int64_t window = chunk > 0 && chunk < s ? chunk : writer.model().window(layer);
+  return {static_cast<std::int32_t>(writer.workload().micro_batch), keys, static_cast<std::int32_t>(window)};
+}
+
+// What kernels of their own leave in memory between them: the probabilities and, with dropout, the mask and
+// what it leaves of them (Korthikanti et al. 2022, section 4.1: 5 b a s^2 bytes). Returns kAttention's k.
+struct Scores {
+  std::int64_t rows = 0, columns = 0;
+};
+std::int64_t write_scores(LayerWriter& writer, const Scores& scores, std::vector<TensorId>& outputs) {
+  if (writer.plan().attention == AttentionKernels::kFlash) return 0;
+  const auto add = [&](DType dtype) {
+    outputs.push_back(writer.builder().transient(scores.rows, scores.columns, dtype, Role::kAttention));
+  };
+  add(DType::kBf16);
+  if (writer.workload().dropout == 0) return 1;
+  add(DType::kBf16);
+  add(DType::kInt8);
+  return 2;
+}
+
+TensorId write_core(LayerWriter& writer, const Heads& heads, TensorId q, TensorId k, TensorId v) {
+  FragmentBuilder& builder = writer.builder();
+  const std::int64_t m = writer.rows(q);
+  const Reach reach = reach_of(writer, m);
+  const TensorId o =
+      builder.transient(m, std::int64_t{heads.query} * heads.v_dim, DType::kBf16, Role::kAttention);
+  const TensorId lse = builder.transient(m, heads.query, DType::kFp32, Role::kAttention);
+  std::vector<TensorId> outputs{o, lse};
+  const std::int64_t kernels = write_scores(writer, {m, heads.query * reach.keys}, outputs);
+  writer.emit({.kind = OpKind::kAttention,
+               .role = Role::kAttention,
+               .batch = writer.pass().batch,
+               .shape = {.m = m,
+                         .k = kernels,
+                         .groups = reach.sequences,
+                         .heads = heads.query,
+                         .kv_heads = heads.kv,
+                         .head_dim = heads.head_dim,
+                         .v_dim = heads.v_dim,
+                         .kv = reach.keys,
+                         .window = reach.window}},
+              {q, k, v}, outputs);
+  return o;
+}
+
+// Positions of queries or keys, and before that the norm of each head where the model has one (Qwen3).
+TensorId write_positions(LayerWriter& writer, TensorId x, int heads, Role norm) {
+  const TensorId normed = writer.model().qk_norm ? writer.norm(x, norm, heads) : x;
+  return writer.rotary(normed, heads, writer.model().head_dim);
+}
+
+// Queries, keys and values from one fused projection.
+TensorId write_grouped_query(LayerWriter& writer, TensorId x) {
+  const Model& model = writer.model();
+  const int tp = writer.plan().tp;
+  const Heads heads{model.heads / tp, model.kv_heads / tp, model.head_dim, model.head_dim};
+  const std::int64_t q_columns = std::int64_t{heads.query} * heads.head_dim;
+  const std::int64_t kv_columns = std::int64_t{heads.kv} * heads.head_dim;
+  const TensorId whole = writer.enter_tensor_parallel(x);
+  const TensorId qkv =
+      writer.linear(whole, {Role::kQkv, (q_columns + 2 * kv_columns) * tp, model.hidden, Cut::kColumns});
+  const auto parts = writer.split(qkv, {q_columns, kv_columns, kv_columns}, Role::kQkv);
+  const TensorId q = write_positions(writer, parts[0], heads.query, Role::kQNorm);
+  const TensorId k = writer.gather_context(write_positions(writer, parts[1], heads.kv, Role::kKvNorm));
+  const TensorId v = writer.gather_context(parts[2]);
+  return write_core(writer, heads, q, k, v);
+}
+
+TensorId write_latent_queries(LayerWriter& writer, TensorId x, const Heads& heads) {
+  const Model& model = writer.model();
+  const std::int64_t columns = std::int64_t{model.heads} * heads.head_dim;
+  TensorId q;
+  if (model.mla.q_rank > 0) {
+    const TensorId down = writer.linear(x, {Role::kQA, model.mla.q_rank, model.hidden});
+    const TensorId latent = writer.enter_tensor_parallel(writer.norm(down, Role::kQNorm));
+    q = writer.linear(latent, {Role::kQB, columns, model.mla.q_rank, Cut::kColumns});
+  } else {
+    q = writer.linear(writer.enter_tensor_parallel(x), {Role::kQ, columns, model.hidden, Cut::kColumns});
+  }
+  return writer.rotary(q, heads.query, model.mla.rope_dim);
+}
+
+TensorId write_latent(LayerWriter& writer, TensorId x) {
+  const Model& model = writer.model();
+  const Mla& mla = model.mla;
+  const int local = model.heads / writer.plan().tp;
+  const Heads heads{local, local, mla.nope_dim + mla.rope_dim, mla.v_dim};
+  const TensorId q = write_latent_queries(writer, x, heads);
+  const TensorId down = writer.linear(x, {Role::kKvA, mla.kv_rank + mla.rope_dim, model.hidden});
+  const auto parts = writer.split(down, {mla.kv_rank, mla.rope_dim}, Role::kKvA);
+  // What is gathered over context ranks is the latent, before it is blown up to heads.
+  const TensorId latent =
+      writer.gather_context(writer.enter_tensor_parallel(writer.norm(parts[0], Role::kKvNorm)));
+  // Positions count whole sequences: what sequence parallelism cut is put together before it is rotated.
+  const TensorId rope =
+      writer.gather_context(writer.rotary(writer.enter_tensor_parallel(parts[1]), 1, mla.rope_dim));
+  const TensorId kv = writer.linear(
+      latent,
+      {Role::kKvB, std::int64_t{model.heads} * (mla.nope_dim + mla.v_dim), mla.kv_rank, Cut::kColumns});
+  FragmentBuilder& builder = writer.builder();
+  const std::int64_t m = writer.rows(kv);
+  const TensorId k = builder.transient(m, std::int64_t{local} * heads.head_dim, DType::kBf16, Role::kKvB);
+  const TensorId v = builder.transient(m, std::int64_t{local} * mla.v_dim, DType::kBf16, Role::kKvB);
+  writer.emit({.kind = OpKind::kMlaKeys,
+               .role = Role::kKvB,
+               .shape = {.m = m,
+                         .n = writer.columns(kv),
+                         .k = mla.rope_dim,
+                         .heads = local,
+                         .head_dim = heads.head_dim,
+                         .v_dim = mla.v_dim}},
+              {kv, rope}, {k, v});
+  return write_core(writer, heads, q, k, v);
+}
+
+}  // namespace
+
+TensorId write_attention(LayerWriter& writer, TensorId x) {
+  const Model& model = writer.model();
+  const TensorId normed = writer.norm(x, Role::kAttentionNorm);
+  const TensorId o = model.attention == AttentionKind::kMla ? write_latent(writer, normed)
+                                                            : write_grouped_query(writer, normed);
+  const TensorId projected = writer.linear(o, {Role::kO, model.hidden, model.value_dim(), Cut::kRows});
+  const TensorId result = writer.leave_tensor_parallel(projected);
+  writer.end_recompute();  // the residual stream between blocks is what everything else is computed from
+  return writer.add_block(x, result);
+}
+
+}  // namespace moebius

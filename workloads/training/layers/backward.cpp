@@ -1,0 +1,44 @@
+#include "workloads/training/layers/backward.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "hw/error.h"
+#include "workloads/training/layers/reverse.h"
+
+namespace moebius {
+
+Tensor gradient_of(const Tensor& weight, const TrainingPlan& plan) {
+  Tensor gradient = weight;
+  gradient.memory = MemoryKind::kGradients;
+  gradient.dtype = plan.gradients == DType::kFp8 ? DType::kFp32 : plan.gradients;  // fp8: as it travels
+  gradient.init = 0;
+  const auto part = static_cast<std::uint32_t>(Part::kGradient) - static_cast<std::uint32_t>(Part::kWeight);
+  gradient.key = weight.key + part;
+  return gradient;
+}
+
+BackwardPass lower_backward(const LoweringInput& input, const StageSpec& stage, ForwardPass& forward,
+                            const std::string& name, const BackwardOptions& options) {
+  const std::string whole = fmt::format("{} {}", name, stage.name());
+  BackwardPass pass{FragmentBuilder(options.split ? name + " inputs " + stage.name() : whole,
+                                    Phase::kBackward, stage.meetings),
+                    {},
+                    {}};
+  pass.builder.scaling = input.plan->scaling;
+  pass.builder.launch = input.plan->launch;
+  pass.builder.tensor_chunks = input.plan->tp_chunks;
+  pass.builder.fusions = input.plan->fusions;
+  if (options.split) {
+    pass.weights.emplace(name + " weights " + stage.name(), Phase::kWeight, stage.meetings);
+    pass.weights->launch = input.plan->launch;
+    pass.weights->scaling = input.plan->scaling;
+    pass.weights->launch = input.plan->launch;
+    pass.weights->fusions = input.plan->fusions;
+  }
+  Reverse(input, stage, forward, pass, options).run();
+  return pass;
+}
+
+}  // namespace moebius

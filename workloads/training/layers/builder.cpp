@@ -1,0 +1,130 @@
+#include "workloads/training/layers/builder.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "hw/error.h"
+#include "workloads/training/layers/tensor_overlap.h"
+
+namespace moebius {
+
+std::uint32_t parameter_key(Role role, int layer, Part part) {
+  return (static_cast<std::uint32_t>(layer + 1) * kNumRoles + static_cast<std::uint32_t>(role)) * 8 +
+         static_cast<std::uint32_t>(part);
+}
+
+std::uint32_t microbatch_key(int chunk, TensorId forward_tensor) {
+  return static_cast<std::uint32_t>(chunk) << 24 | static_cast<std::uint32_t>(forward_tensor);
+}
+
+std::uint32_t left_key(int chunk, TensorId backward_tensor) {
+  return microbatch_key(chunk, backward_tensor) | 1u << 23;
+}
+
+std::uint32_t handed_key(int stage, Phase phase) {
+  return 0xf0000000u | static_cast<std::uint32_t>(phase) << 24 | static_cast<std::uint32_t>(stage);
+}
+
+std::uint32_t stage_match(StageMatch match, int rounds) {
+  return static_cast<std::uint32_t>(match) + (static_cast<std::uint32_t>(rounds) << 8);
+}
+
+FragmentBuilder::FragmentBuilder(std::string name, Phase first_phase, int meetings) : phase(first_phase) {
+  fragment_.name = std::move(name);
+  fragment_.phase = first_phase;
+  next_match_ = static_cast<std::uint32_t>(first_phase) << 20 | static_cast<std::uint32_t>(meetings) << 14;
+}
+
+TensorId FragmentBuilder::add(const Tensor& given) {
+  Tensor tensor = given;
+  if (tensor.dtype != DType::kFp8) tensor.scaling = Scaling::kBlock;  // a gradient, made from its weight
+  if (tensor.dtype == DType::kFp8 && scaling == Scaling::kTensor) tensor.scaling = scaling;
+  const bool shared = tensor.scope != Scope::kFragment;
+  if (shared) {
+    const auto found = by_key_.find({tensor.scope, tensor.key});
+    if (found != by_key_.end()) return found->second;
+  }
+  const auto id = static_cast<TensorId>(fragment_.tensors.size());
+  fragment_.tensors.push_back(tensor);
+  last_writer_.push_back(-1);
+  if (shared) by_key_[{tensor.scope, tensor.key}] = id;
+  return id;
+}
+
+TensorId FragmentBuilder::transient(std::int64_t rows, std::int64_t columns, DType dtype, Role role) {
+  return add({.dtype = dtype, .role = role, .layer = layer, .rows = rows, .columns = columns});
+}
+
+std::int32_t FragmentBuilder::add_route(const RoutePtr& route) {
+  const auto [place, added] =
+      routes_.try_emplace(route.get(), static_cast<std::int32_t>(fragment_.routes.size()));
+  if (added) fragment_.routes.push_back(route);
+  return place->second;
+}
+
+std::int32_t FragmentBuilder::add_batch(const BatchPtr& batch) {
+  for (std::size_t i = 0; i < fragment_.batches.size(); ++i)
+    if (fragment_.batches[i] == batch) return static_cast<std::int32_t>(i);
+  fragment_.batches.push_back(batch);
+  return static_cast<std::int32_t>(fragment_.batches.size()) - 1;
+}
+
+void FragmentBuilder::set_dependencies(Op& op, const std::vector<TensorId>& operands,
+                                       const std::vector<std::int32_t>& after) {
+  op.first_dependency = static_cast<std::int32_t>(fragment_.dependencies.size());
+  std::vector<std::int32_t> writers;
+  for (const std::int32_t before : after) {
+    if (fragment_.ops[before].lane != op.lane) writers.push_back(before);
+  }
+  for (const TensorId id : operands) {
+    const std::int32_t writer = last_writer_[id];
+    if (writer >= 0 && fragment_.ops[writer].lane != op.lane) writers.push_back(writer);
+  }
+  std::sort(writers.begin(), writers.end());
+  writers.erase(std::unique(writers.begin(), writers.end()), writers.end());
+  fragment_.dependencies.insert(fragment_.dependencies.end(), writers.begin(), writers.end());
+  op.num_dependencies = static_cast<std::int32_t>(writers.size());
+}
+
+std::int32_t FragmentBuilder::emit(Op op, const std::vector<TensorId>& inputs,
+                                   const std::vector<TensorId>& outputs,
+                                   const std::vector<std::int32_t>& after) {
+  CHECK(inputs.size() < 256 && outputs.size() < 256,
+        fmt::format("{} operands", inputs.size() + outputs.size()));
+  op.phase = phase;
+  op.layer = layer;
+  if (!is_communication(op.kind)) op.units = compute_units;
+  op.num_inputs = static_cast<std::uint8_t>(inputs.size());
+  op.num_outputs = static_cast<std::uint8_t>(outputs.size());
+  op.first_tensor = static_cast<std::int32_t>(fragment_.operands.size());
+  std::vector<TensorId> operands = inputs;
+  operands.insert(operands.end(), outputs.begin(), outputs.end());
+  set_dependencies(op, operands, after);
+  fragment_.operands.insert(fragment_.operands.end(), operands.begin(), operands.end());
+  const auto index = static_cast<std::int32_t>(fragment_.ops.size());
+  for (const TensorId id : outputs) last_writer_[id] = index;
+  fragment_.ops.push_back(op);
+  return index;
+}
+
+FragmentPtr FragmentBuilder::freeze_it() {
+  if (tensor_chunks > 0) fragment_ = overlap_tensor_parallel(fragment_, tensor_chunks);
+  fragment_.launch = launch;
+  fuse(fragment_, fusions);
+  return freeze(std::move(fragment_));
+}
+
+void FragmentBuilder::extend_last(TensorId output) {
+  CHECK(!fragment_.ops.empty(), std::string("no op to extend"));
+  Op& last = fragment_.ops.back();
+  CHECK(last.first_tensor + last.num_inputs + last.num_outputs ==
+            static_cast<std::int32_t>(fragment_.operands.size()),
+        std::string("operands of the last op are not the last ones"));
+  fragment_.operands.push_back(output);
+  ++last.num_outputs;
+  last.dtype = fragment_.tensors[output].dtype;  // says that there is a quantised copy
+  last_writer_[output] = static_cast<std::int32_t>(fragment_.ops.size()) - 1;
+}
+
+}  // namespace moebius

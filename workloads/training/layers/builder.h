@@ -1,0 +1,88 @@
+// Builds one fragment op by op. The builder finds the dependencies itself: an op depends on the last writer
+// of each of its operands, unless both are on one lane, whose order already says so.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "workloads/schedule/fragment.h"
+#include "workloads/training/layers/fusion.h"
+
+namespace moebius {
+
+using TensorId = std::int32_t;
+inline constexpr TensorId kNoTensor = -1;
+
+// Which copy of a parameter a kRank tensor is.
+enum class Part : std::uint8_t { kWeight, kGradient, kMaster, kFirstMoment, kSecondMoment, kGradientShard };
+
+// The identity of kMicrobatch tensors: of the forward fragment, of what a backward pass leaves for the
+// weights' gradients, of what goes on to a stage on the same rank.
+std::uint32_t microbatch_key(int chunk, TensorId forward_tensor);
+std::uint32_t left_key(int chunk, TensorId backward_tensor);
+std::uint32_t handed_key(int stage, Phase phase);
+
+// The identity of a kRank tensor across fragments.
+std::uint32_t parameter_key(Role role, int layer, Part part);
+
+// Rendezvous keys of ops that meet across pipeline stages, whose fragments differ. Inside a stage
+// FragmentBuilder counts.
+enum class StageMatch : std::uint32_t { kForward = 0xf0000000u, kBackward, kTiedEmbedding };
+// Between stages that `rounds` whole pipelines of ranks precede.
+std::uint32_t stage_match(StageMatch match, int rounds);
+
+class FragmentBuilder {
+ public:
+  // `meetings`: a number below 64 for each of the stages of a rank; their matches differ.
+  FragmentBuilder(std::string name, Phase phase, int meetings = 0);
+
+  // Attributes that the next ops get: they change slowly while a layer is written down.
+  Phase phase;
+  std::int16_t layer = -1;
+  std::int16_t compute_units = 0;
+  Scaling scaling = Scaling::kBlock;        // of the FP8 tensors that are added
+  LaunchMode launch = LaunchMode::kHidden;  // of the whole fragment
+  int tensor_chunks = 0;                    // see overlap_tensor_parallel()
+  std::vector<Fusion> fusions;              // of its ops
+
+  TensorId add(const Tensor& given);  // kRank tensors of the same key are the same tensor
+  TensorId transient(std::int64_t rows, std::int64_t columns, DType dtype, Role role = Role::kNone);
+  std::int32_t add_route(const RoutePtr& route);  // equal pointers give equal indices
+
+  std::int32_t add_batch(const BatchPtr& batch);  // for Op::batch; equal pointers give equal indices
+
+  // Appends an op; `op` carries kind, dtype, lane, role, group, shape, payload ...; layer, phase and
+  // (compute) units come from the builder. Returns its index. `after`: earlier ops that it waits for beside
+  // those that its operands say.
+  std::int32_t emit(Op op, const std::vector<TensorId>& inputs, const std::vector<TensorId>& outputs,
+                    const std::vector<std::int32_t>& after = {});
+
+  // A fresh rendezvous key; ranks of a group build the same fragments, so theirs are equal.
+  std::uint32_t next_match() { return next_match_++; }
+
+  void begin_matches(std::uint32_t first) { next_match_ = first; }  // of a fragment that is written anew
+
+  // Adds a further output to the last op (a fused quantised copy of its result). Only right after emitting
+  // it.
+  void extend_last(TensorId output);
+
+  const Tensor& tensor(TensorId id) const { return fragment_.tensors[id]; }
+  Tensor& tensor(TensorId id) { return fragment_.tensors[id]; }
+  const Fragment& fragment() const { return fragment_; }
+  FragmentPtr freeze_it();
+
+ private:
+  void set_dependencies(Op& op, const std::vector<TensorId>& operands,
+                        const std::vector<std::int32_t>& after);
+
+  Fragment fragment_;
+  std::map<std::pair<Scope, std::uint32_t>, TensorId> by_key_;
+  std::vector<std::int32_t> last_writer_;  // op index per tensor, -1: none here
+  std::map<const Route*, std::int32_t> routes_;
+  std::uint32_t next_match_ = 0;  // starts at the phase, so that fragments of one microbatch differ
+};
+
+}  // namespace moebius

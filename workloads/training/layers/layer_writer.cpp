@@ -1,0 +1,276 @@
+#include "workloads/training/layers/layer_writer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "hw/error.h"
+
+namespace moebius {
+
+LayerWriter::LayerWriter(const LoweringInput& input, const StageSpec& stage, ForwardPass& pass)
+    : input_(input), shard_(stage.shard), choice_(stage.recompute.get()), pass_(pass) {}
+
+void LayerWriter::begin_block(int layer, bool recompute_all) {
+  ++block_;
+  builder().layer = static_cast<std::int16_t>(layer);
+  recompute_all_ = recompute_all;
+}
+
+void LayerWriter::end_recompute() {
+  recompute_all_ = false;
+}
+
+// Which op group of /plan/recompute/ops an op belongs to; nothing: one that is only computed again with its
+// layer.
+std::optional<RecomputeOp> recompute_group(OpKind kind, Role role, bool latent) {
+  const bool up =
+      role == Role::kQB || role == Role::kKvB || (latent && role == Role::kRope) || kind == OpKind::kMlaKeys;
+  if (kind == OpKind::kNorm) return RecomputeOp::kNorm;
+  if (kind == OpKind::kActivation) return RecomputeOp::kActivation;
+  if (kind == OpKind::kAttention) return RecomputeOp::kAttention;
+  if (kind == OpKind::kDispatch) return RecomputeOp::kDispatch;
+  if (kind == OpKind::kPermute) return RecomputeOp::kPermute;
+  if (kind == OpKind::kGate || role == Role::kRouter) return RecomputeOp::kGate;
+  if (latent && up && kind != OpKind::kSplit) return RecomputeOp::kMlaUp;
+  if (kind == OpKind::kQuantise) return std::nullopt;  // as its original
+  if (role == Role::kQkv || role == Role::kQ || role == Role::kQA || role == Role::kKvA ||
+      role == Role::kRope)
+    return RecomputeOp::kQkv;
+  if (role == Role::kExpertGateUp) return RecomputeOp::kExpertUp;
+  if (role == Role::kGateUp || role == Role::kSharedGateUp) return RecomputeOp::kMlpUp;
+  return std::nullopt;
+}
+
+bool LayerWriter::recomputes(OpKind kind, Role role) const {
+  if (recompute_all_) return true;
+  if (is_communication(kind) && kind != OpKind::kDispatch) return false;
+  const auto group = recompute_group(kind, role, model().attention == AttentionKind::kMla);
+  if (!group) return false;
+  if (choice_ != nullptr) return choice_->ops.count({builder().layer, *group}) > 0;
+  return plan().recompute == RecomputePolicy::kSelective &&
+         std::find(plan().recompute_ops.begin(), plan().recompute_ops.end(), *group) !=
+             plan().recompute_ops.end();
+}
+
+std::int32_t LayerWriter::emit(Op op, const std::vector<TensorId>& inputs,
+                               const std::vector<TensorId>& outputs) {
+  const std::int32_t index = builder().emit(op, inputs, outputs);
+  pass_.block_of_op.push_back(block_);
+  bool again = recomputes(op.kind, op.role);
+  // A quantised copy is made again exactly when its original is.
+  if (op.kind == OpKind::kQuantise) {
+    for (const std::int32_t earlier : pass_.recomputable) {
+      const Op& source = builder().fragment().ops[earlier];
+      for (int i = 0; i < source.num_outputs; ++i)
+        again = again || builder().fragment().output(source, i) == inputs[0];
+    }
+  }
+  if (again) pass_.recomputable.insert(index);
+  return index;
+}
+
+TensorId LayerWriter::weight(const Linear& linear, std::int64_t rows, std::int64_t columns) {
+  const bool low = plan().gemm == DType::kFp8 && !linear.high_precision;
+  const int member = linear.dense_mlp && plan().mixed_tp() ? shard_.dense : shard_.tensor;
+  return builder().add({.scope = Scope::kRank,
+                        .memory = MemoryKind::kWeights,
+                        .dtype = low ? DType::kFp8 : DType::kBf16,
+                        .role = linear.role,
+                        .layer = builder().layer,
+                        .key = parameter_key(linear.role, builder().layer, Part::kWeight),
+                        .rows = rows,
+                        .columns = columns,
+                        .first_row = linear.cut == Cut::kColumns ? member * rows : 0,
+                        .first_column = linear.cut == Cut::kRows ? member * columns : 0,
+                        .init = 1 / std::sqrt(static_cast<double>(linear.in))});
+}
+
+TensorId LayerWriter::expert_weight(Role role, std::int64_t rows, std::int64_t columns, int experts) {
+  return builder().add({.scope = Scope::kRank,
+                        .memory = MemoryKind::kWeights,
+                        .dtype = plan().gemm == DType::kFp8 ? DType::kFp8 : DType::kBf16,
+                        .role = role,
+                        .layer = builder().layer,
+                        .key = parameter_key(role, builder().layer, Part::kWeight),
+                        .rows = rows,
+                        .columns = columns,
+                        .first_expert = shard_.expert * experts,
+                        .experts = experts,
+                        .init = 1 / std::sqrt(static_cast<double>(columns))});
+}
+
+TensorId LayerWriter::norm(TensorId x, Role role, int heads) {
+  const std::int64_t n = columns(x) / heads;
+  const TensorId scale = builder().add({.scope = Scope::kRank,
+                                        .memory = MemoryKind::kWeights,
+                                        .role = role,
+                                        .layer = builder().layer,
+                                        .key = parameter_key(role, builder().layer, Part::kWeight),
+                                        .rows = 1,
+                                        .columns = n,
+                                        .init = -1});
+  const TensorId y = builder().transient(rows(x), columns(x), DType::kBf16, role);
+  emit({.kind = OpKind::kNorm, .role = role, .shape = {.m = rows(x) * heads, .n = n}}, {x, scale}, {y});
+  return y;
+}
+
+TensorId LayerWriter::quantised(TensorId x, DType dtype) {
+  const Tensor& original = builder().tensor(x);
+  if (element_bytes(dtype) >= 2 || original.dtype == dtype) return x;
+  for (const auto& [copy, source] : pass_.quantised_from) {
+    if (source == x) return copy;
+  }
+  const TensorId copy = builder().transient(original.rows, original.columns, dtype, original.role);
+  pass_.quantised_from[copy] = x;
+  const Fragment& fragment = builder().fragment();
+  const Op& last = fragment.ops.back();
+  const bool can_fuse = last.kind == OpKind::kNorm || last.kind == OpKind::kActivation;
+  if (plan().fused_quantise && can_fuse && fragment.output(last, 0) == x) {
+    builder().extend_last(copy);
+    return copy;
+  }
+  const Role role = builder().tensor(x).role;
+  const std::int32_t route = last.route >= 0 && fragment.output(last, 0) == x ? last.route : -1;
+  emit({.kind = OpKind::kQuantise,
+        .dtype = dtype,
+        .role = role,
+        .route = route,
+        .shape = {.m = rows(x), .n = columns(x)}},
+       {x}, {copy});
+  return copy;
+}
+
+TensorId LayerWriter::linear(TensorId x, const Linear& spec) {
+  const std::int64_t out = spec.cut == Cut::kColumns ? spec.out / degree_of(spec) : spec.out;
+  const std::int64_t in = spec.cut == Cut::kRows ? spec.in / degree_of(spec) : spec.in;
+  const DType dtype = spec.high_precision ? DType::kBf16 : plan().gemm;
+  const TensorId operand = quantised(x, dtype);
+  CHECK(columns(operand) == in,
+        fmt::format("{}: {} columns, weight takes {}", to_string(spec.role), columns(operand), in));
+  const TensorId w = weight(spec, out, in);
+  const TensorId y = builder().transient(rows(x), out, DType::kBf16, spec.role);
+  emit({.kind = OpKind::kGemm, .dtype = dtype, .role = spec.role, .shape = {.m = rows(x), .n = out, .k = in}},
+       {operand, w}, {y});
+  return y;
+}
+
+TensorId LayerWriter::rotary(TensorId x, int heads, int rotated) {
+  const TensorId y = builder().transient(rows(x), columns(x), DType::kBf16, Role::kRope);
+  emit({.kind = OpKind::kRotary,
+        .role = Role::kRope,
+        .batch = pass_.batch,
+        .shape = {.m = rows(x),
+                  .n = columns(x),
+                  .groups = static_cast<std::int32_t>(workload().micro_batch),
+                  .heads = heads,
+                  .head_dim = rotated}},
+       {x}, {y});
+  return y;
+}
+
+TensorId LayerWriter::add(TensorId a, TensorId b) {
+  const TensorId sum = builder().transient(rows(a), columns(a), DType::kBf16, Role::kResidual);
+  emit({.kind = OpKind::kAdd, .role = Role::kResidual, .shape = {.m = rows(a), .n = columns(a)}}, {a, b},
+       {sum});
+  return sum;
+}
+
+TensorId LayerWriter::add_block(TensorId stream, TensorId result) {
+  if (workload().dropout == 0) return add(stream, result);
+  const std::int64_t m = rows(stream), n = columns(stream);
+  const TensorId sum = builder().transient(m, n, DType::kBf16, Role::kResidual);
+  const TensorId mask = builder().transient(m, n, DType::kInt8, Role::kResidual);
+  emit({.kind = OpKind::kAdd, .role = Role::kResidual, .shape = {.m = m, .n = n, .k = 1}}, {stream, result},
+       {sum, mask});
+  return sum;
+}
+
+TensorId LayerWriter::activation(TensorId x, std::int64_t width, TensorId row_weights) {
+  const std::int32_t route = builder().fragment().ops.back().route;
+  const TensorId y = builder().transient(rows(x), width, DType::kBf16, builder().tensor(x).role);
+  std::vector<TensorId> inputs = {x};
+  if (row_weights != kNoTensor) inputs.push_back(row_weights);
+  emit({.kind = OpKind::kActivation,
+        .role = builder().tensor(x).role,
+        .route = route,
+        .shape = {.m = rows(x), .n = width, .k = model().gated ? 2 : 1}},
+       inputs, {y});
+  return y;
+}
+
+std::vector<TensorId> LayerWriter::split(TensorId x, const std::vector<std::int64_t>& widths, Role role) {
+  std::vector<TensorId> parts;
+  for (const std::int64_t width : widths)
+    parts.push_back(builder().transient(rows(x), width, DType::kBf16, role));
+  emit({.kind = OpKind::kSplit, .role = role, .shape = {.m = rows(x), .n = columns(x)}}, {x}, parts);
+  return parts;
+}
+
+TensorId LayerWriter::collective(OpKind kind, GroupRole group, Lane lane, TensorId x,
+                                 std::int64_t result_rows) {
+  const Tensor& operand = builder().tensor(x);
+  const TensorId y = builder().transient(result_rows, operand.columns, operand.dtype, operand.role);
+  const std::int64_t whole = std::max(rows(x), result_rows);
+  emit({.kind = kind,
+        .dtype = builder().tensor(x).dtype,
+        .lane = lane,
+        .role = builder().tensor(x).role,
+        .group = group,
+        .match = builder().next_match(),
+        .shape = {.m = rows(x), .n = columns(x)},
+        .payload = {static_cast<double>(whole * columns(x)) * element_bytes(builder().tensor(x).dtype)}},
+       {x}, {y});
+  return y;
+}
+
+// Megatron-LM's f and g (Shoeybi et al. 2019; Korthikanti et al. 2022 with sequence parallelism): gather rows
+// forward and reduce-scatter backward, or nothing forward and all-reduce backward. Of gathered rows only the
+// rank's own are kept; the reverse pass gathers them again for the weight gradients.
+TensorId LayerWriter::enter_tensor_parallel(TensorId x) {
+  if (plan().tp == 1) return x;
+  if (plan().sequence_parallel) {
+    const TensorId whole =
+        collective(OpKind::kAllGather, GroupRole::kTensor, Lane::kTensorComm, x, rows(x) * plan().tp);
+    pass_.recomputable.insert(static_cast<std::int32_t>(builder().fragment().ops.size()) - 1);
+    return whole;
+  }
+  pass_.partial.insert(x);
+  return x;
+}
+
+TensorId LayerWriter::leave_tensor_parallel(TensorId x) {
+  if (plan().tp == 1) return x;
+  if (plan().sequence_parallel) {
+    return collective(OpKind::kReduceScatter, GroupRole::kTensor, Lane::kTensorComm, x, rows(x) / plan().tp);
+  }
+  return collective(OpKind::kAllReduce, GroupRole::kTensor, Lane::kTensorComm, x, rows(x));
+}
+
+// Ranks that share dense MLPs in another number than attention hold different rows, be it of one sequence or
+// of several: gathered over the one group, cut again over the other, none needs more than the larger group's
+// rows.
+TensorId LayerWriter::enter_dense_mlp(TensorId x) {
+  if (!plan().mixed_tp()) return enter_tensor_parallel(x);
+  if (plan().dense_degree() == 1) return x;
+  const TensorId whole = collective(OpKind::kAllGather, GroupRole::kDenseTensor, Lane::kTensorComm, x,
+                                    rows(x) * plan().dense_degree());
+  pass_.recomputable.insert(static_cast<std::int32_t>(builder().fragment().ops.size()) - 1);
+  return whole;
+}
+
+TensorId LayerWriter::leave_dense_mlp(TensorId x) {
+  if (!plan().mixed_tp()) return leave_tensor_parallel(x);
+  if (plan().dense_degree() == 1) return x;
+  return collective(OpKind::kReduceScatter, GroupRole::kDenseTensor, Lane::kTensorComm, x,
+                    rows(x) / plan().dense_degree());
+}
+
+TensorId LayerWriter::gather_context(TensorId x) {
+  if (plan().cp == 1) return x;
+  return collective(OpKind::kAllGather, GroupRole::kContext, Lane::kTensorComm, x, rows(x) * plan().cp);
+}
+
+}  // namespace moebius

@@ -1,0 +1,169 @@
+// The feed-forward half of a layer: dense, or a mixture of experts with dispatch and combine.
+#include <fmt/format.h>
+
+#include "hw/error.h"
+#include "workloads/training/layers/layer_writer.h"
+
+namespace moebius {
+namespace {
+
+// Up (and gate), activation, down; without the way into and out of tensor parallelism.
+TensorId write_gated(LayerWriter& writer, TensorId x, std::int64_t width, Role up_role, Role down_role,
+                     Cut up_cut) {
+  const Model& model = writer.model();
+  const std::int64_t matrices = model.gated ? 2 : 1;
+  const bool cut = up_cut != Cut::kNone;
+  Linear up{up_role, matrices * width, model.hidden, up_cut};
+  Linear down{down_role, model.hidden, width, cut ? Cut::kRows : Cut::kNone};
+  up.dense_mlp = down.dense_mlp = up_role == Role::kGateUp;
+  const TensorId active = writer.activation(writer.linear(x, up), width / (cut ? writer.degree_of(up) : 1));
+  return writer.linear(active, down);
+}
+
+struct MoeContext {
+  RoutePtr route;
+  std::int32_t route_index = 0;
+  std::int64_t received = 0;  // token rows of the busiest rank
+  std::int64_t rows = 0;      // copies by expert of the busiest rank
+  int local_experts = 0;
+};
+
+struct Received {
+  TensorId tokens, weights;
+};
+
+TensorId write_gate(LayerWriter& writer, TensorId x, const MoeContext& moe) {
+  const Model& model = writer.model();
+  const Experts& experts = model.experts;
+  const TensorId logits = writer.linear(
+      x, {.role = Role::kRouter, .out = experts.routed, .in = model.hidden, .high_precision = true});
+  const TensorId weights =
+      writer.builder().transient(writer.rows(x), experts.active, DType::kFp32, Role::kGate);
+  writer.emit({.kind = OpKind::kGate,
+               .role = Role::kGate,
+               .route = moe.route_index,
+               .scale = static_cast<float>(experts.scale),
+               .shape = {.m = writer.rows(x),
+                         .n = experts.routed,
+                         .k = experts.active,
+                         .groups = experts.score == GateScore::kSigmoid ? 1 : 0}},
+              {logits}, {weights});
+  return weights;
+}
+
+// A token's row travels with its routing weights, FP32 each.
+Received write_dispatch(LayerWriter& writer, TensorId x, TensorId weights, const MoeContext& moe) {
+  const TrainingPlan& plan = writer.plan();
+  const Model& model = writer.model();
+  const TensorId payload = writer.quantised(x, plan.dispatch);
+  FragmentBuilder& builder = writer.builder();
+  const Received received{
+      builder.transient(moe.received, model.hidden, plan.dispatch, Role::kExperts),
+      builder.transient(moe.received, model.experts.active, DType::kFp32, Role::kExperts)};
+  Op op{.kind = OpKind::kDispatch,
+        .dtype = plan.dispatch,
+        .lane = plan.overlap_dispatch_combine ? Lane::kExpertComm : Lane::kCompute,
+        .role = Role::kExperts,
+        .group = GroupRole::kExpert,
+        .algorithm = plan.exchange,
+        .units = static_cast<std::int16_t>(plan.communication_sms),
+        .route = moe.route_index,
+        .match = builder.next_match(),
+        .shape = {.m = writer.rows(x), .n = model.hidden, .k = model.experts.active}};
+  op.payload = {model.hidden * element_bytes(plan.dispatch) + 4.0 * model.experts.active};
+  writer.emit(op, {payload, weights}, {received.tokens, received.weights});
+  return received;
+}
+
+TensorId write_grouped(LayerWriter& writer, TensorId x, Role role, std::int64_t out, std::int64_t in,
+                       const MoeContext& moe) {
+  const TensorId operand = writer.quantised(x, writer.plan().gemm);
+  const TensorId w = writer.expert_weight(role, out, in, moe.local_experts);
+  const TensorId y = writer.builder().transient(moe.rows, out, DType::kBf16, role);
+  writer.emit({.kind = OpKind::kGroupedGemm,
+               .dtype = writer.plan().gemm,
+               .role = role,
+               .route = moe.route_index,
+               .shape = {.m = moe.rows, .n = out, .k = in, .groups = moe.local_experts}},
+              {operand, w}, {y});
+  return y;
+}
+
+TensorId write_experts(LayerWriter& writer, const Received& received, const MoeContext& moe) {
+  const Model& model = writer.model();
+  FragmentBuilder& builder = writer.builder();
+  const TensorId copies =
+      builder.transient(moe.rows, model.hidden, builder.tensor(received.tokens).dtype, Role::kExperts);
+  const TensorId row_weights = builder.transient(moe.rows, 1, DType::kFp32, Role::kExperts);
+  writer.emit({.kind = OpKind::kPermute,
+               .dtype = builder.tensor(received.tokens).dtype,
+               .role = Role::kExperts,
+               .route = moe.route_index,
+               .shape = {.m = moe.rows, .n = model.hidden, .k = model.experts.active}},
+              {received.tokens, received.weights}, {copies, row_weights});
+  const std::int64_t width = model.experts.width;
+  const TensorId up =
+      write_grouped(writer, copies, Role::kExpertGateUp, width * (model.gated ? 2 : 1), model.hidden, moe);
+  const TensorId active = writer.activation(up, width, row_weights);
+  const TensorId down = write_grouped(writer, active, Role::kExpertDown, model.hidden, width, moe);
+  const TensorId tokens = builder.transient(moe.received, model.hidden, DType::kBf16, Role::kExperts);
+  writer.emit({.kind = OpKind::kUnpermute,
+               .role = Role::kExperts,
+               .route = moe.route_index,
+               .shape = {.m = moe.rows, .n = model.hidden}},
+              {down}, {tokens});
+  return tokens;
+}
+
+TensorId write_combine(LayerWriter& writer, TensorId tokens, std::int64_t m, const MoeContext& moe) {
+  const TrainingPlan& plan = writer.plan();
+  const std::int64_t h = writer.model().hidden;
+  FragmentBuilder& builder = writer.builder();
+  const TensorId combined = builder.transient(m, h, DType::kBf16, Role::kExperts);
+  Op op{.kind = OpKind::kCombine,
+        .dtype = plan.combine,
+        .lane = plan.overlap_dispatch_combine ? Lane::kExpertComm : Lane::kCompute,
+        .role = Role::kExperts,
+        .group = GroupRole::kExpert,
+        .algorithm = plan.exchange,
+        .units = static_cast<std::int16_t>(plan.communication_sms),
+        .route = moe.route_index,
+        .match = builder.next_match(),
+        .shape = {.m = m, .n = h}};
+  op.payload = {h * element_bytes(plan.combine)};
+  writer.emit(op, {tokens}, {combined});
+  return combined;
+}
+
+}  // namespace
+
+TensorId write_dense_mlp(LayerWriter& writer, TensorId x) {
+  const Model& model = writer.model();
+  const TensorId whole = writer.enter_dense_mlp(writer.norm(x, Role::kMlpNorm));
+  const Cut cut = writer.plan().dense_degree() > 1 ? Cut::kColumns : Cut::kNone;
+  const TensorId down = write_gated(writer, whole, model.dense_width, Role::kGateUp, Role::kDown, cut);
+  const TensorId result = writer.leave_dense_mlp(down);
+  writer.end_recompute();
+  return writer.add_block(x, result);
+}
+
+// The shared experts run while combine is under way; in the reverse pass, while its gradient is dispatched.
+TensorId write_moe(LayerWriter& writer, TensorId x, const RoutePtr& route) {
+  const Model& model = writer.model();
+  const MoeContext moe{route, writer.builder().add_route(route), route->max_received_tokens(),
+                       route->max_rows_of_rank(), route->experts_per_rank()};
+  const TensorId normed = writer.norm(x, Role::kMlpNorm);
+  const TensorId weights = write_gate(writer, normed, moe);
+  const Received received = write_dispatch(writer, normed, weights, moe);
+  const TensorId tokens = write_experts(writer, received, moe);
+  TensorId result = write_combine(writer, tokens, writer.rows(x), moe);
+  if (model.experts.shared_width > 0) {
+    const TensorId shared = write_gated(writer, normed, model.experts.shared_width, Role::kSharedGateUp,
+                                        Role::kSharedDown, Cut::kNone);
+    result = writer.add(result, shared);
+  }
+  writer.end_recompute();
+  return writer.add_block(x, result);
+}
+
+}  // namespace moebius

@@ -1,0 +1,97 @@
+// The walk behind lower_backward: forward ops in reverse order, one rule for each kind.
+#pragma once
+
+#include <map>
+#include <set>
+#include <vector>
+
+#include "workloads/training/layers/backward.h"
+
+namespace moebius {
+
+class Reverse {
+ public:
+  Reverse(const LoweringInput& input, const StageSpec& stage, ForwardPass& forward, BackwardPass& pass,
+          const BackwardOptions& options);
+  void run();
+
+ private:
+  // The weight gradient of a matrix, written after the input gradients of its block.
+  struct DeferredWeight {
+    Op op;            // the forward GEMM
+    TensorId dy;      // of the reverse fragment
+    TensorId x;       // of the forward fragment: the unquantised operand where there is one
+    TensorId weight;  // of the forward fragment
+    int block;        // of the forward op
+  };
+
+  // Gradients of forward tensors, as they gather.
+  void add_gradient(TensorId forward_tensor, TensorId gradient);
+  TensorId gradient(TensorId forward_tensor);        // the sum; kNoTensor when nobody asked for one
+  TensorId fresh_gradient(TensorId forward_tensor);  // a new tensor of its shape
+
+  // A forward value inside the reverse fragment: kept from the forward pass or computed again.
+  TensorId value(TensorId forward_tensor);
+  TensorId kept(TensorId forward_tensor);
+  void compute_again(std::int32_t op_index);
+  void compute_group_again(std::int32_t op_index);
+
+  void reverse(const Op& op);
+  void reverse_gemm(const Op& op);
+  void reverse_add(const Op& op);
+  void reverse_norm(const Op& op);
+  void reverse_attention(const Op& op);
+  void reverse_activation(const Op& op);
+  void reverse_gate(const Op& op);
+  void reverse_permute(const Op& op);
+  void reverse_unpermute(const Op& op);
+  void reverse_embedding(const Op& op);
+  void reverse_mla_keys(const Op& op);
+  void reverse_split(const Op& op);
+  void reverse_concat(const Op& op);
+  void reverse_rotary(const Op& op);
+  void reverse_routed_exchange(const Op& op);
+  void reverse_collective(const Op& op);
+  void receive_gradient(const Op& op);
+  void send_gradient(const Op& op);
+
+  void flush_weights();
+  void write_weights();
+  TensorId left(TensorId backward_tensor);
+  void take_handed_gradient();
+  void hand_gradient_on();
+  void write_weight_gradient(const DeferredWeight& deferred);
+  TensorId gradient_buffer(TensorId forward_weight, bool sum_over_tensor);
+  TensorId quantised(TensorId x, OpKind how, std::int32_t route);
+  bool needs_gradient(TensorId forward_tensor) const;
+  bool sees_share_of_tokens(TensorId forward_operand) const;
+
+  std::int32_t emit(Op op, const std::vector<TensorId>& inputs, const std::vector<TensorId>& outputs);
+  Op like(const Op& op, OpKind kind);  // the same shape, role, dtype and route
+  TensorId in(const Op& op, int i) const { return fragment().input(op, i); }
+  TensorId out(const Op& op, int i) const { return fragment().output(op, i); }
+  const Fragment& fragment() const { return forward_.builder.fragment(); }
+  FragmentBuilder& builder() { return *builder_; }
+  bool in_weights() const { return builder_ != &pass_.builder; }
+  const TrainingPlan& plan() const { return *input_.plan; }
+  // Of sums over the tensor-parallel group: beside weight gradients, or in their way.
+  Lane tensor_lane() const { return plan().overlap_tensor_gradients ? Lane::kTensorComm : Lane::kCompute; }
+
+  const LoweringInput& input_;
+  const StageSpec& stage_;
+  ForwardPass& forward_;
+  BackwardPass& pass_;
+  const BackwardOptions& options_;
+  FragmentBuilder* builder_;  // that ops go to: the backward pass, then, of a split one, its weights
+  std::vector<std::int32_t> producer_;                   // forward op that writes a forward tensor, -1: none
+  std::map<TensorId, std::vector<TensorId>> gradients_;  // contributions, by forward tensor
+  std::map<TensorId, TensorId> values_;                  // forward tensor -> tensor here
+  std::map<TensorId, TensorId> values_of_inputs_;        // the same of a split pass's first part
+  std::map<std::int32_t, std::int32_t> routes_;          // forward route index -> index here
+  std::map<std::pair<TensorId, OpKind>, TensorId> quantised_;
+  std::set<std::uint32_t> known_parameters_;
+  std::vector<DeferredWeight> deferred_;
+  int block_ = 0;  // of the forward op that is being reversed
+};
+
+}  // namespace moebius

@@ -1,0 +1,283 @@
+// The reverse rule of each op kind. Operands and results are as in models/op_kind.h.
+#include <fmt/format.h>
+
+#include "hw/error.h"
+#include "workloads/training/layers/reverse.h"
+
+namespace moebius {
+
+void Reverse::reverse(const Op& op) {
+  switch (op.kind) {
+    case OpKind::kGemm:
+    case OpKind::kGroupedGemm:
+      return reverse_gemm(op);
+    case OpKind::kNorm:
+      return reverse_norm(op);
+    case OpKind::kAttention:
+      return reverse_attention(op);
+    case OpKind::kActivation:
+      return reverse_activation(op);
+    case OpKind::kGate:
+      return reverse_gate(op);
+    case OpKind::kPermute:
+      return reverse_permute(op);
+    case OpKind::kUnpermute:
+      return reverse_unpermute(op);
+    case OpKind::kEmbedding:
+      return reverse_embedding(op);
+    case OpKind::kMlaKeys:
+      return reverse_mla_keys(op);
+    case OpKind::kSplit:
+      return reverse_split(op);
+    case OpKind::kConcat:
+      return reverse_concat(op);
+    case OpKind::kRotary:
+      return reverse_rotary(op);
+    case OpKind::kDispatch:
+    case OpKind::kCombine:
+      return reverse_routed_exchange(op);
+    case OpKind::kAllGather:
+    case OpKind::kReduceScatter:
+    case OpKind::kAllReduce:
+      return reverse_collective(op);
+    case OpKind::kSend:
+      return receive_gradient(op);
+    case OpKind::kRecv:
+      return send_gradient(op);
+    case OpKind::kAdd:
+      return reverse_add(op);
+    case OpKind::kQuantise:  // straight through
+      if (const TensorId dy = gradient(out(op, 0)); dy != kNoTensor) add_gradient(in(op, 0), dy);
+      return;
+    case OpKind::kCrossEntropy:
+      return add_gradient(in(op, 0), kept(out(op, 1)));
+    case OpKind::kInput:
+    case OpKind::kCrossEntropyStats:
+      return;
+    case OpKind::kEmbeddingGrad:
+    case OpKind::kGemmDgrad:
+    case OpKind::kGemmWgrad:
+    case OpKind::kGroupedGemmDgrad:
+    case OpKind::kGroupedGemmWgrad:
+    case OpKind::kNormGrad:
+    case OpKind::kRotaryGrad:
+    case OpKind::kAttentionGrad:
+    case OpKind::kActivationGrad:
+    case OpKind::kGateGrad:
+    case OpKind::kPermuteGrad:
+    case OpKind::kUnpermuteGrad:
+    case OpKind::kMlaKeysGrad:
+    case OpKind::kTransposeQuantise:
+    case OpKind::kAdam:
+    case OpKind::kCacheAppend:
+    case OpKind::kPagedAttention:
+    case OpKind::kAbsorbQueries:
+    case OpKind::kAbsorbedValues:
+    case OpKind::kLastRows:
+    case OpKind::kGreedySample:
+    case OpKind::kNextToken:
+    case OpKind::kBroadcast:
+    case OpKind::kAllToAll:
+    case OpKind::kCopyToHost:
+    case OpKind::kCopyFromHost:
+      CHECK(false, fmt::format("{} in a forward pass", to_string(op.kind)));
+  }
+}
+
+// dx[m,k] = dy[m,n] W[n,k] now, dW later.
+void Reverse::reverse_gemm(const Op& op) {
+  const TensorId dy = gradient(out(op, 0));
+  CHECK(dy != kNoTensor, fmt::format("no gradient for {}", to_string(op.role)));
+  const bool grouped = op.kind == OpKind::kGroupedGemm;
+  const TensorId operand = in(op, 0);
+  const auto copy = forward_.quantised_from.find(operand);
+  const TensorId original = copy == forward_.quantised_from.end() ? operand : copy->second;
+  const std::int32_t producer = producer_[original];
+  const bool again = producer >= 0 && forward_.recomputable.count(producer) > 0;
+  // Rows that are gathered again for dW travel beside the product that gives dx.
+  if (again && is_communication(fragment().ops[producer].kind) && !options_.split) value(original);
+  if (needs_gradient(original)) {
+    Op dgrad = like(op, grouped ? OpKind::kGroupedGemmDgrad : OpKind::kGemmDgrad);
+    dgrad.shape.n = op.shape.k;
+    dgrad.shape.k = op.shape.n;
+    const TensorId left = op.dtype == DType::kFp8 ? quantised(dy, OpKind::kQuantise, op.route) : dy;
+    const TensorId dx = fresh_gradient(original);
+    emit(dgrad, {left, value(in(op, 1))}, {dx});
+    add_gradient(original, dx);
+  }
+  // The 8-bit copy is what was kept, unless the original is computed again anyway.
+  deferred_.push_back({op, dy, again ? original : operand, in(op, 1), block_});
+}
+
+// Both operands get the gradient of the sum; of one that was dropped out, what the mask leaves of it.
+void Reverse::reverse_add(const Op& op) {
+  const TensorId dy = gradient(out(op, 0));
+  if (dy == kNoTensor) return;
+  // As frameworks do it, a layer runs again to its end, before anything else of its reverse pass.
+  const std::int32_t ended = producer_[in(op, 1)];
+  if (plan().recompute_whole && op.role == Role::kResidual && ended >= 0 &&
+      forward_.recomputable.count(ended) > 0)
+    value(in(op, 1));
+  add_gradient(in(op, 0), dy);
+  if (op.shape.k == 0) return add_gradient(in(op, 1), dy);
+  const TensorId left = fresh_gradient(in(op, 1));
+  Op masked = like(op, OpKind::kAdd);
+  masked.shape.k = 2;
+  emit(masked, {dy, value(out(op, 1))}, {left});
+  add_gradient(in(op, 1), left);
+}
+
+void Reverse::reverse_norm(const Op& op) {
+  TensorId dy = gradient(out(op, 0));
+  if (dy == kNoTensor) return;
+  const TensorId dx = fresh_gradient(in(op, 0));
+  // A norm of heads sees those of this tensor-parallel member.
+  const bool of_heads =
+      input_.model->attention != AttentionKind::kMla && (op.role == Role::kQNorm || op.role == Role::kKvNorm);
+  const bool share = sees_share_of_tokens(in(op, 0)) || (of_heads && plan().tp > 1);
+  const TensorId dw = gradient_buffer(in(op, 1), share);
+  emit(like(op, OpKind::kNormGrad), {dy, value(in(op, 0)), value(in(op, 1))}, {dx, dw});
+  add_gradient(in(op, 0), dx);
+}
+
+void Reverse::reverse_attention(const Op& op) {
+  std::vector<TensorId> inputs = {gradient(out(op, 0))}, outputs;
+  for (int i = 0; i < 3; ++i) inputs.push_back(value(in(op, i)));
+  for (int i = 0; i < op.num_outputs; ++i) inputs.push_back(value(out(op, i)));
+  for (int i = 0; i < 3; ++i) outputs.push_back(fresh_gradient(in(op, i)));
+  emit(like(op, OpKind::kAttentionGrad), inputs, outputs);
+  for (int i = 0; i < 3; ++i) add_gradient(in(op, i), outputs[i]);
+}
+
+void Reverse::reverse_activation(const Op& op) {
+  std::vector<TensorId> inputs = {gradient(out(op, 0))}, outputs;
+  for (int i = 0; i < op.num_inputs; ++i) inputs.push_back(value(in(op, i)));
+  for (int i = 0; i < op.num_inputs; ++i) outputs.push_back(fresh_gradient(in(op, i)));
+  emit(like(op, OpKind::kActivationGrad), inputs, outputs);
+  for (int i = 0; i < op.num_inputs; ++i) add_gradient(in(op, i), outputs[i]);
+}
+
+void Reverse::reverse_gate(const Op& op) {
+  const TensorId dlogits = fresh_gradient(in(op, 0));
+  emit(like(op, OpKind::kGateGrad), {gradient(out(op, 0)), value(in(op, 0))}, {dlogits});
+  add_gradient(in(op, 0), dlogits);
+}
+
+void Reverse::reverse_permute(const Op& op) {
+  const TensorId dtokens = fresh_gradient(in(op, 0)), dweights = fresh_gradient(in(op, 1));
+  Op back = like(op, OpKind::kPermuteGrad);
+  back.dtype = DType::kBf16;
+  emit(back, {gradient(out(op, 0)), gradient(out(op, 1))}, {dtokens, dweights});
+  add_gradient(in(op, 0), dtokens);
+  add_gradient(in(op, 1), dweights);
+}
+
+void Reverse::reverse_unpermute(const Op& op) {
+  const TensorId dtokens = gradient(out(op, 0));
+  const TensorId drows = fresh_gradient(in(op, 0));
+  Op back = like(op, OpKind::kUnpermuteGrad);
+  back.dtype = builder().tensor(drows).dtype =
+      builder().tensor(dtokens).dtype;  // copies stay in the bits they came in
+  emit(back, {dtokens}, {drows});
+  add_gradient(in(op, 0), drows);
+}
+
+void Reverse::reverse_embedding(const Op& op) {
+  const TensorId dx = gradient(out(op, 0));
+  if (options_.split) return deferred_.push_back({op, dx, in(op, 0), in(op, 1), block_});
+  const Phase phase = builder().phase;
+  builder().phase = Phase::kWeight;
+  emit(like(op, OpKind::kEmbeddingGrad), {value(in(op, 0)), dx}, {gradient_buffer(in(op, 1), false)});
+  builder().phase = phase;
+}
+
+void Reverse::reverse_mla_keys(const Op& op) {
+  const TensorId dkv = fresh_gradient(in(op, 0)), drope = fresh_gradient(in(op, 1));
+  emit(like(op, OpKind::kMlaKeysGrad), {gradient(out(op, 0)), gradient(out(op, 1))}, {dkv, drope});
+  add_gradient(in(op, 0), dkv);
+  add_gradient(in(op, 1), drope);
+}
+
+void Reverse::reverse_split(const Op& op) {
+  std::vector<TensorId> parts;
+  for (int i = 0; i < op.num_outputs; ++i) parts.push_back(gradient(out(op, i)));
+  const TensorId dx = fresh_gradient(in(op, 0));
+  emit(like(op, OpKind::kConcat), parts, {dx});
+  add_gradient(in(op, 0), dx);
+}
+
+void Reverse::reverse_concat(const Op& op) {
+  std::vector<TensorId> parts;
+  for (int i = 0; i < op.num_inputs; ++i) parts.push_back(fresh_gradient(in(op, i)));
+  emit(like(op, OpKind::kSplit), {gradient(out(op, 0))}, parts);
+  for (int i = 0; i < op.num_inputs; ++i) add_gradient(in(op, i), parts[i]);
+}
+
+void Reverse::reverse_rotary(const Op& op) {
+  const TensorId dx = fresh_gradient(in(op, 0));
+  emit(like(op, OpKind::kRotaryGrad), {gradient(out(op, 0))}, {dx});
+  add_gradient(in(op, 0), dx);
+}
+
+// Dispatch and combine are each other's transpose. What comes back travels in the precision of the direction:
+// expert inputs and their like as dispatch, sums as combine. Weight gradients are written while it travels.
+void Reverse::reverse_routed_exchange(const Op& op) {
+  const bool from_dispatch = op.kind == OpKind::kDispatch;
+  Op back = like(op, from_dispatch ? OpKind::kCombine : OpKind::kDispatch);
+  back.dtype = from_dispatch ? plan().combine : plan().dispatch;
+  back.group = op.group;
+  back.algorithm = op.algorithm;
+  back.units = op.units;
+  back.match = builder().next_match();
+  back.payload = {op.shape.n * element_bytes(back.dtype) + (from_dispatch ? 4.0 * op.shape.k : 0.0)};
+  std::vector<TensorId> inputs, outputs;
+  for (int i = 0; i < op.num_outputs; ++i) inputs.push_back(gradient(out(op, i)));
+  if (back.dtype == DType::kFp8) inputs[0] = quantised(inputs[0], OpKind::kQuantise, -1);
+  for (int i = 0; i < op.num_inputs; ++i) outputs.push_back(fresh_gradient(in(op, i)));
+  if (!from_dispatch) builder().tensor(outputs[0]).dtype = back.dtype;
+  emit(back, inputs, outputs);
+  for (int i = 0; i < op.num_inputs; ++i) add_gradient(in(op, i), outputs[i]);
+  if (from_dispatch) flush_weights();
+}
+
+// Gather and reduce-scatter are each other's transpose; the sum of a row-cut product passes its gradient on
+// as it is. Weight gradients are written while sums over the tensor-parallel group travel.
+void Reverse::reverse_collective(const Op& op) {
+  const TensorId dy = gradient(out(op, 0));
+  if (dy == kNoTensor) return;
+  if (op.kind == OpKind::kAllReduce) return add_gradient(in(op, 0), dy);
+  const TensorId dx = fresh_gradient(in(op, 0));
+  Op back = like(op, op.kind == OpKind::kAllGather ? OpKind::kReduceScatter : OpKind::kAllGather);
+  back.dtype = builder().tensor(dx).dtype;
+  back.group = op.group;
+  back.match = builder().next_match();
+  back.shape.m = builder().tensor(dy).rows;
+  back.lane = back.group == GroupRole::kTensor ? tensor_lane() : back.lane;
+  back.payload = op.payload * (element_bytes(back.dtype) / element_bytes(op.dtype));
+  emit(back, {dy}, {dx});
+  add_gradient(in(op, 0), dx);
+  const bool tensor = back.group == GroupRole::kTensor || back.group == GroupRole::kDenseTensor;
+  if (back.kind == OpKind::kReduceScatter && tensor) flush_weights();
+}
+
+void Reverse::receive_gradient(const Op& op) {
+  const TensorId dy = fresh_gradient(in(op, 0));
+  Op back = like(op, OpKind::kRecv);
+  back.lane = Lane::kRecvBackward;
+  back.group = op.group;
+  back.match = stage_match(StageMatch::kBackward, stage_.stage / plan().pp);
+  back.payload = op.payload;
+  emit(back, {}, {dy});
+  add_gradient(in(op, 0), dy);
+}
+
+void Reverse::send_gradient(const Op& op) {
+  Op back = like(op, OpKind::kSend);
+  back.lane = Lane::kSendBackward;
+  back.group = op.group;
+  back.match = stage_match(StageMatch::kBackward, (stage_.stage - 1) / plan().pp);
+  back.payload = op.payload;
+  emit(back, {gradient(out(op, 0))}, {});
+}
+
+}  // namespace moebius

@@ -1,0 +1,255 @@
+#include "workloads/training/layers/stage_fragments.h"
+
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "hw/error.h"
+#include "workloads/training/packing.h"
+#include "workloads/training/pipeline/two_batch.h"
+#include "workloads/training/state/away_state.h"
+#include "workloads/training/state/hybrid_recompute.h"
+#include "workloads/training/state/optimizer.h"
+
+namespace moebius {
+namespace {
+
+bool has_whole_backward(PipelineKind kind) {
+  return kind != PipelineKind::kZbH1 && kind != PipelineKind::kZbV;
+}
+
+bool has_split_backward(PipelineKind kind) {
+  switch (kind) {
+    case PipelineKind::kGpipe:
+    case PipelineKind::k1F1B:
+    case PipelineKind::kInterleaved:
+      return false;
+    case PipelineKind::kZbH1:
+    case PipelineKind::kZbV:
+    case PipelineKind::kDualPipe:
+    case PipelineKind::kDualPipeV:
+      return true;
+  }
+  return false;
+}
+
+// Of the schedules that hybrid recomputation knows: passes are whole, and one stage a rank.
+std::vector<MemoryPass> memory_passes(const std::vector<Pass>& passes, const StageFragments& of) {
+  std::vector<MemoryPass> all;
+  for (const Pass& pass : passes) {
+    const bool forward = pass.kind == PassKind::kForward, optimizer = pass.kind == PassKind::kOptimizer;
+    const FragmentPtr& reverse = pass.last ? of.last_backward : of.backward;
+    all.push_back({forward     ? of.forward.get()
+                   : optimizer ? of.optimizer.get()
+                               : reverse.get(),
+                   forward     ? 1
+                   : optimizer ? 0
+                               : -1});
+  }
+  return all;
+}
+
+}  // namespace
+
+FragmentStore::FragmentStore(const LoweringInput& input, std::vector<StageSlice> slices)
+    : input_(input), slices_(std::move(slices)), placement_(*input.plan) {}
+
+bool FragmentStore::fixed_routes() const {
+  return input_.workload->popularity.kind == PopularityKind::kBalanced || input_.model->experts.routed == 0;
+}
+
+FragmentPtr FragmentStore::get(int rank, ShardPosition shard, int step, const Pass& pass) {
+  switch (pass.kind) {
+    case PassKind::kForward:
+      return fragments(rank, shard, step, pass.part).forward;
+    case PassKind::kBackwardInput:
+      return fragments(rank, shard, step, pass.part).inputs;
+    case PassKind::kBackward:
+      return backward(rank, shard, step, pass);
+    case PassKind::kBackwardWeight: {
+      const StageFragments& all = fragments(rank, shard, step, pass.part);
+      return pass.last ? all.last_weights : all.weights;
+    }
+    case PassKind::kPair:
+      return pair(rank, shard, step, pass);
+    case PassKind::kOptimizer:
+      return optimizer(rank, shard, step);
+  }
+  CHECK(false, std::string("unknown pass"));
+  return nullptr;
+}
+
+FragmentPtr FragmentStore::backward(int rank, ShardPosition shard, int step, const Pass& pass) {
+  const StageFragments& all = fragments(rank, shard, step, pass.backward_part());
+  return pass.last ? all.last_backward : all.backward;
+}
+
+FragmentPtr FragmentStore::pair(int rank, ShardPosition shard, int step, const Pass& pass) {
+  const FragmentPtr forward = fragments(rank, shard, step, pass.part).forward;
+  const FragmentPtr reverse = backward(rank, shard, step, pass);
+  constexpr std::size_t kKept = 1024;  // more than are in use where routes are fixed
+  if (pairs_.size() >= kKept) pairs_.clear();
+  FragmentPtr& both = pairs_[{forward, reverse}];
+  if (!both) both = overlap(*reverse, *forward);
+  return both;
+}
+
+const StageFragments& FragmentStore::fragments(int rank, ShardPosition shard, int step,
+                                               const PassPart& part) {
+  StageSpec stage = spec_of(rank, shard, part.chunk);
+  stage.step = fixed_routes() ? 0 : step;
+  if (!fixed_routes() && input_.workload->popularity.per_microbatch) stage.microbatch = part.microbatch;
+  Key key{stage.step, stage.microbatch, Place{rank, part.chunk, shard.tensor, shard.expert, shard.dense, 0}};
+  if (packs())
+    key = {step, part.microbatch,
+           Place{rank, part.chunk, shard.tensor, shard.expert, shard.dense, shard.replica}};
+  const auto found = known_.find(key);
+  if (found != known_.end()) return found->second;
+  if (packs()) {
+    stage.packed = pack(*input_.workload, {step, part.microbatch * input_.plan->dp + shard.replica});
+    stage.counted_tokens = counted_tokens(step);
+  }
+  stage.recompute = recompute_of(stage);
+  const StageFragments& made = known_[key] = lower(stage);
+  for (const RoutePtr& route : made.forward->routes) loads_.add(*route);
+  return made;
+}
+
+// A stage of hybrid recomputation is judged with its own optimizer: it is the only one of its rank.
+std::shared_ptr<const RecomputeChoice> FragmentStore::recompute_of(const StageSpec& stage) {
+  const TrainingPlan& plan = *input_.plan;
+  if (plan.recompute != RecomputePolicy::kHybrid) return nullptr;
+  const auto found = recompute_.find(stage.stage);
+  if (found != recompute_.end()) return found->second;
+  const int microbatches = input_.workload->num_microbatches(plan);
+  const std::vector<Pass> passes = pipeline_passes(pipeline_spec(plan, microbatches))[stage.stage];
+  HybridRecompute hybrid(
+      plan,
+      [this](const StageSpec& spec) {
+        StageFragments all = lower(spec);
+        FragmentBuilder builder = lower_optimizer(input_, spec, all.parameters);
+        all.optimizer = freeze_with_away_state(*input_.plan, {}, builder);
+        return all;
+      },
+      [&](const StageFragments& of) { return memory_passes(passes, of); });
+  return recompute_[stage.stage] = hybrid.choose(stage);
+}
+
+double FragmentStore::counted_tokens(int step) {
+  const auto [place, added] = counted_.try_emplace(step, 0);
+  if (added) place->second = std::max(1.0, packed_tokens(*input_.workload, *input_.plan, step).counted);
+  return place->second;
+}
+
+StageSpec FragmentStore::spec_of(int rank, ShardPosition shard, int chunk) const {
+  StageSpec stage;
+  stage.stage = placement_.stage_of(rank, chunk);
+  stage.slice = slices_[stage.stage];
+  stage.shard = shard;
+  stage.chunk = chunk;
+  // Both ways, a stage's replicas hold it in their first or their second chunk.
+  stage.meetings = placement_.both_ways() ? (2 * stage.stage < placement_.stages() ? 0 : 1) : chunk;
+  stage.previous = placement_.previous(rank, chunk);
+  stage.next = placement_.next(rank, chunk);
+  return stage;
+}
+
+// From here on the forward fragment is frozen: the reverse passes have marked what it must keep.
+StageFragments FragmentStore::lower(const StageSpec& stage) {
+  ForwardPass forward = lower_forward(input_, stage, routes_);
+  StageFragments fragments;
+  if (input_.workload->forward_only) {
+    fragments.forward = forward.builder.freeze_it();
+    return fragments;
+  }
+  if (has_whole_backward(input_.plan->schedule)) lower_whole(stage, forward, fragments);
+  if (has_split_backward(input_.plan->schedule)) lower_split(stage, forward, fragments);
+  fragments.forward = freeze(forward.builder, away_of(forward));
+  return fragments;
+}
+
+FragmentPtr FragmentStore::freeze(FragmentBuilder& builder, const std::set<std::uint32_t>& away) const {
+  return freeze_with_away_state(*input_.plan, away, builder);
+}
+
+// Once the reverse pass has marked what the forward pass keeps.
+std::set<std::uint32_t> FragmentStore::away_of(const ForwardPass& forward) const {
+  return away_activations(*input_.plan, forward.builder.fragment());
+}
+
+void FragmentStore::lower_whole(const StageSpec& stage, ForwardPass& forward, StageFragments& fragments) {
+  const auto reduce = [&](FragmentBuilder& builder, std::vector<StageParameter>& parameters) {
+    write_gradient_reduction(builder, input_, parameters, false);
+  };
+  // Sharded sums end with their microbatch, others with the last one.
+  const bool each = input_.plan->zero >= 2;
+  BackwardPass backward =
+      lower_backward(input_, stage, forward, "backward", each ? BackwardOptions{reduce} : BackwardOptions{});
+  if (each) write_gradient_reduction(backward.builder, input_, backward.parameters, true);
+  fragments.parameters = backward.parameters;
+  if (input_.plan->overlap_gradients && !each) {
+    BackwardPass last = lower_backward(input_, stage, forward, "last backward", {reduce});
+    // What several stages of a rank may share waits for all of them.
+    write_gradient_reduction(last.builder, input_, last.parameters, placement_.chunks() == 1);
+    fragments.parameters = last.parameters;
+    fragments.last_backward = freeze(last.builder, away_of(forward));
+  }
+  fragments.backward = freeze(backward.builder, away_of(forward));
+  if (!fragments.last_backward) fragments.last_backward = fragments.backward;
+}
+
+void FragmentStore::lower_split(const StageSpec& stage, ForwardPass& forward, StageFragments& fragments) {
+  BackwardPass backward =
+      lower_backward(input_, stage, forward, "backward", {.after_block = {}, .split = true});
+  fragments.parameters = backward.parameters;
+  if (input_.plan->overlap_gradients) {
+    const auto reduce = [&](FragmentBuilder& builder, std::vector<StageParameter>& parameters) {
+      write_gradient_reduction(builder, input_, parameters, false);
+    };
+    BackwardPass last =
+        lower_backward(input_, stage, forward, "last backward", {.after_block = reduce, .split = true});
+    write_gradient_reduction(*last.weights, input_, last.parameters, placement_.chunks() == 1);
+    fragments.parameters = last.parameters;
+    fragments.last_weights = last.weights->freeze_it();
+  }
+  fragments.inputs = backward.builder.freeze_it();
+  fragments.weights = backward.weights->freeze_it();
+  if (!fragments.last_weights) fragments.last_weights = fragments.weights;
+}
+
+// Of all stages of the rank; what they share, once.
+FragmentPtr FragmentStore::optimizer(int rank, ShardPosition shard, int step) {
+  FragmentPtr& known = optimizers_[Place{rank, 0, shard.tensor, shard.expert, shard.dense, 0}];
+  if (known) return known;
+  std::vector<StageParameter> parameters;
+  StageSpec stage = spec_of(rank, shard, 0);
+  for (int i = 0; i < placement_.chunks(); ++i) {
+    // In the order of stages where both ends hold the same ones.
+    const bool turned = placement_.both_ways() && placement_.stage_of(rank, 0) > placement_.stage_of(rank, 1);
+    const int chunk = turned ? placement_.chunks() - 1 - i : i;
+    for (const StageParameter& parameter : fragments(rank, shard, step, {chunk, 0}).parameters) {
+      const bool is_new =
+          std::none_of(parameters.begin(), parameters.end(),
+                       [&](const StageParameter& other) { return other.weight.key == parameter.weight.key; });
+      if (is_new) parameters.push_back(parameter);
+    }
+    const StageSlice& slice = slices_[placement_.stage_of(rank, chunk)];
+    stage.slice.has_embedding = stage.slice.has_embedding || slice.has_embedding;
+    stage.slice.has_head = stage.slice.has_head || slice.has_head;
+  }
+  if (placement_.chunks() > 1) stage.stage = rank;
+  FragmentBuilder builder = lower_optimizer(input_, stage, std::move(parameters));
+  return known = freeze(builder, {});
+}
+
+void FragmentStore::forget(int step, int microbatch) {
+  if (fixed_routes() && !packs()) return;
+  const auto erased = std::erase_if(known_, [&](const auto& entry) {
+    const int of_step = std::get<0>(entry.first), of_microbatch = std::get<1>(entry.first);
+    return of_step < step || (of_step == step && of_microbatch == microbatch);
+  });
+  if (erased > 0) pairs_.clear();
+}
+
+}  // namespace moebius

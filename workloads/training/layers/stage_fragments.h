@@ -1,0 +1,76 @@
+// The frozen fragments of the stages, lowered when first asked for and shared by all ranks that run them.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "workloads/routing/expert_loads.h"
+#include "workloads/training/layers/backward.h"
+#include "workloads/training/pipeline/pipeline.h"
+
+namespace moebius {
+
+// What a chunk of a rank runs. `last`: reduces the gradients that it completes.
+struct StageFragments {
+  FragmentPtr forward;
+  FragmentPtr backward, last_backward;        // whole; null where the schedule has none
+  FragmentPtr inputs, weights, last_weights;  // in two parts; the same
+  std::vector<StageParameter> parameters;
+  FragmentPtr optimizer;  // of this chunk alone, where hybrid recomputation weighs it; else null
+};
+
+class FragmentStore {
+ public:
+  // `slices`: by stage of the model.
+  FragmentStore(const LoweringInput& input, std::vector<StageSlice> slices);
+
+  // What `pass` of a pipeline rank runs, at one position of the rank's groups. With routes that change from
+  // step to step or from microbatch to microbatch there is one fragment for each, and so with packed
+  // sequences.
+  FragmentPtr get(int rank, ShardPosition shard, int step, const Pass& pass);
+  // Fragments of this microbatch of the step, and of earlier steps, are not asked for any more.
+  void forget(int step, int microbatch);
+
+  const std::vector<StageSlice>& slices() const { return slices_; }
+  const StagePlacement& placement() const { return placement_; }
+  const ExpertLoads& loads() const { return loads_; }  // of what was lowered so far
+
+ private:
+  // Rank, chunk, tensor, expert, dense; replica, where each packs sequences of its own.
+  using Place = std::tuple<int, int, int, int, int, int>;
+  using Key = std::tuple<int, int, Place>;  // step, microbatch; -1: of any
+  using Halves = std::pair<FragmentPtr, FragmentPtr>;
+
+  const StageFragments& fragments(int rank, ShardPosition shard, int step, const PassPart& part);
+  FragmentPtr backward(int rank, ShardPosition shard, int step, const Pass& pass);
+  FragmentPtr pair(int rank, ShardPosition shard, int step, const Pass& pass);
+  FragmentPtr optimizer(int rank, ShardPosition shard, int step);
+  StageFragments lower(const StageSpec& stage);
+  // Of hybrid recomputation: what this stage computes again, settled when it is first asked for.
+  std::shared_ptr<const RecomputeChoice> recompute_of(const StageSpec& stage);
+  FragmentPtr freeze(FragmentBuilder& builder, const std::set<std::uint32_t>& away) const;
+  std::set<std::uint32_t> away_of(const ForwardPass& forward) const;
+  void lower_whole(const StageSpec& stage, ForwardPass& forward, StageFragments& fragments);
+  void lower_split(const StageSpec& stage, ForwardPass& forward, StageFragments& fragments);
+  StageSpec spec_of(int rank, ShardPosition shard, int chunk) const;
+  bool fixed_routes() const;  // one draw for all steps, layers and microbatches
+  bool packs() const { return input_.workload->lengths.has_value(); }
+  double counted_tokens(int step);  // of the packed sequences of a step
+
+  LoweringInput input_;
+  std::vector<StageSlice> slices_;
+  StagePlacement placement_;
+  RouteCache routes_;
+  ExpertLoads loads_;
+  std::map<Key, StageFragments> known_;
+  std::map<int, double> counted_;                                    // by step
+  std::map<int, std::shared_ptr<const RecomputeChoice>> recompute_;  // by stage
+  std::map<Place, FragmentPtr> optimizers_;
+  std::map<Halves, FragmentPtr> pairs_;
+};
+
+}  // namespace moebius

@@ -1,0 +1,56 @@
+#include "workloads/training/pipeline/slicing.h"
+
+#include <limits>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "hw/error.h"
+
+namespace moebius {
+std::vector<StageSlice> slice_balanced(const Model& model, std::int64_t sequence_length, int stages,
+                                       const std::vector<double>& speeds) {
+  const int layers = model.layers;
+  CHECK(stages >= 1 && layers >= stages, fmt::format("{} layers on {} stages", layers, stages));
+  std::vector<double> prefix(layers + 1, 0.0);
+  for (int i = 0; i < layers; ++i)
+    prefix[i + 1] = prefix[i] + layer_flops_per_token(model, i, sequence_length, true).value;
+  const double tail = head_flops_per_token(model, sequence_length, true).value;
+  // best[s][i]: stages 0..s hold layers 0..i-1; (largest stage, sum of squares), lexicographic.
+  using Cost = std::pair<double, double>;
+  const Cost kNever{std::numeric_limits<double>::infinity(), 0};
+  std::vector<std::vector<Cost>> best(stages, std::vector<Cost>(layers + 1, kNever));
+  std::vector<std::vector<int>> from(stages, std::vector<int>(layers + 1, 0));
+  for (int s = 0; s < stages; ++s) {
+    for (int i = s + 1; i <= layers - (stages - 1 - s); ++i) {
+      for (int j = s; j < i; ++j) {
+        if (s == 0 && j != 0) continue;
+        const double flops = prefix[i] - prefix[j] + (s == stages - 1 ? tail : 0);
+        const double load = speeds.empty() ? flops : flops / speeds[s];
+        const Cost before = s == 0 ? Cost{0, 0} : best[s - 1][j];
+        const Cost cost{std::max(before.first, load), before.second + load * load};
+        if (cost < best[s][i]) best[s][i] = cost, from[s][i] = j;
+      }
+    }
+  }
+  std::vector<StageSlice> slices(stages);
+  int end = layers;
+  for (int s = stages - 1; s >= 0; --s) {
+    const int begin = from[s][end];
+    slices[s] = {begin, end - begin, s == 0, s == stages - 1};
+    end = begin;
+  }
+  return slices;
+}
+
+std::vector<StageSlice> slice_as_given(const std::vector<int>& layers) {
+  std::vector<StageSlice> slices;
+  int first = 0;
+  for (const int count : layers) {
+    slices.push_back({first, count, slices.empty(), slices.size() + 1 == layers.size()});
+    first += count;
+  }
+  return slices;
+}
+
+}  // namespace moebius

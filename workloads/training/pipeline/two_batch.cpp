@@ -1,0 +1,111 @@
+#include "workloads/training/pipeline/two_batch.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <utility>
+
+namespace moebius {
+namespace {
+
+bool is_exchange(const Op& op) {
+  return op.kind == OpKind::kDispatch || op.kind == OpKind::kCombine;
+}
+
+// The first op of each piece, and the number of ops.
+std::vector<std::int32_t> pieces_of(const Fragment& fragment) {
+  std::vector<std::int32_t> first{0};
+  const auto num_ops = static_cast<std::int32_t>(fragment.ops.size());
+  for (std::int32_t i = 0; i < num_ops; ++i) {
+    const Op& op = fragment.ops[i];
+    if (op.lane != Lane::kCompute || op.fused) continue;  // a fused op stays with the one before it
+    for (int d = 0; d < op.num_dependencies; ++d) {
+      const std::int32_t before = fragment.dependencies[op.first_dependency + d];
+      // A piece waits for what was sent before it began.
+      if (is_exchange(fragment.ops[before]) && before >= first.back()) {
+        first.push_back(i);
+        break;
+      }
+    }
+  }
+  first.push_back(num_ops);
+  return first;
+}
+
+class Overlap {
+ public:
+  // Half 0 is the backward pass.
+  Overlap(const Fragment& backward, const Fragment& forward) : halves_{&backward, &forward} {
+    fragment_.name = backward.name + " beside " + forward.name;
+    fragment_.phase = Phase::kBackward;
+    fragment_.launch = backward.launch;
+    for (int half = 0; half < 2; ++half) {
+      const Fragment& given = *halves_[half];
+      add_tensors(given, half);
+      routes_[half] = static_cast<std::int32_t>(fragment_.routes.size());
+      fragment_.routes.insert(fragment_.routes.end(), given.routes.begin(), given.routes.end());
+      batches_[half] = static_cast<std::int32_t>(fragment_.batches.size());
+      fragment_.batches.insert(fragment_.batches.end(), given.batches.begin(), given.batches.end());
+      places_[half].resize(given.ops.size());
+    }
+  }
+
+  FragmentPtr write() {
+    const std::array pieces{pieces_of(*halves_[0]), pieces_of(*halves_[1])};
+    for (std::size_t i = 0; i + 1 < std::max(pieces[0].size(), pieces[1].size()); ++i) {
+      for (int half = 0; half < 2; ++half) {
+        if (i + 1 >= pieces[half].size()) continue;
+        for (std::int32_t op = pieces[half][i]; op < pieces[half][i + 1]; ++op) add_op(half, op);
+      }
+    }
+    return freeze(std::move(fragment_));
+  }
+
+ private:
+  // Parameters that both halves use are one tensor.
+  void add_tensors(const Fragment& given, int half) {
+    for (const Tensor& tensor : given.tensors) {
+      const auto next = static_cast<std::int32_t>(fragment_.tensors.size());
+      if (tensor.scope == Scope::kRank) {
+        const auto [known, is_new] = parameters_.try_emplace(tensor.key, next);
+        tensors_[half].push_back(known->second);
+        if (!is_new) continue;
+      } else {
+        tensors_[half].push_back(next);
+      }
+      fragment_.tensors.push_back(tensor);
+      fragment_.tensors.back().second = half == 0 && tensor.scope == Scope::kMicrobatch;
+    }
+  }
+
+  void add_op(int half, std::int32_t index) {
+    const Fragment& given = *halves_[half];
+    Op op = given.ops[index];
+    op.second = half == 0;
+    if (op.route >= 0) op.route += routes_[half];
+    if (op.batch >= 0) op.batch += batches_[half];
+    const std::int32_t first_dependency = op.first_dependency, first_tensor = op.first_tensor;
+    op.first_dependency = static_cast<std::int32_t>(fragment_.dependencies.size());
+    op.first_tensor = static_cast<std::int32_t>(fragment_.operands.size());
+    for (int i = 0; i < op.num_dependencies; ++i)
+      fragment_.dependencies.push_back(places_[half][given.dependencies[first_dependency + i]]);
+    for (int i = 0; i < op.num_inputs + op.num_outputs; ++i)
+      fragment_.operands.push_back(tensors_[half][given.operands[first_tensor + i]]);
+    places_[half][index] = static_cast<std::int32_t>(fragment_.ops.size());
+    fragment_.ops.push_back(op);
+  }
+
+  std::array<const Fragment*, 2> halves_;
+  Fragment fragment_;
+  std::array<std::vector<std::int32_t>, 2> tensors_, places_;  // of the halves, here
+  std::array<std::int32_t, 2> routes_{}, batches_{};
+  std::map<std::uint32_t, std::int32_t> parameters_;  // by key
+};
+
+}  // namespace
+
+FragmentPtr overlap(const Fragment& backward, const Fragment& forward) {
+  return Overlap(backward, forward).write();
+}
+
+}  // namespace moebius

@@ -1,0 +1,313 @@
+#include "workloads/training/state/away_state.h"
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include "workloads/training/state/sharding.h"
+
+namespace moebius {
+namespace {
+
+// Layers are grouped from the first one of the stage on. -1: of no layer.
+class LayerGroups {
+ public:
+  LayerGroups(const TrainingPlan& plan, const Fragment& fragment) : layers_(plan.group_layers) {
+    for (const Op& op : fragment.ops) {
+      if (op.layer >= 0 && (first_ < 0 || op.layer < first_)) first_ = op.layer;
+    }
+  }
+  int of(const Op& op) const { return op.layer < 0 ? -1 : (op.layer - first_) / layers_; }
+
+ private:
+  int layers_, first_ = -1;
+};
+
+// Of each op, the stretch that it belongs to, ascending.
+std::vector<int> stretches(const TrainingPlan& plan, const Fragment& fragment) {
+  const LayerGroups groups(plan, fragment);
+  std::vector<int> stretch;
+  int current = 0, group = -1;
+  for (std::size_t i = 0; i < fragment.ops.size(); ++i) {
+    const Op& op = fragment.ops[i];
+    const int of_op = groups.of(op);
+    const bool update = fragment.phase == Phase::kOptimizer && op.kind == OpKind::kAdam;
+    const bool other = fragment.phase != Phase::kOptimizer && of_op != group;
+    if (i > 0 && (update || other)) ++current;
+    group = of_op;
+    stretch.push_back(current);
+  }
+  return stretch;
+}
+
+bool writes_shards(const Op& op, const Fragment& fragment) {
+  return op.kind == OpKind::kReduceScatter && fragment.tensors[fragment.output(op, 0)].shards > 0;
+}
+
+// A tensor that comes and goes.
+struct Visitor {
+  TensorId here = kNoTensor;
+  TensorId home = kNoTensor;   // in host memory
+  TensorId shard = kNoTensor;  // of this rank, on the device
+  bool gathered = false, loaded = false, stored = false;
+  int first = -1;      // stretch of its first use
+  int last_write = 0;  // stretch
+};
+
+class Rewrite {
+ public:
+  Rewrite(const TrainingPlan& plan, const std::set<std::uint32_t>& activations, FragmentBuilder& old)
+      : plan_(plan),
+        activations_(activations),
+        fragment_(old.fragment()),
+        builder_(fragment_.name, fragment_.phase),
+        stretch_(stretches(plan, fragment_)) {
+    builder_.scaling = old.scaling;
+    builder_.launch = old.launch;
+  }
+
+  FragmentPtr run() {
+    for (const RoutePtr& route : fragment_.routes) builder_.add_route(route);
+    for (std::size_t i = 0; i < fragment_.tensors.size(); ++i) add_tensor(static_cast<TensorId>(i));
+    for (const auto& [id, visitor] : std::map(visitors_)) add_homes(id);
+    note_uses();
+    builder_.begin_matches(free_match());
+    int reached = -1;
+    for (std::size_t i = 0; i < fragment_.ops.size(); ++i) {
+      if (stretch_[i] != reached) begin_stretch(reached = stretch_[i], fragment_.ops[i]);
+      write(fragment_.ops[i]);
+    }
+    put_back_before(stretch_.back() + 1);
+    return builder_.freeze_it();
+  }
+
+ private:
+  bool offloaded(const Tensor& tensor) const {
+    if (tensor.scope == Scope::kMicrobatch) return activations_.count(tensor.key) > 0;
+    if (tensor.scope != Scope::kRank) return false;
+    return (tensor.memory == MemoryKind::kWeights && plan_.offload.parameters) ||
+           (tensor.memory == MemoryKind::kGradients && plan_.offload.gradients) ||
+           (tensor.memory == MemoryKind::kOptimizer && plan_.offload.optimizer);
+  }
+
+  bool gathers(const Tensor& tensor) const {
+    return tensor.scope == Scope::kRank && tensor.memory == MemoryKind::kWeights && tensor.shards == 0 &&
+           shards_parameters(plan_, tensor.experts > 0);
+  }
+
+  // Sums of one microbatch, which end in the members' shards.
+  bool passes(const Tensor& tensor) const {
+    return tensor.scope == Scope::kRank && tensor.memory == MemoryKind::kGradients && tensor.shards == 0 &&
+           shards_gradients(plan_, tensor.experts > 0);
+  }
+
+  // Tensors keep their numbers. Those that visit live in the fragment only.
+  void add_tensor(TensorId id) {
+    Tensor tensor = fragment_.tensors[id];
+    const bool visits = gathers(tensor) || (offloaded(tensor) && !passes(tensor));
+    if (visits) visitors_[id] = {.here = id};
+    if (visits || passes(tensor)) tensor.scope = Scope::kFragment, tensor.key = 0;
+    builder_.add(tensor);
+  }
+
+  void add_homes(TensorId id) {
+    const Tensor& whole = fragment_.tensors[id];
+    Visitor& visitor = visitors_[id];
+    visitor.gathered = gathers(whole);
+    visitor.loaded = offloaded(whole);
+    Tensor home = visitor.gathered ? shard_of(whole, plan_) : whole;
+    if (visitor.loaded) {
+      home.on_host = true;
+      visitor.home = builder_.add(home);
+      home.on_host = false;
+      home.scope = Scope::kFragment;
+      home.key = 0;
+    }
+    if (visitor.gathered) visitor.shard = builder_.add(home);
+  }
+
+  void note_uses() {
+    std::set<TensorId> touched;
+    for (std::size_t i = 0; i < fragment_.ops.size(); ++i) {
+      const Op& op = fragment_.ops[i];
+      for (int j = 0; j < op.num_inputs + op.num_outputs; ++j) {
+        const auto found = visitors_.find(fragment_.operands[op.first_tensor + j]);
+        if (found == visitors_.end()) continue;
+        Visitor& visitor = found->second;
+        const bool written = j >= op.num_inputs;
+        if (visitor.first < 0) visitor.first = stretch_[i];
+        // What a microbatch writes anew has nothing to bring.
+        const bool first_touch = touched.insert(found->first).second;
+        if (first_touch && written && fragment_.tensors[found->first].scope == Scope::kMicrobatch)
+          visitor.loaded = false;
+        if (!written) continue;
+        visitor.stored = visitor.home != kNoTensor;
+        visitor.last_write = stretch_[i];
+      }
+    }
+  }
+
+  std::uint32_t free_match() const {
+    std::uint32_t next = static_cast<std::uint32_t>(fragment_.phase) << 20;
+    for (const Op& op : fragment_.ops) {
+      const bool counted = op.match < static_cast<std::uint32_t>(StageMatch::kForward);
+      if (is_communication(op.kind) && counted) next = std::max(next, op.match + 1);
+    }
+    return next;
+  }
+
+  void begin_stretch(int stretch, const Op& first) {
+    builder_.phase = first.phase;
+    builder_.layer = first.layer;
+    put_back_before(stretch);
+    for (int due = brought_; due <= stretch + plan_.prefetch; ++due) bring(due);
+    brought_ = stretch + plan_.prefetch + 1;
+  }
+
+  std::vector<std::int32_t> after_compute() const {
+    return last_compute_ < 0 ? std::vector<std::int32_t>() : std::vector{last_compute_};
+  }
+
+  void bring(int stretch) {
+    std::vector<TensorId> from, to;
+    for (const auto& [id, visitor] : visitors_) {
+      if (visitor.first != stretch || !visitor.loaded) continue;
+      from.push_back(visitor.home);
+      to.push_back(visitor.gathered ? visitor.shard : visitor.here);
+    }
+    copy({.kind = OpKind::kCopyFromHost, .lane = Lane::kHostCopy}, from, to);
+    for (const bool expert : {false, true}) gather(stretch, expert);
+  }
+
+  void gather(int stretch, bool expert) {
+    std::vector<TensorId> from, to;
+    for (const auto& [id, visitor] : visitors_) {
+      const bool of_group = (fragment_.tensors[id].experts > 0) == expert;
+      if (visitor.first != stretch || !visitor.gathered || !of_group) continue;
+      from.push_back(visitor.shard);
+      to.push_back(visitor.here);
+    }
+    each_bucket({.kind = OpKind::kAllGather,
+                 .lane = Lane::kDataComm,
+                 .role = expert ? Role::kExperts : Role::kDense,
+                 .group = shard_group(plan_, expert)},
+                from, to);
+  }
+
+  void copy(const Op& op, const std::vector<TensorId>& from, const std::vector<TensorId>& to) {
+    each_bucket(op, from, to);
+  }
+
+  // The payload: of a gather what has been gathered, of a copy what is copied.
+  void each_bucket(const Op& like, const std::vector<TensorId>& from, const std::vector<TensorId>& to) {
+    constexpr std::size_t kTensors = 64;
+    for (std::size_t first = 0; first < from.size(); first += kTensors) {
+      const std::size_t last = std::min(first + kTensors, from.size());
+      Op op = like;
+      op.dtype = builder_.tensor(to[first]).dtype;
+      op.shape.n = 1;
+      if (!is_host_copy(op.kind)) op.match = builder_.next_match();
+      for (std::size_t i = first; i < last; ++i) {
+        op.payload += builder_.tensor(to[i]).bytes();
+        op.shape.m += builder_.tensor(from[i]).held_rows() * builder_.tensor(from[i]).held_columns();
+      }
+      done_ = builder_.emit(op, {from.begin() + first, from.begin() + last},
+                            {to.begin() + first, to.begin() + last}, after_compute());
+    }
+  }
+
+  // What the stretches before `stretch` have left, but for the last `prefetch` of them; all at the end.
+  void put_back_before(int stretch) {
+    const bool end = stretch > stretch_.back();
+    const int until = end ? stretch : stretch - plan_.prefetch;
+    for (; left_ < until; ++left_) put_back(left_);
+  }
+
+  void put_back(int stretch) {
+    const Phase phase = builder_.phase;
+    const std::int16_t layer = builder_.layer;
+    for (const Op& op : sums_[stretch]) {
+      builder_.phase = op.phase;
+      builder_.layer = op.layer;
+      wait_for(replay(op, {}));
+    }
+    builder_.phase = phase;
+    builder_.layer = layer;
+    // The next microbatch loads the sums of gradients that this one stores: both on one lane.
+    for (const bool sums : {false, true}) {
+      std::vector<TensorId> from, to;
+      for (const auto& [id, visitor] : visitors_) {
+        const bool is_sum = fragment_.tensors[id].memory == MemoryKind::kGradients;
+        if (!visitor.stored || visitor.last_write != stretch || is_sum != sums) continue;
+        from.push_back(visitor.here);
+        to.push_back(visitor.home);
+      }
+      if (from.empty()) continue;
+      copy({.kind = OpKind::kCopyToHost, .lane = sums ? Lane::kHostCopy : Lane::kHostStore}, from, to);
+      wait_for(done_);
+    }
+  }
+
+  void wait_for(std::int32_t op) { waits_.push_back(op); }
+
+  void write(const Op& op) {
+    builder_.phase = op.phase;
+    builder_.layer = op.layer;
+    if (writes_shards(op, fragment_)) {
+      sums_[stretch_of(op)].push_back(op);
+      return;
+    }
+    const bool computes = op.lane == Lane::kCompute;
+    const std::int32_t index = replay(op, computes ? waits_ : std::vector<std::int32_t>());
+    if (!computes) return;
+    waits_.clear();
+    last_compute_ = index;
+  }
+
+  int stretch_of(const Op& op) const { return stretch_[&op - fragment_.ops.data()]; }
+
+  std::int32_t replay(const Op& op, const std::vector<std::int32_t>& after) {
+    const auto operands = fragment_.operands.begin() + op.first_tensor;
+    builder_.compute_units = op.units;
+    return builder_.emit(op, {operands, operands + op.num_inputs},
+                         {operands + op.num_inputs, operands + op.num_inputs + op.num_outputs}, after);
+  }
+
+  const TrainingPlan& plan_;
+  const std::set<std::uint32_t>& activations_;
+  const Fragment& fragment_;
+  FragmentBuilder builder_;
+  const std::vector<int> stretch_;
+  std::map<TensorId, Visitor> visitors_;
+  std::map<int, std::vector<Op>> sums_;  // by stretch: reduce-scatters that have not been written yet
+  std::vector<std::int32_t> waits_;      // of the next op that computes
+  std::int32_t last_compute_ = -1, done_ = -1;
+  int brought_ = 0, left_ = 0;  // stretches
+};
+
+}  // namespace
+
+std::set<std::uint32_t> away_activations(const TrainingPlan& plan, const Fragment& forward) {
+  std::set<std::uint32_t> keys;
+  if (!plan.offload.activations) return keys;
+  const LayerGroups groups(plan, forward);
+  int last = -1;
+  for (const Op& op : forward.ops) last = std::max(last, groups.of(op));
+  for (const Op& op : forward.ops) {
+    const bool early = op.layer >= 0 && groups.of(op) < last;
+    for (int i = 0; early && i < op.num_outputs; ++i) {
+      const Tensor& tensor = forward.tensors[forward.output(op, i)];
+      if (tensor.scope == Scope::kMicrobatch) keys.insert(tensor.key);
+    }
+  }
+  return keys;
+}
+
+FragmentPtr freeze_with_away_state(const TrainingPlan& plan, const std::set<std::uint32_t>& activations,
+                                   FragmentBuilder& builder) {
+  const bool nothing = plan.zero < 2 && !plan.offload.any();
+  if (nothing || builder.fragment().ops.empty()) return builder.freeze_it();
+  return Rewrite(plan, activations, builder).run();
+}
+
+}  // namespace moebius

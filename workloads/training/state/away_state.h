@@ -1,0 +1,28 @@
+// State that a device does not hold all the time: weights of which each rank holds a shard (ZeRO 3), and what
+// stands in host memory (/plan/offload). Fragments are lowered as if everything stood on the device; here
+// they are written anew with the ops that bring a tensor before its first use and put it back after its last
+// change.
+#pragma once
+
+#include <cstdint>
+#include <set>
+
+#include "workloads/training/layers/builder.h"
+#include "workloads/training/plan.h"
+
+namespace moebius {
+
+// Keys of the activations of a forward fragment that wait for the reverse pass in host memory: those of all
+// groups of layers but the last, which the reverse pass wants first.
+std::set<std::uint32_t> away_activations(const TrainingPlan& plan, const Fragment& forward);
+
+// Freezes what `builder` holds. Its ops fall into stretches: groups of /plan/dp/group_layers layers, in the
+// optimizer the updates. What a stretch uses is asked for when the stretch `prefetch` before it starts to
+// compute, on the lanes of data communication (gathers) and host copies; what it leaves (shards of sums,
+// copies to the host) must be done when the stretch `prefetch` + 1 after it starts to compute. So a device
+// never holds more than prefetch + 1 stretches of what is brought, and as many of what is left. A plan with
+// nothing away: frozen as it is.
+FragmentPtr freeze_with_away_state(const TrainingPlan& plan, const std::set<std::uint32_t>& activations,
+                                   FragmentBuilder& builder);
+
+}  // namespace moebius

@@ -1,0 +1,136 @@
+#include "workloads/training/state/hybrid_recompute.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "hw/error.h"
+#include "models/layer_math.h"
+
+namespace moebius {
+namespace {
+
+double seconds_of(const Op& op, const TrainingPlan& plan) {
+  if (is_communication(op.kind)) return 0;
+  return std::max(op_flops(op.kind, op.shape) / plan.recompute_flops,
+                  op_bytes(op.kind, op.shape, op.dtype) / plan.recompute_memory);
+}
+
+// By layer: what a microbatch keeps on the device, and how long its reverse pass computes.
+struct LayerSums {
+  std::map<int, double> bytes, seconds;
+};
+
+LayerSums sums_of(const StageFragments& fragments, const TrainingPlan& plan) {
+  LayerSums sums;
+  for (const Tensor& tensor : fragments.forward->tensors) {
+    if (tensor.scope == Scope::kMicrobatch && !tensor.on_host)
+      sums.bytes[tensor.layer] += tensor.bytes().value;
+  }
+  for (const Op& op : fragments.backward->ops) sums.seconds[op.layer] += seconds_of(op, plan);
+  return sums;
+}
+
+std::shared_ptr<RecomputeChoice> everywhere(const LayerSums& layers, RecomputeOp op) {
+  auto choice = std::make_shared<RecomputeChoice>();
+  for (const auto& [layer, bytes] : layers.bytes) choice->ops.insert({layer, op});
+  return choice;
+}
+
+}  // namespace
+
+StageFragments HybridRecompute::lowered(const StageSpec& stage,
+                                        const std::shared_ptr<const RecomputeChoice>& choice) {
+  StageSpec with = stage;
+  with.recompute = choice;
+  return lower_(with);
+}
+
+double HybridRecompute::reverse_seconds(const StageFragments& fragments) const {
+  double seconds = 0;
+  for (const Op& op : fragments.backward->ops) seconds += seconds_of(op, plan_);
+  return seconds;
+}
+
+RecomputeCost HybridRecompute::cost_of(const StageSpec& stage,
+                                       const std::shared_ptr<const RecomputeChoice>& choice) {
+  const StageFragments fragments = lowered(stage, choice);
+  return {memory_of_passes(passes_(fragments)).peak, reverse_seconds(fragments) - kept_seconds_};
+}
+
+std::vector<HybridRecompute::Item> HybridRecompute::items_of(const StageSpec& stage) {
+  const LayerSums kept = sums_of(lowered(stage, nullptr), plan_);
+  std::vector<Item> items;
+  for (int i = 0; i < kNumRecomputeOps; ++i) {
+    const auto op = static_cast<RecomputeOp>(i);
+    if (op == RecomputeOp::kDispatch) continue;
+    LayerSums again = sums_of(lowered(stage, everywhere(kept, op)), plan_);
+    for (const auto& [layer, bytes] : kept.bytes) {
+      const double freed = bytes - again.bytes[layer];
+      const double longer = again.seconds[layer] - kept.seconds.at(layer);
+      if (freed > 0) items.push_back({layer, op, freed, std::max(0.0, longer)});
+    }
+  }
+  return items;
+}
+
+// least[u]: the fewest seconds that free u units or more. An item frees the whole units in its bytes.
+std::shared_ptr<RecomputeChoice> HybridRecompute::pick(const std::vector<Item>& items, double bytes) {
+  constexpr int kUnits = 4096;
+  const double unit = bytes / kUnits;
+  std::vector<double> least(kUnits + 1, std::numeric_limits<double>::infinity());
+  std::vector<std::vector<bool>> taken(items.size(), std::vector<bool>(kUnits + 1, false));
+  least[0] = 0;
+  const auto units_of = [&](const Item& item) {
+    return static_cast<int>(std::min<double>(kUnits, item.bytes / unit));
+  };
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    for (int u = kUnits; u > 0; --u) {
+      const double with = least[std::max(0, u - units_of(items[i]))] + items[i].seconds;
+      if (units_of(items[i]) > 0 && with < least[u]) least[u] = with, taken[i][u] = true;
+    }
+  }
+  if (least[kUnits] == std::numeric_limits<double>::infinity()) return nullptr;
+  auto choice = std::make_shared<RecomputeChoice>();
+  int left = kUnits;
+  for (std::size_t i = items.size(); i-- > 0;) {
+    if (left == 0 || !taken[i][left]) continue;
+    choice->ops.insert({items[i].layer, items[i].op});
+    left = std::max(0, left - units_of(items[i]));
+  }
+  return choice;
+}
+
+std::shared_ptr<const RecomputeChoice> HybridRecompute::choose(const StageSpec& stage) {
+  const StageFragments keeps = lowered(stage, nullptr);
+  kept_seconds_ = reverse_seconds(keeps);
+  const ClassMemory memory = memory_of_passes(passes_(keeps));
+  const Bytes budget = plan_.recompute_budget;
+  if (memory.peak <= budget) return nullptr;
+  auto full = std::make_shared<RecomputeChoice>();
+  full->full = true;
+  const RecomputeCost of_full = cost_of(stage, full);
+  const std::vector<Item> items = items_of(stage);
+  const double alive = std::max(1, memory.peak_microbatches);
+  double missing = (memory.peak - budget).value / alive;
+  constexpr int kTries = 8;
+  for (int i = 0; i < kTries; ++i) {
+    const std::shared_ptr<const RecomputeChoice> choice = pick(items, missing);
+    if (!choice) break;
+    const RecomputeCost cost = cost_of(stage, choice);
+    if (cost.peak <= budget) {
+      const bool slower = cost.seconds > of_full.seconds && of_full.peak <= budget;
+      return slower ? full : choice;
+    }
+    missing += (cost.peak - budget).value / alive;
+  }
+  if (of_full.peak > budget)
+    throw run_error(
+        fmt::format("stage {} does not fit in its budget of {}: with all layers computed again it takes {}",
+                    stage.stage, to_text(budget), to_text(of_full.peak)));
+  return full;
+}
+
+}  // namespace moebius

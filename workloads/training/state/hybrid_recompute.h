@@ -1,0 +1,57 @@
+// Hybrid recomputation: which ops of which layers of a stage run again, so that a step fits in a budget and
+// computes least again.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "workloads/training/layers/stage_fragments.h"
+#include "workloads/training/state/memory.h"
+
+namespace moebius {
+
+// What a choice costs: the fullest moment of a step, and the seconds that the reverse pass of one microbatch
+// computes longer than without recomputation, each op at its roofline (FLOP rate and memory rate of the
+// plan).
+struct RecomputeCost {
+  Bytes peak = {};
+  double seconds = 0;
+};
+
+// Op groups of layers are items of a knapsack: bytes that a microbatch then does not keep, seconds to compute
+// them again. Chosen are those of least seconds that free what is missing over all microbatches alive at the
+// peak (exact to 1/4096 of it, always to the safe side); then the stage is lowered with them, and if tensors
+// that depend on each other freed less than their sum, more is asked for. Communication is not repeated.
+// Layers run again as a whole only where the items do not free enough, or would take longer. Throws run_error
+// where that does not fit either.
+class HybridRecompute {
+ public:
+  using Lower = std::function<StageFragments(const StageSpec&)>;
+  using PassesOf = std::function<std::vector<MemoryPass>(const StageFragments&)>;
+
+  HybridRecompute(const TrainingPlan& plan, Lower lower, PassesOf passes)
+      : plan_(plan), lower_(std::move(lower)), passes_(std::move(passes)) {}
+
+  // Null: everything is kept.
+  std::shared_ptr<const RecomputeChoice> choose(const StageSpec& stage);
+  RecomputeCost cost_of(const StageSpec& stage, const std::shared_ptr<const RecomputeChoice>& choice);
+
+ private:
+  struct Item {
+    int layer = 0;
+    RecomputeOp op = RecomputeOp::kNorm;
+    double bytes = 0, seconds = 0;
+  };
+  StageFragments lowered(const StageSpec& stage, const std::shared_ptr<const RecomputeChoice>& choice);
+  double reverse_seconds(const StageFragments& fragments) const;
+  std::vector<Item> items_of(const StageSpec& stage);
+  static std::shared_ptr<RecomputeChoice> pick(const std::vector<Item>& items, double bytes);
+
+  const TrainingPlan& plan_;
+  Lower lower_;
+  PassesOf passes_;
+  double kept_seconds_ = 0;  // of the reverse pass when everything is kept
+};
+
+}  // namespace moebius

@@ -1,0 +1,197 @@
+#include "workloads/training/state/memory.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace moebius {
+namespace {
+
+constexpr int kOfAny = -1;  // member: rows are the largest over the group
+
+// How many rows of a tensor a member of the expert group holds.
+enum class RowsOf : std::uint8_t { kAll, kCopies, kReceived };
+
+// What the ops of a fragment say about one of its tensors.
+struct Use {
+  std::int32_t first = -1, last = -1;  // ops between which it must be held
+  RowsOf rows = RowsOf::kAll;
+  const Route* route = nullptr;
+};
+
+RowsOf rows_by_route(const Tensor& tensor, const Route& route) {
+  if (tensor.scope == Scope::kRank) return RowsOf::kAll;
+  if (tensor.rows == route.max_rows_of_rank()) return RowsOf::kCopies;
+  return tensor.rows == route.max_received_tokens() ? RowsOf::kReceived : RowsOf::kAll;
+}
+
+std::vector<Use> uses_of(const Fragment& fragment, bool by_member) {
+  std::vector<Use> uses(fragment.tensors.size());
+  for (std::size_t i = 0; i < fragment.ops.size(); ++i) {
+    const Op& op = fragment.ops[i];
+    for (int j = 0; j < op.num_inputs + op.num_outputs; ++j) {
+      const std::int32_t tensor = fragment.operands[op.first_tensor + j];
+      Use& use = uses[tensor];
+      if (use.first < 0) use.first = static_cast<std::int32_t>(i);
+      use.last = static_cast<std::int32_t>(i);
+      if (!by_member || op.route < 0 || use.rows != RowsOf::kAll) continue;
+      use.route = fragment.routes[op.route].get();
+      use.rows = rows_by_route(fragment.tensors[tensor], *use.route);
+    }
+  }
+  return uses;
+}
+
+std::vector<bool> written_here(const Fragment& fragment) {
+  std::vector<bool> written(fragment.tensors.size(), false);
+  for (const Op& op : fragment.ops) {
+    for (int i = 0; i < op.num_outputs; ++i) written[fragment.output(op, i)] = true;
+  }
+  return written;
+}
+
+double bytes_of(const Tensor& tensor, const Use& use, int member) {
+  const double all = tensor.bytes().value;
+  if (member == kOfAny || use.rows == RowsOf::kAll) return all;
+  const int rows =
+      use.rows == RowsOf::kCopies ? use.route->rows_of_rank(member) : use.route->received_tokens(member);
+  return all * rows / static_cast<double>(tensor.rows);
+}
+
+// What running a fragment does to memory, relative to what was in use before it.
+struct FragmentMemory {
+  MemoryByKind at_peak{};  // activations may be below zero (freed meanwhile)
+  double kept = 0;         // activations after it: written here minus last used here
+  double kept_on_host = 0;
+};
+
+// Microbatch tensors count from where they are written, and no more from where the reverse pass has used
+// them.
+class Walk {
+ public:
+  Walk(const Fragment& fragment, const std::vector<Use>& uses, int member)
+      : fragment_(fragment), uses_(uses), member_(member), written_(written_here(fragment)) {
+    for (const std::int32_t tensor : released(fragment)) released_.insert(tensor);
+  }
+
+  FragmentMemory run() {
+    FragmentMemory memory;
+    std::vector<double> change(fragment_.ops.size() + 1, 0);
+    each([&](const Tensor& tensor, std::int32_t from, std::int32_t until, double bytes) {
+      const bool stays = tensor.scope == Scope::kMicrobatch;
+      if (stays) (tensor.on_host ? memory.kept_on_host : memory.kept) += bytes;
+      if (tensor.on_host) return;
+      change[from] += bytes;
+      if (!stays) change[until] -= bytes;
+    });
+    double now = 0, most = 0;
+    std::int32_t peak = -1;
+    for (std::size_t i = 0; i < fragment_.ops.size(); ++i) {
+      now += change[i];
+      if (now > most) most = now, peak = static_cast<std::int32_t>(i);
+    }
+    each([&](const Tensor& tensor, std::int32_t from, std::int32_t until, double bytes) {
+      const bool there = from <= peak && (tensor.scope == Scope::kMicrobatch || peak < until);
+      if (there && !tensor.on_host) memory.at_peak[static_cast<int>(tensor.memory)] += {bytes};
+    });
+    return memory;
+  }
+
+ private:
+  // visit(tensor, first op at which its bytes count, first op at which they do not, bytes).
+  template <class Visit>
+  void each(const Visit& visit) const {
+    for (std::size_t t = 0; t < fragment_.tensors.size(); ++t) {
+      const Tensor& tensor = fragment_.tensors[t];
+      const Use& use = uses_[t];
+      if (use.first < 0 || tensor.scope == Scope::kRank) continue;
+      const double bytes = bytes_of(tensor, use, member_);
+      const bool stays = tensor.scope == Scope::kMicrobatch;
+      if (!stays || written_[t]) visit(tensor, use.first, use.last + 1, bytes);
+      if (stays && released_.count(static_cast<std::int32_t>(t)) > 0)
+        visit(tensor, use.last + 1, use.last + 1, -bytes);
+    }
+  }
+
+  const Fragment& fragment_;
+  const std::vector<Use>& uses_;
+  int member_;
+  std::vector<bool> written_;
+  std::set<std::int32_t> released_;
+};
+
+// Weights, gradients and states: every kRank tensor once.
+MemoryByKind resident(std::span<const MemoryPass> passes, bool on_host) {
+  MemoryByKind memory{};
+  std::set<std::uint32_t> seen;
+  std::set<const Fragment*> fragments;
+  for (const MemoryPass& pass : passes) {
+    if (!fragments.insert(pass.fragment).second) continue;
+    for (const Tensor& tensor : pass.fragment->tensors) {
+      if (tensor.scope != Scope::kRank || tensor.on_host != on_host || !seen.insert(tensor.key).second)
+        continue;
+      memory[static_cast<int>(tensor.memory)] += tensor.bytes();
+    }
+  }
+  return memory;
+}
+
+using KnownUses = std::map<const Fragment*, std::vector<Use>>;
+
+ClassMemory memory_of_member(std::span<const MemoryPass> passes, const KnownUses& uses, int member) {
+  ClassMemory result;
+  result.resident = resident(passes, false);
+  result.on_host = resident(passes, true);
+  std::map<const Fragment*, FragmentMemory> known;
+  double alive = 0, on_host = 0, most_on_host = 0;
+  int microbatches = 0;
+  for (const MemoryPass& pass : passes) {
+    const auto [place, added] = known.try_emplace(pass.fragment);
+    if (added) place->second = Walk(*pass.fragment, uses.at(pass.fragment), member).run();
+    const FragmentMemory& memory = place->second;
+    MemoryByKind now = result.resident;
+    for (int kind = 0; kind < kNumMemoryKinds; ++kind) now[kind] += memory.at_peak[kind];
+    now[static_cast<int>(MemoryKind::kActivations)] += {alive};
+    const int during = microbatches + std::max(pass.microbatches, pass.begun);
+    if (total(now) > result.peak)
+      result.peak = total(now), result.at_peak = now, result.peak_microbatches = during;
+    alive += memory.kept;
+    on_host += memory.kept_on_host;
+    most_on_host = std::max(most_on_host, on_host);
+    microbatches += pass.microbatches;
+    result.after_pass.push_back(total(result.resident) + Bytes{alive});
+  }
+  result.on_host[static_cast<int>(MemoryKind::kActivations)] += {most_on_host};
+  return result;
+}
+
+}  // namespace
+
+Bytes total(const MemoryByKind& memory) {
+  Bytes sum = {};
+  for (const Bytes bytes : memory) sum += bytes;
+  return sum;
+}
+
+Bytes MemoryReport::host_peak() const {
+  Bytes most = {};
+  for (const ClassMemory& memory : classes) most = std::max(most, total(memory.on_host));
+  return most;
+}
+
+ClassMemory memory_of_passes(std::span<const MemoryPass> passes, std::span<const int> members) {
+  KnownUses uses;
+  for (const MemoryPass& pass : passes) {
+    const auto [place, added] = uses.try_emplace(pass.fragment);
+    if (added) place->second = uses_of(*pass.fragment, !members.empty());
+  }
+  if (members.empty()) return memory_of_member(passes, uses, kOfAny);
+  ClassMemory fullest;
+  for (const int member : members) {
+    ClassMemory memory = memory_of_member(passes, uses, member);
+    if (memory.peak > fullest.peak) fullest = std::move(memory);
+  }
+  return fullest;
+}
+
+}  // namespace moebius

@@ -1,0 +1,96 @@
+#include "workloads/training/state/sharding.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "workloads/training/pipeline/pipeline.h"
+
+namespace moebius {
+
+GroupRole replicas(bool expert) {
+  return expert ? GroupRole::kExpertData : GroupRole::kData;
+}
+
+int num_replicas(const TrainingPlan& plan, bool expert) {
+  const int of_stage = expert ? plan.tp * plan.cp * plan.dp / plan.ep : plan.cp * plan.dp;
+  return of_stage * StagePlacement(plan).copies();
+}
+
+GroupRole shard_group(const TrainingPlan& plan, bool expert) {
+  if (plan.shard == 0) return replicas(expert);
+  return expert ? GroupRole::kExpertShard : GroupRole::kShard;
+}
+
+int num_shards(const TrainingPlan& plan, bool expert) {
+  if (plan.zero == 0) return 1;
+  const int all = num_replicas(plan, expert);
+  return plan.shard > 0 ? std::min(plan.shard, all) : all;
+}
+
+GroupRole same_shard_group(const TrainingPlan& plan, bool expert) {
+  if (num_shards(plan, expert) == num_replicas(plan, expert)) return GroupRole::kNone;
+  return expert ? GroupRole::kExpertReplica : GroupRole::kReplica;
+}
+
+bool shards_gradients(const TrainingPlan& plan, bool expert) {
+  return plan.zero >= 2 && num_shards(plan, expert) > 1;
+}
+
+bool shards_parameters(const TrainingPlan& plan, bool expert) {
+  return plan.zero >= 3 && num_shards(plan, expert) > 1;
+}
+
+Tensor shard_of(const Tensor& whole, const TrainingPlan& plan) {
+  const bool expert = whole.experts > 0;
+  Tensor shard = whole;
+  shard.shards = num_shards(plan, expert);
+  shard.cut = shard_group(plan, expert);
+  return shard;
+}
+
+namespace {
+
+std::string shards_text(const TrainingPlan& plan, bool expert) {
+  const int shards = num_shards(plan, expert), all = num_replicas(plan, expert);
+  return shards == all ? fmt::format("over {}", shards)
+                       : fmt::format("over {}, in {} copies", shards, all / shards);
+}
+
+std::string sharding_line(const TrainingPlan& plan) {
+  if (plan.zero == 0) return {};
+  constexpr const char* kWhat[] = {"", "optimizer states", "optimizer states, gradients",
+                                   "optimizer states, gradients, parameters"};
+  std::string line = fmt::format("sharded        {}: dense {}, experts {}", kWhat[plan.zero],
+                                 shards_text(plan, false), shards_text(plan, true));
+  if (plan.zero == 3)
+    line += fmt::format("; gathered {} layer{} at a time, {} ahead", plan.group_layers,
+                        plan.group_layers == 1 ? "" : "s", plan.prefetch);
+  return line + "\n";
+}
+
+std::string offload_line(const Offload& offload) {
+  std::string line;
+  const auto add = [&](bool away, const char* what) {
+    if (away) line += fmt::format("{}{}", line.empty() ? "host memory    " : ", ", what);
+  };
+  add(offload.optimizer, "optimizer states (updated by the device, copied in and out)");
+  add(offload.parameters, "parameters");
+  add(offload.gradients, "gradients");
+  add(offload.activations, "activations");
+  return line.empty() ? line : line + "\n";
+}
+
+}  // namespace
+
+std::string describe_state(const TrainingPlan& plan) {
+  std::string text = plan.zero >= 2 ? sharding_line(plan) : "";
+  text += offload_line(plan.offload);
+  if (plan.recompute == RecomputePolicy::kHybrid)
+    text += fmt::format("recompute      what does not fit in {}\n", to_text(plan.recompute_budget));
+  if (plan.recompute_layers > 1)
+    text += fmt::format("recompute      groups of {} layers, whole\n", plan.recompute_layers);
+  return text;
+}
+
+}  // namespace moebius
