@@ -1,0 +1,249 @@
+#include "workloads/serving/system/replica.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "hw/error.h"
+#include "workloads/routing/random_stream.h"
+
+namespace moebius {
+namespace {
+
+// Pairs of the tokens from `past` on, `count` of them, each with itself and all before it.
+std::int64_t causal_pairs(std::int64_t past, std::int64_t count) {
+  return count * past + count * (count + 1) / 2;
+}
+
+void add_gap(std::vector<TokenGap>& gaps, Time gap) {
+  if (!gaps.empty() && gaps.back().gap == gap) {
+    ++gaps.back().count;
+  } else {
+    gaps.push_back({gap, 1});
+  }
+}
+
+}  // namespace
+
+void StepOutcome::clear() {
+  prefilled.clear();
+  finished.clear();
+  gaps.clear();
+  tokens = 0;
+}
+
+Replica::Replica(const ReplicaRules& rules) : rules_(rules) {
+  CHECK(rules.pages > 0 && rules.page_tokens > 0 && rules.token_budget > 0 && rules.max_running > 0,
+        fmt::format("pages={} page_tokens={} token_budget={} max_running={}", rules.pages, rules.page_tokens,
+                    rules.token_budget, rules.max_running));
+}
+
+std::int64_t Replica::pages_of(std::int64_t tokens) const {
+  return (tokens + rules_.page_tokens - 1) / rules_.page_tokens;
+}
+
+// The last token is never fed back.
+bool Replica::fits(std::int32_t prompt, std::int32_t output) const {
+  const std::int64_t tokens = std::int64_t{prompt} + (rules_.hands_over ? 0 : output - 1);
+  return pages_of(tokens + rules_.speculation.drafts) <= rules_.pages;
+}
+
+void Replica::enqueue(const Sequence& sequence) {
+  waiting_.push_back(sequence);
+  waiting_tokens_ += sequence.prompt - sequence.reused;
+}
+
+void Replica::hold(std::int64_t pages) {
+  held_ += pages;
+  peak_pages_ = std::max(peak_pages_, held_);
+}
+
+bool Replica::reserve(std::int32_t prompt) {
+  if (occupied_ >= rules_.max_running || held_ + pages_of(prompt) > rules_.pages) return false;
+  hold(pages_of(prompt));
+  ++occupied_;
+  return true;
+}
+
+void Replica::adopt(const Sequence& sequence, Time since) {
+  left_ += sequence.output;
+  decode({sequence.id, sequence.prompt, sequence.output, since});
+}
+
+void Replica::decode(const Decoding& sequence) {
+  decoding_.push_back(sequence);
+  context_ += sequence.context;
+}
+
+void Replica::release(std::int32_t prompt) {
+  held_ -= pages_of(prompt);
+  --occupied_;
+}
+
+const StepShape& Replica::plan() {
+  shape_ = {};
+  admitted_.clear();
+  preempted_.clear();
+  for (Prefilling& prefilling : prefilling_) prefilling.chunk = 0;
+  if (rules_.policy == BatchPolicy::kMixed) {
+    plan_decode();
+    plan_prefill(rules_.token_budget - shape_.decode_tokens);
+  } else {
+    plan_prefill(rules_.token_budget);
+    if (shape_.empty()) plan_decode();
+  }
+  return shape_;
+}
+
+std::int32_t Replica::take_chunk(Prefilling& prefilling, std::int64_t budget) {
+  const std::int32_t left = prefilling.sequence.prompt - prefilling.done;
+  const bool alone = shape_.prefill_tokens == 0;
+  if (left > budget && !rules_.chunked && !alone) return 0;
+  prefilling.chunk = rules_.chunked ? static_cast<std::int32_t>(std::min<std::int64_t>(left, budget)) : left;
+  shape_.prefill_tokens += prefilling.chunk;
+  shape_.prefill_pairs += causal_pairs(prefilling.done, prefilling.chunk);
+  ++shape_.prefill_sequences;
+  return prefilling.chunk;
+}
+
+void Replica::plan_prefill(std::int64_t budget) {
+  for (std::size_t i = 0; budget > 0; ++i) {
+    if (i == prefilling_.size() && !admit_next()) return;
+    const std::int32_t chunk = take_chunk(prefilling_[i], budget);
+    if (chunk == 0) return;
+    budget -= chunk;
+  }
+}
+
+// Pages for the whole prompt, so that a prompt once begun is never stuck.
+bool Replica::admit_next() {
+  if (waiting_.empty() || occupied_ >= rules_.max_running) return false;
+  const Sequence& next = waiting_.front();
+  const auto reserve = static_cast<std::int64_t>(rules_.output_reserve * static_cast<double>(left_)) /
+                       rules_.page_tokens;
+  const std::int64_t pages = pages_of(next.prompt);
+  if (held_ + pages + (occupied_ == 0 ? 0 : reserve) > rules_.pages) return false;
+  hold(pages);
+  ++occupied_;
+  left_ += next.output;
+  admitted_.push_back(next.id);
+  prefilling_.push_back({next, next.reused, 0});
+  waiting_.pop_front();
+  return true;
+}
+
+std::int64_t Replica::growth() const {
+  const std::int32_t rows = 1 + rules_.speculation.drafts;
+  std::int64_t pages = 0;
+  for (const Decoding& sequence : decoding_)
+    pages += pages_of(std::int64_t{sequence.context} + rows) - pages_of(sequence.context);
+  return pages;
+}
+
+void Replica::make_room_for_growth() {
+  std::int64_t pages = growth();
+  while (held_ + pages > rules_.pages && !decoding_.empty()) {
+    preempt_youngest();
+    pages = growth();
+  }
+  hold(pages);
+}
+
+// What it has generated becomes part of the prompt that is computed again.
+void Replica::preempt_youngest() {
+  const Decoding sequence = decoding_.back();
+  decoding_.pop_back();
+  context_ -= sequence.context;
+  held_ -= pages_of(sequence.context);
+  --occupied_;
+  left_ -= sequence.left;
+  // The token that was sampled last is not in the cache yet.
+  waiting_.push_front({sequence.id, sequence.context + 1, 0, sequence.left});
+  waiting_tokens_ += sequence.context + 1;
+  preempted_.push_back(sequence.id);
+}
+
+void Replica::plan_decode() {
+  make_room_for_growth();
+  const std::int32_t rows = 1 + rules_.speculation.drafts;
+  shape_.decode_sequences = static_cast<std::int32_t>(decoding_.size());
+  shape_.decode_tokens = shape_.decode_sequences * rows;
+  shape_.decode_context = context_ + shape_.decode_tokens;
+}
+
+void Replica::complete(Time end, StepOutcome& outcome) {
+  ++iterations_;
+  if (shape_.decode_sequences > 0) complete_decode(end, outcome);
+  if (shape_.prefill_tokens > 0) complete_prefill(end, outcome);
+  shape_ = {};
+}
+
+// Guesses hold one after the other, until one does not: Leviathan et al. 2023, section 2.
+std::int32_t Replica::tokens_of(const Decoding& sequence) const {
+  std::int32_t tokens = 1;
+  if (rules_.speculation.drafts > 0) {
+    const std::uint64_t key = rules_.seed ^ RandomStream::finalise(static_cast<std::uint64_t>(sequence.id));
+    RandomStream stream(RandomStream::finalise(key + RandomStream::kGolden * sequence.left));
+    while (tokens <= rules_.speculation.drafts && stream.unit() < rules_.speculation.acceptance) ++tokens;
+  }
+  return std::min(tokens, sequence.left);
+}
+
+void Replica::complete_decode(Time end, StepOutcome& outcome) {
+  const std::int32_t rows = 1 + rules_.speculation.drafts;
+  std::size_t kept = 0;
+  for (Decoding& sequence : decoding_) {
+    const std::int32_t tokens = tokens_of(sequence);
+    add_gap(outcome.gaps, end - sequence.since);
+    if (tokens > 1) outcome.gaps.push_back({Time{}, tokens - 1});
+    outcome.tokens += tokens;
+    held_ -= pages_of(std::int64_t{sequence.context} + rows);
+    left_ -= tokens;
+    context_ += sequence.left == tokens ? -std::int64_t{sequence.context} : tokens;
+    sequence = {sequence.id, sequence.context + tokens, sequence.left - tokens, end};
+    if (sequence.left == 0) {
+      outcome.finished.push_back(sequence.id);
+      --occupied_;
+    } else {
+      held_ += pages_of(sequence.context);
+      decoding_[kept++] = sequence;
+    }
+  }
+  decoding_.resize(kept);
+}
+
+void Replica::complete_prefill(Time end, StepOutcome& outcome) {
+  std::size_t kept = 0;
+  for (Prefilling& prefilling : prefilling_) {
+    prefilling.done += prefilling.chunk;
+    waiting_tokens_ -= prefilling.chunk;
+    Sequence& sequence = prefilling.sequence;
+    if (prefilling.done < sequence.prompt) {
+      prefilling_[kept++] = prefilling;
+      continue;
+    }
+    outcome.prefilled.push_back(sequence.id);
+    ++outcome.tokens;
+    --sequence.output;
+    --left_;
+    if (sequence.output == 0) {
+      outcome.finished.push_back(sequence.id);
+      release(sequence.prompt);
+    } else if (rules_.hands_over) {
+      left_ -= sequence.output;
+    } else {
+      decode({sequence.id, sequence.prompt, sequence.output, end});
+    }
+  }
+  prefilling_.resize(kept);
+}
+
+ReplicaLoad Replica::load() const {
+  return {.waiting = static_cast<std::int64_t>(waiting_.size()),
+          .running = occupied_,
+          .prompt_tokens = waiting_tokens_,
+          .context_tokens = context_,
+          .pages = held_};
+}
+
+}  // namespace moebius

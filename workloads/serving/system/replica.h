@@ -1,0 +1,131 @@
+// What one attention replica computes next: the scheduler of a serving engine. Sequences wait, are prefilled
+// whole or in chunks, decode, and leave; pages of the cache are counted here, not placed. plan() decides an
+// iteration, complete() is told that it has ended: the same code under a simulated and under a wall clock.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include "hw/units.h"
+#include "workloads/serving/system/step.h"
+
+namespace moebius {
+
+enum class BatchPolicy : std::uint8_t {
+  kPrefillFirst,  // prompts have iterations of their own, before decoding goes on
+  kMixed,         // every running sequence decodes, and what the budget leaves goes to prompts
+};
+
+struct Speculation {
+  int drafts = 0;         // tokens that are guessed for a sequence in each iteration; 0: none
+  double acceptance = 0;  // that a guess holds, given that those before it did
+};
+
+struct ReplicaRules {
+  BatchPolicy policy = BatchPolicy::kPrefillFirst;
+  bool hands_over = false;         // prefilled sequences are held until release(): others decode them
+  std::int32_t max_running = 256;  // sequences that hold pages
+  std::int64_t token_budget = 8192;  // of an iteration: prompt tokens when prefill goes first, all when mixed
+  bool chunked = true;               // a prompt may be cut at the budget; otherwise a longer one goes alone
+  std::int32_t page_tokens = 64;
+  std::int64_t pages = 0;     // of the cache
+  double output_reserve = 0;  // share of the tokens still to come for which admission leaves pages free
+  Speculation speculation;
+  std::uint64_t seed = 1;
+};
+
+struct Sequence {
+  std::int32_t id = 0;
+  std::int32_t prompt = 0;  // tokens
+  std::int32_t reused = 0;  // of them in the cache before the first iteration; less than prompt
+  std::int32_t output = 0;  // tokens still to be generated, at least one
+};
+
+struct TokenGap {  // between one token and the next of so many sequences
+  Time gap;
+  std::int64_t count = 0;
+};
+
+// What an iteration brought about; ids of sequences, in the order in which they were admitted.
+struct StepOutcome {
+  std::vector<std::int32_t> prefilled;  // their first (or next, when computed again) token is there
+  std::vector<std::int32_t> finished;
+  std::vector<TokenGap> gaps;
+  std::int64_t tokens = 0;  // generated
+  void clear();
+};
+
+struct ReplicaLoad {
+  std::int64_t waiting = 0, running = 0;  // sequences without and with pages
+  std::int64_t prompt_tokens = 0;         // not computed yet
+  std::int64_t context_tokens = 0;        // of decoding sequences
+  std::int64_t pages = 0;                 // held
+};
+
+class Replica {
+ public:
+  explicit Replica(const ReplicaRules& rules);
+
+  // Whether the cache could ever hold it.
+  bool fits(std::int32_t prompt, std::int32_t output) const;
+  void enqueue(const Sequence& sequence);
+
+  // Decoding what another replica prefilled: pages first, then, when they are filled, the sequence itself.
+  // `since` is when its last token was there.
+  bool reserve(std::int32_t prompt);
+  void adopt(const Sequence& sequence, Time since);
+  // The pages of a sequence that was handed over.
+  void release(std::int32_t prompt);
+
+  // Decides the next iteration; empty when there is nothing to do. `admitted` and `preempted` are of this
+  // decision: a preempted sequence waits again, all it had to be computed once more.
+  const StepShape& plan();
+  const std::vector<std::int32_t>& admitted() const { return admitted_; }
+  const std::vector<std::int32_t>& preempted() const { return preempted_; }
+  // The planned iteration ended; adds to `outcome`.
+  void complete(Time end, StepOutcome& outcome);
+
+  bool idle() const { return waiting_.empty() && prefilling_.empty() && decoding_.empty(); }
+  ReplicaLoad load() const;
+  std::int64_t peak_pages() const { return peak_pages_; }
+  const StepShape& shape() const { return shape_; }
+
+ private:
+  struct Prefilling {
+    Sequence sequence;
+    std::int32_t done = 0, chunk = 0;  // tokens computed, and of this iteration
+  };
+  struct Decoding {
+    std::int32_t id = 0, context = 0, left = 0;  // context: tokens in the cache
+    Time since;                                  // its last token
+  };
+
+  void decode(const Decoding& sequence);
+  void plan_prefill(std::int64_t budget);
+  void plan_decode();
+  bool admit_next();
+  std::int32_t take_chunk(Prefilling& prefilling, std::int64_t budget);
+  void make_room_for_growth();
+  void preempt_youngest();
+  std::int64_t growth() const;
+  void hold(std::int64_t pages);
+  std::int64_t pages_of(std::int64_t tokens) const;
+  std::int32_t tokens_of(const Decoding& sequence) const;
+  void complete_prefill(Time end, StepOutcome& outcome);
+  void complete_decode(Time end, StepOutcome& outcome);
+
+  ReplicaRules rules_;
+  std::deque<Sequence> waiting_;
+  std::vector<Prefilling> prefilling_;
+  std::vector<Decoding> decoding_;
+  StepShape shape_;
+  std::vector<std::int32_t> admitted_, preempted_;
+  std::int64_t held_ = 0, peak_pages_ = 0;      // pages
+  std::int64_t occupied_ = 0;                   // sequences that hold pages
+  std::int64_t waiting_tokens_ = 0;             // of prompts, not computed
+  std::int64_t left_ = 0, context_ = 0;         // of sequences with pages: output to come; in decoding, cached
+  std::int64_t iterations_ = 0;
+};
+
+}  // namespace moebius

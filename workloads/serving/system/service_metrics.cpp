@@ -1,0 +1,71 @@
+#include "workloads/serving/system/service_metrics.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace moebius {
+namespace {
+
+Time tpot_of(const RequestMoments& request) {
+  if (request.output < 2) return {};
+  return {(request.last_token - request.first_token).ns / (request.output - 1)};
+}
+
+bool meets(const RequestMoments& request, const ServiceGoal& goal) {
+  const bool first = goal.ttft.ns == 0 || request.first_token - request.arrival <= goal.ttft;
+  return first && (goal.tpot.ns == 0 || tpot_of(request) <= goal.tpot);
+}
+
+}  // namespace
+
+ServiceMetrics::ServiceMetrics(std::vector<ServiceGoal> goals)
+    : goals_(std::move(goals)), classes_(goals_.size()) {}
+
+void ServiceMetrics::finished(const RequestMoments& request) {
+  ClassFigures& figures = classes_[request.service_class];
+  ++figures.completed;
+  figures.met += meets(request, goals_[request.service_class]) ? 1 : 0;
+  figures.ttft.add(request.first_token - request.arrival);
+  figures.e2e.add(request.last_token - request.arrival);
+  if (request.output > 1) figures.tpot.add(tpot_of(request));
+  shares_.queue += (request.admitted - request.arrival).seconds();
+  shares_.prefill += (request.first_token - request.admitted).seconds();
+  shares_.handover += (request.handed_over - request.first_token).seconds();
+  shares_.decode += (request.last_token - request.handed_over).seconds();
+  input_ += request.input;
+  output_ += request.output;
+  end_ = std::max(end_, request.last_token);
+}
+
+void ServiceMetrics::tokens(const std::vector<TokenGap>& gaps) {
+  for (const TokenGap& gap : gaps) itl_.add(gap.gap, gap.count);
+}
+
+ServingFigures ServiceMetrics::figures() const {
+  ClassFigures all;
+  for (const ClassFigures& figures : classes_) {
+    all.submitted += figures.submitted;
+    all.completed += figures.completed;
+    all.met += figures.met;
+    all.ttft.merge(figures.ttft);
+    all.tpot.merge(figures.tpot);
+    all.e2e.merge(figures.e2e);
+  }
+  const double seconds = end_.seconds();
+  const auto rate = [&](std::int64_t count) { return seconds > 0 ? static_cast<double>(count) / seconds : 0; };
+  ServingFigures figures;
+  figures.submitted = all.submitted;
+  figures.completed = all.completed;
+  figures.ttft = all.ttft.spread();
+  figures.tpot = all.tpot.spread();
+  figures.itl = itl_.spread();
+  figures.e2e = all.e2e.spread();
+  figures.output_tokens_per_s = rate(output_);
+  figures.input_tokens_per_s = rate(input_);
+  figures.goodput_rps = rate(all.met);
+  if (all.submitted > 0)
+    figures.slo_attainment = static_cast<double>(all.met) / static_cast<double>(all.submitted);
+  return figures;
+}
+
+}  // namespace moebius

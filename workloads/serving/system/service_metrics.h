@@ -1,0 +1,59 @@
+// What became of the requests, counted while the system runs: memory does not grow with their number.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "hw/units.h"
+#include "workloads/serving/figures.h"
+#include "workloads/serving/plan.h"
+#include "workloads/serving/system/latency_histogram.h"
+#include "workloads/serving/system/replica.h"
+
+namespace moebius {
+
+// The moments of one request; kForever: not yet.
+struct RequestMoments {
+  Time arrival;
+  Time admitted = kForever;  // its first prompt token is scheduled
+  Time first_token = kForever;
+  Time handed_over = kForever;  // its cache stands where it decodes; first_token where nothing moves
+  Time last_token = kForever;
+  std::int32_t input = 0, output = 0;
+  std::int32_t service_class = 0;
+};
+
+// Where the time of finished requests went, in seconds of all requests together.
+struct TimeShares {
+  double queue = 0, prefill = 0, handover = 0, decode = 0;
+};
+
+struct ClassFigures {
+  std::int64_t submitted = 0, completed = 0, rejected = 0, met = 0;
+  LatencyHistogram ttft, tpot, e2e;
+};
+
+class ServiceMetrics {
+ public:
+  explicit ServiceMetrics(std::vector<ServiceGoal> goals);  // by service class; at least one
+
+  void submitted(std::int32_t service_class) { ++classes_[service_class].submitted; }
+  void rejected(std::int32_t service_class) { ++classes_[service_class].rejected; }
+  void finished(const RequestMoments& request);
+  void tokens(const std::vector<TokenGap>& gaps);
+
+  const std::vector<ClassFigures>& classes() const { return classes_; }
+  const TimeShares& shares() const { return shares_; }
+  // All classes together, over the time to the last token.
+  ServingFigures figures() const;
+
+ private:
+  std::vector<ServiceGoal> goals_;
+  std::vector<ClassFigures> classes_;
+  LatencyHistogram itl_;
+  TimeShares shares_;
+  std::int64_t input_ = 0, output_ = 0;  // tokens of finished requests
+  Time end_;
+};
+
+}  // namespace moebius

@@ -1,0 +1,30 @@
+// An iteration of serving as a policy sees it: how much work, not which ops.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace moebius {
+
+// One attention replica's part of an iteration.
+struct StepShape {
+  std::int64_t prefill_tokens = 0;    // of prompts
+  std::int64_t prefill_pairs = 0;     // of a prompt's token and a token that it attends to, itself included
+  std::int32_t prefill_sequences = 0;
+  std::int32_t decode_sequences = 0;
+  std::int64_t decode_context = 0;    // tokens that they attend to, all together
+  std::int32_t decode_tokens = 0;     // rows of decoding sequences; more than one each with drafts
+
+  std::int64_t rows() const { return prefill_tokens + decode_tokens; }
+  bool empty() const { return rows() == 0; }
+};
+
+// What an iteration takes: the replicas go through its layers in step where they share experts.
+class StepCost {
+ public:
+  virtual ~StepCost() = default;
+  // Seconds on the device, from the first op to the next tokens; some replica has rows.
+  virtual double seconds(std::span<const StepShape> replicas) = 0;
+};
+
+}  // namespace moebius
