@@ -1,5 +1,6 @@
 #include "workloads/serving/attention.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace moebius {
@@ -20,7 +21,12 @@ class BatchAttention {
   }
 
  private:
-  bool decodes() const { return b_.batch->decodes(); }
+  // Prompts that stand whole in the batch attend to themselves; all others to the cache.
+  bool whole_prompts() const {
+    const std::vector<BatchSequence>& sequences = b_.batch->sequences;
+    return !b_.batch->decodes() &&
+           std::all_of(sequences.begin(), sequences.end(), [](const BatchSequence& s) { return s.past == 0; });
+  }
   std::int32_t sequences() const { return static_cast<std::int32_t>(b_.batch->sequences.size()); }
   TensorId transient(std::int64_t rows, std::int64_t columns, Role role, DType dtype = DType::kBf16) {
     return w_.builder().transient(rows, columns, dtype, role);
@@ -120,7 +126,7 @@ class BatchAttention {
     const TensorId q = positions(parts[0], heads.query, Role::kQNorm);
     const TensorId k = positions(parts[1], heads.kv, Role::kKvNorm);
     const TensorId cache = append({k, parts[2]});
-    if (!decodes()) return over_prompts(heads, q, k, parts[2]);
+    if (whole_prompts()) return over_prompts(heads, q, k, parts[2]);
     return over_cache(heads, 1 / std::sqrt(static_cast<double>(heads.head_dim)), q, cache);
   }
 
@@ -145,7 +151,7 @@ class BatchAttention {
     const TensorId latent = w_.norm(parts[0], Role::kKvNorm);
     const TensorId rope = rotary(parts[1], 1, mla.rope_dim);
     const TensorId cache = append({latent, rope});
-    return decodes() ? absorbed(q, cache, local) : blown_up(q, latent, rope, local);
+    return whole_prompts() ? blown_up(q, latent, rope, local) : absorbed(q, cache, local);
   }
 
   Linear up_map() const {

@@ -1,0 +1,51 @@
+// What iterations take, from a grid of iterations that were carried out one by one: the grid is filled where
+// it is asked for, and interpolated between.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <unordered_map>
+#include <utility>
+
+#include "workloads/serving/system/step.h"
+
+namespace moebius {
+
+// An iteration of equal sequences, on one replica and on those that share experts with it.
+struct StepPoint {
+  std::int64_t prefill_tokens = 0;
+  std::int64_t prefill_keys = 0;  // that a prompt's token attends to on average, itself included
+  std::int64_t decode_sequences = 0;
+  std::int64_t decode_keys = 0;  // of each
+  double others = 1;             // rows of another replica over this one's
+  bool operator==(const StepPoint&) const = default;
+};
+
+// Edges: tokens and sequences at 2^k and 3/2 2^k, keys at 4^k, `others` at quarters up to one, then 2^k. Linear
+// between, along every coordinate. An iteration takes as long as the replica needs that has most rows, or the
+// one that has most keys, whichever is longer.
+class StepSurface : public StepCost {
+ public:
+  using Measure = std::function<double(const StepPoint&)>;  // seconds
+
+  explicit StepSurface(Measure measure) : measure_(std::move(measure)) {}
+
+  double seconds(std::span<const StepShape> replicas) override;
+  double at(const StepPoint& point);  // interpolated
+  std::int64_t measured() const { return static_cast<std::int64_t>(known_.size()); }
+
+ private:
+  struct Hash {
+    std::size_t operator()(const StepPoint& point) const;
+  };
+  double corner(const StepPoint& point);
+  double of_replica(const StepShape& own, std::int64_t rows_of_others, int others);
+
+  Measure measure_;
+  std::unordered_map<StepPoint, double, Hash> known_;
+};
+
+// The point that stands for a replica's part: its sequences taken to be equal.
+StepPoint point_of(const StepShape& shape, double others);
+
+}  // namespace moebius
