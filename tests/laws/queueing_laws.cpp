@@ -1,6 +1,6 @@
 // Serving systems whose waiting time theory knows.
 #include <cmath>
-#include <optional>
+#include <memory>
 #include <span>
 
 #include <catch2/catch.hpp>
@@ -12,30 +12,26 @@ namespace moebius {
 namespace {
 
 // Requests of one prompt token and one answer at exponential distances.
-class PoissonArrivals : public Arrivals {
+class PoissonTraffic : public TrafficStream {
  public:
-  PoissonArrivals(std::int64_t requests, double per_second, std::int32_t output = 1)
-      : left_(requests), mean_(1 / per_second), output_(output), random_(7) {
-    advance();
+  PoissonTraffic(std::int64_t requests, double per_second) : left_(requests), mean_(1 / per_second) {}
+  bool next(TrafficRequest& request) override {
+    now_ += time_from_seconds(-std::log(random_.unit()) * mean_);
+    request.arrival = now_;
+    request.input_tokens = request.output_tokens = 1;
+    return left_-- > 0;
   }
-  std::optional<Time> due() override { return left_ > 0 ? std::optional(next_) : std::nullopt; }
-  Arrival take() override {
-    const Arrival arrival{.at = next_, .input = 1, .output = output_};
-    --left_;
-    advance();
-    return arrival;
-  }
-  void answered(std::int64_t, Time) override {}
 
  private:
-  void advance() { next_ += time_from_seconds(-std::log(random_.unit()) * mean_); }
-
   std::int64_t left_;
   double mean_;
-  std::int32_t output_;
-  RandomStream random_;
-  Time next_;
+  RandomStream random_{7};
+  Time now_;
 };
+
+OpenArrivals poisson(std::int64_t requests, double per_second) {
+  return OpenArrivals(std::make_unique<PoissonTraffic>(requests, per_second));
+}
 
 class ConstantCost : public StepCost {
  public:
@@ -66,7 +62,7 @@ SystemRules one_server(StepCost& cost) {
 TEST_CASE("requests before one server with a constant service time wait as M/D/1 says") {
   for (const double load : {0.5, 0.7, 0.8}) {
     ConstantCost cost(kService);
-    PoissonArrivals arrivals(1'000'000, load / kService);
+    OpenArrivals arrivals = poisson(1'000'000, load / kService);
     ServingSystem system(one_server(cost), arrivals);
     while (system.advance()) continue;
     const double waited = system.metrics().shares().queue / 1e6;
@@ -77,7 +73,7 @@ TEST_CASE("requests before one server with a constant service time wait as M/D/1
 // Of 1.25 requests in a service time one is answered, so that 0.25 stay.
 TEST_CASE("above load one the queue grows by what arrives less what is served") {
   ConstantCost cost(kService);
-  PoissonArrivals arrivals(1'000'000, 1.25 / kService);
+  OpenArrivals arrivals = poisson(1'000'000, 1.25 / kService);
   ServingSystem system(one_server(cost), arrivals);
   const Time end{500'000'000'000};  // 500 s: 625,000 arrivals
   while (system.now() < end && system.advance()) continue;

@@ -1,19 +1,21 @@
-// Where requests come from, one after the other: a trace, a generator, or users who wait for an answer before
-// they ask again.
+// When requests come: as traffic says, or when users who wait for an answer can ask again.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <queue>
+#include <vector>
 
 #include "hw/units.h"
+#include "workloads/serving/traffic/traffic_request.h"
 
 namespace moebius {
 
 struct Arrival {
-  Time at;
-  std::int32_t input = 1, output = 1;  // tokens, at least one
-  std::int32_t service_class = 0;      // which of the service goals it is held to
-  std::int64_t tag = 0;                // the source's own name of it
+  TrafficRequest request;          // its arrival is now
+  std::int32_t service_class = 0;  // which of the service goals it is held to
+  std::int64_t tag = 0;            // the source's own name of it
 };
 
 class Arrivals {
@@ -22,10 +24,45 @@ class Arrivals {
   // When the next request comes, as far as it is known; nothing while all that is to come waits for an answer,
   // and at the end.
   virtual std::optional<Time> due() = 0;
-  // That request; due() has said that there is one.
-  virtual Arrival take() = 0;
+  // That request, into `arrival`, whose memory is used again; due() has said that there is one.
+  virtual void take(Arrival& arrival) = 0;
   // Request `tag` has its last token, or was rejected: others may become due, never before `now`.
   virtual void answered(std::int64_t tag, Time now) = 0;
+};
+
+// At the times of the traffic, divided by `rate_scale`, whatever becomes of the requests.
+class OpenArrivals : public Arrivals {
+ public:
+  explicit OpenArrivals(std::unique_ptr<TrafficStream> traffic, double rate_scale = 1);
+  std::optional<Time> due() override;
+  void take(Arrival& arrival) override;
+  void answered(std::int64_t, Time) override {}
+
+ private:
+  void advance();
+
+  std::unique_ptr<TrafficStream> traffic_;
+  double rate_scale_;
+  TrafficRequest next_;
+  bool more_ = false;
+};
+
+// So many users, each of whom asks again at once when answered, whatever the traffic says of times: how
+// servers are measured at a fixed concurrency.
+class ClosedArrivals : public Arrivals {
+ public:
+  ClosedArrivals(std::unique_ptr<TrafficStream> traffic, std::int64_t users);
+  std::optional<Time> due() override;
+  void take(Arrival& arrival) override;
+  void answered(std::int64_t tag, Time now) override;
+
+ private:
+  void advance();
+
+  std::unique_ptr<TrafficStream> traffic_;
+  TrafficRequest next_;
+  bool more_ = false;
+  std::queue<Time> free_;  // when users became free to ask, in order
 };
 
 }  // namespace moebius

@@ -95,6 +95,7 @@ struct ServingSystem::State {
 
   SystemRules rules;
   Arrivals& arrivals;
+  Arrival arrival;  // the last one, whose memory is used again
   ServiceMetrics metrics;
   std::vector<PoolState> pools;
   std::vector<Location> places;  // of all instances
@@ -140,14 +141,16 @@ Location ServingSystem::State::choose(std::int32_t pool) {
 }
 
 void ServingSystem::State::arrive() {
-  const Arrival arrival = arrivals.take();
-  now = std::max(now, arrival.at);
+  arrivals.take(arrival);
+  now = std::max(now, arrival.request.arrival);
+  const auto input = static_cast<std::int32_t>(arrival.request.input_tokens);
+  const auto output = static_cast<std::int32_t>(arrival.request.output_tokens);
   first_arrival = std::min(first_arrival, now);
   metrics.submitted(arrival.service_class);
   const Location at = choose(entry);
   const std::int32_t target = decoder < 0 ? entry : decoder;
-  if (!replica(at).fits(arrival.input, arrival.output) ||
-      !pools[target].instances.front().replica(0).fits(arrival.input, arrival.output)) {
+  if (!replica(at).fits(input, output) ||
+      !pools[target].instances.front().replica(0).fits(input, output)) {
     metrics.rejected(arrival.service_class);
     arrivals.answered(arrival.tag, now);
     return;
@@ -155,11 +158,11 @@ void ServingSystem::State::arrive() {
   const std::int32_t id = take_slot();
   RequestMoments moments;
   moments.arrival = now;
-  moments.input = arrival.input;
-  moments.output = arrival.output;
+  moments.input = input;
+  moments.output = output;
   moments.service_class = arrival.service_class;
   live[id] = {moments, arrival.tag, at, at};
-  replica(at).enqueue({id, arrival.input, 0, arrival.output});
+  replica(at).enqueue({id, input, 0, output});
   kick(at);
 }
 
