@@ -120,6 +120,7 @@ Job read_job(Document document, const Changes& changes, const Library& library) 
       }
       break;
     case ScenarioKind::kServing:
+      if (job.is_service()) break;
       job.serving = std::make_unique<Serving>(ServingJob{.model = job.scenario.model,
                                                          .plan = job.scenario.serving,
                                                          .workload = job.scenario.served,
@@ -160,6 +161,11 @@ void require_fit(const Job& job) {
 
 void require_executable(const Job& job) {
   const std::string& name = job.scenario.name;
+  if (job.is_service())
+    throw run_error(fmt::format(
+        "{}: a whole service is simulated only; executors carry out requests that are there at once "
+        "(generator \"batch\", /plan/steps \"full\")",
+        name));
   if (job.flows)
     throw run_error(fmt::format("{}: flows are simulated alone: their senders and receivers are NICs", name));
   if (job.scenario.collective.matrix)

@@ -42,6 +42,8 @@ struct Job {
   std::vector<JobPhase> phases = {};  // training with reinforcement: the others of a step
   bool is_phase = false;              // of another job, in whose process it runs
 
+  // Serving by a whole system, which is no single workload: perform() alone carries it out.
+  bool is_service() const { return !scenario.service.phases.empty(); }
   const Layout& layout() const;
   Workload& workload();
 };

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "workloads/perform_service.h"
 #include "workloads/progress_bar.h"
 #include "workloads/reinforcement_phases.h"
 #include "workloads/serving/left_out.h"
@@ -15,7 +16,6 @@
 #include "workloads/training/pipeline/mixed_stages.h"
 
 namespace moebius {
-namespace {
 
 void add_process_use(RunFacts& facts, std::chrono::steady_clock::time_point started) {
   rusage use{};
@@ -27,6 +27,8 @@ void add_process_use(RunFacts& facts, std::chrono::steady_clock::time_point star
   facts.cpu_s = seconds(use.ru_utime) + seconds(use.ru_stime);
   facts.max_rss_bytes = 1024.0 * static_cast<double>(use.ru_maxrss);  // Linux counts in KiB
 }
+
+namespace {
 
 void name_run(Timeline& timeline, const Job& job, const RunFacts& facts) {
   const std::vector<std::pair<std::string, std::string>> run{{"moebius", kVersion},
@@ -76,6 +78,7 @@ std::vector<PhaseTime> perform_phases(Job& job, const StartExecutor& start, cons
 }  // namespace
 
 Outcome perform(Job& job, const StartExecutor& start, const Hooks& hooks) {
+  if (job.is_service()) return perform_service(job, start, hooks);
   const auto started = std::chrono::steady_clock::now();
   const std::vector<PhaseTime> phases = perform_phases(job, start, hooks);
   ObservedWorkload workload(job.workload(), hooks.observer);

@@ -55,4 +55,7 @@ struct Outcome {
 // Runs the job to its end, with a progress bar on a terminal. Errors are those of the executor.
 Outcome perform(Job& job, const StartExecutor& start, const Hooks& hooks);
 
+// What the process has used, and the time since `started`, into the facts.
+void add_process_use(RunFacts& facts, std::chrono::steady_clock::time_point started);
+
 }  // namespace moebius

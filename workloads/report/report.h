@@ -17,6 +17,7 @@
 #include "workloads/scenario/scenario.h"
 #include "workloads/schedule/metrics.h"
 #include "workloads/serving/figures.h"
+#include "workloads/serving/system/service_figures.h"
 #include "workloads/tenants.h"
 #include "workloads/training/reinforcement.h"
 #include "workloads/training/state/memory.h"
@@ -45,6 +46,7 @@ struct Report {
   Metrics metrics;
   std::optional<MemoryReport> memory;  // training, serving
   std::optional<ServingFigures> serving;
+  std::optional<ServiceFigures> service = {};              // serving by a whole system, beside `serving`
   std::vector<TenantFigures> tenants = {};                 // a collective scenario with several
   std::optional<FlowTimes> flows = {};                     // a collective scenario of flows
   std::optional<Advice> advice = {};                       // training, where it was asked for

@@ -5,6 +5,7 @@
 #include "workloads/report/job_kinds.h"
 #include "workloads/report/report.h"
 #include "workloads/report/report_figures.h"
+#include "workloads/report/report_serving.h"
 #include "workloads/serving/serving.h"
 
 namespace moebius {
@@ -57,14 +58,6 @@ void add_collective(Json& json, const Report& report) {
       {"time_s", figures.time_s}, {"busbw_bytes_per_s", figures.busbw}, {"algbw_bytes_per_s", figures.algbw}};
 }
 
-Json spread_json(const Spread& spread) {
-  return {{"mean", spread.mean},
-          {"p50", spread.p50},
-          {"p90", spread.p90},
-          {"p95", spread.p95},
-          {"p99", spread.p99}};
-}
-
 // The first tokens of each request are enough to see where two runs part; the hash is of all.
 void add_tokens(Json& json, const std::vector<std::vector<std::int32_t>>& tokens) {
   constexpr std::size_t kFirst = 16, kRequests = 64;
@@ -75,31 +68,17 @@ void add_tokens(Json& json, const std::vector<std::vector<std::int32_t>>& tokens
   json["tokens"] = {{"hash", fmt::format("{:016x}", hash_of(tokens))}, {"first", first}};
 }
 
+void add_tree(Json& json, const FigureTree& tree) {
+  for (const auto& [key, value] : tree.rows) std::visit([&, &at = key](auto of) { json[at] = of; }, value);
+  for (const auto& [key, part] : tree.parts) add_tree(json[key], part);
+}
+
 void add_serving(Json& json, const Report& report) {
-  const ServingFigures& figures = *report.serving;
-  json["run_time_s"] = report.metrics.makespan.seconds();
-  // Nobody is turned away: the cache has room for all that max_batch admits.
-  json["requests"] = {{"submitted", figures.submitted}, {"completed", figures.completed}, {"rejected", 0}};
-  json["ttft_s"] = spread_json(figures.ttft);
-  json["tpot_s"] = spread_json(figures.tpot);
-  json["itl_s"] = spread_json(figures.itl);
-  json["e2e_s"] = spread_json(figures.e2e);
-  json["output_tokens_per_s"] = figures.output_tokens_per_s;
-  json["input_tokens_per_s"] = figures.input_tokens_per_s;
-  json["devices"] = report.scenario->ranks();
-  json["iterations"] = figures.iterations;
-  json["prefill_iterations"] = figures.prefills;
+  add_tree(json, serving_tree(report));
   const ServingPlan& plan = report.scenario->serving;
   if (plan.ep > 1)
     json["dispatch"] = {{"prefill", dispatch_name(plan.prefill_exchange)},
                         {"decode", dispatch_name(plan.decode_exchange)}};
-  if (report.scenario->goal.given()) {
-    json["goodput_rps"] = figures.goodput_rps;
-    json["slo_attainment"] = figures.slo_attainment;
-  }
-  json["kv"] = {{"total_blocks", figures.cache_pages},
-                {"peak_blocks", figures.peak_pages},
-                {"block_tokens", report.scenario->serving.block_tokens}};
   if (!report.facts.tokens.empty()) add_tokens(json, report.facts.tokens);
 }
 
@@ -300,6 +279,7 @@ Json body(const Report& report) {
       add_serving(json, report);
       break;
   }
+  if (report.service) return json;  // the rest is of runs that carry out every op
   json["breakdown"] = breakdown_json(report);
   if (!report.experts.empty()) json["experts"] = experts_json(report.experts);
   if (report.memory) json["memory"] = memory_json(*report.memory);

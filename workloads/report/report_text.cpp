@@ -11,7 +11,7 @@
 #include "workloads/report/report.h"
 #include "workloads/report/report_figures.h"
 #include "workloads/report/report_network.h"
-#include "workloads/serving/serving.h"
+#include "workloads/report/report_serving.h"
 #include "workloads/training/pipeline/mixed_stages.h"
 
 namespace moebius {
@@ -123,49 +123,6 @@ void collective_headline(Out out, const Report& report) {
       fmt::format_to(out, "  algorithm          {}\n", library ? "library" : to_string(row.chosen.algorithm));
     if (!row.wires.empty()) fmt::format_to(out, "\n{}", wires_text(row.wires));
   }
-}
-
-void spread_line(Out out, std::string_view name, const Spread& spread) {
-  fmt::format_to(out, "  {:<18} {:>10} {:>10} {:>10} {:>10} {:>10}\n", name, seconds_text(spread.mean),
-                 seconds_text(spread.p50), seconds_text(spread.p90), seconds_text(spread.p95),
-                 seconds_text(spread.p99));
-}
-
-void serving_headline(Out out, const Report& report) {
-  const ServingFigures& figures = *report.serving;
-  const ServingPlan& plan = report.scenario->serving;
-  const std::string exchange =
-      plan.ep > 1 ? fmt::format(" (dispatch: {} in prefill, {} in decode)",
-                                dispatch_name(plan.prefill_exchange), dispatch_name(plan.decode_exchange))
-                  : "";
-  fmt::format_to(out, "{} on {} {}, attention dp {} x tp {} · ep {}{}, {}, cache {}\n\n",
-                 report.scenario->model.id, grouped(plan.ranks()),
-                 report.scenario->cluster->pools.front().accelerator.id, plan.dp, plan.tp, plan.ep, exchange,
-                 to_string(plan.gemm), to_string(plan.kv));
-  fmt::format_to(
-      out, "  requests           {} of {} completed in {}, {} iterations, {} of them with prompts\n",
-      grouped(figures.completed), grouped(figures.submitted), seconds_text(report.metrics.makespan.seconds()),
-      grouped(figures.iterations), grouped(figures.prefills));
-  fmt::format_to(out, "  output tokens/s    {} ({} a device), input {}\n",
-                 grouped(std::llround(figures.output_tokens_per_s)),
-                 grouped(std::llround(figures.output_tokens_per_s / plan.ranks())),
-                 grouped(std::llround(figures.input_tokens_per_s)));
-  fmt::format_to(out, "  {:<18} {:>10} {:>10} {:>10} {:>10} {:>10}\n", "", "mean", "p50", "p90", "p95",
-                 "p99");
-  spread_line(out, "TTFT", figures.ttft);
-  spread_line(out, "TPOT", figures.tpot);
-  spread_line(out, "ITL", figures.itl);
-  spread_line(out, "end to end", figures.e2e);
-  if (report.scenario->goal.given())
-    fmt::format_to(out, "  goodput            {:.4g} requests/s, {:.1f}% meet the goal\n",
-                   figures.goodput_rps, 100 * figures.slo_attainment);
-  fmt::format_to(out, "  cache              {} of {} pages of {} tokens at most in use on one rank\n",
-                 grouped(figures.peak_pages), grouped(figures.cache_pages), plan.block_tokens);
-  if (!report.facts.tokens.empty())
-    fmt::format_to(out, "  tokens             hash {:016x}\n", hash_of(report.facts.tokens));
-  if (!report.facts.on_cluster)
-    fmt::format_to(out, "  executed by        {}: its times say nothing about the scenario's devices\n",
-                   report.facts.executor);
 }
 
 struct TimeRow {
@@ -342,6 +299,23 @@ std::string memory_text(const MemoryReport& memory) {
   return text;
 }
 
+namespace {
+
+// Where the time of a run goes that carries out every op.
+void run_sections(Out out, std::string& text, const Report& report) {
+  text += reinforcement_text(report);
+  time_section(out, report);
+  if (report.scenario->kind == ScenarioKind::kTraining) pass_section(out, report);
+  if (!report.experts.empty()) fmt::format_to(out, "\n{}", loads_text(report.experts));
+  if (report.memory) fmt::format_to(out, "\n{}", memory_text(*report.memory));
+  fmt::format_to(out, "\nnetwork\n  {:<28} {:>10} ({} a device)\n", "sent",
+                 to_text(Bytes{sent_bytes(report)}), to_text(Bytes{sent_bytes(report) / report.scenario->ranks()}));
+  if (report.facts.network) text += network_text(*report.facts.network, report.metrics.makespan.seconds());
+  text += faults_text(report.facts.faults);
+}
+
+}  // namespace
+
 std::string report_text(const Report& report) {
   const Scenario& scenario = *report.scenario;
   std::string text;
@@ -355,20 +329,12 @@ std::string report_text(const Report& report) {
       collective_headline(out, report);
       break;
     case ScenarioKind::kServing:
-      serving_headline(out, report);
+      text += serving_text(report);
       break;
   }
-  text += reinforcement_text(report);
-  time_section(out, report);
-  if (report.scenario->kind == ScenarioKind::kTraining) pass_section(out, report);
-  if (!report.experts.empty()) fmt::format_to(out, "\n{}", loads_text(report.experts));
-  if (report.memory) fmt::format_to(out, "\n{}", memory_text(*report.memory));
-  fmt::format_to(out, "\nnetwork\n  {:<28} {:>10} ({} a device)\n", "sent",
-                 to_text(Bytes{sent_bytes(report)}), to_text(Bytes{sent_bytes(report) / scenario.ranks()}));
-  if (report.facts.network) text += network_text(*report.facts.network, report.metrics.makespan.seconds());
-  text += faults_text(report.facts.faults);
+  if (!report.service) run_sections(out, text, report);
   expectation_section(out, report);
-  trust_section(out, report);
+  if (!report.service) trust_section(out, report);
   fmt::format_to(out, "\n{}, {} detail, seed {}; {:.2f} s of CPU, {}\n", report.facts.executor,
                  report.facts.detail, scenario.seed, report.facts.cpu_s,
                  to_text(Bytes{report.facts.max_rss_bytes}));

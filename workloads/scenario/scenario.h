@@ -16,6 +16,7 @@
 #include "workloads/schedule/op.h"
 #include "workloads/schedule/recorder.h"
 #include "workloads/serving/plan.h"
+#include "workloads/serving/system/service_plan.h"
 #include "workloads/training/plan.h"
 #include "workloads/training/reinforcement.h"
 
@@ -85,6 +86,8 @@ struct Scenario {
   int save_every = 0;              // and after so many steps each; 0: at the end alone
   ServingPlan serving;
   ServingWorkload served;
+  ServicePlan service;         // serving: where its steps are not carried out one by one
+  ServiceTraffic traffic;
   ServiceGoal goal;            // serving
   std::optional<Reinforcement> rl;  // training: the other phases of a step
   bool enforce_memory = true;  // training, serving: what does not fit on the devices is a failure

@@ -6,6 +6,7 @@
 
 #include "workloads/scenario/popularity_keys.h"
 #include "workloads/scenario/scenario_parts.h"
+#include "workloads/scenario/service_keys.h"
 
 namespace moebius {
 
@@ -17,7 +18,9 @@ constexpr std::array kMemoryRules{
     Named<bool>{"enforce", true, "what does not fit fails"},
     Named<bool>{"report", false, "it is simulated all the same, and the report says so"},
 };
-constexpr std::array kGenerators{Named<int>{"batch", 0, "all requests are there at the beginning"}};
+constexpr std::array kGenerators{
+    Named<TrafficKind>{"batch", TrafficKind::kBatch, "all requests are there at the beginning"},
+    Named<TrafficKind>{"poisson", TrafficKind::kPoisson, "requests come at exponential distances"}};
 
 constexpr double kMostRanks = 1 << 20, kMostTokens = 1 << 24;
 
@@ -26,14 +29,9 @@ int whole(Section& section, std::string_view key, Range range, std::optional<std
   return static_cast<int>(section.integer(key, range, otherwise, help));
 }
 
-struct Degrees {
-  int dp = 0, tp = 0, ep = 0;
-  Algorithm exchange = Algorithm::kAuto;  // of the phase alone
-};
-
-// Zero: as many as the devices allow, or, in the second phase, as in the first.
-Degrees read_degrees(Section& phase, int tp, int ep) {
-  Degrees degrees;
+PhaseKeys read_phase(Section& phase, int tp, int ep) {
+  PhaseKeys degrees;
+  degrees.pool = phase.text("pool", "", "whose devices; may be left out where there is one pool");
   Section attention = phase.object("attention", false, "how attention is spread over ranks");
   degrees.dp =
       whole(attention, "dp", {0, kMostRanks}, 0, "replicas with requests of their own; 0: all devices");
@@ -47,7 +45,7 @@ Degrees read_degrees(Section& phase, int tp, int ep) {
 }
 
 // One pool does both phases, so that what the second says of ranks must be what the first says.
-void require_same(Section& prefill, const Degrees& found, const Degrees& decode) {
+void require_same(Section& prefill, const PhaseKeys& found, const PhaseKeys& decode) {
   const auto same = [&](const char* name, int its, int of_decode) {
     if (its == 0 || its == of_decode) return;
     prefill.place_of(name[0] == 'e' ? "ep" : "attention")
@@ -56,18 +54,6 @@ void require_same(Section& prefill, const Degrees& found, const Degrees& decode)
   same("dp", found.dp, decode.dp);
   same("tp", found.tp, decode.tp);
   same("ep", found.ep, decode.ep);
-}
-
-void read_separation(Section section) {
-  section.fixed("prefill_decode", false,
-                "prefill and decode on pools of their own are not available; available: false",
-                "prefill and decode on pools of their own");
-  section.fixed("attention_ffn", false,
-                "attention and experts on pools of their own are not available; available: false",
-                "attention and experts on pools of their own");
-  section.fixed("encoder", false, "encoders on a pool of their own are not available; available: false",
-                "encoders on a pool of their own");
-  section.finish();
 }
 
 LengthRange read_length(Section& section, std::string_view key, std::string_view help) {
@@ -147,9 +133,15 @@ void check_model(const ServingPlan& plan, const Model& model, const Document& do
           model.id);
 }
 
-void check_load(const Scenario& scenario, const Document& document) {
+void check_formats(const Scenario& scenario, const Document& document) {
   const std::string problem = problem_of(scenario.served.popularity, scenario.model);
   if (!problem.empty()) place_at(document, "/workload/experts/popularity").fail(problem);
+  for (const Pool& pool : scenario.cluster->pools)
+    require(document, pool.accelerator.peak_of(scenario.serving.gemm).value > 0, "/plan/precision/gemm",
+            "{} has no native {} arithmetic", pool.accelerator.id, to_string(scenario.serving.gemm));
+}
+
+void check_batch(const Scenario& scenario, const Document& document) {
   const ServingPlan& plan = scenario.serving;
   const ServingWorkload& work = scenario.served;
   const bool equal = work.input.low == work.input.high && work.output.low == work.output.high;
@@ -172,9 +164,6 @@ void check_load(const Scenario& scenario, const Document& document) {
   require(document, copies < 0x1p31, "/plan/prefill/token_budget",
           "{} tokens on each of {} ranks, to {} experts each, are more than the 2^31 copies of one dispatch",
           plan.token_budget, plan.ep, scenario.model.experts.active);
-  const Accelerator& chip = scenario.cluster->pools.front().accelerator;
-  require(document, chip.peak_of(plan.gemm).value > 0, "/plan/precision/gemm",
-          "{} has no native {} arithmetic", chip.id, to_string(plan.gemm));
 }
 
 }  // namespace
@@ -182,25 +171,27 @@ void check_load(const Scenario& scenario, const Document& document) {
 void read_serving_plan(Section section, Scenario& scenario) {
   ServingPlan& plan = scenario.serving;
   Section decode = section.object("decode", false, "iterations that give every running sequence a token");
-  const Degrees degrees = read_degrees(decode, 1, 1);
+  PhaseKeys degrees = read_phase(decode, 1, 1);
   plan.dp = degrees.dp;
   plan.tp = std::max(1, degrees.tp);
   plan.ep = std::max(1, degrees.ep);
   plan.decode_exchange = degrees.exchange;
   plan.max_batch =
       whole(decode, "max_batch", {1, 1 << 16}, 256, "sequences that decode at once on one replica");
+  read_speculation(decode, scenario.service);
   decode.finish();
   Section prefill =
-      section.object("prefill", false, "iterations that take in whole prompts; on the same ranks");
-  const Degrees of_prefill = read_degrees(prefill, 0, 0);
-  require_same(prefill, of_prefill, degrees);
+      section.object("prefill", false, "iterations that take in prompts; on the same ranks, or a pool of its own");
+  PhaseKeys of_prefill = read_phase(prefill, 0, 0);
   plan.prefill_exchange = of_prefill.exchange;
   plan.token_budget =
       prefill.integer("token_budget", {1, kMostTokens}, 16384,
                       "most prompt tokens of an iteration on one replica; a longer prompt has one alone");
   prefill.finish();
-  read_separation(section.object("separation", false, "what runs on pools of its own"));
+  read_service_keys(section, scenario.service);
+  if (!scenario.service.separate) require_same(prefill, of_prefill, degrees);
   Section cache = section.object("cache", false, "keys and values of the running sequences");
+  read_device_share(cache, scenario.service);
   plan.block_tokens = whole(cache, "block_tokens", {1, 1 << 16}, 64, "tokens of a page");
   cache.finish();
   Section precision = section.object("precision", false, "number formats");
@@ -213,16 +204,24 @@ void read_serving_plan(Section section, Scenario& scenario) {
   scenario.enforce_memory =
       section.choice<bool>("memory", kMemoryRules, true, "when weights and cache do not fit");
   section.finish();
+  scenario.service.prefill = of_prefill;
+  scenario.service.decode = degrees;
 }
 
 void read_serving_workload(Section section, Scenario& scenario) {
   ServingWorkload& work = scenario.served;
   Section trace = section.object("trace", true, "the requests");
-  trace.choice<int>("generator", kGenerators, std::nullopt, "how they are made");
+  scenario.traffic.kind =
+      trace.choice<TrafficKind>("generator", kGenerators, std::nullopt, "how they are made");
+  scenario.traffic.rate = trace.number("rate", {0, 1e9}, 0, "requests a second, where they come by and by");
   work.requests = whole(trace, "requests", {1, 1 << 22}, std::nullopt, "how many");
   work.input = read_length(trace, "input", "tokens of a prompt: a number, or {\"uniform\": [LEAST, MOST]}");
   work.output = read_length(trace, "output", "tokens to generate: a number, or {\"uniform\": [LEAST, MOST]}");
   trace.finish();
+  scenario.traffic.rate_scale =
+      section.number("rate_scale", {1e-6, 1e6}, 1, "so many times faster than the trace says");
+  scenario.traffic.users = section.integer(
+      "users", {0, 1 << 24}, 0, "requests at a time, each followed by another when answered; 0: as the trace says");
   work.popularity = read_popularity(section.object("experts", false, "which experts tokens choose"), false);
   work.seed = scenario.seed;
   section.finish();
@@ -243,9 +242,14 @@ ServiceGoal read_goal(Section& top) {
 }
 
 void check_serving(Scenario& scenario, const Document& document) {
-  check_degrees(scenario.serving, scenario, document);
-  check_model(scenario.serving, scenario.model, document);
-  check_load(scenario, document);
+  set_phases(scenario, document);
+  check_formats(scenario, document);
+  if (scenario.service.full_steps) {
+    check_degrees(scenario.serving, scenario, document);
+    check_model(scenario.serving, scenario.model, document);
+    check_batch(scenario, document);
+  }
+  for (const ServicePhase& phase : scenario.service.phases) check_model(phase.plan, scenario.model, document);
 }
 
 }  // namespace moebius

@@ -27,15 +27,17 @@ int Instance::choose() {
 
 std::optional<Time> Instance::begin(Time now) {
   if (busy_) return std::nullopt;
-  std::int64_t rows = 0, most = 0;
+  std::int64_t rows = 0, most = 0, prompts = 0;
   for (int i = 0; i < size(); ++i) {
     shapes_[i] = replicas_[i].plan();
     rows += shapes_[i].rows();
+    prompts += shapes_[i].prefill_tokens;
     most = std::max(most, shapes_[i].rows());
   }
   if (rows == 0) return std::nullopt;
   const Time lasts = duration();
   ++totals_.iterations;
+  totals_.prefills += prompts > 0;
   totals_.busy += lasts;
   totals_.rows += static_cast<double>(rows);
   totals_.slowest_rows += static_cast<double>(most) * size();

@@ -49,7 +49,7 @@ class Instance {
   std::int64_t load(ReplicaBalance by) const;  // of all replicas: requests or tokens
 
   struct Totals {
-    std::int64_t iterations = 0;
+    std::int64_t iterations = 0, prefills = 0;  // with prompts in them
     Time busy;                // of iterations
     double rows = 0;          // computed by all replicas
     double slowest_rows = 0;  // of the replica that had most, times replicas: over `rows`, the imbalance

@@ -24,6 +24,7 @@ ServiceMetrics::ServiceMetrics(std::vector<ServiceGoal> goals)
 void ServiceMetrics::finished(const RequestMoments& request) {
   ClassFigures& figures = classes_[request.service_class];
   ++figures.completed;
+  ++finished_;
   figures.met += meets(request, goals_[request.service_class]) ? 1 : 0;
   figures.ttft.add(request.first_token - request.arrival);
   figures.e2e.add(request.last_token - request.arrival);

@@ -38,10 +38,14 @@ class ServiceMetrics {
   explicit ServiceMetrics(std::vector<ServiceGoal> goals);  // by service class; at least one
 
   void submitted(std::int32_t service_class) { ++classes_[service_class].submitted; }
-  void rejected(std::int32_t service_class) { ++classes_[service_class].rejected; }
+  void rejected(std::int32_t service_class) {
+    ++classes_[service_class].rejected;
+    ++finished_;
+  }
   void finished(const RequestMoments& request);
   void tokens(const std::vector<TokenGap>& gaps);
 
+  std::int64_t finished() const { return finished_; }  // requests, of all classes; answered or rejected
   const std::vector<ClassFigures>& classes() const { return classes_; }
   const TimeShares& shares() const { return shares_; }
   // All classes together, over the time to the last token.
@@ -52,6 +56,7 @@ class ServiceMetrics {
   std::vector<ClassFigures> classes_;
   LatencyHistogram itl_;
   TimeShares shares_;
+  std::int64_t finished_ = 0;
   std::int64_t input_ = 0, output_ = 0;  // tokens of finished requests
   Time end_;
 };

@@ -308,6 +308,7 @@ std::vector<PoolFigures> ServingSystem::pools() const {
     for (const Instance& instance : pool.instances) {
       const Instance::Totals& totals = instance.totals();
       of.totals.iterations += totals.iterations;
+      of.totals.prefills += totals.prefills;
       of.totals.busy += totals.busy;
       of.totals.rows += totals.rows;
       of.totals.slowest_rows += totals.slowest_rows;

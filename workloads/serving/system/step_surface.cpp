@@ -5,6 +5,8 @@
 #include <bit>
 #include <cmath>
 
+#include "workloads/routing/routing.h"
+
 namespace moebius {
 namespace {
 
@@ -91,7 +93,29 @@ double StepSurface::of_replica(const StepShape& own, std::int64_t rows_of_others
   const double ratio = others == 0 ? 1
                                    : static_cast<double>(rows_of_others) / others /
                                          static_cast<double>(std::max<std::int64_t>(1, own.rows()));
-  return at(point_of(own, ratio));
+  const StepPoint point = point_of(own, ratio);
+  sample(point);
+  return at(point);
+}
+
+// Algorithm R (Vitter 1985), with numbers that depend on nothing but the count.
+void StepSurface::sample(const StepPoint& point) {
+  ++asked_;
+  if (asked_ <= kSampled) {
+    sampled_.push_back(point);
+    return;
+  }
+  const auto place = static_cast<std::int64_t>(random_bits(0x73757266, asked_) % asked_);
+  if (place < kSampled) sampled_[place] = point;
+}
+
+SurfaceError StepSurface::error() {
+  std::vector<double> errors;
+  for (const StepPoint& point : sampled_) errors.push_back(std::abs(at(point) / measure_(point) - 1));
+  if (errors.empty()) return {};
+  std::sort(errors.begin(), errors.end());
+  const auto place = [&](double share) { return errors[static_cast<std::size_t>(share * (errors.size() - 1))]; };
+  return {static_cast<std::int64_t>(errors.size()), place(0.5), place(0.9), errors.back()};
 }
 
 double StepSurface::seconds(std::span<const StepShape> replicas) {

@@ -6,6 +6,7 @@
 #include <functional>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "workloads/serving/system/step.h"
 
@@ -21,6 +22,12 @@ struct StepPoint {
   bool operator==(const StepPoint&) const = default;
 };
 
+// Relative differences of interpolated iterations to measured ones.
+struct SurfaceError {
+  std::int64_t iterations = 0;
+  double p50 = 0, p90 = 0, worst = 0;
+};
+
 // Edges: tokens and sequences at 2^k and 3/2 2^k, keys at 4^k, `others` at quarters up to one, then 2^k. Linear
 // between, along every coordinate. An iteration takes as long as the replica needs that has most rows, or the
 // one that has most keys, whichever is longer.
@@ -34,15 +41,23 @@ class StepSurface : public StepCost {
   double at(const StepPoint& point);  // interpolated
   std::int64_t measured() const { return static_cast<std::int64_t>(known_.size()); }
 
+  // How far it is off at `kSampled` of the iterations that were asked for, drawn evenly, each measured by
+  // itself.
+  static constexpr std::int64_t kSampled = 200;
+  SurfaceError error();
+
  private:
   struct Hash {
     std::size_t operator()(const StepPoint& point) const;
   };
   double corner(const StepPoint& point);
+  void sample(const StepPoint& point);
   double of_replica(const StepShape& own, std::int64_t rows_of_others, int others);
 
   Measure measure_;
   std::unordered_map<StepPoint, double, Hash> known_;
+  std::vector<StepPoint> sampled_;
+  std::int64_t asked_ = 0;
 };
 
 // The point that stands for a replica's part: its sequences taken to be equal.

@@ -1,0 +1,199 @@
+#include "workloads/report/report_serving.h"
+
+#include <cmath>
+#include <iterator>
+
+#include <fmt/format.h>
+
+#include "workloads/report/number_text.h"
+#include "workloads/serving/serving.h"
+
+namespace moebius {
+namespace {
+
+using Out = std::back_insert_iterator<std::string>;
+
+FigureTree spread_tree(const Spread& spread) {
+  return {{{"mean", spread.mean},
+           {"p50", spread.p50},
+           {"p90", spread.p90},
+           {"p95", spread.p95},
+           {"p99", spread.p99}}};
+}
+
+std::int64_t devices_of(const Report& report) {
+  return report.service ? report.service->devices() : report.scenario->ranks();
+}
+
+double imbalance(const PoolFigures& run) {
+  return run.totals.rows > 0 ? run.totals.slowest_rows / run.totals.rows : 1;
+}
+
+FigureTree pool_tree(const ServicePoolFigures& pool) {
+  return {{{"devices", std::int64_t{pool.devices}},
+           {"instances", std::int64_t{pool.instances}},
+           {"replicas", std::int64_t{pool.replicas}},
+           {"iterations", pool.run.totals.iterations},
+           {"timed_iterations", pool.timed_iterations},
+           {"busy", pool.run.busy},
+           {"rows_of_fullest_over_mean", imbalance(pool.run)},
+           {"blocks", pool.pages},
+           {"peak_blocks", pool.run.peak_pages},
+           {"preemptions", pool.run.preemptions}},
+          {{"surface_error",
+            {{{"iterations", pool.surface.iterations},
+              {"p50", pool.surface.p50},
+              {"p90", pool.surface.p90},
+              {"max", pool.surface.worst}}}}}};
+}
+
+void add_service(FigureTree& tree, const ServiceFigures& service) {
+  tree.rows.emplace_back("transferred_bytes", service.transferred_bytes);
+  const TimeShares& shares = service.shares;
+  tree.parts.emplace_back("request_time_s", FigureTree{{{"queue", shares.queue},
+                                                        {"prefill", shares.prefill},
+                                                        {"handover", shares.handover},
+                                                        {"decode", shares.decode}}});
+  FigureTree pools;
+  for (const ServicePoolFigures& pool : service.pools) pools.parts.emplace_back(pool.run.name, pool_tree(pool));
+  tree.parts.emplace_back("pools", std::move(pools));
+}
+
+void spread_line(Out out, std::string_view name, const Spread& spread) {
+  fmt::format_to(out, "  {:<18} {:>10} {:>10} {:>10} {:>10} {:>10}\n", name, seconds_text(spread.mean),
+                 seconds_text(spread.p50), seconds_text(spread.p90), seconds_text(spread.p95),
+                 seconds_text(spread.p99));
+}
+
+std::string exchange_text(const ServingPlan& plan) {
+  if (plan.ep <= 1) return "";
+  return fmt::format(" (dispatch: {} in prefill, {} in decode)", dispatch_name(plan.prefill_exchange),
+                     dispatch_name(plan.decode_exchange));
+}
+
+void plan_line(Out out, const Report& report) {
+  const ServingPlan& plan = report.scenario->serving;
+  fmt::format_to(out, "{} on {} {}, attention dp {} x tp {} · ep {}{}, {}, cache {}\n\n",
+                 report.scenario->model.id, grouped(plan.ranks()),
+                 report.scenario->cluster->pools.front().accelerator.id, plan.dp, plan.tp, plan.ep,
+                 exchange_text(plan), to_string(plan.gemm), to_string(plan.kv));
+}
+
+std::string_view role_text(PoolRole role) {
+  switch (role) {
+    case PoolRole::kBoth:
+      return "prefill and decode";
+    case PoolRole::kPrefill:
+      return "prefill";
+    case PoolRole::kDecode:
+      return "decode";
+  }
+  return "";
+}
+
+// A line a phase: "decode on 64 h100-sxm: 1 instance of dp 64 x tp 1 · ep 64".
+void phase_lines(Out out, const Report& report) {
+  fmt::format_to(out, "{}, {}, cache {}\n", report.scenario->model.id,
+                 to_string(report.scenario->serving.gemm), to_string(report.scenario->serving.kv));
+  for (const ServicePhase& phase : report.scenario->service.phases) {
+    const Pool& pool = report.scenario->cluster->pools[phase.pool];
+    fmt::format_to(out, "{} on {} {}: {} instance{} of dp {} x tp {} · ep {}\n", role_text(phase.role),
+                   grouped(phase.instances * phase.plan.ranks()), pool.accelerator.id,
+                   grouped(phase.instances), phase.instances == 1 ? "" : "s", phase.plan.dp, phase.plan.tp,
+                   phase.plan.ep);
+  }
+  fmt::format_to(out, "\n");
+}
+
+void service_lines(Out out, const ServiceFigures& service) {
+  const TimeShares& shares = service.shares;
+  const double all = shares.queue + shares.prefill + shares.handover + shares.decode;
+  const auto share = [&](double part) { return all > 0 ? 100 * part / all : 0; };
+  fmt::format_to(out, "  of their time      queue {:.1f}%, prefill {:.1f}%, handover {:.1f}%, decode {:.1f}%\n",
+                 share(shares.queue), share(shares.prefill), share(shares.handover), share(shares.decode));
+  if (service.transferred_bytes > 0)
+    fmt::format_to(out, "  handed over        {}\n", to_text(Bytes{service.transferred_bytes}));
+  fmt::format_to(out, "\n  {:<14} {:>8} {:>9} {:>12} {:>8} {:>10} {:>18} {:>11}\n", "pool", "devices",
+                 "instances", "iterations", "busy", "imbalance", "cache blocks", "preemptions");
+  for (const ServicePoolFigures& pool : service.pools)
+    fmt::format_to(out, "  {:<14} {:>8} {:>9} {:>12} {:>7.1f}% {:>10.3f} {:>18} {:>11}\n", pool.run.name,
+                   pool.devices, pool.instances, grouped(pool.run.totals.iterations), 100 * pool.run.busy,
+                   imbalance(pool.run),
+                   fmt::format("{} of {}", grouped(pool.run.peak_pages), grouped(pool.pages)),
+                   grouped(pool.run.preemptions));
+  for (const ServicePoolFigures& pool : service.pools)
+    fmt::format_to(out,
+                   "  {}: {} iterations timed op by op, the others between them; of {} measured again, half are "
+                   "within {:.1f}%, nine of ten within {:.1f}%\n",
+                   pool.run.name, grouped(pool.timed_iterations), pool.surface.iterations,
+                   100 * pool.surface.p50, 100 * pool.surface.p90);
+}
+
+}  // namespace
+
+FigureTree serving_tree(const Report& report) {
+  const ServingFigures& figures = *report.serving;
+  FigureTree tree;
+  const std::int64_t rejected = report.service ? report.service->rejected : 0;
+  tree.rows = {{"run_time_s", report.metrics.makespan.seconds()},
+               {"output_tokens_per_s", figures.output_tokens_per_s},
+               {"input_tokens_per_s", figures.input_tokens_per_s},
+               {"devices", devices_of(report)},
+               {"iterations", figures.iterations},
+               {"prefill_iterations", figures.prefills}};
+  if (report.scenario->goal.given()) {
+    tree.rows.emplace_back("goodput_rps", figures.goodput_rps);
+    tree.rows.emplace_back("slo_attainment", figures.slo_attainment);
+  }
+  tree.parts = {{"requests",
+                 {{{"submitted", figures.submitted}, {"completed", figures.completed}, {"rejected", rejected}}}},
+                {"ttft_s", spread_tree(figures.ttft)},
+                {"tpot_s", spread_tree(figures.tpot)},
+                {"itl_s", spread_tree(figures.itl)},
+                {"e2e_s", spread_tree(figures.e2e)}};
+  tree.parts.emplace_back("kv",
+                          FigureTree{{{"total_blocks", std::int64_t{figures.cache_pages}},
+                                      {"peak_blocks", std::int64_t{figures.peak_pages}},
+                                      {"block_tokens", std::int64_t{report.scenario->serving.block_tokens}}}});
+  if (report.service) add_service(tree, *report.service);
+  return tree;
+}
+
+std::string serving_text(const Report& report) {
+  const ServingFigures& figures = *report.serving;
+  const ServingPlan& plan = report.scenario->serving;
+  std::string text;
+  const Out out = std::back_inserter(text);
+  report.service ? phase_lines(out, report) : plan_line(out, report);
+  fmt::format_to(
+      out, "  requests           {} of {} completed in {}, {} iterations, {} of them with prompts\n",
+      grouped(figures.completed), grouped(figures.submitted), seconds_text(report.metrics.makespan.seconds()),
+      grouped(figures.iterations), grouped(figures.prefills));
+  fmt::format_to(out, "  output tokens/s    {} ({} a device), input {}\n",
+                 grouped(std::llround(figures.output_tokens_per_s)),
+                 grouped(std::llround(figures.output_tokens_per_s / static_cast<double>(devices_of(report)))),
+                 grouped(std::llround(figures.input_tokens_per_s)));
+  fmt::format_to(out, "  {:<18} {:>10} {:>10} {:>10} {:>10} {:>10}\n", "", "mean", "p50", "p90", "p95",
+                 "p99");
+  spread_line(out, "TTFT", figures.ttft);
+  spread_line(out, "TPOT", figures.tpot);
+  spread_line(out, "ITL", figures.itl);
+  spread_line(out, "end to end", figures.e2e);
+  if (report.scenario->goal.given())
+    fmt::format_to(out, "  goodput            {:.4g} requests/s, {:.1f}% meet the goal\n",
+                   figures.goodput_rps, 100 * figures.slo_attainment);
+  if (report.service) {
+    service_lines(out, *report.service);
+    return text;
+  }
+  fmt::format_to(out, "  cache              {} of {} pages of {} tokens at most in use on one rank\n",
+                 grouped(figures.peak_pages), grouped(figures.cache_pages), plan.block_tokens);
+  if (!report.facts.tokens.empty())
+    fmt::format_to(out, "  tokens             hash {:016x}\n", hash_of(report.facts.tokens));
+  if (!report.facts.on_cluster)
+    fmt::format_to(out, "  executed by        {}: its times say nothing about the scenario's devices\n",
+                   report.facts.executor);
+  return text;
+}
+
+}  // namespace moebius

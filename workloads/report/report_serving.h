@@ -1,0 +1,23 @@
+// The report's part on requests: latencies, rates, the cache, and, of a whole service, its pools.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "workloads/report/report.h"
+
+namespace moebius {
+
+// Keys and figures of the report as JSON, in the order of writing: figures first, then parts.
+struct FigureTree {
+  std::vector<std::pair<std::string, std::variant<std::int64_t, double>>> rows = {};
+  std::vector<std::pair<std::string, FigureTree>> parts = {};
+};
+FigureTree serving_tree(const Report& report);
+
+std::string serving_text(const Report& report);
+
+}  // namespace moebius

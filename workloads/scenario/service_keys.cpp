@@ -1,0 +1,161 @@
+#include "workloads/scenario/service_keys.h"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+#include "hw/error.h"
+
+namespace moebius {
+namespace {
+
+constexpr std::array kSteps{
+    Named<bool>{"full", true, "every op of every iteration, one after the other"},
+    Named<bool>{"surface", false, "what iterations take is timed on a grid, and interpolated between"},
+};
+constexpr std::array kRouters{
+    Named<RouterPolicy>{"round-robin", RouterPolicy::kRoundRobin, "one instance after the other"},
+    Named<RouterPolicy>{"least-requests", RouterPolicy::kLeastRequests, "to whom has the fewest requests"},
+    Named<RouterPolicy>{"least-tokens", RouterPolicy::kLeastTokens,
+                        "to whom has the fewest tokens, of prompts to compute and of contexts to read"},
+};
+constexpr std::array kBalances{
+    Named<ReplicaBalance>{"none", ReplicaBalance::kRoundRobin, "one replica after the other"},
+    Named<ReplicaBalance>{"request", ReplicaBalance::kRequests, "the replica with the fewest requests"},
+    Named<ReplicaBalance>{"token", ReplicaBalance::kTokens, "the replica with the fewest tokens"},
+};
+constexpr std::array kBatchings{
+    Named<BatchPolicy>{"prefill-first", BatchPolicy::kPrefillFirst,
+                       "prompts have iterations of their own, before decoding goes on"},
+    Named<BatchPolicy>{"mixed", BatchPolicy::kMixed,
+                       "every running sequence decodes, and what the token budget leaves goes to prompts"},
+};
+
+void read_separation(Section section, ServicePlan& service) {
+  service.separate = section.boolean("prefill_decode", false, "prefill and decode on pools of their own");
+  section.fixed("attention_ffn", false,
+                "attention and experts on pools of their own are not available; available: false",
+                "attention and experts on pools of their own");
+  section.fixed("encoder", false, "encoders on a pool of their own are not available; available: false",
+                "encoders on a pool of their own");
+  section.finish();
+}
+
+void read_scheduler(Section section, ServicePlan& service) {
+  service.batching = section.choice<BatchPolicy>("batching", kBatchings, BatchPolicy::kPrefillFirst,
+                                                 "what shares an iteration");
+  service.chunked = section.boolean("chunked", true, "prompts are cut at the token budget");
+  service.output_reserve =
+      section.number("output_reserve", {0, 1}, 0,
+                     "share of the tokens still to be generated for which admission leaves the cache free");
+  service.host.per_iteration = section.time("host_per_iteration", Time{}, "the processor's work for each");
+  service.host.per_sequence =
+      section.time("host_per_sequence", Time{}, "and for each sequence of the fullest replica");
+  service.host.overlapped = section.boolean(
+      "overlap", false, "that work goes on beside the device's of the iteration before");
+  section.finish();
+}
+
+int pool_of(const Scenario& scenario, const std::string& name, const Place& place) {
+  const std::vector<Pool>& pools = scenario.cluster->pools;
+  if (name.empty()) {
+    if (pools.size() > 1) place.fail(fmt::format("expected a name of the {} pools, found none", pools.size()));
+    return 0;
+  }
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < pools.size(); ++i) {
+    if (pools[i].name == name) return static_cast<int>(i);
+    names.push_back(pools[i].name);
+  }
+  place.fail(fmt::format("expected a name in /cluster/pools, found \"{}\"{}", name, suggestion(name, names)));
+}
+
+// Replicas that share no experts need not wait for each other: each is an instance by itself.
+ServicePhase phase_of(const Scenario& scenario, PoolRole role, const PhaseKeys& keys, const Place& place) {
+  ServicePhase phase;
+  phase.role = role;
+  phase.pool = pool_of(scenario, keys.pool, place);
+  phase.plan = scenario.serving;
+  ServingPlan& plan = phase.plan;
+  plan.tp = std::max(1, keys.tp);
+  plan.ep = std::max(1, keys.ep);
+  const Pool& pool = scenario.cluster->pools[phase.pool];
+  const int dp = keys.dp > 0 ? keys.dp : pool.devices() / plan.tp;
+  if (dp == 0 || std::int64_t{dp} * plan.tp > pool.devices())
+    place.fail(fmt::format("dp {} x tp {} ranks do not fit on the {} devices of pool \"{}\"", std::max(1, dp),
+                           plan.tp, pool.devices(), pool.name));
+  plan.dp = std::max(1, plan.ep / plan.tp);
+  if (plan.ep > 1 && plan.ep % plan.tp != 0)
+    place.fail(fmt::format("expert-parallel degree {} is no multiple of tp {}", plan.ep, plan.tp));
+  if (dp % plan.dp != 0)
+    place.fail(fmt::format("{} replicas share experts by {}: that does not divide dp {}", plan.dp, plan.ep, dp));
+  phase.instances = dp / plan.dp;
+  plan.prefill_exchange = plan.decode_exchange = keys.exchange;
+  return phase;
+}
+
+// Only requests that are there at once, on one pool, can be carried out op by op.
+void decide_steps(Scenario& scenario, const Document& document) {
+  ServicePlan& service = scenario.service;
+  const bool can_be_full = scenario.traffic.kind == TrafficKind::kBatch && !service.separate;
+  if (!service.steps_given) service.full_steps = can_be_full;
+  if (service.full_steps && !can_be_full)
+    place_at(document, "/plan/steps")
+        .fail(fmt::format("\"full\" carries out requests that are there at once, on one pool, found {}; "
+                          "expected \"surface\"",
+                          service.separate ? "prefill and decode apart" : "requests that come by and by"));
+}
+
+}  // namespace
+
+void read_service_keys(Section& plan, ServicePlan& service) {
+  service.steps_given = plan.given("steps");
+  service.full_steps =
+      plan.choice<bool>("steps", kSteps, true, "how iterations of a batch that is there at once are carried out");
+  read_separation(plan.object("separation", false, "what runs on pools of its own"), service);
+  service.router = plan.choice<RouterPolicy>("router", kRouters, RouterPolicy::kRoundRobin,
+                                             "to which instance a request goes");
+  service.balance = plan.choice<ReplicaBalance>("dp_balance", kBalances, ReplicaBalance::kTokens,
+                                                "to which attention replica of an instance");
+  Section transfer = plan.object("transfer", false, "caches on their way from prefill to decode");
+  service.layerwise = transfer.boolean("layerwise", true, "each layer leaves when it is computed");
+  transfer.finish();
+  read_scheduler(plan.object("scheduler", false, "what an engine computes next, and what deciding it takes"),
+                 service);
+}
+
+void read_speculation(Section& decode, ServicePlan& service) {
+  Section section = decode.object("speculative", false, "tokens that are guessed and checked together");
+  service.speculation.drafts =
+      static_cast<int>(section.integer("mtp", {0, 16}, 0, "guesses for a sequence in each iteration"));
+  service.speculation.acceptance =
+      section.number("acceptance", {0, 1}, 0, "that a guess holds, given that those before it did");
+  section.finish();
+}
+
+void read_device_share(Section& cache, ServicePlan& service) {
+  Section section = cache.object("hbm", false, "in device memory");
+  service.device_share =
+      section.number("share", {0.01, 1}, 0.9, "of a device's memory, that weights and cache take together");
+  section.finish();
+}
+
+void set_phases(Scenario& scenario, const Document& document) {
+  ServicePlan& service = scenario.service;
+  decide_steps(scenario, document);
+  if (service.full_steps) return;
+  const PhaseKeys &prefill = service.prefill, &decode = service.decode;
+  const Place at_decode = place_at(document, "/plan/decode"), at_prefill = place_at(document, "/plan/prefill");
+  if (!service.separate) {
+    service.phases = {phase_of(scenario, PoolRole::kBoth, decode, at_decode)};
+    service.phases.front().plan.prefill_exchange = prefill.exchange;
+    return;
+  }
+  service.phases = {phase_of(scenario, PoolRole::kPrefill, prefill, at_prefill),
+                    phase_of(scenario, PoolRole::kDecode, decode, at_decode)};
+  if (service.phases[0].pool == service.phases[1].pool)
+    at_decode.fail("prefill and decode are apart, but on one pool: expected two");
+}
+
+}  // namespace moebius

@@ -1,0 +1,94 @@
+#include "workloads/service_pools.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "hw/error.h"
+#include "models/layer_math.h"
+#include "models/model.h"
+#include "workloads/job.h"
+
+namespace moebius {
+namespace {
+
+// One prompt as long as an iteration takes, on each replica.
+ServingWorkload largest_iteration(const ServingPlan& plan, const ServingWorkload& work) {
+  ServingWorkload largest = work;
+  largest.requests = plan.dp;
+  const int tokens = static_cast<int>(plan.token_budget);
+  largest.input = {tokens, tokens};
+  largest.output = {2, 2};
+  return largest;
+}
+
+Scenario alone(const Scenario& whole, const ServicePhase& phase) {
+  Scenario scenario = whole;
+  scenario.service = {};
+  scenario.serving = phase.plan;
+  scenario.served = largest_iteration(phase.plan, whole.served);
+  const Cluster& cluster = *whole.cluster;
+  scenario.cluster =
+      build_cluster({cluster.pools[phase.pool]}, cluster.fabric.spec(), Place{whole.file, "/cluster/pools"});
+  scenario.cluster->collectives = cluster.collectives;
+  scenario.cluster->launch = cluster.launch;
+  scenario.cluster->variation = cluster.variation;
+  return scenario;
+}
+
+std::unique_ptr<Job> job_of(Scenario scenario) {
+  auto job = std::make_unique<Job>();
+  job->scenario = std::move(scenario);
+  const Pool& pool = job->scenario.cluster->pools.front();
+  job->serving = std::make_unique<Serving>(ServingJob{.model = job->scenario.model,
+                                                      .plan = job->scenario.serving,
+                                                      .workload = job->scenario.served,
+                                                      .ranks_per_node = pool.node.accelerators});
+  job->memory = job->serving->memory(pool.accelerator.memory);
+  job->is_phase = true;
+  return job;
+}
+
+Bytes of_kind(const MemoryReport& memory, MemoryKind kind) {
+  return memory.classes[memory.worst_class].at_peak[static_cast<int>(kind)];
+}
+
+// What all ranks of a replica keep of a token, by one of them: latents are the same on each.
+Bytes page_bytes(const Scenario& scenario) {
+  const ServingPlan& plan = scenario.serving;
+  const int cut = scenario.model.attention == AttentionKind::kMla ? 1 : plan.tp;
+  return Bytes{kv_elements_per_token(scenario.model) / cut * element_bytes(plan.kv) * plan.block_tokens};
+}
+
+void set_pages(ServicePool& pool, const ServicePlan& service) {
+  const MemoryReport& memory = *pool.job->memory;
+  const std::string& name = pool.job->scenario.cluster->pools.front().name;
+  pool.weights = of_kind(memory, MemoryKind::kWeights);
+  pool.page_bytes = page_bytes(pool.job->scenario);
+  const Bytes work = memory.peak() - pool.weights - of_kind(memory, MemoryKind::kCache);
+  const Bytes share = memory.capacity * service.device_share;
+  if (pool.weights + pool.page_bytes > share)
+    throw run_error(fmt::format("{}: {} of weights leave no room for a page of the cache in {} of a device of "
+                                "pool \"{}\"",
+                                pool.job->scenario.name, to_text(pool.weights), to_text(share), name));
+  if (share + work > memory.capacity)
+    throw run_error(fmt::format("{}: an iteration of {} tokens needs {} beside weights and cache, and a device "
+                                "of pool \"{}\" leaves {}",
+                                pool.job->scenario.name, pool.phase.plan.token_budget, to_text(work), name,
+                                to_text(memory.capacity - share)));
+  pool.pages = static_cast<std::int64_t>((share - pool.weights) / pool.page_bytes);
+}
+
+}  // namespace
+
+std::vector<ServicePool> service_pools(const Scenario& scenario) {
+  std::vector<ServicePool> pools;
+  for (const ServicePhase& phase : scenario.service.phases) {
+    pools.push_back({phase, job_of(alone(scenario, phase)), 0, {}, {}});
+    set_pages(pools.back(), scenario.service);
+  }
+  return pools;
+}
+
+}  // namespace moebius

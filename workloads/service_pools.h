@@ -1,0 +1,28 @@
+// The pools of a service as jobs of their own: what one iteration takes there, and how many pages its caches
+// have.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "hw/units.h"
+#include "workloads/scenario/scenario.h"
+
+namespace moebius {
+
+struct Job;
+
+struct ServicePool {
+  ServicePhase phase;
+  std::unique_ptr<Job> job;  // one instance alone on the pool: its cluster, layout and model
+  std::int64_t pages = 0;    // of the cache of a replica
+  Bytes weights;             // of the fullest device
+  Bytes page_bytes;          // on one device
+};
+
+// run_error when weights leave no room for a page, or the largest iteration does not fit beside the share.
+std::vector<ServicePool> service_pools(const Scenario& scenario);
+
+}  // namespace moebius

@@ -1,0 +1,61 @@
+// How a whole service is laid out: which pools do what, how requests find their replica, what the cache may
+// take. Plain data that the scenario reader checks.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "hw/units.h"
+#include "workloads/serving/plan.h"
+#include "workloads/serving/system/instance.h"
+#include "workloads/serving/system/replica.h"
+#include "workloads/serving/system/serving_system.h"
+
+namespace moebius {
+
+// A pool and what it does: instances of `plan.ranks()` devices each, as many as the pool has room for.
+struct ServicePhase {
+  PoolRole role = PoolRole::kBoth;
+  int pool = 0;  // index in the cluster's
+  int instances = 1;
+  ServingPlan plan;  // of one instance; of its phases, a pool that does one has only that
+};
+
+// How a phase is spread over ranks, as given; zero: as many as the devices allow, or as the other phase.
+struct PhaseKeys {
+  std::string pool = {};  // name; empty: the only one
+  int dp = 0, tp = 0, ep = 0;
+  Algorithm exchange = Algorithm::kAuto;  // of the phase alone
+};
+
+struct ServicePlan {
+  bool full_steps = true;  // every op of every iteration, on one pool, all requests there at the beginning
+  bool steps_given = false;  // in the scenario
+  bool separate = false;   // prefill and decode on pools of their own
+  PhaseKeys prefill = {}, decode = {};
+  std::vector<ServicePhase> phases = {};  // one that does both, or prefill and decode; empty with full_steps
+  BatchPolicy batching = BatchPolicy::kPrefillFirst;
+  bool chunked = true;  // prompts may be cut at the token budget
+  Speculation speculation = {};
+  double output_reserve = 0;  // see ReplicaRules
+  RouterPolicy router = RouterPolicy::kRoundRobin;
+  ReplicaBalance balance = ReplicaBalance::kTokens;
+  HostCosts host = {};
+  bool layerwise = true;     // transfers begin while later layers are computed
+  double device_share = 0.9;  // of a device's memory, that weights and cache may take together
+};
+
+// Where requests come from, unless all are there at the beginning.
+enum class TrafficKind : std::uint8_t { kBatch, kPoisson, kTrace };
+
+struct ServiceTraffic {
+  TrafficKind kind = TrafficKind::kBatch;
+  std::string path;       // of a trace
+  double rate = 0;        // requests a second, on average
+  double rate_scale = 1;  // times faster than the traffic says
+  std::int64_t users = 0;  // > 0: so many at a time, each asks again when answered
+  bool spread = false;     // requests of one stamp spread to the next
+};
+
+}  // namespace moebius
