@@ -57,8 +57,8 @@ class TimedPool {
 
   ServicePoolFigures figures(const PoolFigures& run) {
     const ServingPlan& plan = pool_.phase.plan;
-    return {run,       pool_.phase.instances, plan.dp, pool_.phase.instances * plan.ranks(),
-            pool_.pages, surface_.measured(), surface_.error()};
+    return {run,         pool_.phase.instances, plan.dp,         pool_.phase.instances * plan.ranks(),
+            pool_.pages, surface_.measured(),   surface_.error()};
   }
   RunFacts& facts() { return engine_.facts; }
 
@@ -95,7 +95,8 @@ SystemRules system_rules(const Scenario& scenario, const std::vector<ServicePool
   return rules;
 }
 
-ServiceFigures service_figures(const ServingSystem& system, const std::vector<std::unique_ptr<TimedPool>>& timed) {
+ServiceFigures service_figures(const ServingSystem& system,
+                               const std::vector<std::unique_ptr<TimedPool>>& timed) {
   ServiceFigures figures;
   const std::vector<PoolFigures> pools = system.pools();
   for (std::size_t i = 0; i < timed.size(); ++i) figures.pools.push_back(timed[i]->figures(pools[i]));

@@ -69,14 +69,16 @@ void set_pages(ServicePool& pool, const ServicePlan& service) {
   const Bytes work = memory.peak() - pool.weights - of_kind(memory, MemoryKind::kCache);
   const Bytes share = memory.capacity * service.device_share;
   if (pool.weights + pool.page_bytes > share)
-    throw run_error(fmt::format("{}: {} of weights leave no room for a page of the cache in {} of a device of "
-                                "pool \"{}\"",
-                                pool.job->scenario.name, to_text(pool.weights), to_text(share), name));
+    throw run_error(
+        fmt::format("{}: {} of weights leave no room for a page of the cache in {} of a device of "
+                    "pool \"{}\"",
+                    pool.job->scenario.name, to_text(pool.weights), to_text(share), name));
   if (share + work > memory.capacity)
-    throw run_error(fmt::format("{}: an iteration of {} tokens needs {} beside weights and cache, and a device "
-                                "of pool \"{}\" leaves {}",
-                                pool.job->scenario.name, pool.phase.plan.token_budget, to_text(work), name,
-                                to_text(memory.capacity - share)));
+    throw run_error(
+        fmt::format("{}: an iteration of {} tokens needs {} beside weights and cache, and a device "
+                    "of pool \"{}\" leaves {}",
+                    pool.job->scenario.name, pool.phase.plan.token_budget, to_text(work), name,
+                    to_text(memory.capacity - share)));
   pool.pages = static_cast<std::int64_t>((share - pool.weights) / pool.page_bytes);
 }
 

@@ -1,5 +1,6 @@
 #include "workloads/service_traffic.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 

@@ -55,7 +55,8 @@ void add_service(FigureTree& tree, const ServiceFigures& service) {
                                                         {"handover", shares.handover},
                                                         {"decode", shares.decode}}});
   FigureTree pools;
-  for (const ServicePoolFigures& pool : service.pools) pools.parts.emplace_back(pool.run.name, pool_tree(pool));
+  for (const ServicePoolFigures& pool : service.pools)
+    pools.parts.emplace_back(pool.run.name, pool_tree(pool));
   tree.parts.emplace_back("pools", std::move(pools));
 }
 
@@ -109,7 +110,8 @@ void service_lines(Out out, const ServiceFigures& service) {
   const TimeShares& shares = service.shares;
   const double all = shares.queue + shares.prefill + shares.handover + shares.decode;
   const auto share = [&](double part) { return all > 0 ? 100 * part / all : 0; };
-  fmt::format_to(out, "  of their time      queue {:.1f}%, prefill {:.1f}%, handover {:.1f}%, decode {:.1f}%\n",
+  fmt::format_to(out,
+                 "  of their time      queue {:.1f}%, prefill {:.1f}%, handover {:.1f}%, decode {:.1f}%\n",
                  share(shares.queue), share(shares.prefill), share(shares.handover), share(shares.decode));
   if (service.transferred_bytes > 0)
     fmt::format_to(out, "  handed over        {}\n", to_text(Bytes{service.transferred_bytes}));
@@ -122,11 +124,12 @@ void service_lines(Out out, const ServiceFigures& service) {
                    fmt::format("{} of {}", grouped(pool.run.peak_pages), grouped(pool.pages)),
                    grouped(pool.run.preemptions));
   for (const ServicePoolFigures& pool : service.pools)
-    fmt::format_to(out,
-                   "  {}: {} iterations timed op by op, the others between them; of {} measured again, half are "
-                   "within {:.1f}%, nine of ten within {:.1f}%\n",
-                   pool.run.name, grouped(pool.timed_iterations), pool.surface.iterations,
-                   100 * pool.surface.p50, 100 * pool.surface.p90);
+    fmt::format_to(
+        out,
+        "  {}: {} iterations timed op by op, the others between them; of {} measured again, half are "
+        "within {:.1f}%, nine of ten within {:.1f}%\n",
+        pool.run.name, grouped(pool.timed_iterations), pool.surface.iterations, 100 * pool.surface.p50,
+        100 * pool.surface.p90);
 }
 
 }  // namespace
@@ -145,16 +148,17 @@ FigureTree serving_tree(const Report& report) {
     tree.rows.emplace_back("goodput_rps", figures.goodput_rps);
     tree.rows.emplace_back("slo_attainment", figures.slo_attainment);
   }
-  tree.parts = {{"requests",
-                 {{{"submitted", figures.submitted}, {"completed", figures.completed}, {"rejected", rejected}}}},
-                {"ttft_s", spread_tree(figures.ttft)},
-                {"tpot_s", spread_tree(figures.tpot)},
-                {"itl_s", spread_tree(figures.itl)},
-                {"e2e_s", spread_tree(figures.e2e)}};
-  tree.parts.emplace_back("kv",
-                          FigureTree{{{"total_blocks", std::int64_t{figures.cache_pages}},
-                                      {"peak_blocks", std::int64_t{figures.peak_pages}},
-                                      {"block_tokens", std::int64_t{report.scenario->serving.block_tokens}}}});
+  tree.parts = {
+      {"requests",
+       {{{"submitted", figures.submitted}, {"completed", figures.completed}, {"rejected", rejected}}}},
+      {"ttft_s", spread_tree(figures.ttft)},
+      {"tpot_s", spread_tree(figures.tpot)},
+      {"itl_s", spread_tree(figures.itl)},
+      {"e2e_s", spread_tree(figures.e2e)}};
+  tree.parts.emplace_back(
+      "kv", FigureTree{{{"total_blocks", std::int64_t{figures.cache_pages}},
+                        {"peak_blocks", std::int64_t{figures.peak_pages}},
+                        {"block_tokens", std::int64_t{report.scenario->serving.block_tokens}}}});
   if (report.service) add_service(tree, *report.service);
   return tree;
 }

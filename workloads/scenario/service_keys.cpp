@@ -52,15 +52,16 @@ void read_scheduler(Section section, ServicePlan& service) {
   service.host.per_iteration = section.time("host_per_iteration", Time{}, "the processor's work for each");
   service.host.per_sequence =
       section.time("host_per_sequence", Time{}, "and for each sequence of the fullest replica");
-  service.host.overlapped = section.boolean(
-      "overlap", false, "that work goes on beside the device's of the iteration before");
+  service.host.overlapped =
+      section.boolean("overlap", false, "that work goes on beside the device's of the iteration before");
   section.finish();
 }
 
 int pool_of(const Scenario& scenario, const std::string& name, const Place& place) {
   const std::vector<Pool>& pools = scenario.cluster->pools;
   if (name.empty()) {
-    if (pools.size() > 1) place.fail(fmt::format("expected a name of the {} pools, found none", pools.size()));
+    if (pools.size() > 1)
+      place.fail(fmt::format("expected a name of the {} pools, found none", pools.size()));
     return 0;
   }
   std::vector<std::string> names;
@@ -89,7 +90,8 @@ ServicePhase phase_of(const Scenario& scenario, PoolRole role, const PhaseKeys& 
   if (plan.ep > 1 && plan.ep % plan.tp != 0)
     place.fail(fmt::format("expert-parallel degree {} is no multiple of tp {}", plan.ep, plan.tp));
   if (dp % plan.dp != 0)
-    place.fail(fmt::format("{} replicas share experts by {}: that does not divide dp {}", plan.dp, plan.ep, dp));
+    place.fail(
+        fmt::format("{} replicas share experts by {}: that does not divide dp {}", plan.dp, plan.ep, dp));
   phase.instances = dp / plan.dp;
   plan.prefill_exchange = plan.decode_exchange = keys.exchange;
   return phase;
@@ -111,8 +113,8 @@ void decide_steps(Scenario& scenario, const Document& document) {
 
 void read_service_keys(Section& plan, ServicePlan& service) {
   service.steps_given = plan.given("steps");
-  service.full_steps =
-      plan.choice<bool>("steps", kSteps, true, "how iterations of a batch that is there at once are carried out");
+  service.full_steps = plan.choice<bool>("steps", kSteps, true,
+                                         "how iterations of a batch that is there at once are carried out");
   read_separation(plan.object("separation", false, "what runs on pools of its own"), service);
   service.router = plan.choice<RouterPolicy>("router", kRouters, RouterPolicy::kRoundRobin,
                                              "to which instance a request goes");
@@ -146,7 +148,8 @@ void set_phases(Scenario& scenario, const Document& document) {
   decide_steps(scenario, document);
   if (service.full_steps) return;
   const PhaseKeys &prefill = service.prefill, &decode = service.decode;
-  const Place at_decode = place_at(document, "/plan/decode"), at_prefill = place_at(document, "/plan/prefill");
+  const Place at_decode = place_at(document, "/plan/decode"),
+              at_prefill = place_at(document, "/plan/prefill");
   if (!service.separate) {
     service.phases = {phase_of(scenario, PoolRole::kBoth, decode, at_decode)};
     service.phases.front().plan.prefill_exchange = prefill.exchange;

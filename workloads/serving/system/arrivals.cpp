@@ -12,8 +12,7 @@ OpenArrivals::OpenArrivals(std::unique_ptr<TrafficStream> traffic, double rate_s
 
 void OpenArrivals::advance() {
   more_ = traffic_->next(next_);
-  if (rate_scale_ != 1)
-    next_.arrival = {std::llround(static_cast<double>(next_.arrival.ns) / rate_scale_)};
+  if (rate_scale_ != 1) next_.arrival = {std::llround(static_cast<double>(next_.arrival.ns) / rate_scale_)};
 }
 
 std::optional<Time> OpenArrivals::due() {

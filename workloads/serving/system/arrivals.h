@@ -21,8 +21,8 @@ struct Arrival {
 class Arrivals {
  public:
   virtual ~Arrivals() = default;
-  // When the next request comes, as far as it is known; nothing while all that is to come waits for an answer,
-  // and at the end.
+  // When the next request comes, as far as it is known; nothing while all that is to come waits for an
+  // answer, and at the end.
   virtual std::optional<Time> due() = 0;
   // That request, into `arrival`, whose memory is used again; due() has said that there is one.
   virtual void take(Arrival& arrival) = 0;

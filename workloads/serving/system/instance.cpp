@@ -10,7 +10,10 @@ std::int64_t load_of(const ReplicaLoad& load, ReplicaBalance by) {
 }
 
 Instance::Instance(const InstanceRules& rules, StepCost& cost)
-    : rules_(rules), cost_(cost), replicas_(rules.replicas, Replica(rules.replica)), shapes_(rules.replicas) {}
+    : rules_(rules),
+      cost_(cost),
+      replicas_(rules.replicas, Replica(rules.replica)),
+      shapes_(rules.replicas) {}
 
 int Instance::choose() {
   const int turn = turn_;

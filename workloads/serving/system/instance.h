@@ -50,8 +50,8 @@ class Instance {
 
   struct Totals {
     std::int64_t iterations = 0, prefills = 0;  // with prompts in them
-    Time busy;                // of iterations
-    double rows = 0;          // computed by all replicas
+    Time busy;                                  // of iterations
+    double rows = 0;                            // computed by all replicas
     double slowest_rows = 0;  // of the replica that had most, times replicas: over `rows`, the imbalance
   };
   const Totals& totals() const { return totals_; }

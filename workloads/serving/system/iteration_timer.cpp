@@ -27,11 +27,13 @@ class BatchMaker {
   std::int32_t request_ = 0, page_ = 0;
 };
 
-// A whole prompt of n tokens has (n + 1) / 2 keys a token.
+// A whole prompt of n tokens has (n + 1) / 2 keys a token; n is taken to be even, so that edges of tokens are
+// cut into equal prompts.
 void add_prompts(BatchMaker& maker, std::int64_t tokens, std::int64_t keys) {
-  const std::int64_t whole = std::max<std::int64_t>(1, 2 * keys - 1);
+  const std::int64_t whole = keys == 1 ? 1 : 2 * keys;
   if (whole >= tokens) {
-    maker.add(static_cast<std::int32_t>(keys - (tokens + 1) / 2), static_cast<std::int32_t>(tokens));
+    maker.add(static_cast<std::int32_t>(std::max<std::int64_t>(0, keys - (tokens + 1) / 2)),
+              static_cast<std::int32_t>(tokens));
     return;
   }
   for (std::int64_t left = tokens; left > 0; left -= whole)
@@ -55,28 +57,65 @@ Batch batch_of(const StepPoint& point, std::int32_t page_tokens) {
   return maker.take();
 }
 
+Repetition repetition_of(const Model& model) {
+  const auto alike = [&](int a, int b) {
+    return model.is_moe_layer(a) == model.is_moe_layer(b) && model.window(a) == model.window(b);
+  };
+  Repetition best{model.layers, 1};
+  for (int period = 1; period <= 8; ++period) {
+    int from = std::max(0, model.layers - period);
+    while (from > 0 && alike(from - 1, from - 1 + period)) --from;
+    if (from + period < best.from + best.period) best = {from, period};
+  }
+  return best;
+}
+
+IterationTimer::Stack::Stack(const ServingJob& whole, int layers) : job(whole), shape(job), routes(job) {
+  job.model.layers = layers;
+}
+
+// Of the repetitions two stay in the short stack: the first follows other layers, or none.
 IterationTimer::IterationTimer(const ServingJob& job, const Layout& layout, Executor& executor,
                                Recorder& recorder)
-    : job_(job), layout_(layout), executor_(executor), recorder_(recorder), shape_(job), routes_(job) {}
+    : layout_(layout), executor_(executor), recorder_(recorder), repetition_(repetition_of(job.model)) {
+  const auto [from, period] = repetition_;
+  const int shorter = from + (job.model.layers - from) % period + 2 * period;
+  if (job.workload.popularity.kind != PopularityKind::kBalanced || shorter + period >= job.model.layers) {
+    stacks_.push_back(std::make_unique<Stack>(job, job.model.layers));
+    return;
+  }
+  all_layers_ = job.model.layers;
+  for (const int layers : {shorter, shorter + period})
+    stacks_.push_back(std::make_unique<Stack>(job, layers));
+}
 
 double IterationTimer::seconds(const StepPoint& point) {
-  const auto own = std::make_shared<const Batch>(batch_of(point, job_.plan.block_tokens));
+  const ServingPlan& plan = stacks_.front()->job.plan;
+  const auto own = std::make_shared<const Batch>(batch_of(point, plan.block_tokens));
   std::vector<BatchPtr> batches{own};
   const auto rows = static_cast<std::int64_t>(std::llround(point.others * static_cast<double>(own->rows())));
-  batches.resize(job_.plan.dp, rows == own->rows() ? own : rows_only(rows, job_.plan.block_tokens));
+  batches.resize(plan.dp, rows == own->rows() ? own : rows_only(rows, plan.block_tokens));
   return seconds(batches);
 }
 
 double IterationTimer::seconds(const std::vector<BatchPtr>& batches) {
-  routes_.begin(batches);
+  const double shorter = seconds(*stacks_.front(), batches);
+  if (stacks_.size() == 1) return shorter;
+  const int layers = stacks_.front()->job.model.layers;
+  const int repetitions = (all_layers_ - layers) / repetition_.period;
+  return shorter + repetitions * (seconds(*stacks_.back(), batches) - shorter);
+}
+
+double IterationTimer::seconds(Stack& stack, const std::vector<BatchPtr>& batches) {
+  stack.routes.begin(batches);
   for (std::int32_t c = 0; c < static_cast<std::int32_t>(layout_.classes.size()); ++c) {
     const RankClass& of = layout_.classes[c];
     const ShardPosition shard{of.group(GroupRole::kTensor).my_index, of.group(GroupRole::kExpert).my_index};
-    const int group = of.representative() / job_.plan.ep;
-    const BatchPtr& batch = batches[of.representative() / job_.plan.tp];
+    const int group = of.representative() / stack.job.plan.ep;
+    const BatchPtr& batch = batches[of.representative() / stack.job.plan.tp];
     const Submission submission{
         .fragment = lower_iteration(
-            shape_, {batch, shard, [&](int layer) { return routes_.get(group, layer); }}),
+            stack.shape, {batch, shard, [&](int layer) { return stack.routes.get(group, layer); }}),
         .sequence = sequence_++,
         .rank_class = c,
         .step = step_,

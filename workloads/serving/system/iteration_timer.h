@@ -1,7 +1,11 @@
-// Carries out iterations one by one on an executor, to learn what they take.
+// Carries out iterations one by one on an executor, to learn what they take. Where layers repeat and tokens
+// go to experts evenly, two short stacks stand for all: what the longer one takes more is what each further
+// repetition takes.
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <vector>
 
 #include "workloads/schedule/executor.h"
 #include "workloads/schedule/recorder.h"
@@ -10,6 +14,12 @@
 #include "workloads/serving/system/step_surface.h"
 
 namespace moebius {
+
+// Layers from `from` on come in repetitions of `period`.
+struct Repetition {
+  int from = 0, period = 1;
+};
+Repetition repetition_of(const Model& model);
 
 class IterationTimer {
  public:
@@ -20,14 +30,24 @@ class IterationTimer {
   double seconds(const StepPoint& point);
   // The same of given batches, one a replica.
   double seconds(const std::vector<BatchPtr>& batches);
+  std::int32_t page_tokens() const { return stacks_.front()->job.plan.block_tokens; }
 
  private:
-  const ServingJob& job_;
+  // So many layers of the model, as a job of its own.
+  struct Stack {
+    Stack(const ServingJob& whole, int layers);
+    ServingJob job;
+    ServingShape shape;
+    IterationRoutes routes;
+  };
+  double seconds(Stack& stack, const std::vector<BatchPtr>& batches);
+
   const Layout& layout_;
   Executor& executor_;
   Recorder& recorder_;
-  ServingShape shape_;
-  IterationRoutes routes_;
+  Repetition repetition_;
+  int all_layers_ = 0;                          // where short stacks stand for them
+  std::vector<std::unique_ptr<Stack>> stacks_;  // one of all layers, or a short one and a longer one
   std::int32_t sequence_ = 0, step_ = 0;
   Time end_;
 };

@@ -119,8 +119,8 @@ void Replica::plan_prefill(std::int64_t budget) {
 bool Replica::admit_next() {
   if (waiting_.empty() || occupied_ >= rules_.max_running) return false;
   const Sequence& next = waiting_.front();
-  const auto reserve = static_cast<std::int64_t>(rules_.output_reserve * static_cast<double>(left_)) /
-                       rules_.page_tokens;
+  const auto reserve =
+      static_cast<std::int64_t>(rules_.output_reserve * static_cast<double>(left_)) / rules_.page_tokens;
   const std::int64_t pages = pages_of(next.prompt);
   if (held_ + pages + (occupied_ == 0 ? 0 : reserve) > rules_.pages) return false;
   hold(pages);

@@ -24,8 +24,8 @@ struct Speculation {
 
 struct ReplicaRules {
   BatchPolicy policy = BatchPolicy::kPrefillFirst;
-  bool hands_over = false;         // prefilled sequences are held until release(): others decode them
-  std::int32_t max_running = 256;  // sequences that hold pages
+  bool hands_over = false;           // prefilled sequences are held until release(): others decode them
+  std::int32_t max_running = 256;    // sequences that hold pages
   std::int64_t token_budget = 8192;  // of an iteration: prompt tokens when prefill goes first, all when mixed
   bool chunked = true;               // a prompt may be cut at the budget; otherwise a longer one goes alone
   std::int32_t page_tokens = 64;
@@ -121,10 +121,10 @@ class Replica {
   std::vector<Decoding> decoding_;
   StepShape shape_;
   std::vector<std::int32_t> admitted_, preempted_;
-  std::int64_t held_ = 0, peak_pages_ = 0;      // pages
-  std::int64_t occupied_ = 0;                   // sequences that hold pages
-  std::int64_t waiting_tokens_ = 0;             // of prompts, not computed
-  std::int64_t left_ = 0, context_ = 0;         // of sequences with pages: output to come; in decoding, cached
+  std::int64_t held_ = 0, peak_pages_ = 0;  // pages
+  std::int64_t occupied_ = 0;               // sequences that hold pages
+  std::int64_t waiting_tokens_ = 0;         // of prompts, not computed
+  std::int64_t left_ = 0, context_ = 0;     // of sequences with pages: output to come; in decoding, cached
   std::int64_t iterations_ = 0;
 };
 

@@ -12,7 +12,7 @@ namespace moebius {
 struct ServicePoolFigures {
   PoolFigures run;
   int instances = 0, replicas = 0, devices = 0;
-  std::int64_t pages = 0;            // of a replica's cache
+  std::int64_t pages = 0;             // of a replica's cache
   std::int64_t timed_iterations = 0;  // that were carried out, op by op
   SurfaceError surface;
 };

@@ -53,7 +53,9 @@ ServingFigures ServiceMetrics::figures() const {
     all.e2e.merge(figures.e2e);
   }
   const double seconds = end_.seconds();
-  const auto rate = [&](std::int64_t count) { return seconds > 0 ? static_cast<double>(count) / seconds : 0; };
+  const auto rate = [&](std::int64_t count) {
+    return seconds > 0 ? static_cast<double>(count) / seconds : 0;
+  };
   ServingFigures figures;
   figures.submitted = all.submitted;
   figures.completed = all.completed;

@@ -30,9 +30,9 @@ struct PhaseKeys {
 };
 
 struct ServicePlan {
-  bool full_steps = true;  // every op of every iteration, on one pool, all requests there at the beginning
+  bool full_steps = true;    // every op of every iteration, on one pool, all requests there at the beginning
   bool steps_given = false;  // in the scenario
-  bool separate = false;   // prefill and decode on pools of their own
+  bool separate = false;     // prefill and decode on pools of their own
   PhaseKeys prefill = {}, decode = {};
   std::vector<ServicePhase> phases = {};  // one that does both, or prefill and decode; empty with full_steps
   BatchPolicy batching = BatchPolicy::kPrefillFirst;
@@ -42,7 +42,7 @@ struct ServicePlan {
   RouterPolicy router = RouterPolicy::kRoundRobin;
   ReplicaBalance balance = ReplicaBalance::kTokens;
   HostCosts host = {};
-  bool layerwise = true;     // transfers begin while later layers are computed
+  bool layerwise = true;      // transfers begin while later layers are computed
   double device_share = 0.9;  // of a device's memory, that weights and cache may take together
 };
 
@@ -51,9 +51,9 @@ enum class TrafficKind : std::uint8_t { kBatch, kPoisson, kTrace };
 
 struct ServiceTraffic {
   TrafficKind kind = TrafficKind::kBatch;
-  std::string path;       // of a trace
-  double rate = 0;        // requests a second, on average
-  double rate_scale = 1;  // times faster than the traffic says
+  std::string path;        // of a trace
+  double rate = 0;         // requests a second, on average
+  double rate_scale = 1;   // times faster than the traffic says
   std::int64_t users = 0;  // > 0: so many at a time, each asks again when answered
   bool spread = false;     // requests of one stamp spread to the next
 };

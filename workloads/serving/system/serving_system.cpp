@@ -83,9 +83,7 @@ struct ServingSystem::State {
   void kick(const Location& at);
   Location choose(std::int32_t pool);
   int choose_instance(PoolState& pool);
-  void post(Time time, Event::Kind kind, std::int32_t index) {
-    events.push({time, order++, kind, index});
-  }
+  void post(Time time, Event::Kind kind, std::int32_t index) { events.push({time, order++, kind, index}); }
   Instance& instance(const Location& at) { return pools[at.pool].instances[at.instance]; }
   Replica& replica(const Location& at) { return instance(at).replica(at.replica); }
   Port& port(const Location& at) {
@@ -149,8 +147,7 @@ void ServingSystem::State::arrive() {
   metrics.submitted(arrival.service_class);
   const Location at = choose(entry);
   const std::int32_t target = decoder < 0 ? entry : decoder;
-  if (!replica(at).fits(input, output) ||
-      !pools[target].instances.front().replica(0).fits(input, output)) {
+  if (!replica(at).fits(input, output) || !pools[target].instances.front().replica(0).fits(input, output)) {
     metrics.rejected(arrival.service_class);
     arrivals.answered(arrival.tag, now);
     return;
@@ -232,8 +229,8 @@ void ServingSystem::State::start_transfers(const Location& at) {
   }
 }
 
-// Layer by layer, the transfer went on beside the computation from its beginning, where there was room at once; the
-// last layer is left in any case.
+// Layer by layer, the transfer went on beside the computation from its beginning, where there was room at
+// once; the last layer is left in any case.
 void ServingSystem::State::start_transfer(std::int32_t id) {
   const LiveRequest& request = live[id];
   const TransferRules& transfer = rules.transfer;

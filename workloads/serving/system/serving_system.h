@@ -36,9 +36,9 @@ enum class RouterPolicy : std::uint8_t {
 // in, one cache after the other.
 struct TransferRules {
   double bytes_per_token = 0;
-  ByteRate rate;          // of a replica
-  Time latency;           // before the first byte
-  int layers = 1;         // of the model
+  ByteRate rate;           // of a replica
+  Time latency;            // before the first byte
+  int layers = 1;          // of the model
   bool layerwise = false;  // each layer leaves when it is computed; otherwise all when the prompt is
 };
 

@@ -8,12 +8,12 @@ namespace moebius {
 
 // One attention replica's part of an iteration.
 struct StepShape {
-  std::int64_t prefill_tokens = 0;    // of prompts
-  std::int64_t prefill_pairs = 0;     // of a prompt's token and a token that it attends to, itself included
+  std::int64_t prefill_tokens = 0;  // of prompts
+  std::int64_t prefill_pairs = 0;   // of a prompt's token and a token that it attends to, itself included
   std::int32_t prefill_sequences = 0;
   std::int32_t decode_sequences = 0;
-  std::int64_t decode_context = 0;    // tokens that they attend to, all together
-  std::int32_t decode_tokens = 0;     // rows of decoding sequences; more than one each with drafts
+  std::int64_t decode_context = 0;  // tokens that they attend to, all together
+  std::int32_t decode_tokens = 0;   // rows of decoding sequences; more than one each with drafts
 
   std::int64_t rows() const { return prefill_tokens + decode_tokens; }
   bool empty() const { return rows() == 0; }

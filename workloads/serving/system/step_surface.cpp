@@ -18,23 +18,21 @@ Between between(double low, double high, double value) {
   return {low, high, high > low ? (value - low) / (high - low) : 0};
 }
 
-// 0, 1, 2, 3, 4, 6, 8, 12, ...
-Between around_count(std::int64_t value) {
-  if (value <= 2) return between(static_cast<double>(value), static_cast<double>(value), 0);
+// 0, 1, 2, and steps of a power of two over `parts` above: with 2 parts 3, 4, 6, 8, 12, ...
+Between around_count(std::int64_t value, std::int64_t parts) {
   const auto below = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(value)));
-  const std::int64_t middle = below + below / 2;
-  if (value < middle) return between(static_cast<double>(below), static_cast<double>(middle), value);
-  if (value == middle) return between(value, value, value);
-  return between(static_cast<double>(middle), static_cast<double>(2 * below), value);
+  const std::int64_t step = std::max<std::int64_t>(1, below / parts);
+  const std::int64_t low = value / step * step;
+  return between(static_cast<double>(low), static_cast<double>(low == value ? low : low + step), value);
 }
 
-// 1, 4, 16, 64, ...; the edge itself where the value is one.
+// 1, 16, 256, ...; the edge itself where the value is one.
 Between around_keys(std::int64_t value) {
   if (value <= 1) return between(value, value, value);
   std::int64_t edge = 1;
-  while (edge * 4 <= value) edge *= 4;
+  while (edge * 16 <= value) edge *= 16;
   if (edge == value) return between(value, value, value);
-  return between(edge, edge * 4, value);
+  return between(edge, edge * 16, value);
 }
 
 Between around_ratio(double value) {
@@ -57,7 +55,9 @@ std::size_t StepSurface::Hash::operator()(const StepPoint& point) const {
 }
 
 StepPoint point_of(const StepShape& shape, double others) {
-  const auto mean = [](std::int64_t sum, std::int64_t count) { return count == 0 ? 0 : (sum + count / 2) / count; };
+  const auto mean = [](std::int64_t sum, std::int64_t count) {
+    return count == 0 ? 0 : (sum + count / 2) / count;
+  };
   return {shape.prefill_tokens, mean(shape.prefill_pairs, shape.prefill_tokens), shape.decode_sequences,
           mean(shape.decode_context, shape.decode_sequences), others};
 }
@@ -70,23 +70,33 @@ double StepSurface::corner(const StepPoint& point) {
 
 // At most two corners along each of five coordinates; one where the point stands on an edge.
 double StepSurface::at(const StepPoint& point) {
-  const std::array<Between, 5> around{around_count(point.prefill_tokens), around_keys(point.prefill_keys),
-                                      around_count(point.decode_sequences), around_keys(point.decode_keys),
+  const std::int64_t rows = point.prefill_tokens == 0 ? 0 : point.prefill_tokens + point.decode_sequences;
+  const std::array<Between, 5> around{around_count(rows, 4), around_keys(point.prefill_keys),
+                                      around_count(point.decode_sequences, 2), around_keys(point.decode_keys),
                                       around_ratio(point.others)};
+  const auto edges = [&](std::uint32_t upper) {
+    const auto whole = [&](int c) {
+      return static_cast<std::int64_t>((upper >> c & 1) != 0 ? around[c].high : around[c].low);
+    };
+    const std::int64_t prompts = rows == 0 ? 0 : std::max<std::int64_t>(1, whole(0) - whole(2));
+    return StepPoint{prompts, whole(1), whole(2), whole(3),
+                     (upper >> 4 & 1) != 0 ? around[4].high : around[4].low};
+  };
+  Cell& cell = cells_[edges(0)];
+  std::uint32_t inside = 0;  // coordinates along which the point is between edges
+  for (int c = 0; c < 5; ++c) inside |= static_cast<std::uint32_t>(around[c].share > 0) << c;
   double sum = 0;
-  for (unsigned choice = 0; choice < 32; ++choice) {
-    double weight = 1;
-    std::array<double, 5> edge{};
-    for (unsigned c = 0; c < 5; ++c) {
-      const bool high = (choice >> c & 1) != 0;
-      weight *= high ? around[c].share : 1 - around[c].share;
-      edge[c] = high ? around[c].high : around[c].low;
+  for (std::uint32_t upper = inside;; upper = (upper - 1) & inside) {  // every subset of them
+    if ((cell.known >> upper & 1) == 0) {
+      cell.seconds[upper] = corner(edges(upper));
+      cell.known |= 1u << upper;
     }
-    if (weight == 0) continue;
-    const auto whole = [&](int c) { return static_cast<std::int64_t>(edge[c]); };
-    sum += weight * corner({whole(0), whole(1), whole(2), whole(3), edge[4]});
+    double weight = 1;
+    for (int c = 0; c < 5; ++c)
+      if ((inside >> c & 1) != 0) weight *= (upper >> c & 1) != 0 ? around[c].share : 1 - around[c].share;
+    sum += weight * cell.seconds[upper];
+    if (upper == 0) return sum;
   }
-  return sum;
 }
 
 double StepSurface::of_replica(const StepShape& own, std::int64_t rows_of_others, int others) {
@@ -100,21 +110,24 @@ double StepSurface::of_replica(const StepShape& own, std::int64_t rows_of_others
 
 // Algorithm R (Vitter 1985), with numbers that depend on nothing but the count.
 void StepSurface::sample(const StepPoint& point) {
-  ++asked_;
-  if (asked_ <= kSampled) {
-    sampled_.push_back(point);
+  Sample& sample = samples_[point.prefill_tokens > 0];
+  if (++sample.asked <= kSampled) {
+    sample.points.push_back(point);
     return;
   }
-  const auto place = static_cast<std::int64_t>(random_bits(0x73757266, asked_) % asked_);
-  if (place < kSampled) sampled_[place] = point;
+  const auto place = static_cast<std::int64_t>(random_bits(0x73757266, sample.asked) % sample.asked);
+  if (place < kSampled) sample.points[place] = point;
 }
 
 SurfaceError StepSurface::error() {
   std::vector<double> errors;
-  for (const StepPoint& point : sampled_) errors.push_back(std::abs(at(point) / measure_(point) - 1));
+  for (const Sample& sample : samples_)
+    for (const StepPoint& point : sample.points) errors.push_back(std::abs(at(point) / measure_(point) - 1));
   if (errors.empty()) return {};
   std::sort(errors.begin(), errors.end());
-  const auto place = [&](double share) { return errors[static_cast<std::size_t>(share * (errors.size() - 1))]; };
+  const auto place = [&](double share) {
+    return errors[static_cast<std::size_t>(share * (errors.size() - 1))];
+  };
   return {static_cast<std::int64_t>(errors.size()), place(0.5), place(0.9), errors.back()};
 }
 
@@ -124,7 +137,8 @@ double StepSurface::seconds(std::span<const StepShape> replicas) {
   for (const StepShape& shape : replicas) {
     sum += shape.rows();
     if (shape.rows() > rows->rows()) rows = &shape;
-    if (shape.prefill_pairs + shape.decode_context > keys->prefill_pairs + keys->decode_context) keys = &shape;
+    if (shape.prefill_pairs + shape.decode_context > keys->prefill_pairs + keys->decode_context)
+      keys = &shape;
   }
   const int others = static_cast<int>(replicas.size()) - 1;
   const double most_rows = of_replica(*rows, sum - rows->rows(), others);

@@ -2,6 +2,7 @@
 // it is asked for, and interpolated between.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <unordered_map>
@@ -28,9 +29,9 @@ struct SurfaceError {
   double p50 = 0, p90 = 0, worst = 0;
 };
 
-// Edges: tokens and sequences at 2^k and 3/2 2^k, keys at 4^k, `others` at quarters up to one, then 2^k. Linear
-// between, along every coordinate. An iteration takes as long as the replica needs that has most rows, or the
-// one that has most keys, whichever is longer.
+// Edges: rows, where there are prompts, at quarters of a power of two, decoding sequences at halves, keys at
+// 16^k, `others` at quarters up to one, then 2^k. Linear between, along every coordinate. An iteration takes
+// as long as the replica needs that has most rows, or the one that has most keys, whichever is longer.
 class StepSurface : public StepCost {
  public:
   using Measure = std::function<double(const StepPoint&)>;  // seconds
@@ -41,14 +42,20 @@ class StepSurface : public StepCost {
   double at(const StepPoint& point);  // interpolated
   std::int64_t measured() const { return static_cast<std::int64_t>(known_.size()); }
 
-  // How far it is off at `kSampled` of the iterations that were asked for, drawn evenly, each measured by
-  // itself.
-  static constexpr std::int64_t kSampled = 200;
+  // How far it is off at iterations that were asked for, each measured by itself: so many of those with
+  // prompts, and of those without, drawn evenly.
+  static constexpr std::int64_t kSampled = 100;
   SurfaceError error();
 
  private:
   struct Hash {
     std::size_t operator()(const StepPoint& point) const;
+  };
+  // The corners around points of one cell, by which coordinates are at their upper edge.
+  static constexpr int kCorners = 32;
+  struct Cell {
+    std::array<double, kCorners> seconds{};
+    std::uint32_t known = 0;  // a bit a corner
   };
   double corner(const StepPoint& point);
   void sample(const StepPoint& point);
@@ -56,8 +63,12 @@ class StepSurface : public StepCost {
 
   Measure measure_;
   std::unordered_map<StepPoint, double, Hash> known_;
-  std::vector<StepPoint> sampled_;
-  std::int64_t asked_ = 0;
+  std::unordered_map<StepPoint, Cell, Hash> cells_;  // by their lowest corner
+  struct Sample {
+    std::vector<StepPoint> points;
+    std::int64_t asked = 0;  // iterations that they were drawn from
+  };
+  std::array<Sample, 2> samples_;  // without and with prompts
 };
 
 // The point that stands for a replica's part: its sequences taken to be equal.
