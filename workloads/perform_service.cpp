@@ -125,8 +125,8 @@ Outcome perform_service(Job& job, const StartExecutor& start, const Hooks& hooks
   const std::vector<ServicePool> pools = service_pools(scenario);
   std::vector<std::unique_ptr<TimedPool>> timed;
   for (const ServicePool& pool : pools) timed.push_back(std::make_unique<TimedPool>(pool, start));
-  const std::unique_ptr<Arrivals> arrivals = service_arrivals(scenario);
-  ServingSystem system(system_rules(scenario, pools, timed), *arrivals);
+  const std::unique_ptr<RequestFeed> feed = request_feed(scenario);
+  ServingSystem system(system_rules(scenario, pools, timed), *feed);
   run(system, scenario.served.requests, hooks.quiet);
   Outcome outcome;
   outcome.report.scenario = &scenario;

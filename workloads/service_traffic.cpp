@@ -37,11 +37,11 @@ class DrawnTraffic : public TrafficStream {
 
 }  // namespace
 
-std::unique_ptr<Arrivals> service_arrivals(const Scenario& scenario) {
+std::unique_ptr<RequestFeed> request_feed(const Scenario& scenario) {
   const ServiceTraffic& traffic = scenario.traffic;
   auto stream = std::make_unique<DrawnTraffic>(scenario.served, traffic.rate);
-  if (traffic.users > 0) return std::make_unique<ClosedArrivals>(std::move(stream), traffic.users);
-  return std::make_unique<OpenArrivals>(std::move(stream), traffic.rate_scale);
+  if (traffic.users > 0) return std::make_unique<ClosedFeed>(std::move(stream), traffic.users);
+  return std::make_unique<OpenFeed>(std::move(stream), traffic.rate_scale);
 }
 
 }  // namespace moebius

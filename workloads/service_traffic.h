@@ -4,10 +4,10 @@
 #include <memory>
 
 #include "workloads/scenario/scenario.h"
-#include "workloads/serving/system/arrivals.h"
+#include "workloads/serving/system/request_feed.h"
 
 namespace moebius {
 
-std::unique_ptr<Arrivals> service_arrivals(const Scenario& scenario);
+std::unique_ptr<RequestFeed> request_feed(const Scenario& scenario);
 
 }  // namespace moebius

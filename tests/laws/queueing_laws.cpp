@@ -29,8 +29,8 @@ class PoissonTraffic : public TrafficStream {
   Time now_;
 };
 
-OpenArrivals poisson(std::int64_t requests, double per_second) {
-  return OpenArrivals(std::make_unique<PoissonTraffic>(requests, per_second));
+OpenFeed poisson(std::int64_t requests, double per_second) {
+  return OpenFeed(std::make_unique<PoissonTraffic>(requests, per_second));
 }
 
 class ConstantCost : public StepCost {
@@ -62,8 +62,8 @@ SystemRules one_server(StepCost& cost) {
 TEST_CASE("requests before one server with a constant service time wait as M/D/1 says") {
   for (const double load : {0.5, 0.7, 0.8}) {
     ConstantCost cost(kService);
-    OpenArrivals arrivals = poisson(1'000'000, load / kService);
-    ServingSystem system(one_server(cost), arrivals);
+    OpenFeed feed = poisson(1'000'000, load / kService);
+    ServingSystem system(one_server(cost), feed);
     while (system.advance()) continue;
     const double waited = system.metrics().shares().queue / 1e6;
     CHECK(waited == Approx(load * kService / (2 * (1 - load))).epsilon(0.03));
@@ -73,8 +73,8 @@ TEST_CASE("requests before one server with a constant service time wait as M/D/1
 // Of 1.25 requests in a service time one is answered, so that 0.25 stay.
 TEST_CASE("above load one the queue grows by what arrives less what is served") {
   ConstantCost cost(kService);
-  OpenArrivals arrivals = poisson(1'000'000, 1.25 / kService);
-  ServingSystem system(one_server(cost), arrivals);
+  OpenFeed feed = poisson(1'000'000, 1.25 / kService);
+  ServingSystem system(one_server(cost), feed);
   const Time end{500'000'000'000};  // 500 s: 625,000 arrivals
   while (system.now() < end && system.advance()) continue;
   CHECK(static_cast<double>(system.waiting()) == Approx(0.25 * 500 / kService).epsilon(0.03));

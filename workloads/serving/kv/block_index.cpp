@@ -89,13 +89,28 @@ void BlockIndex::insert(BlockHash hash) {
   link_newest(slot);
 }
 
+std::int64_t BlockIndex::evict(std::int64_t blocks) {
+  std::int64_t gone = 0;
+  for (; gone < blocks && oldest_ >= 0; ++gone) empty_.push_back(take_out_oldest());
+  return gone;
+}
+
 std::int32_t BlockIndex::slot_for_new() {
+  if (!empty_.empty()) {
+    const std::int32_t slot = empty_.back();
+    empty_.pop_back();
+    return slot;
+  }
   if (static_cast<std::int64_t>(blocks_.size()) < capacity_) {
     blocks_.emplace_back();
     return static_cast<std::int32_t>(blocks_.size()) - 1;
   }
+  CHECK(oldest_ >= 0, fmt::format("all {} blocks are in use", capacity_));
+  return take_out_oldest();
+}
+
+std::int32_t BlockIndex::take_out_oldest() {
   const std::int32_t slot = oldest_;
-  CHECK(slot >= 0, fmt::format("all {} blocks are in use", capacity_));
   unlink(slot);
   table_.erase(blocks_[slot].hash);
   ++evicted_;

@@ -37,6 +37,9 @@ class BlockIndex {
   // block never goes before one that follows it.
   void release(Chain chain, Lease& lease);
 
+  // Takes out so many blocks that are not in use, those not used for longest first; returns how many there were.
+  std::int64_t evict(std::int64_t blocks);
+
   std::int32_t slot_of(BlockHash hash) const { return table_.find(hash); }  // -1: it is not there
   std::int64_t capacity() const { return capacity_; }
   std::int64_t resident() const { return table_.size(); }
@@ -56,10 +59,12 @@ class BlockIndex {
   void link_newest(std::int32_t slot);
   void insert(BlockHash hash);
   std::int32_t slot_for_new();
+  std::int32_t take_out_oldest();
 
   std::int64_t capacity_, in_use_ = 0, evicted_ = 0;
   BlockTable table_;
   std::vector<Block> blocks_;  // by slot
+  std::vector<std::int32_t> empty_;  // slots without a block, behind evict()
   std::int32_t oldest_ = -1, newest_ = -1;
 };
 

@@ -1,6 +1,7 @@
 #include "workloads/serving/system/replica.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -33,6 +34,8 @@ void StepOutcome::clear() {
 }
 
 Replica::Replica(const ReplicaRules& rules) : rules_(rules) {
+  CHECK(rules.shared_tokens % rules.page_tokens == 0,
+        fmt::format("blocks of {} tokens in pages of {}", rules.shared_tokens, rules.page_tokens));
   CHECK(rules.pages > 0 && rules.page_tokens > 0 && rules.token_budget > 0 && rules.max_running > 0,
         fmt::format("pages={} page_tokens={} token_budget={} max_running={}", rules.pages, rules.page_tokens,
                     rules.token_budget, rules.max_running));
@@ -50,16 +53,23 @@ bool Replica::fits(std::int32_t prompt, std::int32_t output) const {
 
 void Replica::enqueue(const Sequence& sequence) {
   waiting_.push_back(sequence);
-  waiting_tokens_ += sequence.prompt - sequence.reused;
+  waiting_tokens_ += sequence.prompt;
 }
 
 void Replica::hold(std::int64_t pages) {
   held_ += pages;
-  peak_pages_ = std::max(peak_pages_, held_);
+  peak_pages_ = std::max(peak_pages_, used());
+}
+
+// Blocks that nobody uses go, those not used for longest first.
+bool Replica::make_room(std::int64_t pages) {
+  const std::int64_t missing = used() + pages - rules_.pages;
+  if (missing > 0 && block_pages() > 0) index_.evict((missing + block_pages() - 1) / block_pages());
+  return used() + pages <= rules_.pages;
 }
 
 bool Replica::reserve(std::int32_t prompt) {
-  if (occupied_ >= rules_.max_running || held_ + pages_of(prompt) > rules_.pages) return false;
+  if (occupied_ >= rules_.max_running || !make_room(pages_of(prompt))) return false;
   hold(pages_of(prompt));
   ++occupied_;
   return true;
@@ -67,7 +77,7 @@ bool Replica::reserve(std::int32_t prompt) {
 
 void Replica::adopt(const Sequence& sequence, Time since) {
   left_ += sequence.output;
-  decode({sequence.id, sequence.prompt, sequence.output, since});
+  decode({sequence.id, sequence.prompt, sequence.output, 0, since});
 }
 
 void Replica::decode(const Decoding& sequence) {
@@ -75,9 +85,41 @@ void Replica::decode(const Decoding& sequence) {
   context_ += sequence.context;
 }
 
-void Replica::release(std::int32_t prompt) {
-  held_ -= pages_of(prompt);
+void Replica::release(std::int32_t id) {
+  const auto at = std::find_if(handed_over_.begin(), handed_over_.end(),
+                               [id](const Decoding& sequence) { return sequence.id == id; });
+  CHECK(at != handed_over_.end(), fmt::format("sequence {} was not handed over", id));
+  leave(*at);
+  handed_over_.erase(at);
+}
+
+// Its pages are free; of shared blocks, for whoever comes next with the same prefix.
+void Replica::leave(const Decoding& sequence) {
+  held_ -= pages_of(sequence.context) - sequence.shared;
   --occupied_;
+  unshare(sequence.id);
+}
+
+void Replica::unshare(std::int32_t id) {
+  const auto at = shared_.find(id);
+  if (at == shared_.end()) return;
+  index_.release(at->second.chain, at->second.lease);
+  shared_.erase(at);
+}
+
+// Its whole blocks are computed: they go to the index, where others find them, and stay while it needs them.
+// Returns their pages.
+std::int32_t Replica::share(Prefilling& prefilling) {
+  const kv::Chain chain = prefilling.sequence.chain;
+  if (chain.empty() || block_pages() == 0) return 0;
+  const auto blocks = static_cast<std::int64_t>(chain.size());
+  held_ -= (blocks - prefilling.lease.blocks()) * block_pages();
+  index_.release(chain, prefilling.lease);
+  Shared& shared = shared_[prefilling.sequence.id];
+  shared = {chain, std::move(prefilling.lease)};
+  index_.acquire(chain, shared.lease);
+  peak_pages_ = std::max(peak_pages_, used());
+  return static_cast<std::int32_t>(blocks * block_pages());
 }
 
 const StepShape& Replica::plan() {
@@ -118,16 +160,32 @@ void Replica::plan_prefill(std::int64_t budget) {
 // Pages for the whole prompt, so that a prompt once begun is never stuck.
 bool Replica::admit_next() {
   if (waiting_.empty() || occupied_ >= rules_.max_running) return false;
+  if (blocked_ == used()) return false;  // nothing has changed since the next one did not fit
   const Sequence& next = waiting_.front();
+  Prefilling prefilling{next};
+  if (block_pages() > 0) index_.acquire(next.chain, prefilling.lease);
   const auto reserve =
       static_cast<std::int64_t>(rules_.output_reserve * static_cast<double>(left_)) / rules_.page_tokens;
-  const std::int64_t pages = pages_of(next.prompt);
-  if (held_ + pages + (occupied_ == 0 ? 0 : reserve) > rules_.pages) return false;
+  const std::int64_t pages = pages_of(next.prompt) - prefilling.lease.blocks() * block_pages();
+  if (!make_room(pages + (occupied_ == 0 ? 0 : reserve))) {
+    index_.release(next.chain.first(prefilling.lease.slots.size()), prefilling.lease);
+    blocked_ = used();
+    return false;
+  }
+  // The last token is computed in any case: the next one follows from it.
+  prefilling.done = std::min<std::int32_t>(
+      next.prompt - 1, static_cast<std::int32_t>(prefilling.lease.blocks()) * rules_.shared_tokens);
+  prefixes_.prompt_tokens += next.prompt;
+  prefixes_.reused_tokens += prefilling.done;
+  prefixes_.asked_blocks += static_cast<std::int64_t>(next.chain.size());
+  prefixes_.hit_blocks += prefilling.lease.blocks();
+  waiting_tokens_ -= prefilling.done;
+  blocked_ = -1;
   hold(pages);
   ++occupied_;
   left_ += next.output;
   admitted_.push_back(next.id);
-  prefilling_.push_back({next, next.reused, 0});
+  prefilling_.push_back(std::move(prefilling));
   waiting_.pop_front();
   return true;
 }
@@ -142,7 +200,7 @@ std::int64_t Replica::growth() const {
 
 void Replica::make_room_for_growth() {
   std::int64_t pages = growth();
-  while (held_ + pages > rules_.pages && !decoding_.empty()) {
+  while (!make_room(pages) && !decoding_.empty()) {
     preempt_youngest();
     pages = growth();
   }
@@ -153,12 +211,13 @@ void Replica::make_room_for_growth() {
 void Replica::preempt_youngest() {
   const Decoding sequence = decoding_.back();
   decoding_.pop_back();
+  const auto shared = shared_.find(sequence.id);
+  const kv::Chain chain = shared == shared_.end() ? kv::Chain{} : shared->second.chain;
   context_ -= sequence.context;
-  held_ -= pages_of(sequence.context);
-  --occupied_;
   left_ -= sequence.left;
+  leave(sequence);
   // The token that was sampled last is not in the cache yet.
-  waiting_.push_front({sequence.id, sequence.context + 1, 0, sequence.left});
+  waiting_.push_front({sequence.id, sequence.context + 1, sequence.left, chain});
   waiting_tokens_ += sequence.context + 1;
   preempted_.push_back(sequence.id);
 }
@@ -197,15 +256,17 @@ void Replica::complete_decode(Time end, StepOutcome& outcome) {
     add_gap(outcome.gaps, end - sequence.since);
     if (tokens > 1) outcome.gaps.push_back({Time{}, tokens - 1});
     outcome.tokens += tokens;
-    held_ -= pages_of(std::int64_t{sequence.context} + rows);
+    held_ -= pages_of(std::int64_t{sequence.context} + rows);  // of guesses that did not hold, too
     left_ -= tokens;
     context_ += sequence.left == tokens ? -std::int64_t{sequence.context} : tokens;
-    sequence = {sequence.id, sequence.context + tokens, sequence.left - tokens, end};
+    sequence.context += tokens;
+    sequence.left -= tokens;
+    sequence.since = end;
+    held_ += pages_of(sequence.context);
     if (sequence.left == 0) {
       outcome.finished.push_back(sequence.id);
-      --occupied_;
+      leave(sequence);
     } else {
-      held_ += pages_of(sequence.context);
       decoding_[kept++] = sequence;
     }
   }
@@ -219,20 +280,23 @@ void Replica::complete_prefill(Time end, StepOutcome& outcome) {
     waiting_tokens_ -= prefilling.chunk;
     Sequence& sequence = prefilling.sequence;
     if (prefilling.done < sequence.prompt) {
-      prefilling_[kept++] = prefilling;
+      if (&prefilling_[kept] != &prefilling) prefilling_[kept] = std::move(prefilling);
+      ++kept;
       continue;
     }
     outcome.prefilled.push_back(sequence.id);
     ++outcome.tokens;
     --sequence.output;
     --left_;
-    if (sequence.output == 0) {
-      outcome.finished.push_back(sequence.id);
-      release(sequence.prompt);
+    const Decoding next{sequence.id, sequence.prompt, sequence.output, share(prefilling), end};
+    if (next.left == 0) {
+      outcome.finished.push_back(next.id);
+      leave(next);
     } else if (rules_.hands_over) {
-      left_ -= sequence.output;
+      left_ -= next.left;
+      handed_over_.push_back(next);
     } else {
-      decode({sequence.id, sequence.prompt, sequence.output, end});
+      decode(next);
     }
   }
   prefilling_.resize(kept);
@@ -243,7 +307,7 @@ ReplicaLoad Replica::load() const {
           .running = occupied_,
           .prompt_tokens = waiting_tokens_,
           .context_tokens = context_,
-          .pages = held_};
+          .pages = used()};
 }
 
 }  // namespace moebius

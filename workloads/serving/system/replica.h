@@ -5,9 +5,11 @@
 
 #include <cstdint>
 #include <deque>
+#include <unordered_map>
 #include <vector>
 
 #include "hw/units.h"
+#include "workloads/serving/kv/block_index.h"
 #include "workloads/serving/system/step.h"
 
 namespace moebius {
@@ -30,6 +32,7 @@ struct ReplicaRules {
   bool chunked = true;               // a prompt may be cut at the budget; otherwise a longer one goes alone
   std::int32_t page_tokens = 64;
   std::int64_t pages = 0;     // of the cache
+  std::int32_t shared_tokens = 0;  // of a block that requests may share; pages make up whole blocks. 0: none are
   double output_reserve = 0;  // share of the tokens still to come for which admission leaves pages free
   Speculation speculation;
   std::uint64_t seed = 1;
@@ -38,8 +41,8 @@ struct ReplicaRules {
 struct Sequence {
   std::int32_t id = 0;
   std::int32_t prompt = 0;  // tokens
-  std::int32_t reused = 0;  // of them in the cache before the first iteration; less than prompt
   std::int32_t output = 0;  // tokens still to be generated, at least one
+  kv::Chain chain = {};     // whole blocks of the prompt that others may share; outlives the sequence here
 };
 
 struct TokenGap {  // between one token and the next of so many sequences
@@ -63,6 +66,11 @@ struct ReplicaLoad {
   std::int64_t pages = 0;                 // held
 };
 
+struct PrefixTotals {
+  std::int64_t prompt_tokens = 0, reused_tokens = 0;  // of admitted sequences
+  std::int64_t asked_blocks = 0, hit_blocks = 0;
+};
+
 class Replica {
  public:
   explicit Replica(const ReplicaRules& rules);
@@ -75,8 +83,8 @@ class Replica {
   // `since` is when its last token was there.
   bool reserve(std::int32_t prompt);
   void adopt(const Sequence& sequence, Time since);
-  // The pages of a sequence that was handed over.
-  void release(std::int32_t prompt);
+  // A sequence that was handed over is not needed any more.
+  void release(std::int32_t id);
 
   // Decides the next iteration; empty when there is nothing to do. `admitted` and `preempted` are of this
   // decision: a preempted sequence waits again, all it had to be computed once more.
@@ -89,27 +97,41 @@ class Replica {
   bool idle() const { return waiting_.empty() && prefilling_.empty() && decoding_.empty(); }
   ReplicaLoad load() const;
   std::int64_t peak_pages() const { return peak_pages_; }
+  const PrefixTotals& prefixes() const { return prefixes_; }
   const StepShape& shape() const { return shape_; }
 
  private:
   struct Prefilling {
     Sequence sequence;
+    kv::Lease lease = {};              // of blocks that were there already
     std::int32_t done = 0, chunk = 0;  // tokens computed, and of this iteration
   };
   struct Decoding {
     std::int32_t id = 0, context = 0, left = 0;  // context: tokens in the cache
+    std::int32_t shared = 0;                     // pages of it in shared blocks
     Time since;                                  // its last token
+  };
+  // What a sequence has of shared blocks, from the end of its prompt until it leaves.
+  struct Shared {
+    kv::Chain chain;
+    kv::Lease lease = {};
   };
 
   void decode(const Decoding& sequence);
   void plan_prefill(std::int64_t budget);
   void plan_decode();
   bool admit_next();
+  bool make_room(std::int64_t pages);
+  std::int64_t block_pages() const { return rules_.shared_tokens / rules_.page_tokens; }
+  std::int64_t used() const { return held_ + index_.resident() * block_pages(); }
+  std::int32_t share(Prefilling& prefilling);
+  void unshare(std::int32_t id);
+  void leave(const Decoding& sequence);
   std::int32_t take_chunk(Prefilling& prefilling, std::int64_t budget);
   void make_room_for_growth();
   void preempt_youngest();
   std::int64_t growth() const;
-  void hold(std::int64_t pages);
+  void hold(std::int64_t pages);  // of one sequence alone
   std::int64_t pages_of(std::int64_t tokens) const;
   std::int32_t tokens_of(const Decoding& sequence) const;
   void complete_prefill(Time end, StepOutcome& outcome);
@@ -118,10 +140,14 @@ class Replica {
   ReplicaRules rules_;
   std::deque<Sequence> waiting_;
   std::vector<Prefilling> prefilling_;
-  std::vector<Decoding> decoding_;
+  std::vector<Decoding> decoding_, handed_over_;
   StepShape shape_;
   std::vector<std::int32_t> admitted_, preempted_;
-  std::int64_t held_ = 0, peak_pages_ = 0;  // pages
+  kv::BlockIndex index_;                             // blocks that sequences share, and those that wait for one
+  std::unordered_map<std::int32_t, Shared> shared_;  // by sequence
+  PrefixTotals prefixes_;
+  std::int64_t held_ = 0, peak_pages_ = 0;      // pages outside the index; all
+  std::int64_t blocked_ = -1;                   // pages in use when the next one did not fit
   std::int64_t occupied_ = 0;               // sequences that hold pages
   std::int64_t waiting_tokens_ = 0;         // of prompts, not computed
   std::int64_t left_ = 0, context_ = 0;     // of sequences with pages: output to come; in decoding, cached

@@ -31,6 +31,7 @@ struct LiveRequest {
   RequestMoments moments;
   std::int64_t tag = 0;
   Location prefill, decode;
+  std::vector<kv::BlockHash> blocks;  // of its prompt; the last one may be partial
 };
 
 // A replica's port: what it sends and takes in goes one after the other.
@@ -50,7 +51,7 @@ struct PoolState {
 }  // namespace
 
 struct ServingSystem::State {
-  State(const SystemRules& given, Arrivals& source) : rules(given), arrivals(source), metrics(given.goals) {
+  State(const SystemRules& given, RequestFeed& source) : rules(given), feed(source), metrics(given.goals) {
     for (const PoolRules& pool : rules.pools) add_pool(pool);
     CHECK(entry >= 0, "no pool takes prompts");
   }
@@ -90,9 +91,10 @@ struct ServingSystem::State {
     return pools[at.pool].ports[static_cast<std::size_t>(at.instance) * instance(at).size() + at.replica];
   }
   std::int32_t take_slot();
+  kv::Chain chain_of(std::int32_t id) const;
 
   SystemRules rules;
-  Arrivals& arrivals;
+  RequestFeed& feed;
   Arrival arrival;  // the last one, whose memory is used again
   ServiceMetrics metrics;
   std::vector<PoolState> pools;
@@ -117,6 +119,14 @@ std::int32_t ServingSystem::State::take_slot() {
   return slot;
 }
 
+// Whole blocks alone are shared: the rest of the last one is its own.
+kv::Chain ServingSystem::State::chain_of(std::int32_t id) const {
+  const std::int64_t tokens = arrival.request.block_tokens;
+  if (tokens == 0) return {};
+  const auto whole = static_cast<std::size_t>(live[id].moments.input / tokens);
+  return kv::Chain(live[id].blocks).first(std::min(whole, live[id].blocks.size()));
+}
+
 int ServingSystem::State::choose_instance(PoolState& pool) {
   const int count = static_cast<int>(pool.instances.size()), turn = pool.turn;
   pool.turn = (turn + 1) % count;
@@ -139,7 +149,7 @@ Location ServingSystem::State::choose(std::int32_t pool) {
 }
 
 void ServingSystem::State::arrive() {
-  arrivals.take(arrival);
+  feed.take(arrival);
   now = std::max(now, arrival.request.arrival);
   const auto input = static_cast<std::int32_t>(arrival.request.input_tokens);
   const auto output = static_cast<std::int32_t>(arrival.request.output_tokens);
@@ -149,7 +159,7 @@ void ServingSystem::State::arrive() {
   const std::int32_t target = decoder < 0 ? entry : decoder;
   if (!replica(at).fits(input, output) || !pools[target].instances.front().replica(0).fits(input, output)) {
     metrics.rejected(arrival.service_class);
-    arrivals.answered(arrival.tag, now);
+    feed.answered(arrival.tag, now);
     return;
   }
   const std::int32_t id = take_slot();
@@ -158,8 +168,11 @@ void ServingSystem::State::arrive() {
   moments.input = input;
   moments.output = output;
   moments.service_class = arrival.service_class;
-  live[id] = {moments, arrival.tag, at, at};
-  replica(at).enqueue({id, input, 0, output});
+  live[id].moments = moments;
+  live[id].tag = arrival.tag;
+  live[id].prefill = live[id].decode = at;
+  std::swap(live[id].blocks, arrival.request.blocks);
+  replica(at).enqueue({id, input, output, chain_of(id)});
   kick(at);
 }
 
@@ -210,7 +223,7 @@ void ServingSystem::State::finish(std::int32_t id) {
   LiveRequest& request = live[id];
   request.moments.last_token = last_token = now;
   metrics.finished(request.moments);
-  arrivals.answered(request.tag, now);
+  feed.answered(request.tag, now);
   free_slots.push_back(id);
 }
 
@@ -250,20 +263,20 @@ void ServingSystem::State::start_transfer(std::int32_t id) {
 void ServingSystem::State::end_transfer(std::int32_t id) {
   LiveRequest& request = live[id];
   request.moments.handed_over = now;
-  replica(request.prefill).release(request.moments.input);
+  replica(request.prefill).release(id);
   replica(request.decode)
-      .adopt({id, request.moments.input, 0, request.moments.output - 1}, request.moments.first_token);
+      .adopt({id, request.moments.input, request.moments.output - 1, {}}, request.moments.first_token);
   kick(request.prefill);
   kick(request.decode);
 }
 
-ServingSystem::ServingSystem(const SystemRules& rules, Arrivals& arrivals)
-    : state_(std::make_unique<State>(rules, arrivals)) {}
+ServingSystem::ServingSystem(const SystemRules& rules, RequestFeed& feed)
+    : state_(std::make_unique<State>(rules, feed)) {}
 ServingSystem::~ServingSystem() = default;
 
 bool ServingSystem::advance() {
   State& s = *state_;
-  const std::optional<Time> due = s.arrivals.due();
+  const std::optional<Time> due = s.feed.due();
   if (due && (s.events.empty() || *due <= s.events.top().time)) {
     s.arrive();
     return true;

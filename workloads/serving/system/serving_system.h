@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "hw/units.h"
-#include "workloads/serving/system/arrivals.h"
+#include "workloads/serving/system/request_feed.h"
 #include "workloads/serving/system/instance.h"
 #include "workloads/serving/system/service_metrics.h"
 
@@ -59,7 +59,7 @@ struct PoolFigures {
 
 class ServingSystem {
  public:
-  ServingSystem(const SystemRules& rules, Arrivals& arrivals);
+  ServingSystem(const SystemRules& rules, RequestFeed& feed);
   ~ServingSystem();
 
   // Carries out the next event; false when there is none any more. run_error when requests wait for each

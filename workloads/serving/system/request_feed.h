@@ -18,9 +18,9 @@ struct Arrival {
   std::int64_t tag = 0;            // the source's own name of it
 };
 
-class Arrivals {
+class RequestFeed {
  public:
-  virtual ~Arrivals() = default;
+  virtual ~RequestFeed() = default;
   // When the next request comes, as far as it is known; nothing while all that is to come waits for an
   // answer, and at the end.
   virtual std::optional<Time> due() = 0;
@@ -31,9 +31,9 @@ class Arrivals {
 };
 
 // At the times of the traffic, divided by `rate_scale`, whatever becomes of the requests.
-class OpenArrivals : public Arrivals {
+class OpenFeed : public RequestFeed {
  public:
-  explicit OpenArrivals(std::unique_ptr<TrafficStream> traffic, double rate_scale = 1);
+  explicit OpenFeed(std::unique_ptr<TrafficStream> traffic, double rate_scale = 1);
   std::optional<Time> due() override;
   void take(Arrival& arrival) override;
   void answered(std::int64_t, Time) override {}
@@ -49,9 +49,9 @@ class OpenArrivals : public Arrivals {
 
 // So many users, each of whom asks again at once when answered, whatever the traffic says of times: how
 // servers are measured at a fixed concurrency.
-class ClosedArrivals : public Arrivals {
+class ClosedFeed : public RequestFeed {
  public:
-  ClosedArrivals(std::unique_ptr<TrafficStream> traffic, std::int64_t users);
+  ClosedFeed(std::unique_ptr<TrafficStream> traffic, std::int64_t users);
   std::optional<Time> due() override;
   void take(Arrival& arrival) override;
   void answered(std::int64_t tag, Time now) override;

@@ -1,0 +1,138 @@
+// What a replica computes next, iteration by iteration.
+#include <array>
+
+#include <catch2/catch.hpp>
+
+#include "workloads/serving/system/replica.h"
+
+namespace moebius {
+namespace {
+
+// Pages of 4 tokens, blocks of 8 where prompts are shared.
+ReplicaRules rules_of(std::int64_t pages, std::int64_t budget = 100) {
+  ReplicaRules rules;
+  rules.page_tokens = 4;
+  rules.pages = pages;
+  rules.token_budget = budget;
+  return rules;
+}
+
+StepOutcome run(Replica& replica, Time end = {}) {
+  StepOutcome outcome;
+  replica.plan();
+  replica.complete(end, outcome);
+  return outcome;
+}
+
+}  // namespace
+
+TEST_CASE("a prompt longer than the budget is computed in chunks, each with the keys before it") {
+  Replica replica(rules_of(10, 4));
+  replica.enqueue({.id = 7, .prompt = 6, .output = 2, .chain = {}});
+  CHECK(replica.plan().prefill_tokens == 4);
+  CHECK(replica.shape().prefill_pairs == 1 + 2 + 3 + 4);
+  StepOutcome outcome;
+  replica.complete({}, outcome);
+  CHECK(outcome.prefilled.empty());
+  CHECK(replica.plan().prefill_tokens == 2);
+  CHECK(replica.shape().prefill_pairs == 5 + 6);
+  replica.complete({}, outcome);
+  CHECK(outcome.prefilled == std::vector<std::int32_t>{7});
+  CHECK(replica.plan().decode_sequences == 1);
+  CHECK(replica.shape().decode_context == 7);  // the six of the prompt, and its own
+}
+
+TEST_CASE("prompts go first, or share an iteration with those who decode") {
+  for (const bool mixed : {false, true}) {
+    ReplicaRules rules = rules_of(100, 10);
+    rules.policy = mixed ? BatchPolicy::kMixed : BatchPolicy::kPrefillFirst;
+    Replica replica(rules);
+    replica.enqueue({.id = 0, .prompt = 3, .output = 5, .chain = {}});
+    run(replica);
+    replica.enqueue({.id = 1, .prompt = 20, .output = 5, .chain = {}});
+    replica.plan();
+    CHECK(replica.shape().decode_sequences == (mixed ? 1 : 0));
+    CHECK(replica.shape().prefill_tokens == (mixed ? 9 : 10));
+  }
+}
+
+// Ten pages of four tokens hold two sequences of 16 and their growth to 20; the second grows no further.
+TEST_CASE("when the cache is full the youngest sequence waits and is computed again, with what it generated") {
+  Replica replica(rules_of(10));
+  replica.enqueue({.id = 0, .prompt = 16, .output = 30, .chain = {}});
+  replica.enqueue({.id = 1, .prompt = 16, .output = 30, .chain = {}});
+  for (int i = 0; i < 5; ++i) run(replica);  // the prompts, then four tokens each: 20 in the cache
+  CHECK(replica.load().pages == 10);
+  replica.plan();
+  CHECK(replica.preempted() == std::vector<std::int32_t>{1});
+  CHECK(replica.shape().decode_sequences == 1);
+  CHECK(replica.load().waiting == 1);
+  CHECK(replica.load().prompt_tokens == 21);  // with the token that was sampled last
+}
+
+TEST_CASE("all tokens that were asked for come, one an iteration, and the cache is empty at the end") {
+  Replica replica(rules_of(100));
+  replica.enqueue({.id = 0, .prompt = 9, .output = 4, .chain = {}});
+  replica.enqueue({.id = 1, .prompt = 5, .output = 1, .chain = {}});
+  std::int64_t tokens = 0;
+  std::vector<std::int32_t> finished;
+  for (int i = 0; i < 10 && !replica.idle(); ++i) {
+    const StepOutcome outcome = run(replica);
+    tokens += outcome.tokens;
+    finished.insert(finished.end(), outcome.finished.begin(), outcome.finished.end());
+  }
+  CHECK(tokens == 5);
+  CHECK(finished == std::vector<std::int32_t>{1, 0});
+  CHECK(replica.load().pages == 0);
+}
+
+TEST_CASE("a prompt whose first blocks are in the cache computes the rest only") {
+  ReplicaRules rules = rules_of(100);
+  rules.shared_tokens = 8;
+  Replica replica(rules);
+  const std::array<kv::BlockHash, 2> chain{11, 12};
+  replica.enqueue({.id = 0, .prompt = 18, .output = 1, .chain = chain});
+  run(replica);
+  CHECK(replica.load().pages == 4);  // two blocks of two pages stay
+  replica.enqueue({.id = 1, .prompt = 20, .output = 2, .chain = chain});
+  CHECK(replica.plan().prefill_tokens == 4);
+  CHECK(replica.shape().prefill_pairs == 17 + 18 + 19 + 20);
+  CHECK(replica.prefixes().hit_blocks == 2);
+  // One page beside the blocks.
+  CHECK(replica.load().pages == 5);
+}
+
+TEST_CASE("blocks that nobody uses make room for prompts, the least recent first") {
+  ReplicaRules rules = rules_of(8);
+  rules.shared_tokens = 8;
+  Replica replica(rules);
+  const std::array<kv::BlockHash, 2> first{1, 2}, second{3, 4};
+  for (const auto& [id, chain] : {std::pair(0, &first), std::pair(1, &second)}) {
+    replica.enqueue({.id = id, .prompt = 16, .output = 1, .chain = *chain});
+    run(replica);
+  }
+  CHECK(replica.load().pages == 8);
+  replica.enqueue({.id = 2, .prompt = 8, .output = 1, .chain = {}});
+  run(replica);
+  replica.enqueue({.id = 3, .prompt = 16, .output = 1, .chain = second});
+  run(replica);
+  CHECK(replica.prefixes().hit_blocks == 2);
+}
+
+// With guesses that always hold, three tokens come in each iteration, and rows are three a sequence.
+TEST_CASE("guesses that hold give as many tokens more an iteration") {
+  ReplicaRules rules = rules_of(100);
+  rules.speculation = {2, 1.0};
+  Replica replica(rules);
+  replica.enqueue({.id = 0, .prompt = 4, .output = 8, .chain = {}});
+  run(replica);
+  CHECK(replica.plan().decode_tokens == 3);
+  StepOutcome outcome;
+  replica.complete({}, outcome);
+  CHECK(outcome.tokens == 3);
+  CHECK(run(replica).tokens == 3);
+  CHECK(run(replica).tokens == 1);  // eight in all, with that of the prompt
+  CHECK(replica.load().pages == 0);
+}
+
+}  // namespace moebius
