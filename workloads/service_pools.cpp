@@ -57,7 +57,8 @@ Bytes of_kind(const MemoryReport& memory, MemoryKind kind) {
 // What all ranks of a replica keep of a token, by one of them: latents are the same on each.
 Bytes page_bytes(const Scenario& scenario) {
   const ServingPlan& plan = scenario.serving;
-  const int cut = scenario.model.attention == AttentionKind::kMla ? 1 : plan.tp;
+  const int cut =
+      scenario.model.attention == AttentionKind::kMla ? 1 : std::min(plan.tp, scenario.model.kv_heads);
   return Bytes{kv_elements_per_token(scenario.model) / cut * element_bytes(plan.kv) * plan.block_tokens};
 }
 

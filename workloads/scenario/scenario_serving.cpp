@@ -116,16 +116,20 @@ void check_model(const ServingPlan& plan, const Model& model, const Document& do
   };
   const char* tp = "/plan/decode/attention/tp";
   divides(plan.tp, model.heads, tp, "attention heads");
-  if (model.attention != AttentionKind::kMla) divides(plan.tp, model.kv_heads, tp, "key-value heads");
+  if (model.attention != AttentionKind::kMla && plan.tp % model.kv_heads != 0)
+    divides(plan.tp, model.kv_heads, tp, "key-value heads");
   divides(plan.tp, model.vocabulary, tp, "words of the vocabulary");
   if (model.dense_width > 0) divides(plan.tp, model.dense_width, tp, "columns of a dense MLP");
   const bool moe = model.experts.routed > 0;
-  require(document, !moe || plan.tp == 1, tp, "{} has experts, which are served with tp 1 so far, found {}",
-          model.id, plan.tp);
   const char* ep = "/plan/decode/ep/degree";
   require(document, moe || plan.ep == 1, ep, "expert-parallel degree {} for {}, which has no experts",
           plan.ep, model.id);
   if (moe) divides(plan.ep, model.experts.routed, ep, "experts");
+  require(document, !moe || plan.tp == 1 || plan.tp % plan.ep == 0, ep,
+          "expert-parallel degree {} does not divide tp {}: replicas of several ranks share experts among "
+          "themselves alone",
+          plan.ep, plan.tp);
+  if (moe) divides(plan.expert_tp(), model.experts.width, tp, "columns of an expert");
   require(document, model.attention_chunk == 0, "/model", "{} attends in chunks, which are not served so far",
           model.id);
   require(document, model.kv_share == 1, "/model",
@@ -180,8 +184,8 @@ void read_serving_plan(Section section, Scenario& scenario) {
       whole(decode, "max_batch", {1, 1 << 16}, 256, "sequences that decode at once on one replica");
   read_speculation(decode, scenario.service);
   decode.finish();
-  Section prefill =
-      section.object("prefill", false, "iterations that take in prompts; on the same ranks, or a pool of its own");
+  Section prefill = section.object(
+      "prefill", false, "iterations that take in prompts; on the same ranks, or a pool of its own");
   PhaseKeys of_prefill = read_phase(prefill, 0, 0);
   plan.prefill_exchange = of_prefill.exchange;
   plan.token_budget =
@@ -220,8 +224,9 @@ void read_serving_workload(Section section, Scenario& scenario) {
   trace.finish();
   scenario.traffic.rate_scale =
       section.number("rate_scale", {1e-6, 1e6}, 1, "so many times faster than the trace says");
-  scenario.traffic.users = section.integer(
-      "users", {0, 1 << 24}, 0, "requests at a time, each followed by another when answered; 0: as the trace says");
+  scenario.traffic.users =
+      section.integer("users", {0, 1 << 24}, 0,
+                      "requests at a time, each followed by another when answered; 0: as the trace says");
   work.popularity = read_popularity(section.object("experts", false, "which experts tokens choose"), false);
   work.seed = scenario.seed;
   section.finish();

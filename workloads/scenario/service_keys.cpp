@@ -86,9 +86,7 @@ ServicePhase phase_of(const Scenario& scenario, PoolRole role, const PhaseKeys& 
   if (dp == 0 || std::int64_t{dp} * plan.tp > pool.devices())
     place.fail(fmt::format("dp {} x tp {} ranks do not fit on the {} devices of pool \"{}\"", std::max(1, dp),
                            plan.tp, pool.devices(), pool.name));
-  plan.dp = std::max(1, plan.ep / plan.tp);
-  if (plan.ep > 1 && plan.ep % plan.tp != 0)
-    place.fail(fmt::format("expert-parallel degree {} is no multiple of tp {}", plan.ep, plan.tp));
+  plan.dp = plan.tp > 1 ? 1 : plan.ep;
   if (dp % plan.dp != 0)
     place.fail(
         fmt::format("{} replicas share experts by {}: that does not divide dp {}", plan.dp, plan.ep, dp));

@@ -116,7 +116,9 @@ class BatchAttention {
   }
 
   TensorId grouped_query(TensorId x) {
-    const Heads heads{model_.heads / tp_, model_.kv_heads / tp_, model_.head_dim, model_.head_dim};
+    // Fewer heads of keys than ranks: several ranks keep the same one.
+    const Heads heads{model_.heads / tp_, std::max(1, model_.kv_heads / tp_), model_.head_dim,
+                      model_.head_dim};
     const std::int64_t q_columns = std::int64_t{heads.query} * heads.head_dim;
     const std::int64_t kv_columns = std::int64_t{heads.kv} * heads.head_dim;
     const TensorId whole = w_.enter_tensor_parallel(x);

@@ -19,7 +19,9 @@ void IterationRoutes::begin(const std::vector<BatchPtr>& batches) {
 TokenRuns IterationRoutes::runs_of(int group) const {
   const bool balanced = job_.workload.popularity.kind == PopularityKind::kBalanced;
   std::vector<TokenRun> runs;
-  for (int source = 0; source < job_.plan.ep; ++source) {
+  // Ranks of one replica have the same tokens: they count once.
+  const int sources = job_.plan.replicated_experts() ? 1 : job_.plan.ep;
+  for (int source = 0; source < sources; ++source) {
     const Batch& batch = *batches_[(group * job_.plan.ep + source) / job_.plan.tp];
     if (balanced) {
       runs.push_back({source, 0, 0, static_cast<std::int32_t>(batch.rows())});

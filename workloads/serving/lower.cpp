@@ -7,6 +7,7 @@
 
 #include "workloads/serving/attention.h"
 #include "workloads/serving/batching.h"
+#include "workloads/serving/experts.h"
 
 namespace moebius {
 namespace {
@@ -87,8 +88,11 @@ class IterationWriter {
     writer_.begin_block(layer, false);
     x = write_batch_attention(writer_, {it_.batch.get(), batch_, shape_.cache_rows, shape_.job.plan.kv}, x);
     writer_.begin_block(layer, false);
-    return model().is_moe_layer(layer) ? write_moe(writer_, x, it_.route(layer))
-                                       : write_dense_mlp(writer_, x);
+    if (!model().is_moe_layer(layer)) return write_dense_mlp(writer_, x);
+    const ServingPlan& plan = shape_.job.plan;
+    if (!plan.replicated_experts()) return write_moe(writer_, x, it_.route(layer));
+    return write_replicated_moe(writer_, x, it_.route(layer), plan.fold ? -1 : it_.shard.expert,
+                                plan.expert_tp());
   }
 
   TensorId last_rows(TensorId x) {

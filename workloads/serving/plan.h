@@ -13,7 +13,9 @@ namespace moebius {
 struct ServingPlan {
   int dp = 1;  // replicas of attention, each with requests of its own
   int tp = 1;  // ranks of a replica, which cut its heads
-  int ep = 1;  // ranks that share the experts of a layer
+  // Ranks that share the experts of a layer: replicas with tp 1, which send each other tokens, or ranks of one
+  // replica, each of which has all its tokens; what is then left of tp cuts each expert.
+  int ep = 1;
   Algorithm prefill_exchange = Algorithm::kAuto,
             decode_exchange = Algorithm::kAuto;  // how tokens travel to experts, as TrainingPlan::exchange
   int max_batch = 1;                             // sequences that decode at once on one replica
@@ -25,6 +27,8 @@ struct ServingPlan {
   bool fold = true;           // simulate one rank for all
 
   int ranks() const { return dp * tp; }
+  bool replicated_experts() const { return tp > 1; }
+  int expert_tp() const { return tp > 1 ? tp / ep : 1; }
 };
 
 struct LengthRange {  // tokens, both ends included, drawn evenly

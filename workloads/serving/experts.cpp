@@ -1,0 +1,102 @@
+#include "workloads/serving/experts.h"
+
+#include <algorithm>
+
+namespace moebius {
+namespace {
+
+class ReplicatedMoe {
+ public:
+  ReplicatedMoe(LayerWriter& writer, const RoutePtr& route, int member, int expert_tp)
+      : w_(writer),
+        model_(writer.model()),
+        route_(writer.builder().add_route(route)),
+        experts_(route->experts_per_rank()),
+        width_(writer.model().experts.width / expert_tp),
+        rows_(std::max(1, member < 0 ? route->max_rows_of_rank() : route->rows_of_rank(member))) {}
+
+  TensorId write(TensorId x) {
+    const TensorId normed = w_.norm(x, Role::kMlpNorm);
+    TensorId part = experts(normed, gate(normed));
+    if (model_.experts.shared_width > 0) part = w_.add(part, shared(normed));
+    return w_.add_block(x, w_.leave_tensor_parallel(part));
+  }
+
+ private:
+  TensorId transient(std::int64_t rows, std::int64_t columns, DType dtype, Role role) {
+    return w_.builder().transient(rows, columns, dtype, role);
+  }
+
+  TensorId gate(TensorId x) {
+    const Experts& experts = model_.experts;
+    const TensorId logits = w_.linear(
+        x, {.role = Role::kRouter, .out = experts.routed, .in = model_.hidden, .high_precision = true});
+    const TensorId weights = transient(w_.rows(x), experts.active, DType::kFp32, Role::kGate);
+    w_.emit({.kind = OpKind::kGate,
+             .role = Role::kGate,
+             .route = route_,
+             .scale = static_cast<float>(experts.scale),
+             .shape = {.m = w_.rows(x),
+                       .n = experts.routed,
+                       .k = experts.active,
+                       .groups = experts.score == GateScore::kSigmoid ? 1 : 0}},
+            {logits}, {weights});
+    return weights;
+  }
+
+  TensorId grouped(TensorId x, Role role, std::int64_t out, std::int64_t in) {
+    const TensorId operand = w_.quantised(x, w_.plan().gemm);
+    const TensorId y = transient(rows_, out, DType::kBf16, role);
+    w_.emit({.kind = OpKind::kGroupedGemm,
+             .dtype = w_.plan().gemm,
+             .role = role,
+             .route = route_,
+             .shape = {.m = rows_, .n = out, .k = in, .groups = experts_}},
+            {operand, w_.expert_weight(role, out, in, experts_)}, {y});
+    return y;
+  }
+
+  TensorId experts(TensorId x, TensorId weights) {
+    const std::int64_t h = model_.hidden;
+    const TensorId copies = transient(rows_, h, DType::kBf16, Role::kExperts);
+    const TensorId row_weights = transient(rows_, 1, DType::kFp32, Role::kExperts);
+    w_.emit({.kind = OpKind::kPermute,
+             .role = Role::kExperts,
+             .route = route_,
+             .shape = {.m = rows_, .n = h, .k = model_.experts.active}},
+            {x, weights}, {copies, row_weights});
+    const TensorId up = grouped(copies, Role::kExpertGateUp, width_ * (model_.gated ? 2 : 1), h);
+    const TensorId down = grouped(w_.activation(up, width_, row_weights), Role::kExpertDown, h, width_);
+    const TensorId tokens = transient(w_.rows(x), h, DType::kBf16, Role::kExperts);
+    w_.emit(
+        {.kind = OpKind::kUnpermute, .role = Role::kExperts, .route = route_, .shape = {.m = rows_, .n = h}},
+        {down}, {tokens});
+    return tokens;
+  }
+
+  // Cut by columns over the tensor-parallel ranks, so that it joins the same sum.
+  TensorId shared(TensorId x) {
+    const std::int64_t width = model_.experts.shared_width;
+    const Cut cut = w_.plan().tp > 1 ? Cut::kColumns : Cut::kNone;
+    const TensorId up =
+        w_.linear(x, {Role::kSharedGateUp, (model_.gated ? 2 : 1) * width, model_.hidden, cut});
+    const TensorId active = w_.activation(up, width / w_.plan().tp);
+    return w_.linear(active,
+                     {Role::kSharedDown, model_.hidden, width, cut == Cut::kNone ? Cut::kNone : Cut::kRows});
+  }
+
+  LayerWriter& w_;
+  const Model& model_;
+  std::int32_t route_;
+  int experts_;
+  std::int64_t width_, rows_;
+};
+
+}  // namespace
+
+TensorId write_replicated_moe(LayerWriter& writer, TensorId x, const RoutePtr& route, int member,
+                              int expert_tp) {
+  return ReplicatedMoe(writer, route, member, expert_tp).write(x);
+}
+
+}  // namespace moebius
