@@ -1,0 +1,155 @@
+// What must hold of a serving system whatever its iterations take.
+#include <algorithm>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include "workloads/routing/random_stream.h"
+#include "workloads/serving/system/serving_system.h"
+
+namespace moebius {
+namespace {
+
+// A millisecond an iteration, and a microsecond for each row of the fullest replica.
+class RowCost : public StepCost {
+ public:
+  double seconds(std::span<const StepShape> replicas) override {
+    std::int64_t most = 0;
+    for (const StepShape& shape : replicas) most = std::max(most, shape.rows());
+    return 1e-3 + 1e-6 * static_cast<double>(most);
+  }
+};
+
+// Requests of 1 to 2,000 tokens in and 1 to 100 out, a hundred a second; sessions of four share what is before.
+class MadeTraffic : public TrafficStream {
+ public:
+  explicit MadeTraffic(int requests) : left_(requests) {}
+  bool next(TrafficRequest& request) override {
+    if (left_-- == 0) return false;
+    request = {};
+    request.arrival = now_ += Time{static_cast<std::int64_t>(2e7 * random_.unit())};
+    request.input_tokens = 1 + random_.below(2000);
+    request.output_tokens = 1 + random_.below(100);
+    request.block_tokens = 64;
+    for (std::int64_t i = 0; i * 64 < request.input_tokens; ++i)
+      request.blocks.push_back(static_cast<std::uint64_t>(left_ / 4 * 1000 + i));
+    inputs += request.output_tokens > 1 ? request.input_tokens : 0;
+    outputs += request.output_tokens;
+    return true;
+  }
+  static inline std::int64_t inputs = 0, outputs = 0;  // of what was given since they were set to zero
+
+ private:
+  int left_;
+  RandomStream random_{11};
+  Time now_;
+};
+
+PoolRules pool_of(PoolRole role, StepCost& cost, int instances, int replicas) {
+  PoolRules pool;
+  pool.role = role;
+  pool.cost = &cost;
+  pool.instances = instances;
+  pool.instance.replicas = replicas;
+  pool.instance.replica.page_tokens = 64;
+  pool.instance.replica.pages = 200;
+  return pool;
+}
+
+SystemRules apart(StepCost& cost) {
+  SystemRules rules;
+  rules.pools = {pool_of(PoolRole::kPrefill, cost, 2, 2), pool_of(PoolRole::kDecode, cost, 1, 4)};
+  rules.pools[0].name = "prefill";
+  rules.pools[1].name = "decode";
+  rules.transfer = {.bytes_per_token = 1000, .rate = {1e9}, .latency = {}, .layers = 10, .layerwise = true};
+  return rules;
+}
+
+ServingFigures run(const SystemRules& rules, double* transferred = nullptr) {
+  MadeTraffic::inputs = MadeTraffic::outputs = 0;
+  OpenFeed feed(std::make_unique<MadeTraffic>(2000));
+  ServingSystem system(rules, feed);
+  while (system.advance()) continue;
+  if (transferred != nullptr) *transferred = system.transferred_bytes();
+  CHECK(system.waiting() == 0);
+  return system.metrics().figures();
+}
+
+}  // namespace
+
+TEST_CASE("every request ends, and all tokens come that were asked for") {
+  RowCost cost;
+  for (const BatchPolicy policy : {BatchPolicy::kPrefillFirst, BatchPolicy::kMixed}) {
+    SystemRules rules;
+    rules.pools = {pool_of(PoolRole::kBoth, cost, 2, 2)};
+    rules.pools[0].instance.replica.policy = policy;
+    const ServingFigures figures = run(rules);
+    CHECK(figures.completed == 2000);
+    const double seconds = static_cast<double>(figures.completed) / figures.goodput_rps;
+    CHECK(figures.output_tokens_per_s * seconds == Approx(static_cast<double>(MadeTraffic::outputs)));
+  }
+}
+
+TEST_CASE("caches that are handed over have the bytes of the prompts that go on decoding") {
+  RowCost cost;
+  double transferred = 0;
+  const ServingFigures figures = run(apart(cost), &transferred);
+  CHECK(figures.completed == 2000);
+  CHECK(transferred == 1000.0 * static_cast<double>(MadeTraffic::inputs));
+}
+
+TEST_CASE("layers that leave as they are computed never arrive later") {
+  RowCost cost;
+  SystemRules rules = apart(cost);
+  const double with = run(rules).e2e.mean;
+  rules.transfer.layerwise = false;
+  CHECK(run(rules).e2e.mean > with);
+}
+
+TEST_CASE("where decoding has no room caches wait where they were computed, and prefill waits behind them") {
+  RowCost cost;
+  SystemRules rules = apart(cost);
+  const ServingFigures wide = run(rules);
+  rules.pools[1].instance.replica.pages = 40;
+  const ServingFigures narrow = run(rules);
+  CHECK(narrow.completed == 2000);
+  CHECK(narrow.e2e.mean > wide.e2e.mean);
+}
+
+TEST_CASE("a shared prefix shortens the time to the first token and changes nothing that is generated") {
+  RowCost cost;
+  SystemRules rules;
+  rules.pools = {pool_of(PoolRole::kBoth, cost, 1, 1)};
+  const ServingFigures without = run(rules);
+  rules.pools[0].instance.replica.shared_tokens = 64;
+  const ServingFigures with = run(rules);
+  CHECK(with.completed == without.completed);
+  CHECK(with.ttft.mean < without.ttft.mean);
+}
+
+TEST_CASE("the same requests give the same figures") {
+  RowCost cost;
+  SystemRules rules = apart(cost);
+  rules.pools[1].instance.replica.speculation = {2, 0.7};
+  const ServingFigures one = run(rules), other = run(rules);
+  CHECK(one.e2e.mean == other.e2e.mean);
+  CHECK(one.itl.p99 == other.itl.p99);
+}
+
+// Ten users, each asking again when answered, never have more than ten requests in the system.
+TEST_CASE("users who wait for answers keep as many requests in the system as they are") {
+  RowCost cost;
+  SystemRules rules;
+  rules.pools = {pool_of(PoolRole::kBoth, cost, 1, 1)};
+  rules.pools[0].instance.replica.pages = 2000;
+  ClosedFeed feed(std::make_unique<MadeTraffic>(500), 10);
+  ServingSystem system(rules, feed);
+  std::int64_t most = 0;
+  while (system.advance()) most = std::max(most, system.waiting());
+  CHECK(most == 10);
+  CHECK(system.metrics().figures().completed == 500);
+}
+
+}  // namespace moebius
