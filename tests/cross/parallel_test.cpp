@@ -140,7 +140,6 @@ TEST_CASE(
   require_same_losses(dense, [&](TrainingJob& job) {
     older(job);
     job.plan.tensor_sms = 24;
-    job.plan.gradients = DType::kFp32;
   });
 }
 

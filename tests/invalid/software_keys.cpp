@@ -31,7 +31,7 @@ TEST_CASE("kernels of attention and accumulation are names and dropout is a shar
           {"/plan/optimizer", "apart",
            R"(/plan/optimizer: expected one of "fused", "separate", found "apart")"},
           {"/plan/overlap/tensor_sms", "-1",
-           R"(/plan/overlap/tensor_sms: expected a number from 0 to 4096, found -1)"},
+           R"(/plan/overlap/tensor_sms: expected an integer from 0 to 4096, found -1)"},
           {"/workload/dropout", "1", R"(/workload/dropout: expected a number from 0 to 0.99, found 1)"},
           {"/plan/recompute/whole_layers", "true",
            R"(/plan/recompute/whole_layers: whole layers are for policy "full" only)"},

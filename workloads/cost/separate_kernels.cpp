@@ -18,7 +18,7 @@ class Kernels {
     const Shape& s = query_.shape;
     constexpr std::int64_t kOfSplit = 4;
     add({.kind = OpKind::kSplit,
-         .shape = {.m = s.m, .n = std::max<std::int64_t>(1, s.n * bytes / kOfSplit)},
+         .shape = {.m = std::max<std::int64_t>(1, s.m * bytes / kOfSplit), .n = s.n},
          .dtype = DType::kBf16,
          .cores = query_.cores});
   }
