@@ -187,8 +187,10 @@ class Supposed {
 
   bool meets(double number) const {
     const std::optional<double> ours = figure(number);
-    return ours && claim_.published.met_by(*ours);
+    return ours && meets_with(*ours);
   }
+
+  bool meets_with(double ours) const { return claim_.published.met_by(ours); }
 
  private:
   Ran run(const std::string& file, double number) const {
@@ -213,10 +215,8 @@ double on_step(double number, double step) {
 ClaimNeed need_of(const ClaimAssumption& assumption, const Supposed& supposed) {
   constexpr double kShareOfWay = 0.01;
   ClaimNeed need{.assumption = &assumption};
-  if (!supposed.meets(assumption.to)) {
-    need.at_the_end = supposed.figure(assumption.to);
-    return need;
-  }
+  need.at_the_end = supposed.figure(assumption.to);
+  if (!need.at_the_end || !supposed.meets_with(*need.at_the_end)) return need;
   double misses = assumption.from, meets = assumption.to;
   const double close = std::max(assumption.step, kShareOfWay * std::abs(meets - misses));
   while (std::abs(meets - misses) > 1.001 * close) {

@@ -24,7 +24,7 @@ struct ClaimRun {
 struct ClaimNeed {
   const ClaimAssumption* assumption = nullptr;
   std::optional<double> number = {};      // the first on the way that gives the published figure
-  std::optional<double> at_the_end = {};  // without one: the figure at `to`
+  std::optional<double> at_the_end = {};  // the figure at `to`
 };
 
 struct JudgedClaim {
