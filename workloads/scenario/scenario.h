@@ -15,13 +15,15 @@
 #include "workloads/scenario/section.h"
 #include "workloads/schedule/op.h"
 #include "workloads/schedule/recorder.h"
+#include "workloads/serving/kv/kv_replay.h"
 #include "workloads/serving/plan.h"
+#include "workloads/serving/traffic/traffic_source.h"
 #include "workloads/training/plan.h"
 #include "workloads/training/reinforcement.h"
 
 namespace moebius {
 
-enum class ScenarioKind : std::uint8_t { kTraining, kCollective, kServing };
+enum class ScenarioKind : std::uint8_t { kTraining, kCollective, kServing, kKvReplay };
 std::string_view to_string(ScenarioKind kind);
 std::string_view dispatch_name(Algorithm exchange);  // as key `dispatch` has it: "deepep"
 
@@ -70,12 +72,18 @@ struct CollectiveWorkload {
   int group_ranks() const { return ranks / groups; }
 };
 
+// Requests replayed against one cache of blocks; no devices.
+struct KvReplayWorkload {
+  TrafficSource traffic;
+  kv::ReplayCache cache;
+};
+
 struct Scenario {
   ScenarioKind kind = ScenarioKind::kTraining;
   std::string file;  // as the user wrote it
   std::string name;
   std::uint64_t seed = 1;
-  std::optional<Cluster> cluster;  // always set once read
+  std::optional<Cluster> cluster;  // always set once read, but for a replay
   Model model;                     // training, serving
   TrainingPlan plan;
   TrainingWorkload training;
@@ -89,6 +97,7 @@ struct Scenario {
   std::optional<Reinforcement> rl;  // training: the other phases of a step
   bool enforce_memory = true;  // training, serving: what does not fit on the devices is a failure
   CollectiveWorkload collective;
+  std::optional<KvReplayWorkload> replay;
   // Folding was wanted, but no rank stands for another: see Cluster::by_ports(), several_kinds().
   bool unfolded = false;
   FaultPlan faults;  // that happen under way; simulated only

@@ -12,10 +12,10 @@ namespace moebius {
 namespace {
 
 // By the first line that is not empty.
-TraceFormat format_of(LineReader& lines) {
+TraceFormat format_of(LineReader& lines, const std::string& path) {
   std::string line;
   do {
-    if (!lines.next(line)) lines.fail("the trace holds no requests");
+    if (!lines.next(line)) throw input_error(path + ": the trace holds no requests");
   } while (line.empty());
   if (is_azure_header(line)) return TraceFormat::kAzure;
   if (is_burstgpt_header(line)) return TraceFormat::kBurstGpt;
@@ -73,7 +73,7 @@ std::unique_ptr<TrafficStream> open_trace(const TraceFile& file) {
   auto lines = std::make_unique<LineReader>(file.path);
   TraceFile known = file;
   if (file.format == TraceFormat::kAuto) {
-    known.format = format_of(*lines);
+    known.format = format_of(*lines, file.path);
     lines->begin_again();
   }
   switch (known.format) {
