@@ -44,7 +44,9 @@ void refuse(const Section& section, std::string_view key, bool counts, std::stri
 
 std::optional<TraceFile> read_file(Section& section, std::int64_t block_tokens) {
   const std::string path = section.text(
-      "path", "", "a file of requests, in place of the generator: its keys then count for nothing");
+      "path", "",
+      "a file of requests, or a mix of clients (.json), in place of the generator, whose keys then count for "
+      "nothing");
   const auto format = section.choice<TraceFormat>("format", kFormats, TraceFormat::kAuto, "of the file");
   refuse(section, "format", !path.empty(), "path");
   if (path.empty()) return std::nullopt;

@@ -163,6 +163,39 @@ TEST_CASE("rows of BurstGPT that failed are left out") {
   CHECK(requests[0].session == -1);
 }
 
+TEST_CASE("a mix of clients comes at the sum of their rates with the lengths of each") {
+  const test::Scratch scratch;
+  const auto mixed = [&](const std::string& clients) {
+    return all_of(
+        *open_trace({scratch.write("mix.json", "{\"requests\": 40000, \"clients\": [" + clients + "]}")}));
+  };
+  const std::string chat =
+      R"({"name": "chat", "rate": 3, "input_tokens": {"100": 1, "200": 3}, "output_tokens": {"mean": 50}})";
+  const std::string api =
+      R"({"rate": 1, "cv": 3, "input_tokens": {"7": 1}, "output_tokens": {"mean": 10, "sigma": 1}})";
+  const auto requests = mixed(chat + ", " + api);
+  double short_ones = 0, middle = 0, answered = 0;
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    if (i > 0) REQUIRE(requests[i].arrival >= requests[i - 1].arrival);
+    if (requests[i].input_tokens == 7) {
+      short_ones += 1;
+      answered += static_cast<double>(requests[i].output_tokens);
+    } else {
+      middle += requests[i].input_tokens == 100 ? 1 : 0;
+      REQUIRE(requests[i].output_tokens == 50);
+    }
+  }
+  // A quarter of all are of the second client, whose bursts spread the count; of the first a quarter is
+  // short.
+  CHECK(short_ones / 40000 == Approx(0.25).epsilon(0.08));
+  CHECK(middle / (40000 - short_ones) == Approx(0.25).epsilon(0.05));
+  CHECK(answered / short_ones == Approx(10).epsilon(0.08));
+  CHECK(requests.back().arrival.seconds() == Approx(10000).epsilon(0.05));
+  CHECK_THROWS_WITH(
+      mixed(R"({"rate": 1, "input_tokens": {"x": 1}, "output_tokens": {"mean": 10}})"),
+      Catch::Contains("/clients/0/input_tokens: expected lengths from 1 to 16777216 with a share each"));
+}
+
 TEST_CASE("arrivals of one stamp spread to the next one") {
   const auto at = [](int ms) {
     return R"({"timestamp": )" + std::to_string(ms) + R"(, "input_length": 1, "output_length": 1})" + "\n";

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "hw/error.h"
+#include "workloads/serving/traffic/client_mix.h"
 #include "workloads/serving/traffic/json_row.h"
 #include "workloads/serving/traffic/trace_readers.h"
 
@@ -70,6 +71,7 @@ class SpreadArrivals : public TrafficStream {
 }  // namespace
 
 std::unique_ptr<TrafficStream> open_trace(const TraceFile& file) {
+  if (file.format == TraceFormat::kAuto && file.path.ends_with(".json")) return read_client_mix(file.path);
   auto lines = std::make_unique<LineReader>(file.path);
   TraceFile known = file;
   if (file.format == TraceFormat::kAuto) {
