@@ -118,7 +118,8 @@ TEST_CASE("deltas come after all that their session said and was answered") {
 
 TEST_CASE("rows of Dynamo stand in the order in which they end and come in that of their arrival") {
   const auto row = [](int received, const char* hashes) {
-    return R"({"schema": "dynamo.request.trace.v1", "event_type": "request_end", "agent_context": {"session_id": "q"}, "request": {"request_id": "r", "request_received_ms": )" +
+    return std::string(
+               R"({"schema": "dynamo.request.trace.v1", "event_type": "request_end", "agent_context": {"session_id": "q"}, "request": {"request_id": "r", "request_received_ms": )") +
            std::to_string(received) +
            R"(, "output_tokens": 8, "replay": {"trace_block_size": 64, "input_length": 100, "input_sequence_hashes": )" +
            hashes + "}}}\n";
@@ -166,8 +167,8 @@ TEST_CASE("rows of BurstGPT that failed are left out") {
 TEST_CASE("a mix of clients comes at the sum of their rates with the lengths of each") {
   const test::Scratch scratch;
   const auto mixed = [&](const std::string& clients) {
-    return all_of(
-        *open_trace({scratch.write("mix.json", "{\"requests\": 40000, \"clients\": [" + clients + "]}")}));
+    return all_of(*open_trace(
+        {scratch.write("mix.json", std::string("{\"requests\": 40000, \"clients\": [") + clients + "]}")}));
   };
   const std::string chat =
       R"({"name": "chat", "rate": 3, "input_tokens": {"100": 1, "200": 3}, "output_tokens": {"mean": 50}})";
@@ -198,7 +199,8 @@ TEST_CASE("a mix of clients comes at the sum of their rates with the lengths of 
 
 TEST_CASE("arrivals of one stamp spread to the next one") {
   const auto at = [](int ms) {
-    return R"({"timestamp": )" + std::to_string(ms) + R"(, "input_length": 1, "output_length": 1})" + "\n";
+    return std::string(R"({"timestamp": )") + std::to_string(ms) +
+           R"(, "input_length": 1, "output_length": 1})" + "\n";
   };
   const test::Scratch scratch;
   const std::string path = scratch.write("trace", at(0) + at(0) + at(0) + at(3000) + at(4000) + at(4000));
@@ -266,7 +268,7 @@ TEST_CASE("damaged rows are refused in a sentence and nothing worse") {
         text.erase(at, 1 + random.below(4));
       else
         text[at] = static_cast<char>(random.below(256));
-      if (text.empty()) text = " ";
+      if (text.empty()) text.push_back(' ');
     }
     const std::string sentence = refusal(text);
     INFO(sentence);
