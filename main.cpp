@@ -108,6 +108,8 @@ Advice advice_on(const Outcome& outcome, RunArguments arguments) {
 int run_body(const RunArguments& arguments) {
   Job job = arguments.scenario.read();
   require_fit(job);
+  if (arguments.executor != ExecutorKind::kSim || arguments.explain || !arguments.dump.empty())
+    require_schedule(job);
   if (arguments.executor != ExecutorKind::kCuda)
     require_unset(arguments.real.trace_kernels,
                   "--trace-kernels: expected --executor cuda: only a GPU's kernels are traced");

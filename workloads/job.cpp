@@ -38,7 +38,7 @@ bool is_mixed(const Scenario& scenario) {
 // Hashes, destinations, broken parts and slow nodes differ from rank to rank, and so do pools of different
 // kinds.
 void unfold_where_ranks_differ(Scenario& scenario) {
-  if (scenario.collective.flows) return;
+  if (scenario.collective.flows || !scenario.cluster) return;
   if (!scenario.cluster->by_ports() && scenario.faults.empty() && !is_mixed(scenario)) return;
   bool* folds[] = {&scenario.plan.fold, &scenario.collective.fold, &scenario.serving.fold};
   bool& fold = *folds[static_cast<int>(scenario.kind)];
@@ -96,6 +96,7 @@ Job read_job(const std::string& file, const Changes& changes, const Library& lib
 
 Job read_job(Document document, const Changes& changes, const Library& library) {
   Job job{read(document, changes, library), nullptr, nullptr, nullptr, nullptr, std::nullopt};
+  if (job.scenario.replay) return job;
   if (job.scenario.resume) go_on_from_checkpoint(job.scenario);
   const Cluster& cluster = *job.scenario.cluster;
   const Pool& pool = cluster.pools.front();
@@ -137,11 +138,14 @@ Job read_job(Document document, const Changes& changes, const Library& library) 
                                                          .ranks_per_node = pool.node.accelerators});
       job.memory = job.serving->memory(pool.accelerator.memory);
       break;
+    case ScenarioKind::kKvReplay:
+      break;
   }
   return job;
 }
 
 const Layout& Job::layout() const {
+  require_schedule(*this);
   if (training) return training->layout();
   if (tenants) return tenants->layout();
   if (flows) return flows->layout();
@@ -149,6 +153,7 @@ const Layout& Job::layout() const {
 }
 
 Workload& Job::workload() {
+  require_schedule(*this);
   if (training) return *training;
   if (tenants) return *tenants;
   if (flows) return *flows;
@@ -167,6 +172,13 @@ void require_fit(const Job& job) {
   throw run_error(fmt::format("{} does not fit: {} needed on the fullest rank, {} there\n{}",
                               job.scenario.name, to_text(job.memory->peak()), to_text(job.memory->room()),
                               memory_text(*job.memory)));
+}
+
+void require_schedule(const Job& job) {
+  if (job.scenario.replay)
+    throw input_error(fmt::format(
+        "{}: a replay of a cache schedules no ops: nothing to execute, to explain or to dump",
+        job.scenario.file));
 }
 
 void require_executable(const Job& job) {

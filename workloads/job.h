@@ -33,7 +33,7 @@ struct JobPhase {
 
 struct Job {
   Scenario scenario;
-  std::unique_ptr<Training> training;  // one of the five
+  std::unique_ptr<Training> training;  // one of the five; none of a replay
   std::unique_ptr<CollectiveRun> collective;
   std::unique_ptr<TenantsRun> tenants;  // a collective scenario with several
   std::unique_ptr<Serving> serving;
@@ -60,6 +60,9 @@ Job read_job(Document document, const Changes& changes, const Library& library);
 
 // run_error with the breakdown when the step does not fit on the devices and the plan does not say "report".
 void require_fit(const Job& job);
+
+// input_error for a replay of a cache, whose requests are replayed and no ops scheduled.
+void require_schedule(const Job& job);
 
 // run_error for what only the simulator carries out: flows between NICs, an all-to-all of unequal parts,
 // faults of the network.

@@ -75,11 +75,28 @@ std::vector<PhaseTime> perform_phases(Job& job, const StartExecutor& start, cons
   return times;
 }
 
+// No devices and no schedule: requests against an index, whose clock is the trace's.
+Outcome perform_replay(const Job& job, std::chrono::steady_clock::time_point started) {
+  const KvReplayWorkload& replayed = *job.scenario.replay;
+  Outcome outcome;
+  outcome.report.scenario = &job.scenario;
+  outcome.report.replay = kv::replay(*open_traffic(replayed.traffic), replayed.cache);
+  RunFacts& facts = outcome.report.facts;
+  facts.executor = "sim";
+  facts.detail = "blocks";
+  facts.on_cluster = false;
+  facts.provenance = {{"traffic", describe(replayed.traffic)}, {"moebius", kVersion}};
+  name_run(outcome.timeline, job, facts);
+  add_process_use(facts, started);
+  return outcome;
+}
+
 }  // namespace
 
 Outcome perform(Job& job, const StartExecutor& start, const Hooks& hooks) {
   if (job.is_service()) return perform_service(job, start, hooks);
   const auto started = std::chrono::steady_clock::now();
+  if (job.scenario.replay) return perform_replay(job, started);
   const std::vector<PhaseTime> phases = perform_phases(job, start, hooks);
   ObservedWorkload workload(job.workload(), hooks.observer);
   RecorderOptions kept = job.scenario.timeline;

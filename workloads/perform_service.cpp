@@ -33,9 +33,10 @@ class TimedPool {
         surface_([this](const StepPoint& point) { return timer_.seconds(point); }) {}
 
   PoolRules rules(const ServicePlan& service) {
+    const Scenario& scenario = pool_.job->scenario;
     const ServingPlan& plan = pool_.phase.plan;
     PoolRules rules;
-    rules.name = pool_.job->scenario.cluster->pools.front().name;
+    rules.name = scenario.cluster->pools.front().name;
     rules.role = pool_.phase.role;
     rules.instances = pool_.phase.instances;
     rules.cost = &surface_;
@@ -50,8 +51,10 @@ class TimedPool {
     replica.page_tokens = plan.block_tokens;
     replica.pages = pool_.pages;
     replica.output_reserve = service.output_reserve;
+    if (service.prefix_cache && scenario.traffic.source && pool_.phase.role != PoolRole::kDecode)
+      replica.shared_tokens = static_cast<std::int32_t>(scenario.traffic.source->block_tokens());
     if (pool_.phase.role != PoolRole::kPrefill) replica.speculation = service.speculation;
-    replica.seed = pool_.job->scenario.seed;
+    replica.seed = scenario.seed;
     return rules;
   }
 

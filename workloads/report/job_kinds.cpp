@@ -55,6 +55,12 @@ FigureRows reinforcement_rows(const ReinforcementFigures& figures) {
           {"sync_share", figures.sync_s / step}};
 }
 
+FigureRows pass_rows(const PassSeconds& passes) {
+  return {{"forward_s", passes.forward},       {"backward_s", passes.backward},
+          {"weight_s", passes.weight},         {"overlapped_s", passes.overlapped},
+          {"between_passes_s", passes.between}, {"optimizer_pass_s", passes.optimizer}};
+}
+
 std::string packing_text(const Report& report, double step_time_s) {
   const std::optional<PackedTokens> packed = packed_figures(report);
   if (!packed) return "";

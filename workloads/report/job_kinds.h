@@ -25,6 +25,7 @@ std::vector<PhaseRow> phase_rows(const ReinforcementFigures& figures);
 // Keys and figures of the report as JSON.
 using FigureRows = std::vector<std::pair<std::string, double>>;
 FigureRows packing_rows(const PackedTokens& packed, double step_time_s);
+FigureRows pass_rows(const PassSeconds& passes);  // what a rank's time is made of: the sum is the step
 FigureRows reinforcement_rows(const ReinforcementFigures& figures);
 
 std::string packing_text(const Report& report, double step_time_s);  // empty where there is none

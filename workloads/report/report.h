@@ -17,6 +17,7 @@
 #include "workloads/scenario/scenario.h"
 #include "workloads/schedule/metrics.h"
 #include "workloads/serving/figures.h"
+#include "workloads/serving/kv/kv_replay.h"
 #include "workloads/serving/system/service_figures.h"
 #include "workloads/tenants.h"
 #include "workloads/training/reinforcement.h"
@@ -52,6 +53,7 @@ struct Report {
   std::optional<Advice> advice = {};                       // training, where it was asked for
   ExpertLoads experts = {};                                // training with experts that are not loaded evenly
   std::optional<ReinforcementFigures> reinforcement = {};  // training, where a step has other phases
+  std::optional<kv::ReplayFigures> replay = {};            // of a cache
 };
 
 std::string report_json(const Report& report);  // ends with a newline

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "workloads/report/job_kinds.h"
+#include "workloads/report/replay_report.h"
 #include "workloads/report/report.h"
 #include "workloads/report/report_figures.h"
 #include "workloads/report/report_serving.h"
@@ -82,16 +83,6 @@ void add_serving(Json& json, const Report& report) {
   if (!report.facts.tokens.empty()) add_tokens(json, report.facts.tokens);
 }
 
-// What a rank's time is made of, pass by pass: the sum is the step.
-void add_passes(Json& json, const PassSeconds& passes) {
-  json["forward_s"] = passes.forward;
-  json["backward_s"] = passes.backward;
-  json["weight_s"] = passes.weight;
-  json["overlapped_s"] = passes.overlapped;
-  json["between_passes_s"] = passes.between;
-  json["optimizer_pass_s"] = passes.optimizer;
-}
-
 Json breakdown_json(const Report& report) {
   const TimeFigures figures = time_figures(report);
   Json kinds = Json::object();
@@ -111,7 +102,7 @@ Json breakdown_json(const Report& report) {
             {"bubble_s", figures.bubble},
             {"optimizer_s", figures.optimizer},
             {"by_kind", kinds}};
-  if (report.scenario->kind == ScenarioKind::kTraining) add_passes(json, pass_figures(report));
+  if (report.scenario->kind == ScenarioKind::kTraining) add_rows(json, pass_rows(pass_figures(report)));
   return json;
 }
 
@@ -279,6 +270,10 @@ Json body(const Report& report) {
     case ScenarioKind::kServing:
       add_serving(json, report);
       break;
+    case ScenarioKind::kKvReplay:
+      for (const auto& [key, count] : replay_rows(*report.replay)) json["kv"][key] = count;
+      json["kv"]["hit_share"] = report.replay->hit_share();
+      return json;
   }
   if (report.service) return json;  // the rest is of runs that carry out every op
   json["breakdown"] = breakdown_json(report);

@@ -8,6 +8,7 @@
 
 #include "workloads/report/job_kinds.h"
 #include "workloads/report/number_text.h"
+#include "workloads/report/replay_report.h"
 #include "workloads/report/report.h"
 #include "workloads/report/report_figures.h"
 #include "workloads/report/report_network.h"
@@ -273,6 +274,21 @@ std::string host_memory_text(const MemoryReport& memory) {
   return text;
 }
 
+// Where their time, memory and network go.
+std::string of_devices(const Report& report) {
+  std::string text = reinforcement_text(report);
+  const Out out = std::back_inserter(text);
+  time_section(out, report);
+  if (report.scenario->kind == ScenarioKind::kTraining) pass_section(out, report);
+  if (!report.experts.empty()) fmt::format_to(out, "\n{}", loads_text(report.experts));
+  if (report.memory) fmt::format_to(out, "\n{}", memory_text(*report.memory));
+  fmt::format_to(out, "\nnetwork\n  {:<28} {:>10} ({} a device)\n", "sent",
+                 to_text(Bytes{sent_bytes(report)}),
+                 to_text(Bytes{sent_bytes(report) / report.scenario->ranks()}));
+  if (report.facts.network) text += network_text(*report.facts.network, report.metrics.makespan.seconds());
+  return text + faults_text(report.facts.faults);
+}
+
 }  // namespace
 
 std::string memory_text(const MemoryReport& memory) {
@@ -299,23 +315,6 @@ std::string memory_text(const MemoryReport& memory) {
   return text;
 }
 
-namespace {
-
-// Where the time of a run goes that carries out every op.
-void run_sections(Out out, std::string& text, const Report& report) {
-  text += reinforcement_text(report);
-  time_section(out, report);
-  if (report.scenario->kind == ScenarioKind::kTraining) pass_section(out, report);
-  if (!report.experts.empty()) fmt::format_to(out, "\n{}", loads_text(report.experts));
-  if (report.memory) fmt::format_to(out, "\n{}", memory_text(*report.memory));
-  fmt::format_to(out, "\nnetwork\n  {:<28} {:>10} ({} a device)\n", "sent",
-                 to_text(Bytes{sent_bytes(report)}), to_text(Bytes{sent_bytes(report) / report.scenario->ranks()}));
-  if (report.facts.network) text += network_text(*report.facts.network, report.metrics.makespan.seconds());
-  text += faults_text(report.facts.faults);
-}
-
-}  // namespace
-
 std::string report_text(const Report& report) {
   const Scenario& scenario = *report.scenario;
   std::string text;
@@ -331,8 +330,11 @@ std::string report_text(const Report& report) {
     case ScenarioKind::kServing:
       text += serving_text(report);
       break;
+    case ScenarioKind::kKvReplay:
+      text += replay_text(report);
+      break;
   }
-  if (!report.service) run_sections(out, text, report);
+  if (!report.replay && !report.service) text += of_devices(report);
   expectation_section(out, report);
   if (!report.service) trust_section(out, report);
   fmt::format_to(out, "\n{}, {} detail, seed {}; {:.2f} s of CPU, {}\n", report.facts.executor,

@@ -49,7 +49,7 @@ bool is_label(const std::string& pointer) {
 
 std::string settings_text(const Scenario& scenario) {
   std::string text = fmt::format("{}\n{}: valid, {}\n\n{}\n", scenario.name, scenario.file,
-                                 to_string(scenario.kind), cluster_text(*scenario.cluster));
+                                 to_string(scenario.kind), scenario.cluster ? cluster_text(*scenario.cluster) : "");
   if (scenario.kind == ScenarioKind::kTraining) {
     for (const std::string& sentence : groups_across_vendors(*scenario.cluster, scenario.plan))
       text += fmt::format("warning: {}\n", sentence);

@@ -14,6 +14,7 @@ constexpr std::array kKinds{
     Named<ScenarioKind>{"collective", ScenarioKind::kCollective, "one collective operation on one fabric"},
     Named<ScenarioKind>{"serving", ScenarioKind::kServing,
                         "requests answered by a model: prefill and decode"},
+    Named<ScenarioKind>{"kv-replay", ScenarioKind::kKvReplay, "hits of requests in one cache of blocks"},
 };
 
 constexpr std::array kDetails{
@@ -74,6 +75,10 @@ void read_keys(Section& top, Scenario& scenario, Catalogs catalogs) {
       read_serving_workload(top.object("workload", true, "what is asked of it"), scenario);
       scenario.goal = read_goal(top);
       break;
+    case ScenarioKind::kKvReplay:
+      read_replay(top, scenario);
+      scenario.expect = read_expectations(top);
+      return top.finish();
   }
   read_faults(top, scenario, catalogs.hardware == nullptr);
   scenario.expect = read_expectations(top);
@@ -99,6 +104,8 @@ int Scenario::ranks() const {
       return collective.ranks;
     case ScenarioKind::kServing:
       return serving.ranks();
+    case ScenarioKind::kKvReplay:
+      return 0;
   }
   return 0;
 }
@@ -184,6 +191,8 @@ Scenario read_scenario(const Document& document, const Catalog& catalog, const M
       break;
     case ScenarioKind::kServing:
       check_serving(scenario, document);
+      break;
+    case ScenarioKind::kKvReplay:
       break;
   }
   return scenario;

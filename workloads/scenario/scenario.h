@@ -15,15 +15,17 @@
 #include "workloads/scenario/section.h"
 #include "workloads/schedule/op.h"
 #include "workloads/schedule/recorder.h"
+#include "workloads/serving/kv/kv_replay.h"
 #include "workloads/serving/plan.h"
 #include "workloads/serving/system/service_plan.h"
+#include "workloads/serving/traffic/traffic_source.h"
 #include "workloads/training/pipeline/dynamic_slicing.h"
 #include "workloads/training/plan.h"
 #include "workloads/training/reinforcement.h"
 
 namespace moebius {
 
-enum class ScenarioKind : std::uint8_t { kTraining, kCollective, kServing };
+enum class ScenarioKind : std::uint8_t { kTraining, kCollective, kServing, kKvReplay };
 std::string_view to_string(ScenarioKind kind);
 std::string_view dispatch_name(Algorithm exchange);  // as key `dispatch` has it: "deepep"
 
@@ -72,12 +74,18 @@ struct CollectiveWorkload {
   int group_ranks() const { return ranks / groups; }
 };
 
+// Requests replayed against one cache of blocks; no devices.
+struct KvReplayWorkload {
+  TrafficSource traffic;
+  kv::ReplayCache cache;
+};
+
 struct Scenario {
   ScenarioKind kind = ScenarioKind::kTraining;
   std::string file;  // as the user wrote it
   std::string name;
   std::uint64_t seed = 1;
-  std::optional<Cluster> cluster;  // always set once read
+  std::optional<Cluster> cluster;  // always set once read, but for a replay
   std::string kernels;             // the software whose measured kernels count; empty: the profile's first
   Model model;                     // training, serving
   TrainingPlan plan;
@@ -95,6 +103,7 @@ struct Scenario {
   std::optional<DynamicSlices> slices = {};  // training with dynamic slicing, once it is a job
   bool enforce_memory = true;  // training, serving: what does not fit on the devices is a failure
   CollectiveWorkload collective;
+  std::optional<KvReplayWorkload> replay;
   // Folding was wanted, but no rank stands for another: see Cluster::by_ports(), several_kinds().
   bool unfolded = false;
   FaultPlan faults;  // that happen under way; simulated only

@@ -33,6 +33,7 @@ void read_serving_workload(Section section, Scenario& scenario);
 ServiceGoal read_goal(Section& top);
 std::string read_weights(Section& section);  // key `weights` of a plan: a path or "random"
 void read_collective_workload(Section section, Scenario& scenario);
+void read_replay(Section& top, Scenario& scenario);
 // Key `matrix` of an all-to-all: rows of quantities, or {"zipf": exponent} of what one rank holds.
 PairBytesPtr read_matrix(Section& section, const CollectiveWorkload& work);
 std::vector<Expectation> read_expectations(Section& top);

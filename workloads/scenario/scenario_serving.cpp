@@ -7,6 +7,7 @@
 #include "workloads/scenario/popularity_keys.h"
 #include "workloads/scenario/scenario_parts.h"
 #include "workloads/scenario/service_keys.h"
+#include "workloads/scenario/traffic_keys.h"
 
 namespace moebius {
 
@@ -18,10 +19,6 @@ constexpr std::array kMemoryRules{
     Named<bool>{"enforce", true, "what does not fit fails"},
     Named<bool>{"report", false, "it is simulated all the same, and the report says so"},
 };
-constexpr std::array kGenerators{
-    Named<TrafficKind>{"batch", TrafficKind::kBatch, "all requests are there at the beginning"},
-    Named<TrafficKind>{"poisson", TrafficKind::kPoisson, "requests come at exponential distances"}};
-
 constexpr double kMostRanks = 1 << 20, kMostTokens = 1 << 24;
 
 int whole(Section& section, std::string_view key, Range range, std::optional<std::int64_t> otherwise,
@@ -54,34 +51,6 @@ void require_same(Section& prefill, const PhaseKeys& found, const PhaseKeys& dec
   same("dp", found.dp, decode.dp);
   same("tp", found.tp, decode.tp);
   same("ep", found.ep, decode.ep);
-}
-
-LengthRange read_length(Section& section, std::string_view key, std::string_view help) {
-  const DescriptionPtr form = description_of("", help);
-  set_keyword(form->keywords, "type", array_value({text_value("integer"), text_value("object")}));
-  const Value* value = section.value(key, true, form);
-  if (value == nullptr) return {1, 1};
-  const Place place = section.place_of(key);
-  const auto fail = [&] {
-    place.fail(fmt::format(
-        "expected a number of tokens from 1 to {:.0f}, or {{\"uniform\": [LEAST, MOST]}}, found {}",
-        kMostTokens, value->excerpt()));
-  };
-  const auto tokens = [&](const Value& number) {
-    if (number.kind != Value::Kind::kInteger || number.integer < 1 || number.integer > kMostTokens) fail();
-    return static_cast<int>(number.integer);
-  };
-  if (value->kind != Value::Kind::kObject) {
-    const int length = tokens(*value);
-    return {length, length};
-  }
-  const Value* ends = value->find("uniform");
-  if (ends == nullptr || value->keys.size() != 1 || ends->kind != Value::Kind::kArray ||
-      ends->items.size() != 2)
-    fail();
-  const LengthRange range{tokens(ends->items[0]), tokens(ends->items[1])};
-  if (range.low > range.high) fail();
-  return range;
 }
 
 template <class... Args>
@@ -195,7 +164,7 @@ void read_serving_plan(Section section, Scenario& scenario) {
   read_service_keys(section, scenario.service);
   if (!scenario.service.separate) require_same(prefill, of_prefill, degrees);
   Section cache = section.object("cache", false, "keys and values of the running sequences");
-  read_device_share(cache, scenario.service);
+  read_cache_keys(cache, scenario.service);
   plan.block_tokens = whole(cache, "block_tokens", {1, 1 << 16}, 64, "tokens of a page");
   cache.finish();
   Section precision = section.object("precision", false, "number formats");
@@ -214,14 +183,12 @@ void read_serving_plan(Section section, Scenario& scenario) {
 
 void read_serving_workload(Section section, Scenario& scenario) {
   ServingWorkload& work = scenario.served;
-  Section trace = section.object("trace", true, "the requests");
-  scenario.traffic.kind =
-      trace.choice<TrafficKind>("generator", kGenerators, std::nullopt, "how they are made");
-  scenario.traffic.rate = trace.number("rate", {0, 1e9}, 0, "requests a second, where they come by and by");
-  work.requests = whole(trace, "requests", {1, 1 << 22}, std::nullopt, "how many");
-  work.input = read_length(trace, "input", "tokens of a prompt: a number, or {\"uniform\": [LEAST, MOST]}");
-  work.output = read_length(trace, "output", "tokens to generate: a number, or {\"uniform\": [LEAST, MOST]}");
-  trace.finish();
+  const ServedTraffic traffic =
+      read_served_traffic(section.object("trace", true, "the requests"), scenario.seed);
+  work.requests = traffic.requests;
+  work.input = traffic.input;
+  work.output = traffic.output;
+  scenario.traffic.source = traffic.source;
   scenario.traffic.rate_scale =
       section.number("rate_scale", {1e-6, 1e6}, 1, "so many times faster than the trace says");
   scenario.traffic.users =

@@ -98,13 +98,23 @@ ServicePhase phase_of(const Scenario& scenario, PoolRole role, const PhaseKeys& 
 // Only requests that are there at once, on one pool, can be carried out op by op.
 void decide_steps(Scenario& scenario, const Document& document) {
   ServicePlan& service = scenario.service;
-  const bool can_be_full = scenario.traffic.kind == TrafficKind::kBatch && !service.separate;
+  const bool can_be_full = !scenario.traffic.source && !service.separate;
   if (!service.steps_given) service.full_steps = can_be_full;
   if (service.full_steps && !can_be_full)
     place_at(document, "/plan/steps")
         .fail(fmt::format("\"full\" carries out requests that are there at once, on one pool, found {}; "
                           "expected \"surface\"",
                           service.separate ? "prefill and decode apart" : "requests that come by and by"));
+}
+
+// Blocks of the traffic are made of whole pages.
+void check_prefix_cache(const Scenario& scenario, const Document& document) {
+  if (!scenario.service.prefix_cache || !scenario.traffic.source) return;
+  const std::int64_t block = scenario.traffic.source->block_tokens();
+  const int page = scenario.serving.block_tokens;
+  if (block % page != 0)
+    place_at(document, "/plan/cache/block_tokens")
+        .fail(fmt::format("pages of {} tokens do not divide the traffic's blocks of {}", page, block));
 }
 
 }  // namespace
@@ -134,7 +144,9 @@ void read_speculation(Section& decode, ServicePlan& service) {
   section.finish();
 }
 
-void read_device_share(Section& cache, ServicePlan& service) {
+void read_cache_keys(Section& cache, ServicePlan& service) {
+  service.prefix_cache =
+      cache.boolean("prefix", false, "prompts that begin alike share what the cache has of them");
   Section section = cache.object("hbm", false, "in device memory");
   service.device_share =
       section.number("share", {0.01, 1}, 0.9, "of a device's memory, that weights and cache take together");
@@ -145,6 +157,7 @@ void set_phases(Scenario& scenario, const Document& document) {
   ServicePlan& service = scenario.service;
   decide_steps(scenario, document);
   if (service.full_steps) return;
+  check_prefix_cache(scenario, document);
   const PhaseKeys &prefill = service.prefill, &decode = service.decode;
   const Place at_decode = place_at(document, "/plan/decode"),
               at_prefill = place_at(document, "/plan/prefill");

@@ -31,8 +31,9 @@ struct ReplicaRules {
   std::int64_t token_budget = 8192;  // of an iteration: prompt tokens when prefill goes first, all when mixed
   bool chunked = true;               // a prompt may be cut at the budget; otherwise a longer one goes alone
   std::int32_t page_tokens = 64;
-  std::int64_t pages = 0;     // of the cache
-  std::int32_t shared_tokens = 0;  // of a block that requests may share; pages make up whole blocks. 0: none are
+  std::int64_t pages = 0;  // of the cache
+  std::int32_t shared_tokens =
+      0;                      // of a block that requests may share; pages make up whole blocks. 0: none are
   double output_reserve = 0;  // share of the tokens still to come for which admission leaves pages free
   Speculation speculation;
   std::uint64_t seed = 1;
@@ -143,11 +144,11 @@ class Replica {
   std::vector<Decoding> decoding_, handed_over_;
   StepShape shape_;
   std::vector<std::int32_t> admitted_, preempted_;
-  kv::BlockIndex index_;                             // blocks that sequences share, and those that wait for one
+  kv::BlockIndex index_;  // blocks that sequences share, and those that wait for one
   std::unordered_map<std::int32_t, Shared> shared_;  // by sequence
   PrefixTotals prefixes_;
-  std::int64_t held_ = 0, peak_pages_ = 0;      // pages outside the index; all
-  std::int64_t blocked_ = -1;                   // pages in use when the next one did not fit
+  std::int64_t held_ = 0, peak_pages_ = 0;  // pages outside the index; all
+  std::int64_t blocked_ = -1;               // pages in use when the next one did not fit
   std::int64_t occupied_ = 0;               // sequences that hold pages
   std::int64_t waiting_tokens_ = 0;         // of prompts, not computed
   std::int64_t left_ = 0, context_ = 0;     // of sequences with pages: output to come; in decoding, cached

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "workloads/serving/system/instance.h"
 #include "workloads/serving/system/replica.h"
 #include "workloads/serving/system/serving_system.h"
+#include "workloads/serving/traffic/traffic_source.h"
 
 namespace moebius {
 
@@ -43,19 +45,15 @@ struct ServicePlan {
   ReplicaBalance balance = ReplicaBalance::kTokens;
   HostCosts host = {};
   bool layerwise = true;      // transfers begin while later layers are computed
+  bool prefix_cache = false;  // prompts that begin alike share what the cache has of them
   double device_share = 0.9;  // of a device's memory, that weights and cache may take together
 };
 
-// Where requests come from, unless all are there at the beginning.
-enum class TrafficKind : std::uint8_t { kBatch, kPoisson, kTrace };
-
+// When requests come, unless all are there at the beginning.
 struct ServiceTraffic {
-  TrafficKind kind = TrafficKind::kBatch;
-  std::string path;        // of a trace
-  double rate = 0;         // requests a second, on average
-  double rate_scale = 1;   // times faster than the traffic says
-  std::int64_t users = 0;  // > 0: so many at a time, each asks again when answered
-  bool spread = false;     // requests of one stamp spread to the next
+  std::optional<TrafficSource> source = {};  // nothing: a batch
+  double rate_scale = 1;                     // times faster than the source says
+  std::int64_t users = 0;                    // > 0: so many at a time, each asks again when answered
 };
 
 }  // namespace moebius

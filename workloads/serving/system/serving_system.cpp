@@ -122,7 +122,7 @@ std::int32_t ServingSystem::State::take_slot() {
 // Whole blocks alone are shared: the rest of the last one is its own.
 kv::Chain ServingSystem::State::chain_of(std::int32_t id) const {
   const std::int64_t tokens = arrival.request.block_tokens;
-  if (tokens == 0) return {};
+  if (tokens == 0 || tokens != rules.pools[entry].instance.replica.shared_tokens) return {};
   const auto whole = static_cast<std::size_t>(live[id].moments.input / tokens);
   return kv::Chain(live[id].blocks).first(std::min(whole, live[id].blocks.size()));
 }

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "hw/units.h"
-#include "workloads/serving/system/request_feed.h"
 #include "workloads/serving/system/instance.h"
+#include "workloads/serving/system/request_feed.h"
 #include "workloads/serving/system/service_metrics.h"
 
 namespace moebius {

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
+#include "hw/json_text.h"
 #include "workloads/serving/traffic/trace_readers.h"
 
 namespace moebius {
@@ -70,7 +71,7 @@ class Table {
     return static_cast<std::int64_t>(found);
   }
   [[noreturn]] void fail(int column, const std::string& sentence) const {
-    lines_->fail(fmt::format("{}: {}, found \"{}\"", names_[column], sentence, cells_[column].substr(0, 40)));
+    lines_->fail(fmt::format("{}: {}, found {}", names_[column], sentence, json_excerpt(cells_[column])));
   }
 
  private:

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "hw/error.h"
+#include "hw/json_text.h"
 
 namespace moebius {
 namespace {
@@ -16,6 +17,13 @@ std::string pointer_of(std::string_view path) {
   std::string pointer = "/" + std::string(path);
   std::replace(pointer.begin(), pointer.end(), '.', '/');
   return pointer;
+}
+
+// Keys are the file's: of any length, with any characters.
+std::string shown(const std::string& pointer) {
+  constexpr std::size_t kLongest = 80;
+  const bool plain = pointer.size() <= kLongest && json_string(pointer).size() == pointer.size() + 2;
+  return plain ? pointer : json_excerpt(pointer);
 }
 
 }  // namespace
@@ -161,7 +169,7 @@ void JsonRow::refuse_misspelt(const std::vector<std::string>& known) const {
 }
 
 void JsonRow::fail(std::string_view path, const std::string& sentence) const {
-  lines_.fail(fmt::format("{}: {}", pointer_of(path), sentence));
+  lines_.fail(fmt::format("{}: {}", shown(pointer_of(path)), sentence));
 }
 
 }  // namespace moebius

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "hw/error.h"
+#include "workloads/serving/traffic/client_mix.h"
 #include "workloads/serving/traffic/json_row.h"
 #include "workloads/serving/traffic/trace_readers.h"
 
@@ -12,10 +13,10 @@ namespace moebius {
 namespace {
 
 // By the first line that is not empty.
-TraceFormat format_of(LineReader& lines) {
+TraceFormat format_of(LineReader& lines, const std::string& path) {
   std::string line;
   do {
-    if (!lines.next(line)) lines.fail("the trace holds no requests");
+    if (!lines.next(line)) throw input_error(path + ": the trace holds no requests");
   } while (line.empty());
   if (is_azure_header(line)) return TraceFormat::kAzure;
   if (is_burstgpt_header(line)) return TraceFormat::kBurstGpt;
@@ -70,10 +71,11 @@ class SpreadArrivals : public TrafficStream {
 }  // namespace
 
 std::unique_ptr<TrafficStream> open_trace(const TraceFile& file) {
+  if (file.format == TraceFormat::kAuto && file.path.ends_with(".json")) return read_client_mix(file.path);
   auto lines = std::make_unique<LineReader>(file.path);
   TraceFile known = file;
   if (file.format == TraceFormat::kAuto) {
-    known.format = format_of(*lines);
+    known.format = format_of(*lines, file.path);
     lines->begin_again();
   }
   switch (known.format) {

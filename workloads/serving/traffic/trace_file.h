@@ -7,7 +7,7 @@
 //   dynamo          JSONL "dynamo.request.trace.v1": its request_end rows, by the time they were received
 //   azure           CSV (Azure/AzurePublicDataset): TIMESTAMP, ContextTokens, GeneratedTokens, NumImages
 //   burstgpt        CSV (HPMLL/BurstGPT): Timestamp (s), Request tokens, Response tokens, Session ID; rows
-//                   without a response failed and are left out
+//                   without a response failed and are left out. And a .json file: see client_mix.h
 // A row that is not right is an input_error with its line.
 #pragma once
 

@@ -1,0 +1,43 @@
+// A replay of requests against one cache: the keys of its scenario.
+#include <array>
+
+#include <fmt/format.h>
+
+#include "workloads/scenario/scenario_parts.h"
+#include "workloads/scenario/traffic_keys.h"
+
+namespace moebius {
+namespace {
+
+enum class Eviction : std::uint8_t { kLru };
+constexpr std::array kEvictions{Named<Eviction>{"lru", Eviction::kLru, "what was not used for longest"}};
+
+std::optional<std::int64_t> read_capacity(Section& section) {
+  const DescriptionPtr form = description_of("", "blocks that the cache holds; null, or no key: endless");
+  set_keyword(form->keywords, "type", array_value({text_value("integer"), text_value("null")}));
+  const Value* value = section.value("capacity_blocks", false, form);
+  if (value == nullptr || value->kind == Value::Kind::kNull) return std::nullopt;
+  const bool whole = value->kind == Value::Kind::kInteger;
+  if (!whole || value->integer < 0 || value->integer > kv::BlockIndex::kUnbounded)
+    section.place_of("capacity_blocks")
+        .fail(fmt::format("expected null or a number of blocks from 0 to {}, found {}",
+                          kv::BlockIndex::kUnbounded, value->excerpt()));
+  return value->integer;
+}
+
+}  // namespace
+
+void read_replay(Section& top, Scenario& scenario) {
+  KvReplayWorkload& replay = scenario.replay.emplace();
+  Section workload = top.object("workload", true, "what is asked");
+  replay.traffic = read_traffic(workload.object("trace", true, "the requests"), scenario.seed);
+  workload.finish();
+  Section cache = top.object("cache", false, "one cache for all requests");
+  replay.cache.capacity_blocks = read_capacity(cache);
+  cache.choice<Eviction>("eviction", kEvictions, Eviction::kLru, "which block goes when room is needed");
+  replay.cache.service_time =
+      cache.time("service_time", Time{}, "from a request's arrival until its blocks are in the cache");
+  cache.finish();
+}
+
+}  // namespace moebius

@@ -1,0 +1,192 @@
+#include "workloads/scenario/traffic_keys.h"
+
+#include <array>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+namespace moebius {
+namespace {
+
+constexpr std::array kFormats{
+    Named<TraceFormat>{"auto", TraceFormat::kAuto, "by its first line"},
+    Named<TraceFormat>{"mooncake", TraceFormat::kMooncake, "JSONL with hash_ids"},
+    Named<TraceFormat>{"mooncake-delta", TraceFormat::kMooncakeDelta,
+                       "JSONL, a row holds what is new in its session"},
+    Named<TraceFormat>{"dynamo", TraceFormat::kDynamo, "JSONL, dynamo.request.trace.v1"},
+    Named<TraceFormat>{"azure", TraceFormat::kAzure, "CSV, TIMESTAMP, ContextTokens, GeneratedTokens"},
+    Named<TraceFormat>{"burstgpt", TraceFormat::kBurstGpt, "CSV, Timestamp, Request tokens, Response tokens"},
+};
+
+constexpr std::array kLaws{
+    Named<ArrivalLaw>{"poisson", ArrivalLaw::kPoisson, "independent of each other"},
+    Named<ArrivalLaw>{"gamma", ArrivalLaw::kGamma, "gaps of a gamma distribution: in bursts"},
+    Named<ArrivalLaw>{"diurnal", ArrivalLaw::kDiurnal, "the rate rises and falls as a sine"},
+};
+
+constexpr double kMostTokens = 1 << 24;
+
+// Rows of the table of generators by name; the value is the row.
+std::vector<Named<int>> generators() {
+  std::vector<Named<int>> rows;
+  for (const TrafficKind& kind : traffic_kinds())
+    rows.push_back({kind.name, static_cast<int>(rows.size()), kind.help});
+  return rows;
+}
+
+// Of traffic that is drawn, and of nothing else.
+constexpr std::array kDrawnKeys{"block_tokens",  "turns",         "first_tokens",   "further_tokens",
+                                "output_tokens", "shared_tokens", "shared_prompts", "pause",
+                                "images",        "image_tokens",  "context_tokens", "arrivals",
+                                "rate",          "variation",     "period",         "amplitude"};
+
+constexpr int kDefaultKind = 1;  // conversation
+
+// A key that is there and counts for nothing is a mistake of the file.
+void refuse(const Section& section, std::string_view key, bool counts, std::string_view with) {
+  if (!counts && section.given(key))
+    section.place_of(key).fail(fmt::format("\"{}\" counts only with {}", key, with));
+}
+
+std::optional<TraceFile> read_file(Section& section, std::int64_t block_tokens) {
+  const std::string path = section.text(
+      "path", "",
+      "a file of requests, or a mix of clients (.json), in place of the generator, whose keys then count for "
+      "nothing");
+  const auto format = section.choice<TraceFormat>("format", kFormats, TraceFormat::kAuto, "of the file");
+  refuse(section, "format", !path.empty(), "path");
+  if (path.empty()) return std::nullopt;
+  std::filesystem::path at = path;
+  const Place place = section.place_of("path");
+  if (place.line != 0 && at.is_relative()) at = std::filesystem::path(place.file).parent_path() / at;
+  return TraceFile{at.string(), format, block_tokens};
+}
+
+Arrivals read_arrivals(Section& section, double rate, double turns) {
+  Arrivals arrivals;
+  arrivals.law = section.choice<ArrivalLaw>("arrivals", kLaws, ArrivalLaw::kPoisson, "how sessions begin");
+  arrivals.rate = section.number("rate", {kAboveZero, 1e6}, rate, "requests a second, mean") / turns;
+  arrivals.variation = section.number("variation", {0.05, 20}, 3,
+                                      "arrivals gamma: standard deviation of the gaps over their mean");
+  arrivals.period =
+      section.time("period", Time{std::int64_t{86400} * 1'000'000'000}, "arrivals diurnal: of the rate");
+  arrivals.amplitude =
+      section.number("amplitude", {0, 1}, 0.5, "arrivals diurnal: of the rate, over its mean");
+  refuse(section, "variation", arrivals.law == ArrivalLaw::kGamma, "arrivals \"gamma\"");
+  refuse(section, "period", arrivals.law == ArrivalLaw::kDiurnal, "arrivals \"diurnal\"");
+  refuse(section, "amplitude", arrivals.law == ArrivalLaw::kDiurnal, "arrivals \"diurnal\"");
+  if (arrivals.law == ArrivalLaw::kDiurnal && arrivals.period.ns == 0)
+    section.place_of("period").fail("expected more than 0 s, found 0 s");
+  return arrivals;
+}
+
+void read_law(Section& section, std::string_view key, TokenLaw& law, std::string_view help) {
+  law.mean = section.number(key, {1, kMostTokens}, law.mean, help);
+}
+
+SessionShape read_session(Section& section, SessionShape shape) {
+  shape.turns = section.number("turns", {1, 1e4}, shape.turns, "of a session, mean");
+  read_law(section, "first_tokens", shape.first,
+           "of the first turn, beside the shared ones; mean, lognormal");
+  read_law(section, "further_tokens", shape.further, "that another turn adds; mean, lognormal");
+  read_law(section, "output_tokens", shape.output, "of an answer; mean, lognormal");
+  shape.shared_tokens = static_cast<double>(section.integer("shared_tokens", {0, kMostTokens},
+                                                            static_cast<std::int64_t>(shape.shared_tokens),
+                                                            "of the system's prompt, which sessions share"));
+  shape.shared_prompts = static_cast<int>(section.integer(
+      "shared_prompts", {1, 1 << 30}, shape.shared_prompts, "different prompts of the system"));
+  shape.pause =
+      section.time("pause", shape.pause, "between two turns of a session: of a person or a tool; mean");
+  shape.images = section.number("images", {0, 1e4}, shape.images, "in the first turn of a session, mean");
+  shape.image_tokens = static_cast<double>(section.integer(
+      "image_tokens", {0, 1 << 20}, static_cast<std::int64_t>(shape.image_tokens), "of an image"));
+  shape.most_tokens = section.integer("context_tokens", {2, kMostTokens}, shape.most_tokens,
+                                      "a session ends before its input and output are longer");
+  return shape;
+}
+
+LengthRange read_length(Section& section, std::string_view key, bool required, std::string_view help) {
+  const DescriptionPtr form = description_of("", help);
+  set_keyword(form->keywords, "type", array_value({text_value("integer"), text_value("object")}));
+  const Value* value = section.value(key, required, form);
+  if (value == nullptr) return {1, 1};
+  const Place place = section.place_of(key);
+  const auto fail = [&] {
+    place.fail(fmt::format(
+        "expected a number of tokens from 1 to {:.0f}, or {{\"uniform\": [LEAST, MOST]}}, found {}",
+        kMostTokens, value->excerpt()));
+  };
+  const auto tokens = [&](const Value& number) {
+    if (number.kind != Value::Kind::kInteger || number.integer < 1 || number.integer > kMostTokens) fail();
+    return static_cast<int>(number.integer);
+  };
+  if (value->kind != Value::Kind::kObject) {
+    const int length = tokens(*value);
+    return {length, length};
+  }
+  const Value* ends = value->find("uniform");
+  if (ends == nullptr || value->keys.size() != 1 || ends->kind != Value::Kind::kArray ||
+      ends->items.size() != 2)
+    fail();
+  const LengthRange range{tokens(ends->items[0]), tokens(ends->items[1])};
+  if (range.low > range.high) fail();
+  return range;
+}
+
+// Everything but the kind itself and the number of requests, which a batch has too.
+TrafficSource read_source(Section& section, const TrafficKind& kind, std::uint64_t seed) {
+  TrafficSource source;
+  source.generator_name = kind.name;
+  source.generator.seed = seed;
+  source.generator.block_tokens =
+      section.integer("block_tokens", {1, 1 << 20}, 512, "of a hashed block, where a file does not say");
+  source.file = read_file(section, source.generator.block_tokens);
+  source.generator.session = read_session(section, kind.session);
+  source.generator.arrivals = read_arrivals(section, kind.rate, source.generator.session.turns);
+  source.spread_arrivals =
+      section.boolean("spread_arrivals", false, "requests of one stamp arrive evenly up to the next one");
+  return source;
+}
+
+constexpr double kMostRequests = 1e9, kMostOfBatch = 1 << 22;
+
+}  // namespace
+
+TrafficSource read_traffic(Section section, std::uint64_t seed) {
+  const std::vector<Named<int>> rows = generators();
+  const TrafficKind& kind = traffic_kinds()[section.choice<int>(
+      "generator", std::span<const Named<int>>(rows), kDefaultKind, "how requests are made")];
+  const std::int64_t requests =
+      section.integer("requests", {1, kMostRequests}, 1000, "how many a generator makes");
+  TrafficSource source = read_source(section, kind, seed);
+  source.generator.requests = requests;
+  section.finish();
+  return source;
+}
+
+ServedTraffic read_served_traffic(Section section, std::uint64_t seed) {
+  std::vector<Named<int>> rows = generators();
+  const int batch = static_cast<int>(rows.size());
+  rows.push_back({"batch", batch, "all requests are there at the beginning"});
+  const int chosen = section.choice<int>("generator", std::span<const Named<int>>(rows), kDefaultKind,
+                                         "how requests are made");
+  const bool is_batch = chosen == batch && !section.given("path");
+  const std::int64_t requests = section.integer("requests", {1, is_batch ? kMostOfBatch : kMostRequests},
+                                                1000, "how many a generator makes");
+  ServedTraffic traffic;
+  traffic.requests = static_cast<int>(requests);
+  traffic.input = read_length(section, "input", is_batch,
+                              "tokens of a prompt of a batch: a number, or {\"uniform\": [LEAST, MOST]}");
+  traffic.output = read_length(section, "output", is_batch,
+                               "tokens to generate: a number, or {\"uniform\": [LEAST, MOST]}");
+  for (const char* key : {"input", "output"}) refuse(section, key, is_batch, "generator \"batch\"");
+  for (const char* key : kDrawnKeys) refuse(section, key, !is_batch, "another generator than \"batch\"");
+  TrafficSource source =
+      read_source(section, traffic_kinds()[is_batch ? kDefaultKind : chosen % batch], seed);
+  source.generator.requests = requests;
+  if (!is_batch) traffic.source = std::move(source);
+  section.finish();
+  return traffic;
+}
+
+}  // namespace moebius

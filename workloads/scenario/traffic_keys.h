@@ -1,0 +1,23 @@
+// Keys of `/workload/trace`: a file of requests, or a generator.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "workloads/scenario/section.h"
+#include "workloads/serving/plan.h"
+#include "workloads/serving/traffic/traffic_source.h"
+
+namespace moebius {
+
+TrafficSource read_traffic(Section section, std::uint64_t seed);
+
+// The same, or a batch: requests that are all there at the beginning.
+struct ServedTraffic {
+  std::optional<TrafficSource> source;  // nothing: a batch
+  int requests = 0;
+  LengthRange input, output;  // of a batch
+};
+ServedTraffic read_served_traffic(Section section, std::uint64_t seed);
+
+}  // namespace moebius
