@@ -76,7 +76,7 @@ void Chips::start(const ComputeWork& work, Time now) {
   Running& op = running_[slot];
   op.work = work;
   op.left = work.seconds;
-  op.speed = chips_[work.chip].pace;
+  op.speed = op.usual(chips_[work.chip]);
   op.since = now;
   ++op.version;
   events_.push({later(now, op.left / op.speed), work.id, slot, op.version});
@@ -98,7 +98,7 @@ void Chips::share_among_several(int index, Time now) {
   const double speed = sum > rate ? rate / sum : 1;
   if (speed == 1 && chip.speed == 1) return;
   chip.speed = speed;
-  for (const std::int32_t slot : chip.running) go_at(slot, speed * chip.pace, now);
+  for (const std::int32_t slot : chip.running) go_at(slot, speed * running_[slot].usual(chip), now);
 }
 
 void Chips::go_at(std::int32_t slot, double speed, Time now) {
@@ -118,13 +118,13 @@ void Chips::set_pace(int index, double pace, Time now) {
   std::vector<bool> is_free(running_.size(), false);
   for (const std::int32_t slot : free_) is_free[slot] = true;
   for (std::size_t slot = 0; slot < running_.size(); ++slot) {
-    if (!is_free[slot] && running_[slot].work.chip == index)
+    if (!is_free[slot] && running_[slot].work.chip == index && running_[slot].work.paced)
       go_at(static_cast<std::int32_t>(slot), running_[slot].speed * change, now);
   }
 }
 
 std::int32_t Chips::pop_due(Time now) {
-  if (next_event() > now) return -1;
+  if (next_event() > now) return kNobody;
   const std::int32_t slot = events_.top().slot;
   events_.pop();
   Running& op = running_[slot];

@@ -14,14 +14,16 @@ namespace moebius {
 // A compute op as the chip sees it, at the cores that it holds.
 struct ComputeWork {
   std::int32_t chip = 0;
-  std::int32_t holder = 0;  // whoever asked; returned by pop_finished()
+  std::int32_t holder = 0;  // whoever asked, any number but kNobody; returned by pop_finished()
   std::uint64_t id = 0;     // orders ops that finish together
   double seconds = 0;       // alone on the chip
   double memory_bytes = 0;  // device-memory traffic over that time
+  bool paced = true;        // goes at the chip's pace; a copy that wires pace does not
 };
 
 class Chips {
  public:
+  static constexpr std::int32_t kNobody = -1;
   struct Grant {
     std::int32_t holder = 0;
     int cores = 0;
@@ -47,10 +49,10 @@ class Chips {
   Time next_event() {
     return events_.next([this](const Event& event) { return running_[event.slot].version == event.version; });
   }
-  // The holder of an op that has finished by `now`, in the order of ids, or -1.
+  // The holder of an op that has finished by `now`, in the order of ids, or kNobody.
   std::int32_t pop_finished(Time now) {
     // Mostly there is none: then overtaken events need no look either.
-    return events_.empty() || events_.top().time > now ? -1 : pop_due(now);
+    return events_.empty() || events_.top().time > now ? kNobody : pop_due(now);
   }
 
  private:
@@ -74,6 +76,7 @@ class Chips {
     Time since;
     std::uint32_t version = 0;
     double demand() const { return work.memory_bytes / work.seconds; }
+    double usual(const Chip& chip) const { return work.paced ? chip.pace : 1; }
   };
 
   const CorePool& pool(int chip, bool communication) const;

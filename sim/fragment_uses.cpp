@@ -49,10 +49,11 @@ ClassUse::ClassUse(const Fragment& fragment, int rank_class, OpCosts& shared, st
 }
 
 FragmentUses::FragmentUses(const Cluster& cluster, const Layout& layout,
-                           std::vector<const CostSource*> sources, TransferPlans& plans)
-    : cluster_(cluster), layout_(layout), sources_(std::move(sources)), plans_(plans) {
-  CHECK(sources_.size() == cluster.pools.size(),
-        fmt::format("{} cost sources for {} pools", sources_.size(), cluster.pools.size()));
+                           const std::vector<const CostSource*>& sources, TransferPlans& plans)
+    : cluster_(cluster), layout_(layout), plans_(plans) {
+  CHECK(sources.size() == cluster.pools.size(),
+        fmt::format("{} cost sources for {} pools", sources.size(), cluster.pools.size()));
+  for (const CostSource* source : sources) sources_.emplace_back(*source);
   for (const RankClass& rank_class : layout.classes) {
     const Pool& pool = cluster.pool_of(layout.device_of_rank[rank_class.representative()]);
     pool_of_class_.push_back(static_cast<int>(&pool - cluster.pools.data()));
@@ -90,9 +91,9 @@ std::unique_ptr<ClassUse> FragmentUses::prepare_class(FragmentUse& use, int rank
   check_cores(fragment, chip);
   std::unique_ptr<OpCosts>& shared = use.pool_costs[pool];
   if (!shared)
-    shared = std::make_unique<OpCosts>(fragment, chip, *sources_[pool], std::vector<std::int32_t>{});
+    shared = std::make_unique<OpCosts>(fragment, chip, sources_[pool], std::vector<std::int32_t>{});
   auto own =
-      std::make_unique<OpCosts>(fragment, chip, *sources_[pool], simulated_members(layout_, rank_class));
+      std::make_unique<OpCosts>(fragment, chip, sources_[pool], simulated_members(layout_, rank_class));
   return std::make_unique<ClassUse>(fragment, rank_class, *shared, std::move(own));
 }
 

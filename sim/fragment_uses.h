@@ -4,12 +4,14 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <unordered_map>
 #include <vector>
 
 #include "sim/op_costs.h"
 #include "sim/traffic/transfer_plans.h"
+#include "workloads/cost/remembered_costs.h"
 
 namespace moebius {
 
@@ -57,7 +59,7 @@ struct FragmentUse {
 
 class FragmentUses {
  public:
-  FragmentUses(const Cluster& cluster, const Layout& layout, std::vector<const CostSource*> sources,
+  FragmentUses(const Cluster& cluster, const Layout& layout, const std::vector<const CostSource*>& sources,
                TransferPlans& plans);
 
   // Throws run_error when an op wants cores that the chip has not.
@@ -73,7 +75,7 @@ class FragmentUses {
 
   const Cluster& cluster_;
   const Layout& layout_;
-  std::vector<const CostSource*> sources_;  // by pool
+  std::deque<RememberedCosts> sources_;  // by pool
   std::vector<int> pool_of_class_;
   TransferPlans& plans_;
   std::unordered_map<const Fragment*, std::unique_ptr<FragmentUse>> uses_;

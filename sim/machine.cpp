@@ -123,8 +123,8 @@ Time Machine::advance(Time to) {
     ended_.clear();
     network_.advance(now_, ended_);
     for (const std::int32_t meeting : ended_) next_step(meeting);
-    for (std::int32_t lane = chips_.pop_finished(now_); lane >= 0; lane = chips_.pop_finished(now_))
-      finish(lane);
+    for (std::int32_t holder; (holder = chips_.pop_finished(now_)) != Chips::kNobody;)
+      holder >= 0 ? finish(holder) : end_part(meeting_of_copy(holder));
     start_ready();
     next = next_event();
   } while (next <= now_);
@@ -203,101 +203,6 @@ void Machine::compute(std::int32_t index) {
   chips_.start(
       {chip_of_class_[live.rank_class], index, id_of(lane), lane.cost->seconds, lane.cost->memory_bytes},
       now_);
-}
-
-// ---- communication
-
-void Machine::communicate(std::int32_t index) {
-  LaneState& lane = lanes_[index];
-  lane.cost = nullptr;
-  const OpKind kind = op_on(lane).kind;
-  if (kind == OpKind::kSend) {
-    send(index);
-  } else if (kind == OpKind::kRecv) {
-    receive(index);
-  } else {
-    meet(index);
-  }
-}
-
-MeetingKey Machine::key_of(const LaneState& lane, const Op& op) {
-  const Live& live = live_on(lane);
-  return {plans_.meeting_place(op, live.rank_class), live.step,
-          op.phase == Phase::kGradients ? -1
-          : op.second                   ? live.second_microbatch
-                                        : live.microbatch,
-          op.match};
-}
-
-void Machine::meet(std::int32_t index) {
-  const LaneState& lane = lanes_[index];
-  const Op& op = op_on(lane);
-  Live& live = live_on(lane);
-  const int expected =
-      is_host_copy(op.kind) ? 1 : layout_.classes[live.rank_class].group(op.group).num_classes;
-  const std::int32_t slot = expected > 1 ? meetings_.find_or_open(key_of(lane, op)) : meetings_.open();
-  Meeting& meeting = meetings_[slot];
-  meeting.lanes.push_back(index);
-  if (static_cast<int>(meeting.lanes.size()) < expected) return;
-  meeting.plan = live.as_class->plan(lane.op, plans_);
-  meeting.id = id_of(lane);
-  begin_transfer(slot);
-}
-
-// A message is under way as soon as it is sent; the receiver may come before, while or after it arrives.
-void Machine::send(std::int32_t index) {
-  const LaneState& lane = lanes_[index];
-  const std::int32_t slot = meetings_.find_or_open(key_of(lane, op_on(lane)));
-  Meeting& meeting = meetings_[slot];
-  meeting.lanes.push_back(index);
-  meeting.plan = live_on(lane).as_class->plan(lane.op, plans_);
-  meeting.id = id_of(lane);
-  begin_transfer(slot);
-}
-
-void Machine::receive(std::int32_t index) {
-  LaneState& lane = lanes_[index];
-  const std::int32_t slot = meetings_.find_or_open(key_of(lane, op_on(lane)));
-  Meeting& meeting = meetings_[slot];
-  if (!meeting.delivered) {
-    meeting.receiver = index;
-    if (meeting.plan != nullptr) lane.work_start = std::max(lane.start, meeting.begin);
-    return;
-  }
-  meetings_.close(slot);
-  finish(index);
-}
-
-void Machine::begin_transfer(std::int32_t slot) {
-  Meeting& meeting = meetings_[slot];
-  meeting.begin = now_;
-  meeting.next_step = 0;
-  for (const std::int32_t lane : meeting.lanes) lanes_[lane].work_start = now_;
-  if (meeting.receiver >= 0) lanes_[meeting.receiver].work_start = now_;
-  next_step(slot);
-}
-
-void Machine::next_step(std::int32_t slot) {
-  Meeting& meeting = meetings_[slot];
-  ++events_;
-  if (meeting.next_step == meeting.plan->steps.size()) return end_transfer(slot);
-  network_.start(slot, meeting.plan->steps[meeting.next_step++], meeting.id, now_);
-}
-
-void Machine::end_transfer(std::int32_t slot) {
-  Meeting& meeting = meetings_[slot];
-  const bool is_message = meeting.key.place < 0;
-  const bool received = meeting.receiver >= 0;
-  for (const std::int32_t lane : meeting.lanes) {
-    lanes_[lane].slowest = meeting.plan->slowest;
-    finish(lane);
-  }
-  if (received) finish(meeting.receiver);
-  if (is_message && !received) {
-    meeting.delivered = true;
-  } else {
-    meetings_.close(slot);
-  }
 }
 
 // ---- from running to done

@@ -60,7 +60,7 @@ class Machine {
     ClassUse* as_class = nullptr;
     std::int32_t sequence = 0, rank_class = 0, step = 0, microbatch = 0, second_microbatch = -1;
     std::int32_t ops_left = 0;
-    std::int32_t waits_for = 0;  // submissions
+    std::int32_t waits_for = 0;              // submissions
     std::vector<std::int32_t> dependencies;  // by op: those that have not ended
     std::vector<OpState> ops;
     std::vector<std::int32_t> followers;  // live submissions that wait for this one
@@ -102,6 +102,10 @@ class Machine {
   }
   std::uint64_t id_of(const LaneState& lane) { return id_of(live_on(lane).sequence, lane.op); }
 
+  // Who holds a transfer's copying on a chip: below every lane, and not Chips::kNobody.
+  static std::int32_t copy_for(std::int32_t meeting) { return -2 - meeting; }
+  static std::int32_t meeting_of_copy(std::int32_t holder) { return -2 - holder; }
+
   std::int32_t new_live();
   void wait_for_launches(std::int32_t rank_class, std::int32_t slot);
   void launch(const Launches::Launched& launched);
@@ -119,6 +123,8 @@ class Machine {
   MeetingKey key_of(const LaneState& lane, const Op& op);
   void begin_transfer(std::int32_t meeting);
   void next_step(std::int32_t meeting);
+  void copy_on_chips(std::int32_t meeting);
+  void end_part(std::int32_t meeting);
   void end_transfer(std::int32_t meeting);
   void finish(std::int32_t lane);
   void report(const LaneState& lane, const Live& live);

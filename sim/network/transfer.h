@@ -52,10 +52,17 @@ struct Step {
 struct TransferPlan {
   std::vector<Step> steps;   // none: nothing to move
   std::int16_t slowest = 0;  // member that would end last on an idle network; 0 when all are equal
+  double memory_bytes = 0;   // that each member's chip reads and writes for it while it flows
 
   double alone() const {
     double seconds = 0;
     for (const Step& step : steps) seconds += step.alone;
+    return seconds;
+  }
+  // Without the time before the first byte arrives.
+  double flowing() const {
+    double seconds = alone();
+    for (const Step& step : steps) seconds -= step.latency;
     return seconds;
   }
 };

@@ -148,6 +148,7 @@ Traffic expert_exchange(const Op& op, const Route& route, const GroupSites& grou
   const ExchangeTime time = exchange_time(kernel, load, machine);
   traffic.latency = time.latency;
   traffic.least_seconds = time.flow;
+  traffic.memory_bytes = exchange_memory(kernel, of_chip);
   return traffic;
 }
 

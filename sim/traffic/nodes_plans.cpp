@@ -96,6 +96,7 @@ Traffic NodesPlanner::traffic(Algorithm algorithm, Protocol protocol) const {
   }
   traffic.latency = 0;
   traffic.hops = 0;
+  traffic.least_seconds = std::max(traffic.least_seconds, window_seconds(call_, algorithm, protocol));
   return traffic;
 }
 

@@ -150,7 +150,9 @@ TransferPlan TransferPlans::build(const Op& op, const Key& key, const Group& gro
     return steps_of({std::move(message)}, sites);
   }
   if (key.route == nullptr) return collective(op, key, sites);
-  TransferPlan plan = steps_of({expert_exchange(op, *key.route, sites, cluster_)}, sites);
+  const Traffic exchange = expert_exchange(op, *key.route, sites, cluster_);
+  TransferPlan plan = steps_of({exchange}, sites);
+  if (plan.flowing() > 0) plan.memory_bytes = exchange.memory_bytes;
   if (!plan.steps.empty()) plan.slowest = static_cast<std::int16_t>(builder_.busiest_member(sites));
   return plan;
 }

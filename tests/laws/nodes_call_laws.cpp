@@ -121,6 +121,43 @@ TEST_CASE("a buffer of one chunk waits at every hop until the chunk is there") {
   CHECK(all_reduce({}, 8192 * mib) - all_reduce({}, 4096 * mib) == Approx(256 * network).epsilon(0.005));
 }
 
+// 30 km are 150 us each way. A ring of 16 devices sends 30 / 16 of the buffer over each hop between nodes, 16
+// channels 8 chunks of 512 KiB at a time: 30 windows for 1 GiB, of which the first waits for nothing.
+TEST_CASE("over a long link a channel sends 8 chunks for each round trip") {
+  NodesCall call = call_of(OpKind::kAllReduce, 2, 1 << 30);
+  const double near = window_seconds(call, Algorithm::kRing, Protocol::kSimple);
+  CHECK(near < 0.1 * (1 << 30) * 30 / 16 / (8 * 46e9));  // hidden behind the bytes
+  call.place.message = call.place.farthest = 152e-6;
+  CHECK(window_seconds(call, Algorithm::kRing, Protocol::kSimple) == Approx(29 * (2 * 152e-6 + 10.3e-6)));
+  call.call.bytes = 1 << 20;  // all of it is under way at once
+  CHECK(window_seconds(call, Algorithm::kRing, Protocol::kSimple) == 0);
+  call.call = {OpKind::kAllToAll, 16, 1 << 30};
+  CHECK(window_seconds(call, Algorithm::kDirect, Protocol::kSimple) == 0);
+}
+
+// NCCL lets the switches reduce: a chunk of 128 KiB for each of 16 channels and 8 devices, so that 8 of them
+// are 128 MiB a round trip of 3 ms, less than the NICs and the switches could carry.
+TEST_CASE("between two regions an all-reduce grows by a round trip for each window") {
+  const Catalog catalog;
+  FabricSpec spec = catalog.fabric("multi-plane-fat-tree");
+  spec.region_distance = {300e3};
+  spec.region_rate = {1e17};
+  std::vector<Pool> pools(2, Pool{"north", catalog.accelerator("h100-sxm"), catalog.node("hgx-8"), 1});
+  pools[0].region = "north";
+  pools[1].name = pools[1].region = "south";
+  Cluster cluster = build_cluster(pools, spec, Place{"test", "", 0});
+  cluster.collectives = CollectiveSource::kLibrary;
+  const auto seconds = [&](double bytes) {
+    const Layout layout = make_layout({.ranks = 16});
+    Op op = communication_op(OpKind::kAllReduce, bytes);
+    op.algorithm = Algorithm::kAuto;
+    return simulate({cluster, layout, on_all_classes(layout, make_fragment({{op}})), {}, {}}).seconds();
+  };
+  const double gib = 1024.0 * 1024 * 1024, latency = cluster.fabric.latency(0, 8).seconds();
+  REQUIRE(latency > 1.5e-3);
+  CHECK(seconds(8 * gib) - seconds(4 * gib) == Approx(32 * (2 * latency + 10.3e-6)).epsilon(0.01));
+}
+
 TEST_CASE("without the library two nodes know the wires alone") {
   Machine structure;
   structure.source = CollectiveSource::kStructure;

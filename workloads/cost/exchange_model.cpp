@@ -86,6 +86,14 @@ ExchangeTime exchange_time(const ExchangeKernel& kernel, const ExchangeLoad& loa
   return {latency_of(kernel, load, machine) + filling, std::max({copying, summing, messages, link, nic})};
 }
 
+double exchange_memory(const ExchangeKernel& kernel, const ExchangeLoad& load) {
+  constexpr int kOfToken = 1, kOfNicRow = 4, kOfRankRow = 3, kOfRowByItself = 6;
+  if (goes_to_experts(kernel)) return load.copies * kOfRowByItself * load.row_bytes;
+  const double nodes = load.nodes > 1 ? load.across * load.nodes / (load.nodes - 1) : 0;  // its own too
+  return (load.tokens * kOfToken + load.across * kOfNicRow + (load.copies - nodes) * kOfRankRow) *
+         load.row_bytes;
+}
+
 ExchangeLoad load_of_die(ExchangeLoad load, int dies) {
   const double kept = (load.copies - load.remote_ranks) * (dies - 1) / dies;  // for another die of the chip
   load.linked = load.remote_ranks / dies;

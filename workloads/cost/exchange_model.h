@@ -85,6 +85,14 @@ struct ExchangeTime {
 ExchangeTime exchange_time(const ExchangeKernel& kernel, const ExchangeLoad& load,
                            const ExchangeMachine& machine);
 
+// Bytes of device memory that the busiest rank reads and writes for one dispatch or combine. High throughput
+// (DeepEP's normal kernels, csrc/kernels/internode.cu and intranode.cu): a token's row is read (combine:
+// written) once; a row on the NIC passes a buffer at both ends, each written and read; a row that a rank
+// takes passes a buffer of the scale-up link, written by the peer's cores, read, and written where it stays.
+// Low latency, and kernels that send to experts by themselves: a row is read, posted from a buffer, which is
+// written and read, and written at its end, read there and written where it stays.
+double exchange_memory(const ExchangeKernel& kernel, const ExchangeLoad& load);
+
 // Of each of a chip's dies, where `load` is the chip's: tokens and rows are shared alike.
 ExchangeLoad load_of_die(ExchangeLoad load, int dies);
 

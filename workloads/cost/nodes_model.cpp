@@ -18,6 +18,7 @@ constexpr double kChunkLL = 32 * kKiB, kChunkLL128 = 576e3;
 constexpr double kSwitchChunk = 128 * kKiB;  // NCCL_NVLS_CHUNKSIZE
 // A channel more for each so many bytes: bytes a thread (8, 8, 64) x threads (512, 640, 512).
 constexpr double kForChannelLL = 4 * kKiB, kForChannelLL128 = 5 * kKiB, kForChannelSimple = 32 * kKiB;
+constexpr double kStepsOfBuffer = 8;       // NCCL_STEPS
 constexpr double kSendChunk = 128 * kKiB;  // NCCL_P2P_NET_CHUNKSIZE
 // Chunks of different channels and their latencies overlap, as inside a node.
 constexpr double kOverlap = 2;
@@ -131,6 +132,18 @@ double in_switch_seconds(const NodesCall& call, double data) {
 double protocol_overhead(Protocol protocol) {
   if (protocol == Protocol::kLL) return 2;
   return protocol == Protocol::kLL128 ? 128.0 / 120 : 1;
+}
+
+double window_seconds(const NodesCall& call, Algorithm algorithm, Protocol protocol) {
+  if (call.call.kind == OpKind::kAllToAll) return 0;
+  const Batch batch = batch_of(call, algorithm, protocol);
+  if (batch.chunk <= 0) return 0;
+  const double devices = call.call.devices;
+  const bool whole = call.call.kind == OpKind::kBroadcast || algorithm != Algorithm::kRing;
+  const double passes = call.call.kind == OpKind::kAllReduce ? 2 : 1;
+  const double hop = call.call.bytes * (whole ? 1 : passes * (devices - 1) / devices);
+  const double windows = hop / (kStepsOfBuffer * batch.bytes);
+  return std::max(0.0, windows - 1) * (2 * call.place.farthest + proxy_latency(protocol));
 }
 
 double messages_of_send(double bytes, Protocol protocol) {

@@ -49,6 +49,12 @@ double protocol_overhead(Protocol protocol);
 // Messages between nodes for each that the algorithm sends: 128 KiB (NCCL_P2P_NET_CHUNKSIZE) in one.
 double messages_of_send(double bytes, Protocol protocol);
 
+// A channel keeps 8 chunks under way between two nodes (NCCL_STEPS parts of its buffer): the place of one is
+// free again a message and its acknowledgement later. So what a hop carries beyond the first 8 waits a round
+// trip for every 8 more; nothing in a building, most of the time across a region. s, at least, for the bytes
+// of a call; 0 for all-to-all, whose channels are shared by peers.
+double window_seconds(const NodesCall& call, Algorithm algorithm, Protocol protocol);
+
 // Seconds from launch to end; `data`: what the wires take for the bytes of the protocol, s.
 double nodes_seconds(const NodesCall& call, Algorithm algorithm, Protocol protocol, double data);
 

@@ -9,11 +9,9 @@ namespace moebius {
 namespace {
 
 std::int64_t rows_to_others(const Route& route, int member, bool from_member) {
-  std::int64_t rows = 0;
-  for (int other = 0; other < route.spec().ranks; ++other) {
-    if (other == member) continue;
-    rows += from_member ? route.tokens_between(member, other) : route.tokens_between(other, member);
-  }
+  std::int64_t rows = -route.tokens_between(member, member);
+  if (!from_member) return rows + route.received_tokens(member);
+  for (int other = 0; other < route.spec().ranks; ++other) rows += route.tokens_between(member, other);
   return rows;
 }
 

@@ -25,6 +25,13 @@ RowsOf rows_by_route(const Tensor& tensor, const Route& route) {
   return tensor.rows == route.max_received_tokens() ? RowsOf::kReceived : RowsOf::kAll;
 }
 
+// A fragment as all members see it.
+struct KnownFragment {
+  std::vector<Use> uses;       // by tensor
+  std::vector<bool> written;   // by tensor
+  std::vector<bool> released;  // by tensor
+};
+
 std::vector<Use> uses_of(const Fragment& fragment, bool by_member) {
   std::vector<Use> uses(fragment.tensors.size());
   for (std::size_t i = 0; i < fragment.ops.size(); ++i) {
@@ -50,6 +57,12 @@ std::vector<bool> written_here(const Fragment& fragment) {
   return written;
 }
 
+std::vector<bool> released_here(const Fragment& fragment) {
+  std::vector<bool> gone(fragment.tensors.size(), false);
+  for (const std::int32_t tensor : released(fragment)) gone[tensor] = true;
+  return gone;
+}
+
 double bytes_of(const Tensor& tensor, const Use& use, int member) {
   const double all = tensor.bytes().value;
   if (member == kOfAny || use.rows == RowsOf::kAll) return all;
@@ -69,10 +82,8 @@ struct FragmentMemory {
 // them.
 class Walk {
  public:
-  Walk(const Fragment& fragment, const std::vector<Use>& uses, int member)
-      : fragment_(fragment), uses_(uses), member_(member), written_(written_here(fragment)) {
-    for (const std::int32_t tensor : released(fragment)) released_.insert(tensor);
-  }
+  Walk(const Fragment& fragment, const KnownFragment& known, int member)
+      : fragment_(fragment), known_(known), member_(member) {}
 
   FragmentMemory run() {
     FragmentMemory memory;
@@ -103,21 +114,18 @@ class Walk {
   void each(const Visit& visit) const {
     for (std::size_t t = 0; t < fragment_.tensors.size(); ++t) {
       const Tensor& tensor = fragment_.tensors[t];
-      const Use& use = uses_[t];
+      const Use& use = known_.uses[t];
       if (use.first < 0 || tensor.scope == Scope::kRank) continue;
       const double bytes = bytes_of(tensor, use, member_);
       const bool stays = tensor.scope == Scope::kMicrobatch;
-      if (!stays || written_[t]) visit(tensor, use.first, use.last + 1, bytes);
-      if (stays && released_.count(static_cast<std::int32_t>(t)) > 0)
-        visit(tensor, use.last + 1, use.last + 1, -bytes);
+      if (!stays || known_.written[t]) visit(tensor, use.first, use.last + 1, bytes);
+      if (stays && known_.released[t]) visit(tensor, use.last + 1, use.last + 1, -bytes);
     }
   }
 
   const Fragment& fragment_;
-  const std::vector<Use>& uses_;
+  const KnownFragment& known_;
   int member_;
-  std::vector<bool> written_;
-  std::set<std::int32_t> released_;
 };
 
 // Weights, gradients and states: every kRank tensor once.
@@ -136,18 +144,33 @@ MemoryByKind resident(std::span<const MemoryPass> passes, bool on_host) {
   return memory;
 }
 
-using KnownUses = std::map<const Fragment*, std::vector<Use>>;
+// What all members of a class have in common.
+struct KnownPasses {
+  std::map<const Fragment*, KnownFragment> fragments;
+  MemoryByKind resident{}, on_host{};
+};
 
-ClassMemory memory_of_member(std::span<const MemoryPass> passes, const KnownUses& uses, int member) {
+KnownPasses known_passes(std::span<const MemoryPass> passes, bool by_member) {
+  KnownPasses known{{}, resident(passes, false), resident(passes, true)};
+  for (const MemoryPass& pass : passes) {
+    const Fragment& fragment = *pass.fragment;
+    const auto [place, added] = known.fragments.try_emplace(&fragment);
+    if (added)
+      place->second = {uses_of(fragment, by_member), written_here(fragment), released_here(fragment)};
+  }
+  return known;
+}
+
+ClassMemory memory_of_member(std::span<const MemoryPass> passes, const KnownPasses& common, int member) {
   ClassMemory result;
-  result.resident = resident(passes, false);
-  result.on_host = resident(passes, true);
+  result.resident = common.resident;
+  result.on_host = common.on_host;
   std::map<const Fragment*, FragmentMemory> known;
   double alive = 0, on_host = 0, most_on_host = 0;
   int microbatches = 0;
   for (const MemoryPass& pass : passes) {
     const auto [place, added] = known.try_emplace(pass.fragment);
-    if (added) place->second = Walk(*pass.fragment, uses.at(pass.fragment), member).run();
+    if (added) place->second = Walk(*pass.fragment, common.fragments.at(pass.fragment), member).run();
     const FragmentMemory& memory = place->second;
     MemoryByKind now = result.resident;
     for (int kind = 0; kind < kNumMemoryKinds; ++kind) now[kind] += memory.at_peak[kind];
@@ -180,15 +203,11 @@ Bytes MemoryReport::host_peak() const {
 }
 
 ClassMemory memory_of_passes(std::span<const MemoryPass> passes, std::span<const int> members) {
-  KnownUses uses;
-  for (const MemoryPass& pass : passes) {
-    const auto [place, added] = uses.try_emplace(pass.fragment);
-    if (added) place->second = uses_of(*pass.fragment, !members.empty());
-  }
-  if (members.empty()) return memory_of_member(passes, uses, kOfAny);
+  const KnownPasses known = known_passes(passes, !members.empty());
+  if (members.empty()) return memory_of_member(passes, known, kOfAny);
   ClassMemory fullest;
   for (const int member : members) {
-    ClassMemory memory = memory_of_member(passes, uses, member);
+    ClassMemory memory = memory_of_member(passes, known, member);
     if (memory.peak > fullest.peak) fullest = std::move(memory);
   }
   return fullest;
