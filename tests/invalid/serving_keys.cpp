@@ -12,12 +12,14 @@ void check(const char* file, const std::string& pointer, const char* json, const
 
 const char* const kLarge = "study/deepseek-v3-serve-16-h200.json";
 const char* const kSmall = "smoke/serve-small.json";
+const char* const kApart = "smoke/serve-apart.json";
 
 }  // namespace
 
 TEST_CASE("the shipped serving scenarios are accepted as they are") {
   CHECK(refusal(kLarge, "", "") == "");
   CHECK(refusal(kSmall, "", "") == "");
+  CHECK(refusal(kApart, "", "") == "");
 }
 
 TEST_CASE("degrees of serving that do not fit are refused with the numbers") {
@@ -32,12 +34,30 @@ TEST_CASE("what one pool cannot do or is not there yet is refused by name") {
   check(kLarge, "/plan/prefill/attention/dp", "8",
         "/plan/prefill/attention: dp 8 differs from decode's 16: one pool does both");
   check(kLarge, "/plan/separation/prefill_decode", "true",
-        "/plan/separation/prefill_decode: prefill and decode on pools of their own are not available; "
-        "available: "
-        "false");
-  check(kLarge, "/plan/router", "kv-aware", "/plan/router: unknown key \"router\"");
-  check(kLarge, "/workload/trace/generator", "conversation",
-        "/workload/trace/generator: expected one of \"batch\", found \"conversation\"");
+        "/plan/decode: prefill and decode are apart, but on one pool: expected two");
+  check(kLarge, "/plan/separation/attention_ffn", "true",
+        "attention and experts on pools of their own are not available; available: false");
+  check(kLarge, "/plan/router", "kv-aware",
+        "/plan/router: expected one of \"round-robin\", \"least-requests\", \"least-tokens\", found \"kv-aware\"");
+}
+
+TEST_CASE("a whole service says what does not fit together") {
+  check(kApart, "/plan/decode/pool", "decoed",
+        "/plan/decode: expected a name in /cluster/pools, found \"decoed\" (did you mean \"decode\"?)");
+  check(kApart, "/plan/prefill/attention/dp", "9",
+        "/plan/prefill: dp 9 x tp 1 ranks do not fit on the 8 devices of pool \"prefill\"");
+  check(kApart, "/plan/decode/ep/degree", "3",
+        "/plan/decode: 3 replicas share experts by 3: that does not divide dp 8");
+  check(kApart, "/plan/steps", "full",
+        "/plan/steps: \"full\" carries out requests that are there at once, on one pool, found prefill and decode "
+        "apart; expected \"surface\"");
+  check(kApart, "/plan/cache/block_tokens", "48",
+        "/plan/cache/block_tokens: pages of 48 tokens do not divide the traffic's blocks of 512");
+  check(kApart, "/workload/trace/input", "100",
+        "/workload/trace/input: \"input\" counts only with generator \"batch\"");
+  check(kApart, "/model", "deepseek-v3",
+        "/plan/scheduler: deepseek-v3 keeps latents, so that its prompts are not cut into chunks so far; "
+        "expected false");
 }
 
 TEST_CASE("each phase of serving names its own dispatch kernel") {

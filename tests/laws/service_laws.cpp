@@ -22,7 +22,8 @@ class RowCost : public StepCost {
   }
 };
 
-// Requests of 1 to 2,000 tokens in and 1 to 100 out, a hundred a second; sessions of four share what is before.
+// Requests of 1 to 2,000 tokens in and 1 to 100 out, a hundred a second; sessions of four share what is
+// before.
 class MadeTraffic : public TrafficStream {
  public:
   explicit MadeTraffic(int requests) : left_(requests) {}

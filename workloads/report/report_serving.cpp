@@ -1,5 +1,6 @@
 #include "workloads/report/report_serving.h"
 
+#include <algorithm>
 #include <cmath>
 #include <iterator>
 
@@ -40,7 +41,12 @@ FigureTree pool_tree(const ServicePoolFigures& pool) {
            {"blocks", pool.pages},
            {"peak_blocks", pool.run.peak_pages},
            {"preemptions", pool.run.preemptions}},
-          {{"surface_error",
+          {{"prefix",
+            {{{"prompt_tokens", pool.run.prefixes.prompt_tokens},
+              {"reused_tokens", pool.run.prefixes.reused_tokens},
+              {"asked_blocks", pool.run.prefixes.asked_blocks},
+              {"hit_blocks", pool.run.prefixes.hit_blocks}}}},
+           {"surface_error",
             {{{"iterations", pool.surface.iterations},
               {"p50", pool.surface.p50},
               {"p90", pool.surface.p90},
@@ -123,6 +129,14 @@ void service_lines(Out out, const ServiceFigures& service) {
                    imbalance(pool.run),
                    fmt::format("{} of {}", grouped(pool.run.peak_pages), grouped(pool.pages)),
                    grouped(pool.run.preemptions));
+  for (const ServicePoolFigures& pool : service.pools) {
+    const PrefixTotals& prefixes = pool.run.prefixes;
+    if (prefixes.asked_blocks > 0)
+      fmt::format_to(out, "  {}: {} of {} prompt tokens were in the cache ({:.1f}%)\n", pool.run.name,
+                     grouped(prefixes.reused_tokens), grouped(prefixes.prompt_tokens),
+                     100.0 * static_cast<double>(prefixes.reused_tokens) /
+                         static_cast<double>(std::max<std::int64_t>(1, prefixes.prompt_tokens)));
+  }
   for (const ServicePoolFigures& pool : service.pools)
     fmt::format_to(
         out,

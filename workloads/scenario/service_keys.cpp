@@ -117,6 +117,26 @@ void check_prefix_cache(const Scenario& scenario, const Document& document) {
         .fail(fmt::format("pages of {} tokens do not divide the traffic's blocks of {}", page, block));
 }
 
+// A prompt behind tokens that the cache holds would attend by absorbed maps, as decoding does, which for many
+// tokens at once is several times the work: latents have to be blown up again, and no op does that.
+void check_latent_prompts(const Scenario& scenario, const Document& document) {
+  if (scenario.model.attention != AttentionKind::kMla) return;
+  const auto refuse = [&](bool asked, const char* pointer, const char* what) {
+    if (asked)
+      place_at(document, pointer)
+          .fail(fmt::format("{} keeps latents, so that {} so far; expected false", scenario.model.id, what));
+  };
+  const ServicePlan& service = scenario.service;
+  refuse(service.chunked, "/plan/scheduler/chunked", "its prompts are not cut into chunks");
+  refuse(service.prefix_cache, "/plan/cache/prefix", "prefixes of its prompts are not used again");
+  if (service.batching == BatchPolicy::kMixed)
+    place_at(document, "/plan/scheduler/batching")
+        .fail(
+            fmt::format("{} keeps latents, so that its prompts share no iteration with decoding sequences so "
+                        "far; expected \"prefill-first\"",
+                        scenario.model.id));
+}
+
 }  // namespace
 
 void read_service_keys(Section& plan, ServicePlan& service) {
@@ -158,6 +178,7 @@ void set_phases(Scenario& scenario, const Document& document) {
   decide_steps(scenario, document);
   if (service.full_steps) return;
   check_prefix_cache(scenario, document);
+  check_latent_prompts(scenario, document);
   const PhaseKeys &prefill = service.prefill, &decode = service.decode;
   const Place at_decode = place_at(document, "/plan/decode"),
               at_prefill = place_at(document, "/plan/prefill");

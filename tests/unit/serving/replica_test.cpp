@@ -57,7 +57,8 @@ TEST_CASE("prompts go first, or share an iteration with those who decode") {
 }
 
 // Ten pages of four tokens hold two sequences of 16 and their growth to 20; the second grows no further.
-TEST_CASE("when the cache is full the youngest sequence waits and is computed again, with what it generated") {
+TEST_CASE(
+    "when the cache is full the youngest sequence waits and is computed again, with what it generated") {
   Replica replica(rules_of(10));
   replica.enqueue({.id = 0, .prompt = 16, .output = 30, .chain = {}});
   replica.enqueue({.id = 1, .prompt = 16, .output = 30, .chain = {}});

@@ -33,6 +33,13 @@ void StepOutcome::clear() {
   tokens = 0;
 }
 
+void PrefixTotals::add(const PrefixTotals& other) {
+  prompt_tokens += other.prompt_tokens;
+  reused_tokens += other.reused_tokens;
+  asked_blocks += other.asked_blocks;
+  hit_blocks += other.hit_blocks;
+}
+
 Replica::Replica(const ReplicaRules& rules) : rules_(rules) {
   CHECK(rules.shared_tokens % rules.page_tokens == 0,
         fmt::format("blocks of {} tokens in pages of {}", rules.shared_tokens, rules.page_tokens));

@@ -70,6 +70,7 @@ struct ReplicaLoad {
 struct PrefixTotals {
   std::int64_t prompt_tokens = 0, reused_tokens = 0;  // of admitted sequences
   std::int64_t asked_blocks = 0, hit_blocks = 0;
+  void add(const PrefixTotals& other);
 };
 
 class Replica {

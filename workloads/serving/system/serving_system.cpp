@@ -322,8 +322,10 @@ std::vector<PoolFigures> ServingSystem::pools() const {
       of.totals.busy += totals.busy;
       of.totals.rows += totals.rows;
       of.totals.slowest_rows += totals.slowest_rows;
-      for (int i = 0; i < instance.size(); ++i)
+      for (int i = 0; i < instance.size(); ++i) {
         of.peak_pages = std::max(of.peak_pages, instance.replica(i).peak_pages());
+        of.prefixes.add(instance.replica(i).prefixes());
+      }
     }
     const double span = (state_->last_token - state_->first_arrival).seconds();
     const double instances = static_cast<double>(pool.instances.size());

@@ -55,6 +55,7 @@ struct PoolFigures {
   double busy = 0;              // share of the time from the first arrival to the last token
   std::int64_t peak_pages = 0;  // of the fullest replica
   std::int64_t preemptions = 0;
+  PrefixTotals prefixes;  // of all replicas
 };
 
 class ServingSystem {

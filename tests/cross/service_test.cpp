@@ -1,0 +1,61 @@
+// `moebius run` of a whole service.
+#include <catch2/catch.hpp>
+
+#include "tests/process.h"
+#include "workloads/report/report.h"
+
+namespace moebius {
+namespace {
+
+const std::string kScenarios = std::string(MOEBIUS_SOURCE_DIR) + "/scenarios/";
+const std::string kApart = kScenarios + "smoke/serve-apart.json";
+
+double figure(const std::string& json, const std::string& path) {
+  INFO(path);
+  const std::optional<double> value = report_value(json, path);
+  REQUIRE(value.has_value());
+  return *value;
+}
+
+std::string report_of(const std::string& arguments) {
+  const auto run = test::run_moebius("run " + arguments + " --json");
+  INFO(run.err);
+  REQUIRE(run.exit_code == 0);
+  return run.out;
+}
+
+}  // namespace
+
+TEST_CASE("prefill and decode apart answer every request, and the report adds up") {
+  const std::string json = report_of(kApart);
+  CHECK(figure(json, "requests.completed") == 1000);
+  CHECK(figure(json, "requests.rejected") == 0);
+  const double e2e = 1000 * figure(json, "e2e_s.mean");
+  CHECK(figure(json, "request_time_s.queue") + figure(json, "request_time_s.prefill") +
+            figure(json, "request_time_s.handover") + figure(json, "request_time_s.decode") ==
+        Approx(e2e));
+  CHECK(figure(json, "transferred_bytes") > 0);
+  CHECK(figure(json, "pools.prefill.prefix.reused_tokens") > 0);
+  const std::string again = report_of(kApart);
+  CHECK(json.substr(0, json.find("\"wall_s\"")) == again.substr(0, again.find("\"wall_s\"")));
+}
+
+// The batch as it ships carries out every op; between iterations that were timed it must take as long.
+TEST_CASE("a service between timed iterations takes as long as one whose every op is carried out") {
+  const std::string file = kScenarios + "study/deepseek-v3-serve-16-h200.json";
+  const std::string plan = " --set /plan/scheduler/chunked=false";
+  const std::string full = report_of(file + plan),
+                    surface = report_of(file + plan + " --set /plan/steps=surface");
+  for (const std::string metric : {"ttft_s.mean", "tpot_s.mean", "e2e_s.mean", "run_time_s"}) {
+    INFO(metric);
+    CHECK(figure(surface, metric) == Approx(figure(full, metric)).epsilon(0.03));
+  }
+}
+
+TEST_CASE("a whole service is not executed") {
+  const auto run = test::run_moebius("run " + kApart + " --executor host");
+  CHECK(run.exit_code == 1);
+  CHECK(run.err.find("a whole service is simulated only") != std::string::npos);
+}
+
+}  // namespace moebius
