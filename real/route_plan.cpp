@@ -57,7 +57,8 @@ RoutePlan plan_route(const Route& route, int member) {
         [&](std::int32_t token) { plan.sent[to].push_back(token); }, [](int, int) {});
   }
   std::vector<std::vector<Copy>> copies(per_rank);
-  for (int source = 0; source < spec.ranks; ++source) {
+  for (int i = 0; i < spec.ranks * spec.gathered; ++i) {
+    const int source = i % spec.ranks;
     const std::int32_t before = plan.received;
     walk(
         source == member ? plan.choices : route.choices(source), spec.active, member * per_rank, per_rank,

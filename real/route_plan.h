@@ -13,8 +13,8 @@ struct RoutePlan {
   std::vector<std::int32_t> choices;  // of this member's own tokens: see Route::choices()
   std::vector<std::vector<std::int32_t>>
       sent;  // to each member: own tokens, ascending; one that uses several experts there once
-  std::vector<std::int32_t>
-      received_from;          // rows from each member; they stand in the order of sources, then of tokens
+  std::vector<std::int32_t> received_from;  // rows from each member; they stand in the order of sources, then
+                                            // of tokens; of a gathered route group by group
   std::int32_t received = 0;  // their sum
   std::vector<std::int32_t> copy_row,
       copy_slot;  // of each copy by expert: its received row, and which of the token's choices it is

@@ -22,6 +22,11 @@ void require_formats(const Job& job) {
         fmt::format("{}: /plan/precision/scaling \"tensor\" is not available on cuda yet: "
                     "available: \"block\"; on host both",
                     job.scenario.name));
+  if (job.scenario.plan.cp > 1 && job.scenario.plan.context != ContextKind::kAllGather)
+    throw run_error(fmt::format(
+        "{}: /plan/context \"{}\" is not available on cuda yet: available: \"all-gather\"; on host "
+        "all three",
+        job.scenario.name, job.scenario.plan.zigzag() ? "ring" : "ulysses"));
   if (job.scenario.plan.tp_chunks > 0)
     throw run_error(
         fmt::format("{}: /plan/tp/overlap true is not available on cuda yet: available: false; on host both",

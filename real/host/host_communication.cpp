@@ -6,7 +6,9 @@
 
 #include "hw/error.h"
 #include "real/communication_kind.h"
+#include "real/host/head_blocks.h"
 #include "real/rounding.h"
+#include "workloads/schedule/context_part.h"
 
 namespace moebius {
 namespace {
@@ -51,8 +53,8 @@ class Communication {
     each_operand([&](std::vector<Real>& x) { reduce(x), gather(x); });
   }
 
-  // Between the memories of one rank: values stay as they are. States that no update has made yet are none: the
-  // first update begins them.
+  // Between the memories of one rank: values stay as they are. States that no update has made yet are none:
+  // the first update begins them.
   void copy_host() {
     TensorStore<Real>& store = c_.store();
     for (int i = 0; i < c_.op().num_inputs; ++i) {
@@ -209,7 +211,41 @@ class Communication {
     c_.out(0, std::move(x));
   }
 
+  void exchange_heads(bool out) {
+    const HeadBlocks<Real> blocks(c_.in(0), size_, out);
+    Pieces give;
+    const std::vector<std::vector<Real>> packed = blocks.packed();
+    for (const std::vector<Real>& block : packed) give.push_back(block);
+    Matrix<Real> y = blocks.result();
+    swap(give, [&](const Pieces& pieces) {
+      for (int from = 0; from < size_; ++from) {
+        expect_size(pieces[from].size(), blocks.elements());
+        blocks.place(pieces[from], from, y);
+      }
+    });
+    c_.out(0, std::move(y));
+  }
+
+  // To the next member, from the one before.
+  void shift() {
+    for (int i = 0; i < c_.op().num_inputs; ++i) {
+      const Matrix<Real> x = c_.in(i);
+      Pieces give(size_);
+      give[(me_ + 1) % size_] = x.view();
+      Matrix<Real> y(x.rows, x.columns);
+      swap(give, [&](const Pieces& pieces) {
+        const auto& from = pieces[(me_ + size_ - 1) % size_];
+        expect_size(from.size(), static_cast<std::int64_t>(y.values.size()));
+        std::copy(from.begin(), from.end(), y.values.begin());
+      });
+      c_.out(i, std::move(y));
+    }
+  }
+
   void all_to_all() {
+    const std::int64_t how = c_.shape().k;
+    if (how == kRingShift) return shift();
+    if (how == kHeadsOut || how == kHeadsBack) return exchange_heads(how == kHeadsOut);
     const Matrix<Real>& x = c_.in(0);
     CHECK(x.rows % size_ == 0, fmt::format("{} rows over {} members", x.rows, size_));
     const auto block = static_cast<std::int64_t>(x.values.size()) / size_;

@@ -8,6 +8,7 @@
 #include "real/host/gemm.h"
 #include "real/host/host_kernels_mlp.h"
 #include "real/host/host_kernels_norm.h"
+#include "real/host/context_rows.h"
 #include "real/host/op_context.h"
 #include "real/rounding.h"
 
@@ -89,6 +90,7 @@ void activate_back(OpContext<Real>& c) {
 
 template <class Real>
 void add(OpContext<Real>& c) {
+  if (c.shape().k == kMergeAttention) return merge_attention(c);
   Matrix<Real> sum = c.in(0);
   const Matrix<Real>& b = c.in(1);
   CHECK(sum.values.size() == b.values.size(), fmt::format("{} + {}", sum.values.size(), b.values.size()));

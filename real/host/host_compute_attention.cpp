@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
+#include "real/host/context_rows.h"
 #include "real/host/host_kernels_attention.h"
 #include "real/host/host_kernels_norm.h"
 #include "real/host/op_context.h"
@@ -28,20 +29,23 @@ void rotate_in_batch(OpContext<Real>& c, Matrix<Real> y, Turn turn) {
   c.out(0, std::move(y));
 }
 
-// A context-parallel rank holds the chunk of each sequence that its index says.
+// A context-parallel rank holds the chunk of each sequence that its index says, or two of them.
 template <class Real>
 void rotary(OpContext<Real>& c, Turn turn) {
   Matrix<Real> y = c.in(0);
   if (c.op().batch >= 0) return rotate_in_batch(c, std::move(y), turn);
-  const std::int64_t rows = y.rows / std::max(c.shape().groups, 1);
-  rotate<Real>(y.view(),
-               {.columns = y.columns,
-                .heads = std::max(c.shape().heads, 1),
-                .rotated = c.shape().head_dim,
-                .sequence_rows = rows,
-                .first_position = c.index_in(GroupRole::kContext) * rows,
-                .rotary = c.options().constants.rotary},
-               turn);
+  const std::int64_t sequences = std::max(c.shape().groups, 1), rows = y.rows / sequences;
+  for (const ContextRows::Run& run : ContextRows(c, rows).runs()) {
+    for (std::int64_t s = 0; s < sequences; ++s)
+      rotate<Real>({y.row(s * rows + run.row), static_cast<std::size_t>(run.count * y.columns)},
+                   {.columns = y.columns,
+                    .heads = std::max(c.shape().heads, 1),
+                    .rotated = c.shape().head_dim,
+                    .sequence_rows = run.count,
+                    .first_position = run.position,
+                    .rotary = c.options().constants.rotary},
+                   turn);
+  }
   c.out(0, std::move(y));
 }
 
@@ -99,6 +103,8 @@ AttentionShape attention_shape(const OpContext<Real>& c, std::int64_t query_rows
 template <class Real>
 void attend(OpContext<Real>& c) {
   if (c.op().batch >= 0) return attend_in_batch(c);
+  if (c.op().match == kGatheredAll) return attend_to_all(c);
+  if (is_zigzag(c.op())) return attend_in_ring(c);
   const Matrix<Real>& q = c.in(0);
   const ContextKeys<Real> context(c, c.in(1).rows);
   const Matrix<Real> k = context.seen(c.in(1)), v = context.seen(c.in(2));
@@ -115,6 +121,8 @@ void attend(OpContext<Real>& c) {
 template <class Real>
 void attend_back(OpContext<Real>& c) {
   if (c.op().batch >= 0) return attend_back_in_batch(c);
+  if (c.op().match == kGatheredAll) return attend_back_to_all(c);
+  if (is_zigzag(c.op())) return attend_back_in_ring(c);
   const Matrix<Real>&d_o = c.in(0), &q = c.in(1), &o = c.in(4), &lse = c.in(5);
   const ContextKeys<Real> context(c, c.in(2).rows);
   const Matrix<Real> k = context.seen(c.in(2)), v = context.seen(c.in(3));

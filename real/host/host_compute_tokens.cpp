@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
+#include "real/host/context_rows.h"
 #include "real/host/host_kernels_tokens.h"
 #include "real/host/op_context.h"
 #include "real/token_stream.h"
@@ -25,14 +26,15 @@ void input(OpContext<Real>& c) {
   const std::int64_t replicas = c.size_of(dealt) / context;
   const std::int64_t replica = c.index_in(dealt) / context;
   const std::int64_t sequences = std::max(s.groups, 1), rows = s.m / sequences;
-  const std::int64_t first = c.index_in(GroupRole::kContext) * rows;
   std::vector<Matrix<Real>> streams(c.op().num_outputs, Matrix<Real>(s.m, 1));
   for (std::int64_t i = 0; i < sequences; ++i) {
     const std::int64_t sequence = (c.submission().microbatch_of(c.op()) * replicas + replica) * sequences + i;
     const auto tokens = token_sequence({c.options().seed, c.submission().step, sequence},
-                                       first + rows + c.op().num_outputs, s.n);
-    for (std::size_t shift = 0; shift < streams.size(); ++shift) {
-      std::copy_n(tokens.begin() + first + shift, rows, streams[shift].values.begin() + i * rows);
+                                       context * rows + c.op().num_outputs, s.n);
+    for (const ContextRows::Run& run : ContextRows(c, rows).runs()) {
+      for (std::size_t shift = 0; shift < streams.size(); ++shift)
+        std::copy_n(tokens.begin() + run.position + shift, run.count,
+                    streams[shift].values.begin() + i * rows + run.row);
     }
   }
   for (int i = 0; i < c.op().num_outputs; ++i) c.out(i, std::move(streams[i]));

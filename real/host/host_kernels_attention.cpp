@@ -58,6 +58,7 @@ struct Seen {
 };
 
 Seen seen_by(const AttentionShape& s, std::int64_t i) {
+  if (!s.causal) return {0, s.keys};
   const std::int64_t position = s.keys - s.queries + i;
   return {s.window > 0 ? std::max<std::int64_t>(0, position + 1 - s.window) : 0, position + 1};
 }
@@ -82,7 +83,7 @@ void check_sizes(const AttentionShape& s, const AttentionOperands<Real>& x) {
             fits(x.v, s.sequences * s.keys * s.kv_heads * s.v_dim),
         fmt::format("q {} k {} v {} for {} sequences of {} queries, {} keys", x.q.size(), x.k.size(),
                     x.v.size(), s.sequences, s.queries, s.keys));
-  CHECK(s.queries <= s.keys && s.heads % s.kv_heads == 0,
+  CHECK((s.queries <= s.keys || !s.causal) && s.heads % s.kv_heads == 0,
         fmt::format("{} queries, {} keys, {} and {} heads", s.queries, s.keys, s.heads, s.kv_heads));
 }
 

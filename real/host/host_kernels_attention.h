@@ -13,6 +13,7 @@ struct AttentionShape {
   std::int64_t heads = 1, kv_heads = 1, head_dim = 0, v_dim = 0;
   std::int64_t window = 0;
   double score_scale = 1;  // beside 1/sqrt(head_dim)
+  bool causal = true;      // else queries see all keys, however many there are
 };
 
 template <class Real>

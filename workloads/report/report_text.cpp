@@ -35,8 +35,14 @@ std::string chips_text(const Cluster& cluster) {
 std::string tensor_text(const TrainingPlan& plan) {
   std::vector<std::string> more;
   if (plan.mixed_tp()) more.push_back(fmt::format("dense MLPs {}", plan.dense_degree()));
+  if (plan.expert_tp > 1) more.push_back(fmt::format("experts {}", plan.expert_tp));
   if (plan.tp_chunks > 0) more.push_back(fmt::format("pieces {}", plan.tp_chunks));
   return more.empty() ? std::to_string(plan.tp) : fmt::format("{} ({})", plan.tp, fmt::join(more, ", "));
+}
+
+std::string context_text(const TrainingPlan& plan) {
+  if (plan.cp == 1 || plan.context == ContextKind::kAllGather) return std::to_string(plan.cp);
+  return fmt::format("{} ({})", plan.cp, plan.zigzag() ? "ring" : "ulysses");
 }
 
 std::string plan_line(const Scenario& scenario) {
@@ -47,7 +53,7 @@ std::string plan_line(const Scenario& scenario) {
   }
   return fmt::format("{} on {} {}, tp {} · pp {} ({}) · ep {} · cp {} · dp {}, {}, {} microbatches",
                      scenario.model.id, grouped(plan.ranks()), chips_text(*scenario.cluster),
-                     tensor_text(plan), plan.pp, schedule, plan.ep, plan.cp, plan.dp, to_string(plan.gemm),
+                     tensor_text(plan), plan.pp, schedule, plan.ep, context_text(plan), plan.dp, to_string(plan.gemm),
                      scenario.training.num_microbatches(plan));
 }
 

@@ -54,7 +54,9 @@ void check_spec(const RouteSpec& s) {
     CHECK(run.source >= 0 && run.source < s.ranks && run.count > 0,
           fmt::format("{} tokens of source {}", run.count, run.source));
   }
-  CHECK(static_cast<std::int64_t>(s.ranks) * s.tokens * s.active < std::int64_t{1} << 31, values());
+  CHECK(s.gathered > 0 &&
+            static_cast<std::int64_t>(s.ranks) * s.tokens * s.active * s.gathered < std::int64_t{1} << 31,
+        values());
 }
 
 }  // namespace
@@ -177,6 +179,8 @@ Route::Route(const RouteSpec& spec) : spec_(spec) {
       ++token;
     });
   }
+  for (std::int32_t& rows : rows_) rows *= spec.gathered;
+  for (std::int32_t& tokens : between_) tokens *= spec.gathered;
   draw_ = std::move(draw);
   sum_up();
 }

@@ -57,6 +57,9 @@ struct RouteSpec {
   int active_groups = 1;       // ... and a token uses at most so many of them
   int tokens = 0;              // of each source rank; with runs: of the one that has most
   int capacity = 0;            // most copies from one source to one expert, later tokens' are dropped; 0: no limit
+  // Groups of sources that choose alike and whose tokens are gathered where the experts are: counts of rows and of received
+  // tokens are those of all of them. Nothing is dispatched by such a route.
+  int gathered = 1;
   // Serving: which tokens the sources have, each its own number. Drawn by popularity, what a token chooses is a function of
   // seed, layer, request and position alone, whoever shares its batch; step and microbatch do not count then.
   TokenRuns runs = {};

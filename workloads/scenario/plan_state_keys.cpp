@@ -197,7 +197,7 @@ class StateChecks {
     if (plan_.shard == 0) return;
     require(plan_.zero >= 2, "/plan/dp/shard", "copies of shards are for zero 2 and 3, found zero {}",
             plan_.zero);
-    const int dense = plan_.cp * plan_.dp, experts = plan_.tp * plan_.cp * plan_.dp / plan_.ep;
+    const int dense = plan_.cp * plan_.dp, experts = plan_.tp * plan_.cp * plan_.dp / plan_.expert_ranks();
     require(dense % plan_.shard == 0, "/plan/dp/shard",
             "{} ranks that share a copy do not divide the cp {} x dp {} = {} replicas", plan_.shard, plan_.cp,
             plan_.dp, dense);

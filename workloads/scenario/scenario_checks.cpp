@@ -38,6 +38,7 @@ class TrainingChecks {
   void run() {
     degrees();
     check_stages(scenario_, document_);
+    check_folding(scenario_, document_);
     attention();
     dense();
     where_state_stands();
@@ -160,10 +161,10 @@ class TrainingChecks {
     if (plan_.nodes_per_token == 0) return;
     const char* at = "/plan/ep/nodes_per_token";
     const int per_node = scenario_.cluster->pools.front().node.accelerators;
-    const int nodes = (plan_.ep + per_node - 1) / per_node;
+    const int nodes = (plan_.expert_ranks() + per_node - 1) / per_node;
     require(plan_.nodes_per_token <= nodes, at,
             "{} nodes per token, but an expert-parallel group of {} ranks stands on {}",
-            plan_.nodes_per_token, plan_.ep, nodes);
+            plan_.nodes_per_token, plan_.expert_ranks(), nodes);
     require(model_.experts.active % plan_.nodes_per_token == 0, at,
             "{} nodes per token do not divide the {} experts that a token of {} uses", plan_.nodes_per_token,
             model_.experts.active, model_.id);
@@ -198,10 +199,10 @@ class TrainingChecks {
             work.sequence_length);
     const Experts& experts = model_.experts;
     require(
-        experts.routed == 0 || static_cast<double>(tokens) * plan_.ep * experts.active < kMost,
+        experts.routed == 0 || static_cast<double>(tokens) * plan_.expert_ranks() * experts.active < kMost,
         "/workload/micro_batch",
         "{} tokens on each of {} ranks, to {} experts each, are more than the 2^31 copies of one dispatch",
-        tokens, plan_.ep, experts.active);
+        tokens, plan_.expert_ranks(), experts.active);
     const int classes = plan_.fold ? plan_.pp : plan_.ranks();
     const bool simple = plan_.schedule == PipelineKind::kGpipe || plan_.schedule == PipelineKind::k1F1B;
     const double of_microbatch = simple ? 2.0 : 3.0 * StagePlacement(plan_).chunks();  // passes of a rank

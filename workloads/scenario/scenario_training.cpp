@@ -57,6 +57,15 @@ constexpr std::array kMemoryRules{
     Named<bool>{"report", false, "it is simulated all the same, and the report says so"},
 };
 
+constexpr std::array kContexts{
+    Named<ContextKind>{"all-gather", ContextKind::kAllGather,
+                       "keys and values of all are gathered before attention"},
+    Named<ContextKind>{"ring", ContextKind::kRing,
+                       "blocks of keys and values go round the ring beside attention to the block before"},
+    Named<ContextKind>{"ulysses", ContextKind::kUlysses,
+                       "for attention heads are cut instead of tokens: all-to-alls before and after"},
+};
+
 constexpr Range kDegree{1, 1 << 20};
 
 int degree(Section& section, std::string_view key, int otherwise, std::string_view help) {
@@ -84,7 +93,7 @@ void read_tensor(Section section, TrainingPlan& plan) {
   const int dense =
       degree(section, "dense", plan.tp, "of dense MLPs; ranks of a stage that follow one another");
   plan.dense_tp = dense == plan.tp ? 0 : dense;
-  section.one_of("expert", {1}, 1, "of experts, which are spread by expert parallelism alone");
+  plan.expert_tp = degree(section, "expert", 1, "of each expert; ranks of a stage that follow one another");
   plan.sequence_parallel = section.boolean("sequence_parallel", false,
                                            "activations between tensor-parallel parts are sharded by tokens");
   read_tensor_overlap(section, plan);
@@ -146,6 +155,10 @@ void read_training_plan(Section section, Scenario& scenario) {
   read_pipeline(section.object("pp", false, "pipeline parallelism"), plan);
   read_expert(section.object("ep", false, "expert parallelism"), plan);
   plan.cp = degree(section, "cp", 1, "context-parallel degree: ranks that share a sequence");
+  plan.context = section.choice<ContextKind>("context", kContexts, ContextKind::kAllGather,
+                                             "how ranks that share a sequence see each other's keys");
+  if (plan.cp == 1 && plan.context != ContextKind::kAllGather)
+    section.place_of("context").fail("ring and ulysses need a context-parallel degree above 1, found 1");
   read_data_parallelism(section.object("dp", false, "data parallelism"), plan);
   read_precision(section.object("precision", false, "number formats"), plan);
   read_recompute(section.object("recompute", false, "activations that are not kept"), plan);

@@ -60,6 +60,7 @@ void put_route(Line& line, std::size_t index, const RouteSpec& r) {
   line.put(" ranks={} ranks_per_node={} experts={} active={} groups={} active_groups={} tokens={}", r.ranks,
            r.ranks_per_node, r.experts, r.active, r.groups, r.active_groups, r.tokens);
   if (r.capacity > 0) line.put(" capacity={}", r.capacity);
+  if (r.gathered > 1) line.put(" gathered={}", r.gathered);
   if (!r.weights.empty()) {
     line.put(" weights=");
     for (std::size_t i = 0; i < r.weights.list().size(); ++i)

@@ -50,6 +50,7 @@ void add(Hash& hash, const RouteSpec& r) {
     for (const double weight : r.weights.list()) hash.add(weight);
   }
   if (r.capacity > 0) hash.add(r.capacity);
+  if (r.gathered > 1) hash.add("gathered").add(r.gathered);
   for (const TokenRun& run : r.runs.list())
     hash.add(run.source).add(run.request).add(run.first).add(run.count);
 }

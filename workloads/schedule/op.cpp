@@ -82,6 +82,8 @@ std::string_view to_string(GroupRole group) {
       return "expert_shard";
     case GroupRole::kExpertReplica:
       return "expert_replica";
+    case GroupRole::kExpertTensor:
+      return "expert_tensor";
   }
   return "unknown";
 }

@@ -50,8 +50,9 @@ enum class GroupRole : std::uint8_t {
   kExpertShard,   // the same of kExpertData
   kExpertReplica,
   kBatch,         // who reads different parts of a step's batch, where that is not the data group
+  kExpertTensor,  // that share each of their experts among them; absent: none is shared
 };
-inline constexpr int kNumGroupRoles = static_cast<int>(GroupRole::kBatch) + 1;
+inline constexpr int kNumGroupRoles = static_cast<int>(GroupRole::kExpertTensor) + 1;
 
 enum class Algorithm : std::uint8_t { kAuto, kRing, kDirect, kTree, kHierarchical, kInSwitch, kRailLocal };
 

@@ -1,5 +1,6 @@
 // Ranks, classes and groups of a training plan. The order of ranks is tensor, context, data, pipeline,
-// fastest first; expert groups are runs of consecutive ranks of a stage.
+// fastest first; ranks that share experts are runs of consecutive ranks of a stage, in it those that share
+// each expert, so whatever the degrees of attention are (MoE parallel folding, arXiv 2504.14960).
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -61,10 +62,15 @@ void add_groups(RankClass& rank_class, const TrainingPlan& plan) {
   const int context_block = plan.tp * plan.cp;
   set(GroupRole::kContext,
       strided(base + local / context_block * context_block + local % plan.tp, plan.cp, plan.tp));
-  set(GroupRole::kExpert, strided(base + local / plan.ep * plan.ep, plan.ep, 1));
+  const int expert_block = plan.expert_ranks(), expert_tp = plan.expert_tp;
+  set(GroupRole::kExpert,
+      strided(base + local / expert_block * expert_block + local % expert_tp, plan.ep, expert_tp));
+  if (expert_tp > 1)
+    set(GroupRole::kExpertTensor, strided(base + local / expert_tp * expert_tp, expert_tp, 1));
   const StagePlacement placement(plan);
   const std::vector<std::int32_t> data = strided(base + local % plan.tp, plan.cp * plan.dp, plan.tp);
-  const std::vector<std::int32_t> experts = strided(base + local % plan.ep, stage_size / plan.ep, plan.ep);
+  const std::vector<std::int32_t> experts =
+      strided(base + local % expert_block, stage_size / expert_block, expert_block);
   if (placement.both_ways()) {
     const int mirror = (plan.pp - 1 - 2 * stage) * stage_size;
     set(GroupRole::kBatch, data);
@@ -115,7 +121,8 @@ Layout make_layout(const TrainingPlan& plan, const std::vector<std::int32_t>& co
   Layout layout;
   layout.ranks = plan.ranks();
   const int stage_size = layout.ranks / plan.pp;
-  CHECK(stage_size % plan.ep == 0, fmt::format("ep {} on {} ranks of a stage", plan.ep, stage_size));
+  CHECK(stage_size % plan.expert_ranks() == 0,
+        fmt::format("experts on {} of {} ranks of a stage", plan.expert_ranks(), stage_size));
   CHECK(stage_size % plan.dense_degree() == 0,
         fmt::format("dense tp {} on {} ranks of a stage", plan.dense_degree(), stage_size));
   const int kinds =

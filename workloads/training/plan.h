@@ -20,6 +20,12 @@ enum class PipelineKind : std::uint8_t { kGpipe, k1F1B, kInterleaved, kZbH1, kZb
 enum class RecomputePolicy : std::uint8_t { kNone, kSelective, kFull, kHybrid };
 // Whether attention is one kernel, or products, softmax and dropout are kernels of their own (before 2022).
 enum class AttentionKernels : std::uint8_t { kFlash, kUnfused };
+// How ranks that share a sequence see each other's keys.
+enum class ContextKind : std::uint8_t {
+  kAllGather,  // keys and values of all are gathered before attention
+  kRing,       // blocks of them go round the ring beside attention over the block before (Liu et al. 2023)
+  kUlysses,    // heads instead of tokens are cut for attention (Jacobs et al. 2023)
+};
 enum class RecomputeOp : std::uint8_t {
   kNorm,
   kMlaUp,
@@ -44,8 +50,9 @@ struct Offload {
 };
 
 struct TrainingPlan {
-  int tp = 1;        // of attention, embedding and head; of dense MLPs too, unless dense_tp says otherwise
-  int dense_tp = 0;  // of dense MLPs; 0: tp
+  int tp = 1;         // of attention, embedding and head; of dense MLPs too, unless dense_tp says otherwise
+  int dense_tp = 0;   // of dense MLPs; 0: tp
+  int expert_tp = 1;  // of each expert
   // Pieces of a tensor-parallel gather or sum beside its matrix product; 0: whole, before or after it.
   int tp_chunks = 0;
   bool sequence_parallel = false;
@@ -58,6 +65,7 @@ struct TrainingPlan {
   int nodes_per_token = 0;  // 0: as the model's group-limited routing says
   double capacity = 0;      // of an expert, see capacity_of(); 0: no limit
   int cp = 1;
+  ContextKind context = ContextKind::kAllGather;
   int dp = 1;  // ranks / (tp * cp * pp)
   // ZeRO (Rajbhandari et al. 2020) over the data-parallel replicas: 0 nothing is sharded, 1 optimizer states,
   // 2 gradients too, 3 parameters too.
@@ -102,6 +110,8 @@ struct TrainingPlan {
 
   int ranks() const { return tp * cp * pp * dp; }
   int dense_degree() const { return dense_tp > 0 ? dense_tp : tp; }
+  bool zigzag() const { return cp > 1 && context == ContextKind::kRing; }  // see context_part.h
+  int expert_ranks() const { return ep * expert_tp; }                      // that hold a layer's experts once
   bool mixed_tp() const { return dense_degree() != tp; }  // dense MLPs have groups of their own
 };
 
@@ -124,7 +134,8 @@ struct TrainingWorkload {
 };
 
 // Rank order: tensor fastest, then context, data, pipeline slowest; expert groups are consecutive ranks of a
-// stage. Folded: one class per pipeline stage. Unfolded: one per rank.
+// stage, or of those at the same place in runs of ranks that share an expert. Folded: one class per pipeline
+// stage. Unfolded: one per rank.
 Layout make_layout(const TrainingPlan& plan);
 
 }  // namespace moebius

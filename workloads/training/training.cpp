@@ -76,6 +76,7 @@ struct Training::State {
     place.shard.tensor = rank_class.group(GroupRole::kTensor).my_index;
     place.shard.expert = rank_class.group(GroupRole::kExpert).my_index;
     place.shard.dense = rank_class.group(GroupRole::kDenseTensor).my_index;
+    place.shard.expert_part = rank_class.group(GroupRole::kExpertTensor).my_index;
     place.shard.replica = rank_class.representative() / (job.plan.tp * job.plan.cp) % job.plan.dp;
     return place;
   }
@@ -257,6 +258,7 @@ std::string Training::describe() const {
   std::string text = fmt::format("ranks          {} = tp {} x cp {} x dp {} x pp {}; ep {}\n", plan.ranks(),
                                  plan.tp, plan.cp, plan.dp, plan.pp, plan.ep);
   if (plan.mixed_tp()) text += fmt::format("dense MLPs     over {} ranks\n", plan.dense_degree());
+  if (plan.expert_tp > 1) text += fmt::format("experts        each over {} ranks\n", plan.expert_tp);
   if (plan.tp_chunks > 0)
     text +=
         fmt::format("tp overlap     gathers and sums in {} pieces beside their products\n", plan.tp_chunks);

@@ -97,6 +97,7 @@ std::vector<ValidationSummary> summaries(const std::vector<ValidatedCase>& cases
     add(all[at], differences[at], given);
   }
   for (std::size_t i = 0; i < all.size(); ++i) {
+    count_order(all[i], cases);
     all[i].judged = static_cast<int>(differences[i].size());
     if (differences[i].empty()) continue;
     all[i].median = median_of(differences[i]);

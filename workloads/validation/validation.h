@@ -40,6 +40,9 @@ struct ValidationSummary {
   int judged = 0, failed = 0, known = 0;   // rows
   double median = 0, mean = 0, worst = 0;  // of the absolute differences of judged rows
   std::string worst_case = {};
+  // Of each two cases that judge the same figure and whose published values differ: how many we put in the
+  // published order.
+  int pairs = 0, in_order = 0;
 };
 
 // The scenarios with expected figures in these paths: a directory and those below it (the directory that
@@ -54,6 +57,9 @@ std::string quiet_report(const Document& scenario, const Library& library, const
 // is thrown.
 std::vector<ValidatedCase> validate(const std::vector<ValidationCase>& cases, const Library& library,
                                     const StartExecutor& start);
+
+// Counts pairs and in_order of the cases of the summary's group.
+void count_order(ValidationSummary& summary, const std::vector<ValidatedCase>& cases);
 
 // One for each group, in the order of the cases.
 std::vector<ValidationSummary> summaries(const std::vector<ValidatedCase>& cases);

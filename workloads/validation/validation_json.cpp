@@ -33,6 +33,7 @@ Json group_json(const ValidationSummary& summary, const std::vector<ValidatedCas
                {"failed", summary.failed}, {"known_misses", summary.known},
                {"median", summary.median}, {"mean", summary.mean},
                {"worst", summary.worst},   {"worst_scenario", summary.worst_case},
+               {"pairs", summary.pairs},   {"pairs_in_order", summary.in_order},
                {"cases", Json::array()}};
   for (const ValidatedCase& given : cases) {
     if (given.group == summary.group) json["cases"].push_back(case_json(given));

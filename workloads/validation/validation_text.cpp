@@ -41,6 +41,8 @@ void add_summary(Out out, const ValidationSummary& summary) {
   if (summary.judged > 0)
     fmt::format_to(out, "; error median {:.1f}%, mean {:.1f}%, worst {:.1f}% ({})", 100 * summary.median,
                    100 * summary.mean, 100 * summary.worst, summary.worst_case);
+  if (summary.pairs > 0)
+    fmt::format_to(out, "; {} of {} pairs in the published order", summary.in_order, summary.pairs);
   fmt::format_to(out, "\n");
 }
 

@@ -3,28 +3,17 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
+#include "workloads/schedule/context_part.h"
 #include "workloads/training/layers/layer_writer.h"
 
 namespace moebius {
 namespace {
 
-struct Heads {
-  int query = 0, kv = 0;  // on this rank
-  int head_dim = 0, v_dim = 0;
-};
-
-// Which keys the queries of a rank see.
-struct Reach {
-  std::int32_t sequences = 0;  // runs of consecutive queries that see nothing of each other
-  std::int64_t keys = 0;       // of each
-  std::int32_t window = 0;
-};
-
 // Context parallelism: with the usual zigzag cut every rank has s*(s+1)/2/cp causal pairs for s/cp queries,
 // which is that of queries at the end of (s + s/cp)/2 keys. Chunked attention: every chunk is a sequence of
 // its own; where chunks do not divide the rank's queries, a window as long as the chunk stands in, which
 // counts more pairs than there are.
-Reach reach_of(const LayerWriter& writer, std::int64_t queries) {
+CoreReach reach_of(const LayerWriter& writer, std::int64_t queries) {
   const std::int64_t s = writer.workload().sequence_length;
   const int layer = writer.builder().layer;
   const std::int64_t chunk = writer.model().chunk(layer);
@@ -56,29 +45,12 @@ std::int64_t write_scores(LayerWriter& writer, const Scores& scores, std::vector
   return 2;
 }
 
-TensorId write_core(LayerWriter& writer, const Heads& heads, TensorId q, TensorId k, TensorId v) {
-  FragmentBuilder& builder = writer.builder();
-  const std::int64_t m = writer.rows(q);
-  const Reach reach = reach_of(writer, m);
-  const TensorId o =
-      builder.transient(m, std::int64_t{heads.query} * heads.v_dim, DType::kBf16, Role::kAttention);
-  const TensorId lse = builder.transient(m, heads.query, DType::kFp32, Role::kAttention);
-  std::vector<TensorId> outputs{o, lse};
-  const std::int64_t kernels = write_scores(writer, {m, heads.query * reach.keys}, outputs);
-  writer.emit({.kind = OpKind::kAttention,
-               .role = Role::kAttention,
-               .batch = writer.pass().batch,
-               .shape = {.m = m,
-                         .k = kernels,
-                         .groups = reach.sequences,
-                         .heads = heads.query,
-                         .kv_heads = heads.kv,
-                         .head_dim = heads.head_dim,
-                         .v_dim = heads.v_dim,
-                         .kv = reach.keys,
-                         .window = reach.window}},
-              {q, k, v}, outputs);
-  return o;
+TensorId write_core(LayerWriter& writer, const CoreHeads& heads, TensorId q, TensorId k, TensorId v) {
+  const bool cut = writer.plan().cp > 1;
+  if (cut && writer.plan().context == ContextKind::kRing) return write_ring_core(writer, heads, {q, k, v});
+  if (cut && writer.plan().context == ContextKind::kUlysses)
+    return write_ulysses_core(writer, heads, {q, k, v});
+  return emit_core(writer, heads, reach_of(writer, writer.rows(q)), {q, k, v}, kGatheredKeys).first;
 }
 
 // Positions of queries or keys, and before that the norm of each head where the model has one (Qwen3).
@@ -91,7 +63,7 @@ TensorId write_positions(LayerWriter& writer, TensorId x, int heads, Role norm) 
 TensorId write_grouped_query(LayerWriter& writer, TensorId x) {
   const Model& model = writer.model();
   const int tp = writer.plan().tp;
-  const Heads heads{model.heads / tp, model.kv_heads / tp, model.head_dim, model.head_dim};
+  const CoreHeads heads{model.heads / tp, model.kv_heads / tp, model.head_dim, model.head_dim};
   const std::int64_t q_columns = std::int64_t{heads.query} * heads.head_dim;
   const std::int64_t kv_columns = std::int64_t{heads.kv} * heads.head_dim;
   const TensorId whole = writer.enter_tensor_parallel(x);
@@ -104,7 +76,7 @@ TensorId write_grouped_query(LayerWriter& writer, TensorId x) {
   return write_core(writer, heads, q, k, v);
 }
 
-TensorId write_latent_queries(LayerWriter& writer, TensorId x, const Heads& heads) {
+TensorId write_latent_queries(LayerWriter& writer, TensorId x, const CoreHeads& heads) {
   const Model& model = writer.model();
   const std::int64_t columns = std::int64_t{model.heads} * heads.head_dim;
   TensorId q;
@@ -122,7 +94,7 @@ TensorId write_latent(LayerWriter& writer, TensorId x) {
   const Model& model = writer.model();
   const Mla& mla = model.mla;
   const int local = model.heads / writer.plan().tp;
-  const Heads heads{local, local, mla.nope_dim + mla.rope_dim, mla.v_dim};
+  const CoreHeads heads{local, local, mla.nope_dim + mla.rope_dim, mla.v_dim};
   const TensorId q = write_latent_queries(writer, x, heads);
   const TensorId down = writer.linear(x, {Role::kKvA, mla.kv_rank + mla.rope_dim, model.hidden});
   const auto parts = writer.split(down, {mla.kv_rank, mla.rope_dim}, Role::kKvA);
@@ -152,6 +124,32 @@ TensorId write_latent(LayerWriter& writer, TensorId x) {
 }
 
 }  // namespace
+
+std::pair<TensorId, TensorId> emit_core(LayerWriter& writer, const CoreHeads& heads, const CoreReach& reach,
+                                        const CoreOperands& operands, std::uint32_t part) {
+  FragmentBuilder& builder = writer.builder();
+  const std::int64_t m = writer.rows(operands.q);
+  const TensorId o =
+      builder.transient(m, std::int64_t{heads.query} * heads.v_dim, DType::kBf16, Role::kAttention);
+  const TensorId lse = builder.transient(m, heads.query, DType::kFp32, Role::kAttention);
+  std::vector<TensorId> outputs{o, lse};
+  const std::int64_t kernels = write_scores(writer, {m, heads.query * reach.keys}, outputs);
+  writer.emit({.kind = OpKind::kAttention,
+               .role = Role::kAttention,
+               .batch = writer.pass().batch,
+               .match = part,
+               .shape = {.m = m,
+                         .k = kernels,
+                         .groups = reach.sequences,
+                         .heads = heads.query,
+                         .kv_heads = heads.kv,
+                         .head_dim = heads.head_dim,
+                         .v_dim = heads.v_dim,
+                         .kv = reach.keys,
+                         .window = reach.window}},
+              {operands.q, operands.k, operands.v}, outputs);
+  return {o, lse};
+}
 
 TensorId write_attention(LayerWriter& writer, TensorId x) {
   const Model& model = writer.model();

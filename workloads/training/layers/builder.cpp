@@ -111,6 +111,7 @@ std::int32_t FragmentBuilder::emit(Op op, const std::vector<TensorId>& inputs,
 FragmentPtr FragmentBuilder::freeze_it() {
   if (tensor_chunks > 0) fragment_ = overlap_tensor_parallel(fragment_, tensor_chunks);
   fragment_.launch = launch;
+  fragment_.pair_bytes = pair_bytes;
   fuse(fragment_, fusions);
   return freeze(std::move(fragment_));
 }

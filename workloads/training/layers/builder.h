@@ -47,6 +47,7 @@ class FragmentBuilder {
   LaunchMode launch = LaunchMode::kHidden;  // of the whole fragment
   int tensor_chunks = 0;                    // see overlap_tensor_parallel()
   std::vector<Fusion> fusions;              // of its ops
+  PairBytesPtr pair_bytes;                  // of its all-to-alls; null: all parts are alike
 
   TensorId add(const Tensor& given);  // kRank tensors of the same key are the same tensor
   TensorId transient(std::int64_t rows, std::int64_t columns, DType dtype, Role role = Role::kNone);

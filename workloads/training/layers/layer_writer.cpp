@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
+#include "workloads/schedule/context_part.h"
 
 namespace moebius {
 
@@ -56,8 +57,8 @@ bool LayerWriter::recomputes(OpKind kind, Role role) const {
 }
 
 std::int32_t LayerWriter::emit(Op op, const std::vector<TensorId>& inputs,
-                               const std::vector<TensorId>& outputs) {
-  const std::int32_t index = builder().emit(op, inputs, outputs);
+                               const std::vector<TensorId>& outputs, const std::vector<std::int32_t>& after) {
+  const std::int32_t index = builder().emit(op, inputs, outputs, after);
   pass_.block_of_op.push_back(block_);
   bool again = recomputes(op.kind, op.role);
   // A quantised copy is made again exactly when its original is.
@@ -88,7 +89,10 @@ TensorId LayerWriter::weight(const Linear& linear, std::int64_t rows, std::int64
                         .init = 1 / std::sqrt(static_cast<double>(linear.in))});
 }
 
-TensorId LayerWriter::expert_weight(Role role, std::int64_t rows, std::int64_t columns, int experts) {
+TensorId LayerWriter::expert_weight(const Linear& linear, int experts) {
+  const std::int64_t rows = linear.cut == Cut::kColumns ? linear.out / plan().expert_tp : linear.out;
+  const std::int64_t columns = linear.cut == Cut::kRows ? linear.in / plan().expert_tp : linear.in;
+  const Role role = linear.role;
   return builder().add({.scope = Scope::kRank,
                         .memory = MemoryKind::kWeights,
                         .dtype = plan().gemm == DType::kFp8 ? DType::kFp8 : DType::kBf16,
@@ -99,7 +103,9 @@ TensorId LayerWriter::expert_weight(Role role, std::int64_t rows, std::int64_t c
                         .columns = columns,
                         .first_expert = shard_.expert * experts,
                         .experts = experts,
-                        .init = 1 / std::sqrt(static_cast<double>(columns))});
+                        .first_row = linear.cut == Cut::kColumns ? shard_.expert_part * rows : 0,
+                        .first_column = linear.cut == Cut::kRows ? shard_.expert_part * columns : 0,
+                        .init = 1 / std::sqrt(static_cast<double>(linear.in))});
 }
 
 TensorId LayerWriter::norm(TensorId x, Role role, int heads) {
@@ -162,6 +168,7 @@ TensorId LayerWriter::rotary(TensorId x, int heads, int rotated) {
   emit({.kind = OpKind::kRotary,
         .role = Role::kRope,
         .batch = pass_.batch,
+        .match = plan().zigzag() ? kRingStep : 0,
         .shape = {.m = rows(x),
                   .n = columns(x),
                   .groups = static_cast<std::int32_t>(workload().micro_batch),
@@ -270,8 +277,27 @@ TensorId LayerWriter::leave_dense_mlp(TensorId x) {
                     rows(x) / plan().dense_degree());
 }
 
+// Ranks that share an expert have dispatched tokens of their own to it, equally many: each gathers them all
+// and multiplies by its part of the expert (Megatron-Core's expert tensor parallelism, arXiv 2504.14960).
+// What is gathered is gathered again where what was dispatched is dispatched again.
+TensorId LayerWriter::enter_experts(TensorId received) {
+  if (plan().expert_tp == 1) return received;
+  const auto ops = [this] { return static_cast<std::int32_t>(builder().fragment().ops.size()); };
+  const bool again = recomputes(OpKind::kDispatch, Role::kExperts);
+  const TensorId whole = collective(OpKind::kAllGather, GroupRole::kExpertTensor, expert_lane(), received,
+                                    rows(received) * plan().expert_tp);
+  if (again) pass_.recomputable.insert(ops() - 1);
+  return whole;
+}
+
+TensorId LayerWriter::leave_experts(TensorId x) {
+  if (plan().expert_tp == 1) return x;
+  return collective(OpKind::kReduceScatter, GroupRole::kExpertTensor, expert_lane(), x,
+                    rows(x) / plan().expert_tp);
+}
+
 TensorId LayerWriter::gather_context(TensorId x) {
-  if (plan().cp == 1) return x;
+  if (plan().cp == 1 || plan().context != ContextKind::kAllGather) return x;
   return collective(OpKind::kAllGather, GroupRole::kContext, Lane::kTensorComm, x, rows(x) * plan().cp);
 }
 

@@ -39,11 +39,18 @@ class LayerWriter {
   TensorId enter_dense_mlp(TensorId x);         // the same among the ranks that share dense MLPs, where those
   TensorId leave_dense_mlp(TensorId x);         // have a degree of their own: each brings rows of its own
   int degree_of(const Linear& linear) const { return linear.dense_mlp ? plan().dense_degree() : plan().tp; }
+  // Of what travels to experts and back.
+  Lane expert_lane() const { return plan().overlap_dispatch_combine ? Lane::kExpertComm : Lane::kCompute; }
   TensorId gather_context(TensorId x);
   TensorId weight(const Linear& linear, std::int64_t rows, std::int64_t columns);
-  TensorId expert_weight(Role role, std::int64_t rows, std::int64_t columns, int experts);
+  TensorId expert_weight(const Linear& linear,
+                         int experts);        // of each expert; cut over the ranks that share it
+  TensorId enter_experts(TensorId received);  // what came to all ranks that share the same experts
+  TensorId leave_experts(TensorId rows);      // sums over them of what came to this one
 
-  std::int32_t emit(Op op, const std::vector<TensorId>& inputs, const std::vector<TensorId>& outputs);
+  std::int32_t emit(Op op, const std::vector<TensorId>& inputs, const std::vector<TensorId>& outputs,
+                    const std::vector<std::int32_t>& after = {});
+  bool recomputes(OpKind kind, Role role) const;  // an op that is written now
   TensorId collective(OpKind kind, GroupRole group, Lane lane, TensorId x, std::int64_t rows);
 
   FragmentBuilder& builder() const { return pass_.builder; }
@@ -60,8 +67,6 @@ class LayerWriter {
   std::int64_t columns(TensorId x) const { return pass_.builder.tensor(x).columns; }
 
  private:
-  bool recomputes(OpKind kind, Role role) const;
-
   LoweringInput input_;
   ShardPosition shard_;
   const RecomputeChoice* choice_;  // hybrid; null: the plan says it for all layers
@@ -70,11 +75,32 @@ class LayerWriter {
   bool recompute_all_ = false;
 };
 
+// The core of attention: which keys the queries of a rank see, and on how many heads it works.
+struct CoreHeads {
+  int query = 0, kv = 0;  // on this rank
+  int head_dim = 0, v_dim = 0;
+};
+struct CoreReach {
+  std::int32_t sequences = 0;  // runs of consecutive queries that see nothing of each other
+  std::int64_t keys = 0;       // of each
+  std::int32_t window = 0;
+};
+struct CoreOperands {
+  TensorId q = kNoTensor, k = kNoTensor, v = kNoTensor;
+};
+// Returns o and lse, last of the ring the merged ones.
+std::pair<TensorId, TensorId> emit_core(LayerWriter& writer, const CoreHeads& heads, const CoreReach& reach,
+                                        const CoreOperands& operands, std::uint32_t part);
+// Where ranks share sequences and keys are not gathered (ContextKind).
+TensorId write_ring_core(LayerWriter& writer, const CoreHeads& heads, const CoreOperands& operands);
+TensorId write_ulysses_core(LayerWriter& writer, const CoreHeads& heads, const CoreOperands& operands);
+
 // Attention of one layer: x -> x + attention(norm(x)).
 TensorId write_attention(LayerWriter& writer, TensorId x);
 
 // Feed-forward part of one layer: x -> x + mlp(norm(x)), dense or mixture of experts.
 TensorId write_dense_mlp(LayerWriter& writer, TensorId x);
-TensorId write_moe(LayerWriter& writer, TensorId x, const RoutePtr& route);
+// `gathered`: the route with the tokens of all ranks that share an expert; null: no expert is shared.
+TensorId write_moe(LayerWriter& writer, TensorId x, const RoutePtr& route, const RoutePtr& gathered = {});
 
 }  // namespace moebius

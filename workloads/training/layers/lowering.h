@@ -29,10 +29,11 @@ struct LoweringInput {
 
 // Where a rank stands in the groups over which parameters are cut.
 struct ShardPosition {
-  int tensor = 0;   // index in its tensor-parallel group
-  int expert = 0;   // index in its expert-parallel group
-  int dense = 0;    // index among the ranks that share dense MLPs
-  int replica = 0;  // of the data, where replicas read sequences of lengths of their own
+  int tensor = 0;       // index in its tensor-parallel group
+  int expert = 0;       // index in its expert-parallel group
+  int dense = 0;        // index among the ranks that share dense MLPs
+  int expert_part = 0;  // index among the ranks that share each of their experts
+  int replica = 0;      // of the data, where replicas read sequences of lengths of their own
 };
 
 // Draws each route once. Balanced routes are the same for all layers and steps.
@@ -90,6 +91,10 @@ ForwardPass lower_forward(const LoweringInput& input, const StageSpec& stage, Ro
 // Tokens of one microbatch on one rank: cut by context and, with sequence parallelism, between blocks also by
 // tensor parallelism.
 std::int64_t tokens_per_rank(const LoweringInput& input);
+
+// What a member of a context group passes to the next one in a step of the ring: keys and values of its
+// tokens.
+PairBytesPtr ring_bytes(const LoweringInput& input);
 
 // Most copies that one expert takes of the tokens of one rank: the plan's capacity times the mean, rounded up
 // (Fedus et al., Switch Transformer, equation 3); 0: no limit.

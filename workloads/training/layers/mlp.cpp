@@ -21,12 +21,23 @@ TensorId write_gated(LayerWriter& writer, TensorId x, std::int64_t width, Role u
 }
 
 struct MoeContext {
-  RoutePtr route;
-  std::int32_t route_index = 0;
-  std::int64_t received = 0;  // token rows of the busiest rank
-  std::int64_t rows = 0;      // copies by expert of the busiest rank
+  std::int32_t route_index = 0;    // of dispatch and combine
+  std::int32_t experts_route = 0;  // of what experts see: the same, unless ranks share experts
+  std::int64_t received = 0;       // token rows that are dispatched to the busiest rank
+  std::int64_t gathered = 0;       // and those that came to all who share its experts
+  std::int64_t rows = 0;           // copies by expert of the busiest rank
   int local_experts = 0;
 };
+
+MoeContext context_of(FragmentBuilder& builder, const RoutePtr& route, const RoutePtr& gathered) {
+  const RoutePtr& experts = gathered ? gathered : route;
+  MoeContext moe{.route_index = builder.add_route(route), .received = route->max_received_tokens()};
+  moe.experts_route = builder.add_route(experts);
+  moe.gathered = experts->max_received_tokens();
+  moe.rows = experts->max_rows_of_rank();
+  moe.local_experts = experts->experts_per_rank();
+  return moe;
+}
 
 struct Received {
   TensorId tokens, weights;
@@ -62,7 +73,7 @@ Received write_dispatch(LayerWriter& writer, TensorId x, TensorId weights, const
       builder.transient(moe.received, model.experts.active, DType::kFp32, Role::kExperts)};
   Op op{.kind = OpKind::kDispatch,
         .dtype = plan.dispatch,
-        .lane = plan.overlap_dispatch_combine ? Lane::kExpertComm : Lane::kCompute,
+        .lane = writer.expert_lane(),
         .role = Role::kExperts,
         .group = GroupRole::kExpert,
         .algorithm = plan.exchange,
@@ -75,21 +86,22 @@ Received write_dispatch(LayerWriter& writer, TensorId x, TensorId weights, const
   return received;
 }
 
-TensorId write_grouped(LayerWriter& writer, TensorId x, Role role, std::int64_t out, std::int64_t in,
-                       const MoeContext& moe) {
+TensorId write_grouped(LayerWriter& writer, TensorId x, const Linear& linear, const MoeContext& moe) {
   const TensorId operand = writer.quantised(x, writer.plan().gemm);
-  const TensorId w = writer.expert_weight(role, out, in, moe.local_experts);
-  const TensorId y = writer.builder().transient(moe.rows, out, DType::kBf16, role);
+  const TensorId w = writer.expert_weight(linear, moe.local_experts);
+  const std::int64_t out = writer.rows(w), in = writer.columns(w);
+  const TensorId y = writer.builder().transient(moe.rows, out, DType::kBf16, linear.role);
   writer.emit({.kind = OpKind::kGroupedGemm,
                .dtype = writer.plan().gemm,
-               .role = role,
-               .route = moe.route_index,
+               .role = linear.role,
+               .route = moe.experts_route,
                .shape = {.m = moe.rows, .n = out, .k = in, .groups = moe.local_experts}},
               {operand, w}, {y});
   return y;
 }
 
-TensorId write_experts(LayerWriter& writer, const Received& received, const MoeContext& moe) {
+TensorId write_experts(LayerWriter& writer, const Received& dispatched, const MoeContext& moe) {
+  const Received received{writer.enter_experts(dispatched.tokens), writer.enter_experts(dispatched.weights)};
   const Model& model = writer.model();
   FragmentBuilder& builder = writer.builder();
   const TensorId copies =
@@ -98,21 +110,24 @@ TensorId write_experts(LayerWriter& writer, const Received& received, const MoeC
   writer.emit({.kind = OpKind::kPermute,
                .dtype = builder.tensor(received.tokens).dtype,
                .role = Role::kExperts,
-               .route = moe.route_index,
+               .route = moe.experts_route,
                .shape = {.m = moe.rows, .n = model.hidden, .k = model.experts.active}},
               {received.tokens, received.weights}, {copies, row_weights});
   const std::int64_t width = model.experts.width;
-  const TensorId up =
-      write_grouped(writer, copies, Role::kExpertGateUp, width * (model.gated ? 2 : 1), model.hidden, moe);
-  const TensorId active = writer.activation(up, width, row_weights);
-  const TensorId down = write_grouped(writer, active, Role::kExpertDown, model.hidden, width, moe);
-  const TensorId tokens = builder.transient(moe.received, model.hidden, DType::kBf16, Role::kExperts);
+  const bool shared = writer.plan().expert_tp > 1;
+  const Linear gate_up{Role::kExpertGateUp, width * (model.gated ? 2 : 1), model.hidden,
+                       shared ? Cut::kColumns : Cut::kNone};
+  const TensorId up = write_grouped(writer, copies, gate_up, moe);
+  const TensorId active = writer.activation(up, width / writer.plan().expert_tp, row_weights);
+  const Linear back{Role::kExpertDown, model.hidden, width, shared ? Cut::kRows : Cut::kNone};
+  const TensorId down = write_grouped(writer, active, back, moe);
+  const TensorId tokens = builder.transient(moe.gathered, model.hidden, DType::kBf16, Role::kExperts);
   writer.emit({.kind = OpKind::kUnpermute,
                .role = Role::kExperts,
-               .route = moe.route_index,
+               .route = moe.experts_route,
                .shape = {.m = moe.rows, .n = model.hidden}},
               {down}, {tokens});
-  return tokens;
+  return writer.leave_experts(tokens);
 }
 
 TensorId write_combine(LayerWriter& writer, TensorId tokens, std::int64_t m, const MoeContext& moe) {
@@ -122,7 +137,7 @@ TensorId write_combine(LayerWriter& writer, TensorId tokens, std::int64_t m, con
   const TensorId combined = builder.transient(m, h, DType::kBf16, Role::kExperts);
   Op op{.kind = OpKind::kCombine,
         .dtype = plan.combine,
-        .lane = plan.overlap_dispatch_combine ? Lane::kExpertComm : Lane::kCompute,
+        .lane = writer.expert_lane(),
         .role = Role::kExperts,
         .group = GroupRole::kExpert,
         .algorithm = plan.exchange,
@@ -148,10 +163,9 @@ TensorId write_dense_mlp(LayerWriter& writer, TensorId x) {
 }
 
 // The shared experts run while combine is under way; in the reverse pass, while its gradient is dispatched.
-TensorId write_moe(LayerWriter& writer, TensorId x, const RoutePtr& route) {
+TensorId write_moe(LayerWriter& writer, TensorId x, const RoutePtr& route, const RoutePtr& gathered) {
   const Model& model = writer.model();
-  const MoeContext moe{route, writer.builder().add_route(route), route->max_received_tokens(),
-                       route->max_rows_of_rank(), route->experts_per_rank()};
+  const MoeContext moe = context_of(writer.builder(), route, gathered);
   const TensorId normed = writer.norm(x, Role::kMlpNorm);
   const TensorId weights = write_gate(writer, normed, moe);
   const Received received = write_dispatch(writer, normed, weights, moe);

@@ -34,7 +34,7 @@ void Reverse::run() {
     builder().layer = op.layer;
     block_ = forward_.block_of_op[i];
     compute_group_again(i);
-    reverse(op);
+    if (done_.count(i) == 0) reverse(op);
     const bool block_ends = i == 0 || forward_.block_of_op[i - 1] != forward_.block_of_op[i];
     if (!block_ends || options_.split) continue;
     flush_weights();

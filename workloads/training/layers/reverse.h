@@ -52,6 +52,10 @@ class Reverse {
   void reverse_rotary(const Op& op);
   void reverse_routed_exchange(const Op& op);
   void reverse_collective(const Op& op);
+  void reverse_exchange(const Op& op);
+  void reverse_ring(const Op& merged);
+  std::vector<TensorId> shift(const Op& like_op, const std::vector<TensorId>& x);
+  std::vector<TensorId> sums(const std::vector<TensorId>& a, const std::vector<TensorId>& b);
   void receive_gradient(const Op& op);
   void send_gradient(const Op& op);
 
@@ -90,6 +94,7 @@ class Reverse {
   std::map<std::int32_t, std::int32_t> routes_;          // forward route index -> index here
   std::map<std::pair<TensorId, OpKind>, TensorId> quantised_;
   std::set<std::uint32_t> known_parameters_;
+  std::set<std::int32_t> done_;  // forward ops that have been reversed together with a later one
   std::vector<DeferredWeight> deferred_;
   int block_ = 0;  // of the forward op that is being reversed
 };

@@ -3,6 +3,7 @@
 
 #include "hw/error.h"
 #include "workloads/cost/separate_kernels.h"
+#include "workloads/schedule/context_part.h"
 #include "workloads/training/layers/reverse.h"
 
 namespace moebius {
@@ -41,6 +42,8 @@ void Reverse::reverse(const Op& op) {
     case OpKind::kReduceScatter:
     case OpKind::kAllReduce:
       return reverse_collective(op);
+    case OpKind::kAllToAll:
+      return reverse_exchange(op);
     case OpKind::kSend:
       return receive_gradient(op);
     case OpKind::kRecv:
@@ -78,7 +81,6 @@ void Reverse::reverse(const Op& op) {
     case OpKind::kGreedySample:
     case OpKind::kNextToken:
     case OpKind::kBroadcast:
-    case OpKind::kAllToAll:
     case OpKind::kCopyToHost:
     case OpKind::kCopyFromHost:
       CHECK(false, fmt::format("{} in a forward pass", to_string(op.kind)));
@@ -112,6 +114,7 @@ void Reverse::reverse_gemm(const Op& op) {
 
 // Both operands get the gradient of the sum; of one that was dropped out, what the mask leaves of it.
 void Reverse::reverse_add(const Op& op) {
+  if (op.shape.k == kMergeAttention) return reverse_ring(op);
   const TensorId dy = gradient(out(op, 0));
   if (dy == kNoTensor) return;
   // As frameworks do it, a layer runs again to its end, before anything else of its reverse pass.
@@ -148,7 +151,9 @@ void Reverse::reverse_attention(const Op& op) {
   for (int i = 0; i < 3; ++i) inputs.push_back(value(in(op, i)));
   for (int i = 0; i < op.num_outputs; ++i) inputs.push_back(value(out(op, i)));
   for (int i = 0; i < 3; ++i) outputs.push_back(fresh_gradient(in(op, i)));
-  emit(like(op, OpKind::kAttentionGrad), inputs, outputs);
+  Op back = like(op, OpKind::kAttentionGrad);
+  back.match = op.match;
+  emit(back, inputs, outputs);
   for (int i = 0; i < 3; ++i) add_gradient(in(op, i), outputs[i]);
 }
 
@@ -218,7 +223,9 @@ void Reverse::reverse_concat(const Op& op) {
 
 void Reverse::reverse_rotary(const Op& op) {
   const TensorId dx = fresh_gradient(in(op, 0));
-  emit(like(op, OpKind::kRotaryGrad), {gradient(out(op, 0))}, {dx});
+  Op back = like(op, OpKind::kRotaryGrad);
+  back.match = op.match;
+  emit(back, {gradient(out(op, 0))}, {dx});
   add_gradient(in(op, 0), dx);
 }
 
@@ -250,6 +257,9 @@ void Reverse::reverse_collective(const Op& op) {
   if (dy == kNoTensor) return;
   if (op.kind == OpKind::kAllReduce) return add_gradient(in(op, 0), dy);
   const TensorId dx = fresh_gradient(in(op, 0));
+  // What was dispatched back is gathered as it came.
+  if (op.group == GroupRole::kExpertTensor && op.kind == OpKind::kReduceScatter)
+    builder().tensor(dx).dtype = builder().tensor(dy).dtype;
   Op back = like(op, op.kind == OpKind::kAllGather ? OpKind::kReduceScatter : OpKind::kAllGather);
   back.dtype = builder().tensor(dx).dtype;
   back.group = op.group;
@@ -260,7 +270,8 @@ void Reverse::reverse_collective(const Op& op) {
   back.payload = op.payload * (element_bytes(back.dtype) / element_bytes(op.dtype));
   emit(back, {dy}, {dx});
   add_gradient(in(op, 0), dx);
-  const bool tensor = back.group == GroupRole::kTensor || back.group == GroupRole::kDenseTensor;
+  const bool tensor = back.group == GroupRole::kTensor || back.group == GroupRole::kDenseTensor ||
+                      back.group == GroupRole::kExpertTensor;
   if (back.kind == OpKind::kReduceScatter && tensor) flush_weights();
 }
 

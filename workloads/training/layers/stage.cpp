@@ -6,6 +6,7 @@
 
 #include "hw/error.h"
 #include "workloads/cost/separate_kernels.h"
+#include "workloads/schedule/context_part.h"
 #include "workloads/training/layers/layer_writer.h"
 
 namespace moebius {
@@ -22,6 +23,7 @@ class StageWriter {
     pass.builder.fusions = plan().fusions;
     if (plan().communication_sms > 0)
       pass.builder.compute_units = static_cast<std::int16_t>(-plan().communication_sms);
+    if (plan().zigzag()) pass.builder.pair_bytes = ring_bytes(input);
   }
 
   void write() {
@@ -55,6 +57,7 @@ class StageWriter {
                   .lane = Lane::kCompute,
                   .role = Role::kInput,
                   .batch = pass_.batch,
+                  .match = plan().zigzag() ? kRingStep : 0,
                   .shape = {.m = whole_tokens(),
                             .n = model().vocabulary,
                             .k = streams - 1,
@@ -132,7 +135,8 @@ class StageWriter {
     pass_.sent = x;
   }
 
-  RoutePtr route(int layer) {
+  // `gathered`: as experts see it that several ranks share, with the tokens of all of them.
+  RoutePtr route(int layer, int gathered = 1) {
     const Experts& experts = model().experts;
     const int nodes = plan().nodes_per_token;
     return routes_.get(
@@ -142,13 +146,14 @@ class StageWriter {
          .layer = layer,
          .popularity = input_.workload->popularity,
          .ranks = plan().ep,
-         .ranks_per_node = input_.ranks_per_node,
+         .ranks_per_node = std::max(1, input_.ranks_per_node / plan().expert_tp),
          .experts = experts.routed,
          .active = experts.active,
          .groups = experts.groups,
          .active_groups = nodes > 0 ? std::min(nodes, experts.active_groups) : experts.active_groups,
          .tokens = static_cast<int>(tokens()),
-         .capacity = capacity_of(plan(), experts, tokens())});
+         .capacity = capacity_of(plan(), experts, tokens()),
+         .gathered = gathered});
   }
 
   TensorId write_layer(TensorId x, int layer) {
@@ -160,7 +165,8 @@ class StageWriter {
     // With full recompute only the input of the layer, or of the first one of its group, is kept.
     if (full) pass_.recomputable.insert(num_ops() - 1);
     writer_.begin_block(layer, full);
-    x = model().is_moe_layer(layer) ? write_moe(writer_, x, route(layer)) : write_dense_mlp(writer_, x);
+    x = model().is_moe_layer(layer) ? write_moe(writer_, x, route(layer), route(layer, plan().expert_tp))
+                                    : write_dense_mlp(writer_, x);
     if (full) end_recomputed_layer(layer, first);
     return x;
   }

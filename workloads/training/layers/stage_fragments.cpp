@@ -100,10 +100,10 @@ const StageFragments& FragmentStore::fragments(int rank, ShardPosition shard, in
   StageSpec stage = spec_of(rank, shard, part.chunk);
   stage.step = fixed_routes() ? 0 : step;
   if (!fixed_routes() && input_.workload->popularity.per_microbatch) stage.microbatch = part.microbatch;
-  Key key{stage.step, stage.microbatch, Place{rank, part.chunk, shard.tensor, shard.expert, shard.dense, 0}};
+  Key key{stage.step, stage.microbatch, Place{rank, part.chunk, shard.tensor, shard.expert, shard.expert_part, shard.dense, 0}};
   if (packs())
     key = {step, part.microbatch,
-           Place{rank, part.chunk, shard.tensor, shard.expert, shard.dense, shard.replica}};
+           Place{rank, part.chunk, shard.tensor, shard.expert, shard.expert_part, shard.dense, shard.replica}};
   const auto found = known_.find(key);
   if (found != known_.end()) return found->second;
   if (packs()) {
@@ -112,7 +112,9 @@ const StageFragments& FragmentStore::fragments(int rank, ShardPosition shard, in
   }
   stage.recompute = recompute_of(stage);
   const StageFragments& made = known_[key] = lower(stage);
-  for (const RoutePtr& route : made.forward->routes) loads_.add(*route);
+  for (const RoutePtr& route : made.forward->routes) {
+    if (route->spec().gathered == 1) loads_.add(*route);
+  }
   return made;
 }
 
@@ -220,7 +222,7 @@ void FragmentStore::lower_split(const StageSpec& stage, ForwardPass& forward, St
 
 // Of all stages of the rank; what they share, once.
 FragmentPtr FragmentStore::optimizer(int rank, ShardPosition shard, int step) {
-  FragmentPtr& known = optimizers_[Place{rank, 0, shard.tensor, shard.expert, shard.dense, 0}];
+  FragmentPtr& known = optimizers_[Place{rank, 0, shard.tensor, shard.expert, shard.expert_part, shard.dense, 0}];
   if (known) return known;
   std::vector<StageParameter> parameters;
   StageSpec stage = spec_of(rank, shard, 0);

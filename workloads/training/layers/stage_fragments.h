@@ -43,8 +43,8 @@ class FragmentStore {
   StageFragments lower(const StageSpec& stage);  // by itself: not kept
 
  private:
-  // Rank, chunk, tensor, expert, dense; replica, where each packs sequences of its own.
-  using Place = std::tuple<int, int, int, int, int, int>;
+  // Rank, chunk, tensor, expert, part of it, dense; replica, where each packs sequences of its own.
+  using Place = std::tuple<int, int, int, int, int, int, int>;
   using Key = std::tuple<int, int, Place>;  // step, microbatch; -1: of any
   using Halves = std::pair<FragmentPtr, FragmentPtr>;
 

@@ -118,7 +118,7 @@ int number_of(const Kinds& kinds) {
 }  // namespace
 
 int ranks_of_column(const TrainingPlan& plan) {
-  return std::lcm(std::lcm(plan.ep, plan.tp * plan.cp), plan.dense_degree());
+  return std::lcm(std::lcm(plan.expert_ranks(), plan.tp * plan.cp), plan.dense_degree());
 }
 
 std::vector<std::int32_t> column_kinds(const TrainingPlan& plan, const Fabric& fabric, int most_kinds) {

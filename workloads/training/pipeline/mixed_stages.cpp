@@ -76,7 +76,7 @@ std::vector<std::string> groups_across_vendors(const Cluster& cluster, const Tra
   };
   if (plan.tp > 1) look("tensor-parallel", plan.tp);
   if (plan.cp > 1) look("context-parallel", plan.tp * plan.cp);
-  if (plan.ep > 1) look("expert-parallel", plan.ep);
+  if (plan.expert_ranks() > 1) look("expert-parallel", plan.expert_ranks());
   return sentences;
 }
 

@@ -58,6 +58,7 @@ class Overlap {
         for (std::int32_t op = pieces[half][i]; op < pieces[half][i + 1]; ++op) add_op(half, op);
       }
     }
+    fragment_.pair_bytes = halves_[0]->pair_bytes;
     return freeze(std::move(fragment_));
   }
 

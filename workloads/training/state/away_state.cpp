@@ -64,6 +64,7 @@ class Rewrite {
         stretch_(stretches(plan, fragment_)) {
     builder_.scaling = old.scaling;
     builder_.launch = old.launch;
+    builder_.pair_bytes = old.pair_bytes;
   }
 
   FragmentPtr run() {

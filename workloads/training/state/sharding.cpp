@@ -13,7 +13,7 @@ GroupRole replicas(bool expert) {
 }
 
 int num_replicas(const TrainingPlan& plan, bool expert) {
-  const int of_stage = expert ? plan.tp * plan.cp * plan.dp / plan.ep : plan.cp * plan.dp;
+  const int of_stage = expert ? plan.tp * plan.cp * plan.dp / plan.expert_ranks() : plan.cp * plan.dp;
   return of_stage * StagePlacement(plan).copies();
 }
 
