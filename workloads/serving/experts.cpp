@@ -7,12 +7,11 @@ namespace {
 
 class ReplicatedMoe {
  public:
-  ReplicatedMoe(LayerWriter& writer, const RoutePtr& route, int member, int expert_tp)
+  ReplicatedMoe(LayerWriter& writer, const RoutePtr& route, int member)
       : w_(writer),
         model_(writer.model()),
         route_(writer.builder().add_route(route)),
         experts_(route->experts_per_rank()),
-        width_(writer.model().experts.width / expert_tp),
         rows_(std::max(1, member < 0 ? route->max_rows_of_rank() : route->rows_of_rank(member))) {}
 
   TensorId write(TensorId x) {
@@ -44,15 +43,17 @@ class ReplicatedMoe {
     return weights;
   }
 
-  TensorId grouped(TensorId x, Role role, std::int64_t out, std::int64_t in) {
+  TensorId grouped(TensorId x, const Linear& linear) {
     const TensorId operand = w_.quantised(x, w_.plan().gemm);
-    const TensorId y = transient(rows_, out, DType::kBf16, role);
+    const TensorId w = w_.expert_weight(linear, experts_);
+    const std::int64_t out = w_.rows(w), in = w_.columns(w);
+    const TensorId y = transient(rows_, out, DType::kBf16, linear.role);
     w_.emit({.kind = OpKind::kGroupedGemm,
              .dtype = w_.plan().gemm,
-             .role = role,
+             .role = linear.role,
              .route = route_,
              .shape = {.m = rows_, .n = out, .k = in, .groups = experts_}},
-            {operand, w_.expert_weight(role, out, in, experts_)}, {y});
+            {operand, w}, {y});
     return y;
   }
 
@@ -65,8 +66,12 @@ class ReplicatedMoe {
              .route = route_,
              .shape = {.m = rows_, .n = h, .k = model_.experts.active}},
             {x, weights}, {copies, row_weights});
-    const TensorId up = grouped(copies, Role::kExpertGateUp, width_ * (model_.gated ? 2 : 1), h);
-    const TensorId down = grouped(w_.activation(up, width_, row_weights), Role::kExpertDown, h, width_);
+    const std::int64_t width = model_.experts.width;
+    const bool cut = w_.plan().expert_tp > 1;
+    const TensorId up = grouped(
+        copies, {Role::kExpertGateUp, width * (model_.gated ? 2 : 1), h, cut ? Cut::kColumns : Cut::kNone});
+    const TensorId active = w_.activation(up, width / w_.plan().expert_tp, row_weights);
+    const TensorId down = grouped(active, {Role::kExpertDown, h, width, cut ? Cut::kRows : Cut::kNone});
     const TensorId tokens = transient(w_.rows(x), h, DType::kBf16, Role::kExperts);
     w_.emit(
         {.kind = OpKind::kUnpermute, .role = Role::kExperts, .route = route_, .shape = {.m = rows_, .n = h}},
@@ -89,14 +94,13 @@ class ReplicatedMoe {
   const Model& model_;
   std::int32_t route_;
   int experts_;
-  std::int64_t width_, rows_;
+  std::int64_t rows_;
 };
 
 }  // namespace
 
-TensorId write_replicated_moe(LayerWriter& writer, TensorId x, const RoutePtr& route, int member,
-                              int expert_tp) {
-  return ReplicatedMoe(writer, route, member, expert_tp).write(x);
+TensorId write_replicated_moe(LayerWriter& writer, TensorId x, const RoutePtr& route, int member) {
+  return ReplicatedMoe(writer, route, member).write(x);
 }
 
 }  // namespace moebius

@@ -10,7 +10,6 @@ namespace moebius {
 
 // x -> x + experts(norm(x)). `route`: of source 0, whose tokens all ranks have, to the ranks of the
 // expert-parallel group; `member`: this rank's place in it, -1 where it stands for all: the busiest.
-TensorId write_replicated_moe(LayerWriter& writer, TensorId x, const RoutePtr& route, int member,
-                              int expert_tp);
+TensorId write_replicated_moe(LayerWriter& writer, TensorId x, const RoutePtr& route, int member);
 
 }  // namespace moebius

@@ -91,8 +91,7 @@ class IterationWriter {
     if (!model().is_moe_layer(layer)) return write_dense_mlp(writer_, x);
     const ServingPlan& plan = shape_.job.plan;
     if (!plan.replicated_experts()) return write_moe(writer_, x, it_.route(layer));
-    return write_replicated_moe(writer_, x, it_.route(layer), plan.fold ? -1 : it_.shard.expert,
-                                plan.expert_tp());
+    return write_replicated_moe(writer_, x, it_.route(layer), plan.fold ? -1 : it_.shard.expert);
   }
 
   TensorId last_rows(TensorId x) {
@@ -140,6 +139,7 @@ TrainingPlan layers_plan(const ServingPlan& plan, Algorithm exchange) {
   layers.tp = plan.tp;
   layers.dp = plan.dp;
   layers.ep = plan.ep;
+  layers.expert_tp = plan.expert_tp();
   layers.exchange = exchange;
   layers.gemm = layers.dispatch = plan.gemm;
   if (plan.gemm == DType::kFp32) layers.combine = DType::kFp32;
@@ -158,6 +158,14 @@ ServingShape::ServingShape(const ServingJob& served)
 
 std::uint32_t generated_key() {
   return parameter_key(Role::kTokens, -1, Part::kWeight);
+}
+
+ShardPosition shard_of(const RankClass& rank_class) {
+  ShardPosition shard;
+  shard.tensor = rank_class.group(GroupRole::kTensor).my_index;
+  shard.expert = rank_class.group(GroupRole::kExpert).my_index;
+  shard.expert_part = rank_class.group(GroupRole::kExpertTensor).my_index;
+  return shard;
 }
 
 FragmentPtr lower_iteration(const ServingShape& shape, const Iteration& iteration) {

@@ -29,6 +29,7 @@ struct Iteration {
   ShardPosition shard;
   std::function<RoutePtr(int layer)> route;
 };
+ShardPosition shard_of(const RankClass& rank_class);
 FragmentPtr lower_iteration(const ServingShape& shape, const Iteration& iteration);
 
 // The tokens that a rank generated: [requests, most tokens of one], whole numbers, kRank.

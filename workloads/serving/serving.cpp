@@ -75,8 +75,7 @@ struct Serving::State {
   }
 
   FragmentPtr fragment(const RankClass& rank_class, const BatchPtr& batch) {
-    const ShardPosition shard{rank_class.group(GroupRole::kTensor).my_index,
-                              rank_class.group(GroupRole::kExpert).my_index};
+    const ShardPosition shard = shard_of(rank_class);
     const int group = rank_class.representative() / job.plan.ep;
     return lower_iteration(shape, {batch, shard, [&](int layer) { return routes.get(group, layer); }});
   }

@@ -110,7 +110,7 @@ double IterationTimer::seconds(Stack& stack, const std::vector<BatchPtr>& batche
   stack.routes.begin(batches);
   for (std::int32_t c = 0; c < static_cast<std::int32_t>(layout_.classes.size()); ++c) {
     const RankClass& of = layout_.classes[c];
-    const ShardPosition shard{of.group(GroupRole::kTensor).my_index, of.group(GroupRole::kExpert).my_index};
+    const ShardPosition shard = shard_of(of);
     const int group = of.representative() / stack.job.plan.ep;
     const BatchPtr& batch = batches[of.representative() / stack.job.plan.tp];
     const Submission submission{
