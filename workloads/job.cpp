@@ -176,9 +176,9 @@ void require_fit(const Job& job) {
 
 void require_schedule(const Job& job) {
   if (job.scenario.replay)
-    throw input_error(fmt::format(
-        "{}: a replay of a cache schedules no ops: nothing to execute, to explain or to dump",
-        job.scenario.file));
+    throw input_error(
+        fmt::format("{}: a replay of a cache schedules no ops: nothing to execute, to explain or to dump",
+                    job.scenario.file));
 }
 
 void require_executable(const Job& job) {
@@ -190,6 +190,16 @@ void require_executable(const Job& job) {
         name));
   if (job.flows)
     throw run_error(fmt::format("{}: flows are simulated alone: their senders and receivers are NICs", name));
+  const ServingPlan& serving = job.scenario.serving;
+  if (job.serving && serving.replicated_experts() && serving.ep > 1)
+    throw run_error(
+        fmt::format("{}: whole experts on ranks of one replica are simulated only: executors cut each "
+                    "over all of them (/plan/decode/ep/degree 1)",
+                    name));
+  if (job.serving && job.scenario.model.kv_heads < serving.tp &&
+      job.scenario.model.attention != AttentionKind::kMla)
+    throw run_error(fmt::format("{}: heads of keys that several ranks keep are simulated only: {} on tp {}",
+                                name, job.scenario.model.kv_heads, serving.tp));
   if (job.scenario.collective.matrix)
     throw run_error(
         fmt::format("{}: /workload/matrix is simulated only: executors exchange equal parts", name));

@@ -135,6 +135,8 @@ TEST_CASE("the same answers: latent attention with positions that YaRN stretches
   const Constants constants{.rotary = {.base = 100, .factor = 4, .low = 0, .high = 2, .magnitude = 1.2},
                             .score_scale = 1.5};
   require_reference_answers({all_experts(latent_model()), constants});
+  // Two ranks of one replica: half of the heads, and of the columns of each expert.
+  require_reference_answers({all_experts(latent_model()), constants, 2});
 }
 
 // The likeliest successor comes with 0.6, the second with 0.2; drawn weights answer at one in 64.
