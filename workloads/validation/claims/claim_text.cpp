@@ -28,9 +28,9 @@ std::string ours(const JudgedClaim& judged, std::string_view between) {
 std::string need_text(const ClaimNeed& need, const ClaimBound& published) {
   const ClaimAssumption& assumption = *need.assumption;
   if (need.number)
-    return fmt::format("{} = {:.4g} (now {:.4g}; {})", assumption.says, *need.number, assumption.from,
+    return fmt::format("{} = {:.6g} (now {:.6g}; {})", assumption.says, *need.number, assumption.from,
                        assumption.pointer);
-  return fmt::format("{}: even {:.4g} gives {}, published {} ({})", assumption.says, assumption.to,
+  return fmt::format("{}: even {:.6g} gives {}, published {} ({})", assumption.says, assumption.to,
                      figure(need.at_the_end), published.text(), assumption.pointer);
 }
 
