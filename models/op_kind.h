@@ -43,7 +43,7 @@ enum class OpKind : std::uint8_t {
   kPermuteGrad,       // d(copies)[m,n], d(weights)[m] -> d(received)[.,n]: sum over a token's copies, d(received weights)[.,k]
   kUnpermute,         // rows by expert [m,n] -> the sum of its copies for each received token [.,n]
   kUnpermuteGrad,     // d(token rows)[.,n] -> d(rows by expert)[m,n]
-  kAdd,               // a[m,n], b[m,n] -> a + b; k = 1: + what dropout leaves of b, whose mask (8 bits) is a second output; k = 2: dy[m,n], mask[m,n] -> what it leaves of dy
+  kAdd,               // a[m,n], b[m,n] -> a + b; k = 1: + what dropout leaves of b, whose mask (8 bits) is a second output; k = 2: dy[m,n], mask[m,n] -> what it leaves of dy; k = 3: workloads/schedule/context_part.h
   kSplit,             // x[m,n] -> column blocks, one per output, in order (the outputs' columns add up to n)
   kConcat,            // column blocks -> x[m,n]
   kMlaKeys,           // kv[m,heads*(nope+v)], rope[m,r] -> k[m,heads*(nope+r)], v[m,heads*v]; nope = head_dim - r, r = k, v = v_dim
@@ -85,7 +85,7 @@ enum class OpKind : std::uint8_t {
                       // Sharded ones (Tensor::shards): all-gather reads the members' shards and writes whole tensors,
                       // reduce-scatter reads whole tensors and adds (+=) the sums to the member's shards
   kBroadcast,         // x[m,n] of member 0 -> everyone
-  kAllToAll,          // x[m,n] -> row block i goes to member i
+  kAllToAll,          // x[m,n] -> row block i goes to member i; k > 0: of a context group, workloads/schedule/context_part.h
   kSend,              // x[m,n] to the other member of the group
   kRecv,              // () -> x[m,n]
                       // Between a device and the memory of its host, over PCIe or C2C and that memory; no group, m = elements:

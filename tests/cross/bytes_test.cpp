@@ -88,4 +88,20 @@ TEST_CASE("bytes on every group: tensor, sequence and context parallel, replicat
   require_equal_bytes(job);
 }
 
+TEST_CASE("bytes on every group: experts that ranks share and keys round a ring and heads cut for attention") {
+  TrainingJob job = small_job(small_model(AttentionKind::kGqa));
+  job.plan.tp = 2;
+  job.plan.sequence_parallel = true;
+  job.plan.cp = 2;
+  job.plan.ep = 2;
+  job.plan.expert_tp = 2;
+  job.plan.context = ContextKind::kRing;
+  require_equal_bytes(job);
+  job.plan.tp = 1;
+  job.plan.sequence_parallel = false;
+  job.plan.dp = 2;
+  job.plan.context = ContextKind::kUlysses;
+  require_equal_bytes(job);
+}
+
 }  // namespace moebius

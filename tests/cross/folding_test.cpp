@@ -36,7 +36,7 @@ TEST_CASE("experts that one or two or four ranks share have the same loss") {
 }
 
 TEST_CASE(
-    "shared experts have the same loss whatever attention is spread over, with all that is written anew") {
+    "shared experts have the same loss whatever attention is spread over and whatever is written anew") {
   TrainingJob job = all_experts_job(AttentionKind::kGqa);
   job.plan.tp = 2;
   job.plan.sequence_parallel = true;

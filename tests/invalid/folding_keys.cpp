@@ -30,7 +30,7 @@ TEST_CASE("the degree of experts divides them and their stage") {
         "s.json: --set /plan/tp/expert: checkpoints hold whole experts: expected 1, found 2");
 }
 
-TEST_CASE("keys that are not gathered need ranks that share sequences, and what they cut divides") {
+TEST_CASE("keys that are not gathered need ranks that share sequences and heads or tokens that divide") {
   check(
       kTraining,
       {

@@ -83,7 +83,7 @@ struct Op {
   std::int16_t units = 0;
   std::int32_t route = -1;             // index into Fragment::routes: the loads of this op
   std::int32_t batch = -1;             // index into Fragment::batches: whose tokens its rows are (serving)
-  std::uint32_t match = 0;             // communication: equal for the ops of the members that meet, unique in a microbatch
+  std::uint32_t match = 0;             // communication: equal for the ops of the members that meet, unique in a microbatch; compute: context_part.h
   std::int32_t first_dependency = 0, num_dependencies = 0;  // into Fragment::dependencies; ops of this fragment, earlier ones only
   std::int32_t first_tensor = 0;       // into Fragment::operands: inputs, then outputs
   float scale = 1;                     // see the kinds that use it

@@ -156,6 +156,10 @@ class StageWriter {
          .gathered = gathered});
   }
 
+  RoutePtr gathered_route(int layer) {
+    return plan().expert_tp > 1 ? route(layer, plan().expert_tp) : nullptr;
+  }
+
   TensorId write_layer(TensorId x, int layer) {
     const bool full =
         plan().recompute == RecomputePolicy::kFull || (stage_.recompute && stage_.recompute->full);
@@ -165,7 +169,7 @@ class StageWriter {
     // With full recompute only the input of the layer, or of the first one of its group, is kept.
     if (full) pass_.recomputable.insert(num_ops() - 1);
     writer_.begin_block(layer, full);
-    x = model().is_moe_layer(layer) ? write_moe(writer_, x, route(layer), route(layer, plan().expert_tp))
+    x = model().is_moe_layer(layer) ? write_moe(writer_, x, route(layer), gathered_route(layer))
                                     : write_dense_mlp(writer_, x);
     if (full) end_recomputed_layer(layer, first);
     return x;
