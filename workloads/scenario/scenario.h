@@ -16,6 +16,7 @@
 #include "workloads/schedule/op.h"
 #include "workloads/schedule/recorder.h"
 #include "workloads/serving/plan.h"
+#include "workloads/training/pipeline/dynamic_slicing.h"
 #include "workloads/training/plan.h"
 #include "workloads/training/reinforcement.h"
 
@@ -88,6 +89,7 @@ struct Scenario {
   ServingWorkload served;
   ServiceGoal goal;            // serving
   std::optional<Reinforcement> rl;  // training: the other phases of a step
+  std::optional<DynamicSlices> slices = {};  // training with dynamic slicing, once it is a job
   bool enforce_memory = true;  // training, serving: what does not fit on the devices is a failure
   CollectiveWorkload collective;
   // Folding was wanted, but no rank stands for another: see Cluster::by_ports(), several_kinds().

@@ -53,6 +53,7 @@ struct TrainingPlan {
   PipelineKind schedule = PipelineKind::k1F1B;
   int chunks = 1;                // stages of the model on a rank, of kInterleaved
   std::vector<int> layers = {};  // of each stage; empty: by slicing
+  bool dynamic_slicing = false;  // layers are found from time and memory: dynamic_slicing.h
   int ep = 1;
   int nodes_per_token = 0;  // 0: as the model's group-limited routing says
   double capacity = 0;      // of an expert, see capacity_of(); 0: no limit

@@ -19,15 +19,8 @@ namespace {
 std::vector<StageSlice> slices_of(const TrainingJob& job) {
   const StagePlacement placement(job.plan);
   if (!job.plan.layers.empty()) return slice_as_given(job.plan.layers);
-  std::vector<double> speeds;  // by stage of the model
-  if (!job.plan.stage_speeds.empty()) {
-    speeds.resize(placement.stages());
-    for (int chunk = placement.chunks() - 1; chunk >= 0; --chunk) {
-      for (int rank = 0; rank < placement.ranks(); ++rank)
-        speeds[placement.stage_of(rank, chunk)] = job.plan.stage_speeds[rank];
-    }
-  }
-  return slice_balanced(job.model, job.workload.sequence_length, placement.stages(), speeds);
+  return slice_balanced(job.model, job.workload.sequence_length, placement.stages(),
+                        speeds_of_stages(placement, job.plan.stage_speeds));
 }
 
 // "loss, update": what stands in kernels of its own; empty: nothing.
