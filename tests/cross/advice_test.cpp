@@ -48,3 +48,19 @@ TEST_CASE("causes are parts of the step") {
   CHECK(sum > 0);
   CHECK(sum < report.root.find("step_time_s")->number);
 }
+
+// The step without the keys is the step with their kernels fused, and the shorter one.
+TEST_CASE("kernels of older software are tried fused") {
+  const Document report = report_of(
+      "--explain --set /plan/loss=separate --set /plan/norm_gradients=separate --set "
+      "/plan/optimizer=separate");
+  const double fused = report_of("").root.find("step_time_s")->number;
+  CHECK(fused < report.root.find("step_time_s")->number);
+  int found = 0;
+  for (const Value& row : report.root.find("explain")->find("switches")->items) {
+    if (row.find("switch")->text != "fused kernels of attention, loss, norms and update") continue;
+    CHECK(row.find("step_time_s")->number == fused);
+    ++found;
+  }
+  CHECK(found == 1);
+}

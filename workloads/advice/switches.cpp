@@ -11,6 +11,7 @@ class Collector {
 
   std::vector<Switch> collect() {
     overlaps();
+    kernels();
     formats();
     memory_for_time();
     pipeline();
@@ -33,10 +34,20 @@ class Collector {
         {"/plan/tp/sequence_parallel=true"});
     std::vector<std::string> pieces{"/plan/tp/overlap=true"};
     if (!plan_.sequence_parallel) pieces.insert(pieces.begin(), "/plan/tp/sequence_parallel=true");
+    if (plan_.tensor_sms > 0) pieces.insert(pieces.begin(), "/plan/overlap/tensor_sms=0");
     add(plan_.tp > 1 && plan_.tp_chunks == 0, "tensor-parallel communication beside its GEMM", pieces);
     add(plan_.fusions.size() < 3, "sums, norms, rotations and gates fused",
         {R"(/plan/fusion=["residual", "rotary", "router"])"});
     add(plan_.launch == LaunchMode::kKernel, "passes captured as graphs", {"/plan/launch=graph"});
+  }
+
+  // What software before fused kernels did, all at once.
+  void kernels() {
+    const bool apart = plan_.attention == AttentionKernels::kUnfused || plan_.separate_loss ||
+                       plan_.separate_norm_grad || plan_.separate_accumulation || plan_.separate_update;
+    add(apart, "fused kernels of attention, loss, norms and update",
+        {"/plan/attention=flash", "/plan/loss=fused", "/plan/norm_gradients=fused",
+         "/plan/precision/accumulation=fused", "/plan/optimizer=fused"});
   }
 
   void formats() {
