@@ -1,5 +1,7 @@
 #include "workloads/scenario/plan_state_keys.h"
 
+#include "workloads/scenario/uneven_batch_keys.h"
+
 #include <array>
 
 #include <fmt/format.h>
@@ -61,6 +63,7 @@ constexpr std::array kRecomputeOps{
 void read_data_parallelism(Section section, TrainingPlan& plan) {
   plan.dp = static_cast<int>(
       section.integer("degree", {0, 1 << 20}, 0, "replicas of the model; 0: as many as the devices allow"));
+  read_microbatches(section, plan);
   plan.zero =
       section.one_of("zero", {0, 1, 2, 3}, 0,
                      "sharded over replicas: 0 nothing; 1 optimizer states; 2 gradients too, which are "
@@ -276,6 +279,7 @@ class StateChecks {
 }  // namespace
 
 void check_plan_state(Scenario& scenario, const Document& document) {
+  check_microbatches(scenario, document);
   StateChecks(scenario, document).run();
 }
 

@@ -11,17 +11,11 @@
 #include "workloads/training/layers/stage_fragments.h"
 #include "workloads/training/pipeline/columns.h"
 #include "workloads/training/pipeline/pipeline.h"
+#include "workloads/training/pipeline/uneven_batches.h"
 #include "workloads/training/state/sharding.h"
 
 namespace moebius {
 namespace {
-
-std::vector<StageSlice> slices_of(const TrainingJob& job) {
-  const StagePlacement placement(job.plan);
-  if (!job.plan.layers.empty()) return slice_as_given(job.plan.layers);
-  return slice_balanced(job.model, job.workload.sequence_length, placement.stages(),
-                        speeds_of_stages(placement, job.plan.stage_speeds));
-}
 
 // What one class runs.
 struct ClassPlace {
@@ -29,6 +23,7 @@ struct ClassPlace {
   ShardPosition shard;
   std::int32_t last_sequence = -1;       // of its last submission
   std::vector<std::int32_t> reductions;  // submissions of this step that complete gradients
+  int microbatches = 0;                  // of a step
   int next_pass = 0;                     // of the step
   int outstanding = 0;                   // submissions issued and not completed
   int completed_passes = 0;
@@ -41,13 +36,13 @@ struct Training::State {
   explicit State(const TrainingJob& given)
       : job(given),
         layout(make_layout(job.plan, job.column_kinds)),
-        store({&job.model, &job.plan, &job.workload, job.ranks_per_node}, slices_of(job)),
-        microbatches(job.workload.num_microbatches(job.plan)),
-        passes(pipeline_passes(pipeline_spec(job.plan, microbatches))) {
-    if (job.workload.forward_only) passes = forward_passes(passes);
+        store({&job.model, &job.plan, &job.workload, job.ranks_per_node},
+              slices_of(job.model, job.plan, job.workload.sequence_length)),
+        microbatches(job.workload.num_microbatches(job.plan)) {
     if (job.speeds) set_paces(job.plan, *job.speeds, layout);
     for (const RankClass& rank_class : layout.classes) places.push_back(place_of(rank_class));
-    for (const std::vector<int>& turn : issue_turns(passes, store.placement())) add_turn(turn);
+    if (!job.plan.microbatches.empty()) parts = parts_of_batch(job.plan.microbatches);
+    add_turns();
     find_last_uses();
     total = std::int64_t{job.workload.num_steps()} * passes_of_step();
     end = total;
@@ -63,13 +58,43 @@ struct Training::State {
     place.shard.expert = rank_class.group(GroupRole::kExpert).my_index;
     place.shard.dense = rank_class.group(GroupRole::kDenseTensor).my_index;
     place.shard.replica = rank_class.representative() / (job.plan.tp * job.plan.cp) % job.plan.dp;
+    place.microbatches = microbatches;
+    if (!job.plan.microbatches.empty()) place.microbatches = job.plan.microbatches[place.shard.replica];
     return place;
   }
 
+  // Replicas that take unequal numbers of microbatches have passes of their own, issued at the pace at which
+  // all come to their end together.
+  void add_turns() {
+    struct Turn {
+      double progress;
+      int microbatches;
+      std::vector<int> ranks;
+    };
+    std::vector<Turn> turns;
+    for (const ClassPlace& place : places) {
+      if (passes_by_number.count(place.microbatches) > 0) continue;
+      auto& passes = passes_by_number[place.microbatches];
+      passes = pipeline_passes(pipeline_spec(job.plan, place.microbatches));
+      if (job.workload.forward_only) passes = forward_passes(passes);
+      const auto all = issue_turns(passes, store.placement());
+      for (std::size_t i = 0; i < all.size(); ++i)
+        turns.push_back({(i + 1.0) / static_cast<double>(all.size()), place.microbatches, all[i]});
+    }
+    std::stable_sort(turns.begin(), turns.end(),
+                     [](const Turn& a, const Turn& b) { return a.progress < b.progress; });
+    for (const Turn& turn : turns) add_turn(turn.ranks, turn.microbatches);
+  }
+
+  const std::vector<Pass>& passes_of(const ClassPlace& place) const {
+    return passes_by_number.at(place.microbatches)[place.rank];
+  }
+
   // All classes of the ranks whose turn it is, in their order.
-  void add_turn(const std::vector<int>& ranks) {
+  void add_turn(const std::vector<int>& ranks, int number) {
     for (std::size_t i = 0; i < places.size(); ++i) {
-      if (std::binary_search(ranks.begin(), ranks.end(), places[i].rank))
+      const bool in_turn = places[i].microbatches == number;
+      if (in_turn && std::binary_search(ranks.begin(), ranks.end(), places[i].rank))
         order.push_back(static_cast<int>(i));
     }
   }
@@ -79,7 +104,7 @@ struct Training::State {
     std::vector<std::size_t> last(microbatches, 0);
     std::vector<int> next(places.size(), 0);
     for (std::size_t i = 0; i < order.size(); ++i) {
-      const Pass& pass = passes[places[order[i]].rank][next[order[i]]++];
+      const Pass& pass = passes_of(places[order[i]])[next[order[i]]++];
       last[pass.part.microbatch] = i;
       if (pass.kind == PassKind::kPair) last[pass.backward.microbatch] = i;
     }
@@ -101,10 +126,11 @@ struct Training::State {
   Layout layout;
   FragmentStore store;
   int microbatches = 0;
-  std::vector<std::vector<Pass>> passes;    // of one step, by rank of the pipeline
-  std::vector<ClassPlace> places;           // by class
-  std::vector<int> order;                   // classes of the submissions of one step
-  std::vector<std::vector<int>> forgotten;  // by submission of a step
+  std::map<int, std::vector<std::vector<Pass>>> passes_by_number;  // of microbatches: of one step, by rank
+  std::vector<std::vector<std::int32_t>> parts;                    // of the batch, by replica; none: in turn
+  std::vector<ClassPlace> places;                                  // by class
+  std::vector<int> order;                                          // classes of the submissions of one step
+  std::vector<std::vector<int>> forgotten;                         // by submission of a step
   int window = 0;
   std::int64_t total = 0;
   std::int64_t end = 0;   // the submission to stop before, for now
@@ -133,7 +159,7 @@ std::optional<Submission> Training::next(Time) {
   const int rank_class = s.order[of_step];
   ClassPlace& place = s.places[rank_class];
   if (place.outstanding == s.window) return std::nullopt;
-  const std::vector<Pass>& passes = s.passes[place.rank];
+  const std::vector<Pass>& passes = s.passes_of(place);
   const bool first = place.next_pass == 0;
   const Pass& pass = passes[place.next_pass];
   place.next_pass = (place.next_pass + 1) % static_cast<int>(passes.size());
@@ -145,6 +171,7 @@ std::optional<Submission> Training::next(Time) {
                         .microbatch = pass.part.microbatch,
                         .after = {}};
   if (pass.kind == PassKind::kPair) submission.second_microbatch = pass.backward.microbatch;
+  if (!s.parts.empty()) submission.batch_part = s.parts[place.shard.replica][pass.part.microbatch];
   // Lanes keep the order within a step. The optimizer needs the gradients that still travel when the passes
   // that complete them have computed, and the next step the weights that come back.
   if (pass.last) place.reductions.push_back(submission.sequence);
@@ -205,7 +232,7 @@ MemoryReport Training::memory(Bytes capacity) {
   for (const ClassPlace& place : s.places) {
     std::vector<MemoryPass> passes;
     std::vector<FragmentPtr> held;  // a store that forgets them would leave nothing behind them
-    for (Pass pass : s.passes[place.rank]) {
+    for (Pass pass : s.passes_of(place)) {
       pass.part.microbatch = pass.backward.microbatch = 0;
       held.push_back(s.fragment_of(place, 0, pass));
       if (s.job.workload.forward_only) {  // nothing outlives its pass
@@ -246,7 +273,10 @@ std::string Training::describe() const {
   if (plan.tp_chunks > 0)
     text +=
         fmt::format("tp overlap     gathers and sums in {} pieces beside their products\n", plan.tp_chunks);
-  text += fmt::format("microbatches   {} a step and data-parallel rank, {} tokens each\n", s.microbatches,
+  const std::string number = plan.microbatches.empty()
+                                 ? fmt::format("{} a step and data-parallel rank", s.microbatches)
+                                 : microbatches_text(plan.microbatches) + " data-parallel ranks";
+  text += fmt::format("microbatches   {}, {} tokens each\n", number,
                       s.job.workload.micro_batch * s.job.workload.sequence_length);
   text += fmt::format("rank classes   {}\n", s.num_classes());
   text += describe_state(plan);
