@@ -180,20 +180,13 @@ class StateChecks {
     if (!holds) place_at(document_, pointer).fail(fmt::format(sentence, std::forward<Args>(args)...));
   }
 
-  // Passes in two parts, pairs of passes and several stages on a rank keep their state where it is.
+  // Collectives of a microbatch meet in it, and the two replicas of a stage of DualPipe never run the same.
   void schedules() const {
-    const bool simple = (plan_.schedule == PipelineKind::k1F1B || plan_.schedule == PipelineKind::kGpipe) &&
-                        !plan_.overlap_two_batch;
-    require(simple || plan_.zero < 2, "/plan/dp/zero",
-            "zero 2 and 3 need pipeline schedule \"1f1b\" or \"gpipe\" without two batches side by side, "
-            "found zero {}",
+    const bool both_ways = plan_.schedule == PipelineKind::kDualPipe;
+    require(!both_ways || plan_.zero < 2, "/plan/dp/zero",
+            "zero 2 and 3 meet in every microbatch, but the two ranks that hold a stage of \"dualpipe\" run "
+            "different ones: expected 0 or 1, found {}",
             plan_.zero);
-    require(simple || !plan_.offload.any(), "/plan/offload",
-            "state in host memory needs pipeline schedule \"1f1b\" or \"gpipe\" without two batches side by "
-            "side");
-    require(
-        simple || plan_.recompute != RecomputePolicy::kHybrid, "/plan/recompute/policy",
-        "policy \"hybrid\" needs pipeline schedule \"1f1b\" or \"gpipe\" without two batches side by side");
   }
 
   void shards() const {

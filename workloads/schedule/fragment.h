@@ -109,8 +109,8 @@ using FragmentPtr = std::shared_ptr<const Fragment>;
 //   group has its match; dispatch and combine have a route. Compute has neither group nor payload.
 std::string find_fault(const Fragment& fragment);
 
-// The kMicrobatch tensors that end with this fragment: ops of the backward or weight phase read them, it has not
-// written them, and they are not `kept`. Ascending.
+// The kMicrobatch tensors that end with this fragment: ops of the backward or weight phase, or of tokens and labels any
+// op, read them, it has not written them, and they are not `kept`. Ascending.
 std::vector<std::int32_t> released(const Fragment& fragment);
 
 // CHECKs that find_fault() finds none and sets the hash. From here the fragment is frozen.

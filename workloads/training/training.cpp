@@ -1,6 +1,7 @@
 #include "workloads/training/training.h"
 
 #include <algorithm>
+#include <deque>
 #include <map>
 
 #include <fmt/format.h>
@@ -27,7 +28,11 @@ struct ClassPlace {
   int next_pass = 0;                     // of the step
   int outstanding = 0;                   // submissions issued and not completed
   int completed_passes = 0;
-  std::map<int, std::int32_t> forward_of;  // by microbatch, where the reverse pass waits for it
+  std::map<std::pair<int, int>, std::int32_t> forward_of;  // by chunk, microbatch: the reverse pass waits
+  bool begun = false;                                 // this step computes
+  std::map<std::pair<int, int>, std::int32_t> loads;  // by chunk and microbatch, not yet used
+  std::map<int, std::deque<std::int32_t>> last_forwards;  // by chunk: whose buffers no load has taken
+  std::map<int, int> loaded;                              // by chunk, up to the number of buffers
 };
 
 }  // namespace
@@ -49,6 +54,7 @@ struct Training::State {
     // A rank must be issued as far ahead as the pipeline is deep, or the first one would wait for itself.
     window = 2 * store.placement().stages() + 3;
     if (store.placement().chunks() == 1) window = job.plan.pp + 3;
+    if (job.workload.input_ahead > 0) window = 2 * window + 2 * job.workload.input_ahead;  // loads between
   }
 
   ClassPlace place_of(const RankClass& rank_class) const {
@@ -78,6 +84,9 @@ struct Training::State {
       passes = pipeline_passes(pipeline_spec(job.plan, place.microbatches));
       if (job.workload.forward_only) passes = forward_passes(passes);
       const auto all = issue_turns(passes, store.placement());
+      const int ahead = job.workload.input_ahead;
+      for (int rank = 0; ahead > 0 && rank < job.plan.pp; ++rank)
+        passes[rank] = with_loads(passes[rank], rank, store.placement(), ahead);
       for (std::size_t i = 0; i < all.size(); ++i)
         turns.push_back({(i + 1.0) / static_cast<double>(all.size()), place.microbatches, all[i]});
     }
@@ -90,12 +99,21 @@ struct Training::State {
     return passes_by_number.at(place.microbatches)[place.rank];
   }
 
-  // All classes of the ranks whose turn it is, in their order.
+  // All classes of the ranks whose turn it is, in their order, each with its pass and the loads around it.
   void add_turn(const std::vector<int>& ranks, int number) {
+    issued.resize(places.size(), 0);
     for (std::size_t i = 0; i < places.size(); ++i) {
       const bool in_turn = places[i].microbatches == number;
-      if (in_turn && std::binary_search(ranks.begin(), ranks.end(), places[i].rank))
-        order.push_back(static_cast<int>(i));
+      if (!in_turn || !std::binary_search(ranks.begin(), ranks.end(), places[i].rank)) continue;
+      const std::vector<Pass>& passes = passes_of(places[i]);
+      std::size_t& next = issued[i];
+      const auto add_loads = [&] {
+        for (; next < passes.size() && passes[next].kind == PassKind::kLoad; ++next)
+          order.push_back(static_cast<int>(i));
+      };
+      add_loads();
+      order.push_back(static_cast<int>(i)), ++next;
+      add_loads();
     }
   }
 
@@ -116,6 +134,24 @@ struct Training::State {
     return store.get(place.rank, place.shard, step, pass);
   }
 
+  // A forward pass waits for its load; a load for the forward pass that leaves its buffer.
+  void wait_for_input(const Pass& pass, ClassPlace& place, Submission& submission) const {
+    const int chunk = pass.part.chunk;
+    std::deque<std::int32_t>& forwards = place.last_forwards[chunk];
+    if (pass.kind == PassKind::kLoad) {
+      place.loads[{chunk, pass.part.microbatch}] = submission.sequence;
+      if (place.loaded[chunk]++ < job.workload.input_ahead) return;
+      submission.after.push_back(forwards.front());
+      forwards.pop_front();
+      return;
+    }
+    const auto load = place.loads.find({chunk, pass.part.microbatch});
+    if (!pass.runs_forward() || load == place.loads.end()) return;
+    submission.after.push_back(load->second);
+    place.loads.erase(load);
+    forwards.push_back(submission.sequence);
+  }
+
   int step_at(std::int64_t position) const {
     return job.workload.first_step + static_cast<int>(position / passes_of_step());
   }
@@ -129,6 +165,7 @@ struct Training::State {
   std::map<int, std::vector<std::vector<Pass>>> passes_by_number;  // of microbatches: of one step, by rank
   std::vector<std::vector<std::int32_t>> parts;                    // of the batch, by replica; none: in turn
   std::vector<ClassPlace> places;                                  // by class
+  std::vector<std::size_t> issued;                                 // by class: passes that have their turn
   std::vector<int> order;                                          // classes of the submissions of one step
   std::vector<std::vector<int>> forgotten;                         // by submission of a step
   int window = 0;
@@ -160,8 +197,10 @@ std::optional<Submission> Training::next(Time) {
   ClassPlace& place = s.places[rank_class];
   if (place.outstanding == s.window) return std::nullopt;
   const std::vector<Pass>& passes = s.passes_of(place);
-  const bool first = place.next_pass == 0;
   const Pass& pass = passes[place.next_pass];
+  const bool loads = pass.kind == PassKind::kLoad;
+  const bool first = !loads && !place.begun;
+  place.begun = pass.kind != PassKind::kOptimizer && (place.begun || !loads);
   place.next_pass = (place.next_pass + 1) % static_cast<int>(passes.size());
   const int step = s.step_at(s.next);
   Submission submission{.fragment = s.fragment_of(place, step, pass),
@@ -180,12 +219,14 @@ std::optional<Submission> Training::next(Time) {
   if (first && place.last_sequence >= 0) submission.after = {place.last_sequence};
   // What the forward pass copies to the host has arrived when the reverse pass loads it.
   if (s.job.plan.offload.activations) {
-    if (pass.kind == PassKind::kForward) place.forward_of[pass.part.microbatch] = submission.sequence;
-    const auto before = place.forward_of.find(pass.part.microbatch);
-    if (pass.kind == PassKind::kBackward && before != place.forward_of.end())
-      submission.after.push_back(before->second);
+    if (pass.runs_forward()) place.forward_of[{pass.part.chunk, pass.part.microbatch}] = submission.sequence;
+    const PassPart& reverse = pass.backward_part();
+    const auto before = place.forward_of.find({reverse.chunk, reverse.microbatch});
+    const bool reads = pass.runs_backward() || pass.kind == PassKind::kBackwardWeight;
+    if (reads && before != place.forward_of.end()) submission.after.push_back(before->second);
   }
-  place.last_sequence = submission.sequence;
+  if (s.job.workload.input_ahead > 0) s.wait_for_input(pass, place, submission);
+  if (!loads) place.last_sequence = submission.sequence;
   ++place.outstanding;
   for (const int microbatch : s.forgotten[of_step]) s.store.forget(step, microbatch);
   ++s.next;
@@ -235,6 +276,10 @@ MemoryReport Training::memory(Bytes capacity) {
     for (Pass pass : s.passes_of(place)) {
       pass.part.microbatch = pass.backward.microbatch = 0;
       held.push_back(s.fragment_of(place, 0, pass));
+      if (pass.kind == PassKind::kLoad) {
+        passes.push_back({held.back().get(), 0, 0});
+        continue;
+      }
       if (s.job.workload.forward_only) {  // nothing outlives its pass
         passes.push_back({held.back().get(), 0, 0});
         continue;

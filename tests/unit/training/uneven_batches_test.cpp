@@ -36,7 +36,8 @@ TEST_CASE("no other split ends earlier") {
 }
 
 TEST_CASE("replicas that meet take equally many at the pace of the slower") {
-  CHECK(split_microbatches({1, 2, 4, 4}, {.microbatches = 12, .together = 2}) == std::vector<int>{4, 4, 2, 2});
+  CHECK(split_microbatches({1, 2, 4, 4}, {.microbatches = 12, .together = 2}) ==
+        std::vector<int>{4, 4, 2, 2});
 }
 
 TEST_CASE("every part of a batch is read once, in turn where numbers are equal") {

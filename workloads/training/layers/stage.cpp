@@ -50,15 +50,20 @@ class StageWriter {
     streams_.clear();
     for (int i = 0; i < streams; ++i)
       streams_.push_back(builder().transient(whole_tokens(), 1, DType::kInt32, Role::kInput));
-    writer_.emit({.kind = OpKind::kInput,
-                  .lane = Lane::kCompute,
-                  .role = Role::kInput,
-                  .batch = pass_.batch,
-                  .shape = {.m = whole_tokens(),
-                            .n = model().vocabulary,
-                            .k = streams - 1,
-                            .groups = static_cast<std::int32_t>(input_.workload->micro_batch)}},
-                 {}, streams_);
+    if (input_.workload->input_ahead > 0) return take_loaded();
+    Op op = input_op(input_, whole_tokens(), streams);
+    op.batch = pass_.batch;
+    writer_.emit(op, {}, streams_);
+  }
+
+  void take_loaded() {
+    pass_.read = streams_;
+    for (const TensorId id : streams_) {
+      Tensor& tensor = builder().tensor(id);
+      tensor.scope = Scope::kMicrobatch;
+      tensor.memory = MemoryKind::kActivations;
+      tensor.key = microbatch_key(stage_.chunk, id);
+    }
   }
 
   TensorId embedding_weight() {
@@ -301,6 +306,16 @@ RoutePtr RouteCache::get(RouteSpec spec) {
   if (routes_.size() == kKept) routes_.erase(routes_.begin());
   routes_.push_back(std::make_shared<const Route>(spec));
   return routes_.back();
+}
+
+Op input_op(const LoweringInput& input, std::int64_t tokens, int streams) {
+  return {.kind = OpKind::kInput,
+          .lane = Lane::kCompute,
+          .role = Role::kInput,
+          .shape = {.m = tokens,
+                    .n = input.model->vocabulary,
+                    .k = streams - 1,
+                    .groups = static_cast<std::int32_t>(input.workload->micro_batch)}};
 }
 
 ForwardPass lower_forward(const LoweringInput& input, const StageSpec& stage, RouteCache& routes) {
