@@ -29,10 +29,10 @@ struct ClassPlace {
   int outstanding = 0;                   // submissions issued and not completed
   int completed_passes = 0;
   std::map<std::pair<int, int>, std::int32_t> forward_of;  // by chunk, microbatch: the reverse pass waits
-  bool begun = false;                                 // this step computes
-  std::map<std::pair<int, int>, std::int32_t> loads;  // by chunk and microbatch, not yet used
-  std::map<int, std::deque<std::int32_t>> last_forwards;  // by chunk: whose buffers no load has taken
-  std::map<int, int> loaded;                              // by chunk, up to the number of buffers
+  bool begun = false;                                      // this step computes
+  std::map<std::pair<int, int>, std::int32_t> loads;       // by chunk and microbatch, not yet used
+  std::map<int, std::deque<std::int32_t>> last_forwards;   // by chunk: whose buffers no load has taken
+  std::map<int, int> loaded;                               // by chunk, up to the number of buffers
 };
 
 }  // namespace
@@ -210,6 +210,8 @@ std::optional<Submission> Training::next(Time) {
                         .microbatch = pass.part.microbatch,
                         .after = {}};
   if (pass.kind == PassKind::kPair) submission.second_microbatch = pass.backward.microbatch;
+  // Replicas meet in the optimizer, however many microbatches each of them took.
+  if (pass.kind == PassKind::kOptimizer) submission.microbatch = s.microbatches - 1;
   if (!s.parts.empty()) submission.batch_part = s.parts[place.shard.replica][pass.part.microbatch];
   // Lanes keep the order within a step. The optimizer needs the gradients that still travel when the passes
   // that complete them have computed, and the next step the weights that come back.

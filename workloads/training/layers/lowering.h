@@ -61,6 +61,7 @@ struct ForwardPass {
   TensorId sent = kNoTensor;                    // to the next stage
   std::int32_t batch = -1;                      // of the packed sequences; -1: none
   std::vector<TensorId> read;                   // tokens and labels that a load has brought; empty: none
+  std::vector<TensorId> streams;                // all that the load reads on the host, these among them
 };
 
 // Hybrid: what is computed again in which layer; or the layers whole.

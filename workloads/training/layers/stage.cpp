@@ -33,6 +33,7 @@ class StageWriter {
     } else {
       hand_on(x);
     }
+    drop_unread();
   }
 
  private:
@@ -57,13 +58,24 @@ class StageWriter {
   }
 
   void take_loaded() {
-    pass_.read = streams_;
+    pass_.read = pass_.streams = streams_;
     for (const TensorId id : streams_) {
       Tensor& tensor = builder().tensor(id);
       tensor.scope = Scope::kMicrobatch;
       tensor.memory = MemoryKind::kActivations;
       tensor.key = microbatch_key(stage_.chunk, id);
     }
+  }
+
+  // The first stage needs no labels, the last one may need no tokens.
+  void drop_unread() {
+    const Fragment& fragment = builder().fragment();
+    std::erase_if(pass_.read, [&](TensorId id) {
+      return std::none_of(fragment.ops.begin(), fragment.ops.end(), [&](const Op& op) {
+        const auto inputs = fragment.operands.begin() + op.first_tensor;
+        return std::find(inputs, inputs + op.num_inputs, id) != inputs + op.num_inputs;
+      });
+    });
   }
 
   TensorId embedding_weight() {

@@ -120,28 +120,27 @@ const StageFragments& FragmentStore::fragments(int rank, ShardPosition shard, in
 }
 
 // A stage of hybrid recomputation is judged by itself, with its own optimizer, against its share of the
-// budget: that of its layers in those of its rank. What several stages of a rank fill together is at most the
-// sum.
+// budget: what it fills when all is computed again, in what all stages of its rank then fill. Together they
+// fill at most the sum.
 std::shared_ptr<const RecomputeChoice> FragmentStore::recompute_of(const StageSpec& stage) {
   const TrainingPlan& plan = *input_.plan;
   if (plan.recompute != RecomputePolicy::kHybrid) return nullptr;
   const auto found = recompute_.find(stage.stage);
   if (found != recompute_.end()) return found->second;
-  const int microbatches = input_.workload->num_microbatches(plan);
-  const int rank = rank_of(stage);
-  const std::vector<Pass> passes = pipeline_passes(pipeline_spec(plan, microbatches))[rank];
   TrainingPlan share = plan;
-  share.recompute_budget = plan.recompute_budget * share_of_rank(rank, stage);
+  if (placement_.chunks() > 1) share.recompute_budget = plan.recompute_budget * share_of_rank(stage);
+  const std::vector<Pass> passes = passes_of(stage);
   HybridRecompute hybrid(
-      share,
-      [this](const StageSpec& spec) {
-        StageFragments all = lower(spec);
-        FragmentBuilder builder = lower_optimizer(input_, spec, all.parameters);
-        all.optimizer = freeze_with_away_state(*input_.plan, {}, builder);
-        return all;
-      },
+      share, [this](const StageSpec& spec) { return lower_with_optimizer(spec); },
       [&](const StageFragments& of) { return memory_passes(passes, of, stage.chunk); });
   return recompute_[stage.stage] = hybrid.choose(stage);
+}
+
+StageFragments FragmentStore::lower_with_optimizer(const StageSpec& stage) {
+  StageFragments all = lower(stage);
+  FragmentBuilder builder = lower_optimizer(input_, stage, all.parameters);
+  all.optimizer = freeze_with_away_state(*input_.plan, {}, builder);
+  return all;
 }
 
 int FragmentStore::rank_of(const StageSpec& stage) const {
@@ -150,12 +149,26 @@ int FragmentStore::rank_of(const StageSpec& stage) const {
   return rank;
 }
 
-double FragmentStore::share_of_rank(int rank, const StageSpec& stage) const {
-  if (placement_.chunks() == 1) return 1;
-  double layers = 0;
-  for (int chunk = 0; chunk < placement_.chunks(); ++chunk)
-    layers += slices_[placement_.stage_of(rank, chunk)].num_layers;
-  return stage.slice.num_layers / layers;
+std::vector<Pass> FragmentStore::passes_of(const StageSpec& stage) const {
+  const int microbatches = input_.workload->num_microbatches(*input_.plan);
+  return pipeline_passes(pipeline_spec(*input_.plan, microbatches))[rank_of(stage)];
+}
+
+double FragmentStore::share_of_rank(const StageSpec& stage) {
+  auto whole = std::make_shared<RecomputeChoice>();
+  whole->full = true;
+  double sum = 0, mine = 0;
+  for (int chunk = 0; chunk < placement_.chunks(); ++chunk) {
+    StageSpec other = spec_of(rank_of(stage), stage.shard, chunk);
+    other.step = stage.step, other.microbatch = stage.microbatch;
+    other.packed = stage.packed, other.counted_tokens = stage.counted_tokens;
+    other.recompute = whole;
+    const StageFragments all = lower_with_optimizer(other);
+    const double peak = memory_of_passes(memory_passes(passes_of(stage), all, chunk)).peak.value;
+    sum += peak;
+    if (chunk == stage.chunk) mine = peak;
+  }
+  return mine / sum;
 }
 
 double FragmentStore::counted_tokens(int step) {
