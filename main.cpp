@@ -27,6 +27,7 @@
 #include "workloads/command_line/calibrate_command.h"
 #include "workloads/command_line/catalog_commands.h"
 #include "workloads/command_line/command.h"
+#include "workloads/command_line/eplb_command.h"
 #include "workloads/command_line/file_commands.h"
 #include "workloads/command_line/scenario_commands.h"
 #include "workloads/cost/cost_source.h"
@@ -238,6 +239,7 @@ std::vector<Command> all_commands() {
           calibrate_command(open_device),
           convert_command(),
           align_command(),
+          eplb_command(),
           schema_command()};
 }
 

@@ -10,6 +10,7 @@
 #include "workloads/checkpoint/checkpoint_index.h"
 #include "workloads/reinforcement_phases.h"
 #include "workloads/report/report.h"
+#include "workloads/scenario/extended_document.h"
 #include "workloads/training/layer_speed.h"
 #include "workloads/training/pipeline/columns.h"
 #include "workloads/training/pipeline/dynamic_slicing.h"
@@ -114,7 +115,7 @@ TrainingJob with_speeds(const Cluster& cluster, std::uint64_t seed, TrainingJob 
 }  // namespace
 
 Job read_job(const std::string& file, const Changes& changes, const Library& library) {
-  return read_job(load_document(file), changes, library);
+  return read_job(load_scenario(file), changes, library);
 }
 
 Job read_job(Document document, const Changes& changes, const Library& library) {

@@ -77,6 +77,7 @@ struct Scenario {
   std::string name;
   std::uint64_t seed = 1;
   std::optional<Cluster> cluster;  // always set once read
+  std::string kernels;             // the software whose measured kernels count; empty: the profile's first
   Model model;                     // training, serving
   TrainingPlan plan;
   TrainingWorkload training;

@@ -18,6 +18,20 @@
 namespace moebius {
 namespace {
 
+// "loss, update": what stands in kernels of its own; empty: nothing.
+std::string separate_kernels(const TrainingPlan& plan) {
+  std::string text;
+  const auto add = [&](bool separate, const char* name) {
+    if (separate) text += (text.empty() ? "" : ", ") + std::string(name);
+  };
+  add(plan.attention == AttentionKernels::kUnfused, "attention");
+  add(plan.separate_loss, "loss");
+  add(plan.separate_norm_grad, "gradients of norms");
+  add(plan.separate_accumulation, "sums of gradients");
+  add(plan.separate_update, "update");
+  return text;
+}
+
 // What one class runs.
 struct ClassPlace {
   int rank = 0;  // of the pipeline
@@ -326,6 +340,9 @@ std::string Training::describe() const {
   text += fmt::format("microbatches   {}, {} tokens each\n", number,
                       s.job.workload.micro_batch * s.job.workload.sequence_length);
   text += fmt::format("rank classes   {}\n", s.num_classes());
+  if (const std::string separate = separate_kernels(plan); !separate.empty())
+    text += fmt::format("kernel by kernel {}\n", separate);
+  if (plan.tensor_sms > 0) text += fmt::format("tensor sums    hold {} cores each\n", plan.tensor_sms);
   text += describe_state(plan);
   for (std::size_t i = 0; i < s.store.slices().size(); ++i) {
     const StageSlice& slice = s.store.slices()[i];

@@ -1,0 +1,98 @@
+#include "workloads/serving/traffic/trace_file.h"
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "hw/error.h"
+#include "workloads/serving/traffic/json_row.h"
+#include "workloads/serving/traffic/trace_readers.h"
+
+namespace moebius {
+namespace {
+
+// By the first line that is not empty.
+TraceFormat format_of(LineReader& lines) {
+  std::string line;
+  do {
+    if (!lines.next(line)) lines.fail("the trace holds no requests");
+  } while (line.empty());
+  if (is_azure_header(line)) return TraceFormat::kAzure;
+  if (is_burstgpt_header(line)) return TraceFormat::kBurstGpt;
+  if (line.find_first_not_of(" \t") != line.find('{'))
+    lines.fail("expected a JSON object, or the columns of an Azure or BurstGPT trace");
+  JsonRow row(lines, "hash_ids");
+  row.parse(line);
+  return row.text("schema") == "dynamo.request.trace.v1" || row.has("event_type") ? TraceFormat::kDynamo
+                                                                                  : TraceFormat::kMooncake;
+}
+
+class SpreadArrivals : public TrafficStream {
+ public:
+  explicit SpreadArrivals(std::unique_ptr<TrafficStream> traffic) : traffic_(std::move(traffic)) {}
+
+  bool next(TrafficRequest& request) override {
+    if (given_ == same_.size() && !gather()) return false;
+    request = std::move(same_[given_]);
+    const auto share = static_cast<double>(given_) / static_cast<double>(same_.size());
+    request.arrival += Time{static_cast<std::int64_t>(share * static_cast<double>(distance_.ns))};
+    ++given_;
+    return true;
+  }
+
+ private:
+  // All of the next stamp, and the first of the one after it.
+  bool gather() {
+    same_.clear();
+    given_ = 0;
+    if (!ahead_ && !read_ahead()) return false;
+    const Time stamp = ahead_->arrival;
+    do {
+      same_.push_back(*std::exchange(ahead_, std::nullopt));
+    } while (read_ahead() && ahead_->arrival == stamp);
+    if (ahead_) distance_ = ahead_->arrival - stamp;
+    return true;
+  }
+  bool read_ahead() {
+    TrafficRequest request;
+    if (!traffic_->next(request)) return false;
+    ahead_ = std::move(request);
+    return true;
+  }
+
+  std::unique_ptr<TrafficStream> traffic_;
+  std::optional<TrafficRequest> ahead_;
+  std::vector<TrafficRequest> same_;
+  std::size_t given_ = 0;
+  Time distance_;
+};
+
+}  // namespace
+
+std::unique_ptr<TrafficStream> open_trace(const TraceFile& file) {
+  auto lines = std::make_unique<LineReader>(file.path);
+  TraceFile known = file;
+  if (file.format == TraceFormat::kAuto) {
+    known.format = format_of(*lines);
+    lines->begin_again();
+  }
+  switch (known.format) {
+    case TraceFormat::kAuto:
+    case TraceFormat::kMooncake:
+    case TraceFormat::kMooncakeDelta:
+      return read_mooncake(std::move(lines), known);
+    case TraceFormat::kDynamo:
+      return read_dynamo(std::move(lines));
+    case TraceFormat::kAzure:
+      return read_azure(std::move(lines));
+    case TraceFormat::kBurstGpt:
+      return read_burstgpt(std::move(lines));
+  }
+  return nullptr;
+}
+
+std::unique_ptr<TrafficStream> spread_arrivals(std::unique_ptr<TrafficStream> traffic) {
+  return std::make_unique<SpreadArrivals>(std::move(traffic));
+}
+
+}  // namespace moebius
