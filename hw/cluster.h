@@ -2,6 +2,7 @@
 // by node.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <optional>
@@ -54,6 +55,20 @@ struct LocalExchange {
 enum class CollectiveSource : std::uint8_t { kStructure, kLibrary, kSglang, kTrtllm, kVllm };
 std::string_view to_string(CollectiveSource source);  // "library"
 
+// How a rank that reads a part of a step's batch gets it into its host's memory: from storage, while workers
+// prepare what came before; whichever takes longer decides.
+struct Loader {
+  double token_bytes = 4;    // of a token as it is stored
+  ByteRate storage;          // that one rank gets; 0: no limit
+  double batch_seconds = 0;  // of one worker, for a microbatch
+  int workers = 1;           // each with a microbatch of its own, or a share of one: so many times as fast
+
+  double seconds(double tokens) const {
+    const double reading = storage.value > 0 ? tokens * token_bytes / storage.value : 0;
+    return std::max(reading, batch_seconds / workers);
+  }
+};
+
 struct Cluster {
   std::vector<Pool> pools;
   Fabric fabric;
@@ -64,6 +79,7 @@ struct Cluster {
   bool ports_may_fail = false;           // parts will break while a run goes on
   CollectiveSource collectives = CollectiveSource::kStructure;
   SpeedVariation variation = {};  // of devices of one kind
+  std::optional<Loader> loader = {};  // none: batches are there
   Time launch = {};  // of a kernel, or of a captured graph, by the host
 
   const Pool& pool_of(int device) const;

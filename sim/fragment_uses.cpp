@@ -76,7 +76,7 @@ std::unique_ptr<FragmentUse> FragmentUses::prepare(const FragmentPtr& fragment) 
   for (std::size_t i = 0; i < fragment->ops.size(); ++i) {
     const Op& op = fragment->ops[i];
     use->lane_ops[static_cast<int>(op.lane)].push_back(static_cast<std::int32_t>(i));
-    use->ops.push_back({op.units, op.lane, is_communication(op.kind)});
+    use->ops.push_back({op.units, op.lane, is_communication(op.kind), op.lane == Lane::kLoader});
   }
   link_successors(*fragment, *use);
   use->pool_costs.resize(cluster_.pools.size());
@@ -91,9 +91,10 @@ std::unique_ptr<ClassUse> FragmentUses::prepare_class(FragmentUse& use, int rank
   check_cores(fragment, chip);
   std::unique_ptr<OpCosts>& shared = use.pool_costs[pool];
   if (!shared)
-    shared = std::make_unique<OpCosts>(fragment, chip, sources_[pool], std::vector<std::int32_t>{});
-  auto own =
-      std::make_unique<OpCosts>(fragment, chip, sources_[pool], simulated_members(layout_, rank_class));
+    shared = std::make_unique<OpCosts>(fragment, chip, sources_[pool], std::vector<std::int32_t>{},
+                                       cluster_.loader);
+  auto own = std::make_unique<OpCosts>(fragment, chip, sources_[pool],
+                                       simulated_members(layout_, rank_class), cluster_.loader);
   return std::make_unique<ClassUse>(fragment, rank_class, *shared, std::move(own));
 }
 

@@ -43,6 +43,7 @@ struct OpUse {
   std::int16_t units = 0;  // see Op
   Lane lane = Lane::kCompute;
   bool communicates = false;
+  bool on_host = false;  // takes none of the device
 };
 
 struct FragmentUse {

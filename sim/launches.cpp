@@ -6,6 +6,7 @@ namespace moebius {
 namespace {
 
 bool is_kernel(const Op& op) {
+  if (op.lane == Lane::kLoader) return false;
   return is_communication(op.kind) ? op.units > 0 : !op.fused;
 }
 

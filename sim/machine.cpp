@@ -176,7 +176,8 @@ void Machine::start_ready() {
     lane.op = first.op;
     const OpUse& op = use_on(lane);
     const int chip = chip_of_class_[live_on(lane).rank_class];
-    const int cores = chips_.take(chip, first.lane, whole_chips_ ? 0 : op.units, op.communicates);
+    const int cores =
+        chips_.take(chip, first.lane, whole_chips_ ? 0 : op.units, op.communicates || op.on_host);
     if (cores >= 0) hold(first.lane, cores);
   }
 }

@@ -47,8 +47,7 @@ double bytes_within(const Fragment& fragment, const Op& op) {
 // A product of some rows (workloads/schedule/row_window.h) costs what any product of so many rows does.
 Shape shape_in_one(const Op& op) {
   Shape shape = op.shape;
-  const bool cut =
-      op.kind == OpKind::kGemm || op.kind == OpKind::kGemmDgrad || op.kind == OpKind::kQuantise;
+  const bool cut = op.kind == OpKind::kGemm || op.kind == OpKind::kGemmDgrad || op.kind == OpKind::kQuantise;
   if (cut) shape.groups = 0, shape.kv = 0;
   return shape;
 }
@@ -71,6 +70,10 @@ const OpCost& OpCosts::find(std::int32_t op, int cores) {
 }
 
 OpCost OpCosts::evaluate(const Op& op, int cores) const {
+  if (op.lane == Lane::kLoader) {
+    const double tokens = static_cast<double>(op.shape.m);
+    return {loader_ ? loader_->seconds(tokens) : 0, 0, 1, 1, Origin::kNetwork, 0, 0};
+  }
   if (has_member_rows(op)) return slowest_member(op, cores);
   const CostQuery query{op.kind, shape_in_one(op), op.dtype, cores, {}};
   const Cost cost = sees_keys_of_batch(op)        ? batch_cost(source_, query, fragment_, op)

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "hw/accelerator.h"
+#include "hw/cluster.h"
 #include "workloads/cost/cost_source.h"
 #include "workloads/schedule/fragment.h"
 
@@ -26,8 +28,12 @@ class OpCosts {
   // `members`: which members of the expert group the class simulates; not needed for ops without member
   // loads.
   OpCosts(const Fragment& fragment, const Accelerator& accelerator, const CostSource& source,
-          std::vector<std::int32_t> members)
-      : fragment_(fragment), accelerator_(accelerator), source_(source), members_(std::move(members)) {}
+          std::vector<std::int32_t> members, const std::optional<Loader>& loader = {})
+      : fragment_(fragment),
+        accelerator_(accelerator),
+        source_(source),
+        members_(std::move(members)),
+        loader_(loader) {}
 
   // Stays valid as long as this object.
   const OpCost& at(std::int32_t op, int cores) {
@@ -53,6 +59,7 @@ class OpCosts {
   const Accelerator& accelerator_;
   const CostSource& source_;
   std::vector<std::int32_t> members_;
+  std::optional<Loader> loader_;
   std::vector<AtCores> costs_;
 };
 

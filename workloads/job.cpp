@@ -15,6 +15,7 @@
 #include "workloads/training/pipeline/columns.h"
 #include "workloads/training/pipeline/dynamic_slicing.h"
 #include "workloads/training/pipeline/mixed_stages.h"
+#include "workloads/training/pipeline/uneven_batches.h"
 
 namespace moebius {
 
@@ -31,7 +32,10 @@ void apply(const std::string& set, Document& document) {
 // Whether ranks of one class would stand in pools of different kinds, or differ in what is beyond them.
 bool is_mixed(const Scenario& scenario) {
   const Cluster& cluster = *scenario.cluster;
-  if (scenario.kind == ScenarioKind::kTraining) return stages_are_mixed(cluster, scenario.plan);
+  if (scenario.kind == ScenarioKind::kTraining) {
+    const TrainingPlan& plan = scenario.plan;
+    return plan.uneven_batches() ? columns_are_mixed(cluster, plan) : stages_are_mixed(cluster, plan);
+  }
   return several_kinds(cluster) || !cluster.fabric.spec().by_host.empty();
 }
 
@@ -80,6 +84,26 @@ void settle_slices(Scenario& scenario) {
   scenario.plan.layers = scenario.slices->choice.layers;
 }
 
+// And which replica takes how many microbatches.
+void settle_batches(Scenario& scenario) {
+  TrainingPlan& plan = scenario.plan;
+  if (!plan.auto_microbatches) return;
+  const BatchSplit split{
+      .microbatches = static_cast<int>(scenario.training.global_batch / scenario.training.micro_batch),
+      .ahead = plan.pp - 1,
+      .together = replicas_that_meet(plan)};
+  const SlicingInput input{scenario.model, plan, scenario.training, *scenario.cluster};
+  plan.microbatches = split_microbatches(
+      replica_seconds(input, slices_of(scenario.model, plan, scenario.training.sequence_length)), split);
+}
+
+std::vector<std::int32_t> columns_of(const Scenario& scenario) {
+  const Cluster& cluster = *scenario.cluster;
+  std::vector<std::int32_t> kinds = column_kinds(scenario.plan, cluster.fabric);
+  return scenario.plan.microbatches.empty() ? kinds
+                                            : with_uneven_columns(cluster, scenario.plan, std::move(kinds));
+}
+
 // Chips that differ in speed: the slowest columns by themselves.
 TrainingJob with_speeds(const Cluster& cluster, std::uint64_t seed, TrainingJob job) {
   if (!cluster.variation.any()) return job;
@@ -107,13 +131,14 @@ Job read_job(Document document, const Changes& changes, const Library& library) 
         return layer_speed(of, cluster.fabric.spec(), {it.model, it.plan, it.training});
       });
       settle_slices(job.scenario);
-      job.training = std::make_unique<Training>(with_speeds(
-          cluster, job.scenario.seed,
-          TrainingJob{.model = job.scenario.model,
-                      .plan = job.scenario.plan,
-                      .workload = job.scenario.training,
-                      .ranks_per_node = pool.node.accelerators,
-                      .column_kinds = column_kinds(job.scenario.plan, job.scenario.cluster->fabric)}));
+      settle_batches(job.scenario);
+      job.training =
+          std::make_unique<Training>(with_speeds(cluster, job.scenario.seed,
+                                                 TrainingJob{.model = job.scenario.model,
+                                                             .plan = job.scenario.plan,
+                                                             .workload = job.scenario.training,
+                                                             .ranks_per_node = pool.node.accelerators,
+                                                             .column_kinds = columns_of(job.scenario)}));
       job.memory = job.training->memory(pool.accelerator.memory);
       job.memory->host_capacity = pool.node.host_memory / std::max(1, pool.node.accelerators);
       if (several_kinds(cluster)) judge_by_class(cluster, job.training->layout(), *job.memory);

@@ -27,7 +27,7 @@ void input(DeviceOp& c) {
   const std::int64_t first = c.index_in(GroupRole::kContext) * rows;
   std::vector<std::vector<float>> streams(c.op().num_outputs, std::vector<float>(s.m));
   for (std::int64_t i = 0; i < sequences; ++i) {
-    const std::int64_t sequence = (c.submission().microbatch_of(c.op()) * replicas + replica) * sequences + i;
+    const std::int64_t sequence = c.submission().part_of_batch(c.op(), replicas, replica) * sequences + i;
     const auto tokens = token_sequence({c.options().seed, c.submission().step, sequence},
                                        first + rows + c.op().num_outputs, s.n);
     for (std::size_t shift = 0; shift < streams.size(); ++shift)

@@ -28,7 +28,7 @@ void input(OpContext<Real>& c) {
   const std::int64_t sequences = std::max(s.groups, 1), rows = s.m / sequences;
   std::vector<Matrix<Real>> streams(c.op().num_outputs, Matrix<Real>(s.m, 1));
   for (std::int64_t i = 0; i < sequences; ++i) {
-    const std::int64_t sequence = (c.submission().microbatch_of(c.op()) * replicas + replica) * sequences + i;
+    const std::int64_t sequence = c.submission().part_of_batch(c.op(), replicas, replica) * sequences + i;
     const auto tokens = token_sequence({c.options().seed, c.submission().step, sequence},
                                        context * rows + c.op().num_outputs, s.n);
     for (const ContextRows::Run& run : ContextRows(c, rows).runs()) {

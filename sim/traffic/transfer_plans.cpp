@@ -43,6 +43,7 @@ int queue_of(const Op& op, const FabricSpec& fabric) {
     case Lane::kCompute:
     case Lane::kHostCopy:
     case Lane::kHostStore:
+    case Lane::kLoader:
       return 0;
   }
   return 0;

@@ -30,14 +30,16 @@ double sum_of(const std::array<double, kNumOpKinds>& seconds) {
 std::vector<Cause> causes_of(const Breakdown& all, int steps) {
   const double experts = of(all.exposed, {OpKind::kDispatch, OpKind::kCombine});
   const double pipeline = of(all.exposed, {OpKind::kSend, OpKind::kRecv});
+  const double input = of(all.exposed, {OpKind::kInput});
   const double replicas = all.exposed_by_phase[static_cast<int>(Phase::kGradients)] +
                           all.exposed_by_phase[static_cast<int>(Phase::kOptimizer)];
   const double waiting = sum_of(all.waiting) - of(all.waiting, {OpKind::kSend, OpKind::kRecv});
   std::vector<Cause> causes{{"exposed dispatch and combine", experts},
                             {"exposed messages between stages", pipeline},
+                            {"input: batches that are not read yet", input},
                             {"exposed reduction of gradients, gathering of parameters", replicas},
                             {"exposed tensor- and context-parallel communication",
-                             std::max(0.0, sum_of(all.exposed) - experts - pipeline - replicas)},
+                             std::max(0.0, sum_of(all.exposed) - experts - pipeline - replicas - input)},
                             {"waiting for slower ranks", waiting},
                             {"pipeline bubble", all.idle - waiting},
                             {"computing activations again", all.recompute},

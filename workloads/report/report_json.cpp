@@ -88,7 +88,7 @@ Json breakdown_json(const Report& report) {
   Json kinds = Json::object();
   for (const TimeFigures::Kind& kind : figures.kinds) {
     Json& row = kinds[std::string(to_string(kind.kind))];
-    if (is_communication(kind.kind)) {
+    if (is_communication(kind.kind) || kind.busy > 0) {
       row = {{"busy_s", kind.busy}, {"exposed_s", kind.exposed}, {"waiting_s", kind.waiting}};
     } else {
       row = {{"compute_s", kind.compute}};

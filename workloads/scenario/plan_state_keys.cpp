@@ -1,5 +1,7 @@
 #include "workloads/scenario/plan_state_keys.h"
 
+#include "workloads/scenario/uneven_batch_keys.h"
+
 #include <array>
 
 #include <fmt/format.h>
@@ -61,6 +63,7 @@ constexpr std::array kRecomputeOps{
 void read_data_parallelism(Section section, TrainingPlan& plan) {
   plan.dp = static_cast<int>(
       section.integer("degree", {0, 1 << 20}, 0, "replicas of the model; 0: as many as the devices allow"));
+  read_microbatches(section, plan);
   plan.zero =
       section.one_of("zero", {0, 1, 2, 3}, 0,
                      "sharded over replicas: 0 nothing; 1 optimizer states; 2 gradients too, which are "
@@ -177,20 +180,13 @@ class StateChecks {
     if (!holds) place_at(document_, pointer).fail(fmt::format(sentence, std::forward<Args>(args)...));
   }
 
-  // Passes in two parts, pairs of passes and several stages on a rank keep their state where it is.
+  // Collectives of a microbatch meet in it, and the two replicas of a stage of DualPipe never run the same.
   void schedules() const {
-    const bool simple = (plan_.schedule == PipelineKind::k1F1B || plan_.schedule == PipelineKind::kGpipe) &&
-                        !plan_.overlap_two_batch;
-    require(simple || plan_.zero < 2, "/plan/dp/zero",
-            "zero 2 and 3 need pipeline schedule \"1f1b\" or \"gpipe\" without two batches side by side, "
-            "found zero {}",
+    const bool both_ways = plan_.schedule == PipelineKind::kDualPipe;
+    require(!both_ways || plan_.zero < 2, "/plan/dp/zero",
+            "zero 2 and 3 meet in every microbatch, but the two ranks that hold a stage of \"dualpipe\" run "
+            "different ones: expected 0 or 1, found {}",
             plan_.zero);
-    require(simple || !plan_.offload.any(), "/plan/offload",
-            "state in host memory needs pipeline schedule \"1f1b\" or \"gpipe\" without two batches side by "
-            "side");
-    require(
-        simple || plan_.recompute != RecomputePolicy::kHybrid, "/plan/recompute/policy",
-        "policy \"hybrid\" needs pipeline schedule \"1f1b\" or \"gpipe\" without two batches side by side");
   }
 
   void shards() const {
@@ -276,6 +272,7 @@ class StateChecks {
 }  // namespace
 
 void check_plan_state(Scenario& scenario, const Document& document) {
+  check_microbatches(scenario, document);
   StateChecks(scenario, document).run();
 }
 

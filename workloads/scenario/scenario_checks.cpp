@@ -173,6 +173,7 @@ class TrainingChecks {
   }
 
   void batch() const {
+    if (plan_.uneven_batches()) return;  // check_microbatches()
     const TrainingWorkload& work = scenario_.training;
     require(work.global_batch % (work.micro_batch * plan_.dp) == 0, "/workload/global_batch",
             "{} sequences are not a multiple of micro_batch {} x dp {} = {}", work.global_batch,

@@ -3,6 +3,7 @@
 #include <array>
 #include <filesystem>
 
+#include "workloads/scenario/input_keys.h"
 #include "workloads/scenario/plan_state_keys.h"
 #include "workloads/scenario/popularity_keys.h"
 #include "workloads/scenario/scenario_parts.h"
@@ -212,6 +213,7 @@ void read_training_workload(Section section, Scenario& scenario) {
       "share of attention's probabilities and of what a block adds that is dropped; simulated only");
   workload.popularity =
       read_popularity(section.object("experts", false, "which experts tokens choose"), true);
+  read_input(section, scenario);
   read_training_job(section, scenario);
   workload.seed = scenario.seed;
   section.finish();

@@ -162,6 +162,7 @@ std::string dump(const Submission& submission) {
            submission.fragment->name, submission.fragment->hash, submission.rank_class, submission.step,
            submission.microbatch);
   if (submission.second_microbatch >= 0) line.put(" second_microbatch={}", submission.second_microbatch);
+  if (submission.batch_part >= 0) line.put(" batch_part={}", submission.batch_part);
   for (std::size_t i = 0; i < submission.after.size(); ++i) {
     line.put("{}{}", i == 0 ? " after=" : ",", submission.after[i]);
   }

@@ -143,7 +143,8 @@ std::vector<std::int32_t> released(const Fragment& fragment) {
   for (const Op& op : fragment.ops) {
     const bool reverse = op.phase == Phase::kBackward || op.phase == Phase::kWeight;
     for (int i = 0; i < op.num_inputs; ++i) {
-      if (reverse) read[fragment.input(op, i)] = true;
+      const std::int32_t tensor = fragment.input(op, i);
+      if (reverse || fragment.tensors[tensor].role == Role::kInput) read[tensor] = true;
     }
     for (int i = 0; i < op.num_outputs; ++i) written[fragment.output(op, i)] = true;
   }

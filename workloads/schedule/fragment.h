@@ -109,8 +109,8 @@ using FragmentPtr = std::shared_ptr<const Fragment>;
 //   group has its match; dispatch and combine have a route. Compute has neither group nor payload.
 std::string find_fault(const Fragment& fragment);
 
-// The kMicrobatch tensors that end with this fragment: ops of the backward or weight phase read them, it has not
-// written them, and they are not `kept`. Ascending.
+// The kMicrobatch tensors that end with this fragment: ops of the backward or weight phase, or of tokens and labels any
+// op, read them, it has not written them, and they are not `kept`. Ascending.
 std::vector<std::int32_t> released(const Fragment& fragment);
 
 // CHECKs that find_fault() finds none and sets the hash. From here the fragment is frozen.
@@ -127,6 +127,13 @@ struct Submission {
   std::vector<std::int32_t> after;  // sequences that must have completed before any op of this one starts
   // Of two passes that overlap in one fragment: the microbatch of its ops and tensors that are `second`. -1: none.
   std::int32_t second_microbatch = -1;
+  // Which part of the step's batch its (first) microbatch reads, where replicas take unequal numbers of them.
+  // -1: parts are dealt out to the replicas in turn.
+  std::int32_t batch_part = -1;
+
+  std::int64_t part_of_batch(const Op& op, std::int64_t replicas, std::int64_t replica) const {
+    return batch_part >= 0 ? batch_part : microbatch_of(op) * replicas + replica;
+  }
 
   std::int32_t microbatch_of(const Op& op) const { return op.second ? second_microbatch : microbatch; }
   // What tells a meeting from others of the step: gradients meet once a step, whatever microbatch was the

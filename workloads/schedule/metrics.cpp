@@ -81,7 +81,7 @@ void MetricsAccumulator::add(const Span& span, const Op& op, const ClassWork& wo
   ClassState& state = classes_[span.rank_class];
   const int kind = static_cast<int>(op.kind);
   double busy = 0;
-  if (is_communication(op.kind)) {
+  if (is_communication(op.kind) || op.lane == Lane::kLoader) {
     const Time end = span.average_end(), transfer = std::min(span.transfer_start(), end);
     busy = (end - transfer).seconds();
     state.sums.communication[kind] += busy;

@@ -24,6 +24,8 @@ std::string_view to_string(Lane lane) {
       return "data_comm";
     case Lane::kHostCopy:
       return "host_copy";
+    case Lane::kLoader:
+      return "loader";
     case Lane::kHostStore:
       return "host_store";
   }

@@ -24,8 +24,9 @@ enum class Lane : std::uint8_t {
   kDataComm,       // gradients, parameters
   kHostCopy,       // from host memory to the device: one copy engine
   kHostStore,      // and back: another
+  kLoader,         // the host reads and prepares the batch: ops that produce what stands in host memory
 };
-inline constexpr int kNumLanes = static_cast<int>(Lane::kHostStore) + 1;
+inline constexpr int kNumLanes = static_cast<int>(Lane::kLoader) + 1;
 
 // What part of a step the op belongs to.
 enum class Phase : std::uint8_t { kForward, kBackward, kWeight, kGradients, kOptimizer };

@@ -124,7 +124,8 @@ void Recorder::span(const Span& span) {
   metrics_.add(span, open.fragment->ops[span.op], work_of(open, span.op));
   open.start = std::min(open.start, span.transfer_start());
   open.end = std::max(open.end, span.end);
-  if (!is_communication(open.fragment->ops[span.op].kind)) open.pass.add(span.start, span.end);
+  const Op& op = open.fragment->ops[span.op];
+  if (!is_communication(op.kind) && op.lane != Lane::kLoader) open.pass.add(span.start, span.end);
   if (options_.detail == Detail::kOps) keep(span);
   if (--open.remaining == 0) {
     pass_times_.finished(open.rank_class, open.pass, open.end);

@@ -2,6 +2,7 @@
 // reader checks it.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -67,6 +68,9 @@ struct TrainingPlan {
   int cp = 1;
   ContextKind context = ContextKind::kAllGather;
   int dp = 1;  // ranks / (tp * cp * pp)
+  // Microbatches of each replica, where slower chips take fewer; empty: all take as many.
+  std::vector<int> microbatches = {};
+  bool auto_microbatches = false;  // found from the speed of their chips: uneven_batches.h
   // ZeRO (Rajbhandari et al. 2020) over the data-parallel replicas: 0 nothing is sharded, 1 optimizer states,
   // 2 gradients too, 3 parameters too.
   int zero = 0;
@@ -112,6 +116,7 @@ struct TrainingPlan {
   int dense_degree() const { return dense_tp > 0 ? dense_tp : tp; }
   bool zigzag() const { return cp > 1 && context == ContextKind::kRing; }  // see context_part.h
   int expert_ranks() const { return ep * expert_tp; }                      // that hold a layer's experts once
+  bool uneven_batches() const { return auto_microbatches || !microbatches.empty(); }
   bool mixed_tp() const { return dense_degree() != tp; }  // dense MLPs have groups of their own
 };
 
@@ -126,9 +131,13 @@ struct TrainingWorkload {
   Popularity popularity;
   std::uint64_t seed = 1;
   std::optional<SequenceLengths> lengths = {};          // packed sequences; none: each fills its row
+  int input_ahead = 0;                                  // microbatches read ahead of use; 0: they are there
   bool forward_only = false;                            // scoring: no reverse pass, no optimizer
   int num_steps() const { return steps - first_step; }  // of this run
+  // Of a replica; the most, where they differ.
   int num_microbatches(const TrainingPlan& plan) const {
+    if (!plan.microbatches.empty())
+      return *std::max_element(plan.microbatches.begin(), plan.microbatches.end());
     return static_cast<int>(global_batch / (micro_batch * plan.dp));
   }
 };

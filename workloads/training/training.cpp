@@ -1,6 +1,7 @@
 #include "workloads/training/training.h"
 
 #include <algorithm>
+#include <deque>
 #include <map>
 
 #include <fmt/format.h>
@@ -11,17 +12,11 @@
 #include "workloads/training/layers/stage_fragments.h"
 #include "workloads/training/pipeline/columns.h"
 #include "workloads/training/pipeline/pipeline.h"
+#include "workloads/training/pipeline/uneven_batches.h"
 #include "workloads/training/state/sharding.h"
 
 namespace moebius {
 namespace {
-
-std::vector<StageSlice> slices_of(const TrainingJob& job) {
-  const StagePlacement placement(job.plan);
-  if (!job.plan.layers.empty()) return slice_as_given(job.plan.layers);
-  return slice_balanced(job.model, job.workload.sequence_length, placement.stages(),
-                        speeds_of_stages(placement, job.plan.stage_speeds));
-}
 
 // "loss, update": what stands in kernels of its own; empty: nothing.
 std::string separate_kernels(const TrainingPlan& plan) {
@@ -43,10 +38,15 @@ struct ClassPlace {
   ShardPosition shard;
   std::int32_t last_sequence = -1;       // of its last submission
   std::vector<std::int32_t> reductions;  // submissions of this step that complete gradients
+  int microbatches = 0;                  // of a step
   int next_pass = 0;                     // of the step
   int outstanding = 0;                   // submissions issued and not completed
   int completed_passes = 0;
-  std::map<int, std::int32_t> forward_of;  // by microbatch, where the reverse pass waits for it
+  std::map<std::pair<int, int>, std::int32_t> forward_of;  // by chunk, microbatch: the reverse pass waits
+  bool begun = false;                                      // this step computes
+  std::map<std::pair<int, int>, std::int32_t> loads;       // by chunk and microbatch, not yet used
+  std::map<int, std::deque<std::int32_t>> last_forwards;   // by chunk: whose buffers no load has taken
+  std::map<int, int> loaded;                               // by chunk, up to the number of buffers
 };
 
 }  // namespace
@@ -55,19 +55,20 @@ struct Training::State {
   explicit State(const TrainingJob& given)
       : job(given),
         layout(make_layout(job.plan, job.column_kinds)),
-        store({&job.model, &job.plan, &job.workload, job.ranks_per_node}, slices_of(job)),
-        microbatches(job.workload.num_microbatches(job.plan)),
-        passes(pipeline_passes(pipeline_spec(job.plan, microbatches))) {
-    if (job.workload.forward_only) passes = forward_passes(passes);
+        store({&job.model, &job.plan, &job.workload, job.ranks_per_node},
+              slices_of(job.model, job.plan, job.workload.sequence_length)),
+        microbatches(job.workload.num_microbatches(job.plan)) {
     if (job.speeds) set_paces(job.plan, *job.speeds, layout);
     for (const RankClass& rank_class : layout.classes) places.push_back(place_of(rank_class));
-    for (const std::vector<int>& turn : issue_turns(passes, store.placement())) add_turn(turn);
+    if (!job.plan.microbatches.empty()) parts = parts_of_batch(job.plan.microbatches);
+    add_turns();
     find_last_uses();
     total = std::int64_t{job.workload.num_steps()} * passes_of_step();
     end = total;
     // A rank must be issued as far ahead as the pipeline is deep, or the first one would wait for itself.
     window = 2 * store.placement().stages() + 3;
     if (store.placement().chunks() == 1) window = job.plan.pp + 3;
+    if (job.workload.input_ahead > 0) window = 2 * window + 2 * job.workload.input_ahead;  // loads between
   }
 
   ClassPlace place_of(const RankClass& rank_class) const {
@@ -78,14 +79,56 @@ struct Training::State {
     place.shard.dense = rank_class.group(GroupRole::kDenseTensor).my_index;
     place.shard.expert_part = rank_class.group(GroupRole::kExpertTensor).my_index;
     place.shard.replica = rank_class.representative() / (job.plan.tp * job.plan.cp) % job.plan.dp;
+    place.microbatches = microbatches;
+    if (!job.plan.microbatches.empty()) place.microbatches = job.plan.microbatches[place.shard.replica];
     return place;
   }
 
-  // All classes of the ranks whose turn it is, in their order.
-  void add_turn(const std::vector<int>& ranks) {
+  // Replicas that take unequal numbers of microbatches have passes of their own, issued at the pace at which
+  // all come to their end together.
+  void add_turns() {
+    struct Turn {
+      double progress;
+      int microbatches;
+      std::vector<int> ranks;
+    };
+    std::vector<Turn> turns;
+    for (const ClassPlace& place : places) {
+      if (passes_by_number.count(place.microbatches) > 0) continue;
+      auto& passes = passes_by_number[place.microbatches];
+      passes = pipeline_passes(pipeline_spec(job.plan, place.microbatches));
+      if (job.workload.forward_only) passes = forward_passes(passes);
+      const auto all = issue_turns(passes, store.placement());
+      const int ahead = job.workload.input_ahead;
+      for (int rank = 0; ahead > 0 && rank < job.plan.pp; ++rank)
+        passes[rank] = with_loads(passes[rank], rank, store.placement(), ahead);
+      for (std::size_t i = 0; i < all.size(); ++i)
+        turns.push_back({(i + 1.0) / static_cast<double>(all.size()), place.microbatches, all[i]});
+    }
+    std::stable_sort(turns.begin(), turns.end(),
+                     [](const Turn& a, const Turn& b) { return a.progress < b.progress; });
+    for (const Turn& turn : turns) add_turn(turn.ranks, turn.microbatches);
+  }
+
+  const std::vector<Pass>& passes_of(const ClassPlace& place) const {
+    return passes_by_number.at(place.microbatches)[place.rank];
+  }
+
+  // All classes of the ranks whose turn it is, in their order, each with its pass and the loads around it.
+  void add_turn(const std::vector<int>& ranks, int number) {
+    issued.resize(places.size(), 0);
     for (std::size_t i = 0; i < places.size(); ++i) {
-      if (std::binary_search(ranks.begin(), ranks.end(), places[i].rank))
-        order.push_back(static_cast<int>(i));
+      const bool in_turn = places[i].microbatches == number;
+      if (!in_turn || !std::binary_search(ranks.begin(), ranks.end(), places[i].rank)) continue;
+      const std::vector<Pass>& passes = passes_of(places[i]);
+      std::size_t& next = issued[i];
+      const auto add_loads = [&] {
+        for (; next < passes.size() && passes[next].kind == PassKind::kLoad; ++next)
+          order.push_back(static_cast<int>(i));
+      };
+      add_loads();
+      order.push_back(static_cast<int>(i)), ++next;
+      add_loads();
     }
   }
 
@@ -94,7 +137,7 @@ struct Training::State {
     std::vector<std::size_t> last(microbatches, 0);
     std::vector<int> next(places.size(), 0);
     for (std::size_t i = 0; i < order.size(); ++i) {
-      const Pass& pass = passes[places[order[i]].rank][next[order[i]]++];
+      const Pass& pass = passes_of(places[order[i]])[next[order[i]]++];
       last[pass.part.microbatch] = i;
       if (pass.kind == PassKind::kPair) last[pass.backward.microbatch] = i;
     }
@@ -104,6 +147,24 @@ struct Training::State {
 
   FragmentPtr fragment_of(const ClassPlace& place, int step, const Pass& pass) {
     return store.get(place.rank, place.shard, step, pass);
+  }
+
+  // A forward pass waits for its load; a load for the forward pass that leaves its buffer.
+  void wait_for_input(const Pass& pass, ClassPlace& place, Submission& submission) const {
+    const int chunk = pass.part.chunk;
+    std::deque<std::int32_t>& forwards = place.last_forwards[chunk];
+    if (pass.kind == PassKind::kLoad) {
+      place.loads[{chunk, pass.part.microbatch}] = submission.sequence;
+      if (place.loaded[chunk]++ < job.workload.input_ahead) return;
+      submission.after.push_back(forwards.front());
+      forwards.pop_front();
+      return;
+    }
+    const auto load = place.loads.find({chunk, pass.part.microbatch});
+    if (!pass.runs_forward() || load == place.loads.end()) return;
+    submission.after.push_back(load->second);
+    place.loads.erase(load);
+    forwards.push_back(submission.sequence);
   }
 
   int step_at(std::int64_t position) const {
@@ -116,10 +177,12 @@ struct Training::State {
   Layout layout;
   FragmentStore store;
   int microbatches = 0;
-  std::vector<std::vector<Pass>> passes;    // of one step, by rank of the pipeline
-  std::vector<ClassPlace> places;           // by class
-  std::vector<int> order;                   // classes of the submissions of one step
-  std::vector<std::vector<int>> forgotten;  // by submission of a step
+  std::map<int, std::vector<std::vector<Pass>>> passes_by_number;  // of microbatches: of one step, by rank
+  std::vector<std::vector<std::int32_t>> parts;                    // of the batch, by replica; none: in turn
+  std::vector<ClassPlace> places;                                  // by class
+  std::vector<std::size_t> issued;                                 // by class: passes that have their turn
+  std::vector<int> order;                                          // classes of the submissions of one step
+  std::vector<std::vector<int>> forgotten;                         // by submission of a step
   int window = 0;
   std::int64_t total = 0;
   std::int64_t end = 0;   // the submission to stop before, for now
@@ -148,9 +211,11 @@ std::optional<Submission> Training::next(Time) {
   const int rank_class = s.order[of_step];
   ClassPlace& place = s.places[rank_class];
   if (place.outstanding == s.window) return std::nullopt;
-  const std::vector<Pass>& passes = s.passes[place.rank];
-  const bool first = place.next_pass == 0;
+  const std::vector<Pass>& passes = s.passes_of(place);
   const Pass& pass = passes[place.next_pass];
+  const bool loads = pass.kind == PassKind::kLoad;
+  const bool first = !loads && !place.begun;
+  place.begun = pass.kind != PassKind::kOptimizer && (place.begun || !loads);
   place.next_pass = (place.next_pass + 1) % static_cast<int>(passes.size());
   const int step = s.step_at(s.next);
   Submission submission{.fragment = s.fragment_of(place, step, pass),
@@ -160,6 +225,9 @@ std::optional<Submission> Training::next(Time) {
                         .microbatch = pass.part.microbatch,
                         .after = {}};
   if (pass.kind == PassKind::kPair) submission.second_microbatch = pass.backward.microbatch;
+  // Replicas meet in the optimizer, however many microbatches each of them took.
+  if (pass.kind == PassKind::kOptimizer) submission.microbatch = s.microbatches - 1;
+  if (!s.parts.empty()) submission.batch_part = s.parts[place.shard.replica][pass.part.microbatch];
   // Lanes keep the order within a step. The optimizer needs the gradients that still travel when the passes
   // that complete them have computed, and the next step the weights that come back.
   if (pass.last) place.reductions.push_back(submission.sequence);
@@ -168,12 +236,14 @@ std::optional<Submission> Training::next(Time) {
   if (first && place.last_sequence >= 0) submission.after = {place.last_sequence};
   // What the forward pass copies to the host has arrived when the reverse pass loads it.
   if (s.job.plan.offload.activations) {
-    if (pass.kind == PassKind::kForward) place.forward_of[pass.part.microbatch] = submission.sequence;
-    const auto before = place.forward_of.find(pass.part.microbatch);
-    if (pass.kind == PassKind::kBackward && before != place.forward_of.end())
-      submission.after.push_back(before->second);
+    if (pass.runs_forward()) place.forward_of[{pass.part.chunk, pass.part.microbatch}] = submission.sequence;
+    const PassPart& reverse = pass.backward_part();
+    const auto before = place.forward_of.find({reverse.chunk, reverse.microbatch});
+    const bool reads = pass.runs_backward() || pass.kind == PassKind::kBackwardWeight;
+    if (reads && before != place.forward_of.end()) submission.after.push_back(before->second);
   }
-  place.last_sequence = submission.sequence;
+  if (s.job.workload.input_ahead > 0) s.wait_for_input(pass, place, submission);
+  if (!loads) place.last_sequence = submission.sequence;
   ++place.outstanding;
   for (const int microbatch : s.forgotten[of_step]) s.store.forget(step, microbatch);
   ++s.next;
@@ -220,9 +290,13 @@ MemoryReport Training::memory(Bytes capacity) {
   for (const ClassPlace& place : s.places) {
     std::vector<MemoryPass> passes;
     std::vector<FragmentPtr> held;  // a store that forgets them would leave nothing behind them
-    for (Pass pass : s.passes[place.rank]) {
+    for (Pass pass : s.passes_of(place)) {
       pass.part.microbatch = pass.backward.microbatch = 0;
       held.push_back(s.fragment_of(place, 0, pass));
+      if (pass.kind == PassKind::kLoad) {
+        passes.push_back({held.back().get(), 0, 0});
+        continue;
+      }
       if (s.job.workload.forward_only) {  // nothing outlives its pass
         passes.push_back({held.back().get(), 0, 0});
         continue;
@@ -262,7 +336,10 @@ std::string Training::describe() const {
   if (plan.tp_chunks > 0)
     text +=
         fmt::format("tp overlap     gathers and sums in {} pieces beside their products\n", plan.tp_chunks);
-  text += fmt::format("microbatches   {} a step and data-parallel rank, {} tokens each\n", s.microbatches,
+  const std::string number = plan.microbatches.empty()
+                                 ? fmt::format("{} a step and data-parallel rank", s.microbatches)
+                                 : microbatches_text(plan.microbatches) + " data-parallel ranks";
+  text += fmt::format("microbatches   {}, {} tokens each\n", number,
                       s.job.workload.micro_batch * s.job.workload.sequence_length);
   text += fmt::format("rank classes   {}\n", s.num_classes());
   if (const std::string separate = separate_kernels(plan); !separate.empty())

@@ -90,6 +90,7 @@ class PipelineClock {
         return times_.weight;
       case PassKind::kPair:
         return times_.pair;
+      case PassKind::kLoad:
       case PassKind::kOptimizer:
         return 0;
     }

@@ -88,9 +88,9 @@ PipelineSpec spec_of(PipelineKind kind, int ranks) {
 }  // namespace
 
 TEST_CASE("slices are as good as the best of all cuts under every schedule") {
-  for (const PipelineKind kind : {PipelineKind::kGpipe, PipelineKind::k1F1B, PipelineKind::kZbH1,
-                                  PipelineKind::kInterleaved, PipelineKind::kZbV, PipelineKind::kDualPipe,
-                                  PipelineKind::kDualPipeV}) {
+  for (const PipelineKind kind :
+       {PipelineKind::kGpipe, PipelineKind::k1F1B, PipelineKind::kZbH1, PipelineKind::kInterleaved,
+        PipelineKind::kZbV, PipelineKind::kDualPipe, PipelineKind::kDualPipeV}) {
     for (std::uint64_t seed = 1; seed <= 6; ++seed) {
       const int ranks = kind == PipelineKind::kDualPipe ? 4 : 2 + static_cast<int>(seed % 2);
       const PipelineSpec spec = spec_of(kind, ranks);

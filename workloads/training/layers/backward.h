@@ -33,6 +33,8 @@ struct BackwardOptions {
   // Called when all gradients of a block are written; the last microbatch's reverse pass starts their
   // reduction here.
   std::function<void(FragmentBuilder&, std::vector<StageParameter>&)> after_block;
+  // Of a split pass: called when its first part is written, with the parameters whose gradients are.
+  std::function<void(FragmentBuilder&, std::vector<StageParameter>&)> after_inputs = {};
   // Gradients of inputs alone (and of norms, which come with them); `weights` has those of matrices and of
   // the embedding. What they need is kept for the microbatch.
   bool split = false;

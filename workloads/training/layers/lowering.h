@@ -61,6 +61,8 @@ struct ForwardPass {
   TensorId received = kNoTensor;                // from the previous stage
   TensorId sent = kNoTensor;                    // to the next stage
   std::int32_t batch = -1;                      // of the packed sequences; -1: none
+  std::vector<TensorId> read;                   // tokens and labels that a load has brought; empty: none
+  std::vector<TensorId> streams;                // all that the load reads on the host, these among them
 };
 
 // Hybrid: what is computed again in which layer; or the layers whole.
@@ -85,6 +87,12 @@ struct StageSpec {
 
   std::string name() const;  // "stage 3", of a second chunk "stage 3, chunk 1"
 };
+
+// The op that reads a microbatch's tokens and labels: of the forward pass, or of a load before it.
+Op input_op(const LoweringInput& input, std::int64_t tokens, int streams);
+
+// What brings `forward.read`: the host reads and prepares it (Lane::kLoader), a copy engine moves it.
+FragmentBuilder lower_load(const LoweringInput& input, const StageSpec& stage, const ForwardPass& forward);
 
 ForwardPass lower_forward(const LoweringInput& input, const StageSpec& stage, RouteCache& routes);
 

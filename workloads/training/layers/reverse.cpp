@@ -41,6 +41,7 @@ void Reverse::run() {
     if (options_.after_block) options_.after_block(builder(), pass_.parameters);
   }
   hand_gradient_on();
+  if (options_.split && options_.after_inputs) options_.after_inputs(builder(), pass_.parameters);
   if (options_.split) write_weights();
 }
 
@@ -208,7 +209,12 @@ TensorId Reverse::kept(TensorId forward_tensor) {
     tensor.memory = MemoryKind::kActivations;
     tensor.key = microbatch_key(stage_.chunk, forward_tensor);
   }
-  return builder().add(tensor);
+  Tensor here = tensor;
+  here.kept = false;
+  // What was loaded ends with the forward pass, unless this reads it too.
+  const auto& read = forward_.read;
+  tensor.kept = tensor.kept || std::find(read.begin(), read.end(), forward_tensor) != read.end();
+  return builder().add(here);
 }
 
 void Reverse::compute_again(std::int32_t op_index) {

@@ -36,6 +36,7 @@ class StageWriter {
     } else {
       hand_on(x);
     }
+    drop_unread();
   }
 
  private:
@@ -53,16 +54,31 @@ class StageWriter {
     streams_.clear();
     for (int i = 0; i < streams; ++i)
       streams_.push_back(builder().transient(whole_tokens(), 1, DType::kInt32, Role::kInput));
-    writer_.emit({.kind = OpKind::kInput,
-                  .lane = Lane::kCompute,
-                  .role = Role::kInput,
-                  .batch = pass_.batch,
-                  .match = plan().zigzag() ? kRingStep : 0,
-                  .shape = {.m = whole_tokens(),
-                            .n = model().vocabulary,
-                            .k = streams - 1,
-                            .groups = static_cast<std::int32_t>(input_.workload->micro_batch)}},
-                 {}, streams_);
+    if (input_.workload->input_ahead > 0) return take_loaded();
+    Op op = input_op(input_, whole_tokens(), streams);
+    op.batch = pass_.batch;
+    writer_.emit(op, {}, streams_);
+  }
+
+  void take_loaded() {
+    pass_.read = pass_.streams = streams_;
+    for (const TensorId id : streams_) {
+      Tensor& tensor = builder().tensor(id);
+      tensor.scope = Scope::kMicrobatch;
+      tensor.memory = MemoryKind::kActivations;
+      tensor.key = microbatch_key(stage_.chunk, id);
+    }
+  }
+
+  // The first stage needs no labels, the last one may need no tokens.
+  void drop_unread() {
+    const Fragment& fragment = builder().fragment();
+    std::erase_if(pass_.read, [&](TensorId id) {
+      return std::none_of(fragment.ops.begin(), fragment.ops.end(), [&](const Op& op) {
+        const auto inputs = fragment.operands.begin() + op.first_tensor;
+        return std::find(inputs, inputs + op.num_inputs, id) != inputs + op.num_inputs;
+      });
+    });
   }
 
   TensorId embedding_weight() {
@@ -321,6 +337,17 @@ RoutePtr RouteCache::get(RouteSpec spec) {
   if (routes_.size() == kKept) routes_.erase(routes_.begin());
   routes_.push_back(std::make_shared<const Route>(spec));
   return routes_.back();
+}
+
+Op input_op(const LoweringInput& input, std::int64_t tokens, int streams) {
+  return {.kind = OpKind::kInput,
+          .lane = Lane::kCompute,
+          .role = Role::kInput,
+          .match = input.plan->zigzag() ? kRingStep : 0,
+          .shape = {.m = tokens,
+                    .n = input.model->vocabulary,
+                    .k = streams - 1,
+                    .groups = static_cast<std::int32_t>(input.workload->micro_batch)}};
 }
 
 ForwardPass lower_forward(const LoweringInput& input, const StageSpec& stage, RouteCache& routes) {

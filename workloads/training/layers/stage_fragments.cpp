@@ -34,18 +34,19 @@ bool has_split_backward(PipelineKind kind) {
   return false;
 }
 
-// Of the schedules that hybrid recomputation knows: passes are whole, and one stage a rank.
-std::vector<MemoryPass> memory_passes(const std::vector<Pass>& passes, const StageFragments& of) {
+// What one chunk of a rank adds to its memory in a step: its own passes, its halves of pairs, its optimizer.
+std::vector<MemoryPass> memory_passes(const std::vector<Pass>& passes, const StageFragments& of, int chunk) {
   std::vector<MemoryPass> all;
   for (const Pass& pass : passes) {
-    const bool forward = pass.kind == PassKind::kForward, optimizer = pass.kind == PassKind::kOptimizer;
-    const FragmentPtr& reverse = pass.last ? of.last_backward : of.backward;
-    all.push_back({forward     ? of.forward.get()
-                   : optimizer ? of.optimizer.get()
-                               : reverse.get(),
-                   forward     ? 1
-                   : optimizer ? 0
-                               : -1});
+    const bool mine = pass.part.chunk == chunk;
+    const bool reverses = pass.runs_backward() && pass.backward_part().chunk == chunk;
+    const bool whole = pass.kind == PassKind::kBackward || pass.kind == PassKind::kPair;
+    if (pass.runs_forward() && mine) all.push_back({of.forward.get(), 1});
+    if (reverses && whole) all.push_back({(pass.last ? of.last_backward : of.backward).get(), -1});
+    if (reverses && !whole) all.push_back({of.inputs.get(), 0});
+    if (pass.kind == PassKind::kBackwardWeight && mine)
+      all.push_back({(pass.last ? of.last_weights : of.weights).get(), -1});
+    if (pass.kind == PassKind::kOptimizer) all.push_back({of.optimizer.get(), 0});
   }
   return all;
 }
@@ -75,6 +76,8 @@ FragmentPtr FragmentStore::get(int rank, ShardPosition shard, int step, const Pa
       return pair(rank, shard, step, pass);
     case PassKind::kOptimizer:
       return optimizer(rank, shard, step);
+    case PassKind::kLoad:
+      return fragments(rank, shard, step, pass.part).load;
   }
   CHECK(false, std::string("unknown pass"));
   return nullptr;
@@ -118,24 +121,56 @@ const StageFragments& FragmentStore::fragments(int rank, ShardPosition shard, in
   return made;
 }
 
-// A stage of hybrid recomputation is judged with its own optimizer: it is the only one of its rank.
+// A stage of hybrid recomputation is judged by itself, with its own optimizer, against its share of the
+// budget: what it fills when all is computed again, in what all stages of its rank then fill. Together they
+// fill at most the sum.
 std::shared_ptr<const RecomputeChoice> FragmentStore::recompute_of(const StageSpec& stage) {
   const TrainingPlan& plan = *input_.plan;
   if (plan.recompute != RecomputePolicy::kHybrid) return nullptr;
   const auto found = recompute_.find(stage.stage);
   if (found != recompute_.end()) return found->second;
-  const int microbatches = input_.workload->num_microbatches(plan);
-  const std::vector<Pass> passes = pipeline_passes(pipeline_spec(plan, microbatches))[stage.stage];
+  TrainingPlan share = plan;
+  if (placement_.chunks() > 1) share.recompute_budget = plan.recompute_budget * share_of_rank(stage);
+  const std::vector<Pass> passes = passes_of(stage);
   HybridRecompute hybrid(
-      plan,
-      [this](const StageSpec& spec) {
-        StageFragments all = lower(spec);
-        FragmentBuilder builder = lower_optimizer(input_, spec, all.parameters);
-        all.optimizer = freeze_with_away_state(*input_.plan, {}, builder);
-        return all;
-      },
-      [&](const StageFragments& of) { return memory_passes(passes, of); });
+      share, [this](const StageSpec& spec) { return lower_with_optimizer(spec); },
+      [&](const StageFragments& of) { return memory_passes(passes, of, stage.chunk); });
   return recompute_[stage.stage] = hybrid.choose(stage);
+}
+
+StageFragments FragmentStore::lower_with_optimizer(const StageSpec& stage) {
+  StageFragments all = lower(stage);
+  FragmentBuilder builder = lower_optimizer(input_, stage, all.parameters);
+  all.optimizer = freeze_with_away_state(*input_.plan, {}, builder);
+  return all;
+}
+
+int FragmentStore::rank_of(const StageSpec& stage) const {
+  int rank = 0;
+  while (placement_.stage_of(rank, stage.chunk) != stage.stage) ++rank;
+  return rank;
+}
+
+std::vector<Pass> FragmentStore::passes_of(const StageSpec& stage) const {
+  const int microbatches = input_.workload->num_microbatches(*input_.plan);
+  return pipeline_passes(pipeline_spec(*input_.plan, microbatches))[rank_of(stage)];
+}
+
+double FragmentStore::share_of_rank(const StageSpec& stage) {
+  auto whole = std::make_shared<RecomputeChoice>();
+  whole->full = true;
+  double sum = 0, mine = 0;
+  for (int chunk = 0; chunk < placement_.chunks(); ++chunk) {
+    StageSpec other = spec_of(rank_of(stage), stage.shard, chunk);
+    other.step = stage.step, other.microbatch = stage.microbatch;
+    other.packed = stage.packed, other.counted_tokens = stage.counted_tokens;
+    other.recompute = whole;
+    const StageFragments all = lower_with_optimizer(other);
+    const double peak = memory_of_passes(memory_passes(passes_of(stage), all, chunk)).peak.value;
+    sum += peak;
+    if (chunk == stage.chunk) mine = peak;
+  }
+  return mine / sum;
 }
 
 double FragmentStore::counted_tokens(int step) {
@@ -161,6 +196,7 @@ StageSpec FragmentStore::spec_of(int rank, ShardPosition shard, int chunk) const
 StageFragments FragmentStore::lower(const StageSpec& stage) {
   ForwardPass forward = lower_forward(input_, stage, routes_);
   StageFragments fragments;
+  if (!forward.read.empty()) fragments.load = lower_load(input_, stage, forward).freeze_it();
   if (input_.workload->forward_only) {
     fragments.forward = forward.builder.freeze_it();
     return fragments;
@@ -186,12 +222,12 @@ void FragmentStore::lower_whole(const StageSpec& stage, ForwardPass& forward, St
   };
   // Sharded sums end with their microbatch, others with the last one.
   const bool each = input_.plan->zero >= 2;
-  BackwardPass backward =
-      lower_backward(input_, stage, forward, "backward", each ? BackwardOptions{reduce} : BackwardOptions{});
+  BackwardPass backward = lower_backward(input_, stage, forward, "backward",
+                                         each ? BackwardOptions{.after_block = reduce} : BackwardOptions{});
   if (each) write_gradient_reduction(backward.builder, input_, backward.parameters, true);
   fragments.parameters = backward.parameters;
   if (input_.plan->overlap_gradients && !each) {
-    BackwardPass last = lower_backward(input_, stage, forward, "last backward", {reduce});
+    BackwardPass last = lower_backward(input_, stage, forward, "last backward", {.after_block = reduce});
     // What several stages of a rank may share waits for all of them.
     write_gradient_reduction(last.builder, input_, last.parameters, placement_.chunks() == 1);
     fragments.parameters = last.parameters;
@@ -201,22 +237,29 @@ void FragmentStore::lower_whole(const StageSpec& stage, ForwardPass& forward, St
   if (!fragments.last_backward) fragments.last_backward = fragments.backward;
 }
 
+// Sharded sums end with their microbatch: those of norms with the first part, the others with the second.
 void FragmentStore::lower_split(const StageSpec& stage, ForwardPass& forward, StageFragments& fragments) {
-  BackwardPass backward =
-      lower_backward(input_, stage, forward, "backward", {.after_block = {}, .split = true});
+  const auto reduce = [&](FragmentBuilder& builder, std::vector<StageParameter>& parameters) {
+    write_gradient_reduction(builder, input_, parameters, false);
+  };
+  const auto reduce_all = [&](FragmentBuilder& builder, std::vector<StageParameter>& parameters) {
+    write_gradient_reduction(builder, input_, parameters, true);
+  };
+  const bool each = input_.plan->zero >= 2;
+  BackwardOptions options{.after_block = {}, .after_inputs = {}, .split = true};
+  if (each) options = {.after_block = reduce, .after_inputs = reduce_all, .split = true};
+  BackwardPass backward = lower_backward(input_, stage, forward, "backward", options);
+  if (each) write_gradient_reduction(*backward.weights, input_, backward.parameters, true);
   fragments.parameters = backward.parameters;
-  if (input_.plan->overlap_gradients) {
-    const auto reduce = [&](FragmentBuilder& builder, std::vector<StageParameter>& parameters) {
-      write_gradient_reduction(builder, input_, parameters, false);
-    };
-    BackwardPass last =
-        lower_backward(input_, stage, forward, "last backward", {.after_block = reduce, .split = true});
+  if (input_.plan->overlap_gradients && !each) {
+    BackwardPass last = lower_backward(input_, stage, forward, "last backward",
+                                       {.after_block = reduce, .after_inputs = {}, .split = true});
     write_gradient_reduction(*last.weights, input_, last.parameters, placement_.chunks() == 1);
     fragments.parameters = last.parameters;
-    fragments.last_weights = last.weights->freeze_it();
+    fragments.last_weights = freeze(*last.weights, away_of(forward));
   }
-  fragments.inputs = backward.builder.freeze_it();
-  fragments.weights = backward.weights->freeze_it();
+  fragments.inputs = freeze(backward.builder, away_of(forward));
+  fragments.weights = freeze(*backward.weights, away_of(forward));
   if (!fragments.last_weights) fragments.last_weights = fragments.weights;
 }
 

@@ -16,6 +16,7 @@ namespace moebius {
 
 // What a chunk of a rank runs. `last`: reduces the gradients that it completes.
 struct StageFragments {
+  FragmentPtr load;  // what the forward pass reads of the batch; null: it is there
   FragmentPtr forward;
   FragmentPtr backward, last_backward;        // whole; null where the schedule has none
   FragmentPtr inputs, weights, last_weights;  // in two parts; the same
@@ -54,6 +55,10 @@ class FragmentStore {
   FragmentPtr optimizer(int rank, ShardPosition shard, int step);
   // Of hybrid recomputation: what this stage computes again, settled when it is first asked for.
   std::shared_ptr<const RecomputeChoice> recompute_of(const StageSpec& stage);
+  int rank_of(const StageSpec& stage) const;  // of the pipeline
+  std::vector<Pass> passes_of(const StageSpec& stage) const;
+  double share_of_rank(const StageSpec& stage);  // of what it fills when all is computed again
+  StageFragments lower_with_optimizer(const StageSpec& stage);
   FragmentPtr freeze(FragmentBuilder& builder, const std::set<std::uint32_t>& away) const;
   std::set<std::uint32_t> away_of(const ForwardPass& forward) const;
   void lower_whole(const StageSpec& stage, ForwardPass& forward, StageFragments& fragments);

@@ -104,6 +104,7 @@ class Probes {
   }
 
   std::vector<const Pool*> pools_of(int rank) const {
+    if (input_.only != nullptr) return {input_.only};
     std::vector<const Pool*> pools;
     const int size = plan_.ranks() / plan_.pp;
     int first = 0;

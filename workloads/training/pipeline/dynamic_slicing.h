@@ -16,6 +16,7 @@ struct SlicingInput {
   const TrainingPlan& plan;
   const TrainingWorkload& workload;
   const Cluster& cluster;
+  const Pool* only = nullptr;  // as if all ranks stood in it; null: where they do
 };
 
 // What layers take and fill, each kind of them (dense, experts) and what the ends hold (embedding; head and

@@ -175,6 +175,40 @@ std::vector<std::vector<Pass>> pipeline_passes(const PipelineSpec& spec) {
   return all;
 }
 
+namespace {
+
+// The microbatches that a chunk's forward passes take, in their order.
+std::vector<int> forward_order(const std::vector<Pass>& passes, int chunk) {
+  std::vector<int> order;
+  for (const Pass& pass : passes) {
+    if (pass.runs_forward() && pass.part.chunk == chunk) order.push_back(pass.part.microbatch);
+  }
+  return order;
+}
+
+}  // namespace
+
+std::vector<Pass> with_loads(const std::vector<Pass>& passes, int rank, const StagePlacement& placement,
+                             int ahead) {
+  std::vector<std::vector<int>> order(placement.chunks());
+  std::vector<std::size_t> next(placement.chunks(), 0);
+  std::vector<Pass> all;
+  const auto load = [&](int chunk) {
+    if (next[chunk] < order[chunk].size())
+      all.push_back({PassKind::kLoad, {chunk, order[chunk][next[chunk]++]}});
+  };
+  for (int chunk = 0; chunk < placement.chunks(); ++chunk) {
+    const int stage = placement.stage_of(rank, chunk);
+    if (stage == 0 || stage + 1 == placement.stages()) order[chunk] = forward_order(passes, chunk);
+    for (int i = 0; i < ahead; ++i) load(chunk);
+  }
+  for (const Pass& pass : passes) {
+    all.push_back(pass);
+    if (pass.runs_forward()) load(pass.part.chunk);
+  }
+  return all;
+}
+
 std::vector<std::vector<Pass>> forward_passes(const std::vector<std::vector<Pass>>& passes) {
   std::vector<std::vector<Pass>> forward(passes.size());
   for (std::size_t rank = 0; rank < passes.size(); ++rank) {

@@ -15,6 +15,7 @@ enum class PassKind : std::uint8_t {
   kBackwardWeight,  // the gradients of weights that a kBackwardInput left
   kPair,            // a forward and a backward pass of two microbatches, layer by layer beside each other
   kOptimizer,
+  kLoad,  // the chunk's part of a microbatch comes from storage: see with_loads()
 };
 
 // One half of a pass: what it works on.
@@ -89,6 +90,12 @@ std::vector<std::vector<Pass>> pipeline_passes(const PipelineSpec& spec);
 // CHECKs that there is such an order.
 std::vector<std::vector<int>> issue_turns(const std::vector<std::vector<Pass>>& passes,
                                           const StagePlacement& placement);
+
+// A chunk that reads tokens or labels (of the first and of the last stage) loads each microbatch before its
+// forward pass: `ahead` of them before the first one, then one after each forward pass. With ahead - 1
+// microbatches read while another one is in use, and all buffers full, loading waits.
+std::vector<Pass> with_loads(const std::vector<Pass>& passes, int rank, const StagePlacement& placement,
+                             int ahead);
 
 // Scoring: the forward passes of `passes` alone, in their order.
 std::vector<std::vector<Pass>> forward_passes(const std::vector<std::vector<Pass>>& passes);

@@ -66,4 +66,12 @@ std::vector<StageSlice> slice_as_given(const std::vector<int>& layers) {
   return slices;
 }
 
+std::vector<StageSlice> slices_of(const Model& model, const TrainingPlan& plan,
+                                  std::int64_t sequence_length) {
+  if (!plan.layers.empty()) return slice_as_given(plan.layers);
+  const StagePlacement placement(plan);
+  return slice_balanced(model, sequence_length, placement.stages(),
+                        speeds_of_stages(placement, plan.stage_speeds));
+}
+
 }  // namespace moebius

@@ -30,4 +30,7 @@ std::vector<double> speeds_of_stages(const StagePlacement& placement, const std:
 // So many layers on each stage.
 std::vector<StageSlice> slice_as_given(const std::vector<int>& layers);
 
+// As the plan says.
+std::vector<StageSlice> slices_of(const Model& model, const TrainingPlan& plan, std::int64_t sequence_length);
+
 }  // namespace moebius

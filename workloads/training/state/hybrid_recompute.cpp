@@ -18,6 +18,12 @@ double seconds_of(const Op& op, const TrainingPlan& plan) {
                   op_bytes(op.kind, op.shape, op.dtype) / plan.recompute_memory);
 }
 
+// The reverse pass, whole or in two parts.
+std::vector<const Fragment*> reverse_parts(const StageFragments& fragments) {
+  if (fragments.backward) return {fragments.backward.get()};
+  return {fragments.inputs.get(), fragments.weights.get()};
+}
+
 // By layer: what a microbatch keeps on the device, and how long its reverse pass computes.
 struct LayerSums {
   std::map<int, double> bytes, seconds;
@@ -29,7 +35,9 @@ LayerSums sums_of(const StageFragments& fragments, const TrainingPlan& plan) {
     if (tensor.scope == Scope::kMicrobatch && !tensor.on_host)
       sums.bytes[tensor.layer] += tensor.bytes().value;
   }
-  for (const Op& op : fragments.backward->ops) sums.seconds[op.layer] += seconds_of(op, plan);
+  for (const Fragment* part : reverse_parts(fragments)) {
+    for (const Op& op : part->ops) sums.seconds[op.layer] += seconds_of(op, plan);
+  }
   return sums;
 }
 
@@ -50,7 +58,9 @@ StageFragments HybridRecompute::lowered(const StageSpec& stage,
 
 double HybridRecompute::reverse_seconds(const StageFragments& fragments) const {
   double seconds = 0;
-  for (const Op& op : fragments.backward->ops) seconds += seconds_of(op, plan_);
+  for (const Fragment* part : reverse_parts(fragments)) {
+    for (const Op& op : part->ops) seconds += seconds_of(op, plan_);
+  }
   return seconds;
 }
 

@@ -1,0 +1,78 @@
+// Closed forms of steps whose batches are read.
+#include <catch2/catch.hpp>
+
+#include "../unit/training/small_job.h"
+#include "small_world.h"
+#include "workloads/schedule/recorder.h"
+
+using namespace moebius;
+
+namespace {
+
+constexpr double kForward = 1e-3, kBackward = 2e-3;  // of a microbatch
+constexpr int kMicrobatches = 12;
+
+struct Read {
+  double seconds = 0;  // of a microbatch
+  int ahead = 0;       // buffers; 0: batches are there
+};
+
+struct Step {
+  double seconds = 0, exposed = 0;
+};
+
+Step step_of(const Read& read) {
+  TrainingJob job;
+  job.model = small_model();
+  job.model.experts = {};
+  job.model.first_dense = 0;
+  job.model.layers = 1;
+  job.model.vocabulary = 16;
+  job.workload.sequence_length = 32;
+  job.workload.global_batch = kMicrobatches;
+  job.workload.input_ahead = read.ahead;
+  Cluster cluster = make_cluster(instant_network(1));
+  for (Pool& pool : cluster.pools) {
+    pool.accelerator.host_rate = pool.node.host_memory_rate = {1e15};
+    pool.accelerator.kernel_floor = {};
+  }
+  cluster = {cluster.pools,
+             Fabric(cluster.fabric.spec(), {part_of_fabric(cluster.pools[0], cluster.fabric.spec())})};
+  cluster.loader.emplace().batch_seconds = read.seconds;
+  const NamedCost cost({{OpKind::kAttention, {kForward}}, {OpKind::kAttentionGrad, {kBackward}}});
+  Training training(job);
+  Recorder recorder(training.layout(), {});
+  auto executor = make_sim_executor(cluster, training.layout(), {&cost}, recorder,
+                                    {NetworkDetail::kFluid, Driver::kPlain});
+  const Time end = execute(training, *executor, recorder);
+  const Metrics metrics = recorder.finish(end);
+  return {end.seconds(), metrics.breakdown.exposed[static_cast<int>(OpKind::kInput)]};
+}
+
+}  // namespace
+
+// Reading takes longer than computing: the last batch is there after all have been read.
+TEST_CASE("a starved step takes as long as reading, and its last microbatch") {
+  const Step step = step_of({.seconds = 5e-3, .ahead = 3});
+  CHECK(step.seconds == Approx(kMicrobatches * 5e-3 + kForward + kBackward).epsilon(1e-3));
+  CHECK(step.exposed == Approx(step.seconds - kMicrobatches * (kForward + kBackward)).epsilon(1e-3));
+}
+
+// But for the first batch, which nothing hides.
+TEST_CASE("batches that are read ahead fast enough cost nothing but the first") {
+  const double there = step_of({}).seconds;
+  const Step step = step_of({.seconds = 1.5e-3, .ahead = 3});
+  CHECK(there == Approx(kMicrobatches * (kForward + kBackward)).epsilon(1e-3));
+  CHECK(step.seconds == Approx(there + 1.5e-3).epsilon(1e-3));
+  CHECK(step.exposed == Approx(1.5e-3).epsilon(1e-3));
+}
+
+// With one buffer the next batch is read once the forward pass has left it, beside the backward pass.
+TEST_CASE("without prefetch reading hides behind the backward pass alone") {
+  const double slow = 5e-3;
+  CHECK(step_of({.seconds = slow, .ahead = 1}).seconds ==
+        Approx(kMicrobatches * (slow + kForward) + kBackward).epsilon(1e-3));
+  const double fast = 1.5e-3;  // shorter than a backward pass
+  CHECK(step_of({.seconds = fast, .ahead = 1}).seconds ==
+        Approx(fast + kMicrobatches * (kForward + kBackward)).epsilon(1e-3));
+}
