@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +22,7 @@ struct Value {
   std::string text;                 // kString
   std::vector<std::string> keys;    // kObject: same length as items
   std::vector<Value> items;         // kArray, kObject
+  std::shared_ptr<const std::string> origin;  // the file it stood in; null: that of the document
 
   const Value* find(std::string_view key) const;  // kObject only; null when absent
   std::string_view kind_name() const;             // "an object", "a string", ...

@@ -159,6 +159,7 @@ Value merged(const Value& base, const Value& changes) {
   if (base.kind != Value::Kind::kObject || changes.kind != Value::Kind::kObject) return changes;
   Value result = base;
   result.line = changes.line;
+  result.origin = changes.origin;
   std::unordered_map<std::string_view, std::size_t> places;
   for (std::size_t i = 0; i < base.keys.size(); ++i) places.emplace(base.keys[i], i);
   for (std::size_t i = 0; i < changes.keys.size(); ++i) {

@@ -84,6 +84,11 @@ std::optional<std::int64_t> as_integer(const Value& value) {
   return exact ? std::optional(static_cast<std::int64_t>(value.number)) : std::nullopt;
 }
 
+// Where a document was put together from several files, each value knows its own.
+const std::string& file_of(const Value& value, const Place& around) {
+  return value.origin ? *value.origin : around.file;
+}
+
 void require_object(const Value& value, const Place& place) {
   if (value.kind != Value::Kind::kObject) fail_expected(place, "an object", value);
 }
@@ -97,7 +102,7 @@ void Place::fail(const std::string& sentence) const {
 }
 
 Reader::Reader(const Document& document)
-    : Reader(document.root, {.file = document.file, .pointer = "", .line = document.root.line}) {}
+    : Reader(document.root, {.file = document.root.origin ? *document.root.origin : document.file, .pointer = "", .line = document.root.line}) {}
 
 Reader::Reader(const Value& value, Place place) : value_(&value), place_(std::move(place)) {
   require_object(value, place_);
@@ -109,7 +114,7 @@ bool Reader::has(std::string_view key) const {
 
 Place Reader::place_of(std::string_view key) const {
   const Value* found = value_->find(key);
-  return {.file = place_.file,
+  return {.file = found ? file_of(*found, place_) : place_.file,
           .pointer = place_.pointer + "/" + escaped_token(key),
           .line = found ? found->line : place_.line};
 }
@@ -223,7 +228,7 @@ std::vector<Reader> Reader::objects(std::string_view key) {
   std::vector<Reader> readers;
   readers.reserve(array.items.size());
   for (const Value& item : array.items)
-    readers.emplace_back(item, Place{.file = place.file,
+    readers.emplace_back(item, Place{.file = file_of(item, place),
                                      .pointer = fmt::format("{}/{}", place.pointer, readers.size()),
                                      .line = item.line});
   return readers;
@@ -237,7 +242,7 @@ std::vector<std::string> Reader::texts(std::string_view key) {
   if (array.kind != Value::Kind::kArray) fail_expected(place, "an array of strings", array);
   std::vector<std::string> result;
   for (const Value& item : array.items) {
-    const Place at{place.file, fmt::format("{}/{}", place.pointer, result.size()), item.line};
+    const Place at{file_of(item, place), fmt::format("{}/{}", place.pointer, result.size()), item.line};
     if (item.kind != Value::Kind::kString) fail_expected(at, "a string", item);
     result.push_back(item.text);
   }

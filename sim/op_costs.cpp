@@ -6,6 +6,7 @@
 
 #include "hw/error.h"
 #include "workloads/cost/batch_cost.h"
+#include "workloads/cost/separate_kernels.h"
 #include "workloads/cost/unfused_attention.h"
 #include "workloads/schedule/work.h"
 
@@ -74,6 +75,7 @@ OpCost OpCosts::evaluate(const Op& op, int cores) const {
   const CostQuery query{op.kind, shape_in_one(op), op.dtype, cores, {}};
   const Cost cost = sees_keys_of_batch(op)        ? batch_cost(source_, query, fragment_, op)
                     : is_unfused_attention(query) ? unfused_attention_cost(source_, query)
+                    : has_separate_kernels(query) ? separate_kernels_cost(source_, query)
                                                   : source_.cost(query);
   const OpCost alone{cost.seconds, cost.memory_bytes, 1, 1, cost.origin, cost.error, 0};
   return op.fused ? joined(op, alone) : alone;

@@ -39,7 +39,7 @@ StartedExecutor start_simulator(const Job& job, const Layout& layout, Recorder& 
   std::vector<const CostSource*> costs;
   for (const Pool& pool : job.scenario.cluster->pools) {
     const std::shared_ptr<const CostSource> source =
-        run.costs ? run.costs(pool.accelerator) : make_cost_source(pool.accelerator, run.data);
+        run.costs ? run.costs(pool.accelerator) : make_cost_source(pool.accelerator, run.data, job.scenario.kernels);
     engine.keepers.push_back(source);
     costs.push_back(source.get());
     engine.facts.provenance.emplace_back("cost of " + pool.accelerator.id, source->description());

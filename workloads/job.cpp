@@ -10,8 +10,10 @@
 #include "workloads/checkpoint/checkpoint_index.h"
 #include "workloads/reinforcement_phases.h"
 #include "workloads/report/report.h"
+#include "workloads/scenario/extended_document.h"
 #include "workloads/training/layer_speed.h"
 #include "workloads/training/pipeline/columns.h"
+#include "workloads/training/pipeline/dynamic_slicing.h"
 #include "workloads/training/pipeline/mixed_stages.h"
 
 namespace moebius {
@@ -71,6 +73,13 @@ void go_on_from_checkpoint(Scenario& scenario) {
   scenario.training.first_step = static_cast<int>(index.step);
 }
 
+// From here the plan says which layers stand where.
+void settle_slices(Scenario& scenario) {
+  if (!scenario.plan.dynamic_slicing) return;
+  scenario.slices = slice_dynamically({scenario.model, scenario.plan, scenario.training, *scenario.cluster});
+  scenario.plan.layers = scenario.slices->choice.layers;
+}
+
 // Chips that differ in speed: the slowest columns by themselves.
 TrainingJob with_speeds(const Cluster& cluster, std::uint64_t seed, TrainingJob job) {
   if (!cluster.variation.any()) return job;
@@ -82,7 +91,7 @@ TrainingJob with_speeds(const Cluster& cluster, std::uint64_t seed, TrainingJob 
 }  // namespace
 
 Job read_job(const std::string& file, const Changes& changes, const Library& library) {
-  return read_job(load_document(file), changes, library);
+  return read_job(load_scenario(file), changes, library);
 }
 
 Job read_job(Document document, const Changes& changes, const Library& library) {
@@ -97,6 +106,7 @@ Job read_job(Document document, const Changes& changes, const Library& library) 
         const Scenario& it = job.scenario;
         return layer_speed(of, cluster.fabric.spec(), {it.model, it.plan, it.training});
       });
+      settle_slices(job.scenario);
       job.training = std::make_unique<Training>(with_speeds(
           cluster, job.scenario.seed,
           TrainingJob{.model = job.scenario.model,

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "hw/error.h"
+#include "workloads/scenario/extended_document.h"
 #include "workloads/scenario/scenario.h"
 #include "workloads/schedule/algorithms.h"
 
@@ -144,7 +145,7 @@ std::string scenarios_text(const Shelves&) {
   std::sort(files.begin(), files.end());
   Table table{{"file", "kind", "name"}};
   for (const std::string& file : files) {
-    const Document document = load_document(file);
+    const Document document = load_scenario(file);
     const auto word = [&](const char* key) {
       const Value* value = document.root.kind == Value::Kind::kObject ? document.root.find(key) : nullptr;
       return value != nullptr && value->kind == Value::Kind::kString ? value->text : "?";
@@ -257,7 +258,7 @@ std::string entry_text(const std::string& name, const Shelves& shelves) {
 }
 
 std::string scenario_network(const std::string& file, const Shelves& shelves, const NetworkView& view) {
-  const Scenario scenario = read_scenario(load_document(file), shelves.hardware, shelves.models);
+  const Scenario scenario = read_scenario(load_scenario(file), shelves.hardware, shelves.models);
   return fmt::format("{}: network of the scenario, {}\n", file, scenario.cluster->fabric.spec().type) +
          network_text(*scenario.cluster, view);
 }

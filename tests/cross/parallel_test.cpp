@@ -127,6 +127,22 @@ TEST_CASE("attention in kernels of their own, sums that wait and gradients added
   require_same_losses(dense, [](TrainingJob& job) { job.plan.overlap_tensor_gradients = false; });
 }
 
+TEST_CASE(
+    "losses and norms and updates in kernels of their own and sums that hold cores have the same loss") {
+  const auto older = [](TrainingJob& job) {
+    job.plan.separate_loss = job.plan.separate_norm_grad = job.plan.separate_update = true;
+  };
+  require_same_losses(all_experts_job(AttentionKind::kMla), older);
+  TrainingJob dense = small_job(small_model(AttentionKind::kGqa));
+  dense.model.experts = {};
+  dense.workload.steps = 3;
+  dense.plan.tp = 2;
+  require_same_losses(dense, [&](TrainingJob& job) {
+    older(job);
+    job.plan.tensor_sms = 24;
+  });
+}
+
 TEST_CASE("sequence parallelism changes where rows stand between blocks, not the loss") {
   // A dense model: experts and tensor parallelism need sequence parallelism.
   for (const AttentionKind attention : {AttentionKind::kMla, AttentionKind::kGqa}) {

@@ -181,7 +181,8 @@ TEST_CASE("a wrong word on the command line is answered with the words that exis
   refused("runn x.json", 2, "unknown command \"runn\" (did you mean \"run\"?)");
   refused(
       "", 2,
-      "expected a command: run, check, crosscheck, compare, validate, list, show, calibrate, convert, align, schema");
+      "expected a command: run, check, crosscheck, compare, validate, list, show, calibrate, convert, align, "
+      "eplb, schema");
   refused("run x.json --detail flud", 2,
           "--detail: expected alpha-beta, fluid, packet, native, found \"flud\" (did you mean \"fluid\"?)");
   refused("run x.json --executor gpu", 2, "--executor: expected sim, host, cuda, emulate, found \"gpu\"");

@@ -23,9 +23,9 @@ TEST_CASE("a schedule is one of those that there are, slicing a name or a list")
         R"(/plan/pp/schedule: expected one of "1f1b", "gpipe", "interleaved", "zb-h1", "zb-v", "dualpipe", )"
         R"("dualpipev", found "dualpip" (did you mean "dualpipe"?))"},
        {"/plan/pp/slicing", "uniform",
-        R"(/plan/pp/slicing: expected "balanced" or the layers of each stage, found "uniform")"},
+        R"(/plan/pp/slicing: expected "balanced", "dynamic" or the layers of each stage, found "uniform")"},
        {"/plan/pp/slicing", "[]",
-        R"(/plan/pp/slicing: expected "balanced" or the layers of each stage, found an array)"},
+        R"(/plan/pp/slicing: expected "balanced", "dynamic" or the layers of each stage, found an array)"},
        {"/plan/pp/slicing", "[4, 0]", R"(/plan/pp/slicing: expected at least 1 layer on stage 1, found 0)"},
        {"/plan/pp/slicing", "[30, 31]", R"(/plan/pp/slicing: layers of 2 stages, but there are 16)"},
        {"/plan/pp/slicing", "[4,4,4,4,4,4,4,4,4,4,4,4,4,4,4,4]",

@@ -25,6 +25,13 @@ TEST_CASE("kernels of attention and accumulation are names and dropout is a shar
            R"(/plan/attention: expected one of "flash", "unfused", found "fused" (did you mean "unfused"?))"},
           {"/plan/precision/accumulation", "apart",
            R"(/plan/precision/accumulation: expected one of "fused", "separate", found "apart")"},
+          {"/plan/loss", "apart", R"(/plan/loss: expected one of "fused", "separate", found "apart")"},
+          {"/plan/norm_gradients", "apart",
+           R"(/plan/norm_gradients: expected one of "fused", "separate", found "apart")"},
+          {"/plan/optimizer", "apart",
+           R"(/plan/optimizer: expected one of "fused", "separate", found "apart")"},
+          {"/plan/overlap/tensor_sms", "-1",
+           R"(/plan/overlap/tensor_sms: expected an integer from 0 to 4096, found -1)"},
           {"/workload/dropout", "1", R"(/workload/dropout: expected a number from 0 to 0.99, found 1)"},
           {"/plan/recompute/whole_layers", "true",
            R"(/plan/recompute/whole_layers: whole layers are for policy "full" only)"},
@@ -35,6 +42,16 @@ TEST_CASE("unfused attention sees whole sequences") {
   CHECK(
       refusal_of({"/plan/cp", "2", ""}, {"/plan/attention", "unfused", ""}) ==
       R"(s.json: --set /plan/attention: "unfused" attention sees whole sequences: expected /plan/cp 1, found 2)");
+}
+
+TEST_CASE("pieces beside their products hold no cores") {
+  Document document = base("smoke/train-tensor.json");
+  set_at_pointer(document, "/plan/tp/overlap", "true");
+  set_at_pointer(document, "/plan/overlap/tensor_sms", "24");
+  CHECK(refusal(document) ==
+        "s.json: --set /plan/overlap/tensor_sms: pieces of /plan/tp/overlap travel by copy engines: expected "
+        "0 cores "
+        "with it, found 24");
 }
 
 TEST_CASE("a known difference has its reason") {

@@ -95,7 +95,8 @@ TimeFigures time_figures(const Report& report) {
   for (int i = 0; i < kNumOpKinds; ++i) {
     const TimeFigures::Kind kind{static_cast<OpKind>(i), sums.compute[i] / steps,
                                  sums.communication[i] / steps, sums.exposed[i] / steps,
-                                 sums.waiting[i] / steps};
+                                 sums.waiting[i] / steps,
+                                 report.metrics.flops_by_kind[i] / steps / report.scenario->ranks()};
     figures.compute += kind.compute;
     figures.exposed += kind.exposed;
     figures.hidden += rest(kind.busy, kind.exposed);

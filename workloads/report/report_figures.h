@@ -46,6 +46,7 @@ struct TimeFigures {
   struct Kind {
     OpKind kind;
     double compute = 0, busy = 0, exposed = 0, waiting = 0;
+    double flops = 0;  // of matrix products and attention, as many as the op asks for
   };
   std::vector<Kind> kinds;  // that took any time, in the order of OpKind
 };

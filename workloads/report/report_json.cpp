@@ -113,6 +113,7 @@ Json breakdown_json(const Report& report) {
       row = {{"busy_s", kind.busy}, {"exposed_s", kind.exposed}, {"waiting_s", kind.waiting}};
     } else {
       row = {{"compute_s", kind.compute}};
+      if (kind.flops > 0) row["flops"] = kind.flops;
     }
   }
   Json json{{"compute_s", figures.compute},

@@ -65,6 +65,7 @@ std::string settings_text(const Scenario& scenario) {
 std::string settings_text(const Job& job) {
   std::string text = settings_text(job.scenario);
   if (job.training) text += fmt::format("\n{}", job.training->describe());
+  if (job.scenario.slices) text += describe(*job.scenario.slices);
   if (job.serving) text += fmt::format("\n{}", job.serving->describe());
   if (job.memory) text += fmt::format("\n{}", memory_text(*job.memory));
   return text;

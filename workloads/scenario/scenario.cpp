@@ -31,6 +31,9 @@ struct Catalogs {
 // What every kind has. The kind itself was read before, to know which keys follow.
 void read_head(Section& top, Scenario& scenario) {
   top.text("$schema", "", "where an editor finds this schema; not read");
+  top.text("extends", "",
+           "a scenario file that this one is laid over, object by object; relative to this file");
+  if (top.given("extends")) top.place_of("extends").fail("expected a whole scenario: only a file extends one");
   top.one_of("moebius", {1}, std::nullopt, "version of the file format");
   top.text("kind", std::string(to_string(scenario.kind)), "what the scenario describes");
   scenario.name = top.text("name", std::nullopt, "one line for people");

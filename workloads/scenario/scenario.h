@@ -18,6 +18,7 @@
 #include "workloads/serving/kv/kv_replay.h"
 #include "workloads/serving/plan.h"
 #include "workloads/serving/traffic/traffic_source.h"
+#include "workloads/training/pipeline/dynamic_slicing.h"
 #include "workloads/training/plan.h"
 #include "workloads/training/reinforcement.h"
 
@@ -84,6 +85,7 @@ struct Scenario {
   std::string name;
   std::uint64_t seed = 1;
   std::optional<Cluster> cluster;  // always set once read, but for a replay
+  std::string kernels;             // the software whose measured kernels count; empty: the profile's first
   Model model;                     // training, serving
   TrainingPlan plan;
   TrainingWorkload training;
@@ -95,6 +97,7 @@ struct Scenario {
   ServingWorkload served;
   ServiceGoal goal;            // serving
   std::optional<Reinforcement> rl;  // training: the other phases of a step
+  std::optional<DynamicSlices> slices = {};  // training with dynamic slicing, once it is a job
   bool enforce_memory = true;  // training, serving: what does not fit on the devices is a failure
   CollectiveWorkload collective;
   std::optional<KvReplayWorkload> replay;

@@ -266,14 +266,15 @@ class TrainingChecks {
 }  // namespace
 
 Place place_at(const Document& document, std::string_view pointer) {
-  Place place{document.file, std::string(pointer), document.root.line};
   const Value* value = &document.root;
+  Place place{value->origin ? *value->origin : document.file, std::string(pointer), value->line};
   while (!pointer.empty()) {
     pointer.remove_prefix(1);
     const std::string_view key = pointer.substr(0, pointer.find('/'));
     value = child(*value, key);
     if (value == nullptr) break;
     place.line = value->line;
+    if (value->origin) place.file = *value->origin;
     pointer.remove_prefix(key.size());
   }
   return place;

@@ -108,6 +108,10 @@ void read_cluster(Section section, Scenario& scenario, const Catalog* catalog) {
   // adds its own.
   const Time launch =
       section.time("launch", Time{4'000}, "of one kernel, or of a captured graph, by the host");
+  scenario.kernels = section.text(
+      "kernels", "",
+      "the software whose measured kernels count, as profiles call it (\"sglang-0.5.10\"); empty: the first "
+      "of each chip's profile that knows a kernel; simulated only");
   section.finish();
   if (catalog == nullptr) return;
   const Place place = section.place_of("pools");

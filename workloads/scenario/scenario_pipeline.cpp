@@ -30,7 +30,7 @@ constexpr std::array kSchedules{
                         "dualpipe cut in half: two stages on a rank, there and back"},
 };
 
-constexpr std::string_view kBalanced = "balanced";
+constexpr std::string_view kBalanced = "balanced", kDynamic = "dynamic";
 
 std::string_view name_of(PipelineKind kind) {
   const auto row = std::find_if(kSchedules.begin(), kSchedules.end(),
@@ -38,16 +38,22 @@ std::string_view name_of(PipelineKind kind) {
   return row->name;
 }
 
-// "balanced", or the number of layers of each stage.
-std::vector<int> read_slicing(Section& section) {
+// "balanced", "dynamic", or the number of layers of each stage.
+std::vector<int> read_slicing(Section& section, bool& dynamic) {
   const DescriptionPtr form = description_of(
       "",
-      "how layers are spread over stages; balanced: so that the slowest stage is fastest; or the layers of "
-      "each stage, in their order");
+      "how layers are spread over stages; balanced: so that the stage with most FLOPs has least; dynamic: so "
+      "that the slowest pipeline rank is fastest, by the costs of ops, within the memory of its devices; or "
+      "the layers of each stage, in their order");
   set_keyword(form->keywords, "type", array_value({text_value("string"), text_value("array")}));
   set_keyword(form->keywords, "default", text_value(kBalanced));
   const Value* value = section.value("slicing", false, form);
-  if (value == nullptr || (value->kind == Value::Kind::kString && value->text == kBalanced)) return {};
+  const auto named = [&](std::string_view name) {
+    return value->kind == Value::Kind::kString && value->text == name;
+  };
+  if (value == nullptr || named(kBalanced)) return {};
+  dynamic = named(kDynamic);
+  if (dynamic) return {};
   std::vector<int> layers;
   const bool is_list = value->kind == Value::Kind::kArray && !value->items.empty();
   for (std::size_t i = 0; is_list && i < value->items.size(); ++i) {
@@ -61,8 +67,8 @@ std::vector<int> read_slicing(Section& section) {
     layers.push_back(static_cast<int>(item.number));
   }
   if (!is_list)
-    section.place_of("slicing").fail("expected \"balanced\" or the layers of each stage, found " +
-                                     value->excerpt());
+    section.place_of("slicing").fail(
+        "expected \"balanced\", \"dynamic\" or the layers of each stage, found " + value->excerpt());
   return layers;
 }
 
@@ -106,6 +112,9 @@ class PipelineChecks {
     const int stages = placement_.stages(), layers = scenario_.model.layers;
     require(layers >= stages, "/plan/pp/degree", "the {} layers of {} cannot fill {} pipeline stages", layers,
             scenario_.model.id, stages);
+    require(!plan_.dynamic_slicing || plan_.recompute != RecomputePolicy::kHybrid, "/plan/pp/slicing",
+            "\"dynamic\" weighs what a layer takes, which \"hybrid\" recomputation chooses by the slices: "
+            "expected another policy");
     if (plan_.layers.empty()) return;
     const auto given = static_cast<int>(plan_.layers.size());
     require(given == stages, "/plan/pp/slicing", "layers of {} stages, but there are {}", given, stages);
@@ -156,7 +165,7 @@ void read_pipeline(Section section, TrainingPlan& plan) {
       section.choice<PipelineKind>("schedule", kSchedules, PipelineKind::k1F1B, "order of microbatches");
   plan.chunks = static_cast<int>(
       section.integer("virtual", {1, 32}, 1, "stages on a rank, of schedule \"interleaved\""));
-  plan.layers = read_slicing(section);
+  plan.layers = read_slicing(section, plan.dynamic_slicing);
   section.finish();
 }
 

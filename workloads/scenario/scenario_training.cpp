@@ -20,6 +20,25 @@ constexpr std::array kAttentions{
         "products, softmax and dropout are kernels of their own; scores go through memory"},
 };
 
+constexpr std::array kLosses{
+    Named<bool>{"fused", false, "two kernels over the logits as the head wrote them"},
+    Named<bool>{"separate", true,
+                "the logits are copied to FP32, and each step of softmax and loss is a kernel"},
+};
+
+constexpr std::array kNormGradients{
+    Named<bool>{"fused", false, "one kernel gives both gradients"},
+    Named<bool>{"separate", true, "the gradient of the norm's own weights is a kernel that reads both again"},
+};
+
+constexpr std::array kUpdates{
+    Named<bool>{"fused", false, "one kernel reads the gradient, and writes master and weight"},
+    Named<bool>{
+        "separate", true,
+        "gradients are unscaled and checked, their norm is taken, they are scaled by it, and weights are "
+        "copied from their masters: each a kernel"},
+};
+
 constexpr std::array kFusions{
     Named<Fusion>{"residual", Fusion::kResidual, "sums with sums and norms, and their gradients"},
     Named<Fusion>{"rotary", Fusion::kRotary, "splits and norms of heads with the rotation"},
@@ -91,6 +110,12 @@ void read_overlap(Section section, TrainingPlan& plan) {
       "tensor_gradients", true, "tensor-parallel sums of the reverse pass run beside weight gradients");
   plan.communication_sms = static_cast<int>(section.integer(
       "communication_sms", {0, 4096}, 0, "cores that dispatch and combine hold; 0: copy engines"));
+  plan.tensor_sms = static_cast<int>(section.integer(
+      "tensor_sms", {0, 4096}, 0, "cores that tensor-parallel gathers and sums hold; 0: copy engines"));
+  if (plan.tensor_sms > 0 && plan.tp_chunks > 0)
+    section.place_of("tensor_sms")
+        .fail("pieces of /plan/tp/overlap travel by copy engines: expected 0 cores with it, found " +
+              std::to_string(plan.tensor_sms));
   plan.overlap_two_batch = section.boolean(
       "two_batch", false,
       "schedule 1f1b: forward and backward passes of two microbatches beside each other, so that the "
@@ -128,6 +153,11 @@ void read_training_plan(Section section, Scenario& scenario) {
   read_overlap(section.object("overlap", false, "what runs beside compute"), plan);
   plan.attention = section.choice<AttentionKernels>("attention", kAttentions, AttentionKernels::kFlash,
                                                     "kernels of attention");
+  plan.separate_loss = section.choice<bool>("loss", kLosses, false, "kernels of the loss");
+  plan.separate_norm_grad =
+      section.choice<bool>("norm_gradients", kNormGradients, false, "kernels of a norm in the reverse pass");
+  plan.separate_update =
+      section.choice<bool>("optimizer", kUpdates, false, "kernels of the update; numbers are those of one");
   scenario.weights = read_weights(section);
   scenario.resume = section.boolean(
       "resume", false, "goes on where the run that saved `weights` stopped: its optimizer state, its step");

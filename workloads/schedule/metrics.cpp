@@ -100,6 +100,7 @@ void MetricsAccumulator::add(const Span& span, const Op& op, const ClassWork& wo
   }
   add_busy(span, sizes_[span.rank_class], busy);
   metrics_.flops += work.flops;
+  metrics_.flops_by_kind[kind] += work.flops;
   metrics_.sent_bytes += work.sent;
   ++metrics_.spans;
 }

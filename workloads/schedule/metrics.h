@@ -40,6 +40,7 @@ struct Metrics {
   PassSeconds passes;
   std::vector<ErrorSeconds> errors_by_class;            // of one rank of the class
   double flops = 0;                                     // over all ranks
+  std::array<double, kNumOpKinds> flops_by_kind{};      // of it
   double sent_bytes = 0;                                // payload that left a rank (work.h), over all ranks
   std::array<double, kNumOrigins> seconds_by_origin{};  // of all busy time, over all ranks
   double mean_error = 0;                                // expected relative error, weighted by time

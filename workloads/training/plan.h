@@ -53,6 +53,7 @@ struct TrainingPlan {
   PipelineKind schedule = PipelineKind::k1F1B;
   int chunks = 1;                // stages of the model on a rank, of kInterleaved
   std::vector<int> layers = {};  // of each stage; empty: by slicing
+  bool dynamic_slicing = false;  // layers are found from time and memory: dynamic_slicing.h
   int ep = 1;
   int nodes_per_token = 0;  // 0: as the model's group-limited routing says
   double capacity = 0;      // of an expert, see capacity_of(); 0: no limit
@@ -77,6 +78,9 @@ struct TrainingPlan {
   Scaling scaling = Scaling::kBlock;  // of FP8 operands of matrix products
   bool fused_quantise = false;
   bool separate_accumulation = false;  // weight gradients are written in BF16 and added to the kept ones
+  bool separate_loss = false;          // FP32 logits, and a kernel for each step of the loss
+  bool separate_norm_grad = false;     // a norm's own gradient is a kernel that reads both operands again
+  bool separate_update = false;        // unscale, norm, clip and copies are kernels beside Adam's
   AttentionKernels attention = AttentionKernels::kFlash;
   RecomputePolicy recompute = RecomputePolicy::kNone;
   std::vector<RecomputeOp> recompute_ops;
@@ -91,6 +95,7 @@ struct TrainingPlan {
   bool recompute_whole = false;      // with full recompute, also what ends a layer, which no gradient needs
   std::vector<double> stage_speeds;  // FLOP/s of a rank of each stage, as layers are given out; empty: equal
   int communication_sms = 0;         // cores that dispatch and combine hold; 0: they run by copy engines
+  int tensor_sms = 0;                // and tensor-parallel gathers and sums; 0: as above
   LaunchMode launch = LaunchMode::kHidden;
   std::vector<Fusion> fusions;
   bool fold = true;  // simulate one rank of each class

@@ -19,15 +19,22 @@ namespace {
 std::vector<StageSlice> slices_of(const TrainingJob& job) {
   const StagePlacement placement(job.plan);
   if (!job.plan.layers.empty()) return slice_as_given(job.plan.layers);
-  std::vector<double> speeds;  // by stage of the model
-  if (!job.plan.stage_speeds.empty()) {
-    speeds.resize(placement.stages());
-    for (int chunk = placement.chunks() - 1; chunk >= 0; --chunk) {
-      for (int rank = 0; rank < placement.ranks(); ++rank)
-        speeds[placement.stage_of(rank, chunk)] = job.plan.stage_speeds[rank];
-    }
-  }
-  return slice_balanced(job.model, job.workload.sequence_length, placement.stages(), speeds);
+  return slice_balanced(job.model, job.workload.sequence_length, placement.stages(),
+                        speeds_of_stages(placement, job.plan.stage_speeds));
+}
+
+// "loss, update": what stands in kernels of its own; empty: nothing.
+std::string separate_kernels(const TrainingPlan& plan) {
+  std::string text;
+  const auto add = [&](bool separate, const char* name) {
+    if (separate) text += (text.empty() ? "" : ", ") + std::string(name);
+  };
+  add(plan.attention == AttentionKernels::kUnfused, "attention");
+  add(plan.separate_loss, "loss");
+  add(plan.separate_norm_grad, "gradients of norms");
+  add(plan.separate_accumulation, "sums of gradients");
+  add(plan.separate_update, "update");
+  return text;
 }
 
 // What one class runs.
@@ -256,6 +263,9 @@ std::string Training::describe() const {
   text += fmt::format("microbatches   {} a step and data-parallel rank, {} tokens each\n", s.microbatches,
                       s.job.workload.micro_batch * s.job.workload.sequence_length);
   text += fmt::format("rank classes   {}\n", s.num_classes());
+  if (const std::string separate = separate_kernels(plan); !separate.empty())
+    text += fmt::format("kernel by kernel {}\n", separate);
+  if (plan.tensor_sms > 0) text += fmt::format("tensor sums    hold {} cores each\n", plan.tensor_sms);
   text += describe_state(plan);
   for (std::size_t i = 0; i < s.store.slices().size(); ++i) {
     const StageSlice& slice = s.store.slices()[i];

@@ -3,7 +3,11 @@
 #include <filesystem>
 #include <vector>
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include "hw/error.h"
+#include "workloads/validation/claims/claim_tables.h"
 #include "workloads/validation/validation.h"
 
 namespace moebius {
@@ -15,7 +19,7 @@ constexpr const char* kShipped = "scenarios/validate";
 struct ValidateArguments {
   std::vector<std::string> paths;
   std::string mapping;
-  bool json = false;
+  bool json = false, markdown = false;
 };
 
 std::vector<std::string> paths_of(const ValidateArguments& arguments) {
@@ -25,11 +29,25 @@ std::vector<std::string> paths_of(const ValidateArguments& arguments) {
   return {kShipped};
 }
 
+std::string both(const std::string& cases, const std::string& claims) {
+  return cases + (cases.empty() || claims.empty() ? "" : "\n") + claims;
+}
+
 int run(const ValidateArguments& arguments, const ValidateExecutor& executor) {
   const Library library(*executor.data);
-  const auto cases = validate(cases_of(paths_of(arguments), arguments.mapping), library, executor.start);
-  print(arguments.json ? to_json(cases) : to_text(cases));
-  return passed(cases) ? 0 : 1;
+  const std::vector<std::string> paths = paths_of(arguments);
+  const std::vector<ValidationCase> rows = cases_of(paths, arguments.mapping);
+  const std::vector<Claim> published = claims_of(paths);
+  if (rows.empty() && published.empty())
+    throw input_error(
+        fmt::format("{}: expected scenarios with \"expect\" or claims, found none", fmt::join(paths, ", ")));
+  const auto cases = validate(rows, library, executor.start);
+  const auto claims = judge_claims(
+      published, [&](const Document& scenario) { return quiet_report(scenario, library, executor.start); });
+  print(arguments.json       ? to_json(cases, claims)
+        : arguments.markdown ? to_markdown(claims)
+                             : both(to_text(cases), to_text(claims)));
+  return passed(cases) && passed(claims) ? 0 : 1;
 }
 
 }  // namespace
@@ -38,10 +56,14 @@ Command validate_command(const ValidateExecutor& executor) {
   const auto arguments = std::make_shared<ValidateArguments>();
   const CommandOptions own{
       {"PATH", &arguments->paths,
-       "scenarios with \"expect\", directories of them (default: scenarios/validate), tables of measured "
-       "rows"},
+       "scenarios with \"expect\" and claims, directories of them (default: scenarios/validate), tables of "
+       "measured rows"},
       {"--mapping", &arguments->mapping, "what the columns of the tables are: scenarios/validate/README.md"},
-      {"--json", &arguments->json, "print the error table as one JSON object"}};
+      {"--json", &arguments->json, "print the error table as one JSON object"},
+      {.name = "--markdown",
+       .target = &arguments->markdown,
+       .help = "print the claims as tables for a README",
+       .excludes = {"--json"}}};
   return {"validate", "run scenarios that expect measured figures; table of errors",
           joined({own, executor.options, {data_option(*executor.data)}}),
           [arguments, executor] { return run(*arguments, executor); }};

@@ -19,17 +19,23 @@ std::vector<ValidatedRow> rows_of(const Report& report) {
   return rows;
 }
 
+// Calls what takes the report, which refers to the job.
+template <class Take>
+auto with_report(const Document& scenario, const Library& library, const StartExecutor& start, Take take) {
+  Job job = read_job(scenario, {}, library);
+  job.scenario.timeline.detail = Detail::kNone;  // figures come from accumulators
+  Hooks hooks;
+  hooks.quiet = true;
+  require_fit(job);
+  return take(perform(job, start, hooks).report);
+}
+
 ValidatedCase validated(const ValidationCase& given, const Library& library, const StartExecutor& start) {
   ValidatedCase result;
   result.group = given.group;
   result.name = given.name;
-  Job job = read_job(given.scenario, {}, library);
-  job.scenario.timeline.detail = Detail::kNone;  // figures come from accumulators
-  Hooks hooks;
-  hooks.quiet = true;
   try {
-    require_fit(job);
-    result.rows = rows_of(perform(job, start, hooks).report);
+    result.rows = with_report(given.scenario, library, start, rows_of);
   } catch (const Error& error) {
     if (error.kind() == Error::Kind::kInput) throw;
     result.failure = error.what();
@@ -65,6 +71,10 @@ bool ValidatedRow::judged() const {
 
 bool ValidatedRow::fails() const {
   return verdict == Verdict::kMiss || verdict == Verdict::kWorse || verdict == Verdict::kAbsent;
+}
+
+std::string quiet_report(const Document& scenario, const Library& library, const StartExecutor& start) {
+  return with_report(scenario, library, start, report_json);
 }
 
 std::vector<ValidatedCase> validate(const std::vector<ValidationCase>& cases, const Library& library,

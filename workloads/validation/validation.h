@@ -44,8 +44,11 @@ struct ValidationSummary {
 
 // The scenarios with expected figures in these paths: a directory and those below it (the directory that
 // holds a file names its group), or one file. input_error for a path that is not there, and for a file given
-// by name that expects nothing.
+// by name that expects nothing. Files of claims (claims/) are left out.
 std::vector<ValidationCase> cases_of(const std::vector<std::string>& paths, const std::string& mapping);
+
+// The report of a scenario, with no timeline kept. Errors are those of the run; run_error where it does not fit.
+std::string quiet_report(const Document& scenario, const Library& library, const StartExecutor& start);
 
 // Runs them on as many threads as this machine has cores. A run that fails is told in its case; input_error
 // is thrown.

@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
+#include "workloads/scenario/extended_document.h"
+#include "workloads/validation/claims/claim.h"
 #include "workloads/validation/measured_rows.h"
 #include "workloads/validation/validation.h"
 
@@ -30,7 +32,7 @@ void add_directory(const fs::path& directory, std::vector<ValidationCase>& cases
   }
   std::sort(files.begin(), files.end());
   for (const fs::path& file : files) {
-    Document document = load_document(file.string());
+    Document document = load_scenario(file.string());
     if (expects_something(document)) cases.push_back(case_of(file, std::move(document)));
   }
 }
@@ -49,7 +51,7 @@ void add_table(const std::string& table, const std::string& mapping, std::vector
 
 void add_file(const std::string& path, const std::string& mapping, std::vector<ValidationCase>& cases) {
   if (is_table(path, nullptr)) return add_table(path, mapping, cases);
-  Document document = load_document(path);
+  Document document = load_scenario(path);
   if (is_table(path, &document)) return add_table(path, mapping, cases);
   if (!expects_something(document))
     throw input_error(fmt::format("{}: /expect: expected at least one figure, found none", path));
@@ -63,13 +65,10 @@ std::vector<ValidationCase> cases_of(const std::vector<std::string>& paths, cons
   for (const std::string& path : paths) {
     if (fs::is_directory(path)) {
       add_directory(path, cases);
-    } else {
+    } else if (!is_claim(path)) {
       add_file(path, mapping, cases);
     }
   }
-  if (cases.empty())
-    throw input_error(
-        fmt::format("{}: expected scenarios with \"expect\", found none", fmt::join(paths, ", ")));
   return cases;
 }
 

@@ -214,11 +214,13 @@ TensorId LayerWriter::collective(OpKind kind, GroupRole group, Lane lane, Tensor
   const Tensor& operand = builder().tensor(x);
   const TensorId y = builder().transient(result_rows, operand.columns, operand.dtype, operand.role);
   const std::int64_t whole = std::max(rows(x), result_rows);
+  const bool of_tensor = group == GroupRole::kTensor || group == GroupRole::kDenseTensor;
   emit({.kind = kind,
         .dtype = builder().tensor(x).dtype,
         .lane = lane,
         .role = builder().tensor(x).role,
         .group = group,
+        .units = static_cast<std::int16_t>(of_tensor ? plan().tensor_sms : 0),
         .match = builder().next_match(),
         .shape = {.m = rows(x), .n = columns(x)},
         .payload = {static_cast<double>(whole * columns(x)) * element_bytes(builder().tensor(x).dtype)}},

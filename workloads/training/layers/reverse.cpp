@@ -162,6 +162,7 @@ TensorId Reverse::gradient(TensorId forward_tensor) {
           .lane = tensor_lane(),
           .role = tensor.role,
           .group = GroupRole::kTensor,
+          .units = static_cast<std::int16_t>(plan().tensor_sms),
           .match = builder().next_match(),
           .shape = {.m = tensor.rows, .n = tensor.columns}};
     op.payload = tensor.bytes();

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
+#include "workloads/cost/separate_kernels.h"
 #include "workloads/training/layers/reverse.h"
 
 namespace moebius {
@@ -136,7 +137,9 @@ void Reverse::reverse_norm(const Op& op) {
       input_.model->attention != AttentionKind::kMla && (op.role == Role::kQNorm || op.role == Role::kKvNorm);
   const bool share = sees_share_of_tokens(in(op, 0)) || (of_heads && plan().tp > 1);
   const TensorId dw = gradient_buffer(in(op, 1), share);
-  emit(like(op, OpKind::kNormGrad), {dy, value(in(op, 0)), value(in(op, 1))}, {dx, dw});
+  Op back = like(op, OpKind::kNormGrad);
+  if (plan().separate_norm_grad) back.shape.heads = kSeparateKernels;
+  emit(back, {dy, value(in(op, 0)), value(in(op, 1))}, {dx, dw});
   add_gradient(in(op, 0), dx);
 }
 
@@ -253,6 +256,7 @@ void Reverse::reverse_collective(const Op& op) {
   back.match = builder().next_match();
   back.shape.m = builder().tensor(dy).rows;
   back.lane = back.group == GroupRole::kTensor ? tensor_lane() : back.lane;
+  back.units = op.units;
   back.payload = op.payload * (element_bytes(back.dtype) / element_bytes(op.dtype));
   emit(back, {dy}, {dx});
   add_gradient(in(op, 0), dx);

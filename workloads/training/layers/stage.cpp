@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
+#include "workloads/cost/separate_kernels.h"
 #include "workloads/training/layers/layer_writer.h"
 
 namespace moebius {
@@ -236,8 +237,14 @@ class StageWriter {
     const TensorId labels = streams_[ahead];
     const std::int64_t m = writer_.rows(logits), n = writer_.columns(logits);
     TensorId stats = builder().transient(m, 3, DType::kFp32, Role::kLoss);
-    writer_.emit({.kind = OpKind::kCrossEntropyStats, .role = Role::kLoss, .shape = {.m = m, .n = n}},
-                 {logits, labels}, {stats});
+    std::vector<TensorId> outputs{stats}, read{logits, labels};
+    const int kernels = plan().separate_loss ? kSeparateKernels : 0;
+    if (plan().separate_loss) outputs.push_back(builder().transient(m, n, DType::kFp32, Role::kLoss));
+    writer_.emit({.kind = OpKind::kCrossEntropyStats,
+                  .role = Role::kLoss,
+                  .shape = {.m = m, .n = n, .heads = kernels}},
+                 read, outputs);
+    outputs.erase(outputs.begin());
     if (plan().tp > 1)
       stats =
           writer_.collective(OpKind::kAllGather, GroupRole::kTensor, Lane::kTensorComm, stats, m * plan().tp);
@@ -251,15 +258,18 @@ class StageWriter {
                                          .rows = 1,
                                          .columns = 1});
     const TensorId gradient = builder().transient(m, n, DType::kBf16, Role::kLoss);
+    read.push_back(stats);
+    read.insert(read.end(), outputs.begin(), outputs.end());  // FP32 logits, if they stand in memory
     const double batch_tokens =
         stage_.packed ? stage_.counted_tokens
                       : static_cast<double>(input_.workload->global_batch * input_.workload->sequence_length);
-    writer_.emit({.kind = OpKind::kCrossEntropy,
-                  .role = Role::kLoss,
-                  .batch = pass_.batch,
-                  .scale = static_cast<float>(loss_weight / batch_tokens),
-                  .shape = {.m = m, .n = n, .k = stage_.packed ? ahead : 0, .groups = plan().tp}},
-                 {logits, labels, stats}, {loss, gradient});
+    writer_.emit(
+        {.kind = OpKind::kCrossEntropy,
+         .role = Role::kLoss,
+         .batch = pass_.batch,
+         .scale = static_cast<float>(loss_weight / batch_tokens),
+         .shape = {.m = m, .n = n, .k = stage_.packed ? ahead : 0, .groups = plan().tp, .heads = kernels}},
+        read, {loss, gradient});
   }
 
   const LoweringInput& input_;

@@ -39,6 +39,9 @@ class FragmentStore {
   const StagePlacement& placement() const { return placement_; }
   const ExpertLoads& loads() const { return loads_; }  // of what was lowered so far
 
+  StageSpec spec_of(int rank, ShardPosition shard, int chunk) const;
+  StageFragments lower(const StageSpec& stage);  // by itself: not kept
+
  private:
   // Rank, chunk, tensor, expert, dense; replica, where each packs sequences of its own.
   using Place = std::tuple<int, int, int, int, int, int>;
@@ -49,14 +52,12 @@ class FragmentStore {
   FragmentPtr backward(int rank, ShardPosition shard, int step, const Pass& pass);
   FragmentPtr pair(int rank, ShardPosition shard, int step, const Pass& pass);
   FragmentPtr optimizer(int rank, ShardPosition shard, int step);
-  StageFragments lower(const StageSpec& stage);
   // Of hybrid recomputation: what this stage computes again, settled when it is first asked for.
   std::shared_ptr<const RecomputeChoice> recompute_of(const StageSpec& stage);
   FragmentPtr freeze(FragmentBuilder& builder, const std::set<std::uint32_t>& away) const;
   std::set<std::uint32_t> away_of(const ForwardPass& forward) const;
   void lower_whole(const StageSpec& stage, ForwardPass& forward, StageFragments& fragments);
   void lower_split(const StageSpec& stage, ForwardPass& forward, StageFragments& fragments);
-  StageSpec spec_of(int rank, ShardPosition shard, int chunk) const;
   bool fixed_routes() const;  // one draw for all steps, layers and microbatches
   bool packs() const { return input_.workload->lengths.has_value(); }
   double counted_tokens(int step);  // of the packed sequences of a step

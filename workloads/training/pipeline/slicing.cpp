@@ -1,5 +1,6 @@
 #include "workloads/training/pipeline/slicing.h"
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -41,6 +42,18 @@ std::vector<StageSlice> slice_balanced(const Model& model, std::int64_t sequence
     end = begin;
   }
   return slices;
+}
+
+std::vector<double> speeds_of_stages(const StagePlacement& placement, const std::vector<double>& by_rank) {
+  if (by_rank.empty()) return {};
+  std::vector<double> speeds(placement.stages(), 0);
+  for (int rank = 0; rank < placement.ranks(); ++rank) {
+    for (int chunk = 0; chunk < placement.chunks(); ++chunk) {
+      double& speed = speeds[placement.stage_of(rank, chunk)];
+      speed = speed > 0 ? std::min(speed, by_rank[rank]) : by_rank[rank];
+    }
+  }
+  return speeds;
 }
 
 std::vector<StageSlice> slice_as_given(const std::vector<int>& layers) {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "models/model.h"
+#include "workloads/training/pipeline/pipeline.h"
 
 namespace moebius {
 
@@ -21,6 +22,10 @@ struct StageSlice {
 // longest.
 std::vector<StageSlice> slice_balanced(const Model& model, std::int64_t sequence_length, int stages,
                                        const std::vector<double>& speeds = {});
+
+// Of each stage of the model, the slowest of the ranks that hold it; `by_rank`: of pipeline ranks. Empty for
+// none.
+std::vector<double> speeds_of_stages(const StagePlacement& placement, const std::vector<double>& by_rank);
 
 // So many layers on each stage.
 std::vector<StageSlice> slice_as_given(const std::vector<int>& layers);

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "workloads/cost/separate_kernels.h"
 #include "workloads/training/pipeline/pipeline.h"
 #include "workloads/training/state/sharding.h"
 
@@ -203,6 +204,8 @@ class OptimizerWriter {
             .role = expert ? Role::kExperts : Role::kDense,
             .group = cut ? shard_group_of(plan(), holders) : GroupRole::kNone,
             .shape = {.n = 1, .k = plan().keeps_master ? 0 : 1}};
+    if (plan().separate_update)
+      adam.shape.heads = element_bytes(plan().gradients) == 2 ? kSeparateFromBf16 : kSeparateKernels;
     for (const StageParameter& parameter : parameters) {
       const std::int64_t shard = (parameter.weight.elements() + shards - 1) / shards;
       const bool whole = !shards_parameters(plan(), expert);

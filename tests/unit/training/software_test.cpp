@@ -1,0 +1,94 @@
+// What older software did in kernels of its own, and the cores of tensor-parallel sums: which ops say so.
+#include <catch2/catch.hpp>
+
+#include "tests/unit/training/small_job.h"
+#include "workloads/cost/separate_kernels.h"
+
+using namespace moebius;
+
+namespace {
+
+TrainingJob dense_job() {
+  TrainingJob job = small_job();
+  job.model.experts = {};
+  job.plan.ep = 1;
+  return job;
+}
+
+// Shape::heads of the ops of a kind, all of which must say the same.
+int kernels_of(const TrainingJob& job, OpKind kind) {
+  Training training(job);
+  int found = -1;
+  for (const Submission& submission : all_submissions(training)) {
+    for (const Op& op : submission.fragment->ops) {
+      if (op.kind != kind) continue;
+      if (found >= 0) CHECK(op.shape.heads == found);
+      found = op.shape.heads;
+    }
+  }
+  return found;
+}
+
+double transient_peak(const TrainingJob& job) {
+  const MemoryReport report = Training(job).memory({1e12});
+  return report.peak().value;
+}
+
+}  // namespace
+
+TEST_CASE("without the keys every op is fused and tensor-parallel sums hold no core") {
+  TrainingJob job = dense_job();
+  job.plan.tp = 2, job.plan.dp = 2;
+  for (const OpKind kind :
+       {OpKind::kCrossEntropyStats, OpKind::kCrossEntropy, OpKind::kNormGrad, OpKind::kAdam})
+    CHECK(kernels_of(job, kind) == 0);
+  Training training(job);
+  for (const Submission& submission : all_submissions(training))
+    for (const Op& op : submission.fragment->ops) CHECK(op.units == 0);
+}
+
+TEST_CASE("each key marks the ops that it is about and no others") {
+  TrainingJob job = dense_job();
+  job.plan.separate_loss = true;
+  CHECK(kernels_of(job, OpKind::kCrossEntropyStats) == kSeparateKernels);
+  CHECK(kernels_of(job, OpKind::kCrossEntropy) == kSeparateKernels);
+  CHECK(kernels_of(job, OpKind::kNormGrad) == 0);
+  job = dense_job();
+  job.plan.separate_norm_grad = true;
+  CHECK(kernels_of(job, OpKind::kNormGrad) == kSeparateKernels);
+  CHECK(kernels_of(job, OpKind::kCrossEntropy) == 0);
+  job = dense_job();
+  job.plan.separate_update = true;
+  CHECK(kernels_of(job, OpKind::kAdam) == kSeparateKernels);
+  job.plan.gradients = DType::kBf16;
+  CHECK(kernels_of(job, OpKind::kAdam) == kSeparateFromBf16);
+}
+
+// s b V elements of 4 bytes stand beside the logits while the loss is computed, which is where the small
+// model of one layer needs most.
+TEST_CASE("FP32 logits stand in memory") {
+  TrainingJob job = dense_job();
+  job.model.layers = 1, job.model.vocabulary = 1 << 16, job.plan.dp = 1;
+  const double fused = transient_peak(job);
+  job.plan.separate_loss = true;
+  CHECK(transient_peak(job) - fused == 4.0 * 32 * (1 << 16));
+}
+
+TEST_CASE("tensor-parallel gathers and sums hold the cores that the plan gives them, forward and back") {
+  for (const bool sequence_parallel : {false, true}) {
+    TrainingJob job = dense_job();
+    job.plan.tp = 2, job.plan.dp = 2, job.plan.sequence_parallel = sequence_parallel;
+    job.plan.tensor_sms = 24;
+    Training training(job);
+    int sums = 0;
+    for (const Submission& submission : all_submissions(training)) {
+      for (const Op& op : submission.fragment->ops) {
+        if (op.phase == Phase::kGradients || op.phase == Phase::kOptimizer) continue;
+        const bool tensor = op.group == GroupRole::kTensor;
+        CHECK(op.units == (tensor ? 24 : 0));
+        sums += tensor;
+      }
+    }
+    CHECK(sums > 0);
+  }
+}

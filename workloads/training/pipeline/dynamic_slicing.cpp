@@ -1,0 +1,262 @@
+#include "workloads/training/pipeline/dynamic_slicing.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "workloads/training/layers/stage_fragments.h"
+#include "workloads/training/pipeline/fragment_clock.h"
+#include "workloads/training/pipeline/slicing.h"
+#include "workloads/training/pipeline/two_batch.h"
+#include "workloads/training/state/away_state.h"
+#include "workloads/training/state/memory.h"
+#include "workloads/training/state/optimizer.h"
+
+namespace moebius {
+namespace {
+
+using Counts = std::vector<int>;
+
+// The fragments of a slice, what a rank keeps of it.
+struct Probe {
+  StageFragments fragments;
+  FragmentPtr pair;
+  double stays = 0, kept = 0, passing = 0;  // bytes
+};
+
+double bytes_of(const Fragment& fragment, Scope scope, std::set<std::uint32_t>& seen) {
+  double bytes = 0;
+  for (const Tensor& tensor : fragment.tensors) {
+    if (tensor.scope == scope && !tensor.on_host && seen.insert(tensor.key).second)
+      bytes += tensor.bytes().value;
+  }
+  return bytes;
+}
+
+// The fullest moment of one fragment, beyond what it keeps.
+double passing_bytes(const Fragment& fragment) {
+  const MemoryPass pass{&fragment, 1, 1};
+  const ClassMemory memory = memory_of_passes(std::span(&pass, 1));
+  return memory.at_peak[static_cast<int>(MemoryKind::kTransient)].value;
+}
+
+class Probes {
+ public:
+  explicit Probes(const SlicingInput& input)
+      : input_(input),
+        plan_(input.plan),
+        workload_(input.workload),
+        placement_(plan_),
+        lowering_{&input.model, &plan_, &workload_, input.cluster.pools.front().node.accelerators},
+        store_(lowering_, std::vector<StageSlice>(placement_.stages())),
+        layout_(layout_of(plan_)),
+        clock_(input.cluster) {
+    workload_.popularity = {};
+    workload_.lengths.reset();
+  }
+
+  Probe of(StageSlice slice, int stage) {
+    StageSpec spec = store_.spec_of(rank_of(stage), {}, chunk_of(stage));
+    spec.slice = slice;
+    Probe probe;
+    probe.fragments = store_.lower(spec);
+    measure(spec, probe);
+    return probe;
+  }
+
+  double seconds(const Probe& probe, int rank) {
+    double slowest = 0;
+    for (const Pool* pool : pools_of(rank)) {
+      double sum = 0;
+      for (const Fragment* fragment : passes(probe)) {
+        if (fragment != nullptr) sum += clock_.seconds(*fragment, layout_.classes[rank], *pool);
+      }
+      slowest = std::max(slowest, sum);
+    }
+    return slowest;
+  }
+
+  double room(int rank) const {
+    double least = 0;
+    for (const Pool* pool : pools_of(rank)) {
+      const double room = (pool->accelerator.memory - plan_.memory_reserve).value;
+      least = least == 0 ? room : std::min(least, room);
+    }
+    return least;
+  }
+
+ private:
+  static Layout layout_of(TrainingPlan plan) {
+    plan.fold = true;
+    return make_layout(plan);
+  }
+
+  int rank_of(int stage) const { return place_of(stage).first; }
+  int chunk_of(int stage) const { return place_of(stage).second; }
+  std::pair<int, int> place_of(int stage) const {
+    for (int rank = 0; rank < placement_.ranks(); ++rank)
+      for (int chunk = 0; chunk < placement_.chunks(); ++chunk)
+        if (placement_.stage_of(rank, chunk) == stage) return {rank, chunk};
+    return {0, 0};
+  }
+
+  std::vector<const Pool*> pools_of(int rank) const {
+    std::vector<const Pool*> pools;
+    const int size = plan_.ranks() / plan_.pp;
+    int first = 0;
+    for (const Pool& pool : input_.cluster.pools) {
+      if (first < (rank + 1) * size && rank * size < first + pool.devices()) pools.push_back(&pool);
+      first += pool.devices();
+    }
+    return pools;
+  }
+
+  bool pairs() const {
+    return plan_.overlap_two_batch || plan_.schedule == PipelineKind::kDualPipe ||
+           plan_.schedule == PipelineKind::kDualPipeV;
+  }
+
+  void measure(const StageSpec& spec, Probe& probe) {
+    const StageFragments& all = probe.fragments;
+    std::set<std::uint32_t> stay, kept;
+    for (const FragmentPtr& each : {all.forward, all.backward, all.inputs, all.weights}) {
+      if (!each) continue;
+      probe.stays += bytes_of(*each, Scope::kRank, stay);
+      probe.kept += bytes_of(*each, Scope::kMicrobatch, kept);
+      probe.passing = std::max(probe.passing, passing_bytes(*each));
+    }
+    if (workload_.forward_only) return;
+    FragmentBuilder builder = lower_optimizer(lowering_, spec, all.parameters);
+    probe.stays += bytes_of(*freeze_with_away_state(plan_, {}, builder), Scope::kRank, stay);
+    if (pairs() && all.backward) probe.pair = overlap(*all.backward, *all.forward);
+  }
+
+  static std::vector<const Fragment*> passes(const Probe& probe) {
+    const StageFragments& all = probe.fragments;
+    if (probe.pair) return {probe.pair.get()};
+    if (all.backward) return {all.forward.get(), all.backward.get()};
+    return {all.forward.get(), all.inputs.get(), all.weights.get()};
+  }
+
+  const SlicingInput& input_;
+  TrainingPlan plan_;
+  TrainingWorkload workload_;
+  StagePlacement placement_;
+  LoweringInput lowering_;
+  FragmentStore store_;
+  Layout layout_;
+  FragmentClock clock_;
+};
+
+void count(const Pass& pass, int by, std::vector<int>& alive) {
+  if (by > 0 && pass.runs_forward()) ++alive[pass.part.chunk];
+  if (by < 0 && pass.writes_weights()) --alive[pass.backward_part().chunk];
+}
+
+bool covers(const Counts& a, const Counts& b) {
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (a[i] < b[i]) return false;
+  }
+  return true;
+}
+
+void add_moment(const Counts& counts, std::vector<Counts>& moments) {
+  if (std::any_of(moments.begin(), moments.end(), [&](const Counts& known) { return covers(known, counts); }))
+    return;
+  std::erase_if(moments, [&](const Counts& known) { return covers(counts, known); });
+  moments.push_back(counts);
+}
+
+// The first layer of each kind: dense, experts.
+std::map<bool, int> kinds_of(const Model& model) {
+  std::map<bool, int> first;
+  for (int layer = model.layers; layer-- > 0;) first[model.is_moe_layer(layer)] = layer;
+  return first;
+}
+
+}  // namespace
+
+std::vector<std::vector<std::vector<int>>> alive_microbatches(const PipelineSpec& spec) {
+  std::vector<std::vector<Counts>> all;
+  for (const std::vector<Pass>& passes : pipeline_passes(spec)) {
+    std::vector<Counts> moments;
+    Counts alive(spec.chunks, 0);
+    for (const Pass& pass : passes) {
+      count(pass, +1, alive);
+      add_moment(alive, moments);
+      count(pass, -1, alive);
+    }
+    all.push_back(std::move(moments));
+  }
+  return all;
+}
+
+SliceLoads slice_loads(const SlicingInput& input) {
+  const Model& model = input.model;
+  const StagePlacement placement(input.plan);
+  const int ranks = placement.ranks(), last = placement.stages() - 1;
+  const int between = placement.stages() > 2 ? 1 : 0;  // a stage without head
+  Probes probes(input);
+  SliceLoads loads;
+  std::map<bool, Probe> kinds;
+  for (const auto& [moe, layer] : kinds_of(model)) {
+    kinds[moe] = probes.of({layer, 1, false, false}, between);
+    loads.passing = std::max(loads.passing, kinds[moe].passing);
+  }
+  const auto kind_of = [&](int layer) -> const Probe& { return kinds[model.is_moe_layer(layer)]; };
+  const Probe first = probes.of({0, 1, true, false}, 0);
+  const Probe head = probes.of({model.layers - 1, 1, false, true}, last);
+  const Probe &plain_first = kind_of(0), &plain_last = kind_of(model.layers - 1);
+  for (int layer = 0; layer < model.layers; ++layer) {
+    loads.stays.push_back(kind_of(layer).stays);
+    loads.kept.push_back(kind_of(layer).kept);
+  }
+  loads.embedding_stays = std::max(0.0, first.stays - plain_first.stays);
+  loads.embedding_kept = std::max(0.0, first.kept - plain_first.kept);
+  loads.head_stays = std::max(0.0, head.stays - plain_last.stays);
+  loads.head_kept = std::max(0.0, head.kept - plain_last.kept);
+  loads.head_passing = head.passing;
+  for (int rank = 0; rank < ranks; ++rank) {
+    std::map<bool, double> seconds;
+    for (const auto& [moe, probe] : kinds) seconds[moe] = probes.seconds(probe, rank);
+    loads.seconds.emplace_back();
+    for (int layer = 0; layer < model.layers; ++layer)
+      loads.seconds.back().push_back(seconds[model.is_moe_layer(layer)]);
+    loads.embedding_seconds.push_back(
+        std::max(0.0, probes.seconds(first, rank) - loads.seconds.back().front()));
+    loads.head_seconds.push_back(std::max(0.0, probes.seconds(head, rank) - loads.seconds.back().back()));
+    loads.room.push_back(probes.room(rank));
+  }
+  loads.alive = alive_microbatches(pipeline_spec(input.plan, input.workload.num_microbatches(input.plan)));
+  if (input.workload.forward_only) loads.alive.assign(ranks, {Counts(placement.chunks(), 1)});
+  return loads;
+}
+
+DynamicSlices slice_dynamically(const SlicingInput& input) {
+  const StagePlacement placement(input.plan);
+  const SliceLoads loads = slice_loads(input);
+  DynamicSlices slices;
+  slices.choice = search_slices(loads, placement);
+  const std::vector<double> speeds = speeds_of_stages(placement, input.plan.stage_speeds);
+  std::vector<int> balanced;
+  for (const StageSlice& slice :
+       slice_balanced(input.model, input.workload.sequence_length, placement.stages(), speeds))
+    balanced.push_back(slice.num_layers);
+  slices.balanced = cost_of_slices(loads, placement, balanced);
+  return slices;
+}
+
+std::string describe(const DynamicSlices& slices) {
+  const SliceCost &cost = slices.choice.cost, &balanced = slices.balanced;
+  return fmt::format(
+      "slicing        dynamic{}: layers {}; slowest rank {:.4g} ms a microbatch (by FLOPs {:.4g} ms), "
+      "fullest "
+      "{:.1f}% (by FLOPs {:.1f}%)\n",
+      slices.choice.exact ? "" : " (by moving single layers)", fmt::join(slices.choice.layers, " "),
+      1e3 * cost.slowest_rank, 1e3 * balanced.slowest_rank, 100 * cost.fullest, 100 * balanced.fullest);
+}
+
+}  // namespace moebius
