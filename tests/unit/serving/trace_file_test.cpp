@@ -1,8 +1,6 @@
 // Traces of each form, right and wrong.
 #include "workloads/serving/traffic/trace_file.h"
 
-#include <zlib.h>
-
 #include <filesystem>
 
 #include "hw/error.h"
@@ -45,11 +43,9 @@ const std::string kRow =
     R"({"timestamp": 1500, "input_length": 600, "output_length": 7, "hash_ids": [4, 9]})";
 
 std::string pack(const std::string& text, const test::Scratch& scratch) {
-  const std::string path = scratch.path("trace.jsonl.gz");
-  const gzFile file = gzopen(path.c_str(), "wb");
-  gzwrite(file, text.data(), static_cast<unsigned>(text.size()));
-  gzclose(file);
-  return path;
+  const std::string path = scratch.write("trace.jsonl", text);
+  REQUIRE(test::run("gzip " + path).exit_code == 0);
+  return path + ".gz";
 }
 
 }  // namespace

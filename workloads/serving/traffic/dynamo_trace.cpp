@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "workloads/serving/traffic/json_row.h"
+#include "workloads/serving/traffic/row_json.h"
 #include "workloads/serving/traffic/trace_readers.h"
 
 namespace moebius {

@@ -6,7 +6,7 @@
 
 #include "hw/error.h"
 #include "workloads/serving/traffic/client_mix.h"
-#include "workloads/serving/traffic/json_row.h"
+#include "workloads/serving/traffic/row_json.h"
 #include "workloads/serving/traffic/trace_readers.h"
 
 namespace moebius {

@@ -1,4 +1,4 @@
-#include "workloads/serving/traffic/json_row.h"
+#include "workloads/serving/traffic/row_json.h"
 
 #include <algorithm>
 #include <cmath>
