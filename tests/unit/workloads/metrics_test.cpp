@@ -37,6 +37,8 @@ TEST_CASE("compute, exposed communication and idle time add up to the makespan")
   REQUIRE(m.breakdown.idle == 10 - 6 - 2);
   REQUIRE(m.makespan == kTen);
   REQUIRE(m.flops == 150);
+  REQUIRE(at(m.flops_by_kind, OpKind::kGemm) == 100);
+  REQUIRE(at(m.flops_by_kind, OpKind::kAttention) == 50);
   REQUIRE(m.sent_bytes == 5);
   REQUIRE(m.spans == 3);
 }
