@@ -22,6 +22,9 @@ void require_formats(const Job& job) {
         fmt::format("{}: /plan/precision/scaling \"tensor\" is not available on cuda yet: "
                     "available: \"block\"; on host both",
                     job.scenario.name));
+  if (job.scenario.training.input_ahead > 0)
+    throw run_error(
+        fmt::format("{}: /workload/input is not available on cuda yet; on host it is", job.scenario.name));
   if (job.scenario.plan.tp_chunks > 0)
     throw run_error(
         fmt::format("{}: /plan/tp/overlap true is not available on cuda yet: available: false; on host both",
