@@ -27,6 +27,9 @@ void require_formats(const Job& job) {
         "{}: /plan/context \"{}\" is not available on cuda yet: available: \"all-gather\"; on host "
         "all three",
         job.scenario.name, job.scenario.plan.zigzag() ? "ring" : "ulysses"));
+  if (job.scenario.training.input_ahead > 0)
+    throw run_error(
+        fmt::format("{}: /workload/input is not available on cuda yet; on host it is", job.scenario.name));
   if (job.scenario.plan.tp_chunks > 0)
     throw run_error(
         fmt::format("{}: /plan/tp/overlap true is not available on cuda yet: available: false; on host both",

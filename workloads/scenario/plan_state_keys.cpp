@@ -187,6 +187,8 @@ class StateChecks {
             "zero 2 and 3 meet in every microbatch, but the two ranks that hold a stage of \"dualpipe\" run "
             "different ones: expected 0 or 1, found {}",
             plan_.zero);
+    require(scenario_.training.input_ahead == 0 || !scenario_.training.lengths, "/workload/input",
+            "packed sequences are read by their forward pass: expected no input for job \"sft\"");
   }
 
   void shards() const {
