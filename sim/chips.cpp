@@ -81,6 +81,7 @@ void Chips::start(const ComputeWork& work, Time now) {
   ++op.version;
   events_.push({later(now, op.left / op.speed), work.id, slot, op.version});
   if (work.memory_bytes <= 0 || work.seconds <= 0) return;
+  op.demand = work.memory_bytes / work.seconds;
   chips_[work.chip].running.push_back(slot);
   share_memory(work.chip, now);
 }
@@ -91,8 +92,8 @@ void Chips::share_among_several(int index, Time now) {
   Chip& chip = chips_[index];
   double sum = 0, largest = 0;
   for (const std::int32_t slot : chip.running) {
-    sum += running_[slot].demand();
-    largest = std::max(largest, running_[slot].demand());
+    sum += running_[slot].demand;
+    largest = std::max(largest, running_[slot].demand);
   }
   const double rate = std::max(chip.memory_rate, largest);
   const double speed = sum > rate ? rate / sum : 1;

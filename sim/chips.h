@@ -75,7 +75,7 @@ class Chips {
     double speed = 1;
     Time since;
     std::uint32_t version = 0;
-    double demand() const { return work.memory_bytes / work.seconds; }
+    double demand = 0;  // of memory, bytes per second, at full speed
     double usual(const Chip& chip) const { return work.paced ? chip.pace : 1; }
   };
 
