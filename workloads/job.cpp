@@ -200,6 +200,11 @@ void require_fit(const Job& job) {
 }
 
 void require_schedule(const Job& job) {
+  if (job.is_service())
+    throw input_error(
+        fmt::format("{}: a whole service is simulated only: executors carry out requests that are there at once "
+                    "(generator \"batch\", /plan/steps \"full\")",
+                    job.scenario.file));
   if (job.scenario.replay)
     throw input_error(
         fmt::format("{}: a replay of a cache schedules no ops: nothing to execute, to explain or to dump",
@@ -208,11 +213,6 @@ void require_schedule(const Job& job) {
 
 void require_executable(const Job& job) {
   const std::string& name = job.scenario.name;
-  if (job.is_service())
-    throw run_error(fmt::format(
-        "{}: a whole service is simulated only; executors carry out requests that are there at once "
-        "(generator \"batch\", /plan/steps \"full\")",
-        name));
   if (job.flows)
     throw run_error(fmt::format("{}: flows are simulated alone: their senders and receivers are NICs", name));
   const ServingPlan& serving = job.scenario.serving;

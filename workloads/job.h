@@ -61,7 +61,8 @@ Job read_job(Document document, const Changes& changes, const Library& library);
 // run_error with the breakdown when the step does not fit on the devices and the plan does not say "report".
 void require_fit(const Job& job);
 
-// input_error for a replay of a cache, whose requests are replayed and no ops scheduled.
+// input_error for a replay of a cache, whose requests are replayed and no ops scheduled, and for a whole
+// service, of which only what iterations take is scheduled.
 void require_schedule(const Job& job);
 
 // run_error for what only the simulator carries out: flows between NICs, an all-to-all of unequal parts,

@@ -56,7 +56,7 @@ TEST_CASE("a whole service says what does not fit together") {
   check(kApart, "/workload/trace/input", "100",
         "/workload/trace/input: \"input\" counts only with generator \"batch\"");
   check(kApart, "/model", "deepseek-v3",
-        "/plan/scheduler: deepseek-v3 keeps latents, so that its prompts are not cut into chunks so far; "
+        "/plan/scheduler/chunked: deepseek-v3 keeps latents, so that its prompts are not cut into chunks so far; "
         "expected false");
 }
 

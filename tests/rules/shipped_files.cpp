@@ -154,7 +154,8 @@ TEST_CASE("the schema knows exactly the keys that the reader asks for") {
     if (kind == "serving") asked.emplace_back("/sla");
     if (kind == "training") {
       for (const char* form :
-           {"/workload/lengths", "/workload/rl/rollout/serving", "/workload/rl/reward_model"})
+           {"/plan/dp/microbatches", "/workload/lengths", "/workload/rl/rollout/serving",
+            "/workload/rl/reward_model"})
         asked.emplace_back(form);
     }
     if (kind == "collective") {

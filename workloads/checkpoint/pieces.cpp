@@ -64,19 +64,20 @@ class PieceList {
     piece.rotated = model_.mla.rope_dim;
   }
 
+  // Of each expert the columns that this rank has of it.
   void expert_gate_and_up() {
-    const std::int64_t width = tensor_.rows / 2;
+    const std::int64_t width = tensor_.rows / 2, first = tensor_.first_row / tensor_.rows * width;
     for (int i = 0; i < tensor_.experts; ++i) {
       const int expert = tensor_.first_expert + i;
-      add(WeightPart::kExpertGate, {0, width, 0, tensor_.columns}, expert).to_row = i * tensor_.rows;
-      add(WeightPart::kExpertUp, {0, width, 0, tensor_.columns}, expert).to_row = i * tensor_.rows + width;
+      add(WeightPart::kExpertGate, {first, width, 0, tensor_.columns}, expert).to_row = i * tensor_.rows;
+      add(WeightPart::kExpertUp, {first, width, 0, tensor_.columns}, expert).to_row = i * tensor_.rows + width;
     }
   }
 
   void expert_down() {
     for (int i = 0; i < tensor_.experts; ++i) {
-      add(WeightPart::kExpertDown, {0, tensor_.rows, 0, tensor_.columns}, tensor_.first_expert + i).to_row =
-          i * tensor_.rows;
+      const Region part{0, tensor_.rows, tensor_.first_column, tensor_.columns};
+      add(WeightPart::kExpertDown, part, tensor_.first_expert + i).to_row = i * tensor_.rows;
     }
   }
 

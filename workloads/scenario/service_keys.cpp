@@ -178,19 +178,19 @@ void set_phases(Scenario& scenario, const Document& document) {
   decide_steps(scenario, document);
   if (service.full_steps) return;
   check_prefix_cache(scenario, document);
-  check_latent_prompts(scenario, document);
   const PhaseKeys &prefill = service.prefill, &decode = service.decode;
   const Place at_decode = place_at(document, "/plan/decode"),
               at_prefill = place_at(document, "/plan/prefill");
   if (!service.separate) {
     service.phases = {phase_of(scenario, PoolRole::kBoth, decode, at_decode)};
     service.phases.front().plan.prefill_exchange = prefill.exchange;
-    return;
+    return check_latent_prompts(scenario, document);
   }
   service.phases = {phase_of(scenario, PoolRole::kPrefill, prefill, at_prefill),
                     phase_of(scenario, PoolRole::kDecode, decode, at_decode)};
   if (service.phases[0].pool == service.phases[1].pool)
     at_decode.fail("prefill and decode are apart, but on one pool: expected two");
+  check_latent_prompts(scenario, document);
 }
 
 }  // namespace moebius
