@@ -240,6 +240,8 @@ TEST_CASE("bad rows are refused with their line") {
         ":3: TIMESTAMP: expected a time not before that of the row above, found \"2023-11-16 18:15:45\"");
   CHECK(refusal(azure + "2023-02-30 18:15:45,374,44\n") ==
         ":3: TIMESTAMP: expected a time such as 2023-11-16 18:15:46.6805900, found \"2023-02-30 18:15:45\"");
+  CHECK(refusal(azure + "2623-02-28 18:15:45,374,44\n") ==
+        ":3: TIMESTAMP: expected a time such as 2023-11-16 18:15:46.6805900, found \"2623-02-28 18:15:45\"");
   CHECK(refusal(azure + "2023-11-16 18:15:47,x,44\n") ==
         ":3: ContextTokens: expected a number from 0 to 16777216, found \"x\"");
 }

@@ -81,7 +81,8 @@ class Table {
   std::vector<std::string_view> cells_;
 };
 
-// Nanoseconds of "2023-11-16 18:15:46.6805900", with a zone or none; nothing for another text.
+// Nanoseconds of "2023-11-16 18:15:46.6805900", with a zone or none; nothing for another text, or a year that 64
+// bits of nanoseconds do not reach.
 std::optional<std::int64_t> moment_of(std::string_view text) {
   const auto digits = [&](std::size_t at, std::size_t count) -> std::optional<int> {
     if (at + count > text.size()) return std::nullopt;
@@ -98,6 +99,7 @@ std::optional<std::int64_t> moment_of(std::string_view text) {
     return std::nullopt;
   const std::chrono::year_month_day date{std::chrono::year{*year}, std::chrono::month(*month),
                                          std::chrono::day(*day)};
+  if (*year < 1900 || *year > 2200) return std::nullopt;
   if (!date.ok() || *hour > 23 || *minute > 59 || *second > 60) return std::nullopt;
   std::int64_t ns = 0;
   std::size_t at = 19;
