@@ -119,6 +119,9 @@ void service_lines(Out out, const ServiceFigures& service) {
   fmt::format_to(out,
                  "  of their time      queue {:.1f}%, prefill {:.1f}%, handover {:.1f}%, decode {:.1f}%\n",
                  share(shares.queue), share(shares.prefill), share(shares.handover), share(shares.decode));
+  if (service.rejected > 0)
+    fmt::format_to(out, "  rejected           {}: longer than the cache of a replica\n",
+                   grouped(service.rejected));
   if (service.transferred_bytes > 0)
     fmt::format_to(out, "  handed over        {}\n", to_text(Bytes{service.transferred_bytes}));
   fmt::format_to(out, "\n  {:<14} {:>8} {:>9} {:>12} {:>8} {:>10} {:>18} {:>11}\n", "pool", "devices",
