@@ -201,10 +201,10 @@ void require_fit(const Job& job) {
 
 void require_schedule(const Job& job) {
   if (job.is_service())
-    throw input_error(
-        fmt::format("{}: a whole service is simulated only: executors carry out requests that are there at once "
-                    "(generator \"batch\", /plan/steps \"full\")",
-                    job.scenario.file));
+    throw input_error(fmt::format(
+        "{}: a whole service has no schedule to execute, to explain or to dump; requests that are there "
+        "at once have one (generator \"batch\", /plan/steps \"full\")",
+        job.scenario.file));
   if (job.scenario.replay)
     throw input_error(
         fmt::format("{}: a replay of a cache schedules no ops: nothing to execute, to explain or to dump",

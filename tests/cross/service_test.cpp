@@ -55,7 +55,7 @@ TEST_CASE("a service between timed iterations takes as long as one whose every o
 TEST_CASE("a whole service is not executed") {
   const auto run = test::run_moebius("run " + kApart + " --executor host");
   CHECK(run.exit_code == 2);
-  CHECK(run.err.find("a whole service is simulated only") != std::string::npos);
+  CHECK(run.err.find("a whole service has no schedule to execute") != std::string::npos);
 }
 
 }  // namespace moebius

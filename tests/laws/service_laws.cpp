@@ -139,6 +139,26 @@ TEST_CASE("the same requests give the same figures") {
   CHECK(one.itl.p99 == other.itl.p99);
 }
 
+TEST_CASE("a request that asks for no token ends with the one that its prompt makes") {
+  class Silent : public TrafficStream {
+   public:
+    bool next(TrafficRequest& request) override {
+      request = {};
+      request.input_tokens = 10;
+      return left_-- > 0;
+    }
+
+   private:
+    int left_ = 3;
+  };
+  RowCost cost;
+  OpenFeed feed(std::make_unique<Silent>());
+  ServingSystem system(apart(cost), feed);
+  while (system.advance()) continue;
+  CHECK(system.metrics().figures().completed == 3);
+  CHECK(system.transferred_bytes() == 0);
+}
+
 // Ten users, each asking again when answered, never have more than ten requests in the system.
 TEST_CASE("users who wait for answers keep as many requests in the system as they are") {
   RowCost cost;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "workloads/cost/kernel_sum.h"
+
 namespace moebius {
 namespace {
 
@@ -29,22 +31,14 @@ class Kernels {
     add(op);
   }
 
-  Cost sum() const { return sum_; }
+  Cost sum() const { return sum_.sum(); }
 
  private:
-  // The longest kernel speaks for where the figure is known from.
-  void add(const CostQuery& kernel) {
-    const Cost cost = source_.cost(kernel);
-    if (cost.seconds >= longest_)
-      sum_.origin = cost.origin, sum_.error = cost.error, sum_.watts = cost.watts, longest_ = cost.seconds;
-    sum_.seconds += cost.seconds;
-    sum_.memory_bytes += cost.memory_bytes;
-  }
+  void add(const CostQuery& kernel) { sum_.add(source_.cost(kernel)); }
 
   const CostSource& source_;
   const CostQuery& query_;
-  Cost sum_;
-  double longest_ = 0;
+  KernelSum sum_;
 };
 
 }  // namespace

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "workloads/cost/kernel_sum.h"
+
 namespace moebius {
 
 namespace {
@@ -33,25 +35,19 @@ class Kernels {
     add({OpKind::kAdd, {.m = shape().m * shape().heads, .n = shape().kv, .k = 2}});
   }
 
-  Cost sum() const { return sum_; }
+  Cost sum() const { return sum_.sum(); }
   const Shape& shape() const { return query_.shape; }
 
  private:
-  // The longest kernel speaks for where the figure is known from.
   void add(CostQuery kernel) {
     kernel.dtype = query_.dtype;
     kernel.cores = query_.cores;
-    const Cost cost = source_.cost(kernel);
-    if (cost.seconds >= longest_)
-      sum_.origin = cost.origin, sum_.error = cost.error, sum_.watts = cost.watts, longest_ = cost.seconds;
-    sum_.seconds += cost.seconds;
-    sum_.memory_bytes += cost.memory_bytes;
+    sum_.add(source_.cost(kernel));
   }
 
   const CostSource& source_;
   const CostQuery& query_;
-  Cost sum_;
-  double longest_ = 0;
+  KernelSum sum_;
 };
 
 }  // namespace

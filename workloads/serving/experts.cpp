@@ -16,7 +16,7 @@ class ReplicatedMoe {
 
   TensorId write(TensorId x) {
     const TensorId normed = w_.norm(x, Role::kMlpNorm);
-    TensorId part = experts(normed, gate(normed));
+    TensorId part = experts(normed, write_gate(w_, normed, route_));
     if (model_.experts.shared_width > 0) part = w_.add(part, shared(normed));
     return w_.add_block(x, w_.leave_tensor_parallel(part));
   }
@@ -24,23 +24,6 @@ class ReplicatedMoe {
  private:
   TensorId transient(std::int64_t rows, std::int64_t columns, DType dtype, Role role) {
     return w_.builder().transient(rows, columns, dtype, role);
-  }
-
-  TensorId gate(TensorId x) {
-    const Experts& experts = model_.experts;
-    const TensorId logits = w_.linear(
-        x, {.role = Role::kRouter, .out = experts.routed, .in = model_.hidden, .high_precision = true});
-    const TensorId weights = transient(w_.rows(x), experts.active, DType::kFp32, Role::kGate);
-    w_.emit({.kind = OpKind::kGate,
-             .role = Role::kGate,
-             .route = route_,
-             .scale = static_cast<float>(experts.scale),
-             .shape = {.m = w_.rows(x),
-                       .n = experts.routed,
-                       .k = experts.active,
-                       .groups = experts.score == GateScore::kSigmoid ? 1 : 0}},
-            {logits}, {weights});
-    return weights;
   }
 
   TensorId grouped(TensorId x, const Linear& linear) {
@@ -81,13 +64,8 @@ class ReplicatedMoe {
 
   // Cut by columns over the tensor-parallel ranks, so that it joins the same sum.
   TensorId shared(TensorId x) {
-    const std::int64_t width = model_.experts.shared_width;
-    const Cut cut = w_.plan().tp > 1 ? Cut::kColumns : Cut::kNone;
-    const TensorId up =
-        w_.linear(x, {Role::kSharedGateUp, (model_.gated ? 2 : 1) * width, model_.hidden, cut});
-    const TensorId active = w_.activation(up, width / w_.plan().tp);
-    return w_.linear(active,
-                     {Role::kSharedDown, model_.hidden, width, cut == Cut::kNone ? Cut::kNone : Cut::kRows});
+    return write_gated(w_, x, model_.experts.shared_width, Role::kSharedGateUp, Role::kSharedDown,
+                       w_.plan().tp > 1 ? Cut::kColumns : Cut::kNone);
   }
 
   LayerWriter& w_;

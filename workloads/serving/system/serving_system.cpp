@@ -152,7 +152,8 @@ void ServingSystem::State::arrive() {
   feed.take(arrival);
   now = std::max(now, arrival.request.arrival);
   const auto input = static_cast<std::int32_t>(arrival.request.input_tokens);
-  const auto output = static_cast<std::int32_t>(arrival.request.output_tokens);
+  // A prompt that asks for nothing still ends in a token.
+  const auto output = static_cast<std::int32_t>(std::max<std::int64_t>(1, arrival.request.output_tokens));
   first_arrival = std::min(first_arrival, now);
   metrics.submitted(arrival.service_class);
   const Location at = choose(entry);

@@ -98,6 +98,12 @@ TensorId write_ulysses_core(LayerWriter& writer, const CoreHeads& heads, const C
 // Attention of one layer: x -> x + attention(norm(x)).
 TensorId write_attention(LayerWriter& writer, TensorId x);
 
+// Up (and gate), activation, down; without the way into and out of tensor parallelism.
+TensorId write_gated(LayerWriter& writer, TensorId x, std::int64_t width, Role up_role, Role down_role,
+                     Cut up_cut);
+// The routing weights of rows: what the router makes of them, for the experts that a route gives.
+TensorId write_gate(LayerWriter& writer, TensorId x, std::int32_t route);
+
 // Feed-forward part of one layer: x -> x + mlp(norm(x)), dense or mixture of experts.
 TensorId write_dense_mlp(LayerWriter& writer, TensorId x);
 // `gathered`: the route with the tokens of all ranks that share an expert; null: no expert is shared.

@@ -7,19 +7,6 @@
 namespace moebius {
 namespace {
 
-// Up (and gate), activation, down; without the way into and out of tensor parallelism.
-TensorId write_gated(LayerWriter& writer, TensorId x, std::int64_t width, Role up_role, Role down_role,
-                     Cut up_cut) {
-  const Model& model = writer.model();
-  const std::int64_t matrices = model.gated ? 2 : 1;
-  const bool cut = up_cut != Cut::kNone;
-  Linear up{up_role, matrices * width, model.hidden, up_cut};
-  Linear down{down_role, model.hidden, width, cut ? Cut::kRows : Cut::kNone};
-  up.dense_mlp = down.dense_mlp = up_role == Role::kGateUp;
-  const TensorId active = writer.activation(writer.linear(x, up), width / (cut ? writer.degree_of(up) : 1));
-  return writer.linear(active, down);
-}
-
 struct MoeContext {
   std::int32_t route_index = 0;    // of dispatch and combine
   std::int32_t experts_route = 0;  // of what experts see: the same, unless ranks share experts
@@ -42,25 +29,6 @@ MoeContext context_of(FragmentBuilder& builder, const RoutePtr& route, const Rou
 struct Received {
   TensorId tokens, weights;
 };
-
-TensorId write_gate(LayerWriter& writer, TensorId x, const MoeContext& moe) {
-  const Model& model = writer.model();
-  const Experts& experts = model.experts;
-  const TensorId logits = writer.linear(
-      x, {.role = Role::kRouter, .out = experts.routed, .in = model.hidden, .high_precision = true});
-  const TensorId weights =
-      writer.builder().transient(writer.rows(x), experts.active, DType::kFp32, Role::kGate);
-  writer.emit({.kind = OpKind::kGate,
-               .role = Role::kGate,
-               .route = moe.route_index,
-               .scale = static_cast<float>(experts.scale),
-               .shape = {.m = writer.rows(x),
-                         .n = experts.routed,
-                         .k = experts.active,
-                         .groups = experts.score == GateScore::kSigmoid ? 1 : 0}},
-              {logits}, {weights});
-  return weights;
-}
 
 // A token's row travels with its routing weights, FP32 each.
 Received write_dispatch(LayerWriter& writer, TensorId x, TensorId weights, const MoeContext& moe) {
@@ -152,6 +120,37 @@ TensorId write_combine(LayerWriter& writer, TensorId tokens, std::int64_t m, con
 
 }  // namespace
 
+TensorId write_gated(LayerWriter& writer, TensorId x, std::int64_t width, Role up_role, Role down_role,
+                     Cut up_cut) {
+  const Model& model = writer.model();
+  const std::int64_t matrices = model.gated ? 2 : 1;
+  const bool cut = up_cut != Cut::kNone;
+  Linear up{up_role, matrices * width, model.hidden, up_cut};
+  Linear down{down_role, model.hidden, width, cut ? Cut::kRows : Cut::kNone};
+  up.dense_mlp = down.dense_mlp = up_role == Role::kGateUp;
+  const TensorId active = writer.activation(writer.linear(x, up), width / (cut ? writer.degree_of(up) : 1));
+  return writer.linear(active, down);
+}
+
+TensorId write_gate(LayerWriter& writer, TensorId x, std::int32_t route) {
+  const Model& model = writer.model();
+  const Experts& experts = model.experts;
+  const TensorId logits = writer.linear(
+      x, {.role = Role::kRouter, .out = experts.routed, .in = model.hidden, .high_precision = true});
+  const TensorId weights =
+      writer.builder().transient(writer.rows(x), experts.active, DType::kFp32, Role::kGate);
+  writer.emit({.kind = OpKind::kGate,
+               .role = Role::kGate,
+               .route = route,
+               .scale = static_cast<float>(experts.scale),
+               .shape = {.m = writer.rows(x),
+                         .n = experts.routed,
+                         .k = experts.active,
+                         .groups = experts.score == GateScore::kSigmoid ? 1 : 0}},
+              {logits}, {weights});
+  return weights;
+}
+
 TensorId write_dense_mlp(LayerWriter& writer, TensorId x) {
   const Model& model = writer.model();
   const TensorId whole = writer.enter_dense_mlp(writer.norm(x, Role::kMlpNorm));
@@ -167,7 +166,7 @@ TensorId write_moe(LayerWriter& writer, TensorId x, const RoutePtr& route, const
   const Model& model = writer.model();
   const MoeContext moe = context_of(writer.builder(), route, gathered);
   const TensorId normed = writer.norm(x, Role::kMlpNorm);
-  const TensorId weights = write_gate(writer, normed, moe);
+  const TensorId weights = write_gate(writer, normed, moe.route_index);
   const Received received = write_dispatch(writer, normed, weights, moe);
   const TensorId tokens = write_experts(writer, received, moe);
   TensorId result = write_combine(writer, tokens, writer.rows(x), moe);
