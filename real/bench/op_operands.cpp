@@ -9,6 +9,7 @@
 #include "hw/error.h"
 #include "models/layer_math.h"
 #include "real/bench/op_operands_batch.h"
+#include "workloads/schedule/context_part.h"
 
 namespace moebius {
 namespace {
@@ -192,8 +193,15 @@ class Operands {
   }
 
   // One matrix in, or two for kAdd, and one out.
+  OpOperands of_merged_attention() {
+    const OperandSpec o = matrix(s_.m, s_.n, result_), lse = positive(s_.m, s_.heads);
+    in(o), in(lse), in(o), in(lse);
+    return out(o), out(lse), take();
+  }
+
   OpOperands of_rows() {
     const bool adds = query_.kind == OpKind::kAdd;
+    if (adds && s_.k == kMergeAttention) return of_merged_attention();
     for (int i = 0; i < (adds ? 2 : 1); ++i) in(matrix(s_.m, s_.n, result_));
     return out(matrix(s_.m, s_.n, result_)), take();
   }
