@@ -137,4 +137,17 @@ TEST_CASE("a profile of another device is refused by crosscheck through the bina
                  "h200.json: /accelerator: expected \"host\" for --executor host, found \"h200-sxm\""));
 }
 
+// Its pieces of attention, and what joins them, are ops of their own, each measured by itself first.
+TEST_CASE("keys that go round a ring are crosschecked as any other plan") {
+  for (const std::string context : {"ring", "ulysses"}) {
+    const auto run =
+        test::run_moebius("crosscheck " + std::string(MOEBIUS_SOURCE_DIR) +
+                          "/scenarios/smoke/moe-layer.json --set /plan/cp=2 --set /plan/context=" + context +
+                          " --set /plan/fold=false");
+    INFO(run.err);
+    CHECK(run.exit_code == 0);
+    CHECK(run.out.find("ops, order and bytes agree") != std::string::npos);
+  }
+}
+
 }  // namespace moebius
