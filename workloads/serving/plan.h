@@ -25,7 +25,9 @@ struct ServingPlan {
   DType gemm = DType::kBf16;  // operands of matrix products, and tokens on their way to experts
   DType kv = DType::kBf16;    // the cache
   bool fold = true;           // simulate one rank for all
+  int expert_slots = 0;       // of a layer, where experts may stand more than once; 0: one an expert
 
+  int slots_of(const Experts& experts) const { return expert_slots > 0 ? expert_slots : experts.routed; }
   int ranks() const { return dp * tp; }
   bool replicated_experts() const { return tp > 1; }
   int expert_tp() const { return tp > 1 ? tp / ep : 1; }

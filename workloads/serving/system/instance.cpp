@@ -38,6 +38,7 @@ std::optional<Time> Instance::begin(Time now) {
     most = std::max(most, shapes_[i].rows());
   }
   if (rows == 0) return std::nullopt;
+  cost_.begin(now);
   const Time lasts = duration();
   ++totals_.iterations;
   totals_.prefills += prompts > 0;

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
+#include "workloads/serving/system/expert_figures.h"
 #include "workloads/serving/system/serving_system.h"
 #include "workloads/serving/system/step_surface.h"
 
@@ -15,6 +17,7 @@ struct ServicePoolFigures {
   std::int64_t pages = 0;             // of a replica's cache
   std::int64_t timed_iterations = 0;  // that were carried out, op by op
   SurfaceError surface;
+  std::optional<ExpertFigures> experts = {};  // where tokens choose unevenly among ranks' experts
 };
 
 struct ServiceFigures {

@@ -22,7 +22,8 @@ struct PoolRules {
   PoolRole role = PoolRole::kBoth;
   InstanceRules instance;
   int instances = 1;
-  StepCost* cost = nullptr;  // outlives the system
+  StepCost* cost = nullptr;           // outlives the system
+  std::vector<StepCost*> costs = {};  // the same by instance, where theirs differ; empty: `cost`
 };
 
 // To which instance a request goes.
