@@ -1,5 +1,6 @@
 #include "workloads/study/study.h"
 
+#include <algorithm>
 #include <charconv>
 #include <filesystem>
 #include <set>
@@ -159,6 +160,19 @@ void read_seeds(Reader& top, Study& study) {
   study.seeds = {given ? static_cast<std::uint64_t>(own->integer) : 1};
 }
 
+// Before any is read, so that the nearest name is found among all.
+void check_keys(const Document& document, const Place& top) {
+  static const std::vector<std::string> known{"$schema", "moebius", "kind",    "name",      "base",   "vary",
+                                              "cases",   "seeds",   "columns", "uncertain", "samples"};
+  const Value& root = document.root;
+  for (std::size_t i = 0; i < root.keys.size(); ++i) {
+    const std::string& key = root.keys[i];
+    if (std::find(known.begin(), known.end(), key) == known.end())
+      inside(top, key, root.items[i].line)
+          .fail(fmt::format("unknown key \"{}\"{}", key, suggestion(key, known)));
+  }
+}
+
 // More than that is refused before it is counted out.
 void check_size(const Study& study, const Place& place) {
   double points = static_cast<double>(study.cases.size()) * static_cast<double>(study.seeds.size()) *
@@ -181,6 +195,8 @@ Study load_study(const std::string& path) {
   Reader top(document);
   Study study;
   study.file = path;
+  check_keys(document, top.place());
+  top.text("$schema", "");
   top.integer("moebius", {1, 1});
   top.choice<bool>("kind", {{"study", true}});
   study.name = top.text("name");

@@ -79,9 +79,9 @@ std::vector<Influence> influences_on(const Study& study, const std::vector<Measu
     if (!point.values[column]) continue;
     all.push_back(*point.values[column]);
     combinations[point.combination].push_back(all.back());
-    const std::size_t fixed = point.point.settings.size() - study.uncertain.size();
-    for (std::size_t i = 0; i < fixed; ++i)
+    for (std::size_t i = 0; i < study.axes.size(); ++i)
       groups[point.point.settings[i].pointer][point.point.settings[i].value].push_back(all.back());
+    groups["cases"][std::to_string(point.combination % study.cases.size())].push_back(all.back());
   }
   std::vector<Influence> influences;
   if (all.empty()) return influences;

@@ -27,7 +27,7 @@ struct CombinationRow {
 
 // How much of a column's differences a varied value accounts for.
 struct Influence {
-  std::string pointer;
+  std::string pointer;  // "cases": they change several values at once
   double share = 0;   // of the variance between points: of means by value; of a drawn one, R squared
   double effect = 0;  // the largest less the least mean by value, over the mean of all; drawn: over its range
 };

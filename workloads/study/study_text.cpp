@@ -18,23 +18,28 @@ std::string plain(const std::string& json) {
   return text ? json.substr(1, json.size() - 2) : json;
 }
 
-// Pointers of axes and cases, in the order in which rows tell them.
-std::vector<std::string> pointers_of(const StudyTable& table) {
-  std::vector<std::string> pointers;
-  for (const CombinationRow& row : table.rows) {
-    for (const Assignment& change : row.settings) {
-      if (std::find(pointers.begin(), pointers.end(), change.pointer) == pointers.end())
-        pointers.push_back(change.pointer);
-    }
-  }
-  return pointers;
-}
-
 std::string value_in(const CombinationRow& row, const std::string& pointer) {
   for (const Assignment& change : row.settings) {
     if (change.pointer == pointer) return plain(change.value);
   }
-  return "";
+  return "-";
+}
+
+// Pointers of axes and cases that differ between rows, in the order in which rows tell them.
+std::vector<std::string> pointers_of(const StudyTable& table) {
+  std::vector<std::string> pointers;
+  const auto differs = [&](const Assignment& change) {
+    return std::any_of(table.rows.begin(), table.rows.end(), [&](const CombinationRow& row) {
+      return value_in(row, change.pointer) != plain(change.value);
+    });
+  };
+  for (const CombinationRow& row : table.rows) {
+    for (const Assignment& change : row.settings) {
+      const bool known = std::find(pointers.begin(), pointers.end(), change.pointer) != pointers.end();
+      if (!known && differs(change)) pointers.push_back(change.pointer);
+    }
+  }
+  return pointers;
 }
 
 std::string cell_of(const ColumnSpread& spread) {
