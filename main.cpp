@@ -24,6 +24,7 @@
 #include "real/processes/run_together.h"
 #include "sim/emulate_run.h"
 #include "sim/sim_run.h"
+#include "viz/command/export_command.h"
 #include "workloads/advice/advice.h"
 #include "workloads/command_line/calibrate_command.h"
 #include "workloads/command_line/catalog_commands.h"
@@ -244,6 +245,7 @@ std::vector<Command> all_commands() {
           check_command(),
           crosscheck_command(),
           compare_command(),
+          export_command(),
           validate_command(many_runs(false)),
           sweep_command(many_runs(true), launched_companions),
           list_command(),
