@@ -59,6 +59,34 @@ std::string figures_beside(const RunOnPage& a, const RunOnPage& b) {
   return table({"", "A", "B", "B to A"}, rows);
 }
 
+// The busy time of each kind of op, as each report counts it, and its share of all.
+std::string kinds_beside(const Figures& a, const Figures& b) {
+  std::vector<std::string> names;
+  for (const Figures* figures : {&a, &b}) {
+    const Value* kinds = figures->value("breakdown.by_kind");
+    for (std::size_t i = 0; kinds != nullptr && i < kinds->keys.size(); ++i) {
+      if (std::find(names.begin(), names.end(), kinds->keys[i]) == names.end())
+        names.push_back(kinds->keys[i]);
+    }
+  }
+  const auto busy = [](const Figures& figures, const std::string& name) {
+    const std::string path = "breakdown.by_kind." + name;
+    return figures.number(path + ".compute_s").value_or(0) + figures.number(path + ".busy_s").value_or(0);
+  };
+  double all_a = 0, all_b = 0;
+  for (const std::string& name : names) all_a += busy(a, name), all_b += busy(b, name);
+  const auto share = [](double part, double all) {
+    return all > 0 ? fmt::format("{:.1f}%", 100 * part / all) : std::string("-");
+  };
+  std::vector<std::vector<std::string>> rows;
+  for (const std::string& name : names) {
+    const double of_a = busy(a, name), of_b = busy(b, name);
+    rows.push_back({escaped(name), escaped(seconds_text(of_a)), share(of_a, all_a),
+                    escaped(seconds_text(of_b)), share(of_b, all_b), difference_cell(of_a, of_b)});
+  }
+  return table({"op", "A", "of all", "B", "of all", "B to A"}, rows);
+}
+
 // By op kind; a sentence where the two cannot be joined.
 std::string ops_beside(const RunOnPage& a, const RunOnPage& b) {
   if (!a.spans || !b.spans) return "";
@@ -123,7 +151,8 @@ std::string comparison_page(const RunOnPage& a, const RunOnPage& b) {
               names + section("Figures", figures_beside(a, b)) +
                   section("Where the time went", two(breakdown(a.figures), breakdown(b.figures))) +
                   section("Lanes over time, to one scale", two(lanes_of(a, until), lanes_of(b, until))) +
-                  section("Ops", ops_beside(a, b)) +
+                  section("Time by kind of op", kinds_beside(a.figures, b.figures)) +
+                  section("Ops one by one", ops_beside(a, b)) +
                   section("Latencies", two(latencies(a.figures), latencies(b.figures))) +
                   section("Memory", two(memory(a.figures), memory(b.figures))) +
                   section("Network", two(network(a.figures, a.name), network(b.figures, b.name))) +
