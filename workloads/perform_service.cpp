@@ -38,7 +38,7 @@ class TimedPool {
                 .ranks_per_node = pool.job->scenario.cluster->pools.front().node.accelerators},
         timer_(served_, pool.job->layout(), *engine_.executor, recorder_),
         surface_([this](const StepPoint& point) {
-          return timer_.seconds(point, {even_ ? &*even_ : nullptr, {}});
+          return timer_.seconds(point, {even_ ? &*even_ : nullptr, {}, false});
         }) {}
 
   // Experts that ranks share: where they stand, and what their loads do to iterations.
@@ -132,6 +132,16 @@ ServiceFigures service_figures(const ServingSystem& system,
   return figures;
 }
 
+ServiceRecord record_of(const Scenario& scenario, const std::vector<ServicePool>& pools, const Hooks& hooks) {
+  std::vector<RecordedPool> recorded;
+  for (const ServicePool& pool : pools)
+    recorded.push_back(
+        {pool.job->scenario.cluster->pools.front().name, pool.phase.instances, pool.phase.plan.ranks()});
+  RecorderOptions options = scenario.timeline;
+  if (!hooks.wants_spans) options.detail = Detail::kNone;
+  return {std::move(recorded), options};
+}
+
 void run(ServingSystem& system, std::int64_t requests, bool quiet) {
   std::optional<ProgressBar> bar;
   if (!quiet) bar.emplace();
@@ -157,7 +167,10 @@ Outcome perform_service(Job& job, const StartExecutor& start, const Hooks& hooks
     for (const auto& pool : timed) pool->place_experts(scenario, *course);
   }
   const std::unique_ptr<RequestFeed> feed = request_feed(scenario);
-  ServingSystem system(system_rules(scenario, pools, timed), *feed);
+  SystemRules rules = system_rules(scenario, pools, timed);
+  ServiceRecord record = record_of(scenario, pools, hooks);
+  rules.observer = &record;
+  ServingSystem system(rules, *feed);
   run(system, scenario.served.requests, hooks.quiet);
   Outcome outcome;
   outcome.report.scenario = &scenario;
@@ -165,6 +178,8 @@ Outcome perform_service(Job& job, const StartExecutor& start, const Hooks& hooks
   outcome.report.metrics.makespan = system.now();
   outcome.report.serving = system.metrics().figures();
   outcome.report.service = service_figures(system, timed);
+  outcome.report.service->series = record.series();
+  outcome.timeline = record.take();
   for (const ServicePoolFigures& pool : outcome.report.service->pools) {
     ServingFigures& figures = *outcome.report.serving;
     figures.iterations += pool.run.totals.iterations;
@@ -176,6 +191,8 @@ Outcome perform_service(Job& job, const StartExecutor& start, const Hooks& hooks
   const std::string missing = left_out(scenario.model);
   if (!missing.empty()) facts.provenance.emplace_back("left out", missing);
   facts.provenance.emplace_back("moebius", kVersion);
+  facts.dropped_spans = record.dropped();
+  name_run(outcome.timeline, job, facts);
   add_process_use(facts, started);
   return outcome;
 }

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "workloads/report/number_text.h"
+#include "workloads/report/report_course.h"
 #include "workloads/report/report_experts.h"
 #include "workloads/serving/serving.h"
 
@@ -63,8 +64,10 @@ void add_service(FigureTree& tree, const ServiceFigures& service) {
                                                         {"decode", shares.decode}}});
   FigureTree pools;
   for (const ServicePoolFigures& pool : service.pools)
-    pools.parts.emplace_back(pool.run.name, pool_tree(pool));
+    pools.parts.emplace_back(pool.run.name, pool_tree(pool))
+        .second.parts.emplace_back("stalls", stalls_tree(pool));
   tree.parts.emplace_back("pools", std::move(pools));
+  if (!service.series.moments.empty()) tree.parts.emplace_back("series", series_tree(service));
 }
 
 void spread_line(Out out, std::string_view name, const Spread& spread) {
@@ -210,7 +213,7 @@ std::string serving_text(const Report& report) {
                    figures.goodput_rps, 100 * figures.slo_attainment);
   if (report.service) {
     service_lines(out, *report.service);
-    text += experts_text(*report.service);
+    text += stalls_text(*report.service) + experts_text(*report.service);
     return text;
   }
   fmt::format_to(out, "  cache              {} of {} pages of {} tokens at most in use on one rank\n",

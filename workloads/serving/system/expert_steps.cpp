@@ -62,7 +62,14 @@ double ExpertSteps::seconds(std::span<const StepShape> replicas) {
     worth_ += (links_.loads->loaded(point, 4) - links_.loads->loaded(point, 0)) /
               (links_.loads->edge(4) - 1) / links_.course->layers();
   sample(point, links_.even->at(point) + added_by_loads);
-  return even + added_by_loads + moved(point, even + added_by_loads);
+  stalls_ = {.experts = added_by_loads, .moves = moved(point, even + added_by_loads)};
+  return even + added_by_loads + stalls_.moves;
+}
+
+StepStalls ExpertSteps::stalls(std::span<const StepShape> replicas, double seconds) {
+  StepStalls stalls = stalls_;
+  stalls.barrier = links_.even->stalls(replicas, seconds - stalls.experts - stalls.moves).barrier;
+  return stalls;
 }
 
 void ExpertSteps::sample(const StepPoint& point, double seconds) {

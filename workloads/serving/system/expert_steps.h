@@ -29,6 +29,8 @@ class ExpertSteps : public StepCost {
 
   void begin(Time now) override;
   double seconds(std::span<const StepShape> replicas) override;
+  StepStalls stalls(std::span<const StepShape> replicas, double seconds) override;
+  double balancedness() const override { return 1 / balancer_.imbalance_now(); }
 
   const ExpertBalancer& balancer() const { return balancer_; }
   ExpertBalancer& balancer() { return balancer_; }
@@ -58,6 +60,7 @@ class ExpertSteps : public StepCost {
   std::shared_ptr<const SlotWeights> weights_;  // of this version; null: not asked for yet
   double worth_ = 0;  // seconds for each unit of imbalance of a layer, of all iterations since `since_`
   Time now_, since_;
+  StepStalls stalls_;  // of the last iteration, but for the barrier
 };
 
 }  // namespace moebius

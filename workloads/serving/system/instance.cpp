@@ -50,10 +50,16 @@ std::optional<Time> Instance::begin(Time now) {
 }
 
 Time Instance::duration() {
-  const Time device = time_from_seconds(cost_.seconds(shapes_));
-  std::int64_t sequences = 0;
-  for (const StepShape& shape : shapes_)
+  const double seconds = cost_.seconds(shapes_);
+  const Time device = time_from_seconds(seconds);
+  std::int64_t sequences = 0, all = 0;
+  for (const StepShape& shape : shapes_) {
     sequences = std::max<std::int64_t>(sequences, shape.prefill_sequences + shape.decode_sequences);
+    all += shape.prefill_sequences + shape.decode_sequences;
+  }
+  const StepStalls stalls = cost_.stalls(shapes_, seconds);
+  totals_.stalls.add(stalls, 1);
+  totals_.waited.add(stalls, static_cast<double>(all));
   const Time host = rules_.host.per_iteration + rules_.host.per_sequence * sequences;
   return rules_.host.overlapped ? std::max(device, host) : device + host;
 }

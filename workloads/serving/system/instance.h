@@ -46,6 +46,8 @@ class Instance {
   // The iteration has ended: outcomes of replicas add up.
   void end(Time now, StepOutcome& outcome);
 
+  const std::vector<StepShape>& shapes() const { return shapes_; }  // of the iteration under way
+  double balancedness() const { return cost_.balancedness(); }
   std::int64_t load(ReplicaBalance by) const;  // of all replicas: requests or tokens
 
   struct Totals {
@@ -53,6 +55,8 @@ class Instance {
     Time busy;                                  // of iterations
     double rows = 0;                            // computed by all replicas
     double slowest_rows = 0;  // of the replica that had most, times replicas: over `rows`, the imbalance
+    StepStalls stalls;        // of iterations
+    StepStalls waited;        // the same, times the sequences that they held up
   };
   const Totals& totals() const { return totals_; }
 

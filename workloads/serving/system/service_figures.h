@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "workloads/serving/system/expert_figures.h"
+#include "workloads/serving/system/service_record.h"
 #include "workloads/serving/system/serving_system.h"
 #include "workloads/serving/system/step_surface.h"
 
@@ -23,6 +24,7 @@ struct ServicePoolFigures {
 struct ServiceFigures {
   std::vector<ServicePoolFigures> pools;
   TimeShares shares;
+  ServiceSeries series;
   std::int64_t rejected = 0;
   double transferred_bytes = 0;
   int devices() const {

@@ -117,7 +117,7 @@ void ServiceRecord::add_counters() {
   }
 }
 
-Timeline ServiceRecord::take(Time) {
+Timeline ServiceRecord::take() {
   if (options_.detail == Detail::kNone) return std::move(timeline_);
   add_counters();
   const auto add = [this](std::string name, std::string value) {

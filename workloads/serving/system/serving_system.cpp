@@ -31,6 +31,7 @@ struct LiveRequest {
   RequestMoments moments;
   std::int64_t tag = 0;
   Location prefill, decode;
+  Time preempted = kForever;          // when, as long as its prompt is not computed again
   std::vector<kv::BlockHash> blocks;  // of its prompt; the last one may be partial
 };
 
@@ -46,6 +47,7 @@ struct PoolState {
   std::int32_t first = 0;   // its first instance among all
   int turn = 0;
   std::int64_t preemptions = 0;
+  double preempted = 0;  // seconds, see PoolFigures
 };
 
 }  // namespace
@@ -82,6 +84,8 @@ struct ServingSystem::State {
   void start_transfer(std::int32_t id);
   void end_transfer(std::int32_t id);
   void kick(const Location& at);
+  void tell_iteration(const Location& at, Time end);
+  void tell_moment();
   Location choose(std::int32_t pool);
   int choose_instance(PoolState& pool);
   void post(Time time, Event::Kind kind, std::int32_t index) { events.push({time, order++, kind, index}); }
@@ -106,6 +110,7 @@ struct ServingSystem::State {
   std::uint64_t order = 0;
   Time now, first_arrival = kForever, last_token;
   StepOutcome outcome;
+  std::vector<PoolMoment> moments;  // for the observer
   double transferred = 0;
 };
 
@@ -171,6 +176,7 @@ void ServingSystem::State::arrive() {
   moments.service_class = arrival.service_class;
   live[id].moments = moments;
   live[id].tag = arrival.tag;
+  live[id].preempted = kForever;
   live[id].prefill = live[id].decode = at;
   std::swap(live[id].blocks, arrival.request.blocks);
   replica(at).enqueue({id, input, output, chain_of(id)});
@@ -184,9 +190,39 @@ void ServingSystem::State::kick(const Location& at) {
   for (int i = 0; i < what.size(); ++i) {
     for (const std::int32_t id : what.replica(i).admitted())
       live[id].moments.admitted = std::min(live[id].moments.admitted, now);
+    for (const std::int32_t id : what.replica(i).preempted()) live[id].preempted = now;
     pools[at.pool].preemptions += static_cast<std::int64_t>(what.replica(i).preempted().size());
   }
+  if (rules.observer) tell_iteration(at, *end);
   post(*end, Event::Kind::kIteration, pools[at.pool].first + at.instance);
+}
+
+void ServingSystem::State::tell_iteration(const Location& at, Time end) {
+  std::int64_t rows = 0, prompts = 0, decodes = 0;
+  for (const StepShape& shape : instance(at).shapes()) {
+    rows += shape.rows();
+    prompts += shape.prefill_tokens;
+    decodes += shape.decode_tokens;
+  }
+  rules.observer->iteration(pools[at.pool].first + at.instance, now, end, prompts > 0, decodes > 0, rows);
+}
+
+void ServingSystem::State::tell_moment() {
+  moments.assign(pools.size(), {});
+  for (std::size_t p = 0; p < pools.size(); ++p) {
+    PoolMoment& of = moments[p];
+    of.balancedness = 0;
+    for (const Instance& instance : pools[p].instances) {
+      of.balancedness += instance.balancedness() / static_cast<double>(pools[p].instances.size());
+      for (int i = 0; i < instance.size(); ++i) {
+        const ReplicaLoad load = instance.replica(i).load();
+        of.waiting += load.waiting;
+        of.running += load.running;
+        of.pages += load.pages;
+      }
+    }
+  }
+  rules.observer->sample(now, moments);
 }
 
 void ServingSystem::State::carry_out(const Event& event) {
@@ -215,7 +251,12 @@ void ServingSystem::State::end_iteration(std::int32_t index) {
 
 void ServingSystem::State::first_token(std::int32_t id) {
   LiveRequest& request = live[id];
-  if (request.moments.first_token != kForever) return;  // computed again after it had been preempted
+  if (request.moments.first_token != kForever) {  // computed again after it had been preempted
+    if (request.preempted != kForever)
+      pools[request.decode.pool].preempted += (now - request.preempted).seconds();
+    request.preempted = kForever;
+    return;
+  }
   request.moments.first_token = request.moments.handed_over = now;
   if (decoder >= 0 && request.moments.output > 1) hand_over(id);
 }
@@ -224,6 +265,7 @@ void ServingSystem::State::finish(std::int32_t id) {
   LiveRequest& request = live[id];
   request.moments.last_token = last_token = now;
   metrics.finished(request.moments);
+  if (rules.observer) rules.observer->finished(request.moments);
   feed.answered(request.tag, now);
   free_slots.push_back(id);
 }
@@ -290,6 +332,7 @@ bool ServingSystem::advance() {
   const Event event = s.events.top();
   s.events.pop();
   s.carry_out(event);
+  if (s.rules.observer && s.now >= s.rules.observer->due()) s.tell_moment();
   return true;
 }
 
@@ -316,6 +359,7 @@ std::vector<PoolFigures> ServingSystem::pools() const {
     PoolFigures& of = figures.emplace_back();
     of.name = state_->rules.pools[p].name;
     of.preemptions = pool.preemptions;
+    of.preempted = pool.preempted;
     for (const Instance& instance : pool.instances) {
       const Instance::Totals& totals = instance.totals();
       of.totals.iterations += totals.iterations;
@@ -323,6 +367,8 @@ std::vector<PoolFigures> ServingSystem::pools() const {
       of.totals.busy += totals.busy;
       of.totals.rows += totals.rows;
       of.totals.slowest_rows += totals.slowest_rows;
+      of.totals.stalls.add(totals.stalls, 1);
+      of.totals.waited.add(totals.waited, 1);
       for (int i = 0; i < instance.size(); ++i) {
         of.peak_pages = std::max(of.peak_pages, instance.replica(i).peak_pages());
         of.prefixes.add(instance.replica(i).prefixes());

@@ -12,6 +12,7 @@
 #include "workloads/serving/system/instance.h"
 #include "workloads/serving/system/request_feed.h"
 #include "workloads/serving/system/service_metrics.h"
+#include "workloads/serving/system/service_observer.h"
 
 namespace moebius {
 
@@ -48,6 +49,7 @@ struct SystemRules {
   RouterPolicy router = RouterPolicy::kRoundRobin;
   TransferRules transfer;
   std::vector<ServiceGoal> goals = {{}};  // by service class
+  ServiceObserver* observer = nullptr;    // outlives the system; may be none
 };
 
 struct PoolFigures {
@@ -56,6 +58,7 @@ struct PoolFigures {
   double busy = 0;              // share of the time from the first arrival to the last token
   std::int64_t peak_pages = 0;  // of the fullest replica
   std::int64_t preemptions = 0;
+  double preempted = 0;  // seconds from preemptions until the prompt was computed again, of all requests
   PrefixTotals prefixes;  // of all replicas
 };
 

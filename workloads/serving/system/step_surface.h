@@ -39,6 +39,7 @@ class StepSurface : public StepCost {
   explicit StepSurface(Measure measure) : measure_(std::move(measure)) {}
 
   double seconds(std::span<const StepShape> replicas) override;
+  StepStalls stalls(std::span<const StepShape> replicas, double seconds) override;
   double at(const StepPoint& point);  // interpolated
   std::int64_t measured() const { return static_cast<std::int64_t>(known_.size()); }
 
