@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "workloads/scenario/overlap_keys.h"
 #include "workloads/scenario/popularity_keys.h"
 #include "workloads/scenario/scenario_parts.h"
 #include "workloads/scenario/service_keys.h"
@@ -37,6 +38,7 @@ PhaseKeys read_phase(Section& phase, int tp, int ep) {
   Section experts = phase.object("ep", false, "expert parallelism");
   degrees.ep = whole(experts, "degree", {0, kMostRanks}, ep, "ranks that share the experts of a layer");
   degrees.exchange = read_dispatch(experts);
+  read_overlap(phase, experts, degrees);
   experts.finish();
   return degrees;
 }

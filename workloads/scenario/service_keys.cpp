@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
+#include "workloads/scenario/overlap_keys.h"
 
 namespace moebius {
 namespace {
@@ -13,6 +14,12 @@ namespace {
 constexpr std::array kSteps{
     Named<bool>{"full", true, "every op of every iteration, one after the other"},
     Named<bool>{"surface", false, "what iterations take is timed on a grid, and interpolated between"},
+};
+constexpr std::array kPhases{
+    Named<PoolRole>{"both", PoolRole::kBoth, "prompts are computed, then answered"},
+    Named<PoolRole>{"prefill", PoolRole::kPrefill, "prompts alone: a request ends with its first token"},
+    Named<PoolRole>{"decode", PoolRole::kDecode,
+                    "answers alone: when a request comes, prompt and first token are there"},
 };
 constexpr std::array kRouters{
     Named<RouterPolicy>{"round-robin", RouterPolicy::kRoundRobin, "one instance after the other"},
@@ -92,19 +99,27 @@ ServicePhase phase_of(const Scenario& scenario, PoolRole role, const PhaseKeys& 
         fmt::format("{} replicas share experts by {}: that does not divide dp {}", plan.dp, plan.ep, dp));
   phase.instances = dp / plan.dp;
   plan.prefill_exchange = plan.decode_exchange = keys.exchange;
+  set_overlap(keys, plan.prefill_overlap);
+  plan.decode_overlap = plan.prefill_overlap;
+  check_overlap(keys, plan.decode_overlap, plan, place);
   return phase;
 }
 
 // Only requests that are there at once, on one pool, can be carried out op by op.
 void decide_steps(Scenario& scenario, const Document& document) {
   ServicePlan& service = scenario.service;
-  const bool can_be_full = !scenario.traffic.source && !service.separate;
+  const bool one_phase = service.does != PoolRole::kBoth;
+  const bool two_batch = service.prefill.two_batch || service.decode.two_batch;
+  const bool can_be_full = !scenario.traffic.source && !service.separate && !one_phase && !two_batch;
   if (!service.steps_given) service.full_steps = can_be_full;
   if (service.full_steps && !can_be_full)
     place_at(document, "/plan/steps")
         .fail(fmt::format("\"full\" carries out requests that are there at once, on one pool, found {}; "
                           "expected \"surface\"",
-                          service.separate ? "prefill and decode apart" : "requests that come by and by"));
+                          service.separate ? "prefill and decode apart"
+                          : one_phase      ? "one phase alone"
+                          : two_batch      ? "two half batches"
+                                           : "requests that come by and by"));
 }
 
 // Blocks of the traffic are made of whole pages.
@@ -117,12 +132,22 @@ void check_prefix_cache(const Scenario& scenario, const Document& document) {
         .fail(fmt::format("pages of {} tokens do not divide the traffic's blocks of {}", page, block));
 }
 
+void set_only_phase(Scenario& scenario, const Place& at_prefill, const Place& at_decode) {
+  ServicePlan& service = scenario.service;
+  if (service.separate)
+    at_decode.fail("prefill and decode are apart, but /plan/phase names one of them: expected \"both\"");
+  const bool decodes = service.does == PoolRole::kDecode;
+  service.phases = {phase_of(scenario, service.does, decodes ? service.decode : service.prefill,
+                             decodes ? at_decode : at_prefill)};
+}
+
 }  // namespace
 
 void read_service_keys(Section& plan, ServicePlan& service) {
   service.steps_given = plan.given("steps");
   service.full_steps = plan.choice<bool>("steps", kSteps, true,
                                          "how iterations of a batch that is there at once are carried out");
+  service.does = plan.choice<PoolRole>("phase", kPhases, PoolRole::kBoth, "what of a request is served");
   read_separation(plan.object("separation", false, "what runs on pools of its own"), service);
   service.router = plan.choice<RouterPolicy>("router", kRouters, RouterPolicy::kRoundRobin,
                                              "to which instance a request goes");
@@ -161,9 +186,13 @@ void set_phases(Scenario& scenario, const Document& document) {
   const PhaseKeys &prefill = service.prefill, &decode = service.decode;
   const Place at_decode = place_at(document, "/plan/decode"),
               at_prefill = place_at(document, "/plan/prefill");
+  if (service.does != PoolRole::kBoth) return set_only_phase(scenario, at_prefill, at_decode);
   if (!service.separate) {
     service.phases = {phase_of(scenario, PoolRole::kBoth, decode, at_decode)};
-    service.phases.front().plan.prefill_exchange = prefill.exchange;
+    ServingPlan& plan = service.phases.front().plan;
+    plan.prefill_exchange = prefill.exchange;
+    set_overlap(prefill, plan.prefill_overlap);
+    check_overlap(prefill, plan.prefill_overlap, plan, at_prefill);
     return;
   }
   service.phases = {phase_of(scenario, PoolRole::kPrefill, prefill, at_prefill),

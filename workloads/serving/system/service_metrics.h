@@ -20,6 +20,7 @@ struct RequestMoments {
   Time handed_over = kForever;  // its cache stands where it decodes; first_token where nothing moves
   Time last_token = kForever;
   std::int32_t input = 0, output = 0;
+  std::int32_t brought = 0;  // of `output`: tokens that were there when it came
   std::int32_t service_class = 0;
 };
 

@@ -53,7 +53,9 @@ struct PoolState {
 struct ServingSystem::State {
   State(const SystemRules& given, RequestFeed& source) : rules(given), feed(source), metrics(given.goals) {
     for (const PoolRules& pool : rules.pools) add_pool(pool);
-    CHECK(entry >= 0, "no pool takes prompts");
+    only_decodes = entry < 0;
+    only_prefills = decoder < 0 && rules.pools[entry].role == PoolRole::kPrefill;
+    if (only_decodes) entry = decoder;
   }
 
   void add_pool(const PoolRules& pool) {
@@ -78,6 +80,9 @@ struct ServingSystem::State {
   void first_token(std::int32_t id);
   void finish(std::int32_t id);
   void hand_over(std::int32_t id);
+  void start(const Location& at);
+  void take_cached(std::int32_t id);
+  void adopt_cached(std::int32_t id);
   void start_transfers(const Location& at);
   void start_transfer(std::int32_t id);
   void end_transfer(std::int32_t id);
@@ -100,6 +105,8 @@ struct ServingSystem::State {
   std::vector<PoolState> pools;
   std::vector<Location> places;  // of all instances
   std::int32_t entry = -1, decoder = -1;
+  bool only_decodes = false, only_prefills = false;  // one phase alone
+  std::vector<Location> starting;                    // where requests of one moment came
   std::vector<LiveRequest> live;
   std::vector<std::int32_t> free_slots;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events;
@@ -153,7 +160,9 @@ void ServingSystem::State::arrive() {
   now = std::max(now, arrival.request.arrival);
   const auto input = static_cast<std::int32_t>(arrival.request.input_tokens);
   // A prompt that asks for nothing still ends in a token.
-  const auto output = static_cast<std::int32_t>(std::max<std::int64_t>(1, arrival.request.output_tokens));
+  // One whose first token is there asks for another at least.
+  const auto output =
+      static_cast<std::int32_t>(std::max<std::int64_t>(only_decodes ? 2 : 1, arrival.request.output_tokens));
   first_arrival = std::min(first_arrival, now);
   metrics.submitted(arrival.service_class);
   const Location at = choose(entry);
@@ -173,8 +182,32 @@ void ServingSystem::State::arrive() {
   live[id].tag = arrival.tag;
   live[id].prefill = live[id].decode = at;
   std::swap(live[id].blocks, arrival.request.blocks);
-  replica(at).enqueue({id, input, output, chain_of(id)});
-  kick(at);
+  if (only_decodes) return take_cached(id);
+  replica(at).enqueue({id, input, only_prefills ? 1 : output, chain_of(id)});
+  start(at);
+}
+
+// Those that come at one moment share their first iteration.
+void ServingSystem::State::start(const Location& at) {
+  starting.push_back(at);
+  const std::optional<Time> due = feed.due();
+  if (due && *due <= now) return;
+  for (const Location& place : starting) kick(place);
+  starting.clear();
+}
+
+// Its prompt's cache and first token are there: it needs room, and no transfer.
+void ServingSystem::State::take_cached(std::int32_t id) {
+  live[id].moments.brought = 1;
+  port(live[id].decode).waiting.push_back(id);
+  start_transfers(live[id].decode);
+  start(live[id].decode);
+}
+
+void ServingSystem::State::adopt_cached(std::int32_t id) {
+  RequestMoments& moments = live[id].moments;
+  moments.admitted = moments.first_token = moments.handed_over = now;
+  replica(live[id].decode).adopt({id, moments.input, moments.output - 1, {}}, now);
 }
 
 void ServingSystem::State::kick(const Location& at) {
@@ -238,7 +271,7 @@ void ServingSystem::State::hand_over(std::int32_t id) {
 void ServingSystem::State::start_transfers(const Location& at) {
   std::deque<std::int32_t>& waiting = port(at).waiting;
   while (!waiting.empty() && replica(at).reserve(live[waiting.front()].moments.input)) {
-    start_transfer(waiting.front());
+    only_decodes ? adopt_cached(waiting.front()) : start_transfer(waiting.front());
     waiting.pop_front();
   }
 }

@@ -43,7 +43,7 @@ struct TransferRules {
 };
 
 struct SystemRules {
-  std::vector<PoolRules> pools;  // one that does both, or one of each other role
+  std::vector<PoolRules> pools;  // one alone, or one of each other role than kBoth
   RouterPolicy router = RouterPolicy::kRoundRobin;
   TransferRules transfer;
   std::vector<ServiceGoal> goals = {{}};  // by service class
