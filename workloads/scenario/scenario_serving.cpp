@@ -164,7 +164,8 @@ void read_serving_plan(Section section, Scenario& scenario) {
                       "most prompt tokens of an iteration on one replica; a longer prompt has one alone");
   prefill.finish();
   read_service_keys(section, scenario.service);
-  if (!scenario.service.separate) require_same(prefill, of_prefill, degrees);
+  if (!scenario.service.separate && scenario.service.does == PoolRole::kBoth)
+    require_same(prefill, of_prefill, degrees);
   Section cache = section.object("cache", false, "keys and values of the running sequences");
   read_cache_keys(cache, scenario.service);
   plan.block_tokens = whole(cache, "block_tokens", {1, 1 << 16}, 64, "tokens of a page");
