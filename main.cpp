@@ -24,6 +24,7 @@
 #include "sim/emulate_run.h"
 #include "sim/sim_run.h"
 #include "viz/command/export_command.h"
+#include "viz/command/view_command.h"
 #include "workloads/advice/advice.h"
 #include "workloads/command_line/calibrate_command.h"
 #include "workloads/command_line/catalog_commands.h"
@@ -237,6 +238,7 @@ std::vector<Command> all_commands() {
           crosscheck_command(),
           compare_command(),
           export_command(),
+          view_command(),
           validate_with_simulator(),
           list_command(),
           show_command(),
