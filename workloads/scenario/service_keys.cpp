@@ -101,30 +101,6 @@ void check_prefix_cache(const Scenario& scenario, const Document& document) {
         .fail(fmt::format("pages of {} tokens do not divide the traffic's blocks of {}", page, block));
 }
 
-// A prompt behind tokens that the cache holds would attend by absorbed maps, as decoding does, which for many
-// tokens at once is several times the work: latents have to be blown up again, and no op does that.
-void check_latent_prompts(const Scenario& scenario, const Document& document) {
-  if (scenario.model.attention != AttentionKind::kMla) return;
-  const auto refuse = [&](bool asked, const char* pointer, const char* what) {
-    if (asked)
-      place_at(document, pointer)
-          .fail(fmt::format("{} keeps latents, so that {} so far; expected false", scenario.model.id, what));
-  };
-  const ServicePlan& service = scenario.service;
-  const auto any = [&](auto holds) {
-    return std::any_of(service.phases.begin(), service.phases.end(), holds);
-  };
-  refuse(any([](const ServicePhase& of) { return of.chunked; }), "/plan/scheduler/chunked",
-         "its prompts are not cut into chunks");
-  refuse(service.prefix_cache, "/plan/cache/prefix", "prefixes of its prompts are not used again");
-  if (any([](const ServicePhase& of) { return of.batching == BatchPolicy::kMixed; }))
-    place_at(document, "/plan/scheduler/batching")
-        .fail(
-            fmt::format("{} keeps latents, so that its prompts share no iteration with decoding sequences so "
-                        "far; expected \"prefill-first\"",
-                        scenario.model.id));
-}
-
 }  // namespace
 
 // Replicas that share no experts need not wait for each other: each is an instance by itself.
@@ -215,7 +191,6 @@ void set_phases(Scenario& scenario, const Document& document) {
   if (service.full_steps) return;
   check_prefix_cache(scenario, document);
   service.pools.empty() ? set_phases_of_roles(scenario, document) : set_phases_of_pools(scenario, document);
-  check_latent_prompts(scenario, document);
   set_classes(scenario, document);
 }
 
