@@ -143,6 +143,7 @@ std::vector<PoolFigures> ServingSystem::pools() const {
       of.totals.iterations += totals.iterations;
       of.totals.prefills += totals.prefills;
       of.totals.busy += totals.busy;
+      of.totals.busy_with_prompts += totals.busy_with_prompts;
       of.totals.rows += totals.rows;
       of.totals.slowest_rows += totals.slowest_rows;
       for (int i = 0; i < instance.size(); ++i) {
