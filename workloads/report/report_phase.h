@@ -7,7 +7,7 @@
 
 namespace moebius {
 
-// Adds tokens by node, input in prefill, output in decode; nothing where a service does both.
+// Adds tokens by node and by device, input in prefill, output in decode; nothing where a service does both.
 void add_phase_rows(FigureTree& tree, const Report& report);
 std::string phase_text(const Report& report);
 
