@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "workloads/progress_bar.h"
+#include "workloads/service_engine.h"
 #include "workloads/service_pools.h"
 #include "workloads/service_traffic.h"
 #include "workloads/serving/left_out.h"
@@ -55,6 +56,7 @@ class TimedPool {
       replica.shared_tokens = static_cast<std::int32_t>(scenario.traffic.source->block_tokens());
     if (pool_.phase.role != PoolRole::kPrefill) replica.speculation = service.speculation;
     replica.seed = scenario.seed;
+    set_engine_rules(service, pool_.phase, rules.instance);
     return rules;
   }
 
@@ -106,6 +108,7 @@ ServiceFigures service_figures(const ServingSystem& system,
   figures.shares = system.metrics().shares();
   for (const ClassFigures& of : system.metrics().classes()) figures.rejected += of.rejected;
   figures.transferred_bytes = system.transferred_bytes();
+  figures.intake = system.intake();
   return figures;
 }
 

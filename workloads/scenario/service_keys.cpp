@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
+#include "workloads/scenario/engine_keys.h"
 
 namespace moebius {
 namespace {
@@ -54,6 +55,7 @@ void read_scheduler(Section section, ServicePlan& service) {
       section.time("host_per_sequence", Time{}, "and for each sequence of the fullest replica");
   service.host.overlapped =
       section.boolean("overlap", false, "that work goes on beside the device's of the iteration before");
+  read_engine_keys(section, service);
   section.finish();
 }
 
@@ -92,6 +94,7 @@ ServicePhase phase_of(const Scenario& scenario, PoolRole role, const PhaseKeys& 
         fmt::format("{} replicas share experts by {}: that does not divide dp {}", plan.dp, plan.ep, dp));
   phase.instances = dp / plan.dp;
   plan.prefill_exchange = plan.decode_exchange = keys.exchange;
+  set_engine(phase, scenario.service);
   return phase;
 }
 
@@ -133,6 +136,7 @@ void read_service_keys(Section& plan, ServicePlan& service) {
   transfer.finish();
   read_scheduler(plan.object("scheduler", false, "what an engine computes next, and what deciding it takes"),
                  service);
+  read_layout(plan, service);
 }
 
 void read_speculation(Section& decode, ServicePlan& service) {
@@ -156,6 +160,7 @@ void read_cache_keys(Section& cache, ServicePlan& service) {
 void set_phases(Scenario& scenario, const Document& document) {
   ServicePlan& service = scenario.service;
   decide_steps(scenario, document);
+  check_engine(scenario, document);
   if (service.full_steps) return;
   check_prefix_cache(scenario, document);
   const PhaseKeys &prefill = service.prefill, &decode = service.decode;

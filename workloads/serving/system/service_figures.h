@@ -22,6 +22,7 @@ struct ServiceFigures {
   TimeShares shares;
   std::int64_t rejected = 0;
   double transferred_bytes = 0;
+  Time intake;  // of workers that take requests in
   int devices() const {
     int sum = 0;
     for (const ServicePoolFigures& pool : pools) sum += pool.devices;

@@ -17,7 +17,7 @@ struct Location {
 };
 
 struct Event {
-  enum class Kind : std::uint8_t { kIteration, kTransfer };
+  enum class Kind : std::uint8_t { kIteration, kTransfer, kTakenIn, kAnswered };
   Time time;
   std::uint64_t order = 0;  // of equal times
   Kind kind = Kind::kIteration;
@@ -30,6 +30,7 @@ struct Event {
 struct LiveRequest {
   RequestMoments moments;
   std::int64_t tag = 0;
+  Time prefilled = kForever;  // its prompt is computed
   Location prefill, decode;
   std::vector<kv::BlockHash> blocks;  // of its prompt; the last one may be partial
 };
@@ -54,6 +55,7 @@ struct ServingSystem::State {
   State(const SystemRules& given, RequestFeed& source) : rules(given), feed(source), metrics(given.goals) {
     for (const PoolRules& pool : rules.pools) add_pool(pool);
     CHECK(entry >= 0, "no pool takes prompts");
+    intake = HostWorkers(rules.pools[entry].instance.host.input_workers);
   }
 
   void add_pool(const PoolRules& pool) {
@@ -75,7 +77,9 @@ struct ServingSystem::State {
   void arrive();
   void carry_out(const Event& event);
   void end_iteration(std::int32_t instance);
-  void first_token(std::int32_t id);
+  void first_token(std::int32_t id, Time shown);
+  void take_in(std::int32_t id, std::int64_t images);
+  void enqueue(std::int32_t id);
   void finish(std::int32_t id);
   void hand_over(std::int32_t id);
   void start_transfers(const Location& at);
@@ -106,6 +110,7 @@ struct ServingSystem::State {
   std::uint64_t order = 0;
   Time now, first_arrival = kForever, last_token;
   StepOutcome outcome;
+  HostWorkers intake{1};
   double transferred = 0;
 };
 
@@ -172,9 +177,24 @@ void ServingSystem::State::arrive() {
   live[id].moments = moments;
   live[id].tag = arrival.tag;
   live[id].prefill = live[id].decode = at;
+  live[id].prefilled = kForever;
   std::swap(live[id].blocks, arrival.request.blocks);
-  replica(at).enqueue({id, input, output, chain_of(id)});
-  kick(at);
+  take_in(id, arrival.request.images);
+}
+
+// Text becomes tokens: by workers, or by the loop of the engine that it goes to.
+void ServingSystem::State::take_in(std::int32_t id, std::int64_t images) {
+  const HostCosts& host = rules.pools[entry].instance.host;
+  const Time work = host.of_request(live[id].moments.input, images);
+  if (host.parallel && work.ns > 0) return post(intake.serve(now, work), Event::Kind::kTakenIn, id);
+  instance(live[id].prefill).take_in(work);
+  enqueue(id);
+}
+
+void ServingSystem::State::enqueue(std::int32_t id) {
+  const RequestMoments& moments = live[id].moments;
+  replica(live[id].prefill).enqueue({id, moments.input, moments.output, chain_of(id)});
+  kick(live[id].prefill);
 }
 
 void ServingSystem::State::kick(const Location& at) {
@@ -198,6 +218,12 @@ void ServingSystem::State::carry_out(const Event& event) {
     case Event::Kind::kTransfer:
       end_transfer(event.index);
       break;
+    case Event::Kind::kTakenIn:
+      enqueue(event.index);
+      break;
+    case Event::Kind::kAnswered:
+      finish(event.index);
+      break;
   }
 }
 
@@ -206,17 +232,25 @@ void ServingSystem::State::end_iteration(std::int32_t index) {
   outcome.clear();
   instance(at).end(now, outcome);
   metrics.tokens(outcome.gaps);
-  for (const std::int32_t id : outcome.prefilled) first_token(id);
-  for (const std::int32_t id : outcome.finished) finish(id);
+  const Time shown = instance(at).shown();
+  for (const std::int32_t id : outcome.prefilled) first_token(id, shown);
+  for (const std::int32_t id : outcome.finished) {
+    if (shown > now) {
+      post(shown, Event::Kind::kAnswered, id);
+    } else {
+      finish(id);
+    }
+  }
   if (at.pool == decoder)
     for (std::int32_t i = 0; i < instance(at).size(); ++i) start_transfers({at.pool, at.instance, i});
   kick(at);
 }
 
-void ServingSystem::State::first_token(std::int32_t id) {
+void ServingSystem::State::first_token(std::int32_t id, Time shown) {
   LiveRequest& request = live[id];
   if (request.moments.first_token != kForever) return;  // computed again after it had been preempted
-  request.moments.first_token = request.moments.handed_over = now;
+  request.moments.first_token = request.moments.handed_over = shown;
+  request.prefilled = now;
   if (decoder >= 0 && request.moments.output > 1) hand_over(id);
 }
 
@@ -250,7 +284,7 @@ void ServingSystem::State::start_transfer(std::int32_t id) {
   const TransferRules& transfer = rules.transfer;
   const double bytes = transfer.bytes_per_token * request.moments.input;
   const Time whole = time_from_seconds(Bytes{bytes} / transfer.rate);
-  const bool early = transfer.layerwise && request.moments.first_token == now;
+  const bool early = transfer.layerwise && request.prefilled == now;
   const Time begin = early ? request.moments.admitted : now;
   Port &from = port(request.prefill), &to = port(request.decode);
   const Time start = std::max({begin, from.free, to.free}) + transfer.latency;
@@ -263,7 +297,7 @@ void ServingSystem::State::start_transfer(std::int32_t id) {
 
 void ServingSystem::State::end_transfer(std::int32_t id) {
   LiveRequest& request = live[id];
-  request.moments.handed_over = now;
+  request.moments.handed_over = std::max(now, request.moments.first_token);
   replica(request.prefill).release(id);
   replica(request.decode)
       .adopt({id, request.moments.input, request.moments.output - 1, {}}, request.moments.first_token);
@@ -309,6 +343,10 @@ double ServingSystem::transferred_bytes() const {
   return state_->transferred;
 }
 
+Time ServingSystem::intake() const {
+  return state_->intake.busy();
+}
+
 std::vector<PoolFigures> ServingSystem::pools() const {
   std::vector<PoolFigures> figures;
   for (std::size_t p = 0; p < state_->pools.size(); ++p) {
@@ -323,6 +361,10 @@ std::vector<PoolFigures> ServingSystem::pools() const {
       of.totals.busy += totals.busy;
       of.totals.rows += totals.rows;
       of.totals.slowest_rows += totals.slowest_rows;
+      of.totals.padding += totals.padding;
+      of.host.loop += instance.host().loop;
+      of.host.output += instance.host().output;
+      of.host.waits += instance.host().waits;
       for (int i = 0; i < instance.size(); ++i) {
         of.peak_pages = std::max(of.peak_pages, instance.replica(i).peak_pages());
         of.prefixes.add(instance.replica(i).prefixes());

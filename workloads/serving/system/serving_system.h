@@ -56,6 +56,7 @@ struct PoolFigures {
   std::int64_t peak_pages = 0;  // of the fullest replica
   std::int64_t preemptions = 0;
   PrefixTotals prefixes;  // of all replicas
+  HostTotals host;        // of all instances
 };
 
 class ServingSystem {
@@ -72,6 +73,7 @@ class ServingSystem {
   const ServiceMetrics& metrics() const;
   std::vector<PoolFigures> pools() const;
   double transferred_bytes() const;
+  Time intake() const;  // that workers spent on requests before they could be scheduled
 
  private:
   struct State;
