@@ -109,19 +109,19 @@ TEST_CASE("rows of the longest prompt's length cost more where prompts differ, a
   CHECK(padded.pool.totals.rows - padded.pool.totals.padding == flat.pool.totals.rows);
 }
 
-// A slot of 2,100 tokens is 33 pages: six of them are in 200, whatever they hold.
+// A slot of 2,100 tokens is 33 pages: two of them are in 70, whatever they hold.
 TEST_CASE("a slot holds what the longest sequence needs, so that fewer run and none is driven out") {
   RowCost cost;
   SystemRules rules = one_pool(cost);
   ReplicaRules& replica = rules.pools[0].instance.replica;
-  replica.pages = 200;
+  replica.pages = 70;
   const Run paged = run(rules);
   replica.slot_tokens = 2100;
   const Run slots = run(rules);
   CHECK(paged.pool.preemptions > 0);
   CHECK(slots.pool.preemptions == 0);
   CHECK(slots.figures.completed == 1000);
-  CHECK(slots.pool.peak_pages <= 200 / 33 * 33);
+  CHECK(slots.pool.peak_pages <= 70 / 33 * 33);
 }
 
 TEST_CASE("with the same host slots bring tokens sooner") {
