@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "workloads/progress_bar.h"
+#include "workloads/service_engine.h"
 #include "workloads/service_pools.h"
 #include "workloads/service_tariff.h"
 #include "workloads/service_traffic.h"
@@ -60,6 +61,7 @@ class TimedPool {
     rules.wan = pool_.phase.wan;
     rules.usd_per_second = chip.price.value / 3600 * plan.ranks();
     rules.transfer_rate = chip.nic_rate * plan.tp;
+    set_engine_rules(service, pool_.phase, rules.instance);
     return rules;
   }
 
@@ -127,6 +129,7 @@ ServiceFigures service_figures(const Scenario& scenario, const ServingSystem& sy
   figures.forecasts = system.forecasts();
   figures.cost = cost_of(figures.pools, figures.classes, figures.span);
   figures.transferred_bytes = system.transferred_bytes();
+  figures.intake = system.intake();
   return figures;
 }
 

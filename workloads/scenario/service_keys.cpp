@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
+#include "workloads/scenario/engine_keys.h"
 #include "workloads/scenario/service_class_keys.h"
 #include "workloads/scenario/service_pool_keys.h"
 
@@ -69,6 +70,7 @@ void read_scheduler(Section section, ServicePlan& service) {
       section.time("host_per_sequence", Time{}, "and for each sequence of the fullest replica");
   service.host.overlapped =
       section.boolean("overlap", false, "that work goes on beside the device's of the iteration before");
+  read_engine_keys(section, service);
   section.finish();
 }
 
@@ -125,6 +127,7 @@ ServicePhase phase_of(const Scenario& scenario, PoolRole role, const PhaseKeys& 
   plan.prefill_exchange = plan.decode_exchange = keys.exchange;
   phase.batching = scenario.service.batching;
   phase.chunked = scenario.service.chunked;
+  set_engine(phase, scenario.service);
   return phase;
 }
 
@@ -144,6 +147,7 @@ void read_service_keys(Section& plan, ServicePlan& service) {
   transfer.finish();
   read_scheduler(plan.object("scheduler", false, "what an engine computes next, and what deciding it takes"),
                  service);
+  read_layout(plan, service);
 }
 
 void read_speculation(Section& decode, ServicePlan& service) {
@@ -188,6 +192,7 @@ void set_phases_of_roles(Scenario& scenario, const Document& document) {
 void set_phases(Scenario& scenario, const Document& document) {
   ServicePlan& service = scenario.service;
   decide_steps(scenario, document);
+  check_engine(scenario, document);
   if (service.full_steps) return;
   check_prefix_cache(scenario, document);
   service.pools.empty() ? set_phases_of_roles(scenario, document) : set_phases_of_pools(scenario, document);

@@ -48,12 +48,13 @@ BatchPtr rows_only(std::int64_t rows, std::int32_t page_tokens) {
 
 }  // namespace
 
-Batch batch_of(const StepPoint& point, std::int32_t page_tokens) {
+Batch batch_of(const StepPoint& point, std::int32_t page_tokens, int drafts) {
   BatchMaker maker(page_tokens);
   if (point.prefill_tokens > 0)
     add_prompts(maker, point.prefill_tokens, std::max<std::int64_t>(point.prefill_keys, 1));
   for (std::int64_t i = 0; i < point.decode_sequences; ++i)
-    maker.add(static_cast<std::int32_t>(std::max<std::int64_t>(1, point.decode_keys) - 1), 1);
+    maker.add(static_cast<std::int32_t>(std::max<std::int64_t>(1 + drafts, point.decode_keys) - 1 - drafts),
+              1 + drafts);
   return maker.take();
 }
 
@@ -91,7 +92,7 @@ IterationTimer::IterationTimer(const ServingJob& job, const Layout& layout, Exec
 
 double IterationTimer::seconds(const StepPoint& point) {
   const ServingPlan& plan = stacks_.front()->job.plan;
-  const auto own = std::make_shared<const Batch>(batch_of(point, plan.block_tokens));
+  const auto own = std::make_shared<const Batch>(batch_of(point, plan.block_tokens, plan.drafts));
   std::vector<BatchPtr> batches{own};
   const auto rows = static_cast<std::int64_t>(std::llround(point.others * static_cast<double>(own->rows())));
   batches.resize(plan.dp, rows == own->rows() ? own : rows_only(rows, plan.block_tokens));

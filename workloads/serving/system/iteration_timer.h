@@ -54,6 +54,7 @@ class IterationTimer {
 
 // Equal sequences of so many tokens and keys. Prompts stand whole where each token has no more keys than that
 // leaves, in one sequence behind others' tokens where it has more.
-Batch batch_of(const StepPoint& point, std::int32_t page_tokens);
+// Decoding sequences have the rows of their guesses, too.
+Batch batch_of(const StepPoint& point, std::int32_t page_tokens, int drafts = 0);
 
 }  // namespace moebius

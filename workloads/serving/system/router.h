@@ -8,22 +8,9 @@
 #include "workloads/serving/system/forecast.h"
 #include "workloads/serving/system/instance.h"
 #include "workloads/serving/system/request_class.h"
+#include "workloads/serving/system/service_policies.h"
 
 namespace moebius {
-
-enum class PoolRole : std::uint8_t { kBoth, kPrefill, kDecode };
-
-enum class RouterPolicy : std::uint8_t {
-  kRoundRobin,
-  kLeastRequests,
-  kLeastTokens,  // of prompts to compute and of contexts to read
-  // Least tokens, of which those of the prompt that a replica has in its cache count as not there: the cost
-  // of NVIDIA Dynamo's router with its weight of 1, prefill blocks that are not cached plus blocks in use.
-  kKvAware,
-  // Where the request costs least, of those that are forecast to keep what its class is promised; where none
-  // does, which misses by the smallest factor.
-  kSlaAware,
-};
 
 struct Location {
   std::int32_t pool = -1, instance = 0, replica = 0;

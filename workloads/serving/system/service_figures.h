@@ -19,6 +19,7 @@ struct ServiceFigures {
   ForecastFigures forecasts;
   CostFigures cost;
   double transferred_bytes = 0;
+  Time intake;  // of workers that take requests in
   int devices() const {
     int sum = 0;
     for (const ServicePoolFigures& pool : pools) sum += pool.devices;

@@ -11,7 +11,9 @@
 #include "workloads/serving/plan.h"
 #include "workloads/serving/system/instance.h"
 #include "workloads/serving/system/replica.h"
-#include "workloads/serving/system/serving_system.h"
+#include "workloads/serving/system/request_class.h"
+#include "workloads/serving/system/service_policies.h"
+#include "workloads/serving/system/wan_link.h"
 #include "workloads/serving/traffic/traffic_source.h"
 
 namespace moebius {
@@ -51,6 +53,16 @@ struct ClassKeys {
   std::vector<std::string> pools;
 };
 
+// The engine around its kernels; see scenario/engine_keys.h.
+struct EngineKeys {
+  bool slots = false;
+  int slot_tokens = 0;
+  bool host_sampling = false;
+  LaunchMode launch = LaunchMode::kHidden;
+  int captured_step = 8;
+  bool padded = false;
+};
+
 struct ServicePlan {
   bool full_steps = true;    // every op of every iteration, on one pool, all requests there at the beginning
   bool steps_given = false;  // in the scenario
@@ -68,6 +80,7 @@ struct ServicePlan {
   RouterPolicy router = RouterPolicy::kRoundRobin;
   ReplicaBalance balance = ReplicaBalance::kTokens;
   HostCosts host = {};
+  EngineKeys engine = {};
   bool layerwise = true;      // transfers begin while later layers are computed
   bool prefix_cache = false;  // prompts that begin alike share what the cache has of them
   double device_share = 0.9;  // of a device's memory, that weights and cache may take together

@@ -14,7 +14,7 @@
 namespace moebius {
 
 struct ServiceEvent {
-  enum class Kind : std::uint8_t { kArrival, kIteration, kTransfer };
+  enum class Kind : std::uint8_t { kArrival, kIteration, kTransfer, kTakenIn, kAnswered };
   Time time;
   std::uint64_t order = 0;  // of equal times
   Kind kind = Kind::kIteration;
@@ -27,6 +27,8 @@ struct ServiceEvent {
 struct LiveRequest {
   RequestMoments moments;
   std::int64_t tag = 0;
+  Time prefilled = kForever;  // its prompt is computed
+  std::int32_t images = 0;
   Location prefill, decode;
   std::vector<kv::BlockHash> blocks;  // of its prompt; the last one may be partial
   std::int64_t block_tokens = 0;
@@ -57,6 +59,7 @@ struct ServingSystem::State {
     for (const PoolRules& pool : rules.pools) add_pool(pool);
     CHECK(takes_prompts, "no pool takes prompts");
     router.emplace(rules.router, routed_pools());
+    intake = HostWorkers(rules.pools.front().instance.host.input_workers);
   }
 
   void add_pool(const PoolRules& pool) {
@@ -78,14 +81,15 @@ struct ServingSystem::State {
   std::vector<RoutedPool> routed_pools();
   void arrive();
   bool accept(const RouteRequest& request, const std::optional<Location>& at);
-  void enter(std::int32_t id);
   std::uint64_t pools_with_room(std::int32_t input, std::int32_t output, std::int32_t service_class) const;
   RouteRequest route_of(std::int32_t id) const;
   void show_tokens(const Location& at);
   ByteRate rate_of(const Location& at) const;
   void carry_out(const ServiceEvent& event);
   void end_iteration(std::int32_t instance);
-  void first_token(std::int32_t id);
+  void take_in(std::int32_t id);
+  void enqueue(std::int32_t id);
+  void first_token(std::int32_t id, Time shown);
   void finish(std::int32_t id);
   void hand_over(std::int32_t id);
   void start_transfers(const Location& at);
@@ -116,6 +120,7 @@ struct ServingSystem::State {
   std::uint64_t order = 0;
   Time now, first_arrival = kForever, last_token;
   StepOutcome outcome;
+  HostWorkers intake{1};
   double transferred = 0;
   ForecastFigures forecasts;
 };

@@ -70,6 +70,7 @@ struct PoolFigures {
   PrefixTotals prefixes;  // of all replicas
   std::vector<ClassTokens> tokens;  // of finished requests, by class
   WanFigures wan;
+  HostTotals host;  // of all instances
 };
 
 class ServingSystem {
@@ -86,6 +87,7 @@ class ServingSystem {
   const ServiceMetrics& metrics() const;
   std::vector<PoolFigures> pools() const;
   double transferred_bytes() const;
+  Time intake() const;  // that workers spent on requests before they could be scheduled
   ForecastFigures forecasts() const;
   Time span() const;  // from the first arrival to the last token
 
