@@ -8,6 +8,7 @@
 
 #include "workloads/report/number_text.h"
 #include "workloads/report/report_engine.h"
+#include "workloads/report/report_experts.h"
 #include "workloads/report/report_service_classes.h"
 #include "workloads/report/spread_tree.h"
 #include "workloads/serving/serving.h"
@@ -183,7 +184,11 @@ FigureTree serving_tree(const Report& report) {
       "kv", FigureTree{{{"total_blocks", std::int64_t{figures.cache_pages}},
                         {"peak_blocks", std::int64_t{figures.peak_pages}},
                         {"block_tokens", std::int64_t{report.scenario->serving.block_tokens}}}});
-  if (report.service) add_service(tree, *report.service, report.scenario->service);
+  if (report.service) {
+    add_service(tree, *report.service, report.scenario->service);
+    FigureTree experts = experts_tree(*report.service);
+    if (!experts.parts.empty()) tree.parts.emplace_back("eplb", std::move(experts));
+  }
   return tree;
 }
 
@@ -213,7 +218,7 @@ std::string serving_text(const Report& report) {
   if (report.service) {
     service_lines(out, *report.service);
     engine_lines(out, *report.service, report.scenario->service);
-    return text + classes_text(*report.service) + cost_text(*report.service);
+    return text + experts_text(*report.service) + classes_text(*report.service) + cost_text(*report.service);
   }
   fmt::format_to(out, "  cache              {} of {} pages of {} tokens at most in use on one rank\n",
                  grouped(figures.peak_pages), grouped(figures.cache_pages), plan.block_tokens);

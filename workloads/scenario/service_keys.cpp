@@ -7,6 +7,7 @@
 
 #include "hw/error.h"
 #include "workloads/scenario/engine_keys.h"
+#include "workloads/scenario/expert_balance_keys.h"
 #include "workloads/scenario/service_class_keys.h"
 #include "workloads/scenario/service_pool_keys.h"
 
@@ -145,6 +146,9 @@ void read_service_keys(Section& plan, ServicePlan& service) {
   Section transfer = plan.object("transfer", false, "caches on their way from prefill to decode");
   service.layerwise = transfer.boolean("layerwise", true, "each layer leaves when it is computed");
   transfer.finish();
+  read_expert_balance(
+      plan.object("expert_balance", false, "where experts stand, and what is done to keep them loaded alike"),
+      service.experts);
   read_scheduler(plan.object("scheduler", false, "what an engine computes next, and what deciding it takes"),
                  service);
   read_layout(plan, service);

@@ -8,6 +8,7 @@
 
 #include "workloads/serving/attention.h"
 #include "workloads/serving/batching.h"
+#include "workloads/serving/expert_moves_op.h"
 #include "workloads/serving/experts.h"
 
 namespace moebius {
@@ -27,6 +28,7 @@ class IterationWriter {
 
   void write() {
     writer_.begin_block(-1, false);
+    if (it_.moves) write_expert_moves(builder(), it_.moves);
     TensorId x = write_entry();
     for (int layer = 0; layer < model().layers; ++layer) x = write_layer(x, layer);
     writer_.begin_block(-1, false);

@@ -30,6 +30,7 @@ struct Iteration {
   BatchPtr batch;  // decode (a token each), prompts or parts of them, or both, decoding sequences behind prompts
   ShardPosition shard;
   std::function<RoutePtr(int layer)> route;
+  PairBytesPtr moves = {};  // weights of experts that travel beside it; null: none
 };
 ShardPosition shard_of(const RankClass& rank_class);
 FragmentPtr lower_iteration(const ServingShape& shape, const Iteration& iteration);

@@ -32,7 +32,9 @@ struct ServingPlan {
   bool host_sampling = false;  // logits go to the host, which chooses tokens; simulated only
   int drafts =
       0;  // rows that each decoding sequence has beside its own, guesses to be checked; simulated only
+  int expert_slots = 0;       // of a layer, where experts may stand more than once; 0: one an expert
 
+  int slots_of(const Experts& experts) const { return expert_slots > 0 ? expert_slots : experts.routed; }
   int ranks() const { return dp * tp; }
   bool replicated_experts() const { return tp > 1; }
   int expert_tp() const { return tp > 1 ? tp / ep : 1; }

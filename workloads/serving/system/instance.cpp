@@ -45,6 +45,7 @@ std::optional<Time> Instance::begin(Time now) {
     prompts += shapes_[i].prefill_tokens;
   }
   if (rows == 0) return std::nullopt;
+  cost_.begin(now);
   const HostWork work = host_work();
   if (prompts == 0 && !rules_.captured.empty()) fill_graphs();
   const HostLane::Turn lasts = host_.turn(now, time_from_seconds(cost_.seconds(shapes_)), work);

@@ -90,24 +90,35 @@ IterationTimer::IterationTimer(const ServingJob& job, const Layout& layout, Exec
     stacks_.push_back(std::make_unique<Stack>(job, layers));
 }
 
-double IterationTimer::seconds(const StepPoint& point) {
+double IterationTimer::seconds(const StepPoint& point, const Extras& extras) {
   const ServingPlan& plan = stacks_.front()->job.plan;
   const auto own = std::make_shared<const Batch>(batch_of(point, plan.block_tokens, plan.drafts));
   std::vector<BatchPtr> batches{own};
   const auto rows = static_cast<std::int64_t>(std::llround(point.others * static_cast<double>(own->rows())));
   batches.resize(plan.dp, rows == own->rows() ? own : rows_only(rows, plan.block_tokens));
-  return seconds(batches);
+  return seconds(batches, extras);
 }
 
-double IterationTimer::seconds(const std::vector<BatchPtr>& batches) {
-  const double shorter = seconds(*stacks_.front(), batches);
+double IterationTimer::all_layers(const std::vector<BatchPtr>& batches, const Extras& extras) {
+  if (stacks_.size() == 1) return seconds(*stacks_.front(), batches, extras);
+  if (!whole_) {
+    whole_ = std::make_unique<Stack>(stacks_.front()->job, all_layers_);
+  }
+  return seconds(*whole_, batches, extras);
+}
+
+double IterationTimer::seconds(const std::vector<BatchPtr>& batches, const Extras& extras) {
+  const bool alike = extras.loads == nullptr || extras.loads->weights.size() <= 1;
+  if (extras.moves || !alike) return all_layers(batches, extras);
+  const double shorter = seconds(*stacks_.front(), batches, extras);
   if (stacks_.size() == 1) return shorter;
   const int layers = stacks_.front()->job.model.layers;
   const int repetitions = (all_layers_ - layers) / repetition_.period;
-  return shorter + repetitions * (seconds(*stacks_.back(), batches) - shorter);
+  return shorter + repetitions * (seconds(*stacks_.back(), batches, extras) - shorter);
 }
 
-double IterationTimer::seconds(Stack& stack, const std::vector<BatchPtr>& batches) {
+double IterationTimer::seconds(Stack& stack, const std::vector<BatchPtr>& batches, const Extras& extras) {
+  stack.routes.draw(extras.loads);
   stack.routes.begin(batches);
   for (std::int32_t c = 0; c < static_cast<std::int32_t>(layout_.classes.size()); ++c) {
     const RankClass& of = layout_.classes[c];
@@ -116,7 +127,8 @@ double IterationTimer::seconds(Stack& stack, const std::vector<BatchPtr>& batche
     const BatchPtr& batch = batches[of.representative() / stack.job.plan.tp];
     const Submission submission{
         .fragment = lower_iteration(
-            stack.shape, {batch, shard, [&](int layer) { return stack.routes.get(group, layer); }}),
+            stack.shape,
+            {batch, shard, [&](int layer) { return stack.routes.get(group, layer); }, extras.moves}),
         .sequence = sequence_++,
         .rank_class = c,
         .step = step_,

@@ -25,7 +25,8 @@ struct PoolRules {
   PoolRole role = PoolRole::kBoth;
   InstanceRules instance;
   int instances = 1;
-  StepCost* cost = nullptr;  // outlives the system
+  StepCost* cost = nullptr;           // outlives the system; forecasts are made from it
+  std::vector<StepCost*> costs = {};  // the same by instance, where theirs differ; empty: `cost`
   std::optional<WanRules> wan = {};  // between users and the pool; nothing: no time and no limit
   double usd_per_second = 0;         // of an instance, as the router sees it; 0: not known
   ByteRate transfer_rate = {};       // of a replica; 0: the one of all

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <span>
 
+#include "hw/units.h"
+
 namespace moebius {
 
 // One attention replica's part of an iteration.
@@ -25,6 +27,8 @@ struct StepShape {
 class StepCost {
  public:
   virtual ~StepCost() = default;
+  // Said before an iteration that begins then, never back in time; for costs that change while a service runs.
+  virtual void begin(Time) {}
   // Seconds on the device, from the first op to the next tokens; some replica has rows.
   virtual double seconds(std::span<const StepShape> replicas) = 0;
   // The same of an iteration that nobody carries out: somebody wants to know what it would take.
