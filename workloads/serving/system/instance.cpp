@@ -55,8 +55,7 @@ std::optional<Time> Instance::begin(Time now) {
   const Time busy = lasts.end - now;
   totals_.busy += busy;
   totals_.busy_with_prompts +=
-      prompts == rows ? busy
-                      : Time{static_cast<std::int64_t>(static_cast<double>(busy.ns) * prompts / rows)};
+      prompts == rows ? busy : Time{static_cast<std::int64_t>(static_cast<double>(busy.ns) * prompts / rows)};
   count_rows();
   busy_ = true;
   until_ = lasts.end;

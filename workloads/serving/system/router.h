@@ -51,6 +51,7 @@ class Router {
 
   // A request has come, or has all its tokens: forecasts are made from such means.
   void arrived(Time now);
+  void routed(const Location& at, const RouteRequest& request);
   void finished(std::int64_t output);
 
  private:
@@ -72,6 +73,7 @@ class Router {
   std::int64_t hit_tokens(const Seat& seat, int replica, const RouteRequest& request) const;
   Instance& instance(const Seat& seat) const { return (*pools_[seat.pool].instances)[seat.instance]; }
   double mean_output() const;
+  double arriving(std::int32_t pool, Time now) const;
 
   RouterPolicy policy_;
   std::vector<RoutedPool> pools_;
@@ -80,6 +82,7 @@ class Router {
   bool priced_ = true;
   Time began_ = kForever;
   std::int64_t finished_ = 0, output_ = 0;
+  std::vector<std::int64_t> routed_;  // tokens of prompts, beside cached ones, by pool
 };
 
 }  // namespace moebius

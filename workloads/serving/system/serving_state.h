@@ -44,7 +44,7 @@ struct CachePort {
 struct PoolState {
   std::vector<Instance> instances;
   std::vector<CachePort> ports;  // of replicas, instance by instance
-  std::int32_t first = 0;   // its first instance among all
+  std::int32_t first = 0;        // its first instance among all
   std::int64_t preemptions = 0;
   std::vector<ClassTokens> tokens;
   WanPipe in, out, caches;  // of its link to users
@@ -96,7 +96,9 @@ struct ServingSystem::State {
   void start_transfer(std::int32_t id);
   void end_transfer(std::int32_t id);
   void kick(const Location& at);
-  void post(Time time, ServiceEvent::Kind kind, std::int32_t index) { events.push({time, order++, kind, index}); }
+  void post(Time time, ServiceEvent::Kind kind, std::int32_t index) {
+    events.push({time, order++, kind, index});
+  }
   Instance& instance(const Location& at) { return pools[at.pool].instances[at.instance]; }
   Replica& replica(const Location& at) { return instance(at).replica(at.replica); }
   CachePort& port(const Location& at) {
