@@ -21,8 +21,9 @@ namespace {
 // One instance of a pool on an executor, and what its iterations take.
 class TimedPool {
  public:
-  TimedPool(const ServicePool& pool, const StartExecutor& start)
+  TimedPool(const ServicePool& pool, const StartExecutor& start, StepTimings* timings)
       : pool_(pool),
+        judged_(timings == nullptr),
         recorder_(pool.job->layout(), {.detail = Detail::kNone}),
         engine_(start(*pool.job, pool.job->layout(), recorder_)),
         served_{.model = pool.job->scenario.model,
@@ -30,7 +31,9 @@ class TimedPool {
                 .workload = pool.job->scenario.served,
                 .ranks_per_node = pool.job->scenario.cluster->pools.front().node.accelerators},
         timer_(served_, pool.job->layout(), *engine_.executor, recorder_),
-        surface_([this](const StepPoint& point) { return timer_.seconds(point); }) {}
+        surface_([this](const StepPoint& point) { return timer_.seconds(point); },
+                 timings == nullptr ? nullptr
+                                    : &timings->of_pool[pool.job->scenario.cluster->pools.front().name]) {}
 
   PoolRules rules(const ServicePlan& service) {
     const Scenario& scenario = pool_.job->scenario;
@@ -60,13 +63,19 @@ class TimedPool {
 
   ServicePoolFigures figures(const PoolFigures& run) {
     const ServingPlan& plan = pool_.phase.plan;
-    return {run,         pool_.phase.instances, plan.dp,         pool_.phase.instances * plan.ranks(),
-            pool_.pages, surface_.measured(),   surface_.error()};
+    return {run,
+            pool_.phase.instances,
+            plan.dp,
+            pool_.phase.instances * plan.ranks(),
+            pool_.pages,
+            surface_.measured(),
+            judged_ ? surface_.error() : SurfaceError{}};
   }
   RunFacts& facts() { return engine_.facts; }
 
  private:
   const ServicePool& pool_;
+  bool judged_;  // how far the surface is off
   Recorder recorder_;
   StartedExecutor engine_;
   ServingJob served_;
@@ -127,7 +136,8 @@ Outcome perform_service(Job& job, const StartExecutor& start, const Hooks& hooks
   const Scenario& scenario = job.scenario;
   const std::vector<ServicePool> pools = service_pools(scenario);
   std::vector<std::unique_ptr<TimedPool>> timed;
-  for (const ServicePool& pool : pools) timed.push_back(std::make_unique<TimedPool>(pool, start));
+  for (const ServicePool& pool : pools)
+    timed.push_back(std::make_unique<TimedPool>(pool, start, hooks.timings));
   const std::unique_ptr<RequestFeed> feed = request_feed(scenario);
   ServingSystem system(system_rules(scenario, pools, timed), *feed);
   run(system, scenario.served.requests, hooks.quiet);

@@ -2,14 +2,15 @@
 #pragma once
 
 #include "workloads/scenario/scenario_parts.h"
+#include "workloads/serving/frameworks.h"
 
 namespace moebius {
 
 // `steps`, `separation`, `router`, `dp_balance`, `transfer`, `scheduler` of a plan.
-void read_service_keys(Section& plan, ServicePlan& service);
+void read_service_keys(Section& plan, const Framework& framework, ServicePlan& service);
 // `speculative` of decode; `hbm` and `prefix` of the cache.
 void read_speculation(Section& decode, ServicePlan& service);
-void read_cache_keys(Section& cache, ServicePlan& service);
+void read_cache_keys(Section& cache, const Framework& framework, ServicePlan& service);
 
 // Fills service.phases from the keys of both phases, and checks that they fit on their pools; with full steps
 // nothing.

@@ -12,6 +12,16 @@
 namespace moebius {
 namespace {
 
+WeightFormat dense_format(const ServingPlan& plan) {
+  const WeightFormat format = format_of(plan.gemm);
+  return {plan.gemm, plan.weights.value_or(format.stored)};
+}
+
+WeightFormat expert_format(const ServingPlan& plan) {
+  const WeightFormat format = format_of(plan.expert_gemm.value_or(plan.gemm));
+  return {format.arithmetic, plan.expert_weights.value_or(format.stored)};
+}
+
 class IterationWriter {
  public:
   IterationWriter(const ServingShape& shape, const Iteration& iteration, ForwardPass& pass)
@@ -21,6 +31,7 @@ class IterationWriter {
         pass_(pass),
         writer_(input_, {.slice = {}, .shard = iteration.shard}, pass) {
     batch_ = static_cast<std::int32_t>(pass.builder.add_batch(iteration.batch));
+    writer_.use_formats(dense_format(shape.job.plan), expert_format(shape.job.plan));
   }
 
   void write() {
@@ -141,7 +152,8 @@ TrainingPlan layers_plan(const ServingPlan& plan, Algorithm exchange) {
   layers.ep = plan.ep;
   layers.expert_tp = plan.expert_tp();
   layers.exchange = exchange;
-  layers.gemm = layers.dispatch = plan.gemm;
+  layers.gemm = plan.gemm;
+  layers.dispatch = plan.expert_gemm.value_or(plan.gemm);
   if (plan.gemm == DType::kFp32) layers.combine = DType::kFp32;
   layers.fused_quantise = true;
   layers.fold = plan.fold;
