@@ -24,7 +24,7 @@ struct ServerResult {
 // Simulates those rows that can be, on all cores, rows of one configuration after each other. `most` > 0: so
 // many of them at most, the first by the hash of seed and key.
 std::vector<ServerResult> simulate_servers(const std::vector<ServerRow>& rows, const Library& library,
-                                           const StartExecutor& start, int most, std::uint64_t seed);
+                                           const StartExecutor& start, std::int64_t most, std::uint64_t seed);
 
 struct ErrorSummary {
   int rows = 0;

@@ -35,7 +35,8 @@ void simulate(const Document& scenario, const Library& library, const StartExecu
 
 // Those that are simulated: all, or the first by the hash of seed and key.
 std::vector<std::size_t> chosen(const std::vector<ServerRow>& rows,
-                                const std::vector<ServerScenario>& scenarios, int most, std::uint64_t seed) {
+                                const std::vector<ServerScenario>& scenarios, std::int64_t most,
+                                std::uint64_t seed) {
   std::vector<std::pair<int, std::size_t>> order;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (!scenarios[i].scenario) continue;
@@ -52,7 +53,8 @@ std::vector<std::size_t> chosen(const std::vector<ServerRow>& rows,
 }  // namespace
 
 std::vector<ServerResult> simulate_servers(const std::vector<ServerRow>& rows, const Library& library,
-                                           const StartExecutor& start, int most, std::uint64_t seed) {
+                                           const StartExecutor& start, std::int64_t most,
+                                           std::uint64_t seed) {
   std::vector<ServerScenario> scenarios;
   std::vector<ServerResult> results;
   for (const ServerRow& row : rows) {

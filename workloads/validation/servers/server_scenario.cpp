@@ -198,15 +198,14 @@ std::string plan_text(const ServerRow& row, const Model& model, const Layout& la
   const int replicas = layout.decode.workers * layout.decode.dp;
   const int batch =
       std::max((row.users + replicas - 1) / replicas, row.apart() ? layout.decode.batch : row.both.batch);
-  const char* chunked = model.attention == AttentionKind::kMla ? R"("scheduler": {"chunked": false}, )" : "";
   const std::string budget = budget_text(row, batch);
   std::string prefill = row.apart()      ? phase_text(layout.prefill, "prefill") + budget
                         : budget.empty() ? ""
                                          : budget.substr(2);
   return fmt::format(
-      R"({{"framework": "{}", "steps": "surface", {}{}"decode": {{{}, "max_batch": {}}}, "prefill": {{{}}},)"
+      R"({{"framework": "{}", "steps": "surface", {}"decode": {{{}, "max_batch": {}}}, "prefill": {{{}}},)"
       R"( "precision": {}}})",
-      row.backend, layout.separation, chunked, phase_text(layout.decode, row.apart() ? "decode" : ""),
+      row.backend, layout.separation, phase_text(layout.decode, row.apart() ? "decode" : ""),
       std::max(1, batch), prefill, formats.precision);
 }
 
@@ -223,7 +222,7 @@ ServerScenario mapped(const ServerRow& row, const ModelCatalog& models) {
       R"({{"pools": [{}], "fabric": {{"type": "rail-optimised-clos", "nic": "400 Gb/s"}}, "collectives": "{}",)"
       R"( "kernels": "{}"}})",
       layout.pools, backend, kernels_of(row, formats.per_tensor));
-  const std::string plan = plan_text(row, model, layout, formats);
+  const std::string plan = plan_text(row, layout, formats);
   const std::string text = fmt::format(
       R"({{"moebius": 1, "kind": "serving", "name": "row {}", "model": {}, "cluster": {}, "plan": {},)"
       R"( "workload": {}}})",

@@ -15,7 +15,7 @@ std::string validated_servers(const std::string& path, const Library& library, c
                               const ServerOptions& options, bool json) {
   const std::vector<ServerRow> rows = server_rows(Csv(path), path);
   const std::vector<ServerResult> results =
-      simulate_servers(rows, library, start, options.rows, options.seed);
+      simulate_servers(rows, library, start, options.rows.value_or(0), options.seed.value_or(1));
   return json ? servers_json(results) : servers_text(results);
 }
 

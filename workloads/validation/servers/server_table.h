@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,8 +12,8 @@
 namespace moebius {
 
 struct ServerOptions {
-  int rows = 0;            // so many are simulated; 0: all
-  std::uint64_t seed = 1;  // by which they are drawn
+  std::optional<std::int64_t> rows = {};   // so many are simulated; nothing: all
+  std::optional<std::uint64_t> seed = {};  // by which they are drawn; nothing: 1
 };
 
 // Whether the one path is a table (.csv, .csv.gz) with the columns of measured servers.
