@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "workloads/scenario/overlap_keys.h"
+#include "workloads/scenario/expert_balance_keys.h"
 #include "workloads/scenario/popularity_keys.h"
 #include "workloads/scenario/scenario_parts.h"
 #include "workloads/scenario/service_keys.h"
@@ -79,7 +80,7 @@ void check_model(const ServingPlan& plan, const Model& model, const Document& do
   const char* ep = "/plan/decode/ep/degree";
   require(document, moe || plan.ep == 1, ep, "expert-parallel degree {} for {}, which has no experts",
           plan.ep, model.id);
-  if (moe) divides(plan.ep, model.experts.routed, ep, "experts");
+  if (moe && plan.expert_slots == 0) divides(plan.ep, model.experts.routed, ep, "experts");
   require(document, !moe || plan.tp == 1 || plan.tp % plan.ep == 0, ep,
           "expert-parallel degree {} does not divide tp {}: replicas of several ranks share experts among "
           "themselves alone",
@@ -197,13 +198,15 @@ void read_serving_workload(Section section, Scenario& scenario) {
   scenario.traffic.users =
       section.integer("users", {0, 1 << 24}, 0,
                       "requests at a time, each followed by another when answered; 0: as the trace says");
-  work.popularity = read_popularity(section.object("experts", false, "which experts tokens choose"), false);
+  read_expert_traffic(section.object("experts", false, "which experts tokens choose"), work.popularity,
+                      scenario.traffic.drift);
   work.seed = scenario.seed;
   section.finish();
 }
 
 void check_serving(Scenario& scenario, const Document& document) {
   set_phases(scenario, document);
+  set_expert_slots(scenario, document);
   check_formats(scenario, document);
   if (scenario.service.full_steps) {
     check_degrees(scenario.serving, scenario, document);

@@ -7,6 +7,8 @@
 
 #include "hw/error.h"
 #include "workloads/scenario/overlap_keys.h"
+#include "workloads/scenario/engine_keys.h"
+#include "workloads/scenario/expert_balance_keys.h"
 #include "workloads/scenario/service_class_keys.h"
 #include "workloads/scenario/service_pool_keys.h"
 
@@ -76,6 +78,7 @@ void read_scheduler(Section section, ServicePlan& service) {
       section.time("host_per_sequence", Time{}, "and for each sequence of the fullest replica");
   service.host.overlapped =
       section.boolean("overlap", false, "that work goes on beside the device's of the iteration before");
+  read_engine_keys(section, service);
   section.finish();
 }
 
@@ -136,6 +139,7 @@ ServicePhase phase_of(const Scenario& scenario, PoolRole role, const PhaseKeys& 
   check_overlap(keys, plan.decode_overlap, plan, place);
   phase.batching = scenario.service.batching;
   phase.chunked = scenario.service.chunked;
+  set_engine(phase, scenario.service);
   return phase;
 }
 
@@ -154,8 +158,12 @@ void read_service_keys(Section& plan, ServicePlan& service) {
   Section transfer = plan.object("transfer", false, "caches on their way from prefill to decode");
   service.layerwise = transfer.boolean("layerwise", true, "each layer leaves when it is computed");
   transfer.finish();
+  read_expert_balance(
+      plan.object("expert_balance", false, "where experts stand, and what is done to keep them loaded alike"),
+      service.experts);
   read_scheduler(plan.object("scheduler", false, "what an engine computes next, and what deciding it takes"),
                  service);
+  read_layout(plan, service);
 }
 
 void read_speculation(Section& decode, ServicePlan& service) {
@@ -213,6 +221,7 @@ void set_phases_of_roles(Scenario& scenario, const Document& document) {
 void set_phases(Scenario& scenario, const Document& document) {
   ServicePlan& service = scenario.service;
   decide_steps(scenario, document);
+  check_engine(scenario, document);
   if (service.full_steps) return;
   check_prefix_cache(scenario, document);
   service.pools.empty() ? set_phases_of_roles(scenario, document) : set_phases_of_pools(scenario, document);
