@@ -19,7 +19,8 @@ enum class IntervalChoice : std::uint8_t { kGiven, kYoung, kDaly };
 struct CheckpointPlan {
   CheckpointPolicy policy = CheckpointPolicy::kAsync;
   IntervalChoice choice = IntervalChoice::kYoung;
-  Time interval = {};  // kGiven: from the end of one to the beginning of the next
+  Time interval = {};                   // kGiven: from the end of one to the beginning of the next
+  Time keep_every{21'600'000'000'000};  // besides the latest, storage keeps one in so much work
   // On a failure's signal the ranks that are left save where they stand, each for itself and for the peer
   // whose memory it copies. 0: they do not; otherwise how often that works out.
   double triggered = 0;

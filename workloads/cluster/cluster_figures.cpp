@@ -16,10 +16,10 @@ double share(Time part, Time whole) {
 
 // A figure of each course, gathered.
 template <class Of>
-Interval over(const std::vector<ClusterCourse>& courses, Of of) {
+RunSpread over(const std::vector<ClusterCourse>& courses, Of of) {
   std::vector<double> values;
   for (const ClusterCourse& course : courses) values.push_back(of(course));
-  return interval_of(std::move(values));
+  return spread_over(std::move(values));
 }
 
 Time time_of(const JobCourse& course) {
@@ -96,7 +96,7 @@ ClusterJobFigures job_figures(const ClusterPlan& plan, std::size_t index,
 
 }  // namespace
 
-Interval interval_of(std::vector<double> values) {
+RunSpread spread_over(std::vector<double> values) {
   if (values.empty()) return {};
   std::sort(values.begin(), values.end());
   const auto at = [&](double of) {
@@ -125,11 +125,9 @@ ClusterFigures cluster_figures(const ClusterPlan& plan, std::uint64_t seed) {
     for (const JobCourse& job : course.jobs) sum += job.total();
     return sum;
   });
-  const Time whole{plan.nodes * plan.duration.ns};
-  figures.allocation =
-      over(courses, [&](const ClusterCourse& course) { return share(course.node_time_busy, whole); });
-  figures.down =
-      over(courses, [&](const ClusterCourse& course) { return share(course.node_time_down, whole); });
+  const double whole = plan.nodes * plan.duration.seconds();
+  figures.allocation = over(courses, [&](const ClusterCourse& course) { return course.busy_node_s / whole; });
+  figures.down = over(courses, [&](const ClusterCourse& course) { return course.down_node_s / whole; });
   figures.least_free =
       over(courses, [](const ClusterCourse& course) { return static_cast<double>(course.least_free); });
   figures.energy_j = over(courses, [&](const ClusterCourse& course) { return energy_of(plan, course); });

@@ -11,22 +11,22 @@
 namespace moebius {
 
 // Of one figure over the courses: nine in ten lie from low to high (the 5th and 95th percentile).
-struct Interval {
+struct RunSpread {
   double mean = 0, low = 0, high = 0;
 };
-Interval interval_of(std::vector<double> values);
+RunSpread spread_over(std::vector<double> values);
 
 struct ClusterJobFigures {
   std::string name;
   int nodes = 0;
-  Interval effective;  // productive time over all its time
-  Interval interruptions;
-  std::vector<Interval> items;  // seconds, by TimeItem
-  std::vector<Interval> kinds;  // interruptions by fault kind
+  RunSpread effective;  // productive time over all its time
+  RunSpread interruptions;
+  std::vector<RunSpread> items;  // seconds, by TimeItem
+  std::vector<RunSpread> kinds;  // interruptions by fault kind
   double checkpoint_interval_s = 0, young_interval_s = 0, daly_interval_s = 0;
   double checkpoint_stall_s = 0;
-  Interval mtbf_h;  // of its time, over its interruptions
-  Interval end_s;
+  RunSpread mtbf_h;  // of its time, over its interruptions
+  RunSpread end_s;
   double done = 0;  // share of the courses in which its work was done
 };
 
@@ -36,14 +36,14 @@ struct ClusterFigures {
   double duration_s = 0;
   std::vector<std::string> kinds;
   std::vector<ClusterJobFigures> jobs;
-  Interval effective;  // productive node time of all jobs over the node time that they held or waited
-  Interval interruptions;
-  Interval allocation;  // node time that jobs held, of all
-  Interval down;        // node time in repair, of all
-  Interval least_free;  // nodes
-  Interval energy_j;    // at the meter
-  Interval cost_usd;    // 0 when prices are not known
-  Interval tokens;      // of productive time; 0 when not known
+  RunSpread effective;  // productive node time of all jobs over the node time that they held or waited
+  RunSpread interruptions;
+  RunSpread allocation;  // node time that jobs held, of all
+  RunSpread down;        // node time in repair, of all
+  RunSpread least_free;  // nodes
+  RunSpread energy_j;    // at the meter
+  RunSpread cost_usd;    // 0 when prices are not known
+  RunSpread tokens;      // of productive time; 0 when not known
 };
 
 // Courses by seeds that follow from `seed`, side by side.

@@ -106,8 +106,8 @@ ClusterCourse ClusterRun::run() {
     course_.jobs.push_back(run.progress.course());
   }
   nodes_.finish(now_);
-  course_.node_time_busy = nodes_.busy();
-  course_.node_time_down = nodes_.broken();
+  course_.busy_node_s = nodes_.busy();
+  course_.down_node_s = nodes_.broken();
   course_.least_free = nodes_.least_free();
   return std::move(course_);
 }
@@ -188,9 +188,9 @@ void ClusterRun::strike_job(int job, int kind_index, int node, bool takes_node) 
     if (run.job->work.ns > 0)
       push(run.progress.end_of(run.job->work), PendingEvent::What::kEnd, job, ++run.version);
     const bool seen = random_.unit() < plan_.detection.recall;
-    const Delay& after = seen                                ? plan_.detection.monitored
+    const Delay& after = seen                                  ? plan_.detection.monitored
                          : kind.effect == FailureEffect::kSlow ? plan_.detection.slow
-                                                             : plan_.detection.silent;
+                                                               : plan_.detection.silent;
     push(now_ + after.draw(random_), PendingEvent::What::kFound, job, node);
     return;
   }
@@ -216,9 +216,9 @@ void ClusterRun::stop_job(JobRun& run, int kind_index, bool lost_memory) {
   run.stage = Stage::kUnknown;
   const FailureKind& kind = plan_.faults[kind_index];
   const bool seen = random_.unit() < plan_.detection.recall;
-  const Delay& after = seen                                ? plan_.detection.monitored
+  const Delay& after = seen                                  ? plan_.detection.monitored
                        : kind.effect == FailureEffect::kHang ? plan_.detection.hang
-                                                           : plan_.detection.crash;
+                                                             : plan_.detection.crash;
   push(now_ + after.draw(random_), PendingEvent::What::kDetected, index_of(run), ++run.version);
 }
 

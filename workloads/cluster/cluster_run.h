@@ -50,8 +50,8 @@ struct ClusterEvent {
 struct ClusterCourse {
   std::vector<JobCourse> jobs;
   std::vector<int> faults;  // by kind, on nodes with and without a job
-  Time node_time_busy;      // nodes times the time that a job held them
-  Time node_time_down;      // ... that they were being repaired
+  double busy_node_s = 0;   // nodes times the seconds that a job held them
+  double down_node_s = 0;   // ... that they were being repaired
   int least_free = 0;       // nodes that were free when fewest were
 };
 

@@ -20,7 +20,8 @@ struct Cause {
   bool by_heat;
 };
 constexpr std::array kLlama{
-    Cause{"GPU", 148 + 19 + 17 + 6, FailureEffect::kCrash, 1, true},  // faulty, SRAM, system processor, thermal
+    Cause{"GPU", 148 + 19 + 17 + 6, FailureEffect::kCrash, 1,
+          true},  // faulty, SRAM, system processor, thermal
     Cause{"HBM", 72, FailureEffect::kCrash, 1, true},
     Cause{"software", 54 + 2, FailureEffect::kCrash, 0, false},
     Cause{"switch or cable", 35, FailureEffect::kHang, 0, false},
@@ -28,7 +29,8 @@ constexpr std::array kLlama{
           false},  // maintenance, power, chassis, boards
     Cause{"NIC", 7, FailureEffect::kHang, 1, false},
     Cause{"collective timeout", 7, FailureEffect::kHang, 0, false},
-    Cause{"silent corruption", 6, FailureEffect::kSilent, 1, false},
+    Cause{"silent corruption", 6, FailureEffect::kCrash, 1,
+          false},  // counted when it was noticed; since when is not told
     Cause{"SSD", 3, FailureEffect::kCrash, 1, false},
 };
 constexpr double kLlamaNodeDays = 2048.0 * 54;

@@ -13,7 +13,7 @@ Time scaled(Time time, double factor) {
   return {static_cast<std::int64_t>(std::floor(static_cast<double>(time.ns) * factor))};
 }
 
-constexpr std::size_t kMostStored = 64;  // older ones go
+constexpr std::int64_t kLatest = 64;  // that storage keeps, whatever their distance
 
 }  // namespace
 
@@ -67,11 +67,24 @@ void JobProgress::keep(Time now, Time begun, Time before, double factor) {
   const std::int64_t every = std::max<std::int64_t>(1, (busy + cycle().ns - 1) / cycle().ns);
   const std::int64_t stored =
       (finished(costs_.durable) + every - 1) / every;  // the 1st, the (1 + every)-th, ...
-  for (std::int64_t i = std::max<std::int64_t>(0, stored - static_cast<std::int64_t>(kMostStored));
-       i < stored; ++i)
-    stored_.push_back(work_at(1 + i * every));
-  if (stored_.size() > kMostStored)
-    stored_.erase(stored_.begin() + 1, stored_.end() - static_cast<std::ptrdiff_t>(kMostStored - 1));
+  store(stored, [&](std::int64_t i) { return work_at(1 + i * every); });
+}
+
+// The latest stay all, of older ones those that are far enough apart: results may turn out to have been wrong
+// for long. Of a stretch with very many only those are looked at that can stay.
+void JobProgress::store(std::int64_t count, const std::function<Time(std::int64_t)>& work_of) {
+  if (count <= 0) return;
+  const Time apart = count > 1 ? work_of(1) - work_of(0) : plan_.keep_every;
+  const std::int64_t stride = apart.ns > 0 ? std::max<std::int64_t>(1, plan_.keep_every.ns / apart.ns) : 1;
+  const std::int64_t latest = std::max<std::int64_t>(0, count - kLatest);
+  for (std::int64_t i = 0; i < latest; i += stride) stored_.push_back(work_of(i));
+  for (std::int64_t i = latest; i < count; ++i) stored_.push_back(work_of(i));
+  const auto all = static_cast<std::ptrdiff_t>(stored_.size());
+  std::vector<Time> kept{stored_.front()};
+  for (std::ptrdiff_t i = 1; i < all; ++i) {
+    if (i >= all - kLatest || stored_[i] - kept.back() >= plan_.keep_every) kept.push_back(stored_[i]);
+  }
+  stored_.swap(kept);
 }
 
 Time JobProgress::end_of(Time work) const {

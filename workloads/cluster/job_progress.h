@@ -2,6 +2,7 @@
 // went.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "workloads/cluster/checkpoints.h"
@@ -37,6 +38,7 @@ class JobProgress {
 
  private:
   Time cycle() const { return interval_ + costs_.stall; }
+  void store(std::int64_t count, const std::function<Time(std::int64_t)>& work_of);
   void keep(Time begun, Time stretch_begun, Time done_before, double factor);
 
   CheckpointPlan plan_;

@@ -8,8 +8,8 @@ namespace moebius {
 
 // What the node was until now is booked.
 void NodePool::leave(int node, Time now) {
-  if (owner_[node] >= 0) busy_ = busy_ + (now - since_[node]);
-  if (owner_[node] == kDown) broken_ = broken_ + (now - since_[node]);
+  if (owner_[node] >= 0) busy_ += (now - since_[node]).seconds();
+  if (owner_[node] == kDown) broken_ += (now - since_[node]).seconds();
   if (owner_[node] == kFree) least_free_ = std::min(least_free_, --free_);
   since_[node] = now;
 }

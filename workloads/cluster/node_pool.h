@@ -24,9 +24,9 @@ class NodePool {
   void give_back(int node, Time now);  // an owned one
   void take_down(int node, Time now);  // one that is not down
   void repair(int node, Time now);
-  // Node times so far; of nodes that are owned or down until they change, or until finish().
-  Time busy() const { return busy_; }
-  Time broken() const { return broken_; }
+  // Seconds of nodes so far; of nodes that are owned or down until they change, or until finish().
+  double busy() const { return busy_; }
+  double broken() const { return broken_; }
   void finish(Time now);
 
  private:
@@ -36,7 +36,7 @@ class NodePool {
   std::vector<int> owner_;
   std::vector<Time> since_;
   int free_, least_free_, first_free_ = 0;
-  Time busy_, broken_;
+  double busy_ = 0, broken_ = 0;
 };
 
 }  // namespace moebius
