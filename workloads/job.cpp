@@ -252,6 +252,13 @@ void require_executable(const Job& job) {
       job.scenario.model.attention != AttentionKind::kMla)
     throw run_error(fmt::format("{}: heads of keys that several ranks keep are simulated only: {} on tp {}",
                                 name, job.scenario.model.kv_heads, serving.tp));
+  const auto& four_bits = {std::optional(serving.gemm), serving.weights, serving.expert_gemm,
+                           serving.expert_weights};
+  for (const std::optional<DType>& format : four_bits) {
+    if (job.serving && (format == DType::kFp4 || format == DType::kInt4))
+      throw run_error(
+          fmt::format("{}: {} operands are simulated only (/plan/precision)", name, to_string(*format)));
+  }
   if (job.scenario.collective.matrix)
     throw run_error(
         fmt::format("{}: /workload/matrix is simulated only: executors exchange equal parts", name));
