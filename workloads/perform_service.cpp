@@ -9,8 +9,10 @@
 #include <fmt/format.h>
 
 #include "workloads/progress_bar.h"
+#include "workloads/service_engine.h"
 #include "workloads/service_experts.h"
 #include "workloads/service_pools.h"
+#include "workloads/service_tariff.h"
 #include "workloads/service_traffic.h"
 #include "workloads/serving/left_out.h"
 #include "workloads/serving/system/iteration_timer.h"
@@ -28,8 +30,9 @@ ServingWorkload evenly(ServingWorkload work) {
 // One instance of a pool on an executor, and what its iterations take.
 class TimedPool {
  public:
-  TimedPool(const ServicePool& pool, const StartExecutor& start)
+  TimedPool(const ServicePool& pool, const StartExecutor& start, StepTimings* timings)
       : pool_(pool),
+        judged_(timings == nullptr),
         recorder_(pool.job->layout(), {.detail = Detail::kNone}),
         engine_(start(*pool.job, pool.job->layout(), recorder_)),
         served_{.model = pool.job->scenario.model,
@@ -37,9 +40,12 @@ class TimedPool {
                 .workload = evenly(pool.job->scenario.served),
                 .ranks_per_node = pool.job->scenario.cluster->pools.front().node.accelerators},
         timer_(served_, pool.job->layout(), *engine_.executor, recorder_),
-        surface_([this](const StepPoint& point) {
-          return timer_.seconds(point, {even_ ? &*even_ : nullptr, {}, false});
-        }) {}
+        surface_(
+            [this](const StepPoint& point) {
+              return timer_.seconds(point, {even_ ? &*even_ : nullptr, {}, false});
+            },
+            timings == nullptr ? nullptr
+                               : &timings->of_pool[pool.job->scenario.cluster->pools.front().name]) {}
 
   // Experts that ranks share: where they stand, and what their loads do to iterations.
   void place_experts(const Scenario& scenario, ExpertCourse& course) {
@@ -62,10 +68,10 @@ class TimedPool {
     rules.instance.balance = service.balance;
     rules.instance.host = service.host;
     ReplicaRules& replica = rules.instance.replica;
-    replica.policy = service.batching;
+    replica.policy = pool_.phase.batching;
     replica.max_running = plan.max_batch;
     replica.token_budget = plan.token_budget;
-    replica.chunked = service.chunked;
+    replica.chunked = pool_.phase.chunked;
     replica.page_tokens = plan.block_tokens;
     replica.pages = pool_.pages;
     replica.output_reserve = service.output_reserve;
@@ -73,14 +79,21 @@ class TimedPool {
       replica.shared_tokens = static_cast<std::int32_t>(scenario.traffic.source->block_tokens());
     if (pool_.phase.role != PoolRole::kPrefill) replica.speculation = service.speculation;
     replica.seed = scenario.seed;
+    const Accelerator& chip = scenario.cluster->pools.front().accelerator;
+    rules.wan = pool_.phase.wan;
+    rules.usd_per_second = chip.price.value / 3600 * plan.ranks();
+    rules.transfer_rate = chip.nic_rate * plan.tp;
+    set_engine_rules(service, pool_.phase, rules.instance);
     return rules;
   }
 
   ServicePoolFigures figures(const PoolFigures& run) {
     const ServingPlan& plan = pool_.phase.plan;
-    ServicePoolFigures figures{
-        run,         pool_.phase.instances, plan.dp,          pool_.phase.instances * plan.ranks(),
-        pool_.pages, surface_.measured(),   surface_.error(), {}};
+    const Pool& pool = pool_.job->scenario.cluster->pools.front();
+    const int devices = pool_.phase.instances * plan.ranks();
+    const SurfaceError error = judged_ ? surface_.error() : SurfaceError{};
+    ServicePoolFigures figures{run,         pool_.phase.instances, plan.dp, devices,
+                               pool_.pages, surface_.measured(),   error,   tariff_of(pool)};
     if (experts_) figures.experts = experts_->figures();
     return figures;
   }
@@ -88,6 +101,7 @@ class TimedPool {
 
  private:
   const ServicePool& pool_;
+  bool judged_;  // how far the surface is off
   Recorder recorder_;
   StartedExecutor engine_;
   ServingJob served_;
@@ -116,19 +130,34 @@ SystemRules system_rules(const Scenario& scenario, const std::vector<ServicePool
   SystemRules rules;
   for (const auto& pool : timed) rules.pools.push_back(pool->rules(scenario.service));
   rules.router = scenario.service.router;
-  rules.goals = {scenario.goal};
+  rules.classes = scenario.service.classes;
+  rules.admission = scenario.service.admission;
   if (scenario.service.separate) rules.transfer = transfer_rules(scenario, pools);
   return rules;
 }
 
-ServiceFigures service_figures(const ServingSystem& system,
+std::vector<ServiceClassFigures> class_figures(const std::vector<RequestClass>& classes,
+                                               const std::vector<ClassFigures>& run) {
+  std::vector<ServiceClassFigures> figures;
+  for (std::size_t i = 0; i < classes.size(); ++i)
+    figures.push_back({classes[i].name, classes[i].goal, run[i]});
+  return figures;
+}
+
+ServiceFigures service_figures(const Scenario& scenario, const ServingSystem& system,
                                const std::vector<std::unique_ptr<TimedPool>>& timed) {
   ServiceFigures figures;
   const std::vector<PoolFigures> pools = system.pools();
   for (std::size_t i = 0; i < timed.size(); ++i) figures.pools.push_back(timed[i]->figures(pools[i]));
   figures.shares = system.metrics().shares();
-  for (const ClassFigures& of : system.metrics().classes()) figures.rejected += of.rejected;
+  figures.classes = class_figures(scenario.service.classes, system.metrics().classes());
+  for (const ServiceClassFigures& of : figures.classes) figures.rejected += of.run.rejected;
+  for (const ServiceClassFigures& of : figures.classes) figures.turned_away += of.run.turned_away;
+  figures.span = system.span();
+  figures.forecasts = system.forecasts();
+  figures.cost = cost_of(figures.pools, figures.classes, figures.span);
   figures.transferred_bytes = system.transferred_bytes();
+  figures.intake = system.intake();
   return figures;
 }
 
@@ -160,7 +189,8 @@ Outcome perform_service(Job& job, const StartExecutor& start, const Hooks& hooks
   const Scenario& scenario = job.scenario;
   const std::vector<ServicePool> pools = service_pools(scenario);
   std::vector<std::unique_ptr<TimedPool>> timed;
-  for (const ServicePool& pool : pools) timed.push_back(std::make_unique<TimedPool>(pool, start));
+  for (const ServicePool& pool : pools)
+    timed.push_back(std::make_unique<TimedPool>(pool, start, hooks.timings));
   std::optional<ExpertCourse> course;
   if (scenario.model.experts.routed > 0) {
     course.emplace(scenario.served.popularity, scenario.traffic.drift, scenario.seed, scenario.model);
@@ -177,7 +207,7 @@ Outcome perform_service(Job& job, const StartExecutor& start, const Hooks& hooks
   outcome.report.facts = std::move(timed.front()->facts());
   outcome.report.metrics.makespan = system.now();
   outcome.report.serving = system.metrics().figures();
-  outcome.report.service = service_figures(system, timed);
+  outcome.report.service = service_figures(scenario, system, timed);
   outcome.report.service->series = record.series();
   outcome.timeline = record.take();
   for (const ServicePoolFigures& pool : outcome.report.service->pools) {

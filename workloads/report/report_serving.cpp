@@ -8,21 +8,17 @@
 
 #include "workloads/report/number_text.h"
 #include "workloads/report/report_course.h"
+#include "workloads/report/report_engine.h"
 #include "workloads/report/report_experts.h"
+#include "workloads/report/report_phase.h"
+#include "workloads/report/report_service_classes.h"
+#include "workloads/report/spread_tree.h"
 #include "workloads/serving/serving.h"
 
 namespace moebius {
 namespace {
 
 using Out = std::back_insert_iterator<std::string>;
-
-FigureTree spread_tree(const Spread& spread) {
-  return {{{"mean", spread.mean},
-           {"p50", spread.p50},
-           {"p90", spread.p90},
-           {"p95", spread.p95},
-           {"p99", spread.p99}}};
-}
 
 std::int64_t devices_of(const Report& report) {
   return report.service ? report.service->devices() : report.scenario->ranks();
@@ -42,7 +38,10 @@ FigureTree pool_tree(const ServicePoolFigures& pool) {
            {"rows_of_fullest_over_mean", imbalance(pool.run)},
            {"blocks", pool.pages},
            {"peak_blocks", pool.run.peak_pages},
-           {"preemptions", pool.run.preemptions}},
+           {"preemptions", pool.run.preemptions},
+           {"wan_in_bytes", pool.run.wan.in_bytes},
+           {"wan_out_bytes", pool.run.wan.out_bytes},
+           {"wan_cache_bytes", pool.run.wan.cache_bytes}},
           {{"prefix",
             {{{"prompt_tokens", pool.run.prefixes.prompt_tokens},
               {"reused_tokens", pool.run.prefixes.reused_tokens},
@@ -55,19 +54,23 @@ FigureTree pool_tree(const ServicePoolFigures& pool) {
               {"max", pool.surface.worst}}}}}};
 }
 
-void add_service(FigureTree& tree, const ServiceFigures& service) {
+void add_service(FigureTree& tree, const ServiceFigures& service, const ServicePlan& plan) {
   tree.rows.emplace_back("transferred_bytes", service.transferred_bytes);
+  if (service.intake.ns > 0) tree.rows.emplace_back("intake_s", service.intake.seconds());
   const TimeShares& shares = service.shares;
   tree.parts.emplace_back("request_time_s", FigureTree{{{"queue", shares.queue},
                                                         {"prefill", shares.prefill},
                                                         {"handover", shares.handover},
-                                                        {"decode", shares.decode}}});
+                                                        {"decode", shares.decode},
+                                                        {"network", shares.network}}});
   FigureTree pools;
   for (const ServicePoolFigures& pool : service.pools)
-    pools.parts.emplace_back(pool.run.name, pool_tree(pool))
+    pools.parts.emplace_back(pool.run.name, with_engine(pool_tree(pool), pool, plan))
         .second.parts.emplace_back("stalls", stalls_tree(pool));
   tree.parts.emplace_back("pools", std::move(pools));
   if (!service.series.moments.empty()) tree.parts.emplace_back("series", series_tree(service));
+  add_classes(tree, service);
+  add_cost(tree, service);
 }
 
 void spread_line(Out out, std::string_view name, const Spread& spread) {
@@ -118,14 +121,19 @@ void phase_lines(Out out, const Report& report) {
 
 void service_lines(Out out, const ServiceFigures& service) {
   const TimeShares& shares = service.shares;
-  const double all = shares.queue + shares.prefill + shares.handover + shares.decode;
+  const double all = shares.queue + shares.prefill + shares.handover + shares.decode + shares.network;
   const auto share = [&](double part) { return all > 0 ? 100 * part / all : 0; };
   fmt::format_to(out,
                  "  of their time      queue {:.1f}%, prefill {:.1f}%, handover {:.1f}%, decode {:.1f}%\n",
                  share(shares.queue), share(shares.prefill), share(shares.handover), share(shares.decode));
-  if (service.rejected > 0)
+  if (shares.network > 0)
+    fmt::format_to(out, "  on links to pools  {:.1f}% of their time\n", share(shares.network));
+  if (service.rejected > service.turned_away)
     fmt::format_to(out, "  rejected           {}: longer than the cache of a replica\n",
-                   grouped(service.rejected));
+                   grouped(service.rejected - service.turned_away));
+  if (service.turned_away > 0)
+    fmt::format_to(out, "  turned away        {} by admission when they came\n",
+                   grouped(service.turned_away));
   if (service.transferred_bytes > 0)
     fmt::format_to(out, "  handed over        {}\n", to_text(Bytes{service.transferred_bytes}));
   fmt::format_to(out, "\n  {:<14} {:>8} {:>9} {:>12} {:>8} {:>10} {:>18} {:>11}\n", "pool", "devices",
@@ -165,6 +173,7 @@ FigureTree serving_tree(const Report& report) {
                {"devices", devices_of(report)},
                {"iterations", figures.iterations},
                {"prefill_iterations", figures.prefills}};
+  add_phase_rows(tree, report);
   if (report.scenario->goal.given()) {
     tree.rows.emplace_back("goodput_rps", figures.goodput_rps);
     tree.rows.emplace_back("slo_attainment", figures.slo_attainment);
@@ -181,7 +190,7 @@ FigureTree serving_tree(const Report& report) {
                         {"peak_blocks", std::int64_t{figures.peak_pages}},
                         {"block_tokens", std::int64_t{report.scenario->serving.block_tokens}}}});
   if (report.service) {
-    add_service(tree, *report.service);
+    add_service(tree, *report.service, report.scenario->service);
     FigureTree experts = experts_tree(*report.service);
     if (!experts.parts.empty()) tree.parts.emplace_back("eplb", std::move(experts));
   }
@@ -202,6 +211,7 @@ std::string serving_text(const Report& report) {
                  grouped(std::llround(figures.output_tokens_per_s)),
                  grouped(std::llround(figures.output_tokens_per_s / static_cast<double>(devices_of(report)))),
                  grouped(std::llround(figures.input_tokens_per_s)));
+  text += phase_text(report);
   fmt::format_to(out, "  {:<18} {:>10} {:>10} {:>10} {:>10} {:>10}\n", "", "mean", "p50", "p90", "p95",
                  "p99");
   spread_line(out, "TTFT", figures.ttft);
@@ -213,8 +223,9 @@ std::string serving_text(const Report& report) {
                    figures.goodput_rps, 100 * figures.slo_attainment);
   if (report.service) {
     service_lines(out, *report.service);
-    text += stalls_text(*report.service) + experts_text(*report.service);
-    return text;
+    engine_lines(out, *report.service, report.scenario->service);
+    return text + stalls_text(*report.service) + experts_text(*report.service) +
+           classes_text(*report.service) + cost_text(*report.service);
   }
   fmt::format_to(out, "  cache              {} of {} pages of {} tokens at most in use on one rank\n",
                  grouped(figures.peak_pages), grouped(figures.cache_pages), plan.block_tokens);

@@ -4,18 +4,18 @@
 
 #include <fmt/format.h>
 
+#include "workloads/scenario/overlap_keys.h"
 #include "workloads/scenario/expert_balance_keys.h"
 #include "workloads/scenario/popularity_keys.h"
 #include "workloads/scenario/scenario_parts.h"
 #include "workloads/scenario/service_keys.h"
+#include "workloads/scenario/serving_defaults.h"
 #include "workloads/scenario/traffic_keys.h"
 
 namespace moebius {
 
 namespace {
 
-constexpr std::array kArithmetic{Named<DType>{"bf16", DType::kBf16, ""}, Named<DType>{"fp8", DType::kFp8, ""},
-                                 Named<DType>{"fp32", DType::kFp32, ""}};
 constexpr std::array kMemoryRules{
     Named<bool>{"enforce", true, "what does not fit fails"},
     Named<bool>{"report", false, "it is simulated all the same, and the report says so"},
@@ -25,21 +25,6 @@ constexpr double kMostRanks = 1 << 20, kMostTokens = 1 << 24;
 int whole(Section& section, std::string_view key, Range range, std::optional<std::int64_t> otherwise,
           std::string_view help) {
   return static_cast<int>(section.integer(key, range, otherwise, help));
-}
-
-PhaseKeys read_phase(Section& phase, int tp, int ep) {
-  PhaseKeys degrees;
-  degrees.pool = phase.text("pool", "", "whose devices; may be left out where there is one pool");
-  Section attention = phase.object("attention", false, "how attention is spread over ranks");
-  degrees.dp =
-      whole(attention, "dp", {0, kMostRanks}, 0, "replicas with requests of their own; 0: all devices");
-  degrees.tp = whole(attention, "tp", {0, kMostRanks}, tp, "ranks that share the heads of a replica");
-  attention.finish();
-  Section experts = phase.object("ep", false, "expert parallelism");
-  degrees.ep = whole(experts, "degree", {0, kMostRanks}, ep, "ranks that share the experts of a layer");
-  degrees.exchange = read_dispatch(experts);
-  experts.finish();
-  return degrees;
 }
 
 // One pool does both phases, so that what the second says of ranks must be what the first says.
@@ -110,9 +95,7 @@ void check_model(const ServingPlan& plan, const Model& model, const Document& do
 void check_formats(const Scenario& scenario, const Document& document) {
   const std::string problem = problem_of(scenario.served.popularity, scenario.model);
   if (!problem.empty()) place_at(document, "/workload/experts/popularity").fail(problem);
-  for (const Pool& pool : scenario.cluster->pools)
-    require(document, pool.accelerator.peak_of(scenario.serving.gemm).value > 0, "/plan/precision/gemm",
-            "{} has no native {} arithmetic", pool.accelerator.id, to_string(scenario.serving.gemm));
+  check_formats_of_pools(scenario, document);
 }
 
 void check_batch(const Scenario& scenario, const Document& document) {
@@ -142,16 +125,33 @@ void check_batch(const Scenario& scenario, const Document& document) {
 
 }  // namespace
 
+PhaseKeys read_phase(Section& phase, int tp, int ep) {
+  PhaseKeys degrees;
+  degrees.pool = phase.text("pool", "", "whose devices; may be left out where there is one pool");
+  Section attention = phase.object("attention", false, "how attention is spread over ranks");
+  degrees.dp =
+      whole(attention, "dp", {0, kMostRanks}, 0, "replicas with requests of their own; 0: all devices");
+  degrees.tp = whole(attention, "tp", {0, kMostRanks}, tp, "ranks that share the heads of a replica");
+  attention.finish();
+  Section experts = phase.object("ep", false, "expert parallelism");
+  degrees.ep = whole(experts, "degree", {0, kMostRanks}, ep, "ranks that share the experts of a layer");
+  degrees.exchange = read_dispatch(experts);
+  read_overlap(phase, experts, degrees);
+  experts.finish();
+  return degrees;
+}
+
 void read_serving_plan(Section section, Scenario& scenario) {
   ServingPlan& plan = scenario.serving;
+  const Framework& framework = read_framework(section);
   Section decode = section.object("decode", false, "iterations that give every running sequence a token");
   PhaseKeys degrees = read_phase(decode, 1, 1);
   plan.dp = degrees.dp;
   plan.tp = std::max(1, degrees.tp);
   plan.ep = std::max(1, degrees.ep);
   plan.decode_exchange = degrees.exchange;
-  plan.max_batch =
-      whole(decode, "max_batch", {1, 1 << 16}, 256, "sequences that decode at once on one replica");
+  plan.max_batch = whole(decode, "max_batch", {1, 1 << 16}, framework.max_batch,
+                         "sequences that decode at once on one replica");
   read_speculation(decode, scenario.service);
   decode.finish();
   Section prefill = section.object(
@@ -159,20 +159,17 @@ void read_serving_plan(Section section, Scenario& scenario) {
   PhaseKeys of_prefill = read_phase(prefill, 0, 0);
   plan.prefill_exchange = of_prefill.exchange;
   plan.token_budget =
-      prefill.integer("token_budget", {1, kMostTokens}, 16384,
+      prefill.integer("token_budget", {1, kMostTokens}, framework.token_budget,
                       "most prompt tokens of an iteration on one replica; a longer prompt has one alone");
   prefill.finish();
-  read_service_keys(section, scenario.service);
-  if (!scenario.service.separate) require_same(prefill, of_prefill, degrees);
+  read_service_keys(section, framework, scenario.service);
+  if (!scenario.service.separate && scenario.service.does == PoolRole::kBoth)
+    require_same(prefill, of_prefill, degrees);
   Section cache = section.object("cache", false, "keys and values of the running sequences");
-  read_cache_keys(cache, scenario.service);
-  plan.block_tokens = whole(cache, "block_tokens", {1, 1 << 16}, 64, "tokens of a page");
+  read_cache_keys(cache, framework, scenario.service);
+  plan.block_tokens = whole(cache, "block_tokens", {1, 1 << 16}, framework.block_tokens, "tokens of a page");
   cache.finish();
-  Section precision = section.object("precision", false, "number formats");
-  plan.gemm = precision.choice<DType>("gemm", kArithmetic, DType::kBf16,
-                                      "operands of matrix products, and tokens on their way to experts");
-  plan.kv = precision.choice<DType>("kv", kArithmetic, DType::kBf16, "the cache");
-  precision.finish();
+  read_formats(section.object("precision", false, "number formats"), plan);
   scenario.weights = read_weights(section);
   plan.fold = section.boolean("fold", true, "simulate one rank for all");
   scenario.enforce_memory =
@@ -199,20 +196,6 @@ void read_serving_workload(Section section, Scenario& scenario) {
                       scenario.traffic.drift);
   work.seed = scenario.seed;
   section.finish();
-}
-
-ServiceGoal read_goal(Section& top) {
-  std::vector<Section> rows = top.objects("sla", false, "what requests of a class are promised");
-  ServiceGoal goal;
-  for (Section& row : rows) {
-    row.text("class", std::nullopt, "whose; a batch has one class");
-    goal.ttft = row.time("ttft", Time{}, "arrival to first token, at most; 0: not promised");
-    goal.tpot = row.time("tpot", Time{}, "time per further token, at most; 0: not promised");
-    row.finish();
-  }
-  if (rows.size() > 1)
-    top.place_of("sla").fail(fmt::format("a batch has one class of requests, found {}", rows.size()));
-  return goal;
 }
 
 void check_serving(Scenario& scenario, const Document& document) {

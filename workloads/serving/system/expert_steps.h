@@ -30,6 +30,7 @@ class ExpertSteps : public StepCost {
   void begin(Time now) override;
   double seconds(std::span<const StepShape> replicas) override;
   StepStalls stalls(std::span<const StepShape> replicas, double seconds) override;
+  double forecast(std::span<const StepShape> replicas) override;  // with the loads of the moment
   double balancedness() const override { return 1 / balancer_.imbalance_now(); }
 
   const ExpertBalancer& balancer() const { return balancer_; }
@@ -46,6 +47,7 @@ class ExpertSteps : public StepCost {
 
  private:
   double added(const StepPoint& point);
+  static StepPoint fullest(std::span<const StepShape> replicas);
   double moved(const StepPoint& point, double lasts);
   void sample(const StepPoint& point, double seconds);
 

@@ -1,7 +1,7 @@
-// Carries out iterations one by one on an executor, to learn what they take. Where layers repeat and tokens
-// go to experts evenly, two short stacks stand for all: what the longer one takes more is what each further
-// repetition takes. Where weights move beside an iteration, or loads differ from layer to layer, all layers
-// are carried out.
+// Carries out iterations one by one on an executor, to learn what they take. Where layers repeat, two short
+// stacks stand for all: what the longer one takes more is what further repetitions take. That holds for
+// layers whose loads of experts are equal or drawn in one way, not for recorded ones. Where weights move beside
+// an iteration, or loads differ from layer to layer, all layers are carried out.
 #pragma once
 
 #include <cstdint>
@@ -54,11 +54,16 @@ class IterationTimer {
   double seconds(Stack& stack, const std::vector<BatchPtr>& batches, const Extras& extras);
   double all_layers(const std::vector<BatchPtr>& batches, const Extras& extras);
   double with_draws(const std::vector<BatchPtr>& batches, const Extras& extras);
+  // By class of ranks.
+  std::vector<FragmentPtr> iteration(Stack& stack, const std::vector<BatchPtr>& batches, const Extras& extras);
+  std::vector<FragmentPtr> fragments(Stack& stack, const std::vector<BatchPtr>& batches, const Extras& extras);
 
   const Layout& layout_;
   Executor& executor_;
   Recorder& recorder_;
   Repetition repetition_;
+  static constexpr int kDrawnRepetitions = 4;
+  int further_ = 1;                             // repetitions that the longer stack has more
   int all_layers_ = 0;                          // where short stacks stand for them
   std::vector<std::unique_ptr<Stack>> stacks_;  // one of all layers, or a short one and a longer one
   // Made when asked for, where stacks_ are short: one with all layers, and one that is longer than the short
@@ -70,6 +75,7 @@ class IterationTimer {
 
 // Equal sequences of so many tokens and keys. Prompts stand whole where each token has no more keys than that
 // leaves, in one sequence behind others' tokens where it has more.
-Batch batch_of(const StepPoint& point, std::int32_t page_tokens);
+// Decoding sequences have the rows of their guesses, too.
+Batch batch_of(const StepPoint& point, std::int32_t page_tokens, int drafts = 0);
 
 }  // namespace moebius

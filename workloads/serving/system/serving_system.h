@@ -5,33 +5,32 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "hw/units.h"
+#include "workloads/serving/system/admission.h"
 #include "workloads/serving/system/instance.h"
+#include "workloads/serving/system/request_class.h"
 #include "workloads/serving/system/request_feed.h"
+#include "workloads/serving/system/router.h"
 #include "workloads/serving/system/service_metrics.h"
 #include "workloads/serving/system/service_observer.h"
+#include "workloads/serving/system/wan_link.h"
 
 namespace moebius {
-
-enum class PoolRole : std::uint8_t { kBoth, kPrefill, kDecode };
 
 struct PoolRules {
   std::string name;
   PoolRole role = PoolRole::kBoth;
   InstanceRules instance;
   int instances = 1;
-  StepCost* cost = nullptr;           // outlives the system
+  StepCost* cost = nullptr;           // outlives the system; forecasts are made from it
   std::vector<StepCost*> costs = {};  // the same by instance, where theirs differ; empty: `cost`
-};
-
-// To which instance a request goes.
-enum class RouterPolicy : std::uint8_t {
-  kRoundRobin,
-  kLeastRequests,
-  kLeastTokens,  // of prompts to compute and of contexts to read
+  std::optional<WanRules> wan = {};   // between users and the pool; nothing: no time and no limit
+  double usd_per_second = 0;          // of an instance, as the router sees it; 0: not known
+  ByteRate transfer_rate = {};        // of a replica; 0: the one of all
 };
 
 // How a cache moves from the replica that computed it to the one that decodes. Each replica sends, and takes
@@ -45,11 +44,25 @@ struct TransferRules {
 };
 
 struct SystemRules {
-  std::vector<PoolRules> pools;  // one that does both, or one of each other role
+  std::vector<PoolRules> pools;  // that do both, or some of each other role; at most kMostPools. One alone may
+                                 // do one phase: prompts that end with a token, or decoding behind what is there
   RouterPolicy router = RouterPolicy::kRoundRobin;
   TransferRules transfer;
-  std::vector<ServiceGoal> goals = {{}};  // by service class
-  ServiceObserver* observer = nullptr;    // outlives the system; may be none
+  std::vector<RequestClass> classes = {{}};
+  AdmissionRules admission = {};
+  ServiceObserver* observer = nullptr;  // outlives the system; may be none
+};
+
+struct ClassTokens {  // that a pool computed: of prompts, and generated
+  std::int64_t input = 0, output = 0;
+};
+
+// How far forecasts of the first token were off, as they stood when requests came.
+struct ForecastFigures {
+  std::int64_t requests = 0;
+  double error = 0, bias = 0;  // sums of |forecast / came - 1|, and of that with its sign
+
+  void add(Time forecast, Time came);
 };
 
 struct PoolFigures {
@@ -59,7 +72,10 @@ struct PoolFigures {
   std::int64_t peak_pages = 0;  // of the fullest replica
   std::int64_t preemptions = 0;
   double preempted = 0;  // seconds from preemptions until the prompt was computed again, of all requests
-  PrefixTotals prefixes;  // of all replicas
+  PrefixTotals prefixes;            // of all replicas
+  std::vector<ClassTokens> tokens;  // of finished requests, by class
+  WanFigures wan;
+  HostTotals host;  // of all instances
 };
 
 class ServingSystem {
@@ -76,6 +92,9 @@ class ServingSystem {
   const ServiceMetrics& metrics() const;
   std::vector<PoolFigures> pools() const;
   double transferred_bytes() const;
+  Time intake() const;  // that workers spent on requests before they could be scheduled
+  ForecastFigures forecasts() const;
+  Time span() const;  // from the first arrival to the last token
 
  private:
   struct State;

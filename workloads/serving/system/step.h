@@ -16,6 +16,8 @@ struct StepShape {
   std::int32_t decode_sequences = 0;
   std::int64_t decode_context = 0;  // tokens that they attend to, all together
   std::int32_t decode_tokens = 0;   // rows of decoding sequences; more than one each with drafts
+  std::int32_t changes = 0;         // sequences that came, went or got pages since the iteration before
+  std::int64_t padding = 0;         // rows among those above that belong to no token
 
   std::int64_t rows() const { return prefill_tokens + decode_tokens; }
   bool empty() const { return rows() == 0; }
@@ -45,6 +47,8 @@ class StepCost {
   virtual StepStalls stalls(std::span<const StepShape>, double) { return {}; }
   // Of experts at the moment: mean over fullest rank.
   virtual double balancedness() const { return 1; }
+  // The same of an iteration that nobody carries out: somebody wants to know what it would take.
+  virtual double forecast(std::span<const StepShape> replicas) { return seconds(replicas); }
 };
 
 }  // namespace moebius
