@@ -12,8 +12,10 @@ std::int64_t load_of(const ReplicaLoad& load, ReplicaBalance by) {
 Instance::Instance(const InstanceRules& rules, StepCost& cost)
     : rules_(rules),
       cost_(cost),
-      replicas_(rules.replicas, Replica(rules.replica)),
-      shapes_(rules.replicas) {}
+      shapes_(rules.replicas) {
+  replicas_.reserve(rules.replicas);
+  for (int i = 0; i < rules.replicas; ++i) replicas_.emplace_back(rules.replica);
+}
 
 int Instance::choose() {
   const int turn = turn_;
