@@ -23,6 +23,7 @@
 #include "real/processes/run_together.h"
 #include "sim/emulate_run.h"
 #include "sim/sim_run.h"
+#include "viz/command/export_command.h"
 #include "workloads/advice/advice.h"
 #include "workloads/command_line/calibrate_command.h"
 #include "workloads/command_line/catalog_commands.h"
@@ -235,6 +236,7 @@ std::vector<Command> all_commands() {
           check_command(),
           crosscheck_command(),
           compare_command(),
+          export_command(),
           validate_with_simulator(),
           list_command(),
           show_command(),
