@@ -10,6 +10,7 @@
 
 #include "workloads/progress_bar.h"
 #include "workloads/service_pools.h"
+#include "workloads/service_tiers.h"
 #include "workloads/service_traffic.h"
 #include "workloads/serving/left_out.h"
 #include "workloads/serving/system/iteration_timer.h"
@@ -53,6 +54,9 @@ class TimedPool {
     replica.output_reserve = service.output_reserve;
     if (service.prefix_cache && scenario.traffic.source && pool_.phase.role != PoolRole::kDecode)
       replica.shared_tokens = static_cast<std::int32_t>(scenario.traffic.source->block_tokens());
+    if (replica.shared_tokens > 0) replica.depth_cost = depth_cost(scenario.model, replica.shared_tokens);
+    replica.eviction = service.tiers.eviction;
+    if (service.tiers.on() && service.tiers.layerwise) rules.instance.load_layers = scenario.model.layers;
     if (pool_.phase.role != PoolRole::kPrefill) replica.speculation = service.speculation;
     replica.seed = scenario.seed;
     return rules;
@@ -64,6 +68,7 @@ class TimedPool {
             pool_.pages, surface_.measured(),   surface_.error()};
   }
   RunFacts& facts() { return engine_.facts; }
+  StepCost& cost() { return surface_; }
 
  private:
   const ServicePool& pool_;
@@ -94,6 +99,7 @@ SystemRules system_rules(const Scenario& scenario, const std::vector<ServicePool
   for (const auto& pool : timed) rules.pools.push_back(pool->rules(scenario.service));
   rules.router = scenario.service.router;
   rules.goals = {scenario.goal};
+  rules.tiers = tier_rules(scenario, pools.front(), timed.front()->cost());
   if (scenario.service.separate) rules.transfer = transfer_rules(scenario, pools);
   return rules;
 }
@@ -106,6 +112,7 @@ ServiceFigures service_figures(const ServingSystem& system,
   figures.shares = system.metrics().shares();
   for (const ClassFigures& of : system.metrics().classes()) figures.rejected += of.rejected;
   figures.transferred_bytes = system.transferred_bytes();
+  figures.tiers = system.tiers();
   return figures;
 }
 

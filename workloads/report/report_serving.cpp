@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "workloads/report/number_text.h"
+#include "workloads/report/report_cache.h"
 #include "workloads/serving/serving.h"
 
 namespace moebius {
@@ -176,6 +177,7 @@ FigureTree serving_tree(const Report& report) {
       "kv", FigureTree{{{"total_blocks", std::int64_t{figures.cache_pages}},
                         {"peak_blocks", std::int64_t{figures.peak_pages}},
                         {"block_tokens", std::int64_t{report.scenario->serving.block_tokens}}}});
+  if (report.service && report.service->tiers) add_tiers(tree.parts.back().second, *report.service->tiers);
   if (report.service) add_service(tree, *report.service);
   return tree;
 }
@@ -205,6 +207,7 @@ std::string serving_text(const Report& report) {
                    figures.goodput_rps, 100 * figures.slo_attainment);
   if (report.service) {
     service_lines(out, *report.service);
+    if (report.service->tiers) text += tiers_text(*report.service->tiers);
     return text;
   }
   fmt::format_to(out, "  cache              {} of {} pages of {} tokens at most in use on one rank\n",

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "workloads/scenario/cache_keys.h"
 #include "workloads/scenario/popularity_keys.h"
 #include "workloads/scenario/scenario_parts.h"
 #include "workloads/scenario/service_keys.h"
@@ -141,7 +142,7 @@ void check_batch(const Scenario& scenario, const Document& document) {
 
 }  // namespace
 
-void read_serving_plan(Section section, Scenario& scenario) {
+void read_serving_plan(Section section, Scenario& scenario, const Catalog* catalog) {
   ServingPlan& plan = scenario.serving;
   Section decode = section.object("decode", false, "iterations that give every running sequence a token");
   PhaseKeys degrees = read_phase(decode, 1, 1);
@@ -165,6 +166,7 @@ void read_serving_plan(Section section, Scenario& scenario) {
   if (!scenario.service.separate) require_same(prefill, of_prefill, degrees);
   Section cache = section.object("cache", false, "keys and values of the running sequences");
   read_cache_keys(cache, scenario.service);
+  read_tier_keys(cache, scenario.service, catalog);
   plan.block_tokens = whole(cache, "block_tokens", {1, 1 << 16}, 64, "tokens of a page");
   cache.finish();
   Section precision = section.object("precision", false, "number formats");
@@ -215,6 +217,7 @@ ServiceGoal read_goal(Section& top) {
 
 void check_serving(Scenario& scenario, const Document& document) {
   set_phases(scenario, document);
+  check_tiers(scenario, document);
   check_formats(scenario, document);
   if (scenario.service.full_steps) {
     check_degrees(scenario.serving, scenario, document);

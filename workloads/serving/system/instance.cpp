@@ -10,9 +10,7 @@ std::int64_t load_of(const ReplicaLoad& load, ReplicaBalance by) {
 }
 
 Instance::Instance(const InstanceRules& rules, StepCost& cost)
-    : rules_(rules),
-      cost_(cost),
-      shapes_(rules.replicas) {
+    : rules_(rules), cost_(cost), shapes_(rules.replicas) {
   replicas_.reserve(rules.replicas);
   for (int i = 0; i < rules.replicas; ++i) replicas_.emplace_back(rules.replica);
 }
@@ -34,13 +32,13 @@ std::optional<Time> Instance::begin(Time now) {
   if (busy_) return std::nullopt;
   std::int64_t rows = 0, most = 0, prompts = 0;
   for (int i = 0; i < size(); ++i) {
-    shapes_[i] = replicas_[i].plan();
+    shapes_[i] = replicas_[i].plan(now);
     rows += shapes_[i].rows();
     prompts += shapes_[i].prefill_tokens;
     most = std::max(most, shapes_[i].rows());
   }
   if (rows == 0) return std::nullopt;
-  const Time lasts = duration();
+  const Time lasts = behind_loads(now, duration());
   ++totals_.iterations;
   totals_.prefills += prompts > 0;
   totals_.busy += lasts;
@@ -48,6 +46,16 @@ std::optional<Time> Instance::begin(Time now) {
   totals_.slowest_rows += static_cast<double>(most) * size();
   busy_ = true;
   return now + lasts;
+}
+
+// The last layer is computed when its own blocks are there.
+Time Instance::behind_loads(Time now, Time device) {
+  Time ready = now;
+  for (const Replica& replica : replicas_) ready = std::max(ready, replica.loaded());
+  const Time behind = ready - now + Time{device.ns / rules_.load_layers};
+  if (ready == now || behind <= device) return device;
+  totals_.stalled += behind - device;
+  return behind;
 }
 
 Time Instance::duration() {

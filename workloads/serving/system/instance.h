@@ -28,6 +28,7 @@ struct InstanceRules {
   int replicas = 1;
   ReplicaBalance balance = ReplicaBalance::kTokens;
   HostCosts host;
+  int load_layers = 1;  // of the model, when each begins as its own blocks are there; 1: when all are
 };
 
 class Instance {
@@ -51,6 +52,7 @@ class Instance {
   struct Totals {
     std::int64_t iterations = 0, prefills = 0;  // with prompts in them
     Time busy;                                  // of iterations
+    Time stalled;                               // of that, for blocks from below and for room
     double rows = 0;                            // computed by all replicas
     double slowest_rows = 0;  // of the replica that had most, times replicas: over `rows`, the imbalance
   };
@@ -58,6 +60,7 @@ class Instance {
 
  private:
   Time duration();
+  Time behind_loads(Time now, Time device);
 
   InstanceRules rules_;
   StepCost& cost_;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "workloads/serving/system/serving_system.h"
@@ -22,6 +23,7 @@ struct ServiceFigures {
   TimeShares shares;
   std::int64_t rejected = 0;
   double transferred_bytes = 0;
+  std::optional<TierFigures> tiers = {};
   int devices() const {
     int sum = 0;
     for (const ServicePoolFigures& pool : pools) sum += pool.devices;

@@ -12,6 +12,7 @@
 #include "workloads/serving/system/instance.h"
 #include "workloads/serving/system/replica.h"
 #include "workloads/serving/system/serving_system.h"
+#include "workloads/serving/system/tiers/tier_plan.h"
 #include "workloads/serving/traffic/traffic_source.h"
 
 namespace moebius {
@@ -46,6 +47,7 @@ struct ServicePlan {
   HostCosts host = {};
   bool layerwise = true;      // transfers begin while later layers are computed
   bool prefix_cache = false;  // prompts that begin alike share what the cache has of them
+  TierPlan tiers = {};
   double device_share = 0.9;  // of a device's memory, that weights and cache may take together
 };
 

@@ -17,7 +17,7 @@ struct Location {
 };
 
 struct Event {
-  enum class Kind : std::uint8_t { kIteration, kTransfer };
+  enum class Kind : std::uint8_t { kIteration, kTransfer, kFetched };
   Time time;
   std::uint64_t order = 0;  // of equal times
   Kind kind = Kind::kIteration;
@@ -54,6 +54,7 @@ struct ServingSystem::State {
   State(const SystemRules& given, RequestFeed& source) : rules(given), feed(source), metrics(given.goals) {
     for (const PoolRules& pool : rules.pools) add_pool(pool);
     CHECK(entry >= 0, "no pool takes prompts");
+    if (rules.tiers) add_tiers();
   }
 
   void add_pool(const PoolRules& pool) {
@@ -72,6 +73,9 @@ struct ServingSystem::State {
     state.ports.resize(static_cast<std::size_t>(pool.instances) * pool.instance.replicas);
   }
 
+  void add_tiers();
+  std::int32_t number_of(const Location& at) const;
+  void send_ahead(std::int32_t id);
   void arrive();
   void carry_out(const Event& event);
   void end_iteration(std::int32_t instance);
@@ -107,7 +111,30 @@ struct ServingSystem::State {
   Time now, first_arrival = kForever, last_token;
   StepOutcome outcome;
   double transferred = 0;
+  std::unique_ptr<TieredCache> tiers;  // below the replicas of the entry
 };
+
+void ServingSystem::State::add_tiers() {
+  tiers = std::make_unique<TieredCache>(*rules.tiers);
+  std::int32_t number = 0;
+  for (Instance& instance : pools[entry].instances)
+    for (int i = 0; i < instance.size(); ++i) instance.replica(i).use_tiers(tiers->below(number++));
+}
+
+// Among all replicas of its pool.
+std::int32_t ServingSystem::State::number_of(const Location& at) const {
+  return at.instance * rules.pools[at.pool].instance.replicas + at.replica;
+}
+
+// What its prompt needs and is far away comes nearer while it waits.
+void ServingSystem::State::send_ahead(std::int32_t id) {
+  const Location& at = live[id].prefill;
+  const kv::Chain chain = chain_of(id);
+  if (tiers == nullptr || chain.empty()) return;
+  const Time start = tiers->arrived(
+      number_of(at), {id, live[id].moments.input, chain, replica(at).cached_blocks(chain), now});
+  if (start > now) post(start, Event::Kind::kFetched, pools[at.pool].first + at.instance);
+}
 
 std::int32_t ServingSystem::State::take_slot() {
   if (free_slots.empty()) {
@@ -173,6 +200,7 @@ void ServingSystem::State::arrive() {
   live[id].tag = arrival.tag;
   live[id].prefill = live[id].decode = at;
   std::swap(live[id].blocks, arrival.request.blocks);
+  send_ahead(id);
   replica(at).enqueue({id, input, output, chain_of(id)});
   kick(at);
 }
@@ -197,6 +225,9 @@ void ServingSystem::State::carry_out(const Event& event) {
       break;
     case Event::Kind::kTransfer:
       end_transfer(event.index);
+      break;
+    case Event::Kind::kFetched:
+      kick(places[event.index]);
       break;
   }
 }
@@ -253,10 +284,12 @@ void ServingSystem::State::start_transfer(std::int32_t id) {
   const bool early = transfer.layerwise && request.moments.first_token == now;
   const Time begin = early ? request.moments.admitted : now;
   Port &from = port(request.prefill), &to = port(request.decode);
+  if (tiers != nullptr) from.free = std::max(from.free, tiers->sends_from(number_of(request.prefill)));
   const Time start = std::max({begin, from.free, to.free}) + transfer.latency;
   const Time least = early ? Time{whole.ns / transfer.layers} : Time{};
   const Time end = std::max(start + whole, now + least);
   from.free = to.free = end;
+  if (tiers != nullptr) tiers->sent(number_of(request.prefill), end);
   transferred += bytes;
   post(end, Event::Kind::kTransfer, id);
 }
@@ -307,6 +340,14 @@ const ServiceMetrics& ServingSystem::metrics() const {
 
 double ServingSystem::transferred_bytes() const {
   return state_->transferred;
+}
+
+std::optional<TierFigures> ServingSystem::tiers() const {
+  if (state_->tiers == nullptr) return std::nullopt;
+  TierFigures figures = state_->tiers->figures();
+  for (const Instance& instance : state_->pools[state_->entry].instances)
+    figures.stalled_s += instance.totals().stalled.seconds();
+  return figures;
 }
 
 std::vector<PoolFigures> ServingSystem::pools() const {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "workloads/serving/system/instance.h"
 #include "workloads/serving/system/request_feed.h"
 #include "workloads/serving/system/service_metrics.h"
+#include "workloads/serving/system/tiers/tiered_cache.h"
 
 namespace moebius {
 
@@ -47,6 +49,7 @@ struct SystemRules {
   RouterPolicy router = RouterPolicy::kRoundRobin;
   TransferRules transfer;
   std::vector<ServiceGoal> goals = {{}};  // by service class
+  std::optional<TierRules> tiers = {};    // of the pool that takes prompts
 };
 
 struct PoolFigures {
@@ -72,6 +75,7 @@ class ServingSystem {
   const ServiceMetrics& metrics() const;
   std::vector<PoolFigures> pools() const;
   double transferred_bytes() const;
+  std::optional<TierFigures> tiers() const;  // nothing: there are none
 
  private:
   struct State;
