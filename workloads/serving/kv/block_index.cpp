@@ -87,7 +87,8 @@ std::int32_t BlockIndex::place(const BlockUse& block, std::int32_t uses) {
 }
 
 std::int32_t BlockIndex::insert(const EvictedBlock& block) {
-  const std::int32_t slot = place({block.hash, block.parent, block.depth, BlockUse::kNever}, block.uses);
+  const std::int32_t slot =
+      place({block.hash, block.parent, block.depth, BlockUse::kNever}, block.uses - 1);  // free() adds one
   if (slot >= 0) free(slot);
   return slot;
 }

@@ -30,6 +30,15 @@ struct SlotList {
     newest = slot;
     ++size;
   }
+  // `slot` as the one used next after `before`, which is in the list.
+  void insert_after(SlotLinks& links, std::int32_t before, std::int32_t slot) {
+    const std::int32_t after = links.newer[before];
+    links.older[slot] = before;
+    links.newer[slot] = after;
+    links.newer[before] = slot;
+    (after < 0 ? newest : links.older[after]) = slot;
+    ++size;
+  }
   void remove(SlotLinks& links, std::int32_t slot) {
     const auto [before, after] = std::pair(links.older[slot], links.newer[slot]);
     (before < 0 ? oldest : links.newer[before]) = after;
