@@ -54,7 +54,7 @@ std::vector<Named<kv::EvictionKind>> evictions() {
 }
 
 void read_ssd(Section section, TierPlan& tiers, const Catalog* catalog) {
-  tiers.ssd = section.bytes("capacity", Bytes{}, "of a node, for blocks; 0 B: there is no such tier");
+  tiers.ssd = section.bytes("capacity", Bytes{}, "of a node, for blocks; left out: there is no such tier");
   const DescriptionPtr form =
       description_of("", "a name of `moebius list storage`, or {\"base\": NAME, changes}");
   set_keyword(form->keywords, "type", array_value({text_value("string"), text_value("object")}));
@@ -105,7 +105,7 @@ void require_counts(Section& cache, const ServicePlan& service) {
   };
   for (const char* key : {"index", "prefetch", "write", "inclusion", "load", "layerwise"})
     refuse(key, tiers.on(), "a tier below device memory");
-  refuse("eviction", service.prefix_cache, "shared prefixes");
+  refuse("eviction", service.prefix_cache || tiers.on(), "shared prefixes");
   if (tiers.exclusive && tiers.write != WritePolicy::kOnEviction)
     cache.place_of("inclusion")
         .fail("an exclusive tier has a block when no other one has it: expected write \"on-eviction\"");
@@ -121,7 +121,7 @@ void require_counts(Section& cache, const ServicePlan& service) {
 void read_tier_keys(Section& cache, ServicePlan& service, const Catalog* catalog) {
   TierPlan& tiers = service.tiers;
   Section dram = cache.object("dram", false, "a tier in the host memory of each node");
-  tiers.dram = dram.bytes("capacity", Bytes{}, "of a node, for blocks; 0 B: there is no such tier");
+  tiers.dram = dram.bytes("capacity", Bytes{}, "of a node, for blocks; left out: there is no such tier");
   dram.finish();
   read_ssd(cache.object("ssd", false, "a tier on the drives of each node"), tiers, catalog);
   read_index(cache.object("index", false, "which blocks a node finds"), tiers);
