@@ -18,13 +18,15 @@ std::int64_t hits_of(const TierFigures& tiers) {
   return tiers.asked - tiers.missed;
 }
 
-}  // namespace
+void add_hits(FigureTree& kv, std::int64_t asked, std::int64_t hit) {
+  kv.rows.emplace_back("asked_blocks", asked);
+  kv.rows.emplace_back("hit_blocks", hit);
+  kv.rows.emplace_back("missed_blocks", asked - hit);
+  kv.rows.emplace_back("hit_share", share(hit, asked));
+}
 
 void add_tiers(FigureTree& kv, const TierFigures& tiers) {
-  kv.rows.emplace_back("asked_blocks", tiers.asked);
-  kv.rows.emplace_back("hit_blocks", hits_of(tiers));
-  kv.rows.emplace_back("missed_blocks", tiers.missed);
-  kv.rows.emplace_back("hit_share", share(hits_of(tiers), tiers.asked));
+  add_hits(kv, tiers.asked, hits_of(tiers));
   kv.rows.emplace_back("recomputed_blocks", tiers.recomputed);
   kv.rows.emplace_back("time_saved_s", tiers.saved_s);
   kv.rows.emplace_back("stalled_s", tiers.stalled_s);
@@ -51,6 +53,15 @@ void add_tiers(FigureTree& kv, const TierFigures& tiers) {
   kv.parts.emplace_back("prefetch", FigureTree{{{"blocks", tiers.prefetched},
                                                 {"used", tiers.prefetch_used},
                                                 {"wasted", tiers.prefetch_wasted}}});
+}
+
+}  // namespace
+
+void add_blocks(FigureTree& kv, const ServiceFigures& service) {
+  if (service.tiers) return add_tiers(kv, *service.tiers);
+  PrefixTotals prefixes;
+  for (const ServicePoolFigures& pool : service.pools) prefixes.add(pool.run.prefixes);
+  if (prefixes.asked_blocks > 0) add_hits(kv, prefixes.asked_blocks, prefixes.hit_blocks);
 }
 
 std::string tiers_text(const TierFigures& tiers) {

@@ -7,8 +7,8 @@
 
 namespace moebius {
 
-// Figures and parts of the report's `kv`.
-void add_tiers(FigureTree& kv, const TierFigures& tiers);
+// Figures and parts of the report's `kv`; without tiers, what is found in device memory alone.
+void add_blocks(FigureTree& kv, const ServiceFigures& service);
 std::string tiers_text(const TierFigures& tiers);
 
 }  // namespace moebius

@@ -177,7 +177,7 @@ FigureTree serving_tree(const Report& report) {
       "kv", FigureTree{{{"total_blocks", std::int64_t{figures.cache_pages}},
                         {"peak_blocks", std::int64_t{figures.peak_pages}},
                         {"block_tokens", std::int64_t{report.scenario->serving.block_tokens}}}});
-  if (report.service && report.service->tiers) add_tiers(tree.parts.back().second, *report.service->tiers);
+  if (report.service) add_blocks(tree.parts.back().second, *report.service);
   if (report.service) add_service(tree, *report.service);
   return tree;
 }
