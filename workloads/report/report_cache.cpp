@@ -46,7 +46,8 @@ void add_tiers(FigureTree& kv, const TierFigures& tiers) {
                                             {"evicted_blocks", tiers.dram_evicted}}});
   kv.parts.emplace_back("ssd", FigureTree{{{"blocks", tiers.ssd_capacity},
                                            {"peak_blocks_of_a_node", tiers.ssd_peak},
-                                           {"evicted_blocks", tiers.ssd_evicted}}});
+                                           {"evicted_blocks", tiers.ssd_evicted},
+                                           {"refused_blocks", tiers.ssd_refused}}});
   kv.parts.emplace_back("index", FigureTree{{{"lookups", tiers.index_lookups},
                                              {"updates", tiers.index_updates},
                                              {"stale", tiers.stale}}});
@@ -85,6 +86,9 @@ std::string tiers_text(const TierFigures& tiers) {
       to_text(Bytes{tiers.to_device_bytes}), to_text(Bytes{tiers.from_device_bytes}),
       to_text(Bytes{tiers.ssd_read_bytes}), to_text(Bytes{tiers.ssd_written_bytes}),
       to_text(Bytes{tiers.network_bytes}));
+  if (tiers.ssd_refused > 0)
+    fmt::format_to(out, "  drives were full   of writes {} times: those blocks were dropped\n",
+                   grouped(tiers.ssd_refused));
   if (tiers.prefetched > 0)
     fmt::format_to(out, "  prefetched         {} blocks, {} used, {} in vain\n", grouped(tiers.prefetched),
                    grouped(tiers.prefetch_used), grouped(tiers.prefetch_wasted));

@@ -17,6 +17,7 @@ struct TierFigures {
   std::int64_t dram_capacity = 0, dram_peak = 0,
                dram_evicted = 0;  // blocks; of all nodes, peak of the fullest
   std::int64_t ssd_capacity = 0, ssd_peak = 0, ssd_evicted = 0;
+  std::int64_t ssd_refused = 0;  // blocks that were not written: the drives had too many before them
   std::int64_t prefetched = 0, prefetch_used = 0, prefetch_wasted = 0;  // blocks; wasted: went, or never used
   double saved_s = 0;    // of iterations alone: computing what came from below, less waiting for it
   double stalled_s = 0;  // that iterations were longer for blocks on their way, or for room

@@ -11,33 +11,33 @@ bool TierState::holds(const BlockPlace& place, kv::BlockHash hash, std::int32_t&
   return slot >= 0;
 }
 
+// Memory anywhere goes before drives: the node's own, another one's, and then the same of drives.
+std::optional<FoundBlock> TierState::find_block(std::int32_t home, kv::BlockHash hash, Time now) {
+  std::int32_t slot = nodes[home].dram.find(hash);
+  if (slot >= 0) return FoundBlock{BlockSource::kDram, home, slot};
+  BlockPlace place;
+  if (rules.plan.cluster) place = index.find(hash, home, now);
+  if (place.node >= 0 && !holds(place, hash, slot)) {
+    stale = true;
+    place.node = -1;
+  }
+  if (place.node >= 0 && place.tier == LowerTier::kDram)
+    return FoundBlock{BlockSource::kRemoteDram, place.node, slot};
+  const std::int32_t own = nodes[home].ssd.find(hash);
+  if (own >= 0) return FoundBlock{BlockSource::kSsd, home, own};
+  if (place.node >= 0) return FoundBlock{BlockSource::kRemoteSsd, place.node, slot};
+  return std::nullopt;
+}
+
 // Blocks behind those that are there, up to the first that is nowhere.
 void TierState::find(std::int32_t replica, const PromptAsk& ask, std::int64_t most) {
   found.clear();
   stale = false;
-  const std::int32_t home = rules.node_of[replica];
   const auto end = std::min(static_cast<std::int64_t>(ask.chain.size()), ask.there + most);
   for (std::int64_t i = ask.there; i < end; ++i) {
-    const kv::BlockHash hash = ask.chain[i];
-    std::int32_t slot = nodes[home].dram.find(hash);
-    if (slot >= 0) {
-      found.push_back({BlockSource::kDram, home, slot});
-      continue;
-    }
-    slot = nodes[home].ssd.find(hash);
-    if (slot >= 0) {
-      found.push_back({BlockSource::kSsd, home, slot});
-      continue;
-    }
-    if (!rules.plan.cluster) return;
-    const BlockPlace place = index.find(hash, home, ask.now);
-    if (place.node < 0) return;
-    if (!holds(place, hash, slot)) {
-      stale = true;
-      return;
-    }
-    found.push_back({place.tier == LowerTier::kDram ? BlockSource::kRemoteDram : BlockSource::kRemoteSsd,
-                     place.node, slot});
+    const std::optional<FoundBlock> block = find_block(rules.node_of[replica], ask.chain[i], ask.now);
+    if (!block) return;
+    found.push_back(*block);
   }
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -72,6 +73,7 @@ struct TierState {
       if (rules.node_of[r] == node && rules.rank_of[r] == rules.rank_of[replica]) return ways[r];
     return ways[replica];
   }
+  std::optional<FoundBlock> find_block(std::int32_t home, kv::BlockHash hash, Time now);
   void find(std::int32_t replica, const PromptAsk& ask, std::int64_t most);
   bool holds(const BlockPlace& place, kv::BlockHash hash, std::int32_t& slot);
   BlockLoad load_of(std::int64_t blocks) const;
@@ -95,7 +97,7 @@ struct TierState {
   std::vector<View> views;
   std::unordered_map<std::int32_t, HeldBlocks> waiting;  // by request
   std::vector<FoundBlock> found;                         // of the prompt in hand
-  bool stale = false;                                    // the search ended at a place that had it no more
+  bool stale = false;                                    // the search came to a place that had it no more
   std::vector<StepShape> shapes;
   std::vector<kv::EvictedBlock> fresh;  // in computed(), used again
   TierFigures figures;

@@ -26,6 +26,11 @@ void TierState::put_ssd(std::int32_t node, const kv::EvictedBlock& block, Time f
   NodeTiers& at = nodes[node];
   if (rules.ssd_blocks == 0 || at.ssd.find(block.hash) >= 0) return;
   if (rules.plan.ssd_second_use && block.uses < 2) return;
+  // A queue that is full takes no more.
+  if (at.drives.free() > from + time_from_seconds(work.least_write * rules.plan.queue_depth)) {
+    ++figures.ssd_refused;
+    return;
+  }
   Time end = at.drives.demand(from, work.writes(1));
   if (read_memory) end = std::max(end, at.memory.demand(from, work.memory));
   const Time ready = end + rules.ssd_write.latency;
