@@ -62,11 +62,12 @@ double depth_cost(const Model& model, std::int64_t block_tokens) {
 
 std::optional<TierRules> tier_rules(const Scenario& scenario, const ServicePool& pool, StepCost& cost) {
   const TierPlan& plan = scenario.service.tiers;
-  if (!plan.on()) return std::nullopt;
+  if (!plan.on() || pool.phase.role == PoolRole::kDecode) return std::nullopt;
   TierRules rules;
   rules.plan = plan;
   const Cluster& cluster = *pool.job->scenario.cluster;
   const Pool& devices = cluster.pools.front();
+  rules.plan.devices = plan.drives_of(devices.node);
   set_places(rules, pool.phase, devices.node.accelerators);
   set_block(rules, scenario, pool.phase.plan);
   set_ways(rules, cluster, devices, pool.phase.plan.tp);

@@ -143,8 +143,8 @@ TEST_CASE("blocks that are hit and blocks that are missed are all that were aske
   RowCost cost;
   SystemRules rules = system_of(cost);
   for (const TierPlan& plan : plans()) {
-    rules.tiers = tiers_of(cost, 4);
-    rules.tiers->plan = plan;
+    rules.pools.front().tiers = tiers_of(cost, 4);
+    rules.pools.front().tiers->plan = plan;
     const Run with = run(rules);
     const TierFigures& tiers = *with.tiers;
     INFO("write " << static_cast<int>(plan.write) << ", prefetch " << static_cast<int>(plan.prefetch)
@@ -167,8 +167,8 @@ TEST_CASE("tiers without room are tiers that are absent") {
   RowCost cost;
   SystemRules rules = system_of(cost);
   const Run absent = run(rules);
-  rules.tiers = tiers_of(cost, 4);
-  rules.tiers->dram_blocks = rules.tiers->ssd_blocks = 0;
+  rules.pools.front().tiers = tiers_of(cost, 4);
+  rules.pools.front().tiers->dram_blocks = rules.pools.front().tiers->ssd_blocks = 0;
   const Run empty = run(rules);
   CHECK(empty.figures.ttft.mean == absent.figures.ttft.mean);
   CHECK(empty.figures.itl.p99 == absent.figures.itl.p99);
@@ -179,13 +179,13 @@ TEST_CASE("blocks that come from below shorten the time to the first token") {
   RowCost cost;
   SystemRules rules = system_of(cost);
   const Run alone = run(rules);
-  rules.tiers = tiers_of(cost, 4);
+  rules.pools.front().tiers = tiers_of(cost, 4);
   const Run with = run(rules);
   CHECK(with.tiers->hit_dram + with.tiers->hit_ssd > 0);
   CHECK(with.figures.ttft.mean < alone.figures.ttft.mean);
   // Drives that are slower than computing are left alone: nothing is lost.
-  rules.tiers->ssd_read.rate = {1e6};
-  rules.tiers->dram_blocks = 1;
+  rules.pools.front().tiers->ssd_read.rate = {1e6};
+  rules.pools.front().tiers->dram_blocks = 1;
   const Run slow = run(rules);
   CHECK(slow.tiers->hit_ssd == 0);
   CHECK(slow.tiers->recomputed > 0);

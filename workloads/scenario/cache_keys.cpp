@@ -116,6 +116,29 @@ void require_counts(Section& cache, const ServicePlan& service) {
         .fail("there is nothing to prefetch from: expected a tier \"ssd\", or scope \"cluster\"");
 }
 
+void require(const Document& document, bool holds, const char* pointer, const std::string& sentence) {
+  if (!holds) place_at(document, pointer).fail(sentence);
+}
+
+void check_pool(const TierPlan& tiers, const ServicePhase& phase, const Pool& pool,
+                const Document& document) {
+  const Node& node = pool.node;
+  require(document, phase.plan.tp <= node.accelerators, "/plan/cache",
+          fmt::format("a replica of {} ranks has tiers on one node, which has {} accelerators", phase.plan.tp,
+                      node.accelerators));
+  require(
+      document, pool.accelerator.host_rate.value > 0 && node.host_memory_rate.value > 0, "/plan/cache",
+      fmt::format("nothing is known of the way from {} to the memory of {}", pool.accelerator.id, node.id));
+  require(document, tiers.dram <= node.host_memory, "/plan/cache/dram/capacity",
+          fmt::format("{} are more than the {} of host memory of {}", to_text(tiers.dram),
+                      to_text(node.host_memory), node.id));
+  const int drives = tiers.drives_of(node);
+  const Bytes room = tiers.device.capacity * drives;
+  require(document, tiers.ssd.value == 0 || tiers.ssd <= room, "/plan/cache/ssd/capacity",
+          fmt::format("{} are more than the {} of {} drives {}", to_text(tiers.ssd), to_text(room), drives,
+                      tiers.device.id));
+}
+
 }  // namespace
 
 void read_tier_keys(Section& cache, ServicePlan& service, const Catalog* catalog) {
@@ -141,35 +164,17 @@ void read_tier_keys(Section& cache, ServicePlan& service, const Catalog* catalog
   require_counts(cache, service);
 }
 
-void check_tiers(Scenario& scenario, const Document& document) {
-  ServicePlan& service = scenario.service;
-  TierPlan& tiers = service.tiers;
+void check_tiers(const Scenario& scenario, const Document& document) {
+  const ServicePlan& service = scenario.service;
+  const TierPlan& tiers = service.tiers;
   if (!tiers.on()) return;
-  const auto require = [&](bool holds, const char* pointer, const std::string& sentence) {
-    if (!holds) place_at(document, pointer).fail(sentence);
-  };
-  require(!service.full_steps && scenario.traffic.source.has_value(), "/plan/cache",
+  require(document, !service.full_steps && scenario.traffic.source.has_value(), "/plan/cache",
           "tiers below device memory need requests that come by and by, found a batch");
-  require(service.prefix_cache, "/plan/cache/prefix",
+  require(document, service.prefix_cache, "/plan/cache/prefix",
           "tiers below device memory keep shared prefixes: expected true, found false");
-  const ServicePhase& entry = service.phases.front();
-  const Pool& pool = scenario.cluster->pools[entry.pool];
-  const Node& node = pool.node;
-  require(entry.plan.tp <= node.accelerators, "/plan/cache",
-          fmt::format("a replica of {} ranks has tiers on one node, which has {} accelerators", entry.plan.tp,
-                      node.accelerators));
-  require(
-      pool.accelerator.host_rate.value > 0 && node.host_memory_rate.value > 0, "/plan/cache",
-      fmt::format("nothing is known of the way from {} to the memory of {}", pool.accelerator.id, node.id));
-  require(tiers.dram <= node.host_memory, "/plan/cache/dram/capacity",
-          fmt::format("{} are more than the {} of host memory of {}", to_text(tiers.dram),
-                      to_text(node.host_memory), node.id));
-  if (tiers.ssd.value == 0) return;
-  if (tiers.devices == 0) tiers.devices = std::max(1, static_cast<int>(node.storage.size()));
-  const Bytes room = tiers.device.capacity * tiers.devices;
-  require(tiers.ssd <= room, "/plan/cache/ssd/capacity",
-          fmt::format("{} are more than the {} of {} drives {}", to_text(tiers.ssd), to_text(room),
-                      tiers.devices, tiers.device.id));
+  for (const ServicePhase& phase : service.phases)
+    if (phase.role != PoolRole::kDecode)
+      check_pool(tiers, phase, scenario.cluster->pools[phase.pool], document);
 }
 
 }  // namespace moebius

@@ -8,8 +8,7 @@ namespace moebius {
 // `dram`, `ssd`, `index`, `prefetch`, `eviction`, `write`, `inclusion`, `load`, `layerwise` of the cache.
 void read_tier_keys(Section& cache, ServicePlan& service, const Catalog* catalog);
 
-// Relations between them and the rest of the scenario, whose phases are known; sets how many drives a node
-// has.
-void check_tiers(Scenario& scenario, const Document& document);
+// Relations between them and the rest of the scenario, whose phases are known.
+void check_tiers(const Scenario& scenario, const Document& document);
 
 }  // namespace moebius

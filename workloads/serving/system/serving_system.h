@@ -10,28 +10,27 @@
 #include <vector>
 
 #include "hw/units.h"
+#include "workloads/serving/system/admission.h"
 #include "workloads/serving/system/instance.h"
+#include "workloads/serving/system/request_class.h"
 #include "workloads/serving/system/request_feed.h"
+#include "workloads/serving/system/router.h"
 #include "workloads/serving/system/service_metrics.h"
 #include "workloads/serving/system/tiers/tiered_cache.h"
+#include "workloads/serving/system/wan_link.h"
 
 namespace moebius {
-
-enum class PoolRole : std::uint8_t { kBoth, kPrefill, kDecode };
 
 struct PoolRules {
   std::string name;
   PoolRole role = PoolRole::kBoth;
   InstanceRules instance;
   int instances = 1;
-  StepCost* cost = nullptr;  // outlives the system
-};
-
-// To which instance a request goes.
-enum class RouterPolicy : std::uint8_t {
-  kRoundRobin,
-  kLeastRequests,
-  kLeastTokens,  // of prompts to compute and of contexts to read
+  StepCost* cost = nullptr;             // outlives the system
+  std::optional<WanRules> wan = {};     // between users and the pool; nothing: no time and no limit
+  std::optional<TierRules> tiers = {};  // below its replicas; of pools that take prompts
+  double usd_per_second = 0;            // of an instance, as the router sees it; 0: not known
+  ByteRate transfer_rate = {};          // of a replica; 0: the one of all
 };
 
 // How a cache moves from the replica that computed it to the one that decodes. Each replica sends, and takes
@@ -45,11 +44,23 @@ struct TransferRules {
 };
 
 struct SystemRules {
-  std::vector<PoolRules> pools;  // one that does both, or one of each other role
+  std::vector<PoolRules> pools;  // that do both, or some of each other role; at most kMostPools
   RouterPolicy router = RouterPolicy::kRoundRobin;
   TransferRules transfer;
-  std::vector<ServiceGoal> goals = {{}};  // by service class
-  std::optional<TierRules> tiers = {};    // of the pool that takes prompts
+  std::vector<RequestClass> classes = {{}};
+  AdmissionRules admission = {};
+};
+
+struct ClassTokens {  // that a pool computed: of prompts, and generated
+  std::int64_t input = 0, output = 0;
+};
+
+// How far forecasts of the first token were off, as they stood when requests came.
+struct ForecastFigures {
+  std::int64_t requests = 0;
+  double error = 0, bias = 0;  // sums of |forecast / came - 1|, and of that with its sign
+
+  void add(Time forecast, Time came);
 };
 
 struct PoolFigures {
@@ -58,7 +69,9 @@ struct PoolFigures {
   double busy = 0;              // share of the time from the first arrival to the last token
   std::int64_t peak_pages = 0;  // of the fullest replica
   std::int64_t preemptions = 0;
-  PrefixTotals prefixes;  // of all replicas
+  PrefixTotals prefixes;            // of all replicas
+  std::vector<ClassTokens> tokens;  // of finished requests, by class
+  WanFigures wan;
 };
 
 class ServingSystem {
@@ -75,7 +88,9 @@ class ServingSystem {
   const ServiceMetrics& metrics() const;
   std::vector<PoolFigures> pools() const;
   double transferred_bytes() const;
-  std::optional<TierFigures> tiers() const;  // nothing: there are none
+  std::optional<TierFigures> tiers() const;  // of all pools; nothing: there are none
+  ForecastFigures forecasts() const;
+  Time span() const;  // from the first arrival to the last token
 
  private:
   struct State;

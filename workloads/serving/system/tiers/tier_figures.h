@@ -21,7 +21,8 @@ struct TierFigures {
   std::int64_t prefetched = 0, prefetch_used = 0, prefetch_wasted = 0;  // blocks; wasted: went, or never used
   double saved_s = 0;    // of iterations alone: computing what came from below, less waiting for it
   double stalled_s = 0;  // that iterations were longer for blocks on their way, or for room
-  double block_bytes = 0;
+
+  void add(const TierFigures& other);
 };
 
 }  // namespace moebius

@@ -11,6 +11,13 @@ bool TierState::holds(const BlockPlace& place, kv::BlockHash hash, std::int32_t&
   return slot >= 0;
 }
 
+std::int64_t TierState::near(std::int32_t replica, kv::Chain chain, std::int64_t there) const {
+  const TierStore& dram = nodes[rules.node_of[replica]].dram;
+  auto at = static_cast<std::size_t>(there);
+  while (at < chain.size() && dram.find(chain[at]) >= 0) ++at;
+  return static_cast<std::int64_t>(at) - there;
+}
+
 // Memory anywhere goes before drives: the node's own, another one's, and then the same of drives.
 std::optional<FoundBlock> TierState::find_block(std::int32_t home, kv::BlockHash hash, Time now) {
   std::int32_t slot = nodes[home].dram.find(hash);

@@ -2,6 +2,7 @@
 // when. Plain data that the scenario reader checks.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 
@@ -30,7 +31,7 @@ enum class WritePolicy : std::uint8_t {
 struct TierPlan {
   Bytes dram, ssd;              // of a node; 0: there is no such tier
   Storage device;               // the drives of a node
-  int devices = 0;              // how many
+  int devices = 0;              // how many; 0: as many as the node has
   int queue_depth = 32;         // reads or writes that a drive has at a time
   bool ssd_second_use = false;  // only blocks that were used twice go to the SSD
   bool cluster = false;         // blocks of other nodes are found too
@@ -44,6 +45,9 @@ struct TierPlan {
   bool always_load = false;  // otherwise what is sooner: loading a block or computing it again
   bool layerwise = true;     // a layer is computed when its blocks are there; otherwise when all are
 
+  int drives_of(const Node& node) const {
+    return devices > 0 ? devices : std::max(1, static_cast<int>(node.storage.size()));
+  }
   bool on() const { return dram.value > 0 || ssd.value > 0; }
 };
 

@@ -40,6 +40,9 @@ struct TierState {
   struct View : TiersBelow {
     View(TierState& owner, std::int32_t index) : state(owner), replica(index) {}
     bool may_start(std::int32_t id, Time now) const override { return state.may_start(id, now); }
+    std::int64_t near(kv::Chain chain, std::int64_t there) const override {
+      return state.near(replica, chain, there);
+    }
     LoadedBlocks load(const PromptAsk& ask) override { return state.load(replica, ask); }
     Time take_in(std::span<const kv::EvictedBlock> blocks, Time now) override {
       return state.take_in(replica, blocks, now);
@@ -60,6 +63,7 @@ struct TierState {
   }
 
   bool may_start(std::int32_t id, Time now) const;
+  std::int64_t near(std::int32_t replica, kv::Chain chain, std::int64_t there) const;
   LoadedBlocks load(std::int32_t replica, const PromptAsk& ask);
   Time take_in(std::int32_t replica, std::span<const kv::EvictedBlock> blocks, Time now);
   void computed(std::int32_t replica, kv::Chain chain, std::int64_t reused, Time now);

@@ -10,6 +10,25 @@ struct TieredCache::State : TierState {
   using TierState::TierState;
 };
 
+// Of tiers of another pool; peaks are of the fullest node of all.
+void TierFigures::add(const TierFigures& other) {
+  for (std::int64_t TierFigures::*count :
+       {&TierFigures::asked, &TierFigures::hit_device, &TierFigures::hit_dram, &TierFigures::hit_ssd,
+        &TierFigures::hit_remote_dram, &TierFigures::hit_remote_ssd, &TierFigures::missed,
+        &TierFigures::recomputed, &TierFigures::stale, &TierFigures::index_lookups,
+        &TierFigures::index_updates, &TierFigures::dram_capacity, &TierFigures::dram_evicted,
+        &TierFigures::ssd_capacity, &TierFigures::ssd_evicted, &TierFigures::ssd_refused,
+        &TierFigures::prefetched, &TierFigures::prefetch_used, &TierFigures::prefetch_wasted})
+    this->*count += other.*count;
+  for (double TierFigures::*sum :
+       {&TierFigures::to_device_bytes, &TierFigures::from_device_bytes, &TierFigures::ssd_read_bytes,
+        &TierFigures::ssd_written_bytes, &TierFigures::network_bytes, &TierFigures::index_bytes,
+        &TierFigures::saved_s, &TierFigures::stalled_s})
+    this->*sum += other.*sum;
+  dram_peak = std::max(dram_peak, other.dram_peak);
+  ssd_peak = std::max(ssd_peak, other.ssd_peak);
+}
+
 TieredCache::TieredCache(const TierRules& rules) : state_(std::make_unique<State>(rules)) {}
 TieredCache::~TieredCache() = default;
 
@@ -42,7 +61,6 @@ void TieredCache::sent(std::int32_t replica, Time end) {
 TierFigures TieredCache::figures() const {
   constexpr double kUpdateBytes = 16;  // a hash and a place, told to every other node; each looks up its own
   TierFigures figures = state_->figures;
-  figures.block_bytes = state_->rules.block_bytes;
   figures.index_lookups = state_->index.lookups();
   figures.index_updates = state_->index.updates();
   figures.index_bytes = static_cast<double>(figures.index_updates) * kUpdateBytes * (state_->rules.nodes - 1);

@@ -28,6 +28,8 @@ class TiersBelow {
   virtual ~TiersBelow() = default;
   // Whether a waiting sequence may be admitted, or still waits for blocks that were sent for.
   virtual bool may_start(std::int32_t id, Time now) const = 0;
+  // Blocks behind the first `there` in the memory of its own node.
+  virtual std::int64_t near(kv::Chain chain, std::int64_t there) const = 0;
   // What comes from below for the prompt; the rest is computed.
   virtual LoadedBlocks load(const PromptAsk& ask) = 0;
   // These went from device memory; when their room is free.
