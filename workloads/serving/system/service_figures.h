@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "workloads/serving/system/expert_figures.h"
 #include "workloads/serving/system/service_cost.h"
 #include "workloads/serving/system/serving_system.h"
 #include "workloads/serving/system/step_surface.h"
@@ -21,6 +22,7 @@ struct ServiceFigures {
   CostFigures cost;
   double transferred_bytes = 0;
   std::optional<TierFigures> tiers = {};
+  Time intake;  // of workers that take requests in
   int devices() const {
     int sum = 0;
     for (const ServicePoolFigures& pool : pools) sum += pool.devices;
