@@ -140,6 +140,7 @@ void ServingSystem::State::enqueue(std::int32_t id) {
     port(at).waiting.push_back(id);
     return start_transfers(at);
   }
+  send_ahead(id);
   replica(at).enqueue({id, moments.input, only_prefills ? 1 : moments.output, chain_of(id),
                        rules.classes[moments.service_class].priority});
 }
