@@ -28,6 +28,8 @@ struct RunData {
   double number(const std::string& dotted_path, double otherwise = 0) const;
   std::string text(const std::string& dotted_path) const;  // empty when absent
   const std::string& name_of_op(std::uint32_t op_row) const;
+  // When the work of a slot began: of communication, when all members were there.
+  std::int64_t work_start(std::size_t slot) const;
   const std::vector<Transfer>& transfers() const;  // found when first asked for
 
   std::string path, title;

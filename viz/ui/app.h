@@ -51,6 +51,7 @@ struct TimelineState {
   std::optional<Selection> selection;
   bool follow = true;  // the window goes along when the selection moves
   bool counters = true;
+  std::string counter;  // the family of counters that is shown; empty: the first
   float scroll = 0;  // pixels
   bool focus_search = false;
   std::array<std::vector<float>, 2> minimap;

@@ -234,6 +234,7 @@ std::string count_text(double count) {
 }
 
 std::string axis_text(double ns, double step) {
+  if (std::abs(ns) < step / 2) return "0";
   constexpr struct {
     double ns;
     const char* name;

@@ -120,6 +120,7 @@ void apply(const Theme& theme, float scale) {
   style.Colors[ImGuiCol_Separator] = vec(theme.grid);
   style.Colors[ImGuiCol_TableBorderLight] = vec(theme.grid);
   style.Colors[ImGuiCol_TableBorderStrong] = vec(theme.grid);
+  if (!theme.dark) style.Colors[ImGuiCol_FrameBg] = vec(theme.panel);
   style.ScaleAllSizes(scale);
   ImGui::GetStyle() = style;
 }

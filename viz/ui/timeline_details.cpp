@@ -121,7 +121,7 @@ void legend(App& app) {
     std::array<double, kMaxCategories> ns{};
     for (std::size_t slot = 0; slot < categories.size(); ++slot)
       if ((categories[slot] & kFilteredOut) == 0)
-        ns[categories[slot]] += static_cast<double>(run.lanes.length(slot));
+        ns[categories[slot]] += static_cast<double>(run.lanes.end(slot) - run.work_start(slot));
     order.clear();
     for (int c = 0; c < kMaxCategories; ++c)
       if (ns[static_cast<std::size_t>(c)] > 0)
@@ -146,7 +146,7 @@ void legend(App& app) {
     ImGui::Unindent(unit);
   }
   if (shown < order.size()) ImGui::TextDisabled("and %d more", static_cast<int>(order.size() - 24));
-  ImGui::TextDisabled("of the time of all lanes");
+  ImGui::TextDisabled("of all lanes, without waiting");
 }
 
 }  // namespace

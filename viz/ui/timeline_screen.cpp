@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "hw/error.h"
 #include "viz/data/op_names.h"
@@ -17,6 +18,7 @@ namespace {
 constexpr int kMinimapColumns = 1024;
 constexpr std::size_t kRectsTogether = 8000;  // below what 16-bit indices reach
 constexpr std::size_t kMostArrows = 12;
+constexpr float kWaitingShade = 0.06f;
 
 // Where the parts of the screen stand, in pixels.
 struct Frame {
@@ -134,8 +136,20 @@ void draw_rectangles(ImDrawList* draw, const std::vector<Stroke>& strokes, ImVec
   }
 }
 
-void draw_labels(ImDrawList* draw, const App& app, const RunData& run, const std::vector<Stroke>& strokes,
-                 ImVec2 at, float height) {
+// Waiting for peers, at the beginning of a communication op, gets strokes of its own.
+void split_waiting(const App& app, const Frame& frame, const RunData& run, std::vector<Stroke>& strokes) {
+  for (std::size_t i = 0, drawn = strokes.size(); i < drawn; ++i) {
+    if (strokes[i].slot < 0) continue;
+    const std::int64_t start = run.work_start(static_cast<std::size_t>(strokes[i].slot));
+    const float x = std::min(x_of(app, frame, static_cast<double>(start)) - frame.origin.x, strokes[i].x1);
+    if (x <= strokes[i].x0 + 1) continue;
+    strokes.push_back({strokes[i].x0, x, kWaitingShade, strokes[i].category, -1});
+    strokes[i].x0 = x;
+  }
+}
+
+void draw_labels(ImDrawList* draw, const RunData& run, const std::vector<Stroke>& strokes, ImVec2 at,
+                 float height) {
   const float smallest = ImGui::GetFontSize() * 2.2f;
   for (const Stroke& s : strokes) {
     if (s.slot < 0 || s.x1 - s.x0 < smallest || (s.category & kFilteredOut) != 0) continue;
@@ -145,7 +159,6 @@ void draw_labels(ImDrawList* draw, const App& app, const RunData& run, const std
                   {std::floor(at.x + s.x0) + 3, std::floor(at.y + (height - ImGui::GetFontSize()) / 2)},
                   colour_of(0, 0, 0), name.data(), name.data() + name.size(), 0, &clip);
   }
-  static_cast<void>(app);
 }
 
 void draw_row(App& app, const Frame& frame, const RowView& view, ImDrawList* draw, float y) {
@@ -154,6 +167,7 @@ void draw_row(App& app, const Frame& frame, const RowView& view, ImDrawList* dra
   static std::vector<Stroke> strokes;  // kept for its memory
   strokes.clear();
   run.detail.draw(view.row, app.timeline.window, frame.width, strokes);
+  split_waiting(app, frame, run, strokes);
   const ImVec2 at{frame.origin.x, y};
   draw->AddRectFilled(at, {at.x + frame.width, y + view.height}, app.theme.panel);
   draw_rectangles(draw, strokes, at, view.height, [&](const Stroke& s) {
@@ -162,7 +176,7 @@ void draw_row(App& app, const Frame& frame, const RowView& view, ImDrawList* dra
                               : app.theme.category(app.timeline.colouring, s.category);
     return s.coverage >= 1 ? colour : with_alpha(colour, static_cast<unsigned>(40 + 215 * s.coverage));
   });
-  draw_labels(draw, app, run, strokes, at, view.height);
+  draw_labels(draw, run, strokes, at, view.height);
   std::string name(to_string(row.lane));
   if (row.part > 0) name += fmt::format(" {}", row.part + 1);
   if (app.runs.size() > 1) name = (view.run == 0 ? "a  " : "b  ") + name;
@@ -170,8 +184,8 @@ void draw_row(App& app, const Frame& frame, const RowView& view, ImDrawList* dra
                         : view.run == 0     ? app.theme.run_a
                                             : app.theme.run_b;
   draw->AddText(
-      {frame.origin.x - frame.names + frame.unit * 7, std::floor(y + (view.height - frame.unit) / 2)}, colour,
-      name.c_str());
+      {frame.origin.x - frame.names + frame.unit * 8.5f, std::floor(y + (view.height - frame.unit) / 2)},
+      colour, name.c_str());
 }
 
 void draw_ruler(const App& app, const Frame& frame, ImDrawList* draw) {
@@ -248,7 +262,8 @@ void build_minimap(App& app, std::size_t i) {
         map[static_cast<std::size_t>(x)] += s.coverage;
     }
   }
-  for (float& share : map) share /= static_cast<float>(std::max(rows, 1));
+  // Two spans may share a pixel at their ends.
+  for (float& share : map) share = std::min(share / static_cast<float>(std::max(rows, 1)), 1.0f);
 }
 
 void minimap(App& app, const Frame& frame) {
@@ -383,30 +398,52 @@ void draw_rows(App& app, const Frame& frame) {
   pointer(app, frame, views);
 }
 
+std::vector<std::string> families(const App& app) {
+  std::set<std::string> names;
+  for (const auto& run : app.runs)
+    for (const CounterTrack& track : run->counters) names.insert(family_of(track.name()));
+  return {names.begin(), names.end()};
+}
+
+void choose_counter(App& app, const Frame& frame) {
+  const std::vector<std::string> names = families(app);
+  std::string& chosen = app.timeline.counter;
+  if (std::find(names.begin(), names.end(), chosen) == names.end())
+    chosen = names.empty() ? "" : names.front();
+  ImGui::SetCursorScreenPos({frame.origin.x - frame.names, frame.origin.y + frame.height + 4});
+  ImGui::SetNextItemWidth(frame.names - 8);
+  if (ImGui::BeginCombo("##counter", chosen.c_str())) {
+    for (const std::string& name : names)
+      if (ImGui::Selectable(name.c_str(), name == chosen)) chosen = name;
+    ImGui::EndCombo();
+  }
+  mark(app, "counter");
+}
+
+// One family at a time: others have other units.
 void counters(App& app, const Frame& frame, float height) {
+  choose_counter(app, frame);
+  const std::string& shown = app.timeline.counter;
   LineChart chart;
   chart.window = app.timeline.window;
   chart.height = height;
-  std::string shown;
-  for (const auto& run : app.runs) {
-    for (const CounterTrack& track : run->counters) {
-      // The counter with the most classes first: one family at a time, or lines would cross that have no
-      // common unit.
-      if (shown.empty()) shown = track.name();
-      if (track.name() != shown || chart.tracks.size() >= 16) continue;
+  for (std::size_t i = 0; i < app.runs.size(); ++i) {
+    for (const CounterTrack& track : app.runs[i]->counters) {
+      if (family_of(track.name()) != shown || chart.tracks.size() >= 16) continue;
       chart.tracks.push_back(&track);
-      chart.names.push_back(
-          fmt::format("{} of {}", track.name(), class_name(run->tables(), track.rank_class())));
+      std::string name =
+          track.name() == shown ? class_name(app.runs[i]->tables(), track.rank_class()) : track.name();
+      if (app.runs.size() > 1) name = (i == 0 ? "a: " : "b: ") + name;
+      chart.names.push_back(std::move(name));
     }
   }
-  chart.text = [&](double value) { return shown == "memory" ? bytes_text(value) : count_text(value); };
+  const bool share = shown.starts_with("wire ") || shown.starts_with("tier ");
+  chart.text = shown == "memory" ? bytes_text : share ? share_text : count_text;
+  if (chart.tracks.empty()) return;
   ImGui::SetCursorScreenPos({frame.origin.x, frame.origin.y + frame.height + 4});
-  if (!chart.tracks.empty()) {
-    ImGui::BeginChild("counters", {frame.width, height + frame.unit + 4}, false,
-                      ImGuiWindowFlags_NoScrollbar);
-    line_chart(app.theme, chart);
-    ImGui::EndChild();
-  }
+  ImGui::BeginChild("counters", {frame.width, height + frame.unit + 4}, false, ImGuiWindowFlags_NoScrollbar);
+  line_chart(app.theme, chart);
+  ImGui::EndChild();
 }
 
 }  // namespace
@@ -434,7 +471,7 @@ void timeline_screen(App& app) {
   const float unit = ImGui::GetFontSize(), details = std::floor(unit * 26);
   Frame frame;
   frame.unit = unit;
-  frame.names = std::floor(unit * 15);
+  frame.names = std::floor(unit * 16);
   frame.width = std::max(std::floor(room.x - details - frame.names - 8), 50.0f);
   frame.origin = {at.x + frame.names, at.y};
   minimap(app, frame);

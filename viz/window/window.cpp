@@ -1,10 +1,10 @@
 #include "viz/window/window.h"
 
 #include <GLFW/glfw3.h>
-#include <fmt/format.h>
-#include <imgui.h>
 #include <backends/imgui_impl_glfw.h>
 #include <backends/imgui_impl_opengl3.h>
+#include <fmt/format.h>
+#include <imgui.h>
 
 #include <memory>
 
@@ -27,7 +27,9 @@ Error no_window(const std::string& why) {
 std::string glfw_reason() {
   const char* text = nullptr;
   glfwGetError(&text);
-  return text == nullptr ? "GLFW does not say why" : text;
+  std::string why = text == nullptr ? "GLFW does not say why" : text;
+  while (!why.empty() && why.back() == ' ') why.pop_back();
+  return why;
 }
 
 // GLFW, its window and ImGui's back ends, torn down in reverse.
