@@ -19,7 +19,8 @@ class IterationWriter {
         it_(iteration),
         input_(shape.input(iteration.batch->decodes())),
         pass_(pass),
-        writer_(input_, {.slice = {}, .shard = iteration.shard}, pass) {
+        writer_(input_, {.slice = {}, .shard = iteration.shard}, pass),
+        parts_(latent_parts(shape.job.model, *iteration.batch)) {
     batch_ = static_cast<std::int32_t>(pass.builder.add_batch(iteration.batch));
   }
 
@@ -86,7 +87,7 @@ class IterationWriter {
 
   TensorId write_layer(TensorId x, int layer) {
     writer_.begin_block(layer, false);
-    x = write_batch_attention(writer_, {it_.batch.get(), batch_, shape_.cache_rows, shape_.job.plan.kv}, x);
+    x = write_batch_attention(writer_, {it_.batch, batch_, shape_.cache_rows, shape_.job.plan.kv, parts_}, x);
     writer_.begin_block(layer, false);
     if (!model().is_moe_layer(layer)) return write_dense_mlp(writer_, x);
     const ServingPlan& plan = shape_.job.plan;
@@ -130,6 +131,7 @@ class IterationWriter {
   LoweringInput input_;
   ForwardPass& pass_;
   LayerWriter writer_;
+  LatentParts parts_;
   std::int32_t batch_ = -1;
 };
 
