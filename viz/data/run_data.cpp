@@ -54,7 +54,8 @@ std::string RunData::text(const std::string& dotted_path) const {
 const std::string& RunData::name_of_op(std::uint32_t op_row) const {
   if (op_names_.empty()) op_names_.resize(tables().ops.size());
   std::string& name = op_names_[op_row];
-  if (name.empty()) name = op_name(tables().ops[op_row]);
+  const OpRow& op = tables().ops[op_row];
+  if (name.empty()) name = of_submissions() ? tables().fragments[op.fragment] : op_name(op);
   return name;
 }
 

@@ -22,6 +22,9 @@ struct RunData {
   RunData& operator=(const RunData&) = delete;
 
   const Timeline& tables() const { return columns.tables(); }
+  // Its spans are whole submissions, not ops: iterations of a service, stretches of a request, passes of a
+  // stage.
+  bool of_submissions() const { return columns.fact("timeline_detail") == "steps"; }
   double length() const;  // ns: the end of the last span or sample
   const Value* figure(
       const std::string& dotted_path) const;  // "memory.peak_bytes" of the report; null when absent

@@ -210,6 +210,8 @@ void App::open(const std::string& path) {
     timeline.selection.reset();
     network = {};
     difference.reset();
+    if (runs.size() == 1)
+      timeline.colouring = runs[0]->of_submissions() ? ColourBy::kFragment : ColourBy::kKind;
     fit();
   } catch (const Error& error) {
     open_trouble = error.what();

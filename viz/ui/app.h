@@ -52,7 +52,7 @@ struct TimelineState {
   bool follow = true;  // the window goes along when the selection moves
   bool counters = true;
   std::string counter;  // the family of counters that is shown; empty: the first
-  float scroll = 0;  // pixels
+  float scroll = 0;     // pixels
   bool focus_search = false;
   std::array<std::vector<float>, 2> minimap;
 };

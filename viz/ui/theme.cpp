@@ -67,6 +67,9 @@ Colour Theme::category(ColourBy colouring, std::uint8_t category) const {
     case ColourBy::kPhase:
     case ColourBy::kOrigin:
       return series(category);
+    case ColourBy::kFragment:
+      return category < 8 ? series(category)
+                          : from_hsv(std::fmod(static_cast<float>(category) * 2.34f, 6.0f), 0.55f, value);
     case ColourBy::kLayer:
       return none ? filtered : from_hsv(static_cast<float>(category) * 5.2f / 62, 0.6f, value);
     case ColourBy::kMicrobatch:

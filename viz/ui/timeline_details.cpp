@@ -72,16 +72,19 @@ void selected(App& app) {
   const OpRow& op = run.columns.op_of(span);
   const SubmissionRow& s = run.columns.submission_of(span);
   run_heading(app, chosen.run);
-  ImGui::TextWrapped("%s", op_name(op).c_str());
+  ImGui::TextWrapped("%s", run.name_of_op(run.lanes.op_row(chosen.place.slot)).c_str());
   mark(app, "selected");
   ImGui::Separator();
   if (ImGui::BeginTable("facts", 2)) {
     ImGui::TableSetupColumn("", ImGuiTableColumnFlags_WidthFixed, ImGui::GetFontSize() * 6);
     ImGui::TableSetupColumn("");
     times(span, is_communication(op.kind));
-    work(op, (span.end - (is_communication(op.kind) ? span.transfer_start() : span.start)).seconds());
-    fact("phase", std::string(to_string(op.phase)));
-    fact("lane", std::string(to_string(span.lane)));
+    if (!run.of_submissions())
+      work(op, (span.end - (is_communication(op.kind) ? span.transfer_start() : span.start)).seconds());
+    if (!run.of_submissions()) {
+      fact("phase", std::string(to_string(op.phase)));
+      fact("lane", std::string(to_string(span.lane)));
+    }
     fact("fragment", run.tables().fragments[s.fragment]);
     fact("submission", fmt::format("{}, step {}, microbatch {}", s.sequence, s.step, s.microbatch));
     fact("rank class", class_name(run.tables(), span.rank_class));
@@ -140,7 +143,7 @@ void legend(App& app) {
     ImGui::GetWindowDrawList()->AddRectFilled({at.x, at.y + 2}, {at.x + unit * 0.7f, at.y + unit - 1},
                                               app.theme.category(app.timeline.colouring, category));
     ImGui::Indent(unit);
-    const std::string name = category_name(app.timeline.colouring, category);
+    const std::string name = category_name(run, app.timeline.colouring, category);
     ImGui::Text("%s  %s", name.c_str(), share_text(ns / all).c_str());
     explain(name);
     ImGui::Unindent(unit);

@@ -19,8 +19,7 @@ namespace {
 Error no_window(const std::string& why) {
   return run_error(
       fmt::format("view: no window can be opened: {}; --screenshot FILE draws a screen without one, "
-                  "report.txt beside the timeline "
-                  "has the figures",
+                  "moebius report RUN --html FILE writes a page",
                   why));
 }
 
