@@ -218,13 +218,6 @@ void App::open(const std::string& path) {
   }
 }
 
-void App::close(std::size_t run) {
-  runs.erase(runs.begin() + static_cast<std::ptrdiff_t>(run));
-  timeline = {};
-  network = {};
-  difference.reset();
-}
-
 void App::fit() {
   double longest = 20;
   for (const auto& run : runs) longest = std::max(longest, run->length());

@@ -111,27 +111,9 @@ void selected(App& app) {
   }
 }
 
-// Categories by the time of what is shown, most first.
 void legend(App& app) {
   const RunData& run = *app.runs.front();
-  const Categories& categories = run.detail.categories();
-  static const Categories* counted = nullptr;
-  static std::size_t counted_size = 0;
-  static ColourBy counted_by{};
-  static std::vector<std::pair<double, std::uint8_t>> order;
-  const std::size_t found = app.timeline.found[0];
-  if (counted != &categories || counted_size != found || counted_by != app.timeline.colouring) {
-    std::array<double, kMaxCategories> ns{};
-    for (std::size_t slot = 0; slot < categories.size(); ++slot)
-      if ((categories[slot] & kFilteredOut) == 0)
-        ns[categories[slot]] += static_cast<double>(run.lanes.end(slot) - run.work_start(slot));
-    order.clear();
-    for (int c = 0; c < kMaxCategories; ++c)
-      if (ns[static_cast<std::size_t>(c)] > 0)
-        order.emplace_back(ns[static_cast<std::size_t>(c)], static_cast<std::uint8_t>(c));
-    std::sort(order.rbegin(), order.rend());
-    counted = &categories, counted_size = found, counted_by = app.timeline.colouring;
-  }
+  const auto& order = app.timeline.legend;
   ImGui::TextDisabled("%s", to_string(app.timeline.colouring));
   double all = 1e-300;
   for (const auto& [ns, category] : order) all += ns;
@@ -153,6 +135,20 @@ void legend(App& app) {
 }
 
 }  // namespace
+
+void count_legend(App& app) {
+  const RunData& run = *app.runs.front();
+  const Categories& categories = run.detail.categories();
+  std::array<double, kMaxCategories> ns{};
+  for (std::size_t slot = 0; slot < categories.size(); ++slot)
+    if ((categories[slot] & kFilteredOut) == 0)
+      ns[categories[slot]] += static_cast<double>(run.lanes.end(slot) - run.work_start(slot));
+  auto& order = app.timeline.legend;
+  order.clear();
+  for (std::size_t c = 0; c < ns.size(); ++c)
+    if (ns[c] > 0) order.emplace_back(ns[c], static_cast<std::uint8_t>(c));
+  std::sort(order.rbegin(), order.rend());
+}
 
 void timeline_details(App& app) {
   if (app.timeline.selection) {

@@ -96,8 +96,7 @@ void draw_labels(ImDrawList* draw, const RunData& run, const std::vector<Stroke>
 void draw_row(App& app, const TimelineFrame& frame, const RowView& view, ImDrawList* draw, float y) {
   RunData& run = *app.runs[view.run];
   const LaneRow& row = run.lanes.rows()[view.row];
-  static std::vector<Stroke> strokes;  // kept for its memory
-  strokes.clear();
+  std::vector<Stroke> strokes;
   run.detail.draw(view.row, app.timeline.window, frame.width, strokes);
   split_waiting(app, frame, run, strokes);
   const ImVec2 at{frame.origin.x, y};

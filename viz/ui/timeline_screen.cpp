@@ -34,6 +34,7 @@ void recolour(App& app) {
       run.detail.set_categories(categories_of(run, t.colouring, t.search, {}, t.found[i]));
     }
   }
+  count_legend(app);
 }
 
 void toolbar(App& app) {

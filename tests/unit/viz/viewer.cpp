@@ -117,7 +117,7 @@ TEST_CASE("a search counts what it leaves and a click selects the op under it") 
   const std::string run = write_run_as(scratch, "a", two_stages(), kReport);
   const auto played =
       play(scratch, run,
-           "click search\ntype grouped\nsay\ntype  microbatch:3\nsay\nkey escape\nkey escape\n"
+           "click search\ntype grouped\nsay\nkey all\ntype grouped microbatch:3\nsay\nkey escape\nkey escape\n"
            "click rows 30 6\nsay\nkey right\nsay\nkey escape\nsay\n");
   REQUIRE(played.exit_code == 0);
   REQUIRE(played.said.size() == 5);
