@@ -25,21 +25,6 @@ int whole(Section& section, std::string_view key, Range range, std::optional<std
   return static_cast<int>(section.integer(key, range, otherwise, help));
 }
 
-PhaseKeys read_phase(Section& phase, int tp, int ep) {
-  PhaseKeys degrees;
-  degrees.pool = phase.text("pool", "", "whose devices; may be left out where there is one pool");
-  Section attention = phase.object("attention", false, "how attention is spread over ranks");
-  degrees.dp =
-      whole(attention, "dp", {0, kMostRanks}, 0, "replicas with requests of their own; 0: all devices");
-  degrees.tp = whole(attention, "tp", {0, kMostRanks}, tp, "ranks that share the heads of a replica");
-  attention.finish();
-  Section experts = phase.object("ep", false, "expert parallelism");
-  degrees.ep = whole(experts, "degree", {0, kMostRanks}, ep, "ranks that share the experts of a layer");
-  degrees.exchange = read_dispatch(experts);
-  experts.finish();
-  return degrees;
-}
-
 // One pool does both phases, so that what the second says of ranks must be what the first says.
 void require_same(Section& prefill, const PhaseKeys& found, const PhaseKeys& decode) {
   const auto same = [&](const char* name, int its, int of_decode) {
@@ -138,6 +123,21 @@ void check_batch(const Scenario& scenario, const Document& document) {
 
 }  // namespace
 
+PhaseKeys read_phase(Section& phase, int tp, int ep) {
+  PhaseKeys degrees;
+  degrees.pool = phase.text("pool", "", "whose devices; may be left out where there is one pool");
+  Section attention = phase.object("attention", false, "how attention is spread over ranks");
+  degrees.dp =
+      whole(attention, "dp", {0, kMostRanks}, 0, "replicas with requests of their own; 0: all devices");
+  degrees.tp = whole(attention, "tp", {0, kMostRanks}, tp, "ranks that share the heads of a replica");
+  attention.finish();
+  Section experts = phase.object("ep", false, "expert parallelism");
+  degrees.ep = whole(experts, "degree", {0, kMostRanks}, ep, "ranks that share the experts of a layer");
+  degrees.exchange = read_dispatch(experts);
+  experts.finish();
+  return degrees;
+}
+
 void read_serving_plan(Section section, Scenario& scenario) {
   ServingPlan& plan = scenario.serving;
   const Framework& framework = read_framework(section);
@@ -167,6 +167,9 @@ void read_serving_plan(Section section, Scenario& scenario) {
   cache.finish();
   read_formats(section.object("precision", false, "number formats"), plan);
   scenario.weights = read_weights(section);
+  plan.fused = section.boolean("fused", framework.fused,
+                               "one kernel adds and normalises; one splits queries, keys and values, rotates "
+                               "them and fills the cache");
   plan.fold = section.boolean("fold", true, "simulate one rank for all");
   scenario.enforce_memory =
       section.choice<bool>("memory", kMemoryRules, true, "when weights and cache do not fit");
@@ -191,20 +194,6 @@ void read_serving_workload(Section section, Scenario& scenario) {
   work.popularity = read_popularity(section.object("experts", false, "which experts tokens choose"), false);
   work.seed = scenario.seed;
   section.finish();
-}
-
-ServiceGoal read_goal(Section& top) {
-  std::vector<Section> rows = top.objects("sla", false, "what requests of a class are promised");
-  ServiceGoal goal;
-  for (Section& row : rows) {
-    row.text("class", std::nullopt, "whose; a batch has one class");
-    goal.ttft = row.time("ttft", Time{}, "arrival to first token, at most; 0: not promised");
-    goal.tpot = row.time("tpot", Time{}, "time per further token, at most; 0: not promised");
-    row.finish();
-  }
-  if (rows.size() > 1)
-    top.place_of("sla").fail(fmt::format("a batch has one class of requests, found {}", rows.size()));
-  return goal;
 }
 
 void check_serving(Scenario& scenario, const Document& document) {

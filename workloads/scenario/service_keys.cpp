@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
+#include "workloads/scenario/service_class_keys.h"
+#include "workloads/scenario/service_pool_keys.h"
 
 namespace moebius {
 namespace {
@@ -19,17 +21,15 @@ constexpr std::array kRouters{
     Named<RouterPolicy>{"least-requests", RouterPolicy::kLeastRequests, "to whom has the fewest requests"},
     Named<RouterPolicy>{"least-tokens", RouterPolicy::kLeastTokens,
                         "to whom has the fewest tokens, of prompts to compute and of contexts to read"},
+    Named<RouterPolicy>{"kv-aware", RouterPolicy::kKvAware,
+                        "the same, where tokens of the prompt that are in the cache do not count"},
+    Named<RouterPolicy>{"sla-aware", RouterPolicy::kSlaAware,
+                        "where it costs least of those that are forecast to keep the promise of its class"},
 };
 constexpr std::array kBalances{
     Named<ReplicaBalance>{"none", ReplicaBalance::kRoundRobin, "one replica after the other"},
     Named<ReplicaBalance>{"request", ReplicaBalance::kRequests, "the replica with the fewest requests"},
     Named<ReplicaBalance>{"token", ReplicaBalance::kTokens, "the replica with the fewest tokens"},
-};
-constexpr std::array kBatchings{
-    Named<BatchPolicy>{"prefill-first", BatchPolicy::kPrefillFirst,
-                       "prompts have iterations of their own, before decoding goes on"},
-    Named<BatchPolicy>{"mixed", BatchPolicy::kMixed,
-                       "every running sequence decodes, and what the token budget leaves goes to prompts"},
 };
 
 void read_separation(Section section, ServicePlan& service) {
@@ -39,22 +39,6 @@ void read_separation(Section section, ServicePlan& service) {
                 "attention and experts on pools of their own");
   section.fixed("encoder", false, "encoders on a pool of their own are not available; available: false",
                 "encoders on a pool of their own");
-  section.finish();
-}
-
-void read_scheduler(Section section, const Framework& framework, ServicePlan& service) {
-  service.batching =
-      section.choice<BatchPolicy>("batching", kBatchings, framework.batching, "what shares an iteration");
-  service.chunked = section.boolean("chunked", framework.chunked, "prompts are cut at the token budget");
-  service.output_reserve =
-      section.number("output_reserve", {0, 1}, 0,
-                     "share of the tokens still to be generated for which admission leaves the cache free");
-  service.host.per_iteration =
-      section.time("host_per_iteration", framework.host_per_iteration, "the processor's work for each");
-  service.host.per_sequence = section.time("host_per_sequence", framework.host_per_sequence,
-                                           "and for each sequence of the fullest replica");
-  service.host.overlapped = section.boolean("overlap", framework.overlap,
-                                            "that work goes on beside the device's of the iteration before");
   section.finish();
 }
 
@@ -72,6 +56,56 @@ int pool_of(const Scenario& scenario, const std::string& name, const Place& plac
   }
   place.fail(fmt::format("expected a name in /cluster/pools, found \"{}\"{}", name, suggestion(name, names)));
 }
+
+void read_scheduler(Section section, const Framework& framework, ServicePlan& service) {
+  service.batching =
+      section.choice<BatchPolicy>("batching", kBatchings, framework.batching, "what shares an iteration");
+  service.chunked = section.boolean("chunked", framework.chunked, "prompts are cut at the token budget");
+  service.output_reserve =
+      section.number("output_reserve", {0, 1}, 0,
+                     "share of the tokens still to be generated for which admission leaves the cache free");
+  service.host.per_iteration =
+      section.time("host_per_iteration", framework.host_per_iteration, "the processor's work for each");
+  service.host.per_sequence = section.time("host_per_sequence", framework.host_per_sequence,
+                                           "and for each sequence of the fullest replica");
+  service.host.per_request =
+      section.time("host_per_request", framework.host_per_request,
+                   "from a request's arrival until its prompt can be computed: it is received and tokenised");
+  service.host.overlapped = section.boolean("overlap", framework.overlap,
+                                            "that work goes on beside the device's of the iteration before");
+  section.finish();
+}
+
+bool needs_events(const ServicePlan& service) {
+  return !service.pools.empty() || service.class_keys.size() > 1 ||
+         service.admission.policy != AdmissionPolicy::kNone;
+}
+
+// Only requests that are there at once, on one pool, can be carried out op by op.
+void decide_steps(Scenario& scenario, const Document& document) {
+  ServicePlan& service = scenario.service;
+  const bool can_be_full = !scenario.traffic.source && !service.separate && !needs_events(service);
+  if (!service.steps_given) service.full_steps = can_be_full;
+  if (service.full_steps && !can_be_full)
+    place_at(document, "/plan/steps")
+        .fail(fmt::format("\"full\" carries out requests that are there at once, on one pool, found {}; "
+                          "expected \"surface\"",
+                          service.separate          ? "prefill and decode apart"
+                          : scenario.traffic.source ? "requests that come by and by"
+                                                    : "several pools or classes, or admission"));
+}
+
+// Blocks of the traffic are made of whole pages.
+void check_prefix_cache(const Scenario& scenario, const Document& document) {
+  if (!scenario.service.prefix_cache || !scenario.traffic.source) return;
+  const std::int64_t block = scenario.traffic.source->block_tokens();
+  const int page = scenario.serving.block_tokens;
+  if (block % page != 0)
+    place_at(document, "/plan/cache/block_tokens")
+        .fail(fmt::format("pages of {} tokens do not divide the traffic's blocks of {}", page, block));
+}
+
+}  // namespace
 
 // Replicas that share no experts need not wait for each other: each is an instance by itself.
 ServicePhase phase_of(const Scenario& scenario, PoolRole role, const PhaseKeys& keys, const Place& place) {
@@ -93,32 +127,10 @@ ServicePhase phase_of(const Scenario& scenario, PoolRole role, const PhaseKeys& 
         fmt::format("{} replicas share experts by {}: that does not divide dp {}", plan.dp, plan.ep, dp));
   phase.instances = dp / plan.dp;
   plan.prefill_exchange = plan.decode_exchange = keys.exchange;
+  phase.batching = scenario.service.batching;
+  phase.chunked = scenario.service.chunked;
   return phase;
 }
-
-// Only requests that are there at once, on one pool, can be carried out op by op.
-void decide_steps(Scenario& scenario, const Document& document) {
-  ServicePlan& service = scenario.service;
-  const bool can_be_full = !scenario.traffic.source && !service.separate;
-  if (!service.steps_given) service.full_steps = can_be_full;
-  if (service.full_steps && !can_be_full)
-    place_at(document, "/plan/steps")
-        .fail(fmt::format("\"full\" carries out requests that are there at once, on one pool, found {}; "
-                          "expected \"surface\"",
-                          service.separate ? "prefill and decode apart" : "requests that come by and by"));
-}
-
-// Blocks of the traffic are made of whole pages.
-void check_prefix_cache(const Scenario& scenario, const Document& document) {
-  if (!scenario.service.prefix_cache || !scenario.traffic.source) return;
-  const std::int64_t block = scenario.traffic.source->block_tokens();
-  const int page = scenario.serving.block_tokens;
-  if (block % page != 0)
-    place_at(document, "/plan/cache/block_tokens")
-        .fail(fmt::format("pages of {} tokens do not divide the traffic's blocks of {}", page, block));
-}
-
-}  // namespace
 
 void read_service_keys(Section& plan, const Framework& framework, ServicePlan& service) {
   service.steps_given = plan.given("steps");
@@ -127,6 +139,8 @@ void read_service_keys(Section& plan, const Framework& framework, ServicePlan& s
   read_separation(plan.object("separation", false, "what runs on pools of its own"), service);
   service.router = plan.choice<RouterPolicy>("router", kRouters, RouterPolicy::kRoundRobin,
                                              "to which instance a request goes");
+  service.admission = read_admission(plan);
+  service.pools = read_pools(plan);
   service.balance = plan.choice<ReplicaBalance>("dp_balance", kBalances, ReplicaBalance::kTokens,
                                                 "to which attention replica of an instance");
   Section transfer = plan.object("transfer", false, "caches on their way from prefill to decode");
@@ -154,11 +168,11 @@ void read_cache_keys(Section& cache, const Framework& framework, ServicePlan& se
   section.finish();
 }
 
-void set_phases(Scenario& scenario, const Document& document) {
+namespace {
+
+// As /plan/prefill and /plan/decode say.
+void set_phases_of_roles(Scenario& scenario, const Document& document) {
   ServicePlan& service = scenario.service;
-  decide_steps(scenario, document);
-  if (service.full_steps) return;
-  check_prefix_cache(scenario, document);
   const PhaseKeys &prefill = service.prefill, &decode = service.decode;
   const Place at_decode = place_at(document, "/plan/decode"),
               at_prefill = place_at(document, "/plan/prefill");
@@ -171,6 +185,17 @@ void set_phases(Scenario& scenario, const Document& document) {
                     phase_of(scenario, PoolRole::kDecode, decode, at_decode)};
   if (service.phases[0].pool == service.phases[1].pool)
     at_decode.fail("prefill and decode are apart, but on one pool: expected two");
+}
+
+}  // namespace
+
+void set_phases(Scenario& scenario, const Document& document) {
+  ServicePlan& service = scenario.service;
+  decide_steps(scenario, document);
+  if (service.full_steps) return;
+  check_prefix_cache(scenario, document);
+  service.pools.empty() ? set_phases_of_roles(scenario, document) : set_phases_of_pools(scenario, document);
+  set_classes(scenario, document);
 }
 
 }  // namespace moebius

@@ -19,6 +19,7 @@ struct Framework {
   int max_batch = 256;                                                          // /plan/decode/max_batch
   double device_share = 0.9;                                                    // /plan/cache/hbm/share
   int block_tokens = 64;                                                        // /plan/cache/block_tokens
+  bool fused = false;                                 // /plan/fused
   bool overlap = false;                                                         // /plan/scheduler/overlap
   Time host_per_iteration = {}, host_per_sequence = {}, host_per_request = {};  // /plan/scheduler/host_*
   std::string_view source = {};                                                 // of the scheduling defaults

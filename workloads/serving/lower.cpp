@@ -184,6 +184,7 @@ ShardPosition shard_of(const RankClass& rank_class) {
 
 FragmentPtr lower_iteration(const ServingShape& shape, const Iteration& iteration) {
   ForwardPass pass(iteration.batch->decodes() ? "decode" : "prefill");
+  if (shape.job.plan.fused) pass.builder.fusions = {Fusion::kResidual, Fusion::kHeads};
   IterationWriter(shape, iteration, pass).write();
   return pass.builder.freeze_it();
 }
