@@ -13,7 +13,7 @@ namespace moebius {
 struct FittedHost {
   std::string framework;
   int rows = 0;
-  Time per_request, per_iteration;
+  Time per_request = {}, per_iteration = {};
   // Means of |ln(ours / measured)| of both times together, without host costs and with these.
   double loss_without = 0, loss = 0;
 };
