@@ -9,6 +9,8 @@
 #include <fmt/format.h>
 
 #include "workloads/progress_bar.h"
+#include "workloads/service_engine.h"
+#include "workloads/service_experts.h"
 #include "workloads/service_pools.h"
 #include "workloads/service_tariff.h"
 #include "workloads/service_traffic.h"
@@ -18,6 +20,12 @@
 
 namespace moebius {
 namespace {
+
+// Loads come on top: what the surface holds is dealt evenly.
+ServingWorkload evenly(ServingWorkload work) {
+  work.popularity = {};
+  return work;
+}
 
 // One instance of a pool on an executor, and what its iterations take.
 class TimedPool {
@@ -29,12 +37,20 @@ class TimedPool {
         engine_(start(*pool.job, pool.job->layout(), recorder_)),
         served_{.model = pool.job->scenario.model,
                 .plan = pool.job->scenario.serving,
-                .workload = pool.job->scenario.served,
+                .workload = evenly(pool.job->scenario.served),
                 .ranks_per_node = pool.job->scenario.cluster->pools.front().node.accelerators},
         timer_(served_, pool.job->layout(), *engine_.executor, recorder_),
-        surface_([this](const StepPoint& point) { return timer_.seconds(point); },
+        surface_([this](const StepPoint& point) { return timer_.seconds(point, {even_ ? &*even_ : nullptr, {}}); },
                  timings == nullptr ? nullptr
                                     : &timings->of_pool[pool.job->scenario.cluster->pools.front().name]) {}
+
+  // Experts that ranks share: where they stand, and what their loads do to iterations.
+  void place_experts(const Scenario& scenario, ExpertCourse& course) {
+    if (!shares_experts(pool_)) return;
+    if (scenario.service.experts.policy != BalancePolicy::kNone)
+      even_ = even_draw(pool_, scenario.service.experts);
+    if (!course.even()) experts_ = std::make_unique<PoolExperts>(pool_, scenario, course, timer_, surface_);
+  }
 
   PoolRules rules(const ServicePlan& service) {
     const Scenario& scenario = pool_.job->scenario;
@@ -44,6 +60,7 @@ class TimedPool {
     rules.role = pool_.phase.role;
     rules.instances = pool_.phase.instances;
     rules.cost = &surface_;
+    if (experts_) rules.costs = experts_->costs();
     rules.instance.replicas = plan.dp;
     rules.instance.balance = service.balance;
     rules.instance.host = service.host;
@@ -63,6 +80,7 @@ class TimedPool {
     rules.wan = pool_.phase.wan;
     rules.usd_per_second = chip.price.value / 3600 * plan.ranks();
     rules.transfer_rate = chip.nic_rate * plan.tp;
+    set_engine_rules(service, pool_.phase, rules.instance);
     return rules;
   }
 
@@ -70,14 +88,11 @@ class TimedPool {
     const ServingPlan& plan = pool_.phase.plan;
     const Pool& pool = pool_.job->scenario.cluster->pools.front();
     const int devices = pool_.phase.instances * plan.ranks();
-    return {run,
-            pool_.phase.instances,
-            plan.dp,
-            devices,
-            pool_.pages,
-            surface_.measured(),
-            judged_ ? surface_.error() : SurfaceError{},
-            tariff_of(pool)};
+    const SurfaceError error = judged_ ? surface_.error() : SurfaceError{};
+    ServicePoolFigures figures{run,         pool_.phase.instances, plan.dp, devices,
+                               pool_.pages, surface_.measured(),   error,   tariff_of(pool)};
+    if (experts_) figures.experts = experts_->figures();
+    return figures;
   }
   RunFacts& facts() { return engine_.facts; }
 
@@ -89,6 +104,8 @@ class TimedPool {
   ServingJob served_;
   IterationTimer timer_;
   StepSurface surface_;
+  std::optional<SlotDraw> even_;  // where experts are placed
+  std::unique_ptr<PoolExperts> experts_;
 };
 
 // Every rank of a replica sends its part through its own NIC; where latents are the same on each, they share
@@ -137,6 +154,7 @@ ServiceFigures service_figures(const Scenario& scenario, const ServingSystem& sy
   figures.forecasts = system.forecasts();
   figures.cost = cost_of(figures.pools, figures.classes, figures.span);
   figures.transferred_bytes = system.transferred_bytes();
+  figures.intake = system.intake();
   return figures;
 }
 
@@ -160,6 +178,11 @@ Outcome perform_service(Job& job, const StartExecutor& start, const Hooks& hooks
   std::vector<std::unique_ptr<TimedPool>> timed;
   for (const ServicePool& pool : pools)
     timed.push_back(std::make_unique<TimedPool>(pool, start, hooks.timings));
+  std::optional<ExpertCourse> course;
+  if (scenario.model.experts.routed > 0) {
+    course.emplace(scenario.served.popularity, scenario.traffic.drift, scenario.seed, scenario.model);
+    for (const auto& pool : timed) pool->place_experts(scenario, *course);
+  }
   const std::unique_ptr<RequestFeed> feed = request_feed(scenario);
   ServingSystem system(system_rules(scenario, pools, timed), *feed);
   run(system, scenario.served.requests, hooks.quiet);

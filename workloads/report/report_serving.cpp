@@ -7,6 +7,9 @@
 #include <fmt/format.h>
 
 #include "workloads/report/number_text.h"
+#include "workloads/report/report_phase.h"
+#include "workloads/report/report_engine.h"
+#include "workloads/report/report_experts.h"
 #include "workloads/report/report_service_classes.h"
 #include "workloads/report/spread_tree.h"
 #include "workloads/serving/serving.h"
@@ -50,8 +53,9 @@ FigureTree pool_tree(const ServicePoolFigures& pool) {
               {"max", pool.surface.worst}}}}}};
 }
 
-void add_service(FigureTree& tree, const ServiceFigures& service) {
+void add_service(FigureTree& tree, const ServiceFigures& service, const ServicePlan& plan) {
   tree.rows.emplace_back("transferred_bytes", service.transferred_bytes);
+  if (service.intake.ns > 0) tree.rows.emplace_back("intake_s", service.intake.seconds());
   const TimeShares& shares = service.shares;
   tree.parts.emplace_back("request_time_s", FigureTree{{{"queue", shares.queue},
                                                         {"prefill", shares.prefill},
@@ -60,7 +64,7 @@ void add_service(FigureTree& tree, const ServiceFigures& service) {
                                                         {"network", shares.network}}});
   FigureTree pools;
   for (const ServicePoolFigures& pool : service.pools)
-    pools.parts.emplace_back(pool.run.name, pool_tree(pool));
+    pools.parts.emplace_back(pool.run.name, with_engine(pool_tree(pool), pool, plan));
   tree.parts.emplace_back("pools", std::move(pools));
   add_classes(tree, service);
   add_cost(tree, service);
@@ -166,6 +170,7 @@ FigureTree serving_tree(const Report& report) {
                {"devices", devices_of(report)},
                {"iterations", figures.iterations},
                {"prefill_iterations", figures.prefills}};
+  add_phase_rows(tree, report);
   if (report.scenario->goal.given()) {
     tree.rows.emplace_back("goodput_rps", figures.goodput_rps);
     tree.rows.emplace_back("slo_attainment", figures.slo_attainment);
@@ -181,7 +186,11 @@ FigureTree serving_tree(const Report& report) {
       "kv", FigureTree{{{"total_blocks", std::int64_t{figures.cache_pages}},
                         {"peak_blocks", std::int64_t{figures.peak_pages}},
                         {"block_tokens", std::int64_t{report.scenario->serving.block_tokens}}}});
-  if (report.service) add_service(tree, *report.service);
+  if (report.service) {
+    add_service(tree, *report.service, report.scenario->service);
+    FigureTree experts = experts_tree(*report.service);
+    if (!experts.parts.empty()) tree.parts.emplace_back("eplb", std::move(experts));
+  }
   return tree;
 }
 
@@ -199,6 +208,7 @@ std::string serving_text(const Report& report) {
                  grouped(std::llround(figures.output_tokens_per_s)),
                  grouped(std::llround(figures.output_tokens_per_s / static_cast<double>(devices_of(report)))),
                  grouped(std::llround(figures.input_tokens_per_s)));
+  text += phase_text(report);
   fmt::format_to(out, "  {:<18} {:>10} {:>10} {:>10} {:>10} {:>10}\n", "", "mean", "p50", "p90", "p95",
                  "p99");
   spread_line(out, "TTFT", figures.ttft);
@@ -210,7 +220,8 @@ std::string serving_text(const Report& report) {
                    figures.goodput_rps, 100 * figures.slo_attainment);
   if (report.service) {
     service_lines(out, *report.service);
-    return text + classes_text(*report.service) + cost_text(*report.service);
+    engine_lines(out, *report.service, report.scenario->service);
+    return text + experts_text(*report.service) + classes_text(*report.service) + cost_text(*report.service);
   }
   fmt::format_to(out, "  cache              {} of {} pages of {} tokens at most in use on one rank\n",
                  grouped(figures.peak_pages), grouped(figures.cache_pages), plan.block_tokens);

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "workloads/scenario/overlap_keys.h"
+#include "workloads/scenario/expert_balance_keys.h"
 #include "workloads/scenario/popularity_keys.h"
 #include "workloads/scenario/scenario_parts.h"
 #include "workloads/scenario/service_keys.h"
@@ -77,7 +79,7 @@ void check_model(const ServingPlan& plan, const Model& model, const Document& do
   const char* ep = "/plan/decode/ep/degree";
   require(document, moe || plan.ep == 1, ep, "expert-parallel degree {} for {}, which has no experts",
           plan.ep, model.id);
-  if (moe) divides(plan.ep, model.experts.routed, ep, "experts");
+  if (moe && plan.expert_slots == 0) divides(plan.ep, model.experts.routed, ep, "experts");
   require(document, !moe || plan.tp == 1 || plan.tp % plan.ep == 0, ep,
           "expert-parallel degree {} does not divide tp {}: replicas of several ranks share experts among "
           "themselves alone",
@@ -134,6 +136,7 @@ PhaseKeys read_phase(Section& phase, int tp, int ep) {
   Section experts = phase.object("ep", false, "expert parallelism");
   degrees.ep = whole(experts, "degree", {0, kMostRanks}, ep, "ranks that share the experts of a layer");
   degrees.exchange = read_dispatch(experts);
+  read_overlap(phase, experts, degrees);
   experts.finish();
   return degrees;
 }
@@ -160,7 +163,8 @@ void read_serving_plan(Section section, Scenario& scenario) {
                       "most prompt tokens of an iteration on one replica; a longer prompt has one alone");
   prefill.finish();
   read_service_keys(section, framework, scenario.service);
-  if (!scenario.service.separate) require_same(prefill, of_prefill, degrees);
+  if (!scenario.service.separate && scenario.service.does == PoolRole::kBoth)
+    require_same(prefill, of_prefill, degrees);
   Section cache = section.object("cache", false, "keys and values of the running sequences");
   read_cache_keys(cache, framework, scenario.service);
   plan.block_tokens = whole(cache, "block_tokens", {1, 1 << 16}, framework.block_tokens, "tokens of a page");
@@ -191,13 +195,15 @@ void read_serving_workload(Section section, Scenario& scenario) {
   scenario.traffic.users =
       section.integer("users", {0, 1 << 24}, 0,
                       "requests at a time, each followed by another when answered; 0: as the trace says");
-  work.popularity = read_popularity(section.object("experts", false, "which experts tokens choose"), false);
+  read_expert_traffic(section.object("experts", false, "which experts tokens choose"), work.popularity,
+                      scenario.traffic.drift);
   work.seed = scenario.seed;
   section.finish();
 }
 
 void check_serving(Scenario& scenario, const Document& document) {
   set_phases(scenario, document);
+  set_expert_slots(scenario, document);
   check_formats(scenario, document);
   if (scenario.service.full_steps) {
     check_degrees(scenario.serving, scenario, document);

@@ -1,5 +1,6 @@
 #include "workloads/serving/lower.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -7,6 +8,7 @@
 
 #include "workloads/serving/attention.h"
 #include "workloads/serving/batching.h"
+#include "workloads/serving/expert_moves_op.h"
 #include "workloads/serving/experts.h"
 
 namespace moebius {
@@ -27,7 +29,7 @@ class IterationWriter {
   IterationWriter(const ServingShape& shape, const Iteration& iteration, ForwardPass& pass)
       : shape_(shape),
         it_(iteration),
-        input_(shape.input(iteration.batch->decodes())),
+        input_(shape.input(shape.decodes(*iteration.batch))),
         pass_(pass),
         writer_(input_, {.slice = {}, .shard = iteration.shard}, pass),
         parts_(latent_parts(shape.job.model, *iteration.batch)) {
@@ -37,6 +39,7 @@ class IterationWriter {
 
   void write() {
     writer_.begin_block(-1, false);
+    if (it_.moves) write_expert_moves(builder(), it_.moves);
     TensorId x = write_entry();
     for (int layer = 0; layer < model().layers; ++layer) x = write_layer(x, layer);
     writer_.begin_block(-1, false);
@@ -48,6 +51,13 @@ class IterationWriter {
   FragmentBuilder& builder() { return pass_.builder; }
   std::int64_t rows() const { return it_.batch->rows(); }
   std::int64_t sequences() const { return static_cast<std::int64_t>(it_.batch->sequences.size()); }
+  // Rows that logits are needed of: the last of a prompt, all of a decoding sequence.
+  std::int64_t sampled() const {
+    std::int64_t rows = 0;
+    for (const BatchSequence& s : it_.batch->sequences)
+      rows += s.count <= 1 + shape_.job.plan.drafts ? s.count : 1;
+    return rows;
+  }
   std::int64_t local_vocabulary() const { return model().vocabulary / shape_.plan.tp; }
 
   TensorId generated() {
@@ -107,23 +117,24 @@ class IterationWriter {
   }
 
   TensorId last_rows(TensorId x) {
-    if (it_.batch->decodes()) return x;
-    const TensorId last = builder().transient(sequences(), model().hidden, DType::kBf16, Role::kHead);
+    if (shape_.decodes(*it_.batch)) return x;
+    const TensorId last = builder().transient(sampled(), model().hidden, DType::kBf16, Role::kHead);
     writer_.emit(
         {.kind = OpKind::kLastRows,
          .role = Role::kHead,
          .batch = batch_,
-         .shape = {.m = rows(), .n = model().hidden, .groups = static_cast<std::int32_t>(sequences())}},
+         .shape = {.m = rows(), .n = model().hidden, .groups = static_cast<std::int32_t>(sampled())}},
         {x}, {last});
     return last;
   }
 
   void write_exit(TensorId x) {
     const TensorId normed = writer_.enter_tensor_parallel(writer_.norm(last_rows(x), Role::kFinalNorm));
-    const std::int64_t m = sequences(), n = local_vocabulary();
+    const std::int64_t m = sampled(), n = local_vocabulary();
     const TensorId logits = builder().transient(m, n, DType::kFp32, Role::kHead);
     writer_.emit({.kind = OpKind::kGemm, .role = Role::kHead, .shape = {.m = m, .n = n, .k = model().hidden}},
                  {normed, head_weight()}, {logits});
+    if (shape_.job.plan.host_sampling) return write_copy_of(logits);
     TensorId best = builder().transient(m, 2, DType::kFp32, Role::kTokens);
     writer_.emit({.kind = OpKind::kGreedySample, .role = Role::kTokens, .shape = {.m = m, .n = n}}, {logits},
                  {best});
@@ -137,6 +148,20 @@ class IterationWriter {
                  {best}, {generated()});
   }
 
+  // Each rank its part of the vocabulary. The ids that come back are a few bytes.
+  void write_copy_of(TensorId logits) {
+    Tensor copy = builder().fragment().tensors[logits];
+    copy.on_host = true;
+    const std::int64_t elements = copy.rows * copy.columns;
+    writer_.emit({.kind = OpKind::kCopyToHost,
+                  .dtype = copy.dtype,
+                  .lane = Lane::kHostCopy,
+                  .role = Role::kTokens,
+                  .shape = {.m = elements},
+                  .payload = copy.bytes()},
+                 {logits}, {builder().add(copy)});
+  }
+
   const ServingShape& shape_;
   const Iteration& it_;
   LoweringInput input_;
@@ -147,13 +172,14 @@ class IterationWriter {
 };
 
 // Tokens travel to experts in the format of the products, and their results back in BF16.
-TrainingPlan layers_plan(const ServingPlan& plan, Algorithm exchange) {
+TrainingPlan layers_plan(const ServingPlan& plan, bool decodes) {
   TrainingPlan layers;
   layers.tp = plan.tp;
   layers.dp = plan.dp;
   layers.ep = plan.ep;
   layers.expert_tp = plan.expert_tp();
-  layers.exchange = exchange;
+  layers.exchange = decodes ? plan.decode_exchange : plan.prefill_exchange;
+  layers.communication_sms = plan.overlap(decodes).communication_cores;
   layers.gemm = plan.gemm;
   layers.dispatch = plan.expert_gemm.value_or(plan.gemm);
   if (plan.gemm == DType::kFp32) layers.combine = DType::kFp32;
@@ -166,9 +192,14 @@ TrainingPlan layers_plan(const ServingPlan& plan, Algorithm exchange) {
 
 ServingShape::ServingShape(const ServingJob& served)
     : job(served),
-      plan(layers_plan(served.plan, served.plan.decode_exchange)),
-      prefill(layers_plan(served.plan, served.plan.prefill_exchange)),
+      plan(layers_plan(served.plan, true)),
+      prefill(layers_plan(served.plan, false)),
       cache_rows(std::int64_t{cache_pages(served.plan, served.workload)} * served.plan.block_tokens) {}
+
+bool ServingShape::decodes(const Batch& batch) const {
+  return std::all_of(batch.sequences.begin(), batch.sequences.end(),
+                     [&](const BatchSequence& s) { return s.count <= 1 + job.plan.drafts; });
+}
 
 std::uint32_t generated_key() {
   return parameter_key(Role::kTokens, -1, Part::kWeight);
@@ -183,8 +214,16 @@ ShardPosition shard_of(const RankClass& rank_class) {
 }
 
 FragmentPtr lower_iteration(const ServingShape& shape, const Iteration& iteration) {
-  ForwardPass pass(iteration.batch->decodes() ? "decode" : "prefill");
+  const bool decodes = shape.decodes(*iteration.batch);
+  ForwardPass pass(decodes ? "decode" : "prefill");
+  const PhaseOverlap& overlap = shape.job.plan.overlap(decodes);
+  if (overlap.two_batch)
+    pass.builder.compute_units = static_cast<std::int16_t>(-overlap.communication_cores);
+  pass.builder.launch = shape.job.plan.launch;
   if (shape.job.plan.fused) pass.builder.fusions = {Fusion::kResidual, Fusion::kHeads};
+  const auto sequences = static_cast<int>(iteration.batch->sequences.size());
+  if (pass.builder.launch == LaunchMode::kGraph && (!decodes || sequences > shape.job.plan.captured))
+    pass.builder.launch = LaunchMode::kKernel;
   IterationWriter(shape, iteration, pass).write();
   return pass.builder.freeze_it();
 }

@@ -7,18 +7,27 @@
 
 #include "hw/dtype.h"
 #include "models/model.h"
+#include "workloads/schedule/fragment.h"
 #include "workloads/training/plan.h"
 
 namespace moebius {
 
+// What goes on at once in the iterations of a phase.
+struct PhaseOverlap {
+  bool two_batch = false;       // two half batches, one's tokens travelling while the other computes
+  int communication_cores = 0;  // that dispatch and combine hold meanwhile; 0: none
+  bool operator==(const PhaseOverlap&) const = default;
+};
+
 struct ServingPlan {
   int dp = 1;  // replicas of attention, each with requests of its own
   int tp = 1;  // ranks of a replica, which cut its heads
-  // Ranks that share the experts of a layer: replicas with tp 1, which send each other tokens, or ranks of one
-  // replica, each of which has all its tokens; what is then left of tp cuts each expert.
+  // Ranks that share the experts of a layer: replicas with tp 1, which send each other tokens, or ranks of
+  // one replica, each of which has all its tokens; what is then left of tp cuts each expert.
   int ep = 1;
   Algorithm prefill_exchange = Algorithm::kAuto,
             decode_exchange = Algorithm::kAuto;  // how tokens travel to experts, as TrainingPlan::exchange
+  PhaseOverlap prefill_overlap = {}, decode_overlap = {};
   int max_batch = 1;                             // sequences that decode at once on one replica
   std::int64_t token_budget =
       0;                      // most prompt tokens of one prefill iteration of a replica, but for one prompt
@@ -29,9 +38,18 @@ struct ServingPlan {
   bool fused = false;         // kernels as serving frameworks have them: lower.cpp
   DType kv = DType::kBf16;    // the cache
   bool fold = true;           // simulate one rank for all
+  LaunchMode launch =
+      LaunchMode::kHidden;  // kGraph: decoding up to `captured` sequences, the rest by kernels
+  int captured = 0;
+  bool host_sampling = false;  // logits go to the host, which chooses tokens; simulated only
+  int drafts =
+      0;  // rows that each decoding sequence has beside its own, guesses to be checked; simulated only
+  int expert_slots = 0;       // of a layer, where experts may stand more than once; 0: one an expert
 
+  int slots_of(const Experts& experts) const { return expert_slots > 0 ? expert_slots : experts.routed; }
   int ranks() const { return dp * tp; }
   bool replicated_experts() const { return tp > 1; }
+  const PhaseOverlap& overlap(bool decodes) const { return decodes ? decode_overlap : prefill_overlap; }
   int expert_tp() const { return tp > 1 ? tp / ep : 1; }
 };
 

@@ -20,7 +20,7 @@ void ServingSystem::State::hand_over(std::int32_t id) {
 void ServingSystem::State::start_transfers(const Location& at) {
   std::deque<std::int32_t>& waiting = port(at).waiting;
   while (!waiting.empty() && replica(at).reserve(live[waiting.front()].moments.input)) {
-    start_transfer(waiting.front());
+    only_decodes ? adopt_cached(waiting.front()) : start_transfer(waiting.front());
     waiting.pop_front();
   }
 }
@@ -33,7 +33,7 @@ void ServingSystem::State::start_transfer(std::int32_t id) {
   const double bytes = transfer.bytes_per_token * request.moments.input;
   const ByteRate rate = std::min(rate_of(request.prefill), rate_of(request.decode));
   const Time whole = time_from_seconds(Bytes{bytes} / rate);
-  const bool early = transfer.layerwise && request.moments.first_token == now;
+  const bool early = transfer.layerwise && request.prefilled == now;
   const Time begin = early ? request.moments.admitted : now;
   CachePort &from = port(request.prefill), &to = port(request.decode);
   const Time start = std::max({begin, from.free, to.free}) + transfer.latency;
@@ -50,7 +50,7 @@ void ServingSystem::State::start_transfer(std::int32_t id) {
 
 void ServingSystem::State::end_transfer(std::int32_t id) {
   LiveRequest& request = live[id];
-  request.moments.handed_over = now;
+  request.moments.handed_over = std::max(now, request.moments.first_token);
   replica(request.prefill).release(id);
   replica(request.decode)
       .adopt({id, request.moments.input, request.moments.output - 1, {}}, request.moments.first_token);

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "workloads/serving/system/host_pipeline.h"
 #include "workloads/serving/system/replica.h"
 
 namespace moebius {
@@ -17,19 +18,16 @@ enum class ReplicaBalance : std::uint8_t {
   kTokens,    // with the fewest tokens, of prompts to compute and of contexts to read
 };
 
-// What the processor does for an iteration: to schedule it, to sample and to turn tokens into text.
-struct HostCosts {
-  Time per_iteration, per_sequence;
-  Time per_request;         // before its prompt can be computed: to receive it and to turn text into tokens
-  bool overlapped = false;  // beside the device's work of the iteration before; otherwise between the two
-};
-
 struct InstanceRules {
   ReplicaRules replica;
   int replicas = 1;
   ReplicaBalance balance = ReplicaBalance::kTokens;
   HostCosts host;
+  std::vector<std::int32_t> captured;  // decoding sequences of a graph, ascending; see captured_size()
 };
+
+// Sequences of the smallest captured graph that has room for so many; as many as they are where none has.
+std::int64_t captured_size(const std::vector<std::int32_t>& captured, std::int64_t sequences);
 
 class Instance {
  public:
@@ -45,6 +43,10 @@ class Instance {
   int choose();
   // Starts an iteration, unless one is going on or nothing can be done; returns its end.
   std::optional<Time> begin(Time now);
+  // When the tokens of the iteration that was begun last are with those who asked: at its end or later.
+  Time shown() const { return shown_; }
+  // The loop takes a request in before its next iteration.
+  void take_in(Time work) { host_.take_in(work); }
   // The iteration has ended: outcomes of replicas add up.
   void end(Time now, StepOutcome& outcome);
 
@@ -56,16 +58,22 @@ class Instance {
     Time busy_with_prompts;                     // of that, by rows where an iteration has both
     double rows = 0;                            // computed by all replicas
     double slowest_rows = 0;  // of the replica that had most, times replicas: over `rows`, the imbalance
+    double padding = 0;       // of `rows`, computed in vain
   };
   const Totals& totals() const { return totals_; }
+  const HostTotals& host() const { return host_.totals(); }
 
  private:
-  Time duration();
+  HostWork host_work() const;
+  void fill_graphs();
+  void count_rows();
 
   InstanceRules rules_;
   StepCost& cost_;
   std::vector<Replica> replicas_;
   std::vector<StepShape> shapes_;
+  HostLane host_;
+  Time shown_;
   bool busy_ = false;
   Time until_;
   int turn_ = 0;

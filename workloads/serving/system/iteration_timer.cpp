@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "workloads/serving/kv/page_pool.h"
+#include "workloads/serving/two_batches.h"
 
 namespace moebius {
 namespace {
@@ -48,12 +49,13 @@ BatchPtr rows_only(std::int64_t rows, std::int32_t page_tokens) {
 
 }  // namespace
 
-Batch batch_of(const StepPoint& point, std::int32_t page_tokens) {
+Batch batch_of(const StepPoint& point, std::int32_t page_tokens, int drafts) {
   BatchMaker maker(page_tokens);
   if (point.prefill_tokens > 0)
     add_prompts(maker, point.prefill_tokens, std::max<std::int64_t>(point.prefill_keys, 1));
   for (std::int64_t i = 0; i < point.decode_sequences; ++i)
-    maker.add(static_cast<std::int32_t>(std::max<std::int64_t>(1, point.decode_keys) - 1), 1);
+    maker.add(static_cast<std::int32_t>(std::max<std::int64_t>(1 + drafts, point.decode_keys) - 1 - drafts),
+              1 + drafts);
   return maker.take();
 }
 
@@ -93,33 +95,66 @@ IterationTimer::IterationTimer(const ServingJob& job, const Layout& layout, Exec
   for (const int layers : {shorter, longer}) stacks_.push_back(std::make_unique<Stack>(job, layers));
 }
 
-double IterationTimer::seconds(const StepPoint& point) {
+double IterationTimer::seconds(const StepPoint& point, const Extras& extras) {
   const ServingPlan& plan = stacks_.front()->job.plan;
-  const auto own = std::make_shared<const Batch>(batch_of(point, plan.block_tokens));
+  const auto own = std::make_shared<const Batch>(batch_of(point, plan.block_tokens, plan.drafts));
   std::vector<BatchPtr> batches{own};
   const auto rows = static_cast<std::int64_t>(std::llround(point.others * static_cast<double>(own->rows())));
   batches.resize(plan.dp, rows == own->rows() ? own : rows_only(rows, plan.block_tokens));
-  return seconds(batches);
+  return seconds(batches, extras);
 }
 
-double IterationTimer::seconds(const std::vector<BatchPtr>& batches) {
-  const double shorter = seconds(*stacks_.front(), batches);
+double IterationTimer::all_layers(const std::vector<BatchPtr>& batches, const Extras& extras) {
+  if (stacks_.size() == 1) return seconds(*stacks_.front(), batches, extras);
+  if (!whole_) {
+    whole_ = std::make_unique<Stack>(stacks_.front()->job, all_layers_);
+  }
+  return seconds(*whole_, batches, extras);
+}
+
+double IterationTimer::seconds(const std::vector<BatchPtr>& batches, const Extras& extras) {
+  const bool alike = extras.loads == nullptr || extras.loads->weights.size() <= 1;
+  if (extras.moves || !alike) return all_layers(batches, extras);
+  const double shorter = seconds(*stacks_.front(), batches, extras);
   if (stacks_.size() == 1) return shorter;
   const int layers = stacks_.front()->job.model.layers;
   const double repetitions = static_cast<double>(all_layers_ - layers) / repetition_.period / further_;
-  return shorter + repetitions * (seconds(*stacks_.back(), batches) - shorter);
+  return shorter + repetitions * (seconds(*stacks_.back(), batches, extras) - shorter);
 }
 
-double IterationTimer::seconds(Stack& stack, const std::vector<BatchPtr>& batches) {
+// What every class of ranks does.
+std::vector<FragmentPtr> IterationTimer::fragments(Stack& stack, const std::vector<BatchPtr>& batches,
+                                                   const Extras& extras) {
+  stack.routes.draw(extras.loads);
   stack.routes.begin(batches);
-  for (std::int32_t c = 0; c < static_cast<std::int32_t>(layout_.classes.size()); ++c) {
-    const RankClass& of = layout_.classes[c];
-    const ShardPosition shard = shard_of(of);
+  std::vector<FragmentPtr> fragments;
+  for (const RankClass& of : layout_.classes) {
     const int group = of.representative() / stack.job.plan.ep;
     const BatchPtr& batch = batches[of.representative() / stack.job.plan.tp];
+    fragments.push_back(lower_iteration(
+        stack.shape,
+        {batch, shard_of(of), [&](int layer) { return stack.routes.get(group, layer); }, extras.moves}));
+  }
+  return fragments;
+}
+
+std::vector<FragmentPtr> IterationTimer::iteration(Stack& stack, const std::vector<BatchPtr>& batches,
+                                                   const Extras& extras) {
+  const bool decodes = stack.shape.decodes(*batches.front());
+  const auto halves =
+      stack.job.plan.overlap(decodes).two_batch ? halves_of(batches) : std::optional<HalfBatches>();
+  if (!halves) return fragments(stack, batches, extras);
+  std::vector<FragmentPtr> both = fragments(stack, halves->first, extras);
+  const std::vector<FragmentPtr> second = fragments(stack, halves->second, {extras.loads, {}});  // weights move once
+  for (std::size_t c = 0; c < both.size(); ++c) both[c] = lower_two_batches(both[c], second[c]);
+  return both;
+}
+
+double IterationTimer::seconds(Stack& stack, const std::vector<BatchPtr>& batches, const Extras& extras) {
+  const std::vector<FragmentPtr> of_classes = iteration(stack, batches, extras);
+  for (std::int32_t c = 0; c < static_cast<std::int32_t>(layout_.classes.size()); ++c) {
     const Submission submission{
-        .fragment = lower_iteration(
-            stack.shape, {batch, shard, [&](int layer) { return stack.routes.get(group, layer); }}),
+        .fragment = of_classes[c],
         .sequence = sequence_++,
         .rank_class = c,
         .step = step_,

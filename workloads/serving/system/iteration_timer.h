@@ -1,6 +1,7 @@
 // Carries out iterations one by one on an executor, to learn what they take. Where layers repeat, two short
 // stacks stand for all: what the longer one takes more is what further repetitions take. That holds for
-// layers whose loads of experts are equal or drawn in one way, not for recorded ones.
+// layers whose loads of experts are equal or drawn in one way, not for recorded ones. Where weights move beside
+// an iteration, or loads differ from layer to layer, all layers are carried out.
 #pragma once
 
 #include <cstdint>
@@ -26,10 +27,17 @@ class IterationTimer {
   // All outlive the timer. The executor has the layout of the job's plan and has been given nothing.
   IterationTimer(const ServingJob& job, const Layout& layout, Executor& executor, Recorder& recorder);
 
+  // What an iteration has beside its batches.
+  struct Extras {
+    const SlotDraw* loads = nullptr;  // of experts' slots; null: as the popularity says
+    PairBytesPtr moves = {};          // weights of experts that travel meanwhile
+  };
   // Seconds from the first op of the iteration to the end of the last.
-  double seconds(const StepPoint& point);
+  double seconds(const StepPoint& point) { return seconds(point, {}); }
+  double seconds(const StepPoint& point, const Extras& extras);
   // The same of given batches, one a replica.
-  double seconds(const std::vector<BatchPtr>& batches);
+  double seconds(const std::vector<BatchPtr>& batches) { return seconds(batches, {}); }
+  double seconds(const std::vector<BatchPtr>& batches, const Extras& extras);
   std::int32_t page_tokens() const { return stacks_.front()->job.plan.block_tokens; }
 
  private:
@@ -40,7 +48,11 @@ class IterationTimer {
     ServingShape shape;
     IterationRoutes routes;
   };
-  double seconds(Stack& stack, const std::vector<BatchPtr>& batches);
+  double seconds(Stack& stack, const std::vector<BatchPtr>& batches, const Extras& extras);
+  double all_layers(const std::vector<BatchPtr>& batches, const Extras& extras);
+  // By class of ranks.
+  std::vector<FragmentPtr> iteration(Stack& stack, const std::vector<BatchPtr>& batches, const Extras& extras);
+  std::vector<FragmentPtr> fragments(Stack& stack, const std::vector<BatchPtr>& batches, const Extras& extras);
 
   const Layout& layout_;
   Executor& executor_;
@@ -50,12 +62,14 @@ class IterationTimer {
   int further_ = 1;                             // repetitions that the longer stack has more
   int all_layers_ = 0;                          // where short stacks stand for them
   std::vector<std::unique_ptr<Stack>> stacks_;  // one of all layers, or a short one and a longer one
+  std::unique_ptr<Stack> whole_;                // of all layers, where stacks_ are short; made when asked for
   std::int32_t sequence_ = 0, step_ = 0;
   Time end_;
 };
 
 // Equal sequences of so many tokens and keys. Prompts stand whole where each token has no more keys than that
 // leaves, in one sequence behind others' tokens where it has more.
-Batch batch_of(const StepPoint& point, std::int32_t page_tokens);
+// Decoding sequences have the rows of their guesses, too.
+Batch batch_of(const StepPoint& point, std::int32_t page_tokens, int drafts = 0);
 
 }  // namespace moebius

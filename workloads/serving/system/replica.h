@@ -36,6 +36,8 @@ struct ReplicaRules {
       0;                      // of a block that requests may share; pages make up whole blocks. 0: none are
   double output_reserve = 0;  // share of the tokens still to come for which admission leaves pages free
   Speculation speculation;
+  std::int32_t slot_tokens = 0;  // for which each sequence holds pages from its admission on; 0: as it grows
+  bool padded = false;  // prompts of an iteration are rows of one length, the longest's; needs prefill first
   std::uint64_t seed = 1;
 };
 
@@ -94,6 +96,9 @@ class Replica {
   const StepShape& plan();
   const std::vector<std::int32_t>& admitted() const { return admitted_; }
   const std::vector<std::int32_t>& preempted() const { return preempted_; }
+  // Of the planned iteration: tokens that it will bring, and prompts that it ends.
+  std::int64_t tokens_to_come() const;
+  std::int64_t prompts_ending() const;
   // The planned iteration ended; adds to `outcome`.
   void complete(Time end, StepOutcome& outcome);
 
@@ -137,11 +142,14 @@ class Replica {
   void unshare(std::int32_t id);
   void leave(const Decoding& sequence);
   std::int32_t take_chunk(Prefilling& prefilling, std::int64_t budget);
+  bool fits_padded(std::size_t index) const;
+  void pad();
   void make_room_for_growth();
   void preempt_youngest();
   std::int64_t growth() const;
   void hold(std::int64_t pages);  // of one sequence alone
   std::int64_t pages_of(std::int64_t tokens) const;
+  std::int64_t held_by(std::int64_t tokens) const;  // pages of a sequence alone that has so many
   std::int32_t tokens_of(const Decoding& sequence) const;
   void complete_prefill(Time end, StepOutcome& outcome);
   void complete_decode(Time end, StepOutcome& outcome);
@@ -161,6 +169,9 @@ class Replica {
   std::int64_t waiting_tokens_ = 0;         // of prompts, not computed
   std::int64_t left_ = 0, context_ = 0;     // of sequences with pages: output to come; in decoding, cached
   std::int64_t iterations_ = 0;
+  std::int32_t changes_ = 0;  // since the last decision; see StepShape
+  std::int32_t longest_ = 0,
+               longest_past_ = 0;  // of the prompts of this iteration: tokens; those before them
 };
 
 }  // namespace moebius

@@ -48,7 +48,7 @@ std::uint64_t ServingSystem::State::pools_with_room(std::int32_t input, std::int
      : role == PoolRole::kPrefill ? prompts
                                   : decoding) |= std::uint64_t{1} << p;
   }
-  return both | (decoding != 0 ? prompts | decoding : 0);
+  return both | (decoding != 0 || only_prefills ? prompts | decoding : 0);
 }
 
 RouteRequest ServingSystem::State::route_of(std::int32_t id) const {
@@ -79,8 +79,9 @@ void ServingSystem::State::arrive() {
   feed.take(arrival);
   now = std::max(now, arrival.request.arrival);
   const auto input = static_cast<std::int32_t>(arrival.request.input_tokens);
-  // A prompt that asks for nothing still ends in a token.
-  const auto output = static_cast<std::int32_t>(std::max<std::int64_t>(1, arrival.request.output_tokens));
+  // A prompt that asks for nothing still ends in a token; one whose first token is there asks for another.
+  const auto output =
+      static_cast<std::int32_t>(std::max<std::int64_t>(only_decodes ? 2 : 1, arrival.request.output_tokens));
   first_arrival = std::min(first_arrival, now);
   metrics.submitted(arrival.service_class);
   router->arrived(now);
@@ -92,11 +93,14 @@ void ServingSystem::State::arrive() {
                              .block_tokens = block,
                              .of = &rules.classes[arrival.service_class],
                              .pools = pools_with_room(input, output, arrival.service_class)};
-  const std::optional<Location> at = router->for_prompt(request, now);
+  const std::optional<Location> at =
+      only_decodes ? router->for_decoding(request, now) : router->for_prompt(request, now);
   if (!accept(request, at)) return;
   std::optional<Time> forecast;
-  if (rules.router == RouterPolicy::kSlaAware || rules.admission.policy == AdmissionPolicy::kPredicted)
+  if (rules.router == RouterPolicy::kSlaAware || rules.admission.policy == AdmissionPolicy::kPredicted) {
     forecast = router->forecast(*at, request, now).first_token;
+    router->routed(*at, request);
+  }
   const std::int32_t id = take_slot();
   RequestMoments moments;
   moments.arrival = now;
@@ -105,24 +109,57 @@ void ServingSystem::State::arrive() {
   moments.service_class = arrival.service_class;
   live[id].moments = moments;
   live[id].tag = arrival.tag;
+  live[id].prefilled = kForever;
+  live[id].images = arrival.request.images;
   live[id].block_tokens = block;
   live[id].prefill = live[id].decode = *at;
   std::swap(live[id].blocks, arrival.request.blocks);
   live[id].forecast = forecast ? *forecast : Time{};
   const std::optional<WanRules>& wan = pool_of(*at).wan;
-  const Time host = pool_of(*at).instance.host.per_request;
-  if (!wan && host.ns == 0) return enter(id);
-  if (!wan) return post(now + host, ServiceEvent::Kind::kArrival, id);
-  post(pools[at->pool].in.pass(now, input * wan->input_bytes, *wan) + host, ServiceEvent::Kind::kArrival, id);
+  const Time reception = pool_of(*at).instance.host.reception;
+  if (!wan && reception.ns == 0) return take_in(id);
+  const Time there = wan ? pools[at->pool].in.pass(now, input * wan->input_bytes, *wan) : now;
+  post(there + reception, ServiceEvent::Kind::kArrival, id);
 }
 
-void ServingSystem::State::enter(std::int32_t id) {
+// Text becomes tokens: by workers, or by the loop of the engine that it goes to.
+void ServingSystem::State::take_in(std::int32_t id) {
   RequestMoments& moments = live[id].moments;
   moments.there = now - moments.arrival;
+  const HostCosts& host = pool_of(live[id].prefill).instance.host;
+  const Time work = host.of_request(moments.input, live[id].images);
+  if (host.parallel && work.ns > 0) return post(intake.serve(now, work), ServiceEvent::Kind::kTakenIn, id);
+  instance(live[id].prefill).take_in(work);
+  enqueue(id);
+}
+
+void ServingSystem::State::enqueue(std::int32_t id) {
+  RequestMoments& moments = live[id].moments;
   const Location at = live[id].prefill;
-  replica(at).enqueue(
-      {id, moments.input, moments.output, chain_of(id), rules.classes[moments.service_class].priority});
-  kick(at);
+  starting.push_back(at);
+  if (only_decodes) {
+    moments.brought = 1;
+    port(at).waiting.push_back(id);
+    return start_transfers(at);
+  }
+  replica(at).enqueue({id, moments.input, only_prefills ? 1 : moments.output, chain_of(id),
+                       rules.classes[moments.service_class].priority});
+}
+
+// Its prompt's cache and first token are there: it needed room, and no transfer.
+void ServingSystem::State::adopt_cached(std::int32_t id) {
+  RequestMoments& moments = live[id].moments;
+  moments.admitted = moments.first_token = moments.handed_over = now;
+  replica(live[id].decode).adopt({id, moments.input, moments.output - 1, {}}, now);
+}
+
+// Requests of one moment share their first iteration.
+void ServingSystem::State::start_waiting() {
+  if (starting.empty()) return;
+  const std::optional<Time> due = feed.due();
+  if (due && *due <= now) return;
+  for (const Location& at : starting) kick(at);
+  starting.clear();
 }
 
 }  // namespace moebius

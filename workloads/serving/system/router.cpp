@@ -21,6 +21,7 @@ Router::Router(RouterPolicy policy, std::vector<RoutedPool> pools)
   for (std::size_t p = 0; p < pools_.size(); ++p) {
     const RoutedPool& pool = pools_[p];
     forecasters_.emplace_back(pool.rules, *pool.cost);
+    routed_.push_back(0);
     priced_ = priced_ && pool.usd_per_second > 0;
     Side& side = pool.role == PoolRole::kDecode ? decoding_ : prompts_;
     for (std::size_t i = 0; i < pool.instances->size(); ++i)
@@ -30,6 +31,16 @@ Router::Router(RouterPolicy policy, std::vector<RoutedPool> pools)
 
 void Router::arrived(Time now) {
   began_ = std::min(began_, now);
+}
+
+void Router::routed(const Location& at, const RouteRequest& request) {
+  routed_[at.pool] += request.input - hit_tokens({at.pool, at.instance}, at.replica, request);
+}
+
+// On a replica of the pool; a second passes before anything is known.
+double Router::arriving(std::int32_t pool, Time now) const {
+  const double replicas = static_cast<double>(pools_[pool].instances->size()) * pools_[pool].rules.replicas;
+  return static_cast<double>(routed_[pool]) / (replicas * std::max(1.0, (now - began_).seconds()));
 }
 
 void Router::finished(std::int64_t output) {
@@ -140,7 +151,7 @@ Forecast Router::forecast(const Location& at, const RouteRequest& request, Time 
   const RoutedPool& pool = pools_[at.pool];
   const Instance& where = instance({at.pool, at.instance});
   const ForecastRequest asked{request.input, hit_tokens({at.pool, at.instance}, at.replica, request),
-                              request.of->priority};
+                              request.of->priority, arriving(at.pool, now)};
   Forecast forecast;
   if (pool.role != PoolRole::kDecode)
     forecast = forecasters_[at.pool].prompt(where, at.replica, asked, mean_output(), now);

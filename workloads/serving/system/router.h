@@ -8,22 +8,9 @@
 #include "workloads/serving/system/forecast.h"
 #include "workloads/serving/system/instance.h"
 #include "workloads/serving/system/request_class.h"
+#include "workloads/serving/system/service_policies.h"
 
 namespace moebius {
-
-enum class PoolRole : std::uint8_t { kBoth, kPrefill, kDecode };
-
-enum class RouterPolicy : std::uint8_t {
-  kRoundRobin,
-  kLeastRequests,
-  kLeastTokens,  // of prompts to compute and of contexts to read
-  // Least tokens, of which those of the prompt that a replica has in its cache count as not there: the cost
-  // of NVIDIA Dynamo's router with its weight of 1, prefill blocks that are not cached plus blocks in use.
-  kKvAware,
-  // Where the request costs least, of those that are forecast to keep what its class is promised; where none
-  // does, which misses by the smallest factor.
-  kSlaAware,
-};
 
 struct Location {
   std::int32_t pool = -1, instance = 0, replica = 0;
@@ -64,6 +51,7 @@ class Router {
 
   // A request has come, or has all its tokens: forecasts are made from such means.
   void arrived(Time now);
+  void routed(const Location& at, const RouteRequest& request);
   void finished(std::int64_t output);
 
  private:
@@ -85,6 +73,7 @@ class Router {
   std::int64_t hit_tokens(const Seat& seat, int replica, const RouteRequest& request) const;
   Instance& instance(const Seat& seat) const { return (*pools_[seat.pool].instances)[seat.instance]; }
   double mean_output() const;
+  double arriving(std::int32_t pool, Time now) const;
 
   RouterPolicy policy_;
   std::vector<RoutedPool> pools_;
@@ -93,6 +82,7 @@ class Router {
   bool priced_ = true;
   Time began_ = kForever;
   std::int64_t finished_ = 0, output_ = 0;
+  std::vector<std::int64_t> routed_;  // tokens of prompts, beside cached ones, by pool
 };
 
 }  // namespace moebius

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
+#include "workloads/serving/system/expert_figures.h"
 #include "workloads/serving/system/service_cost.h"
 #include "workloads/serving/system/serving_system.h"
 #include "workloads/serving/system/step_surface.h"
@@ -19,6 +21,7 @@ struct ServiceFigures {
   ForecastFigures forecasts;
   CostFigures cost;
   double transferred_bytes = 0;
+  Time intake;  // of workers that take requests in
   int devices() const {
     int sum = 0;
     for (const ServicePoolFigures& pool : pools) sum += pool.devices;

@@ -8,10 +8,13 @@
 #include <vector>
 
 #include "hw/units.h"
+#include "workloads/serving/balancing/balance_plan.h"
 #include "workloads/serving/plan.h"
 #include "workloads/serving/system/instance.h"
 #include "workloads/serving/system/replica.h"
-#include "workloads/serving/system/serving_system.h"
+#include "workloads/serving/system/request_class.h"
+#include "workloads/serving/system/service_policies.h"
+#include "workloads/serving/system/wan_link.h"
 #include "workloads/serving/traffic/traffic_source.h"
 
 namespace moebius {
@@ -31,7 +34,9 @@ struct ServicePhase {
 struct PhaseKeys {
   std::string pool = {};  // name; empty: the only one
   int dp = 0, tp = 0, ep = 0;
-  Algorithm exchange = Algorithm::kAuto;  // of the phase alone
+  Algorithm exchange = Algorithm::kAuto;  // of the phase alone, as what follows
+  bool two_batch = false;
+  int communication_cores = 0;
 };
 
 // A row of `/plan/pools`: one of several pools that serve one model.
@@ -51,10 +56,22 @@ struct ClassKeys {
   std::vector<std::string> pools;
 };
 
+// The engine around its kernels; see scenario/engine_keys.h.
+struct EngineKeys {
+  bool slots = false;
+  int slot_tokens = 0;
+  bool host_sampling = false;
+  LaunchMode launch = LaunchMode::kHidden;
+  int captured_step = 8;
+  bool padded = false;
+};
+
 struct ServicePlan {
   bool full_steps = true;    // every op of every iteration, on one pool, all requests there at the beginning
   bool steps_given = false;  // in the scenario
   bool separate = false;     // prefill and decode on pools of their own
+  PoolRole does = PoolRole::kBoth;  // one phase alone: prompts that end with their first token, or those whose
+                                    // prompts the cache has when they come
   PhaseKeys prefill = {}, decode = {};
   std::vector<PoolKeys> pools = {};       // empty: as prefill and decode say
   std::vector<ServicePhase> phases = {};  // one that does both, or prefill and decode; empty with full_steps
@@ -68,8 +85,10 @@ struct ServicePlan {
   RouterPolicy router = RouterPolicy::kRoundRobin;
   ReplicaBalance balance = ReplicaBalance::kTokens;
   HostCosts host = {};
+  EngineKeys engine = {};
   bool layerwise = true;      // transfers begin while later layers are computed
   bool prefix_cache = false;  // prompts that begin alike share what the cache has of them
+  ExpertBalancePlan experts = {};
   double device_share = 0.9;  // of a device's memory, that weights and cache may take together
 };
 
@@ -77,6 +96,7 @@ struct ServicePlan {
 struct ServiceTraffic {
   std::optional<TrafficSource> source = {};  // nothing: a batch
   double rate_scale = 1;                     // times faster than the source says
+  ExpertDrift drift = {};                    // of the popularity of experts
   std::int64_t users = 0;                    // > 0: so many at a time, each asks again when answered
 };
 

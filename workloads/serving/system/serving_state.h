@@ -14,7 +14,7 @@
 namespace moebius {
 
 struct ServiceEvent {
-  enum class Kind : std::uint8_t { kArrival, kIteration, kTransfer };
+  enum class Kind : std::uint8_t { kArrival, kIteration, kTransfer, kTakenIn, kAnswered };
   Time time;
   std::uint64_t order = 0;  // of equal times
   Kind kind = Kind::kIteration;
@@ -27,6 +27,8 @@ struct ServiceEvent {
 struct LiveRequest {
   RequestMoments moments;
   std::int64_t tag = 0;
+  Time prefilled = kForever;  // its prompt is computed
+  std::int32_t images = 0;
   Location prefill, decode;
   std::vector<kv::BlockHash> blocks;  // of its prompt; the last one may be partial
   std::int64_t block_tokens = 0;
@@ -42,7 +44,7 @@ struct CachePort {
 struct PoolState {
   std::vector<Instance> instances;
   std::vector<CachePort> ports;  // of replicas, instance by instance
-  std::int32_t first = 0;   // its first instance among all
+  std::int32_t first = 0;        // its first instance among all
   std::int64_t preemptions = 0;
   std::vector<ClassTokens> tokens;
   WanPipe in, out, caches;  // of its link to users
@@ -55,8 +57,11 @@ struct ServingSystem::State {
       : rules(given), feed(source), metrics(goals_of(given.classes)) {
     CHECK(rules.pools.size() <= kMostPools, "a class names pools by bits");
     for (const PoolRules& pool : rules.pools) add_pool(pool);
-    CHECK(takes_prompts, "no pool takes prompts");
+    only_decodes = !takes_prompts;
+    only_prefills = rules.pools.size() == 1 && rules.pools[0].role == PoolRole::kPrefill;
+    CHECK(!only_decodes || rules.pools.size() == 1, "no pool takes prompts");
     router.emplace(rules.router, routed_pools());
+    intake = HostWorkers(rules.pools.front().instance.host.input_workers);
   }
 
   void add_pool(const PoolRules& pool) {
@@ -68,7 +73,7 @@ struct ServingSystem::State {
     InstanceRules instance = pool.instance;
     instance.replica.hands_over = pool.role == PoolRole::kPrefill;
     for (std::int32_t i = 0; i < pool.instances; ++i) {
-      state.instances.emplace_back(instance, *pool.cost);
+      state.instances.emplace_back(instance, pool.costs.empty() ? *pool.cost : *pool.costs[i]);
       places.push_back({index, i, 0});
     }
     state.ports.resize(static_cast<std::size_t>(pool.instances) * pool.instance.replicas);
@@ -78,21 +83,26 @@ struct ServingSystem::State {
   std::vector<RoutedPool> routed_pools();
   void arrive();
   bool accept(const RouteRequest& request, const std::optional<Location>& at);
-  void enter(std::int32_t id);
+  void adopt_cached(std::int32_t id);
+  void start_waiting();
   std::uint64_t pools_with_room(std::int32_t input, std::int32_t output, std::int32_t service_class) const;
   RouteRequest route_of(std::int32_t id) const;
   void show_tokens(const Location& at);
   ByteRate rate_of(const Location& at) const;
   void carry_out(const ServiceEvent& event);
   void end_iteration(std::int32_t instance);
-  void first_token(std::int32_t id);
+  void take_in(std::int32_t id);
+  void enqueue(std::int32_t id);
+  void first_token(std::int32_t id, Time shown);
   void finish(std::int32_t id);
   void hand_over(std::int32_t id);
   void start_transfers(const Location& at);
   void start_transfer(std::int32_t id);
   void end_transfer(std::int32_t id);
   void kick(const Location& at);
-  void post(Time time, ServiceEvent::Kind kind, std::int32_t index) { events.push({time, order++, kind, index}); }
+  void post(Time time, ServiceEvent::Kind kind, std::int32_t index) {
+    events.push({time, order++, kind, index});
+  }
   Instance& instance(const Location& at) { return pools[at.pool].instances[at.instance]; }
   Replica& replica(const Location& at) { return instance(at).replica(at.replica); }
   CachePort& port(const Location& at) {
@@ -110,12 +120,15 @@ struct ServingSystem::State {
   std::vector<Location> places;  // of all instances
   std::optional<Router> router;
   bool takes_prompts = false;
+  bool only_decodes = false, only_prefills = false;  // one pool, one phase
+  std::vector<Location> starting;                    // where requests of this moment went
   std::vector<LiveRequest> live;
   std::vector<std::int32_t> free_slots;
   std::priority_queue<ServiceEvent, std::vector<ServiceEvent>, std::greater<>> events;
   std::uint64_t order = 0;
   Time now, first_arrival = kForever, last_token;
   StepOutcome outcome;
+  HostWorkers intake{1};
   double transferred = 0;
   ForecastFigures forecasts;
 };

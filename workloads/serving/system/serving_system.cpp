@@ -28,13 +28,19 @@ void ServingSystem::State::carry_out(const ServiceEvent& event) {
   now = event.time;
   switch (event.kind) {
     case ServiceEvent::Kind::kArrival:
-      enter(event.index);
+      take_in(event.index);
       break;
     case ServiceEvent::Kind::kIteration:
       end_iteration(event.index);
       break;
     case ServiceEvent::Kind::kTransfer:
       end_transfer(event.index);
+      break;
+    case ServiceEvent::Kind::kTakenIn:
+      enqueue(event.index);
+      break;
+    case ServiceEvent::Kind::kAnswered:
+      finish(event.index);
       break;
   }
 }
@@ -44,9 +50,16 @@ void ServingSystem::State::end_iteration(std::int32_t index) {
   outcome.clear();
   instance(at).end(now, outcome);
   metrics.tokens(outcome.gaps);
-  for (const std::int32_t id : outcome.prefilled) first_token(id);
+  const Time shown = instance(at).shown();
+  for (const std::int32_t id : outcome.prefilled) first_token(id, shown);
   if (pool_of(at).wan) show_tokens(at);
-  for (const std::int32_t id : outcome.finished) finish(id);
+  for (const std::int32_t id : outcome.finished) {
+    if (shown > now) {
+      post(shown, ServiceEvent::Kind::kAnswered, id);
+    } else {
+      finish(id);
+    }
+  }
   if (pool_of(at).role == PoolRole::kDecode)
     for (std::int32_t i = 0; i < instance(at).size(); ++i) start_transfers({at.pool, at.instance, i});
   kick(at);
@@ -59,16 +72,18 @@ void ServingSystem::State::show_tokens(const Location& at) {
   const double bytes = static_cast<double>(outcome.tokens) * wan.output_bytes;
   const Time back = pools[at.pool].out.pass(now, bytes, wan) - now;
   for (const std::int32_t id : outcome.prefilled)
-    if (live[id].moments.first_token == now) live[id].moments.first_back = back;
+    if (live[id].prefilled == now) live[id].moments.first_back = back;
   for (const std::int32_t id : outcome.finished) live[id].moments.last_back = back;
 }
 
-void ServingSystem::State::first_token(std::int32_t id) {
+void ServingSystem::State::first_token(std::int32_t id, Time shown) {
   LiveRequest& request = live[id];
   if (request.moments.first_token != kForever) return;  // computed again after it had been preempted
-  request.moments.first_token = request.moments.handed_over = now;
-  if (request.forecast.ns > 0) forecasts.add(request.forecast, now - request.moments.arrival);
-  if (pool_of(request.prefill).role == PoolRole::kPrefill && request.moments.output > 1) hand_over(id);
+  request.moments.first_token = request.moments.handed_over = shown;
+  request.prefilled = now;
+  if (request.forecast.ns > 0) forecasts.add(request.forecast, shown - request.moments.arrival);
+  if (!only_prefills && pool_of(request.prefill).role == PoolRole::kPrefill && request.moments.output > 1)
+    hand_over(id);
 }
 
 void ServingSystem::State::finish(std::int32_t id) {
@@ -91,6 +106,7 @@ bool ServingSystem::advance() {
   const std::optional<Time> due = s.feed.due();
   if (due && (s.events.empty() || *due <= s.events.top().time)) {
     s.arrive();
+    s.start_waiting();
     return true;
   }
   if (s.events.empty()) {
@@ -101,6 +117,7 @@ bool ServingSystem::advance() {
   const ServiceEvent event = s.events.top();
   s.events.pop();
   s.carry_out(event);
+  s.start_waiting();
   return true;
 }
 
@@ -125,6 +142,10 @@ Time ServingSystem::span() const {
                                            : std::max(Time{}, state_->last_token - state_->first_arrival);
 }
 
+Time ServingSystem::intake() const {
+  return state_->intake.busy();
+}
+
 ForecastFigures ServingSystem::forecasts() const {
   return state_->forecasts;
 }
@@ -146,6 +167,10 @@ std::vector<PoolFigures> ServingSystem::pools() const {
       of.totals.busy_with_prompts += totals.busy_with_prompts;
       of.totals.rows += totals.rows;
       of.totals.slowest_rows += totals.slowest_rows;
+      of.totals.padding += totals.padding;
+      of.host.loop += instance.host().loop;
+      of.host.output += instance.host().output;
+      of.host.waits += instance.host().waits;
       for (int i = 0; i < instance.size(); ++i) {
         of.peak_pages = std::max(of.peak_pages, instance.replica(i).peak_pages());
         of.prefixes.add(instance.replica(i).prefixes());

@@ -25,10 +25,11 @@ struct PoolRules {
   PoolRole role = PoolRole::kBoth;
   InstanceRules instance;
   int instances = 1;
-  StepCost* cost = nullptr;  // outlives the system
-  std::optional<WanRules> wan = {};  // between users and the pool; nothing: no time and no limit
-  double usd_per_second = 0;         // of an instance, as the router sees it; 0: not known
-  ByteRate transfer_rate = {};       // of a replica; 0: the one of all
+  StepCost* cost = nullptr;           // outlives the system; forecasts are made from it
+  std::vector<StepCost*> costs = {};  // the same by instance, where theirs differ; empty: `cost`
+  std::optional<WanRules> wan = {};   // between users and the pool; nothing: no time and no limit
+  double usd_per_second = 0;          // of an instance, as the router sees it; 0: not known
+  ByteRate transfer_rate = {};        // of a replica; 0: the one of all
 };
 
 // How a cache moves from the replica that computed it to the one that decodes. Each replica sends, and takes
@@ -42,7 +43,8 @@ struct TransferRules {
 };
 
 struct SystemRules {
-  std::vector<PoolRules> pools;  // that do both, or some of each other role; at most kMostPools
+  std::vector<PoolRules> pools;  // that do both, or some of each other role; at most kMostPools. One alone may
+                                 // do one phase: prompts that end with a token, or decoding behind what is there
   RouterPolicy router = RouterPolicy::kRoundRobin;
   TransferRules transfer;
   std::vector<RequestClass> classes = {{}};
@@ -67,9 +69,10 @@ struct PoolFigures {
   double busy = 0;              // share of the time from the first arrival to the last token
   std::int64_t peak_pages = 0;  // of the fullest replica
   std::int64_t preemptions = 0;
-  PrefixTotals prefixes;  // of all replicas
+  PrefixTotals prefixes;            // of all replicas
   std::vector<ClassTokens> tokens;  // of finished requests, by class
   WanFigures wan;
+  HostTotals host;  // of all instances
 };
 
 class ServingSystem {
@@ -86,6 +89,7 @@ class ServingSystem {
   const ServiceMetrics& metrics() const;
   std::vector<PoolFigures> pools() const;
   double transferred_bytes() const;
+  Time intake() const;  // that workers spent on requests before they could be scheduled
   ForecastFigures forecasts() const;
   Time span() const;  // from the first arrival to the last token
 

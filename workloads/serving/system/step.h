@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <span>
 
+#include "hw/units.h"
+
 namespace moebius {
 
 // One attention replica's part of an iteration.
@@ -14,6 +16,8 @@ struct StepShape {
   std::int32_t decode_sequences = 0;
   std::int64_t decode_context = 0;  // tokens that they attend to, all together
   std::int32_t decode_tokens = 0;   // rows of decoding sequences; more than one each with drafts
+  std::int32_t changes = 0;         // sequences that came, went or got pages since the iteration before
+  std::int64_t padding = 0;         // rows among those above that belong to no token
 
   std::int64_t rows() const { return prefill_tokens + decode_tokens; }
   bool empty() const { return rows() == 0; }
@@ -23,6 +27,8 @@ struct StepShape {
 class StepCost {
  public:
   virtual ~StepCost() = default;
+  // Said before an iteration that begins then, never back in time; for costs that change while a service runs.
+  virtual void begin(Time) {}
   // Seconds on the device, from the first op to the next tokens; some replica has rows.
   virtual double seconds(std::span<const StepShape> replicas) = 0;
   // The same of an iteration that nobody carries out: somebody wants to know what it would take.
