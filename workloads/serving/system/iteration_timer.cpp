@@ -99,7 +99,10 @@ double IterationTimer::seconds(const StepPoint& point, const Extras& extras) {
   const ServingPlan& plan = stacks_.front()->job.plan;
   const auto own = std::make_shared<const Batch>(batch_of(point, plan.block_tokens, plan.drafts));
   std::vector<BatchPtr> batches{own};
-  const auto rows = static_cast<std::int64_t>(std::llround(point.others * static_cast<double>(own->rows())));
+  // Where one replica has two halves, the others meet it twice, with a token of padding if need be.
+  const std::int64_t least = plan.overlap(own->decodes()).two_batch && own->rows() > 1 ? 2 : 1;
+  const auto rows = std::max(
+      least, static_cast<std::int64_t>(std::llround(point.others * static_cast<double>(own->rows()))));
   batches.resize(plan.dp, rows == own->rows() ? own : rows_only(rows, plan.block_tokens));
   return seconds(batches, extras);
 }
