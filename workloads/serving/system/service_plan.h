@@ -34,7 +34,9 @@ struct ServicePhase {
 struct PhaseKeys {
   std::string pool = {};  // name; empty: the only one
   int dp = 0, tp = 0, ep = 0;
-  Algorithm exchange = Algorithm::kAuto;  // of the phase alone
+  Algorithm exchange = Algorithm::kAuto;  // of the phase alone, as what follows
+  bool two_batch = false;
+  int communication_cores = 0;
 };
 
 // A row of `/plan/pools`: one of several pools that serve one model.
@@ -68,6 +70,8 @@ struct ServicePlan {
   bool full_steps = true;    // every op of every iteration, on one pool, all requests there at the beginning
   bool steps_given = false;  // in the scenario
   bool separate = false;     // prefill and decode on pools of their own
+  PoolRole does = PoolRole::kBoth;  // one phase alone: prompts that end with their first token, or those whose
+                                    // prompts the cache has when they come
   PhaseKeys prefill = {}, decode = {};
   std::vector<PoolKeys> pools = {};       // empty: as prefill and decode say
   std::vector<ServicePhase> phases = {};  // one that does both, or prefill and decode; empty with full_steps

@@ -82,7 +82,7 @@ void ServingSystem::State::first_token(std::int32_t id, Time shown) {
   request.moments.first_token = request.moments.handed_over = shown;
   request.prefilled = now;
   if (request.forecast.ns > 0) forecasts.add(request.forecast, shown - request.moments.arrival);
-  if (pool_of(request.prefill).role == PoolRole::kPrefill && request.moments.output > 1) hand_over(id);
+  if (!only_prefills && pool_of(request.prefill).role == PoolRole::kPrefill && request.moments.output > 1) hand_over(id);
 }
 
 void ServingSystem::State::finish(std::int32_t id) {
@@ -105,6 +105,7 @@ bool ServingSystem::advance() {
   const std::optional<Time> due = s.feed.due();
   if (due && (s.events.empty() || *due <= s.events.top().time)) {
     s.arrive();
+    s.start_waiting();
     return true;
   }
   if (s.events.empty()) {
@@ -115,6 +116,7 @@ bool ServingSystem::advance() {
   const ServiceEvent event = s.events.top();
   s.events.pop();
   s.carry_out(event);
+  s.start_waiting();
   return true;
 }
 
