@@ -7,9 +7,9 @@
 #include <fmt/format.h>
 
 #include "workloads/report/number_text.h"
+#include "workloads/report/report_phase.h"
 #include "workloads/report/report_engine.h"
 #include "workloads/report/report_experts.h"
-#include "workloads/report/report_phase.h"
 #include "workloads/report/report_service_classes.h"
 #include "workloads/report/spread_tree.h"
 #include "workloads/serving/serving.h"

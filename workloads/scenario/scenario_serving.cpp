@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
-#include "workloads/scenario/expert_balance_keys.h"
 #include "workloads/scenario/overlap_keys.h"
+#include "workloads/scenario/expert_balance_keys.h"
 #include "workloads/scenario/popularity_keys.h"
 #include "workloads/scenario/scenario_parts.h"
 #include "workloads/scenario/service_keys.h"

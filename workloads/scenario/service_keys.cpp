@@ -6,9 +6,9 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
+#include "workloads/scenario/overlap_keys.h"
 #include "workloads/scenario/engine_keys.h"
 #include "workloads/scenario/expert_balance_keys.h"
-#include "workloads/scenario/overlap_keys.h"
 #include "workloads/scenario/service_class_keys.h"
 #include "workloads/scenario/service_pool_keys.h"
 

@@ -205,7 +205,8 @@ FragmentPtr lower_iteration(const ServingShape& shape, const Iteration& iteratio
   const bool decodes = shape.decodes(*iteration.batch);
   ForwardPass pass(decodes ? "decode" : "prefill");
   const PhaseOverlap& overlap = shape.job.plan.overlap(decodes);
-  if (overlap.two_batch) pass.builder.compute_units = static_cast<std::int16_t>(-overlap.communication_cores);
+  if (overlap.two_batch)
+    pass.builder.compute_units = static_cast<std::int16_t>(-overlap.communication_cores);
   pass.builder.launch = shape.job.plan.launch;
   const auto sequences = static_cast<int>(iteration.batch->sequences.size());
   if (pass.builder.launch == LaunchMode::kGraph && (!decodes || sequences > shape.job.plan.captured))

@@ -134,7 +134,6 @@ std::vector<FragmentPtr> IterationTimer::fragments(Stack& stack, const std::vect
   return fragments;
 }
 
-// Of two halves, the first one has the moves of weights beside it.
 std::vector<FragmentPtr> IterationTimer::iteration(Stack& stack, const std::vector<BatchPtr>& batches,
                                                    const Extras& extras) {
   const bool decodes = stack.shape.decodes(*batches.front());
@@ -142,7 +141,7 @@ std::vector<FragmentPtr> IterationTimer::iteration(Stack& stack, const std::vect
       stack.job.plan.overlap(decodes).two_batch ? halves_of(batches) : std::optional<HalfBatches>();
   if (!halves) return fragments(stack, batches, extras);
   std::vector<FragmentPtr> both = fragments(stack, halves->first, extras);
-  const std::vector<FragmentPtr> second = fragments(stack, halves->second, {extras.loads, {}});
+  const std::vector<FragmentPtr> second = fragments(stack, halves->second, {extras.loads, {}});  // weights move once
   for (std::size_t c = 0; c < both.size(); ++c) both[c] = lower_two_batches(both[c], second[c]);
   return both;
 }
@@ -150,12 +149,13 @@ std::vector<FragmentPtr> IterationTimer::iteration(Stack& stack, const std::vect
 double IterationTimer::seconds(Stack& stack, const std::vector<BatchPtr>& batches, const Extras& extras) {
   const std::vector<FragmentPtr> of_classes = iteration(stack, batches, extras);
   for (std::int32_t c = 0; c < static_cast<std::int32_t>(layout_.classes.size()); ++c) {
-    const Submission submission{.fragment = of_classes[c],
-                                .sequence = sequence_++,
-                                .rank_class = c,
-                                .step = step_,
-                                .microbatch = 0,
-                                .after = {}};
+    const Submission submission{
+        .fragment = of_classes[c],
+        .sequence = sequence_++,
+        .rank_class = c,
+        .step = step_,
+        .microbatch = 0,
+        .after = {}};
     recorder_.submitted(submission);
     executor_.submit(submission);
   }

@@ -50,10 +50,9 @@ class IterationTimer {
   };
   double seconds(Stack& stack, const std::vector<BatchPtr>& batches, const Extras& extras);
   double all_layers(const std::vector<BatchPtr>& batches, const Extras& extras);
-  std::vector<FragmentPtr> iteration(Stack& stack, const std::vector<BatchPtr>& batches,
-                                     const Extras& extras);  // by class of ranks
-  std::vector<FragmentPtr> fragments(Stack& stack, const std::vector<BatchPtr>& batches,
-                                     const Extras& extras);
+  // By class of ranks.
+  std::vector<FragmentPtr> iteration(Stack& stack, const std::vector<BatchPtr>& batches, const Extras& extras);
+  std::vector<FragmentPtr> fragments(Stack& stack, const std::vector<BatchPtr>& batches, const Extras& extras);
 
   const Layout& layout_;
   Executor& executor_;

@@ -82,7 +82,8 @@ void ServingSystem::State::first_token(std::int32_t id, Time shown) {
   request.moments.first_token = request.moments.handed_over = shown;
   request.prefilled = now;
   if (request.forecast.ns > 0) forecasts.add(request.forecast, shown - request.moments.arrival);
-  if (!only_prefills && pool_of(request.prefill).role == PoolRole::kPrefill && request.moments.output > 1) hand_over(id);
+  if (!only_prefills && pool_of(request.prefill).role == PoolRole::kPrefill && request.moments.output > 1)
+    hand_over(id);
 }
 
 void ServingSystem::State::finish(std::int32_t id) {
