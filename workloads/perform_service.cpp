@@ -30,8 +30,9 @@ ServingWorkload evenly(ServingWorkload work) {
 // One instance of a pool on an executor, and what its iterations take.
 class TimedPool {
  public:
-  TimedPool(const ServicePool& pool, const StartExecutor& start)
+  TimedPool(const ServicePool& pool, const StartExecutor& start, StepTimings* timings)
       : pool_(pool),
+        judged_(timings == nullptr),
         recorder_(pool.job->layout(), {.detail = Detail::kNone}),
         engine_(start(*pool.job, pool.job->layout(), recorder_)),
         served_{.model = pool.job->scenario.model,
@@ -39,9 +40,9 @@ class TimedPool {
                 .workload = evenly(pool.job->scenario.served),
                 .ranks_per_node = pool.job->scenario.cluster->pools.front().node.accelerators},
         timer_(served_, pool.job->layout(), *engine_.executor, recorder_),
-        surface_([this](const StepPoint& point) {
-          return timer_.seconds(point, {even_ ? &*even_ : nullptr, {}});
-        }) {}
+        surface_([this](const StepPoint& point) { return timer_.seconds(point, {even_ ? &*even_ : nullptr, {}}); },
+                 timings == nullptr ? nullptr
+                                    : &timings->of_pool[pool.job->scenario.cluster->pools.front().name]) {}
 
   // Experts that ranks share: where they stand, and what their loads do to iterations.
   void place_experts(const Scenario& scenario, ExpertCourse& course) {
@@ -87,8 +88,9 @@ class TimedPool {
     const ServingPlan& plan = pool_.phase.plan;
     const Pool& pool = pool_.job->scenario.cluster->pools.front();
     const int devices = pool_.phase.instances * plan.ranks();
-    ServicePoolFigures figures{run,         pool_.phase.instances, plan.dp,          devices,
-                               pool_.pages, surface_.measured(),   surface_.error(), tariff_of(pool)};
+    const SurfaceError error = judged_ ? surface_.error() : SurfaceError{};
+    ServicePoolFigures figures{run,         pool_.phase.instances, plan.dp, devices,
+                               pool_.pages, surface_.measured(),   error,   tariff_of(pool)};
     if (experts_) figures.experts = experts_->figures();
     return figures;
   }
@@ -96,6 +98,7 @@ class TimedPool {
 
  private:
   const ServicePool& pool_;
+  bool judged_;  // how far the surface is off
   Recorder recorder_;
   StartedExecutor engine_;
   ServingJob served_;
@@ -173,7 +176,8 @@ Outcome perform_service(Job& job, const StartExecutor& start, const Hooks& hooks
   const Scenario& scenario = job.scenario;
   const std::vector<ServicePool> pools = service_pools(scenario);
   std::vector<std::unique_ptr<TimedPool>> timed;
-  for (const ServicePool& pool : pools) timed.push_back(std::make_unique<TimedPool>(pool, start));
+  for (const ServicePool& pool : pools)
+    timed.push_back(std::make_unique<TimedPool>(pool, start, hooks.timings));
   std::optional<ExpertCourse> course;
   if (scenario.model.experts.routed > 0) {
     course.emplace(scenario.served.popularity, scenario.traffic.drift, scenario.seed, scenario.model);

@@ -9,14 +9,13 @@
 #include "workloads/scenario/popularity_keys.h"
 #include "workloads/scenario/scenario_parts.h"
 #include "workloads/scenario/service_keys.h"
+#include "workloads/scenario/serving_defaults.h"
 #include "workloads/scenario/traffic_keys.h"
 
 namespace moebius {
 
 namespace {
 
-constexpr std::array kArithmetic{Named<DType>{"bf16", DType::kBf16, ""}, Named<DType>{"fp8", DType::kFp8, ""},
-                                 Named<DType>{"fp32", DType::kFp32, ""}};
 constexpr std::array kMemoryRules{
     Named<bool>{"enforce", true, "what does not fit fails"},
     Named<bool>{"report", false, "it is simulated all the same, and the report says so"},
@@ -96,9 +95,7 @@ void check_model(const ServingPlan& plan, const Model& model, const Document& do
 void check_formats(const Scenario& scenario, const Document& document) {
   const std::string problem = problem_of(scenario.served.popularity, scenario.model);
   if (!problem.empty()) place_at(document, "/workload/experts/popularity").fail(problem);
-  for (const Pool& pool : scenario.cluster->pools)
-    require(document, pool.accelerator.peak_of(scenario.serving.gemm).value > 0, "/plan/precision/gemm",
-            "{} has no native {} arithmetic", pool.accelerator.id, to_string(scenario.serving.gemm));
+  check_formats_of_pools(scenario, document);
 }
 
 void check_batch(const Scenario& scenario, const Document& document) {
@@ -146,14 +143,15 @@ PhaseKeys read_phase(Section& phase, int tp, int ep) {
 
 void read_serving_plan(Section section, Scenario& scenario) {
   ServingPlan& plan = scenario.serving;
+  const Framework& framework = read_framework(section);
   Section decode = section.object("decode", false, "iterations that give every running sequence a token");
   PhaseKeys degrees = read_phase(decode, 1, 1);
   plan.dp = degrees.dp;
   plan.tp = std::max(1, degrees.tp);
   plan.ep = std::max(1, degrees.ep);
   plan.decode_exchange = degrees.exchange;
-  plan.max_batch =
-      whole(decode, "max_batch", {1, 1 << 16}, 256, "sequences that decode at once on one replica");
+  plan.max_batch = whole(decode, "max_batch", {1, 1 << 16}, framework.max_batch,
+                         "sequences that decode at once on one replica");
   read_speculation(decode, scenario.service);
   decode.finish();
   Section prefill = section.object(
@@ -161,21 +159,17 @@ void read_serving_plan(Section section, Scenario& scenario) {
   PhaseKeys of_prefill = read_phase(prefill, 0, 0);
   plan.prefill_exchange = of_prefill.exchange;
   plan.token_budget =
-      prefill.integer("token_budget", {1, kMostTokens}, 16384,
+      prefill.integer("token_budget", {1, kMostTokens}, framework.token_budget,
                       "most prompt tokens of an iteration on one replica; a longer prompt has one alone");
   prefill.finish();
-  read_service_keys(section, scenario.service);
+  read_service_keys(section, framework, scenario.service);
   if (!scenario.service.separate && scenario.service.does == PoolRole::kBoth)
     require_same(prefill, of_prefill, degrees);
   Section cache = section.object("cache", false, "keys and values of the running sequences");
-  read_cache_keys(cache, scenario.service);
-  plan.block_tokens = whole(cache, "block_tokens", {1, 1 << 16}, 64, "tokens of a page");
+  read_cache_keys(cache, framework, scenario.service);
+  plan.block_tokens = whole(cache, "block_tokens", {1, 1 << 16}, framework.block_tokens, "tokens of a page");
   cache.finish();
-  Section precision = section.object("precision", false, "number formats");
-  plan.gemm = precision.choice<DType>("gemm", kArithmetic, DType::kBf16,
-                                      "operands of matrix products, and tokens on their way to experts");
-  plan.kv = precision.choice<DType>("kv", kArithmetic, DType::kBf16, "the cache");
-  precision.finish();
+  read_formats(section.object("precision", false, "number formats"), plan);
   scenario.weights = read_weights(section);
   plan.fold = section.boolean("fold", true, "simulate one rank for all");
   scenario.enforce_memory =

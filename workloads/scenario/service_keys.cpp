@@ -66,18 +66,19 @@ int pool_of(const Scenario& scenario, const std::string& name, const Place& plac
   place.fail(fmt::format("expected a name in /cluster/pools, found \"{}\"{}", name, suggestion(name, names)));
 }
 
-void read_scheduler(Section section, ServicePlan& service) {
-  service.batching = section.choice<BatchPolicy>("batching", kBatchings, BatchPolicy::kPrefillFirst,
-                                                 "what shares an iteration");
-  service.chunked = section.boolean("chunked", true, "prompts are cut at the token budget");
+void read_scheduler(Section section, const Framework& framework, ServicePlan& service) {
+  service.batching =
+      section.choice<BatchPolicy>("batching", kBatchings, framework.batching, "what shares an iteration");
+  service.chunked = section.boolean("chunked", framework.chunked, "prompts are cut at the token budget");
   service.output_reserve =
       section.number("output_reserve", {0, 1}, 0,
                      "share of the tokens still to be generated for which admission leaves the cache free");
-  service.host.per_iteration = section.time("host_per_iteration", Time{}, "the processor's work for each");
-  service.host.per_sequence =
-      section.time("host_per_sequence", Time{}, "and for each sequence of the fullest replica");
-  service.host.overlapped =
-      section.boolean("overlap", false, "that work goes on beside the device's of the iteration before");
+  service.host.per_iteration =
+      section.time("host_per_iteration", framework.host_per_iteration, "the processor's work for each");
+  service.host.per_sequence = section.time("host_per_sequence", framework.host_per_sequence,
+                                           "and for each sequence of the fullest replica");
+  service.host.overlapped = section.boolean("overlap", framework.overlap,
+                                            "that work goes on beside the device's of the iteration before");
   read_engine_keys(section, service);
   section.finish();
 }
@@ -144,7 +145,7 @@ ServicePhase phase_of(const Scenario& scenario, PoolRole role, const PhaseKeys& 
   return phase;
 }
 
-void read_service_keys(Section& plan, ServicePlan& service) {
+void read_service_keys(Section& plan, const Framework& framework, ServicePlan& service) {
   service.steps_given = plan.given("steps");
   service.full_steps = plan.choice<bool>("steps", kSteps, true,
                                          "how iterations of a batch that is there at once are carried out");
@@ -163,7 +164,7 @@ void read_service_keys(Section& plan, ServicePlan& service) {
       plan.object("expert_balance", false, "where experts stand, and what is done to keep them loaded alike"),
       service.experts);
   read_scheduler(plan.object("scheduler", false, "what an engine computes next, and what deciding it takes"),
-                 service);
+                 framework, service);
   read_layout(plan, service);
 }
 
@@ -176,12 +177,12 @@ void read_speculation(Section& decode, ServicePlan& service) {
   section.finish();
 }
 
-void read_cache_keys(Section& cache, ServicePlan& service) {
+void read_cache_keys(Section& cache, const Framework& framework, ServicePlan& service) {
   service.prefix_cache =
       cache.boolean("prefix", false, "prompts that begin alike share what the cache has of them");
   Section section = cache.object("hbm", false, "in device memory");
-  service.device_share =
-      section.number("share", {0.01, 1}, 0.9, "of a device's memory, that weights and cache take together");
+  service.device_share = section.number("share", {0.01, 1}, framework.device_share,
+                                        "of a device's memory, that weights and cache take together");
   section.finish();
 }
 

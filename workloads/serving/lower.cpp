@@ -14,6 +14,16 @@
 namespace moebius {
 namespace {
 
+WeightFormat dense_format(const ServingPlan& plan) {
+  const WeightFormat format = format_of(plan.gemm);
+  return {plan.gemm, plan.weights.value_or(format.stored)};
+}
+
+WeightFormat expert_format(const ServingPlan& plan) {
+  const WeightFormat format = format_of(plan.expert_gemm.value_or(plan.gemm));
+  return {format.arithmetic, plan.expert_weights.value_or(format.stored)};
+}
+
 class IterationWriter {
  public:
   IterationWriter(const ServingShape& shape, const Iteration& iteration, ForwardPass& pass)
@@ -24,6 +34,7 @@ class IterationWriter {
         writer_(input_, {.slice = {}, .shard = iteration.shard}, pass),
         parts_(latent_parts(shape.job.model, *iteration.batch)) {
     batch_ = static_cast<std::int32_t>(pass.builder.add_batch(iteration.batch));
+    writer_.use_formats(dense_format(shape.job.plan), expert_format(shape.job.plan));
   }
 
   void write() {
@@ -169,7 +180,8 @@ TrainingPlan layers_plan(const ServingPlan& plan, bool decodes) {
   layers.expert_tp = plan.expert_tp();
   layers.exchange = decodes ? plan.decode_exchange : plan.prefill_exchange;
   layers.communication_sms = plan.overlap(decodes).communication_cores;
-  layers.gemm = layers.dispatch = plan.gemm;
+  layers.gemm = plan.gemm;
+  layers.dispatch = plan.expert_gemm.value_or(plan.gemm);
   if (plan.gemm == DType::kFp32) layers.combine = DType::kFp32;
   layers.fused_quantise = true;
   layers.fold = plan.fold;

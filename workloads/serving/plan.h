@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "hw/dtype.h"
 #include "models/model.h"
@@ -32,6 +33,8 @@ struct ServingPlan {
       0;                      // most prompt tokens of one prefill iteration of a replica, but for one prompt
   int block_tokens = 64;      // of a page of the cache
   DType gemm = DType::kBf16;  // operands of matrix products, and tokens on their way to experts
+  // As those products keep their weights, and the same two of experts. Nothing: as `gemm`.
+  std::optional<DType> weights = {}, expert_gemm = {}, expert_weights = {};
   DType kv = DType::kBf16;    // the cache
   bool fold = true;           // simulate one rank for all
   LaunchMode launch =

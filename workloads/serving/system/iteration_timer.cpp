@@ -76,26 +76,33 @@ IterationTimer::Stack::Stack(const ServingJob& whole, int layers) : job(whole), 
   job.model.layers = layers;
 }
 
-// Of the repetitions two stay in the short stack: the first follows other layers, or none.
+// Of the repetitions two stay in the short stack: the first follows other layers, or none. Layers whose
+// tokens draw their experts differ by their draws alone: a few stand for all.
 IterationTimer::IterationTimer(const ServingJob& job, const Layout& layout, Executor& executor,
                                Recorder& recorder)
     : layout_(layout), executor_(executor), recorder_(recorder), repetition_(repetition_of(job.model)) {
   const auto [from, period] = repetition_;
   const int shorter = from + (job.model.layers - from) % period + 2 * period;
-  if (job.workload.popularity.kind != PopularityKind::kBalanced || shorter + period >= job.model.layers) {
+  const Popularity& popularity = job.workload.popularity;
+  further_ =
+      popularity.kind == PopularityKind::kBalanced || job.model.experts.routed == 0 ? 1 : kDrawnRepetitions;
+  const int longer = shorter + further_ * period;
+  if (popularity.kind == PopularityKind::kRecorded || longer >= job.model.layers) {
     stacks_.push_back(std::make_unique<Stack>(job, job.model.layers));
     return;
   }
   all_layers_ = job.model.layers;
-  for (const int layers : {shorter, shorter + period})
-    stacks_.push_back(std::make_unique<Stack>(job, layers));
+  for (const int layers : {shorter, longer}) stacks_.push_back(std::make_unique<Stack>(job, layers));
 }
 
 double IterationTimer::seconds(const StepPoint& point, const Extras& extras) {
   const ServingPlan& plan = stacks_.front()->job.plan;
   const auto own = std::make_shared<const Batch>(batch_of(point, plan.block_tokens, plan.drafts));
   std::vector<BatchPtr> batches{own};
-  const auto rows = static_cast<std::int64_t>(std::llround(point.others * static_cast<double>(own->rows())));
+  // Where one replica has two halves, the others meet it twice, with a token of padding if need be.
+  const std::int64_t least = plan.overlap(own->decodes()).two_batch && own->rows() > 1 ? 2 : 1;
+  const auto rows = std::max(
+      least, static_cast<std::int64_t>(std::llround(point.others * static_cast<double>(own->rows()))));
   batches.resize(plan.dp, rows == own->rows() ? own : rows_only(rows, plan.block_tokens));
   return seconds(batches, extras);
 }
@@ -114,7 +121,7 @@ double IterationTimer::seconds(const std::vector<BatchPtr>& batches, const Extra
   const double shorter = seconds(*stacks_.front(), batches, extras);
   if (stacks_.size() == 1) return shorter;
   const int layers = stacks_.front()->job.model.layers;
-  const int repetitions = (all_layers_ - layers) / repetition_.period;
+  const double repetitions = static_cast<double>(all_layers_ - layers) / repetition_.period / further_;
   return shorter + repetitions * (seconds(*stacks_.back(), batches, extras) - shorter);
 }
 

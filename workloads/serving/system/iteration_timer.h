@@ -1,7 +1,7 @@
-// Carries out iterations one by one on an executor, to learn what they take. Where layers repeat and tokens
-// go to experts evenly, two short stacks stand for all: what the longer one takes more is what each further
-// repetition takes. Where weights move beside an iteration, or loads differ from layer to layer, all layers
-// are carried out.
+// Carries out iterations one by one on an executor, to learn what they take. Where layers repeat, two short
+// stacks stand for all: what the longer one takes more is what further repetitions take. That holds for
+// layers whose loads of experts are equal or drawn in one way, not for recorded ones. Where weights move beside
+// an iteration, or loads differ from layer to layer, all layers are carried out.
 #pragma once
 
 #include <cstdint>
@@ -58,6 +58,8 @@ class IterationTimer {
   Executor& executor_;
   Recorder& recorder_;
   Repetition repetition_;
+  static constexpr int kDrawnRepetitions = 4;
+  int further_ = 1;                             // repetitions that the longer stack has more
   int all_layers_ = 0;                          // where short stacks stand for them
   std::vector<std::unique_ptr<Stack>> stacks_;  // one of all layers, or a short one and a longer one
   std::unique_ptr<Stack> whole_;                // of all layers, where stacks_ are short; made when asked for
