@@ -62,7 +62,7 @@ struct ServingSystem::State {
     only_prefills = rules.pools.size() == 1 && rules.pools[0].role == PoolRole::kPrefill;
     CHECK(!only_decodes || rules.pools.size() == 1, "no pool takes prompts");
     add_tiers();
-    router.emplace(rules.router, routed_pools());
+    router.emplace(rules.router, routed_pools(), rules.classes);
     intake = HostWorkers(rules.pools.front().instance.host.input_workers);
   }
 

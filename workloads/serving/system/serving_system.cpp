@@ -93,6 +93,7 @@ void ServingSystem::State::finish(std::int32_t id) {
   LiveRequest& request = live[id];
   request.moments.last_token = last_token = now;
   router->finished(request.moments.output);
+  router->left(request.decode, rules.classes[request.moments.service_class]);
   pools[request.prefill.pool].tokens[request.moments.service_class].input += request.moments.input;
   pools[request.decode.pool].tokens[request.moments.service_class].output += request.moments.output;
   metrics.finished(request.moments);
