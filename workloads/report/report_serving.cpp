@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "workloads/report/number_text.h"
+#include "workloads/report/report_cache.h"
 #include "workloads/report/report_course.h"
 #include "workloads/report/report_engine.h"
 #include "workloads/report/report_experts.h"
@@ -189,6 +190,7 @@ FigureTree serving_tree(const Report& report) {
       "kv", FigureTree{{{"total_blocks", std::int64_t{figures.cache_pages}},
                         {"peak_blocks", std::int64_t{figures.peak_pages}},
                         {"block_tokens", std::int64_t{report.scenario->serving.block_tokens}}}});
+  if (report.service) add_blocks(tree.parts.back().second, *report.service);
   if (report.service) {
     add_service(tree, *report.service, report.scenario->service);
     FigureTree experts = experts_tree(*report.service);
@@ -224,6 +226,7 @@ std::string serving_text(const Report& report) {
   if (report.service) {
     service_lines(out, *report.service);
     engine_lines(out, *report.service, report.scenario->service);
+    if (report.service->tiers) text += tiers_text(*report.service->tiers);
     return text + stalls_text(*report.service) + experts_text(*report.service) +
            classes_text(*report.service) + cost_text(*report.service);
   }

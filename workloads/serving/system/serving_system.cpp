@@ -38,6 +38,9 @@ void ServingSystem::State::carry_out(const ServiceEvent& event) {
     case ServiceEvent::Kind::kTransfer:
       end_transfer(event.index);
       break;
+    case ServiceEvent::Kind::kFetched:
+      kick(places[event.index]);
+      break;
     case ServiceEvent::Kind::kTakenIn:
       enqueue(event.index);
       break;
@@ -97,6 +100,7 @@ void ServingSystem::State::finish(std::int32_t id) {
   LiveRequest& request = live[id];
   request.moments.last_token = last_token = now;
   router->finished(request.moments.output);
+  router->left(request.decode, rules.classes[request.moments.service_class]);
   pools[request.prefill.pool].tokens[request.moments.service_class].input += request.moments.input;
   pools[request.decode.pool].tokens[request.moments.service_class].output += request.moments.output;
   metrics.finished(request.moments);
