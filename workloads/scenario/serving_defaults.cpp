@@ -13,6 +13,7 @@ namespace {
 using Format = std::optional<DType>;
 
 constexpr std::array kArithmetic{Named<DType>{"bf16", DType::kBf16, ""}, Named<DType>{"fp8", DType::kFp8, ""},
+                                 Named<DType>{"int8", DType::kInt8, "simulated only"},
                                  Named<DType>{"fp4", DType::kFp4, "NVFP4: FP8 scales of 16 columns"},
                                  Named<DType>{"fp32", DType::kFp32, ""}};
 constexpr std::array kCaches{Named<DType>{"bf16", DType::kBf16, ""}, Named<DType>{"fp8", DType::kFp8, ""},
