@@ -193,8 +193,7 @@ Layout layout_of(const ServerRow& row, const Model& model, const std::string& ch
   return layout;
 }
 
-std::string plan_text(const ServerRow& row, const Model& model, const Layout& layout,
-                      const Formats& formats) {
+std::string plan_text(const ServerRow& row, const Layout& layout, const Formats& formats) {
   const int replicas = layout.decode.workers * layout.decode.dp;
   const int batch =
       std::max((row.users + replicas - 1) / replicas, row.apart() ? layout.decode.batch : row.both.batch);
