@@ -13,6 +13,7 @@
 #include "workloads/service_experts.h"
 #include "workloads/service_pools.h"
 #include "workloads/service_tariff.h"
+#include "workloads/service_tiers.h"
 #include "workloads/service_traffic.h"
 #include "workloads/serving/left_out.h"
 #include "workloads/serving/system/iteration_timer.h"
@@ -74,10 +75,14 @@ class TimedPool {
     replica.output_reserve = service.output_reserve;
     if (service.prefix_cache && scenario.traffic.source && pool_.phase.role != PoolRole::kDecode)
       replica.shared_tokens = static_cast<std::int32_t>(scenario.traffic.source->block_tokens());
+    if (replica.shared_tokens > 0) replica.depth_cost = depth_cost(scenario.model, replica.shared_tokens);
+    replica.eviction = service.tiers.eviction;
+    if (service.tiers.on() && service.tiers.layerwise) rules.instance.load_layers = scenario.model.layers;
     if (pool_.phase.role != PoolRole::kPrefill) replica.speculation = service.speculation;
     replica.seed = scenario.seed;
     const Accelerator& chip = scenario.cluster->pools.front().accelerator;
     rules.wan = pool_.phase.wan;
+    rules.tiers = tier_rules(scenario, pool_, surface_);
     rules.usd_per_second = chip.price.value / 3600 * plan.ranks();
     rules.transfer_rate = chip.nic_rate * plan.tp;
     set_engine_rules(service, pool_.phase, rules.instance);
@@ -154,6 +159,7 @@ ServiceFigures service_figures(const Scenario& scenario, const ServingSystem& sy
   figures.forecasts = system.forecasts();
   figures.cost = cost_of(figures.pools, figures.classes, figures.span);
   figures.transferred_bytes = system.transferred_bytes();
+  figures.tiers = system.tiers();
   figures.intake = system.intake();
   return figures;
 }

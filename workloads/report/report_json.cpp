@@ -5,6 +5,7 @@
 #include "workloads/report/job_kinds.h"
 #include "workloads/report/replay_report.h"
 #include "workloads/report/report.h"
+#include "workloads/report/report_cluster.h"
 #include "workloads/report/report_figures.h"
 #include "workloads/report/report_serving.h"
 #include "workloads/serving/serving.h"
@@ -273,6 +274,9 @@ Json body(const Report& report) {
     case ScenarioKind::kKvReplay:
       for (const auto& [key, count] : replay_rows(*report.replay)) json["kv"][key] = count;
       json["kv"]["hit_share"] = report.replay->hit_share();
+      return json;
+    case ScenarioKind::kCluster:
+      add_tree(json["cluster"], cluster_tree(*report.cluster));
       return json;
   }
   if (report.service) return json;  // the rest is of runs that carry out every op

@@ -23,6 +23,7 @@ struct InstanceRules {
   int replicas = 1;
   ReplicaBalance balance = ReplicaBalance::kTokens;
   HostCosts host;
+  int load_layers = 1;  // of the model, when each begins as its own blocks are there; 1: when all are
   std::vector<std::int32_t> captured;  // decoding sequences of a graph, ascending; see captured_size()
 };
 
@@ -55,6 +56,7 @@ class Instance {
   struct Totals {
     std::int64_t iterations = 0, prefills = 0;  // with prompts in them
     Time busy;                                  // of iterations
+    Time stalled;                               // of that, for blocks from below and for room
     Time busy_with_prompts;                     // of that, by rows where an iteration has both
     double rows = 0;                            // computed by all replicas
     double slowest_rows = 0;  // of the replica that had most, times replicas: over `rows`, the imbalance
@@ -64,6 +66,7 @@ class Instance {
   const HostTotals& host() const { return host_.totals(); }
 
  private:
+  Time behind_loads(Time now, Time device);
   HostWork host_work() const;
   void fill_graphs();
   void count_rows();

@@ -21,6 +21,7 @@ struct ServiceFigures {
   ForecastFigures forecasts;
   CostFigures cost;
   double transferred_bytes = 0;
+  std::optional<TierFigures> tiers = {};
   Time intake;  // of workers that take requests in
   int devices() const {
     int sum = 0;

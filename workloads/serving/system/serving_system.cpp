@@ -36,6 +36,9 @@ void ServingSystem::State::carry_out(const ServiceEvent& event) {
     case ServiceEvent::Kind::kTransfer:
       end_transfer(event.index);
       break;
+    case ServiceEvent::Kind::kFetched:
+      kick(places[event.index]);
+      break;
     case ServiceEvent::Kind::kTakenIn:
       enqueue(event.index);
       break;
