@@ -255,7 +255,7 @@ void require_executable(const Job& job) {
   const auto& four_bits = {std::optional(serving.gemm), serving.weights, serving.expert_gemm,
                            serving.expert_weights};
   for (const std::optional<DType>& format : four_bits) {
-    if (job.serving && (format == DType::kFp4 || format == DType::kInt4 || format == DType::kInt8))
+    if (job.serving && (format == DType::kFp4 || format == DType::kInt4))
       throw run_error(
           fmt::format("{}: {} operands are simulated only (/plan/precision)", name, to_string(*format)));
   }
