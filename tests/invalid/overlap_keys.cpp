@@ -34,7 +34,8 @@ TEST_CASE("a phase alone is one of two, on a pool that is not shared") {
   check(kApart, "/plan/phase", "prefill",
         "/plan/decode: prefill and decode are apart, but /plan/phase names one of them: expected \"both\"");
   check(kPrefill, "/plan/phase", "encode",
-        "/plan/phase: expected one of \"both\", \"prefill\", \"decode\", found \"encode\"");
+        "/plan/phase: expected one of \"both\", \"prefill\", \"decode\", found \"encode\" (did you mean "
+        "\"decode\"?)");
   check(kPrefill, "/plan/steps", "full",
         "/plan/steps: \"full\" carries out requests that are there at once, on one pool, found several pools "
         "or "
