@@ -97,10 +97,9 @@ void ServingSystem::State::arrive() {
       only_decodes ? router->for_decoding(request, now) : router->for_prompt(request, now);
   if (!accept(request, at)) return;
   std::optional<Time> forecast;
-  if (rules.router == RouterPolicy::kSlaAware || rules.admission.policy == AdmissionPolicy::kPredicted) {
+  if (rules.router == RouterPolicy::kSlaAware || rules.admission.policy == AdmissionPolicy::kPredicted)
     forecast = router->forecast(*at, request, now).first_token;
-    router->routed(*at, request);
-  }
+  router->routed(*at, request);
   const std::int32_t id = take_slot();
   RequestMoments moments;
   moments.arrival = now;
