@@ -13,6 +13,7 @@
 #include "workloads/service_experts.h"
 #include "workloads/service_pools.h"
 #include "workloads/service_tariff.h"
+#include "workloads/service_tiers.h"
 #include "workloads/service_traffic.h"
 #include "workloads/serving/left_out.h"
 #include "workloads/serving/system/iteration_timer.h"
@@ -40,9 +41,12 @@ class TimedPool {
                 .workload = evenly(pool.job->scenario.served),
                 .ranks_per_node = pool.job->scenario.cluster->pools.front().node.accelerators},
         timer_(served_, pool.job->layout(), *engine_.executor, recorder_),
-        surface_([this](const StepPoint& point) { return timer_.seconds(point, {even_ ? &*even_ : nullptr, {}}); },
-                 timings == nullptr ? nullptr
-                                    : &timings->of_pool[pool.job->scenario.cluster->pools.front().name]) {}
+        surface_(
+            [this](const StepPoint& point) {
+              return timer_.seconds(point, {even_ ? &*even_ : nullptr, {}, false});
+            },
+            timings == nullptr ? nullptr
+                               : &timings->of_pool[pool.job->scenario.cluster->pools.front().name]) {}
 
   // Experts that ranks share: where they stand, and what their loads do to iterations.
   void place_experts(const Scenario& scenario, ExpertCourse& course) {
@@ -74,10 +78,14 @@ class TimedPool {
     replica.output_reserve = service.output_reserve;
     if (service.prefix_cache && scenario.traffic.source && pool_.phase.role != PoolRole::kDecode)
       replica.shared_tokens = static_cast<std::int32_t>(scenario.traffic.source->block_tokens());
+    if (replica.shared_tokens > 0) replica.depth_cost = depth_cost(scenario.model, replica.shared_tokens);
+    replica.eviction = service.tiers.eviction;
+    if (service.tiers.on() && service.tiers.layerwise) rules.instance.load_layers = scenario.model.layers;
     if (pool_.phase.role != PoolRole::kPrefill) replica.speculation = service.speculation;
     replica.seed = scenario.seed;
     const Accelerator& chip = scenario.cluster->pools.front().accelerator;
     rules.wan = pool_.phase.wan;
+    rules.tiers = tier_rules(scenario, pool_, surface_);
     rules.usd_per_second = chip.price.value / 3600 * plan.ranks();
     rules.transfer_rate = chip.nic_rate * plan.tp;
     set_engine_rules(service, pool_.phase, rules.instance);
@@ -154,8 +162,19 @@ ServiceFigures service_figures(const Scenario& scenario, const ServingSystem& sy
   figures.forecasts = system.forecasts();
   figures.cost = cost_of(figures.pools, figures.classes, figures.span);
   figures.transferred_bytes = system.transferred_bytes();
+  figures.tiers = system.tiers();
   figures.intake = system.intake();
   return figures;
+}
+
+ServiceRecord record_of(const Scenario& scenario, const std::vector<ServicePool>& pools, const Hooks& hooks) {
+  std::vector<RecordedPool> recorded;
+  for (const ServicePool& pool : pools)
+    recorded.push_back(
+        {pool.job->scenario.cluster->pools.front().name, pool.phase.instances, pool.phase.plan.ranks()});
+  RecorderOptions options = scenario.timeline;
+  if (!hooks.wants_spans) options.detail = Detail::kNone;
+  return {std::move(recorded), options};
 }
 
 void run(ServingSystem& system, std::int64_t requests, bool quiet) {
@@ -184,7 +203,10 @@ Outcome perform_service(Job& job, const StartExecutor& start, const Hooks& hooks
     for (const auto& pool : timed) pool->place_experts(scenario, *course);
   }
   const std::unique_ptr<RequestFeed> feed = request_feed(scenario);
-  ServingSystem system(system_rules(scenario, pools, timed), *feed);
+  SystemRules rules = system_rules(scenario, pools, timed);
+  ServiceRecord record = record_of(scenario, pools, hooks);
+  rules.observer = &record;
+  ServingSystem system(rules, *feed);
   run(system, scenario.served.requests, hooks.quiet);
   Outcome outcome;
   outcome.report.scenario = &scenario;
@@ -192,6 +214,8 @@ Outcome perform_service(Job& job, const StartExecutor& start, const Hooks& hooks
   outcome.report.metrics.makespan = system.now();
   outcome.report.serving = system.metrics().figures();
   outcome.report.service = service_figures(scenario, system, timed);
+  outcome.report.service->series = record.series();
+  outcome.timeline = record.take();
   for (const ServicePoolFigures& pool : outcome.report.service->pools) {
     ServingFigures& figures = *outcome.report.serving;
     figures.iterations += pool.run.totals.iterations;
@@ -203,6 +227,8 @@ Outcome perform_service(Job& job, const StartExecutor& start, const Hooks& hooks
   const std::string missing = left_out(scenario.model);
   if (!missing.empty()) facts.provenance.emplace_back("left out", missing);
   facts.provenance.emplace_back("moebius", kVersion);
+  facts.dropped_spans = record.dropped();
+  name_run(outcome.timeline, job, facts);
   add_process_use(facts, started);
   return outcome;
 }

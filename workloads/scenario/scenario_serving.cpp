@@ -4,8 +4,9 @@
 
 #include <fmt/format.h>
 
-#include "workloads/scenario/overlap_keys.h"
+#include "workloads/scenario/cache_keys.h"
 #include "workloads/scenario/expert_balance_keys.h"
+#include "workloads/scenario/overlap_keys.h"
 #include "workloads/scenario/popularity_keys.h"
 #include "workloads/scenario/scenario_parts.h"
 #include "workloads/scenario/service_keys.h"
@@ -141,7 +142,7 @@ PhaseKeys read_phase(Section& phase, int tp, int ep) {
   return degrees;
 }
 
-void read_serving_plan(Section section, Scenario& scenario) {
+void read_serving_plan(Section section, Scenario& scenario, const Catalog* catalog) {
   ServingPlan& plan = scenario.serving;
   const Framework& framework = read_framework(section);
   Section decode = section.object("decode", false, "iterations that give every running sequence a token");
@@ -167,10 +168,14 @@ void read_serving_plan(Section section, Scenario& scenario) {
     require_same(prefill, of_prefill, degrees);
   Section cache = section.object("cache", false, "keys and values of the running sequences");
   read_cache_keys(cache, framework, scenario.service);
+  read_tier_keys(cache, scenario.service, catalog);
   plan.block_tokens = whole(cache, "block_tokens", {1, 1 << 16}, framework.block_tokens, "tokens of a page");
   cache.finish();
   read_formats(section.object("precision", false, "number formats"), plan);
   scenario.weights = read_weights(section);
+  plan.fused = section.boolean("fused", framework.fused,
+                               "one kernel adds and normalises; one splits queries, keys and values, rotates "
+                               "them and fills the cache");
   plan.fold = section.boolean("fold", true, "simulate one rank for all");
   scenario.enforce_memory =
       section.choice<bool>("memory", kMemoryRules, true, "when weights and cache do not fit");
@@ -201,6 +206,7 @@ void read_serving_workload(Section section, Scenario& scenario) {
 void check_serving(Scenario& scenario, const Document& document) {
   set_phases(scenario, document);
   set_expert_slots(scenario, document);
+  check_tiers(scenario, document);
   check_formats(scenario, document);
   if (scenario.service.full_steps) {
     check_degrees(scenario.serving, scenario, document);

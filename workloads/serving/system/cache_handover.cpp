@@ -39,6 +39,8 @@ void ServingSystem::State::start_transfer(std::int32_t id) {
   const bool early = transfer.layerwise && request.prefilled == now;
   const Time begin = early ? request.moments.admitted : now;
   CachePort &from = port(request.prefill), &to = port(request.decode);
+  TieredCache* const tiers = pools[request.prefill.pool].tiers.get();
+  if (tiers != nullptr) from.free = std::max(from.free, tiers->sends_from(number_of(request.prefill)));
   const Time start = std::max({begin, from.free, to.free}) + transfer.latency;
   const Time least = early ? Time{whole.ns / transfer.layers} : Time{};
   Time end = std::max(start + whole, now + least);
@@ -47,6 +49,7 @@ void ServingSystem::State::start_transfer(std::int32_t id) {
       if (pool_of(at).wan) end = std::max(end, pools[at.pool].caches.pass(begin, bytes, *pool_of(at).wan));
   }
   from.free = to.free = end;
+  if (tiers != nullptr) tiers->sent(number_of(request.prefill), end);
   transferred += bytes;
   post(end, ServiceEvent::Kind::kTransfer, id);
 }

@@ -115,8 +115,10 @@ void ServingSystem::State::arrive() {
   std::swap(live[id].blocks, arrival.request.blocks);
   live[id].forecast = forecast ? *forecast : Time{};
   const std::optional<WanRules>& wan = pool_of(*at).wan;
-  if (!wan) return take_in(id);
-  post(pools[at->pool].in.pass(now, input * wan->input_bytes, *wan), ServiceEvent::Kind::kArrival, id);
+  const Time reception = pool_of(*at).instance.host.reception;
+  if (!wan && reception.ns == 0) return take_in(id);
+  const Time there = wan ? pools[at->pool].in.pass(now, input * wan->input_bytes, *wan) : now;
+  post(there + reception, ServiceEvent::Kind::kArrival, id);
 }
 
 // Text becomes tokens: by workers, or by the loop of the engine that it goes to.
@@ -139,6 +141,7 @@ void ServingSystem::State::enqueue(std::int32_t id) {
     port(at).waiting.push_back(id);
     return start_transfers(at);
   }
+  send_ahead(id);
   replica(at).enqueue({id, moments.input, only_prefills ? 1 : moments.output, chain_of(id),
                        rules.classes[moments.service_class].priority});
 }

@@ -14,6 +14,7 @@
 #include "workloads/serving/system/replica.h"
 #include "workloads/serving/system/request_class.h"
 #include "workloads/serving/system/service_policies.h"
+#include "workloads/serving/system/tiers/tier_plan.h"
 #include "workloads/serving/system/wan_link.h"
 #include "workloads/serving/traffic/traffic_source.h"
 
@@ -88,6 +89,7 @@ struct ServicePlan {
   EngineKeys engine = {};
   bool layerwise = true;      // transfers begin while later layers are computed
   bool prefix_cache = false;  // prompts that begin alike share what the cache has of them
+  TierPlan tiers = {};
   ExpertBalancePlan experts = {};
   double device_share = 0.9;  // of a device's memory, that weights and cache may take together
 };
