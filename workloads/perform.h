@@ -59,6 +59,9 @@ struct Outcome {
 // Runs the job to its end, with a progress bar on a terminal. Errors are those of the executor.
 Outcome perform(Job& job, const StartExecutor& start, const Hooks& hooks);
 
+// Which run it is, before its other facts.
+void name_run(Timeline& timeline, const Job& job, const RunFacts& facts);
+
 // What the process has used, and the time since `started`, into the facts.
 void add_process_use(RunFacts& facts, std::chrono::steady_clock::time_point started);
 

@@ -41,9 +41,12 @@ class TimedPool {
                 .workload = evenly(pool.job->scenario.served),
                 .ranks_per_node = pool.job->scenario.cluster->pools.front().node.accelerators},
         timer_(served_, pool.job->layout(), *engine_.executor, recorder_),
-        surface_([this](const StepPoint& point) { return timer_.seconds(point, {even_ ? &*even_ : nullptr, {}}); },
-                 timings == nullptr ? nullptr
-                                    : &timings->of_pool[pool.job->scenario.cluster->pools.front().name]) {}
+        surface_(
+            [this](const StepPoint& point) {
+              return timer_.seconds(point, {even_ ? &*even_ : nullptr, {}, false});
+            },
+            timings == nullptr ? nullptr
+                               : &timings->of_pool[pool.job->scenario.cluster->pools.front().name]) {}
 
   // Experts that ranks share: where they stand, and what their loads do to iterations.
   void place_experts(const Scenario& scenario, ExpertCourse& course) {
@@ -164,6 +167,16 @@ ServiceFigures service_figures(const Scenario& scenario, const ServingSystem& sy
   return figures;
 }
 
+ServiceRecord record_of(const Scenario& scenario, const std::vector<ServicePool>& pools, const Hooks& hooks) {
+  std::vector<RecordedPool> recorded;
+  for (const ServicePool& pool : pools)
+    recorded.push_back(
+        {pool.job->scenario.cluster->pools.front().name, pool.phase.instances, pool.phase.plan.ranks()});
+  RecorderOptions options = scenario.timeline;
+  if (!hooks.wants_spans) options.detail = Detail::kNone;
+  return {std::move(recorded), options};
+}
+
 void run(ServingSystem& system, std::int64_t requests, bool quiet) {
   std::optional<ProgressBar> bar;
   if (!quiet) bar.emplace();
@@ -190,7 +203,10 @@ Outcome perform_service(Job& job, const StartExecutor& start, const Hooks& hooks
     for (const auto& pool : timed) pool->place_experts(scenario, *course);
   }
   const std::unique_ptr<RequestFeed> feed = request_feed(scenario);
-  ServingSystem system(system_rules(scenario, pools, timed), *feed);
+  SystemRules rules = system_rules(scenario, pools, timed);
+  ServiceRecord record = record_of(scenario, pools, hooks);
+  rules.observer = &record;
+  ServingSystem system(rules, *feed);
   run(system, scenario.served.requests, hooks.quiet);
   Outcome outcome;
   outcome.report.scenario = &scenario;
@@ -198,6 +214,8 @@ Outcome perform_service(Job& job, const StartExecutor& start, const Hooks& hooks
   outcome.report.metrics.makespan = system.now();
   outcome.report.serving = system.metrics().figures();
   outcome.report.service = service_figures(scenario, system, timed);
+  outcome.report.service->series = record.series();
+  outcome.timeline = record.take();
   for (const ServicePoolFigures& pool : outcome.report.service->pools) {
     ServingFigures& figures = *outcome.report.serving;
     figures.iterations += pool.run.totals.iterations;
@@ -209,6 +227,8 @@ Outcome perform_service(Job& job, const StartExecutor& start, const Hooks& hooks
   const std::string missing = left_out(scenario.model);
   if (!missing.empty()) facts.provenance.emplace_back("left out", missing);
   facts.provenance.emplace_back("moebius", kVersion);
+  facts.dropped_spans = record.dropped();
+  name_run(outcome.timeline, job, facts);
   add_process_use(facts, started);
   return outcome;
 }

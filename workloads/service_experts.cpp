@@ -62,7 +62,7 @@ PoolExperts::PoolExperts(const ServicePool& pool, const Scenario& scenario, Expe
       shape_(shape_of(pool)),
       even_(even_draw(pool, scenario.service.experts)) {
   const double active = pool.job->scenario.model.experts.active;
-  const double most = 0.98 * shape_.slots / active;
+  const double most = 0.98 * std::min<double>(shape_.slots / active, shape_.ranks);
   LoadSurfaces::Measures measures;
   measures.even = [&even](const StepPoint& point) { return even.at(point); };
   measures.loaded = [this, active](const StepPoint& point, double imbalance) {
@@ -70,10 +70,10 @@ PoolExperts::PoolExperts(const ServicePool& pool, const Scenario& scenario, Expe
     draw.weights = {ExpertWeights(
         draw_weights(loads_with_imbalance(imbalance, shape_.ranks, shape_.slots, active, shape_.seed)))};
     draw.draws = draws_of(point, pool_);
-    return timer_.seconds(point, {&draw, {}});
+    return timer_.seconds(point, {&draw, {}, false});
   };
   measures.moving = [this](const StepPoint& point, const PairBytesPtr& bytes) {
-    return timer_.seconds(point, {&even_, bytes});
+    return timer_.seconds(point, {&even_, bytes, true});
   };
   loads_ = std::make_unique<LoadSurfaces>(std::move(measures), most);
   const Accelerator& chip = pool.job->scenario.cluster->pools.front().accelerator;
@@ -109,7 +109,7 @@ SurfaceError PoolExperts::error() {
       copies += copies_of(sample.point, pool_) * course_.layers();
       if (copies > kMostChecked && errors.size() >= 4) break;
       const SlotDraw draw = draw_of(*sample.weights, course_, even_, layers);
-      errors.push_back(std::abs(sample.seconds / timer_.seconds(sample.point, {&draw, {}}) - 1));
+      errors.push_back(std::abs(sample.seconds / timer_.seconds(sample.point, {&draw, {}, true}) - 1));
     }
   }
   if (errors.empty()) return {};

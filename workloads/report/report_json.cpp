@@ -73,6 +73,7 @@ void add_tokens(Json& json, const std::vector<std::vector<std::int32_t>>& tokens
 void add_tree(Json& json, const FigureTree& tree) {
   for (const auto& [key, value] : tree.rows) std::visit([&, &at = key](auto of) { json[at] = of; }, value);
   for (const auto& [key, part] : tree.parts) add_tree(json[key], part);
+  for (const auto& [key, list] : tree.lists) json[key] = list;
 }
 
 void add_serving(Json& json, const Report& report) {

@@ -8,6 +8,7 @@
 
 #include "workloads/report/number_text.h"
 #include "workloads/report/report_cache.h"
+#include "workloads/report/report_course.h"
 #include "workloads/report/report_engine.h"
 #include "workloads/report/report_experts.h"
 #include "workloads/report/report_phase.h"
@@ -65,8 +66,10 @@ void add_service(FigureTree& tree, const ServiceFigures& service, const ServiceP
                                                         {"network", shares.network}}});
   FigureTree pools;
   for (const ServicePoolFigures& pool : service.pools)
-    pools.parts.emplace_back(pool.run.name, with_engine(pool_tree(pool), pool, plan));
+    pools.parts.emplace_back(pool.run.name, with_engine(pool_tree(pool), pool, plan))
+        .second.parts.emplace_back("stalls", stalls_tree(pool));
   tree.parts.emplace_back("pools", std::move(pools));
+  if (!service.series.moments.empty()) tree.parts.emplace_back("series", series_tree(service));
   add_classes(tree, service);
   add_cost(tree, service);
 }
@@ -224,7 +227,8 @@ std::string serving_text(const Report& report) {
     service_lines(out, *report.service);
     engine_lines(out, *report.service, report.scenario->service);
     if (report.service->tiers) text += tiers_text(*report.service->tiers);
-    return text + experts_text(*report.service) + classes_text(*report.service) + cost_text(*report.service);
+    return text + stalls_text(*report.service) + experts_text(*report.service) +
+           classes_text(*report.service) + cost_text(*report.service);
   }
   fmt::format_to(out, "  cache              {} of {} pages of {} tokens at most in use on one rank\n",
                  grouped(figures.peak_pages), grouped(figures.cache_pages), plan.block_tokens);

@@ -173,6 +173,9 @@ void read_serving_plan(Section section, Scenario& scenario, const Catalog* catal
   cache.finish();
   read_formats(section.object("precision", false, "number formats"), plan);
   scenario.weights = read_weights(section);
+  plan.fused = section.boolean("fused", framework.fused,
+                               "one kernel adds and normalises; one splits queries, keys and values, rotates "
+                               "them and fills the cache");
   plan.fold = section.boolean("fold", true, "simulate one rank for all");
   scenario.enforce_memory =
       section.choice<bool>("memory", kMemoryRules, true, "when weights and cache do not fit");

@@ -6,9 +6,9 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
-#include "workloads/scenario/overlap_keys.h"
 #include "workloads/scenario/engine_keys.h"
 #include "workloads/scenario/expert_balance_keys.h"
+#include "workloads/scenario/overlap_keys.h"
 #include "workloads/scenario/service_class_keys.h"
 #include "workloads/scenario/service_pool_keys.h"
 
@@ -79,7 +79,10 @@ void read_scheduler(Section section, const Framework& framework, ServicePlan& se
                                            "and for each sequence of the fullest replica");
   service.host.overlapped = section.boolean("overlap", framework.overlap,
                                             "that work goes on beside the device's of the iteration before");
-  read_engine_keys(section, service);
+  service.host.reception = section.time(
+      "host_per_request", framework.host_per_request,
+      "from a request's arrival until it can be scheduled, beside all others: it is received and read");
+  read_engine_keys(section, framework, service);
   section.finish();
 }
 
@@ -98,9 +101,10 @@ void decide_steps(Scenario& scenario, const Document& document) {
     place_at(document, "/plan/steps")
         .fail(fmt::format("\"full\" carries out requests that are there at once, on one pool, found {}; "
                           "expected \"surface\"",
-                          service.separate          ? "prefill and decode apart"
-                          : scenario.traffic.source ? "requests that come by and by"
-                                                    : "several pools or classes, admission, one phase or two half batches"));
+                          service.separate ? "prefill and decode apart"
+                          : scenario.traffic.source
+                              ? "requests that come by and by"
+                              : "several pools or classes, admission, one phase or two half batches"));
 }
 
 // Blocks of the traffic are made of whole pages.

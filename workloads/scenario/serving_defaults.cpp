@@ -12,14 +12,16 @@ namespace {
 
 using Format = std::optional<DType>;
 
-constexpr std::array kArithmetic{Named<DType>{"bf16", DType::kBf16, ""}, Named<DType>{"fp8", DType::kFp8, ""},
-                                 Named<DType>{"fp4", DType::kFp4, "NVFP4: FP8 scales of 16 columns"},
-                                 Named<DType>{"fp32", DType::kFp32, ""}};
+constexpr std::array kArithmetic{
+    Named<DType>{"bf16", DType::kBf16, ""}, Named<DType>{"fp8", DType::kFp8, ""},
+    Named<DType>{"int8", DType::kInt8, "eight-bit integers, scales by row and column"},
+    Named<DType>{"fp4", DType::kFp4, "NVFP4: FP8 scales of 16 columns"},
+    Named<DType>{"fp32", DType::kFp32, ""}};
 constexpr std::array kCaches{Named<DType>{"bf16", DType::kBf16, ""}, Named<DType>{"fp8", DType::kFp8, ""},
                              Named<DType>{"fp32", DType::kFp32, ""}};
 constexpr std::array kExperts{Named<Format>{"gemm", std::nullopt, "as the other products"},
                               Named<Format>{"bf16", DType::kBf16, ""}, Named<Format>{"fp8", DType::kFp8, ""},
-                              Named<Format>{"fp4", DType::kFp4, ""}};
+                              Named<Format>{"int8", DType::kInt8, ""}, Named<Format>{"fp4", DType::kFp4, ""}};
 constexpr std::array kStored{Named<Format>{"gemm", std::nullopt, "as the products compute; BF16 at most"},
                              Named<Format>{"fp8", DType::kFp8, ""},
                              Named<Format>{"fp4", DType::kFp4, "MXFP4 and NVFP4"},

@@ -13,6 +13,8 @@ constexpr std::array kFrameworks{
               .token_budget = 8192,
               .max_batch = 1024,
               .block_tokens = 16,
+              .fused = true,
+              .launch = LaunchMode::kGraph,
               .overlap = true,
               .source =
                   "vLLM, vllm/engine/arg_utils.py (max_num_batched_tokens 8192, max_num_seqs 1024 for an "
@@ -23,6 +25,8 @@ constexpr std::array kFrameworks{
               .token_budget = 16384,
               .max_batch = 2048,
               .device_share = 0.88,
+              .fused = true,
+              .launch = LaunchMode::kGraph,
               .overlap = true,
               .source =
                   "SGLang, python/sglang/srt/server_args.py (max_prefill_tokens 16384, chunked prefill, "
@@ -35,6 +39,8 @@ constexpr std::array kFrameworks{
               .token_budget = 8192,
               .max_batch = 2048,
               .block_tokens = 32,
+              .fused = true,
+              .launch = LaunchMode::kGraph,
               .overlap = true,
               .source = "TensorRT-LLM, tensorrt_llm/llmapi/llm_args.py (max_num_tokens 8192, max_batch_size "
                         "2048, enable_chunked_prefill false, overlap scheduler on, free_gpu_memory_fraction "

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "hw/units.h"
+#include "workloads/schedule/fragment.h"
 #include "workloads/serving/system/instance.h"
 #include "workloads/serving/system/replica.h"
 
@@ -19,6 +20,8 @@ struct Framework {
   int max_batch = 256;                                                          // /plan/decode/max_batch
   double device_share = 0.9;                                                    // /plan/cache/hbm/share
   int block_tokens = 64;                                                        // /plan/cache/block_tokens
+  bool fused = false;                                                           // /plan/fused
+  LaunchMode launch = LaunchMode::kHidden;                                      // /plan/scheduler/launch
   bool overlap = false;                                                         // /plan/scheduler/overlap
   Time host_per_iteration = {}, host_per_sequence = {}, host_per_request = {};  // /plan/scheduler/host_*
   std::string_view source = {};                                                 // of the scheduling defaults

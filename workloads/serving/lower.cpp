@@ -220,6 +220,7 @@ FragmentPtr lower_iteration(const ServingShape& shape, const Iteration& iteratio
   if (overlap.two_batch)
     pass.builder.compute_units = static_cast<std::int16_t>(-overlap.communication_cores);
   pass.builder.launch = shape.job.plan.launch;
+  if (shape.job.plan.fused) pass.builder.fusions = {Fusion::kResidual, Fusion::kHeads};
   const auto sequences = static_cast<int>(iteration.batch->sequences.size());
   if (pass.builder.launch == LaunchMode::kGraph && (!decodes || sequences > shape.job.plan.captured))
     pass.builder.launch = LaunchMode::kKernel;

@@ -35,6 +35,7 @@ struct ServingPlan {
   DType gemm = DType::kBf16;  // operands of matrix products, and tokens on their way to experts
   // As those products keep their weights, and the same two of experts. Nothing: as `gemm`.
   std::optional<DType> weights = {}, expert_gemm = {}, expert_weights = {};
+  bool fused = false;         // kernels as serving frameworks have them: lower.cpp
   DType kv = DType::kBf16;    // the cache
   bool fold = true;           // simulate one rank for all
   LaunchMode launch =

@@ -92,15 +92,13 @@ TEST_CASE("a domain comes back with the popularity that it had") {
 }
 
 TEST_CASE("tokens split by load level the ranks as far as replicas reach") {
-  // Experts 0 and 1 with loads 8 and 2; expert 0 on ranks 0 and 1, expert 1 on rank 1 alone. Evenly: 4 and 6;
-  // level: 5 and 3 + 2.
-  const SlotExperts slots{0, 0, 0, 1};
+  // Experts 0 and 1 with loads 8 and 2: two replicas of expert 0 on rank 0, one beside expert 1 on rank 1.
+  // Evenly a third of 8 each, 16/3 and 14/3; level: 5 and 3 + 2.
   const std::vector<double> loads{8, 2};
   const auto ranks = [&](TokenSplit split) {
     return loads_of_ranks(loads_of_slots({0, 0, 0, 1}, loads, 2, split), 2);
   };
-  CHECK(imbalance_of(ranks(TokenSplit::kEven)) ==
-        Approx((16.0 / 3) / 5));  // a third of 8 each: 16/3 and 14/3
+  CHECK(imbalance_of(ranks(TokenSplit::kEven)) == Approx((16.0 / 3) / 5));
   const std::vector<double> level = ranks(TokenSplit::kLoad);
   CHECK(level[0] == Approx(5));
   CHECK(level[1] == Approx(5));

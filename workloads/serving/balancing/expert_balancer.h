@@ -71,6 +71,7 @@ class ExpertBalancer {
   // Of all iterations so far: copies by layer and expert as counted.
   const std::vector<double>& copies() const { return copies_; }
   double tokens() const { return tokens_; }
+  double imbalance_now() const { return mean_; }  // over layers, mean
   double mean_imbalance() const;  // over layers, weighted by tokens
   static constexpr std::size_t kMostRebalances = 4096;
 

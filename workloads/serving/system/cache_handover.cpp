@@ -11,6 +11,9 @@ ByteRate ServingSystem::State::rate_of(const Location& at) const {
 void ServingSystem::State::hand_over(std::int32_t id) {
   const std::optional<Location> at = router->for_decoding(route_of(id), now);
   CHECK(at, "a request was taken that no pool goes on with");
+  const RequestClass& of = rules.classes[live[id].moments.service_class];
+  router->left(live[id].decode, of);
+  router->decodes(*at, of);
   live[id].decode = *at;
   port(live[id].decode).waiting.push_back(id);
   start_transfers(live[id].decode);

@@ -42,27 +42,43 @@ double ExpertSteps::moved(const StepPoint& point, double lasts) {
   return slowed;
 }
 
-double ExpertSteps::seconds(std::span<const StepShape> replicas) {
-  const double even = links_.even->seconds(replicas);
-  if (links_.course->even()) return even;
-  const StepShape* fullest = &replicas[0];
+StepPoint ExpertSteps::fullest(std::span<const StepShape> replicas) {
+  const StepShape* most = &replicas[0];
   std::int64_t rows = 0;
   for (const StepShape& shape : replicas) {
     rows += shape.rows();
-    if (shape.rows() > fullest->rows()) fullest = &shape;
+    if (shape.rows() > most->rows()) most = &shape;
   }
   const auto others = static_cast<double>(replicas.size()) - 1;
-  const double ratio = others == 0 ? 1
-                                   : static_cast<double>(rows - fullest->rows()) / others /
-                                         static_cast<double>(fullest->rows());
-  const StepPoint point = point_of(*fullest, ratio);
+  const auto of_others = static_cast<double>(rows - most->rows());
+  return point_of(*most, others == 0 ? 1 : of_others / others / static_cast<double>(most->rows()));
+}
+
+double ExpertSteps::forecast(std::span<const StepShape> replicas) {
+  const double even = links_.even->forecast(replicas);
+  return links_.course->even() ? even : even + added(fullest(replicas));
+}
+
+double ExpertSteps::seconds(std::span<const StepShape> replicas) {
+  const double even = links_.even->seconds(replicas);
+  if (links_.course->even()) return even;
+  std::int64_t rows = 0;
+  for (const StepShape& shape : replicas) rows += shape.rows();
+  const StepPoint point = fullest(replicas);
   balancer_.count(rows);
   const double added_by_loads = added(point);
   if (plan_.policy == BalancePolicy::kGreedy && links_.loads->edges() > 4)
     worth_ += (links_.loads->loaded(point, 4) - links_.loads->loaded(point, 0)) /
               (links_.loads->edge(4) - 1) / links_.course->layers();
   sample(point, links_.even->at(point) + added_by_loads);
-  return even + added_by_loads + moved(point, even + added_by_loads);
+  stalls_ = {.experts = added_by_loads, .moves = moved(point, even + added_by_loads)};
+  return even + added_by_loads + stalls_.moves;
+}
+
+StepStalls ExpertSteps::stalls(std::span<const StepShape> replicas, double seconds) {
+  StepStalls stalls = stalls_;
+  stalls.barrier = links_.even->stalls(replicas, seconds - stalls.experts - stalls.moves).barrier;
+  return stalls;
 }
 
 void ExpertSteps::sample(const StepPoint& point, double seconds) {

@@ -29,6 +29,9 @@ class ExpertSteps : public StepCost {
 
   void begin(Time now) override;
   double seconds(std::span<const StepShape> replicas) override;
+  StepStalls stalls(std::span<const StepShape> replicas, double seconds) override;
+  double forecast(std::span<const StepShape> replicas) override;  // with the loads of the moment
+  double balancedness() const override { return 1 / balancer_.imbalance_now(); }
 
   const ExpertBalancer& balancer() const { return balancer_; }
   ExpertBalancer& balancer() { return balancer_; }
@@ -44,6 +47,7 @@ class ExpertSteps : public StepCost {
 
  private:
   double added(const StepPoint& point);
+  static StepPoint fullest(std::span<const StepShape> replicas);
   double moved(const StepPoint& point, double lasts);
   void sample(const StepPoint& point, double seconds);
 
@@ -58,6 +62,7 @@ class ExpertSteps : public StepCost {
   std::shared_ptr<const SlotWeights> weights_;  // of this version; null: not asked for yet
   double worth_ = 0;  // seconds for each unit of imbalance of a layer, of all iterations since `since_`
   Time now_, since_;
+  StepStalls stalls_;  // of the last iteration, but for the barrier
 };
 
 }  // namespace moebius

@@ -120,18 +120,15 @@ Forecast Forecaster::prompt(const Instance& instance, int replica, const Forecas
   return forecast;
 }
 
-Forecast Forecaster::decode(const Instance& instance, int replica, const ForecastRequest& request, Time began,
-                            Time now) {
+Forecast Forecaster::decode(const Instance& instance, int replica, const ForecastRequest& request,
+                            double prompt_share) {
   std::int64_t sequences = 1;
   double seconds =
       iteration(instance, replica, request, sequences) / tokens_a_turn(rules_.replica.speculation);
   Forecast forecast;
   forecast.token_seconds = seconds / (static_cast<double>(sequences) * instance.size());
-  constexpr double kMostPrompts =
-      0.95;  // an instance that has done nothing else is not yet one that never will
-  const double elapsed = (now - began).seconds();
-  if (elapsed > 0)
-    seconds /= 1 - std::min(kMostPrompts, instance.totals().busy_with_prompts.seconds() / elapsed);
+  constexpr double kMostPrompts = 0.95;  // who has done nothing else lately will do something else some time
+  seconds /= 1 - std::min(kMostPrompts, prompt_share);
   forecast.per_token = time_from_seconds(seconds);
   return forecast;
 }

@@ -36,10 +36,9 @@ class Forecaster {
   // before the iteration of its own begins shares that iteration, as far as the budget goes.
   Forecast prompt(const Instance& instance, int replica, const ForecastRequest& request, double mean_output,
                   Time now);
-  // An iteration of all that run and wait and this one, over the tokens that it gives a sequence. Of pools
-  // that do both, prompts take their share of the time as so far since `began`.
-  Forecast decode(const Instance& instance, int replica, const ForecastRequest& request, Time began,
-                  Time now);
+  // An iteration of all that run and wait and this one, over the tokens that it gives a sequence; prompts
+  // take `prompt_share` of the instance's time, as lately.
+  Forecast decode(const Instance& instance, int replica, const ForecastRequest& request, double prompt_share);
 
  private:
   double prompts(const Instance& instance, int replica, std::int64_t tokens, double keys);

@@ -47,8 +47,9 @@ std::optional<Time> Instance::begin(Time now) {
   cost_.begin(now);
   const HostWork work = host_work();
   if (prompts == 0 && !rules_.captured.empty()) fill_graphs();
-  const HostLane::Turn lasts =
-      host_.turn(now, behind_loads(now, time_from_seconds(cost_.seconds(shapes_))), work);
+  const double seconds = cost_.seconds(shapes_);
+  count_stalls(seconds);
+  const HostLane::Turn lasts = host_.turn(now, behind_loads(now, time_from_seconds(seconds)), work);
   shown_ = lasts.shown;
   ++totals_.iterations;
   totals_.prefills += prompts > 0;
@@ -70,6 +71,14 @@ Time Instance::behind_loads(Time now, Time device) {
   if (ready == now || behind <= device) return device;
   totals_.stalled += behind - device;
   return behind;
+}
+
+void Instance::count_stalls(double seconds) {
+  std::int64_t sequences = 0;
+  for (const StepShape& shape : shapes_) sequences += shape.prefill_sequences + shape.decode_sequences;
+  const StepStalls stalls = cost_.stalls(shapes_, seconds);
+  totals_.stalls.add(stalls, 1);
+  totals_.waited.add(stalls, static_cast<double>(sequences));
 }
 
 void Instance::count_rows() {

@@ -51,6 +51,8 @@ class Instance {
   // The iteration has ended: outcomes of replicas add up.
   void end(Time now, StepOutcome& outcome);
 
+  const std::vector<StepShape>& shapes() const { return shapes_; }  // of the iteration under way
+  double balancedness() const { return cost_.balancedness(); }
   std::int64_t load(ReplicaBalance by) const;  // of all replicas: requests or tokens
 
   struct Totals {
@@ -60,6 +62,8 @@ class Instance {
     Time busy_with_prompts;                     // of that, by rows where an iteration has both
     double rows = 0;                            // computed by all replicas
     double slowest_rows = 0;  // of the replica that had most, times replicas: over `rows`, the imbalance
+    StepStalls stalls;        // of iterations
+    StepStalls waited;        // the same, times the sequences that they held up
     double padding = 0;       // of `rows`, computed in vain
   };
   const Totals& totals() const { return totals_; }
@@ -70,6 +74,7 @@ class Instance {
   HostWork host_work() const;
   void fill_graphs();
   void count_rows();
+  void count_stalls(double seconds);
 
   InstanceRules rules_;
   StepCost& cost_;

@@ -115,9 +115,19 @@ double IterationTimer::all_layers(const std::vector<BatchPtr>& batches, const Ex
   return seconds(*whole_, batches, extras);
 }
 
+double IterationTimer::with_draws(const std::vector<BatchPtr>& batches, const Extras& extras) {
+  const Stack& front = *stacks_.front();
+  const int layers = front.job.model.layers, more = kDraws * repetition_.period;
+  if (stacks_.size() == 1 || layers + more >= all_layers_) return all_layers(batches, extras);
+  if (!drawn_) drawn_ = std::make_unique<Stack>(front.job, layers + more);
+  const double shorter = seconds(*stacks_.front(), batches, extras);
+  return shorter + (all_layers_ - layers) * (seconds(*drawn_, batches, extras) - shorter) / more;
+}
+
 double IterationTimer::seconds(const std::vector<BatchPtr>& batches, const Extras& extras) {
   const bool alike = extras.loads == nullptr || extras.loads->weights.size() <= 1;
-  if (extras.moves || !alike) return all_layers(batches, extras);
+  if (extras.moves || extras.all_layers || !alike) return all_layers(batches, extras);
+  if (extras.loads != nullptr && extras.loads->draws > 1) return with_draws(batches, extras);
   const double shorter = seconds(*stacks_.front(), batches, extras);
   if (stacks_.size() == 1) return shorter;
   const int layers = stacks_.front()->job.model.layers;

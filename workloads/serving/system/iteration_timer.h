@@ -31,6 +31,7 @@ class IterationTimer {
   struct Extras {
     const SlotDraw* loads = nullptr;  // of experts' slots; null: as the popularity says
     PairBytesPtr moves = {};          // weights of experts that travel meanwhile
+    bool all_layers = false;          // none stands for others
   };
   // Seconds from the first op of the iteration to the end of the last.
   double seconds(const StepPoint& point) { return seconds(point, {}); }
@@ -41,6 +42,8 @@ class IterationTimer {
   std::int32_t page_tokens() const { return stacks_.front()->job.plan.block_tokens; }
 
  private:
+  static constexpr int kDraws = 4;
+
   // So many layers of the model, as a job of its own.
   struct Stack {
     Stack(const ServingJob& whole, int layers);
@@ -50,6 +53,7 @@ class IterationTimer {
   };
   double seconds(Stack& stack, const std::vector<BatchPtr>& batches, const Extras& extras);
   double all_layers(const std::vector<BatchPtr>& batches, const Extras& extras);
+  double with_draws(const std::vector<BatchPtr>& batches, const Extras& extras);
   // By class of ranks.
   std::vector<FragmentPtr> iteration(Stack& stack, const std::vector<BatchPtr>& batches, const Extras& extras);
   std::vector<FragmentPtr> fragments(Stack& stack, const std::vector<BatchPtr>& batches, const Extras& extras);
@@ -62,7 +66,9 @@ class IterationTimer {
   int further_ = 1;                             // repetitions that the longer stack has more
   int all_layers_ = 0;                          // where short stacks stand for them
   std::vector<std::unique_ptr<Stack>> stacks_;  // one of all layers, or a short one and a longer one
-  std::unique_ptr<Stack> whole_;                // of all layers, where stacks_ are short; made when asked for
+  // Made when asked for, where stacks_ are short: one with all layers, and one that is longer than the short
+  // one by kDraws repetitions, whose loads are as many different draws.
+  std::unique_ptr<Stack> whole_, drawn_;
   std::int32_t sequence_ = 0, step_ = 0;
   Time end_;
 };

@@ -109,7 +109,7 @@ double LoadSurfaces::moving(const StepPoint& point, const std::vector<ExpertMove
                     *std::max_element(sent.begin(), sent.end())};
   const auto known = moving_.find(key);
   if (known != moving_.end()) return known->second;
-  return moving_[key] = std::max(0.0, measures_.moving(near, bytes) - measures_.even(near));
+  return moving_[key] = std::max(0.0, measures_.moving(near, bytes) - measures_.moving(near, nullptr));
 }
 
 std::int64_t LoadSurfaces::measured() const {

@@ -23,9 +23,10 @@ namespace moebius {
 class LoadSurfaces {
  public:
   struct Measures {
-    std::function<double(const StepPoint&)> even;                         // seconds, evenly loaded
-    std::function<double(const StepPoint&, double imbalance)> loaded;     // all layers so
-    std::function<double(const StepPoint&, const PairBytesPtr&)> moving;  // evenly loaded, beside moves
+    std::function<double(const StepPoint&)> even;                      // seconds, evenly loaded
+    std::function<double(const StepPoint&, double imbalance)> loaded;  // all layers so
+    std::function<double(const StepPoint&, const PairBytesPtr&)>
+        moving;  // evenly loaded, all layers; null: no moves
   };
   // `most`: the largest imbalance that slots can have: above it none is asked for.
   LoadSurfaces(Measures measures, double most);

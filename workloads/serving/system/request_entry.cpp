@@ -97,10 +97,9 @@ void ServingSystem::State::arrive() {
       only_decodes ? router->for_decoding(request, now) : router->for_prompt(request, now);
   if (!accept(request, at)) return;
   std::optional<Time> forecast;
-  if (rules.router == RouterPolicy::kSlaAware || rules.admission.policy == AdmissionPolicy::kPredicted) {
+  if (rules.router == RouterPolicy::kSlaAware || rules.admission.policy == AdmissionPolicy::kPredicted)
     forecast = router->forecast(*at, request, now).first_token;
-    router->routed(*at, request);
-  }
+  router->routed(*at, request);
   const std::int32_t id = take_slot();
   RequestMoments moments;
   moments.arrival = now;
@@ -116,8 +115,10 @@ void ServingSystem::State::arrive() {
   std::swap(live[id].blocks, arrival.request.blocks);
   live[id].forecast = forecast ? *forecast : Time{};
   const std::optional<WanRules>& wan = pool_of(*at).wan;
-  if (!wan) return take_in(id);
-  post(pools[at->pool].in.pass(now, input * wan->input_bytes, *wan), ServiceEvent::Kind::kArrival, id);
+  const Time reception = pool_of(*at).instance.host.reception;
+  if (!wan && reception.ns == 0) return take_in(id);
+  const Time there = wan ? pools[at->pool].in.pass(now, input * wan->input_bytes, *wan) : now;
+  post(there + reception, ServiceEvent::Kind::kArrival, id);
 }
 
 // Text becomes tokens: by workers, or by the loop of the engine that it goes to.

@@ -7,6 +7,7 @@
 
 #include "workloads/serving/system/expert_figures.h"
 #include "workloads/serving/system/service_cost.h"
+#include "workloads/serving/system/service_record.h"
 #include "workloads/serving/system/serving_system.h"
 #include "workloads/serving/system/step_surface.h"
 
@@ -15,6 +16,7 @@ namespace moebius {
 struct ServiceFigures {
   std::vector<ServicePoolFigures> pools;
   TimeShares shares;
+  ServiceSeries series;
   std::vector<ServiceClassFigures> classes;
   std::int64_t rejected = 0, turned_away = 0;  // of all classes; those of admission
   Time span;                                   // from the first arrival to the last token

@@ -44,7 +44,7 @@ ServiceRecord::ServiceRecord(std::vector<RecordedPool> pools, const RecorderOpti
 }
 
 void ServiceRecord::keep(Fragment what, std::int32_t lane, Time begin, Time end, std::int64_t rows) {
-  if (begin > options_.window) return;
+  if (begin > options_.window || end <= begin) return;
   constexpr double kBytes = sizeof(Span) + sizeof(SubmissionRow);
   if (bytes_ + kBytes > options_.max_bytes.value) {
     ++dropped_;
@@ -77,17 +77,17 @@ void ServiceRecord::finished(const RequestMoments& request) {
   }
   *free = request.last_token;
   const auto lane = instances_ + static_cast<std::int32_t>(free - lane_free_.begin());
-  keep(kQueue, lane, request.arrival, request.admitted, request.input);
-  keep(kPrompt, lane, request.admitted, request.first_token, request.input);
-  if (request.handed_over > request.first_token)
-    keep(kHandover, lane, request.first_token, request.handed_over, request.input);
-  if (request.last_token > request.handed_over)
-    keep(kAnswer, lane, request.handed_over, request.last_token, request.output);
+  const Time admitted = std::min(request.admitted, request.first_token);
+  const Time there = std::max(request.first_token, request.handed_over);
+  keep(kQueue, lane, request.arrival, admitted, request.input);
+  keep(kPrompt, lane, admitted, request.first_token, request.input);
+  keep(kHandover, lane, request.first_token, there, request.input);
+  keep(kAnswer, lane, there, request.last_token, request.output);
 }
 
 // Every other step stays, and steps are twice as long.
 void ServiceRecord::halve() {
-  for (std::size_t i = 0; 2 * i < series_.moments.size(); ++i)
+  for (std::size_t i = 1; 2 * i < series_.moments.size(); ++i)
     series_.moments[i] = std::move(series_.moments[2 * i]);
   series_.moments.resize((series_.moments.size() + 1) / 2);
   series_.step.ns *= 2;
@@ -117,7 +117,7 @@ void ServiceRecord::add_counters() {
   }
 }
 
-Timeline ServiceRecord::take(Time) {
+Timeline ServiceRecord::take() {
   if (options_.detail == Detail::kNone) return std::move(timeline_);
   add_counters();
   const auto add = [this](std::string name, std::string value) {

@@ -37,7 +37,7 @@ class ServiceRecord : public ServiceObserver {
 
   const ServiceSeries& series() const { return series_; }
   // Ends the record; what was left out stands among its facts.
-  Timeline take(Time end);
+  Timeline take();
   std::int64_t dropped() const { return dropped_; }
 
   static constexpr int kMostSteps = 240, kRequestLanes = 64;

@@ -28,6 +28,7 @@ struct LiveRequest {
   RequestMoments moments;
   std::int64_t tag = 0;
   Time prefilled = kForever;  // its prompt is computed
+  Time preempted = kForever;  // when, as long as its prompt is not computed again
   std::int32_t images = 0;
   Location prefill, decode;
   std::vector<kv::BlockHash> blocks;  // of its prompt; the last one may be partial
@@ -46,6 +47,7 @@ struct PoolState {
   std::vector<CachePort> ports;  // of replicas, instance by instance
   std::int32_t first = 0;        // its first instance among all
   std::int64_t preemptions = 0;
+  double preempted = 0;  // seconds, see PoolFigures
   std::vector<ClassTokens> tokens;
   WanPipe in, out, caches;             // of its link to users
   std::unique_ptr<TieredCache> tiers;  // below its replicas; null: there are none
@@ -62,7 +64,7 @@ struct ServingSystem::State {
     only_prefills = rules.pools.size() == 1 && rules.pools[0].role == PoolRole::kPrefill;
     CHECK(!only_decodes || rules.pools.size() == 1, "no pool takes prompts");
     add_tiers();
-    router.emplace(rules.router, routed_pools());
+    router.emplace(rules.router, routed_pools(), rules.classes);
     intake = HostWorkers(rules.pools.front().instance.host.input_workers);
   }
 
@@ -105,6 +107,8 @@ struct ServingSystem::State {
   void start_transfer(std::int32_t id);
   void end_transfer(std::int32_t id);
   void kick(const Location& at);
+  void tell_iteration(const Location& at, Time end);
+  void tell_moment();
   void post(Time time, ServiceEvent::Kind kind, std::int32_t index) {
     events.push({time, order++, kind, index});
   }
@@ -133,6 +137,7 @@ struct ServingSystem::State {
   std::uint64_t order = 0;
   Time now, first_arrival = kForever, last_token;
   StepOutcome outcome;
+  std::vector<PoolMoment> moments;  // for the observer
   HostWorkers intake{1};
   double transferred = 0;
   ForecastFigures forecasts;

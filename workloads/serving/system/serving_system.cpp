@@ -19,8 +19,10 @@ void ServingSystem::State::kick(const Location& at) {
   for (int i = 0; i < what.size(); ++i) {
     for (const std::int32_t id : what.replica(i).admitted())
       live[id].moments.admitted = std::min(live[id].moments.admitted, now);
+    for (const std::int32_t id : what.replica(i).preempted()) live[id].preempted = now;
     pools[at.pool].preemptions += static_cast<std::int64_t>(what.replica(i).preempted().size());
   }
+  if (rules.observer) tell_iteration(at, *end);
   post(*end, ServiceEvent::Kind::kIteration, pools[at.pool].first + at.instance);
 }
 
@@ -81,7 +83,12 @@ void ServingSystem::State::show_tokens(const Location& at) {
 
 void ServingSystem::State::first_token(std::int32_t id, Time shown) {
   LiveRequest& request = live[id];
-  if (request.moments.first_token != kForever) return;  // computed again after it had been preempted
+  if (request.moments.first_token != kForever) {  // computed again after it had been preempted
+    if (request.preempted != kForever)
+      pools[request.decode.pool].preempted += (now - request.preempted).seconds();
+    request.preempted = kForever;
+    return;
+  }
   request.moments.first_token = request.moments.handed_over = shown;
   request.prefilled = now;
   if (request.forecast.ns > 0) forecasts.add(request.forecast, shown - request.moments.arrival);
@@ -93,9 +100,11 @@ void ServingSystem::State::finish(std::int32_t id) {
   LiveRequest& request = live[id];
   request.moments.last_token = last_token = now;
   router->finished(request.moments.output);
+  router->left(request.decode, rules.classes[request.moments.service_class]);
   pools[request.prefill.pool].tokens[request.moments.service_class].input += request.moments.input;
   pools[request.decode.pool].tokens[request.moments.service_class].output += request.moments.output;
   metrics.finished(request.moments);
+  if (rules.observer) rules.observer->finished(request.moments);
   feed.answered(request.tag, now + request.moments.last_back);
   free_slots.push_back(id);
 }
@@ -121,6 +130,7 @@ bool ServingSystem::advance() {
   s.events.pop();
   s.carry_out(event);
   s.start_waiting();
+  if (s.rules.observer && s.now >= s.rules.observer->due()) s.tell_moment();
   return true;
 }
 
@@ -160,6 +170,7 @@ std::vector<PoolFigures> ServingSystem::pools() const {
     PoolFigures& of = figures.emplace_back();
     of.name = state_->rules.pools[p].name;
     of.preemptions = pool.preemptions;
+    of.preempted = pool.preempted;
     of.tokens = pool.tokens;
     of.wan = {pool.in.bytes(), pool.out.bytes(), pool.caches.bytes()};
     for (const Instance& instance : pool.instances) {
@@ -171,6 +182,8 @@ std::vector<PoolFigures> ServingSystem::pools() const {
       of.totals.rows += totals.rows;
       of.totals.slowest_rows += totals.slowest_rows;
       of.totals.padding += totals.padding;
+      of.totals.stalls.add(totals.stalls, 1);
+      of.totals.waited.add(totals.waited, 1);
       of.host.loop += instance.host().loop;
       of.host.output += instance.host().output;
       of.host.waits += instance.host().waits;

@@ -16,6 +16,7 @@
 #include "workloads/serving/system/request_feed.h"
 #include "workloads/serving/system/router.h"
 #include "workloads/serving/system/service_metrics.h"
+#include "workloads/serving/system/service_observer.h"
 #include "workloads/serving/system/tiers/tiered_cache.h"
 #include "workloads/serving/system/wan_link.h"
 
@@ -52,6 +53,7 @@ struct SystemRules {
   TransferRules transfer;
   std::vector<RequestClass> classes = {{}};
   AdmissionRules admission = {};
+  ServiceObserver* observer = nullptr;  // outlives the system; may be none
 };
 
 struct ClassTokens {  // that a pool computed: of prompts, and generated
@@ -72,6 +74,7 @@ struct PoolFigures {
   double busy = 0;              // share of the time from the first arrival to the last token
   std::int64_t peak_pages = 0;  // of the fullest replica
   std::int64_t preemptions = 0;
+  double preempted = 0;  // seconds from preemptions until the prompt was computed again, of all requests
   PrefixTotals prefixes;            // of all replicas
   std::vector<ClassTokens> tokens;  // of finished requests, by class
   WanFigures wan;

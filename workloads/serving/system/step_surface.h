@@ -49,6 +49,7 @@ class StepSurface : public StepCost {
   StepSurface& operator=(const StepSurface&) = delete;
 
   double seconds(std::span<const StepShape> replicas) override;
+  StepStalls stalls(std::span<const StepShape> replicas, double seconds) override;
   double forecast(std::span<const StepShape> replicas) override;
   double at(const StepPoint& point);  // interpolated
   std::int64_t measured() const { return static_cast<std::int64_t>(known_.size()); }

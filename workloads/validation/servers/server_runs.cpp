@@ -3,35 +3,14 @@
 #include <map>
 #include <utility>
 
-#include "hw/error.h"
 #include "workloads/crew.h"
-#include "workloads/serving/system/step_surface.h"
 #include "workloads/validation/servers/server_errors.h"
+#include "workloads/validation/servers/server_run.h"
 #include "workloads/validation/servers/server_scenario.h"
 #include "workloads/validation/servers/sha256.h"
 
 namespace moebius {
 namespace {
-
-void simulate(const Document& scenario, const Library& library, const StartExecutor& start,
-              StepTimings& timings, ServerResult& result) {
-  try {
-    Job job = read_job(scenario, {}, library);
-    job.scenario.timeline.detail = Detail::kNone;
-    Hooks hooks;
-    hooks.quiet = true;
-    hooks.timings = &timings;
-    const Outcome outcome = perform(job, start, hooks);
-    const ServingFigures& figures = *outcome.report.serving;
-    result.ttft = figures.ttft.mean, result.tpot = figures.tpot.mean;
-    if (figures.completed < figures.submitted) result.left_out = "requests longer than the cache";
-  } catch (const Error& error) {
-    const std::string what = error.what();
-    const bool memory =
-        what.find("leave no room") != std::string::npos || what.find("needs") != std::string::npos;
-    result.left_out = memory ? "weights do not fit on the devices" : what.substr(what.find(": ") + 2);
-  }
-}
 
 // Those that are simulated: all, or the first by the hash of seed and key.
 std::vector<std::size_t> chosen(const std::vector<ServerRow>& rows,
@@ -70,8 +49,9 @@ std::vector<ServerResult> simulate_servers(const std::vector<ServerRow>& rows, c
   work_side_by_side(groups.size(), [&](std::size_t g) {
     StepTimings timings;
     for (const std::size_t i : groups[g]) {
-      results[i].left_out.clear();
-      simulate(*scenarios[i].scenario, library, start, timings, results[i]);
+      const ServerRun run = run_server(*scenarios[i].scenario, library, start, timings);
+      results[i].left_out = run.failure;
+      results[i].ttft = run.ttft, results[i].tpot = run.tpot;
     }
   });
   return results;

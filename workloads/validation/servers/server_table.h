@@ -13,6 +13,7 @@ namespace moebius {
 
 struct ServerOptions {
   std::optional<std::int64_t> rows = {};   // so many are simulated; nothing: all
+  bool fit = false;                        // host costs of frameworks are fitted, nothing is scored
   std::optional<std::uint64_t> seed = {};  // by which they are drawn; nothing: 1
 };
 
