@@ -81,7 +81,7 @@ Run run(const Setting& setting) {
   ExpertSteps steps({&even, &loads, &course, 1e-3}, setting.plan, shape);
   SystemRules rules;
   PoolRules pool;
-  pool.costs = {&steps};
+  pool.cost = &steps;
   pool.instance.replicas = kRanks;
   pool.instance.replica.page_tokens = 64;
   pool.instance.replica.pages = 2000;

@@ -1,6 +1,10 @@
+#include <unistd.h>
+
 #include <cstdio>
+#include <filesystem>
 
 #include <catch2/catch.hpp>
+#include <fmt/format.h>
 
 #include "workloads/serving/system/service_record.h"
 
@@ -43,7 +47,8 @@ TEST_CASE("a service's timeline has a lane for each instance and for requests, a
   record.finished(request_of(0, 5));
   record.finished(request_of(2, 6));  // beside the first: another lane
   const Timeline timeline = record.take();
-  const std::string path = std::tmpnam(nullptr);
+  const std::string path =
+      (std::filesystem::temp_directory_path() / fmt::format("service-record-{}.mtl", getpid())).string();
   save_timeline(timeline, path);
   const MappedTimeline read(path);
   std::remove(path.c_str());
