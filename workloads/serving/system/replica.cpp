@@ -25,13 +25,6 @@ void StepOutcome::clear() {
   tokens = 0;
 }
 
-void PrefixTotals::add(const PrefixTotals& other) {
-  prompt_tokens += other.prompt_tokens;
-  reused_tokens += other.reused_tokens;
-  asked_blocks += other.asked_blocks;
-  hit_blocks += other.hit_blocks;
-}
-
 Replica::Replica(const ReplicaRules& rules)
     : rules_(rules),
       index_(kv::BlockIndex::kUnbounded,
@@ -307,31 +300,6 @@ void Replica::complete_prefill(Time end, StepOutcome& outcome) {
     }
   }
   prefilling_.resize(kept);
-}
-
-std::int64_t Replica::prompt_tokens_before(std::int32_t priority) const {
-  std::int64_t tokens = waiting_tokens_ - shape_.prefill_tokens;
-  for (auto at = waiting_.rbegin(); at != waiting_.rend() && at->priority < priority; ++at)
-    tokens -= at->prompt;
-  return tokens;
-}
-
-std::int64_t Replica::free_pages() const {
-  return rules_.pages - held_ - index_.in_use() * block_pages();
-}
-
-std::int64_t Replica::hit_tokens(kv::Chain chain) const {
-  if (rules_.shared_tokens == 0) return 0;
-  const std::int64_t there = index_.match(chain);
-  return (there + (below_ != nullptr ? below_->near(chain, there) : 0)) * rules_.shared_tokens;
-}
-
-ReplicaLoad Replica::load() const {
-  return {.waiting = static_cast<std::int64_t>(waiting_.size()),
-          .running = occupied_,
-          .prompt_tokens = waiting_tokens_,
-          .context_tokens = context_,
-          .pages = used()};
 }
 
 }  // namespace moebius
