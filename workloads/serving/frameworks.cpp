@@ -16,10 +16,16 @@ constexpr std::array kFrameworks{
               .fused = true,
               .launch = LaunchMode::kGraph,
               .overlap = true,
+              .host_per_request = Time{27'000'000},
               .source =
                   "vLLM, vllm/engine/arg_utils.py (max_num_batched_tokens 8192, max_num_seqs 1024 for an "
                   "API server on H100 and larger), config/cache.py (gpu_memory_utilization 0.9, "
-                  "block_size 16); chunked prefill and asynchronous scheduling are on by default"},
+                  "block_size 16); chunked prefill and asynchronous scheduling are on by default",
+              .fitted = "median of measured less simulated time to the first token over the 5 rows with "
+                        "sha256(key) mod 10 = 0 of "
+                        "a sample of 250 of the table of measured servers (moebius validate TABLE --rows "
+                        "250), 2026-11-22; no "
+                        "cost of an iteration is fitted"},
     Framework{.name = "sglang",
               .help = "SGLang, its scheduler with overlap on a device of 70 GB or more",
               .token_budget = 16384,
@@ -28,10 +34,16 @@ constexpr std::array kFrameworks{
               .fused = true,
               .launch = LaunchMode::kGraph,
               .overlap = true,
+              .host_per_request = Time{216'000'000},
               .source =
                   "SGLang, python/sglang/srt/server_args.py (max_prefill_tokens 16384, chunked prefill, "
                   "mem_fraction_static 0.88, overlap schedule on; prompts are not mixed with decoding "
-                  "unless enable_mixed_chunk is given)"},
+                  "unless enable_mixed_chunk is given)",
+              .fitted = "median of measured less simulated time to the first token over the 3 rows with "
+                        "sha256(key) mod 10 = 0 of "
+                        "a sample of 250 of the table of measured servers (moebius validate TABLE --rows "
+                        "250), 2026-11-22; no "
+                        "cost of an iteration is fitted"},
     Framework{.name = "trtllm",
               .help = "TensorRT-LLM, its PyTorch backend with in-flight batching",
               .batching = BatchPolicy::kMixed,
@@ -42,9 +54,15 @@ constexpr std::array kFrameworks{
               .fused = true,
               .launch = LaunchMode::kGraph,
               .overlap = true,
+              .host_per_request = Time{117'000'000},
               .source = "TensorRT-LLM, tensorrt_llm/llmapi/llm_args.py (max_num_tokens 8192, max_batch_size "
                         "2048, enable_chunked_prefill false, overlap scheduler on, free_gpu_memory_fraction "
-                        "0.9, tokens_per_block 32)"},
+                        "0.9, tokens_per_block 32)",
+              .fitted = "median of measured less simulated time to the first token over the 11 rows with "
+                        "sha256(key) mod 10 = 0 of "
+                        "a sample of 250 of the table of measured servers (moebius validate TABLE --rows "
+                        "250), 2026-11-22; no "
+                        "cost of an iteration is fitted"},
 };
 
 }  // namespace

@@ -188,7 +188,7 @@ TEST_CASE("requests that share nothing hit nothing") {
 // and 343 out, 36.6% of 288,500 blocks hit; 21.2% and 32.6% in 10,000 and 30,000 blocks).
 TEST_CASE("drawn conversations are near the published ones") {
   const auto replayed = [](std::optional<std::int64_t> capacity) {
-    return kv::replay(*generate(of_kind("conversation", 12031)), {capacity, Time{}});
+    return kv::replay(*generate(of_kind("conversation", 12031)), {.capacity_blocks = capacity, .service_time = {}});
   };
   const kv::ReplayFigures endless = replayed(std::nullopt);
   CHECK(endless.hit_share() == Approx(0.366).margin(0.02));

@@ -47,7 +47,7 @@ std::string text_at(const Document& document, const std::string& pointer) {
   return value->kind == Value::Kind::kString ? value->text : to_json(*value);
 }
 
-ServerResult result(const char* model, double ttft_ratio, double tpot_ratio, double tpot) {
+ServerResult result(const std::string& model, double ttft_ratio, double tpot_ratio, double tpot) {
   ServerResult r;
   r.row = llama();
   r.row.model = model;

@@ -1,0 +1,97 @@
+// How a replica's sequences decode: pages as they grow, who makes room for others, tokens that come.
+#include <algorithm>
+
+#include "workloads/routing/random_stream.h"
+#include "workloads/serving/system/replica.h"
+
+namespace moebius {
+namespace {
+
+void add_gap(std::vector<TokenGap>& gaps, Time gap) {
+  if (!gaps.empty() && gaps.back().gap == gap) {
+    ++gaps.back().count;
+  } else {
+    gaps.push_back({gap, 1});
+  }
+}
+
+}  // namespace
+
+std::int64_t Replica::growth() const {
+  const std::int32_t rows = 1 + rules_.speculation.drafts;
+  std::int64_t pages = 0;
+  for (const Decoding& sequence : decoding_)
+    pages += held_by(std::int64_t{sequence.context} + rows) - held_by(sequence.context);
+  return pages;
+}
+
+void Replica::make_room_for_growth() {
+  std::int64_t pages = growth();
+  while (!make_room(pages) && !decoding_.empty()) {
+    preempt_youngest();
+    pages = growth();
+  }
+  changes_ += static_cast<std::int32_t>(pages);
+  hold(pages);
+}
+
+// What it has generated becomes part of the prompt that is computed again.
+void Replica::preempt_youngest() {
+  const Decoding sequence = decoding_.back();
+  decoding_.pop_back();
+  const auto shared = shared_.find(sequence.id);
+  const kv::Chain chain = shared == shared_.end() ? kv::Chain{} : shared->second.chain;
+  context_ -= sequence.context;
+  left_ -= sequence.left;
+  leave(sequence);
+  // The token that was sampled last is not in the cache yet.
+  waiting_.push_front({sequence.id, sequence.context + 1, sequence.left, chain, sequence.priority});
+  waiting_tokens_ += sequence.context + 1;
+  preempted_.push_back(sequence.id);
+}
+
+void Replica::plan_decode() {
+  make_room_for_growth();
+  const std::int32_t rows = 1 + rules_.speculation.drafts;
+  shape_.decode_sequences = static_cast<std::int32_t>(decoding_.size());
+  shape_.decode_tokens = shape_.decode_sequences * rows;
+  shape_.decode_context = context_ + shape_.decode_tokens;
+}
+
+// Guesses hold one after the other, until one does not: Leviathan et al. 2023, section 2.
+std::int32_t Replica::tokens_of(const Decoding& sequence) const {
+  std::int32_t tokens = 1;
+  if (rules_.speculation.drafts > 0) {
+    const std::uint64_t key = rules_.seed ^ RandomStream::finalise(static_cast<std::uint64_t>(sequence.id));
+    RandomStream stream(RandomStream::finalise(key + RandomStream::kGolden * sequence.left));
+    while (tokens <= rules_.speculation.drafts && stream.unit() < rules_.speculation.acceptance) ++tokens;
+  }
+  return std::min(tokens, sequence.left);
+}
+
+void Replica::complete_decode(Time end, StepOutcome& outcome) {
+  const std::int32_t rows = 1 + rules_.speculation.drafts;
+  std::size_t kept = 0;
+  for (Decoding& sequence : decoding_) {
+    const std::int32_t tokens = tokens_of(sequence);
+    add_gap(outcome.gaps, end - sequence.since);
+    if (tokens > 1) outcome.gaps.push_back({Time{}, tokens - 1});
+    outcome.tokens += tokens;
+    held_ -= held_by(std::int64_t{sequence.context} + rows);  // of guesses that did not hold, too
+    left_ -= tokens;
+    context_ += sequence.left == tokens ? -std::int64_t{sequence.context} : tokens;
+    sequence.context += tokens;
+    sequence.left -= tokens;
+    sequence.since = end;
+    held_ += held_by(sequence.context);
+    if (sequence.left == 0) {
+      outcome.finished.push_back(sequence.id);
+      leave(sequence);
+    } else {
+      decoding_[kept++] = sequence;
+    }
+  }
+  decoding_.resize(kept);
+}
+
+}  // namespace moebius

@@ -1,0 +1,38 @@
+// What others may know of a replica: what is before it, what it has room for, what it has of a prompt.
+#include "workloads/serving/system/replica.h"
+
+namespace moebius {
+
+void PrefixTotals::add(const PrefixTotals& other) {
+  prompt_tokens += other.prompt_tokens;
+  reused_tokens += other.reused_tokens;
+  asked_blocks += other.asked_blocks;
+  hit_blocks += other.hit_blocks;
+}
+
+std::int64_t Replica::prompt_tokens_before(std::int32_t priority) const {
+  std::int64_t tokens = waiting_tokens_ - shape_.prefill_tokens;
+  for (auto at = waiting_.rbegin(); at != waiting_.rend() && at->priority < priority; ++at)
+    tokens -= at->prompt;
+  return tokens;
+}
+
+std::int64_t Replica::free_pages() const {
+  return rules_.pages - held_ - index_.in_use() * block_pages();
+}
+
+std::int64_t Replica::hit_tokens(kv::Chain chain) const {
+  if (rules_.shared_tokens == 0) return 0;
+  const std::int64_t there = index_.match(chain);
+  return (there + (below_ != nullptr ? below_->near(chain, there) : 0)) * rules_.shared_tokens;
+}
+
+ReplicaLoad Replica::load() const {
+  return {.waiting = static_cast<std::int64_t>(waiting_.size()),
+          .running = occupied_,
+          .prompt_tokens = waiting_tokens_,
+          .context_tokens = context_,
+          .pages = used()};
+}
+
+}  // namespace moebius
