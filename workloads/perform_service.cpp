@@ -85,7 +85,7 @@ class TimedPool {
     replica.seed = scenario.seed;
     const Accelerator& chip = scenario.cluster->pools.front().accelerator;
     rules.wan = pool_.phase.wan;
-    rules.tiers = tier_rules(scenario, pool_, surface_);
+    rules.tiers = tier_rules(scenario, service.tiers, pool_, surface_);
     rules.usd_per_second = chip.price.value / 3600 * plan.ranks();
     rules.transfer_rate = chip.nic_rate * plan.tp;
     set_engine_rules(service, pool_.phase, rules.instance);

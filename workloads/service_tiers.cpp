@@ -60,8 +60,8 @@ double depth_cost(const Model& model, std::int64_t block_tokens) {
   return third / first - 1;
 }
 
-std::optional<TierRules> tier_rules(const Scenario& scenario, const ServicePool& pool, StepCost& cost) {
-  const TierPlan& plan = scenario.service.tiers;
+std::optional<TierRules> tier_rules(const Scenario& scenario, const TierPlan& plan, const ServicePool& pool,
+                                    StepCost& cost) {
   if (!plan.on() || pool.phase.role == PoolRole::kDecode) return std::nullopt;
   TierRules rules;
   rules.plan = plan;
