@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "workloads/progress_bar.h"
+#include "workloads/service_encoder.h"
 #include "workloads/service_pools.h"
 #include "workloads/service_traffic.h"
 #include "workloads/serving/left_out.h"
@@ -23,7 +24,8 @@ class TimedPool {
  public:
   TimedPool(const ServicePool& pool, const StartExecutor& start)
       : pool_(pool),
-        recorder_(pool.job->layout(), {.detail = Detail::kNone}),
+        recorder_(pool.job->layout(),
+                  {.detail = pool.phase.plan.experts_apart() ? Detail::kOps : Detail::kNone}),
         engine_(start(*pool.job, pool.job->layout(), recorder_)),
         served_{.model = pool.job->scenario.model,
                 .plan = pool.job->scenario.serving,
@@ -32,6 +34,10 @@ class TimedPool {
         timer_(served_, pool.job->layout(), *engine_.executor, recorder_),
         surface_([this](const StepPoint& point) { return timer_.seconds(point); }) {}
 
+  // The images of its prompts are encoded by its own devices.
+  void encode_with(ServedEncoder& encoder) { encoding_.emplace(surface_, encoder.timer()); }
+  const std::optional<EncodingCost>& encoding() const { return encoding_; }
+
   PoolRules rules(const ServicePlan& service) {
     const Scenario& scenario = pool_.job->scenario;
     const ServingPlan& plan = pool_.phase.plan;
@@ -39,7 +45,7 @@ class TimedPool {
     rules.name = scenario.cluster->pools.front().name;
     rules.role = pool_.phase.role;
     rules.instances = pool_.phase.instances;
-    rules.cost = &surface_;
+    rules.cost = encoding_ ? static_cast<StepCost*>(&*encoding_) : &surface_;
     rules.instance.replicas = plan.dp;
     rules.instance.balance = service.balance;
     rules.instance.host = service.host;
@@ -60,8 +66,18 @@ class TimedPool {
 
   ServicePoolFigures figures(const PoolFigures& run) {
     const ServingPlan& plan = pool_.phase.plan;
-    return {run,         pool_.phase.instances, plan.dp,         pool_.phase.instances * plan.ranks(),
-            pool_.pages, surface_.measured(),   surface_.error()};
+    timer_.take_mean_sides();
+    ServicePoolFigures figures{run,
+                               pool_.phase.instances,
+                               plan.dp,
+                               pool_.phase.instances * plan.ranks(),
+                               pool_.pages,
+                               surface_.measured(),
+                               surface_.error(),
+                               {}};
+    if (plan.experts_apart())
+      figures.separation = {timer_.take_mean_sides(), plan.apart.ranks, pool_.weights, pool_.expert_weights};
+    return figures;
   }
   RunFacts& facts() { return engine_.facts; }
 
@@ -72,6 +88,7 @@ class TimedPool {
   ServingJob served_;
   IterationTimer timer_;
   StepSurface surface_;
+  std::optional<EncodingCost> encoding_;
 };
 
 // Every rank of a replica sends its part through its own NIC; where latents are the same on each, they share
@@ -96,6 +113,16 @@ SystemRules system_rules(const Scenario& scenario, const std::vector<ServicePool
   rules.goals = {scenario.goal};
   if (scenario.service.separate) rules.transfer = transfer_rules(scenario, pools);
   return rules;
+}
+
+// Encoders on the devices of a pool that computes prompts, or on those of their own.
+std::unique_ptr<ServedEncoder> served_encoder(const Scenario& scenario, const std::vector<ServicePool>& pools,
+                                              TimedPool& prompts, const StartExecutor& start) {
+  const EncoderPlan& plan = scenario.service.encoder;
+  if (!plan.given()) return nullptr;
+  auto encoder = std::make_unique<ServedEncoder>(scenario, plan.apart ? plan.pool_index : pools.front().phase.pool, start);
+  if (!plan.apart) prompts.encode_with(*encoder);
+  return encoder;
 }
 
 ServiceFigures service_figures(const ServingSystem& system,
@@ -129,7 +156,10 @@ Outcome perform_service(Job& job, const StartExecutor& start, const Hooks& hooks
   std::vector<std::unique_ptr<TimedPool>> timed;
   for (const ServicePool& pool : pools) timed.push_back(std::make_unique<TimedPool>(pool, start));
   const std::unique_ptr<RequestFeed> feed = request_feed(scenario);
-  ServingSystem system(system_rules(scenario, pools, timed), *feed);
+  const auto encoder = served_encoder(scenario, pools, *timed.front(), start);
+  SystemRules rules = system_rules(scenario, pools, timed);
+  if (encoder && scenario.service.encoder.apart) rules.encoder = encoder->rules();
+  ServingSystem system(rules, *feed);
   run(system, scenario.served.requests, hooks.quiet);
   Outcome outcome;
   outcome.report.scenario = &scenario;
@@ -137,6 +167,8 @@ Outcome perform_service(Job& job, const StartExecutor& start, const Hooks& hooks
   outcome.report.metrics.makespan = system.now();
   outcome.report.serving = system.metrics().figures();
   outcome.report.service = service_figures(system, timed);
+  if (encoder)
+    outcome.report.service->encoder = encoder->figures(system, timed.front()->encoding());
   for (const ServicePoolFigures& pool : outcome.report.service->pools) {
     ServingFigures& figures = *outcome.report.serving;
     figures.iterations += pool.run.totals.iterations;

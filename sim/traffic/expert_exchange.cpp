@@ -27,7 +27,7 @@ struct RankRows {
 
 // Directly from rank to rank.
 std::vector<RankRows> direct_rows(const Route& route) {
-  const int ranks = route.spec().ranks, width = route.spec().ranks_per_node;
+  const int ranks = route.spec().ranks;
   std::vector<RankRows> rows(ranks);
   for (int to = 0; to < ranks; ++to) {
     const double copies = copies_of_token(route, to);
@@ -35,7 +35,7 @@ std::vector<RankRows> direct_rows(const Route& route) {
       const double sent = route.tokens_between(from, to) * copies;
       rows[from].copies += sent;
       if (from == to) continue;
-      const auto kind = from / width == to / width ? &RankRows::inside : &RankRows::across;
+      const auto kind = route.node_of(from) == route.node_of(to) ? &RankRows::inside : &RankRows::across;
       (rows[from].*kind).out += sent;
       (rows[to].*kind).in += sent;
       rows[from].remote.out += sent;
@@ -47,13 +47,13 @@ std::vector<RankRows> direct_rows(const Route& route) {
 
 // Once to each node, handed on there by the member of the source's index.
 std::vector<RankRows> relayed_rows(const Route& route) {
-  const int ranks = route.spec().ranks, width = route.spec().ranks_per_node, nodes = route.nodes();
+  const int ranks = route.spec().ranks, nodes = route.nodes();
   std::vector<RankRows> rows(ranks);
   for (int from = 0; from < ranks; ++from)
     for (int node = 0; node < nodes; ++node) {
-      const int first = node * width, last = std::min(first + width, ranks);
-      const bool own = from / width == node;
-      const int hub = own ? from : std::min(first + from % width, last - 1);
+      const int first = route.first_of_node(node), last = route.end_of_node(node), home = route.node_of(from);
+      const bool own = home == node;
+      const int hub = own ? from : std::min(first + from - route.first_of_node(home), last - 1);
       const double crossing = route.tokens_to_node(from, node);
       if (nodes > 1) rows[from].copies += crossing;
       if (!own) {

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "workloads/report/number_text.h"
+#include "workloads/report/report_separation.h"
 #include "workloads/serving/serving.h"
 
 namespace moebius {
@@ -56,14 +57,19 @@ FigureTree pool_tree(const ServicePoolFigures& pool) {
 void add_service(FigureTree& tree, const ServiceFigures& service) {
   tree.rows.emplace_back("transferred_bytes", service.transferred_bytes);
   const TimeShares& shares = service.shares;
-  tree.parts.emplace_back("request_time_s", FigureTree{{{"queue", shares.queue},
+  tree.parts.emplace_back("request_time_s", FigureTree{{{"encode", shares.encode},
+                                                        {"queue", shares.queue},
                                                         {"prefill", shares.prefill},
                                                         {"handover", shares.handover},
                                                         {"decode", shares.decode}}});
   FigureTree pools;
-  for (const ServicePoolFigures& pool : service.pools)
+  for (const ServicePoolFigures& pool : service.pools) {
     pools.parts.emplace_back(pool.run.name, pool_tree(pool));
+    if (pool.separation)
+      pools.parts.back().second.parts.emplace_back("separation", separation_tree(*pool.separation));
+  }
   tree.parts.emplace_back("pools", std::move(pools));
+  if (service.encoder) tree.parts.emplace_back("encoder", encoder_tree(*service.encoder));
 }
 
 void spread_line(Out out, std::string_view name, const Spread& spread) {
@@ -104,6 +110,11 @@ void phase_lines(Out out, const Report& report) {
                  to_string(report.scenario->serving.gemm), to_string(report.scenario->serving.kv));
   for (const ServicePhase& phase : report.scenario->service.phases) {
     const Pool& pool = report.scenario->cluster->pools[phase.pool];
+    if (phase.plan.experts_apart()) {
+      fmt::format_to(out, "{} on {} {}: {}\n", role_text(phase.role), grouped(phase.plan.dp),
+                     pool.accelerator.id, separation_plan_text(phase, *report.scenario->cluster));
+      continue;
+    }
     fmt::format_to(out, "{} on {} {}: {} instance{} of dp {} x tp {} · ep {}\n", role_text(phase.role),
                    grouped(phase.instances * phase.plan.ranks()), pool.accelerator.id,
                    grouped(phase.instances), phase.instances == 1 ? "" : "s", phase.plan.dp, phase.plan.tp,
@@ -114,11 +125,13 @@ void phase_lines(Out out, const Report& report) {
 
 void service_lines(Out out, const ServiceFigures& service) {
   const TimeShares& shares = service.shares;
-  const double all = shares.queue + shares.prefill + shares.handover + shares.decode;
+  const double all = shares.encode + shares.queue + shares.prefill + shares.handover + shares.decode;
   const auto share = [&](double part) { return all > 0 ? 100 * part / all : 0; };
   fmt::format_to(out,
                  "  of their time      queue {:.1f}%, prefill {:.1f}%, handover {:.1f}%, decode {:.1f}%\n",
                  share(shares.queue), share(shares.prefill), share(shares.handover), share(shares.decode));
+  if (service.encoder)
+    fmt::format_to(out, "{}", encoder_text(*service.encoder, share(shares.encode)));
   if (service.rejected > 0)
     fmt::format_to(out, "  rejected           {}: longer than the cache of a replica\n",
                    grouped(service.rejected));
@@ -140,6 +153,8 @@ void service_lines(Out out, const ServiceFigures& service) {
                      100.0 * static_cast<double>(prefixes.reused_tokens) /
                          static_cast<double>(std::max<std::int64_t>(1, prefixes.prompt_tokens)));
   }
+  for (const ServicePoolFigures& pool : service.pools)
+    if (pool.separation) fmt::format_to(out, "{}", separation_text(pool.run.name, *pool.separation));
   for (const ServicePoolFigures& pool : service.pools)
     fmt::format_to(
         out,

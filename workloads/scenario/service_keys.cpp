@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
+#include "workloads/scenario/separation_keys.h"
 
 namespace moebius {
 namespace {
@@ -32,16 +33,6 @@ constexpr std::array kBatchings{
                        "every running sequence decodes, and what the token budget leaves goes to prompts"},
 };
 
-void read_separation(Section section, ServicePlan& service) {
-  service.separate = section.boolean("prefill_decode", false, "prefill and decode on pools of their own");
-  section.fixed("attention_ffn", false,
-                "attention and experts on pools of their own are not available; available: false",
-                "attention and experts on pools of their own");
-  section.fixed("encoder", false, "encoders on a pool of their own are not available; available: false",
-                "encoders on a pool of their own");
-  section.finish();
-}
-
 void read_scheduler(Section section, ServicePlan& service) {
   service.batching = section.choice<BatchPolicy>("batching", kBatchings, BatchPolicy::kPrefillFirst,
                                                  "what shares an iteration");
@@ -57,41 +48,30 @@ void read_scheduler(Section section, ServicePlan& service) {
   section.finish();
 }
 
-int pool_of(const Scenario& scenario, const std::string& name, const Place& place) {
-  const std::vector<Pool>& pools = scenario.cluster->pools;
-  if (name.empty()) {
-    if (pools.size() > 1)
-      place.fail(fmt::format("expected a name of the {} pools, found none", pools.size()));
-    return 0;
-  }
-  std::vector<std::string> names;
-  for (std::size_t i = 0; i < pools.size(); ++i) {
-    if (pools[i].name == name) return static_cast<int>(i);
-    names.push_back(pools[i].name);
-  }
-  place.fail(fmt::format("expected a name in /cluster/pools, found \"{}\"{}", name, suggestion(name, names)));
-}
-
 // Replicas that share no experts need not wait for each other: each is an instance by itself.
 ServicePhase phase_of(const Scenario& scenario, PoolRole role, const PhaseKeys& keys, const Place& place) {
   ServicePhase phase;
   phase.role = role;
-  phase.pool = pool_of(scenario, keys.pool, place);
+  phase.pool = pool_named(scenario, keys.pool, place);
   phase.plan = scenario.serving;
   ServingPlan& plan = phase.plan;
   plan.tp = std::max(1, keys.tp);
   plan.ep = std::max(1, keys.ep);
+  plan.prefill_exchange = plan.decode_exchange = keys.exchange;
   const Pool& pool = scenario.cluster->pools[phase.pool];
   const int dp = keys.dp > 0 ? keys.dp : pool.devices() / plan.tp;
   if (dp == 0 || std::int64_t{dp} * plan.tp > pool.devices())
     place.fail(fmt::format("dp {} x tp {} ranks do not fit on the {} devices of pool \"{}\"", std::max(1, dp),
                            plan.tp, pool.devices(), pool.name));
+  if (!keys.expert_pool.empty()) {
+    set_experts_apart(scenario, keys, phase, place);
+    return phase;
+  }
   plan.dp = plan.tp > 1 ? 1 : plan.ep;
   if (dp % plan.dp != 0)
     place.fail(
         fmt::format("{} replicas share experts by {}: that does not divide dp {}", plan.dp, plan.ep, dp));
   phase.instances = dp / plan.dp;
-  plan.prefill_exchange = plan.decode_exchange = keys.exchange;
   return phase;
 }
 
@@ -143,7 +123,7 @@ void read_service_keys(Section& plan, ServicePlan& service) {
   service.steps_given = plan.given("steps");
   service.full_steps = plan.choice<bool>("steps", kSteps, true,
                                          "how iterations of a batch that is there at once are carried out");
-  read_separation(plan.object("separation", false, "what runs on pools of its own"), service);
+  read_separation(plan, service);
   service.router = plan.choice<RouterPolicy>("router", kRouters, RouterPolicy::kRoundRobin,
                                              "to which instance a request goes");
   service.balance = plan.choice<ReplicaBalance>("dp_balance", kBalances, ReplicaBalance::kTokens,
@@ -176,7 +156,7 @@ void read_cache_keys(Section& cache, ServicePlan& service) {
 void set_phases(Scenario& scenario, const Document& document) {
   ServicePlan& service = scenario.service;
   decide_steps(scenario, document);
-  if (service.full_steps) return;
+  if (service.full_steps) return check_separation(scenario, document);
   check_prefix_cache(scenario, document);
   const PhaseKeys &prefill = service.prefill, &decode = service.decode;
   const Place at_decode = place_at(document, "/plan/decode"),
@@ -184,12 +164,14 @@ void set_phases(Scenario& scenario, const Document& document) {
   if (!service.separate) {
     service.phases = {phase_of(scenario, PoolRole::kBoth, decode, at_decode)};
     service.phases.front().plan.prefill_exchange = prefill.exchange;
+    check_separation(scenario, document);
     return check_latent_prompts(scenario, document);
   }
   service.phases = {phase_of(scenario, PoolRole::kPrefill, prefill, at_prefill),
                     phase_of(scenario, PoolRole::kDecode, decode, at_decode)};
   if (service.phases[0].pool == service.phases[1].pool)
     at_decode.fail("prefill and decode are apart, but on one pool: expected two");
+  check_separation(scenario, document);
   check_latent_prompts(scenario, document);
 }
 

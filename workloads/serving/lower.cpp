@@ -1,6 +1,5 @@
 #include "workloads/serving/lower.h"
 
-#include <cmath>
 #include <utility>
 
 #include <fmt/format.h>
@@ -8,6 +7,7 @@
 #include "workloads/serving/attention.h"
 #include "workloads/serving/batching.h"
 #include "workloads/serving/experts.h"
+#include "workloads/serving/token_ends.h"
 
 namespace moebius {
 namespace {
@@ -18,71 +18,20 @@ class IterationWriter {
       : shape_(shape),
         it_(iteration),
         input_(shape.input(iteration.batch->decodes())),
-        pass_(pass),
         writer_(input_, {.slice = {}, .shard = iteration.shard}, pass) {
-    batch_ = static_cast<std::int32_t>(pass.builder.add_batch(iteration.batch));
+    batch_ = pass.builder.add_batch(iteration.batch);
   }
 
   void write() {
     writer_.begin_block(-1, false);
-    TensorId x = write_entry();
+    TensorId x = write_entry(writer_, shape_.job, batch_);
     for (int layer = 0; layer < model().layers; ++layer) x = write_layer(x, layer);
     writer_.begin_block(-1, false);
-    write_exit(x);
+    write_exit(writer_, shape_.job, batch_, x);
   }
 
  private:
   const Model& model() const { return shape_.job.model; }
-  FragmentBuilder& builder() { return pass_.builder; }
-  std::int64_t rows() const { return it_.batch->rows(); }
-  std::int64_t sequences() const { return static_cast<std::int64_t>(it_.batch->sequences.size()); }
-  std::int64_t local_vocabulary() const { return model().vocabulary / shape_.plan.tp; }
-
-  TensorId generated() {
-    const ServingWorkload& work = shape_.job.workload;
-    return builder().add({.scope = Scope::kRank,
-                          .memory = MemoryKind::kCache,
-                          .dtype = DType::kInt32,
-                          .role = Role::kTokens,
-                          .layer = -1,
-                          .key = generated_key(),
-                          .rows = work.requests,
-                          .columns = work.output.high});
-  }
-
-  // A matrix over the vocabulary, cut by rows over the tensor group.
-  TensorId vocabulary_weight(Role role, double init) {
-    return builder().add({.scope = Scope::kRank,
-                          .memory = MemoryKind::kWeights,
-                          .role = role,
-                          .layer = -1,
-                          .key = parameter_key(role, -1, Part::kWeight),
-                          .rows = local_vocabulary(),
-                          .columns = model().hidden,
-                          .first_row = it_.shard.tensor * local_vocabulary(),
-                          .init = init});
-  }
-  TensorId embedding_weight() { return vocabulary_weight(Role::kEmbedding, 1); }
-  TensorId head_weight() {
-    if (model().tied_embeddings) return embedding_weight();
-    return vocabulary_weight(Role::kHead, 1 / std::sqrt(static_cast<double>(model().hidden)));
-  }
-
-  TensorId write_entry() {
-    const TensorId tokens = builder().transient(rows(), 1, DType::kInt32, Role::kInput);
-    writer_.emit(
-        {.kind = OpKind::kInput,
-         .role = Role::kInput,
-         .batch = batch_,
-         .shape = {.m = rows(), .n = model().vocabulary, .groups = static_cast<std::int32_t>(sequences())}},
-        {generated()}, {tokens});
-    const TensorId x = builder().transient(rows(), model().hidden, DType::kBf16, Role::kEmbedding);
-    writer_.emit({.kind = OpKind::kEmbedding,
-                  .role = Role::kEmbedding,
-                  .shape = {.m = rows(), .n = local_vocabulary(), .k = model().hidden}},
-                 {tokens, embedding_weight()}, {x});
-    return writer_.leave_tensor_parallel(x);
-  }
 
   TensorId write_layer(TensorId x, int layer) {
     writer_.begin_block(layer, false);
@@ -94,41 +43,9 @@ class IterationWriter {
     return write_replicated_moe(writer_, x, it_.route(layer), plan.fold ? -1 : it_.shard.expert);
   }
 
-  TensorId last_rows(TensorId x) {
-    if (it_.batch->decodes()) return x;
-    const TensorId last = builder().transient(sequences(), model().hidden, DType::kBf16, Role::kHead);
-    writer_.emit(
-        {.kind = OpKind::kLastRows,
-         .role = Role::kHead,
-         .batch = batch_,
-         .shape = {.m = rows(), .n = model().hidden, .groups = static_cast<std::int32_t>(sequences())}},
-        {x}, {last});
-    return last;
-  }
-
-  void write_exit(TensorId x) {
-    const TensorId normed = writer_.enter_tensor_parallel(writer_.norm(last_rows(x), Role::kFinalNorm));
-    const std::int64_t m = sequences(), n = local_vocabulary();
-    const TensorId logits = builder().transient(m, n, DType::kFp32, Role::kHead);
-    writer_.emit({.kind = OpKind::kGemm, .role = Role::kHead, .shape = {.m = m, .n = n, .k = model().hidden}},
-                 {normed, head_weight()}, {logits});
-    TensorId best = builder().transient(m, 2, DType::kFp32, Role::kTokens);
-    writer_.emit({.kind = OpKind::kGreedySample, .role = Role::kTokens, .shape = {.m = m, .n = n}}, {logits},
-                 {best});
-    const int tp = shape_.plan.tp;
-    if (tp > 1)
-      best = writer_.collective(OpKind::kAllGather, GroupRole::kTensor, Lane::kTensorComm, best, m * tp);
-    writer_.emit({.kind = OpKind::kNextToken,
-                  .role = Role::kTokens,
-                  .batch = batch_,
-                  .shape = {.m = m, .n = shape_.job.workload.output.high, .groups = tp}},
-                 {best}, {generated()});
-  }
-
   const ServingShape& shape_;
   const Iteration& it_;
   LoweringInput input_;
-  ForwardPass& pass_;
   LayerWriter writer_;
   std::int32_t batch_ = -1;
 };
@@ -155,10 +72,6 @@ ServingShape::ServingShape(const ServingJob& served)
       plan(layers_plan(served.plan, served.plan.decode_exchange)),
       prefill(layers_plan(served.plan, served.plan.prefill_exchange)),
       cache_rows(std::int64_t{cache_pages(served.plan, served.workload)} * served.plan.block_tokens) {}
-
-std::uint32_t generated_key() {
-  return parameter_key(Role::kTokens, -1, Part::kWeight);
-}
 
 ShardPosition shard_of(const RankClass& rank_class) {
   ShardPosition shard;

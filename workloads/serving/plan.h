@@ -10,6 +10,15 @@
 
 namespace moebius {
 
+// Attention on the first ranks of an instance, experts on others after them. Microbatches of an iteration go
+// to and fro between the two, so that neither waits while some of them travel.
+struct SeparateExperts {
+  int ranks = 0;         // that hold the experts; 0: they stand with attention
+  int microbatches = 1;  // of an iteration
+  int first_device = 0;  // on which the first of the ranks stands, as their devices follow each other
+  int ranks_per_node = 1;
+};
+
 struct ServingPlan {
   int dp = 1;  // replicas of attention, each with requests of its own
   int tp = 1;  // ranks of a replica, which cut its heads
@@ -25,8 +34,10 @@ struct ServingPlan {
   DType gemm = DType::kBf16;  // operands of matrix products, and tokens on their way to experts
   DType kv = DType::kBf16;    // the cache
   bool fold = true;           // simulate one rank for all
+  SeparateExperts apart = {};  // where experts stand apart, ep is the number of their ranks
 
-  int ranks() const { return dp * tp; }
+  bool experts_apart() const { return apart.ranks > 0; }
+  int ranks() const { return dp * tp + apart.ranks; }
   bool replicated_experts() const { return tp > 1; }
   int expert_tp() const { return tp > 1 ? tp / ep : 1; }
 };

@@ -72,6 +72,18 @@ Repetition repetition_of(const Model& model) {
 
 IterationTimer::Stack::Stack(const ServingJob& whole, int layers) : job(whole), shape(job), routes(job) {
   job.model.layers = layers;
+  if (job.plan.experts_apart()) separated.emplace(job, shape, timing_cut(job.model));
+}
+
+void IterationTimer::Stack::begin(const std::vector<BatchPtr>& batches) {
+  separated ? separated->begin(batches) : routes.begin(batches);
+}
+
+FragmentPtr IterationTimer::Stack::fragment(const RankClass& of, const std::vector<BatchPtr>& batches) {
+  if (separated) return separated->fragment(of);
+  const int group = of.representative() / job.plan.ep;
+  const BatchPtr& batch = batches[of.representative() / job.plan.tp];
+  return lower_iteration(shape, {batch, shard_of(of), [&](int layer) { return routes.get(group, layer); }});
 }
 
 // Of the repetitions two stay in the short stack: the first follows other layers, or none.
@@ -100,33 +112,45 @@ double IterationTimer::seconds(const StepPoint& point) {
 
 double IterationTimer::seconds(const std::vector<BatchPtr>& batches) {
   const double shorter = seconds(*stacks_.front(), batches);
+  ++summed_;
+  sum_of_sides_ += sides_;
   if (stacks_.size() == 1) return shorter;
+  const SideTimes of_shorter = sides_;
   const int layers = stacks_.front()->job.model.layers;
   const int repetitions = (all_layers_ - layers) / repetition_.period;
-  return shorter + repetitions * (seconds(*stacks_.back(), batches) - shorter);
+  const double longer = seconds(*stacks_.back(), batches);
+  sum_of_sides_ += (sides_ += of_shorter * -1) * repetitions;
+  return shorter + repetitions * (longer - shorter);
+}
+
+SideTimes IterationTimer::take_mean_sides() {
+  const SideTimes mean = sum_of_sides_ * (summed_ > 0 ? 1 / static_cast<double>(summed_) : 0);
+  sum_of_sides_ = {};
+  summed_ = 0;
+  return mean;
 }
 
 double IterationTimer::seconds(Stack& stack, const std::vector<BatchPtr>& batches) {
-  stack.routes.begin(batches);
+  stack.begin(batches);
+  std::vector<FragmentPtr> fragments;
   for (std::int32_t c = 0; c < static_cast<std::int32_t>(layout_.classes.size()); ++c) {
-    const RankClass& of = layout_.classes[c];
-    const ShardPosition shard = shard_of(of);
-    const int group = of.representative() / stack.job.plan.ep;
-    const BatchPtr& batch = batches[of.representative() / stack.job.plan.tp];
-    const Submission submission{
-        .fragment = lower_iteration(
-            stack.shape, {batch, shard, [&](int layer) { return stack.routes.get(group, layer); }}),
-        .sequence = sequence_++,
-        .rank_class = c,
-        .step = step_,
-        .microbatch = 0,
-        .after = {}};
+    fragments.push_back(stack.fragment(layout_.classes[c], batches));
+    const Submission submission{.fragment = fragments.back(),
+                                .sequence = sequence_++,
+                                .rank_class = c,
+                                .step = step_,
+                                .microbatch = 0,
+                                .after = {}};
     recorder_.submitted(submission);
     executor_.submit(submission);
   }
   ++step_;
   const Time begun = end_;
   end_ = std::max(end_, executor_.finish());
+  if (stack.separated)
+    sides_ = take_side_times(recorder_.timeline(), stack.job.plan, layout_, fragments,
+                             sequence_ - static_cast<std::int32_t>(fragments.size()));
+  if (stack.separated) sides_.microbatches = stack.separated->microbatches();
   return (end_ - begun).seconds();
 }
 

@@ -5,11 +5,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "workloads/schedule/executor.h"
 #include "workloads/schedule/recorder.h"
 #include "workloads/serving/iteration_routes.h"
+#include "workloads/serving/separation/separated_iteration.h"
+#include "workloads/serving/separation/side_times.h"
 #include "workloads/serving/lower.h"
 #include "workloads/serving/system/step_surface.h"
 
@@ -30,15 +33,20 @@ class IterationTimer {
   double seconds(const StepPoint& point);
   // The same of given batches, one a replica.
   double seconds(const std::vector<BatchPtr>& batches);
+  // Where experts stand apart and the recorder keeps ops: the mean over the iterations since the last call.
+  SideTimes take_mean_sides();
   std::int32_t page_tokens() const { return stacks_.front()->job.plan.block_tokens; }
 
  private:
   // So many layers of the model, as a job of its own.
   struct Stack {
     Stack(const ServingJob& whole, int layers);
+    void begin(const std::vector<BatchPtr>& batches);
+    FragmentPtr fragment(const RankClass& of, const std::vector<BatchPtr>& batches);
     ServingJob job;
     ServingShape shape;
     IterationRoutes routes;
+    std::optional<SeparatedIteration> separated;  // where experts stand apart
   };
   double seconds(Stack& stack, const std::vector<BatchPtr>& batches);
 
@@ -48,6 +56,8 @@ class IterationTimer {
   Repetition repetition_;
   int all_layers_ = 0;                          // where short stacks stand for them
   std::vector<std::unique_ptr<Stack>> stacks_;  // one of all layers, or a short one and a longer one
+  SideTimes sides_, sum_of_sides_;  // of the stack carried out last; of all iterations
+  std::int64_t summed_ = 0;
   std::int32_t sequence_ = 0, step_ = 0;
   Time end_;
 };

@@ -192,6 +192,7 @@ bool Replica::admit_next() {
   ++occupied_;
   left_ += next.output;
   admitted_.push_back(next.id);
+  shape_.images += next.images;
   prefilling_.push_back(std::move(prefilling));
   waiting_.pop_front();
   return true;

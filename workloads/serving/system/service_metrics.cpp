@@ -29,7 +29,9 @@ void ServiceMetrics::finished(const RequestMoments& request) {
   figures.ttft.add(request.first_token - request.arrival);
   figures.e2e.add(request.last_token - request.arrival);
   if (request.output > 1) figures.tpot.add(tpot_of(request));
-  shares_.queue += (request.admitted - request.arrival).seconds();
+  const Time ready = request.encoded == kForever ? request.arrival : request.encoded;
+  shares_.encode += (ready - request.arrival).seconds();
+  shares_.queue += (request.admitted - ready).seconds();
   shares_.prefill += (request.first_token - request.admitted).seconds();
   shares_.handover += (request.handed_over - request.first_token).seconds();
   shares_.decode += (request.last_token - request.handed_over).seconds();

@@ -9,6 +9,7 @@
 
 #include "hw/units.h"
 #include "workloads/serving/plan.h"
+#include "workloads/serving/separation/encoder_plan.h"
 #include "workloads/serving/system/instance.h"
 #include "workloads/serving/system/replica.h"
 #include "workloads/serving/system/serving_system.h"
@@ -21,6 +22,7 @@ struct ServicePhase {
   PoolRole role = PoolRole::kBoth;
   int pool = 0;  // index in the cluster's
   int instances = 1;
+  int expert_pool = -1;  // of its experts, where these stand apart
   ServingPlan plan;  // of one instance; of its phases, a pool that does one has only that
 };
 
@@ -29,12 +31,17 @@ struct PhaseKeys {
   std::string pool = {};  // name; empty: the only one
   int dp = 0, tp = 0, ep = 0;
   Algorithm exchange = Algorithm::kAuto;  // of the phase alone
+  std::string expert_pool = {};           // attention and experts apart: name of the experts'
+  int expert_ranks = 0;                   // 0: all devices of that pool
+  int microbatches = 3;
 };
 
 struct ServicePlan {
   bool full_steps = true;    // every op of every iteration, on one pool, all requests there at the beginning
   bool steps_given = false;  // in the scenario
   bool separate = false;     // prefill and decode on pools of their own
+  bool experts_apart = false;  // attention and experts on pools of their own
+  EncoderPlan encoder = {};
   PhaseKeys prefill = {}, decode = {};
   std::vector<ServicePhase> phases = {};  // one that does both, or prefill and decode; empty with full_steps
   BatchPolicy batching = BatchPolicy::kPrefillFirst;

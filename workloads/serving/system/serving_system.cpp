@@ -17,11 +17,11 @@ struct Location {
 };
 
 struct Event {
-  enum class Kind : std::uint8_t { kIteration, kTransfer };
+  enum class Kind : std::uint8_t { kIteration, kTransfer, kEncoding, kEncoded };
   Time time;
   std::uint64_t order = 0;  // of equal times
   Kind kind = Kind::kIteration;
-  std::int32_t index = 0;  // of the instance among all; of the request
+  std::int32_t index = 0;  // of the instance among all; of the request; of the encoder
   bool operator>(const Event& other) const {
     return std::pair(time, order) > std::pair(other.time, other.order);
   }
@@ -32,6 +32,7 @@ struct LiveRequest {
   std::int64_t tag = 0;
   Location prefill, decode;
   std::vector<kv::BlockHash> blocks;  // of its prompt; the last one may be partial
+  Sequence sequence;                  // that waits for its images
 };
 
 // A replica's port: what it sends and takes in goes one after the other.
@@ -51,7 +52,8 @@ struct PoolState {
 }  // namespace
 
 struct ServingSystem::State {
-  State(const SystemRules& given, RequestFeed& source) : rules(given), feed(source), metrics(given.goals) {
+  State(const SystemRules& given, RequestFeed& source)
+      : rules(given), feed(source), metrics(given.goals), encoders(given.encoder) {
     for (const PoolRules& pool : rules.pools) add_pool(pool);
     CHECK(entry >= 0, "no pool takes prompts");
   }
@@ -74,6 +76,9 @@ struct ServingSystem::State {
 
   void arrive();
   void carry_out(const Event& event);
+  void begin_encoding();
+  void end_encoding(std::int32_t encoder);
+  void encoded(std::int32_t id);
   void end_iteration(std::int32_t instance);
   void first_token(std::int32_t id);
   void finish(std::int32_t id);
@@ -107,6 +112,8 @@ struct ServingSystem::State {
   Time now, first_arrival = kForever, last_token;
   StepOutcome outcome;
   double transferred = 0;
+  EncoderPool encoders;
+  std::vector<EncoderPool::Sent> sent;  // by the encoder that ended last
 };
 
 std::int32_t ServingSystem::State::take_slot() {
@@ -173,8 +180,33 @@ void ServingSystem::State::arrive() {
   live[id].tag = arrival.tag;
   live[id].prefill = live[id].decode = at;
   std::swap(live[id].blocks, arrival.request.blocks);
-  replica(at).enqueue({id, input, output, chain_of(id)});
+  const Sequence sequence{id, input, output, chain_of(id), arrival.request.images};
+  if (rules.encoder.given() && sequence.images > 0) {
+    live[id].sequence = sequence;
+    encoders.enqueue(id, sequence.images);
+    return begin_encoding();
+  }
+  replica(at).enqueue(sequence);
   kick(at);
+}
+
+void ServingSystem::State::begin_encoding() {
+  while (const auto begun = encoders.begin(now)) post(begun->end, Event::Kind::kEncoding, begun->replica);
+}
+
+void ServingSystem::State::end_encoding(std::int32_t encoder) {
+  sent.clear();
+  encoders.end(encoder, now, sent);
+  for (const EncoderPool::Sent& of : sent) post(of.arrival, Event::Kind::kEncoded, of.request);
+  begin_encoding();
+}
+
+void ServingSystem::State::encoded(std::int32_t id) {
+  LiveRequest& request = live[id];
+  request.moments.encoded = now;
+  request.sequence.images = 0;
+  replica(request.prefill).enqueue(request.sequence);
+  kick(request.prefill);
 }
 
 void ServingSystem::State::kick(const Location& at) {
@@ -197,6 +229,12 @@ void ServingSystem::State::carry_out(const Event& event) {
       break;
     case Event::Kind::kTransfer:
       end_transfer(event.index);
+      break;
+    case Event::Kind::kEncoding:
+      end_encoding(event.index);
+      break;
+    case Event::Kind::kEncoded:
+      encoded(event.index);
       break;
   }
 }
@@ -303,6 +341,10 @@ std::int64_t ServingSystem::waiting() const {
 
 const ServiceMetrics& ServingSystem::metrics() const {
   return state_->metrics;
+}
+
+EncoderPool::Totals ServingSystem::encoders() const {
+  return state_->encoders.totals();
 }
 
 double ServingSystem::transferred_bytes() const {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "hw/units.h"
+#include "workloads/serving/separation/encoder_pool.h"
 #include "workloads/serving/system/instance.h"
 #include "workloads/serving/system/request_feed.h"
 #include "workloads/serving/system/service_metrics.h"
@@ -46,6 +47,7 @@ struct SystemRules {
   std::vector<PoolRules> pools;  // one that does both, or one of each other role
   RouterPolicy router = RouterPolicy::kRoundRobin;
   TransferRules transfer;
+  EncoderRules encoder = {};  // none: replicas encode the images of their prompts
   std::vector<ServiceGoal> goals = {{}};  // by service class
 };
 
@@ -72,6 +74,7 @@ class ServingSystem {
   const ServiceMetrics& metrics() const;
   std::vector<PoolFigures> pools() const;
   double transferred_bytes() const;
+  EncoderPool::Totals encoders() const;
 
  private:
   struct State;

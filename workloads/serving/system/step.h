@@ -14,6 +14,7 @@ struct StepShape {
   std::int32_t decode_sequences = 0;
   std::int64_t decode_context = 0;  // tokens that they attend to, all together
   std::int32_t decode_tokens = 0;   // rows of decoding sequences; more than one each with drafts
+  std::int32_t images = 0;          // to be encoded before the prompts that begin in it
 
   std::int64_t rows() const { return prefill_tokens + decode_tokens; }
   bool empty() const { return rows() == 0; }
