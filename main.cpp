@@ -20,9 +20,11 @@
 #include "real/cuda/cuda_run.h"
 #include "real/cuda/cuda_under_test.h"
 #include "real/host/host_run.h"
+#include "real/processes/launched_companions.h"
 #include "real/processes/run_together.h"
 #include "sim/emulate_run.h"
 #include "sim/sim_run.h"
+#include "viz/command/export_command.h"
 #include "workloads/advice/advice.h"
 #include "workloads/command_line/calibrate_command.h"
 #include "workloads/command_line/catalog_commands.h"
@@ -37,6 +39,7 @@
 #include "workloads/report/report.h"
 #include "workloads/report/run_directory.h"
 #include "workloads/schedule_dump.h"
+#include "workloads/study/sweep_command.h"
 #include "workloads/validation/validate_command.h"
 
 namespace moebius {
@@ -215,14 +218,21 @@ Command crosscheck_command() {
           in_all_processes(arguments, crosscheck_body)};
 }
 
-// The plain loop: SimGrid has one engine in a process.
-Command validate_with_simulator() {
+// Of commands that make many runs. The simulator goes by its plain loop: SimGrid has one engine in a process.
+ChosenExecutor many_runs(bool by_any) {
   const auto arguments = std::make_shared<RunArguments>();
   arguments->driver = Driver::kPlain;
   const StartExecutor start = [arguments](const Job& job, const Layout& layout, Recorder& recorder) {
-    return executor_of(ExecutorKind::kSim, *arguments)(job, layout, recorder);
+    return executor_of(arguments->executor, *arguments)(job, layout, recorder);
   };
-  return validate_command({start, &arguments->scenario.data, {detail_option(*arguments)}});
+  CommandOptions options{detail_option(*arguments)};
+  if (by_any)
+    options.push_back(choice("--executor", arguments->executor, kExecutors,
+                             "who carries out each run: sim (default), host, cuda, emulate"));
+  const auto means = [arguments] {
+    return name_of(kExecutors, arguments->executor) + " " + name_of(network_details(), arguments->detail);
+  };
+  return {start, &arguments->scenario.data, options, means};
 }
 
 DeviceUnderTest open_device(const std::string& device, const Catalog& catalog, const std::string& out) {
@@ -235,7 +245,9 @@ std::vector<Command> all_commands() {
           check_command(),
           crosscheck_command(),
           compare_command(),
-          validate_with_simulator(),
+          export_command(),
+          validate_command(many_runs(false)),
+          sweep_command(many_runs(true), launched_companions),
           list_command(),
           show_command(),
           calibrate_command(open_device),

@@ -30,7 +30,7 @@ enum class OpKind : std::uint8_t {
   kRotaryGrad,        // dy[m,n] -> dx[m,n]
   kAttention,         // causal: q[m,heads*head_dim], k[kv*groups,kv_heads*head_dim], v[..,kv_heads*v_dim] -> o[m,heads*v_dim], lse[m,heads];
                       // scores times 1/sqrt(head_dim); query head h reads key head h*kv_heads/heads; lse = log(sum exp(score)). Of a batch:
-                      // its sequences one after the other, each with its own length, none with a past; kv is their mean. k = 1, 2: workloads/cost/unfused_attention.h
+                      // its sequences one after the other, each with its own queries and keys (first rows of q and o); kv is their mean. k = 1, 2: workloads/cost/unfused_attention.h
   kAttentionGrad,     // do, q, k, v, o, lse -> dq, dk, dv; k = 1, 2: further inputs are the further outputs of kAttention
   kActivation,        // gated (k = 2): x[m,2n] (, w[m]) -> silu(left) * right * w [m,n]; plain (k = 1): gelu(x[m,n]) * w;
                       // a second output is the same quantised, fused; w: the weight of a routed row, 1 when there is no second input
@@ -59,8 +59,8 @@ enum class OpKind : std::uint8_t {
                       // master and moments hold that shard only, as do a gradient and a weight that are sharded
                       // (Tensor::shards). k = 1: there is no master, the weight is updated itself. Zeroes the whole gradient
                       // Serving: rows are the tokens of a batch (Op::batch, workloads/schedule/batch.h), sequence by sequence
-  kCacheAppend,       // column blocks [m,.] -> cache[.,n], in place: they stand side by side in the row that each token has in
-                      // the cache; other rows stay. n: their columns together
+  kCacheAppend,       // column blocks [m,.] -> cache[.,n], in place: side by side in the row that each token has in it; other rows stay. n: their
+                      // columns together. k = 1: the way back, cache -> column blocks: rows of all that the cache holds of each sequence, new ones too
   kPagedAttention,    // q[m,heads*head_dim], cache[.,n] -> o[m,heads*v_dim]: causal, over all that the cache holds of the
                       // sequence, the batch's own tokens included; scores times scale. A row of the cache is the keys of all
                       // kv_heads, then their values; or, n = kv_heads*head_dim, keys whose first v_dim columns are the values

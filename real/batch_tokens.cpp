@@ -35,6 +35,14 @@ std::vector<RowToken> row_tokens(const Batch& batch, std::uint64_t seed, std::in
   return rows;
 }
 
+std::vector<std::int32_t> cached_rows(const Batch& batch) {
+  std::vector<std::int32_t> rows;
+  for (const BatchSequence& sequence : batch.sequences)
+    for (std::int32_t position = 0; position < sequence.length(); ++position)
+      rows.push_back(static_cast<std::int32_t>(batch.slot(sequence, position)));
+  return rows;
+}
+
 std::vector<std::int64_t> next_places(const Batch& batch, std::int64_t columns) {
   std::vector<std::int64_t> places;
   for (const BatchSequence& sequence : batch.sequences) {

@@ -19,6 +19,9 @@ struct RowToken {
 std::vector<RowToken> row_tokens(const Batch& batch, std::uint64_t seed, std::int64_t vocabulary,
                                  std::int64_t columns);
 
+// Rows of the cache of all tokens of each sequence, past and new, sequence by sequence.
+std::vector<std::int32_t> cached_rows(const Batch& batch);
+
 // By sequence: where the token that follows it belongs in generated[requests, columns]; -1: nowhere (padding,
 // or not all of the prompt has been seen).
 std::vector<std::int64_t> next_places(const Batch& batch, std::int64_t columns);

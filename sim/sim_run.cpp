@@ -6,18 +6,9 @@
 #include "sim/network/network.h"
 #include "sim/network/wire_meter.h"
 #include "workloads/cost/cost_source.h"
+#include "workloads/option_checks.h"
 
 namespace moebius {
-namespace {
-
-template <class T>
-std::string name_of(const std::vector<std::pair<std::string, T>>& table, T value) {
-  for (const auto& [name, row] : table)
-    if (row == value) return name;
-  return "";
-}
-
-}  // namespace
 
 const std::vector<std::pair<std::string, NetworkDetail>>& network_details() {
   static const std::vector<std::pair<std::string, NetworkDetail>> table{

@@ -32,6 +32,14 @@ OptionCheck one_of(const std::vector<std::pair<std::string, T>>& table) {
   };
 }
 
+// The name of a value in such a table.
+template <class T>
+std::string name_of(const std::vector<std::pair<std::string, T>>& table, T value) {
+  for (const auto& [name, row] : table)
+    if (row == value) return name;
+  return "";
+}
+
 std::string existing_directory(std::string& text);
 std::string whole_number(std::string& text);  // from 0
 std::string positive_number(std::string& text);

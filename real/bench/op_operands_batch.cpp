@@ -55,6 +55,8 @@ class BatchOperands {
 
   OpOperands append() {
     made_.batch = equal_batch(1, s_.m, s_.m);
+    if (s_.k == 1)
+      return made({matrix(cache_rows(*made_.batch), s_.n, kept_)}, {matrix(s_.m, s_.n, result_)});
     return made({matrix(s_.m, s_.n, result_)}, {in_place(cache_rows(*made_.batch), s_.n, kept_)});
   }
   OpOperands attention() {

@@ -42,6 +42,19 @@ void append(DeviceOp& c) {
   CHECK(first == cache.columns, fmt::format("{} of {} columns", first, cache.columns));
 }
 
+void read_back(DeviceOp& c) {
+  const std::vector<std::int32_t> slots = cached_rows(batch_of(c));
+  const std::int32_t* rows = on_device(c, slots);
+  const Operand cache = c.in(0);
+  std::int64_t first = 0;
+  for (int i = 0; i < c.op().num_outputs; ++i) {
+    const Operand part = c.out(i, static_cast<std::int64_t>(slots.size()), c.output_tensor(i).columns);
+    read_rows(c.stream(), cache, rows, first, part);
+    first += part.columns;
+  }
+  CHECK(first == cache.columns, fmt::format("{} of {} columns", first, cache.columns));
+}
+
 struct BlockTable {
   std::vector<std::int32_t> first_page, pages;  // of each row of the batch; of all sequences
 };
@@ -86,14 +99,17 @@ Absorb absorb_shape(const Shape& s) {
 
 void absorb(DeviceOp& c) {
   const Absorb s = absorb_shape(c.shape());
-  const Operand q = c.in(0), map = c.in(1);
+  const Operand all = c.in(0), map = c.in(1);
+  const Operand q = c.shape().groups == 0 ? all : all.some_rows(c.shape().kv, c.shape().m);
   absorb_queries(c.stream(), s, q, map, c.out(0, q.rows, s.heads * (s.latent + s.rope)));
 }
 
 void values_of_absorbed(DeviceOp& c) {
   const Absorb s = absorb_shape(c.shape());
   const Operand x = c.in(0), map = c.in(1);
-  absorbed_values(c.stream(), s, x, map, c.out(0, x.rows, s.heads * s.v_dim));
+  if (c.shape().groups == 0)
+    return absorbed_values(c.stream(), s, x, map, c.out(0, x.rows, s.heads * s.v_dim));
+  absorbed_values(c.stream(), s, x, map, c.edit(0).some_rows(c.shape().kv, x.rows));
 }
 
 void last_rows(DeviceOp& c) {
@@ -139,32 +155,31 @@ void attend_in_batch(DeviceOp& c) {
   const Shape& s = c.shape();
   const Operand q = c.in(0), k = c.in(1), v = c.in(2);
   const Operand o = c.out(0, q.rows, std::int64_t{s.heads} * s.v_dim), lse = c.out(1, q.rows, s.heads);
-  std::int64_t row = 0;
+  std::int64_t row = 0, key = 0;
   for (const BatchSequence& sequence : batch_of(c).sequences) {
-    CHECK(sequence.past == 0,
-          fmt::format("request {} has {} tokens in the cache", sequence.request, sequence.past));
-    const std::int64_t count = sequence.count;
+    const std::int64_t count = sequence.count, keys = sequence.length();
     attention(c.stream(),
               {.queries = count,
-               .keys = count,
+               .keys = keys,
                .heads = s.heads,
                .kv_heads = s.kv_heads,
                .head_dim = s.head_dim,
                .v_dim = s.v_dim,
                .window = s.window,
-               .chunk = count,
+               .chunk = keys,
                .score_scale = c.options().constants.score_scale,
                .q = q.some_rows(row, count),
-               .k = k.some_rows(row, count),
-               .v = v.some_rows(row, count)},
+               .k = k.some_rows(key, keys),
+               .v = v.some_rows(key, keys)},
               o.some_rows(row, count), lse.some_rows(row, count));
     row += count;
+    key += keys;
   }
 }
 
 void compute_batch(DeviceOp& c) {
   const OpKind kind = c.op().kind;
-  if (kind == OpKind::kCacheAppend) return append(c);
+  if (kind == OpKind::kCacheAppend) return c.shape().k == 1 ? read_back(c) : append(c);
   if (kind == OpKind::kPagedAttention) return attend_to_cache(c);
   if (kind == OpKind::kAbsorbQueries) return absorb(c);
   if (kind == OpKind::kAbsorbedValues) return values_of_absorbed(c);

@@ -30,6 +30,17 @@ struct Append {
   }
 };
 
+struct ReadBack {
+  Operand cache;
+  const std::int32_t* slots;
+  std::int64_t first;
+  Operand part;
+  MOEBIUS_DEVICE void operator()(std::int64_t index) const {
+    const std::int64_t row = index / part.columns, column = index % part.columns;
+    store(part, index, load(cache, slots[row], first + column));
+  }
+};
+
 // One head of one query and one part of its keys.
 struct PartOfKeys {
   PagedAttention a;
@@ -170,6 +181,11 @@ void batch_tokens(Stream stream, const BatchTokens& rows, const Operand& tokens)
 void append_rows(Stream stream, const Operand& x, const std::int32_t* slots, std::int64_t first,
                  const Operand& cache) {
   launch_elements(stream, x.elements(), Append{x, slots, first, cache});
+}
+
+void read_rows(Stream stream, const Operand& cache, const std::int32_t* slots, std::int64_t first,
+               const Operand& part) {
+  launch_elements(stream, part.elements(), ReadBack{cache, slots, first, part});
 }
 
 void paged_attention(Stream stream, const PagedAttention& attention, const Operand& partial,

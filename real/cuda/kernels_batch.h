@@ -22,6 +22,10 @@ void batch_tokens(Stream stream, const BatchTokens& rows, const Operand& tokens)
 void append_rows(Stream stream, const Operand& x, const std::int32_t* slots, std::int64_t first,
                  const Operand& cache);
 
+// part[r] = cache[slots[r], first...], part.columns of them.
+void read_rows(Stream stream, const Operand& cache, const std::int32_t* slots, std::int64_t first,
+               const Operand& part);
+
 // A query row stands at positions[row] of a sequence whose pages are pages[first_page[row]...].
 struct PagedAttention {
   std::int64_t heads = 1, kv_heads = 1, head_dim = 0, v_dim = 0, window = 0, page_tokens = 1;

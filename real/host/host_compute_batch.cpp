@@ -42,6 +42,21 @@ void append(OpContext<Real>& c) {
 }
 
 template <class Real>
+void read_back(OpContext<Real>& c) {
+  const Matrix<Real>& cache = c.in(0);
+  const std::vector<std::int32_t> slots = cached_rows(batch_of(c));
+  std::int64_t first = 0;
+  for (int i = 0; i < c.op().num_outputs; ++i) {
+    Matrix<Real> part(static_cast<std::int64_t>(slots.size()), c.output_tensor(i).columns);
+    for (std::int64_t r = 0; r < part.rows; ++r)
+      std::copy_n(cache.row(slots[r]) + first, part.columns, part.row(r));
+    first += part.columns;
+    c.out(i, std::move(part));
+  }
+  CHECK(first == cache.columns, fmt::format("{} of {} columns", first, cache.columns));
+}
+
+template <class Real>
 void attend_to_cache(OpContext<Real>& c) {
   const Shape& s = c.shape();
   const Matrix<Real>&q = c.in(0), &cache = c.in(1);
@@ -128,31 +143,31 @@ void input_of_batch(OpContext<Real>& c) {
   c.out(0, std::move(tokens));
 }
 
-// Sequences one after the other, each by itself.
+// Sequences one after the other, each by itself; rows behind theirs are left to others.
 template <class Real>
 void attend_in_batch(OpContext<Real>& c) {
   const Shape& s = c.shape();
   const Matrix<Real>&q = c.in(0), &k = c.in(1), &v = c.in(2);
   Matrix<Real> o(q.rows, std::int64_t{s.heads} * s.v_dim), lse(q.rows, s.heads);
-  std::int64_t row = 0;
+  std::int64_t row = 0, key = 0;
   for (const BatchSequence& sequence : batch_of(c).sequences) {
-    CHECK(sequence.past == 0,
-          fmt::format("request {} has {} tokens in the cache", sequence.request, sequence.past));
-    const auto rows_of = [&](auto span, std::int64_t columns) {
-      return span.subspan(row * columns, sequence.count * columns);
+    const auto rows_of = [&](auto matrix) {
+      return matrix->view().subspan(row * matrix->columns, sequence.count * matrix->columns);
     };
-    attention<Real>(
-        {.queries = sequence.count,
-         .keys = sequence.count,
-         .heads = s.heads,
-         .kv_heads = s.kv_heads,
-         .head_dim = s.head_dim,
-         .v_dim = s.v_dim,
-         .window = s.window,
-         .score_scale = c.options().constants.score_scale},
-        {rows_of(q.view(), q.columns), rows_of(k.view(), k.columns), rows_of(v.view(), v.columns)},
-        {rows_of(o.view(), o.columns), rows_of(lse.view(), lse.columns)});
+    const auto keys_of = [&](const Matrix<Real>& matrix) {
+      return matrix.view().subspan(key * matrix.columns, sequence.length() * matrix.columns);
+    };
+    attention<Real>({.queries = sequence.count,
+                     .keys = sequence.length(),
+                     .heads = s.heads,
+                     .kv_heads = s.kv_heads,
+                     .head_dim = s.head_dim,
+                     .v_dim = s.v_dim,
+                     .window = s.window,
+                     .score_scale = c.options().constants.score_scale},
+                    {rows_of(&q), keys_of(k), keys_of(v)}, {rows_of(&o), rows_of(&lse)});
     row += sequence.count;
+    key += sequence.length();
   }
   c.out(0, std::move(o));
   c.out(1, std::move(lse));
@@ -161,7 +176,7 @@ void attend_in_batch(OpContext<Real>& c) {
 template <class Real>
 void compute_batch(OpContext<Real>& c) {
   const OpKind kind = c.op().kind;
-  if (kind == OpKind::kCacheAppend) return append(c);
+  if (kind == OpKind::kCacheAppend) return c.shape().k == 1 ? read_back(c) : append(c);
   if (kind == OpKind::kPagedAttention) return attend_to_cache(c);
   if (kind == OpKind::kAbsorbQueries) return absorb(c);
   if (kind == OpKind::kAbsorbedValues) return values_of_absorbed(c);

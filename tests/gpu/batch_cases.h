@@ -14,6 +14,12 @@ inline BatchPtr prompts() {
       Batch{8, {{0, 5, 0, 5, {3}}, {2, 40, 0, 40, {9, 1, 0, 15, 4}}, {1, 9, 0, 9, {7, 2}}}});
 }
 
+// Parts of prompts: 5 tokens behind 12, all 9 of one, 3 behind 30; pages of 8 out of 16.
+inline BatchPtr chunks() {
+  return std::make_shared<const Batch>(
+      Batch{8, {{0, 20, 12, 5, {3, 8, 5}}, {2, 9, 0, 9, {9, 1}}, {1, 40, 30, 3, {7, 2, 6, 0, 4}}}});
+}
+
 // A token each of sequences of 1, 90, 700 (two parts of keys) and 33 tokens, one of them padding; pages of 16
 // out of 64.
 inline BatchPtr decodes() {
@@ -80,6 +86,14 @@ inline std::vector<OpCase> known_ops_of_batches() {
        {random_operand(94, m, 64), random_operand(95, m, 32), random_operand(96, m, 32)},
        {nothing(m, 64), nothing(m, 4, DType::kFp32)}});
   cases.back().batch = prompts();
+  const std::int64_t keys = 17 + 9 + 33;
+  cases.push_back(
+      {"attention of parts of prompts",
+       {.kind = OpKind::kAttention,
+        .shape = {.m = 17, .groups = 3, .heads = 4, .kv_heads = 2, .head_dim = 16, .v_dim = 16, .kv = 20}},
+       {random_operand(106, 17, 64), random_operand(107, keys, 32), random_operand(108, keys, 32)},
+       {nothing(17, 64), nothing(17, 4, DType::kFp32)}});
+  cases.back().batch = chunks();
   OperandCase generated{4, 12, DType::kInt32, std::vector<float>(48)};
   for (int i = 0; i < 48; ++i) generated.values[i] = static_cast<float>(100 + i);
   for (const BatchPtr& batch : {decodes(), prompts()}) {
@@ -104,6 +118,10 @@ inline std::vector<OpCase> batch_cases() {
                   {.kind = OpKind::kCacheAppend, .shape = {.m = m, .n = 20}},
                   {random_operand(97, m, 13), random_operand(98, m, 7)},
                   {random_operand(99, 16 * 8, 20)}});
+  add(chunks(), {"cache_append read back",
+                 {.kind = OpKind::kCacheAppend, .shape = {.m = 17 + 9 + 33, .n = 20, .k = 1}},
+                 {random_operand(109, 16 * 8, 20)},
+                 {nothing(17 + 9 + 33, 13), nothing(17 + 9 + 33, 7)}});
   add(prompts(), {"last_rows",
                   {.kind = OpKind::kLastRows, .shape = {.m = m, .n = 30, .groups = 3}},
                   {random_operand(100, m, 30)},
@@ -123,6 +141,15 @@ inline std::vector<OpCase> batch_cases() {
                 {.kind = OpKind::kAbsorbedValues, .shape = maps},
                 {random_operand(103, 5, 96), random_operand(104, 3 * 14, 32, DType::kFp8)},
                 {nothing(5, 18)}});
+  const Shape some{.m = 3, .n = 32, .k = 4, .groups = 1, .heads = 3, .head_dim = 12, .v_dim = 6, .kv = 2};
+  add(nullptr, {"absorb_queries of some rows",
+                {.kind = OpKind::kAbsorbQueries, .shape = some},
+                {random_operand(110, 7, 36), random_operand(111, 3 * 14, 32)},
+                {nothing(3, 3 * 36)}});
+  add(nullptr, {"absorbed_values into some rows",
+                {.kind = OpKind::kAbsorbedValues, .shape = some},
+                {random_operand(112, 3, 96), random_operand(113, 3 * 14, 32)},
+                {random_operand(114, 7, 18)}});
   OperandCase logits = random_operand(105, 6, 300, DType::kFp32);
   logits.values[10] = logits.values[200] = 50;  // equals: the first
   add(nullptr, {"greedy_sample",

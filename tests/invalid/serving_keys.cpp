@@ -56,9 +56,6 @@ TEST_CASE("a whole service says what does not fit together") {
         "/plan/cache/block_tokens: pages of 48 tokens do not divide the traffic's blocks of 512");
   check(kApart, "/workload/trace/input", "100",
         "/workload/trace/input: \"input\" counts only with generator \"batch\"");
-  check(kApart, "/model", "deepseek-v3",
-        "/plan/scheduler/chunked: deepseek-v3 keeps latents, so that its prompts are not cut into chunks so far; "
-        "expected false");
 }
 
 TEST_CASE("each phase of serving names its own dispatch kernel") {

@@ -25,8 +25,9 @@ const fs::path kRoot = MOEBIUS_SOURCE_DIR;
 std::vector<std::string> scenario_files() {
   std::vector<std::string> files;
   for (const auto& entry : fs::recursive_directory_iterator(kRoot / "scenarios")) {
-    const fs::path& path = entry.path();
-    if (path.extension() == ".json" && path.filename() != "schema.json") files.push_back(path.string());
+    const std::string path = entry.path().string();
+    if (path.ends_with(".json") && !path.ends_with(".study.json") && !path.ends_with("schema.json"))
+      files.push_back(path);
   }
   std::sort(files.begin(), files.end());
   return files;
@@ -104,6 +105,19 @@ TEST_CASE("every shipped scenario passes check") {
     INFO(checked.err);
     CHECK(checked.exit_code == 0);
   }
+}
+
+TEST_CASE("every shipped study passes check and all its points are scenarios") {
+  int studies = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(kRoot / "scenarios")) {
+    if (!entry.path().string().ends_with(".study.json")) continue;
+    ++studies;
+    INFO(entry.path());
+    const auto checked = test::run_moebius("check " + entry.path().string());
+    INFO(checked.err);
+    CHECK(checked.exit_code == 0);
+  }
+  CHECK(studies >= 7);
 }
 
 TEST_CASE("the shipped schema is what the binary prints") {

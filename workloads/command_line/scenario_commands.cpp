@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "workloads/report/summary.h"
+#include "workloads/study/check_study.h"
 
 namespace moebius {
 
@@ -16,12 +17,16 @@ CommandOptions scenario_options(ScenarioArguments& arguments) {
 Command check_command() {
   const auto scenario = std::make_shared<ScenarioArguments>();
   const auto check = [scenario] {
+    if (is_study(scenario->file)) {
+      print(checked_study(load_study(scenario->file), Library(scenario->data)));
+      return 0;
+    }
     const Job job = scenario->read();
     print(settings_text(job));
     require_fit(job);
     return 0;
   };
-  return {"check", "validate a scenario; print every setting in use and the memory it needs",
+  return {"check", "validate a scenario or a study; print every setting in use and the memory it needs",
           scenario_options(*scenario), check};
 }
 

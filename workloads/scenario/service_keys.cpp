@@ -97,26 +97,6 @@ void check_prefix_cache(const Scenario& scenario, const Document& document) {
         .fail(fmt::format("pages of {} tokens do not divide the traffic's blocks of {}", page, block));
 }
 
-// A prompt behind tokens that the cache holds would attend by absorbed maps, as decoding does, which for many
-// tokens at once is several times the work: latents have to be blown up again, and no op does that.
-void check_latent_prompts(const Scenario& scenario, const Document& document) {
-  if (scenario.model.attention != AttentionKind::kMla) return;
-  const auto refuse = [&](bool asked, const char* pointer, const char* what) {
-    if (asked)
-      place_at(document, pointer)
-          .fail(fmt::format("{} keeps latents, so that {} so far; expected false", scenario.model.id, what));
-  };
-  const ServicePlan& service = scenario.service;
-  refuse(service.chunked, "/plan/scheduler/chunked", "its prompts are not cut into chunks");
-  refuse(service.prefix_cache, "/plan/cache/prefix", "prefixes of its prompts are not used again");
-  if (service.batching == BatchPolicy::kMixed)
-    place_at(document, "/plan/scheduler/batching")
-        .fail(
-            fmt::format("{} keeps latents, so that its prompts share no iteration with decoding sequences so "
-                        "far; expected \"prefill-first\"",
-                        scenario.model.id));
-}
-
 }  // namespace
 
 void read_service_keys(Section& plan, ServicePlan& service) {
@@ -164,15 +144,13 @@ void set_phases(Scenario& scenario, const Document& document) {
   if (!service.separate) {
     service.phases = {phase_of(scenario, PoolRole::kBoth, decode, at_decode)};
     service.phases.front().plan.prefill_exchange = prefill.exchange;
-    check_separation(scenario, document);
-    return check_latent_prompts(scenario, document);
+    return check_separation(scenario, document);
   }
   service.phases = {phase_of(scenario, PoolRole::kPrefill, prefill, at_prefill),
                     phase_of(scenario, PoolRole::kDecode, decode, at_decode)};
   if (service.phases[0].pool == service.phases[1].pool)
     at_decode.fail("prefill and decode are apart, but on one pool: expected two");
   check_separation(scenario, document);
-  check_latent_prompts(scenario, document);
 }
 
 }  // namespace moebius

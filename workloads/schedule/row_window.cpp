@@ -12,9 +12,18 @@ bool has_windows(const Op& op) {
   return of_such_a_kind && op.shape.groups > 0;
 }
 
+std::optional<RowWindow> absorbed_window(const Fragment& fragment, const Op& op, int operand) {
+  const bool queries = op.kind == OpKind::kAbsorbQueries;
+  if (op.shape.groups == 0 || operand != (queries ? 0 : op.num_inputs)) return std::nullopt;
+  const std::int32_t tensor = queries ? fragment.input(op, 0) : fragment.output(op, 0);
+  return RowWindow{1, fragment.tensors[tensor].rows, op.shape.kv, op.shape.m};
+}
+
 }  // namespace
 
 std::optional<RowWindow> row_window(const Fragment& fragment, const Op& op, int operand) {
+  if (op.kind == OpKind::kAbsorbQueries || op.kind == OpKind::kAbsorbedValues)
+    return absorbed_window(fragment, op, operand);
   if (!has_windows(op) || (operand != 0 && operand != op.num_inputs)) return std::nullopt;
   const std::int64_t in = fragment.tensors[fragment.input(op, 0)].rows;
   const std::int64_t out = fragment.tensors[fragment.output(op, 0)].rows;

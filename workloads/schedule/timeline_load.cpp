@@ -7,6 +7,7 @@
 
 #include "hw/error.h"
 #include "hw/file_bytes.h"
+#include "workloads/schedule/span_columns.h"
 #include "workloads/schedule/timeline.h"
 #include "workloads/schedule/timeline_columns.h"
 
@@ -38,15 +39,15 @@ bool is_index(std::int64_t value, std::size_t size) {
 
 }  // namespace
 
-struct MappedTimeline::State {
+// What MappedTimeline and SpanColumns share: a file of which all but the spans is read and checked.
+struct TimelineFile {
   static constexpr std::size_t kSpanColumns = 12;
 
   template <class Source>
-  State(const Source& source, const std::string& given_name) : name(given_name), file(source) {
+  TimelineFile(const Source& source, const std::string& given_name) : name(given_name), file(source) {
     read_sections();
     read_tables();
     check_tables();
-    check_spans();
   }
 
   [[noreturn]] void fail(const std::string& sentence) const {
@@ -200,16 +201,19 @@ struct MappedTimeline::State {
     for (std::size_t i = 0; i < num_spans; ++i) {
       const Span s = span(i);
       const std::tuple key{s.sequence, s.op, s.rank_class};
-      const bool known = key > last && is_index(s.sequence, tables.submissions.size()) &&
-                         tables.submissions[s.sequence].rank_class == s.rank_class &&
-                         is_index(s.op, num_ops(s));
-      const bool enums = is_one_of(s.lane, kNumLanes) && is_one_of(s.origin, kNumOrigins);
-      const auto in_span = [&](Time t) { return t.ns >= 0 && t <= s.end; };
-      const bool times =
-          in_span(s.start) && in_span(s.first_end) && in_span(s.mean_end) && in_span(s.work_start);
-      if (!known || !enums || !times || !is_amount(s.error)) fail(fmt::format("span {} is inconsistent", i));
+      if (key <= last || !is_sound(s)) fail(fmt::format("span {} is inconsistent", i));
       last = key;
     }
+  }
+
+  bool is_sound(const Span& s) const {
+    const bool known = is_index(s.sequence, tables.submissions.size()) &&
+                       tables.submissions[s.sequence].rank_class == s.rank_class &&
+                       is_index(s.op, num_ops(s));
+    const bool enums = is_one_of(s.lane, kNumLanes) && is_one_of(s.origin, kNumOrigins);
+    const auto in_span = [&](Time t) { return t.ns >= 0 && t <= s.end; };
+    return known && enums && in_span(s.start) && in_span(s.first_end) && in_span(s.mean_end) &&
+           in_span(s.work_start) && is_amount(s.error);
   }
 
   std::size_t num_ops(const Span& s) const {
@@ -235,6 +239,13 @@ struct MappedTimeline::State {
   std::vector<std::size_t> first_op;  // of each fragment, and one more
   std::array<const char*, kSpanColumns> span_columns{};
   std::size_t num_spans = 0;
+};
+
+struct MappedTimeline::State : TimelineFile {
+  template <class Source>
+  State(const Source& source, const std::string& given_name) : TimelineFile(source, given_name) {
+    check_spans();
+  }
 };
 
 MappedTimeline::MappedTimeline(const std::string& path) : state_(std::make_unique<State>(path, path)) {}
@@ -270,6 +281,73 @@ std::string MappedTimeline::fact(std::string_view name) const {
 
 const Timeline& MappedTimeline::tables() const {
   return state_->tables;
+}
+
+namespace {
+
+// Where column stands in the order of timeline_columns.h.
+enum SpanColumn { kSequence = 0, kOp = 1, kRankClass = 2, kLane = 3, kStart = 7, kEnd = 8 };
+
+}  // namespace
+
+SpanColumns::SpanColumns(const std::string& path)
+    : file_(std::make_unique<TimelineFile>(path, path)), size_(file_->num_spans) {
+  const auto& columns = file_->span_columns;
+  sequence_ = columns[kSequence], op_ = columns[kOp], rank_class_ = columns[kRankClass];
+  lane_ = columns[kLane], start_ = columns[kStart], end_ = columns[kEnd];
+}
+SpanColumns::~SpanColumns() = default;
+SpanColumns::SpanColumns(SpanColumns&&) noexcept = default;
+
+const Timeline& SpanColumns::tables() const {
+  return file_->tables;
+}
+
+const std::string& SpanColumns::name() const {
+  return file_->name;
+}
+
+std::string SpanColumns::fact(std::string_view name) const {
+  for (const auto& [key, value] : file_->tables.facts)
+    if (key == name) return value;
+  return {};
+}
+
+Span SpanColumns::span(std::size_t i) const {
+  CHECK(i < size_, fmt::format("span {} of {}", i, size_));
+  const Span span = file_->span(i);
+  if (!file_->is_sound(span)) file_->fail(fmt::format("span {} is inconsistent", i));
+  return span;
+}
+
+const OpRow& SpanColumns::op_of(const Span& span) const {
+  return file_->tables.ops[file_->first_op[submission_of(span).fragment] + span.op];
+}
+
+const SubmissionRow& SpanColumns::submission_of(const Span& span) const {
+  return file_->tables.submissions[span.sequence];
+}
+
+std::uint32_t SpanColumns::checked_row(std::size_t i) const {
+  const std::int32_t in_submission = sequence(i), op = cell<std::int32_t>(op_, i);
+  const auto& submissions = file_->tables.submissions;
+  const bool known = is_index(in_submission, submissions.size()) &&
+                     submissions[in_submission].rank_class == rank_class(i) &&
+                     is_one_of(lane(i), kNumLanes) && start(i) >= 0 && start(i) <= end(i);
+  if (!known) file_->fail(fmt::format("span {} is inconsistent", i));
+  const std::int32_t fragment = submissions[in_submission].fragment;
+  const std::size_t row = file_->first_op[fragment] + static_cast<std::size_t>(op);
+  if (op < 0 || row >= file_->first_op[fragment + 1]) file_->fail(fmt::format("span {} is inconsistent", i));
+  return static_cast<std::uint32_t>(row);
+}
+
+void SpanColumns::forget(std::size_t first, std::size_t count) const {
+  std::size_t column = 0;
+  mtl::columns(static_cast<const Span*>(nullptr), [&](std::string_view, auto field) {
+    constexpr std::size_t width = mtl::width_of<Span>(field);
+    const auto offset = static_cast<std::size_t>(file_->span_columns[column++] - file_->file.data());
+    file_->file.forget(offset + first * width, count * width);
+  });
 }
 
 }  // namespace moebius

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace moebius {
 namespace {
@@ -24,29 +25,33 @@ class BatchAttention {
   // Prompts that stand whole in the batch attend to themselves; all others to the cache.
   bool whole_prompts() const {
     const std::vector<BatchSequence>& sequences = b_.batch->sequences;
-    return !b_.batch->decodes() &&
-           std::all_of(sequences.begin(), sequences.end(), [](const BatchSequence& s) { return s.past == 0; });
+    return !b_.batch->decodes() && std::all_of(sequences.begin(), sequences.end(),
+                                               [](const BatchSequence& s) { return s.past == 0; });
   }
   std::int32_t sequences() const { return static_cast<std::int32_t>(b_.batch->sequences.size()); }
+
+  // The sequences that an attention sees: of the whole batch, or of one of its parts.
+  BatchPtr seen(const BatchPtr& part) const { return b_.parts.given() && part ? part : b_.batch; }
   TensorId transient(std::int64_t rows, std::int64_t columns, Role role, DType dtype = DType::kBf16) {
     return w_.builder().transient(rows, columns, dtype, role);
   }
 
   // Keys of the mean sequence; at least its queries.
-  std::int64_t mean_keys() const {
+  static std::int64_t mean_keys(const Batch& batch) {
+    const auto sequences = static_cast<std::int64_t>(batch.sequences.size());
     std::int64_t keys = 0;
-    for (const BatchSequence& sequence : b_.batch->sequences) keys += sequence.length();
-    return (keys + sequences() - 1) / sequences();
+    for (const BatchSequence& sequence : batch.sequences) keys += sequence.length();
+    return (keys + sequences - 1) / sequences;
   }
 
-  Shape attention_shape(const Heads& heads, std::int64_t m) const {
-    return {.m = m,
-            .groups = sequences(),
+  Shape attention_shape(const Heads& heads, const Batch& batch) const {
+    return {.m = batch.rows(),
+            .groups = static_cast<std::int32_t>(batch.sequences.size()),
             .heads = heads.query,
             .kv_heads = heads.kv,
             .head_dim = heads.head_dim,
             .v_dim = heads.v_dim,
-            .kv = mean_keys(),
+            .kv = mean_keys(batch),
             .window = model_.window(w_.builder().layer)};
   }
 
@@ -89,15 +94,16 @@ class BatchAttention {
     return cache;
   }
 
-  // Prompts: every sequence attends to itself.
+  // Prompts: every sequence attends to itself, and to keys of its past where these are among k and v.
   TensorId over_prompts(const Heads& heads, TensorId q, TensorId k, TensorId v) {
     const std::int64_t m = w_.rows(q);
     const TensorId o = transient(m, std::int64_t{heads.query} * heads.v_dim, Role::kAttention);
     const TensorId lse = transient(m, heads.query, Role::kAttention, DType::kFp32);
+    const BatchPtr batch = seen(b_.parts.blown_up);
     w_.emit({.kind = OpKind::kAttention,
              .role = Role::kAttention,
-             .batch = b_.index,
-             .shape = attention_shape(heads, m)},
+             .batch = w_.builder().add_batch(batch),
+             .shape = attention_shape(heads, *batch)},
             {q, k, v}, {o, lse});
     return o;
   }
@@ -105,11 +111,12 @@ class BatchAttention {
   TensorId over_cache(const Heads& heads, double scale, TensorId q, TensorId cache) {
     const std::int64_t m = w_.rows(q);
     const TensorId o = transient(m, std::int64_t{heads.query} * heads.v_dim, Role::kAttention);
+    const BatchPtr batch = seen(b_.parts.absorbed);
     Op op{.kind = OpKind::kPagedAttention,
           .role = Role::kAttention,
-          .batch = b_.index,
+          .batch = w_.builder().add_batch(batch),
           .scale = static_cast<float>(scale),
-          .shape = attention_shape(heads, m)};
+          .shape = attention_shape(heads, *batch)};
     op.shape.n = w_.columns(cache);
     w_.emit(op, {q, cache}, {o});
     return o;
@@ -153,7 +160,32 @@ class BatchAttention {
     const TensorId latent = w_.norm(parts[0], Role::kKvNorm);
     const TensorId rope = rotary(parts[1], 1, mla.rope_dim);
     const TensorId cache = append({latent, rope});
-    return whole_prompts() ? blown_up(q, latent, rope, local) : absorbed(q, cache, local);
+    if (b_.parts.given()) return in_parts(q, cache, local);
+    return whole_prompts() ? blown_up(q, latent, rope, local) : absorbed(q, cache, local, {});
+  }
+
+  // Of sequences that blow up and those that absorb, each writes its rows of the result.
+  TensorId in_parts(TensorId q, TensorId cache, int local) {
+    const LatentParts& parts = b_.parts;
+    const auto [latent, rope] = read_back(cache);
+    const TensorId o = blown_up(q, latent, rope, local);
+    if (!parts.absorbed) return o;
+    return absorbed(q, cache, local,
+                    {.first = parts.blown_up->rows(), .rows = parts.absorbed->rows(), .o = o});
+  }
+
+  // Latents and rotary keys of all that sequences which blow up have in the cache.
+  std::pair<TensorId, TensorId> read_back(TensorId cache) {
+    const Mla& mla = model_.mla;
+    const std::int64_t keys = b_.parts.keys;
+    const TensorId latent = transient(keys, mla.kv_rank, Role::kCache);
+    const TensorId rope = transient(keys, mla.rope_dim, Role::kCache);
+    w_.emit({.kind = OpKind::kCacheAppend,
+             .role = Role::kCache,
+             .batch = w_.builder().add_batch(b_.parts.blown_up),
+             .shape = {.m = keys, .n = mla.kv_rank + mla.rope_dim, .k = 1}},
+            {cache}, {latent, rope});
+    return {latent, rope};
   }
 
   Linear up_map() const {
@@ -161,6 +193,7 @@ class BatchAttention {
             model_.mla.kv_rank, Cut::kColumns};
   }
 
+  // Of sequences whose keys are blown up; where others share the batch, these have its first rows.
   TensorId blown_up(TensorId q, TensorId latent, TensorId rope, int local) {
     const Mla& mla = model_.mla;
     const Heads heads{local, local, mla.nope_dim + mla.rope_dim, mla.v_dim};
@@ -180,24 +213,33 @@ class BatchAttention {
     return over_prompts(heads, q, k, v);
   }
 
+  // Some rows of a batch, and the result that they have a place in; without a result: all rows.
+  struct SomeRows {
+    std::int64_t first = 0, rows = 0;
+    TensorId o = kNoTensor;
+  };
+
   // The products by heads run in BF16, as serving systems do, whatever the format of the map.
-  TensorId absorbed(TensorId q, TensorId cache, int local) {
+  TensorId absorbed(TensorId q, TensorId cache, int local, const SomeRows& some) {
     const Mla& mla = model_.mla;
+    const bool whole = some.o == kNoTensor;
     const int head_dim = mla.nope_dim + mla.rope_dim;
-    const std::int64_t m = w_.rows(q);
+    const std::int64_t m = whole ? w_.rows(q) : some.rows;
     const Linear up = up_map();
     const TensorId map = w_.weight(up, up.out / tp_, up.in);
     const Shape shape{.m = m,
                       .n = mla.kv_rank,
                       .k = mla.rope_dim,
+                      .groups = whole ? 0 : 1,
                       .heads = local,
                       .head_dim = head_dim,
-                      .v_dim = mla.v_dim};
+                      .v_dim = mla.v_dim,
+                      .kv = some.first};
     const TensorId wide = transient(m, std::int64_t{local} * (mla.kv_rank + mla.rope_dim), Role::kKvB);
     w_.emit({.kind = OpKind::kAbsorbQueries, .role = Role::kKvB, .shape = shape}, {q, map}, {wide});
     const TensorId mean = over_cache({local, 1, mla.kv_rank + mla.rope_dim, mla.kv_rank},
                                      1 / std::sqrt(static_cast<double>(head_dim)), wide, cache);
-    const TensorId o = transient(m, std::int64_t{local} * mla.v_dim, Role::kAttention);
+    const TensorId o = whole ? transient(m, std::int64_t{local} * mla.v_dim, Role::kAttention) : some.o;
     w_.emit({.kind = OpKind::kAbsorbedValues, .role = Role::kKvB, .shape = shape}, {mean, map}, {o});
     return o;
   }

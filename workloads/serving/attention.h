@@ -1,19 +1,22 @@
 // Attention of one layer over the tokens of a batch: new keys and values go into the paged cache; prompts
 // attend to themselves as they are (FlashAttention over sequences of different lengths), decoding tokens to
 // the cache. Latent attention caches the latent and the rotary key of a token; prompts blow their latents up
-// to heads, decoding absorbs the maps into queries and results (DeepSeek-V2, section 2.1.2).
+// to heads, decoding absorbs the maps into queries and results (DeepSeek-V2, section 2.1.2). Prompts behind
+// tokens that the cache holds read those latents back and blow them up beside their own (latent_parts.h).
 #pragma once
 
 #include "workloads/schedule/batch.h"
+#include "workloads/serving/latent_parts.h"
 #include "workloads/training/layers/layer_writer.h"
 
 namespace moebius {
 
 struct CachedBatch {
-  const Batch* batch = nullptr;
+  BatchPtr batch;
   std::int32_t index = -1;      // in the fragment
   std::int64_t cache_rows = 0;  // of the cache of a layer
   DType kv = DType::kBf16;
+  LatentParts parts = {};
 };
 
 // x -> x + attention(norm(x)).

@@ -18,7 +18,8 @@ class IterationWriter {
       : shape_(shape),
         it_(iteration),
         input_(shape.input(iteration.batch->decodes())),
-        writer_(input_, {.slice = {}, .shard = iteration.shard}, pass) {
+        writer_(input_, {.slice = {}, .shard = iteration.shard}, pass),
+        parts_(latent_parts(shape.job.model, *iteration.batch)) {
     batch_ = pass.builder.add_batch(iteration.batch);
   }
 
@@ -35,7 +36,7 @@ class IterationWriter {
 
   TensorId write_layer(TensorId x, int layer) {
     writer_.begin_block(layer, false);
-    x = write_batch_attention(writer_, {it_.batch.get(), batch_, shape_.cache_rows, shape_.job.plan.kv}, x);
+    x = write_batch_attention(writer_, {it_.batch, batch_, shape_.cache_rows, shape_.job.plan.kv, parts_}, x);
     writer_.begin_block(layer, false);
     if (!model().is_moe_layer(layer)) return write_dense_mlp(writer_, x);
     const ServingPlan& plan = shape_.job.plan;
@@ -47,6 +48,7 @@ class IterationWriter {
   const Iteration& it_;
   LoweringInput input_;
   LayerWriter writer_;
+  LatentParts parts_;
   std::int32_t batch_ = -1;
 };
 

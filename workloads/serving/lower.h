@@ -26,7 +26,7 @@ struct ServingShape {
 };
 
 struct Iteration {
-  BatchPtr batch;  // decode (a token each) or whole prompts
+  BatchPtr batch;  // decode (a token each), prompts or parts of them, or both, decoding sequences behind prompts
   ShardPosition shard;
   std::function<RoutePtr(int layer)> route;
 };

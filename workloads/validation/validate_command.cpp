@@ -33,7 +33,7 @@ std::string both(const std::string& cases, const std::string& claims) {
   return cases + (cases.empty() || claims.empty() ? "" : "\n") + claims;
 }
 
-int run(const ValidateArguments& arguments, const ValidateExecutor& executor) {
+int run(const ValidateArguments& arguments, const ChosenExecutor& executor) {
   const Library library(*executor.data);
   const std::vector<std::string> paths = paths_of(arguments);
   const std::vector<ValidationCase> rows = cases_of(paths, arguments.mapping);
@@ -52,7 +52,7 @@ int run(const ValidateArguments& arguments, const ValidateExecutor& executor) {
 
 }  // namespace
 
-Command validate_command(const ValidateExecutor& executor) {
+Command validate_command(const ChosenExecutor& executor) {
   const auto arguments = std::make_shared<ValidateArguments>();
   const CommandOptions own{
       {"PATH", &arguments->paths,

@@ -56,7 +56,8 @@ class AttentionRank {
         writer_(input_, {}, forward),
         exchanges_(writer_, pass) {
     for (const BatchPtr& batch : batches) indices_.push_back(builder().add_batch(batch));
-    streams_.resize(batches.size());
+    for (const BatchPtr& batch : batches)
+      streams_.push_back({.latents = latent_parts(pass.shape.job.model, *batch)});
   }
 
   void write() {
@@ -74,6 +75,7 @@ class AttentionRank {
 
  private:
   struct Stream {
+    LatentParts latents = {};
     TensorId x = kNoTensor;       // after attention, what the results are added to
     TensorId shared = kNoTensor;  // of the shared experts, while tokens are away
   };
@@ -85,7 +87,9 @@ class AttentionRank {
     Stream& stream = streams_[j];
     writer_.begin_block(layer, false);
     stream.x = write_batch_attention(
-        writer_, {batches_[j].get(), indices_[j], pass_.shape.cache_rows, pass_.shape.job.plan.kv}, stream.x);
+        writer_,
+        {batches_[j], indices_[j], pass_.shape.cache_rows, pass_.shape.job.plan.kv, stream.latents},
+        stream.x);
     writer_.begin_block(layer, false);
     const TensorId normed = writer_.norm(stream.x, Role::kMlpNorm);
     std::vector<TensorId> sent = {writer_.quantised(normed, writer_.plan().dispatch)};

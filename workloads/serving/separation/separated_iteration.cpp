@@ -33,8 +33,4 @@ FragmentPtr SeparatedIteration::fragment(const RankClass& rank_class) {
   return lower_attention_rank(pass, parts_[rank]);
 }
 
-PromptCut timing_cut(const Model& model) {
-  return model.attention == AttentionKind::kMla ? PromptCut::kWhole : PromptCut::kAnywhere;
-}
-
 }  // namespace moebius

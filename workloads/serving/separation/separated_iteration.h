@@ -29,8 +29,4 @@ class SeparatedIteration {
   bool decodes_ = false;
 };
 
-// Where prompts may be cut when what matters is how long an iteration takes: latents behind others would have
-// to be blown up again, which no op does.
-PromptCut timing_cut(const Model& model);
-
 }  // namespace moebius

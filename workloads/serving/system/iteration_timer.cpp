@@ -72,7 +72,7 @@ Repetition repetition_of(const Model& model) {
 
 IterationTimer::Stack::Stack(const ServingJob& whole, int layers) : job(whole), shape(job), routes(job) {
   job.model.layers = layers;
-  if (job.plan.experts_apart()) separated.emplace(job, shape, timing_cut(job.model));
+  if (job.plan.experts_apart()) separated.emplace(job, shape, PromptCut::kAnywhere);
 }
 
 void IterationTimer::Stack::begin(const std::vector<BatchPtr>& batches) {

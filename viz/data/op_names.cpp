@@ -1,0 +1,19 @@
+#include "viz/data/op_names.h"
+
+#include <fmt/format.h>
+
+namespace moebius::viz {
+
+std::string op_name(const OpRow& op) {
+  std::string name(to_string(op.kind));
+  if (op.role != Role::kNone && to_string(op.role) != name) name += fmt::format(" {}", to_string(op.role));
+  if (op.layer >= 0) name += fmt::format(" L{}", op.layer);
+  return name;
+}
+
+std::string class_name(const Timeline& tables, std::int32_t rank_class) {
+  const std::int32_t rank = tables.class_ranks[rank_class], size = tables.class_sizes[rank_class];
+  return size == 1 ? fmt::format("rank {}", rank) : fmt::format("ranks like {} (x{})", rank, size);
+}
+
+}  // namespace moebius::viz

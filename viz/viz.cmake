@@ -1,0 +1,1 @@
+# The viewer, where Dear ImGui is found.

@@ -1,0 +1,161 @@
+// A study as a picture: one column over one varied value.
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "hw/error.h"
+#include "hw/svg.h"
+#include "workloads/report/number_text.h"
+#include "workloads/study/study_table.h"
+
+namespace moebius {
+
+namespace {
+
+constexpr double kWidth = 860, kHeight = 460, kLeft = 90, kRight = 250, kTop = 50, kBottom = 60;
+constexpr const char* kColours[] = {"#2060b0", "#d06020", "#309040", "#8040a0",
+                                    "#a08020", "#c03050", "#309090", "#606060"};
+
+struct Dot {
+  std::string label;  // of the varied value
+  double x = 0;       // its place among the values, in the order of the study
+  ColumnSpread y;
+};
+struct Curve {
+  std::string name;
+  std::vector<Dot> dots;
+};
+
+std::string plain(const std::string& json) {
+  return json.size() >= 2 && json.front() == '"' ? json.substr(1, json.size() - 2) : json;
+}
+
+// Rows that differ in the first value only make one curve.
+std::vector<Curve> curves_of(const StudyTable& table) {
+  std::vector<std::string> values, pointers;
+  for (const Assignment& change : table.rows.front().settings) pointers.push_back(change.pointer);
+  const std::vector<std::string> names = short_names(pointers);
+  std::vector<Curve> curves;
+  for (const CombinationRow& row : table.rows) {
+    if (row.values.front().count == 0) continue;
+    const std::string& value = row.settings.front().value;
+    const auto known = std::find(values.begin(), values.end(), value);
+    const double x = static_cast<double>(known - values.begin());
+    if (known == values.end()) values.push_back(value);
+    std::string name;
+    for (std::size_t i = 1; i < row.settings.size(); ++i)
+      name += fmt::format("{}{} {}", i > 1 ? ", " : "", i < names.size() ? names[i] : "",
+                          plain(row.settings[i].value));
+    const auto same = [&](const Curve& curve) { return curve.name == name; };
+    auto at = std::find_if(curves.begin(), curves.end(), same);
+    if (at == curves.end()) at = curves.insert(at, {name, {}});
+    at->dots.push_back({plain(value), x, row.values.front()});
+  }
+  return curves;
+}
+
+// Where more of the value stops to pay: the point farthest from the straight line between both ends, on the
+// side to which the curve bends (Satopaa and others 2011). -1: no bend that is worth a mark.
+int knee_of(const Curve& curve) {
+  if (curve.dots.size() < 4) return -1;
+  const Dot &first = curve.dots.front(), &last = curve.dots.back();
+  const double rise = last.y.mean - first.y.mean, run = last.x - first.x;
+  if (rise == 0 || run == 0) return -1;
+  int knee = -1;
+  double farthest = 0.1;
+  for (std::size_t i = 1; i + 1 < curve.dots.size(); ++i) {
+    const double share_x = (curve.dots[i].x - first.x) / run;
+    const double share_y = (curve.dots[i].y.mean - first.y.mean) / rise;
+    if (share_y - share_x > farthest) farthest = share_y - share_x, knee = static_cast<int>(i);
+  }
+  return knee;
+}
+
+struct Scale {
+  double low = 0, high = 1, columns = 1;
+
+  double x(double at) const { return kLeft + (kWidth - kLeft - kRight) * (at + 0.5) / columns; }
+  double y(double value) const {
+    return kHeight - kBottom - (kHeight - kTop - kBottom) * (value - low) / (high - low);
+  }
+};
+
+// From zero, unless all values lie close together far from it.
+Scale scale_of(const std::vector<Curve>& curves) {
+  Scale scale{curves.front().dots.front().y.low, curves.front().dots.front().y.high, 1};
+  for (const Curve& curve : curves) {
+    for (const Dot& dot : curve.dots) {
+      scale.low = std::min(scale.low, dot.y.low);
+      scale.high = std::max(scale.high, dot.y.high);
+      scale.columns = std::max(scale.columns, dot.x + 1);
+    }
+  }
+  if (scale.low > 0 && scale.low < 0.8 * scale.high) scale.low = 0;
+  const double margin = scale.high > scale.low ? 0.05 * (scale.high - scale.low) : 1;
+  scale.high += margin;
+  if (scale.low != 0) scale.low -= margin;
+  return scale;
+}
+
+void draw_axes(Svg& svg, const Scale& scale, const std::vector<Curve>& curves) {
+  for (int i = 0; i <= 5; ++i) {
+    const double value = scale.low + (scale.high - scale.low) * i / 5;
+    svg.line(kLeft, scale.y(value), kWidth - kRight, scale.y(value), "#e0e0e0");
+    svg.text(kLeft - 8, scale.y(value) + 4, figure_text(value), SvgAnchor::kEnd);
+  }
+  std::map<double, std::string> labels;
+  for (const Curve& curve : curves) {
+    for (const Dot& dot : curve.dots) labels[dot.x] = dot.label;
+  }
+  const double every = std::ceil(static_cast<double>(labels.size()) / 12);
+  for (const auto& [x, label] : labels) {
+    if (std::fmod(x, every) == 0) svg.text(scale.x(x), kHeight - kBottom + 20, label, SvgAnchor::kMiddle);
+  }
+}
+
+void draw_curve(Svg& svg, const Scale& scale, const Curve& curve, std::string_view colour) {
+  const int knee = knee_of(curve);
+  for (std::size_t i = 0; i < curve.dots.size(); ++i) {
+    const Dot& dot = curve.dots[i];
+    const double x = scale.x(dot.x), y = scale.y(dot.y.mean);
+    if (i > 0) svg.line(scale.x(curve.dots[i - 1].x), scale.y(curve.dots[i - 1].y.mean), x, y, colour);
+    if (dot.y.low < dot.y.high) svg.line(x, scale.y(dot.y.low), x, scale.y(dot.y.high), colour);
+    const double half = static_cast<int>(i) == knee ? 6 : 3;
+    svg.box({x - half, y - half, 2 * half, 2 * half}, colour,
+            fmt::format("{} {}: {}{}", curve.name, dot.label, figure_text(dot.y.mean),
+                        static_cast<int>(i) == knee ? ", the knee" : ""));
+  }
+}
+
+}  // namespace
+
+std::string to_svg(const Study& study, const StudyTable& table) {
+  if (table.done == 0 || table.rows.front().settings.empty())
+    throw run_error(study.file + ": nothing to draw: no point is done, or nothing is varied");
+  const std::vector<Curve> curves = curves_of(table);
+  if (curves.empty())
+    throw run_error(fmt::format("{}: nothing to draw: no point has {}", study.file, table.columns.front()));
+  const Scale scale = scale_of(curves);
+  Svg svg(kWidth, kHeight);
+  svg.text(kLeft, 24, study.name, SvgAnchor::kStart, 15);
+  svg.text(kLeft, 42, table.columns.front());
+  svg.text((kLeft + kWidth - kRight) / 2, kHeight - 14, table.rows.front().settings.front().pointer,
+           SvgAnchor::kMiddle);
+  draw_axes(svg, scale, curves);
+  const std::size_t shown = std::min(curves.size(), std::size(kColours));
+  for (std::size_t i = 0; i < shown; ++i) {
+    draw_curve(svg, scale, curves[i], kColours[i]);
+    const double y = kTop + 18 * static_cast<double>(i);
+    if (curves[i].name.empty()) continue;
+    svg.box({kWidth - kRight + 14, y - 9, 10, 10}, kColours[i]);
+    svg.text(kWidth - kRight + 30, y, curves[i].name);
+  }
+  if (shown < curves.size())
+    svg.text(kWidth - kRight + 30, kTop + 18 * static_cast<double>(shown),
+             fmt::format("and {} more", curves.size() - shown));
+  return svg.finish();
+}
+
+}  // namespace moebius

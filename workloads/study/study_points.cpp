@@ -1,0 +1,82 @@
+#include "workloads/study/study_points.h"
+
+#include <array>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "hw/json_text.h"
+#include "workloads/perform.h"
+#include "workloads/routing/random_stream.h"
+#include "workloads/schedule/hash.h"
+
+namespace moebius {
+
+namespace {
+
+// Which of `count` equal parts of the range of a value the sample lies in: a shuffle that the number of the
+// value keys (Fisher and Yates).
+std::int64_t part_of(std::int64_t sample, std::int64_t count, std::uint64_t value) {
+  std::vector<std::int64_t> parts(count);
+  std::iota(parts.begin(), parts.end(), 0);
+  RandomStream random(RandomStream::finalise(value + 1));
+  for (std::int64_t i = count - 1; i > 0; --i)
+    std::swap(parts[i], parts[random.below_large(static_cast<std::uint64_t>(i) + 1)]);
+  return parts[sample];
+}
+
+std::string drawn(const UncertainValue& value, std::uint64_t number, std::int64_t sample,
+                  std::int64_t samples) {
+  RandomStream random(RandomStream::finalise((number << 32) ^ static_cast<std::uint64_t>(sample)));
+  const double share =
+      (static_cast<double>(part_of(sample, samples, number)) + random.unit()) / static_cast<double>(samples);
+  const double at = value.low + share * (value.high - value.low);
+  return value.unit.empty() ? fmt::format("{}", at) : json_string(fmt::format("{}{}", at, value.unit));
+}
+
+}  // namespace
+
+StudyPoint point_of(const Study& study, std::int64_t index) {
+  StudyPoint point;
+  point.index = index;
+  const auto seeds = static_cast<std::int64_t>(study.seeds.size());
+  point.seed = study.seeds[index % seeds];
+  const std::int64_t sample = index / seeds % study.samples;
+  std::int64_t rest = point.combination = index / seeds / study.samples;
+  const auto cases = static_cast<std::int64_t>(study.cases.size());
+  const std::vector<Assignment>& chosen = study.cases[rest % cases];
+  rest /= cases;
+  point.settings.resize(study.axes.size());
+  for (std::size_t i = study.axes.size(); i-- > 0;) {
+    const auto count = static_cast<std::int64_t>(study.axes[i].values.size());
+    point.settings[i] = {study.axes[i].pointer, study.axes[i].values[rest % count]};
+    rest /= count;
+  }
+  point.settings.insert(point.settings.end(), chosen.begin(), chosen.end());
+  for (std::size_t i = 0; i < study.uncertain.size(); ++i) {
+    const UncertainValue& value = study.uncertain[i];
+    point.settings.push_back({value.pointer, drawn(value, i, sample, study.samples)});
+  }
+  return point;
+}
+
+Document scenario_of(const Study& study, const StudyPoint& point) {
+  Document scenario = study.base;
+  for (const Assignment& change : point.settings) set_at_pointer(scenario, change.pointer, change.value);
+  set_at_pointer(scenario, "/seed", std::to_string(point.seed));
+  return scenario;
+}
+
+std::string key_of(const Document& scenario, const std::string& means) {
+  const std::string text = fmt::format("{}\n{}\n{}", kVersion, means, to_json(scenario.root));
+  return fmt::format("{:016x}{:016x}", Hash().add(text).value(), Hash().add(text.size()).add(text).value());
+}
+
+std::string settings_json(const StudyPoint& point) {
+  std::string text = "{";
+  for (const Assignment& change : point.settings)
+    text += fmt::format("{}{}: {}", text.size() > 1 ? ", " : "", json_string(change.pointer), change.value);
+  return text + "}";
+}
+
+}  // namespace moebius
