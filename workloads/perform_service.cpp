@@ -67,14 +67,9 @@ class TimedPool {
   ServicePoolFigures figures(const PoolFigures& run) {
     const ServingPlan& plan = pool_.phase.plan;
     timer_.take_mean_sides();
-    ServicePoolFigures figures{run,
-                               pool_.phase.instances,
-                               plan.dp,
-                               pool_.phase.instances * plan.ranks(),
-                               pool_.pages,
-                               surface_.measured(),
-                               surface_.error(),
-                               {}};
+    ServicePoolFigures figures{
+        run,         pool_.phase.instances, plan.dp,          pool_.phase.instances * plan.ranks(),
+        pool_.pages, surface_.measured(),   surface_.error(), {}};
     if (plan.experts_apart())
       figures.separation = {timer_.take_mean_sides(), plan.apart.ranks, pool_.weights, pool_.expert_weights};
     return figures;
@@ -120,7 +115,8 @@ std::unique_ptr<ServedEncoder> served_encoder(const Scenario& scenario, const st
                                               TimedPool& prompts, const StartExecutor& start) {
   const EncoderPlan& plan = scenario.service.encoder;
   if (!plan.given()) return nullptr;
-  auto encoder = std::make_unique<ServedEncoder>(scenario, plan.apart ? plan.pool_index : pools.front().phase.pool, start);
+  auto encoder = std::make_unique<ServedEncoder>(
+      scenario, plan.apart ? plan.pool_index : pools.front().phase.pool, start);
   if (!plan.apart) prompts.encode_with(*encoder);
   return encoder;
 }
@@ -167,8 +163,7 @@ Outcome perform_service(Job& job, const StartExecutor& start, const Hooks& hooks
   outcome.report.metrics.makespan = system.now();
   outcome.report.serving = system.metrics().figures();
   outcome.report.service = service_figures(system, timed);
-  if (encoder)
-    outcome.report.service->encoder = encoder->figures(system, timed.front()->encoding());
+  if (encoder) outcome.report.service->encoder = encoder->figures(system, timed.front()->encoding());
   for (const ServicePoolFigures& pool : outcome.report.service->pools) {
     ServingFigures& figures = *outcome.report.serving;
     figures.iterations += pool.run.totals.iterations;

@@ -71,9 +71,9 @@ void place_experts(ServicePool& pool) {
   const Pool& devices = pool.job->scenario.cluster->pools.back();
   pool.expert_weights = memory.at_peak[static_cast<int>(MemoryKind::kWeights)];
   if (memory.peak > devices.accelerator.memory)
-    throw run_error(fmt::format("{}: experts and an iteration need {} on a device of pool \"{}\", which has {}",
-                                pool.job->scenario.name, to_text(memory.peak), devices.name,
-                                to_text(devices.accelerator.memory)));
+    throw run_error(fmt::format(
+        "{}: experts and an iteration need {} on a device of pool \"{}\", which has {}",
+        pool.job->scenario.name, to_text(memory.peak), devices.name, to_text(devices.accelerator.memory)));
 }
 
 // Of an encoder beside the language model, on every rank that computes prompts.
@@ -88,7 +88,8 @@ void set_pages(ServicePool& pool, const ServicePlan& service) {
   pool.weights = of_kind(memory, MemoryKind::kWeights);
   pool.page_bytes = page_bytes(pool.job->scenario);
   pool.weights += encoder_weights(pool.job->scenario, service.encoder, pool.phase.role);
-  const Bytes work = memory.peak() - of_kind(memory, MemoryKind::kWeights) - of_kind(memory, MemoryKind::kCache);
+  const Bytes work =
+      memory.peak() - of_kind(memory, MemoryKind::kWeights) - of_kind(memory, MemoryKind::kCache);
   const Bytes share = memory.capacity * service.device_share;
   if (pool.weights + pool.page_bytes > share)
     throw run_error(

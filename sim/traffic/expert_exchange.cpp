@@ -1,6 +1,7 @@
 #include "sim/traffic/expert_exchange.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "workloads/cost/exchange_kernels.h"
 
@@ -86,20 +87,34 @@ Traffic direct_traffic(const Op& op, const Route& route) {
   return traffic;
 }
 
-ExchangeMachine machine_of(const Op& op, const GroupSites& group, const Cluster& cluster) {
-  const Member& first = group.members.front();
-  const Pool& pool = cluster.pool_of(first.device);
+ExchangeMachine machine_of_pool(const Op& op, const Pool& pool, const Cluster& cluster) {
   const FabricPool part = part_of_fabric(pool, cluster.fabric.spec());
   const double sharers = std::max(1, part.devices_per_nic);
   const ByteRate line =
       cluster.fabric.spec().nic_given ? cluster.fabric.spec().nic : pool.accelerator.nic_rate;
-  ExchangeMachine machine{.cores = pool.accelerator.cores,
-                          .general = pool.accelerator.general_cores,
-                          .held = op.units,
-                          .link_line = pool.accelerator.link_rate.value,
-                          .link_rate = part.link_rate.value,
-                          .nic_line = line.value / sharers,
-                          .nic_rate = part.nic_rate.value / sharers};
+  return {.cores = pool.accelerator.cores,
+          .general = pool.accelerator.general_cores,
+          .held = op.units,
+          .link_line = pool.accelerator.link_rate.value,
+          .link_rate = part.link_rate.value,
+          .nic_line = line.value / sharers,
+          .nic_rate = part.nic_rate.value / sharers};
+}
+
+// Where members stand on several kinds of chip, what the first of them runs, over the slower of their wires.
+ExchangeMachine machine_of(const Op& op, const GroupSites& group, const Cluster& cluster) {
+  const Member& first = group.members.front();
+  const Pool* last = &cluster.pool_of(first.device);
+  ExchangeMachine machine = machine_of_pool(op, *last, cluster);
+  for (const Member& member : group.members) {
+    const Pool* pool = &cluster.pool_of(member.device);
+    if (std::exchange(last, pool) == pool) continue;
+    const ExchangeMachine other = machine_of_pool(op, *pool, cluster);
+    machine.link_line = std::min(machine.link_line, other.link_line);
+    machine.link_rate = std::min(machine.link_rate, other.link_rate);
+    machine.nic_line = std::min(machine.nic_line, other.nic_line);
+    machine.nic_rate = std::min(machine.nic_rate, other.nic_rate);
+  }
   for (const Member& member : group.members)
     if (member.node != first.node)
       machine.latency =

@@ -32,7 +32,7 @@ TEST_CASE("experts that stand apart need devices of their own that hold them") {
         "/plan/decode: 9 ranks of experts do not fit on the 8 devices of pool \"experts\"");
   check(kExperts, "/plan/decode/experts/ep", "3",
         "/plan/decode/ep/degree: degree 3 does not divide the 128 experts of qwen3-30b-a3b");
-  check(kExperts, "/plan/decode/attention/tp", "2",
+  check(kExperts, "/plan/decode/attention", "{\"pool\": \"attention\", \"dp\": 4, \"tp\": 2}",
         "/plan/decode: experts stand apart from attention of one rank so far, found tp 2");
   check(kExperts, "/plan/prefill/experts", "{\"pool\": \"experts\"}",
         "/plan/prefill/experts: one instance does both phases: where its experts stand is said in "

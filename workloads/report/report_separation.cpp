@@ -79,15 +79,11 @@ std::string encoder_text(const EncoderFigures& figures, double share) {
   const std::string images =
       fmt::format("{} images, {} each alone", grouped(figures.run.images), seconds_text(figures.one_image));
   if (figures.devices == 0)
-    return fmt::format(
-        "  encoder            {}; iterations with prompts take {} longer together
-        ", images,
-        seconds_text(figures.run.busy.seconds()));
+    return fmt::format("  encoder            {}; iterations with prompts take {} longer together\n", images,
+                       seconds_text(figures.run.busy.seconds()));
   return fmt::format(
-      "  encoder            {}, on {} devices {:.1f}% busy; {:.1f}% of the requests' time; sent {}
-      ", images,
-      figures.devices,
-      100 * figures.busy, share, to_text(Bytes{figures.run.sent_bytes}));
+      "  encoder            {}, on {} devices {:.1f}% busy; {:.1f}% of the requests' time; sent {}\n", images,
+      figures.devices, 100 * figures.busy, share, to_text(Bytes{figures.run.sent_bytes}));
 }
 
 }  // namespace moebius
