@@ -25,6 +25,9 @@
 #include "sim/emulate_run.h"
 #include "sim/sim_run.h"
 #include "viz/command/export_command.h"
+#include "viz/command/import_command.h"
+#include "viz/command/report_command.h"
+#include "viz/command/view_command.h"
 #include "workloads/advice/advice.h"
 #include "workloads/command_line/calibrate_command.h"
 #include "workloads/command_line/catalog_commands.h"
@@ -246,6 +249,9 @@ std::vector<Command> all_commands() {
           crosscheck_command(),
           compare_command(),
           export_command(),
+          import_command(),
+          report_command(),
+          view_command(),
           validate_command(many_runs(false)),
           sweep_command(many_runs(true), launched_companions),
           list_command(),

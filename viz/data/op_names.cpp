@@ -12,6 +12,10 @@ std::string op_name(const OpRow& op) {
 }
 
 std::string class_name(const Timeline& tables, std::int32_t rank_class) {
+  const std::string row = fmt::format("row {}", rank_class);  // as an imported run names it
+  for (const auto& [name, value] : tables.facts) {
+    if (name == row) return value;
+  }
   const std::int32_t rank = tables.class_ranks[rank_class], size = tables.class_sizes[rank_class];
   return size == 1 ? fmt::format("rank {}", rank) : fmt::format("ranks like {} (x{})", rank, size);
 }

@@ -28,21 +28,35 @@ std::string hint(const SideTimes& mean) {
   return std::max(attention, experts) < 0.8 ? "both wait for what travels" : "balanced";
 }
 
-}  // namespace
-
-FigureTree separation_tree(const SeparationFigures& figures) {
-  const SideTimes& mean = figures.mean;
-  return {{{"expert_devices", std::int64_t{figures.experts}},
-           {"attention_weight_bytes", figures.attention_weights.value},
-           {"expert_weight_bytes", figures.expert_weights.value},
-           {"microbatches", mean.microbatches},
+FigureTree sides_tree(const SideTimes& mean) {
+  return {{{"microbatches", mean.microbatches},
            {"iteration_s", mean.iteration},
            {"attention_s", mean.attention},
            {"experts_s", mean.experts},
            {"to_experts_s", mean.to_experts},
            {"back_s", mean.back},
-           {"attention_bubble", 1 - share(mean.attention, mean.iteration)},
-           {"experts_bubble", 1 - share(mean.experts, mean.iteration)}}};
+           {"attention_bubble", mean.iteration > 0 ? 1 - share(mean.attention, mean.iteration) : 0},
+           {"experts_bubble", mean.iteration > 0 ? 1 - share(mean.experts, mean.iteration) : 0}}};
+}
+
+std::string sides_text(const std::string& pool, const char* which, const SideTimes& mean) {
+  if (mean.iteration <= 0) return "";
+  return fmt::format(
+      "  {}: of {} an iteration {} attention computes {} (bubble {:.1f}%), experts {} (bubble {:.1f}%); "
+      "{:.1f} microbatches take {} to experts and {} back; {}\n",
+      pool, seconds_text(mean.iteration), which, seconds_text(mean.attention),
+      100 * (1 - share(mean.attention, mean.iteration)), seconds_text(mean.experts),
+      100 * (1 - share(mean.experts, mean.iteration)), mean.microbatches, seconds_text(mean.to_experts),
+      seconds_text(mean.back), hint(mean));
+}
+
+}  // namespace
+
+FigureTree separation_tree(const SeparationFigures& figures) {
+  return {{{"expert_devices", std::int64_t{figures.experts}},
+           {"attention_weight_bytes", figures.attention_weights.value},
+           {"expert_weight_bytes", figures.expert_weights.value}},
+          {{"decode", sides_tree(figures.decode)}, {"prompts", sides_tree(figures.prompts)}}};
 }
 
 std::string separation_plan_text(const ServicePhase& phase, const Cluster& cluster) {
@@ -53,16 +67,10 @@ std::string separation_plan_text(const ServicePhase& phase, const Cluster& clust
 }
 
 std::string separation_text(const std::string& pool, const SeparationFigures& figures) {
-  const SideTimes& mean = figures.mean;
-  return fmt::format(
-      "  {}: of {} an iteration attention computes {} (bubble {:.1f}%), experts {} (bubble {:.1f}%); "
-      "{:.1f} microbatches take {} to experts and {} back; {}\n"
-      "  {}: weights {} on a device of attention, {} on one of experts\n",
-      pool, seconds_text(mean.iteration), seconds_text(mean.attention),
-      100 * (1 - share(mean.attention, mean.iteration)), seconds_text(mean.experts),
-      100 * (1 - share(mean.experts, mean.iteration)), mean.microbatches, seconds_text(mean.to_experts),
-      seconds_text(mean.back), hint(mean), pool, to_text(figures.attention_weights),
-      to_text(figures.expert_weights));
+  return sides_text(pool, "without prompts", figures.decode) +
+         sides_text(pool, "with prompts", figures.prompts) +
+         fmt::format("  {}: weights {} on a device of attention, {} on one of experts\n", pool,
+                     to_text(figures.attention_weights), to_text(figures.expert_weights));
 }
 
 FigureTree encoder_tree(const EncoderFigures& figures) {

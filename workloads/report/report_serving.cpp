@@ -8,20 +8,14 @@
 
 #include "workloads/report/number_text.h"
 #include "workloads/report/report_separation.h"
+#include "workloads/report/report_service_classes.h"
+#include "workloads/report/spread_tree.h"
 #include "workloads/serving/serving.h"
 
 namespace moebius {
 namespace {
 
 using Out = std::back_insert_iterator<std::string>;
-
-FigureTree spread_tree(const Spread& spread) {
-  return {{{"mean", spread.mean},
-           {"p50", spread.p50},
-           {"p90", spread.p90},
-           {"p95", spread.p95},
-           {"p99", spread.p99}}};
-}
 
 std::int64_t devices_of(const Report& report) {
   return report.service ? report.service->devices() : report.scenario->ranks();
@@ -41,7 +35,10 @@ FigureTree pool_tree(const ServicePoolFigures& pool) {
            {"rows_of_fullest_over_mean", imbalance(pool.run)},
            {"blocks", pool.pages},
            {"peak_blocks", pool.run.peak_pages},
-           {"preemptions", pool.run.preemptions}},
+           {"preemptions", pool.run.preemptions},
+           {"wan_in_bytes", pool.run.wan.in_bytes},
+           {"wan_out_bytes", pool.run.wan.out_bytes},
+           {"wan_cache_bytes", pool.run.wan.cache_bytes}},
           {{"prefix",
             {{{"prompt_tokens", pool.run.prefixes.prompt_tokens},
               {"reused_tokens", pool.run.prefixes.reused_tokens},
@@ -61,7 +58,8 @@ void add_service(FigureTree& tree, const ServiceFigures& service) {
                                                         {"queue", shares.queue},
                                                         {"prefill", shares.prefill},
                                                         {"handover", shares.handover},
-                                                        {"decode", shares.decode}}});
+                                                        {"decode", shares.decode},
+                                                        {"network", shares.network}}});
   FigureTree pools;
   for (const ServicePoolFigures& pool : service.pools) {
     pools.parts.emplace_back(pool.run.name, pool_tree(pool));
@@ -70,6 +68,8 @@ void add_service(FigureTree& tree, const ServiceFigures& service) {
   }
   tree.parts.emplace_back("pools", std::move(pools));
   if (service.encoder) tree.parts.emplace_back("encoder", encoder_tree(*service.encoder));
+  add_classes(tree, service);
+  add_cost(tree, service);
 }
 
 void spread_line(Out out, std::string_view name, const Spread& spread) {
@@ -125,16 +125,21 @@ void phase_lines(Out out, const Report& report) {
 
 void service_lines(Out out, const ServiceFigures& service) {
   const TimeShares& shares = service.shares;
-  const double all = shares.encode + shares.queue + shares.prefill + shares.handover + shares.decode;
+  const double all = shares.encode + shares.queue + shares.prefill + shares.handover + shares.decode + shares.network;
   const auto share = [&](double part) { return all > 0 ? 100 * part / all : 0; };
   fmt::format_to(out,
                  "  of their time      queue {:.1f}%, prefill {:.1f}%, handover {:.1f}%, decode {:.1f}%\n",
                  share(shares.queue), share(shares.prefill), share(shares.handover), share(shares.decode));
   if (service.encoder)
     fmt::format_to(out, "{}", encoder_text(*service.encoder, share(shares.encode)));
-  if (service.rejected > 0)
+  if (shares.network > 0)
+    fmt::format_to(out, "  on links to pools  {:.1f}% of their time\n", share(shares.network));
+  if (service.rejected > service.turned_away)
     fmt::format_to(out, "  rejected           {}: longer than the cache of a replica\n",
-                   grouped(service.rejected));
+                   grouped(service.rejected - service.turned_away));
+  if (service.turned_away > 0)
+    fmt::format_to(out, "  turned away        {} by admission when they came\n",
+                   grouped(service.turned_away));
   if (service.transferred_bytes > 0)
     fmt::format_to(out, "  handed over        {}\n", to_text(Bytes{service.transferred_bytes}));
   fmt::format_to(out, "\n  {:<14} {:>8} {:>9} {:>12} {:>8} {:>10} {:>18} {:>11}\n", "pool", "devices",
@@ -220,7 +225,7 @@ std::string serving_text(const Report& report) {
                    figures.goodput_rps, 100 * figures.slo_attainment);
   if (report.service) {
     service_lines(out, *report.service);
-    return text;
+    return text + classes_text(*report.service) + cost_text(*report.service);
   }
   fmt::format_to(out, "  cache              {} of {} pages of {} tokens at most in use on one rank\n",
                  grouped(figures.peak_pages), grouped(figures.cache_pages), plan.block_tokens);

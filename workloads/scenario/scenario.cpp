@@ -73,7 +73,7 @@ void read_keys(Section& top, Scenario& scenario, Catalogs catalogs) {
       read_cluster(top.object("cluster", true, "the machines"), scenario, catalogs.hardware);
       read_serving_plan(top.object("plan", false, "how the model is spread over the ranks"), scenario);
       read_serving_workload(top.object("workload", true, "what is asked of it"), scenario);
-      scenario.goal = read_goal(top);
+      read_classes(top, scenario);
       break;
     case ScenarioKind::kKvReplay:
       read_replay(top, scenario);

@@ -6,7 +6,6 @@
 
 #include "workloads/scenario/popularity_keys.h"
 #include "workloads/scenario/scenario_parts.h"
-#include "workloads/scenario/separation_keys.h"
 #include "workloads/scenario/service_keys.h"
 #include "workloads/scenario/traffic_keys.h"
 
@@ -25,22 +24,6 @@ constexpr double kMostRanks = 1 << 20, kMostTokens = 1 << 24;
 int whole(Section& section, std::string_view key, Range range, std::optional<std::int64_t> otherwise,
           std::string_view help) {
   return static_cast<int>(section.integer(key, range, otherwise, help));
-}
-
-PhaseKeys read_phase(Section& phase, int tp, int ep) {
-  PhaseKeys degrees;
-  degrees.pool = phase.text("pool", "", "whose devices; may be left out where there is one pool");
-  Section attention = phase.object("attention", false, "how attention is spread over ranks");
-  degrees.dp =
-      whole(attention, "dp", {0, kMostRanks}, 0, "replicas with requests of their own; 0: all devices");
-  degrees.tp = whole(attention, "tp", {0, kMostRanks}, tp, "ranks that share the heads of a replica");
-  read_separate_experts(phase, attention, degrees);
-  attention.finish();
-  Section experts = phase.object("ep", false, "expert parallelism");
-  degrees.ep = whole(experts, "degree", {0, kMostRanks}, ep, "ranks that share the experts of a layer");
-  degrees.exchange = read_dispatch(experts);
-  experts.finish();
-  return degrees;
 }
 
 // One pool does both phases, so that what the second says of ranks must be what the first says.
@@ -93,7 +76,7 @@ void check_model(const ServingPlan& plan, const Model& model, const Document& do
   if (model.dense_width > 0) divides(plan.tp, model.dense_width, tp, "columns of a dense MLP");
   const bool moe = model.experts.routed > 0;
   const char* ep = "/plan/decode/ep/degree";
-  require(document, moe || plan.ep == 1 || plan.experts_apart(), ep, "expert-parallel degree {} for {}, which has no experts",
+  require(document, moe || plan.ep == 1, ep, "expert-parallel degree {} for {}, which has no experts",
           plan.ep, model.id);
   if (moe) divides(plan.ep, model.experts.routed, ep, "experts");
   require(document, !moe || plan.tp == 1 || plan.tp % plan.ep == 0, ep,
@@ -142,6 +125,22 @@ void check_batch(const Scenario& scenario, const Document& document) {
 }
 
 }  // namespace
+
+PhaseKeys read_phase(Section& phase, int tp, int ep) {
+  PhaseKeys degrees;
+  degrees.pool = phase.text("pool", "", "whose devices; may be left out where there is one pool");
+  Section attention = phase.object("attention", false, "how attention is spread over ranks");
+  degrees.dp =
+      whole(attention, "dp", {0, kMostRanks}, 0, "replicas with requests of their own; 0: all devices");
+  degrees.tp = whole(attention, "tp", {0, kMostRanks}, tp, "ranks that share the heads of a replica");
+  read_separate_experts(phase, attention, degrees);
+  attention.finish();
+  Section experts = phase.object("ep", false, "expert parallelism");
+  degrees.ep = whole(experts, "degree", {0, kMostRanks}, ep, "ranks that share the experts of a layer");
+  degrees.exchange = read_dispatch(experts);
+  experts.finish();
+  return degrees;
+}
 
 void read_serving_plan(Section section, Scenario& scenario) {
   ServingPlan& plan = scenario.serving;
@@ -201,29 +200,11 @@ void read_serving_workload(Section section, Scenario& scenario) {
   section.finish();
 }
 
-ServiceGoal read_goal(Section& top) {
-  std::vector<Section> rows = top.objects("sla", false, "what requests of a class are promised");
-  ServiceGoal goal;
-  for (Section& row : rows) {
-    row.text("class", std::nullopt, "whose; a batch has one class");
-    goal.ttft = row.time("ttft", Time{}, "arrival to first token, at most; 0: not promised");
-    goal.tpot = row.time("tpot", Time{}, "time per further token, at most; 0: not promised");
-    row.finish();
-  }
-  if (rows.size() > 1)
-    top.place_of("sla").fail(fmt::format("a batch has one class of requests, found {}", rows.size()));
-  return goal;
-}
-
 void check_serving(Scenario& scenario, const Document& document) {
   set_phases(scenario, document);
   check_formats(scenario, document);
   if (scenario.service.full_steps) {
-    if (scenario.service.decode.expert_pool.empty()) {
-      check_degrees(scenario.serving, scenario, document);
-    } else {
-      place_separate_experts(scenario, document);
-    }
+    check_degrees(scenario.serving, scenario, document);
     check_model(scenario.serving, scenario.model, document);
     check_batch(scenario, document);
   }

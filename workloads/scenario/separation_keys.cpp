@@ -126,6 +126,10 @@ void check_experts(const Scenario& scenario, const Document& document) {
       place_at(document, pointer)
           .fail("experts have a pool of their own only with /plan/separation/attention_ffn true");
   }
+  for (std::size_t i = 0; i < service.pools.size(); ++i)
+    if (!service.pools[i].phase.expert_pool.empty())
+      place_at(document, fmt::format("/plan/pools/{}/experts", i))
+          .fail("experts of one of several pools do not stand apart so far");
   if (!service.separate && !service.prefill.expert_pool.empty())
     place_at(document, "/plan/prefill/experts")
         .fail("one instance does both phases: where its experts stand is said in /plan/decode/experts");

@@ -7,6 +7,8 @@
 
 #include "hw/error.h"
 #include "workloads/scenario/separation_keys.h"
+#include "workloads/scenario/service_class_keys.h"
+#include "workloads/scenario/service_pool_keys.h"
 
 namespace moebius {
 namespace {
@@ -20,17 +22,15 @@ constexpr std::array kRouters{
     Named<RouterPolicy>{"least-requests", RouterPolicy::kLeastRequests, "to whom has the fewest requests"},
     Named<RouterPolicy>{"least-tokens", RouterPolicy::kLeastTokens,
                         "to whom has the fewest tokens, of prompts to compute and of contexts to read"},
+    Named<RouterPolicy>{"kv-aware", RouterPolicy::kKvAware,
+                        "the same, where tokens of the prompt that are in the cache do not count"},
+    Named<RouterPolicy>{"sla-aware", RouterPolicy::kSlaAware,
+                        "where it costs least of those that are forecast to keep the promise of its class"},
 };
 constexpr std::array kBalances{
     Named<ReplicaBalance>{"none", ReplicaBalance::kRoundRobin, "one replica after the other"},
     Named<ReplicaBalance>{"request", ReplicaBalance::kRequests, "the replica with the fewest requests"},
     Named<ReplicaBalance>{"token", ReplicaBalance::kTokens, "the replica with the fewest tokens"},
-};
-constexpr std::array kBatchings{
-    Named<BatchPolicy>{"prefill-first", BatchPolicy::kPrefillFirst,
-                       "prompts have iterations of their own, before decoding goes on"},
-    Named<BatchPolicy>{"mixed", BatchPolicy::kMixed,
-                       "every running sequence decodes, and what the token budget leaves goes to prompts"},
 };
 
 void read_scheduler(Section section, ServicePlan& service) {
@@ -48,6 +48,37 @@ void read_scheduler(Section section, ServicePlan& service) {
   section.finish();
 }
 
+bool needs_events(const ServicePlan& service) {
+  return !service.pools.empty() || service.class_keys.size() > 1 ||
+         service.admission.policy != AdmissionPolicy::kNone;
+}
+
+// Only requests that are there at once, on one pool, can be carried out op by op.
+void decide_steps(Scenario& scenario, const Document& document) {
+  ServicePlan& service = scenario.service;
+  const bool can_be_full = !scenario.traffic.source && !service.separate && !needs_events(service);
+  if (!service.steps_given) service.full_steps = can_be_full;
+  if (service.full_steps && !can_be_full)
+    place_at(document, "/plan/steps")
+        .fail(fmt::format("\"full\" carries out requests that are there at once, on one pool, found {}; "
+                          "expected \"surface\"",
+                          service.separate          ? "prefill and decode apart"
+                          : scenario.traffic.source ? "requests that come by and by"
+                                                    : "several pools or classes, or admission"));
+}
+
+// Blocks of the traffic are made of whole pages.
+void check_prefix_cache(const Scenario& scenario, const Document& document) {
+  if (!scenario.service.prefix_cache || !scenario.traffic.source) return;
+  const std::int64_t block = scenario.traffic.source->block_tokens();
+  const int page = scenario.serving.block_tokens;
+  if (block % page != 0)
+    place_at(document, "/plan/cache/block_tokens")
+        .fail(fmt::format("pages of {} tokens do not divide the traffic's blocks of {}", page, block));
+}
+
+}  // namespace
+
 // Replicas that share no experts need not wait for each other: each is an instance by itself.
 ServicePhase phase_of(const Scenario& scenario, PoolRole role, const PhaseKeys& keys, const Place& place) {
   ServicePhase phase;
@@ -58,6 +89,8 @@ ServicePhase phase_of(const Scenario& scenario, PoolRole role, const PhaseKeys& 
   plan.tp = std::max(1, keys.tp);
   plan.ep = std::max(1, keys.ep);
   plan.prefill_exchange = plan.decode_exchange = keys.exchange;
+  phase.batching = scenario.service.batching;
+  phase.chunked = scenario.service.chunked;
   const Pool& pool = scenario.cluster->pools[phase.pool];
   const int dp = keys.dp > 0 ? keys.dp : pool.devices() / plan.tp;
   if (dp == 0 || std::int64_t{dp} * plan.tp > pool.devices())
@@ -75,30 +108,6 @@ ServicePhase phase_of(const Scenario& scenario, PoolRole role, const PhaseKeys& 
   return phase;
 }
 
-// Only requests that are there at once, on one pool, can be carried out op by op.
-void decide_steps(Scenario& scenario, const Document& document) {
-  ServicePlan& service = scenario.service;
-  const bool can_be_full = !scenario.traffic.source && !service.separate;
-  if (!service.steps_given) service.full_steps = can_be_full;
-  if (service.full_steps && !can_be_full)
-    place_at(document, "/plan/steps")
-        .fail(fmt::format("\"full\" carries out requests that are there at once, on one pool, found {}; "
-                          "expected \"surface\"",
-                          service.separate ? "prefill and decode apart" : "requests that come by and by"));
-}
-
-// Blocks of the traffic are made of whole pages.
-void check_prefix_cache(const Scenario& scenario, const Document& document) {
-  if (!scenario.service.prefix_cache || !scenario.traffic.source) return;
-  const std::int64_t block = scenario.traffic.source->block_tokens();
-  const int page = scenario.serving.block_tokens;
-  if (block % page != 0)
-    place_at(document, "/plan/cache/block_tokens")
-        .fail(fmt::format("pages of {} tokens do not divide the traffic's blocks of {}", page, block));
-}
-
-}  // namespace
-
 void read_service_keys(Section& plan, ServicePlan& service) {
   service.steps_given = plan.given("steps");
   service.full_steps = plan.choice<bool>("steps", kSteps, true,
@@ -106,6 +115,8 @@ void read_service_keys(Section& plan, ServicePlan& service) {
   read_separation(plan, service);
   service.router = plan.choice<RouterPolicy>("router", kRouters, RouterPolicy::kRoundRobin,
                                              "to which instance a request goes");
+  service.admission = read_admission(plan);
+  service.pools = read_pools(plan);
   service.balance = plan.choice<ReplicaBalance>("dp_balance", kBalances, ReplicaBalance::kTokens,
                                                 "to which attention replica of an instance");
   Section transfer = plan.object("transfer", false, "caches on their way from prefill to decode");
@@ -133,24 +144,35 @@ void read_cache_keys(Section& cache, ServicePlan& service) {
   section.finish();
 }
 
-void set_phases(Scenario& scenario, const Document& document) {
+namespace {
+
+// As /plan/prefill and /plan/decode say.
+void set_phases_of_roles(Scenario& scenario, const Document& document) {
   ServicePlan& service = scenario.service;
-  decide_steps(scenario, document);
-  if (service.full_steps) return check_separation(scenario, document);
-  check_prefix_cache(scenario, document);
   const PhaseKeys &prefill = service.prefill, &decode = service.decode;
   const Place at_decode = place_at(document, "/plan/decode"),
               at_prefill = place_at(document, "/plan/prefill");
   if (!service.separate) {
     service.phases = {phase_of(scenario, PoolRole::kBoth, decode, at_decode)};
     service.phases.front().plan.prefill_exchange = prefill.exchange;
-    return check_separation(scenario, document);
+    return;
   }
   service.phases = {phase_of(scenario, PoolRole::kPrefill, prefill, at_prefill),
                     phase_of(scenario, PoolRole::kDecode, decode, at_decode)};
   if (service.phases[0].pool == service.phases[1].pool)
     at_decode.fail("prefill and decode are apart, but on one pool: expected two");
+}
+
+}  // namespace
+
+void set_phases(Scenario& scenario, const Document& document) {
+  ServicePlan& service = scenario.service;
+  decide_steps(scenario, document);
+  if (service.full_steps) return check_separation(scenario, document);
+  check_prefix_cache(scenario, document);
+  service.pools.empty() ? set_phases_of_roles(scenario, document) : set_phases_of_pools(scenario, document);
   check_separation(scenario, document);
+  set_classes(scenario, document);
 }
 
 }  // namespace moebius

@@ -1,7 +1,6 @@
 #include "workloads/study/sweep_command.h"
 
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <thread>
 
@@ -9,6 +8,7 @@
 
 #include "hw/error.h"
 #include "workloads/report/number_text.h"
+#include "workloads/report/run_directory.h"
 #include "workloads/study/study_table.h"
 #include "workloads/validation/validation.h"
 
@@ -35,16 +35,6 @@ struct SweepArguments {
     return static_cast<int>(*workers);
   }
 };
-
-void write_file(const std::string& path, const std::string& text) {
-  const std::string temporary = path + ".part";
-  std::ofstream file(temporary, std::ios::binary);
-  file << text;
-  file.close();
-  std::error_code failure;
-  if (file) std::filesystem::rename(temporary, path, failure);
-  if (!file || failure) throw run_error(fmt::format("{}: cannot be written", path));
-}
 
 std::string course_text(const SweepArguments& arguments, const SweepCourse& course) {
   return fmt::format("{} points carried out now{}; results: {}\n", grouped(course.carried),

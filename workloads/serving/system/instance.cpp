@@ -42,10 +42,14 @@ std::optional<Time> Instance::begin(Time now) {
   ++totals_.iterations;
   totals_.prefills += prompts > 0;
   totals_.busy += lasts;
+  totals_.busy_with_prompts +=
+      prompts == rows ? lasts
+                      : Time{static_cast<std::int64_t>(static_cast<double>(lasts.ns) * prompts / rows)};
   totals_.rows += static_cast<double>(rows);
   totals_.slowest_rows += static_cast<double>(most) * size();
   busy_ = true;
-  return now + lasts;
+  until_ = now + lasts;
+  return until_;
 }
 
 Time Instance::duration() {

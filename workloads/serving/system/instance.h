@@ -38,6 +38,7 @@ class Instance {
   Replica& replica(int index) { return replicas_[index]; }
   const Replica& replica(int index) const { return replicas_[index]; }
   bool busy() const { return busy_; }
+  Time until() const { return until_; }  // the end of the iteration that goes on, or of the last one
 
   // The replica for the next request by the balance; advances the turn of round robin.
   int choose();
@@ -51,6 +52,7 @@ class Instance {
   struct Totals {
     std::int64_t iterations = 0, prefills = 0;  // with prompts in them
     Time busy;                                  // of iterations
+    Time busy_with_prompts;                     // of that, by rows where an iteration has both
     double rows = 0;                            // computed by all replicas
     double slowest_rows = 0;  // of the replica that had most, times replicas: over `rows`, the imbalance
   };
@@ -64,6 +66,7 @@ class Instance {
   std::vector<Replica> replicas_;
   std::vector<StepShape> shapes_;
   bool busy_ = false;
+  Time until_;
   int turn_ = 0;
   Totals totals_;
 };

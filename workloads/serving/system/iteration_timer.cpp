@@ -107,26 +107,32 @@ double IterationTimer::seconds(const StepPoint& point) {
   std::vector<BatchPtr> batches{own};
   const auto rows = static_cast<std::int64_t>(std::llround(point.others * static_cast<double>(own->rows())));
   batches.resize(plan.dp, rows == own->rows() ? own : rows_only(rows, plan.block_tokens));
-  return seconds(batches);
+  const double seconds = this->seconds(batches);
+  Sides& sides = means_[point.prefill_tokens > 0];
+  sides.sum += sides_;
+  ++sides.iterations;
+  return seconds;
 }
 
 double IterationTimer::seconds(const std::vector<BatchPtr>& batches) {
   const double shorter = seconds(*stacks_.front(), batches);
-  ++summed_;
-  sum_of_sides_ += sides_;
   if (stacks_.size() == 1) return shorter;
   const SideTimes of_shorter = sides_;
   const int layers = stacks_.front()->job.model.layers;
   const int repetitions = (all_layers_ - layers) / repetition_.period;
   const double longer = seconds(*stacks_.back(), batches);
-  sum_of_sides_ += (sides_ += of_shorter * -1) * repetitions;
+  const SideTimes repeated = (sides_ += of_shorter * -1) * repetitions;
+  sides_ = of_shorter;
+  const double parts = sides_.microbatches;
+  sides_ += repeated;
+  sides_.microbatches = parts;
   return shorter + repetitions * (longer - shorter);
 }
 
-SideTimes IterationTimer::take_mean_sides() {
-  const SideTimes mean = sum_of_sides_ * (summed_ > 0 ? 1 / static_cast<double>(summed_) : 0);
-  sum_of_sides_ = {};
-  summed_ = 0;
+SideTimes IterationTimer::take_mean_sides(bool prompts) {
+  Sides& of = means_[prompts];
+  const SideTimes mean = of.sum * (of.iterations > 0 ? 1 / static_cast<double>(of.iterations) : 0);
+  of = {};
   return mean;
 }
 

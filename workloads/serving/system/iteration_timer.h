@@ -3,6 +3,7 @@
 // repetition takes.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -11,9 +12,9 @@
 #include "workloads/schedule/executor.h"
 #include "workloads/schedule/recorder.h"
 #include "workloads/serving/iteration_routes.h"
+#include "workloads/serving/lower.h"
 #include "workloads/serving/separation/separated_iteration.h"
 #include "workloads/serving/separation/side_times.h"
-#include "workloads/serving/lower.h"
 #include "workloads/serving/system/step_surface.h"
 
 namespace moebius {
@@ -33,8 +34,9 @@ class IterationTimer {
   double seconds(const StepPoint& point);
   // The same of given batches, one a replica.
   double seconds(const std::vector<BatchPtr>& batches);
-  // Where experts stand apart and the recorder keeps ops: the mean over the iterations since the last call.
-  SideTimes take_mean_sides();
+  // Where experts stand apart and the recorder keeps ops: the mean over the iterations, with prompts or
+  // without, since the last call.
+  SideTimes take_mean_sides(bool prompts);
   std::int32_t page_tokens() const { return stacks_.front()->job.plan.block_tokens; }
 
  private:
@@ -56,8 +58,12 @@ class IterationTimer {
   Repetition repetition_;
   int all_layers_ = 0;                          // where short stacks stand for them
   std::vector<std::unique_ptr<Stack>> stacks_;  // one of all layers, or a short one and a longer one
-  SideTimes sides_, sum_of_sides_;  // of the stack carried out last; of all iterations
-  std::int64_t summed_ = 0;
+  struct Sides {
+    SideTimes sum;
+    std::int64_t iterations = 0;
+  };
+  SideTimes sides_;             // of the iteration carried out last
+  std::array<Sides, 2> means_;  // without and with prompts
   std::int32_t sequence_ = 0, step_ = 0;
   Time end_;
 };

@@ -1,6 +1,7 @@
 #include "workloads/serving/system/replica.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include <fmt/format.h>
@@ -59,8 +60,11 @@ bool Replica::fits(std::int32_t prompt, std::int32_t output) const {
 }
 
 void Replica::enqueue(const Sequence& sequence) {
-  waiting_.push_back(sequence);
   waiting_tokens_ += sequence.prompt;
+  auto at = waiting_.end();
+  while (at != waiting_.begin() && std::prev(at)->priority < sequence.priority) --at;
+  if (at == waiting_.begin()) blocked_ = -1;  // another one is next
+  waiting_.insert(at, sequence);
 }
 
 void Replica::hold(std::int64_t pages) {
@@ -84,7 +88,7 @@ bool Replica::reserve(std::int32_t prompt) {
 
 void Replica::adopt(const Sequence& sequence, Time since) {
   left_ += sequence.output;
-  decode({sequence.id, sequence.prompt, sequence.output, 0, since});
+  decode({sequence.id, sequence.prompt, sequence.output, 0, since, sequence.priority});
 }
 
 void Replica::decode(const Decoding& sequence) {
@@ -225,7 +229,7 @@ void Replica::preempt_youngest() {
   left_ -= sequence.left;
   leave(sequence);
   // The token that was sampled last is not in the cache yet.
-  waiting_.push_front({sequence.id, sequence.context + 1, sequence.left, chain});
+  waiting_.push_front({sequence.id, sequence.context + 1, sequence.left, chain, sequence.priority});
   waiting_tokens_ += sequence.context + 1;
   preempted_.push_back(sequence.id);
 }
@@ -296,7 +300,8 @@ void Replica::complete_prefill(Time end, StepOutcome& outcome) {
     ++outcome.tokens;
     --sequence.output;
     --left_;
-    const Decoding next{sequence.id, sequence.prompt, sequence.output, share(prefilling), end};
+    const Decoding next{sequence.id, sequence.prompt,  sequence.output, share(prefilling),
+                        end,         sequence.priority};
     if (next.left == 0) {
       outcome.finished.push_back(next.id);
       leave(next);
@@ -308,6 +313,21 @@ void Replica::complete_prefill(Time end, StepOutcome& outcome) {
     }
   }
   prefilling_.resize(kept);
+}
+
+std::int64_t Replica::prompt_tokens_before(std::int32_t priority) const {
+  std::int64_t tokens = waiting_tokens_ - shape_.prefill_tokens;
+  for (auto at = waiting_.rbegin(); at != waiting_.rend() && at->priority < priority; ++at)
+    tokens -= at->prompt;
+  return tokens;
+}
+
+std::int64_t Replica::free_pages() const {
+  return rules_.pages - held_ - index_.in_use() * block_pages();
+}
+
+std::int64_t Replica::hit_tokens(kv::Chain chain) const {
+  return rules_.shared_tokens > 0 ? index_.match(chain) * rules_.shared_tokens : 0;
 }
 
 ReplicaLoad Replica::load() const {

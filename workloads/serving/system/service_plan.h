@@ -24,6 +24,9 @@ struct ServicePhase {
   int instances = 1;
   int expert_pool = -1;  // of its experts, where these stand apart
   ServingPlan plan;  // of one instance; of its phases, a pool that does one has only that
+  BatchPolicy batching = BatchPolicy::kPrefillFirst;
+  bool chunked = true;
+  std::optional<WanRules> wan = {};  // between users and the pool
 };
 
 // How a phase is spread over ranks, as given; zero: as many as the devices allow, or as the other phase.
@@ -36,6 +39,23 @@ struct PhaseKeys {
   int microbatches = 3;
 };
 
+// A row of `/plan/pools`: one of several pools that serve one model.
+struct PoolKeys {
+  PoolRole role = PoolRole::kBoth;
+  PhaseKeys phase;
+  int max_batch = 0;
+  std::int64_t token_budget = 0;
+  BatchPolicy batching = BatchPolicy::kPrefillFirst;
+  bool chunked = true;
+  std::optional<WanRules> wan = {};
+};
+
+// A row of `/sla`, and the names of the pools that may serve it; none: all.
+struct ClassKeys {
+  RequestClass of;
+  std::vector<std::string> pools;
+};
+
 struct ServicePlan {
   bool full_steps = true;    // every op of every iteration, on one pool, all requests there at the beginning
   bool steps_given = false;  // in the scenario
@@ -43,7 +63,11 @@ struct ServicePlan {
   bool experts_apart = false;  // attention and experts on pools of their own
   EncoderPlan encoder = {};
   PhaseKeys prefill = {}, decode = {};
+  std::vector<PoolKeys> pools = {};       // empty: as prefill and decode say
   std::vector<ServicePhase> phases = {};  // one that does both, or prefill and decode; empty with full_steps
+  std::vector<ClassKeys> class_keys = {};
+  std::vector<RequestClass> classes = {};  // at least one, once phases are set
+  AdmissionRules admission = {};
   BatchPolicy batching = BatchPolicy::kPrefillFirst;
   bool chunked = true;  // prompts may be cut at the token budget
   Speculation speculation = {};

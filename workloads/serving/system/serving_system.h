@@ -5,18 +5,21 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "hw/units.h"
 #include "workloads/serving/separation/encoder_pool.h"
+#include "workloads/serving/system/admission.h"
 #include "workloads/serving/system/instance.h"
+#include "workloads/serving/system/request_class.h"
 #include "workloads/serving/system/request_feed.h"
+#include "workloads/serving/system/router.h"
 #include "workloads/serving/system/service_metrics.h"
+#include "workloads/serving/system/wan_link.h"
 
 namespace moebius {
-
-enum class PoolRole : std::uint8_t { kBoth, kPrefill, kDecode };
 
 struct PoolRules {
   std::string name;
@@ -24,13 +27,9 @@ struct PoolRules {
   InstanceRules instance;
   int instances = 1;
   StepCost* cost = nullptr;  // outlives the system
-};
-
-// To which instance a request goes.
-enum class RouterPolicy : std::uint8_t {
-  kRoundRobin,
-  kLeastRequests,
-  kLeastTokens,  // of prompts to compute and of contexts to read
+  std::optional<WanRules> wan = {};  // between users and the pool; nothing: no time and no limit
+  double usd_per_second = 0;         // of an instance, as the router sees it; 0: not known
+  ByteRate transfer_rate = {};       // of a replica; 0: the one of all
 };
 
 // How a cache moves from the replica that computed it to the one that decodes. Each replica sends, and takes
@@ -44,11 +43,24 @@ struct TransferRules {
 };
 
 struct SystemRules {
-  std::vector<PoolRules> pools;  // one that does both, or one of each other role
+  std::vector<PoolRules> pools;  // that do both, or some of each other role; at most kMostPools
   RouterPolicy router = RouterPolicy::kRoundRobin;
   TransferRules transfer;
+  std::vector<RequestClass> classes = {{}};
+  AdmissionRules admission = {};
   EncoderRules encoder = {};  // none: replicas encode the images of their prompts
-  std::vector<ServiceGoal> goals = {{}};  // by service class
+};
+
+struct ClassTokens {  // that a pool computed: of prompts, and generated
+  std::int64_t input = 0, output = 0;
+};
+
+// How far forecasts of the first token were off, as they stood when requests came.
+struct ForecastFigures {
+  std::int64_t requests = 0;
+  double error = 0, bias = 0;  // sums of |forecast / came - 1|, and of that with its sign
+
+  void add(Time forecast, Time came);
 };
 
 struct PoolFigures {
@@ -58,6 +70,8 @@ struct PoolFigures {
   std::int64_t peak_pages = 0;  // of the fullest replica
   std::int64_t preemptions = 0;
   PrefixTotals prefixes;  // of all replicas
+  std::vector<ClassTokens> tokens;  // of finished requests, by class
+  WanFigures wan;
 };
 
 class ServingSystem {
@@ -74,7 +88,9 @@ class ServingSystem {
   const ServiceMetrics& metrics() const;
   std::vector<PoolFigures> pools() const;
   double transferred_bytes() const;
+  ForecastFigures forecasts() const;
   EncoderPool::Totals encoders() const;
+  Time span() const;  // from the first arrival to the last token
 
  private:
   struct State;

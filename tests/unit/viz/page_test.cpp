@@ -1,0 +1,149 @@
+// Pages: what a report says stands in it, safe from what names contain.
+#include "viz/page/run_page.h"
+
+#include <algorithm>
+
+#include "hw/error.h"
+#include "tests/process.h"
+#include "viz/page/charts.h"
+#include "viz/page/html.h"
+#include "viz/page/lanes_picture.h"
+#undef CHECK  // ours; here it is Catch's
+#include <catch2/catch.hpp>
+
+namespace moebius::viz {
+namespace {
+
+using namespace literals;
+
+constexpr const char* kReport = R"({"scenario": "a <b> & \"c\"", "kind": "training", "executor": "sim",
+  "detail": "fluid", "seed": 3, "step_time_s": 1.25, "mfu": 0.5,
+  "breakdown": {"compute_s": 1.0, "exposed_communication_s": 0.25, "bubble_s": 0,
+                "by_kind": {"gemm": {"compute_s": 0.9}, "dispatch": {"busy_s": 0.3, "exposed_s": 0.25}}},
+  "memory": {"peak_bytes": 3e9, "capacity_bytes": 4e9, "by_kind": {"weights": 1e9, "activations": 2e9}},
+  "network": {"tiers": [{"tier": "NIC out", "ports": 8, "carried_bytes": 1e9, "busy_share": 0.4}]}})";
+
+class Run {
+ public:
+  explicit Run(const std::string& report = kReport) { scratch_.write("report.json", report); }
+  RunOnPage page() const { return RunOnPage(directory()); }
+  std::string directory() const {
+    const std::string path = scratch_.path("");
+    return path.substr(0, path.size() - 1);
+  }
+  std::string path(const std::string& name) const { return scratch_.path(name); }
+
+ private:
+  test::Scratch scratch_;
+};
+
+std::size_t count(const std::string& text, const std::string& part) {
+  std::size_t found = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+  return found;
+}
+
+TEST_CASE("names of a run cannot break a page") {
+  const std::string text = run_page(Run().page());
+  CHECK(text.find("<h1>a &lt;b&gt; &amp; &quot;c&quot;</h1>") != std::string::npos);
+  CHECK(text.find("<b> &") == std::string::npos);
+}
+
+TEST_CASE("every figure of the report stands on its page as it is") {
+  const Run run;
+  const std::string text = run_page(run.page());
+  const auto all = Figures(run.directory()).all();
+  REQUIRE(all.size() == 21);
+  for (const auto& [path, value] : all) {
+    INFO(path);
+    CHECK(text.find("<td>" + escaped(path) + "</td><td>" + escaped(value) + "</td>") != std::string::npos);
+  }
+}
+
+TEST_CASE("a page opens every element that it closes") {
+  const std::string text = run_page(Run().page());
+  for (const char* name : {"section", "div", "table", "details", "span", "p", "abbr", "h2"}) {
+    INFO(name);
+    const std::string tag = name;
+    CHECK(count(text, "<" + tag + ">") + count(text, "<" + tag + " ") == count(text, "</" + tag + ">"));
+  }
+}
+
+TEST_CASE("a page asks for nothing from elsewhere") {
+  const std::string text = run_page(Run().page());
+  for (const char* outside : {"http", "<script", "@import", "url("})
+    CHECK(text.find(outside) == std::string::npos);
+}
+
+// 1.0 of 1.25 is 80%.
+TEST_CASE("parts of a bar are as long as their share and a limit is marked") {
+  CHECK(breakdown(Run().page().figures).find("width:80.000%") != std::string::npos);
+  const std::string memory_bar = memory(Run().page().figures);
+  CHECK(memory_bar.find("width:25.000%") != std::string::npos);  // 1 of 4 GB
+  CHECK(memory_bar.find("class=\"limit\"") != std::string::npos);
+}
+
+TEST_CASE("two runs stand beside each other with their difference") {
+  std::string slower = kReport;
+  slower.replace(slower.find("1.25"), 4, "2.50");
+  const Run a, b(slower);
+  const std::string text = comparison_page(a.page(), b.page());
+  CHECK(text.find("<td>step time</td><td>1.25 s</td><td>2.5 s</td><td>+100.0%</td>") != std::string::npos);
+}
+
+TEST_CASE("what is no run is refused in a sentence") {
+  const Run empty("[1, 2]");
+  CHECK_THROWS_WITH(empty.page(), Catch::EndsWith("report.json: expected a run's report, found an array"));
+  CHECK_THROWS_AS(RunOnPage("/nowhere"), Error);
+}
+
+// ---- lanes ----
+
+// One class that computes from 0 to 5 ms forward and from 5 to 10 ms backward, and sends from 6 to 9, of
+// which it waits until 8.
+Timeline timeline() {
+  Timeline lanes;
+  lanes.fragments = {"f"};
+  lanes.class_ranks = {0};
+  lanes.class_sizes = {1};
+  for (const Phase phase : {Phase::kForward, Phase::kBackward}) {
+    OpRow op;
+    op.kind = OpKind::kGemm;
+    op.phase = phase;
+    op.index = static_cast<std::int32_t>(lanes.ops.size());
+    lanes.ops.push_back(op);
+  }
+  OpRow send;
+  send.kind = OpKind::kSend;
+  send.lane = Lane::kSendForward;
+  send.index = 2;
+  lanes.ops.push_back(send);
+  lanes.submissions = {{0, 0, 0, 0, 0}};
+  lanes.spans = {{.op = 0, .start = 0_ms, .end = 5_ms},
+                 {.op = 1, .start = 5_ms, .end = 10_ms},
+                 {.op = 2, .lane = Lane::kSendForward, .start = 6_ms, .end = 9_ms, .work_start = 8_ms}};
+  return lanes;
+}
+
+TEST_CASE("a picture of lanes has strokes where the spans are") {
+  const test::Scratch scratch;
+  save_timeline(timeline(), scratch.path("timeline.mtl"));
+  const LanesPicture picture = lanes_picture(SpanColumns(scratch.path("timeline.mtl")));
+  // 900 columns after 150 of names: halves of 450; 0.6 and 0.8 and 0.9 of it in the second row, 13 lower.
+  CHECK(picture.svg.find("M150 6h450") != std::string::npos);
+  CHECK(picture.svg.find("M600 6h450") != std::string::npos);
+  CHECK(picture.svg.find("M690 19h180") != std::string::npos);
+  CHECK(picture.svg.find("M870 19h90") != std::string::npos);
+  CHECK(picture.caption.find("waiting for members") != std::string::npos);
+}
+
+TEST_CASE("a run without spans has no picture of lanes") {
+  const test::Scratch scratch;
+  Timeline empty = timeline();
+  empty.spans.clear();
+  save_timeline(empty, scratch.path("timeline.mtl"));
+  CHECK(lanes_picture(SpanColumns(scratch.path("timeline.mtl"))).svg.empty());
+}
+
+}  // namespace
+}  // namespace moebius::viz

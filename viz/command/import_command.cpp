@@ -1,0 +1,74 @@
+#include "viz/command/import_command.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "hw/json_text.h"
+#include "viz/import/chrome_reader.h"
+#include "workloads/perform.h"
+#include "workloads/report/run_directory.h"
+
+namespace moebius {
+
+namespace {
+
+// The report of a run of which only its timeline is known.
+std::string report_of(const Timeline& timeline, const std::string& name) {
+  std::int64_t end = 0;
+  std::map<OpKind, double> kinds;
+  for (const Span& span : timeline.spans) {
+    end = std::max(end, span.end.ns);
+    kinds[timeline.ops[timeline.submissions[span.sequence].fragment].kind] +=
+        (span.end - span.start).seconds();
+  }
+  std::string rows;
+  for (const auto& [kind, seconds] : kinds)
+    rows += fmt::format("{}\n      {}: {{\"{}\": {}}}", rows.empty() ? "" : ",", json_string(to_string(kind)),
+                        is_communication(kind) ? "busy_s" : "compute_s", seconds);
+  return fmt::format(
+      "{{\n  \"scenario\": {},\n  \"kind\": \"imported\",\n  \"executor\": \"imported\",\n  \"detail\": "
+      "\"\",\n"
+      "  \"seed\": 0,\n  \"run_time_s\": {},\n  \"rows\": {},\n  \"ops\": {},\n  \"breakdown\": "
+      "{{\"by_kind\": {{{}\n"
+      "  }}}},\n  \"provenance\": {{\"imported\": {}, \"moebius\": {}}},\n  \"uncertainty\": {{}}\n}}\n",
+      json_string(name), static_cast<double>(end) * 1e-9, timeline.class_ranks.size(), timeline.spans.size(),
+      rows, json_string(name), json_string(kVersion));
+}
+
+}  // namespace
+
+Command import_command() {
+  struct Arguments {
+    std::string file, out;
+    bool chrome = false;
+  };
+  const auto arguments = std::make_shared<Arguments>();
+  const auto body = [arguments] {
+    const std::string name = std::filesystem::path(arguments->file).filename().string();
+    viz::ForeignTrace trace = viz::read_chrome_trace(arguments->file);
+    const std::int64_t left_out = trace.left_out;
+    const Timeline timeline = viz::timeline_of(std::move(trace), name);
+    const std::string json = report_of(timeline, name);
+    const std::string text =
+        fmt::format("{}: {} slices on {} rows, {} samples of counters; {} other events left out\n", name,
+                    timeline.spans.size(), timeline.class_ranks.size(), timeline.samples.size(), left_out);
+    write_run(arguments->out, {json, text}, timeline);
+    fmt::print(stderr, "{}", text);
+    return 0;
+  };
+  return {"import",
+          "take a profile recorded elsewhere for a run, to look at it or to compare it",
+          {{.name = "FILE",
+            .target = &arguments->file,
+            .help = "the profile, plain or packed (.gz)",
+            .required = true},
+           {"--chrome", &arguments->chrome, "it is in Chrome's Trace Event Format (the only one so far)"},
+           {.name = "--out", .target = &arguments->out, .help = "directory of the run", .required = true}},
+          body};
+}
+
+}  // namespace moebius

@@ -1,0 +1,320 @@
+#include "viz/import/chrome_reader.h"
+
+#include <zlib.h>
+
+#include <cmath>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <tuple>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "hw/error.h"
+#include "hw/json_text.h"
+
+namespace moebius::viz {
+
+namespace {
+
+constexpr std::int64_t kMostEvents = 100'000'000;
+constexpr std::size_t kMostNames = 4'000'000, kMostTracks = 100'000, kLongestName = 4096;
+constexpr int kDeepest = 64;
+// Moments and durations: 63 years, so that sums of them in nanoseconds fit.
+constexpr double kLongest = 2e15;  // microseconds
+
+// The characters of a file, unpacked where it is packed, block by block.
+class Characters {
+ public:
+  explicit Characters(const std::string& path) : file_(gzopen(path.c_str(), "rb"), gzclose), block_(1 << 18) {
+    if (!file_) throw input_error(fmt::format("{}: cannot be read", path));
+    gzbuffer(file_.get(), 1 << 18);
+    fill();
+  }
+  bool at_end() const { return at_ == size_; }
+  char now() const { return block_[at_]; }
+  void next() {
+    ++taken_;
+    if (++at_ == size_) fill();
+  }
+  bool damaged() const { return damaged_; }
+  std::int64_t taken() const { return taken_; }
+
+ private:
+  void fill() {
+    const int got = gzread(file_.get(), block_.data(), static_cast<unsigned>(block_.size()));
+    damaged_ = got < 0;
+    size_ = got > 0 ? static_cast<std::size_t>(got) : 0;
+    at_ = 0;
+  }
+
+  std::unique_ptr<gzFile_s, int (*)(gzFile)> file_;
+  std::vector<char> block_;
+  std::size_t at_ = 0, size_ = 0;
+  std::int64_t taken_ = 0;
+  bool damaged_ = false;
+};
+
+// As an iterator, which is how the parser takes them; both ends point to the same characters.
+class CharacterIterator {
+ public:
+  using iterator_category = std::input_iterator_tag;
+  using value_type = char;
+  using difference_type = std::ptrdiff_t;
+  using pointer = const char*;
+  using reference = char;
+
+  explicit CharacterIterator(Characters* of = nullptr) : of_(of) {}
+  char operator*() const { return of_->now(); }
+  CharacterIterator& operator++() {
+    of_->next();
+    return *this;
+  }
+  void operator++(int) { of_->next(); }
+  bool operator==(const CharacterIterator& other) const { return ended() == other.ended(); }
+  bool operator!=(const CharacterIterator& other) const { return !(*this == other); }
+
+ private:
+  bool ended() const { return of_ == nullptr || of_->at_end(); }
+  Characters* of_;
+};
+
+struct Event {
+  std::string name, process, thread, told;  // told: args.name of metadata
+  char kind = 0;
+  std::optional<double> start, duration;
+  std::vector<std::pair<std::string, double>> values;  // numbers in args
+};
+
+// Puts events where they belong.
+class Collector {
+ public:
+  explicit Collector(std::string path) : path_(std::move(path)) {}
+
+  void take(const Event& event) {
+    if (++events_ > kMostEvents) fail(fmt::format("expected at most {} events, found more", kMostEvents));
+    if (event.kind == 'X')
+      complete(event);
+    else if (event.kind == 'B')
+      begin(event);
+    else if (event.kind == 'E')
+      end(event);
+    else if (event.kind == 'C')
+      count(event);
+    else if (event.kind == 'M')
+      name(event);
+    else
+      ++trace_.left_out;
+  }
+
+  ForeignTrace finish() {
+    for (const auto& [track, open] : open_) trace_.left_out += static_cast<std::int64_t>(open.size());
+    for (std::size_t i = 0; i < keys_.size(); ++i) {
+      const auto& [process, thread] = keys_[i];
+      const auto process_name = process_names_.find(process);
+      const auto thread_name = thread_names_.find(keys_[i]);
+      trace_.tracks.emplace_back(
+          process_name == process_names_.end() ? "process " + process : process_name->second,
+          thread_name == thread_names_.end() ? fmt::format("thread {}", thread) : thread_name->second);
+    }
+    return std::move(trace_);
+  }
+
+ private:
+  using Key = std::pair<std::string, std::string>;  // pid, tid: numbers or words
+
+  [[noreturn]] void fail(const std::string& sentence) const {
+    throw input_error(fmt::format("{}: event {}: {}", path_, events_, sentence));
+  }
+  double time_of(const std::optional<double>& given, const char* key) const {
+    if (!given || !std::isfinite(*given) || std::abs(*given) > kLongest)
+      fail(
+          fmt::format("expected microseconds in \"{}\", found {}", key, given ? "none that can be" : "none"));
+    return *given;
+  }
+  std::int32_t id_of(std::unordered_map<std::string, std::int32_t>& ids, std::vector<std::string>& all,
+                     const std::string& text, const char* what) {
+    const auto [at, added] = ids.emplace(text.substr(0, kLongestName), static_cast<std::int32_t>(all.size()));
+    if (added) all.push_back(at->first);
+    if (all.size() > kMostNames)
+      fail(fmt::format("expected at most {} different {}, found more", kMostNames, what));
+    return at->second;
+  }
+  std::int32_t track_of(const Event& event) {
+    const auto [at, added] =
+        tracks_.emplace(Key(event.process, event.thread), static_cast<std::int32_t>(keys_.size()));
+    if (added) keys_.push_back(at->first);
+    if (keys_.size() > kMostTracks) fail(fmt::format("expected at most {} threads, found more", kMostTracks));
+    return at->second;
+  }
+
+  void complete(const Event& event) {
+    const double duration = event.duration ? time_of(event.duration, "dur") : 0;
+    if (duration < 0) fail("expected a duration of at least 0, found less");
+    trace_.slices.push_back({time_of(event.start, "ts"), duration,
+                             id_of(names_, trace_.names, event.name, "names"), track_of(event)});
+  }
+  void begin(const Event& event) {
+    const std::int32_t track = track_of(event);
+    open_[track].push_back(
+        {time_of(event.start, "ts"), 0, id_of(names_, trace_.names, event.name, "names"), track});
+  }
+  void end(const Event& event) {
+    std::vector<ForeignSlice>& open = open_[track_of(event)];
+    if (open.empty()) {
+      ++trace_.left_out;  // it began before the recording did
+      return;
+    }
+    ForeignSlice slice = open.back();
+    open.pop_back();
+    slice.duration = time_of(event.start, "ts") - slice.start;
+    if (slice.duration < 0) fail("expected an end after its begin, found one before");
+    trace_.slices.push_back(slice);
+  }
+  void count(const Event& event) {
+    for (const auto& [key, value] : event.values) {
+      const std::string name = event.values.size() == 1 ? event.name : event.name + " " + key;
+      trace_.samples.push_back(
+          {time_of(event.start, "ts"), value, id_of(counters_, trace_.counters, name, "counters"), 0});
+    }
+  }
+  void name(const Event& event) {
+    if (event.told.empty()) return;
+    if (event.name == "process_name") process_names_[event.process] = event.told.substr(0, kLongestName);
+    if (event.name == "thread_name")
+      thread_names_[{event.process, event.thread}] = event.told.substr(0, kLongestName);
+  }
+
+  std::string path_;
+  std::int64_t events_ = 0;
+  ForeignTrace trace_;
+  std::unordered_map<std::string, std::int32_t> names_, counters_;
+  std::map<Key, std::int32_t> tracks_;
+  std::vector<Key> keys_;
+  std::map<std::string, std::string> process_names_;
+  std::map<Key, std::string> thread_names_;
+  std::map<std::int32_t, std::vector<ForeignSlice>> open_;
+};
+
+// What the parser tells, as events. Depths: 1 the file's object (or none: a bare array), then the array of
+// events, then an event, then its args.
+class Handler : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  Handler(Collector& collector, const std::string& path) : collector_(collector), path_(path) {}
+
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(number_integer_t value) override { return number(static_cast<double>(value), value); }
+  bool number_unsigned(number_unsigned_t value) override { return number(static_cast<double>(value), value); }
+  bool number_float(number_float_t value, const string_t& text) override { return number(value, text); }
+  bool binary(binary_t&) override { return true; }
+  bool string(string_t& text) override {
+    if (depth_ == event_depth_ && event_depth_ > 0) {
+      if (key_ == "name") event_.name = text;
+      if (key_ == "ph") event_.kind = text.size() == 1 ? text[0] : '?';
+      if (key_ == "pid") event_.process = text;
+      if (key_ == "tid") event_.thread = text;
+    } else if (in_args() && key_ == "name") {
+      event_.told = text;
+    }
+    return true;
+  }
+  bool key(string_t& text) override {
+    if (depth_ == event_depth_) in_args_ = text == "args";
+    if (depth_ == 1 && event_depth_ == 0) in_events_ = text == "traceEvents";
+    key_.swap(text);
+    return true;
+  }
+  bool start_object(std::size_t) override {
+    deeper();
+    if (event_depth_ == 0 && events_depth_ > 0 && depth_ == events_depth_ + 1) {
+      event_depth_ = depth_;
+      event_ = {};
+    }
+    return true;
+  }
+  bool end_object() override {
+    if (depth_ == event_depth_) {
+      collector_.take(event_);
+      event_depth_ = 0;
+      in_args_ = false;
+    }
+    --depth_;
+    return true;
+  }
+  bool start_array(std::size_t) override {
+    deeper();
+    const bool bare = depth_ == 1, named = depth_ == 2 && in_events_;
+    if (events_depth_ == 0 && (bare || named)) events_depth_ = depth_, seen_ = true;
+    return true;
+  }
+  bool end_array() override {
+    if (depth_ == events_depth_) events_depth_ = 0, in_events_ = false;
+    --depth_;
+    return true;
+  }
+  bool parse_error(std::size_t position, const std::string& token,
+                   const nlohmann::detail::exception&) override {
+    throw input_error(
+        fmt::format("{}: byte {}: expected JSON, found {}", path_, position, json_excerpt(token)));
+  }
+  bool seen() const { return seen_; }
+
+ private:
+  bool in_args() const { return in_args_ && event_depth_ > 0 && depth_ == event_depth_ + 1; }
+  void deeper() {
+    if (++depth_ > kDeepest)
+      throw input_error(fmt::format("{}: expected at most {} levels, found more", path_, kDeepest));
+  }
+  template <class Text>
+  bool number(double value, const Text& text) {
+    if (depth_ == event_depth_ && event_depth_ > 0) {
+      if (key_ == "ts") event_.start = value;
+      if (key_ == "dur") event_.duration = value;
+      if (key_ == "pid") event_.process = fmt::format("{}", text);
+      if (key_ == "tid") event_.thread = fmt::format("{}", text);
+    } else if (in_args() && event_.values.size() < 64) {
+      event_.values.emplace_back(key_, value);
+    }
+    return true;
+  }
+
+  Collector& collector_;
+  const std::string& path_;
+  Event event_;
+  std::string key_;
+  int depth_ = 0, events_depth_ = 0, event_depth_ = 0;
+  bool in_events_ = false, in_args_ = false, seen_ = false;
+};
+
+template <class Iterator>
+ForeignTrace parsed(Iterator first, Iterator last, const std::string& path) {
+  Collector collector(path);
+  Handler handler(collector, path);
+  nlohmann::json::sax_parse(first, last, &handler);
+  if (!handler.seen())
+    throw input_error(fmt::format("{}: expected \"traceEvents\" or an array of events, found neither", path));
+  ForeignTrace trace = collector.finish();
+  if (trace.slices.empty()) throw input_error(fmt::format("{}: expected slices, found none", path));
+  return trace;
+}
+
+}  // namespace
+
+ForeignTrace read_chrome_trace(const std::string& path) {
+  Characters characters(path);
+  try {
+    return parsed(CharacterIterator(&characters), CharacterIterator(), path);
+  } catch (const Error&) {
+    if (!characters.damaged()) throw;
+    throw input_error(
+        fmt::format("{}: byte {}: expected packed data, found damage", path, characters.taken()));
+  }
+}
+
+ForeignTrace parse_chrome_trace(std::string_view json, const std::string& name) {
+  return parsed(json.begin(), json.end(), name);
+}
+
+}  // namespace moebius::viz

@@ -1,0 +1,253 @@
+#include "viz/page/run_sections.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "hw/file_bytes.h"
+#include "viz/page/charts.h"
+#include "viz/page/html.h"
+#include "workloads/report/number_text.h"
+#include "workloads/report/run_directory.h"
+
+namespace moebius::viz {
+
+namespace {
+
+struct Named {
+  std::string_view path, name;
+};
+
+// In the order in which a page shows them.
+constexpr std::array kHeadline{
+    Named{"step_time_s", "step time"},
+    Named{"mfu", "MFU"},
+    Named{"tokens_per_s", "tokens a second"},
+    Named{"tokens_per_s_per_device", "tokens a second and device"},
+    Named{"output_tokens_per_s", "tokens out a second"},
+    Named{"input_tokens_per_s", "tokens in a second"},
+    Named{"ttft_s.p50", "TTFT"},
+    Named{"tpot_s.p50", "TPOT"},
+    Named{"goodput_rps", "goodput"},
+    Named{"slo_attainment", "SLO attainment"},
+    Named{"requests.completed", "requests answered"},
+    Named{"collective.time_s", "time of the operation"},
+    Named{"collective.busbw_bytes_per_s", "busbw"},
+    Named{"collective.algbw_bytes_per_s", "payload over time"},
+    Named{"kv.hit_blocks", "blocks hit"},
+    Named{"kv.total_blocks", "blocks asked for"},
+    Named{"breakdown.exposed_communication_s", "exposed communication"},
+    Named{"memory.peak_bytes", "peak memory"},
+    Named{"devices", "devices"},
+};
+
+constexpr std::array kParts{
+    Named{"breakdown.compute_s", "compute"},
+    Named{"breakdown.exposed_communication_s", "exposed communication"},
+    Named{"breakdown.waiting_s", "waiting"},
+    Named{"breakdown.bubble_s", "bubble"},
+};
+
+std::string spaced(std::string name) {
+  std::replace(name.begin(), name.end(), '_', ' ');
+  return name;
+}
+
+std::string suffix_of(std::string_view path) {
+  return path.ends_with(".p50") ? " (median)" : "";
+}
+
+// "p50", "p90", ... of one kind of latency, by the scale of all.
+std::string latency_bars(const Figures& figures, const char* path, const char* name) {
+  std::vector<Part> parts;
+  for (const char* which : {"mean", "p50", "p90", "p95", "p99"}) {
+    const auto value = figures.number(fmt::format("{}.{}", path, which));
+    if (value) parts.push_back({which, *value, seconds_text(*value), colour(0)});
+  }
+  if (parts.empty()) return "";
+  return fmt::format("<p><b>{}</b></p>\n{}", term(name), bars(parts));
+}
+
+}  // namespace
+
+RunOnPage::RunOnPage(const std::string& directory) : name(directory), figures(directory) {
+  if (std::filesystem::exists(directory + "/timeline.mtl")) spans.emplace(timeline_path(directory));
+}
+
+std::vector<std::string> headline_paths(const Figures& figures) {
+  std::vector<std::string> paths;
+  for (const Named& row : kHeadline) {
+    // Blocks of a service's cache are another thing than those that a replay asks for.
+    if (row.path.starts_with("kv.") && figures.text("kind") != "kv-replay") continue;
+    if (figures.number(row.path)) paths.emplace_back(row.path);
+  }
+  return paths;
+}
+
+std::string figure_name(std::string_view path) {
+  for (const Named& row : kHeadline) {
+    if (row.path == path) return term(row.name) + suffix_of(path);
+  }
+  return escaped(path);
+}
+
+std::string headline(const Figures& figures) {
+  std::string tiles;
+  for (const std::string& path : headline_paths(figures))
+    tiles += fmt::format("<div class=\"tile\"><b>{}</b><span>{}</span></div>\n",
+                         escaped(shown(path, *figures.number(path))), figure_name(path));
+  std::string text = "<div class=\"tiles\">" + tiles + "</div>\n";
+  const auto low = figures.number("uncertainty.interval.low"),
+             high = figures.number("uncertainty.interval.high");
+  const std::string of = figures.text("uncertainty.interval.of");
+  if (low && high)
+    text += fmt::format(
+        "<p class=\"soft\">{}: {} to {}, by the errors of the kernels and links that it is made of"
+        "</p>\n",
+        figure_name(of), escaped(shown(of, *low)), escaped(shown(of, *high)));
+  return text;
+}
+
+std::string breakdown(const Figures& figures) {
+  std::vector<Part> parts;
+  for (const Named& row : kParts) {
+    if (const auto value = figures.number(row.path))
+      parts.push_back({term(row.name), *value, seconds_text(*value)});
+  }
+  std::string text = stacked_bar(parts);
+  const Value* kinds = figures.value("breakdown.by_kind");
+  if (kinds == nullptr || kinds->kind != Value::Kind::kObject) return text;
+  std::vector<std::vector<std::string>> rows;
+  std::vector<double> order;
+  for (std::size_t i = 0; i < kinds->items.size(); ++i) {
+    const Figures kind(Document{"", kinds->items[i]});
+    const double compute = kind.number("compute_s").value_or(0), busy = kind.number("busy_s").value_or(0);
+    const auto seconds = [](double value) {
+      return value > 0 ? escaped(seconds_text(value)) : std::string("-");
+    };
+    order.push_back(compute + busy);
+    rows.push_back({escaped(spaced(kinds->keys[i])), seconds(compute + busy),
+                    seconds(kind.number("exposed_s").value_or(0)),
+                    seconds(kind.number("waiting_s").value_or(0))});
+  }
+  std::vector<std::size_t> by_time(rows.size());
+  for (std::size_t i = 0; i < by_time.size(); ++i) by_time[i] = i;
+  std::stable_sort(by_time.begin(), by_time.end(), [&](auto a, auto b) { return order[a] > order[b]; });
+  std::vector<std::vector<std::string>> sorted;
+  for (const std::size_t i : by_time) sorted.push_back(rows[i]);
+  return text + "<details><summary>by kind of op</summary>\n" +
+         table({"op", "busy", "exposed", term("waiting")}, sorted) + "</details>\n";
+}
+
+std::string memory(const Figures& figures) {
+  std::vector<Part> parts;
+  for (const auto& [name, value] : figures.numbers_in("memory.by_kind"))
+    parts.push_back({escaped(spaced(name)), value, to_text(Bytes{value})});
+  if (parts.empty()) return "";
+  const auto peak = figures.number("memory.peak_bytes"), capacity = figures.number("memory.capacity_bytes");
+  std::string text = stacked_bar(parts, capacity);
+  if (peak && capacity)
+    text += fmt::format("<p class=\"soft\">{} of {} on the fullest device; the line is what it has</p>\n",
+                        escaped(to_text(Bytes{*peak})), escaped(to_text(Bytes{*capacity})));
+  return text;
+}
+
+std::string network(const Figures& figures, const std::string& directory) {
+  const Value* tiers = figures.value("network.tiers");
+  std::vector<std::vector<std::string>> rows;
+  std::vector<Part> parts;
+  for (std::size_t i = 0; tiers != nullptr && i < tiers->items.size(); ++i) {
+    const Figures tier(Document{"", tiers->items[i]});
+    const double busy = tier.number("busy_share").value_or(0),
+                 most = tier.number("most_busy_share").value_or(0);
+    parts.push_back({escaped(tier.text("tier")), busy, fmt::format("{:.1f}%", 100 * busy), colour(0)});
+    rows.push_back({escaped(tier.text("tier")),
+                    grouped(static_cast<std::int64_t>(tier.number("ports").value_or(0))),
+                    escaped(to_text(Bytes{tier.number("carried_bytes").value_or(0)})),
+                    fmt::format("{:.1f}%", 100 * busy), fmt::format("{:.1f}%", 100 * most)});
+  }
+  std::string text = bars(parts, 1.0) + table({"tier", "ports", "carried", "busy", "the busiest port"}, rows);
+  std::error_code none;
+  const std::string picture = directory + "/network.svg";
+  const auto size = std::filesystem::file_size(picture, none);
+  constexpr std::uintmax_t kMost = 400'000;
+  if (!none && size <= kMost) {
+    const FileBytes svg(picture);
+    text += fmt::format("<div class=\"scroll\">{}</div>\n", std::string_view(svg.data(), svg.size()));
+  }
+  return text;
+}
+
+std::string latencies(const Figures& figures) {
+  return latency_bars(figures, "ttft_s", "TTFT") + latency_bars(figures, "tpot_s", "TPOT") +
+         latency_bars(figures, "itl_s", "ITL") + latency_bars(figures, "e2e_s", "E2E");
+}
+
+std::string service(const Figures& figures) {
+  std::vector<Part> parts;
+  for (const auto& [name, value] : figures.numbers_in("request_time_s"))
+    parts.push_back({escaped(spaced(name)), value, seconds_text(value)});
+  std::string text = stacked_bar(parts);
+  const Value* pools = figures.value("pools");
+  std::vector<std::vector<std::string>> rows;
+  for (std::size_t i = 0; pools != nullptr && i < pools->items.size(); ++i) {
+    const Figures pool(Document{"", pools->items[i]});
+    const auto count = [&](const char* key) {
+      return grouped(static_cast<std::int64_t>(pool.number(key).value_or(0)));
+    };
+    rows.push_back({escaped(pools->keys[i]), count("devices"), count("instances"), count("iterations"),
+                    fmt::format("{:.1f}%", 100 * pool.number("busy").value_or(0)),
+                    fmt::format("{} of {}", count("peak_blocks"), count("blocks"))});
+  }
+  if (!text.empty()) text = "<p>Where the time of all requests went</p>\n" + text;
+  return text + table({"pool", "devices", "instances", "iterations", "busy", "blocks, at most"}, rows);
+}
+
+std::string expectations(const Figures& figures) {
+  const Value* expected = figures.value("expect");
+  std::vector<std::vector<std::string>> rows;
+  for (std::size_t i = 0; expected != nullptr && i < expected->items.size(); ++i) {
+    const Figures row(Document{"", expected->items[i]});
+    const std::string metric = row.text("metric");
+    const auto ours = row.number("ours"), value = row.number("expected"),
+               difference = row.number("difference");
+    rows.push_back({escaped(metric), value ? escaped(shown(metric, *value)) : "",
+                    ours ? escaped(shown(metric, *ours)) : "-",
+                    difference ? fmt::format("{:+.1f}%", 100 * *difference) : "-",
+                    escaped(row.text("verdict")), escaped(row.text("source"))});
+  }
+  return table({"figure", "published", "ours", "difference", "verdict", "source"}, rows);
+}
+
+std::string trust(const Figures& figures) {
+  std::vector<Part> parts;
+  for (const auto& [name, value] : figures.numbers_in("uncertainty.share_of_busy_time"))
+    parts.push_back({escaped(name), value, ""});
+  std::string text = stacked_bar(parts);
+  if (!text.empty()) text = "<p>Where the durations of ops come from, by their time</p>\n" + text;
+  const Value* sources = figures.value("provenance");
+  std::vector<std::vector<std::string>> rows;
+  for (std::size_t i = 0; sources != nullptr && i < sources->items.size(); ++i)
+    rows.push_back({escaped(sources->keys[i]),
+                    escaped(sources->items[i].kind == Value::Kind::kString ? sources->items[i].text
+                                                                           : to_json(sources->items[i]))});
+  for (const char* key : {"scenario", "executor", "detail", "seed"}) {
+    if (const Value* value = figures.value(key))
+      rows.push_back({key, escaped(value->kind == Value::Kind::kString ? value->text : to_json(*value))});
+  }
+  return text + "<div class=\"words\">" + table({term("provenance"), ""}, rows) + "</div>\n";
+}
+
+std::string all_figures(const Figures& figures) {
+  constexpr std::size_t kMost = 3000;
+  std::vector<std::vector<std::string>> rows;
+  for (const auto& [path, value] : figures.all()) {
+    if (rows.size() < kMost) rows.push_back({escaped(path), escaped(value)});
+  }
+  return "<details><summary>every figure of report.json</summary>\n<div class=\"words\">" +
+         table({"path", "value"}, rows) + "</div></details>\n";
+}
+
+}  // namespace moebius::viz
