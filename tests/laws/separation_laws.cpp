@@ -101,6 +101,25 @@ TEST_CASE("one rank stands for all of its side") {
   CHECK(decode_seconds(folded, world, costs) == Approx(decode_seconds(unfolded, world, costs)).epsilon(5e-3));
 }
 
+// With an expert a rank, every token goes to as many ranks as it has experts: its row and weights there, a row
+// back, in each layer. Eight requests of 8 tokens are prefilled whole and decode twice (the last of three
+// tokens is not fed back).
+TEST_CASE("tokens go once to each rank that has one of their experts") {
+  ServingJob job = job_of(3, 2);
+  const Experts& experts = job.model.experts;
+  job.plan.ep = job.plan.apart.ranks = experts.routed;
+  const Cluster cluster = make_cluster(instant_network(job.plan.ranks()));
+  const NamedCost cost({});
+  Serving serving(job);
+  Recorder recorder(serving.layout(), {.detail = Detail::kNone});
+  auto executor = make_sim_executor(cluster, serving.layout(), {&cost}, recorder,
+                                    {NetworkDetail::kFluid, Driver::kPlain});
+  execute(serving, *executor, recorder);
+  const double tokens = 8 * 8 + 8 * 2, row = 2.0 * job.model.hidden, weights = 4.0 * experts.active;
+  CHECK(recorder.finish(executor->now()).sent_bytes ==
+        Approx(tokens * 3 * experts.active * (row + weights + row)));
+}
+
 TEST_CASE("parts of a batch are its sequences in order, or its rows") {
   Batch batch;
   batch.page_tokens = 4;
