@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "workloads/report/number_text.h"
+#include "workloads/report/report_phase.h"
 #include "workloads/report/report_separation.h"
 #include "workloads/report/report_service_classes.h"
 #include "workloads/report/spread_tree.h"
@@ -181,6 +182,7 @@ FigureTree serving_tree(const Report& report) {
                {"devices", devices_of(report)},
                {"iterations", figures.iterations},
                {"prefill_iterations", figures.prefills}};
+  add_phase_rows(tree, report);
   if (report.scenario->goal.given()) {
     tree.rows.emplace_back("goodput_rps", figures.goodput_rps);
     tree.rows.emplace_back("slo_attainment", figures.slo_attainment);
@@ -214,6 +216,7 @@ std::string serving_text(const Report& report) {
                  grouped(std::llround(figures.output_tokens_per_s)),
                  grouped(std::llround(figures.output_tokens_per_s / static_cast<double>(devices_of(report)))),
                  grouped(std::llround(figures.input_tokens_per_s)));
+  text += phase_text(report);
   fmt::format_to(out, "  {:<18} {:>10} {:>10} {:>10} {:>10} {:>10}\n", "", "mean", "p50", "p90", "p95",
                  "p99");
   spread_line(out, "TTFT", figures.ttft);

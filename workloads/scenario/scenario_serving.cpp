@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "workloads/scenario/overlap_keys.h"
 #include "workloads/scenario/popularity_keys.h"
 #include "workloads/scenario/scenario_parts.h"
 #include "workloads/scenario/service_keys.h"
@@ -138,6 +139,7 @@ PhaseKeys read_phase(Section& phase, int tp, int ep) {
   Section experts = phase.object("ep", false, "expert parallelism");
   degrees.ep = whole(experts, "degree", {0, kMostRanks}, ep, "ranks that share the experts of a layer");
   degrees.exchange = read_dispatch(experts);
+  read_overlap(phase, experts, degrees);
   experts.finish();
   return degrees;
 }
@@ -163,7 +165,8 @@ void read_serving_plan(Section section, Scenario& scenario) {
                       "most prompt tokens of an iteration on one replica; a longer prompt has one alone");
   prefill.finish();
   read_service_keys(section, scenario.service);
-  if (!scenario.service.separate) require_same(prefill, of_prefill, degrees);
+  if (!scenario.service.separate && scenario.service.does == PoolRole::kBoth)
+    require_same(prefill, of_prefill, degrees);
   Section cache = section.object("cache", false, "keys and values of the running sequences");
   read_cache_keys(cache, scenario.service);
   plan.block_tokens = whole(cache, "block_tokens", {1, 1 << 16}, 64, "tokens of a page");

@@ -83,6 +83,9 @@ void set_experts_apart(const Scenario& scenario, const PhaseKeys& keys, ServiceP
   ServingPlan& plan = phase.plan;
   if (plan.tp > 1)
     place.fail(fmt::format("experts stand apart from attention of one rank so far, found tp {}", plan.tp));
+  if (keys.two_batch)
+    place.fail(
+        "two batches overlap where experts stand beside attention; where they stand apart, microbatches do");
   phase.expert_pool = pool_named(scenario, keys.expert_pool, place);
   const Pool& attention = scenario.cluster->pools[phase.pool];
   const Pool& experts = scenario.cluster->pools[phase.expert_pool];

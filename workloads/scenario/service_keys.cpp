@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
+#include "workloads/scenario/overlap_keys.h"
 #include "workloads/scenario/separation_keys.h"
 #include "workloads/scenario/service_class_keys.h"
 #include "workloads/scenario/service_pool_keys.h"
@@ -16,6 +17,12 @@ namespace {
 constexpr std::array kSteps{
     Named<bool>{"full", true, "every op of every iteration, one after the other"},
     Named<bool>{"surface", false, "what iterations take is timed on a grid, and interpolated between"},
+};
+constexpr std::array kPhases{
+    Named<PoolRole>{"both", PoolRole::kBoth, "prompts are computed, then answered"},
+    Named<PoolRole>{"prefill", PoolRole::kPrefill, "prompts alone: a request ends with its first token"},
+    Named<PoolRole>{"decode", PoolRole::kDecode,
+                    "answers alone: when a request comes, prompt and first token are there"},
 };
 constexpr std::array kRouters{
     Named<RouterPolicy>{"round-robin", RouterPolicy::kRoundRobin, "one instance after the other"},
@@ -49,7 +56,8 @@ void read_scheduler(Section section, ServicePlan& service) {
 }
 
 bool needs_events(const ServicePlan& service) {
-  return !service.pools.empty() || service.class_keys.size() > 1 ||
+  return service.does != PoolRole::kBoth || service.prefill.two_batch || service.decode.two_batch ||
+         !service.pools.empty() || service.class_keys.size() > 1 ||
          service.admission.policy != AdmissionPolicy::kNone;
 }
 
@@ -64,7 +72,7 @@ void decide_steps(Scenario& scenario, const Document& document) {
                           "expected \"surface\"",
                           service.separate          ? "prefill and decode apart"
                           : scenario.traffic.source ? "requests that come by and by"
-                                                    : "several pools or classes, or admission"));
+                                                    : "several pools or classes, admission, one phase or two half batches"));
 }
 
 // Blocks of the traffic are made of whole pages.
@@ -105,6 +113,9 @@ ServicePhase phase_of(const Scenario& scenario, PoolRole role, const PhaseKeys& 
     place.fail(
         fmt::format("{} replicas share experts by {}: that does not divide dp {}", plan.dp, plan.ep, dp));
   phase.instances = dp / plan.dp;
+  set_overlap(keys, plan.prefill_overlap);
+  plan.decode_overlap = plan.prefill_overlap;
+  check_overlap(keys, plan.decode_overlap, plan, place);
   return phase;
 }
 
@@ -112,6 +123,7 @@ void read_service_keys(Section& plan, ServicePlan& service) {
   service.steps_given = plan.given("steps");
   service.full_steps = plan.choice<bool>("steps", kSteps, true,
                                          "how iterations of a batch that is there at once are carried out");
+  service.does = plan.choice<PoolRole>("phase", kPhases, PoolRole::kBoth, "what of a request is served");
   read_separation(plan, service);
   service.router = plan.choice<RouterPolicy>("router", kRouters, RouterPolicy::kRoundRobin,
                                              "to which instance a request goes");
@@ -146,15 +158,28 @@ void read_cache_keys(Section& cache, ServicePlan& service) {
 
 namespace {
 
+void set_only_phase(Scenario& scenario, const Place& at_prefill, const Place& at_decode) {
+  ServicePlan& service = scenario.service;
+  if (service.separate)
+    at_decode.fail("prefill and decode are apart, but /plan/phase names one of them: expected \"both\"");
+  const bool decodes = service.does == PoolRole::kDecode;
+  service.phases = {phase_of(scenario, service.does, decodes ? service.decode : service.prefill,
+                             decodes ? at_decode : at_prefill)};
+}
+
 // As /plan/prefill and /plan/decode say.
 void set_phases_of_roles(Scenario& scenario, const Document& document) {
   ServicePlan& service = scenario.service;
   const PhaseKeys &prefill = service.prefill, &decode = service.decode;
   const Place at_decode = place_at(document, "/plan/decode"),
               at_prefill = place_at(document, "/plan/prefill");
+  if (service.does != PoolRole::kBoth) return set_only_phase(scenario, at_prefill, at_decode);
   if (!service.separate) {
     service.phases = {phase_of(scenario, PoolRole::kBoth, decode, at_decode)};
-    service.phases.front().plan.prefill_exchange = prefill.exchange;
+    ServingPlan& plan = service.phases.front().plan;
+    plan.prefill_exchange = prefill.exchange;
+    set_overlap(prefill, plan.prefill_overlap);
+    check_overlap(prefill, plan.prefill_overlap, plan, at_prefill);
     return;
   }
   service.phases = {phase_of(scenario, PoolRole::kPrefill, prefill, at_prefill),

@@ -89,7 +89,7 @@ std::vector<PoolKeys> read_pools(Section& plan) {
   if (pools.size() > kMostPools)
     plan.place_of("pools").fail(fmt::format("expected at most {} pools, found {}", kMostPools, pools.size()));
   if (!pools.empty()) {
-    for (const char* key : {"prefill", "decode", "separation"})
+    for (const char* key : {"prefill", "decode", "separation", "phase"})
       if (plan.given(key)) plan.place_of(key).fail(fmt::format("\"{}\" counts only without pools", key));
   }
   return pools;

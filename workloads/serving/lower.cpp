@@ -53,13 +53,14 @@ class IterationWriter {
 };
 
 // Tokens travel to experts in the format of the products, and their results back in BF16.
-TrainingPlan layers_plan(const ServingPlan& plan, Algorithm exchange) {
+TrainingPlan layers_plan(const ServingPlan& plan, bool decodes) {
   TrainingPlan layers;
   layers.tp = plan.tp;
   layers.dp = plan.dp;
   layers.ep = plan.ep;
   layers.expert_tp = plan.expert_tp();
-  layers.exchange = exchange;
+  layers.exchange = decodes ? plan.decode_exchange : plan.prefill_exchange;
+  layers.communication_sms = plan.overlap(decodes).communication_cores;
   layers.gemm = layers.dispatch = plan.gemm;
   if (plan.gemm == DType::kFp32) layers.combine = DType::kFp32;
   layers.fused_quantise = true;
@@ -71,8 +72,8 @@ TrainingPlan layers_plan(const ServingPlan& plan, Algorithm exchange) {
 
 ServingShape::ServingShape(const ServingJob& served)
     : job(served),
-      plan(layers_plan(served.plan, served.plan.decode_exchange)),
-      prefill(layers_plan(served.plan, served.plan.prefill_exchange)),
+      plan(layers_plan(served.plan, true)),
+      prefill(layers_plan(served.plan, false)),
       cache_rows(std::int64_t{cache_pages(served.plan, served.workload)} * served.plan.block_tokens) {}
 
 ShardPosition shard_of(const RankClass& rank_class) {
@@ -84,7 +85,11 @@ ShardPosition shard_of(const RankClass& rank_class) {
 }
 
 FragmentPtr lower_iteration(const ServingShape& shape, const Iteration& iteration) {
-  ForwardPass pass(iteration.batch->decodes() ? "decode" : "prefill");
+  const bool decodes = iteration.batch->decodes();
+  ForwardPass pass(decodes ? "decode" : "prefill");
+  const PhaseOverlap& overlap = shape.job.plan.overlap(decodes);
+  if (overlap.two_batch)
+    pass.builder.compute_units = static_cast<std::int16_t>(-overlap.communication_cores);
   IterationWriter(shape, iteration, pass).write();
   return pass.builder.freeze_it();
 }

@@ -20,7 +20,7 @@ void ServingSystem::State::hand_over(std::int32_t id) {
 void ServingSystem::State::start_transfers(const Location& at) {
   std::deque<std::int32_t>& waiting = port(at).waiting;
   while (!waiting.empty() && replica(at).reserve(live[waiting.front()].moments.input)) {
-    start_transfer(waiting.front());
+    only_decodes ? adopt_cached(waiting.front()) : start_transfer(waiting.front());
     waiting.pop_front();
   }
 }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "workloads/serving/kv/page_pool.h"
+#include "workloads/serving/two_batches.h"
 
 namespace moebius {
 namespace {
@@ -136,12 +137,29 @@ SideTimes IterationTimer::take_mean_sides(bool prompts) {
   return mean;
 }
 
-double IterationTimer::seconds(Stack& stack, const std::vector<BatchPtr>& batches) {
+// What every class of ranks does.
+std::vector<FragmentPtr> IterationTimer::fragments(Stack& stack, const std::vector<BatchPtr>& batches) {
   stack.begin(batches);
   std::vector<FragmentPtr> fragments;
+  for (const RankClass& of : layout_.classes) fragments.push_back(stack.fragment(of, batches));
+  return fragments;
+}
+
+std::vector<FragmentPtr> IterationTimer::iteration(Stack& stack, const std::vector<BatchPtr>& batches) {
+  const bool decodes = batches.front()->decodes();
+  const auto halves =
+      stack.job.plan.overlap(decodes).two_batch ? halves_of(batches) : std::optional<HalfBatches>();
+  if (!halves) return fragments(stack, batches);
+  std::vector<FragmentPtr> both = fragments(stack, halves->first);
+  const std::vector<FragmentPtr> second = fragments(stack, halves->second);
+  for (std::size_t c = 0; c < both.size(); ++c) both[c] = lower_two_batches(both[c], second[c]);
+  return both;
+}
+
+double IterationTimer::seconds(Stack& stack, const std::vector<BatchPtr>& batches) {
+  const std::vector<FragmentPtr> of_classes = iteration(stack, batches);
   for (std::int32_t c = 0; c < static_cast<std::int32_t>(layout_.classes.size()); ++c) {
-    fragments.push_back(stack.fragment(layout_.classes[c], batches));
-    const Submission submission{.fragment = fragments.back(),
+    const Submission submission{.fragment = of_classes[c],
                                 .sequence = sequence_++,
                                 .rank_class = c,
                                 .step = step_,
@@ -154,8 +172,8 @@ double IterationTimer::seconds(Stack& stack, const std::vector<BatchPtr>& batche
   const Time begun = end_;
   end_ = std::max(end_, executor_.finish());
   if (stack.separated)
-    sides_ = take_side_times(recorder_.timeline(), stack.job.plan, layout_, fragments,
-                             sequence_ - static_cast<std::int32_t>(fragments.size()));
+    sides_ = take_side_times(recorder_.timeline(), stack.job.plan, layout_, of_classes,
+                             sequence_ - static_cast<std::int32_t>(of_classes.size()));
   if (stack.separated) sides_.microbatches = stack.separated->microbatches();
   return (end_ - begun).seconds();
 }

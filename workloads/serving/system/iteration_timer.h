@@ -51,6 +51,9 @@ class IterationTimer {
     std::optional<SeparatedIteration> separated;  // where experts stand apart
   };
   double seconds(Stack& stack, const std::vector<BatchPtr>& batches);
+  std::vector<FragmentPtr> iteration(Stack& stack,
+                                     const std::vector<BatchPtr>& batches);  // by class of ranks
+  std::vector<FragmentPtr> fragments(Stack& stack, const std::vector<BatchPtr>& batches);
 
   const Layout& layout_;
   Executor& executor_;

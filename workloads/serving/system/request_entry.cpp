@@ -48,7 +48,7 @@ std::uint64_t ServingSystem::State::pools_with_room(std::int32_t input, std::int
      : role == PoolRole::kPrefill ? prompts
                                   : decoding) |= std::uint64_t{1} << p;
   }
-  return both | (decoding != 0 ? prompts | decoding : 0);
+  return both | (decoding != 0 || only_prefills ? prompts | decoding : 0);
 }
 
 RouteRequest ServingSystem::State::route_of(std::int32_t id) const {
@@ -79,8 +79,9 @@ void ServingSystem::State::arrive() {
   feed.take(arrival);
   now = std::max(now, arrival.request.arrival);
   const auto input = static_cast<std::int32_t>(arrival.request.input_tokens);
-  // A prompt that asks for nothing still ends in a token.
-  const auto output = static_cast<std::int32_t>(std::max<std::int64_t>(1, arrival.request.output_tokens));
+  // A prompt that asks for nothing still ends in a token; one whose first token is there asks for another.
+  const auto output =
+      static_cast<std::int32_t>(std::max<std::int64_t>(only_decodes ? 2 : 1, arrival.request.output_tokens));
   first_arrival = std::min(first_arrival, now);
   metrics.submitted(arrival.service_class);
   router->arrived(now);
@@ -92,7 +93,8 @@ void ServingSystem::State::arrive() {
                              .block_tokens = block,
                              .of = &rules.classes[arrival.service_class],
                              .pools = pools_with_room(input, output, arrival.service_class)};
-  const std::optional<Location> at = router->for_prompt(request, now);
+  const std::optional<Location> at =
+      only_decodes ? router->for_decoding(request, now) : router->for_prompt(request, now);
   if (!accept(request, at)) return;
   std::optional<Time> forecast;
   if (rules.router == RouterPolicy::kSlaAware || rules.admission.policy == AdmissionPolicy::kPredicted)
@@ -123,9 +125,30 @@ void ServingSystem::State::enter(std::int32_t id) {
     return begin_encoding();
   }
   const Location at = live[id].prefill;
-  replica(at).enqueue({id, moments.input, moments.output, chain_of(id),
+  starting.push_back(at);
+  if (only_decodes) {
+    moments.brought = 1;
+    port(at).waiting.push_back(id);
+    return start_transfers(at);
+  }
+  replica(at).enqueue({id, moments.input, only_prefills ? 1 : moments.output, chain_of(id),
                        rules.classes[moments.service_class].priority, live[id].images});
-  kick(at);
+}
+
+// Its prompt's cache and first token are there: it needed room, and no transfer.
+void ServingSystem::State::adopt_cached(std::int32_t id) {
+  RequestMoments& moments = live[id].moments;
+  moments.admitted = moments.first_token = moments.handed_over = now;
+  replica(live[id].decode).adopt({id, moments.input, moments.output - 1, {}}, now);
+}
+
+// Requests of one moment share their first iteration.
+void ServingSystem::State::start_waiting() {
+  if (starting.empty()) return;
+  const std::optional<Time> due = feed.due();
+  if (due && *due <= now) return;
+  for (const Location& at : starting) kick(at);
+  starting.clear();
 }
 
 void ServingSystem::State::begin_encoding() {

@@ -45,7 +45,7 @@ void ServiceMetrics::finished(const RequestMoments& request) {
   shares_.handover += (request.handed_over - request.first_token).seconds();
   shares_.decode += (request.last_token - request.handed_over).seconds();
   input_ += request.input;
-  output_ += request.output;
+  output_ += request.output - request.brought;
   end_ = std::max(end_, request.last_token + request.last_back);
 }
 

@@ -33,9 +33,11 @@ struct ServicePhase {
 struct PhaseKeys {
   std::string pool = {};  // name; empty: the only one
   int dp = 0, tp = 0, ep = 0;
-  Algorithm exchange = Algorithm::kAuto;  // of the phase alone
-  std::string expert_pool = {};           // attention and experts apart: name of the experts'
-  int expert_ranks = 0;                   // 0: all devices of that pool
+  Algorithm exchange = Algorithm::kAuto;  // of the phase alone, as what follows
+  bool two_batch = false;
+  int communication_cores = 0;
+  std::string expert_pool = {};  // attention and experts apart: name of the experts'
+  int expert_ranks = 0;          // 0: all devices of that pool
   int microbatches = 3;
 };
 
@@ -62,6 +64,8 @@ struct ServicePlan {
   bool separate = false;     // prefill and decode on pools of their own
   bool experts_apart = false;  // attention and experts on pools of their own
   EncoderPlan encoder = {};
+  PoolRole does = PoolRole::kBoth;  // one phase alone: prompts that end with their first token, or those whose
+                                    // prompts the cache has when they come
   PhaseKeys prefill = {}, decode = {};
   std::vector<PoolKeys> pools = {};       // empty: as prefill and decode say
   std::vector<ServicePhase> phases = {};  // one that does both, or prefill and decode; empty with full_steps

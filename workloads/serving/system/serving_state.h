@@ -57,7 +57,9 @@ struct ServingSystem::State {
       : rules(given), feed(source), metrics(goals_of(given.classes)), encoders(given.encoder) {
     CHECK(rules.pools.size() <= kMostPools, "a class names pools by bits");
     for (const PoolRules& pool : rules.pools) add_pool(pool);
-    CHECK(takes_prompts, "no pool takes prompts");
+    only_decodes = !takes_prompts;
+    only_prefills = rules.pools.size() == 1 && rules.pools[0].role == PoolRole::kPrefill;
+    CHECK(!only_decodes || rules.pools.size() == 1, "no pool takes prompts");
     router.emplace(rules.router, routed_pools());
   }
 
@@ -84,6 +86,8 @@ struct ServingSystem::State {
   void begin_encoding();
   void end_encoding(std::int32_t encoder);
   void encoded(std::int32_t id);
+  void adopt_cached(std::int32_t id);
+  void start_waiting();
   std::uint64_t pools_with_room(std::int32_t input, std::int32_t output, std::int32_t service_class) const;
   RouteRequest route_of(std::int32_t id) const;
   void show_tokens(const Location& at);
@@ -117,6 +121,8 @@ struct ServingSystem::State {
   std::vector<Location> places;  // of all instances
   std::optional<Router> router;
   bool takes_prompts = false;
+  bool only_decodes = false, only_prefills = false;  // one pool, one phase
+  std::vector<Location> starting;                    // where requests of this moment went
   std::vector<LiveRequest> live;
   std::vector<std::int32_t> free_slots;
   std::priority_queue<ServiceEvent, std::vector<ServiceEvent>, std::greater<>> events;

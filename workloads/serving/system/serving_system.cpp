@@ -74,7 +74,8 @@ void ServingSystem::State::first_token(std::int32_t id) {
   if (request.moments.first_token != kForever) return;  // computed again after it had been preempted
   request.moments.first_token = request.moments.handed_over = now;
   if (request.forecast.ns > 0) forecasts.add(request.forecast, now - request.moments.arrival);
-  if (pool_of(request.prefill).role == PoolRole::kPrefill && request.moments.output > 1) hand_over(id);
+  if (!only_prefills && pool_of(request.prefill).role == PoolRole::kPrefill && request.moments.output > 1)
+    hand_over(id);
 }
 
 void ServingSystem::State::finish(std::int32_t id) {
@@ -97,6 +98,7 @@ bool ServingSystem::advance() {
   const std::optional<Time> due = s.feed.due();
   if (due && (s.events.empty() || *due <= s.events.top().time)) {
     s.arrive();
+    s.start_waiting();
     return true;
   }
   if (s.events.empty()) {
@@ -107,6 +109,7 @@ bool ServingSystem::advance() {
   const ServiceEvent event = s.events.top();
   s.events.pop();
   s.carry_out(event);
+  s.start_waiting();
   return true;
 }
 

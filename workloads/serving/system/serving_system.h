@@ -43,7 +43,8 @@ struct TransferRules {
 };
 
 struct SystemRules {
-  std::vector<PoolRules> pools;  // that do both, or some of each other role; at most kMostPools
+  std::vector<PoolRules> pools;  // that do both, or some of each other role; at most kMostPools. One alone may
+                                 // do one phase: prompts that end with a token, or decoding behind what is there
   RouterPolicy router = RouterPolicy::kRoundRobin;
   TransferRules transfer;
   std::vector<RequestClass> classes = {{}};
