@@ -14,6 +14,11 @@ double share(double part, double whole) {
   return whole > 0 ? part / whole : 0;
 }
 
+// What is left of it; means of few iterations round.
+double bubble(double part, double whole) {
+  return whole > 0 ? std::max(0.0, 1 - part / whole) : 0;
+}
+
 // Who sets the pace; nobody where both wait alike, for what travels.
 std::string hint(const SideTimes& mean) {
   const double attention = share(mean.attention, mean.iteration),
@@ -35,8 +40,8 @@ FigureTree sides_tree(const SideTimes& mean) {
            {"experts_s", mean.experts},
            {"to_experts_s", mean.to_experts},
            {"back_s", mean.back},
-           {"attention_bubble", mean.iteration > 0 ? 1 - share(mean.attention, mean.iteration) : 0},
-           {"experts_bubble", mean.iteration > 0 ? 1 - share(mean.experts, mean.iteration) : 0}}};
+           {"attention_bubble", bubble(mean.attention, mean.iteration)},
+           {"experts_bubble", bubble(mean.experts, mean.iteration)}}};
 }
 
 std::string sides_text(const std::string& pool, const char* which, const SideTimes& mean) {
@@ -45,8 +50,8 @@ std::string sides_text(const std::string& pool, const char* which, const SideTim
       "  {}: of {} an iteration {} attention computes {} (bubble {:.1f}%), experts {} (bubble {:.1f}%); "
       "{:.1f} microbatches take {} to experts and {} back; {}\n",
       pool, seconds_text(mean.iteration), which, seconds_text(mean.attention),
-      100 * (1 - share(mean.attention, mean.iteration)), seconds_text(mean.experts),
-      100 * (1 - share(mean.experts, mean.iteration)), mean.microbatches, seconds_text(mean.to_experts),
+      100 * bubble(mean.attention, mean.iteration), seconds_text(mean.experts),
+      100 * bubble(mean.experts, mean.iteration), mean.microbatches, seconds_text(mean.to_experts),
       seconds_text(mean.back), hint(mean));
 }
 
