@@ -38,8 +38,9 @@ TEST_CASE("what one pool cannot do or is not there yet is refused by name") {
   check(kLarge, "/plan/separation/attention_ffn", "true",
         "/plan/separation/attention_ffn: expected the pool of the experts in /plan/decode/experts or "
         "/plan/prefill/experts, found none");
-  check(kLarge, "/plan/router", "kv-aware",
-        "/plan/router: expected one of \"round-robin\", \"least-requests\", \"least-tokens\", found \"kv-aware\"");
+  check(kLarge, "/plan/router", "nearest",
+        "/plan/router: expected one of \"round-robin\", \"least-requests\", \"least-tokens\", \"kv-aware\", "
+        "\"sla-aware\", found \"nearest\"");
 }
 
 TEST_CASE("a whole service says what does not fit together") {

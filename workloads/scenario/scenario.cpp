@@ -3,6 +3,7 @@
 #include <array>
 #include <cmath>
 
+#include "workloads/scenario/operations_keys.h"
 #include "workloads/scenario/scenario_parts.h"
 
 namespace moebius {
@@ -15,6 +16,7 @@ constexpr std::array kKinds{
     Named<ScenarioKind>{"serving", ScenarioKind::kServing,
                         "requests answered by a model: prefill and decode"},
     Named<ScenarioKind>{"kv-replay", ScenarioKind::kKvReplay, "hits of requests in one cache of blocks"},
+    Named<ScenarioKind>{"cluster", ScenarioKind::kCluster, "jobs of a cluster over weeks: faults, recovery, power"},
 };
 
 constexpr std::array kDetails{
@@ -33,7 +35,8 @@ void read_head(Section& top, Scenario& scenario) {
   top.text("$schema", "", "where an editor finds this schema; not read");
   top.text("extends", "",
            "a scenario file that this one is laid over, object by object; relative to this file");
-  if (top.given("extends")) top.place_of("extends").fail("expected a whole scenario: only a file extends one");
+  if (top.given("extends"))
+    top.place_of("extends").fail("expected a whole scenario: only a file extends one");
   top.one_of("moebius", {1}, std::nullopt, "version of the file format");
   top.text("kind", std::string(to_string(scenario.kind)), "what the scenario describes");
   scenario.name = top.text("name", std::nullopt, "one line for people");
@@ -71,12 +74,18 @@ void read_keys(Section& top, Scenario& scenario, Catalogs catalogs) {
     case ScenarioKind::kServing:
       read_model(top, scenario, catalogs.models);
       read_cluster(top.object("cluster", true, "the machines"), scenario, catalogs.hardware);
-      read_serving_plan(top.object("plan", false, "how the model is spread over the ranks"), scenario);
+      read_serving_plan(top.object("plan", false, "how the model is spread over the ranks"), scenario,
+                        catalogs.hardware);
       read_serving_workload(top.object("workload", true, "what is asked of it"), scenario);
       read_classes(top, scenario);
       break;
     case ScenarioKind::kKvReplay:
       read_replay(top, scenario);
+      scenario.expect = read_expectations(top);
+      return top.finish();
+    case ScenarioKind::kCluster:
+      read_cluster(top.object("cluster", true, "the machines"), scenario, catalogs.hardware);
+      read_operations(top, scenario, catalogs.models);
       scenario.expect = read_expectations(top);
       return top.finish();
   }
@@ -105,6 +114,7 @@ int Scenario::ranks() const {
     case ScenarioKind::kServing:
       return serving.ranks();
     case ScenarioKind::kKvReplay:
+    case ScenarioKind::kCluster:
       return 0;
   }
   return 0;
@@ -193,6 +203,9 @@ Scenario read_scenario(const Document& document, const Catalog& catalog, const M
       check_serving(scenario, document);
       break;
     case ScenarioKind::kKvReplay:
+      break;
+    case ScenarioKind::kCluster:
+      check_operations(scenario, document);
       break;
   }
   return scenario;

@@ -1,30 +1,46 @@
 #include "workloads/serving/lower.h"
 
+#include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "workloads/serving/attention.h"
 #include "workloads/serving/batching.h"
+#include "workloads/serving/expert_moves_op.h"
 #include "workloads/serving/experts.h"
 #include "workloads/serving/token_ends.h"
 
 namespace moebius {
 namespace {
 
+WeightFormat dense_format(const ServingPlan& plan) {
+  const WeightFormat format = format_of(plan.gemm);
+  return {plan.gemm, plan.weights.value_or(format.stored)};
+}
+
+WeightFormat expert_format(const ServingPlan& plan) {
+  const WeightFormat format = format_of(plan.expert_gemm.value_or(plan.gemm));
+  return {format.arithmetic, plan.expert_weights.value_or(format.stored)};
+}
+
 class IterationWriter {
  public:
   IterationWriter(const ServingShape& shape, const Iteration& iteration, ForwardPass& pass)
       : shape_(shape),
         it_(iteration),
-        input_(shape.input(iteration.batch->decodes())),
+        input_(shape.input(shape.decodes(*iteration.batch))),
+        pass_(pass),
         writer_(input_, {.slice = {}, .shard = iteration.shard}, pass),
         parts_(latent_parts(shape.job.model, *iteration.batch)) {
     batch_ = pass.builder.add_batch(iteration.batch);
+    set_formats(shape.job.plan, writer_);
   }
 
   void write() {
     writer_.begin_block(-1, false);
+    if (it_.moves) write_expert_moves(pass_.builder, it_.moves);
     TensorId x = write_entry(writer_, shape_.job, batch_);
     for (int layer = 0; layer < model().layers; ++layer) x = write_layer(x, layer);
     writer_.begin_block(-1, false);
@@ -47,6 +63,7 @@ class IterationWriter {
   const ServingShape& shape_;
   const Iteration& it_;
   LoweringInput input_;
+  ForwardPass& pass_;
   LayerWriter writer_;
   LatentParts parts_;
   std::int32_t batch_ = -1;
@@ -61,7 +78,8 @@ TrainingPlan layers_plan(const ServingPlan& plan, bool decodes) {
   layers.expert_tp = plan.expert_tp();
   layers.exchange = decodes ? plan.decode_exchange : plan.prefill_exchange;
   layers.communication_sms = plan.overlap(decodes).communication_cores;
-  layers.gemm = layers.dispatch = plan.gemm;
+  layers.gemm = plan.gemm;
+  layers.dispatch = plan.expert_gemm.value_or(plan.gemm);
   if (plan.gemm == DType::kFp32) layers.combine = DType::kFp32;
   layers.fused_quantise = true;
   layers.fold = plan.fold;
@@ -76,6 +94,15 @@ ServingShape::ServingShape(const ServingJob& served)
       prefill(layers_plan(served.plan, false)),
       cache_rows(std::int64_t{cache_pages(served.plan, served.workload)} * served.plan.block_tokens) {}
 
+void set_formats(const ServingPlan& plan, LayerWriter& writer) {
+  writer.use_formats(dense_format(plan), expert_format(plan));
+}
+
+bool ServingShape::decodes(const Batch& batch) const {
+  return std::all_of(batch.sequences.begin(), batch.sequences.end(),
+                     [&](const BatchSequence& s) { return s.count <= 1 + job.plan.drafts; });
+}
+
 ShardPosition shard_of(const RankClass& rank_class) {
   ShardPosition shard;
   shard.tensor = rank_class.group(GroupRole::kTensor).my_index;
@@ -85,11 +112,16 @@ ShardPosition shard_of(const RankClass& rank_class) {
 }
 
 FragmentPtr lower_iteration(const ServingShape& shape, const Iteration& iteration) {
-  const bool decodes = iteration.batch->decodes();
+  const bool decodes = shape.decodes(*iteration.batch);
   ForwardPass pass(decodes ? "decode" : "prefill");
   const PhaseOverlap& overlap = shape.job.plan.overlap(decodes);
   if (overlap.two_batch)
     pass.builder.compute_units = static_cast<std::int16_t>(-overlap.communication_cores);
+  pass.builder.launch = shape.job.plan.launch;
+  if (shape.job.plan.fused) pass.builder.fusions = {Fusion::kResidual, Fusion::kHeads};
+  const auto sequences = static_cast<int>(iteration.batch->sequences.size());
+  if (pass.builder.launch == LaunchMode::kGraph && (!decodes || sequences > shape.job.plan.captured))
+    pass.builder.launch = LaunchMode::kKernel;
   IterationWriter(shape, iteration, pass).write();
   return pass.builder.freeze_it();
 }

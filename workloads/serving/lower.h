@@ -20,15 +20,21 @@ struct ServingShape {
   TrainingPlan plan, prefill;   // degrees and formats, as the layers' writer reads them; for decode, prefill
   TrainingWorkload unused;      // it reads sequence lengths in training only
   std::int64_t cache_rows = 0;  // tokens that one rank's cache has room for
+  // Every sequence has no more than the next token and guesses.
+  bool decodes(const Batch& batch) const;
   LoweringInput input(bool decodes) const {
     return {&job.model, decodes ? &plan : &prefill, &unused, job.ranks_per_node};
   }
 };
 
+// Number formats of weights, as the plan has them.
+void set_formats(const ServingPlan& plan, LayerWriter& writer);
+
 struct Iteration {
   BatchPtr batch;  // decode (a token each), prompts or parts of them, or both, decoding sequences behind prompts
   ShardPosition shard;
   std::function<RoutePtr(int layer)> route;
+  PairBytesPtr moves = {};  // weights of experts that travel beside it; null: none
 };
 ShardPosition shard_of(const RankClass& rank_class);
 FragmentPtr lower_iteration(const ServingShape& shape, const Iteration& iteration);

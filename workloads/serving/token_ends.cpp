@@ -1,5 +1,6 @@
 #include "workloads/serving/token_ends.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace moebius {
@@ -28,10 +29,11 @@ class Ends {
 
   void write_exit(TensorId x) {
     const TensorId normed = writer_.enter_tensor_parallel(writer_.norm(last_rows(x), Role::kFinalNorm));
-    const std::int64_t m = sequences(), n = local_vocabulary();
+    const std::int64_t m = sampled(), n = local_vocabulary();
     const TensorId logits = builder().transient(m, n, DType::kFp32, Role::kHead);
     writer_.emit({.kind = OpKind::kGemm, .role = Role::kHead, .shape = {.m = m, .n = n, .k = model().hidden}},
                  {normed, head_weight()}, {logits});
+    if (job_.plan.host_sampling) return write_copy_of(logits);
     TensorId best = builder().transient(m, 2, DType::kFp32, Role::kTokens);
     writer_.emit({.kind = OpKind::kGreedySample, .role = Role::kTokens, .shape = {.m = m, .n = n}}, {logits},
                  {best});
@@ -50,6 +52,16 @@ class Ends {
   FragmentBuilder& builder() { return writer_.builder(); }
   std::int64_t rows() const { return batch_.rows(); }
   std::int64_t sequences() const { return static_cast<std::int64_t>(batch_.sequences.size()); }
+  bool decodes() const {
+    return std::all_of(batch_.sequences.begin(), batch_.sequences.end(),
+                       [&](const BatchSequence& s) { return s.count <= 1 + job_.plan.drafts; });
+  }
+  // Rows that logits are needed of: the last of a prompt, all of a decoding sequence.
+  std::int64_t sampled() const {
+    std::int64_t rows = 0;
+    for (const BatchSequence& s : batch_.sequences) rows += s.count <= 1 + job_.plan.drafts ? s.count : 1;
+    return rows;
+  }
   std::int64_t local_vocabulary() const { return model().vocabulary / writer_.plan().tp; }
 
   TensorId generated() {
@@ -82,15 +94,29 @@ class Ends {
   }
 
   TensorId last_rows(TensorId x) {
-    if (batch_.decodes()) return x;
-    const TensorId last = builder().transient(sequences(), model().hidden, DType::kBf16, Role::kHead);
+    if (decodes()) return x;
+    const TensorId last = builder().transient(sampled(), model().hidden, DType::kBf16, Role::kHead);
     writer_.emit(
         {.kind = OpKind::kLastRows,
          .role = Role::kHead,
          .batch = index_,
-         .shape = {.m = rows(), .n = model().hidden, .groups = static_cast<std::int32_t>(sequences())}},
+         .shape = {.m = rows(), .n = model().hidden, .groups = static_cast<std::int32_t>(sampled())}},
         {x}, {last});
     return last;
+  }
+
+  // Each rank its part of the vocabulary. The ids that come back are a few bytes.
+  void write_copy_of(TensorId logits) {
+    Tensor copy = builder().fragment().tensors[logits];
+    copy.on_host = true;
+    const std::int64_t elements = copy.rows * copy.columns;
+    writer_.emit({.kind = OpKind::kCopyToHost,
+                  .dtype = copy.dtype,
+                  .lane = Lane::kHostCopy,
+                  .role = Role::kTokens,
+                  .shape = {.m = elements},
+                  .payload = copy.bytes()},
+                 {logits}, {builder().add(copy)});
   }
 
   LayerWriter& writer_;

@@ -55,6 +55,7 @@ class AttentionRank {
         input_(pass.shape.input(pass.decodes)),
         writer_(input_, {}, forward),
         exchanges_(writer_, pass) {
+    set_formats(pass.shape.job.plan, writer_);
     for (const BatchPtr& batch : batches) indices_.push_back(builder().add_batch(batch));
     for (const BatchPtr& batch : batches)
       streams_.push_back({.latents = latent_parts(pass.shape.job.model, *batch)});
@@ -133,7 +134,9 @@ class ExpertRank {
         input_(pass.shape.input(pass.decodes)),
         writer_(input_, {.slice = {}, .shard = {.expert = member}}, forward),
         exchanges_(writer_, pass),
-        received_(pass.microbatches) {}
+        received_(pass.microbatches) {
+    set_formats(pass.shape.job.plan, writer_);
+  }
 
   void write() {
     for (int j = 0; j < pass_.microbatches; ++j) take(0, j);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "hw/error.h"
+
 namespace moebius {
 
 std::int64_t load_of(const ReplicaLoad& load, ReplicaBalance by) {
@@ -10,10 +12,15 @@ std::int64_t load_of(const ReplicaLoad& load, ReplicaBalance by) {
 }
 
 Instance::Instance(const InstanceRules& rules, StepCost& cost)
-    : rules_(rules),
-      cost_(cost),
-      replicas_(rules.replicas, Replica(rules.replica)),
-      shapes_(rules.replicas) {}
+    : rules_(rules), cost_(cost), shapes_(rules.replicas), host_(rules.host) {
+  replicas_.reserve(rules.replicas);
+  for (int i = 0; i < rules.replicas; ++i) replicas_.emplace_back(rules.replica);
+}
+
+std::int64_t captured_size(const std::vector<std::int32_t>& captured, std::int64_t sequences) {
+  const auto at = std::lower_bound(captured.begin(), captured.end(), sequences);
+  return at == captured.end() ? sequences : *at;
+}
 
 int Instance::choose() {
   const int turn = turn_;
@@ -30,39 +37,94 @@ int Instance::choose() {
 
 std::optional<Time> Instance::begin(Time now) {
   if (busy_) return std::nullopt;
-  std::int64_t rows = 0, most = 0, prompts = 0;
+  std::int64_t rows = 0, prompts = 0;
   for (int i = 0; i < size(); ++i) {
-    shapes_[i] = replicas_[i].plan();
+    shapes_[i] = replicas_[i].plan(now);
     rows += shapes_[i].rows();
     prompts += shapes_[i].prefill_tokens;
-    most = std::max(most, shapes_[i].rows());
   }
   if (rows == 0) return std::nullopt;
-  const Time lasts = duration();
+  cost_.begin(now);
+  const HostWork work = host_work();
+  if (prompts == 0 && !rules_.captured.empty()) fill_graphs();
+  const double seconds = cost_.seconds(shapes_);
+  count_stalls(seconds);
+  const HostLane::Turn lasts = host_.turn(now, behind_loads(now, time_from_seconds(seconds)), work);
+  shown_ = lasts.shown;
   ++totals_.iterations;
   totals_.prefills += prompts > 0;
-  totals_.busy += lasts;
+  const Time busy = lasts.end - now;
+  totals_.busy += busy;
   totals_.busy_with_prompts +=
-      prompts == rows ? lasts
-                      : Time{static_cast<std::int64_t>(static_cast<double>(lasts.ns) * prompts / rows)};
-  totals_.rows += static_cast<double>(rows);
-  totals_.slowest_rows += static_cast<double>(most) * size();
+      prompts == rows ? busy : Time{static_cast<std::int64_t>(static_cast<double>(busy.ns) * prompts / rows)};
+  count_rows();
   busy_ = true;
-  until_ = now + lasts;
+  until_ = lasts.end;
   return until_;
 }
 
-Time Instance::duration() {
-  const Time device = time_from_seconds(cost_.seconds(shapes_));
+// The last layer is computed when its own blocks are there.
+Time Instance::behind_loads(Time now, Time device) {
+  Time ready = now;
+  for (const Replica& replica : replicas_) ready = std::max(ready, replica.loaded());
+  const Time behind = ready - now + Time{device.ns / rules_.load_layers};
+  if (ready == now || behind <= device) return device;
+  totals_.stalled += behind - device;
+  return behind;
+}
+
+void Instance::count_stalls(double seconds) {
   std::int64_t sequences = 0;
-  for (const StepShape& shape : shapes_)
-    sequences = std::max<std::int64_t>(sequences, shape.prefill_sequences + shape.decode_sequences);
-  const Time host = rules_.host.per_iteration + rules_.host.per_sequence * sequences;
-  return rules_.host.overlapped ? std::max(device, host) : device + host;
+  for (const StepShape& shape : shapes_) sequences += shape.prefill_sequences + shape.decode_sequences;
+  const StepStalls stalls = cost_.stalls(shapes_, seconds);
+  totals_.stalls.add(stalls, 1);
+  totals_.waited.add(stalls, static_cast<double>(sequences));
+}
+
+void Instance::count_rows() {
+  std::int64_t rows = 0, most = 0;
+  for (const StepShape& shape : shapes_) {
+    rows += shape.rows();
+    most = std::max(most, shape.rows());
+    totals_.padding += static_cast<double>(shape.padding);
+  }
+  totals_.rows += static_cast<double>(rows);
+  totals_.slowest_rows += static_cast<double>(most) * size();
+}
+
+HostWork Instance::host_work() const {
+  HostWork work;
+  if (!rules_.host.takes_time()) return work;
+  for (int i = 0; i < size(); ++i) {
+    const StepShape& shape = shapes_[i];
+    const std::int64_t sequences = shape.prefill_sequences + shape.decode_sequences;
+    work.sequences = std::max(work.sequences, sequences);
+    work.changes = std::max<std::int64_t>(work.changes, shape.changes);
+    work.samples = std::max(work.samples, shape.decode_tokens + replicas_[i].prompts_ending());
+    work.tokens += replicas_[i].tokens_to_come();
+  }
+  return work;
+}
+
+// Ranks that share experts replay graphs of one size. A row without a sequence has itself to attend to.
+void Instance::fill_graphs() {
+  std::int64_t most = 0;
+  for (const StepShape& shape : shapes_) most = std::max<std::int64_t>(most, shape.decode_sequences);
+  const std::int64_t size = captured_size(rules_.captured, most);
+  if (size == 0 || most > rules_.captured.back()) return;
+  const std::int32_t rows = 1 + rules_.replica.speculation.drafts;
+  for (StepShape& shape : shapes_) {
+    const auto missing = static_cast<std::int32_t>(size) - shape.decode_sequences;
+    shape.padding += std::int64_t{missing} * rows;
+    shape.decode_sequences += missing;
+    shape.decode_tokens += missing * rows;
+    shape.decode_context += std::int64_t{missing} * rows;
+  }
 }
 
 void Instance::end(Time now, StepOutcome& outcome) {
-  for (Replica& replica : replicas_) replica.complete(now, outcome);
+  CHECK(now <= shown_, "tokens are shown before they are there");
+  for (Replica& replica : replicas_) replica.complete(shown_, outcome);
   busy_ = false;
 }
 

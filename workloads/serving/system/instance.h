@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "workloads/serving/system/host_pipeline.h"
 #include "workloads/serving/system/replica.h"
 
 namespace moebius {
@@ -17,18 +18,17 @@ enum class ReplicaBalance : std::uint8_t {
   kTokens,    // with the fewest tokens, of prompts to compute and of contexts to read
 };
 
-// What the processor does for an iteration: to schedule it, to sample and to turn tokens into text.
-struct HostCosts {
-  Time per_iteration, per_sequence;
-  bool overlapped = false;  // beside the device's work of the iteration before; otherwise between the two
-};
-
 struct InstanceRules {
   ReplicaRules replica;
   int replicas = 1;
   ReplicaBalance balance = ReplicaBalance::kTokens;
   HostCosts host;
+  int load_layers = 1;  // of the model, when each begins as its own blocks are there; 1: when all are
+  std::vector<std::int32_t> captured;  // decoding sequences of a graph, ascending; see captured_size()
 };
+
+// Sequences of the smallest captured graph that has room for so many; as many as they are where none has.
+std::int64_t captured_size(const std::vector<std::int32_t>& captured, std::int64_t sequences);
 
 class Instance {
  public:
@@ -44,27 +44,44 @@ class Instance {
   int choose();
   // Starts an iteration, unless one is going on or nothing can be done; returns its end.
   std::optional<Time> begin(Time now);
+  // When the tokens of the iteration that was begun last are with those who asked: at its end or later.
+  Time shown() const { return shown_; }
+  // The loop takes a request in before its next iteration.
+  void take_in(Time work) { host_.take_in(work); }
   // The iteration has ended: outcomes of replicas add up.
   void end(Time now, StepOutcome& outcome);
 
+  const std::vector<StepShape>& shapes() const { return shapes_; }  // of the iteration under way
+  double balancedness() const { return cost_.balancedness(); }
   std::int64_t load(ReplicaBalance by) const;  // of all replicas: requests or tokens
 
   struct Totals {
     std::int64_t iterations = 0, prefills = 0;  // with prompts in them
     Time busy;                                  // of iterations
+    Time stalled;                               // of that, for blocks from below and for room
     Time busy_with_prompts;                     // of that, by rows where an iteration has both
     double rows = 0;                            // computed by all replicas
     double slowest_rows = 0;  // of the replica that had most, times replicas: over `rows`, the imbalance
+    StepStalls stalls;        // of iterations
+    StepStalls waited;        // the same, times the sequences that they held up
+    double padding = 0;       // of `rows`, computed in vain
   };
   const Totals& totals() const { return totals_; }
+  const HostTotals& host() const { return host_.totals(); }
 
  private:
-  Time duration();
+  Time behind_loads(Time now, Time device);
+  HostWork host_work() const;
+  void fill_graphs();
+  void count_rows();
+  void count_stalls(double seconds);
 
   InstanceRules rules_;
   StepCost& cost_;
   std::vector<Replica> replicas_;
   std::vector<StepShape> shapes_;
+  HostLane host_;
+  Time shown_;
   bool busy_ = false;
   Time until_;
   int turn_ = 0;

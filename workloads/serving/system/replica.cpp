@@ -41,7 +41,10 @@ void PrefixTotals::add(const PrefixTotals& other) {
   hit_blocks += other.hit_blocks;
 }
 
-Replica::Replica(const ReplicaRules& rules) : rules_(rules) {
+Replica::Replica(const ReplicaRules& rules)
+    : rules_(rules),
+      index_(kv::BlockIndex::kUnbounded,
+             kv::make_eviction(rules.eviction, {.depth_cost = rules.depth_cost})) {
   CHECK(rules.shared_tokens % rules.page_tokens == 0,
         fmt::format("blocks of {} tokens in pages of {}", rules.shared_tokens, rules.page_tokens));
   CHECK(rules.pages > 0 && rules.page_tokens > 0 && rules.token_budget > 0 && rules.max_running > 0,
@@ -49,14 +52,24 @@ Replica::Replica(const ReplicaRules& rules) : rules_(rules) {
                     rules.token_budget, rules.max_running));
 }
 
+void Replica::use_tiers(TiersBelow& below) {
+  below_ = &below;
+  index_.keep_evicted();
+}
+
 std::int64_t Replica::pages_of(std::int64_t tokens) const {
   return (tokens + rules_.page_tokens - 1) / rules_.page_tokens;
+}
+
+std::int64_t Replica::held_by(std::int64_t tokens) const {
+  return pages_of(std::max<std::int64_t>(tokens, rules_.slot_tokens));
 }
 
 // The last token is never fed back.
 bool Replica::fits(std::int32_t prompt, std::int32_t output) const {
   const std::int64_t tokens = std::int64_t{prompt} + (rules_.hands_over ? 0 : output - 1);
-  return pages_of(tokens + rules_.speculation.drafts) <= rules_.pages;
+  const std::int64_t most = tokens + rules_.speculation.drafts;
+  return held_by(most) <= rules_.pages && (rules_.slot_tokens == 0 || most <= rules_.slot_tokens);
 }
 
 void Replica::enqueue(const Sequence& sequence) {
@@ -76,12 +89,31 @@ void Replica::hold(std::int64_t pages) {
 bool Replica::make_room(std::int64_t pages) {
   const std::int64_t missing = used() + pages - rules_.pages;
   if (missing > 0 && block_pages() > 0) index_.evict((missing + block_pages() - 1) / block_pages());
+  if (below_ != nullptr && !index_.evicted_blocks().empty()) {
+    loaded_ = std::max(loaded_, below_->take_in(index_.evicted_blocks(), now_));
+    index_.forget_evicted();
+  }
   return used() + pages <= rules_.pages;
 }
 
+// The first one that does not wait for blocks from below.
+std::size_t Replica::next_waiting() const {
+  std::size_t at = 0;
+  while (below_ != nullptr && at < waiting_.size() && !below_->may_start(waiting_[at].id, now_)) ++at;
+  return at;
+}
+
+// Blocks that come from below instead of being computed.
+std::int64_t Replica::load(const Sequence& next, std::int64_t there) {
+  if (below_ == nullptr || next.chain.empty()) return 0;
+  const LoadedBlocks loaded = below_->load({next.id, next.prompt, next.chain, there, now_});
+  loaded_ = std::max(loaded_, loaded.ready);
+  return loaded.blocks;
+}
+
 bool Replica::reserve(std::int32_t prompt) {
-  if (occupied_ >= rules_.max_running || !make_room(pages_of(prompt))) return false;
-  hold(pages_of(prompt));
+  if (occupied_ >= rules_.max_running || !make_room(held_by(prompt))) return false;
+  hold(held_by(prompt));
   ++occupied_;
   return true;
 }
@@ -94,6 +126,7 @@ void Replica::adopt(const Sequence& sequence, Time since) {
 void Replica::decode(const Decoding& sequence) {
   decoding_.push_back(sequence);
   context_ += sequence.context;
+  ++changes_;
 }
 
 void Replica::release(std::int32_t id) {
@@ -106,7 +139,8 @@ void Replica::release(std::int32_t id) {
 
 // Its pages are free; of shared blocks, for whoever comes next with the same prefix.
 void Replica::leave(const Decoding& sequence) {
-  held_ -= pages_of(sequence.context) - sequence.shared;
+  held_ -= held_by(sequence.context) - sequence.shared;
+  ++changes_;
   --occupied_;
   unshare(sequence.id);
 }
@@ -124,6 +158,7 @@ std::int32_t Replica::share(Prefilling& prefilling) {
   const kv::Chain chain = prefilling.sequence.chain;
   if (chain.empty() || block_pages() == 0) return 0;
   const auto blocks = static_cast<std::int64_t>(chain.size());
+  if (below_ != nullptr) below_->computed(chain, prefilling.lease.blocks(), now_);
   held_ -= (blocks - prefilling.lease.blocks()) * block_pages();
   index_.release(chain, prefilling.lease);
   Shared& shared = shared_[prefilling.sequence.id];
@@ -133,10 +168,12 @@ std::int32_t Replica::share(Prefilling& prefilling) {
   return static_cast<std::int32_t>(blocks * block_pages());
 }
 
-const StepShape& Replica::plan() {
+const StepShape& Replica::plan(Time now) {
+  now_ = loaded_ = now;
   shape_ = {};
   admitted_.clear();
   preempted_.clear();
+  longest_ = longest_past_ = 0;
   for (Prefilling& prefilling : prefilling_) prefilling.chunk = 0;
   if (rules_.policy == BatchPolicy::kMixed) {
     plan_decode();
@@ -145,6 +182,10 @@ const StepShape& Replica::plan() {
     plan_prefill(rules_.token_budget);
     if (shape_.empty()) plan_decode();
   }
+  if (shape_.empty()) return shape_;
+  shape_.changes = changes_ + shape_.prefill_sequences;
+  changes_ = 0;
+  if (rules_.padded && shape_.prefill_tokens > 0) pad();
   return shape_;
 }
 
@@ -156,12 +197,32 @@ std::int32_t Replica::take_chunk(Prefilling& prefilling, std::int64_t budget) {
   shape_.prefill_tokens += prefilling.chunk;
   shape_.prefill_pairs += causal_pairs(prefilling.done, prefilling.chunk);
   ++shape_.prefill_sequences;
+  longest_ = std::max(longest_, prefilling.chunk);
+  longest_past_ = std::max(longest_past_, prefilling.done);
   return prefilling.chunk;
+}
+
+// As a further row of the length of the longest; one that would not fit whole waits.
+bool Replica::fits_padded(std::size_t index) const {
+  if (!rules_.padded || index == 0) return true;
+  const bool here = index < prefilling_.size();
+  if (!here && waiting_.empty()) return false;
+  const std::int32_t left =
+      here ? prefilling_[index].sequence.prompt - prefilling_[index].done : waiting_.front().prompt;
+  return (shape_.prefill_sequences + 1) * std::int64_t{std::max(longest_, left)} <= rules_.token_budget;
+}
+
+// Every prompt has as many rows as the longest, and each row the keys that it would have there.
+void Replica::pad() {
+  const std::int64_t rows = std::int64_t{shape_.prefill_sequences} * longest_;
+  shape_.padding = rows - shape_.prefill_tokens;
+  shape_.prefill_tokens = rows;
+  shape_.prefill_pairs = shape_.prefill_sequences * causal_pairs(longest_past_, longest_);
 }
 
 void Replica::plan_prefill(std::int64_t budget) {
   for (std::size_t i = 0; budget > 0; ++i) {
-    if (i == prefilling_.size() && !admit_next()) return;
+    if (!fits_padded(i) || (i == prefilling_.size() && !admit_next())) return;
     const std::int32_t chunk = take_chunk(prefilling_[i], budget);
     if (chunk == 0) return;
     budget -= chunk;
@@ -170,22 +231,26 @@ void Replica::plan_prefill(std::int64_t budget) {
 
 // Pages for the whole prompt, so that a prompt once begun is never stuck.
 bool Replica::admit_next() {
-  if (waiting_.empty() || occupied_ >= rules_.max_running) return false;
-  if (blocked_ == used()) return false;  // nothing has changed since the next one did not fit
-  const Sequence& next = waiting_.front();
+  const std::size_t at = next_waiting();
+  if (at >= waiting_.size() || occupied_ >= rules_.max_running) return false;
+  const Sequence next = waiting_[at];
+  // Nothing has changed since it did not fit.
+  if (blocked_ == used() && blocked_id_ == next.id) return false;
   Prefilling prefilling{next};
   if (block_pages() > 0) index_.acquire(next.chain, prefilling.lease);
   const auto reserve =
       static_cast<std::int64_t>(rules_.output_reserve * static_cast<double>(left_)) / rules_.page_tokens;
-  const std::int64_t pages = pages_of(next.prompt) - prefilling.lease.blocks() * block_pages();
+  const std::int64_t pages = held_by(next.prompt) - prefilling.lease.blocks() * block_pages();
   if (!make_room(pages + (occupied_ == 0 ? 0 : reserve))) {
     index_.release(next.chain.first(prefilling.lease.slots.size()), prefilling.lease);
     blocked_ = used();
+    blocked_id_ = next.id;
     return false;
   }
   // The last token is computed in any case: the next one follows from it.
-  prefilling.done = std::min<std::int32_t>(
-      next.prompt - 1, static_cast<std::int32_t>(prefilling.lease.blocks()) * rules_.shared_tokens);
+  const std::int64_t there = prefilling.lease.blocks() + load(next, prefilling.lease.blocks());
+  prefilling.done =
+      std::min<std::int32_t>(next.prompt - 1, static_cast<std::int32_t>(there) * rules_.shared_tokens);
   prefixes_.prompt_tokens += next.prompt;
   prefixes_.reused_tokens += prefilling.done;
   prefixes_.asked_blocks += static_cast<std::int64_t>(next.chain.size());
@@ -198,7 +263,7 @@ bool Replica::admit_next() {
   admitted_.push_back(next.id);
   shape_.images += next.images;
   prefilling_.push_back(std::move(prefilling));
-  waiting_.pop_front();
+  waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(at));
   return true;
 }
 
@@ -206,7 +271,7 @@ std::int64_t Replica::growth() const {
   const std::int32_t rows = 1 + rules_.speculation.drafts;
   std::int64_t pages = 0;
   for (const Decoding& sequence : decoding_)
-    pages += pages_of(std::int64_t{sequence.context} + rows) - pages_of(sequence.context);
+    pages += held_by(std::int64_t{sequence.context} + rows) - held_by(sequence.context);
   return pages;
 }
 
@@ -216,6 +281,7 @@ void Replica::make_room_for_growth() {
     preempt_youngest();
     pages = growth();
   }
+  changes_ += static_cast<std::int32_t>(pages);
   hold(pages);
 }
 
@@ -242,8 +308,23 @@ void Replica::plan_decode() {
   shape_.decode_context = context_ + shape_.decode_tokens;
 }
 
+std::int64_t Replica::prompts_ending() const {
+  return std::count_if(prefilling_.begin(), prefilling_.end(), [](const Prefilling& prefilling) {
+    return prefilling.chunk > 0 && prefilling.done + prefilling.chunk == prefilling.sequence.prompt;
+  });
+}
+
+std::int64_t Replica::tokens_to_come() const {
+  std::int64_t tokens = prompts_ending();
+  if (shape_.decode_sequences == 0) return tokens;
+  if (rules_.speculation.drafts == 0) return tokens + shape_.decode_sequences;
+  for (const Decoding& sequence : decoding_) tokens += tokens_of(sequence);
+  return tokens;
+}
+
 void Replica::complete(Time end, StepOutcome& outcome) {
   ++iterations_;
+  now_ = end;
   if (shape_.decode_sequences > 0) complete_decode(end, outcome);
   if (shape_.prefill_tokens > 0) complete_prefill(end, outcome);
   shape_ = {};
@@ -268,13 +349,13 @@ void Replica::complete_decode(Time end, StepOutcome& outcome) {
     add_gap(outcome.gaps, end - sequence.since);
     if (tokens > 1) outcome.gaps.push_back({Time{}, tokens - 1});
     outcome.tokens += tokens;
-    held_ -= pages_of(std::int64_t{sequence.context} + rows);  // of guesses that did not hold, too
+    held_ -= held_by(std::int64_t{sequence.context} + rows);  // of guesses that did not hold, too
     left_ -= tokens;
     context_ += sequence.left == tokens ? -std::int64_t{sequence.context} : tokens;
     sequence.context += tokens;
     sequence.left -= tokens;
     sequence.since = end;
-    held_ += pages_of(sequence.context);
+    held_ += held_by(sequence.context);
     if (sequence.left == 0) {
       outcome.finished.push_back(sequence.id);
       leave(sequence);
@@ -327,7 +408,9 @@ std::int64_t Replica::free_pages() const {
 }
 
 std::int64_t Replica::hit_tokens(kv::Chain chain) const {
-  return rules_.shared_tokens > 0 ? index_.match(chain) * rules_.shared_tokens : 0;
+  if (rules_.shared_tokens == 0) return 0;
+  const std::int64_t there = index_.match(chain);
+  return (there + (below_ != nullptr ? below_->near(chain, there) : 0)) * rules_.shared_tokens;
 }
 
 ReplicaLoad Replica::load() const {

@@ -19,8 +19,10 @@ void ServingSystem::State::kick(const Location& at) {
   for (int i = 0; i < what.size(); ++i) {
     for (const std::int32_t id : what.replica(i).admitted())
       live[id].moments.admitted = std::min(live[id].moments.admitted, now);
+    for (const std::int32_t id : what.replica(i).preempted()) live[id].preempted = now;
     pools[at.pool].preemptions += static_cast<std::int64_t>(what.replica(i).preempted().size());
   }
+  if (rules.observer) tell_iteration(at, *end);
   post(*end, ServiceEvent::Kind::kIteration, pools[at.pool].first + at.instance);
 }
 
@@ -28,7 +30,7 @@ void ServingSystem::State::carry_out(const ServiceEvent& event) {
   now = event.time;
   switch (event.kind) {
     case ServiceEvent::Kind::kArrival:
-      enter(event.index);
+      take_in(event.index);
       break;
     case ServiceEvent::Kind::kIteration:
       end_iteration(event.index);
@@ -42,6 +44,15 @@ void ServingSystem::State::carry_out(const ServiceEvent& event) {
     case ServiceEvent::Kind::kEncoded:
       encoded(event.index);
       break;
+    case ServiceEvent::Kind::kFetched:
+      kick(places[event.index]);
+      break;
+    case ServiceEvent::Kind::kTakenIn:
+      enqueue(event.index);
+      break;
+    case ServiceEvent::Kind::kAnswered:
+      finish(event.index);
+      break;
   }
 }
 
@@ -50,9 +61,16 @@ void ServingSystem::State::end_iteration(std::int32_t index) {
   outcome.clear();
   instance(at).end(now, outcome);
   metrics.tokens(outcome.gaps);
-  for (const std::int32_t id : outcome.prefilled) first_token(id);
+  const Time shown = instance(at).shown();
+  for (const std::int32_t id : outcome.prefilled) first_token(id, shown);
   if (pool_of(at).wan) show_tokens(at);
-  for (const std::int32_t id : outcome.finished) finish(id);
+  for (const std::int32_t id : outcome.finished) {
+    if (shown > now) {
+      post(shown, ServiceEvent::Kind::kAnswered, id);
+    } else {
+      finish(id);
+    }
+  }
   if (pool_of(at).role == PoolRole::kDecode)
     for (std::int32_t i = 0; i < instance(at).size(); ++i) start_transfers({at.pool, at.instance, i});
   kick(at);
@@ -65,15 +83,21 @@ void ServingSystem::State::show_tokens(const Location& at) {
   const double bytes = static_cast<double>(outcome.tokens) * wan.output_bytes;
   const Time back = pools[at.pool].out.pass(now, bytes, wan) - now;
   for (const std::int32_t id : outcome.prefilled)
-    if (live[id].moments.first_token == now) live[id].moments.first_back = back;
+    if (live[id].prefilled == now) live[id].moments.first_back = back;
   for (const std::int32_t id : outcome.finished) live[id].moments.last_back = back;
 }
 
-void ServingSystem::State::first_token(std::int32_t id) {
+void ServingSystem::State::first_token(std::int32_t id, Time shown) {
   LiveRequest& request = live[id];
-  if (request.moments.first_token != kForever) return;  // computed again after it had been preempted
-  request.moments.first_token = request.moments.handed_over = now;
-  if (request.forecast.ns > 0) forecasts.add(request.forecast, now - request.moments.arrival);
+  if (request.moments.first_token != kForever) {  // computed again after it had been preempted
+    if (request.preempted != kForever)
+      pools[request.decode.pool].preempted += (now - request.preempted).seconds();
+    request.preempted = kForever;
+    return;
+  }
+  request.moments.first_token = request.moments.handed_over = shown;
+  request.prefilled = now;
+  if (request.forecast.ns > 0) forecasts.add(request.forecast, shown - request.moments.arrival);
   if (!only_prefills && pool_of(request.prefill).role == PoolRole::kPrefill && request.moments.output > 1)
     hand_over(id);
 }
@@ -82,9 +106,11 @@ void ServingSystem::State::finish(std::int32_t id) {
   LiveRequest& request = live[id];
   request.moments.last_token = last_token = now;
   router->finished(request.moments.output);
+  router->left(request.decode, rules.classes[request.moments.service_class]);
   pools[request.prefill.pool].tokens[request.moments.service_class].input += request.moments.input;
   pools[request.decode.pool].tokens[request.moments.service_class].output += request.moments.output;
   metrics.finished(request.moments);
+  if (rules.observer) rules.observer->finished(request.moments);
   feed.answered(request.tag, now + request.moments.last_back);
   free_slots.push_back(id);
 }
@@ -110,6 +136,7 @@ bool ServingSystem::advance() {
   s.events.pop();
   s.carry_out(event);
   s.start_waiting();
+  if (s.rules.observer && s.now >= s.rules.observer->due()) s.tell_moment();
   return true;
 }
 
@@ -138,6 +165,10 @@ EncoderPool::Totals ServingSystem::encoders() const {
   return state_->encoders.totals();
 }
 
+Time ServingSystem::intake() const {
+  return state_->intake.busy();
+}
+
 ForecastFigures ServingSystem::forecasts() const {
   return state_->forecasts;
 }
@@ -149,6 +180,7 @@ std::vector<PoolFigures> ServingSystem::pools() const {
     PoolFigures& of = figures.emplace_back();
     of.name = state_->rules.pools[p].name;
     of.preemptions = pool.preemptions;
+    of.preempted = pool.preempted;
     of.tokens = pool.tokens;
     of.wan = {pool.in.bytes(), pool.out.bytes(), pool.caches.bytes()};
     for (const Instance& instance : pool.instances) {
@@ -159,6 +191,12 @@ std::vector<PoolFigures> ServingSystem::pools() const {
       of.totals.busy_with_prompts += totals.busy_with_prompts;
       of.totals.rows += totals.rows;
       of.totals.slowest_rows += totals.slowest_rows;
+      of.totals.padding += totals.padding;
+      of.totals.stalls.add(totals.stalls, 1);
+      of.totals.waited.add(totals.waited, 1);
+      of.host.loop += instance.host().loop;
+      of.host.output += instance.host().output;
+      of.host.waits += instance.host().waits;
       for (int i = 0; i < instance.size(); ++i) {
         of.peak_pages = std::max(of.peak_pages, instance.replica(i).peak_pages());
         of.prefixes.add(instance.replica(i).prefixes());

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <span>
 
+#include "hw/units.h"
+
 namespace moebius {
 
 // One attention replica's part of an iteration.
@@ -14,18 +16,38 @@ struct StepShape {
   std::int32_t decode_sequences = 0;
   std::int64_t decode_context = 0;  // tokens that they attend to, all together
   std::int32_t decode_tokens = 0;   // rows of decoding sequences; more than one each with drafts
+  std::int32_t changes = 0;         // sequences that came, went or got pages since the iteration before
+  std::int64_t padding = 0;         // rows among those above that belong to no token
   std::int32_t images = 0;          // to be encoded before the prompts that begin in it
 
   std::int64_t rows() const { return prefill_tokens + decode_tokens; }
   bool empty() const { return rows() == 0; }
 };
 
+// Seconds of an iteration by which it is longer than it would be, by cause.
+struct StepStalls {
+  double barrier = 0;  // were rows spread evenly over the replicas: the others wait for the fullest one
+  double experts = 0;  // were experts loaded evenly
+  double moves = 0;    // did no weights move beside it
+  void add(const StepStalls& other, double times) {
+    barrier += other.barrier * times;
+    experts += other.experts * times;
+    moves += other.moves * times;
+  }
+};
+
 // What an iteration takes: the replicas go through its layers in step where they share experts.
 class StepCost {
  public:
   virtual ~StepCost() = default;
+  // Said before an iteration that begins then, never back in time; for costs that change while a service runs.
+  virtual void begin(Time) {}
   // Seconds on the device, from the first op to the next tokens; some replica has rows.
   virtual double seconds(std::span<const StepShape> replicas) = 0;
+  // Of the iteration that was asked for last, which takes `seconds`.
+  virtual StepStalls stalls(std::span<const StepShape>, double) { return {}; }
+  // Of experts at the moment: mean over fullest rank.
+  virtual double balancedness() const { return 1; }
   // The same of an iteration that nobody carries out: somebody wants to know what it would take.
   virtual double forecast(std::span<const StepShape> replicas) { return seconds(replicas); }
 };

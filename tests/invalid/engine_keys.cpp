@@ -1,0 +1,52 @@
+// What a scenario may not say of the engine around iterations, each refused with one exact sentence.
+#include "tests/invalid/refusals.h"
+
+namespace {
+
+using namespace moebius;
+
+void check(const char* file, const std::string& pointer, const char* json, const std::string& sentence) {
+  INFO(pointer << " = " << json);
+  CHECK_THAT(refusal(file, pointer, json), Catch::EndsWith(sentence));
+}
+
+const char* const kEngine = "smoke/serve-engine.json";
+const char* const kApart = "smoke/serve-apart.json";
+const char* const kSmall = "smoke/serve-small.json";
+
+}  // namespace
+
+TEST_CASE("the shipped scenario of an engine is accepted as it is") {
+  CHECK(refusal(kEngine, "", "") == "");
+}
+
+TEST_CASE("the host's work is none or measured or times by name") {
+  check(kEngine, "/plan/scheduler/host_overhead", "guessed",
+        "/plan/scheduler/host_overhead: expected \"none\", \"measured\" or an object of times, found "
+        "\"guessed\"");
+  check(kEngine, "/plan/scheduler/host_overhead", R"({"per_word": "1 us"})", "unknown key \"per_word\"");
+  check(
+      kEngine, "/plan/scheduler/host_per_iteration", "1 ms",
+      "/plan/scheduler/host_overhead: host_per_iteration and host_per_sequence say the same: expected one of "
+      "both");
+  check(kEngine, "/plan/scheduler/sampling", "device",
+        "/plan/scheduler/host_overhead: per_sample counts only with sampling \"host\"");
+}
+
+TEST_CASE("slots and layouts say what they do not go with") {
+  check(kEngine, "/plan/scheduler/policy", "slot",
+        "/plan/scheduler/policy: expected one of \"global\", \"slots\", found \"slot\" (did you mean "
+        "\"slots\"?)");
+  check(kApart, "/plan/scheduler/slot_tokens", "4096",
+        "/plan/scheduler/slot_tokens: what a slot holds is its own, so that prefixes are not shared: "
+        "expected 0 "
+        "with cache/prefix");
+  check(kApart, "/plan/layout", "padded",
+        "/plan/layout: rows of one length hold prompts alone: expected \"flat\" with batching \"mixed\"");
+}
+
+TEST_CASE("the engine around iterations needs iterations that are timed on a grid") {
+  check(kSmall, "/plan/scheduler/policy", "slots",
+        "/plan/scheduler: the engine around iterations is simulated with steps \"surface\" only, found "
+        "\"full\"");
+}

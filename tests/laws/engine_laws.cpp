@@ -1,0 +1,165 @@
+// What must hold of the engine around iterations: the host's time, places of sequences, prompts of one
+// length.
+#include <algorithm>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include "workloads/routing/random_stream.h"
+#include "workloads/serving/system/serving_system.h"
+
+namespace moebius {
+
+using namespace literals;
+
+namespace {
+
+// A millisecond an iteration, a microsecond a row, and a nanosecond a pair.
+class RowCost : public StepCost {
+ public:
+  double seconds(std::span<const StepShape> replicas) override {
+    std::int64_t most = 0, pairs = 0;
+    for (const StepShape& shape : replicas) {
+      most = std::max(most, shape.rows());
+      pairs = std::max(pairs, shape.prefill_pairs);
+    }
+    return 1e-3 + 1e-6 * static_cast<double>(most) + 1e-9 * static_cast<double>(pairs);
+  }
+};
+
+// A hundred requests a second of `low` to `high` tokens in, and 1 to 100 out.
+class MadeTraffic : public TrafficStream {
+ public:
+  MadeTraffic(int low, int high) : low_(low), high_(high) {}
+  bool next(TrafficRequest& request) override {
+    request = {};
+    request.arrival = now_ += Time{static_cast<std::int64_t>(2e7 * random_.unit())};
+    request.input_tokens = low_ + random_.below(high_ - low_ + 1);
+    request.output_tokens = 1 + random_.below(100);
+    return left_-- > 0;
+  }
+
+ private:
+  int low_, high_, left_ = 1000;
+  RandomStream random_{11};
+  Time now_;
+};
+
+struct Run {
+  ServingFigures figures;
+  PoolFigures pool;
+};
+
+SystemRules one_pool(StepCost& cost) {
+  SystemRules rules;
+  PoolRules& pool = rules.pools.emplace_back();
+  pool.cost = &cost;
+  pool.instance.replicas = 2;
+  pool.instance.replica.page_tokens = 64;
+  pool.instance.replica.pages = 1000;
+  return rules;
+}
+
+Run run(const SystemRules& rules, int low = 1, int high = 2000) {
+  OpenFeed feed(std::make_unique<MadeTraffic>(low, high));
+  ServingSystem system(rules, feed);
+  while (system.advance()) continue;
+  return {system.metrics().figures(), system.pools().front()};
+}
+
+bool same(const Run& one, const Run& other) {
+  return one.figures.e2e.mean == other.figures.e2e.mean && one.figures.itl.p99 == other.figures.itl.p99 &&
+         one.figures.ttft.p99 == other.figures.ttft.p99;
+}
+
+}  // namespace
+
+TEST_CASE("a host that takes no time is a host that is absent however its work is spread") {
+  RowCost cost;
+  SystemRules rules = one_pool(cost);
+  const Run absent = run(rules);
+  HostCosts& host = rules.pools[0].instance.host;
+  host.by_change = host.parallel = host.overlapped = true;
+  host.input_workers = host.output_workers = 3;
+  CHECK(same(run(rules), absent));
+}
+
+TEST_CASE("prompts of one length are rows of one length") {
+  RowCost cost;
+  SystemRules rules = one_pool(cost);
+  const Run flat = run(rules, 500, 500);
+  rules.pools[0].instance.replica.padded = true;
+  const Run padded = run(rules, 500, 500);
+  CHECK(same(padded, flat));
+  CHECK(padded.pool.totals.padding == 0);
+}
+
+TEST_CASE("rows of the longest prompt's length cost more where prompts differ, and the rest is in vain") {
+  RowCost cost;
+  SystemRules rules = one_pool(cost);
+  const Run flat = run(rules);
+  rules.pools[0].instance.replica.padded = true;
+  const Run padded = run(rules);
+  CHECK(padded.figures.completed == flat.figures.completed);
+  CHECK(padded.figures.ttft.mean > flat.figures.ttft.mean);
+  // Each prompt is computed once in both: what is left is what belongs to tokens, but for decoding rows,
+  // which are as many.
+  CHECK(padded.pool.totals.rows - padded.pool.totals.padding == flat.pool.totals.rows);
+}
+
+// A slot of 2,100 tokens is 33 pages: two of them are in 70, whatever they hold.
+TEST_CASE("a slot holds what the longest sequence needs, so that fewer run and none is driven out") {
+  RowCost cost;
+  SystemRules rules = one_pool(cost);
+  ReplicaRules& replica = rules.pools[0].instance.replica;
+  replica.pages = 70;
+  const Run paged = run(rules);
+  replica.slot_tokens = 2100;
+  const Run slots = run(rules);
+  CHECK(paged.pool.preemptions > 0);
+  CHECK(slots.pool.preemptions == 0);
+  CHECK(slots.figures.completed == 1000);
+  CHECK(slots.pool.peak_pages <= 70 / 33 * 33);
+}
+
+TEST_CASE("with the same host slots bring tokens sooner") {
+  RowCost cost;
+  SystemRules rules = one_pool(cost);
+  HostCosts& host = rules.pools[0].instance.host;
+  host.per_sequence = 50_us;
+  const Run global = run(rules);
+  host.by_change = true;
+  const Run slots = run(rules);
+  CHECK(slots.figures.itl.mean < global.figures.itl.mean);
+  CHECK(slots.pool.host.loop < global.pool.host.loop);
+}
+
+TEST_CASE("graphs are filled up to the next size, and every request still ends") {
+  RowCost cost;
+  SystemRules rules = one_pool(cost);
+  const Run exact = run(rules);
+  rules.pools[0].instance.captured = {1, 2, 4, 8, 16, 256};
+  const Run filled = run(rules);
+  CHECK(filled.figures.completed == exact.figures.completed);
+  CHECK(filled.pool.totals.padding > 0);
+  CHECK(captured_size({1, 2, 4}, 3) == 4);
+  CHECK(captured_size({1, 2, 4}, 5) == 5);
+}
+
+// A request takes 100 ms of the one worker, and comes every 10 ms: the last of a thousand waits 90 s or so.
+TEST_CASE("requests wait for workers that turn them into tokens") {
+  RowCost cost;
+  SystemRules rules = one_pool(cost);
+  HostCosts& host = rules.pools[0].instance.host;
+  host.parallel = true;
+  host.per_request = 100_ms;
+  const Run one = run(rules);
+  CHECK(one.figures.ttft.p99 > 80);
+  host.input_workers = 1000;
+  const Run many = run(rules);
+  CHECK(many.figures.ttft.p99 < 1);
+}
+
+}  // namespace moebius

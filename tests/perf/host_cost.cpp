@@ -1,0 +1,41 @@
+// What deciding an iteration takes on this machine: the line through the times at several numbers of running
+// sequences. Recorded, never asserted; the values of workloads/serving/system/measured_host.cpp are from
+// here.
+#include <chrono>
+#include <cstdio>
+
+#include <catch2/catch.hpp>
+
+#include "workloads/serving/system/replica.h"
+
+namespace {
+
+using namespace moebius;
+
+double nanoseconds_an_iteration(int sequences) {
+  ReplicaRules rules;
+  rules.max_running = sequences;
+  rules.token_budget = std::int64_t{1} << 40;
+  rules.pages = std::int64_t{1} << 40;
+  Replica replica(rules);
+  for (int i = 0; i < sequences; ++i)
+    replica.enqueue({.id = i, .prompt = 1000, .output = 1 << 30, .chain = {}});
+  StepOutcome outcome;
+  constexpr int kIterations = 2000;
+  const auto started = std::chrono::steady_clock::now();
+  for (int i = 0; i < kIterations; ++i) {
+    outcome.clear();
+    replica.plan();
+    replica.complete(Time{i}, outcome);
+  }
+  const std::chrono::duration<double, std::nano> spent = std::chrono::steady_clock::now() - started;
+  return spent.count() / kIterations;
+}
+
+}  // namespace
+
+TEST_CASE("what deciding an iteration takes is recorded") {
+  for (const int sequences : {1, 16, 64, 256, 1024})
+    std::printf("%5d sequences: %8.0f ns an iteration\n", sequences, nanoseconds_an_iteration(sequences));
+  SUCCEED();
+}

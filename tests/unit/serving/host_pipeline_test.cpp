@@ -1,0 +1,108 @@
+// When the host works, and what waits for it.
+#include <catch2/catch.hpp>
+
+#include "workloads/serving/system/host_pipeline.h"
+
+namespace moebius {
+
+using namespace literals;
+
+namespace {
+
+constexpr Time kDevice = 10_ms;
+
+// A loop of 2 ms and 10 us a sequence before the device, 20 us a token behind it.
+HostCosts costs_of() {
+  HostCosts costs;
+  costs.per_iteration = 2_ms;
+  costs.per_sequence = 10_us;
+  costs.per_token = 20_us;
+  return costs;
+}
+
+constexpr HostWork kWork{.sequences = 100, .changes = 3, .samples = 100, .tokens = 100};
+
+// The time of one iteration after many.
+Time steady(const HostCosts& costs, Time device) {
+  HostLane lane(costs);
+  Time now, before;
+  for (int i = 0; i < 100; ++i) before = now, now = lane.turn(now, device, kWork).end;
+  return now - before;
+}
+
+}  // namespace
+
+TEST_CASE("a serial loop adds its time to the device's, exactly") {
+  CHECK(steady(costs_of(), kDevice) == 2_ms + 1_ms + kDevice + 2_ms);
+  CHECK(steady({}, kDevice) == kDevice);
+}
+
+TEST_CASE("where only changes are written the loop's time does not grow with those who run") {
+  HostCosts costs = costs_of();
+  costs.by_change = true;
+  CHECK(steady(costs, kDevice) == 2_ms + 30_us + kDevice + 2_ms);
+}
+
+// Three milliseconds before and two behind, beside ten of the device; beside two, five are what counts.
+TEST_CASE("a loop that works ahead costs nothing until it takes longer than the device") {
+  HostCosts costs = costs_of();
+  costs.overlapped = true;
+  CHECK(steady(costs, kDevice) == kDevice);
+  CHECK(steady(costs, 2_ms) == 5_ms);
+  HostLane lane(costs);
+  CHECK(lane.turn({}, kDevice, kWork).end == 3_ms + kDevice);  // the first one has nothing to hide behind
+}
+
+TEST_CASE("workers of tokens delay what is shown and not the next iteration") {
+  HostCosts costs = costs_of();
+  costs.parallel = true;
+  HostLane lane(costs);
+  const HostLane::Turn first = lane.turn({}, kDevice, kWork);
+  CHECK(first.end == 13_ms);
+  CHECK(first.shown == 15_ms);
+  costs.output_workers = 4;
+  CHECK(HostLane(costs).turn({}, kDevice, kWork).shown == 13_ms + 500_us);
+}
+
+TEST_CASE("tokens that come faster than they are sent queue") {
+  HostCosts costs;
+  costs.parallel = true;
+  costs.per_token = 200_us;
+  HostLane lane(costs);
+  Time now, shown;
+  for (int i = 0; i < 10; ++i) {
+    const HostLane::Turn turn = lane.turn(now, kDevice, kWork);
+    now = turn.end;
+    shown = turn.shown;
+  }
+  CHECK(now == kDevice * 10);
+  CHECK(shown == kDevice + 20_ms * 10);
+}
+
+TEST_CASE("a host that chooses tokens keeps the device waiting whatever else it hides") {
+  HostCosts costs;
+  costs.overlapped = costs.parallel = true;
+  costs.per_sample = 30_us;
+  CHECK(steady(costs, kDevice) == kDevice + 3_ms);
+}
+
+TEST_CASE("a loop takes requests in before its next iteration") {
+  HostCosts costs = costs_of();
+  HostLane lane(costs);
+  lane.take_in(7_ms);
+  const Time end = lane.turn({}, kDevice, kWork).end;
+  CHECK(end == 7_ms + 15_ms);
+  CHECK(lane.turn(end, kDevice, kWork).end == end + 15_ms);
+}
+
+// Three requests of 5 ms at once before two workers: the third waits for the first to be done.
+TEST_CASE("workers take one request after the other, in order") {
+  HostWorkers workers(2);
+  CHECK(workers.serve({}, 5_ms) == 5_ms);
+  CHECK(workers.serve({}, 6_ms) == 6_ms);
+  CHECK(workers.serve({}, 5_ms) == 10_ms);
+  CHECK(workers.serve(20_ms, 5_ms) == 25_ms);
+  CHECK(workers.busy() == 21_ms);
+}
+
+}  // namespace moebius

@@ -1,0 +1,53 @@
+#include "workloads/report/report_engine.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "workloads/report/number_text.h"
+
+namespace moebius {
+namespace {
+
+bool pads(const ServicePlan& plan) {
+  return plan.engine.padded || plan.engine.launch == LaunchMode::kGraph;
+}
+
+double padding_share(const PoolFigures& run) {
+  return run.totals.rows > 0 ? run.totals.padding / run.totals.rows : 0;
+}
+
+double share(Time part, Time whole) {
+  return whole.ns > 0 ? part.seconds() / whole.seconds() : 0;
+}
+
+}  // namespace
+
+FigureTree with_engine(FigureTree pool, const ServicePoolFigures& figures, const ServicePlan& plan) {
+  const PoolFigures& run = figures.run;
+  if (pads(plan)) pool.rows.emplace_back("rows_in_vain", padding_share(run));
+  if (plan.host.takes_time())
+    pool.parts.emplace_back("host", FigureTree{{{"loop_s", run.host.loop.seconds()},
+                                                {"output_s", run.host.output.seconds()},
+                                                {"device_waits_s", run.host.waits.seconds()},
+                                                {"device_waits", share(run.host.waits, run.totals.busy)}}});
+  return pool;
+}
+
+void engine_lines(std::back_insert_iterator<std::string> out, const ServiceFigures& service,
+                  const ServicePlan& plan) {
+  for (const ServicePoolFigures& pool : service.pools) {
+    const PoolFigures& run = pool.run;
+    if (pads(plan))
+      fmt::format_to(out, "  {}: {:.1f}% of rows computed in vain\n", run.name, 100 * padding_share(run));
+    if (plan.host.takes_time())
+      fmt::format_to(
+          out, "  {}: the device waits for the host in {:.1f}% of the iterations' time; the loop works {}\n",
+          run.name, 100 * share(run.host.waits, run.totals.busy), seconds_text(run.host.loop.seconds()));
+  }
+  if (service.intake.ns > 0)
+    fmt::format_to(out, "  requests became tokens in {} of the workers' time\n",
+                   seconds_text(service.intake.seconds()));
+}
+
+}  // namespace moebius

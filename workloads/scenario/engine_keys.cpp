@@ -1,0 +1,143 @@
+#include "workloads/scenario/engine_keys.h"
+
+#include <array>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "hw/error.h"
+#include "workloads/serving/system/measured_host.h"
+
+namespace moebius {
+namespace {
+
+constexpr std::array kPolicies{
+    Named<bool>{"global", false, "every iteration is put together from all running sequences"},
+    Named<bool>{"slots", true,
+                "a sequence keeps a place with buffers of its own: what has changed is written"},
+};
+constexpr std::array kPipelines{
+    Named<bool>{"serial", false, "the engine's loop takes requests in and sends tokens, too"},
+    Named<bool>{"parallel", true, "workers of their own take requests in and send tokens"},
+};
+constexpr std::array kSamplings{
+    Named<bool>{"device", false, "tokens are chosen where the logits are"},
+    Named<bool>{"host", true,
+                "logits are copied to the host, which chooses tokens before the next iteration"},
+};
+constexpr std::array kLaunches{
+    Named<LaunchMode>{"hidden", LaunchMode::kHidden, "far enough ahead that the device never waits"},
+    Named<LaunchMode>{"kernel", LaunchMode::kKernel, "one by one"},
+    Named<LaunchMode>{"graph", LaunchMode::kGraph,
+                      "decoding as captured graphs of some sizes, filled up to the next; prompts one by one"},
+};
+constexpr std::array kLayouts{
+    Named<bool>{"flat", false, "prompts of an iteration one after the other"},
+    Named<bool>{"padded", true, "prompts of an iteration as rows of one length, the longest's"},
+};
+
+HostCosts read_costs(const Value& value, const Place& place, const HostCosts& given) {
+  if (value.kind == Value::Kind::kString && value.text == "none") return given;
+  HostCosts costs = given;
+  if (value.kind == Value::Kind::kString && value.text == "measured") {
+    set_measured_costs(costs);
+    return costs;
+  }
+  if (value.kind != Value::Kind::kObject)
+    place.fail(
+        fmt::format(R"(expected "none", "measured" or an object of times, found {})", value.excerpt()));
+  Reader form(value, place);
+  costs.per_iteration = form.time("per_iteration", Time{});
+  costs.per_sequence = form.time("per_sequence", Time{});
+  costs.per_request = form.time("per_request", Time{});
+  costs.per_prompt_token = form.time("per_prompt_token", Time{});
+  costs.per_image = form.time("per_image", Time{});
+  costs.per_sample = form.time("per_sample", Time{});
+  costs.per_token = form.time("per_token", Time{});
+  form.finish();
+  return costs;
+}
+
+void read_overhead(Section& section, HostCosts& host) {
+  const DescriptionPtr form =
+      description_of("",
+                     "what the host's work takes: \"none\" (but for host_per_iteration and "
+                     "host_per_sequence), \"measured\", or times: per_iteration and per_sequence of the "
+                     "loop, per_request, per_prompt_token and per_image of what comes in, per_sample of "
+                     "tokens that the host chooses, per_token of what goes out");
+  set_keyword(form->keywords, "type", array_value({text_value("string"), text_value("object")}));
+  set_keyword(form->keywords, "default", text_value("none"));
+  const Value* value = section.value("host_overhead", false, form);
+  if (value == nullptr) return;
+  const Place place = section.place_of("host_overhead");
+  const bool twice = host.per_iteration.ns > 0 || host.per_sequence.ns > 0;
+  const HostCosts costs = read_costs(*value, place, host);
+  if (twice && (value->kind != Value::Kind::kString || value->text != "none"))
+    place.fail("host_per_iteration and host_per_sequence say the same: expected one of both");
+  host = costs;
+}
+
+int whole(Section& section, std::string_view key, Range range, std::int64_t otherwise,
+          std::string_view help) {
+  return static_cast<int>(section.integer(key, range, otherwise, help));
+}
+
+}  // namespace
+
+void read_engine_keys(Section& scheduler, const Framework& framework, ServicePlan& service) {
+  EngineKeys& engine = service.engine;
+  HostCosts& host = service.host;
+  engine.slots = scheduler.choice<bool>("policy", kPolicies, false, "who holds what sequences need");
+  engine.slot_tokens = whole(scheduler, "slot_tokens", {0, 1 << 24}, 0,
+                             "tokens for which every running sequence holds the cache; 0: as it grows");
+  read_overhead(scheduler, host);
+  host.by_change = engine.slots;
+  host.parallel =
+      scheduler.choice<bool>("pipeline", kPipelines, false, "who takes requests in and sends tokens");
+  host.input_workers =
+      whole(scheduler, "input_workers", {1, 1 << 16}, 1, "a request at a time each, for the whole service");
+  host.output_workers =
+      whole(scheduler, "output_workers", {1, 1 << 16}, 1, "share the tokens of an instance's iteration");
+  engine.host_sampling = scheduler.choice<bool>("sampling", kSamplings, false, "where tokens are chosen");
+  engine.launch = scheduler.choice<LaunchMode>("launch", kLaunches, framework.launch,
+                                               "how the host launches kernels; how long one takes: "
+                                               "/cluster/launch");
+  engine.captured_step =
+      whole(scheduler, "captured_step", {1, 1 << 16}, 8,
+            "graphs are captured for 1, 2, 4 and multiples of so many sequences; of slots, "
+            "for all alone");
+}
+
+void read_layout(Section& plan, ServicePlan& service) {
+  service.engine.padded = plan.choice<bool>("layout", kLayouts, false, "prompts that share an iteration");
+}
+
+void set_engine(ServicePhase& phase, const ServicePlan& service) {
+  const EngineKeys& engine = service.engine;
+  ServingPlan& plan = phase.plan;
+  plan.launch = engine.launch;
+  plan.captured = engine.launch == LaunchMode::kGraph ? plan.max_batch : 0;
+  plan.host_sampling = engine.host_sampling;
+  plan.drafts = phase.role == PoolRole::kPrefill ? 0 : service.speculation.drafts;
+}
+
+void check_engine(const Scenario& scenario, const Document& document) {
+  const ServicePlan& service = scenario.service;
+  const EngineKeys& engine = service.engine;
+  const auto refuse = [&](bool wrong, const char* pointer, const std::string& sentence) {
+    if (wrong) place_at(document, pointer).fail(sentence);
+  };
+  const bool changed = engine.slots || engine.host_sampling || engine.padded || engine.slot_tokens > 0 ||
+                       engine.launch != LaunchMode::kHidden || service.host.takes_time() ||
+                       service.host.reception.ns > 0;
+  refuse(service.full_steps && changed, "/plan/scheduler",
+         "the engine around iterations is simulated with steps \"surface\" only, found \"full\"");
+  refuse(engine.padded && service.batching == BatchPolicy::kMixed, "/plan/layout",
+         "rows of one length hold prompts alone: expected \"flat\" with batching \"mixed\"");
+  refuse(engine.slot_tokens > 0 && service.prefix_cache, "/plan/scheduler/slot_tokens",
+         "what a slot holds is its own, so that prefixes are not shared: expected 0 with cache/prefix");
+  refuse(service.host.per_sample.ns > 0 && !engine.host_sampling, "/plan/scheduler/host_overhead",
+         "per_sample counts only with sampling \"host\"");
+}
+
+}  // namespace moebius

@@ -1,0 +1,20 @@
+// Keys of a serving plan that concern the engine around its kernels: what the host does and when, how
+// decoding is launched, where tokens are chosen, how sequences hold the cache, how prompts are laid out.
+#pragma once
+
+#include "workloads/scenario/scenario_parts.h"
+#include "workloads/serving/frameworks.h"
+
+namespace moebius {
+
+// `policy`, `host_overhead`, `pipeline`, `input_workers`, `output_workers`, `sampling`, `launch`,
+// `captured_step`, `slot_tokens` of a plan's scheduler, after the keys that read_service_keys() knows.
+void read_engine_keys(Section& scheduler, const Framework& framework, ServicePlan& service);
+// `layout` of the plan.
+void read_layout(Section& plan, ServicePlan& service);
+// What of them does not go together with the rest of the plan.
+void check_engine(const Scenario& scenario, const Document& document);
+// What of them an instance of a phase needs.
+void set_engine(ServicePhase& phase, const ServicePlan& service);
+
+}  // namespace moebius

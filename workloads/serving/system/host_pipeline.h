@@ -1,0 +1,87 @@
+// What the processor does for requests and iterations, and when: a request is turned into tokens, an engine's
+// loop decides and prepares an iteration, tokens are chosen, checked, turned into text and sent. Each stage
+// takes time on a lane of its own or of the loop; what waits for whom follows from that.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "hw/units.h"
+
+namespace moebius {
+
+struct HostCosts {
+  Time per_iteration, per_sequence;  // of the loop before the device can begin: schedule, tables, operands
+  bool overlapped = false;  // the loop prepares an iteration beside the device's work of the one before
+  bool by_change = false;   // per_sequence counts for sequences that came, went or got pages, not for all
+  Time per_request, per_prompt_token, per_image;  // of a request before it can be scheduled
+  Time reception;          // of a request before that, beside all others: the network, a web server
+  Time per_sample;         // of a sequence whose token the host chooses, before the next iteration can begin
+  Time per_token;          // that is generated: stop check, text, sending
+  bool parallel = false;   // requests and tokens have workers of their own; otherwise the loop does it all
+  int input_workers = 1;   // of the whole service, each with one request at a time
+  int output_workers = 1;  // of an instance, which share the tokens of an iteration
+
+  Time of_request(std::int64_t prompt, std::int64_t images) const {
+    return per_request + per_prompt_token * prompt + per_image * images;
+  }
+  bool takes_time() const;
+};
+
+// Of one iteration.
+struct HostWork {
+  std::int64_t sequences = 0, changes = 0;  // of the fullest replica
+  std::int64_t samples = 0;                 // sequences that get a token, likewise
+  std::int64_t tokens = 0;                  // that come of it, on all replicas
+};
+
+struct HostTotals {
+  Time loop;    // it works
+  Time output;  // workers of tokens do
+  Time waits;   // the device has nothing to do, since the loop is not done
+};
+
+// The processor of one instance.
+class HostLane {
+ public:
+  explicit HostLane(const HostCosts& costs) : costs_(costs) {}
+
+  // The loop takes a request in before its next iteration.
+  void take_in(Time work) { pending_ += work; }
+
+  struct Turn {
+    Time end;    // the next iteration can be decided
+    Time shown;  // its tokens are with those who asked
+  };
+  // An iteration that is decided at `now` and takes the device so long. Not overlapped: the loop's work, the
+  // device's, and what the loop does with the tokens, one after the other. Overlapped: the loop worked for it
+  // since the device began the iteration before, if that has just ended.
+  Turn turn(Time now, Time device, const HostWork& work);
+  const HostTotals& totals() const { return totals_; }
+
+ private:
+  Time start(Time now, Time before);
+  Time show(Time ready, Time after);
+
+  HostCosts costs_;
+  Time pending_;
+  Time begun_, ended_ = Time{-1};  // the last iteration on the device
+  Time loop_free_, output_free_;
+  Time after_;  // the loop's work with the tokens of the last iteration
+  HostTotals totals_;
+};
+
+// Workers that take one request after the other, in the order of arrival.
+class HostWorkers {
+ public:
+  explicit HostWorkers(int workers) : free_(workers) {}
+  // When a request that comes now and takes one of them so long is done; calls in the order of time.
+  Time serve(Time now, Time work);
+  Time busy() const { return busy_; }
+
+ private:
+  std::vector<Time> free_;  // since when each is
+  Time busy_;
+};
+
+}  // namespace moebius
