@@ -292,8 +292,7 @@ class Communication {
     return x;
   }
 
-  // What a routed exchange carries: the rows, and the weights that may travel with them.
-  // Of attention and experts apart, one side has no operands and the other no results.
+  // Rows, and weights that may travel with them. Experts apart: a side has no operands, the other no results.
   int num_parts() const { return std::max(c_.op().num_inputs, c_.op().num_outputs); }
   const Tensor& tensor_of(int part) const {
     return part < c_.op().num_inputs ? c_.input_tensor(part) : c_.output_tensor(part);
@@ -301,9 +300,6 @@ class Communication {
   Matrix<Real> own(int part) const {
     if (part >= c_.op().num_inputs) return Matrix<Real>(0, tensor_of(part).columns);
     return part == 0 ? on_the_wire(c_.in(0)) : c_.in(part);
-  }
-  void keep(int part, Matrix<Real> value) {
-    if (part < c_.op().num_outputs) c_.out(part, std::move(value));
   }
 
   // Counts a part of `columns` that another member gets; swap() has counted its elements as Op::dtype.
@@ -326,7 +322,7 @@ class Communication {
       }
       Matrix<Real> received(route.received, x.columns);
       swap(give, [&](const Pieces& pieces) { unpack(pieces, route, received); });
-      keep(part, std::move(received));
+      if (part < c_.op().num_outputs) c_.out(part, std::move(received));
     }
   }
 
@@ -366,7 +362,7 @@ class Communication {
       }
       Matrix<Real> sums(static_cast<std::int64_t>(route.choices.size()) / route.active, x.columns);
       swap(give, [&](const Pieces& pieces) { add_by_token(pieces, route, sums); });
-      keep(part, std::move(sums));
+      if (part < c_.op().num_outputs) c_.out(part, std::move(sums));
     }
   }
 
