@@ -34,7 +34,8 @@ void check_counts(const Route& route, int member, const RoutePlan& plan) {
   CHECK(plan.received == route.received_tokens(member),
         fmt::format("member {} receives {} rows, the route says {}", member, plan.received,
                     route.received_tokens(member)));
-  for (int expert = 0; expert < route.experts_per_rank(); ++expert) {
+  const int experts = member < plan.without_experts ? 0 : route.experts_per_rank();
+  for (int expert = 0; expert < experts; ++expert) {
     CHECK(plan.expert_rows[expert] == route.rows(member, expert),
           fmt::format("expert {} of member {} gets {} rows, the route says {}", expert, member,
                       plan.expert_rows[expert], route.rows(member, expert)));
@@ -49,11 +50,13 @@ RoutePlan plan_route(const Route& route, int member) {
   RoutePlan plan;
   plan.active = spec.active;
   plan.experts_per_rank = per_rank;
+  plan.without_experts = spec.without_experts;
   plan.choices = route.choices(member);
   plan.sent.resize(spec.ranks);
+  const auto held_by = [&](int rank) { return rank < spec.without_experts ? 0 : per_rank; };
   for (int to = 0; to < spec.ranks; ++to) {
     walk(
-        plan.choices, spec.active, to * per_rank, per_rank,
+        plan.choices, spec.active, route.first_expert(to), held_by(to),
         [&](std::int32_t token) { plan.sent[to].push_back(token); }, [](int, int) {});
   }
   std::vector<std::vector<Copy>> copies(per_rank);
@@ -61,7 +64,8 @@ RoutePlan plan_route(const Route& route, int member) {
     const int source = i % spec.ranks;
     const std::int32_t before = plan.received;
     walk(
-        source == member ? plan.choices : route.choices(source), spec.active, member * per_rank, per_rank,
+        source == member ? plan.choices : route.choices(source), spec.active,
+        route.first_expert(member), held_by(member),
         [&](std::int32_t) { ++plan.received; },
         [&](int slot, int expert) {
           copies[expert].push_back({plan.received - 1, slot});

@@ -23,9 +23,10 @@ struct RoutePlan {
   // Whether choice `slot` of own token `token` is an expert of `member`.
   bool goes_to(std::int32_t token, int slot, int member) const {
     const std::int32_t expert = choices[token * active + slot];  // below 0: dropped
-    return expert >= 0 && expert / experts_per_rank == member;
+    return expert >= 0 && expert / experts_per_rank + without_experts == member;
   }
   int experts_per_rank = 0;
+  int without_experts = 0;  // members before those that hold experts
 };
 
 // CHECKs that the route's counts are those of its choices.

@@ -184,6 +184,8 @@ Job read_job(Document document, const Changes& changes, const Library& library) 
                                                          .workload = job.scenario.served,
                                                          .ranks_per_node = pool.node.accelerators});
       job.memory = job.serving->memory(pool.accelerator.memory);
+      if (job.scenario.serving.experts_apart())
+        judge_by_class(cluster, job.serving->layout(), *job.memory);
       break;
     case ScenarioKind::kKvReplay:
     case ScenarioKind::kCluster:

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "workloads/progress_bar.h"
+#include "workloads/service_encoder.h"
 #include "workloads/service_engine.h"
 #include "workloads/service_experts.h"
 #include "workloads/service_pools.h"
@@ -34,7 +35,8 @@ class TimedPool {
   TimedPool(const ServicePool& pool, const StartExecutor& start, StepTimings* timings)
       : pool_(pool),
         judged_(timings == nullptr),
-        recorder_(pool.job->layout(), {.detail = Detail::kNone}),
+        recorder_(pool.job->layout(),
+                  {.detail = pool.phase.plan.experts_apart() ? Detail::kOps : Detail::kNone}),
         engine_(start(*pool.job, pool.job->layout(), recorder_)),
         served_{.model = pool.job->scenario.model,
                 .plan = pool.job->scenario.serving,
@@ -56,6 +58,10 @@ class TimedPool {
     if (!course.even()) experts_ = std::make_unique<PoolExperts>(pool_, scenario, course, timer_, surface_);
   }
 
+  // The images of its prompts are encoded by its own devices.
+  void encode_with(ServedEncoder& encoder) { encoding_.emplace(surface_, encoder.timer()); }
+  const std::optional<EncodingCost>& encoding() const { return encoding_; }
+
   PoolRules rules(const ServicePlan& service) {
     const Scenario& scenario = pool_.job->scenario;
     const ServingPlan& plan = pool_.phase.plan;
@@ -63,7 +69,7 @@ class TimedPool {
     rules.name = scenario.cluster->pools.front().name;
     rules.role = pool_.phase.role;
     rules.instances = pool_.phase.instances;
-    rules.cost = &surface_;
+    rules.cost = encoding_ ? static_cast<StepCost*>(&*encoding_) : &surface_;
     if (experts_) rules.costs = experts_->costs();
     rules.instance.replicas = plan.dp;
     rules.instance.balance = service.balance;
@@ -86,7 +92,7 @@ class TimedPool {
     const Accelerator& chip = scenario.cluster->pools.front().accelerator;
     rules.wan = pool_.phase.wan;
     rules.tiers = tier_rules(scenario, service.tiers, pool_, surface_);
-    rules.usd_per_second = chip.price.value / 3600 * plan.ranks();
+    rules.usd_per_second = tariff().usd_per_hour / 3600 * plan.ranks();
     rules.transfer_rate = chip.nic_rate * plan.tp;
     set_engine_rules(service, pool_.phase, rules.instance);
     return rules;
@@ -94,17 +100,29 @@ class TimedPool {
 
   ServicePoolFigures figures(const PoolFigures& run) {
     const ServingPlan& plan = pool_.phase.plan;
-    const Pool& pool = pool_.job->scenario.cluster->pools.front();
     const int devices = pool_.phase.instances * plan.ranks();
+    for (const bool prompts : {false, true}) timer_.take_mean_sides(prompts);
+    const std::int64_t timed = surface_.measured();
     const SurfaceError error = judged_ ? surface_.error() : SurfaceError{};
     ServicePoolFigures figures{run,         pool_.phase.instances, plan.dp, devices,
-                               pool_.pages, surface_.measured(),   error,   tariff_of(pool)};
+                               pool_.pages, timed,                 error,   tariff()};
+    if (plan.experts_apart())
+      figures.separation = {timer_.take_mean_sides(false), timer_.take_mean_sides(true), plan.apart.ranks,
+                            pool_.weights, pool_.expert_weights};
     if (experts_) figures.experts = experts_->figures();
     return figures;
   }
   RunFacts& facts() { return engine_.facts; }
 
  private:
+  // Of a device; where experts stand on others, the mean of both kinds.
+  PoolTariff tariff() const {
+    const ServingPlan& plan = pool_.phase.plan;
+    const std::vector<Pool>& pools = pool_.job->scenario.cluster->pools;
+    return plan.experts_apart() ? mean_tariff(pools.front(), plan.dp, pools.back(), plan.apart.ranks)
+                                : tariff_of(pools.front());
+  }
+
   const ServicePool& pool_;
   bool judged_;  // how far the surface is off
   Recorder recorder_;
@@ -112,6 +130,7 @@ class TimedPool {
   ServingJob served_;
   IterationTimer timer_;
   StepSurface surface_;
+  std::optional<EncodingCost> encoding_;
   std::optional<SlotDraw> even_;  // where experts are placed
   std::unique_ptr<PoolExperts> experts_;
 };
@@ -139,6 +158,17 @@ SystemRules system_rules(const Scenario& scenario, const std::vector<ServicePool
   rules.admission = scenario.service.admission;
   if (scenario.service.separate) rules.transfer = transfer_rules(scenario, pools);
   return rules;
+}
+
+// Encoders on the devices of a pool that computes prompts, or on those of their own.
+std::unique_ptr<ServedEncoder> served_encoder(const Scenario& scenario, const std::vector<ServicePool>& pools,
+                                              TimedPool& prompts, const StartExecutor& start) {
+  const EncoderPlan& plan = scenario.service.encoder;
+  if (!plan.given()) return nullptr;
+  auto encoder = std::make_unique<ServedEncoder>(
+      scenario, plan.apart ? plan.pool_index : pools.front().phase.pool, start);
+  if (!plan.apart) prompts.encode_with(*encoder);
+  return encoder;
 }
 
 std::vector<ServiceClassFigures> class_figures(const std::vector<RequestClass>& classes,
@@ -203,7 +233,9 @@ Outcome perform_service(Job& job, const StartExecutor& start, const Hooks& hooks
     for (const auto& pool : timed) pool->place_experts(scenario, *course);
   }
   const std::unique_ptr<RequestFeed> feed = request_feed(scenario);
+  const auto encoder = served_encoder(scenario, pools, *timed.front(), start);
   SystemRules rules = system_rules(scenario, pools, timed);
+  if (encoder && scenario.service.encoder.apart) rules.encoder = encoder->rules();
   ServiceRecord record = record_of(scenario, pools, hooks);
   rules.observer = &record;
   ServingSystem system(rules, *feed);
@@ -214,6 +246,7 @@ Outcome perform_service(Job& job, const StartExecutor& start, const Hooks& hooks
   outcome.report.metrics.makespan = system.now();
   outcome.report.serving = system.metrics().figures();
   outcome.report.service = service_figures(scenario, system, timed);
+  if (encoder) outcome.report.service->encoder = encoder->figures(system, timed.front()->encoding());
   outcome.report.service->series = record.series();
   outcome.timeline = record.take();
   for (const ServicePoolFigures& pool : outcome.report.service->pools) {

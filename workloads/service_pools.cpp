@@ -30,8 +30,10 @@ Scenario alone(const Scenario& whole, const ServicePhase& phase) {
   scenario.serving = phase.plan;
   scenario.served = largest_iteration(phase.plan, whole.served);
   const Cluster& cluster = *whole.cluster;
+  std::vector<Pool> pools = {cluster.pools[phase.pool]};
+  if (phase.expert_pool >= 0) pools.push_back(cluster.pools[phase.expert_pool]);
   scenario.cluster =
-      build_cluster({cluster.pools[phase.pool]}, cluster.fabric.spec(), Place{whole.file, "/cluster/pools"});
+      build_cluster(std::move(pools), cluster.fabric.spec(), Place{whole.file, "/cluster/pools"});
   scenario.cluster->collectives = cluster.collectives;
   scenario.cluster->launch = cluster.launch;
   scenario.cluster->variation = cluster.variation;
@@ -63,12 +65,32 @@ Bytes page_bytes(const Scenario& scenario) {
   return Bytes{kv_elements_per_token(scenario.model) / cut * element_bytes(plan.kv) * plan.block_tokens};
 }
 
+// They keep no cache: weights and the largest iteration have the whole device.
+void place_experts(ServicePool& pool) {
+  if (!pool.phase.plan.experts_apart()) return;
+  const ClassMemory& memory = pool.job->memory->classes.back();
+  const Pool& devices = pool.job->scenario.cluster->pools.back();
+  pool.expert_weights = memory.at_peak[static_cast<int>(MemoryKind::kWeights)];
+  if (memory.peak > devices.accelerator.memory)
+    throw run_error(fmt::format(
+        "{}: experts and an iteration need {} on a device of pool \"{}\", which has {}",
+        pool.job->scenario.name, to_text(memory.peak), devices.name, to_text(devices.accelerator.memory)));
+}
+
+// Of an encoder beside the language model, on every rank that computes prompts.
+Bytes encoder_weights(const Scenario& scenario, const EncoderPlan& encoder, PoolRole role) {
+  if (!encoder.given() || encoder.apart || role == PoolRole::kDecode) return {};
+  return Bytes{parameters(*encoder.model, scenario.model.hidden) * element_bytes(DType::kBf16)};
+}
+
 void set_pages(ServicePool& pool, const ServicePlan& service) {
   const MemoryReport& memory = *pool.job->memory;
   const std::string& name = pool.job->scenario.cluster->pools.front().name;
   pool.weights = of_kind(memory, MemoryKind::kWeights);
   pool.page_bytes = page_bytes(pool.job->scenario);
-  const Bytes work = memory.peak() - pool.weights - of_kind(memory, MemoryKind::kCache);
+  pool.weights += encoder_weights(pool.job->scenario, service.encoder, pool.phase.role);
+  const Bytes work =
+      memory.peak() - of_kind(memory, MemoryKind::kWeights) - of_kind(memory, MemoryKind::kCache);
   const Bytes share = memory.capacity * service.device_share;
   if (pool.weights + pool.page_bytes > share)
     throw run_error(
@@ -91,6 +113,7 @@ std::vector<ServicePool> service_pools(const Scenario& scenario) {
   for (const ServicePhase& phase : scenario.service.phases) {
     pools.push_back({phase, job_of(alone(scenario, phase)), 0, {}, {}});
     set_pages(pools.back(), scenario.service);
+    place_experts(pools.back());
   }
   return pools;
 }

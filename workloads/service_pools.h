@@ -20,6 +20,7 @@ struct ServicePool {
   std::int64_t pages = 0;    // of the cache of a replica
   Bytes weights;             // of the fullest device
   Bytes page_bytes;          // on one device
+  Bytes expert_weights = {};  // of a device of theirs, where experts stand apart
 };
 
 // run_error when weights leave no room for a page, or the largest iteration does not fit beside the share.

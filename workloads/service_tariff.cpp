@@ -15,4 +15,20 @@ PoolTariff tariff_of(const Pool& pool) {
   return tariff;
 }
 
+PoolTariff mean_tariff(const Pool& a, int of_a, const Pool& b, int of_b) {
+  PoolTariff mean = tariff_of(a);
+  const PoolTariff other = tariff_of(b);
+  const double share = static_cast<double>(of_a) / (of_a + of_b);
+  const auto of_both = [&](double first, double second) { return share * first + (1 - share) * second; };
+  if (other.accelerator != mean.accelerator) {
+    mean.accelerator += " and " + other.accelerator;
+    if (!other.source.empty()) mean.source += "; " + other.source;
+  }
+  const bool known = mean.usd_per_hour > 0 && other.usd_per_hour > 0;
+  mean.usd_per_hour = known ? of_both(mean.usd_per_hour, other.usd_per_hour) : 0;
+  mean.watts = of_both(mean.watts, other.watts);
+  mean.overhead_watts = of_both(mean.overhead_watts, other.overhead_watts);
+  return mean;
+}
+
 }  // namespace moebius

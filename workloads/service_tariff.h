@@ -7,5 +7,7 @@
 namespace moebius {
 
 PoolTariff tariff_of(const Pool& pool);
+// Of a device on average, where an instance has so many of one pool and so many of another.
+PoolTariff mean_tariff(const Pool& a, int of_a, const Pool& b, int of_b);
 
 }  // namespace moebius

@@ -38,6 +38,11 @@ void require_formats(const Job& job) {
 
 void require_device(const Job& job) {
   require_executable(job);
+  if (job.serving && job.scenario.serving.experts_apart())
+    throw run_error(fmt::format(
+        "{}: experts apart from attention (/plan/separation/attention_ffn) are executed on the host and simulated, "
+        "not on CUDA devices so far",
+        job.scenario.name));
   const std::vector<double> there = cuda_memories();
   const std::vector<RankClass>& classes = job.layout().classes;
   if (static_cast<int>(classes.size()) < job.scenario.ranks()) {

@@ -292,20 +292,27 @@ class Communication {
     return x;
   }
 
-  // What a routed exchange carries: the rows, and the weights that may travel with them.
-  int num_parts() const { return c_.op().num_inputs; }
+  // Rows, and weights that may travel with them. Experts apart: a side has no operands, the other no results.
+  int num_parts() const { return std::max(c_.op().num_inputs, c_.op().num_outputs); }
+  const Tensor& tensor_of(int part) const {
+    return part < c_.op().num_inputs ? c_.input_tensor(part) : c_.output_tensor(part);
+  }
+  Matrix<Real> own(int part) const {
+    if (part >= c_.op().num_inputs) return Matrix<Real>(0, tensor_of(part).columns);
+    return part == 0 ? on_the_wire(c_.in(0)) : c_.in(part);
+  }
 
   // Counts a part of `columns` that another member gets; swap() has counted its elements as Op::dtype.
   void recount(int part, std::int64_t elements) {
     if (part == 0) return;
     moved_.sent_bytes +=
-        static_cast<double>(elements) * (element_bytes(c_.output_tensor(part).dtype) - element_);
+        static_cast<double>(elements) * (element_bytes(tensor_of(part).dtype) - element_);
   }
 
   void dispatch() {
     const RoutePlan& route = c_.route();
     for (int part = 0; part < num_parts(); ++part) {
-      const Matrix<Real> x = part == 0 ? on_the_wire(c_.in(0)) : c_.in(part);
+      const Matrix<Real> x = own(part);
       std::vector<Matrix<Real>> packed;
       Pieces give;
       for (int to = 0; to < size_; ++to) packed.push_back(pack(x, route, to, part > 0));
@@ -315,7 +322,7 @@ class Communication {
       }
       Matrix<Real> received(route.received, x.columns);
       swap(give, [&](const Pieces& pieces) { unpack(pieces, route, received); });
-      c_.out(part, std::move(received));
+      if (part < c_.op().num_outputs) c_.out(part, std::move(received));
     }
   }
 
@@ -343,7 +350,7 @@ class Communication {
   void combine() {
     const RoutePlan& route = c_.route();
     for (int part = 0; part < num_parts(); ++part) {
-      const Matrix<Real> x = part == 0 ? on_the_wire(c_.in(0)) : c_.in(part);
+      const Matrix<Real> x = own(part);
       CHECK(x.rows == route.received, fmt::format("{} rows, the route brought {}", x.rows, route.received));
       Pieces give;
       std::int64_t first = 0;
@@ -355,7 +362,7 @@ class Communication {
       }
       Matrix<Real> sums(static_cast<std::int64_t>(route.choices.size()) / route.active, x.columns);
       swap(give, [&](const Pieces& pieces) { add_by_token(pieces, route, sums); });
-      c_.out(part, std::move(sums));
+      if (part < c_.op().num_outputs) c_.out(part, std::move(sums));
     }
   }
 

@@ -1,6 +1,7 @@
 #include "sim/traffic/expert_exchange.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "workloads/cost/exchange_kernels.h"
 
@@ -27,7 +28,7 @@ struct RankRows {
 
 // Directly from rank to rank.
 std::vector<RankRows> direct_rows(const Route& route) {
-  const int ranks = route.spec().ranks, width = route.spec().ranks_per_node;
+  const int ranks = route.spec().ranks;
   std::vector<RankRows> rows(ranks);
   for (int to = 0; to < ranks; ++to) {
     const double copies = copies_of_token(route, to);
@@ -35,7 +36,7 @@ std::vector<RankRows> direct_rows(const Route& route) {
       const double sent = route.tokens_between(from, to) * copies;
       rows[from].copies += sent;
       if (from == to) continue;
-      const auto kind = from / width == to / width ? &RankRows::inside : &RankRows::across;
+      const auto kind = route.node_of(from) == route.node_of(to) ? &RankRows::inside : &RankRows::across;
       (rows[from].*kind).out += sent;
       (rows[to].*kind).in += sent;
       rows[from].remote.out += sent;
@@ -47,13 +48,13 @@ std::vector<RankRows> direct_rows(const Route& route) {
 
 // Once to each node, handed on there by the member of the source's index.
 std::vector<RankRows> relayed_rows(const Route& route) {
-  const int ranks = route.spec().ranks, width = route.spec().ranks_per_node, nodes = route.nodes();
+  const int ranks = route.spec().ranks, nodes = route.nodes();
   std::vector<RankRows> rows(ranks);
   for (int from = 0; from < ranks; ++from)
     for (int node = 0; node < nodes; ++node) {
-      const int first = node * width, last = std::min(first + width, ranks);
-      const bool own = from / width == node;
-      const int hub = own ? from : std::min(first + from % width, last - 1);
+      const int first = route.first_of_node(node), last = route.end_of_node(node), home = route.node_of(from);
+      const bool own = home == node;
+      const int hub = own ? from : std::min(first + from - route.first_of_node(home), last - 1);
       const double crossing = route.tokens_to_node(from, node);
       if (nodes > 1) rows[from].copies += crossing;
       if (!own) {
@@ -86,20 +87,34 @@ Traffic direct_traffic(const Op& op, const Route& route) {
   return traffic;
 }
 
-ExchangeMachine machine_of(const Op& op, const GroupSites& group, const Cluster& cluster) {
-  const Member& first = group.members.front();
-  const Pool& pool = cluster.pool_of(first.device);
+ExchangeMachine machine_of_pool(const Op& op, const Pool& pool, const Cluster& cluster) {
   const FabricPool part = part_of_fabric(pool, cluster.fabric.spec());
   const double sharers = std::max(1, part.devices_per_nic);
   const ByteRate line =
       cluster.fabric.spec().nic_given ? cluster.fabric.spec().nic : pool.accelerator.nic_rate;
-  ExchangeMachine machine{.cores = pool.accelerator.cores,
-                          .general = pool.accelerator.general_cores,
-                          .held = op.units,
-                          .link_line = pool.accelerator.link_rate.value,
-                          .link_rate = part.link_rate.value,
-                          .nic_line = line.value / sharers,
-                          .nic_rate = part.nic_rate.value / sharers};
+  return {.cores = pool.accelerator.cores,
+          .general = pool.accelerator.general_cores,
+          .held = op.units,
+          .link_line = pool.accelerator.link_rate.value,
+          .link_rate = part.link_rate.value,
+          .nic_line = line.value / sharers,
+          .nic_rate = part.nic_rate.value / sharers};
+}
+
+// Where members stand on several kinds of chip, what the first of them runs, over the slower of their wires.
+ExchangeMachine machine_of(const Op& op, const GroupSites& group, const Cluster& cluster) {
+  const Member& first = group.members.front();
+  const Pool* last = &cluster.pool_of(first.device);
+  ExchangeMachine machine = machine_of_pool(op, *last, cluster);
+  for (const Member& member : group.members) {
+    const Pool* pool = &cluster.pool_of(member.device);
+    if (std::exchange(last, pool) == pool) continue;
+    const ExchangeMachine other = machine_of_pool(op, *pool, cluster);
+    machine.link_line = std::min(machine.link_line, other.link_line);
+    machine.link_rate = std::min(machine.link_rate, other.link_rate);
+    machine.nic_line = std::min(machine.nic_line, other.nic_line);
+    machine.nic_rate = std::min(machine.nic_rate, other.nic_rate);
+  }
   for (const Member& member : group.members)
     if (member.node != first.node)
       machine.latency =

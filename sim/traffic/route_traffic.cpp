@@ -15,10 +15,10 @@ struct Hops {
 
 // `gate` takes in what `source` sends to node `node` and hands on what is not for itself.
 void add_node_edges(const Route& route, int source, int node, Hops& hops) {
-  const int width = route.spec().ranks_per_node;
-  const int first = node * width, last = std::min(first + width, route.spec().ranks);
-  const int gate = std::min(first + source % width, last - 1);
-  const bool own = source / width == node;
+  const int home = route.node_of(source);
+  const int first = route.first_of_node(node), last = route.end_of_node(node);
+  const int gate = std::min(first + source - route.first_of_node(home), last - 1);
+  const bool own = home == node;
   if (!own && route.tokens_to_node(source, node) > 0) {
     hops.across.push_back({source, gate, static_cast<double>(route.tokens_to_node(source, node))});
   }

@@ -102,7 +102,7 @@ std::shared_ptr<const TransferPlan> TransferPlans::plan(const Fragment& fragment
                 exchange_ ? 0 : op.units,
                 route,
                 op.kind == OpKind::kAllToAll ? fragment.pair_bytes.get() : nullptr,
-                exchange_ ? op.num_inputs : 0,
+                exchange_ ? std::max(op.num_inputs, op.num_outputs) : 0,
                 exchange_ ? op.dtype : DType::kBf16,
                 static_cast<std::uint8_t>(queue_of(op, sites_.fabric().spec()))};
   std::weak_ptr<const TransferPlan>& known = plans_[key];

@@ -36,7 +36,8 @@ TEST_CASE("what one pool cannot do or is not there yet is refused by name") {
   check(kLarge, "/plan/separation/prefill_decode", "true",
         "/plan/decode: prefill and decode are apart, but on one pool: expected two");
   check(kLarge, "/plan/separation/attention_ffn", "true",
-        "attention and experts on pools of their own are not available; available: false");
+        "/plan/separation/attention_ffn: expected the pool of the experts in /plan/decode/experts or "
+        "/plan/prefill/experts, found none");
   check(kLarge, "/plan/router", "nearest",
         "/plan/router: expected one of \"round-robin\", \"least-requests\", \"least-tokens\", \"kv-aware\", "
         "\"sla-aware\", found \"nearest\"");

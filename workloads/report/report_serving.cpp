@@ -12,6 +12,7 @@
 #include "workloads/report/report_engine.h"
 #include "workloads/report/report_experts.h"
 #include "workloads/report/report_phase.h"
+#include "workloads/report/report_separation.h"
 #include "workloads/report/report_service_classes.h"
 #include "workloads/report/spread_tree.h"
 #include "workloads/serving/serving.h"
@@ -59,16 +60,20 @@ void add_service(FigureTree& tree, const ServiceFigures& service, const ServiceP
   tree.rows.emplace_back("transferred_bytes", service.transferred_bytes);
   if (service.intake.ns > 0) tree.rows.emplace_back("intake_s", service.intake.seconds());
   const TimeShares& shares = service.shares;
-  tree.parts.emplace_back("request_time_s", FigureTree{{{"queue", shares.queue},
+  tree.parts.emplace_back("request_time_s", FigureTree{{{"encode", shares.encode},
+                                                        {"queue", shares.queue},
                                                         {"prefill", shares.prefill},
                                                         {"handover", shares.handover},
                                                         {"decode", shares.decode},
                                                         {"network", shares.network}}});
   FigureTree pools;
-  for (const ServicePoolFigures& pool : service.pools)
-    pools.parts.emplace_back(pool.run.name, with_engine(pool_tree(pool), pool, plan))
-        .second.parts.emplace_back("stalls", stalls_tree(pool));
+  for (const ServicePoolFigures& pool : service.pools) {
+    FigureTree& parts = pools.parts.emplace_back(pool.run.name, with_engine(pool_tree(pool), pool, plan)).second;
+    parts.parts.emplace_back("stalls", stalls_tree(pool));
+    if (pool.separation) parts.parts.emplace_back("separation", separation_tree(*pool.separation));
+  }
   tree.parts.emplace_back("pools", std::move(pools));
+  if (service.encoder) tree.parts.emplace_back("encoder", encoder_tree(*service.encoder));
   if (!service.series.moments.empty()) tree.parts.emplace_back("series", series_tree(service));
   add_classes(tree, service);
   add_cost(tree, service);
@@ -112,6 +117,11 @@ void phase_lines(Out out, const Report& report) {
                  to_string(report.scenario->serving.gemm), to_string(report.scenario->serving.kv));
   for (const ServicePhase& phase : report.scenario->service.phases) {
     const Pool& pool = report.scenario->cluster->pools[phase.pool];
+    if (phase.plan.experts_apart()) {
+      fmt::format_to(out, "{} on {} {}: {}\n", role_text(phase.role), grouped(phase.plan.dp),
+                     pool.accelerator.id, separation_plan_text(phase, *report.scenario->cluster));
+      continue;
+    }
     fmt::format_to(out, "{} on {} {}: {} instance{} of dp {} x tp {} · ep {}\n", role_text(phase.role),
                    grouped(phase.instances * phase.plan.ranks()), pool.accelerator.id,
                    grouped(phase.instances), phase.instances == 1 ? "" : "s", phase.plan.dp, phase.plan.tp,
@@ -122,11 +132,13 @@ void phase_lines(Out out, const Report& report) {
 
 void service_lines(Out out, const ServiceFigures& service) {
   const TimeShares& shares = service.shares;
-  const double all = shares.queue + shares.prefill + shares.handover + shares.decode + shares.network;
+  const double all = shares.encode + shares.queue + shares.prefill + shares.handover + shares.decode + shares.network;
   const auto share = [&](double part) { return all > 0 ? 100 * part / all : 0; };
   fmt::format_to(out,
                  "  of their time      queue {:.1f}%, prefill {:.1f}%, handover {:.1f}%, decode {:.1f}%\n",
                  share(shares.queue), share(shares.prefill), share(shares.handover), share(shares.decode));
+  if (service.encoder)
+    fmt::format_to(out, "{}", encoder_text(*service.encoder, share(shares.encode)));
   if (shares.network > 0)
     fmt::format_to(out, "  on links to pools  {:.1f}% of their time\n", share(shares.network));
   if (service.rejected > service.turned_away)
@@ -153,6 +165,8 @@ void service_lines(Out out, const ServiceFigures& service) {
                      100.0 * static_cast<double>(prefixes.reused_tokens) /
                          static_cast<double>(std::max<std::int64_t>(1, prefixes.prompt_tokens)));
   }
+  for (const ServicePoolFigures& pool : service.pools)
+    if (pool.separation) fmt::format_to(out, "{}", separation_text(pool.run.name, *pool.separation));
   for (const ServicePoolFigures& pool : service.pools)
     fmt::format_to(
         out,

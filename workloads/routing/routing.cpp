@@ -46,12 +46,14 @@ void check_spec(const RouteSpec& s) {
                        s.ranks, s.ranks_per_node, s.experts, s.active, s.groups, s.active_groups, s.tokens);
   };
   CHECK(s.ranks > 0 && s.ranks_per_node > 0 && s.tokens >= 0, values());
-  CHECK(s.experts > 0 && s.experts % s.ranks == 0 && s.groups > 0 && s.experts % s.groups == 0, values());
+  CHECK(s.without_experts >= 0 && s.without_experts < s.ranks && (s.without_experts == 0 || !s.runs.empty()),
+        values());
+  CHECK(s.experts > 0 && s.experts % s.holders() == 0 && s.groups > 0 && s.experts % s.groups == 0, values());
   CHECK(s.active_groups > 0 && s.active_groups <= s.groups && s.active_groups <= s.active, values());
   // ceil(active / active_groups) experts of one group, at most
   CHECK((s.active + s.active_groups - 1) / s.active_groups <= s.experts / s.groups, values());
   for (const TokenRun& run : s.runs.list()) {
-    CHECK(run.source >= 0 && run.source < s.ranks && run.count > 0,
+    CHECK(run.source >= 0 && run.source < (s.without_experts > 0 ? s.without_experts : s.ranks) && run.count > 0,
           fmt::format("{} tokens of source {}", run.count, run.source));
   }
   CHECK(s.gathered > 0 &&
@@ -156,8 +158,8 @@ Route::Route(const RouteSpec& spec) : spec_(spec) {
   };
   std::vector<Home> homes(spec.experts);
   for (int e = 0; e < spec.experts; ++e) {
-    const int rank = e / experts_per_rank();
-    homes[e] = {rank, rank / spec.ranks_per_node};
+    const int rank = holder(e);
+    homes[e] = {rank, node_of(rank)};
   }
   // A rank or node counts a token when it has not seen it before: it remembers the last one.
   std::vector<std::int32_t> last_of_rank(spec.ranks, -1), last_of_node(nodes(), -1);
@@ -183,6 +185,16 @@ Route::Route(const RouteSpec& spec) : spec_(spec) {
   for (std::int32_t& tokens : between_) tokens *= spec.gathered;
   draw_ = std::move(draw);
   sum_up();
+}
+
+int Route::node_of(int rank) const {
+  const int own = rank - spec_.without_experts;
+  return own < 0 ? rank / spec_.ranks_per_node : first_node_of_holders() + own / holder_width();
+}
+
+int Route::first_of_node(int node) const {
+  const int of_holders = node - first_node_of_holders();
+  return of_holders < 0 ? node * spec_.ranks_per_node : spec_.without_experts + of_holders * holder_width();
 }
 
 void Route::sum_up() {

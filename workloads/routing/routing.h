@@ -51,7 +51,7 @@ struct RouteSpec {
   ExpertWeights weights = {};  // of this layer and step, where the popularity alone does not say it (PopularityCourse)
   int ranks = 1;               // of the expert-parallel group
   int ranks_per_node = 1;      // consecutive members share a node
-  int experts = 0;             // over all ranks; rank r holds experts [r*experts/ranks, (r+1)*experts/ranks)
+  int experts = 0;             // over all ranks; of n holders the r-th has [r*experts/n, (r+1)*experts/n)
   int active = 0;              // top-k
   int groups = 1;              // group-limited choice: experts stand in so many groups ...
   int active_groups = 1;       // ... and a token uses at most so many of them
@@ -63,8 +63,13 @@ struct RouteSpec {
   // Serving: which tokens the sources have, each its own number. Drawn by popularity, what a token chooses is a function of
   // seed, layer, request and position alone, whoever shares its batch; step and microbatch do not count then.
   TokenRuns runs = {};
+  // Attention and experts apart: so many leading ranks have the tokens and no experts, the others hold the experts and have
+  // no tokens; the two parts share no node. 0: every rank has both.
+  int without_experts = 0;
+  int holders_per_node = 0;    // of the others, consecutive ones share a node; 0: as ranks_per_node
 
   bool operator==(const RouteSpec&) const = default;
+  int holders() const { return ranks - without_experts; }
 };
 
 // Balanced: groups, and the experts of each group, are dealt like cards from shuffled decks through all tokens of
@@ -79,11 +84,19 @@ class Route {
 
   const RouteSpec& spec() const { return spec_; }
   int tokens_of(int source) const { return tokens_of_[source]; }
-  int experts_per_rank() const { return spec_.experts / spec_.ranks; }
-  int nodes() const { return (spec_.ranks + spec_.ranks_per_node - 1) / spec_.ranks_per_node; }
+  int experts_per_rank() const { return spec_.experts / spec_.holders(); }  // of a rank that holds any
+  // The first expert of a rank, below 0 where it holds none; the rank that holds an expert.
+  int first_expert(int rank) const { return (rank - spec_.without_experts) * experts_per_rank(); }
+  int holder(int expert) const { return spec_.without_experts + expert / experts_per_rank(); }
+  int nodes() const { return first_node_of_holders() + (spec_.holders() + holder_width() - 1) / holder_width(); }
+  int node_of(int rank) const;
+  int first_of_node(int node) const;  // rank
+  int end_of_node(int node) const { return node + 1 < nodes() ? first_of_node(node + 1) : spec_.ranks; }
 
   // Token copies that arrive at an expert of rank `rank` (local index), from all sources.
-  int rows(int rank, int local_expert) const { return rows_[rank * experts_per_rank() + local_expert]; }
+  int rows(int rank, int local_expert) const {
+    return rank < spec_.without_experts ? 0 : rows_[first_expert(rank) + local_expert];
+  }
   int rows_of_rank(int rank) const { return rows_of_rank_[rank]; }       // over its experts
   int max_rows_of_rank() const;
   int tokens_between(int source, int destination) const { return between_[source * spec_.ranks + destination]; }  // distinct
@@ -100,6 +113,10 @@ class Route {
  private:
   struct Draw;
   void sum_up();
+  int holder_width() const { return spec_.holders_per_node > 0 ? spec_.holders_per_node : spec_.ranks_per_node; }
+  int first_node_of_holders() const {
+    return (spec_.without_experts + spec_.ranks_per_node - 1) / spec_.ranks_per_node;
+  }
 
   RouteSpec spec_;
   std::shared_ptr<const Draw> draw_;     // how the choices come again

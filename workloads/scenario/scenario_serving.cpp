@@ -9,6 +9,7 @@
 #include "workloads/scenario/overlap_keys.h"
 #include "workloads/scenario/popularity_keys.h"
 #include "workloads/scenario/scenario_parts.h"
+#include "workloads/scenario/separation_keys.h"
 #include "workloads/scenario/service_keys.h"
 #include "workloads/scenario/serving_defaults.h"
 #include "workloads/scenario/traffic_keys.h"
@@ -78,8 +79,8 @@ void check_model(const ServingPlan& plan, const Model& model, const Document& do
   if (model.dense_width > 0) divides(plan.tp, model.dense_width, tp, "columns of a dense MLP");
   const bool moe = model.experts.routed > 0;
   const char* ep = "/plan/decode/ep/degree";
-  require(document, moe || plan.ep == 1, ep, "expert-parallel degree {} for {}, which has no experts",
-          plan.ep, model.id);
+  require(document, moe || plan.ep == 1 || plan.experts_apart(), ep,
+          "expert-parallel degree {} for {}, which has no experts", plan.ep, model.id);
   if (moe && plan.expert_slots == 0) divides(plan.ep, model.experts.routed, ep, "experts");
   require(document, !moe || plan.tp == 1 || plan.tp % plan.ep == 0, ep,
           "expert-parallel degree {} does not divide tp {}: replicas of several ranks share experts among "
@@ -133,6 +134,7 @@ PhaseKeys read_phase(Section& phase, int tp, int ep) {
   degrees.dp =
       whole(attention, "dp", {0, kMostRanks}, 0, "replicas with requests of their own; 0: all devices");
   degrees.tp = whole(attention, "tp", {0, kMostRanks}, tp, "ranks that share the heads of a replica");
+  read_separate_experts(phase, attention, degrees);
   attention.finish();
   Section experts = phase.object("ep", false, "expert parallelism");
   degrees.ep = whole(experts, "degree", {0, kMostRanks}, ep, "ranks that share the experts of a layer");
@@ -209,7 +211,11 @@ void check_serving(Scenario& scenario, const Document& document) {
   check_tiers(scenario, document);
   check_formats(scenario, document);
   if (scenario.service.full_steps) {
-    check_degrees(scenario.serving, scenario, document);
+    if (scenario.service.decode.expert_pool.empty()) {
+      check_degrees(scenario.serving, scenario, document);
+    } else {
+      place_separate_experts(scenario, document);
+    }
     check_model(scenario.serving, scenario.model, document);
     check_batch(scenario, document);
   }

@@ -9,6 +9,7 @@
 #include "workloads/scenario/engine_keys.h"
 #include "workloads/scenario/expert_balance_keys.h"
 #include "workloads/scenario/overlap_keys.h"
+#include "workloads/scenario/separation_keys.h"
 #include "workloads/scenario/service_class_keys.h"
 #include "workloads/scenario/service_pool_keys.h"
 
@@ -40,31 +41,6 @@ constexpr std::array kBalances{
     Named<ReplicaBalance>{"request", ReplicaBalance::kRequests, "the replica with the fewest requests"},
     Named<ReplicaBalance>{"token", ReplicaBalance::kTokens, "the replica with the fewest tokens"},
 };
-
-void read_separation(Section section, ServicePlan& service) {
-  service.separate = section.boolean("prefill_decode", false, "prefill and decode on pools of their own");
-  section.fixed("attention_ffn", false,
-                "attention and experts on pools of their own are not available; available: false",
-                "attention and experts on pools of their own");
-  section.fixed("encoder", false, "encoders on a pool of their own are not available; available: false",
-                "encoders on a pool of their own");
-  section.finish();
-}
-
-int pool_of(const Scenario& scenario, const std::string& name, const Place& place) {
-  const std::vector<Pool>& pools = scenario.cluster->pools;
-  if (name.empty()) {
-    if (pools.size() > 1)
-      place.fail(fmt::format("expected a name of the {} pools, found none", pools.size()));
-    return 0;
-  }
-  std::vector<std::string> names;
-  for (std::size_t i = 0; i < pools.size(); ++i) {
-    if (pools[i].name == name) return static_cast<int>(i);
-    names.push_back(pools[i].name);
-  }
-  place.fail(fmt::format("expected a name in /cluster/pools, found \"{}\"{}", name, suggestion(name, names)));
-}
 
 void read_scheduler(Section section, const Framework& framework, ServicePlan& service) {
   service.batching =
@@ -123,28 +99,32 @@ void check_prefix_cache(const Scenario& scenario, const Document& document) {
 ServicePhase phase_of(const Scenario& scenario, PoolRole role, const PhaseKeys& keys, const Place& place) {
   ServicePhase phase;
   phase.role = role;
-  phase.pool = pool_of(scenario, keys.pool, place);
+  phase.pool = pool_named(scenario, keys.pool, place);
   phase.plan = scenario.serving;
   ServingPlan& plan = phase.plan;
   plan.tp = std::max(1, keys.tp);
   plan.ep = std::max(1, keys.ep);
+  plan.prefill_exchange = plan.decode_exchange = keys.exchange;
+  phase.batching = scenario.service.batching;
+  phase.chunked = scenario.service.chunked;
+  set_engine(phase, scenario.service);
   const Pool& pool = scenario.cluster->pools[phase.pool];
   const int dp = keys.dp > 0 ? keys.dp : pool.devices() / plan.tp;
   if (dp == 0 || std::int64_t{dp} * plan.tp > pool.devices())
     place.fail(fmt::format("dp {} x tp {} ranks do not fit on the {} devices of pool \"{}\"", std::max(1, dp),
                            plan.tp, pool.devices(), pool.name));
+  if (!keys.expert_pool.empty()) {
+    set_experts_apart(scenario, keys, phase, place);
+    return phase;
+  }
   plan.dp = plan.tp > 1 ? 1 : plan.ep;
   if (dp % plan.dp != 0)
     place.fail(
         fmt::format("{} replicas share experts by {}: that does not divide dp {}", plan.dp, plan.ep, dp));
   phase.instances = dp / plan.dp;
-  plan.prefill_exchange = plan.decode_exchange = keys.exchange;
   set_overlap(keys, plan.prefill_overlap);
   plan.decode_overlap = plan.prefill_overlap;
   check_overlap(keys, plan.decode_overlap, plan, place);
-  phase.batching = scenario.service.batching;
-  phase.chunked = scenario.service.chunked;
-  set_engine(phase, scenario.service);
   return phase;
 }
 
@@ -153,7 +133,7 @@ void read_service_keys(Section& plan, const Framework& framework, ServicePlan& s
   service.full_steps = plan.choice<bool>("steps", kSteps, true,
                                          "how iterations of a batch that is there at once are carried out");
   service.does = plan.choice<PoolRole>("phase", kPhases, PoolRole::kBoth, "what of a request is served");
-  read_separation(plan.object("separation", false, "what runs on pools of its own"), service);
+  read_separation(plan, service);
   service.router = plan.choice<RouterPolicy>("router", kRouters, RouterPolicy::kRoundRobin,
                                              "to which instance a request goes");
   service.admission = read_admission(plan);
@@ -227,9 +207,10 @@ void set_phases(Scenario& scenario, const Document& document) {
   ServicePlan& service = scenario.service;
   decide_steps(scenario, document);
   check_engine(scenario, document);
-  if (service.full_steps) return;
+  if (service.full_steps) return check_separation(scenario, document);
   check_prefix_cache(scenario, document);
   service.pools.empty() ? set_phases_of_roles(scenario, document) : set_phases_of_pools(scenario, document);
+  check_separation(scenario, document);
   set_classes(scenario, document);
 }
 

@@ -61,6 +61,8 @@ void put_route(Line& line, std::size_t index, const RouteSpec& r) {
            r.ranks_per_node, r.experts, r.active, r.groups, r.active_groups, r.tokens);
   if (r.capacity > 0) line.put(" capacity={}", r.capacity);
   if (r.gathered > 1) line.put(" gathered={}", r.gathered);
+  if (r.without_experts > 0)
+    line.put(" without_experts={} holders_per_node={}", r.without_experts, r.holders_per_node);
   if (!r.weights.empty()) {
     line.put(" weights=");
     for (std::size_t i = 0; i < r.weights.list().size(); ++i)

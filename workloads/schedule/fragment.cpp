@@ -51,6 +51,7 @@ void add(Hash& hash, const RouteSpec& r) {
   }
   if (r.capacity > 0) hash.add(r.capacity);
   if (r.gathered > 1) hash.add("gathered").add(r.gathered);
+  if (r.without_experts > 0) hash.add("without experts").add(r.without_experts).add(r.holders_per_node);
   for (const TokenRun& run : r.runs.list())
     hash.add(run.source).add(run.request).add(run.first).add(run.count);
 }

@@ -53,7 +53,7 @@ std::vector<ExchangeRound> exchange_rounds(const Op& op, const Route* route, int
         fmt::format("a route of other ranks than the group's {}", members));
   if (op.kind == OpKind::kRecv) return {};
   const bool split = is_summed_or_gathered(op.kind);
-  const int operands = std::max<int>(1, op.num_inputs);
+  const int operands = std::max<int>({1, op.num_inputs, op.num_outputs});
   const double bytes = copied_bytes(op, exchange) / (split ? operands : 1);
   const std::vector<ExchangeRound> one = rounds_of_operand(op, route, members, bytes, exchange);
   const ExchangeRate& rate = exchange.of(exchange_name(op.kind, op.dtype));

@@ -10,6 +10,7 @@
 #include "workloads/serving/batching.h"
 #include "workloads/serving/expert_moves_op.h"
 #include "workloads/serving/experts.h"
+#include "workloads/serving/token_ends.h"
 
 namespace moebius {
 namespace {
@@ -33,78 +34,21 @@ class IterationWriter {
         pass_(pass),
         writer_(input_, {.slice = {}, .shard = iteration.shard}, pass),
         parts_(latent_parts(shape.job.model, *iteration.batch)) {
-    batch_ = static_cast<std::int32_t>(pass.builder.add_batch(iteration.batch));
-    writer_.use_formats(dense_format(shape.job.plan), expert_format(shape.job.plan));
+    batch_ = pass.builder.add_batch(iteration.batch);
+    set_formats(shape.job.plan, writer_);
   }
 
   void write() {
     writer_.begin_block(-1, false);
-    if (it_.moves) write_expert_moves(builder(), it_.moves);
-    TensorId x = write_entry();
+    if (it_.moves) write_expert_moves(pass_.builder, it_.moves);
+    TensorId x = write_entry(writer_, shape_.job, batch_);
     for (int layer = 0; layer < model().layers; ++layer) x = write_layer(x, layer);
     writer_.begin_block(-1, false);
-    write_exit(x);
+    write_exit(writer_, shape_.job, batch_, x);
   }
 
  private:
   const Model& model() const { return shape_.job.model; }
-  FragmentBuilder& builder() { return pass_.builder; }
-  std::int64_t rows() const { return it_.batch->rows(); }
-  std::int64_t sequences() const { return static_cast<std::int64_t>(it_.batch->sequences.size()); }
-  // Rows that logits are needed of: the last of a prompt, all of a decoding sequence.
-  std::int64_t sampled() const {
-    std::int64_t rows = 0;
-    for (const BatchSequence& s : it_.batch->sequences)
-      rows += s.count <= 1 + shape_.job.plan.drafts ? s.count : 1;
-    return rows;
-  }
-  std::int64_t local_vocabulary() const { return model().vocabulary / shape_.plan.tp; }
-
-  TensorId generated() {
-    const ServingWorkload& work = shape_.job.workload;
-    return builder().add({.scope = Scope::kRank,
-                          .memory = MemoryKind::kCache,
-                          .dtype = DType::kInt32,
-                          .role = Role::kTokens,
-                          .layer = -1,
-                          .key = generated_key(),
-                          .rows = work.requests,
-                          .columns = work.output.high});
-  }
-
-  // A matrix over the vocabulary, cut by rows over the tensor group.
-  TensorId vocabulary_weight(Role role, double init) {
-    return builder().add({.scope = Scope::kRank,
-                          .memory = MemoryKind::kWeights,
-                          .role = role,
-                          .layer = -1,
-                          .key = parameter_key(role, -1, Part::kWeight),
-                          .rows = local_vocabulary(),
-                          .columns = model().hidden,
-                          .first_row = it_.shard.tensor * local_vocabulary(),
-                          .init = init});
-  }
-  TensorId embedding_weight() { return vocabulary_weight(Role::kEmbedding, 1); }
-  TensorId head_weight() {
-    if (model().tied_embeddings) return embedding_weight();
-    return vocabulary_weight(Role::kHead, 1 / std::sqrt(static_cast<double>(model().hidden)));
-  }
-
-  TensorId write_entry() {
-    const TensorId tokens = builder().transient(rows(), 1, DType::kInt32, Role::kInput);
-    writer_.emit(
-        {.kind = OpKind::kInput,
-         .role = Role::kInput,
-         .batch = batch_,
-         .shape = {.m = rows(), .n = model().vocabulary, .groups = static_cast<std::int32_t>(sequences())}},
-        {generated()}, {tokens});
-    const TensorId x = builder().transient(rows(), model().hidden, DType::kBf16, Role::kEmbedding);
-    writer_.emit({.kind = OpKind::kEmbedding,
-                  .role = Role::kEmbedding,
-                  .shape = {.m = rows(), .n = local_vocabulary(), .k = model().hidden}},
-                 {tokens, embedding_weight()}, {x});
-    return writer_.leave_tensor_parallel(x);
-  }
 
   TensorId write_layer(TensorId x, int layer) {
     writer_.begin_block(layer, false);
@@ -114,52 +58,6 @@ class IterationWriter {
     const ServingPlan& plan = shape_.job.plan;
     if (!plan.replicated_experts()) return write_moe(writer_, x, it_.route(layer));
     return write_replicated_moe(writer_, x, it_.route(layer), plan.fold ? -1 : it_.shard.expert);
-  }
-
-  TensorId last_rows(TensorId x) {
-    if (shape_.decodes(*it_.batch)) return x;
-    const TensorId last = builder().transient(sampled(), model().hidden, DType::kBf16, Role::kHead);
-    writer_.emit(
-        {.kind = OpKind::kLastRows,
-         .role = Role::kHead,
-         .batch = batch_,
-         .shape = {.m = rows(), .n = model().hidden, .groups = static_cast<std::int32_t>(sampled())}},
-        {x}, {last});
-    return last;
-  }
-
-  void write_exit(TensorId x) {
-    const TensorId normed = writer_.enter_tensor_parallel(writer_.norm(last_rows(x), Role::kFinalNorm));
-    const std::int64_t m = sampled(), n = local_vocabulary();
-    const TensorId logits = builder().transient(m, n, DType::kFp32, Role::kHead);
-    writer_.emit({.kind = OpKind::kGemm, .role = Role::kHead, .shape = {.m = m, .n = n, .k = model().hidden}},
-                 {normed, head_weight()}, {logits});
-    if (shape_.job.plan.host_sampling) return write_copy_of(logits);
-    TensorId best = builder().transient(m, 2, DType::kFp32, Role::kTokens);
-    writer_.emit({.kind = OpKind::kGreedySample, .role = Role::kTokens, .shape = {.m = m, .n = n}}, {logits},
-                 {best});
-    const int tp = shape_.plan.tp;
-    if (tp > 1)
-      best = writer_.collective(OpKind::kAllGather, GroupRole::kTensor, Lane::kTensorComm, best, m * tp);
-    writer_.emit({.kind = OpKind::kNextToken,
-                  .role = Role::kTokens,
-                  .batch = batch_,
-                  .shape = {.m = m, .n = shape_.job.workload.output.high, .groups = tp}},
-                 {best}, {generated()});
-  }
-
-  // Each rank its part of the vocabulary. The ids that come back are a few bytes.
-  void write_copy_of(TensorId logits) {
-    Tensor copy = builder().fragment().tensors[logits];
-    copy.on_host = true;
-    const std::int64_t elements = copy.rows * copy.columns;
-    writer_.emit({.kind = OpKind::kCopyToHost,
-                  .dtype = copy.dtype,
-                  .lane = Lane::kHostCopy,
-                  .role = Role::kTokens,
-                  .shape = {.m = elements},
-                  .payload = copy.bytes()},
-                 {logits}, {builder().add(copy)});
   }
 
   const ServingShape& shape_;
@@ -196,13 +94,13 @@ ServingShape::ServingShape(const ServingJob& served)
       prefill(layers_plan(served.plan, false)),
       cache_rows(std::int64_t{cache_pages(served.plan, served.workload)} * served.plan.block_tokens) {}
 
+void set_formats(const ServingPlan& plan, LayerWriter& writer) {
+  writer.use_formats(dense_format(plan), expert_format(plan));
+}
+
 bool ServingShape::decodes(const Batch& batch) const {
   return std::all_of(batch.sequences.begin(), batch.sequences.end(),
                      [&](const BatchSequence& s) { return s.count <= 1 + job.plan.drafts; });
-}
-
-std::uint32_t generated_key() {
-  return parameter_key(Role::kTokens, -1, Part::kWeight);
 }
 
 ShardPosition shard_of(const RankClass& rank_class) {

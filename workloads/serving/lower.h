@@ -7,6 +7,7 @@
 
 #include "workloads/schedule/batch.h"
 #include "workloads/serving/plan.h"
+#include "workloads/serving/token_ends.h"
 #include "workloads/training/layers/lowering.h"
 
 namespace moebius {
@@ -26,6 +27,9 @@ struct ServingShape {
   }
 };
 
+// Number formats of weights, as the plan has them.
+void set_formats(const ServingPlan& plan, LayerWriter& writer);
+
 struct Iteration {
   BatchPtr batch;  // decode (a token each), prompts or parts of them, or both, decoding sequences behind prompts
   ShardPosition shard;
@@ -34,8 +38,5 @@ struct Iteration {
 };
 ShardPosition shard_of(const RankClass& rank_class);
 FragmentPtr lower_iteration(const ServingShape& shape, const Iteration& iteration);
-
-// The tokens that a rank generated: [requests, most tokens of one], whole numbers, kRank.
-std::uint32_t generated_key();
 
 }  // namespace moebius

@@ -12,6 +12,15 @@
 
 namespace moebius {
 
+// Attention on the first ranks of an instance, experts on others after them. Microbatches of an iteration go
+// to and fro between the two, so that neither waits while some of them travel.
+struct SeparateExperts {
+  int ranks = 0;         // that hold the experts; 0: they stand with attention
+  int microbatches = 1;  // of an iteration
+  int first_device = 0;  // on which the first of the ranks stands, as their devices follow each other
+  int ranks_per_node = 1;
+};
+
 // What goes on at once in the iterations of a phase.
 struct PhaseOverlap {
   bool two_batch = false;       // two half batches, one's tokens travelling while the other computes
@@ -47,7 +56,10 @@ struct ServingPlan {
   int expert_slots = 0;       // of a layer, where experts may stand more than once; 0: one an expert
 
   int slots_of(const Experts& experts) const { return expert_slots > 0 ? expert_slots : experts.routed; }
-  int ranks() const { return dp * tp; }
+  SeparateExperts apart = {};  // where experts stand apart, ep is the number of their ranks
+
+  bool experts_apart() const { return apart.ranks > 0; }
+  int ranks() const { return dp * tp + apart.ranks; }
   bool replicated_experts() const { return tp > 1; }
   const PhaseOverlap& overlap(bool decodes) const { return decodes ? decode_overlap : prefill_overlap; }
   int expert_tp() const { return tp > 1 ? tp / ep : 1; }

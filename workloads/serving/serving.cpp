@@ -13,6 +13,8 @@
 #include "workloads/serving/iteration_routes.h"
 #include "workloads/serving/left_out.h"
 #include "workloads/serving/lower.h"
+#include "workloads/serving/separation/separated_iteration.h"
+#include "workloads/serving/separation/separated_layout.h"
 
 namespace moebius {
 namespace {
@@ -51,7 +53,11 @@ BatchPtr full_batch(const ServingJob& job, bool decode) {
 
 struct Serving::State {
   explicit State(const ServingJob& given)
-      : job(given), shape(job), layout(make_layout(shape.plan)), routes(job) {
+      : job(given),
+        shape(job),
+        layout(job.plan.experts_apart() ? separated_layout(job.plan) : make_layout(shape.plan)),
+        routes(job) {
+    if (job.plan.experts_apart()) separated.emplace(job, shape, PromptCut::kWhole);
     for (int replica = 0; replica < job.plan.dp; ++replica)
       replicas.emplace_back(job.plan, requests_of(job, replica));
     for (int id = 0; id < job.workload.requests; ++id) {
@@ -62,19 +68,27 @@ struct Serving::State {
   }
 
   int num_classes() const { return static_cast<int>(layout.classes.size()); }
-  int replica_of(const RankClass& rank_class) const { return rank_class.representative() / job.plan.tp; }
+  // Where experts stand apart, their ranks are of no replica: any will do.
+  int replica_of(const RankClass& rank_class) const {
+    return std::min(rank_class.representative() / job.plan.tp, job.plan.dp - 1);
+  }
 
   // What all replicas do next; from here their requests count it as done.
   void plan_iteration() {
     batches.clear();
     for (Batching& replica : replicas) batches.push_back(std::make_shared<const Batch>(replica.next()));
     prefills += std::any_of(batches.begin(), batches.end(), [](const BatchPtr& b) { return !b->decodes(); });
-    routes.begin(batches);
+    begin_routes(batches);
     next_class = 0;
     ++iteration;
   }
 
+  void begin_routes(const std::vector<BatchPtr>& of_iteration) {
+    separated ? separated->begin(of_iteration) : routes.begin(of_iteration);
+  }
+
   FragmentPtr fragment(const RankClass& rank_class, const BatchPtr& batch) {
+    if (separated) return separated->fragment(rank_class);
     const ShardPosition shard = shard_of(rank_class);
     const int group = rank_class.representative() / job.plan.ep;
     return lower_iteration(shape, {batch, shard, [&](int layer) { return routes.get(group, layer); }});
@@ -99,6 +113,7 @@ struct Serving::State {
   ServingShape shape;
   Layout layout;
   IterationRoutes routes;
+  std::optional<SeparatedIteration> separated;  // where experts stand apart
   std::vector<Batching> replicas;
   std::vector<BatchPtr> batches;  // of the iteration that is under way, by replica
   std::vector<RequestTimes> times;
@@ -158,20 +173,21 @@ MemoryReport Serving::memory(Bytes capacity) {
   for (const RankClass& rank_class : s.layout.classes) {
     std::vector<FragmentPtr> fragments;
     for (const auto& full : batches) {
-      s.routes.begin(full);
+      s.begin_routes(full);
       fragments.push_back(s.fragment(rank_class, full[0]));
     }
     const std::vector<MemoryPass> passes{{fragments[0].get(), 0}, {fragments[1].get(), 0}};
     report.classes.push_back(memory_of_passes(passes));
   }
-  s.routes.begin(s.batches);
+  s.begin_routes(s.batches);
   return report;
 }
 
 std::string Serving::describe() const {
   const ServingPlan& plan = state_->job.plan;
   std::string text =
-      fmt::format("ranks          {} = dp {} x tp {}; ep {}\n", plan.ranks(), plan.dp, plan.tp, plan.ep);
+      fmt::format("ranks          {} = dp {} x tp {}{}; ep {}\n", plan.ranks(), plan.dp, plan.tp,
+                  plan.experts_apart() ? fmt::format(" + {} with experts", plan.apart.ranks) : "", plan.ep);
   text += fmt::format("batch          {} sequences a replica decode at once; {} prompt tokens a prefill\n",
                       plan.max_batch, plan.token_budget);
   text += fmt::format("cache          {} pages of {} tokens a rank, {}\n",

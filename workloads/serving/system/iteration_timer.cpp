@@ -74,6 +74,7 @@ Repetition repetition_of(const Model& model) {
 
 IterationTimer::Stack::Stack(const ServingJob& whole, int layers) : job(whole), shape(job), routes(job) {
   job.model.layers = layers;
+  if (job.plan.experts_apart()) separated.emplace(job, shape, PromptCut::kAnywhere);
 }
 
 // Of the repetitions two stay in the short stack: the first follows other layers, or none. Layers whose
@@ -104,7 +105,11 @@ double IterationTimer::seconds(const StepPoint& point, const Extras& extras) {
   const auto rows = std::max(
       least, static_cast<std::int64_t>(std::llround(point.others * static_cast<double>(own->rows()))));
   batches.resize(plan.dp, rows == own->rows() ? own : rows_only(rows, plan.block_tokens));
-  return seconds(batches, extras);
+  const double seconds = this->seconds(batches, extras);
+  Sides& sides = means_[point.prefill_tokens > 0];
+  sides.sum += sides_;
+  ++sides.iterations;
+  return seconds;
 }
 
 double IterationTimer::all_layers(const std::vector<BatchPtr>& batches, const Extras& extras) {
@@ -130,17 +135,36 @@ double IterationTimer::seconds(const std::vector<BatchPtr>& batches, const Extra
   if (extras.loads != nullptr && extras.loads->draws > 1) return with_draws(batches, extras);
   const double shorter = seconds(*stacks_.front(), batches, extras);
   if (stacks_.size() == 1) return shorter;
+  const SideTimes of_shorter = sides_;
   const int layers = stacks_.front()->job.model.layers;
   const double repetitions = static_cast<double>(all_layers_ - layers) / repetition_.period / further_;
-  return shorter + repetitions * (seconds(*stacks_.back(), batches, extras) - shorter);
+  const double longer = seconds(*stacks_.back(), batches, extras);
+  const SideTimes repeated = (sides_ += of_shorter * -1) * repetitions;
+  sides_ = of_shorter;
+  const double parts = sides_.microbatches;
+  sides_ += repeated;
+  sides_.microbatches = parts;
+  return shorter + repetitions * (longer - shorter);
+}
+
+SideTimes IterationTimer::take_mean_sides(bool prompts) {
+  Sides& of = means_[prompts];
+  const SideTimes mean = of.sum * (of.iterations > 0 ? 1 / static_cast<double>(of.iterations) : 0);
+  of = {};
+  return mean;
 }
 
 // What every class of ranks does.
 std::vector<FragmentPtr> IterationTimer::fragments(Stack& stack, const std::vector<BatchPtr>& batches,
                                                    const Extras& extras) {
+  std::vector<FragmentPtr> fragments;
+  if (stack.separated) {
+    stack.separated->begin(batches);
+    for (const RankClass& of : layout_.classes) fragments.push_back(stack.separated->fragment(of));
+    return fragments;
+  }
   stack.routes.draw(extras.loads);
   stack.routes.begin(batches);
-  std::vector<FragmentPtr> fragments;
   for (const RankClass& of : layout_.classes) {
     const int group = of.representative() / stack.job.plan.ep;
     const BatchPtr& batch = batches[of.representative() / stack.job.plan.tp];
@@ -166,19 +190,22 @@ std::vector<FragmentPtr> IterationTimer::iteration(Stack& stack, const std::vect
 double IterationTimer::seconds(Stack& stack, const std::vector<BatchPtr>& batches, const Extras& extras) {
   const std::vector<FragmentPtr> of_classes = iteration(stack, batches, extras);
   for (std::int32_t c = 0; c < static_cast<std::int32_t>(layout_.classes.size()); ++c) {
-    const Submission submission{
-        .fragment = of_classes[c],
-        .sequence = sequence_++,
-        .rank_class = c,
-        .step = step_,
-        .microbatch = 0,
-        .after = {}};
+    const Submission submission{.fragment = of_classes[c],
+                                .sequence = sequence_++,
+                                .rank_class = c,
+                                .step = step_,
+                                .microbatch = 0,
+                                .after = {}};
     recorder_.submitted(submission);
     executor_.submit(submission);
   }
   ++step_;
   const Time begun = end_;
   end_ = std::max(end_, executor_.finish());
+  if (stack.separated)
+    sides_ = take_side_times(recorder_.timeline(), stack.job.plan, layout_, of_classes,
+                             sequence_ - static_cast<std::int32_t>(of_classes.size()));
+  if (stack.separated) sides_.microbatches = stack.separated->microbatches();
   return (end_ - begun).seconds();
 }
 

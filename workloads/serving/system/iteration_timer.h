@@ -4,14 +4,18 @@
 // an iteration, or loads differ from layer to layer, all layers are carried out.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "workloads/schedule/executor.h"
 #include "workloads/schedule/recorder.h"
 #include "workloads/serving/iteration_routes.h"
 #include "workloads/serving/lower.h"
+#include "workloads/serving/separation/separated_iteration.h"
+#include "workloads/serving/separation/side_times.h"
 #include "workloads/serving/system/step_surface.h"
 
 namespace moebius {
@@ -39,6 +43,9 @@ class IterationTimer {
   // The same of given batches, one a replica.
   double seconds(const std::vector<BatchPtr>& batches) { return seconds(batches, {}); }
   double seconds(const std::vector<BatchPtr>& batches, const Extras& extras);
+  // Where experts stand apart and the recorder keeps ops: the mean over the iterations, with prompts or
+  // without, since the last call.
+  SideTimes take_mean_sides(bool prompts);
   std::int32_t page_tokens() const { return stacks_.front()->job.plan.block_tokens; }
 
  private:
@@ -50,6 +57,7 @@ class IterationTimer {
     ServingJob job;
     ServingShape shape;
     IterationRoutes routes;
+    std::optional<SeparatedIteration> separated;  // where experts stand apart
   };
   double seconds(Stack& stack, const std::vector<BatchPtr>& batches, const Extras& extras);
   double all_layers(const std::vector<BatchPtr>& batches, const Extras& extras);
@@ -66,6 +74,12 @@ class IterationTimer {
   int further_ = 1;                             // repetitions that the longer stack has more
   int all_layers_ = 0;                          // where short stacks stand for them
   std::vector<std::unique_ptr<Stack>> stacks_;  // one of all layers, or a short one and a longer one
+  struct Sides {
+    SideTimes sum;
+    std::int64_t iterations = 0;
+  };
+  SideTimes sides_;             // of the iteration carried out last
+  std::array<Sides, 2> means_;  // without and with prompts
   // Made when asked for, where stacks_ are short: one with all layers, and one that is longer than the short
   // one by kDraws repetitions, whose loads are as many different draws.
   std::unique_ptr<Stack> whole_, drawn_;

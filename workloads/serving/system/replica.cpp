@@ -245,6 +245,7 @@ bool Replica::admit_next() {
   ++occupied_;
   left_ += next.output;
   admitted_.push_back(next.id);
+  shape_.images += next.images;
   prefilling_.push_back(std::move(prefilling));
   waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(at));
   return true;

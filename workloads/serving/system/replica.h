@@ -50,6 +50,7 @@ struct Sequence {
   std::int32_t output = 0;    // tokens still to be generated, at least one
   kv::Chain chain = {};       // whole blocks of the prompt that others may share; outlives the sequence here
   std::int32_t priority = 0;  // those of a higher one are admitted first
+  std::int32_t images = 0;    // of the prompt, which are encoded here before it
 };
 
 struct TokenGap {  // between one token and the next of so many sequences

@@ -109,8 +109,8 @@ void ServingSystem::State::arrive() {
   live[id].moments = moments;
   live[id].tag = arrival.tag;
   live[id].prefilled = kForever;
-  live[id].images = arrival.request.images;
   live[id].block_tokens = block;
+  live[id].images = arrival.request.images;
   live[id].prefill = live[id].decode = *at;
   std::swap(live[id].blocks, arrival.request.blocks);
   live[id].forecast = forecast ? *forecast : Time{};
@@ -134,6 +134,10 @@ void ServingSystem::State::take_in(std::int32_t id) {
 
 void ServingSystem::State::enqueue(std::int32_t id) {
   RequestMoments& moments = live[id].moments;
+  if (rules.encoder.given() && live[id].images > 0) {
+    encoders.enqueue(id, live[id].images);
+    return begin_encoding();
+  }
   const Location at = live[id].prefill;
   starting.push_back(at);
   if (only_decodes) {
@@ -143,7 +147,7 @@ void ServingSystem::State::enqueue(std::int32_t id) {
   }
   send_ahead(id);
   replica(at).enqueue({id, moments.input, only_prefills ? 1 : moments.output, chain_of(id),
-                       rules.classes[moments.service_class].priority});
+                       rules.classes[moments.service_class].priority, live[id].images});
 }
 
 // Its prompt's cache and first token are there: it needed room, and no transfer.
@@ -160,6 +164,24 @@ void ServingSystem::State::start_waiting() {
   if (due && *due <= now) return;
   for (const Location& at : starting) kick(at);
   starting.clear();
+}
+
+void ServingSystem::State::begin_encoding() {
+  while (const auto begun = encoders.begin(now))
+    post(begun->end, ServiceEvent::Kind::kEncoding, begun->replica);
+}
+
+void ServingSystem::State::end_encoding(std::int32_t encoder) {
+  sent.clear();
+  encoders.end(encoder, now, sent);
+  for (const EncoderPool::Sent& of : sent) post(of.arrival, ServiceEvent::Kind::kEncoded, of.request);
+  begin_encoding();
+}
+
+void ServingSystem::State::encoded(std::int32_t id) {
+  live[id].moments.encoded = now;
+  live[id].images = 0;
+  enqueue(id);
 }
 
 }  // namespace moebius

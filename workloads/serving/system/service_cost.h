@@ -9,6 +9,7 @@
 
 #include "hw/units.h"
 #include "workloads/serving/system/expert_figures.h"
+#include "workloads/serving/separation/side_times.h"
 #include "workloads/serving/system/serving_system.h"
 #include "workloads/serving/system/step_surface.h"
 
@@ -23,6 +24,13 @@ struct PoolTariff {
   double overhead_watts = 0;   // of a device's share of its node
 };
 
+// Of a pool whose experts stand on another.
+struct SeparationFigures {
+  SideTimes decode, prompts;  // means, of iterations without and with prompts that the surface was compared with
+  int experts = 0;            // devices
+  Bytes attention_weights, expert_weights;  // on a device
+};
+
 struct ServicePoolFigures {
   PoolFigures run;
   int instances = 0, replicas = 0, devices = 0;
@@ -31,6 +39,7 @@ struct ServicePoolFigures {
   SurfaceError surface;
   PoolTariff tariff;
   std::optional<ExpertFigures> experts = {};  // where tokens choose unevenly among ranks' experts
+  std::optional<SeparationFigures> separation = {};
 };
 
 struct ServiceClassFigures {

@@ -13,6 +13,13 @@
 
 namespace moebius {
 
+struct EncoderFigures {
+  EncoderPool::Totals run;
+  int devices = 0;       // of their own; 0: those of the language model
+  double busy = 0;       // share of the run
+  double one_image = 0;  // seconds alone
+};
+
 struct ServiceFigures {
   std::vector<ServicePoolFigures> pools;
   TimeShares shares;
@@ -25,8 +32,9 @@ struct ServiceFigures {
   double transferred_bytes = 0;
   std::optional<TierFigures> tiers = {};
   Time intake;  // of workers that take requests in
+  std::optional<EncoderFigures> encoder;
   int devices() const {
-    int sum = 0;
+    int sum = encoder ? encoder->devices : 0;
     for (const ServicePoolFigures& pool : pools) sum += pool.devices;
     return sum;
   }

@@ -37,7 +37,10 @@ void ServiceMetrics::finished(const RequestMoments& request) {
   figures.e2e.add(request.last_token + request.last_back - request.arrival);
   if (request.output > 1) figures.tpot.add(tpot_of(request));
   shares_.network += (request.there + request.last_back).seconds();
-  shares_.queue += (request.admitted - request.arrival - request.there).seconds();
+  const Time there = request.arrival + request.there;
+  const Time ready = request.encoded == kForever ? there : request.encoded;
+  shares_.encode += (ready - there).seconds();
+  shares_.queue += (request.admitted - ready).seconds();
   shares_.prefill += (request.first_token - request.admitted).seconds();
   shares_.handover += (request.handed_over - request.first_token).seconds();
   shares_.decode += (request.last_token - request.handed_over).seconds();

@@ -15,6 +15,7 @@ namespace moebius {
 // The moments of one request; kForever: not yet.
 struct RequestMoments {
   Time arrival;
+  Time encoded = kForever;   // its images are there, from encoders that stand apart; kForever: none came
   Time admitted = kForever;  // its first prompt token is scheduled
   Time first_token = kForever;
   Time handed_over = kForever;  // its cache stands where it decodes; first_token where nothing moves
@@ -29,7 +30,7 @@ struct RequestMoments {
 
 // Where the time of finished requests went, in seconds of all requests together.
 struct TimeShares {
-  double queue = 0, prefill = 0, handover = 0, decode = 0, network = 0;
+  double encode = 0, queue = 0, prefill = 0, handover = 0, decode = 0, network = 0;
 };
 
 // Why a request is not served.

@@ -10,6 +10,7 @@
 #include "hw/units.h"
 #include "workloads/serving/balancing/balance_plan.h"
 #include "workloads/serving/plan.h"
+#include "workloads/serving/separation/encoder_plan.h"
 #include "workloads/serving/system/instance.h"
 #include "workloads/serving/system/replica.h"
 #include "workloads/serving/system/request_class.h"
@@ -25,6 +26,7 @@ struct ServicePhase {
   PoolRole role = PoolRole::kBoth;
   int pool = 0;  // index in the cluster's
   int instances = 1;
+  int expert_pool = -1;  // of its experts, where these stand apart
   ServingPlan plan;  // of one instance; of its phases, a pool that does one has only that
   BatchPolicy batching = BatchPolicy::kPrefillFirst;
   bool chunked = true;
@@ -38,6 +40,9 @@ struct PhaseKeys {
   Algorithm exchange = Algorithm::kAuto;  // of the phase alone, as what follows
   bool two_batch = false;
   int communication_cores = 0;
+  std::string expert_pool = {};  // attention and experts apart: name of the experts'
+  int expert_ranks = 0;          // 0: all devices of that pool
+  int microbatches = 3;
 };
 
 // A row of `/plan/pools`: one of several pools that serve one model.
@@ -71,6 +76,8 @@ struct ServicePlan {
   bool full_steps = true;    // every op of every iteration, on one pool, all requests there at the beginning
   bool steps_given = false;  // in the scenario
   bool separate = false;     // prefill and decode on pools of their own
+  bool experts_apart = false;  // attention and experts on pools of their own
+  EncoderPlan encoder = {};
   PoolRole does = PoolRole::kBoth;  // one phase alone: prompts that end with their first token, or those whose
                                     // prompts the cache has when they come
   PhaseKeys prefill = {}, decode = {};

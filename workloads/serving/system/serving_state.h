@@ -9,16 +9,26 @@
 #include <utility>
 
 #include "hw/error.h"
+#include "workloads/serving/separation/encoder_pool.h"
 #include "workloads/serving/system/serving_system.h"
 
 namespace moebius {
 
 struct ServiceEvent {
-  enum class Kind : std::uint8_t { kArrival, kIteration, kTransfer, kTakenIn, kAnswered, kFetched };
+  enum class Kind : std::uint8_t {
+    kArrival,
+    kIteration,
+    kTransfer,
+    kTakenIn,
+    kAnswered,
+    kFetched,
+    kEncoding,
+    kEncoded
+  };
   Time time;
   std::uint64_t order = 0;  // of equal times
   Kind kind = Kind::kIteration;
-  std::int32_t index = 0;  // of the instance among all; of the request
+  std::int32_t index = 0;  // of the instance among all; of the request; of the encoder
   bool operator>(const ServiceEvent& other) const {
     return std::pair(time, order) > std::pair(other.time, other.order);
   }
@@ -33,7 +43,7 @@ struct LiveRequest {
   Location prefill, decode;
   std::vector<kv::BlockHash> blocks;  // of its prompt; the last one may be partial
   std::int64_t block_tokens = 0;
-  Time forecast;  // of its first token, where it was admitted by one
+  Time forecast;            // of its first token, where it was admitted by one
 };
 
 // A replica's port: what it sends and takes in goes one after the other.
@@ -57,7 +67,7 @@ std::vector<ServiceGoal> goals_of(const std::vector<RequestClass>& classes);
 
 struct ServingSystem::State {
   State(const SystemRules& given, RequestFeed& source)
-      : rules(given), feed(source), metrics(goals_of(given.classes)) {
+      : rules(given), feed(source), metrics(goals_of(given.classes)), encoders(given.encoder) {
     CHECK(rules.pools.size() <= kMostPools, "a class names pools by bits");
     for (const PoolRules& pool : rules.pools) add_pool(pool);
     only_decodes = !takes_prompts;
@@ -90,6 +100,9 @@ struct ServingSystem::State {
   std::vector<RoutedPool> routed_pools();
   void arrive();
   bool accept(const RouteRequest& request, const std::optional<Location>& at);
+  void begin_encoding();
+  void end_encoding(std::int32_t encoder);
+  void encoded(std::int32_t id);
   void adopt_cached(std::int32_t id);
   void start_waiting();
   std::uint64_t pools_with_room(std::int32_t input, std::int32_t output, std::int32_t service_class) const;
@@ -141,6 +154,8 @@ struct ServingSystem::State {
   HostWorkers intake{1};
   double transferred = 0;
   ForecastFigures forecasts;
+  EncoderPool encoders;
+  std::vector<EncoderPool::Sent> sent;  // by the encoder that ended last
 };
 
 }  // namespace moebius

@@ -38,6 +38,12 @@ void ServingSystem::State::carry_out(const ServiceEvent& event) {
     case ServiceEvent::Kind::kTransfer:
       end_transfer(event.index);
       break;
+    case ServiceEvent::Kind::kEncoding:
+      end_encoding(event.index);
+      break;
+    case ServiceEvent::Kind::kEncoded:
+      encoded(event.index);
+      break;
     case ServiceEvent::Kind::kFetched:
       kick(places[event.index]);
       break;
@@ -153,6 +159,10 @@ double ServingSystem::transferred_bytes() const {
 Time ServingSystem::span() const {
   return state_->first_arrival == kForever ? Time{}
                                            : std::max(Time{}, state_->last_token - state_->first_arrival);
+}
+
+EncoderPool::Totals ServingSystem::encoders() const {
+  return state_->encoders.totals();
 }
 
 Time ServingSystem::intake() const {

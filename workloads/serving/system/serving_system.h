@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "hw/units.h"
+#include "workloads/serving/separation/encoder_pool.h"
 #include "workloads/serving/system/admission.h"
 #include "workloads/serving/system/instance.h"
 #include "workloads/serving/system/request_class.h"
@@ -54,6 +55,7 @@ struct SystemRules {
   std::vector<RequestClass> classes = {{}};
   AdmissionRules admission = {};
   ServiceObserver* observer = nullptr;  // outlives the system; may be none
+  EncoderRules encoder = {};  // none: replicas encode the images of their prompts
 };
 
 struct ClassTokens {  // that a pool computed: of prompts, and generated
@@ -98,6 +100,7 @@ class ServingSystem {
   std::optional<TierFigures> tiers() const;  // of all pools; nothing: there are none
   Time intake() const;                       // that workers spent on requests before they could be scheduled
   ForecastFigures forecasts() const;
+  EncoderPool::Totals encoders() const;
   Time span() const;  // from the first arrival to the last token
 
  private:

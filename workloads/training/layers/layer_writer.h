@@ -121,4 +121,10 @@ TensorId write_dense_mlp(LayerWriter& writer, TensorId x);
 // `gathered`: the route with the tokens of all ranks that share an expert; null: no expert is shared.
 TensorId write_moe(LayerWriter& writer, TensorId x, const RoutePtr& route, const RoutePtr& gathered = {});
 
+// Its parts, for ranks that do one of them. Rows that came to a rank, with their routing weights: through its
+// experts to one row for each. The two exchanges, of `rows` tokens of this rank.
+TensorId write_received(LayerWriter& writer, TensorId tokens, TensorId weights, const RoutePtr& route);
+Op dispatch_op(const LayerWriter& writer, std::int64_t rows, std::int32_t route);
+Op combine_op(const LayerWriter& writer, std::int64_t rows, std::int32_t route);
+
 }  // namespace moebius

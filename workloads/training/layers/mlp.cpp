@@ -39,17 +39,8 @@ Received write_dispatch(LayerWriter& writer, TensorId x, TensorId weights, const
   const Received received{
       builder.transient(moe.received, model.hidden, plan.dispatch, Role::kExperts),
       builder.transient(moe.received, model.experts.active, DType::kFp32, Role::kExperts)};
-  Op op{.kind = OpKind::kDispatch,
-        .dtype = plan.dispatch,
-        .lane = writer.expert_lane(),
-        .role = Role::kExperts,
-        .group = GroupRole::kExpert,
-        .algorithm = plan.exchange,
-        .units = static_cast<std::int16_t>(plan.communication_sms),
-        .route = moe.route_index,
-        .match = builder.next_match(),
-        .shape = {.m = writer.rows(x), .n = model.hidden, .k = model.experts.active}};
-  op.payload = {model.hidden * element_bytes(plan.dispatch) + 4.0 * model.experts.active};
+  Op op = dispatch_op(writer, writer.rows(x), moe.route_index);
+  op.match = builder.next_match();
   writer.emit(op, {payload, weights}, {received.tokens, received.weights});
   return received;
 }
@@ -100,10 +91,36 @@ TensorId write_experts(LayerWriter& writer, const Received& dispatched, const Mo
 }
 
 TensorId write_combine(LayerWriter& writer, TensorId tokens, std::int64_t m, const MoeContext& moe) {
-  const TrainingPlan& plan = writer.plan();
   const std::int64_t h = writer.model().hidden;
   FragmentBuilder& builder = writer.builder();
   const TensorId combined = builder.transient(m, h, DType::kBf16, Role::kExperts);
+  Op op = combine_op(writer, m, moe.route_index);
+  op.match = builder.next_match();
+  writer.emit(op, {tokens}, {combined});
+  return combined;
+}
+
+}  // namespace
+
+Op dispatch_op(const LayerWriter& writer, std::int64_t rows, std::int32_t route) {
+  const TrainingPlan& plan = writer.plan();
+  const Model& model = writer.model();
+  Op op{.kind = OpKind::kDispatch,
+        .dtype = plan.dispatch,
+        .lane = writer.expert_lane(),
+        .role = Role::kExperts,
+        .group = GroupRole::kExpert,
+        .algorithm = plan.exchange,
+        .units = static_cast<std::int16_t>(plan.communication_sms),
+        .route = route,
+        .shape = {.m = rows, .n = model.hidden, .k = model.experts.active}};
+  op.payload = {model.hidden * element_bytes(plan.dispatch) + 4.0 * model.experts.active};
+  return op;
+}
+
+Op combine_op(const LayerWriter& writer, std::int64_t rows, std::int32_t route) {
+  const TrainingPlan& plan = writer.plan();
+  const std::int64_t h = writer.model().hidden;
   Op op{.kind = OpKind::kCombine,
         .dtype = plan.combine,
         .lane = writer.expert_lane(),
@@ -111,15 +128,15 @@ TensorId write_combine(LayerWriter& writer, TensorId tokens, std::int64_t m, con
         .group = GroupRole::kExpert,
         .algorithm = plan.exchange,
         .units = static_cast<std::int16_t>(plan.communication_sms),
-        .route = moe.route_index,
-        .match = builder.next_match(),
-        .shape = {.m = m, .n = h}};
+        .route = route,
+        .shape = {.m = rows, .n = h}};
   op.payload = {h * element_bytes(plan.combine)};
-  writer.emit(op, {tokens}, {combined});
-  return combined;
+  return op;
 }
 
-}  // namespace
+TensorId write_received(LayerWriter& writer, TensorId tokens, TensorId weights, const RoutePtr& route) {
+  return write_experts(writer, {tokens, weights}, context_of(writer.builder(), route, {}));
+}
 
 TensorId write_gated(LayerWriter& writer, TensorId x, std::int64_t width, Role up_role, Role down_role,
                      Cut up_cut) {

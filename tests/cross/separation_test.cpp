@@ -1,0 +1,50 @@
+// Attention and experts apart: what is answered does not depend on where the experts stand, nor on how many
+// microbatches go to them and back.
+#include <catch2/catch.hpp>
+
+#include "tests/cross/small_serving.h"
+
+namespace moebius {
+namespace {
+
+// In double and without rounding, so that sums in another order differ by their last places alone.
+Tokens exact_answers(const ServingJob& job) {
+  HostOptions exact;
+  exact.seed = job.workload.seed;
+  exact.exact = true;
+  return answers<double>(job, exact);
+}
+
+ServingJob apart(ServingJob job, int experts, int microbatches) {
+  job.plan.ep = experts;
+  job.plan.apart = {experts, microbatches, job.plan.dp, 8};
+  return job;
+}
+
+}  // namespace
+
+TEST_CASE("attention and experts apart answer what they answer together") {
+  for (const AttentionKind attention : {AttentionKind::kGqa, AttentionKind::kMla}) {
+    ServingJob job = small_service(small_model(attention));
+    job.plan.dp = 2;
+    const Tokens together = exact_answers(job);
+    for (const int experts : {1, 2, 4})
+      for (const int microbatches : {1, 3}) {
+        INFO(experts << " ranks of experts, " << microbatches << " microbatches");
+        CHECK(exact_answers(apart(job, experts, microbatches)) == together);
+      }
+  }
+}
+
+// Latent attention, experts in groups, a dense layer before them; in 8 bits, as they would be served.
+TEST_CASE("all parts of a large model answer apart what they answer together, in FP8 as well") {
+  ServingJob job = small_service(full_model());
+  job.model.mtp_layers = 0;
+  job.plan.dp = 2;
+  CHECK(exact_answers(apart(job, 4, 2)) == exact_answers(job));
+  job.plan.gemm = DType::kFp8;
+  const HostOptions rounded{.seed = job.workload.seed};
+  CHECK(answers<float>(apart(job, 4, 2), rounded) == answers<float>(job, rounded));
+}
+
+}  // namespace moebius

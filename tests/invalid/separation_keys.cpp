@@ -1,0 +1,53 @@
+// What a scenario may not say of parts that stand apart, each refused with one exact sentence.
+#include "tests/invalid/refusals.h"
+
+namespace {
+
+using namespace moebius;
+
+void check(const char* file, const std::string& pointer, const char* json, const std::string& sentence) {
+  INFO(pointer << " = " << json);
+  CHECK_THAT(refusal(file, pointer, json), Catch::EndsWith(sentence));
+}
+
+const char* const kExperts = "smoke/serve-afd.json";
+const char* const kEncoder = "smoke/serve-encoder.json";
+
+}  // namespace
+
+TEST_CASE("the shipped scenarios of parts that stand apart are accepted as they are") {
+  CHECK(refusal(kExperts, "", "") == "");
+  CHECK(refusal(kEncoder, "", "") == "");
+}
+
+TEST_CASE("experts that stand apart need devices of their own that hold them") {
+  check(kExperts, "/plan/separation/attention_ffn", "false",
+        "/plan/decode/experts: experts have a pool of their own only with /plan/separation/attention_ffn true");
+  check(kExperts, "/plan/decode/experts/pool", "expert",
+        "/plan/decode: expected a name in /cluster/pools, found \"expert\" (did you mean \"experts\"?)");
+  check(kExperts, "/plan/decode/experts/pool", "attention",
+        "/plan/decode/experts: pool \"attention\" does something else already: what stands apart has a pool of its "
+        "own");
+  check(kExperts, "/plan/decode/experts/ep", "9",
+        "/plan/decode: 9 ranks of experts do not fit on the 8 devices of pool \"experts\"");
+  check(kExperts, "/plan/decode/experts/ep", "3",
+        "/plan/decode/ep/degree: degree 3 does not divide the 128 experts of qwen3-30b-a3b");
+  check(kExperts, "/plan/decode/attention", "{\"pool\": \"attention\", \"dp\": 4, \"tp\": 2}",
+        "/plan/decode: experts stand apart from attention of one rank so far, found tp 2");
+  check(kExperts, "/plan/prefill/experts", "{\"pool\": \"experts\"}",
+        "/plan/prefill/experts: one instance does both phases: where its experts stand is said in "
+        "/plan/decode/experts");
+  check("smoke/serve-apart.json", "/plan/decode/microbatches", "2",
+        "/plan/decode/microbatches: \"microbatches\" counts only with a pool in \"experts\"");
+}
+
+TEST_CASE("an encoder that stands apart is one that is named, on a pool that does nothing else") {
+  check(kEncoder, "/plan/encoder/model", "none",
+        "/plan/separation/encoder: expected an encoder in /plan/encoder/model, found none");
+  check(kEncoder, "/plan/encoder/pool", "serve",
+        "/plan/encoder: pool \"serve\" does something else already: what stands apart has a pool of its own");
+  check(kEncoder, "/plan/encoder/dp", "100",
+        "/plan/encoder: dp 100 x tp 1 ranks do not fit on the 8 devices of pool \"encoder\"");
+  check(kEncoder, "/plan/separation/encoder", "false",
+        "/plan/encoder: pool and dp count only with /plan/separation/encoder true");
+}

@@ -1,0 +1,51 @@
+#include "workloads/serving/separation/encoder_timer.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace moebius {
+
+Layout encoder_layout(int tp) {
+  Layout layout;
+  layout.ranks = tp;
+  layout.class_of_rank.assign(tp, 0);
+  layout.device_of_rank.resize(tp);
+  std::iota(layout.device_of_rank.begin(), layout.device_of_rank.end(), 0);
+  RankClass& all = layout.classes.emplace_back();
+  all.ranks = layout.device_of_rank;
+  all.groups[static_cast<int>(GroupRole::kTensor)].ranks = all.ranks;
+  return layout;
+}
+
+double EncoderTimer::iteration(int images) {
+  if (known_.size() <= static_cast<std::size_t>(images)) known_.resize(images + 1, -1);
+  if (known_[images] >= 0) return known_[images];
+  const Submission submission{.fragment = lower_encoder(work_, images), .sequence = sequence_++, .after = {}};
+  recorder_.submitted(submission);
+  executor_.submit(submission);
+  const Time begun = end_;
+  end_ = std::max(end_, executor_.finish());
+  return known_[images] = (end_ - begun).seconds();
+}
+
+double EncoderTimer::seconds(std::int64_t images) {
+  const std::int64_t most = work_.plan.max_batch;
+  const auto rest = static_cast<int>(images % most);
+  const double whole =
+      images < most ? 0 : static_cast<double>(images / most) * iteration(static_cast<int>(most));
+  return whole + (rest > 0 ? iteration(rest) : 0);
+}
+
+// Replicas that share experts wait for the one with the most images.
+double EncodingCost::seconds(std::span<const StepShape> replicas) {
+  std::int64_t most = 0;
+  for (const StepShape& shape : replicas) {
+    images_ += shape.images;
+    most = std::max<std::int64_t>(most, shape.images);
+  }
+  const double encoding = most > 0 ? encoder_.seconds(most) : 0;
+  encoding_ += encoding;
+  return encoding + model_.seconds(replicas);
+}
+
+}  // namespace moebius

@@ -1,0 +1,53 @@
+// What encoding images takes: iterations carried out one by one on an executor, each size once; and beside
+// the iterations of a language model, where no pool of their own encodes them.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "workloads/schedule/executor.h"
+#include "workloads/schedule/recorder.h"
+#include "workloads/serving/separation/lower_encoder.h"
+#include "workloads/serving/system/step.h"
+
+namespace moebius {
+
+// One replica of an encoder: all its ranks do the same.
+Layout encoder_layout(int tp);
+
+class EncoderTimer {
+ public:
+  // The executor has encoder_layout() and has been given nothing; both outlive the timer.
+  EncoderTimer(const EncoderWork& work, Executor& executor, Recorder& recorder)
+      : work_(work), executor_(executor), recorder_(recorder) {}
+
+  // Of so many images, at most max_batch at a time.
+  double seconds(std::int64_t images);
+
+ private:
+  double iteration(int images);
+
+  EncoderWork work_;
+  Executor& executor_;
+  Recorder& recorder_;
+  std::vector<double> known_;  // by images; below 0: not carried out yet
+  std::int32_t sequence_ = 0;
+  Time end_;
+};
+
+// Replicas of a language model that encode the images of the prompts which begin in an iteration, before it.
+class EncodingCost : public StepCost {
+ public:
+  EncodingCost(StepCost& model, EncoderTimer& encoder) : model_(model), encoder_(encoder) {}
+  double seconds(std::span<const StepShape> replicas) override;
+  std::int64_t images() const { return images_; }
+  double encoding() const { return encoding_; }  // seconds, of all iterations
+
+ private:
+  StepCost& model_;
+  EncoderTimer& encoder_;
+  std::int64_t images_ = 0;
+  double encoding_ = 0;
+};
+
+}  // namespace moebius
