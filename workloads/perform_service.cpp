@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "workloads/progress_bar.h"
+#include "workloads/service_drafter.h"
 #include "workloads/service_engine.h"
 #include "workloads/service_pools.h"
 #include "workloads/service_traffic.h"
@@ -31,7 +32,11 @@ class TimedPool {
                 .workload = pool.job->scenario.served,
                 .ranks_per_node = pool.job->scenario.cluster->pools.front().node.accelerators},
         timer_(served_, pool.job->layout(), *engine_.executor, recorder_),
-        surface_([this](const StepPoint& point) { return timer_.seconds(point); }) {}
+        surface_([this](const StepPoint& point) {
+          return timer_.seconds(point) + (drafter_ ? drafter_->seconds(point) : 0);
+        }) {
+    if (pool.drafter) drafter_.emplace(pool, start);
+  }
 
   PoolRules rules(const ServicePlan& service) {
     const Scenario& scenario = pool_.job->scenario;
@@ -56,7 +61,7 @@ class TimedPool {
       replica.shared_tokens = static_cast<std::int32_t>(scenario.traffic.source->block_tokens());
     if (pool_.phase.role != PoolRole::kPrefill) replica.speculation = service.speculation;
     replica.seed = scenario.seed;
-    set_engine_rules(service, pool_.phase, rules.instance);
+    set_engine_rules(service, pool_, rules.instance);
     return rules;
   }
 
@@ -73,6 +78,7 @@ class TimedPool {
   StartedExecutor engine_;
   ServingJob served_;
   IterationTimer timer_;
+  std::optional<Drafter> drafter_;
   StepSurface surface_;
 };
 
@@ -86,6 +92,9 @@ TransferRules transfer_rules(const Scenario& scenario, const std::vector<Service
   const Cluster& cluster = *from.job->scenario.cluster;
   const int ranks = from.phase.plan.tp;
   rules.bytes_per_token = kv_elements_per_token(scenario.model) * element_bytes(from.phase.plan.kv);
+  if (from.drafter)
+    rules.bytes_per_token +=
+        kv_elements_per_token(from.drafter->scenario.model) * element_bytes(from.phase.plan.kv);
   rules.rate = cluster.pools.front().accelerator.nic_rate * ranks;
   return rules;
 }

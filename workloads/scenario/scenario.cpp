@@ -33,7 +33,8 @@ void read_head(Section& top, Scenario& scenario) {
   top.text("$schema", "", "where an editor finds this schema; not read");
   top.text("extends", "",
            "a scenario file that this one is laid over, object by object; relative to this file");
-  if (top.given("extends")) top.place_of("extends").fail("expected a whole scenario: only a file extends one");
+  if (top.given("extends"))
+    top.place_of("extends").fail("expected a whole scenario: only a file extends one");
   top.one_of("moebius", {1}, std::nullopt, "version of the file format");
   top.text("kind", std::string(to_string(scenario.kind)), "what the scenario describes");
   scenario.name = top.text("name", std::nullopt, "one line for people");
@@ -71,7 +72,8 @@ void read_keys(Section& top, Scenario& scenario, Catalogs catalogs) {
     case ScenarioKind::kServing:
       read_model(top, scenario, catalogs.models);
       read_cluster(top.object("cluster", true, "the machines"), scenario, catalogs.hardware);
-      read_serving_plan(top.object("plan", false, "how the model is spread over the ranks"), scenario);
+      read_serving_plan(top.object("plan", false, "how the model is spread over the ranks"), scenario,
+                        catalogs.models);
       read_serving_workload(top.object("workload", true, "what is asked of it"), scenario);
       scenario.goal = read_goal(top);
       break;

@@ -28,7 +28,7 @@ Algorithm read_dispatch(Section& experts);  // key `dispatch`
 void read_training_plan(Section section, Scenario& scenario);
 void read_pipeline(Section section, TrainingPlan& plan);
 void read_training_workload(Section section, Scenario& scenario);
-void read_serving_plan(Section section, Scenario& scenario);
+void read_serving_plan(Section section, Scenario& scenario, const ModelCatalog* models);
 void read_serving_workload(Section section, Scenario& scenario);
 ServiceGoal read_goal(Section& top);
 std::string read_weights(Section& section);  // key `weights` of a plan: a path or "random"

@@ -139,12 +139,13 @@ void read_service_keys(Section& plan, ServicePlan& service) {
   read_layout(plan, service);
 }
 
-void read_speculation(Section& decode, ServicePlan& service) {
+void read_speculation(Section& decode, const ModelCatalog* models, ServicePlan& service) {
   Section section = decode.object("speculative", false, "tokens that are guessed and checked together");
-  service.speculation.drafts = static_cast<int>(section.integer(
-      "mtp", {0, 16}, 0, "guesses for a sequence in each iteration; making them takes no time so far"));
+  service.speculation.drafts =
+      static_cast<int>(section.integer("mtp", {0, 16}, 0, "guesses for a sequence in each iteration"));
   service.speculation.acceptance =
       section.number("acceptance", {0, 1}, 0, "that a guess holds, given that those before it did");
+  read_guesses(section, models, service);
   section.finish();
 }
 

@@ -90,7 +90,19 @@ class IterationWriter {
                   .role = Role::kEmbedding,
                   .shape = {.m = rows(), .n = local_vocabulary(), .k = model().hidden}},
                  {tokens, embedding_weight()}, {x});
-    return writer_.leave_tensor_parallel(x);
+    const TensorId entered = writer_.leave_tensor_parallel(x);
+    return it_.from_hidden ? write_projection(entered) : entered;
+  }
+
+  // The hidden state is as large as the embedding, in whose place it is read here.
+  TensorId write_projection(TensorId x) {
+    const std::int64_t hidden = model().hidden;
+    const TensorId a = writer_.norm(x, Role::kMtpHiddenNorm), b = writer_.norm(x, Role::kMtpEmbeddingNorm);
+    const TensorId both = builder().transient(rows(), 2 * hidden, DType::kBf16, Role::kMtpProjection);
+    writer_.emit(
+        {.kind = OpKind::kConcat, .role = Role::kMtpProjection, .shape = {.m = rows(), .n = 2 * hidden}},
+        {a, b}, {both});
+    return writer_.linear(both, {Role::kMtpProjection, hidden, 2 * hidden});
   }
 
   TensorId write_layer(TensorId x, int layer) {

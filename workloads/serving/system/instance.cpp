@@ -47,7 +47,7 @@ std::optional<Time> Instance::begin(Time now) {
   if (rows == 0) return std::nullopt;
   const HostWork work = host_work();
   if (prompts == 0 && !rules_.captured.empty()) fill_graphs();
-  const HostLane::Turn lasts = host_.turn(now, time_from_seconds(cost_.seconds(shapes_)), work);
+  const HostLane::Turn lasts = host_.turn(now, time_from_seconds(swapping() + cost_.seconds(shapes_)), work);
   shown_ = lasts.shown;
   ++totals_.iterations;
   totals_.prefills += prompts > 0;
@@ -55,6 +55,13 @@ std::optional<Time> Instance::begin(Time now) {
   count_rows();
   busy_ = true;
   return lasts.end;
+}
+
+// Both ways at once, before the pages are written again and before they are read.
+double Instance::swapping() const {
+  std::int64_t most = 0;
+  for (const StepShape& shape : shapes_) most = std::max({most, shape.swapped_out, shape.swapped_in});
+  return static_cast<double>(most) * rules_.swap_seconds;
 }
 
 void Instance::count_rows() {

@@ -23,6 +23,7 @@ struct InstanceRules {
   int replicas = 1;
   ReplicaBalance balance = ReplicaBalance::kTokens;
   HostCosts host;
+  double swap_seconds = 0;             // of a token's keys on their way to the host's memory, or back
   std::vector<std::int32_t> captured;  // decoding sequences of a graph, ascending; see captured_size()
 };
 
@@ -63,6 +64,7 @@ class Instance {
 
  private:
   HostWork host_work() const;
+  double swapping() const;
   void fill_graphs();
   void count_rows();
 

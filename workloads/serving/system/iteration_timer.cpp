@@ -77,8 +77,12 @@ IterationTimer::Stack::Stack(const ServingJob& whole, int layers) : job(whole), 
 
 // Of the repetitions two stay in the short stack: the first follows other layers, or none.
 IterationTimer::IterationTimer(const ServingJob& job, const Layout& layout, Executor& executor,
-                               Recorder& recorder)
-    : layout_(layout), executor_(executor), recorder_(recorder), repetition_(repetition_of(job.model)) {
+                               Recorder& recorder, bool from_hidden)
+    : layout_(layout),
+      executor_(executor),
+      recorder_(recorder),
+      from_hidden_(from_hidden),
+      repetition_(repetition_of(job.model)) {
   const auto [from, period] = repetition_;
   const int shorter = from + (job.model.layers - from) % period + 2 * period;
   if (job.workload.popularity.kind != PopularityKind::kBalanced || shorter + period >= job.model.layers) {
@@ -91,8 +95,12 @@ IterationTimer::IterationTimer(const ServingJob& job, const Layout& layout, Exec
 }
 
 double IterationTimer::seconds(const StepPoint& point) {
+  return seconds(point, stacks_.front()->job.plan.drafts);
+}
+
+double IterationTimer::seconds(const StepPoint& point, int drafts) {
   const ServingPlan& plan = stacks_.front()->job.plan;
-  const auto own = std::make_shared<const Batch>(batch_of(point, plan.block_tokens, plan.drafts));
+  const auto own = std::make_shared<const Batch>(batch_of(point, plan.block_tokens, drafts));
   std::vector<BatchPtr> batches{own};
   const auto rows = static_cast<std::int64_t>(std::llround(point.others * static_cast<double>(own->rows())));
   batches.resize(plan.dp, rows == own->rows() ? own : rows_only(rows, plan.block_tokens));
@@ -116,7 +124,8 @@ double IterationTimer::seconds(Stack& stack, const std::vector<BatchPtr>& batche
     const BatchPtr& batch = batches[of.representative() / stack.job.plan.tp];
     const Submission submission{
         .fragment = lower_iteration(
-            stack.shape, {batch, shard, [&](int layer) { return stack.routes.get(group, layer); }}),
+            stack.shape,
+            {batch, shard, [&](int layer) { return stack.routes.get(group, layer); }, from_hidden_}),
         .sequence = sequence_++,
         .rank_class = c,
         .step = step_,

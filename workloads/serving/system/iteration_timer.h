@@ -24,10 +24,14 @@ Repetition repetition_of(const Model& model);
 class IterationTimer {
  public:
   // All outlive the timer. The executor has the layout of the job's plan and has been given nothing.
-  IterationTimer(const ServingJob& job, const Layout& layout, Executor& executor, Recorder& recorder);
+  // `from_hidden`: of a module that guesses, see Iteration.
+  IterationTimer(const ServingJob& job, const Layout& layout, Executor& executor, Recorder& recorder,
+                 bool from_hidden = false);
 
   // Seconds from the first op of the iteration to the end of the last.
   double seconds(const StepPoint& point);
+  // Of decoding sequences with rows of so many guesses each, no more than the plan's.
+  double seconds(const StepPoint& point, int drafts);
   // The same of given batches, one a replica.
   double seconds(const std::vector<BatchPtr>& batches);
   std::int32_t page_tokens() const { return stacks_.front()->job.plan.block_tokens; }
@@ -45,6 +49,7 @@ class IterationTimer {
   const Layout& layout_;
   Executor& executor_;
   Recorder& recorder_;
+  bool from_hidden_;
   Repetition repetition_;
   int all_layers_ = 0;                          // where short stacks stand for them
   std::vector<std::unique_ptr<Stack>> stacks_;  // one of all layers, or a short one and a longer one

@@ -40,6 +40,17 @@ void PrefixTotals::add(const PrefixTotals& other) {
   hit_blocks += other.hit_blocks;
 }
 
+void SwapTotals::add(const SwapTotals& other) {
+  sequences += other.sequences;
+  out_tokens += other.out_tokens;
+  in_tokens += other.in_tokens;
+}
+
+void DraftTotals::add(const DraftTotals& other) {
+  guessed += other.guessed;
+  held += other.held;
+}
+
 Replica::Replica(const ReplicaRules& rules) : rules_(rules) {
   CHECK(rules.shared_tokens % rules.page_tokens == 0,
         fmt::format("blocks of {} tokens in pages of {}", rules.shared_tokens, rules.page_tokens));
@@ -198,7 +209,7 @@ void Replica::plan_prefill(std::int64_t budget) {
 
 // Pages for the whole prompt, so that a prompt once begun is never stuck.
 bool Replica::admit_next() {
-  if (waiting_.empty() || occupied_ >= rules_.max_running) return false;
+  if (waiting_.empty() || occupied_ >= rules_.max_running || !swapped_.empty()) return false;
   if (blocked_ == used()) return false;  // nothing has changed since the next one did not fit
   const Sequence& next = waiting_.front();
   Prefilling prefilling{next};
@@ -256,13 +267,45 @@ void Replica::preempt_youngest() {
   context_ -= sequence.context;
   left_ -= sequence.left;
   leave(sequence);
+  preempted_.push_back(sequence.id);
+  if (swap_out(sequence)) return;
   // The token that was sampled last is not in the cache yet.
   waiting_.push_front({sequence.id, sequence.context + 1, sequence.left, chain});
   waiting_tokens_ += sequence.context + 1;
-  preempted_.push_back(sequence.id);
+}
+
+// Whole, the blocks that it shared too: others may not need them any more when it comes back.
+bool Replica::swap_out(const Decoding& sequence) {
+  const std::int64_t pages = pages_of(sequence.context);
+  if (swapped_pages_ + pages > rules_.host_pages) return false;
+  swapped_pages_ += pages;
+  swapped_.push_front(sequence);
+  swapped_.front().shared = 0;
+  ++swaps_.sequences;
+  swaps_.out_tokens += sequence.context;
+  shape_.swapped_out += sequence.context;
+  return true;
+}
+
+// Those that were driven out come back before anybody new, with room for what all will add next.
+void Replica::swap_in() {
+  const std::int32_t rows = 1 + rules_.speculation.drafts;
+  while (!swapped_.empty()) {
+    const Decoding next = swapped_.front();
+    if (occupied_ >= rules_.max_running || !make_room(held_by(next.context + rows) + growth())) return;
+    swapped_.pop_front();
+    swapped_pages_ -= pages_of(next.context);
+    hold(held_by(next.context));
+    ++occupied_;
+    left_ += next.left;
+    decode(next);
+    swaps_.in_tokens += next.context;
+    shape_.swapped_in += next.context;
+  }
 }
 
 void Replica::plan_decode() {
+  swap_in();
   make_room_for_growth();
   const std::int32_t rows = 1 + rules_.speculation.drafts;
   shape_.decode_sequences = static_cast<std::int32_t>(decoding_.size());
@@ -297,7 +340,8 @@ std::int32_t Replica::tokens_of(const Decoding& sequence) const {
   if (rules_.speculation.drafts > 0) {
     const std::uint64_t key = rules_.seed ^ RandomStream::finalise(static_cast<std::uint64_t>(sequence.id));
     RandomStream stream(RandomStream::finalise(key + RandomStream::kGolden * sequence.left));
-    while (tokens <= rules_.speculation.drafts && stream.unit() < rules_.speculation.acceptance) ++tokens;
+    while (tokens <= rules_.speculation.drafts && stream.unit() < rules_.speculation.holds(tokens - 1))
+      ++tokens;
   }
   return std::min(tokens, sequence.left);
 }
@@ -307,6 +351,8 @@ void Replica::complete_decode(Time end, StepOutcome& outcome) {
   std::size_t kept = 0;
   for (Decoding& sequence : decoding_) {
     const std::int32_t tokens = tokens_of(sequence);
+    drafts_.guessed += rules_.speculation.drafts;
+    drafts_.held += tokens - 1;
     add_gap(outcome.gaps, end - sequence.since);
     if (tokens > 1) outcome.gaps.push_back({Time{}, tokens - 1});
     outcome.tokens += tokens;

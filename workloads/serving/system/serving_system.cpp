@@ -368,6 +368,8 @@ std::vector<PoolFigures> ServingSystem::pools() const {
       for (int i = 0; i < instance.size(); ++i) {
         of.peak_pages = std::max(of.peak_pages, instance.replica(i).peak_pages());
         of.prefixes.add(instance.replica(i).prefixes());
+        of.swaps.add(instance.replica(i).swaps());
+        of.drafts.add(instance.replica(i).drafts());
       }
     }
     const double span = (state_->last_token - state_->first_arrival).seconds();

@@ -57,6 +57,8 @@ struct PoolFigures {
   std::int64_t preemptions = 0;
   PrefixTotals prefixes;  // of all replicas
   HostTotals host;        // of all instances
+  SwapTotals swaps;       // of all replicas
+  DraftTotals drafts;
 };
 
 class ServingSystem {
