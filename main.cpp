@@ -27,6 +27,7 @@
 #include "viz/command/export_command.h"
 #include "viz/command/import_command.h"
 #include "viz/command/report_command.h"
+#include "viz/command/view_command.h"
 #include "workloads/advice/advice.h"
 #include "workloads/command_line/calibrate_command.h"
 #include "workloads/command_line/catalog_commands.h"
@@ -250,6 +251,7 @@ std::vector<Command> all_commands() {
           export_command(),
           import_command(),
           report_command(),
+          view_command(),
           validate_command(many_runs(false)),
           sweep_command(many_runs(true), launched_companions),
           list_command(),

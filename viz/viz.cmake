@@ -1,1 +1,29 @@
-# The viewer, where Dear ImGui is found.
+# The viewer, where Dear ImGui is found (Debian: libimgui-dev, libstb-dev); its window, where GLFW's headers are too
+# (libglfw3-dev). GLFW and OpenGL are opened at run time: the binary starts without them. Both archives are named by
+# path, since their pkg-config files name shared libraries.
+option(VIEWER "The viewer, where Dear ImGui is found" ON)
+find_path(IMGUI_INCLUDE imgui.h PATH_SUFFIXES imgui)
+find_library(IMGUI_LIBRARY libimgui.a)
+find_library(STB_LIBRARY libstb.a)
+find_path(GLFW_INCLUDE GLFW/glfw3.h)
+if(VIEWER AND IMGUI_INCLUDE AND IMGUI_LIBRARY AND STB_LIBRARY)
+  message(STATUS "viewer: on, ${IMGUI_LIBRARY}")
+  set(HAVE_VIEWER ON)
+  file(GLOB viewer_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/ui/*.cpp)
+  set_source_files_properties(viz/command/view_command.cpp PROPERTIES COMPILE_DEFINITIONS MOEBIUS_VIEWER)
+  if(GLFW_INCLUDE AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+    message(STATUS "viewer's window: on, GLFW and OpenGL are opened at run time")
+    file(GLOB window_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/window/*.cpp)
+    list(REMOVE_ITEM window_sources ${CMAKE_CURRENT_LIST_DIR}/window/without_window.cpp)
+  else()
+    message(STATUS "viewer's window: off, GLFW's headers (libglfw3-dev) not found or not x86-64; pictures are drawn")
+    set(window_sources ${CMAKE_CURRENT_LIST_DIR}/window/without_window.cpp)
+  endif()
+  target_sources(viz_room PRIVATE ${viewer_sources} ${window_sources})
+  target_include_directories(viz_room SYSTEM PRIVATE ${IMGUI_INCLUDE})
+  target_link_libraries(viz_room PRIVATE ${IMGUI_LIBRARY} ${STB_LIBRARY} ${CMAKE_DL_LIBS})
+else()
+  message(STATUS "viewer: off, libimgui-dev or libstb-dev not found or VIEWER=OFF; view says so")
+endif()
+# Pixels do not depend on the build: no operation is fused with the next.
+target_compile_options(viz_room PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>)

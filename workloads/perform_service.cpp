@@ -12,6 +12,7 @@
 #include "workloads/service_drafter.h"
 #include "workloads/service_engine.h"
 #include "workloads/service_pools.h"
+#include "workloads/service_tariff.h"
 #include "workloads/service_traffic.h"
 #include "workloads/serving/left_out.h"
 #include "workloads/serving/system/iteration_timer.h"
@@ -50,10 +51,10 @@ class TimedPool {
     rules.instance.balance = service.balance;
     rules.instance.host = service.host;
     ReplicaRules& replica = rules.instance.replica;
-    replica.policy = service.batching;
+    replica.policy = pool_.phase.batching;
     replica.max_running = plan.max_batch;
     replica.token_budget = plan.token_budget;
-    replica.chunked = service.chunked;
+    replica.chunked = pool_.phase.chunked;
     replica.page_tokens = plan.block_tokens;
     replica.pages = pool_.pages;
     replica.output_reserve = service.output_reserve;
@@ -62,13 +63,19 @@ class TimedPool {
     if (pool_.phase.role != PoolRole::kPrefill) replica.speculation = service.speculation;
     replica.seed = scenario.seed;
     set_engine_rules(service, pool_, rules.instance);
+    const Accelerator& chip = scenario.cluster->pools.front().accelerator;
+    rules.wan = pool_.phase.wan;
+    rules.usd_per_second = chip.price.value / 3600 * plan.ranks();
+    rules.transfer_rate = chip.nic_rate * plan.tp;
     return rules;
   }
 
   ServicePoolFigures figures(const PoolFigures& run) {
     const ServingPlan& plan = pool_.phase.plan;
-    return {run,         pool_.phase.instances, plan.dp,         pool_.phase.instances * plan.ranks(),
-            pool_.pages, surface_.measured(),   surface_.error()};
+    const Pool& pool = pool_.job->scenario.cluster->pools.front();
+    const int devices = pool_.phase.instances * plan.ranks();
+    return {run,         pool_.phase.instances, plan.dp,          devices,
+            pool_.pages, surface_.measured(),   surface_.error(), tariff_of(pool)};
   }
   RunFacts& facts() { return engine_.facts; }
 
@@ -104,18 +111,32 @@ SystemRules system_rules(const Scenario& scenario, const std::vector<ServicePool
   SystemRules rules;
   for (const auto& pool : timed) rules.pools.push_back(pool->rules(scenario.service));
   rules.router = scenario.service.router;
-  rules.goals = {scenario.goal};
+  rules.classes = scenario.service.classes;
+  rules.admission = scenario.service.admission;
   if (scenario.service.separate) rules.transfer = transfer_rules(scenario, pools);
   return rules;
 }
 
-ServiceFigures service_figures(const ServingSystem& system,
+std::vector<ServiceClassFigures> class_figures(const std::vector<RequestClass>& classes,
+                                               const std::vector<ClassFigures>& run) {
+  std::vector<ServiceClassFigures> figures;
+  for (std::size_t i = 0; i < classes.size(); ++i)
+    figures.push_back({classes[i].name, classes[i].goal, run[i]});
+  return figures;
+}
+
+ServiceFigures service_figures(const Scenario& scenario, const ServingSystem& system,
                                const std::vector<std::unique_ptr<TimedPool>>& timed) {
   ServiceFigures figures;
   const std::vector<PoolFigures> pools = system.pools();
   for (std::size_t i = 0; i < timed.size(); ++i) figures.pools.push_back(timed[i]->figures(pools[i]));
   figures.shares = system.metrics().shares();
-  for (const ClassFigures& of : system.metrics().classes()) figures.rejected += of.rejected;
+  figures.classes = class_figures(scenario.service.classes, system.metrics().classes());
+  for (const ServiceClassFigures& of : figures.classes) figures.rejected += of.run.rejected;
+  for (const ServiceClassFigures& of : figures.classes) figures.turned_away += of.run.turned_away;
+  figures.span = system.span();
+  figures.forecasts = system.forecasts();
+  figures.cost = cost_of(figures.pools, figures.classes, figures.span);
   figures.transferred_bytes = system.transferred_bytes();
   figures.intake = system.intake();
   return figures;
@@ -148,7 +169,7 @@ Outcome perform_service(Job& job, const StartExecutor& start, const Hooks& hooks
   outcome.report.facts = std::move(timed.front()->facts());
   outcome.report.metrics.makespan = system.now();
   outcome.report.serving = system.metrics().figures();
-  outcome.report.service = service_figures(system, timed);
+  outcome.report.service = service_figures(scenario, system, timed);
   for (const ServicePoolFigures& pool : outcome.report.service->pools) {
     ServingFigures& figures = *outcome.report.serving;
     figures.iterations += pool.run.totals.iterations;

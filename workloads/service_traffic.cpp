@@ -36,8 +36,14 @@ std::unique_ptr<RequestFeed> request_feed(const Scenario& scenario) {
   } else {
     stream = std::make_unique<BatchTraffic>(scenario.served);
   }
-  if (traffic.users > 0) return std::make_unique<ClosedFeed>(std::move(stream), traffic.users);
-  return std::make_unique<OpenFeed>(std::move(stream), traffic.rate_scale);
+  std::unique_ptr<RequestFeed> feed;
+  if (traffic.users > 0) {
+    feed = std::make_unique<ClosedFeed>(std::move(stream), traffic.users);
+  } else {
+    feed = std::make_unique<OpenFeed>(std::move(stream), traffic.rate_scale);
+  }
+  const std::vector<RequestClass>& classes = scenario.service.classes;
+  return classes.size() > 1 ? classified(std::move(feed), classes, scenario.seed) : std::move(feed);
 }
 
 }  // namespace moebius

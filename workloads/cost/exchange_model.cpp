@@ -6,7 +6,6 @@
 namespace moebius {
 namespace {
 
-constexpr int kDefaultCores = 24;  // DeepEP's own tests hold as many
 
 double time_at(double bytes, double rate) {
   return rate > 0 ? bytes / rate : 0;
@@ -61,7 +60,7 @@ double miss(int experts, int active, double members) {
 
 int exchange_cores(const ExchangeKernel& kernel, const ExchangeLoad& load, const ExchangeMachine& machine) {
   if (kernel.family == ExchangeFamily::kThroughput)
-    return std::max(2, machine.held > 0 ? machine.held : kDefaultCores);
+    return std::max(2, machine.held > 0 ? machine.held : kThroughputCores);
   const int experts = std::max(1, load.experts), cores = std::max(1, machine.cores);
   const int each = (experts + cores - 1) / cores;
   return (experts + each - 1) / each;

@@ -22,6 +22,7 @@
 namespace moebius {
 
 enum class ExchangeFamily : std::uint8_t { kThroughput, kLowLatency };
+inline constexpr int kThroughputCores = 24;  // that the kernel holds where nobody says: DeepEP's own tests
 
 // Constants of one kernel on one chip. Seconds, bytes, bytes per second; a rate of 0 is no limit.
 struct ExchangeKernel {

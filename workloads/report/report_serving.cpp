@@ -8,20 +8,15 @@
 
 #include "workloads/report/number_text.h"
 #include "workloads/report/report_engine.h"
+#include "workloads/report/report_phase.h"
+#include "workloads/report/report_service_classes.h"
+#include "workloads/report/spread_tree.h"
 #include "workloads/serving/serving.h"
 
 namespace moebius {
 namespace {
 
 using Out = std::back_insert_iterator<std::string>;
-
-FigureTree spread_tree(const Spread& spread) {
-  return {{{"mean", spread.mean},
-           {"p50", spread.p50},
-           {"p90", spread.p90},
-           {"p95", spread.p95},
-           {"p99", spread.p99}}};
-}
 
 std::int64_t devices_of(const Report& report) {
   return report.service ? report.service->devices() : report.scenario->ranks();
@@ -41,7 +36,10 @@ FigureTree pool_tree(const ServicePoolFigures& pool) {
            {"rows_of_fullest_over_mean", imbalance(pool.run)},
            {"blocks", pool.pages},
            {"peak_blocks", pool.run.peak_pages},
-           {"preemptions", pool.run.preemptions}},
+           {"preemptions", pool.run.preemptions},
+           {"wan_in_bytes", pool.run.wan.in_bytes},
+           {"wan_out_bytes", pool.run.wan.out_bytes},
+           {"wan_cache_bytes", pool.run.wan.cache_bytes}},
           {{"prefix",
             {{{"prompt_tokens", pool.run.prefixes.prompt_tokens},
               {"reused_tokens", pool.run.prefixes.reused_tokens},
@@ -61,11 +59,14 @@ void add_service(FigureTree& tree, const ServiceFigures& service, const ServiceP
   tree.parts.emplace_back("request_time_s", FigureTree{{{"queue", shares.queue},
                                                         {"prefill", shares.prefill},
                                                         {"handover", shares.handover},
-                                                        {"decode", shares.decode}}});
+                                                        {"decode", shares.decode},
+                                                        {"network", shares.network}}});
   FigureTree pools;
   for (const ServicePoolFigures& pool : service.pools)
     pools.parts.emplace_back(pool.run.name, with_engine(pool_tree(pool), pool, plan));
   tree.parts.emplace_back("pools", std::move(pools));
+  add_classes(tree, service);
+  add_cost(tree, service);
 }
 
 void spread_line(Out out, std::string_view name, const Spread& spread) {
@@ -116,14 +117,19 @@ void phase_lines(Out out, const Report& report) {
 
 void service_lines(Out out, const ServiceFigures& service) {
   const TimeShares& shares = service.shares;
-  const double all = shares.queue + shares.prefill + shares.handover + shares.decode;
+  const double all = shares.queue + shares.prefill + shares.handover + shares.decode + shares.network;
   const auto share = [&](double part) { return all > 0 ? 100 * part / all : 0; };
   fmt::format_to(out,
                  "  of their time      queue {:.1f}%, prefill {:.1f}%, handover {:.1f}%, decode {:.1f}%\n",
                  share(shares.queue), share(shares.prefill), share(shares.handover), share(shares.decode));
-  if (service.rejected > 0)
+  if (shares.network > 0)
+    fmt::format_to(out, "  on links to pools  {:.1f}% of their time\n", share(shares.network));
+  if (service.rejected > service.turned_away)
     fmt::format_to(out, "  rejected           {}: longer than the cache of a replica\n",
-                   grouped(service.rejected));
+                   grouped(service.rejected - service.turned_away));
+  if (service.turned_away > 0)
+    fmt::format_to(out, "  turned away        {} by admission when they came\n",
+                   grouped(service.turned_away));
   if (service.transferred_bytes > 0)
     fmt::format_to(out, "  handed over        {}\n", to_text(Bytes{service.transferred_bytes}));
   fmt::format_to(out, "\n  {:<14} {:>8} {:>9} {:>12} {:>8} {:>10} {:>18} {:>11}\n", "pool", "devices",
@@ -163,6 +169,7 @@ FigureTree serving_tree(const Report& report) {
                {"devices", devices_of(report)},
                {"iterations", figures.iterations},
                {"prefill_iterations", figures.prefills}};
+  add_phase_rows(tree, report);
   if (report.scenario->goal.given()) {
     tree.rows.emplace_back("goodput_rps", figures.goodput_rps);
     tree.rows.emplace_back("slo_attainment", figures.slo_attainment);
@@ -196,6 +203,7 @@ std::string serving_text(const Report& report) {
                  grouped(std::llround(figures.output_tokens_per_s)),
                  grouped(std::llround(figures.output_tokens_per_s / static_cast<double>(devices_of(report)))),
                  grouped(std::llround(figures.input_tokens_per_s)));
+  text += phase_text(report);
   fmt::format_to(out, "  {:<18} {:>10} {:>10} {:>10} {:>10} {:>10}\n", "", "mean", "p50", "p90", "p95",
                  "p99");
   spread_line(out, "TTFT", figures.ttft);
@@ -208,7 +216,7 @@ std::string serving_text(const Report& report) {
   if (report.service) {
     service_lines(out, *report.service);
     engine_lines(out, *report.service, report.scenario->service);
-    return text;
+    return text + classes_text(*report.service) + cost_text(*report.service);
   }
   fmt::format_to(out, "  cache              {} of {} pages of {} tokens at most in use on one rank\n",
                  grouped(figures.peak_pages), grouped(figures.cache_pages), plan.block_tokens);

@@ -75,7 +75,7 @@ void read_keys(Section& top, Scenario& scenario, Catalogs catalogs) {
       read_serving_plan(top.object("plan", false, "how the model is spread over the ranks"), scenario,
                         catalogs.models);
       read_serving_workload(top.object("workload", true, "what is asked of it"), scenario);
-      scenario.goal = read_goal(top);
+      read_classes(top, scenario);
       break;
     case ScenarioKind::kKvReplay:
       read_replay(top, scenario);

@@ -30,7 +30,7 @@ void read_pipeline(Section section, TrainingPlan& plan);
 void read_training_workload(Section section, Scenario& scenario);
 void read_serving_plan(Section section, Scenario& scenario, const ModelCatalog* models);
 void read_serving_workload(Section section, Scenario& scenario);
-ServiceGoal read_goal(Section& top);
+void read_classes(Section& top, Scenario& scenario);  // key `sla`
 std::string read_weights(Section& section);  // key `weights` of a plan: a path or "random"
 void read_collective_workload(Section section, Scenario& scenario);
 void read_replay(Section& top, Scenario& scenario);

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "workloads/scenario/overlap_keys.h"
 #include "workloads/scenario/popularity_keys.h"
 #include "workloads/scenario/scenario_parts.h"
 #include "workloads/scenario/service_keys.h"
@@ -24,21 +25,6 @@ constexpr double kMostRanks = 1 << 20, kMostTokens = 1 << 24;
 int whole(Section& section, std::string_view key, Range range, std::optional<std::int64_t> otherwise,
           std::string_view help) {
   return static_cast<int>(section.integer(key, range, otherwise, help));
-}
-
-PhaseKeys read_phase(Section& phase, int tp, int ep) {
-  PhaseKeys degrees;
-  degrees.pool = phase.text("pool", "", "whose devices; may be left out where there is one pool");
-  Section attention = phase.object("attention", false, "how attention is spread over ranks");
-  degrees.dp =
-      whole(attention, "dp", {0, kMostRanks}, 0, "replicas with requests of their own; 0: all devices");
-  degrees.tp = whole(attention, "tp", {0, kMostRanks}, tp, "ranks that share the heads of a replica");
-  attention.finish();
-  Section experts = phase.object("ep", false, "expert parallelism");
-  degrees.ep = whole(experts, "degree", {0, kMostRanks}, ep, "ranks that share the experts of a layer");
-  degrees.exchange = read_dispatch(experts);
-  experts.finish();
-  return degrees;
 }
 
 // One pool does both phases, so that what the second says of ranks must be what the first says.
@@ -141,6 +127,22 @@ void check_batch(const Scenario& scenario, const Document& document) {
 
 }  // namespace
 
+PhaseKeys read_phase(Section& phase, int tp, int ep) {
+  PhaseKeys degrees;
+  degrees.pool = phase.text("pool", "", "whose devices; may be left out where there is one pool");
+  Section attention = phase.object("attention", false, "how attention is spread over ranks");
+  degrees.dp =
+      whole(attention, "dp", {0, kMostRanks}, 0, "replicas with requests of their own; 0: all devices");
+  degrees.tp = whole(attention, "tp", {0, kMostRanks}, tp, "ranks that share the heads of a replica");
+  attention.finish();
+  Section experts = phase.object("ep", false, "expert parallelism");
+  degrees.ep = whole(experts, "degree", {0, kMostRanks}, ep, "ranks that share the experts of a layer");
+  degrees.exchange = read_dispatch(experts);
+  read_overlap(phase, experts, degrees);
+  experts.finish();
+  return degrees;
+}
+
 void read_serving_plan(Section section, Scenario& scenario, const ModelCatalog* models) {
   ServingPlan& plan = scenario.serving;
   Section decode = section.object("decode", false, "iterations that give every running sequence a token");
@@ -162,7 +164,8 @@ void read_serving_plan(Section section, Scenario& scenario, const ModelCatalog* 
                       "most prompt tokens of an iteration on one replica; a longer prompt has one alone");
   prefill.finish();
   read_service_keys(section, scenario.service);
-  if (!scenario.service.separate) require_same(prefill, of_prefill, degrees);
+  if (!scenario.service.separate && scenario.service.does == PoolRole::kBoth)
+    require_same(prefill, of_prefill, degrees);
   Section cache = section.object("cache", false, "keys and values of the running sequences");
   read_cache_keys(cache, scenario.service);
   plan.block_tokens = whole(cache, "block_tokens", {1, 1 << 16}, 64, "tokens of a page");
@@ -197,20 +200,6 @@ void read_serving_workload(Section section, Scenario& scenario) {
   work.popularity = read_popularity(section.object("experts", false, "which experts tokens choose"), false);
   work.seed = scenario.seed;
   section.finish();
-}
-
-ServiceGoal read_goal(Section& top) {
-  std::vector<Section> rows = top.objects("sla", false, "what requests of a class are promised");
-  ServiceGoal goal;
-  for (Section& row : rows) {
-    row.text("class", std::nullopt, "whose; a batch has one class");
-    goal.ttft = row.time("ttft", Time{}, "arrival to first token, at most; 0: not promised");
-    goal.tpot = row.time("tpot", Time{}, "time per further token, at most; 0: not promised");
-    row.finish();
-  }
-  if (rows.size() > 1)
-    top.place_of("sla").fail(fmt::format("a batch has one class of requests, found {}", rows.size()));
-  return goal;
 }
 
 void check_serving(Scenario& scenario, const Document& document) {

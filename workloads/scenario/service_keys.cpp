@@ -7,6 +7,9 @@
 
 #include "hw/error.h"
 #include "workloads/scenario/engine_keys.h"
+#include "workloads/scenario/overlap_keys.h"
+#include "workloads/scenario/service_class_keys.h"
+#include "workloads/scenario/service_pool_keys.h"
 
 namespace moebius {
 namespace {
@@ -15,22 +18,26 @@ constexpr std::array kSteps{
     Named<bool>{"full", true, "every op of every iteration, one after the other"},
     Named<bool>{"surface", false, "what iterations take is timed on a grid, and interpolated between"},
 };
+constexpr std::array kPhases{
+    Named<PoolRole>{"both", PoolRole::kBoth, "prompts are computed, then answered"},
+    Named<PoolRole>{"prefill", PoolRole::kPrefill, "prompts alone: a request ends with its first token"},
+    Named<PoolRole>{"decode", PoolRole::kDecode,
+                    "answers alone: when a request comes, prompt and first token are there"},
+};
 constexpr std::array kRouters{
     Named<RouterPolicy>{"round-robin", RouterPolicy::kRoundRobin, "one instance after the other"},
     Named<RouterPolicy>{"least-requests", RouterPolicy::kLeastRequests, "to whom has the fewest requests"},
     Named<RouterPolicy>{"least-tokens", RouterPolicy::kLeastTokens,
                         "to whom has the fewest tokens, of prompts to compute and of contexts to read"},
+    Named<RouterPolicy>{"kv-aware", RouterPolicy::kKvAware,
+                        "the same, where tokens of the prompt that are in the cache do not count"},
+    Named<RouterPolicy>{"sla-aware", RouterPolicy::kSlaAware,
+                        "where it costs least of those that are forecast to keep the promise of its class"},
 };
 constexpr std::array kBalances{
     Named<ReplicaBalance>{"none", ReplicaBalance::kRoundRobin, "one replica after the other"},
     Named<ReplicaBalance>{"request", ReplicaBalance::kRequests, "the replica with the fewest requests"},
     Named<ReplicaBalance>{"token", ReplicaBalance::kTokens, "the replica with the fewest tokens"},
-};
-constexpr std::array kBatchings{
-    Named<BatchPolicy>{"prefill-first", BatchPolicy::kPrefillFirst,
-                       "prompts have iterations of their own, before decoding goes on"},
-    Named<BatchPolicy>{"mixed", BatchPolicy::kMixed,
-                       "every running sequence decodes, and what the token budget leaves goes to prompts"},
 };
 
 void read_separation(Section section, ServicePlan& service) {
@@ -41,6 +48,21 @@ void read_separation(Section section, ServicePlan& service) {
   section.fixed("encoder", false, "encoders on a pool of their own are not available; available: false",
                 "encoders on a pool of their own");
   section.finish();
+}
+
+int pool_of(const Scenario& scenario, const std::string& name, const Place& place) {
+  const std::vector<Pool>& pools = scenario.cluster->pools;
+  if (name.empty()) {
+    if (pools.size() > 1)
+      place.fail(fmt::format("expected a name of the {} pools, found none", pools.size()));
+    return 0;
+  }
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < pools.size(); ++i) {
+    if (pools[i].name == name) return static_cast<int>(i);
+    names.push_back(pools[i].name);
+  }
+  place.fail(fmt::format("expected a name in /cluster/pools, found \"{}\"{}", name, suggestion(name, names)));
 }
 
 void read_scheduler(Section section, ServicePlan& service) {
@@ -59,20 +81,37 @@ void read_scheduler(Section section, ServicePlan& service) {
   section.finish();
 }
 
-int pool_of(const Scenario& scenario, const std::string& name, const Place& place) {
-  const std::vector<Pool>& pools = scenario.cluster->pools;
-  if (name.empty()) {
-    if (pools.size() > 1)
-      place.fail(fmt::format("expected a name of the {} pools, found none", pools.size()));
-    return 0;
-  }
-  std::vector<std::string> names;
-  for (std::size_t i = 0; i < pools.size(); ++i) {
-    if (pools[i].name == name) return static_cast<int>(i);
-    names.push_back(pools[i].name);
-  }
-  place.fail(fmt::format("expected a name in /cluster/pools, found \"{}\"{}", name, suggestion(name, names)));
+bool needs_events(const ServicePlan& service) {
+  return service.does != PoolRole::kBoth || service.prefill.two_batch || service.decode.two_batch ||
+         !service.pools.empty() || service.class_keys.size() > 1 ||
+         service.admission.policy != AdmissionPolicy::kNone;
 }
+
+// Only requests that are there at once, on one pool, can be carried out op by op.
+void decide_steps(Scenario& scenario, const Document& document) {
+  ServicePlan& service = scenario.service;
+  const bool can_be_full = !scenario.traffic.source && !service.separate && !needs_events(service);
+  if (!service.steps_given) service.full_steps = can_be_full;
+  if (service.full_steps && !can_be_full)
+    place_at(document, "/plan/steps")
+        .fail(fmt::format("\"full\" carries out requests that are there at once, on one pool, found {}; "
+                          "expected \"surface\"",
+                          service.separate          ? "prefill and decode apart"
+                          : scenario.traffic.source ? "requests that come by and by"
+                                                    : "several pools or classes, admission, one phase or two half batches"));
+}
+
+// Blocks of the traffic are made of whole pages.
+void check_prefix_cache(const Scenario& scenario, const Document& document) {
+  if (!scenario.service.prefix_cache || !scenario.traffic.source) return;
+  const std::int64_t block = scenario.traffic.source->block_tokens();
+  const int page = scenario.serving.block_tokens;
+  if (block % page != 0)
+    place_at(document, "/plan/cache/block_tokens")
+        .fail(fmt::format("pages of {} tokens do not divide the traffic's blocks of {}", page, block));
+}
+
+}  // namespace
 
 // Replicas that share no experts need not wait for each other: each is an instance by itself.
 ServicePhase phase_of(const Scenario& scenario, PoolRole role, const PhaseKeys& keys, const Place& place) {
@@ -94,41 +133,24 @@ ServicePhase phase_of(const Scenario& scenario, PoolRole role, const PhaseKeys& 
         fmt::format("{} replicas share experts by {}: that does not divide dp {}", plan.dp, plan.ep, dp));
   phase.instances = dp / plan.dp;
   plan.prefill_exchange = plan.decode_exchange = keys.exchange;
-  set_engine(phase, scenario.service);
+  set_overlap(keys, plan.prefill_overlap);
+  plan.decode_overlap = plan.prefill_overlap;
+  check_overlap(keys, plan.decode_overlap, plan, place);
+  phase.batching = scenario.service.batching;
+  phase.chunked = scenario.service.chunked;
   return phase;
 }
-
-// Only requests that are there at once, on one pool, can be carried out op by op.
-void decide_steps(Scenario& scenario, const Document& document) {
-  ServicePlan& service = scenario.service;
-  const bool can_be_full = !scenario.traffic.source && !service.separate;
-  if (!service.steps_given) service.full_steps = can_be_full;
-  if (service.full_steps && !can_be_full)
-    place_at(document, "/plan/steps")
-        .fail(fmt::format("\"full\" carries out requests that are there at once, on one pool, found {}; "
-                          "expected \"surface\"",
-                          service.separate ? "prefill and decode apart" : "requests that come by and by"));
-}
-
-// Blocks of the traffic are made of whole pages.
-void check_prefix_cache(const Scenario& scenario, const Document& document) {
-  if (!scenario.service.prefix_cache || !scenario.traffic.source) return;
-  const std::int64_t block = scenario.traffic.source->block_tokens();
-  const int page = scenario.serving.block_tokens;
-  if (block % page != 0)
-    place_at(document, "/plan/cache/block_tokens")
-        .fail(fmt::format("pages of {} tokens do not divide the traffic's blocks of {}", page, block));
-}
-
-}  // namespace
 
 void read_service_keys(Section& plan, ServicePlan& service) {
   service.steps_given = plan.given("steps");
   service.full_steps = plan.choice<bool>("steps", kSteps, true,
                                          "how iterations of a batch that is there at once are carried out");
+  service.does = plan.choice<PoolRole>("phase", kPhases, PoolRole::kBoth, "what of a request is served");
   read_separation(plan.object("separation", false, "what runs on pools of its own"), service);
   service.router = plan.choice<RouterPolicy>("router", kRouters, RouterPolicy::kRoundRobin,
                                              "to which instance a request goes");
+  service.admission = read_admission(plan);
+  service.pools = read_pools(plan);
   service.balance = plan.choice<ReplicaBalance>("dp_balance", kBalances, ReplicaBalance::kTokens,
                                                 "to which attention replica of an instance");
   Section transfer = plan.object("transfer", false, "caches on their way from prefill to decode");
@@ -158,24 +180,49 @@ void read_cache_keys(Section& cache, ServicePlan& service) {
   section.finish();
 }
 
-void set_phases(Scenario& scenario, const Document& document) {
+namespace {
+
+void set_only_phase(Scenario& scenario, const Place& at_prefill, const Place& at_decode) {
   ServicePlan& service = scenario.service;
-  decide_steps(scenario, document);
-  check_engine(scenario, document);
-  if (service.full_steps) return;
-  check_prefix_cache(scenario, document);
+  if (service.separate)
+    at_decode.fail("prefill and decode are apart, but /plan/phase names one of them: expected \"both\"");
+  const bool decodes = service.does == PoolRole::kDecode;
+  service.phases = {phase_of(scenario, service.does, decodes ? service.decode : service.prefill,
+                             decodes ? at_decode : at_prefill)};
+}
+
+// As /plan/prefill and /plan/decode say.
+void set_phases_of_roles(Scenario& scenario, const Document& document) {
+  ServicePlan& service = scenario.service;
   const PhaseKeys &prefill = service.prefill, &decode = service.decode;
   const Place at_decode = place_at(document, "/plan/decode"),
               at_prefill = place_at(document, "/plan/prefill");
+  if (service.does != PoolRole::kBoth) return set_only_phase(scenario, at_prefill, at_decode);
   if (!service.separate) {
     service.phases = {phase_of(scenario, PoolRole::kBoth, decode, at_decode)};
-    service.phases.front().plan.prefill_exchange = prefill.exchange;
+    ServingPlan& plan = service.phases.front().plan;
+    plan.prefill_exchange = prefill.exchange;
+    set_overlap(prefill, plan.prefill_overlap);
+    check_overlap(prefill, plan.prefill_overlap, plan, at_prefill);
     return;
   }
   service.phases = {phase_of(scenario, PoolRole::kPrefill, prefill, at_prefill),
                     phase_of(scenario, PoolRole::kDecode, decode, at_decode)};
   if (service.phases[0].pool == service.phases[1].pool)
     at_decode.fail("prefill and decode are apart, but on one pool: expected two");
+}
+
+}  // namespace
+
+void set_phases(Scenario& scenario, const Document& document) {
+  ServicePlan& service = scenario.service;
+  decide_steps(scenario, document);
+  check_engine(scenario, document);
+  if (service.full_steps) return;
+  check_prefix_cache(scenario, document);
+  service.pools.empty() ? set_phases_of_roles(scenario, document) : set_phases_of_pools(scenario, document);
+  for (ServicePhase& phase : service.phases) set_engine(phase, service);
+  set_classes(scenario, document);
 }
 
 }  // namespace moebius

@@ -1,15 +1,31 @@
 // Keys of a serving plan that concern the system around its iterations: pools, router, scheduler, transfers.
 #pragma once
 
+#include <array>
+
 #include "workloads/scenario/scenario_parts.h"
 
 namespace moebius {
+
+// How a phase is spread over ranks: `pool`, `attention`, `ep`; those of tp and ep as given where they are
+// not.
+PhaseKeys read_phase(Section& phase, int tp, int ep);
 
 // `steps`, `separation`, `router`, `dp_balance`, `transfer`, `scheduler` of a plan.
 void read_service_keys(Section& plan, ServicePlan& service);
 // `speculative` of decode; `hbm` and `prefix` of the cache.
 void read_speculation(Section& decode, const ModelCatalog* models, ServicePlan& service);
 void read_cache_keys(Section& cache, ServicePlan& service);
+
+inline constexpr std::array kBatchings{
+    Named<BatchPolicy>{"prefill-first", BatchPolicy::kPrefillFirst,
+                       "prompts have iterations of their own, before decoding goes on"},
+    Named<BatchPolicy>{"mixed", BatchPolicy::kMixed,
+                       "every running sequence decodes, and what the token budget leaves goes to prompts"},
+};
+
+// The instances of a pool that its devices have room for.
+ServicePhase phase_of(const Scenario& scenario, PoolRole role, const PhaseKeys& keys, const Place& place);
 
 // Fills service.phases from the keys of both phases, and checks that they fit on their pools; with full steps
 // nothing.

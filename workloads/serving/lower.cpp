@@ -171,13 +171,14 @@ class IterationWriter {
 };
 
 // Tokens travel to experts in the format of the products, and their results back in BF16.
-TrainingPlan layers_plan(const ServingPlan& plan, Algorithm exchange) {
+TrainingPlan layers_plan(const ServingPlan& plan, bool decodes) {
   TrainingPlan layers;
   layers.tp = plan.tp;
   layers.dp = plan.dp;
   layers.ep = plan.ep;
   layers.expert_tp = plan.expert_tp();
-  layers.exchange = exchange;
+  layers.exchange = decodes ? plan.decode_exchange : plan.prefill_exchange;
+  layers.communication_sms = plan.overlap(decodes).communication_cores;
   layers.gemm = layers.dispatch = plan.gemm;
   if (plan.gemm == DType::kFp32) layers.combine = DType::kFp32;
   layers.fused_quantise = true;
@@ -189,8 +190,8 @@ TrainingPlan layers_plan(const ServingPlan& plan, Algorithm exchange) {
 
 ServingShape::ServingShape(const ServingJob& served)
     : job(served),
-      plan(layers_plan(served.plan, served.plan.decode_exchange)),
-      prefill(layers_plan(served.plan, served.plan.prefill_exchange)),
+      plan(layers_plan(served.plan, true)),
+      prefill(layers_plan(served.plan, false)),
       cache_rows(std::int64_t{cache_pages(served.plan, served.workload)} * served.plan.block_tokens) {}
 
 bool ServingShape::decodes(const Batch& batch) const {
@@ -217,6 +218,9 @@ FragmentPtr lower_iteration(const ServingShape& shape, const Iteration& iteratio
   const auto sequences = static_cast<int>(iteration.batch->sequences.size());
   if (pass.builder.launch == LaunchMode::kGraph && (!decodes || sequences > shape.job.plan.captured))
     pass.builder.launch = LaunchMode::kKernel;
+  const PhaseOverlap& overlap = shape.job.plan.overlap(decodes);
+  if (overlap.two_batch)
+    pass.builder.compute_units = static_cast<std::int16_t>(-overlap.communication_cores);
   IterationWriter(shape, iteration, pass).write();
   return pass.builder.freeze_it();
 }

@@ -11,6 +11,13 @@
 
 namespace moebius {
 
+// What goes on at once in the iterations of a phase.
+struct PhaseOverlap {
+  bool two_batch = false;       // two half batches, one's tokens travelling while the other computes
+  int communication_cores = 0;  // that dispatch and combine hold meanwhile; 0: none
+  bool operator==(const PhaseOverlap&) const = default;
+};
+
 struct ServingPlan {
   int dp = 1;  // replicas of attention, each with requests of its own
   int tp = 1;  // ranks of a replica, which cut its heads
@@ -19,6 +26,7 @@ struct ServingPlan {
   int ep = 1;
   Algorithm prefill_exchange = Algorithm::kAuto,
             decode_exchange = Algorithm::kAuto;  // how tokens travel to experts, as TrainingPlan::exchange
+  PhaseOverlap prefill_overlap = {}, decode_overlap = {};
   int max_batch = 1;                             // sequences that decode at once on one replica
   std::int64_t token_budget =
       0;                      // most prompt tokens of one prefill iteration of a replica, but for one prompt
@@ -35,6 +43,7 @@ struct ServingPlan {
 
   int ranks() const { return dp * tp; }
   bool replicated_experts() const { return tp > 1; }
+  const PhaseOverlap& overlap(bool decodes) const { return decodes ? decode_overlap : prefill_overlap; }
   int expert_tp() const { return tp > 1 ? tp / ep : 1; }
 };
 

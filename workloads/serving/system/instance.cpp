@@ -52,9 +52,12 @@ std::optional<Time> Instance::begin(Time now) {
   ++totals_.iterations;
   totals_.prefills += prompts > 0;
   totals_.busy += lasts.end - now;
+  const Time with_prompts{
+      static_cast<std::int64_t>(static_cast<double>((lasts.end - now).ns) * prompts / rows)};
+  totals_.busy_with_prompts += prompts == rows ? lasts.end - now : with_prompts;
   count_rows();
   busy_ = true;
-  return lasts.end;
+  return until_ = lasts.end;
 }
 
 // Both ways at once, before the pages are written again and before they are read.

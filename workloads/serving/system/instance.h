@@ -38,6 +38,7 @@ class Instance {
   Replica& replica(int index) { return replicas_[index]; }
   const Replica& replica(int index) const { return replicas_[index]; }
   bool busy() const { return busy_; }
+  Time until() const { return until_; }  // the end of the iteration that goes on, or of the last one
 
   // The replica for the next request by the balance; advances the turn of round robin.
   int choose();
@@ -55,6 +56,7 @@ class Instance {
   struct Totals {
     std::int64_t iterations = 0, prefills = 0;  // with prompts in them
     Time busy;                                  // of iterations
+    Time busy_with_prompts;                     // of that, by rows where an iteration has both
     double rows = 0;                            // computed by all replicas
     double slowest_rows = 0;  // of the replica that had most, times replicas: over `rows`, the imbalance
     double padding = 0;       // of `rows`, computed in vain
@@ -75,6 +77,7 @@ class Instance {
   HostLane host_;
   Time shown_;
   bool busy_ = false;
+  Time until_;
   int turn_ = 0;
   Totals totals_;
 };

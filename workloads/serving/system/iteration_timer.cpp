@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "workloads/serving/kv/page_pool.h"
+#include "workloads/serving/two_batches.h"
 
 namespace moebius {
 namespace {
@@ -115,22 +116,40 @@ double IterationTimer::seconds(const std::vector<BatchPtr>& batches) {
   return shorter + repetitions * (seconds(*stacks_.back(), batches) - shorter);
 }
 
-double IterationTimer::seconds(Stack& stack, const std::vector<BatchPtr>& batches) {
+// What every class of ranks does.
+std::vector<FragmentPtr> IterationTimer::fragments(Stack& stack, const std::vector<BatchPtr>& batches) {
   stack.routes.begin(batches);
-  for (std::int32_t c = 0; c < static_cast<std::int32_t>(layout_.classes.size()); ++c) {
-    const RankClass& of = layout_.classes[c];
-    const ShardPosition shard = shard_of(of);
+  std::vector<FragmentPtr> fragments;
+  for (const RankClass& of : layout_.classes) {
     const int group = of.representative() / stack.job.plan.ep;
     const BatchPtr& batch = batches[of.representative() / stack.job.plan.tp];
-    const Submission submission{
-        .fragment = lower_iteration(
-            stack.shape,
-            {batch, shard, [&](int layer) { return stack.routes.get(group, layer); }, from_hidden_}),
-        .sequence = sequence_++,
-        .rank_class = c,
-        .step = step_,
-        .microbatch = 0,
-        .after = {}};
+    fragments.push_back(lower_iteration(
+        stack.shape,
+        {batch, shard_of(of), [&](int layer) { return stack.routes.get(group, layer); }, from_hidden_}));
+  }
+  return fragments;
+}
+
+std::vector<FragmentPtr> IterationTimer::iteration(Stack& stack, const std::vector<BatchPtr>& batches) {
+  const bool decodes = stack.shape.decodes(*batches.front());
+  const auto halves =
+      stack.job.plan.overlap(decodes).two_batch ? halves_of(batches) : std::optional<HalfBatches>();
+  if (!halves) return fragments(stack, batches);
+  std::vector<FragmentPtr> both = fragments(stack, halves->first);
+  const std::vector<FragmentPtr> second = fragments(stack, halves->second);
+  for (std::size_t c = 0; c < both.size(); ++c) both[c] = lower_two_batches(both[c], second[c]);
+  return both;
+}
+
+double IterationTimer::seconds(Stack& stack, const std::vector<BatchPtr>& batches) {
+  const std::vector<FragmentPtr> of_classes = iteration(stack, batches);
+  for (std::int32_t c = 0; c < static_cast<std::int32_t>(layout_.classes.size()); ++c) {
+    const Submission submission{.fragment = of_classes[c],
+                                .sequence = sequence_++,
+                                .rank_class = c,
+                                .step = step_,
+                                .microbatch = 0,
+                                .after = {}};
     recorder_.submitted(submission);
     executor_.submit(submission);
   }

@@ -45,6 +45,8 @@ class IterationTimer {
     IterationRoutes routes;
   };
   double seconds(Stack& stack, const std::vector<BatchPtr>& batches);
+  std::vector<FragmentPtr> iteration(Stack& stack, const std::vector<BatchPtr>& batches);  // by class of ranks
+  std::vector<FragmentPtr> fragments(Stack& stack, const std::vector<BatchPtr>& batches);
 
   const Layout& layout_;
   Executor& executor_;

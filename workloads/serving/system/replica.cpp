@@ -1,6 +1,7 @@
 #include "workloads/serving/system/replica.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include <fmt/format.h>
@@ -40,12 +41,6 @@ void PrefixTotals::add(const PrefixTotals& other) {
   hit_blocks += other.hit_blocks;
 }
 
-void SwapTotals::add(const SwapTotals& other) {
-  sequences += other.sequences;
-  out_tokens += other.out_tokens;
-  in_tokens += other.in_tokens;
-}
-
 void DraftTotals::add(const DraftTotals& other) {
   guessed += other.guessed;
   held += other.held;
@@ -75,8 +70,11 @@ bool Replica::fits(std::int32_t prompt, std::int32_t output) const {
 }
 
 void Replica::enqueue(const Sequence& sequence) {
-  waiting_.push_back(sequence);
   waiting_tokens_ += sequence.prompt;
+  auto at = waiting_.end();
+  while (at != waiting_.begin() && std::prev(at)->priority < sequence.priority) --at;
+  if (at == waiting_.begin()) blocked_ = -1;  // another one is next
+  waiting_.insert(at, sequence);
 }
 
 void Replica::hold(std::int64_t pages) {
@@ -100,7 +98,7 @@ bool Replica::reserve(std::int32_t prompt) {
 
 void Replica::adopt(const Sequence& sequence, Time since) {
   left_ += sequence.output;
-  decode({sequence.id, sequence.prompt, sequence.output, 0, since});
+  decode({sequence.id, sequence.prompt, sequence.output, 0, since, sequence.priority});
 }
 
 void Replica::decode(const Decoding& sequence) {
@@ -240,70 +238,6 @@ bool Replica::admit_next() {
   return true;
 }
 
-std::int64_t Replica::growth() const {
-  const std::int32_t rows = 1 + rules_.speculation.drafts;
-  std::int64_t pages = 0;
-  for (const Decoding& sequence : decoding_)
-    pages += held_by(std::int64_t{sequence.context} + rows) - held_by(sequence.context);
-  return pages;
-}
-
-void Replica::make_room_for_growth() {
-  std::int64_t pages = growth();
-  while (!make_room(pages) && !decoding_.empty()) {
-    preempt_youngest();
-    pages = growth();
-  }
-  changes_ += static_cast<std::int32_t>(pages);
-  hold(pages);
-}
-
-// What it has generated becomes part of the prompt that is computed again.
-void Replica::preempt_youngest() {
-  const Decoding sequence = decoding_.back();
-  decoding_.pop_back();
-  const auto shared = shared_.find(sequence.id);
-  const kv::Chain chain = shared == shared_.end() ? kv::Chain{} : shared->second.chain;
-  context_ -= sequence.context;
-  left_ -= sequence.left;
-  leave(sequence);
-  preempted_.push_back(sequence.id);
-  if (swap_out(sequence)) return;
-  // The token that was sampled last is not in the cache yet.
-  waiting_.push_front({sequence.id, sequence.context + 1, sequence.left, chain});
-  waiting_tokens_ += sequence.context + 1;
-}
-
-// Whole, the blocks that it shared too: others may not need them any more when it comes back.
-bool Replica::swap_out(const Decoding& sequence) {
-  const std::int64_t pages = pages_of(sequence.context);
-  if (swapped_pages_ + pages > rules_.host_pages) return false;
-  swapped_pages_ += pages;
-  swapped_.push_front(sequence);
-  swapped_.front().shared = 0;
-  ++swaps_.sequences;
-  swaps_.out_tokens += sequence.context;
-  shape_.swapped_out += sequence.context;
-  return true;
-}
-
-// Those that were driven out come back before anybody new, with room for what all will add next.
-void Replica::swap_in() {
-  const std::int32_t rows = 1 + rules_.speculation.drafts;
-  while (!swapped_.empty()) {
-    const Decoding next = swapped_.front();
-    if (occupied_ >= rules_.max_running || !make_room(held_by(next.context + rows) + growth())) return;
-    swapped_.pop_front();
-    swapped_pages_ -= pages_of(next.context);
-    hold(held_by(next.context));
-    ++occupied_;
-    left_ += next.left;
-    decode(next);
-    swaps_.in_tokens += next.context;
-    shape_.swapped_in += next.context;
-  }
-}
-
 void Replica::plan_decode() {
   swap_in();
   make_room_for_growth();
@@ -388,7 +322,8 @@ void Replica::complete_prefill(Time end, StepOutcome& outcome) {
     ++outcome.tokens;
     --sequence.output;
     --left_;
-    const Decoding next{sequence.id, sequence.prompt, sequence.output, share(prefilling), end};
+    const Decoding next{sequence.id, sequence.prompt,  sequence.output, share(prefilling),
+                        end,         sequence.priority};
     if (next.left == 0) {
       outcome.finished.push_back(next.id);
       leave(next);
@@ -400,6 +335,21 @@ void Replica::complete_prefill(Time end, StepOutcome& outcome) {
     }
   }
   prefilling_.resize(kept);
+}
+
+std::int64_t Replica::prompt_tokens_before(std::int32_t priority) const {
+  std::int64_t tokens = waiting_tokens_ - shape_.prefill_tokens;
+  for (auto at = waiting_.rbegin(); at != waiting_.rend() && at->priority < priority; ++at)
+    tokens -= at->prompt;
+  return tokens;
+}
+
+std::int64_t Replica::free_pages() const {
+  return rules_.pages - held_ - index_.in_use() * block_pages();
+}
+
+std::int64_t Replica::hit_tokens(kv::Chain chain) const {
+  return rules_.shared_tokens > 0 ? index_.match(chain) * rules_.shared_tokens : 0;
 }
 
 ReplicaLoad Replica::load() const {

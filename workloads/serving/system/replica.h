@@ -52,6 +52,7 @@ struct Sequence {
   std::int32_t prompt = 0;  // tokens
   std::int32_t output = 0;  // tokens still to be generated, at least one
   kv::Chain chain = {};     // whole blocks of the prompt that others may share; outlives the sequence here
+  std::int32_t priority = 0;  // those of a higher one are admitted first
 };
 
 struct TokenGap {  // between one token and the next of so many sequences
@@ -122,6 +123,11 @@ class Replica {
     return waiting_.empty() && prefilling_.empty() && decoding_.empty() && swapped_.empty();
   }
   ReplicaLoad load() const;
+  // Prompt tokens that will be computed before those of a request of this priority that came now.
+  std::int64_t prompt_tokens_before(std::int32_t priority) const;
+  std::int64_t free_pages() const;  // or those of blocks that nobody uses
+  // Tokens of a prompt that it would not have to compute: leading blocks that it has.
+  std::int64_t hit_tokens(kv::Chain chain) const;
   std::int64_t peak_pages() const { return peak_pages_; }
   const PrefixTotals& prefixes() const { return prefixes_; }
   const SwapTotals& swaps() const { return swaps_; }
@@ -138,6 +144,7 @@ class Replica {
     std::int32_t id = 0, context = 0, left = 0;  // context: tokens in the cache
     std::int32_t shared = 0;                     // pages of it in shared blocks
     Time since;                                  // its last token
+    std::int32_t priority = 0;
   };
   // What a sequence has of shared blocks, from the end of its prompt until it leaves.
   struct Shared {

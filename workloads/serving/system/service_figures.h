@@ -4,23 +4,20 @@
 #include <cstdint>
 #include <vector>
 
+#include "workloads/serving/system/service_cost.h"
 #include "workloads/serving/system/serving_system.h"
 #include "workloads/serving/system/step_surface.h"
 
 namespace moebius {
 
-struct ServicePoolFigures {
-  PoolFigures run;
-  int instances = 0, replicas = 0, devices = 0;
-  std::int64_t pages = 0;             // of a replica's cache
-  std::int64_t timed_iterations = 0;  // that were carried out, op by op
-  SurfaceError surface;
-};
-
 struct ServiceFigures {
   std::vector<ServicePoolFigures> pools;
   TimeShares shares;
-  std::int64_t rejected = 0;
+  std::vector<ServiceClassFigures> classes;
+  std::int64_t rejected = 0, turned_away = 0;  // of all classes; those of admission
+  Time span;                                   // from the first arrival to the last token
+  ForecastFigures forecasts;
+  CostFigures cost;
   double transferred_bytes = 0;
   Time intake;  // of workers that take requests in
   int devices() const {

@@ -8,11 +8,16 @@ namespace {
 
 Time tpot_of(const RequestMoments& request) {
   if (request.output < 2) return {};
-  return {(request.last_token - request.first_token).ns / (request.output - 1)};
+  const Time first = request.first_token + request.first_back, last = request.last_token + request.last_back;
+  return {(last - first).ns / (request.output - 1)};
+}
+
+Time ttft_of(const RequestMoments& request) {
+  return request.first_token + request.first_back - request.arrival;
 }
 
 bool meets(const RequestMoments& request, const ServiceGoal& goal) {
-  const bool first = goal.ttft.ns == 0 || request.first_token - request.arrival <= goal.ttft;
+  const bool first = goal.ttft.ns == 0 || ttft_of(request) <= goal.ttft;
   return first && (goal.tpot.ns == 0 || tpot_of(request) <= goal.tpot);
 }
 
@@ -26,16 +31,19 @@ void ServiceMetrics::finished(const RequestMoments& request) {
   ++figures.completed;
   ++finished_;
   figures.met += meets(request, goals_[request.service_class]) ? 1 : 0;
-  figures.ttft.add(request.first_token - request.arrival);
-  figures.e2e.add(request.last_token - request.arrival);
+  figures.input += request.input;
+  figures.output += request.output;
+  figures.ttft.add(ttft_of(request));
+  figures.e2e.add(request.last_token + request.last_back - request.arrival);
   if (request.output > 1) figures.tpot.add(tpot_of(request));
-  shares_.queue += (request.admitted - request.arrival).seconds();
+  shares_.network += (request.there + request.last_back).seconds();
+  shares_.queue += (request.admitted - request.arrival - request.there).seconds();
   shares_.prefill += (request.first_token - request.admitted).seconds();
   shares_.handover += (request.handed_over - request.first_token).seconds();
   shares_.decode += (request.last_token - request.handed_over).seconds();
   input_ += request.input;
-  output_ += request.output;
-  end_ = std::max(end_, request.last_token);
+  output_ += request.output - request.brought;
+  end_ = std::max(end_, request.last_token + request.last_back);
 }
 
 void ServiceMetrics::tokens(const std::vector<TokenGap>& gaps) {

@@ -19,17 +19,29 @@ struct RequestMoments {
   Time first_token = kForever;
   Time handed_over = kForever;  // its cache stands where it decodes; first_token where nothing moves
   Time last_token = kForever;
+  // Of the link to a pool that stands elsewhere: until the prompt is there, and from when the first and the
+  // last token are made until the user has them.
+  Time there, first_back, last_back;
   std::int32_t input = 0, output = 0;
+  std::int32_t brought = 0;  // of `output`: tokens that were there when it came
   std::int32_t service_class = 0;
 };
 
 // Where the time of finished requests went, in seconds of all requests together.
 struct TimeShares {
-  double queue = 0, prefill = 0, handover = 0, decode = 0;
+  double queue = 0, prefill = 0, handover = 0, decode = 0, network = 0;
+};
+
+// Why a request is not served.
+enum class Rejection : std::uint8_t {
+  kTooLong,     // for the cache of any replica that it may go to
+  kTurnedAway,  // by admission
 };
 
 struct ClassFigures {
   std::int64_t submitted = 0, completed = 0, rejected = 0, met = 0;
+  std::int64_t turned_away = 0;        // of those rejected
+  std::int64_t input = 0, output = 0;  // tokens of those completed
   LatencyHistogram ttft, tpot, e2e;
 };
 
@@ -38,8 +50,9 @@ class ServiceMetrics {
   explicit ServiceMetrics(std::vector<ServiceGoal> goals);  // by service class; at least one
 
   void submitted(std::int32_t service_class) { ++classes_[service_class].submitted; }
-  void rejected(std::int32_t service_class) {
+  void rejected(std::int32_t service_class, Rejection why) {
     ++classes_[service_class].rejected;
+    classes_[service_class].turned_away += why == Rejection::kTurnedAway ? 1 : 0;
     ++finished_;
   }
   void finished(const RequestMoments& request);
@@ -47,6 +60,7 @@ class ServiceMetrics {
 
   std::int64_t finished() const { return finished_; }  // requests, of all classes; answered or rejected
   const std::vector<ClassFigures>& classes() const { return classes_; }
+  const std::vector<ServiceGoal>& goals() const { return goals_; }
   const TimeShares& shares() const { return shares_; }
   // All classes together, over the time to the last token.
   ServingFigures figures() const;

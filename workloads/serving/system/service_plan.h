@@ -23,13 +23,35 @@ struct ServicePhase {
   int pool = 0;  // index in the cluster's
   int instances = 1;
   ServingPlan plan;  // of one instance; of its phases, a pool that does one has only that
+  BatchPolicy batching = BatchPolicy::kPrefillFirst;
+  bool chunked = true;
+  std::optional<WanRules> wan = {};  // between users and the pool
 };
 
 // How a phase is spread over ranks, as given; zero: as many as the devices allow, or as the other phase.
 struct PhaseKeys {
   std::string pool = {};  // name; empty: the only one
   int dp = 0, tp = 0, ep = 0;
-  Algorithm exchange = Algorithm::kAuto;  // of the phase alone
+  Algorithm exchange = Algorithm::kAuto;  // of the phase alone, as what follows
+  bool two_batch = false;
+  int communication_cores = 0;
+};
+
+// A row of `/plan/pools`: one of several pools that serve one model.
+struct PoolKeys {
+  PoolRole role = PoolRole::kBoth;
+  PhaseKeys phase;
+  int max_batch = 0;
+  std::int64_t token_budget = 0;
+  BatchPolicy batching = BatchPolicy::kPrefillFirst;
+  bool chunked = true;
+  std::optional<WanRules> wan = {};
+};
+
+// A row of `/sla`, and the names of the pools that may serve it; none: all.
+struct ClassKeys {
+  RequestClass of;
+  std::vector<std::string> pools;
 };
 
 // The engine around its kernels; see scenario/engine_keys.h.
@@ -48,8 +70,14 @@ struct ServicePlan {
   bool full_steps = true;    // every op of every iteration, on one pool, all requests there at the beginning
   bool steps_given = false;  // in the scenario
   bool separate = false;     // prefill and decode on pools of their own
+  PoolRole does = PoolRole::kBoth;  // one phase alone: prompts that end with their first token, or those whose
+                                    // prompts the cache has when they come
   PhaseKeys prefill = {}, decode = {};
+  std::vector<PoolKeys> pools = {};       // empty: as prefill and decode say
   std::vector<ServicePhase> phases = {};  // one that does both, or prefill and decode; empty with full_steps
+  std::vector<ClassKeys> class_keys = {};
+  std::vector<RequestClass> classes = {};  // at least one, once phases are set
+  AdmissionRules admission = {};
   BatchPolicy batching = BatchPolicy::kPrefillFirst;
   bool chunked = true;  // prompts may be cut at the token budget
   Speculation speculation = {};

@@ -5,17 +5,20 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "hw/units.h"
+#include "workloads/serving/system/admission.h"
 #include "workloads/serving/system/instance.h"
+#include "workloads/serving/system/request_class.h"
 #include "workloads/serving/system/request_feed.h"
+#include "workloads/serving/system/router.h"
 #include "workloads/serving/system/service_metrics.h"
+#include "workloads/serving/system/wan_link.h"
 
 namespace moebius {
-
-enum class PoolRole : std::uint8_t { kBoth, kPrefill, kDecode };
 
 struct PoolRules {
   std::string name;
@@ -23,13 +26,9 @@ struct PoolRules {
   InstanceRules instance;
   int instances = 1;
   StepCost* cost = nullptr;  // outlives the system
-};
-
-// To which instance a request goes.
-enum class RouterPolicy : std::uint8_t {
-  kRoundRobin,
-  kLeastRequests,
-  kLeastTokens,  // of prompts to compute and of contexts to read
+  std::optional<WanRules> wan = {};  // between users and the pool; nothing: no time and no limit
+  double usd_per_second = 0;         // of an instance, as the router sees it; 0: not known
+  ByteRate transfer_rate = {};       // of a replica; 0: the one of all
 };
 
 // How a cache moves from the replica that computed it to the one that decodes. Each replica sends, and takes
@@ -43,10 +42,24 @@ struct TransferRules {
 };
 
 struct SystemRules {
-  std::vector<PoolRules> pools;  // one that does both, or one of each other role
+  std::vector<PoolRules> pools;  // that do both, or some of each other role; at most kMostPools. One alone may
+                                 // do one phase: prompts that end with a token, or decoding behind what is there
   RouterPolicy router = RouterPolicy::kRoundRobin;
   TransferRules transfer;
-  std::vector<ServiceGoal> goals = {{}};  // by service class
+  std::vector<RequestClass> classes = {{}};
+  AdmissionRules admission = {};
+};
+
+struct ClassTokens {  // that a pool computed: of prompts, and generated
+  std::int64_t input = 0, output = 0;
+};
+
+// How far forecasts of the first token were off, as they stood when requests came.
+struct ForecastFigures {
+  std::int64_t requests = 0;
+  double error = 0, bias = 0;  // sums of |forecast / came - 1|, and of that with its sign
+
+  void add(Time forecast, Time came);
 };
 
 struct PoolFigures {
@@ -59,6 +72,8 @@ struct PoolFigures {
   HostTotals host;        // of all instances
   SwapTotals swaps;       // of all replicas
   DraftTotals drafts;
+  std::vector<ClassTokens> tokens;  // of finished requests, by class
+  WanFigures wan;
 };
 
 class ServingSystem {
@@ -76,6 +91,8 @@ class ServingSystem {
   std::vector<PoolFigures> pools() const;
   double transferred_bytes() const;
   Time intake() const;  // that workers spent on requests before they could be scheduled
+  ForecastFigures forecasts() const;
+  Time span() const;  // from the first arrival to the last token
 
  private:
   struct State;

@@ -28,6 +28,8 @@ class StepCost {
   virtual ~StepCost() = default;
   // Seconds on the device, from the first op to the next tokens; some replica has rows.
   virtual double seconds(std::span<const StepShape> replicas) = 0;
+  // The same of an iteration that nobody carries out: somebody wants to know what it would take.
+  virtual double forecast(std::span<const StepShape> replicas) { return seconds(replicas); }
 };
 
 }  // namespace moebius

@@ -99,12 +99,12 @@ double StepSurface::at(const StepPoint& point) {
   }
 }
 
-double StepSurface::of_replica(const StepShape& own, std::int64_t rows_of_others, int others) {
+double StepSurface::of_replica(const StepShape& own, std::int64_t rows_of_others, int others, bool sampled) {
   const double ratio = others == 0 ? 1
                                    : static_cast<double>(rows_of_others) / others /
                                          static_cast<double>(std::max<std::int64_t>(1, own.rows()));
   const StepPoint point = point_of(own, ratio);
-  sample(point);
+  if (sampled) sample(point);
   return at(point);
 }
 
@@ -132,6 +132,14 @@ SurfaceError StepSurface::error() {
 }
 
 double StepSurface::seconds(std::span<const StepShape> replicas) {
+  return slowest(replicas, true);
+}
+
+double StepSurface::forecast(std::span<const StepShape> replicas) {
+  return slowest(replicas, false);
+}
+
+double StepSurface::slowest(std::span<const StepShape> replicas, bool sampled) {
   const StepShape *rows = &replicas[0], *keys = &replicas[0];
   std::int64_t sum = 0;
   for (const StepShape& shape : replicas) {
@@ -141,9 +149,9 @@ double StepSurface::seconds(std::span<const StepShape> replicas) {
       keys = &shape;
   }
   const int others = static_cast<int>(replicas.size()) - 1;
-  const double most_rows = of_replica(*rows, sum - rows->rows(), others);
+  const double most_rows = of_replica(*rows, sum - rows->rows(), others, sampled);
   if (keys == rows) return most_rows;
-  return std::max(most_rows, of_replica(*keys, sum - keys->rows(), others));
+  return std::max(most_rows, of_replica(*keys, sum - keys->rows(), others, sampled));
 }
 
 }  // namespace moebius

@@ -39,6 +39,7 @@ class StepSurface : public StepCost {
   explicit StepSurface(Measure measure) : measure_(std::move(measure)) {}
 
   double seconds(std::span<const StepShape> replicas) override;
+  double forecast(std::span<const StepShape> replicas) override;
   double at(const StepPoint& point);  // interpolated
   std::int64_t measured() const { return static_cast<std::int64_t>(known_.size()); }
 
@@ -59,7 +60,8 @@ class StepSurface : public StepCost {
   };
   double corner(const StepPoint& point);
   void sample(const StepPoint& point);
-  double of_replica(const StepShape& own, std::int64_t rows_of_others, int others);
+  double slowest(std::span<const StepShape> replicas, bool sampled);
+  double of_replica(const StepShape& own, std::int64_t rows_of_others, int others, bool sampled);
 
   Measure measure_;
   std::unordered_map<StepPoint, double, Hash> known_;

@@ -1,0 +1,78 @@
+// A service that does one phase alone.
+#include <memory>
+#include <span>
+
+#include <catch2/catch.hpp>
+
+#include "workloads/serving/system/serving_system.h"
+
+namespace moebius {
+namespace {
+
+class MillisecondCost : public StepCost {
+ public:
+  double seconds(std::span<const StepShape> replicas) override {
+    for (const StepShape& shape : replicas) prompts += shape.prefill_tokens;
+    return 1e-3;
+  }
+  std::int64_t prompts = 0;
+};
+
+// Equal requests, all there at the beginning.
+class EqualRequests : public TrafficStream {
+ public:
+  explicit EqualRequests(int requests) : left_(requests) {}
+  bool next(TrafficRequest& request) override {
+    if (left_-- == 0) return false;
+    request = {};
+    request.input_tokens = 100;
+    request.output_tokens = 11;
+    return true;
+  }
+
+ private:
+  int left_;
+};
+
+ServingFigures run(PoolRole role, MillisecondCost& cost, int requests) {
+  PoolRules pool;
+  pool.role = role;
+  pool.cost = &cost;
+  pool.instance.replicas = 2;
+  pool.instance.replica.max_running = 4;
+  pool.instance.replica.token_budget = 400;
+  pool.instance.replica.page_tokens = 64;
+  pool.instance.replica.pages = 100;
+  SystemRules rules;
+  rules.pools = {pool};
+  OpenFeed feed(std::make_unique<EqualRequests>(requests));
+  ServingSystem system(rules, feed);
+  while (system.advance()) continue;
+  CHECK(system.waiting() == 0);
+  CHECK(system.transferred_bytes() == 0);
+  return system.metrics().figures();
+}
+
+}  // namespace
+
+// 24 prompts of 100 on two replicas with a budget of 400: three iterations of eight.
+TEST_CASE("prompts alone end with their first token") {
+  MillisecondCost cost;
+  const ServingFigures figures = run(PoolRole::kPrefill, cost, 24);
+  CHECK(figures.completed == 24);
+  CHECK(figures.input_tokens_per_s == Approx(2400 / 3e-3));
+  CHECK(cost.prompts == 2400);
+}
+
+// Eight sequences have room at a time: two waves of ten iterations, a token each in every one. The first of
+// their eleven tokens was there.
+TEST_CASE("answers alone begin with a cache that is there") {
+  MillisecondCost cost;
+  const ServingFigures figures = run(PoolRole::kDecode, cost, 16);
+  CHECK(figures.completed == 16);
+  CHECK(figures.output_tokens_per_s == Approx(160 / 20e-3));
+  CHECK(figures.tpot.mean == Approx(1e-3).epsilon(0.02));
+  CHECK(cost.prompts == 0);
+}
+
+}  // namespace moebius

@@ -1,0 +1,320 @@
+// Classes of requests, pools of different chips, admission and routers: what must hold of them whatever
+// iterations take.
+#include <algorithm>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include "workloads/serving/system/serving_system.h"
+
+namespace moebius {
+namespace {
+
+// So many microseconds an iteration and for each row of the fullest replica.
+class LinearCost : public StepCost {
+ public:
+  LinearCost(double iteration, double row) : iteration_(iteration), row_(row) {}
+  double seconds(std::span<const StepShape> replicas) override {
+    std::int64_t most = 0;
+    for (const StepShape& shape : replicas) most = std::max(most, shape.rows());
+    return 1e-6 * (iteration_ + row_ * static_cast<double>(most));
+  }
+
+ private:
+  double iteration_, row_;
+};
+
+// Requests of equal lengths, one every `gap`; each four share their prompt.
+class EvenTraffic : public TrafficStream {
+ public:
+  EvenTraffic(int requests, Time gap, int input, int output)
+      : left_(requests), gap_(gap), input_(input), output_(output) {}
+  bool next(TrafficRequest& request) override {
+    if (left_-- == 0) return false;
+    request = {};
+    request.arrival = now_;
+    now_ += gap_;
+    request.input_tokens = input_;
+    request.output_tokens = output_;
+    request.block_tokens = 64;
+    for (int i = 0; i * 64 < input_; ++i) request.blocks.push_back(left_ / 4 * 1000 + i);
+    return true;
+  }
+
+ private:
+  int left_;
+  Time gap_, now_;
+  int input_, output_;
+};
+
+PoolRules pool_of(PoolRole role, StepCost& cost, int instances) {
+  PoolRules pool;
+  pool.role = role;
+  pool.cost = &cost;
+  pool.instances = instances;
+  pool.instance.replica.page_tokens = 64;
+  pool.instance.replica.pages = 1000;
+  return pool;
+}
+
+struct Asked {
+  int requests = 400;
+  Time gap = {10'000'000};
+  int input = 640, output = 20;
+};
+
+struct Run {
+  ServingFigures figures;
+  std::vector<ClassFigures> classes;
+  std::vector<PoolFigures> pools;
+  double mean_present = 0;  // requests, over the time
+  Time span;
+  ForecastFigures forecasts;
+};
+
+Run run(const SystemRules& rules, const Asked& asked = {}) {
+  std::unique_ptr<RequestFeed> feed = std::make_unique<OpenFeed>(
+      std::make_unique<EvenTraffic>(asked.requests, asked.gap, asked.input, asked.output));
+  if (rules.classes.size() > 1) feed = classified(std::move(feed), rules.classes, 7);
+  ServingSystem system(rules, *feed);
+  double area = 0;
+  Time before;
+  std::int64_t present = 0;
+  while (system.advance()) {
+    area += static_cast<double>(present) * (system.now() - before).seconds();
+    before = system.now();
+    present = system.waiting();
+  }
+  CHECK(system.waiting() == 0);
+  return {system.metrics().figures(),
+          system.metrics().classes(),
+          system.pools(),
+          area / before.seconds(),
+          system.span(),
+          system.forecasts()};
+}
+
+std::int64_t outputs(const Run& run, std::size_t pool) {
+  std::int64_t sum = 0;
+  for (const ClassTokens& of : run.pools[pool].tokens) sum += of.output;
+  return sum;
+}
+
+RequestClass promised(double ttft, double tpot = 0) {
+  RequestClass of;
+  of.goal = {time_from_seconds(ttft), time_from_seconds(tpot)};
+  return of;
+}
+
+}  // namespace
+
+TEST_CASE("requests in a service are on average their rate times how long they stay") {
+  // Little 1961: both sides are the same sum, of all stays over the time.
+  LinearCost cost(1000, 10);
+  SystemRules rules;
+  rules.pools = {pool_of(PoolRole::kBoth, cost, 2)};
+  const Run one = run(rules);
+  const double time = one.span.seconds();
+  CHECK(one.mean_present == Approx(one.figures.e2e.mean * 400 / time).epsilon(1e-6));
+}
+
+TEST_CASE("what is turned away and what is completed are all that came; all others get what they asked for") {
+  // A prompt takes 1 + 6.4 ms and comes every 2 ms: two of three are late, whoever waits.
+  LinearCost cost(1000, 10);
+  SystemRules rules;
+  rules.pools = {pool_of(PoolRole::kBoth, cost, 1)};
+  rules.classes = {promised(0.05)};
+  for (const AdmissionPolicy policy : {AdmissionPolicy::kQueueLimit, AdmissionPolicy::kPredicted}) {
+    rules.admission = {policy, 4};
+    const Run of = run(rules, {.gap = {2'000'000}});
+    CHECK(of.classes[0].submitted == 400);
+    CHECK(of.classes[0].rejected > 100);
+    CHECK(of.classes[0].turned_away == of.classes[0].rejected);
+    CHECK(of.classes[0].completed == 400 - of.classes[0].rejected);
+    CHECK(outputs(of, 0) == 20 * of.classes[0].completed);
+  }
+}
+
+TEST_CASE("a service that turns away whom it forecasts to be late keeps its promise more often") {
+  LinearCost cost(1000, 10);
+  SystemRules rules;
+  rules.pools = {pool_of(PoolRole::kBoth, cost, 1)};
+  rules.classes = {promised(0.05)};
+  const Run without = run(rules, {.gap = {2'000'000}});
+  rules.admission.policy = AdmissionPolicy::kPredicted;
+  const Run with = run(rules, {.gap = {2'000'000}});
+  CHECK(with.classes[0].met > 3 * without.classes[0].met);
+}
+
+TEST_CASE("admission that turns nobody away is as none") {
+  LinearCost cost(1000, 10);
+  SystemRules rules;
+  rules.pools = {pool_of(PoolRole::kBoth, cost, 2)};
+  const Run none = run(rules);
+  rules.admission = {AdmissionPolicy::kQueueLimit, 1 << 20};
+  const Run limit = run(rules);
+  rules.admission = {AdmissionPolicy::kPredicted, 0};  // nothing is promised
+  const Run predicted = run(rules);
+  for (const Run* other : {&limit, &predicted}) {
+    CHECK(other->figures.e2e.mean == none.figures.e2e.mean);
+    CHECK(other->figures.itl.p99 == none.figures.itl.p99);
+  }
+}
+
+TEST_CASE("on equal pools without load every router gives the latencies of taking turns") {
+  // One request at a time: a prompt and nineteen tokens take 26 ms, and they come every 100 ms.
+  LinearCost cost(1000, 10);
+  SystemRules rules;
+  rules.pools = {pool_of(PoolRole::kBoth, cost, 1), pool_of(PoolRole::kBoth, cost, 1)};
+  const Asked asked{.requests = 50, .gap = {100'000'000}};
+  const Run turns = run(rules, asked);
+  for (const RouterPolicy policy : {RouterPolicy::kLeastRequests, RouterPolicy::kLeastTokens,
+                                    RouterPolicy::kKvAware, RouterPolicy::kSlaAware}) {
+    rules.router = policy;
+    const Run other = run(rules, asked);
+    CHECK(other.figures.ttft.mean == turns.figures.ttft.mean);
+    CHECK(other.figures.e2e.p99 == turns.figures.e2e.p99);
+  }
+}
+
+TEST_CASE("the cheapest pool that keeps the promise is taken and the dear one only where it would miss") {
+  // A prompt takes 7.4 ms on the slow pool and 2.1 ms on the fast one, at three times the price.
+  LinearCost slow(1000, 10), fast(500, 2.5);
+  SystemRules rules;
+  rules.router = RouterPolicy::kSlaAware;
+  rules.pools = {pool_of(PoolRole::kBoth, slow, 1), pool_of(PoolRole::kBoth, fast, 1)};
+  rules.pools[0].usd_per_second = 1;
+  rules.pools[1].usd_per_second = 12;
+  const Asked asked{.requests = 50, .gap = {100'000'000}};
+  rules.classes = {promised(0.01)};
+  CHECK(outputs(run(rules, asked), 1) == 0);
+  rules.classes = {promised(0.005)};
+  CHECK(outputs(run(rules, asked), 0) == 0);
+  rules.classes = {promised(0)};
+  CHECK(outputs(run(rules, asked), 1) == 0);
+}
+
+TEST_CASE("under load the dear pool takes what would be late on the cheap one") {
+  LinearCost slow(1000, 10), fast(500, 2.5);
+  SystemRules rules;
+  rules.router = RouterPolicy::kSlaAware;
+  rules.pools = {pool_of(PoolRole::kBoth, slow, 1), pool_of(PoolRole::kBoth, fast, 1)};
+  rules.pools[0].usd_per_second = 1;
+  rules.pools[1].usd_per_second = 12;
+  rules.classes = {promised(0.02)};
+  const Run both = run(rules, {.gap = {5'000'000}});
+  CHECK(outputs(both, 0) > 0);
+  CHECK(outputs(both, 1) > 0);
+  CHECK(both.classes[0].met > 250);
+}
+
+TEST_CASE("a forecast of a request that is alone is what it then takes") {
+  LinearCost cost(1000, 10);
+  SystemRules rules;
+  rules.router = RouterPolicy::kSlaAware;
+  rules.pools = {pool_of(PoolRole::kBoth, cost, 1)};
+  const Run alone = run(rules, {.requests = 20, .gap = {100'000'000}});
+  CHECK(alone.forecasts.requests == 20);
+  CHECK(alone.forecasts.error < 1e-6);
+}
+
+TEST_CASE("a router that knows caches finds more of them than taking turns") {
+  // Four requests share a prompt; by turns on three replicas, three of the four compute it.
+  LinearCost cost(1000, 10);
+  SystemRules rules;
+  rules.pools = {pool_of(PoolRole::kBoth, cost, 3)};
+  rules.pools[0].instance.replica.shared_tokens = 64;
+  const auto hits = [&](RouterPolicy policy) {
+    rules.router = policy;
+    return run(rules, {.gap = {30'000'000}}).pools[0].prefixes.hit_blocks;
+  };
+  const std::int64_t turns = hits(RouterPolicy::kRoundRobin), aware = hits(RouterPolicy::kKvAware);
+  CHECK(turns == 100 * 10);  // the fourth finds what the first left
+  CHECK(aware == 100 * 3 * 10);
+}
+
+TEST_CASE("a class of higher priority waits less and the other one more") {
+  LinearCost cost(1000, 10);
+  SystemRules rules;
+  rules.pools = {pool_of(PoolRole::kBoth, cost, 1)};
+  rules.pools[0].instance.replica.token_budget = 640;
+  rules.classes = {promised(1), promised(1)};
+  const Asked asked{.gap = {7'000'000}};
+  const Run equal = run(rules, asked);
+  rules.classes[1].priority = 1;
+  const Run urgent = run(rules, asked);
+  CHECK(urgent.classes[1].ttft.mean() < 0.5 * equal.classes[1].ttft.mean());
+  CHECK(urgent.classes[0].ttft.mean() > equal.classes[0].ttft.mean());
+  CHECK(urgent.classes[0].completed + urgent.classes[1].completed == 400);
+}
+
+TEST_CASE("classes get their shares of the requests and keep to their pools") {
+  LinearCost cost(1000, 10);
+  SystemRules rules;
+  rules.pools = {pool_of(PoolRole::kBoth, cost, 1), pool_of(PoolRole::kBoth, cost, 1)};
+  rules.classes = {promised(1), promised(1)};
+  rules.classes[0].share = 3;
+  rules.classes[0].pools = 1;
+  rules.classes[1].pools = 2;
+  const Run of = run(rules, {.requests = 2000});
+  // Binomial with a mean of 1,500 and a deviation of 19.
+  CHECK(of.classes[0].completed == Approx(1500).margin(80));
+  CHECK(of.pools[0].tokens[1].output == 0);
+  CHECK(of.pools[1].tokens[0].output == 0);
+  CHECK(outputs(of, 0) == 20 * of.classes[0].completed);
+}
+
+TEST_CASE("prompts that are too long for a class are in another one") {
+  LinearCost cost(1000, 10);
+  SystemRules rules;
+  rules.pools = {pool_of(PoolRole::kBoth, cost, 1)};
+  rules.classes = {promised(1), promised(1)};
+  rules.classes[0].longest_input = 639;
+  CHECK(run(rules).classes[0].submitted == 0);
+  rules.classes[0].longest_input = 640;
+  CHECK(run(rules).classes[0].submitted == Approx(200).margin(40));
+}
+
+TEST_CASE("prompts of two pools are decoded by three others and every cache moves once") {
+  LinearCost quick(500, 5), slow(1000, 10);
+  SystemRules rules;
+  rules.router = RouterPolicy::kLeastTokens;
+  rules.pools = {pool_of(PoolRole::kPrefill, quick, 1), pool_of(PoolRole::kPrefill, slow, 2),
+                 pool_of(PoolRole::kDecode, quick, 2), pool_of(PoolRole::kDecode, slow, 1),
+                 pool_of(PoolRole::kDecode, slow, 1)};
+  rules.transfer = {.bytes_per_token = 1000, .rate = {1e9}, .latency = {}, .layers = 10, .layerwise = true};
+  const Run of = run(rules, {.gap = {3'000'000}});
+  CHECK(of.classes[0].completed == 400);
+  CHECK(outputs(of, 2) + outputs(of, 3) + outputs(of, 4) == 400 * 20);
+  for (const std::size_t pool : {0, 1}) CHECK(of.pools[pool].tokens[0].input > 0);
+  for (const std::size_t pool : {2, 3, 4}) CHECK(outputs(of, pool) > 0);
+}
+
+TEST_CASE("a link to a pool adds its latency both ways and the time of the bytes") {
+  // 640 tokens of 4 bytes at 1 MB/s take 2.56 ms, a token that comes back 4 us; one request at a time.
+  LinearCost cost(1000, 10);
+  SystemRules rules;
+  rules.pools = {pool_of(PoolRole::kBoth, cost, 1)};
+  const Asked asked{.requests = 20, .gap = {100'000'000}};
+  const Run here = run(rules, asked);
+  rules.pools[0].wan = WanRules{{20'000'000}, {1e6}};
+  const Run there = run(rules, asked);
+  CHECK(there.figures.ttft.mean == Approx(here.figures.ttft.mean + 0.04 + 2.56e-3 + 4e-6));
+  CHECK(there.figures.e2e.mean == Approx(here.figures.e2e.mean + 0.04 + 2.56e-3 + 4e-6));
+  CHECK(there.figures.tpot.mean == Approx(here.figures.tpot.mean));
+  CHECK(there.pools[0].wan.in_bytes == 20 * 640 * 4);
+  CHECK(there.pools[0].wan.out_bytes == 20 * 20 * 4);
+}
+
+TEST_CASE("prompts that all pass one link come no faster than it carries them") {
+  // 400 prompts of 2,560 bytes at 100 kB/s: 10.24 s, though they were sent within 4 s.
+  LinearCost cost(10, 0.1);
+  SystemRules rules;
+  rules.pools = {pool_of(PoolRole::kBoth, cost, 1)};
+  rules.pools[0].wan = WanRules{{}, {1e5}};
+  CHECK(run(rules).span.seconds() == Approx(10.24).margin(0.05));
+}
+
+}  // namespace moebius

@@ -1,0 +1,57 @@
+// What a service costs, worked out by hand.
+#include <catch2/catch.hpp>
+
+#include "workloads/serving/system/service_cost.h"
+
+namespace moebius {
+namespace {
+
+// Two devices of 3 USD an hour, half of the hour busy, of which a third with prompts.
+ServicePoolFigures pool() {
+  ServicePoolFigures pool;
+  pool.devices = 2;
+  pool.tariff = {"chip", 3, "", "", 700, 100};
+  pool.run.busy = 0.5;
+  pool.run.totals.busy = time_from_seconds(1800);
+  pool.run.totals.busy_with_prompts = time_from_seconds(600);
+  pool.run.tokens = {{1'000'000, 100'000}, {3'000'000, 300'000}};
+  return pool;
+}
+
+std::vector<ServiceClassFigures> classes() {
+  std::vector<ServiceClassFigures> classes(2);
+  classes[0].run.input = 1'000'000, classes[0].run.output = 100'000;
+  classes[1].run.input = 3'000'000, classes[1].run.output = 300'000;
+  return classes;
+}
+
+}  // namespace
+
+TEST_CASE("devices cost what they are paid by the hour and idle ones too") {
+  const CostFigures cost = cost_of({pool()}, classes(), time_from_seconds(3600));
+  CHECK(cost.usd == Approx(6));
+  CHECK(cost.usd_idle == Approx(3));
+  // A third of 6 USD over 4 million tokens in, two thirds over 0.4 million out.
+  CHECK(1e6 * cost.pools[0].usd_per_input_token == Approx(0.5));
+  CHECK(1e6 * cost.pools[0].usd_per_output_token == Approx(10));
+}
+
+TEST_CASE("what classes cost is together what the pool costs") {
+  const CostFigures cost = cost_of({pool()}, classes(), time_from_seconds(3600));
+  CHECK(cost.class_usd[0] == Approx(1.5));  // 0.5 for a million in and 1 for 0.1 million out
+  CHECK(cost.class_usd[0] + cost.class_usd[1] == Approx(cost.usd));
+}
+
+TEST_CASE("power is that of busy devices and of nodes all the time") {
+  // 2 x (700 W x 0.5 + 100 W) for an hour.
+  CHECK(cost_of({pool()}, classes(), time_from_seconds(3600)).joules == Approx(2 * 450.0 * 3600));
+}
+
+TEST_CASE("a chip without a price makes the cost unknown by its name") {
+  ServicePoolFigures unpriced = pool();
+  unpriced.tariff.usd_per_hour = 0;
+  CHECK(cost_of({pool(), unpriced}, classes(), time_from_seconds(3600)).unknown == "chip");
+  CHECK(cost_of({pool()}, classes(), time_from_seconds(3600)).unknown.empty());
+}
+
+}  // namespace moebius

@@ -1,0 +1,65 @@
+#include "viz/data/run_data.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "hw/error.h"
+#include "viz/data/op_names.h"
+#include "workloads/report/run_directory.h"
+
+namespace moebius::viz {
+
+RunData::RunData(const std::string& given_path)
+    : path(given_path), columns(timeline_path(given_path)), lanes(columns), detail(lanes) {
+  counters = counter_tracks(tables());
+  title = columns.fact("scenario");
+  if (title.empty()) title = path;
+  const std::filesystem::path beside = std::filesystem::path(columns.name()).parent_path() / "report.json";
+  try {
+    report = load_document(beside.string()).root;
+  } catch (const Error& error) {
+    report_trouble = error.what();
+  }
+}
+
+double RunData::length() const {
+  std::int64_t last = lanes.end_of_run();
+  for (const CounterTrack& track : counters) last = std::max(last, track.times().back());
+  return static_cast<double>(std::max<std::int64_t>(last, 1));
+}
+
+const Value* RunData::figure(const std::string& dotted_path) const {
+  const Value* value = &report;
+  for (std::size_t at = 0; value != nullptr && at <= dotted_path.size();) {
+    const std::size_t dot = std::min(dotted_path.find('.', at), dotted_path.size());
+    value = value->kind == Value::Kind::kObject ? value->find(dotted_path.substr(at, dot - at)) : nullptr;
+    at = dot + 1;
+  }
+  return value;
+}
+
+double RunData::number(const std::string& dotted_path, double otherwise) const {
+  const Value* value = figure(dotted_path);
+  const bool is_number =
+      value != nullptr && (value->kind == Value::Kind::kNumber || value->kind == Value::Kind::kInteger);
+  return is_number ? value->number : otherwise;
+}
+
+std::string RunData::text(const std::string& dotted_path) const {
+  const Value* value = figure(dotted_path);
+  return value != nullptr && value->kind == Value::Kind::kString ? value->text : "";
+}
+
+const std::string& RunData::name_of_op(std::uint32_t op_row) const {
+  if (op_names_.empty()) op_names_.resize(tables().ops.size());
+  std::string& name = op_names_[op_row];
+  if (name.empty()) name = op_name(tables().ops[op_row]);
+  return name;
+}
+
+const std::vector<Transfer>& RunData::transfers() const {
+  if (!transfers_) transfers_ = std::make_unique<std::vector<Transfer>>(transfers_of(columns));
+  return *transfers_;
+}
+
+}  // namespace moebius::viz

@@ -1,0 +1,75 @@
+// Small charts that screens are made of, drawn where ImGui's cursor stands. Colours and text follow the
+// theme.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "viz/data/counter_track.h"
+#include "viz/data/time_window.h"
+#include "viz/ui/theme.h"
+
+namespace moebius::viz {
+
+struct ChartPart {
+  std::string name;
+  double value = 0;
+  Colour colour = 0;
+};
+
+// A word with its explanation, if the glossary has one, when the mouse rests on it.
+void term(const std::string& word);
+// The explanation of the item that was just drawn.
+void explain(const std::string& word);
+
+// One bar of parts one after the other on the scale 0 .. full, a line at `mark` (none when 0), and a legend
+// below.
+struct StackedBar {
+  std::vector<ChartPart> parts;
+  double full = 0, mark = 0;
+  std::string mark_name;
+  std::function<std::string(double)> text;  // of a value
+};
+void stacked_bar(const Theme& theme, const StackedBar& bar);
+
+// Bars one below the other, each with its name and value; two values a row where `second` has as many.
+struct Bars {
+  std::vector<ChartPart> rows, second;
+  std::function<std::string(double)> text;
+  double full = 0;  // of the scale; 0: the largest value
+};
+void bars(const Theme& theme, const Bars& given);
+
+// Counters over time, each a line of its smallest and largest value a pixel; a line at `limit`, none when 0.
+struct LineChart {
+  std::vector<const CounterTrack*> tracks;
+  std::vector<std::string> names;
+  TimeWindow window;
+  double limit = 0;
+  std::string limit_name;
+  std::function<std::string(double)> text;
+  float height = 180;
+};
+void line_chart(const Theme& theme, const LineChart& chart);
+
+// Cells of rows and columns, 0 to 1. Returns true when a cell was clicked, with its place.
+struct Heat {
+  std::vector<std::string> rows;
+  std::vector<const std::vector<double>*> values;  // of each row; all equally many
+  std::function<std::string(std::size_t row, std::size_t column)> tooltip;
+  float row_height = 16;
+};
+bool heat_chart(const Theme& theme, const Heat& heat, std::size_t& row, std::size_t& column);
+
+// For people, SI: "1.42 GB", "3.1 ms", "45.2%", "12,345".
+std::string bytes_text(double bytes);
+std::string seconds_text(double seconds);
+std::string share_text(double share);
+std::string count_text(double count);
+// A time on an axis whose marks stand `step` ns apart: as many decimals as tell them apart.
+std::string axis_text(double ns, double step);
+// 1, 2 or 5 times a power of ten, for at most `most` marks over `length`.
+double axis_step(double length, double most);
+
+}  // namespace moebius::viz

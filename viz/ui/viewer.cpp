@@ -1,0 +1,62 @@
+#include "viz/ui/viewer.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "hw/error.h"
+#include "viz/ui/headless.h"
+#include "viz/window/window.h"
+#include "workloads/report/run_directory.h"
+
+namespace moebius::viz {
+namespace {
+
+void prepare(App& app, const ViewRequest& request) {
+  for (const std::string& run : request.runs) {
+    app.open(run);
+    const bool shown = request.screenshot.empty() && request.script.empty();
+    if (!app.open_trouble.empty() && !shown) throw input_error(app.open_trouble);
+  }
+  if (!request.scenario.empty()) app.editor.load(request.scenario);
+  const std::string& wanted = app.settings.screen;
+  const auto found = std::find(kScreenNames.begin(), kScreenNames.end(), wanted);
+  if (found != kScreenNames.end()) app.show(static_cast<Screen>(found - kScreenNames.begin()));
+  if (request.range) app.timeline.window = {request.range->begin_s * 1e9, request.range->end_s * 1e9};
+}
+
+int view_headless(const ViewRequest& request) {
+  Settings settings;
+  settings.dark = !request.light;
+  settings.screen = request.screen.empty() ? kScreenNames[0] : request.screen;
+  App app(settings);
+  Headless headless(app, request.width > 0 ? request.width : settings.width,
+                    request.height > 0 ? request.height : settings.height,
+                    request.scale > 0 ? static_cast<float>(request.scale) : 1.0f);
+  prepare(app, request);
+  if (!request.script.empty()) headless.play(read_script(request.script));
+  // What follows the size of its contents knows it two frames later.
+  for (int i = 0; i < 3; ++i) headless.frame();
+  if (!request.screenshot.empty()) write_file(request.screenshot, png_of(headless.picture()));
+  return 0;
+}
+
+int view_in_window(const ViewRequest& request) {
+  const std::string remembered = settings_path();
+  App app(load_settings(remembered));
+  if (!request.screen.empty()) app.settings.screen = request.screen;
+  if (request.light) app.settings.dark = false;
+  if (request.width > 0) app.settings.width = request.width, app.settings.height = request.height;
+  if (request.scale > 0) app.settings.scale = static_cast<float>(request.scale);
+  app.theme = theme_of(app.settings.dark);
+  run_window(app, {request.script, [&] { prepare(app, request); }});
+  if (request.script.empty()) save_settings(app.settings, remembered);
+  return 0;
+}
+
+}  // namespace
+
+int view(const ViewRequest& request) {
+  return request.screenshot.empty() && !request.windowless ? view_in_window(request) : view_headless(request);
+}
+
+}  // namespace moebius::viz

@@ -1,0 +1,162 @@
+#include "workloads/report/report_service_classes.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+
+#include <fmt/format.h>
+
+#include "workloads/report/number_text.h"
+#include "workloads/report/spread_tree.h"
+
+namespace moebius {
+namespace {
+
+using Out = std::back_insert_iterator<std::string>;
+
+double share(double part, double whole) {
+  return whole > 0 ? part / whole : 0;
+}
+
+double million(double usd, std::int64_t tokens) {
+  return share(1e6 * usd, static_cast<double>(tokens));
+}
+
+FigureTree class_tree(const ServiceFigures& service, std::size_t index) {
+  const ServiceClassFigures& of = service.classes[index];
+  const double seconds = service.span.seconds();
+  FigureTree tree{
+      {{"submitted", of.run.submitted},
+       {"completed", of.run.completed},
+       {"rejected", of.run.rejected},
+       {"turned_away", of.run.turned_away},
+       {"met", of.run.met},
+       {"goodput_rps", share(static_cast<double>(of.run.met), seconds)},
+       {"slo_attainment", share(static_cast<double>(of.run.met), static_cast<double>(of.run.submitted))},
+       {"input_tokens", of.run.input},
+       {"output_tokens", of.run.output}}};
+  if (service.cost.unknown.empty()) {
+    const double usd = service.cost.class_usd[index];
+    tree.rows.emplace_back("usd", usd);
+    tree.rows.emplace_back("usd_per_million_tokens", million(usd, of.run.input + of.run.output));
+  }
+  tree.parts = {{"ttft_s", spread_tree(of.run.ttft.spread())},
+                {"tpot_s", spread_tree(of.run.tpot.spread())},
+                {"e2e_s", spread_tree(of.run.e2e.spread())}};
+  return tree;
+}
+
+FigureTree pool_cost_tree(const ServicePoolFigures& pool, const PoolCost& cost) {
+  FigureTree tree;
+  if (pool.tariff.usd_per_hour > 0)
+    tree.rows = {{"usd_per_hour_of_a_device", pool.tariff.usd_per_hour},
+                 {"usd", cost.usd},
+                 {"usd_idle", cost.usd_idle},
+                 {"usd_per_million_input_tokens", 1e6 * cost.usd_per_input_token},
+                 {"usd_per_million_output_tokens", 1e6 * cost.usd_per_output_token}};
+  tree.rows.emplace_back("joules", cost.joules);
+  return tree;
+}
+
+std::string price_source(const PoolTariff& tariff) {
+  if (tariff.status == "given") return "as the scenario says";
+  return fmt::format("{}, {}", tariff.source, tariff.status);
+}
+
+}  // namespace
+
+void add_classes(FigureTree& tree, const ServiceFigures& service) {
+  FigureTree classes;
+  for (std::size_t i = 0; i < service.classes.size(); ++i)
+    if (!service.classes[i].name.empty())
+      classes.parts.emplace_back(service.classes[i].name, class_tree(service, i));
+  if (!classes.parts.empty()) tree.parts.emplace_back("classes", std::move(classes));
+}
+
+void add_cost(FigureTree& tree, const ServiceFigures& service) {
+  const CostFigures& all = service.cost;
+  FigureTree cost;
+  if (all.unknown.empty()) {
+    double input = 0, output = 0;
+    for (const ServicePoolFigures& pool : service.pools) {
+      const PoolCost& of = all.pools[&pool - service.pools.data()];
+      for (const ClassTokens& tokens : pool.run.tokens) {
+        input += static_cast<double>(tokens.input) * of.usd_per_input_token;
+        output += static_cast<double>(tokens.output) * of.usd_per_output_token;
+      }
+    }
+    cost.rows = {{"usd_per_hour", share(all.usd * 3600, service.span.seconds())},
+                 {"usd", all.usd},
+                 {"usd_idle", all.usd_idle},
+                 {"usd_per_million_tokens", million(all.usd, all.input + all.output)},
+                 {"usd_per_million_input_tokens", million(input, all.input)},
+                 {"usd_per_million_output_tokens", million(output, all.output)}};
+    std::int64_t good = 0;
+    for (const ServiceClassFigures& of : service.classes) good += of.run.met;
+    cost.rows.emplace_back("usd_per_thousand_good_requests", share(1e3 * all.usd, static_cast<double>(good)));
+  }
+  cost.rows.emplace_back("joules_per_output_token", share(all.joules, static_cast<double>(all.output)));
+  FigureTree pools;
+  for (std::size_t i = 0; i < service.pools.size(); ++i)
+    pools.parts.emplace_back(service.pools[i].run.name, pool_cost_tree(service.pools[i], all.pools[i]));
+  cost.parts.emplace_back("pools", std::move(pools));
+  tree.parts.emplace_back("cost", std::move(cost));
+}
+
+std::string classes_text(const ServiceFigures& service) {
+  std::string text;
+  if (service.classes.size() < 2) return text;
+  const Out out = std::back_inserter(text);
+  fmt::format_to(out, "\n  {:<14} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>14}\n", "class", "submitted",
+                 "rejected", "met", "TTFT p50", "TTFT p99", "TPOT p50", "USD/M tokens");
+  for (std::size_t i = 0; i < service.classes.size(); ++i) {
+    const ServiceClassFigures& of = service.classes[i];
+    const double met = share(static_cast<double>(of.run.met), static_cast<double>(of.run.submitted));
+    const std::string usd =
+        service.cost.unknown.empty()
+            ? fmt::format("{:.3g}", million(service.cost.class_usd[i], of.run.input + of.run.output))
+            : "-";
+    fmt::format_to(out, "  {:<14} {:>10} {:>10} {:>9.1f}% {:>10} {:>10} {:>10} {:>14}\n", of.name,
+                   grouped(of.run.submitted), grouped(of.run.rejected), 100 * met,
+                   seconds_text(of.run.ttft.at(0.5)), seconds_text(of.run.ttft.at(0.99)),
+                   seconds_text(of.run.tpot.at(0.5)), usd);
+  }
+  return text;
+}
+
+std::string cost_text(const ServiceFigures& service) {
+  const CostFigures& all = service.cost;
+  std::string text;
+  const Out out = std::back_inserter(text);
+  if (service.forecasts.requests > 0) {
+    const auto count = static_cast<double>(service.forecasts.requests);
+    fmt::format_to(
+        out,
+        "  forecasts          of the first token of {} requests: {:.1f}% off on average, bias {:+.1f}%\n",
+        grouped(service.forecasts.requests), 100 * service.forecasts.error / count,
+        100 * service.forecasts.bias / count);
+  }
+  if (!all.unknown.empty()) {
+    fmt::format_to(out, "  cost               not known: no price of {} in the catalog\n", all.unknown);
+    return text;
+  }
+  fmt::format_to(
+      out,
+      "  cost               {:.4g} USD an hour, {:.4g} USD a million tokens (in and out), {:.1f}% idle\n",
+      share(all.usd * 3600, service.span.seconds()), million(all.usd, all.input + all.output),
+      100 * share(all.usd_idle, all.usd));
+  for (std::size_t i = 0; i < service.pools.size(); ++i) {
+    const ServicePoolFigures& pool = service.pools[i];
+    const PoolCost& of = all.pools[i];
+    fmt::format_to(out, "  {}: {} at {:.3g} USD an hour ({}); {:.3g} USD a million tokens in, {:.3g} out\n",
+                   pool.run.name, pool.tariff.accelerator, pool.tariff.usd_per_hour,
+                   price_source(pool.tariff), 1e6 * of.usd_per_input_token, 1e6 * of.usd_per_output_token);
+  }
+  fmt::format_to(
+      out,
+      "  energy             {:.3g} J a token generated: an estimate, TDP while busy, and what nodes take\n",
+      share(all.joules, static_cast<double>(all.output)));
+  return text;
+}
+
+}  // namespace moebius

@@ -1,0 +1,190 @@
+#include "workloads/serving/system/router.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace moebius {
+namespace {
+
+// By how much a request misses what it is promised; 1 and below: it does not.
+double miss_of(const ServiceGoal& goal, Time first_token, Time per_token) {
+  const auto over = [](Time found, Time promised) {
+    return promised.ns == 0 ? 0 : found.seconds() / promised.seconds();
+  };
+  return std::max(over(first_token, goal.ttft), over(per_token, goal.tpot));
+}
+
+}  // namespace
+
+Router::Router(RouterPolicy policy, std::vector<RoutedPool> pools)
+    : policy_(policy), pools_(std::move(pools)) {
+  for (std::size_t p = 0; p < pools_.size(); ++p) {
+    const RoutedPool& pool = pools_[p];
+    forecasters_.emplace_back(pool.rules, *pool.cost);
+    priced_ = priced_ && pool.usd_per_second > 0;
+    Side& side = pool.role == PoolRole::kDecode ? decoding_ : prompts_;
+    for (std::size_t i = 0; i < pool.instances->size(); ++i)
+      side.seats.push_back({static_cast<std::int32_t>(p), static_cast<std::int32_t>(i)});
+  }
+}
+
+void Router::arrived(Time now) {
+  began_ = std::min(began_, now);
+}
+
+void Router::finished(std::int64_t output) {
+  ++finished_;
+  output_ += output;
+}
+
+// Until one has finished, nothing is known: a request is then as if it had one token.
+double Router::mean_output() const {
+  return finished_ > 0 ? static_cast<double>(output_) / static_cast<double>(finished_) : 1;
+}
+
+bool Router::may(const Seat& seat, const RouteRequest& request) const {
+  return (request.pools & request.of->pools) >> seat.pool & 1;
+}
+
+std::optional<Location> Router::for_prompt(const RouteRequest& request, Time now) {
+  return choose(prompts_, request, now);
+}
+
+std::optional<Location> Router::for_decoding(const RouteRequest& request, Time now) {
+  return choose(decoding_, request, now);
+}
+
+std::optional<int> Router::next_in_turn(Side& side, const RouteRequest& request) const {
+  const int count = static_cast<int>(side.seats.size());
+  for (int i = 0; i < count; ++i) {
+    const int at = (side.turn + i) % count;
+    if (!may(side.seats[at], request)) continue;
+    side.turn = (at + 1) % count;
+    return at;
+  }
+  return std::nullopt;
+}
+
+std::optional<Location> Router::choose(Side& side, const RouteRequest& request, Time now) {
+  const std::optional<int> turn = next_in_turn(side, request);
+  if (!turn) return std::nullopt;
+  int seat = *turn;
+  switch (policy_) {
+    case RouterPolicy::kRoundRobin:
+      break;
+    case RouterPolicy::kLeastRequests:
+      seat = least(side, request, *turn, ReplicaBalance::kRequests);
+      break;
+    case RouterPolicy::kLeastTokens:
+      seat = least(side, request, *turn, ReplicaBalance::kTokens);
+      break;
+    case RouterPolicy::kKvAware:
+      return least_with_cache(side, request, *turn);
+    case RouterPolicy::kSlaAware:
+      return cheapest(side, request, *turn, now);
+  }
+  const Seat& chosen = side.seats[seat];
+  return Location{chosen.pool, chosen.instance, instance(chosen).choose()};
+}
+
+// Of equals, the one whose turn it is.
+int Router::least(const Side& side, const RouteRequest& request, int from, ReplicaBalance by) const {
+  const int count = static_cast<int>(side.seats.size());
+  int best = from;
+  std::int64_t least = instance(side.seats[from]).load(by);
+  for (int i = 1; i < count && least > 0; ++i) {
+    const int at = (from + i) % count;
+    if (!may(side.seats[at], request)) continue;
+    const std::int64_t load = instance(side.seats[at]).load(by);
+    if (load < least) best = at, least = load;
+  }
+  return best;
+}
+
+std::int64_t Router::hit_tokens(const Seat& seat, int replica, const RouteRequest& request) const {
+  if (request.block_tokens == 0 || pools_[seat.pool].role == PoolRole::kDecode) return 0;
+  if (pools_[seat.pool].rules.replica.shared_tokens != request.block_tokens) return 0;
+  return instance(seat).replica(replica).hit_tokens(request.chain);
+}
+
+// Before a replica with this request on it.
+std::int64_t Router::tokens_at(const Seat& seat, int replica, const RouteRequest& request) const {
+  return load_of(instance(seat).replica(replica).load(), ReplicaBalance::kTokens) + request.input -
+         hit_tokens(seat, replica, request);
+}
+
+int Router::best_replica(const Seat& seat, const RouteRequest& request) const {
+  int best = 0;
+  for (int i = 1; i < instance(seat).size(); ++i)
+    if (tokens_at(seat, i, request) < tokens_at(seat, best, request)) best = i;
+  return best;
+}
+
+Location Router::least_with_cache(const Side& side, const RouteRequest& request, int from) const {
+  const int count = static_cast<int>(side.seats.size());
+  Location best;
+  std::int64_t least = 0;
+  for (int i = 0; i < count; ++i) {
+    const Seat& seat = side.seats[(from + i) % count];
+    if (!may(seat, request)) continue;
+    const int replica = best_replica(seat, request);
+    const std::int64_t tokens = tokens_at(seat, replica, request);
+    if (best.pool >= 0 && tokens >= least) continue;
+    best = {seat.pool, seat.instance, replica};
+    least = tokens;
+  }
+  return best;
+}
+
+Forecast Router::forecast(const Location& at, const RouteRequest& request, Time now) {
+  const RoutedPool& pool = pools_[at.pool];
+  const Instance& where = instance({at.pool, at.instance});
+  const ForecastRequest asked{request.input, hit_tokens({at.pool, at.instance}, at.replica, request),
+                              request.of->priority};
+  Forecast forecast;
+  if (pool.role != PoolRole::kDecode)
+    forecast = forecasters_[at.pool].prompt(where, at.replica, asked, mean_output(), now);
+  if (pool.role != PoolRole::kPrefill) {
+    const Forecast tokens =
+        forecasters_[at.pool].decode(where, at.replica, asked, std::min(began_, now), now);
+    forecast.per_token = tokens.per_token;
+    forecast.token_seconds = tokens.token_seconds;
+  }
+  forecast.first_token += pool.there_and_back;
+  return forecast;
+}
+
+Location Router::cheapest(const Side& side, const RouteRequest& request, int from, Time now) {
+  const int count = static_cast<int>(side.seats.size());
+  Location best;
+  std::pair<double, double> least;  // by how much it misses, if it does, and what it costs
+  for (int i = 0; i < count; ++i) {
+    const Seat& seat = side.seats[(from + i) % count];
+    if (!may(seat, request)) continue;
+    const Location at{seat.pool, seat.instance, best_replica(seat, request)};
+    const Forecast found = forecast(at, request, now);
+    const bool prompt = pools_[seat.pool].role != PoolRole::kDecode;
+    const ServiceGoal goal = prompt ? request.of->goal : ServiceGoal{{}, request.of->goal.tpot};
+    const double miss = miss_of(goal, request.waited + found.first_token, found.per_token);
+    const double seconds = found.prompt_seconds + mean_output() * found.token_seconds;
+    const double cost = seconds * (priced_ ? pools_[seat.pool].usd_per_second : 1);
+    const std::pair order(miss > 1 ? miss : 0, cost);
+    if (best.pool >= 0 && order >= least) continue;
+    best = at;
+    least = order;
+  }
+  return best;
+}
+
+std::optional<Time> Router::decoding_elsewhere(const RouteRequest& request, Time now) {
+  std::optional<Time> least;
+  for (const Seat& seat : decoding_.seats) {
+    if (!may(seat, request)) continue;
+    const Time found =
+        forecast({seat.pool, seat.instance, best_replica(seat, request)}, request, now).per_token;
+    if (!least || found < *least) least = found;
+  }
+  return least;
+}
+
+}  // namespace moebius

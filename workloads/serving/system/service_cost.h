@@ -1,0 +1,58 @@
+// What a service costs: its devices by the hour, busy or idle, and how that falls on tokens and on classes of
+// requests. Power is an estimate from the chips' TDP.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "hw/units.h"
+#include "workloads/serving/system/serving_system.h"
+#include "workloads/serving/system/step_surface.h"
+
+namespace moebius {
+
+// What the catalog (or the scenario, where it states its own) says of a pool's devices.
+struct PoolTariff {
+  std::string accelerator;
+  double usd_per_hour = 0;     // of a device; 0: not known
+  std::string source, status;  // of the price
+  double watts = 0;            // of a device under load: TDP; 0: not known
+  double overhead_watts = 0;   // of a device's share of its node
+};
+
+struct ServicePoolFigures {
+  PoolFigures run;
+  int instances = 0, replicas = 0, devices = 0;
+  std::int64_t pages = 0;             // of a replica's cache
+  std::int64_t timed_iterations = 0;  // that were carried out, op by op
+  SurfaceError surface;
+  PoolTariff tariff;
+};
+
+struct ServiceClassFigures {
+  std::string name;
+  ServiceGoal goal;
+  ClassFigures run;
+};
+
+// Of one pool over the span of the run.
+struct PoolCost {
+  double usd = 0, usd_idle = 0;  // all its devices; the part of the time in which they did nothing
+  // Cost by the time of prompts and of decoding, idle time in proportion, over the tokens of each; 0: none.
+  double usd_per_input_token = 0, usd_per_output_token = 0;
+  double joules = 0;
+};
+
+struct CostFigures {
+  std::string unknown;  // a chip without a price: then nothing below but joules counts
+  std::vector<PoolCost> pools;
+  std::vector<double> class_usd;  // what the tokens of a class cost in their pools
+  double usd = 0, usd_idle = 0, joules = 0;
+  std::int64_t input = 0, output = 0;  // tokens of requests that were completed
+};
+
+CostFigures cost_of(const std::vector<ServicePoolFigures>& pools,
+                    const std::vector<ServiceClassFigures>& classes, Time span);
+
+}  // namespace moebius

@@ -1,0 +1,135 @@
+// What a serving system holds while it runs, for the files that carry it out: serving_system.cpp events and
+// iterations, request_entry.cpp how requests come in, cache_handover.cpp how caches move to where decoding
+// goes on.
+#pragma once
+
+#include <algorithm>
+#include <deque>
+#include <queue>
+#include <utility>
+
+#include "hw/error.h"
+#include "workloads/serving/system/serving_system.h"
+
+namespace moebius {
+
+struct ServiceEvent {
+  enum class Kind : std::uint8_t { kArrival, kIteration, kTransfer, kTakenIn, kAnswered };
+  Time time;
+  std::uint64_t order = 0;  // of equal times
+  Kind kind = Kind::kIteration;
+  std::int32_t index = 0;  // of the instance among all; of the request
+  bool operator>(const ServiceEvent& other) const {
+    return std::pair(time, order) > std::pair(other.time, other.order);
+  }
+};
+
+struct LiveRequest {
+  RequestMoments moments;
+  std::int64_t tag = 0;
+  Location prefill, decode;
+  std::vector<kv::BlockHash> blocks;  // of its prompt; the last one may be partial
+  std::int64_t block_tokens = 0;
+  std::int32_t images = 0;
+  Time prefilled = kForever;  // its prompt is computed
+  Time forecast;  // of its first token, where it was admitted by one
+};
+
+// A replica's port: what it sends and takes in goes one after the other.
+struct CachePort {
+  Time free;
+  std::deque<std::int32_t> waiting;  // requests whose caches are to come, in order
+};
+
+struct PoolState {
+  std::vector<Instance> instances;
+  std::vector<CachePort> ports;  // of replicas, instance by instance
+  std::int32_t first = 0;   // its first instance among all
+  std::int64_t preemptions = 0;
+  std::vector<ClassTokens> tokens;
+  WanPipe in, out, caches;  // of its link to users
+};
+
+std::vector<ServiceGoal> goals_of(const std::vector<RequestClass>& classes);
+
+struct ServingSystem::State {
+  State(const SystemRules& given, RequestFeed& source)
+      : rules(given), feed(source), metrics(goals_of(given.classes)) {
+    CHECK(rules.pools.size() <= kMostPools, "a class names pools by bits");
+    for (const PoolRules& pool : rules.pools) add_pool(pool);
+    only_decodes = !takes_prompts;
+    only_prefills = rules.pools.size() == 1 && rules.pools[0].role == PoolRole::kPrefill;
+    CHECK(!only_decodes || rules.pools.size() == 1, "no pool takes prompts");
+    router.emplace(rules.router, routed_pools());
+    intake = HostWorkers(rules.pools.front().instance.host.input_workers);
+  }
+
+  void add_pool(const PoolRules& pool) {
+    const auto index = static_cast<std::int32_t>(pools.size());
+    takes_prompts = takes_prompts || pool.role != PoolRole::kDecode;
+    PoolState& state = pools.emplace_back();
+    state.first = static_cast<std::int32_t>(places.size());
+    state.instances.reserve(pool.instances);
+    InstanceRules instance = pool.instance;
+    instance.replica.hands_over = pool.role == PoolRole::kPrefill;
+    for (std::int32_t i = 0; i < pool.instances; ++i) {
+      state.instances.emplace_back(instance, *pool.cost);
+      places.push_back({index, i, 0});
+    }
+    state.ports.resize(static_cast<std::size_t>(pool.instances) * pool.instance.replicas);
+    state.tokens.resize(rules.classes.size());
+  }
+
+  std::vector<RoutedPool> routed_pools();
+  void arrive();
+  bool accept(const RouteRequest& request, const std::optional<Location>& at);
+  void enter(std::int32_t id);
+  void take_in(std::int32_t id);
+  void enqueue(std::int32_t id);
+  void adopt_cached(std::int32_t id);
+  void start_waiting();
+  std::uint64_t pools_with_room(std::int32_t input, std::int32_t output, std::int32_t service_class) const;
+  RouteRequest route_of(std::int32_t id) const;
+  void show_tokens(const Location& at, Time shown);
+  ByteRate rate_of(const Location& at) const;
+  void carry_out(const ServiceEvent& event);
+  void end_iteration(std::int32_t instance);
+  void first_token(std::int32_t id, Time shown);
+  void finish(std::int32_t id);
+  void hand_over(std::int32_t id);
+  void start_transfers(const Location& at);
+  void start_transfer(std::int32_t id);
+  void end_transfer(std::int32_t id);
+  void kick(const Location& at);
+  void post(Time time, ServiceEvent::Kind kind, std::int32_t index) { events.push({time, order++, kind, index}); }
+  Instance& instance(const Location& at) { return pools[at.pool].instances[at.instance]; }
+  Replica& replica(const Location& at) { return instance(at).replica(at.replica); }
+  CachePort& port(const Location& at) {
+    return pools[at.pool].ports[static_cast<std::size_t>(at.instance) * instance(at).size() + at.replica];
+  }
+  std::int32_t take_slot();
+  kv::Chain chain_of(std::int32_t id) const;
+  const PoolRules& pool_of(const Location& at) const { return rules.pools[at.pool]; }
+
+  SystemRules rules;
+  RequestFeed& feed;
+  Arrival arrival;  // the last one, whose memory is used again
+  ServiceMetrics metrics;
+  std::vector<PoolState> pools;
+  std::vector<Location> places;  // of all instances
+  std::optional<Router> router;
+  bool takes_prompts = false;
+  bool only_decodes = false, only_prefills = false;  // one pool, one phase
+  std::vector<Location> starting;                    // where requests of this moment went
+  std::vector<LiveRequest> live;
+  std::vector<std::int32_t> free_slots;
+  std::priority_queue<ServiceEvent, std::vector<ServiceEvent>, std::greater<>> events;
+  std::uint64_t order = 0;
+  Time now, first_arrival = kForever, last_token;
+  StepOutcome outcome;
+  HostWorkers intake{1};
+  double transferred = 0;
+  ForecastFigures forecasts;
+};
+
+}  // namespace moebius
