@@ -57,6 +57,15 @@ bool is_grouped(OpKind kind) {
          kind == OpKind::kGroupedGemmWgrad;
 }
 
+// Weights of fewer bits than the arithmetic's are read as they are kept.
+std::optional<DType> weight_format(const Fragment& fragment, const Op& op) {
+  if (op.kind != OpKind::kGemm && op.kind != OpKind::kGroupedGemm) return std::nullopt;
+  const Tensor& weight = fragment.tensors[fragment.input(op, 1)];
+  if (weight.memory != MemoryKind::kWeights || weight.dtype == op.dtype || element_bytes(weight.dtype) >= 2)
+    return std::nullopt;
+  return weight.dtype;
+}
+
 }  // namespace
 
 const OpCost& OpCosts::find(std::int32_t op, int cores) {
@@ -75,7 +84,8 @@ OpCost OpCosts::evaluate(const Op& op, int cores) const {
     return {loader_ ? loader_->seconds(tokens) : 0, 0, 1, 1, Origin::kNetwork, 0, 0};
   }
   if (has_member_rows(op)) return slowest_member(op, cores);
-  const CostQuery query{op.kind, shape_in_one(op), op.dtype, cores, {}};
+  const CostQuery query{
+      op.kind, shape_in_one(op), op.dtype, cores, {}, weight_format(fragment_, op)};
   const Cost cost = sees_keys_of_batch(op)        ? batch_cost(source_, query, fragment_, op)
                     : is_unfused_attention(query) ? unfused_attention_cost(source_, query)
                     : has_separate_kernels(query) ? separate_kernels_cost(source_, query)
@@ -114,7 +124,7 @@ OpCost OpCosts::slowest_member(const Op& op, int cores) const {
     for (int expert = 0; expert < route.experts_per_rank(); ++expert)
       rows.push_back(route.rows(member, expert));
     if (rows != last_rows) {
-      CostQuery query{op.kind, op.shape, op.dtype, cores, {}};
+      CostQuery query{op.kind, op.shape, op.dtype, cores, {}, weight_format(fragment_, op)};
       if (is_grouped(op.kind)) query.rows = rows;
       cost = member_cost(op, member, query);
       last_rows = rows;

@@ -118,9 +118,31 @@ Job read_job(const std::string& file, const Changes& changes, const Library& lib
   return read_job(load_scenario(file), changes, library);
 }
 
+namespace {
+
+// A step of one of a cluster's jobs.
+std::unique_ptr<Job> step_of(const Scenario& scenario, const std::string& path, const Library& library) {
+  const auto file = std::filesystem::path(scenario.file).parent_path() / path;
+  auto step = std::make_unique<Job>(read_job(file.string(), {}, library));
+  if (!step->training)
+    throw input_error(fmt::format("{}: expected a training scenario, found {}", file.string(),
+                                  to_string(step->scenario.kind)));
+  step->scenario.timeline.detail = Detail::kNone;
+  step->is_phase = true;
+  require_fit(*step);
+  return step;
+}
+
+}  // namespace
+
 Job read_job(Document document, const Changes& changes, const Library& library) {
   Job job{read(document, changes, library), nullptr, nullptr, nullptr, nullptr, std::nullopt};
   if (job.scenario.replay) return job;
+  if (job.scenario.operations) {
+    for (const std::string& path : job.scenario.operations->job_scenarios)
+      job.steps.push_back(path.empty() ? nullptr : step_of(job.scenario, path, library));
+    return job;
+  }
   if (job.scenario.resume) go_on_from_checkpoint(job.scenario);
   const Cluster& cluster = *job.scenario.cluster;
   const Pool& pool = cluster.pools.front();
@@ -164,6 +186,7 @@ Job read_job(Document document, const Changes& changes, const Library& library) 
       job.memory = job.serving->memory(pool.accelerator.memory);
       break;
     case ScenarioKind::kKvReplay:
+    case ScenarioKind::kCluster:
       break;
   }
   return job;
@@ -205,6 +228,10 @@ void require_schedule(const Job& job) {
         "{}: a whole service has no schedule to execute, to explain or to dump; requests that are there "
         "at once have one (generator \"batch\", /plan/steps \"full\")",
         job.scenario.file));
+  if (job.scenario.operations)
+    throw input_error(fmt::format(
+        "{}: weeks of a cluster have no schedule to execute, to explain or to dump; a step of one of its jobs has",
+        job.scenario.file));
   if (job.scenario.replay)
     throw input_error(
         fmt::format("{}: a replay of a cache schedules no ops: nothing to execute, to explain or to dump",
@@ -225,6 +252,13 @@ void require_executable(const Job& job) {
       job.scenario.model.attention != AttentionKind::kMla)
     throw run_error(fmt::format("{}: heads of keys that several ranks keep are simulated only: {} on tp {}",
                                 name, job.scenario.model.kv_heads, serving.tp));
+  const auto& four_bits = {std::optional(serving.gemm), serving.weights, serving.expert_gemm,
+                           serving.expert_weights};
+  for (const std::optional<DType>& format : four_bits) {
+    if (job.serving && (format == DType::kFp4 || format == DType::kInt4))
+      throw run_error(
+          fmt::format("{}: {} operands are simulated only (/plan/precision)", name, to_string(*format)));
+  }
   if (job.scenario.collective.matrix)
     throw run_error(
         fmt::format("{}: /workload/matrix is simulated only: executors exchange equal parts", name));

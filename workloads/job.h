@@ -40,6 +40,7 @@ struct Job {
   std::optional<MemoryReport> memory;         // training, serving
   std::unique_ptr<FlowsRun> flows = nullptr;  // a collective scenario of flows
   std::vector<JobPhase> phases = {};  // training with reinforcement: the others of a step
+  std::vector<std::unique_ptr<Job>> steps = {};  // of a cluster's jobs, where they are simulated; else null
   bool is_phase = false;              // of another job, in whose process it runs
 
   // Serving by a whole system, which is no single workload: perform() alone carries it out.

@@ -9,6 +9,7 @@
 #include "workloads/scenario/extended_document.h"
 #include "workloads/scenario/scenario.h"
 #include "workloads/schedule/algorithms.h"
+#include "workloads/serving/frameworks.h"
 
 namespace moebius {
 
@@ -160,6 +161,28 @@ struct Listing {
   std::string (*text)(const Shelves&);
 };
 
+std::string milliseconds(Time time) {
+  return fmt::format("{:.4g} ms", time.seconds() * 1e3);
+}
+
+std::string frameworks_text(const Shelves&) {
+  Table table{{"name", "batching", "chunked", "tokens", "sequences", "page", "memory", "host overlaps",
+               "host, an iteration", "a sequence", "a request"}};
+  for (const Framework& f : frameworks())
+    table.push_back({std::string(f.name), f.batching == BatchPolicy::kMixed ? "mixed" : "prefill-first",
+                     f.chunked ? "yes" : "no", std::to_string(f.token_budget), std::to_string(f.max_batch),
+                     std::to_string(f.block_tokens), fmt::format("{:.0f}%", 100 * f.device_share),
+                     f.overlap ? "yes" : "no", milliseconds(f.host_per_iteration),
+                     milliseconds(f.host_per_sequence), milliseconds(f.host_per_request)});
+  std::string text = aligned(table);
+  for (const Framework& f : frameworks()) {
+    text += fmt::format("\n{}: {}\n", f.name, f.help);
+    if (!f.source.empty()) text += fmt::format("  {}\n", f.source);
+    if (!f.fitted.empty()) text += fmt::format("  host: {}\n", f.fitted);
+  }
+  return text;
+}
+
 constexpr Listing kListings[] = {
     {"accelerators", accelerators_text},
     {"nodes", nodes_text},
@@ -169,6 +192,7 @@ constexpr Listing kListings[] = {
     {"schedules", schedules_text},
     {"scenarios", scenarios_text},
     {"collectives", collectives_text},
+    {"frameworks", frameworks_text},
 };
 
 std::string facts_text(const std::vector<Fact>& facts, const Catalog& catalog) {

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "workloads/perform_cluster.h"
 #include "workloads/perform_service.h"
 #include "workloads/progress_bar.h"
 #include "workloads/reinforcement_phases.h"
@@ -28,8 +29,6 @@ void add_process_use(RunFacts& facts, std::chrono::steady_clock::time_point star
   facts.max_rss_bytes = 1024.0 * static_cast<double>(use.ru_maxrss);  // Linux counts in KiB
 }
 
-namespace {
-
 void name_run(Timeline& timeline, const Job& job, const RunFacts& facts) {
   const std::vector<std::pair<std::string, std::string>> run{{"moebius", kVersion},
                                                              {"scenario", job.scenario.name},
@@ -39,6 +38,8 @@ void name_run(Timeline& timeline, const Job& job, const RunFacts& facts) {
   timeline.facts.insert(timeline.facts.begin(), run.begin(), run.end());
   for (const FaultFacts& fault : facts.faults) timeline.facts.emplace_back("fault", one_line(fault));
 }
+
+namespace {
 
 // A run that goes on from a checkpoint has none of the steps before.
 std::vector<double> losses_of_run(const StartedExecutor& engine, const TrainingWorkload& workload) {
@@ -95,6 +96,7 @@ Outcome perform_replay(const Job& job, std::chrono::steady_clock::time_point sta
 
 Outcome perform(Job& job, const StartExecutor& start, const Hooks& hooks) {
   if (job.is_service()) return perform_service(job, start, hooks);
+  if (job.scenario.operations) return perform_cluster(job, start);
   const auto started = std::chrono::steady_clock::now();
   if (job.scenario.replay) return perform_replay(job, started);
   const std::vector<PhaseTime> phases = perform_phases(job, start, hooks);

@@ -38,12 +38,16 @@ struct StartedExecutor {
 
 using StartExecutor = std::function<StartedExecutor(const Job&, const Layout&, Recorder&)>;
 
+struct StepTimings;
+
 // Who listens: `observer` hears of every submission, `inspect` sees the executor before it goes.
 struct Hooks {
   ObservedWorkload::Observer observer = [](const Submission&) {};
   std::function<void(const StartedExecutor&)> inspect = [](const StartedExecutor&) {};
   bool wants_spans = true;  // false: no one looks at those of the outcome's timeline
   bool quiet = false;  // no progress bar: several jobs run side by side
+  // A service: what iterations take is looked up here and added; its error is then not measured.
+  StepTimings* timings = nullptr;
 };
 
 struct Outcome {
@@ -54,6 +58,9 @@ struct Outcome {
 
 // Runs the job to its end, with a progress bar on a terminal. Errors are those of the executor.
 Outcome perform(Job& job, const StartExecutor& start, const Hooks& hooks);
+
+// Which run it is, before its other facts.
+void name_run(Timeline& timeline, const Job& job, const RunFacts& facts);
 
 // What the process has used, and the time since `started`, into the facts.
 void add_process_use(RunFacts& facts, std::chrono::steady_clock::time_point started);

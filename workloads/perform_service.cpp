@@ -11,8 +11,10 @@
 #include "workloads/progress_bar.h"
 #include "workloads/service_drafter.h"
 #include "workloads/service_engine.h"
+#include "workloads/service_experts.h"
 #include "workloads/service_pools.h"
 #include "workloads/service_tariff.h"
+#include "workloads/service_tiers.h"
 #include "workloads/service_traffic.h"
 #include "workloads/serving/left_out.h"
 #include "workloads/serving/system/iteration_timer.h"
@@ -21,22 +23,41 @@
 namespace moebius {
 namespace {
 
+// Loads come on top: what the surface holds is dealt evenly.
+ServingWorkload evenly(ServingWorkload work) {
+  work.popularity = {};
+  return work;
+}
+
 // One instance of a pool on an executor, and what its iterations take.
 class TimedPool {
  public:
-  TimedPool(const ServicePool& pool, const StartExecutor& start)
+  TimedPool(const ServicePool& pool, const StartExecutor& start, StepTimings* timings)
       : pool_(pool),
+        judged_(timings == nullptr),
         recorder_(pool.job->layout(), {.detail = Detail::kNone}),
         engine_(start(*pool.job, pool.job->layout(), recorder_)),
         served_{.model = pool.job->scenario.model,
                 .plan = pool.job->scenario.serving,
-                .workload = pool.job->scenario.served,
+                .workload = evenly(pool.job->scenario.served),
                 .ranks_per_node = pool.job->scenario.cluster->pools.front().node.accelerators},
         timer_(served_, pool.job->layout(), *engine_.executor, recorder_),
-        surface_([this](const StepPoint& point) {
-          return timer_.seconds(point) + (drafter_ ? drafter_->seconds(point) : 0);
-        }) {
+        surface_(
+            [this](const StepPoint& point) {
+              return timer_.seconds(point, {even_ ? &*even_ : nullptr, {}, false}) +
+                     (drafter_ ? drafter_->seconds(point) : 0);
+            },
+            timings == nullptr ? nullptr
+                               : &timings->of_pool[pool.job->scenario.cluster->pools.front().name]) {
     if (pool.drafter) drafter_.emplace(pool, start);
+  }
+
+  // Experts that ranks share: where they stand, and what their loads do to iterations.
+  void place_experts(const Scenario& scenario, ExpertCourse& course) {
+    if (!shares_experts(pool_)) return;
+    if (scenario.service.experts.policy != BalancePolicy::kNone)
+      even_ = even_draw(pool_, scenario.service.experts);
+    if (!course.even()) experts_ = std::make_unique<PoolExperts>(pool_, scenario, course, timer_, surface_);
   }
 
   PoolRules rules(const ServicePlan& service) {
@@ -47,6 +68,7 @@ class TimedPool {
     rules.role = pool_.phase.role;
     rules.instances = pool_.phase.instances;
     rules.cost = &surface_;
+    if (experts_) rules.costs = experts_->costs();
     rules.instance.replicas = plan.dp;
     rules.instance.balance = service.balance;
     rules.instance.host = service.host;
@@ -60,13 +82,17 @@ class TimedPool {
     replica.output_reserve = service.output_reserve;
     if (service.prefix_cache && scenario.traffic.source && pool_.phase.role != PoolRole::kDecode)
       replica.shared_tokens = static_cast<std::int32_t>(scenario.traffic.source->block_tokens());
+    if (replica.shared_tokens > 0) replica.depth_cost = depth_cost(scenario.model, replica.shared_tokens);
+    replica.eviction = service.tiers.eviction;
+    if (service.tiers.on() && service.tiers.layerwise) rules.instance.load_layers = scenario.model.layers;
     if (pool_.phase.role != PoolRole::kPrefill) replica.speculation = service.speculation;
     replica.seed = scenario.seed;
-    set_engine_rules(service, pool_, rules.instance);
     const Accelerator& chip = scenario.cluster->pools.front().accelerator;
     rules.wan = pool_.phase.wan;
+    rules.tiers = tier_rules(scenario, pool_, surface_);
     rules.usd_per_second = chip.price.value / 3600 * plan.ranks();
     rules.transfer_rate = chip.nic_rate * plan.tp;
+    set_engine_rules(service, pool_, rules.instance);
     return rules;
   }
 
@@ -74,19 +100,25 @@ class TimedPool {
     const ServingPlan& plan = pool_.phase.plan;
     const Pool& pool = pool_.job->scenario.cluster->pools.front();
     const int devices = pool_.phase.instances * plan.ranks();
-    return {run,         pool_.phase.instances, plan.dp,          devices,
-            pool_.pages, surface_.measured(),   surface_.error(), tariff_of(pool)};
+    const SurfaceError error = judged_ ? surface_.error() : SurfaceError{};
+    ServicePoolFigures figures{run,         pool_.phase.instances, plan.dp, devices,
+                               pool_.pages, surface_.measured(),   error,   tariff_of(pool)};
+    if (experts_) figures.experts = experts_->figures();
+    return figures;
   }
   RunFacts& facts() { return engine_.facts; }
 
  private:
   const ServicePool& pool_;
+  bool judged_;  // how far the surface is off
   Recorder recorder_;
   StartedExecutor engine_;
   ServingJob served_;
   IterationTimer timer_;
   std::optional<Drafter> drafter_;
   StepSurface surface_;
+  std::optional<SlotDraw> even_;  // where experts are placed
+  std::unique_ptr<PoolExperts> experts_;
 };
 
 // Every rank of a replica sends its part through its own NIC; where latents are the same on each, they share
@@ -138,8 +170,19 @@ ServiceFigures service_figures(const Scenario& scenario, const ServingSystem& sy
   figures.forecasts = system.forecasts();
   figures.cost = cost_of(figures.pools, figures.classes, figures.span);
   figures.transferred_bytes = system.transferred_bytes();
+  figures.tiers = system.tiers();
   figures.intake = system.intake();
   return figures;
+}
+
+ServiceRecord record_of(const Scenario& scenario, const std::vector<ServicePool>& pools, const Hooks& hooks) {
+  std::vector<RecordedPool> recorded;
+  for (const ServicePool& pool : pools)
+    recorded.push_back(
+        {pool.job->scenario.cluster->pools.front().name, pool.phase.instances, pool.phase.plan.ranks()});
+  RecorderOptions options = scenario.timeline;
+  if (!hooks.wants_spans) options.detail = Detail::kNone;
+  return {std::move(recorded), options};
 }
 
 void run(ServingSystem& system, std::int64_t requests, bool quiet) {
@@ -160,9 +203,18 @@ Outcome perform_service(Job& job, const StartExecutor& start, const Hooks& hooks
   const Scenario& scenario = job.scenario;
   const std::vector<ServicePool> pools = service_pools(scenario);
   std::vector<std::unique_ptr<TimedPool>> timed;
-  for (const ServicePool& pool : pools) timed.push_back(std::make_unique<TimedPool>(pool, start));
+  for (const ServicePool& pool : pools)
+    timed.push_back(std::make_unique<TimedPool>(pool, start, hooks.timings));
+  std::optional<ExpertCourse> course;
+  if (scenario.model.experts.routed > 0) {
+    course.emplace(scenario.served.popularity, scenario.traffic.drift, scenario.seed, scenario.model);
+    for (const auto& pool : timed) pool->place_experts(scenario, *course);
+  }
   const std::unique_ptr<RequestFeed> feed = request_feed(scenario);
-  ServingSystem system(system_rules(scenario, pools, timed), *feed);
+  SystemRules rules = system_rules(scenario, pools, timed);
+  ServiceRecord record = record_of(scenario, pools, hooks);
+  rules.observer = &record;
+  ServingSystem system(rules, *feed);
   run(system, scenario.served.requests, hooks.quiet);
   Outcome outcome;
   outcome.report.scenario = &scenario;
@@ -170,6 +222,8 @@ Outcome perform_service(Job& job, const StartExecutor& start, const Hooks& hooks
   outcome.report.metrics.makespan = system.now();
   outcome.report.serving = system.metrics().figures();
   outcome.report.service = service_figures(scenario, system, timed);
+  outcome.report.service->series = record.series();
+  outcome.timeline = record.take();
   for (const ServicePoolFigures& pool : outcome.report.service->pools) {
     ServingFigures& figures = *outcome.report.serving;
     figures.iterations += pool.run.totals.iterations;
@@ -181,6 +235,8 @@ Outcome perform_service(Job& job, const StartExecutor& start, const Hooks& hooks
   const std::string missing = left_out(scenario.model);
   if (!missing.empty()) facts.provenance.emplace_back("left out", missing);
   facts.provenance.emplace_back("moebius", kVersion);
+  facts.dropped_spans = record.dropped();
+  name_run(outcome.timeline, job, facts);
   add_process_use(facts, started);
   return outcome;
 }

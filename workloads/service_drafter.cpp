@@ -14,11 +14,11 @@ Drafter::Drafter(const ServicePool& pool, const StartExecutor& start)
              pool.drafter->scenario.model.id == module_of(pool.job->scenario.model).id) {}
 
 double Drafter::seconds(const StepPoint& point) {
-  const double first = timer_.seconds(point, drafts_);
+  const double first = timer_.seconds(point);
   if (point.decode_sequences == 0 || drafts_ < 2) return first;
   const StepPoint further{
       .decode_sequences = point.decode_sequences, .decode_keys = point.decode_keys, .others = point.others};
-  return first + (drafts_ - 1) * timer_.seconds(further, 0);
+  return first + (drafts_ - 1) * timer_.seconds(further, {.drafts = 0});
 }
 
 Model module_of(const Model& model) {

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,9 +14,9 @@
 
 namespace moebius::kv {
 
-SsdFile::SsdFile(const std::string& directory, const TierShape& shape, bool direct)
+SsdFile::SsdFile(const std::string& directory, const TierShape& shape, bool direct, const std::string& name)
     : directory_(directory), stride_(round_up_to_page(shape.block_bytes)), bytes_(stride_ * shape.blocks) {
-  open_unnamed();
+  name.empty() ? open_unnamed() : open_named(name);
   try {
     take_room();
     if (!direct) {
@@ -94,6 +95,22 @@ void SsdFile::open_unnamed() {
   if (file_ < 0) throw error("no file can be made", errno);
 }
 
+void SsdFile::open_named(const std::string& name) {
+  file_ = open((directory_ + "/" + name).c_str(), O_RDWR | O_CLOEXEC | O_CREAT | O_NOFOLLOW, 0600);
+  if (file_ < 0) throw error("\"" + name + "\" cannot be opened", errno);
+  // What a process that was killed had with the kernel may hold the file for a moment more.
+  constexpr int kTries = 50;
+  constexpr useconds_t kPause = 10'000;
+  int reason = 0;
+  for (int i = 0; i < kTries; ++i, usleep(kPause)) {
+    if (flock(file_, LOCK_EX | LOCK_NB) == 0) return;
+    reason = errno;
+    if (reason != EWOULDBLOCK) break;
+  }
+  close(file_);
+  throw error("\"" + name + "\" is another process's", reason);
+}
+
 void SsdFile::take_room() {
   if (fallocate(file_, 0, 0, bytes_) == 0) return;
   const std::string room = "no room for " + to_text(Bytes{static_cast<double>(bytes_)});
@@ -102,12 +119,12 @@ void SsdFile::take_room() {
   room_note_ = ", its room taken as blocks are written";
 }
 
-// Some file systems refuse the flag, others take it and refuse the access.
+// Some file systems refuse the flag, others take it and refuse the access. What is written is what was there.
 bool SsdFile::go_direct() {
   const int flags = fcntl(file_, F_GETFL);
   if (fcntl(file_, F_SETFL, flags | O_DIRECT) != 0) return false;
   const AlignedMemory page(kPage);
-  direct_ = pwrite(file_, page.data(), kPage, 0) == kPage && pread(file_, page.data(), kPage, 0) == kPage;
+  direct_ = pread(file_, page.data(), kPage, 0) == kPage && pwrite(file_, page.data(), kPage, 0) == kPage;
   if (direct_) return true;
   if (errno != EINVAL) throw error("a page cannot be written and read", errno);
   if (fcntl(file_, F_SETFL, flags & ~O_DIRECT) != 0) throw error("direct access stays on", errno);

@@ -1,5 +1,6 @@
 // The file that an SSD tier's blocks stand in. It has no name from the start, so that nothing stays behind
-// however the process ends. Its room is taken at once; the page cache is passed by (O_DIRECT) where the file
+// however the process ends, unless it is given one: then it stays, with what was in it, for one process at a
+// time. Its room is taken at once; the page cache is passed by (O_DIRECT) where the file
 // system allows.
 #pragma once
 
@@ -21,9 +22,9 @@ struct FileAccess {
 
 class SsdFile {
  public:
-  // In a directory; run_error: no such directory, no room, not writable. `direct` off: through the page
-  // cache.
-  SsdFile(const std::string& directory, const TierShape& shape, bool direct);
+  // In a directory; run_error: no such directory, no room, not writable, another process has it. `direct`
+  // off: through the page cache.
+  SsdFile(const std::string& directory, const TierShape& shape, bool direct, const std::string& name = {});
   ~SsdFile();
   SsdFile(const SsdFile&) = delete;
 
@@ -44,6 +45,7 @@ class SsdFile {
 
  private:
   void open_unnamed();
+  void open_named(const std::string& name);
   void take_room();
   bool go_direct();
   Error error(const std::string& what, int number) const;

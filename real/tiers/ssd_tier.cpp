@@ -19,7 +19,7 @@ TierShape shape_of(const SsdOptions& options) {
 
 SsdTier::SsdTier(const SsdOptions& options, HostClock::time_point zero)
     : WallTier(shape_of(options), zero),
-      file_(options.directory, shape_, options.direct),
+      file_(options.directory, shape_, options.direct, options.name),
       bounces_(static_cast<std::size_t>(options.depth)) {
   std::string reason = "as asked for";
   if (options.ring) ring_ = open_ring(file_, service_, shape_.depth, reason);

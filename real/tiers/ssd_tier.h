@@ -18,6 +18,8 @@ struct SsdOptions {
   int depth = 32;
   bool direct = true;  // past the page cache, where the file system allows
   bool ring = true;    // io_uring, where there is one
+  std::string name =
+      {};  // of a file that stays, with blocks that are sealed (sealed_blocks.h); empty: none does
 };
 
 // Writes have a grain of a page; reads may be of any bytes. What is not made of whole pages, or whose memory

@@ -9,8 +9,9 @@ TEST_CASE("a replay is refused for a wrong key") {
           "/cache/capacity_blocks: expected null or a number of blocks from 0 to 2147483646, found -1"},
          {"/cache/capacity_blocks", "1.5",
           "/cache/capacity_blocks: expected null or a number of blocks from 0 to 2147483646, found 1.5"},
-         {"/cache/eviction", "lfu",
-          "/cache/eviction: expected one of \"lru\", found \"lfu\" (did you mean \"lru\"?)"},
+         {"/cache/eviction", "lur",
+          "/cache/eviction: expected one of \"lru\", \"lfu\", \"arc\", \"leaf-first\", \"cost-aware\", "
+          "\"belady\", found \"lur\" (did you mean \"lru\"?)"},
          {"/workload/trace/generator", "conversations",
           "/workload/trace/generator: expected one of \"independent\", \"conversation\", \"agent\", "
           "\"multimodal\", "

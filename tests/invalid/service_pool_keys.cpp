@@ -21,7 +21,7 @@ TEST_CASE("pools of a service that do not fit together are refused") {
   check("/plan/pools/1/role", "prefill", "/plan/pools: a pool only takes in prompts, but none only decodes");
   check("/plan/pools/1/role", "decode", "/plan/pools: a pool only decodes, but none only takes in prompts");
   check("/plan/pools/0/attention/dp", "16",
-        "/plan/pools/0: dp 16 x tp 1 ranks do not fit on the 8 devices of pool \"edge\"");
+        "/plan/pools/0: dp 16 x tp 2 ranks do not fit on the 8 devices of pool \"edge\"");
   check("/plan/decode", R"({"max_batch": 4})", "/plan/decode: \"decode\" counts only without pools");
   check("/plan/pools/0/wan/bandwidth", "fast",
         "expected a byte rate such as \"400 Gb/s\" above 0, found \"fast\"");

@@ -37,8 +37,9 @@ TEST_CASE("what one pool cannot do or is not there yet is refused by name") {
         "/plan/decode: prefill and decode are apart, but on one pool: expected two");
   check(kLarge, "/plan/separation/attention_ffn", "true",
         "attention and experts on pools of their own are not available; available: false");
-  check(kLarge, "/plan/router", "kv-aware",
-        "/plan/router: expected one of \"round-robin\", \"least-requests\", \"least-tokens\", found \"kv-aware\"");
+  check(kLarge, "/plan/router", "nearest",
+        "/plan/router: expected one of \"round-robin\", \"least-requests\", \"least-tokens\", \"kv-aware\", "
+        "\"sla-aware\", found \"nearest\"");
 }
 
 TEST_CASE("a whole service says what does not fit together") {

@@ -165,7 +165,7 @@ TEST_CASE("the schema knows exactly the keys that the reader asks for") {
     for (const char* array : {"/cluster/pools", "/cluster/failed", "/cluster/forwarding_pairs",
                               "/cluster/variation/slow", "/expect", "/faults"})
       asked.emplace_back(array);
-    if (kind == "serving") asked.emplace_back("/sla");
+    if (kind == "serving") asked.insert(asked.end(), {"/sla", "/workload/experts/domains"});
     if (kind == "training") {
       for (const char* form :
            {"/plan/dp/microbatches", "/workload/lengths", "/workload/rl/rollout/serving",

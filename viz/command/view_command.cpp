@@ -91,9 +91,8 @@ int run(const Arguments& given) {
 
 int run(const Arguments&) {
   throw run_error(
-      "view: this binary was built without the viewer (libimgui-dev and libstb-dev were missing); export "
-      "writes a run "
-      "for ui.perfetto.dev, report.txt beside the timeline has the figures");
+      "view: this binary was built without the viewer (libimgui-dev and libstb-dev were missing); "
+      "moebius report RUN --html FILE writes a page, moebius export a trace for ui.perfetto.dev");
 }
 
 #endif

@@ -39,7 +39,7 @@ class Filter {
     const std::size_t colon = word.find(':');
     const std::string key = word.substr(0, colon == std::string::npos ? 0 : colon);
     const std::string value = colon == std::string::npos ? word : word.substr(colon + 1);
-    std::int32_t number = -1;
+    std::int32_t number = -2;  // no number: no layer, microbatch, step or rank
     std::from_chars(value.data(), value.data() + value.size(), number);
     const Timeline& tables = run.tables();
     if (key == "layer") {
@@ -110,11 +110,13 @@ const char* to_string(ColourBy colouring) {
       return "exposed or hidden";
     case ColourBy::kOrigin:
       return "where its time comes from";
+    case ColourBy::kFragment:
+      return "part of the schedule";
   }
   return "";
 }
 
-std::string category_name(ColourBy colouring, std::uint8_t category) {
+std::string category_name(const RunData& run, ColourBy colouring, std::uint8_t category) {
   const bool none = category == kMaxCategories - 1;
   switch (colouring) {
     case ColourBy::kKind:
@@ -129,6 +131,9 @@ std::string category_name(ColourBy colouring, std::uint8_t category) {
       return category == 0 ? "compute" : category == 1 ? "exposed communication" : "hidden communication";
     case ColourBy::kOrigin:
       return std::string(moebius::to_string(static_cast<Origin>(category)));
+    case ColourBy::kFragment:
+      return run.tables().fragments.size() < kMaxCategories ? run.tables().fragments[category]
+                                                            : fmt::format("fragment {}", category);
   }
   return "";
 }
@@ -156,6 +161,8 @@ Categories categories_of(const RunData& run, ColourBy colouring, const Search& s
         return categories[slot];
       case ColourBy::kOrigin:
         return static_cast<std::uint8_t>(run.columns.span(lanes.span(slot)).origin);
+      case ColourBy::kFragment:
+        return wrapped(op.fragment);
     }
     return 0;
   };

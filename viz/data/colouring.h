@@ -10,8 +10,8 @@
 
 namespace moebius::viz {
 
-enum class ColourBy : std::uint8_t { kKind, kPhase, kLayer, kMicrobatch, kExposure, kOrigin };
-inline constexpr int kNumColourings = static_cast<int>(ColourBy::kOrigin) + 1;
+enum class ColourBy : std::uint8_t { kKind, kPhase, kLayer, kMicrobatch, kExposure, kOrigin, kFragment };
+inline constexpr int kNumColourings = static_cast<int>(ColourBy::kFragment) + 1;
 const char* to_string(ColourBy colouring);
 
 // What kExposure tells apart.
@@ -19,7 +19,7 @@ enum class Shown : std::uint8_t { kCompute, kExposed, kHidden };
 
 // The name of a category: "gemm", "layer 3", "exposed communication". Layers and microbatches beyond 63 start
 // over.
-std::string category_name(ColourBy colouring, std::uint8_t category);
+std::string category_name(const RunData& run, ColourBy colouring, std::uint8_t category);
 
 // Words that must all be met: layer:3, microbatch:5 (mb:5), step:0, rank:16, op:gemm; any other word stands
 // for itself in the name of the op or of its fragment, in either case.

@@ -53,6 +53,13 @@ Extent CounterTrack::between(std::int64_t from, std::int64_t to) const {
   return extent;
 }
 
+std::string family_of(const std::string& counter) {
+  const std::size_t space = counter.rfind(' ');
+  const bool numbered = space != std::string::npos && space + 1 < counter.size() &&
+                        counter.find_first_not_of("0123456789", space + 1) == std::string::npos;
+  return numbered ? counter.substr(0, space) : counter;
+}
+
 std::vector<CounterTrack> counter_tracks(const Timeline& tables) {
   struct Series {
     std::vector<std::pair<std::int64_t, double>> samples;

@@ -41,6 +41,9 @@ class CounterTrack {
   Extent all_;
 };
 
+// "wire nic-out 3" -> "wire nic-out": counters of one family have one unit and are shown together.
+std::string family_of(const std::string& counter);
+
 // One for each counter of each class that has samples, by name, then class.
 std::vector<CounterTrack> counter_tracks(const Timeline& tables);
 

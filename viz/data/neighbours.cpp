@@ -4,19 +4,9 @@
 #include <tuple>
 
 namespace moebius::viz {
-namespace {
-
-// When the work of a span began.
-std::int64_t work_begins(const RunData& run, std::size_t slot) {
-  const Span span = run.columns.span(run.lanes.span(slot));
-  return is_communication(run.columns.op_of(span).kind) ? span.transfer_start().ns : span.start.ns;
-}
-
-}  // namespace
-
 std::optional<Place> waited_for(const RunData& run, Place place) {
   const LaneSpans& lanes = run.lanes;
-  const std::int64_t begin = work_begins(run, place.slot);
+  const std::int64_t begin = run.work_start(place.slot);
   const LaneRow& own = lanes.rows()[place.row];
   std::optional<Place> best;
   std::tuple<std::int64_t, bool, bool> best_rank{-1, false, false};

@@ -11,7 +11,15 @@ std::string op_name(const OpRow& op) {
   return name;
 }
 
+std::string given_class_name(const Timeline& tables, std::int32_t rank_class) {
+  const std::string fact = fmt::format("class {}", rank_class);
+  for (const auto& [name, value] : tables.facts)
+    if (name == fact) return value;
+  return {};
+}
+
 std::string class_name(const Timeline& tables, std::int32_t rank_class) {
+  if (std::string given = given_class_name(tables, rank_class); !given.empty()) return given;
   const std::string row = fmt::format("row {}", rank_class);  // as an imported run names it
   for (const auto& [name, value] : tables.facts) {
     if (name == row) return value;

@@ -12,14 +12,15 @@ namespace moebius::viz {
 RunData::RunData(const std::string& given_path)
     : path(given_path), columns(timeline_path(given_path)), lanes(columns), detail(lanes) {
   counters = counter_tracks(tables());
-  title = columns.fact("scenario");
-  if (title.empty()) title = path;
   const std::filesystem::path beside = std::filesystem::path(columns.name()).parent_path() / "report.json";
   try {
     report = load_document(beside.string()).root;
   } catch (const Error& error) {
     report_trouble = error.what();
   }
+  title = columns.fact("scenario");
+  if (title.empty()) title = text("scenario");
+  if (title.empty()) title = path;
 }
 
 double RunData::length() const {
@@ -53,8 +54,15 @@ std::string RunData::text(const std::string& dotted_path) const {
 const std::string& RunData::name_of_op(std::uint32_t op_row) const {
   if (op_names_.empty()) op_names_.resize(tables().ops.size());
   std::string& name = op_names_[op_row];
-  if (name.empty()) name = op_name(tables().ops[op_row]);
+  const OpRow& op = tables().ops[op_row];
+  if (name.empty()) name = of_submissions() ? tables().fragments[op.fragment] : op_name(op);
   return name;
+}
+
+std::int64_t RunData::work_start(std::size_t slot) const {
+  const std::int64_t start = lanes.start(slot);
+  if (!is_communication(tables().ops[lanes.op_row(slot)].kind)) return start;
+  return std::clamp(columns.work_start(lanes.span(slot)), start, lanes.end(slot));
 }
 
 const std::vector<Transfer>& RunData::transfers() const {

@@ -22,12 +22,17 @@ struct RunData {
   RunData& operator=(const RunData&) = delete;
 
   const Timeline& tables() const { return columns.tables(); }
+  // Its spans are whole submissions, not ops: iterations of a service, stretches of a request, passes of a
+  // stage.
+  bool of_submissions() const { return columns.fact("timeline_detail") == "steps"; }
   double length() const;  // ns: the end of the last span or sample
   const Value* figure(
       const std::string& dotted_path) const;  // "memory.peak_bytes" of the report; null when absent
   double number(const std::string& dotted_path, double otherwise = 0) const;
   std::string text(const std::string& dotted_path) const;  // empty when absent
   const std::string& name_of_op(std::uint32_t op_row) const;
+  // When the work of a slot began: of communication, when all members were there.
+  std::int64_t work_start(std::size_t slot) const;
   const std::vector<Transfer>& transfers() const;  // found when first asked for
 
   std::string path, title;

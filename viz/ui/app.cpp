@@ -210,17 +210,12 @@ void App::open(const std::string& path) {
     timeline.selection.reset();
     network = {};
     difference.reset();
+    if (runs.size() == 1)
+      timeline.colouring = runs[0]->of_submissions() ? ColourBy::kFragment : ColourBy::kKind;
     fit();
   } catch (const Error& error) {
     open_trouble = error.what();
   }
-}
-
-void App::close(std::size_t run) {
-  runs.erase(runs.begin() + static_cast<std::ptrdiff_t>(run));
-  timeline = {};
-  network = {};
-  difference.reset();
 }
 
 void App::fit() {

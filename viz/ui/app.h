@@ -51,9 +51,11 @@ struct TimelineState {
   std::optional<Selection> selection;
   bool follow = true;  // the window goes along when the selection moves
   bool counters = true;
-  float scroll = 0;  // pixels
+  std::string counter;  // the family of counters that is shown; empty: the first
+  float scroll = 0;     // pixels
   bool focus_search = false;
   std::array<std::vector<float>, 2> minimap;
+  std::vector<std::pair<double, std::uint8_t>> legend;  // of the first run: ns of each category, most first
 };
 
 struct NetworkState {
@@ -72,7 +74,6 @@ struct App {
 
   // At most two; a third takes the second's place. What goes wrong is shown, and said by open_trouble.
   void open(const std::string& path);
-  void close(std::size_t run);
   void show(Screen next) { screen = next; }
   void select(Selection next, bool jump);  // jump: the window moves to it
   void fit();
@@ -83,7 +84,7 @@ struct App {
   Settings settings;
   Theme theme;
   float scale = 1;
-  bool help = false, opening = false, quit = false;
+  bool help = false, opening = false;
   std::string open_path;
   TimelineState timeline;
   NetworkState network;
@@ -98,6 +99,7 @@ void draw_frame(App& app);
 // Screens draw where ImGui's cursor stands, as large as what is left.
 void timeline_screen(App& app);
 void timeline_details(App& app);
+void count_legend(App& app);  // when colours have changed
 void compare_screen(App& app);
 void network_screen(App& app);
 void memory_screen(App& app);

@@ -157,6 +157,10 @@ void line_chart(const Theme& theme, const LineChart& chart) {
       last = y_of(extent.low);
     }
   }
+  for (const double mark : chart.marks) {
+    const float x = std::floor(at.x + width * static_cast<float>(chart.window.share_of(mark)));
+    draw->AddRectFilled({x, at.y}, {x + 1, at.y + height}, theme.warning);
+  }
   if (chart.limit > 0) {
     draw->AddRectFilled({at.x, y_of(chart.limit)}, {at.x + width, y_of(chart.limit) + 2}, theme.warning);
     const std::string label = chart.limit_name + " " + chart.text(chart.limit);
@@ -234,6 +238,7 @@ std::string count_text(double count) {
 }
 
 std::string axis_text(double ns, double step) {
+  if (std::abs(ns) < step / 2) return "0";
   constexpr struct {
     double ns;
     const char* name;

@@ -48,6 +48,7 @@ struct LineChart {
   TimeWindow window;
   double limit = 0;
   std::string limit_name;
+  std::vector<double> marks;  // ns: moments at which something happened
   std::function<std::string(double)> text;
   float height = 180;
 };

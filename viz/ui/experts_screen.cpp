@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "viz/data/op_names.h"
 #include "viz/ui/app.h"
 #include "viz/ui/chart.h"
 
@@ -83,15 +84,66 @@ void draw(App& app, const Loads& loads) {
   heat_chart(app.theme, heat, row, column);
 }
 
-void balancing(const RunData& run) {
+// Moments at which a pool's experts were placed anew, in ns.
+std::vector<double> placements(const Value& pool) {
+  std::vector<double> moments;
+  const Value* placed = pool.find("placements");
+  if (placed == nullptr || placed->kind != Value::Kind::kObject) return moments;
+  for (const Value& each : placed->items)
+    if (const Value* at = each.kind == Value::Kind::kObject ? each.find("at_s") : nullptr)
+      moments.push_back(at->number * 1e9);
+  return moments;
+}
+
+void busiest(const App& app, const Value& pool) {
+  const Value* layers = pool.find("busiest_expert_over_mean");
+  if (layers == nullptr || layers->kind != Value::Kind::kObject) return;
+  Bars chart;
+  chart.text = [](double value) { return fmt::format("{:.2f}", value); };
+  for (std::size_t i = 0; i < layers->keys.size(); ++i)
+    chart.rows.push_back(
+        {fmt::format("layer {}", layers->keys[i]), layers->items[i].number, app.theme.series(0)});
+  ImGui::TextUnformatted("Tokens of each layer's busiest expert over the mean");
+  explain("busiest expert");
+  bars(app.theme, chart);
+}
+
+// How even the ranks' loads were over time, with the moments of rebalances.
+void course(App& app, const RunData& run, const std::string& name, const Value& pool) {
+  LineChart chart;
+  for (const CounterTrack& track : run.counters) {
+    const std::string of = class_name(run.tables(), track.rank_class());
+    if (track.name() != "balancedness" || !of.starts_with(name)) continue;
+    chart.tracks.push_back(&track);
+    chart.names.push_back(of);
+  }
+  if (chart.tracks.empty()) return;
+  chart.window = {0, run.length()};
+  chart.marks = placements(pool);
+  chart.text = [](double value) { return fmt::format("{:.3f}", value); };
+  chart.height = ImGui::GetFontSize() * 8;
+  ImGui::TextUnformatted("Balancedness of ranks (mean over fullest); a line where experts were placed anew");
+  explain("rebalance");
+  line_chart(app.theme, chart);
+}
+
+// Of a service whose experts stand in slots: pool by pool.
+void balancing(App& app, const RunData& run) {
   const Value* eplb = run.figure("eplb");
   if (eplb == nullptr || eplb->kind != Value::Kind::kObject) return;
-  ImGui::TextUnformatted("Rebalances");
-  explain("rebalance");
   for (std::size_t i = 0; i < eplb->keys.size(); ++i) {
-    const Value& value = eplb->items[i];
-    if (value.kind == Value::Kind::kNumber || value.kind == Value::Kind::kInteger)
-      ImGui::BulletText("%s: %s", eplb->keys[i].c_str(), count_text(value.number).c_str());
+    const Value& pool = eplb->items[i];
+    if (pool.kind != Value::Kind::kObject) continue;
+    const auto number = [&](const char* key) {
+      const Value* value = pool.find(key);
+      return value == nullptr ? 0 : value->number;
+    };
+    ImGui::Text("%s: balancedness %.3f, placed anew %.0f times, %.0f experts moved, %s",
+                eplb->keys[i].c_str(), number("balancedness"), number("rebalances"), number("moved_experts"),
+                bytes_text(number("moved_bytes")).c_str());
+    explain("rebalance");
+    course(app, run, eplb->keys[i], pool);
+    busiest(app, pool);
   }
 }
 
@@ -111,7 +163,7 @@ void experts_screen(App& app) {
       draw(app, loads);
     }
     any = any || run.figure("eplb") != nullptr;
-    balancing(run);
+    balancing(app, run);
     ImGui::PopID();
     ImGui::Separator();
   }

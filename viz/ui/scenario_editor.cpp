@@ -20,7 +20,17 @@ void collect(const Value& value, const std::string& pointer, std::vector<Scenari
   inputs.push_back({pointer, text, text});
 }
 
+std::filesystem::path own_directory() {
+  return std::filesystem::temp_directory_path() / fmt::format("moebius-view-{}", getpid());
+}
+
 }  // namespace
+
+ScenarioEditor::~ScenarioEditor() {
+  child.cancel();
+  std::error_code ignored;  // nothing can be done about a temporary directory that does not go away
+  if (runs_made > 0) std::filesystem::remove_all(own_directory(), ignored);
+}
 
 void ScenarioEditor::load(const std::string& path) {
   file = loaded = path;
@@ -37,8 +47,7 @@ void ScenarioEditor::start() {
   namespace fs = std::filesystem;
   trouble.clear();
   shown = false;
-  const fs::path base = fs::temp_directory_path() / fmt::format("moebius-view-{}", getpid());
-  directory = (base / std::to_string(++runs_made)).string();
+  directory = (own_directory() / std::to_string(++runs_made)).string();
   std::vector<std::string> command{fs::read_symlink("/proc/self/exe").string(), "run", loaded, "--out",
                                    directory};
   for (const ScenarioInput& input : inputs) {

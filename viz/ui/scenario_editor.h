@@ -17,6 +17,11 @@ struct ScenarioInput {
 };
 
 struct ScenarioEditor {
+  ScenarioEditor() = default;
+  ~ScenarioEditor();  // with the directories of its runs
+  ScenarioEditor(const ScenarioEditor&) = delete;
+  ScenarioEditor& operator=(const ScenarioEditor&) = delete;
+
   // The leaves of the file, with what it extends; what is wrong with it goes to `trouble`.
   void load(const std::string& path);
   // Runs the scenario with the changes; `number` tells its directory from those before.
@@ -26,7 +31,7 @@ struct ScenarioEditor {
   std::string search;
   std::vector<ScenarioInput> inputs;
   ChildRun child;
-  std::string directory;  // of the results, removed with the editor when it made it
+  std::string directory;  // of the latest results
   int runs_made = 0;
   bool shown = false;  // the finished run has been opened beside the old one
 };

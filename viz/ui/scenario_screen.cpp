@@ -47,7 +47,7 @@ void run_line(App& app) {
   ImGui::SameLine();
   ImGui::TextDisabled("%d changed; runs in a process of its own, with what is changed as --set",
                       static_cast<int>(changed));
-  if (!editor.child.started()) return;
+  if (!editor.child.started() || editor.child.running()) return;
   if (editor.child.cancelled()) {
     ImGui::TextUnformatted("The run was cancelled.");
     mark(app, "cancelled");
@@ -60,6 +60,10 @@ void run_line(App& app) {
       editor.shown = true;
       app.open(editor.directory);
       app.show(Screen::kScenario);
+    }
+    if (!app.open_trouble.empty()) {
+      trouble(app, app.open_trouble);
+      return;
     }
     ImGui::Text("The run is done and open%s.", app.runs.size() == 2 ? " as b, beside the one before" : "");
     mark(app, "done");

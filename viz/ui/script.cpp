@@ -30,6 +30,7 @@ class Reader {
     std::ifstream stream(script_.file);
     if (!stream)
       throw input_error(fmt::format("{}: expected a file of actions, found nothing", script_.file));
+    for (int i = 0; i < 3; ++i) add(ActionKind::kFrame);  // where things stand is known once they were drawn
     for (std::string line; std::getline(stream, line);) {
       ++line_;
       if (line.size() > 4096 || script_.actions.size() > kMostFrames) fail("the script is too long");

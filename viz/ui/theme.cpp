@@ -67,6 +67,9 @@ Colour Theme::category(ColourBy colouring, std::uint8_t category) const {
     case ColourBy::kPhase:
     case ColourBy::kOrigin:
       return series(category);
+    case ColourBy::kFragment:
+      return category < 8 ? series(category)
+                          : from_hsv(std::fmod(static_cast<float>(category) * 2.34f, 6.0f), 0.55f, value);
     case ColourBy::kLayer:
       return none ? filtered : from_hsv(static_cast<float>(category) * 5.2f / 62, 0.6f, value);
     case ColourBy::kMicrobatch:
@@ -120,6 +123,7 @@ void apply(const Theme& theme, float scale) {
   style.Colors[ImGuiCol_Separator] = vec(theme.grid);
   style.Colors[ImGuiCol_TableBorderLight] = vec(theme.grid);
   style.Colors[ImGuiCol_TableBorderStrong] = vec(theme.grid);
+  if (!theme.dark) style.Colors[ImGuiCol_FrameBg] = vec(theme.panel);
   style.ScaleAllSizes(scale);
   ImGui::GetStyle() = style;
 }

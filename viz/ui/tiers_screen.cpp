@@ -67,6 +67,29 @@ void hits(App& app, const std::string& name, double found, double asked) {
   stacked_bar(app.theme, bar);
 }
 
+// Where the blocks that were asked for stood.
+bool hits_by_tier(App& app, const RunData& run) {
+  const Value* tiers = run.figure("kv.hits");
+  if (tiers == nullptr || tiers->kind != Value::Kind::kObject) return false;
+  StackedBar bar;
+  bar.text = count_text;
+  for (std::size_t i = 0; i < tiers->keys.size(); ++i)
+    bar.parts.push_back({tiers->keys[i], tiers->items[i].number, app.theme.series(static_cast<int>(i))});
+  bar.parts.push_back({"computed", run.number("kv.missed_blocks"), app.theme.filtered});
+  ImGui::Text("Where the blocks of prompts stood: %s found", share_text(run.number("kv.hit_share")).c_str());
+  explain("hit share");
+  stacked_bar(app.theme, bar);
+  const Value* moved = run.figure("kv.bytes");
+  if (moved == nullptr || moved->kind != Value::Kind::kObject) return true;
+  Bars flows;
+  flows.text = bytes_text;
+  for (std::size_t i = 0; i < moved->keys.size(); ++i)
+    flows.rows.push_back({moved->keys[i], moved->items[i].number, app.theme.series(0)});
+  ImGui::TextUnformatted("What moved");
+  bars(app.theme, flows);
+  return true;
+}
+
 }  // namespace
 
 void tiers_screen(App& app) {
@@ -80,12 +103,15 @@ void tiers_screen(App& app) {
     if (kv == nullptr || kv->kind != Value::Kind::kObject) continue;
     any = true;
     ImGui::PushID(static_cast<int>(i));
-    hits(app, "cache", run.number("kv.hit_blocks"),
-         run.figure("kv.hit_blocks") != nullptr ? run.number("kv.total_blocks") : 0);
-    if (const Value* pools = run.figure("pools"))
-      for (const std::string& pool : pools->keys)
-        hits(app, pool, run.number(fmt::format("pools.{}.prefix.hit_blocks", pool)),
-             run.number(fmt::format("pools.{}.prefix.asked_blocks", pool)));
+    if (!hits_by_tier(app, run)) {
+      const double total = run.number("kv.total_blocks");
+      hits(app, "cache", run.number("kv.hit_blocks"),
+           run.number("kv.asked_blocks", run.figure("kv.hit_blocks") == nullptr ? 0 : total));
+      if (const Value* pools = run.figure("pools"))
+        for (const std::string& pool : pools->keys)
+          hits(app, pool, run.number(fmt::format("pools.{}.prefix.hit_blocks", pool)),
+               run.number(fmt::format("pools.{}.prefix.asked_blocks", pool)));
+    }
     figures(*kv, "", 2);
     LineChart chart;
     for (const CounterTrack& track : run.counters) {

@@ -72,16 +72,19 @@ void selected(App& app) {
   const OpRow& op = run.columns.op_of(span);
   const SubmissionRow& s = run.columns.submission_of(span);
   run_heading(app, chosen.run);
-  ImGui::TextWrapped("%s", op_name(op).c_str());
+  ImGui::TextWrapped("%s", run.name_of_op(run.lanes.op_row(chosen.place.slot)).c_str());
   mark(app, "selected");
   ImGui::Separator();
   if (ImGui::BeginTable("facts", 2)) {
     ImGui::TableSetupColumn("", ImGuiTableColumnFlags_WidthFixed, ImGui::GetFontSize() * 6);
     ImGui::TableSetupColumn("");
     times(span, is_communication(op.kind));
-    work(op, (span.end - (is_communication(op.kind) ? span.transfer_start() : span.start)).seconds());
-    fact("phase", std::string(to_string(op.phase)));
-    fact("lane", std::string(to_string(span.lane)));
+    if (!run.of_submissions())
+      work(op, (span.end - (is_communication(op.kind) ? span.transfer_start() : span.start)).seconds());
+    if (!run.of_submissions()) {
+      fact("phase", std::string(to_string(op.phase)));
+      fact("lane", std::string(to_string(span.lane)));
+    }
     fact("fragment", run.tables().fragments[s.fragment]);
     fact("submission", fmt::format("{}, step {}, microbatch {}", s.sequence, s.step, s.microbatch));
     fact("rank class", class_name(run.tables(), span.rank_class));
@@ -108,27 +111,9 @@ void selected(App& app) {
   }
 }
 
-// Categories by the time of what is shown, most first.
 void legend(App& app) {
   const RunData& run = *app.runs.front();
-  const Categories& categories = run.detail.categories();
-  static const Categories* counted = nullptr;
-  static std::size_t counted_size = 0;
-  static ColourBy counted_by{};
-  static std::vector<std::pair<double, std::uint8_t>> order;
-  const std::size_t found = app.timeline.found[0];
-  if (counted != &categories || counted_size != found || counted_by != app.timeline.colouring) {
-    std::array<double, kMaxCategories> ns{};
-    for (std::size_t slot = 0; slot < categories.size(); ++slot)
-      if ((categories[slot] & kFilteredOut) == 0)
-        ns[categories[slot]] += static_cast<double>(run.lanes.length(slot));
-    order.clear();
-    for (int c = 0; c < kMaxCategories; ++c)
-      if (ns[static_cast<std::size_t>(c)] > 0)
-        order.emplace_back(ns[static_cast<std::size_t>(c)], static_cast<std::uint8_t>(c));
-    std::sort(order.rbegin(), order.rend());
-    counted = &categories, counted_size = found, counted_by = app.timeline.colouring;
-  }
+  const auto& order = app.timeline.legend;
   ImGui::TextDisabled("%s", to_string(app.timeline.colouring));
   double all = 1e-300;
   for (const auto& [ns, category] : order) all += ns;
@@ -140,16 +125,30 @@ void legend(App& app) {
     ImGui::GetWindowDrawList()->AddRectFilled({at.x, at.y + 2}, {at.x + unit * 0.7f, at.y + unit - 1},
                                               app.theme.category(app.timeline.colouring, category));
     ImGui::Indent(unit);
-    const std::string name = category_name(app.timeline.colouring, category);
+    const std::string name = category_name(run, app.timeline.colouring, category);
     ImGui::Text("%s  %s", name.c_str(), share_text(ns / all).c_str());
     explain(name);
     ImGui::Unindent(unit);
   }
   if (shown < order.size()) ImGui::TextDisabled("and %d more", static_cast<int>(order.size() - 24));
-  ImGui::TextDisabled("of the time of all lanes");
+  ImGui::TextDisabled("of all lanes, without waiting");
 }
 
 }  // namespace
+
+void count_legend(App& app) {
+  const RunData& run = *app.runs.front();
+  const Categories& categories = run.detail.categories();
+  std::array<double, kMaxCategories> ns{};
+  for (std::size_t slot = 0; slot < categories.size(); ++slot)
+    if ((categories[slot] & kFilteredOut) == 0)
+      ns[categories[slot]] += static_cast<double>(run.lanes.end(slot) - run.work_start(slot));
+  auto& order = app.timeline.legend;
+  order.clear();
+  for (std::size_t c = 0; c < ns.size(); ++c)
+    if (ns[c] > 0) order.emplace_back(ns[c], static_cast<std::uint8_t>(c));
+  std::sort(order.rbegin(), order.rend());
+}
 
 void timeline_details(App& app) {
   if (app.timeline.selection) {

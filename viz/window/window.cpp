@@ -1,10 +1,10 @@
 #include "viz/window/window.h"
 
 #include <GLFW/glfw3.h>
-#include <fmt/format.h>
-#include <imgui.h>
 #include <backends/imgui_impl_glfw.h>
 #include <backends/imgui_impl_opengl3.h>
+#include <fmt/format.h>
+#include <imgui.h>
 
 #include <memory>
 
@@ -19,15 +19,16 @@ namespace {
 Error no_window(const std::string& why) {
   return run_error(
       fmt::format("view: no window can be opened: {}; --screenshot FILE draws a screen without one, "
-                  "report.txt beside the timeline "
-                  "has the figures",
+                  "moebius report RUN --html FILE writes a page",
                   why));
 }
 
 std::string glfw_reason() {
   const char* text = nullptr;
   glfwGetError(&text);
-  return text == nullptr ? "GLFW does not say why" : text;
+  std::string why = text == nullptr ? "GLFW does not say why" : text;
+  while (!why.empty() && why.back() == ' ') why.pop_back();
+  return why;
 }
 
 // GLFW, its window and ImGui's back ends, torn down in reverse.
@@ -109,7 +110,7 @@ void run_window(App& app, const WindowRequest& request) {
   std::unique_ptr<ScriptPlayer> player;
   if (!request.script.empty()) player = std::make_unique<ScriptPlayer>(read_script(request.script));
   int awake = 8;  // frames to draw at once after something happened
-  while (!window.closed() && !app.quit) {
+  while (!window.closed()) {
     window.begin(app, player == nullptr && awake <= 0 && !app.editor.child.running());
     if (player != nullptr && !player->step(app, [&] { return drawn_again(app); })) break;
     ImGui::NewFrame();

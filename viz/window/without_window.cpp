@@ -7,8 +7,7 @@ namespace moebius::viz {
 void run_window(App&, const WindowRequest&) {
   throw run_error(
       "view: this binary was built without a window (libglfw3-dev was missing); --screenshot FILE draws a "
-      "screen without "
-      "one, report.txt beside the timeline has the figures");
+      "screen without one, moebius report RUN --html FILE writes a page");
 }
 
 }  // namespace moebius::viz

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "workloads/cluster/cluster_figures.h"
 #include "workloads/cost/measuring_facts.h"
 #include "workloads/flows.h"
 #include "workloads/report/advice_rows.h"
@@ -54,6 +55,7 @@ struct Report {
   ExpertLoads experts = {};                                // training with experts that are not loaded evenly
   std::optional<ReinforcementFigures> reinforcement = {};  // training, where a step has other phases
   std::optional<kv::ReplayFigures> replay = {};            // of a cache
+  std::optional<ClusterFigures> cluster = {};              // over weeks
 };
 
 std::string report_json(const Report& report);  // ends with a newline

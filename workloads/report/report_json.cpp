@@ -5,6 +5,7 @@
 #include "workloads/report/job_kinds.h"
 #include "workloads/report/replay_report.h"
 #include "workloads/report/report.h"
+#include "workloads/report/report_cluster.h"
 #include "workloads/report/report_figures.h"
 #include "workloads/report/report_serving.h"
 #include "workloads/serving/serving.h"
@@ -72,6 +73,7 @@ void add_tokens(Json& json, const std::vector<std::vector<std::int32_t>>& tokens
 void add_tree(Json& json, const FigureTree& tree) {
   for (const auto& [key, value] : tree.rows) std::visit([&, &at = key](auto of) { json[at] = of; }, value);
   for (const auto& [key, part] : tree.parts) add_tree(json[key], part);
+  for (const auto& [key, list] : tree.lists) json[key] = list;
 }
 
 void add_serving(Json& json, const Report& report) {
@@ -273,6 +275,9 @@ Json body(const Report& report) {
     case ScenarioKind::kKvReplay:
       for (const auto& [key, count] : replay_rows(*report.replay)) json["kv"][key] = count;
       json["kv"]["hit_share"] = report.replay->hit_share();
+      return json;
+    case ScenarioKind::kCluster:
+      add_tree(json["cluster"], cluster_tree(*report.cluster));
       return json;
   }
   if (report.service) return json;  // the rest is of runs that carry out every op

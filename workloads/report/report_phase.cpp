@@ -10,18 +10,21 @@ namespace moebius {
 namespace {
 
 struct NodeFigure {
-  const char *key = "", *text = "";
-  double tokens = 0;
+  const char *key = "", *by_device = "", *text = "";
+  double tokens = 0;  // of a node
+  int devices = 1;
 };
 
 // Devices that the instances leave over do not count.
 NodeFigure by_node(const Report& report) {
   const ServicePhase& phase = report.scenario->service.phases.front();
-  const double devices = static_cast<double>(phase.instances) * phase.plan.ranks();
-  const double nodes = devices / report.scenario->cluster->pools[phase.pool].node.accelerators;
+  const int of_node = report.scenario->cluster->pools[phase.pool].node.accelerators;
+  const double nodes = static_cast<double>(phase.instances) * phase.plan.ranks() / of_node;
   if (phase.role == PoolRole::kPrefill)
-    return {"input_tokens_per_s_per_node", "input", report.serving->input_tokens_per_s / nodes};
-  return {"output_tokens_per_s_per_node", "output", report.serving->output_tokens_per_s / nodes};
+    return {"input_tokens_per_s_per_node", "input_tokens_per_s_per_device", "input",
+            report.serving->input_tokens_per_s / nodes, of_node};
+  return {"output_tokens_per_s_per_node", "output_tokens_per_s_per_device", "output",
+          report.serving->output_tokens_per_s / nodes, of_node};
 }
 
 bool one_phase(const Report& report) {
@@ -34,15 +37,14 @@ void add_phase_rows(FigureTree& tree, const Report& report) {
   if (!one_phase(report)) return;
   const NodeFigure figure = by_node(report);
   tree.rows.emplace_back(figure.key, figure.tokens);
+  tree.rows.emplace_back(figure.by_device, figure.tokens / figure.devices);
 }
 
 std::string phase_text(const Report& report) {
   if (!one_phase(report)) return "";
   const NodeFigure figure = by_node(report);
-  return fmt::format(
-      "  {} tokens/s a node of {} devices: {}\n", figure.text,
-      report.scenario->cluster->pools[report.scenario->service.phases.front().pool].node.accelerators,
-      grouped(std::llround(figure.tokens)));
+  return fmt::format("  {} tokens/s a node of {} devices: {}\n", figure.text, figure.devices,
+                     grouped(std::llround(figure.tokens)));
 }
 
 }  // namespace moebius

@@ -7,7 +7,10 @@
 #include <fmt/format.h>
 
 #include "workloads/report/number_text.h"
+#include "workloads/report/report_cache.h"
+#include "workloads/report/report_course.h"
 #include "workloads/report/report_engine.h"
+#include "workloads/report/report_experts.h"
 #include "workloads/report/report_phase.h"
 #include "workloads/report/report_service_classes.h"
 #include "workloads/report/spread_tree.h"
@@ -63,8 +66,10 @@ void add_service(FigureTree& tree, const ServiceFigures& service, const ServiceP
                                                         {"network", shares.network}}});
   FigureTree pools;
   for (const ServicePoolFigures& pool : service.pools)
-    pools.parts.emplace_back(pool.run.name, with_engine(pool_tree(pool), pool, plan));
+    pools.parts.emplace_back(pool.run.name, with_engine(pool_tree(pool), pool, plan))
+        .second.parts.emplace_back("stalls", stalls_tree(pool));
   tree.parts.emplace_back("pools", std::move(pools));
+  if (!service.series.moments.empty()) tree.parts.emplace_back("series", series_tree(service));
   add_classes(tree, service);
   add_cost(tree, service);
 }
@@ -185,7 +190,12 @@ FigureTree serving_tree(const Report& report) {
       "kv", FigureTree{{{"total_blocks", std::int64_t{figures.cache_pages}},
                         {"peak_blocks", std::int64_t{figures.peak_pages}},
                         {"block_tokens", std::int64_t{report.scenario->serving.block_tokens}}}});
-  if (report.service) add_service(tree, *report.service, report.scenario->service);
+  if (report.service) add_blocks(tree.parts.back().second, *report.service);
+  if (report.service) {
+    add_service(tree, *report.service, report.scenario->service);
+    FigureTree experts = experts_tree(*report.service);
+    if (!experts.parts.empty()) tree.parts.emplace_back("eplb", std::move(experts));
+  }
   return tree;
 }
 
@@ -216,7 +226,9 @@ std::string serving_text(const Report& report) {
   if (report.service) {
     service_lines(out, *report.service);
     engine_lines(out, *report.service, report.scenario->service);
-    return text + classes_text(*report.service) + cost_text(*report.service);
+    if (report.service->tiers) text += tiers_text(*report.service->tiers);
+    return text + stalls_text(*report.service) + experts_text(*report.service) +
+           classes_text(*report.service) + cost_text(*report.service);
   }
   fmt::format_to(out, "  cache              {} of {} pages of {} tokens at most in use on one rank\n",
                  grouped(figures.peak_pages), grouped(figures.cache_pages), plan.block_tokens);

@@ -15,6 +15,7 @@ namespace moebius {
 struct FigureTree {
   std::vector<std::pair<std::string, std::variant<std::int64_t, double>>> rows = {};
   std::vector<std::pair<std::string, FigureTree>> parts = {};
+  std::vector<std::pair<std::string, std::vector<double>>> lists = {};
 };
 FigureTree serving_tree(const Report& report);
 

@@ -31,6 +31,15 @@ std::string fact_of(const Timeline& timeline, std::string_view name) {
   return "";
 }
 
+// None: that of an earlier run goes.
+void write_picture(const std::string& path, const std::string& picture) {
+  if (picture.empty()) {
+    std::remove(path.c_str());
+  } else {
+    write_file(path, picture);
+  }
+}
+
 }  // namespace
 
 void write_file(const std::string& path, std::string_view text) {
@@ -57,13 +66,10 @@ void write_run(const std::string& directory, const RunTexts& texts, const Timeli
   save_timeline(timeline, (base / "timeline.mtl").string());
   write_file((base / "report.txt").string(), texts.text);
   write_file((base / "report.json").string(), texts.json);
-  const std::string picture = (base / "network.svg").string();
   const HeatMap map = heat_map(timeline);
-  if (map.empty()) {
-    std::remove(picture.c_str());  // of an earlier run
-  } else {
-    write_file(picture, to_svg(map, fact_of(timeline, "scenario")));
-  }
+  write_picture((base / "network.svg").string(),
+                map.empty() ? "" : to_svg(map, fact_of(timeline, "scenario")));
+  write_picture((base / "experts.svg").string(), texts.experts);
 }
 
 RunDirectory::RunDirectory(const std::string& wanted) : path_(wanted), temporary_(wanted.empty()) {

@@ -15,6 +15,7 @@ void write_file(const std::string& path, std::string_view text);
 
 struct RunTexts {
   std::string_view json, text;
+  std::string experts = {};  // a picture of their loads; empty: none
 };
 
 // Creates `directory` (and its parents) and writes the files.

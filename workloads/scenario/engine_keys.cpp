@@ -90,7 +90,7 @@ int whole(Section& section, std::string_view key, Range range, std::int64_t othe
 
 }  // namespace
 
-void read_engine_keys(Section& scheduler, ServicePlan& service) {
+void read_engine_keys(Section& scheduler, const Framework& framework, ServicePlan& service) {
   EngineKeys& engine = service.engine;
   HostCosts& host = service.host;
   engine.slots = scheduler.choice<bool>("policy", kPolicies, false, "who holds what sequences need");
@@ -105,7 +105,7 @@ void read_engine_keys(Section& scheduler, ServicePlan& service) {
   host.output_workers =
       whole(scheduler, "output_workers", {1, 1 << 16}, 1, "share the tokens of an instance's iteration");
   engine.host_sampling = scheduler.choice<bool>("sampling", kSamplings, false, "where tokens are chosen");
-  engine.launch = scheduler.choice<LaunchMode>("launch", kLaunches, LaunchMode::kHidden,
+  engine.launch = scheduler.choice<LaunchMode>("launch", kLaunches, framework.launch,
                                                "how the host launches kernels; how long one takes: "
                                                "/cluster/launch");
   const bool swap = scheduler.choice<bool>("preemption", kPreemptions, false,
@@ -171,8 +171,9 @@ void check_engine(const Scenario& scenario, const Document& document) {
          "/plan/decode/speculative/mtp",
          fmt::format("{} has no module that guesses: expected 0, or \"model\" beside it", scenario.model.id));
   const bool changed = engine.slots || engine.host_sampling || engine.padded || engine.slot_tokens > 0 ||
-                       engine.swap_space.value > 0 || engine.launch != LaunchMode::kHidden ||
-                       service.host.takes_time();
+                         engine.swap_space.value > 0 ||
+                       engine.launch != LaunchMode::kHidden || service.host.takes_time() ||
+                       service.host.reception.ns > 0;
   refuse(service.full_steps && changed, "/plan/scheduler",
          "the engine around iterations is simulated with steps \"surface\" only, found \"full\"");
   refuse(engine.padded && service.batching == BatchPolicy::kMixed, "/plan/layout",

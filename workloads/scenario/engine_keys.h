@@ -3,13 +3,14 @@
 #pragma once
 
 #include "workloads/scenario/scenario_parts.h"
+#include "workloads/serving/frameworks.h"
 
 namespace moebius {
 
 // `policy`, `host_overhead`, `pipeline`, `input_workers`, `output_workers`, `sampling`, `launch`,
 // `captured_step`, `slot_tokens`, `preemption`, `swap_space` of a plan's scheduler, after the keys that
 // read_service_keys() knows.
-void read_engine_keys(Section& scheduler, ServicePlan& service);
+void read_engine_keys(Section& scheduler, const Framework& framework, ServicePlan& service);
 // `layout` of the plan.
 void read_layout(Section& plan, ServicePlan& service);
 // `model` and `acceptance_by_place` of speculation, after its other keys. Without `models` it describes.

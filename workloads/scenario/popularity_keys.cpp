@@ -152,7 +152,7 @@ std::string problem_of(const Popularity& popularity, const Model& model) {
   return "";
 }
 
-Popularity read_popularity(Section section, bool steps) {
+Popularity read_popularity_form(Section& section) {
   const DescriptionPtr form = description_of("",
                                              "\"balanced\", {\"zipf\": exponent}, {\"dirichlet\": "
                                              "concentration}, or {\"recorded\": CSV file of counts "
@@ -160,8 +160,11 @@ Popularity read_popularity(Section section, bool steps) {
   set_keyword(form->keywords, "type", array_value({text_value("string"), text_value("object")}));
   set_keyword(form->keywords, "default", text_value("balanced"));
   const Value* value = section.value("popularity", false, form);
-  Popularity popularity;
-  if (value != nullptr) popularity = read_form(*value, section.place_of("popularity"));
+  return value == nullptr ? Popularity() : read_form(*value, section.place_of("popularity"));
+}
+
+Popularity read_popularity(Section section, bool steps) {
+  Popularity popularity = read_popularity_form(section);
   if (steps) read_course(section, popularity);
   section.finish();
   return popularity;

@@ -12,6 +12,9 @@ namespace moebius {
 // `steps`: of a workload whose microbatches and steps may differ, as in training.
 Popularity read_popularity(Section section, bool steps);
 
+// The key `popularity` of that object alone.
+Popularity read_popularity_form(Section& section);
+
 // Token copies that experts got, as CSV with the header "step,layer,expert,tokens": rows in any order, an
 // expert of a layer at most once a step (absent: none), everything counted from 0, layers as the model counts
 // them, its MTP modules last. Every step has the same layers. input_error names the file and line.

@@ -3,6 +3,7 @@
 #include <array>
 #include <cmath>
 
+#include "workloads/scenario/operations_keys.h"
 #include "workloads/scenario/scenario_parts.h"
 
 namespace moebius {
@@ -15,6 +16,7 @@ constexpr std::array kKinds{
     Named<ScenarioKind>{"serving", ScenarioKind::kServing,
                         "requests answered by a model: prefill and decode"},
     Named<ScenarioKind>{"kv-replay", ScenarioKind::kKvReplay, "hits of requests in one cache of blocks"},
+    Named<ScenarioKind>{"cluster", ScenarioKind::kCluster, "jobs of a cluster over weeks: faults, recovery, power"},
 };
 
 constexpr std::array kDetails{
@@ -73,12 +75,17 @@ void read_keys(Section& top, Scenario& scenario, Catalogs catalogs) {
       read_model(top, scenario, catalogs.models);
       read_cluster(top.object("cluster", true, "the machines"), scenario, catalogs.hardware);
       read_serving_plan(top.object("plan", false, "how the model is spread over the ranks"), scenario,
-                        catalogs.models);
+                        catalogs.hardware, catalogs.models);
       read_serving_workload(top.object("workload", true, "what is asked of it"), scenario);
       read_classes(top, scenario);
       break;
     case ScenarioKind::kKvReplay:
       read_replay(top, scenario);
+      scenario.expect = read_expectations(top);
+      return top.finish();
+    case ScenarioKind::kCluster:
+      read_cluster(top.object("cluster", true, "the machines"), scenario, catalogs.hardware);
+      read_operations(top, scenario, catalogs.models);
       scenario.expect = read_expectations(top);
       return top.finish();
   }
@@ -107,6 +114,7 @@ int Scenario::ranks() const {
     case ScenarioKind::kServing:
       return serving.ranks();
     case ScenarioKind::kKvReplay:
+    case ScenarioKind::kCluster:
       return 0;
   }
   return 0;
@@ -195,6 +203,9 @@ Scenario read_scenario(const Document& document, const Catalog& catalog, const M
       check_serving(scenario, document);
       break;
     case ScenarioKind::kKvReplay:
+      break;
+    case ScenarioKind::kCluster:
+      check_operations(scenario, document);
       break;
   }
   return scenario;

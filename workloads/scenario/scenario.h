@@ -11,6 +11,7 @@
 #include "hw/document.h"
 #include "hw/fault.h"
 #include "models/model.h"
+#include "workloads/cluster/cluster_plan.h"
 #include "workloads/scenario/flow_pattern.h"
 #include "workloads/scenario/section.h"
 #include "workloads/schedule/op.h"
@@ -25,7 +26,7 @@
 
 namespace moebius {
 
-enum class ScenarioKind : std::uint8_t { kTraining, kCollective, kServing, kKvReplay };
+enum class ScenarioKind : std::uint8_t { kTraining, kCollective, kServing, kKvReplay, kCluster };
 std::string_view to_string(ScenarioKind kind);
 std::string_view dispatch_name(Algorithm exchange);  // as key `dispatch` has it: "deepep"
 
@@ -80,6 +81,12 @@ struct KvReplayWorkload {
   kv::ReplayCache cache;
 };
 
+// A cluster over weeks. Steps of a job may come from a training scenario of its own: a path relative to this file.
+struct OperationsScenario {
+  ClusterPlan plan;
+  std::vector<std::string> job_scenarios;  // of each job; empty: its step is given, or does not matter
+};
+
 struct Scenario {
   ScenarioKind kind = ScenarioKind::kTraining;
   std::string file;  // as the user wrote it
@@ -104,6 +111,7 @@ struct Scenario {
   bool enforce_memory = true;  // training, serving: what does not fit on the devices is a failure
   CollectiveWorkload collective;
   std::optional<KvReplayWorkload> replay;
+  std::optional<OperationsScenario> operations = {};
   // Folding was wanted, but no rank stands for another: see Cluster::by_ports(), several_kinds().
   bool unfolded = false;
   FaultPlan faults;  // that happen under way; simulated only

@@ -1,6 +1,4 @@
 // A replay of requests against one cache: the keys of its scenario.
-#include <array>
-
 #include <fmt/format.h>
 
 #include "workloads/scenario/scenario_parts.h"
@@ -8,9 +6,6 @@
 
 namespace moebius {
 namespace {
-
-enum class Eviction : std::uint8_t { kLru };
-constexpr std::array kEvictions{Named<Eviction>{"lru", Eviction::kLru, "what was not used for longest"}};
 
 std::optional<std::int64_t> read_capacity(Section& section) {
   const DescriptionPtr form = description_of("", "blocks that the cache holds; null, or no key: endless");
@@ -34,7 +29,10 @@ void read_replay(Section& top, Scenario& scenario) {
   workload.finish();
   Section cache = top.object("cache", false, "one cache for all requests");
   replay.cache.capacity_blocks = read_capacity(cache);
-  cache.choice<Eviction>("eviction", kEvictions, Eviction::kLru, "which block goes when room is needed");
+  std::vector<Named<kv::EvictionKind>> evictions;
+  for (const kv::EvictionRow& row : kv::eviction_table()) evictions.push_back({row.name, row.kind, row.help});
+  replay.cache.eviction = cache.choice<kv::EvictionKind>("eviction", evictions, kv::EvictionKind::kLru,
+                                                         "which block goes when room is needed");
   replay.cache.service_time =
       cache.time("service_time", Time{}, "from a request's arrival until its blocks are in the cache");
   cache.finish();

@@ -4,18 +4,19 @@
 
 #include <fmt/format.h>
 
+#include "workloads/scenario/cache_keys.h"
+#include "workloads/scenario/expert_balance_keys.h"
 #include "workloads/scenario/overlap_keys.h"
 #include "workloads/scenario/popularity_keys.h"
 #include "workloads/scenario/scenario_parts.h"
 #include "workloads/scenario/service_keys.h"
+#include "workloads/scenario/serving_defaults.h"
 #include "workloads/scenario/traffic_keys.h"
 
 namespace moebius {
 
 namespace {
 
-constexpr std::array kArithmetic{Named<DType>{"bf16", DType::kBf16, ""}, Named<DType>{"fp8", DType::kFp8, ""},
-                                 Named<DType>{"fp32", DType::kFp32, ""}};
 constexpr std::array kMemoryRules{
     Named<bool>{"enforce", true, "what does not fit fails"},
     Named<bool>{"report", false, "it is simulated all the same, and the report says so"},
@@ -79,7 +80,7 @@ void check_model(const ServingPlan& plan, const Model& model, const Document& do
   const char* ep = "/plan/decode/ep/degree";
   require(document, moe || plan.ep == 1, ep, "expert-parallel degree {} for {}, which has no experts",
           plan.ep, model.id);
-  if (moe) divides(plan.ep, model.experts.routed, ep, "experts");
+  if (moe && plan.expert_slots == 0) divides(plan.ep, model.experts.routed, ep, "experts");
   require(document, !moe || plan.tp == 1 || plan.tp % plan.ep == 0, ep,
           "expert-parallel degree {} does not divide tp {}: replicas of several ranks share experts among "
           "themselves alone",
@@ -95,9 +96,7 @@ void check_model(const ServingPlan& plan, const Model& model, const Document& do
 void check_formats(const Scenario& scenario, const Document& document) {
   const std::string problem = problem_of(scenario.served.popularity, scenario.model);
   if (!problem.empty()) place_at(document, "/workload/experts/popularity").fail(problem);
-  for (const Pool& pool : scenario.cluster->pools)
-    require(document, pool.accelerator.peak_of(scenario.serving.gemm).value > 0, "/plan/precision/gemm",
-            "{} has no native {} arithmetic", pool.accelerator.id, to_string(scenario.serving.gemm));
+  check_formats_of_pools(scenario, document);
 }
 
 void check_batch(const Scenario& scenario, const Document& document) {
@@ -143,16 +142,18 @@ PhaseKeys read_phase(Section& phase, int tp, int ep) {
   return degrees;
 }
 
-void read_serving_plan(Section section, Scenario& scenario, const ModelCatalog* models) {
+void read_serving_plan(Section section, Scenario& scenario, const Catalog* catalog,
+                       const ModelCatalog* models) {
   ServingPlan& plan = scenario.serving;
+  const Framework& framework = read_framework(section);
   Section decode = section.object("decode", false, "iterations that give every running sequence a token");
   PhaseKeys degrees = read_phase(decode, 1, 1);
   plan.dp = degrees.dp;
   plan.tp = std::max(1, degrees.tp);
   plan.ep = std::max(1, degrees.ep);
   plan.decode_exchange = degrees.exchange;
-  plan.max_batch =
-      whole(decode, "max_batch", {1, 1 << 16}, 256, "sequences that decode at once on one replica");
+  plan.max_batch = whole(decode, "max_batch", {1, 1 << 16}, framework.max_batch,
+                         "sequences that decode at once on one replica");
   read_speculation(decode, models, scenario.service);
   decode.finish();
   Section prefill = section.object(
@@ -160,22 +161,22 @@ void read_serving_plan(Section section, Scenario& scenario, const ModelCatalog* 
   PhaseKeys of_prefill = read_phase(prefill, 0, 0);
   plan.prefill_exchange = of_prefill.exchange;
   plan.token_budget =
-      prefill.integer("token_budget", {1, kMostTokens}, 16384,
+      prefill.integer("token_budget", {1, kMostTokens}, framework.token_budget,
                       "most prompt tokens of an iteration on one replica; a longer prompt has one alone");
   prefill.finish();
-  read_service_keys(section, scenario.service);
+  read_service_keys(section, framework, scenario.service);
   if (!scenario.service.separate && scenario.service.does == PoolRole::kBoth)
     require_same(prefill, of_prefill, degrees);
   Section cache = section.object("cache", false, "keys and values of the running sequences");
-  read_cache_keys(cache, scenario.service);
-  plan.block_tokens = whole(cache, "block_tokens", {1, 1 << 16}, 64, "tokens of a page");
+  read_cache_keys(cache, framework, scenario.service);
+  read_tier_keys(cache, scenario.service, catalog);
+  plan.block_tokens = whole(cache, "block_tokens", {1, 1 << 16}, framework.block_tokens, "tokens of a page");
   cache.finish();
-  Section precision = section.object("precision", false, "number formats");
-  plan.gemm = precision.choice<DType>("gemm", kArithmetic, DType::kBf16,
-                                      "operands of matrix products, and tokens on their way to experts");
-  plan.kv = precision.choice<DType>("kv", kArithmetic, DType::kBf16, "the cache");
-  precision.finish();
+  read_formats(section.object("precision", false, "number formats"), plan);
   scenario.weights = read_weights(section);
+  plan.fused = section.boolean("fused", framework.fused,
+                               "one kernel adds and normalises; one splits queries, keys and values, rotates "
+                               "them and fills the cache");
   plan.fold = section.boolean("fold", true, "simulate one rank for all");
   scenario.enforce_memory =
       section.choice<bool>("memory", kMemoryRules, true, "when weights and cache do not fit");
@@ -197,13 +198,16 @@ void read_serving_workload(Section section, Scenario& scenario) {
   scenario.traffic.users =
       section.integer("users", {0, 1 << 24}, 0,
                       "requests at a time, each followed by another when answered; 0: as the trace says");
-  work.popularity = read_popularity(section.object("experts", false, "which experts tokens choose"), false);
+  read_expert_traffic(section.object("experts", false, "which experts tokens choose"), work.popularity,
+                      scenario.traffic.drift);
   work.seed = scenario.seed;
   section.finish();
 }
 
 void check_serving(Scenario& scenario, const Document& document) {
   set_phases(scenario, document);
+  set_expert_slots(scenario, document);
+  check_tiers(scenario, document);
   check_formats(scenario, document);
   if (scenario.service.full_steps) {
     check_degrees(scenario.serving, scenario, document);

@@ -7,6 +7,7 @@
 
 #include "hw/error.h"
 #include "workloads/scenario/engine_keys.h"
+#include "workloads/scenario/expert_balance_keys.h"
 #include "workloads/scenario/overlap_keys.h"
 #include "workloads/scenario/service_class_keys.h"
 #include "workloads/scenario/service_pool_keys.h"
@@ -65,19 +66,23 @@ int pool_of(const Scenario& scenario, const std::string& name, const Place& plac
   place.fail(fmt::format("expected a name in /cluster/pools, found \"{}\"{}", name, suggestion(name, names)));
 }
 
-void read_scheduler(Section section, ServicePlan& service) {
-  service.batching = section.choice<BatchPolicy>("batching", kBatchings, BatchPolicy::kPrefillFirst,
-                                                 "what shares an iteration");
-  service.chunked = section.boolean("chunked", true, "prompts are cut at the token budget");
+void read_scheduler(Section section, const Framework& framework, ServicePlan& service) {
+  service.batching =
+      section.choice<BatchPolicy>("batching", kBatchings, framework.batching, "what shares an iteration");
+  service.chunked = section.boolean("chunked", framework.chunked, "prompts are cut at the token budget");
   service.output_reserve =
       section.number("output_reserve", {0, 1}, 0,
                      "share of the tokens still to be generated for which admission leaves the cache free");
-  service.host.per_iteration = section.time("host_per_iteration", Time{}, "the processor's work for each");
-  service.host.per_sequence =
-      section.time("host_per_sequence", Time{}, "and for each sequence of the fullest replica");
-  service.host.overlapped =
-      section.boolean("overlap", false, "that work goes on beside the device's of the iteration before");
-  read_engine_keys(section, service);
+  service.host.per_iteration =
+      section.time("host_per_iteration", framework.host_per_iteration, "the processor's work for each");
+  service.host.per_sequence = section.time("host_per_sequence", framework.host_per_sequence,
+                                           "and for each sequence of the fullest replica");
+  service.host.overlapped = section.boolean("overlap", framework.overlap,
+                                            "that work goes on beside the device's of the iteration before");
+  service.host.reception = section.time(
+      "host_per_request", framework.host_per_request,
+      "from a request's arrival until it can be scheduled, beside all others: it is received and read");
+  read_engine_keys(section, framework, service);
   section.finish();
 }
 
@@ -96,9 +101,10 @@ void decide_steps(Scenario& scenario, const Document& document) {
     place_at(document, "/plan/steps")
         .fail(fmt::format("\"full\" carries out requests that are there at once, on one pool, found {}; "
                           "expected \"surface\"",
-                          service.separate          ? "prefill and decode apart"
-                          : scenario.traffic.source ? "requests that come by and by"
-                                                    : "several pools or classes, admission, one phase or two half batches"));
+                          service.separate ? "prefill and decode apart"
+                          : scenario.traffic.source
+                              ? "requests that come by and by"
+                              : "several pools or classes, admission, one phase or two half batches"));
 }
 
 // Blocks of the traffic are made of whole pages.
@@ -138,10 +144,11 @@ ServicePhase phase_of(const Scenario& scenario, PoolRole role, const PhaseKeys& 
   check_overlap(keys, plan.decode_overlap, plan, place);
   phase.batching = scenario.service.batching;
   phase.chunked = scenario.service.chunked;
+  set_engine(phase, scenario.service);
   return phase;
 }
 
-void read_service_keys(Section& plan, ServicePlan& service) {
+void read_service_keys(Section& plan, const Framework& framework, ServicePlan& service) {
   service.steps_given = plan.given("steps");
   service.full_steps = plan.choice<bool>("steps", kSteps, true,
                                          "how iterations of a batch that is there at once are carried out");
@@ -156,8 +163,11 @@ void read_service_keys(Section& plan, ServicePlan& service) {
   Section transfer = plan.object("transfer", false, "caches on their way from prefill to decode");
   service.layerwise = transfer.boolean("layerwise", true, "each layer leaves when it is computed");
   transfer.finish();
+  read_expert_balance(
+      plan.object("expert_balance", false, "where experts stand, and what is done to keep them loaded alike"),
+      service.experts);
   read_scheduler(plan.object("scheduler", false, "what an engine computes next, and what deciding it takes"),
-                 service);
+                 framework, service);
   read_layout(plan, service);
 }
 
@@ -171,12 +181,12 @@ void read_speculation(Section& decode, const ModelCatalog* models, ServicePlan& 
   section.finish();
 }
 
-void read_cache_keys(Section& cache, ServicePlan& service) {
+void read_cache_keys(Section& cache, const Framework& framework, ServicePlan& service) {
   service.prefix_cache =
       cache.boolean("prefix", false, "prompts that begin alike share what the cache has of them");
   Section section = cache.object("hbm", false, "in device memory");
-  service.device_share =
-      section.number("share", {0.01, 1}, 0.9, "of a device's memory, that weights and cache take together");
+  service.device_share = section.number("share", {0.01, 1}, framework.device_share,
+                                        "of a device's memory, that weights and cache take together");
   section.finish();
 }
 

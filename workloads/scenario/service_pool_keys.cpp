@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
+#include "workloads/scenario/engine_keys.h"
 #include "workloads/scenario/service_keys.h"
 
 namespace moebius {
@@ -108,6 +109,9 @@ void set_phases_of_pools(Scenario& scenario, const Document& document) {
     phase.batching = keys.batching;
     phase.chunked = keys.chunked;
     phase.wan = keys.wan;
+    set_engine(phase, service);
+    if (service.engine.padded && phase.batching == BatchPolicy::kMixed)
+      place.fail("rows of one length hold prompts alone: expected \"prefill-first\" with layout \"padded\"");
     service.separate = service.separate || keys.role != PoolRole::kBoth;
     service.phases.push_back(phase);
     check_once(service.phases, scenario, place);

@@ -1,7 +1,7 @@
 #include "workloads/schedule/batch.h"
 
 #include <algorithm>
-#include <set>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -53,7 +53,11 @@ std::vector<std::int32_t> Batch::slots() const {
 std::string find_fault(const Batch& batch) {
   if (batch.page_tokens < 0 || batch.sequences.empty())
     return fmt::format("{} sequences, {} tokens a page", batch.sequences.size(), batch.page_tokens);
-  std::set<std::int32_t> taken;
+  std::int32_t most = -1;
+  for (const BatchSequence& s : batch.sequences)
+    for (const std::int32_t page : s.pages) most = std::max(most, page);
+  // Pages are numbered from 0 on: a bit each.
+  std::vector<bool> taken(static_cast<std::size_t>(most) + 1);
   for (const BatchSequence& s : batch.sequences) {
     if (s.count < 1 || s.past < 0)
       return fmt::format("request {}: {} tokens after {}", s.request, s.count, s.past);
@@ -65,8 +69,8 @@ std::string find_fault(const Batch& batch) {
     if (room < s.length())
       return fmt::format("request {}: {} tokens on {} pages", s.request, s.length(), s.pages.size());
     for (const std::int32_t page : s.pages) {
-      if (page < 0 || !taken.insert(page).second)
-        return fmt::format("request {}: page {} is taken", s.request, page);
+      if (page < 0 || taken[page]) return fmt::format("request {}: page {} is taken", s.request, page);
+      taken[page] = true;
     }
   }
   return {};

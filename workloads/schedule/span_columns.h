@@ -41,6 +41,7 @@ class SpanColumns {
   Lane lane(std::size_t i) const { return cell<Lane>(lane_, i); }
   std::int64_t start(std::size_t i) const { return cell<std::int64_t>(start_, i); }
   std::int64_t end(std::size_t i) const { return cell<std::int64_t>(end_, i); }
+  std::int64_t work_start(std::size_t i) const { return cell<std::int64_t>(work_start_, i); }
 
   // The pages of spans first .. first + count of all columns may leave memory; they come back when read
   // again.
@@ -57,7 +58,7 @@ class SpanColumns {
   std::unique_ptr<const TimelineFile> file_;
   std::size_t size_ = 0;
   const char *sequence_ = nullptr, *op_ = nullptr, *rank_class_ = nullptr, *lane_ = nullptr,
-             *start_ = nullptr, *end_ = nullptr;
+             *start_ = nullptr, *end_ = nullptr, *work_start_ = nullptr;
 };
 
 }  // namespace moebius

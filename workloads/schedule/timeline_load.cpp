@@ -286,7 +286,7 @@ const Timeline& MappedTimeline::tables() const {
 namespace {
 
 // Where column stands in the order of timeline_columns.h.
-enum SpanColumn { kSequence = 0, kOp = 1, kRankClass = 2, kLane = 3, kStart = 7, kEnd = 8 };
+enum SpanColumn { kSequence = 0, kOp = 1, kRankClass = 2, kLane = 3, kStart = 7, kEnd = 8, kWorkStart = 11 };
 
 }  // namespace
 
@@ -294,7 +294,7 @@ SpanColumns::SpanColumns(const std::string& path)
     : file_(std::make_unique<TimelineFile>(path, path)), size_(file_->num_spans) {
   const auto& columns = file_->span_columns;
   sequence_ = columns[kSequence], op_ = columns[kOp], rank_class_ = columns[kRankClass];
-  lane_ = columns[kLane], start_ = columns[kStart], end_ = columns[kEnd];
+  lane_ = columns[kLane], start_ = columns[kStart], end_ = columns[kEnd], work_start_ = columns[kWorkStart];
 }
 SpanColumns::~SpanColumns() = default;
 SpanColumns::SpanColumns(SpanColumns&&) noexcept = default;

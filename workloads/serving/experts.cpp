@@ -27,12 +27,12 @@ class ReplicatedMoe {
   }
 
   TensorId grouped(TensorId x, const Linear& linear) {
-    const TensorId operand = w_.quantised(x, w_.plan().gemm);
+    const TensorId operand = w_.quantised(x, w_.expert_format().arithmetic);
     const TensorId w = w_.expert_weight(linear, experts_);
     const std::int64_t out = w_.rows(w), in = w_.columns(w);
     const TensorId y = transient(rows_, out, DType::kBf16, linear.role);
     w_.emit({.kind = OpKind::kGroupedGemm,
-             .dtype = w_.plan().gemm,
+             .dtype = w_.expert_format().arithmetic,
              .role = linear.role,
              .route = route_,
              .shape = {.m = rows_, .n = out, .k = in, .groups = experts_}},

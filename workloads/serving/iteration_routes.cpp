@@ -32,9 +32,7 @@ TokenRuns IterationRoutes::runs_of(int group) const {
   return TokenRuns(std::move(runs));
 }
 
-RoutePtr IterationRoutes::get(int group, int layer) {
-  const auto known = routes_.find({group, layer});
-  if (known != routes_.end()) return known->second;
+RouteSpec IterationRoutes::spec_of(int group, int layer) {
   auto& [runs, most] = runs_[group];
   if (runs.empty()) {
     runs = runs_of(group);
@@ -44,18 +42,61 @@ RoutePtr IterationRoutes::get(int group, int layer) {
     }
   }
   const Experts& experts = job_.model.experts;
-  const RouteSpec spec{.seed = job_.workload.seed,
-                       .layer = layer,
-                       .popularity = job_.workload.popularity,
-                       .weights = course_.at(layer, 0),
-                       .ranks = job_.plan.ep,
-                       .ranks_per_node = job_.ranks_per_node,
-                       .experts = experts.routed,
-                       .active = experts.active,
-                       .groups = experts.groups,
-                       .active_groups = experts.active_groups,
-                       .tokens = most,
-                       .runs = runs};
+  const int slots = job_.plan.slots_of(experts);
+  const bool grouped = slots % experts.groups == 0;
+  return {.seed = job_.workload.seed,
+          .layer = layer,
+          .popularity = job_.workload.popularity,
+          .weights = course_.at(layer, 0),
+          .ranks = job_.plan.ep,
+          .ranks_per_node = job_.ranks_per_node,
+          .experts = slots,
+          .active = experts.active,
+          .groups = grouped ? experts.groups : 1,
+          .active_groups = grouped ? experts.active_groups : 1,
+          .tokens = most,
+          .runs = runs};
+}
+
+// Tokens without names, where all sources have as many; otherwise the first ones of a request a source.
+TokenRuns IterationRoutes::counted_runs(int group, int& most) const {
+  std::vector<TokenRun> runs;
+  const int sources = job_.plan.replicated_experts() ? 1 : job_.plan.ep;
+  bool equal = true;
+  for (int source = 0; source < sources; ++source) {
+    const Batch& batch = *batches_[(group * job_.plan.ep + source) / job_.plan.tp];
+    runs.push_back({source, source, 0, static_cast<std::int32_t>(batch.rows())});
+    most = std::max(most, runs.back().count);
+    equal = equal && runs.back().count == runs.front().count;
+  }
+  return equal && sources == job_.plan.ep ? TokenRuns() : TokenRuns(std::move(runs));
+}
+
+RoutePtr IterationRoutes::drawn(int group, int layer) {
+  const int draw = loads_->draws > 0 ? layer % loads_->draws : layer;
+  RoutePtr& route = routes_[{group, draw}];
+  if (route) return route;
+  RouteSpec spec = spec_of(group, draw);
+  spec.popularity = {};
+  spec.popularity.kind = PopularityKind::kDirichlet;
+  spec.weights = loads_->weights[loads_->weights.size() > 1 ? layer : 0];
+  spec.groups = loads_->groups;
+  spec.active_groups = loads_->active_groups;
+  spec.tokens = 0;
+  spec.runs = counted_runs(group, spec.tokens);
+  return route = std::make_shared<const Route>(spec);
+}
+
+RoutePtr IterationRoutes::get(int group, int layer) {
+  if (loads_ != nullptr && !loads_->weights.empty()) return drawn(group, layer);
+  const auto known = routes_.find({group, layer});
+  if (known != routes_.end()) return known->second;
+  RouteSpec spec = spec_of(group, layer);
+  if (loads_ != nullptr) {
+    spec.popularity = {};
+    spec.groups = loads_->groups;
+    spec.active_groups = loads_->active_groups;
+  }
   const bool balanced = spec.popularity.kind == PopularityKind::kBalanced;
   return routes_[{group, layer}] = balanced ? balanced_.get(spec) : std::make_shared<const Route>(spec);
 }

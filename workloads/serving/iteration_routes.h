@@ -14,9 +14,20 @@
 
 namespace moebius {
 
+// Loads that slots have in place of the popularity: a token draws slots in proportion to these weights.
+struct SlotDraw {
+  std::vector<ExpertWeights> weights;  // by layer; one alone: of all layers; none: tokens are dealt evenly
+  int draws = 0;                       // > 0: layers take so many draws in turn; 0: each has its own
+  int groups = 1, active_groups = 1;   // of slots, between which a token chooses first
+};
+
 class IterationRoutes {
  public:
   explicit IterationRoutes(const ServingJob& job);
+
+  void draw(const SlotDraw* loads) {
+    loads_ = loads;
+  }  // of the next iterations; null: as the popularity says
 
   void begin(const std::vector<BatchPtr>& batches);  // by replica
   // Of the expert group that stands at ranks group * ep ... Of a replica of several ranks, each is the whole.
@@ -24,6 +35,9 @@ class IterationRoutes {
 
  private:
   TokenRuns runs_of(int group) const;
+  TokenRuns counted_runs(int group, int& most) const;
+  RouteSpec spec_of(int group, int layer);
+  RoutePtr drawn(int group, int layer);
 
   const ServingJob& job_;
   std::vector<BatchPtr> batches_;
@@ -31,6 +45,7 @@ class IterationRoutes {
   std::map<std::pair<int, int>, RoutePtr> routes_;  // of this iteration, by group and layer
   RouteCache balanced_;
   PopularityCourse course_;
+  const SlotDraw* loads_ = nullptr;
 };
 
 }  // namespace moebius

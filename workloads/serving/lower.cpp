@@ -8,10 +8,21 @@
 
 #include "workloads/serving/attention.h"
 #include "workloads/serving/batching.h"
+#include "workloads/serving/expert_moves_op.h"
 #include "workloads/serving/experts.h"
 
 namespace moebius {
 namespace {
+
+WeightFormat dense_format(const ServingPlan& plan) {
+  const WeightFormat format = format_of(plan.gemm);
+  return {plan.gemm, plan.weights.value_or(format.stored)};
+}
+
+WeightFormat expert_format(const ServingPlan& plan) {
+  const WeightFormat format = format_of(plan.expert_gemm.value_or(plan.gemm));
+  return {format.arithmetic, plan.expert_weights.value_or(format.stored)};
+}
 
 class IterationWriter {
  public:
@@ -23,10 +34,12 @@ class IterationWriter {
         writer_(input_, {.slice = {}, .shard = iteration.shard}, pass),
         parts_(latent_parts(shape.job.model, *iteration.batch)) {
     batch_ = static_cast<std::int32_t>(pass.builder.add_batch(iteration.batch));
+    writer_.use_formats(dense_format(shape.job.plan), expert_format(shape.job.plan));
   }
 
   void write() {
     writer_.begin_block(-1, false);
+    if (it_.moves) write_expert_moves(builder(), it_.moves);
     TensorId x = write_entry();
     for (int layer = 0; layer < model().layers; ++layer) x = write_layer(x, layer);
     writer_.begin_block(-1, false);
@@ -179,7 +192,8 @@ TrainingPlan layers_plan(const ServingPlan& plan, bool decodes) {
   layers.expert_tp = plan.expert_tp();
   layers.exchange = decodes ? plan.decode_exchange : plan.prefill_exchange;
   layers.communication_sms = plan.overlap(decodes).communication_cores;
-  layers.gemm = layers.dispatch = plan.gemm;
+  layers.gemm = plan.gemm;
+  layers.dispatch = plan.expert_gemm.value_or(plan.gemm);
   if (plan.gemm == DType::kFp32) layers.combine = DType::kFp32;
   layers.fused_quantise = true;
   layers.fold = plan.fold;
@@ -214,13 +228,14 @@ ShardPosition shard_of(const RankClass& rank_class) {
 FragmentPtr lower_iteration(const ServingShape& shape, const Iteration& iteration) {
   const bool decodes = shape.decodes(*iteration.batch);
   ForwardPass pass(decodes ? "decode" : "prefill");
-  pass.builder.launch = shape.job.plan.launch;
-  const auto sequences = static_cast<int>(iteration.batch->sequences.size());
-  if (pass.builder.launch == LaunchMode::kGraph && (!decodes || sequences > shape.job.plan.captured))
-    pass.builder.launch = LaunchMode::kKernel;
   const PhaseOverlap& overlap = shape.job.plan.overlap(decodes);
   if (overlap.two_batch)
     pass.builder.compute_units = static_cast<std::int16_t>(-overlap.communication_cores);
+  pass.builder.launch = shape.job.plan.launch;
+  if (shape.job.plan.fused) pass.builder.fusions = {Fusion::kResidual, Fusion::kHeads};
+  const auto sequences = static_cast<int>(iteration.batch->sequences.size());
+  if (pass.builder.launch == LaunchMode::kGraph && (!decodes || sequences > shape.job.plan.captured))
+    pass.builder.launch = LaunchMode::kKernel;
   IterationWriter(shape, iteration, pass).write();
   return pass.builder.freeze_it();
 }

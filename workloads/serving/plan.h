@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "hw/dtype.h"
 #include "models/model.h"
@@ -32,6 +33,9 @@ struct ServingPlan {
       0;                      // most prompt tokens of one prefill iteration of a replica, but for one prompt
   int block_tokens = 64;      // of a page of the cache
   DType gemm = DType::kBf16;  // operands of matrix products, and tokens on their way to experts
+  // As those products keep their weights, and the same two of experts. Nothing: as `gemm`.
+  std::optional<DType> weights = {}, expert_gemm = {}, expert_weights = {};
+  bool fused = false;         // kernels as serving frameworks have them: lower.cpp
   DType kv = DType::kBf16;    // the cache
   bool fold = true;           // simulate one rank for all
   LaunchMode launch =
@@ -40,7 +44,9 @@ struct ServingPlan {
   bool host_sampling = false;  // logits go to the host, which chooses tokens; simulated only
   int drafts =
       0;  // rows that each decoding sequence has beside its own, guesses to be checked; simulated only
+  int expert_slots = 0;       // of a layer, where experts may stand more than once; 0: one an expert
 
+  int slots_of(const Experts& experts) const { return expert_slots > 0 ? expert_slots : experts.routed; }
   int ranks() const { return dp * tp; }
   bool replicated_experts() const { return tp > 1; }
   const PhaseOverlap& overlap(bool decodes) const { return decodes ? decode_overlap : prefill_overlap; }

@@ -8,6 +8,7 @@
 
 #include "hw/error.h"
 #include "workloads/validation/claims/claim_tables.h"
+#include "workloads/validation/servers/server_table.h"
 #include "workloads/validation/validation.h"
 
 namespace moebius {
@@ -19,6 +20,7 @@ constexpr const char* kShipped = "scenarios/validate";
 struct ValidateArguments {
   std::vector<std::string> paths;
   std::string mapping;
+  ServerOptions servers;
   bool json = false, markdown = false;
 };
 
@@ -36,6 +38,10 @@ std::string both(const std::string& cases, const std::string& claims) {
 int run(const ValidateArguments& arguments, const ChosenExecutor& executor) {
   const Library library(*executor.data);
   const std::vector<std::string> paths = paths_of(arguments);
+  if (arguments.mapping.empty() && names_servers(paths)) {
+    print(validated_servers(paths.front(), library, executor.start, arguments.servers, arguments.json));
+    return 0;
+  }
   const std::vector<ValidationCase> rows = cases_of(paths, arguments.mapping);
   const std::vector<Claim> published = claims_of(paths);
   if (rows.empty() && published.empty())
@@ -60,6 +66,13 @@ Command validate_command(const ChosenExecutor& executor) {
        "measured rows"},
       {"--mapping", &arguments->mapping, "what the columns of the tables are: scenarios/validate/README.md"},
       {"--json", &arguments->json, "print the error table as one JSON object"},
+      {"--rows", &arguments->servers.rows,
+       "of a table of servers: simulate so many rows, drawn by --rows-seed (default: all)"},
+      {.name = "--fit-hosts",
+       .target = &arguments->servers.fit,
+       .help = "of a table of servers: fit the host costs of frameworks to the rows that are kept for that",
+       .excludes = {"--json", "--rows"}},
+      {"--rows-seed", &arguments->servers.seed, "which rows --rows draws (default 1)"},
       {.name = "--markdown",
        .target = &arguments->markdown,
        .help = "print the claims as tables for a README",

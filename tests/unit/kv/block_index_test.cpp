@@ -180,7 +180,7 @@ TEST_CASE("blocks of a request under way are not there for those that come meanw
   const std::vector<TrafficRequest> requests{request(0_s, {1, 2}), request(9_s, {1, 2}),
                                              request(10_s, {1, 2})};
   Given late(requests), at_once(requests);
-  const ReplayFigures figures = replay(late, {std::nullopt, 10_s});
+  const ReplayFigures figures = replay(late, {std::nullopt, EvictionKind::kLru, 10_s});
   CHECK(figures.hit_blocks == 2);
   CHECK(figures.requests_fully_hit == 1);
   CHECK(replay(at_once, {}).hit_blocks == 4);
@@ -211,7 +211,7 @@ TEST_CASE("the conversation trace has the hits that it is known to have") {
     return;
   }
   const auto hits = [&](std::optional<std::int64_t> capacity) {
-    return replay(*open_trace({path}), {capacity, Time{}});
+    return replay(*open_trace({path}), {capacity, EvictionKind::kLru, Time{}});
   };
   const ReplayFigures endless = hits(std::nullopt);
   CHECK(endless.hit_blocks == 105710);

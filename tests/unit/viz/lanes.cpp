@@ -1,4 +1,7 @@
 // Rows, windows, levels of detail and counters: what is drawn adds up to what there is.
+#include "hw/error.h"
+#undef CHECK  // ours; here it is Catch's
+
 #include <catch2/catch.hpp>
 
 #include <cmath>
@@ -162,6 +165,39 @@ TEST_CASE(
   CHECK(strokes[0].category == (5 | kFilteredOut));
 }
 
+// Whatever bytes come: an error, or something that can be laid out and drawn.
+TEST_CASE("damaged timelines are errors and nothing worse") {
+  const test::Scratch scratch;
+  save_timeline(one_lane(half_busy(40)), scratch.path("t.mtl"));
+  const std::string whole = test::text_of(scratch.path("t.mtl"));
+  std::uint64_t state = 1;
+  const auto random = [&](std::size_t below) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return static_cast<std::size_t>(state >> 33) % below;
+  };
+  int refused = 0, drawn = 0;
+  for (int i = 0; i < 3000; ++i) {
+    std::string bytes = whole;
+    for (std::size_t change = 0; change <= random(3); ++change)
+      bytes[random(bytes.size())] = static_cast<char>(random(4) == 0 ? 0xff : random(256));
+    if (random(10) == 0) bytes.resize(random(bytes.size()));
+    try {
+      const SpanColumns columns(scratch.write("damaged.mtl", bytes));
+      const LaneSpans lanes(columns);
+      LevelOfDetail lod(lanes);
+      std::vector<Stroke> strokes;
+      for (std::size_t row = 0; row < lanes.rows().size(); ++row)
+        lod.draw(row, {0, static_cast<double>(lanes.end_of_run()) + 1}, 100, strokes);
+      for (std::size_t span = 0; span < columns.size(); ++span) static_cast<void>(columns.span(span));
+      ++drawn;
+    } catch (const Error&) {
+      ++refused;
+    }
+  }
+  CHECK(refused > 500);
+  CHECK(drawn > 100);  // what a byte of a size or a name says cannot be known to be wrong
+}
+
 TEST_CASE("zooming keeps the time under the cursor where it is") {
   TimeWindow window{1000, 2000};
   const double before = window.at(0.25);
@@ -176,6 +212,13 @@ TEST_CASE("zooming keeps the time under the cursor where it is") {
   window.clamp(5000);
   CHECK(window.begin == Approx(-250));
   CHECK(window.end == Approx(5250));
+}
+
+TEST_CASE("numbered counters are one family") {
+  CHECK(family_of("wire nic-out 3") == "wire nic-out");
+  CHECK(family_of("tier nic-out mean") == "tier nic-out mean");
+  CHECK(family_of("memory") == "memory");
+  CHECK(family_of("odd ") == "odd ");
 }
 
 TEST_CASE("the extent of a counter over a stretch is that of its samples") {

@@ -9,7 +9,11 @@
 
 namespace moebius::kv {
 
-BlockIndex::BlockIndex(std::int64_t capacity) : capacity_(capacity), table_(capacity) {
+BlockIndex::BlockIndex(std::int64_t capacity)
+    : BlockIndex(capacity, make_eviction(EvictionKind::kLru, {.capacity = capacity})) {}
+
+BlockIndex::BlockIndex(std::int64_t capacity, std::unique_ptr<Eviction> eviction)
+    : capacity_(capacity), table_(capacity), eviction_(std::move(eviction)) {
   CHECK(capacity >= 0 && capacity <= kUnbounded, fmt::format("capacity={}", capacity));
 }
 
@@ -32,88 +36,95 @@ void BlockIndex::acquire(Chain chain, Lease& lease) {
   }
 }
 
-void BlockIndex::release(Chain chain, Lease& lease) {
+// Newcomers are in use until all have come in, so that none takes another one's place.
+void BlockIndex::release(Chain chain, Lease& lease, std::span<const std::int64_t> next) {
   CHECK(lease.blocks() <= static_cast<std::int64_t>(chain.size()),
         fmt::format("a lease of {} blocks for a chain of {}", lease.blocks(), chain.size()));
-  // What others brought in meanwhile is held too: making room for the rest must not take it.
+  CHECK(next.empty() || next.size() == chain.size(), fmt::format("{} uses to come", next.size()));
   for (std::size_t i = lease.slots.size(); i < chain.size(); ++i) {
-    const std::int32_t slot = table_.find(chain[i]);
+    std::int32_t slot = table_.find(chain[i]);
+    if (slot >= 0) {
+      hold(slot);
+    } else {
+      slot = place({.hash = chain[i],
+                    .parent = chain[i == 0 ? 0 : i - 1],
+                    .depth = static_cast<std::int32_t>(i),
+                    .next = next.empty() ? BlockUse::kNever : next[i]},
+                   0);
+    }
     if (slot < 0) break;
-    hold(slot);
     lease.slots.push_back(slot);
   }
-  const std::int64_t held = lease.blocks();
-  const std::int64_t admitted = std::min(static_cast<std::int64_t>(chain.size()), held + capacity_ - in_use_);
-  for (std::int64_t i = admitted - 1; i >= held; --i) insert(chain[i]);
-  for (std::int64_t i = held - 1; i >= 0; --i) free(lease.slots[i]);
+  for (std::size_t i = lease.slots.size(); i-- > 0;)
+    free(lease.slots[i], next.empty() ? BlockUse::kNever : next[i]);
   lease.slots.clear();
 }
 
 void BlockIndex::hold(std::int32_t slot) {
   if (blocks_[slot].leases++ > 0) return;
-  unlink(slot);
+  eviction_->hold(slot);
   ++in_use_;
 }
 
-void BlockIndex::free(std::int32_t slot) {
-  CHECK(blocks_[slot].leases > 0, fmt::format("slot {} is not in use", slot));
-  if (--blocks_[slot].leases > 0) return;
-  link_newest(slot);
+void BlockIndex::free(std::int32_t slot, std::int64_t next) {
+  Block& block = blocks_[slot];
+  CHECK(block.leases > 0, fmt::format("slot {} is not in use", slot));
+  if (--block.leases > 0) return;
+  ++block.uses;
+  eviction_->free(slot, {block.hash, block.parent, block.depth, next});
   --in_use_;
 }
 
-void BlockIndex::unlink(std::int32_t slot) {
-  const auto [older, newer] = std::pair(blocks_[slot].older, blocks_[slot].newer);
-  (older < 0 ? oldest_ : blocks_[older].newer) = newer;
-  (newer < 0 ? newest_ : blocks_[newer].older) = older;
+// In use, once.
+std::int32_t BlockIndex::place(const BlockUse& block, std::int32_t uses) {
+  const std::int32_t slot = slot_for(block);
+  if (slot < 0) return -1;
+  blocks_[slot] = {block.hash, block.parent, block.depth, 1, uses};
+  table_.insert(block.hash, slot);
+  eviction_->enter(slot, block);
+  ++in_use_;
+  return slot;
 }
 
-void BlockIndex::link_newest(std::int32_t slot) {
-  blocks_[slot].older = newest_;
-  blocks_[slot].newer = -1;
-  (newest_ < 0 ? oldest_ : blocks_[newest_].newer) = slot;
-  newest_ = slot;
+std::int32_t BlockIndex::insert(const EvictedBlock& block) {
+  const std::int32_t slot =
+      place({block.hash, block.parent, block.depth, BlockUse::kNever}, block.uses - 1);  // free() adds one
+  if (slot >= 0) free(slot);
+  return slot;
 }
 
-// A chain that names a block twice has it once.
-void BlockIndex::insert(BlockHash hash) {
-  const std::int32_t there = table_.find(hash);
-  if (there >= 0) {
-    if (blocks_[there].leases > 0) return;
-    unlink(there);
-    return link_newest(there);
-  }
-  const std::int32_t slot = slot_for_new();
-  blocks_[slot].hash = hash;
-  table_.insert(hash, slot);
-  link_newest(slot);
+EvictedBlock BlockIndex::block(std::int32_t slot) const {
+  const Block& block = blocks_[slot];
+  return {block.hash, block.parent, block.depth, block.uses};
+}
+
+void BlockIndex::take_out(std::int32_t slot) {
+  eviction_->leave(slot);
+  table_.erase(blocks_[slot].hash);
+  ++evicted_;
+  if (keeps_evicted_) log_.push_back(block(slot));
+  empty_.push_back(slot);
 }
 
 std::int64_t BlockIndex::evict(std::int64_t blocks) {
   std::int64_t gone = 0;
-  for (; gone < blocks && oldest_ >= 0; ++gone) empty_.push_back(take_out_oldest());
+  for (; gone < blocks && resident() > in_use_; ++gone) take_out(eviction_->victim());
   return gone;
 }
 
-std::int32_t BlockIndex::slot_for_new() {
-  if (!empty_.empty()) {
-    const std::int32_t slot = empty_.back();
-    empty_.pop_back();
-    return slot;
+std::int32_t BlockIndex::slot_for(const BlockUse& newcomer) {
+  if (resident() >= capacity_) {
+    if (resident() == in_use_) return -1;
+    const std::int32_t victim = eviction_->victim();
+    if (!eviction_->prefers(newcomer, victim)) return -1;
+    take_out(victim);
   }
-  if (static_cast<std::int64_t>(blocks_.size()) < capacity_) {
+  if (empty_.empty()) {
     blocks_.emplace_back();
     return static_cast<std::int32_t>(blocks_.size()) - 1;
   }
-  CHECK(oldest_ >= 0, fmt::format("all {} blocks are in use", capacity_));
-  return take_out_oldest();
-}
-
-std::int32_t BlockIndex::take_out_oldest() {
-  const std::int32_t slot = oldest_;
-  unlink(slot);
-  table_.erase(blocks_[slot].hash);
-  ++evicted_;
+  const std::int32_t slot = empty_.back();
+  empty_.pop_back();
   return slot;
 }
 

@@ -1,6 +1,8 @@
 #include "workloads/serving/kv/kv_replay.h"
 
 #include <deque>
+#include <unordered_map>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -12,19 +14,46 @@ namespace {
 struct Served {
   Time end;
   std::vector<BlockHash> chain;
+  std::vector<std::int64_t> next;  // requests until each block is used again, where the policy must know
   Lease lease;
+};
+
+// All requests at once, each block with the number of the next request that has it.
+class KnownFuture {
+ public:
+  explicit KnownFuture(TrafficStream& traffic) {
+    TrafficRequest request;
+    while (traffic.next(request)) requests_.push_back(request);
+    next_.resize(requests_.size());
+    std::unordered_map<BlockHash, std::int64_t> used;
+    for (std::size_t r = requests_.size(); r-- > 0;) {
+      for (const BlockHash hash : requests_[r].blocks) {
+        const auto known = used.find(hash);
+        next_[r].push_back(known == used.end() ? BlockUse::kNever : known->second);
+      }
+      for (const BlockHash hash : requests_[r].blocks) used[hash] = static_cast<std::int64_t>(r);
+    }
+  }
+  std::size_t size() const { return requests_.size(); }
+  TrafficRequest& request(std::size_t r) { return requests_[r]; }
+  std::vector<std::int64_t>& next(std::size_t r) { return next_[r]; }
+
+ private:
+  std::vector<TrafficRequest> requests_;
+  std::vector<std::vector<std::int64_t>> next_;
 };
 
 class Replay {
  public:
   explicit Replay(const ReplayCache& cache)
-      : cache_(cache), index_(cache.capacity_blocks.value_or(BlockIndex::kUnbounded)) {}
+      : Replay(cache, cache.capacity_blocks.value_or(BlockIndex::kUnbounded)) {}
 
-  void take(TrafficRequest& request) {
+  void take(TrafficRequest& request, std::vector<std::int64_t>* next = nullptr) {
     require_blocks(request);
     finish_until(request.arrival);
     Served& served = begin();
     served.chain.swap(request.blocks);
+    if (next != nullptr) served.next.swap(*next);
     served.end = request.arrival + cache_.service_time;
     index_.acquire(served.chain, served.lease);
     count(request, served);
@@ -40,6 +69,9 @@ class Replay {
   }
 
  private:
+  Replay(const ReplayCache& cache, std::int64_t capacity)
+      : cache_(cache), index_(capacity, make_eviction(cache.eviction, {.capacity = capacity})) {}
+
   void require_blocks(const TrafficRequest& request) {
     if (request.blocks.empty())
       throw input_error(
@@ -60,7 +92,7 @@ class Replay {
   }
   void finish_first() {
     Served& served = open_.front();
-    index_.release(served.chain, served.lease);
+    index_.release(served.chain, served.lease, served.next);
     free_.push_back(std::move(served));
     open_.pop_front();
   }
@@ -93,6 +125,11 @@ class Replay {
 
 ReplayFigures replay(TrafficStream& traffic, const ReplayCache& cache) {
   Replay replay(cache);
+  if (cache.eviction == EvictionKind::kBelady) {
+    KnownFuture future(traffic);
+    for (std::size_t r = 0; r < future.size(); ++r) replay.take(future.request(r), &future.next(r));
+    return replay.finish();
+  }
   TrafficRequest request;
   while (traffic.next(request)) replay.take(request);
   return replay.finish();

@@ -13,6 +13,7 @@ namespace moebius::kv {
 
 struct ReplayCache {
   std::optional<std::int64_t> capacity_blocks;  // nothing: endless
+  EvictionKind eviction = EvictionKind::kLru;
   Time service_time;  // from a request's arrival until its blocks are in the cache; those it hit stay as long
 };
 

@@ -11,6 +11,9 @@ ByteRate ServingSystem::State::rate_of(const Location& at) const {
 void ServingSystem::State::hand_over(std::int32_t id) {
   const std::optional<Location> at = router->for_decoding(route_of(id), now);
   CHECK(at, "a request was taken that no pool goes on with");
+  const RequestClass& of = rules.classes[live[id].moments.service_class];
+  router->left(live[id].decode, of);
+  router->decodes(*at, of);
   live[id].decode = *at;
   port(live[id].decode).waiting.push_back(id);
   start_transfers(live[id].decode);
@@ -36,6 +39,8 @@ void ServingSystem::State::start_transfer(std::int32_t id) {
   const bool early = transfer.layerwise && request.prefilled == now;
   const Time begin = early ? request.moments.admitted : now;
   CachePort &from = port(request.prefill), &to = port(request.decode);
+  TieredCache* const tiers = pools[request.prefill.pool].tiers.get();
+  if (tiers != nullptr) from.free = std::max(from.free, tiers->sends_from(number_of(request.prefill)));
   const Time start = std::max({begin, from.free, to.free}) + transfer.latency;
   const Time least = early ? Time{whole.ns / transfer.layers} : Time{};
   Time end = std::max(start + whole, now + least);
@@ -44,6 +49,7 @@ void ServingSystem::State::start_transfer(std::int32_t id) {
       if (pool_of(at).wan) end = std::max(end, pools[at.pool].caches.pass(begin, bytes, *pool_of(at).wan));
   }
   from.free = to.free = end;
+  if (tiers != nullptr) tiers->sent(number_of(request.prefill), end);
   transferred += bytes;
   post(end, ServiceEvent::Kind::kTransfer, id);
 }

@@ -92,43 +92,43 @@ Forecast Forecaster::prompt(const Instance& instance, int replica, const Forecas
   const std::int64_t budget =
       rules_.replica.chunked ? rules_.replica.token_budget : std::max(own, rules_.replica.token_budget);
   const std::int64_t pieces = (own + budget - 1) / budget;
+  const Time begins = instance.busy() ? std::max(now, instance.until()) : now;
   Forecast forecast;
   forecast.prompt_seconds =
       static_cast<double>(pieces) *
       prompts(instance, replica, (own + pieces - 1) / pieces, mean_keys(request.cached, own));
   double seconds = forecast.prompt_seconds;
-  if (before > 0) {
-    const std::int64_t waiting = std::max<std::int64_t>(1, load.waiting);
-    const double keys = mean_keys(0, before / waiting);
+  const std::int64_t waiting = std::max<std::int64_t>(1, load.waiting);
+  const double keys = before > 0 ? mean_keys(0, before / waiting) : mean_keys(request.cached, own);
+  if (before + own > budget) {
     const std::int64_t rows = std::min(budget, before);
-    const bool together = before + own <= budget;
-    const double iterations = together ? 1 : static_cast<double>(before) / static_cast<double>(rows);
-    const double all = iterations * prompts(instance, replica, together ? before + own : rows, keys);
-    seconds = together ? std::max(all, seconds) : all + seconds;
+    if (before > 0)
+      seconds +=
+          static_cast<double>(before) / static_cast<double>(rows) * prompts(instance, replica, rows, keys);
+  } else {
+    const auto joining = static_cast<std::int64_t>(request.arriving * (begins - now).seconds());
+    const std::int64_t rows = std::min(budget, before + own + joining);
+    if (rows > own) seconds = std::max(seconds, prompts(instance, replica, rows, keys));
   }
   if (rules_.replica.policy == BatchPolicy::kMixed && load.running > 0) {
     std::int64_t sequences = 0;  // each iteration gives those that decode a token, too
     seconds += static_cast<double>(pieces) * iteration(instance, replica, request, sequences);
   }
   if (!rules_.replica.hands_over) seconds += until_room(instance, replica, request, mean_output);
-  const Time begins = instance.busy() ? std::max(now, instance.until()) : now;
   forecast.first_token = begins - now + time_from_seconds(seconds);
   forecast.prompt_seconds /= instance.size();
   return forecast;
 }
 
-Forecast Forecaster::decode(const Instance& instance, int replica, const ForecastRequest& request, Time began,
-                            Time now) {
+Forecast Forecaster::decode(const Instance& instance, int replica, const ForecastRequest& request,
+                            double prompt_share) {
   std::int64_t sequences = 1;
   double seconds =
       iteration(instance, replica, request, sequences) / tokens_a_turn(rules_.replica.speculation);
   Forecast forecast;
   forecast.token_seconds = seconds / (static_cast<double>(sequences) * instance.size());
-  constexpr double kMostPrompts =
-      0.95;  // an instance that has done nothing else is not yet one that never will
-  const double elapsed = (now - began).seconds();
-  if (elapsed > 0)
-    seconds /= 1 - std::min(kMostPrompts, instance.totals().busy_with_prompts.seconds() / elapsed);
+  constexpr double kMostPrompts = 0.95;  // who has done nothing else lately will do something else some time
+  seconds /= 1 - std::min(kMostPrompts, prompt_share);
   forecast.per_token = time_from_seconds(seconds);
   return forecast;
 }

@@ -17,6 +17,7 @@ struct ForecastRequest {
   std::int64_t input = 0;   // tokens of its prompt
   std::int64_t cached = 0;  // of which the replica has so many
   std::int32_t priority = 0;
+  double arriving = 0;  // tokens of other prompts a second that come to the replica, as so far
 };
 
 struct Forecast {
@@ -31,13 +32,13 @@ class Forecaster {
   Forecaster(const InstanceRules& rules, StepCost& cost) : rules_(rules), cost_(&cost) {}
 
   // Prompts before it in chunks of the token budget behind the iteration that goes on, then its own; where
-  // slots or pages are missing, as long as running requests take on average to leave as many.
+  // slots or pages are missing, as long as running requests take on average to leave as many. What comes
+  // before the iteration of its own begins shares that iteration, as far as the budget goes.
   Forecast prompt(const Instance& instance, int replica, const ForecastRequest& request, double mean_output,
                   Time now);
-  // An iteration of all that run and wait and this one, over the tokens that it gives a sequence. Of pools
-  // that do both, prompts take their share of the time as so far since `began`.
-  Forecast decode(const Instance& instance, int replica, const ForecastRequest& request, Time began,
-                  Time now);
+  // An iteration of all that run and wait and this one, over the tokens that it gives a sequence; prompts
+  // take `prompt_share` of the instance's time, as lately.
+  Forecast decode(const Instance& instance, int replica, const ForecastRequest& request, double prompt_share);
 
  private:
   double prompts(const Instance& instance, int replica, std::int64_t tokens, double keys);

@@ -15,6 +15,7 @@ struct HostCosts {
   bool overlapped = false;  // the loop prepares an iteration beside the device's work of the one before
   bool by_change = false;   // per_sequence counts for sequences that came, went or got pages, not for all
   Time per_request, per_prompt_token, per_image;  // of a request before it can be scheduled
+  Time reception;          // of a request before that, beside all others: the network, a web server
   Time per_sample;         // of a sequence whose token the host chooses, before the next iteration can begin
   Time per_token;          // that is generated: stop check, text, sending
   bool parallel = false;   // requests and tokens have workers of their own; otherwise the loop does it all

@@ -12,11 +12,10 @@ std::int64_t load_of(const ReplicaLoad& load, ReplicaBalance by) {
 }
 
 Instance::Instance(const InstanceRules& rules, StepCost& cost)
-    : rules_(rules),
-      cost_(cost),
-      replicas_(rules.replicas, Replica(rules.replica)),
-      shapes_(rules.replicas),
-      host_(rules.host) {}
+    : rules_(rules), cost_(cost), shapes_(rules.replicas), host_(rules.host) {
+  replicas_.reserve(rules.replicas);
+  for (int i = 0; i < rules.replicas; ++i) replicas_.emplace_back(rules.replica);
+}
 
 std::int64_t captured_size(const std::vector<std::int32_t>& captured, std::int64_t sequences) {
   const auto at = std::lower_bound(captured.begin(), captured.end(), sequences);
@@ -40,24 +39,28 @@ std::optional<Time> Instance::begin(Time now) {
   if (busy_) return std::nullopt;
   std::int64_t rows = 0, prompts = 0;
   for (int i = 0; i < size(); ++i) {
-    shapes_[i] = replicas_[i].plan();
+    shapes_[i] = replicas_[i].plan(now);
     rows += shapes_[i].rows();
     prompts += shapes_[i].prefill_tokens;
   }
   if (rows == 0) return std::nullopt;
+  cost_.begin(now);
   const HostWork work = host_work();
   if (prompts == 0 && !rules_.captured.empty()) fill_graphs();
-  const HostLane::Turn lasts = host_.turn(now, time_from_seconds(swapping() + cost_.seconds(shapes_)), work);
+  const double seconds = cost_.seconds(shapes_);
+  count_stalls(seconds);
+  const HostLane::Turn lasts = host_.turn(now, behind_loads(now, time_from_seconds(swapping() + seconds)), work);
   shown_ = lasts.shown;
   ++totals_.iterations;
   totals_.prefills += prompts > 0;
-  totals_.busy += lasts.end - now;
-  const Time with_prompts{
-      static_cast<std::int64_t>(static_cast<double>((lasts.end - now).ns) * prompts / rows)};
-  totals_.busy_with_prompts += prompts == rows ? lasts.end - now : with_prompts;
+  const Time busy = lasts.end - now;
+  totals_.busy += busy;
+  totals_.busy_with_prompts +=
+      prompts == rows ? busy : Time{static_cast<std::int64_t>(static_cast<double>(busy.ns) * prompts / rows)};
   count_rows();
   busy_ = true;
-  return until_ = lasts.end;
+  until_ = lasts.end;
+  return until_;
 }
 
 // Both ways at once, before the pages are written again and before they are read.
@@ -65,6 +68,24 @@ double Instance::swapping() const {
   std::int64_t most = 0;
   for (const StepShape& shape : shapes_) most = std::max({most, shape.swapped_out, shape.swapped_in});
   return static_cast<double>(most) * rules_.swap_seconds;
+}
+
+// The last layer is computed when its own blocks are there.
+Time Instance::behind_loads(Time now, Time device) {
+  Time ready = now;
+  for (const Replica& replica : replicas_) ready = std::max(ready, replica.loaded());
+  const Time behind = ready - now + Time{device.ns / rules_.load_layers};
+  if (ready == now || behind <= device) return device;
+  totals_.stalled += behind - device;
+  return behind;
+}
+
+void Instance::count_stalls(double seconds) {
+  std::int64_t sequences = 0;
+  for (const StepShape& shape : shapes_) sequences += shape.prefill_sequences + shape.decode_sequences;
+  const StepStalls stalls = cost_.stalls(shapes_, seconds);
+  totals_.stalls.add(stalls, 1);
+  totals_.waited.add(stalls, static_cast<double>(sequences));
 }
 
 void Instance::count_rows() {

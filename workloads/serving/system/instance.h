@@ -24,6 +24,7 @@ struct InstanceRules {
   ReplicaBalance balance = ReplicaBalance::kTokens;
   HostCosts host;
   double swap_seconds = 0;             // of a token's keys on their way to the host's memory, or back
+  int load_layers = 1;  // of the model, when each begins as its own blocks are there; 1: when all are
   std::vector<std::int32_t> captured;  // decoding sequences of a graph, ascending; see captured_size()
 };
 
@@ -51,24 +52,31 @@ class Instance {
   // The iteration has ended: outcomes of replicas add up.
   void end(Time now, StepOutcome& outcome);
 
+  const std::vector<StepShape>& shapes() const { return shapes_; }  // of the iteration under way
+  double balancedness() const { return cost_.balancedness(); }
   std::int64_t load(ReplicaBalance by) const;  // of all replicas: requests or tokens
 
   struct Totals {
     std::int64_t iterations = 0, prefills = 0;  // with prompts in them
     Time busy;                                  // of iterations
+    Time stalled;                               // of that, for blocks from below and for room
     Time busy_with_prompts;                     // of that, by rows where an iteration has both
     double rows = 0;                            // computed by all replicas
     double slowest_rows = 0;  // of the replica that had most, times replicas: over `rows`, the imbalance
+    StepStalls stalls;        // of iterations
+    StepStalls waited;        // the same, times the sequences that they held up
     double padding = 0;       // of `rows`, computed in vain
   };
   const Totals& totals() const { return totals_; }
   const HostTotals& host() const { return host_.totals(); }
 
  private:
+  Time behind_loads(Time now, Time device);
   HostWork host_work() const;
   double swapping() const;
   void fill_graphs();
   void count_rows();
+  void count_stalls(double seconds);
 
   InstanceRules rules_;
   StepCost& cost_;

@@ -76,7 +76,8 @@ IterationTimer::Stack::Stack(const ServingJob& whole, int layers) : job(whole), 
   job.model.layers = layers;
 }
 
-// Of the repetitions two stay in the short stack: the first follows other layers, or none.
+// Of the repetitions two stay in the short stack: the first follows other layers, or none. Layers whose
+// tokens draw their experts differ by their draws alone: a few stand for all.
 IterationTimer::IterationTimer(const ServingJob& job, const Layout& layout, Executor& executor,
                                Recorder& recorder, bool from_hidden)
     : layout_(layout),
@@ -86,63 +87,91 @@ IterationTimer::IterationTimer(const ServingJob& job, const Layout& layout, Exec
       repetition_(repetition_of(job.model)) {
   const auto [from, period] = repetition_;
   const int shorter = from + (job.model.layers - from) % period + 2 * period;
-  if (job.workload.popularity.kind != PopularityKind::kBalanced || shorter + period >= job.model.layers) {
+  const Popularity& popularity = job.workload.popularity;
+  further_ =
+      popularity.kind == PopularityKind::kBalanced || job.model.experts.routed == 0 ? 1 : kDrawnRepetitions;
+  const int longer = shorter + further_ * period;
+  if (popularity.kind == PopularityKind::kRecorded || longer >= job.model.layers) {
     stacks_.push_back(std::make_unique<Stack>(job, job.model.layers));
     return;
   }
   all_layers_ = job.model.layers;
-  for (const int layers : {shorter, shorter + period})
-    stacks_.push_back(std::make_unique<Stack>(job, layers));
+  for (const int layers : {shorter, longer}) stacks_.push_back(std::make_unique<Stack>(job, layers));
 }
 
-double IterationTimer::seconds(const StepPoint& point) {
-  return seconds(point, stacks_.front()->job.plan.drafts);
-}
-
-double IterationTimer::seconds(const StepPoint& point, int drafts) {
+double IterationTimer::seconds(const StepPoint& point, const Extras& extras) {
   const ServingPlan& plan = stacks_.front()->job.plan;
-  const auto own = std::make_shared<const Batch>(batch_of(point, plan.block_tokens, drafts));
+  const auto own = std::make_shared<const Batch>(
+      batch_of(point, plan.block_tokens, extras.drafts < 0 ? plan.drafts : extras.drafts));
   std::vector<BatchPtr> batches{own};
-  const auto rows = static_cast<std::int64_t>(std::llround(point.others * static_cast<double>(own->rows())));
+  // Where one replica has two halves, the others meet it twice, with a token of padding if need be.
+  const std::int64_t least =
+      plan.overlap(stacks_.front()->shape.decodes(*own)).two_batch && own->rows() > 1 ? 2 : 1;
+  const auto rows = std::max(
+      least, static_cast<std::int64_t>(std::llround(point.others * static_cast<double>(own->rows()))));
   batches.resize(plan.dp, rows == own->rows() ? own : rows_only(rows, plan.block_tokens));
-  return seconds(batches);
+  return seconds(batches, extras);
 }
 
-double IterationTimer::seconds(const std::vector<BatchPtr>& batches) {
-  const double shorter = seconds(*stacks_.front(), batches);
+double IterationTimer::all_layers(const std::vector<BatchPtr>& batches, const Extras& extras) {
+  if (stacks_.size() == 1) return seconds(*stacks_.front(), batches, extras);
+  if (!whole_) {
+    whole_ = std::make_unique<Stack>(stacks_.front()->job, all_layers_);
+  }
+  return seconds(*whole_, batches, extras);
+}
+
+double IterationTimer::with_draws(const std::vector<BatchPtr>& batches, const Extras& extras) {
+  const Stack& front = *stacks_.front();
+  const int layers = front.job.model.layers, more = kDraws * repetition_.period;
+  if (stacks_.size() == 1 || layers + more >= all_layers_) return all_layers(batches, extras);
+  if (!drawn_) drawn_ = std::make_unique<Stack>(front.job, layers + more);
+  const double shorter = seconds(*stacks_.front(), batches, extras);
+  return shorter + (all_layers_ - layers) * (seconds(*drawn_, batches, extras) - shorter) / more;
+}
+
+double IterationTimer::seconds(const std::vector<BatchPtr>& batches, const Extras& extras) {
+  const bool alike = extras.loads == nullptr || extras.loads->weights.size() <= 1;
+  if (extras.moves || extras.all_layers || !alike) return all_layers(batches, extras);
+  if (extras.loads != nullptr && extras.loads->draws > 1) return with_draws(batches, extras);
+  const double shorter = seconds(*stacks_.front(), batches, extras);
   if (stacks_.size() == 1) return shorter;
   const int layers = stacks_.front()->job.model.layers;
-  const int repetitions = (all_layers_ - layers) / repetition_.period;
-  return shorter + repetitions * (seconds(*stacks_.back(), batches) - shorter);
+  const double repetitions = static_cast<double>(all_layers_ - layers) / repetition_.period / further_;
+  return shorter + repetitions * (seconds(*stacks_.back(), batches, extras) - shorter);
 }
 
 // What every class of ranks does.
-std::vector<FragmentPtr> IterationTimer::fragments(Stack& stack, const std::vector<BatchPtr>& batches) {
+std::vector<FragmentPtr> IterationTimer::fragments(Stack& stack, const std::vector<BatchPtr>& batches,
+                                                   const Extras& extras) {
+  stack.routes.draw(extras.loads);
   stack.routes.begin(batches);
   std::vector<FragmentPtr> fragments;
   for (const RankClass& of : layout_.classes) {
     const int group = of.representative() / stack.job.plan.ep;
     const BatchPtr& batch = batches[of.representative() / stack.job.plan.tp];
     fragments.push_back(lower_iteration(
-        stack.shape,
-        {batch, shard_of(of), [&](int layer) { return stack.routes.get(group, layer); }, from_hidden_}));
+        stack.shape, {batch, shard_of(of), [&](int layer) { return stack.routes.get(group, layer); },
+                      extras.moves, from_hidden_}));
   }
   return fragments;
 }
 
-std::vector<FragmentPtr> IterationTimer::iteration(Stack& stack, const std::vector<BatchPtr>& batches) {
+std::vector<FragmentPtr> IterationTimer::iteration(Stack& stack, const std::vector<BatchPtr>& batches,
+                                                   const Extras& extras) {
   const bool decodes = stack.shape.decodes(*batches.front());
   const auto halves =
       stack.job.plan.overlap(decodes).two_batch ? halves_of(batches) : std::optional<HalfBatches>();
-  if (!halves) return fragments(stack, batches);
-  std::vector<FragmentPtr> both = fragments(stack, halves->first);
-  const std::vector<FragmentPtr> second = fragments(stack, halves->second);
+  if (!halves) return fragments(stack, batches, extras);
+  std::vector<FragmentPtr> both = fragments(stack, halves->first, extras);
+  const std::vector<FragmentPtr> second =
+      fragments(stack, halves->second, {extras.loads, {}});  // weights move once
   for (std::size_t c = 0; c < both.size(); ++c) both[c] = lower_two_batches(both[c], second[c]);
   return both;
 }
 
-double IterationTimer::seconds(Stack& stack, const std::vector<BatchPtr>& batches) {
-  const std::vector<FragmentPtr> of_classes = iteration(stack, batches);
+double IterationTimer::seconds(Stack& stack, const std::vector<BatchPtr>& batches, const Extras& extras) {
+  const std::vector<FragmentPtr> of_classes = iteration(stack, batches, extras);
   for (std::int32_t c = 0; c < static_cast<std::int32_t>(layout_.classes.size()); ++c) {
     const Submission submission{.fragment = of_classes[c],
                                 .sequence = sequence_++,

@@ -1,6 +1,7 @@
-// Carries out iterations one by one on an executor, to learn what they take. Where layers repeat and tokens
-// go to experts evenly, two short stacks stand for all: what the longer one takes more is what each further
-// repetition takes.
+// Carries out iterations one by one on an executor, to learn what they take. Where layers repeat, two short
+// stacks stand for all: what the longer one takes more is what further repetitions take. That holds for
+// layers whose loads of experts are equal or drawn in one way, not for recorded ones. Where weights move beside
+// an iteration, or loads differ from layer to layer, all layers are carried out.
 #pragma once
 
 #include <cstdint>
@@ -28,15 +29,24 @@ class IterationTimer {
   IterationTimer(const ServingJob& job, const Layout& layout, Executor& executor, Recorder& recorder,
                  bool from_hidden = false);
 
+  // What an iteration has beside its batches.
+  struct Extras {
+    const SlotDraw* loads = nullptr;  // of experts' slots; null: as the popularity says
+    PairBytesPtr moves = {};          // weights of experts that travel meanwhile
+    bool all_layers = false;          // none stands for others
+    int drafts = -1;  // rows of guesses that decoding sequences have, no more than the plan's; -1: as many
+  };
   // Seconds from the first op of the iteration to the end of the last.
-  double seconds(const StepPoint& point);
-  // Of decoding sequences with rows of so many guesses each, no more than the plan's.
-  double seconds(const StepPoint& point, int drafts);
+  double seconds(const StepPoint& point) { return seconds(point, {}); }
+  double seconds(const StepPoint& point, const Extras& extras);
   // The same of given batches, one a replica.
-  double seconds(const std::vector<BatchPtr>& batches);
+  double seconds(const std::vector<BatchPtr>& batches) { return seconds(batches, {}); }
+  double seconds(const std::vector<BatchPtr>& batches, const Extras& extras);
   std::int32_t page_tokens() const { return stacks_.front()->job.plan.block_tokens; }
 
  private:
+  static constexpr int kDraws = 4;
+
   // So many layers of the model, as a job of its own.
   struct Stack {
     Stack(const ServingJob& whole, int layers);
@@ -44,17 +54,25 @@ class IterationTimer {
     ServingShape shape;
     IterationRoutes routes;
   };
-  double seconds(Stack& stack, const std::vector<BatchPtr>& batches);
-  std::vector<FragmentPtr> iteration(Stack& stack, const std::vector<BatchPtr>& batches);  // by class of ranks
-  std::vector<FragmentPtr> fragments(Stack& stack, const std::vector<BatchPtr>& batches);
+  double seconds(Stack& stack, const std::vector<BatchPtr>& batches, const Extras& extras);
+  double all_layers(const std::vector<BatchPtr>& batches, const Extras& extras);
+  double with_draws(const std::vector<BatchPtr>& batches, const Extras& extras);
+  // By class of ranks.
+  std::vector<FragmentPtr> iteration(Stack& stack, const std::vector<BatchPtr>& batches, const Extras& extras);
+  std::vector<FragmentPtr> fragments(Stack& stack, const std::vector<BatchPtr>& batches, const Extras& extras);
 
   const Layout& layout_;
   Executor& executor_;
   Recorder& recorder_;
   bool from_hidden_;
   Repetition repetition_;
+  static constexpr int kDrawnRepetitions = 4;
+  int further_ = 1;                             // repetitions that the longer stack has more
   int all_layers_ = 0;                          // where short stacks stand for them
   std::vector<std::unique_ptr<Stack>> stacks_;  // one of all layers, or a short one and a longer one
+  // Made when asked for, where stacks_ are short: one with all layers, and one that is longer than the short
+  // one by kDraws repetitions, whose loads are as many different draws.
+  std::unique_ptr<Stack> whole_, drawn_;
   std::int32_t sequence_ = 0, step_ = 0;
   Time end_;
 };

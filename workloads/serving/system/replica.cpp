@@ -46,12 +46,20 @@ void DraftTotals::add(const DraftTotals& other) {
   held += other.held;
 }
 
-Replica::Replica(const ReplicaRules& rules) : rules_(rules) {
+Replica::Replica(const ReplicaRules& rules)
+    : rules_(rules),
+      index_(kv::BlockIndex::kUnbounded,
+             kv::make_eviction(rules.eviction, {.depth_cost = rules.depth_cost})) {
   CHECK(rules.shared_tokens % rules.page_tokens == 0,
         fmt::format("blocks of {} tokens in pages of {}", rules.shared_tokens, rules.page_tokens));
   CHECK(rules.pages > 0 && rules.page_tokens > 0 && rules.token_budget > 0 && rules.max_running > 0,
         fmt::format("pages={} page_tokens={} token_budget={} max_running={}", rules.pages, rules.page_tokens,
                     rules.token_budget, rules.max_running));
+}
+
+void Replica::use_tiers(TiersBelow& below) {
+  below_ = &below;
+  index_.keep_evicted();
 }
 
 std::int64_t Replica::pages_of(std::int64_t tokens) const {
@@ -86,7 +94,26 @@ void Replica::hold(std::int64_t pages) {
 bool Replica::make_room(std::int64_t pages) {
   const std::int64_t missing = used() + pages - rules_.pages;
   if (missing > 0 && block_pages() > 0) index_.evict((missing + block_pages() - 1) / block_pages());
+  if (below_ != nullptr && !index_.evicted_blocks().empty()) {
+    loaded_ = std::max(loaded_, below_->take_in(index_.evicted_blocks(), now_));
+    index_.forget_evicted();
+  }
   return used() + pages <= rules_.pages;
+}
+
+// The first one that does not wait for blocks from below.
+std::size_t Replica::next_waiting() const {
+  std::size_t at = 0;
+  while (below_ != nullptr && at < waiting_.size() && !below_->may_start(waiting_[at].id, now_)) ++at;
+  return at;
+}
+
+// Blocks that come from below instead of being computed.
+std::int64_t Replica::load(const Sequence& next, std::int64_t there) {
+  if (below_ == nullptr || next.chain.empty()) return 0;
+  const LoadedBlocks loaded = below_->load({next.id, next.prompt, next.chain, there, now_});
+  loaded_ = std::max(loaded_, loaded.ready);
+  return loaded.blocks;
 }
 
 bool Replica::reserve(std::int32_t prompt) {
@@ -136,6 +163,7 @@ std::int32_t Replica::share(Prefilling& prefilling) {
   const kv::Chain chain = prefilling.sequence.chain;
   if (chain.empty() || block_pages() == 0) return 0;
   const auto blocks = static_cast<std::int64_t>(chain.size());
+  if (below_ != nullptr) below_->computed(chain, prefilling.lease.blocks(), now_);
   held_ -= (blocks - prefilling.lease.blocks()) * block_pages();
   index_.release(chain, prefilling.lease);
   Shared& shared = shared_[prefilling.sequence.id];
@@ -145,7 +173,8 @@ std::int32_t Replica::share(Prefilling& prefilling) {
   return static_cast<std::int32_t>(blocks * block_pages());
 }
 
-const StepShape& Replica::plan() {
+const StepShape& Replica::plan(Time now) {
+  now_ = loaded_ = now;
   shape_ = {};
   admitted_.clear();
   preempted_.clear();
@@ -207,9 +236,11 @@ void Replica::plan_prefill(std::int64_t budget) {
 
 // Pages for the whole prompt, so that a prompt once begun is never stuck.
 bool Replica::admit_next() {
-  if (waiting_.empty() || occupied_ >= rules_.max_running || !swapped_.empty()) return false;
-  if (blocked_ == used()) return false;  // nothing has changed since the next one did not fit
-  const Sequence& next = waiting_.front();
+  const std::size_t at = next_waiting();
+  if (at >= waiting_.size() || occupied_ >= rules_.max_running || !swapped_.empty()) return false;
+  const Sequence next = waiting_[at];
+  // Nothing has changed since it did not fit.
+  if (blocked_ == used() && blocked_id_ == next.id) return false;
   Prefilling prefilling{next};
   if (block_pages() > 0) index_.acquire(next.chain, prefilling.lease);
   const auto reserve =
@@ -218,11 +249,13 @@ bool Replica::admit_next() {
   if (!make_room(pages + (occupied_ == 0 ? 0 : reserve))) {
     index_.release(next.chain.first(prefilling.lease.slots.size()), prefilling.lease);
     blocked_ = used();
+    blocked_id_ = next.id;
     return false;
   }
   // The last token is computed in any case: the next one follows from it.
-  prefilling.done = std::min<std::int32_t>(
-      next.prompt - 1, static_cast<std::int32_t>(prefilling.lease.blocks()) * rules_.shared_tokens);
+  const std::int64_t there = prefilling.lease.blocks() + load(next, prefilling.lease.blocks());
+  prefilling.done =
+      std::min<std::int32_t>(next.prompt - 1, static_cast<std::int32_t>(there) * rules_.shared_tokens);
   prefixes_.prompt_tokens += next.prompt;
   prefixes_.reused_tokens += prefilling.done;
   prefixes_.asked_blocks += static_cast<std::int64_t>(next.chain.size());
@@ -234,7 +267,7 @@ bool Replica::admit_next() {
   left_ += next.output;
   admitted_.push_back(next.id);
   prefilling_.push_back(std::move(prefilling));
-  waiting_.pop_front();
+  waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(at));
   return true;
 }
 
@@ -263,6 +296,7 @@ std::int64_t Replica::tokens_to_come() const {
 
 void Replica::complete(Time end, StepOutcome& outcome) {
   ++iterations_;
+  now_ = end;
   if (shape_.decode_sequences > 0) complete_decode(end, outcome);
   if (shape_.prefill_tokens > 0) complete_prefill(end, outcome);
   shape_ = {};
@@ -349,7 +383,9 @@ std::int64_t Replica::free_pages() const {
 }
 
 std::int64_t Replica::hit_tokens(kv::Chain chain) const {
-  return rules_.shared_tokens > 0 ? index_.match(chain) * rules_.shared_tokens : 0;
+  if (rules_.shared_tokens == 0) return 0;
+  const std::int64_t there = index_.match(chain);
+  return (there + (below_ != nullptr ? below_->near(chain, there) : 0)) * rules_.shared_tokens;
 }
 
 ReplicaLoad Replica::load() const {

@@ -11,6 +11,7 @@
 #include "hw/units.h"
 #include "workloads/serving/kv/block_index.h"
 #include "workloads/serving/system/step.h"
+#include "workloads/serving/system/tiers/tiers_below.h"
 
 namespace moebius {
 
@@ -38,6 +39,8 @@ struct ReplicaRules {
   std::int32_t shared_tokens =
       0;                      // of a block that requests may share; pages make up whole blocks. 0: none are
   double output_reserve = 0;  // share of the tokens still to come for which admission leaves pages free
+  kv::EvictionKind eviction = kv::EvictionKind::kLru;  // of shared blocks that nobody uses
+  double depth_cost = 0;                               // see kv::EvictionOptions
   Speculation speculation;
   std::int32_t slot_tokens = 0;  // for which each sequence holds pages from its admission on; 0: as it grows
   bool padded = false;  // prompts of an iteration are rows of one length, the longest's; needs prefill first
@@ -49,9 +52,9 @@ struct ReplicaRules {
 
 struct Sequence {
   std::int32_t id = 0;
-  std::int32_t prompt = 0;  // tokens
-  std::int32_t output = 0;  // tokens still to be generated, at least one
-  kv::Chain chain = {};     // whole blocks of the prompt that others may share; outlives the sequence here
+  std::int32_t prompt = 0;    // tokens
+  std::int32_t output = 0;    // tokens still to be generated, at least one
+  kv::Chain chain = {};       // whole blocks of the prompt that others may share; outlives the sequence here
   std::int32_t priority = 0;  // those of a higher one are admitted first
 };
 
@@ -97,6 +100,8 @@ class Replica {
  public:
   explicit Replica(const ReplicaRules& rules);
 
+  // Tiers below device memory, which outlive it.
+  void use_tiers(TiersBelow& below);
   // Whether the cache could ever hold it.
   bool fits(std::int32_t prompt, std::int32_t output) const;
   void enqueue(const Sequence& sequence);
@@ -110,7 +115,9 @@ class Replica {
 
   // Decides the next iteration; empty when there is nothing to do. `admitted` and `preempted` are of this
   // decision: a preempted sequence waits again, all it had to be computed once more.
-  const StepShape& plan();
+  const StepShape& plan(Time now = {});
+  // When blocks of that iteration that come from below are there, and the room that it takes is free.
+  Time loaded() const { return loaded_; }
   const std::vector<std::int32_t>& admitted() const { return admitted_; }
   const std::vector<std::int32_t>& preempted() const { return preempted_; }
   // Of the planned iteration: tokens that it will bring, and prompts that it ends.
@@ -126,12 +133,13 @@ class Replica {
   // Prompt tokens that will be computed before those of a request of this priority that came now.
   std::int64_t prompt_tokens_before(std::int32_t priority) const;
   std::int64_t free_pages() const;  // or those of blocks that nobody uses
-  // Tokens of a prompt that it would not have to compute: leading blocks that it has.
+  // Tokens of a prompt that it would not have to compute: leading blocks that it or its node's memory has.
   std::int64_t hit_tokens(kv::Chain chain) const;
   std::int64_t peak_pages() const { return peak_pages_; }
   const PrefixTotals& prefixes() const { return prefixes_; }
   const SwapTotals& swaps() const { return swaps_; }
   const DraftTotals& drafts() const { return drafts_; }
+  std::int64_t cached_blocks(kv::Chain chain) const { return index_.match(chain); }  // leading ones
   const StepShape& shape() const { return shape_; }
 
  private:
@@ -157,6 +165,8 @@ class Replica {
   void plan_decode();
   bool admit_next();
   bool make_room(std::int64_t pages);
+  std::size_t next_waiting() const;
+  std::int64_t load(const Sequence& next, std::int64_t there);
   std::int64_t block_pages() const { return rules_.shared_tokens / rules_.page_tokens; }
   std::int64_t used() const { return held_ + index_.resident() * block_pages(); }
   std::int32_t share(Prefilling& prefilling);
@@ -192,9 +202,12 @@ class Replica {
   DraftTotals drafts_;
   std::int64_t held_ = 0, peak_pages_ = 0;  // pages outside the index; all
   std::int64_t blocked_ = -1;               // pages in use when the next one did not fit
-  std::int64_t occupied_ = 0;               // sequences that hold pages
-  std::int64_t waiting_tokens_ = 0;         // of prompts, not computed
-  std::int64_t left_ = 0, context_ = 0;     // of sequences with pages: output to come; in decoding, cached
+  std::int32_t blocked_id_ = -1;            // which one that was
+  TiersBelow* below_ = nullptr;
+  Time now_, loaded_;
+  std::int64_t occupied_ = 0;            // sequences that hold pages
+  std::int64_t waiting_tokens_ = 0;      // of prompts, not computed
+  std::int64_t left_ = 0, context_ = 0;  // of sequences with pages: output to come; in decoding, cached
   std::int64_t iterations_ = 0;
   std::int32_t changes_ = 0;  // since the last decision; see StepShape
   std::int32_t longest_ = 0,

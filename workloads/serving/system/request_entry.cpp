@@ -99,6 +99,7 @@ void ServingSystem::State::arrive() {
   std::optional<Time> forecast;
   if (rules.router == RouterPolicy::kSlaAware || rules.admission.policy == AdmissionPolicy::kPredicted)
     forecast = router->forecast(*at, request, now).first_token;
+  router->routed(*at, request);
   const std::int32_t id = take_slot();
   RequestMoments moments;
   moments.arrival = now;
@@ -107,41 +108,40 @@ void ServingSystem::State::arrive() {
   moments.service_class = arrival.service_class;
   live[id].moments = moments;
   live[id].tag = arrival.tag;
-  live[id].block_tokens = block;
-  live[id].images = arrival.request.images;
   live[id].prefilled = kForever;
+  live[id].images = arrival.request.images;
+  live[id].block_tokens = block;
   live[id].prefill = live[id].decode = *at;
   std::swap(live[id].blocks, arrival.request.blocks);
   live[id].forecast = forecast ? *forecast : Time{};
   const std::optional<WanRules>& wan = pool_of(*at).wan;
-  if (!wan) return enter(id);
-  post(pools[at->pool].in.pass(now, input * wan->input_bytes, *wan), ServiceEvent::Kind::kArrival, id);
-}
-
-void ServingSystem::State::enter(std::int32_t id) {
-  RequestMoments& moments = live[id].moments;
-  moments.there = now - moments.arrival;
-  if (!only_decodes) return take_in(id);
-  const Location at = live[id].prefill;
-  starting.push_back(at);
-  moments.brought = 1;
-  port(at).waiting.push_back(id);
-  start_transfers(at);
+  const Time reception = pool_of(*at).instance.host.reception;
+  if (!wan && reception.ns == 0) return take_in(id);
+  const Time there = wan ? pools[at->pool].in.pass(now, input * wan->input_bytes, *wan) : now;
+  post(there + reception, ServiceEvent::Kind::kArrival, id);
 }
 
 // Text becomes tokens: by workers, or by the loop of the engine that it goes to.
 void ServingSystem::State::take_in(std::int32_t id) {
+  RequestMoments& moments = live[id].moments;
+  moments.there = now - moments.arrival;
   const HostCosts& host = pool_of(live[id].prefill).instance.host;
-  const Time work = host.of_request(live[id].moments.input, live[id].images);
+  const Time work = host.of_request(moments.input, live[id].images);
   if (host.parallel && work.ns > 0) return post(intake.serve(now, work), ServiceEvent::Kind::kTakenIn, id);
   instance(live[id].prefill).take_in(work);
   enqueue(id);
 }
 
 void ServingSystem::State::enqueue(std::int32_t id) {
-  const RequestMoments& moments = live[id].moments;
+  RequestMoments& moments = live[id].moments;
   const Location at = live[id].prefill;
   starting.push_back(at);
+  if (only_decodes) {
+    moments.brought = 1;
+    port(at).waiting.push_back(id);
+    return start_transfers(at);
+  }
+  send_ahead(id);
   replica(at).enqueue({id, moments.input, only_prefills ? 1 : moments.output, chain_of(id),
                        rules.classes[moments.service_class].priority});
 }

@@ -16,11 +16,25 @@ double miss_of(const ServiceGoal& goal, Time first_token, Time per_token) {
 
 }  // namespace
 
-Router::Router(RouterPolicy policy, std::vector<RoutedPool> pools)
-    : policy_(policy), pools_(std::move(pools)) {
+double RecentRate::at(Time now, double sum) {
+  if (now - marked_ >= kWindow) {
+    since_ = std::exchange(marked_, now);
+    before_ = std::exchange(mark_, sum);
+  }
+  // A second passes before anything is known.
+  return (sum - before_) / std::max(1.0, (now - since_).seconds());
+}
+
+Router::Router(RouterPolicy policy, std::vector<RoutedPool> pools, const std::vector<RequestClass>& classes)
+    : policy_(policy), pools_(std::move(pools)), classes_(classes) {
   for (std::size_t p = 0; p < pools_.size(); ++p) {
     const RoutedPool& pool = pools_[p];
     forecasters_.emplace_back(pool.rules, *pool.cost);
+    routed_.push_back(0);
+    arriving_.emplace_back();
+    first_.push_back(by_class_.size());
+    by_class_.resize(by_class_.size() + pool.instances->size(), std::vector<std::int64_t>(classes.size()));
+    prompt_time_.resize(by_class_.size());
     priced_ = priced_ && pool.usd_per_second > 0;
     Side& side = pool.role == PoolRole::kDecode ? decoding_ : prompts_;
     for (std::size_t i = 0; i < pool.instances->size(); ++i)
@@ -30,6 +44,33 @@ Router::Router(RouterPolicy policy, std::vector<RoutedPool> pools)
 
 void Router::arrived(Time now) {
   began_ = std::min(began_, now);
+}
+
+void Router::routed(const Location& at, const RouteRequest& request) {
+  decodes(at, *request.of);
+  if (!forecasts_) return;
+  routed_[at.pool] += request.input - hit_tokens({at.pool, at.instance}, at.replica, request);
+}
+
+// On a replica of the pool.
+double Router::arriving(std::int32_t pool, Time now) {
+  const double replicas = static_cast<double>(pools_[pool].instances->size()) * pools_[pool].rules.replicas;
+  return arriving_[pool].at(now, static_cast<double>(routed_[pool])) / replicas;
+}
+
+std::int64_t& Router::of_class(const Location& at, const RequestClass& of) {
+  return by_class_[first_[at.pool] + at.instance][&of - classes_.data()];
+}
+
+// A request that comes makes iterations longer for all that are there: what they were promised holds, too.
+Time Router::strictest_tpot(const Seat& seat, Time own) const {
+  Time strictest = own;
+  const std::vector<std::int64_t>& there = by_class_[first_[seat.pool] + seat.instance];
+  for (std::size_t i = 0; i < there.size(); ++i) {
+    const Time promised = classes_[i].goal.tpot;
+    if (there[i] > 0 && promised.ns > 0 && (strictest.ns == 0 || promised < strictest)) strictest = promised;
+  }
+  return strictest;
 }
 
 void Router::finished(std::int64_t output) {
@@ -136,20 +177,25 @@ Location Router::least_with_cache(const Side& side, const RouteRequest& request,
   return best;
 }
 
+double Router::prompt_share(const Location& at, Time now) {
+  const Time busy = instance({at.pool, at.instance}).totals().busy_with_prompts;
+  return prompt_time_[first_[at.pool] + at.instance].at(now, busy.seconds());
+}
+
 Forecast Router::forecast(const Location& at, const RouteRequest& request, Time now) {
   const RoutedPool& pool = pools_[at.pool];
   const Instance& where = instance({at.pool, at.instance});
   const ForecastRequest asked{request.input, hit_tokens({at.pool, at.instance}, at.replica, request),
-                              request.of->priority};
+                              request.of->priority, arriving(at.pool, now)};
   Forecast forecast;
   if (pool.role != PoolRole::kDecode)
     forecast = forecasters_[at.pool].prompt(where, at.replica, asked, mean_output(), now);
   if (pool.role != PoolRole::kPrefill) {
-    const Forecast tokens =
-        forecasters_[at.pool].decode(where, at.replica, asked, std::min(began_, now), now);
+    const Forecast tokens = forecasters_[at.pool].decode(where, at.replica, asked, prompt_share(at, now));
     forecast.per_token = tokens.per_token;
     forecast.token_seconds = tokens.token_seconds;
   }
+  forecasts_ = true;
   forecast.first_token += pool.there_and_back;
   return forecast;
 }
@@ -164,7 +210,8 @@ Location Router::cheapest(const Side& side, const RouteRequest& request, int fro
     const Location at{seat.pool, seat.instance, best_replica(seat, request)};
     const Forecast found = forecast(at, request, now);
     const bool prompt = pools_[seat.pool].role != PoolRole::kDecode;
-    const ServiceGoal goal = prompt ? request.of->goal : ServiceGoal{{}, request.of->goal.tpot};
+    const Time per_token = strictest_tpot(seat, request.of->goal.tpot);
+    const ServiceGoal goal{prompt ? request.of->goal.ttft : Time{}, per_token};
     const double miss = miss_of(goal, request.waited + found.first_token, found.per_token);
     const double seconds = found.prompt_seconds + mean_output() * found.token_seconds;
     const double cost = seconds * (priced_ ? pools_[seat.pool].usd_per_second : 1);

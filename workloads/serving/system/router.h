@@ -8,22 +8,9 @@
 #include "workloads/serving/system/forecast.h"
 #include "workloads/serving/system/instance.h"
 #include "workloads/serving/system/request_class.h"
+#include "workloads/serving/system/service_policies.h"
 
 namespace moebius {
-
-enum class PoolRole : std::uint8_t { kBoth, kPrefill, kDecode };
-
-enum class RouterPolicy : std::uint8_t {
-  kRoundRobin,
-  kLeastRequests,
-  kLeastTokens,  // of prompts to compute and of contexts to read
-  // Least tokens, of which those of the prompt that a replica has in its cache count as not there: the cost
-  // of NVIDIA Dynamo's router with its weight of 1, prefill blocks that are not cached plus blocks in use.
-  kKvAware,
-  // Where the request costs least, of those that are forecast to keep what its class is promised; where none
-  // does, which misses by the smallest factor.
-  kSlaAware,
-};
 
 struct Location {
   std::int32_t pool = -1, instance = 0, replica = 0;
@@ -48,9 +35,21 @@ struct RouteRequest {
   Time waited = {};                         // since it came
 };
 
+// What a sum that only grows has grown by lately, a second: over the last one to two windows.
+class RecentRate {
+ public:
+  double at(Time now, double sum);
+
+ private:
+  static constexpr Time kWindow{10'000'000'000};
+  Time since_, marked_;
+  double before_ = 0, mark_ = 0;  // the sum at these times
+};
+
 class Router {
  public:
-  Router(RouterPolicy policy, std::vector<RoutedPool> pools);
+  // `classes` outlive the router.
+  Router(RouterPolicy policy, std::vector<RoutedPool> pools, const std::vector<RequestClass>& classes);
 
   // For its prompt, of pools that take prompts; for decoding, of those that do that alone. Nothing: no pool
   // may have it.
@@ -64,6 +63,10 @@ class Router {
 
   // A request has come, or has all its tokens: forecasts are made from such means.
   void arrived(Time now);
+  // A request goes to where it was routed: for its prompt, and on to where it decodes.
+  void routed(const Location& at, const RouteRequest& request);
+  void decodes(const Location& at, const RequestClass& of) { ++of_class(at, of); }
+  void left(const Location& at, const RequestClass& of) { --of_class(at, of); }
   void finished(std::int64_t output);
 
  private:
@@ -85,14 +88,25 @@ class Router {
   std::int64_t hit_tokens(const Seat& seat, int replica, const RouteRequest& request) const;
   Instance& instance(const Seat& seat) const { return (*pools_[seat.pool].instances)[seat.instance]; }
   double mean_output() const;
+  double arriving(std::int32_t pool, Time now);
+  std::int64_t& of_class(const Location& at, const RequestClass& of);
+  double prompt_share(const Location& at, Time now);
+  Time strictest_tpot(const Seat& seat, Time own) const;
 
   RouterPolicy policy_;
   std::vector<RoutedPool> pools_;
   std::vector<Forecaster> forecasters_;  // by pool
   Side prompts_, decoding_;
   bool priced_ = true;
+  bool forecasts_ = false;  // somebody asked for one
   Time began_ = kForever;
   std::int64_t finished_ = 0, output_ = 0;
+  std::vector<std::int64_t> routed_;  // tokens of prompts, beside cached ones, by pool
+  std::vector<RecentRate> arriving_;  // the same, lately
+  const std::vector<RequestClass>& classes_;
+  std::vector<std::size_t> first_;                   // of a pool's instances, among all
+  std::vector<std::vector<std::int64_t>> by_class_;  // requests that decode or will, by instance
+  std::vector<RecentRate> prompt_time_;              // that an instance spends on prompts, a second
 };
 
 }  // namespace moebius

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "hw/units.h"
+#include "workloads/serving/system/expert_figures.h"
 #include "workloads/serving/system/serving_system.h"
 #include "workloads/serving/system/step_surface.h"
 
@@ -28,6 +30,7 @@ struct ServicePoolFigures {
   std::int64_t timed_iterations = 0;  // that were carried out, op by op
   SurfaceError surface;
   PoolTariff tariff;
+  std::optional<ExpertFigures> experts = {};  // where tokens choose unevenly among ranks' experts
 };
 
 struct ServiceClassFigures {

@@ -9,10 +9,14 @@
 #include <vector>
 
 #include "hw/units.h"
+#include "workloads/serving/balancing/balance_plan.h"
 #include "workloads/serving/plan.h"
 #include "workloads/serving/system/instance.h"
 #include "workloads/serving/system/replica.h"
-#include "workloads/serving/system/serving_system.h"
+#include "workloads/serving/system/request_class.h"
+#include "workloads/serving/system/service_policies.h"
+#include "workloads/serving/system/tiers/tier_plan.h"
+#include "workloads/serving/system/wan_link.h"
 #include "workloads/serving/traffic/traffic_source.h"
 
 namespace moebius {
@@ -88,6 +92,8 @@ struct ServicePlan {
   EngineKeys engine = {};
   bool layerwise = true;      // transfers begin while later layers are computed
   bool prefix_cache = false;  // prompts that begin alike share what the cache has of them
+  TierPlan tiers = {};
+  ExpertBalancePlan experts = {};
   double device_share = 0.9;  // of a device's memory, that weights and cache may take together
 };
 
@@ -95,6 +101,7 @@ struct ServicePlan {
 struct ServiceTraffic {
   std::optional<TrafficSource> source = {};  // nothing: a batch
   double rate_scale = 1;                     // times faster than the source says
+  ExpertDrift drift = {};                    // of the popularity of experts
   std::int64_t users = 0;                    // > 0: so many at a time, each asks again when answered
 };
 

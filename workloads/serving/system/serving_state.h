@@ -1,6 +1,6 @@
 // What a serving system holds while it runs, for the files that carry it out: serving_system.cpp events and
 // iterations, request_entry.cpp how requests come in, cache_handover.cpp how caches move to where decoding
-// goes on.
+// goes on, tiered_pools.cpp tiers below device memory.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 namespace moebius {
 
 struct ServiceEvent {
-  enum class Kind : std::uint8_t { kArrival, kIteration, kTransfer, kTakenIn, kAnswered };
+  enum class Kind : std::uint8_t { kArrival, kIteration, kTransfer, kTakenIn, kAnswered, kFetched };
   Time time;
   std::uint64_t order = 0;  // of equal times
   Kind kind = Kind::kIteration;
@@ -27,11 +27,12 @@ struct ServiceEvent {
 struct LiveRequest {
   RequestMoments moments;
   std::int64_t tag = 0;
+  Time prefilled = kForever;  // its prompt is computed
+  Time preempted = kForever;  // when, as long as its prompt is not computed again
+  std::int32_t images = 0;
   Location prefill, decode;
   std::vector<kv::BlockHash> blocks;  // of its prompt; the last one may be partial
   std::int64_t block_tokens = 0;
-  std::int32_t images = 0;
-  Time prefilled = kForever;  // its prompt is computed
   Time forecast;  // of its first token, where it was admitted by one
 };
 
@@ -44,10 +45,12 @@ struct CachePort {
 struct PoolState {
   std::vector<Instance> instances;
   std::vector<CachePort> ports;  // of replicas, instance by instance
-  std::int32_t first = 0;   // its first instance among all
+  std::int32_t first = 0;        // its first instance among all
   std::int64_t preemptions = 0;
+  double preempted = 0;  // seconds, see PoolFigures
   std::vector<ClassTokens> tokens;
-  WanPipe in, out, caches;  // of its link to users
+  WanPipe in, out, caches;             // of its link to users
+  std::unique_ptr<TieredCache> tiers;  // below its replicas; null: there are none
 };
 
 std::vector<ServiceGoal> goals_of(const std::vector<RequestClass>& classes);
@@ -60,7 +63,8 @@ struct ServingSystem::State {
     only_decodes = !takes_prompts;
     only_prefills = rules.pools.size() == 1 && rules.pools[0].role == PoolRole::kPrefill;
     CHECK(!only_decodes || rules.pools.size() == 1, "no pool takes prompts");
-    router.emplace(rules.router, routed_pools());
+    add_tiers();
+    router.emplace(rules.router, routed_pools(), rules.classes);
     intake = HostWorkers(rules.pools.front().instance.host.input_workers);
   }
 
@@ -73,27 +77,29 @@ struct ServingSystem::State {
     InstanceRules instance = pool.instance;
     instance.replica.hands_over = pool.role == PoolRole::kPrefill;
     for (std::int32_t i = 0; i < pool.instances; ++i) {
-      state.instances.emplace_back(instance, *pool.cost);
+      state.instances.emplace_back(instance, pool.costs.empty() ? *pool.cost : *pool.costs[i]);
       places.push_back({index, i, 0});
     }
     state.ports.resize(static_cast<std::size_t>(pool.instances) * pool.instance.replicas);
     state.tokens.resize(rules.classes.size());
   }
 
+  void add_tiers();
+  std::int32_t number_of(const Location& at) const;
+  void send_ahead(std::int32_t id);
   std::vector<RoutedPool> routed_pools();
   void arrive();
   bool accept(const RouteRequest& request, const std::optional<Location>& at);
-  void enter(std::int32_t id);
-  void take_in(std::int32_t id);
-  void enqueue(std::int32_t id);
   void adopt_cached(std::int32_t id);
   void start_waiting();
   std::uint64_t pools_with_room(std::int32_t input, std::int32_t output, std::int32_t service_class) const;
   RouteRequest route_of(std::int32_t id) const;
-  void show_tokens(const Location& at, Time shown);
+  void show_tokens(const Location& at);
   ByteRate rate_of(const Location& at) const;
   void carry_out(const ServiceEvent& event);
   void end_iteration(std::int32_t instance);
+  void take_in(std::int32_t id);
+  void enqueue(std::int32_t id);
   void first_token(std::int32_t id, Time shown);
   void finish(std::int32_t id);
   void hand_over(std::int32_t id);
@@ -101,7 +107,11 @@ struct ServingSystem::State {
   void start_transfer(std::int32_t id);
   void end_transfer(std::int32_t id);
   void kick(const Location& at);
-  void post(Time time, ServiceEvent::Kind kind, std::int32_t index) { events.push({time, order++, kind, index}); }
+  void tell_iteration(const Location& at, Time end);
+  void tell_moment();
+  void post(Time time, ServiceEvent::Kind kind, std::int32_t index) {
+    events.push({time, order++, kind, index});
+  }
   Instance& instance(const Location& at) { return pools[at.pool].instances[at.instance]; }
   Replica& replica(const Location& at) { return instance(at).replica(at.replica); }
   CachePort& port(const Location& at) {
@@ -127,6 +137,7 @@ struct ServingSystem::State {
   std::uint64_t order = 0;
   Time now, first_arrival = kForever, last_token;
   StepOutcome outcome;
+  std::vector<PoolMoment> moments;  // for the observer
   HostWorkers intake{1};
   double transferred = 0;
   ForecastFigures forecasts;

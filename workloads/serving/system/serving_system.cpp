@@ -19,8 +19,10 @@ void ServingSystem::State::kick(const Location& at) {
   for (int i = 0; i < what.size(); ++i) {
     for (const std::int32_t id : what.replica(i).admitted())
       live[id].moments.admitted = std::min(live[id].moments.admitted, now);
+    for (const std::int32_t id : what.replica(i).preempted()) live[id].preempted = now;
     pools[at.pool].preemptions += static_cast<std::int64_t>(what.replica(i).preempted().size());
   }
+  if (rules.observer) tell_iteration(at, *end);
   post(*end, ServiceEvent::Kind::kIteration, pools[at.pool].first + at.instance);
 }
 
@@ -28,13 +30,16 @@ void ServingSystem::State::carry_out(const ServiceEvent& event) {
   now = event.time;
   switch (event.kind) {
     case ServiceEvent::Kind::kArrival:
-      enter(event.index);
+      take_in(event.index);
       break;
     case ServiceEvent::Kind::kIteration:
       end_iteration(event.index);
       break;
     case ServiceEvent::Kind::kTransfer:
       end_transfer(event.index);
+      break;
+    case ServiceEvent::Kind::kFetched:
+      kick(places[event.index]);
       break;
     case ServiceEvent::Kind::kTakenIn:
       enqueue(event.index);
@@ -52,28 +57,38 @@ void ServingSystem::State::end_iteration(std::int32_t index) {
   metrics.tokens(outcome.gaps);
   const Time shown = instance(at).shown();
   for (const std::int32_t id : outcome.prefilled) first_token(id, shown);
-  if (pool_of(at).wan) show_tokens(at, shown);
-  for (const std::int32_t id : outcome.finished)
-    shown > now ? post(shown, ServiceEvent::Kind::kAnswered, id) : finish(id);
+  if (pool_of(at).wan) show_tokens(at);
+  for (const std::int32_t id : outcome.finished) {
+    if (shown > now) {
+      post(shown, ServiceEvent::Kind::kAnswered, id);
+    } else {
+      finish(id);
+    }
+  }
   if (pool_of(at).role == PoolRole::kDecode)
     for (std::int32_t i = 0; i < instance(at).size(); ++i) start_transfers({at.pool, at.instance, i});
   kick(at);
 }
 
 // An iteration's tokens go back to their users together.
-void ServingSystem::State::show_tokens(const Location& at, Time shown) {
+void ServingSystem::State::show_tokens(const Location& at) {
   const WanRules& wan = *pool_of(at).wan;
   if (outcome.tokens == 0) return;
   const double bytes = static_cast<double>(outcome.tokens) * wan.output_bytes;
-  const Time back = pools[at.pool].out.pass(shown, bytes, wan) - shown;
+  const Time back = pools[at.pool].out.pass(now, bytes, wan) - now;
   for (const std::int32_t id : outcome.prefilled)
-    if (live[id].moments.first_token == shown) live[id].moments.first_back = back;
+    if (live[id].prefilled == now) live[id].moments.first_back = back;
   for (const std::int32_t id : outcome.finished) live[id].moments.last_back = back;
 }
 
 void ServingSystem::State::first_token(std::int32_t id, Time shown) {
   LiveRequest& request = live[id];
-  if (request.moments.first_token != kForever) return;  // computed again after it had been preempted
+  if (request.moments.first_token != kForever) {  // computed again after it had been preempted
+    if (request.preempted != kForever)
+      pools[request.decode.pool].preempted += (now - request.preempted).seconds();
+    request.preempted = kForever;
+    return;
+  }
   request.moments.first_token = request.moments.handed_over = shown;
   request.prefilled = now;
   if (request.forecast.ns > 0) forecasts.add(request.forecast, shown - request.moments.arrival);
@@ -85,9 +100,11 @@ void ServingSystem::State::finish(std::int32_t id) {
   LiveRequest& request = live[id];
   request.moments.last_token = last_token = now;
   router->finished(request.moments.output);
+  router->left(request.decode, rules.classes[request.moments.service_class]);
   pools[request.prefill.pool].tokens[request.moments.service_class].input += request.moments.input;
   pools[request.decode.pool].tokens[request.moments.service_class].output += request.moments.output;
   metrics.finished(request.moments);
+  if (rules.observer) rules.observer->finished(request.moments);
   feed.answered(request.tag, now + request.moments.last_back);
   free_slots.push_back(id);
 }
@@ -113,6 +130,7 @@ bool ServingSystem::advance() {
   s.events.pop();
   s.carry_out(event);
   s.start_waiting();
+  if (s.rules.observer && s.now >= s.rules.observer->due()) s.tell_moment();
   return true;
 }
 
@@ -152,6 +170,7 @@ std::vector<PoolFigures> ServingSystem::pools() const {
     PoolFigures& of = figures.emplace_back();
     of.name = state_->rules.pools[p].name;
     of.preemptions = pool.preemptions;
+    of.preempted = pool.preempted;
     of.tokens = pool.tokens;
     of.wan = {pool.in.bytes(), pool.out.bytes(), pool.caches.bytes()};
     for (const Instance& instance : pool.instances) {
@@ -163,6 +182,8 @@ std::vector<PoolFigures> ServingSystem::pools() const {
       of.totals.rows += totals.rows;
       of.totals.slowest_rows += totals.slowest_rows;
       of.totals.padding += totals.padding;
+      of.totals.stalls.add(totals.stalls, 1);
+      of.totals.waited.add(totals.waited, 1);
       of.host.add(instance.host());
       for (int i = 0; i < instance.size(); ++i) {
         of.peak_pages = std::max(of.peak_pages, instance.replica(i).peak_pages());

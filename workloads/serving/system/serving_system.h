@@ -16,6 +16,8 @@
 #include "workloads/serving/system/request_feed.h"
 #include "workloads/serving/system/router.h"
 #include "workloads/serving/system/service_metrics.h"
+#include "workloads/serving/system/service_observer.h"
+#include "workloads/serving/system/tiers/tiered_cache.h"
 #include "workloads/serving/system/wan_link.h"
 
 namespace moebius {
@@ -25,10 +27,12 @@ struct PoolRules {
   PoolRole role = PoolRole::kBoth;
   InstanceRules instance;
   int instances = 1;
-  StepCost* cost = nullptr;  // outlives the system
-  std::optional<WanRules> wan = {};  // between users and the pool; nothing: no time and no limit
-  double usd_per_second = 0;         // of an instance, as the router sees it; 0: not known
-  ByteRate transfer_rate = {};       // of a replica; 0: the one of all
+  StepCost* cost = nullptr;             // outlives the system; forecasts are made from it
+  std::vector<StepCost*> costs = {};    // the same by instance, where theirs differ; empty: `cost`
+  std::optional<WanRules> wan = {};     // between users and the pool; nothing: no time and no limit
+  double usd_per_second = 0;            // of an instance, as the router sees it; 0: not known
+  ByteRate transfer_rate = {};          // of a replica; 0: the one of all
+  std::optional<TierRules> tiers = {};  // below its replicas; of pools that take prompts
 };
 
 // How a cache moves from the replica that computed it to the one that decodes. Each replica sends, and takes
@@ -42,12 +46,14 @@ struct TransferRules {
 };
 
 struct SystemRules {
-  std::vector<PoolRules> pools;  // that do both, or some of each other role; at most kMostPools. One alone may
-                                 // do one phase: prompts that end with a token, or decoding behind what is there
+  std::vector<PoolRules>
+      pools;  // that do both, or some of each other role; at most kMostPools. One alone may
+              // do one phase: prompts that end with a token, or decoding behind what is there
   RouterPolicy router = RouterPolicy::kRoundRobin;
   TransferRules transfer;
   std::vector<RequestClass> classes = {{}};
   AdmissionRules admission = {};
+  ServiceObserver* observer = nullptr;  // outlives the system; may be none
 };
 
 struct ClassTokens {  // that a pool computed: of prompts, and generated
@@ -68,12 +74,13 @@ struct PoolFigures {
   double busy = 0;              // share of the time from the first arrival to the last token
   std::int64_t peak_pages = 0;  // of the fullest replica
   std::int64_t preemptions = 0;
-  PrefixTotals prefixes;  // of all replicas
-  HostTotals host;        // of all instances
-  SwapTotals swaps;       // of all replicas
-  DraftTotals drafts;
+  double preempted = 0;  // seconds from preemptions until the prompt was computed again, of all requests
+  PrefixTotals prefixes;            // of all replicas
   std::vector<ClassTokens> tokens;  // of finished requests, by class
   WanFigures wan;
+  HostTotals host;  // of all instances
+  SwapTotals swaps;  // of all replicas
+  DraftTotals drafts;
 };
 
 class ServingSystem {
@@ -90,7 +97,8 @@ class ServingSystem {
   const ServiceMetrics& metrics() const;
   std::vector<PoolFigures> pools() const;
   double transferred_bytes() const;
-  Time intake() const;  // that workers spent on requests before they could be scheduled
+  std::optional<TierFigures> tiers() const;  // of all pools; nothing: there are none
+  Time intake() const;                       // that workers spent on requests before they could be scheduled
   ForecastFigures forecasts() const;
   Time span() const;  // from the first arrival to the last token
 

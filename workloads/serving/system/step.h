@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <span>
 
+#include "hw/units.h"
+
 namespace moebius {
 
 // One attention replica's part of an iteration.
@@ -22,12 +24,30 @@ struct StepShape {
   bool empty() const { return rows() == 0; }
 };
 
+// Seconds of an iteration by which it is longer than it would be, by cause.
+struct StepStalls {
+  double barrier = 0;  // were rows spread evenly over the replicas: the others wait for the fullest one
+  double experts = 0;  // were experts loaded evenly
+  double moves = 0;    // did no weights move beside it
+  void add(const StepStalls& other, double times) {
+    barrier += other.barrier * times;
+    experts += other.experts * times;
+    moves += other.moves * times;
+  }
+};
+
 // What an iteration takes: the replicas go through its layers in step where they share experts.
 class StepCost {
  public:
   virtual ~StepCost() = default;
+  // Said before an iteration that begins then, never back in time; for costs that change while a service runs.
+  virtual void begin(Time) {}
   // Seconds on the device, from the first op to the next tokens; some replica has rows.
   virtual double seconds(std::span<const StepShape> replicas) = 0;
+  // Of the iteration that was asked for last, which takes `seconds`.
+  virtual StepStalls stalls(std::span<const StepShape>, double) { return {}; }
+  // Of experts at the moment: mean over fullest rank.
+  virtual double balancedness() const { return 1; }
   // The same of an iteration that nobody carries out: somebody wants to know what it would take.
   virtual double forecast(std::span<const StepShape> replicas) { return seconds(replicas); }
 };

@@ -131,6 +131,23 @@ SurfaceError StepSurface::error() {
   return {static_cast<std::int64_t>(errors.size()), place(0.5), place(0.9), errors.back()};
 }
 
+// Nothing is smaller than a token of a sequence: parts are rounded up.
+StepStalls StepSurface::stalls(std::span<const StepShape> replicas, double seconds) {
+  if (replicas.size() < 2) return {};
+  StepShape sum;
+  for (const StepShape& shape : replicas) {
+    sum.prefill_tokens += shape.prefill_tokens;
+    sum.prefill_pairs += shape.prefill_pairs;
+    sum.decode_sequences += shape.decode_sequences;
+    sum.decode_context += shape.decode_context;
+  }
+  StepPoint even = point_of(sum, 1);
+  const auto count = static_cast<std::int64_t>(replicas.size());
+  even.prefill_tokens = (even.prefill_tokens + count - 1) / count;
+  even.decode_sequences = (even.decode_sequences + count - 1) / count;
+  return {.barrier = std::max(0.0, seconds - at(even))};
+}
+
 double StepSurface::seconds(std::span<const StepShape> replicas) {
   return slowest(replicas, true);
 }

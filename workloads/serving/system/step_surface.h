@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -36,9 +37,19 @@ class StepSurface : public StepCost {
  public:
   using Measure = std::function<double(const StepPoint&)>;  // seconds
 
-  explicit StepSurface(Measure measure) : measure_(std::move(measure)) {}
+  struct Hash {
+    std::size_t operator()(const StepPoint& point) const;
+  };
+  using Known = std::unordered_map<StepPoint, double, Hash>;  // seconds of points that were carried out
+
+  // `known`: what others have measured of the same plan on the same devices, which this one adds to.
+  explicit StepSurface(Measure measure, Known* known = nullptr)
+      : measure_(std::move(measure)), known_(known != nullptr ? *known : own_) {}
+  StepSurface(const StepSurface&) = delete;
+  StepSurface& operator=(const StepSurface&) = delete;
 
   double seconds(std::span<const StepShape> replicas) override;
+  StepStalls stalls(std::span<const StepShape> replicas, double seconds) override;
   double forecast(std::span<const StepShape> replicas) override;
   double at(const StepPoint& point);  // interpolated
   std::int64_t measured() const { return static_cast<std::int64_t>(known_.size()); }
@@ -49,9 +60,6 @@ class StepSurface : public StepCost {
   SurfaceError error();
 
  private:
-  struct Hash {
-    std::size_t operator()(const StepPoint& point) const;
-  };
   // The corners around points of one cell, by which coordinates are at their upper edge.
   static constexpr int kCorners = 32;
   struct Cell {
@@ -64,13 +72,19 @@ class StepSurface : public StepCost {
   double of_replica(const StepShape& own, std::int64_t rows_of_others, int others, bool sampled);
 
   Measure measure_;
-  std::unordered_map<StepPoint, double, Hash> known_;
+  Known own_;
+  Known& known_;
   std::unordered_map<StepPoint, Cell, Hash> cells_;  // by their lowest corner
   struct Sample {
     std::vector<StepPoint> points;
     std::int64_t asked = 0;  // iterations that they were drawn from
   };
   std::array<Sample, 2> samples_;  // without and with prompts
+};
+
+// Of runs that differ in nothing but their traffic: by pool.
+struct StepTimings {
+  std::unordered_map<std::string, StepSurface::Known> of_pool;
 };
 
 // The point that stands for a replica's part: its sequences taken to be equal.

@@ -22,6 +22,18 @@ constexpr std::array kNeighbours{
     Neighbours{Fusion::kRouter, OpKind::kGemm, OpKind::kGate},
 };
 
+// One kernel for queries and keys and, at its end, the cache: neighbours of any order.
+bool is_of_heads(OpKind kind) {
+  return kind == OpKind::kSplit || kind == OpKind::kNorm || kind == OpKind::kRotary ||
+         kind == OpKind::kCacheAppend;
+}
+
+// Norms before a projection are not of heads: what they read was not split.
+bool are_of_heads(const Op& first, const Op& second, std::span<const Fusion> fusions) {
+  return std::find(fusions.begin(), fusions.end(), Fusion::kHeads) != fusions.end() &&
+         is_of_heads(first.kind) && is_of_heads(second.kind) && second.kind != OpKind::kSplit;
+}
+
 bool are_named(const Op& first, const Op& second, std::span<const Fusion> fusions) {
   return std::any_of(kNeighbours.begin(), kNeighbours.end(), [&](const Neighbours& row) {
     return row.first == first.kind && row.second == second.kind &&
@@ -51,7 +63,8 @@ void fuse(Fragment& fragment, std::span<const Fusion> fusions) {
     if (op.lane != Lane::kCompute || is_communication(op.kind)) continue;
     if (before >= 0 && op.num_dependencies == 0 && !is_waited_for[before]) {
       const Op& first = fragment.ops[before];
-      op.fused = are_named(first, op, fusions) && reads_from(fragment, op, first);
+      op.fused = (are_named(first, op, fusions) && reads_from(fragment, op, first)) ||
+                 are_of_heads(first, op, fusions);
     }
     before = static_cast<std::int32_t>(i);
   }

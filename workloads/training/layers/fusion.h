@@ -14,6 +14,7 @@ enum class Fusion : std::uint8_t {
   kResidual,  // sums with sums and norms; the norm's gradient with the sum that it goes into
   kRotary,    // splitting of projections and norms of heads with the rotation
   kRouter,    // the router's product with the gate
+  kHeads,     // all between a projection and its attention: splitting, norms of heads, rotation, the cache
 };
 
 // Marks Op::fused on ops that join the op before them in the compute lane: of the kinds that `fusions` name,

@@ -11,8 +11,17 @@
 
 namespace moebius {
 
+WeightFormat format_of(DType arithmetic) {
+  return {arithmetic, element_bytes(arithmetic) < 2 ? arithmetic : DType::kBf16};
+}
+
 LayerWriter::LayerWriter(const LoweringInput& input, const StageSpec& stage, ForwardPass& pass)
-    : input_(input), shard_(stage.shard), choice_(stage.recompute.get()), pass_(pass) {}
+    : input_(input),
+      shard_(stage.shard),
+      choice_(stage.recompute.get()),
+      pass_(pass),
+      dense_(format_of(input.plan->gemm)),
+      experts_(dense_) {}
 
 void LayerWriter::begin_block(int layer, bool recompute_all) {
   ++block_;
@@ -74,11 +83,10 @@ std::int32_t LayerWriter::emit(Op op, const std::vector<TensorId>& inputs,
 }
 
 TensorId LayerWriter::weight(const Linear& linear, std::int64_t rows, std::int64_t columns) {
-  const bool low = plan().gemm == DType::kFp8 && !linear.high_precision;
   const int member = linear.dense_mlp && plan().mixed_tp() ? shard_.dense : shard_.tensor;
   return builder().add({.scope = Scope::kRank,
                         .memory = MemoryKind::kWeights,
-                        .dtype = low ? DType::kFp8 : DType::kBf16,
+                        .dtype = linear.high_precision ? DType::kBf16 : dense_.stored,
                         .role = linear.role,
                         .layer = builder().layer,
                         .key = parameter_key(linear.role, builder().layer, Part::kWeight),
@@ -95,7 +103,7 @@ TensorId LayerWriter::expert_weight(const Linear& linear, int experts) {
   const Role role = linear.role;
   return builder().add({.scope = Scope::kRank,
                         .memory = MemoryKind::kWeights,
-                        .dtype = plan().gemm == DType::kFp8 ? DType::kFp8 : DType::kBf16,
+                        .dtype = experts_.stored,
                         .role = role,
                         .layer = builder().layer,
                         .key = parameter_key(role, builder().layer, Part::kWeight),
@@ -152,7 +160,7 @@ TensorId LayerWriter::quantised(TensorId x, DType dtype) {
 TensorId LayerWriter::linear(TensorId x, const Linear& spec) {
   const std::int64_t out = spec.cut == Cut::kColumns ? spec.out / degree_of(spec) : spec.out;
   const std::int64_t in = spec.cut == Cut::kRows ? spec.in / degree_of(spec) : spec.in;
-  const DType dtype = spec.high_precision ? DType::kBf16 : plan().gemm;
+  const DType dtype = spec.high_precision ? DType::kBf16 : dense_.arithmetic;
   const TensorId operand = quantised(x, dtype);
   CHECK(columns(operand) == in,
         fmt::format("{}: {} columns, weight takes {}", to_string(spec.role), columns(operand), in));

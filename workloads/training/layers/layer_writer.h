@@ -18,9 +18,20 @@ struct Linear {
   bool dense_mlp = false;       // cut over the ranks that share dense MLPs, else those that share attention
 };
 
+// What a matrix product computes in, and what its weights are kept in.
+struct WeightFormat {
+  DType arithmetic = DType::kBf16, stored = DType::kBf16;
+};
+// Weights kept as the products compute, but in BF16 where those compute in 16 bits or more.
+WeightFormat format_of(DType arithmetic);
+
 class LayerWriter {
  public:
   LayerWriter(const LoweringInput& input, const StageSpec& stage, ForwardPass& pass);
+
+  // Of maps that are not in high precision, and of experts; those of the plan until then.
+  void use_formats(WeightFormat dense, WeightFormat experts) { dense_ = dense, experts_ = experts; }
+  const WeightFormat& expert_format() const { return experts_; }
 
   void begin_block(int layer, bool recompute_all);  // ops from here on belong to a new block
   void end_recompute();                             // the next ops are kept whatever the block says
@@ -71,6 +82,7 @@ class LayerWriter {
   ShardPosition shard_;
   const RecomputeChoice* choice_;  // hybrid; null: the plan says it for all layers
   ForwardPass& pass_;
+  WeightFormat dense_, experts_;
   int block_ = -1;
   bool recompute_all_ = false;
 };

@@ -55,12 +55,13 @@ Received write_dispatch(LayerWriter& writer, TensorId x, TensorId weights, const
 }
 
 TensorId write_grouped(LayerWriter& writer, TensorId x, const Linear& linear, const MoeContext& moe) {
-  const TensorId operand = writer.quantised(x, writer.plan().gemm);
+  const DType dtype = writer.expert_format().arithmetic;
+  const TensorId operand = writer.quantised(x, dtype);
   const TensorId w = writer.expert_weight(linear, moe.local_experts);
   const std::int64_t out = writer.rows(w), in = writer.columns(w);
   const TensorId y = writer.builder().transient(moe.rows, out, DType::kBf16, linear.role);
   writer.emit({.kind = OpKind::kGroupedGemm,
-               .dtype = writer.plan().gemm,
+               .dtype = dtype,
                .role = linear.role,
                .route = moe.experts_route,
                .shape = {.m = moe.rows, .n = out, .k = in, .groups = moe.local_experts}},

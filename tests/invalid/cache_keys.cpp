@@ -1,0 +1,50 @@
+// Scenarios of tiers below device memory with one key that is wrong.
+#include "tests/invalid/refusals.h"
+
+namespace moebius {
+
+TEST_CASE("a cache of several tiers is refused for a wrong key") {
+  check("smoke/serve-tiers.json",
+        {{"/plan/cache/dram/capacity", "3 TB",
+          "/plan/cache/dram/capacity: 3 TB are more than the 2 TB of host memory of hgx-8"},
+         {"/plan/cache/ssd/capacity", "80 TB",
+          "/plan/cache/ssd/capacity: 80 TB are more than the 61.4 TB of 8 drives nvme-gen5"},
+         {"/plan/cache/ssd/device", "nvme-gen7",
+          "/plan/cache/ssd/device: expected the name of a storage device, found \"nvme-gen7\" (did you mean "
+          "\"nvme-gen4\"?)"},
+         {"/plan/cache/ssd/admission", "twice",
+          "/plan/cache/ssd/admission: expected one of \"all\", \"second-use\", found \"twice\""},
+         {"/plan/cache/index", "{\"staleness\": \"1 ms\"}",
+          "/plan/cache/index/staleness: \"staleness\" counts only with scope \"cluster\""},
+         {"/plan/cache/prefetch", "{\"policy\": \"wait\", \"limit\": \"1 ms\"}",
+          "/plan/cache/prefetch/limit: \"limit\" counts only with policy \"timeout\""},
+         {"/plan/cache/prefetch", "{\"budget\": 0.2}",
+          "/plan/cache/prefetch/budget: \"budget\" counts only with a policy other than \"none\""},
+         {"/plan/cache/prefetch/limit", "0 s",
+          "/plan/cache/prefetch/limit: expected more than 0 s with policy \"timeout\", found 0 s"},
+         {"/plan/cache/prefetch/budget", "1",
+          "/plan/cache/prefetch/budget: expected a number from 0.01 to 0.95, found 1"},
+         {"/plan/cache/eviction", "belady",
+          "/plan/cache/eviction: expected one of \"lru\", \"lfu\", \"arc\", \"leaf-first\", \"cost-aware\", "
+          "found "
+          "\"belady\""},
+         {"/plan/cache/inclusion", "exclusive",
+          "/plan/cache/inclusion: an exclusive tier has a block when no other one has it: expected write "
+          "\"on-eviction\""},
+         {"/plan/cache/prefix", "false",
+          "/plan/cache/prefix: tiers below device memory keep shared prefixes: expected true, found false"},
+         {"/plan/cache/block_tokens", "100",
+          "/plan/cache/block_tokens: pages of 100 tokens do not divide the traffic's blocks of 512"}});
+}
+
+TEST_CASE("keys of tiers are refused where there is no tier") {
+  check("smoke/serve-apart.json",
+        {{"/plan/cache/write", "selective",
+          "/plan/cache/write: \"write\" counts only with a tier below device memory"},
+         {"/plan/cache/prefetch", "{\"policy\": \"wait\"}",
+          "/plan/cache/prefetch: \"prefetch\" counts only with a tier below device memory"},
+         {"/plan/cache/ssd", "{\"capacity\": \"1 TB\"}",
+          "/plan/cache/ssd/device: expected a name of `moebius list storage`, found none"}});
+}
+
+}  // namespace moebius

@@ -1,0 +1,65 @@
+// Scenarios of a cluster over weeks that are not right, and what is said of them.
+#include "hw/error.h"
+#include "tests/process.h"
+#include "workloads/scenario/scenario.h"
+#undef CHECK  // ours; here it is Catch's
+#include <catch2/catch.hpp>
+
+namespace {
+
+using namespace moebius;
+
+std::string refusal(const std::string& operations, const std::string& job) {
+  const std::string text = R"({"moebius": 1, "kind": "cluster", "name": "c",
+"cluster": {"pools": [{"name": "a", "accelerator": "h100-sxm", "node": "hgx-8", "nodes": 10}],
+  "fabric": {"type": "rail-optimised-clos", "nic": "400 Gb/s"}},
+"operations": {)" + operations +
+                           R"(},
+"jobs": [{)" + job + "}]}";
+  try {
+    read_scenario(parse_document(text, "c.json"), Catalog(), ModelCatalog());
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+const std::string kTime = R"("duration": "10 d")", kJob = R"("name": "j", "nodes": 8, "state": "1 TB")";
+
+}  // namespace
+
+TEST_CASE("a cluster over weeks that is right is taken") {
+  CHECK(refusal(kTime, kJob) == "");
+}
+
+TEST_CASE("jobs and spares have to fit on the nodes") {
+  CHECK(refusal(kTime + R"(, "spares": 3)", kJob) ==
+        "c.json:5: /jobs/0/nodes: 8 nodes and 3 spares, but the cluster has 10");
+}
+
+TEST_CASE("a job whose state is saved says how large it is") {
+  CHECK(refusal(kTime, R"("name": "j", "nodes": 8)") ==
+        R"(c.json:5: /jobs/0: expected "model" or "state", that checkpoints have a size, found neither)");
+}
+
+TEST_CASE("an interval is a time or a formula") {
+  CHECK(
+      refusal(kTime + R"(, "checkpoint": {"interval": "often"})", kJob) ==
+      R"(c.json:4: /operations/checkpoint/interval: expected "young", "daly" or a time such as "30 min", found "often")");
+}
+
+TEST_CASE("a fault of a trace is of a known kind on a node that is there") {
+  const auto trace = [](const std::string& row) {
+    return kTime + R"(, "failures": {"trace": [{)" + row + "}]}";
+  };
+  CHECK(
+      refusal(trace(R"("time": "1 h", "node": 0, "kind": "GPUs")"), kJob) ==
+      R"(c.json:4: /operations/failures/trace/0/kind: expected a kind of fault, found "GPUs" (did you mean "GPU"?))");
+  CHECK(refusal(trace(R"("time": "1 h", "node": 10, "kind": "GPU")"), kJob) ==
+        "c.json:4: /operations/failures/trace/0/node: expected a node from 0 to 9, found 10");
+}
+
+TEST_CASE("weeks take some time") {
+  CHECK(refusal(R"("duration": "0 s")", kJob) ==
+        "c.json:4: /operations/duration: expected more than no time, found none");
+}

@@ -1,0 +1,257 @@
+// Jobs, faults and recovery: every nanosecond is somewhere, and simple courses are those that arithmetic
+// gives.
+#include "workloads/cluster/cluster_run.h"
+
+#include <cmath>
+#include <numeric>
+
+#include "hw/error.h"
+#undef CHECK  // ours; here it is Catch's
+#include <catch2/catch.hpp>
+
+namespace moebius {
+namespace {
+
+using namespace literals;
+
+constexpr Time kHour{3'600'000'000'000};
+
+// One job on 4 of 5 nodes for 100 hours, which saves for 60 s (600 GB at 10 GB/s) after each hour.
+ClusterPlan plan() {
+  ClusterPlan plan;
+  plan.duration = {100 * kHour.ns};
+  plan.nodes = 5;
+  plan.checkpoint = {.policy = CheckpointPolicy::kSync, .choice = IntervalChoice::kGiven, .interval = kHour};
+  plan.checkpoint.storage = {10e9};
+  plan.checkpoint.host_copy = plan.checkpoint.peer_copy = {1e9};
+  plan.faults = {{.name = "gpu", .repair = {{10 * kHour.ns}, 0}}, {.name = "software", .nodes = 0}};
+  plan.detection.crash.mean = 60_s;
+  plan.recovery = {.isolate = {30_s, 0},
+                   .replace = {120_s, 0},
+                   .image = {100_s, 0},
+                   .cache = {80_s, 0},
+                   .restart = {90_s, 0}};
+  plan.jobs = {{.name = "a", .nodes = 4, .state = {600e9}}};
+  return plan;
+}
+
+Time sum(const JobCourse& course) {
+  Time all;
+  for (const Time item : course.items) all = all + item;
+  return all;
+}
+
+JobCourse only_job(const ClusterPlan& plan, std::uint64_t seed = 1) {
+  return run_cluster(plan, seed).jobs.at(0);
+}
+
+TEST_CASE("without faults a job computes but for its checkpoints") {
+  const JobCourse course = only_job(plan());
+  // 98 whole cycles of 61 minutes are 99.633 h; 22 minutes of the next.
+  CHECK(course.checkpoints == 98);
+  CHECK(course.of(TimeItem::kCheckpoint) == Time{98 * 60'000'000'000});
+  CHECK(course.of(TimeItem::kProductive) + course.of(TimeItem::kCheckpoint) == Time{100 * kHour.ns});
+}
+
+// At 10.5 h: 10 cycles of 61 min are 610 of 630 minutes, so 20 minutes are lost.
+TEST_CASE("a node that fails costs detection and the way back and the work since the last checkpoint") {
+  ClusterPlan one = plan();
+  one.trace = {{{630 * 60'000'000'000}, 2, 0}};
+  const JobCourse course = only_job(one);
+  CHECK(course.total() == 1);
+  CHECK(course.of(TimeItem::kRecomputed) == Time{20 * 60'000'000'000});
+  CHECK(course.of(TimeItem::kDetection) == 60_s);
+  CHECK(course.of(TimeItem::kIsolation) == 30_s);
+  CHECK(course.of(TimeItem::kReplacement) == 300_s);
+  CHECK(course.of(TimeItem::kRestart) == 150_s);  // 90 s and 600 GB from storage
+  CHECK(course.of(TimeItem::kWaiting) == Time{});
+  CHECK(sum(course) == Time{100 * kHour.ns});
+}
+
+TEST_CASE("a fault of software takes no node") {
+  ClusterPlan one = plan();
+  one.trace = {{{630 * 60'000'000'000}, 2, 1}};
+  const JobCourse course = only_job(one);
+  CHECK(course.of(TimeItem::kReplacement) == Time{});
+  CHECK(course.of(TimeItem::kRecomputed) == Time{20 * 60'000'000'000});
+}
+
+// The second node fails an hour after the first one, which is 10 h in repair: the job waits until then.
+TEST_CASE("without a spare a job waits for a repair") {
+  ClusterPlan two = plan();
+  two.trace = {{{10 * kHour.ns}, 0, 0}, {{11 * kHour.ns}, 1, 0}};
+  const JobCourse course = only_job(two);
+  CHECK(course.of(TimeItem::kWaiting) == Time{9 * kHour.ns} - 90_s);
+  CHECK(sum(course) == Time{100 * kHour.ns});
+}
+
+TEST_CASE("state saved on a failure's signal leaves nothing to do again but a step") {
+  ClusterPlan one = plan();
+  one.checkpoint.triggered = 1;
+  one.jobs[0].step = 20_s;
+  one.trace = {{{630 * 60'000'000'000}, 2, 1}};  // of software: all ranks are there to save
+  const JobCourse course = only_job(one);
+  CHECK(course.of(TimeItem::kRecomputed) <= 20_s);
+  one.trace[0].kind = 0;  // of a node: what it held is gone
+  CHECK(only_job(one).of(TimeItem::kRecomputed) == Time{20 * 60'000'000'000});
+}
+
+// Copies in peers' memory every ten minutes: after 100 minutes and one second of stalls the last one is in
+// place.
+TEST_CASE("copies in peers' memory survive one node and not two of them") {
+  ClusterPlan memory = plan();
+  memory.checkpoint.policy = CheckpointPolicy::kMemory;
+  memory.checkpoint.interval = {600'000'000'000};
+  memory.jobs[0].state = {
+      32e9};  // 1 GB a device: a second to the host, one more to the peer, 3.2 s to storage
+  memory.trace = {{{6'300'000'000'000}, 2, 0}};
+  // Cycles of 601 s: 10 of them and 290 s.
+  CHECK(only_job(memory).of(TimeItem::kRecomputed) == 290_s);
+  memory.faults[0].nodes = 2;  // nodes 2 and 3 at once
+  memory.nodes = 6;
+  const JobCourse both = only_job(memory);
+  CHECK(both.of(TimeItem::kRecomputed) == 290_s);  // storage had the same copy 3.2 s later
+  // A quarter of an hour to storage takes every second copy; the 9th would be there at 5,408 + 901 s, the 7th is.
+  memory.checkpoint.storage = {32e9 / 900};
+  CHECK(only_job(memory).of(TimeItem::kRecomputed) == Time{(6290 - 7 * 600) * 1'000'000'000LL});
+}
+
+TEST_CASE("a slow node costs time until it is found and no work") {
+  ClusterPlan slow = plan();
+  slow.faults[0].effect = FailureEffect::kSlow;
+  slow.faults[0].slow_factor = 2;
+  slow.detection.slow.mean = {2 * kHour.ns};
+  slow.trace = {{{10 * kHour.ns}, 2, 0}};
+  const JobCourse course = only_job(slow);
+  CHECK(course.of(TimeItem::kRecomputed) == Time{});
+  // Of two hours 118 or 119 minutes were computed, half of them for nothing.
+  CHECK(course.of(TimeItem::kSlowed).seconds() == Approx(3600).epsilon(0.02));
+  CHECK(sum(course) == Time{100 * kHour.ns});
+}
+
+// Wrong from 10 h on, known at 15 h: back to the last checkpoint before that, the 9th at 549 minutes.
+TEST_CASE("results that were wrong are thrown away back to a checkpoint from before") {
+  ClusterPlan silent = plan();
+  silent.faults[0].effect = FailureEffect::kSilent;
+  silent.detection.silent.mean = {5 * kHour.ns};
+  silent.trace = {{{10 * kHour.ns}, 2, 0}};
+  const JobCourse course = only_job(silent);
+  CHECK(course.of(TimeItem::kRecomputed) > Time{5 * kHour.ns});
+  CHECK(course.of(TimeItem::kRecomputed) < Time{6 * kHour.ns});
+  CHECK(sum(course) == Time{100 * kHour.ns});
+}
+
+TEST_CASE("a job ends when its work is done and the next one gets its nodes") {
+  ClusterPlan two = plan();
+  two.jobs[0].work = {10 * kHour.ns};
+  two.jobs.push_back({.name = "b", .nodes = 5, .work = {kHour.ns}, .state = {600e9}});
+  const ClusterCourse course = run_cluster(two, 1);
+  CHECK(course.jobs[0].done);
+  CHECK(course.jobs[0].end ==
+        Time{10 * kHour.ns} + Time{9 * 60'000'000'000});  // nine checkpoints, none at the end
+  CHECK(course.jobs[1].of(TimeItem::kQueued) == course.jobs[0].end);
+  CHECK(course.jobs[1].end == course.jobs[0].end + kHour);
+}
+
+// Whatever happens, every nanosecond of a job is in exactly one item, and no item is negative.
+TEST_CASE("items of a job add up to its time whatever happens") {
+  ClusterPlan many = plan();
+  many.nodes = 64;
+  many.duration = {1000 * kHour.ns};
+  many.faults = {{.name = "gpu", .per_hour = 0.01, .repair = {{20 * kHour.ns}, 1}},
+                 {.name = "link", .per_hour = 0.01, .effect = FailureEffect::kHang, .nodes = 0},
+                 {.name = "slow",
+                  .per_hour = 0.005,
+                  .effect = FailureEffect::kSlow,
+                  .repair = {{5 * kHour.ns}, 0.5},
+                  .slow_factor = 1.5},
+                 {.name = "silent", .per_hour = 0.002, .effect = FailureEffect::kSilent},
+                 {.name = "switch", .per_hour = 0.002, .nodes = 8, .repair = {{2 * kHour.ns}, 0}},
+                 {.name = "code", .unit = FailureUnit::kJob, .per_hour = 0.05, .nodes = 0}};
+  many.detection = {.recall = 0.5,
+                    .monitored = {10_s, 0.5},
+                    .crash = {60_s, 1},
+                    .hang = {600_s, 0.5},
+                    .slow = {kHour, 1},
+                    .silent = {{30 * kHour.ns}, 1}};
+  many.jobs = {
+      {.name = "a", .nodes = 40, .state = {6e12}},
+      {.name = "b", .nodes = 20, .work = {100 * kHour.ns}, .step = 10_s, .state = {1e12}},
+      {.name = "c", .nodes = 30, .arrival = {50 * kHour.ns}, .work = {40 * kHour.ns}, .state = {1e12}}};
+  for (const CheckpointPolicy policy : {CheckpointPolicy::kNone, CheckpointPolicy::kSync,
+                                        CheckpointPolicy::kAsync, CheckpointPolicy::kMemory}) {
+    many.checkpoint.policy = policy;
+    many.checkpoint.triggered = policy == CheckpointPolicy::kMemory ? 0.9 : 0;
+    for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+      const ClusterCourse course = run_cluster(many, seed);
+      for (std::size_t i = 0; i < course.jobs.size(); ++i) {
+        INFO("policy " << static_cast<int>(policy) << ", seed " << seed << ", job " << i);
+        CHECK(sum(course.jobs[i]) == course.jobs[i].end - many.jobs[i].arrival);
+        for (const Time item : course.jobs[i].items) CHECK(item >= Time{});
+        if (course.jobs[i].done) CHECK(course.jobs[i].of(TimeItem::kProductive) == many.jobs[i].work);
+      }
+      CHECK(course.busy_node_s + course.down_node_s <= 64 * many.duration.seconds() * (1 + 1e-9));
+    }
+  }
+}
+
+TEST_CASE("equal seeds make equal courses and others do not") {
+  ClusterPlan many = plan();
+  many.faults[0].per_hour = 0.05;
+  many.nodes = 20;
+  const auto lost = [&](std::uint64_t seed) { return only_job(many, seed).of(TimeItem::kRecomputed); };
+  CHECK(lost(1) == lost(1));
+  CHECK(lost(1) != lost(2));
+}
+
+// 16 nodes, 0.01 faults of a node an hour, 10,000 hours: 1,600 expected, and 4 times the root of that around
+// it.
+TEST_CASE("faults come as often as their rate says") {
+  ClusterPlan many = plan();
+  many.nodes = 20;
+  many.duration = {10'000 * kHour.ns};
+  many.jobs[0].nodes = 16;
+  many.faults = {{.name = "f", .per_hour = 0.01, .nodes = 0}};
+  many.detection = {};
+  many.recovery = {};
+  many.jobs[0].state = {1};
+  CHECK(std::abs(only_job(many).total() - 1600) < 160);
+}
+
+// ---- checkpoints ----
+
+// Young: sqrt(2 x 60 x 7200) = 929.5 s. Daly's next terms make it 918 s: 929.5 (1 + 0.0215 + 0.0005) - 60 +
+// ...
+TEST_CASE("the published intervals") {
+  CHECK(young_interval(60_s, 7200_s).seconds() == Approx(929.516).epsilon(1e-5));
+  const double root = std::sqrt(60.0 / 14400);
+  CHECK(daly_interval(60_s, 7200_s).seconds() ==
+        Approx(929.516 * (1 + root / 3 + root * root / 9) - 60).epsilon(1e-5));
+  CHECK(daly_interval(60_s, 20_s) == 20_s);
+}
+
+// Where recovery takes nothing and faults are far apart beside a checkpoint, what is lost is least near
+// Young's interval: over 40 courses each, the best of a row of intervals 10% apart.
+TEST_CASE("the best interval is Young's where its assumptions hold") {
+  ClusterPlan many = plan();
+  many.nodes = 104;
+  many.jobs[0].nodes = 100;
+  many.jobs[0].state = {100e9};  // 10 s
+  many.duration = {2000 * kHour.ns};
+  many.faults = {{.name = "f", .per_hour = 0.002, .nodes = 0}};  // one in 5 h
+  many.detection = {};
+  many.recovery = {};
+  const double young = young_interval(10_s, {5 * kHour.ns}).seconds();
+  double best = 0, most = 0;
+  for (int step = -8; step <= 8; ++step) {
+    many.checkpoint.interval = time_from_seconds(young * std::pow(1.1, step));
+    double productive = 0;
+    for (std::uint64_t seed = 1; seed <= 40; ++seed)
+      productive += only_job(many, seed).of(TimeItem::kProductive).seconds();
+    if (productive > most) most = productive, best = many.checkpoint.interval.seconds();
+  }
+  CHECK(best / young == Approx(1).margin(0.1));
+}
+
+}  // namespace
+}  // namespace moebius

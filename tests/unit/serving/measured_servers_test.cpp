@@ -1,0 +1,142 @@
+// Rows of measured servers: which are kept apart, what each becomes, and how errors are counted.
+#include <cstdio>
+#include <fstream>
+#include <string>
+
+#include "workloads/serving/frameworks.h"
+#include "workloads/validation/servers/server_errors.h"
+#include "workloads/validation/servers/server_scenario.h"
+#include "workloads/validation/servers/server_table.h"
+#include "workloads/validation/servers/sha256.h"
+
+#undef CHECK  // of hw/error.h: here it is Catch's
+#include <catch2/catch.hpp>
+
+namespace {
+
+using namespace moebius;
+
+std::string hexadecimal(std::string_view text) {
+  std::string digits;
+  for (const std::uint8_t byte : sha256(text)) {
+    char pair[3];
+    std::snprintf(pair, sizeof pair, "%02x", byte);
+    digits += pair;
+  }
+  return digits;
+}
+
+ServerRow llama() {
+  ServerRow row;
+  row.system = "h200_sxm", row.backend = "vllm", row.model = "meta-llama/Llama-3.1-70B";
+  row.precision = row.gemm = row.moe = "fp8", row.mode = "agg", row.dump = "2026-04-06.csv";
+  row.input = 8192, row.output = 1024, row.users = 64;
+  row.both = {.workers = 1, .batch = 64, .tp = 8, .pp = 1, .dp = 1, .moe_tp = 8, .moe_ep = 1};
+  row.ttft = 1, row.tpot = 0.03;
+  return row;
+}
+
+std::string text_at(const Document& document, const std::string& pointer) {
+  const Value* value = &document.root;
+  for (std::size_t at = 1; at <= pointer.size();) {
+    const std::size_t end = std::min(pointer.find('/', at), pointer.size());
+    value = value->find(pointer.substr(at, end - at));
+    if (value == nullptr) return "";
+    at = end + 1;
+  }
+  return value->kind == Value::Kind::kString ? value->text : to_json(*value);
+}
+
+ServerResult result(const char* model, double ttft_ratio, double tpot_ratio, double tpot) {
+  ServerResult r;
+  r.row = llama();
+  r.row.model = model;
+  r.row.tpot = tpot;
+  r.ttft = r.row.ttft * ttft_ratio, r.tpot = tpot * tpot_ratio;
+  return r;
+}
+
+}  // namespace
+
+TEST_CASE("the hash that keeps rows apart is that of FIPS 180-4") {
+  // Its examples: "abc", the empty message of NIST's vectors, and one of two blocks.
+  CHECK(hexadecimal("abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  CHECK(hexadecimal("") == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+  CHECK(hexadecimal("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq") ==
+        "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
+  CHECK(sha256_modulo("abc", 10) == 5);  // of the number above, by long division
+}
+
+TEST_CASE("a row of an aggregated server becomes a scenario with its framework and its users") {
+  const ModelCatalog models;
+  const ServerScenario made = server_scenario(llama(), models);
+  REQUIRE(made.scenario);
+  CHECK(text_at(*made.scenario, "/plan/framework") == "vllm");
+  CHECK(text_at(*made.scenario, "/plan/decode/attention/tp") == "8");
+  CHECK(text_at(*made.scenario, "/plan/precision/gemm") == "fp8");
+  CHECK(text_at(*made.scenario, "/workload/users") == "64");
+  CHECK(text_at(*made.scenario, "/workload/trace/requests") == "640");  // ten times the users
+  CHECK(text_at(*made.scenario, "/cluster/kernels") == "sglang-0.5.14+fp8-rowwise");
+}
+
+TEST_CASE("degrees that count the devices twice are counted once") {
+  const ModelCatalog models;
+  ServerRow row = llama();
+  row.model = "deepseek-ai/DeepSeek-R1";
+  row.both = {.workers = 1, .batch = 8, .tp = 64, .pp = 1, .dp = 1, .moe_tp = 8, .moe_ep = 8};
+  ServerScenario made = server_scenario(row, models);
+  REQUIRE(made.scenario);
+  CHECK(text_at(*made.scenario, "/plan/decode/attention/tp") == "8");
+  CHECK(text_at(*made.scenario, "/plan/decode/ep/degree") == "8");
+  row.both = {.workers = 1, .batch = 8, .tp = 4, .pp = 1, .dp = 4, .moe_tp = 1, .moe_ep = 16};
+  made = server_scenario(row, models);
+  REQUIRE(made.scenario);
+  CHECK(text_at(*made.scenario, "/plan/decode/attention/dp") == "4");
+  CHECK(text_at(*made.scenario, "/plan/decode/attention/tp") == "1");
+}
+
+TEST_CASE("a row that cannot be simulated says why") {
+  const ModelCatalog models;
+  const auto why = [&](auto change) {
+    ServerRow row = llama();
+    change(row);
+    return server_scenario(row, models).left_out;
+  };
+  CHECK(why([](ServerRow& r) { r.model = "nobody/knows"; }) == "nobody/knows is not in the catalog");
+  CHECK(why([](ServerRow& r) { r.users = 0; }) == "lengths or concurrency are not told");
+  CHECK(why([](ServerRow& r) { r.gemm = "nvfp4"; }) == "h200_sxm does not compute in FP4");
+  CHECK(why([](ServerRow& r) { r.mode = "disagg"; }) == "how prefill is spread is not told");
+  CHECK(why([](ServerRow& r) { r.both.pp = 2; }) == "pipelines are not served so far");
+}
+
+TEST_CASE("errors are medians by group and order is judged by throughput") {
+  // TPOT errors +10%, -20%, +30%: median of absolutes 20%, of signed ones +10%. Throughput falls with TPOT,
+  // and ours keeps the order 0.01 < 0.02 < 0.04 s: 0.011, 0.016, 0.052.
+  const std::vector<ServerResult> results{result("a", 1, 1.1, 0.01), result("a", 1, 0.8, 0.02),
+                                          result("a", 1, 1.3, 0.04)};
+  const ServerSummary summary = summary_of(results);
+  REQUIRE(summary.groups.front().by == "all");
+  CHECK(summary.groups.front().tpot.median == Approx(0.2));
+  CHECK(summary.groups.front().tpot.bias == Approx(0.1));
+  CHECK(summary.groups.front().ttft.median == Approx(0).margin(1e-12));
+  REQUIRE(summary.ranks.size() == 1);
+  CHECK(summary.ranks.front().spearman == Approx(1));
+}
+
+TEST_CASE("rows kept for the fit of host costs are not scored") {
+  std::vector<ServerResult> results{result("a", 1, 1, 0.01), result("a", 9, 9, 0.01)};
+  results[1].row.for_fit = true;
+  const ServerSummary summary = summary_of(results);
+  CHECK(summary.scored == 1);
+  CHECK(summary.for_fit == 1);
+  CHECK(summary.groups.front().tpot.median == Approx(0).margin(1e-12));
+}
+
+TEST_CASE("every framework but none says where its defaults stand") {
+  REQUIRE(frameworks().front().name == "none");
+  for (const Framework& framework : frameworks().subspan(1)) {
+    INFO(framework.name);
+    CHECK(!framework.source.empty());
+    CHECK(framework.token_budget > 0);
+  }
+}

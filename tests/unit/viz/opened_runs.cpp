@@ -1,0 +1,160 @@
+// What is read off an opened run: colours, searches, who waited for whom, how two runs differ.
+#include "hw/error.h"
+#undef CHECK  // ours; here it is Catch's
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <string>
+
+#include "tests/unit/viz/drawn_run.h"
+#include "viz/data/colouring.h"
+#include "viz/data/neighbours.h"
+#include "viz/data/run_data.h"
+#include "viz/data/run_difference.h"
+
+namespace {
+
+using namespace moebius;
+using namespace moebius::viz;
+using test::two_stages;
+
+struct Opened {
+  explicit Opened(const Timeline& timeline, const std::string& report = test::kReport)
+      : run(test::write_run_as(scratch, "run", timeline, report)) {}
+  test::Scratch scratch;
+  RunData run;
+
+  Place place(std::int32_t sequence, std::int32_t op) const {
+    for (std::size_t i = 0; i < run.columns.size(); ++i) {
+      Place found;
+      const Span span = run.columns.span(i);
+      if (span.sequence == sequence && span.op == op && run.lanes.find(run.columns, i, found.row, found.slot))
+        return found;
+    }
+    FAIL("no such op");
+    return {};
+  }
+  std::string name(Place at) const { return run.name_of_op(run.lanes.op_row(at.slot)); }
+  Span span(Place at) const { return run.columns.span(run.lanes.span(at.slot)); }
+};
+
+std::size_t count(const Categories& categories, std::uint8_t category) {
+  return static_cast<std::size_t>(std::count(categories.begin(), categories.end(), category));
+}
+
+}  // namespace
+
+TEST_CASE("a run's figures are found by their names, and missing ones are not made up") {
+  const Opened opened(two_stages());
+  CHECK(opened.run.title == "two stages");
+  CHECK(opened.run.number("memory.capacity_bytes") == 8e9);
+  CHECK(opened.run.text("network.binding.tier") == "NIC out");
+  CHECK(opened.run.figure("memory.nothing.below") == nullptr);
+  CHECK(opened.run.number("memory", -1) == -1);  // an object is no number
+  const Opened without(two_stages(), "");
+  CHECK(without.run.report_trouble.find("report.json") != std::string::npos);
+}
+
+TEST_CASE("dispatches that no compute covers are exposed") {
+  // Each dispatch stands between two computations of its rank: nothing beside it. Sends and receives go on
+  // beside compute but the first receive, at 155,000 ns, before its stage computes at all, and the last send,
+  // after it.
+  const Opened opened(two_stages());
+  std::size_t found = 0;
+  const Categories shown = categories_of(opened.run, ColourBy::kExposure, {}, {}, found);
+  CHECK(found == opened.run.lanes.size());
+  for (std::size_t slot = 0; slot < shown.size(); ++slot)
+    if (opened.run.tables().ops[opened.run.lanes.op_row(slot)].kind == OpKind::kDispatch)
+      CHECK(shown[slot] == static_cast<std::uint8_t>(Shown::kExposed));
+  CHECK(count(shown, static_cast<std::uint8_t>(Shown::kCompute)) == 48);  // 3 of each pass
+  CHECK(count(shown, static_cast<std::uint8_t>(Shown::kHidden)) > 10);
+}
+
+TEST_CASE("all words of a search must be met") {
+  const Opened opened(two_stages());
+  const auto found = [&](const std::string& text) {
+    std::size_t passed = 0;
+    const Categories categories = categories_of(opened.run, ColourBy::kKind, {text, false}, {}, passed);
+    std::size_t left_out = 0;
+    for (const std::uint8_t category : categories) left_out += (category & kFilteredOut) != 0 ? 1 : 0;
+    CHECK(passed + left_out == opened.run.lanes.size());
+    return passed;
+  };
+  CHECK(found("") == 80);      // 5 ops, 8 microbatches, 2 stages
+  CHECK(found("GEMM") == 32);  // gemm and grouped_gemm, in either case
+  CHECK(found("op:gemm layer:1") == 16);
+  CHECK(found("microbatch:3") == 10);
+  CHECK(found("mb:3 rank:4") == 5);
+  CHECK(found("stage 0") == 40);  // the fragment's name: both words stand in it
+  CHECK(found("rank:7") == 0);
+  CHECK(found("layer:nonsense") == 0);
+}
+
+TEST_CASE("an op waited for what ended last before it, of its own lane first") {
+  const Opened opened(two_stages());
+  // The experts' GEMM began when its dispatch ended, at 70,000.
+  const auto before = waited_for(opened.run, opened.place(0, 2));
+  REQUIRE(before);
+  CHECK(opened.name(*before) == "dispatch experts L0");
+  // The second microbatch's attention follows the GEMM that ended when it began, not the send of that moment.
+  const auto next = waited_for(opened.run, opened.place(2, 0));
+  REQUIRE(next);
+  CHECK(opened.name(*next) == "gemm down L0");
+  CHECK_FALSE(waited_for(opened.run, opened.place(0, 0)));  // the first op of the run
+  const std::vector<Place> after = began_at_end_of(opened.run, opened.place(0, 3), 10);
+  REQUIRE(after.size() == 2);  // the next attention and the send
+  CHECK(opened.span(after[0]).start == opened.span(opened.place(0, 3)).end);
+}
+
+TEST_CASE("a receive finds its send") {
+  const Opened opened(two_stages());
+  CHECK(opened.run.transfers().size() == 8);
+  for (std::int32_t mb = 0; mb < 8; ++mb) {
+    const auto there = other_side(opened.run, opened.place(2 * mb, 4));
+    REQUIRE(there);
+    CHECK(opened.span(*there).sequence == 2 * mb + 1);
+    CHECK(opened.span(*there).end == opened.span(opened.place(2 * mb, 4)).end);
+  }
+  CHECK_FALSE(other_side(opened.run, opened.place(0, 0)));
+}
+
+TEST_CASE("the critical path is that of the run's report") {
+  const Opened opened(two_stages());
+  const std::vector<bool> on_path = spans_on_critical_path(opened.run);
+  std::size_t found = 0;
+  const Categories shown = categories_of(opened.run, ColourBy::kKind, {"", true}, on_path, found);
+  CHECK(found == static_cast<std::size_t>(std::count(on_path.begin(), on_path.end(), true)));
+  CHECK(found > 10);
+  CHECK(found < 80);
+  // The run ends with the last GEMM of stage 1.
+  const Place last = opened.place(15, 3);
+  CHECK((shown[last.slot] & kFilteredOut) == 0);
+}
+
+TEST_CASE("two runs differ where one was slower") {
+  const Opened a(two_stages()), b(two_stages(50'000));
+  const RunDifference d = difference_of(a.run, b.run);
+  CHECK(d.same_schedule);
+  CHECK(d.joined == 80);
+  CHECK(d.only_a == 0);
+  REQUIRE_FALSE(d.worst.empty());
+  const Span worst = a.run.columns.span(d.worst[0].span_a);
+  CHECK(worst.sequence == 11);  // microbatch 5 of stage 1
+  CHECK(a.run.name_of_op(3) == "gemm down L0");
+  CHECK(d.worst[0].b - d.worst[0].a == Approx(50e-6));
+  CHECK(d.worst.size() == 80);
+  REQUIRE_FALSE(d.kinds.empty());
+  CHECK(d.kinds[0].kind == OpKind::kGemm);
+  CHECK(d.kinds[0].b - d.kinds[0].a == Approx(50e-6));
+}
+
+TEST_CASE("runs of other work are told apart by kind") {
+  Timeline other = two_stages();
+  for (OpRow& op : other.ops)
+    if (op.kind == OpKind::kGemm) op.kind = OpKind::kGroupedGemm;
+  const Opened a(two_stages()), b(other);
+  const RunDifference d = difference_of(a.run, b.run);
+  CHECK(d.joined == 64);
+  CHECK(d.only_a == 16);
+  CHECK(d.only_b == 16);
+}

@@ -1,0 +1,52 @@
+// What weeks of a cluster come to, over several courses of the same plan.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "workloads/cluster/cluster_run.h"
+
+namespace moebius {
+
+// Of one figure over the courses: nine in ten lie from low to high (the 5th and 95th percentile).
+struct RunSpread {
+  double mean = 0, low = 0, high = 0;
+};
+RunSpread spread_over(std::vector<double> values);
+
+struct ClusterJobFigures {
+  std::string name;
+  int nodes = 0;
+  RunSpread effective;  // productive time over all its time
+  RunSpread interruptions;
+  std::vector<RunSpread> items;  // seconds, by TimeItem
+  std::vector<RunSpread> kinds;  // interruptions by fault kind
+  double checkpoint_interval_s = 0, young_interval_s = 0, daly_interval_s = 0;
+  double checkpoint_stall_s = 0;
+  RunSpread mtbf_h;  // of its time, over its interruptions
+  RunSpread end_s;
+  double done = 0;  // share of the courses in which its work was done
+};
+
+struct ClusterFigures {
+  std::int64_t runs = 0;
+  int nodes = 0, devices = 0, spares = 0;
+  double duration_s = 0;
+  std::vector<std::string> kinds;
+  std::vector<ClusterJobFigures> jobs;
+  RunSpread effective;  // productive node time of all jobs over the node time that they held or waited
+  RunSpread interruptions;
+  RunSpread allocation;  // node time that jobs held, of all
+  RunSpread down;        // node time in repair, of all
+  RunSpread least_free;  // nodes
+  RunSpread energy_j;    // at the meter
+  RunSpread cost_usd;    // 0 when prices are not known
+  RunSpread tokens;      // of productive time; 0 when not known
+};
+
+// Courses by seeds that follow from `seed`, side by side.
+ClusterFigures cluster_figures(const ClusterPlan& plan, std::uint64_t seed);
+
+}  // namespace moebius

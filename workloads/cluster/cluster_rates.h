@@ -1,0 +1,15 @@
+// How often things break in a cluster as it is cooled, and what follows for its jobs.
+#pragma once
+
+#include "workloads/cluster/cluster_plan.h"
+
+namespace moebius {
+
+// An hour, of all that could break so in the whole cluster; jobs count as if all ran at once.
+double rate_of(const ClusterPlan& plan, const FailureKind& kind);
+// An hour, of all that stops or harms a job on so many nodes.
+double job_fault_rate(const ClusterPlan& plan, int nodes);
+// As the plan chooses it for this job; at least a step.
+Time checkpoint_interval(const ClusterPlan& plan, const ClusterJob& job, const CheckpointCosts& costs);
+
+}  // namespace moebius

@@ -1,0 +1,126 @@
+#include "workloads/cluster/job_progress.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "hw/error.h"
+
+namespace moebius {
+
+namespace {
+
+Time scaled(Time time, double factor) {
+  return {static_cast<std::int64_t>(std::floor(static_cast<double>(time.ns) * factor))};
+}
+
+constexpr std::int64_t kLatest = 64;  // that storage keeps, whatever their distance
+
+}  // namespace
+
+JobProgress::JobProgress(const CheckpointPlan& plan, const CheckpointCosts& costs, Time interval)
+    : plan_(plan), costs_(costs), interval_(interval) {
+  course_.interval = interval;
+}
+
+void JobProgress::begin(Time now) {
+  running_ = true;
+  begun_ = now;
+}
+
+void JobProgress::slow_down(Time now, double factor) {
+  stop(now);
+  factor_ = factor;
+  begin(now);
+}
+
+// Of a stretch: so many whole cycles, then a part of one.
+void JobProgress::stop(Time now) {
+  if (!running_) return;
+  running_ = false;
+  const Time elapsed = now - begun_, before = done_;
+  const bool saves = plan_.policy != CheckpointPolicy::kNone;
+  const std::int64_t cycles = saves ? elapsed.ns / cycle().ns : 0;
+  const Time rest{elapsed.ns - cycles * (saves ? cycle().ns : 0)};
+  const Time computing{cycles * interval_.ns + (saves ? std::min(rest, interval_).ns : rest.ns)};
+  const Time work = factor_ == 1 ? computing : scaled(computing, 1 / factor_);
+  done_ = before + work;
+  add(TimeItem::kProductive, work);
+  add(TimeItem::kSlowed, computing - work);
+  add(TimeItem::kCheckpoint, elapsed - computing);
+  if (saves) keep(now, begun_, before, factor_);
+}
+
+// Which checkpoints of the stretch are where. The n-th (from 1) began n intervals and n - 1 stalls after it;
+// storage takes one after the other, and those that come while it is busy are left out.
+void JobProgress::keep(Time now, Time begun, Time before, double factor) {
+  const std::int64_t elapsed = (now - begun).ns;
+  const auto finished = [&](Time takes) {  // how many began at least that long ago
+    const std::int64_t left = elapsed - takes.ns - interval_.ns;
+    return left < 0 ? std::int64_t{0} : left / cycle().ns + 1;
+  };
+  const auto work_at = [&](std::int64_t n) { return before + scaled(Time{n * interval_.ns}, 1 / factor); };
+  course_.checkpoints += finished(costs_.stall);
+  if (plan_.policy == CheckpointPolicy::kMemory) {
+    if (const std::int64_t n = finished(costs_.in_peers); n > 0) in_peers_ = work_at(n);
+  }
+  const std::int64_t busy = (costs_.durable - costs_.stall).ns;
+  const std::int64_t every = std::max<std::int64_t>(1, (busy + cycle().ns - 1) / cycle().ns);
+  const std::int64_t stored =
+      (finished(costs_.durable) + every - 1) / every;  // the 1st, the (1 + every)-th, ...
+  store(stored, [&](std::int64_t i) { return work_at(1 + i * every); });
+}
+
+// The latest stay all, of older ones those that are far enough apart: results may turn out to have been wrong
+// for long. Of a stretch with very many only those are looked at that can stay.
+void JobProgress::store(std::int64_t count, const std::function<Time(std::int64_t)>& work_of) {
+  if (count <= 0) return;
+  const Time apart = count > 1 ? work_of(1) - work_of(0) : plan_.keep_every;
+  const std::int64_t stride = apart.ns > 0 ? std::max<std::int64_t>(1, plan_.keep_every.ns / apart.ns) : 1;
+  const std::int64_t latest = std::max<std::int64_t>(0, count - kLatest);
+  for (std::int64_t i = 0; i < latest; i += stride) stored_.push_back(work_of(i));
+  for (std::int64_t i = latest; i < count; ++i) stored_.push_back(work_of(i));
+  const auto all = static_cast<std::ptrdiff_t>(stored_.size());
+  std::vector<Time> kept{stored_.front()};
+  for (std::ptrdiff_t i = 1; i < all; ++i) {
+    if (i >= all - kLatest || stored_[i] - kept.back() >= plan_.keep_every) kept.push_back(stored_[i]);
+  }
+  stored_.swap(kept);
+}
+
+Time JobProgress::end_of(Time work) const {
+  const Time left = work - done_;
+  const Time computing = factor_ == 1 ? left : Time{static_cast<std::int64_t>(std::ceil(left.ns * factor_))};
+  if (plan_.policy == CheckpointPolicy::kNone || computing.ns <= 0) return begun_ + computing;
+  const std::int64_t stalls = (computing.ns - 1) / interval_.ns;  // none after the last bit of work
+  return begun_ + computing + Time{stalls * costs_.stall.ns};
+}
+
+void JobProgress::back_to(Time done) {
+  CHECK(!running_ && done <= done_, "a job goes back to what it has done");
+  const Time lost = done_ - done;
+  course_.items[static_cast<int>(TimeItem::kProductive)] = course_.of(TimeItem::kProductive) - lost;
+  add(TimeItem::kRecomputed, lost);
+  done_ = done;
+  in_peers_ = std::min(in_peers_, done);
+  while (stored_.back() > done) stored_.pop_back();
+}
+
+void JobProgress::back_to_storage() {
+  in_peers_ = {};
+  back_to(stored_.back());
+}
+
+void JobProgress::back_to_peers() {
+  back_to(std::max(in_peers_, stored_.back()));
+}
+
+void JobProgress::back_before(Time done) {
+  while (stored_.size() > 1 && stored_.back() > done) stored_.pop_back();
+  back_to_storage();
+}
+
+void JobProgress::save_now() {
+  if (stored_.back() < done_) stored_.push_back(done_);
+}
+
+}  // namespace moebius

@@ -1,0 +1,55 @@
+// How far a job is, whatever has happened to it: work done, what of it is saved where, and where its time
+// went.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "workloads/cluster/checkpoints.h"
+#include "workloads/cluster/cluster_run.h"
+
+namespace moebius {
+
+// Runs in stretches without events. In a stretch it computes for `interval`, stands still for a checkpoint,
+// and so on.
+class JobProgress {
+ public:
+  JobProgress(const CheckpointPlan& plan, const CheckpointCosts& costs, Time interval);
+
+  void begin(Time now);                     // a stretch
+  void slow_down(Time now, double factor);  // 1: as fast as ever
+  // Ends the stretch: time, work and what is saved are those of `now`.
+  void stop(Time now);
+  bool running() const { return running_; }
+  Time done() const { return done_; }
+  // When `work` will be done, if nothing happens.
+  Time end_of(Time work) const;
+
+  // After stop(): back to what is left. Time that was productive was not.
+  void back_to_storage();
+  void back_to_peers();     // or to storage, whichever is later
+  void back_to(Time done);  // at most what is done
+  // Back to the last state in storage of not more than so much work: what came later is wrong.
+  void back_before(Time done);
+  void save_now();  // what is done is in storage
+
+  void add(TimeItem item, Time time) { course_.items[static_cast<int>(item)] = course_.of(item) + time; }
+  JobCourse& course() { return course_; }
+
+ private:
+  Time cycle() const { return interval_ + costs_.stall; }
+  void store(std::int64_t count, const std::function<Time(std::int64_t)>& work_of);
+  void keep(Time begun, Time stretch_begun, Time done_before, double factor);
+
+  CheckpointPlan plan_;
+  CheckpointCosts costs_;
+  Time interval_;
+  bool running_ = false;
+  Time begun_, done_;  // of the stretch; work done before it
+  double factor_ = 1;
+  Time in_peers_;                 // work that peers hold
+  std::vector<Time> stored_{{}};  // work that storage holds, the last one last; the beginning always
+  JobCourse course_;
+};
+
+}  // namespace moebius

@@ -1,0 +1,61 @@
+// A job while a cluster runs, and what is to happen next. For cluster_run.cpp alone.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "workloads/cluster/cluster_plan.h"
+#include "workloads/cluster/job_progress.h"
+
+namespace moebius {
+
+enum class Stage : std::uint8_t {
+  kQueued,
+  kRunning,
+  kUnknown,     // it is down, and nobody knows
+  kRecovering,  // steps one after the other
+  kWaiting,     // for nodes
+  kDone,
+};
+
+// A part of the way back.
+struct Step {
+  TimeItem item;
+  Time takes;
+};
+
+struct JobRun {
+  JobRun(const ClusterJob& spec, const CheckpointPlan& plan, const CheckpointCosts& its_costs, Time interval)
+      : job(&spec), progress(plan, its_costs, interval), costs(its_costs) {}
+
+  const ClusterJob* job;
+  JobProgress progress;
+  CheckpointCosts costs;
+  Stage stage = Stage::kQueued;
+  TimeItem item = TimeItem::kQueued;  // where its time goes, while it does not run; from:
+  Time since;
+  int version = 0;          // of its next event: an older one does not happen any more
+  std::vector<Step> steps;  // still to come, the next one last
+  bool has_nodes = true;    // after these steps it can run; else it has to get nodes first
+  std::vector<int> nodes;
+  std::vector<int> broken;   // places in `nodes` to be filled
+  bool exchanged = false;    // some were, since it last ran
+  bool lost_memory = false;  // of a node, since it last ran
+  int bad_node = -1;         // slow or silently wrong, not known yet; its kind:
+  int bad_kind = -1;
+  Time wrong_from;  // work that was right
+};
+
+// What is to happen, first by time, then by the order in which it was decided.
+struct PendingEvent {
+  enum class What : std::uint8_t { kArrival, kFault, kTraced, kDetected, kFound, kStep, kRepaired, kEnd };
+  Time time;
+  std::int64_t order = 0;
+  What what = What::kFault;
+  int subject = -1, version = 0;  // job or node
+  bool operator>(const PendingEvent& other) const {
+    return time != other.time ? other.time < time : other.order < order;
+  }
+};
+
+}  // namespace moebius

@@ -1,0 +1,149 @@
+#include "workloads/service_experts.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "workloads/job.h"
+#include "workloads/routing/routing.h"
+
+namespace moebius {
+namespace {
+
+constexpr double kMostDraws =
+    1 << 19;  // copies that are drawn for a layer of one timed iteration, or more layers share a draw
+constexpr double kMostChecked = 1 << 28;  // copies that are drawn to see how far the surface is off
+
+BalancerShape shape_of(const ServicePool& pool) {
+  const Scenario& scenario = pool.job->scenario;
+  const ServingPlan& plan = pool.phase.plan;
+  const Experts& experts = scenario.model.experts;
+  return {.ranks = plan.ep,
+          .ranks_per_node = std::min(plan.ep, scenario.cluster->pools.front().node.accelerators),
+          .slots = plan.slots_of(experts),
+          .groups = {experts.groups, experts.active_groups},
+          .expert_bytes = expert_bytes(scenario.model, plan.gemm) / plan.expert_tp(),
+          .seed = scenario.seed};
+}
+
+double copies_of(const StepPoint& point, const ServicePool& pool) {
+  const double rows = static_cast<double>(point.prefill_tokens + point.decode_sequences);
+  return rows * (1 + point.others * (pool.phase.plan.dp - 1)) * pool.job->scenario.model.experts.active;
+}
+
+int draws_of(const StepPoint& point, const ServicePool& pool) {
+  return static_cast<int>(std::clamp(kMostDraws / std::max(1.0, copies_of(point, pool)), 1.0, 4.0));
+}
+
+// Layers without experts have no weights.
+SlotDraw draw_of(const SlotWeights& weights, const ExpertCourse& course, const SlotDraw& even, int layers) {
+  SlotDraw draw = even;
+  draw.weights.resize(layers);
+  for (int i = 0; i < course.layers(); ++i) draw.weights[course.layer(i)] = ExpertWeights(weights[i]);
+  return draw;
+}
+
+}  // namespace
+
+double expert_bytes(const Model& model, DType weights) {
+  const double matrices = model.gated ? 3 : 2;
+  return matrices * model.hidden * model.experts.width * element_bytes(weights);
+}
+
+bool shares_experts(const ServicePool& pool) {
+  return pool.job->scenario.model.experts.routed > 0 && pool.phase.plan.ep > 1;
+}
+
+PoolExperts::PoolExperts(const ServicePool& pool, const Scenario& scenario, ExpertCourse& course,
+                         IterationTimer& timer, StepSurface& even)
+    : pool_(pool),
+      course_(course),
+      timer_(timer),
+      shape_(shape_of(pool)),
+      even_(even_draw(pool, scenario.service.experts)) {
+  const double active = pool.job->scenario.model.experts.active;
+  const double most = 0.98 * std::min<double>(shape_.slots / active, shape_.ranks);
+  LoadSurfaces::Measures measures;
+  measures.even = [&even](const StepPoint& point) { return even.at(point); };
+  measures.loaded = [this, active](const StepPoint& point, double imbalance) {
+    SlotDraw draw = even_;
+    draw.weights = {ExpertWeights(
+        draw_weights(loads_with_imbalance(imbalance, shape_.ranks, shape_.slots, active, shape_.seed)))};
+    draw.draws = draws_of(point, pool_);
+    return timer_.seconds(point, {&draw, {}, false});
+  };
+  measures.moving = [this](const StepPoint& point, const PairBytesPtr& bytes) {
+    return timer_.seconds(point, {&even_, bytes, true});
+  };
+  loads_ = std::make_unique<LoadSurfaces>(std::move(measures), most);
+  const Accelerator& chip = pool.job->scenario.cluster->pools.front().accelerator;
+  const ExpertSteps::Links links{&even, loads_.get(), &course, Bytes{shape_.expert_bytes} / chip.nic_rate};
+  for (int i = 0; i < pool.phase.instances; ++i) {
+    BalancerShape shape = shape_;
+    shape.seed = random_bits(shape.seed, 0x696e7374, static_cast<std::uint64_t>(pool.phase.role), i);
+    steps_.push_back(std::make_unique<ExpertSteps>(links, scenario.service.experts, shape));
+  }
+}
+
+std::vector<StepCost*> PoolExperts::costs() {
+  std::vector<StepCost*> costs;
+  for (const auto& steps : steps_) costs.push_back(steps.get());
+  return costs;
+}
+
+SlotDraw even_draw(const ServicePool& pool, const ExpertBalancePlan& plan) {
+  const GroupedChoice choice = choice_of(plan, shape_of(pool), pool.job->scenario.model.experts.routed);
+  SlotDraw draw;
+  draw.groups = choice.groups;
+  draw.active_groups = choice.active;
+  return draw;
+}
+
+// As many of the drawn iterations as their tokens allow, each with its own loads in every layer.
+SurfaceError PoolExperts::error() {
+  std::vector<double> errors;
+  double copies = 0;
+  const int layers = pool_.job->scenario.model.layers;
+  for (const auto& steps : steps_) {
+    for (const ExpertSteps::Sample& sample : steps->samples()) {
+      copies += copies_of(sample.point, pool_) * course_.layers();
+      if (copies > kMostChecked && errors.size() >= 4) break;
+      const SlotDraw draw = draw_of(*sample.weights, course_, even_, layers);
+      errors.push_back(std::abs(sample.seconds / timer_.seconds(sample.point, {&draw, {}, true}) - 1));
+    }
+  }
+  if (errors.empty()) return {};
+  std::sort(errors.begin(), errors.end());
+  const auto place = [&](double share) {
+    return errors[static_cast<std::size_t>(share * static_cast<double>(errors.size() - 1))];
+  };
+  return {static_cast<std::int64_t>(errors.size()), place(0.5), place(0.9), errors.back()};
+}
+
+ExpertFigures PoolExperts::figures() {
+  ExpertFigures figures;
+  figures.layers = course_.layers();
+  figures.experts = course_.experts();
+  figures.slots = shape_.slots;
+  figures.ranks = shape_.ranks;
+  figures.even = course_.even();
+  figures.copies.assign(static_cast<std::size_t>(figures.layers) * figures.experts, 0.0);
+  for (int i = 0; i < figures.layers; ++i) figures.layer_numbers.push_back(course_.layer(i));
+  double tokens = 0, imbalance = 0;
+  for (const auto& steps : steps_) {
+    ExpertBalancer& balancer = steps->balancer();
+    balancer.finish();
+    figures.rebalances.insert(figures.rebalances.end(), balancer.rebalances().begin(),
+                              balancer.rebalances().end());
+    figures.more_rebalances += balancer.more_rebalances();
+    tokens += balancer.tokens();
+    imbalance += balancer.tokens() * balancer.mean_imbalance();
+    for (std::size_t c = 0; c < figures.copies.size(); ++c) figures.copies[c] += balancer.copies()[c];
+  }
+  if (tokens > 0) figures.imbalance = imbalance / tokens;
+  if (!figures.even) figures.error = error();
+  figures.timed_iterations = loads_->measured();
+  return figures;
+}
+
+}  // namespace moebius

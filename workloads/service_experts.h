@@ -1,0 +1,46 @@
+// The experts of a service's pools: their popularity over time, and what iterations of each instance take
+// with the loads that follow.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "workloads/service_pools.h"
+#include "workloads/serving/system/expert_figures.h"
+#include "workloads/serving/system/expert_steps.h"
+#include "workloads/serving/system/iteration_timer.h"
+
+namespace moebius {
+
+class PoolExperts {
+ public:
+  // All outlive the experts; `course` is that of the whole service.
+  PoolExperts(const ServicePool& pool, const Scenario& scenario, ExpertCourse& course, IterationTimer& timer,
+              StepSurface& even);
+
+  // By instance; none where no expert is shared among ranks, or tokens choose evenly.
+  std::vector<StepCost*> costs();
+  ExpertFigures figures();  // and how far iterations with uneven loads are off
+
+ private:
+  SurfaceError error();
+
+  const ServicePool& pool_;
+  ExpertCourse& course_;
+  IterationTimer& timer_;
+  BalancerShape shape_;
+  SlotDraw even_;
+  std::unique_ptr<LoadSurfaces> loads_;
+  std::vector<std::unique_ptr<ExpertSteps>> steps_;
+};
+
+// Whether ranks of a pool share experts: else there is nothing to place.
+bool shares_experts(const ServicePool& pool);
+
+// How evenly loaded iterations of a pool deal tokens to slots. No weights.
+SlotDraw even_draw(const ServicePool& pool, const ExpertBalancePlan& plan);
+
+// The weights of one expert of a layer.
+double expert_bytes(const Model& model, DType weights);
+
+}  // namespace moebius

@@ -1,0 +1,56 @@
+#include "workloads/serving/frameworks.h"
+
+#include <array>
+
+namespace moebius {
+namespace {
+
+constexpr std::array kFrameworks{
+    Framework{.name = "none", .help = "no framework: the defaults of the keys themselves"},
+    Framework{.name = "vllm",
+              .help = "vLLM, its V1 engine behind an OpenAI server on a device of 70 GB or more",
+              .batching = BatchPolicy::kMixed,
+              .token_budget = 8192,
+              .max_batch = 1024,
+              .block_tokens = 16,
+              .fused = true,
+              .launch = LaunchMode::kGraph,
+              .overlap = true,
+              .source =
+                  "vLLM, vllm/engine/arg_utils.py (max_num_batched_tokens 8192, max_num_seqs 1024 for an "
+                  "API server on H100 and larger), config/cache.py (gpu_memory_utilization 0.9, "
+                  "block_size 16); chunked prefill and asynchronous scheduling are on by default"},
+    Framework{.name = "sglang",
+              .help = "SGLang, its scheduler with overlap on a device of 70 GB or more",
+              .token_budget = 16384,
+              .max_batch = 2048,
+              .device_share = 0.88,
+              .fused = true,
+              .launch = LaunchMode::kGraph,
+              .overlap = true,
+              .source =
+                  "SGLang, python/sglang/srt/server_args.py (max_prefill_tokens 16384, chunked prefill, "
+                  "mem_fraction_static 0.88, overlap schedule on; prompts are not mixed with decoding "
+                  "unless enable_mixed_chunk is given)"},
+    Framework{.name = "trtllm",
+              .help = "TensorRT-LLM, its PyTorch backend with in-flight batching",
+              .batching = BatchPolicy::kMixed,
+              .chunked = false,
+              .token_budget = 8192,
+              .max_batch = 2048,
+              .block_tokens = 32,
+              .fused = true,
+              .launch = LaunchMode::kGraph,
+              .overlap = true,
+              .source = "TensorRT-LLM, tensorrt_llm/llmapi/llm_args.py (max_num_tokens 8192, max_batch_size "
+                        "2048, enable_chunked_prefill false, overlap scheduler on, free_gpu_memory_fraction "
+                        "0.9, tokens_per_block 32)"},
+};
+
+}  // namespace
+
+std::span<const Framework> frameworks() {
+  return kFrameworks;
+}
+
+}  // namespace moebius

@@ -1,0 +1,34 @@
+// What engines that serve models do unless they are told otherwise: defaults of /plan by the name of the
+// framework. Every one of them can be overridden by its own key.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "hw/units.h"
+#include "workloads/schedule/fragment.h"
+#include "workloads/serving/system/instance.h"
+#include "workloads/serving/system/replica.h"
+
+namespace moebius {
+
+struct Framework {
+  std::string_view name, help;
+  BatchPolicy batching = BatchPolicy::kPrefillFirst;                            // /plan/scheduler/batching
+  bool chunked = true;                                                          // /plan/scheduler/chunked
+  int token_budget = 16384;                                                     // /plan/prefill/token_budget
+  int max_batch = 256;                                                          // /plan/decode/max_batch
+  double device_share = 0.9;                                                    // /plan/cache/hbm/share
+  int block_tokens = 64;                                                        // /plan/cache/block_tokens
+  bool fused = false;                                                           // /plan/fused
+  LaunchMode launch = LaunchMode::kHidden;                                      // /plan/scheduler/launch
+  bool overlap = false;                                                         // /plan/scheduler/overlap
+  Time host_per_iteration = {}, host_per_sequence = {}, host_per_request = {};  // /plan/scheduler/host_*
+  std::string_view source = {};                                                 // of the scheduling defaults
+  std::string_view fitted = {};  // how the host's costs were found; empty: none are counted
+};
+
+// The first one, "none", has the defaults of the schema.
+std::span<const Framework> frameworks();
+
+}  // namespace moebius

@@ -1,0 +1,99 @@
+#include "workloads/serving/system/expert_steps.h"
+
+#include <algorithm>
+
+#include "workloads/routing/routing.h"
+
+namespace moebius {
+
+ExpertSteps::ExpertSteps(const Links& links, const ExpertBalancePlan& plan, const BalancerShape& shape)
+    : links_(links), plan_(plan), shape_(shape), balancer_(plan, shape, *links.course) {}
+
+// What a layer loses until the next placement is taken to be what it lost since the last one.
+void ExpertSteps::begin(Time now) {
+  now_ = now;
+  links_.course->advance(now);
+  const double elapsed = (now - since_).seconds();
+  const double saved = elapsed > 0 ? worth_ * plan_.every.seconds() / elapsed : 0;
+  const std::size_t before = balancer_.rebalances().size();
+  balancer_.advance(now, {saved, links_.seconds_of_move});
+  if (balancer_.rebalances().size() != before) worth_ = 0, since_ = now;
+  if (balancer_.version() == version_) return;
+  version_ = balancer_.version();
+  weights_.reset();
+  shares_.assign(links_.loads->edges(), 0.0);
+  const int layers = links_.course->layers();
+  for (const double imbalance : balancer_.imbalances()) links_.loads->spread(imbalance, layers, shares_);
+}
+
+double ExpertSteps::added(const StepPoint& point) {
+  double sum = 0;
+  for (int edge = 0; edge < static_cast<int>(shares_.size()); ++edge)
+    if (shares_[edge] != 0) sum += shares_[edge] * links_.loads->loaded(point, edge);
+  return sum;
+}
+
+double ExpertSteps::moved(const StepPoint& point, double lasts) {
+  const std::vector<ExpertMove>& moves = balancer_.slice();
+  if (!balancer_.moving()) return 0;
+  const double slowed =
+      moves.empty() ? 0 : links_.loads->moving(point, moves, shape_.ranks, shape_.expert_bytes);
+  balancer_.slice_done(now_ + time_from_seconds(lasts + slowed), slowed);
+  return slowed;
+}
+
+StepPoint ExpertSteps::fullest(std::span<const StepShape> replicas) {
+  const StepShape* most = &replicas[0];
+  std::int64_t rows = 0;
+  for (const StepShape& shape : replicas) {
+    rows += shape.rows();
+    if (shape.rows() > most->rows()) most = &shape;
+  }
+  const auto others = static_cast<double>(replicas.size()) - 1;
+  const auto of_others = static_cast<double>(rows - most->rows());
+  return point_of(*most, others == 0 ? 1 : of_others / others / static_cast<double>(most->rows()));
+}
+
+double ExpertSteps::forecast(std::span<const StepShape> replicas) {
+  const double even = links_.even->forecast(replicas);
+  return links_.course->even() ? even : even + added(fullest(replicas));
+}
+
+double ExpertSteps::seconds(std::span<const StepShape> replicas) {
+  const double even = links_.even->seconds(replicas);
+  if (links_.course->even()) return even;
+  std::int64_t rows = 0;
+  for (const StepShape& shape : replicas) rows += shape.rows();
+  const StepPoint point = fullest(replicas);
+  balancer_.count(rows);
+  const double added_by_loads = added(point);
+  if (plan_.policy == BalancePolicy::kGreedy && links_.loads->edges() > 4)
+    worth_ += (links_.loads->loaded(point, 4) - links_.loads->loaded(point, 0)) /
+              (links_.loads->edge(4) - 1) / links_.course->layers();
+  sample(point, links_.even->at(point) + added_by_loads);
+  stalls_ = {.experts = added_by_loads, .moves = moved(point, even + added_by_loads)};
+  return even + added_by_loads + stalls_.moves;
+}
+
+StepStalls ExpertSteps::stalls(std::span<const StepShape> replicas, double seconds) {
+  StepStalls stalls = stalls_;
+  stalls.barrier = links_.even->stalls(replicas, seconds - stalls.experts - stalls.moves).barrier;
+  return stalls;
+}
+
+void ExpertSteps::sample(const StepPoint& point, double seconds) {
+  std::int64_t place = asked_++;
+  if (place >= kSampled)
+    place = static_cast<std::int64_t>(random_bits(0x73746570, static_cast<std::uint64_t>(asked_)) % asked_);
+  if (place >= kSampled) return;
+  if (!weights_) {
+    auto weights = std::make_shared<SlotWeights>();
+    for (int layer = 0; layer < links_.course->layers(); ++layer)
+      weights->push_back(draw_weights(balancer_.slot_loads(layer)));
+    weights_ = weights;
+  }
+  if (place == static_cast<std::int64_t>(samples_.size())) samples_.emplace_back();
+  samples_[place] = {point, weights_, seconds};
+}
+
+}  // namespace moebius

@@ -1,0 +1,133 @@
+#include "workloads/serving/system/service_record.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace moebius {
+namespace {
+
+constexpr std::array kFragments{"prefill",          "decode",        "prefill and decode", "request queues",
+                                "request prefills", "request moves", "request decodes"};
+constexpr std::array kCounters{"waiting requests", "running requests", "cache blocks", "balancedness"};
+
+OpRow op_row(int fragment) {
+  OpRow row;
+  row.fragment = fragment;
+  return row;
+}
+
+}  // namespace
+
+ServiceRecord::ServiceRecord(std::vector<RecordedPool> pools, const RecorderOptions& options)
+    : pools_(std::move(pools)), options_(options), lane_free_(kRequestLanes) {
+  series_.step = Time{1'000'000'000};
+  if (options_.detail == Detail::kNone) return;
+  for (std::size_t f = 0; f < kFragments.size(); ++f) {
+    timeline_.fragments.emplace_back(kFragments[f]);
+    timeline_.ops.push_back(op_row(static_cast<int>(f)));
+  }
+  timeline_.counters.assign(kCounters.begin(), kCounters.end());
+  std::int32_t rank = 0;
+  const auto add = [&](std::string name, int size) {
+    timeline_.facts.emplace_back(fmt::format("class {}", timeline_.class_ranks.size()), std::move(name));
+    timeline_.class_ranks.push_back(rank);
+    timeline_.class_sizes.push_back(size);
+    rank += size;
+  };
+  for (const RecordedPool& pool : pools_)
+    for (int i = 0; i < pool.instances; ++i, ++instances_)
+      add(fmt::format("{} {}", pool.name, i), pool.ranks);
+  for (int lane = 0; lane < kRequestLanes; ++lane) add(fmt::format("requests {}", lane), 1);
+}
+
+void ServiceRecord::keep(Fragment what, std::int32_t lane, Time begin, Time end, std::int64_t rows) {
+  if (begin > options_.window || end <= begin) return;
+  constexpr double kBytes = sizeof(Span) + sizeof(SubmissionRow);
+  if (bytes_ + kBytes > options_.max_bytes.value) {
+    ++dropped_;
+    return;
+  }
+  bytes_ += kBytes;
+  const auto sequence = static_cast<std::int32_t>(timeline_.submissions.size());
+  timeline_.submissions.push_back({sequence, what, lane, 0, static_cast<std::int32_t>(rows)});
+  Span span;
+  span.sequence = sequence;
+  span.rank_class = lane;
+  span.start = begin;
+  span.end = span.first_end = span.mean_end = end;
+  timeline_.spans.push_back(span);
+}
+
+void ServiceRecord::iteration(std::int32_t instance, Time begin, Time end, bool prompts, bool decodes,
+                              std::int64_t rows) {
+  if (options_.detail == Detail::kNone) return;
+  keep(prompts && decodes ? kMixed : prompts ? kPrefill : kDecode, instance, begin, end, rows);
+}
+
+void ServiceRecord::finished(const RequestMoments& request) {
+  if (options_.detail == Detail::kNone) return;
+  const auto free = std::find_if(lane_free_.begin(), lane_free_.end(),
+                                 [&](Time since) { return since <= request.arrival; });
+  if (free == lane_free_.end()) {
+    ++left_out_;
+    return;
+  }
+  *free = request.last_token;
+  const auto lane = instances_ + static_cast<std::int32_t>(free - lane_free_.begin());
+  const Time admitted = std::min(request.admitted, request.first_token);
+  const Time there = std::max(request.first_token, request.handed_over);
+  keep(kQueue, lane, request.arrival, admitted, request.input);
+  keep(kPrompt, lane, admitted, request.first_token, request.input);
+  keep(kHandover, lane, request.first_token, there, request.input);
+  keep(kAnswer, lane, there, request.last_token, request.output);
+}
+
+// Every other step stays, and steps are twice as long.
+void ServiceRecord::halve() {
+  for (std::size_t i = 1; 2 * i < series_.moments.size(); ++i)
+    series_.moments[i] = std::move(series_.moments[2 * i]);
+  series_.moments.resize((series_.moments.size() + 1) / 2);
+  series_.step.ns *= 2;
+}
+
+void ServiceRecord::sample(Time now, const std::vector<PoolMoment>& pools) {
+  while (now.ns / series_.step.ns >= kMostSteps) halve();
+  const auto step = static_cast<std::size_t>(now.ns / series_.step.ns);
+  const std::vector<PoolMoment> before =
+      series_.moments.empty() ? std::vector<PoolMoment>(pools.size()) : series_.moments.back();
+  while (series_.moments.size() < step) series_.moments.push_back(before);
+  if (series_.moments.size() == step) series_.moments.push_back(pools);
+  due_ = Time{static_cast<std::int64_t>(step + 1) * series_.step.ns};
+}
+
+void ServiceRecord::add_counters() {
+  for (std::size_t step = 0; step < series_.moments.size(); ++step) {
+    const Time time{static_cast<std::int64_t>(step) * series_.step.ns};
+    std::int32_t instance = 0;
+    for (std::size_t pool = 0; pool < pools_.size(); instance += pools_[pool++].instances) {
+      const PoolMoment& of = series_.moments[step][pool];
+      const std::array values{static_cast<double>(of.waiting), static_cast<double>(of.running),
+                              static_cast<double>(of.pages), of.balancedness};
+      for (std::size_t c = 0; c < values.size(); ++c)
+        timeline_.samples.push_back({static_cast<std::int32_t>(c), instance, time, values[c]});
+    }
+  }
+}
+
+Timeline ServiceRecord::take() {
+  if (options_.detail == Detail::kNone) return std::move(timeline_);
+  add_counters();
+  const auto add = [this](std::string name, std::string value) {
+    timeline_.facts.emplace_back(std::move(name), std::move(value));
+  };
+  add("timeline_detail", std::string(to_string(Detail::kSteps)));
+  if (options_.window < kForever) add("timeline_window_s", fmt::format("{}", options_.window.seconds()));
+  if (dropped_ > 0) add("dropped_spans", std::to_string(dropped_));
+  if (left_out_ > 0) add("requests_without_lane", std::to_string(left_out_));
+  return std::move(timeline_);
+}
+
+}  // namespace moebius

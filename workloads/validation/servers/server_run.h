@@ -1,0 +1,21 @@
+// One scenario of a row of measured servers, simulated.
+#pragma once
+
+#include <string>
+
+#include "hw/document.h"
+#include "workloads/job.h"
+#include "workloads/perform.h"
+#include "workloads/serving/system/step_surface.h"
+
+namespace moebius {
+
+struct ServerRun {
+  double ttft = 0, tpot = 0;  // seconds, means
+  std::string failure = {};   // why there are none, in words that runs of one kind share
+};
+
+ServerRun run_server(const Document& scenario, const Library& library, const StartExecutor& start,
+                     StepTimings& timings);
+
+}  // namespace moebius

@@ -1,0 +1,27 @@
+// `validate TABLE` where TABLE is of measured servers.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "workloads/job.h"
+#include "workloads/perform.h"
+
+namespace moebius {
+
+struct ServerOptions {
+  std::optional<std::int64_t> rows = {};   // so many are simulated; nothing: all
+  bool fit = false;                        // host costs of frameworks are fitted, nothing is scored
+  std::optional<std::uint64_t> seed = {};  // by which they are drawn; nothing: 1
+};
+
+// Whether the one path is a table (.csv, .csv.gz) with the columns of measured servers.
+bool names_servers(const std::vector<std::string>& paths);
+
+// Its table of errors, or one JSON object.
+std::string validated_servers(const std::string& path, const Library& library, const StartExecutor& start,
+                              const ServerOptions& options, bool json);
+
+}  // namespace moebius
