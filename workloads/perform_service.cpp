@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "workloads/progress_bar.h"
+#include "workloads/service_drafter.h"
 #include "workloads/service_encoder.h"
 #include "workloads/service_engine.h"
 #include "workloads/service_experts.h"
@@ -45,10 +46,13 @@ class TimedPool {
         timer_(served_, pool.job->layout(), *engine_.executor, recorder_),
         surface_(
             [this](const StepPoint& point) {
-              return timer_.seconds(point, {even_ ? &*even_ : nullptr, {}, false});
+              return timer_.seconds(point, {even_ ? &*even_ : nullptr, {}, false}) +
+                     (drafter_ ? drafter_->seconds(point) : 0);
             },
             timings == nullptr ? nullptr
-                               : &timings->of_pool[pool.job->scenario.cluster->pools.front().name]) {}
+                               : &timings->of_pool[pool.job->scenario.cluster->pools.front().name]) {
+    if (pool.drafter) drafter_.emplace(pool, start);
+  }
 
   // Experts that ranks share: where they stand, and what their loads do to iterations.
   void place_experts(const Scenario& scenario, ExpertCourse& course) {
@@ -94,7 +98,7 @@ class TimedPool {
     rules.tiers = tier_rules(scenario, service.tiers, pool_, surface_);
     rules.usd_per_second = tariff().usd_per_hour / 3600 * plan.ranks();
     rules.transfer_rate = chip.nic_rate * plan.tp;
-    set_engine_rules(service, pool_.phase, rules.instance);
+    set_engine_rules(service, pool_, rules.instance);
     return rules;
   }
 
@@ -129,6 +133,7 @@ class TimedPool {
   StartedExecutor engine_;
   ServingJob served_;
   IterationTimer timer_;
+  std::optional<Drafter> drafter_;
   StepSurface surface_;
   std::optional<EncodingCost> encoding_;
   std::optional<SlotDraw> even_;  // where experts are placed
@@ -145,6 +150,9 @@ TransferRules transfer_rules(const Scenario& scenario, const std::vector<Service
   const Cluster& cluster = *from.job->scenario.cluster;
   const int ranks = from.phase.plan.tp;
   rules.bytes_per_token = kv_elements_per_token(scenario.model) * element_bytes(from.phase.plan.kv);
+  if (from.drafter)
+    rules.bytes_per_token +=
+        kv_elements_per_token(from.drafter->scenario.model) * element_bytes(from.phase.plan.kv);
   rules.rate = cluster.pools.front().accelerator.nic_rate * ranks;
   return rules;
 }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "workloads/job.h"
+
 namespace moebius {
 
 std::vector<std::int32_t> captured_sizes(int step, int most) {
@@ -14,12 +16,16 @@ std::vector<std::int32_t> captured_sizes(int step, int most) {
 }
 
 // Slots belong to sequences that decode: a pool that hands over keeps a prompt no longer than it must.
-void set_engine_rules(const ServicePlan& service, const ServicePhase& phase, InstanceRules& rules) {
+void set_engine_rules(const ServicePlan& service, const ServicePool& pool, InstanceRules& rules) {
   const EngineKeys& engine = service.engine;
+  const ServicePhase& phase = pool.phase;
   const int most = phase.plan.max_batch;
   rules.replica.padded = engine.padded;
   if (phase.role == PoolRole::kPrefill) return;
   rules.replica.slot_tokens = engine.slot_tokens;
+  rules.replica.host_pages = static_cast<std::int64_t>(engine.swap_space / pool.page_bytes);
+  const Accelerator& chip = pool.job->scenario.cluster->pools.front().accelerator;
+  rules.swap_seconds = pool.page_bytes / chip.host_rate / phase.plan.block_tokens;
   if (engine.launch == LaunchMode::kGraph)
     rules.captured = captured_sizes(engine.slots ? most : engine.captured_step, most);
 }

@@ -1,11 +1,11 @@
 // The engine around the iterations of one instance, as the plan of a service says.
 #pragma once
 
-#include "workloads/serving/system/service_plan.h"
+#include "workloads/service_pools.h"
 
 namespace moebius {
 
-void set_engine_rules(const ServicePlan& service, const ServicePhase& phase, InstanceRules& rules);
+void set_engine_rules(const ServicePlan& service, const ServicePool& pool, InstanceRules& rules);
 
 // Sizes of captured graphs, ascending, up to `most` sequences: 1, 2, 4 and multiples of `step`; `most` is
 // always one of them.

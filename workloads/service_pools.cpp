@@ -9,6 +9,7 @@
 #include "models/layer_math.h"
 #include "models/model.h"
 #include "workloads/job.h"
+#include "workloads/service_drafter.h"
 
 namespace moebius {
 namespace {
@@ -88,6 +89,10 @@ void set_pages(ServicePool& pool, const ServicePlan& service) {
   const std::string& name = pool.job->scenario.cluster->pools.front().name;
   pool.weights = of_kind(memory, MemoryKind::kWeights);
   pool.page_bytes = page_bytes(pool.job->scenario);
+  if (pool.drafter) {
+    pool.weights += of_kind(*pool.drafter->memory, MemoryKind::kWeights);
+    pool.page_bytes += page_bytes(pool.drafter->scenario);
+  }
   pool.weights += encoder_weights(pool.job->scenario, service.encoder, pool.phase.role);
   const Bytes work =
       memory.peak() - of_kind(memory, MemoryKind::kWeights) - of_kind(memory, MemoryKind::kCache);
@@ -106,12 +111,23 @@ void set_pages(ServicePool& pool, const ServicePlan& service) {
   pool.pages = static_cast<std::int64_t>((share - pool.weights) / pool.page_bytes);
 }
 
+// Models without experts have none to share.
+std::unique_ptr<Job> drafter_of(const Scenario& whole, const ServicePhase& phase) {
+  if (whole.service.speculation.drafts == 0) return nullptr;
+  const std::shared_ptr<const Model>& given = whole.service.engine.draft_model;
+  ServicePhase its = phase;
+  if (given && given->experts.routed == 0) its.plan.ep = 1;
+  Scenario scenario = alone(whole, its);
+  scenario.model = given ? *given : module_of(whole.model);
+  return job_of(std::move(scenario));
+}
+
 }  // namespace
 
 std::vector<ServicePool> service_pools(const Scenario& scenario) {
   std::vector<ServicePool> pools;
   for (const ServicePhase& phase : scenario.service.phases) {
-    pools.push_back({phase, job_of(alone(scenario, phase)), 0, {}, {}});
+    pools.push_back({phase, job_of(alone(scenario, phase)), drafter_of(scenario, phase), 0, {}, {}});
     set_pages(pools.back(), scenario.service);
     place_experts(pools.back());
   }

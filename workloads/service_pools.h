@@ -16,11 +16,12 @@ struct Job;
 
 struct ServicePool {
   ServicePhase phase;
-  std::unique_ptr<Job> job;  // one instance alone on the pool: its cluster, layout and model
-  std::int64_t pages = 0;    // of the cache of a replica
-  Bytes weights;             // of the fullest device
-  Bytes page_bytes;          // on one device
-  Bytes expert_weights = {};  // of a device of theirs, where experts stand apart
+  std::unique_ptr<Job> job;      // one instance alone on the pool: its cluster, layout and model
+  std::unique_ptr<Job> drafter;  // of what makes guesses, on the same devices; null where nothing does
+  std::int64_t pages = 0;        // of the cache of a replica
+  Bytes weights;                 // of the fullest device
+  Bytes page_bytes;              // on one device
+  Bytes expert_weights = {};     // of a device of theirs, where experts stand apart
 };
 
 // run_error when weights leave no room for a page, or the largest iteration does not fit beside the share.

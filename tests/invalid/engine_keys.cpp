@@ -50,3 +50,18 @@ TEST_CASE("the engine around iterations needs iterations that are timed on a gri
         "/plan/scheduler: the engine around iterations is simulated with steps \"surface\" only, found "
         "\"full\"");
 }
+
+TEST_CASE("guesses need somebody who makes them, and a chance for each") {
+  check(kEngine, "/plan/decode/speculative/mtp", "2",
+        "/plan/decode/speculative/mtp: qwen3-30b-a3b has no module that guesses: expected 0, or \"model\" beside it");
+  check(kEngine, "/plan/decode/speculative/model", "qwen3-8c",
+        "unknown model \"qwen3-8c\" (did you mean \"qwen3-8b\"?)");
+  check(kEngine, "/plan/decode/speculative/acceptance_by_place", "[0.5]",
+        "/plan/decode/speculative/acceptance_by_place: expected 0 numbers from 0 to 1, one for each guess, found "
+        "an array");
+}
+
+TEST_CASE("room to swap counts only where sequences are swapped") {
+  check(kEngine, "/plan/scheduler/swap_space", "8 GiB",
+        "/plan/scheduler/swap_space: \"swap_space\" counts only with preemption \"swap\"");
+}

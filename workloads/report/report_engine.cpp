@@ -31,6 +31,13 @@ FigureTree with_engine(FigureTree pool, const ServicePoolFigures& figures, const
                                                 {"output_s", run.host.output.seconds()},
                                                 {"device_waits_s", run.host.waits.seconds()},
                                                 {"device_waits", share(run.host.waits, run.totals.busy)}}});
+  if (plan.speculation.drafts > 0)
+    pool.parts.emplace_back("drafts",
+                            FigureTree{{{"guessed", run.drafts.guessed}, {"held", run.drafts.held}}});
+  if (plan.engine.swap_space.value > 0)
+    pool.parts.emplace_back("swap", FigureTree{{{"sequences", run.swaps.sequences},
+                                                {"out_tokens", run.swaps.out_tokens},
+                                                {"in_tokens", run.swaps.in_tokens}}});
   return pool;
 }
 
@@ -44,6 +51,14 @@ void engine_lines(std::back_insert_iterator<std::string> out, const ServiceFigur
       fmt::format_to(
           out, "  {}: the device waits for the host in {:.1f}% of the iterations' time; the loop works {}\n",
           run.name, 100 * share(run.host.waits, run.totals.busy), seconds_text(run.host.loop.seconds()));
+    if (run.drafts.guessed > 0)
+      fmt::format_to(out, "  {}: {} tokens guessed, {:.1f}% of them right\n", run.name,
+                     grouped(run.drafts.guessed),
+                     100.0 * static_cast<double>(run.drafts.held) / static_cast<double>(run.drafts.guessed));
+    if (run.swaps.sequences > 0)
+      fmt::format_to(out, "  {}: {} sequences waited in the host's memory, {} tokens there and {} back\n",
+                     run.name, grouped(run.swaps.sequences), grouped(run.swaps.out_tokens),
+                     grouped(run.swaps.in_tokens));
   }
   if (service.intake.ns > 0)
     fmt::format_to(out, "  requests became tokens in {} of the workers' time\n",

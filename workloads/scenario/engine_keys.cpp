@@ -1,6 +1,8 @@
 #include "workloads/scenario/engine_keys.h"
 
+#include <algorithm>
 #include <array>
+#include <memory>
 #include <string>
 
 #include <fmt/format.h>
@@ -30,6 +32,10 @@ constexpr std::array kLaunches{
     Named<LaunchMode>{"kernel", LaunchMode::kKernel, "one by one"},
     Named<LaunchMode>{"graph", LaunchMode::kGraph,
                       "decoding as captured graphs of some sizes, filled up to the next; prompts one by one"},
+};
+constexpr std::array kPreemptions{
+    Named<bool>{"recompute", false, "all that a preempted sequence had is computed again"},
+    Named<bool>{"swap", true, "its keys wait in the host's memory"},
 };
 constexpr std::array kLayouts{
     Named<bool>{"flat", false, "prompts of an iteration one after the other"},
@@ -102,10 +108,43 @@ void read_engine_keys(Section& scheduler, const Framework& framework, ServicePla
   engine.launch = scheduler.choice<LaunchMode>("launch", kLaunches, framework.launch,
                                                "how the host launches kernels; how long one takes: "
                                                "/cluster/launch");
+  const bool swap = scheduler.choice<bool>("preemption", kPreemptions, false,
+                                           "what becomes of a sequence for which the cache has no room left");
+  // vLLM's default of swap_space: 4 GiB a device.
+  const Bytes space = scheduler.bytes("swap_space", Bytes{0x1p32}, "of the host's memory a device, to swap");
+  engine.swap_space = swap ? space : Bytes{};
+  if (!swap && scheduler.given("swap_space"))
+    scheduler.place_of("swap_space").fail("\"swap_space\" counts only with preemption \"swap\"");
   engine.captured_step =
       whole(scheduler, "captured_step", {1, 1 << 16}, 8,
             "graphs are captured for 1, 2, 4 and multiples of so many sequences; of slots, "
             "for all alone");
+}
+
+void read_guesses(Section& section, const ModelCatalog* models, ServicePlan& service) {
+  const std::string name = section.text("model", "", "whose guesses they are; empty: a module of the model");
+  if (models != nullptr && !name.empty()) {
+    const Place place = section.place_of("model");
+    Value value;
+    value.kind = Value::Kind::kString;
+    value.text = name;
+    service.engine.draft_model = std::make_shared<const Model>(models->model(value, place));
+  }
+  const DescriptionPtr form = description_of(
+      "array", "that each guess in turn holds, given that those before it did, in place of acceptance");
+  form->items = description_of("number", "from 0 to 1");
+  const Value* value = section.value("acceptance_by_place", false, form);
+  if (value == nullptr) return;
+  for (const Value& item : value->items) service.speculation.by_place.push_back(item.number);
+  const auto wrong = [](const Value& item) {
+    return (item.kind != Value::Kind::kNumber && item.kind != Value::Kind::kInteger) || item.number < 0 ||
+           item.number > 1;
+  };
+  const auto drafts = static_cast<std::size_t>(service.speculation.drafts);
+  if (value->items.size() != drafts || std::any_of(value->items.begin(), value->items.end(), wrong))
+    section.place_of("acceptance_by_place")
+        .fail(fmt::format("expected {} numbers from 0 to 1, one for each guess, found {}", drafts,
+                          value->excerpt()));
 }
 
 void read_layout(Section& plan, ServicePlan& service) {
@@ -127,7 +166,12 @@ void check_engine(const Scenario& scenario, const Document& document) {
   const auto refuse = [&](bool wrong, const char* pointer, const std::string& sentence) {
     if (wrong) place_at(document, pointer).fail(sentence);
   };
+  refuse(service.speculation.drafts > 0 && !service.full_steps && !engine.draft_model &&
+             scenario.model.mtp_layers == 0,
+         "/plan/decode/speculative/mtp",
+         fmt::format("{} has no module that guesses: expected 0, or \"model\" beside it", scenario.model.id));
   const bool changed = engine.slots || engine.host_sampling || engine.padded || engine.slot_tokens > 0 ||
+                         engine.swap_space.value > 0 ||
                        engine.launch != LaunchMode::kHidden || service.host.takes_time() ||
                        service.host.reception.ns > 0;
   refuse(service.full_steps && changed, "/plan/scheduler",

@@ -8,10 +8,13 @@
 namespace moebius {
 
 // `policy`, `host_overhead`, `pipeline`, `input_workers`, `output_workers`, `sampling`, `launch`,
-// `captured_step`, `slot_tokens` of a plan's scheduler, after the keys that read_service_keys() knows.
+// `captured_step`, `slot_tokens`, `preemption`, `swap_space` of a plan's scheduler, after the keys that
+// read_service_keys() knows.
 void read_engine_keys(Section& scheduler, const Framework& framework, ServicePlan& service);
 // `layout` of the plan.
 void read_layout(Section& plan, ServicePlan& service);
+// `model` and `acceptance_by_place` of speculation, after its other keys. Without `models` it describes.
+void read_guesses(Section& section, const ModelCatalog* models, ServicePlan& service);
 // What of them does not go together with the rest of the plan.
 void check_engine(const Scenario& scenario, const Document& document);
 // What of them an instance of a phase needs.

@@ -75,7 +75,7 @@ void read_keys(Section& top, Scenario& scenario, Catalogs catalogs) {
       read_model(top, scenario, catalogs.models);
       read_cluster(top.object("cluster", true, "the machines"), scenario, catalogs.hardware);
       read_serving_plan(top.object("plan", false, "how the model is spread over the ranks"), scenario,
-                        catalogs.hardware);
+                        catalogs.hardware, catalogs.models);
       read_serving_workload(top.object("workload", true, "what is asked of it"), scenario);
       read_classes(top, scenario);
       break;

@@ -28,7 +28,8 @@ Algorithm read_dispatch(Section& experts);  // key `dispatch`
 void read_training_plan(Section section, Scenario& scenario);
 void read_pipeline(Section section, TrainingPlan& plan);
 void read_training_workload(Section section, Scenario& scenario);
-void read_serving_plan(Section section, Scenario& scenario, const Catalog* catalog);
+void read_serving_plan(Section section, Scenario& scenario, const Catalog* catalog,
+                       const ModelCatalog* models);
 void read_serving_workload(Section section, Scenario& scenario);
 void read_classes(Section& top, Scenario& scenario);  // key `sla`
 std::string read_weights(Section& section);  // key `weights` of a plan: a path or "random"

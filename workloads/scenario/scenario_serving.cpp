@@ -144,7 +144,8 @@ PhaseKeys read_phase(Section& phase, int tp, int ep) {
   return degrees;
 }
 
-void read_serving_plan(Section section, Scenario& scenario, const Catalog* catalog) {
+void read_serving_plan(Section section, Scenario& scenario, const Catalog* catalog,
+                       const ModelCatalog* models) {
   ServingPlan& plan = scenario.serving;
   const Framework& framework = read_framework(section);
   Section decode = section.object("decode", false, "iterations that give every running sequence a token");
@@ -155,7 +156,7 @@ void read_serving_plan(Section section, Scenario& scenario, const Catalog* catal
   plan.decode_exchange = degrees.exchange;
   plan.max_batch = whole(decode, "max_batch", {1, 1 << 16}, framework.max_batch,
                          "sequences that decode at once on one replica");
-  read_speculation(decode, scenario.service);
+  read_speculation(decode, models, scenario.service);
   decode.finish();
   Section prefill = section.object(
       "prefill", false, "iterations that take in prompts; on the same ranks, or a pool of its own");
@@ -219,7 +220,14 @@ void check_serving(Scenario& scenario, const Document& document) {
     check_model(scenario.serving, scenario.model, document);
     check_batch(scenario, document);
   }
-  for (const ServicePhase& phase : scenario.service.phases) check_model(phase.plan, scenario.model, document);
+  for (const ServicePhase& phase : scenario.service.phases) {
+    check_model(phase.plan, scenario.model, document);
+    if (const auto& drafts = scenario.service.engine.draft_model) {
+      ServingPlan plan = phase.plan;
+      if (drafts->experts.routed == 0) plan.ep = 1;
+      check_model(plan, *drafts, document);
+    }
+  }
 }
 
 }  // namespace moebius

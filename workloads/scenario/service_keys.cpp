@@ -151,12 +151,13 @@ void read_service_keys(Section& plan, const Framework& framework, ServicePlan& s
   read_layout(plan, service);
 }
 
-void read_speculation(Section& decode, ServicePlan& service) {
+void read_speculation(Section& decode, const ModelCatalog* models, ServicePlan& service) {
   Section section = decode.object("speculative", false, "tokens that are guessed and checked together");
-  service.speculation.drafts = static_cast<int>(section.integer(
-      "mtp", {0, 16}, 0, "guesses for a sequence in each iteration; making them takes no time so far"));
+  service.speculation.drafts =
+      static_cast<int>(section.integer("mtp", {0, 16}, 0, "guesses for a sequence in each iteration"));
   service.speculation.acceptance =
       section.number("acceptance", {0, 1}, 0, "that a guess holds, given that those before it did");
+  read_guesses(section, models, service);
   section.finish();
 }
 
@@ -210,6 +211,7 @@ void set_phases(Scenario& scenario, const Document& document) {
   if (service.full_steps) return check_separation(scenario, document);
   check_prefix_cache(scenario, document);
   service.pools.empty() ? set_phases_of_roles(scenario, document) : set_phases_of_pools(scenario, document);
+  for (ServicePhase& phase : service.phases) set_engine(phase, service);
   check_separation(scenario, document);
   set_classes(scenario, document);
 }

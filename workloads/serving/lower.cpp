@@ -42,6 +42,7 @@ class IterationWriter {
     writer_.begin_block(-1, false);
     if (it_.moves) write_expert_moves(pass_.builder, it_.moves);
     TensorId x = write_entry(writer_, shape_.job, batch_);
+    if (it_.from_hidden) x = write_projection(x);
     for (int layer = 0; layer < model().layers; ++layer) x = write_layer(x, layer);
     writer_.begin_block(-1, false);
     write_exit(writer_, shape_.job, batch_, x);
@@ -49,6 +50,17 @@ class IterationWriter {
 
  private:
   const Model& model() const { return shape_.job.model; }
+
+  // A module that guesses reads the hidden state in the place of an embedding, which is as large.
+  TensorId write_projection(TensorId x) {
+    const std::int64_t rows = it_.batch->rows(), hidden = model().hidden;
+    const TensorId a = writer_.norm(x, Role::kMtpHiddenNorm), b = writer_.norm(x, Role::kMtpEmbeddingNorm);
+    const TensorId both = pass_.builder.transient(rows, 2 * hidden, DType::kBf16, Role::kMtpProjection);
+    writer_.emit(
+        {.kind = OpKind::kConcat, .role = Role::kMtpProjection, .shape = {.m = rows, .n = 2 * hidden}},
+        {a, b}, {both});
+    return writer_.linear(both, {Role::kMtpProjection, hidden, 2 * hidden});
+  }
 
   TensorId write_layer(TensorId x, int layer) {
     writer_.begin_block(layer, false);
@@ -115,8 +127,7 @@ FragmentPtr lower_iteration(const ServingShape& shape, const Iteration& iteratio
   const bool decodes = shape.decodes(*iteration.batch);
   ForwardPass pass(decodes ? "decode" : "prefill");
   const PhaseOverlap& overlap = shape.job.plan.overlap(decodes);
-  if (overlap.two_batch)
-    pass.builder.compute_units = static_cast<std::int16_t>(-overlap.communication_cores);
+  if (overlap.two_batch) pass.builder.compute_units = static_cast<std::int16_t>(-overlap.communication_cores);
   pass.builder.launch = shape.job.plan.launch;
   if (shape.job.plan.fused) pass.builder.fusions = {Fusion::kResidual, Fusion::kHeads};
   const auto sequences = static_cast<int>(iteration.batch->sequences.size());

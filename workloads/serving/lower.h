@@ -31,10 +31,14 @@ struct ServingShape {
 void set_formats(const ServingPlan& plan, LayerWriter& writer);
 
 struct Iteration {
-  BatchPtr batch;  // decode (a token each), prompts or parts of them, or both, decoding sequences behind prompts
+  BatchPtr
+      batch;  // decode (a token each), prompts or parts of them, or both, decoding sequences behind prompts
   ShardPosition shard;
   std::function<RoutePtr(int layer)> route;
   PairBytesPtr moves = {};  // weights of experts that travel beside it; null: none
+  // The layers are a module that guesses (DeepSeek-V3, section 2.2): what goes in is the embedding of a token
+  // joined with the model's hidden state before it.
+  bool from_hidden = false;
 };
 ShardPosition shard_of(const RankClass& rank_class);
 FragmentPtr lower_iteration(const ServingShape& shape, const Iteration& iteration);

@@ -9,6 +9,12 @@ bool HostCosts::takes_time() const {
   return (sum + per_token).ns > 0;
 }
 
+void HostTotals::add(const HostTotals& other) {
+  loop += other.loop;
+  output += other.output;
+  waits += other.waits;
+}
+
 // The earliest moment at which the device can begin.
 Time HostLane::start(Time now, Time before) {
   totals_.loop += before;

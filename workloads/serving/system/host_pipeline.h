@@ -39,6 +39,7 @@ struct HostTotals {
   Time loop;    // it works
   Time output;  // workers of tokens do
   Time waits;   // the device has nothing to do, since the loop is not done
+  void add(const HostTotals& other);
 };
 
 // The processor of one instance.

@@ -49,7 +49,7 @@ std::optional<Time> Instance::begin(Time now) {
   if (prompts == 0 && !rules_.captured.empty()) fill_graphs();
   const double seconds = cost_.seconds(shapes_);
   count_stalls(seconds);
-  const HostLane::Turn lasts = host_.turn(now, behind_loads(now, time_from_seconds(seconds)), work);
+  const HostLane::Turn lasts = host_.turn(now, behind_loads(now, time_from_seconds(swapping() + seconds)), work);
   shown_ = lasts.shown;
   ++totals_.iterations;
   totals_.prefills += prompts > 0;
@@ -61,6 +61,13 @@ std::optional<Time> Instance::begin(Time now) {
   busy_ = true;
   until_ = lasts.end;
   return until_;
+}
+
+// Both ways at once, before the pages are written again and before they are read.
+double Instance::swapping() const {
+  std::int64_t most = 0;
+  for (const StepShape& shape : shapes_) most = std::max({most, shape.swapped_out, shape.swapped_in});
+  return static_cast<double>(most) * rules_.swap_seconds;
 }
 
 // The last layer is computed when its own blocks are there.

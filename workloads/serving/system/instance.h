@@ -23,6 +23,7 @@ struct InstanceRules {
   int replicas = 1;
   ReplicaBalance balance = ReplicaBalance::kTokens;
   HostCosts host;
+  double swap_seconds = 0;             // of a token's keys on their way to the host's memory, or back
   int load_layers = 1;  // of the model, when each begins as its own blocks are there; 1: when all are
   std::vector<std::int32_t> captured;  // decoding sequences of a graph, ascending; see captured_size()
 };
@@ -72,6 +73,7 @@ class Instance {
  private:
   Time behind_loads(Time now, Time device);
   HostWork host_work() const;
+  double swapping() const;
   void fill_graphs();
   void count_rows();
   void count_stalls(double seconds);

@@ -80,8 +80,12 @@ IterationTimer::Stack::Stack(const ServingJob& whole, int layers) : job(whole), 
 // Of the repetitions two stay in the short stack: the first follows other layers, or none. Layers whose
 // tokens draw their experts differ by their draws alone: a few stand for all.
 IterationTimer::IterationTimer(const ServingJob& job, const Layout& layout, Executor& executor,
-                               Recorder& recorder)
-    : layout_(layout), executor_(executor), recorder_(recorder), repetition_(repetition_of(job.model)) {
+                               Recorder& recorder, bool from_hidden)
+    : layout_(layout),
+      executor_(executor),
+      recorder_(recorder),
+      from_hidden_(from_hidden),
+      repetition_(repetition_of(job.model)) {
   const auto [from, period] = repetition_;
   const int shorter = from + (job.model.layers - from) % period + 2 * period;
   const Popularity& popularity = job.workload.popularity;
@@ -98,10 +102,12 @@ IterationTimer::IterationTimer(const ServingJob& job, const Layout& layout, Exec
 
 double IterationTimer::seconds(const StepPoint& point, const Extras& extras) {
   const ServingPlan& plan = stacks_.front()->job.plan;
-  const auto own = std::make_shared<const Batch>(batch_of(point, plan.block_tokens, plan.drafts));
+  const auto own = std::make_shared<const Batch>(
+      batch_of(point, plan.block_tokens, extras.drafts < 0 ? plan.drafts : extras.drafts));
   std::vector<BatchPtr> batches{own};
   // Where one replica has two halves, the others meet it twice, with a token of padding if need be.
-  const std::int64_t least = plan.overlap(own->decodes()).two_batch && own->rows() > 1 ? 2 : 1;
+  const std::int64_t least =
+      plan.overlap(stacks_.front()->shape.decodes(*own)).two_batch && own->rows() > 1 ? 2 : 1;
   const auto rows = std::max(
       least, static_cast<std::int64_t>(std::llround(point.others * static_cast<double>(own->rows()))));
   batches.resize(plan.dp, rows == own->rows() ? own : rows_only(rows, plan.block_tokens));
@@ -169,8 +175,8 @@ std::vector<FragmentPtr> IterationTimer::fragments(Stack& stack, const std::vect
     const int group = of.representative() / stack.job.plan.ep;
     const BatchPtr& batch = batches[of.representative() / stack.job.plan.tp];
     fragments.push_back(lower_iteration(
-        stack.shape,
-        {batch, shard_of(of), [&](int layer) { return stack.routes.get(group, layer); }, extras.moves}));
+        stack.shape, {batch, shard_of(of), [&](int layer) { return stack.routes.get(group, layer); },
+                      extras.moves, from_hidden_}));
   }
   return fragments;
 }
@@ -182,7 +188,8 @@ std::vector<FragmentPtr> IterationTimer::iteration(Stack& stack, const std::vect
       stack.job.plan.overlap(decodes).two_batch ? halves_of(batches) : std::optional<HalfBatches>();
   if (!halves) return fragments(stack, batches, extras);
   std::vector<FragmentPtr> both = fragments(stack, halves->first, extras);
-  const std::vector<FragmentPtr> second = fragments(stack, halves->second, {extras.loads, {}});  // weights move once
+  const std::vector<FragmentPtr> second =
+      fragments(stack, halves->second, {extras.loads, {}});  // weights move once
   for (std::size_t c = 0; c < both.size(); ++c) both[c] = lower_two_batches(both[c], second[c]);
   return both;
 }

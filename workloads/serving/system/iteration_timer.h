@@ -29,13 +29,16 @@ Repetition repetition_of(const Model& model);
 class IterationTimer {
  public:
   // All outlive the timer. The executor has the layout of the job's plan and has been given nothing.
-  IterationTimer(const ServingJob& job, const Layout& layout, Executor& executor, Recorder& recorder);
+  // `from_hidden`: of a module that guesses, see Iteration.
+  IterationTimer(const ServingJob& job, const Layout& layout, Executor& executor, Recorder& recorder,
+                 bool from_hidden = false);
 
   // What an iteration has beside its batches.
   struct Extras {
     const SlotDraw* loads = nullptr;  // of experts' slots; null: as the popularity says
     PairBytesPtr moves = {};          // weights of experts that travel meanwhile
     bool all_layers = false;          // none stands for others
+    int drafts = -1;  // rows of guesses that decoding sequences have, no more than the plan's; -1: as many
   };
   // Seconds from the first op of the iteration to the end of the last.
   double seconds(const StepPoint& point) { return seconds(point, {}); }
@@ -69,6 +72,7 @@ class IterationTimer {
   const Layout& layout_;
   Executor& executor_;
   Recorder& recorder_;
+  bool from_hidden_;
   Repetition repetition_;
   static constexpr int kDrawnRepetitions = 4;
   int further_ = 1;                             // repetitions that the longer stack has more

@@ -216,7 +216,7 @@ void Replica::plan_prefill(std::int64_t budget) {
 // Pages for the whole prompt, so that a prompt once begun is never stuck.
 bool Replica::admit_next() {
   const std::size_t at = next_waiting();
-  if (at >= waiting_.size() || occupied_ >= rules_.max_running) return false;
+  if (at >= waiting_.size() || occupied_ >= rules_.max_running || !swapped_.empty()) return false;
   const Sequence next = waiting_[at];
   // Nothing has changed since it did not fit.
   if (blocked_ == used() && blocked_id_ == next.id) return false;

@@ -21,8 +21,11 @@ enum class BatchPolicy : std::uint8_t {
 };
 
 struct Speculation {
-  int drafts = 0;         // tokens that are guessed for a sequence in each iteration; 0: none
-  double acceptance = 0;  // that a guess holds, given that those before it did
+  int drafts = 0;                     // tokens that are guessed for a sequence in each iteration; 0: none
+  double acceptance = 0;              // that a guess holds, given that those before it did
+  std::vector<double> by_place = {};  // the same for each guess in turn; empty: `acceptance` for all
+
+  double holds(int guess) const { return by_place.empty() ? acceptance : by_place[guess]; }
 };
 
 struct ReplicaRules {
@@ -41,6 +44,9 @@ struct ReplicaRules {
   Speculation speculation;
   std::int32_t slot_tokens = 0;  // for which each sequence holds pages from its admission on; 0: as it grows
   bool padded = false;  // prompts of an iteration are rows of one length, the longest's; needs prefill first
+  // Preempted sequences keep their keys in so many pages of the host's memory, and go on from there; where
+  // they have no room, and with 0, all they had is computed again.
+  std::int64_t host_pages = 0;
   std::uint64_t seed = 1;
 };
 
@@ -80,6 +86,17 @@ struct PrefixTotals {
   void add(const PrefixTotals& other);
 };
 
+struct SwapTotals {
+  std::int64_t sequences = 0;  // that went to the host's memory
+  std::int64_t out_tokens = 0, in_tokens = 0;
+  void add(const SwapTotals& other);
+};
+
+struct DraftTotals {
+  std::int64_t guessed = 0, held = 0;  // tokens
+  void add(const DraftTotals& other);
+};
+
 class Replica {
  public:
   explicit Replica(const ReplicaRules& rules);
@@ -110,7 +127,9 @@ class Replica {
   // The planned iteration ended; adds to `outcome`.
   void complete(Time end, StepOutcome& outcome);
 
-  bool idle() const { return waiting_.empty() && prefilling_.empty() && decoding_.empty(); }
+  bool idle() const {
+    return waiting_.empty() && prefilling_.empty() && decoding_.empty() && swapped_.empty();
+  }
   ReplicaLoad load() const;
   // Prompt tokens that will be computed before those of a request of this priority that came now.
   std::int64_t prompt_tokens_before(std::int32_t priority) const;
@@ -119,6 +138,8 @@ class Replica {
   std::int64_t hit_tokens(kv::Chain chain) const;
   std::int64_t peak_pages() const { return peak_pages_; }
   const PrefixTotals& prefixes() const { return prefixes_; }
+  const SwapTotals& swaps() const { return swaps_; }
+  const DraftTotals& drafts() const { return drafts_; }
   std::int64_t cached_blocks(kv::Chain chain) const { return index_.match(chain); }  // leading ones
   const StepShape& shape() const { return shape_; }
 
@@ -157,6 +178,8 @@ class Replica {
   void pad();
   void make_room_for_growth();
   void preempt_youngest();
+  bool swap_out(const Decoding& sequence);
+  void swap_in();
   std::int64_t growth() const;
   void hold(std::int64_t pages);  // of one sequence alone
   std::int64_t pages_of(std::int64_t tokens) const;
@@ -169,11 +192,15 @@ class Replica {
   std::deque<Sequence> waiting_;
   std::vector<Prefilling> prefilling_;
   std::vector<Decoding> decoding_, handed_over_;
+  std::deque<Decoding> swapped_;  // in the host's memory, the first to come back in front
+  std::int64_t swapped_pages_ = 0;
   StepShape shape_;
   std::vector<std::int32_t> admitted_, preempted_;
   kv::BlockIndex index_;  // blocks that sequences share, and those that wait for one
   std::unordered_map<std::int32_t, Shared> shared_;  // by sequence
   PrefixTotals prefixes_;
+  SwapTotals swaps_;
+  DraftTotals drafts_;
   std::int64_t held_ = 0, peak_pages_ = 0;  // pages outside the index; all
   std::int64_t blocked_ = -1;               // pages in use when the next one did not fit
   std::int32_t blocked_id_ = -1;            // which one that was

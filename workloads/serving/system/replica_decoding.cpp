@@ -17,40 +17,8 @@ void add_gap(std::vector<TokenGap>& gaps, Time gap) {
 
 }  // namespace
 
-std::int64_t Replica::growth() const {
-  const std::int32_t rows = 1 + rules_.speculation.drafts;
-  std::int64_t pages = 0;
-  for (const Decoding& sequence : decoding_)
-    pages += held_by(std::int64_t{sequence.context} + rows) - held_by(sequence.context);
-  return pages;
-}
-
-void Replica::make_room_for_growth() {
-  std::int64_t pages = growth();
-  while (!make_room(pages) && !decoding_.empty()) {
-    preempt_youngest();
-    pages = growth();
-  }
-  changes_ += static_cast<std::int32_t>(pages);
-  hold(pages);
-}
-
-// What it has generated becomes part of the prompt that is computed again.
-void Replica::preempt_youngest() {
-  const Decoding sequence = decoding_.back();
-  decoding_.pop_back();
-  const auto shared = shared_.find(sequence.id);
-  const kv::Chain chain = shared == shared_.end() ? kv::Chain{} : shared->second.chain;
-  context_ -= sequence.context;
-  left_ -= sequence.left;
-  leave(sequence);
-  // The token that was sampled last is not in the cache yet.
-  waiting_.push_front({sequence.id, sequence.context + 1, sequence.left, chain, sequence.priority});
-  waiting_tokens_ += sequence.context + 1;
-  preempted_.push_back(sequence.id);
-}
-
 void Replica::plan_decode() {
+  swap_in();
   make_room_for_growth();
   const std::int32_t rows = 1 + rules_.speculation.drafts;
   shape_.decode_sequences = static_cast<std::int32_t>(decoding_.size());
@@ -64,7 +32,8 @@ std::int32_t Replica::tokens_of(const Decoding& sequence) const {
   if (rules_.speculation.drafts > 0) {
     const std::uint64_t key = rules_.seed ^ RandomStream::finalise(static_cast<std::uint64_t>(sequence.id));
     RandomStream stream(RandomStream::finalise(key + RandomStream::kGolden * sequence.left));
-    while (tokens <= rules_.speculation.drafts && stream.unit() < rules_.speculation.acceptance) ++tokens;
+    while (tokens <= rules_.speculation.drafts && stream.unit() < rules_.speculation.holds(tokens - 1))
+      ++tokens;
   }
   return std::min(tokens, sequence.left);
 }
@@ -74,6 +43,8 @@ void Replica::complete_decode(Time end, StepOutcome& outcome) {
   std::size_t kept = 0;
   for (Decoding& sequence : decoding_) {
     const std::int32_t tokens = tokens_of(sequence);
+    drafts_.guessed += rules_.speculation.drafts;
+    drafts_.held += tokens - 1;
     add_gap(outcome.gaps, end - sequence.since);
     if (tokens > 1) outcome.gaps.push_back({Time{}, tokens - 1});
     outcome.tokens += tokens;

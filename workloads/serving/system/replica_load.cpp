@@ -10,6 +10,11 @@ void PrefixTotals::add(const PrefixTotals& other) {
   hit_blocks += other.hit_blocks;
 }
 
+void DraftTotals::add(const DraftTotals& other) {
+  guessed += other.guessed;
+  held += other.held;
+}
+
 std::int64_t Replica::prompt_tokens_before(std::int32_t priority) const {
   std::int64_t tokens = waiting_tokens_ - shape_.prefill_tokens;
   for (auto at = waiting_.rbegin(); at != waiting_.rend() && at->priority < priority; ++at)

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -70,6 +71,8 @@ struct EngineKeys {
   LaunchMode launch = LaunchMode::kHidden;
   int captured_step = 8;
   bool padded = false;
+  Bytes swap_space;  // of the host's memory a device; zero: preempted sequences are computed again
+  std::shared_ptr<const Model> draft_model = {};  // that makes guesses; null: the model's own module
 };
 
 struct ServicePlan {

@@ -194,12 +194,12 @@ std::vector<PoolFigures> ServingSystem::pools() const {
       of.totals.padding += totals.padding;
       of.totals.stalls.add(totals.stalls, 1);
       of.totals.waited.add(totals.waited, 1);
-      of.host.loop += instance.host().loop;
-      of.host.output += instance.host().output;
-      of.host.waits += instance.host().waits;
+      of.host.add(instance.host());
       for (int i = 0; i < instance.size(); ++i) {
         of.peak_pages = std::max(of.peak_pages, instance.replica(i).peak_pages());
         of.prefixes.add(instance.replica(i).prefixes());
+        of.swaps.add(instance.replica(i).swaps());
+        of.drafts.add(instance.replica(i).drafts());
       }
     }
     const double span = this->span().seconds();

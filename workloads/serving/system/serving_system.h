@@ -81,6 +81,8 @@ struct PoolFigures {
   std::vector<ClassTokens> tokens;  // of finished requests, by class
   WanFigures wan;
   HostTotals host;  // of all instances
+  SwapTotals swaps;  // of all replicas
+  DraftTotals drafts;
 };
 
 class ServingSystem {

@@ -17,8 +17,9 @@ struct StepShape {
   std::int64_t decode_context = 0;  // tokens that they attend to, all together
   std::int32_t decode_tokens = 0;   // rows of decoding sequences; more than one each with drafts
   std::int32_t changes = 0;         // sequences that came, went or got pages since the iteration before
-  std::int64_t padding = 0;         // rows among those above that belong to no token
-  std::int32_t images = 0;          // to be encoded before the prompts that begin in it
+  std::int64_t swapped_out = 0, swapped_in = 0;  // tokens whose keys go to the host's memory and back, first
+  std::int64_t padding = 0;                      // rows among those above that belong to no token
+  std::int32_t images = 0;                       // to be encoded before the prompts that begin in it
 
   std::int64_t rows() const { return prefill_tokens + decode_tokens; }
   bool empty() const { return rows() == 0; }

@@ -1,0 +1,88 @@
+// Sequences that wait in the host's memory, and guesses that hold by their place.
+#include <catch2/catch.hpp>
+
+#include "workloads/serving/system/replica.h"
+
+namespace moebius {
+namespace {
+
+// Ten pages of four tokens hold two sequences of 16 and their growth to 20; the second grows no further.
+Replica full_replica(std::int64_t host_pages) {
+  ReplicaRules rules;
+  rules.page_tokens = 4;
+  rules.pages = 10;
+  rules.host_pages = host_pages;
+  Replica replica(rules);
+  for (const int id : {0, 1}) replica.enqueue({.id = id, .prompt = 16, .output = 12, .chain = {}});
+  return replica;
+}
+
+struct Totals {
+  std::int64_t prompts = 0, tokens = 0;
+  std::vector<std::int32_t> finished;
+};
+
+Totals run(Replica& replica) {
+  Totals totals;
+  StepOutcome outcome;
+  for (int i = 0; i < 100 && !replica.idle(); ++i) {
+    totals.prompts += replica.plan().prefill_tokens;
+    replica.complete(Time{i}, outcome);
+  }
+  totals.tokens = outcome.tokens;
+  totals.finished = outcome.finished;
+  return totals;
+}
+
+}  // namespace
+
+TEST_CASE("a sequence that waits in the host's memory goes on without being computed again") {
+  Replica replica = full_replica(5);
+  const Totals totals = run(replica);
+  CHECK(totals.prompts == 32);
+  CHECK(totals.tokens == 24);
+  CHECK(totals.finished == std::vector<std::int32_t>{0, 1});
+  CHECK(replica.swaps().sequences == 1);
+  CHECK(replica.swaps().out_tokens == 20);  // five pages
+  CHECK(replica.swaps().in_tokens == 20);
+  CHECK(replica.load().pages == 0);
+}
+
+TEST_CASE("what moves stands in the iteration that it delays") {
+  Replica replica = full_replica(5);
+  StepOutcome outcome;
+  for (int i = 0; i < 5; ++i) {
+    CHECK(replica.plan().swapped_out == 0);
+    replica.complete({}, outcome);
+  }
+  CHECK(replica.plan().swapped_out == 20);
+  CHECK(replica.preempted() == std::vector<std::int32_t>{1});
+}
+
+TEST_CASE("where the host's memory has no room a sequence is computed again") {
+  Replica replica = full_replica(4);
+  const Totals totals = run(replica);
+  CHECK(totals.prompts == 32 + 21);  // with the token that was sampled last
+  CHECK(totals.tokens == 24);
+  CHECK(replica.swaps().sequences == 0);
+}
+
+// The first guess always holds and the second never: two tokens an iteration after that of the prompt.
+TEST_CASE("guesses hold by their place") {
+  ReplicaRules rules;
+  rules.pages = 100;
+  rules.speculation = {.drafts = 2, .by_place = {1, 0}};
+  Replica replica(rules);
+  replica.enqueue({.id = 0, .prompt = 10, .output = 9, .chain = {}});
+  StepOutcome outcome;
+  int iterations = 0;
+  for (; !replica.idle(); ++iterations) {
+    replica.plan();
+    replica.complete({}, outcome);
+  }
+  CHECK(iterations == 1 + 4);
+  CHECK(replica.drafts().guessed == 8);
+  CHECK(replica.drafts().held == 4);
+}
+
+}  // namespace moebius

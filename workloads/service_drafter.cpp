@@ -1,0 +1,36 @@
+#include "workloads/service_drafter.h"
+
+namespace moebius {
+
+Drafter::Drafter(const ServicePool& pool, const StartExecutor& start)
+    : drafts_(pool.phase.plan.drafts),
+      recorder_(pool.drafter->layout(), {.detail = Detail::kNone}),
+      engine_(start(*pool.drafter, pool.drafter->layout(), recorder_)),
+      served_{.model = pool.drafter->scenario.model,
+              .plan = pool.drafter->scenario.serving,
+              .workload = pool.drafter->scenario.served,
+              .ranks_per_node = pool.drafter->scenario.cluster->pools.front().node.accelerators},
+      timer_(served_, pool.drafter->layout(), *engine_.executor, recorder_,
+             pool.drafter->scenario.model.id == module_of(pool.job->scenario.model).id) {}
+
+double Drafter::seconds(const StepPoint& point) {
+  const double first = timer_.seconds(point);
+  if (point.decode_sequences == 0 || drafts_ < 2) return first;
+  const StepPoint further{
+      .decode_sequences = point.decode_sequences, .decode_keys = point.decode_keys, .others = point.others};
+  return first + (drafts_ - 1) * timer_.seconds(further, {.drafts = 0});
+}
+
+Model module_of(const Model& model) {
+  Model module = model;
+  module.id += "'s module that guesses";
+  module.first_dense = model.is_moe_layer(model.layers - 1) ? 0 : 1;
+  module.layers = 1;
+  module.moe_step = 1;
+  module.mtp_layers = 0;
+  if (model.window(model.layers - 1) == 0) module.sliding_window = 0;
+  module.full_attention_every = 0;
+  return module;
+}
+
+}  // namespace moebius

@@ -1,0 +1,76 @@
+// How a replica drives sequences out when its cache is full, and takes them back.
+#include "workloads/serving/system/replica.h"
+
+namespace moebius {
+
+void SwapTotals::add(const SwapTotals& other) {
+  sequences += other.sequences;
+  out_tokens += other.out_tokens;
+  in_tokens += other.in_tokens;
+}
+
+std::int64_t Replica::growth() const {
+  const std::int32_t rows = 1 + rules_.speculation.drafts;
+  std::int64_t pages = 0;
+  for (const Decoding& sequence : decoding_)
+    pages += held_by(std::int64_t{sequence.context} + rows) - held_by(sequence.context);
+  return pages;
+}
+
+void Replica::make_room_for_growth() {
+  std::int64_t pages = growth();
+  while (!make_room(pages) && !decoding_.empty()) {
+    preempt_youngest();
+    pages = growth();
+  }
+  changes_ += static_cast<std::int32_t>(pages);
+  hold(pages);
+}
+
+// What it has generated becomes part of the prompt that is computed again.
+void Replica::preempt_youngest() {
+  const Decoding sequence = decoding_.back();
+  decoding_.pop_back();
+  const auto shared = shared_.find(sequence.id);
+  const kv::Chain chain = shared == shared_.end() ? kv::Chain{} : shared->second.chain;
+  context_ -= sequence.context;
+  left_ -= sequence.left;
+  leave(sequence);
+  preempted_.push_back(sequence.id);
+  if (swap_out(sequence)) return;
+  // The token that was sampled last is not in the cache yet.
+  waiting_.push_front({sequence.id, sequence.context + 1, sequence.left, chain, sequence.priority});
+  waiting_tokens_ += sequence.context + 1;
+}
+
+// Whole, the blocks that it shared too: others may not need them any more when it comes back.
+bool Replica::swap_out(const Decoding& sequence) {
+  const std::int64_t pages = pages_of(sequence.context);
+  if (swapped_pages_ + pages > rules_.host_pages) return false;
+  swapped_pages_ += pages;
+  swapped_.push_front(sequence);
+  swapped_.front().shared = 0;
+  ++swaps_.sequences;
+  swaps_.out_tokens += sequence.context;
+  shape_.swapped_out += sequence.context;
+  return true;
+}
+
+// Those that were driven out come back before anybody new, with room for what all will add next.
+void Replica::swap_in() {
+  const std::int32_t rows = 1 + rules_.speculation.drafts;
+  while (!swapped_.empty()) {
+    const Decoding next = swapped_.front();
+    if (occupied_ >= rules_.max_running || !make_room(held_by(next.context + rows) + growth())) return;
+    swapped_.pop_front();
+    swapped_pages_ -= pages_of(next.context);
+    hold(held_by(next.context));
+    ++occupied_;
+    left_ += next.left;
+    decode(next);
+    swaps_.in_tokens += next.context;
+    shape_.swapped_in += next.context;
+  }
+}
+
+}  // namespace moebius
