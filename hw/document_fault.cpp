@@ -134,7 +134,7 @@ std::pair<std::size_t, bool> find_token(std::string_view text, const FaultContex
 
 }  // namespace
 
-Fault find_fault(std::string_view text, const FaultContext& context) {
+TextFault find_fault(std::string_view text, const FaultContext& context) {
   const auto [token, separated] = find_token(text, context);
   const std::string_view rest = text.substr(token);
   const std::string_view reason = context.lexer_message;

@@ -19,11 +19,11 @@ struct FaultContext {
   std::string_view lexer_message;  // what the lexer says; tells why a string or a number is broken
 };
 
-struct Fault {
+struct TextFault {
   std::size_t offset = 0;  // of the token that was not expected
   std::string sentence;    // "expected ..., found ..."
 };
 
-Fault find_fault(std::string_view text, const FaultContext& context);
+TextFault find_fault(std::string_view text, const FaultContext& context);
 
 }  // namespace moebius

@@ -127,7 +127,7 @@ class Builder {
   bool parse_error(std::size_t, const std::string&, const nlohmann::json::exception& why) {
     using Inside = FaultContext::Inside;
     const bool in_object = depth_ > 0 && frames_[depth_ - 1].container->kind == Value::Kind::kObject;
-    const Fault fault = find_fault(text_, {.after = after_,
+    const TextFault fault = find_fault(text_, {.after = after_,
                                            .inside = depth_ == 0 ? Inside::kFile
                                                      : in_object ? Inside::kObject
                                                                  : Inside::kArray,

@@ -120,7 +120,7 @@ class Machine {
   void meet(std::int32_t lane);
   void send(std::int32_t lane);
   void receive(std::int32_t lane);
-  MeetingKey key_of(const LaneState& lane, const Op& op);
+  SimulatedMeeting key_of(const LaneState& lane, const Op& op);
   void begin_transfer(std::int32_t meeting);
   void next_step(std::int32_t meeting);
   void copy_on_chips(std::int32_t meeting);

@@ -18,7 +18,7 @@ void Machine::communicate(std::int32_t index) {
   }
 }
 
-MeetingKey Machine::key_of(const LaneState& lane, const Op& op) {
+SimulatedMeeting Machine::key_of(const LaneState& lane, const Op& op) {
   const Live& live = live_on(lane);
   return {plans_.meeting_place(op, live.rank_class), live.step,
           op.phase == Phase::kGradients ? -1

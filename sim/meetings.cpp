@@ -2,7 +2,7 @@
 
 namespace moebius {
 
-std::size_t Meetings::Hash::operator()(const MeetingKey& key) const {
+std::size_t Meetings::Hash::operator()(const SimulatedMeeting& key) const {
   std::uint64_t bits = static_cast<std::uint64_t>(key.place) * 0x9e3779b97f4a7c15u;
   bits = (bits ^ static_cast<std::uint32_t>(key.step)) * 0xbf58476d1ce4e5b9u;
   bits = (bits ^ static_cast<std::uint32_t>(key.microbatch)) * 0x94d049bb133111ebu;
@@ -20,7 +20,7 @@ std::int32_t Meetings::open() {
   return slot;
 }
 
-std::int32_t Meetings::find_or_open(const MeetingKey& key) {
+std::int32_t Meetings::find_or_open(const SimulatedMeeting& key) {
   const auto found = index_.find(key);
   if (found != index_.end()) return found->second;
   const std::int32_t slot = open();

@@ -13,15 +13,15 @@
 
 namespace moebius {
 
-struct MeetingKey {
+struct SimulatedMeeting {
   std::int64_t place = 0;  // the group, or sender and receiver
   std::int32_t step = 0, microbatch = 0;
   std::uint32_t match = 0;
-  bool operator==(const MeetingKey&) const = default;
+  bool operator==(const SimulatedMeeting&) const = default;
 };
 
 struct Meeting {
-  MeetingKey key;
+  SimulatedMeeting key;
   bool is_kept = false;             // others find it by its key
   std::vector<std::int32_t> lanes;  // of the members that have come and end with the transfer
   const TransferPlan* plan = nullptr;
@@ -38,7 +38,7 @@ class Meetings {
   Meetings() : index_(&pool_) {}
 
   // The meeting with this key, a new one if no one else has come yet. Slots stay until close().
-  std::int32_t find_or_open(const MeetingKey& key);
+  std::int32_t find_or_open(const SimulatedMeeting& key);
   // A meeting that no one else will look for.
   std::int32_t open();
   void close(std::int32_t slot);
@@ -46,13 +46,13 @@ class Meetings {
 
  private:
   struct Hash {
-    std::size_t operator()(const MeetingKey& key) const;
+    std::size_t operator()(const SimulatedMeeting& key) const;
   };
 
   std::deque<Meeting> slots_;  // a deque: meetings stay in place while others open
   std::vector<std::int32_t> free_;
   std::pmr::unsynchronized_pool_resource pool_;
-  std::pmr::unordered_map<MeetingKey, std::int32_t, Hash> index_;
+  std::pmr::unordered_map<SimulatedMeeting, std::int32_t, Hash> index_;
 };
 
 }  // namespace moebius

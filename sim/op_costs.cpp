@@ -60,6 +60,7 @@ bool is_grouped(OpKind kind) {
 // Weights of fewer bits than the arithmetic's are read as they are kept.
 std::optional<DType> weight_format(const Fragment& fragment, const Op& op) {
   if (op.kind != OpKind::kGemm && op.kind != OpKind::kGroupedGemm) return std::nullopt;
+  if (op.num_inputs < 2) return std::nullopt;  // of an op that stands alone nothing more is known
   const Tensor& weight = fragment.tensors[fragment.input(op, 1)];
   if (weight.memory != MemoryKind::kWeights || weight.dtype == op.dtype || element_bytes(weight.dtype) >= 2)
     return std::nullopt;

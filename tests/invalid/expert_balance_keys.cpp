@@ -43,7 +43,7 @@ TEST_CASE("policies and courses that cannot be are refused with what is expected
   check(kLoop, "/plan/expert_balance/every", R"("0 s")",
         "/plan/expert_balance/every: expected more than 0 s, found 0 s");
   check(kLoop, "/workload/experts/drift", R"("10 s")",
-        "/workload/experts/drift: expected 0 or at least 1 min, found 10 s");
+        "/workload/experts/drift: expected 0 or at least 60 s, found 10 s");
   check(kLoop, "/workload/experts/domains",
         R"([{"at": "10 min", "domain": 1}, {"at": "5 min", "domain": 0}])",
         "/workload/experts/domains/1/at: expected later than 10 min, found 5 min");

@@ -74,7 +74,7 @@ TEST_CASE("names that are in no table or catalog suggest the nearest") {
       kTraining,
       {
           {"/kind", "traning",
-           R"(/kind: expected one of "training", "collective", "serving", "kv-replay", found "traning" (did you mean "training"?))"},
+           R"(/kind: expected one of "training", "collective", "serving", "kv-replay", "cluster", found "traning" (did you mean "training"?))"},
           {"/model", "deepsek-v3", R"(/model: unknown model "deepsek-v3" (did you mean "deepseek-v3"?))"},
           {"/cluster/pools/0/accelerator", "h801-sxm",
            R"(/cluster/pools/0/accelerator: expected the name of an accelerator, found "h801-sxm" (did you mean "h800-sxm"?))"},
@@ -111,7 +111,7 @@ TEST_CASE("what is not available is refused with what is") {
       kTraining,
       {
           {"/kind", "search",
-           R"(/kind: expected one of "training", "collective", "serving", "kv-replay", found "search")"},
+           R"(/kind: expected one of "training", "collective", "serving", "kv-replay", "cluster", found "search")"},
           {"/plan/ep/dispatch", "nccl",
            R"(/plan/ep/dispatch: expected one of "auto", "deepep", "deepep-low-latency", found "nccl")"},
           {"/plan/dp/zero", "4", R"(/plan/dp/zero: expected one of 0, 1, 2, 3, found 4)"},

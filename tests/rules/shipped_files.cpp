@@ -165,7 +165,11 @@ TEST_CASE("the schema knows exactly the keys that the reader asks for") {
     for (const char* array : {"/cluster/pools", "/cluster/failed", "/cluster/forwarding_pairs",
                               "/cluster/variation/slow", "/expect", "/faults"})
       asked.emplace_back(array);
-    if (kind == "serving") asked.insert(asked.end(), {"/sla", "/plan/pools", "/workload/experts/domains"});
+    if (kind == "serving") {
+      for (const char* form : {"/sla", "/plan/pools", "/workload/experts/domains", "/plan/cache/ssd/device",
+                               "/plan/decode/speculative/acceptance_by_place", "/plan/scheduler/host_overhead"})
+        asked.emplace_back(form);
+    }
     if (kind == "training") {
       for (const char* form :
            {"/plan/dp/microbatches", "/workload/lengths", "/workload/rl/rollout/serving",

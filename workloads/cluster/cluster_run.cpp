@@ -42,7 +42,7 @@ class ClusterRun {
   void stop_job(JobRun& run, int kind, bool lost_memory);
   void detect(int job);
   void find(int job);
-  void take_steps(JobRun& run, std::vector<Step> steps, bool has_nodes);
+  void take_steps(JobRun& run, std::vector<RecoveryStep> steps, bool has_nodes);
   void next_step(int job);
   void fill_places(int job);
   void resume(int job);
@@ -102,7 +102,7 @@ ClusterCourse ClusterRun::run() {
   now_ = plan_.duration;
   for (std::size_t i = 0; i < jobs_.size(); ++i) {
     JobRun& run = jobs_[i];
-    if (run.stage != Stage::kDone && run.job->arrival < now_) finish(static_cast<int>(i));
+    if (run.stage != JobStage::kDone && run.job->arrival < now_) finish(static_cast<int>(i));
     course_.jobs.push_back(run.progress.course());
   }
   nodes_.finish(now_);
@@ -150,7 +150,7 @@ void ClusterRun::strike(int kind_index, int node) {
   const FailureKind& kind = plan_.faults[kind_index];
   if (kind.unit == FailureUnit::kJob && node < 0) {
     const auto job = static_cast<int>(random_.below(static_cast<std::uint32_t>(jobs_.size())));
-    if (jobs_[job].stage != Stage::kRunning) return;
+    if (jobs_[job].stage != JobStage::kRunning) return;
     ++course_.faults[kind_index];
     return strike_job(job, kind_index, -1, false);
   }
@@ -177,7 +177,7 @@ void ClusterRun::strike_job(int job, int kind_index, int node, bool takes_node) 
   tell(What::kFault, job, node, kind_index);
   const bool later = kind.effect == FailureEffect::kSlow || kind.effect == FailureEffect::kSilent;
   if (later) {
-    if (run.stage != Stage::kRunning || run.bad_node >= 0) return;  // one at a time
+    if (run.stage != JobStage::kRunning || run.bad_node >= 0) return;  // one at a time
     ++run.progress.course().interruptions[kind_index];
     run.bad_node = node;
     run.bad_kind = kind_index;
@@ -206,14 +206,14 @@ void ClusterRun::strike_job(int job, int kind_index, int node, bool takes_node) 
 // Whoever is down already gets to know of one more fault when it knows of the first.
 void ClusterRun::stop_job(JobRun& run, int kind_index, bool lost_memory) {
   run.lost_memory = run.lost_memory || lost_memory;
-  if (run.stage == Stage::kUnknown || run.stage == Stage::kWaiting) return;
+  if (run.stage == JobStage::kUnknown || run.stage == JobStage::kWaiting) return;
   ++run.progress.course().interruptions[kind_index];
-  if (run.stage == Stage::kRunning) {
+  if (run.stage == JobStage::kRunning) {
     run.progress.stop(now_);
     run.since = now_;
   }
   spend(run, TimeItem::kDetection);
-  run.stage = Stage::kUnknown;
+  run.stage = JobStage::kUnknown;
   const FailureKind& kind = plan_.faults[kind_index];
   const bool seen = random_.unit() < plan_.detection.recall;
   const Delay& after = seen                                  ? plan_.detection.monitored
@@ -224,7 +224,7 @@ void ClusterRun::stop_job(JobRun& run, int kind_index, bool lost_memory) {
 
 // What the time since the last change was for is over; from here it is for `next`.
 void ClusterRun::spend(JobRun& run, TimeItem next) {
-  if (run.stage != Stage::kRunning) run.progress.add(run.item, now_ - run.since);
+  if (run.stage != JobStage::kRunning) run.progress.add(run.item, now_ - run.since);
   run.since = now_;
   run.item = next;
 }
@@ -233,7 +233,7 @@ void ClusterRun::spend(JobRun& run, TimeItem next) {
 void ClusterRun::detect(int job) {
   JobRun& run = jobs_[job];
   tell(What::kDetected, job);
-  std::vector<Step> steps{{TimeItem::kIsolation, plan_.recovery.isolate.draw(random_)}};
+  std::vector<RecoveryStep> steps{{TimeItem::kIsolation, plan_.recovery.isolate.draw(random_)}};
   if (!run.lost_memory && random_.unit() < plan_.checkpoint.triggered) {
     // Every rank saves what it holds; of the step under way a part is done again.
     const Time part = time_from_seconds(random_.unit() * run.job->step.seconds());
@@ -252,13 +252,13 @@ void ClusterRun::detect(int job) {
 void ClusterRun::find(int job) {
   JobRun& run = jobs_[job];
   const FailureKind& kind = plan_.faults[run.bad_kind];
-  if (run.stage != Stage::kRunning)
+  if (run.stage != JobStage::kRunning)
     return push(now_ + kLookAgain, PendingEvent::What::kFound, job, run.bad_node);
   run.progress.slow_down(now_, 1);
   run.progress.stop(now_);
   run.since = now_;
   tell(What::kDetected, job, run.bad_node, run.bad_kind);
-  std::vector<Step> steps{{TimeItem::kIsolation, plan_.recovery.isolate.draw(random_)}};
+  std::vector<RecoveryStep> steps{{TimeItem::kIsolation, plan_.recovery.isolate.draw(random_)}};
   if (kind.effect == FailureEffect::kSilent) {
     run.progress.back_before(run.wrong_from);
   } else {
@@ -275,7 +275,7 @@ void ClusterRun::find(int job) {
 }
 
 // The last of `steps` is the first.
-void ClusterRun::take_steps(JobRun& run, std::vector<Step> steps, bool has_nodes) {
+void ClusterRun::take_steps(JobRun& run, std::vector<RecoveryStep> steps, bool has_nodes) {
   run.steps = std::move(steps);
   run.has_nodes = has_nodes;
   next_step(index_of(run));
@@ -284,10 +284,10 @@ void ClusterRun::take_steps(JobRun& run, std::vector<Step> steps, bool has_nodes
 void ClusterRun::next_step(int job) {
   JobRun& run = jobs_[job];
   if (run.steps.empty()) return run.has_nodes ? resume(job) : fill_places(job);
-  const Step step = run.steps.back();
+  const RecoveryStep step = run.steps.back();
   run.steps.pop_back();
   spend(run, step.item);
-  run.stage = Stage::kRecovering;
+  run.stage = JobStage::kRecovering;
   push(now_ + step.takes, PendingEvent::What::kStep, job, ++run.version);
 }
 
@@ -295,7 +295,7 @@ void ClusterRun::next_step(int job) {
 void ClusterRun::fill_places(int job) {
   JobRun& run = jobs_[job];
   spend(run, TimeItem::kWaiting);
-  run.stage = Stage::kWaiting;
+  run.stage = JobStage::kWaiting;
   while (!run.broken.empty() && nodes_.free() > 0) {
     run.nodes[run.broken.back()] = nodes_.give(job, now_);
     run.broken.pop_back();
@@ -303,7 +303,7 @@ void ClusterRun::fill_places(int job) {
   }
   if (!run.broken.empty()) return;
   const bool from_peers = plan_.checkpoint.policy == CheckpointPolicy::kMemory;
-  std::vector<Step> steps{{TimeItem::kRestart, plan_.recovery.restart.draw(random_) +
+  std::vector<RecoveryStep> steps{{TimeItem::kRestart, plan_.recovery.restart.draw(random_) +
                                                    (from_peers ? run.costs.reload : run.costs.load)}};
   if (run.exchanged)
     steps.push_back({TimeItem::kReplacement, plan_.recovery.replace.draw(random_) +
@@ -315,7 +315,7 @@ void ClusterRun::fill_places(int job) {
 void ClusterRun::resume(int job) {
   JobRun& run = jobs_[job];
   spend(run, TimeItem::kRestart);
-  run.stage = Stage::kRunning;
+  run.stage = JobStage::kRunning;
   run.lost_memory = run.exchanged = false;
   run.progress.begin(now_);
   tell(What::kResumed, job);
@@ -327,16 +327,16 @@ void ClusterRun::resume(int job) {
 // up the rest.
 void ClusterRun::start_waiting() {
   for (std::size_t i = 0; i < jobs_.size(); ++i) {
-    if (jobs_[i].stage == Stage::kWaiting && !jobs_[i].broken.empty()) fill_places(static_cast<int>(i));
+    if (jobs_[i].stage == JobStage::kWaiting && !jobs_[i].broken.empty()) fill_places(static_cast<int>(i));
   }
   for (std::size_t i = 0; i < jobs_.size(); ++i) {
     JobRun& run = jobs_[i];
-    if (run.stage != Stage::kQueued || now_ < run.job->arrival) continue;
+    if (run.stage != JobStage::kQueued || now_ < run.job->arrival) continue;
     if (nodes_.free() - plan_.spares < run.job->nodes) return;
     spend(run, TimeItem::kQueued);
     for (int n = 0; n < run.job->nodes; ++n) run.nodes.push_back(nodes_.give(static_cast<int>(i), now_));
     tell(What::kStart, static_cast<int>(i));
-    run.stage = Stage::kRunning;
+    run.stage = JobStage::kRunning;
     run.progress.begin(now_);
     if (run.job->work.ns > 0)
       push(run.progress.end_of(run.job->work), PendingEvent::What::kEnd, static_cast<int>(i), ++run.version);
@@ -357,7 +357,7 @@ void ClusterRun::repair(int node) {
 void ClusterRun::finish(int job) {
   JobRun& run = jobs_[job];
   const bool by_end = now_ >= plan_.duration;
-  if (run.stage == Stage::kRunning)
+  if (run.stage == JobStage::kRunning)
     run.progress.stop(now_);
   else
     spend(run, run.item);
@@ -365,7 +365,7 @@ void ClusterRun::finish(int job) {
   JobCourse& course = run.progress.course();
   course.end = now_;
   course.done = !by_end;
-  run.stage = Stage::kDone;
+  run.stage = JobStage::kDone;
   ++run.version;
   for (const int node : run.nodes) {
     if (nodes_.owned(node) && nodes_.owner(node) == job) nodes_.give_back(node, now_);

@@ -9,7 +9,7 @@
 
 namespace moebius {
 
-enum class Stage : std::uint8_t {
+enum class JobStage : std::uint8_t {
   kQueued,
   kRunning,
   kUnknown,     // it is down, and nobody knows
@@ -19,7 +19,7 @@ enum class Stage : std::uint8_t {
 };
 
 // A part of the way back.
-struct Step {
+struct RecoveryStep {
   TimeItem item;
   Time takes;
 };
@@ -31,11 +31,11 @@ struct JobRun {
   const ClusterJob* job;
   JobProgress progress;
   CheckpointCosts costs;
-  Stage stage = Stage::kQueued;
+  JobStage stage = JobStage::kQueued;
   TimeItem item = TimeItem::kQueued;  // where its time goes, while it does not run; from:
   Time since;
   int version = 0;          // of its next event: an older one does not happen any more
-  std::vector<Step> steps;  // still to come, the next one last
+  std::vector<RecoveryStep> steps;  // still to come, the next one last
   bool has_nodes = true;    // after these steps it can run; else it has to get nodes first
   std::vector<int> nodes;
   std::vector<int> broken;   // places in `nodes` to be filled

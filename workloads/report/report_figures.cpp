@@ -69,9 +69,9 @@ double sent_bytes(const Report& report) {
   return report.metrics.sent_bytes / (training ? report.scenario->training.num_steps() : 1);
 }
 
-CollectiveFigures collective_figures(const Report& report) {
+CollectiveRates collective_figures(const Report& report) {
   const CollectiveWorkload& work = report.scenario->collective;
-  CollectiveFigures figures;
+  CollectiveRates figures;
   figures.time_s = report.metrics.makespan.seconds();
   figures.algbw = work.bytes.value / figures.time_s;
   figures.busbw = figures.algbw * bus_factor(work.operation, work.group_ranks());

@@ -27,11 +27,11 @@ double sent_bytes(const Report& report);
 
 // As nccl-tests counts: algorithm bandwidth is bytes over time; bus bandwidth scales it by what each rank
 // must send at least, so that it compares with the wire's rate whatever the number of ranks.
-struct CollectiveFigures {
+struct CollectiveRates {
   double time_s = 0;
   double algbw = 0, busbw = 0;  // bytes per second
 };
-CollectiveFigures collective_figures(const Report& report);
+CollectiveRates collective_figures(const Report& report);
 
 // Seconds of a step (training) or of the operation (collective), mean over ranks:
 // compute + exposed communication + waiting + bubble = the whole.

@@ -55,7 +55,7 @@ void add_flows(Json& json, const Report& report) {
 void add_collective(Json& json, const Report& report) {
   if (report.flows) return add_flows(json, report);
   if (!report.tenants.empty()) return add_tenants(json, report.tenants);
-  const CollectiveFigures figures = collective_figures(report);
+  const CollectiveRates figures = collective_figures(report);
   json["collective"] = {
       {"time_s", figures.time_s}, {"busbw_bytes_per_s", figures.busbw}, {"algbw_bytes_per_s", figures.algbw}};
 }

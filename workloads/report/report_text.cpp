@@ -117,7 +117,7 @@ void flows_headline(Out out, const Report& report) {
 void collective_headline(Out out, const Report& report) {
   if (report.flows) return flows_headline(out, report);
   if (!report.tenants.empty()) return tenants_headline(out, report);
-  const CollectiveFigures figures = collective_figures(report);
+  const CollectiveRates figures = collective_figures(report);
   const CollectiveWorkload& work = report.scenario->collective;
   const std::string groups = work.groups > 1 ? fmt::format(" in {} groups", work.groups) : "";
   fmt::format_to(out, "{} of {} over {} ranks{}, {}\n\n", to_string(work.operation), to_text(work.bytes),

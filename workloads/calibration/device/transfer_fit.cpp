@@ -57,7 +57,7 @@ void fit_line(TransferCurve& curve) {
   curve.fit_error = errors[errors.size() / 2];
 }
 
-TransferCurve measure_transfers(const TransferPlan& plan, const std::function<double(double bytes)>& once) {
+TransferCurve measure_transfers(const TransferSweepPlan& plan, const std::function<double(double bytes)>& once) {
   using Clock = std::chrono::steady_clock;
   TransferCurve curve;
   curve.name = plan.name;

@@ -13,7 +13,7 @@ namespace moebius {
 // that there is a point; with one alone the latency is zero.
 void fit_line(TransferCurve& curve);
 
-struct TransferPlan {
+struct TransferSweepPlan {
   std::string name;
   std::vector<double> bytes;  // ascending
   double seconds = 1;         // for all sizes together
@@ -21,6 +21,6 @@ struct TransferPlan {
 
 // Calls once(bytes), which returns the seconds of one transfer, of every size at least three times, most
 // sizes more often, after one call that does not count; and fits the line.
-TransferCurve measure_transfers(const TransferPlan& plan, const std::function<double(double bytes)>& once);
+TransferCurve measure_transfers(const TransferSweepPlan& plan, const std::function<double(double bytes)>& once);
 
 }  // namespace moebius
