@@ -115,7 +115,12 @@ TrainingJob with_speeds(const Cluster& cluster, std::uint64_t seed, TrainingJob 
 }  // namespace
 
 Job read_job(const std::string& file, const Changes& changes, const Library& library) {
-  return read_job(load_scenario(file), changes, library);
+  Document document = load_scenario(file);
+  const Value* kind = document.root.kind == Value::Kind::kObject ? document.root.find("kind") : nullptr;
+  if (kind != nullptr && kind->text == "study")
+    Place{file, "/kind", kind->line}.fail(
+        "expected a scenario, found a study: `moebius sweep` carries it out");
+  return read_job(std::move(document), changes, library);
 }
 
 namespace {
@@ -184,8 +189,7 @@ Job read_job(Document document, const Changes& changes, const Library& library) 
                                                          .workload = job.scenario.served,
                                                          .ranks_per_node = pool.node.accelerators});
       job.memory = job.serving->memory(pool.accelerator.memory);
-      if (job.scenario.serving.experts_apart())
-        judge_by_class(cluster, job.serving->layout(), *job.memory);
+      if (job.scenario.serving.experts_apart()) judge_by_class(cluster, job.serving->layout(), *job.memory);
       break;
     case ScenarioKind::kKvReplay:
     case ScenarioKind::kCluster:
@@ -231,9 +235,10 @@ void require_schedule(const Job& job) {
         "at once have one (generator \"batch\", /plan/steps \"full\")",
         job.scenario.file));
   if (job.scenario.operations)
-    throw input_error(fmt::format(
-        "{}: weeks of a cluster have no schedule to execute, to explain or to dump; a step of one of its jobs has",
-        job.scenario.file));
+    throw input_error(
+        fmt::format("{}: weeks of a cluster have no schedule to execute, to explain or to dump; a step of "
+                    "one of its jobs has",
+                    job.scenario.file));
   if (job.scenario.replay)
     throw input_error(
         fmt::format("{}: a replay of a cache schedules no ops: nothing to execute, to explain or to dump",

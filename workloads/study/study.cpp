@@ -45,8 +45,18 @@ std::string one_line(const Value& value) {
   return text;
 }
 
+// RFC 6901: a slash inside a key is ~1, a tilde ~0.
 Place inside(const Place& place, const std::string& step, int line) {
-  return {place.file, place.pointer + "/" + step, line};
+  std::string escaped;
+  for (const char letter : step) {
+    if (letter == '~')
+      escaped += "~0";
+    else if (letter == '/')
+      escaped += "~1";
+    else
+      escaped += letter;
+  }
+  return {place.file, place.pointer + "/" + escaped, line};
 }
 
 // What was found instead of something that holds at least one.
@@ -195,10 +205,10 @@ Study load_study(const std::string& path) {
   Reader top(document);
   Study study;
   study.file = path;
-  check_keys(document, top.place());
   top.text("$schema", "");
   top.integer("moebius", {1, 1});
   top.choice<bool>("kind", {{"study", true}});
+  check_keys(document, top.place());
   study.name = top.text("name");
   const std::string base = top.text("base");
   study.base = load_scenario((std::filesystem::path(path).parent_path() / base).string());

@@ -5,6 +5,7 @@
 
 #include "hw/error.h"
 #include "tests/process.h"
+#include "workloads/job.h"
 #include "workloads/study/results_file.h"
 #include "workloads/study/study_points.h"
 #include "workloads/study/study_table.h"
@@ -100,17 +101,29 @@ TEST_CASE("a key changes with the scenario and with who carries it out") {
   CHECK(key_of(a, "sim fluid") != key_of(a, "sim alpha-beta"));
 }
 
+TEST_CASE("a scenario is no study and a study no scenario") {
+  const test::Scratch scratch;
+  const std::string scenario = scratch.write("base.json", kBase);
+  CHECK_THROWS_WITH(load_study(scenario),
+                    Catch::EndsWith(R"(/kind: expected one of "study", found "collective")"));
+  const std::string study = scratch.write(
+      "s.json", R"({"moebius": 1, "kind": "study", "name": "s", "base": "base.json", "columns": ["time"]})");
+  CHECK_THROWS_WITH(
+      read_job(study, {}, Library("")),
+      Catch::EndsWith("1: /kind: expected a scenario, found a study: `moebius sweep` carries it out"));
+}
+
 TEST_CASE("what is wrong with a study is said in one sentence") {
   const Files files;
   CHECK(files.refusal(R"("vary": {"a": [1]})") ==
         R"(2: /vary/a: expected a JSON pointer such as "/plan/pp/degree", found "a")");
   CHECK(files.refusal(R"("vary": {"/a": []})") ==
-        "2: /vary//a: expected an array of values to try, found an empty one");
+        "2: /vary/~1a: expected an array of values to try, found an empty one");
   CHECK(files.refusal(R"("vary": {"/a": [1]}, "cases": [{"/a": 2}])") ==
-        R"(2: /cases/0//a: "/a" is varied already)");
+        R"(2: /cases/0/~1a: "/a" is varied already)");
   CHECK(
       files.refusal(R"("uncertain": {"/a": {"low": "1 GB", "high": "2 MB"}}, "samples": 4)") ==
-      R"(2: /uncertain//a: expected a low value below a high one in the same unit, found "1 GB" and "2 MB")");
+      R"(2: /uncertain/~1a: expected a low value below a high one in the same unit, found "1 GB" and "2 MB")");
   CHECK(files.refusal(R"("samples": 4)") == "2: /samples: expected 1: nothing is `uncertain`");
   CHECK(files.refusal(R"("seeds": [1, 1])") == "2: /seeds: expected different seeds");
   CHECK(files.refusal(R"("vari": {"/a": [1]})") == R"(2: /vari: unknown key "vari" (did you mean "vary"?))");
