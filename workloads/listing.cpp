@@ -9,6 +9,7 @@
 #include "workloads/scenario/extended_document.h"
 #include "workloads/scenario/scenario.h"
 #include "workloads/schedule/algorithms.h"
+#include "workloads/policy_listing.h"
 #include "workloads/serving/frameworks.h"
 
 namespace moebius {
@@ -193,6 +194,7 @@ constexpr Listing kListings[] = {
     {"scenarios", scenarios_text},
     {"collectives", collectives_text},
     {"frameworks", frameworks_text},
+    {"policies", [](const Shelves&) { return policies_text(); }},
 };
 
 std::string facts_text(const std::vector<Fact>& facts, const Catalog& catalog) {

@@ -121,7 +121,7 @@ TEST_CASE("names that list and show do not know") {
   refused("list accelerator", 2,
           "list: expected one of \"accelerators\", \"nodes\", \"fabrics\", \"storage\", \"models\", "
           "\"schedules\", "
-          "\"scenarios\", \"collectives\", \"frameworks\", found \"accelerator\" (did you mean \"accelerators\"?)");
+          "\"scenarios\", \"collectives\", \"frameworks\", \"policies\", found \"accelerator\" (did you mean \"accelerators\"?)");
   refused("show h801-sxm", 2,
           "show: unknown name \"h801-sxm\" (did you mean \"h800-sxm\"?); `moebius list` names all");
 }
