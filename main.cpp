@@ -43,6 +43,8 @@
 #include "workloads/report/report.h"
 #include "workloads/report/run_directory.h"
 #include "workloads/schedule_dump.h"
+#include "workloads/study/mixed/mixed_commands.h"
+#include "workloads/study/placement/place_command.h"
 #include "workloads/study/sweep_command.h"
 #include "workloads/validation/validate_command.h"
 
@@ -256,6 +258,9 @@ std::vector<Command> all_commands() {
           view_command(),
           validate_command(many_runs(false)),
           sweep_command(many_runs(true), launched_companions),
+          place_command(many_runs(false)),
+          matrix_command(many_runs(false)),
+          split_command(many_runs(false)),
           list_command(),
           show_command(),
           calibrate_command(open_device),

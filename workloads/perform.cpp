@@ -11,6 +11,7 @@
 #include "workloads/perform_service.h"
 #include "workloads/progress_bar.h"
 #include "workloads/reinforcement_phases.h"
+#include "workloads/scenario/placement_keys.h"
 #include "workloads/serving/left_out.h"
 #include "workloads/stretches.h"
 #include "workloads/training/device_speeds.h"
@@ -62,6 +63,7 @@ std::string speeds_text(const Scenario& scenario) {
 std::string why_unfolded(const Scenario& scenario) {
   if (scenario.cluster->by_ports()) return "off: which ports a message takes differs from rank to rank";
   if (!scenario.faults.empty()) return "off: nodes become slow one by one";
+  if (placement_of(scenario).any()) return "off: where ranks stand (/plan/placement)";
   return "off: pools of different kinds";
 }
 

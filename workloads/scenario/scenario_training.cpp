@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "workloads/scenario/input_keys.h"
+#include "workloads/scenario/placement_keys.h"
 #include "workloads/scenario/plan_state_keys.h"
 #include "workloads/scenario/popularity_keys.h"
 #include "workloads/scenario/scenario_parts.h"
@@ -188,6 +189,7 @@ void read_training_plan(Section section, Scenario& scenario) {
   plan.launch =
       section.choice<LaunchMode>("launch", kLaunchModes, LaunchMode::kHidden,
                                  "how the host launches kernels; how long one takes: /cluster/launch");
+  read_placement(section.object("placement", false, "on which devices ranks stand"), scenario);
   plan.fold = section.boolean("fold", true, "simulate one rank of each class of ranks that do the same");
   scenario.enforce_memory = section.choice<bool>("memory", kMemoryRules, true, "when a step does not fit");
   plan.memory_reserve =

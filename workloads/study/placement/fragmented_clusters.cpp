@@ -133,9 +133,10 @@ JobDraw draw_job(int free, RandomStream& stream) {
   struct ModelDraw {
     std::string_view base;
     int experts;
+    int heads;  // of keys: the largest tensor-parallel degree
   };
-  constexpr std::array kModels{ModelDraw{"qwen3-30b-a3b", 128}, ModelDraw{"mixtral-8x7b", 8},
-                               ModelDraw{"qwen3-235b-a22b", 128}, ModelDraw{"llama-3.1-8b", 0}};
+  constexpr std::array kModels{ModelDraw{"qwen3-30b-a3b", 128, 4}, ModelDraw{"mixtral-8x7b", 8, 8},
+                               ModelDraw{"qwen3-235b-a22b", 128, 4}, ModelDraw{"llama-3.1-8b", 0, 8}};
   constexpr std::array kTensor{1, 2, 4, 8};
   constexpr std::array kPipeline{1, 2, 4};
   constexpr std::array kExpert{8, 16, 32};
@@ -145,7 +146,7 @@ JobDraw draw_job(int free, RandomStream& stream) {
   const int most = std::min(128, free / 32 * 32);
   job.ranks = 32 * (1 + static_cast<int>(stream.below(static_cast<std::uint32_t>(most / 32))));
   job.pp = one_of(kPipeline, stream);
-  job.tp = one_of(kTensor, stream);
+  job.tp = std::min(model.heads, one_of(kTensor, stream));
   if (job.ranks / 32 == 3) job.pp = std::min(job.pp, 2);
   job.layers = std::max(4, job.pp * 2);
   job.model = model.base;
