@@ -138,7 +138,7 @@ void typed(App& app, unsigned key) {
   if (key == 'd') timeline.window.pan(0.1);
   if (key == 'b' && timeline.selection)
     if (const auto before = waited_for(*app.runs[timeline.selection->run], timeline.selection->place))
-      app.select({timeline.selection->run, *before}, timeline.follow);
+      app.select({timeline.selection->run, before->place}, timeline.follow);
 }
 
 // Left and right: the neighbours of the selection in its lane.
