@@ -9,7 +9,16 @@ IterationRoutes::IterationRoutes(const ServingJob& job)
       course_(job.workload.popularity, job.workload.seed, job.model.experts.routed,
               job.model.experts.active) {}
 
+RoutePtr DrawnRoutes::get(const RouteSpec& spec) {
+  for (const RoutePtr& route : routes_)
+    if (route->spec() == spec) return route;
+  if (routes_.size() == kMost) routes_.erase(routes_.begin());
+  routes_.push_back(std::make_shared<const Route>(spec));
+  return routes_.back();
+}
+
 void IterationRoutes::begin(const std::vector<BatchPtr>& batches) {
+  if (++iterations_ % kIterationsKept == 0) balanced_ = {};
   batches_ = batches;
   runs_.clear();
   routes_.clear();
@@ -79,12 +88,13 @@ RoutePtr IterationRoutes::drawn(int group, int layer) {
   RouteSpec spec = spec_of(group, draw);
   spec.popularity = {};
   spec.popularity.kind = PopularityKind::kDirichlet;
-  spec.weights = loads_->weights[loads_->weights.size() > 1 ? layer : 0];
+  const int of = loads_->draws > 0 ? draw : layer;
+  spec.weights = loads_->weights[loads_->weights.size() > 1 ? of : 0];
   spec.groups = loads_->groups;
   spec.active_groups = loads_->active_groups;
   spec.tokens = 0;
   spec.runs = counted_runs(group, spec.tokens);
-  return route = std::make_shared<const Route>(spec);
+  return route = loads_->known ? loads_->known->get(spec) : std::make_shared<const Route>(spec);
 }
 
 RoutePtr IterationRoutes::get(int group, int layer) {

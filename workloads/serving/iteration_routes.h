@@ -5,6 +5,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -14,11 +15,23 @@
 
 namespace moebius {
 
+// Routes that were drawn lately: halves of an iteration, and stacks of more and of fewer layers, draw the same.
+class DrawnRoutes {
+ public:
+  RoutePtr get(const RouteSpec& spec);
+
+ private:
+  static constexpr std::size_t kMost = 32;  // then the oldest goes
+  std::vector<RoutePtr> routes_;
+};
+
 // Loads that slots have in place of the popularity: a token draws slots in proportion to these weights.
 struct SlotDraw {
-  std::vector<ExpertWeights> weights;  // by layer; one alone: of all layers; none: tokens are dealt evenly
+  // By layer, or by draw where layers take draws in turn; one alone: of all; none: tokens are dealt evenly.
+  std::vector<ExpertWeights> weights;
   int draws = 0;                       // > 0: layers take so many draws in turn; 0: each has its own
   int groups = 1, active_groups = 1;   // of slots, between which a token chooses first
+  std::shared_ptr<DrawnRoutes> known = {};  // by these loads, where several iterations draw by them
 };
 
 class IterationRoutes {
@@ -34,6 +47,9 @@ class IterationRoutes {
   RoutePtr get(int group, int layer);
 
  private:
+  // Balanced ones serve iterations of as many rows; after so many iterations they are forgotten.
+  static constexpr int kIterationsKept = 32;
+
   TokenRuns runs_of(int group) const;
   TokenRuns counted_runs(int group, int& most) const;
   RouteSpec spec_of(int group, int layer);
@@ -44,6 +60,7 @@ class IterationRoutes {
   std::map<int, std::pair<TokenRuns, int>> runs_;   // by group: with the most tokens of a rank
   std::map<std::pair<int, int>, RoutePtr> routes_;  // of this iteration, by group and layer
   RouteCache balanced_;
+  int iterations_ = 0;
   PopularityCourse course_;
   const SlotDraw* loads_ = nullptr;
 };

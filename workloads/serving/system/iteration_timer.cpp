@@ -126,19 +126,21 @@ double IterationTimer::all_layers(const std::vector<BatchPtr>& batches, const Ex
   return seconds(*whole_, batches, extras);
 }
 
-double IterationTimer::with_draws(const std::vector<BatchPtr>& batches, const Extras& extras) {
+double IterationTimer::with_draws(const std::vector<BatchPtr>& batches, const Extras& extras, int draws) {
   const Stack& front = *stacks_.front();
-  const int layers = front.job.model.layers, more = kDraws * repetition_.period;
+  const int layers = front.job.model.layers, more = draws * repetition_.period;
   if (stacks_.size() == 1 || layers + more >= all_layers_) return all_layers(batches, extras);
-  if (!drawn_) drawn_ = std::make_unique<Stack>(front.job, layers + more);
+  Stack& drawn = drawn_.try_emplace(draws, front.job, layers + more).first->second;
   const double shorter = seconds(*stacks_.front(), batches, extras);
-  return shorter + (all_layers_ - layers) * (seconds(*drawn_, batches, extras) - shorter) / more;
+  return shorter + (all_layers_ - layers) * (seconds(drawn, batches, extras) - shorter) / more;
 }
 
 double IterationTimer::seconds(const std::vector<BatchPtr>& batches, const Extras& extras) {
-  const bool alike = extras.loads == nullptr || extras.loads->weights.size() <= 1;
-  if (extras.moves || extras.all_layers || !alike) return all_layers(batches, extras);
-  if (extras.loads != nullptr && extras.loads->draws > 1) return with_draws(batches, extras);
+  const SlotDraw* loads = extras.loads;
+  if (extras.moves || extras.all_layers) return all_layers(batches, extras);
+  if (loads != nullptr && loads->draws > 1)
+    return with_draws(batches, extras, std::max<int>(kDraws, loads->weights.size()));
+  if (loads != nullptr && loads->weights.size() > 1) return all_layers(batches, extras);
   const double shorter = seconds(*stacks_.front(), batches, extras);
   if (stacks_.size() == 1) return shorter;
   const SideTimes of_shorter = sides_;

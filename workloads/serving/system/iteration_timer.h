@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -28,6 +29,9 @@ Repetition repetition_of(const Model& model);
 
 class IterationTimer {
  public:
+  // Loads are drawn so often, at most, for layers that draw by the same weights.
+  static constexpr int kDraws = 4;
+
   // All outlive the timer. The executor has the layout of the job's plan and has been given nothing.
   // `from_hidden`: of a module that guesses, see Iteration.
   IterationTimer(const ServingJob& job, const Layout& layout, Executor& executor, Recorder& recorder,
@@ -52,8 +56,6 @@ class IterationTimer {
   std::int32_t page_tokens() const { return stacks_.front()->job.plan.block_tokens; }
 
  private:
-  static constexpr int kDraws = 4;
-
   // So many layers of the model, as a job of its own.
   struct Stack {
     Stack(const ServingJob& whole, int layers);
@@ -64,7 +66,7 @@ class IterationTimer {
   };
   double seconds(Stack& stack, const std::vector<BatchPtr>& batches, const Extras& extras);
   double all_layers(const std::vector<BatchPtr>& batches, const Extras& extras);
-  double with_draws(const std::vector<BatchPtr>& batches, const Extras& extras);
+  double with_draws(const std::vector<BatchPtr>& batches, const Extras& extras, int draws);
   // By class of ranks.
   std::vector<FragmentPtr> iteration(Stack& stack, const std::vector<BatchPtr>& batches, const Extras& extras);
   std::vector<FragmentPtr> fragments(Stack& stack, const std::vector<BatchPtr>& batches, const Extras& extras);
@@ -84,9 +86,10 @@ class IterationTimer {
   };
   SideTimes sides_;             // of the iteration carried out last
   std::array<Sides, 2> means_;  // without and with prompts
-  // Made when asked for, where stacks_ are short: one with all layers, and one that is longer than the short
-  // one by kDraws repetitions, whose loads are as many different draws.
-  std::unique_ptr<Stack> whole_, drawn_;
+  // Made when asked for, where stacks_ are short: one with all layers, and those that are longer than the
+  // short one by so many repetitions, whose loads are as many different draws.
+  std::unique_ptr<Stack> whole_;
+  std::map<int, Stack> drawn_;
   std::int32_t sequence_ = 0, step_ = 0;
   Time end_;
 };
