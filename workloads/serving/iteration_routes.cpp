@@ -4,8 +4,9 @@
 
 namespace moebius {
 
-IterationRoutes::IterationRoutes(const ServingJob& job)
+IterationRoutes::IterationRoutes(const ServingJob& job, std::shared_ptr<RouteCache> balanced)
     : job_(job),
+      balanced_(balanced ? std::move(balanced) : std::make_shared<RouteCache>()),
       course_(job.workload.popularity, job.workload.seed, job.model.experts.routed,
               job.model.experts.active) {}
 
@@ -18,7 +19,6 @@ RoutePtr DrawnRoutes::get(const RouteSpec& spec) {
 }
 
 void IterationRoutes::begin(const std::vector<BatchPtr>& batches) {
-  if (++iterations_ % kIterationsKept == 0) balanced_ = {};
   batches_ = batches;
   runs_.clear();
   routes_.clear();
@@ -108,7 +108,7 @@ RoutePtr IterationRoutes::get(int group, int layer) {
     spec.active_groups = loads_->active_groups;
   }
   const bool balanced = spec.popularity.kind == PopularityKind::kBalanced;
-  return routes_[{group, layer}] = balanced ? balanced_.get(spec) : std::make_shared<const Route>(spec);
+  return routes_[{group, layer}] = balanced ? balanced_->get(spec) : std::make_shared<const Route>(spec);
 }
 
 }  // namespace moebius

@@ -36,7 +36,8 @@ struct SlotDraw {
 
 class IterationRoutes {
  public:
-  explicit IterationRoutes(const ServingJob& job);
+  // `balanced`: those of others with the same experts, seed and plan, which this one adds to; null: its own.
+  explicit IterationRoutes(const ServingJob& job, std::shared_ptr<RouteCache> balanced = nullptr);
 
   void draw(const SlotDraw* loads) {
     loads_ = loads;
@@ -47,9 +48,6 @@ class IterationRoutes {
   RoutePtr get(int group, int layer);
 
  private:
-  // Balanced ones serve iterations of as many rows; after so many iterations they are forgotten.
-  static constexpr int kIterationsKept = 32;
-
   TokenRuns runs_of(int group) const;
   TokenRuns counted_runs(int group, int& most) const;
   RouteSpec spec_of(int group, int layer);
@@ -59,8 +57,7 @@ class IterationRoutes {
   std::vector<BatchPtr> batches_;
   std::map<int, std::pair<TokenRuns, int>> runs_;   // by group: with the most tokens of a rank
   std::map<std::pair<int, int>, RoutePtr> routes_;  // of this iteration, by group and layer
-  RouteCache balanced_;
-  int iterations_ = 0;
+  std::shared_ptr<RouteCache> balanced_;
   PopularityCourse course_;
   const SlotDraw* loads_ = nullptr;
 };

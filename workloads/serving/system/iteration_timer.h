@@ -33,9 +33,9 @@ class IterationTimer {
   static constexpr int kDraws = 4;
 
   // All outlive the timer. The executor has the layout of the job's plan and has been given nothing.
-  // `from_hidden`: of a module that guesses, see Iteration.
+  // `from_hidden`: of a module that guesses, see Iteration. `balanced`: see IterationRoutes.
   IterationTimer(const ServingJob& job, const Layout& layout, Executor& executor, Recorder& recorder,
-                 bool from_hidden = false);
+                 bool from_hidden = false, std::shared_ptr<RouteCache> balanced = nullptr);
 
   // What an iteration has beside its batches.
   struct Extras {
@@ -53,12 +53,13 @@ class IterationTimer {
   // Where experts stand apart and the recorder keeps ops: the mean over the iterations, with prompts or
   // without, since the last call.
   SideTimes take_mean_sides(bool prompts);
+  const std::shared_ptr<RouteCache>& balanced() const { return balanced_; }
   std::int32_t page_tokens() const { return stacks_.front()->job.plan.block_tokens; }
 
  private:
   // So many layers of the model, as a job of its own.
   struct Stack {
-    Stack(const ServingJob& whole, int layers);
+    Stack(const ServingJob& whole, int layers, std::shared_ptr<RouteCache> balanced);
     ServingJob job;
     ServingShape shape;
     IterationRoutes routes;
@@ -75,6 +76,7 @@ class IterationTimer {
   Executor& executor_;
   Recorder& recorder_;
   bool from_hidden_;
+  std::shared_ptr<RouteCache> balanced_;  // of all stacks
   Repetition repetition_;
   static constexpr int kDrawnRepetitions = 4;
   int further_ = 1;                             // repetitions that the longer stack has more
