@@ -43,7 +43,7 @@ class ExpertSteps : public StepCost {
     std::shared_ptr<const SlotWeights> weights;  // of these layers
     double seconds = 0;
   };
-  static constexpr std::int64_t kSampled = 32;
+  static constexpr std::int64_t kSampled = 16;
   static constexpr int kSampledLayers = 8;
   const std::vector<Sample>& samples() const { return samples_; }
 

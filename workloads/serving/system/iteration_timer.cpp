@@ -140,8 +140,7 @@ double IterationTimer::with_draws(const std::vector<BatchPtr>& batches, const Ex
 double IterationTimer::seconds(const std::vector<BatchPtr>& batches, const Extras& extras) {
   const SlotDraw* loads = extras.loads;
   if (extras.moves || extras.all_layers) return all_layers(batches, extras);
-  if (loads != nullptr && loads->draws > 1)
-    return with_draws(batches, extras, std::max<int>(kDraws, loads->weights.size()));
+  if (loads != nullptr && loads->draws > 1) return with_draws(batches, extras, loads->draws);
   if (loads != nullptr && loads->weights.size() > 1) return all_layers(batches, extras);
   const double shorter = seconds(*stacks_.front(), batches, extras);
   if (stacks_.size() == 1) return shorter;

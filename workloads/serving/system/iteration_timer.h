@@ -29,9 +29,6 @@ Repetition repetition_of(const Model& model);
 
 class IterationTimer {
  public:
-  // Loads are drawn so often, at most, for layers that draw by the same weights.
-  static constexpr int kDraws = 4;
-
   // All outlive the timer. The executor has the layout of the job's plan and has been given nothing.
   // `from_hidden`: of a module that guesses, see Iteration. `balanced`: see IterationRoutes.
   IterationTimer(const ServingJob& job, const Layout& layout, Executor& executor, Recorder& recorder,
