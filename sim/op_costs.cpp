@@ -79,7 +79,7 @@ const OpCost& OpCosts::find(std::int32_t op, int cores) {
   return known->of_op[op] = evaluate(fragment_.ops[op], cores);
 }
 
-OpCost OpCosts::evaluate(const Op& op, int cores) const {
+OpCost OpCosts::evaluate(const Op& op, int cores) {
   if (op.lane == Lane::kLoader) {
     const double tokens = static_cast<double>(op.shape.m);
     return {loader_ ? loader_->seconds(tokens) : 0, 0, 1, 1, Origin::kNetwork, 0, 0};
@@ -113,7 +113,15 @@ Cost OpCosts::member_cost(const Op& op, int member, CostQuery query) const {
   return source_.cost(query);
 }
 
-OpCost OpCosts::slowest_member(const Op& op, int cores) const {
+OpCost OpCosts::slowest_member(const Op& op, int cores) {
+  const OfMembers asked{
+      op.kind, op.shape, op.dtype, weight_format(fragment_, op), fragment_.routes[op.route].get(), cores};
+  for (const auto& [known, cost] : of_members_)
+    if (known == asked) return cost;
+  return of_members_.emplace_back(asked, find_slowest(op, cores)).second;
+}
+
+OpCost OpCosts::find_slowest(const Op& op, int cores) const {
   const Route& route = *fragment_.routes[op.route];
   CHECK(!members_.empty(), "an op with a route in a class without an expert group");
   OpCost slowest;

@@ -51,7 +51,7 @@ class TimedPool {
             },
             timings == nullptr ? nullptr
                                : &timings->of_pool[pool.job->scenario.cluster->pools.front().name]) {
-    if (pool.drafter) drafter_.emplace(pool, start);
+    if (pool.drafter) drafter_.emplace(pool, start, timer_.balanced());
   }
 
   // Experts that ranks share: where they stand, and what their loads do to iterations.

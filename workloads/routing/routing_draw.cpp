@@ -157,14 +157,12 @@ void PopularChooser::make_pools(const std::vector<std::uint32_t>& sets) {
     return;
   }
   const std::vector<double> chances = chances_of_sets(groups_);
-  std::vector<WeightedItem> weights;
+  std::vector<WeightedItem> weights, sorted = experts_;
+  std::sort(sorted.begin(), sorted.end(), WeightedPool::is_before);  // once for all sets
   for (const std::uint32_t set : sets) {
     std::vector<WeightedItem> experts;
-    for (const WeightedItem& group : groups_) {
-      if ((set >> group.item & 1) == 0) continue;
-      const std::vector<WeightedItem> more = experts_of(group.item);
-      experts.insert(experts.end(), more.begin(), more.end());
-    }
+    for (const WeightedItem& expert : sorted)
+      if ((set >> expert.item / experts_per_group_ & 1) != 0) experts.push_back(expert);
     weights.push_back(weighted(chances[set], static_cast<std::int32_t>(pools_.size())));
     pools_.emplace_back(std::move(experts), active_);
   }

@@ -28,9 +28,7 @@ AliasTable::AliasTable(const std::vector<WeightedItem>& items) {
 }
 
 WeightedPool::WeightedPool(std::vector<WeightedItem> items, std::int32_t most) {
-  std::sort(items.begin(), items.end(), [](const WeightedItem& a, const WeightedItem& b) {
-    return a.weight != b.weight ? a.weight > b.weight : a.item < b.item;
-  });
+  if (!std::is_sorted(items.begin(), items.end(), is_before)) std::sort(items.begin(), items.end(), is_before);
   std::vector<std::uint64_t> from(items.size() + 1);  // weight of an item and all lighter ones
   for (std::size_t i = items.size(); i-- > 0;) from[i] = from[i + 1] + items[i].weight;
   const auto last = [&](std::size_t i) { return std::min(i + static_cast<std::size_t>(most), items.size()); };

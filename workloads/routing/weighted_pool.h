@@ -46,6 +46,9 @@ class WeightedPool {
   // heaviest of the rest hold at most three quarters of the rest: so a draw is made less than four times on
   // average.
   WeightedPool(std::vector<WeightedItem> items, std::int32_t most);
+  static bool is_before(const WeightedItem& a, const WeightedItem& b) {  // heaviest first
+    return a.weight != b.weight ? a.weight > b.weight : a.item < b.item;
+  }
 
   const std::vector<WeightedItem>& heads() const { return heads_; }  // heaviest first
   std::uint64_t heads_weight() const { return heads_weight_; }
