@@ -39,64 +39,83 @@ std::shared_ptr<const std::vector<StageSlice>> GroupBound::slices(const Training
   return known;
 }
 
-GroupBound::Parts GroupBound::parts_of(const TrainingPlan& plan, const TrainingWorkload& workload) {
+GroupBound::Layer GroupBound::beyond(const Layer& whole, const Layer& part) {
+  Layer rest;
+  rest.forward = std::max(0.0, whole.forward - part.forward);
+  rest.backward = std::max(0.0, whole.backward - part.backward);
+  for (int lane = 0; lane < kNumLanes; ++lane) rest.lanes[lane] = std::max(0.0, whole.lanes[lane] - part.lanes[lane]);
+  return rest;
+}
+
+// A reverse pass in two parts does the work of a whole one, which is what is lowered.
+GroupBound::Layer GroupBound::layer_of(const TrainingPlan& plan, const TrainingWorkload& workload,
+                                       const StageSlice& slice) {
+  const std::shared_ptr<const ChunkFacts> facts = probes_.part(plan, workload, slice);
+  Layer layer;
+  layer.forward = span(facts->forward);
+  layer.backward = span(facts->backward);
+  for (int lane = 0; lane < kNumLanes; ++lane)
+    layer.lanes[lane] = facts->forward.lanes[lane] + facts->backward.lanes[lane];
+  return layer;
+}
+
+GroupBound::Parts GroupBound::parts_of(const TrainingPlan& given, const TrainingWorkload& workload) {
   const Model& model = scenario_.model;
-  const auto layer = [&](const StageSlice& slice) {
-    const std::shared_ptr<const ChunkFacts> facts = probes_.part(plan, workload, slice);
-    const bool whole = facts->backward.busy() > 0;
-    Layer of;
-    of.forward = span(facts->forward);
-    of.backward = whole ? span(facts->backward) : span(facts->inputs) + span(facts->weights);
-    for (int lane = 0; lane < kNumLanes; ++lane)
-      of.lanes[lane] = facts->forward.lanes[lane] +
-                       (whole ? facts->backward.lanes[lane] : facts->inputs.lanes[lane] + facts->weights.lanes[lane]);
-    of.busy = of.lanes[static_cast<int>(Lane::kCompute)];
-    return of;
-  };
-  const auto beyond = [](const Layer& whole, const Layer& part) {
-    Layer rest;
-    rest.forward = std::max(0.0, whole.forward - part.forward);
-    rest.backward = std::max(0.0, whole.backward - part.backward);
-    rest.busy = std::max(0.0, whole.busy - part.busy);
-    for (int lane = 0; lane < kNumLanes; ++lane)
-      rest.lanes[lane] = std::max(0.0, whole.lanes[lane] - part.lanes[lane]);
-    return rest;
-  };
+  TrainingPlan plan = given;
+  plan.schedule = PipelineKind::k1F1B;
+  plan.overlap_two_batch = false;
+  plan.chunks = plan.pp = 1;
   Parts parts;
-  const int dense = first_of(model, false), moe = first_of(model, true), last = model.layers - 1;
-  if (dense >= 0) parts.dense = layer({dense, 1, false, false});
-  if (moe >= 0) parts.moe = layer({moe, 1, false, false});
-  const auto kind = [&](int of) -> const Layer& { return model.is_moe_layer(of) ? parts.moe : parts.dense; };
-  parts.embedding = beyond(layer({0, 1, true, false}), kind(0));
-  parts.head = beyond(layer({last, 1, false, true}), kind(last));
+  const int dense = first_of(model, false), moe = first_of(model, true);
+  if (moe >= 0) parts.moe = layer_of(plan, workload, {moe, 1, false, false});
+  // What has no experts does not know how they are spread.
+  plan.ep = plan.expert_tp = 1;
+  plan.nodes_per_token = 0;
+  const int other = dense >= 0 ? dense : moe;
+  const Layer beside = layer_of(plan, workload, {other, 1, false, false});
+  if (dense >= 0) parts.dense = beside;
+  parts.embedding = beyond(layer_of(plan, workload, {other, 1, true, false}), beside);
+  parts.head = beyond(layer_of(plan, workload, {other, 1, false, true}), beside);
   return parts;
 }
 
-std::vector<GroupBound::Layer> GroupBound::stages_of(const TrainingPlan& plan,
-                                                     const TrainingWorkload& workload) {
-  const Parts parts = parts_of(plan, workload);
-  const auto add = [](Layer& to, const Layer& of) {
-    to.forward += of.forward;
-    to.backward += of.backward;
-    to.busy += of.busy;
-    for (int lane = 0; lane < kNumLanes; ++lane) to.lanes[lane] += of.lanes[lane];
-  };
+std::shared_ptr<const GroupBound::Parts> GroupBound::known_parts(const TrainingPlan& plan,
+                                                                 const TrainingWorkload& workload, int switches) {
+  const Key key{plan.tp,  plan.dense_degree(), plan.expert_tp, plan.tp_chunks, plan.ep, plan.cp,
+                plan.zero > 0 ? plan.dp : 0, static_cast<int>(workload.micro_batch), plan.nodes_per_token, switches};
+  {
+    const std::lock_guard lock(mutex_);
+    const auto known = parts_.find(key);
+    if (known != parts_.end()) return known->second;
+  }
+  auto made = std::make_shared<const Parts>(parts_of(plan, workload));
+  const std::lock_guard lock(mutex_);
+  return parts_[key] = made;
+}
+
+std::vector<GroupBound::Layer> GroupBound::stages_of(const TrainingPlan& plan, const Parts& parts) {
   std::vector<Layer> stages;
   for (const StageSlice& slice : *slices(plan)) {
     Layer& stage = stages.emplace_back();
     for (int i = 0; i < slice.num_layers; ++i)
-      add(stage, scenario_.model.is_moe_layer(slice.first_layer + i) ? parts.moe : parts.dense);
-    if (slice.has_embedding) add(stage, parts.embedding);
-    if (slice.has_head) add(stage, parts.head);
+      stage.add(scenario_.model.is_moe_layer(slice.first_layer + i) ? parts.moe : parts.dense);
+    if (slice.has_embedding) stage.add(parts.embedding);
+    if (slice.has_head) stage.add(parts.head);
   }
   return stages;
 }
 
-double GroupBound::seconds(const TrainingPlan& plan, const TrainingWorkload& workload) {
-  const std::vector<Layer> stages = stages_of(plan, workload);
-  const StagePlacement placement(plan);
+GroupBound::Least GroupBound::of(const TrainingPlan& plan, const TrainingWorkload& workload, int switches) {
+  const std::vector<Layer> stages = stages_of(plan, *known_parts(plan, workload, switches));
   const double microbatches = workload.num_microbatches(plan);
-  const bool pairs = runs_pairs(plan);
+  double busy = 0;
+  for (const Layer& stage : stages) busy += stage.lanes[static_cast<int>(Lane::kCompute)];
+  return {seconds(plan, stages, microbatches), microbatches * busy / plan.pp};
+}
+
+double GroupBound::seconds(const TrainingPlan& plan, const std::vector<Layer>& stages, double microbatches) {
+  const StagePlacement placement(plan);
+  const bool whole = whole_reverse(plan.schedule), pairs = runs_pairs(plan);
   std::vector<double> forward{0}, backward{0};  // of the stages before
   for (const Layer& stage : stages) {
     forward.push_back(forward.back() + stage.forward);
@@ -108,24 +127,15 @@ double GroupBound::seconds(const TrainingPlan& plan, const TrainingWorkload& wor
     double before = forward.back(), after = backward.back();
     for (int chunk = 0; chunk < placement.chunks(); ++chunk) {
       const int stage = placement.stage_of(rank, chunk);
-      const double share = placement.both_ways() ? 0.5 : 1;  // half of the microbatches each way
-      all.forward += share * stages[stage].forward;
-      all.backward += share * stages[stage].backward;
-      for (int lane = 0; lane < kNumLanes; ++lane) all.lanes[lane] += share * stages[stage].lanes[lane];
+      all.add(stages[stage], placement.both_ways() ? 0.5 : 1);  // half of the microbatches each way
       before = std::min(before, forward[stage]);
       after = std::min(after, backward[stage]);
     }
-    const double each = pairs ? *std::max_element(all.lanes.begin(), all.lanes.end()) : all.forward + all.backward;
-    if (!whole_reverse(plan.schedule) || pairs) after = 0;
-    longest = std::max(longest, microbatches * each + before + after);
+    const double busiest = *std::max_element(all.lanes.begin(), all.lanes.end());
+    const double each = whole && !pairs ? std::max(busiest, all.forward + all.backward) : busiest;
+    longest = std::max(longest, microbatches * each + before + (whole && !pairs ? after : 0));
   }
   return longest;
-}
-
-double GroupBound::busy(const TrainingPlan& plan, const TrainingWorkload& workload) {
-  double sum = 0;
-  for (const Layer& stage : stages_of(plan, workload)) sum += stage.busy;
-  return workload.num_microbatches(plan) * sum / plan.pp;
 }
 
 }  // namespace moebius

@@ -158,9 +158,25 @@ void StageProbes::weigh(const Fragment& fragment, std::set<std::uint32_t>& seen,
   }
 }
 
-std::shared_ptr<const ChunkFacts> StageProbes::measured(const Asked& asked, const StageSpec& spec) {
+std::vector<StageFragments> StageProbes::lower(const Asked& asked, const std::vector<StageSpec>& specs) {
+  const TrainingPlan& plan = asked.plan;
+  const std::string key = fmt::format("{} {} {} {}", plan.ep, plan.expert_tp, plan.nodes_per_token,
+                                      tokens_per_rank(asked.lowering));
   FragmentStore store(asked.lowering, asked.store.slices());
-  const StageFragments all = store.lower(spec);
+  {
+    const std::lock_guard lock(mutex_);
+    const auto known = routes_.find(key);
+    if (known != routes_.end()) store.use(known->second);
+  }
+  std::vector<StageFragments> all;
+  for (const StageSpec& spec : specs) all.push_back(store.lower(spec));
+  const std::lock_guard lock(mutex_);
+  routes_[key] = store.routes();
+  return all;
+}
+
+std::shared_ptr<const ChunkFacts> StageProbes::measured(const Asked& asked, const StageSpec& spec) {
+  const StageFragments all = lower(asked, {spec}).front();
   auto facts = std::make_shared<ChunkFacts>();
   facts->forward = map_of(asked, all.forward);
   facts->backward = map_of(asked, all.backward);
@@ -201,9 +217,9 @@ std::shared_ptr<const PassMap> StageProbes::pair(const Asked& asked, const Stage
     const auto known = pairs_.find(key);
     if (known != pairs_.end()) return known->second;
   }
-  FragmentStore store(asked.lowering, asked.store.slices());
-  const FragmentPtr there = store.lower(forward).forward, back = store.lower(backward).backward;
-  auto made = std::make_shared<const PassMap>(map_of(asked, overlap(*back, *there)));
+  const std::vector<StageFragments> both = lower(asked, {forward, backward});
+  auto made =
+      std::make_shared<const PassMap>(map_of(asked, overlap(*both.back().backward, *both.front().forward)));
   const std::lock_guard lock(mutex_);
   return pairs_.emplace(key, std::move(made)).first->second;
 }

@@ -58,6 +58,8 @@ class StageProbes {
   struct Asked;
   std::shared_ptr<const ChunkFacts> chunk(const Asked& asked, StageSpec spec);
   std::shared_ptr<const PassMap> pair(const Asked& asked, const StageSpec& forward, const StageSpec& backward);
+  // Lowered with routes that are remembered.
+  std::vector<StageFragments> lower(const Asked& asked, const std::vector<StageSpec>& specs);
   std::shared_ptr<const ChunkFacts> measured(const Asked& asked, const StageSpec& spec);
   PassMap map_of(const Asked& asked, const FragmentPtr& fragment);
   void weigh(const Fragment& fragment, std::set<std::uint32_t>& seen, ChunkFacts& facts) const;
@@ -71,6 +73,7 @@ class StageProbes {
   std::mutex mutex_;  // of what follows
   std::map<std::string, std::shared_ptr<const ChunkFacts>> chunks_;
   std::map<std::string, std::shared_ptr<const PassMap>> pairs_;
+  std::map<std::string, RouteCache> routes_;  // by what they are drawn for
   std::map<int, std::shared_ptr<const std::vector<StageSlice>>> slices_;  // by number of stages
   std::vector<std::unique_ptr<RememberedCosts>> costs_;
   std::size_t lowered_ = 0;

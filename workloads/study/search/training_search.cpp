@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <chrono>
-#include <map>
+#include <limits>
 #include <queue>
+#include <set>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -15,7 +17,6 @@
 #include "workloads/study/search/plan_score.h"
 #include "workloads/study/search/plan_settings.h"
 #include "workloads/study/search/step_bound.h"
-#include "workloads/training/state/sharding.h"
 
 namespace moebius {
 namespace {
@@ -46,19 +47,6 @@ TrainingPlan stripped(TrainingPlan plan) {
   return plan;
 }
 
-// Bundles that differ in that alone share a text.
-std::string variant_text(const TrainingPlan& plan, const std::vector<Assignment>& settings) {
-  (void)plan;
-  std::string text;
-  for (const Assignment& change : settings) {
-    if (change.pointer == "/plan/dp/zero" || change.pointer == "/plan/offload" ||
-        change.pointer == "/plan/dp/overlap_gradients" || change.pointer == "/plan/dp/shard")
-      continue;
-    text += change.pointer + "=" + change.value + ";";
-  }
-  return text;
-}
-
 class TrainingSearch {
  public:
   TrainingSearch(const Document& base, const SpaceFile& given, const SearchRequest& request)
@@ -78,18 +66,32 @@ class TrainingSearch {
 
   SearchResult run() {
     run_given();
+    trace("given");
     groups_ = space_.groups();
+    trace("groups");
     for (const PlanGroup& group : groups_) result_.counts.legal += group.legal;
     result_.counts.groups = static_cast<std::int64_t>(groups_.size());
     bound_groups();
+    trace("bounds");
     look_for_best();
+    trace("best");
     refine();
+    trace("refined");
     count();
     return std::move(result_);
   }
 
  private:
   using Clock = std::chrono::steady_clock;
+
+  void trace(const char* what) {
+    if (!getenv("SEARCH_TRACE")) return;
+    RunFacts use;
+    add_process_use(use, started_);
+    fmt::print(stderr, "TRACE {} wall {:.1f} cpu {:.1f} groups {} looked {} {} {} {} ran {} large {} lowered {} open {} top {} limit {}\n", what, use.wall_s, use.cpu_s,
+               groups_.size(), popped_[0], popped_[1], popped_[2], popped_[3], result_.counts.rough, result_.counts.too_large, probes_.lowered(), open_.size(), open_.empty() ? 0 : open_.top().bound, threshold());
+  }
+  long popped_[4] = {0, 0, 0, 0};
 
   bool out_of_time() {
     const double spent = std::chrono::duration<double>(Clock::now() - started_).count();
@@ -128,27 +130,28 @@ class TrainingSearch {
 
   // ---- bounds ----
 
+  // Of every kind of bundle: recomputation and exchanges in line only add to what is computed.
   double group_bound(const PlanGroup& group) {
-    const std::vector<int> legal = space_.legal_bundles(group.degrees);
-    std::map<std::string, int> kinds;  // of arithmetic: recomputation and order only add to them
     double least = std::numeric_limits<double>::infinity();
-    for (const int bundle : legal) {
+    int last = -1;
+    for (const int bundle : *space_.legal_bundles(group.degrees)) {
+      const int kind = space_.kinds()[bundle];
+      if (kind == last) continue;
+      last = kind;
       TrainingPlan plan = stripped(space_.plan_of(group.degrees, bundle).plan);
       plan.recompute = RecomputePolicy::kNone;
       plan.recompute_ops.clear();
-      plan.overlap_dispatch_combine = plan.overlap_gradients = true;
-      const std::string kind = fmt::format("{} {} {} {} {} {}", int(plan.gemm), int(plan.dispatch), int(plan.combine),
-                                           int(plan.fused_quantise), int(plan.attention), plan.overlap_two_batch);
-      if (!kinds.emplace(kind, bundle).second) continue;
-      least = std::min(least, closed_form(plan, group.degrees));
+      plan.overlap_dispatch_combine = true;
+      least = std::min(least, closed_form(plan, group.degrees, -1 - kind));
     }
     return least;
   }
 
-  double closed_form(const TrainingPlan& plan, const PlanDegrees& degrees) {
+  double closed_form(const TrainingPlan& plan, const PlanDegrees& degrees, int switches) {
     TrainingWorkload workload = space_.scenario().training;
     workload.micro_batch = degrees.micro_batch;
-    return score_.of(layers_.seconds(plan, workload), layers_.busy(plan, workload), plan.ranks());
+    const GroupBound::Least least = layers_.of(plan, workload, switches);
+    return score_.of(least.seconds, least.busy, plan.ranks());
   }
 
   void bound_groups() {
@@ -179,6 +182,7 @@ class TrainingSearch {
       std::vector<Next> next(now.size());
       work_side_by_side(now.size(), [&](std::size_t i) { next[i] = looked_at(now[i]); }, true);
       for (Next& each : next) take(each);
+      for (const Entry& entry : now) if (++popped_[static_cast<int>(entry.level)] % 256 == 0) trace("looking");
       show_progress();
     }
     result_.complete = result_.ended.empty();
@@ -222,16 +226,16 @@ class TrainingSearch {
   Next variants_of(const Entry& entry) {
     const PlanDegrees& degrees = groups_[entry.group].degrees;
     Next next;
-    std::map<std::string, int> variants;
-    for (const int bundle : space_.legal_bundles(degrees)) {
+    std::set<int> variants;
+    for (const int bundle : *space_.legal_bundles(degrees)) {
       if (!bounded_) {
         next.entries.push_back({0, Level::kRun, entry.group, bundle});
         continue;
       }
-      const TrainingSpace::Legal legal = space_.plan_of(degrees, bundle);
-      const std::string text = variant_text(legal.plan, space_.bundles()[bundle].settings);
-      if (!variants.emplace(text, bundle).second) continue;
-      const double bound = std::max(entry.bound, closed_form(no_hybrid(stripped(legal.plan)), degrees));
+      const int variant = space_.variants()[bundle];
+      if (!variants.insert(variant).second) continue;
+      const TrainingPlan plan = no_hybrid(stripped(space_.plan_of(degrees, bundle).plan));
+      const double bound = std::max(entry.bound, closed_form(plan, degrees, variant));
       next.entries.push_back({bound, Level::kVariant, entry.group, bundle});
     }
     return next;
@@ -265,12 +269,11 @@ class TrainingSearch {
   Next plans_of(const Entry& entry) {
     const PlanDegrees& degrees = groups_[entry.group].degrees;
     const TrainingSpace::Legal first = space_.plan_of(degrees, entry.bundle);
-    const std::string text = variant_text(first.plan, space_.bundles()[entry.bundle].settings);
     const Bounded bounded = bound_of(stripped(first.plan), first.workload);
     Next next;
-    for (const int bundle : space_.legal_bundles(degrees)) {
+    for (const int bundle : *space_.legal_bundles(degrees)) {
+      if (space_.variants()[bundle] != space_.variants()[entry.bundle]) continue;
       const TrainingSpace::Legal legal = space_.plan_of(degrees, bundle);
-      if (variant_text(legal.plan, space_.bundles()[bundle].settings) != text) continue;
       const bool judged = !bounded.facts.ranks.empty() && legal.plan.recompute != RecomputePolicy::kHybrid;
       if (judged && held_at_least(bounded.facts, bounded.step, legal.plan) > room(legal.plan)) {
         ++next.too_large;
@@ -363,6 +366,7 @@ class TrainingSearch {
     const std::int64_t rest = counts.legal - counts.too_large - counts.rough;
     (result_.complete ? counts.bounded : counts.left) = rest;
     result_.plans = std::move(found_);
+    if (result_.plans.empty() && result_.given) result_.plans.push_back(*result_.given);
     if (result_.plans.empty() && result_.complete)
       throw run_error(fmt::format("{}: none of {} legal plans fits", space_.scenario().name, counts.legal));
   }

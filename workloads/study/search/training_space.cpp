@@ -106,6 +106,7 @@ void TrainingSpace::read_bundles(const SpaceFile& given) {
     axes.push_back(axis);
   }
   bundles_ = bundles_of(base_, axes);
+  number_bundles();
   plain_ = bundles_.front().plan;
   plain_.zero = plain_.shard = 0;
   plain_.offload = {};
@@ -196,13 +197,46 @@ TrainingSpace::Legal TrainingSpace::checked(const PlanDegrees& degrees, const Tr
   return {true, scenario.plan, scenario.training};
 }
 
-std::vector<int> TrainingSpace::legal_bundles(const PlanDegrees& degrees) const {
-  std::vector<int> legal;
-  if (!legal_plan(degrees, plain_).legal) return legal;
-  for (int i = 0; i < static_cast<int>(bundles_.size()); ++i) {
-    if (distinct(degrees, bundles_[i].plan) && plan_of(degrees, i).legal) legal.push_back(i);
+TrainingSpace::Shape TrainingSpace::shape_of(const PlanDegrees& d) const {
+  const std::int64_t replica = std::int64_t{d.tp} * d.cp * d.pp;
+  const std::int64_t dp = d.dp > 0 ? d.dp : devices_ / replica;
+  return {static_cast<int>(d.schedule), d.tp > 1,     d.tensor_overlap, d.dense_tp != d.tp, d.expert_tp > 1,
+          d.cp > 1,                     d.ep > 1,     dp * d.cp > 1};
+}
+
+std::shared_ptr<const std::vector<int>> TrainingSpace::legal_bundles(const PlanDegrees& degrees) const {
+  static const auto kNone = std::make_shared<const std::vector<int>>();
+  if (!legal_plan(degrees, plain_).legal) return kNone;
+  const bool by_number = given_.touches("/plan/dp/shard");
+  if (!by_number) {
+    const std::lock_guard lock(mutex_);
+    const auto known = legal_.find(shape_of(degrees));
+    if (known != legal_.end()) return known->second;
   }
+  auto legal = std::make_shared<std::vector<int>>();
+  for (int i = 0; i < static_cast<int>(bundles_.size()); ++i) {
+    if (distinct(degrees, bundles_[i].plan) && plan_of(degrees, i).legal) legal->push_back(i);
+  }
+  const std::lock_guard lock(mutex_);
+  if (!by_number) legal_[shape_of(degrees)] = legal;
   return legal;
+}
+
+void TrainingSpace::number_bundles() {
+  std::map<std::string, int> variants, kinds;
+  for (const PlanBundle& bundle : bundles_) {
+    std::string variant, kind;
+    for (const Assignment& change : bundle.settings) {
+      const std::string text = change.pointer + "=" + change.value + ";";
+      const bool state = change.pointer == "/plan/dp/zero" || change.pointer == "/plan/offload" ||
+                         change.pointer == "/plan/dp/overlap_gradients" || change.pointer == "/plan/dp/shard";
+      if (!state) variant += text;
+      if (!state && change.pointer != "/plan/recompute" && change.pointer != "/plan/overlap/dispatch_combine")
+        kind += text;
+    }
+    variants_.push_back(variants.emplace(variant, static_cast<int>(variants.size())).first->second);
+    kinds_.push_back(kinds.emplace(kind, static_cast<int>(kinds.size())).first->second);
+  }
 }
 
 std::vector<PlanGroup> TrainingSpace::groups() const {
@@ -210,7 +244,7 @@ std::vector<PlanGroup> TrainingSpace::groups() const {
   std::vector<PlanGroup> groups;
   const auto take = [&](PlanDegrees d) {
     if (!divides(d)) return;
-    const auto legal = static_cast<std::int32_t>(legal_bundles(d).size());
+    const auto legal = static_cast<std::int32_t>(legal_bundles(d)->size());
     if (legal > 0) groups.push_back({d, legal});
   };
   const auto schedules = [&](PlanDegrees d) {

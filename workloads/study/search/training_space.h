@@ -3,7 +3,9 @@
 // a plan is legal its checks say.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -55,7 +57,13 @@ class TrainingSpace {
   // Every group, in the order of degrees; counts every legal plan once: bundles that differ in nothing that
   // these degrees have (zero without replicas, overlap without exchanges) are one.
   std::vector<PlanGroup> groups() const;
-  std::vector<int> legal_bundles(const PlanDegrees& degrees) const;
+  // Degrees that go with the least demanding bundle go with a bundle whatever their size: what is asked of both
+  // together is which of them are above 1 and which schedule there is.
+  std::shared_ptr<const std::vector<int>> legal_bundles(const PlanDegrees& degrees) const;
+  // Bundles that differ only in shards, state on the host and when gradients are reduced are of one variant;
+  // those that differ only in what is computed again, kept and overlapped, of one kind. Numbers by bundle.
+  const std::vector<int>& variants() const { return variants_; }
+  const std::vector<int>& kinds() const { return kinds_; }
 
   // The plan as the reader would leave it; nothing when the scenario refuses it.
   struct Legal {
@@ -71,7 +79,10 @@ class TrainingSpace {
 
  private:
   struct Choices;
+  using Shape = std::array<int, 8>;
   Choices choices() const;
+  Shape shape_of(const PlanDegrees& degrees) const;
+  void number_bundles();
   bool divides(const PlanDegrees& degrees) const;
   bool distinct(const PlanDegrees& degrees, const TrainingPlan& bundle) const;
   void read_bundles(const SpaceFile& given);
@@ -89,7 +100,9 @@ class TrainingSpace {
   int devices_ = 0, node_ = 1;
   std::vector<PlanBundle> bundles_;
   TrainingPlan plain_;  // the least demanding bundle: degrees that do not go with it go with none
-  mutable std::mutex mutex_;
+  std::vector<int> variants_, kinds_;
+  mutable std::mutex mutex_;  // of what follows
+  mutable std::map<Shape, std::shared_ptr<const std::vector<int>>> legal_;
   mutable std::vector<std::unique_ptr<Scenario>> spare_;  // to be checked in
 };
 
