@@ -45,6 +45,7 @@
 #include "workloads/schedule_dump.h"
 #include "workloads/study/mixed/mixed_commands.h"
 #include "workloads/study/placement/place_command.h"
+#include "workloads/study/search/search_command.h"
 #include "workloads/study/sweep_command.h"
 #include "workloads/validation/validate_command.h"
 
@@ -242,6 +243,17 @@ ChosenExecutor many_runs(bool by_any) {
   return {start, &arguments->scenario.data, options, means};
 }
 
+// The simulator at one detail, whatever the command line says.
+ChosenExecutor simulated(NetworkDetail detail) {
+  const auto arguments = std::make_shared<RunArguments>();
+  arguments->driver = Driver::kPlain;
+  arguments->detail = detail;
+  const StartExecutor start = [arguments](const Job& job, const Layout& layout, Recorder& recorder) {
+    return executor_of(ExecutorKind::kSim, *arguments)(job, layout, recorder);
+  };
+  return {start, &arguments->scenario.data, {}};
+}
+
 DeviceUnderTest open_device(const std::string& device, const Catalog& catalog, const std::string& out) {
   return device == "host" ? host_under_test(out) : cuda_under_test(device_index(device), catalog, out);
 }
@@ -257,6 +269,7 @@ std::vector<Command> all_commands() {
           report_command(),
           view_command(),
           validate_command(many_runs(false)),
+          search_command(simulated(NetworkDetail::kAlphaBeta), simulated(NetworkDetail::kFluid)),
           sweep_command(many_runs(true), launched_companions),
           place_command(many_runs(false)),
           matrix_command(many_runs(false)),

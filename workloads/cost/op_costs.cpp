@@ -1,4 +1,4 @@
-#include "sim/op_costs.h"
+#include "workloads/cost/op_costs.h"
 
 #include <algorithm>
 
