@@ -34,6 +34,7 @@
 #include "workloads/command_line/command.h"
 #include "workloads/command_line/eplb_command.h"
 #include "workloads/command_line/file_commands.h"
+#include "workloads/command_line/manual.h"
 #include "workloads/command_line/scenario_commands.h"
 #include "workloads/cost/cost_source.h"
 #include "workloads/crosscheck/crosscheck.h"
@@ -328,9 +329,10 @@ std::string wrong_command_line(const std::string& first, const std::vector<Comma
 
 int start_command(int argc, char** argv) {
   CLI::App app("Simulates Mixture-of-Experts on any cluster and executes the same schedules.", "moebius");
-  app.set_version_flag("--version", kVersion);
+  app.set_version_flag("--version", version_text());
   app.require_subcommand(1);
-  const std::vector<Command> commands = all_commands();
+  std::vector<Command> commands = all_commands();
+  commands.push_back(manual_command(commands));
   std::function<int()> chosen;
   for (const Command& command : commands) add_command(app, command, chosen);
   try {

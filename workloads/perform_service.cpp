@@ -270,7 +270,7 @@ Outcome perform_service(Job& job, const StartExecutor& start, const Hooks& hooks
   RunFacts& facts = outcome.report.facts;
   const std::string missing = left_out(scenario.model);
   if (!missing.empty()) facts.provenance.emplace_back("left out", missing);
-  facts.provenance.emplace_back("moebius", kVersion);
+  facts.provenance.emplace_back("moebius", version_text());
   facts.dropped_spans = record.dropped();
   name_run(outcome.timeline, job, facts);
   add_process_use(facts, started);
