@@ -24,7 +24,8 @@ void require(const Scenario& scenario, bool holds, const char* pointer, std::str
 // What no executor does; what the host of an engine takes is what the executor's own host takes.
 void require_carried(const Scenario& scenario) {
   const ServicePlan& plan = scenario.service;
-  require(scenario, plan.does != PoolRole::kDecode, "/plan/phase", "decoding behind caches that nobody filled");
+  require(scenario, plan.does != PoolRole::kDecode, "/plan/phase",
+          "decoding behind caches that nobody filled");
   require(scenario, plan.speculation.drafts == 0, "/plan/decode/speculative", "guessing");
   require(scenario, !plan.tiers.on(), "/plan/cache", "a tier below device memory");
   require(scenario, !plan.encoder.given(), "/plan/encoder", "an encoder of images");
@@ -37,8 +38,8 @@ void require_carried(const Scenario& scenario) {
           "/workload/experts", "popularity that changes");
   for (const ServicePhase& phase : plan.phases) {
     require(scenario, !phase.wan, "/plan/pools", "a link to users");
-    require(scenario, !phase.plan.prefill_overlap.two_batch && !phase.plan.decode_overlap.two_batch,
-            "/plan", "an iteration in two half batches");
+    require(scenario, !phase.plan.prefill_overlap.two_batch && !phase.plan.decode_overlap.two_batch, "/plan",
+            "an iteration in two half batches");
     require(scenario, phase.plan.tp == plan.phases.front().plan.tp, "/plan/prefill/attention/tp",
             "a cache cut otherwise in prefill than in decode");
   }
@@ -59,8 +60,9 @@ std::vector<TrafficRequest> requests_of(const Scenario& scenario) {
   for (TrafficRequest request; traffic->next(request);) {
     require(scenario, request.images == 0, "/workload/trace", "a prompt with images");
     if (requests.size() == kMostRequests)
-      throw run_error(fmt::format("{}: more than {} requests are simulated only: what executors answer is held",
-                                  scenario.name, kMostRequests));
+      throw run_error(
+          fmt::format("{}: more than {} requests are simulated only: what executors answer is held",
+                      scenario.name, kMostRequests));
     requests.push_back(request);
     requests.back().output_tokens = std::max<std::int64_t>(1, request.output_tokens);
   }

@@ -1,5 +1,5 @@
-// A whole service carried out op by op by an executor, under its clock, with the decisions that a simulated one
-// makes (workloads/serving/carried/).
+// A whole service carried out op by op by an executor, under its clock, with the decisions that a simulated
+// one makes (workloads/serving/carried/).
 #pragma once
 
 #include "workloads/job.h"

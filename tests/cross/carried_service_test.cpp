@@ -115,8 +115,8 @@ TEST_CASE("prefill and decode apart answer as one pool does and move each prompt
     double tokens = 0;  // of prompts that are decoded
     for (const TrafficRequest& request : service.requests)
       tokens += request.output_tokens > 1 ? static_cast<double>(request.input_tokens) : 0;
-    CHECK(result.moved == Approx(tokens * kv_elements_per_token(service.model) *
-                                 element_bytes(service.pools[0].plan.kv)));
+    CHECK(result.moved ==
+          Approx(tokens * kv_elements_per_token(service.model) * element_bytes(service.pools[0].plan.kv)));
   }
 }
 

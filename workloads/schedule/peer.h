@@ -1,5 +1,5 @@
-// Whom a message goes to or comes from: of two members the other one; in a larger group, where a member writes
-// now to one and then to another, Op::shape.groups - 1 is the other one's index.
+// Whom a message goes to or comes from: of two members the other one; in a larger group, where a member
+// writes now to one and then to another, Op::shape.groups - 1 is the other one's index.
 #pragma once
 
 #include <cstdint>

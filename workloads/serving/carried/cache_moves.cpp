@@ -53,8 +53,8 @@ class CacheWriter {
                   {rows}, {cache});
   }
   TensorId transient(TensorId cache, const BatchPtr& batch, bool on_host = false) {
-    const TensorId rows = builder_.transient(batch->rows(), builder_.tensor(cache).columns,
-                                             shape_.job.plan.kv, Role::kCache);
+    const TensorId rows =
+        builder_.transient(batch->rows(), builder_.tensor(cache).columns, shape_.job.plan.kv, Role::kCache);
     builder_.tensor(rows).on_host = on_host;
     return rows;
   }

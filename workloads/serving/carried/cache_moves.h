@@ -1,5 +1,6 @@
 // What a rank has in its cache of some sequences, on its way: to the cache of a rank that decodes, or to the
-// host's memory and back. Written as ops like all others: rows are read back by their pages, travel, and go in.
+// host's memory and back. Written as ops like all others: rows are read back by their pages, travel, and go
+// in.
 #pragma once
 
 #include <vector>

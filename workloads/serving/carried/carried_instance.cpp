@@ -97,15 +97,14 @@ std::vector<RankWork> CarriedInstance::swaps() {
   std::vector<RankWork> work;
   for (int c = place_.first_class; c < end_class_; ++c) {
     const kv::PageTables& tables = tables_[replica_of(layout_.classes[c])];
-    if (!tables.swapped().empty())
-      work.push_back({c, lower_swaps(shape_, host_pages_, tables.swapped())});
+    if (!tables.swapped().empty()) work.push_back({c, lower_swaps(shape_, host_pages_, tables.swapped())});
   }
   for (kv::PageTables& tables : tables_) tables.forget_swapped();
   return work;
 }
 
 std::vector<RankWork> CarriedInstance::move(bool send, int replica, std::int32_t id,
-                                             const CarriedSequence& of, int peer) {
+                                            const CarriedSequence& of, int peer) {
   std::vector<RankWork> work;
   for (int i = 0; i < job_.plan.tp; ++i) {
     const CacheMove cache{shape_, of.request, of.prompt, tables_[replica].of(id), peer + i};

@@ -46,8 +46,8 @@ CarriedLayout carried_layout(const CarriedService& service) {
   for (std::size_t p = 0; p < service.pools.size(); ++p) {
     const CarriedPool& pool = service.pools[p];
     const ServingJob job = job_of_pool(service, pool);
-    const Layout one = pool.plan.experts_apart() ? separated_layout(pool.plan)
-                                                 : make_layout(ServingShape(job).plan);
+    const Layout one =
+        pool.plan.experts_apart() ? separated_layout(pool.plan) : make_layout(ServingShape(job).plan);
     for (int i = 0; i < pool.rules.instances; ++i) {
       all.instances.push_back(
           {static_cast<int>(p), all.layout.ranks, static_cast<int>(all.layout.classes.size())});

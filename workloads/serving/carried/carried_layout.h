@@ -1,5 +1,5 @@
-// The ranks of a service that is carried out: instance after instance, each with groups of its own; all of them
-// meet in the world group, in which caches travel.
+// The ranks of a service that is carried out: instance after instance, each with groups of its own; all of
+// them meet in the world group, in which caches travel.
 #pragma once
 
 #include <vector>

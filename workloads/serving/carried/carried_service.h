@@ -14,8 +14,8 @@
 namespace moebius {
 
 struct CarriedPool {
-  PoolRules rules;    // no step cost: time is what passes
-  ServingPlan plan;   // of one instance
+  PoolRules rules;   // no step cost: time is what passes
+  ServingPlan plan;  // of one instance
   int first_device = 0;
 };
 
@@ -26,10 +26,10 @@ struct CarriedService {
   RouterPolicy router = RouterPolicy::kRoundRobin;
   std::vector<RequestClass> classes = {{}};
   ExpertBalancePlan experts = {};
-  ServingWorkload workload;               // popularity and seed; its lengths bound those of the requests
-  std::vector<TrafficRequest> requests;   // in the order of their arrival
-  double rate_scale = 1;                  // times faster than they say
-  std::int64_t users = 0;                 // see ServiceTraffic
+  ServingWorkload workload;              // popularity and seed; its lengths bound those of the requests
+  std::vector<TrafficRequest> requests;  // in the order of their arrival
+  double rate_scale = 1;                 // times faster than they say
+  std::int64_t users = 0;                // see ServiceTraffic
   bool several() const { return pools.size() > 1 || pools.front().rules.instances > 1; }
 };
 

@@ -1,7 +1,7 @@
 // What the prompts of a run that computes numbers have in common: requests are numbered in the order of their
-// arrival, and some begin alike. Which tokens those are is a matter of whoever computes; that they are the same
-// is said here: every position of a sequence has a name, and equal names at equal positions are equal tokens,
-// that choose equal experts.
+// arrival, and some begin alike. Which tokens those are is a matter of whoever computes; that they are the
+// same is said here: every position of a sequence has a name, and equal names at equal positions are equal
+// tokens, that choose equal experts.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ class PromptBook {
   PromptBook() = default;  // nothing is known to be shared
   explicit PromptBook(const std::vector<TrafficRequest>& requests);
 
-  // Names of the positions first .. first + count - 1 of a request: its own number, or that of a whole block of
-  // its prompt. Padding (below 0) has its own.
+  // Names of the positions first .. first + count - 1 of a request: its own number, or that of a whole block
+  // of its prompt. Padding (below 0) has its own.
   std::vector<NamedPiece> pieces(std::int32_t request, std::int32_t first, std::int32_t count) const;
   // Names at least so large belong to blocks.
   static constexpr std::int32_t kBlocks = 1 << 30;

@@ -13,7 +13,7 @@
 namespace moebius::kv {
 
 struct PageTablesShape {
-  std::int32_t pages = 0;        // of the cache
+  std::int32_t pages = 0;  // of the cache
   std::int32_t page_tokens = 1;
   std::int32_t block_pages = 0;  // of a block that sequences share; 0: none do
   std::int32_t host_pages = 0;   // for preempted sequences
@@ -33,8 +33,8 @@ class PageTables {
   // A sequence comes: blocks that are there already, then so many pages of its own.
   void begin(std::int32_t sequence, Chain there, std::int64_t own);
   void grow(std::int32_t sequence, std::int64_t own);
-  // The blocks of its prompt are computed: those that nobody had are shared from now on, of the others its own
-  // pages are free.
+  // The blocks of its prompt are computed: those that nobody had are shared from now on, of the others its
+  // own pages are free.
   void share(std::int32_t sequence, Chain chain);
   void evict(const std::vector<EvictedBlock>& blocks);
   void leave(std::int32_t sequence);  // its own pages are free
