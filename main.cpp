@@ -29,6 +29,7 @@
 #include "viz/command/report_command.h"
 #include "viz/command/view_command.h"
 #include "workloads/advice/advice.h"
+#include "workloads/carried_job.h"
 #include "workloads/command_line/calibrate_command.h"
 #include "workloads/command_line/catalog_commands.h"
 #include "workloads/command_line/command.h"
@@ -116,8 +117,11 @@ Advice advice_on(const Outcome& outcome, RunArguments arguments) {
   return advise(outcome, read, executor_of(ExecutorKind::kSim, arguments));
 }
 
+bool carries_out(ExecutorKind kind) { return kind == ExecutorKind::kHost || kind == ExecutorKind::kCuda; }
+
 int run_body(const RunArguments& arguments) {
   Job job = arguments.scenario.read();
+  if (carries_out(arguments.executor) && job.is_service()) carry_out(job);
   require_fit(job);
   if (arguments.executor != ExecutorKind::kSim || arguments.explain || !arguments.dump.empty())
     require_schedule(job);
@@ -150,10 +154,18 @@ int crosscheck_body(const RunArguments& given) {
   RunArguments arguments = given;
   arguments.real.measured = arguments.real.processes == nullptr;
   arguments.scenario.changes.unfold = true;  // numbers need every rank
-  CrosscheckRequest request{[&] { return arguments.scenario.read(); },
+  const auto read = [&] {
+    Job job = arguments.scenario.read();
+    if (job.is_service()) carry_out(job);
+    return job;
+  };
+  CrosscheckRequest request{read,
                             executor_of(ExecutorKind::kSim, arguments),
                             executor_of(arguments.executor, arguments), arguments.out};
   const bool on_host = arguments.executor == ExecutorKind::kHost;
+  RunArguments live = arguments;
+  live.real.measured = false;
+  request.live = executor_of(live.executor, live);
   if ((on_host && arguments.real.measured) || !arguments.profile.empty()) {
     const MeasuredMachine machine = arguments.profile.empty()
                                         ? measure_host_machine(request.read())

@@ -60,9 +60,15 @@ TokenRuns IterationRoutes::runs_of(int group) const {
       runs.push_back({source, 0, 0, static_cast<std::int32_t>(batch.rows())});
       continue;
     }
-    for (const BatchSequence& s : batch.sequences) runs.push_back({source, s.request, s.past, s.count});
+    for (const BatchSequence& s : batch.sequences) add_runs(source, s, runs);
   }
   return TokenRuns(std::move(runs));
+}
+
+void IterationRoutes::add_runs(int source, const BatchSequence& s, std::vector<TokenRun>& runs) const {
+  if (prompts_ == nullptr) return runs.push_back({source, s.request, s.past, s.count});
+  for (const NamedPiece& piece : prompts_->pieces(s.request, s.past, s.count))
+    runs.push_back({source, piece.name, piece.first, piece.count});
 }
 
 RouteSpec IterationRoutes::spec_of(int group, int layer) {
