@@ -11,6 +11,7 @@
 #include "workloads/reinforcement_phases.h"
 #include "workloads/report/report.h"
 #include "workloads/scenario/extended_document.h"
+#include "workloads/shape_jobs.h"
 #include "workloads/training/layer_speed.h"
 #include "workloads/training/pipeline/columns.h"
 #include "workloads/training/pipeline/dynamic_slicing.h"
@@ -144,6 +145,7 @@ Job read_job(Document document, const Changes& changes, const Library& library) 
   Job job{read(document, changes, library), nullptr, nullptr, nullptr, nullptr, std::nullopt};
   if (job.scenario.replay) return job;
   if (job.scenario.operations) {
+    if (job.scenario.operations->queueing) job.read_shape = shape_reader(document, job.scenario, library);
     for (const std::string& path : job.scenario.operations->job_scenarios)
       job.steps.push_back(path.empty() ? nullptr : step_of(job.scenario, path, library));
     return job;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -119,6 +121,10 @@ JobShape read_shape(Section& row, const NamesOfPlan& known, const ModelCatalog* 
       row.text("scenario", std::nullopt,
                "training: its step, serving: its tokens a second are simulated on every pool and "
                "size, in place of its own cluster; relative to this file");
+  // Beside the file in which it stands, which another may extend.
+  if (models != nullptr)
+    shape.scenario =
+        (std::filesystem::path(row.place_of("scenario").file).parent_path() / shape.scenario).string();
   read_sizes(row, shape);
   const std::vector<std::string> pools = read_names(
       row, "pools", "on which they may run; the first is that by which lengths are drawn; none: all");
@@ -174,8 +180,8 @@ SchedulerPlan read_scheduler(Section section) {
   scheduler.chips = section.choice<ChipRule>("chips", kChips, ChipRule::kCheapest,
                                              "which pool a job gets, of those that fit");
   scheduler.elastic = section.boolean("elastic", true, "elastic jobs begin smaller, shrink and grow");
-  scheduler.patience = section.time("patience", Time{86'400'000'000'000},
-                                    "who has waited so long goes before all others of its queue");
+  scheduler.patience =
+      section.time("patience", Time{86'400'000'000'000}, "who has waited so long goes before everybody else");
   scheduler.settle = section.time("settle", Time{7'200'000'000'000},
                                   "a job that was just started or resized does not grow for so long");
   section.finish();

@@ -26,7 +26,7 @@ struct JobShape {
   std::string name;
   JobClass kind = JobClass::kTraining;
   int queue = 0;
-  std::string scenario;         // whose step, or whose tokens a second, are simulated; relative to the file
+  std::string scenario;         // whose step, or whose tokens a second, are simulated; a path
   std::vector<int> sizes;       // cards on which it runs, rising
   std::vector<double> weights;  // how often each is asked for; inference: one size
   std::vector<int> pools;       // on which it may run, the first is that by which its length is drawn
