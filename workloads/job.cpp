@@ -43,7 +43,7 @@ bool is_mixed(const Scenario& scenario) {
 // Hashes, destinations, broken parts and slow nodes differ from rank to rank, and so do pools of different
 // kinds.
 void unfold_where_ranks_differ(Scenario& scenario) {
-  if (scenario.collective.flows || !scenario.cluster) return;
+  if (scenario.collective.flows || !scenario.cluster || scenario.operations) return;
   if (!scenario.cluster->by_ports() && scenario.faults.empty() && !is_mixed(scenario)) return;
   bool* folds[] = {&scenario.plan.fold, &scenario.collective.fold, &scenario.serving.fold};
   bool& fold = *folds[static_cast<int>(scenario.kind)];

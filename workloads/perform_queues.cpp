@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <map>
 
 #include <fmt/format.h>
 
@@ -11,6 +10,7 @@
 #include "workloads/cluster/queue/queue_timeline.h"
 #include "workloads/progress_bar.h"
 #include "workloads/report/report.h"
+#include "workloads/shared_links.h"
 
 namespace moebius {
 
@@ -35,22 +35,16 @@ ShapeStep simulate(Job& job, const StartExecutor& start) {
   return step;
 }
 
-// What traffic a shape's jobs send between their leaves.
-struct Traffic {
-  OpKind operation = OpKind::kAllReduce;
-  int queue = 0;
-  auto operator<=>(const Traffic&) const = default;
-};
-
 struct Simulated {
   ShapeSteps steps;
   std::vector<SimulatedShape> rows;
-  std::vector<Traffic> traffic;  // by shape
+  std::vector<ShapeTraffic> traffic;  // by shape
 };
 
 // A size that a pool cannot hold, or whose memory or batch does not fit, does not run there: that is an
 // answer.
-ShapeStep step_on(Job& job, const StartExecutor& start, int shape, int pool, int cards, Traffic& traffic) {
+ShapeStep step_on(Job& job, const StartExecutor& start, int shape, int pool, int cards,
+                  ShapeTraffic& traffic) {
   const CardPool& of = job.scenario.operations->queueing->pools[pool];
   const bool whole = cards < of.cards ? of.cards % cards == 0 : cards % of.cards == 0;
   ShapeStep step;
@@ -95,63 +89,6 @@ Simulated simulate_shapes(Job& job, const StartExecutor& start, bool quiet) {
   return all;
 }
 
-// Two jobs that each have half of the nodes of two leaves: how much longer the first's operation takes beside
-// the second's, which goes on all the time.
-double rivalry_of(const Job& job, const StartExecutor& start, Traffic one, Traffic other) {
-  const QueuePlan& plan = *job.scenario.operations->queueing;
-  const auto largest =
-      std::max_element(plan.pools.begin(), plan.pools.end(),
-                       [](const CardPool& a, const CardPool& b) { return a.all_cards() < b.all_cards(); });
-  const int per_leaf = largest->nodes_per_leaf, half = per_leaf / 2;
-  if (half == 0 || largest->nodes < 2 * per_leaf) return 1;
-  const Cluster& whole = *job.scenario.cluster;
-  Pool pool = whole.pools[static_cast<std::size_t>(largest - plan.pools.begin())];
-  pool.nodes = 2 * per_leaf;
-  const auto tenant = [&](const char* name, Traffic traffic, int first) {
-    Tenant of;
-    of.name = name;
-    of.operation = traffic.operation;
-    of.algorithm = traffic.operation == OpKind::kAllToAll ? Algorithm::kDirect : Algorithm::kRing;
-    of.bytes = {64.0 * (1 << 20)};
-    of.ranks = 2 * half * largest->cards;
-    of.block = half * largest->cards;
-    of.stride = per_leaf * largest->cards;
-    of.first = first;
-    of.queue = traffic.queue;
-    return of;
-  };
-  Job both;
-  both.scenario.kind = ScenarioKind::kCollective;
-  both.scenario.file = job.scenario.file;
-  both.scenario.name = "two jobs on one leaf";
-  both.scenario.cluster = build_cluster({pool}, whole.fabric.spec(), Place{job.scenario.file, "/cluster", 0});
-  both.scenario.cluster->collectives = whole.collectives;
-  CollectiveWorkload& work = both.scenario.collective;
-  work.tenants = {tenant("one", one, 0), tenant("other", other, half * largest->cards)};
-  work.tenants[1].bytes = {1024.0 * (1 << 20)};
-  work.ranks = work.tenants[0].ranks + work.tenants[1].ranks;
-  work.dtype = DType::kBf16;
-  both.scenario.timeline.detail = Detail::kNone;
-  both.is_phase = true;
-  both.tenants = std::make_unique<TenantsRun>(work);
-  const Outcome outcome = perform(both, start, {.wants_spans = false, .quiet = true});
-  return std::max(1.0, outcome.report.tenants.at(0).slowdown());
-}
-
-std::vector<double> rivalries(const Job& job, const StartExecutor& start,
-                              const std::vector<Traffic>& traffic) {
-  std::map<std::pair<Traffic, Traffic>, double> known;
-  std::vector<double> all;
-  for (const Traffic& one : traffic) {
-    for (const Traffic& other : traffic) {
-      const auto [at, is_new] = known.try_emplace({one, other}, 1);
-      if (is_new) at->second = rivalry_of(job, start, one, other);
-      all.push_back(at->second);
-    }
-  }
-  return all;
-}
-
 }  // namespace
 
 Outcome perform_queues(Job& job, const StartExecutor& start, const Hooks& hooks) {
@@ -167,10 +104,11 @@ Outcome perform_queues(Job& job, const StartExecutor& start, const Hooks& hooks)
   const QueueInputs inputs{.cluster = operations.plan,
                            .plan = *operations.queueing,
                            .steps = shapes.steps,
-                           .rivalry = rivalries(job, start, shapes.traffic)};
+                           .rivalry = shape_rivalries(job, start, shapes.traffic)};
   // From here nothing is simulated but events.
   auto figures = std::make_shared<QueueFigures>(queue_figures(inputs, job.scenario.seed));
   figures->simulated = std::move(shapes.rows);
+  figures->beside = services_beside_training(job, start, shapes.steps, shapes.traffic);
   if (hooks.wants_spans) figures->course = queue_timeline(inputs, first_seed(job.scenario.seed));
   outcome.report.cluster.emplace();
   outcome.report.queues = std::move(figures);

@@ -69,6 +69,18 @@ FigureTree shape_tree(const QueueFigures& figures, const ShapeOfCluster& shape) 
   return tree;
 }
 
+FigureTree beside_tree(const ServiceBeside& row) {
+  FigureTree tree{{{"neighbour_busy", row.busy}}, {}};
+  for (const auto& [name, figures] : {std::pair{"alone", row.alone}, std::pair{"one_queue", row.one_queue},
+                                      std::pair{"own_queue", row.own_queue}})
+    tree.parts.emplace_back(name, FigureTree{{{"network", figures.network},
+                                              {"tpot_p99_s", figures.tpot_p99_s},
+                                              {"tpot_p50_s", figures.tpot_p50_s},
+                                              {"tokens_per_s", figures.tokens_per_s}},
+                                             {}});
+  return tree;
+}
+
 using Out = std::back_insert_iterator<std::string>;
 
 std::string hours(double seconds) {
@@ -81,6 +93,16 @@ void item_lines(Out out, const std::vector<RunSpread>& items) {
     fmt::format_to(out, "  {:<18} {:6.2f}%  {}\n", to_string(static_cast<CardItem>(i)), 100 * items[i].mean,
                    bar(items[i].mean));
   }
+}
+
+void beside_lines(Out out, const QueueFigures& figures) {
+  for (const ServiceBeside& row : figures.beside)
+    fmt::format_to(
+        out,
+        "\n{} beside {} (network busy {:.0f}% of the time): p99 TPOT {} alone, {} in one queue, {} in a "
+        "queue of its own\n",
+        row.shape, row.neighbour, 100 * row.busy, seconds_text(row.alone.tpot_p99_s),
+        seconds_text(row.one_queue.tpot_p99_s), seconds_text(row.own_queue.tpot_p99_s));
 }
 
 void queue_lines(Out out, const QueueFigures& figures) {
@@ -142,7 +164,9 @@ FigureTree queues_tree(const QueueFigures& figures) {
   add(tree, "tokens", figures.tokens);
   if (figures.cost_usd.mean > 0) add(tree, "cost_usd", figures.cost_usd);
   tree.parts.emplace_back("card_time", items_tree(figures.items));
-  FigureTree pools, queues, shapes;
+  FigureTree pools, queues, shapes, beside;
+  for (const ServiceBeside& row : figures.beside) beside.parts.emplace_back(row.shape, beside_tree(row));
+  if (!figures.beside.empty()) tree.parts.emplace_back("beside_training", std::move(beside));
   for (std::size_t p = 0; p < figures.pools.size(); ++p)
     pools.parts.emplace_back(figures.pool_names[p], items_tree(figures.pools[p]));
   for (const QueueOfCluster& queue : figures.queues) queues.parts.emplace_back(queue.name, queue_tree(queue));
@@ -188,6 +212,7 @@ std::string queues_text(const QueueFigures& figures) {
   item_lines(out, figures.items);
   queue_lines(out, figures);
   shape_lines(out, figures);
+  beside_lines(out, figures);
   return text;
 }
 

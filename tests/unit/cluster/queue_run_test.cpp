@@ -259,4 +259,50 @@ TEST_CASE("a broken node is replaced by a spare and costs detection and the way 
       (course.pools[0].of(CardItem::kRecomputed) == CardTime{64} * (kMinute * 28 + Time{40'000'000'000}).ns));
 }
 
+// Whatever breaks, at most an interval between checkpoints and what saving takes is computed again; of
+// results that are wrong, what came after them too.
+TEST_CASE(
+    "a fault of every kind at its stated time is in the course and costs no more than checkpoints promise") {
+  struct Kind {
+    const char* name;
+    FailureEffect effect;
+    int nodes;
+    Time lost;  // at most, beside interval and saving
+  };
+  const Time unnoticed = kHour;
+  for (const Kind& kind :
+       {Kind{"crash", FailureEffect::kCrash, 1, {}}, Kind{"hang", FailureEffect::kHang, 1, {}},
+        Kind{"software", FailureEffect::kCrash, 0, {}}, Kind{"switch", FailureEffect::kCrash, 4, {}},
+        Kind{"straggler", FailureEffect::kSlow, 1, {}},
+        Kind{"silent corruption", FailureEffect::kSilent, 1, unnoticed}}) {
+    INFO(kind.name);
+    Setting setting;
+    setting.cluster.checkpoint.interval = kHour;
+    setting.cluster.detection.slow.mean = setting.cluster.detection.silent.mean = unnoticed;
+    setting.cluster.faults = {
+        {.name = kind.name, .effect = kind.effect, .nodes = kind.nodes, .repair = {kHour, 0}}};
+    setting.cluster.faults[0].slow_factor = 2;
+    setting.add(0, 1, {}, kHour * 10);
+    const Time when = kHour * 5 + kMinute * 30;
+    setting.cluster.trace = {{.time = when, .node = 0, .kind = 0}};
+    bool struck = false, detected = false, resumed = false;
+    const QueueCourse course = setting.run(
+        1, {.hear = [&](const QueueEvent& event) {
+          struck =
+              struck || (event.what == QueueEvent::What::kFault && event.time == when && event.kind == 0);
+          detected = detected || (event.what == QueueEvent::What::kDetected && event.time >= when);
+          resumed = resumed || (event.what == QueueEvent::What::kResumed && event.time > when);
+        }});
+    CHECK(struck);
+    CHECK(detected);
+    CHECK(resumed);
+    CHECK(course.jobs[0].done);
+    CHECK(course.jobs[0].interrupted == 1);
+    const Time most = kHour + Time{10'000'000'000} + kind.lost;
+    CHECK((course.pools[0].of(CardItem::kRecomputed) <= CardTime{64} * most.ns));
+    CHECK((course.pools[0].of(CardItem::kUseful) == CardTime{64} * (kHour * 10).ns));
+    if (kind.effect == FailureEffect::kSlow) CHECK((course.pools[0].of(CardItem::kRecomputed) == 0));
+  }
+}
+
 }  // namespace moebius

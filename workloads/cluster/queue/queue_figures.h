@@ -33,6 +33,16 @@ struct SimulatedShape {  // what was simulated of a shape alone
   ShapeStep step;
 };
 
+// A service's tokens with a part of its network.
+struct BesideFigures {
+  double network = 1, tpot_p99_s = 0, tpot_p50_s = 0, tokens_per_s = 0;
+};
+struct ServiceBeside {
+  std::string shape, neighbour;
+  double busy = 0;  // share of the time in which the neighbour's network is
+  BesideFigures alone, one_queue, own_queue;
+};
+
 struct QueueFigures {
   std::int64_t runs = 0, events = 0;
   std::int64_t cards = 0;
@@ -46,6 +56,7 @@ struct QueueFigures {
   std::vector<QueueOfCluster> queues;
   std::vector<ShapeOfCluster> shapes;
   std::vector<SimulatedShape> simulated;
+  std::vector<ServiceBeside> beside;
   RunSpread jobs, started, done;
   RunSpread borrowed;                       // card time beyond quotas, over all
   RunSpread missing_replicas;               // of the card time that services asked for

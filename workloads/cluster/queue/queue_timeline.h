@@ -13,6 +13,7 @@ struct PowerSample {
 };
 
 struct QueueTimeline {
+  std::vector<DrawnJob> jobs;
   std::vector<CardSpan> spans;     // by their ends
   std::vector<QueueEvent> events;  // by time
   std::vector<PowerSample> power;  // where it changes
