@@ -34,9 +34,8 @@ bool has_separate_kernels(const CostQuery& query);
 //   for the rows (4) and that for the weights (6) with its sum (2); sorted again where a rank has several
 //   experts (4); forward 4 kernels that find which rows and weights these are;
 // - kGroupedGemm and its gradients: a dense product for each expert, one after the other, as Transformer
-// Engine's
-//   GroupedLinear calls cuBLAS for each on a few streams (transformer_engine 1.11, gemm.cpp); products fill
-//   the device.
+//   Engine's GroupedLinear does on a few streams (nvte_multi_stream_cublas_gemm); such products fill the
+//   device.
 Cost separate_kernels_cost(const CostSource& source, const CostQuery& query);
 
 }  // namespace moebius
