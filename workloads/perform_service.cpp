@@ -2,6 +2,7 @@
 
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -28,6 +29,14 @@ namespace {
 ServingWorkload evenly(ServingWorkload work) {
   work.popularity = {};
   return work;
+}
+
+// Of a replica: devices may share a NIC. Where a node has none, by the device's own.
+ByteRate send_rate(const Cluster& cluster, int ranks) {
+  const Pool& pool = cluster.pools.front();
+  const FabricPool part = part_of_fabric(pool, cluster.fabric.spec());
+  if (part.nic_rate.value == 0) return pool.accelerator.nic_rate * ranks;
+  return part.nic_rate * std::max(1, ranks / part.devices_per_nic);
 }
 
 // One instance of a pool on an executor, and what its iterations take.
@@ -93,11 +102,10 @@ class TimedPool {
     if (service.tiers.on() && service.tiers.layerwise) rules.instance.load_layers = scenario.model.layers;
     if (pool_.phase.role != PoolRole::kPrefill) replica.speculation = service.speculation;
     replica.seed = scenario.seed;
-    const Accelerator& chip = scenario.cluster->pools.front().accelerator;
     rules.wan = pool_.phase.wan;
     rules.tiers = tier_rules(scenario, service.tiers, pool_, surface_);
     rules.usd_per_second = tariff().usd_per_hour / 3600 * plan.ranks();
-    rules.transfer_rate = chip.nic_rate * plan.tp;
+    rules.transfer_rate = send_rate(*scenario.cluster, plan.tp);
     set_engine_rules(service, pool_, rules.instance);
     return rules;
   }
@@ -140,20 +148,23 @@ class TimedPool {
   std::unique_ptr<PoolExperts> experts_;
 };
 
-// Every rank of a replica sends its part through its own NIC; where latents are the same on each, they share
-// the work.
+// Every rank of a replica sends its part; where latents are the same on each, they share the work, and where
+// there are fewer heads than ranks, each sends the one that it has.
 TransferRules transfer_rules(const Scenario& scenario, const std::vector<ServicePool>& pools) {
   TransferRules rules;
   rules.layers = scenario.model.layers;
-  rules.layerwise = scenario.service.layerwise;
+  rules.layerwise = scenario.service.transfer.layerwise;
+  rules.call = scenario.service.transfer.call;
   const ServicePool& from = pools.front();
   const Cluster& cluster = *from.job->scenario.cluster;
   const int ranks = from.phase.plan.tp;
-  rules.bytes_per_token = kv_elements_per_token(scenario.model) * element_bytes(from.phase.plan.kv);
+  const bool latent = scenario.model.attention == AttentionKind::kMla;
+  const int copies = latent ? 1 : std::max(1, ranks / scenario.model.kv_heads);
+  rules.bytes_per_token = kv_elements_per_token(scenario.model) * copies * element_bytes(from.phase.plan.kv);
   if (from.drafter)
     rules.bytes_per_token +=
         kv_elements_per_token(from.drafter->scenario.model) * element_bytes(from.phase.plan.kv);
-  rules.rate = cluster.pools.front().accelerator.nic_rate * ranks;
+  rules.rate = send_rate(cluster, ranks);
   return rules;
 }
 
