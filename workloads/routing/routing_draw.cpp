@@ -196,8 +196,18 @@ void PopularChooser::deal_hand(RandomStream& random, Scratch& scratch) const {
 }
 
 void PopularChooser::choose(RandomStream& random, Scratch& scratch, std::int32_t* experts) const {
-  deal_hand(random, scratch);
   scratch.experts.next_token();
+  // One set of groups without experts that stand apart: nothing to weigh.
+  if (!choice_of_groups_) {
+    RandomStream stream = random;
+    const WeightedPool& pool = pools_[pools_.size() == 1 ? 0 : sets_.draw(stream)];
+    if (pool.heads().empty()) {
+      take_of_rest(stream, pool.rest(), scratch.experts, active_, experts);
+      random = stream;
+      return;
+    }
+  }
+  deal_hand(random, scratch);
   take_items(random, scratch.hand, scratch.experts, active_, experts);
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "workloads/schedule/batch.h"
+#include "workloads/serving/carried/prompt_book.h"
 #include "workloads/serving/plan.h"
 #include "workloads/training/layers/lowering.h"
 
@@ -44,12 +45,16 @@ class IterationRoutes {
     loads_ = loads;
   }  // of the next iterations; null: as the popularity says
 
+  // What requests share, which outlives this; null: nothing.
+  void use_prompts(const PromptBook* prompts) { prompts_ = prompts; }
+
   void begin(const std::vector<BatchPtr>& batches);  // by replica
   // Of the expert group that stands at ranks group * ep ... Of a replica of several ranks, each is the whole.
   RoutePtr get(int group, int layer);
 
  private:
   TokenRuns runs_of(int group) const;
+  void add_runs(int source, const BatchSequence& sequence, std::vector<TokenRun>& runs) const;
   TokenRuns counted_runs(int group, int& most) const;
   RouteSpec spec_of(int group, int layer);
   RoutePtr drawn(int group, int layer);
@@ -61,6 +66,7 @@ class IterationRoutes {
   std::shared_ptr<RouteCache> balanced_;
   PopularityCourse course_;
   const SlotDraw* loads_ = nullptr;
+  const PromptBook* prompts_ = nullptr;
 };
 
 }  // namespace moebius

@@ -1,4 +1,4 @@
-#include "sim/op_costs.h"
+#include "workloads/cost/op_costs.h"
 
 #include <algorithm>
 
@@ -85,8 +85,7 @@ OpCost OpCosts::evaluate(const Op& op, int cores) {
     return {loader_ ? loader_->seconds(tokens) : 0, 0, 1, 1, Origin::kNetwork, 0, 0};
   }
   if (has_member_rows(op)) return slowest_member(op, cores);
-  const CostQuery query{
-      op.kind, shape_in_one(op), op.dtype, cores, {}, weight_format(fragment_, op)};
+  const CostQuery query{op.kind, shape_in_one(op), op.dtype, cores, {}, weight_format(fragment_, op)};
   const Cost cost = sees_keys_of_batch(op)        ? batch_cost(source_, query, fragment_, op)
                     : is_unfused_attention(query) ? unfused_attention_cost(source_, query)
                     : has_separate_kernels(query) ? separate_kernels_cost(source_, query)
@@ -110,7 +109,7 @@ Cost OpCosts::member_cost(const Op& op, int member, CostQuery query) const {
   if (fragment_.routes[op.route]->rows_of_rank(member) == 0)
     return {accelerator_.kernel_floor.seconds(), Origin::kRoofline, 0, 0};
   query.shape = member_shape(op, fragment_, member);
-  return source_.cost(query);
+  return has_separate_kernels(query) ? separate_kernels_cost(source_, query) : source_.cost(query);
 }
 
 OpCost OpCosts::slowest_member(const Op& op, int cores) {

@@ -1,0 +1,17 @@
+// What decides in a pool of a service, as its plan says: the same whether its iterations are timed, simulated
+// or carried out.
+#pragma once
+
+#include "workloads/service_pools.h"
+#include "workloads/serving/system/serving_system.h"
+
+namespace moebius {
+
+// What a replica of so many ranks sends to others: devices may share a NIC. Where a node has none, by the
+// devices' own.
+ByteRate send_rate(const Cluster& cluster, int ranks);
+
+// Without costs, tiers and prices.
+PoolRules pool_rules(const ServicePlan& service, const ServicePool& pool);
+
+}  // namespace moebius
