@@ -2,6 +2,7 @@
 
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -116,20 +117,23 @@ class TimedPool {
   std::unique_ptr<PoolExperts> experts_;
 };
 
-// Every rank of a replica sends its part through its own NIC; where latents are the same on each, they share
-// the work.
+// Every rank of a replica sends its part; where latents are the same on each, they share the work, and where
+// there are fewer heads than ranks, each sends the one that it has.
 TransferRules transfer_rules(const Scenario& scenario, const std::vector<ServicePool>& pools) {
   TransferRules rules;
   rules.layers = scenario.model.layers;
-  rules.layerwise = scenario.service.layerwise;
+  rules.layerwise = scenario.service.transfer.layerwise;
+  rules.call = scenario.service.transfer.call;
   const ServicePool& from = pools.front();
   const Cluster& cluster = *from.job->scenario.cluster;
   const int ranks = from.phase.plan.tp;
-  rules.bytes_per_token = kv_elements_per_token(scenario.model) * element_bytes(from.phase.plan.kv);
+  const bool latent = scenario.model.attention == AttentionKind::kMla;
+  const int copies = latent ? 1 : std::max(1, ranks / scenario.model.kv_heads);
+  rules.bytes_per_token = kv_elements_per_token(scenario.model) * copies * element_bytes(from.phase.plan.kv);
   if (from.drafter)
     rules.bytes_per_token +=
         kv_elements_per_token(from.drafter->scenario.model) * element_bytes(from.phase.plan.kv);
-  rules.rate = cluster.pools.front().accelerator.nic_rate * ranks;
+  rules.rate = send_rate(cluster, ranks);
   return rules;
 }
 

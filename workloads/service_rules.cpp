@@ -1,10 +1,19 @@
 #include "workloads/service_rules.h"
 
+#include <algorithm>
+
 #include "workloads/job.h"
 #include "workloads/service_engine.h"
 #include "workloads/service_tiers.h"
 
 namespace moebius {
+
+ByteRate send_rate(const Cluster& cluster, int ranks) {
+  const Pool& pool = cluster.pools.front();
+  const FabricPool part = part_of_fabric(pool, cluster.fabric.spec());
+  if (part.nic_rate.value == 0) return pool.accelerator.nic_rate * ranks;
+  return part.nic_rate * std::max(1, ranks / part.devices_per_nic);
+}
 
 PoolRules pool_rules(const ServicePlan& service, const ServicePool& pool) {
   const Scenario& scenario = pool.job->scenario;
@@ -32,7 +41,7 @@ PoolRules pool_rules(const ServicePlan& service, const ServicePool& pool) {
   if (pool.phase.role != PoolRole::kPrefill) replica.speculation = service.speculation;
   replica.seed = scenario.seed;
   rules.wan = pool.phase.wan;
-  rules.transfer_rate = scenario.cluster->pools.front().accelerator.nic_rate * plan.tp;
+  rules.transfer_rate = send_rate(*scenario.cluster, plan.tp);
   set_engine_rules(service, pool, rules.instance);
   return rules;
 }

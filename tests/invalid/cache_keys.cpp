@@ -20,6 +20,11 @@ TEST_CASE("a cache of several tiers is refused for a wrong key") {
           "/plan/cache/prefetch/limit: \"limit\" counts only with policy \"timeout\""},
          {"/plan/cache/prefetch", "{\"budget\": 0.2}",
           "/plan/cache/prefetch/budget: \"budget\" counts only with a policy other than \"none\""},
+         {"/plan/cache/prefetch", "{\"ahead\": \"session\"}",
+          "/plan/cache/prefetch/ahead: \"ahead\" counts only with a policy other than \"none\""},
+         {"/plan/cache/prefetch/ahead", "turns",
+          "/plan/cache/prefetch/ahead: expected one of \"none\", \"session\", \"pattern\", \"both\", found "
+          "\"turns\""},
          {"/plan/cache/prefetch/limit", "0 s",
           "/plan/cache/prefetch/limit: expected more than 0 s with policy \"timeout\", found 0 s"},
          {"/plan/cache/prefetch/budget", "1",

@@ -19,6 +19,7 @@ std::vector<std::pair<std::string, std::int64_t>> replay_rows(const kv::ReplayFi
           {"evicted_blocks", figures.evicted_blocks},
           {"resident_blocks", figures.resident_blocks},
           {"block_tokens", figures.block_tokens},
+          {"index_bytes", figures.index_bytes},
           {"input_tokens", figures.input_tokens},
           {"output_tokens", figures.output_tokens}};
 }
@@ -40,6 +41,8 @@ std::string replay_text(const Report& report) {
                  grouped(figures.distinct_blocks), grouped(figures.block_tokens));
   fmt::format_to(out, "  evicted            {}; {} there at the end\n", grouped(figures.evicted_blocks),
                  grouped(figures.resident_blocks));
+  fmt::format_to(out, "  index              {} of memory at the end\n",
+                 to_text(Bytes{static_cast<double>(figures.index_bytes)}));
   fmt::format_to(out, "  a request          {} tokens in, {} out, mean; the last one after {}\n",
                  grouped(std::llround(static_cast<double>(figures.input_tokens) / requests)),
                  grouped(std::llround(static_cast<double>(figures.output_tokens) / requests)),

@@ -53,7 +53,8 @@ void add_tiers(FigureTree& kv, const TierFigures& tiers) {
                                              {"stale", tiers.stale}}});
   kv.parts.emplace_back("prefetch", FigureTree{{{"blocks", tiers.prefetched},
                                                 {"used", tiers.prefetch_used},
-                                                {"wasted", tiers.prefetch_wasted}}});
+                                                {"wasted", tiers.prefetch_wasted},
+                                                {"ahead", tiers.prefetched_ahead}}});
 }
 
 }  // namespace
@@ -90,8 +91,11 @@ std::string tiers_text(const TierFigures& tiers) {
     fmt::format_to(out, "  drives were full   of writes {} times: those blocks were dropped\n",
                    grouped(tiers.ssd_refused));
   if (tiers.prefetched > 0)
-    fmt::format_to(out, "  prefetched         {} blocks, {} used, {} in vain\n", grouped(tiers.prefetched),
-                   grouped(tiers.prefetch_used), grouped(tiers.prefetch_wasted));
+    fmt::format_to(out, "  prefetched         {} blocks, {} used, {} in vain{}\n", grouped(tiers.prefetched),
+                   grouped(tiers.prefetch_used), grouped(tiers.prefetch_wasted),
+                   tiers.prefetched_ahead > 0
+                       ? fmt::format("; {} before their request was there", grouped(tiers.prefetched_ahead))
+                       : "");
   if (tiers.index_updates > 0)
     fmt::format_to(out,
                    "  index              {} changes told ({}), {} questions, {} places that had it no more\n",

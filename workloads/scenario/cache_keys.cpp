@@ -22,6 +22,14 @@ constexpr std::array kPrefetches{
     Named<PrefetchPolicy>{"wait", PrefetchPolicy::kWait, "and it waits until all of them are there"},
     Named<PrefetchPolicy>{"timeout", PrefetchPolicy::kTimeout, "and it waits for them up to a limit"},
 };
+constexpr std::array kAheads{
+    Named<PrefetchAhead>{"none", PrefetchAhead::kNone, "nothing moves before a request is there"},
+    Named<PrefetchAhead>{"session", PrefetchAhead::kSession,
+                         "what a session's last turn had, when its next one is due"},
+    Named<PrefetchAhead>{"pattern", PrefetchAhead::kPattern,
+                         "what requests of one kind begin with, when the next one is due"},
+    Named<PrefetchAhead>{"both", PrefetchAhead::kBoth, "sessions and patterns"},
+};
 constexpr std::array kWrites{
     Named<WritePolicy>{"write-through", WritePolicy::kThrough, "to all tiers when a block is computed"},
     Named<WritePolicy>{
@@ -87,6 +95,10 @@ void read_prefetch(Section section, TierPlan& tiers) {
   tiers.prefetch_limit = section.time("limit", Time{}, "policy timeout: how long a request waits for them");
   tiers.prefetch_budget = section.number("budget", {0.01, 0.95}, 0.5,
                                          "share of a link's rate that prefetch takes at most from the rest");
+  tiers.ahead = section.choice<PrefetchAhead>("ahead", kAheads, PrefetchAhead::kNone,
+                                              "what moves before a request that needs it is there");
+  if (tiers.ahead != PrefetchAhead::kNone && tiers.prefetch == PrefetchPolicy::kNone)
+    section.place_of("ahead").fail("\"ahead\" counts only with a policy other than \"none\"");
   const bool timed = tiers.prefetch == PrefetchPolicy::kTimeout;
   if (section.given("limit") && !timed)
     section.place_of("limit").fail("\"limit\" counts only with policy \"timeout\"");

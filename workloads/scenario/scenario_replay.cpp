@@ -1,4 +1,6 @@
 // A replay of requests against one cache: the keys of its scenario.
+#include <array>
+
 #include <fmt/format.h>
 
 #include "workloads/scenario/scenario_parts.h"
@@ -20,6 +22,27 @@ std::optional<std::int64_t> read_capacity(Section& section) {
   return value->integer;
 }
 
+constexpr std::array kStructures{
+    Named<kv::IndexStructure>{"hash", kv::IndexStructure::kHash, "each block by its hash"},
+    Named<kv::IndexStructure>{"trie", kv::IndexStructure::kTrie, "a tree of runs that no branch divides"},
+    Named<kv::IndexStructure>{"hybrid", kv::IndexStructure::kHybrid,
+                              "leading blocks by hash, what long inputs have behind them in a tree"},
+};
+
+// Hits are the same, so that only what goes has to be one order.
+void read_structure(Section& cache, kv::ReplayCache& of) {
+  constexpr std::int64_t kLongFrom = 16384, kMost = 1 << 30;
+  of.structure = cache.choice<kv::IndexStructure>("structure", kStructures, kv::IndexStructure::kHash,
+                                                  "how the index finds blocks; hits are the same");
+  of.long_from = cache.integer("long_from", {0, kMost}, kLongFrom,
+                               "structure hybrid: tokens of an input whose blocks are found by hash");
+  if (cache.given("long_from") && of.structure != kv::IndexStructure::kHybrid)
+    cache.place_of("long_from").fail("\"long_from\" counts only with structure \"hybrid\"");
+  if (of.structure != kv::IndexStructure::kHash && of.eviction != kv::EvictionKind::kLru)
+    cache.place_of("structure")
+        .fail("a tree of runs keeps them by last use: expected eviction \"lru\", or structure \"hash\"");
+}
+
 }  // namespace
 
 void read_replay(Section& top, Scenario& scenario) {
@@ -33,6 +56,7 @@ void read_replay(Section& top, Scenario& scenario) {
   for (const kv::EvictionRow& row : kv::eviction_table()) evictions.push_back({row.name, row.kind, row.help});
   replay.cache.eviction = cache.choice<kv::EvictionKind>("eviction", evictions, kv::EvictionKind::kLru,
                                                          "which block goes when room is needed");
+  read_structure(cache, replay.cache);
   replay.cache.service_time =
       cache.time("service_time", Time{}, "from a request's arrival until its blocks are in the cache");
   cache.finish();

@@ -141,7 +141,9 @@ void read_service_keys(Section& plan, const Framework& framework, ServicePlan& s
   service.balance = plan.choice<ReplicaBalance>("dp_balance", kBalances, ReplicaBalance::kTokens,
                                                 "to which attention replica of an instance");
   Section transfer = plan.object("transfer", false, "caches on their way from prefill to decode");
-  service.layerwise = transfer.boolean("layerwise", true, "each layer leaves when it is computed");
+  service.transfer.layerwise = transfer.boolean("layerwise", true, "each layer leaves when it is computed");
+  service.transfer.call =
+      transfer.time("call", Time{}, "of a layer: asking the engine, before its bytes and after them");
   transfer.finish();
   read_expert_balance(
       plan.object("expert_balance", false, "where experts stand, and what is done to keep them loaded alike"),

@@ -16,7 +16,8 @@
 
 namespace moebius {
 
-// Routes that were drawn lately: halves of an iteration, and stacks of more and of fewer layers, draw the same.
+// Routes that were drawn lately: halves of an iteration, and stacks of more and of fewer layers, draw the
+// same.
 class DrawnRoutes {
  public:
   RoutePtr get(const RouteSpec& spec);
@@ -30,8 +31,8 @@ class DrawnRoutes {
 struct SlotDraw {
   // By layer, or by draw where layers take draws in turn; one alone: of all; none: tokens are dealt evenly.
   std::vector<ExpertWeights> weights;
-  int draws = 0;                       // > 0: layers take so many draws in turn; 0: each has its own
-  int groups = 1, active_groups = 1;   // of slots, between which a token chooses first
+  int draws = 0;                            // > 0: layers take so many draws in turn; 0: each has its own
+  int groups = 1, active_groups = 1;        // of slots, between which a token chooses first
   std::shared_ptr<DrawnRoutes> known = {};  // by these loads, where several iterations draw by them
 };
 

@@ -1,4 +1,4 @@
-// A study as a picture: one column over one varied value.
+// A study as a picture: its columns, one below the other, over one varied value.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -33,13 +33,13 @@ std::string plain(const std::string& json) {
 }
 
 // Rows that differ in the first value only make one curve.
-std::vector<Curve> curves_of(const StudyTable& table) {
+std::vector<Curve> curves_of(const StudyTable& table, std::size_t column) {
   std::vector<std::string> values, pointers;
   for (const Assignment& change : table.rows.front().settings) pointers.push_back(change.pointer);
   const std::vector<std::string> names = short_names(pointers);
   std::vector<Curve> curves;
   for (const CombinationRow& row : table.rows) {
-    if (row.values.front().count == 0) continue;
+    if (row.values[column].count == 0) continue;
     const std::string& value = row.settings.front().value;
     const auto known = std::find(values.begin(), values.end(), value);
     const double x = static_cast<double>(known - values.begin());
@@ -51,7 +51,7 @@ std::vector<Curve> curves_of(const StudyTable& table) {
     const auto same = [&](const Curve& curve) { return curve.name == name; };
     auto at = std::find_if(curves.begin(), curves.end(), same);
     if (at == curves.end()) at = curves.insert(at, {name, {}});
-    at->dots.push_back({plain(value), x, row.values.front()});
+    at->dots.push_back({plain(value), x, row.values[column]});
   }
   return curves;
 }
@@ -75,16 +75,17 @@ int knee_of(const Curve& curve) {
 
 struct Scale {
   double low = 0, high = 1, columns = 1;
+  double top = 0;  // of the panel
 
   double x(double at) const { return kLeft + (kWidth - kLeft - kRight) * (at + 0.5) / columns; }
   double y(double value) const {
-    return kHeight - kBottom - (kHeight - kTop - kBottom) * (value - low) / (high - low);
+    return top + kHeight - kBottom - (kHeight - kTop - kBottom) * (value - low) / (high - low);
   }
 };
 
 // From zero, unless all values lie close together far from it.
 Scale scale_of(const std::vector<Curve>& curves) {
-  Scale scale{curves.front().dots.front().y.low, curves.front().dots.front().y.high, 1};
+  Scale scale{curves.front().dots.front().y.low, curves.front().dots.front().y.high, 1, 0};
   for (const Curve& curve : curves) {
     for (const Dot& dot : curve.dots) {
       scale.low = std::min(scale.low, dot.y.low);
@@ -111,7 +112,8 @@ void draw_axes(Svg& svg, const Scale& scale, const std::vector<Curve>& curves) {
   }
   const double every = std::ceil(static_cast<double>(labels.size()) / 12);
   for (const auto& [x, label] : labels) {
-    if (std::fmod(x, every) == 0) svg.text(scale.x(x), kHeight - kBottom + 20, label, SvgAnchor::kMiddle);
+    if (std::fmod(x, every) == 0)
+      svg.text(scale.x(x), scale.top + kHeight - kBottom + 20, label, SvgAnchor::kMiddle);
   }
 }
 
@@ -123,10 +125,38 @@ void draw_curve(Svg& svg, const Scale& scale, const Curve& curve, std::string_vi
     if (i > 0) svg.line(scale.x(curve.dots[i - 1].x), scale.y(curve.dots[i - 1].y.mean), x, y, colour);
     if (dot.y.low < dot.y.high) svg.line(x, scale.y(dot.y.low), x, scale.y(dot.y.high), colour);
     const double half = static_cast<int>(i) == knee ? 6 : 3;
+    if (static_cast<int>(i) == knee) svg.text(x, y - 10, dot.label, SvgAnchor::kMiddle);
     svg.box({x - half, y - half, 2 * half, 2 * half}, colour,
             fmt::format("{} {}: {}{}", curve.name, dot.label, figure_text(dot.y.mean),
                         static_cast<int>(i) == knee ? ", the knee" : ""));
   }
+}
+
+void draw_names(Svg& svg, const std::vector<Curve>& curves, double top) {
+  const std::size_t shown = std::min(curves.size(), std::size(kColours));
+  for (std::size_t i = 0; i < shown; ++i) {
+    const double y = top + kTop + 18 * static_cast<double>(i);
+    if (curves[i].name.empty()) continue;
+    svg.box({kWidth - kRight + 14, y - 9, 10, 10}, kColours[i]);
+    svg.text(kWidth - kRight + 30, y, curves[i].name);
+  }
+  if (shown < curves.size())
+    svg.text(kWidth - kRight + 30, top + kTop + 18 * static_cast<double>(shown),
+             fmt::format("and {} more", curves.size() - shown));
+}
+
+void draw_panel(Svg& svg, const StudyTable& table, std::size_t column, double top) {
+  svg.text(kLeft, top + 42, table.columns[column]);
+  const std::vector<Curve> curves = curves_of(table, column);
+  if (curves.empty()) return svg.text(kLeft, top + kTop + 20, "no point has it");
+  Scale scale = scale_of(curves);
+  scale.top = top;
+  svg.text((kLeft + kWidth - kRight) / 2, top + kHeight - 14, table.rows.front().settings.front().pointer,
+           SvgAnchor::kMiddle);
+  draw_axes(svg, scale, curves);
+  const std::size_t shown = std::min(curves.size(), std::size(kColours));
+  for (std::size_t i = 0; i < shown; ++i) draw_curve(svg, scale, curves[i], kColours[i]);
+  draw_names(svg, curves, top);
 }
 
 }  // namespace
@@ -134,27 +164,12 @@ void draw_curve(Svg& svg, const Scale& scale, const Curve& curve, std::string_vi
 std::string to_svg(const Study& study, const StudyTable& table) {
   if (table.done == 0 || table.rows.front().settings.empty())
     throw run_error(study.file + ": nothing to draw: no point is done, or nothing is varied");
-  const std::vector<Curve> curves = curves_of(table);
-  if (curves.empty())
+  if (curves_of(table, 0).empty())
     throw run_error(fmt::format("{}: nothing to draw: no point has {}", study.file, table.columns.front()));
-  const Scale scale = scale_of(curves);
-  Svg svg(kWidth, kHeight);
+  Svg svg(kWidth, kHeight * static_cast<double>(table.columns.size()));
   svg.text(kLeft, 24, study.name, SvgAnchor::kStart, 15);
-  svg.text(kLeft, 42, table.columns.front());
-  svg.text((kLeft + kWidth - kRight) / 2, kHeight - 14, table.rows.front().settings.front().pointer,
-           SvgAnchor::kMiddle);
-  draw_axes(svg, scale, curves);
-  const std::size_t shown = std::min(curves.size(), std::size(kColours));
-  for (std::size_t i = 0; i < shown; ++i) {
-    draw_curve(svg, scale, curves[i], kColours[i]);
-    const double y = kTop + 18 * static_cast<double>(i);
-    if (curves[i].name.empty()) continue;
-    svg.box({kWidth - kRight + 14, y - 9, 10, 10}, kColours[i]);
-    svg.text(kWidth - kRight + 30, y, curves[i].name);
-  }
-  if (shown < curves.size())
-    svg.text(kWidth - kRight + 30, kTop + 18 * static_cast<double>(shown),
-             fmt::format("and {} more", curves.size() - shown));
+  for (std::size_t column = 0; column < table.columns.size(); ++column)
+    draw_panel(svg, table, column, kHeight * static_cast<double>(column));
   return svg.finish();
 }
 

@@ -46,7 +46,7 @@ std::string to_text(const Study& study, const StudyTable& table, std::size_t mos
 std::string to_json(const Study& study, const StudyTable& table);
 // Every point in a line: number, settings, seed, status, columns, error.
 std::string to_csv(const Study& study, const ResultsFile& results, std::int64_t number);
-// The first column over the first varied value, a line for each combination of the others; knees are marked.
+// Every column over the first varied value, a line for each combination of the others; knees are marked.
 // run_error when there is nothing to draw.
 std::string to_svg(const Study& study, const StudyTable& table);
 

@@ -80,7 +80,7 @@ Command sweep_command(const ChosenExecutor& executor, const std::function<SweepC
       {"--retry", &arguments->retry, "also points that failed before"},
       {"--table", &arguments->table, "print every row, not the first 40"},
       {"--csv", &arguments->csv, "file for every point in a line"},
-      {"--plot", &arguments->plot, "SVG file: the first column over the first varied value"},
+      {"--plot", &arguments->plot, "SVG file: the columns over the first varied value"},
       {"--json", &arguments->json, "print the table as one JSON object"}};
   return {"sweep", "carry out a study: a grid of what-ifs into an SQLite file; goes on where it was ended",
           joined({own, executor.options, {data_option(*executor.data)}}),

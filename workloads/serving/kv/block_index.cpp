@@ -98,6 +98,11 @@ EvictedBlock BlockIndex::block(std::int32_t slot) const {
   return {block.hash, block.parent, block.depth, block.uses};
 }
 
+std::int64_t BlockIndex::bytes() const {
+  constexpr std::int64_t kCell = 24, kLinks = 2 * 4;  // 16 bytes a cell of the table, two in three in use
+  return resident() * (static_cast<std::int64_t>(sizeof(Block)) + kCell + kLinks);
+}
+
 void BlockIndex::take_out(std::int32_t slot) {
   eviction_->leave(slot);
   table_.erase(blocks_[slot].hash);

@@ -60,6 +60,7 @@ class BlockIndex {
   std::int64_t resident() const { return table_.size(); }
   std::int64_t in_use() const { return in_use_; }
   std::int64_t evicted() const { return evicted_; }  // so far
+  std::int64_t bytes() const;                        // of memory, about: as of PrefixTrie
 
   // Single blocks, for stores below others. hold() and free() as of a lease; insert(): it is not there, and
   // comes in unused; its slot, or -1 where all is in use or the policy prefers what is there; take_out(): it

@@ -1,21 +1,32 @@
 #include "workloads/serving/kv/kv_replay.h"
 
+#include <algorithm>
 #include <deque>
+#include <span>
+#include <type_traits>
 #include <unordered_map>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "hw/error.h"
+#include "workloads/serving/kv/hybrid_index.h"
 
 namespace moebius::kv {
 namespace {
 
-struct Served {
-  Time end;
-  std::vector<BlockHash> chain;
-  std::vector<std::int64_t> next;  // requests until each block is used again, where the policy must know
-  Lease lease;
+// One index of three, by what its leases are.
+template <class Index, class Lease>
+struct Structure {
+  Index index;
+
+  void acquire(Chain chain, Lease& lease) { index.acquire(chain, lease); }
+  void release(Chain chain, Lease& lease, std::span<const std::int64_t> next) {
+    if constexpr (std::is_same_v<Index, BlockIndex>)
+      index.release(chain, lease, next);
+    else
+      index.release(chain, lease);
+  }
 };
 
 // All requests at once, each block with the number of the next request that has it.
@@ -43,10 +54,17 @@ class KnownFuture {
   std::vector<std::vector<std::int64_t>> next_;
 };
 
+template <class Index, class Lease>
 class Replay {
+  struct Served {
+    Time end;
+    std::vector<BlockHash> chain;
+    std::vector<std::int64_t> next;  // requests until each block is used again, where the policy must know
+    Lease lease;
+  };
+
  public:
-  explicit Replay(const ReplayCache& cache)
-      : Replay(cache, cache.capacity_blocks.value_or(BlockIndex::kUnbounded)) {}
+  Replay(const ReplayCache& cache, Index index) : cache_(cache), index_{std::move(index)} {}
 
   void take(TrafficRequest& request, std::vector<std::int64_t>* next = nullptr) {
     require_blocks(request);
@@ -62,16 +80,14 @@ class Replay {
 
   ReplayFigures finish() {
     finish_until(kForever);
-    figures_.evicted_blocks = index_.evicted();
-    figures_.resident_blocks = index_.resident();
+    figures_.evicted_blocks = index_.index.evicted();
+    figures_.resident_blocks = index_.index.resident();
+    figures_.index_bytes = index_.index.bytes();
     figures_.distinct_blocks = seen_.size();
     return figures_;
   }
 
  private:
-  Replay(const ReplayCache& cache, std::int64_t capacity)
-      : cache_(cache), index_(capacity, make_eviction(cache.eviction, {.capacity = capacity})) {}
-
   void require_blocks(const TrafficRequest& request) {
     if (request.blocks.empty())
       throw input_error(
@@ -114,17 +130,16 @@ class Replay {
   }
 
   ReplayCache cache_;
-  BlockIndex index_;
+  Structure<Index, Lease> index_;
   BlockTable seen_;
   std::deque<Served> open_;
   std::vector<Served> free_;
   ReplayFigures figures_;
 };
 
-}  // namespace
-
-ReplayFigures replay(TrafficStream& traffic, const ReplayCache& cache) {
-  Replay replay(cache);
+template <class Index, class Lease>
+ReplayFigures carry_out(TrafficStream& traffic, const ReplayCache& cache, Index index) {
+  Replay<Index, Lease> replay(cache, std::move(index));
   if (cache.eviction == EvictionKind::kBelady) {
     KnownFuture future(traffic);
     for (std::size_t r = 0; r < future.size(); ++r) replay.take(future.request(r), &future.next(r));
@@ -133,6 +148,43 @@ ReplayFigures replay(TrafficStream& traffic, const ReplayCache& cache) {
   TrafficRequest request;
   while (traffic.next(request)) replay.take(request);
   return replay.finish();
+}
+
+// Knows the size of blocks from the first request on alone.
+class PeekedTraffic : public TrafficStream {
+ public:
+  explicit PeekedTraffic(TrafficStream& traffic) : traffic_(traffic) { there_ = traffic.next(first_); }
+  std::int64_t block_tokens() const { return there_ ? first_.block_tokens : 0; }
+  bool next(TrafficRequest& request) override {
+    if (!there_) return traffic_.next(request);
+    request = std::move(first_);
+    there_ = false;
+    return true;
+  }
+
+ private:
+  TrafficStream& traffic_;
+  TrafficRequest first_;
+  bool there_ = false;
+};
+
+}  // namespace
+
+ReplayFigures replay(TrafficStream& traffic, const ReplayCache& cache) {
+  const std::int64_t capacity = cache.capacity_blocks.value_or(BlockIndex::kUnbounded);
+  switch (cache.structure) {
+    case IndexStructure::kHash:
+      return carry_out<BlockIndex, Lease>(
+          traffic, cache, BlockIndex(capacity, make_eviction(cache.eviction, {.capacity = capacity})));
+    case IndexStructure::kTrie:
+      return carry_out<PrefixTrie, TrieLease>(traffic, cache, PrefixTrie(capacity));
+    case IndexStructure::kHybrid:
+      break;
+  }
+  PeekedTraffic peeked(traffic);
+  const std::int64_t tokens = std::max<std::int64_t>(1, peeked.block_tokens());
+  return carry_out<HybridIndex, HybridLease>(peeked, cache,
+                                             HybridIndex(capacity, (cache.long_from + tokens - 1) / tokens));
 }
 
 }  // namespace moebius::kv

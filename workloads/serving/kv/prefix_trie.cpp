@@ -49,6 +49,7 @@ std::int32_t PrefixTrie::cut(const Position& at) {
   lower.blocks.erase(lower.blocks.begin(), middle);
   upper.parent = lower.parent;
   upper.leases = lower.leases;
+  upper.used = lower.used;
   lower.parent = above;
   first_.erase(upper.blocks.front());
   first_.insert(upper.blocks.front(), above);
@@ -66,6 +67,7 @@ void PrefixTrie::hold(std::int32_t edge) {
 
 void PrefixTrie::free(std::int32_t edge) {
   if (--edges_[edge].leases > 0) return;
+  edges_[edge].used = tick_;
   idle_.push(links_, edge);
   in_use_ -= static_cast<std::int64_t>(edges_[edge].blocks.size());
 }

@@ -31,6 +31,12 @@ class PrefixTrie {
   void release(Chain chain, TrieLease& lease);
   std::int64_t evict(std::int64_t blocks);
 
+  // Of whoever keeps another part of its chains: edges that are released from now on were used at this tick,
+  // and when the one that goes first was.
+  void set_tick(std::uint64_t tick) { tick_ = tick; }
+  bool has_idle() const { return idle_.oldest >= 0; }
+  std::uint64_t oldest_tick() const { return edges_[idle_.oldest].used; }
+
   std::int64_t capacity() const { return capacity_; }
   std::int64_t resident() const { return resident_; }
   std::int64_t in_use() const { return in_use_; }
@@ -42,6 +48,7 @@ class PrefixTrie {
   struct Edge {
     std::vector<BlockHash> blocks;  // never empty
     std::int32_t parent = -1, leases = 0;
+    std::uint64_t used = 0;  // tick of its last release
   };
   struct Position {
     std::int32_t edge = -1;  // the deepest one that is touched
@@ -56,6 +63,7 @@ class PrefixTrie {
   std::int32_t append(std::int32_t parent, Chain blocks);
   void drop_last(std::int32_t edge);
 
+  std::uint64_t tick_ = 0;
   std::int64_t capacity_, resident_ = 0, in_use_ = 0, evicted_ = 0;
   BlockTable first_;  // first block of an edge -> the edge
   std::vector<Edge> edges_;

@@ -39,7 +39,7 @@ void ServingSystem::State::start_transfer(std::int32_t id) {
     return rules.carrier->move_cache(id, request.prefill, request.decode);
   }
   const ByteRate rate = std::min(rate_of(request.prefill), rate_of(request.decode));
-  const Time whole = time_from_seconds(Bytes{bytes} / rate);
+  const Time whole = time_from_seconds(Bytes{bytes} / rate) + Time{transfer.call.ns * transfer.layers};
   const bool early = transfer.layerwise && request.prefilled == now;
   const Time begin = early ? request.moments.admitted : now;
   CachePort &from = port(request.prefill), &to = port(request.decode);

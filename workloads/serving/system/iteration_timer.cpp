@@ -99,7 +99,8 @@ IterationTimer::IterationTimer(const ServingJob& job, const Layout& layout, Exec
     return;
   }
   all_layers_ = job.model.layers;
-  for (const int layers : {shorter, longer}) stacks_.push_back(std::make_unique<Stack>(job, layers, balanced_));
+  for (const int layers : {shorter, longer})
+    stacks_.push_back(std::make_unique<Stack>(job, layers, balanced_));
 }
 
 double IterationTimer::seconds(const StepPoint& point, const Extras& extras) {

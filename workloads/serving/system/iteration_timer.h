@@ -1,7 +1,7 @@
 // Carries out iterations one by one on an executor, to learn what they take. Where layers repeat, two short
 // stacks stand for all: what the longer one takes more is what further repetitions take. That holds for
-// layers whose loads of experts are equal or drawn in one way, not for recorded ones. Where weights move beside
-// an iteration, or loads differ from layer to layer, all layers are carried out.
+// layers whose loads of experts are equal or drawn in one way, not for recorded ones. Where weights move
+// beside an iteration, or loads differ from layer to layer, all layers are carried out.
 #pragma once
 
 #include <array>
@@ -66,8 +66,10 @@ class IterationTimer {
   double all_layers(const std::vector<BatchPtr>& batches, const Extras& extras);
   double with_draws(const std::vector<BatchPtr>& batches, const Extras& extras, int draws);
   // By class of ranks.
-  std::vector<FragmentPtr> iteration(Stack& stack, const std::vector<BatchPtr>& batches, const Extras& extras);
-  std::vector<FragmentPtr> fragments(Stack& stack, const std::vector<BatchPtr>& batches, const Extras& extras);
+  std::vector<FragmentPtr> iteration(Stack& stack, const std::vector<BatchPtr>& batches,
+                                     const Extras& extras);
+  std::vector<FragmentPtr> fragments(Stack& stack, const std::vector<BatchPtr>& batches,
+                                     const Extras& extras);
 
   const Layout& layout_;
   Executor& executor_;

@@ -18,6 +18,7 @@
 #include "workloads/serving/system/service_policies.h"
 #include "workloads/serving/system/tiers/tier_plan.h"
 #include "workloads/serving/system/wan_link.h"
+#include "workloads/serving/system/transfer_engine.h"
 #include "workloads/serving/traffic/traffic_source.h"
 
 namespace moebius {
@@ -97,7 +98,7 @@ struct ServicePlan {
   ReplicaBalance balance = ReplicaBalance::kTokens;
   HostCosts host = {};
   EngineKeys engine = {};
-  bool layerwise = true;      // transfers begin while later layers are computed
+  TransferEngine transfer = {};  // of caches on their way from prefill to decode
   bool prefix_cache = false;  // prompts that begin alike share what the cache has of them
   TierPlan tiers = {};
   ExpertBalancePlan experts = {};

@@ -19,6 +19,7 @@ struct TierFigures {
   std::int64_t ssd_capacity = 0, ssd_peak = 0, ssd_evicted = 0;
   std::int64_t ssd_refused = 0;  // blocks that were not written: the drives had too many before them
   std::int64_t prefetched = 0, prefetch_used = 0, prefetch_wasted = 0;  // blocks; wasted: went, or never used
+  std::int64_t prefetched_ahead = 0;  // of those prefetched, before the request that needs them was there
   double saved_s = 0;    // of iterations alone: computing what came from below, less waiting for it
   double stalled_s = 0;  // that iterations were longer for blocks on their way, or for room
 

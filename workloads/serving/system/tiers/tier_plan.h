@@ -20,6 +20,14 @@ enum class PrefetchPolicy : std::uint8_t {
   kTimeout,     // or when it has waited for so long
 };
 
+// Before a request that will need them is there.
+enum class PrefetchAhead : std::uint8_t {
+  kNone,
+  kSession,  // of the next turn of a session: all that its last one had
+  kPattern,  // what requests of one kind begin with, when the next one of that kind is due
+  kBoth,
+};
+
 // When a block goes to the tiers below.
 enum class WritePolicy : std::uint8_t {
   kThrough,     // to all of them when it is computed
@@ -39,6 +47,7 @@ struct TierPlan {
   PrefetchPolicy prefetch = PrefetchPolicy::kNone;
   Time prefetch_limit;                                 // of kTimeout
   double prefetch_budget = 0.5;                        // of a link's rate
+  PrefetchAhead ahead = PrefetchAhead::kNone;
   kv::EvictionKind eviction = kv::EvictionKind::kLru;  // of every tier
   WritePolicy write = WritePolicy::kBack;
   bool exclusive = false;    // a block that comes up leaves the tier where it was

@@ -16,10 +16,27 @@ void TierState::release(std::int32_t id) {
   waiting.erase(at);
 }
 
+// What is expected comes to host memory as what waits does, but nobody holds it there. It moves when the next
+// prompt comes: a tier has no clock of its own.
+void TierState::fetch_due(Time now) {
+  while (forecast.take_due(now, due)) {
+    const PromptAsk ask{.chain = due.chain, .now = now};
+    find(due.replica, ask, static_cast<std::int64_t>(due.chain.size()));
+    TierStore& dram = node_of(due.replica).dram;
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      if (dram.find(due.chain[i]) >= 0) continue;
+      if (!fetch_ahead(due.replica, ask, static_cast<std::int64_t>(i))) break;
+      ++figures.prefetched_ahead;
+    }
+  }
+}
+
 // What is on the node's drives or elsewhere comes to host memory, within the budget of each way, and stays
 // there until the request is admitted.
 Time TierState::arrived(std::int32_t replica, const PromptAsk& ask) {
   if (rules.plan.prefetch == PrefetchPolicy::kNone || rules.dram_blocks == 0) return ask.now;
+  forecast.came(replica, ask.chain, ask.now);
+  fetch_due(ask.now);
   find(replica, ask, static_cast<std::int64_t>(ask.chain.size()));
   if (found.empty()) return ask.now;
   HeldBlocks& held = waiting[ask.id];

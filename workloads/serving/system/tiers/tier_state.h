@@ -12,6 +12,7 @@
 #include "workloads/serving/system/tiers/node_tiers.h"
 #include "workloads/serving/system/tiers/tier_figures.h"
 #include "workloads/serving/system/tiers/tiers_below.h"
+#include "workloads/serving/system/tiers/turn_forecast.h"
 
 namespace moebius {
 
@@ -54,7 +55,8 @@ struct TierState {
     std::int32_t replica;
   };
 
-  explicit TierState(const TierRules& given) : rules(given), work(given), index(given.plan.staleness) {
+  explicit TierState(const TierRules& given)
+      : rules(given), work(given), index(given.plan.staleness), forecast(given.plan.ahead) {
     const auto count = static_cast<std::int32_t>(rules.node_of.size());
     for (std::int32_t n = 0; n < rules.nodes; ++n) nodes.emplace_back(rules);
     views.reserve(count);  // others keep references to them
@@ -69,6 +71,7 @@ struct TierState {
   void computed(std::int32_t replica, kv::Chain chain, std::int64_t reused, Time now);
   Time arrived(std::int32_t replica, const PromptAsk& ask);
   bool fetch_ahead(std::int32_t replica, const PromptAsk& ask, std::int64_t i);
+  void fetch_due(Time now);
 
   NodeTiers& node_of(std::int32_t replica) { return nodes[rules.node_of[replica]]; }
   // The replica of another node whose NIC has the same rank.
@@ -100,6 +103,8 @@ struct TierState {
   std::vector<ReplicaWays> ways;
   std::vector<View> views;
   std::unordered_map<std::int32_t, HeldBlocks> waiting;  // by request
+  TurnForecast forecast;
+  ExpectedChain due;                                     // of fetch_due()
   std::vector<FoundBlock> found;                         // of the prompt in hand
   bool stale = false;                                    // the search came to a place that had it no more
   std::vector<StepShape> shapes;

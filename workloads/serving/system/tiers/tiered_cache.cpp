@@ -18,7 +18,8 @@ void TierFigures::add(const TierFigures& other) {
         &TierFigures::recomputed, &TierFigures::stale, &TierFigures::index_lookups,
         &TierFigures::index_updates, &TierFigures::dram_capacity, &TierFigures::dram_evicted,
         &TierFigures::ssd_capacity, &TierFigures::ssd_evicted, &TierFigures::ssd_refused,
-        &TierFigures::prefetched, &TierFigures::prefetch_used, &TierFigures::prefetch_wasted})
+        &TierFigures::prefetched, &TierFigures::prefetch_used, &TierFigures::prefetch_wasted,
+        &TierFigures::prefetched_ahead})
     this->*count += other.*count;
   for (double TierFigures::*sum :
        {&TierFigures::to_device_bytes, &TierFigures::from_device_bytes, &TierFigures::ssd_read_bytes,
