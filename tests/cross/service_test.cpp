@@ -84,6 +84,17 @@ TEST_CASE("a service whose every op is carried out by the simulator takes what a
   CHECK(figure(full, "transferred_bytes") == figure(timed, "transferred_bytes"));
 }
 
+// What the host issued by its own clock is simulated again and joined op by op; what requests saw of either
+// side's own decisions stands beside each other.
+TEST_CASE("a crosscheck of a service replays what was issued") {
+  const auto run = test::run_moebius("crosscheck " + kScenarios +
+                                     "smoke/serve-carried.json --set /workload/trace/requests=12");
+  INFO(run.err);
+  CHECK(run.exit_code == 0);
+  CHECK(run.out.find("ops, order and bytes agree") != std::string::npos);
+  CHECK(run.out.find("closed loop: 12 requests") != std::string::npos);
+}
+
 TEST_CASE("what is simulated only is refused by the executor with the key that asks for it") {
   const std::string file = kScenarios + "smoke/serve-carried.json --executor host --set ";
   const std::vector<std::pair<std::string, std::string>> cases{
