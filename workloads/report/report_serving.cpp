@@ -167,13 +167,18 @@ void service_lines(Out out, const ServiceFigures& service) {
   }
   for (const ServicePoolFigures& pool : service.pools)
     if (pool.separation) fmt::format_to(out, "{}", separation_text(pool.run.name, *pool.separation));
-  for (const ServicePoolFigures& pool : service.pools)
+  for (const ServicePoolFigures& pool : service.pools) {
+    if (pool.timed_iterations == pool.run.totals.iterations && pool.surface.iterations == 0) {
+      fmt::format_to(out, "  {}: every iteration was carried out op by op\n", pool.run.name);
+      continue;
+    }
     fmt::format_to(
         out,
         "  {}: {} iterations timed op by op, the others between them; of {} measured again, half are "
         "within {:.1f}%, nine of ten within {:.1f}%\n",
         pool.run.name, grouped(pool.timed_iterations), pool.surface.iterations, 100 * pool.surface.p50,
         100 * pool.surface.p90);
+  }
 }
 
 }  // namespace
