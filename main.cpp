@@ -35,6 +35,7 @@
 #include "workloads/command_line/command.h"
 #include "workloads/command_line/eplb_command.h"
 #include "workloads/command_line/file_commands.h"
+#include "workloads/command_line/manual.h"
 #include "workloads/command_line/scenario_commands.h"
 #include "workloads/cost/cost_source.h"
 #include "workloads/crosscheck/crosscheck.h"
@@ -44,6 +45,9 @@
 #include "workloads/report/report.h"
 #include "workloads/report/run_directory.h"
 #include "workloads/schedule_dump.h"
+#include "workloads/study/mixed/mixed_commands.h"
+#include "workloads/study/placement/place_command.h"
+#include "workloads/study/search/search_command.h"
 #include "workloads/study/sweep_command.h"
 #include "workloads/validation/validate_command.h"
 
@@ -252,6 +256,17 @@ ChosenExecutor many_runs(bool by_any) {
   return {start, &arguments->scenario.data, options, means};
 }
 
+// The simulator at one detail, whatever the command line says.
+ChosenExecutor simulated(NetworkDetail detail) {
+  const auto arguments = std::make_shared<RunArguments>();
+  arguments->driver = Driver::kPlain;
+  arguments->detail = detail;
+  const StartExecutor start = [arguments](const Job& job, const Layout& layout, Recorder& recorder) {
+    return executor_of(ExecutorKind::kSim, *arguments)(job, layout, recorder);
+  };
+  return {start, &arguments->scenario.data, {}};
+}
+
 DeviceUnderTest open_device(const std::string& device, const Catalog& catalog, const std::string& out) {
   return device == "host" ? host_under_test(out) : cuda_under_test(device_index(device), catalog, out);
 }
@@ -267,7 +282,11 @@ std::vector<Command> all_commands() {
           report_command(),
           view_command(),
           validate_command(many_runs(false)),
+          search_command(simulated(NetworkDetail::kAlphaBeta), simulated(NetworkDetail::kFluid)),
           sweep_command(many_runs(true), launched_companions),
+          place_command(many_runs(false)),
+          matrix_command(many_runs(false)),
+          split_command(many_runs(false)),
           list_command(),
           show_command(),
           calibrate_command(open_device),
@@ -322,9 +341,10 @@ std::string wrong_command_line(const std::string& first, const std::vector<Comma
 
 int start_command(int argc, char** argv) {
   CLI::App app("Simulates Mixture-of-Experts on any cluster and executes the same schedules.", "moebius");
-  app.set_version_flag("--version", kVersion);
+  app.set_version_flag("--version", version_text());
   app.require_subcommand(1);
-  const std::vector<Command> commands = all_commands();
+  std::vector<Command> commands = all_commands();
+  commands.push_back(manual_command(commands));
   std::function<int()> chosen;
   for (const Command& command : commands) add_command(app, command, chosen);
   try {

@@ -12,6 +12,7 @@
 #include "workloads/perform_service.h"
 #include "workloads/progress_bar.h"
 #include "workloads/reinforcement_phases.h"
+#include "workloads/scenario/placement_keys.h"
 #include "workloads/serving/left_out.h"
 #include "workloads/stretches.h"
 #include "workloads/training/device_speeds.h"
@@ -31,7 +32,7 @@ void add_process_use(RunFacts& facts, std::chrono::steady_clock::time_point star
 }
 
 void name_run(Timeline& timeline, const Job& job, const RunFacts& facts) {
-  const std::vector<std::pair<std::string, std::string>> run{{"moebius", kVersion},
+  const std::vector<std::pair<std::string, std::string>> run{{"moebius", version_text()},
                                                              {"scenario", job.scenario.name},
                                                              {"executor", facts.executor},
                                                              {"detail", facts.detail},
@@ -63,6 +64,7 @@ std::string speeds_text(const Scenario& scenario) {
 std::string why_unfolded(const Scenario& scenario) {
   if (scenario.cluster->by_ports()) return "off: which ports a message takes differs from rank to rank";
   if (!scenario.faults.empty()) return "off: nodes become slow one by one";
+  if (placement_of(scenario).any()) return "off: where ranks stand (/plan/placement)";
   return "off: pools of different kinds";
 }
 
@@ -87,7 +89,7 @@ Outcome perform_replay(const Job& job, std::chrono::steady_clock::time_point sta
   facts.executor = "sim";
   facts.detail = "blocks";
   facts.on_cluster = false;
-  facts.provenance = {{"traffic", describe(replayed.traffic)}, {"moebius", kVersion}};
+  facts.provenance = {{"traffic", describe(replayed.traffic)}, {"moebius", version_text()}};
   name_run(outcome.timeline, job, facts);
   add_process_use(facts, started);
   return outcome;
@@ -148,7 +150,7 @@ Outcome perform(Job& job, const StartExecutor& start, const Hooks& hooks) {
       facts.provenance.emplace_back("warning", sentence);
   }
   facts.provenance.emplace_back("schedule", fmt::format("{:016x}", recorder.schedule_hash()));
-  facts.provenance.emplace_back("moebius", kVersion);
+  facts.provenance.emplace_back("moebius", version_text());
   facts.dropped_spans = recorder.dropped_spans();
   outcome.timeline = std::move(recorder.timeline());
   name_run(outcome.timeline, job, facts);
