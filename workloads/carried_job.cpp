@@ -17,10 +17,10 @@ constexpr std::size_t kMostRequests = 1 << 16;
 
 void require(const Scenario& scenario, bool holds, const char* pointer, std::string_view what) {
   if (!holds)
-    throw input_error(
-        fmt::format("{}: {}: {} needs iterations that are timed (/plan/steps \"surface\", --executor sim): it is "
-                    "not carried out op by op",
-                    scenario.file, pointer, what));
+    throw input_error(fmt::format(
+        "{}: {}: {} needs iterations that are timed (/plan/steps \"surface\", --executor sim): it is "
+        "not carried out op by op",
+        scenario.file, pointer, what));
 }
 
 // What no executor does; what the host of an engine takes is what the executor's own host takes.

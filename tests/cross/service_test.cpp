@@ -74,6 +74,16 @@ TEST_CASE("a service that is carried out reports what a simulated one does") {
   }
 }
 
+TEST_CASE("a service that ships answers the same whatever its scheduler does") {
+  const std::string file = kScenarios + "smoke/serve-carried.json --executor host";
+  const auto hash = [](const std::string& json) { return json.substr(json.find("\"hash\""), 28); };
+  const std::string expected = hash(report_of(file));
+  CHECK(hash(report_of(file + " --set /plan/cache/prefix=false --set /plan/scheduler/chunked=false")) ==
+        expected);
+  CHECK(hash(report_of(file + " --set /plan/scheduler/batching=prefill-first --set /plan/decode/max_batch=2 "
+                              "--set /plan/router=round-robin")) == expected);
+}
+
 // Caches that move meet the iterations' own traffic there, and no grid rounds what they take.
 TEST_CASE("a service whose every op is carried out by the simulator takes what a timed one takes") {
   const std::string file = kScenarios + "smoke/serve-carried.json";
@@ -99,7 +109,7 @@ TEST_CASE("what is simulated only is refused by the executor with the key that a
   const std::string file = kScenarios + "smoke/serve-carried.json --executor host --set ";
   const std::vector<std::pair<std::string, std::string>> cases{
       {"/plan/router=sla-aware", "/plan/router: a router that forecasts needs iterations that are timed"},
-      {"/plan/expert_balance/policy=static", "/plan/expert_balance: placing experts needs iterations that are timed"}};
+      {"/plan/admission/policy=queue-limit", "/plan/admission: admission needs iterations that are timed"}};
   for (const auto& [set, sentence] : cases) {
     INFO(set);
     const auto run = test::run_moebius("run " + file + set);
