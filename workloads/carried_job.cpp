@@ -17,8 +17,10 @@ constexpr std::size_t kMostRequests = 1 << 16;
 
 void require(const Scenario& scenario, bool holds, const char* pointer, std::string_view what) {
   if (!holds)
-    throw input_error(fmt::format("{}: {}: {} is simulated only: executors carry out the rest of a service",
-                                  scenario.file, pointer, what));
+    throw input_error(fmt::format(
+        "{}: {}: {} needs iterations that are timed (/plan/steps \"surface\", --executor sim): it is "
+        "not carried out op by op",
+        scenario.file, pointer, what));
 }
 
 // What no executor does; what the host of an engine takes is what the executor's own host takes.
@@ -37,6 +39,8 @@ void require_carried(const Scenario& scenario) {
   require(scenario, scenario.traffic.drift.correlation.ns == 0 && scenario.traffic.drift.domains.empty(),
           "/workload/experts", "popularity that changes");
   for (const ServicePhase& phase : plan.phases) {
+    require(scenario, !phase.plan.experts_apart(), "/plan/separation/attention_ffn",
+            "a pool of experts beside requests that come by and by");
     require(scenario, !phase.wan, "/plan/pools", "a link to users");
     require(scenario, !phase.plan.prefill_overlap.two_batch && !phase.plan.decode_overlap.two_batch, "/plan",
             "an iteration in two half batches");
@@ -146,6 +150,7 @@ ServiceFigures carried_figures(const Job& job) {
     of.devices = pool.rules.instances * pool.plan.ranks();
     of.pages = pool.rules.instance.replica.pages;
     of.timed_iterations = runs[p].totals.iterations;
+    of.tariff.accelerator = "what executed it";
   }
   figures.shares = system.metrics().shares();
   for (std::size_t i = 0; i < service.classes.size(); ++i) {

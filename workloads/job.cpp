@@ -7,6 +7,7 @@
 
 #include "hw/error.h"
 #include "hw/mixed_pools.h"
+#include "workloads/carried_job.h"
 #include "workloads/checkpoint/checkpoint_index.h"
 #include "workloads/reinforcement_phases.h"
 #include "workloads/report/report.h"
@@ -193,7 +194,10 @@ Job read_job(Document document, const Changes& changes, const Library& library) 
       }
       break;
     case ScenarioKind::kServing:
-      if (job.is_service()) break;
+      if (job.is_service()) {
+        if (job.scenario.service.full_steps) carry_out(job);
+        break;
+      }
       job.serving = std::make_unique<Serving>(ServingJob{.model = job.scenario.model,
                                                          .plan = job.scenario.serving,
                                                          .workload = job.scenario.served,
@@ -242,8 +246,8 @@ void require_fit(const Job& job) {
 void require_schedule(const Job& job) {
   if (job.is_service())
     throw input_error(fmt::format(
-        "{}: a whole service has no schedule to execute, to explain or to dump; requests that are there "
-        "at once have one (generator \"batch\", /plan/steps \"full\")",
+        "{}: a service whose iterations are timed has no schedule to execute, to explain or to dump; one whose "
+        "every op is carried out has one (/plan/steps \"full\")",
         job.scenario.file));
   if (job.scenario.operations)
     throw input_error(

@@ -135,7 +135,10 @@ Outcome perform(Job& job, const StartExecutor& start, const Hooks& hooks) {
   if (job.again) facts.provenance.emplace_back("replay", "what another run issued; it decides nothing");
   if (job.serving) {
     outcome.report.serving = job.serving->figures(job.scenario.goal);
-    if (!job.scenario.service.phases.empty()) outcome.report.service = carried_figures(job);
+    if (!job.scenario.service.phases.empty()) {
+      outcome.report.service = carried_figures(job);
+      if (!job.again) outcome.report.metrics.makespan = job.serving->system().now();
+    }
     const std::string missing = left_out(job.scenario.model);
     if (!missing.empty()) facts.provenance.emplace_back("left out", missing);
   }

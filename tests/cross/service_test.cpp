@@ -55,7 +55,7 @@ TEST_CASE("a service between timed iterations takes as long as one whose every o
 TEST_CASE("a whole service has no schedule to dump") {
   const auto run = test::run_moebius("run " + kApart + " --dump /dev/null");
   CHECK(run.exit_code == 2);
-  CHECK(run.err.find("a whole service has no schedule to execute") != std::string::npos);
+  CHECK(run.err.find("a service whose iterations are timed has no schedule to execute") != std::string::npos);
 }
 
 // The same keys, and what does not depend on the clock the same.
@@ -74,11 +74,42 @@ TEST_CASE("a service that is carried out reports what a simulated one does") {
   }
 }
 
+TEST_CASE("a service that ships answers the same whatever its scheduler does") {
+  const std::string file = kScenarios + "smoke/serve-carried.json --executor host";
+  const auto hash = [](const std::string& json) { return json.substr(json.find("\"hash\""), 28); };
+  const std::string expected = hash(report_of(file));
+  CHECK(hash(report_of(file + " --set /plan/cache/prefix=false --set /plan/scheduler/chunked=false")) ==
+        expected);
+  CHECK(hash(report_of(file + " --set /plan/scheduler/batching=prefill-first --set /plan/decode/max_batch=2 "
+                              "--set /plan/router=round-robin")) == expected);
+}
+
+// Caches that move meet the iterations' own traffic there, and no grid rounds what they take.
+TEST_CASE("a service whose every op is carried out by the simulator takes what a timed one takes") {
+  const std::string file = kScenarios + "smoke/serve-carried.json";
+  const std::string full = report_of(file + " --set /plan/steps=full"), timed = report_of(file);
+  CHECK(figure(full, "ttft_s.mean") == Approx(figure(timed, "ttft_s.mean")).epsilon(0.05));
+  CHECK(figure(full, "tpot_s.mean") == Approx(figure(timed, "tpot_s.mean")).epsilon(0.10));
+  CHECK(figure(full, "run_time_s") == Approx(figure(timed, "run_time_s")).epsilon(0.02));
+  CHECK(figure(full, "transferred_bytes") == figure(timed, "transferred_bytes"));
+}
+
+// What the host issued by its own clock is simulated again and joined op by op; what requests saw of either
+// side's own decisions stands beside each other.
+TEST_CASE("a crosscheck of a service replays what was issued") {
+  const auto run = test::run_moebius("crosscheck " + kScenarios +
+                                     "smoke/serve-carried.json --set /workload/trace/requests=12");
+  INFO(run.err);
+  CHECK(run.exit_code == 0);
+  CHECK(run.out.find("ops, order and bytes agree") != std::string::npos);
+  CHECK(run.out.find("closed loop: 12 requests") != std::string::npos);
+}
+
 TEST_CASE("what is simulated only is refused by the executor with the key that asks for it") {
   const std::string file = kScenarios + "smoke/serve-carried.json --executor host --set ";
   const std::vector<std::pair<std::string, std::string>> cases{
-      {"/plan/router=sla-aware", "/plan/router: a router that forecasts is simulated only"},
-      {"/plan/expert_balance/policy=static", "/plan/expert_balance: placing experts is simulated only"}};
+      {"/plan/router=sla-aware", "/plan/router: a router that forecasts needs iterations that are timed"},
+      {"/plan/admission/policy=queue-limit", "/plan/admission: admission needs iterations that are timed"}};
   for (const auto& [set, sentence] : cases) {
     INFO(set);
     const auto run = test::run_moebius("run " + file + set);

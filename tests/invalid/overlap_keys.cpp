@@ -36,8 +36,4 @@ TEST_CASE("a phase alone is one of two, on a pool that is not shared") {
   check(kPrefill, "/plan/phase", "encode",
         "/plan/phase: expected one of \"both\", \"prefill\", \"decode\", found \"encode\" (did you mean "
         "\"decode\"?)");
-  check(kPrefill, "/plan/steps", "full",
-        "/plan/steps: \"full\" carries out requests that are there at once, on one pool, found several pools "
-        "or "
-        "classes, admission, one phase or two half batches; expected \"surface\"");
 }

@@ -50,9 +50,6 @@ TEST_CASE("a whole service says what does not fit together") {
         "/plan/prefill: dp 9 x tp 1 ranks do not fit on the 8 devices of pool \"prefill\"");
   check(kApart, "/plan/decode/ep/degree", "3",
         "/plan/decode: 3 replicas share experts by 3: that does not divide dp 8");
-  check(kApart, "/plan/steps", "full",
-        "/plan/steps: \"full\" carries out requests that are there at once, on one pool, found prefill and decode "
-        "apart; expected \"surface\"");
   check(kApart, "/plan/cache/block_tokens", "48",
         "/plan/cache/block_tokens: pages of 48 tokens do not divide the traffic's blocks of 512");
   check(kApart, "/workload/trace/input", "100",

@@ -87,7 +87,11 @@ Json groups_json(const std::vector<GroupBytes>& groups) {
 }
 
 Json spread_json(const Spread& spread) {
-  return {{"mean", spread.mean}, {"p50", spread.p50}, {"p90", spread.p90}, {"p95", spread.p95}, {"p99", spread.p99}};
+  return {{"mean", spread.mean},
+          {"p50", spread.p50},
+          {"p90", spread.p90},
+          {"p95", spread.p95},
+          {"p99", spread.p99}};
 }
 
 Json loop_json(const ClosedLoop& loop) {

@@ -167,13 +167,18 @@ void service_lines(Out out, const ServiceFigures& service) {
   }
   for (const ServicePoolFigures& pool : service.pools)
     if (pool.separation) fmt::format_to(out, "{}", separation_text(pool.run.name, *pool.separation));
-  for (const ServicePoolFigures& pool : service.pools)
+  for (const ServicePoolFigures& pool : service.pools) {
+    if (pool.timed_iterations == pool.run.totals.iterations && pool.surface.iterations == 0) {
+      fmt::format_to(out, "  {}: every iteration was carried out op by op\n", pool.run.name);
+      continue;
+    }
     fmt::format_to(
         out,
         "  {}: {} iterations timed op by op, the others between them; of {} measured again, half are "
         "within {:.1f}%, nine of ten within {:.1f}%\n",
         pool.run.name, grouped(pool.timed_iterations), pool.surface.iterations, 100 * pool.surface.p50,
         100 * pool.surface.p90);
+  }
 }
 
 }  // namespace
@@ -214,6 +219,22 @@ FigureTree serving_tree(const Report& report) {
   return tree;
 }
 
+namespace {
+
+// What was computed, and by whom; of a simulation nothing.
+std::string executed_text(const Report& report) {
+  std::string text;
+  const auto out = std::back_inserter(text);
+  if (!report.facts.tokens.empty())
+    fmt::format_to(out, "  tokens             hash {:016x}\n", hash_of(report.facts.tokens));
+  if (!report.facts.on_cluster)
+    fmt::format_to(out, "  executed by        {}: its times say nothing about the scenario's devices\n",
+                   report.facts.executor);
+  return text;
+}
+
+}  // namespace
+
 std::string serving_text(const Report& report) {
   const ServingFigures& figures = *report.serving;
   const ServingPlan& plan = report.scenario->serving;
@@ -242,17 +263,13 @@ std::string serving_text(const Report& report) {
     service_lines(out, *report.service);
     engine_lines(out, *report.service, report.scenario->service);
     if (report.service->tiers) text += tiers_text(*report.service->tiers);
+    text += executed_text(report);
     return text + stalls_text(*report.service) + experts_text(*report.service) +
            classes_text(*report.service) + cost_text(*report.service);
   }
   fmt::format_to(out, "  cache              {} of {} pages of {} tokens at most in use on one rank\n",
                  grouped(figures.peak_pages), grouped(figures.cache_pages), plan.block_tokens);
-  if (!report.facts.tokens.empty())
-    fmt::format_to(out, "  tokens             hash {:016x}\n", hash_of(report.facts.tokens));
-  if (!report.facts.on_cluster)
-    fmt::format_to(out, "  executed by        {}: its times say nothing about the scenario's devices\n",
-                   report.facts.executor);
-  return text;
+  return text + executed_text(report);
 }
 
 }  // namespace moebius

@@ -211,7 +211,7 @@ void check_serving(Scenario& scenario, const Document& document) {
   set_expert_slots(scenario, document);
   check_tiers(scenario, document);
   check_formats(scenario, document);
-  if (scenario.service.full_steps) {
+  if (scenario.service.phases.empty()) {
     if (scenario.service.decode.expert_pool.empty()) {
       check_degrees(scenario.serving, scenario, document);
     } else {

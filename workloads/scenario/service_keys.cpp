@@ -68,19 +68,15 @@ bool needs_events(const ServicePlan& service) {
          service.admission.policy != AdmissionPolicy::kNone;
 }
 
-// Only requests that are there at once, on one pool, can be carried out op by op.
-void decide_steps(Scenario& scenario, const Document& document) {
-  ServicePlan& service = scenario.service;
-  const bool can_be_full = !scenario.traffic.source && !service.separate && !needs_events(service);
-  if (!service.steps_given) service.full_steps = can_be_full;
-  if (service.full_steps && !can_be_full)
-    place_at(document, "/plan/steps")
-        .fail(fmt::format("\"full\" carries out requests that are there at once, on one pool, found {}; "
-                          "expected \"surface\"",
-                          service.separate ? "prefill and decode apart"
-                          : scenario.traffic.source
-                              ? "requests that come by and by"
-                              : "several pools or classes, admission, one phase or two half batches"));
+// Requests that are there at once, on one pool: one instance, of which all ranks may be one.
+bool is_batch(const Scenario& scenario) {
+  const ServicePlan& service = scenario.service;
+  return !scenario.traffic.source && !service.separate && !needs_events(service);
+}
+
+// Unless it is said, other services are timed: every op of each of their iterations takes long.
+void decide_steps(Scenario& scenario) {
+  if (!scenario.service.steps_given) scenario.service.full_steps = is_batch(scenario);
 }
 
 // Blocks of the traffic are made of whole pages.
@@ -131,7 +127,7 @@ ServicePhase phase_of(const Scenario& scenario, PoolRole role, const PhaseKeys& 
 void read_service_keys(Section& plan, const Framework& framework, ServicePlan& service) {
   service.steps_given = plan.given("steps");
   service.full_steps = plan.choice<bool>("steps", kSteps, true,
-                                         "how iterations of a batch that is there at once are carried out");
+                                         "how iterations are carried out; by default full where all requests are there at once on one pool");
   service.does = plan.choice<PoolRole>("phase", kPhases, PoolRole::kBoth, "what of a request is served");
   read_separation(plan, service);
   service.router = plan.choice<RouterPolicy>("router", kRouters, RouterPolicy::kRoundRobin,
@@ -208,9 +204,9 @@ void set_phases_of_roles(Scenario& scenario, const Document& document) {
 
 void set_phases(Scenario& scenario, const Document& document) {
   ServicePlan& service = scenario.service;
-  decide_steps(scenario, document);
+  decide_steps(scenario);
   check_engine(scenario, document);
-  if (service.full_steps) return check_separation(scenario, document);
+  if (service.full_steps && is_batch(scenario)) return check_separation(scenario, document);
   check_prefix_cache(scenario, document);
   service.pools.empty() ? set_phases_of_roles(scenario, document) : set_phases_of_pools(scenario, document);
   for (ServicePhase& phase : service.phases) set_engine(phase, service);
