@@ -216,6 +216,7 @@ const Layout& Job::layout() const {
 
 Workload& Job::workload() {
   require_schedule(*this);
+  if (again) return *again;
   if (training) return *training;
   if (tenants) return *tenants;
   if (flows) return *flows;
@@ -300,9 +301,9 @@ void require_host(const Job& job) {
       static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGE_SIZE));
   if (needed > there) {
     throw run_error(fmt::format("{}: the {} ranks hold {} together, this machine has {}", job.scenario.name,
-                                job.scenario.ranks(), to_text(Bytes{needed}), to_text(Bytes{there})));
+                                job.layout().ranks, to_text(Bytes{needed}), to_text(Bytes{there})));
   }
-  if (static_cast<int>(classes.size()) < job.scenario.ranks()) {
+  if (static_cast<int>(classes.size()) < job.layout().ranks) {
     throw run_error(fmt::format("{}: the host executes every rank; add --set {}/fold=false",
                                 job.scenario.name, job.collective || job.tenants ? "/workload" : "/plan"));
   }

@@ -41,6 +41,18 @@ constexpr std::array kUpdates{
         "copied from their masters: each a kernel"},
 };
 
+constexpr std::array kRoutings{
+    Named<bool>{"fused", false, "one kernel chooses, one moves rows to experts, one sums them up"},
+    Named<bool>{"separate", true,
+                "each step of choosing is a kernel, rows of several experts are sorted again, and weights are "
+                "applied by passes of their own"},
+};
+
+constexpr std::array kExpertProducts{
+    Named<bool>{"grouped", false, "one kernel multiplies the rows of all experts of a rank"},
+    Named<bool>{"each", true, "a dense product for each expert"},
+};
+
 constexpr std::array kFusions{
     Named<Fusion>{"residual", Fusion::kResidual, "sums with sums and norms, and their gradients"},
     Named<Fusion>{"rotary", Fusion::kRotary, "splits and norms of heads with the rotation"},
@@ -111,6 +123,9 @@ void read_expert(Section section, TrainingPlan& plan) {
   plan.capacity = section.number("capacity", {0, 1024}, 0,
                                  "most copies that an expert takes of one rank's tokens, in parts of the "
                                  "mean; what is over it is dropped; 0: all");
+  plan.separate_routing =
+      section.choice<bool>("kernels", kRoutings, false, "kernels of the router and of the rows' ways");
+  plan.expert_by_expert = section.choice<bool>("products", kExpertProducts, false, "products of experts");
   section.finish();
 }
 

@@ -29,6 +29,8 @@ std::string separate_kernels(const TrainingPlan& plan) {
   add(plan.separate_norm_grad, "gradients of norms");
   add(plan.separate_accumulation, "sums of gradients");
   add(plan.separate_update, "update");
+  add(plan.separate_routing, "routing");
+  add(plan.expert_by_expert, "products of experts");
   return text;
 }
 
