@@ -103,7 +103,7 @@ Command split_command(const ChosenExecutor& executor) {
       {"--set", &arguments->changes.sets, "/json/pointer=value: changes the scenario; may be given again"},
       {"--seed", &arguments->changes.seed, "replaces the scenario's seed", whole_number},
       {"--finalists", &arguments->finalists,
-       "best splits by the matrices that are carried out: so many interleaved, 8 times others (default: 4)"},
+       "interleaved splits that are carried out, the best by the matrices (default: 4)"},
       {"--out", &arguments->out, "file for a scenario that extends this one by the best split"},
       {"--json", &arguments->json, "print the result as one JSON object"}};
   return {"split",

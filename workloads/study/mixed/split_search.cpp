@@ -161,17 +161,14 @@ class SplitSearch {
   // The best that can run, and what was refused on the way: so many interleaved ones, whose slices take long
   // to find, and eight times as many others. `batch`: 0 as the scenario has it, else about so many sequences.
   std::vector<SplitRun> best_of(const std::vector<int>& pools, double batch) const {
-    const auto finalists = static_cast<std::size_t>(request_.finalists);
-    std::size_t quick = 8 * finalists, slow = finalists;
+    auto slow = static_cast<std::size_t>(request_.finalists);
     int devices = 0;
     for (const int pool : pools) devices += this->pools()[pool].devices();
     std::vector<SplitRun> runs;
     for (SplitRun& run : ranked(pools)) {
-      std::size_t& left = run.plan.chunks > 1 ? slow : quick;
-      if (left == 0) continue;
+      if (run.plan.chunks > 1 && slow == 0) continue;
+      slow -= run.plan.chunks > 1 ? 1 : 0;
       carry_out(run, batch > 0 ? batch_for(devices, run.plan, batch) : 0);
-      // What does not fit has cost the search of its slices all the same.
-      left -= run.tokens_per_s > 0 || run.plan.chunks > 1 ? 1 : 0;
       runs.push_back(run);
     }
     std::stable_sort(runs.begin(), runs.end(),

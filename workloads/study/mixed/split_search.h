@@ -3,8 +3,8 @@
 // replicas on chips of one kind each, with microbatches by their speed. Layers go to the stages by what they
 // take (dynamic slicing), microbatches to the replicas likewise.
 //
-// Every legal way is estimated by the chips' efficiency matrices (efficiency_matrix.h); the best that fit are
-// carried out. Beside them stand the parts: each pool alone, at its best by the same search. What the best
+// Every legal way is estimated by the chips' efficiency matrices (efficiency_matrix.h) and carried out, of
+// interleaved pipelines the best alone. Beside them stand the parts: each pool alone, at its best by the same search. What the best
 // split reaches is its tokens a second over the sum of theirs.
 #pragma once
 
@@ -66,7 +66,7 @@ struct SplitRequest {
   Changes changes;
   const Library& library;
   const StartExecutor& start;
-  int finalists = 4;  // interleaved ones, and eight times as many others
+  int finalists = 4;  // interleaved ones that are carried out; of the others all are
 };
 
 // input_error for a scenario that is no training on several kinds of pools; run_error where no split, or none
