@@ -19,6 +19,7 @@ struct PolicyKey {
 };
 
 constexpr std::array kPolicies{
+    PolicyKey{ScenarioKind::kTraining, "/plan/placement/order"},
     PolicyKey{ScenarioKind::kServing, "/plan/scheduler/batching"},
     PolicyKey{ScenarioKind::kServing, "/plan/scheduler/policy"},
     PolicyKey{ScenarioKind::kServing, "/plan/scheduler/preemption"},

@@ -78,6 +78,7 @@ RankPlacement placement_of(const Scenario& scenario) {
 }
 
 void check_placement(const RankPlacement& placement, const Scenario& scenario, const Document& document) {
+  if (!placement.any()) return;
   const auto require = [&](bool holds, const char* key, const std::string& sentence) {
     if (!holds) place_at(document, std::string(kAt) + key).fail(sentence);
   };

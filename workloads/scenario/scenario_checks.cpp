@@ -8,6 +8,7 @@
 #include <set>
 
 #include "hw/mixed_pools.h"
+#include "workloads/scenario/placement_keys.h"
 #include "workloads/scenario/plan_state_keys.h"
 #include "workloads/scenario/popularity_keys.h"
 #include "workloads/scenario/scenario_flows.h"
@@ -51,6 +52,7 @@ class TrainingChecks {
     scaling();
     kinds();
     check_passes(scenario_, document_);
+    check_placement(placement_of(scenario_), scenario_, document_);
   }
 
  private:

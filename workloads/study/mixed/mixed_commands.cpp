@@ -63,7 +63,7 @@ std::string extending(const SplitStudy& study, const SplitArguments& arguments) 
 
 int split(const SplitArguments& arguments, const ChosenExecutor& executor) {
   constexpr std::int64_t kMostFinalists = 1000;
-  const std::int64_t finalists = arguments.finalists.value_or(12);
+  const std::int64_t finalists = arguments.finalists.value_or(4);
   if (finalists < 1 || finalists > kMostFinalists)
     throw input_error(fmt::format("--finalists: expected 1 to {}, found {}", kMostFinalists, finalists));
   const Library library(*executor.data);
@@ -103,7 +103,7 @@ Command split_command(const ChosenExecutor& executor) {
       {"--set", &arguments->changes.sets, "/json/pointer=value: changes the scenario; may be given again"},
       {"--seed", &arguments->changes.seed, "replaces the scenario's seed", whole_number},
       {"--finalists", &arguments->finalists,
-       "best splits by the matrices that are carried out (default: 12)"},
+       "interleaved splits that are carried out, the best by the matrices (default: 4)"},
       {"--out", &arguments->out, "file for a scenario that extends this one by the best split"},
       {"--json", &arguments->json, "print the result as one JSON object"}};
   return {"split",

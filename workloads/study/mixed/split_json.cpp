@@ -26,6 +26,7 @@ std::string split_json(const SplitStudy& study) {
   Json json{{"name", study.name},
             {"efficiency", study.efficiency()},
             {"sum_of_parts_tokens_per_s", study.sum_of_parts()},
+            {"sum_of_plain_parts_tokens_per_s", study.sum_of_plain_parts()},
             {"as_given_tokens_per_s", study.as_given},
             {"estimated_splits", study.plans}};
   for (const SplitPart& part : study.parts) {

@@ -16,7 +16,8 @@
 namespace moebius {
 namespace {
 
-constexpr int kManyTimes = 8;  // the batch of the question what filling a pipeline costs
+constexpr std::size_t kMostOrdered = 4;  // pools of which every order is tried
+constexpr int kManyTimes = 8;            // the batch of the question what filling a pipeline costs
 
 std::string_view name_of(PipelineKind kind) {
   for (const Named<PipelineKind>& row : pipeline_schedules())
@@ -37,8 +38,10 @@ void set_pools(const std::vector<int>& order, Document& document) {
 
 std::string pipeline_json(const SplitPlan& plan) {
   if (plan.pp == 1) return R"({"degree": 1})";
-  return fmt::format(R"({{"degree": {}, "schedule": "{}", "slicing": "dynamic"{}}})", plan.pp,
-                     name_of(plan.schedule),
+  // Of one kind of chip many stages of a rank are cut by FLOPs: to search their cuts takes seconds.
+  const bool searched = plan.order.size() > 1 || plan.chunks == 1;
+  return fmt::format(R"({{"degree": {}, "schedule": "{}", "slicing": "{}"{}}})", plan.pp,
+                     name_of(plan.schedule), searched ? "dynamic" : "balanced",
                      plan.chunks > 1 ? fmt::format(", \"virtual\": {}", plan.chunks) : "");
 }
 
@@ -82,7 +85,6 @@ class SplitSearch {
     measure();
     run_as_given();
     search_all();
-    try_orders();
     if (study_.runs.front().tokens_per_s <= 0)
       throw run_error(
           fmt::format("{}: no split can run; the first: {}", request_.file, study_.runs.front().refusal));
@@ -121,7 +123,11 @@ class SplitSearch {
   // Best first.
   std::vector<SplitRun> ranked(const std::vector<int>& pools) const {
     std::vector<SplitRun> runs;
-    for (const SplitPlan& plan : legal_splits(scenario(), pools)) runs.push_back(estimated(plan));
+    std::vector<int> order = pools;
+    do {
+      for (const SplitPlan& plan : legal_splits(scenario(), order))
+        if (order == pools || !plan.by_replicas) runs.push_back(estimated(plan));
+    } while (order.size() <= kMostOrdered && std::next_permutation(order.begin(), order.end()));
     std::stable_sort(runs.begin(), runs.end(),
                      [](const SplitRun& a, const SplitRun& b) { return a.estimate > b.estimate; });
     return runs;
@@ -138,15 +144,6 @@ class SplitSearch {
     }
   }
 
-  void carry_out_all(std::vector<SplitRun>& runs) const {
-    work_side_by_side(runs.size(), [&](std::size_t i) { carry_out(runs[i]); });
-  }
-
-  void sort_runs() {
-    std::stable_sort(study_.runs.begin(), study_.runs.end(),
-                     [](const SplitRun& a, const SplitRun& b) { return a.tokens_per_s > b.tokens_per_s; });
-  }
-
   void run_as_given() {
     try {
       study_.as_given = tokens_per_second(request_.scenario, request_, nullptr);
@@ -161,17 +158,17 @@ class SplitSearch {
     return std::max<std::int64_t>(1, std::llround(batch / static_cast<double>(round))) * round;
   }
 
-  // So many of the best that can run, and what was refused on the way. `batch`: 0 as the scenario has it,
-  // else about so many sequences.
-  std::vector<SplitRun> best_of(const std::vector<int>& pools, std::size_t count, double batch) const {
+  // The best that can run, and what was refused on the way: so many interleaved ones, whose slices take long
+  // to find, and eight times as many others. `batch`: 0 as the scenario has it, else about so many sequences.
+  std::vector<SplitRun> best_of(const std::vector<int>& pools, double batch) const {
+    auto slow = static_cast<std::size_t>(request_.finalists);
+    int devices = 0;
+    for (const int pool : pools) devices += this->pools()[pool].devices();
     std::vector<SplitRun> runs;
-    std::size_t done = 0;
     for (SplitRun& run : ranked(pools)) {
-      if (done == count) break;
-      int devices = 0;
-      for (const int pool : pools) devices += this->pools()[pool].devices();
+      if (run.plan.chunks > 1 && slow == 0) continue;
+      slow -= run.plan.chunks > 1 ? 1 : 0;
       carry_out(run, batch > 0 ? batch_for(devices, run.plan, batch) : 0);
-      done += run.tokens_per_s > 0 ? 1 : 0;
       runs.push_back(run);
     }
     std::stable_sort(runs.begin(), runs.end(),
@@ -181,45 +178,33 @@ class SplitSearch {
 
   // Alone, by the same search.
   SplitPart part_of(int pool, double batch) const {
-    const std::vector<SplitRun> runs = best_of({pool}, static_cast<std::size_t>(request_.finalists), batch);
+    const std::vector<SplitRun> runs = best_of({pool}, batch);
     if (runs.empty() || runs.front().tokens_per_s <= 0)
       throw run_error(fmt::format("{}: pool \"{}\" cannot run the job alone{}", request_.file,
                                   pools()[pool].name, runs.empty() ? "" : ": " + runs.front().refusal));
-    return {pools()[pool].name, pools()[pool].accelerator.id, pools()[pool].devices(), runs.front()};
+    SplitPart part{pools()[pool].name, pools()[pool].accelerator.id, pools()[pool].devices(), runs.front(),
+                   0};
+    SplitRun plain{.plan = {.order = {pool}, .tp = scenario().plan.tp}};
+    carry_out(plain, batch_for(part.devices, plain.plan, batch));
+    part.plain_tokens_per_s = plain.tokens_per_s;
+    return part;
   }
 
   // The parts and the whole, side by side.
   void search_all() {
     std::vector<int> all(pools().size());
     std::iota(all.begin(), all.end(), 0);
-    study_.plans = static_cast<std::int64_t>(legal_splits(scenario(), all).size());
+    study_.plans = static_cast<std::int64_t>(ranked(all).size());
     if (study_.plans == 0)
       throw run_error(fmt::format("{}: no number of stages divides the pools", request_.file));
     study_.parts.resize(pools().size());
     const auto batch = static_cast<double>(scenario().training.global_batch);
     work_side_by_side(pools().size() + 1, [&](std::size_t i) {
       if (i == 0)
-        study_.runs = best_of(all, static_cast<std::size_t>(request_.finalists), 0);
+        study_.runs = best_of(all, 0);
       else
         study_.parts[i - 1] = part_of(static_cast<int>(i) - 1, batch);
     });
-  }
-
-  // The estimate does not know which pool should come first: of the best ones every order is carried out.
-  void try_orders() {
-    constexpr std::size_t kBest = 2, kMostPools = 4;
-    std::vector<SplitRun> others;
-    for (std::size_t i = 0; i < std::min(kBest, study_.runs.size()); ++i) {
-      SplitRun run = study_.runs[i];
-      if (run.plan.by_replicas || run.plan.order.size() > kMostPools) continue;
-      while (std::next_permutation(run.plan.order.begin(), run.plan.order.end())) {
-        run.tokens_per_s = 0;
-        others.push_back(run);
-      }
-    }
-    carry_out_all(others);
-    study_.runs.insert(study_.runs.end(), others.begin(), others.end());
-    sort_runs();
   }
 
   std::string overlay() const {
@@ -232,6 +217,16 @@ class SplitSearch {
       only.items.push_back(*placed.root.find(key));
     }
     return to_json(only);
+  }
+
+  void give_memory(Document& document) const {
+    for (std::size_t i = 0; i < pools().size(); ++i) {
+      const std::string at = fmt::format("/cluster/pools/{}/accelerator", i);
+      const Value chip = *document.root.find("cluster")->find("pools")->items[i].find("accelerator");
+      if (chip.kind == Value::Kind::kString)
+        set_at_pointer(document, at, fmt::format(R"({{"base": "{}"}})", chip.text));
+      set_at_pointer(document, at + "/memory", "\"100 TB\"");
+    }
   }
 
   double efficiency_with(Document document) const {
@@ -279,6 +274,10 @@ class SplitSearch {
     study_.stops.push_back(
         {fmt::format("{} times the batch, in the parts too: filling the pipeline, the optimizer", kManyTimes),
          with_a_large_batch(plan)});
+    document = with_plan(request_.scenario, plan, scenario());
+    give_memory(document);
+    study_.stops.push_back(
+        {"memory without end on every device: stages as even as layers allow", efficiency_with(document)});
     const bool sliced = plan.pp > 1 && plan.chunks == 1;
     if (sliced)
       study_.stops.push_back({"layers that could be cut anywhere", study_.efficiency() * whole_layers(plan)});
@@ -290,6 +289,15 @@ class SplitSearch {
 };
 
 }  // namespace
+
+double SplitStudy::sum_of_plain_parts() const {
+  double sum = 0;
+  for (const SplitPart& part : parts) {
+    if (part.plain_tokens_per_s <= 0) return 0;
+    sum += part.plain_tokens_per_s;
+  }
+  return sum;
+}
 
 double SplitStudy::sum_of_parts() const {
   return std::accumulate(parts.begin(), parts.end(), 0.0,

@@ -1,10 +1,10 @@
 // The best way to give a training job to pools of different chips: which pool's stages come first, how many
-// stages each pool holds (so many replicas side by side), tensor parallelism, the order of microbatches; or
+// stages each pool holds (so many replicas side by side), tensor parallelism, the pipeline's schedule; or
 // replicas on chips of one kind each, with microbatches by their speed. Layers go to the stages by what they
 // take (dynamic slicing), microbatches to the replicas likewise.
 //
-// Every legal way is estimated by the chips' efficiency matrices (efficiency_matrix.h); the best that fit are
-// carried out. Beside them stand the parts: each pool alone, at its best by the same search. What the best
+// Every legal way is estimated by the chips' efficiency matrices (efficiency_matrix.h) and carried out, of
+// interleaved pipelines the best alone. Beside them stand the parts: each pool alone, at its best by the same search. What the best
 // split reaches is its tokens a second over the sum of theirs.
 #pragma once
 
@@ -35,6 +35,7 @@ struct SplitPart {
   std::string pool, chip;
   int devices = 0;
   SplitRun run;
+  double plain_tokens_per_s = 0;  // as the scenario has it, without a pipeline; 0: it does not run
 };
 
 // What the step would gain without one of the things that stop it.
@@ -55,6 +56,7 @@ struct SplitStudy {
   std::string scenario;  // JSON: what is laid over the file for the best one
 
   double sum_of_parts() const;
+  double sum_of_plain_parts() const;  // 0: one of them does not run
   double efficiency() const { return runs.front().tokens_per_s / sum_of_parts(); }
 };
 
@@ -64,7 +66,7 @@ struct SplitRequest {
   Changes changes;
   const Library& library;
   const StartExecutor& start;
-  int finalists = 12;
+  int finalists = 4;  // interleaved ones that are carried out; of the others all are
 };
 
 // input_error for a scenario that is no training on several kinds of pools; run_error where no split, or none

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "workloads/report/number_text.h"
@@ -5,6 +7,8 @@
 
 namespace moebius {
 namespace {
+
+constexpr std::size_t kShown = 12;
 
 std::string tokens_text(double tokens_per_s) {
   return grouped(static_cast<std::int64_t>(tokens_per_s));
@@ -25,18 +29,23 @@ std::string split_text(const SplitStudy& study) {
   std::string text = study.name + "\n\n" + matrix_text(study.matrices);
   text += "\nthe parts, each alone\n";
   for (const SplitPart& part : study.parts)
-    text += fmt::format("  {:<12} {:>6} {:<20} {:>12} tokens/s  tp {}{}\n", part.pool, grouped(part.devices),
-                        part.chip, tokens_text(part.run.tokens_per_s), part.run.plan.tp,
-                        part.run.plan.pp > 1 ? fmt::format(" pp {}", part.run.plan.pp) : "");
+    text += fmt::format("  {:<12} {:>6} {:<20} {:>12} tokens/s  {}\n", part.pool, grouped(part.devices),
+                        part.chip, tokens_text(part.run.tokens_per_s), to_text(part.run.plan, study.pools));
   text += fmt::format("  {:<40} {:>12}\n", "sum", tokens_text(study.sum_of_parts()));
   text += fmt::format("\n{} splits estimated by the matrices, {} carried out\n", grouped(study.plans),
                       study.runs.size());
   text += fmt::format("  {:<48} {:>12} {:>12} {:>10}\n", "split", "estimate", "tokens/s", "of parts");
-  for (const SplitRun& run : study.runs) text += row(study, run);
+  for (std::size_t i = 0; i < std::min(kShown, study.runs.size()); ++i) text += row(study, study.runs[i]);
+  if (study.runs.size() > kShown)
+    text += fmt::format("  {} more, slower or refused\n", study.runs.size() - kShown);
   if (study.as_given > 0)
     text += fmt::format("  {:<48} {:>12} {:>12} {:>9.2f}%\n", "as the scenario has it", "",
                         tokens_text(study.as_given), 100 * study.as_given / study.sum_of_parts());
-  text += fmt::format("\nbest: {:.2f}% of the sum of the parts; it would be\n", 100 * study.efficiency());
+  text += fmt::format("\nbest: {:.2f}% of the sum of the parts at their best; it is, or would be,\n",
+                      100 * study.efficiency());
+  if (study.sum_of_plain_parts() > 0)
+    text += fmt::format("  {:>7.2f}%  of parts that have the scenario's tp and no pipeline\n",
+                        100 * study.runs.front().tokens_per_s / study.sum_of_plain_parts());
   for (const SplitStop& stop : study.stops)
     text += fmt::format("  {:>7.2f}%  with {}\n", 100 * stop.efficiency, stop.what);
   return text;

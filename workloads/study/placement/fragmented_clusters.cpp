@@ -190,7 +190,7 @@ FragmentedCluster fragmented_cluster(std::uint64_t seed) {
     "fabric": {{"type": "{}", "leaf_ports": {}, "oversubscription": {}{}}}
   }},
   "plan": {{
-    "tp": {{"attention": {}, "sequence_parallel": true}}, "pp": {{"degree": {}}}, "ep": {{"degree": {}}},
+    "tp": {{"attention": {}, "sequence_parallel": {}}}, "pp": {{"degree": {}}}, "ep": {{"degree": {}}},
     "dp": {{"degree": {}, "zero": 1}},
     "placement": {{"devices": "{}"}},
     "memory": "report"
@@ -199,7 +199,7 @@ FragmentedCluster fragmented_cluster(std::uint64_t seed) {
   "timeline": {{"detail": "none"}}
 }})",
       cluster.name, seed, job.model, job.layers, chip, nodes, fabric.preset, leaf_ports, oversubscription,
-      pods, job.tp, job.pp, job.ep, replicas, device_ranges(cluster.free), replicas * job.pp * 2);
+      pods, job.tp, job.tp > 1, job.pp, job.ep, replicas, device_ranges(cluster.free), replicas * job.pp * 2);
   return cluster;
 }
 

@@ -20,7 +20,6 @@ std::vector<std::int32_t> devices_of_ranks(const TrainingJob& job, const Scenari
                                            const Document& document) {
   const RankPlacement placement = placement_of(scenario);
   if (!placement.any()) return {};
-  check_placement(placement, scenario, document);
   if (!placement.ranks.empty()) return placement.ranks;
   const int ranks = job.plan.ranks();
   std::vector<std::int32_t> free = free_devices(placement, *scenario.cluster);

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
+#include "hw/mixed_pools.h"
 #include "workloads/crew.h"
 #include "workloads/scenario/placement_keys.h"
 #include "workloads/study/placement/fragmented_clusters.h"
@@ -52,7 +53,10 @@ std::vector<Exchange> exchanges_of(const Job& job) {
 
 PlacementStudy study_placement(const PlacementRequest& request) {
   const Job job = naive_job(request.scenario, request);
-  check_placement(placement_of(job.scenario), job.scenario, request.scenario);
+  if (several_kinds(*job.scenario.cluster))
+    throw input_error(
+        fmt::format("{}: expected pools of one kind to place ranks on: `moebius split` is for several",
+                    job.scenario.file));
   const std::vector<Exchange> exchanges = exchanges_of(job);
   const Fabric& fabric = job.scenario.cluster->fabric;
   const PlacementProblem problem{.fabric = fabric,

@@ -1,0 +1,79 @@
+// Placement as a user asks for it: carried out by the simulator, against naive order.
+#include <catch2/catch.hpp>
+
+#include <cmath>
+
+#include "hw/document.h"
+#include "tests/process.h"
+
+namespace {
+
+using namespace moebius;
+
+const std::string kScenario = std::string(MOEBIUS_SOURCE_DIR) + "/scenarios/study/placement-fragmented.json";
+
+double number_at(const Value& value, const std::string& key) {
+  const Value* found = value.find(key);
+  REQUIRE(found != nullptr);
+  return found->number;
+}
+
+Document json_of(const std::string& arguments) {
+  const test::Finished finished = test::run_moebius(arguments);
+  INFO(finished.err);
+  REQUIRE(finished.exit_code == 0);
+  return parse_document(finished.out, "out");
+}
+
+double step_of(const std::string& arguments) {
+  return number_at(json_of("run " + arguments + " --json").root, "step_time_s");
+}
+
+}  // namespace
+
+TEST_CASE("on fragmented clusters no placement is slower than naive order") {
+  const Document found = json_of("place --fragmented 4 --seed 301 --json");
+  const Value& cases = *found.root.find("cases");
+  REQUIRE(cases.items.size() == 4);
+  for (const Value& one : cases.items) {
+    INFO(one.find("name")->text);
+    CHECK(number_at(one, "placed_step_time_s") <= number_at(one, "naive_step_time_s"));
+  }
+}
+
+TEST_CASE("what place writes runs as fast as it says and faster than naive order") {
+  const test::Scratch scratch;
+  const Document found = json_of("place " + kScenario + " --json --out " + scratch.path("placed.json"));
+  const double placed = number_at(found.root.find("finalists")->items.front(), "step_time_s");
+  CHECK(step_of(scratch.path("placed.json")) == Approx(placed).epsilon(1e-12));
+  CHECK(step_of(kScenario + " --set /plan/placement/order=naive") ==
+        Approx(number_at(*found.root.find("naive"), "step_time_s")).epsilon(1e-12));
+  CHECK(number_at(found.root, "gain") > 1.1);
+}
+
+TEST_CASE("ranks named in the order of devices are those that are not placed at all") {
+  const std::string scenario = std::string(MOEBIUS_SOURCE_DIR) + "/scenarios/smoke/train-tensor.json";
+  const double plain = step_of(scenario + " --set /plan/fold=false");
+  CHECK(step_of(scenario + " --set /plan/placement/order=naive --set /plan/fold=false") == plain);
+  CHECK(step_of(scenario + " --set /plan/placement/devices=0-7") == plain);
+  CHECK(step_of(scenario + " --set /plan/placement/ranks=0-7") == plain);
+}
+
+TEST_CASE("a job is split over chips of two kinds at least as well as by the plan that it came with") {
+  const test::Scratch scratch;
+  const std::string scenario =
+      scratch.write("mixed.json", R"({"moebius": 1, "kind": "training", "name": "small",
+    "model": {"base": "llama-3.1-8b", "layers": 16},
+    "cluster": {"pools": [{"name": "gpu", "accelerator": "h800-sxm", "node": "hgx-8", "nodes": 1},
+                          {"name": "npu", "accelerator": "ascend-910b", "node": "ascend-910b-8", "nodes": 1}],
+                "fabric": {"type": "rail-optimised-clos-roce"}, "forwarding": "cpu"},
+    "plan": {"tp": {"attention": 8, "sequence_parallel": true}, "pp": {"degree": 2, "slicing": "dynamic"}},
+    "workload": {"sequence_length": 4096, "global_batch": 32}})");
+  const std::string split = scratch.path("split.json");
+  const Document found = json_of("split " + scenario + " --finalists 1 --json --out " + split);
+  const double best = number_at(found.root.find("splits")->items.front(), "tokens_per_s");
+  CHECK(best >= number_at(found.root, "as_given_tokens_per_s"));
+  CHECK(number_at(found.root, "efficiency") > 0.5);
+  const Document run = json_of("run " + split + " --json");
+  CHECK(number_at(run.root, "tokens_per_s") == Approx(best).epsilon(1e-9));
+}
