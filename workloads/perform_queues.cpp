@@ -112,7 +112,7 @@ Outcome perform_queues(Job& job, const StartExecutor& start, const Hooks& hooks)
   if (hooks.wants_spans) figures->course = queue_timeline(inputs, first_seed(job.scenario.seed));
   outcome.report.cluster.emplace();
   outcome.report.queues = std::move(figures);
-  facts.provenance.emplace_back("moebius", kVersion);
+  facts.provenance.emplace_back("moebius", version_text());
   add_process_use(facts, started);
   return outcome;
 }

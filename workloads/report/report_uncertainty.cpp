@@ -164,7 +164,12 @@ Uncertainty uncertainty_of(const Report& report, const AccuracyRecord& record) {
   for (const Headline& headline : headlines_of(report)) {
     const TestSources sources = record.tests(headline.of, headline.figure);
     const std::optional<ErrorSpread> spread = spread_of(sources);
-    if (!spread || headline.value <= 0) continue;
+    if (headline.value <= 0) continue;
+    if (!spread) {
+      add_once(uncertainty.outside, fmt::format("{}: no interval, measured by {} source{}", headline.figure,
+                                                sources.size(), sources.size() == 1 ? "" : "s"));
+      continue;
+    }
     uncertainty.figures.push_back(interval_of(headline, *spread, parts));
     add_once(uncertainty.outside, of_devices(report, headline, sources));
     for (const std::string& sentence : of_chips(report, headline, sources))
@@ -177,7 +182,7 @@ Uncertainty uncertainty_of(const Report& report, const AccuracyRecord& record) {
 
 std::string uncertainty_text(const Report& report) {
   const Uncertainty uncertainty = uncertainty_of(report, shipped_record());
-  if (uncertainty.figures.empty()) return "";
+  if (uncertainty.figures.empty() && uncertainty.outside.empty()) return "";
   std::string text = "\nwhere four in five measured ones would lie\n";
   const auto out = std::back_inserter(text);
   for (const FigureInterval& figure : uncertainty.figures)

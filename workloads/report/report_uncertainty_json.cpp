@@ -25,7 +25,7 @@ void add_intervals(Json& json, const Report& report) {
            {"level", kIntervalLevel},   {"class", to_string(figure.of)},
            {"sources", figure.sources}, {"rows", figure.rows}};
   }
-  if (!uncertainty.figures.empty()) json["outside"] = uncertainty.outside;
+  if (!uncertainty.outside.empty()) json["outside"] = uncertainty.outside;
 }
 
 }  // namespace

@@ -51,7 +51,7 @@ std::string to_json(const SearchResult& result) {
   if (result.given) search["given"] = json_of(*result.given);
   else search["given_refusal"] = result.given_refusal;
   search["pareto_front"] = pareto_front(result);
-  json["provenance"] = {{"moebius", kVersion}, {"file", result.file}};
+  json["provenance"] = {{"moebius", version_text()}, {"file", result.file}};
   json["uncertainty"] = Json::object();
   if (!result.plans.empty())
     json["uncertainty"] = {{"best_expected_error", result.plans.front().best_known().expected_error}};

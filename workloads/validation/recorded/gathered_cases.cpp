@@ -89,6 +89,8 @@ void add_case(std::vector<AccuracySource>& all, const ValidatedCase& given) {
   for (const ValidatedRow& row : given.rows) {
     const FigureOfMetric* figure = figure_of(row.expectation.metric);
     if (figure == nullptr || !row.ours || *row.ours <= 0 || row.expectation.value <= 0) continue;
+    const bool blocks = given.group == "kv-transfer";  // flows that are blocks of a cache
+    if (blocks) figure = figure_of("kv.moved");
     std::string name(figure->figure);
     if (name == "between nodes" && given.run.nodes == 1) name = "in a node";
     if (!figure->every && std::find(told.begin(), told.end(), name) != told.end()) continue;
