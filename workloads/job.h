@@ -44,10 +44,12 @@ struct Job {
   std::vector<std::unique_ptr<Job>> steps = {};  // of a cluster's jobs, where they are simulated; else null
   // Of a cluster with queues: a job of that shape alone on so many cards of that pool.
   std::function<std::unique_ptr<Job>(int shape, int pool, int cards)> read_shape = {};
-  bool is_phase = false;  // of another job, in whose process it runs
+  bool is_phase = false;                      // of another job, in whose process it runs
+  std::unique_ptr<Workload> again = nullptr;  // what another run issued, in the place of what decides
 
-  // Serving by a whole system, which is no single workload: perform() alone carries it out.
-  bool is_service() const { return !scenario.service.phases.empty(); }
+  // Serving by a whole system whose iterations are timed: no single workload, perform() alone carries it out.
+  // Carried out op by op (carried_job.h) it is one.
+  bool is_service() const { return !scenario.service.phases.empty() && !serving; }
   const Layout& layout() const;
   Workload& workload();
 };
