@@ -40,6 +40,7 @@ StartedExecutor start_simulator(const Job& job, const Layout& layout, Recorder& 
   SimOptions options = run.options;
   // SimGrid has one engine in a process, and it is the job's whose phase this is.
   if (job.is_phase) options.driver = Driver::kPlain;
+  if (job.as_if_alone) options.detail = NetworkDetail::kAlphaBeta;
   options.seed = job.scenario.seed;
   const auto meter = std::make_shared<WireMeter>();
   engine.keepers.push_back(meter);
@@ -61,7 +62,7 @@ StartedExecutor start_simulator(const Job& job, const Layout& layout, Recorder& 
       facts.resent_share = static_cast<double>(packets->resent) / static_cast<double>(packets->packets);
   };
   engine.facts.executor = "sim";
-  engine.facts.detail = name_of(network_details(), run.options.detail);
+  engine.facts.detail = name_of(network_details(), options.detail);
   engine.facts.provenance.emplace_back("driver", name_of(drivers(), options.driver));
   engine.facts.provenance.emplace_back("simulator", simulator_version());
   return engine;

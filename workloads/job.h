@@ -45,6 +45,7 @@ struct Job {
   // Of a cluster with queues: a job of that shape alone on so many cards of that pool.
   std::function<std::unique_ptr<Job>(int shape, int pool, int cards)> read_shape = {};
   bool is_phase = false;                      // of another job, in whose process it runs
+  bool as_if_alone = false;                   // simulated: by closed forms, whatever detail is asked for
   std::unique_ptr<Workload> again = nullptr;  // what another run issued, in the place of what decides
 
   // Serving by a whole system whose iterations are timed: no single workload, perform() alone carries it out.

@@ -60,6 +60,9 @@ std::unique_ptr<Job> read_shape(ShapeSource& source, int shape, int pool, int ca
   }
   job.scenario.timeline.detail = Detail::kNone;
   job.is_phase = true;
+  // Steps by closed forms: what neighbours cost comes on top (shared_links.h).
+  job.as_if_alone = true;
+  for (JobPhase& phase : job.phases) phase.job->as_if_alone = true;
   require_fit(job);
   return std::make_unique<Job>(std::move(job));
 }

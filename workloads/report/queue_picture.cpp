@@ -23,9 +23,9 @@ std::string_view colour_of(int queue) {
   return kColours[static_cast<std::size_t>(queue) % kColours.size()];
 }
 
-class Picture {
+class QueuePicture {
  public:
-  Picture(const QueueFigures& figures, const QueuePlan& plan)
+  QueuePicture(const QueueFigures& figures, const QueuePlan& plan)
       : figures_(figures),
         plan_(plan),
         rows_(std::min<int>(kMostRows, static_cast<int>(figures.course.jobs.size()))),
@@ -120,7 +120,7 @@ class Picture {
 
 std::string queues_svg(const Report& report) {
   if (!report.queues || report.queues->course.spans.empty()) return {};
-  return Picture(*report.queues, *report.scenario->operations->queueing).draw(report.scenario->name);
+  return QueuePicture(*report.queues, *report.scenario->operations->queueing).draw(report.scenario->name);
 }
 
 }  // namespace moebius

@@ -16,13 +16,13 @@ constexpr Time kMinute{60'000'000'000};
 
 // Two queues with half of 16 nodes of 8 cards each; steps of 1 s whatever the chip, twice as fast on twice
 // the cards. Starting takes a minute, saving for good 10 s: 100 GB at 10 GB/s.
-struct Setting {
+struct QueueSetting {
   ClusterPlan cluster;
   QueuePlan plan;
   ShapeSteps steps;
   std::vector<DrawnJob> jobs;
 
-  Setting() {
+  QueueSetting() {
     cluster.duration = kHour * 100;
     cluster.recovery.restart.mean = kMinute;
     cluster.checkpoint = {
@@ -65,13 +65,13 @@ struct Setting {
   }
 };
 
-CardTime whole(const Setting& setting, std::size_t pool = 0) {
+CardTime whole(const QueueSetting& setting, std::size_t pool = 0) {
   return CardTime{setting.plan.pools[pool].all_cards()} * setting.cluster.duration.ns;
 }
 
 // A month's load in two pools, with everything switched on.
-Setting busy(std::uint64_t runs_of_faults) {
-  Setting setting;
+QueueSetting busy(std::uint64_t runs_of_faults) {
+  QueueSetting setting;
   setting.cluster.duration = kHour * 24 * 10;
   setting.cluster.checkpoint.interval = kMinute * 30;
   setting.cluster.faults[0].per_hour = static_cast<double>(runs_of_faults) / 1000;
@@ -102,7 +102,7 @@ Setting busy(std::uint64_t runs_of_faults) {
 }  // namespace
 
 TEST_CASE("a job alone has its cards for its start and its work and nobody else has any") {
-  Setting setting;
+  QueueSetting setting;
   setting.add(0, 1, kHour, kHour * 10);
   const QueueCourse course = setting.run();
   const CardAccounts& cards = course.pools[0];
@@ -114,7 +114,7 @@ TEST_CASE("a job alone has its cards for its start and its work and nobody else 
 }
 
 TEST_CASE("a static partition keeps the second job of a queue waiting beside idle cards") {
-  Setting setting;
+  QueueSetting setting;
   setting.plan.scheduler.partition = PartitionRule::kStatic;
   setting.add(0, 1, {}, kHour * 10);
   setting.add(0, 1, {}, kHour * 10);
@@ -128,7 +128,7 @@ TEST_CASE("a static partition keeps the second job of a queue waiting beside idl
 }
 
 TEST_CASE("what was lent comes back as soon as the state of its job is in storage") {
-  Setting setting;
+  QueueSetting setting;
   setting.add(0, 2, {}, kHour * 20);         // the whole cluster, half of it borrowed
   setting.add(1, 1, kHour * 5, kHour * 10);  // its owner
   const QueueCourse course = setting.run();
@@ -143,7 +143,7 @@ TEST_CASE("what was lent comes back as soon as the state of its job is in storag
 }
 
 TEST_CASE("an elastic job shrinks to what is its own and grows again when cards are idle") {
-  Setting setting;
+  QueueSetting setting;
   setting.plan.scheduler.elastic = true;
   setting.plan.scheduler.settle = kHour;
   setting.plan.shapes[0].elastic = true;
@@ -161,7 +161,7 @@ TEST_CASE("an elastic job shrinks to what is its own and grows again when cards 
 }
 
 TEST_CASE("a short job passes a large one that waits and a long one does not") {
-  Setting setting;
+  QueueSetting setting;
   setting.plan.queues = {{.name = "only", .quota = 1}};
   setting.plan.shapes[1].queue = 0;
   setting.add(0, 1, {}, kHour * 10);           // half of the cards
@@ -180,7 +180,7 @@ TEST_CASE("every nanosecond of every card is in one item whatever happens") {
   for (const int faults : {0, 1, 20}) {
     for (std::uint64_t seed = 1; seed <= 10; ++seed) {
       INFO(faults << " " << seed);
-      const Setting setting = busy(static_cast<std::uint64_t>(faults));
+      const QueueSetting setting = busy(static_cast<std::uint64_t>(faults));
       const QueueCourse course = setting.run(seed);
       for (std::size_t p = 0; p < 2; ++p) CHECK((course.pools[p].all() == whole(setting, p)));
       CardTime held = 0, of_jobs = 0;
@@ -192,7 +192,7 @@ TEST_CASE("every nanosecond of every card is in one item whatever happens") {
 }
 
 TEST_CASE("the same seeds give the same course") {
-  const Setting setting = busy(5);
+  const QueueSetting setting = busy(5);
   const QueueCourse first = setting.run(4), again = setting.run(4);
   CHECK(first.events == again.events);
   CHECK((first.pools[0].of(CardItem::kUseful) == again.pools[0].of(CardItem::kUseful)));
@@ -200,14 +200,14 @@ TEST_CASE("the same seeds give the same course") {
 }
 
 TEST_CASE("no cards are given beyond a static quota under any load") {
-  Setting setting = busy(5);
+  QueueSetting setting = busy(5);
   setting.plan.scheduler.partition = PartitionRule::kStatic;
   for (std::uint64_t seed = 1; seed <= 10; ++seed) CHECK(setting.run(seed).beyond_quota == 0);
 }
 
 // Spans of a node's cards must not overlap; here by the sum over all jobs at any time.
 TEST_CASE("jobs never hold more cards together than a pool has") {
-  const Setting setting = busy(5);
+  const QueueSetting setting = busy(5);
   std::vector<std::pair<Time, std::int64_t>> changes;
   setting.run(3, {.span = [&](const CardSpan& span) {
                 if (span.pool != 0) return;
@@ -224,7 +224,7 @@ TEST_CASE("jobs never hold more cards together than a pool has") {
 }
 
 TEST_CASE("a cap lowers clocks so far that the power is kept and work takes longer") {
-  Setting setting;
+  QueueSetting setting;
   setting.plan.pools[0].node_power = {10'000};
   setting.plan.pools[0].overhead_power = {2'000};
   setting.cluster.power = {.busy = 1, .idle = 0.25, .pue = 1};
@@ -241,7 +241,7 @@ TEST_CASE("a cap lowers clocks so far that the power is kept and work takes long
 }
 
 TEST_CASE("a broken node is replaced by a spare and costs detection and the way back") {
-  Setting setting;
+  QueueSetting setting;
   setting.plan.pools[0].spares = 1;
   setting.cluster.detection.crash.mean = kMinute;
   setting.cluster.recovery.isolate.mean = kMinute * 2;
@@ -276,7 +276,7 @@ TEST_CASE(
         Kind{"straggler", FailureEffect::kSlow, 1, {}},
         Kind{"silent corruption", FailureEffect::kSilent, 1, unnoticed}}) {
     INFO(kind.name);
-    Setting setting;
+    QueueSetting setting;
     setting.cluster.checkpoint.interval = kHour;
     setting.cluster.detection.slow.mean = setting.cluster.detection.silent.mean = unnoticed;
     setting.cluster.faults = {
