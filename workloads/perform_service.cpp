@@ -24,9 +24,11 @@
 namespace moebius {
 namespace {
 
-// Loads come on top: what the surface holds is dealt evenly.
-ServingWorkload evenly(ServingWorkload work) {
-  work.popularity = {};
+// Of experts that ranks share, loads come on top: what the surface holds is dealt evenly. Where every rank has
+// a part of each, it matters which of them tokens choose, not where these stand.
+ServingWorkload on_surface(const ServicePool& pool) {
+  ServingWorkload work = pool.job->scenario.served;
+  if (shares_experts(pool)) work.popularity = {};
   return work;
 }
 
@@ -41,7 +43,7 @@ class TimedPool {
         engine_(start(*pool.job, pool.job->layout(), recorder_)),
         served_{.model = pool.job->scenario.model,
                 .plan = pool.job->scenario.serving,
-                .workload = evenly(pool.job->scenario.served),
+                .workload = on_surface(pool),
                 .ranks_per_node = pool.job->scenario.cluster->pools.front().node.accelerators},
         timer_(served_, pool.job->layout(), *engine_.executor, recorder_),
         surface_(
