@@ -24,18 +24,19 @@
 namespace moebius {
 namespace {
 
-// Of experts that ranks share, loads come on top: what the surface holds is dealt evenly. Where every rank has
-// a part of each, it matters which of them tokens choose, not where these stand.
-ServingWorkload on_surface(const ServicePool& pool) {
+// Of experts that ranks share, loads come on top: what the surface holds is dealt evenly. Where every rank
+// has a part of each, it matters which of them tokens choose, not where these stand.
+ServingWorkload on_surface(const ServicePool& pool, const Popularity& popularity) {
   ServingWorkload work = pool.job->scenario.served;
-  if (shares_experts(pool)) work.popularity = {};
+  if (!shares_experts(pool)) work.popularity = popularity;
   return work;
 }
 
 // One instance of a pool on an executor, and what its iterations take.
 class TimedPool {
  public:
-  TimedPool(const ServicePool& pool, const StartExecutor& start, StepTimings* timings)
+  TimedPool(const ServicePool& pool, const Popularity& popularity, const StartExecutor& start,
+            StepTimings* timings)
       : pool_(pool),
         judged_(timings == nullptr),
         recorder_(pool.job->layout(),
@@ -43,7 +44,7 @@ class TimedPool {
         engine_(start(*pool.job, pool.job->layout(), recorder_)),
         served_{.model = pool.job->scenario.model,
                 .plan = pool.job->scenario.serving,
-                .workload = on_surface(pool),
+                .workload = on_surface(pool, popularity),
                 .ranks_per_node = pool.job->scenario.cluster->pools.front().node.accelerators},
         timer_(served_, pool.job->layout(), *engine_.executor, recorder_),
         surface_(
@@ -110,8 +111,8 @@ class TimedPool {
     for (const bool prompts : {false, true}) timer_.take_mean_sides(prompts);
     const std::int64_t timed = surface_.measured();
     const SurfaceError error = judged_ ? surface_.error() : SurfaceError{};
-    ServicePoolFigures figures{run,         pool_.phase.instances, plan.dp, devices,
-                               pool_.pages, timed,                 error,   tariff()};
+    ServicePoolFigures figures{run,     pool_.phase.instances, plan.dp, devices, pool_.pages, timed, error,
+                               tariff()};
     if (plan.experts_apart())
       figures.separation = {timer_.take_mean_sides(false), timer_.take_mean_sides(true), plan.apart.ranks,
                             pool_.weights, pool_.expert_weights};
@@ -236,7 +237,7 @@ Outcome perform_service(Job& job, const StartExecutor& start, const Hooks& hooks
   const std::vector<ServicePool> pools = service_pools(scenario);
   std::vector<std::unique_ptr<TimedPool>> timed;
   for (const ServicePool& pool : pools)
-    timed.push_back(std::make_unique<TimedPool>(pool, start, hooks.timings));
+    timed.push_back(std::make_unique<TimedPool>(pool, scenario.served.popularity, start, hooks.timings));
   std::optional<ExpertCourse> course;
   if (scenario.model.experts.routed > 0) {
     course.emplace(scenario.served.popularity, scenario.traffic.drift, scenario.seed, scenario.model);

@@ -6,9 +6,9 @@ namespace moebius {
 namespace {
 
 // Where all experts are equally likely and get that many rows each, what is drawn differs from what is dealt
-// by a sixteenth (1 / sqrt(256)) for one of them, and by nothing for their sum.
+// by an eighth (1 / sqrt(64)) for one of them, and by nothing for their sum.
 bool as_good_as_even(const RouteSpec& spec) {
-  constexpr std::int64_t kRowsOfExpert = 256;
+  constexpr std::int64_t kRowsOfExpert = 64;
   if (spec.popularity.kind != PopularityKind::kZipf || spec.popularity.exponent != 0) return false;
   std::int64_t tokens = 0;
   for (const TokenRun& run : spec.runs.list()) tokens += run.count;
