@@ -16,6 +16,7 @@ constexpr std::array kFrameworks{
               .fused = true,
               .launch = LaunchMode::kGraph,
               .overlap = true,
+              .decided_ahead = true,
               .host_per_request = Time{27'000'000},
               .source =
                   "vLLM, vllm/engine/arg_utils.py (max_num_batched_tokens 8192, max_num_seqs 1024 for an "
@@ -34,6 +35,7 @@ constexpr std::array kFrameworks{
               .fused = true,
               .launch = LaunchMode::kGraph,
               .overlap = true,
+              .decided_ahead = true,
               .host_per_request = Time{216'000'000},
               .source =
                   "SGLang, python/sglang/srt/server_args.py (max_prefill_tokens 16384, chunked prefill, "
@@ -54,6 +56,7 @@ constexpr std::array kFrameworks{
               .fused = true,
               .launch = LaunchMode::kGraph,
               .overlap = true,
+              .decided_ahead = true,
               .host_per_request = Time{117'000'000},
               .source = "TensorRT-LLM, tensorrt_llm/llmapi/llm_args.py (max_num_tokens 8192, max_batch_size "
                         "2048, enable_chunked_prefill false, overlap scheduler on, free_gpu_memory_fraction "
