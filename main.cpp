@@ -29,11 +29,13 @@
 #include "viz/command/report_command.h"
 #include "viz/command/view_command.h"
 #include "workloads/advice/advice.h"
+#include "workloads/carried_job.h"
 #include "workloads/command_line/calibrate_command.h"
 #include "workloads/command_line/catalog_commands.h"
 #include "workloads/command_line/command.h"
 #include "workloads/command_line/eplb_command.h"
 #include "workloads/command_line/file_commands.h"
+#include "workloads/command_line/manual.h"
 #include "workloads/command_line/scenario_commands.h"
 #include "workloads/cost/cost_source.h"
 #include "workloads/crosscheck/crosscheck.h"
@@ -43,6 +45,9 @@
 #include "workloads/report/report.h"
 #include "workloads/report/run_directory.h"
 #include "workloads/schedule_dump.h"
+#include "workloads/study/mixed/mixed_commands.h"
+#include "workloads/study/placement/place_command.h"
+#include "workloads/study/search/search_command.h"
 #include "workloads/study/sweep_command.h"
 #include "workloads/validation/validate_command.h"
 
@@ -112,8 +117,11 @@ Advice advice_on(const Outcome& outcome, RunArguments arguments) {
   return advise(outcome, read, executor_of(ExecutorKind::kSim, arguments));
 }
 
+bool carries_out(ExecutorKind kind) { return kind == ExecutorKind::kHost || kind == ExecutorKind::kCuda; }
+
 int run_body(const RunArguments& arguments) {
   Job job = arguments.scenario.read();
+  if (carries_out(arguments.executor) && job.is_service()) carry_out(job);
   require_fit(job);
   if (arguments.executor != ExecutorKind::kSim || arguments.explain || !arguments.dump.empty())
     require_schedule(job);
@@ -146,10 +154,18 @@ int crosscheck_body(const RunArguments& given) {
   RunArguments arguments = given;
   arguments.real.measured = arguments.real.processes == nullptr;
   arguments.scenario.changes.unfold = true;  // numbers need every rank
-  CrosscheckRequest request{[&] { return arguments.scenario.read(); },
+  const auto read = [&] {
+    Job job = arguments.scenario.read();
+    if (job.is_service()) carry_out(job);
+    return job;
+  };
+  CrosscheckRequest request{read,
                             executor_of(ExecutorKind::kSim, arguments),
                             executor_of(arguments.executor, arguments), arguments.out};
   const bool on_host = arguments.executor == ExecutorKind::kHost;
+  RunArguments live = arguments;
+  live.real.measured = false;
+  request.live = executor_of(live.executor, live);
   if ((on_host && arguments.real.measured) || !arguments.profile.empty()) {
     const MeasuredMachine machine = arguments.profile.empty()
                                         ? measure_host_machine(request.read())
@@ -240,6 +256,17 @@ ChosenExecutor many_runs(bool by_any) {
   return {start, &arguments->scenario.data, options, means};
 }
 
+// The simulator at one detail, whatever the command line says.
+ChosenExecutor simulated(NetworkDetail detail) {
+  const auto arguments = std::make_shared<RunArguments>();
+  arguments->driver = Driver::kPlain;
+  arguments->detail = detail;
+  const StartExecutor start = [arguments](const Job& job, const Layout& layout, Recorder& recorder) {
+    return executor_of(ExecutorKind::kSim, *arguments)(job, layout, recorder);
+  };
+  return {start, &arguments->scenario.data, {}};
+}
+
 DeviceUnderTest open_device(const std::string& device, const Catalog& catalog, const std::string& out) {
   return device == "host" ? host_under_test(out) : cuda_under_test(device_index(device), catalog, out);
 }
@@ -255,7 +282,11 @@ std::vector<Command> all_commands() {
           report_command(),
           view_command(),
           validate_command(many_runs(false)),
+          search_command(simulated(NetworkDetail::kAlphaBeta), simulated(NetworkDetail::kFluid)),
           sweep_command(many_runs(true), launched_companions),
+          place_command(many_runs(false)),
+          matrix_command(many_runs(false)),
+          split_command(many_runs(false)),
           list_command(),
           show_command(),
           calibrate_command(open_device),
@@ -310,9 +341,10 @@ std::string wrong_command_line(const std::string& first, const std::vector<Comma
 
 int start_command(int argc, char** argv) {
   CLI::App app("Simulates Mixture-of-Experts on any cluster and executes the same schedules.", "moebius");
-  app.set_version_flag("--version", kVersion);
+  app.set_version_flag("--version", version_text());
   app.require_subcommand(1);
-  const std::vector<Command> commands = all_commands();
+  std::vector<Command> commands = all_commands();
+  commands.push_back(manual_command(commands));
   std::function<int()> chosen;
   for (const Command& command : commands) add_command(app, command, chosen);
   try {

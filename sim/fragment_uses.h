@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "sim/op_costs.h"
+#include "workloads/cost/op_costs.h"
 #include "sim/traffic/transfer_plans.h"
 #include "workloads/cost/remembered_costs.h"
 

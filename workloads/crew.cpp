@@ -4,6 +4,7 @@
 #include <atomic>
 #include <exception>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -14,7 +15,10 @@ namespace {
 
 class Crew {
  public:
-  Crew(std::size_t count, const std::function<void(std::size_t)>& work) : count_(count), work_(work) {}
+  Crew(std::size_t count, const std::function<void(std::size_t)>& work, bool quiet)
+      : count_(count), work_(work) {
+    if (!quiet) bar_.emplace();
+  }
 
   void run() {
     const std::size_t wanted = std::max(1u, std::thread::hardware_concurrency());
@@ -37,7 +41,8 @@ class Crew {
         next_ = count_;
       }
       const std::lock_guard lock(mutex_);
-      bar_.show(static_cast<double>(++done_) / static_cast<double>(count_));
+      ++done_;
+      if (bar_) bar_->show(static_cast<double>(done_) / static_cast<double>(count_));
     }
   }
 
@@ -46,14 +51,14 @@ class Crew {
   std::atomic<std::size_t> next_ = 0;
   std::mutex mutex_;  // of what follows
   std::size_t done_ = 0;
-  ProgressBar bar_;
+  std::optional<ProgressBar> bar_;
   std::exception_ptr failure_;
 };
 
 }  // namespace
 
-void work_side_by_side(std::size_t count, const std::function<void(std::size_t)>& work) {
-  Crew(count, work).run();
+void work_side_by_side(std::size_t count, const std::function<void(std::size_t)>& work, bool quiet) {
+  Crew(count, work, quiet).run();
 }
 
 }  // namespace moebius

@@ -42,9 +42,11 @@ struct Job {
   std::vector<JobPhase> phases = {};  // training with reinforcement: the others of a step
   std::vector<std::unique_ptr<Job>> steps = {};  // of a cluster's jobs, where they are simulated; else null
   bool is_phase = false;              // of another job, in whose process it runs
+  std::unique_ptr<Workload> again = nullptr;  // what another run issued, in the place of what decides
 
-  // Serving by a whole system, which is no single workload: perform() alone carries it out.
-  bool is_service() const { return !scenario.service.phases.empty(); }
+  // Serving by a whole system whose iterations are timed: no single workload, perform() alone carries it out.
+  // Carried out op by op (carried_job.h) it is one.
+  bool is_service() const { return !scenario.service.phases.empty() && !serving; }
   const Layout& layout() const;
   Workload& workload();
 };

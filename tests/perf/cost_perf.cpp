@@ -10,7 +10,7 @@
 
 #include "hw/catalog.h"
 #include "hw/profile.h"
-#include "sim/op_costs.h"
+#include "workloads/cost/op_costs.h"
 #include "workloads/cost/cost_source.h"
 
 namespace {

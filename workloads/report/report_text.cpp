@@ -14,6 +14,7 @@
 #include "workloads/report/report_figures.h"
 #include "workloads/report/report_network.h"
 #include "workloads/report/report_serving.h"
+#include "workloads/report/report_uncertainty.h"
 #include "workloads/training/pipeline/mixed_stages.h"
 
 namespace moebius {
@@ -347,6 +348,7 @@ std::string report_text(const Report& report) {
   if (!report.replay && !report.service && !report.cluster) text += of_devices(report);
   expectation_section(out, report);
   if (!report.service && !report.cluster) trust_section(out, report);
+  text += uncertainty_text(report);
   fmt::format_to(out, "\n{}, {} detail, seed {}; {:.2f} s of CPU, {}\n", report.facts.executor,
                  report.facts.detail, scenario.seed, report.facts.cpu_s,
                  to_text(Bytes{report.facts.max_rss_bytes}));

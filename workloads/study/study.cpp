@@ -13,6 +13,21 @@
 
 namespace moebius {
 
+// Outside of strings line ends are layout only.
+std::string one_line(const Value& value) {
+  std::string text;
+  const std::string laid_out = to_json(value);
+  for (std::size_t i = 0; i < laid_out.size(); ++i) {
+    if (laid_out[i] != '\n') {
+      text += laid_out[i];
+      continue;
+    }
+    while (i + 1 < laid_out.size() && laid_out[i + 1] == ' ') ++i;
+    if (text.ends_with(',')) text += ' ';
+  }
+  return text;
+}
+
 namespace {
 
 constexpr double kLargestSeed = 9007199254740992.0;  // exact in a double
@@ -29,21 +44,6 @@ class Pointers {
  private:
   std::set<std::string> taken_;
 };
-
-// As JSON in one line: outside of strings line ends are layout only.
-std::string one_line(const Value& value) {
-  std::string text;
-  const std::string laid_out = to_json(value);
-  for (std::size_t i = 0; i < laid_out.size(); ++i) {
-    if (laid_out[i] != '\n') {
-      text += laid_out[i];
-      continue;
-    }
-    while (i + 1 < laid_out.size() && laid_out[i + 1] == ' ') ++i;
-    if (text.ends_with(',')) text += ' ';
-  }
-  return text;
-}
 
 // RFC 6901: a slash inside a key is ~1, a tilde ~0.
 Place inside(const Place& place, const std::string& step, int line) {
@@ -198,6 +198,13 @@ std::int64_t Study::points() const {
   auto count = static_cast<std::int64_t>(cases.size() * seeds.size()) * samples;
   for (const StudyAxis& axis : axes) count *= static_cast<std::int64_t>(axis.values.size());
   return count;
+}
+
+std::vector<StudyAxis> read_varied(Reader& top) {
+  Pointers pointers;
+  Study study;
+  read_axes(top, pointers, study);
+  return study.axes;
 }
 
 Study load_study(const std::string& path) {

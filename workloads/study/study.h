@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "hw/document.h"
+#include "hw/reader.h"
 
 namespace moebius {
 
@@ -51,5 +52,10 @@ inline constexpr std::int64_t kMostPoints = 1'000'000;
 // input_error for a file that is no study, whose base cannot be read, that varies a value twice, or that has
 // more than kMostPoints points. Whether each point is a scenario shows when it is carried out.
 Study load_study(const std::string& path);
+
+std::string one_line(const Value& value);  // as JSON
+
+// The values to try of key `vary` alone, of another kind of file that has it; none without the key.
+std::vector<StudyAxis> read_varied(Reader& top);
 
 }  // namespace moebius

@@ -40,6 +40,10 @@ class FragmentStore {
   const StagePlacement& placement() const { return placement_; }
   const ExpertLoads& loads() const { return loads_; }  // of what was lowered so far
 
+  // Routes that another store of the same degrees and tokens has drawn, so that they are not drawn again.
+  const RouteCache& routes() const { return routes_; }
+  void use(RouteCache routes) { routes_ = std::move(routes); }
+
   StageSpec spec_of(int rank, ShardPosition shard, int chunk) const;
   StageFragments lower(const StageSpec& stage);  // by itself: not kept
 

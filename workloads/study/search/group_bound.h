@@ -1,0 +1,61 @@
+// The least that a step can take with given degrees, in closed form, from single layers: no plan has to be
+// lowered for it but one layer of each kind.
+#pragma once
+
+#include <array>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "workloads/study/search/stage_probes.h"
+
+namespace moebius {
+
+class GroupBound {
+ public:
+  GroupBound(const Scenario& scenario, StageProbes& probes) : scenario_(scenario), probes_(probes) {}
+
+  // Of a legal plan, by several threads. Passes of one stage follow each other on its rank, a pass lasts at
+  // least as long as its layers one after the other; where the schedule runs passes in pairs, as long as any
+  // lane is busy with both. A rank begins when the first microbatch has come to it, and where reverse passes
+  // are whole, the stages before it end after it.
+  // `switches`: a number of what the plan has beside its degrees, for remembering.
+  struct Least {
+    double seconds = 0, busy = 0;  // of a step; of computing, mean over ranks
+  };
+  Least of(const TrainingPlan& plan, const TrainingWorkload& workload, int switches);
+
+ private:
+  struct Layer {
+    double forward = 0, backward = 0;       // seconds of a pass
+    std::array<double, kNumLanes> lanes{};  // busy, both ways
+
+    void add(const Layer& other, double share = 1) {
+      forward += share * other.forward;
+      backward += share * other.backward;
+      for (int lane = 0; lane < kNumLanes; ++lane) lanes[lane] += share * other.lanes[lane];
+    }
+  };
+  static Layer beyond(const Layer& whole, const Layer& part);  // what one has that the other has not
+  struct Parts {
+    Layer dense, moe;             // a layer
+    Layer embedding, head;        // beside a layer of their stage
+  };
+  using Key = std::array<int, 10>;
+  Layer layer_of(const TrainingPlan& plan, const TrainingWorkload& workload, const StageSlice& slice);
+  Parts parts_of(const TrainingPlan& plan, const TrainingWorkload& workload);
+  std::shared_ptr<const Parts> known_parts(const TrainingPlan& plan, const TrainingWorkload& workload,
+                                           int switches);
+  std::vector<Layer> stages_of(const TrainingPlan& plan, const Parts& parts);
+  static double seconds(const TrainingPlan& plan, const std::vector<Layer>& stages, double microbatches);
+  std::shared_ptr<const std::vector<StageSlice>> slices(const TrainingPlan& plan);
+
+  const Scenario& scenario_;
+  StageProbes& probes_;
+  std::mutex mutex_;  // of what follows
+  std::map<Key, std::shared_ptr<const Parts>> parts_;
+  std::map<int, std::shared_ptr<const std::vector<StageSlice>>> slices_;
+};
+
+}  // namespace moebius

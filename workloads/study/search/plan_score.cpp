@@ -1,0 +1,91 @@
+#include "workloads/study/search/plan_score.h"
+
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "hw/error.h"
+
+namespace moebius {
+namespace {
+
+std::vector<std::pair<std::string, double>> parts_of(const Report& report) {
+  const TimeFigures time = time_figures(report);
+  const double recompute =
+      report.metrics.breakdown.recompute / std::max(1, report.scenario->training.num_steps());
+  double exchanges = 0, messages = 0;
+  for (const TimeFigures::Kind& kind : time.kinds) {
+    if (kind.kind == OpKind::kDispatch || kind.kind == OpKind::kCombine) exchanges += kind.exposed;
+    if (kind.kind == OpKind::kSend || kind.kind == OpKind::kRecv) messages += kind.exposed;
+  }
+  return {{"compute", time.compute - recompute},
+          {"computed again", recompute},
+          {"exposed dispatch and combine", exchanges},
+          {"exposed messages between stages", messages},
+          {"other exposed communication", std::max(0.0, time.exposed - exchanges - messages)},
+          {"waiting for other ranks", time.waiting},
+          {"bubble", time.bubble}};
+}
+
+}  // namespace
+
+const std::vector<std::pair<std::string, SearchGoal>>& search_goals() {
+  static const std::vector<std::pair<std::string, SearchGoal>> table{
+      {"step-time", SearchGoal::kStepTime},
+      {"tokens-per-dollar", SearchGoal::kTokensPerDollar},
+      {"tokens-per-joule", SearchGoal::kTokensPerJoule},
+      {"goodput", SearchGoal::kGoodput}};
+  return table;
+}
+
+PlanScore::PlanScore(SearchGoal goal, const Scenario& scenario)
+    : goal_(goal),
+      tokens_(static_cast<double>(scenario.training.global_batch * scenario.training.sequence_length)) {
+  const Pool& pool = scenario.cluster->pools.front();
+  price_ = pool.accelerator.price.value;
+  device_w_ = pool.accelerator.power.value;
+  node_w_ = pool.node.overhead_power.value;
+  node_ = std::max(1, pool.node.accelerators);
+  if (goal == SearchGoal::kTokensPerDollar && price_ <= 0)
+    throw input_error(fmt::format("--goal tokens-per-dollar: the price of {} is not known", pool.accelerator.id));
+  if (goal == SearchGoal::kTokensPerJoule && device_w_ <= 0)
+    throw input_error(fmt::format("--goal tokens-per-joule: the power of {} is not known", pool.accelerator.id));
+}
+
+double PlanScore::usd_per_hour(int ranks) const {
+  return price_ * ranks;
+}
+
+double PlanScore::of(double seconds, double busy, int ranks) const {
+  switch (goal_) {
+    case SearchGoal::kStepTime:
+    case SearchGoal::kGoodput:
+      return seconds;
+    case SearchGoal::kTokensPerDollar:
+      return usd_per_hour(ranks) / 3600 * seconds;
+    case SearchGoal::kTokensPerJoule:
+      return ranks * device_w_ * busy + std::ceil(double(ranks) / node_) * node_w_ * seconds;
+  }
+  return seconds;
+}
+
+double PlanScore::value(double score) const {
+  return goal_ == SearchGoal::kStepTime ? score : tokens_ / score;
+}
+
+PlanFigures PlanScore::figures(const Report& report) const {
+  const TrainingFigures training = training_figures(report);
+  const TimeFigures time = time_figures(report);
+  PlanFigures figures;
+  figures.step_time_s = training.step_time_s;
+  figures.tokens_per_s = training.tokens_per_s;
+  figures.score = of(training.step_time_s, time.compute + time.exposed, report.scenario->ranks());
+  figures.value = value(figures.score);
+  if (report.memory) figures.memory_bytes = report.memory->peak().value;
+  figures.usd_per_hour = usd_per_hour(report.scenario->ranks());
+  if (const auto interval = interval_figures(report)) figures.expected_error = interval->relative;
+  figures.parts = parts_of(report);
+  return figures;
+}
+
+}  // namespace moebius

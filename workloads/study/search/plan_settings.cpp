@@ -1,0 +1,164 @@
+#include "workloads/study/search/plan_settings.h"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "hw/error.h"
+#include "workloads/scenario/scenario_parts.h"
+
+namespace moebius {
+namespace {
+
+constexpr std::array kDegrees{"/plan/tp/attention", "/plan/tp/dense",  "/plan/tp/expert",
+                              "/plan/pp/degree",    "/plan/pp/virtual", "/plan/pp/schedule",
+                              "/plan/ep/degree",    "/plan/cp",         "/plan/dp/degree",
+                              "/workload/micro_batch"};
+
+const Value* value_at(const Value& root, std::string_view pointer) {
+  const Value* value = &root;
+  while (value != nullptr && !pointer.empty()) {
+    pointer.remove_prefix(1);
+    const std::string_view key = pointer.substr(0, pointer.find('/'));
+    value = value->kind == Value::Kind::kObject ? value->find(key) : nullptr;
+    pointer.remove_prefix(key.size());
+  }
+  return value;
+}
+
+// What no plan of a search keeps of the scenario's, since it goes with its degrees.
+void make_neutral(Document& document) {
+  for (const Assignment& change : degree_settings({}, 0))
+    set_at_pointer(document, change.pointer, change.value);
+  set_at_pointer(document, "/plan/context", "\"all-gather\"");
+}
+
+TrainingPlan read_plan(const Document& document) {
+  std::vector<Setting> settings;
+  Section top(Reader(document), &settings);
+  Scenario scenario;
+  read_training_plan(top.object("plan", false, ""), scenario);
+  return scenario.plan;
+}
+
+}  // namespace
+
+bool is_degree(const std::string& pointer) {
+  return std::find(kDegrees.begin(), kDegrees.end(), pointer) != kDegrees.end();
+}
+
+std::vector<Assignment> degree_settings(const PlanDegrees& d, int nodes_per_token) {
+  const auto number = [](int value) { return std::to_string(value); };
+  const auto boolean = [](bool value) { return std::string(value ? "true" : "false"); };
+  return {{"/plan/tp/attention", number(d.tp)},
+          {"/plan/tp/dense", number(d.dense_tp)},
+          {"/plan/tp/expert", number(d.expert_tp)},
+          {"/plan/tp/sequence_parallel", boolean(d.tp > 1)},
+          {"/plan/tp/overlap", boolean(d.tensor_overlap)},
+          {"/plan/tp/chunks", "0"},
+          {"/plan/pp/degree", number(d.pp)},
+          {"/plan/pp/schedule", fmt::format("\"{}\"", name_of(d.schedule))},
+          {"/plan/pp/virtual", number(d.chunks)},
+          {"/plan/ep/degree", number(d.ep)},
+          {"/plan/ep/nodes_per_token", number(nodes_per_token)},
+          {"/plan/cp", number(d.cp)},
+          {"/plan/dp/degree", number(d.dp)},
+          {"/workload/micro_batch", number(d.micro_batch)}};
+}
+
+std::string text_at(const Document& document, const std::string& pointer) {
+  const Value* value = value_at(document.root, pointer);
+  return value == nullptr ? "" : one_line(*value);
+}
+
+std::string name_of(PipelineKind schedule) {
+  for (const Named<PipelineKind>& row : pipeline_schedules()) {
+    if (row.value == schedule) return std::string(row.name);
+  }
+  return "";
+}
+
+PipelineKind schedule_of(const std::string& json, const std::string& file) {
+  std::vector<std::string> names;
+  for (const Named<PipelineKind>& row : pipeline_schedules()) {
+    if (json == fmt::format("\"{}\"", row.name)) return row.value;
+    names.emplace_back(row.name);
+  }
+  throw input_error(fmt::format("{}: /plan/pp/schedule: expected one of {}, found {}", file,
+                                fmt::join(names, ", "), json));
+}
+
+std::vector<PlanBundle> bundles_of(const Document& base, const std::vector<StudyAxis>& axes) {
+  Document neutral = base;
+  make_neutral(neutral);
+  std::vector<Assignment> always;
+  if (text_at(base, "/plan/pp/slicing").starts_with('[')) always.push_back({"/plan/pp/slicing", "\"balanced\""});
+  if (!text_at(base, "/plan/dp/shard").empty()) always.push_back({"/plan/dp/shard", "0"});
+  std::size_t count = 1;
+  for (const StudyAxis& axis : axes) count *= axis.values.size();
+  constexpr std::size_t kMost = 100'000;
+  if (count > kMost)
+    throw input_error(fmt::format("a search has at most {} combinations of switches, found {}", kMost, count));
+  std::vector<PlanBundle> bundles;
+  std::string refusal;
+  for (std::size_t i = 0; i < count; ++i) {
+    PlanBundle bundle{always, {}};
+    std::size_t rest = i;
+    for (const StudyAxis& axis : axes) {
+      bundle.settings.push_back({axis.pointer, axis.values[rest % axis.values.size()]});
+      rest /= axis.values.size();
+    }
+    Document document = neutral;
+    try {
+      for (const Assignment& change : bundle.settings)
+        set_at_pointer(document, change.pointer, change.value);
+      bundle.plan = read_plan(document);
+      bundles.push_back(std::move(bundle));
+    } catch (const Error& error) {
+      if (refusal.empty()) refusal = error.what();
+    }
+  }
+  if (bundles.empty()) throw input_error(refusal);
+  return bundles;
+}
+
+std::string degrees_text(const PlanDegrees& d, int dp) {
+  std::string text = fmt::format("tp {}", d.tp);
+  if (d.dense_tp != d.tp) text += fmt::format(", dense {}", d.dense_tp);
+  if (d.expert_tp != 1) text += fmt::format(", expert {}", d.expert_tp);
+  text += fmt::format(" · pp {}", d.pp);
+  if (d.pp > 1) text += fmt::format(" ({}{})", name_of(d.schedule), d.chunks > 1 ? fmt::format(" x {}", d.chunks) : "");
+  text += fmt::format(" · ep {} · cp {} · dp {} · microbatch {}", d.ep, d.cp, dp, d.micro_batch);
+  if (d.tensor_overlap) text += " · tp overlap";
+  return text;
+}
+
+std::string bundle_text(const TrainingPlan& plan) {
+  std::string text = fmt::format("zero {}", plan.zero);
+  switch (plan.recompute) {
+    case RecomputePolicy::kNone:
+      break;
+    case RecomputePolicy::kSelective:
+      text += fmt::format(", recompute {} ops", plan.recompute_ops.size());
+      break;
+    case RecomputePolicy::kFull:
+      text += ", recompute layers";
+      break;
+    case RecomputePolicy::kHybrid:
+      text += ", recompute what does not fit";
+      break;
+  }
+  const auto add = [&](bool on, const char* what) {
+    if (on) text += std::string(", ") + what;
+  };
+  add(plan.offload.optimizer, "optimizer on host");
+  add(plan.offload.activations, "activations on host");
+  add(plan.overlap_two_batch, "two batches");
+  add(plan.ep > 1 && !plan.overlap_dispatch_combine, "exchanges in line");
+  add(!plan.overlap_gradients && plan.zero < 2, "gradients last");
+  return text;
+}
+
+}  // namespace moebius

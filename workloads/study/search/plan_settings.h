@@ -1,0 +1,31 @@
+// Plans of a search as changes to a scenario file.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "workloads/study/search/training_space.h"
+
+namespace moebius {
+
+// Whether a key is one of PlanDegrees.
+bool is_degree(const std::string& pointer);
+std::vector<Assignment> degree_settings(const PlanDegrees& degrees, int nodes_per_token);
+
+// The value at a pointer as JSON in one line; empty where nothing stands.
+std::string text_at(const Document& document, const std::string& pointer);
+
+// By its name, quoted as JSON; input_error for another one.
+PipelineKind schedule_of(const std::string& json, const std::string& file);
+std::string name_of(PipelineKind schedule);
+
+// Every combination of the axes' values that the reader takes with every degree 1. input_error when it takes
+// none, with what it says of the first.
+std::vector<PlanBundle> bundles_of(const Document& base, const std::vector<StudyAxis>& axes);
+
+// "tp 1 · pp 16 (dualpipe) · ep 64 · cp 1 · dp 128 · microbatch 1"
+std::string degrees_text(const PlanDegrees& degrees, int dp);
+// What else differs from the scenario's plan, in words; empty for nothing.
+std::string bundle_text(const TrainingPlan& plan);
+
+}  // namespace moebius

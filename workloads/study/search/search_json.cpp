@@ -1,0 +1,64 @@
+// The result of a search as one JSON object in SI units.
+#include <nlohmann/json.hpp>
+
+#include "workloads/perform.h"
+#include "workloads/study/search/search_result.h"
+
+namespace moebius {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json json_of(const PlanFigures& figures) {
+  Json json{{"value", figures.value}};
+  if (figures.step_time_s > 0) json["step_time_s"] = figures.step_time_s;
+  json["tokens_per_s"] = figures.tokens_per_s;
+  json["memory_bytes"] = figures.memory_bytes;
+  if (figures.usd_per_hour > 0) json["usd_per_hour"] = figures.usd_per_hour;
+  if (figures.expected_error > 0) json["expected_error"] = figures.expected_error;
+  for (const auto& [part, seconds] : figures.parts) json["parts"][part] = seconds;
+  return json;
+}
+
+Json json_of(const RankedPlan& plan) {
+  Json json{{"name", plan.name}};
+  for (const Assignment& change : plan.settings) json["settings"][change.pointer] = Json::parse(change.value);
+  if (plan.bound > 0) json["bound"] = plan.bound;
+  json["alpha_beta"] = json_of(plan.rough);
+  if (plan.fine) json["fluid"] = json_of(*plan.fine);
+  return json;
+}
+
+Json json_of(const SearchCounts& counts) {
+  return {{"legal", counts.legal},         {"groups", counts.groups}, {"behind_by_bound", counts.bounded},
+          {"too_large", counts.too_large}, {"alpha_beta", counts.rough}, {"fluid", counts.fine},
+          {"not_looked_at", counts.left},  {"stages_lowered", counts.lowered}};
+}
+
+}  // namespace
+
+std::string to_json(const SearchResult& result) {
+  Json json{{"scenario", result.scenario}, {"kind", "search"}, {"executor", "sim"}, {"detail", "alpha-beta, fluid"},
+            {"seed", result.seed}};
+  Json& search = json["search"];
+  search["goal"] = search_goals()[static_cast<int>(result.goal)].first;
+  search["space"] = json_of(result.counts);
+  search["complete"] = result.complete;
+  if (!result.complete) search["ended_by"] = result.ended;
+  if (result.open_bound > 0) search["best_possible_score"] = result.open_bound;
+  search["plans"] = Json::array();
+  for (const RankedPlan& plan : result.plans) search["plans"].push_back(json_of(plan));
+  if (result.given) search["given"] = json_of(*result.given);
+  else search["given_refusal"] = result.given_refusal;
+  search["pareto_front"] = pareto_front(result);
+  json["provenance"] = {{"moebius", kVersion}, {"file", result.file}};
+  json["uncertainty"] = Json::object();
+  if (!result.plans.empty())
+    json["uncertainty"] = {{"best_expected_error", result.plans.front().best_known().expected_error}};
+  json["wall_s"] = result.wall_s;
+  json["cpu_s"] = result.cpu_s;
+  json["max_rss_bytes"] = result.max_rss_bytes;
+  return json.dump(2) + "\n";
+}
+
+}  // namespace moebius

@@ -1,0 +1,257 @@
+#include "workloads/study/search/stage_probes.h"
+
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "workloads/study/search/least_seconds.h"
+#include "workloads/training/pipeline/two_batch.h"
+#include "workloads/training/state/away_state.h"
+#include "workloads/training/state/optimizer.h"
+
+namespace moebius {
+namespace {
+
+// Everything that lowering a stage reads of a plan; what only places ranks or orders passes is left out.
+std::string lowering_key(const TrainingPlan& p, const TrainingWorkload& work) {
+  const auto bit = [](auto value) { return static_cast<int>(value); };
+  std::string key = fmt::format(
+      "{} {} {} {} {} {} {} {} {} {} {}|", p.tp, p.dense_degree(), p.expert_tp, p.tp_chunks,
+      bit(p.sequence_parallel), p.ep, p.nodes_per_token, p.capacity, p.cp, bit(p.context), work.micro_batch);
+  key += fmt::format("{} {} {} {} {} {} {} {} {} {}|", bit(p.gemm), bit(p.dispatch), bit(p.combine),
+                     bit(p.exchange), bit(p.gradients), bit(p.optimizer_states), bit(p.master),
+                     bit(p.keeps_master), bit(p.scaling), bit(p.fused_quantise));
+  key += fmt::format("{} {} {} {} {} {} {}|", bit(p.separate_accumulation), bit(p.separate_loss),
+                     bit(p.separate_norm_grad), bit(p.separate_update), bit(p.attention), bit(p.launch),
+                     p.fusions.size());
+  key += fmt::format("{} {} {}|{} {} {} {} {}|", bit(p.recompute), p.recompute_layers, bit(p.recompute_whole),
+                     bit(p.overlap_dispatch_combine), bit(p.overlap_tensor_gradients), bit(p.overlap_two_batch),
+                     p.communication_sms, p.tensor_sms);
+  for (const RecomputeOp op : p.recompute_ops) key += fmt::format("{},", bit(op));
+  for (const Fusion fusion : p.fusions) key += fmt::format("f{},", bit(fusion));
+  key += fmt::format("o{}{}{}{}|", bit(p.offload.optimizer), bit(p.offload.parameters),
+                     bit(p.offload.gradients), bit(p.offload.activations));
+  key += fmt::format("z{} d{} s{} g{} p{} {}", p.zero, p.zero > 0 ? p.dp : 0, p.shard, p.group_layers,
+                     p.prefetch, bit(p.schedule >= PipelineKind::kZbH1) + bit(p.schedule >= PipelineKind::kDualPipe));
+  return key;
+}
+
+double kept_bytes(const Fragment& fragment, std::set<std::uint32_t>& seen) {
+  double bytes = 0;
+  for (const Tensor& tensor : fragment.tensors) {
+    if (tensor.scope == Scope::kMicrobatch && !tensor.on_host && seen.insert(tensor.key).second)
+      bytes += tensor.bytes().value;
+  }
+  return bytes;
+}
+
+double released_bytes(const Fragment& fragment) {
+  double bytes = 0;
+  for (const std::int32_t tensor : released(fragment)) {
+    if (!fragment.tensors[tensor].on_host) bytes += fragment.tensors[tensor].bytes().value;
+  }
+  return bytes;
+}
+
+// What hybrid recomputation takes and holds at least.
+TrainingPlan without_hybrid(TrainingPlan plan, RecomputePolicy instead) {
+  if (plan.recompute == RecomputePolicy::kHybrid) plan.recompute = instead;
+  return plan;
+}
+
+}  // namespace
+
+double ChunkFacts::state_bytes() const {
+  return dense.weights + dense.gradients + dense.states + experts.weights + experts.gradients + experts.states;
+}
+
+// What stays the same while one plan is looked at.
+struct StageProbes::Asked {
+  const TrainingPlan& plan;
+  TrainingWorkload workload;
+  std::string key;
+  RankClass ranks;
+  LoweringInput lowering;
+  FragmentStore store;
+  bool all_cores = false;
+
+  Asked(const Scenario& scenario, const TrainingPlan& given, const TrainingWorkload& work,
+        std::vector<StageSlice> slices)
+      : plan(given),
+        workload(work),
+        key(lowering_key(given, work)),
+        ranks(first_class(given)),
+        lowering{&scenario.model, &plan, &workload, scenario.cluster->pools.front().node.accelerators},
+        store(lowering, std::move(slices)) {
+    workload.popularity = {};
+  }
+
+  static RankClass first_class(TrainingPlan plan) {
+    plan.fold = true;
+    return make_layout(plan).classes.front();
+  }
+};
+
+StageProbes::StageProbes(const Scenario& scenario, const std::string& data)
+    : scenario_(scenario),
+      source_(make_cost_source(scenario.cluster->pools.front().accelerator, data, scenario.kernels)) {}
+
+std::unique_ptr<RememberedCosts> StageProbes::take_costs() {
+  const std::lock_guard lock(mutex_);
+  if (costs_.empty()) return std::make_unique<RememberedCosts>(*source_);
+  std::unique_ptr<RememberedCosts> costs = std::move(costs_.back());
+  costs_.pop_back();
+  return costs;
+}
+
+void StageProbes::give_back(std::unique_ptr<RememberedCosts> costs) {
+  const std::lock_guard lock(mutex_);
+  costs_.push_back(std::move(costs));
+}
+
+std::string StageProbes::key_of(const StageSpec& spec) const {
+  const Model& model = scenario_.model;
+  std::string key = fmt::format("#{}{}{}{}:", static_cast<int>(spec.slice.has_embedding),
+                                static_cast<int>(spec.slice.has_head), static_cast<int>(spec.previous),
+                                static_cast<int>(spec.next));
+  for (int i = 0; i < spec.slice.num_layers; ++i) {
+    const int layer = spec.slice.first_layer + i;
+    key += fmt::format("{}{}.{} ", model.is_moe_layer(layer) ? 'e' : 'd', model.window(layer), model.chunk(layer));
+  }
+  return key;
+}
+
+std::shared_ptr<const std::vector<StageSlice>> StageProbes::slices(const TrainingPlan& plan) {
+  const int stages = StagePlacement(plan).stages();
+  {
+    const std::lock_guard lock(mutex_);
+    const auto known = slices_.find(stages);
+    if (known != slices_.end() && plan.layers.empty()) return known->second;
+  }
+  auto made = std::make_shared<const std::vector<StageSlice>>(
+      slices_of(scenario_.model, plan, scenario_.training.sequence_length));
+  const std::lock_guard lock(mutex_);
+  if (plan.layers.empty()) slices_[stages] = made;
+  return made;
+}
+
+PassMap StageProbes::map_of(const Asked& asked, const FragmentPtr& fragment) {
+  if (!fragment) return {};
+  std::unique_ptr<RememberedCosts> costs = take_costs();
+  const LeastSeconds least(*scenario_.cluster, scenario_.cluster->pools.front(), *costs, asked.all_cores);
+  const PassMap map = pass_map(*fragment, least.of(*fragment, asked.ranks));
+  give_back(std::move(costs));
+  return map;
+}
+
+void StageProbes::weigh(const Fragment& fragment, std::set<std::uint32_t>& seen, ChunkFacts& facts) const {
+  for (const Tensor& tensor : fragment.tensors) {
+    if (tensor.scope != Scope::kRank || tensor.on_host || !seen.insert(tensor.key).second) continue;
+    const bool routed = tensor.role == Role::kExpertGateUp || tensor.role == Role::kExpertDown;
+    ChunkFacts::Held& held = routed ? facts.experts : facts.dense;
+    double& bytes = tensor.memory == MemoryKind::kWeights     ? held.weights
+                    : tensor.memory == MemoryKind::kGradients ? held.gradients
+                                                              : held.states;
+    bytes += tensor.bytes().value;
+  }
+}
+
+std::vector<StageFragments> StageProbes::lower(const Asked& asked, const std::vector<StageSpec>& specs) {
+  const TrainingPlan& plan = asked.plan;
+  const std::string key = fmt::format("{} {} {} {}", plan.ep, plan.expert_tp, plan.nodes_per_token,
+                                      tokens_per_rank(asked.lowering));
+  FragmentStore store(asked.lowering, asked.store.slices());
+  {
+    const std::lock_guard lock(mutex_);
+    const auto known = routes_.find(key);
+    if (known != routes_.end()) store.use(known->second);
+  }
+  std::vector<StageFragments> all;
+  for (const StageSpec& spec : specs) all.push_back(store.lower(spec));
+  const std::lock_guard lock(mutex_);
+  routes_[key] = store.routes();
+  return all;
+}
+
+std::shared_ptr<const ChunkFacts> StageProbes::measured(const Asked& asked, const StageSpec& spec) {
+  const StageFragments all = lower(asked, {spec}).front();
+  auto facts = std::make_shared<ChunkFacts>();
+  facts->forward = map_of(asked, all.forward);
+  facts->backward = map_of(asked, all.backward);
+  facts->inputs = map_of(asked, all.inputs);
+  facts->weights = map_of(asked, all.weights);
+  std::set<std::uint32_t> stay, kept;
+  for (const FragmentPtr& each : {all.forward, all.backward, all.inputs, all.weights}) {
+    if (each) weigh(*each, stay, *facts);
+  }
+  facts->kept = kept_bytes(*all.forward, kept);
+  if (all.weights) facts->left = released_bytes(*all.weights);
+  if (asked.workload.forward_only) return facts;
+  FragmentBuilder builder = lower_optimizer(asked.lowering, spec, all.parameters);
+  const FragmentPtr update = freeze_with_away_state(asked.plan, {}, builder);
+  weigh(*update, stay, *facts);
+  facts->update_s = map_of(asked, update).busy();
+  return facts;
+}
+
+std::shared_ptr<const ChunkFacts> StageProbes::chunk(const Asked& asked, StageSpec spec) {
+  const std::string key = asked.key + (asked.all_cores ? "all" : "") + key_of(spec);
+  {
+    const std::lock_guard lock(mutex_);
+    const auto known = chunks_.find(key);
+    if (known != chunks_.end()) return known->second;
+  }
+  std::shared_ptr<const ChunkFacts> made = measured(asked, spec);
+  const std::lock_guard lock(mutex_);
+  ++lowered_;
+  return chunks_.emplace(key, std::move(made)).first->second;
+}
+
+std::shared_ptr<const PassMap> StageProbes::pair(const Asked& asked, const StageSpec& forward,
+                                                 const StageSpec& backward) {
+  const std::string key = asked.key + key_of(forward) + key_of(backward);
+  {
+    const std::lock_guard lock(mutex_);
+    const auto known = pairs_.find(key);
+    if (known != pairs_.end()) return known->second;
+  }
+  const std::vector<StageFragments> both = lower(asked, {forward, backward});
+  auto made =
+      std::make_shared<const PassMap>(map_of(asked, overlap(*both.back().backward, *both.front().forward)));
+  const std::lock_guard lock(mutex_);
+  return pairs_.emplace(key, std::move(made)).first->second;
+}
+
+PlanFacts StageProbes::facts(const TrainingPlan& given, const TrainingWorkload& workload) {
+  const TrainingPlan plan = without_hybrid(given, RecomputePolicy::kNone);
+  const Asked asked(scenario_, plan, workload, *slices(plan));
+  const StagePlacement& placement = asked.store.placement();
+  const bool pairs = plan.overlap_two_batch || plan.schedule == PipelineKind::kDualPipe ||
+                     plan.schedule == PipelineKind::kDualPipeV;
+  PlanFacts facts;
+  for (int rank = 0; rank < plan.pp; ++rank) {
+    PlanFacts::Rank& of = facts.ranks.emplace_back();
+    for (int i = 0; i < placement.chunks(); ++i)
+      of.chunks.push_back(chunk(asked, asked.store.spec_of(rank, {}, i)));
+    for (int i = 0; pairs && i < placement.chunks(); ++i)
+      for (int j = 0; j < placement.chunks(); ++j)
+        of.pairs[{i, j}] = pair(asked, asked.store.spec_of(rank, {}, i), asked.store.spec_of(rank, {}, j));
+  }
+  return facts;
+}
+
+std::shared_ptr<const ChunkFacts> StageProbes::part(const TrainingPlan& given, const TrainingWorkload& workload,
+                                                    const StageSlice& slice) {
+  const TrainingPlan plan = without_hybrid(given, RecomputePolicy::kNone);
+  const int stages = StagePlacement(plan).stages();
+  Asked asked(scenario_, plan, workload, std::vector<StageSlice>(stages));
+  asked.all_cores = true;
+  StageSpec spec = asked.store.spec_of(0, {}, 0);
+  spec.slice = slice;
+  spec.previous = spec.next = GroupRole::kNone;
+  return chunk(asked, spec);
+}
+
+}  // namespace moebius

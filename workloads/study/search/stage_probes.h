@@ -1,0 +1,82 @@
+// What the stages of a plan take and hold, each lowered once and remembered for all plans that lower it alike:
+// a layer does not know how many replicas there are, nor in which order its microbatches come.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "workloads/cost/remembered_costs.h"
+#include "workloads/scenario/scenario.h"
+#include "workloads/study/search/pass_map.h"
+#include "workloads/training/layers/stage_fragments.h"
+
+namespace moebius {
+
+// A stage of the model on a rank. Bytes are of device memory; of parameters that all ranks hold, of experts.
+struct ChunkFacts {
+  PassMap forward, backward, inputs, weights;  // those that its schedule has
+  struct Held {
+    double weights = 0, gradients = 0, states = 0;
+  };
+  Held dense, experts;  // for the whole run
+  double kept = 0;      // what a forward pass leaves for its microbatch
+  double left = 0;      // of that, and of what it adds, what the first part of a split reverse pass leaves
+  double update_s = 0;  // at least, of the optimizer
+
+  double state_bytes() const;  // all that stays
+};
+
+// By pipeline rank and chunk.
+struct PlanFacts {
+  struct Rank {
+    std::vector<std::shared_ptr<const ChunkFacts>> chunks;
+    std::map<std::pair<int, int>, std::shared_ptr<const PassMap>> pairs;  // chunks of forward, backward pass
+  };
+  std::vector<Rank> ranks;
+};
+
+class StageProbes {
+ public:
+  // The scenario's model, cluster and workload; all plans that are asked for are plans for it. Popularity is
+  // taken as balanced.
+  StageProbes(const Scenario& scenario, const std::string& data);
+
+  // By several threads. The plan is legal. Hybrid recomputation counts as none: memory is then no bound.
+  PlanFacts facts(const TrainingPlan& plan, const TrainingWorkload& workload);
+  // A slice of the model by itself, without neighbours, with all cores for computing.
+  std::shared_ptr<const ChunkFacts> part(const TrainingPlan& plan, const TrainingWorkload& workload,
+                                         const StageSlice& slice);
+  std::size_t lowered() const { return lowered_; }  // stages, so far
+
+ private:
+  struct Asked;
+  std::shared_ptr<const ChunkFacts> chunk(const Asked& asked, StageSpec spec);
+  std::shared_ptr<const PassMap> pair(const Asked& asked, const StageSpec& forward, const StageSpec& backward);
+  // Lowered with routes that are remembered.
+  std::vector<StageFragments> lower(const Asked& asked, const std::vector<StageSpec>& specs);
+  std::shared_ptr<const ChunkFacts> measured(const Asked& asked, const StageSpec& spec);
+  PassMap map_of(const Asked& asked, const FragmentPtr& fragment);
+  void weigh(const Fragment& fragment, std::set<std::uint32_t>& seen, ChunkFacts& facts) const;
+  std::unique_ptr<RememberedCosts> take_costs();
+  void give_back(std::unique_ptr<RememberedCosts> costs);
+  std::string key_of(const StageSpec& spec) const;
+  std::shared_ptr<const std::vector<StageSlice>> slices(const TrainingPlan& plan);
+
+  const Scenario& scenario_;
+  std::shared_ptr<const CostSource> source_;
+  std::mutex mutex_;  // of what follows
+  std::map<std::string, std::shared_ptr<const ChunkFacts>> chunks_;
+  std::map<std::string, std::shared_ptr<const PassMap>> pairs_;
+  std::map<std::string, RouteCache> routes_;  // by what they are drawn for
+  std::map<int, std::shared_ptr<const std::vector<StageSlice>>> slices_;  // by number of stages
+  std::vector<std::unique_ptr<RememberedCosts>> costs_;
+  std::size_t lowered_ = 0;
+};
+
+}  // namespace moebius

@@ -1,0 +1,172 @@
+#include "workloads/study/search/step_bound.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+namespace moebius {
+namespace {
+
+class Walk {
+ public:
+  Walk(const PlanFacts& facts, const StagePlacement& placement, int microbatches)
+      : facts_(facts),
+        placement_(placement),
+        microbatches_(microbatches),
+        forward_(placement.stages() * std::size_t(microbatches), PassMap::kNever),
+        backward_(forward_),
+        free_(facts.ranks.size(), 0),
+        ended_(free_),
+        busy_(free_),
+        held_(free_),
+        peak_(free_) {}
+
+  void take(int rank, const Pass& pass) {
+    if (pass.kind == PassKind::kLoad) return;
+    if (pass.kind == PassKind::kOptimizer) return update(rank);
+    const PassMap& map = map_of(rank, pass);
+    const int stage = stage_of(rank, pass.part), behind = stage_of(rank, pass.backward_part());
+    const std::array<double, PassMap::kIns> ins{
+        free_[rank], before(stage, pass.part.microbatch), after(behind, pass.backward_part().microbatch)};
+    free_[rank] = map.end(PassMap::kLaneEnd, ins);
+    ended_[rank] = std::max({ended_[rank], free_[rank], map.end(PassMap::kAll, ins)});
+    busy_[rank] += map.busy();
+    at(forward_, stage, pass.part.microbatch) = std::max(at(forward_, stage, pass.part.microbatch),
+                                                         map.end(PassMap::kToAfter, ins));
+    double& back = at(backward_, behind, pass.backward_part().microbatch);
+    back = std::max(back, map.end(PassMap::kToBefore, ins));
+    hold(rank, pass);
+  }
+
+  StepBound bound() const {
+    StepBound bound;
+    bound.activations = peak_;
+    for (std::size_t rank = 0; rank < free_.size(); ++rank) {
+      bound.seconds = std::max(bound.seconds, ended_[rank]);
+      bound.busy += busy_[rank] / static_cast<double>(free_.size());
+    }
+    return bound;
+  }
+
+ private:
+  const ChunkFacts& chunk(int rank, int chunk) const { return *facts_.ranks[rank].chunks[chunk]; }
+  int stage_of(int rank, const PassPart& part) const { return placement_.stage_of(rank, part.chunk); }
+  double& at(std::vector<double>& of, int stage, int microbatch) {
+    return of[std::size_t(stage) * microbatches_ + microbatch];
+  }
+  double before(int stage, int microbatch) {
+    return stage > 0 ? at(forward_, stage - 1, microbatch) : PassMap::kNever;
+  }
+  double after(int stage, int microbatch) {
+    return stage + 1 < placement_.stages() ? at(backward_, stage + 1, microbatch) : PassMap::kNever;
+  }
+
+  const PassMap& map_of(int rank, const Pass& pass) const {
+    const ChunkFacts& mine = chunk(rank, pass.part.chunk);
+    switch (pass.kind) {
+      case PassKind::kForward:
+        return mine.forward;
+      case PassKind::kBackward:
+        return mine.backward;
+      case PassKind::kBackwardInput:
+        return mine.inputs;
+      case PassKind::kBackwardWeight:
+        return mine.weights;
+      case PassKind::kPair:
+        return *facts_.ranks[rank].pairs.at({pass.part.chunk, pass.backward.chunk});
+      case PassKind::kOptimizer:
+      case PassKind::kLoad:
+        break;
+    }
+    return mine.forward;
+  }
+
+  void update(int rank) {
+    for (const auto& chunk : facts_.ranks[rank].chunks) {
+      ended_[rank] += chunk->update_s;
+      busy_[rank] += chunk->update_s;
+    }
+  }
+
+  void hold(int rank, const Pass& pass) {
+    if (pass.runs_forward()) held_[rank] += chunk(rank, pass.part.chunk).kept;
+    const ChunkFacts& behind = chunk(rank, pass.backward_part().chunk);
+    if (pass.kind == PassKind::kBackwardInput) held_[rank] -= behind.kept - behind.left;
+    if (pass.kind == PassKind::kBackwardWeight) held_[rank] -= behind.left;
+    if (pass.kind == PassKind::kBackward || pass.kind == PassKind::kPair) held_[rank] -= behind.kept;
+    peak_[rank] = std::max(peak_[rank], held_[rank]);
+  }
+
+  const PlanFacts& facts_;
+  const StagePlacement& placement_;
+  int microbatches_;
+  std::vector<double> forward_, backward_;  // when a stage's message of a microbatch has been sent
+  std::vector<double> free_, ended_, busy_, held_, peak_;  // by rank
+};
+
+// Each rank goes as far as it can, again and again. Microbatches of one stage are told apart by their number.
+class Ordering {
+ public:
+  explicit Ordering(const StagePlacement& placement) : placement_(placement) {}
+
+  bool can(int rank, const Pass& pass) const {
+    if (pass.runs_forward()) {
+      const int stage = placement_.stage_of(rank, pass.part.chunk);
+      if (stage > 0 && forward_.count({stage - 1, pass.part.microbatch}) == 0) return false;
+    }
+    if (!pass.runs_backward()) return true;
+    const PassPart& part = pass.backward_part();
+    const int stage = placement_.stage_of(rank, part.chunk);
+    return stage + 1 == placement_.stages() ? forward_.count({stage, part.microbatch}) > 0
+                                            : backward_.count({stage + 1, part.microbatch}) > 0;
+  }
+
+  void mark(int rank, const Pass& pass) {
+    if (pass.runs_forward())
+      forward_.insert({placement_.stage_of(rank, pass.part.chunk), pass.part.microbatch});
+    const PassPart& part = pass.backward_part();
+    if (pass.runs_backward()) backward_.insert({placement_.stage_of(rank, part.chunk), part.microbatch});
+  }
+
+ private:
+  const StagePlacement& placement_;
+  std::set<std::pair<int, int>> forward_, backward_;  // stage, microbatch
+};
+
+PassOrder ordered(const std::vector<std::vector<Pass>>& passes, const StagePlacement& placement) {
+  Ordering ordering(placement);
+  PassOrder order;
+  std::vector<std::size_t> next(passes.size(), 0);
+  for (bool found = true; found;) {
+    found = false;
+    for (int rank = 0; rank < static_cast<int>(passes.size()); ++rank) {
+      std::size_t& at = next[rank];
+      for (; at < passes[rank].size() && ordering.can(rank, passes[rank][at]); ++at, found = true) {
+        ordering.mark(rank, passes[rank][at]);
+        order.turns.push_back({rank, passes[rank][at]});
+      }
+    }
+  }
+  return order;
+}
+
+}  // namespace
+
+std::shared_ptr<const PassOrder> PassOrders::of(const TrainingPlan& plan, int microbatches) {
+  const PipelineSpec spec = pipeline_spec(plan, microbatches);
+  if (std::int64_t{3} * spec.ranks * spec.chunks * microbatches > kMostPasses) return nullptr;
+  const Key key{static_cast<int>(spec.kind), spec.ranks, spec.chunks, microbatches, spec.pairs};
+  const std::lock_guard lock(mutex_);
+  std::shared_ptr<const PassOrder>& known = known_[key];
+  if (!known) known = std::make_shared<const PassOrder>(ordered(pipeline_passes(spec), StagePlacement(plan)));
+  return known;
+}
+
+StepBound step_bound(const PlanFacts& facts, const PassOrder& order, const StagePlacement& placement,
+                     int microbatches) {
+  Walk walk(facts, placement, microbatches);
+  for (const PassOrder::Turn& turn : order.turns) walk.take(turn.rank, turn.pass);
+  return walk.bound();
+}
+
+}  // namespace moebius

@@ -1,0 +1,47 @@
+// The least that a step of a plan can take and hold, from what its stages take and hold: every pass as a map
+// from what it waits for to what waits for it, in the order of the pipeline's schedule (the critical path), no
+// transfer ever delayed by another.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <tuple>
+#include <vector>
+
+#include "workloads/study/search/stage_probes.h"
+#include "workloads/training/pipeline/pipeline.h"
+
+namespace moebius {
+
+struct StepBound {
+  double seconds = 0;
+  double busy = 0;                  // seconds of computing, mean over ranks
+  std::vector<double> activations;  // bytes that each pipeline rank keeps for microbatches, at its fullest
+};
+
+// The passes of a pipeline in an order in which each comes after those that it waits for.
+struct PassOrder {
+  struct Turn {
+    int rank = 0;
+    Pass pass;
+  };
+  std::vector<Turn> turns;
+};
+
+class PassOrders {
+ public:
+  static constexpr std::int64_t kMostPasses = 400'000;
+  // By several threads. Null for more passes than that.
+  std::shared_ptr<const PassOrder> of(const TrainingPlan& plan, int microbatches);
+
+ private:
+  using Key = std::tuple<int, int, int, int, bool>;
+  std::mutex mutex_;
+  std::map<Key, std::shared_ptr<const PassOrder>> known_;
+};
+
+StepBound step_bound(const PlanFacts& facts, const PassOrder& order, const StagePlacement& placement,
+                     int microbatches);
+
+}  // namespace moebius

@@ -1,0 +1,294 @@
+#include "workloads/study/search/training_space.h"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+#include "hw/error.h"
+#include "hw/mixed_pools.h"
+#include "workloads/scenario/scenario_parts.h"
+#include "workloads/study/search/plan_settings.h"
+#include "workloads/training/layers/tensor_overlap.h"
+#include "workloads/training/pipeline/pipeline.h"
+
+namespace moebius {
+namespace {
+
+std::vector<int> divisors(int number, int most) {
+  std::vector<int> all;
+  for (int i = 1; i <= std::min(number, most); ++i) {
+    if (number % i == 0) all.push_back(i);
+  }
+  return all;
+}
+
+// As values of a bundle, where the scenario's own is not among them.
+std::vector<std::string> with_own(std::vector<std::string> values, const Document& base,
+                                  const std::string& pointer) {
+  const std::string own = text_at(base, pointer);
+  if (!own.empty() && std::find(values.begin(), values.end(), own) == values.end()) values.push_back(own);
+  return values;
+}
+
+}  // namespace
+
+// By degree, in the order in which they are tried.
+struct TrainingSpace::Choices {
+  std::vector<int> tp, dense_tp, expert_tp, pp, chunks, ep, cp, dp, micro_batch;
+  std::vector<PipelineKind> schedules;
+  std::vector<bool> tensor_overlap;
+};
+
+TrainingSpace::TrainingSpace(Document base, const Library& library, const SpaceFile& given, bool fewer)
+    : base_(std::move(base)),
+      scenario_(read_scenario(base_, library.hardware, library.models)),
+      given_(given),
+      fewer_(fewer) {
+  for (const Pool& pool : scenario_.cluster->pools) devices_ += pool.devices();
+  node_ = scenario_.cluster->pools.front().node.accelerators;
+  read_bundles(given);
+}
+
+TrainingSpace::Choices TrainingSpace::choices() const {
+  const Model& model = scenario_.model;
+  const bool moe = model.experts.routed > 0;
+  const auto of = [&](const char* pointer, std::vector<int> otherwise) {
+    const StudyAxis* axis = given_.find(pointer);
+    return axis != nullptr ? given_.numbers(*axis) : std::move(otherwise);
+  };
+  Choices all;
+  all.tp = of("/plan/tp/attention", divisors(node_, node_));
+  all.dense_tp = of("/plan/tp/dense", {0});
+  all.expert_tp = of("/plan/tp/expert", moe ? divisors(node_, node_) : std::vector<int>{1});
+  all.pp = of("/plan/pp/degree", divisors(devices_, model.layers));
+  all.chunks = of("/plan/pp/virtual", {2, 3, 4, 5, 6, 7, 8});
+  all.ep = of("/plan/ep/degree", moe ? divisors(model.experts.routed, devices_) : std::vector<int>{1});
+  all.cp = of("/plan/cp", divisors(devices_, 16));
+  all.dp = of("/plan/dp/degree", {0});
+  all.micro_batch = of("/workload/micro_batch", {1, 2, 4, 8});
+  if (const StudyAxis* axis = given_.find("/plan/pp/schedule")) {
+    for (const std::string& name : axis->values) all.schedules.push_back(schedule_of(name, given_.file));
+  } else {
+    for (const Named<PipelineKind>& row : pipeline_schedules()) all.schedules.push_back(row.value);
+  }
+  all.tensor_overlap = {false, true};
+  return all;
+}
+
+void TrainingSpace::read_bundles(const SpaceFile& given) {
+  const bool host = scenario_.cluster->pools.front().accelerator.host_rate.value > 0 &&
+                    scenario_.cluster->pools.front().node.host_memory_rate.value > 0;
+  const bool latent = scenario_.model.attention == AttentionKind::kMla;
+  std::vector<StudyAxis> axes{
+      {"/plan/dp/zero", {"0", "1", "2", "3"}},
+      {"/plan/dp/overlap_gradients", {"true", "false"}},
+      {"/plan/recompute",
+       {R"({"policy": "none"})",
+        fmt::format(R"({{"policy": "selective", "ops": ["rmsnorm", {}"swiglu"]}})", latent ? "\"mla_up\", " : ""),
+        R"({"policy": "full"})"}},
+      {"/plan/offload", {R"({"optimizer": false, "activations": false})"}},
+      {"/plan/overlap/dispatch_combine", {"true", "false"}},
+      {"/plan/overlap/two_batch", {"false", "true"}}};
+  if (host)
+    for (const char* what : {R"({"optimizer": true, "activations": false})",
+                             R"({"optimizer": false, "activations": true})",
+                             R"({"optimizer": true, "activations": true})"})
+      axes[3].values.emplace_back(what);
+  for (StudyAxis& axis : axes) axis.values = with_own(std::move(axis.values), base_, axis.pointer);
+  std::erase_if(axes, [&](const StudyAxis& axis) { return given.touches(axis.pointer); });
+  for (const StudyAxis& axis : given.axes) {
+    if (is_degree(axis.pointer)) continue;
+    if (!axis.pointer.starts_with("/plan/"))
+      throw input_error(fmt::format(
+          "{}: {}: expected a key of /plan, or /workload/micro_batch: a search keeps model, machines and work",
+          given.file, axis.pointer));
+    axes.push_back(axis);
+  }
+  bundles_ = bundles_of(base_, axes);
+  number_bundles();
+  plain_ = bundles_.front().plan;
+  plain_.zero = plain_.shard = 0;
+  plain_.offload = {};
+  plain_.overlap_two_batch = false;
+  plain_.recompute = RecomputePolicy::kNone;
+  plain_.recompute_ops.clear();
+}
+
+bool TrainingSpace::divides(const PlanDegrees& d) const {
+  const Model& model = scenario_.model;
+  const std::int64_t replica = std::int64_t{d.tp} * d.cp * d.pp;
+  if (devices_ % replica != 0 || replica * std::max(1, d.dp) > devices_) return false;
+  const int dp = d.dp > 0 ? d.dp : static_cast<int>(devices_ / replica);
+  const int stage = d.tp * d.cp * dp;
+  const StagePlacement placement(d.schedule, d.pp, d.chunks);
+  if (placement.stages() > model.layers || (d.pp == 1 && placement.chunks() > 1)) return false;
+  if (placement.both_ways() && d.pp % 2 != 0) return false;
+  if (stage % (d.ep * d.expert_tp) != 0) return false;
+  if (scenario_.plan.uneven_batches()) return true;
+  return scenario_.training.global_batch % (std::int64_t{d.micro_batch} * dp) == 0;
+}
+
+int TrainingSpace::nodes_per_token(const PlanDegrees& d) const {
+  const int said = scenario_.plan.nodes_per_token, nodes = (d.ep * d.expert_tp + node_ - 1) / node_;
+  return said <= nodes ? said : 0;  // fewer nodes than the limit: there is none
+}
+
+void TrainingSpace::set_degrees(const PlanDegrees& d, TrainingPlan& plan) const {
+  plan.tp = d.tp;
+  plan.dense_tp = d.dense_tp == d.tp ? 0 : d.dense_tp;
+  plan.expert_tp = d.expert_tp;
+  plan.sequence_parallel = d.tp > 1;
+  plan.tp_chunks = d.tensor_overlap ? std::min(d.tp, kMostTensorChunks) : 0;
+  plan.pp = d.pp;
+  plan.schedule = d.schedule;
+  plan.chunks = d.chunks;
+  plan.ep = d.ep;
+  plan.nodes_per_token = nodes_per_token(d);
+  plan.cp = d.cp;
+  plan.context = d.cp > 1 ? scenario_.plan.context : ContextKind::kAllGather;
+  plan.dp = d.dp;
+}
+
+// Switches that change nothing count in one position only.
+bool TrainingSpace::distinct(const PlanDegrees& d, const TrainingPlan& plan) const {
+  const std::int64_t replica = std::int64_t{d.tp} * d.cp * d.pp;
+  const std::int64_t dp = d.dp > 0 ? d.dp : devices_ / replica;
+  const bool replicas = dp * d.cp > 1;
+  if (!replicas && (plan.zero > 0 || !plan.overlap_gradients)) return false;
+  if (plan.zero >= 2 && !plan.overlap_gradients) return false;
+  if (d.ep == 1 && !plan.overlap_dispatch_combine) return false;
+  return !plan.overlap_two_batch || (d.schedule == PipelineKind::k1F1B && d.ep > 1);
+}
+
+TrainingSpace::Legal TrainingSpace::plan_of(const PlanDegrees& degrees, int bundle) const {
+  return legal_plan(degrees, bundles_[bundle].plan);
+}
+
+TrainingSpace::Legal TrainingSpace::legal_plan(const PlanDegrees& degrees,
+                                               const TrainingPlan& switches) const {
+  std::unique_ptr<Scenario> scenario = take_scenario();
+  const Legal result = checked(degrees, switches, *scenario);
+  const std::lock_guard lock(mutex_);
+  spare_.push_back(std::move(scenario));
+  return result;
+}
+
+// A scenario is large: threads take turns with a few of them.
+std::unique_ptr<Scenario> TrainingSpace::take_scenario() const {
+  const std::lock_guard lock(mutex_);
+  if (spare_.empty()) return std::make_unique<Scenario>(scenario_);
+  std::unique_ptr<Scenario> scenario = std::move(spare_.back());
+  spare_.pop_back();
+  return scenario;
+}
+
+TrainingSpace::Legal TrainingSpace::checked(const PlanDegrees& degrees, const TrainingPlan& switches,
+                                            Scenario& scenario) const {
+  scenario.plan = switches;
+  set_degrees(degrees, scenario.plan);
+  if (scenario.plan.tensor_sms > 0 && scenario.plan.tp_chunks > 0) return {};
+  scenario.training.micro_batch = degrees.micro_batch;
+  try {
+    check_training(scenario, base_);
+  } catch (const Error&) {
+    return {};
+  }
+  return {true, scenario.plan, scenario.training};
+}
+
+TrainingSpace::Shape TrainingSpace::shape_of(const PlanDegrees& d) const {
+  const std::int64_t replica = std::int64_t{d.tp} * d.cp * d.pp;
+  const std::int64_t dp = d.dp > 0 ? d.dp : devices_ / replica;
+  return {static_cast<int>(d.schedule), d.tp > 1,     d.tensor_overlap, d.dense_tp != d.tp, d.expert_tp > 1,
+          d.cp > 1,                     d.ep > 1,     dp * d.cp > 1};
+}
+
+std::shared_ptr<const std::vector<int>> TrainingSpace::legal_bundles(const PlanDegrees& degrees) const {
+  static const auto kNone = std::make_shared<const std::vector<int>>();
+  if (!legal_plan(degrees, plain_).legal) return kNone;
+  const bool by_number = given_.touches("/plan/dp/shard");
+  if (!by_number) {
+    const std::lock_guard lock(mutex_);
+    const auto known = legal_.find(shape_of(degrees));
+    if (known != legal_.end()) return known->second;
+  }
+  auto legal = std::make_shared<std::vector<int>>();
+  for (int i = 0; i < static_cast<int>(bundles_.size()); ++i) {
+    if (distinct(degrees, bundles_[i].plan) && plan_of(degrees, i).legal) legal->push_back(i);
+  }
+  const std::lock_guard lock(mutex_);
+  if (!by_number) legal_[shape_of(degrees)] = legal;
+  return legal;
+}
+
+void TrainingSpace::number_bundles() {
+  std::map<std::string, int> variants, kinds;
+  for (const PlanBundle& bundle : bundles_) {
+    std::string variant, kind;
+    for (const Assignment& change : bundle.settings) {
+      const std::string text = change.pointer + "=" + change.value + ";";
+      const bool state = change.pointer == "/plan/dp/zero" || change.pointer == "/plan/offload" ||
+                         change.pointer == "/plan/dp/overlap_gradients" || change.pointer == "/plan/dp/shard";
+      if (!state) variant += text;
+      if (!state && change.pointer != "/plan/recompute" && change.pointer != "/plan/overlap/dispatch_combine")
+        kind += text;
+    }
+    variants_.push_back(variants.emplace(variant, static_cast<int>(variants.size())).first->second);
+    kinds_.push_back(kinds.emplace(kind, static_cast<int>(kinds.size())).first->second);
+  }
+}
+
+std::vector<PlanGroup> TrainingSpace::groups() const {
+  const Choices all = choices();
+  std::vector<PlanGroup> groups;
+  const auto take = [&](PlanDegrees d) {
+    if (!divides(d)) return;
+    const auto legal = static_cast<std::int32_t>(legal_bundles(d)->size());
+    if (legal > 0) groups.push_back({d, legal});
+  };
+  const auto schedules = [&](PlanDegrees d) {
+    for (const PipelineKind kind : all.schedules) {
+      if (d.pp == 1 && kind != all.schedules.front() && kind != PipelineKind::k1F1B) continue;
+      d.schedule = kind;
+      for (const int chunks : kind == PipelineKind::kInterleaved ? all.chunks : std::vector<int>{1}) {
+        d.chunks = chunks;
+        take(d);
+      }
+    }
+  };
+  const auto tensors = [&](PlanDegrees d) {
+    for (const int dense : all.dense_tp)
+      for (const int expert : all.expert_tp)
+        for (const bool overlap : all.tensor_overlap) {
+          if (overlap && d.tp == 1) continue;
+          d.dense_tp = dense == 0 ? d.tp : dense, d.expert_tp = expert, d.tensor_overlap = overlap;
+          schedules(d);
+        }
+  };
+  for (const int tp : all.tp)
+    for (const int pp : all.pp)
+      for (const int ep : all.ep)
+        for (const int cp : all.cp)
+          for (const int dp : all.dp)
+            for (const int micro_batch : all.micro_batch)
+              tensors({.tp = tp, .pp = pp, .ep = ep, .cp = cp, .dp = dp, .micro_batch = micro_batch});
+  return groups;
+}
+
+std::vector<Assignment> TrainingSpace::settings(const PlanDegrees& d, int bundle) const {
+  std::vector<Assignment> all = degree_settings(d, nodes_per_token(d));
+  if (d.cp == 1) all.push_back({"/plan/context", "\"all-gather\""});
+  const std::vector<Assignment>& own = bundles_[bundle].settings;
+  all.insert(all.end(), own.begin(), own.end());
+  return all;
+}
+
+Document TrainingSpace::document(const PlanDegrees& degrees, int bundle) const {
+  Document document = base_;
+  for (const Assignment& change : settings(degrees, bundle))
+    set_at_pointer(document, change.pointer, change.value);
+  return document;
+}
+
+}  // namespace moebius

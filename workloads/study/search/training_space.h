@@ -1,0 +1,109 @@
+// The plans of a training scenario that a search looks at: degrees, pipeline and microbatch, each with every
+// bundle of switches. Degrees are set in numbers, bundles are read by the scenario's own reader, and whether
+// a plan is legal its checks say.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "hw/document.h"
+#include "workloads/job.h"
+#include "workloads/study/search/space_file.h"
+#include "workloads/study/study.h"
+
+namespace moebius {
+
+struct PlanDegrees {
+  int tp = 1, dense_tp = 1, expert_tp = 1;
+  bool tensor_overlap = false;
+  int pp = 1;
+  PipelineKind schedule = PipelineKind::k1F1B;
+  int chunks = 1;
+  int ep = 1, cp = 1;
+  int dp = 0;  // 0: all devices
+  int micro_batch = 1;
+};
+
+// Switches that are independent of degrees.
+struct PlanBundle {
+  std::vector<Assignment> settings;
+  TrainingPlan plan;  // with every degree 1
+};
+
+// Degrees with at least one legal bundle.
+struct PlanGroup {
+  PlanDegrees degrees;
+  std::int32_t legal = 0;  // bundles
+};
+
+class TrainingSpace {
+ public:
+  // `base` is a training scenario. Values that `given` names take the place of the space's own:
+  // - tensor-parallel degrees of attention: numbers that divide the devices of a node, dense MLPs the same,
+  //   experts likewise; pipeline ranks up to the number of layers, each schedule, 2 to 8 stages a rank of
+  //   "interleaved"; expert-parallel degrees that divide the experts; context degrees 1 to 16; 1 to 8
+  //   sequences a microbatch; all devices (with `fewer`, also a half, a quarter, an eighth of them);
+  // - zero, overlap of gradients, recomputation, offload, overlap of dispatch and combine, two batches.
+  // Everything else is the scenario's own: number formats, kernels, how attention spreads over context ranks.
+  TrainingSpace(Document base, const Library& library, const SpaceFile& given, bool fewer);
+
+  const Scenario& scenario() const { return scenario_; }
+  const std::vector<PlanBundle>& bundles() const { return bundles_; }
+  // Every group, in the order of degrees; counts every legal plan once: bundles that differ in nothing that
+  // these degrees have (zero without replicas, overlap without exchanges) are one.
+  std::vector<PlanGroup> groups() const;
+  // Degrees that go with the least demanding bundle go with a bundle whatever their size: what is asked of both
+  // together is which of them are above 1 and which schedule there is.
+  std::shared_ptr<const std::vector<int>> legal_bundles(const PlanDegrees& degrees) const;
+  // Bundles that differ only in shards, state on the host and when gradients are reduced are of one variant;
+  // those that differ only in what is computed again, kept and overlapped, of one kind. Numbers by bundle.
+  const std::vector<int>& variants() const { return variants_; }
+  const std::vector<int>& kinds() const { return kinds_; }
+
+  // The plan as the reader would leave it; nothing when the scenario refuses it.
+  struct Legal {
+    bool legal = false;
+    TrainingPlan plan;
+    TrainingWorkload workload;
+  };
+  Legal plan_of(const PlanDegrees& degrees, int bundle) const;
+  // What a document changes to say so.
+  std::vector<Assignment> settings(const PlanDegrees& degrees, int bundle) const;
+  Document document(const PlanDegrees& degrees, int bundle) const;
+  const Document& base() const { return base_; }
+
+ private:
+  struct Choices;
+  using Shape = std::array<int, 8>;
+  Choices choices() const;
+  Shape shape_of(const PlanDegrees& degrees) const;
+  void number_bundles();
+  bool divides(const PlanDegrees& degrees) const;
+  bool distinct(const PlanDegrees& degrees, const TrainingPlan& bundle) const;
+  void read_bundles(const SpaceFile& given);
+  void set_degrees(const PlanDegrees& degrees, TrainingPlan& plan) const;
+  int nodes_per_token(const PlanDegrees& degrees) const;
+  Legal legal_plan(const PlanDegrees& degrees, const TrainingPlan& switches) const;
+
+  std::unique_ptr<Scenario> take_scenario() const;
+  Legal checked(const PlanDegrees& degrees, const TrainingPlan& switches, Scenario& scenario) const;
+
+  Document base_;
+  Scenario scenario_;  // as the base says
+  SpaceFile given_;
+  bool fewer_;
+  int devices_ = 0, node_ = 1;
+  std::vector<PlanBundle> bundles_;
+  TrainingPlan plain_;  // the least demanding bundle: degrees that do not go with it go with none
+  std::vector<int> variants_, kinds_;
+  mutable std::mutex mutex_;  // of what follows
+  mutable std::map<Shape, std::shared_ptr<const std::vector<int>>> legal_;
+  mutable std::vector<std::unique_ptr<Scenario>> spare_;  // to be checked in
+};
+
+}  // namespace moebius
