@@ -21,6 +21,12 @@ void set_engine_rules(const ServicePlan& service, const ServicePool& pool, Insta
   const ServicePhase& phase = pool.phase;
   const int most = phase.plan.max_batch;
   rules.replica.padded = engine.padded;
+  rules.replica.receive_every = engine.receive_every;
+  rules.replica.decided_ahead = engine.decided_ahead;
+  rules.replica.gather_share = engine.gather_share;
+  rules.replica.gather_iterations = engine.gather_iterations;
+  rules.await_prompts = engine.await_prompts;
+  rules.gather_prompts = engine.gather_prompts;
   if (phase.role == PoolRole::kPrefill) return;
   rules.replica.slot_tokens = engine.slot_tokens;
   rules.replica.host_pages = static_cast<std::int64_t>(engine.swap_space / pool.page_bytes);

@@ -33,6 +33,15 @@ TEST_CASE("the host's work is none or measured or times by name") {
         "/plan/scheduler/host_overhead: per_sample counts only with sampling \"host\"");
 }
 
+TEST_CASE("prompts that gather say how long and for what share") {
+  check(kEngine, "/plan/scheduler/receive_every", "0",
+        "/plan/scheduler/receive_every: expected an integer from 1 to 65536, found 0");
+  check(kEngine, "/plan/scheduler/gather_prompts", "2",
+        "/plan/scheduler/gather_prompts: \"gather_prompts\" counts only with \"await_prompts\"");
+  check(kEngine, "/plan/scheduler/gather_share", "0.5",
+        "/plan/scheduler/gather_share: \"gather_share\" counts only with \"gather_iterations\"");
+}
+
 TEST_CASE("slots and layouts say what they do not go with") {
   check(kEngine, "/plan/scheduler/policy", "slot",
         "/plan/scheduler/policy: expected one of \"global\", \"slots\", found \"slot\" (did you mean "

@@ -115,6 +115,26 @@ void read_engine_keys(Section& scheduler, const Framework& framework, ServicePla
   engine.swap_space = swap ? space : Bytes{};
   if (!swap && scheduler.given("swap_space"))
     scheduler.place_of("swap_space").fail("\"swap_space\" counts only with preemption \"swap\"");
+  engine.receive_every = whole(scheduler, "receive_every", {1, 1 << 16}, 1,
+                               "the loop looks for new requests after so many iterations without prompts");
+  engine.decided_ahead = scheduler.boolean(
+      "decided_ahead", framework.decided_ahead,
+      "an iteration is decided when the one before begins: what comes meanwhile is in the one after");
+  engine.await_prompts =
+      whole(scheduler, "await_prompts", {0, 1 << 16}, 0,
+            "replicas that share experts begin prompts together, for which they wait so many iterations at "
+            "most; 0: they do not wait");
+  engine.gather_prompts = whole(scheduler, "gather_prompts", {0, 1 << 16}, 0,
+                                "and so many more when all have some, to gather further ones");
+  engine.gather_iterations =
+      whole(scheduler, "gather_iterations", {0, 1 << 16}, 0,
+            "prompts wait so many iterations at most, while others decode, until they fill gather_share of "
+            "the budget");
+  engine.gather_share = scheduler.number("gather_share", {0, 1}, 0.8, "see gather_iterations");
+  if (engine.gather_iterations == 0 && scheduler.given("gather_share"))
+    scheduler.place_of("gather_share").fail("\"gather_share\" counts only with \"gather_iterations\"");
+  if (engine.gather_prompts > 0 && engine.await_prompts == 0)
+    scheduler.place_of("gather_prompts").fail("\"gather_prompts\" counts only with \"await_prompts\"");
   engine.captured_step =
       whole(scheduler, "captured_step", {1, 1 << 16}, 8,
             "graphs are captured for 1, 2, 4 and multiples of so many sequences; of slots, "
@@ -171,9 +191,8 @@ void check_engine(const Scenario& scenario, const Document& document) {
          "/plan/decode/speculative/mtp",
          fmt::format("{} has no module that guesses: expected 0, or \"model\" beside it", scenario.model.id));
   const bool changed = engine.slots || engine.host_sampling || engine.padded || engine.slot_tokens > 0 ||
-                         engine.swap_space.value > 0 ||
-                       engine.launch != LaunchMode::kHidden || service.host.takes_time() ||
-                       service.host.reception.ns > 0;
+                       engine.swap_space.value > 0 || engine.launch != LaunchMode::kHidden ||
+                       service.host.takes_time() || service.host.reception.ns > 0;
   refuse(service.full_steps && changed, "/plan/scheduler",
          "the engine around iterations is simulated with steps \"surface\" only, found \"full\"");
   refuse(engine.padded && service.batching == BatchPolicy::kMixed, "/plan/layout",

@@ -111,7 +111,9 @@ void read_cluster(Section section, Scenario& scenario, const Catalog* catalog) {
   scenario.kernels = section.text(
       "kernels", "",
       "the software whose measured kernels count, as profiles call it (\"sglang-0.5.10\"); empty: the first "
-      "of each chip's profile that knows a kernel; simulated only");
+      "of each chip's profile that knows a kernel; after it, \"; KIND/DTYPE=STACK\" for kernels of another "
+      "one; "
+      "simulated only");
   section.finish();
   if (catalog == nullptr) return;
   const Place place = section.place_of("pools");

@@ -58,6 +58,8 @@ void read_scheduler(Section section, const Framework& framework, ServicePlan& se
   service.host.reception = section.time(
       "host_per_request", framework.host_per_request,
       "from a request's arrival until it can be scheduled, beside all others: it is received and read");
+  service.host.reception_per_token = section.time("host_per_prompt_token", framework.host_per_prompt_token,
+                                                  "and for each token of its prompt: its text is read");
   read_engine_keys(section, framework, service);
   section.finish();
 }

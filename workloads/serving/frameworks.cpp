@@ -7,62 +7,69 @@ namespace {
 
 constexpr std::array kFrameworks{
     Framework{.name = "none", .help = "no framework: the defaults of the keys themselves"},
-    Framework{.name = "vllm",
-              .help = "vLLM, its V1 engine behind an OpenAI server on a device of 70 GB or more",
-              .batching = BatchPolicy::kMixed,
-              .token_budget = 8192,
-              .max_batch = 1024,
-              .block_tokens = 16,
-              .fused = true,
-              .launch = LaunchMode::kGraph,
-              .overlap = true,
-              .host_per_request = Time{27'000'000},
-              .source =
-                  "vLLM, vllm/engine/arg_utils.py (max_num_batched_tokens 8192, max_num_seqs 1024 for an "
+    Framework{
+        .name = "vllm",
+        .help = "vLLM, its V1 engine behind an OpenAI server on a device of 70 GB or more",
+        .batching = BatchPolicy::kMixed,
+        .token_budget = 8192,
+        .max_batch = 1024,
+        .block_tokens = 16,
+        .fused = true,
+        .launch = LaunchMode::kGraph,
+        .overlap = true,
+        .decided_ahead = true,
+        .host_per_request = Time{25'000'000},
+        .host_per_prompt_token = Time{11'000},
+        .source = "vLLM, vllm/engine/arg_utils.py (max_num_batched_tokens 8192, max_num_seqs 1024 for an "
                   "API server on H100 and larger), config/cache.py (gpu_memory_utilization 0.9, "
                   "block_size 16); chunked prefill and asynchronous scheduling are on by default",
-              .fitted = "median of measured less simulated time to the first token over the 5 rows with "
-                        "sha256(key) mod 10 = 0 of "
-                        "a sample of 250 of the table of measured servers (moebius validate TABLE --rows "
-                        "250), 2026-11-22; no "
-                        "cost of an iteration is fitted"},
-    Framework{.name = "sglang",
-              .help = "SGLang, its scheduler with overlap on a device of 70 GB or more",
-              .token_budget = 16384,
-              .max_batch = 2048,
-              .device_share = 0.88,
-              .fused = true,
-              .launch = LaunchMode::kGraph,
-              .overlap = true,
-              .host_per_request = Time{216'000'000},
-              .source =
-                  "SGLang, python/sglang/srt/server_args.py (max_prefill_tokens 16384, chunked prefill, "
+        .fitted =
+            "least mean of |ln(ours / measured)| of the mean time to the first token over the 24 rows with "
+            "sha256(key) mod 10 = 0 of the table of measured servers that are aggregated and have 64 "
+            "users at most (moebius validate TABLE --fit-hosts), 2026-11-22: all before a first token "
+            "that is not simulated; no cost of an iteration is fitted"},
+    Framework{
+        .name = "sglang",
+        .help = "SGLang, its scheduler with overlap on a device of 70 GB or more",
+        .token_budget = 16384,
+        .max_batch = 2048,
+        .device_share = 0.88,
+        .fused = true,
+        .launch = LaunchMode::kGraph,
+        .overlap = true,
+        .decided_ahead = true,
+        .host_per_request = Time{110'000'000},
+        .host_per_prompt_token = Time{1'000},
+        .source = "SGLang, python/sglang/srt/server_args.py (max_prefill_tokens 16384, chunked prefill, "
                   "mem_fraction_static 0.88, overlap schedule on; prompts are not mixed with decoding "
                   "unless enable_mixed_chunk is given)",
-              .fitted = "median of measured less simulated time to the first token over the 3 rows with "
-                        "sha256(key) mod 10 = 0 of "
-                        "a sample of 250 of the table of measured servers (moebius validate TABLE --rows "
-                        "250), 2026-11-22; no "
-                        "cost of an iteration is fitted"},
-    Framework{.name = "trtllm",
-              .help = "TensorRT-LLM, its PyTorch backend with in-flight batching",
-              .batching = BatchPolicy::kMixed,
-              .chunked = false,
-              .token_budget = 8192,
-              .max_batch = 2048,
-              .block_tokens = 32,
-              .fused = true,
-              .launch = LaunchMode::kGraph,
-              .overlap = true,
-              .host_per_request = Time{117'000'000},
-              .source = "TensorRT-LLM, tensorrt_llm/llmapi/llm_args.py (max_num_tokens 8192, max_batch_size "
-                        "2048, enable_chunked_prefill false, overlap scheduler on, free_gpu_memory_fraction "
-                        "0.9, tokens_per_block 32)",
-              .fitted = "median of measured less simulated time to the first token over the 11 rows with "
-                        "sha256(key) mod 10 = 0 of "
-                        "a sample of 250 of the table of measured servers (moebius validate TABLE --rows "
-                        "250), 2026-11-22; no "
-                        "cost of an iteration is fitted"},
+        .fitted =
+            "least mean of |ln(ours / measured)| of the mean time to the first token over the 7 rows with "
+            "sha256(key) mod 10 = 0 of the table of measured servers that are aggregated and have 64 "
+            "users at most (moebius validate TABLE --fit-hosts), 2026-11-22: all before a first token "
+            "that is not simulated; no cost of an iteration is fitted"},
+    Framework{
+        .name = "trtllm",
+        .help = "TensorRT-LLM, its PyTorch backend with in-flight batching",
+        .batching = BatchPolicy::kMixed,
+        .chunked = false,
+        .token_budget = 8192,
+        .max_batch = 2048,
+        .block_tokens = 32,
+        .fused = true,
+        .launch = LaunchMode::kGraph,
+        .overlap = true,
+        .decided_ahead = true,
+        .host_per_request = Time{50'000'000},
+        .host_per_prompt_token = Time{11'000},
+        .source = "TensorRT-LLM, tensorrt_llm/llmapi/llm_args.py (max_num_tokens 8192, max_batch_size "
+                  "2048, enable_chunked_prefill false, overlap scheduler on, free_gpu_memory_fraction "
+                  "0.9, tokens_per_block 32)",
+        .fitted =
+            "least mean of |ln(ours / measured)| of the mean time to the first token over the 29 rows with "
+            "sha256(key) mod 10 = 0 of the table of measured servers that are aggregated and have 64 "
+            "users at most (moebius validate TABLE --fit-hosts), 2026-11-22: all before a first token "
+            "that is not simulated; no cost of an iteration is fitted"},
 };
 
 }  // namespace

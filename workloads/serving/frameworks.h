@@ -14,16 +14,18 @@ namespace moebius {
 
 struct Framework {
   std::string_view name, help;
-  BatchPolicy batching = BatchPolicy::kPrefillFirst;                            // /plan/scheduler/batching
-  bool chunked = true;                                                          // /plan/scheduler/chunked
-  int token_budget = 16384;                                                     // /plan/prefill/token_budget
-  int max_batch = 256;                                                          // /plan/decode/max_batch
-  double device_share = 0.9;                                                    // /plan/cache/hbm/share
-  int block_tokens = 64;                                                        // /plan/cache/block_tokens
-  bool fused = false;                                                           // /plan/fused
-  LaunchMode launch = LaunchMode::kHidden;                                      // /plan/scheduler/launch
-  bool overlap = false;                                                         // /plan/scheduler/overlap
+  BatchPolicy batching = BatchPolicy::kPrefillFirst;  // /plan/scheduler/batching
+  bool chunked = true;                                // /plan/scheduler/chunked
+  int token_budget = 16384;                           // /plan/prefill/token_budget
+  int max_batch = 256;                                // /plan/decode/max_batch
+  double device_share = 0.9;                          // /plan/cache/hbm/share
+  int block_tokens = 64;                              // /plan/cache/block_tokens
+  bool fused = false;                                 // /plan/fused
+  LaunchMode launch = LaunchMode::kHidden;            // /plan/scheduler/launch
+  bool overlap = false;                               // /plan/scheduler/overlap
+  bool decided_ahead = false;                         // /plan/scheduler/decided_ahead
   Time host_per_iteration = {}, host_per_sequence = {}, host_per_request = {};  // /plan/scheduler/host_*
+  Time host_per_prompt_token = {};                                              // likewise
   std::string_view source = {};                                                 // of the scheduling defaults
   std::string_view fitted = {};  // how the host's costs were found; empty: none are counted
 };

@@ -15,7 +15,8 @@ struct HostCosts {
   bool overlapped = false;  // the loop prepares an iteration beside the device's work of the one before
   bool by_change = false;   // per_sequence counts for sequences that came, went or got pages, not for all
   Time per_request, per_prompt_token, per_image;  // of a request before it can be scheduled
-  Time reception;          // of a request before that, beside all others: the network, a web server
+  Time reception;            // of a request before that, beside all others: the network, a web server
+  Time reception_per_token;  // and for each token of its prompt: text that is received and read
   Time per_sample;         // of a sequence whose token the host chooses, before the next iteration can begin
   Time per_token;          // that is generated: stop check, text, sending
   bool parallel = false;   // requests and tokens have workers of their own; otherwise the loop does it all
@@ -25,6 +26,7 @@ struct HostCosts {
   Time of_request(std::int64_t prompt, std::int64_t images) const {
     return per_request + per_prompt_token * prompt + per_image * images;
   }
+  Time receiving(std::int64_t prompt) const { return reception + reception_per_token * prompt; }
   bool takes_time() const;
 };
 

@@ -38,8 +38,9 @@ int Instance::choose() {
 // Of all replicas: rows, and those of prompts among them.
 std::int64_t Instance::plan(Time now, std::int64_t& prompts) {
   std::int64_t rows = 0;
+  const bool admits = rules_.await_prompts == 0 || admits_prompts();
   for (int i = 0; i < size(); ++i) {
-    shapes_[i] = replicas_[i].plan(now);
+    shapes_[i] = replicas_[i].plan(now, admits);
     rows += shapes_[i].rows();
     prompts += shapes_[i].prefill_tokens;
   }
@@ -80,7 +81,8 @@ std::optional<Time> Instance::begin(Time now) {
   if (prompts == 0 && !rules_.captured.empty()) fill_graphs();
   const double seconds = cost_.seconds(shapes_);
   count_stalls(seconds);
-  const HostLane::Turn lasts = host_.turn(now, behind_loads(now, time_from_seconds(swapping() + seconds)), work);
+  const HostLane::Turn lasts =
+      host_.turn(now, behind_loads(now, time_from_seconds(swapping() + seconds)), work);
   shown_ = lasts.shown;
   ++totals_.iterations;
   totals_.prefills += prompts > 0;
@@ -89,6 +91,26 @@ std::optional<Time> Instance::begin(Time now) {
   busy_ = true;
   until_ = lasts.end;
   return until_;
+}
+
+bool Instance::admits_prompts() {
+  bool all_want = true, all_decode = true;
+  for (const Replica& replica : replicas_) {
+    all_want &= replica.wants_prompts();
+    all_decode &= replica.decodes();
+  }
+  if (all_want) {
+    awaited_ = 0;
+    if (all_decode && gathered_ < rules_.gather_prompts) {
+      ++gathered_;
+      return false;
+    }
+    gathered_ = 0;
+    return true;
+  }
+  if (++awaited_ < rules_.await_prompts && all_decode) return false;
+  awaited_ = 0;
+  return true;
 }
 
 // Both ways at once, before the pages are written again and before they are read.

@@ -23,8 +23,12 @@ struct InstanceRules {
   int replicas = 1;
   ReplicaBalance balance = ReplicaBalance::kTokens;
   HostCosts host;
-  double swap_seconds = 0;             // of a token's keys on their way to the host's memory, or back
-  int load_layers = 1;  // of the model, when each begins as its own blocks are there; 1: when all are
+  double swap_seconds = 0;  // of a token's keys on their way to the host's memory, or back
+  int load_layers = 1;      // of the model, when each begins as its own blocks are there; 1: when all are
+  // Prompts wait until every replica has some, so that no rank computes prompts while others decode: at most
+  // so many iterations (0: they do not), and not while a replica has nothing to decode. Then for
+  // `gather_prompts` more, while all decode.
+  std::int32_t await_prompts = 0, gather_prompts = 0;
   std::vector<std::int32_t> captured;  // decoding sequences of a graph, ascending; see captured_size()
 };
 
@@ -75,6 +79,7 @@ class Instance {
   const HostTotals& host() const { return host_.totals(); }
 
  private:
+  bool admits_prompts();
   std::int64_t plan(Time now, std::int64_t& prompts);
   Time behind_loads(Time now, Time device);
   HostWork host_work() const;
@@ -93,6 +98,7 @@ class Instance {
   bool busy_ = false;
   Time begun_, until_;
   int turn_ = 0;
+  std::int32_t awaited_ = 0, gathered_ = 0;  // iterations
   Totals totals_;
 };
 

@@ -47,6 +47,7 @@ void Replica::preempt_youngest() {
   // The token that was sampled last is not in the cache yet.
   waiting_.push_front({sequence.id, sequence.context + 1, sequence.left, chain, sequence.priority});
   waiting_tokens_ += sequence.context + 1;
+  ++seen_, ++known_;
 }
 
 // Whole, the blocks that it shared too: others may not need them any more when it comes back.

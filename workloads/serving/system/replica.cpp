@@ -161,7 +161,34 @@ std::int32_t Replica::share(Prefilling& prefilling) {
   return static_cast<std::int32_t>(blocks * block_pages());
 }
 
-const StepShape& Replica::plan(Time now) {
+// Which requests the loop knows of. While an iteration goes on, the one after it is decided already: what
+// came since that began is left for another one.
+void Replica::receive() {
+  const bool idle = decoding_.empty() && prefilling_.empty() && swapped_.empty();
+  const std::size_t known = rules_.decided_ahead && !idle ? known_ : waiting_.size();
+  known_ = waiting_.size();
+  if (++unseen_for_ < rules_.receive_every && !idle && !prompts_before_) return;
+  unseen_for_ = 0;
+  seen_ = std::max(seen_, known);
+}
+
+// Whether prompts wait for more of them.
+bool Replica::gathers() {
+  if (rules_.gather_iterations == 0 || decoding_.empty() || !prefilling_.empty() || seen_ == 0) return false;
+  auto rows = static_cast<double>(decoding_.size()) * (1 + rules_.speculation.drafts);
+  for (std::size_t i = 0; i < seen_; ++i) rows += waiting_[i].prompt;
+  const double enough = rules_.gather_share * static_cast<double>(rules_.token_budget);
+  if (rows < enough && gathered_for_ < rules_.gather_iterations) {
+    ++gathered_for_;
+    return true;
+  }
+  gathered_for_ = 0;
+  return false;
+}
+
+const StepShape& Replica::plan(Time now, bool prompts) {
+  receive();
+  if (gathers()) prompts = false;
   now_ = loaded_ = now;
   shape_ = {};
   admitted_.clear();
@@ -170,11 +197,12 @@ const StepShape& Replica::plan(Time now) {
   for (Prefilling& prefilling : prefilling_) prefilling.chunk = 0;
   if (rules_.policy == BatchPolicy::kMixed) {
     plan_decode();
-    plan_prefill(rules_.token_budget - shape_.decode_tokens);
+    if (prompts) plan_prefill(rules_.token_budget - shape_.decode_tokens);
   } else {
-    plan_prefill(rules_.token_budget);
+    if (prompts) plan_prefill(rules_.token_budget);
     if (shape_.empty()) plan_decode();
   }
+  prompts_before_ = shape_.prefill_tokens > 0;
   if (shape_.empty()) return shape_;
   shape_.changes = changes_ + shape_.prefill_sequences;
   changes_ = 0;
@@ -225,7 +253,7 @@ void Replica::plan_prefill(std::int64_t budget) {
 // Pages for the whole prompt, so that a prompt once begun is never stuck.
 bool Replica::admit_next() {
   const std::size_t at = next_waiting();
-  if (at >= waiting_.size() || occupied_ >= rules_.max_running || !swapped_.empty()) return false;
+  if (at >= seen_ || occupied_ >= rules_.max_running || !swapped_.empty()) return false;
   const Sequence next = waiting_[at];
   // Nothing has changed since it did not fit.
   if (blocked_ == used() && blocked_id_ == next.id) return false;
@@ -258,6 +286,7 @@ bool Replica::admit_next() {
   shape_.images += next.images;
   prefilling_.push_back(std::move(prefilling));
   waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(at));
+  --seen_, --known_;
   return true;
 }
 

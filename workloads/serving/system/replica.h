@@ -48,6 +48,15 @@ struct ReplicaRules {
   // Preempted sequences keep their keys in so many pages of the host's memory, and go on from there; where
   // they have no room, and with 0, all they had is computed again.
   std::int64_t host_pages = 0;
+  // A request is seen by the loop when it looks for some: after so many iterations without prompts, or after
+  // one with prompts, or with nothing to do.
+  std::int32_t receive_every = 1;
+  // An iteration is decided when the one before it begins: what came meanwhile is in the one after.
+  bool decided_ahead = false;
+  // Prompts wait while others decode, until an iteration with them would fill this share of the budget, but
+  // no more than so many iterations.
+  double gather_share = 0;
+  std::int32_t gather_iterations = 0;
   std::uint64_t seed = 1;
 };
 
@@ -124,7 +133,14 @@ class Replica {
 
   // Decides the next iteration; empty when there is nothing to do. `admitted` and `preempted` are of this
   // decision: a preempted sequence waits again, all it had to be computed once more.
-  const StepShape& plan(Time now = {});
+  // Without `prompts`, none are computed in it.
+  const StepShape& plan(Time now = {}, bool prompts = true);
+  // Of the next decision: whether there are prompts to compute and slots for them, and whether others decode.
+  bool wants_prompts() const {
+    const std::size_t known = rules_.decided_ahead ? known_ : waiting_.size();
+    return !prefilling_.empty() || (known > 0 && occupied_ < rules_.max_running);
+  }
+  bool decodes() const { return !decoding_.empty(); }
   // When blocks of that iteration that come from below are there, and the room that it takes is free.
   Time loaded() const { return loaded_; }
   const std::vector<std::int32_t>& admitted() const { return admitted_; }
@@ -172,6 +188,8 @@ class Replica {
   };
 
   void decode(const Decoding& sequence);
+  void receive();
+  bool gathers();
   void plan_prefill(std::int64_t budget);
   void plan_decode();
   bool admit_next();
@@ -201,6 +219,10 @@ class Replica {
 
   ReplicaRules rules_;
   std::deque<Sequence> waiting_;
+  std::size_t seen_ = 0, known_ = 0;  // of them: those that this decision, and the one ahead, may take
+  std::int32_t gathered_for_ = 0;     // iterations that prompts have waited for others
+  std::int32_t unseen_for_ = 0;       // iterations since the loop looked for requests
+  bool prompts_before_ = false;       // in the iteration before
   std::vector<Prefilling> prefilling_;
   std::vector<Decoding> decoding_, handed_over_;
   std::deque<Decoding> swapped_;  // in the host's memory, the first to come back in front

@@ -117,7 +117,7 @@ void ServingSystem::State::arrive() {
   std::swap(live[id].blocks, arrival.request.blocks);
   live[id].forecast = forecast ? *forecast : Time{};
   const std::optional<WanRules>& wan = pool_of(*at).wan;
-  const Time reception = pool_of(*at).instance.host.reception;
+  const Time reception = pool_of(*at).instance.host.receiving(input);
   if (!wan && reception.ns == 0) return take_in(id);
   const Time there = wan ? pools[at->pool].in.pass(now, input * wan->input_bytes, *wan) : now;
   post(there + reception, ServiceEvent::Kind::kArrival, id);

@@ -29,7 +29,7 @@ struct ServicePhase {
   int pool = 0;  // index in the cluster's
   int instances = 1;
   int expert_pool = -1;  // of its experts, where these stand apart
-  ServingPlan plan;  // of one instance; of its phases, a pool that does one has only that
+  ServingPlan plan;      // of one instance; of its phases, a pool that does one has only that
   BatchPolicy batching = BatchPolicy::kPrefillFirst;
   bool chunked = true;
   std::optional<WanRules> wan = {};  // between users and the pool
@@ -70,6 +70,11 @@ struct EngineKeys {
   int slot_tokens = 0;
   bool host_sampling = false;
   LaunchMode launch = LaunchMode::kHidden;
+  int receive_every = 1;       // see ReplicaRules
+  bool decided_ahead = false;  // likewise
+  double gather_share = 0;     // likewise
+  int gather_iterations = 0;
+  int await_prompts = 0, gather_prompts = 0;  // see InstanceRules
   int captured_step = 8;
   bool padded = false;
   Bytes swap_space;  // of the host's memory a device; zero: preempted sequences are computed again
@@ -82,8 +87,8 @@ struct ServicePlan {
   bool separate = false;     // prefill and decode on pools of their own
   bool experts_apart = false;  // attention and experts on pools of their own
   EncoderPlan encoder = {};
-  PoolRole does = PoolRole::kBoth;  // one phase alone: prompts that end with their first token, or those whose
-                                    // prompts the cache has when they come
+  PoolRole does = PoolRole::kBoth;  // one phase alone: prompts that end with their first token, or those
+                                    // whose prompts the cache has when they come
   PhaseKeys prefill = {}, decode = {};
   std::vector<PoolKeys> pools = {};       // empty: as prefill and decode say
   std::vector<ServicePhase> phases = {};  // one that does both, or prefill and decode; empty with full_steps

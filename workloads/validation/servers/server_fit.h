@@ -13,13 +13,14 @@ namespace moebius {
 struct FittedHost {
   std::string framework;
   int rows = 0;
-  Time per_request = {}, per_iteration = {};
-  // Means of |ln(ours / measured)| of both times together, without host costs and with these.
+  Time per_request = {}, per_token = {};  // of its prompt
+  // Means of |ln(ours / measured)| of the time to the first token, at most 1 a row: without host costs and
+  // with these.
   double loss_without = 0, loss = 0;
 };
 
-// The host's work of an iteration that the device waits for, then the time until a prompt can be computed:
-// each the best of a grid, the other held.
+// Rows of aggregated servers with few users are simulated once, with the presets' hosts; another host is
+// taken to shift their first tokens, and nothing else.
 std::vector<FittedHost> fit_host_costs(const std::vector<ServerRow>& rows, const Library& library,
                                        const StartExecutor& start);
 std::string fit_text(const std::vector<FittedHost>& fits);

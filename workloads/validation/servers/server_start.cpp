@@ -54,7 +54,7 @@ std::string kernels_of(const ServerRow& row, const Model& model, const ServerSha
   return kernels + dense_on_blackwell(row, tensor_rt);
 }
 
-// dsr1_fp8_b200.sh, dsr1_fp4_b200.sh, dsr1_fp8_h200.sh.
+// dsr1_fp8_b200.sh, dsr1_fp4_b200.sh (--scheduler-recv-interval by users), dsr1_fp8_h200.sh.
 void start_sglang(const ServerRow& row, ServerStart& start) {
   start.token_budget = 32768;
   if (row.apart() || !blackwell(row)) return;
@@ -64,6 +64,8 @@ void start_sglang(const ServerRow& row, ServerStart& start) {
   } else {
     start.token_budget = four ? 8192 : 32768, start.max_batch = four ? 32 : 128;
   }
+  const bool often = row.users < 16 || (four && row.gemm != "nvfp4");
+  start.scheduler = fmt::format(R"({{"receive_every": {}}})", often ? 10 : 30);
 }
 
 // gptoss_fp4_*_trt.sh; dsr1_*_trt.sh: --max_num_tokens one prompt and the batch, since 1.2 not less than
@@ -72,6 +74,19 @@ int tensor_rt_budget(const ServerRow& row, const Model& model, int batch) {
   if (is_gpt_oss(model)) return 20000;
   const int tokens = (batch + row.input + 64 + 63) / 64 * 64;
   return row.version.starts_with("1.2") ? std::max(8192, tokens) : tokens;
+}
+
+// With attention DP (attention_dp_config: enable_balance): timeout_iters 60 and batching_wait_iters 0 for
+// DeepSeek, the framework's 50 and 10 for gpt-oss. dsr1_fp8_b200_trt.sh of 1.2.0rc6.post2, 64 users and more,
+// 1K in and out: batch_wait_timeout_iters 40, batch_wait_max_tokens_ratio 0.8.
+std::string tensor_rt_scheduler(const ServerRow& row, const Model& model, const ServerShape& shape) {
+  if (shape.replicas > 1 && is_gpt_oss(model)) return R"({"await_prompts": 50, "gather_prompts": 10})";
+  if (shape.replicas > 1 && is_deepseek(model)) return R"({"await_prompts": 60})";
+  const bool late = is_deepseek(model) && blackwell(row) && row.gemm.starts_with("fp8") && !row.apart() &&
+                    row.version == "1.2.0rc6.post2" && row.users >= 64;
+  if (late && row.input == 1024 && row.output == 1024)
+    return R"({"gather_iterations": 40, "gather_share": 0.8})";
+  return "";
 }
 
 // 1.2.0rc6.post3 is the version of the configurations with guesses alone (dsr1-fp4-b200-trt-mtp,
@@ -95,7 +110,10 @@ ServerStart server_start(const ServerRow& row, const Model& model, const ServerS
   if (!is_inferencemax(row)) return start;
   if (row.backend == "vllm") start.token_budget = 8192;
   if (row.backend == "sglang") start_sglang(row, start);
-  if (row.backend == "trtllm") start.token_budget = tensor_rt_budget(row, model, shape.batch);
+  if (row.backend == "trtllm") {
+    start.token_budget = tensor_rt_budget(row, model, shape.batch);
+    start.scheduler = tensor_rt_scheduler(row, model, shape);
+  }
   start.speculative = guesses_of(row, model, shape);
   return start;
 }
