@@ -42,6 +42,7 @@
 #include "workloads/explain.h"
 #include "workloads/perform.h"
 #include "workloads/report/expert_map.h"
+#include "workloads/report/queue_picture.h"
 #include "workloads/report/report.h"
 #include "workloads/report/run_directory.h"
 #include "workloads/schedule_dump.h"
@@ -143,7 +144,7 @@ int run_body(const RunArguments& arguments) {
     outcome.report.advice = advice_on(outcome, arguments);
   const std::string json = report_json(outcome.report), text = report_text(outcome.report);
   if (!arguments.out.empty())
-    write_run(arguments.out, {json, text, experts_svg(outcome.report)}, outcome.timeline);
+    write_run(arguments.out, {json, text, experts_svg(outcome.report), queues_svg(outcome.report)}, outcome.timeline);
   print(arguments.json ? json : text);
   if (arguments.explain) fmt::print(arguments.json ? stderr : stdout, "\n{}", explain_run(outcome));
   if (!outcome.interrupted.empty()) throw run_error(outcome.interrupted);

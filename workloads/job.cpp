@@ -13,6 +13,7 @@
 #include "workloads/scenario/extended_document.h"
 #include "workloads/scenario/placement_keys.h"
 #include "workloads/study/placement/placed_job.h"
+#include "workloads/shape_jobs.h"
 #include "workloads/training/layer_speed.h"
 #include "workloads/training/pipeline/columns.h"
 #include "workloads/training/pipeline/dynamic_slicing.h"
@@ -44,7 +45,7 @@ bool is_mixed(const Scenario& scenario) {
 // Hashes, destinations, broken parts and slow nodes differ from rank to rank, and so do pools of different
 // kinds.
 void unfold_where_ranks_differ(Scenario& scenario) {
-  if (scenario.collective.flows || !scenario.cluster) return;
+  if (scenario.collective.flows || !scenario.cluster || scenario.operations) return;
   const bool placed = placement_of(scenario).any();
   if (!scenario.cluster->by_ports() && scenario.faults.empty() && !is_mixed(scenario) && !placed) return;
   bool* folds[] = {&scenario.plan.fold, &scenario.collective.fold, &scenario.serving.fold};
@@ -153,6 +154,7 @@ Job read_job(Document document, const Changes& changes, const Library& library) 
   Job job{read(document, changes, library), nullptr, nullptr, nullptr, nullptr, std::nullopt};
   if (job.scenario.replay) return job;
   if (job.scenario.operations) {
+    if (job.scenario.operations->queueing) job.read_shape = shape_reader(document, job.scenario, library);
     for (const std::string& path : job.scenario.operations->job_scenarios)
       job.steps.push_back(path.empty() ? nullptr : step_of(job.scenario, path, library));
     return job;

@@ -9,6 +9,7 @@
 
 #include "workloads/carried_job.h"
 #include "workloads/perform_cluster.h"
+#include "workloads/perform_queues.h"
 #include "workloads/perform_service.h"
 #include "workloads/progress_bar.h"
 #include "workloads/reinforcement_phases.h"
@@ -99,6 +100,7 @@ Outcome perform_replay(const Job& job, std::chrono::steady_clock::time_point sta
 
 Outcome perform(Job& job, const StartExecutor& start, const Hooks& hooks) {
   if (job.is_service()) return perform_service(job, start, hooks);
+  if (job.scenario.operations && job.scenario.operations->queueing) return perform_queues(job, start, hooks);
   if (job.scenario.operations) return perform_cluster(job, start);
   const auto started = std::chrono::steady_clock::now();
   if (job.scenario.replay) return perform_replay(job, started);

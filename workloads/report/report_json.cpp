@@ -6,6 +6,7 @@
 #include "workloads/report/replay_report.h"
 #include "workloads/report/report.h"
 #include "workloads/report/report_cluster.h"
+#include "workloads/report/report_queues.h"
 #include "workloads/report/report_figures.h"
 #include "workloads/report/report_serving.h"
 #include "workloads/report/report_uncertainty.h"
@@ -260,7 +261,7 @@ Json body(const Report& report) {
       json["kv"]["hit_share"] = report.replay->hit_share();
       return json;
     case ScenarioKind::kCluster:
-      add_tree(json["cluster"], cluster_tree(*report.cluster));
+      add_tree(json["cluster"], report.queues ? queues_tree(*report.queues) : cluster_tree(*report.cluster));
       return json;
   }
   if (report.service) return json;  // the rest is of runs that carry out every op

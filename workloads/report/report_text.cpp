@@ -11,6 +11,7 @@
 #include "workloads/report/replay_report.h"
 #include "workloads/report/report.h"
 #include "workloads/report/report_cluster.h"
+#include "workloads/report/report_queues.h"
 #include "workloads/report/report_figures.h"
 #include "workloads/report/report_network.h"
 #include "workloads/report/report_serving.h"
@@ -342,7 +343,7 @@ std::string report_text(const Report& report) {
       text += replay_text(report);
       break;
     case ScenarioKind::kCluster:
-      text += cluster_text(*report.cluster);
+      text += report.queues ? queues_text(*report.queues) : cluster_text(*report.cluster);
       break;
   }
   if (!report.replay && !report.service && !report.cluster) text += of_devices(report);
