@@ -11,7 +11,7 @@ namespace moebius {
 namespace {
 
 constexpr double kMostDraws =
-    1 << 18;  // copies that are drawn for a layer of one timed iteration, or more layers share a draw
+    1 << 17;  // copies that are drawn for a layer of one timed iteration, or more layers share a draw
 constexpr double kMostChecked = 1 << 26;  // copies that are drawn to see how far the surface is off
 
 BalancerShape shape_of(const ServicePool& pool) {
