@@ -31,7 +31,7 @@ Uncertainty uncertainty_of(const Report& report, const AccuracyRecord& record);
 
 // What the errors of its kernels and collectives do to a run, one deviation of the logarithm: those of the
 // kernels as interval_figures() tells them, those of the collectives by their spread in the record over the
-// exposed share.
+// exposed share (nothing while one source alone tells them: then they are in the spread of the runs).
 double deviation_of_parts(const Report& report);
 
 // The value of the report's key "uncertainty": origins of busy time, the kernels' interval, the figures'
