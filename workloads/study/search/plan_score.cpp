@@ -47,9 +47,11 @@ PlanScore::PlanScore(SearchGoal goal, const Scenario& scenario)
   node_w_ = pool.node.overhead_power.value;
   node_ = std::max(1, pool.node.accelerators);
   if (goal == SearchGoal::kTokensPerDollar && price_ <= 0)
-    throw input_error(fmt::format("--goal tokens-per-dollar: the price of {} is not known", pool.accelerator.id));
+    throw input_error(
+        fmt::format("--goal tokens-per-dollar: the price of {} is not known", pool.accelerator.id));
   if (goal == SearchGoal::kTokensPerJoule && device_w_ <= 0)
-    throw input_error(fmt::format("--goal tokens-per-joule: the power of {} is not known", pool.accelerator.id));
+    throw input_error(
+        fmt::format("--goal tokens-per-joule: the power of {} is not known", pool.accelerator.id));
 }
 
 double PlanScore::usd_per_hour(int ranks) const {

@@ -18,12 +18,12 @@ const std::vector<std::pair<std::string, SearchGoal>>& search_goals();
 
 // What a plan does, as one run of it says.
 struct PlanFigures {
-  double score = 0;         // lower is better; the goal's figure is shown instead
-  double value = 0;         // the goal's figure: seconds, tokens per dollar, tokens per joule, requests a second
-  double step_time_s = 0;   // training
-  double tokens_per_s = 0;  // serving: tokens that were generated
-  double memory_bytes = 0;  // of the fullest rank
-  double usd_per_hour = 0;  // of the devices in use; 0: not known
+  double score = 0;  // lower is better; the goal's figure is shown instead
+  double value = 0;  // the goal's figure: seconds, tokens per dollar, tokens per joule, requests a second
+  double step_time_s = 0;     // training
+  double tokens_per_s = 0;    // serving: tokens that were generated
+  double memory_bytes = 0;    // of the fullest rank
+  double usd_per_hour = 0;    // of the devices in use; 0: not known
   double expected_error = 0;  // of the step, relative; 0: not known
   // Seconds of a step, mean over ranks, by what they are lost to; serving: means of a request.
   std::vector<std::pair<std::string, double>> parts;
@@ -32,17 +32,17 @@ struct PlanFigures {
 struct RankedPlan {
   std::string name;
   std::vector<Assignment> settings;
-  double bound = 0;                // score that it could not be below
-  PlanFigures rough;               // at alpha-beta
+  double bound = 0;                 // score that it could not be below
+  PlanFigures rough;                // at alpha-beta
   std::optional<PlanFigures> fine;  // at fluid
 
   const PlanFigures& best_known() const { return fine ? *fine : rough; }
 };
 
 struct SearchCounts {
-  std::int64_t legal = 0;    // plans of the space
-  std::int64_t groups = 0;   // of them, with the same degrees
-  std::int64_t bounded = 0;  // ruled out by a lower bound of their time alone, or of their group's
+  std::int64_t legal = 0;      // plans of the space
+  std::int64_t groups = 0;     // of them, with the same degrees
+  std::int64_t bounded = 0;    // ruled out by a lower bound of their time alone, or of their group's
   std::int64_t too_large = 0;  // ruled out by memory: by its lower bound, or exactly when they were to run
   std::int64_t rough = 0, fine = 0;  // carried out
   std::int64_t left = 0;             // neither: time was up

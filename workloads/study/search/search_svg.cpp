@@ -34,7 +34,8 @@ Scale scale_of(const SearchResult& result, double from, double to, Get get) {
     scale.low = std::min(scale.low, get(plan));
     scale.high = std::max(scale.high, get(plan));
   }
-  const double margin = scale.high > scale.low ? 0.06 * (scale.high - scale.low) : std::max(1e-9, 0.1 * scale.high);
+  const double margin =
+      scale.high > scale.low ? 0.06 * (scale.high - scale.low) : std::max(1e-9, 0.1 * scale.high);
   scale.low -= margin, scale.high += margin;
   return scale;
 }
@@ -88,7 +89,8 @@ std::string to_svg(const SearchResult& result) {
     const RankedPlan& plan = result.plans[i];
     const bool best = std::find(front.begin(), front.end(), i) != front.end();
     const double half = best ? 4 : 2;
-    svg.box({x.at(x_of(plan)) - half, y.at(y_of(plan)) - half, 2 * half, 2 * half}, best ? "#d06020" : "#2060b0",
+    svg.box({x.at(x_of(plan)) - half, y.at(y_of(plan)) - half, 2 * half, 2 * half},
+            best ? "#d06020" : "#2060b0",
             fmt::format("{}. {}: {}, {}", i + 1, plan.name, goal_text(result.goal, plan.best_known()),
                         figure_text(x_of(plan))));
   }
