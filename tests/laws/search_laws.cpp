@@ -36,9 +36,9 @@ Document problem(std::uint32_t seed) {
                      "fabric": {{"type": "rail-optimised-clos", "nic": "{} Gb/s"}}}},
         "plan": {{"memory_reserve": "{} GB"}},
         "workload": {{"sequence_length": {}, "global_batch": {}, "micro_batch": 1}}}})",
-                  seed, seed, one_of({4, 5, 8}), one_of({1024, 2048}), experts, one_of({1024, 4096}),
+                  seed, seed, one_of({4, 5}), one_of({1024, 2048}), experts, one_of({1024, 4096}),
                   random() % 2 == 0 ? "h100-sxm" : "h800-sxm", nodes, one_of({100, 400}), one_of({2, 74, 78}),
-                  one_of({512, 1024}), one_of({32, 64})),
+                  one_of({256, 512}), one_of({16, 32})),
       "problem");
 }
 
@@ -58,7 +58,7 @@ SpaceFile space_of(std::uint32_t seed) {
   space.axes.push_back({"/plan/ep/degree", {"1", "4"}});
   space.axes.push_back({"/plan/pp/degree", {"1", "2", "4"}});
   space.axes.push_back({"/plan/pp/virtual", {"2"}});
-  space.axes.push_back({"/workload/micro_batch", {"1", "2"}});
+  space.axes.push_back({"/workload/micro_batch", {"1"}});
   space.axes.push_back({"/plan/recompute", {R"({"policy": "none"})", R"({"policy": "full"})"}});
   space.axes.push_back({"/plan/offload", {R"({"optimizer": false})"}});
   space.axes.push_back({"/plan/overlap/dispatch_combine", {"true"}});
@@ -108,7 +108,7 @@ TEST_CASE(
     CHECK(all.counts.rough + all.counts.too_large == all.counts.legal);
     legal += all.counts.legal, ran += pruned.counts.rough;
   }
-  CHECK(legal > 1000);
+  CHECK(legal > 500);
   CHECK(ran < legal / 2);
 }
 

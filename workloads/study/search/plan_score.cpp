@@ -33,8 +33,7 @@ const std::vector<std::pair<std::string, SearchGoal>>& search_goals() {
   static const std::vector<std::pair<std::string, SearchGoal>> table{
       {"step-time", SearchGoal::kStepTime},
       {"tokens-per-dollar", SearchGoal::kTokensPerDollar},
-      {"tokens-per-joule", SearchGoal::kTokensPerJoule},
-      {"goodput", SearchGoal::kGoodput}};
+      {"tokens-per-joule", SearchGoal::kTokensPerJoule}};
   return table;
 }
 
@@ -61,7 +60,6 @@ double PlanScore::usd_per_hour(int ranks) const {
 double PlanScore::of(double seconds, double busy, int ranks) const {
   switch (goal_) {
     case SearchGoal::kStepTime:
-    case SearchGoal::kGoodput:
       return seconds;
     case SearchGoal::kTokensPerDollar:
       return usd_per_hour(ranks) / 3600 * seconds;

@@ -12,6 +12,7 @@
 #include "workloads/progress_bar.h"
 #include "workloads/report/run_directory.h"
 #include "workloads/scenario/extended_document.h"
+#include "workloads/scenario/scenario_parts.h"
 #include "workloads/study/search/training_search.h"
 
 namespace moebius {
@@ -44,6 +45,14 @@ Document document_of(const ScenarioArguments& arguments) {
   }
   if (arguments.changes.seed) set_at_pointer(document, "/seed", std::to_string(*arguments.changes.seed));
   return document;
+}
+
+void require_training(const Document& document) {
+  const Value* kind = document.root.kind == Value::Kind::kObject ? document.root.find("kind") : nullptr;
+  if (kind != nullptr && kind->text != "training")
+    place_at(document, "/kind")
+        .fail(fmt::format("a search is for \"training\", found {}: `moebius sweep` varies any scenario",
+                          kind->excerpt()));
 }
 
 // Paths in the scenario stay relative to where it stood; a search changes none of them.
@@ -79,6 +88,7 @@ int run(const SearchArguments& arguments, const ChosenExecutor& rough, const Cho
   *fine.data = *rough.data = arguments.scenario.data;
   const Library library(arguments.scenario.data);
   const Document document = document_of(arguments.scenario);
+  require_training(document);
   const SpaceFile space = load_space(arguments.space);
   const Interruption interruption;
   ProgressBar bar;
@@ -107,7 +117,7 @@ Command search_command(const ChosenExecutor& rough, const ChosenExecutor& fine) 
   const auto arguments = std::make_shared<SearchArguments>();
   const CommandOptions own{
       choice("--goal", arguments->goal, search_goals(),
-             "what is best: step-time (default), tokens-per-dollar, tokens-per-joule, goodput"),
+             "what is best: step-time (default), tokens-per-dollar, tokens-per-joule"),
       {"--space", &arguments->space,
        "file of what to vary (kind search-space); default: every degree and switch"},
       {"--top", &arguments->top,

@@ -96,8 +96,6 @@ std::string goal_text(SearchGoal goal, const PlanFigures& figures) {
       return figure_text(figures.value) + "/$";
     case SearchGoal::kTokensPerJoule:
       return figure_text(figures.value) + "/J";
-    case SearchGoal::kGoodput:
-      return figure_text(figures.value) + "/s";
   }
   return "";
 }
