@@ -29,20 +29,25 @@
 #include "viz/command/report_command.h"
 #include "viz/command/view_command.h"
 #include "workloads/advice/advice.h"
+#include "workloads/carried_job.h"
 #include "workloads/command_line/calibrate_command.h"
 #include "workloads/command_line/catalog_commands.h"
 #include "workloads/command_line/command.h"
 #include "workloads/command_line/eplb_command.h"
 #include "workloads/command_line/file_commands.h"
+#include "workloads/command_line/manual.h"
 #include "workloads/command_line/scenario_commands.h"
 #include "workloads/cost/cost_source.h"
 #include "workloads/crosscheck/crosscheck.h"
 #include "workloads/explain.h"
 #include "workloads/perform.h"
 #include "workloads/report/expert_map.h"
+#include "workloads/report/queue_picture.h"
 #include "workloads/report/report.h"
 #include "workloads/report/run_directory.h"
 #include "workloads/schedule_dump.h"
+#include "workloads/study/mixed/mixed_commands.h"
+#include "workloads/study/placement/place_command.h"
 #include "workloads/study/search/search_command.h"
 #include "workloads/study/sweep_command.h"
 #include "workloads/validation/validate_command.h"
@@ -113,8 +118,11 @@ Advice advice_on(const Outcome& outcome, RunArguments arguments) {
   return advise(outcome, read, executor_of(ExecutorKind::kSim, arguments));
 }
 
+bool carries_out(ExecutorKind kind) { return kind == ExecutorKind::kHost || kind == ExecutorKind::kCuda; }
+
 int run_body(const RunArguments& arguments) {
   Job job = arguments.scenario.read();
+  if (carries_out(arguments.executor) && job.is_service()) carry_out(job);
   require_fit(job);
   if (arguments.executor != ExecutorKind::kSim || arguments.explain || !arguments.dump.empty())
     require_schedule(job);
@@ -136,7 +144,7 @@ int run_body(const RunArguments& arguments) {
     outcome.report.advice = advice_on(outcome, arguments);
   const std::string json = report_json(outcome.report), text = report_text(outcome.report);
   if (!arguments.out.empty())
-    write_run(arguments.out, {json, text, experts_svg(outcome.report)}, outcome.timeline);
+    write_run(arguments.out, {json, text, experts_svg(outcome.report), queues_svg(outcome.report)}, outcome.timeline);
   print(arguments.json ? json : text);
   if (arguments.explain) fmt::print(arguments.json ? stderr : stdout, "\n{}", explain_run(outcome));
   if (!outcome.interrupted.empty()) throw run_error(outcome.interrupted);
@@ -147,10 +155,18 @@ int crosscheck_body(const RunArguments& given) {
   RunArguments arguments = given;
   arguments.real.measured = arguments.real.processes == nullptr;
   arguments.scenario.changes.unfold = true;  // numbers need every rank
-  CrosscheckRequest request{[&] { return arguments.scenario.read(); },
+  const auto read = [&] {
+    Job job = arguments.scenario.read();
+    if (job.is_service()) carry_out(job);
+    return job;
+  };
+  CrosscheckRequest request{read,
                             executor_of(ExecutorKind::kSim, arguments),
                             executor_of(arguments.executor, arguments), arguments.out};
   const bool on_host = arguments.executor == ExecutorKind::kHost;
+  RunArguments live = arguments;
+  live.real.measured = false;
+  request.live = executor_of(live.executor, live);
   if ((on_host && arguments.real.measured) || !arguments.profile.empty()) {
     const MeasuredMachine machine = arguments.profile.empty()
                                         ? measure_host_machine(request.read())
@@ -269,6 +285,9 @@ std::vector<Command> all_commands() {
           validate_command(many_runs(false)),
           search_command(simulated(NetworkDetail::kAlphaBeta), simulated(NetworkDetail::kFluid)),
           sweep_command(many_runs(true), launched_companions),
+          place_command(many_runs(false)),
+          matrix_command(many_runs(false)),
+          split_command(many_runs(false)),
           list_command(),
           show_command(),
           calibrate_command(open_device),
@@ -323,9 +342,10 @@ std::string wrong_command_line(const std::string& first, const std::vector<Comma
 
 int start_command(int argc, char** argv) {
   CLI::App app("Simulates Mixture-of-Experts on any cluster and executes the same schedules.", "moebius");
-  app.set_version_flag("--version", kVersion);
+  app.set_version_flag("--version", version_text());
   app.require_subcommand(1);
-  const std::vector<Command> commands = all_commands();
+  std::vector<Command> commands = all_commands();
+  commands.push_back(manual_command(commands));
   std::function<int()> chosen;
   for (const Command& command : commands) add_command(app, command, chosen);
   try {

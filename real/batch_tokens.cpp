@@ -1,5 +1,7 @@
 #include "real/batch_tokens.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "hw/error.h"
@@ -15,22 +17,29 @@ std::int64_t place_of(const BatchSequence& sequence, std::int32_t position, std:
   return sequence.request * columns + index;
 }
 
+// Of the positions from `past` to `end` of a prompt.
+void add_prompt(const BatchSequence& sequence, std::int32_t end, const PromptSource& prompts,
+                std::vector<RowToken>& rows) {
+  if (sequence.request < 0) return rows.push_back({0, -1});  // padding
+  static const PromptBook kNothingShared;
+  const PromptBook& book = prompts.book == nullptr ? kNothingShared : *prompts.book;
+  for (const NamedPiece& piece : book.pieces(sequence.request, sequence.past, end - sequence.past)) {
+    const std::int32_t last = piece.first + piece.count;
+    const auto tokens = token_sequence({prompts.seed, 0, piece.name}, last, prompts.vocabulary);
+    for (std::int32_t position = piece.first; position < last; ++position)
+      rows.push_back({tokens[position], -1});
+  }
+}
+
 }  // namespace
 
-std::vector<RowToken> row_tokens(const Batch& batch, std::uint64_t seed, std::int64_t vocabulary,
-                                 std::int64_t columns) {
+std::vector<RowToken> row_tokens(const Batch& batch, const PromptSource& prompts, std::int64_t columns) {
   std::vector<RowToken> rows;
   for (const BatchSequence& sequence : batch.sequences) {
-    std::vector<std::int32_t> prompt(1, 0);  // of padding
-    if (sequence.request >= 0 && sequence.past < sequence.prompt)
-      prompt = token_sequence({seed, 0, sequence.request}, sequence.prompt, vocabulary);
-    for (std::int32_t position = sequence.past; position < sequence.length(); ++position) {
-      if (position < sequence.prompt) {
-        rows.push_back({prompt[position], -1});
-      } else {
-        rows.push_back({0, place_of(sequence, position, columns)});
-      }
-    }
+    const std::int32_t of_prompt = std::min(sequence.length(), sequence.prompt);
+    if (sequence.past < of_prompt) add_prompt(sequence, of_prompt, prompts, rows);
+    for (std::int32_t position = std::max(sequence.past, of_prompt); position < sequence.length(); ++position)
+      rows.push_back({0, place_of(sequence, position, columns)});
   }
   return rows;
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "workloads/schedule/batch.h"
+#include "workloads/serving/carried/prompt_book.h"
 
 namespace moebius {
 
@@ -14,10 +15,16 @@ struct RowToken {
   std::int64_t place = -1;  // in generated[requests, columns], row by row
 };
 
-// By row of the batch. Prompts are sequences of the seed's language (real/token_stream.h), one for each
-// request.
-std::vector<RowToken> row_tokens(const Batch& batch, std::uint64_t seed, std::int64_t vocabulary,
-                                 std::int64_t columns);
+// Prompts are sequences of the seed's language (real/token_stream.h), one for each request, or, as far as the
+// book says that requests begin alike, for each block.
+struct PromptSource {
+  std::uint64_t seed = 1;
+  std::int64_t vocabulary = 0;
+  const PromptBook* book = nullptr;  // null: none begin alike
+};
+
+// By row of the batch; so many tokens of a request are kept.
+std::vector<RowToken> row_tokens(const Batch& batch, const PromptSource& prompts, std::int64_t columns);
 
 // Rows of the cache of all tokens of each sequence, past and new, sequence by sequence.
 std::vector<std::int32_t> cached_rows(const Batch& batch);

@@ -11,6 +11,9 @@
 #include "workloads/reinforcement_phases.h"
 #include "workloads/report/report.h"
 #include "workloads/scenario/extended_document.h"
+#include "workloads/scenario/placement_keys.h"
+#include "workloads/study/placement/placed_job.h"
+#include "workloads/shape_jobs.h"
 #include "workloads/training/layer_speed.h"
 #include "workloads/training/pipeline/columns.h"
 #include "workloads/training/pipeline/dynamic_slicing.h"
@@ -42,8 +45,9 @@ bool is_mixed(const Scenario& scenario) {
 // Hashes, destinations, broken parts and slow nodes differ from rank to rank, and so do pools of different
 // kinds.
 void unfold_where_ranks_differ(Scenario& scenario) {
-  if (scenario.collective.flows || !scenario.cluster) return;
-  if (!scenario.cluster->by_ports() && scenario.faults.empty() && !is_mixed(scenario)) return;
+  if (scenario.collective.flows || !scenario.cluster || scenario.operations) return;
+  const bool placed = placement_of(scenario).any();
+  if (!scenario.cluster->by_ports() && scenario.faults.empty() && !is_mixed(scenario) && !placed) return;
   bool* folds[] = {&scenario.plan.fold, &scenario.collective.fold, &scenario.serving.fold};
   bool& fold = *folds[static_cast<int>(scenario.kind)];
   scenario.unfolded = fold;
@@ -112,6 +116,12 @@ TrainingJob with_speeds(const Cluster& cluster, std::uint64_t seed, TrainingJob 
   return job;
 }
 
+// Where its ranks stand, and how fast their devices are.
+TrainingJob on_devices(const Scenario& scenario, const Document& document, TrainingJob job) {
+  job.device_of_rank = devices_of_ranks(job, scenario, document);
+  return with_speeds(*scenario.cluster, scenario.seed, std::move(job));
+}
+
 }  // namespace
 
 Job read_job(const std::string& file, const Changes& changes, const Library& library) {
@@ -144,6 +154,7 @@ Job read_job(Document document, const Changes& changes, const Library& library) 
   Job job{read(document, changes, library), nullptr, nullptr, nullptr, nullptr, std::nullopt};
   if (job.scenario.replay) return job;
   if (job.scenario.operations) {
+    if (job.scenario.operations->queueing) job.read_shape = shape_reader(document, job.scenario, library);
     for (const std::string& path : job.scenario.operations->job_scenarios)
       job.steps.push_back(path.empty() ? nullptr : step_of(job.scenario, path, library));
     return job;
@@ -159,13 +170,12 @@ Job read_job(Document document, const Changes& changes, const Library& library) 
       });
       settle_slices(job.scenario);
       settle_batches(job.scenario);
-      job.training =
-          std::make_unique<Training>(with_speeds(cluster, job.scenario.seed,
-                                                 TrainingJob{.model = job.scenario.model,
-                                                             .plan = job.scenario.plan,
-                                                             .workload = job.scenario.training,
-                                                             .ranks_per_node = pool.node.accelerators,
-                                                             .column_kinds = columns_of(job.scenario)}));
+      job.training = std::make_unique<Training>(on_devices(job.scenario, document,
+                                                           {.model = job.scenario.model,
+                                                            .plan = job.scenario.plan,
+                                                            .workload = job.scenario.training,
+                                                            .ranks_per_node = pool.node.accelerators,
+                                                            .column_kinds = columns_of(job.scenario)}));
       job.memory = job.training->memory(pool.accelerator.memory);
       job.memory->host_capacity = pool.node.host_memory / std::max(1, pool.node.accelerators);
       if (several_kinds(cluster)) judge_by_class(cluster, job.training->layout(), *job.memory);
@@ -208,6 +218,7 @@ const Layout& Job::layout() const {
 
 Workload& Job::workload() {
   require_schedule(*this);
+  if (again) return *again;
   if (training) return *training;
   if (tenants) return *tenants;
   if (flows) return *flows;
@@ -292,9 +303,9 @@ void require_host(const Job& job) {
       static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGE_SIZE));
   if (needed > there) {
     throw run_error(fmt::format("{}: the {} ranks hold {} together, this machine has {}", job.scenario.name,
-                                job.scenario.ranks(), to_text(Bytes{needed}), to_text(Bytes{there})));
+                                job.layout().ranks, to_text(Bytes{needed}), to_text(Bytes{there})));
   }
-  if (static_cast<int>(classes.size()) < job.scenario.ranks()) {
+  if (static_cast<int>(classes.size()) < job.layout().ranks) {
     throw run_error(fmt::format("{}: the host executes every rank; add --set {}/fold=false",
                                 job.scenario.name, job.collective || job.tenants ? "/workload" : "/plan"));
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -37,21 +38,26 @@ struct Job {
   std::unique_ptr<CollectiveRun> collective;
   std::unique_ptr<TenantsRun> tenants;  // a collective scenario with several
   std::unique_ptr<Serving> serving;
-  std::optional<MemoryReport> memory;         // training, serving
-  std::unique_ptr<FlowsRun> flows = nullptr;  // a collective scenario of flows
-  std::vector<JobPhase> phases = {};  // training with reinforcement: the others of a step
+  std::optional<MemoryReport> memory;            // training, serving
+  std::unique_ptr<FlowsRun> flows = nullptr;     // a collective scenario of flows
+  std::vector<JobPhase> phases = {};             // training with reinforcement: the others of a step
   std::vector<std::unique_ptr<Job>> steps = {};  // of a cluster's jobs, where they are simulated; else null
-  bool is_phase = false;              // of another job, in whose process it runs
+  // Of a cluster with queues: a job of that shape alone on so many cards of that pool.
+  std::function<std::unique_ptr<Job>(int shape, int pool, int cards)> read_shape = {};
+  bool is_phase = false;                      // of another job, in whose process it runs
+  std::unique_ptr<Workload> again = nullptr;  // what another run issued, in the place of what decides
 
-  // Serving by a whole system, which is no single workload: perform() alone carries it out.
-  bool is_service() const { return !scenario.service.phases.empty(); }
+  // Serving by a whole system whose iterations are timed: no single workload, perform() alone carries it out.
+  // Carried out op by op (carried_job.h) it is one.
+  bool is_service() const { return !scenario.service.phases.empty() && !serving; }
   const Layout& layout() const;
   Workload& workload();
 };
 
 // Where names in a scenario are looked up.
 struct Library {
-  explicit Library(const std::string& data_dir) : hardware(data_dir), models(data_dir) {}
+  explicit Library(const std::string& data_dir) : data(data_dir), hardware(data_dir), models(data_dir) {}
+  std::string data;
   Catalog hardware;
   ModelCatalog models;
 };

@@ -24,6 +24,7 @@ class ObservedWorkload : public Workload {
   void completed(const Completion& completion) override { workload_.completed(completion); }
   bool done() const override { return workload_.done(); }
   double progress() const override { return workload_.progress(); }
+  Time due() const override { return workload_.due(); }
 
  private:
   Workload& workload_;

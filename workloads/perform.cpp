@@ -7,10 +7,13 @@
 
 #include <fmt/format.h>
 
+#include "workloads/carried_job.h"
 #include "workloads/perform_cluster.h"
+#include "workloads/perform_queues.h"
 #include "workloads/perform_service.h"
 #include "workloads/progress_bar.h"
 #include "workloads/reinforcement_phases.h"
+#include "workloads/scenario/placement_keys.h"
 #include "workloads/serving/left_out.h"
 #include "workloads/stretches.h"
 #include "workloads/training/device_speeds.h"
@@ -30,7 +33,7 @@ void add_process_use(RunFacts& facts, std::chrono::steady_clock::time_point star
 }
 
 void name_run(Timeline& timeline, const Job& job, const RunFacts& facts) {
-  const std::vector<std::pair<std::string, std::string>> run{{"moebius", kVersion},
+  const std::vector<std::pair<std::string, std::string>> run{{"moebius", version_text()},
                                                              {"scenario", job.scenario.name},
                                                              {"executor", facts.executor},
                                                              {"detail", facts.detail},
@@ -62,6 +65,7 @@ std::string speeds_text(const Scenario& scenario) {
 std::string why_unfolded(const Scenario& scenario) {
   if (scenario.cluster->by_ports()) return "off: which ports a message takes differs from rank to rank";
   if (!scenario.faults.empty()) return "off: nodes become slow one by one";
+  if (placement_of(scenario).any()) return "off: where ranks stand (/plan/placement)";
   return "off: pools of different kinds";
 }
 
@@ -86,7 +90,7 @@ Outcome perform_replay(const Job& job, std::chrono::steady_clock::time_point sta
   facts.executor = "sim";
   facts.detail = "blocks";
   facts.on_cluster = false;
-  facts.provenance = {{"traffic", describe(replayed.traffic)}, {"moebius", kVersion}};
+  facts.provenance = {{"traffic", describe(replayed.traffic)}, {"moebius", version_text()}};
   name_run(outcome.timeline, job, facts);
   add_process_use(facts, started);
   return outcome;
@@ -96,6 +100,7 @@ Outcome perform_replay(const Job& job, std::chrono::steady_clock::time_point sta
 
 Outcome perform(Job& job, const StartExecutor& start, const Hooks& hooks) {
   if (job.is_service()) return perform_service(job, start, hooks);
+  if (job.scenario.operations && job.scenario.operations->queueing) return perform_queues(job, start, hooks);
   if (job.scenario.operations) return perform_cluster(job, start);
   const auto started = std::chrono::steady_clock::now();
   if (job.scenario.replay) return perform_replay(job, started);
@@ -117,7 +122,7 @@ Outcome perform(Job& job, const StartExecutor& start, const Hooks& hooks) {
     });
   } while (stretches.go_on());
   if (engine.losses && job.training) engine.facts.losses = losses_of_run(engine, job.scenario.training);
-  if (engine.tensor && job.serving) engine.facts.tokens = job.serving->generated(engine.tensor);
+  if (engine.tensor && job.serving && !job.again) engine.facts.tokens = job.serving->generated(engine.tensor);
   if (engine.tell_facts) engine.tell_facts(engine.facts);
   hooks.inspect(engine);
   if (engine.leave) engine.leave();
@@ -127,8 +132,10 @@ Outcome perform(Job& job, const StartExecutor& start, const Hooks& hooks) {
   RunFacts& facts = outcome.report.facts;
   if (job.tenants) outcome.report.tenants = job.tenants->figures();
   if (job.flows) outcome.report.flows = job.flows->times();
+  if (job.again) facts.provenance.emplace_back("replay", "what another run issued; it decides nothing");
   if (job.serving) {
     outcome.report.serving = job.serving->figures(job.scenario.goal);
+    if (!job.scenario.service.phases.empty()) outcome.report.service = carried_figures(job);
     const std::string missing = left_out(job.scenario.model);
     if (!missing.empty()) facts.provenance.emplace_back("left out", missing);
   }
@@ -142,7 +149,7 @@ Outcome perform(Job& job, const StartExecutor& start, const Hooks& hooks) {
       facts.provenance.emplace_back("warning", sentence);
   }
   facts.provenance.emplace_back("schedule", fmt::format("{:016x}", recorder.schedule_hash()));
-  facts.provenance.emplace_back("moebius", kVersion);
+  facts.provenance.emplace_back("moebius", version_text());
   facts.dropped_spans = recorder.dropped_spans();
   outcome.timeline = std::move(recorder.timeline());
   name_run(outcome.timeline, job, facts);

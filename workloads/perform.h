@@ -15,10 +15,9 @@
 #include "workloads/schedule/executor.h"
 #include "workloads/schedule/recorder.h"
 #include "workloads/schedule/replay.h"
+#include "workloads/version.h"
 
 namespace moebius {
-
-inline constexpr const char* kVersion = "0.1.0";
 
 // An executor with what it needs to live, what is said of it in the report, and what it can tell afterwards.
 struct StartedExecutor {

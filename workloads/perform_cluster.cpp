@@ -35,7 +35,7 @@ Outcome perform_cluster(Job& job, const StartExecutor& start) {
     if (job.steps[i]) simulate_step(*job.steps[i], start, plan.jobs[i], facts);
   }
   outcome.report.cluster = cluster_figures(plan, job.scenario.seed);
-  facts.provenance.emplace_back("moebius", kVersion);
+  facts.provenance.emplace_back("moebius", version_text());
   add_process_use(facts, started);
   return outcome;
 }

@@ -11,9 +11,9 @@
 #include "workloads/progress_bar.h"
 #include "workloads/service_drafter.h"
 #include "workloads/service_encoder.h"
-#include "workloads/service_engine.h"
 #include "workloads/service_experts.h"
 #include "workloads/service_pools.h"
+#include "workloads/service_rules.h"
 #include "workloads/service_tariff.h"
 #include "workloads/service_tiers.h"
 #include "workloads/service_traffic.h"
@@ -24,16 +24,19 @@
 namespace moebius {
 namespace {
 
-// Loads come on top: what the surface holds is dealt evenly.
-ServingWorkload evenly(ServingWorkload work) {
-  work.popularity = {};
+// Of experts that ranks share, loads come on top: what the surface holds is dealt evenly. Where every rank
+// has a part of each, it matters which of them tokens choose, not where these stand.
+ServingWorkload on_surface(const ServicePool& pool, const Popularity& popularity) {
+  ServingWorkload work = pool.job->scenario.served;
+  if (!shares_experts(pool)) work.popularity = popularity;
   return work;
 }
 
 // One instance of a pool on an executor, and what its iterations take.
 class TimedPool {
  public:
-  TimedPool(const ServicePool& pool, const StartExecutor& start, StepTimings* timings)
+  TimedPool(const ServicePool& pool, const Popularity& popularity, const StartExecutor& start,
+            StepTimings* timings)
       : pool_(pool),
         judged_(timings == nullptr),
         recorder_(pool.job->layout(),
@@ -41,7 +44,7 @@ class TimedPool {
         engine_(start(*pool.job, pool.job->layout(), recorder_)),
         served_{.model = pool.job->scenario.model,
                 .plan = pool.job->scenario.serving,
-                .workload = evenly(pool.job->scenario.served),
+                .workload = on_surface(pool, popularity),
                 .ranks_per_node = pool.job->scenario.cluster->pools.front().node.accelerators},
         timer_(served_, pool.job->layout(), *engine_.executor, recorder_),
         surface_(
@@ -51,7 +54,7 @@ class TimedPool {
             },
             timings == nullptr ? nullptr
                                : &timings->of_pool[pool.job->scenario.cluster->pools.front().name]) {
-    if (pool.drafter) drafter_.emplace(pool, start);
+    if (pool.drafter) drafter_.emplace(pool, start, timer_.balanced());
   }
 
   // Experts that ranks share: where they stand, and what their loads do to iterations.
@@ -67,38 +70,11 @@ class TimedPool {
   const std::optional<EncodingCost>& encoding() const { return encoding_; }
 
   PoolRules rules(const ServicePlan& service) {
-    const Scenario& scenario = pool_.job->scenario;
-    const ServingPlan& plan = pool_.phase.plan;
-    PoolRules rules;
-    rules.name = scenario.cluster->pools.front().name;
-    rules.role = pool_.phase.role;
-    rules.instances = pool_.phase.instances;
+    PoolRules rules = pool_rules(service, pool_);
     rules.cost = encoding_ ? static_cast<StepCost*>(&*encoding_) : &surface_;
     if (experts_) rules.costs = experts_->costs();
-    rules.instance.replicas = plan.dp;
-    rules.instance.balance = service.balance;
-    rules.instance.host = service.host;
-    ReplicaRules& replica = rules.instance.replica;
-    replica.policy = pool_.phase.batching;
-    replica.max_running = plan.max_batch;
-    replica.token_budget = plan.token_budget;
-    replica.chunked = pool_.phase.chunked;
-    replica.page_tokens = plan.block_tokens;
-    replica.pages = pool_.pages;
-    replica.output_reserve = service.output_reserve;
-    if (service.prefix_cache && scenario.traffic.source && pool_.phase.role != PoolRole::kDecode)
-      replica.shared_tokens = static_cast<std::int32_t>(scenario.traffic.source->block_tokens());
-    if (replica.shared_tokens > 0) replica.depth_cost = depth_cost(scenario.model, replica.shared_tokens);
-    replica.eviction = service.tiers.eviction;
-    if (service.tiers.on() && service.tiers.layerwise) rules.instance.load_layers = scenario.model.layers;
-    if (pool_.phase.role != PoolRole::kPrefill) replica.speculation = service.speculation;
-    replica.seed = scenario.seed;
-    const Accelerator& chip = scenario.cluster->pools.front().accelerator;
-    rules.wan = pool_.phase.wan;
-    rules.tiers = tier_rules(scenario, service.tiers, pool_, surface_);
-    rules.usd_per_second = tariff().usd_per_hour / 3600 * plan.ranks();
-    rules.transfer_rate = chip.nic_rate * plan.tp;
-    set_engine_rules(service, pool_, rules.instance);
+    rules.tiers = tier_rules(pool_.job->scenario, service.tiers, pool_, surface_);
+    rules.usd_per_second = tariff().usd_per_hour / 3600 * pool_.phase.plan.ranks();
     return rules;
   }
 
@@ -108,8 +84,8 @@ class TimedPool {
     for (const bool prompts : {false, true}) timer_.take_mean_sides(prompts);
     const std::int64_t timed = surface_.measured();
     const SurfaceError error = judged_ ? surface_.error() : SurfaceError{};
-    ServicePoolFigures figures{run,         pool_.phase.instances, plan.dp, devices,
-                               pool_.pages, timed,                 error,   tariff()};
+    ServicePoolFigures figures{run,     pool_.phase.instances, plan.dp, devices, pool_.pages, timed, error,
+                               tariff()};
     if (plan.experts_apart())
       figures.separation = {timer_.take_mean_sides(false), timer_.take_mean_sides(true), plan.apart.ranks,
                             pool_.weights, pool_.expert_weights};
@@ -234,7 +210,7 @@ Outcome perform_service(Job& job, const StartExecutor& start, const Hooks& hooks
   const std::vector<ServicePool> pools = service_pools(scenario);
   std::vector<std::unique_ptr<TimedPool>> timed;
   for (const ServicePool& pool : pools)
-    timed.push_back(std::make_unique<TimedPool>(pool, start, hooks.timings));
+    timed.push_back(std::make_unique<TimedPool>(pool, scenario.served.popularity, start, hooks.timings));
   std::optional<ExpertCourse> course;
   if (scenario.model.experts.routed > 0) {
     course.emplace(scenario.served.popularity, scenario.traffic.drift, scenario.seed, scenario.model);
@@ -267,7 +243,7 @@ Outcome perform_service(Job& job, const StartExecutor& start, const Hooks& hooks
   RunFacts& facts = outcome.report.facts;
   const std::string missing = left_out(scenario.model);
   if (!missing.empty()) facts.provenance.emplace_back("left out", missing);
-  facts.provenance.emplace_back("moebius", kVersion);
+  facts.provenance.emplace_back("moebius", version_text());
   facts.dropped_spans = record.dropped();
   name_run(outcome.timeline, job, facts);
   add_process_use(facts, started);

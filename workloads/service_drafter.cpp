@@ -2,7 +2,8 @@
 
 namespace moebius {
 
-Drafter::Drafter(const ServicePool& pool, const StartExecutor& start)
+Drafter::Drafter(const ServicePool& pool, const StartExecutor& start,
+                 const std::shared_ptr<RouteCache>& balanced)
     : drafts_(pool.phase.plan.drafts),
       recorder_(pool.drafter->layout(), {.detail = Detail::kNone}),
       engine_(start(*pool.drafter, pool.drafter->layout(), recorder_)),
@@ -11,7 +12,7 @@ Drafter::Drafter(const ServicePool& pool, const StartExecutor& start)
               .workload = pool.drafter->scenario.served,
               .ranks_per_node = pool.drafter->scenario.cluster->pools.front().node.accelerators},
       timer_(served_, pool.drafter->layout(), *engine_.executor, recorder_,
-             pool.drafter->scenario.model.id == module_of(pool.job->scenario.model).id) {}
+             pool.drafter->scenario.model.id == module_of(pool.job->scenario.model).id, balanced) {}
 
 double Drafter::seconds(const StepPoint& point) {
   const double first = timer_.seconds(point);

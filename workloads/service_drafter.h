@@ -10,8 +10,8 @@ namespace moebius {
 
 class Drafter {
  public:
-  // `pool` has a drafter and outlives this one.
-  Drafter(const ServicePool& pool, const StartExecutor& start);
+  // `pool` has a drafter and outlives this one. `balanced`: routes of the iterations that it guesses for.
+  Drafter(const ServicePool& pool, const StartExecutor& start, const std::shared_ptr<RouteCache>& balanced);
 
   // Of an iteration: the drafter's keys of all its rows, whose last gives the first guess, and a row of each
   // decoding sequence for each further guess.

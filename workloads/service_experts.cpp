@@ -11,8 +11,8 @@ namespace moebius {
 namespace {
 
 constexpr double kMostDraws =
-    1 << 19;  // copies that are drawn for a layer of one timed iteration, or more layers share a draw
-constexpr double kMostChecked = 1 << 28;  // copies that are drawn to see how far the surface is off
+    1 << 17;  // copies that are drawn for a layer of one timed iteration, or more layers share a draw
+constexpr double kMostChecked = 1 << 26;  // copies that are drawn to see how far the surface is off
 
 BalancerShape shape_of(const ServicePool& pool) {
   const Scenario& scenario = pool.job->scenario;
@@ -33,14 +33,6 @@ double copies_of(const StepPoint& point, const ServicePool& pool) {
 
 int draws_of(const StepPoint& point, const ServicePool& pool) {
   return static_cast<int>(std::clamp(kMostDraws / std::max(1.0, copies_of(point, pool)), 1.0, 4.0));
-}
-
-// Layers without experts have no weights.
-SlotDraw draw_of(const SlotWeights& weights, const ExpertCourse& course, const SlotDraw& even, int layers) {
-  SlotDraw draw = even;
-  draw.weights.resize(layers);
-  for (int i = 0; i < course.layers(); ++i) draw.weights[course.layer(i)] = ExpertWeights(weights[i]);
-  return draw;
 }
 
 }  // namespace
@@ -65,10 +57,8 @@ PoolExperts::PoolExperts(const ServicePool& pool, const Scenario& scenario, Expe
   const double most = 0.98 * std::min<double>(shape_.slots / active, shape_.ranks);
   LoadSurfaces::Measures measures;
   measures.even = [&even](const StepPoint& point) { return even.at(point); };
-  measures.loaded = [this, active](const StepPoint& point, double imbalance) {
-    SlotDraw draw = even_;
-    draw.weights = {ExpertWeights(
-        draw_weights(loads_with_imbalance(imbalance, shape_.ranks, shape_.slots, active, shape_.seed)))};
+  measures.loaded = [this](const StepPoint& point, double imbalance) {
+    SlotDraw& draw = draw_with(imbalance);
     draw.draws = draws_of(point, pool_);
     return timer_.seconds(point, {&draw, {}, false});
   };
@@ -85,6 +75,18 @@ PoolExperts::PoolExperts(const ServicePool& pool, const Scenario& scenario, Expe
   }
 }
 
+// Made once an imbalance.
+SlotDraw& PoolExperts::draw_with(double imbalance) {
+  const auto [known, fresh] = drawn_.try_emplace(imbalance, even_);
+  SlotDraw& draw = known->second;
+  if (!fresh) return draw;
+  const double active = pool_.job->scenario.model.experts.active;
+  draw.weights = {ExpertWeights(
+      draw_weights(loads_with_imbalance(imbalance, shape_.ranks, shape_.slots, active, shape_.seed)))};
+  draw.known = std::make_shared<DrawnRoutes>();
+  return draw;
+}
+
 std::vector<StepCost*> PoolExperts::costs() {
   std::vector<StepCost*> costs;
   for (const auto& steps : steps_) costs.push_back(steps.get());
@@ -99,17 +101,19 @@ SlotDraw even_draw(const ServicePool& pool, const ExpertBalancePlan& plan) {
   return draw;
 }
 
-// As many of the drawn iterations as their tokens allow, each with its own loads in every layer.
+// As many of the drawn iterations as their tokens allow, each with the loads that its layers had.
 SurfaceError PoolExperts::error() {
   std::vector<double> errors;
   double copies = 0;
-  const int layers = pool_.job->scenario.model.layers;
   for (const auto& steps : steps_) {
     for (const ExpertSteps::Sample& sample : steps->samples()) {
-      copies += copies_of(sample.point, pool_) * course_.layers();
+      SlotDraw draw = even_;
+      draw.weights = *sample.weights;
+      draw.draws = static_cast<int>(draw.weights.size());
+      draw.known = std::make_shared<DrawnRoutes>();
+      copies += copies_of(sample.point, pool_) * draw.draws;
       if (copies > kMostChecked && errors.size() >= 4) break;
-      const SlotDraw draw = draw_of(*sample.weights, course_, even_, layers);
-      errors.push_back(std::abs(sample.seconds / timer_.seconds(sample.point, {&draw, {}, true}) - 1));
+      errors.push_back(std::abs(sample.seconds / timer_.seconds(sample.point, {&draw, {}, false}) - 1));
     }
   }
   if (errors.empty()) return {};

@@ -2,6 +2,7 @@
 // with the loads that follow.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -24,12 +25,14 @@ class PoolExperts {
 
  private:
   SurfaceError error();
+  SlotDraw& draw_with(double imbalance);
 
   const ServicePool& pool_;
   ExpertCourse& course_;
   IterationTimer& timer_;
   BalancerShape shape_;
   SlotDraw even_;
+  std::map<double, SlotDraw> drawn_;  // by imbalance
   std::unique_ptr<LoadSurfaces> loads_;
   std::vector<std::unique_ptr<ExpertSteps>> steps_;
 };

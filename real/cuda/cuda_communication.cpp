@@ -7,6 +7,7 @@
 #include "real/cuda/flat_communication.h"
 #include "real/cuda/near_copy.h"
 #include "real/host/op_context.h"
+#include "workloads/schedule/peer.h"
 
 namespace moebius::cuda {
 namespace {
@@ -123,7 +124,6 @@ class Communication : FlatCommunication {
 
   // A message is a copy, so that the sender goes on whatever the receiver does.
   void send() {
-    CHECK(size_ == 2, fmt::format("send in a group of {}", size_));
     const Operand x = c_.in(0);
     const Storage storage = storage_of(c_.op().dtype);
     const TensorRef copy = c_.make(x.rows, x.columns, storage);
@@ -131,12 +131,11 @@ class Communication : FlatCommunication {
                        : convert(c_.stream(), x, copy->operand);
     count_sent(x.elements(), element_);
     c_.issued().met = c_.mark();
-    exchange_.send(message_key(me_, 1 - me_), {copy, c_.issued().met, here()});
+    exchange_.send(message_key(me_, peer_of(c_.op(), me_, size_)), {copy, c_.issued().met, here()});
   }
 
   void receive() {
-    CHECK(size_ == 2, fmt::format("recv in a group of {}", size_));
-    const Message message = exchange_.receive(message_key(1 - me_, me_), caller());
+    const Message message = exchange_.receive(message_key(peer_of(c_.op(), me_, size_), me_), caller());
     wait(c_.stream(), message.ready.get());
     c_.issued().met = c_.mark();
     const Operand y = c_.out(0, c_.output_tensor(0).rows, c_.output_tensor(0).columns);

@@ -138,7 +138,8 @@ void keep_next_token(DeviceOp& c) {
 void input_of_batch(DeviceOp& c) {
   const Operand generated = c.in(0);
   std::vector<std::int32_t> prompt, place;
-  for (const RowToken& row : row_tokens(batch_of(c), c.options().seed, c.shape().n, generated.columns)) {
+  const PromptSource source{c.options().seed, c.shape().n, c.options().prompts};
+  for (const RowToken& row : row_tokens(batch_of(c), source, generated.columns)) {
     prompt.push_back(row.prompt);
     place.push_back(static_cast<std::int32_t>(row.place));
   }

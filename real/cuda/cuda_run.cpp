@@ -45,20 +45,21 @@ void require_device(const Job& job) {
         job.scenario.name));
   const std::vector<double> there = cuda_memories();
   const std::vector<RankClass>& classes = job.layout().classes;
-  if (static_cast<int>(classes.size()) < job.scenario.ranks()) {
+  const int ranks = job.layout().ranks;
+  if (static_cast<int>(classes.size()) < ranks) {
     throw run_error(fmt::format("{}: cuda executes every rank; add --set {}/fold=false", job.scenario.name,
                                 job.collective || job.tenants ? "/workload" : "/plan"));
   }
   const std::vector<int> device_of_rank =
-      cuda::devices_of_ranks(job.scenario.ranks(), static_cast<int>(there.size()));
+      cuda::devices_of_ranks(ranks, static_cast<int>(there.size()));
   std::vector<double> needed(there.size(), 0);
   for (std::size_t i = 0; job.memory && i < classes.size(); ++i)
     needed[device_of_rank[classes[i].representative()]] += job.memory->classes[i].peak.value;
   for (std::size_t device = 0; device < there.size(); ++device) {
     if (needed[device] <= there[device]) continue;
-    const auto ranks = std::count(device_of_rank.begin(), device_of_rank.end(), static_cast<int>(device));
+    const auto on_it = std::count(device_of_rank.begin(), device_of_rank.end(), static_cast<int>(device));
     throw run_error(fmt::format("{}: the {} ranks{} hold {} together, the device has {}", job.scenario.name,
-                                ranks, there.size() > 1 ? fmt::format(" on device {}", device) : "",
+                                on_it, there.size() > 1 ? fmt::format(" on device {}", device) : "",
                                 to_text(Bytes{needed[device]}), to_text(Bytes{there[device]})));
   }
 }
@@ -66,6 +67,7 @@ void require_device(const Job& job) {
 cuda::CudaOptions options_of(const Job& job, Companions& companions) {
   cuda::CudaOptions options;
   options.seed = job.scenario.seed;
+  if (job.serving) options.prompts = &job.serving->prompts();
   options.adam.learning_rate = job.scenario.training.learning_rate;
   options.constants = companions.constants();
   options.weights = companions.weights();

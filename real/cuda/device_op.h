@@ -36,6 +36,7 @@ struct CudaOptions {
   std::uint64_t seed = 1;  // of parameters and data
   AdamSettings adam = {};
   Constants constants = {};
+  const PromptBook* prompts = nullptr;  // serving: which prompts begin alike; null: none do
   StartingValues weights = {};  // of parameters; empty: drawn from the seed
   StartingStates states = {};   // of a run that goes on
   OpObserver observer = {};     // hears of every op once the device has done it, in the threads of the ranks

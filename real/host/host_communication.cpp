@@ -9,6 +9,7 @@
 #include "real/host/head_blocks.h"
 #include "real/rounding.h"
 #include "workloads/schedule/context_part.h"
+#include "workloads/schedule/peer.h"
 
 namespace moebius {
 namespace {
@@ -269,17 +270,15 @@ class Communication {
   }
 
   void send() {
-    CHECK(size_ == 2, fmt::format("send in a group of {}", size_));
     std::vector<Real> message = on_the_wire(c_.in(0)).values;
     moved_.sent_bytes += static_cast<double>(message.size()) * element_;
     moved_.met = std::chrono::steady_clock::now();
-    exchange_.send(message_key(me_, 1 - me_), std::move(message));
+    exchange_.send(message_key(me_, peer_of(c_.op(), me_, size_)), std::move(message));
   }
 
   void receive() {
-    CHECK(size_ == 2, fmt::format("recv in a group of {}", size_));
     Matrix<Real> x(c_.output_tensor(0).rows, c_.output_tensor(0).columns);
-    std::vector<Real> message = exchange_.receive(message_key(1 - me_, me_), caller());
+    std::vector<Real> message = exchange_.receive(message_key(peer_of(c_.op(), me_, size_), me_), caller());
     moved_.met = std::chrono::steady_clock::now();
     expect_size(message.size(), static_cast<std::int64_t>(x.values.size()));
     x.values = std::move(message);

@@ -135,7 +135,7 @@ void next_token(OpContext<Real>& c) {
 template <class Real>
 void input_of_batch(OpContext<Real>& c) {
   const Matrix<Real>& generated = c.in(0);
-  const auto rows = row_tokens(batch_of(c), c.options().seed, c.shape().n, generated.columns);
+  const auto rows = row_tokens(batch_of(c), {c.options().seed, c.shape().n, c.options().prompts}, generated.columns);
   Matrix<Real> tokens(static_cast<std::int64_t>(rows.size()), 1);
   for (std::size_t r = 0; r < rows.size(); ++r)
     tokens.values[r] =

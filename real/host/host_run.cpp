@@ -17,6 +17,7 @@ using Host = HostExecutor<float>;
 HostOptions options_of(const Job& job, Companions& companions) {
   HostOptions options;
   options.seed = job.scenario.seed;
+  if (job.serving) options.prompts = &job.serving->prompts();
   options.adam.learning_rate = job.scenario.training.learning_rate;
   options.constants = companions.constants();
   options.weights = companions.weights();

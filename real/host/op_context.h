@@ -26,6 +26,8 @@ struct ComputedOp {
 };
 
 class Processes;
+class PromptBook;
+
 using OpObserver = std::function<void(const ComputedOp&)>;
 
 struct HostOptions {
@@ -35,6 +37,7 @@ struct HostOptions {
   Processes* processes = nullptr;  // that share the run, each with a block of its ranks; null: this one alone
   AdamSettings adam = {};
   Constants constants = {};
+  const PromptBook* prompts = nullptr;  // serving: which prompts begin alike; null: none do
   StartingValues weights = {};  // of parameters; empty: drawn from the seed
   StartingStates states = {};   // of a run that goes on
   OpObserver observer = {};     // hears of every op, in the threads of the ranks

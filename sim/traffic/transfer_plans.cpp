@@ -14,16 +14,22 @@
 #include "sim/traffic/nodes_plans.h"
 #include "sim/traffic/wire_uses.h"
 #include "workloads/schedule/local_exchange.h"
+#include "workloads/schedule/peer.h"
 
 namespace moebius {
 namespace {
 
 constexpr std::size_t kMostDecided = 4096;
 
-// The other member of a group of two: the receiver of a send, the sender of a receive.
-std::int32_t other_member(const Group& group) {
-  CHECK(group.ranks.size() == 2, fmt::format("a message in a group of {}", group.ranks.size()));
-  return 1 - group.my_index;
+// The receiver of a send, the sender of a receive.
+std::int32_t other_member(const Op& op, const Group& group) {
+  return peer_of(op, group.my_index, static_cast<std::int64_t>(group.ranks.size()));
+}
+
+// Whose message it is, and whose not.
+int message_of(const Op& op, const Group& group) {
+  if (op.kind != OpKind::kSend) return -1;
+  return group.my_index * static_cast<int>(group.ranks.size()) + other_member(op, group);
 }
 
 int queue_of(const Op& op, const FabricSpec& fabric) {
@@ -82,7 +88,7 @@ const GroupSites& TransferPlans::sites_of(std::int32_t id, const Group& group, i
 std::int64_t TransferPlans::meeting_place(const Op& op, int rank_class) const {
   if (op.kind != OpKind::kSend && op.kind != OpKind::kRecv) return group_id(rank_class, op.group);
   const Group& group = layout_.classes[rank_class].group(op.group);
-  std::int64_t from = rank_class, to = layout_.class_of_rank[group.ranks[other_member(group)]];
+  std::int64_t from = rank_class, to = layout_.class_of_rank[group.ranks[other_member(op, group)]];
   if (op.kind == OpKind::kRecv) std::swap(from, to);
   return -1 - (from << 31 | to);
 }
@@ -95,7 +101,7 @@ std::shared_ptr<const TransferPlan> TransferPlans::plan(const Fragment& fragment
   const bool routed = op.kind == OpKind::kDispatch || op.kind == OpKind::kCombine;
   const Route* route = routed ? fragment.routes[op.route].get() : nullptr;
   const Key key{group_id(rank_class, op.group),
-                op.kind == OpKind::kSend ? group.my_index : -1,
+                message_of(op, group),
                 op.kind,
                 op.algorithm,
                 exchange_ ? copied_bytes(op, *exchange_) : op.payload.value,
@@ -140,7 +146,7 @@ TransferPlan TransferPlans::build(const Op& op, const Key& key, const Group& gro
   const Fabric& fabric = sites_.fabric();
   if (exchange_) return steps_of(exchange_traffic(op, key.route, group, *exchange_), sites);
   if (op.kind == OpKind::kSend) {
-    const int from = group.my_index, to = other_member(group);
+    const int from = group.my_index, to = other_member(op, group);
     Traffic message = message_traffic(from, to, op.payload.value, sites, fabric);
     message.latency += copy_start(sites.members[from], sites.members[to]);
     if (!with_pairs_) {

@@ -52,10 +52,39 @@ TEST_CASE("a service between timed iterations takes as long as one whose every o
   }
 }
 
-TEST_CASE("a whole service is not executed") {
-  const auto run = test::run_moebius("run " + kApart + " --executor host");
+TEST_CASE("a whole service has no schedule to dump") {
+  const auto run = test::run_moebius("run " + kApart + " --dump /dev/null");
   CHECK(run.exit_code == 2);
   CHECK(run.err.find("a whole service has no schedule to execute") != std::string::npos);
+}
+
+// The same keys, and what does not depend on the clock the same.
+TEST_CASE("a service that is carried out reports what a simulated one does") {
+  const std::string file = kScenarios + "smoke/serve-carried.json";
+  const std::string simulated = report_of(file), executed = report_of(file + " --executor host");
+  for (const std::string key : {"requests.submitted", "requests.completed", "transferred_bytes",
+                                "pools.prefill.prefix.prompt_tokens"}) {
+    INFO(key);
+    CHECK(figure(executed, key) == figure(simulated, key));
+  }
+  for (const std::string key : {"ttft_s.p99", "tpot_s.p50", "itl_s.mean", "e2e_s.p90", "goodput_rps",
+                                "pools.decode.iterations", "request_time_s.handover"}) {
+    INFO(key);
+    CHECK(figure(executed, key) > 0);
+  }
+}
+
+TEST_CASE("what is simulated only is refused by the executor with the key that asks for it") {
+  const std::string file = kScenarios + "smoke/serve-carried.json --executor host --set ";
+  const std::vector<std::pair<std::string, std::string>> cases{
+      {"/plan/router=sla-aware", "/plan/router: a router that forecasts is simulated only"},
+      {"/plan/expert_balance/policy=static", "/plan/expert_balance: placing experts is simulated only"}};
+  for (const auto& [set, sentence] : cases) {
+    INFO(set);
+    const auto run = test::run_moebius("run " + file + set);
+    CHECK(run.exit_code == 2);
+    CHECK(run.err.find(sentence) != std::string::npos);
+  }
 }
 
 }  // namespace moebius

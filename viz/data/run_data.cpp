@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <numeric>
 
 #include "hw/error.h"
 #include "viz/data/op_names.h"
@@ -68,6 +69,20 @@ std::int64_t RunData::work_start(std::size_t slot) const {
 const std::vector<Transfer>& RunData::transfers() const {
   if (!transfers_) transfers_ = std::make_unique<std::vector<Transfer>>(transfers_of(columns));
   return *transfers_;
+}
+
+std::span<const std::int32_t> RunData::submissions_after(std::int32_t sequence) const {
+  const std::vector<SubmissionRow>& submissions = tables().submissions;
+  if (first_next_.empty()) {
+    first_next_.assign(submissions.size() + 2, 0);
+    for (const std::int32_t before : tables().afters) ++first_next_[before + 2];
+    std::partial_sum(first_next_.begin(), first_next_.end(), first_next_.begin());
+    next_.resize(tables().afters.size());
+    for (const SubmissionRow& s : submissions)
+      for (std::int32_t i = 0; i < s.num_after; ++i)
+        next_[first_next_[tables().afters[s.first_after + i] + 1]++] = s.sequence;
+  }
+  return std::span(next_).subspan(first_next_[sequence], first_next_[sequence + 1] - first_next_[sequence]);
 }
 
 }  // namespace moebius::viz

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,10 @@ struct RunData {
   // When the work of a slot began: of communication, when all members were there.
   std::int64_t work_start(std::size_t slot) const;
   const std::vector<Transfer>& transfers() const;  // found when first asked for
+  // Whether the timeline says what its ops depend on; services and imports do not.
+  bool has_dependencies() const { return !tables().dependencies.empty() || !tables().afters.empty(); }
+  // The submissions that could begin when that of `sequence` had completed; sorted when first asked for.
+  std::span<const std::int32_t> submissions_after(std::int32_t sequence) const;
 
   std::string path, title;
   SpanColumns columns;
@@ -46,6 +51,7 @@ struct RunData {
  private:
   mutable std::vector<std::string> op_names_;
   mutable std::unique_ptr<std::vector<Transfer>> transfers_;
+  mutable std::vector<std::int32_t> first_next_, next_;  // of each sequence and one more; into next_
 };
 
 }  // namespace moebius::viz

@@ -7,7 +7,8 @@ namespace moebius::viz {
 namespace {
 
 struct End {
-  std::tuple<std::int32_t, std::int32_t, Phase, double> meeting;  // step, microbatch, phase, bytes
+  std::tuple<std::int32_t, std::int32_t, Phase, double, std::uint32_t>
+      meeting;  // step, microbatch, phase, bytes, match
   bool recv = false;
   std::int64_t time = 0;
   std::uint32_t span = 0;
@@ -22,7 +23,8 @@ std::vector<End> ends_of(const SpanColumns& spans) {
     const OpRow& op = ops[spans.checked_row(i)];
     if (op.kind != OpKind::kSend && op.kind != OpKind::kRecv) continue;
     const SubmissionRow& s = spans.tables().submissions[spans.sequence(i)];
-    ends.push_back({{s.step, s.microbatch, op.phase, op.payload},
+    const std::int32_t microbatch = op.second != 0 ? s.second_microbatch : s.microbatch;
+    ends.push_back({{s.step, microbatch, op.phase, op.payload, op.match},
                     op.kind == OpKind::kRecv,
                     spans.end(i),
                     static_cast<std::uint32_t>(i)});

@@ -1,6 +1,5 @@
-// Which receive took what which send gave. A timeline does not say it, so it is read off the spans: of the
-// sends and receives of one step, microbatch, phase and size, those that end first belong together, as a
-// microbatch goes from stage to stage one after the other.
+// Which receive took what which send gave: those of one step, microbatch, phase, size and match; of several
+// (replicas, or a timeline without matches) those that end first belong together.
 #pragma once
 
 #include <cstdint>

@@ -25,6 +25,7 @@ constexpr const char* kHelp[][2] = {
     {"C", "only the critical path"},
     {"K", "next colouring"},
     {"N", "counters on and off"},
+    {"Q", "closes the window"},
     {"1 .. 8", "screens"},
     {"O", "open a run"},
     {"T", "dark and light"},
@@ -124,6 +125,7 @@ void typed(App& app, unsigned key) {
   if (key >= '1' && key <= '8') app.show(static_cast<Screen>(key - '1'));
   if (key == '?') app.help = !app.help;
   if (key == 'o') app.opening = true;
+  if (key == 'q') app.closing = true;
   if (key == 't') app.settings.dark = !app.settings.dark;
   if (key == '+' || key == '-')
     app.settings.scale = std::clamp(app.scale * (key == '+' ? 1.25f : 0.8f), 0.5f, 4.0f);
@@ -138,7 +140,7 @@ void typed(App& app, unsigned key) {
   if (key == 'd') timeline.window.pan(0.1);
   if (key == 'b' && timeline.selection)
     if (const auto before = waited_for(*app.runs[timeline.selection->run], timeline.selection->place))
-      app.select({timeline.selection->run, *before}, timeline.follow);
+      app.select({timeline.selection->run, before->place}, timeline.follow);
 }
 
 // Left and right: the neighbours of the selection in its lane.

@@ -84,7 +84,7 @@ struct App {
   Settings settings;
   Theme theme;
   float scale = 1;
-  bool help = false, opening = false;
+  bool help = false, opening = false, closing = false;
   std::string open_path;
   TimelineState timeline;
   NetworkState network;

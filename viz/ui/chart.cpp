@@ -91,7 +91,7 @@ void stacked_bar(const Theme& theme, const StackedBar& bar) {
 }
 
 void bars(const Theme& theme, const Bars& given) {
-  double full = given.full;
+  double full = given.full > 0 ? given.full : given.mark;
   float names = 0, values = 0;
   for (const auto* rows : {&given.rows, &given.second}) {
     for (const ChartPart& row : *rows) {
@@ -102,6 +102,7 @@ void bars(const Theme& theme, const Bars& given) {
   }
   const bool pairs = given.second.size() == given.rows.size();
   const float width = std::max(ImGui::GetContentRegionAvail().x - names - values - 16, 20.0f);
+  const ImVec2 top = ImGui::GetCursorScreenPos();
   for (std::size_t i = 0; i < given.rows.size(); ++i) {
     const ImVec2 at = ImGui::GetCursorScreenPos();
     const float line = std::floor(font() + 3);
@@ -118,6 +119,9 @@ void bars(const Theme& theme, const Bars& given) {
     bar(given.rows[i], at.y);
     if (pairs) bar(given.second[i], at.y + line);
   }
+  if (given.mark <= 0 || given.mark > full) return;
+  const float x = std::floor(top.x + names + 8 + width * static_cast<float>(given.mark / full));
+  ImGui::GetWindowDrawList()->AddLine({x, top.y}, {x, ImGui::GetCursorScreenPos().y - 4}, theme.warning);
 }
 
 void line_chart(const Theme& theme, const LineChart& chart) {

@@ -33,11 +33,13 @@ struct StackedBar {
 };
 void stacked_bar(const Theme& theme, const StackedBar& bar);
 
-// Bars one below the other, each with its name and value; two values a row where `second` has as many.
+// Bars one below the other, each with its name and value; two values a row where `second` has as many; a line
+// through all of them at `mark`, none when 0.
 struct Bars {
   std::vector<ChartPart> rows, second;
   std::function<std::string(double)> text;
   double full = 0;  // of the scale; 0: the largest value
+  double mark = 0;
 };
 void bars(const Theme& theme, const Bars& given);
 

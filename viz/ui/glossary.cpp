@@ -72,7 +72,9 @@ std::string glossary(const std::string& word) {
       {"busy", "The share of time in which a link carries data."},
       {"imbalance", "The busiest over the mean: 1 when all are alike."},
       {"achieved", "Work divided by duration; beside the peak of the chip it says how good the kernel is."},
-      {"waited for", "What ended when this op began. Read off the times: a timeline keeps no dependencies."},
+      {"waited for",
+       "What kept this op from beginning sooner: what it depends on, what held its lane, or what ended at "
+       "that moment."},
       {"capacity", "What the device has."},
       {"p50", "Half of all are at most so long."},
       {"p90", "Nine of ten are at most so long."},

@@ -1,13 +1,18 @@
 // Input played from a file, as if from mouse and keyboard: each line is one action.
-//   screen NAME                 shows a screen
-//   move TARGET | X Y           the mouse goes there; TARGET is a name that the screen gives a place, in
-//   quotes when it click [TARGET | X Y]        has spaces ("screen memory", "search", "worst 1", "rows"),
-//   with +DX +DY from its corner doubleclick [TARGET | X Y] drag DX DY                  with the left button,
-//   from where the mouse is wheel STEPS                 up is positive type TEXT                   the rest
-//   of the line key NAME                    enter, escape, tab, backspace, delete, left, right, up, down,
-//   home, end frames N                    time passes wait TARGET SECONDS         till it is there; a failure
-//   when it does not come shot FILE                   the screen as it is, PNG say prints the state in one
-//   line
+//   screen NAME            shows a screen
+//   move TARGET | X Y      the mouse goes there; TARGET is a name that the screen gives a place, in quotes
+//                          when it has spaces ("screen memory", "search", "worst 1", "rows"), and
+//                          TARGET DX DY a place from its corner
+//   click [TARGET | X Y]
+//   doubleclick [TARGET | X Y]
+//   drag DX DY             with the left button, from where the mouse is
+//   wheel STEPS            up is positive
+//   type TEXT              the rest of the line
+//   key NAME               enter, escape, tab, backspace, delete, left, right, up, down, home, end
+//   frames N               time passes
+//   wait TARGET SECONDS    till it is there; a failure when it does not come
+//   shot FILE              the screen as it is, PNG
+//   say                    prints the state in one line
 // Empty lines and lines that begin with # are nothing.
 #pragma once
 

@@ -32,6 +32,7 @@ void headline(App& app, const RunData& run) {
 void latency(App& app, const RunData& run, const char* name, const char* key, double goal) {
   Bars chart;
   chart.text = seconds_text;
+  chart.mark = goal;
   for (const char* point : {"mean", "p50", "p90", "p95", "p99"}) {
     const double value = run.number(fmt::format("{}.{}", key, point), -1);
     if (value >= 0)
@@ -90,6 +91,38 @@ void pools(const RunData& run) {
   ImGui::EndTable();
 }
 
+// Classes of requests, each against its own promise.
+void classes(const App& app, const RunData& run) {
+  const Value* classes = run.figure("classes");
+  if (classes == nullptr || classes->kind != Value::Kind::kObject || classes->keys.empty()) return;
+  if (!ImGui::BeginTable("classes", 6, ImGuiTableFlags_RowBg)) return;
+  for (const char* name : {"class", "requests", "turned away", "slo attainment", "TTFT p99", "TPOT p99"})
+    ImGui::TableSetupColumn(name);
+  ImGui::TableHeadersRow();
+  for (const std::string& name : classes->keys) {
+    const auto number = [&](const char* key) { return run.number(fmt::format("classes.{}.{}", name, key)); };
+    const auto against = [&](const char* key) {
+      const double goal = number(fmt::format("goal.{}", key).c_str());
+      const double value = number(fmt::format("{}.p99", key).c_str());
+      ImGui::TableNextColumn();
+      const std::string text =
+          goal > 0 ? fmt::format("{} of {}", seconds_text(value), seconds_text(goal)) : seconds_text(value);
+      const Colour colour = goal > 0 && value > goal ? app.theme.warning : app.theme.text;
+      ImGui::TextColored(ImGui::ColorConvertU32ToFloat4(colour), "%s", text.c_str());
+    };
+    ImGui::TableNextRow();
+    for (const std::string& cell : {name, count_text(number("submitted")), count_text(number("turned_away")),
+                                    share_text(number("slo_attainment"))}) {
+      ImGui::TableNextColumn();
+      ImGui::TextUnformatted(cell.c_str());
+    }
+    against("ttft_s");
+    against("tpot_s");
+  }
+  ImGui::EndTable();
+  ImGui::Spacing();
+}
+
 // Everything sampled but what has a screen of its own, one chart for each name.
 bool over_time(App& app, const RunData& run) {
   std::set<std::string> names;
@@ -140,6 +173,7 @@ void serving_screen(App& app) {
     ImGui::Spacing();
     pools(run);
     ImGui::Spacing();
+    classes(app, run);
     if (!over_time(app, run)) ImGui::TextDisabled("Nothing was sampled over time in this run.");
     ImGui::PopID();
     ImGui::Separator();

@@ -27,6 +27,13 @@ Value number_value(double number) {
   return value;
 }
 
+Value integer_value(int number) {
+  Value value = number_value(number);
+  value.kind = Value::Kind::kInteger;
+  value.integer = number;
+  return value;
+}
+
 void add(Value& object, const char* key, Value value) {
   object.keys.emplace_back(key);
   object.items.push_back(std::move(value));
@@ -73,9 +80,9 @@ void save_settings(const Settings& settings, const std::string& path) {
   root.kind = Value::Kind::kObject;
   recent.kind = Value::Kind::kArray;
   for (const std::string& run : settings.recent) recent.items.push_back(text_value(run));
-  add(root, "dark", number_value(settings.dark ? 1 : 0));
-  add(root, "width", number_value(settings.width));
-  add(root, "height", number_value(settings.height));
+  add(root, "dark", integer_value(settings.dark ? 1 : 0));
+  add(root, "width", integer_value(settings.width));
+  add(root, "height", integer_value(settings.height));
   add(root, "scale", number_value(static_cast<double>(settings.scale)));
   add(root, "screen", text_value(settings.screen));
   add(root, "recent", recent);

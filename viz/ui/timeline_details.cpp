@@ -94,8 +94,10 @@ void selected(App& app) {
     return fmt::format("{} ({})", run.name_of_op(run.lanes.op_row(place.slot)),
                        class_name(run.tables(), run.lanes.rows()[place.row].rank_class));
   };
-  if (const auto before = waited_for(run, chosen.place))
-    jump_button(app, "waited for", name(*before), {chosen.run, *before});
+  if (const auto before = waited_for(run, chosen.place)) {
+    jump_button(app, "waited for", name(before->place), {chosen.run, before->place});
+    ImGui::TextDisabled("%s", std::string(to_string(before->reason)).c_str());
+  }
   if (const auto peer = other_side(run, chosen.place))
     jump_button(app, "other side", name(*peer), {chosen.run, *peer});
   if (app.runs.size() == 2) {

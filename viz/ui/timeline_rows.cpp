@@ -163,10 +163,10 @@ void draw_selection(App& app, const TimelineFrame& frame, const std::vector<RowV
   draw->AddRect({low.x - 1, low.y - 1}, {high.x + 1, high.y + 1}, app.theme.select, 0, 0, 2);
   const float middle = std::floor((low.y + high.y) / 2);
   if (const auto before = waited_for(run, chosen.place))
-    if (find_place(app, frame, views, chosen.run, *before, other_low, other_high))
+    if (find_place(app, frame, views, chosen.run, before->place, other_low, other_high))
       arrow(draw, {other_high.x, std::floor((other_low.y + other_high.y) / 2)}, {low.x, middle},
             app.theme.warning);
-  for (const Place& after : began_at_end_of(run, chosen.place, kMostArrows))
+  for (const Place& after : waited_for_it(run, chosen.place, kMostArrows))
     if (find_place(app, frame, views, chosen.run, after, other_low, other_high))
       arrow(draw, {high.x, middle}, {other_low.x, std::floor((other_low.y + other_high.y) / 2)},
             app.theme.accent);

@@ -110,7 +110,7 @@ void run_window(App& app, const WindowRequest& request) {
   std::unique_ptr<ScriptPlayer> player;
   if (!request.script.empty()) player = std::make_unique<ScriptPlayer>(read_script(request.script));
   int awake = 8;  // frames to draw at once after something happened
-  while (!window.closed()) {
+  while (!window.closed() && !app.closing) {
     window.begin(app, player == nullptr && awake <= 0 && !app.editor.child.running());
     if (player != nullptr && !player->step(app, [&] { return drawn_again(app); })) break;
     ImGui::NewFrame();

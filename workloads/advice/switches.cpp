@@ -44,10 +44,12 @@ class Collector {
   // What software before fused kernels did, all at once.
   void kernels() {
     const bool apart = plan_.attention == AttentionKernels::kUnfused || plan_.separate_loss ||
-                       plan_.separate_norm_grad || plan_.separate_accumulation || plan_.separate_update;
-    add(apart, "fused kernels of attention, loss, norms and update",
+                       plan_.separate_norm_grad || plan_.separate_accumulation || plan_.separate_update ||
+                       plan_.separate_routing || plan_.expert_by_expert;
+    add(apart, "fused kernels of attention, loss, norms, routing and update",
         {"/plan/attention=flash", "/plan/loss=fused", "/plan/norm_gradients=fused",
-         "/plan/precision/accumulation=fused", "/plan/optimizer=fused"});
+         "/plan/precision/accumulation=fused", "/plan/optimizer=fused", "/plan/ep/kernels=fused",
+         "/plan/ep/products=grouped"});
   }
 
   void formats() {

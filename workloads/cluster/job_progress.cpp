@@ -25,6 +25,22 @@ JobProgress::JobProgress(const CheckpointPlan& plan, const CheckpointCosts& cost
 void JobProgress::begin(Time now) {
   running_ = true;
   begun_ = now;
+  phase_ = {};
+}
+
+void JobProgress::change_speed(Time now, double factor) {
+  const Time into{(now - begun_ + phase_).ns % cycle().ns};
+  stop(now);
+  factor_ = factor;
+  begin(now);
+  phase_ = into;
+}
+
+void JobProgress::set_costs(const CheckpointCosts& costs, Time interval, double factor) {
+  CHECK(!running_, "a job that stands still");
+  costs_ = costs;
+  interval_ = interval;
+  factor_ = factor;
 }
 
 void JobProgress::slow_down(Time now, double factor) {
@@ -39,26 +55,31 @@ void JobProgress::stop(Time now) {
   running_ = false;
   const Time elapsed = now - begun_, before = done_;
   const bool saves = plan_.policy != CheckpointPolicy::kNone;
-  const std::int64_t cycles = saves ? elapsed.ns / cycle().ns : 0;
-  const Time rest{elapsed.ns - cycles * (saves ? cycle().ns : 0)};
-  const Time computing{cycles * interval_.ns + (saves ? std::min(rest, interval_).ns : rest.ns)};
+  const std::int64_t cycles = saves ? (elapsed + phase_).ns / cycle().ns : 0;
+  const Time rest{(elapsed + phase_).ns - cycles * (saves ? cycle().ns : 0)};
+  const Time computing =
+      saves ? Time{cycles * interval_.ns + std::min(rest, interval_).ns - std::min(phase_, interval_).ns}
+            : elapsed;
   const Time work = factor_ == 1 ? computing : scaled(computing, 1 / factor_);
   done_ = before + work;
   add(TimeItem::kProductive, work);
   add(TimeItem::kSlowed, computing - work);
   add(TimeItem::kCheckpoint, elapsed - computing);
-  if (saves) keep(now, begun_, before, factor_);
+  if (saves) keep(elapsed + phase_, before);
 }
 
-// Which checkpoints of the stretch are where. The n-th (from 1) began n intervals and n - 1 stalls after it;
-// storage takes one after the other, and those that come while it is busy are left out.
-void JobProgress::keep(Time now, Time begun, Time before, double factor) {
-  const std::int64_t elapsed = (now - begun).ns;
+// Which checkpoints of the stretch are where. The n-th (from 1) began n intervals and n - 1 stalls after the
+// cycle in which the stretch began; storage takes one after the other, and those that come while it is busy
+// are left out. What was still on its way to storage when the speed changed counts as not arrived.
+void JobProgress::keep(Time since, Time before) {
+  const std::int64_t elapsed = since.ns;
   const auto finished = [&](Time takes) {  // how many began at least that long ago
     const std::int64_t left = elapsed - takes.ns - interval_.ns;
     return left < 0 ? std::int64_t{0} : left / cycle().ns + 1;
   };
-  const auto work_at = [&](std::int64_t n) { return before + scaled(Time{n * interval_.ns}, 1 / factor); };
+  const auto work_at = [&](std::int64_t n) {
+    return before + scaled(Time{n * interval_.ns} - std::min(phase_, interval_), 1 / factor_);
+  };
   course_.checkpoints += finished(costs_.stall);
   if (plan_.policy == CheckpointPolicy::kMemory) {
     if (const std::int64_t n = finished(costs_.in_peers); n > 0) in_peers_ = work_at(n);
@@ -91,8 +112,12 @@ Time JobProgress::end_of(Time work) const {
   const Time left = work - done_;
   const Time computing = factor_ == 1 ? left : Time{static_cast<std::int64_t>(std::ceil(left.ns * factor_))};
   if (plan_.policy == CheckpointPolicy::kNone || computing.ns <= 0) return begun_ + computing;
-  const std::int64_t stalls = (computing.ns - 1) / interval_.ns;  // none after the last bit of work
-  return begun_ + computing + Time{stalls * costs_.stall.ns};
+  // Of a stall that is under way the rest; none after the last bit of work.
+  const Time stalled{std::max<std::int64_t>(0, (phase_ - interval_).ns)};
+  const Time into = stalled.ns > 0 || phase_ == interval_ ? Time{} : phase_;
+  const std::int64_t stalls = (computing.ns + into.ns - 1) / interval_.ns;
+  const Time rest = phase_ >= interval_ ? costs_.stall - stalled : Time{};
+  return begun_ + computing + rest + Time{stalls * costs_.stall.ns};
 }
 
 void JobProgress::back_to(Time done) {

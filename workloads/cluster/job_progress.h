@@ -18,6 +18,11 @@ class JobProgress {
 
   void begin(Time now);                     // a stretch
   void slow_down(Time now, double factor);  // 1: as fast as ever
+  // The same, and its interval between checkpoints goes on from where it is.
+  void change_speed(Time now, double factor);
+  // While it stands still: from here it runs so, on other nodes perhaps.
+  void set_costs(const CheckpointCosts& costs, Time interval, double factor);
+  double factor() const { return factor_; }
   // Ends the stretch: time, work and what is saved are those of `now`.
   void stop(Time now);
   bool running() const { return running_; }
@@ -39,7 +44,7 @@ class JobProgress {
  private:
   Time cycle() const { return interval_ + costs_.stall; }
   void store(std::int64_t count, const std::function<Time(std::int64_t)>& work_of);
-  void keep(Time begun, Time stretch_begun, Time done_before, double factor);
+  void keep(Time elapsed, Time done_before);
 
   CheckpointPlan plan_;
   CheckpointCosts costs_;
@@ -47,6 +52,7 @@ class JobProgress {
   bool running_ = false;
   Time begun_, done_;  // of the stretch; work done before it
   double factor_ = 1;
+  Time phase_;                    // of the cycle in which the stretch began, that lay before it
   Time in_peers_;                 // work that peers hold
   std::vector<Time> stored_{{}};  // work that storage holds, the last one last; the beginning always
   JobCourse course_;

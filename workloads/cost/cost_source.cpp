@@ -62,8 +62,9 @@ class LayeredSource : public CostSource {
  public:
   LayeredSource(const Accelerator& accelerator, const std::vector<Profile>& profiles, std::string_view stack)
       : model_(accelerator), tables_(profiles, stack), power_(accelerator, profiles), name_(accelerator.id) {
+    stacks_ = stack;
     for (const std::string& known : tables_.stacks())
-      if (stack.empty() || stack == known) stacks_ += (stacks_.empty() ? "" : ", ") + known;
+      if (stack.empty()) stacks_ += (stacks_.empty() ? "" : ", ") + known;
   }
 
   Cost cost(const CostQuery& asked) const override {

@@ -79,14 +79,13 @@ const OpCost& OpCosts::find(std::int32_t op, int cores) {
   return known->of_op[op] = evaluate(fragment_.ops[op], cores);
 }
 
-OpCost OpCosts::evaluate(const Op& op, int cores) const {
+OpCost OpCosts::evaluate(const Op& op, int cores) {
   if (op.lane == Lane::kLoader) {
     const double tokens = static_cast<double>(op.shape.m);
     return {loader_ ? loader_->seconds(tokens) : 0, 0, 1, 1, Origin::kNetwork, 0, 0};
   }
   if (has_member_rows(op)) return slowest_member(op, cores);
-  const CostQuery query{
-      op.kind, shape_in_one(op), op.dtype, cores, {}, weight_format(fragment_, op)};
+  const CostQuery query{op.kind, shape_in_one(op), op.dtype, cores, {}, weight_format(fragment_, op)};
   const Cost cost = sees_keys_of_batch(op)        ? batch_cost(source_, query, fragment_, op)
                     : is_unfused_attention(query) ? unfused_attention_cost(source_, query)
                     : has_separate_kernels(query) ? separate_kernels_cost(source_, query)
@@ -110,10 +109,18 @@ Cost OpCosts::member_cost(const Op& op, int member, CostQuery query) const {
   if (fragment_.routes[op.route]->rows_of_rank(member) == 0)
     return {accelerator_.kernel_floor.seconds(), Origin::kRoofline, 0, 0};
   query.shape = member_shape(op, fragment_, member);
-  return source_.cost(query);
+  return has_separate_kernels(query) ? separate_kernels_cost(source_, query) : source_.cost(query);
 }
 
-OpCost OpCosts::slowest_member(const Op& op, int cores) const {
+OpCost OpCosts::slowest_member(const Op& op, int cores) {
+  const OfMembers asked{
+      op.kind, op.shape, op.dtype, weight_format(fragment_, op), fragment_.routes[op.route].get(), cores};
+  for (const auto& [known, cost] : of_members_)
+    if (known == asked) return cost;
+  return of_members_.emplace_back(asked, find_slowest(op, cores)).second;
+}
+
+OpCost OpCosts::find_slowest(const Op& op, int cores) const {
   const Route& route = *fragment_.routes[op.route];
   CHECK(!members_.empty(), "an op with a route in a class without an expert group");
   OpCost slowest;

@@ -50,9 +50,10 @@ class OpCosts {
     std::vector<OpCost> of_op;  // seconds negative: not asked for yet
   };
   const OpCost& find(std::int32_t op, int cores);
-  OpCost evaluate(const Op& op, int cores) const;
+  OpCost evaluate(const Op& op, int cores);
   OpCost joined(const Op& op, OpCost cost) const;
-  OpCost slowest_member(const Op& op, int cores) const;
+  OpCost slowest_member(const Op& op, int cores);
+  OpCost find_slowest(const Op& op, int cores) const;
   Cost member_cost(const Op& op, int member, CostQuery query) const;
 
   const Fragment& fragment_;
@@ -61,6 +62,16 @@ class OpCosts {
   std::vector<std::int32_t> members_;
   std::optional<Loader> loader_;
   std::vector<AtCores> costs_;
+  struct OfMembers {  // layers that share a route have the same work for each member
+    OpKind kind = OpKind::kGroupedGemm;
+    Shape shape;
+    DType dtype = DType::kBf16;
+    std::optional<DType> weights;
+    const Route* route = nullptr;
+    int cores = 0;
+    bool operator==(const OfMembers&) const = default;
+  };
+  std::vector<std::pair<OfMembers, OpCost>> of_members_;
 };
 
 }  // namespace moebius

@@ -11,6 +11,25 @@ bool is_loss(OpKind kind) {
   return kind == OpKind::kCrossEntropyStats || kind == OpKind::kCrossEntropy;
 }
 
+bool is_product(OpKind kind) {
+  return kind == OpKind::kGroupedGemm || kind == OpKind::kGroupedGemmDgrad ||
+         kind == OpKind::kGroupedGemmWgrad;
+}
+
+bool is_permutation(OpKind kind) {
+  return kind == OpKind::kPermute || kind == OpKind::kPermuteGrad || kind == OpKind::kUnpermute ||
+         kind == OpKind::kUnpermuteGrad;
+}
+
+bool is_gate(OpKind kind) {
+  return kind == OpKind::kGate || kind == OpKind::kGateGrad;
+}
+
+OpKind of_one_expert(OpKind grouped) {
+  if (grouped == OpKind::kGroupedGemm) return OpKind::kGemm;
+  return grouped == OpKind::kGroupedGemmDgrad ? OpKind::kGemmDgrad : OpKind::kGemmWgrad;
+}
+
 class Kernels {
  public:
   Kernels(const CostSource& source, const CostQuery& query) : source_(source), query_(query) {}
@@ -31,9 +50,31 @@ class Kernels {
     add(op);
   }
 
+  // So many of which only the start is seen.
+  void small(int kernels) {
+    const Cost one = source_.cost({.kind = OpKind::kSplit,
+                                   .shape = {.m = query_.shape.m, .n = kColumnsOfSmall},
+                                   .dtype = DType::kBf16,
+                                   .cores = query_.cores});
+    for (int i = 0; i < kernels; ++i) sum_.add(one);
+  }
+
+  // Of an expert with so many rows; none has no kernel.
+  void product(std::int64_t rows) {
+    if (rows == 0) return;
+    CostQuery one = query_;
+    one.kind = of_one_expert(query_.kind);
+    one.shape.heads = one.shape.groups = 0;
+    (query_.kind == OpKind::kGroupedGemmWgrad ? one.shape.k : one.shape.m) = rows;
+    one.rows = {};
+    add(one);
+  }
+
   Cost sum() const { return sum_.sum(); }
 
  private:
+  static constexpr std::int64_t kColumnsOfSmall = 8;
+
   void add(const CostQuery& kernel) { sum_.add(source_.cost(kernel)); }
 
   const CostSource& source_;
@@ -41,16 +82,47 @@ class Kernels {
   KernelSum sum_;
 };
 
+void add_products(Kernels& kernels, const CostQuery& query) {
+  if (!query.rows.empty()) {
+    for (const std::int32_t rows : query.rows) kernels.product(rows);
+    return;
+  }
+  const Shape& s = query.shape;
+  const std::int64_t rows = query.kind == OpKind::kGroupedGemmWgrad ? s.k : s.m;
+  for (int expert = 0; expert < s.groups; ++expert)
+    kernels.product(rows * (expert + 1) / s.groups - rows * expert / s.groups);
+}
+
+void add_permutation(Kernels& kernels, const CostQuery& query) {
+  constexpr int kToFindRows = 4;
+  kernels.op_itself();
+  if (query.kind == OpKind::kPermute || query.kind == OpKind::kUnpermute) kernels.small(kToFindRows);
+  if (query.kind == OpKind::kUnpermute) kernels.pass(4);
+  if (query.kind == OpKind::kUnpermuteGrad) {
+    for (const int bytes : {4, 6, 2}) kernels.pass(bytes);
+  }
+  if (query.shape.heads == kSortedTwice) kernels.pass(4);
+}
+
 }  // namespace
 
 bool has_separate_kernels(const CostQuery& query) {
   const OpKind kind = query.kind;
-  return query.shape.heads > 0 && (is_loss(kind) || kind == OpKind::kNormGrad || kind == OpKind::kAdam);
+  return query.shape.heads > 0 && (is_loss(kind) || kind == OpKind::kNormGrad || kind == OpKind::kAdam ||
+                                   is_gate(kind) || is_permutation(kind) || is_product(kind));
 }
 
 Cost separate_kernels_cost(const CostSource& source, const CostQuery& query) {
   Kernels kernels(source, query);
-  if (query.kind == OpKind::kCrossEntropyStats) {
+  if (is_product(query.kind)) {
+    add_products(kernels, query);
+  } else if (is_permutation(query.kind)) {
+    add_permutation(kernels, query);
+  } else if (is_gate(query.kind)) {
+    constexpr int kForward = 34, kBack = 13;
+    kernels.op_itself();
+    kernels.small(query.kind == OpKind::kGate ? kForward : kBack);
+  } else if (query.kind == OpKind::kCrossEntropyStats) {
     for (const int bytes : {6, 4, 8, 8, 4}) kernels.pass(bytes);
   } else if (query.kind == OpKind::kCrossEntropy) {
     for (const int bytes : {8, 8, 6}) kernels.pass(bytes);

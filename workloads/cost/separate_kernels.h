@@ -6,9 +6,11 @@
 
 namespace moebius {
 
-inline constexpr int kSeparateKernels =
-    1;  // Shape::heads of kCrossEntropyStats, kCrossEntropy, kNormGrad, kAdam
+// Shape::heads of kCrossEntropyStats, kCrossEntropy, kNormGrad, kAdam, the gate's, the permutations' and the
+// grouped products' kinds
+inline constexpr int kSeparateKernels = 1;
 inline constexpr int kSeparateFromBf16 = 2;  // of kAdam whose gradients come in 16 bits
+inline constexpr int kSortedTwice = 2;       // of permutations: before and after rows travel
 
 bool has_separate_kernels(const CostQuery& query);
 
@@ -20,7 +22,21 @@ bool has_separate_kernels(const CostQuery& query);
 // - kNormGrad: the op itself, and a kernel that reads both operands again (4);
 // - kAdam: gradients copied to FP32 where they are 16 bits (2, 4), unscaled and checked (4, 4), their norm
 // (4), scaled
-//   by it (4, 4), the op itself, weights copied from their masters (4; they are written once either way).
+//   by it (4, 4), the op itself, weights copied from their masters (4; they are written once either way);
+// - kGate and kGateGrad, as Megatron-Core's router is written (core_v0.10, moe_utils.py and router.py, with a
+// capacity): the
+//   op itself and beside it 34 and 13 kernels over a token's scores, of which nothing but their start is
+//   seen: choice (2), softmax and cast (2), masks of weights and of the map (6), choice by capacity and its
+//   mask (6), both masks applied (2), tokens of an expert (1), the auxiliary loss (5), splits (6), rows
+//   chosen by the map (4); back: of the masks, the softmax and the choice (7), of the auxiliary loss (6);
+// - kPermute, kUnpermute and their gradients: the op itself; rows times their weights in a pass (4), back the
+// product
+//   for the rows (4) and that for the weights (6) with its sum (2); sorted again where a rank has several
+//   experts (4); forward 4 kernels that find which rows and weights these are;
+// - kGroupedGemm and its gradients: a dense product for each expert, one after the other, as Transformer
+// Engine's
+//   GroupedLinear calls cuBLAS for each on a few streams (transformer_engine 1.11, gemm.cpp); products fill
+//   the device.
 Cost separate_kernels_cost(const CostSource& source, const CostQuery& query);
 
 }  // namespace moebius

@@ -10,6 +10,7 @@
 #include "workloads/cost/fused_quantise.h"
 #include "workloads/cost/measured_table.h"
 #include "workloads/cost/roofline.h"
+#include "workloads/cost/stack_choice.h"
 #include "workloads/cost/uneven_experts.h"
 
 namespace moebius {
@@ -181,7 +182,9 @@ std::optional<Cost> whole_cost(const MeasuredTable& table, const AnalyticModel& 
 
 }  // namespace
 
-MeasuredTables::MeasuredTables(const std::vector<Profile>& profiles, std::string_view stack) {
+MeasuredTables::MeasuredTables(const std::vector<Profile>& profiles, std::string_view stacks) {
+  const StackChoice choice = stack_choice(stacks);
+  const std::string_view stack = choice.base;
   for (const Profile& profile : profiles) {
     if (find_architecture(profile.reference.architecture) == nullptr)
       throw input_error(fmt::format("profile of {}: unknown architecture \"{}\"", profile.accelerator,
@@ -190,7 +193,8 @@ MeasuredTables::MeasuredTables(const std::vector<Profile>& profiles, std::string
     for (const ProfileTable& table : profile.tables) {
       if (std::find(stacks_.begin(), stacks_.end(), table.stack) == stacks_.end())
         stacks_.push_back(table.stack);
-      if (stack.empty() || table.stack == stack) tables_.emplace_back(table, *references_.back());
+      const std::string_view wanted = choice.of(table);
+      if (wanted.empty() || table.stack == wanted) tables_.emplace_back(table, *references_.back());
       if (quantises(table)) quantise_.emplace_back(table, *references_.back());
     }
   }
@@ -198,12 +202,13 @@ MeasuredTables::MeasuredTables(const std::vector<Profile>& profiles, std::string
   const std::string_view base = stack.substr(0, stack.find('+'));
   for (std::size_t i = 0; i < profiles.size() && base != stack && !tables_.empty(); ++i)
     for (const ProfileTable& table : profiles[i].tables)
-      if (table.stack == base) tables_.emplace_back(table, *references_[i]);
+      if (table.stack == base && choice.of(table) == stack) tables_.emplace_back(table, *references_[i]);
   for (std::size_t i = 0; i < tables_.size(); ++i)
     for (const OpKind kind : tables_[i].kinds())
       by_kind_[static_cast<std::size_t>(kind)].push_back(static_cast<int>(i));
-  if (tables_.empty() && !stack.empty())
-    throw input_error(fmt::format("no profile has a stack \"{}\"{}", stack, suggestion(stack, stacks_)));
+  for (const std::string& named : choice.named())
+    if (std::find(stacks_.begin(), stacks_.end(), named) == stacks_.end())
+      throw input_error(fmt::format("no profile has a stack \"{}\"{}", named, suggestion(named, stacks_)));
 }
 
 MeasuredTables::~MeasuredTables() = default;

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
+#include "workloads/crosscheck/recorded_run.h"
 #include "workloads/report/run_directory.h"
 #include "workloads/schedule/replay.h"
 
@@ -120,7 +121,59 @@ double Crosscheck::makespan_error() const {
   return b > 0 ? std::abs(a - b) / b : 0;
 }
 
+namespace {
+
+bool decides_by_clock(const Job& job) {
+  return job.serving && !job.scenario.service.phases.empty() && !job.again;
+}
+
+// In a closed loop; what was issued, and what requests saw.
+struct Lived {
+  std::shared_ptr<RecordedSchedule> schedule = std::make_shared<RecordedSchedule>();
+  std::vector<RequestTimes> times;
+  std::int64_t iterations = 0;
+};
+
+Lived live(Job job, const StartExecutor& start) {
+  Lived lived;
+  lived.schedule->layout = job.layout();
+  Hooks hooks{.observer = [&](const Submission& of) { lived.schedule->submissions.push_back(of); },
+              .wants_spans = false};
+  perform(job, start, hooks);
+  lived.times = job.serving->times();
+  lived.iterations = job.serving->figures({}).iterations;
+  return lived;
+}
+
+Lived live_simulated(const CrosscheckRequest& request, Job job) {
+  if (!request.machine) return live(std::move(job), request.simulate);
+  const VirtualMachine machine = request.machine(job);
+  job.scenario.cluster = machine.cluster;
+  return live(std::move(job), on_machine(machine, request.simulate));
+}
+
+Crosscheck crosscheck_service(const CrosscheckRequest& request) {
+  const Lived executed = live(request.read(), request.live ? request.live : request.execute);
+  const Lived simulated = live_simulated(request, request.read());
+  CrosscheckRequest again = request;
+  again.read = [&] {
+    Job job = request.read();
+    job.again = std::make_unique<RecordedRun>(executed.schedule);
+    return job;
+  };
+  Crosscheck result = crosscheck(again);
+  result.loop = compare_latencies(simulated.times, executed.times);
+  result.loop->simulated_iterations = simulated.iterations;
+  result.loop->executed_iterations = executed.iterations;
+  if (!request.out.empty())
+    write_file(RunDirectory(request.out).path("crosscheck.json"), to_json(result));
+  return result;
+}
+
+}  // namespace
+
 Crosscheck crosscheck(const CrosscheckRequest& request) {
+  if (decides_by_clock(request.read())) return crosscheck_service(request);
   Crosscheck result;
   Job job = request.read();
   require_fit(job);

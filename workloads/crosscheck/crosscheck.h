@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "workloads/crosscheck/closed_loop.h"
 #include "workloads/crosscheck/virtual_machine.h"
 #include "workloads/perform.h"
 #include "workloads/schedule/compare.h"
@@ -22,6 +23,7 @@ struct CrosscheckRequest {
   std::string out;  // directory for simulated/, executed/ and crosscheck.json; empty: none
   std::function<VirtualMachine(const Job&)> machine = {};  // that is simulated; empty: the scenario's own
   int executions = kExecutions;
+  StartExecutor live = {};  // executes a service in a closed loop, as it runs by itself; empty: `execute`
 };
 
 // What an error of a prediction should stay below.
@@ -38,6 +40,7 @@ struct Crosscheck {
   Comparison comparison;   // a: simulated, b: executed
   std::vector<GroupBytes> groups;
   std::optional<PathDifference> paths;  // where ops and order agree
+  std::optional<ClosedLoop> loop;       // of a service, whose schedule follows from the clock
   bool same() const;                    // ops, order and bytes
 
   // Against what was measured. Of nothing measured: 0.
@@ -45,6 +48,8 @@ struct Crosscheck {
   bool comparable() const { return !machine.empty(); }
 };
 
+// A whole service is carried out once by whoever executes and once by the simulator, each with decisions by
+// its own clock; what the first issued is the one schedule that both then carry out.
 // Simulates once and executes several times. Executors that measure ops (StartedExecutor::durations) are
 // replayed (replay.h) with the median of each op; of others the run of the median makespan counts.
 Crosscheck crosscheck(const CrosscheckRequest& request);

@@ -86,6 +86,21 @@ Json groups_json(const std::vector<GroupBytes>& groups) {
   return rows;
 }
 
+Json spread_json(const Spread& spread) {
+  return {{"mean", spread.mean}, {"p50", spread.p50}, {"p90", spread.p90}, {"p95", spread.p95}, {"p99", spread.p99}};
+}
+
+Json loop_json(const ClosedLoop& loop) {
+  Json json{{"requests", loop.requests},
+            {"iterations_a", loop.simulated_iterations},
+            {"iterations_b", loop.executed_iterations}};
+  for (const LatencyComparison& of : loop.latencies)
+    json[of.name + "_s"] = {{"a", spread_json(of.simulated)},
+                            {"b", spread_json(of.executed)},
+                            {"distance", of.distance}};
+  return json;
+}
+
 }  // namespace
 
 std::string to_json(const Crosscheck& result) {
@@ -94,6 +109,7 @@ std::string to_json(const Crosscheck& result) {
             {"repeatable", result.repeatable}, {"structure", structure_json(result)},
             {"times", times_json(result)},     {"by_kind", kinds_json(result.comparison)}};
   if (result.paths) json["critical_path"] = path_json(*result.paths);
+  if (result.loop) json["closed_loop"] = loop_json(*result.loop);
   json["groups"] = groups_json(result.groups);
   return json.dump(2) + "\n";
 }

@@ -41,6 +41,7 @@ std::string to_text(const Crosscheck& result) {
                  result.executor == "cuda" ? "the run of the median makespan" : "the median of each op",
                  result.repeatable ? "equal" : "DIFFER");
   text += times_text(result);
+  if (result.loop) fmt::format_to(out, "\n{}\n", to_text(*result.loop));
   fmt::format_to(out, "{}: ops, order and bytes {}\n", result.scenario, result.same() ? "agree" : "differ");
   return text;
 }

@@ -46,7 +46,7 @@ MeasuredMachine read_machine(const std::string& profile_file, const Job& job) {
 std::function<VirtualMachine(const Job&)> machine_for(const MeasuredMachine& measured,
                                                       const std::string& executor) {
   return [profile = measured.profile, file = measured.file, executor](const Job& job) {
-    return virtual_machine(profile, file, executor, job.scenario.ranks());
+    return virtual_machine(profile, file, executor, job.layout().ranks);
   };
 }
 

@@ -2,6 +2,7 @@
 // command-line contract). Equal runs give equal reports but for wall_s, cpu_s and max_rss_bytes.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -25,6 +26,8 @@
 #include "workloads/training/state/memory.h"
 
 namespace moebius {
+
+struct QueueFigures;
 
 struct RunFacts {
   std::string executor, detail;  // "sim", "fluid"
@@ -56,6 +59,7 @@ struct Report {
   std::optional<ReinforcementFigures> reinforcement = {};  // training, where a step has other phases
   std::optional<kv::ReplayFigures> replay = {};            // of a cache
   std::optional<ClusterFigures> cluster = {};              // over weeks
+  std::shared_ptr<const QueueFigures> queues = {};         // of many jobs over weeks, beside `cluster`
 };
 
 std::string report_json(const Report& report);  // ends with a newline

@@ -6,8 +6,10 @@
 #include "workloads/report/replay_report.h"
 #include "workloads/report/report.h"
 #include "workloads/report/report_cluster.h"
+#include "workloads/report/report_queues.h"
 #include "workloads/report/report_figures.h"
 #include "workloads/report/report_serving.h"
+#include "workloads/report/report_uncertainty.h"
 #include "workloads/serving/serving.h"
 
 namespace moebius {
@@ -193,24 +195,6 @@ Json faults_json(const std::vector<FaultFacts>& faults) {
   return rows;
 }
 
-Json uncertainty_json(const Report& report) {
-  const Metrics& metrics = report.metrics;
-  const TrustFigures trust = trust_figures(metrics);
-  Json shares = Json::object();
-  for (int i = 0; i < kNumOrigins; ++i) {
-    if (metrics.seconds_by_origin[i] <= 0) continue;
-    shares[std::string(to_string(static_cast<Origin>(i)))] = metrics.seconds_by_origin[i] / trust.busy;
-  }
-  Json json = {{"kernel_relative_error", trust.kernel_error}, {"share_of_busy_time", shares}};
-  if (const auto interval = interval_figures(report))
-    json["interval"] = {{"of", interval_subject(report)},
-                        {"low", interval->low},
-                        {"high", interval->high},
-                        {"relative", interval->relative},
-                        {"covered_share", interval->covered}};
-  return json;
-}
-
 Json collectives_json(const std::vector<CollectiveChoice>& choices) {
   Json rows = Json::array();
   for (const CollectiveChoice& choice : choices) {
@@ -277,7 +261,7 @@ Json body(const Report& report) {
       json["kv"]["hit_share"] = report.replay->hit_share();
       return json;
     case ScenarioKind::kCluster:
-      add_tree(json["cluster"], cluster_tree(*report.cluster));
+      add_tree(json["cluster"], report.queues ? queues_tree(*report.queues) : cluster_tree(*report.cluster));
       return json;
   }
   if (report.service) return json;  // the rest is of runs that carry out every op
@@ -361,7 +345,7 @@ std::string report_json(const Report& report) {
                         {"ops_from_journal", measured->from_journal},
                         {"wall_s", measured->seconds},
                         {"once_s", measured->once}};
-  json["uncertainty"] = uncertainty_json(report);
+  json["uncertainty"] = Json::parse(uncertainty_json(report));
   json["ops"] = report.metrics.spans;  // that were simulated or executed, each rank class once
   json["dropped_spans"] = report.facts.dropped_spans;
   json["wall_s"] = report.facts.wall_s;

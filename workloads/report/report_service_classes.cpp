@@ -43,6 +43,7 @@ FigureTree class_tree(const ServiceFigures& service, std::size_t index) {
   tree.parts = {{"ttft_s", spread_tree(of.run.ttft.spread())},
                 {"tpot_s", spread_tree(of.run.tpot.spread())},
                 {"e2e_s", spread_tree(of.run.e2e.spread())}};
+  if (of.goal.given()) tree.parts.emplace_back("goal", goal_tree(of.goal));
   return tree;
 }
 
@@ -64,6 +65,13 @@ std::string price_source(const PoolTariff& tariff) {
 }
 
 }  // namespace
+
+FigureTree goal_tree(const ServiceGoal& goal) {
+  FigureTree tree;
+  if (goal.ttft.ns > 0) tree.rows.emplace_back("ttft_s", goal.ttft.seconds());
+  if (goal.tpot.ns > 0) tree.rows.emplace_back("tpot_s", goal.tpot.seconds());
+  return tree;
+}
 
 void add_classes(FigureTree& tree, const ServiceFigures& service) {
   FigureTree classes;

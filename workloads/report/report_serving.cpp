@@ -200,6 +200,7 @@ FigureTree serving_tree(const Report& report) {
       {"tpot_s", spread_tree(figures.tpot)},
       {"itl_s", spread_tree(figures.itl)},
       {"e2e_s", spread_tree(figures.e2e)}};
+  if (report.scenario->goal.given()) tree.parts.emplace_back("sla", goal_tree(report.scenario->goal));
   tree.parts.emplace_back(
       "kv", FigureTree{{{"total_blocks", std::int64_t{figures.cache_pages}},
                         {"peak_blocks", std::int64_t{figures.peak_pages}},

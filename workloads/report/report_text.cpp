@@ -11,9 +11,11 @@
 #include "workloads/report/replay_report.h"
 #include "workloads/report/report.h"
 #include "workloads/report/report_cluster.h"
+#include "workloads/report/report_queues.h"
 #include "workloads/report/report_figures.h"
 #include "workloads/report/report_network.h"
 #include "workloads/report/report_serving.h"
+#include "workloads/report/report_uncertainty.h"
 #include "workloads/training/pipeline/mixed_stages.h"
 
 namespace moebius {
@@ -341,12 +343,13 @@ std::string report_text(const Report& report) {
       text += replay_text(report);
       break;
     case ScenarioKind::kCluster:
-      text += cluster_text(*report.cluster);
+      text += report.queues ? queues_text(*report.queues) : cluster_text(*report.cluster);
       break;
   }
   if (!report.replay && !report.service && !report.cluster) text += of_devices(report);
   expectation_section(out, report);
   if (!report.service && !report.cluster) trust_section(out, report);
+  text += uncertainty_text(report);
   fmt::format_to(out, "\n{}, {} detail, seed {}; {:.2f} s of CPU, {}\n", report.facts.executor,
                  report.facts.detail, scenario.seed, report.facts.cpu_s,
                  to_text(Bytes{report.facts.max_rss_bytes}));

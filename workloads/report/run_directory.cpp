@@ -70,6 +70,7 @@ void write_run(const std::string& directory, const RunTexts& texts, const Timeli
   write_picture((base / "network.svg").string(),
                 map.empty() ? "" : to_svg(map, fact_of(timeline, "scenario")));
   write_picture((base / "experts.svg").string(), texts.experts);
+  write_picture((base / "cluster.svg").string(), texts.queues);
 }
 
 RunDirectory::RunDirectory(const std::string& wanted) : path_(wanted), temporary_(wanted.empty()) {

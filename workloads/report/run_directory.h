@@ -1,5 +1,5 @@
 // The directory that a run leaves behind: report.json, report.txt, timeline.mtl, and network.svg, a heat map,
-// where the network was sampled (timeline.counters).
+// where the network was sampled (timeline.counters); experts.svg and cluster.svg where there are such.
 #pragma once
 
 #include <string>
@@ -16,6 +16,7 @@ void write_file(const std::string& path, std::string_view text);
 struct RunTexts {
   std::string_view json, text;
   std::string experts = {};  // a picture of their loads; empty: none
+  std::string queues = {};   // a picture of a cluster's cards over time; empty: none
 };
 
 // Creates `directory` (and its parents) and writes the files.

@@ -157,14 +157,12 @@ void PopularChooser::make_pools(const std::vector<std::uint32_t>& sets) {
     return;
   }
   const std::vector<double> chances = chances_of_sets(groups_);
-  std::vector<WeightedItem> weights;
+  std::vector<WeightedItem> weights, sorted = experts_;
+  std::sort(sorted.begin(), sorted.end(), WeightedPool::is_before);  // once for all sets
   for (const std::uint32_t set : sets) {
     std::vector<WeightedItem> experts;
-    for (const WeightedItem& group : groups_) {
-      if ((set >> group.item & 1) == 0) continue;
-      const std::vector<WeightedItem> more = experts_of(group.item);
-      experts.insert(experts.end(), more.begin(), more.end());
-    }
+    for (const WeightedItem& expert : sorted)
+      if ((set >> expert.item / experts_per_group_ & 1) != 0) experts.push_back(expert);
     weights.push_back(weighted(chances[set], static_cast<std::int32_t>(pools_.size())));
     pools_.emplace_back(std::move(experts), active_);
   }
@@ -198,8 +196,18 @@ void PopularChooser::deal_hand(RandomStream& random, Scratch& scratch) const {
 }
 
 void PopularChooser::choose(RandomStream& random, Scratch& scratch, std::int32_t* experts) const {
-  deal_hand(random, scratch);
   scratch.experts.next_token();
+  // One set of groups without experts that stand apart: nothing to weigh.
+  if (!choice_of_groups_) {
+    RandomStream stream = random;
+    const WeightedPool& pool = pools_[pools_.size() == 1 ? 0 : sets_.draw(stream)];
+    if (pool.heads().empty()) {
+      take_of_rest(stream, pool.rest(), scratch.experts, active_, experts);
+      random = stream;
+      return;
+    }
+  }
+  deal_hand(random, scratch);
   take_items(random, scratch.hand, scratch.experts, active_, experts);
 }
 

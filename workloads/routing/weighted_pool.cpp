@@ -2,6 +2,10 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
+#include "hw/error.h"
+
 namespace moebius {
 
 AliasTable::AliasTable(const std::vector<WeightedItem>& items) {
@@ -12,7 +16,9 @@ AliasTable::AliasTable(const std::vector<WeightedItem>& items) {
   for (const WeightedItem& item : items) {
     share.push_back(static_cast<double>(item.weight) / sum * static_cast<double>(items.size()));
     (share.back() < 1 ? small : large).push_back(slots_.size());
-    slots_.push_back({0xffffffffu, {item.item, item.item}});
+    const auto number = static_cast<std::uint16_t>(item.item);
+    CHECK(number == item.item, fmt::format("item {} of an alias table", item.item));
+    slots_.push_back({0xffffffffu, {number, number}});
   }
   while (!small.empty() && !large.empty()) {
     const std::size_t poor = small.back(), rich = large.back();
@@ -28,9 +34,7 @@ AliasTable::AliasTable(const std::vector<WeightedItem>& items) {
 }
 
 WeightedPool::WeightedPool(std::vector<WeightedItem> items, std::int32_t most) {
-  std::sort(items.begin(), items.end(), [](const WeightedItem& a, const WeightedItem& b) {
-    return a.weight != b.weight ? a.weight > b.weight : a.item < b.item;
-  });
+  if (!std::is_sorted(items.begin(), items.end(), is_before)) std::sort(items.begin(), items.end(), is_before);
   std::vector<std::uint64_t> from(items.size() + 1);  // weight of an item and all lighter ones
   for (std::size_t i = items.size(); i-- > 0;) from[i] = from[i + 1] + items[i].weight;
   const auto last = [&](std::size_t i) { return std::min(i + static_cast<std::size_t>(most), items.size()); };
@@ -52,18 +56,6 @@ const WeightedItem& find_head(const WeightedPool& pool, const Taken& taken, std:
     if (mark < weight) return *head;
     mark -= weight;
   }
-}
-
-void take_of_rest(RandomStream& random, const AliasTable& table, Taken& taken, std::int32_t count,
-                  std::int32_t* out) {
-  std::int32_t have = 0;
-  const auto draw = [&] {
-    const std::int32_t item = table.draw(random);
-    out[have] = item;
-    have += taken.take(item);  // no branch: whether it is new cannot be foreseen
-  };
-  for (std::int32_t i = 0; i < count; ++i) draw();
-  while (have < count) draw();
 }
 
 void take_of_all(RandomStream& random, std::vector<OpenPool>& hand, Taken& taken, std::int32_t count,

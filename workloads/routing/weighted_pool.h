@@ -20,7 +20,7 @@ struct WeightedItem {
 class AliasTable {
  public:
   AliasTable() = default;
-  explicit AliasTable(const std::vector<WeightedItem>& items);  // not empty
+  explicit AliasTable(const std::vector<WeightedItem>& items);  // not empty, numbers below 2^16
 
   std::int32_t draw(RandomStream& random) const {
     const std::uint64_t bits = random.bits();
@@ -29,9 +29,9 @@ class AliasTable {
   }
 
  private:
-  struct Slot {
+  struct Slot {  // of eight bytes: tables of many sets of groups stay in the cache
     std::uint32_t threshold;
-    std::int32_t items[2];  // its own below the threshold, the other one from there
+    std::uint16_t items[2];  // its own below the threshold, the other one from there
   };
   std::vector<Slot> slots_;
 };
@@ -46,6 +46,9 @@ class WeightedPool {
   // heaviest of the rest hold at most three quarters of the rest: so a draw is made less than four times on
   // average.
   WeightedPool(std::vector<WeightedItem> items, std::int32_t most);
+  static bool is_before(const WeightedItem& a, const WeightedItem& b) {  // heaviest first
+    return a.weight != b.weight ? a.weight > b.weight : a.item < b.item;
+  }
 
   const std::vector<WeightedItem>& heads() const { return heads_; }  // heaviest first
   std::uint64_t heads_weight() const { return heads_weight_; }
@@ -66,16 +69,40 @@ class Taken {
   void next_token() { ++token_; }
   bool has(std::int32_t item) const { return token_of_[item] == token_; }
   // True when the token did not have it.
-  bool take(std::int32_t item) {
-    const bool fresh = !has(item);
-    token_of_[item] = token_;
-    return fresh;
-  }
+  bool take(std::int32_t item) { return marks().take(item); }
+
+  // Of the token at hand, for many items in a row.
+  struct Marks {
+    std::uint32_t* token_of;
+    std::uint32_t token;
+    bool take(std::int32_t item) const {
+      const bool fresh = token_of[item] != token;
+      token_of[item] = token;
+      return fresh;
+    }
+  };
+  Marks marks() { return {token_of_.data(), token_}; }
 
  private:
   std::vector<std::uint32_t> token_of_;  // that took an item last
   std::uint32_t token_ = 0;
 };
+
+// Takes `count` distinct items of an alias table, which must have as many.
+inline void take_of_rest(RandomStream& random, const AliasTable& table, Taken& taken, std::int32_t count,
+                         std::int32_t* out) {
+  RandomStream stream = random;  // in registers: `out` could be anywhere
+  const Taken::Marks marks = taken.marks();
+  std::int32_t have = 0;
+  const auto draw = [&] {
+    const std::int32_t item = table.draw(stream);
+    out[have] = item;
+    have += marks.take(item);  // no branch: whether it is new cannot be foreseen
+  };
+  for (std::int32_t i = 0; i < count; ++i) draw();
+  while (have < count) draw();
+  random = stream;
+}
 
 // A pool as the token at hand has left it.
 struct OpenPool {

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
+#include "workloads/scenario/queueing_keys.h"
 #include "workloads/scenario/scenario_parts.h"
 
 namespace moebius {
@@ -244,11 +245,13 @@ void read_operations(Section& top, Scenario& scenario, const ModelCatalog* model
   read_cooling(section.object("cooling", false, "air, or liquid"), plan.cooling);
   read_power(section.object("power", false, "what nodes draw"), plan.power);
   section.finish();
-  for (Section& job : top.objects("jobs", true, "in the order in which they get nodes")) {
+  const bool jobs_needed = models != nullptr && !top.given("queueing");
+  for (Section& job : top.objects("jobs", jobs_needed, "in the order in which they get nodes")) {
     std::string steps;
     plan.jobs.push_back(read_job_keys(job, models, steps));
     operations.job_scenarios.push_back(std::move(steps));
   }
+  read_queueing(top, scenario, models);
   if (models == nullptr) return;
   const Pool& pool = scenario.cluster->pools.front();
   plan.nodes = pool.nodes;
@@ -260,6 +263,7 @@ void read_operations(Section& top, Scenario& scenario, const ModelCatalog* model
 
 void check_operations(const Scenario& scenario, const Document& document) {
   const ClusterPlan& plan = scenario.operations->plan;
+  if (scenario.operations->queueing) return check_queueing(scenario, document);
   if (scenario.cluster->pools.size() > 1)
     place_at(document, "/cluster/pools")
         .fail(

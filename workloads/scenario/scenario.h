@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -81,10 +82,15 @@ struct KvReplayWorkload {
   kv::ReplayCache cache;
 };
 
-// A cluster over weeks. Steps of a job may come from a training scenario of its own: a path relative to this file.
+struct QueuePlan;
+
+// A cluster over weeks. Steps of a job may come from a training scenario of its own: a path relative to this
+// file.
 struct OperationsScenario {
   ClusterPlan plan;
   std::vector<std::string> job_scenarios;  // of each job; empty: its step is given, or does not matter
+  std::shared_ptr<const QueuePlan> queueing =
+      {};  // many jobs that are drawn instead of those of the plan; or null
 };
 
 struct Scenario {
@@ -103,10 +109,10 @@ struct Scenario {
   int save_every = 0;              // and after so many steps each; 0: at the end alone
   ServingPlan serving;
   ServingWorkload served;
-  ServicePlan service;         // serving: where its steps are not carried out one by one
+  ServicePlan service;  // serving: where its steps are not carried out one by one
   ServiceTraffic traffic;
-  ServiceGoal goal;            // serving
-  std::optional<Reinforcement> rl;  // training: the other phases of a step
+  ServiceGoal goal;                          // serving
+  std::optional<Reinforcement> rl;           // training: the other phases of a step
   std::optional<DynamicSlices> slices = {};  // training with dynamic slicing, once it is a job
   bool enforce_memory = true;  // training, serving: what does not fit on the devices is a failure
   CollectiveWorkload collective;

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "workloads/scenario/input_keys.h"
+#include "workloads/scenario/placement_keys.h"
 #include "workloads/scenario/plan_state_keys.h"
 #include "workloads/scenario/popularity_keys.h"
 #include "workloads/scenario/scenario_parts.h"
@@ -38,6 +39,18 @@ constexpr std::array kUpdates{
         "separate", true,
         "gradients are unscaled and checked, their norm is taken, they are scaled by it, and weights are "
         "copied from their masters: each a kernel"},
+};
+
+constexpr std::array kRoutings{
+    Named<bool>{"fused", false, "one kernel chooses, one moves rows to experts, one sums them up"},
+    Named<bool>{"separate", true,
+                "each step of choosing is a kernel, rows of several experts are sorted again, and weights are "
+                "applied by passes of their own"},
+};
+
+constexpr std::array kExpertProducts{
+    Named<bool>{"grouped", false, "one kernel multiplies the rows of all experts of a rank"},
+    Named<bool>{"each", true, "a dense product for each expert"},
 };
 
 constexpr std::array kFusions{
@@ -110,6 +123,9 @@ void read_expert(Section section, TrainingPlan& plan) {
   plan.capacity = section.number("capacity", {0, 1024}, 0,
                                  "most copies that an expert takes of one rank's tokens, in parts of the "
                                  "mean; what is over it is dropped; 0: all");
+  plan.separate_routing =
+      section.choice<bool>("kernels", kRoutings, false, "kernels of the router and of the rows' ways");
+  plan.expert_by_expert = section.choice<bool>("products", kExpertProducts, false, "products of experts");
   section.finish();
 }
 
@@ -188,6 +204,7 @@ void read_training_plan(Section section, Scenario& scenario) {
   plan.launch =
       section.choice<LaunchMode>("launch", kLaunchModes, LaunchMode::kHidden,
                                  "how the host launches kernels; how long one takes: /cluster/launch");
+  read_placement(section.object("placement", false, "on which devices ranks stand"), scenario);
   plan.fold = section.boolean("fold", true, "simulate one rank of each class of ranks that do the same");
   scenario.enforce_memory = section.choice<bool>("memory", kMemoryRules, true, "when a step does not fit");
   plan.memory_reserve =

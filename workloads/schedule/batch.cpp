@@ -56,8 +56,8 @@ std::string find_fault(const Batch& batch) {
   std::int32_t most = -1;
   for (const BatchSequence& s : batch.sequences)
     for (const std::int32_t page : s.pages) most = std::max(most, page);
-  // Pages are numbered from 0 on: a bit each.
-  std::vector<bool> taken(static_cast<std::size_t>(most) + 1);
+  // Pages are numbered from 0 on: of each, where it stands among those of a sequence.
+  std::vector<std::int32_t> taken(static_cast<std::size_t>(most) + 1, -1);
   for (const BatchSequence& s : batch.sequences) {
     if (s.count < 1 || s.past < 0)
       return fmt::format("request {}: {} tokens after {}", s.request, s.count, s.past);
@@ -68,9 +68,11 @@ std::string find_fault(const Batch& batch) {
     const auto room = static_cast<std::int64_t>(s.pages.size()) * batch.page_tokens;
     if (room < s.length())
       return fmt::format("request {}: {} tokens on {} pages", s.request, s.length(), s.pages.size());
-    for (const std::int32_t page : s.pages) {
-      if (page < 0 || taken[page]) return fmt::format("request {}: page {} is taken", s.request, page);
-      taken[page] = true;
+    for (std::int32_t place = 0; place < static_cast<std::int32_t>(s.pages.size()); ++place) {
+      const std::int32_t page = s.pages[place];
+      if (page < 0 || (taken[page] >= 0 && taken[page] != place))
+        return fmt::format("request {}: page {} is taken", s.request, page);
+      taken[page] = place;
     }
   }
   return {};

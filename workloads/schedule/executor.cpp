@@ -29,7 +29,7 @@ Time execute(Workload& workload, Executor& executor, Recorder& recorder,
     outstanding += issue(workload, executor, recorder);
     if (workload.done()) break;
     CHECK(outstanding > 0, fmt::format("the workload stalls at {} of 1", workload.progress()));
-    for (const Completion& completion : executor.wait(kForever)) {
+    for (const Completion& completion : executor.wait(workload.due())) {
       workload.completed(completion);
       --outstanding;
     }

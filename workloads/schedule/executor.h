@@ -41,6 +41,8 @@ class Workload {
   virtual void completed(const Completion& completion) = 0;
   virtual bool done() const = 0;   // nothing will be issued any more
   virtual double progress() const = 0;  // 0..1, of what will be issued
+  // When there may be more to issue though nothing completes, by the executor's clock; kForever: never.
+  virtual Time due() const { return kForever; }
 };
 
 // Runs a workload on an executor until it is done; every submission is reported to the recorder first. `tick`, when given,

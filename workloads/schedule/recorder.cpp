@@ -19,6 +19,9 @@ std::vector<std::int32_t> class_sizes(const Layout& layout) {
 }
 
 void add_op_rows(Timeline& timeline, const Fragment& fragment, std::int32_t row) {
+  const auto before = static_cast<std::int32_t>(timeline.dependencies.size());
+  timeline.dependencies.insert(timeline.dependencies.end(), fragment.dependencies.begin(),
+                               fragment.dependencies.end());
   for (std::size_t i = 0; i < fragment.ops.size(); ++i) {
     const Op& op = fragment.ops[i];
     timeline.ops.push_back({.kind = op.kind,
@@ -28,8 +31,12 @@ void add_op_rows(Timeline& timeline, const Fragment& fragment, std::int32_t row)
                             .role = op.role,
                             .group = op.group,
                             .layer = op.layer,
+                            .second = op.second,
+                            .match = op.match,
                             .fragment = row,
                             .index = static_cast<std::int32_t>(i),
+                            .first_dependency = before + op.first_dependency,
+                            .num_dependencies = op.num_dependencies,
                             .shape = op.shape,
                             .flops = op_flops(op, fragment).value,
                             .bytes = op_bytes(op.kind, op.shape, op.dtype).value,
@@ -87,8 +94,15 @@ void Recorder::submitted(const Submission& submission) {
       fmt::format("class {} of {}", submission.rank_class, layout_.classes.size()));
   const std::int32_t row = fragment_row(*submission.fragment);
   if (options_.detail != Detail::kNone) {
-    timeline_.submissions.push_back(
-        {submission.sequence, row, submission.rank_class, submission.step, submission.microbatch});
+    timeline_.submissions.push_back({.sequence = submission.sequence,
+                                     .fragment = row,
+                                     .rank_class = submission.rank_class,
+                                     .step = submission.step,
+                                     .microbatch = submission.microbatch,
+                                     .second_microbatch = submission.second_microbatch,
+                                     .first_after = static_cast<std::int32_t>(timeline_.afters.size()),
+                                     .num_after = static_cast<std::int32_t>(submission.after.size())});
+    timeline_.afters.insert(timeline_.afters.end(), submission.after.begin(), submission.after.end());
   }
   schedule_hash_.add(submission.fragment->hash).add(submission.sequence).add(submission.rank_class);
   schedule_hash_.add(submission.step).add(submission.microbatch).add(submission.after.size());

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
+#include "workloads/schedule/peer.h"
 
 namespace moebius {
 namespace {
@@ -169,10 +170,12 @@ class Replay : public Executor {
   // One member calls it the next stage, the other the previous one: the key names no group.
   MeetingKey message_key(OpPlace place, bool sends) const {
     MeetingKey key = key_of(place);
-    const std::int32_t me = group_of(place).my_index;
-    CHECK(key.ranks.size() == 2, fmt::format("a message in a group of {}", key.ranks.size()));
+    const Group& group = group_of(place);
+    const Op& op = op_at(place, running_.at(place.sequence));
+    const std::int32_t me = group.my_index;
+    const std::int32_t peer = peer_of(op, me, static_cast<std::int64_t>(group.ranks.size()));
     key.group = -1;
-    if (sends != (me == 0)) std::swap(key.ranks[0], key.ranks[1]);
+    key.ranks = {group.ranks[sends ? me : peer], group.ranks[sends ? peer : me]};
     return key;
   }
 

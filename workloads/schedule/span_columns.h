@@ -37,6 +37,7 @@ class SpanColumns {
 
   // Single cells, unchecked.
   std::int32_t sequence(std::size_t i) const { return cell<std::int32_t>(sequence_, i); }
+  std::int32_t op(std::size_t i) const { return cell<std::int32_t>(op_, i); }
   std::int32_t rank_class(std::size_t i) const { return cell<std::int32_t>(rank_class_, i); }
   Lane lane(std::size_t i) const { return cell<Lane>(lane_, i); }
   std::int64_t start(std::size_t i) const { return cell<std::int64_t>(start_, i); }

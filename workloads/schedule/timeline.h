@@ -56,14 +56,21 @@ struct OpRow {
   Role role = Role::kNone;
   GroupRole group = GroupRole::kNone;
   std::int16_t layer = -1;
+  std::uint8_t second = 0;     // Op::second
+  std::uint32_t match = 0;     // Op::match
   std::int32_t fragment = 0;   // which distinct fragment
   std::int32_t index = 0;      // in it
+  std::int32_t first_dependency = 0, num_dependencies = 0;  // into Timeline::dependencies
   Shape shape = {};
   double flops = 0, bytes = 0; // op_flops, op_bytes of the shape (routed: of the busiest member)
   double payload = 0;          // Op::payload
 };
 
-struct SubmissionRow { std::int32_t sequence = 0, fragment = 0, rank_class = 0, step = 0, microbatch = 0; };
+struct SubmissionRow {
+  std::int32_t sequence = 0, fragment = 0, rank_class = 0, step = 0, microbatch = 0;
+  std::int32_t second_microbatch = -1;         // Submission::second_microbatch
+  std::int32_t first_after = 0, num_after = 0;  // into Timeline::afters
+};
 
 struct CounterSample {
   std::int32_t counter = 0, rank_class = 0;
@@ -80,6 +87,8 @@ struct Timeline {
   std::vector<std::int32_t> class_sizes;
   std::vector<OpRow> ops;
   std::vector<SubmissionRow> submissions;                    // row i is that of sequence i
+  std::vector<std::int32_t> dependencies;                    // indices of earlier ops of the same fragment
+  std::vector<std::int32_t> afters;                          // sequences that had to complete before
   std::vector<Span> spans;                                   // by (sequence, op, rank_class) once saved
   std::vector<CounterSample> samples;
 };

@@ -28,7 +28,7 @@ struct FileHeader {
 static_assert(sizeof(FileHeader) == 24);
 
 inline constexpr char kMagic[8] = {'m', 'o', 'e', 'b', 't', 'l', '\r', '\n'};
-inline constexpr std::uint32_t kVersion = 2;  // 2: kinds of serving stand before communication
+inline constexpr std::uint32_t kVersion = 3;  // 3: what ops and submissions depend on
 
 struct Section {
   char name[24];            // zero-padded
@@ -85,8 +85,12 @@ void columns(const OpRow*, Visit&& visit) {
   visit("ops.role", cell(&OpRow::role));
   visit("ops.group", cell(&OpRow::group));
   visit("ops.layer", cell(&OpRow::layer));
+  visit("ops.second", cell(&OpRow::second));
+  visit("ops.match", cell(&OpRow::match));
   visit("ops.fragment", cell(&OpRow::fragment));
   visit("ops.index", cell(&OpRow::index));
+  visit("ops.first_dependency", cell(&OpRow::first_dependency));
+  visit("ops.num_dependencies", cell(&OpRow::num_dependencies));
   visit("ops.m", cell(&Shape::m));
   visit("ops.n", cell(&Shape::n));
   visit("ops.k", cell(&Shape::k));
@@ -109,6 +113,9 @@ void columns(const SubmissionRow*, Visit&& visit) {
   visit("submissions.rank_class", cell(&SubmissionRow::rank_class));
   visit("submissions.step", cell(&SubmissionRow::step));
   visit("submissions.microbatch", cell(&SubmissionRow::microbatch));
+  visit("submissions.second", cell(&SubmissionRow::second_microbatch));
+  visit("submissions.first_after", cell(&SubmissionRow::first_after));
+  visit("submissions.num_after", cell(&SubmissionRow::num_after));
 }
 
 template <class Visit>

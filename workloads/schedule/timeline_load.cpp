@@ -37,6 +37,14 @@ bool is_index(std::int64_t value, std::size_t size) {
   return value >= 0 && value < static_cast<std::int64_t>(size);
 }
 
+// `count` of the numbers from `first` on exist, and each is an index before `own`.
+bool are_earlier(const std::vector<std::int32_t>& numbers, std::int64_t first, std::int64_t count,
+                 std::int32_t own) {
+  if (first < 0 || count < 0 || first + count > static_cast<std::int64_t>(numbers.size())) return false;
+  return std::all_of(numbers.begin() + first, numbers.begin() + first + count,
+                     [own](std::int32_t number) { return number >= 0 && number < own; });
+}
+
 }  // namespace
 
 // What MappedTimeline and SpanColumns share: a file of which all but the spans is read and checked.
@@ -143,6 +151,8 @@ struct TimelineFile {
     tables.counters = read_texts("counters");
     tables.class_ranks = read_numbers("classes.rank");
     tables.class_sizes = read_numbers("classes.size");
+    tables.dependencies = read_numbers("dependencies");
+    tables.afters = read_numbers("afters");
     tables.ops = read_table<OpRow>();
     tables.submissions = read_table<SubmissionRow>();
     tables.samples = read_table<CounterSample>();
@@ -163,7 +173,9 @@ struct TimelineFile {
     for (std::size_t i = 0; i < tables.submissions.size(); ++i) {
       const SubmissionRow& s = tables.submissions[i];
       const bool sound = s.sequence == static_cast<std::int64_t>(i) &&
-                         is_index(s.fragment, tables.fragments.size()) && is_index(s.rank_class, num_classes);
+                         is_index(s.fragment, tables.fragments.size()) &&
+                         is_index(s.rank_class, num_classes) &&
+                         are_earlier(tables.afters, s.first_after, s.num_after, s.sequence);
       if (!sound) fail(fmt::format("submission {} is inconsistent", i));
     }
     for (std::size_t i = 0; i < tables.samples.size(); ++i) {
@@ -181,7 +193,8 @@ struct TimelineFile {
       const OpRow& op = tables.ops[i];
       const bool enums = is_one_of(op.kind, kNumOpKinds) && is_one_of(op.dtype, kNumDTypes) &&
                          is_one_of(op.lane, kNumLanes) && is_one_of(op.phase, kNumPhases) &&
-                         is_one_of(op.role, kNumRoles) && is_one_of(op.group, kNumGroupRoles);
+                         is_one_of(op.role, kNumRoles) && is_one_of(op.group, kNumGroupRoles) &&
+                         op.second <= 1;
       const bool amounts = is_amount(op.flops) && is_amount(op.bytes) && is_amount(op.payload);
       if (!enums || !amounts || !is_index(op.fragment, tables.fragments.size()) || op.fragment < fragment) {
         fail(fmt::format("op row {} is inconsistent", i));
@@ -192,6 +205,8 @@ struct TimelineFile {
         index = 0;
       }
       if (op.index != index++) fail(fmt::format("op row {} is out of order", i));
+      if (!are_earlier(tables.dependencies, op.first_dependency, op.num_dependencies, op.index))
+        fail(fmt::format("op row {} depends on what is not there", i));
     }
     first_op.resize(tables.fragments.size() + 1, tables.ops.size());
   }

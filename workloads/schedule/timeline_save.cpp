@@ -140,6 +140,8 @@ class Writer {
     add_section("counters", 1, texts_[2].size(), mtl::kMaxTextBytes);
     plan_numbers("classes.rank", timeline_.class_ranks);
     plan_numbers("classes.size", timeline_.class_sizes);
+    plan_numbers("dependencies", timeline_.dependencies);
+    plan_numbers("afters", timeline_.afters);
     plan_table(timeline_.ops, mtl::kMaxTableRows);
     plan_table(timeline_.submissions, mtl::kMaxTableRows);
     plan_table(timeline_.samples, mtl::kMaxTableRows);
@@ -175,7 +177,8 @@ class Writer {
   void fill(NewFile& file) {
     next_ = sections_.begin();
     for (const std::string& text : texts_) file.write_at((next_++)->offset, text.data(), text.size());
-    for (const auto* numbers : {&timeline_.class_ranks, &timeline_.class_sizes}) {
+    for (const auto* numbers :
+         {&timeline_.class_ranks, &timeline_.class_sizes, &timeline_.dependencies, &timeline_.afters}) {
       file.write_at((next_++)->offset, numbers->data(), numbers->size() * sizeof(std::int32_t));
     }
     const auto as_it_stands = [](std::size_t i) { return i; };

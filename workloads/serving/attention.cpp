@@ -4,6 +4,8 @@
 #include <cmath>
 #include <utility>
 
+#include "workloads/serving/cache_tensor.h"
+
 namespace moebius {
 namespace {
 
@@ -75,17 +77,9 @@ class BatchAttention {
   }
 
   TensorId append(const std::vector<TensorId>& parts) {
-    std::int64_t columns = 0;
-    for (const TensorId part : parts) columns += w_.columns(part);
-    const int layer = w_.builder().layer;
-    const TensorId cache = w_.builder().add({.scope = Scope::kRank,
-                                             .memory = MemoryKind::kCache,
-                                             .dtype = b_.kv,
-                                             .role = Role::kCache,
-                                             .layer = static_cast<std::int16_t>(layer),
-                                             .key = parameter_key(Role::kCache, layer, Part::kWeight),
-                                             .rows = b_.cache_rows,
-                                             .columns = columns});
+    const TensorId cache =
+        w_.builder().add(cache_tensor(model_, {tp_, b_.kv, b_.cache_rows}, w_.builder().layer));
+    const std::int64_t columns = w_.columns(cache);
     w_.emit({.kind = OpKind::kCacheAppend,
              .role = Role::kCache,
              .batch = b_.index,

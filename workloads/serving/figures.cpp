@@ -20,7 +20,7 @@ double tpot_of(const RequestTimes& request) {
 }
 
 bool meets(const RequestTimes& request, const ServiceGoal& goal) {
-  const bool first = goal.ttft.ns == 0 || request.tokens.front() <= goal.ttft;
+  const bool first = goal.ttft.ns == 0 || request.tokens.front() - request.arrival <= goal.ttft;
   return first && (goal.tpot.ns == 0 || tpot_of(request) <= goal.tpot.seconds());
 }
 
@@ -28,8 +28,8 @@ struct Samples {
   std::vector<double> ttft, tpot, itl, e2e;
 
   void add(const RequestTimes& request) {
-    ttft.push_back(request.tokens.front().seconds());
-    e2e.push_back(request.tokens.back().seconds());
+    ttft.push_back((request.tokens.front() - request.arrival).seconds());
+    e2e.push_back((request.tokens.back() - request.arrival).seconds());
     if (request.tokens.size() > 1) tpot.push_back(tpot_of(request));
     for (std::size_t i = 1; i < request.tokens.size(); ++i)
       itl.push_back((request.tokens[i] - request.tokens[i - 1]).seconds());

@@ -15,10 +15,11 @@ struct Spread {
 };
 Spread spread_of(std::vector<double> values);  // zeros when there are none
 
-// The moments of one request; all arrive at 0.
+// The moments of one request.
 struct RequestTimes {
   int input = 0, output = 0;
   std::vector<Time> tokens;  // when each was there, in order
+  Time arrival = {};
 };
 
 struct ServingFigures {

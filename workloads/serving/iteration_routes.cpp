@@ -3,11 +3,44 @@
 #include <algorithm>
 
 namespace moebius {
+namespace {
 
-IterationRoutes::IterationRoutes(const ServingJob& job)
+// Where all experts are equally likely and get that many rows each, what is drawn differs from what is dealt
+// by an eighth (1 / sqrt(64)) for one of them, and by nothing for their sum.
+bool as_good_as_even(const RouteSpec& spec) {
+  constexpr std::int64_t kRowsOfExpert = 64;
+  if (spec.popularity.kind != PopularityKind::kZipf || spec.popularity.exponent != 0) return false;
+  std::int64_t tokens = 0;
+  for (const TokenRun& run : spec.runs.list()) tokens += run.count;
+  return tokens * spec.active >= kRowsOfExpert * spec.experts;
+}
+
+// Counts alone: equal iterations share a route.
+void deal_evenly(RouteSpec& spec) {
+  std::vector<TokenRun> counts;
+  for (const TokenRun& run : spec.runs.list()) {
+    if (counts.empty() || counts.back().source != run.source) counts.push_back({run.source, 0, 0, 0});
+    counts.back().count += run.count;
+  }
+  spec.runs = TokenRuns(std::move(counts));
+  spec.popularity = {};
+}
+
+}  // namespace
+
+IterationRoutes::IterationRoutes(const ServingJob& job, std::shared_ptr<RouteCache> balanced)
     : job_(job),
+      balanced_(balanced ? std::move(balanced) : std::make_shared<RouteCache>()),
       course_(job.workload.popularity, job.workload.seed, job.model.experts.routed,
               job.model.experts.active) {}
+
+RoutePtr DrawnRoutes::get(const RouteSpec& spec) {
+  for (const RoutePtr& route : routes_)
+    if (route->spec() == spec) return route;
+  if (routes_.size() == kMost) routes_.erase(routes_.begin());
+  routes_.push_back(std::make_shared<const Route>(spec));
+  return routes_.back();
+}
 
 void IterationRoutes::begin(const std::vector<BatchPtr>& batches) {
   batches_ = batches;
@@ -27,9 +60,15 @@ TokenRuns IterationRoutes::runs_of(int group) const {
       runs.push_back({source, 0, 0, static_cast<std::int32_t>(batch.rows())});
       continue;
     }
-    for (const BatchSequence& s : batch.sequences) runs.push_back({source, s.request, s.past, s.count});
+    for (const BatchSequence& s : batch.sequences) add_runs(source, s, runs);
   }
   return TokenRuns(std::move(runs));
+}
+
+void IterationRoutes::add_runs(int source, const BatchSequence& s, std::vector<TokenRun>& runs) const {
+  if (prompts_ == nullptr) return runs.push_back({source, s.request, s.past, s.count});
+  for (const NamedPiece& piece : prompts_->pieces(s.request, s.past, s.count))
+    runs.push_back({source, piece.name, piece.first, piece.count});
 }
 
 RouteSpec IterationRoutes::spec_of(int group, int layer) {
@@ -79,12 +118,13 @@ RoutePtr IterationRoutes::drawn(int group, int layer) {
   RouteSpec spec = spec_of(group, draw);
   spec.popularity = {};
   spec.popularity.kind = PopularityKind::kDirichlet;
-  spec.weights = loads_->weights[loads_->weights.size() > 1 ? layer : 0];
+  const int of = loads_->draws > 0 ? draw : layer;
+  spec.weights = loads_->weights[loads_->weights.size() > 1 ? of : 0];
   spec.groups = loads_->groups;
   spec.active_groups = loads_->active_groups;
   spec.tokens = 0;
   spec.runs = counted_runs(group, spec.tokens);
-  return route = std::make_shared<const Route>(spec);
+  return route = loads_->known ? loads_->known->get(spec) : std::make_shared<const Route>(spec);
 }
 
 RoutePtr IterationRoutes::get(int group, int layer) {
@@ -97,8 +137,9 @@ RoutePtr IterationRoutes::get(int group, int layer) {
     spec.groups = loads_->groups;
     spec.active_groups = loads_->active_groups;
   }
+  if (as_good_as_even(spec)) deal_evenly(spec);
   const bool balanced = spec.popularity.kind == PopularityKind::kBalanced;
-  return routes_[{group, layer}] = balanced ? balanced_.get(spec) : std::make_shared<const Route>(spec);
+  return routes_[{group, layer}] = balanced ? balanced_->get(spec) : std::make_shared<const Route>(spec);
 }
 
 }  // namespace moebius

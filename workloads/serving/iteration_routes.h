@@ -5,29 +5,47 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <utility>
 #include <vector>
 
 #include "workloads/schedule/batch.h"
+#include "workloads/serving/carried/prompt_book.h"
 #include "workloads/serving/plan.h"
 #include "workloads/training/layers/lowering.h"
 
 namespace moebius {
 
+// Routes that were drawn lately: halves of an iteration, and stacks of more and of fewer layers, draw the same.
+class DrawnRoutes {
+ public:
+  RoutePtr get(const RouteSpec& spec);
+
+ private:
+  static constexpr std::size_t kMost = 32;  // then the oldest goes
+  std::vector<RoutePtr> routes_;
+};
+
 // Loads that slots have in place of the popularity: a token draws slots in proportion to these weights.
 struct SlotDraw {
-  std::vector<ExpertWeights> weights;  // by layer; one alone: of all layers; none: tokens are dealt evenly
+  // By layer, or by draw where layers take draws in turn; one alone: of all; none: tokens are dealt evenly.
+  std::vector<ExpertWeights> weights;
   int draws = 0;                       // > 0: layers take so many draws in turn; 0: each has its own
   int groups = 1, active_groups = 1;   // of slots, between which a token chooses first
+  std::shared_ptr<DrawnRoutes> known = {};  // by these loads, where several iterations draw by them
 };
 
 class IterationRoutes {
  public:
-  explicit IterationRoutes(const ServingJob& job);
+  // `balanced`: those of others with the same experts, seed and plan, which this one adds to; null: its own.
+  explicit IterationRoutes(const ServingJob& job, std::shared_ptr<RouteCache> balanced = nullptr);
 
   void draw(const SlotDraw* loads) {
     loads_ = loads;
   }  // of the next iterations; null: as the popularity says
+
+  // What requests share, which outlives this; null: nothing.
+  void use_prompts(const PromptBook* prompts) { prompts_ = prompts; }
 
   void begin(const std::vector<BatchPtr>& batches);  // by replica
   // Of the expert group that stands at ranks group * ep ... Of a replica of several ranks, each is the whole.
@@ -35,6 +53,7 @@ class IterationRoutes {
 
  private:
   TokenRuns runs_of(int group) const;
+  void add_runs(int source, const BatchSequence& sequence, std::vector<TokenRun>& runs) const;
   TokenRuns counted_runs(int group, int& most) const;
   RouteSpec spec_of(int group, int layer);
   RoutePtr drawn(int group, int layer);
@@ -43,9 +62,10 @@ class IterationRoutes {
   std::vector<BatchPtr> batches_;
   std::map<int, std::pair<TokenRuns, int>> runs_;   // by group: with the most tokens of a rank
   std::map<std::pair<int, int>, RoutePtr> routes_;  // of this iteration, by group and layer
-  RouteCache balanced_;
+  std::shared_ptr<RouteCache> balanced_;
   PopularityCourse course_;
   const SlotDraw* loads_ = nullptr;
+  const PromptBook* prompts_ = nullptr;
 };
 
 }  // namespace moebius

@@ -7,9 +7,9 @@
 #include <fmt/format.h>
 
 #include "workloads/serving/attention.h"
-#include "workloads/serving/batching.h"
 #include "workloads/serving/expert_moves_op.h"
 #include "workloads/serving/experts.h"
+#include "workloads/serving/request_lengths.h"
 #include "workloads/serving/token_ends.h"
 
 namespace moebius {

@@ -3,197 +3,258 @@
 #include <algorithm>
 #include <cmath>
 #include <deque>
+#include <map>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "hw/error.h"
 #include "workloads/schedule/hash.h"
-#include "workloads/serving/batching.h"
-#include "workloads/serving/iteration_routes.h"
+#include "workloads/serving/carried/carried_instance.h"
+#include "workloads/serving/carried/prompt_feed.h"
 #include "workloads/serving/left_out.h"
-#include "workloads/serving/lower.h"
-#include "workloads/serving/separation/separated_iteration.h"
-#include "workloads/serving/separation/separated_layout.h"
 
 namespace moebius {
 namespace {
 
-std::deque<ServedRequest> requests_of(const ServingJob& job, int replica) {
-  std::deque<ServedRequest> requests;
-  for (int id = replica; id < job.workload.requests; id += job.plan.dp) {
-    const RequestLengths lengths = lengths_of(job.workload, id);
-    requests.push_back({.id = id, .prompt = lengths.input, .output = lengths.output});
-  }
-  return requests;
+// What has begun and not ended: an iteration, or a cache on its way.
+struct Task {
+  std::int32_t instance = 0;  // of an iteration; of a cache: where it goes
+  std::int32_t sequence = -1;  // whose cache; -1: an iteration
+  int left = 0;               // submissions
+  Time end;
+  std::vector<std::int32_t> submissions;
+  std::vector<BatchPtr> batches;
+};
+
+std::vector<RequestTimes> times_of(const CarriedService& service) {
+  std::vector<RequestTimes> times;
+  for (const TrafficRequest& request : service.requests)
+    times.push_back({static_cast<int>(request.input_tokens), static_cast<int>(request.output_tokens), {}});
+  return times;
 }
 
-// Whole prompts of the longest kind, as many as one iteration takes; or a full batch at the end of its
-// requests.
-BatchPtr full_batch(const ServingJob& job, bool decode) {
-  const ServingPlan& plan = job.plan;
-  const int prompt = job.workload.input.high, output = job.workload.output.high;
-  const int of_replica = (job.workload.requests + plan.dp - 1) / plan.dp;
-  std::int64_t sequences = std::min(plan.max_batch, of_replica);
-  if (!decode) sequences = std::clamp<std::int64_t>(plan.token_budget / prompt, 1, sequences);
-  auto batch = std::make_shared<Batch>();
-  batch->page_tokens = plan.block_tokens;
-  std::int32_t page = 0;
-  for (std::int32_t i = 0; i < sequences; ++i) {
-    BatchSequence sequence{
-        i * plan.dp, prompt, decode ? prompt + std::max(0, output - 2) : 0, decode ? 1 : prompt, {}};
-    for (int p = pages_for(sequence.length(), plan.block_tokens); p > 0; --p)
-      sequence.pages.push_back(page++);
-    batch->sequences.push_back(std::move(sequence));
-  }
-  return batch;
+SystemRules rules_of(const CarriedService& service) {
+  SystemRules rules;
+  for (const CarriedPool& pool : service.pools) rules.pools.push_back(pool.rules);
+  rules.router = service.router;
+  rules.classes = service.classes;
+  rules.transfer.bytes_per_token =
+      kv_elements_per_token(service.model) * element_bytes(service.pools.front().plan.kv);
+  return rules;
 }
 
 }  // namespace
 
-struct Serving::State {
-  explicit State(const ServingJob& given)
-      : job(given),
-        shape(job),
-        layout(job.plan.experts_apart() ? separated_layout(job.plan) : make_layout(shape.plan)),
-        routes(job) {
-    if (job.plan.experts_apart()) separated.emplace(job, shape, PromptCut::kWhole);
-    for (int replica = 0; replica < job.plan.dp; ++replica)
-      replicas.emplace_back(job.plan, requests_of(job, replica));
-    for (int id = 0; id < job.workload.requests; ++id) {
-      const RequestLengths lengths = lengths_of(job.workload, id);
-      times.push_back({lengths.input, lengths.output, {}});
-      tokens_to_give += lengths.output;
+struct Serving::State : public ServiceCarrier {
+  explicit State(CarriedService given)
+      : service(std::move(given)),
+        prompts(service.requests),
+        layout(carried_layout(service)),
+        feed(carried_feed(service)),
+        times(times_of(service)),
+        homes(times.size(), 0) {
+    SystemRules rules = rules_of(service);
+    rules.carrier = this;
+    system.emplace(rules, *feed);
+    for (int i = 0; i < static_cast<int>(layout.instances.size()); ++i) {
+      instances.push_back(std::make_unique<CarriedInstance>(service, layout, i, prompts));
+      instances.back()->place_pages(system->instance(i));
+    }
+    ended.resize(instances.size());
+    for (const RequestTimes& of : times) tokens_to_give += of.output;
+  }
+
+  int num_classes() const { return static_cast<int>(layout.layout.classes.size()); }
+
+  void accepted(std::int32_t id, std::int32_t number) override {
+    if (id >= static_cast<std::int32_t>(known.size())) known.resize(id + 1);
+    known[id] = {number, times[number].input};
+    times[number].arrival = system->now();
+  }
+
+  void iterate(std::int32_t number) override {
+    CarriedInstance& instance = *instances[number];
+    Task& task = begin_task(number, -1);
+    task.batches = instance.batches(system->instance(number), [this](std::int32_t id) { return known[id]; });
+    const std::vector<std::int32_t> after = std::move(ended[number]);
+    ended[number].clear();
+    issue(instance.swaps(), after);
+    issue(instance.iteration(task.batches), after);
+    prefills += std::any_of(task.batches.begin(), task.batches.end(),
+                            [](const BatchPtr& batch) { return !batch->decodes(); });
+  }
+
+  // The iteration that computed the prompt has just ended, and what left room here had ended.
+  void move_cache(std::int32_t id, const Location& from, const Location& to) override {
+    const int sender = number_of(from), receiver = number_of(to);
+    CarriedInstance &source = *instances[sender], &target = *instances[receiver];
+    std::vector<std::int32_t> after = ended[sender];
+    after.insert(after.end(), ended[receiver].begin(), ended[receiver].end());
+    begin_task(receiver, id);
+    issue(source.move(true, from.replica, id, known[id], target.first_rank(to.replica)), after);
+    issue(target.move(false, to.replica, id, known[id], source.first_rank(from.replica)), after);
+  }
+
+  int number_of(const Location& at) const {
+    int first = 0;
+    for (int p = 0; p < at.pool; ++p) first += service.pools[p].rules.instances;
+    return first + at.instance;
+  }
+
+  Task& begin_task(std::int32_t instance, std::int32_t sequence) {
+    Task& task = tasks.emplace_back();
+    task.instance = instance;
+    task.sequence = sequence;
+    return task;
+  }
+
+  // Of the task that was begun last.
+  void issue(std::vector<RankWork> work, const std::vector<std::int32_t>& after) {
+    const auto number = static_cast<std::int32_t>(tasks.size()) - 1;
+    for (RankWork& of : work) {
+      const auto sequence = static_cast<std::int32_t>(task_of.size());
+      tasks.back().submissions.push_back(sequence);
+      ++tasks.back().left;
+      task_of.push_back(number);
+      queue.push_back({.fragment = std::move(of.fragment),
+                       .sequence = sequence,
+                       .rank_class = of.rank_class,
+                       .step = number,
+                       .microbatch = 0,
+                       .after = after});
     }
   }
 
-  int num_classes() const { return static_cast<int>(layout.classes.size()); }
-  // Where experts stand apart, their ranks are of no replica: any will do.
-  int replica_of(const RankClass& rank_class) const {
-    return std::min(rank_class.representative() / job.plan.tp, job.plan.dp - 1);
-  }
-
-  // What all replicas do next; from here their requests count it as done.
-  void plan_iteration() {
-    batches.clear();
-    for (Batching& replica : replicas) batches.push_back(std::make_shared<const Batch>(replica.next()));
-    prefills += std::any_of(batches.begin(), batches.end(), [](const BatchPtr& b) { return !b->decodes(); });
-    begin_routes(batches);
-    next_class = 0;
-    ++iteration;
-  }
-
-  void begin_routes(const std::vector<BatchPtr>& of_iteration) {
-    separated ? separated->begin(of_iteration) : routes.begin(of_iteration);
-  }
-
-  FragmentPtr fragment(const RankClass& rank_class, const BatchPtr& batch) {
-    if (separated) return separated->fragment(rank_class);
-    const ShardPosition shard = shard_of(rank_class);
-    const int group = rank_class.representative() / job.plan.ep;
-    return lower_iteration(shape, {batch, shard, [&](int layer) { return routes.get(group, layer); }});
-  }
-
-  bool all_given() const {
-    return std::all_of(replicas.begin(), replicas.end(), [](const Batching& r) { return r.done(); });
-  }
-
-  // Every sequence of the iteration got a token: whole prompts are prefilled at once.
-  void note_tokens(Time time) {
-    for (const BatchPtr& batch : batches) {
-      for (const BatchSequence& sequence : batch->sequences) {
+  // Whose sequences got a token: those whose last known one was among the rows. What is computed again after
+  // a preemption brings no new one until it is at its end.
+  void note_tokens(const Task& task, Time time) {
+    for (std::size_t replica = 0; replica < task.batches.size(); ++replica) {
+      for (const BatchSequence& sequence : task.batches[replica]->sequences) {
         if (sequence.request < 0) continue;
-        times[sequence.request].tokens.push_back(time);
+        RequestTimes& of = times[sequence.request];
+        if (sequence.length() - sequence.prompt != static_cast<std::int32_t>(of.tokens.size())) continue;
+        of.tokens.push_back(time);
+        homes[sequence.request] = instances[task.instance]->first_rank(static_cast<int>(replica));
         ++tokens_given;
       }
     }
   }
 
-  ServingJob job;
-  ServingShape shape;
-  Layout layout;
-  IterationRoutes routes;
-  std::optional<SeparatedIteration> separated;  // where experts stand apart
-  std::vector<Batching> replicas;
-  std::vector<BatchPtr> batches;  // of the iteration that is under way, by replica
-  std::vector<RequestTimes> times;
-  int next_class = 0;  // whose fragment of it is issued next
+  void end(std::int32_t number) {
+    Task task = std::move(tasks[number]);
+    tasks[number] = {};
+    const Time time = task.end + skipped;
+    std::vector<std::int32_t>& of_instance = ended[task.instance];
+    of_instance.insert(of_instance.end(), task.submissions.begin(), task.submissions.end());
+    if (task.sequence >= 0) return system->cache_moved(task.sequence, time);
+    note_tokens(task, time);
+    system->iteration_ended(task.instance, time);
+  }
+
+  // Decides what is due; where nothing is under way, what comes next is due now.
+  void advance(Time now) {
+    system->advance_to(now + skipped);
+    while (queue.empty() && outstanding == 0 && system->due()) {
+      skipped += std::max(Time{}, *system->due() - (now + skipped));
+      system->advance_to(now + skipped);
+    }
+    if (queue.empty() && outstanding == 0 && system->waiting() > 0)
+      throw run_error(fmt::format("{} requests wait for each other", system->waiting()));
+  }
+
+  const CarriedService service;
+  const PromptBook prompts;
+  const CarriedLayout layout;
+  std::unique_ptr<RequestFeed> feed;
+  std::optional<ServingSystem> system;
+  std::vector<std::unique_ptr<CarriedInstance>> instances;
+  std::vector<CarriedSequence> known;  // by the id of a sequence
+  std::vector<RequestTimes> times;     // by request
+  std::vector<int> homes;              // rank that has its tokens
+  std::deque<Task> tasks;
+  std::vector<std::int32_t> task_of;             // by submission
+  std::vector<std::vector<std::int32_t>> ended;  // by instance: submissions since its last iteration began
+  std::deque<Submission> queue;
   int outstanding = 0;
-  std::int32_t iteration = -1, sequence = 0;
   std::int64_t prefills = 0, tokens_given = 0, tokens_to_give = 0;
-  Time last_end;
+  Time skipped;  // of the service's clock, before the executor's
 };
 
-Serving::Serving(const ServingJob& job) : state_(std::make_unique<State>(job)) {
-  state_->plan_iteration();
-}
+Serving::Serving(const ServingJob& job) : Serving(carried_alone(job)) {}
+Serving::Serving(const CarriedService& service) : state_(std::make_unique<State>(service)) {}
 Serving::~Serving() = default;
 
 const Layout& Serving::layout() const {
-  return state_->layout;
+  return state_->layout.layout;
 }
+
 // Not before the last tokens are there: their moments are part of the result.
 bool Serving::done() const {
-  return state_->all_given() && state_->next_class == state_->num_classes() && state_->outstanding == 0;
+  const State& s = *state_;
+  return s.queue.empty() && s.outstanding == 0 && !s.system->due() && s.system->waiting() == 0;
 }
+
 double Serving::progress() const {
   return static_cast<double>(state_->tokens_given) / static_cast<double>(state_->tokens_to_give);
 }
 
-std::optional<Submission> Serving::next(Time) {
+std::optional<Submission> Serving::next(Time now) {
   State& s = *state_;
-  if (s.next_class == s.num_classes()) {
-    if (s.outstanding > 0 || s.all_given()) return std::nullopt;
-    s.plan_iteration();
-  }
-  const RankClass& rank_class = s.layout.classes[s.next_class];
-  Submission submission{.fragment = s.fragment(rank_class, s.batches[s.replica_of(rank_class)]),
-                        .sequence = s.sequence++,
-                        .rank_class = s.next_class,
-                        .step = s.iteration,
-                        .microbatch = 0,
-                        .after = {}};
-  ++s.next_class;
+  if (s.queue.empty()) s.advance(now);
+  if (s.queue.empty()) return std::nullopt;
+  Submission submission = std::move(s.queue.front());
+  s.queue.pop_front();
   ++s.outstanding;
   return submission;
 }
 
+Time Serving::due() const {
+  const std::optional<Time> due = state_->system->due();
+  return due ? *due - state_->skipped : kForever;
+}
+
 void Serving::completed(const Completion& completion) {
   State& s = *state_;
-  s.last_end = std::max(s.last_end, completion.time);
-  if (--s.outstanding == 0 && s.next_class == s.num_classes()) s.note_tokens(s.last_end);
+  --s.outstanding;
+  const std::int32_t number = s.task_of[completion.sequence];
+  Task& task = s.tasks[number];
+  task.end = std::max(task.end, completion.time);
+  if (--task.left == 0) s.end(number);
 }
 
 MemoryReport Serving::memory(Bytes capacity) {
   State& s = *state_;
   MemoryReport report;
   report.capacity = capacity;
-  std::vector<BatchPtr> batches[2];
-  for (const bool decode : {false, true}) batches[decode].assign(s.job.plan.dp, full_batch(s.job, decode));
-  for (const RankClass& rank_class : s.layout.classes) {
-    std::vector<FragmentPtr> fragments;
-    for (const auto& full : batches) {
-      s.begin_routes(full);
-      fragments.push_back(s.fragment(rank_class, full[0]));
+  for (const auto& instance : s.instances) {
+    const std::vector<RankWork> prompts = instance->iteration(instance->full_batches(false));
+    const std::vector<RankWork> decode = instance->iteration(instance->full_batches(true));
+    for (std::size_t c = 0; c < prompts.size(); ++c) {
+      const std::vector<MemoryPass> passes{{prompts[c].fragment.get(), 0}, {decode[c].fragment.get(), 0}};
+      report.classes.push_back(memory_of_passes(passes));
     }
-    const std::vector<MemoryPass> passes{{fragments[0].get(), 0}, {fragments[1].get(), 0}};
-    report.classes.push_back(memory_of_passes(passes));
   }
-  s.begin_routes(s.batches);
   return report;
 }
 
 std::string Serving::describe() const {
-  const ServingPlan& plan = state_->job.plan;
-  std::string text =
-      fmt::format("ranks          {} = dp {} x tp {}{}; ep {}\n", plan.ranks(), plan.dp, plan.tp,
-                  plan.experts_apart() ? fmt::format(" + {} with experts", plan.apart.ranks) : "", plan.ep);
-  text += fmt::format("batch          {} sequences a replica decode at once; {} prompt tokens a prefill\n",
-                      plan.max_batch, plan.token_budget);
-  text += fmt::format("cache          {} pages of {} tokens a rank, {}\n",
-                      state_->replicas.front().pool().size(), plan.block_tokens, to_string(plan.kv));
+  std::string text;
+  for (const CarriedPool& pool : state_->service.pools) {
+    const ServingPlan& plan = pool.plan;
+    if (state_->service.several())
+      text += fmt::format("pool           {}: {} instance{}\n", pool.rules.name, pool.rules.instances,
+                          pool.rules.instances == 1 ? "" : "s");
+    text += fmt::format("ranks          {} = dp {} x tp {}{}; ep {}\n", plan.ranks(), plan.dp, plan.tp,
+                        plan.experts_apart() ? fmt::format(" + {} with experts", plan.apart.ranks) : "",
+                        plan.ep);
+    text += fmt::format("batch          {} sequences a replica decode at once; {} prompt tokens a prefill\n",
+                        plan.max_batch, plan.token_budget);
+    text += fmt::format("cache          {} pages of {} tokens a rank, {}\n",
+                        pool.rules.instance.replica.pages + 1, plan.block_tokens, to_string(plan.kv));
+  }
   text += fmt::format("rank classes   {}\n", state_->num_classes());
-  const std::string missing = left_out(state_->job.model);
+  const std::string missing = left_out(state_->service.model);
   if (!missing.empty()) text += fmt::format("left out       {}\n", missing);
   return text;
 }
@@ -201,25 +262,38 @@ std::string Serving::describe() const {
 ServingFigures Serving::figures(const ServiceGoal& goal) const {
   const State& s = *state_;
   ServingFigures figures = serving_figures(s.times, goal);
-  figures.iterations = s.iteration + 1;
+  for (const PoolFigures& pool : s.system->pools()) figures.iterations += pool.totals.iterations;
   figures.prefills = s.prefills;
-  for (const Batching& replica : s.replicas) {
-    figures.cache_pages = std::max(figures.cache_pages, replica.pool().size());
-    figures.peak_pages = std::max(figures.peak_pages, replica.pool().peak());
+  for (const auto& instance : s.instances) {
+    figures.cache_pages = std::max(figures.cache_pages, instance->pages());
+    figures.peak_pages = std::max(figures.peak_pages, instance->peak_pages());
   }
   return figures;
+}
+
+const std::vector<RequestTimes>& Serving::times() const {
+  return state_->times;
+}
+const ServingSystem& Serving::system() const {
+  return *state_->system;
+}
+const CarriedService& Serving::service() const {
+  return state_->service;
+}
+const PromptBook& Serving::prompts() const {
+  return state_->prompts;
 }
 
 std::vector<std::vector<std::int32_t>> Serving::generated(const ReadTensor& values) const {
   const State& s = *state_;
   std::vector<std::vector<std::int32_t>> tokens(s.times.size());
-  for (int replica = 0; replica < s.job.plan.dp; ++replica) {
-    const std::vector<float> table = values(replica * s.job.plan.tp, generated_key());
-    const std::size_t columns = table.size() / s.times.size();
-    for (std::size_t id = replica; id < s.times.size() && columns > 0; id += s.job.plan.dp) {
-      for (int i = 0; i < s.times[id].output; ++i)
-        tokens[id].push_back(static_cast<std::int32_t>(std::lround(table[id * columns + i])));
-    }
+  std::map<int, std::vector<float>> tables;  // by rank
+  for (std::size_t id = 0; id < s.times.size(); ++id) {
+    const auto [table, is_new] = tables.try_emplace(s.homes[id]);
+    if (is_new) table->second = values(s.homes[id], generated_key());
+    const std::size_t columns = table->second.size() / s.times.size();
+    for (std::size_t i = 0; i < s.times[id].tokens.size() && columns > 0; ++i)
+      tokens[id].push_back(static_cast<std::int32_t>(std::lround(table->second[id * columns + i])));
   }
   return tokens;
 }

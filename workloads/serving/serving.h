@@ -1,5 +1,8 @@
-// A serving run as a Workload: all replicas go through iterations in step, since they share experts; each
-// iteration is one fragment a rank, issued when all ranks have ended the one before.
+// A service as a Workload: a serving system (system/serving_system.h) decides, under the clock of whoever
+// executes, and what it decides becomes ops: iterations, one fragment a rank, issued when all ranks of the
+// instance have ended the one before; caches on their way to where decoding goes on; keys of preempted
+// sequences; weights of experts. Where nothing is under way and the next request is to come, its arrival is
+// not waited for: the clock of the service goes on to it.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +12,8 @@
 #include <vector>
 
 #include "workloads/schedule/executor.h"
+#include "workloads/serving/carried/carried_service.h"
+#include "workloads/serving/carried/prompt_book.h"
 #include "workloads/serving/figures.h"
 #include "workloads/serving/plan.h"
 #include "workloads/training/state/memory.h"
@@ -17,15 +22,19 @@ namespace moebius {
 
 class Serving : public Workload {
  public:
-  explicit Serving(const ServingJob& job);
+  explicit Serving(const ServingJob& job);  // see carried_alone()
+  explicit Serving(const CarriedService& service);
   ~Serving() override;
 
   const Layout& layout() const override;
-  // Submissions are numbered iteration by iteration, every class in turn.
+  // Submissions are numbered in the order in which things begin, in an iteration every class in turn. Each
+  // comes after all that had ended before it began on its instance, so that what was issued can be issued
+  // again, all at once.
   std::optional<Submission> next(Time now) override;
   void completed(const Completion& completion) override;
   bool done() const override;
   double progress() const override;
+  Time due() const override;
 
   // Peak memory per class, against `capacity` of a device: weights, the whole cache, and the larger of a full
   // prefill and a full decode iteration.
@@ -34,6 +43,10 @@ class Serving : public Workload {
 
   // Once it is done. `values` reads a kRank tensor of a rank, row-major.
   ServingFigures figures(const ServiceGoal& goal) const;
+  const std::vector<RequestTimes>& times() const;  // by request
+  const ServingSystem& system() const;
+  const CarriedService& service() const;
+  const PromptBook& prompts() const;
   using ReadTensor = std::function<std::vector<float>(int rank, std::uint32_t key)>;
   std::vector<std::vector<std::int32_t>> generated(const ReadTensor& values) const;  // by request
 

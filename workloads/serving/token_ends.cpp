@@ -64,16 +64,7 @@ class Ends {
   }
   std::int64_t local_vocabulary() const { return model().vocabulary / writer_.plan().tp; }
 
-  TensorId generated() {
-    return builder().add({.scope = Scope::kRank,
-                          .memory = MemoryKind::kCache,
-                          .dtype = DType::kInt32,
-                          .role = Role::kTokens,
-                          .layer = -1,
-                          .key = generated_key(),
-                          .rows = job_.workload.requests,
-                          .columns = job_.workload.output.high});
-  }
+  TensorId generated() { return builder().add(generated_tensor(job_)); }
 
   // A matrix over the vocabulary, cut by rows over the tensor group.
   TensorId vocabulary_weight(Role role, double init) {
@@ -133,6 +124,17 @@ TensorId write_entry(LayerWriter& writer, const ServingJob& job, std::int32_t ba
 
 void write_exit(LayerWriter& writer, const ServingJob& job, std::int32_t batch, TensorId x) {
   Ends(writer, job, batch).write_exit(x);
+}
+
+Tensor generated_tensor(const ServingJob& job) {
+  return {.scope = Scope::kRank,
+          .memory = MemoryKind::kCache,
+          .dtype = DType::kInt32,
+          .role = Role::kTokens,
+          .layer = -1,
+          .key = generated_key(),
+          .rows = job.workload.requests,
+          .columns = job.workload.output.high};
 }
 
 std::uint32_t generated_key() {

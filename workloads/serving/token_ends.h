@@ -13,5 +13,6 @@ void write_exit(LayerWriter& writer, const ServingJob& job, std::int32_t batch, 
 
 // The tokens that a rank generated: [requests, most tokens of one], whole numbers, kRank.
 std::uint32_t generated_key();
+Tensor generated_tensor(const ServingJob& job);
 
 }  // namespace moebius

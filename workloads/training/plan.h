@@ -93,6 +93,8 @@ struct TrainingPlan {
   bool separate_loss = false;          // FP32 logits, and a kernel for each step of the loss
   bool separate_norm_grad = false;     // a norm's own gradient is a kernel that reads both operands again
   bool separate_update = false;        // unscale, norm, clip and copies are kernels beside Adam's
+  bool separate_routing = false;       // gate, permutation and weights are kernels of elementary steps
+  bool expert_by_expert = false;       // a matrix product for each expert, not one for all of a rank
   AttentionKernels attention = AttentionKernels::kFlash;
   RecomputePolicy recompute = RecomputePolicy::kNone;
   std::vector<RecomputeOp> recompute_ops;

@@ -29,6 +29,8 @@ std::string separate_kernels(const TrainingPlan& plan) {
   add(plan.separate_norm_grad, "gradients of norms");
   add(plan.separate_accumulation, "sums of gradients");
   add(plan.separate_update, "update");
+  add(plan.separate_routing, "routing");
+  add(plan.expert_by_expert, "products of experts");
   return text;
 }
 
@@ -58,6 +60,7 @@ struct Training::State {
         store({&job.model, &job.plan, &job.workload, job.ranks_per_node},
               slices_of(job.model, job.plan, job.workload.sequence_length)),
         microbatches(job.workload.num_microbatches(job.plan)) {
+    if (!job.device_of_rank.empty()) layout.device_of_rank = job.device_of_rank;
     if (job.speeds) set_paces(job.plan, *job.speeds, layout);
     for (const RankClass& rank_class : layout.classes) places.push_back(place_of(rank_class));
     if (!job.plan.microbatches.empty()) parts = parts_of_batch(job.plan.microbatches);

@@ -22,8 +22,9 @@ struct TrainingJob {
   TrainingPlan plan;
   TrainingWorkload workload;
   int ranks_per_node = 1;  // of the cluster: which members of an expert group share a node
-  std::vector<std::int32_t> column_kinds = {};  // see columns.h; none: all alike
-  std::optional<DeviceSpeeds> speeds = {};      // none: all as their kind
+  std::vector<std::int32_t> column_kinds = {};    // see columns.h; none: all alike
+  std::optional<DeviceSpeeds> speeds = {};        // none: all as their kind
+  std::vector<std::int32_t> device_of_rank = {};  // placement; none: rank i stands on device i
 };
 
 class Training : public Workload {

@@ -8,6 +8,8 @@
 
 #include "hw/error.h"
 #include "workloads/validation/claims/claim_tables.h"
+#include "workloads/validation/recorded/gathered_cases.h"
+#include "workloads/validation/recorded/record_options.h"
 #include "workloads/validation/servers/server_table.h"
 #include "workloads/validation/validation.h"
 
@@ -21,6 +23,7 @@ struct ValidateArguments {
   std::vector<std::string> paths;
   std::string mapping;
   ServerOptions servers;
+  RecordOptions record;
   bool json = false, markdown = false;
 };
 
@@ -35,8 +38,19 @@ std::string both(const std::string& cases, const std::string& claims) {
   return cases + (cases.empty() || claims.empty() ? "" : "\n") + claims;
 }
 
-int run(const ValidateArguments& arguments, const ChosenExecutor& executor) {
+// The cases' errors by class, below the tables of their groups.
+std::string with_classes(const std::vector<ValidatedCase>& cases) {
+  return cases.empty() ? "" : to_text(cases) + "\n" + classes_text(gathered(cases));
+}
+
+int run(ValidateArguments arguments, const ChosenExecutor& executor) {
   const Library library(*executor.data);
+  if (arguments.record.shows()) {
+    print(shown_record(arguments.record));
+    return 0;
+  }
+  RecordKeeper keeper(arguments.record, library.hardware, *executor.data);
+  arguments.servers.keep = [&](const std::vector<ServerResult>& rows) { keeper.keep(gathered(rows)); };
   const std::vector<std::string> paths = paths_of(arguments);
   if (arguments.mapping.empty() && names_servers(paths)) {
     print(validated_servers(paths.front(), library, executor.start, arguments.servers, arguments.json));
@@ -52,7 +66,8 @@ int run(const ValidateArguments& arguments, const ChosenExecutor& executor) {
       published, [&](const Document& scenario) { return quiet_report(scenario, library, executor.start); });
   print(arguments.json       ? to_json(cases, claims)
         : arguments.markdown ? to_markdown(claims)
-                             : both(to_text(cases), to_text(claims)));
+                             : both(with_classes(cases), to_text(claims)));
+  keeper.keep(gathered(cases));
   return passed(cases) && passed(claims) ? 0 : 1;
 }
 
@@ -77,8 +92,9 @@ Command validate_command(const ChosenExecutor& executor) {
        .target = &arguments->markdown,
        .help = "print the claims as tables for a README",
        .excludes = {"--json"}}};
+  const CommandOptions kept = record_options(arguments->record);
   return {"validate", "run scenarios that expect measured figures; table of errors",
-          joined({own, executor.options, {data_option(*executor.data)}}),
+          joined({own, kept, executor.options, {data_option(*executor.data)}}),
           [arguments, executor] { return run(*arguments, executor); }};
 }
 

@@ -5,6 +5,7 @@
 
 #include "hw/error.h"
 #include "workloads/crew.h"
+#include "workloads/report/report_uncertainty.h"
 
 namespace moebius {
 
@@ -17,6 +18,16 @@ std::vector<ValidatedRow> rows_of(const Report& report) {
   for (const JudgedExpectation& judged : judge_expectations(report))
     rows.push_back({*judged.row, judged.ours, judged.difference, judged.verdict});
   return rows;
+}
+
+ValidatedRun run_of(const Report& report) {
+  const Scenario& scenario = *report.scenario;
+  ValidatedRun run{.devices = scenario.ranks(), .parts = deviation_of_parts(report)};
+  for (const Pool& pool : scenario.cluster->pools) {
+    run.chips.push_back(pool.accelerator.id);
+    run.nodes += pool.nodes;
+  }
+  return run;
 }
 
 // Calls what takes the report, which refers to the job.
@@ -34,8 +45,12 @@ ValidatedCase validated(const ValidationCase& given, const Library& library, con
   ValidatedCase result;
   result.group = given.group;
   result.name = given.name;
+  result.file = given.scenario.file;
   try {
-    result.rows = with_report(given.scenario, library, start, rows_of);
+    with_report(given.scenario, library, start, [&](const Report& report) {
+      result.rows = rows_of(report);
+      result.run = run_of(report);
+    });
   } catch (const Error& error) {
     if (error.kind() == Error::Kind::kInput) throw;
     result.failure = error.what();

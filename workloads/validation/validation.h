@@ -29,8 +29,17 @@ struct ValidatedRow {
   bool fails() const;   // a miss, a known one that got worse, or a figure that is absent
 };
 
+// What ran.
+struct ValidatedRun {
+  std::vector<std::string> chips = {};  // catalog ids
+  int devices = 0, nodes = 0;
+  double parts = 0;  // see AccuracyPoint
+};
+
 struct ValidatedCase {
   std::string group, name;
+  std::string file = {};  // of the scenario; of a row of a table, what the row's errors name
+  ValidatedRun run = {};
   std::vector<ValidatedRow> rows = {};
   std::string failure = {};  // why the run came to no end; empty: it did
 };

@@ -220,7 +220,7 @@ TEST_CASE("claims that are not in the form are refused with one sentence") {
   const std::string runs = R"(, "configurations": [{"name": "n", "scenario": "100.json"}])";
   const std::string bound = R"(, "published": {"at_least": 1})";
   CHECK(files.refusal(with("a +", bound + runs)) ==
-        "/figure: expected figures of a report and numbers with * or / between them, found \"a +\"");
+        "/figure: expected figures of a report and numbers with *, / or - between them, found \"a +\"");
   CHECK(files.refusal(with("a / baseline.a", bound + runs)) ==
         "/configurations/0: expected key \"baseline\", which the figure asks for, found none");
   CHECK(files.refusal(with("a", R"(, "published": {})" + runs)) ==

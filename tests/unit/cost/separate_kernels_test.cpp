@@ -3,6 +3,8 @@
 
 #include <catch2/catch.hpp>
 
+#include <vector>
+
 #include "hw/catalog.h"
 #include "models/layer_math.h"
 
@@ -65,9 +67,54 @@ TEST_CASE("an update in kernels of its own moves 24 bytes more for each paramete
   CHECK(separate(OpKind::kAdam, kSeparateFromBf16).memory_bytes == fused + 30 * kElements);
 }
 
+// 34 and 13 kernels of eight columns of a token each, read and written in two bytes, beside the gate itself.
+TEST_CASE("a router of elementary steps is the gate and 34 kernels forward and 13 back") {
+  const double small = 2.0 * 2 * 8 * kRows;
+  CHECK(separate(OpKind::kGate).seconds == fused_bytes(OpKind::kGate) + 34 * small + 35);
+  CHECK(separate(OpKind::kGateGrad).seconds == fused_bytes(OpKind::kGateGrad) + 13 * small + 14);
+}
+
+// Weights: 4 bytes an element forward; 4 for the rows, 6 and 2 for the weights back. Sorting again: 4 each
+// time.
+TEST_CASE("rows go to experts and back in passes of their own") {
+  const double to_find = 4 * (2.0 * 2 * 8 * kRows);
+  const auto more = [](OpKind kind, int how) { return separate(kind, how).memory_bytes - fused_bytes(kind); };
+  CHECK(more(OpKind::kPermute, kSeparateKernels) == to_find);
+  CHECK(more(OpKind::kPermuteGrad, kSeparateKernels) == 0);
+  CHECK(more(OpKind::kUnpermute, kSeparateKernels) == to_find + 4 * kElements);
+  CHECK(more(OpKind::kUnpermuteGrad, kSeparateKernels) == 12 * kElements);
+  for (const OpKind kind :
+       {OpKind::kPermute, OpKind::kPermuteGrad, OpKind::kUnpermute, OpKind::kUnpermuteGrad})
+    CHECK(more(kind, kSortedTwice) == more(kind, kSeparateKernels) + 4 * kElements);
+}
+
+TEST_CASE("products one expert after the other are dense products of the rows of each") {
+  const auto source = make_cost_source(Catalog().accelerator("h100-sxm"));
+  const auto dense = [&](OpKind kind, Shape shape) {
+    return source->cost({kind, shape, DType::kBf16, 132, {}}).seconds;
+  };
+  const std::vector<std::int32_t> rows = {1000, 0, 3000};
+  CostQuery uneven{OpKind::kGroupedGemm,
+                   {.m = 4000, .n = 4096, .k = 2048, .groups = 3, .heads = kSeparateKernels},
+                   DType::kBf16,
+                   132,
+                   rows};
+  CHECK(separate_kernels_cost(*source, uneven).seconds ==
+        Approx(dense(OpKind::kGemm, {.m = 1000, .n = 4096, .k = 2048}) +
+               dense(OpKind::kGemm, {.m = 3000, .n = 4096, .k = 2048})));
+  CostQuery even{OpKind::kGroupedGemmWgrad,
+                 {.m = 4096, .n = 2048, .k = 4000, .groups = 4, .heads = kSeparateKernels},
+                 DType::kBf16,
+                 132,
+                 {}};
+  CHECK(separate_kernels_cost(*source, even).seconds ==
+        Approx(4 * dense(OpKind::kGemmWgrad, {.m = 4096, .n = 2048, .k = 1000})));
+}
+
 TEST_CASE("an op that says nothing of kernels is the fused one") {
   for (const OpKind kind :
-       {OpKind::kCrossEntropyStats, OpKind::kCrossEntropy, OpKind::kNormGrad, OpKind::kAdam}) {
+       {OpKind::kCrossEntropyStats, OpKind::kCrossEntropy, OpKind::kNormGrad, OpKind::kAdam, OpKind::kGate,
+        OpKind::kPermute, OpKind::kUnpermuteGrad, OpKind::kGroupedGemm}) {
     CHECK_FALSE(has_separate_kernels(asked(kind, 0)));
     CHECK(has_separate_kernels(asked(kind, kSeparateKernels)));
   }

@@ -1,6 +1,7 @@
 // Blocks in a file that stays: killed at any moment, a process leaves whole blocks or none.
 #include "real/tiers/sealed_blocks.h"
 
+#include <algorithm>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -205,7 +206,7 @@ TEST_CASE("a file that stays is one process's at a time") {
 TEST_CASE("sealed blocks are written and read at the speed of a plain loop, which is told") {
   // No verdict on a machine that does other things too: figures alone.
   const test::Scratch scratch;
-  constexpr std::int64_t kLarge = (4 << 20) - 4096, kCount = 16, kWhole = sealed_bytes(kLarge);
+  constexpr std::int64_t kLarge = (4 << 20) - 4096, kCount = 32, kWhole = sealed_bytes(kLarge);
   const auto seconds = [](HostClock::time_point since) {
     return std::chrono::duration<double>(HostClock::now() - since).count();
   };
@@ -213,6 +214,7 @@ TEST_CASE("sealed blocks are written and read at the speed of a plain loop, whic
   SsdTier tier(
       {.directory = scratch.path(""), .block_bytes = kWhole, .blocks = kCount, .depth = 8, .name = "b"},
       HostClock::now());
+  // Sealed before it goes, looked at as soon as it is there: both beside the blocks that are under way.
   const auto all = [&](Direction direction) {
     const HostClock::time_point start = HostClock::now();
     for (std::int64_t i = 0; i < kCount; ++i) {
@@ -220,10 +222,15 @@ TEST_CASE("sealed blocks are written and read at the speed of a plain loop, whic
       if (direction == Direction::kWrite) seal_block(block, kLarge, static_cast<BlockHash>(i));
       tier.submit({direction, {{i, 0, kWhole, block}}});
     }
-    write_all(tier, kCount);
-    for (std::int64_t i = 0; direction == Direction::kRead && i < kCount; ++i)
-      REQUIRE(sealed_hash(memory.data() + i * kWhole, kLarge) == static_cast<BlockHash>(i));
-    return static_cast<double>(kWhole * kCount) / seconds(start);
+    for (std::int64_t done = 0; done < kCount;)
+      for (const TransferDone& each : tier.wait(kForever)) {
+        REQUIRE(each.outcome == Outcome::kGood);
+        const std::int64_t i = each.id % kCount;
+        if (direction == Direction::kRead)
+          REQUIRE(sealed_hash(memory.data() + i * kWhole, kLarge) == static_cast<BlockHash>(i));
+        ++done;
+      }
+    return seconds(start);
   };
   const int file =
       open(scratch.path("plain").c_str(), O_RDWR | O_CREAT | (tier.direct() ? O_DIRECT : 0), 0600);
@@ -236,22 +243,27 @@ TEST_CASE("sealed blocks are written and read at the speed of a plain loop, whic
                                    : pread(file, memory.data() + i * kWhole, kWhole, i * kWhole);
       REQUIRE(moved == kWhole);
     }
-    return static_cast<double>(kWhole * kCount) / seconds(start);
+    return seconds(start);
   };
   all(Direction::kWrite);
   plain(true);
-  double best[4] = {0, 0, 0, 0};
-  for (int i = 0; i < 5; ++i) {
-    best[0] = std::max(best[0], all(Direction::kWrite));
-    best[1] = std::max(best[1], plain(true));
-    best[2] = std::max(best[2], all(Direction::kRead));
-    best[3] = std::max(best[3], plain(false));
+  // In turns, so that what else the machine does falls on both alike.
+  constexpr int kTimes = 8;
+  std::vector<double> taken[4];
+  for (int i = 0; i < kTimes; ++i) {
+    taken[0].push_back(all(Direction::kWrite));
+    taken[1].push_back(plain(true));
+    taken[2].push_back(all(Direction::kRead));
+    taken[3].push_back(plain(false));
   }
   close(file);
-  WARN(tier.description() << "; writes " << to_text(ByteRate{best[0]}) << ", plain "
-                          << to_text(ByteRate{best[1]}) << "; reads " << to_text(ByteRate{best[2]})
-                          << ", plain " << to_text(ByteRate{best[3]}));
-  CHECK(best[0] > 0);
+  const auto rate = [&](std::vector<double>& of) {
+    std::nth_element(of.begin(), of.begin() + kTimes / 2, of.end());
+    return ByteRate{static_cast<double>(kWhole * kCount) / of[kTimes / 2]};
+  };
+  WARN(tier.description() << "; writes " << to_text(rate(taken[0])) << ", plain " << to_text(rate(taken[1]))
+                          << "; reads " << to_text(rate(taken[2])) << ", plain " << to_text(rate(taken[3])));
+  CHECK(rate(taken[0]).value > 0);
 }
 
 }  // namespace moebius::kv

@@ -64,6 +64,27 @@ TEST_CASE("each key marks the ops that it is about and no others") {
   CHECK(kernels_of(job, OpKind::kAdam) == kSeparateFromBf16);
 }
 
+TEST_CASE("routing in kernels of its own and products by expert mark the ops of experts forward and back") {
+  TrainingJob job = small_job();
+  for (const OpKind kind : {OpKind::kGate, OpKind::kPermute, OpKind::kGroupedGemmWgrad})
+    CHECK(kernels_of(job, kind) == 0);
+  job.plan.separate_routing = true;
+  for (const OpKind kind : {OpKind::kGate, OpKind::kGateGrad})
+    CHECK(kernels_of(job, kind) == kSeparateKernels);
+  // 8 experts on 4 ranks: two on each.
+  for (const OpKind kind :
+       {OpKind::kPermute, OpKind::kPermuteGrad, OpKind::kUnpermute, OpKind::kUnpermuteGrad})
+    CHECK(kernels_of(job, kind) == kSortedTwice);
+  CHECK(kernels_of(job, OpKind::kGroupedGemm) == 0);
+  job.model.experts.routed = 4;
+  CHECK(kernels_of(job, OpKind::kPermute) == kSeparateKernels);
+  job = small_job();
+  job.plan.expert_by_expert = true;
+  for (const OpKind kind : {OpKind::kGroupedGemm, OpKind::kGroupedGemmDgrad, OpKind::kGroupedGemmWgrad})
+    CHECK(kernels_of(job, kind) == kSeparateKernels);
+  CHECK(kernels_of(job, OpKind::kPermute) == 0);
+}
+
 // s b V elements of 4 bytes stand beside the logits while the loss is computed, which is where the small
 // model of one layer needs most.
 TEST_CASE("FP32 logits stand in memory") {

@@ -95,15 +95,50 @@ TEST_CASE("an op waited for what ended last before it, of its own lane first") {
   // The experts' GEMM began when its dispatch ended, at 70,000.
   const auto before = waited_for(opened.run, opened.place(0, 2));
   REQUIRE(before);
-  CHECK(opened.name(*before) == "dispatch experts L0");
+  CHECK(opened.name(before->place) == "dispatch experts L0");
   // The second microbatch's attention follows the GEMM that ended when it began, not the send of that moment.
   const auto next = waited_for(opened.run, opened.place(2, 0));
   REQUIRE(next);
-  CHECK(opened.name(*next) == "gemm down L0");
+  CHECK(opened.name(next->place) == "gemm down L0");
   CHECK_FALSE(waited_for(opened.run, opened.place(0, 0)));  // the first op of the run
-  const std::vector<Place> after = began_at_end_of(opened.run, opened.place(0, 3), 10);
+  const std::vector<Place> after = waited_for_it(opened.run, opened.place(0, 3), 10);
   REQUIRE(after.size() == 2);  // the next attention and the send
   CHECK(opened.span(after[0]).start == opened.span(opened.place(0, 3)).end);
+}
+
+TEST_CASE("where a timeline keeps dependencies an op waited for them or for its lane") {
+  // Stage 0: every op depends on the one before it; the passes of stage 1 come after those of stage 0.
+  Timeline timeline = two_stages();
+  for (std::int32_t op = 1; op < 5; ++op) {
+    timeline.ops[op].first_dependency = static_cast<std::int32_t>(timeline.dependencies.size());
+    timeline.ops[op].num_dependencies = 1;
+    timeline.dependencies.push_back(op - 1);
+  }
+  for (std::int32_t mb = 0; mb < 8; ++mb) {
+    timeline.submissions[2 * mb + 1].first_after = mb;
+    timeline.submissions[2 * mb + 1].num_after = 1;
+    timeline.afters.push_back(2 * mb);
+  }
+  const Opened opened(timeline);
+  const auto dispatch = waited_for(opened.run, opened.place(0, 1));
+  REQUIRE(dispatch);
+  CHECK(opened.name(dispatch->place) == "attention L0");
+  CHECK(dispatch->reason == Reason::kDependency);
+  const auto attention = waited_for(opened.run, opened.place(2, 0));
+  REQUIRE(attention);
+  CHECK(opened.name(attention->place) == "gemm down L0");
+  CHECK(attention->reason == Reason::kLane);
+  const auto next_stage = waited_for(opened.run, opened.place(1, 0));
+  REQUIRE(next_stage);
+  CHECK(opened.span(next_stage->place).sequence == 0);  // its send, which ended last
+  CHECK(opened.name(next_stage->place).starts_with("send"));
+  // The send alone depends on the last GEMM, though the next attention begins at the same moment.
+  const std::vector<Place> after_gemm = waited_for_it(opened.run, opened.place(0, 3), 10);
+  REQUIRE(after_gemm.size() == 1);
+  CHECK(opened.name(after_gemm[0]).starts_with("send"));
+  const std::vector<Place> after_send = waited_for_it(opened.run, opened.place(0, 4), 10);
+  REQUIRE(after_send.size() == 1);  // the first op of the next stage
+  CHECK(opened.span(after_send[0]).sequence == 1);
 }
 
 TEST_CASE("a receive finds its send") {

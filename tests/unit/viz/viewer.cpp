@@ -115,10 +115,10 @@ TEST_CASE("a search counts what it leaves and a click selects the op under it") 
   if (no_viewer()) return;
   const Scratch scratch;
   const std::string run = write_run_as(scratch, "a", two_stages(), kReport);
-  const auto played =
-      play(scratch, run,
-           "click search\ntype grouped\nsay\nkey all\ntype grouped microbatch:3\nsay\nkey escape\nkey escape\n"
-           "click rows 30 6\nsay\nkey right\nsay\nkey escape\nsay\n");
+  const auto played = play(
+      scratch, run,
+      "click search\ntype grouped\nsay\nkey all\ntype grouped microbatch:3\nsay\nkey escape\nkey escape\n"
+      "click rows 30 6\nsay\nkey right\nsay\nkey escape\nsay\n");
   REQUIRE(played.exit_code == 0);
   REQUIRE(played.said.size() == 5);
   CHECK(has(played.said[0] + " ", "found=16 "));  // 8 microbatches, 2 stages
@@ -178,6 +178,16 @@ TEST_CASE("a run that fails says why on the screen, and one may be cancelled") {
   INFO(failed.err);
   REQUIRE(failed.said.size() == 1);
   CHECK(has(failed.said[0], "runs=0"));
+  // Each op of many microbatches: long enough for a hand to reach the button.
+  const std::string long_run =
+      std::string(MOEBIUS_SOURCE_DIR) + "/scenarios/study/deepseek-v3-train-2048-h800.json";
+  const auto cancelled =
+      play(scratch, "--screen scenario --scenario " + long_run,
+           "click \"find input\"\ntype global_batch\nclick \"input /workload/global_batch\"\nkey all\n"
+           "type 1536000\nclick run\nwait cancel 20\nclick cancel\nwait cancelled 20\nsay\n");
+  INFO(cancelled.err);
+  REQUIRE(cancelled.said.size() == 1);
+  CHECK(has(cancelled.said[0], "runs=0"));
 }
 
 TEST_CASE("every screen has something to say without a run, a report or a timeline") {

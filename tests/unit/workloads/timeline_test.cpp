@@ -91,6 +91,31 @@ TEST_CASE("a timeline comes back from its file, spans in the order of sequence a
   REQUIRE(m.tables().spans.empty());
 }
 
+TEST_CASE("what ops and submissions depend on comes back, and stands before them") {
+  Timeline t = small_timeline();
+  t.dependencies = {0};
+  t.ops[1].num_dependencies = 1;
+  t.afters = {0, 1};
+  t.submissions[2].num_after = 2;
+  const MappedTimeline m = mapped(t);
+  REQUIRE(m.tables().dependencies == t.dependencies);
+  REQUIRE(m.tables().afters == t.afters);
+  REQUIRE(m.tables().ops[1].num_dependencies == 1);
+  REQUIRE(m.tables().submissions[2].num_after == 2);
+  SECTION("an op on itself") {
+    t.dependencies = {1};
+    REQUIRE_THROWS_WITH(mapped(t), Contains("op row 1 depends on what is not there"));
+  }
+  SECTION("more than there are") {
+    t.ops[1].num_dependencies = 2;
+    REQUIRE_THROWS_WITH(mapped(t), Contains("op row 1 depends on what is not there"));
+  }
+  SECTION("a submission after a later one") {
+    t.afters = {0, 2};
+    REQUIRE_THROWS_WITH(mapped(t), Contains("submission 2 is inconsistent"));
+  }
+}
+
 TEST_CASE("an empty timeline is a timeline") {
   const MappedTimeline m = mapped({});
   REQUIRE(m.num_spans() == 0);
@@ -167,7 +192,7 @@ TEST_CASE("what is not a timeline is refused with a sentence") {
   const std::string bytes = saved(small_timeline());
   REQUIRE(refusal(std::string()) == "t.mtl: too short for a timeline: 0 bytes");
   REQUIRE(refusal(std::string(100, 'x')) == "t.mtl: not a timeline of moebius");
-  REQUIRE(refusal(with(bytes, 8, std::uint32_t{1})) == "t.mtl: timeline of version 1, expected 2");
+  REQUIRE(refusal(with(bytes, 8, std::uint32_t{1})) == "t.mtl: timeline of version 1, expected 3");
   const auto size = bytes.size();
   REQUIRE(refusal(bytes.substr(0, size - 1)) ==
           fmt::format("t.mtl: {} bytes, expected {}: truncated?", size - 1, size));

@@ -22,7 +22,7 @@ void ServingSystem::State::hand_over(std::int32_t id) {
 // Room in the cache that takes in comes first: without it, caches wait where they were computed.
 void ServingSystem::State::start_transfers(const Location& at) {
   std::deque<std::int32_t>& waiting = port(at).waiting;
-  while (!waiting.empty() && replica(at).reserve(live[waiting.front()].moments.input)) {
+  while (!waiting.empty() && replica(at).reserve(waiting.front(), live[waiting.front()].moments.input)) {
     only_decodes ? adopt_cached(waiting.front()) : start_transfer(waiting.front());
     waiting.pop_front();
   }
@@ -34,6 +34,10 @@ void ServingSystem::State::start_transfer(std::int32_t id) {
   const LiveRequest& request = live[id];
   const TransferRules& transfer = rules.transfer;
   const double bytes = transfer.bytes_per_token * request.moments.input;
+  if (rules.carrier) {
+    transferred += bytes;
+    return rules.carrier->move_cache(id, request.prefill, request.decode);
+  }
   const ByteRate rate = std::min(rate_of(request.prefill), rate_of(request.decode));
   const Time whole = time_from_seconds(Bytes{bytes} / rate);
   const bool early = transfer.layerwise && request.prefilled == now;

@@ -1,6 +1,8 @@
 #include "workloads/serving/system/expert_steps.h"
 
 #include <algorithm>
+#include <numeric>
+#include <utility>
 
 #include "workloads/routing/routing.h"
 
@@ -26,10 +28,10 @@ void ExpertSteps::begin(Time now) {
   for (const double imbalance : balancer_.imbalances()) links_.loads->spread(imbalance, layers, shares_);
 }
 
-double ExpertSteps::added(const StepPoint& point) {
+double ExpertSteps::added(const StepPoint& point, const std::vector<double>& shares) {
   double sum = 0;
-  for (int edge = 0; edge < static_cast<int>(shares_.size()); ++edge)
-    if (shares_[edge] != 0) sum += shares_[edge] * links_.loads->loaded(point, edge);
+  for (int edge = 0; edge < static_cast<int>(shares.size()); ++edge)
+    if (shares[edge] != 0) sum += shares[edge] * links_.loads->loaded(point, edge);
   return sum;
 }
 
@@ -56,7 +58,7 @@ StepPoint ExpertSteps::fullest(std::span<const StepShape> replicas) {
 
 double ExpertSteps::forecast(std::span<const StepShape> replicas) {
   const double even = links_.even->forecast(replicas);
-  return links_.course->even() ? even : even + added(fullest(replicas));
+  return links_.course->even() ? even : even + added(fullest(replicas), shares_);
 }
 
 double ExpertSteps::seconds(std::span<const StepShape> replicas) {
@@ -66,11 +68,11 @@ double ExpertSteps::seconds(std::span<const StepShape> replicas) {
   for (const StepShape& shape : replicas) rows += shape.rows();
   const StepPoint point = fullest(replicas);
   balancer_.count(rows);
-  const double added_by_loads = added(point);
+  const double added_by_loads = added(point, shares_);
   if (plan_.policy == BalancePolicy::kGreedy && links_.loads->edges() > 4)
     worth_ += (links_.loads->loaded(point, 4) - links_.loads->loaded(point, 0)) /
               (links_.loads->edge(4) - 1) / links_.course->layers();
-  sample(point, links_.even->at(point) + added_by_loads);
+  sample(point);
   stalls_ = {.experts = added_by_loads, .moves = moved(point, even + added_by_loads)};
   return even + added_by_loads + stalls_.moves;
 }
@@ -81,19 +83,31 @@ StepStalls ExpertSteps::stalls(std::span<const StepShape> replicas, double secon
   return stalls;
 }
 
-void ExpertSteps::sample(const StepPoint& point, double seconds) {
+void ExpertSteps::sample_layers() {
+  const std::vector<double>& imbalances = balancer_.imbalances();
+  std::vector<int> order(imbalances.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(),
+            [&](int a, int b) { return std::pair(imbalances[a], a) < std::pair(imbalances[b], b); });
+  const int layers = static_cast<int>(order.size()), few = std::min(kSampledLayers, layers);
+  auto weights = std::make_shared<SlotWeights>();
+  sampled_shares_.assign(links_.loads->edges(), 0.0);
+  for (int i = 0; i < few; ++i) {
+    const int layer = order[(2 * i + 1) * layers / (2 * few)];
+    weights->push_back(ExpertWeights(draw_weights(balancer_.slot_loads(layer))));
+    links_.loads->spread(imbalances[layer], few, sampled_shares_);
+  }
+  weights_ = weights;
+}
+
+void ExpertSteps::sample(const StepPoint& point) {
   std::int64_t place = asked_++;
   if (place >= kSampled)
     place = static_cast<std::int64_t>(random_bits(0x73746570, static_cast<std::uint64_t>(asked_)) % asked_);
   if (place >= kSampled) return;
-  if (!weights_) {
-    auto weights = std::make_shared<SlotWeights>();
-    for (int layer = 0; layer < links_.course->layers(); ++layer)
-      weights->push_back(draw_weights(balancer_.slot_loads(layer)));
-    weights_ = weights;
-  }
+  if (!weights_) sample_layers();
   if (place == static_cast<std::int64_t>(samples_.size())) samples_.emplace_back();
-  samples_[place] = {point, weights_, seconds};
+  samples_[place] = {point, weights_, links_.even->at(point) + added(point, sampled_shares_)};
 }
 
 }  // namespace moebius

@@ -14,8 +14,8 @@
 
 namespace moebius {
 
-// Weights by which tokens draw the slots of each layer, at one moment of an instance.
-using SlotWeights = std::vector<std::vector<double>>;
+// Weights by which tokens draw the slots of some layers, at one moment of an instance.
+using SlotWeights = std::vector<ExpertWeights>;
 
 class ExpertSteps : public StepCost {
  public:
@@ -36,20 +36,23 @@ class ExpertSteps : public StepCost {
   const ExpertBalancer& balancer() const { return balancer_; }
   ExpertBalancer& balancer() { return balancer_; }
 
-  // Iterations of the run, drawn evenly, with what they were said to take.
+  // Iterations of the run, drawn evenly, with what they would be said to take were all layers as some of
+  // them: those in the middle of each eighth when they stand by imbalance.
   struct Sample {
     StepPoint point;
-    std::shared_ptr<const SlotWeights> weights;
+    std::shared_ptr<const SlotWeights> weights;  // of these layers
     double seconds = 0;
   };
-  static constexpr std::int64_t kSampled = 32;
+  static constexpr std::int64_t kSampled = 16;
+  static constexpr int kSampledLayers = 8;
   const std::vector<Sample>& samples() const { return samples_; }
 
  private:
-  double added(const StepPoint& point);
+  double added(const StepPoint& point, const std::vector<double>& shares);
   static StepPoint fullest(std::span<const StepShape> replicas);
   double moved(const StepPoint& point, double lasts);
-  void sample(const StepPoint& point, double seconds);
+  void sample(const StepPoint& point);
+  void sample_layers();
 
   Links links_;
   ExpertBalancePlan plan_;
@@ -59,7 +62,8 @@ class ExpertSteps : public StepCost {
   std::vector<double> shares_;  // of layers, by edge of the imbalance
   std::vector<Sample> samples_;
   std::int64_t asked_ = 0;
-  std::shared_ptr<const SlotWeights> weights_;  // of this version; null: not asked for yet
+  std::shared_ptr<const SlotWeights> weights_;  // of sampled layers and this version; null: not asked for yet
+  std::vector<double> sampled_shares_;          // of these layers alone, as shares_
   double worth_ = 0;  // seconds for each unit of imbalance of a layer, of all iterations since `since_`
   Time now_, since_;
   StepStalls stalls_;  // of the last iteration, but for the barrier

@@ -35,14 +35,45 @@ int Instance::choose() {
   return best;
 }
 
-std::optional<Time> Instance::begin(Time now) {
-  if (busy_) return std::nullopt;
-  std::int64_t rows = 0, prompts = 0;
+// Of all replicas: rows, and those of prompts among them.
+std::int64_t Instance::plan(Time now, std::int64_t& prompts) {
+  std::int64_t rows = 0;
   for (int i = 0; i < size(); ++i) {
     shapes_[i] = replicas_[i].plan(now);
     rows += shapes_[i].rows();
     prompts += shapes_[i].prefill_tokens;
   }
+  return rows;
+}
+
+bool Instance::start(Time now) {
+  std::int64_t prompts = 0;
+  if (busy_ || plan(now, prompts) == 0) return false;
+  ++totals_.iterations;
+  totals_.prefills += prompts > 0;
+  count_rows();
+  busy_ = true;
+  begun_ = now;
+  until_ = shown_ = kForever;
+  return true;
+}
+
+void Instance::ended(Time now) {
+  std::int64_t rows = 0, prompts = 0;
+  for (const StepShape& shape : shapes_) rows += shape.rows(), prompts += shape.prefill_tokens;
+  until_ = shown_ = now;
+  count_busy(now - begun_, prompts, rows);
+}
+
+void Instance::count_busy(Time busy, std::int64_t prompts, std::int64_t rows) {
+  totals_.busy += busy;
+  totals_.busy_with_prompts +=
+      prompts == rows ? busy : Time{static_cast<std::int64_t>(static_cast<double>(busy.ns) * prompts / rows)};
+}
+
+std::optional<Time> Instance::begin(Time now) {
+  std::int64_t prompts = 0;
+  const std::int64_t rows = busy_ ? 0 : plan(now, prompts);
   if (rows == 0) return std::nullopt;
   cost_.begin(now);
   const HostWork work = host_work();
@@ -53,10 +84,7 @@ std::optional<Time> Instance::begin(Time now) {
   shown_ = lasts.shown;
   ++totals_.iterations;
   totals_.prefills += prompts > 0;
-  const Time busy = lasts.end - now;
-  totals_.busy += busy;
-  totals_.busy_with_prompts +=
-      prompts == rows ? busy : Time{static_cast<std::int64_t>(static_cast<double>(busy.ns) * prompts / rows)};
+  count_busy(lasts.end - now, prompts, rows);
   count_rows();
   busy_ = true;
   until_ = lasts.end;

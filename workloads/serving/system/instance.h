@@ -39,12 +39,16 @@ class Instance {
   Replica& replica(int index) { return replicas_[index]; }
   const Replica& replica(int index) const { return replicas_[index]; }
   bool busy() const { return busy_; }
+  Time begun() const { return begun_; }  // where it was start()ed
   Time until() const { return until_; }  // the end of the iteration that goes on, or of the last one
 
   // The replica for the next request by the balance; advances the turn of round robin.
   int choose();
   // Starts an iteration, unless one is going on or nothing can be done; returns its end.
   std::optional<Time> begin(Time now);
+  // The same where its end is not known: whether one begins. ended() tells when it has, before end().
+  bool start(Time now);
+  void ended(Time now);
   // When the tokens of the iteration that was begun last are with those who asked: at its end or later.
   Time shown() const { return shown_; }
   // The loop takes a request in before its next iteration.
@@ -71,11 +75,13 @@ class Instance {
   const HostTotals& host() const { return host_.totals(); }
 
  private:
+  std::int64_t plan(Time now, std::int64_t& prompts);
   Time behind_loads(Time now, Time device);
   HostWork host_work() const;
   double swapping() const;
   void fill_graphs();
   void count_rows();
+  void count_busy(Time busy, std::int64_t prompts, std::int64_t rows);
   void count_stalls(double seconds);
 
   InstanceRules rules_;
@@ -85,7 +91,7 @@ class Instance {
   HostLane host_;
   Time shown_;
   bool busy_ = false;
-  Time until_;
+  Time begun_, until_;
   int turn_ = 0;
   Totals totals_;
 };

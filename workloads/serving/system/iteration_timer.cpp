@@ -72,7 +72,8 @@ Repetition repetition_of(const Model& model) {
   return best;
 }
 
-IterationTimer::Stack::Stack(const ServingJob& whole, int layers) : job(whole), shape(job), routes(job) {
+IterationTimer::Stack::Stack(const ServingJob& whole, int layers, std::shared_ptr<RouteCache> balanced)
+    : job(whole), shape(job), routes(job, std::move(balanced)) {
   job.model.layers = layers;
   if (job.plan.experts_apart()) separated.emplace(job, shape, PromptCut::kAnywhere);
 }
@@ -80,11 +81,12 @@ IterationTimer::Stack::Stack(const ServingJob& whole, int layers) : job(whole), 
 // Of the repetitions two stay in the short stack: the first follows other layers, or none. Layers whose
 // tokens draw their experts differ by their draws alone: a few stand for all.
 IterationTimer::IterationTimer(const ServingJob& job, const Layout& layout, Executor& executor,
-                               Recorder& recorder, bool from_hidden)
+                               Recorder& recorder, bool from_hidden, std::shared_ptr<RouteCache> balanced)
     : layout_(layout),
       executor_(executor),
       recorder_(recorder),
       from_hidden_(from_hidden),
+      balanced_(balanced ? std::move(balanced) : std::make_shared<RouteCache>()),
       repetition_(repetition_of(job.model)) {
   const auto [from, period] = repetition_;
   const int shorter = from + (job.model.layers - from) % period + 2 * period;
@@ -93,11 +95,11 @@ IterationTimer::IterationTimer(const ServingJob& job, const Layout& layout, Exec
       popularity.kind == PopularityKind::kBalanced || job.model.experts.routed == 0 ? 1 : kDrawnRepetitions;
   const int longer = shorter + further_ * period;
   if (popularity.kind == PopularityKind::kRecorded || longer >= job.model.layers) {
-    stacks_.push_back(std::make_unique<Stack>(job, job.model.layers));
+    stacks_.push_back(std::make_unique<Stack>(job, job.model.layers, balanced_));
     return;
   }
   all_layers_ = job.model.layers;
-  for (const int layers : {shorter, longer}) stacks_.push_back(std::make_unique<Stack>(job, layers));
+  for (const int layers : {shorter, longer}) stacks_.push_back(std::make_unique<Stack>(job, layers, balanced_));
 }
 
 double IterationTimer::seconds(const StepPoint& point, const Extras& extras) {
@@ -121,24 +123,25 @@ double IterationTimer::seconds(const StepPoint& point, const Extras& extras) {
 double IterationTimer::all_layers(const std::vector<BatchPtr>& batches, const Extras& extras) {
   if (stacks_.size() == 1) return seconds(*stacks_.front(), batches, extras);
   if (!whole_) {
-    whole_ = std::make_unique<Stack>(stacks_.front()->job, all_layers_);
+    whole_ = std::make_unique<Stack>(stacks_.front()->job, all_layers_, balanced_);
   }
   return seconds(*whole_, batches, extras);
 }
 
-double IterationTimer::with_draws(const std::vector<BatchPtr>& batches, const Extras& extras) {
+double IterationTimer::with_draws(const std::vector<BatchPtr>& batches, const Extras& extras, int draws) {
   const Stack& front = *stacks_.front();
-  const int layers = front.job.model.layers, more = kDraws * repetition_.period;
+  const int layers = front.job.model.layers, more = draws * repetition_.period;
   if (stacks_.size() == 1 || layers + more >= all_layers_) return all_layers(batches, extras);
-  if (!drawn_) drawn_ = std::make_unique<Stack>(front.job, layers + more);
+  Stack& drawn = drawn_.try_emplace(draws, front.job, layers + more, balanced_).first->second;
   const double shorter = seconds(*stacks_.front(), batches, extras);
-  return shorter + (all_layers_ - layers) * (seconds(*drawn_, batches, extras) - shorter) / more;
+  return shorter + (all_layers_ - layers) * (seconds(drawn, batches, extras) - shorter) / more;
 }
 
 double IterationTimer::seconds(const std::vector<BatchPtr>& batches, const Extras& extras) {
-  const bool alike = extras.loads == nullptr || extras.loads->weights.size() <= 1;
-  if (extras.moves || extras.all_layers || !alike) return all_layers(batches, extras);
-  if (extras.loads != nullptr && extras.loads->draws > 1) return with_draws(batches, extras);
+  const SlotDraw* loads = extras.loads;
+  if (extras.moves || extras.all_layers) return all_layers(batches, extras);
+  if (loads != nullptr && loads->draws > 1) return with_draws(batches, extras, loads->draws);
+  if (loads != nullptr && loads->weights.size() > 1) return all_layers(batches, extras);
   const double shorter = seconds(*stacks_.front(), batches, extras);
   if (stacks_.size() == 1) return shorter;
   const SideTimes of_shorter = sides_;

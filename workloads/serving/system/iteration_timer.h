@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -29,9 +30,9 @@ Repetition repetition_of(const Model& model);
 class IterationTimer {
  public:
   // All outlive the timer. The executor has the layout of the job's plan and has been given nothing.
-  // `from_hidden`: of a module that guesses, see Iteration.
+  // `from_hidden`: of a module that guesses, see Iteration. `balanced`: see IterationRoutes.
   IterationTimer(const ServingJob& job, const Layout& layout, Executor& executor, Recorder& recorder,
-                 bool from_hidden = false);
+                 bool from_hidden = false, std::shared_ptr<RouteCache> balanced = nullptr);
 
   // What an iteration has beside its batches.
   struct Extras {
@@ -49,14 +50,13 @@ class IterationTimer {
   // Where experts stand apart and the recorder keeps ops: the mean over the iterations, with prompts or
   // without, since the last call.
   SideTimes take_mean_sides(bool prompts);
+  const std::shared_ptr<RouteCache>& balanced() const { return balanced_; }
   std::int32_t page_tokens() const { return stacks_.front()->job.plan.block_tokens; }
 
  private:
-  static constexpr int kDraws = 4;
-
   // So many layers of the model, as a job of its own.
   struct Stack {
-    Stack(const ServingJob& whole, int layers);
+    Stack(const ServingJob& whole, int layers, std::shared_ptr<RouteCache> balanced);
     ServingJob job;
     ServingShape shape;
     IterationRoutes routes;
@@ -64,7 +64,7 @@ class IterationTimer {
   };
   double seconds(Stack& stack, const std::vector<BatchPtr>& batches, const Extras& extras);
   double all_layers(const std::vector<BatchPtr>& batches, const Extras& extras);
-  double with_draws(const std::vector<BatchPtr>& batches, const Extras& extras);
+  double with_draws(const std::vector<BatchPtr>& batches, const Extras& extras, int draws);
   // By class of ranks.
   std::vector<FragmentPtr> iteration(Stack& stack, const std::vector<BatchPtr>& batches, const Extras& extras);
   std::vector<FragmentPtr> fragments(Stack& stack, const std::vector<BatchPtr>& batches, const Extras& extras);
@@ -73,6 +73,7 @@ class IterationTimer {
   Executor& executor_;
   Recorder& recorder_;
   bool from_hidden_;
+  std::shared_ptr<RouteCache> balanced_;  // of all stacks
   Repetition repetition_;
   static constexpr int kDrawnRepetitions = 4;
   int further_ = 1;                             // repetitions that the longer stack has more
@@ -84,9 +85,10 @@ class IterationTimer {
   };
   SideTimes sides_;             // of the iteration carried out last
   std::array<Sides, 2> means_;  // without and with prompts
-  // Made when asked for, where stacks_ are short: one with all layers, and one that is longer than the short
-  // one by kDraws repetitions, whose loads are as many different draws.
-  std::unique_ptr<Stack> whole_, drawn_;
+  // Made when asked for, where stacks_ are short: one with all layers, and those that are longer than the
+  // short one by so many repetitions, whose loads are as many different draws.
+  std::unique_ptr<Stack> whole_;
+  std::map<int, Stack> drawn_;
   std::int32_t sequence_ = 0, step_ = 0;
   Time end_;
 };

@@ -10,11 +10,14 @@ void SwapTotals::add(const SwapTotals& other) {
 }
 
 std::int64_t Replica::growth() const {
-  const std::int32_t rows = 1 + rules_.speculation.drafts;
   std::int64_t pages = 0;
-  for (const Decoding& sequence : decoding_)
-    pages += held_by(std::int64_t{sequence.context} + rows) - held_by(sequence.context);
+  for (const Decoding& sequence : decoding_) pages += growth_of(sequence);
   return pages;
+}
+
+std::int64_t Replica::growth_of(const Decoding& sequence) const {
+  const std::int32_t rows = 1 + rules_.speculation.drafts;
+  return held_by(std::int64_t{sequence.context} + rows) - held_by(sequence.context);
 }
 
 void Replica::make_room_for_growth() {
@@ -25,6 +28,9 @@ void Replica::make_room_for_growth() {
   }
   changes_ += static_cast<std::int32_t>(pages);
   hold(pages);
+  if (tables_ == nullptr) return;
+  for (const Decoding& sequence : decoding_)
+    tables_->grow(sequence.id, growth_of(sequence));
 }
 
 // What it has generated becomes part of the prompt that is computed again.
@@ -48,6 +54,7 @@ bool Replica::swap_out(const Decoding& sequence) {
   const std::int64_t pages = pages_of(sequence.context);
   if (swapped_pages_ + pages > rules_.host_pages) return false;
   swapped_pages_ += pages;
+  if (tables_ != nullptr) tables_->swap_out(sequence.id, sequence.context);
   swapped_.push_front(sequence);
   swapped_.front().shared = 0;
   ++swaps_.sequences;
@@ -65,6 +72,7 @@ void Replica::swap_in() {
     swapped_.pop_front();
     swapped_pages_ -= pages_of(next.context);
     hold(held_by(next.context));
+    if (tables_ != nullptr) tables_->swap_in(next.id, next.context, held_by(next.context));
     ++occupied_;
     left_ += next.left;
     decode(next);

@@ -41,6 +41,11 @@ void Replica::use_tiers(TiersBelow& below) {
   index_.keep_evicted();
 }
 
+void Replica::place_pages(kv::PageTables& tables) {
+  tables_ = &tables;
+  index_.keep_evicted();
+}
+
 std::int64_t Replica::pages_of(std::int64_t tokens) const {
   return (tokens + rules_.page_tokens - 1) / rules_.page_tokens;
 }
@@ -73,8 +78,9 @@ void Replica::hold(std::int64_t pages) {
 bool Replica::make_room(std::int64_t pages) {
   const std::int64_t missing = used() + pages - rules_.pages;
   if (missing > 0 && block_pages() > 0) index_.evict((missing + block_pages() - 1) / block_pages());
-  if (below_ != nullptr && !index_.evicted_blocks().empty()) {
-    loaded_ = std::max(loaded_, below_->take_in(index_.evicted_blocks(), now_));
+  if (!index_.evicted_blocks().empty()) {
+    if (tables_ != nullptr) tables_->evict(index_.evicted_blocks());
+    if (below_ != nullptr) loaded_ = std::max(loaded_, below_->take_in(index_.evicted_blocks(), now_));
     index_.forget_evicted();
   }
   return used() + pages <= rules_.pages;
@@ -95,9 +101,10 @@ std::int64_t Replica::load(const Sequence& next, std::int64_t there) {
   return loaded.blocks;
 }
 
-bool Replica::reserve(std::int32_t prompt) {
+bool Replica::reserve(std::int32_t id, std::int32_t prompt) {
   if (occupied_ >= rules_.max_running || !make_room(held_by(prompt))) return false;
   hold(held_by(prompt));
+  if (tables_ != nullptr) tables_->begin(id, {}, held_by(prompt));
   ++occupied_;
   return true;
 }
@@ -124,6 +131,7 @@ void Replica::release(std::int32_t id) {
 // Its pages are free; of shared blocks, for whoever comes next with the same prefix.
 void Replica::leave(const Decoding& sequence) {
   held_ -= held_by(sequence.context) - sequence.shared;
+  if (tables_ != nullptr) tables_->leave(sequence.id);
   ++changes_;
   --occupied_;
   unshare(sequence.id);
@@ -144,6 +152,7 @@ std::int32_t Replica::share(Prefilling& prefilling) {
   const auto blocks = static_cast<std::int64_t>(chain.size());
   if (below_ != nullptr) below_->computed(chain, prefilling.lease.blocks(), now_);
   held_ -= (blocks - prefilling.lease.blocks()) * block_pages();
+  if (tables_ != nullptr) tables_->share(prefilling.sequence.id, chain);
   index_.release(chain, prefilling.lease);
   Shared& shared = shared_[prefilling.sequence.id];
   shared = {chain, std::move(prefilling.lease)};
@@ -242,6 +251,7 @@ bool Replica::admit_next() {
   waiting_tokens_ -= prefilling.done;
   blocked_ = -1;
   hold(pages);
+  if (tables_ != nullptr) tables_->begin(next.id, next.chain.first(prefilling.lease.slots.size()), pages);
   ++occupied_;
   left_ += next.output;
   admitted_.push_back(next.id);
@@ -255,6 +265,16 @@ std::int64_t Replica::prompts_ending() const {
   return std::count_if(prefilling_.begin(), prefilling_.end(), [](const Prefilling& prefilling) {
     return prefilling.chunk > 0 && prefilling.done + prefilling.chunk == prefilling.sequence.prompt;
   });
+}
+
+std::vector<PlannedPart> Replica::parts() const {
+  std::vector<PlannedPart> parts;
+  for (const Prefilling& prefilling : prefilling_)
+    if (prefilling.chunk > 0) parts.push_back({prefilling.sequence.id, prefilling.done, prefilling.chunk});
+  if (shape_.decode_sequences == 0) return parts;
+  for (const Decoding& sequence : decoding_)
+    parts.push_back({sequence.id, sequence.context, 1 + rules_.speculation.drafts});
+  return parts;
 }
 
 std::int64_t Replica::tokens_to_come() const {

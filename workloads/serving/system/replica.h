@@ -10,6 +10,7 @@
 
 #include "hw/units.h"
 #include "workloads/serving/kv/block_index.h"
+#include "workloads/serving/kv/page_tables.h"
 #include "workloads/serving/system/step.h"
 #include "workloads/serving/system/tiers/tiers_below.h"
 
@@ -97,19 +98,26 @@ struct DraftTotals {
   void add(const DraftTotals& other);
 };
 
+// What an iteration does for a sequence: rows for its tokens past .. past + count - 1.
+struct PlannedPart {
+  std::int32_t id = 0, past = 0, count = 0;
+};
+
 class Replica {
  public:
   explicit Replica(const ReplicaRules& rules);
 
   // Tiers below device memory, which outlive it.
   void use_tiers(TiersBelow& below);
+  // From here pages are placed, too: the tables outlive it, are empty, and have as many.
+  void place_pages(kv::PageTables& tables);
   // Whether the cache could ever hold it.
   bool fits(std::int32_t prompt, std::int32_t output) const;
   void enqueue(const Sequence& sequence);
 
   // Decoding what another replica prefilled: pages first, then, when they are filled, the sequence itself.
   // `since` is when its last token was there.
-  bool reserve(std::int32_t prompt);
+  bool reserve(std::int32_t id, std::int32_t prompt);
   void adopt(const Sequence& sequence, Time since);
   // A sequence that was handed over is not needed any more.
   void release(std::int32_t id);
@@ -124,6 +132,8 @@ class Replica {
   // Of the planned iteration: tokens that it will bring, and prompts that it ends.
   std::int64_t tokens_to_come() const;
   std::int64_t prompts_ending() const;
+  // And what it does for whom: prompts first, as they were admitted, then decoding sequences.
+  std::vector<PlannedPart> parts() const;
   // The planned iteration ended; adds to `outcome`.
   void complete(Time end, StepOutcome& outcome);
 
@@ -181,6 +191,7 @@ class Replica {
   bool swap_out(const Decoding& sequence);
   void swap_in();
   std::int64_t growth() const;
+  std::int64_t growth_of(const Decoding& sequence) const;
   void hold(std::int64_t pages);  // of one sequence alone
   std::int64_t pages_of(std::int64_t tokens) const;
   std::int64_t held_by(std::int64_t tokens) const;  // pages of a sequence alone that has so many
@@ -205,6 +216,7 @@ class Replica {
   std::int64_t blocked_ = -1;               // pages in use when the next one did not fit
   std::int32_t blocked_id_ = -1;            // which one that was
   TiersBelow* below_ = nullptr;
+  kv::PageTables* tables_ = nullptr;
   Time now_, loaded_;
   std::int64_t occupied_ = 0;            // sequences that hold pages
   std::int64_t waiting_tokens_ = 0;      // of prompts, not computed

@@ -38,10 +38,13 @@ std::int32_t Replica::tokens_of(const Decoding& sequence) const {
   return std::min(tokens, sequence.left);
 }
 
+// What was adopted while the iteration went on was no part of it: it stands behind those that were.
 void Replica::complete_decode(Time end, StepOutcome& outcome) {
   const std::int32_t rows = 1 + rules_.speculation.drafts;
+  const auto planned = decoding_.begin() + shape_.decode_sequences;
   std::size_t kept = 0;
-  for (Decoding& sequence : decoding_) {
+  for (auto at = decoding_.begin(); at != planned; ++at) {
+    Decoding& sequence = *at;
     const std::int32_t tokens = tokens_of(sequence);
     drafts_.guessed += rules_.speculation.drafts;
     drafts_.held += tokens - 1;
@@ -62,7 +65,7 @@ void Replica::complete_decode(Time end, StepOutcome& outcome) {
       decoding_[kept++] = sequence;
     }
   }
-  decoding_.resize(kept);
+  decoding_.erase(decoding_.begin() + static_cast<std::ptrdiff_t>(kept), planned);
 }
 
 }  // namespace moebius

@@ -3,14 +3,14 @@
 
 namespace moebius {
 
-void ServingSystem::State::tell_iteration(const Location& at, Time end) {
+void ServingSystem::State::tell_iteration(const Location& at, Time begin, Time end) {
   std::int64_t rows = 0, prompts = 0, decodes = 0;
   for (const StepShape& shape : instance(at).shapes()) {
     rows += shape.rows();
     prompts += shape.prefill_tokens;
     decodes += shape.decode_tokens;
   }
-  rules.observer->iteration(pools[at.pool].first + at.instance, now, end, prompts > 0, decodes > 0, rows);
+  rules.observer->iteration(pools[at.pool].first + at.instance, begin, end, prompts > 0, decodes > 0, rows);
 }
 
 void ServingSystem::State::tell_moment() {

@@ -120,7 +120,8 @@ struct ServingSystem::State {
   void start_transfer(std::int32_t id);
   void end_transfer(std::int32_t id);
   void kick(const Location& at);
-  void tell_iteration(const Location& at, Time end);
+  void note_decision(const Location& at);
+  void tell_iteration(const Location& at, Time begin, Time end);
   void tell_moment();
   void post(Time time, ServiceEvent::Kind kind, std::int32_t index) {
     events.push({time, order++, kind, index});
@@ -146,6 +147,7 @@ struct ServingSystem::State {
   std::vector<Location> starting;                    // where requests of this moment went
   std::vector<LiveRequest> live;
   std::vector<std::int32_t> free_slots;
+  std::int32_t arrivals = 0;
   std::priority_queue<ServiceEvent, std::vector<ServiceEvent>, std::greater<>> events;
   std::uint64_t order = 0;
   Time now, first_arrival = kForever, last_token;

@@ -13,17 +13,26 @@ std::vector<ServiceGoal> goals_of(const std::vector<RequestClass>& classes) {
 }
 
 void ServingSystem::State::kick(const Location& at) {
-  Instance& what = instance(at);
-  const std::optional<Time> end = what.begin(now);
+  if (rules.carrier) {
+    if (!instance(at).start(now)) return;
+    note_decision(at);
+    return rules.carrier->iterate(pools[at.pool].first + at.instance);
+  }
+  const std::optional<Time> end = instance(at).begin(now);
   if (!end) return;
+  note_decision(at);
+  if (rules.observer) tell_iteration(at, now, *end);
+  post(*end, ServiceEvent::Kind::kIteration, pools[at.pool].first + at.instance);
+}
+
+void ServingSystem::State::note_decision(const Location& at) {
+  Instance& what = instance(at);
   for (int i = 0; i < what.size(); ++i) {
     for (const std::int32_t id : what.replica(i).admitted())
       live[id].moments.admitted = std::min(live[id].moments.admitted, now);
     for (const std::int32_t id : what.replica(i).preempted()) live[id].preempted = now;
     pools[at.pool].preemptions += static_cast<std::int64_t>(what.replica(i).preempted().size());
   }
-  if (rules.observer) tell_iteration(at, *end);
-  post(*end, ServiceEvent::Kind::kIteration, pools[at.pool].first + at.instance);
 }
 
 void ServingSystem::State::carry_out(const ServiceEvent& event) {

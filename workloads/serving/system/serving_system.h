@@ -12,6 +12,7 @@
 #include "hw/units.h"
 #include "workloads/serving/separation/encoder_pool.h"
 #include "workloads/serving/system/admission.h"
+#include "workloads/serving/system/carrier.h"
 #include "workloads/serving/system/instance.h"
 #include "workloads/serving/system/request_class.h"
 #include "workloads/serving/system/request_feed.h"
@@ -55,6 +56,7 @@ struct SystemRules {
   std::vector<RequestClass> classes = {{}};
   AdmissionRules admission = {};
   ServiceObserver* observer = nullptr;  // outlives the system; may be none
+  ServiceCarrier* carrier = nullptr;    // the same; none: time is what step costs say
   EncoderRules encoder = {};  // none: replicas encode the images of their prompts
 };
 
@@ -95,6 +97,15 @@ class ServingSystem {
   bool advance();
   Time now() const;
   std::int64_t waiting() const;  // requests that are in the system
+
+  // With a carrier, whose clock counts. When the next event is due, unless the carrier has to end something
+  // first; all that is due by then; what has ended, at times that never go back.
+  std::optional<Time> due() const;
+  void advance_to(Time now);
+  void iteration_ended(std::int32_t instance, Time now);
+  void cache_moved(std::int32_t id, Time now);
+  const Instance& instance(std::int32_t number) const;  // among those of all pools
+  Instance& instance(std::int32_t number);
 
   const ServiceMetrics& metrics() const;
   std::vector<PoolFigures> pools() const;

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
+#include "workloads/cost/separate_kernels.h"
 #include "workloads/training/layers/layer_writer.h"
 
 namespace moebius {
@@ -24,6 +25,12 @@ MoeContext context_of(FragmentBuilder& builder, const RoutePtr& route, const Rou
   moe.rows = experts->max_rows_of_rank();
   moe.local_experts = experts->experts_per_rank();
   return moe;
+}
+
+// Rows of several experts are sorted twice: for their ranks before they travel, and there by expert.
+int routing_kernels(const LayerWriter& writer, const MoeContext& moe) {
+  if (!writer.plan().separate_routing) return 0;
+  return moe.local_experts > 1 ? kSortedTwice : kSeparateKernels;
 }
 
 struct Received {
@@ -55,7 +62,11 @@ TensorId write_grouped(LayerWriter& writer, TensorId x, const Linear& linear, co
                .dtype = dtype,
                .role = linear.role,
                .route = moe.experts_route,
-               .shape = {.m = moe.rows, .n = out, .k = in, .groups = moe.local_experts}},
+               .shape = {.m = moe.rows,
+                         .n = out,
+                         .k = in,
+                         .groups = moe.local_experts,
+                         .heads = writer.plan().expert_by_expert ? kSeparateKernels : 0}},
               {operand, w}, {y});
   return y;
 }
@@ -71,7 +82,10 @@ TensorId write_experts(LayerWriter& writer, const Received& dispatched, const Mo
                .dtype = builder.tensor(received.tokens).dtype,
                .role = Role::kExperts,
                .route = moe.experts_route,
-               .shape = {.m = moe.rows, .n = model.hidden, .k = model.experts.active}},
+               .shape = {.m = moe.rows,
+                         .n = model.hidden,
+                         .k = model.experts.active,
+                         .heads = routing_kernels(writer, moe)}},
               {received.tokens, received.weights}, {copies, row_weights});
   const std::int64_t width = model.experts.width;
   const bool shared = writer.plan().expert_tp > 1;
@@ -85,7 +99,7 @@ TensorId write_experts(LayerWriter& writer, const Received& dispatched, const Mo
   writer.emit({.kind = OpKind::kUnpermute,
                .role = Role::kExperts,
                .route = moe.experts_route,
-               .shape = {.m = moe.rows, .n = model.hidden}},
+               .shape = {.m = moe.rows, .n = model.hidden, .heads = routing_kernels(writer, moe)}},
               {down}, {tokens});
   return writer.leave_experts(tokens);
 }
@@ -164,7 +178,8 @@ TensorId write_gate(LayerWriter& writer, TensorId x, std::int32_t route) {
                .shape = {.m = writer.rows(x),
                          .n = experts.routed,
                          .k = experts.active,
-                         .groups = experts.score == GateScore::kSigmoid ? 1 : 0}},
+                         .groups = experts.score == GateScore::kSigmoid ? 1 : 0,
+                         .heads = writer.plan().separate_routing ? kSeparateKernels : 0}},
               {logits}, {weights});
   return weights;
 }

@@ -10,8 +10,8 @@
 
 namespace moebius {
 
-// Numbers and figures with * or / between them, from left to right. A figure is a dotted path into a report's
-// JSON; one that begins with "baseline." is that of the baseline.
+// Numbers and figures with *, / or - between them, from left to right. A figure is a dotted path into a
+// report's JSON; one that begins with "baseline." is that of the baseline.
 class ClaimFormula {
  public:
   // input_error at `place` for words that are not in this form.
@@ -26,12 +26,12 @@ class ClaimFormula {
 
  private:
   struct Factor {
-    bool divides = false;
+    char by = '*';  // what joins it to those before: * / -
     std::optional<double> number;
     std::string path;  // of a figure
     bool of_baseline = false;
   };
-  static Factor factor_of(const std::string& word, bool divides);
+  static Factor factor_of(const std::string& word, char by);
 
   std::string text_;
   std::vector<Factor> factors_;

@@ -26,8 +26,10 @@ Json row_json(const ServerResult& result) {
     json["left_out"] = result.left_out;
     return json;
   }
-  json["ttft_s"] = {{"measured", result.row.ttft}, {"ours", result.ttft}};
-  json["tpot_s"] = {{"measured", result.row.tpot}, {"ours", result.tpot}};
+  json["ttft_s"] = {
+      {"measured", result.row.ttft}, {"ours", result.ttft}, {"ours_median", result.ttft_median}};
+  json["tpot_s"] = {
+      {"measured", result.row.tpot}, {"ours", result.tpot}, {"ours_median", result.tpot_median}};
   return json;
 }
 

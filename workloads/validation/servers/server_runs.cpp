@@ -52,6 +52,7 @@ std::vector<ServerResult> simulate_servers(const std::vector<ServerRow>& rows, c
       const ServerRun run = run_server(*scenarios[i].scenario, library, start, timings);
       results[i].left_out = run.failure;
       results[i].ttft = run.ttft, results[i].tpot = run.tpot;
+      results[i].ttft_median = run.ttft_median, results[i].tpot_median = run.tpot_median;
     }
   });
   return results;

@@ -9,6 +9,7 @@
 
 #include "hw/error.h"
 #include "hw/json_text.h"
+#include "workloads/validation/servers/server_start.h"
 
 namespace moebius {
 namespace {
@@ -23,11 +24,6 @@ struct Formats {
   std::string precision;  // of /plan, as JSON
   bool per_tensor = false;
 };
-
-// Rows of InferenceMAX (its dumps are named by a date, or as a gap analysis), and others.
-bool is_inferencemax(const ServerRow& row) {
-  return row.dump.starts_with("20") || row.dump.find("gap-analysis") != std::string::npos;
-}
 
 Model model_of(const ServerRow& row, const ModelCatalog& models) {
   Model model;
@@ -124,22 +120,6 @@ Formats formats_of(const ServerRow& row, const Model& model) {
   throw LeftOut{fmt::format("format \"{}\" is not known", row.gemm)};
 }
 
-// The tables of the backend; there are none of vLLM's kernels, most of which SGLang uses too.
-std::string kernels_of(const ServerRow& row, bool per_tensor) {
-  const std::string stack = row.backend == "trtllm" ? "trtllm-1.3.0rc20" : "sglang-0.5.14";
-  return stack + (per_tensor ? "+fp8-rowwise" : "");
-}
-
-// As the scripts of InferenceMAX start their servers; otherwise the framework's own.
-std::string budget_text(const ServerRow& row, int batch) {
-  if (!is_inferencemax(row)) return "";
-  int tokens = 8192;
-  if (row.backend == "sglang") tokens = 32768;
-  if (row.backend == "trtllm")
-    tokens = row.model.find("gpt-oss") != std::string::npos ? 20000 : (batch + row.input + 64 + 63) / 64 * 64;
-  return fmt::format(R"(, "token_budget": {})", tokens);
-}
-
 std::string phase_text(const ServerDegrees& d, const char* pool) {
   const std::string named = *pool == 0 ? "" : fmt::format(R"("pool": "{}", )", pool);
   return fmt::format(R"({}"attention": {{"dp": {}, "tp": {}}}, "ep": {{"degree": {}}})", named,
@@ -193,19 +173,39 @@ Layout layout_of(const ServerRow& row, const Model& model, const std::string& ch
   return layout;
 }
 
-std::string plan_text(const ServerRow& row, const Layout& layout, const Formats& formats) {
+// Sequences of a replica that decodes, when users are dealt evenly.
+int batch_of(const ServerRow& row, const Layout& layout) {
   const int replicas = layout.decode.workers * layout.decode.dp;
-  const int batch =
-      std::max((row.users + replicas - 1) / replicas, row.apart() ? layout.decode.batch : row.both.batch);
-  const std::string budget = budget_text(row, batch);
-  std::string prefill = row.apart()      ? phase_text(layout.prefill, "prefill") + budget
-                        : budget.empty() ? ""
-                                         : budget.substr(2);
+  return std::max(
+      {1, (row.users + replicas - 1) / replicas, row.apart() ? layout.decode.batch : row.both.batch});
+}
+
+std::string joined_members(const std::vector<std::string>& members) {
+  std::string text;
+  for (const std::string& member : members)
+    if (!member.empty()) text += (text.empty() ? "" : ", ") + member;
+  return text;
+}
+
+std::string member(const char* key, const std::string& value) {
+  return value.empty() ? "" : fmt::format(R"("{}": {})", key, value);
+}
+
+std::string plan_text(const ServerRow& row, const Layout& layout, const Formats& formats,
+                      const ServerStart& start) {
+  const int most = std::max(row.users, batch_of(row, layout));  // one replica may get more than its share
+  const int batch = start.max_batch > 0 ? std::min(start.max_batch, most) : most;
+  const std::string budget = start.token_budget > 0 ? std::to_string(start.token_budget) : "";
+  const std::string prefill = joined_members(
+      {row.apart() ? phase_text(layout.prefill, "prefill") : "", member("token_budget", budget)});
+  const std::string decode =
+      joined_members({phase_text(layout.decode, row.apart() ? "decode" : ""),
+                      member("max_batch", std::to_string(batch)), member("speculative", start.speculative)});
   return fmt::format(
-      R"({{"framework": "{}", "steps": "surface", {}"decode": {{{}, "max_batch": {}}}, "prefill": {{{}}},)"
-      R"( "precision": {}}})",
-      row.backend, layout.separation, phase_text(layout.decode, row.apart() ? "decode" : ""),
-      std::max(1, batch), prefill, formats.precision);
+      R"({{"framework": "{}", "steps": "surface", {}{}"decode": {{{}}}, "prefill": {{{}}}, "precision": {}}})",
+      row.backend, layout.separation,
+      start.scheduler.empty() ? "" : member("scheduler", start.scheduler) + ", ", decode, prefill,
+      formats.precision);
 }
 
 ServerScenario mapped(const ServerRow& row, const ModelCatalog& models) {
@@ -217,18 +217,20 @@ ServerScenario mapped(const ServerRow& row, const ModelCatalog& models) {
   const std::string chip = accelerator_of(row), backend = backend_of(row);
   const Layout layout = layout_of(row, model, chip);
   const Formats formats = formats_of(row, model);
+  const ServerStart start =
+      server_start(row, model, {layout.decode.dp, batch_of(row, layout), formats.per_tensor});
   const std::string cluster = fmt::format(
       R"({{"pools": [{}], "fabric": {{"type": "rail-optimised-clos", "nic": "400 Gb/s"}}, "collectives": "{}",)"
       R"( "kernels": "{}"}})",
-      layout.pools, backend, kernels_of(row, formats.per_tensor));
-  const std::string plan = plan_text(row, layout, formats);
+      layout.pools, backend, start.kernels);
+  const std::string plan = plan_text(row, layout, formats, start);
   const std::string text = fmt::format(
       R"({{"moebius": 1, "kind": "serving", "name": "row {}", "model": {}, "cluster": {}, "plan": {},)"
       R"( "workload": {}}})",
       row.line, json_string(row.model), cluster, plan, workload_text(row));
   return {parse_document(text, fmt::format("row {}", row.line)), "",
-          fmt::format("{} {} {} {} {}", row.model, cluster, phase_text(layout.prefill, ""),
-                      phase_text(layout.decode, ""), formats.precision)};
+          fmt::format("{} {} {} {} {} {}", row.model, cluster, phase_text(layout.prefill, ""),
+                      phase_text(layout.decode, ""), formats.precision, start.speculative)};
 }
 
 }  // namespace

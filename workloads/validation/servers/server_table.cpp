@@ -18,6 +18,7 @@ std::string validated_servers(const std::string& path, const Library& library, c
   if (options.fit) return fit_text(fit_host_costs(rows, library, start));
   const std::vector<ServerResult> results =
       simulate_servers(rows, library, start, options.rows.value_or(0), options.seed.value_or(1));
+  if (options.keep) options.keep(results);
   return json ? servers_json(results) : servers_text(results);
 }
 

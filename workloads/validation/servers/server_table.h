@@ -2,12 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "workloads/job.h"
 #include "workloads/perform.h"
+#include "workloads/validation/servers/server_errors.h"
 
 namespace moebius {
 
@@ -15,6 +17,7 @@ struct ServerOptions {
   std::optional<std::int64_t> rows = {};   // so many are simulated; nothing: all
   bool fit = false;                        // host costs of frameworks are fitted, nothing is scored
   std::optional<std::uint64_t> seed = {};  // by which they are drawn; nothing: 1
+  std::function<void(const std::vector<ServerResult>&)> keep = {};  // who else wants the rows; may be empty
 };
 
 // Whether the one path is a table (.csv, .csv.gz) with the columns of measured servers.

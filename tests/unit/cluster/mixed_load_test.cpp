@@ -1,0 +1,93 @@
+// A load of many jobs is what it was asked to be, and the same for the same seed.
+#include "workloads/cluster/queue/mixed_load.h"
+
+#include <cmath>
+
+#include <catch2/catch.hpp>
+
+using namespace moebius;
+
+namespace {
+
+constexpr Time kHour{3'600'000'000'000};
+const Time kMonth{30 * 24 * kHour.ns};
+
+QueuePlan plan_of(int jobs) {
+  QueuePlan plan;
+  plan.pools = {{.name = "a", .nodes = 100}, {.name = "b", .nodes = 25}};
+  plan.queues = {{.name = "all", .quota = 1}};
+  JobShape train{
+      .name = "train", .scenario = "", .sizes = {64, 128, 256}, .weights = {1, 2, 1}, .pools = {0}};
+  train.jobs = 3;
+  train.card_time = 7;
+  JobShape serve{.name = "serve",
+                 .kind = JobClass::kInference,
+                 .scenario = "",
+                 .sizes = {8},
+                 .weights = {1},
+                 .pools = {0}};
+  serve.card_time = 3;
+  plan.shapes = {train, serve};
+  plan.load.jobs = jobs;
+  return plan;
+}
+
+}  // namespace
+
+TEST_CASE("a mixed load has the jobs and asks for the card time that it was told") {
+  const QueuePlan plan = plan_of(400);
+  const std::vector<DrawnJob> jobs = draw_load(plan, kMonth, 7);
+  REQUIRE(jobs.size() == 400);
+  // Shares of the jobs 3 to 1.
+  CHECK(std::count_if(jobs.begin(), jobs.end(), [](const DrawnJob& job) { return job.shape == 0; }) == 300);
+  // 1.1 x 125 nodes x 8 cards x 30 days; the bisection ends within 1e-9, times are whole nanoseconds.
+  const double whole = 1.1 * 1000 * kMonth.seconds();
+  CHECK(offered_card_seconds(plan, jobs, kMonth) == Approx(whole).epsilon(1e-6));
+  std::vector<DrawnJob> training;
+  for (const DrawnJob& job : jobs)
+    if (job.shape == 0) training.push_back(job);
+  CHECK(offered_card_seconds(plan, training, kMonth) == Approx(0.7 * whole).epsilon(1e-6));
+}
+
+TEST_CASE("the same seed draws the same load and another seed another") {
+  const QueuePlan plan = plan_of(50);
+  const std::vector<DrawnJob> first = draw_load(plan, kMonth, 3), again = draw_load(plan, kMonth, 3);
+  REQUIRE(first.size() == again.size());
+  for (std::size_t i = 0; i < first.size(); ++i) {
+    CHECK(first[i].arrival == again[i].arrival);
+    CHECK(first[i].work == again[i].work);
+    CHECK(first[i].key == again[i].key);
+  }
+  CHECK(draw_load(plan, kMonth, 4).back().arrival != first.back().arrival);
+}
+
+TEST_CASE("jobs arrive in order and more of them by day than by night") {
+  QueuePlan plan = plan_of(4000);
+  plan.load.day_depth = 1;
+  plan.load.weekend = 1;
+  plan.load.backlog = 0;
+  const std::vector<DrawnJob> jobs = draw_load(plan, kMonth, 11);
+  int day = 0;
+  Time before;
+  for (const DrawnJob& job : jobs) {
+    CHECK(job.arrival >= before);
+    before = job.arrival;
+    const double hour = std::fmod(job.arrival.seconds() / 3600, 24);
+    day += hour >= 9 && hour < 21 ? 1 : 0;  // the twelve hours about the peak at 15
+  }
+  // Of a rate 1 + cos the half about the peak holds 1/2 + 1/pi = 0.818; the standard error is 0.006.
+  CHECK(day / 4000.0 == Approx(0.818).margin(0.025));
+}
+
+TEST_CASE("a service wants its peak by day and its night's share at night") {
+  QueuePlan plan = plan_of(10);
+  plan.load.noise = 0;
+  plan.shapes[1].night = 0.25;
+  DrawnJob service;
+  service.shape = 1;
+  service.replicas = 40;
+  CHECK(wanted_replicas(plan, service, Time{15 * kHour.ns}) == 40);
+  CHECK(wanted_replicas(plan, service, Time{3 * kHour.ns}) == 10);
+  // Six hours after the peak it stands in the middle: (1 + 0.25) / 2 of 40.
+  CHECK(wanted_replicas(plan, service, Time{21 * kHour.ns}) == Approx(25).margin(1));
+}

@@ -1,0 +1,308 @@
+// Queues of a cluster: every nanosecond of every card is somewhere, idle quota is lent and taken back, jobs
+// pass others only where that delays nobody.
+#include "workloads/cluster/queue/queue_course.h"
+
+#include <algorithm>
+
+#include "hw/error.h"
+#undef CHECK  // ours; here it is Catch's
+#include <catch2/catch.hpp>
+
+namespace moebius {
+namespace {
+
+constexpr Time kHour{3'600'000'000'000};
+constexpr Time kMinute{60'000'000'000};
+
+// Two queues with half of 16 nodes of 8 cards each; steps of 1 s whatever the chip, twice as fast on twice
+// the cards. Starting takes a minute, saving for good 10 s: 100 GB at 10 GB/s.
+struct Setting {
+  ClusterPlan cluster;
+  QueuePlan plan;
+  ShapeSteps steps;
+  std::vector<DrawnJob> jobs;
+
+  Setting() {
+    cluster.duration = kHour * 100;
+    cluster.recovery.restart.mean = kMinute;
+    cluster.checkpoint = {
+        .policy = CheckpointPolicy::kSync, .choice = IntervalChoice::kGiven, .interval = kHour * 1000};
+    cluster.checkpoint.storage = {10e9};
+    cluster.checkpoint.host_copy = cluster.checkpoint.peer_copy = {1e9};
+    cluster.faults = {{.name = "gpu", .repair = {kHour * 10, 0}}};
+    plan.pools = {{.name = "a", .nodes = 16, .nodes_per_leaf = 4}};
+    plan.queues = {{.name = "first", .quota = 0.5}, {.name = "second", .quota = 0.5}};
+    plan.scheduler.elastic = false;
+    add_shape(0, {32, 64, 128});
+    add_shape(1, {32, 64, 128});
+  }
+  void add_shape(int queue, std::vector<int> sizes) {
+    JobShape shape;
+    shape.name = "shape";
+    shape.queue = queue;
+    shape.weights.assign(sizes.size(), 1);
+    shape.sizes = std::move(sizes);
+    shape.pools = {0};
+    shape.state = {100e9};
+    plan.shapes.push_back(shape);
+    steps = ShapeSteps(plan);
+    for (std::size_t s = 0; s < plan.shapes.size(); ++s) {
+      for (std::size_t i = 0; i < plan.shapes[s].sizes.size(); ++i)
+        steps.at(static_cast<int>(s), 0, static_cast<int>(i)).seconds = 64.0 / plan.shapes[s].sizes[i];
+    }
+  }
+  void add(int shape, int size, Time arrival, Time work) {
+    DrawnJob job;
+    job.shape = shape;
+    job.size = size;
+    job.arrival = arrival;
+    job.work = job.estimate = work;
+    jobs.push_back(job);
+  }
+  QueueCourse run(std::uint64_t seed = 1, const QueueListeners& listeners = {}) const {
+    return run_queues({.cluster = cluster, .plan = plan, .steps = steps, .jobs = jobs}, seed, seed,
+                      listeners);
+  }
+};
+
+CardTime whole(const Setting& setting, std::size_t pool = 0) {
+  return CardTime{setting.plan.pools[pool].all_cards()} * setting.cluster.duration.ns;
+}
+
+// A month's load in two pools, with everything switched on.
+Setting busy(std::uint64_t runs_of_faults) {
+  Setting setting;
+  setting.cluster.duration = kHour * 24 * 10;
+  setting.cluster.checkpoint.interval = kMinute * 30;
+  setting.cluster.faults[0].per_hour = static_cast<double>(runs_of_faults) / 1000;
+  setting.cluster.faults.push_back({.name = "slow", .per_hour = 0.001, .effect = FailureEffect::kSlow});
+  setting.cluster.faults.push_back({.name = "silent", .per_hour = 0.001, .effect = FailureEffect::kSilent});
+  setting.plan.pools.push_back({.name = "b", .nodes = 8, .nodes_per_leaf = 4, .spares = 1});
+  setting.plan.scheduler.elastic = true;
+  setting.plan.shapes.clear();
+  setting.add_shape(0, {4, 8, 32, 64});
+  setting.add_shape(1, {32, 64, 128});
+  setting.add_shape(1, {2});
+  setting.plan.shapes[2].kind = JobClass::kInference;
+  setting.plan.shapes[2].preemptible = false;
+  for (JobShape& shape : setting.plan.shapes) shape.pools = {0, 1};
+  for (JobShape& shape : setting.plan.shapes) shape.elastic = shape.kind != JobClass::kInference;
+  setting.steps = ShapeSteps(setting.plan);
+  for (int s = 0; s < 3; ++s) {
+    for (int p = 0; p < 2; ++p) {
+      for (std::size_t i = 0; i < setting.plan.shapes[s].sizes.size(); ++i)
+        setting.steps.at(s, p, static_cast<int>(i)).seconds =
+            (1 + p) * 64.0 / setting.plan.shapes[s].sizes[i];
+    }
+  }
+  setting.plan.load.jobs = 60;
+  return setting;
+}
+
+}  // namespace
+
+TEST_CASE("a job alone has its cards for its start and its work and nobody else has any") {
+  Setting setting;
+  setting.add(0, 1, kHour, kHour * 10);
+  const QueueCourse course = setting.run();
+  const CardAccounts& cards = course.pools[0];
+  CHECK(cards.of(CardItem::kUseful) == CardTime{64} * (kHour * 10).ns);
+  CHECK(cards.of(CardItem::kStarting) == CardTime{64} * kMinute.ns);
+  CHECK(cards.of(CardItem::kIdle) == whole(setting) - CardTime{64} * (kHour * 10 + kMinute).ns);
+  CHECK(course.jobs[0].done);
+  CHECK(course.jobs[0].end == kHour * 11 + kMinute);
+}
+
+TEST_CASE("a static partition keeps the second job of a queue waiting beside idle cards") {
+  Setting setting;
+  setting.plan.scheduler.partition = PartitionRule::kStatic;
+  setting.add(0, 1, {}, kHour * 10);
+  setting.add(0, 1, {}, kHour * 10);
+  const QueueCourse course = setting.run();
+  CHECK(course.jobs[1].first_start == kHour * 10 + kMinute);
+  CHECK(course.pools[0].of(CardItem::kQuota) == CardTime{64} * (kHour * 10 + kMinute).ns);
+  CHECK(course.beyond_quota == 0);
+  // Lent, both start at once.
+  setting.plan.scheduler.partition = PartitionRule::kBorrow;
+  CHECK(setting.run().jobs[1].first_start == Time{});
+}
+
+TEST_CASE("what was lent comes back as soon as the state of its job is in storage") {
+  Setting setting;
+  setting.add(0, 2, {}, kHour * 20);         // the whole cluster, half of it borrowed
+  setting.add(1, 1, kHour * 5, kHour * 10);  // its owner
+  const QueueCourse course = setting.run();
+  const Time saved = kHour * 5 + Time{10'000'000'000};
+  CHECK(course.jobs[1].first_start == saved);
+  CHECK(course.jobs[0].preempted == 1);
+  // It has computed from minute 1 to hour 5, 20 hours on 64 of its sizes being 10 on 128: the rest when the
+  // owner is done, after a start with 10 s of loading.
+  const Time again = saved + kMinute + kHour * 10;
+  CHECK(course.jobs[0].end == again + kMinute + Time{10'000'000'000} + kHour * 20 - (kHour * 5 - kMinute));
+  CHECK(course.kept_from_owner == 0);
+}
+
+TEST_CASE("an elastic job shrinks to what is its own and grows again when cards are idle") {
+  Setting setting;
+  setting.plan.scheduler.elastic = true;
+  setting.plan.scheduler.settle = kHour;
+  setting.plan.shapes[0].elastic = true;
+  setting.add(0, 2, {}, kHour * 60);
+  setting.add(1, 1, kHour * 5, kHour * 10);
+  std::vector<QueueEvent::What> seen;
+  const QueueCourse course = setting.run(1, {.hear = [&](const QueueEvent& event) {
+                                           if (event.job == 0) seen.push_back(event.what);
+                                         }});
+  CHECK(course.jobs[0].preempted == 0);
+  CHECK(course.jobs[0].resized == 2);
+  CHECK(std::count(seen.begin(), seen.end(), QueueEvent::What::kShrunk) == 1);
+  CHECK(std::count(seen.begin(), seen.end(), QueueEvent::What::kGrown) == 1);
+  CHECK(course.jobs[1].first_start == kHour * 5 + Time{10'000'000'000});
+}
+
+TEST_CASE("a short job passes a large one that waits and a long one does not") {
+  Setting setting;
+  setting.plan.queues = {{.name = "only", .quota = 1}};
+  setting.plan.shapes[1].queue = 0;
+  setting.add(0, 1, {}, kHour * 10);           // half of the cards
+  setting.add(0, 2, kMinute, kHour * 5);       // all of them: it waits
+  setting.add(0, 0, kMinute * 2, kHour * 20);  // would delay it
+  setting.add(0, 0, kMinute * 3, kHour * 4);   // would not
+  const QueueCourse easy = setting.run();
+  CHECK(easy.jobs[3].first_start == kMinute * 3);
+  CHECK(easy.jobs[1].first_start == kHour * 10 + kMinute);
+  CHECK(easy.jobs[2].first_start >= kHour * 15);
+  setting.plan.scheduler.backfill = BackfillRule::kNone;
+  CHECK(setting.run().jobs[3].first_start > kHour * 10);
+}
+
+TEST_CASE("every nanosecond of every card is in one item whatever happens") {
+  for (const int faults : {0, 1, 20}) {
+    for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+      INFO(faults << " " << seed);
+      const Setting setting = busy(static_cast<std::uint64_t>(faults));
+      const QueueCourse course = setting.run(seed);
+      for (std::size_t p = 0; p < 2; ++p) CHECK((course.pools[p].all() == whole(setting, p)));
+      CardTime held = 0, of_jobs = 0;
+      for (const CardAccounts& pool : course.pools) held += pool.held();
+      for (const QueueJobCourse& job : course.jobs) of_jobs += job.cards;
+      CHECK((held == of_jobs));
+    }
+  }
+}
+
+TEST_CASE("the same seeds give the same course") {
+  const Setting setting = busy(5);
+  const QueueCourse first = setting.run(4), again = setting.run(4);
+  CHECK(first.events == again.events);
+  CHECK((first.pools[0].of(CardItem::kUseful) == again.pools[0].of(CardItem::kUseful)));
+  CHECK(first.energy_j == again.energy_j);
+}
+
+TEST_CASE("no cards are given beyond a static quota under any load") {
+  Setting setting = busy(5);
+  setting.plan.scheduler.partition = PartitionRule::kStatic;
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) CHECK(setting.run(seed).beyond_quota == 0);
+}
+
+// Spans of a node's cards must not overlap; here by the sum over all jobs at any time.
+TEST_CASE("jobs never hold more cards together than a pool has") {
+  const Setting setting = busy(5);
+  std::vector<std::pair<Time, std::int64_t>> changes;
+  setting.run(3, {.span = [&](const CardSpan& span) {
+                if (span.pool != 0) return;
+                changes.emplace_back(span.begin, span.cards);
+                changes.emplace_back(span.end, -span.cards);
+              }});
+  std::sort(changes.begin(), changes.end());
+  std::int64_t held = 0;
+  for (const auto& [time, cards] : changes) {
+    held += cards;
+    CHECK(held <= 128);
+  }
+  CHECK(held == 0);
+}
+
+TEST_CASE("a cap lowers clocks so far that the power is kept and work takes longer") {
+  Setting setting;
+  setting.plan.pools[0].node_power = {10'000};
+  setting.plan.pools[0].overhead_power = {2'000};
+  setting.cluster.power = {.busy = 1, .idle = 0.25, .pue = 1};
+  setting.add(0, 2, {}, kHour * 10);
+  const QueueCourse free = setting.run();
+  // 16 nodes: 64 kW base (2 kW and a quarter of 8 kW each), 96 kW more while all compute.
+  CHECK(free.peak_w == Approx(160'000));
+  // A cap at 64 + 96 x 0.5^3 = 76 kW halves the clock.
+  setting.plan.caps = {{.from = {}, .until = kForever, .watts = {76'000}}};
+  const QueueCourse capped = setting.run();
+  CHECK(capped.peak_w == Approx(76'000));
+  CHECK(capped.over_cap_s == 0);
+  CHECK((capped.jobs[0].end - kMinute).seconds() == Approx(2 * (free.jobs[0].end - kMinute).seconds()));
+}
+
+TEST_CASE("a broken node is replaced by a spare and costs detection and the way back") {
+  Setting setting;
+  setting.plan.pools[0].spares = 1;
+  setting.cluster.detection.crash.mean = kMinute;
+  setting.cluster.recovery.isolate.mean = kMinute * 2;
+  setting.cluster.checkpoint.interval = kHour;
+  setting.add(0, 1, {}, kHour * 10);
+  setting.cluster.trace = {{.time = kHour * 2 + kMinute * 30, .node = 0, .kind = 0}};
+  const QueueCourse course = setting.run();
+  CHECK(course.faults[0] == 1);
+  CHECK(course.jobs[0].interrupted == 1);
+  // 7 of its 8 nodes stand still from the fault for a minute of detection and two of isolation.
+  CHECK((course.pools[0].of(CardItem::kFault) == CardTime{56} * (kMinute * 3).ns));
+  // Saved after an hour of work each, for 10 s: at 2 h 30 min it has computed for 2 h 29 min less 20 s since
+  // minute 1, and the second checkpoint was of two hours.
+  CHECK(
+      (course.pools[0].of(CardItem::kRecomputed) == CardTime{64} * (kMinute * 28 + Time{40'000'000'000}).ns));
+}
+
+// Whatever breaks, at most an interval between checkpoints and what saving takes is computed again; of
+// results that are wrong, what came after them too.
+TEST_CASE(
+    "a fault of every kind at its stated time is in the course and costs no more than checkpoints promise") {
+  struct Kind {
+    const char* name;
+    FailureEffect effect;
+    int nodes;
+    Time lost;  // at most, beside interval and saving
+  };
+  const Time unnoticed = kHour;
+  for (const Kind& kind :
+       {Kind{"crash", FailureEffect::kCrash, 1, {}}, Kind{"hang", FailureEffect::kHang, 1, {}},
+        Kind{"software", FailureEffect::kCrash, 0, {}}, Kind{"switch", FailureEffect::kCrash, 4, {}},
+        Kind{"straggler", FailureEffect::kSlow, 1, {}},
+        Kind{"silent corruption", FailureEffect::kSilent, 1, unnoticed}}) {
+    INFO(kind.name);
+    Setting setting;
+    setting.cluster.checkpoint.interval = kHour;
+    setting.cluster.detection.slow.mean = setting.cluster.detection.silent.mean = unnoticed;
+    setting.cluster.faults = {
+        {.name = kind.name, .effect = kind.effect, .nodes = kind.nodes, .repair = {kHour, 0}}};
+    setting.cluster.faults[0].slow_factor = 2;
+    setting.add(0, 1, {}, kHour * 10);
+    const Time when = kHour * 5 + kMinute * 30;
+    setting.cluster.trace = {{.time = when, .node = 0, .kind = 0}};
+    bool struck = false, detected = false, resumed = false;
+    const QueueCourse course = setting.run(
+        1, {.hear = [&](const QueueEvent& event) {
+          struck =
+              struck || (event.what == QueueEvent::What::kFault && event.time == when && event.kind == 0);
+          detected = detected || (event.what == QueueEvent::What::kDetected && event.time >= when);
+          resumed = resumed || (event.what == QueueEvent::What::kResumed && event.time > when);
+        }});
+    CHECK(struck);
+    CHECK(detected);
+    CHECK(resumed);
+    CHECK(course.jobs[0].done);
+    CHECK(course.jobs[0].interrupted == 1);
+    const Time most = kHour + Time{10'000'000'000} + kind.lost;
+    CHECK((course.pools[0].of(CardItem::kRecomputed) <= CardTime{64} * most.ns));
+    CHECK((course.pools[0].of(CardItem::kUseful) == CardTime{64} * (kHour * 10).ns));
+    if (kind.effect == FailureEffect::kSlow) CHECK((course.pools[0].of(CardItem::kRecomputed) == 0));
+  }
+}
+
+}  // namespace moebius

@@ -1,0 +1,17 @@
+// A whole service carried out op by op by an executor, under its clock, with the decisions that a simulated
+// one makes (workloads/serving/carried/).
+#pragma once
+
+#include "workloads/job.h"
+#include "workloads/serving/system/service_figures.h"
+
+namespace moebius {
+
+// Gives a job that is_service() the workload that carries it out, every rank by itself. input_error for what
+// is simulated only.
+void carry_out(Job& job);
+
+// Of such a job, once it is done.
+ServiceFigures carried_figures(const Job& job);
+
+}  // namespace moebius

@@ -1,0 +1,158 @@
+#include "workloads/cluster/queue/mixed_load.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <numeric>
+
+#include "workloads/routing/random_stream.h"
+
+namespace moebius {
+
+namespace {
+
+constexpr std::array<std::string_view, kNumJobClasses> kClassNames{"training", "sft", "rl", "inference"};
+constexpr double kHour = 3600, kDay = 24 * kHour, kWeek = 7 * kDay;
+
+// 1 at the peak's hour, -1 twelve hours later.
+double swing(double seconds, double peak_hour) {
+  return std::cos(2 * std::numbers::pi * (seconds - peak_hour * kHour) / kDay);
+}
+
+// Against a weekday's mean; at most 1 + depth.
+double arrival_rate(const MixedLoad& load, double seconds) {
+  const bool weekend = std::fmod(seconds, kWeek) >= 5 * kDay;
+  return (1 + load.day_depth * swing(seconds, load.peak_hour)) * (weekend ? load.weekend : 1);
+}
+
+// By rejection: uniform times, kept as often as the rate there says.
+Time draw_arrival(const MixedLoad& load, Time duration, RandomStream& random) {
+  for (;;) {
+    const double at = random.unit() * duration.seconds();
+    if (random.unit() * (1 + load.day_depth) * std::max(1.0, load.weekend) < arrival_rate(load, at))
+      return time_from_seconds(at);
+  }
+}
+
+int draw_by(const std::vector<double>& weights, RandomStream& random) {
+  double at = random.unit() * std::accumulate(weights.begin(), weights.end(), 0.0);
+  std::size_t i = 0;
+  for (; i + 1 < weights.size() && at >= weights[i]; ++i) at -= weights[i];
+  return static_cast<int>(i);
+}
+
+// How many jobs of each shape: their shares of the whole, at least one each, the rest to the largest
+// remainders.
+std::vector<int> jobs_by_shape(const QueuePlan& plan) {
+  double all = 0;
+  for (const JobShape& shape : plan.shapes) all += shape.jobs;
+  std::vector<int> counts;
+  std::vector<std::pair<double, int>> rests;
+  int given = 0;
+  for (std::size_t s = 0; s < plan.shapes.size(); ++s) {
+    const double exact = plan.load.jobs * plan.shapes[s].jobs / all;
+    counts.push_back(std::max(1, static_cast<int>(exact)));
+    rests.emplace_back(counts.back() - exact, static_cast<int>(s));
+    given += counts.back();
+  }
+  std::sort(rests.begin(), rests.end());
+  for (std::size_t i = 0; given < plan.load.jobs; ++given, ++i) ++counts[rests[i % rests.size()].second];
+  return counts;
+}
+
+double mean_level(const JobShape& shape) {
+  return (1 + shape.night) / 2;
+}
+
+// Cards while it runs as asked for; a service's on average.
+double cards_of(const JobShape& shape, const DrawnJob& job) {
+  if (shape.kind != JobClass::kInference) return shape.sizes[job.size];
+  return shape.sizes[0] * job.replicas * mean_level(shape);
+}
+
+DrawnJob draw_job(const QueuePlan& plan, int shape_index, Time duration, RandomStream& random) {
+  const JobShape& shape = plan.shapes[shape_index];
+  DrawnJob job;
+  job.shape = shape_index;
+  job.key = random.bits();
+  if (shape.kind == JobClass::kInference)
+    job.replicas =
+        std::max(1, static_cast<int>(std::lround(shape.replicas * std::exp(0.5 * random.normal()))));
+  else
+    job.size = draw_by(shape.weights, random);
+  job.arrival = random.unit() < plan.load.backlog ? Time{} : draw_arrival(plan.load, duration, random);
+  job.work = time_from_seconds(kHour * std::exp(shape.sigma * random.normal()));
+  const double stated = 1 + (plan.load.overestimate - 1) * random.unit();
+  job.estimate = time_from_seconds(job.work.seconds() * stated);
+  return job;
+}
+
+double asked_for(const QueuePlan& plan, const std::vector<DrawnJob>& jobs, double factor, Time duration) {
+  double sum = 0;
+  for (const DrawnJob& job : jobs)
+    sum += cards_of(plan.shapes[job.shape], job) *
+           std::min(job.work.seconds() * factor, (duration - job.arrival).seconds());
+  return sum;
+}
+
+// The factor on all lengths with which jobs ask for so much within the duration, by bisection: what lies
+// after the end does not count. As long as the duration allows where even that is too little.
+double length_factor(const QueuePlan& plan, const std::vector<DrawnJob>& jobs, double wanted, Time duration) {
+  double low = 1e-6, high = 1e6;
+  for (int i = 0; i < 80; ++i) {
+    const double middle = std::sqrt(low * high);
+    (asked_for(plan, jobs, middle, duration) < wanted ? low : high) = middle;
+  }
+  return high;
+}
+
+void stretch(std::vector<DrawnJob>& jobs, double factor, Time duration) {
+  constexpr double kLongest = 4;  // durations; a longer job does not end either
+  for (DrawnJob& job : jobs) {
+    const double work = std::clamp(job.work.seconds() * factor, 60.0, kLongest * duration.seconds());
+    job.estimate = time_from_seconds(job.estimate.seconds() / job.work.seconds() * work);
+    job.work = time_from_seconds(work);
+  }
+}
+
+}  // namespace
+
+std::string_view to_string(JobClass kind) {
+  return kClassNames[static_cast<int>(kind)];
+}
+
+std::vector<DrawnJob> draw_load(const QueuePlan& plan, Time duration, std::uint64_t seed) {
+  double cards = 0, shares = 0;
+  for (const CardPool& pool : plan.pools) cards += static_cast<double>(pool.all_cards());
+  for (const JobShape& shape : plan.shapes) shares += shape.card_time;
+  const double wanted = plan.load.demand * cards * duration.seconds();
+  const std::vector<int> counts = jobs_by_shape(plan);
+  std::vector<DrawnJob> all;
+  for (std::size_t s = 0; s < plan.shapes.size(); ++s) {
+    // A stream a shape: one shape more leaves the jobs of the others as they were but for their lengths.
+    RandomStream random(RandomStream::finalise(RandomStream::finalise(seed) + s));
+    std::vector<DrawnJob> jobs;
+    for (int i = 0; i < counts[s]; ++i) jobs.push_back(draw_job(plan, static_cast<int>(s), duration, random));
+    const double part = wanted * plan.shapes[s].card_time / shares;
+    stretch(jobs, length_factor(plan, jobs, part, duration), duration);
+    all.insert(all.end(), jobs.begin(), jobs.end());
+  }
+  std::stable_sort(all.begin(), all.end(),
+                   [](const DrawnJob& a, const DrawnJob& b) { return a.arrival < b.arrival; });
+  return all;
+}
+
+int wanted_replicas(const QueuePlan& plan, const DrawnJob& job, Time now) {
+  const JobShape& shape = plan.shapes[job.shape];
+  const auto hour = static_cast<std::uint64_t>(now.seconds() / kHour);
+  RandomStream random(RandomStream::finalise(job.key + hour * RandomStream::kGolden));
+  const double level = mean_level(shape) + (1 - shape.night) / 2 * swing(now.seconds(), plan.load.peak_hour);
+  const double wanted = job.replicas * level * std::exp(plan.load.noise * random.normal());
+  return std::clamp(static_cast<int>(std::ceil(wanted)), 1, job.replicas);
+}
+
+double offered_card_seconds(const QueuePlan& plan, const std::vector<DrawnJob>& jobs, Time duration) {
+  return asked_for(plan, jobs, 1, duration);
+}
+
+}  // namespace moebius

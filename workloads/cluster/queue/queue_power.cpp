@@ -1,0 +1,71 @@
+// What the building draws, and the clocks that a cap leaves. What a card draws above its idle share falls
+// with the clock's cube: the energy of an operation grows with the clock's square
+// (workloads/cost/architecture.h), and so many fewer are done.
+#include <algorithm>
+#include <cmath>
+
+#include "workloads/cluster/queue/queue_run.h"
+
+namespace moebius {
+
+namespace {
+constexpr double kLowestClock = 0.4;  // of the highest
+constexpr double kClockStep = 0.01;   // so that clocks do not change with every job
+}  // namespace
+
+double QueueRun::base_watts() const {
+  double watts = 0;
+  for (const CardPool& pool : in_.plan.pools) {
+    const double devices = pool.node_power.value - pool.overhead_power.value;
+    watts += pool.nodes *
+             (pool.overhead_power.value + in_.cluster.power.idle * devices - in_.cluster.cooling.saved.value);
+  }
+  return watts;
+}
+
+// Above idle, at the highest clock.
+double QueueRun::dynamic_watts(const QueuedRun& run) const {
+  if (run.stage != RunStage::kRunning) return 0;
+  const CardPool& pool = in_.plan.pools[run.pool];
+  const double card = (pool.node_power.value - pool.overhead_power.value) / pool.cards;
+  return static_cast<double>(run.cards) * card * (in_.cluster.power.busy - in_.cluster.power.idle);
+}
+
+// At the meter; 0: none.
+double QueueRun::cap_now() const {
+  double cap = 0;
+  for (const PowerCap& of : in_.plan.caps)
+    if (of.from <= now_ && now_ < of.until) cap = cap == 0 ? of.watts.value : std::min(cap, of.watts.value);
+  return cap;
+}
+
+void QueueRun::power_changed() {
+  const double pue = in_.cluster.power.pue, past = (now_ - power_since_).seconds();
+  course_.energy_j += watts_ * past;
+  const double cap_before = cap_;
+  if (clock_ < 1) course_.throttled += now_ - power_since_;
+  if (cap_before > 0 && watts_ > cap_before * (1 + 1e-9)) course_.over_cap_s += past;
+  power_since_ = now_;
+  busy_watts_ = 0;
+  for (const QueuedRun& run : runs_) busy_watts_ += dynamic_watts(run);
+  const double base = base_watts();
+  cap_ = cap_now();
+  double clock = 1;
+  if (cap_ > 0 && pue * (base + busy_watts_) > cap_) {
+    const double left = std::max(0.0, cap_ / pue - base);
+    clock =
+        std::max(kLowestClock, std::floor(std::cbrt(left / busy_watts_) / kClockStep + 1e-9) * kClockStep);
+  }
+  if (clock != clock_) {
+    // What was computed until now was computed at the clock before.
+    for (QueuedRun& run : runs_)
+      if (run.stage == RunStage::kRunning) book(run);
+    clock_ = clock;
+    for (QueuedRun& run : runs_) set_speed(run);
+  }
+  watts_ = pue * (base + busy_watts_ * clock_ * clock_ * clock_);
+  course_.peak_w = std::max(course_.peak_w, watts_);
+  if (listeners_.power) listeners_.power(now_, watts_);
+}
+
+}  // namespace moebius

@@ -1,0 +1,113 @@
+// Who gives cards back: jobs that grew into idle cards, then jobs of queues that have borrowed.
+#include <algorithm>
+
+#include "workloads/cluster/queue/queue_run.h"
+
+namespace moebius {
+
+// The owner's queue has quota left for it, and there are no free cards: others make room.
+void QueueRun::reclaim(const QueuedRun& owner) {
+  bool has_quota = false, kept = false;
+  for (int size = owner.asked; size >= least_size(owner); --size) {
+    for (const int pool : pools_for(owner, size)) {
+      if (used(owner.queue, pool) + cards_of(owner, size) > quota(owner.queue, pool)) continue;
+      has_quota = true;
+      if (reclaim_in(owner, {pool, size})) return;
+      kept = kept || borrowed_in(pool, owner.queue) >= cards_of(owner, size);
+    }
+  }
+  if (has_quota && kept) ++course_.kept_from_owner;
+}
+
+// Cards that preemptible jobs of other queues hold beyond their quotas.
+std::int64_t QueueRun::borrowed_in(int pool, int but) {
+  std::int64_t sum = 0;
+  for (int q = 0; q < static_cast<int>(in_.plan.queues.size()); ++q) {
+    if (q == but) continue;
+    std::int64_t preemptible = 0;
+    for (const QueuedRun& run : runs_)
+      if (run.queue == q && run.pool == pool && run.holds() && shape_of(run).preemptible)
+        preemptible += run.cards;
+    sum += std::max<std::int64_t>(0, std::min(preemptible, used(q, pool) - quota(q, pool)));
+  }
+  return sum;
+}
+
+// Cards that a run frees when it goes on with `next`, or stops (-1), as far as they help a job of so many:
+// whole nodes where it needs whole nodes.
+std::int64_t QueueRun::freed(const QueuedRun& run, int next, std::int64_t needed) const {
+  const std::int64_t cards = run.cards - (next < 0 ? 0 : cards_of(run, next));
+  const std::int64_t node = maps_[run.pool].pool().cards;
+  return needed >= node && run.cards < node ? 0 : std::max<std::int64_t>(0, cards);
+}
+
+// What a run could do to make room: the size to which it shrinks, -1 to stop; kNothing.
+int QueueRun::way_to_free(const QueuedRun& run, const QueuedRun& owner, std::int64_t missing) {
+  const bool lends = in_.plan.scheduler.partition == PartitionRule::kBorrow;
+  const bool elastic = shape_of(run).elastic && in_.plan.scheduler.elastic;
+  if (run.stage != RunStage::kRunning && run.stage != RunStage::kStarting) return kNothing;
+  if (elastic && run.size > run.asked && (lends || run.queue == owner.queue)) return run.asked;
+  const std::int64_t over = used(run.queue, run.pool) - quota(run.queue, run.pool) - going_[run.queue];
+  if (!lends || run.queue == owner.queue || over <= 0 || !shape_of(run).preemptible) return kNothing;
+  const int least = least_size(run);
+  for (int next = run.size - 1; elastic && next >= least; --next) {
+    if (in_.steps.runs(run.shape, run.pool, next) && freed(run, next, missing) >= std::min(missing, over))
+      return next;
+  }
+  return -1;
+}
+
+// The lowest priority first, of it who came last. Nobody moves unless it suffices.
+bool QueueRun::reclaim_in(const QueuedRun& owner, Place place) {
+  const std::int64_t needed = cards_of(owner, place.size);
+  const CardMap& map = maps_[place.pool];
+  std::int64_t there = map.can_place(static_cast<int>(needed)) ? needed
+                       : needed >= map.pool().cards            ? map.whole_free_cards()
+                                                               : 0;
+  going_.assign(in_.plan.queues.size(), 0);
+  std::vector<int> others;
+  for (std::size_t r = 0; r < runs_.size(); ++r) {
+    const QueuedRun& run = runs_[r];
+    if (run.pool != place.pool || !run.holds()) continue;
+    if (run.stage == RunStage::kSaving && (run.next_size < 0 || run.next_size < run.size)) {
+      there += freed(run, run.next_size, needed);
+      going_[run.queue] += freed(run, run.next_size, needed);
+    } else {
+      others.push_back(static_cast<int>(r));
+    }
+  }
+  there -= promised_[place.pool];
+  std::sort(others.begin(), others.end(), [&](int x, int y) {
+    const QueuedRun &a = runs_[x], &b = runs_[y];
+    const bool ga = a.size > a.asked, gb = b.size > b.asked;
+    if (ga != gb) return ga;
+    const int pa = in_.plan.queues[a.queue].priority, pb = in_.plan.queues[b.queue].priority;
+    if (pa != pb) return pa < pb;
+    return a.settled_since != b.settled_since ? a.settled_since > b.settled_since : x > y;
+  });
+  std::vector<std::pair<int, int>> moves;
+  for (const int r : others) {
+    if (there >= needed) break;
+    const int next = way_to_free(runs_[r], owner, needed - there);
+    if (next == kNothing || freed(runs_[r], next, needed) == 0) continue;
+    there += freed(runs_[r], next, needed);
+    going_[runs_[r].queue] += freed(runs_[r], next, needed);
+    moves.emplace_back(r, next);
+  }
+  if (there < needed) return false;
+  for (const auto& [r, next] : moves) save_and(runs_[r], next);
+  promised_[place.pool] += needed;
+  return true;
+}
+
+// What is being made is stopped only once its state is in storage; a replica has none.
+void QueueRun::save_and(QueuedRun& run, int next_size) {
+  book(run);
+  const bool computes = run.stage == RunStage::kRunning && run.progress;
+  if (computes) run.progress->stop(now_);
+  run.next_size = next_size;
+  begin_stage(run, RunStage::kSaving,
+              computes ? costs_of(run.shape, run.pool, run.size).checkpoint.durable : Time{});
+}
+
+}  // namespace moebius

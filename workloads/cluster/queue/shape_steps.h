@@ -1,0 +1,38 @@
+// How fast a job of a shape runs on so many cards of a pool, as simulated: one step of training, or the
+// tokens of a replica.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "workloads/cluster/queue/queue_plan.h"
+
+namespace moebius {
+
+struct ShapeStep {
+  double seconds = 0;  // of a step; inference: of a million tokens. 0: it does not run there
+  double tokens_per_s = 0;
+  double computing = 1;  // share of the time in which clocks count
+  double exposed = 0;    // share in which it waits for its network
+  double network = 0;    // share in which its network is busy, hidden or not
+  std::string why = {};  // it does not run there
+};
+
+class ShapeSteps {
+ public:
+  ShapeSteps() = default;
+  explicit ShapeSteps(const QueuePlan& plan);
+
+  ShapeStep& at(int shape, int pool, int size) { return all_[index(shape, pool, size)]; }
+  const ShapeStep& at(int shape, int pool, int size) const { return all_[index(shape, pool, size)]; }
+  bool runs(int shape, int pool, int size) const { return at(shape, pool, size).seconds > 0; }
+  // The first of the shape's pools on which this size runs; -1: none.
+  int reference(const JobShape& of, int shape, int size) const;
+
+ private:
+  int index(int shape, int pool, int size) const { return first_[shape] + pool * sizes_[shape] + size; }
+  std::vector<int> first_, sizes_;
+  std::vector<ShapeStep> all_;
+};
+
+}  // namespace moebius

@@ -1,0 +1,288 @@
+#include "workloads/scenario/queueing_keys.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "hw/error.h"
+#include "workloads/cluster/queue/queue_plan.h"
+#include "workloads/scenario/scenario_parts.h"
+
+namespace moebius {
+
+namespace {
+
+constexpr double kMostCards = 1 << 20;
+
+constexpr std::array kClasses{
+    Named<JobClass>{"training", JobClass::kTraining, "pre-training"},
+    Named<JobClass>{"sft", JobClass::kFineTuning, "supervised fine-tuning"},
+    Named<JobClass>{"rl", JobClass::kReinforcement, "reinforcement learning"},
+    Named<JobClass>{"inference", JobClass::kInference, "a service whose replicas follow the hour"},
+};
+constexpr std::array kPartitions{
+    Named<PartitionRule>{"static", PartitionRule::kStatic, "a queue has its quota and nothing else"},
+    Named<PartitionRule>{"borrow", PartitionRule::kBorrow,
+                         "idle quota is lent, and taken back by preemption when its queue asks"},
+};
+constexpr std::array kBackfills{
+    Named<BackfillRule>{"none", BackfillRule::kNone, "nobody of a queue passes the first who does not fit"},
+    Named<BackfillRule>{"easy", BackfillRule::kEasy,
+                        "those who do not delay the first who waits, by stated lengths (Lifka 1995)"},
+    Named<BackfillRule>{"conservative", BackfillRule::kConservative,
+                        "those who delay nobody who waits before them"},
+};
+constexpr std::array kPlacements{
+    Named<PlacementRule>{"first", PlacementRule::kFirst, "free nodes in their order"},
+    Named<PlacementRule>{"spread", PlacementRule::kSpread, "nodes from the emptiest leaves"},
+    Named<PlacementRule>{"packed", PlacementRule::kPacked,
+                         "the fewest leaves, of those the fullest; small jobs on the fullest nodes"},
+};
+constexpr std::array kChips{
+    Named<ChipRule>{"first", ChipRule::kFirst, "pools in the order of the shape"},
+    Named<ChipRule>{"fastest", ChipRule::kFastest, "where its step is shortest"},
+    Named<ChipRule>{
+        "cheapest", ChipRule::kCheapest,
+        "where a step costs least: price a card and hour x cards x time, by power where no price is known"},
+};
+
+std::vector<std::string> read_names(Section& row, std::string_view key, std::string_view help) {
+  const DescriptionPtr form = description_of("array", help);
+  form->items = description_of("string", "");
+  std::vector<std::string> names;
+  const Value* value = row.value(key, false, form);
+  if (value == nullptr) return names;
+  const bool array = value->kind == Value::Kind::kArray;
+  for (std::size_t i = 0; array && i < value->items.size(); ++i) {
+    if (value->items[i].kind == Value::Kind::kString) names.push_back(value->items[i].text);
+  }
+  if (!array || names.empty() || names.size() != value->items.size())
+    row.place_of(key).fail("expected an array of names");
+  return names;
+}
+
+int index_of(const std::string& name, const std::vector<std::string>& known, const Place& place,
+             std::string_view noun) {
+  const auto at = std::find(known.begin(), known.end(), name);
+  if (at == known.end())
+    place.fail(fmt::format("expected the name of {}, found \"{}\"{}", noun, name, suggestion(name, known)));
+  return static_cast<int>(at - known.begin());
+}
+
+JobQueue read_queue(Section& row) {
+  JobQueue queue;
+  queue.name = row.text("name", std::nullopt, "for people");
+  queue.quota = row.number("quota", {0, 1}, std::nullopt, "share of every pool that it gets when it asks");
+  queue.priority =
+      static_cast<int>(row.integer("priority", {-1000, 1000}, 0, "higher: served first, taken from last"));
+  queue.network = static_cast<int>(
+      row.integer("network_queue", {0, 7}, 0, "of its traffic on links that jobs share; higher goes first"));
+  row.finish();
+  return queue;
+}
+
+Bytes read_state(Section& row, const ModelCatalog* models) {
+  const double bytes = row.number("bytes_per_parameter", {0, 64}, 14,
+                                  "of a checkpoint: BF16 weights, FP32 master weights and two moments; of a "
+                                  "service: the weights that a replica loads");
+  const std::string model = row.text("model", "", "a name of `moebius list models`: the size of its state");
+  if (models == nullptr) return {};
+  if (model.empty()) row.place_of("model").fail("expected the name of a model, found none");
+  Value name;
+  name.kind = Value::Kind::kString;
+  name.text = model;
+  return {bytes * count_parameters(models->model(name, row.place_of("model"))).total()};
+}
+
+void read_sizes(Section& row, JobShape& shape) {
+  for (Section& size : row.objects("sizes", true, "cards on which such jobs run, rising")) {
+    shape.sizes.push_back(static_cast<int>(
+        size.integer("cards", {1, kMostCards}, std::nullopt, "of a job; of one replica of a service")));
+    shape.weights.push_back(size.number("weight", {0, 1e9}, 1, "how often it is asked for"));
+    if (shape.sizes.size() > 1 && shape.sizes.back() <= shape.sizes[shape.sizes.size() - 2])
+      size.place_of("cards").fail("expected more cards than the size before, found as many or fewer");
+    size.finish();
+  }
+}
+
+struct NamesOfPlan {
+  std::vector<std::string> queues, pools;
+};
+
+JobShape read_shape(Section& row, const NamesOfPlan& known, const ModelCatalog* models) {
+  JobShape shape;
+  shape.name = row.text("name", std::nullopt, "for people");
+  shape.kind = row.choice<JobClass>("class", kClasses, std::nullopt, "what such jobs do");
+  const std::string queue = row.text("queue", std::nullopt, "where they wait");
+  shape.scenario =
+      row.text("scenario", std::nullopt,
+               "training: its step, serving: its tokens a second are simulated on every pool and "
+               "size, in place of its own cluster; relative to this file");
+  // Beside the file in which it stands, which another may extend.
+  if (models != nullptr)
+    shape.scenario =
+        (std::filesystem::path(row.place_of("scenario").file).parent_path() / shape.scenario).string();
+  read_sizes(row, shape);
+  const std::vector<std::string> pools = read_names(
+      row, "pools", "on which they may run; the first is that by which lengths are drawn; none: all");
+  shape.jobs = row.number("jobs", {0, 1e9}, 1, "share of all jobs, in number");
+  shape.card_time = row.number("card_time", {0, 1e9}, 1, "share of all card time that is asked for");
+  shape.sigma = row.number("sigma", {0, 4}, 1, "of the logarithm of their lengths");
+  shape.state = read_state(row, models);
+  shape.preemptible = row.boolean("preemptible", true, "may be stopped, after a checkpoint");
+  shape.elastic = row.boolean("elastic", false, "may run on other of its sizes than it asked for");
+  shape.least = row.number("least", {0.01, 1}, 0.25, "elastic: of the cards that it asked for");
+  shape.replicas = static_cast<int>(
+      row.integer("replicas", {1, 1 << 16}, 8, "inference: of a service at its peak, median"));
+  shape.night = row.number("night", {0, 1}, 0.4, "inference: of its peak that is left at night");
+  row.finish();
+  if (models == nullptr) return shape;
+  shape.queue = index_of(queue, known.queues, row.place_of("queue"), "a queue");
+  for (const std::string& name : pools)
+    shape.pools.push_back(index_of(name, known.pools, row.place_of("pools"), "a pool"));
+  for (std::size_t i = 0; pools.empty() && i < known.pools.size(); ++i)
+    shape.pools.push_back(static_cast<int>(i));
+  if (shape.sizes.empty()) row.place_of("sizes").fail("expected at least one size, found none");
+  if (shape.kind == JobClass::kInference && shape.sizes.size() > 1)
+    row.place_of("sizes").fail("expected one size, that of a replica, found several");
+  return shape;
+}
+
+MixedLoad read_load(Section section) {
+  MixedLoad load;
+  load.jobs = static_cast<int>(section.integer("jobs", {1, 1'000'000}, 500, "in number, of all shapes"));
+  load.demand =
+      section.number("demand", {0.001, 100}, 1.1, "card time that is asked for, over all that there is");
+  load.backlog = section.number("backlog", {0, 1}, 0.15, "share of the jobs that wait when time begins");
+  load.day_depth =
+      section.number("day_depth", {0, 1}, 0.5, "arrivals: so much more than their mean at the peak's hour");
+  load.weekend =
+      section.number("weekend", {0, 10}, 0.6, "arrivals on Saturday and Sunday, against other days");
+  load.peak_hour = section.number("peak_hour", {0, 24}, 15, "of the day, of arrivals and of services");
+  load.noise = section.number("noise", {0, 1}, 0.05, "of services from hour to hour: sigma of the logarithm");
+  load.overestimate = section.number("overestimate", {1, 100}, 2,
+                                     "lengths that users state: from 1 to so many times the true ones");
+  section.finish();
+  return load;
+}
+
+SchedulerPlan read_scheduler(Section section) {
+  SchedulerPlan scheduler;
+  scheduler.partition = section.choice<PartitionRule>("partition", kPartitions, PartitionRule::kBorrow,
+                                                      "what becomes of quota that is idle");
+  scheduler.backfill = section.choice<BackfillRule>("backfill", kBackfills, BackfillRule::kEasy,
+                                                    "who may pass those who wait before");
+  scheduler.placement = section.choice<PlacementRule>("placement", kPlacements, PlacementRule::kPacked,
+                                                      "which nodes a job gets");
+  scheduler.chips = section.choice<ChipRule>("chips", kChips, ChipRule::kCheapest,
+                                             "which pool a job gets, of those that fit");
+  scheduler.elastic = section.boolean("elastic", true, "elastic jobs begin smaller, shrink and grow");
+  scheduler.patience =
+      section.time("patience", Time{86'400'000'000'000}, "who has waited so long goes before everybody else");
+  scheduler.settle = section.time("settle", Time{7'200'000'000'000},
+                                  "a job that was just started or resized does not grow for so long");
+  section.finish();
+  return scheduler;
+}
+
+PowerCap read_cap(Section& row) {
+  PowerCap cap;
+  cap.from = row.time("from", Time{}, "since the beginning");
+  cap.until = row.time("until", kForever, "since the beginning");
+  cap.watts = {row.number("watts", {1, 1e12}, std::nullopt, "of the whole building, at its meter")};
+  row.finish();
+  return cap;
+}
+
+// Spares are spread over the pools by their nodes, the largest first.
+std::vector<CardPool> card_pools(const Cluster& cluster, int spares) {
+  std::vector<CardPool> pools;
+  int all = 0;
+  for (const Pool& pool : cluster.pools) all += pool.nodes;
+  for (std::size_t i = 0; i < cluster.pools.size(); ++i) {
+    const Pool& of = cluster.pools[i];
+    CardPool pool;
+    pool.name = of.name;
+    pool.nodes = of.nodes;
+    pool.cards = of.node.accelerators;
+    pool.nodes_per_leaf = std::max(1, cluster.fabric.layout().pools[i].nodes_per_leaf);
+    pool.oversubscription = cluster.fabric.spec().oversubscription;
+    pool.spares = static_cast<int>(std::int64_t{spares} * of.nodes / all);
+    pool.overhead_power = of.node.overhead_power;
+    pool.node_power = of.node.overhead_power + of.accelerator.power * of.node.accelerators;
+    pool.card_price = of.accelerator.price;
+    pools.push_back(std::move(pool));
+  }
+  return pools;
+}
+
+void check_shape(const QueuePlan& plan, const JobShape& shape, const std::string& pointer,
+                 const Document& document) {
+  for (const int size : shape.sizes) {
+    const bool fits = std::any_of(shape.pools.begin(), shape.pools.end(), [&](int at) {
+      const CardPool& pool = plan.pools[at];
+      const bool whole = size < pool.cards ? pool.cards % size == 0 : size % pool.cards == 0;
+      return whole && size <= std::int64_t{pool.nodes - pool.spares} * pool.cards;
+    });
+    if (!fits)
+      place_at(document, pointer + "/sizes")
+          .fail(fmt::format("{} cards are no equal part of a node and no number of whole nodes of its pools",
+                            size));
+  }
+  if (std::none_of(shape.weights.begin(), shape.weights.end(), [](double weight) { return weight > 0; }))
+    place_at(document, pointer + "/sizes").fail("expected a weight above 0, found none");
+}
+
+}  // namespace
+
+void read_queueing(Section& top, Scenario& scenario, const ModelCatalog* models) {
+  const bool asked = models == nullptr || top.given("queueing");
+  Section section = top.object("queueing", false, "instead of `jobs`: many jobs that are drawn, in queues");
+  const auto plan = std::make_shared<QueuePlan>();
+  NamesOfPlan known;
+  for (Section& row : section.objects("queues", asked, "who shares the cluster")) {
+    plan->queues.push_back(read_queue(row));
+    known.queues.push_back(plan->queues.back().name);
+  }
+  for (const Pool& pool : models != nullptr ? scenario.cluster->pools : std::vector<Pool>{})
+    known.pools.push_back(pool.name);
+  for (Section& row : section.objects("shapes", asked, "kinds of jobs"))
+    plan->shapes.push_back(read_shape(row, known, models));
+  plan->load = read_load(section.object("load", false, "how jobs are drawn"));
+  plan->scheduler = read_scheduler(section.object("scheduler", false, "by which rules they get cards"));
+  for (Section& row : section.objects("power_caps", false, "limits of the building's power"))
+    plan->caps.push_back(read_cap(row));
+  section.finish();
+  if (models == nullptr || !asked) return;
+  plan->pools = card_pools(*scenario.cluster, scenario.operations->plan.spares);
+  scenario.operations->queueing = plan;
+}
+
+void check_queueing(const Scenario& scenario, const Document& document) {
+  const QueuePlan& plan = *scenario.operations->queueing;
+  if (!scenario.operations->plan.jobs.empty())
+    place_at(document, "/jobs").fail("expected `jobs` or `queueing`, found both");
+  if (plan.queues.empty()) place_at(document, "/queueing/queues").fail("expected at least one, found none");
+  if (plan.shapes.empty()) place_at(document, "/queueing/shapes").fail("expected at least one, found none");
+  double quotas = 0;
+  for (const JobQueue& queue : plan.queues) quotas += queue.quota;
+  if (quotas > 1 + 1e-9)
+    place_at(document, "/queueing/queues")
+        .fail(fmt::format("expected quotas of at most 1 together, found {}", quotas));
+  if (std::cmp_less(plan.load.jobs, plan.shapes.size()))
+    place_at(document, "/queueing/load/jobs")
+        .fail(fmt::format("expected at least one job a shape, found {} for {} shapes", plan.load.jobs,
+                          plan.shapes.size()));
+  for (std::size_t i = 0; i < plan.shapes.size(); ++i)
+    check_shape(plan, plan.shapes[i], fmt::format("/queueing/shapes/{}", i), document);
+  for (std::size_t i = 0; i < plan.caps.size(); ++i) {
+    if (plan.caps[i].until <= plan.caps[i].from)
+      place_at(document, fmt::format("/queueing/power_caps/{}/until", i))
+          .fail("expected a time after `from`, found one that is not");
+  }
+}
+
+}  // namespace moebius

@@ -1,0 +1,40 @@
+#include "workloads/service_rules.h"
+
+#include "workloads/job.h"
+#include "workloads/service_engine.h"
+#include "workloads/service_tiers.h"
+
+namespace moebius {
+
+PoolRules pool_rules(const ServicePlan& service, const ServicePool& pool) {
+  const Scenario& scenario = pool.job->scenario;
+  const ServingPlan& plan = pool.phase.plan;
+  PoolRules rules;
+  rules.name = scenario.cluster->pools.front().name;
+  rules.role = pool.phase.role;
+  rules.instances = pool.phase.instances;
+  rules.instance.replicas = plan.dp;
+  rules.instance.balance = service.balance;
+  rules.instance.host = service.host;
+  ReplicaRules& replica = rules.instance.replica;
+  replica.policy = pool.phase.batching;
+  replica.max_running = plan.max_batch;
+  replica.token_budget = plan.token_budget;
+  replica.chunked = pool.phase.chunked;
+  replica.page_tokens = plan.block_tokens;
+  replica.pages = pool.pages;
+  replica.output_reserve = service.output_reserve;
+  if (service.prefix_cache && scenario.traffic.source && pool.phase.role != PoolRole::kDecode)
+    replica.shared_tokens = static_cast<std::int32_t>(scenario.traffic.source->block_tokens());
+  if (replica.shared_tokens > 0) replica.depth_cost = depth_cost(scenario.model, replica.shared_tokens);
+  replica.eviction = service.tiers.eviction;
+  if (service.tiers.on() && service.tiers.layerwise) rules.instance.load_layers = scenario.model.layers;
+  if (pool.phase.role != PoolRole::kPrefill) replica.speculation = service.speculation;
+  replica.seed = scenario.seed;
+  rules.wan = pool.phase.wan;
+  rules.transfer_rate = scenario.cluster->pools.front().accelerator.nic_rate * plan.tp;
+  set_engine_rules(service, pool, rules.instance);
+  return rules;
+}
+
+}  // namespace moebius

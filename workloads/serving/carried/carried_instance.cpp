@@ -1,0 +1,142 @@
+#include "workloads/serving/carried/carried_instance.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "hw/error.h"
+
+namespace moebius {
+namespace {
+
+int end_class_of(const CarriedLayout& layout, int number) {
+  const auto next = static_cast<std::size_t>(number) + 1;
+  return next < layout.instances.size() ? layout.instances[next].first_class
+                                        : static_cast<int>(layout.layout.classes.size());
+}
+
+}  // namespace
+
+CarriedInstance::CarriedInstance(const CarriedService& service, const CarriedLayout& layout, int number,
+                                 const PromptBook& prompts)
+    : job_(job_of_pool(service, service.pools[layout.instances[number].pool])),
+      shape_(job_),
+      layout_(layout.layout),
+      place_(layout.instances[number]),
+      end_class_(end_class_of(layout, number)),
+      routes_(job_) {
+  const ReplicaRules& rules = service.pools[place_.pool].rules.instance.replica;
+  pages_ = static_cast<std::int32_t>(rules.pages) + 1;  // one of them for padding
+  host_pages_ = static_cast<std::int32_t>(rules.host_pages);
+  shape_.cache_rows = std::int64_t{pages_} * job_.plan.block_tokens;
+  routes_.use_prompts(&prompts);
+  if (job_.plan.experts_apart()) separated_.emplace(job_, shape_, PromptCut::kWhole);
+  tables_.assign(job_.plan.dp, kv::PageTables({.pages = pages_ - 1,
+                                               .page_tokens = rules.page_tokens,
+                                               .block_pages = rules.shared_tokens / rules.page_tokens,
+                                               .host_pages = host_pages_}));
+}
+
+void CarriedInstance::place_pages(Instance& decides) {
+  for (int i = 0; i < decides.size(); ++i) decides.replica(i).place_pages(tables_[i]);
+}
+
+BatchPtr CarriedInstance::padding() const {
+  return std::make_shared<const Batch>(Batch{job_.plan.block_tokens, {{-1, 1, 0, 1, {pages_ - 1}}}});
+}
+
+std::vector<BatchPtr> CarriedInstance::batches(const Instance& decided, const Known& known) const {
+  std::vector<BatchPtr> batches;
+  for (int i = 0; i < decided.size(); ++i) {
+    auto batch = std::make_shared<Batch>();
+    batch->page_tokens = job_.plan.block_tokens;
+    for (const PlannedPart& part : decided.replica(i).parts()) {
+      const CarriedSequence of = known(part.id);
+      BatchSequence sequence{of.request, of.prompt, part.past, part.count, tables_[i].of(part.id)};
+      const auto needed = static_cast<std::size_t>(pages_for(sequence.length(), batch->page_tokens));
+      CHECK(sequence.pages.size() >= needed,
+            fmt::format("{} tokens on {} pages", sequence.length(), sequence.pages.size()));
+      sequence.pages.resize(needed);
+      batch->sequences.push_back(std::move(sequence));
+    }
+    batches.push_back(batch->sequences.empty() ? padding() : std::move(batch));
+  }
+  return batches;
+}
+
+// Where experts stand apart, their ranks are of no replica: any will do.
+int CarriedInstance::replica_of(const RankClass& rank_class) const {
+  return std::min((rank_class.representative() - place_.first_rank) / job_.plan.tp, job_.plan.dp - 1);
+}
+
+// With its ranks counted from the first of the instance.
+RankClass CarriedInstance::within(const RankClass& rank_class) const {
+  RankClass of = rank_class;
+  for (std::int32_t& rank : of.ranks) rank -= place_.first_rank;
+  return of;
+}
+
+std::vector<RankWork> CarriedInstance::iteration(const std::vector<BatchPtr>& batches) {
+  separated_ ? separated_->begin(batches) : routes_.begin(batches);
+  std::vector<RankWork> work;
+  for (int c = place_.first_class; c < end_class_; ++c) {
+    const RankClass& of = layout_.classes[c];
+    if (separated_) {
+      work.push_back({c, separated_->fragment(within(of))});
+      continue;
+    }
+    const int group = (of.representative() - place_.first_rank) / job_.plan.ep;
+    work.push_back({c, lower_iteration(shape_, {batches[replica_of(of)], shard_of(of),
+                                                [&](int layer) { return routes_.get(group, layer); }})});
+  }
+  return work;
+}
+
+std::vector<RankWork> CarriedInstance::swaps() {
+  std::vector<RankWork> work;
+  for (int c = place_.first_class; c < end_class_; ++c) {
+    const kv::PageTables& tables = tables_[replica_of(layout_.classes[c])];
+    if (!tables.swapped().empty()) work.push_back({c, lower_swaps(shape_, host_pages_, tables.swapped())});
+  }
+  for (kv::PageTables& tables : tables_) tables.forget_swapped();
+  return work;
+}
+
+std::vector<RankWork> CarriedInstance::move(bool send, int replica, std::int32_t id,
+                                            const CarriedSequence& of, int peer) {
+  std::vector<RankWork> work;
+  for (int i = 0; i < job_.plan.tp; ++i) {
+    const CacheMove cache{shape_, of.request, of.prompt, tables_[replica].of(id), peer + i};
+    work.push_back({layout_.class_of_rank[first_rank(replica) + i],
+                    send ? lower_cache_send(cache) : lower_cache_receive(cache)});
+  }
+  return work;
+}
+
+std::vector<BatchPtr> CarriedInstance::full_batches(bool decode) const {
+  const ServingPlan& plan = job_.plan;
+  const int prompt = job_.workload.input.high, output = job_.workload.output.high;
+  const int of_replica = (job_.workload.requests + plan.dp - 1) / plan.dp;
+  std::int64_t sequences = std::min(plan.max_batch, of_replica);
+  if (!decode) sequences = std::clamp<std::int64_t>(plan.token_budget / prompt, 1, sequences);
+  auto batch = std::make_shared<Batch>();
+  batch->page_tokens = plan.block_tokens;
+  std::int32_t page = 0;
+  for (std::int32_t i = 0; i < sequences; ++i) {
+    BatchSequence sequence{
+        i * plan.dp, prompt, decode ? prompt + std::max(0, output - 2) : 0, decode ? 1 : prompt, {}};
+    for (int p = pages_for(sequence.length(), plan.block_tokens); p > 0; --p)
+      sequence.pages.push_back(page++);
+    batch->sequences.push_back(std::move(sequence));
+  }
+  return std::vector<BatchPtr>(plan.dp, std::move(batch));
+}
+
+std::int32_t CarriedInstance::peak_pages() const {
+  std::int32_t peak = 0;
+  for (const kv::PageTables& tables : tables_) peak = std::max(peak, tables.peak());
+  return peak + 1;  // padding
+}
+
+}  // namespace moebius

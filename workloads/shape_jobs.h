@@ -1,0 +1,19 @@
+// The jobs of a cluster's queues, each alone: what its step or its replica's tokens take is simulated once
+// for every pool and size.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "workloads/job.h"
+
+namespace moebius {
+
+// Reads the scenario of a shape with the cluster's own machines in place of its own: so many cards of one
+// pool, on the cluster's fabric. On a part of a node training runs on fewer replicas. Errors are those of
+// read_job and require_fit.
+std::function<std::unique_ptr<Job>(int shape, int pool, int cards)> shape_reader(const Document& document,
+                                                                                 const Scenario& scenario,
+                                                                                 const Library& library);
+
+}  // namespace moebius

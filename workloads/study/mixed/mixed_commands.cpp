@@ -1,0 +1,115 @@
+#include "workloads/study/mixed/mixed_commands.h"
+
+#include <filesystem>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "hw/error.h"
+#include "workloads/report/run_directory.h"
+#include "workloads/scenario/extended_document.h"
+#include "workloads/scenario/schema.h"
+#include "workloads/study/mixed/split_search.h"
+
+namespace moebius {
+namespace {
+
+struct MatrixArguments {
+  std::vector<std::string> chips;
+  std::string node, fabric = "rail-optimised-clos-roce", out;
+  bool json = false;
+};
+
+int matrix(const MatrixArguments& arguments, const ChosenExecutor& executor) {
+  const Library library(*executor.data);
+  std::vector<EfficiencyMatrix> matrices;
+  for (const std::string& name : arguments.chips) {
+    const Accelerator chip = library.hardware.accelerator(name);
+    if (chip.peak_of(DType::kBf16).value <= 0)
+      throw input_error(
+          fmt::format("{}: the catalog knows no rate of it for bf16, which the classes need", chip.id));
+    const Node node =
+        arguments.node.empty() ? node_for(chip, library.hardware) : library.hardware.node(arguments.node);
+    const Pool pool{.name = chip.id, .accelerator = chip, .node = node, .nodes = 2};
+    if (const std::string problem = problem_of(pool); !problem.empty())
+      throw input_error(fmt::format("--node: {}", problem));
+    matrices.push_back(chip_matrix(chip, *make_cost_source(chip, *executor.data)));
+    add_network(pool, arguments.fabric, library, executor.start, matrices.back());
+  }
+  if (!arguments.out.empty()) write_file(arguments.out, matrix_json(matrices));
+  print(arguments.json ? matrix_json(matrices) : matrix_text(matrices));
+  return 0;
+}
+
+struct SplitArguments {
+  std::string scenario, out;
+  Changes changes;
+  std::optional<std::int64_t> finalists;
+  bool json = false;
+};
+
+// What the best split changes of the file, over it.
+std::string extending(const SplitStudy& study, const SplitArguments& arguments) {
+  namespace fs = std::filesystem;
+  const fs::path directory = fs::absolute(arguments.out).parent_path();
+  Document document = parse_document(study.scenario, arguments.out);
+  set_at_pointer(document, "/moebius", "1");
+  set_at_pointer(document, "/kind", "training");
+  set_at_pointer(document, "/name", to_json(text_value(study.name + ", split")));
+  const std::string base = fs::relative(fs::absolute(arguments.scenario), directory).string();
+  set_at_pointer(document, "/extends", to_json(text_value(base)));
+  return to_json(document.root) + "\n";
+}
+
+int split(const SplitArguments& arguments, const ChosenExecutor& executor) {
+  constexpr std::int64_t kMostFinalists = 1000;
+  const std::int64_t finalists = arguments.finalists.value_or(12);
+  if (finalists < 1 || finalists > kMostFinalists)
+    throw input_error(fmt::format("--finalists: expected 1 to {}, found {}", kMostFinalists, finalists));
+  const Library library(*executor.data);
+  const SplitStudy study =
+      study_split({arguments.scenario, load_scenario(arguments.scenario), arguments.changes, library,
+                   executor.start, static_cast<int>(finalists)});
+  if (!arguments.out.empty()) write_file(arguments.out, extending(study, arguments));
+  print(arguments.json ? split_json(study) : split_text(study));
+  return 0;
+}
+
+}  // namespace
+
+Command matrix_command(const ChosenExecutor& executor) {
+  const auto arguments = std::make_shared<MatrixArguments>();
+  const CommandOptions own{
+      {.name = "CHIP",
+       .target = &arguments->chips,
+       .help = "names of `moebius list accelerators`",
+       .required = true},
+      {"--node", &arguments->node, "that they stand in (default: the catalog's node that suits each best)"},
+      {"--fabric", &arguments->fabric, "between two nodes (default: rail-optimised-clos-roce)"},
+      {"--out", &arguments->out, "file for the matrices as JSON"},
+      {"--json", &arguments->json, "print the matrices as one JSON object"}};
+  return {"matrix", "what share of its compute, memory and links a chip reaches, by class of op",
+          joined({own, executor.options, {data_option(*executor.data)}}),
+          [arguments, executor] { return matrix(*arguments, executor); }};
+}
+
+Command split_command(const ChosenExecutor& executor) {
+  const auto arguments = std::make_shared<SplitArguments>();
+  const CommandOptions own{
+      {.name = "SCENARIO",
+       .target = &arguments->scenario,
+       .help = "training on pools of several kinds of chips",
+       .required = true},
+      {"--set", &arguments->changes.sets, "/json/pointer=value: changes the scenario; may be given again"},
+      {"--seed", &arguments->changes.seed, "replaces the scenario's seed", whole_number},
+      {"--finalists", &arguments->finalists,
+       "best splits by the matrices that are carried out (default: 12)"},
+      {"--out", &arguments->out, "file for a scenario that extends this one by the best split"},
+      {"--json", &arguments->json, "print the result as one JSON object"}};
+  return {"split",
+          "give a job to chips of several kinds: stages, layers and microbatches, against the parts alone",
+          joined({own, executor.options, {data_option(*executor.data)}}),
+          [arguments, executor] { return split(*arguments, executor); }};
+}
+
+}  // namespace moebius

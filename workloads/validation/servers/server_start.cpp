@@ -1,0 +1,103 @@
+#include "workloads/validation/servers/server_start.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace moebius {
+namespace {
+
+constexpr const char* kSglang = "sglang-0.5.14";
+constexpr const char* kTensorRt = "trtllm-1.3.0rc20";
+
+bool is_deepseek(const Model& model) {
+  return model.id.starts_with("deepseek-v3") || model.id.starts_with("deepseek-r1");
+}
+
+bool is_gpt_oss(const Model& model) {
+  return model.id.starts_with("gpt-oss");
+}
+
+bool blackwell(const ServerRow& row) {
+  return row.system.starts_with("b");
+}
+
+// Experts of DeepSeek in TensorRT-LLM on Blackwell run in its generated kernels (moe_config backend TRTLLM),
+// but for FP4 with attention DP (CUTLASS), and before 1.2 (DeepGEMM for FP8). SGLang has those kernels too,
+// by FlashInfer, and its tables tell them; TensorRT-LLM's tell CUTLASS and DeepGEMM.
+bool generated_experts(const ServerRow& row, const Model& model, const ServerShape& shape) {
+  if (row.backend != "trtllm" || !is_inferencemax(row) || !blackwell(row) || !is_deepseek(model))
+    return false;
+  return row.gemm == "nvfp4" ? shape.replicas == 1 : !row.version.starts_with("1.1");
+}
+
+// Dense products on Blackwell. FP4: TensorRT-LLM's table has 19 us for matrices of 22 and of 59 MB alike: the
+// host's work for its operator was timed. FP8 by blocks: SGLang's table has 20 us where the same DeepGEMM
+// takes 11 in TensorRT-LLM's, the rest being passes around it, and the servers ran FlashInfer's
+// (SGLANG_ENABLE_FLASHINFER_GEMM) or CUTLASS's. Each is taken from the stack that times the kernel.
+std::string dense_on_blackwell(const ServerRow& row, bool tensor_rt) {
+  if (!blackwell(row)) return "";
+  if (tensor_rt && row.gemm == "nvfp4") return fmt::format("; gemm/fp4={}", kSglang);
+  if (!tensor_rt && row.gemm.starts_with("fp8")) return fmt::format("; gemm/fp8={}", kTensorRt);
+  return "";
+}
+
+// There are no tables of vLLM's kernels: most are SGLang's too. On Hopper its MXFP4 experts are not: Marlin,
+// as TensorRT-LLM's kernels there, blows weights up to BF16 in registers, SGLang's Triton kernel in memory.
+std::string kernels_of(const ServerRow& row, const Model& model, const ServerShape& shape) {
+  const bool tensor_rt =
+      row.backend == "trtllm" || (row.backend == "vllm" && is_gpt_oss(model) && !blackwell(row));
+  std::string kernels = tensor_rt ? kTensorRt : kSglang;
+  if (shape.per_tensor) return kernels + "+fp8-rowwise";
+  if (generated_experts(row, model, shape))
+    kernels += fmt::format("; grouped_gemm/{}={}", row.gemm == "nvfp4" ? "fp4" : "fp8", kSglang);
+  return kernels + dense_on_blackwell(row, tensor_rt);
+}
+
+// dsr1_fp8_b200.sh, dsr1_fp4_b200.sh, dsr1_fp8_h200.sh.
+void start_sglang(const ServerRow& row, ServerStart& start) {
+  start.token_budget = 32768;
+  if (row.apart() || !blackwell(row)) return;
+  const bool four = row.both.tp == 4 || row.both.tp == 16;  // of 4 devices, counted once or twice
+  if (row.gemm == "nvfp4") {
+    start.token_budget = 16384, start.max_batch = 256;
+  } else {
+    start.token_budget = four ? 8192 : 32768, start.max_batch = four ? 32 : 128;
+  }
+}
+
+// gptoss_fp4_*_trt.sh; dsr1_*_trt.sh: --max_num_tokens one prompt and the batch, since 1.2 not less than
+// 8,192.
+int tensor_rt_budget(const ServerRow& row, const Model& model, int batch) {
+  if (is_gpt_oss(model)) return 20000;
+  const int tokens = (batch + row.input + 64 + 63) / 64 * 64;
+  return row.version.starts_with("1.2") ? std::max(8192, tokens) : tokens;
+}
+
+// 1.2.0rc6.post3 is the version of the configurations with guesses alone (dsr1-fp4-b200-trt-mtp,
+// dsr1-fp8-b200-trt-mtp), which guess 3 tokens, with attention DP 1. The first holds in 82% (vLLM pull
+// request 12755: 81 to 82.3% for R1), and 3.2 tokens come of an iteration with 7 guesses (model card of
+// nebius/MTP-DeepSeek-V3-0324, original module): 63% for each further one.
+std::string guesses_of(const ServerRow& row, const Model& model, const ServerShape& shape) {
+  if (row.backend != "trtllm" || !is_deepseek(model) || row.version != "1.2.0rc6.post3") return "";
+  if (shape.replicas > 1) return R"({"mtp": 1, "acceptance": 0.82})";
+  return R"({"mtp": 3, "acceptance_by_place": [0.82, 0.63, 0.63]})";
+}
+
+}  // namespace
+
+bool is_inferencemax(const ServerRow& row) {
+  return row.dump.starts_with("20") || row.dump.find("gap-analysis") != std::string::npos;
+}
+
+ServerStart server_start(const ServerRow& row, const Model& model, const ServerShape& shape) {
+  ServerStart start{.kernels = kernels_of(row, model, shape)};
+  if (!is_inferencemax(row)) return start;
+  if (row.backend == "vllm") start.token_budget = 8192;
+  if (row.backend == "sglang") start_sglang(row, start);
+  if (row.backend == "trtllm") start.token_budget = tensor_rt_budget(row, model, shape.batch);
+  start.speculative = guesses_of(row, model, shape);
+  return start;
+}
+
+}  // namespace moebius
