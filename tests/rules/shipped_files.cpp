@@ -26,7 +26,8 @@ std::vector<std::string> scenario_files() {
   std::vector<std::string> files;
   for (const auto& entry : fs::recursive_directory_iterator(kRoot / "scenarios")) {
     const std::string path = entry.path().string();
-    if (path.ends_with(".json") && !path.ends_with(".study.json") && !path.ends_with("schema.json"))
+    if (path.ends_with(".json") && !path.ends_with(".study.json") && !path.ends_with(".space.json") &&
+        !path.ends_with("schema.json"))
       files.push_back(path);
   }
   std::sort(files.begin(), files.end());

@@ -12,7 +12,7 @@ ValidatedCase one(const std::string& group, double published, double ours, doubl
   row.expectation.value = published;
   row.expectation.tolerance = tolerance;
   row.ours = ours;
-  return {group, "case", {row}, {}};
+  return {.group = group, .name = "case", .rows = {row}};
 }
 
 }  // namespace

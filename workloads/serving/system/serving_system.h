@@ -45,7 +45,7 @@ struct TransferRules {
   Time latency;            // before the first byte
   int layers = 1;          // of the model
   bool layerwise = false;  // each layer leaves when it is computed; otherwise all when the prompt is
-  Time call;               // of a layer, before its bytes
+  Time call = {};          // of a layer, before its bytes
 };
 
 struct SystemRules {

@@ -43,14 +43,15 @@ GroupBound::Layer GroupBound::beyond(const Layer& whole, const Layer& part) {
   Layer rest;
   rest.forward = std::max(0.0, whole.forward - part.forward);
   rest.backward = std::max(0.0, whole.backward - part.backward);
-  for (int lane = 0; lane < kNumLanes; ++lane) rest.lanes[lane] = std::max(0.0, whole.lanes[lane] - part.lanes[lane]);
+  for (int lane = 0; lane < kNumLanes; ++lane)
+    rest.lanes[lane] = std::max(0.0, whole.lanes[lane] - part.lanes[lane]);
   return rest;
 }
 
 // A reverse pass in two parts does the work of a whole one, which is what is lowered.
 GroupBound::Layer GroupBound::layer_of(const TrainingPlan& plan, const TrainingWorkload& workload,
-                                       const StageSlice& slice) {
-  const std::shared_ptr<const ChunkFacts> facts = probes_.part(plan, workload, slice);
+                                       const StageSlice& slice, Costing costing) {
+  const std::shared_ptr<const ChunkFacts> facts = probes_.part(plan, workload, slice, costing);
   Layer layer;
   layer.forward = span(facts->forward);
   layer.backward = span(facts->backward);
@@ -59,7 +60,8 @@ GroupBound::Layer GroupBound::layer_of(const TrainingPlan& plan, const TrainingW
   return layer;
 }
 
-GroupBound::Parts GroupBound::parts_of(const TrainingPlan& given, const TrainingWorkload& workload) {
+GroupBound::Parts GroupBound::parts_of(const TrainingPlan& given, const TrainingWorkload& workload,
+                                       bool coarse) {
   const Model& model = scenario_.model;
   TrainingPlan plan = given;
   plan.schedule = PipelineKind::k1F1B;
@@ -67,10 +69,12 @@ GroupBound::Parts GroupBound::parts_of(const TrainingPlan& given, const Training
   plan.chunks = plan.pp = 1;
   Parts parts;
   const int dense = first_of(model, false), moe = first_of(model, true);
-  if (moe >= 0) parts.moe = layer_of(plan, workload, {moe, 1, false, false});
+  if (moe >= 0 && !coarse) parts.moe = layer_of(plan, workload, {moe, 1, false, false});
   // What has no experts does not know how they are spread.
   plan.ep = plan.expert_tp = 1;
   plan.nodes_per_token = 0;
+  if (moe >= 0 && coarse)
+    parts.moe = layer_of(plan, workload, {moe, 1, false, false}, Costing::kExpertsAtPeak);
   const int other = dense >= 0 ? dense : moe;
   const Layer beside = layer_of(plan, workload, {other, 1, false, false});
   if (dense >= 0) parts.dense = beside;
@@ -80,15 +84,25 @@ GroupBound::Parts GroupBound::parts_of(const TrainingPlan& given, const Training
 }
 
 std::shared_ptr<const GroupBound::Parts> GroupBound::known_parts(const TrainingPlan& plan,
-                                                                 const TrainingWorkload& workload, int switches) {
-  const Key key{plan.tp,  plan.dense_degree(), plan.expert_tp, plan.tp_chunks, plan.ep, plan.cp,
-                plan.zero > 0 ? plan.dp : 0, static_cast<int>(workload.micro_batch), plan.nodes_per_token, switches};
+                                                                 const TrainingWorkload& workload,
+                                                                 int switches, bool coarse) {
+  const Key key{coarse,
+                plan.tp,
+                plan.dense_degree(),
+                coarse ? 1 : plan.expert_tp,
+                plan.tp_chunks,
+                coarse ? 1 : plan.ep,
+                plan.cp,
+                plan.zero > 0 ? plan.dp : 0,
+                static_cast<int>(workload.micro_batch),
+                coarse ? 0 : plan.nodes_per_token,
+                switches};
   {
     const std::lock_guard lock(mutex_);
     const auto known = parts_.find(key);
     if (known != parts_.end()) return known->second;
   }
-  auto made = std::make_shared<const Parts>(parts_of(plan, workload));
+  auto made = std::make_shared<const Parts>(parts_of(plan, workload, coarse));
   const std::lock_guard lock(mutex_);
   return parts_[key] = made;
 }
@@ -105,8 +119,9 @@ std::vector<GroupBound::Layer> GroupBound::stages_of(const TrainingPlan& plan, c
   return stages;
 }
 
-GroupBound::Least GroupBound::of(const TrainingPlan& plan, const TrainingWorkload& workload, int switches) {
-  const std::vector<Layer> stages = stages_of(plan, *known_parts(plan, workload, switches));
+GroupBound::Least GroupBound::of(const TrainingPlan& plan, const TrainingWorkload& workload, int switches,
+                                 bool coarse) {
+  const std::vector<Layer> stages = stages_of(plan, *known_parts(plan, workload, switches, coarse));
   const double microbatches = workload.num_microbatches(plan);
   double busy = 0;
   for (const Layer& stage : stages) busy += stage.lanes[static_cast<int>(Lane::kCompute)];

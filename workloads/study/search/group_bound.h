@@ -24,7 +24,8 @@ class GroupBound {
   struct Least {
     double seconds = 0, busy = 0;  // of a step; of computing, mean over ranks
   };
-  Least of(const TrainingPlan& plan, const TrainingWorkload& workload, int switches);
+  // `coarse`: whatever the expert-parallel degrees are, without their routes.
+  Least of(const TrainingPlan& plan, const TrainingWorkload& workload, int switches, bool coarse = false);
 
  private:
   struct Layer {
@@ -39,14 +40,15 @@ class GroupBound {
   };
   static Layer beyond(const Layer& whole, const Layer& part);  // what one has that the other has not
   struct Parts {
-    Layer dense, moe;             // a layer
-    Layer embedding, head;        // beside a layer of their stage
+    Layer dense, moe;       // a layer
+    Layer embedding, head;  // beside a layer of their stage
   };
-  using Key = std::array<int, 10>;
-  Layer layer_of(const TrainingPlan& plan, const TrainingWorkload& workload, const StageSlice& slice);
-  Parts parts_of(const TrainingPlan& plan, const TrainingWorkload& workload);
+  using Key = std::array<int, 11>;
+  Layer layer_of(const TrainingPlan& plan, const TrainingWorkload& workload, const StageSlice& slice,
+                 Costing costing = Costing::kAllCores);
+  Parts parts_of(const TrainingPlan& plan, const TrainingWorkload& workload, bool coarse);
   std::shared_ptr<const Parts> known_parts(const TrainingPlan& plan, const TrainingWorkload& workload,
-                                           int switches);
+                                           int switches, bool coarse);
   std::vector<Layer> stages_of(const TrainingPlan& plan, const Parts& parts);
   static double seconds(const TrainingPlan& plan, const std::vector<Layer>& stages, double microbatches);
   std::shared_ptr<const std::vector<StageSlice>> slices(const TrainingPlan& plan);

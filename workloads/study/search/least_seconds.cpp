@@ -14,6 +14,11 @@ int cores_of(const Op& op, const Accelerator& chip, bool all_cores) {
   return op.units > 0 ? std::min<int>(op.units, all) : std::max(1, all + op.units);
 }
 
+bool is_grouped(OpKind kind) {
+  return kind == OpKind::kGroupedGemm || kind == OpKind::kGroupedGemmDgrad ||
+         kind == OpKind::kGroupedGemmWgrad;
+}
+
 double over(double bytes, ByteRate rate) {
   return rate.value > 0 ? bytes / rate.value : 0;
 }
@@ -72,9 +77,16 @@ std::vector<double> LeastSeconds::of(const Fragment& fragment, const RankClass& 
   std::vector<double> seconds;
   for (std::size_t i = 0; i < fragment.ops.size(); ++i) {
     const Op& op = fragment.ops[i];
+    if (costing_ == Costing::kExpertsAtPeak && is_grouped(op.kind)) {
+      seconds.push_back(op_flops(op, fragment).value / pool_.accelerator.peak_of(op.dtype).value);
+      continue;
+    }
     seconds.push_back(is_communication(op.kind)
                           ? of_communication(fragment, op, rank_class)
-                          : costs.at(static_cast<std::int32_t>(i), cores_of(op, pool_.accelerator, all_cores_)).seconds);
+                          : costs
+                                .at(static_cast<std::int32_t>(i),
+                                    cores_of(op, pool_.accelerator, costing_ != Costing::kAsPlanned))
+                                .seconds);
   }
   return seconds;
 }

@@ -2,6 +2,7 @@
 // cores that it may hold; of communication, the bytes that must leave or reach the rank over the widest way.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -12,6 +13,12 @@
 
 namespace moebius {
 
+enum class Costing : std::uint8_t {
+  kAsPlanned,      // compute ops hold the cores that the plan leaves them
+  kAllCores,       // they hold all, whatever they leave to communication
+  kExpertsAtPeak,  // so, and products of routed experts run at the chip's peak, however experts are spread
+};
+
 // Of ranks of `rank_class`, all on one pool of the cluster. 0 where nothing is known.
 //
 // Collectives (Thakur et al. 2005, the bandwidth terms), n members, of which `inside` share a node and its
@@ -20,13 +27,12 @@ namespace moebius {
 // between stages passes one link or one NIC, dispatch and combine each token once to each other node.
 class LeastSeconds {
  public:
-  // `all_cores`: compute ops hold all, whatever they leave to communication.
-  LeastSeconds(const Cluster& cluster, const Pool& pool, const CostSource& costs, bool all_cores)
+  LeastSeconds(const Cluster& cluster, const Pool& pool, const CostSource& costs, Costing costing)
       : cluster_(cluster),
         pool_(pool),
         part_(part_of_fabric(pool, cluster.fabric.spec())),
         costs_(costs),
-        all_cores_(all_cores) {}
+        costing_(costing) {}
 
   std::vector<double> of(const Fragment& fragment, const RankClass& rank_class) const;
   double of_communication(const Fragment& fragment, const Op& op, const RankClass& rank_class) const;
@@ -41,7 +47,7 @@ class LeastSeconds {
   const Pool& pool_;
   FabricPool part_;
   const CostSource& costs_;
-  bool all_cores_;
+  Costing costing_;
 };
 
 }  // namespace moebius

@@ -1,5 +1,5 @@
-// A pass of a pipeline rank as a clock sees it from outside: how much later than what it waits for it is done.
-// Max-plus algebra: an end is the latest of what it waits for, each with the longest way from there.
+// A pass of a pipeline rank as a clock sees it from outside: how much later than what it waits for it is
+// done. Max-plus algebra: an end is the latest of what it waits for, each with the longest way from there.
 #pragma once
 
 #include <array>
@@ -14,7 +14,8 @@ struct PassMap {
   static constexpr double kNever = -std::numeric_limits<double>::infinity();
   // The compute lane comes free; the message of the stage before, of the stage after, has been sent.
   enum In { kLane, kFromBefore, kFromAfter };
-  // The compute lane comes free again; the message to the stage after, before has arrived; all ops have ended.
+  // The compute lane comes free again; the message to the stage after, before has arrived; all ops have
+  // ended.
   enum Out { kLaneEnd, kToAfter, kToBefore, kAll };
   static constexpr int kIns = kFromAfter + 1, kOuts = kAll + 1;
 

@@ -33,8 +33,7 @@ const std::vector<std::pair<std::string, SearchGoal>>& search_goals() {
   static const std::vector<std::pair<std::string, SearchGoal>> table{
       {"step-time", SearchGoal::kStepTime},
       {"tokens-per-dollar", SearchGoal::kTokensPerDollar},
-      {"tokens-per-joule", SearchGoal::kTokensPerJoule},
-      {"goodput", SearchGoal::kGoodput}};
+      {"tokens-per-joule", SearchGoal::kTokensPerJoule}};
   return table;
 }
 
@@ -47,9 +46,11 @@ PlanScore::PlanScore(SearchGoal goal, const Scenario& scenario)
   node_w_ = pool.node.overhead_power.value;
   node_ = std::max(1, pool.node.accelerators);
   if (goal == SearchGoal::kTokensPerDollar && price_ <= 0)
-    throw input_error(fmt::format("--goal tokens-per-dollar: the price of {} is not known", pool.accelerator.id));
+    throw input_error(
+        fmt::format("--goal tokens-per-dollar: the price of {} is not known", pool.accelerator.id));
   if (goal == SearchGoal::kTokensPerJoule && device_w_ <= 0)
-    throw input_error(fmt::format("--goal tokens-per-joule: the power of {} is not known", pool.accelerator.id));
+    throw input_error(
+        fmt::format("--goal tokens-per-joule: the power of {} is not known", pool.accelerator.id));
 }
 
 double PlanScore::usd_per_hour(int ranks) const {
@@ -59,7 +60,6 @@ double PlanScore::usd_per_hour(int ranks) const {
 double PlanScore::of(double seconds, double busy, int ranks) const {
   switch (goal_) {
     case SearchGoal::kStepTime:
-    case SearchGoal::kGoodput:
       return seconds;
     case SearchGoal::kTokensPerDollar:
       return usd_per_hour(ranks) / 3600 * seconds;

@@ -12,10 +12,9 @@
 namespace moebius {
 namespace {
 
-constexpr std::array kDegrees{"/plan/tp/attention", "/plan/tp/dense",  "/plan/tp/expert",
-                              "/plan/pp/degree",    "/plan/pp/virtual", "/plan/pp/schedule",
-                              "/plan/ep/degree",    "/plan/cp",         "/plan/dp/degree",
-                              "/workload/micro_batch"};
+constexpr std::array kDegrees{
+    "/plan/tp/attention", "/plan/tp/dense",  "/plan/tp/expert", "/plan/pp/degree", "/plan/pp/virtual",
+    "/plan/pp/schedule",  "/plan/ep/degree", "/plan/cp",        "/plan/dp/degree", "/workload/micro_batch"};
 
 const Value* value_at(const Value& root, std::string_view pointer) {
   const Value* value = &root;
@@ -86,21 +85,23 @@ PipelineKind schedule_of(const std::string& json, const std::string& file) {
     if (json == fmt::format("\"{}\"", row.name)) return row.value;
     names.emplace_back(row.name);
   }
-  throw input_error(fmt::format("{}: /plan/pp/schedule: expected one of {}, found {}", file,
-                                fmt::join(names, ", "), json));
+  throw input_error(
+      fmt::format("{}: /plan/pp/schedule: expected one of {}, found {}", file, fmt::join(names, ", "), json));
 }
 
 std::vector<PlanBundle> bundles_of(const Document& base, const std::vector<StudyAxis>& axes) {
   Document neutral = base;
   make_neutral(neutral);
   std::vector<Assignment> always;
-  if (text_at(base, "/plan/pp/slicing").starts_with('[')) always.push_back({"/plan/pp/slicing", "\"balanced\""});
+  if (text_at(base, "/plan/pp/slicing").starts_with('['))
+    always.push_back({"/plan/pp/slicing", "\"balanced\""});
   if (!text_at(base, "/plan/dp/shard").empty()) always.push_back({"/plan/dp/shard", "0"});
   std::size_t count = 1;
   for (const StudyAxis& axis : axes) count *= axis.values.size();
   constexpr std::size_t kMost = 100'000;
   if (count > kMost)
-    throw input_error(fmt::format("a search has at most {} combinations of switches, found {}", kMost, count));
+    throw input_error(
+        fmt::format("a search has at most {} combinations of switches, found {}", kMost, count));
   std::vector<PlanBundle> bundles;
   std::string refusal;
   for (std::size_t i = 0; i < count; ++i) {
@@ -112,8 +113,7 @@ std::vector<PlanBundle> bundles_of(const Document& base, const std::vector<Study
     }
     Document document = neutral;
     try {
-      for (const Assignment& change : bundle.settings)
-        set_at_pointer(document, change.pointer, change.value);
+      for (const Assignment& change : bundle.settings) set_at_pointer(document, change.pointer, change.value);
       bundle.plan = read_plan(document);
       bundles.push_back(std::move(bundle));
     } catch (const Error& error) {
@@ -129,7 +129,8 @@ std::string degrees_text(const PlanDegrees& d, int dp) {
   if (d.dense_tp != d.tp) text += fmt::format(", dense {}", d.dense_tp);
   if (d.expert_tp != 1) text += fmt::format(", expert {}", d.expert_tp);
   text += fmt::format(" · pp {}", d.pp);
-  if (d.pp > 1) text += fmt::format(" ({}{})", name_of(d.schedule), d.chunks > 1 ? fmt::format(" x {}", d.chunks) : "");
+  if (d.pp > 1)
+    text += fmt::format(" ({}{})", name_of(d.schedule), d.chunks > 1 ? fmt::format(" x {}", d.chunks) : "");
   text += fmt::format(" · ep {} · cp {} · dp {} · microbatch {}", d.ep, d.cp, dp, d.micro_batch);
   if (d.tensor_overlap) text += " · tp overlap";
   return text;

@@ -8,11 +8,12 @@
 
 #include "hw/error.h"
 #include "workloads/checkpoint/interruption.h"
+#include "workloads/command_line/scenario_commands.h"
 #include "workloads/progress_bar.h"
 #include "workloads/report/run_directory.h"
 #include "workloads/scenario/extended_document.h"
+#include "workloads/scenario/scenario_parts.h"
 #include "workloads/study/search/training_search.h"
-#include "workloads/command_line/scenario_commands.h"
 
 namespace moebius {
 namespace {
@@ -44,6 +45,14 @@ Document document_of(const ScenarioArguments& arguments) {
   }
   if (arguments.changes.seed) set_at_pointer(document, "/seed", std::to_string(*arguments.changes.seed));
   return document;
+}
+
+void require_training(const Document& document) {
+  const Value* kind = document.root.kind == Value::Kind::kObject ? document.root.find("kind") : nullptr;
+  if (kind != nullptr && kind->text != "training")
+    place_at(document, "/kind")
+        .fail(fmt::format("a search is for \"training\", found {}: `moebius sweep` varies any scenario",
+                          kind->excerpt()));
 }
 
 // Paths in the scenario stay relative to where it stood; a search changes none of them.
@@ -79,11 +88,15 @@ int run(const SearchArguments& arguments, const ChosenExecutor& rough, const Cho
   *fine.data = *rough.data = arguments.scenario.data;
   const Library library(arguments.scenario.data);
   const Document document = document_of(arguments.scenario);
+  require_training(document);
   const SpaceFile space = load_space(arguments.space);
   const Interruption interruption;
   ProgressBar bar;
-  SearchRequest request{.goal = arguments.goal, .rough = rough.start, .fine = fine.start,
-                        .data = arguments.scenario.data, .library = &library};
+  SearchRequest request{.goal = arguments.goal,
+                        .rough = rough.start,
+                        .fine = fine.start,
+                        .data = arguments.scenario.data,
+                        .library = &library};
   request.top = number(arguments.top, 10, 1, "--top");
   request.refine = number(arguments.refine, 100, 0, "--refine");
   request.time_limit_s = arguments.time_limit;
@@ -104,11 +117,14 @@ Command search_command(const ChosenExecutor& rough, const ChosenExecutor& fine) 
   const auto arguments = std::make_shared<SearchArguments>();
   const CommandOptions own{
       choice("--goal", arguments->goal, search_goals(),
-             "what is best: step-time (default), tokens-per-dollar, tokens-per-joule, goodput"),
-      {"--space", &arguments->space, "file of what to vary (kind search-space); default: every degree and switch"},
-      {"--top", &arguments->top, "plans whose order is certain by alpha-beta, and that are printed (default 10)"},
+             "what is best: step-time (default), tokens-per-dollar, tokens-per-joule"),
+      {"--space", &arguments->space,
+       "file of what to vary (kind search-space); default: every degree and switch"},
+      {"--top", &arguments->top,
+       "plans whose order is certain by alpha-beta, and that are printed (default 10)"},
       {"--refine", &arguments->refine, "of the best, at most so many are run again at fluid (default 100)"},
-      {"--time-limit", &arguments->time_limit, "seconds after which the best so far is the answer (default: none)"},
+      {"--time-limit", &arguments->time_limit,
+       "seconds after which the best so far is the answer (default: none)"},
       {"--exhaustive", &arguments->exhaustive, "run every legal plan, without bounds"},
       {"--out", &arguments->out, "directory for report.json, report.txt, search.svg, best.json"},
       {"--plot", &arguments->plot, "SVG file: memory against the goal's figure, with the Pareto front"},

@@ -30,15 +30,19 @@ Json json_of(const RankedPlan& plan) {
 }
 
 Json json_of(const SearchCounts& counts) {
-  return {{"legal", counts.legal},         {"groups", counts.groups}, {"behind_by_bound", counts.bounded},
-          {"too_large", counts.too_large}, {"alpha_beta", counts.rough}, {"fluid", counts.fine},
-          {"not_looked_at", counts.left},  {"stages_lowered", counts.lowered}};
+  return {
+      {"legal", counts.legal},         {"groups", counts.groups},         {"behind_by_bound", counts.bounded},
+      {"too_large", counts.too_large}, {"alpha_beta", counts.rough},      {"fluid", counts.fine},
+      {"not_looked_at", counts.left},  {"stages_lowered", counts.lowered}};
 }
 
 }  // namespace
 
 std::string to_json(const SearchResult& result) {
-  Json json{{"scenario", result.scenario}, {"kind", "search"}, {"executor", "sim"}, {"detail", "alpha-beta, fluid"},
+  Json json{{"scenario", result.scenario},
+            {"kind", "search"},
+            {"executor", "sim"},
+            {"detail", "alpha-beta, fluid"},
             {"seed", result.seed}};
   Json& search = json["search"];
   search["goal"] = search_goals()[static_cast<int>(result.goal)].first;
@@ -48,8 +52,10 @@ std::string to_json(const SearchResult& result) {
   if (result.open_bound > 0) search["best_possible_score"] = result.open_bound;
   search["plans"] = Json::array();
   for (const RankedPlan& plan : result.plans) search["plans"].push_back(json_of(plan));
-  if (result.given) search["given"] = json_of(*result.given);
-  else search["given_refusal"] = result.given_refusal;
+  if (result.given)
+    search["given"] = json_of(*result.given);
+  else
+    search["given_refusal"] = result.given_refusal;
   search["pareto_front"] = pareto_front(result);
   json["provenance"] = {{"moebius", version_text()}, {"file", result.file}};
   json["uncertainty"] = Json::object();

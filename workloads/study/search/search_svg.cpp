@@ -14,12 +14,8 @@ namespace {
 
 constexpr double kWidth = 860, kHeight = 480, kLeft = 90, kRight = 40, kTop = 60, kBottom = 60;
 
-bool by_cost(const SearchResult& result) {
-  return result.goal == SearchGoal::kGoodput;
-}
-
-double across(const SearchResult& result, const PlanFigures& figures) {
-  return by_cost(result) ? figures.usd_per_hour : figures.memory_bytes / 1e9;
+double gigabytes(const PlanFigures& figures) {
+  return figures.memory_bytes / 1e9;
 }
 
 struct Scale {
@@ -34,20 +30,20 @@ Scale scale_of(const SearchResult& result, double from, double to, Get get) {
     scale.low = std::min(scale.low, get(plan));
     scale.high = std::max(scale.high, get(plan));
   }
-  const double margin = scale.high > scale.low ? 0.06 * (scale.high - scale.low) : std::max(1e-9, 0.1 * scale.high);
+  const double margin =
+      scale.high > scale.low ? 0.06 * (scale.high - scale.low) : std::max(1e-9, 0.1 * scale.high);
   scale.low -= margin, scale.high += margin;
   return scale;
 }
 
-void draw_axes(Svg& svg, const Scale& x, const Scale& y, const SearchResult& result) {
+void draw_axes(Svg& svg, const Scale& x, const Scale& y) {
   for (int i = 0; i <= 5; ++i) {
     const double across = x.low + (x.high - x.low) * i / 5, up = y.low + (y.high - y.low) * i / 5;
     svg.line(kLeft, y.at(up), kWidth - kRight, y.at(up), "#e0e0e0");
     svg.text(kLeft - 8, y.at(up) + 4, figure_text(up), SvgAnchor::kEnd);
     svg.text(x.at(across), kHeight - kBottom + 20, figure_text(across), SvgAnchor::kMiddle);
   }
-  svg.text((kLeft + kWidth - kRight) / 2, kHeight - 14,
-           by_cost(result) ? "dollars an hour" : "memory of the fullest rank, GB", SvgAnchor::kMiddle);
+  svg.text((kLeft + kWidth - kRight) / 2, kHeight - 14, "memory of the fullest rank, GB", SvgAnchor::kMiddle);
 }
 
 }  // namespace
@@ -57,7 +53,7 @@ std::vector<std::size_t> pareto_front(const SearchResult& result) {
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
   const auto key = [&](std::size_t i) {
     const PlanFigures& figures = result.plans[i].best_known();
-    return std::pair(across(result, figures), figures.score);
+    return std::pair(gigabytes(figures), figures.score);
   };
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return key(a) < key(b); });
   std::vector<std::size_t> front;
@@ -69,7 +65,7 @@ std::vector<std::size_t> pareto_front(const SearchResult& result) {
 
 std::string to_svg(const SearchResult& result) {
   if (result.plans.empty()) throw run_error(result.scenario + ": nothing to draw: no plan was found");
-  const auto x_of = [&](const RankedPlan& plan) { return across(result, plan.best_known()); };
+  const auto x_of = [&](const RankedPlan& plan) { return gigabytes(plan.best_known()); };
   const auto y_of = [](const RankedPlan& plan) { return plan.best_known().value; };
   const Scale x = scale_of(result, kLeft, kWidth - kRight, x_of);
   const Scale y = scale_of(result, kHeight - kBottom, kTop, y_of);
@@ -78,7 +74,7 @@ std::string to_svg(const SearchResult& result) {
   svg.text(kLeft, 42,
            fmt::format("{} of each plan that ran; those that no other beats in both are joined",
                        search_goals()[static_cast<int>(result.goal)].first));
-  draw_axes(svg, x, y, result);
+  draw_axes(svg, x, y);
   const std::vector<std::size_t> front = pareto_front(result);
   for (std::size_t i = 1; i < front.size(); ++i) {
     const RankedPlan &a = result.plans[front[i - 1]], &b = result.plans[front[i]];
@@ -88,7 +84,8 @@ std::string to_svg(const SearchResult& result) {
     const RankedPlan& plan = result.plans[i];
     const bool best = std::find(front.begin(), front.end(), i) != front.end();
     const double half = best ? 4 : 2;
-    svg.box({x.at(x_of(plan)) - half, y.at(y_of(plan)) - half, 2 * half, 2 * half}, best ? "#d06020" : "#2060b0",
+    svg.box({x.at(x_of(plan)) - half, y.at(y_of(plan)) - half, 2 * half, 2 * half},
+            best ? "#d06020" : "#2060b0",
             fmt::format("{}. {}: {}, {}", i + 1, plan.name, goal_text(result.goal, plan.best_known()),
                         figure_text(x_of(plan))));
   }

@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "workloads/study/search/least_seconds.h"
 #include "workloads/training/pipeline/two_batch.h"
 #include "workloads/training/state/away_state.h"
 #include "workloads/training/state/optimizer.h"
@@ -17,9 +16,9 @@ namespace {
 // Everything that lowering a stage reads of a plan; what only places ranks or orders passes is left out.
 std::string lowering_key(const TrainingPlan& p, const TrainingWorkload& work) {
   const auto bit = [](auto value) { return static_cast<int>(value); };
-  std::string key = fmt::format(
-      "{} {} {} {} {} {} {} {} {} {} {}|", p.tp, p.dense_degree(), p.expert_tp, p.tp_chunks,
-      bit(p.sequence_parallel), p.ep, p.nodes_per_token, p.capacity, p.cp, bit(p.context), work.micro_batch);
+  std::string key = fmt::format("{} {} {} {} {} {} {} {} {} {} {}|", p.tp, p.dense_degree(), p.expert_tp,
+                                p.tp_chunks, bit(p.sequence_parallel), p.ep, p.nodes_per_token, p.capacity,
+                                p.cp, bit(p.context), work.micro_batch);
   key += fmt::format("{} {} {} {} {} {} {} {} {} {}|", bit(p.gemm), bit(p.dispatch), bit(p.combine),
                      bit(p.exchange), bit(p.gradients), bit(p.optimizer_states), bit(p.master),
                      bit(p.keeps_master), bit(p.scaling), bit(p.fused_quantise));
@@ -27,14 +26,15 @@ std::string lowering_key(const TrainingPlan& p, const TrainingWorkload& work) {
                      bit(p.separate_norm_grad), bit(p.separate_update), bit(p.attention), bit(p.launch),
                      p.fusions.size());
   key += fmt::format("{} {} {}|{} {} {} {} {}|", bit(p.recompute), p.recompute_layers, bit(p.recompute_whole),
-                     bit(p.overlap_dispatch_combine), bit(p.overlap_tensor_gradients), bit(p.overlap_two_batch),
-                     p.communication_sms, p.tensor_sms);
+                     bit(p.overlap_dispatch_combine), bit(p.overlap_tensor_gradients),
+                     bit(p.overlap_two_batch), p.communication_sms, p.tensor_sms);
   for (const RecomputeOp op : p.recompute_ops) key += fmt::format("{},", bit(op));
   for (const Fusion fusion : p.fusions) key += fmt::format("f{},", bit(fusion));
   key += fmt::format("o{}{}{}{}|", bit(p.offload.optimizer), bit(p.offload.parameters),
                      bit(p.offload.gradients), bit(p.offload.activations));
   key += fmt::format("z{} d{} s{} g{} p{} {}", p.zero, p.zero > 0 ? p.dp : 0, p.shard, p.group_layers,
-                     p.prefetch, bit(p.schedule >= PipelineKind::kZbH1) + bit(p.schedule >= PipelineKind::kDualPipe));
+                     p.prefetch,
+                     bit(p.schedule >= PipelineKind::kZbH1) + bit(p.schedule >= PipelineKind::kDualPipe));
   return key;
 }
 
@@ -64,7 +64,8 @@ TrainingPlan without_hybrid(TrainingPlan plan, RecomputePolicy instead) {
 }  // namespace
 
 double ChunkFacts::state_bytes() const {
-  return dense.weights + dense.gradients + dense.states + experts.weights + experts.gradients + experts.states;
+  return dense.weights + dense.gradients + dense.states + experts.weights + experts.gradients +
+         experts.states;
 }
 
 // What stays the same while one plan is looked at.
@@ -75,7 +76,7 @@ struct StageProbes::Asked {
   RankClass ranks;
   LoweringInput lowering;
   FragmentStore store;
-  bool all_cores = false;
+  Costing costing = Costing::kAsPlanned;
 
   Asked(const Scenario& scenario, const TrainingPlan& given, const TrainingWorkload& work,
         std::vector<StageSlice> slices)
@@ -118,7 +119,8 @@ std::string StageProbes::key_of(const StageSpec& spec) const {
                                 static_cast<int>(spec.next));
   for (int i = 0; i < spec.slice.num_layers; ++i) {
     const int layer = spec.slice.first_layer + i;
-    key += fmt::format("{}{}.{} ", model.is_moe_layer(layer) ? 'e' : 'd', model.window(layer), model.chunk(layer));
+    key += fmt::format("{}{}.{} ", model.is_moe_layer(layer) ? 'e' : 'd', model.window(layer),
+                       model.chunk(layer));
   }
   return key;
 }
@@ -140,7 +142,7 @@ std::shared_ptr<const std::vector<StageSlice>> StageProbes::slices(const Trainin
 PassMap StageProbes::map_of(const Asked& asked, const FragmentPtr& fragment) {
   if (!fragment) return {};
   std::unique_ptr<RememberedCosts> costs = take_costs();
-  const LeastSeconds least(*scenario_.cluster, scenario_.cluster->pools.front(), *costs, asked.all_cores);
+  const LeastSeconds least(*scenario_.cluster, scenario_.cluster->pools.front(), *costs, asked.costing);
   const PassMap map = pass_map(*fragment, least.of(*fragment, asked.ranks));
   give_back(std::move(costs));
   return map;
@@ -197,7 +199,7 @@ std::shared_ptr<const ChunkFacts> StageProbes::measured(const Asked& asked, cons
 }
 
 std::shared_ptr<const ChunkFacts> StageProbes::chunk(const Asked& asked, StageSpec spec) {
-  const std::string key = asked.key + (asked.all_cores ? "all" : "") + key_of(spec);
+  const std::string key = asked.key + "+" + std::to_string(static_cast<int>(asked.costing)) + key_of(spec);
   {
     const std::lock_guard lock(mutex_);
     const auto known = chunks_.find(key);
@@ -242,12 +244,13 @@ PlanFacts StageProbes::facts(const TrainingPlan& given, const TrainingWorkload& 
   return facts;
 }
 
-std::shared_ptr<const ChunkFacts> StageProbes::part(const TrainingPlan& given, const TrainingWorkload& workload,
-                                                    const StageSlice& slice) {
+std::shared_ptr<const ChunkFacts> StageProbes::part(const TrainingPlan& given,
+                                                    const TrainingWorkload& workload, const StageSlice& slice,
+                                                    Costing costing) {
   const TrainingPlan plan = without_hybrid(given, RecomputePolicy::kNone);
   const int stages = StagePlacement(plan).stages();
   Asked asked(scenario_, plan, workload, std::vector<StageSlice>(stages));
-  asked.all_cores = true;
+  asked.costing = costing;
   StageSpec spec = asked.store.spec_of(0, {}, 0);
   spec.slice = slice;
   spec.previous = spec.next = GroupRole::kNone;

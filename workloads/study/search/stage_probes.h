@@ -1,5 +1,5 @@
-// What the stages of a plan take and hold, each lowered once and remembered for all plans that lower it alike:
-// a layer does not know how many replicas there are, nor in which order its microbatches come.
+// What the stages of a plan take and hold, each lowered once and remembered for all plans that lower it
+// alike: a layer does not know how many replicas there are, nor in which order its microbatches come.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +13,7 @@
 
 #include "workloads/cost/remembered_costs.h"
 #include "workloads/scenario/scenario.h"
+#include "workloads/study/search/least_seconds.h"
 #include "workloads/study/search/pass_map.h"
 #include "workloads/training/layers/stage_fragments.h"
 
@@ -49,15 +50,16 @@ class StageProbes {
 
   // By several threads. The plan is legal. Hybrid recomputation counts as none: memory is then no bound.
   PlanFacts facts(const TrainingPlan& plan, const TrainingWorkload& workload);
-  // A slice of the model by itself, without neighbours, with all cores for computing.
+  // A slice of the model by itself, without neighbours.
   std::shared_ptr<const ChunkFacts> part(const TrainingPlan& plan, const TrainingWorkload& workload,
-                                         const StageSlice& slice);
+                                         const StageSlice& slice, Costing costing);
   std::size_t lowered() const { return lowered_; }  // stages, so far
 
  private:
   struct Asked;
   std::shared_ptr<const ChunkFacts> chunk(const Asked& asked, StageSpec spec);
-  std::shared_ptr<const PassMap> pair(const Asked& asked, const StageSpec& forward, const StageSpec& backward);
+  std::shared_ptr<const PassMap> pair(const Asked& asked, const StageSpec& forward,
+                                      const StageSpec& backward);
   // Lowered with routes that are remembered.
   std::vector<StageFragments> lower(const Asked& asked, const std::vector<StageSpec>& specs);
   std::shared_ptr<const ChunkFacts> measured(const Asked& asked, const StageSpec& spec);
@@ -73,7 +75,7 @@ class StageProbes {
   std::mutex mutex_;  // of what follows
   std::map<std::string, std::shared_ptr<const ChunkFacts>> chunks_;
   std::map<std::string, std::shared_ptr<const PassMap>> pairs_;
-  std::map<std::string, RouteCache> routes_;  // by what they are drawn for
+  std::map<std::string, RouteCache> routes_;                              // by what they are drawn for
   std::map<int, std::shared_ptr<const std::vector<StageSlice>>> slices_;  // by number of stages
   std::vector<std::unique_ptr<RememberedCosts>> costs_;
   std::size_t lowered_ = 0;

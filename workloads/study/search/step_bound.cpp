@@ -18,6 +18,7 @@ class Walk {
         free_(facts.ranks.size(), 0),
         ended_(free_),
         busy_(free_),
+        update_(free_),
         held_(free_),
         peak_(free_) {}
 
@@ -26,13 +27,13 @@ class Walk {
     if (pass.kind == PassKind::kOptimizer) return update(rank);
     const PassMap& map = map_of(rank, pass);
     const int stage = stage_of(rank, pass.part), behind = stage_of(rank, pass.backward_part());
-    const std::array<double, PassMap::kIns> ins{
-        free_[rank], before(stage, pass.part.microbatch), after(behind, pass.backward_part().microbatch)};
+    const std::array<double, PassMap::kIns> ins{free_[rank], before(stage, pass.part.microbatch),
+                                                after(behind, pass.backward_part().microbatch)};
     free_[rank] = map.end(PassMap::kLaneEnd, ins);
     ended_[rank] = std::max({ended_[rank], free_[rank], map.end(PassMap::kAll, ins)});
     busy_[rank] += map.busy();
-    at(forward_, stage, pass.part.microbatch) = std::max(at(forward_, stage, pass.part.microbatch),
-                                                         map.end(PassMap::kToAfter, ins));
+    at(forward_, stage, pass.part.microbatch) =
+        std::max(at(forward_, stage, pass.part.microbatch), map.end(PassMap::kToAfter, ins));
     double& back = at(backward_, behind, pass.backward_part().microbatch);
     back = std::max(back, map.end(PassMap::kToBefore, ins));
     hold(rank, pass);
@@ -42,8 +43,10 @@ class Walk {
     StepBound bound;
     bound.activations = peak_;
     for (std::size_t rank = 0; rank < free_.size(); ++rank) {
-      bound.seconds = std::max(bound.seconds, ended_[rank]);
-      bound.busy += busy_[rank] / static_cast<double>(free_.size());
+      bound.seconds = std::max(bound.seconds, ended_[rank] + update_[rank]);
+      bound.passes_s = std::max(bound.passes_s, ended_[rank]);
+      bound.passes_busy += busy_[rank] / static_cast<double>(free_.size());
+      bound.busy += (busy_[rank] + update_[rank]) / static_cast<double>(free_.size());
     }
     return bound;
   }
@@ -82,10 +85,7 @@ class Walk {
   }
 
   void update(int rank) {
-    for (const auto& chunk : facts_.ranks[rank].chunks) {
-      ended_[rank] += chunk->update_s;
-      busy_[rank] += chunk->update_s;
-    }
+    for (const auto& chunk : facts_.ranks[rank].chunks) update_[rank] += chunk->update_s;
   }
 
   void hold(int rank, const Pass& pass) {
@@ -101,7 +101,7 @@ class Walk {
   const StagePlacement& placement_;
   int microbatches_;
   std::vector<double> forward_, backward_;  // when a stage's message of a microbatch has been sent
-  std::vector<double> free_, ended_, busy_, held_, peak_;  // by rank
+  std::vector<double> free_, ended_, busy_, update_, held_, peak_;  // by rank
 };
 
 // Each rank goes as far as it can, again and again. Microbatches of one stage are told apart by their number.

@@ -1,6 +1,6 @@
 // The least that a step of a plan can take and hold, from what its stages take and hold: every pass as a map
-// from what it waits for to what waits for it, in the order of the pipeline's schedule (the critical path), no
-// transfer ever delayed by another.
+// from what it waits for to what waits for it, in the order of the pipeline's schedule (the critical path),
+// no transfer ever delayed by another.
 #pragma once
 
 #include <map>
@@ -16,7 +16,8 @@ namespace moebius {
 
 struct StepBound {
   double seconds = 0;
-  double busy = 0;                  // seconds of computing, mean over ranks
+  double busy = 0;                       // seconds of computing, mean over ranks
+  double passes_s = 0, passes_busy = 0;  // of them, without the optimizer
   std::vector<double> activations;  // bytes that each pipeline rank keeps for microbatches, at its fullest
 };
 

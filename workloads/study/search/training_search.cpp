@@ -10,19 +10,15 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
-#include "hw/mixed_pools.h"
 #include "workloads/crew.h"
-#include "workloads/study/search/group_bound.h"
-#include "workloads/study/search/held_bound.h"
-#include "workloads/study/search/plan_score.h"
+#include "workloads/study/search/plan_bounds.h"
 #include "workloads/study/search/plan_settings.h"
-#include "workloads/study/search/step_bound.h"
 
 namespace moebius {
 namespace {
 
 // What a bound is known of, from coarse to fine.
-enum class Level : std::uint8_t { kGroup, kVariant, kPlan, kRun };
+enum class Level : std::uint8_t { kGroup, kLayers, kVariant, kPlan, kRun };
 
 struct Entry {
   double bound = 0;
@@ -30,22 +26,10 @@ struct Entry {
   std::int32_t group = 0, bundle = 0;
 
   bool operator>(const Entry& other) const {
-    return std::tie(bound, other.level, group, bundle) > std::tie(other.bound, level, other.group, other.bundle);
+    return std::tie(bound, other.level, group, bundle) >
+           std::tie(other.bound, level, other.group, other.bundle);
   }
 };
-
-// Whether lower bounds hold: they are told for one kind of chip, whole rows and one step's job.
-bool can_bound(const Scenario& scenario) {
-  return !scenario.training.lengths && !scenario.training.forward_only && !several_kinds(*scenario.cluster) &&
-         !scenario.cluster->exchange && !scenario.plan.uneven_batches();
-}
-
-// The plan without what only adds to a step: shards, host memory. What of it is computed stays.
-TrainingPlan stripped(TrainingPlan plan) {
-  plan.zero = plan.shard = 0;
-  plan.offload = {};
-  return plan;
-}
 
 class TrainingSearch {
  public:
@@ -54,9 +38,8 @@ class TrainingSearch {
         base_(base),
         space_(base, *request.library, given, request.goal != SearchGoal::kStepTime),
         score_(request.goal, space_.scenario()),
-        probes_(space_.scenario(), request.data),
-        layers_(space_.scenario(), probes_),
-        bounded_(request.prune && can_bound(space_.scenario())) {
+        bounds_(space_, score_, request.data),
+        bounded_(request.prune && bounds_.hold()) {
     result_.goal = request.goal;
     result_.scenario = space_.scenario().name;
     result_.file = space_.scenario().file;
@@ -66,32 +49,18 @@ class TrainingSearch {
 
   SearchResult run() {
     run_given();
-    trace("given");
     groups_ = space_.groups();
-    trace("groups");
     for (const PlanGroup& group : groups_) result_.counts.legal += group.legal;
     result_.counts.groups = static_cast<std::int64_t>(groups_.size());
     bound_groups();
-    trace("bounds");
     look_for_best();
-    trace("best");
     refine();
-    trace("refined");
     count();
     return std::move(result_);
   }
 
  private:
   using Clock = std::chrono::steady_clock;
-
-  void trace(const char* what) {
-    if (!getenv("SEARCH_TRACE")) return;
-    RunFacts use;
-    add_process_use(use, started_);
-    fmt::print(stderr, "TRACE {} wall {:.1f} cpu {:.1f} groups {} looked {} {} {} {} ran {} large {} lowered {} open {} top {} limit {}\n", what, use.wall_s, use.cpu_s,
-               groups_.size(), popped_[0], popped_[1], popped_[2], popped_[3], result_.counts.rough, result_.counts.too_large, probes_.lowered(), open_.size(), open_.empty() ? 0 : open_.top().bound, threshold());
-  }
-  long popped_[4] = {0, 0, 0, 0};
 
   bool out_of_time() {
     const double spent = std::chrono::duration<double>(Clock::now() - started_).count();
@@ -128,36 +97,12 @@ class TrainingSearch {
     }
   }
 
-  // ---- bounds ----
-
-  // Of every kind of bundle: recomputation and exchanges in line only add to what is computed.
-  double group_bound(const PlanGroup& group) {
-    double least = std::numeric_limits<double>::infinity();
-    int last = -1;
-    for (const int bundle : *space_.legal_bundles(group.degrees)) {
-      const int kind = space_.kinds()[bundle];
-      if (kind == last) continue;
-      last = kind;
-      TrainingPlan plan = stripped(space_.plan_of(group.degrees, bundle).plan);
-      plan.recompute = RecomputePolicy::kNone;
-      plan.recompute_ops.clear();
-      plan.overlap_dispatch_combine = true;
-      least = std::min(least, closed_form(plan, group.degrees, -1 - kind));
-    }
-    return least;
-  }
-
-  double closed_form(const TrainingPlan& plan, const PlanDegrees& degrees, int switches) {
-    TrainingWorkload workload = space_.scenario().training;
-    workload.micro_batch = degrees.micro_batch;
-    const GroupBound::Least least = layers_.of(plan, workload, switches);
-    return score_.of(least.seconds, least.busy, plan.ranks());
-  }
-
   void bound_groups() {
     std::vector<double> bounds(groups_.size(), 0);
     if (bounded_)
-      work_side_by_side(groups_.size(), [&](std::size_t i) { bounds[i] = out_of_time() ? 0 : group_bound(groups_[i]); }, true);
+      work_side_by_side(
+          groups_.size(), [&](std::size_t i) { bounds[i] = bounds_.of_group(groups_[i].degrees, true); },
+          true);
     for (std::size_t i = 0; i < groups_.size(); ++i)
       open_.push({bounds[i], Level::kGroup, static_cast<std::int32_t>(i), 0});
   }
@@ -170,23 +115,57 @@ class TrainingSearch {
     return found_[request_.top - 1].rough.score;
   }
 
+  using Queue = std::priority_queue<Entry, std::vector<Entry>, std::greater<>>;
+
   void look_for_best() {
-    constexpr std::size_t kTogether = 16;
-    while (!open_.empty() && open_.top().bound < threshold()) {
-      if (out_of_time()) break;
-      std::vector<Entry> now;
-      while (now.size() < kTogether && !open_.empty() && open_.top().bound < threshold()) {
-        now.push_back(open_.top());
-        open_.pop();
-      }
-      std::vector<Next> next(now.size());
-      work_side_by_side(now.size(), [&](std::size_t i) { next[i] = looked_at(now[i]); }, true);
-      for (Next& each : next) take(each);
-      for (const Entry& entry : now) if (++popped_[static_cast<int>(entry.level)] % 256 == 0) trace("looking");
-      show_progress();
-    }
+    look_at_given_degrees();
+    look(open_, [] { return false; });
     result_.complete = result_.ended.empty();
     if (!result_.complete && !open_.empty()) result_.open_bound = open_.top().bound;
+  }
+
+  // The sooner there are good plans, the more a bound rules out: those with the degrees of the given plan
+  // come first, until there are as many as are wanted.
+  void look_at_given_degrees() {
+    const std::optional<std::int32_t> group = group_of_given();
+    if (!bounded_ || !group) return;
+    Queue near;
+    near.push({0, Level::kGroup, *group, 0});
+    look(near, [&] { return static_cast<int>(found_.size()) >= request_.top; });
+    for (; !near.empty(); near.pop()) open_.push(near.top());
+    given_group_ = *group;
+  }
+
+  std::optional<std::int32_t> group_of_given() const {
+    const TrainingPlan& plan = space_.scenario().plan;
+    for (std::size_t i = 0; i < groups_.size(); ++i) {
+      const PlanDegrees& d = groups_[i].degrees;
+      if (d.tp == plan.tp && d.dense_tp == plan.dense_degree() && d.expert_tp == plan.expert_tp &&
+          d.pp == plan.pp && d.schedule == plan.schedule && d.chunks == plan.chunks && d.ep == plan.ep &&
+          d.cp == plan.cp && d.tensor_overlap == (plan.tp_chunks > 0) && d.dp == 0 &&
+          d.micro_batch == space_.scenario().training.micro_batch)
+        return static_cast<std::int32_t>(i);
+    }
+    return std::nullopt;
+  }
+
+  template <class Enough>
+  void look(Queue& open, Enough enough) {
+    constexpr std::size_t kTogether = 16;
+    while (!open.empty() && open.top().bound < threshold() && !enough()) {
+      if (out_of_time()) break;
+      std::vector<Entry> now;
+      while (now.size() < kTogether && !open.empty() && open.top().bound < threshold()) {
+        const Entry entry = open.top();
+        open.pop();
+        if (entry.level != Level::kGroup || entry.group != given_group_) now.push_back(entry);
+      }
+      std::vector<Next> next(now.size());
+      work_side_by_side(
+          now.size(), [&](std::size_t i) { next[i] = looked_at(now[i]); }, true);
+      for (Next& each : next) take(each, open);
+      show_progress();
+    }
   }
 
   struct Next {
@@ -195,8 +174,8 @@ class TrainingSearch {
     std::int64_t too_large = 0, ran = 0;
   };
 
-  void take(Next& next) {
-    for (const Entry& entry : next.entries) open_.push(entry);
+  void take(Next& next, Queue& open) {
+    for (const Entry& entry : next.entries) open.push(entry);
     for (RankedPlan& plan : next.found) {
       const auto after = std::upper_bound(
           found_.begin(), found_.end(), plan,
@@ -211,6 +190,11 @@ class TrainingSearch {
     if (!bounded_ && entry.level != Level::kGroup) return run_plan(entry);
     switch (entry.level) {
       case Level::kGroup:
+        if (!bounded_) return variants_of(entry);
+        return {{{std::max(entry.bound, bounds_.of_group(groups_[entry.group].degrees, false)),
+                  Level::kLayers, entry.group, 0}},
+                {}};
+      case Level::kLayers:
         return variants_of(entry);
       case Level::kVariant:
         return plans_of(entry);
@@ -234,79 +218,44 @@ class TrainingSearch {
       }
       const int variant = space_.variants()[bundle];
       if (!variants.insert(variant).second) continue;
-      const TrainingPlan plan = no_hybrid(stripped(space_.plan_of(degrees, bundle).plan));
-      const double bound = std::max(entry.bound, closed_form(plan, degrees, variant));
+      const double bound = std::max(entry.bound, bounds_.of_variant(degrees, bundle));
       next.entries.push_back({bound, Level::kVariant, entry.group, bundle});
     }
     return next;
   }
 
-  static TrainingPlan no_hybrid(TrainingPlan plan) {
-    if (plan.recompute == RecomputePolicy::kHybrid) plan.recompute = RecomputePolicy::kNone;
-    return plan;
-  }
-
-  struct Bounded {
-    double score = 0;
-    StepBound step;
-    PlanFacts facts;
-  };
-
-  // By its stages and its schedule; the score is 0 where the schedule has too many passes to be looked at.
-  Bounded bound_of(const TrainingPlan& plan, const TrainingWorkload& workload) {
-    Bounded bounded;
-    if (plan.dynamic_slicing) return bounded;
-    const int microbatches = workload.num_microbatches(plan);
-    const std::shared_ptr<const PassOrder> order = orders_.of(plan, microbatches);
-    if (!order) return bounded;
-    bounded.facts = probes_.facts(plan, workload);
-    bounded.step = step_bound(bounded.facts, *order, StagePlacement(plan), microbatches);
-    bounded.score = score_.of(bounded.step.seconds, bounded.step.busy, plan.ranks());
-    return bounded;
-  }
-
   // Of one variant: its bundles that can fit.
   Next plans_of(const Entry& entry) {
     const PlanDegrees& degrees = groups_[entry.group].degrees;
-    const TrainingSpace::Legal first = space_.plan_of(degrees, entry.bundle);
-    const Bounded bounded = bound_of(stripped(first.plan), first.workload);
+    const PlanBounds::Stages variant = bounds_.of_stages(degrees, entry.bundle);
     Next next;
     for (const int bundle : *space_.legal_bundles(degrees)) {
       if (space_.variants()[bundle] != space_.variants()[entry.bundle]) continue;
-      const TrainingSpace::Legal legal = space_.plan_of(degrees, bundle);
-      const bool judged = !bounded.facts.ranks.empty() && legal.plan.recompute != RecomputePolicy::kHybrid;
-      if (judged && held_at_least(bounded.facts, bounded.step, legal.plan) > room(legal.plan)) {
+      if (bounds_.too_large(variant, space_.plan_of(degrees, bundle).plan)) {
         ++next.too_large;
         continue;
       }
-      next.entries.push_back({std::max(entry.bound, bounded.score), Level::kPlan, entry.group, bundle});
+      next.entries.push_back({std::max(entry.bound, variant.score), Level::kPlan, entry.group, bundle});
     }
     return next;
   }
 
-  double room(const TrainingPlan& plan) const {
-    if (!space_.scenario().enforce_memory) return std::numeric_limits<double>::infinity();
-    return (space_.scenario().cluster->pools.front().accelerator.memory - plan.memory_reserve).value;
-  }
-
   // With its own shards and what it keeps on the host.
   Next bounded_plan(const Entry& entry) {
-    const TrainingSpace::Legal legal = space_.plan_of(groups_[entry.group].degrees, entry.bundle);
+    const PlanBounds::Plan plan = bounds_.of_plan(groups_[entry.group].degrees, entry.bundle);
     Next next;
-    const Bounded bounded = bound_of(legal.plan, legal.workload);
-    const bool judged = !bounded.facts.ranks.empty() && legal.plan.recompute != RecomputePolicy::kHybrid;
-    if (judged && held(bounded.facts, bounded.step) > room(legal.plan)) {
+    if (plan.too_large)
       ++next.too_large;
-      return next;
-    }
-    next.entries.push_back({std::max(entry.bound, bounded.score), Level::kRun, entry.group, entry.bundle});
+    else
+      next.entries.push_back({std::max(entry.bound, plan.score), Level::kRun, entry.group, entry.bundle});
     return next;
   }
 
   Next run_plan(const Entry& entry) {
     const PlanDegrees& degrees = groups_[entry.group].degrees;
     Next next;
-    const std::optional<PlanFigures> figures = carried_out(space_.document(degrees, entry.bundle), request_.rough);
+    const std::optional<PlanFigures> figures =
+        carried_out(space_.document(degrees, entry.bundle), request_.rough);
     if (!figures) {
       ++next.too_large;
       return next;
@@ -327,7 +276,8 @@ class TrainingSearch {
     if (std::isinf(limit) || open_.empty()) return;
     // How far the bound of what is left has come from the first one to the best.
     if (first_bound_ < 0) first_bound_ = open_.top().bound;
-    request_.progress(std::clamp((open_.top().bound - first_bound_) / std::max(1e-12, limit - first_bound_), 0.0, 1.0));
+    request_.progress(
+        std::clamp((open_.top().bound - first_bound_) / std::max(1e-12, limit - first_bound_), 0.0, 1.0));
   }
 
   // ---- at the finer clock ----
@@ -343,12 +293,15 @@ class TrainingSearch {
       if (fine.size() >= top && found_[i].rough.score > fine[top - 1]) break;
       if (i > 0 && out_of_time()) break;
       const std::size_t count = std::min(kTogether, most - i);
-      work_side_by_side(count, [&](std::size_t k) {
-        Document document = base_;
-        for (const Assignment& change : found_[i + k].settings)
-          set_at_pointer(document, change.pointer, change.value);
-        found_[i + k].fine = carried_out(document, request_.fine);
-      }, true);
+      work_side_by_side(
+          count,
+          [&](std::size_t k) {
+            Document document = base_;
+            for (const Assignment& change : found_[i + k].settings)
+              set_at_pointer(document, change.pointer, change.value);
+            found_[i + k].fine = carried_out(document, request_.fine);
+          },
+          true);
       for (std::size_t k = 0; k < count; ++k) {
         fine.push_back(found_[i + k].fine->score);
         ++result_.counts.fine;
@@ -362,7 +315,7 @@ class TrainingSearch {
 
   void count() {
     SearchCounts& counts = result_.counts;
-    counts.lowered = static_cast<std::int64_t>(probes_.lowered());
+    counts.lowered = static_cast<std::int64_t>(bounds_.lowered());
     const std::int64_t rest = counts.legal - counts.too_large - counts.rough;
     (result_.complete ? counts.bounded : counts.left) = rest;
     result_.plans = std::move(found_);
@@ -375,13 +328,12 @@ class TrainingSearch {
   const Document& base_;
   TrainingSpace space_;
   PlanScore score_;
-  StageProbes probes_;
-  GroupBound layers_;
-  PassOrders orders_;
+  PlanBounds bounds_;
   bool bounded_;
   Clock::time_point started_ = Clock::now();
   std::vector<PlanGroup> groups_;
-  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> open_;
+  Queue open_;
+  std::int32_t given_group_ = -1;  // has been looked at
   std::vector<RankedPlan> found_;  // by rough score
   double first_bound_ = -1;
   SearchResult result_;

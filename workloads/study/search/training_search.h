@@ -20,10 +20,10 @@ struct SearchRequest {
   StartExecutor rough, fine;  // several at a time
   std::string data;           // of cost sources, as the executors'
   const Library* library = nullptr;
-  int top = 10;                   // plans whose order must be right
-  int refine = 100;               // plans at most that run at `fine`
-  double time_limit_s = 0;        // 0: none
-  bool prune = true;              // false: every legal plan runs
+  int top = 10;                                          // plans whose order must be right
+  int refine = 100;                                      // plans at most that run at `fine`
+  double time_limit_s = 0;                               // 0: none
+  bool prune = true;                                     // false: every legal plan runs
   std::function<bool()> stopped = [] { return false; };  // by the user
   std::function<void(double share)> progress = [](double) {};
 };

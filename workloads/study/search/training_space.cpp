@@ -80,29 +80,30 @@ void TrainingSpace::read_bundles(const SpaceFile& given) {
   const bool host = scenario_.cluster->pools.front().accelerator.host_rate.value > 0 &&
                     scenario_.cluster->pools.front().node.host_memory_rate.value > 0;
   const bool latent = scenario_.model.attention == AttentionKind::kMla;
-  std::vector<StudyAxis> axes{
-      {"/plan/dp/zero", {"0", "1", "2", "3"}},
-      {"/plan/dp/overlap_gradients", {"true", "false"}},
-      {"/plan/recompute",
-       {R"({"policy": "none"})",
-        fmt::format(R"({{"policy": "selective", "ops": ["rmsnorm", {}"swiglu"]}})", latent ? "\"mla_up\", " : ""),
-        R"({"policy": "full"})"}},
-      {"/plan/offload", {R"({"optimizer": false, "activations": false})"}},
-      {"/plan/overlap/dispatch_combine", {"true", "false"}},
-      {"/plan/overlap/two_batch", {"false", "true"}}};
+  std::vector<StudyAxis> axes{{"/plan/dp/zero", {"0", "1", "2", "3"}},
+                              {"/plan/dp/overlap_gradients", {"true", "false"}},
+                              {"/plan/recompute",
+                               {R"({"policy": "none"})",
+                                fmt::format(R"({{"policy": "selective", "ops": ["rmsnorm", {}"swiglu"]}})",
+                                            latent ? "\"mla_up\", " : ""),
+                                R"({"policy": "full"})"}},
+                              {"/plan/offload", {R"({"optimizer": false, "activations": false})"}},
+                              {"/plan/overlap/dispatch_combine", {"true", "false"}},
+                              {"/plan/overlap/two_batch", {"false", "true"}}};
   if (host)
-    for (const char* what : {R"({"optimizer": true, "activations": false})",
-                             R"({"optimizer": false, "activations": true})",
-                             R"({"optimizer": true, "activations": true})"})
+    for (const char* what :
+         {R"({"optimizer": true, "activations": false})", R"({"optimizer": false, "activations": true})",
+          R"({"optimizer": true, "activations": true})"})
       axes[3].values.emplace_back(what);
   for (StudyAxis& axis : axes) axis.values = with_own(std::move(axis.values), base_, axis.pointer);
   std::erase_if(axes, [&](const StudyAxis& axis) { return given.touches(axis.pointer); });
   for (const StudyAxis& axis : given.axes) {
     if (is_degree(axis.pointer)) continue;
     if (!axis.pointer.starts_with("/plan/"))
-      throw input_error(fmt::format(
-          "{}: {}: expected a key of /plan, or /workload/micro_batch: a search keeps model, machines and work",
-          given.file, axis.pointer));
+      throw input_error(
+          fmt::format("{}: {}: expected a key of /plan, or /workload/micro_batch: a search keeps model, "
+                      "machines and work",
+                      given.file, axis.pointer));
     axes.push_back(axis);
   }
   bundles_ = bundles_of(base_, axes);
@@ -200,8 +201,14 @@ TrainingSpace::Legal TrainingSpace::checked(const PlanDegrees& degrees, const Tr
 TrainingSpace::Shape TrainingSpace::shape_of(const PlanDegrees& d) const {
   const std::int64_t replica = std::int64_t{d.tp} * d.cp * d.pp;
   const std::int64_t dp = d.dp > 0 ? d.dp : devices_ / replica;
-  return {static_cast<int>(d.schedule), d.tp > 1,     d.tensor_overlap, d.dense_tp != d.tp, d.expert_tp > 1,
-          d.cp > 1,                     d.ep > 1,     dp * d.cp > 1};
+  return {static_cast<int>(d.schedule),
+          d.tp > 1,
+          d.tensor_overlap,
+          d.dense_tp != d.tp,
+          d.expert_tp > 1,
+          d.cp > 1,
+          d.ep > 1,
+          dp * d.cp > 1};
 }
 
 std::shared_ptr<const std::vector<int>> TrainingSpace::legal_bundles(const PlanDegrees& degrees) const {

@@ -57,8 +57,8 @@ class TrainingSpace {
   // Every group, in the order of degrees; counts every legal plan once: bundles that differ in nothing that
   // these degrees have (zero without replicas, overlap without exchanges) are one.
   std::vector<PlanGroup> groups() const;
-  // Degrees that go with the least demanding bundle go with a bundle whatever their size: what is asked of both
-  // together is which of them are above 1 and which schedule there is.
+  // Degrees that go with the least demanding bundle go with a bundle whatever their size: what is asked of
+  // both together is which of them are above 1 and which schedule there is.
   std::shared_ptr<const std::vector<int>> legal_bundles(const PlanDegrees& degrees) const;
   // Bundles that differ only in shards, state on the host and when gradients are reduced are of one variant;
   // those that differ only in what is computed again, kept and overlapped, of one kind. Numbers by bundle.

@@ -1,0 +1,207 @@
+// The search for plans: bounds below what a run takes, the best of all found without running all.
+#include <algorithm>
+#include <random>
+
+#include <fmt/format.h>
+
+#include "hw/error.h"
+#include "sim/sim_run.h"
+#include "tests/process.h"
+#include "workloads/study/search/plan_settings.h"
+#include "workloads/study/search/step_bound.h"
+#include "workloads/study/search/training_search.h"
+#undef CHECK  // ours; here it is Catch's
+#include <catch2/catch.hpp>
+
+namespace moebius {
+namespace {
+
+StartExecutor simulator(NetworkDetail detail) {
+  return [detail](const Job& job, const Layout& layout, Recorder& recorder) {
+    return start_simulator(job, layout, recorder, {"", {detail, Driver::kPlain}});
+  };
+}
+
+// A few small layers on one or two nodes; what is drawn differs in everything that decides.
+Document problem(std::uint32_t seed) {
+  std::mt19937 random(seed);
+  const auto one_of = [&](std::initializer_list<int> values) {
+    return values.begin()[random() % values.size()];
+  };
+  const int nodes = one_of({1, 2}), experts = one_of({8, 16});
+  return parse_document(
+      fmt::format(R"({{"moebius": 1, "kind": "training", "name": "problem {}", "seed": {},
+        "model": {{"base": "mixtral-8x22b", "layers": {}, "hidden": {}, "experts": {{"routed": {}, "active": 2, "width": {}}}}},
+        "cluster": {{"pools": [{{"name": "a", "accelerator": "{}", "node": "hgx-8", "nodes": {}}}],
+                     "fabric": {{"type": "rail-optimised-clos", "nic": "{} Gb/s"}}}},
+        "plan": {{"memory_reserve": "{} GB"}},
+        "workload": {{"sequence_length": {}, "global_batch": {}, "micro_batch": 1}}}})",
+                  seed, seed, one_of({4, 5}), one_of({1024, 2048}), experts, one_of({1024, 4096}),
+                  random() % 2 == 0 ? "h100-sxm" : "h800-sxm", nodes, one_of({100, 400}), one_of({2, 74, 78}),
+                  one_of({256, 512}), one_of({16, 32})),
+      "problem");
+}
+
+SpaceFile space_of(std::uint32_t seed) {
+  const std::vector<std::vector<StudyAxis>> all{{{"/plan/pp/schedule", {"\"1f1b\"", "\"zb-v\""}},
+                                                 {"/plan/cp", {"1", "2"}},
+                                                 {"/plan/dp/zero", {"0", "1"}}},
+                                                {{"/plan/pp/schedule", {"\"dualpipe\"", "\"interleaved\""}},
+                                                 {"/plan/cp", {"1"}},
+                                                 {"/plan/dp/zero", {"1"}}},
+                                                {{"/plan/pp/schedule", {"\"zb-h1\"", "\"gpipe\""}},
+                                                 {"/plan/cp", {"1"}},
+                                                 {"/plan/dp/zero", {"1", "3"}}}};
+  SpaceFile space{"space", all[seed % all.size()]};
+  space.axes.push_back(
+      {"/plan/tp/attention", seed % 2 == 0 ? std::vector<std::string>{"1"} : std::vector<std::string>{"2"}});
+  space.axes.push_back({"/plan/tp/expert", {"1"}});
+  space.axes.push_back({"/plan/ep/degree", {"1", "4"}});
+  space.axes.push_back({"/plan/pp/degree", {"2", "4"}});
+  space.axes.push_back({"/plan/pp/virtual", {"2"}});
+  space.axes.push_back({"/workload/micro_batch", {"1"}});
+  space.axes.push_back({"/plan/recompute", {R"({"policy": "none"})", R"({"policy": "full"})"}});
+  space.axes.push_back({"/plan/offload", {R"({"optimizer": false})"}});
+  space.axes.push_back({"/plan/overlap/dispatch_combine", {"true"}});
+  space.axes.push_back({"/plan/dp/overlap_gradients", {"true"}});
+  return space;
+}
+
+SearchRequest request_for(const Library& library) {
+  SearchRequest request;
+  request.rough = simulator(NetworkDetail::kAlphaBeta);
+  request.fine = simulator(NetworkDetail::kFluid);
+  request.library = &library;
+  request.top = 1;
+  request.refine = 0;
+  return request;
+}
+
+double step_seconds(const Document& document, const Library& library) {
+  Job job = read_job(document, {}, library);
+  job.scenario.timeline.detail = Detail::kNone;
+  Hooks hooks;
+  hooks.quiet = true;
+  return training_figures(perform(job, simulator(NetworkDetail::kAlphaBeta), hooks).report).step_time_s;
+}
+
+TEST_CASE(
+    "the best plan that bounds lead to is the best of all plans run one by one in fifty small problems") {
+  const Library library("");
+  std::int64_t legal = 0, ran = 0;
+  for (std::uint32_t seed = 1; seed <= 50; ++seed) {
+    const Document base = problem(seed);
+    const SpaceFile space = space_of(seed);
+    SearchRequest request = request_for(library);
+    INFO("problem " << seed);
+    SearchResult pruned;
+    try {
+      pruned = search_training(base, space, request);
+    } catch (const Error& error) {
+      request.prune = false;
+      CHECK_THROWS_AS(search_training(base, space, request), Error);
+      continue;
+    }
+    request.prune = false;
+    const SearchResult all = search_training(base, space, request);
+    CHECK(pruned.plans.front().rough.step_time_s == all.plans.front().rough.step_time_s);
+    CHECK(pruned.counts.legal == all.counts.legal);
+    CHECK(all.counts.rough + all.counts.too_large == all.counts.legal);
+    legal += all.counts.legal, ran += pruned.counts.rough;
+  }
+  CHECK(legal > 300);
+  CHECK(ran < legal);
+}
+
+TEST_CASE("no plan runs faster at alpha-beta or fits into less than its bounds say") {
+  const Library library("");
+  int compared = 0;
+  for (std::uint32_t seed = 1; seed <= 12; ++seed) {
+    const TrainingSpace space(problem(seed), library, space_of(seed), false);
+    StageProbes probes(space.scenario(), "");
+    PassOrders orders;
+    std::mt19937 random(seed);
+    const std::vector<PlanGroup> groups = space.groups();
+    for (int i = 0; i < 8; ++i) {
+      const PlanDegrees degrees = groups[random() % groups.size()].degrees;
+      const std::vector<int>& legal = *space.legal_bundles(degrees);
+      const int bundle = legal[random() % legal.size()];
+      const TrainingSpace::Legal plan = space.plan_of(degrees, bundle);
+      const int microbatches = plan.workload.num_microbatches(plan.plan);
+      const StepBound bound =
+          step_bound(probes.facts(plan.plan, plan.workload), *orders.of(plan.plan, microbatches),
+                     StagePlacement(plan.plan), microbatches);
+      INFO("problem " << seed << ": " << degrees_text(degrees, plan.plan.dp) << " "
+                      << bundle_text(plan.plan));
+      CHECK(bound.seconds <= step_seconds(space.document(degrees, bundle), library) * (1 + 1e-9));
+      CHECK(bound.seconds > 0);
+      ++compared;
+    }
+  }
+  CHECK(compared == 96);
+}
+
+TEST_CASE("what a search takes for legal the scenario's reader takes and nothing else") {
+  const Library library("");
+  const TrainingSpace space(problem(3), library, {}, false);
+  std::mt19937 random(7);
+  const auto one_of = [&](std::initializer_list<int> values) {
+    return values.begin()[random() % values.size()];
+  };
+  int legal = 0;
+  for (int i = 0; i < 400; ++i) {
+    PlanDegrees d{
+        .tp = one_of({1, 2, 4}), .pp = one_of({1, 2, 4}), .ep = one_of({1, 2, 4}), .cp = one_of({1, 2})};
+    d.dense_tp = d.tp;
+    d.expert_tp = one_of({1, 1, 2});
+    d.schedule = static_cast<PipelineKind>(random() % 7);
+    d.chunks = d.schedule == PipelineKind::kInterleaved ? 2 : 1;
+    d.micro_batch = one_of({1, 2});
+    d.tensor_overlap = d.tp > 1 && random() % 2 == 0;
+    const int bundle = static_cast<int>(random() % space.bundles().size());
+    bool reads = true;
+    try {
+      read_scenario(space.document(d, bundle), library.hardware, library.models);
+    } catch (const Error&) {
+      reads = false;
+    }
+    INFO(degrees_text(d, 0) << " " << bundle_text(space.bundles()[bundle].plan));
+    CHECK(space.plan_of(d, bundle).legal == reads);
+    const std::vector<int>& known = *space.legal_bundles(d);
+    if (std::find(known.begin(), known.end(), bundle) != known.end()) CHECK(reads);
+    legal += reads ? 1 : 0;
+  }
+  CHECK(legal > 20);
+}
+
+// The sentence with which a space for the third problem is refused, after the file's name.
+std::string refusal_of_space(const std::string& text) {
+  const test::Scratch scratch;
+  const std::string path = scratch.write("s.space.json", text);
+  try {
+    const Library library("");
+    TrainingSpace(problem(3), library, load_space(path), false).groups();
+  } catch (const Error& error) {
+    CHECK(error.kind() == Error::Kind::kInput);
+    return std::string(error.what()).substr(path.size());
+  }
+  return "";
+}
+
+TEST_CASE("a file of what to vary is refused with the value that is wrong") {
+  const std::string head = R"({"moebius": 1, "kind": "search-space", "vary": )";
+  CHECK(refusal_of_space(R"({"moebius": 1, "kind": "study", "vary": {"/plan/cp": [1]}})") ==
+        ":1: /kind: expected \"search-space\", found \"study\"");
+  CHECK(refusal_of_space(head + R"({"/plan/pp/degree": ["two"]}})") ==
+        ": /plan/pp/degree: expected whole numbers of at least 1, found \"two\"");
+  CHECK(
+      refusal_of_space(head + R"({"/model": ["qwen3-30b-a3b"]}})") ==
+      ": /model: expected a key of /plan, or /workload/micro_batch: a search keeps model, machines and work");
+  CHECK(refusal_of_space(head + R"({"/plan/pp/schedule": ["best"]}})") ==
+        ": /plan/pp/schedule: expected one of 1f1b, gpipe, interleaved, zb-h1, zb-v, dualpipe, dualpipev, "
+        "found "
+        "\"best\"");
+}
+
+}  // namespace
+}  // namespace moebius

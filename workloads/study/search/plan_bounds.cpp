@@ -1,0 +1,101 @@
+#include "workloads/study/search/plan_bounds.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "hw/mixed_pools.h"
+#include "workloads/study/search/held_bound.h"
+
+namespace moebius {
+namespace {
+
+// The plan without what only adds to a step: shards, host memory. What of it is computed stays.
+TrainingPlan stripped(TrainingPlan plan) {
+  plan.zero = plan.shard = 0;
+  plan.offload = {};
+  return plan;
+}
+
+bool is_hybrid(const TrainingPlan& plan) {
+  return plan.recompute == RecomputePolicy::kHybrid;
+}
+
+}  // namespace
+
+PlanBounds::PlanBounds(const TrainingSpace& space, const PlanScore& score, const std::string& data)
+    : space_(space), score_(score), probes_(space.scenario(), data), layers_(space.scenario(), probes_) {}
+
+bool PlanBounds::hold() const {
+  const Scenario& scenario = space_.scenario();
+  return !scenario.training.lengths && !scenario.training.forward_only && !several_kinds(*scenario.cluster) &&
+         !scenario.cluster->exchange && !scenario.cluster->variation.any() && !scenario.plan.uneven_batches();
+}
+
+// Of every kind of bundle: recomputation and exchanges in line only add to what is computed.
+double PlanBounds::of_group(const PlanDegrees& degrees, bool coarse) {
+  double least = std::numeric_limits<double>::infinity();
+  int last = -1;
+  for (const int bundle : *space_.legal_bundles(degrees)) {
+    const int kind = space_.kinds()[bundle];
+    if (kind == last) continue;
+    last = kind;
+    TrainingPlan plan = stripped(space_.plan_of(degrees, bundle).plan);
+    plan.recompute = RecomputePolicy::kNone;
+    plan.recompute_ops.clear();
+    plan.overlap_dispatch_combine = true;
+    least = std::min(least, closed_form(plan, degrees, -1 - kind, coarse));
+  }
+  return least;
+}
+
+double PlanBounds::of_variant(const PlanDegrees& degrees, int bundle) {
+  TrainingPlan plan = stripped(space_.plan_of(degrees, bundle).plan);
+  if (is_hybrid(plan)) plan.recompute = RecomputePolicy::kNone;
+  return closed_form(plan, degrees, space_.variants()[bundle]);
+}
+
+double PlanBounds::closed_form(const TrainingPlan& plan, const PlanDegrees& degrees, int switches,
+                               bool coarse) {
+  TrainingWorkload workload = space_.scenario().training;
+  workload.micro_batch = degrees.micro_batch;
+  const GroupBound::Least least = layers_.of(plan, workload, switches, coarse);
+  return score_.of(least.seconds, least.busy, plan.ranks());
+}
+
+PlanBounds::Stages PlanBounds::stages_of(const TrainingPlan& plan, const TrainingWorkload& workload) {
+  Stages stages;
+  if (plan.dynamic_slicing) return stages;
+  const int microbatches = workload.num_microbatches(plan);
+  const std::shared_ptr<const PassOrder> order = orders_.of(plan, microbatches);
+  if (!order) return stages;
+  stages.facts = probes_.facts(plan, workload);
+  stages.step = step_bound(stages.facts, *order, StagePlacement(plan), microbatches);
+  return stages;
+}
+
+PlanBounds::Stages PlanBounds::of_stages(const PlanDegrees& degrees, int bundle) {
+  const TrainingSpace::Legal legal = space_.plan_of(degrees, bundle);
+  Stages stages = stages_of(stripped(legal.plan), legal.workload);
+  stages.score = score_.of(stages.step.passes_s, stages.step.passes_busy, legal.plan.ranks());
+  return stages;
+}
+
+double PlanBounds::room(const TrainingPlan& plan) const {
+  if (!space_.scenario().enforce_memory) return std::numeric_limits<double>::infinity();
+  return (space_.scenario().cluster->pools.front().accelerator.memory - plan.memory_reserve).value;
+}
+
+bool PlanBounds::too_large(const Stages& variant, const TrainingPlan& plan) const {
+  return !variant.facts.ranks.empty() && !is_hybrid(plan) &&
+         held_at_least(variant.facts, variant.step, plan) > room(plan);
+}
+
+PlanBounds::Plan PlanBounds::of_plan(const PlanDegrees& degrees, int bundle) {
+  const TrainingSpace::Legal legal = space_.plan_of(degrees, bundle);
+  const Stages stages = stages_of(legal.plan, legal.workload);
+  if (stages.facts.ranks.empty()) return {};
+  return {score_.of(stages.step.seconds, stages.step.busy, legal.plan.ranks()),
+          !is_hybrid(legal.plan) && held(stages.facts, stages.step) > room(legal.plan)};
+}
+
+}  // namespace moebius
