@@ -121,7 +121,8 @@ TEST_CASE("names that list and show do not know") {
   refused("list accelerator", 2,
           "list: expected one of \"accelerators\", \"nodes\", \"fabrics\", \"storage\", \"models\", "
           "\"schedules\", "
-          "\"scenarios\", \"collectives\", \"frameworks\", \"policies\", found \"accelerator\" (did you mean \"accelerators\"?)");
+          "\"scenarios\", \"collectives\", \"frameworks\", \"policies\", found \"accelerator\" (did you mean "
+          "\"accelerators\"?)");
   refused("show h801-sxm", 2,
           "show: unknown name \"h801-sxm\" (did you mean \"h800-sxm\"?); `moebius list` names all");
 }
@@ -179,10 +180,10 @@ TEST_CASE("options that the command line does not have exit with 2 and print not
 
 TEST_CASE("a wrong word on the command line is answered with the words that exist") {
   refused("runn x.json", 2, "unknown command \"runn\" (did you mean \"run\"?)");
-  refused(
-      "", 2,
-      "expected a command: run, check, crosscheck, compare, export, import, report, view, validate, sweep, list, show, calibrate, convert, align, "
-      "eplb, schema");
+  refused("", 2,
+          "expected a command: run, check, crosscheck, compare, export, import, report, view, validate, "
+          "search, sweep, place, matrix, "
+          "split, list, show, calibrate, convert, align, eplb, schema, manual");
   refused("run x.json --detail flud", 2,
           "--detail: expected alpha-beta, fluid, packet, native, found \"flud\" (did you mean \"fluid\"?)");
   refused("run x.json --executor gpu", 2, "--executor: expected sim, host, cuda, emulate, found \"gpu\"");

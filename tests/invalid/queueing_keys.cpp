@@ -9,12 +9,10 @@ TEST_CASE("queues and shapes that do not fit together are refused at their key")
   check(
       "study/cluster-10000-cards-30-days.json",
       {
-          {"/queueing/queues/0/quota", "0.6",
-           "/queueing/queues: expected quotas of at most 1 together, found 1.15"},
           {"/queueing/shapes/0/queue", "pretrainng",
-           R"(/queueing/shapes/0/queue: expected the name of a queue, found "pretrainng"; did you mean "pretraining"?)"},
+           R"(/queueing/shapes/0/queue: expected the name of a queue, found "pretrainng" (did you mean "pretraining"?))"},
           {"/queueing/shapes/0/pools", R"(["h80"])",
-           R"(/queueing/shapes/0/pools: expected the name of a pool, found "h80"; did you mean "h800"?)"},
+           R"(/queueing/shapes/0/pools: expected the name of a pool, found "h80" (did you mean "h20"?))"},
           {"/queueing/shapes/0/pools", R"("h800")", "/queueing/shapes/0/pools: expected an array of names"},
           {"/queueing/shapes/4/sizes", R"([{"cards": 3}])",
            "/queueing/shapes/4/sizes: 3 cards are no equal part of a node and no number of whole nodes of "
@@ -31,4 +29,7 @@ TEST_CASE("queues and shapes that do not fit together are refused at their key")
           {"/jobs", R"([{"name": "a", "nodes": 1, "model": "qwen3-8b", "step_time": "1 s"}])",
            "/jobs: expected `jobs` or `queueing`, found both"},
       });
+  // Two quotas together are said at the line of both.
+  CHECK_THAT(refusal("study/cluster-10000-cards-30-days.json", "/queueing/queues/0/quota", "0.6"),
+             Catch::Contains("/queueing/queues: expected quotas of at most 1 together, found 1.15"));
 }

@@ -38,7 +38,7 @@ Fabric small_fabric(int nodes) {
   return {spec, {pool}};
 }
 
-Exchange ring(Devices ranks, double bytes) {
+RankExchange ring(Devices ranks, double bytes) {
   return {GroupRole::kData, std::move(ranks), 0, bytes, 0, {}};
 }
 
@@ -48,15 +48,15 @@ Devices numbers(int count) {
   return all;
 }
 
-double seconds_of(const Fabric& fabric, const std::vector<Exchange>& exchanges, const Devices& devices) {
+double seconds_of(const Fabric& fabric, const std::vector<RankExchange>& exchanges, const Devices& devices) {
   CommunicationLoads loads(fabric, exchanges, static_cast<int>(devices.size()));
   loads.place(devices);
   return loads.cost().seconds;
 }
 
 // Rings and messages of random size between random ranks.
-std::vector<Exchange> random_exchanges(int ranks, RandomStream& stream) {
-  std::vector<Exchange> exchanges;
+std::vector<RankExchange> random_exchanges(int ranks, RandomStream& stream) {
+  std::vector<RankExchange> exchanges;
   for (int i = 0; i < 6; ++i) {
     Devices group = numbers(ranks);
     for (std::size_t j = group.size(); j > 1; --j) std::swap(group[j - 1], group[stream.below(j)]);
@@ -79,7 +79,7 @@ TEST_CASE("a ring of two nodes takes its bytes over a NIC and over two NICs side
 TEST_CASE("leaves that are short of uplinks bind where four rings leave them") {
   // Four rings of 1 GB, each between a device of one leaf and one of the other: 4 GB over 2 GB/s.
   const Fabric fabric = small_fabric(4);
-  std::vector<Exchange> rings;
+  std::vector<RankExchange> rings;
   for (int i = 0; i < 4; ++i) rings.push_back(ring({i, i + 4}, 1e9));
   CHECK(seconds_of(fabric, rings, numbers(8)) == Approx(2));
   // Partners on one leaf: a NIC each.
@@ -89,7 +89,7 @@ TEST_CASE("leaves that are short of uplinks bind where four rings leave them") {
 TEST_CASE("a move changes the estimate as if all were placed anew and undo takes it back") {
   const Fabric fabric = small_fabric(6);
   RandomStream stream(11);
-  const std::vector<Exchange> exchanges = random_exchanges(8, stream);
+  const std::vector<RankExchange> exchanges = random_exchanges(8, stream);
   CommunicationLoads loads(fabric, exchanges, 8);
   loads.place(numbers(8));
   for (int i = 0; i < 200; ++i) {
@@ -117,7 +117,7 @@ TEST_CASE("blocks over few nodes are laid as the best of all permutations") {
   RandomStream stream(5);
   for (int trial = 0; trial < 20; ++trial) {
     const Fabric fabric = small_fabric(6);
-    const std::vector<Exchange> exchanges = random_exchanges(8, stream);
+    const std::vector<RankExchange> exchanges = random_exchanges(8, stream);
     const PlacementProblem problem{.fabric = fabric, .exchanges = exchanges, .ranks = 8, .free = numbers(12)};
     CommunicationLoads loads(fabric, exchanges, 8);
     loads.place(numbers(8));
@@ -138,7 +138,7 @@ TEST_CASE("blocks over few nodes are laid as the best of all permutations") {
 
 TEST_CASE("ranks that send each other much share a node and nodes that do share a leaf") {
   // Pairs (0, 4), (1, 5), (2, 6), (3, 7) send most; of these 0 and 3, 1 and 2 something.
-  std::vector<Exchange> exchanges;
+  std::vector<RankExchange> exchanges;
   for (int i = 0; i < 4; ++i) exchanges.push_back(ring({i, i + 4}, 10e9));
   exchanges.push_back(ring({0, 3}, 1e9));
   exchanges.push_back(ring({1, 2}, 1e9));
@@ -168,7 +168,7 @@ TEST_CASE("on fragmented clusters what is found is estimated no slower than naiv
     const FragmentedCluster cluster = fragmented_cluster(seed);
     INFO(cluster.name);
     const Job job = read_job(parse_document(cluster.scenario, "s.json"), {}, library);
-    const std::vector<Exchange> exchanges = exchanges_of({.model = job.scenario.model,
+    const std::vector<RankExchange> exchanges = exchanges_of({.model = job.scenario.model,
                                                           .plan = job.scenario.plan,
                                                           .workload = job.scenario.training,
                                                           .ranks_per_node = 8});
@@ -199,7 +199,7 @@ TEST_CASE("volumes are those of the plan") {
     "workload": {"sequence_length": 1024, "global_batch": 12}})";
   const Job job = read_job(parse_document(scenario, "s.json"), {}, library);
   double messages = 0, gradients = 0;
-  for (const Exchange& exchange : exchanges_of({.model = job.scenario.model,
+  for (const RankExchange& exchange : exchanges_of({.model = job.scenario.model,
                                   .plan = job.scenario.plan,
                                   .workload = job.scenario.training,
                                   .ranks_per_node = 8})) {

@@ -30,7 +30,7 @@ std::vector<std::int32_t> devices_of_ranks(const TrainingJob& job, const Scenari
   if (ranks > kMostPlacedRanks)
     place_at(document, "/plan/placement/order")
         .fail(fmt::format("\"volume\" places at most {} ranks, found {}", kMostPlacedRanks, ranks));
-  const std::vector<Exchange> exchanges = exchanges_of(job);
+  const std::vector<RankExchange> exchanges = exchanges_of(job);
   const PlacementProblem problem{.fabric = scenario.cluster->fabric,
                                  .exchanges = exchanges,
                                  .ranks = ranks,

@@ -19,7 +19,7 @@ namespace moebius {
 
 struct PlacementProblem {
   const Fabric& fabric;
-  const std::vector<Exchange>& exchanges;
+  const std::vector<RankExchange>& exchanges;
   int ranks = 0;
   std::vector<std::int32_t> free;  // devices, ascending, at least as many
   int tp = 1;

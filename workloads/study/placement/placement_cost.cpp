@@ -12,7 +12,7 @@ GroupRole kind_of(GroupRole role) {
 
 }  // namespace
 
-CommunicationLoads::CommunicationLoads(const Fabric& fabric, const std::vector<Exchange>& exchanges,
+CommunicationLoads::CommunicationLoads(const Fabric& fabric, const std::vector<RankExchange>& exchanges,
                                        int ranks)
     : fabric_(fabric),
       exchanges_(exchanges),
@@ -59,7 +59,7 @@ void CommunicationLoads::add_edge(std::int32_t from, std::int32_t to, double byt
 
 // `members` by device. A node's members pass on what they have, and so many of them as the next node holds
 // send it there, a part each.
-void CommunicationLoads::add_ring(const Exchange& exchange, const std::vector<Member>& members,
+void CommunicationLoads::add_ring(const RankExchange& exchange, const std::vector<Member>& members,
                                   Share& share) {
   std::vector<std::size_t> begins;
   for (std::size_t i = 0; i < members.size(); ++i)
@@ -79,7 +79,7 @@ void CommunicationLoads::add_ring(const Exchange& exchange, const std::vector<Me
   }
 }
 
-CommunicationLoads::Share CommunicationLoads::share_of(const Exchange& exchange) {
+CommunicationLoads::Share CommunicationLoads::share_of(const RankExchange& exchange) {
   std::vector<Member> members;
   for (std::size_t i = 0; i < exchange.ranks.size(); ++i) {
     const std::int32_t device = device_of_rank_[exchange.ranks[i]];

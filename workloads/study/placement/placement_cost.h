@@ -26,7 +26,7 @@ struct PlacementCost {
 
 class CommunicationLoads {
  public:
-  CommunicationLoads(const Fabric& fabric, const std::vector<Exchange>& exchanges, int ranks);
+  CommunicationLoads(const Fabric& fabric, const std::vector<RankExchange>& exchanges, int ranks);
 
   // Where each rank stands; kNowhere leaves out what it sends and receives, and so gives a lower bound.
   void place(const std::vector<std::int32_t>& device_of_rank);
@@ -55,13 +55,13 @@ class CommunicationLoads {
   std::int32_t wire_of(WireId id);
   const std::vector<std::int32_t>& wires_between(std::int32_t from, std::int32_t to);
   void add_edge(std::int32_t from, std::int32_t to, double bytes, Share& share);
-  void add_ring(const Exchange& exchange, const std::vector<Member>& members, Share& share);
-  Share share_of(const Exchange& exchange);
+  void add_ring(const RankExchange& exchange, const std::vector<Member>& members, Share& share);
+  Share share_of(const RankExchange& exchange);
   void apply(const Share& share, int kind, double sign);
   void replace(std::int32_t exchange, Share share);
 
   const Fabric& fabric_;
-  const std::vector<Exchange>& exchanges_;
+  const std::vector<RankExchange>& exchanges_;
   std::vector<std::int32_t> device_of_rank_;
   std::vector<std::vector<std::int32_t>> exchanges_of_rank_;
   std::vector<int> kind_of_;  // by exchange

@@ -18,7 +18,7 @@ constexpr const char* kOrder = "/plan/placement/order";
 constexpr const char* kRanks = "/plan/placement/ranks";
 
 double step_seconds(Document document, const std::vector<std::int32_t>& device_of_rank,
-                    const PlacementRequest& request) {
+                    const PlacingRequest& request) {
   set_at_pointer(document, kOrder, "\"naive\"");
   set_at_pointer(document, kRanks, fmt::format("\"{}\"", device_ranges(device_of_rank)));
   Job job = read_job(document, request.changes, request.library);
@@ -29,7 +29,7 @@ double step_seconds(Document document, const std::vector<std::int32_t>& device_o
 }
 
 // As it is without a placement of its own: what it sends does not depend on where it stands.
-Job naive_job(Document document, const PlacementRequest& request) {
+Job naive_job(Document document, const PlacingRequest& request) {
   set_at_pointer(document, kOrder, "\"naive\"");
   set_at_pointer(document, kRanks, "\"\"");
   Job job = read_job(std::move(document), request.changes, request.library);
@@ -42,7 +42,7 @@ Job naive_job(Document document, const PlacementRequest& request) {
   return job;
 }
 
-std::vector<Exchange> exchanges_of(const Job& job) {
+std::vector<RankExchange> exchanges_of(const Job& job) {
   return exchanges_of(TrainingJob{.model = job.scenario.model,
                                   .plan = job.scenario.plan,
                                   .workload = job.scenario.training,
@@ -51,13 +51,13 @@ std::vector<Exchange> exchanges_of(const Job& job) {
 
 }  // namespace
 
-PlacementStudy study_placement(const PlacementRequest& request) {
+PlacementStudy study_placement(const PlacingRequest& request) {
   const Job job = naive_job(request.scenario, request);
   if (several_kinds(*job.scenario.cluster))
     throw input_error(
         fmt::format("{}: expected pools of one kind to place ranks on: `moebius split` is for several",
                     job.scenario.file));
-  const std::vector<Exchange> exchanges = exchanges_of(job);
+  const std::vector<RankExchange> exchanges = exchanges_of(job);
   const Fabric& fabric = job.scenario.cluster->fabric;
   const PlacementProblem problem{.fabric = fabric,
                                  .exchanges = exchanges,
@@ -75,7 +75,7 @@ PlacementStudy study_placement(const PlacementRequest& request) {
                        .naive = {},
                        .tried = placements.tried,
                        .exact = placements.exact};
-  for (const Exchange& exchange : exchanges) study.bytes[exchange.role] += total_bytes(exchange);
+  for (const RankExchange& exchange : exchanges) study.bytes[exchange.role] += total_bytes(exchange);
   // From here the finalists stand; each is carried out.
   CommunicationLoads loads(fabric, exchanges, problem.ranks);
   const auto carried_out = [&](const PlacedRanks& placed) {

@@ -32,7 +32,7 @@ struct PlacementStudy {
   double estimated_gain() const { return naive.placed.cost.seconds / best().placed.cost.seconds; }
 };
 
-struct PlacementRequest {
+struct PlacingRequest {
   Document scenario;
   Changes changes;
   const Library& library;
@@ -41,7 +41,7 @@ struct PlacementRequest {
 };
 
 // input_error for a scenario that is no training, run_error where it does not fit.
-PlacementStudy study_placement(const PlacementRequest& request);
+PlacementStudy study_placement(const PlacingRequest& request);
 
 std::string placement_text(const PlacementStudy& study);
 std::string placement_json(const PlacementStudy& study);

@@ -24,9 +24,9 @@ Graph graph_of(const Volumes& volumes, int vertices) {
   return graph;
 }
 
-Graph graph_of(const std::vector<Exchange>& exchanges, int ranks) {
+Graph graph_of(const std::vector<RankExchange>& exchanges, int ranks) {
   Volumes volumes;
-  for (const Exchange& exchange : exchanges) {
+  for (const RankExchange& exchange : exchanges) {
     const std::vector<std::int32_t>& members = exchange.ranks;
     const std::size_t size = members.size();
     for (std::size_t i = 0; i < size; ++i)
@@ -163,7 +163,7 @@ std::vector<std::int32_t> by_part(const std::vector<int>& part) {
 
 }  // namespace
 
-std::vector<std::int32_t> order_by_volume(const std::vector<Exchange>& exchanges, int ranks,
+std::vector<std::int32_t> order_by_volume(const std::vector<RankExchange>& exchanges, int ranks,
                                           const PartSizes& sizes) {
   const Graph graph = graph_of(exchanges, ranks);
   const std::vector<int> node = Partition(graph, sizes.nodes).parts();

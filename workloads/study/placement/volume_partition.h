@@ -18,7 +18,7 @@ struct PartSizes {
 
 // The ranks in the order in which they fill the nodes. Leaves are looked at where all nodes take equally
 // many.
-std::vector<std::int32_t> order_by_volume(const std::vector<Exchange>& exchanges, int ranks,
+std::vector<std::int32_t> order_by_volume(const std::vector<RankExchange>& exchanges, int ranks,
                                           const PartSizes& sizes);
 
 }  // namespace moebius

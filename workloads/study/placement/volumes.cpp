@@ -86,21 +86,21 @@ void add_routed(const Sums& sums, std::vector<VolumeEdge>& edges) {
   }
 }
 
-Exchange exchange_of(const Group& group, GroupRole role, const Sums& sums) {
-  Exchange exchange{role, group.ranks, sums.calls, sums.around, sums.between, {}};
+RankExchange exchange_of(const Group& group, GroupRole role, const Sums& sums) {
+  RankExchange exchange{role, group.ranks, sums.calls, sums.around, sums.between, {}};
   if (sums.route) add_routed(sums, exchange.edges);
   return exchange;
 }
 
 }  // namespace
 
-std::vector<Exchange> exchanges_of(const TrainingJob& job) {
+std::vector<RankExchange> exchanges_of(const TrainingJob& job) {
   CHECK(job.plan.ranks() <= kMostPlacedRanks, fmt::format("{} ranks", job.plan.ranks()));
   const std::vector<SumsByRole> sums = sums_of_step(job);
   const TrainingPlan plan = one_step(job, false).plan;
   const Layout layout = make_layout(plan);
   const int stage_size = layout.ranks / plan.pp;
-  std::vector<Exchange> exchanges;
+  std::vector<RankExchange> exchanges;
   for (const RankClass& rank_class : layout.classes) {
     const std::int32_t rank = rank_class.representative();
     for (int i = 0; i < kNumGroupRoles; ++i) {
@@ -119,7 +119,7 @@ std::vector<Exchange> exchanges_of(const TrainingJob& job) {
   return exchanges;
 }
 
-double total_bytes(const Exchange& exchange) {
+double total_bytes(const RankExchange& exchange) {
   const auto members = static_cast<double>(exchange.ranks.size());
   const double listed = std::accumulate(exchange.edges.begin(), exchange.edges.end(), 0.0,
                                         [](double sum, const VolumeEdge& edge) { return sum + edge.bytes; });

@@ -14,7 +14,7 @@ struct VolumeEdge {
   double bytes = 0;
 };
 
-struct Exchange {
+struct RankExchange {
   GroupRole role = GroupRole::kNone;
   std::vector<std::int32_t> ranks;
   double calls = 0;               // ops of one member
@@ -28,9 +28,9 @@ inline constexpr int kMostPlacedRanks = 4096;
 
 // Groups of one are left out. All-reduce, reduce-scatter, all-gather and broadcast count as rings; tokens of
 // dispatch and combine as the first route of the step has them.
-std::vector<Exchange> exchanges_of(const TrainingJob& job);
+std::vector<RankExchange> exchanges_of(const TrainingJob& job);
 
 // Bytes that leave a member, over all members.
-double total_bytes(const Exchange& exchange);
+double total_bytes(const RankExchange& exchange);
 
 }  // namespace moebius
