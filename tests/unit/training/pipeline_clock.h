@@ -10,13 +10,13 @@
 namespace moebius {
 
 // Of one chunk. A whole backward pass takes input + weight.
-struct PassTimes {
+struct ClockedPasses {
   double forward = 1, input = 1, weight = 1, pair = 3;
 };
 
 class PipelineClock {
  public:
-  PipelineClock(const PipelineSpec& spec, const PassTimes& times)
+  PipelineClock(const PipelineSpec& spec, const ClockedPasses& times)
       : spec_(spec),
         times_(times),
         placement_(spec.kind, spec.ranks, spec.chunks),
@@ -98,7 +98,7 @@ class PipelineClock {
   }
 
   PipelineSpec spec_;
-  PassTimes times_;
+  ClockedPasses times_;
   StagePlacement placement_;
   std::vector<std::vector<Pass>> passes_;
   std::map<Work, double> done_;

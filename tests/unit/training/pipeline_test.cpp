@@ -19,18 +19,18 @@ PipelineSpec spec_of(PipelineKind kind, int ranks, int microbatches, int chunks 
   return {kind, ranks, StagePlacement(kind, ranks, chunks).chunks(), microbatches, false};
 }
 
-double time_of(const PipelineSpec& spec, const PassTimes& times) {
+double time_of(const PipelineSpec& spec, const ClockedPasses& times) {
   return PipelineClock(spec, times).run();
 }
 
 // What all ranks compute, of one: F, B and W of each microbatch in each chunk that it passes through.
-double work_of(const PipelineSpec& spec, const PassTimes& times) {
+double work_of(const PipelineSpec& spec, const ClockedPasses& times) {
   const int passes =
       spec.kind == PipelineKind::kDualPipe ? spec.microbatches : spec.microbatches * spec.chunks;
   return passes * (times.forward + times.input + times.weight);
 }
 
-double bubble(const PipelineSpec& spec, const PassTimes& times = {}) {
+double bubble(const PipelineSpec& spec, const ClockedPasses& times = {}) {
   return time_of(spec, times) - work_of(spec, times);
 }
 
@@ -114,7 +114,7 @@ TEST_CASE("with fewer microbatches than ranks 1F1B still runs them all") {
 
 // Narayanan et al., SC'21: p - 1 slots of F + B, of F + B over v when interleaved.
 TEST_CASE("the bubble of equal stages is (p-1)(F+B), and v times smaller when interleaved") {
-  const PassTimes times{1, 1.25, 0.75, 3};
+  const ClockedPasses times{1, 1.25, 0.75, 3};
   for (const PipelineKind kind : {PipelineKind::k1F1B, PipelineKind::kGpipe}) {
     CHECK(bubble(spec_of(kind, 4, 16), times) == Approx(3 * 3));
     CHECK(bubble(spec_of(kind, 8, 8), times) == Approx(7 * 3));
@@ -127,7 +127,7 @@ TEST_CASE("the bubble of equal stages is (p-1)(F+B), and v times smaller when in
 
 // Qi et al., ICLR 2024, table 2: (p-1)(F + B - W) with B of inputs alone.
 TEST_CASE("the bubble of ZB-H1 is (p-1)(F+B-W)") {
-  for (const PassTimes& times : {PassTimes{1, 1, 1, 3}, PassTimes{1, 1.25, 0.75, 3}}) {
+  for (const ClockedPasses& times : {ClockedPasses{1, 1, 1, 3}, ClockedPasses{1, 1.25, 0.75, 3}}) {
     for (const int ranks : {2, 4, 8}) {
       const double expected = (ranks - 1) * (times.forward + times.input - times.weight);
       CHECK(bubble(spec_of(PipelineKind::kZbH1, ranks, 4 * ranks), times) == Approx(expected));
@@ -147,7 +147,7 @@ TEST_CASE("ZB-V has no bubble but (p-1)F while the pipeline fills") {
 // what the passes take when pairs are F&B; of DualPipeV, PP counts its stages.
 TEST_CASE("the bubble of DualPipe is (PP/2-1)(F&B+B-3W)") {
   for (const double pair : {3.0, 2.5}) {
-    const PassTimes times{1, 1, 1, pair};
+    const ClockedPasses times{1, 1, 1, pair};
     const double whole = times.input + times.weight;
     for (const auto& [kind, ranks, depth] : {std::tuple{PipelineKind::kDualPipe, 8, 4},
                                              {PipelineKind::kDualPipe, 16, 8},
@@ -175,7 +175,7 @@ TEST_CASE("the bubble of DualPipe is (PP/2-1)(F&B+B-3W)") {
 TEST_CASE("pairs of 1F1B never wait once the pipeline is full") {
   PipelineSpec spec = spec_of(PipelineKind::k1F1B, 4, 24);
   spec.pairs = true;
-  const PassTimes times{1, 1, 1, 2.5};
+  const ClockedPasses times{1, 1, 1, 2.5};
   const auto passes = pipeline_passes(spec);
   CHECK(most_alive(passes[3]) == 2);
   CHECK(most_alive(passes[0]) == 8);

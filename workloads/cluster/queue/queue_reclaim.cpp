@@ -46,6 +46,9 @@ int QueueRun::way_to_free(const QueuedRun& run, const QueuedRun& owner, std::int
   const bool lends = in_.plan.scheduler.partition == PartitionRule::kBorrow;
   const bool elastic = shape_of(run).elastic && in_.plan.scheduler.elastic;
   if (run.stage != RunStage::kRunning && run.stage != RunStage::kStarting) return kNothing;
+  // Who got its cards at this very moment keeps them: nothing would be gained, and two who take turns at them
+  // would keep time from going on.
+  if (run.since == now_) return kNothing;
   if (elastic && run.size > run.asked && (lends || run.queue == owner.queue)) return run.asked;
   const std::int64_t over = used(run.queue, run.pool) - quota(run.queue, run.pool) - going_[run.queue];
   if (!lends || run.queue == owner.queue || over <= 0 || !shape_of(run).preemptible) return kNothing;
