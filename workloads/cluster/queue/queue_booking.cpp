@@ -82,35 +82,36 @@ void QueueRun::disturb_neighbours(int pool) {
   if (in_.rivalry.empty() || pool < 0) return;
   const CardMap& map = maps_[pool];
   std::vector<std::vector<int>> crossing(map.leaves());
-  std::vector<int> here;
-  for (std::size_t r = 0; r < runs_.size(); ++r) {
-    const QueuedRun& run = runs_[r];
-    if (run.pool != pool || !run.holds() || run.nodes.size() < 2) continue;
+  const std::vector<int>& here = holders_[pool];
+  for (std::size_t i = 0; i < here.size(); ++i) {
+    const QueuedRun& run = runs_[here[i]];
+    if (!run.holds() || run.nodes.size() < 2) continue;
     std::vector<int> leaves;
     for (const NodeCards& held : run.nodes) leaves.push_back(map.leaf_of(held.node));
     std::sort(leaves.begin(), leaves.end());
     leaves.erase(std::unique(leaves.begin(), leaves.end()), leaves.end());
     if (leaves.size() < 2) continue;
-    for (const int leaf : leaves) crossing[leaf].push_back(static_cast<int>(r));
+    for (const int leaf : leaves) crossing[leaf].push_back(static_cast<int>(i));
   }
-  std::vector<double> most(runs_.size(), 0);
+  std::vector<double> most(here.size(), 0);
   const auto shapes = in_.plan.shapes.size();
   for (const std::vector<int>& leaf : crossing) {
     for (const int a : leaf) {
       double sum = 0;
       for (const int b : leaf) {
         if (a == b) continue;
-        const ShapeStep& other = in_.steps.at(runs_[b].shape, pool, runs_[b].size);
-        sum += other.network * (in_.rivalry[runs_[a].shape * shapes + runs_[b].shape] - 1);
+        const QueuedRun &mine = runs_[here[a]], &rival = runs_[here[b]];
+        const ShapeStep& other = in_.steps.at(rival.shape, pool, rival.size);
+        sum += other.network * (in_.rivalry[mine.shape * shapes + rival.shape] - 1);
       }
       most[a] = std::max(most[a], sum);
     }
   }
-  for (std::size_t r = 0; r < runs_.size(); ++r) {
-    QueuedRun& run = runs_[r];
-    if (run.pool != pool || !run.holds()) continue;
+  for (std::size_t i = 0; i < here.size(); ++i) {
+    QueuedRun& run = runs_[here[i]];
+    if (!run.holds()) continue;
     const double exposed = in_.steps.at(run.shape, pool, run.size).exposed;
-    const double disturbed = 1 + exposed * most[r];
+    const double disturbed = 1 + exposed * most[i];
     if (disturbed == run.disturbed) continue;
     if (run.stage == RunStage::kRunning) book(run);
     run.disturbed = disturbed;

@@ -33,8 +33,10 @@ void QueueRun::strike(int kind_index, int pool, int node) {
   for (int hit = first; hit < last; ++hit) {
     if (maps_[pool].down(hit)) continue;
     bool held = false;
-    for (QueuedRun& run : runs_) {
-      if (run.pool != pool || !run.holds()) continue;
+    const std::vector<int> here = holders_[pool];  // as they are before any loses the node
+    for (const int r : here) {
+      QueuedRun& run = runs_[r];
+      if (!run.holds()) continue;
       const auto on = [&](const NodeCards& of) { return of.node == hit; };
       if (std::none_of(run.nodes.begin(), run.nodes.end(), on)) continue;
       held = true;
@@ -158,8 +160,10 @@ void QueueRun::found(QueuedRun& run) {
   run.slow = 1;
   // Whoever shares the node loses it too.
   if (kind.nodes > 0) {
-    for (QueuedRun& other : runs_) {
-      if (&other == &run || other.pool != run.pool || !other.holds()) continue;
+    const std::vector<int> here = holders_[run.pool];  // as they are before any loses the node
+    for (const int r : here) {
+      QueuedRun& other = runs_[r];
+      if (&other == &run || !other.holds()) continue;
       const auto on = [&](const NodeCards& held) { return held.node == node; };
       if (std::none_of(other.nodes.begin(), other.nodes.end(), on)) continue;
       book(other);
@@ -190,7 +194,7 @@ void QueueRun::replace_nodes(QueuedRun& run) {
   if (missing > 0 && !map.can_place(static_cast<int>(missing), true)) {
     if (run.progress) run.progress->save_now();
     release(run);
-    run.stage = RunStage::kWaiting;
+    set_stage(run, RunStage::kWaiting);
     run.waiting_since = now_;
     return;
   }

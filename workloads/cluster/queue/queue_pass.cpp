@@ -11,42 +11,67 @@ constexpr double kWorthwhile = 6;
 }  // namespace
 
 void QueueRun::give_cards() {
-  const SchedulerPlan& rules = in_.plan.scheduler;
   reserved_.assign(reserved_.size(), {});
   promised_.assign(promised_.size(), 0);
   const std::vector<int> order = in_order();
-  const bool lends = rules.partition == PartitionRule::kBorrow;
-  for (const bool within : {true, false}) {
-    if (!within && !lends) break;
-    // In each round a queue's first is tried before what it keeps from the rest counts.
-    std::fill(reserved_.begin() + static_cast<std::ptrdiff_t>(maps_.size()), reserved_.end(), Reservation{});
-    blocked_queue_.assign(in_.plan.queues.size(), 0);
-    for (const int r : order) {
-      QueuedRun& run = runs_[r];
-      if (run.stage != RunStage::kWaiting || blocked_queue_[run.queue] != 0) continue;
-      if (try_start(run, within)) continue;
-      // Idle cards that are not its own do as well, once all others have what is theirs; only without them
-      // others make room.
-      if (within && could_borrow(run)) {
-        blocked_queue_[run.queue] = 1;
-        continue;
-      }
-      if (within) reclaim(run);
-      if (rules.backfill == BackfillRule::kNone) blocked_queue_[run.queue] = 1;
-      if (rules.backfill != BackfillRule::kNone) reserve(run, within);
-    }
-  }
-  if (rules.elastic) {
+  give_own(order);
+  if (in_.plan.scheduler.partition == PartitionRule::kBorrow) lend(order);
+  if (in_.plan.scheduler.elastic) {
     for (std::size_t p = 0; p < maps_.size(); ++p) grow_one(static_cast<int>(p));
   }
   for (std::size_t p = 0; p < maps_.size(); ++p) free_item_[p] = why_free(static_cast<int>(p));
 }
 
+// In each round a queue's first is tried before what it keeps from the rest counts.
+void QueueRun::begin_round() {
+  std::fill(reserved_.begin() + static_cast<std::ptrdiff_t>(maps_.size()), reserved_.end(), Reservation{});
+  blocked_queue_.assign(in_.plan.queues.size(), 0);
+}
+
+void QueueRun::keep_for(const QueuedRun& run, bool within) {
+  if (in_.plan.scheduler.backfill == BackfillRule::kNone)
+    blocked_queue_[run.queue] = 1;
+  else
+    reserve(run, within);
+}
+
+// Idle cards that are not its own do as well, once all others have what is theirs; only without them others
+// make room. Who has a right to some comes before those who could but borrow them.
+void QueueRun::give_own(const std::vector<int>& order) {
+  begin_round();
+  std::vector<int> later;
+  for (const int r : order) {
+    QueuedRun& run = runs_[r];
+    if (run.stage != RunStage::kWaiting || blocked_queue_[run.queue] != 0 || try_start(run, true)) continue;
+    if (could_borrow(run)) {
+      if (!has_right(run)) continue;
+      blocked_queue_[run.queue] = 1;
+      later.push_back(r);
+      continue;
+    }
+    reclaim(run);
+    if (run.stage == RunStage::kWaiting) keep_for(run, true);
+  }
+  for (const int r : later) {
+    QueuedRun& run = runs_[r];
+    if (try_start(run, false)) continue;
+    reclaim(run);
+    if (run.stage == RunStage::kWaiting) keep_for(run, true);
+  }
+}
+
+void QueueRun::lend(const std::vector<int>& order) {
+  begin_round();
+  for (const int r : order) {
+    QueuedRun& run = runs_[r];
+    if (run.stage != RunStage::kWaiting || blocked_queue_[run.queue] != 0) continue;
+    if (!try_start(run, false)) keep_for(run, false);
+  }
+}
+
 // Who has waited for too long, then by the priority of queues, then by arrival.
 std::vector<int> QueueRun::in_order() {
-  std::vector<int> order;
-  for (std::size_t r = 0; r < runs_.size(); ++r)
-    if (runs_[r].stage == RunStage::kWaiting) order.push_back(static_cast<int>(r));
+  std::vector<int> order = waiting_;
   const auto aged = [&](const QueuedRun& run) {
     return now_ - run.waiting_since > in_.plan.scheduler.patience;
   };
@@ -94,6 +119,15 @@ bool QueueRun::start_at(QueuedRun& run, int size, bool within) {
         used(run.queue, pool) > quota(run.queue, pool))
       ++course_.beyond_quota;
     return true;
+  }
+  return false;
+}
+
+// Its queue has quota left for it, at some size.
+bool QueueRun::has_right(const QueuedRun& run) {
+  for (int size = run.asked; size >= least_size(run); --size) {
+    for (const int pool : pools_for(run, size))
+      if (used(run.queue, pool) + cards_of(run, size) <= quota(run.queue, pool)) return true;
   }
   return false;
 }
@@ -153,8 +187,9 @@ void QueueRun::reserve(const QueuedRun& run, bool within) {
     std::int64_t free = maps_[pool].free_cards() - maps_[pool].spare_cards();
     if (apart) free = std::min(free, quota(run.queue, pool) - used(run.queue, pool));
     std::vector<std::pair<Time, std::int64_t>> ends;
-    for (const QueuedRun& other : runs_) {
-      if (other.pool != pool || !other.holds() || (apart && other.queue != run.queue)) continue;
+    for (const int r : holders_[pool]) {
+      const QueuedRun& other = runs_[r];
+      if (!other.holds() || (apart && other.queue != run.queue)) continue;
       ends.emplace_back(estimated_end(other), other.cards);
     }
     std::sort(ends.begin(), ends.end());
@@ -180,9 +215,9 @@ void QueueRun::grow_one(int pool) {
   if (map.free_cards() <= map.spare_cards()) return;
   QueuedRun* best = nullptr;
   double best_use = 0;
-  for (QueuedRun& run : runs_) {
-    if (run.pool != pool || run.stage != RunStage::kRunning || !run.progress || !shape_of(run).elastic)
-      continue;
+  for (const int r : holders_[pool]) {
+    QueuedRun& run = runs_[r];
+    if (run.stage != RunStage::kRunning || !run.progress || !shape_of(run).elastic) continue;
     const int next = run.size + 1;
     if (next >= static_cast<int>(shape_of(run).sizes.size()) || !in_.steps.runs(run.shape, pool, next))
       continue;
@@ -216,8 +251,8 @@ void QueueRun::grow_one(int pool) {
 CardItem QueueRun::why_free(int pool) {
   const std::int64_t free = maps_[pool].free_cards() - maps_[pool].spare_cards();
   bool fragmented = false, by_quota = false, held = false, too_few = false;
-  for (const QueuedRun& run : runs_) {
-    if (run.stage != RunStage::kWaiting) continue;
+  for (const int r : waiting_) {
+    const QueuedRun& run = runs_[r];
     const int size = least_size(run);
     const std::vector<int>& pools = pools_for(run, size);
     if (std::find(pools.begin(), pools.end(), pool) == pools.end()) continue;

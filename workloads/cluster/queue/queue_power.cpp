@@ -47,7 +47,8 @@ void QueueRun::power_changed() {
   if (cap_before > 0 && watts_ > cap_before * (1 + 1e-9)) course_.over_cap_s += past;
   power_since_ = now_;
   busy_watts_ = 0;
-  for (const QueuedRun& run : runs_) busy_watts_ += dynamic_watts(run);
+  for (const std::vector<int>& here : holders_)
+    for (const int r : here) busy_watts_ += dynamic_watts(runs_[r]);
   const double base = base_watts();
   cap_ = cap_now();
   double clock = 1;

@@ -5,12 +5,15 @@
 
 namespace moebius {
 
-// The owner's queue has quota left for it, and there are no free cards: others make room.
-void QueueRun::reclaim(const QueuedRun& owner) {
+// The owner's queue has quota left for it, and there are no free cards: others make room. Smaller than it
+// asked for it takes what is free now: others would borrow it, and be stopped again.
+void QueueRun::reclaim(QueuedRun& owner) {
   bool has_quota = false, kept = false;
   for (int size = owner.asked; size >= least_size(owner); --size) {
+    if (size < owner.asked && start_at(owner, size, true)) return;
     for (const int pool : pools_for(owner, size)) {
-      if (used(owner.queue, pool) + cards_of(owner, size) > quota(owner.queue, pool)) continue;
+      // Cards that are kept for who waits before it would only go back to those who gave them.
+      if (!may_take(owner, {pool, size}, true) || kept_for_others(owner, {pool, size})) continue;
       has_quota = true;
       if (reclaim_in(owner, {pool, size})) return;
       kept = kept || borrowed_in(pool, owner.queue) >= cards_of(owner, size);
@@ -19,15 +22,23 @@ void QueueRun::reclaim(const QueuedRun& owner) {
   if (has_quota && kept) ++course_.kept_from_owner;
 }
 
+// What is free by its end may be another's: what others give up must be left over.
+bool QueueRun::kept_for_others(const QueuedRun& owner, Place place) {
+  const auto keeps = [&](const Reservation& reserved) {
+    return reserved.set && reserved.by != &owner && cards_of(owner, place.size) > reserved.extra;
+  };
+  return keeps(reserved_of(owner.queue, place.pool)) || keeps(reserved_of(kEverybody, place.pool));
+}
+
 // Cards that preemptible jobs of other queues hold beyond their quotas.
 std::int64_t QueueRun::borrowed_in(int pool, int but) {
   std::int64_t sum = 0;
   for (int q = 0; q < static_cast<int>(in_.plan.queues.size()); ++q) {
     if (q == but) continue;
     std::int64_t preemptible = 0;
-    for (const QueuedRun& run : runs_)
-      if (run.queue == q && run.pool == pool && run.holds() && shape_of(run).preemptible)
-        preemptible += run.cards;
+    for (const int r : holders_[pool])
+      if (runs_[r].queue == q && runs_[r].holds() && shape_of(runs_[r]).preemptible)
+        preemptible += runs_[r].cards;
     sum += std::max<std::int64_t>(0, std::min(preemptible, used(q, pool) - quota(q, pool)));
   }
   return sum;
@@ -45,10 +56,8 @@ std::int64_t QueueRun::freed(const QueuedRun& run, int next, std::int64_t needed
 int QueueRun::way_to_free(const QueuedRun& run, const QueuedRun& owner, std::int64_t missing) {
   const bool lends = in_.plan.scheduler.partition == PartitionRule::kBorrow;
   const bool elastic = shape_of(run).elastic && in_.plan.scheduler.elastic;
-  if (run.stage != RunStage::kRunning && run.stage != RunStage::kStarting) return kNothing;
-  // Who got its cards at this very moment keeps them: nothing would be gained, and two who take turns at them
-  // would keep time from going on.
-  if (run.since == now_) return kNothing;
+  // Who has just got its cards gets to run: two who take turns at them would keep time from going on.
+  if (run.stage != RunStage::kRunning) return kNothing;
   if (elastic && run.size > run.asked && (lends || run.queue == owner.queue)) return run.asked;
   const std::int64_t over = used(run.queue, run.pool) - quota(run.queue, run.pool) - going_[run.queue];
   if (!lends || run.queue == owner.queue || over <= 0 || !shape_of(run).preemptible) return kNothing;
@@ -69,14 +78,14 @@ bool QueueRun::reclaim_in(const QueuedRun& owner, Place place) {
                                                                : 0;
   going_.assign(in_.plan.queues.size(), 0);
   std::vector<int> others;
-  for (std::size_t r = 0; r < runs_.size(); ++r) {
+  for (const int r : holders_[place.pool]) {
     const QueuedRun& run = runs_[r];
-    if (run.pool != place.pool || !run.holds()) continue;
+    if (!run.holds()) continue;
     if (run.stage == RunStage::kSaving && (run.next_size < 0 || run.next_size < run.size)) {
       there += freed(run, run.next_size, needed);
       going_[run.queue] += freed(run, run.next_size, needed);
     } else {
-      others.push_back(static_cast<int>(r));
+      others.push_back(r);
     }
   }
   there -= promised_[place.pool];

@@ -120,7 +120,7 @@ void QueueRun::arrive(int job) {
   QueuedRun& run = runs_[first_run_[job]];
   tell(What::kArrived, run);
   if (!run.service) {
-    run.stage = RunStage::kWaiting;
+    set_stage(run, RunStage::kWaiting);
     run.waiting_since = now_;
     return;
   }
@@ -148,15 +148,15 @@ void QueueRun::follow_demand(int job) {
       const bool wanted = there < needed - 1e-9;
       if (wanted) there += worth(run);
       if (wanted && run.stage == RunStage::kOff) {
-        run.stage = RunStage::kWaiting;
+        set_stage(run, RunStage::kWaiting);
         run.waiting_since = now_;
       } else if (!wanted && run.stage == RunStage::kWaiting) {
         wait(run);
-        run.stage = RunStage::kOff;
+        set_stage(run, RunStage::kOff);
       } else if (!wanted && run.holds()) {
         book(run);
         release(run);
-        run.stage = RunStage::kOff;
+        set_stage(run, RunStage::kOff);
       }
     }
   }
@@ -173,7 +173,7 @@ void QueueRun::leave(int job) {
       book(run);
       release(run);
     }
-    run.stage = RunStage::kOff;
+    set_stage(run, RunStage::kOff);
   }
   course_.jobs[job].done = true;
   course_.jobs[job].end = now_;
@@ -197,7 +197,23 @@ void QueueRun::wait(QueuedRun& run) {
 void QueueRun::hold(QueuedRun& run, std::int64_t cards) {
   close_span(run);
   used(run.queue, run.pool) += cards - run.cards;
+  std::vector<int>& holders = holders_[run.pool];
+  const auto at = std::lower_bound(holders.begin(), holders.end(), index_of(run));
+  if (run.cards == 0 && cards > 0) holders.insert(at, index_of(run));
+  if (run.cards > 0 && cards == 0) holders.erase(at);
   run.cards = cards;
+}
+
+void QueueRun::set_stage(QueuedRun& run, RunStage stage) {
+  const bool waits = stage == RunStage::kWaiting;
+  if (waits != (run.stage == RunStage::kWaiting)) {
+    const auto at = std::lower_bound(waiting_.begin(), waiting_.end(), index_of(run));
+    if (waits)
+      waiting_.insert(at, index_of(run));
+    else
+      waiting_.erase(at);
+  }
+  run.stage = stage;
 }
 
 void QueueRun::close_span(QueuedRun& run) {
@@ -228,7 +244,7 @@ void QueueRun::start(QueuedRun& run, Place place, bool again) {
 }
 
 void QueueRun::begin_stage(QueuedRun& run, RunStage stage, Time takes) {
-  run.stage = stage;
+  set_stage(run, stage);
   run.stage_end = now_ + takes;
   push(run.stage_end, Event::What::kStage, index_of(run), ++run.version);
 }
@@ -250,7 +266,7 @@ void QueueRun::finish_stage(QueuedRun& run) {
         ++course_.jobs[run.job].preempted;
         tell(What::kPreempted, run);
         release(run);
-        run.stage = RunStage::kWaiting;
+        set_stage(run, RunStage::kWaiting);
         run.waiting_since = now_;
         return;
       }
@@ -271,7 +287,7 @@ void QueueRun::finish_stage(QueuedRun& run) {
 }
 
 void QueueRun::compute(QueuedRun& run) {
-  run.stage = RunStage::kRunning;
+  set_stage(run, RunStage::kRunning);
   run.lost_memory = run.exchanged = false;
   ++run.version;
   if (std::exchange(run.was_running, true)) tell(What::kResumed, run);
@@ -303,7 +319,7 @@ void QueueRun::finish(QueuedRun& run) {
   run.progress->stop(now_);
   tell(What::kDone, run);
   release(run);
-  run.stage = RunStage::kOff;
+  set_stage(run, RunStage::kOff);
   course_.jobs[run.job].done = true;
   course_.jobs[run.job].end = now_;
 }

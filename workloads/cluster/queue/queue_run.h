@@ -128,6 +128,7 @@ class QueueRun {
   std::int64_t& used(int queue, int pool) { return used_[queue * in_.plan.pools.size() + pool]; }
   std::int64_t quota(int queue, int pool) const { return quota_[queue * in_.plan.pools.size() + pool]; }
   void hold(QueuedRun& run, std::int64_t cards);
+  void set_stage(QueuedRun& run, RunStage stage);
   int index_of(const QueuedRun& run) const { return static_cast<int>(&run - runs_.data()); }
 
   // queue_booking.cpp
@@ -137,8 +138,13 @@ class QueueRun {
 
   // queue_pass.cpp
   void give_cards();
+  void begin_round();
+  void give_own(const std::vector<int>& order);
+  void lend(const std::vector<int>& order);
+  void keep_for(const QueuedRun& run, bool within);
   std::vector<int> in_order();
   bool try_start(QueuedRun& run, bool within);
+  bool has_right(const QueuedRun& run);
   bool could_borrow(const QueuedRun& run);
   bool start_at(QueuedRun& run, int size, bool within);
   bool may_take(const QueuedRun& run, Place place, bool within);
@@ -152,7 +158,8 @@ class QueueRun {
   CardItem why_free(int pool);
 
   // queue_reclaim.cpp
-  void reclaim(const QueuedRun& owner);
+  void reclaim(QueuedRun& owner);
+  bool kept_for_others(const QueuedRun& owner, Place place);
   bool reclaim_in(const QueuedRun& owner, Place place);
   std::int64_t borrowed_in(int pool, int but);
   std::int64_t freed(const QueuedRun& run, int next, std::int64_t needed) const;
@@ -189,6 +196,8 @@ class QueueRun {
   std::vector<int> first_run_;  // of a job; its replicas follow
   std::vector<char> there_;     // a service, by job
   std::vector<CardMap> maps_;
+  std::vector<std::vector<int>> holders_;  // by pool: runs with cards there, ascending
+  std::vector<int> waiting_;               // runs that wait, ascending
   std::vector<std::int64_t> used_, quota_;
   std::vector<Costs> costs_;
   std::vector<int> cost_first_, size_first_;

@@ -17,6 +17,7 @@ QueueRun::QueueRun(const QueueInputs& inputs, std::uint64_t load_seed, std::uint
       jobs_(inputs.jobs.empty() ? draw_load(inputs.plan, inputs.cluster.duration, load_seed) : inputs.jobs) {
   const QueuePlan& plan = in_.plan;
   for (const CardPool& pool : plan.pools) maps_.emplace_back(pool, plan.scheduler.placement);
+  holders_.resize(maps_.size());
   for (const JobQueue& queue : plan.queues) {
     for (const CardPool& pool : plan.pools)
       quota_.push_back(static_cast<std::int64_t>(
