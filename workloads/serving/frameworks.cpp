@@ -18,8 +18,9 @@ constexpr std::array kFrameworks{
         .launch = LaunchMode::kGraph,
         .overlap = true,
         .decided_ahead = true,
-        .host_per_request = Time{25'000'000},
-        .host_per_prompt_token = Time{11'000},
+        .host_per_request = Time{20'000'000},
+        .host_per_prompt_token = Time{4'000},
+        .host_per_launch = Time{16'000},
         .source = "vLLM, vllm/engine/arg_utils.py (max_num_batched_tokens 8192, max_num_seqs 1024 for an "
                   "API server on H100 and larger), config/cache.py (gpu_memory_utilization 0.9, "
                   "block_size 16); chunked prefill and asynchronous scheduling are on by default",
@@ -38,8 +39,9 @@ constexpr std::array kFrameworks{
         .launch = LaunchMode::kGraph,
         .overlap = true,
         .decided_ahead = true,
-        .host_per_request = Time{110'000'000},
-        .host_per_prompt_token = Time{1'000},
+        .host_per_request = Time{10'000'000},
+        .host_per_prompt_token = Time{4'000},
+        .host_per_launch = Time{56'000},
         .source = "SGLang, python/sglang/srt/server_args.py (max_prefill_tokens 16384, chunked prefill, "
                   "mem_fraction_static 0.88, overlap schedule on; prompts are not mixed with decoding "
                   "unless enable_mixed_chunk is given)",
@@ -60,8 +62,9 @@ constexpr std::array kFrameworks{
         .launch = LaunchMode::kGraph,
         .overlap = true,
         .decided_ahead = true,
-        .host_per_request = Time{50'000'000},
-        .host_per_prompt_token = Time{11'000},
+        .host_per_request = Time{10'000'000},
+        .host_per_prompt_token = Time{4'000},
+        .host_per_launch = Time{56'000},
         .source = "TensorRT-LLM, tensorrt_llm/llmapi/llm_args.py (max_num_tokens 8192, max_batch_size "
                   "2048, enable_chunked_prefill false, overlap scheduler on, free_gpu_memory_fraction "
                   "0.9, tokens_per_block 32)",
