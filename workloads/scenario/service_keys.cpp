@@ -133,8 +133,9 @@ ServicePhase phase_of(const Scenario& scenario, PoolRole role, const PhaseKeys& 
 
 Time read_service_keys(Section& plan, const Framework& framework, ServicePlan& service) {
   service.steps_given = plan.given("steps");
-  service.full_steps = plan.choice<bool>("steps", kSteps, true,
-                                         "how iterations are carried out; by default full where all requests are there at once on one pool");
+  service.full_steps = plan.choice<bool>(
+      "steps", kSteps, true,
+      "how iterations are carried out; by default full where all requests are there at once on one pool");
   service.does = plan.choice<PoolRole>("phase", kPhases, PoolRole::kBoth, "what of a request is served");
   read_separation(plan, service);
   service.router = plan.choice<RouterPolicy>("router", kRouters, RouterPolicy::kRoundRobin,
