@@ -115,7 +115,7 @@ std::vector<ServiceBeside> services_beside_training(const Job& job, const StartE
     const ShapeTraffic of = traffic[s], by = traffic[neighbour];
     const auto left = [&](int queue) {
       const double rivalry = rivalry_of(job, start, {of.operation, queue}, by);
-      return 1 / (1 + busy * (rivalry - 1));
+      return network_left(busy, rivalry);
     };
     const SizeOfShape at{s, pool, shape.sizes[0]};
     ServiceBeside row;

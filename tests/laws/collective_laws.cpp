@@ -122,6 +122,18 @@ TEST_CASE("a hierarchical all-reduce reduces in the node, then along the rails, 
   }
 }
 
+// The same where each of the 7 peers in a node has a link of 100/7 GB/s: an eighth of S over each at once.
+TEST_CASE("a hierarchical all-reduce uses all links of a full mesh") {
+  const World world{.nodes = 4, .scale_up = ScaleUp::kFullMesh};
+  const double bytes = 320 * kMB;
+  const double inside = bytes / 8 / (100e9 / 7) + 1e-6;
+  const double between = 2 * 3.0 / 4 * bytes / 8 / 50e9 + 2 * 3 * 2.5e-6;
+  const Op op = communication_op(OpKind::kAllReduce, bytes, Algorithm::kHierarchical);
+  for (const bool fold : {true, false}) {
+    REQUIRE(seconds_of(world, {.ranks = 32, .fold = fold}, op) == Approx(2 * inside + between).epsilon(1e-5));
+  }
+}
+
 TEST_CASE("the automatic choice is never slower than a named algorithm that it may choose") {
   const World world{.nodes = 4};
   for (const double bytes : {1e3, 1e5, 1e7, 1e9}) {
