@@ -4,6 +4,11 @@
 #include <cmath>
 
 namespace moebius {
+namespace {
+
+constexpr int kSteps = 6;  // from 1 to within 1e-6 of any clock above a half
+
+}  // namespace
 
 void PowerGovernor::ended(const OpEnergy& energy, double clock, Time start, Time end) {
   const double seconds = (end - start).seconds();
@@ -18,24 +23,26 @@ void PowerGovernor::ended(const OpEnergy& energy, double clock, Time start, Time
   full_seconds_ = full_seconds_ * kept + ran * clock * counted;
   clocked_all_ += ran;
   full_all_ += ran * clock;
-  clock_ = watts_at(1) <= power_.limit ? 1 : clock_at_limit();
+  clock_ = clock_at_limit();
 }
 
-// The same work takes as long as it took, but for what follows the clock. Two ops beside each other may
-// follow it at once: then all of the time does.
-double PowerGovernor::watts_at(double clock) const {
-  const double beside = std::max(1.0, clocked_seconds_ / kWindow);
-  const double time = 1 - (clocked_seconds_ - full_seconds_ / clock) / kWindow / beside;
-  return power_.idle + (steady_ + clocked_ * clock * clock) / kWindow / time;
-}
-
+// The same work takes as long as it took, but for what follows the clock; two ops beside each other may
+// follow it at once, then all of the time does. With D = limit - idle, per second: D (rest + full / c) =
+// steady + clocked c^2, or
+//   clocked c^3 + (steady - D rest) c - D full = 0,
+// which is convex and has one root above 0: Newton's steps from above stay above it.
 double PowerGovernor::clock_at_limit() const {
-  double low = kLeastClock, high = 1;
-  for (int i = 0; i < 24; ++i) {
-    const double middle = (low + high) / 2;
-    (watts_at(middle) <= power_.limit ? low : high) = middle;
+  const double dynamic = power_.limit - power_.idle;
+  const double beside = kWindow * std::max(1.0, clocked_seconds_ / kWindow);
+  const double rest = 1 - clocked_seconds_ / beside, full = full_seconds_ / beside;
+  const double clocked = clocked_ / kWindow, slope = steady_ / kWindow - dynamic * rest;
+  double clock = 1;
+  for (int i = 0; i < kSteps; ++i) {
+    const double above = clocked * clock * clock * clock + slope * clock - dynamic * full;
+    if (above <= 0) break;
+    clock -= above / (3 * clocked * clock * clock + slope);
   }
-  return low;
+  return std::max(kLeastClock, clock);
 }
 
 }  // namespace moebius

@@ -26,8 +26,6 @@ class PowerGovernor {
   double mean_clock() const { return clocked_all_ > 0 ? full_all_ / clocked_all_ : 1; }
 
  private:
-  // Watts of the mix of the window, had it run at `clock`.
-  double watts_at(double clock) const;
   double clock_at_limit() const;
 
   ClockPower power_;
