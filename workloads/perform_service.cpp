@@ -75,7 +75,10 @@ class TimedPool {
     rules.cost = encoding_ ? static_cast<StepCost*>(&*encoding_) : &surface_;
     if (experts_) rules.costs = experts_->costs();
     rules.tiers = tier_rules(pool_.job->scenario, service.tiers, pool_, surface_);
-    rules.usd_per_second = tariff().usd_per_hour / 3600 * pool_.phase.plan.ranks();
+    if (pool_.phase.role != PoolRole::kDecode)
+      tiers_usd_ = service.tiers.usd_per_node_hour() / accelerators_of_node();
+    const PoolTariff of = tariff();
+    rules.usd_per_second = (of.usd_per_hour + of.tiers_usd_per_hour) / 3600 * pool_.phase.plan.ranks();
     return rules;
   }
 
@@ -100,12 +103,17 @@ class TimedPool {
   PoolTariff tariff() const {
     const ServingPlan& plan = pool_.phase.plan;
     const std::vector<Pool>& pools = pool_.job->scenario.cluster->pools;
-    return plan.experts_apart() ? mean_tariff(pools.front(), plan.dp, pools.back(), plan.apart.ranks)
-                                : tariff_of(pools.front());
+    PoolTariff of = plan.experts_apart() ? mean_tariff(pools.front(), plan.dp, pools.back(), plan.apart.ranks)
+                                         : tariff_of(pools.front());
+    of.tiers_usd_per_hour = tiers_usd_;
+    return of;
   }
 
+  int accelerators_of_node() const { return pool_.job->scenario.cluster->pools.front().node.accelerators; }
+
   const ServicePool& pool_;
-  bool judged_;  // how far the surface is off
+  bool judged_;           // how far the surface is off
+  double tiers_usd_ = 0;  // an hour, of a device
   Recorder recorder_;
   StartedExecutor engine_;
   ServingJob served_;

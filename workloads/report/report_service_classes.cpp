@@ -55,6 +55,8 @@ FigureTree pool_cost_tree(const ServicePoolFigures& pool, const PoolCost& cost) 
                  {"usd_idle", cost.usd_idle},
                  {"usd_per_million_input_tokens", 1e6 * cost.usd_per_input_token},
                  {"usd_per_million_output_tokens", 1e6 * cost.usd_per_output_token}};
+  if (pool.tariff.tiers_usd_per_hour > 0)
+    tree.rows.emplace_back("tiers_usd_per_hour_of_a_device", pool.tariff.tiers_usd_per_hour);
   tree.rows.emplace_back("joules", cost.joules);
   return tree;
 }
@@ -159,6 +161,9 @@ std::string cost_text(const ServiceFigures& service) {
     fmt::format_to(out, "  {}: {} at {:.3g} USD an hour ({}); {:.3g} USD a million tokens in, {:.3g} out\n",
                    pool.run.name, pool.tariff.accelerator, pool.tariff.usd_per_hour,
                    price_source(pool.tariff), 1e6 * of.usd_per_input_token, 1e6 * of.usd_per_output_token);
+    if (pool.tariff.tiers_usd_per_hour > 0)
+      fmt::format_to(out, "  {}: a device's share of host memory and drives {:.3g} USD an hour, in these\n",
+                     pool.run.name, pool.tariff.tiers_usd_per_hour);
   }
   fmt::format_to(
       out,

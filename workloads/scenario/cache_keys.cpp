@@ -61,6 +61,8 @@ std::vector<Named<kv::EvictionKind>> evictions() {
   return rows;
 }
 
+constexpr const char* kPriceHelp = "USD of a terabyte for an hour; left out: it comes with the node";
+
 void read_ssd(Section section, TierPlan& tiers, const Catalog* catalog) {
   tiers.ssd = section.bytes("capacity", Bytes{}, "of a node, for blocks; left out: there is no such tier");
   const DescriptionPtr form =
@@ -78,6 +80,7 @@ void read_ssd(Section section, TierPlan& tiers, const Catalog* catalog) {
       section.integer("queue_depth", {1, 1024}, 32, "reads and writes that a drive has at a time"));
   tiers.ssd_second_use =
       section.choice<bool>("admission", kAdmissions, false, "which blocks go to the drives");
+  tiers.ssd_price = section.number("price", {0, 1e4}, 0, kPriceHelp);
   section.finish();
 }
 
@@ -157,6 +160,7 @@ void read_tier_keys(Section& cache, ServicePlan& service, const Catalog* catalog
   TierPlan& tiers = service.tiers;
   Section dram = cache.object("dram", false, "a tier in the host memory of each node");
   tiers.dram = dram.bytes("capacity", Bytes{}, "of a node, for blocks; left out: there is no such tier");
+  tiers.dram_price = dram.number("price", {0, 1e4}, 0, kPriceHelp);
   dram.finish();
   read_ssd(cache.object("ssd", false, "a tier on the drives of each node"), tiers, catalog);
   read_index(cache.object("index", false, "which blocks a node finds"), tiers);

@@ -22,7 +22,7 @@ PoolCost cost_of(const ServicePoolFigures& pool, Time span) {
   const Instance::Totals& totals = pool.run.totals;
   const ClassTokens tokens = tokens_of(pool.run);
   PoolCost cost;
-  cost.usd = devices * pool.tariff.usd_per_hour * hours;
+  cost.usd = devices * (pool.tariff.usd_per_hour + pool.tariff.tiers_usd_per_hour) * hours;
   cost.usd_idle = cost.usd * (1 - busy);
   const double prompts = share(totals.busy_with_prompts.seconds(), totals.busy.seconds());
   cost.usd_per_input_token = share(cost.usd * prompts, static_cast<double>(tokens.input));

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "hw/units.h"
-#include "workloads/serving/system/expert_figures.h"
 #include "workloads/serving/separation/side_times.h"
+#include "workloads/serving/system/expert_figures.h"
 #include "workloads/serving/system/serving_system.h"
 #include "workloads/serving/system/step_surface.h"
 
@@ -18,16 +18,18 @@ namespace moebius {
 // What the catalog (or the scenario, where it states its own) says of a pool's devices.
 struct PoolTariff {
   std::string accelerator;
-  double usd_per_hour = 0;     // of a device; 0: not known
-  std::string source, status;  // of the price
-  double watts = 0;            // of a device under load: TDP; 0: not known
-  double overhead_watts = 0;   // of a device's share of its node
+  double usd_per_hour = 0;        // of a device; 0: not known
+  std::string source, status;     // of the price
+  double tiers_usd_per_hour = 0;  // of a device's share of the tiers on its node, beside that
+  double watts = 0;               // of a device under load: TDP; 0: not known
+  double overhead_watts = 0;      // of a device's share of its node
 };
 
 // Of a pool whose experts stand on another.
 struct SeparationFigures {
-  SideTimes decode, prompts;  // means, of iterations without and with prompts that the surface was compared with
-  int experts = 0;            // devices
+  SideTimes decode,
+      prompts;      // means, of iterations without and with prompts that the surface was compared with
+  int experts = 0;  // devices
   Bytes attention_weights, expert_weights;  // on a device
 };
 

@@ -37,16 +37,17 @@ enum class WritePolicy : std::uint8_t {
 };
 
 struct TierPlan {
-  Bytes dram, ssd;              // of a node; 0: there is no such tier
-  Storage device;               // the drives of a node
-  int devices = 0;              // how many; 0: as many as the node has
-  int queue_depth = 32;         // reads or writes that a drive has at a time
-  bool ssd_second_use = false;  // only blocks that were used twice go to the SSD
-  bool cluster = false;         // blocks of other nodes are found too
-  Time staleness;               // until other nodes know of a change
+  Bytes dram, ssd;                       // of a node; 0: there is no such tier
+  double dram_price = 0, ssd_price = 0;  // USD of a terabyte for an hour; 0: it comes with the node
+  Storage device;                        // the drives of a node
+  int devices = 0;                       // how many; 0: as many as the node has
+  int queue_depth = 32;                  // reads or writes that a drive has at a time
+  bool ssd_second_use = false;           // only blocks that were used twice go to the SSD
+  bool cluster = false;                  // blocks of other nodes are found too
+  Time staleness;                        // until other nodes know of a change
   PrefetchPolicy prefetch = PrefetchPolicy::kNone;
-  Time prefetch_limit;                                 // of kTimeout
-  double prefetch_budget = 0.5;                        // of a link's rate
+  Time prefetch_limit;           // of kTimeout
+  double prefetch_budget = 0.5;  // of a link's rate
   PrefetchAhead ahead = PrefetchAhead::kNone;
   kv::EvictionKind eviction = kv::EvictionKind::kLru;  // of every tier
   WritePolicy write = WritePolicy::kBack;
@@ -57,6 +58,7 @@ struct TierPlan {
   int drives_of(const Node& node) const {
     return devices > 0 ? devices : std::max(1, static_cast<int>(node.storage.size()));
   }
+  double usd_per_node_hour() const { return (dram.value * dram_price + ssd.value * ssd_price) * 1e-12; }
   bool on() const { return dram.value > 0 || ssd.value > 0; }
 };
 
