@@ -23,7 +23,11 @@ bool is_hybrid(const TrainingPlan& plan) {
 }  // namespace
 
 PlanBounds::PlanBounds(const TrainingSpace& space, const PlanScore& score, const std::string& data)
-    : space_(space), score_(score), probes_(space.scenario(), data), layers_(space.scenario(), probes_) {}
+    : space_(space),
+      score_(score),
+      probes_(space.scenario(), data),
+      layers_(space.scenario(), probes_),
+      rooms_(space.scenario(), probes_) {}
 
 bool PlanBounds::hold() const {
   const Scenario& scenario = space_.scenario();
@@ -52,6 +56,21 @@ double PlanBounds::of_variant(const PlanDegrees& degrees, int bundle) {
   TrainingPlan plan = stripped(space_.plan_of(degrees, bundle).plan);
   if (is_hybrid(plan)) plan.recompute = RecomputePolicy::kNone;
   return closed_form(plan, degrees, space_.variants()[bundle]);
+}
+
+std::vector<int> PlanBounds::with_room(const PlanDegrees& degrees, const std::vector<int>& bundles) {
+  const TrainingSpace::Legal legal = space_.plan_of(degrees, bundles.front());
+  if (is_hybrid(legal.plan) || legal.plan.dynamic_slicing) return bundles;
+  const std::vector<RoomBound::Layer> stages =
+      rooms_.stages(stripped(legal.plan), legal.workload, space_.variants()[bundles.front()]);
+  std::vector<int> fit;
+  for (const int bundle : bundles) {
+    TrainingPlan plan = legal.plan;
+    plan.zero = space_.bundles()[bundle].plan.zero;
+    plan.offload = space_.bundles()[bundle].plan.offload;
+    if (rooms_.of(stages, plan, legal.workload) <= room(plan)) fit.push_back(bundle);
+  }
+  return fit;
 }
 
 double PlanBounds::closed_form(const TrainingPlan& plan, const PlanDegrees& degrees, int switches,

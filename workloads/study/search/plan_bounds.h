@@ -5,6 +5,7 @@
 
 #include "workloads/study/search/group_bound.h"
 #include "workloads/study/search/plan_score.h"
+#include "workloads/study/search/room_bound.h"
 #include "workloads/study/search/step_bound.h"
 #include "workloads/study/search/training_space.h"
 
@@ -23,6 +24,9 @@ class PlanBounds {
   double of_group(const PlanDegrees& degrees, bool coarse);
   // Of those of a bundle's variant, the same.
   double of_variant(const PlanDegrees& degrees, int bundle);
+
+  // Of `bundles`, all of one variant, those that fit by what single layers hold.
+  std::vector<int> with_room(const PlanDegrees& degrees, const std::vector<int>& bundles);
 
   // By its stages and its schedule.
   struct Stages {
@@ -52,6 +56,7 @@ class PlanBounds {
   const PlanScore& score_;
   StageProbes probes_;
   GroupBound layers_;
+  RoomBound rooms_;
   PassOrders orders_;
 };
 
