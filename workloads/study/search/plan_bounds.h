@@ -34,7 +34,7 @@ class PlanBounds {
     StepBound step;
     PlanFacts facts;
   };
-  // Of a bundle's variant: without shards and the optimizer, with nothing on the host.
+  // Of a bundle's variant: without shards and the optimizer, with no state on the host.
   Stages of_stages(const PlanDegrees& degrees, int bundle);
   // Whether a bundle of that variant holds more than a device has, whatever it shards.
   bool too_large(const Stages& variant, const TrainingPlan& plan) const;
