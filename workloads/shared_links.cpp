@@ -64,7 +64,7 @@ BesideFigures tokens_with(const Job& job, const StartExecutor& start, SizeOfShap
     FabricSpec spec = scenario.cluster->fabric.spec();
     const CollectiveSource collectives = scenario.cluster->collectives;
     const Time launch = scenario.cluster->launch;
-    spec.nic = spec.nic * network;
+    spec.transport_efficiency *= network;  // of the NICs, whether the fabric or the chip gives their rate
     scenario.cluster = build_cluster(scenario.cluster->pools, spec, Place{scenario.file, "/cluster", 0});
     scenario.cluster->collectives = collectives;
     scenario.cluster->launch = launch;
@@ -115,7 +115,7 @@ std::vector<ServiceBeside> services_beside_training(const Job& job, const StartE
     const ShapeTraffic of = traffic[s], by = traffic[neighbour];
     const auto left = [&](int queue) {
       const double rivalry = rivalry_of(job, start, {of.operation, queue}, by);
-      return 1 / (1 + busy * (rivalry - 1));
+      return network_left(busy, rivalry);
     };
     const SizeOfShape at{s, pool, shape.sizes[0]};
     ServiceBeside row;

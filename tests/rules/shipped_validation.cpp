@@ -84,3 +84,29 @@ TEST_CASE("rows of a table become scenarios by its mapping") {
   CHECK(alone.exit_code == 2);
   CHECK(alone.err.find("expected --mapping FILE") != std::string::npos);
 }
+
+// The first row is off by far, but what it says was put into the mapping: it judges nothing.
+TEST_CASE("rows that something is fitted to stand apart and judge nothing") {
+  const test::Scratch scratch;
+  const auto validated = [&](const std::string& fitted) {
+    const std::string mapping =
+        scratch.write("m.mapping", R"({"name": "sends", "row": ["gib"], "fitted": [)" + fitted + R"(],
+    "scenario": {"moebius": 1, "kind": "collective", "name": "rows",
+      "cluster": {"pools": [{"name": "a", "accelerator": "h100-sxm", "node": "hgx-8", "nodes": 1}],
+                  "fabric": {"type": "multi-plane-fat-tree", "planes": 8, "nic": "400 Gb/s", "oversubscription": 1}},
+      "workload": {"operation": "all-reduce", "bytes": "1 GiB", "ranks": 8}},
+    "set": {"/workload/bytes": "size"},
+    "expect": [{"metric": "collective.time_s", "value": "ms / 1000", "tolerance": 0.5, "source": "this test"}]})");
+    return test::run_moebius("validate --mapping " + mapping + " " +
+                             scratch.write("t.csv", "gib,size,ms\n1,1 GiB,400\n2,2 GiB,8\n"));
+  };
+  const auto apart = validated(R"("1")");
+  INFO(apart.out << apart.err);
+  CHECK(apart.exit_code == 0);
+  CHECK(apart.out.find("sends (fitted)") != std::string::npos);
+  CHECK(apart.out.find("1 figures judged: 0 failed") != std::string::npos);
+  CHECK(validated("").exit_code == 1);
+  const auto unknown = validated(R"("3")");
+  CHECK(unknown.exit_code == 2);
+  CHECK(unknown.err.find("/fitted/0: expected the name of a row, found \"3\"") != std::string::npos);
+}

@@ -53,7 +53,8 @@ void check_spec(const RouteSpec& s) {
   // ceil(active / active_groups) experts of one group, at most
   CHECK((s.active + s.active_groups - 1) / s.active_groups <= s.experts / s.groups, values());
   for (const TokenRun& run : s.runs.list()) {
-    CHECK(run.source >= 0 && run.source < (s.without_experts > 0 ? s.without_experts : s.ranks) && run.count > 0,
+    CHECK(run.source >= 0 && run.source < (s.without_experts > 0 ? s.without_experts : s.ranks) &&
+              run.count > 0,
           fmt::format("{} tokens of source {}", run.count, run.source));
   }
   CHECK(s.gathered > 0 &&
@@ -164,23 +165,33 @@ Route::Route(const RouteSpec& spec) : spec_(spec) {
   // A rank or node counts a token when it has not seen it before: it remembers the last one.
   std::vector<std::int32_t> last_of_rank(spec.ranks, -1), last_of_node(nodes(), -1);
   std::int32_t token = 0;
+  std::int64_t dropped = 0;
+  std::int32_t* const rows = rows_.data();
+  std::int32_t* const of_rank = last_of_rank.data();
+  std::int32_t* const of_node = last_of_node.data();
+  const Home* const home_of = homes.data();
   for (int source = 0; source < spec.ranks; ++source) {
-    std::int32_t* between = between_.data() + static_cast<std::size_t>(source) * spec.ranks;
-    std::int32_t* to_node = to_node_.data() + static_cast<std::size_t>(source) * nodes();
-    draw->for_each_token_first(source, [&](const std::int32_t* experts) {
-      for (int i = 0; i < spec_.active; ++i) {
-        dropped_ += experts[i] < 0;
-        if (experts[i] < 0) continue;
-        const Home home = homes[experts[i]];
-        ++rows_[experts[i]];
-        between[home.rank] += last_of_rank[home.rank] != token;
-        last_of_rank[home.rank] = token;
-        to_node[home.node] += last_of_node[home.node] != token;
-        last_of_node[home.node] = token;
-      }
-      ++token;
-    });
+    std::int32_t* const between = between_.data() + static_cast<std::size_t>(source) * spec.ranks;
+    std::int32_t* const to_node = to_node_.data() + static_cast<std::size_t>(source) * nodes();
+    draw->for_each_token_first(source,
+                               [=, &token, &dropped, active = spec.active](const std::int32_t* experts) {
+                                 const std::int32_t now = token++;
+                                 for (int i = 0; i < active; ++i) {
+                                   const std::int32_t expert = experts[i];
+                                   if (expert < 0) {
+                                     ++dropped;
+                                     continue;
+                                   }
+                                   const Home home = home_of[expert];
+                                   ++rows[expert];
+                                   between[home.rank] += of_rank[home.rank] != now;
+                                   of_rank[home.rank] = now;
+                                   to_node[home.node] += of_node[home.node] != now;
+                                   of_node[home.node] = now;
+                                 }
+                               });
   }
+  dropped_ = dropped;
   for (std::int32_t& rows : rows_) rows *= spec.gathered;
   for (std::int32_t& tokens : between_) tokens *= spec.gathered;
   draw_ = std::move(draw);

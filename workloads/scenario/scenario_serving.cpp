@@ -166,7 +166,8 @@ void read_serving_plan(Section section, Scenario& scenario, const Catalog* catal
       prefill.integer("token_budget", {1, kMostTokens}, framework.token_budget,
                       "most prompt tokens of an iteration on one replica; a longer prompt has one alone");
   prefill.finish();
-  read_service_keys(section, framework, scenario.service);
+  const Time launch = read_service_keys(section, framework, scenario.service);
+  if (scenario.cluster) scenario.cluster->launch += launch;
   if (!scenario.service.separate && scenario.service.does == PoolRole::kBoth)
     require_same(prefill, of_prefill, degrees);
   Section cache = section.object("cache", false, "keys and values of the running sequences");

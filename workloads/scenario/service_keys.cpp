@@ -42,7 +42,8 @@ constexpr std::array kBalances{
     Named<ReplicaBalance>{"token", ReplicaBalance::kTokens, "the replica with the fewest tokens"},
 };
 
-void read_scheduler(Section section, const Framework& framework, ServicePlan& service) {
+// Returns what the framework's launches take beside the driver's.
+Time read_scheduler(Section section, const Framework& framework, ServicePlan& service) {
   service.batching =
       section.choice<BatchPolicy>("batching", kBatchings, framework.batching, "what shares an iteration");
   service.chunked = section.boolean("chunked", framework.chunked, "prompts are cut at the token budget");
@@ -60,8 +61,12 @@ void read_scheduler(Section section, const Framework& framework, ServicePlan& se
       "from a request's arrival until it can be scheduled, beside all others: it is received and read");
   service.host.reception_per_token = section.time("host_per_prompt_token", framework.host_per_prompt_token,
                                                   "and for each token of its prompt: its text is read");
+  const Time launch = section.time("host_per_launch", framework.host_per_launch,
+                                   "the framework's work for each kernel that it launches, or captured "
+                                   "graph, on top of /cluster/launch; counts where launches do");
   read_engine_keys(section, framework, service);
   section.finish();
+  return launch;
 }
 
 bool needs_events(const ServicePlan& service) {
@@ -126,10 +131,11 @@ ServicePhase phase_of(const Scenario& scenario, PoolRole role, const PhaseKeys& 
   return phase;
 }
 
-void read_service_keys(Section& plan, const Framework& framework, ServicePlan& service) {
+Time read_service_keys(Section& plan, const Framework& framework, ServicePlan& service) {
   service.steps_given = plan.given("steps");
-  service.full_steps = plan.choice<bool>("steps", kSteps, true,
-                                         "how iterations are carried out; by default full where all requests are there at once on one pool");
+  service.full_steps = plan.choice<bool>(
+      "steps", kSteps, true,
+      "how iterations are carried out; by default full where all requests are there at once on one pool");
   service.does = plan.choice<PoolRole>("phase", kPhases, PoolRole::kBoth, "what of a request is served");
   read_separation(plan, service);
   service.router = plan.choice<RouterPolicy>("router", kRouters, RouterPolicy::kRoundRobin,
@@ -146,9 +152,11 @@ void read_service_keys(Section& plan, const Framework& framework, ServicePlan& s
   read_expert_balance(
       plan.object("expert_balance", false, "where experts stand, and what is done to keep them loaded alike"),
       service.experts);
-  read_scheduler(plan.object("scheduler", false, "what an engine computes next, and what deciding it takes"),
-                 framework, service);
+  const Time launch = read_scheduler(
+      plan.object("scheduler", false, "what an engine computes next, and what deciding it takes"), framework,
+      service);
   read_layout(plan, service);
+  return launch;
 }
 
 void read_speculation(Section& decode, const ModelCatalog* models, ServicePlan& service) {

@@ -13,7 +13,7 @@ namespace moebius {
 PhaseKeys read_phase(Section& phase, int tp, int ep);
 
 // `steps`, `separation`, `router`, `dp_balance`, `transfer`, `scheduler` of a plan.
-void read_service_keys(Section& plan, const Framework& framework, ServicePlan& service);
+Time read_service_keys(Section& plan, const Framework& framework, ServicePlan& service);
 // `speculative` of decode; `hbm` and `prefix` of the cache.
 void read_speculation(Section& decode, const ModelCatalog* models, ServicePlan& service);
 void read_cache_keys(Section& cache, const Framework& framework, ServicePlan& service);

@@ -26,6 +26,7 @@ struct Framework {
   bool decided_ahead = false;                         // /plan/scheduler/decided_ahead
   Time host_per_iteration = {}, host_per_sequence = {}, host_per_request = {};  // /plan/scheduler/host_*
   Time host_per_prompt_token = {};                                              // likewise
+  Time host_per_launch = {};                                                    // likewise
   std::string_view source = {};                                                 // of the scheduling defaults
   std::string_view fitted = {};  // how the host's costs were found; empty: none are counted
 };

@@ -62,6 +62,7 @@ MeasuredMapping read_mapping(const std::string& file) {
   if (mapping.scenario.kind != Value::Kind::kObject)
     top.place_of("scenario").fail("expected an object, found " + mapping.scenario.excerpt());
   mapping.set = read_set(top.value("set"), top.place_of("set"));
+  if (top.has("fitted")) mapping.fitted = top.texts("fitted");
   if (top.has("choose")) mapping.choose = read_choices(top.value("choose"), top.place_of("choose"));
   mapping.expect = read_figures(top);
   top.finish();

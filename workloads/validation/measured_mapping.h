@@ -34,6 +34,7 @@ struct MappedFigure {
 struct MeasuredMapping {
   std::string file, name;
   std::vector<std::string> row_name;  // columns
+  std::vector<std::string> fitted;    // names of rows that something of the scenario is fitted to
   Value scenario;                     // what rows fill
   std::vector<MappedValue> set;
   std::vector<MappedWords> choose;

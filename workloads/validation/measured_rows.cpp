@@ -1,5 +1,6 @@
 #include "workloads/validation/measured_rows.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <filesystem>
@@ -110,12 +111,13 @@ std::string quoted(const std::string& text) {
 }
 
 // A row that does not tell the figure expects nothing of it.
-void expect(const MappedFigure& figure, const Row& row, Document& scenario) {
+void expect(const MappedFigure& figure, const Row& row, bool judged, Document& scenario) {
   const std::string value = value_of(figure.formula, row, figure.place);
   if (value.empty()) return;
-  std::string text = fmt::format(R"({{"metric": {}, "value": {}, "tolerance": {}, "source": {})",
-                                 quoted(figure.metric), value, figure.tolerance, quoted(figure.source));
-  if (!figure.known_miss.empty()) text += ", \"known_miss\": " + quoted(figure.known_miss);
+  std::string text =
+      fmt::format(R"({{"metric": {}, "value": {}, "tolerance": {}, "source": {})", quoted(figure.metric),
+                  value, judged ? figure.tolerance : 0, quoted(figure.source));
+  if (judged && !figure.known_miss.empty()) text += ", \"known_miss\": " + quoted(figure.known_miss);
   set_at_pointer(scenario, "/expect/-", text + "}");
 }
 
@@ -123,6 +125,8 @@ ValidationCase case_of(const MeasuredMapping& mapping, const Row& row, std::size
   std::vector<std::string> name;
   for (const std::string& column : mapping.row_name)
     name.push_back(cell(row, column, {mapping.file, "/row", 1}));
+  std::string joined = fmt::format("{}", fmt::join(name, " "));
+  const bool fitted = std::find(mapping.fitted.begin(), mapping.fitted.end(), joined) != mapping.fitted.end();
   Document scenario{fmt::format("{} (row {})", mapping.file, number), mapping.scenario};
   set_at_pointer(scenario, "/expect", "[]");
   for (const MappedWords& choice : mapping.choose) choose(choice, row, scenario);
@@ -130,8 +134,19 @@ ValidationCase case_of(const MeasuredMapping& mapping, const Row& row, std::size
     const std::string value = value_of(to.formula, row, to.place);
     if (!value.empty()) set_at_pointer(scenario, to.pointer, value);
   }
-  for (const MappedFigure& figure : mapping.expect) expect(figure, row, scenario);
-  return {mapping.name, fmt::format("{}", fmt::join(name, " ")), std::move(scenario)};
+  for (const MappedFigure& figure : mapping.expect) expect(figure, row, !fitted, scenario);
+  return {mapping.name + (fitted ? " (fitted)" : ""), std::move(joined), std::move(scenario), fitted};
+}
+
+void require_fitted_rows(const MeasuredMapping& mapping, const std::vector<ValidationCase>& cases) {
+  std::vector<std::string> names;
+  for (const ValidationCase& given : cases) names.push_back(given.name);
+  for (std::size_t i = 0; i < mapping.fitted.size(); ++i) {
+    if (std::find(names.begin(), names.end(), mapping.fitted[i]) != names.end()) continue;
+    const Place place{mapping.file, fmt::format("/fitted/{}", i), 1};
+    place.fail(fmt::format("expected the name of a row, found \"{}\"{}", mapping.fitted[i],
+                           suggestion(mapping.fitted[i], names)));
+  }
 }
 
 }  // namespace
@@ -142,6 +157,7 @@ std::vector<ValidationCase> measured_cases(const std::string& table, const std::
       std::filesystem::path(table).extension() == ".json" ? rows_of_json(table) : rows_of_csv(table);
   std::vector<ValidationCase> cases;
   for (std::size_t i = 0; i < rows.size(); ++i) cases.push_back(case_of(mapping, rows[i], i + 1));
+  require_fitted_rows(mapping, cases);
   return cases;
 }
 

@@ -46,6 +46,7 @@ ValidatedCase validated(const ValidationCase& given, const Library& library, con
   result.group = given.group;
   result.name = given.name;
   result.file = given.scenario.file;
+  result.fitted = given.fitted;
   try {
     with_report(given.scenario, library, start, [&](const Report& report) {
       result.rows = rows_of(report);

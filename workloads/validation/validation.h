@@ -17,6 +17,7 @@ namespace moebius {
 struct ValidationCase {
   std::string group, name;
   Document scenario;
+  bool fitted = false;  // something of it is fitted to its figures: they are shown and judge nothing
 };
 
 struct ValidatedRow {
@@ -42,6 +43,7 @@ struct ValidatedCase {
   ValidatedRun run = {};
   std::vector<ValidatedRow> rows = {};
   std::string failure = {};  // why the run came to no end; empty: it did
+  bool fitted = false;       // ValidationCase::fitted
 };
 
 struct ValidationSummary {

@@ -54,9 +54,31 @@ Steps all_to_all(double bytes, const GroupSites& group, const Fabric& fabric) {
   return {exchange.inside, exchange.between};
 }
 
+// Whether each two members of a node have a link of their own: a ring would leave all but one of them idle.
+bool in_full_mesh(const GroupSites& group, const Fabric& fabric) {
+  const auto& node = group.nodes.front();
+  std::vector<WireId> wires;
+  fabric.route(group.members[node[0]].device, group.members[node[1]].device, wires);
+  return wires.front().kind == WireKind::kScaleUpPair;
+}
+
+// Everyone's part to everyone in the node at once.
+Traffic meshes_in_nodes(double bytes, const GroupSites& group, const Fabric& fabric) {
+  Traffic all;
+  for (const auto& node : group.nodes) {
+    const double part = bytes / static_cast<double>(node.size());
+    for (const std::int32_t from : node)
+      for (const std::int32_t to : node)
+        if (from != to) all.edges.push_back({from, to, part});
+  }
+  all.latency = largest_latency(all.edges, group, fabric);
+  return all;
+}
+
 Steps reduction(const CollectiveQuery& query, const GroupSites& group, const Fabric& fabric) {
   const double k = group.per_node();
-  const Traffic inside = rings_in_nodes(query.bytes, group, fabric);
+  const Traffic inside = in_full_mesh(group, fabric) ? meshes_in_nodes(query.bytes, group, fabric)
+                                                     : rings_in_nodes(query.bytes, group, fabric);
   if (query.kind == OpKind::kAllReduce)
     return {inside, rings_between_nodes(query.bytes / k, true, group, fabric), inside};
   const Traffic between = rings_between_nodes(query.bytes / k, false, group, fabric);

@@ -306,3 +306,12 @@ TEST_CASE(
 }
 
 }  // namespace moebius
+
+// Busy half of the time in a common queue, which halves the rate: half the time at 1, half at 1/2: 3/4.
+// Of a strictly better priority nothing is left while it is busy, however long it goes on.
+TEST_CASE("a neighbour takes of a network what it is busy for") {
+  using moebius::network_left;
+  CHECK(network_left(0.5, 2) == Approx(0.75));
+  CHECK(network_left(0.3, 1) == 1);
+  CHECK(network_left(0.3, 1e12) == Approx(0.7));
+}

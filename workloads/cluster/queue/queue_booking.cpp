@@ -97,14 +97,14 @@ void QueueRun::disturb_neighbours(int pool) {
   const auto shapes = in_.plan.shapes.size();
   for (const std::vector<int>& leaf : crossing) {
     for (const int a : leaf) {
-      double sum = 0;
+      double left = 1;  // rivals are busy independently of each other
       for (const int b : leaf) {
         if (a == b) continue;
         const QueuedRun &mine = runs_[here[a]], &rival = runs_[here[b]];
         const ShapeStep& other = in_.steps.at(rival.shape, pool, rival.size);
-        sum += other.network * (in_.rivalry[mine.shape * shapes + rival.shape] - 1);
+        left *= network_left(other.network, in_.rivalry[mine.shape * shapes + rival.shape]);
       }
-      most[a] = std::max(most[a], sum);
+      most[a] = std::max(most[a], 1 / left - 1);
     }
   }
   for (std::size_t i = 0; i < here.size(); ++i) {

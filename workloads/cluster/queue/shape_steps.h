@@ -18,6 +18,13 @@ struct ShapeStep {
   std::string why = {};  // it does not run there
 };
 
+// What a neighbour on the same links leaves of a network: while it is busy, for that share of the time, an
+// operation takes `rivalry` (from 1) times as long; the rest of the time it has the links to itself. In (0, 1].
+// One of a strictly better priority leaves nothing while it is busy: 1 - busy.
+inline double network_left(double busy, double rivalry) {
+  return 1 - busy * (1 - 1 / rivalry);
+}
+
 class ShapeSteps {
  public:
   ShapeSteps() = default;

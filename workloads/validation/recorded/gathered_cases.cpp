@@ -35,7 +35,7 @@ constexpr FigureOfMetric kMetrics[] = {
     {"output_tokens_per_s", AccuracyClass::kServing, "throughput", true},
     {"input_tokens_per_s", AccuracyClass::kServing, "throughput", true},
     {"kv.hit", AccuracyClass::kCache, "hits", true, true},
-    {"kv.", AccuracyClass::kCache, "moving blocks", false, true},
+    {"request_time_s.handover", AccuracyClass::kCache, "moving blocks", false, true},
 };
 
 const FigureOfMetric* figure_of(std::string_view metric) {
@@ -89,14 +89,13 @@ void add_case(std::vector<AccuracySource>& all, const ValidatedCase& given) {
   for (const ValidatedRow& row : given.rows) {
     const FigureOfMetric* figure = figure_of(row.expectation.metric);
     if (figure == nullptr || !row.ours || *row.ours <= 0 || row.expectation.value <= 0) continue;
-    const bool blocks = given.group == "kv-transfer";  // flows that are blocks of a cache
-    if (blocks) figure = figure_of("kv.moved");
     std::string name(figure->figure);
     if (name == "between nodes" && given.run.nodes == 1) name = "in a node";
     if (!figure->every && std::find(told.begin(), told.end(), name) != told.end()) continue;
     told.push_back(name);
     AccuracySource& source = source_in(all, figure->of, name, origin.source);
     source.link = origin.link;
+    source.calibration = given.fitted;
     unite(source.chips, given.run.chips);
     source.devices = std::max<std::int64_t>(source.devices, given.run.devices);
     const double ratio = std::log(*row.ours / row.expectation.value);
