@@ -7,7 +7,9 @@
 #include "hw/error.h"
 #include "sim/sim_run.h"
 #include "tests/process.h"
+#include "workloads/study/search/held_bound.h"
 #include "workloads/study/search/plan_settings.h"
+#include "workloads/study/search/room_bound.h"
 #include "workloads/study/search/step_bound.h"
 #include "workloads/study/search/training_search.h"
 #undef CHECK  // ours; here it is Catch's
@@ -139,6 +141,72 @@ TEST_CASE("no plan runs faster at alpha-beta or fits into less than its bounds s
     }
   }
   CHECK(compared == 96);
+}
+
+TEST_CASE("single layers hold no more than stages and stages no more than the plan says it fills") {
+  const Library library("");
+  int compared = 0, some = 0;
+  for (std::uint32_t seed = 1; seed <= 12; ++seed) {
+    const TrainingSpace space(problem(seed), library, space_of(seed), false);
+    StageProbes probes(space.scenario(), "");
+    RoomBound rooms(space.scenario(), probes);
+    PassOrders orders;
+    std::mt19937 random(seed);
+    const std::vector<PlanGroup> groups = space.groups();
+    for (int i = 0; i < 8; ++i) {
+      const PlanDegrees degrees = groups[random() % groups.size()].degrees;
+      const std::vector<int>& legal = *space.legal_bundles(degrees);
+      const int bundle = legal[random() % legal.size()];
+      const TrainingSpace::Legal plan = space.plan_of(degrees, bundle);
+      TrainingPlan stripped = plan.plan;
+      stripped.zero = 0;
+      const int microbatches = plan.workload.num_microbatches(plan.plan);
+      const PlanFacts facts = probes.facts(stripped, plan.workload);
+      const StepBound step =
+          step_bound(facts, *orders.of(stripped, microbatches), StagePlacement(stripped), microbatches);
+      const std::vector<RoomBound::Layer> stages =
+          rooms.stages(stripped, plan.workload, space.variants()[bundle]);
+      const double by_layers = rooms.of(stages, plan.plan, plan.workload);
+      const double by_stages = held_at_least(facts, step, plan.plan);
+      INFO("problem " << seed << ": " << degrees_text(degrees, plan.plan.dp) << " "
+                      << bundle_text(plan.plan));
+      CHECK(by_layers <= by_stages * (1 + 1e-9));
+      const Job job = read_job(space.document(degrees, bundle), {}, library);
+      CHECK(by_stages <= job.memory->peak().value * (1 + 1e-9));
+      some += by_layers > 0.5 * by_stages ? 1 : 0;
+      ++compared;
+    }
+  }
+  CHECK(compared == 96);
+  CHECK(some > 48);  // it is a bound that says something
+}
+
+TEST_CASE("the beginning of a schedule has no more microbatches under way than all of it") {
+  // By any number of microbatches, four times the ranks among them, where the beginning is cut.
+  for (int kind = 0; kind < 7; ++kind) {
+    for (const int ranks : {2, 4, 8}) {
+      PipelineSpec spec{static_cast<PipelineKind>(kind), ranks, 1, 4 * ranks, false};
+      spec.chunks =
+          spec.kind == PipelineKind::kInterleaved ? 2 : StagePlacement(spec.kind, ranks, 1).chunks();
+      const std::vector<UnderWay> few = under_way(spec);
+      spec.microbatches = 10 * ranks;
+      const auto passes = pipeline_passes(spec);
+      for (int rank = 0; rank < ranks; ++rank) {
+        std::vector<int> now(spec.chunks, 0);
+        bool reached = false;  // a moment with as many of each chunk
+        for (const Pass& pass : passes[rank]) {
+          if (pass.kind == PassKind::kOptimizer) continue;
+          if (pass.runs_forward()) ++now[pass.part.chunk];
+          if (pass.runs_backward()) --now[pass.backward_part().chunk];
+          bool all = true;
+          for (int chunk = 0; chunk < spec.chunks; ++chunk) all = all && now[chunk] >= few[rank].whole[chunk];
+          reached = reached || all;
+        }
+        INFO("schedule " << kind << " rank " << rank << " of " << ranks);
+        CHECK(reached);
+      }
+    }
+  }
 }
 
 TEST_CASE("what a search takes for legal the scenario's reader takes and nothing else") {

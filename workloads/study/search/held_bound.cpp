@@ -5,9 +5,8 @@
 #include "workloads/training/state/sharding.h"
 
 namespace moebius {
-namespace {
 
-double state_of(const ChunkFacts::Held& held, const TrainingPlan& plan, bool experts) {
+double state_at_least(const ChunkFacts::Held& held, const TrainingPlan& plan, bool experts) {
   const double shards = std::max(1, num_replicas(plan, experts));
   const double states = plan.offload.optimizer ? 0 : held.states;
   const double weights = plan.offload.parameters ? 0 : held.weights;
@@ -16,14 +15,12 @@ double state_of(const ChunkFacts::Held& held, const TrainingPlan& plan, bool exp
          weights / (plan.zero >= 3 ? shards : 1);
 }
 
-}  // namespace
-
 double held_at_least(const PlanFacts& facts, const StepBound& step, const TrainingPlan& plan) {
   double fullest = 0;
   for (std::size_t rank = 0; rank < facts.ranks.size(); ++rank) {
     double bytes = plan.offload.activations ? 0 : step.activations[rank];
     for (const auto& chunk : facts.ranks[rank].chunks)
-      bytes += state_of(chunk->dense, plan, false) + state_of(chunk->experts, plan, true);
+      bytes += state_at_least(chunk->dense, plan, false) + state_at_least(chunk->experts, plan, true);
     fullest = std::max(fullest, bytes);
   }
   return fullest;

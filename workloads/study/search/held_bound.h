@@ -6,9 +6,12 @@
 
 namespace moebius {
 
-// `facts` and `step` are those of the plan with zero 0 and nothing on the host: each copy of what `plan`
+// `facts` and `step` are those of the plan with zero 0 and no state on the host: each copy of what `plan`
 // shards is cut over all that hold it, what it keeps on the host takes nothing. Bytes of the fullest rank.
 double held_at_least(const PlanFacts& facts, const StepBound& step, const TrainingPlan& plan);
+
+// Of what a stage holds for the whole run, the part of `plan`.
+double state_at_least(const ChunkFacts::Held& held, const TrainingPlan& plan, bool experts);
 
 // Of the plan that the facts are of.
 double held(const PlanFacts& facts, const StepBound& step);

@@ -16,6 +16,14 @@ TrainingPlan stripped(TrainingPlan plan) {
   return plan;
 }
 
+// So, but activations that go to the host do: copies decide how long a pass of a stage takes. Of single
+// layers that is not told, whose copies go beside other layers.
+TrainingPlan without_states(const TrainingPlan& plan) {
+  TrainingPlan result = stripped(plan);
+  result.offload.activations = plan.offload.activations;
+  return result;
+}
+
 bool is_hybrid(const TrainingPlan& plan) {
   return plan.recompute == RecomputePolicy::kHybrid;
 }
@@ -23,7 +31,11 @@ bool is_hybrid(const TrainingPlan& plan) {
 }  // namespace
 
 PlanBounds::PlanBounds(const TrainingSpace& space, const PlanScore& score, const std::string& data)
-    : space_(space), score_(score), probes_(space.scenario(), data), layers_(space.scenario(), probes_) {}
+    : space_(space),
+      score_(score),
+      probes_(space.scenario(), data),
+      layers_(space.scenario(), probes_),
+      rooms_(space.scenario(), probes_) {}
 
 bool PlanBounds::hold() const {
   const Scenario& scenario = space_.scenario();
@@ -51,7 +63,22 @@ double PlanBounds::of_group(const PlanDegrees& degrees, bool coarse) {
 double PlanBounds::of_variant(const PlanDegrees& degrees, int bundle) {
   TrainingPlan plan = stripped(space_.plan_of(degrees, bundle).plan);
   if (is_hybrid(plan)) plan.recompute = RecomputePolicy::kNone;
-  return closed_form(plan, degrees, space_.variants()[bundle]);
+  return closed_form(plan, degrees, space_.computed()[bundle]);
+}
+
+std::vector<int> PlanBounds::with_room(const PlanDegrees& degrees, const std::vector<int>& bundles) {
+  const TrainingSpace::Legal legal = space_.plan_of(degrees, bundles.front());
+  if (is_hybrid(legal.plan) || legal.plan.dynamic_slicing) return bundles;
+  const std::vector<RoomBound::Layer> stages =
+      rooms_.stages(stripped(legal.plan), legal.workload, space_.computed()[bundles.front()]);
+  std::vector<int> fit;
+  for (const int bundle : bundles) {
+    TrainingPlan plan = legal.plan;
+    plan.zero = space_.bundles()[bundle].plan.zero;
+    plan.offload = space_.bundles()[bundle].plan.offload;
+    if (rooms_.of(stages, plan, legal.workload) <= room(plan)) fit.push_back(bundle);
+  }
+  return fit;
 }
 
 double PlanBounds::closed_form(const TrainingPlan& plan, const PlanDegrees& degrees, int switches,
@@ -75,7 +102,7 @@ PlanBounds::Stages PlanBounds::stages_of(const TrainingPlan& plan, const Trainin
 
 PlanBounds::Stages PlanBounds::of_stages(const PlanDegrees& degrees, int bundle) {
   const TrainingSpace::Legal legal = space_.plan_of(degrees, bundle);
-  Stages stages = stages_of(stripped(legal.plan), legal.workload);
+  Stages stages = stages_of(without_states(legal.plan), legal.workload);
   stages.score = score_.of(stages.step.passes_s, stages.step.passes_busy, legal.plan.ranks());
   return stages;
 }

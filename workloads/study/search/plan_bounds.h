@@ -5,6 +5,7 @@
 
 #include "workloads/study/search/group_bound.h"
 #include "workloads/study/search/plan_score.h"
+#include "workloads/study/search/room_bound.h"
 #include "workloads/study/search/step_bound.h"
 #include "workloads/study/search/training_space.h"
 
@@ -24,13 +25,16 @@ class PlanBounds {
   // Of those of a bundle's variant, the same.
   double of_variant(const PlanDegrees& degrees, int bundle);
 
+  // Of `bundles`, all of one variant, those that fit by what single layers hold.
+  std::vector<int> with_room(const PlanDegrees& degrees, const std::vector<int>& bundles);
+
   // By its stages and its schedule.
   struct Stages {
     double score = 0;  // 0: the schedule has too many passes to be looked at
     StepBound step;
     PlanFacts facts;
   };
-  // Of a bundle's variant: without shards and the optimizer, with nothing on the host.
+  // Of a bundle's variant: without shards and the optimizer, with no state on the host.
   Stages of_stages(const PlanDegrees& degrees, int bundle);
   // Whether a bundle of that variant holds more than a device has, whatever it shards.
   bool too_large(const Stages& variant, const TrainingPlan& plan) const;
@@ -52,6 +56,7 @@ class PlanBounds {
   const PlanScore& score_;
   StageProbes probes_;
   GroupBound layers_;
+  RoomBound rooms_;
   PassOrders orders_;
 };
 

@@ -55,9 +55,11 @@ double released_bytes(const Fragment& fragment) {
   return bytes;
 }
 
-// What hybrid recomputation takes and holds at least.
-TrainingPlan without_hybrid(TrainingPlan plan, RecomputePolicy instead) {
-  if (plan.recompute == RecomputePolicy::kHybrid) plan.recompute = instead;
+// What is lowered: hybrid recomputation takes and holds at least what none does; the reverse pass that also
+// reduces gradients is one of many.
+TrainingPlan as_lowered(TrainingPlan plan) {
+  if (plan.recompute == RecomputePolicy::kHybrid) plan.recompute = RecomputePolicy::kNone;
+  plan.overlap_gradients = false;
   return plan;
 }
 
@@ -77,6 +79,7 @@ struct StageProbes::Asked {
   LoweringInput lowering;
   FragmentStore store;
   Costing costing = Costing::kAsPlanned;
+  mutable std::map<std::string, StageFragments> lowered;  // by key_of()
 
   Asked(const Scenario& scenario, const TrainingPlan& given, const TrainingWorkload& work,
         std::vector<StageSlice> slices)
@@ -160,7 +163,10 @@ void StageProbes::weigh(const Fragment& fragment, std::set<std::uint32_t>& seen,
   }
 }
 
-std::vector<StageFragments> StageProbes::lower(const Asked& asked, const std::vector<StageSpec>& specs) {
+const StageFragments& StageProbes::lower(const Asked& asked, const StageSpec& spec) {
+  const std::string stage = key_of(spec);
+  const auto lowered = asked.lowered.find(stage);
+  if (lowered != asked.lowered.end()) return lowered->second;
   const TrainingPlan& plan = asked.plan;
   const std::string key = fmt::format("{} {} {} {}", plan.ep, plan.expert_tp, plan.nodes_per_token,
                                       tokens_per_rank(asked.lowering));
@@ -170,15 +176,14 @@ std::vector<StageFragments> StageProbes::lower(const Asked& asked, const std::ve
     const auto known = routes_.find(key);
     if (known != routes_.end()) store.use(known->second);
   }
-  std::vector<StageFragments> all;
-  for (const StageSpec& spec : specs) all.push_back(store.lower(spec));
+  const StageFragments& made = asked.lowered[stage] = store.lower(spec);
   const std::lock_guard lock(mutex_);
   routes_[key] = store.routes();
-  return all;
+  return made;
 }
 
 std::shared_ptr<const ChunkFacts> StageProbes::measured(const Asked& asked, const StageSpec& spec) {
-  const StageFragments all = lower(asked, {spec}).front();
+  const StageFragments& all = lower(asked, spec);
   auto facts = std::make_shared<ChunkFacts>();
   facts->forward = map_of(asked, all.forward);
   facts->backward = map_of(asked, all.backward);
@@ -219,15 +224,14 @@ std::shared_ptr<const PassMap> StageProbes::pair(const Asked& asked, const Stage
     const auto known = pairs_.find(key);
     if (known != pairs_.end()) return known->second;
   }
-  const std::vector<StageFragments> both = lower(asked, {forward, backward});
-  auto made =
-      std::make_shared<const PassMap>(map_of(asked, overlap(*both.back().backward, *both.front().forward)));
+  const FragmentPtr ahead = lower(asked, forward).forward, back = lower(asked, backward).backward;
+  auto made = std::make_shared<const PassMap>(map_of(asked, overlap(*back, *ahead)));
   const std::lock_guard lock(mutex_);
   return pairs_.emplace(key, std::move(made)).first->second;
 }
 
 PlanFacts StageProbes::facts(const TrainingPlan& given, const TrainingWorkload& workload) {
-  const TrainingPlan plan = without_hybrid(given, RecomputePolicy::kNone);
+  const TrainingPlan plan = as_lowered(given);
   const Asked asked(scenario_, plan, workload, *slices(plan));
   const StagePlacement& placement = asked.store.placement();
   const bool pairs = plan.overlap_two_batch || plan.schedule == PipelineKind::kDualPipe ||
@@ -247,7 +251,7 @@ PlanFacts StageProbes::facts(const TrainingPlan& given, const TrainingWorkload& 
 std::shared_ptr<const ChunkFacts> StageProbes::part(const TrainingPlan& given,
                                                     const TrainingWorkload& workload, const StageSlice& slice,
                                                     Costing costing) {
-  const TrainingPlan plan = without_hybrid(given, RecomputePolicy::kNone);
+  const TrainingPlan plan = as_lowered(given);
   const int stages = StagePlacement(plan).stages();
   Asked asked(scenario_, plan, workload, std::vector<StageSlice>(stages));
   asked.costing = costing;

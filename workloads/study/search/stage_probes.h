@@ -60,8 +60,8 @@ class StageProbes {
   std::shared_ptr<const ChunkFacts> chunk(const Asked& asked, StageSpec spec);
   std::shared_ptr<const PassMap> pair(const Asked& asked, const StageSpec& forward,
                                       const StageSpec& backward);
-  // Lowered with routes that are remembered.
-  std::vector<StageFragments> lower(const Asked& asked, const std::vector<StageSpec>& specs);
+  // Once for each plan that is asked for, with routes that are remembered for all.
+  const StageFragments& lower(const Asked& asked, const StageSpec& spec);
   std::shared_ptr<const ChunkFacts> measured(const Asked& asked, const StageSpec& spec);
   PassMap map_of(const Asked& asked, const FragmentPtr& fragment);
   void weigh(const Fragment& fragment, std::set<std::uint32_t>& seen, ChunkFacts& facts) const;

@@ -18,7 +18,7 @@ namespace moebius {
 namespace {
 
 // What a bound is known of, from coarse to fine.
-enum class Level : std::uint8_t { kGroup, kLayers, kVariant, kPlan, kRun };
+enum class Level : std::uint8_t { kGroup, kLayers, kVariant, kStages, kPlan, kRun };
 
 struct Entry {
   double bound = 0;
@@ -62,9 +62,14 @@ class TrainingSearch {
  private:
   using Clock = std::chrono::steady_clock;
 
-  bool out_of_time() {
+  // By several threads.
+  bool late() const {
     const double spent = std::chrono::duration<double>(Clock::now() - started_).count();
-    if (request_.time_limit_s > 0 && spent > request_.time_limit_s) result_.ended = "the time limit";
+    return request_.time_limit_s > 0 && spent > request_.time_limit_s;
+  }
+
+  bool out_of_time() {
+    if (late()) result_.ended = "the time limit";
     if (request_.stopped()) result_.ended = "the user";
     return !result_.ended.empty();
   }
@@ -101,7 +106,10 @@ class TrainingSearch {
     std::vector<double> bounds(groups_.size(), 0);
     if (bounded_)
       work_side_by_side(
-          groups_.size(), [&](std::size_t i) { bounds[i] = bounds_.of_group(groups_[i].degrees, true); },
+          groups_.size(),
+          [&](std::size_t i) {
+            if (!late()) bounds[i] = bounds_.of_group(groups_[i].degrees, true);
+          },
           true);
     for (std::size_t i = 0; i < groups_.size(); ++i)
       open_.push({bounds[i], Level::kGroup, static_cast<std::int32_t>(i), 0});
@@ -162,7 +170,11 @@ class TrainingSearch {
       }
       std::vector<Next> next(now.size());
       work_side_by_side(
-          now.size(), [&](std::size_t i) { next[i] = looked_at(now[i]); }, true);
+          now.size(),
+          [&](std::size_t i) {
+            next[i] = late() ? Next{{now[i]}, {}} : looked_at(now[i]);
+          },
+          true);
       for (Next& each : next) take(each, open);
       show_progress();
     }
@@ -197,6 +209,8 @@ class TrainingSearch {
       case Level::kLayers:
         return variants_of(entry);
       case Level::kVariant:
+        return roomy(entry);
+      case Level::kStages:
         return plans_of(entry);
       case Level::kPlan:
         return bounded_plan(entry);
@@ -224,13 +238,30 @@ class TrainingSearch {
     return next;
   }
 
+  std::vector<int> of_variant(const Entry& entry) const {
+    std::vector<int> bundles;
+    for (const int bundle : *space_.legal_bundles(groups_[entry.group].degrees)) {
+      if (space_.variants()[bundle] == space_.variants()[entry.bundle]) bundles.push_back(bundle);
+    }
+    return bundles;
+  }
+
+  // A variant of which nothing fits, by what single layers hold, is not lowered.
+  Next roomy(const Entry& entry) {
+    const std::vector<int> bundles = of_variant(entry);
+    const std::vector<int> fit = bounds_.with_room(groups_[entry.group].degrees, bundles);
+    if (fit.empty()) return {{}, {}, static_cast<std::int64_t>(bundles.size())};
+    return {{{entry.bound, Level::kStages, entry.group, entry.bundle}}, {}};
+  }
+
   // Of one variant: its bundles that can fit.
   Next plans_of(const Entry& entry) {
     const PlanDegrees& degrees = groups_[entry.group].degrees;
+    const std::vector<int> bundles = of_variant(entry), fit = bounds_.with_room(degrees, bundles);
     const PlanBounds::Stages variant = bounds_.of_stages(degrees, entry.bundle);
     Next next;
-    for (const int bundle : *space_.legal_bundles(degrees)) {
-      if (space_.variants()[bundle] != space_.variants()[entry.bundle]) continue;
+    next.too_large = static_cast<std::int64_t>(bundles.size() - fit.size());
+    for (const int bundle : fit) {
       if (bounds_.too_large(variant, space_.plan_of(degrees, bundle).plan)) {
         ++next.too_large;
         continue;
@@ -296,6 +327,7 @@ class TrainingSearch {
       work_side_by_side(
           count,
           [&](std::size_t k) {
+            if (i > 0 && late()) return;
             Document document = base_;
             for (const Assignment& change : found_[i + k].settings)
               set_at_pointer(document, change.pointer, change.value);
@@ -303,6 +335,7 @@ class TrainingSearch {
           },
           true);
       for (std::size_t k = 0; k < count; ++k) {
+        if (!found_[i + k].fine) continue;
         fine.push_back(found_[i + k].fine->score);
         ++result_.counts.fine;
       }

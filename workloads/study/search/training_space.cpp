@@ -230,7 +230,10 @@ std::shared_ptr<const std::vector<int>> TrainingSpace::legal_bundles(const PlanD
 }
 
 void TrainingSpace::number_bundles() {
-  std::map<std::string, int> variants, kinds;
+  std::map<std::string, int> variants, computed, kinds;
+  const auto number = [](const std::string& text, std::map<std::string, int>& known) {
+    return known.emplace(text, static_cast<int>(known.size())).first->second;
+  };
   for (const PlanBundle& bundle : bundles_) {
     std::string variant, kind;
     for (const Assignment& change : bundle.settings) {
@@ -241,8 +244,9 @@ void TrainingSpace::number_bundles() {
       if (!state && change.pointer != "/plan/recompute" && change.pointer != "/plan/overlap/dispatch_combine")
         kind += text;
     }
-    variants_.push_back(variants.emplace(variant, static_cast<int>(variants.size())).first->second);
-    kinds_.push_back(kinds.emplace(kind, static_cast<int>(kinds.size())).first->second);
+    computed_.push_back(number(variant, computed));
+    variants_.push_back(number(variant + (bundle.plan.offload.activations ? "away" : ""), variants));
+    kinds_.push_back(number(kind, kinds));
   }
 }
 

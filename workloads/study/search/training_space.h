@@ -61,8 +61,10 @@ class TrainingSpace {
   // both together is which of them are above 1 and which schedule there is.
   std::shared_ptr<const std::vector<int>> legal_bundles(const PlanDegrees& degrees) const;
   // Bundles that differ only in shards, state on the host and when gradients are reduced are of one variant;
-  // those that differ only in what is computed again, kept and overlapped, of one kind. Numbers by bundle.
+  // those that differ besides in whether activations go to the host compute the same; those that differ only
+  // in what is computed again, kept and overlapped, are of one kind. Numbers by bundle.
   const std::vector<int>& variants() const { return variants_; }
+  const std::vector<int>& computed() const { return computed_; }
   const std::vector<int>& kinds() const { return kinds_; }
 
   // The plan as the reader would leave it; nothing when the scenario refuses it.
@@ -100,7 +102,7 @@ class TrainingSpace {
   int devices_ = 0, node_ = 1;
   std::vector<PlanBundle> bundles_;
   TrainingPlan plain_;  // the least demanding bundle: degrees that do not go with it go with none
-  std::vector<int> variants_, kinds_;
+  std::vector<int> variants_, computed_, kinds_;
   mutable std::mutex mutex_;  // of what follows
   mutable std::map<Shape, std::shared_ptr<const std::vector<int>>> legal_;
   mutable std::vector<std::unique_ptr<Scenario>> spare_;  // to be checked in
