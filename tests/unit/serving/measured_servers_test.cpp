@@ -108,6 +108,19 @@ TEST_CASE("what a framework takes for a launch comes on top of the driver's") {
   CHECK(read_scenario(*made.scenario, catalog, models).cluster->launch == Time{4'000} + own);
 }
 
+// A surface interpolates between 6 and 8 sequences for 7: were the edge at 8 launched kernel by kernel, 7
+// would take half of what that takes.
+TEST_CASE("edges of the surface above the most sequences are replayed as graphs too") {
+  const Catalog catalog;
+  const ModelCatalog models;
+  ServerRow row = llama();
+  row.users = row.both.batch = 7;
+  const Scenario scenario = read_scenario(*server_scenario(row, models).scenario, catalog, models);
+  REQUIRE(scenario.service.phases.size() == 1);
+  CHECK(scenario.service.phases.front().plan.max_batch == 7);
+  CHECK(scenario.service.phases.front().plan.captured >= 8);
+}
+
 TEST_CASE("degrees that count the devices twice are counted once") {
   const ModelCatalog models;
   ServerRow row = llama();
