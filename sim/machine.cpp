@@ -7,8 +7,24 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
+#include "models/layer_math.h"
+#include "workloads/schedule/work.h"
 
 namespace moebius {
+namespace {
+
+std::size_t pool_index(const Cluster& cluster, int device) {
+  return static_cast<std::size_t>(&cluster.pool_of(device) - cluster.pools.data());
+}
+
+// Of several members the slowest: it sets the pace.
+WorkOnChip work_on_chip(const Op& op, const Fragment& fragment, const OpCost& cost) {
+  const double flops = has_member_rows(op) ? op_flops(op.kind, member_shape(op, fragment, cost.slowest)).value
+                                           : op_flops(op, fragment).value;
+  return {op.kind, op.dtype, flops, cost.memory_bytes, cost.seconds};
+}
+
+}  // namespace
 
 Machine::Machine(MachineParts parts)
     : whole_chips_(parts.cluster.exchange.has_value()),
@@ -28,6 +44,8 @@ Machine::Machine(MachineParts parts)
     const double pace = layout_.pace_of_class.empty() ? 1 : layout_.pace_of_class[i];
     if (is_new) chip->second = chips_.add(parts.cluster.pool_of(device).accelerator, pace);
     if (is_new && paces_ != nullptr) paces_->add(chip->second, device);
+    if (is_new && parts.powers != nullptr)
+      governors_.emplace_back((*parts.powers)[pool_index(parts.cluster, device)]);
     chip_of_class_.push_back(chip->second);
   }
 }
@@ -202,8 +220,27 @@ void Machine::compute(std::int32_t index) {
   Live& live = live_on(lane);
   lane.cost = &live.as_class->cost(lane.op, lane.cores);
   chips_.start(
-      {chip_of_class_[live.rank_class], index, id_of(lane), lane.cost->seconds, lane.cost->memory_bytes},
+      {chip_of_class_[live.rank_class], index, id_of(lane), seconds_at_clock(lane), lane.cost->memory_bytes},
       now_);
+}
+
+double Machine::seconds_at_clock(LaneState& lane) {
+  const double seconds = lane.cost->seconds;
+  if (governors_.empty()) return seconds;
+  const Live& live = live_on(lane);
+  const PowerGovernor& governor = governors_[chip_of_class_[live.rank_class]];
+  lane.clock = 1;
+  lane.energy = {};
+  if (governor.power().limit <= 0 || use_on(lane).on_host) return seconds;
+  lane.energy = energy_of(governor.power(), work_on_chip(op_on(lane), *live.use->fragment, *lane.cost));
+  if (lane.energy.follows_clock) lane.clock = governor.clock();
+  return seconds / lane.clock;
+}
+
+double Machine::mean_clock() const {
+  double sum = 0;
+  for (const PowerGovernor& governor : governors_) sum += governor.mean_clock();
+  return governors_.empty() ? 1 : sum / static_cast<double>(governors_.size());
 }
 
 // ---- from running to done
@@ -220,6 +257,8 @@ void Machine::finish(std::int32_t index) {
   if (lane.cost == nullptr) {
     lane.lag = {};
   } else {
+    if (!governors_.empty())
+      governors_[chip_of_class_[live.rank_class]].ended(lane.energy, lane.clock, lane.start, now_);
     lane.lag.ns +=
         static_cast<std::int64_t>((1 - lane.cost->mean) * static_cast<double>((now_ - lane.start).ns));
   }

@@ -17,6 +17,7 @@
 #include "sim/meetings.h"
 #include "sim/network/network.h"
 #include "sim/network/network_counters.h"
+#include "sim/power_governor.h"
 #include "workloads/schedule/executor.h"
 #include "workloads/schedule/recorder.h"
 
@@ -31,6 +32,7 @@ struct MachineParts {
   Network& network;
   NetworkCounters* counters = nullptr;  // who samples the network; null: no one
   ChipPaces* paces = nullptr;           // of chips that become slow; null: none does
+  const std::vector<ClockPower>* powers = nullptr;  // by pool; null: clocks stay full
 };
 
 class Machine {
@@ -49,6 +51,7 @@ class Machine {
   std::int64_t outstanding() const { return outstanding_; }
   std::int64_t events() const { return events_; }  // ops and transfer steps that ended so far
   std::string describe_waiting() const;            // which ops wait for what, for the sentence of a deadlock
+  double mean_clock() const;                       // of the chips, as a share of the full one (PowerGovernor)
 
  private:
   struct OpState {
@@ -83,6 +86,8 @@ class Machine {
     Time start, work_start, last_end, lag;
     const OpCost* cost = nullptr;  // compute only
     std::int16_t slowest = 0;      // communication only
+    OpEnergy energy;               // compute on a chip whose power is known
+    double clock = 1;              // at its start
   };
 
   struct Ready {
@@ -116,6 +121,7 @@ class Machine {
   void start_ready();
   void hold(std::int32_t lane, int cores);
   void compute(std::int32_t lane);
+  double seconds_at_clock(LaneState& lane);
   void communicate(std::int32_t lane);
   void meet(std::int32_t lane);
   void send(std::int32_t lane);
@@ -143,6 +149,7 @@ class Machine {
   Chips chips_;
   Meetings meetings_;
   std::vector<std::int32_t> chip_of_class_;
+  std::vector<PowerGovernor> governors_;  // by chip; empty: clocks stay full
   std::vector<LaneState> lanes_;  // by class and lane
   std::vector<Live> live_;
   std::vector<std::int32_t> free_live_;

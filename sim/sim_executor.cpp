@@ -24,6 +24,7 @@ struct SimParts {
   std::unique_ptr<NetworkCounters> counters;  // null: no one samples
   std::unique_ptr<ChipPaces> paces;           // null: no chip becomes slow
   std::unique_ptr<Machine> machine;
+  double* mean_clock = nullptr;  // learns it at the end; null: no one asks
   WireMeter* settle = nullptr;  // told at the end what the network carried; null: it knows
 };
 
@@ -47,6 +48,7 @@ class SimExecutor : public Executor {
     while (machine_.outstanding() > 0) wait(kForever);
     end = std::max(end, now());
     if (parts_.counters) parts_.counters->finish(end);
+    if (parts_.mean_clock != nullptr) *parts_.mean_clock = machine_.mean_clock();
     if (parts_.settle) parts_.settle->settle(*parts_.network);
     return end;
   }
@@ -108,7 +110,8 @@ std::unique_ptr<Executor> make_sim_executor(const Cluster& cluster, const Layout
                                                        recorder.options().counters);
   parts.machine = std::make_unique<Machine>(MachineParts{cluster, layout, std::move(cost_per_pool), recorder,
                                                          *parts.plans, *parts.network, parts.counters.get(),
-                                                         parts.paces.get()});
+                                                         parts.paces.get(), options.powers});
+  parts.mean_clock = options.mean_clock;
   parts.driver = simgrid.driver ? std::move(simgrid.driver) : make_plain_driver();
   return std::make_unique<SimExecutor>(std::move(parts));
 }

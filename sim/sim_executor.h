@@ -16,6 +16,7 @@
 namespace moebius {
 
 class FaultLog;
+struct ClockPower;
 struct FaultPlan;
 struct PacketCounts;
 class WireMeter;
@@ -42,6 +43,9 @@ struct SimOptions {
   std::vector<CollectiveChoice>* choices =
       nullptr;                      // where the run notes how its collectives go; null: nowhere
   PacketCounts* packets = nullptr;  // of kPacket: learns what was sent; must outlive the executor
+  // By pool: boards that lower their clocks at their power limit; null: none does. Must outlive the executor.
+  const std::vector<ClockPower>* powers = nullptr;
+  double* mean_clock = nullptr;  // learns that of the chips, a share of the full one; must outlive the executor
 };
 
 // `cost_per_pool`: one for each pool of the cluster. All arguments must outlive the executor. Throws

@@ -2,9 +2,12 @@
 
 #include <memory>
 
+#include <fmt/format.h>
+
 #include "sim/faults/fault_log.h"
 #include "sim/network/network.h"
 #include "sim/network/wire_meter.h"
+#include "workloads/cost/clock_power.h"
 #include "workloads/cost/cost_source.h"
 #include "workloads/option_checks.h"
 
@@ -28,11 +31,15 @@ const std::vector<std::pair<std::string, Driver>>& drivers() {
 StartedExecutor start_simulator(const Job& job, const Layout& layout, Recorder& recorder, const SimRun& run) {
   StartedExecutor engine;
   std::vector<const CostSource*> costs;
+  const auto powers = std::make_shared<std::vector<ClockPower>>();
   for (const Pool& pool : job.scenario.cluster->pools) {
     const std::shared_ptr<const CostSource> source =
         run.costs ? run.costs(pool.accelerator) : make_cost_source(pool.accelerator, run.data, job.scenario.kernels);
     engine.keepers.push_back(source);
     costs.push_back(source.get());
+    // Measured costs hold the clocks of their measurement.
+    if (!run.costs)
+      powers->push_back(clock_power(pool.accelerator, find_profiles(pool.accelerator, run.data)));
     engine.facts.provenance.emplace_back("cost of " + pool.accelerator.id, source->description());
   }
   const auto choices = std::make_shared<std::vector<CollectiveChoice>>();
@@ -48,13 +55,21 @@ StartedExecutor start_simulator(const Job& job, const Layout& layout, Recorder& 
   const auto packets = std::make_shared<PacketCounts>();
   engine.keepers.push_back(packets);
   options.packets = packets.get();
+  const auto clock = std::make_shared<double>(1);
+  engine.keepers.push_back(clock);
+  options.mean_clock = clock.get();
+  engine.keepers.push_back(powers);
+  if (!powers->empty()) options.powers = powers.get();
   const auto log = std::make_shared<FaultLog>();
   engine.keepers.push_back(log);
   options.faults = &job.scenario.faults;
   options.fault_log = log.get();
   options.choices = choices.get();
   engine.executor = make_sim_executor(*job.scenario.cluster, layout, costs, recorder, options);
-  engine.tell_facts = [meter, choices, packets, log](RunFacts& facts) {
+  engine.tell_facts = [meter, choices, packets, log, clock](RunFacts& facts) {
+    if (*clock < 1)
+      facts.provenance.emplace_back(
+          "clock", fmt::format("{:.1f}% of the full one: boards at their power limit", 100 * *clock));
     facts.network = meter->use();
     facts.collectives = *choices;
     facts.faults = log->facts();

@@ -64,7 +64,7 @@ BesideFigures tokens_with(const Job& job, const StartExecutor& start, SizeOfShap
     FabricSpec spec = scenario.cluster->fabric.spec();
     const CollectiveSource collectives = scenario.cluster->collectives;
     const Time launch = scenario.cluster->launch;
-    spec.nic = spec.nic * network;
+    spec.transport_efficiency *= network;  // of the NICs, whether the fabric or the chip gives their rate
     scenario.cluster = build_cluster(scenario.cluster->pools, spec, Place{scenario.file, "/cluster", 0});
     scenario.cluster->collectives = collectives;
     scenario.cluster->launch = launch;

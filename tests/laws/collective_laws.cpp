@@ -29,7 +29,7 @@ constexpr double kMB = 1e6;
 // T = 2 (n - 1) (alpha + S / (n B)).
 TEST_CASE("a ring all-reduce inside a node takes 2(n-1)/n S/B + 2(n-1) alpha") {
   const double expected = 2 * 7.0 / 8 * 800 * kMB / 100e9 + 2 * 7 * 1e-6;
-  for (const SimOptions options : details()) {
+  for (const SimOptions& options : details()) {
     for (const bool fold : {true, false}) {
       if (options.detail == NetworkDetail::kNative && fold) continue;
       const Op op = communication_op(OpKind::kAllReduce, 800 * kMB);
@@ -42,7 +42,7 @@ TEST_CASE("a ring all-reduce over one rail takes 2(n-1)/n S/B + 2(n-1) alpha") {
   // One device a node: all 16 hops cross the leaf, alpha = 2 us + one switch 0.5 us.
   const World world{.nodes = 16, .per_node = 1};
   const double expected = 2 * 15.0 / 16 * 160 * kMB / 50e9 + 2 * 15 * 2.5e-6;
-  for (const SimOptions options : details()) {
+  for (const SimOptions& options : details()) {
     for (const bool fold : {true, false}) {
       if (options.detail == NetworkDetail::kNative && !fold) continue;
       const Op op = communication_op(OpKind::kAllReduce, 160 * kMB);
@@ -79,7 +79,7 @@ TEST_CASE("reduce-scatter and all-gather by ring each take half of an all-reduce
 TEST_CASE("an all-to-all takes (n-1)/n S/B + alpha") {
   const World world{.nodes = 16, .per_node = 1};
   const double expected = 15.0 / 16 * 160 * kMB / 50e9 + 2.5e-6;
-  for (const SimOptions options : details()) {
+  for (const SimOptions& options : details()) {
     const Op op = communication_op(OpKind::kAllToAll, 160 * kMB, Algorithm::kDirect);
     REQUIRE(seconds_of(world, {.ranks = 16, .fold = true}, op, options) == Approx(expected).epsilon(1e-4));
   }

@@ -57,7 +57,8 @@ CostQuery as_one_matrix(const CostQuery& query) {
   return one;
 }
 
-// Measured tables over the analytic model. Chips in service run at their power limit: the sustained clock.
+// Measured tables over the analytic model, at the sustained clock. How far products that draw more than the board
+// may lower it further is said by the work around them (clock_power.h).
 class LayeredSource : public CostSource {
  public:
   LayeredSource(const Accelerator& accelerator, const std::vector<Profile>& profiles, std::string_view stack)

@@ -1,67 +1,11 @@
 // Blocks of short contexts by hash and of long ones in a tree, as one cache: the hits of either structure.
 #include "workloads/serving/kv/hybrid_index.h"
 
-#include <deque>
-
-#include "hw/error.h"
-#include "workloads/routing/random_stream.h"
+#include "tests/unit/kv/same_hits.h"
 #include "workloads/serving/kv/kv_replay.h"
-#undef CHECK  // ours; here it is Catch's
-#include <catch2/catch.hpp>
 
 namespace moebius::kv {
 namespace {
-
-// Chains of a tree whose branches are few near the root: each block is a hash of all before it.
-std::vector<BlockHash> random_chain(RandomStream& random, std::uint32_t longest) {
-  std::vector<BlockHash> chain;
-  BlockHash at = 17;
-  for (std::uint32_t i = 1 + random.below(longest); i > 0; --i) {
-    at =
-        RandomStream::finalise(at + random.below(1 + 3 / (1 + static_cast<std::uint32_t>(chain.size()) % 4)));
-    chain.push_back(at);
-  }
-  return chain;
-}
-
-struct Open {
-  std::vector<BlockHash> chain;
-  Lease lease;
-  HybridLease hybrid;
-};
-
-// Requests that overlap: up to `most` are under way; each ends before the next one begins when full.
-void compare(std::uint64_t seed, int requests) {
-  RandomStream random(seed);
-  const std::int64_t capacity = random.below(4) == 0 ? random.below(6) : random.below(60);
-  const std::size_t most = 1 + random.below(5);
-  BlockIndex index(capacity);
-  HybridIndex hybrid(capacity, random.below(18));
-  std::deque<Open> open;
-  const auto finish = [&] {
-    const std::size_t which = random.below(static_cast<std::uint32_t>(open.size()));
-    Open done = std::move(open[which]);
-    open.erase(open.begin() + static_cast<std::ptrdiff_t>(which));
-    index.release(done.chain, done.lease);
-    hybrid.release(done.chain, done.hybrid);
-    REQUIRE(index.resident() == hybrid.resident());
-    REQUIRE(index.in_use() == hybrid.in_use());
-    REQUIRE(index.evicted() == hybrid.evicted());
-    REQUIRE(hybrid.resident() <= capacity);
-  };
-  for (int i = 0; i < requests; ++i) {
-    while (open.size() >= most) finish();
-    Open next{random_chain(random, 16), {}, {}};
-    index.acquire(next.chain, next.lease);
-    hybrid.acquire(next.chain, next.hybrid);
-    INFO("seed " << seed << ", request " << i << ", capacity " << capacity);
-    REQUIRE(next.lease.blocks() == next.hybrid.blocks());
-    open.push_back(std::move(next));
-    if (random.below(7) == 0) REQUIRE(index.evict(2) == hybrid.evict(2));
-  }
-  while (!open.empty()) finish();
-  REQUIRE(hybrid.in_use() == 0);
-}
 
 // Eighty conversations that take turns, in blocks of 16 tokens.
 class Turns : public TrafficStream {
@@ -114,7 +58,13 @@ TEST_CASE("a replay hits the same by every structure of its index") {
 
 TEST_CASE(
     "leading blocks by hash and the rest in a tree hit what all by hash hit in ten thousand random traces") {
-  for (std::uint64_t seed = 0; seed < 10'000; ++seed) compare(seed, 30);
+  for (std::uint64_t seed = 0; seed < 10'000; ++seed) {
+    RandomStream random(seed);
+    const std::int64_t capacity = random_capacity(random);
+    HybridIndex hybrid(capacity, random.below(18));
+    INFO("seed " << seed);
+    require_same_hits<HybridLease>(random, capacity, 30, hybrid);
+  }
 }
 
 TEST_CASE("what long prompts have behind their leading blocks takes a tenth of the memory") {

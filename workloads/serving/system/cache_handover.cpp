@@ -15,6 +15,7 @@ void ServingSystem::State::hand_over(std::int32_t id) {
   router->left(live[id].decode, of);
   router->decodes(*at, of);
   live[id].decode = *at;
+  replica(*at).expect(live[id].moments.input);
   port(live[id].decode).waiting.push_back(id);
   start_transfers(live[id].decode);
 }

@@ -7,8 +7,8 @@
 namespace moebius {
 
 std::int64_t load_of(const ReplicaLoad& load, ReplicaBalance by) {
-  if (by == ReplicaBalance::kTokens) return load.prompt_tokens + load.context_tokens;
-  return load.waiting + load.running;
+  if (by == ReplicaBalance::kTokens) return load.prompt_tokens + load.context_tokens + load.expected_tokens;
+  return load.waiting + load.running + load.expected;
 }
 
 Instance::Instance(const InstanceRules& rules, StepCost& cost)

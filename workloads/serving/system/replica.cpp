@@ -63,6 +63,8 @@ bool Replica::fits(std::int32_t prompt, std::int32_t output) const {
 
 void Replica::enqueue(const Sequence& sequence) {
   waiting_tokens_ += sequence.prompt;
+  expected_ = std::max<std::int64_t>(0, expected_ - 1);
+  expected_tokens_ = std::max<std::int64_t>(0, expected_tokens_ - sequence.prompt);
   auto at = waiting_.end();
   while (at != waiting_.begin() && std::prev(at)->priority < sequence.priority) --at;
   if (at == waiting_.begin()) blocked_ = -1;  // another one is next
@@ -106,11 +108,13 @@ bool Replica::reserve(std::int32_t id, std::int32_t prompt) {
   hold(held_by(prompt));
   if (tables_ != nullptr) tables_->begin(id, {}, held_by(prompt));
   ++occupied_;
+  expected_ = std::max<std::int64_t>(0, expected_ - 1);
   return true;
 }
 
 void Replica::adopt(const Sequence& sequence, Time since) {
   left_ += sequence.output;
+  expected_tokens_ = std::max<std::int64_t>(0, expected_tokens_ - sequence.prompt);
   decode({sequence.id, sequence.prompt, sequence.output, 0, since, sequence.priority});
 }
 

@@ -84,10 +84,11 @@ struct StepOutcome {
 };
 
 struct ReplicaLoad {
-  std::int64_t waiting = 0, running = 0;  // sequences without and with pages
-  std::int64_t prompt_tokens = 0;         // not computed yet
-  std::int64_t context_tokens = 0;        // of decoding sequences
-  std::int64_t pages = 0;                 // held
+  std::int64_t waiting = 0, running = 0;           // sequences without and with pages
+  std::int64_t prompt_tokens = 0;                  // not computed yet
+  std::int64_t context_tokens = 0;                 // of decoding sequences
+  std::int64_t expected = 0, expected_tokens = 0;  // on their way here: Replica::expect()
+  std::int64_t pages = 0;                          // held
 };
 
 struct PrefixTotals {
@@ -123,6 +124,9 @@ class Replica {
   // Whether the cache could ever hold it.
   bool fits(std::int32_t prompt, std::int32_t output) const;
   void enqueue(const Sequence& sequence);
+  // A request was sent here and is on its way: it counts as load until it is enqueued, or reserved and
+  // adopted. Without that, all that are sent at one moment go to who had the least before.
+  void expect(std::int32_t prompt);
 
   // Decoding what another replica prefilled: pages first, then, when they are filled, the sequence itself.
   // `since` is when its last token was there.
@@ -240,8 +244,9 @@ class Replica {
   TiersBelow* below_ = nullptr;
   kv::PageTables* tables_ = nullptr;
   Time now_, loaded_;
-  std::int64_t occupied_ = 0;            // sequences that hold pages
-  std::int64_t waiting_tokens_ = 0;      // of prompts, not computed
+  std::int64_t occupied_ = 0;        // sequences that hold pages
+  std::int64_t waiting_tokens_ = 0;  // of prompts, not computed
+  std::int64_t expected_ = 0, expected_tokens_ = 0;
   std::int64_t left_ = 0, context_ = 0;  // of sequences with pages: output to come; in decoding, cached
   std::int64_t iterations_ = 0;
   std::int32_t changes_ = 0;  // since the last decision; see StepShape

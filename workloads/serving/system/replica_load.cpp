@@ -32,11 +32,18 @@ std::int64_t Replica::hit_tokens(kv::Chain chain) const {
   return (there + (below_ != nullptr ? below_->near(chain, there) : 0)) * rules_.shared_tokens;
 }
 
+void Replica::expect(std::int32_t prompt) {
+  ++expected_;
+  expected_tokens_ += prompt;
+}
+
 ReplicaLoad Replica::load() const {
   return {.waiting = static_cast<std::int64_t>(waiting_.size()),
           .running = occupied_,
           .prompt_tokens = waiting_tokens_,
           .context_tokens = context_,
+          .expected = expected_,
+          .expected_tokens = expected_tokens_,
           .pages = used()};
 }
 

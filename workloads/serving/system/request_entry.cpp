@@ -115,6 +115,7 @@ void ServingSystem::State::arrive() {
   live[id].images = arrival.request.images;
   live[id].prefill = live[id].decode = *at;
   std::swap(live[id].blocks, arrival.request.blocks);
+  replica(*at).expect(input);
   live[id].forecast = forecast ? *forecast : Time{};
   const std::optional<WanRules>& wan = pool_of(*at).wan;
   const Time reception = pool_of(*at).instance.host.receiving(input);

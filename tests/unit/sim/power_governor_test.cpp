@@ -1,0 +1,198 @@
+// Boards at their power limit: how far the clock falls, and from which measurements that is known.
+#include "sim/power_governor.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+
+#include "hw/catalog.h"
+#include "workloads/calibration/csv.h"
+
+#include "hw/error.h"
+#undef CHECK  // ours; here it is Catch's
+#include <catch2/catch.hpp>
+
+namespace moebius {
+namespace {
+
+// 100 W idle of 500: a product at full clock draws 800 beside it.
+ClockPower round_power() {
+  ClockPower power{.idle = 100, .limit = 500, .joule_per_byte = 1e-10};
+  power.joule_per_product.fill(1e-12);
+  power.joule_per_flop.fill(1e-12);
+  power.exceeds[static_cast<std::size_t>(DType::kBf16)] = true;
+  power.peak.fill(1e15);
+  power.memory_rate = 1e12;
+  return power;
+}
+
+WorkOnChip product(double seconds, DType dtype = DType::kBf16) {
+  return {.kind = OpKind::kGemm, .dtype = dtype, .flops = 800e12 * seconds, .seconds = seconds};
+}
+
+struct Board {
+  PowerGovernor governor{round_power()};
+  Time now;
+
+  // Seconds that the op takes at the clock of its start.
+  double run(const WorkOnChip& work) {
+    const OpEnergy energy = energy_of(governor.power(), work);
+    const double clock = energy.follows_clock ? governor.clock() : 1;
+    const Time start = now;
+    now = now + time_from_seconds(work.seconds / clock);
+    governor.ended(energy, clock, start, now);
+    return work.seconds / clock;
+  }
+  void wait(double seconds) { now = now + time_from_seconds(seconds); }
+};
+
+// The same energy of products comes at c^2 in 1/c of the time: 100 + 800 c^3 = 500 where c^3 = 1/2.
+TEST_CASE("products without a break run at the clock at which they draw the limit") {
+  Board board;
+  double last = 0;
+  for (int i = 0; i < 2000; ++i) last = board.run(product(1e-3));
+  CHECK(board.governor.clock() == Approx(std::cbrt(0.5)).epsilon(1e-3));
+  CHECK(last == Approx(1e-3 / std::cbrt(0.5)).epsilon(1e-3));
+}
+
+TEST_CASE("some milliseconds of products run at full clock") {
+  Board board;
+  for (int i = 0; i < 9; ++i) CHECK(board.run(product(1e-3)) == 1e-3);
+}
+
+// 1 ms of products and 1 ms of waiting draw 100 + 800/2 = 500 W on average: just the limit.
+TEST_CASE("waiting between products leaves them the full clock") {
+  Board board;
+  for (int i = 0; i < 1000; ++i) {
+    CHECK(board.run(product(1e-3)) == 1e-3);
+    board.wait(1.04e-3);
+  }
+  CHECK(board.governor.mean_clock() == 1);
+}
+
+// 1 ms of products, 0.25 ms of waiting: at clock c a round takes 1/c + 0.25 ms and 0.8 c^2 J, and 100 W draw
+// 0.8 c^2 / (1/c + 0.25) beside 100: 2 c^3 = 1 + c/4, c = 0.848.
+TEST_CASE("shorter waits leave a part of it") {
+  Board board;
+  for (int i = 0; i < 2000; ++i) {
+    board.run(product(1e-3));
+    board.wait(0.25e-3);
+  }
+  const double c = board.governor.clock();
+  CHECK(2 * c * c * c == Approx(1 + c / 4).epsilon(0.02));
+}
+
+TEST_CASE("what memory bounds takes as long at any clock") {
+  Board board;
+  for (int i = 0; i < 1000; ++i) board.run(product(1e-3));
+  REQUIRE(board.governor.clock() < 0.9);
+  const WorkOnChip decode{.kind = OpKind::kGemm, .flops = 1e12, .bytes = 2e9, .seconds = 2e-3};
+  CHECK(board.run(decode) == 2e-3);
+  CHECK(board.run({.kind = OpKind::kAdd, .bytes = 1e9, .seconds = 1e-3}) == 1e-3);
+}
+
+// 10 TB/s x 1e-10 J would be 1 kW: the table's time holds what the board really gave.
+TEST_CASE("memory alone never lowers the clock") {
+  Board board;
+  for (int i = 0; i < 1000; ++i) board.run({.kind = OpKind::kAdd, .bytes = 1e10, .seconds = 1e-3});
+  CHECK(board.governor.clock() == 1);
+}
+
+TEST_CASE("products that were measured at the limit never lower the clock") {
+  Board board;
+  for (int i = 0; i < 1000; ++i) CHECK(board.run(product(1e-3, DType::kFp8)) == 1e-3);
+}
+
+TEST_CASE("a chip of which no pair of measurements tells the energy keeps its clock") {
+  const Catalog catalog;
+  const auto power_of = [&](const char* id) {
+    const Accelerator chip = catalog.accelerator(id);
+    return clock_power(chip, find_profiles(chip, ""));
+  };
+  CHECK(power_of("a100-sxm").limit == 0);
+  CHECK(power_of("l40s").limit == 0);
+  CHECK(power_of("h100-sxm").limit == 700);
+  // 148 TFLOP/s of its peak at full clock are 137 W beside 77 idle, of 400.
+  const ClockPower h20 = power_of("h20-sxm");
+  CHECK(h20.idle + h20.joule_per_product[static_cast<std::size_t>(DType::kBf16)] * 148e12 < 0.6 * h20.limit);
+}
+
+using Shape3 = std::array<double, 3>;
+Shape3 shape_of(const Csv& csv, const CsvRow& row) {
+  return {csv.number(row, "n"), csv.number(row, "k"), csv.number(row, "m")};
+}
+
+std::map<Shape3, double> moments(const std::string& directory, const std::string& system) {
+  std::map<Shape3, double> times;
+  const Csv csv(directory + "/gemm.csv.gz", system);
+  for (const CsvRow& row : csv.rows())
+    if (csv.text(row, "backend") == "trtllm" && csv.text(row, "dtype") == "bfloat16")
+      times[shape_of(csv, row)] = csv.number(row, "latency_us") * 1e-6;
+  return times;
+}
+
+struct Pair {
+  double flops = 0, bytes = 0, moment = 0, limited = 0, watts = 0;
+};
+
+// One GEMM replayed nine times, and for 0.3 to 1 s at the limit.
+std::vector<Pair> pairs_of(const std::string& directory, const std::string& system, double peak) {
+  const std::map<Shape3, double> times = moments(directory, system);
+  std::vector<Pair> pairs;
+  const Csv csv(directory + "/gemm_power.csv.gz", system);
+  for (const CsvRow& row : csv.rows()) {
+    if (csv.text(row, "backend") != "vllm" || csv.text(row, "dtype") != "bfloat16") continue;
+    const auto [n, k, m] = shape_of(csv, row);
+    const auto known = times.find({n, k, m});
+    if (known == times.end()) continue;
+    const Pair pair{2 * n * k * m, 2 * (n * k + m * k + m * n), known->second,
+                    csv.number(row, "latency_us") * 1e-6, csv.number(row, "power_w")};
+    const bool at_limit = pair.watts >= 0.96 * csv.number(row, "power_limit_w");
+    if (at_limit && pair.limited >= 100e-6 && pair.moment <= 2e-3 && pair.flops / pair.moment >= 0.6 * peak)
+      pairs.push_back(pair);
+  }
+  return pairs;
+}
+
+// What the governor makes of the GEMM after half a second.
+double seconds_at_last(const ClockPower& power, const Pair& pair) {
+  Board board{PowerGovernor(power), {}};
+  const WorkOnChip work{.flops = pair.flops, .bytes = pair.bytes, .seconds = pair.moment};
+  double seconds = 0;
+  while (board.now.seconds() < 0.5) seconds = board.run(work);
+  return seconds;
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+TEST_CASE("energies at full clock are those of GEMMs timed for a moment and for a second") {
+  const std::string directory = std::string(MOEBIUS_SOURCE_DIR) + "/../shared/data/kernels";
+  if (!std::filesystem::exists(directory + "/gemm_power.csv.gz")) {
+    WARN("skipped: ../shared/data/kernels is not there");
+    return;
+  }
+  for (const auto& [id, system, slower] :
+       {std::tuple{"h200-sxm", "h200_sxm", 1.15}, std::tuple{"b200-sxm", "b200_sxm", 1.12}}) {
+    const Accelerator chip = Catalog().accelerator(id);
+    const ClockPower power = clock_power(chip, find_profiles(chip, ""));
+    std::vector<double> joules, ratios, errors;
+    for (const Pair& pair : pairs_of(directory, system, chip.peak_of(DType::kBf16).value)) {
+      const double clock = std::min(1.0, pair.moment / pair.limited);
+      const double dynamic = pair.watts - power.idle - power.joule_per_byte * pair.bytes / pair.limited;
+      joules.push_back(dynamic * pair.limited / pair.flops / (clock * clock));
+      ratios.push_back(pair.limited / pair.moment);
+      errors.push_back(std::abs(seconds_at_last(power, pair) / pair.limited - 1));
+    }
+    INFO(id << ": " << joules.size() << " pairs, " << median(ratios));
+    REQUIRE(joules.size() > 200);
+    CHECK(1e12 * median(joules) == Approx(1e12 * full_clock_energy(chip)).epsilon(0.02));
+    CHECK(median(ratios) == Approx(slower).epsilon(0.03));
+    CHECK(median(errors) < 0.05);
+  }
+}
+
+}  // namespace
+}  // namespace moebius

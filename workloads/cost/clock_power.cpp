@@ -1,0 +1,72 @@
+#include "workloads/cost/clock_power.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "workloads/cost/architecture.h"
+#include "workloads/cost/roofline.h"
+
+namespace moebius {
+namespace {
+
+// Medians over BF16 GEMMs of 0.1 to 2 ms at 60% of the peak and more, of (P - idle - J/byte x bytes a second)
+// / (FLOP a second) x (ratio of times)^2, P and the times being those of 0.3 to 1 s of replays at the limit,
+// the ratio to nine replays (AIConfigurator: gemm_power of vLLM 0.22.0 beside gemm of TensorRT-LLM 1.3.0rc20,
+// both cuBLAS). H200: 426 pairs, 7.0e-13 at the limit; B200: 301, 4.7e-13.
+// tests/unit/sim/power_governor_test.cpp finds them again.
+struct Measured {
+  std::string_view generation;
+  double joule = 0;
+};
+constexpr std::array<Measured, 2> kMeasured = {{{"hopper", 9.25e-13}, {"blackwell", 5.88e-13}}};
+
+constexpr std::array<DType, 2> kSixteenBits = {DType::kBf16, DType::kFp16};  // the same units
+
+}  // namespace
+
+double full_clock_energy(const Accelerator& chip) {
+  const Architecture* built = find_architecture(chip.architecture);
+  if (built == nullptr) return 0;
+  for (const Measured& measured : kMeasured)
+    if (measured.generation == built->generation) return measured.joule;
+  return 0;
+}
+
+ClockPower clock_power(const Accelerator& chip, const std::vector<Profile>& profiles) {
+  const auto known = std::find_if(profiles.begin(), profiles.end(),
+                                  [](const Profile& profile) { return profile.power.limit > 0; });
+  const double product = full_clock_energy(chip);
+  const bool has_peak =
+      std::any_of(chip.peak.begin(), chip.peak.end(), [](FlopRate peak) { return peak.value > 0; });
+  if (known == profiles.end() || product <= 0 || !has_peak) return {};
+  ClockPower power{
+      .idle = known->power.idle,
+      .limit = chip.power.value > 0 ? std::min(known->power.limit, chip.power.value) : known->power.limit,
+      .joule_per_byte = known->power.joule_per_byte};
+  power.memory_rate = chip.memory_rate.value;
+  for (int i = 0; i < kNumDTypes; ++i) {
+    const DType executed = executed_dtype(chip, static_cast<DType>(i));
+    const auto at = static_cast<std::size_t>(i);
+    const bool is_short = std::find(kSixteenBits.begin(), kSixteenBits.end(), executed) != kSixteenBits.end();
+    power.joule_per_flop[at] =
+        known->power.joule_per_flop[static_cast<std::size_t>(is_short ? DType::kBf16 : executed)];
+    power.exceeds[at] = is_short;
+    power.joule_per_product[at] = is_short ? product : power.joule_per_flop[at];
+    power.peak[at] = chip.peak_of(executed).value;
+  }
+  return power;
+}
+
+OpEnergy energy_of(const ClockPower& power, const WorkOnChip& work) {
+  const double most = (power.limit - power.idle) * work.seconds;
+  OpEnergy energy{.steady = std::min(power.joule_per_byte * work.bytes, most)};
+  if (!uses_tensor_cores(work.kind)) return energy;
+  const auto type = static_cast<std::size_t>(work.dtype);
+  const bool is_attention = work.kind == OpKind::kAttention || work.kind == OpKind::kAttentionGrad;
+  energy.clocked = work.flops * (is_attention ? power.joule_per_flop[type] : power.joule_per_product[type]);
+  energy.follows_clock = work.flops * power.memory_rate > work.bytes * power.peak[type];
+  if (is_attention || !power.exceeds[type]) energy.clocked = std::min(energy.clocked, most - energy.steady);
+  return energy;
+}
+
+}  // namespace moebius

@@ -1,0 +1,55 @@
+// What decides the clock of a board under load. A product at full clock can draw more than the board may: it
+// then lowers its clock until the mean over some tens of milliseconds is at the limit. Tables of kernels that
+// were timed for a moment hold the times at full clock.
+//
+// Energies at full clock: J/byte and idle watts of the profile (ProfilePower); J/FLOP of BF16 products from
+// pairs of measurements of one GEMM, some replays and 0.3 to 1 s of them (full_clock_energy()); of all other
+// arithmetic the profile's, whose rows ran at the limit or below, so that an op of that kind alone never
+// exceeds it.
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "hw/accelerator.h"
+#include "hw/profile.h"
+#include "models/op_kind.h"
+
+namespace moebius {
+
+struct ClockPower {
+  double idle = 0, limit = 0;  // watts; limit 0: nothing is known, the clock stays full
+  double joule_per_byte = 0;   // of device memory
+  std::array<double, kNumDTypes>
+      joule_per_product{},                 // a FLOP of a GEMM at full clock, by type of the operands
+      joule_per_flop{};                    // of the products of attention
+  std::array<bool, kNumDTypes> exceeds{};  // products of the type draw what they draw, not the limit at most
+  std::array<double, kNumDTypes> peak{};   // FLOP a second
+  double memory_rate = 0;
+};
+
+// Of the first profile that knows the power. No limit where none does, or where no pair of measurements tells
+// what products draw at full clock (A100: 3 and 60 ms of a GEMM run equally fast, its clock stays).
+ClockPower clock_power(const Accelerator& chip, const std::vector<Profile>& profiles);
+
+// Joule of one BF16 FLOP of a GEMM at full clock, by generation of the architecture; 0: not measured.
+double full_clock_energy(const Accelerator& chip);
+
+struct WorkOnChip {
+  OpKind kind = OpKind::kGemm;
+  DType dtype = DType::kBf16;
+  double flops = 0, bytes = 0;
+  double seconds = 0;  // at full clock
+};
+
+struct OpEnergy {
+  double clocked = 0;  // joule at full clock; falls with the clock's square (voltage follows the clock)
+  double steady = 0;   // joule at any clock
+  bool follows_clock =
+      false;  // bound by arithmetic: takes longer at a lower clock; what memory bounds does not
+};
+
+// Beside the board's idle power.
+OpEnergy energy_of(const ClockPower& power, const WorkOnChip& work);
+
+}  // namespace moebius
