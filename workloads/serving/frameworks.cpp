@@ -18,9 +18,9 @@ constexpr std::array kFrameworks{
         .launch = LaunchMode::kGraph,
         .overlap = true,
         .decided_ahead = true,
-        .host_per_request = Time{20'000'000},
+        .host_per_request = Time{5'000'000},
         .host_per_prompt_token = Time{11'000},
-        .host_per_launch = Time{16'000},
+        .host_per_launch = Time{56'000},
         .source = "vLLM, vllm/engine/arg_utils.py (max_num_batched_tokens 8192, max_num_seqs 1024 for an "
                   "API server on H100 and larger), config/cache.py (gpu_memory_utilization 0.9, "
                   "block_size 16); chunked prefill and asynchronous scheduling are on by default",

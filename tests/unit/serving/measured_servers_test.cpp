@@ -3,6 +3,8 @@
 #include <fstream>
 #include <string>
 
+#include "hw/catalog.h"
+#include "workloads/scenario/scenario.h"
 #include "workloads/serving/frameworks.h"
 #include "workloads/validation/servers/server_errors.h"
 #include "workloads/validation/servers/server_scenario.h"
@@ -77,6 +79,46 @@ TEST_CASE("a row of an aggregated server becomes a scenario with its framework a
   CHECK(text_at(*made.scenario, "/workload/users") == "64");
   CHECK(text_at(*made.scenario, "/workload/trace/requests") == "640");  // ten times the users
   CHECK(text_at(*made.scenario, "/cluster/kernels") == "sglang-0.5.14+fp8-rowwise");
+}
+
+TEST_CASE("rows that AIConfigurator measured are started as its generator starts them") {
+  const ModelCatalog models;
+  const auto at = [&](const char* backend, const char* version, const char* pointer) {
+    ServerRow row = llama();
+    row.dump = "meta-llama_Llama-3.1-70B.csv", row.backend = backend, row.version = version;
+    return text_at(*server_scenario(row, models).scenario, pointer);
+  };
+  // max_batch_size + isl + 1500 = 64 + 8192 + 1500; SGLang: isl + 1500, and prompts beside decoding.
+  CHECK(at("trtllm", "1.0.0rc3", "/plan/prefill/token_budget") == "9756");
+  CHECK(at("vllm", "0.12.0", "/plan/prefill/token_budget") == "9756");
+  CHECK(at("sglang", "0.5.6.post2", "/plan/prefill/token_budget") == "9692");
+  CHECK(at("sglang", "0.5.6.post2", "/plan/scheduler/batching") == "mixed");
+  CHECK(at("sglang", "0.5.1.post1", "/plan/prefill/token_budget") == "");
+}
+
+TEST_CASE("what a framework takes for a launch comes on top of the driver's") {
+  const Catalog catalog;
+  const ModelCatalog models;
+  const ServerScenario made = server_scenario(llama(), models);
+  Time own;
+  for (const Framework& framework : frameworks())
+    if (framework.name == "vllm") own = framework.host_per_launch;
+  REQUIRE(own.ns > 0);
+  // 4 us is the default of /cluster/launch.
+  CHECK(read_scenario(*made.scenario, catalog, models).cluster->launch == Time{4'000} + own);
+}
+
+// A surface interpolates between 6 and 8 sequences for 7: were the edge at 8 launched kernel by kernel, 7
+// would take half of what that takes.
+TEST_CASE("edges of the surface above the most sequences are replayed as graphs too") {
+  const Catalog catalog;
+  const ModelCatalog models;
+  ServerRow row = llama();
+  row.users = row.both.batch = 7;
+  const Scenario scenario = read_scenario(*server_scenario(row, models).scenario, catalog, models);
+  REQUIRE(scenario.service.phases.size() == 1);
+  CHECK(scenario.service.phases.front().plan.max_batch == 7);
+  CHECK(scenario.service.phases.front().plan.captured >= 8);
 }
 
 TEST_CASE("degrees that count the devices twice are counted once") {

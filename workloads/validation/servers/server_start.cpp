@@ -84,13 +84,17 @@ int tensor_rt_budget(const ServerRow& row, const Model& model, int batch) {
 // a token).
 void start_generated(const ServerRow& row, ServerStart& start) {
   if (row.apart()) return;
+  if (row.backend == "trtllm" && row.model.find("Llama") != std::string::npos && row.users > 1)
+    start.max_batch = row.users - 1;  // see above
   if (row.backend != "sglang") {
     start.token_budget = row.both.batch + row.input + 1500;
+    start.scheduler = R"({"captured_step": 1})";
     if (row.backend == "trtllm")
-      start.scheduler = R"({"pipeline": "parallel", "host_overhead": {"per_token": "75 us"}})";
+      start.scheduler =
+          R"({"captured_step": 1, "pipeline": "parallel", "host_overhead": {"per_token": "75 us"}})";
   } else if (!row.version.starts_with("0.5.1")) {
     start.token_budget = row.input + 1500;
-    start.scheduler = R"({"batching": "mixed"})";
+    start.scheduler = R"({"captured_step": 1, "batching": "mixed"})";
   }
 }
 
