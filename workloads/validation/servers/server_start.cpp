@@ -84,8 +84,6 @@ int tensor_rt_budget(const ServerRow& row, const Model& model, int batch) {
 // a token).
 void start_generated(const ServerRow& row, ServerStart& start) {
   if (row.apart()) return;
-  if (row.backend == "trtllm" && row.model.find("Llama") != std::string::npos && row.users > 1)
-    start.max_batch = row.users - 1;  // see above
   if (row.backend != "sglang") {
     start.token_budget = row.both.batch + row.input + 1500;
     start.scheduler = R"({"captured_step": 1})";
