@@ -20,9 +20,9 @@ struct PoolTariff {
   std::string accelerator;
   double usd_per_hour = 0;        // of a device; 0: not known
   std::string source, status;     // of the price
-  double tiers_usd_per_hour = 0;  // of a device's share of the tiers on its node, beside that
   double watts = 0;               // of a device under load: TDP; 0: not known
   double overhead_watts = 0;      // of a device's share of its node
+  double tiers_usd_per_hour = 0;  // of its share of the cache's tiers on the node, beside the device's
 };
 
 // Of a pool whose experts stand on another.
