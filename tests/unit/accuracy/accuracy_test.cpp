@@ -57,6 +57,17 @@ TEST_CASE("sources that agree within themselves give an interval of what lies be
   CHECK(spread->rows == 6);
 }
 
+// Rows at -0.1 and 0.1 about medians of 0 and 0.05: within 0.1 / 1.2816, whose half square, that of a median
+// of two, is more than the square of what the medians differ by. What is left between is that of the mean.
+TEST_CASE("what the scatter of few rows makes of their medians does not lie between sources") {
+  const std::vector<AccuracySource> sources{source_of("a", {-0.1, 0.1}), source_of("b", {-0.05, 0.15})};
+  const auto spread = spread_of(all_of(sources));
+  REQUIRE(spread);
+  const double within = 0.1 / 1.2815515655446004, between = 0.05 * 0.05 / 2;
+  CHECK(spread->deviation == Approx(std::sqrt(within * within + between / 2)));
+  CHECK(spread->degrees > 2);
+}
+
 TEST_CASE("what the parts of the rows explain is taken off and those of the new row are put on") {
   const std::vector<AccuracySource> sources{source_of("a", {-0.1}, 0.05), source_of("b", {0}, 0.05),
                                             source_of("c", {0.1}, 0.05)};
