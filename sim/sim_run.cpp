@@ -34,7 +34,8 @@ StartedExecutor start_simulator(const Job& job, const Layout& layout, Recorder& 
   const auto powers = std::make_shared<std::vector<ClockPower>>();
   for (const Pool& pool : job.scenario.cluster->pools) {
     const std::shared_ptr<const CostSource> source =
-        run.costs ? run.costs(pool.accelerator) : make_cost_source(pool.accelerator, run.data, job.scenario.kernels);
+        run.costs ? run.costs(pool.accelerator)
+                  : make_cost_source(pool.accelerator, run.data, job.scenario.kernels);
     engine.keepers.push_back(source);
     costs.push_back(source.get());
     // Measured costs hold the clocks of their measurement.
@@ -67,7 +68,8 @@ StartedExecutor start_simulator(const Job& job, const Layout& layout, Recorder& 
   options.choices = choices.get();
   engine.executor = make_sim_executor(*job.scenario.cluster, layout, costs, recorder, options);
   engine.tell_facts = [meter, choices, packets, log, clock](RunFacts& facts) {
-    if (*clock < 1)
+    constexpr double kSeen = 0.9995;  // what the line below would not round to the full one
+    if (*clock < kSeen)
       facts.provenance.emplace_back(
           "clock", fmt::format("{:.1f}% of the full one: boards at their power limit", 100 * *clock));
     facts.network = meter->use();

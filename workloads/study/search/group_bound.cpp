@@ -29,16 +29,6 @@ int first_of(const Model& model, bool moe) {
 
 }  // namespace
 
-std::shared_ptr<const std::vector<StageSlice>> GroupBound::slices(const TrainingPlan& plan) {
-  const int stages = StagePlacement(plan).stages();
-  const std::lock_guard lock(mutex_);
-  auto& known = slices_[stages];
-  if (!known)
-    known = std::make_shared<const std::vector<StageSlice>>(
-        slices_of(scenario_.model, plan, scenario_.training.sequence_length));
-  return known;
-}
-
 GroupBound::Layer GroupBound::beyond(const Layer& whole, const Layer& part) {
   Layer rest;
   rest.forward = std::max(0.0, whole.forward - part.forward);
@@ -109,7 +99,7 @@ std::shared_ptr<const GroupBound::Parts> GroupBound::known_parts(const TrainingP
 
 std::vector<GroupBound::Layer> GroupBound::stages_of(const TrainingPlan& plan, const Parts& parts) {
   std::vector<Layer> stages;
-  for (const StageSlice& slice : *slices(plan)) {
+  for (const StageSlice& slice : *probes_.slices(plan)) {
     Layer& stage = stages.emplace_back();
     for (int i = 0; i < slice.num_layers; ++i)
       stage.add(scenario_.model.is_moe_layer(slice.first_layer + i) ? parts.moe : parts.dense);

@@ -51,13 +51,11 @@ class GroupBound {
                                            int switches, bool coarse);
   std::vector<Layer> stages_of(const TrainingPlan& plan, const Parts& parts);
   static double seconds(const TrainingPlan& plan, const std::vector<Layer>& stages, double microbatches);
-  std::shared_ptr<const std::vector<StageSlice>> slices(const TrainingPlan& plan);
 
   const Scenario& scenario_;
   StageProbes& probes_;
   std::mutex mutex_;  // of what follows
   std::map<Key, std::shared_ptr<const Parts>> parts_;
-  std::map<int, std::shared_ptr<const std::vector<StageSlice>>> slices_;
 };
 
 }  // namespace moebius

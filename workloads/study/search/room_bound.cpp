@@ -92,16 +92,6 @@ std::shared_ptr<const std::vector<UnderWay>> RoomBound::known_under_way(const Pi
   return under_way_[key] = made;
 }
 
-std::shared_ptr<const std::vector<StageSlice>> RoomBound::slices(const TrainingPlan& plan) {
-  const int stages = StagePlacement(plan).stages();
-  const std::lock_guard lock(mutex_);
-  auto& known = slices_[stages];
-  if (!known)
-    known = std::make_shared<const std::vector<StageSlice>>(
-        slices_of(scenario_.model, plan, scenario_.training.sequence_length));
-  return known;
-}
-
 Layer RoomBound::one_more(const TrainingPlan& plan, const TrainingWorkload& workload, bool moe) {
   const int first = first_two(scenario_.model, moe);
   if (first < 0) return {};
@@ -156,7 +146,7 @@ std::vector<Layer> RoomBound::stages(const TrainingPlan& plan, const TrainingWor
                                      int switches) {
   const std::shared_ptr<const Parts> parts = known_parts(plan, workload, switches);
   std::vector<Layer> stages;
-  for (const StageSlice& slice : *slices(plan)) {
+  for (const StageSlice& slice : *probes_.slices(plan)) {
     Layer& stage = stages.emplace_back();
     for (int i = 0; i < slice.num_layers; ++i)
       add(scenario_.model.is_moe_layer(slice.first_layer + i) ? parts->moe : parts->dense, stage);

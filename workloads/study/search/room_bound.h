@@ -50,14 +50,12 @@ class RoomBound {
   std::shared_ptr<const Parts> known_parts(const TrainingPlan& plan, const TrainingWorkload& workload,
                                            int switches);
   std::shared_ptr<const std::vector<UnderWay>> known_under_way(const PipelineSpec& spec);
-  std::shared_ptr<const std::vector<StageSlice>> slices(const TrainingPlan& plan);
 
   const Scenario& scenario_;
   StageProbes& probes_;
   std::mutex mutex_;  // of what follows
   std::map<Key, std::shared_ptr<const Parts>> parts_;
   std::map<Schedule, std::shared_ptr<const std::vector<UnderWay>>> under_way_;
-  std::map<int, std::shared_ptr<const std::vector<StageSlice>>> slices_;
 };
 
 }  // namespace moebius

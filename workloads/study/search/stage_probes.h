@@ -55,6 +55,9 @@ class StageProbes {
                                          const StageSlice& slice, Costing costing);
   std::size_t lowered() const { return lowered_; }  // stages, so far
 
+  // The layers of each stage; remembered by the number of stages where the plan does not give its own cuts.
+  std::shared_ptr<const std::vector<StageSlice>> slices(const TrainingPlan& plan);
+
  private:
   struct Asked;
   std::shared_ptr<const ChunkFacts> chunk(const Asked& asked, StageSpec spec);
@@ -68,7 +71,6 @@ class StageProbes {
   std::unique_ptr<RememberedCosts> take_costs();
   void give_back(std::unique_ptr<RememberedCosts> costs);
   std::string key_of(const StageSpec& spec) const;
-  std::shared_ptr<const std::vector<StageSlice>> slices(const TrainingPlan& plan);
 
   const Scenario& scenario_;
   std::shared_ptr<const CostSource> source_;
