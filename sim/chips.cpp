@@ -44,6 +44,7 @@ int Chips::wanted(const CorePool& pool, int units) {
 int Chips::take(int chip, std::int32_t holder, int units, bool communication) {
   CorePool& from = pool(chip, communication);
   if (communication && (units == 0 || from.total == 0)) return 0;
+  if (units < 0 && chips_[chip].independent) units = 0;  // communication holds cores of its own
   const int cores = from.queue.empty() ? wanted(from, units) : -1;
   if (cores < 0) {
     from.queue.push_back({holder, units});

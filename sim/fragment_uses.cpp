@@ -103,7 +103,7 @@ void FragmentUses::check_cores(const Fragment& fragment, const Accelerator& chip
     const Op& op = fragment.ops[i];
     const bool apart = is_communication(op.kind) && chip.independent_engines;
     const int cores = apart ? chip.general_cores : std::max(1, chip.cores);
-    const bool uncounted = is_communication(op.kind) && cores == 0;
+    const bool uncounted = is_communication(op.kind) ? cores == 0 : chip.independent_engines && op.units < 0;
     if (uncounted || (op.units <= cores && op.units > -cores)) continue;
     throw run_error(fmt::format("op {} ({}) of \"{}\" {} {} cores, but {} has {}", i, to_string(op.kind),
                                 fragment.name, op.units > 0 ? "holds" : "leaves", std::abs(op.units), chip.id,

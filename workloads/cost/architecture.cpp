@@ -31,11 +31,11 @@ void read_structure(Reader reader, Architecture& row) {
   row.operand_memory = reader.quantity("operand_memory", Dimension::kBytes, {kAboveZero});
   row.multicast = reader.number("multicast", {1, 16});
   row.l2_rate = reader.number("l2_rate", {kAboveZero});
-  row.exponentials = reader.number("exponentials", {kAboveZero});
+  row.serial = reader.boolean("serial", false);
+  row.exponentials = reader.number("exponentials", {row.serial ? kAboveZero : 0});
   row.scaling_lanes = reader.number("scaling_lanes", {0, 4096});
   row.core_stream = reader.number("core_stream", {kAboveZero});
   row.asynchronous = reader.boolean("asynchronous");
-  row.serial = reader.boolean("serial", false);
   for (std::size_t width = 0; width < kWidths.size(); ++width)
     row.tiles[width] = read_tiles(reader.object(kWidths[width]));
   reader.finish();

@@ -31,7 +31,7 @@ struct Architecture {
   double operand_memory = 0;          // bytes of operands that a core holds in flight for its products
   double multicast = 1;               // cores that share what one of them loads
   double l2_rate = 0;                 // bytes per cycle that the wires bring from L2 to a core
-  double exponentials = 0;            // per cycle and core
+  double exponentials = 0;            // per cycle and core; 0: beside the products, in no time of their own
   double scaling_lanes = 0;           // partial FP8 sums that general lanes scale a cycle; 0: the unit scales
   double core_stream = 0;             // bytes per cycle that one core's threads keep moving
   bool serial = false;           // a CPU's core: computes, then reads and writes (serial_model.cpp)

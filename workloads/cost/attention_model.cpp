@@ -18,11 +18,11 @@ constexpr double kMostParts = 128;
 constexpr double kTileSeconds = 2.2e-6;  // a further tile on a core: two trips to memory, barriers, stores
 constexpr double kTail = 0.5;            // of the longest tile: how far the cores' ends lie apart
 
-// Seconds of a score in which a core computes its exponential and its tensor unit stands still. General cores
-// that stand apart compute them meanwhile.
+// Seconds of a score in which its exponential is computed, or waits on its way between cube and vector cores
+// that stand apart, while the tensor unit stands still.
 double exponential_seconds(const Engine& engine) {
-  if (engine.chip.general_cores > 0) return 0;
-  return 1 / (engine.architecture->exponentials * engine.clock);
+  const double rate = engine.architecture->exponentials;
+  return rate > 0 ? 1 / (rate * engine.clock) : 0;
 }
 
 // What the tiles are and how far they go.
@@ -181,7 +181,9 @@ Estimate backward_estimate(const Engine& engine, const CostQuery& query) {
   const double padding = tiles.of_sequence * tiles.height / rows;
   const double pairs = attention_pairs(shape) * shape.heads * padding;
   const double products = op_flops(query.kind, shape).value * padding / engine.core_flops(query.dtype);
-  const double work = products / a.attention + pairs * exponential_seconds(engine);
+  // Cube and vector cores that stand apart hand over scores and their gradients: twice what goes forward.
+  const double handed = engine.chip.general_cores > 0 ? 2 : 1;
+  const double work = products / a.attention + handed * pairs * exponential_seconds(engine);
   const double waves = std::max(1.0, count / cores + (count > cores ? kTail / 2 : 0.0));
   const double least = least_bytes(query), passes = backward_pass_bytes(shape);
   const double rate = stream_rate(engine, cores), floor = engine.chip.kernel_floor.seconds();

@@ -50,8 +50,8 @@ TEST_CASE(
     details_out << "<!-- " << name << " -->\n<!-- /" << name << " -->\n";
   details_out.close();
   std::ofstream(scratch.path("published.csv"))
-      << "accelerator,op,dtype,m,n,k,groups,heads,kv_heads,head_dim,v_dim,kv,stack,unit,value,source\n"
-         "h800,gemm,fp8,128,4096,7168,,,,,,,,us,29,made up\n";
+      << "accelerator,op,dtype,m,n,k,groups,heads,kv_heads,head_dim,v_dim,kv,stack,unit,value,fitted,source\n"
+         "h800,gemm,fp8,128,4096,7168,,,,,,,,us,29,,made up\n";
   const auto run = test::run_moebius("calibrate --from " + scratch.path(".") + " --accelerator all --out " +
                                      scratch.path("."));
   CHECK(run.exit_code == 0);

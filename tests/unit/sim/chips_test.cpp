@@ -59,6 +59,14 @@ TEST_CASE("communication takes compute cores on a GPU, general cores where engin
   REQUIRE(chips.most_cores(uncounted, true) == 0);
 }
 
+TEST_CASE("compute leaves cores to communication only where they are the same ones") {
+  Chips chips;
+  const int gpu = chips.add(chip_with(100)), apart = chips.add(chip_with(24, 48, true));
+  REQUIRE(chips.take(gpu, 1, -24, false) == 76);
+  REQUIRE(chips.take(apart, 2, -24, false) == 24);
+  REQUIRE(chips.take(apart, 3, 24, true) == 24);
+}
+
 // Two ops, each 1 s alone and 400 B: together they ask for 800 of 500 B/s, so both run at 5/8: 1.6 s.
 TEST_CASE("ops that together ask for more memory rate than there is slow down in proportion") {
   Chips chips;

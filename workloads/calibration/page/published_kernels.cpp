@@ -43,6 +43,17 @@ std::string_view text_of(FigureUnit unit) {
       ->text;
 }
 
+bool is_fitted(const std::string& path, int line, const std::string& text) {
+  if (!text.empty() && text != "yes")
+    throw input_error(fmt::format("{}:{}: fitted: expected yes or nothing, found \"{}\"", path, line, text));
+  return !text.empty();
+}
+
+std::string_view known_from(const PublishedKernel& kernel, bool by_profile) {
+  if (kernel.fitted) return "model, fitted to it";
+  return by_profile ? "profile" : "model";
+}
+
 // Of sizes that a kernel does not have: zero.
 std::int64_t size_of(const Csv& csv, const CsvRow& row, const char* column) {
   return csv.empty(row, column) ? 0 : static_cast<std::int64_t>(csv.number(row, column));
@@ -124,6 +135,7 @@ std::vector<PublishedKernel> read_published_kernels(const std::string& path, con
                        .stack = csv.text(row, "stack"),
                        .unit = unit_named(path, row.line, csv.text(row, "unit")),
                        .value = csv.number(row, "value"),
+                       .fitted = is_fitted(path, row.line, csv.text(row, "fitted")),
                        .source = csv.text(row, "source")});
   }
   return kernels;
@@ -166,11 +178,11 @@ std::string published_table(const std::vector<PublishedKernel>& kernels, const C
   std::vector<double> by_profile, by_model;
   for (const PublishedKernel& kernel : kernels) {
     const ToldKernel told = told_kernel(kernel, catalog, profiles);
-    (told.by_profile ? by_profile : by_model).push_back(std::abs(told.time_error));
+    if (!kernel.fitted) (told.by_profile ? by_profile : by_model).push_back(std::abs(told.time_error));
     text += fmt::format("| {} | {} | {} | {} | {:.4g} {} | {:.4g} | {:+.1f} | {} | {} |\n",
                         kernel.accelerator, kernel.op, to_string(kernel.query.dtype),
                         sizes_text(kernel.query, kernel.unit), kernel.value, text_of(kernel.unit), told.value,
-                        100 * told.time_error, told.by_profile ? "profile" : "model", kernel.source);
+                        100 * told.time_error, known_from(kernel, told.by_profile), kernel.source);
   }
   return text + "\n" + median_line("Where a profile speaks", kGoalByProfile, by_profile) +
          median_line("Where the model speaks alone", kGoalByModel, by_model);

@@ -10,7 +10,7 @@ namespace {
 
 int cores_of(const Op& op, const Accelerator& chip, bool all_cores) {
   const int all = std::max(1, chip.cores);
-  if (all_cores) return all;
+  if (all_cores || (op.units < 0 && chip.independent_engines)) return all;
   return op.units > 0 ? std::min<int>(op.units, all) : std::max(1, all + op.units);
 }
 
