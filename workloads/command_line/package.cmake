@@ -48,9 +48,14 @@ set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_COMPONENTS_GROUPING ALL_COMPONENTS_IN_ONE)
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_ARCHIVE_COMPONENT_INSTALL ON)
-set(CPACK_COMPONENT_INCLUDE_TOPLEVEL_DIRECTORY ON)
-# Which components a package has, by its generator.
+# Which components a package has, and whether they stand in a folder of their own, by its generator.
 file(WRITE ${CMAKE_BINARY_DIR}/package_components.cmake
-  "if(CPACK_GENERATOR STREQUAL \"TGZ\")\n  set(CPACK_COMPONENTS_ALL program libraries)\nelse()\n  set(CPACK_COMPONENTS_ALL program)\nendif()\n")
+  "if(CPACK_GENERATOR STREQUAL \"TGZ\")
+  set(CPACK_COMPONENTS_ALL program libraries)
+  set(CPACK_COMPONENT_INCLUDE_TOPLEVEL_DIRECTORY ON)
+else()
+  set(CPACK_COMPONENTS_ALL program)
+endif()
+")
 set(CPACK_PROJECT_CONFIG_FILE ${CMAKE_BINARY_DIR}/package_components.cmake)
 include(CPack)
