@@ -31,5 +31,5 @@ env -i ./bin/moebius run "$scenario" | grep -v ' of CPU, ' >"$scratch/away.txt"
 "$build/moebius" run "$scenario" | grep -v ' of CPU, ' >"$scratch/here.txt"
 [ -s "$scratch/here.txt" ] || fail "no report of $scenario"
 diff "$scratch/away.txt" "$scratch/here.txt" || fail "the tarball's answer is another one than the build's"
-env -i ldd ./bin/moebius | grep -v -e ' => /lib' -e linux-vdso -e ld-linux >"$scratch/brought" || true
+env -i ldd ./lib/moebius/moebius | grep -v -e ' => /lib' -e linux-vdso -e ld-linux >"$scratch/brought" || true
 grep -q "$scratch/elsewhere/" "$scratch/brought" || fail "the tarball runs with the libraries of this machine"

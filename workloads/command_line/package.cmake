@@ -3,7 +3,7 @@
 include(GNUInstallDirs)
 
 # RPATH and not RUNPATH: libraries that come along find each other by it, too.
-set_target_properties(moebius PROPERTIES INSTALL_RPATH "$ORIGIN/../lib/moebius")
+set_target_properties(moebius PROPERTIES INSTALL_RPATH "$ORIGIN")
 target_link_options(moebius PRIVATE -Wl,--disable-new-dtags)
 
 foreach(form man bash zsh)
@@ -15,15 +15,18 @@ endforeach()
 add_custom_target(manual ALL DEPENDS ${MANUALS})
 
 install(TARGETS moebius RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT program)
-install(FILES ${CMAKE_BINARY_DIR}/manual/moebius.man DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 RENAME moebius.1 COMPONENT program)
+install(FILES ${CMAKE_BINARY_DIR}/manual/moebius.man DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 RENAME moebius.1 COMPONENT files)
 install(FILES ${CMAKE_BINARY_DIR}/manual/moebius.bash RENAME moebius
-  DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions COMPONENT program)
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions COMPONENT files)
 install(FILES ${CMAKE_BINARY_DIR}/manual/moebius.zsh RENAME _moebius
-  DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions COMPONENT program)
-install(DIRECTORY scenarios DESTINATION ${CMAKE_INSTALL_DATADIR}/moebius COMPONENT program)
-install(FILES LICENSE README.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT program)
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions COMPONENT files)
+install(DIRECTORY scenarios DESTINATION ${CMAKE_INSTALL_DATADIR}/moebius COMPONENT files)
+install(FILES LICENSE README.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT files)
 
-# Of the tarball alone.
+# Of the tarball in place of the program: program and libraries in one folder, and a script that says where they are even
+# where /proc, by which the loader knows what $ORIGIN is, is not mounted (a bare chroot).
+install(TARGETS moebius RUNTIME DESTINATION lib/moebius COMPONENT bundle EXCLUDE_FROM_ALL)
+install(PROGRAMS ${CMAKE_CURRENT_LIST_DIR}/moebius.sh DESTINATION bin RENAME moebius COMPONENT bundle EXCLUDE_FROM_ALL)
 install(CODE "
   file(GET_RUNTIME_DEPENDENCIES EXECUTABLES $<TARGET_FILE:moebius>
     RESOLVED_DEPENDENCIES_VAR libraries UNRESOLVED_DEPENDENCIES_VAR missing
@@ -33,7 +36,7 @@ install(CODE "
   endforeach()
   if(missing)
     message(FATAL_ERROR \"libraries that are not here: \${missing}\")
-  endif()" COMPONENT libraries EXCLUDE_FROM_ALL)
+  endif()" COMPONENT bundle EXCLUDE_FROM_ALL)
 
 set(CPACK_PACKAGE_NAME moebius)
 set(CPACK_PACKAGE_CONTACT "Moebius <moebius@localhost>")
@@ -51,10 +54,10 @@ set(CPACK_ARCHIVE_COMPONENT_INSTALL ON)
 # Which components a package has, and whether they stand in a folder of their own, by its generator.
 file(WRITE ${CMAKE_BINARY_DIR}/package_components.cmake
   "if(CPACK_GENERATOR STREQUAL \"TGZ\")
-  set(CPACK_COMPONENTS_ALL program libraries)
+  set(CPACK_COMPONENTS_ALL bundle files)
   set(CPACK_COMPONENT_INCLUDE_TOPLEVEL_DIRECTORY ON)
 else()
-  set(CPACK_COMPONENTS_ALL program)
+  set(CPACK_COMPONENTS_ALL program files)
 endif()
 ")
 set(CPACK_PROJECT_CONFIG_FILE ${CMAKE_BINARY_DIR}/package_components.cmake)
