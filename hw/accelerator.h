@@ -26,6 +26,7 @@ struct Fact {
 struct Accelerator {
   std::string id;                           // "h800-sxm"
   std::vector<std::string> aliases;         // names used in papers and data tables
+  std::vector<std::string> bases = {};      // catalog ids that its entry stands on, the nearest first
   std::string vendor;                       // "NVIDIA"
   std::string architecture;                 // "hopper": kernels' tile shapes and constants hang on it
   std::array<FlopRate, kNumDTypes> peak{};  // dense; zero when the chip has no native arithmetic of that type

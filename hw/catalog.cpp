@@ -186,11 +186,28 @@ void Catalog::stack(const Shelf& shelf, int index, Layers& layers) const {
       shelf.entries[seen.front()].place.fail(fmt::format("cyclic base: {}", fmt::join(ids, " -> ")));
     seen.push_back(index);
     layers.add(*entry.value, entry.place, true);
-    const Value* base = entry.value->find("base");
-    const int next = base ? find(shelf, *base, below(entry.place, "base", base->line)) : entry.below;
-    index = next == index && entry.below >= 0 ? entry.below : next;
+    index = below_in(shelf, index);
   }
   for (const char* key : {"base", "aliases", "labels"}) layers.ignore(key);
+}
+
+// What an entry stands on; -1: on nothing.
+int Catalog::below_in(const Shelf& shelf, int index) const {
+  const Entry& entry = shelf.entries[index];
+  const Value* base = entry.value->find("base");
+  const int next = base ? find(shelf, *base, below(entry.place, "base", base->line)) : entry.below;
+  return next == index && entry.below >= 0 ? entry.below : next;
+}
+
+// The other ids that it stands on, after stack() has found no circle.
+std::vector<std::string> Catalog::bases(const Shelf& shelf, int index) const {
+  std::vector<std::string> ids;
+  std::string_view last = shelf.entries[index].id;
+  while ((index = below_in(shelf, index)) >= 0) {
+    if (shelf.entries[index].id != last) ids.push_back(shelf.entries[index].id);
+    last = shelf.entries[index].id;
+  }
+  return ids;
 }
 
 // Stacks what a scenario says: a name, or an object whose `key` or "base" is the name and whose other keys
@@ -230,6 +247,7 @@ Accelerator Catalog::accelerator(const Value& value, const Place& place) const {
   Accelerator result = read_accelerator(layers);
   result.id = accelerators_.entries[index].id;
   result.aliases = aliases(accelerators_, index);
+  result.bases = bases(accelerators_, index);
   return result;
 }
 

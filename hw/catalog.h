@@ -85,6 +85,8 @@ class Catalog {
   int open(const Shelf& shelf, const Value& value, const Place& place, std::string_view key,
            Layers& layers) const;
   std::vector<std::string> aliases(const Shelf& shelf, int entry) const;
+  int below_in(const Shelf& shelf, int entry) const;
+  std::vector<std::string> bases(const Shelf& shelf, int entry) const;
 
   Shelf accelerators_{"accelerators", "an accelerator", {}, {}, {}, {}};
   Shelf nodes_{"nodes", "a node", {}, {}, {}, {}};

@@ -49,10 +49,6 @@ ProfileSource read_source(Reader reader) {
   return source;
 }
 
-bool names(const Accelerator& accelerator, const std::string& id) {
-  const auto& aliases = accelerator.aliases;
-  return accelerator.id == id || std::find(aliases.begin(), aliases.end(), id) != aliases.end();
-}
 
 std::vector<std::filesystem::path> profile_files(const std::string& data_dir) {
   std::vector<std::filesystem::path> files;
@@ -62,6 +58,29 @@ std::vector<std::filesystem::path> profile_files(const std::string& data_dir) {
     if (entry.path().extension() == ".json") files.push_back(entry.path());
   std::sort(files.begin(), files.end());
   return files;
+}
+
+// Embedded ones of that chip and, before them, those of the directory.
+std::vector<Profile> profiles_named(const std::string& chip, const std::vector<std::string>& aliases,
+                                    const std::string& data_dir) {
+  const auto names = [&](const std::string& id) {
+    return id == chip || std::find(aliases.begin(), aliases.end(), id) != aliases.end();
+  };
+  std::vector<Profile> profiles;
+  const auto keep = [&](const Document& document) {
+    const Value* id = document.root.find("accelerator");
+    if (id == nullptr || id->kind != Value::Kind::kString || names(id->text))
+      profiles.push_back(profile_from(document));
+  };
+  if (!data_dir.empty())
+    for (const auto& file : profile_files(data_dir)) keep(load_document(file.string()));
+  for (const EmbeddedFile& file : embedded_files()) {
+    // Most embedded profiles are of other chips: their file names tell, and parsing them is saved.
+    const std::string stem = std::filesystem::path(file.path).stem().string();
+    if (file.path.starts_with("hw/profiles/") && names(stem))
+      keep(parse_document(file.text, fmt::format("<{}>", file.path)));
+  }
+  return profiles;
 }
 
 }  // namespace
@@ -88,20 +107,10 @@ Profile profile_from(const Document& document) {
 }
 
 std::vector<Profile> find_profiles(const Accelerator& accelerator, const std::string& data_dir) {
-  std::vector<Profile> profiles;
-  const auto keep = [&](const Document& document) {
-    const Value* id = document.root.find("accelerator");
-    if (id == nullptr || id->kind != Value::Kind::kString || names(accelerator, id->text))
-      profiles.push_back(profile_from(document));
-  };
-  if (!data_dir.empty())
-    for (const auto& file : profile_files(data_dir)) keep(load_document(file.string()));
-  for (const EmbeddedFile& file : embedded_files()) {
-    // Most embedded profiles are of other chips: their file names tell, and parsing them is saved.
-    const std::string stem = std::filesystem::path(file.path).stem().string();
-    if (file.path.starts_with("hw/profiles/") && names(accelerator, stem))
-      keep(parse_document(file.text, fmt::format("<{}>", file.path)));
-  }
+  std::vector<Profile> profiles = profiles_named(accelerator.id, accelerator.aliases, data_dir);
+  for (const std::string& base : accelerator.bases)
+    for (Profile& profile : profiles_named(base, {}, data_dir))
+      if (profile.reference.architecture == accelerator.architecture) profiles.push_back(std::move(profile));
   return profiles;
 }
 

@@ -137,7 +137,8 @@ Profile profile_from(const Document& document);
 std::string to_json(const Profile& profile);
 
 // The embedded profiles and, over them, those in DIR/profiles/*.json, that are of this accelerator (its id or
-// one of its aliases). A profile in DIR comes before the embedded one.
+// one of its aliases), then those of the chips of its architecture that it is based on. A profile in DIR comes before
+// the embedded one.
 std::vector<Profile> find_profiles(const Accelerator& accelerator, const std::string& data_dir);
 
 }  // namespace moebius

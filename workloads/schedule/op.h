@@ -79,8 +79,9 @@ struct Op {
   bool second = false;                 // of the submission's second microbatch
   bool fused = false;                  // compute: one kernel with the op before it in its lane, whose result it reads
   std::int16_t layer = -1;
-  // Cores to hold. Compute: > 0 exactly so many, 0 all that are free, < 0 all of the chip but so many.
-  // Communication: exactly so many, 0 none (copy engines).
+  // Cores to hold. Compute: > 0 exactly so many, 0 all that are free, < 0 all of the chip but so many,
+  // which where communication has engines of its own are all that are free. Communication: exactly so many, 0
+  // none (copy engines).
   std::int16_t units = 0;
   std::int32_t route = -1;             // index into Fragment::routes: the loads of this op
   std::int32_t batch = -1;             // index into Fragment::batches: whose tokens its rows are (serving)

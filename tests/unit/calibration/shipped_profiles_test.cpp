@@ -25,7 +25,7 @@ std::vector<Profile> shipped() {
   std::vector<Profile> profiles;
   for (const std::string& id : catalog.accelerator_ids())
     for (Profile& profile : find_profiles(catalog.accelerator(id), ""))
-      profiles.push_back(std::move(profile));
+      if (profile.accelerator == id) profiles.push_back(std::move(profile));
   return profiles;
 }
 

@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "hw/catalog.h"
+#include "workloads/cost/cost_source.h"
 #include "workloads/cost/table.h"
 
 #include "hw/error.h"
@@ -237,12 +238,40 @@ TEST_CASE("a profile of a chip whose architecture is unknown is an error") {
   CHECK_THROWS_WITH(MeasuredTables({profile}), "profile of h800-sxm: unknown architecture \"hoper\"");
 }
 
-TEST_CASE("the embedded H800 profile is found by the chip's id, and by no other chip") {
+TEST_CASE("a chip finds its own embedded profile, then those of the chips that it is based on") {
   const Catalog catalog;
-  const auto ours = find_profiles(catalog.accelerator("h800-sxm"), "");
-  REQUIRE(ours.size() == 1);
-  CHECK(ours[0].accelerator == "h800-sxm");
-  CHECK(find_profiles(catalog.accelerator("gb200"), "").empty());
+  const auto found = [&](const char* chip) {
+    std::vector<std::string> chips;
+    for (const Profile& profile : find_profiles(catalog.accelerator(chip), ""))
+      chips.push_back(profile.accelerator);
+    return chips;
+  };
+  CHECK(found("h100-sxm") == std::vector<std::string>{"h100-sxm"});
+  CHECK(found("h800-sxm") == std::vector<std::string>{"h800-sxm", "h100-sxm"});
+  CHECK(found("a800-sxm") == std::vector<std::string>{"a100-sxm"});
+  CHECK(found("h20-sxm-141gb") == std::vector<std::string>{"h20-sxm"});
+  CHECK(found("gb200-nvl72").empty());
+  CHECK(found("gb300-nvl72") == std::vector<std::string>{"gb300-nvl72"});  // another architecture than its base
+}
+
+TEST_CASE("kernels of a chip that is based on another one are that one's, as the model carries them over") {
+  const Catalog catalog;
+  const auto costs = [&](const char* chip) { return make_cost_source(catalog.accelerator(chip), "", ""); };
+  const CostQuery gemm{.kind = OpKind::kGemm,
+                       .shape = {.m = 4096, .n = 4096, .k = 4096},
+                       .dtype = DType::kBf16,
+                       .cores = 132,
+                       .rows = {}};
+  const Cost h100 = costs("h100-sxm")->cost(gemm), h800 = costs("h800-sxm")->cost(gemm);
+  CHECK(h800.origin == h100.origin);
+  CHECK(h800.seconds == Approx(h100.seconds));
+  CostQuery decode{.kind = OpKind::kAttention,
+                   .shape = {.m = 64, .kv = 8192, .groups = 64, .heads = 8, .kv_heads = 1, .head_dim = 128, .v_dim = 128},
+                   .dtype = DType::kBf16,
+                   .cores = 78,
+                   .rows = {}};
+  const double h20 = costs("h20-sxm")->cost(decode).seconds;
+  CHECK(costs("h20-sxm-141gb")->cost(decode).seconds < 0.95 * h20);  // its memory is 1.2 times as fast
 }
 
 TEST_CASE("a profile of the data directory comes before the embedded one, and adds chips that have none") {
@@ -250,8 +279,9 @@ TEST_CASE("a profile of the data directory comes before the embedded one, and ad
   std::filesystem::create_directories(folder / "profiles");
   std::ofstream(folder / "profiles" / "mine.json") << kGood;
   const auto profiles = find_profiles(Catalog().accelerator("h800-sxm"), folder.string());
-  REQUIRE(profiles.size() == 2);
+  REQUIRE(profiles.size() == 3);
   CHECK(profiles[0].tables[0].stack == "lab-1");
+  CHECK(profiles[2].accelerator == "h100-sxm");
   CHECK(find_profiles(Catalog().accelerator("gb200"), folder.string()).empty());
   std::ofstream(folder / "profiles" / "mine.json") << "{";
   CHECK_THROWS_AS(find_profiles(Catalog().accelerator("h800-sxm"), folder.string()), Error);
