@@ -29,6 +29,7 @@ TileShapes read_tiles(Reader reader) {
 void read_structure(Reader reader, Architecture& row) {
   row.clock = reader.quantity("clock", Dimension::kFrequency, {kAboveZero});
   row.operand_memory = reader.quantity("operand_memory", Dimension::kBytes, {kAboveZero});
+  row.row_step = reader.number("row_step", {0, 4096}, 0.0);
   row.multicast = reader.number("multicast", {1, 16});
   row.l2_rate = reader.number("l2_rate", {kAboveZero});
   row.serial = reader.boolean("serial", false);

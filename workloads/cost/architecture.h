@@ -29,6 +29,7 @@ struct Architecture {
   double clock = 0;                   // Hz; used when the catalog has none for the chip
   std::array<TileShapes, 3> tiles{};  // by OperandWidth
   double operand_memory = 0;          // bytes of operands that a core holds in flight for its products
+  double row_step = 0;                // rows of a tile that products are padded to; 0: to the whole tile
   double multicast = 1;               // cores that share what one of them loads
   double l2_rate = 0;                 // bytes per cycle that the wires bring from L2 to a core
   double exponentials = 0;            // per cycle and core; 0: beside the products, in no time of their own

@@ -109,6 +109,7 @@ class Loop {
     seconds_in_flight_ = a.memory_latency / a.operand_memory;
     store_rate_ = engine.memory_rate;
     latency_ = a.memory_latency;
+    row_step_ = a.row_step;
     cuts_k_ = a.tiles[static_cast<std::size_t>(operand_width(executed))].cuts_k && work.experts == 1;
     steps_ = std::ceil(work.k / work.step_k);
   }
@@ -128,12 +129,18 @@ class Loop {
 
  private:
   double step_of(const Tile& tile) const {
-    const double products = tile.m * tile.n * seconds_of_product_;
+    const double products = padded_rows(tile) * tile.n * seconds_of_product_;
     const double compute = asynchronous_ ? std::max(products, preparation_) : products + preparation_;
     const double held = (tile.m * work_.in + tile.n * work_.kept) * work_.step_k;
     const double loaded =
         (std::min(tile.m, work_.m) * work_.in + std::min(tile.n, work_.n) * work_.kept) * work_.step_k;
     return std::max({compute, held * seconds_in_flight_, loaded * seconds_on_wires_});
+  }
+
+  // Of a tile that the rows do not fill: cube units multiply blocks of rows and leave out those without one.
+  double padded_rows(const Tile& tile) const {
+    if (row_step_ <= 0) return tile.m;
+    return std::min(tile.m, std::ceil(work_.m / row_step_) * row_step_);
   }
 
   // The tiles of a wave end together and are stored together.
@@ -143,7 +150,7 @@ class Loop {
 
   const GemmWork& work_;
   bool asynchronous_ = false, cuts_k_ = false;
-  double cores_ = 1, steps_ = 1;
+  double cores_ = 1, steps_ = 1, row_step_ = 0;
   double seconds_of_product_ = 0;  // of a row and a column of a step
   double preparation_ = 0, seconds_on_wires_ = 0, seconds_in_flight_ = 0, store_rate_ = 1, latency_ = 0;
 };
