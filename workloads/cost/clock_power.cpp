@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "workloads/cost/architecture.h"
+#include "workloads/cost/power.h"
 #include "workloads/cost/roofline.h"
 
 namespace moebius {
@@ -41,7 +42,7 @@ ClockPower clock_power(const Accelerator& chip, const std::vector<Profile>& prof
   if (known == profiles.end() || product <= 0 || !has_peak) return {};
   ClockPower power{
       .idle = known->power.idle,
-      .limit = chip.power.value > 0 ? std::min(known->power.limit, chip.power.value) : known->power.limit,
+      .limit = board_limit(chip, *known),
       .joule_per_byte = known->power.joule_per_byte};
   power.memory_rate = chip.memory_rate.value;
   for (int i = 0; i < kNumDTypes; ++i) {

@@ -7,6 +7,12 @@
 
 namespace moebius {
 
+double board_limit(const Accelerator& chip, const Profile& profile) {
+  if (chip.power.value <= 0) return profile.power.limit;
+  if (chip.id != profile.accelerator) return chip.power.value;
+  return std::min(profile.power.limit, chip.power.value);
+}
+
 BoardPower::BoardPower(const Accelerator& chip, const std::vector<Profile>& profiles) {
   const auto known = std::find_if(profiles.begin(), profiles.end(),
                                   [](const Profile& profile) { return profile.power.limit > 0; });
@@ -14,7 +20,7 @@ BoardPower::BoardPower(const Accelerator& chip, const std::vector<Profile>& prof
       std::any_of(chip.peak.begin(), chip.peak.end(), [](FlopRate p) { return p.value > 0; });
   if (known == profiles.end() || !has_peak) return;
   power_ = known->power;
-  limit_ = chip.power.value > 0 ? std::min(power_.limit, chip.power.value) : power_.limit;
+  limit_ = board_limit(chip, *known);
   for (int i = 0; i < kNumDTypes; ++i)
     joule_per_flop_[static_cast<std::size_t>(i)] =
         power_.joule_per_flop[static_cast<std::size_t>(executed_dtype(chip, static_cast<DType>(i)))];

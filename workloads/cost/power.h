@@ -8,9 +8,13 @@
 
 namespace moebius {
 
+// Watts that the chip's board may draw: its own limit where the profile is of another chip, of one with the same
+// limit or none stated the profile's, else the lower one.
+double board_limit(const Accelerator& chip, const Profile& profile);
+
 class BoardPower {
  public:
-  // Of the first profile that knows it. The board's own power limit counts when it is the lower one.
+  // Of the first profile that knows it.
   BoardPower(const Accelerator& chip, const std::vector<Profile>& profiles);
 
   // Watts while the op runs for cost.seconds and moves cost.memory_bytes; 0 when the profile does not know,

@@ -83,13 +83,15 @@ TEST_CASE("a site kept out is told by the others") {
 TEST_CASE("a published figure is told in its own unit, and its error is that of the time") {
   const test::Scratch scratch;
   const std::string head =
-      "accelerator,op,dtype,m,n,k,groups,heads,kv_heads,head_dim,v_dim,kv,stack,unit,value,source\n";
-  std::ofstream(scratch.path("p.csv")) << head << "h200,gemm,bf16,1024,4096,4096,,,,,,,,us,100,a\n"
-                                       << "h200,gemm,bf16,1024,4096,4096,,,,,,,,tflops,343.6,b\n"
-                                       << "h200,gemm,bf16,,,,,,,,,,,best_tflops,989,c\n";
+      "accelerator,op,dtype,m,n,k,groups,heads,kv_heads,head_dim,v_dim,kv,stack,unit,value,fitted,source\n";
+  std::ofstream(scratch.path("p.csv")) << head << "h200,gemm,bf16,1024,4096,4096,,,,,,,,us,100,,a\n"
+                                       << "h200,gemm,bf16,1024,4096,4096,,,,,,,,tflops,343.6,,b\n"
+                                       << "h200,gemm,bf16,,,,,,,,,,,best_tflops,989,yes,c\n";
   const Catalog catalog;
   const auto kernels = read_published_kernels(scratch.path("p.csv"), catalog);
   REQUIRE(kernels.size() == 3);
+  CHECK(!kernels[0].fitted);
+  CHECK(kernels[2].fitted);
   const std::vector<Profile> profiles = {profile_of(catalog.accelerator("h200-sxm"), 1.5)};
   const ToldKernel time = told_kernel(kernels[0], catalog, profiles);
   CHECK(time.by_profile);
@@ -98,7 +100,7 @@ TEST_CASE("a published figure is told in its own unit, and its error is that of 
   CHECK(told_kernel(kernels[1], catalog, profiles).time_error == Approx(time.time_error).epsilon(0.001));
   CHECK(told_kernel(kernels[2], catalog, {}).by_profile == false);
   CHECK(told_kernel(kernels[2], catalog, {}).time_error > 0);  // nothing reaches the peak
-  std::ofstream(scratch.path("q.csv")) << head << "h200,gemm,bf16,1,1,1,,,,,,,,furlongs,1,d\n";
+  std::ofstream(scratch.path("q.csv")) << head << "h200,gemm,bf16,1,1,1,,,,,,,,furlongs,1,,d\n";
   CHECK_THROWS_WITH(
       read_published_kernels(scratch.path("q.csv"), catalog),
       Catch::Contains("q.csv:2: unit: expected one of us, tflops, best_tflops, gbps, found \"furlongs\""));

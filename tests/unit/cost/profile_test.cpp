@@ -250,7 +250,8 @@ TEST_CASE("a chip finds its own embedded profile, then those of the chips that i
   CHECK(found("h800-sxm") == std::vector<std::string>{"h800-sxm", "h100-sxm"});
   CHECK(found("a800-sxm") == std::vector<std::string>{"a100-sxm"});
   CHECK(found("h20-sxm-141gb") == std::vector<std::string>{"h20-sxm"});
-  CHECK(found("gb200-nvl72").empty());
+  CHECK(found("gb200-nvl72") == std::vector<std::string>{"b200-sxm"});
+  CHECK(found("mi300x").empty());
   CHECK(found("gb300-nvl72") == std::vector<std::string>{"gb300-nvl72"});  // another architecture than its base
 }
 
@@ -265,8 +266,13 @@ TEST_CASE("kernels of a chip that is based on another one are that one's, as the
   const Cost h100 = costs("h100-sxm")->cost(gemm), h800 = costs("h800-sxm")->cost(gemm);
   CHECK(h800.origin == h100.origin);
   CHECK(h800.seconds == Approx(h100.seconds));
-  CostQuery decode{.kind = OpKind::kAttention,
-                   .shape = {.m = 64, .kv = 8192, .groups = 64, .heads = 8, .kv_heads = 1, .head_dim = 128, .v_dim = 128},
+  Shape shape{.m = 64, .kv = 65536};
+  shape.groups = 64;
+  shape.heads = 8;
+  shape.kv_heads = 1;
+  shape.head_dim = shape.v_dim = 128;
+  const CostQuery decode{.kind = OpKind::kAttention,
+                   .shape = shape,
                    .dtype = DType::kBf16,
                    .cores = 78,
                    .rows = {}};
@@ -282,7 +288,7 @@ TEST_CASE("a profile of the data directory comes before the embedded one, and ad
   REQUIRE(profiles.size() == 3);
   CHECK(profiles[0].tables[0].stack == "lab-1");
   CHECK(profiles[2].accelerator == "h100-sxm");
-  CHECK(find_profiles(Catalog().accelerator("gb200"), folder.string()).empty());
+  CHECK(find_profiles(Catalog().accelerator("mi300x"), folder.string()).empty());
   std::ofstream(folder / "profiles" / "mine.json") << "{";
   CHECK_THROWS_AS(find_profiles(Catalog().accelerator("h800-sxm"), folder.string()), Error);
   std::filesystem::remove_all(folder);

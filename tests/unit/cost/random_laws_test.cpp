@@ -119,7 +119,7 @@ TEST_CASE("whatever is asked of any chip: finite, above the roofline, and no tab
         CostQuery one = priced_as(query);
         if (one.kind == OpKind::kGroupedGemm && query.shape.groups == 1) {
           one.kind = OpKind::kGemm;
-          one.shape = loaded_shape(query);
+          one.shape = loaded_shape(one);
           one.shape.groups = 0;
           one.rows = {};
         }

@@ -82,7 +82,7 @@ CostQuery query_of_row(const std::string& path, const Csv& csv, const CsvRow& ro
   return query;
 }
 
-// The layered source of a chip, from profiles at hand.
+// The layered source of a chip, from profiles at hand, as find_profiles() takes them.
 class Teller {
  public:
   Teller(const Accelerator& chip, const std::vector<Profile>& profiles, const std::string& stack)
@@ -96,9 +96,13 @@ class Teller {
 
  private:
   static std::vector<Profile> of(const Accelerator& chip, const std::vector<Profile>& profiles) {
+    std::vector<std::string> ids = {chip.id};
+    ids.insert(ids.end(), chip.bases.begin(), chip.bases.end());
     std::vector<Profile> own;
-    for (const Profile& profile : profiles)
-      if (profile.accelerator == chip.id) own.push_back(profile);
+    for (const std::string& id : ids)
+      for (const Profile& profile : profiles)
+        if (profile.accelerator == id && profile.reference.architecture == chip.architecture)
+          own.push_back(profile);
     return own;
   }
 
