@@ -59,6 +59,10 @@ class Shapes {
   std::mt19937 engine_;
 };
 
+bool is_grouped_product(OpKind kind) {
+  return kind == OpKind::kGroupedGemm || kind == OpKind::kGroupedGemmDgrad;
+}
+
 // Between the first and the last point of all axes, and in the box around the sites.
 bool stands_in(const ProfileTable& table, OpKind kind, const Shape& shape) {
   const auto between = [&](ProfileKey key, double low, double high) {
@@ -116,13 +120,14 @@ TEST_CASE("whatever is asked of any chip: finite, above the roofline, and no tab
         REQUIRE(cost.error > 0);
         const bool trusted = cost.origin == Origin::kMeasured || cost.origin == Origin::kInterpolated;
         // One expert's product is told by tables of plain ones.
-        CostQuery one = priced_as(query);
-        if (one.kind == OpKind::kGroupedGemm && query.shape.groups == 1) {
-          one.kind = OpKind::kGemm;
-          one.shape = loaded_shape(one);
+        CostQuery one = query;
+        if (query.shape.groups == 1 && is_grouped_product(kind)) {
+          one.kind = kind == OpKind::kGroupedGemm ? OpKind::kGemm : OpKind::kGemmDgrad;
+          one.shape = loaded_shape(query);
           one.shape.groups = 0;
           one.rows = {};
         }
+        one = priced_as(one);
         REQUIRE((!trusted || stands_in_any(profiles, one)));
       }
   }
