@@ -120,6 +120,23 @@ TEST_CASE("blocks that nobody uses make room for prompts, the least recent first
   CHECK(replica.prefixes().hit_blocks == 2);
 }
 
+// The whole cache is a prompt's shared blocks: those stay when it goes, and as many pages are in use as before.
+TEST_CASE("a prompt that did not fit beside another's blocks is tried again once those are free") {
+  ReplicaRules rules = rules_of(4);
+  rules.shared_tokens = 8;
+  rules.hands_over = true;
+  Replica replica(rules);
+  const std::array<kv::BlockHash, 2> chain{1, 2};
+  replica.enqueue({.id = 0, .prompt = 16, .output = 2, .chain = chain});
+  CHECK(run(replica).prefilled == std::vector<std::int32_t>{0});
+  replica.enqueue({.id = 1, .prompt = 12, .output = 2, .chain = {}});
+  CHECK(replica.plan().empty());  // the first one's cache has not gone over
+  CHECK(replica.load().pages == 4);
+  replica.release(0);
+  CHECK(replica.load().pages == 4);
+  CHECK(replica.plan().prefill_tokens == 12);
+}
+
 // With guesses that always hold, three tokens come in each iteration, and rows are three a sequence.
 TEST_CASE("guesses that hold give as many tokens more an iteration") {
   ReplicaRules rules = rules_of(100);

@@ -67,7 +67,7 @@ void Replica::enqueue(const Sequence& sequence) {
   expected_tokens_ = std::max<std::int64_t>(0, expected_tokens_ - sequence.prompt);
   auto at = waiting_.end();
   while (at != waiting_.begin() && std::prev(at)->priority < sequence.priority) --at;
-  if (at == waiting_.begin()) blocked_ = -1;  // another one is next
+  if (at == waiting_.begin()) blocked_ = {};  // another one is next
   waiting_.insert(at, sequence);
 }
 
@@ -254,13 +254,20 @@ void Replica::plan_prefill(std::int64_t budget) {
   }
 }
 
+// Blocks of prefixes that nobody uses are as good as free: they go when room is made. Alone, a request needs no reserve.
+bool Replica::is_blocked(std::int32_t id) const {
+  if (blocked_.id != id || occupied_ == 0 || free_pages() > blocked_.free ||
+      index_.resident() != blocked_.resident)
+    return false;
+  return rules_.output_reserve <= 0 || left_ >= blocked_.left;
+}
+
 // Pages for the whole prompt, so that a prompt once begun is never stuck.
 bool Replica::admit_next() {
   const std::size_t at = next_waiting();
   if (at >= seen_ || occupied_ >= rules_.max_running || !swapped_.empty()) return false;
   const Sequence next = waiting_[at];
-  // Nothing has changed since it did not fit.
-  if (blocked_ == used() && blocked_id_ == next.id) return false;
+  if (is_blocked(next.id)) return false;
   Prefilling prefilling{next};
   if (block_pages() > 0) index_.acquire(next.chain, prefilling.lease);
   const auto reserve =
@@ -268,8 +275,7 @@ bool Replica::admit_next() {
   const std::int64_t pages = held_by(next.prompt) - prefilling.lease.blocks() * block_pages();
   if (!make_room(pages + (occupied_ == 0 ? 0 : reserve))) {
     index_.release(next.chain.first(prefilling.lease.slots.size()), prefilling.lease);
-    blocked_ = used();
-    blocked_id_ = next.id;
+    blocked_ = {next.id, free_pages(), left_, index_.resident()};
     return false;
   }
   // The last token is computed in any case: the next one follows from it.
@@ -281,7 +287,7 @@ bool Replica::admit_next() {
   prefixes_.asked_blocks += static_cast<std::int64_t>(next.chain.size());
   prefixes_.hit_blocks += prefilling.lease.blocks();
   waiting_tokens_ -= prefilling.done;
-  blocked_ = -1;
+  blocked_ = {};
   hold(pages);
   if (tables_ != nullptr) tables_->begin(next.id, next.chain.first(prefilling.lease.slots.size()), pages);
   ++occupied_;

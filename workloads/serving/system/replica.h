@@ -239,8 +239,15 @@ class Replica {
   SwapTotals swaps_;
   DraftTotals drafts_;
   std::int64_t held_ = 0, peak_pages_ = 0;  // pages outside the index; all
-  std::int64_t blocked_ = -1;               // pages in use when the next one did not fit
-  std::int32_t blocked_id_ = -1;            // which one that was
+  // The next one did not fit, and nothing that it needs has changed since.
+  struct Blocked {
+    std::int32_t id = -1;   // which one that was; -1: none
+    std::int64_t free = 0;  // free_pages() then
+    std::int64_t left = 0;  // tokens still to come, of which a share is kept free
+    std::int64_t resident = 0;  // blocks that it may share
+  };
+  bool is_blocked(std::int32_t id) const;
+  Blocked blocked_;
   TiersBelow* below_ = nullptr;
   kv::PageTables* tables_ = nullptr;
   Time now_, loaded_;
