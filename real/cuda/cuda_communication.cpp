@@ -220,7 +220,7 @@ class Communication : FlatCommunication {
     gather_weights(c_.stream(),
                    {.weights = parts[part],
                     .rows = sent.route->sent(sent.to),
-                    .choices = sent.route->choices(),
+                    .choices = sent.route->places(),
                     .experts_per_rank = sent.route->plan().experts_per_rank,
                     .member = sent.to},
                    y);
