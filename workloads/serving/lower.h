@@ -8,7 +8,7 @@
 #include "workloads/schedule/batch.h"
 #include "workloads/serving/plan.h"
 #include "workloads/serving/token_ends.h"
-#include "workloads/training/layers/lowering.h"
+#include "workloads/training/layers/layer_writer.h"
 
 namespace moebius {
 
@@ -36,6 +36,9 @@ struct Iteration {
   ShardPosition shard;
   std::function<RoutePtr(int layer)> route;
   PairBytesPtr moves = {};  // weights of experts that travel beside it; null: none
+  // The same of experts that stand in slots, and are in new ones at its end; what slots started as.
+  ExpertTransferPtr transfer = {};
+  LayerWriter::SlotsOfMember first_slots = {};
   // The layers are a module that guesses (DeepSeek-V3, section 2.2): what goes in is the embedding of a token
   // joined with the model's hidden state before it.
   bool from_hidden = false;

@@ -21,4 +21,8 @@ struct ExpertFigures {
   std::int64_t timed_iterations = 0;  // with loads and moves
 };
 
+// Of instances with the same shape; what their balancers counted last counts, too.
+ExpertFigures figures_of(const ExpertCourse& course, const BalancerShape& shape,
+                         const std::vector<ExpertBalancer*>& instances);
+
 }  // namespace moebius
