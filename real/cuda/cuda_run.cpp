@@ -36,19 +36,6 @@ void require_formats(const Job& job) {
                     job.scenario.name));
 }
 
-// Of a service: rows of the cache stay on the device where they were written.
-void require_on_device(const Job& job) {
-  const CarriedService& service = job.serving->service();
-  if (service.pools.size() > 1)
-    throw run_error(fmt::format("{}: prefill and decode apart are executed on the host and simulated, not on CUDA "
-                                "devices so far",
-                                job.scenario.name));
-  if (service.pools.front().rules.instance.replica.host_pages > 0)
-    throw run_error(fmt::format("{}: /plan/scheduler/preemption \"swap\" is executed on the host and simulated, not "
-                                "on CUDA devices so far",
-                                job.scenario.name));
-}
-
 void require_device(const Job& job) {
   require_executable(job);
   if (job.serving && job.scenario.serving.experts_apart())
@@ -56,7 +43,6 @@ void require_device(const Job& job) {
         "{}: experts apart from attention (/plan/separation/attention_ffn) are executed on the host and simulated, "
         "not on CUDA devices so far",
         job.scenario.name));
-  if (job.serving) require_on_device(job);
   const std::vector<double> there = cuda_memories();
   const std::vector<RankClass>& classes = job.layout().classes;
   const int ranks = job.layout().ranks;

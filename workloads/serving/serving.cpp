@@ -294,7 +294,9 @@ std::optional<ExpertFigures> Serving::experts(int pool) const {
     if (s.layout.instances[i].pool == pool && s.instances[i]->experts() != nullptr)
       balancers.push_back(&s.instances[i]->experts()->balancer());
   if (balancers.empty()) return std::nullopt;
-  return figures_of(s.course, s.service.pools[pool].experts, balancers);
+  ExpertFigures figures = figures_of(s.course, s.service.pools[pool].experts, balancers);
+  figures.carried = true;
+  return figures;
 }
 
 const PromptBook& Serving::prompts() const {
