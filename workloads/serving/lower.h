@@ -36,12 +36,12 @@ struct Iteration {
   ShardPosition shard;
   std::function<RoutePtr(int layer)> route;
   PairBytesPtr moves = {};  // weights of experts that travel beside it; null: none
-  // The same of experts that stand in slots, and are in new ones at its end; what slots started as.
-  ExpertTransferPtr transfer = {};
-  LayerWriter::SlotsOfMember first_slots = {};
   // The layers are a module that guesses (DeepSeek-V3, section 2.2): what goes in is the embedding of a token
   // joined with the model's hidden state before it.
   bool from_hidden = false;
+  // As `moves`, of experts that stand in slots and are in new ones at its end; what slots started as.
+  ExpertTransferPtr transfer = {};
+  LayerWriter::SlotsOfMember first_slots = {};
 };
 ShardPosition shard_of(const RankClass& rank_class);
 FragmentPtr lower_iteration(const ServingShape& shape, const Iteration& iteration);
