@@ -112,15 +112,4 @@ TEST_CASE("experts move between devices by own copies and by NCCL") {
     check_again_on_device(lived, service.workload.seed, exchange);
 }
 
-TEST_CASE("keys of sequences that were driven out come back from the host's memory to the device") {
-  NEEDS_DEVICE();
-  CarriedService service = carried_alone(small_service(small_model(AttentionKind::kGqa)));
-  ReplicaRules& replica = service.pools.front().rules.instance.replica;
-  replica.pages = 9;
-  replica.host_pages = 20;
-  const Lived lived = live_on_host(service);
-  REQUIRE(lived.serving->system().pools()[0].swaps.sequences > 0);
-  check_again_on_device(lived, service.workload.seed, cuda::ExchangeBy::kOwn);
-}
-
 }  // namespace moebius
