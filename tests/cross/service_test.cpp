@@ -105,26 +105,6 @@ TEST_CASE("a crosscheck of a service replays what was issued") {
   CHECK(run.out.find("closed loop: 12 requests") != std::string::npos);
 }
 
-TEST_CASE("experts that move while a service is carried out change no answer") {
-  const std::string file = kScenarios + "smoke/serve-carried-eplb.json --executor host";
-  const auto hash = [](const std::string& json) { return json.substr(json.find("\"hash\""), 28); };
-  const std::string moving = report_of(file);
-  CHECK(figure(moving, "eplb.decode.rebalances") > 1);
-  CHECK(figure(moving, "eplb.decode.moved_experts") > 0);
-  for (const std::string balance : {R"({"policy": "none"})", R"({"policy": "static", "redundant": 8})"}) {
-    INFO(balance);
-    CHECK(hash(report_of(file + " --set '/plan/expert_balance=" + balance + "'")) == hash(moving));
-  }
-}
-
-TEST_CASE("a crosscheck joins experts that move op by op") {
-  const auto run = test::run_moebius("crosscheck " + kScenarios +
-                                     "smoke/serve-carried-eplb.json --set /workload/trace/requests=12");
-  INFO(run.err);
-  CHECK(run.exit_code == 0);
-  CHECK(run.out.find("ops, order and bytes agree") != std::string::npos);
-}
-
 TEST_CASE("what is simulated only is refused by the executor with the key that asks for it") {
   const std::string file = kScenarios + "smoke/serve-carried.json --executor host --set ";
   const std::vector<std::pair<std::string, std::string>> cases{
