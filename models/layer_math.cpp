@@ -176,6 +176,7 @@ Flops op_flops(OpKind kind, const Shape& shape) {
     case OpKind::kCacheAppend:
     case OpKind::kLastRows:
     case OpKind::kNextToken:
+    case OpKind::kPlaceExperts:
       return {0};  // bytes are moved, nothing is computed
     case OpKind::kDispatch:
     case OpKind::kCombine:
@@ -288,6 +289,8 @@ Bytes op_bytes(OpKind kind, const Shape& shape, DType dtype, std::optional<DType
       return {elements * out + x.m * 2 * kWordBytes};
     case OpKind::kNextToken:
       return {x.m * (2 * x.groups + 1) * kWordBytes};
+    case OpKind::kPlaceExperts:  // as the weights are kept
+      return {elements * 2 * kept};
     // gradient and master weight read and written, two moments read and written, weight written
     // (8-bit moments: the first one alone, the second in BF16; k = 1: the weight instead of a master)
     case OpKind::kAdam: {

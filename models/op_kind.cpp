@@ -84,6 +84,8 @@ std::string_view to_string(OpKind kind) {
       return "greedy_sample";
     case OpKind::kNextToken:
       return "next_token";
+    case OpKind::kPlaceExperts:
+      return "place_experts";
     case OpKind::kDispatch:
       return "dispatch";
     case OpKind::kCombine:

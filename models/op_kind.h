@@ -72,6 +72,8 @@ enum class OpKind : std::uint8_t {
                       // [i*n, (i+1)*n) of member i of the tensor group
   kNextToken,         // best[m*groups,2] of all shards, one after the other -> generated[requests,n], in place: the best id of
                       // each of m sequences, at the place that follows its tokens
+  kPlaceExperts,      // weights of experts that have come, one below the other -> W[slots,.,n], in place: each into its slots, as the
+                      // fragment's transfer says for the op's layer; m rows of n in all, in `groups` slots; other slots stay
   kDispatch,          // x[m,n] (, weights[m,k]) -> received tokens[.,n] (, received weights[.,k]): all-to-all by the route; a token
                       // goes once to every rank that holds one of its experts; received weights are zero for experts held elsewhere;
                       // rows arrive in the order of sources, then of tokens
@@ -86,6 +88,8 @@ enum class OpKind : std::uint8_t {
                       // reduce-scatter reads whole tensors and adds (+=) the sums to the member's shards
   kBroadcast,         // x[m,n] of member 0 -> everyone
   kAllToAll,          // x[m,n] -> row block i goes to member i; k > 0: of a context group, workloads/schedule/context_part.h
+                      // Of experts, in a fragment with a transfer: W[slots,.,n], ... -> the experts of the same layers that come
+                      // to this rank, [experts,.,n] each, one below the other in the order of their arrival
   kSend,              // x[m,n] to the other member of the group
   kRecv,              // () -> x[m,n]
                       // Between a device and the memory of its host, over PCIe or C2C and that memory; no group, m = elements:

@@ -74,6 +74,7 @@ void communicate_as(OpKind kind, Member& member) {
     case OpKind::kLastRows:
     case OpKind::kGreedySample:
     case OpKind::kNextToken:
+    case OpKind::kPlaceExperts:
       break;
   }
   CHECK(false, fmt::format("{} does not communicate", to_string(kind)));

@@ -30,6 +30,10 @@ void walk(const std::vector<std::int32_t>& choices, int active, int first_expert
   }
 }
 
+std::vector<std::int32_t> places_of(const Route& route, int source) {
+  return route.spec().placed ? route.chosen_slots(source) : route.choices(source);
+}
+
 void check_counts(const Route& route, int member, const RoutePlan& plan) {
   CHECK(plan.received == route.received_tokens(member),
         fmt::format("member {} receives {} rows, the route says {}", member, plan.received,
@@ -52,11 +56,12 @@ RoutePlan plan_route(const Route& route, int member) {
   plan.experts_per_rank = per_rank;
   plan.without_experts = spec.without_experts;
   plan.choices = route.choices(member);
+  plan.slots = route.chosen_slots(member);
   plan.sent.resize(spec.ranks);
   const auto held_by = [&](int rank) { return rank < spec.without_experts ? 0 : per_rank; };
   for (int to = 0; to < spec.ranks; ++to) {
     walk(
-        plan.choices, spec.active, route.first_expert(to), held_by(to),
+        plan.places(), spec.active, route.first_expert(to), held_by(to),
         [&](std::int32_t token) { plan.sent[to].push_back(token); }, [](int, int) {});
   }
   std::vector<std::vector<Copy>> copies(per_rank);
@@ -64,7 +69,7 @@ RoutePlan plan_route(const Route& route, int member) {
     const int source = i % spec.ranks;
     const std::int32_t before = plan.received;
     walk(
-        source == member ? plan.choices : route.choices(source), spec.active,
+        source == member ? plan.places() : places_of(route, source), spec.active,
         route.first_expert(member), held_by(member),
         [&](std::int32_t) { ++plan.received; },
         [&](int slot, int expert) {

@@ -11,6 +11,7 @@ namespace moebius {
 struct RoutePlan {
   int active = 0;                     // experts of a token
   std::vector<std::int32_t> choices;  // of this member's own tokens: see Route::choices()
+  std::vector<std::int32_t> slots;    // that compute them; empty: experts are their slots
   std::vector<std::vector<std::int32_t>>
       sent;  // to each member: own tokens, ascending; one that uses several experts there once
   std::vector<std::int32_t> received_from;  // rows from each member; they stand in the order of sources, then
@@ -22,9 +23,10 @@ struct RoutePlan {
 
   // Whether choice `slot` of own token `token` is an expert of `member`.
   bool goes_to(std::int32_t token, int slot, int member) const {
-    const std::int32_t expert = choices[token * active + slot];  // below 0: dropped
+    const std::int32_t expert = places()[token * active + slot];  // below 0: dropped
     return expert >= 0 && expert / experts_per_rank + without_experts == member;
   }
+  const std::vector<std::int32_t>& places() const { return slots.empty() ? choices : slots; }
   int experts_per_rank = 0;
   int without_experts = 0;  // members before those that hold experts
 };

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
+#include "workloads/service_experts.h"
 #include "workloads/service_pools.h"
 #include "workloads/service_rules.h"
 #include "workloads/serving/request_lengths.h"
@@ -35,15 +36,18 @@ void require_carried(const Scenario& scenario) {
   require(scenario, plan.router != RouterPolicy::kSlaAware, "/plan/router", "a router that forecasts");
   require(scenario, !plan.engine.host_sampling, "/plan/scheduler/sampling", "choosing tokens on the host");
   require(scenario, !plan.engine.padded, "/plan/layout", "a layout of rows of one length");
-  require(scenario, plan.experts.policy == BalancePolicy::kNone, "/plan/expert_balance", "placing experts");
-  require(scenario, scenario.traffic.drift.correlation.ns == 0 && scenario.traffic.drift.domains.empty(),
-          "/workload/experts", "popularity that changes");
+  require(scenario, plan.experts.policy != BalancePolicy::kGreedy, "/plan/expert_balance/policy",
+          "a placement that weighs what moving takes");
+  require(scenario, !scenario.traffic.drift.changes() || scenario.traffic.users == 0, "/workload/experts",
+          "popularity that changes under users who ask again when they are answered");
   for (const ServicePhase& phase : plan.phases) {
     require(scenario, !phase.plan.experts_apart(), "/plan/separation/attention_ffn",
             "a pool of experts beside requests that come by and by");
     require(scenario, !phase.wan, "/plan/pools", "a link to users");
     require(scenario, !phase.plan.prefill_overlap.two_batch && !phase.plan.decode_overlap.two_batch, "/plan",
             "an iteration in two half batches");
+    require(scenario, plan.experts.policy == BalancePolicy::kNone || !phase.plan.replicated_experts(),
+            "/plan/expert_balance/policy", "placing experts of ranks that share a replica");
     require(scenario, phase.plan.tp == plan.phases.front().plan.tp, "/plan/prefill/attention/tp",
             "a cache cut otherwise in prefill than in decode");
   }
@@ -111,6 +115,8 @@ CarriedService carried_service(const Scenario& scenario) {
   service.ranks_per_node = scenario.cluster->pools.front().node.accelerators;
   service.router = scenario.service.router;
   service.classes = scenario.service.classes;
+  service.experts = scenario.service.experts;
+  service.drift = scenario.traffic.drift;
   service.requests = requests_of(scenario);
   service.workload = workload_of(scenario, service.requests);
   service.rate_scale = scenario.traffic.rate_scale;
@@ -121,6 +127,7 @@ CarriedService carried_service(const Scenario& scenario) {
     carried.plan.fold = false;
     carried.plan.launch = LaunchMode::kHidden;
     carried.plan.captured = 0;
+    if (service.experts.policy != BalancePolicy::kNone) carried.experts = balancer_shape(pool);
     devices += scenario.cluster->pools[pool.phase.pool].devices();
     service.pools.push_back(std::move(carried));
   }
@@ -151,6 +158,7 @@ ServiceFigures carried_figures(const Job& job) {
     of.pages = pool.rules.instance.replica.pages;
     of.timed_iterations = runs[p].totals.iterations;
     of.tariff.accelerator = "what executed it";
+    of.experts = job.serving->experts(static_cast<int>(p));
   }
   figures.shares = system.metrics().shares();
   for (std::size_t i = 0; i < service.classes.size(); ++i) {

@@ -14,18 +14,6 @@ constexpr double kMostDraws =
     1 << 17;  // copies that are drawn for a layer of one timed iteration, or more layers share a draw
 constexpr double kMostChecked = 1 << 26;  // copies that are drawn to see how far the surface is off
 
-BalancerShape shape_of(const ServicePool& pool) {
-  const Scenario& scenario = pool.job->scenario;
-  const ServingPlan& plan = pool.phase.plan;
-  const Experts& experts = scenario.model.experts;
-  return {.ranks = plan.ep,
-          .ranks_per_node = std::min(plan.ep, scenario.cluster->pools.front().node.accelerators),
-          .slots = plan.slots_of(experts),
-          .groups = {experts.groups, experts.active_groups},
-          .expert_bytes = expert_bytes(scenario.model, plan.gemm) / plan.expert_tp(),
-          .seed = scenario.seed};
-}
-
 double copies_of(const StepPoint& point, const ServicePool& pool) {
   const double rows = static_cast<double>(point.prefill_tokens + point.decode_sequences);
   return rows * (1 + point.others * (pool.phase.plan.dp - 1)) * pool.job->scenario.model.experts.active;
@@ -36,6 +24,18 @@ int draws_of(const StepPoint& point, const ServicePool& pool) {
 }
 
 }  // namespace
+
+BalancerShape balancer_shape(const ServicePool& pool) {
+  const Scenario& scenario = pool.job->scenario;
+  const ServingPlan& plan = pool.phase.plan;
+  const Experts& experts = scenario.model.experts;
+  return {.ranks = plan.ep,
+          .ranks_per_node = std::min(plan.ep, scenario.cluster->pools.front().node.accelerators),
+          .slots = plan.slots_of(experts),
+          .groups = {experts.groups, experts.active_groups},
+          .expert_bytes = expert_bytes(scenario.model, plan.gemm) / plan.expert_tp(),
+          .seed = scenario.seed};
+}
 
 double expert_bytes(const Model& model, DType weights) {
   const double matrices = model.gated ? 3 : 2;
@@ -51,7 +51,7 @@ PoolExperts::PoolExperts(const ServicePool& pool, const Scenario& scenario, Expe
     : pool_(pool),
       course_(course),
       timer_(timer),
-      shape_(shape_of(pool)),
+      shape_(balancer_shape(pool)),
       even_(even_draw(pool, scenario.service.experts)) {
   const double active = pool.job->scenario.model.experts.active;
   const double most = 0.98 * std::min<double>(shape_.slots / active, shape_.ranks);
@@ -94,7 +94,7 @@ std::vector<StepCost*> PoolExperts::costs() {
 }
 
 SlotDraw even_draw(const ServicePool& pool, const ExpertBalancePlan& plan) {
-  const GroupedChoice choice = choice_of(plan, shape_of(pool), pool.job->scenario.model.experts.routed);
+  const GroupedChoice choice = choice_of(plan, balancer_shape(pool), pool.job->scenario.model.experts.routed);
   SlotDraw draw;
   draw.groups = choice.groups;
   draw.active_groups = choice.active;
@@ -125,26 +125,9 @@ SurfaceError PoolExperts::error() {
 }
 
 ExpertFigures PoolExperts::figures() {
-  ExpertFigures figures;
-  figures.layers = course_.layers();
-  figures.experts = course_.experts();
-  figures.slots = shape_.slots;
-  figures.ranks = shape_.ranks;
-  figures.even = course_.even();
-  figures.copies.assign(static_cast<std::size_t>(figures.layers) * figures.experts, 0.0);
-  for (int i = 0; i < figures.layers; ++i) figures.layer_numbers.push_back(course_.layer(i));
-  double tokens = 0, imbalance = 0;
-  for (const auto& steps : steps_) {
-    ExpertBalancer& balancer = steps->balancer();
-    balancer.finish();
-    figures.rebalances.insert(figures.rebalances.end(), balancer.rebalances().begin(),
-                              balancer.rebalances().end());
-    figures.more_rebalances += balancer.more_rebalances();
-    tokens += balancer.tokens();
-    imbalance += balancer.tokens() * balancer.mean_imbalance();
-    for (std::size_t c = 0; c < figures.copies.size(); ++c) figures.copies[c] += balancer.copies()[c];
-  }
-  if (tokens > 0) figures.imbalance = imbalance / tokens;
+  std::vector<ExpertBalancer*> balancers;
+  for (const auto& steps : steps_) balancers.push_back(&steps->balancer());
+  ExpertFigures figures = figures_of(course_, shape_, balancers);
   if (!figures.even) figures.error = error();
   figures.timed_iterations = loads_->measured();
   return figures;

@@ -37,6 +37,9 @@ class PoolExperts {
   std::vector<std::unique_ptr<ExpertSteps>> steps_;
 };
 
+// How a pool's experts are spread over the ranks of an instance.
+BalancerShape balancer_shape(const ServicePool& pool);
+
 // Whether ranks of a pool share experts: else there is nothing to place.
 bool shares_experts(const ServicePool& pool);
 

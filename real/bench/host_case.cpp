@@ -127,6 +127,7 @@ void HostCase::make_fragment() {
     routes_.put(route, std::move(*operands_.route));
   }
   if (operands_.batch) operands_.op.batch = builder.add_batch(operands_.batch);
+  builder.transfer = operands_.transfer;
   builder.emit(operands_.op, inputs_, outputs_);
   submission_.fragment = builder.freeze_it();
 }

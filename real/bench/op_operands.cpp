@@ -337,6 +337,7 @@ OpOperands operands_of(const CostQuery& query) {
     case OpKind::kLastRows:
     case OpKind::kGreedySample:
     case OpKind::kNextToken:
+    case OpKind::kPlaceExperts:
       return operands_of_batch(query);
     case OpKind::kDispatch:
     case OpKind::kCombine:

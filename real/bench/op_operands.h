@@ -42,6 +42,7 @@ struct OpOperands {
   bool in_place = false;           // the outputs are the inputs
   std::optional<RoutePlan> route;  // of kinds that have one
   BatchPtr batch;                  // the same
+  ExpertTransferPtr transfer;      // the same
 };
 
 // Executors carry out a query as one op or as several, one after the other: attention over sequences with

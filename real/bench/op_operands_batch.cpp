@@ -78,6 +78,21 @@ class BatchOperands {
     return made({matrix(s_.m, s_.n, result_)}, {matrix(sequences_, s_.n, result_)});
   }
   OpOperands sample() { return made({matrix(s_.m, s_.n, result_)}, {matrix(s_.m, 2, DType::kFp32)}); }
+  // Each into the slot of its place.
+  OpOperands placed_experts() {
+    const std::int64_t rows = s_.m / sequences_;
+    const OperandSpec come{.rows = s_.m, .columns = s_.n, .dtype = d_, .weight = true, .expert_rows = rows};
+    OperandSpec held = come;
+    held.changed = true;
+    made_.op.shape.groups = static_cast<std::int32_t>(sequences_);
+    ExpertTransfer::Layer layer{.number = -1, .arrivals = {}, .placings = {}};
+    for (std::int32_t i = 0; i < sequences_; ++i) {
+      layer.arrivals.push_back({0, 0, i});
+      layer.placings.push_back({0, i, i});
+    }
+    made_.transfer = std::make_shared<const ExpertTransfer>(ExpertTransfer{{std::move(layer)}});
+    return made({come}, {held});
+  }
   OpOperands next_token() {
     made_.batch = equal_batch(s_.m, 1, 1);
     return made({matrix(s_.m * sequences_, 2, DType::kFp32)}, {in_place(s_.m, s_.n, DType::kInt32)});
@@ -106,6 +121,7 @@ OpOperands operands_of_batch(const CostQuery& query) {
   if (query.kind == OpKind::kAbsorbedValues) return operands.absorbed(false);
   if (query.kind == OpKind::kLastRows) return operands.last_rows();
   if (query.kind == OpKind::kGreedySample) return operands.sample();
+  if (query.kind == OpKind::kPlaceExperts) return operands.placed_experts();
   CHECK(query.kind == OpKind::kNextToken, fmt::format("{} is not of serving", to_string(query.kind)));
   return operands.next_token();
 }

@@ -102,6 +102,7 @@ void CudaCase::make_fragment() {
     operands_.op.route = builder.add_route(route_);
   }
   if (operands_.batch) operands_.op.batch = builder.add_batch(operands_.batch);
+  builder.transfer = operands_.transfer;
   builder.emit(operands_.op, inputs_, outputs_);
   submission_.fragment = builder.freeze_it();
 }

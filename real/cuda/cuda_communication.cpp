@@ -4,6 +4,7 @@
 
 #include "hw/error.h"
 #include "real/communication_kind.h"
+#include "real/cuda/expert_copies.h"
 #include "real/cuda/flat_communication.h"
 #include "real/cuda/near_copy.h"
 #include "real/host/op_context.h"
@@ -88,7 +89,65 @@ class Communication : FlatCommunication {
     });
   }
 
+  // A matrix of experts and where those that come to this member stand.
+  struct MovedMatrix {
+    Operand held, come;
+    std::int64_t rows = 0;  // of one expert
+    const ExpertTransfer::Layer* layer = nullptr;
+    ExpertPlace sent(const ExpertTransfer::Arrival& a) const { return {held, rows, a.slot}; }
+    ExpertPlace arrived(std::int64_t number) const { return {come, rows, number}; }
+  };
+
+  void move_experts(const ExpertTransfer& transfer) {
+    std::vector<MovedMatrix> matrices;
+    std::vector<Operand> held;
+    for (int i = 0; i < c_.op().num_inputs; ++i) {
+      const Tensor& weight = c_.input_tensor(i);
+      MovedMatrix matrix{c_.in(i), {}, weight.rows, &transfer.of(weight.layer)};
+      Operand like = matrix.held;
+      like.rows = c_.output_tensor(i).held_rows();
+      matrix.come = c_.out_like(i, like);
+      for (const ExpertTransfer::Arrival& a : matrix.layer->arrivals)
+        if (a.from == me_ && a.to != me_) count_sent(weight.rows * weight.columns, element_bytes(weight.dtype));
+      held.push_back(matrix.held);
+      matrices.push_back(std::move(matrix));
+    }
+    if (by_nccl()) return swap_experts(matrices);
+    meet(held, nullptr, [&](const All& all) {
+      for (std::size_t i = 0; i < matrices.size(); ++i) take_experts(matrices[i], i, all);
+    });
+  }
+
+  // Of one matrix, from where they stand with their senders.
+  void take_experts(const MovedMatrix& matrix, std::size_t operand, const All& all) {
+    std::int64_t number = 0;
+    for (const ExpertTransfer::Arrival& a : matrix.layer->arrivals_at(me_)) {
+      const ExpertPlace source{all[a.from]->operands[operand], matrix.rows, a.slot};
+      copy_expert(c_, source, all[a.from]->device, matrix.arrived(number++));
+    }
+  }
+
+  void swap_experts(const std::vector<MovedMatrix>& matrices) {
+    PiecesByMember give = no_pieces(), take = no_pieces();
+    for (const MovedMatrix& matrix : matrices) {
+      for (const ExpertTransfer::Arrival& a : matrix.layer->arrivals)
+        if (a.from == me_ && a.to != me_) append(give[a.to], pieces_of_expert(matrix.sent(a)));
+      std::int64_t number = 0;
+      for (const ExpertTransfer::Arrival& a : matrix.layer->arrivals_at(me_)) {
+        const ExpertPlace place = matrix.arrived(number++);
+        if (a.from == me_) {
+          copy_expert(c_, matrix.sent(a), here(), place);
+        } else {
+          append(take[a.from], pieces_of_expert(place));
+        }
+      }
+    }
+    swap(std::move(give), std::move(take));
+  }
+
   void all_to_all() {
+    const ExpertTransferPtr& transfer = c_.submission().fragment->transfer;
+    if (transfer && c_.op().role == Role::kExperts) return move_experts(*transfer);
     const Operand x = c_.plain_in(0), y = c_.out(0, x);
     CHECK(x.rows % size_ == 0, fmt::format("{} rows over {} members", x.rows, size_));
     const std::int64_t block = x.elements() / size_;
@@ -220,7 +279,7 @@ class Communication : FlatCommunication {
     gather_weights(c_.stream(),
                    {.weights = parts[part],
                     .rows = sent.route->sent(sent.to),
-                    .choices = sent.route->choices(),
+                    .choices = sent.route->places(),
                     .experts_per_rank = sent.route->plan().experts_per_rank,
                     .member = sent.to},
                    y);

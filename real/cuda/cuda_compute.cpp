@@ -181,6 +181,7 @@ void compute(DeviceOp& c) {
     case OpKind::kLastRows:
     case OpKind::kGreedySample:
     case OpKind::kNextToken:
+    case OpKind::kPlaceExperts:
       return compute_batch(c);
     case OpKind::kDispatch:
     case OpKind::kCombine:

@@ -6,6 +6,7 @@
 #include "hw/error.h"
 #include "real/batch_tokens.h"
 #include "real/cuda/device_op.h"
+#include "real/cuda/expert_copies.h"
 #include "real/cuda/kernels_batch.h"
 
 namespace moebius::cuda {
@@ -133,6 +134,14 @@ void keep_next_token(DeviceOp& c) {
   next_token(c.stream(), best, place, static_cast<std::int64_t>(places.size()), c.edit(0));
 }
 
+void place_experts(DeviceOp& c) {
+  const Operand come = c.in(0), held = c.edit_stored(c.output_id(0));
+  const std::int64_t rows = c.shape().m / c.shape().groups;
+  const ExpertTransfer::Layer& layer = c.submission().fragment->transfer->of(c.op().layer);
+  for (const ExpertTransfer::Placing& placing : layer.placings_at(c.index_in(GroupRole::kExpert)))
+    copy_expert(c, {come, rows, placing.arrival}, c.rank().device, {held, rows, placing.slot});
+}
+
 }  // namespace
 
 void input_of_batch(DeviceOp& c) {
@@ -186,6 +195,7 @@ void compute_batch(DeviceOp& c) {
   if (kind == OpKind::kAbsorbedValues) return values_of_absorbed(c);
   if (kind == OpKind::kLastRows) return last_rows(c);
   if (kind == OpKind::kGreedySample) return sample(c);
+  if (kind == OpKind::kPlaceExperts) return place_experts(c);
   CHECK(kind == OpKind::kNextToken, fmt::format("{} is not of serving", to_string(kind)));
   keep_next_token(c);
 }

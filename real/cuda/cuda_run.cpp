@@ -36,17 +36,13 @@ void require_formats(const Job& job) {
                     job.scenario.name));
 }
 
-// Of a service: rows of the cache stay on the device where they were written.
-void require_on_device(const Job& job) {
-  const CarriedService& service = job.serving->service();
-  if (service.pools.size() > 1)
-    throw run_error(fmt::format("{}: prefill and decode apart are executed on the host and simulated, not on CUDA "
-                                "devices so far",
-                                job.scenario.name));
-  if (service.pools.front().rules.instance.replica.host_pages > 0)
-    throw run_error(fmt::format("{}: /plan/scheduler/preemption \"swap\" is executed on the host and simulated, not "
-                                "on CUDA devices so far",
-                                job.scenario.name));
+// Keys of preempted sequences: what is copied from the host must stand there when the copy is asked for.
+void require_no_swap(const Job& job) {
+  for (const CarriedPool& pool : job.serving->service().pools)
+    if (pool.rules.instance.replica.host_pages > 0)
+      throw run_error(fmt::format(
+          "{}: /plan/scheduler/preemption \"swap\" is executed on the host and simulated, not on CUDA devices so far",
+          job.scenario.name));
 }
 
 void require_device(const Job& job) {
@@ -56,7 +52,7 @@ void require_device(const Job& job) {
         "{}: experts apart from attention (/plan/separation/attention_ffn) are executed on the host and simulated, "
         "not on CUDA devices so far",
         job.scenario.name));
-  if (job.serving) require_on_device(job);
+  if (job.serving) require_no_swap(job);
   const std::vector<double> there = cuda_memories();
   const std::vector<RankClass>& classes = job.layout().classes;
   const int ranks = job.layout().ranks;

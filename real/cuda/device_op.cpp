@@ -209,13 +209,17 @@ Operand DeviceOp::out_stored(int i, std::int64_t rows, std::int64_t columns, Sto
   return target;
 }
 
-Operand DeviceOp::edit_tensor(std::int32_t tensor) {
+Operand DeviceOp::edit_stored(std::int32_t tensor) {
   const TensorRef value = ensure(tensor);
   touched_.push_back(value);
-  if (!is_scaled(value->operand.storage)) {
-    written_.push_back(value);
-    return value->operand;
-  }
+  written_.push_back(value);
+  return value->operand;
+}
+
+Operand DeviceOp::edit_tensor(std::int32_t tensor) {
+  const TensorRef value = ensure(tensor);
+  if (!is_scaled(value->operand.storage)) return edit_stored(tensor);
+  touched_.push_back(value);
   const Operand copy = plain(value->operand);
   const Tensor& description = rank_.store.describe(tensor);
   results_.push_back(

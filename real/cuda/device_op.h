@@ -133,6 +133,7 @@ class DeviceOp {
   // What a tensor holds, zeros or its initial value, to be changed in place (without scales: see out()).
   Operand edit(int i) { return edit_tensor(output_id(i)); }
   Operand edit_tensor(std::int32_t tensor);
+  Operand edit_stored(std::int32_t tensor);  // as it is stored, with its scales
   bool holds(std::int32_t tensor) const { return rank_.store.find(tensor) != nullptr; }
   Operand scratch(std::int64_t rows, std::int64_t columns, Storage storage = Storage::kFp32);
   // A tensor like `x` on the device or in the memory of the host, for output i.

@@ -57,6 +57,7 @@ std::int64_t tiles_of(std::int64_t rows) {
 RouteLists route_lists(const RoutePlan& plan) {
   RouteLists lists;
   lists.choices = append(lists.values, plan.choices);
+  lists.places = plan.slots.empty() ? lists.choices : append(lists.values, plan.slots);
   lists.sent = static_cast<std::int64_t>(lists.values.size());
   for (const std::vector<std::int32_t>& tokens : plan.sent) append(lists.values, tokens);
   lists.position = append(lists.values, positions(plan, plan.choices.size() / plan.active));

@@ -18,6 +18,7 @@ struct RouteLists {
   std::vector<std::int32_t> values;
   // Where each begins:
   std::int64_t choices = 0;  // [tokens * active] experts of own tokens
+  std::int64_t places = 0;   // the slots that compute them
   std::int64_t sent = 0;     // own tokens that go to member 0, then 1, ...; see first_sent
   std::int64_t position =
       0;  // [members * tokens] of a token among those that go to the member; -1: it does not
@@ -43,6 +44,7 @@ class DeviceRoute {
   std::int64_t first_received(int member) const { return first_received_[member]; }  // row
 
   const std::int32_t* choices() const { return list(lists_.choices); }
+  const std::int32_t* places() const { return list(lists_.places); }
   const std::int32_t* sent(int member) const { return list(lists_.sent + first_sent_[member]); }
   const std::int32_t* position() const { return list(lists_.position); }
   const std::int32_t* copy_row() const { return list(lists_.copy_row); }

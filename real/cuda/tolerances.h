@@ -37,6 +37,7 @@ constexpr Closeness closeness_of(OpKind kind) {
     case OpKind::kLastRows:
     case OpKind::kGreedySample:
     case OpKind::kNextToken:
+    case OpKind::kPlaceExperts:
     case OpKind::kDispatch:
     case OpKind::kCombine:  // members in order
     case OpKind::kAllReduce:

@@ -227,6 +227,7 @@ double compute(OpContext<Real>& c) {
     case OpKind::kLastRows:
     case OpKind::kGreedySample:
     case OpKind::kNextToken:
+    case OpKind::kPlaceExperts:
       compute_batch(c);
       return 0;
     case OpKind::kDispatch:

@@ -130,6 +130,17 @@ void next_token(OpContext<Real>& c) {
   }
 }
 
+// Values are of their format already: nothing is rounded.
+template <class Real>
+void place_experts(OpContext<Real>& c) {
+  const Matrix<Real>& come = c.in(0);
+  Matrix<Real>& held = c.store().change(c.output_id(0));
+  const std::int64_t size = c.shape().m / c.shape().groups * held.columns;
+  const ExpertTransfer::Layer& layer = c.submission().fragment->transfer->of(c.op().layer);
+  for (const ExpertTransfer::Placing& placing : layer.placings_at(c.index_in(GroupRole::kExpert)))
+    std::copy_n(come.values.begin() + placing.arrival * size, size, held.values.begin() + placing.slot * size);
+}
+
 }  // namespace
 
 template <class Real>
@@ -182,6 +193,7 @@ void compute_batch(OpContext<Real>& c) {
   if (kind == OpKind::kAbsorbedValues) return values_of_absorbed(c);
   if (kind == OpKind::kLastRows) return last_rows(c);
   if (kind == OpKind::kGreedySample) return greedy_sample(c);
+  if (kind == OpKind::kPlaceExperts) return place_experts(c);
   CHECK(kind == OpKind::kNextToken, fmt::format("{} is not of serving", to_string(kind)));
   next_token(c);
 }

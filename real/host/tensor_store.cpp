@@ -9,11 +9,31 @@
 #include "real/rounding.h"
 
 namespace moebius {
+namespace {
+
+// Slot by slot the values of its expert.
+std::vector<double> values_of_slots(const Tensor& tensor, const StoreOptions& options) {
+  std::vector<double> values;
+  values.reserve(static_cast<std::size_t>(tensor.elements()));
+  Tensor one = tensor;
+  one.slots = nullptr;
+  one.experts = 1;
+  for (const std::int32_t expert : *tensor.slots) {
+    one.first_expert = expert;
+    const std::vector<double> of_expert = starting_values(one, options);
+    values.insert(values.end(), of_expert.begin(), of_expert.end());
+  }
+  return values;
+}
+
+}  // namespace
+
 int shard_index(const Tensor& tensor, const StoreOptions& options) {
   return options.place == nullptr ? 0 : options.place->group(tensor.cut).my_index;
 }
 
 std::vector<double> starting_values(const Tensor& tensor, const StoreOptions& options) {
+  if (tensor.slots) return values_of_slots(tensor, options);
   if (options.weights && tensor.memory == MemoryKind::kWeights) return options.weights(tensor);
   if (options.states && tensor.memory == MemoryKind::kOptimizer) return options.states(tensor);
   return initial_values(tensor, options.seed);

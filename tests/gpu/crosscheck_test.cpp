@@ -2,23 +2,11 @@
 #include <catch2/catch.hpp>
 
 #include "real/cuda/cuda_run.h"
-#include "sim/sim_executor.h"
+#include "tests/cross/shipped_experts.h"
 #include "tests/gpu/device_tests.h"
-#include "workloads/cost/cost_source.h"
-#include "workloads/crosscheck/crosscheck.h"
 
 namespace moebius {
 namespace {
-
-StartedExecutor simulate(const Job& job, const Layout& layout, Recorder& recorder) {
-  StartedExecutor engine;
-  const std::shared_ptr<const CostSource> source =
-      make_cost_source(job.scenario.cluster->pools.front().accelerator, "");
-  engine.keepers.push_back(source);
-  engine.executor = make_sim_executor(*job.scenario.cluster, layout, {source.get()}, recorder,
-                                      {.detail = NetworkDetail::kFluid, .driver = Driver::kPlain});
-  return engine;
-}
 
 StartedExecutor execute_on_device(const Job& job, const Layout& layout, Recorder& recorder) {
   return start_cuda(job, layout, recorder, {});
@@ -38,12 +26,22 @@ TEST_CASE("what the device executes is what the simulator simulates: ops, order 
     every_rank.unfold = true;
     if (name == "ep-8") every_rank.sets = narrow;
     const Crosscheck result = crosscheck(
-        {[&] { return read_job(file, every_rank, Library("")); }, simulate, execute_on_device, "", {}, 1});
+        {[&] { return read_job(file, every_rank, Library("")); }, simulate_plainly, execute_on_device, "", {}, 1});
     INFO(to_text(result));
     CHECK(result.same());
     CHECK(!result.groups.empty());
     CHECK(result.executor == "cuda");
   }
+}
+
+TEST_CASE("experts and caches that move on the device are joined with simulated ones op by op") {
+  NEEDS_DEVICE();
+  const Crosscheck result =
+      crosscheck({[] { return moving_job({}, 20); }, simulate_plainly, execute_on_device, "", {}, 1});
+  INFO(to_text(result));
+  CHECK(result.same());
+  CHECK(joined(result, OpKind::kPlaceExperts) > 0);
+  CHECK(joined(result, OpKind::kSend) > 0);
 }
 
 TEST_CASE("ranks that are folded are refused in a sentence") {

@@ -48,6 +48,7 @@ struct OpCase {
   bool in_place = false;  // outputs are the inputs
   RoutePtr route = nullptr;
   BatchPtr batch = nullptr;
+  ExpertTransferPtr transfer = nullptr;
 };
 
 inline constexpr std::uint32_t kFirstInput = 1, kFirstOutput = 100;
@@ -78,6 +79,7 @@ inline FragmentPtr fragment_of(const OpCase& one) {
   Op op = one.op;
   if (one.route) op.route = builder.add_route(one.route);
   if (one.batch) op.batch = builder.add_batch(one.batch);
+  builder.transfer = one.transfer;
   builder.emit(op, inputs, outputs);
   return builder.freeze_it();
 }

@@ -38,7 +38,8 @@ TEST_CASE("policies and courses that cannot be are refused with what is expected
       R"(above 1, or policy "none")");
   check(
       kSmall, "/plan/expert_balance", R"({"policy": "static"})",
-      R"(/plan/expert_balance/policy: experts are placed only where steps are "surface", found steps "full"; )"
+      R"(/plan/expert_balance/policy: experts of requests that are there at once are placed only where steps are )"
+      R"("surface", found steps "full"; )"
       R"(expected "none")");
   check(kLoop, "/plan/expert_balance/every", R"("0 s")",
         "/plan/expert_balance/every: expected more than 0 s, found 0 s");

@@ -151,6 +151,7 @@ bool uses_tensor_cores(OpKind kind) {
     case OpKind::kLastRows:
     case OpKind::kGreedySample:
     case OpKind::kNextToken:
+    case OpKind::kPlaceExperts:
     case OpKind::kDispatch:
     case OpKind::kCombine:
     case OpKind::kAllReduce:

@@ -37,6 +37,7 @@ bool has_lasting_operand(OpKind kind) {
     case OpKind::kUnpermuteGrad:
     case OpKind::kAdam:
     case OpKind::kCacheAppend:
+    case OpKind::kPlaceExperts:
       return true;
     case OpKind::kAttention:
     case OpKind::kInput:

@@ -41,14 +41,25 @@ std::vector<double> busiest_over_mean(const ExpertFigures& experts) {
   return ratios;
 }
 
-FigureTree rebalance_tree(const Rebalance& of) {
-  return {{{"at_s", of.at.seconds()},
-           {"balancedness_before", of.before},
-           {"balancedness_after", of.after},
-           {"moved_experts", of.moves},
-           {"moved_bytes", of.bytes},
-           {"slowed_s", of.slowed},
-           {"done_s", of.done.seconds()}}};
+FigureTree rebalance_tree(const Rebalance& of, bool carried) {
+  FigureTree tree{{{"at_s", of.at.seconds()},
+                   {"balancedness_before", of.before},
+                   {"balancedness_after", of.after},
+                   {"moved_experts", of.moves},
+                   {"moved_bytes", of.bytes}}};
+  if (!carried) tree.rows.emplace_back("slowed_s", of.slowed);
+  tree.rows.emplace_back("done_s", of.done.seconds());
+  return tree;
+}
+
+// What only iterations have that were timed.
+void add_timed(const ExpertFigures& experts, double slowed, FigureTree& tree) {
+  tree.rows.emplace_back("timed_iterations", experts.timed_iterations);
+  tree.rows.emplace_back("slowed_s", slowed);
+  tree.parts.emplace_back("surface_error", FigureTree{{{"iterations", experts.error.iterations},
+                                                       {"p50", experts.error.p50},
+                                                       {"p90", experts.error.p90},
+                                                       {"max", experts.error.worst}}});
 }
 
 FigureTree pool_tree(const ExpertFigures& experts) {
@@ -60,24 +71,19 @@ FigureTree pool_tree(const ExpertFigures& experts) {
                {"ranks", std::int64_t{experts.ranks}},
                {"balancedness", 1 / experts.imbalance},
                {"imbalance", experts.imbalance},
-               {"timed_iterations", experts.timed_iterations},
                {"rebalances", static_cast<std::int64_t>(experts.rebalances.size()) + experts.more_rebalances},
                {"moved_experts", sums.moves},
-               {"moved_bytes", sums.bytes},
-               {"slowed_s", sums.slowed}};
+               {"moved_bytes", sums.bytes}};
+  if (!experts.carried) add_timed(experts, sums.slowed, tree);
   FigureTree each;
   for (std::size_t i = 0; i < experts.rebalances.size(); ++i)
-    each.parts.emplace_back(std::to_string(i), rebalance_tree(experts.rebalances[i]));
+    each.parts.emplace_back(std::to_string(i), rebalance_tree(experts.rebalances[i], experts.carried));
   if (!each.parts.empty()) tree.parts.emplace_back("placements", std::move(each));
   FigureTree busiest;
   const std::vector<double> ratios = busiest_over_mean(experts);
   for (std::size_t i = 0; i < ratios.size(); ++i)
     busiest.rows.emplace_back(std::to_string(experts.layer_numbers[i]), ratios[i]);
   tree.parts.emplace_back("busiest_expert_over_mean", std::move(busiest));
-  tree.parts.emplace_back("surface_error", FigureTree{{{"iterations", experts.error.iterations},
-                                                       {"p50", experts.error.p50},
-                                                       {"p90", experts.error.p90},
-                                                       {"max", experts.error.worst}}});
   return tree;
 }
 
@@ -94,10 +100,12 @@ void pool_lines(Out out, const std::string& name, const ExpertFigures& experts) 
     fmt::format_to(
         out,
         "  {}: placed anew {} times, balancedness {:.3f} before and {:.3f} after on average; {} experts "
-        "moved, {}, and iterations were {} longer beside that\n",
+        "moved, {}{}\n",
         name, grouped(static_cast<std::int64_t>(experts.rebalances.size()) + experts.more_rebalances),
-        sums.before, sums.after, grouped(sums.moves), to_text(Bytes{sums.bytes}), seconds_text(sums.slowed));
+        sums.before, sums.after, grouped(sums.moves), to_text(Bytes{sums.bytes}),
+        experts.carried ? "" : fmt::format(", and iterations were {} longer beside that", seconds_text(sums.slowed)));
   }
+  if (experts.carried) return;
   fmt::format_to(
       out,
       "  {}: {} iterations timed with uneven loads or moves; of {} measured again with the loads of "

@@ -13,7 +13,7 @@ namespace moebius {
 namespace {
 
 // What a random number of a route is for.
-enum class Purpose : std::uint64_t { kRanking, kDeal, kSource };
+enum class Purpose : std::uint64_t { kRanking, kDeal, kSource, kSlot };
 
 std::uint64_t draw_key(const RouteSpec& spec, Purpose purpose) {
   const auto both = (static_cast<std::uint64_t>(static_cast<std::uint32_t>(spec.step)) << 32) |
@@ -40,6 +40,19 @@ class Capacity {
   std::vector<std::int32_t> copies_;
 };
 
+void check_slots(const RouteSpec& s) {
+  if (!s.placed) return;
+  const std::vector<std::int32_t>& slots = s.placed->expert_of_slot;
+  std::vector<bool> stands(s.experts, false);
+  for (const std::int32_t expert : slots) {
+    CHECK(expert >= 0 && expert < s.experts, fmt::format("a slot of expert {} of {}", expert, s.experts));
+    stands[expert] = true;
+  }
+  CHECK(s.placed->shares.size() == slots.size() && s.capacity == 0 &&
+            std::find(stands.begin(), stands.end(), false) == stands.end(),
+        fmt::format("{} slots of {} experts, capacity {}", slots.size(), s.experts, s.capacity));
+}
+
 void check_spec(const RouteSpec& s) {
   const auto values = [&] {
     return fmt::format("ranks {} per node {} experts {} active {} groups {} active groups {} tokens {}",
@@ -48,7 +61,7 @@ void check_spec(const RouteSpec& s) {
   CHECK(s.ranks > 0 && s.ranks_per_node > 0 && s.tokens >= 0, values());
   CHECK(s.without_experts >= 0 && s.without_experts < s.ranks && (s.without_experts == 0 || !s.runs.empty()),
         values());
-  CHECK(s.experts > 0 && s.experts % s.holders() == 0 && s.groups > 0 && s.experts % s.groups == 0, values());
+  CHECK(s.experts > 0 && s.slots() % s.holders() == 0 && s.groups > 0 && s.experts % s.groups == 0, values());
   CHECK(s.active_groups > 0 && s.active_groups <= s.groups && s.active_groups <= s.active, values());
   // ceil(active / active_groups) experts of one group, at most
   CHECK((s.active + s.active_groups - 1) / s.active_groups <= s.experts / s.groups, values());
@@ -56,7 +69,10 @@ void check_spec(const RouteSpec& s) {
     CHECK(run.source >= 0 && run.source < (s.without_experts > 0 ? s.without_experts : s.ranks) &&
               run.count > 0,
           fmt::format("{} tokens of source {}", run.count, run.source));
+    CHECK(run.popularity == 0 || run.popularity < static_cast<int>(s.popularities.size()),
+          fmt::format("popularity {} of {}", run.popularity, s.popularities.size()));
   }
+  check_slots(s);
   CHECK(s.gathered > 0 &&
             static_cast<std::int64_t>(s.ranks) * s.tokens * s.active * s.gathered < std::int64_t{1} << 31,
         values());
@@ -80,21 +96,44 @@ struct Route::Draw {
       RouteSpec layer;
       layer.seed = spec.seed;
       layer.layer = spec.layer;
-      popular.emplace(spec, ranking_key(spec.seed, spec.layer));
+      draw_by_popularity();
       source_key = draw_key(spec.runs.empty() ? spec : layer, Purpose::kSource);
     }
+    if (spec.placed) slots.emplace(*spec.placed, spec.experts, draw_key(spec, Purpose::kSlot));
+  }
+
+  void draw_by_popularity() {
+    RouteSpec by = spec;
+    const std::uint64_t key = ranking_key(spec.seed, spec.layer);
+    if (spec.popularities.empty()) popular.emplace_back(by, key);
+    for (const ExpertWeights& changed : spec.popularities) {
+      by.weights = changed;
+      popular.emplace_back(by, key);
+    }
+  }
+
+  // visit(slots) for each token of a source, for visit(experts).
+  template <class Visit>
+  auto in_slots(int source, const Visit& visit) const {
+    return [this, source, &visit, token = 0, chosen = std::vector<std::int32_t>(spec.active)](
+               const std::int32_t* experts) mutable {
+      for (int i = 0; i < spec.active; ++i) chosen[i] = slots->slot_of(experts[i], source, token);
+      ++token;
+      visit(chosen.data());
+    };
   }
 
   // Calls visit(experts) for each token of a source: `active` distinct experts in no order.
   // Tokens with names: what each draws depends on its name alone.
   template <class Visit>
   void for_each_named(int source, std::vector<std::int32_t>& experts, Visit&& visit) const {
-    PopularChooser::Scratch scratch = popular->scratch();
+    PopularChooser::Scratch scratch = popular.front().scratch();
     Capacity capacity(spec);
     for (const TokenRun& run : spec.runs.list()) {
+      const PopularChooser& chooser = popular[run.popularity];
       for (std::int32_t i = 0; run.source == source && i < run.count; ++i) {
         RandomStream random(random_bits(source_key, static_cast<std::uint32_t>(run.request), run.first + i));
-        popular->choose(random, scratch, experts.data());
+        chooser.choose(random, scratch, experts.data());
         capacity.limit(experts.data());
         visit(experts.data());
       }
@@ -104,17 +143,17 @@ struct Route::Draw {
   template <class Visit>
   void for_each_token(int source, Visit&& visit) const {
     std::vector<std::int32_t> experts(spec.active);
-    if (!popular) {
+    if (popular.empty()) {
       BalancedDealer dealer = dealers[source];
       deal(dealer, source, experts, visit);
       return;
     }
     if (!spec.runs.empty()) return for_each_named(source, experts, visit);
-    PopularChooser::Scratch scratch = popular->scratch();
+    PopularChooser::Scratch scratch = popular.front().scratch();
     RandomStream random(random_bits(source_key, static_cast<std::uint64_t>(source)));
     Capacity capacity(spec);
     for (int token = 0; token < spec.tokens; ++token) {
-      popular->choose(random, scratch, experts.data());
+      popular.front().choose(random, scratch, experts.data());
       capacity.limit(experts.data());
       visit(experts.data());
     }
@@ -133,7 +172,7 @@ struct Route::Draw {
   // The first pass, source by source in order: it finds where the dealer stands at the beginning of each.
   template <class Visit>
   void for_each_token_first(int source, Visit&& visit) {
-    if (popular) return for_each_token(source, visit);
+    if (!popular.empty()) return for_each_token(source, visit);
     std::vector<std::int32_t> experts(spec.active);
     dealers.push_back(dealers.back());
     deal(dealers.back(), source, experts, visit);
@@ -142,7 +181,8 @@ struct Route::Draw {
   RouteSpec spec;
   std::vector<std::int32_t> tokens_of;  // by source
   std::vector<BalancedDealer> dealers;  // at the beginning of each source
-  std::optional<PopularChooser> popular;
+  std::vector<PopularChooser> popular;  // by TokenRun::popularity; none: dealt
+  std::optional<SlotChooser> slots;     // none: experts are their slots
   std::uint64_t source_key = 0;
 };
 
@@ -151,14 +191,14 @@ Route::Route(const RouteSpec& spec) : spec_(spec) {
   tokens_of_.assign(spec.ranks, spec.runs.empty() ? spec.tokens : 0);
   for (const TokenRun& run : spec.runs.list()) tokens_of_[run.source] += run.count;
   auto draw = std::make_shared<Draw>(spec, tokens_of_);
-  rows_.resize(spec.experts);
+  rows_.resize(spec.slots());
   between_.resize(static_cast<std::size_t>(spec.ranks) * spec.ranks);
   to_node_.resize(static_cast<std::size_t>(spec.ranks) * nodes());
   struct Home {
     std::int32_t rank, node;
   };
-  std::vector<Home> homes(spec.experts);
-  for (int e = 0; e < spec.experts; ++e) {
+  std::vector<Home> homes(spec.slots());
+  for (int e = 0; e < spec.slots(); ++e) {
     const int rank = holder(e);
     homes[e] = {rank, node_of(rank)};
   }
@@ -173,23 +213,27 @@ Route::Route(const RouteSpec& spec) : spec_(spec) {
   for (int source = 0; source < spec.ranks; ++source) {
     std::int32_t* const between = between_.data() + static_cast<std::size_t>(source) * spec.ranks;
     std::int32_t* const to_node = to_node_.data() + static_cast<std::size_t>(source) * nodes();
-    draw->for_each_token_first(source,
-                               [=, &token, &dropped, active = spec.active](const std::int32_t* experts) {
-                                 const std::int32_t now = token++;
-                                 for (int i = 0; i < active; ++i) {
-                                   const std::int32_t expert = experts[i];
-                                   if (expert < 0) {
-                                     ++dropped;
-                                     continue;
-                                   }
-                                   const Home home = home_of[expert];
-                                   ++rows[expert];
-                                   between[home.rank] += of_rank[home.rank] != now;
-                                   of_rank[home.rank] = now;
-                                   to_node[home.node] += of_node[home.node] != now;
-                                   of_node[home.node] = now;
-                                 }
-                               });
+    const auto count = [=, &token, &dropped, active = spec.active](const std::int32_t* experts) {
+      const std::int32_t now = token++;
+      for (int i = 0; i < active; ++i) {
+        const std::int32_t expert = experts[i];
+        if (expert < 0) {
+          ++dropped;
+          continue;
+        }
+        const Home home = home_of[expert];
+        ++rows[expert];
+        between[home.rank] += of_rank[home.rank] != now;
+        of_rank[home.rank] = now;
+        to_node[home.node] += of_node[home.node] != now;
+        of_node[home.node] = now;
+      }
+    };
+    if (draw->slots) {
+      draw->for_each_token_first(source, draw->in_slots(source, count));
+    } else {
+      draw->for_each_token_first(source, count);
+    }
   }
   dropped_ = dropped;
   for (std::int32_t& rows : rows_) rows *= spec.gathered;
@@ -235,6 +279,21 @@ std::vector<std::int32_t> Route::choices(int source) const {
               [](std::int32_t a, std::int32_t b) { return chosen_expert(a) < chosen_expert(b); });
   });
   return all;
+}
+
+std::vector<std::int32_t> Route::chosen_slots(int source) const {
+  if (!draw_->slots) return {};
+  std::vector<std::int32_t> all = choices(source);
+  for (std::size_t i = 0; i < all.size(); ++i)
+    all[i] = draw_->slots->slot_of(all[i], source, static_cast<std::int32_t>(i) / spec_.active);
+  return all;
+}
+
+std::vector<std::int32_t> Route::copies_of_experts() const {
+  if (!spec_.placed) return rows_;
+  std::vector<std::int32_t> copies(spec_.experts, 0);
+  for (int slot = 0; slot < spec_.slots(); ++slot) copies[spec_.placed->expert_of_slot[slot]] += rows_[slot];
+  return copies;
 }
 
 }  // namespace moebius

@@ -19,6 +19,7 @@ double random_unit(std::uint64_t bits);  // [0, 1), 53 bits
 struct TokenRun {
   std::int32_t source = 0, request = 0;
   std::int32_t first = 0, count = 0;  // positions [first, first + count) of the request
+  std::int32_t popularity = 0;        // by which they choose: index into RouteSpec::popularities, where there are any
   bool operator==(const TokenRun&) const = default;
 };
 
@@ -38,6 +39,14 @@ class TokenRuns {
  private:
   std::shared_ptr<const std::vector<TokenRun>> runs_;
 };
+
+// Where the experts of a layer stand that have slots of their own, some of them several. Slots are spread over the ranks that
+// hold experts as experts are that have one each.
+struct ExpertSlots {
+  std::vector<std::int32_t> expert_of_slot;
+  std::vector<double> shares;  // of the tokens of its expert that a slot takes: those of one expert add up to 1
+};
+using ExpertSlotsPtr = std::shared_ptr<const ExpertSlots>;
 
 // The expert of an entry of Route::choices(), whether it took the token or dropped it.
 constexpr std::int32_t chosen_expert(std::int32_t choice) { return choice < 0 ? -1 - choice : choice; }
@@ -67,9 +76,14 @@ struct RouteSpec {
   // no tokens; the two parts share no node. 0: every rank has both.
   int without_experts = 0;
   int holders_per_node = 0;    // of the others, consecutive ones share a node; 0: as ranks_per_node
+  // Serving, where popularity changes while requests come: those by which the runs' tokens choose, in place of `weights`.
+  std::vector<ExpertWeights> popularities = {};
+  // Tokens choose experts; which of an expert's slots computes one is drawn by the slots' shares. Null: an expert is its slot.
+  ExpertSlotsPtr placed = {};
 
   bool operator==(const RouteSpec&) const = default;
   int holders() const { return ranks - without_experts; }
+  int slots() const { return placed ? static_cast<int>(placed->expert_of_slot.size()) : experts; }
 };
 
 // Balanced: groups, and the experts of each group, are dealt like cards from shuffled decks through all tokens of
@@ -84,8 +98,8 @@ class Route {
 
   const RouteSpec& spec() const { return spec_; }
   int tokens_of(int source) const { return tokens_of_[source]; }
-  int experts_per_rank() const { return spec_.experts / spec_.holders(); }  // of a rank that holds any
-  // The first expert of a rank, below 0 where it holds none; the rank that holds an expert.
+  int experts_per_rank() const { return spec_.slots() / spec_.holders(); }  // of a rank that holds any
+  // Experts by slot from here on. The first one of a rank, below 0 where it holds none; the rank that holds one.
   int first_expert(int rank) const { return (rank - spec_.without_experts) * experts_per_rank(); }
   int holder(int expert) const { return spec_.without_experts + expert / experts_per_rank(); }
   int nodes() const { return first_node_of_holders() + (spec_.holders() + holder_width() - 1) / holder_width(); }
@@ -109,6 +123,10 @@ class Route {
   // The choices of one source: tokens*active expert ids, ascending within a token; an expert that dropped the token
   // is there as -1 - id. Recomputed, not stored.
   std::vector<std::int32_t> choices(int source) const;
+  // The slots that compute them, in the same order; empty where experts are their slots.
+  std::vector<std::int32_t> chosen_slots(int source) const;
+  // Copies by expert, whatever slots they went to.
+  std::vector<std::int32_t> copies_of_experts() const;
 
  private:
   struct Draw;

@@ -136,6 +136,28 @@ void BalancedDealer::choose_evenly(std::int32_t* experts) {
   random_ = random;
 }
 
+SlotChooser::SlotChooser(const ExpertSlots& slots, int experts, std::uint64_t key)
+    : key_(key), first_(experts + 1, 0), slots_(slots.expert_of_slot.size()), ends_(slots_.size()) {
+  for (const std::int32_t expert : slots.expert_of_slot) ++first_[expert + 1];
+  for (int e = 0; e < experts; ++e) first_[e + 1] += first_[e];
+  std::vector<std::int32_t> next(first_.begin(), first_.end() - 1);
+  for (std::size_t slot = 0; slot < slots_.size(); ++slot) {
+    const std::int32_t expert = slots.expert_of_slot[slot], place = next[expert]++;
+    slots_[place] = static_cast<std::int32_t>(slot);
+    ends_[place] = slots.shares[slot] + (place > first_[expert] ? ends_[place - 1] : 0);
+  }
+}
+
+std::int32_t SlotChooser::slot_of(std::int32_t expert, int source, std::int32_t token) const {
+  std::int32_t place = first_[expert];
+  const std::int32_t last = first_[expert + 1] - 1;
+  if (place == last) return slots_[place];
+  const double at = random_unit(random_bits(key_, static_cast<std::uint64_t>(expert),
+                                            static_cast<std::uint64_t>(source), static_cast<std::uint64_t>(token)));
+  while (place < last && at >= ends_[place]) ++place;
+  return slots_[place];
+}
+
 PopularChooser::PopularChooser(const RouteSpec& spec, std::uint64_t ranking_key)
     : active_(spec.active), active_groups_(spec.active_groups) {
   const bool limited = spec.active_groups < spec.groups;

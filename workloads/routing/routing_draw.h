@@ -66,6 +66,19 @@ class BalancedDealer {
   std::int32_t shift_ = 0;           // which groups of the hand give more
 };
 
+// Which slot of an expert computes a token: by the slots' shares, a number of its own for each token and expert.
+class SlotChooser {
+ public:
+  SlotChooser(const ExpertSlots& slots, int experts, std::uint64_t key);
+  std::int32_t slot_of(std::int32_t expert, int source, std::int32_t token) const;  // `token` of its source
+
+ private:
+  std::uint64_t key_;
+  std::vector<std::int32_t> first_;  // [experts + 1] into the next two
+  std::vector<std::int32_t> slots_;  // by expert
+  std::vector<double> ends_;         // of the shares of an expert's slots up to this one
+};
+
 // Popular choices: a token first chooses active_groups groups one after the other, each in proportion to the
 // weight of its experts among the groups still left; then, the same way, `active` experts of the chosen
 // groups. So with active = 1 and one group the frequencies are exactly those of the weights. Where the sets

@@ -112,13 +112,17 @@ void set_expert_slots(Scenario& scenario, const Document& document) {
   const auto fail = [&](const std::string& pointer, const std::string& sentence) {
     place_at(document, pointer).fail(sentence);
   };
-  const bool changes = drift.correlation.ns > 0 || drift.recorded_step.ns > 0 || !drift.domains.empty();
-  if (scenario.service.full_steps && changes)
-    fail("/workload/experts", "popularity that changes with time counts only with steps \"surface\"");
+  // Requests that are all there at once, every op carried out.
+  const bool batch = scenario.service.full_steps && scenario.service.phases.empty();
+  if (batch && drift.changes())
+    fail("/workload/experts",
+         "popularity that changes with time counts for requests that are there at once only with steps "
+         "\"surface\"");
   if (plan.policy == BalancePolicy::kNone) return;
-  if (scenario.service.full_steps)
+  if (batch)
     fail("/plan/expert_balance/policy",
-         "experts are placed only where steps are \"surface\", found steps \"full\"; expected \"none\"");
+         "experts of requests that are there at once are placed only where steps are \"surface\", found steps "
+         "\"full\"; expected \"none\"");
   const int experts = scenario.model.experts.routed;
   if (experts == 0)
     fail("/plan/expert_balance/policy",

@@ -68,8 +68,13 @@ void put_route(Line& line, std::size_t index, const RouteSpec& r) {
     for (std::size_t i = 0; i < r.weights.list().size(); ++i)
       line.put("{}{}", i > 0 ? "," : "", r.weights.list()[i]);
   }
-  for (const TokenRun& run : r.runs.list())
+  for (const TokenRun& run : r.runs.list()) {
     line.put(" {}:{}[{}..{})", run.source, run.request, run.first, run.first + run.count);
+    if (run.popularity > 0) line.put("~{}", run.popularity);
+  }
+  for (const ExpertWeights& weights : r.popularities) line.put(" popularity={}", fmt::join(weights.list(), ","));
+  if (r.placed)
+    line.put(" slots={} shares={}", fmt::join(r.placed->expert_of_slot, ","), fmt::join(r.placed->shares, ","));
   line.put("\n");
 }
 
@@ -89,6 +94,17 @@ void put_pair_bytes(Line& line, const PairBytes& pairs) {
   }
 }
 
+// What comes to a rank, rank.slot of the sender; into which of its slots it goes, by place in that list.
+void put_transfer(Line& line, const ExpertTransfer& transfer) {
+  for (const ExpertTransfer::Layer& layer : transfer.layers) {
+    line.put("moves layer={} comes=", layer.number);
+    for (const ExpertTransfer::Arrival& a : layer.arrivals) line.put("{}:{}.{},", a.to, a.from, a.slot);
+    line.put(" placed=");
+    for (const ExpertTransfer::Placing& p : layer.placings) line.put("{}:{}.{},", p.to, p.arrival, p.slot);
+    line.put("\n");
+  }
+}
+
 void put_tensor(Line& line, std::size_t index, const Tensor& t) {
   line.put("tensor {}#{} {} {} {} {}x{}", to_string(t.role), index, to_string(t.scope), to_string(t.memory),
            to_string(t.dtype), t.rows, t.columns);
@@ -103,6 +119,7 @@ void put_tensor(Line& line, std::size_t index, const Tensor& t) {
   if (t.shards > 0) line.put(" shards={} of={}", t.shards, to_string(t.cut));
   if (t.second) line.put(" second");
   if (t.kept) line.put(" kept");
+  if (t.slots) line.put(" slots={}", fmt::join(*t.slots, ","));
   line.put("\n");
 }
 
@@ -153,6 +170,7 @@ std::string dump(const Fragment& fragment) {
   for (std::size_t i = 0; i < fragment.routes.size(); ++i) put_route(line, i, fragment.routes[i]->spec());
   for (std::size_t i = 0; i < fragment.batches.size(); ++i) put_batch(line, i, *fragment.batches[i]);
   if (fragment.pair_bytes) put_pair_bytes(line, *fragment.pair_bytes);
+  if (fragment.transfer) put_transfer(line, *fragment.transfer);
   for (std::size_t i = 0; i < fragment.tensors.size(); ++i) put_tensor(line, i, fragment.tensors[i]);
   for (std::size_t i = 0; i < fragment.ops.size(); ++i) put_op(line, fragment, i);
   return line.take();

@@ -33,6 +33,9 @@ void add(Hash& hash, const Tensor& t) {
   if (t.on_host) hash.add(std::string_view("host"));
   if (t.shards > 0) hash.add(t.shards).add(t.cut);
   if (t.second || t.kept) hash.add(t.second).add(t.kept);
+  if (t.slots) {
+    for (const std::int32_t expert : *t.slots) hash.add(expert);
+  }
 }
 
 // A route is a function of its specification.
@@ -52,8 +55,15 @@ void add(Hash& hash, const RouteSpec& r) {
   if (r.capacity > 0) hash.add(r.capacity);
   if (r.gathered > 1) hash.add("gathered").add(r.gathered);
   if (r.without_experts > 0) hash.add("without experts").add(r.without_experts).add(r.holders_per_node);
-  for (const TokenRun& run : r.runs.list())
+  for (const TokenRun& run : r.runs.list()) {
     hash.add(run.source).add(run.request).add(run.first).add(run.count);
+    if (run.popularity > 0) hash.add(run.popularity);
+  }
+  for (const ExpertWeights& weights : r.popularities)
+    for (const double weight : weights.list()) hash.add(weight);
+  if (!r.placed) return;
+  for (const std::int32_t expert : r.placed->expert_of_slot) hash.add(expert);
+  for (const double share : r.placed->shares) hash.add(share);
 }
 
 void add(Hash& hash, const Batch& batch) {
@@ -61,6 +71,14 @@ void add(Hash& hash, const Batch& batch) {
   for (const BatchSequence& s : batch.sequences) {
     hash.add(s.request).add(s.prompt).add(s.past).add(s.count).add(s.pages.size());
     for (const std::int32_t page : s.pages) hash.add(page);
+  }
+}
+
+void add(Hash& hash, const ExpertTransfer& transfer) {
+  for (const ExpertTransfer::Layer& layer : transfer.layers) {
+    hash.add(layer.number).add(layer.arrivals.size()).add(layer.placings.size());
+    for (const ExpertTransfer::Arrival& a : layer.arrivals) hash.add(a.to).add(a.from).add(a.slot);
+    for (const ExpertTransfer::Placing& p : layer.placings) hash.add(p.to).add(p.arrival).add(p.slot);
   }
 }
 
@@ -82,6 +100,7 @@ std::uint64_t content_hash(const Fragment& fragment) {
   if (fragment.pair_bytes) {
     for (const double bytes : fragment.pair_bytes->bytes) hash.add(bytes);
   }
+  if (fragment.transfer) add(hash, *fragment.transfer);
   return hash.value();
 }
 

@@ -10,6 +10,7 @@
 
 #include "workloads/routing/routing.h"
 #include "workloads/schedule/batch.h"
+#include "workloads/schedule/expert_transfer.h"
 #include "workloads/schedule/op.h"
 #include "workloads/schedule/pair_bytes.h"
 
@@ -61,6 +62,8 @@ struct Tensor {
   std::int64_t held_columns() const { return shards > 0 ? 1 : columns; }
   bool second = false;  // kMicrobatch: of the submission's second microbatch
   bool kept = false;    // kMicrobatch: a later fragment reads it too, see released()
+  // Parameters of experts that stand in slots: which expert each starts as; null: first_expert and those that follow.
+  SlotListPtr slots = {};
 
   Bytes bytes() const {
     if (shards > 0) return {static_cast<double>(held_rows()) * element_bytes(dtype)};
@@ -90,6 +93,7 @@ struct Fragment {
   std::vector<BatchPtr> batches;
   LaunchMode launch = LaunchMode::kHidden;
   PairBytesPtr pair_bytes;                  // of its all-to-alls; null: all parts are alike
+  ExpertTransferPtr transfer;               // of the experts that it moves; null: none
   std::uint64_t hash = 0;                   // of the content of everything above, set by freeze()
 
   std::int32_t input(const Op& op, int i) const { return operands[op.first_tensor + i]; }

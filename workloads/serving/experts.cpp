@@ -49,12 +49,10 @@ class ReplicatedMoe {
              .route = route_,
              .shape = {.m = rows_, .n = h, .k = model_.experts.active}},
             {x, weights}, {copies, row_weights});
-    const std::int64_t width = model_.experts.width;
-    const bool cut = w_.plan().expert_tp > 1;
-    const TensorId up = grouped(
-        copies, {Role::kExpertGateUp, width * (model_.gated ? 2 : 1), h, cut ? Cut::kColumns : Cut::kNone});
-    const TensorId active = w_.activation(up, width / w_.plan().expert_tp, row_weights);
-    const TensorId down = grouped(active, {Role::kExpertDown, h, width, cut ? Cut::kRows : Cut::kNone});
+    const ExpertLinears linears = expert_linears(w_);
+    const TensorId up = grouped(copies, linears.up);
+    const TensorId active = w_.activation(up, model_.experts.width / w_.plan().expert_tp, row_weights);
+    const TensorId down = grouped(active, linears.down);
     const TensorId tokens = transient(w_.rows(x), h, DType::kBf16, Role::kExperts);
     w_.emit(
         {.kind = OpKind::kUnpermute, .role = Role::kExperts, .route = route_, .shape = {.m = rows_, .n = h}},

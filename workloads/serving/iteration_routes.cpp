@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "workloads/serving/carried/popularity_book.h"
+
 namespace moebius {
 namespace {
 
@@ -46,6 +48,23 @@ void IterationRoutes::begin(const std::vector<BatchPtr>& batches) {
   batches_ = batches;
   runs_.clear();
   routes_.clear();
+  versions_.clear();
+  if (popularities_ != nullptr && popularities_->changes()) find_versions();
+}
+
+void IterationRoutes::find_versions() {
+  for (const BatchPtr& batch : batches_)
+    for (const BatchSequence& s : batch->sequences)
+      for (const NamedPiece& piece : prompts_->pieces(s.request, s.past, s.count))
+        versions_.push_back(popularities_->version_of(piece.name));
+  std::sort(versions_.begin(), versions_.end());
+  versions_.erase(std::unique(versions_.begin(), versions_.end()), versions_.end());
+}
+
+int IterationRoutes::popularity_of(std::int32_t name) const {
+  if (versions_.empty()) return 0;
+  const int version = popularities_->version_of(name);
+  return static_cast<int>(std::lower_bound(versions_.begin(), versions_.end(), version) - versions_.begin());
 }
 
 // Balanced routes do not see whose tokens they are: counts alone, so that equal iterations share a route.
@@ -68,7 +87,7 @@ TokenRuns IterationRoutes::runs_of(int group) const {
 void IterationRoutes::add_runs(int source, const BatchSequence& s, std::vector<TokenRun>& runs) const {
   if (prompts_ == nullptr) return runs.push_back({source, s.request, s.past, s.count});
   for (const NamedPiece& piece : prompts_->pieces(s.request, s.past, s.count))
-    runs.push_back({source, piece.name, piece.first, piece.count});
+    runs.push_back({source, piece.name, piece.first, piece.count, popularity_of(piece.name)});
 }
 
 RouteSpec IterationRoutes::spec_of(int group, int layer) {
@@ -81,9 +100,9 @@ RouteSpec IterationRoutes::spec_of(int group, int layer) {
     }
   }
   const Experts& experts = job_.model.experts;
-  const int slots = job_.plan.slots_of(experts);
+  const int slots = places_ ? experts.routed : job_.plan.slots_of(experts);
   const bool grouped = slots % experts.groups == 0;
-  return {.seed = job_.workload.seed,
+  RouteSpec spec{.seed = job_.workload.seed,
           .layer = layer,
           .popularity = job_.workload.popularity,
           .weights = course_.at(layer, 0),
@@ -95,6 +114,9 @@ RouteSpec IterationRoutes::spec_of(int group, int layer) {
           .active_groups = grouped ? experts.active_groups : 1,
           .tokens = most,
           .runs = runs};
+  for (const int version : versions_) spec.popularities.push_back(popularities_->weights(version, layer));
+  if (places_) spec.placed = places_(layer);
+  return spec;
 }
 
 // Tokens without names, where all sources have as many; otherwise the first ones of a request a source.

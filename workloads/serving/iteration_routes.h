@@ -4,6 +4,7 @@
 // balancer aims for, and what a token uses then depends on who shares the iteration.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <utility>
@@ -15,6 +16,8 @@
 #include "workloads/training/layers/lowering.h"
 
 namespace moebius {
+
+class PopularityBook;
 
 // Routes that were drawn lately: halves of an iteration, and stacks of more and of fewer layers, draw the
 // same.
@@ -47,6 +50,11 @@ class IterationRoutes {
 
   // What requests share, which outlives this; null: nothing.
   void use_prompts(const PromptBook* prompts) { prompts_ = prompts; }
+  // What each of them chooses by, which outlives this; null: what the workload says.
+  void use_popularities(const PopularityBook* book) { popularities_ = book; }
+  // Where the experts of a layer stand in the next iterations; without: each in the slot of its number.
+  using PlacedExperts = std::function<ExpertSlotsPtr(int layer)>;
+  void use_places(PlacedExperts places) { places_ = std::move(places); }
 
   void begin(const std::vector<BatchPtr>& batches);  // by replica
   // Of the expert group that stands at ranks group * ep ... Of a replica of several ranks, each is the whole.
@@ -54,6 +62,8 @@ class IterationRoutes {
 
  private:
   TokenRuns runs_of(int group) const;
+  int popularity_of(std::int32_t name) const;  // index into versions_
+  void find_versions();
   void add_runs(int source, const BatchSequence& sequence, std::vector<TokenRun>& runs) const;
   TokenRuns counted_runs(int group, int& most) const;
   RouteSpec spec_of(int group, int layer);
@@ -67,6 +77,9 @@ class IterationRoutes {
   PopularityCourse course_;
   const SlotDraw* loads_ = nullptr;
   const PromptBook* prompts_ = nullptr;
+  const PopularityBook* popularities_ = nullptr;
+  std::vector<int> versions_;  // of the popularity that this iteration's tokens choose by
+  PlacedExperts places_;
 };
 
 }  // namespace moebius

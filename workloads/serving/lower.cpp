@@ -36,20 +36,25 @@ class IterationWriter {
         parts_(latent_parts(shape.job.model, *iteration.batch)) {
     batch_ = pass.builder.add_batch(iteration.batch);
     set_formats(shape.job.plan, writer_);
+    writer_.use_slots(iteration.first_slots);
   }
 
   void write() {
     writer_.begin_block(-1, false);
     if (it_.moves) write_expert_moves(pass_.builder, it_.moves);
+    ArrivedExperts arrived;
+    if (it_.transfer) arrived = write_expert_transfer(writer_, it_.transfer, slots_of_rank());
     TensorId x = write_entry(writer_, shape_.job, batch_);
     if (it_.from_hidden) x = write_projection(x);
     for (int layer = 0; layer < model().layers; ++layer) x = write_layer(x, layer);
     writer_.begin_block(-1, false);
     write_exit(writer_, shape_.job, batch_, x);
+    if (it_.transfer) write_placing(writer_, *it_.transfer, arrived);
   }
 
  private:
   const Model& model() const { return shape_.job.model; }
+  int slots_of_rank() const { return shape_.job.plan.slots_of(model().experts) / shape_.job.plan.ep; }
 
   // A module that guesses reads the hidden state in the place of an embedding, which is as large.
   TensorId write_projection(TensorId x) {

@@ -8,7 +8,7 @@
 #include "workloads/schedule/batch.h"
 #include "workloads/serving/plan.h"
 #include "workloads/serving/token_ends.h"
-#include "workloads/training/layers/lowering.h"
+#include "workloads/training/layers/layer_writer.h"
 
 namespace moebius {
 
@@ -39,6 +39,9 @@ struct Iteration {
   // The layers are a module that guesses (DeepSeek-V3, section 2.2): what goes in is the embedding of a token
   // joined with the model's hidden state before it.
   bool from_hidden = false;
+  // As `moves`, of experts that stand in slots and are in new ones at its end; what slots started as.
+  ExpertTransferPtr transfer = {};
+  LayerWriter::SlotsOfMember first_slots = {};
 };
 ShardPosition shard_of(const RankClass& rank_class);
 FragmentPtr lower_iteration(const ServingShape& shape, const Iteration& iteration);

@@ -11,6 +11,7 @@
 #include "hw/error.h"
 #include "workloads/schedule/hash.h"
 #include "workloads/serving/carried/carried_instance.h"
+#include "workloads/serving/carried/popularity_book.h"
 #include "workloads/serving/carried/prompt_feed.h"
 #include "workloads/serving/left_out.h"
 
@@ -50,6 +51,8 @@ struct Serving::State : public ServiceCarrier {
   explicit State(CarriedService given)
       : service(std::move(given)),
         prompts(service.requests),
+        popularities(service, prompts),
+        course(service.workload.popularity, service.drift, service.workload.seed, service.model),
         layout(carried_layout(service)),
         feed(carried_feed(service)),
         times(times_of(service)),
@@ -58,7 +61,8 @@ struct Serving::State : public ServiceCarrier {
     rules.carrier = this;
     system.emplace(rules, *feed);
     for (int i = 0; i < static_cast<int>(layout.instances.size()); ++i) {
-      instances.push_back(std::make_unique<CarriedInstance>(service, layout, i, prompts));
+      instances.push_back(
+          std::make_unique<CarriedInstance>(service, layout, i, CarriedBooks{&prompts, &popularities, &course}));
       instances.back()->place_pages(system->instance(i));
     }
     ended.resize(instances.size());
@@ -80,7 +84,7 @@ struct Serving::State : public ServiceCarrier {
     const std::vector<std::int32_t> after = std::move(ended[number]);
     ended[number].clear();
     issue(instance.swaps(), after);
-    issue(instance.iteration(task.batches), after);
+    issue(instance.iteration(task.batches, system->now()), after);
     prefills += std::any_of(task.batches.begin(), task.batches.end(),
                             [](const BatchPtr& batch) { return !batch->decodes(); });
   }
@@ -148,6 +152,7 @@ struct Serving::State : public ServiceCarrier {
     std::vector<std::int32_t>& of_instance = ended[task.instance];
     of_instance.insert(of_instance.end(), task.submissions.begin(), task.submissions.end());
     if (task.sequence >= 0) return system->cache_moved(task.sequence, time);
+    instances[task.instance]->iteration_ended(time);
     note_tokens(task, time);
     system->iteration_ended(task.instance, time);
   }
@@ -165,6 +170,8 @@ struct Serving::State : public ServiceCarrier {
 
   const CarriedService service;
   const PromptBook prompts;
+  const PopularityBook popularities;
+  ExpertCourse course;
   const CarriedLayout layout;
   std::unique_ptr<RequestFeed> feed;
   std::optional<ServingSystem> system;
@@ -228,8 +235,8 @@ MemoryReport Serving::memory(Bytes capacity) {
   MemoryReport report;
   report.capacity = capacity;
   for (const auto& instance : s.instances) {
-    const std::vector<RankWork> prompts = instance->iteration(instance->full_batches(false));
-    const std::vector<RankWork> decode = instance->iteration(instance->full_batches(true));
+    const std::vector<RankWork> prompts = instance->largest_iteration(instance->full_batches(false));
+    const std::vector<RankWork> decode = instance->largest_iteration(instance->full_batches(true));
     for (std::size_t c = 0; c < prompts.size(); ++c) {
       const std::vector<MemoryPass> passes{{prompts[c].fragment.get(), 0}, {decode[c].fragment.get(), 0}};
       report.classes.push_back(memory_of_passes(passes));
@@ -280,6 +287,18 @@ const ServingSystem& Serving::system() const {
 const CarriedService& Serving::service() const {
   return state_->service;
 }
+std::optional<ExpertFigures> Serving::experts(int pool) const {
+  const State& s = *state_;
+  std::vector<ExpertBalancer*> balancers;
+  for (std::size_t i = 0; i < s.instances.size(); ++i)
+    if (s.layout.instances[i].pool == pool && s.instances[i]->experts() != nullptr)
+      balancers.push_back(&s.instances[i]->experts()->balancer());
+  if (balancers.empty()) return std::nullopt;
+  ExpertFigures figures = figures_of(s.course, s.service.pools[pool].experts, balancers);
+  figures.carried = true;
+  return figures;
+}
+
 const PromptBook& Serving::prompts() const {
   return state_->prompts;
 }

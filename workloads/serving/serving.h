@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "workloads/serving/carried/prompt_book.h"
 #include "workloads/serving/figures.h"
 #include "workloads/serving/plan.h"
+#include "workloads/serving/system/expert_figures.h"
 #include "workloads/training/state/memory.h"
 
 namespace moebius {
@@ -47,6 +49,7 @@ class Serving : public Workload {
   const ServingSystem& system() const;
   const CarriedService& service() const;
   const PromptBook& prompts() const;
+  std::optional<ExpertFigures> experts(int pool) const;  // nothing where none are placed
   using ReadTensor = std::function<std::vector<float>(int rank, std::uint32_t key)>;
   std::vector<std::vector<std::int32_t>> generated(const ReadTensor& values) const;  // by request
 

@@ -98,7 +98,7 @@ TEST_CASE("a GPU's tables know every kind and type of op of the large scenarios"
 }
 
 bool is_of_serving(OpKind kind) {
-  return kind >= OpKind::kCacheAppend && kind <= OpKind::kNextToken;
+  return kind >= OpKind::kCacheAppend && kind <= OpKind::kPlaceExperts;
 }
 
 TEST_CASE("every compute kind of training has a family, and every case a name of its own") {

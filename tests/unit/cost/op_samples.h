@@ -43,7 +43,8 @@ inline Shape sample_shape(OpKind kind, std::int64_t rows) {
   }
   if (kind == OpKind::kActivation || kind == OpKind::kActivationGrad) shape.k = 2;
   if (kind == OpKind::kGate || kind == OpKind::kGateGrad) shape.k = 8;
-  if (kind == OpKind::kCrossEntropy || kind == OpKind::kLastRows || kind == OpKind::kNextToken)
+  if (kind == OpKind::kCrossEntropy || kind == OpKind::kLastRows || kind == OpKind::kNextToken ||
+      kind == OpKind::kPlaceExperts)
     shape.groups = 1;
   return shape;
 }

@@ -28,6 +28,7 @@ Shape completed(OpKind kind, Shape shape) {
     case OpKind::kCrossEntropy:
     case OpKind::kLastRows:
     case OpKind::kNextToken:
+    case OpKind::kPlaceExperts:
       shape.groups = 1;
       break;
     case OpKind::kPagedAttention:

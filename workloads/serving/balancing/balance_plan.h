@@ -49,6 +49,7 @@ struct ExpertDrift {
   Time correlation = {};             // see expert_course.h; zero: none
   Time recorded_step = {};           // how long each step of recorded counts lasts; zero: the first for ever
   std::vector<Domain> domains = {};  // by time
+  bool changes() const { return correlation.ns > 0 || recorded_step.ns > 0 || !domains.empty(); }
 };
 
 }  // namespace moebius

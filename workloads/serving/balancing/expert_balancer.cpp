@@ -5,6 +5,9 @@
 #include <numeric>
 #include <utility>
 
+#include <fmt/format.h>
+
+#include "hw/error.h"
 #include "workloads/routing/random_stream.h"
 #include "workloads/routing/routing.h"
 #include "workloads/serving/balancing/expert_placement.h"
@@ -108,24 +111,42 @@ void ExpertBalancer::changed() {
 }
 
 // By the popularity that the tokens met, before it changed.
+void ExpertBalancer::draw_copies() {
+  RandomStream random(random_bits(shape_.seed, kCountKey, static_cast<std::uint64_t>(++flushes_)));
+  seen_.resize(copies_.size(), 0.0);
+  for (std::size_t i = 0; i < copies_.size(); ++i)
+    seen_[i] += drawn_count(counted_, chances_counted_[i], random);
+  counted_ = 0;
+}
+
 void ExpertBalancer::flush(Time now) {
   flushed_ = now;
-  if (counted_ > 0) {
+  if (counted_ > 0) draw_copies();
+  if (!seen_.empty()) {
     if (plan_.loops() && (bins_.empty() || now - bins_.back().begin >= Time{plan_.window.ns / kBinsOfWindow}))
       bins_.push_back({now, std::vector<float>(copies_.size(), 0.0F)});
-    RandomStream random(random_bits(shape_.seed, kCountKey, static_cast<std::uint64_t>(++flushes_)));
     for (std::size_t i = 0; i < copies_.size(); ++i) {
-      const double count = drawn_count(counted_, chances_counted_[i], random);
-      if (plan_.loops()) bins_.back().copies[i] += static_cast<float>(count);
-      copies_[i] += count;
+      if (plan_.loops()) bins_.back().copies[i] += static_cast<float>(seen_[i]);
+      copies_[i] += seen_[i];
     }
-    counted_ = 0;
+    seen_.clear();
   }
   while (bins_.size() > 1 && bins_[1].begin <= now - plan_.window) bins_.pop_front();
 }
 
 void ExpertBalancer::count(std::int64_t tokens) {
   counted_ += tokens;
+  count_tokens(tokens);
+}
+
+void ExpertBalancer::count(std::int64_t tokens, std::span<const double> copies) {
+  CHECK(copies.size() == copies_.size(), fmt::format("{} counts for {}", copies.size(), copies_.size()));
+  seen_.resize(copies_.size(), 0.0);
+  for (std::size_t i = 0; i < copies.size(); ++i) seen_[i] += copies[i];
+  count_tokens(tokens);
+}
+
+void ExpertBalancer::count_tokens(std::int64_t tokens) {
   tokens_ += static_cast<double>(tokens);
   imbalance_tokens_ += static_cast<double>(tokens) * mean_;
 }
@@ -194,6 +215,15 @@ const std::vector<ExpertMove>& ExpertBalancer::slice() {
   for (std::size_t i = 0; i < slice_layers_; ++i)
     slice_.insert(slice_.end(), pending_[i].change.moves.begin(), pending_[i].change.moves.end());
   return slice_;
+}
+
+ExpertTransfer ExpertBalancer::slice_transfer() const {
+  ExpertTransfer transfer;
+  for (std::size_t i = 0; i < slice_layers_; ++i) {
+    const auto& [layer, change] = pending_[i];
+    transfer.layers.push_back(transfer_of(course_.layer(layer), places_[layer], change, shape_.ranks));
+  }
+  return transfer;
 }
 
 // Tokens that the iteration routed still met the old places.

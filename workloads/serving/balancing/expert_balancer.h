@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "hw/units.h"
@@ -51,17 +52,21 @@ class ExpertBalancer {
 
   // Before an iteration that begins at `now`; the course stands there already.
   void advance(Time now, const MoveWorth& worth);
-  void count(std::int64_t tokens);  // that the iteration routes
+  void count(std::int64_t tokens);  // that the iteration routes; what they choose is drawn
+  // The same where that is known: copies by layer and expert.
+  void count(std::int64_t tokens, std::span<const double> copies);
 
   // Of the ranks, by layer; by the popularity of the moment. They change with the version.
   const std::vector<double>& imbalances() const { return imbalances_; }
   std::uint64_t version() const { return version_; }
+  const SlotExperts& places(int layer) const { return places_[layer]; }
   // Loads of a layer's slots: that a token uses it.
   std::vector<double> slot_loads(int layer) const;
 
   // What moves beside the iteration that begins; empty: nothing. done() when the iteration has been timed:
   // the layers have their new places from the next one on.
   const std::vector<ExpertMove>& slice();
+  ExpertTransfer slice_transfer() const;  // of that slice
   bool moving() const { return slice_layers_ > 0; }  // something has new places after this iteration
   void slice_done(Time end, double slowed);
 
@@ -90,6 +95,8 @@ class ExpertBalancer {
   void settle();  // imbalances from the popularity of the moment
   void changed();
   double imbalance(int layer, const SlotExperts& slots) const;
+  void count_tokens(std::int64_t tokens);
+  void draw_copies();    // of counted tokens
   void flush(Time now);  // counted tokens become copies
   std::vector<double> window_loads(int layer) const;
   void rebalance(Time now, const MoveWorth& worth);
@@ -103,7 +110,7 @@ class ExpertBalancer {
   std::int64_t counted_ = 0, flushes_ = 0;
   std::vector<double> chances_counted_;  // popularity when they were counted, by layer and expert
   std::deque<Bin> bins_;
-  std::vector<double> copies_;
+  std::vector<double> copies_, seen_;  // of all; of those not in a bin yet, none: no tokens
   double tokens_ = 0, imbalance_tokens_ = 0, mean_ = 1;
   Time next_, flushed_;
   std::deque<Pending> pending_;

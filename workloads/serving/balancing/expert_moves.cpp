@@ -58,4 +58,37 @@ Rearrangement rearrange(const SlotExperts& now, const SlotExperts& wanted, int r
   return result;
 }
 
+ExpertTransfer::Layer transfer_of(int layer, const SlotExperts& now, const Rearrangement& change, int ranks) {
+  const auto of_rank = static_cast<std::int32_t>(now.size()) / ranks;
+  const auto slot_on = [&](int rank, std::int32_t expert) {
+    const auto first = now.begin() + static_cast<std::ptrdiff_t>(rank) * of_rank;
+    return static_cast<std::int32_t>(std::find(first, first + of_rank, expert) - first);
+  };
+  const auto sender = [&](int to, std::int32_t expert) {
+    for (const ExpertMove& move : change.moves)
+      if (move.to == to && move.expert == expert) return move.from;
+    return to;
+  };
+  ExpertTransfer::Layer transfer{.number = layer, .arrivals = {}, .placings = {}};
+  std::vector<std::pair<ExpertTransfer::Arrival, std::int32_t>> placed;  // into which slot
+  for (int rank = 0; rank < ranks; ++rank) {
+    for (std::int32_t slot = 0; slot < of_rank; ++slot) {
+      const std::int32_t expert = change.expert_of_slot[rank * of_rank + slot];
+      if (expert == now[rank * of_rank + slot]) continue;
+      const int from = sender(rank, expert);
+      placed.push_back({{rank, from, slot_on(from, expert)}, slot});
+      transfer.arrivals.push_back(placed.back().first);
+    }
+  }
+  std::vector<ExpertTransfer::Arrival>& arrivals = transfer.arrivals;
+  std::sort(arrivals.begin(), arrivals.end());
+  arrivals.erase(std::unique(arrivals.begin(), arrivals.end()), arrivals.end());
+  for (const auto& [arrival, slot] : placed) {
+    const auto mine = transfer.arrivals_at(arrival.to);
+    const auto place = std::find(mine.begin(), mine.end(), arrival) - mine.begin();
+    transfer.placings.push_back({arrival.to, static_cast<std::int32_t>(place), slot});
+  }
+  return transfer;
+}
+
 }  // namespace moebius

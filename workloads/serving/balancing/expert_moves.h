@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "workloads/schedule/expert_transfer.h"
 #include "workloads/serving/balancing/slot_loads.h"
 
 namespace moebius {
@@ -21,5 +22,8 @@ struct Rearrangement {
 // From the slots as they are to slots as wanted. A rank gets an expert from one that has it: on its node,
 // where there is one, and of these from the one that has sent least so far, the lowest of equal ones.
 Rearrangement rearrange(const SlotExperts& now, const SlotExperts& wanted, int ranks, int ranks_per_node);
+
+// The same slot by slot: what each sends, and where it is put. What a rank had in another slot it sends itself.
+ExpertTransfer::Layer transfer_of(int layer, const SlotExperts& now, const Rearrangement& change, int ranks);
 
 }  // namespace moebius

@@ -19,18 +19,24 @@ int end_class_of(const CarriedLayout& layout, int number) {
 }  // namespace
 
 CarriedInstance::CarriedInstance(const CarriedService& service, const CarriedLayout& layout, int number,
-                                 const PromptBook& prompts)
+                                 const CarriedBooks& books)
     : job_(job_of_pool(service, service.pools[layout.instances[number].pool])),
       shape_(job_),
       layout_(layout.layout),
       place_(layout.instances[number]),
       end_class_(end_class_of(layout, number)),
       routes_(job_) {
-  const ReplicaRules& rules = service.pools[place_.pool].rules.instance.replica;
+  const CarriedPool& pool = service.pools[place_.pool];
+  const ReplicaRules& rules = pool.rules.instance.replica;
   pages_ = static_cast<std::int32_t>(rules.pages) + 1;  // one of them for padding
   host_pages_ = static_cast<std::int32_t>(rules.host_pages);
   shape_.cache_rows = std::int64_t{pages_} * job_.plan.block_tokens;
-  routes_.use_prompts(&prompts);
+  routes_.use_prompts(books.prompts);
+  routes_.use_popularities(books.popularities);
+  if (service.experts.policy != BalancePolicy::kNone && pool.experts.slots > 0) {
+    experts_.emplace(service, pool, number, *books.course);
+    routes_.use_places([this](int layer) { return experts_->places(layer); });
+  }
   if (job_.plan.experts_apart()) separated_.emplace(job_, shape_, PromptCut::kWhole);
   tables_.assign(job_.plan.dp, kv::PageTables({.pages = pages_ - 1,
                                                .page_tokens = rules.page_tokens,
@@ -77,7 +83,43 @@ RankClass CarriedInstance::within(const RankClass& rank_class) const {
   return of;
 }
 
-std::vector<RankWork> CarriedInstance::iteration(const std::vector<BatchPtr>& batches) {
+std::vector<RankWork> CarriedInstance::iteration(const std::vector<BatchPtr>& batches, Time now) {
+  if (!experts_) return work_of(batches, nullptr);
+  experts_->begin(now);
+  std::vector<RankWork> work = work_of(batches, experts_->transfer());
+  count_copies(batches);
+  return work;
+}
+
+std::vector<RankWork> CarriedInstance::largest_iteration(const std::vector<BatchPtr>& batches) {
+  return work_of(batches, experts_ ? experts_->largest_transfer() : nullptr);
+}
+
+void CarriedInstance::iteration_ended(Time now) {
+  if (experts_) experts_->end(now);
+}
+
+// Of the iteration that was written last.
+void CarriedInstance::count_copies(const std::vector<BatchPtr>& batches) {
+  std::int64_t tokens = 0;
+  for (const BatchPtr& batch : batches) tokens += batch->rows();
+  std::vector<double> copies(static_cast<std::size_t>(experts_->layers()) * experts_->experts(), 0.0);
+  const int groups = job_.plan.ranks() / job_.plan.ep;
+  for (int i = 0; i < experts_->layers(); ++i) {
+    for (int group = 0; group < groups; ++group) {
+      const std::vector<std::int32_t> chosen = routes_.get(group, experts_->layer(i))->copies_of_experts();
+      for (std::size_t e = 0; e < chosen.size(); ++e)
+        copies[static_cast<std::size_t>(i) * experts_->experts() + e] += chosen[e];
+    }
+  }
+  experts_->count(tokens, copies);
+}
+
+std::vector<RankWork> CarriedInstance::work_of(const std::vector<BatchPtr>& batches,
+                                               const ExpertTransferPtr& transfer) {
+  LayerWriter::SlotsOfMember first_slots;
+  if (experts_)
+    first_slots = [this](int layer, int member) { return experts_->first_slots(layer, member); };
   separated_ ? separated_->begin(batches) : routes_.begin(batches);
   std::vector<RankWork> work;
   for (int c = place_.first_class; c < end_class_; ++c) {
@@ -87,8 +129,11 @@ std::vector<RankWork> CarriedInstance::iteration(const std::vector<BatchPtr>& ba
       continue;
     }
     const int group = (of.representative() - place_.first_rank) / job_.plan.ep;
-    work.push_back({c, lower_iteration(shape_, {batches[replica_of(of)], shard_of(of),
-                                                [&](int layer) { return routes_.get(group, layer); }})});
+    work.push_back({c, lower_iteration(shape_, {.batch = batches[replica_of(of)],
+                                                .shard = shard_of(of),
+                                                .route = [&](int layer) { return routes_.get(group, layer); },
+                                                .transfer = transfer,
+                                                .first_slots = first_slots})});
   }
   return work;
 }

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "workloads/serving/balancing/balance_plan.h"
+#include "workloads/serving/balancing/expert_balancer.h"
 #include "workloads/serving/plan.h"
 #include "workloads/serving/system/serving_system.h"
 #include "workloads/serving/traffic/traffic_request.h"
@@ -17,6 +17,7 @@ struct CarriedPool {
   PoolRules rules;   // no step cost: time is what passes
   ServingPlan plan;  // of one instance
   int first_device = 0;
+  BalancerShape experts = {};  // where they are placed
 };
 
 struct CarriedService {
@@ -26,6 +27,7 @@ struct CarriedService {
   RouterPolicy router = RouterPolicy::kRoundRobin;
   std::vector<RequestClass> classes = {{}};
   ExpertBalancePlan experts = {};
+  ExpertDrift drift = {};
   ServingWorkload workload;              // popularity and seed; its lengths bound those of the requests
   std::vector<TrafficRequest> requests;  // in the order of their arrival
   double rate_scale = 1;                 // times faster than they say

@@ -17,8 +17,13 @@ struct ExpertFigures {
   std::int64_t more_rebalances = 0;   // than are kept
   std::vector<double> copies;         // by layer and expert, of all instances
   std::vector<int> layer_numbers;     // of the model
-  SurfaceError error;                 // of iterations with these loads
+  bool carried = false;               // every op was carried out: what moves cost is in the iterations
+  SurfaceError error;                 // of iterations with these loads, which were timed
   std::int64_t timed_iterations = 0;  // with loads and moves
 };
+
+// Of instances with the same shape; what their balancers counted last counts, too.
+ExpertFigures figures_of(const ExpertCourse& course, const BalancerShape& shape,
+                         const std::vector<ExpertBalancer*>& instances);
 
 }  // namespace moebius

@@ -112,6 +112,7 @@ FragmentPtr FragmentBuilder::freeze_it() {
   if (tensor_chunks > 0) fragment_ = overlap_tensor_parallel(fragment_, tensor_chunks);
   fragment_.launch = launch;
   fragment_.pair_bytes = pair_bytes;
+  fragment_.transfer = transfer;
   fuse(fragment_, fusions);
   return freeze(std::move(fragment_));
 }

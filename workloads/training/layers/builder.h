@@ -48,6 +48,7 @@ class FragmentBuilder {
   int tensor_chunks = 0;                    // see overlap_tensor_parallel()
   std::vector<Fusion> fusions;              // of its ops
   PairBytesPtr pair_bytes;                  // of its all-to-alls; null: all parts are alike
+  ExpertTransferPtr transfer;               // of the experts that it moves
 
   TensorId add(const Tensor& given);  // kRank tensors of the same key are the same tensor
   TensorId transient(std::int64_t rows, std::int64_t columns, DType dtype, Role role = Role::kNone);

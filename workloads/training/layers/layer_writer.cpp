@@ -113,7 +113,8 @@ TensorId LayerWriter::expert_weight(const Linear& linear, int experts) {
                         .experts = experts,
                         .first_row = linear.cut == Cut::kColumns ? shard_.expert_part * rows : 0,
                         .first_column = linear.cut == Cut::kRows ? shard_.expert_part * columns : 0,
-                        .init = 1 / std::sqrt(static_cast<double>(linear.in))});
+                        .init = 1 / std::sqrt(static_cast<double>(linear.in)),
+                        .slots = slots_ ? slots_(builder().layer, shard_.expert) : nullptr});
 }
 
 TensorId LayerWriter::norm(TensorId x, Role role, int heads) {

@@ -1,6 +1,7 @@
 // Writes the ops of a transformer layer into a forward pass: the pieces that attention and MLP share.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "workloads/training/layers/lowering.h"
@@ -32,6 +33,9 @@ class LayerWriter {
   // Of maps that are not in high precision, and of experts; those of the plan until then.
   void use_formats(WeightFormat dense, WeightFormat experts) { dense_ = dense, experts_ = experts; }
   const WeightFormat& expert_format() const { return experts_; }
+  // What each slot of a member of the expert group starts as, where experts stand in slots.
+  using SlotsOfMember = std::function<SlotListPtr(int layer, int member)>;
+  void use_slots(SlotsOfMember slots) { slots_ = std::move(slots); }
 
   void begin_block(int layer, bool recompute_all);  // ops from here on belong to a new block
   void end_recompute();                             // the next ops are kept whatever the block says
@@ -83,6 +87,7 @@ class LayerWriter {
   const RecomputeChoice* choice_;  // hybrid; null: the plan says it for all layers
   ForwardPass& pass_;
   WeightFormat dense_, experts_;
+  SlotsOfMember slots_;
   int block_ = -1;
   bool recompute_all_ = false;
 };
@@ -113,6 +118,11 @@ TensorId write_attention(LayerWriter& writer, TensorId x);
 // Up (and gate), activation, down; without the way into and out of tensor parallelism.
 TensorId write_gated(LayerWriter& writer, TensorId x, std::int64_t width, Role up_role, Role down_role,
                      Cut up_cut);
+// The matrices of an expert, up (and gate) and down.
+struct ExpertLinears {
+  Linear up, down;
+};
+ExpertLinears expert_linears(const LayerWriter& writer);
 // The routing weights of rows: what the router makes of them, for the experts that a route gives.
 TensorId write_gate(LayerWriter& writer, TensorId x, std::int32_t route);
 

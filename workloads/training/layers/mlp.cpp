@@ -87,14 +87,11 @@ TensorId write_experts(LayerWriter& writer, const Received& dispatched, const Mo
                          .k = model.experts.active,
                          .heads = routing_kernels(writer, moe)}},
               {received.tokens, received.weights}, {copies, row_weights});
-  const std::int64_t width = model.experts.width;
-  const bool shared = writer.plan().expert_tp > 1;
-  const Linear gate_up{Role::kExpertGateUp, width * (model.gated ? 2 : 1), model.hidden,
-                       shared ? Cut::kColumns : Cut::kNone};
-  const TensorId up = write_grouped(writer, copies, gate_up, moe);
-  const TensorId active = writer.activation(up, width / writer.plan().expert_tp, row_weights);
-  const Linear back{Role::kExpertDown, model.hidden, width, shared ? Cut::kRows : Cut::kNone};
-  const TensorId down = write_grouped(writer, active, back, moe);
+  const ExpertLinears linears = expert_linears(writer);
+  const TensorId up = write_grouped(writer, copies, linears.up, moe);
+  const TensorId active =
+      writer.activation(up, model.experts.width / writer.plan().expert_tp, row_weights);
+  const TensorId down = write_grouped(writer, active, linears.down, moe);
   const TensorId tokens = builder.transient(moe.gathered, model.hidden, DType::kBf16, Role::kExperts);
   writer.emit({.kind = OpKind::kUnpermute,
                .role = Role::kExperts,
@@ -115,6 +112,14 @@ TensorId write_combine(LayerWriter& writer, TensorId tokens, std::int64_t m, con
 }
 
 }  // namespace
+
+ExpertLinears expert_linears(const LayerWriter& writer) {
+  const Model& model = writer.model();
+  const std::int64_t width = model.experts.width;
+  const bool shared = writer.plan().expert_tp > 1;
+  return {{Role::kExpertGateUp, width * (model.gated ? 2 : 1), model.hidden, shared ? Cut::kColumns : Cut::kNone},
+          {Role::kExpertDown, model.hidden, width, shared ? Cut::kRows : Cut::kNone}};
+}
 
 Op dispatch_op(const LayerWriter& writer, std::int64_t rows, std::int32_t route) {
   const TrainingPlan& plan = writer.plan();

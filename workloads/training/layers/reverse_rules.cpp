@@ -80,6 +80,7 @@ void Reverse::reverse(const Op& op) {
     case OpKind::kLastRows:
     case OpKind::kGreedySample:
     case OpKind::kNextToken:
+    case OpKind::kPlaceExperts:
     case OpKind::kBroadcast:
     case OpKind::kCopyToHost:
     case OpKind::kCopyFromHost:

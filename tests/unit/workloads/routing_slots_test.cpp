@@ -1,0 +1,80 @@
+// Routes of experts that stand in slots, some of them several.
+#include <cmath>
+#include <memory>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include "workloads/routing/routing.h"
+
+using namespace moebius;
+
+namespace {
+
+// Eight experts in twelve slots on four ranks; expert 3 three times, expert 5 and 0 twice.
+RouteSpec in_slots() {
+  RouteSpec spec{.popularity = {.kind = PopularityKind::kZipf, .exponent = 0.8},
+                 .ranks = 4,
+                 .ranks_per_node = 2,
+                 .experts = 8,
+                 .active = 2,
+                 .tokens = 4000};
+  spec.placed = std::make_shared<const ExpertSlots>(
+      ExpertSlots{{3, 5, 0, 1, 3, 2, 4, 5, 6, 7, 0, 3}, {0.5, 0.25, 0.5, 1, 0.5, 1, 1, 0.75, 1, 1, 0.5, 0}});
+  return spec;
+}
+
+}  // namespace
+
+TEST_CASE("tokens choose experts as without slots, and a slot of each of them") {
+  const RouteSpec spec = in_slots();
+  RouteSpec plain = spec;
+  plain.placed = nullptr;
+  const Route route(spec), by_number(plain);
+  const std::vector<std::int32_t>& expert_of_slot = spec.placed->expert_of_slot;
+  REQUIRE(route.experts_per_rank() == 3);
+  std::vector<std::int32_t> rows(12, 0), copies(8, 0);
+  for (int source = 0; source < 4; ++source) {
+    const std::vector<std::int32_t> choices = route.choices(source), slots = route.chosen_slots(source);
+    CHECK(choices == by_number.choices(source));
+    REQUIRE(slots.size() == choices.size());
+    for (std::size_t i = 0; i < slots.size(); ++i) {
+      REQUIRE(expert_of_slot[slots[i]] == choices[i]);
+      ++rows[slots[i]], ++copies[choices[i]];
+    }
+  }
+  for (int slot = 0; slot < 12; ++slot) CHECK(route.rows(slot / 3, slot % 3) == rows[slot]);
+  CHECK(route.copies_of_experts() == copies);
+  CHECK(by_number.copies_of_experts() == copies);
+  CHECK(by_number.chosen_slots(0).empty());
+}
+
+TEST_CASE("slots of an expert take their shares of its tokens") {
+  const Route route(in_slots());
+  const double of_3 = route.copies_of_experts()[3], of_5 = route.copies_of_experts()[5];
+  // Five standard deviations of a fair draw.
+  CHECK(route.rows(0, 0) == Approx(of_3 / 2).margin(5 * std::sqrt(of_3 / 4)));
+  CHECK(route.rows(0, 1) == Approx(of_5 / 4).margin(5 * std::sqrt(of_5 * 3 / 16)));
+  CHECK(route.rows(3, 2) == 0);
+}
+
+TEST_CASE("runs choose by the popularity that each of them says") {
+  RouteSpec spec{.popularity = {.kind = PopularityKind::kZipf, .exponent = 1},
+                 .ranks = 2,
+                 .ranks_per_node = 2,
+                 .experts = 4,
+                 .active = 1,
+                 .tokens = 1000,
+                 .runs = TokenRuns({{0, 7, 0, 1000, 0}, {1, 8, 0, 1000, 1}}),
+                 .popularities = {ExpertWeights({1, 0, 0, 0}), ExpertWeights({0, 0, 0, 1})}};
+  const Route route(spec);
+  CHECK(route.rows(0, 0) == 1000);
+  CHECK(route.rows(1, 1) == 1000);
+  // What a token chooses does not depend on who else is there.
+  RouteSpec alone = spec;
+  alone.popularities = {ExpertWeights({1, 2, 3, 4})};
+  alone.runs = TokenRuns({{1, 8, 0, 1000, 0}});
+  RouteSpec beside = spec;
+  beside.popularities = {ExpertWeights({4, 3, 2, 1}), ExpertWeights({1, 2, 3, 4})};
+  CHECK(Route(alone).choices(1) == Route(beside).choices(1));
+}
