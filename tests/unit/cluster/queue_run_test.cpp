@@ -176,6 +176,22 @@ TEST_CASE("a short job passes a large one that waits and a long one does not") {
   CHECK(setting.run().jobs[3].first_start > kHour * 10);
 }
 
+// All borrow what a third queue leaves idle, every hour one for ten of a better priority: they too have waited for
+// too long before long.
+TEST_CASE("nobody waits for more than the patience and those who came before, whatever the priorities") {
+  QueueSetting setting;
+  setting.plan.queues = {{.name = "low", .quota = 0.25},
+                         {.name = "high", .quota = 0.25, .priority = 5},
+                         {.name = "idle", .quota = 0.5}};
+  setting.plan.scheduler.patience = kHour * 24;
+  setting.add(1, 2, {}, kHour * 10);
+  setting.add(0, 2, kMinute, kHour);
+  for (int i = 1; i < 40; ++i) setting.add(1, 2, kHour * i, kHour * 10);
+  const QueueCourse course = setting.run();
+  REQUIRE(course.jobs[1].first_start > kHour * 24);
+  CHECK(course.jobs[1].first_start < kHour * 24 + kMinute * 10 + kHour * 10);
+}
+
 TEST_CASE("every nanosecond of every card is in one item whatever happens") {
   for (const int faults : {0, 1, 20}) {
     for (std::uint64_t seed = 1; seed <= 10; ++seed) {

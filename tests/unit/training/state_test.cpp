@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include "small_job.h"
+#include "tests/process.h"
 #include "workloads/training/state/memory.h"
 
 using namespace moebius;
@@ -284,6 +285,21 @@ TEST_CASE("hybrid recomputation stays in its budget and computes no longer again
   }
   job.plan.recompute_budget = {keeps};
   CHECK(reverse_seconds(job) == kept_seconds);
+}
+
+// The second of a rank's two stages has neither the embedding nor the loss, whose tensors belong to no layer.
+TEST_CASE("hybrid recomputation chooses among what a stage computes in reverse") {
+  const test::Scratch scratch;
+  const std::string scenario = scratch.write("s.json", R"({
+    "moebius": 1, "kind": "training", "name": "hybrid", "model": "qwen3-30b-a3b",
+    "cluster": {"pools": [{"name": "a", "accelerator": "kunlun-p800", "node": "hgx-8", "nodes": 1}],
+                "fabric": {"type": "rail-optimised-clos", "nic": "400 Gb/s"}},
+    "plan": {"pp": {"degree": 2, "schedule": "zb-v"}, "ep": {"degree": 4}, "dp": {"zero": 3},
+             "recompute": {"policy": "hybrid"}, "offload": {"optimizer": true}},
+    "workload": {"sequence_length": 8192, "global_batch": 32, "micro_batch": 1}})");
+  const auto run = test::run_moebius("run " + scenario + " --detail alpha-beta");
+  INFO(run.err);
+  CHECK(run.exit_code == 0);
 }
 
 TEST_CASE("a budget that whole layers do not fit in is an error that names it") {

@@ -69,7 +69,8 @@ void QueueRun::lend(const std::vector<int>& order) {
   }
 }
 
-// Who has waited for too long, then by the priority of queues, then by arrival.
+// Who has waited for too long, those by arrival alone, so that nobody waits for more than the patience and those who
+// came before; then by the priority of queues, then by arrival.
 std::vector<int> QueueRun::in_order() {
   std::vector<int> order = waiting_;
   const auto aged = [&](const QueuedRun& run) {
@@ -77,7 +78,7 @@ std::vector<int> QueueRun::in_order() {
   };
   std::sort(order.begin(), order.end(), [&](int x, int y) {
     const QueuedRun &a = runs_[x], &b = runs_[y];
-    if (aged(a) != aged(b)) return aged(a);
+    if (aged(a) || aged(b)) return aged(a) && (!aged(b) || x < y);
     const int pa = in_.plan.queues[a.queue].priority, pb = in_.plan.queues[b.queue].priority;
     return pa != pb ? pa > pb : x < y;  // runs stand in the order of arrival
   });

@@ -78,8 +78,10 @@ std::vector<HybridRecompute::Item> HybridRecompute::items_of(const StageSpec& st
     if (op == RecomputeOp::kDispatch) continue;
     LayerSums again = sums_of(lowered(stage, everywhere(kept, op)), plan_);
     for (const auto& [layer, bytes] : kept.bytes) {
+      const auto computed = kept.seconds.find(layer);
+      if (computed == kept.seconds.end()) continue;  // what is handed on: nothing of it is computed in reverse
       const double freed = bytes - again.bytes[layer];
-      const double longer = again.seconds[layer] - kept.seconds.at(layer);
+      const double longer = again.seconds[layer] - computed->second;
       if (freed > 0) items.push_back({layer, op, freed, std::max(0.0, longer)});
     }
   }
