@@ -230,9 +230,9 @@ ServerScenario mapped(const ServerRow& row, const ModelCatalog& models) {
       R"( "workload": {}}})",
       row.line, json_string(row.model), cluster, plan, workload_text(row));
   return {parse_document(text, fmt::format("row {}", row.line)), "",
-          fmt::format("{} {} {} {} {} {} {}", row.model, cluster, phase_text(layout.prefill, ""),
+          fmt::format("{} {} {} {} {} {} {} {}", row.model, cluster, phase_text(layout.prefill, ""),
                       phase_text(layout.decode, ""), formats.precision, start.speculative,
-                      start.replays_prompts ? "replayed" : "launched")};
+                      start.replays_prompts ? "replayed" : "launched", is_inferencemax(row))};
 }
 
 }  // namespace

@@ -73,6 +73,11 @@ void start_vllm(const ServerRow& row, const Model& model, ServerStart& start) {
   if (start.replays_prompts) start.scheduler.push_back(R"("host_per_launch": "0 us")");
 }
 
+// More users than dsr1_fp8_b200.sh lets run: those of dsr1_fp8_b200_mtp.sh, which guesses.
+bool guesses_in_sglang(const ServerRow& row) {
+  return row.backend == "sglang" && blackwell(row) && !row.apart() && row.gemm == "fp8" && row.users > 128;
+}
+
 // dsr1_fp8_b200.sh, dsr1_fp4_b200.sh (--scheduler-recv-interval by users), dsr1_fp8_h200.sh.
 void start_sglang(const ServerRow& row, ServerStart& start) {
   start.token_budget = 32768;
@@ -81,7 +86,8 @@ void start_sglang(const ServerRow& row, ServerStart& start) {
   if (row.gemm == "nvfp4") {
     start.token_budget = 16384, start.max_batch = 256;
   } else {
-    start.token_budget = four ? 8192 : 32768, start.max_batch = four ? 32 : 128;
+    start.token_budget = four ? 8192 : 32768;
+    start.max_batch = guesses_in_sglang(row) ? 512 : four ? 32 : 128;
   }
   const bool often = row.users < 16 || (four && row.gemm != "nvfp4");
   start.scheduler.push_back(fmt::format(R"("receive_every": {})", often ? 10 : 30));
@@ -107,6 +113,11 @@ bool waits_for_tokens(const ServerRow& row) {
 constexpr const char* kInTurns =
     R"("overlap": false, "decided_ahead": false, "host_per_iteration": "1 ms", "host_per_sequence": "60 us")";
 
+// They stand behind Dynamo, whose front is not Python (generator/config/backend_templates: python3 -m
+// dynamo.frontend is its Rust server): as the 13 rows with 64 users at most that are kept for the fit tell, of
+// a grid of requests and tokens.
+constexpr const char* kDynamo = R"("host_per_request": "5 ms", "host_per_prompt_token": "3 us")";
+
 // Rows that AIConfigurator measured itself were started by its own generator
 // (generator/rule_plugin/benchmark: trtllm.rule and vllm.rule, max_num_tokens = max_batch_size + isl + 1500;
 // sglang.rule, max_prefill_tokens = isl + 1500 and enable_mixed_chunk). SGLang 0.5.1 is older than its rules.
@@ -114,6 +125,7 @@ constexpr const char* kInTurns =
 // second, however short its iterations (row kept for the fit: Llama-3.1-8B on 8 devices, 128 users, 11.08 ms
 // a token).
 void start_generated(const ServerRow& row, ServerStart& start) {
+  start.scheduler.push_back(kDynamo);
   if (row.apart()) return;
   if (row.backend != "sglang") {
     start.token_budget = row.both.batch + row.input + 1500;
@@ -126,6 +138,10 @@ void start_generated(const ServerRow& row, ServerStart& start) {
     start.scheduler.push_back(R"("captured_step": 1, "batching": "mixed")");
   }
 }
+
+// Launches on InferenceMAX's Hopper nodes take TensorRT-LLM twice as long as on its B200 nodes: the ten rows
+// that are kept for the fit, of a grid from 56 to 160 us.
+constexpr const char* kHopperLaunches = R"("host_per_launch": "120 us")";
 
 // With attention DP (attention_dp_config: enable_balance): timeout_iters 60 and batching_wait_iters 0 for
 // DeepSeek, the framework's 50 and 10 for gpt-oss. dsr1_fp8_b200_trt.sh of 1.2.0rc6.post2, 64 users and more,
@@ -147,6 +163,8 @@ void gather_prompts(const ServerRow& row, const Model& model, const ServerShape&
 // request 12755: 81 to 82.3% for R1), and 3.2 tokens come of an iteration with 7 guesses (model card of
 // nebius/MTP-DeepSeek-V3-0324, original module): 63% for each further one.
 std::string guesses_of(const ServerRow& row, const Model& model, const ServerShape& shape) {
+  // --speculative-num-steps 2 (pull request 626).
+  if (is_deepseek(model) && guesses_in_sglang(row)) return R"({"mtp": 2, "acceptance_by_place": [0.82, 0.63]})";
   const bool first = row.version == "1.1.0rc2.post2" && row.measured == "2026-01-14";
   if (row.backend != "trtllm" || !is_deepseek(model) || (!first && row.version != "1.2.0rc6.post3")) return "";
   if (shape.replicas > 1) return R"({"mtp": 1, "acceptance": 0.82})";
@@ -174,6 +192,7 @@ ServerStart server_start(const ServerRow& row, const Model& model, const ServerS
   if (row.backend == "trtllm") {
     start.token_budget = tensor_rt_budget(row, model, shape.batch);
     gather_prompts(row, model, shape, start);
+    if (!blackwell(row)) start.scheduler.push_back(kHopperLaunches);
   }
   start.speculative = guesses_of(row, model, shape);
   return start;
