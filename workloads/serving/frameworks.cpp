@@ -25,8 +25,9 @@ constexpr std::array kFrameworks{
                   "API server on H100 and larger), config/cache.py (gpu_memory_utilization 0.9, "
                   "block_size 16); chunked prefill and asynchronous scheduling are on by default",
         .fitted =
-            "least mean of |ln(ours / measured)| of the mean time to the first token over the 22 rows of Python servers with "
-            "sha256(key) mod 10 = 0 of the table of measured servers that are aggregated, of a grid of "
+            "least mean of |ln(ours / measured)| of the mean time to the first token over the 22 rows with "
+            "sha256(key) mod 10 = 0 of the table of measured servers that are aggregated behind the "
+            "framework's own front with 64 users at most, of a grid of "
             "launches, requests and tokens that were each simulated, 2026-11-23: all before a first token "
             "that is not simulated; no cost of an iteration is fitted"},
     Framework{
@@ -46,8 +47,9 @@ constexpr std::array kFrameworks{
                   "mem_fraction_static 0.88, overlap schedule on; prompts are not mixed with decoding "
                   "unless enable_mixed_chunk is given)",
         .fitted =
-            "least mean of |ln(ours / measured)| of the mean time to the first token over the 6 rows of Python servers with "
-            "sha256(key) mod 10 = 0 of the table of measured servers that are aggregated, of a grid of "
+            "least mean of |ln(ours / measured)| of the mean time to the first token over the 6 rows with "
+            "sha256(key) mod 10 = 0 of the table of measured servers that are aggregated behind the "
+            "framework's own front with 64 users at most, of a grid of "
             "launches, requests and tokens that were each simulated, 2026-11-23: all before a first token "
             "that is not simulated; no cost of an iteration is fitted"},
     Framework{
