@@ -56,8 +56,8 @@ std::string kernels_of(const ServerRow& row, const Model& model, const ServerSha
 }
 
 // Scripts for B200 that say --max-cudagraph-capture-size 2048 and --max-num-batched-tokens of two prompts:
-// minimaxm2.5_fp8_b200.sh and minimaxm2.5_fp4_b200.sh since vLLM 0.19, kimik2.5_fp4_b200.sh since pull request
-// 1047 of April 2026.
+// minimaxm2.5_fp8_b200.sh and minimaxm2.5_fp4_b200.sh since vLLM 0.19, kimik2.5_fp4_b200.sh since pull
+// request 1047 of April 2026.
 bool batches_two_prompts(const ServerRow& row, const Model& model) {
   if (!blackwell(row)) return false;
   if (model.id.starts_with("minimax-m2")) return row.version == "0.19.0";
@@ -101,21 +101,22 @@ int tensor_rt_budget(const ServerRow& row, const Model& model, int batch) {
   return row.version.starts_with("1.2") ? std::max(8192, tokens) : tokens;
 }
 
-// vLLM decides an iteration while the one before it goes on since 0.14 (release notes of v0.14.0: asynchronous
-// scheduling is on by default); before, it waited for the tokens, and InferenceMAX's scripts asked for it.
+// vLLM decides an iteration while the one before it goes on since 0.14 (release notes of v0.14.0:
+// asynchronous scheduling is on by default); before, it waited for the tokens, and InferenceMAX's scripts
+// asked for it.
 bool waits_for_tokens(const ServerRow& row) {
   int minor = 0;
   return std::sscanf(row.version.c_str(), "0.%d.", &minor) == 1 && minor < 14;
 }
 
-// What its loop then does between iterations: read off the rows that are kept for the fit (Qwen3-32B with 8 and
-// 32 users: 1.6 and 3.6 ms a token more than the device takes).
+// What its loop then does between iterations: read off the rows that are kept for the fit (Qwen3-32B with 8
+// and 32 users: 1.6 and 3.6 ms a token more than the device takes).
 constexpr const char* kInTurns =
     R"("overlap": false, "decided_ahead": false, "host_per_iteration": "1 ms", "host_per_sequence": "60 us")";
 
 // They stand behind Dynamo, whose front is not Python (generator/config/backend_templates: python3 -m
-// dynamo.frontend is its Rust server): as the 13 rows with 64 users at most that are kept for the fit tell, of
-// a grid of requests and tokens.
+// dynamo.frontend is its Rust server): as the 13 rows with 64 users at most that are kept for the fit tell,
+// of a grid of requests and tokens.
 constexpr const char* kDynamo = R"("host_per_request": "5 ms", "host_per_prompt_token": "3 us")";
 
 // Rows that AIConfigurator measured itself were started by its own generator
@@ -158,15 +159,17 @@ void gather_prompts(const ServerRow& row, const Model& model, const ServerShape&
 }
 
 // 1.2.0rc6.post3 is the version of the configurations with guesses alone (dsr1-fp4-b200-trt-mtp,
-// dsr1-fp8-b200-trt-mtp); pull request 392 added them, and dsr1-fp8-h200-trt-mtp, on 1.1.0rc2.post2, which ran
-// on 14 January 2026 and without guesses on other days. They guess 3 tokens, with attention DP 1. The first holds in 82% (vLLM pull
-// request 12755: 81 to 82.3% for R1), and 3.2 tokens come of an iteration with 7 guesses (model card of
-// nebius/MTP-DeepSeek-V3-0324, original module): 63% for each further one.
+// dsr1-fp8-b200-trt-mtp); pull request 392 added them, and dsr1-fp8-h200-trt-mtp, on 1.1.0rc2.post2, which
+// ran on 14 January 2026 and without guesses on other days. They guess 3 tokens, with attention DP 1. The
+// first holds in 82% (vLLM pull request 12755: 81 to 82.3% for R1), and 3.2 tokens come of an iteration with
+// 7 guesses (model card of nebius/MTP-DeepSeek-V3-0324, original module): 63% for each further one.
 std::string guesses_of(const ServerRow& row, const Model& model, const ServerShape& shape) {
   // --speculative-num-steps 2 (pull request 626).
-  if (is_deepseek(model) && guesses_in_sglang(row)) return R"({"mtp": 2, "acceptance_by_place": [0.82, 0.63]})";
+  if (is_deepseek(model) && guesses_in_sglang(row))
+    return R"({"mtp": 2, "acceptance_by_place": [0.82, 0.63]})";
   const bool first = row.version == "1.1.0rc2.post2" && row.measured == "2026-01-14";
-  if (row.backend != "trtllm" || !is_deepseek(model) || (!first && row.version != "1.2.0rc6.post3")) return "";
+  if (row.backend != "trtllm" || !is_deepseek(model) || (!first && row.version != "1.2.0rc6.post3"))
+    return "";
   if (shape.replicas > 1) return R"({"mtp": 1, "acceptance": 0.82})";
   return R"({"mtp": 3, "acceptance_by_place": [0.82, 0.63, 0.63]})";
 }

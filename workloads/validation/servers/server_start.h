@@ -11,12 +11,12 @@
 namespace moebius {
 
 struct ServerStart {
-  std::string kernels;           // /cluster/kernels
-  int token_budget = 0;          // /plan/prefill/token_budget; 0: as the framework does
-  int max_batch = 0;             // of a replica at most; 0: as many as there are users
+  std::string kernels;                      // /cluster/kernels
+  int token_budget = 0;                     // /plan/prefill/token_budget; 0: as the framework does
+  int max_batch = 0;                        // of a replica at most; 0: as many as there are users
   std::vector<std::string> scheduler = {};  // members of /plan/scheduler, as JSON
-  bool replays_prompts = false;  // as graphs
-  std::string speculative = {};  // /plan/decode/speculative, as JSON; empty: nothing is guessed
+  bool replays_prompts = false;             // as graphs
+  std::string speculative = {};             // /plan/decode/speculative, as JSON; empty: nothing is guessed
 };
 
 // Rows of InferenceMAX (its dumps are named by a date, or as a gap analysis), and others.
