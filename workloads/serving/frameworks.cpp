@@ -20,14 +20,15 @@ constexpr std::array kFrameworks{
         .decided_ahead = true,
         .host_per_request = Time{5'000'000},
         .host_per_prompt_token = Time{11'000},
-        .host_per_launch = Time{56'000},
+        .host_per_launch = Time{70'000},
         .source = "vLLM, vllm/engine/arg_utils.py (max_num_batched_tokens 8192, max_num_seqs 1024 for an "
                   "API server on H100 and larger), config/cache.py (gpu_memory_utilization 0.9, "
                   "block_size 16); chunked prefill and asynchronous scheduling are on by default",
         .fitted =
-            "least mean of |ln(ours / measured)| of the mean time to the first token over the 27 rows with "
-            "sha256(key) mod 10 = 0 of the table of measured servers that are aggregated, of a grid of "
-            "launches, requests and tokens that were each simulated, 2026-11-22: all before a first token "
+            "least mean of |ln(ours / measured)| of the mean time to the first token over the 22 rows with "
+            "sha256(key) mod 10 = 0 of the table of measured servers that are aggregated behind the "
+            "framework's own front with 64 users at most, of a grid of "
+            "launches, requests and tokens that were each simulated, 2026-11-23: all before a first token "
             "that is not simulated; no cost of an iteration is fitted"},
     Framework{
         .name = "sglang",
@@ -39,16 +40,17 @@ constexpr std::array kFrameworks{
         .launch = LaunchMode::kGraph,
         .overlap = true,
         .decided_ahead = true,
-        .host_per_request = Time{25'000'000},
-        .host_per_prompt_token = Time{7'000},
-        .host_per_launch = Time{56'000},
+        .host_per_request = Time{10'000'000},
+        .host_per_prompt_token = Time{8'000},
+        .host_per_launch = Time{70'000},
         .source = "SGLang, python/sglang/srt/server_args.py (max_prefill_tokens 16384, chunked prefill, "
                   "mem_fraction_static 0.88, overlap schedule on; prompts are not mixed with decoding "
                   "unless enable_mixed_chunk is given)",
         .fitted =
-            "least mean of |ln(ours / measured)| of the mean time to the first token over the 10 rows with "
-            "sha256(key) mod 10 = 0 of the table of measured servers that are aggregated, of a grid of "
-            "launches, requests and tokens that were each simulated, 2026-11-22: all before a first token "
+            "least mean of |ln(ours / measured)| of the mean time to the first token over the 6 rows with "
+            "sha256(key) mod 10 = 0 of the table of measured servers that are aggregated behind the "
+            "framework's own front with 64 users at most, of a grid of "
+            "launches, requests and tokens that were each simulated, 2026-11-23: all before a first token "
             "that is not simulated; no cost of an iteration is fitted"},
     Framework{
         .name = "trtllm",

@@ -96,6 +96,65 @@ TEST_CASE("rows that AIConfigurator measured are started as its generator starts
   CHECK(at("sglang", "0.5.1.post1", "/plan/prefill/token_budget") == "");
 }
 
+// vLLM decides ahead since 0.14; AIConfigurator's servers stand behind Dynamo, InferenceMAX's are Python.
+TEST_CASE("hosts of a row are those of its version and of what stands before the server") {
+  const ModelCatalog models;
+  const auto at = [&](const char* dump, const char* version, const char* pointer) {
+    ServerRow row = llama();
+    row.dump = dump, row.version = version;
+    return text_at(*server_scenario(row, models).scenario, pointer);
+  };
+  const char* own = "meta-llama_Llama-3.1-70B.csv";
+  CHECK(at(own, "0.12.0", "/plan/scheduler/overlap") == "false");
+  CHECK(at(own, "0.12.0", "/plan/scheduler/decided_ahead") == "false");
+  CHECK(at(own, "0.14.1", "/plan/scheduler/overlap") == "");
+  CHECK(at("2026-04-06.csv", "0.12.0", "/plan/scheduler/overlap") == "");  // --async-scheduling
+  CHECK(at(own, "0.14.1", "/plan/scheduler/host_per_prompt_token") == "3 us");
+  CHECK(at("2026-04-06.csv", "0.14.1", "/plan/scheduler/host_per_prompt_token") == "");
+}
+
+TEST_CASE("scripts that capture graphs of 2,048 tokens replay prompts that have no more") {
+  const ModelCatalog models;
+  const auto at = [&](const char* version, int input, const char* pointer) {
+    ServerRow row = llama();
+    row.model = "MiniMaxAI/MiniMax-M2.5", row.system = "b200_sxm", row.version = version, row.input = input;
+    return text_at(*server_scenario(row, models).scenario, pointer);
+  };
+  CHECK(at("0.19.0", 1024, "/plan/prefill/token_budget") == "2048");  // two prompts
+  CHECK(at("0.19.0", 8192, "/plan/prefill/token_budget") == "16384");
+  CHECK(at("0.17.0", 1024, "/plan/prefill/token_budget") == "8192");
+  CHECK(at("0.19.0", 1024, "/plan/scheduler/host_per_launch") == "0 us");
+  CHECK(at("0.19.0", 8192, "/plan/scheduler/host_per_launch") == "");
+  CHECK(at("0.17.0", 1024, "/plan/scheduler/host_per_launch") == "");
+}
+
+TEST_CASE("runs of the configurations with guesses guess") {
+  const ModelCatalog models;
+  ServerRow row = llama();
+  row.backend = "trtllm", row.model = "deepseek-ai/DeepSeek-R1", row.version = "1.1.0rc2.post2";
+  const auto guesses = [&] {
+    return text_at(*server_scenario(row, models).scenario, "/plan/decode/speculative/mtp");
+  };
+  row.measured = "2025-12-15";
+  CHECK(guesses() == "");
+  row.measured = "2026-01-14";
+  CHECK(guesses() == "3");
+  row.version = "1.2.0rc6.post3", row.measured = "";
+  CHECK(guesses() == "3");
+  row.backend = "sglang", row.system = "b200_sxm", row.version = "0.5.9";
+  CHECK(guesses() == "");
+  row.users = row.both.batch = 256;  // more than the script without guesses lets run
+  CHECK(guesses() == "2");
+}
+
+TEST_CASE("Llama-3.1-70B under vLLM keeps an FP8 cache on H200, not on H100") {
+  const ModelCatalog models;
+  ServerRow row = llama();
+  CHECK(text_at(*server_scenario(row, models).scenario, "/plan/precision/kv") == "fp8");
+  row.system = "h100_sxm";
+  CHECK(text_at(*server_scenario(row, models).scenario, "/plan/precision/kv") == "bf16");
+}
+
 TEST_CASE("what a framework takes for a launch comes on top of the driver's") {
   const Catalog catalog;
   const ModelCatalog models;

@@ -10,6 +10,7 @@
 
 #include "workloads/serving/frameworks.h"
 #include "workloads/validation/servers/server_errors.h"
+#include "workloads/validation/servers/server_start.h"
 
 namespace moebius {
 namespace {
@@ -62,8 +63,9 @@ FittedHost fit(const Framework& preset, const std::vector<FittedRow>& rows) {
 std::vector<FittedHost> fit_host_costs(const std::vector<ServerRow>& rows, const Library& library,
                                        const StartExecutor& start) {
   std::vector<ServerRow> kept;
-  std::copy_if(rows.begin(), rows.end(), std::back_inserter(kept),
-               [](const ServerRow& row) { return row.for_fit && !row.apart() && row.users <= kMostUsers; });
+  std::copy_if(rows.begin(), rows.end(), std::back_inserter(kept), [](const ServerRow& row) {
+    return row.for_fit && is_inferencemax(row) && !row.apart() && row.users <= kMostUsers;
+  });
   std::map<std::string, std::vector<FittedRow>> of_framework;
   for (const ServerResult& result : simulate_servers(kept, library, start, 0, 0))
     if (result.left_out.empty())

@@ -19,8 +19,8 @@ struct FittedHost {
   double loss_without = 0, loss = 0;
 };
 
-// Rows of aggregated servers with few users are simulated once, with the presets' hosts; another host is
-// taken to shift their first tokens, and nothing else.
+// Rows of aggregated servers with few users, whose front is the framework's own, are simulated once, with the
+// presets' hosts; another host is taken to shift their first tokens, and nothing else.
 std::vector<FittedHost> fit_host_costs(const std::vector<ServerRow>& rows, const Library& library,
                                        const StartExecutor& start);
 std::string fit_text(const std::vector<FittedHost>& fits);

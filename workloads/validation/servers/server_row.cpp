@@ -74,6 +74,7 @@ ServerRow row_of(const Csv& table, const CsvRow& line, const std::string& path) 
   row.system = in.text("system"), row.backend = in.text("backend"), row.version = in.text("backend_version");
   row.model = in.text("model_path"), row.precision = in.text("precision"), row.mode = in.text("mode");
   row.gemm = in.text("gemm_quant_mode"), row.moe = in.text("moe_quant_mode"), row.dump = in.text("dump");
+  row.measured = in.text("measured");
   row.input = in.count("isl"), row.output = in.count("osl"), row.users = in.count("concurrency");
   row.both = in.degrees(""), row.prefill = in.degrees("prefill_"), row.decode = in.degrees("decode_");
   row.ttft = in.seconds("ttft_ms"), row.tpot = in.seconds("tpot_ms");

@@ -18,6 +18,7 @@ struct ServerRow {
   int line = 0;     // of the file
   std::string key;  // columns system .. decode_moe_ep_size joined by commas: what was measured
   std::string system, backend, version, model, precision, mode, gemm, moe, dump;
+  std::string measured;  // the day, "2026-01-14"; may be empty
   int input = 0, output = 0, users = 0;
   ServerDegrees both, prefill, decode;  // of aggregated servers; of disaggregated ones
   double ttft = 0, tpot = 0;            // seconds
