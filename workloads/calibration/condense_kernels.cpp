@@ -65,9 +65,16 @@ std::size_t quantise_passes(const GemmFormat& format, const std::string& backend
   return format.name == "fp8" && backend == "trtllm" ? 2 : 1;
 }
 
+// A weight gradient in 16 bits is a product of the same library, whose other layout of operands the tensor
+// cores' loads turn. Narrower ones are cast anew along the tokens, by kernels that nobody measured here.
+std::vector<std::string> products_of(const GemmFormat& format) {
+  if (format.dtype != DType::kBf16 || format.stored) return {"gemm", "gemm_dgrad"};
+  return {"gemm", "gemm_dgrad", "gemm_wgrad"};
+}
+
 ProfileTable gemm_table(const GemmFormat& format, const std::string& backend) {
   ProfileTable table =
-      table_of("dense GEMM", {"gemm", "gemm_dgrad"}, format.dtype, {Key::kN, Key::kK}, {Key::kM});
+      table_of("dense GEMM", products_of(format), format.dtype, {Key::kN, Key::kK}, {Key::kM});
   table.stored = format.stored;
   table.includes.assign(quantise_passes(format, backend), "quantise");
   table.note = format.note;

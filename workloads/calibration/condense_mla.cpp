@@ -9,7 +9,10 @@ namespace {
 using Key = ProfileKey;
 
 constexpr const char* kOneToken = "prefill of one token: that is decode, which has its own table";
-constexpr double kMostQueries = 1e9;
+constexpr double kMost = 1e9;
+constexpr const char* kFewRows = "under 512 rows of a head: kernels change from one size to the next";
+constexpr double kFullTiles = 512;  // rows of a head
+constexpr double kShort = 256;  // between the reductions of both absorbing products: their geometric mean
 
 // Every head with keys and values of its own (as loaded from the latent rows and multiplied out), or all
 // heads over the latent rows. Both have sites of one width: `where` tells them apart from each other and from
@@ -22,7 +25,7 @@ void describe(ProfileTable& table, bool absorbed, bool prefill) {
                    {Key::kGroups, prefill ? Key::kQueries : Key::kKv});
   const double width = heads.head_dim, value = heads.v_dim;
   table.where = {{Key::kWindow, 0, 0}, {Key::kHeadDim, width, width}, {Key::kVDim, value, value}};
-  table.where.push_back(prefill ? ProfileRange{Key::kQueries, 2, kMostQueries}
+  table.where.push_back(prefill ? ProfileRange{Key::kQueries, 2, kMost}
                                 : ProfileRange{Key::kQueries, 1, 1});
   table.hot = true;
   table.note = prefill ? "causal, no prefix; writes the cache" : "rotates the queries, writes the cache";
@@ -58,7 +61,8 @@ void read_latent(Harvest& harvest, const std::string& system, bool prefill) {
 }
 
 // x[heads, tokens, 128] W[heads, 512, 128] before the attention, x[heads, tokens, 512] W[heads, 128, 512]
-// after it: one expert a head. Nothing but these has such weights.
+// after it: a product a head. What those in 16 bits say of a short and of a long reduction over many rows is
+// true of other products by heads, too, such as those of attention in kernels of its own.
 void read_absorption(Harvest& harvest, const std::string& system) {
   constexpr const char* kFile = "kernels/mla_bmm.csv.gz";
   if (!harvest.has(kFile)) return;
@@ -68,16 +72,25 @@ void read_absorption(Harvest& harvest, const std::string& system) {
     const std::string stack = stack_of(csv, row);
     const bool before = csv.text(row, "op") == "mla_gen_pre", eight = csv.text(row, "dtype") == "fp8";
     const std::size_t kind = (before ? 0U : 1U) + (eight ? 2U : 0U);
+    if (!eight && csv.number(row, "num_tokens") < kFullTiles) {
+      ++drafts.left_out[stack][kFewRows];
+      continue;
+    }
+    const double n = before ? kLatent : kNope, k = before ? kNope : kLatent;
     TableDraft& draft = drafts.tables[{rank_of(csv.text(row, "backend")), stack, kind}];
     if (draft.rows.empty()) {
       draft.table = table_of(before ? "absorption of keys" : "absorption of values", {"grouped_gemm"},
-                             eight ? DType::kFp8 : DType::kBf16, {Key::kGroups}, {Key::kRows});
-      const double n = before ? kLatent : kNope, k = before ? kNope : kLatent;
+                             eight ? DType::kFp8 : DType::kBf16, {Key::kGroups, Key::kN, Key::kK},
+                             {Key::kRows});
       draft.table.where = {{Key::kN, n, n}, {Key::kK, k, k}};
+      if (!eight)
+        draft.table.where = {{Key::kHeads, 1, kMost},
+                             {Key::kRows, kFullTiles, kMost},
+                             before ? ProfileRange{Key::kK, 1, kShort} : ProfileRange{Key::kK, kShort + 1, kMost}};
       draft.table.stack = stack;
       draft.table.note = "a batched GEMM of one product a head";
     }
-    draft.rows.push_back({{csv.number(row, "num_heads")},
+    draft.rows.push_back({{csv.number(row, "num_heads"), n, k},
                           {csv.number(row, "num_tokens")},
                           csv.number(row, "latency_us"),
                           row.text});

@@ -71,7 +71,7 @@ class LayeredSource : public CostSource {
   Cost cost(const CostQuery& asked) const override {
     check_is_compute(asked);
     const CostQuery query = priced_as(as_one_matrix(asked));
-    Cost cost = timed(query, is_measured_as(asked.kind));
+    Cost cost = timed(query);
     cost.watts = power_.watts(query, cost);
     return cost;
   }
@@ -82,10 +82,8 @@ class LayeredSource : public CostSource {
   }
 
  private:
-  Cost timed(const CostQuery& query, bool by_tables) const {
-    if (by_tables) {
-      if (const auto measured = tables_.cost(model_, query, Clocks::kSustained)) return *measured;
-    }
+  Cost timed(const CostQuery& query) const {
+    if (const auto measured = tables_.cost(model_, query, Clocks::kSustained)) return *measured;
     const Estimate estimate = model_.estimate(query, Clocks::kSustained);
     const Estimate pass =
         query.fused_quantise ? tables_.quantise(model_, query, Clocks::kSustained) : Estimate{};

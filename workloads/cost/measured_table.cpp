@@ -63,6 +63,16 @@ int passes_of(const ProfileTable& table) {
   return static_cast<int>(table.includes.size());
 }
 
+// Products by heads (serving_ops.h): equal ones side by side, which need no routing.
+bool is_of_heads(const CostQuery& query) {
+  return query.kind == OpKind::kGroupedGemm && query.shape.heads > 0;
+}
+
+bool names_heads(const ProfileTable& table) {
+  return std::any_of(table.where.begin(), table.where.end(),
+                     [](const ProfileRange& range) { return range.key == ProfileKey::kHeads; });
+}
+
 // Nobody states kv: it changes with the queries.
 bool follows_queries(const ProfileTable& table) {
   const auto is_kv = [](ProfileKey key) { return key == ProfileKey::kKv; };
@@ -105,8 +115,11 @@ Shape shape_in(const ProfileTable& table, OpKind kind, const std::vector<double>
     shape = with_profile_key(table.site_keys[i], kind, shape, site[i], follows);
   const bool attention = kind == OpKind::kAttention || kind == OpKind::kAttentionGrad;
   if (attention && shape.groups == 0) shape.groups = 1;
-  for (const ProfileRange& range : table.where)
-    if (range.low == range.high) shape = with_profile_key(range.key, kind, shape, range.low, follows);
+  for (const ProfileRange& range : table.where) {
+    const bool heads_alone = range.key == ProfileKey::kHeads && shape.heads == 0;
+    if (range.low == range.high || heads_alone)
+      shape = with_profile_key(range.key, kind, shape, range.low, follows);
+  }
   for (std::size_t i = 0; i < at.size(); ++i)
     shape = with_profile_key(table.axes[i].key, kind, shape, at[i], follows);
   return shape;
@@ -148,6 +161,7 @@ double MeasuredTable::model_seconds(const AnalyticModel& chip, const CostQuery& 
 bool MeasuredTable::speaks_of(const CostQuery& query, const Shape& shape) const {
   if (query.dtype != data_.dtype || stored_dtype(query) != data_.stored.value_or(data_.dtype)) return false;
   if (std::find(kinds_.begin(), kinds_.end(), query.kind) == kinds_.end()) return false;
+  if (is_of_heads(query) && !names_heads(data_)) return false;
   return std::all_of(data_.where.begin(), data_.where.end(), [&](const ProfileRange& range) {
     const double value = profile_key(range.key, query.kind, shape);
     return value >= range.low && value <= range.high;

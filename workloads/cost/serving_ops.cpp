@@ -8,15 +8,11 @@ CostQuery by_heads(const CostQuery& query, std::int64_t n, std::int64_t k) {
   CostQuery known = query;
   const Shape& s = query.shape;
   known.kind = OpKind::kGroupedGemm;
-  known.shape = {.m = s.m * s.heads, .n = n, .k = k, .groups = s.heads};
+  known.shape = {.m = s.m * s.heads, .n = n, .k = k, .groups = s.heads, .heads = s.heads};
   return known;
 }
 
 }  // namespace
-
-bool is_measured_as(OpKind kind) {
-  return kind != OpKind::kAbsorbQueries && kind != OpKind::kAbsorbedValues;
-}
 
 CostQuery priced_as(const CostQuery& query) {
   const Shape& s = query.shape;

@@ -2,7 +2,9 @@
 // - kPagedAttention: kAttention over keys and values that stand in pages. A page is a few kilobytes at least,
 //   so that the memory gives them at the rate of one piece.
 // - kAbsorbQueries, kAbsorbedValues: a product for each head (DeepSeek-V2, section 2.1.2), as of `heads`
-//   experts with m rows each. The rotary columns that the first passes on are a tenth of its result, and not counted.
+//   experts with m rows each. Shape::heads says that they are heads: equal products side by side, without
+//   routing, of which tables of experts know nothing and those of batched products do. The rotary columns that
+//   the first passes on are a tenth of its result, and not counted.
 #pragma once
 
 #include "workloads/cost/cost_source.h"
@@ -11,9 +13,5 @@ namespace moebius {
 
 // The query itself for kinds that are not of these.
 CostQuery priced_as(const CostQuery& query);
-
-// Whether tables of that kernel were measured on what the op does: those of experts were not on heads, whose
-// rows are equal and need no routing; such ops are told by the model.
-bool is_measured_as(OpKind kind);
 
 }  // namespace moebius

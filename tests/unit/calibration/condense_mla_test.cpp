@@ -126,23 +126,28 @@ TEST_CASE("a cache in memory is never told to be read faster than the memory giv
   CHECK(cost->seconds >= least_bytes(query) / h100().memory_rate.value);
 }
 
-TEST_CASE("absorbing products answer for their own weights, never for an expert's") {
+TEST_CASE("batched products answer for products by heads, short reductions and long, never for an expert's") {
   const test::Scratch scratch;
   const Profile profile = latent_profile(scratch);
   const MeasuredTables tables({profile});
   const AnalyticModel model(h100());
-  const auto answers = [&](std::int64_t n, std::int64_t k) {
-    const Shape shape{.m = 16 * 64, .n = n, .k = k, .groups = 16};
-    return tables
-        .cost(model, {.kind = OpKind::kGroupedGemm, .shape = shape, .dtype = DType::kBf16, .cores = 132},
-              Clocks::kBurst)
-        .has_value();
+  const auto answer = [&](std::int64_t n, std::int64_t k, bool by_heads) {
+    CostQuery query{.kind = OpKind::kGroupedGemm,
+                    .shape = {.m = 16 * 1024, .n = n, .k = k, .groups = 16},
+                    .dtype = DType::kBf16,
+                    .cores = 132};
+    query.shape.heads = by_heads ? 16 : 0;
+    return tables.cost(model, query, Clocks::kBurst);
   };
-  CHECK(answers(512, 128));
-  CHECK(answers(128, 512));
-  CHECK_FALSE(answers(512, 512));
-  CHECK_FALSE(answers(512, 256));
-  CHECK_FALSE(answers(2048, 7168));
+  // What the made-up rows say of 1,024 tokens: 5 + 0.02 x 1024 us.
+  for (const auto& [n, k] : {std::pair{512, 128}, {128, 512}}) {
+    REQUIRE(answer(n, k, true));
+    CHECK(answer(n, k, true)->seconds == Approx(25.48e-6).epsilon(0.02));
+    CHECK_FALSE(answer(n, k, false));
+  }
+  CHECK(answer(2048, 96, true));          // scores of attention in kernels of its own
+  CHECK(answer(96, 2048, true));          // and their product with the values
+  CHECK_FALSE(answer(8192, 7168, true));  // too far from both
 }
 
 TEST_CASE("a module's ops have DeepSeek-V3's 187 million weights, absorbed or not") {
