@@ -106,7 +106,7 @@ TEST_CASE(
     }
     request.prune = false;
     const SearchResult all = search_training(base, space, request);
-    CHECK(pruned.plans.front().rough.step_time_s == all.plans.front().rough.step_time_s);
+    CHECK(pruned.plans.front().rough.figure("step_time_s") == all.plans.front().rough.figure("step_time_s"));
     CHECK(pruned.counts.legal == all.counts.legal);
     CHECK(all.counts.rough + all.counts.too_large == all.counts.legal);
     legal += all.counts.legal, ran += pruned.counts.rough;

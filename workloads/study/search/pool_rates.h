@@ -1,0 +1,54 @@
+// What a pool of a service can do at best: tokens of prompts and of answers a second, the least time between
+// two tokens, the room for caches. Bounds of whatever runs on it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "workloads/perform.h"
+#include "workloads/service_pools.h"
+#include "workloads/study/search/serving_demand.h"
+#include "workloads/study/search/serving_space.h"
+
+namespace moebius {
+
+struct PoolRates {
+  PoolRole role = PoolRole::kBoth;
+  int devices = 0;           // in use
+  double prompt_tokens = 0;  // a second, of all instances; 0: it computes no prompts
+  double decode_tokens = 0;  // the same of tokens after a request's first
+  // Of these, at most, those of requests that are given the time per token that they are promised.
+  double kept_tokens = 0;
+  double prompt_tokens_of_instance = 0;
+  double tpot = 0;     // seconds, least
+  double first = 0;    // seconds of the shortest iteration with a prompt
+  bool mixed = false;  // prompts and decoding share iterations
+};
+
+// The weights and one page fit, and an iteration beside them; tokens that a replica's cache holds.
+struct PoolRoom {
+  ServicePhase phase;
+  std::int64_t cache_tokens = 0;
+  double flops_of_token = 0, peak = 0;  // of an instance
+};
+
+// Nothing where it does not fit.
+std::optional<PoolRoom> room_of(const Scenario& scenario, const ServicePhase& phase);
+
+// By arithmetic alone: each token of the model's active parameters at the chips' peak.
+PoolRates rates_by_peak(const PoolRoom& room);
+
+// By iterations that are carried out on `start`, or are known from others: those at the edges between which a
+// run interpolates (step_surface.h), in which replicas are as full as their limits let them be. What an
+// iteration takes is taken never to fall with its rows or its keys, nor with those of other replicas, and
+// rows in it not to get cheaper below an eighth of its limit.
+//
+// Answers in time: an iteration of b sequences on a replica takes t(b), and sequences that are given a token
+// within g on average have sum m (t - g) <= 0 over the iterations that have m of them. So for any u >= 0
+// their number is at most sum m (1 - u (t - g)), and a second of iterations has at most max over b of b (1 +
+// u g) / t(b) - u b of them: the least of that over u.
+PoolRates timed_rates(const Scenario& scenario, const ServicePhase& phase, const SeatLimits& limits,
+                      const PoolRoom& room, const ServingDemand& demand, double promised_tpot,
+                      const StartExecutor& start, StepTimings& timings);
+
+}  // namespace moebius
