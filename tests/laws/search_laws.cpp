@@ -7,6 +7,7 @@
 #include "hw/error.h"
 #include "sim/sim_run.h"
 #include "tests/process.h"
+#include "workloads/report/report_figures.h"
 #include "workloads/study/search/held_bound.h"
 #include "workloads/study/search/plan_settings.h"
 #include "workloads/study/search/room_bound.h"

@@ -15,6 +15,7 @@ namespace moebius {
 namespace {
 
 constexpr const char* kRouter = "/plan/router";
+constexpr const char* kBatching = "/plan/scheduler/batching";  // counts where one pool does both
 constexpr std::size_t kMostGroups = 5'000'000;
 
 // The scenario's own value first.
@@ -62,7 +63,7 @@ ServingSpace::ServingSpace(Document base, const Library& library, const SpaceFil
       scenario_(own_scenario(base_, library)) {
   take_axes(given);
   make_variants(given, fewer);
-  keep_legal_values();
+  keep_legal();
   make_groups();
 }
 
@@ -109,18 +110,18 @@ std::vector<StudyAxis> ServingSpace::axes_of(const ServingLayout& layout) const 
     return std::any_of(light_.begin(), light_.end(),
                        [&](const StudyAxis& axis) { return axis.pointer == pointer; });
   };
+  bool prompts = false, both = false;
+  for (const PoolSeat& seat : layout.seats) {
+    prompts = prompts || seat.role != PoolRole::kDecode;
+    both = both || seat.role == PoolRole::kBoth;
+  }
   std::vector<StudyAxis> axes;
   for (const StudyAxis& axis : light_)
-    if (axis.pointer != kRouter) axes.push_back(axis);
+    if (axis.pointer != kRouter && (both || axis.pointer != kBatching)) axes.push_back(axis);
   const auto add = [&](const std::string& pointer, std::vector<std::string> values) {
     if (!given(pointer)) axes.push_back({pointer, std::move(values)});
   };
   if (scenario_.service.pools.empty()) {
-    bool prompts = false, both = false;
-    for (const PoolSeat& seat : layout.seats) {
-      prompts = prompts || seat.role != PoolRole::kDecode;
-      both = both || seat.role == PoolRole::kBoth;
-    }
     add("/plan/decode/max_batch", with_own(std::to_string(scenario_.serving.max_batch),
                                            {"16", "32", "64", "128", "256", "512", "1024"}));
     if (prompts)
@@ -128,14 +129,13 @@ std::vector<StudyAxis> ServingSpace::axes_of(const ServingLayout& layout) const 
           with_own(std::to_string(scenario_.serving.token_budget), {"2048", "4096", "8192", "16384"}));
     const bool mixed = scenario_.service.batching == BatchPolicy::kMixed;
     if (both)
-      add("/plan/scheduler/batching",
-          with_own(mixed ? "\"mixed\"" : "\"prefill-first\"", {"\"mixed\"", "\"prefill-first\""}));
+      add(kBatching, with_own(mixed ? "\"mixed\"" : "\"prefill-first\"", {"\"mixed\"", "\"prefill-first\""}));
   }
   std::string own = text_at(base_, kRouter);
   if (own.empty()) own = "\"round-robin\"";
   std::vector<std::string> routers =
       with_own(own, {"\"round-robin\"", "\"least-requests\"", "\"least-tokens\""});
-  if (scenario_.service.prefix_cache && own != "\"kv-aware\"") routers.emplace_back("\"kv-aware\"");
+  if (scenario_.traffic.source && own != "\"kv-aware\"") routers.emplace_back("\"kv-aware\"");
   for (const StudyAxis& axis : light_)
     if (axis.pointer == kRouter) routers = axis.values;
   axes.push_back({kRouter, std::move(routers)});
@@ -155,7 +155,7 @@ void ServingSpace::make_variants(const SpaceFile& given, bool fewer) {
       if (layout.seats.size() > kMostSeats)
         throw input_error(fmt::format("{}: /plan/pools: a search has at most {} pools, found {}", base_.file,
                                       kMostSeats, layout.seats.size()));
-      ServingVariant variant{layout, settings, layout.name + words, axes_of(layout), {}};
+      ServingVariant variant{layout, settings, layout.name + words, axes_of(layout), {}, {}};
       for (const PoolSeat& seat : layout.seats) {
         const std::string text =
             fmt::format("{}{} {} {} {} {}", values, seat.pointer, static_cast<int>(seat.role), seat.devices,
@@ -182,25 +182,40 @@ std::optional<Scenario> ServingSpace::read(const std::vector<Assignment>& settin
 
 // The other seats plain.
 std::vector<Assignment> ServingSpace::probed(const ServingVariant& variant, std::size_t seat,
-                                             const SeatOption& option) const {
+                                             std::int32_t option) const {
   std::vector<Assignment> settings = variant.layout.settings;
-  for (std::size_t i = 0; i < variant.layout.seats.size(); ++i) {
-    const SeatOption plain{.microbatches = 3};
-    const std::vector<Assignment> of_seat =
-        seat_settings(variant.layout.seats[i], i == seat ? option : plain, base_);
+  for (std::size_t i = 0; i < variant.seat_ids.size(); ++i) {
+    const SeatOption& of = options_[variant.seat_ids[i]][i == seat ? option : variant.plain[i]];
+    const std::vector<Assignment> of_seat = seat_settings(variant.layout.seats[i], of, base_);
     settings.insert(settings.end(), of_seat.begin(), of_seat.end());
   }
   settings.insert(settings.end(), variant.settings.begin(), variant.settings.end());
   return settings;
 }
 
+bool ServingSpace::find_plain(ServingVariant& variant) const {
+  std::size_t most = 0;
+  for (const std::int32_t id : variant.seat_ids) {
+    if (options_[id].empty()) return false;
+    most = std::max(most, options_[id].size());
+  }
+  for (std::size_t i = 0; i < most; ++i) {
+    variant.plain.clear();
+    for (const std::int32_t id : variant.seat_ids)
+      variant.plain.push_back(static_cast<std::int32_t>(std::min(i, options_[id].size() - 1)));
+    if (read(probed(variant, 0, variant.plain[0]))) return true;
+  }
+  return false;
+}
+
 // Values of limits and policies are legal or not whatever the others are.
-void ServingSpace::keep_legal_values() {
+void ServingSpace::keep_legal() {
   work_side_by_side(
       variants_.size(),
       [&](std::size_t v) {
         ServingVariant& variant = variants_[v];
-        const std::vector<Assignment> plain = probed(variant, 0, {.microbatches = 3});
+        if (!find_plain(variant)) return variant.axes.back().values.clear();
+        const std::vector<Assignment> plain = probed(variant, 0, variant.plain[0]);
         for (StudyAxis& axis : variant.axes)
           std::erase_if(axis.values, [&](const std::string& value) {
             std::vector<Assignment> settings = plain;
@@ -234,8 +249,7 @@ void ServingSpace::probe_options() {
       [&](std::size_t i) {
         Probe& probe = probes[i];
         const ServingVariant& variant = variants_[probe.variant];
-        const SeatOption& option = options_[variant.seat_ids[probe.seat]][probe.option];
-        if (const std::optional<Scenario> scenario = read(probed(variant, probe.seat, option)))
+        if (const std::optional<Scenario> scenario = read(probed(variant, probe.seat, probe.option)))
           probe.phase = scenario->service.phases[probe.seat];
       },
       true);
@@ -326,7 +340,7 @@ std::string ServingSpace::name(std::int32_t number, std::int32_t bundle) const {
 }
 
 Scenario ServingSpace::scenario_of(std::int32_t variant) const {
-  return *read(probed(variants_[variant], 0, {.microbatches = 3}));
+  return *read(probed(variants_[variant], 0, variants_[variant].plain[0]));
 }
 
 SeatLimits ServingSpace::limits(const ServingGroup& group, std::size_t seat, std::int32_t bundle) const {
@@ -336,7 +350,7 @@ SeatLimits ServingSpace::limits(const ServingGroup& group, std::size_t seat, std
   const PoolKeys* keys = row ? &scenario_.service.pools[seat] : nullptr;
   const std::string batch = row ? own + "/max_batch" : "/plan/decode/max_batch",
                     budget = row ? own + "/token_budget" : "/plan/prefill/token_budget",
-                    batching = row ? own + "/batching" : "/plan/scheduler/batching";
+                    batching = row ? own + "/batching" : kBatching;
   SeatLimits limits{row ? keys->max_batch : scenario_.serving.max_batch,
                     row ? keys->token_budget : scenario_.serving.token_budget,
                     (row ? keys->batching : scenario_.service.batching) == BatchPolicy::kMixed};

@@ -25,6 +25,7 @@ struct ServingVariant {
   std::string name;                    // of the layout, and what of the settings is not the scenario's own
   std::vector<StudyAxis> axes;         // limits and policies, which change neither; routers last
   std::vector<std::int32_t> seat_ids;  // equal ones: equal pools, options and settings
+  std::vector<std::int32_t> plain;     // an option of each seat that go together
 };
 
 // A variant with an option for each of its seats.
@@ -79,10 +80,10 @@ class ServingSpace {
   std::vector<std::vector<Assignment>> heavy_settings() const;
   std::vector<StudyAxis> axes_of(const ServingLayout& layout) const;
   void make_variants(const SpaceFile& given, bool fewer);
+  bool find_plain(ServingVariant& variant) const;
   std::optional<Scenario> read(const std::vector<Assignment>& settings) const;
-  std::vector<Assignment> probed(const ServingVariant& variant, std::size_t seat,
-                                 const SeatOption& option) const;
-  void keep_legal_values();
+  std::vector<Assignment> probed(const ServingVariant& variant, std::size_t seat, std::int32_t option) const;
+  void keep_legal();
   void probe_options();
   void make_groups();
   std::int32_t bundles_of(const ServingVariant& variant, bool one_instance) const;
