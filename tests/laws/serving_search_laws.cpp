@@ -29,10 +29,10 @@ Document problem(std::uint32_t seed) {
     return values.begin()[random() % values.size()];
   };
   const char* traffic = one_of(
-      {R"({"generator": "batch", "requests": 64, "input": {"uniform": [64, 900]}, "output": {"uniform": [2, 40]}})",
-       R"({"generator": "batch", "requests": 96, "input": 512, "output": 32})",
-       R"({"generator": "conversation", "requests": 60, "rate": 200, "context_tokens": 4096, "output_tokens": 30})",
-       R"({"generator": "conversation", "requests": 60, "rate": 2000, "context_tokens": 4096, "output_tokens": 30})"});
+      {R"({"generator": "batch", "requests": 32, "input": {"uniform": [64, 900]}, "output": {"uniform": [2, 40]}})",
+       R"({"generator": "batch", "requests": 40, "input": 512, "output": 32})",
+       R"({"generator": "conversation", "requests": 30, "rate": 200, "context_tokens": 4096, "output_tokens": 30})",
+       R"({"generator": "conversation", "requests": 30, "rate": 2000, "context_tokens": 4096, "output_tokens": 30})"});
   const bool drawn = std::string(traffic).find("batch") == std::string::npos;
   const char* users = drawn && random() % 3 == 0 ? R"(, "users": 12)" : "";
   return parse_document(
@@ -44,9 +44,9 @@ Document problem(std::uint32_t seed) {
         "plan": {{"decode": {{"max_batch": 32}}, "cache": {{"block_tokens": 64, "prefix": {}}}}},
         "workload": {{"trace": {}{}, "experts": {{"popularity": "balanced"}}}},
         "sla": [{{"class": "all", "ttft": "{}", "tpot": "{}"}}]}})",
-          seed, seed, one_of({"1024", "4096"}), one_of({"1024", "16384"}), one_of({"h100-sxm", "h20"}),
-          one_of({"1", "2"}), drawn ? "true" : "false", traffic, users, one_of({"5 ms", "30 ms", "1 s"}),
-          one_of({"400 us", "1 ms", "3 ms"})),
+          seed, seed, one_of({"1024", "4096"}), one_of({"1024", "16384"}), one_of({"h100-sxm", "h800-sxm"}),
+          seed % 4 == 0 ? "2" : "1", drawn ? "true" : "false", traffic, users,
+          one_of({"5 ms", "30 ms", "1 s"}), one_of({"400 us", "1 ms", "3 ms"})),
       "problem");
 }
 
@@ -76,7 +76,7 @@ SearchRequest request_for(const Library& library, const Document& base, std::uin
   request.goal = serving_subject().goals[seed % 4];
   const Value& workload = *base.root.find("workload");
   const bool open = workload.find("trace")->find("rate") != nullptr && workload.find("users") == nullptr;
-  if (request.goal == SearchGoal::kGoodput && open && seed % 8 != 0) request.attainment = 0.9;
+  if (request.goal == SearchGoal::kGoodput && open && seed % 8 == 0) request.attainment = 0.9;
   return request;
 }
 
@@ -105,7 +105,11 @@ TEST_CASE("the best plan of a service that bounds lead to is the best of all in 
     request.prune = false;
     const SearchResult all = search_serving(base, space, request);
     CHECK(all.counts.rough + all.counts.too_large == all.counts.legal);
-    CHECK(each.counts.rough == all.counts.rough);
+    // What cannot keep any promise does not run.
+    CHECK(each.counts.rough <= all.counts.rough);
+    CHECK(each.counts.rough >= std::count_if(all.plans.begin(), all.plans.end(), [](const RankedPlan& plan) {
+            return plan.group >= 0 && std::isfinite(plan.rough.score);
+          }));
     request.prune = true;
     request.top = 1;
     const SearchResult pruned = search_serving(base, space, request);

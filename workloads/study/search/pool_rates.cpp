@@ -63,64 +63,100 @@ class FullIterations {
     timed_.place_experts(scenario, *course_);
   }
 
-  // Tokens of prompts a second. A prompt that is not cut, or longer than the budget, has an iteration alone.
-  double prompts() {
+  // Prompts of an instance. One that is not cut, or is longer than the budget, has an iteration alone.
+  TokenCounts prompts() {
     const std::int64_t most = std::max(limits_.token_budget, pool_.phase.chunked ? 0 : demand_.most_input);
-    double best = 0;
-    for (const std::int64_t rows : edges(std::max<std::int64_t>(1, most / 8), most, 4))
-      best = std::max(best, static_cast<double>(rows) / shortest_with(rows, 1));
-    return best * pool_.phase.plan.dp;
-  }
-
-  // Of one replica among idle ones.
-  double alone() const { return pool_.phase.plan.dp > 1 ? 0 : 1; }
-
-  // Seconds; keys at the edges around those that a prompt's tokens may have on average.
-  double shortest_with(std::int64_t rows, double others) {
-    double least = kForeverLong;
-    const std::int64_t from = edge_below(std::max<std::int64_t>(1, (demand_.least_input + 1) / 2));
-    for (std::int64_t keys = from;; keys *= 16) {
-      least = std::min(least, timed_.surface().at({rows, keys, 0, 0, others}));
-      if (keys >= demand_.most_input) return least;
-    }
-  }
-
-  double decoding(std::int64_t sequences, double others) {
-    return timed_.surface().at({0, 0, sequences, demand_.least_input + 1, others});
-  }
-
-  // Tokens of answers a second, all and those of requests that are given `promised`.
-  void set_decoding(PoolRates& rates, double promised) {
-    const double tokens = pool_.phase.plan.dp * (1.0 + pool_.phase.plan.drafts);
-    std::int64_t most = limits_.max_batch;
-    if (!shared_ && demand_.least_input > 0)
-      most = std::clamp<std::int64_t>(room_.cache_tokens / demand_.least_input, 1, most);
-    const std::vector<std::int64_t> sequences = edges(1, most, 2);
-    std::vector<double> seconds;
-    for (const std::int64_t count : sequences) seconds.push_back(decoding(count, 1));
-    rates.decode_tokens = tokens * most_a_second(sequences, seconds, 0, 0);
-    rates.kept_tokens = rates.decode_tokens;
-    rates.tpot = decoding(1, alone()) / (1.0 + pool_.phase.plan.drafts);
-    if (promised <= 0) return;
-    const double g = promised * (1.0 + pool_.phase.plan.drafts);
-    for (double u = 1 / (64 * g); u < 64 / g; u *= 1.5)
-      rates.kept_tokens =
-          std::min(rates.kept_tokens, tokens * std::max(0.0, most_a_second(sequences, seconds, u, g)));
-  }
-
- private:
-  // Between edges seconds are linear: sequences over seconds is most at one of them.
-  static double most_a_second(const std::vector<std::int64_t>& sequences, const std::vector<double>& seconds,
-                              double u, double g) {
-    double best = -kForeverLong, before = 0;
-    for (std::size_t i = 0; i < sequences.size(); ++i) {
-      const double rate = static_cast<double>(sequences[i]) / seconds[i];
-      const double fewest = i == 0 ? 0.0 : static_cast<double>(sequences[i - 1]);
-      best = std::max(best, std::max(before, rate) * (1 + u * g) - u * fewest);
-      before = rate;
+    TokenCounts best{};
+    for (const std::int64_t rows : edges(std::max<std::int64_t>(1, most / 8), most, 4)) {
+      for (const std::int64_t keys : prompt_keys()) {
+        const double rate = static_cast<double>(rows) / timed_.surface().at({rows, keys, 0, 0, 1});
+        for (std::size_t w = 0; w < best.size(); ++w)
+          best[w] = std::max(best[w], pool_.phase.plan.dp * rate * counted(w, keys));
+      }
     }
     return best;
   }
+
+  double shortest_prompt() {
+    double least = kForeverLong;
+    for (const std::int64_t keys : prompt_keys())
+      least = std::min(least, timed_.surface().at({1, keys, 0, 0, alone()}));
+    return least;
+  }
+
+  double shortest_answer() { return timed_.surface().at({0, 0, 1, demand_.least_input + 1, alone()}); }
+
+  // Answers of an instance: all, and those of requests that are given `promised`.
+  void set_answers(PoolRates& rates, double promised) {
+    const double tokens = 1.0 + pool_.phase.plan.drafts;  // of a sequence, at most
+    const Grid grid = answers();
+    const double g = promised * tokens;
+    for (std::size_t w = 0; w < kKeyWeights.size(); ++w) {
+      rates.answers[w] = pool_.phase.plan.dp * tokens * grid.most_a_second(w, 0, 0);
+      rates.kept[w] = rates.answers[w];
+      for (double u = 1 / (64 * g); promised > 0 && u < 64 / g; u *= 1.5)
+        rates.kept[w] = std::min(rates.kept[w],
+                                 pool_.phase.plan.dp * tokens * std::max(0.0, grid.most_a_second(w, u, g)));
+    }
+  }
+
+ private:
+  static double counted(std::size_t weight, std::int64_t keys) {
+    return 1 + kKeyWeights[weight] * static_cast<double>(keys);
+  }
+
+  // Seconds of iterations of so many sequences with so many keys each.
+  struct Grid {
+    std::vector<std::int64_t> sequences, keys;
+    std::vector<double> seconds;  // by sequences, then keys
+    double room = 0;              // keys of a replica
+
+    double tokens(std::size_t weight, std::size_t s, std::size_t k) const {
+      return static_cast<double>(sequences[s]) * counted(weight, keys[k]);
+    }
+    double rate(std::size_t weight, std::size_t s, std::size_t k) const {
+      return tokens(weight, s, k) / seconds[s * keys.size() + k];
+    }
+    // Cell by cell, each with its fewest tokens; cells that no cache has room for hold nothing.
+    double most_a_second(std::size_t weight, double u, double g) const {
+      double best = -kForeverLong;
+      for (std::size_t s = 0; s < sequences.size(); ++s) {
+        for (std::size_t k = 0; k < keys.size(); ++k) {
+          const std::size_t less_s = s > 0 ? s - 1 : s, less_k = k > 0 ? k - 1 : k;
+          if (s > 0 && static_cast<double>(sequences[less_s] * keys[less_k]) > room) continue;
+          const double most = std::max({rate(weight, s, k), rate(weight, less_s, k), rate(weight, s, less_k),
+                                        rate(weight, less_s, less_k)});
+          best = std::max(best, most * (1 + u * g) - u * tokens(weight, less_s, less_k));
+        }
+      }
+      return best;
+    }
+  };
+
+  Grid answers() {
+    Grid grid;
+    grid.sequences = edges(1, limits_.max_batch, 2);
+    const std::int64_t most = demand_.most_input + demand_.most_output;
+    for (std::int64_t keys = demand_.least_input + 1; keys < most; keys = 16 * edge_below(keys))
+      grid.keys.push_back(keys);
+    grid.keys.push_back(most);
+    for (const std::int64_t sequences : grid.sequences)
+      for (const std::int64_t keys : grid.keys)
+        grid.seconds.push_back(timed_.surface().at({0, 0, sequences, keys, 1}));
+    const double spare = 2.0 * pool_.phase.plan.block_tokens;
+    grid.room = shared_ ? kForeverLong : static_cast<double>(room_.cache_tokens) + spare;
+    return grid;
+  }
+
+  // Edges around those that a prompt's tokens may have on average.
+  std::vector<std::int64_t> prompt_keys() const {
+    std::vector<std::int64_t> all{edge_below(std::max<std::int64_t>(1, (demand_.least_input + 1) / 2))};
+    while (all.back() < demand_.most_input) all.push_back(16 * all.back());
+    return all;
+  }
+
+  // Rows of other replicas over those of one among idle ones.
+  double alone() const { return pool_.phase.plan.dp > 1 ? 0 : 1; }
 
   const ServicePool& pool_;
   const SeatLimits& limits_;
@@ -148,14 +184,20 @@ PoolRates rates_by_peak(const PoolRoom& room) {
   const ServicePhase& phase = room.phase;
   const double of_instance = room.peak / room.flops_of_token;
   PoolRates rates{.role = phase.role, .devices = phase.instances * phase.plan.ranks()};
-  rates.mixed = phase.batching == BatchPolicy::kMixed;
+  // What keys take is left out: of the ways to count, only that without them is known.
+  const auto only_tokens = [](double rate) {
+    TokenCounts counts;
+    counts.fill(kForeverLong);
+    counts[0] = rate;
+    return counts;
+  };
   if (phase.role != PoolRole::kDecode) {
-    rates.prompt_tokens_of_instance = of_instance;
-    rates.prompt_tokens = of_instance * phase.instances;
+    rates.prompts_of_instance = only_tokens(of_instance);
+    rates.prompts = only_tokens(of_instance * phase.instances);
     rates.first = 1 / of_instance;
   }
   if (phase.role != PoolRole::kPrefill) {
-    rates.decode_tokens = rates.kept_tokens = of_instance * phase.instances;  // guesses take rows, too
+    rates.answers = rates.kept = only_tokens(of_instance * phase.instances);  // guesses take rows, too
     rates.tpot = 1 / of_instance;
   }
   return rates;
@@ -167,15 +209,19 @@ PoolRates timed_rates(const Scenario& scenario, const ServicePhase& phase, const
   const ServicePool pool = service_pool(scenario, phase);
   FullIterations iterations(scenario, pool, limits, room, demand, start, timings);
   PoolRates rates{.role = phase.role, .devices = phase.instances * phase.plan.ranks()};
-  rates.mixed = limits.mixed;
+  const auto of_all = [&](TokenCounts counts) {
+    for (double& rate : counts) rate *= phase.instances;
+    return counts;
+  };
   if (phase.role != PoolRole::kDecode) {
-    rates.prompt_tokens_of_instance = iterations.prompts();
-    rates.prompt_tokens = rates.prompt_tokens_of_instance * phase.instances;
-    rates.first = iterations.shortest_with(1, iterations.alone());
+    rates.prompts_of_instance = iterations.prompts();
+    rates.prompts = of_all(rates.prompts_of_instance);
+    rates.first = iterations.shortest_prompt();
   }
   if (phase.role != PoolRole::kPrefill) {
-    iterations.set_decoding(rates, promised_tpot);
-    rates.decode_tokens *= phase.instances, rates.kept_tokens *= phase.instances;
+    iterations.set_answers(rates, promised_tpot);
+    rates.answers = of_all(rates.answers), rates.kept = of_all(rates.kept);
+    rates.tpot = iterations.shortest_answer() / (1.0 + phase.plan.drafts);
   }
   return rates;
 }

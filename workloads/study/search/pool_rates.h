@@ -14,12 +14,13 @@ namespace moebius {
 
 struct PoolRates {
   PoolRole role = PoolRole::kBoth;
-  int devices = 0;           // in use
-  double prompt_tokens = 0;  // a second, of all instances; 0: it computes no prompts
-  double decode_tokens = 0;  // the same of tokens after a request's first
+  int devices = 0;  // in use
+  // Tokens a second by each way to count them; 0: it does not do that.
+  TokenCounts prompts{};  // of all instances
+  TokenCounts prompts_of_instance{};
+  TokenCounts answers{};  // after a request's first token
   // Of these, at most, those of requests that are given the time per token that they are promised.
-  double kept_tokens = 0;
-  double prompt_tokens_of_instance = 0;
+  TokenCounts kept{};
   double tpot = 0;     // seconds, least
   double first = 0;    // seconds of the shortest iteration with a prompt
   bool mixed = false;  // prompts and decoding share iterations
@@ -43,10 +44,13 @@ PoolRates rates_by_peak(const PoolRoom& room);
 // iteration takes is taken never to fall with its rows or its keys, nor with those of other replicas, and
 // rows in it not to get cheaper below an eighth of its limit.
 //
-// Answers in time: an iteration of b sequences on a replica takes t(b), and sequences that are given a token
-// within g on average have sum m (t - g) <= 0 over the iterations that have m of them. So for any u >= 0
-// their number is at most sum m (1 - u (t - g)), and a second of iterations has at most max over b of b (1 +
-// u g) / t(b) - u b of them: the least of that over u.
+// Between edges seconds, tokens and their keys are linear in every coordinate: tokens over seconds is most at
+// an edge.
+//
+// Answers in time: an iteration that has c of them takes t(c), and sequences that are given a token within g
+// on average have sum m (t - g) <= 0 over the iterations that have m of theirs, m <= c. So for any u >= 0
+// they have at most sum m (1 - u (t - g)), and a second of iterations at most max over c of c (1 + u g) /
+// t(c) - u c of them: the least of that over u.
 PoolRates timed_rates(const Scenario& scenario, const ServicePhase& phase, const SeatLimits& limits,
                       const PoolRoom& room, const ServingDemand& demand, double promised_tpot,
                       const StartExecutor& start, StepTimings& timings);

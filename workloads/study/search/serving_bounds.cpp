@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 
 namespace moebius {
@@ -9,63 +10,86 @@ namespace {
 
 constexpr double kForeverLong = std::numeric_limits<double>::infinity();
 
+// Seconds at least, by the way to count that says most.
+double longest(const TokenCounts& tokens, const TokenCounts& rates) {
+  double seconds = 0;
+  for (std::size_t w = 0; w < tokens.size(); ++w)
+    if (rates[w] > 0) seconds = std::max(seconds, tokens[w] / rates[w]);
+  return seconds;
+}
+
+void add(TokenCounts& sum, const TokenCounts& more) {
+  for (std::size_t w = 0; w < sum.size(); ++w) sum[w] += more[w];
+}
+
 // All pools together.
 struct Rates {
-  double prompts = 0, decoding = 0, kept = 0;
-  double prompts_of_instance = 0, tpot = kForeverLong, first = kForeverLong;  // of the best
-  bool shares_time = false;  // one pool does both, in iterations of their own
+  TokenCounts prompts{}, answers{}, kept{};
+  TokenCounts prompts_of_instance{};                 // of the best
+  double tpot = kForeverLong, first = kForeverLong;  // likewise
+  bool shares_time = false;                          // one pool does both, in iterations of their own
 
   explicit Rates(const std::vector<PoolRates>& pools) {
     for (const PoolRates& pool : pools) {
-      prompts += pool.prompt_tokens, decoding += pool.decode_tokens, kept += pool.kept_tokens;
-      prompts_of_instance = std::max(prompts_of_instance, pool.prompt_tokens_of_instance);
-      if (pool.prompt_tokens > 0) first = std::min(first, pool.first);
-      if (pool.decode_tokens > 0) tpot = std::min(tpot, pool.tpot);
+      add(prompts, pool.prompts), add(answers, pool.answers), add(kept, pool.kept);
+      for (std::size_t w = 0; w < prompts.size(); ++w)
+        prompts_of_instance[w] = std::max(prompts_of_instance[w], pool.prompts_of_instance[w]);
+      if (pool.role != PoolRole::kDecode) first = std::min(first, pool.first);
+      if (pool.role != PoolRole::kPrefill) tpot = std::min(tpot, pool.tpot);
     }
-    if (prompts == 0) first = 0;  // they are there when requests come
+    if (first == kForeverLong) first = 0;  // prompts are there when requests come
     shares_time = pools.size() == 1 && pools.front().role == PoolRole::kBoth && !pools.front().mixed;
   }
 
-  static double seconds(double tokens, double rate) { return rate > 0 ? tokens / rate : 0; }
-  double of_prompts(double tokens) const { return seconds(tokens, prompts); }
-  double of_answers(double tokens, bool in_time) const { return seconds(tokens, in_time ? kept : decoding); }
-  double of_both(double prompt_tokens, double answer_tokens, bool in_time) const {
-    const double a = of_prompts(prompt_tokens), b = of_answers(answer_tokens, in_time);
+  double of_both(const TokenCounts& prompt_tokens, const TokenCounts& answer_tokens, bool in_time) const {
+    const double a = longest(prompt_tokens, prompts), b = longest(answer_tokens, in_time ? kept : answers);
     return shares_time ? a + b : std::max(a, b);
   }
 };
 
 // Requests that may be given what they are promised, by what they ask for at least: sums of the smallest.
 struct Keepable {
-  std::vector<double> prompts, answers;  // tokens of the first 1, 2, ...
-  double outputs = 0;                    // of all requests of classes that have some of these
+  std::vector<TokenCounts> prompts, answers;  // of the first 1, 2, ...
+  double outputs = 0;                         // of all requests of classes that have some of these
   std::size_t count() const { return prompts.size(); }
 };
 
 bool may_keep(const DemandedRequest& request, const ServiceGoal& goal, const Rates& rates) {
-  const double first = std::max(rates.first, Rates::seconds(request.fresh, rates.prompts_of_instance));
+  const double first = std::max(rates.first, longest(request.prompt_counts(), rates.prompts_of_instance));
   if (goal.ttft.ns > 0 && first > goal.ttft.seconds()) return false;
   return goal.tpot.ns == 0 || request.output < 2 || rates.tpot <= goal.tpot.seconds();
 }
 
-void add_up(std::vector<double>& values) {
-  std::sort(values.begin(), values.end());
-  for (std::size_t i = 1; i < values.size(); ++i) values[i] += values[i - 1];
+// Of those that are kept, in the order of each way to count.
+template <class Count>
+std::vector<TokenCounts> sums(const ServingDemand& demand, const std::vector<bool>& kept, std::size_t count,
+                              const ServingDemand::Orders& orders, Count counts) {
+  std::vector<TokenCounts> all(count);
+  for (std::size_t w = 0; w < orders.size(); ++w) {
+    double sum = 0;
+    std::size_t at = 0;
+    for (const std::int32_t number : orders[w])
+      if (kept[number]) all[at++][w] = sum += counts(demand.requests[number])[w];
+  }
+  return all;
 }
 
 Keepable keepable(const Scenario& scenario, const ServingDemand& demand, const Rates& rates) {
   Keepable all;
   std::vector<double> outputs(scenario.service.classes.size());
-  std::vector<bool> some(outputs.size());
-  for (const DemandedRequest& request : demand.requests) {
+  std::vector<bool> some(outputs.size()), kept(demand.requests.size());
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    const DemandedRequest& request = demand.requests[i];
     outputs[request.service_class] += static_cast<double>(request.output);
-    if (!may_keep(request, scenario.service.classes[request.service_class].goal, rates)) continue;
-    all.prompts.push_back(static_cast<double>(request.fresh));
-    all.answers.push_back(static_cast<double>(request.output - 1));
+    kept[i] = may_keep(request, scenario.service.classes[request.service_class].goal, rates);
+    if (!kept[i]) continue;
     some[request.service_class] = true;
+    ++count;
   }
   for (std::size_t i = 0; i < some.size(); ++i) all.outputs += some[i] ? outputs[i] : 0;
-  add_up(all.prompts), add_up(all.answers);
+  all.prompts = sums(demand, kept, count, demand.by_prompt, std::mem_fn(&DemandedRequest::prompt_counts));
+  all.answers = sums(demand, kept, count, demand.by_answer, std::mem_fn(&DemandedRequest::answer_counts));
   return all;
 }
 
@@ -79,10 +103,11 @@ Certain certain_of(const Scenario& scenario, const ServingDemand& demand, const 
                    std::int64_t cache_tokens) {
   if (scenario.service.admission.policy != AdmissionPolicy::kNone) return {};
   const std::int64_t spare = 2 * scenario.serving.block_tokens + scenario.service.speculation.drafts;
-  double prompts = 0, answers = 0, last = 0;
+  TokenCounts prompts{}, answers{};
+  double last = 0;
   for (const DemandedRequest& request : demand.requests) {
     if (request.input + request.output + spare > cache_tokens) continue;
-    prompts += static_cast<double>(request.fresh), answers += static_cast<double>(request.output - 1);
+    add(prompts, request.prompt_counts()), add(answers, request.answer_counts());
     if (demand.open) last = request.arrival - demand.requests.front().arrival;
   }
   const double work = rates.of_both(prompts, answers, false);
@@ -105,8 +130,8 @@ struct Patience {
 // Whether so many can be done when requests come for `seconds`.
 bool in_time(const Keepable& all, std::size_t count, const Rates& rates, const Patience& patience,
              double seconds) {
-  const double prompts = all.prompts[count - 1], answers = all.answers[count - 1];
-  return rates.of_prompts(prompts) <= seconds + patience.first &&
+  const TokenCounts &prompts = all.prompts[count - 1], &answers = all.answers[count - 1];
+  return longest(prompts, rates.prompts) <= seconds + patience.first &&
          rates.of_both(prompts, answers, true) <= seconds + patience.last;
 }
 
@@ -129,8 +154,9 @@ double most_times_faster(const Keepable& all, const Rates& rates, const Patience
   const auto needed = static_cast<std::size_t>(
       std::ceil(attainment * static_cast<double>(demand.requests.size()) * (1 - 1e-12)));
   if (needed > all.count()) return 0;
-  const double prompts = all.prompts[needed - 1], answers = all.answers[needed - 1];
-  const double left = std::max(rates.of_prompts(prompts) - patience.first,
+  if (needed == 0) return kForeverLong;
+  const TokenCounts &prompts = all.prompts[needed - 1], &answers = all.answers[needed - 1];
+  const double left = std::max(longest(prompts, rates.prompts) - patience.first,
                                rates.of_both(prompts, answers, true) - patience.last);
   return left > 0 ? demand.last / left : kForeverLong;
 }

@@ -1,6 +1,7 @@
 #include "workloads/study/search/serving_demand.h"
 
 #include <algorithm>
+#include <numeric>
 #include <unordered_set>
 
 #include "hw/error.h"
@@ -26,7 +27,37 @@ class SeenBlocks {
   std::unordered_set<std::uint64_t> seen_;
 };
 
+template <class Count>
+ServingDemand::Orders orders_by(const std::vector<DemandedRequest>& requests, Count count) {
+  ServingDemand::Orders orders;
+  for (std::size_t w = 0; w < kKeyWeights.size(); ++w) {
+    orders[w].resize(requests.size());
+    std::iota(orders[w].begin(), orders[w].end(), 0);
+    std::stable_sort(orders[w].begin(), orders[w].end(), [&](std::int32_t a, std::int32_t b) {
+      return count(requests[a])[w] < count(requests[b])[w];
+    });
+  }
+  return orders;
+}
+
 }  // namespace
+
+// Those that no cache can spare stand at the end, and attend to all before them; keys are rounded where they
+// are interpolated.
+TokenCounts DemandedRequest::prompt_counts() const {
+  TokenCounts counts;
+  const double keys = std::max(0.0, static_cast<double>(input) - static_cast<double>(fresh) / 2 - 1);
+  for (std::size_t w = 0; w < counts.size(); ++w)
+    counts[w] = static_cast<double>(fresh) * (1 + kKeyWeights[w] * keys);
+  return counts;
+}
+
+TokenCounts DemandedRequest::answer_counts() const {
+  TokenCounts counts;
+  for (std::size_t w = 0; w < counts.size(); ++w)
+    counts[w] = static_cast<double>(output - 1) * (1 + kKeyWeights[w] * static_cast<double>(input));
+  return counts;
+}
 
 void keep_first_requests(Scenario& scenario, std::int64_t most) {
   int& requests = scenario.served.requests;
@@ -56,6 +87,8 @@ ServingDemand demand_of(const Scenario& whole, std::int64_t most) {
     demand.requests.push_back(request);
   }
   if (demand.requests.empty()) throw input_error(scenario.name + ": there are no requests");
+  demand.by_prompt = orders_by(demand.requests, [](const auto& request) { return request.prompt_counts(); });
+  demand.by_answer = orders_by(demand.requests, [](const auto& request) { return request.answer_counts(); });
   demand.last = demand.requests.back().arrival;
   demand.open = scenario.traffic.source && scenario.traffic.users == 0 && demand.last > 0;
   return demand;

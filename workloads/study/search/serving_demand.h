@@ -1,12 +1,18 @@
 // What the traffic of a service asks for, whatever plan serves it.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
 #include "workloads/scenario/scenario.h"
 
 namespace moebius {
+
+// Ways to count tokens: one that attends to k keys counts 1 + weight k. What takes longest by any of them is
+// what it takes at least.
+inline constexpr std::array kKeyWeights{0.0, 1.0 / 256, 1.0 / 2048, 1.0 / 16384, 1.0 / 131072};
+using TokenCounts = std::array<double, kKeyWeights.size()>;
 
 struct DemandedRequest {
   double arrival = 0;  // seconds
@@ -15,6 +21,10 @@ struct DemandedRequest {
   // one. All of it where caches are not shared.
   std::int64_t fresh = 0;
   std::int32_t service_class = 0;
+
+  // By each weight, at least: of its prompt that are computed, and of its answer after the first one.
+  TokenCounts prompt_counts() const;
+  TokenCounts answer_counts() const;
 };
 
 struct ServingDemand {
@@ -23,6 +33,10 @@ struct ServingDemand {
   double last = 0;                        // arrival, when open
   std::int64_t outputs = 0;               // tokens of all
   std::int64_t least_input = 0, most_input = 0, most_output = 0;
+
+  // Numbers of requests, by rising counts of each weight.
+  using Orders = std::array<std::vector<std::int32_t>, kKeyWeights.size()>;
+  Orders by_prompt, by_answer;
 
   // Requests a second, when open.
   double rate() const { return static_cast<double>(requests.size()) / last; }

@@ -31,6 +31,10 @@ bool may_be_split(const Document& base, const Scenario& scenario) {
   return service.pools.empty() && service.does == PoolRole::kBoth && !service.encoder.apart;
 }
 
+std::string part_text(const std::string& name, int nodes) {
+  return fmt::format("{} {} node{}", name, nodes, nodes == 1 ? "" : "s");
+}
+
 ServingLayout own_layout(const Scenario& scenario) {
   const ServicePlan& service = scenario.service;
   ServingLayout layout;
@@ -49,6 +53,9 @@ ServingLayout own_layout(const Scenario& scenario) {
       seat.expert_pool = experts.name;
       seat.expert_devices = experts.devices();
     }
+    layout.name += (i == 0 ? "" : ", ") + part_text(seat.pool, pool.nodes);
+    if (phase.expert_pool >= 0)
+      layout.name += ", " + part_text(seat.expert_pool, scenario.cluster->pools[phase.expert_pool].nodes);
     layout.seats.push_back(std::move(seat));
   }
   return layout;
@@ -95,8 +102,7 @@ class LayoutMaker {
       set_at_pointer(pool, "/name", fmt::format("\"{}\"", part.name));
       set_at_pointer(pool, "/nodes", std::to_string(part.nodes));
       pools += (pools.empty() ? "[" : ", ") + one_line(pool.root);
-      layout.name += fmt::format("{}{} {} node{}", layout.name.empty() ? "" : ", ", part.name, part.nodes,
-                                 part.nodes == 1 ? "" : "s");
+      layout.name += (layout.name.empty() ? "" : ", ") + part_text(part.name, part.nodes);
     }
     layout.settings = {
         {"/cluster/pools", pools + "]"},

@@ -19,8 +19,8 @@ struct PoolSeat {
 };
 
 struct ServingLayout {
-  std::string name;                  // "prefill 2 nodes, decode 6"; empty: the scenario's own
-  std::vector<Assignment> settings;  // of pools and of what stands apart
+  std::string name;                  // "prefill 2 nodes, decode 6 nodes"
+  std::vector<Assignment> settings;  // of pools and of what stands apart; none: they are the scenario's own
   std::vector<PoolSeat> seats;
 
   int devices() const;

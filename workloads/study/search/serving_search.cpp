@@ -1,6 +1,7 @@
 #include "workloads/study/search/serving_search.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include <fmt/format.h>
@@ -169,11 +170,16 @@ class ServingSearch {
     const auto requests = static_cast<std::int64_t>(traffic_.requests.size());
     result_.notes.push_back(fmt::format("alpha-beta: the first {} requests; fluid: all of them", requests));
     const std::vector<RankedPlan>& found = course_.found();
+    if (found.empty() || !std::isfinite(found.front().rough.score)) {
+      result_.notes.emplace_back("no plan that was looked at gives any request what it is promised");
+      return;
+    }
     const auto best =
         static_cast<std::size_t>(std::count_if(found.begin(), found.end(), [&](const RankedPlan& plan) {
           return plan.rough.score == found.front().rough.score;
         }));
-    if (request_.attainment > 0 || !traffic_.open || best < 2) return;
+    if (request_.goal != SearchGoal::kGoodput || request_.attainment > 0 || !traffic_.open || best < 2)
+      return;
     result_.notes.push_back(fmt::format(
         "{} plans are equal by that, in the order of their requests' mean time: --attainment {} tells them "
         "apart by the highest rate that each can take",

@@ -50,6 +50,12 @@ std::string words_of(const std::string& pointer, const std::string& value) {
   return fmt::format("{} {}", key, value);
 }
 
+bool varies(const std::vector<StudyAxis>& axes, const std::string& pointer) {
+  return std::any_of(axes.begin(), axes.end(), [&](const StudyAxis& axis) {
+    return axis.pointer == pointer && axis.values.size() > 1;
+  });
+}
+
 Scenario own_scenario(const Document& base, const Library& library) {
   return read_scenario(base, library.hardware, library.models);
 }
@@ -148,7 +154,7 @@ void ServingSpace::make_variants(const SpaceFile& given, bool fewer) {
     std::string values, words;
     for (const Assignment& value : settings) {
       values += value.pointer + "=" + value.value + " ";
-      if (value.value != text_at(base_, value.pointer) && value.value != "{}")
+      if (value.value != "{}" && varies(heavy_, value.pointer))
         words += ", " + words_of(value.pointer, value.value);
     }
     for (ServingLayout& layout : serving_layouts(base_, scenario_, given, fewer)) {
@@ -159,7 +165,7 @@ void ServingSpace::make_variants(const SpaceFile& given, bool fewer) {
       for (const PoolSeat& seat : layout.seats) {
         const std::string text =
             fmt::format("{}{} {} {} {} {}", values, seat.pointer, static_cast<int>(seat.role), seat.devices,
-                        seat.expert_devices, layout.name.empty());
+                        seat.expert_devices, layout.settings.empty());
         const auto [at, is_new] = ids.emplace(text, static_cast<std::int32_t>(ids.size()));
         if (is_new) options_.push_back(seat_options(seat, scenario_.model, given));
         variant.seat_ids.push_back(at->second);
