@@ -34,10 +34,18 @@ ServicePhase KnownPools::limited(const ServingGroup& group, std::size_t seat,
   return phase;
 }
 
-// Of all bundles the smallest iteration: what does not fit with it fits with none.
+// Of all bundles that with the largest iteration, or else the smallest one that there is: what does not fit
+// with that fits with none.
 std::optional<PoolRoom> KnownPools::room(const ServingGroup& group, std::size_t seat, std::int32_t bundle) {
   SeatLimits limits = space_.limits(group, seat, bundle);
-  if (bundle == ServingSpace::kAllBundles) limits.token_budget = 1;
+  std::optional<PoolRoom> room = room_with(group, seat, limits);
+  if (room || bundle != ServingSpace::kAllBundles) return room;
+  limits.token_budget = 1;
+  return room_with(group, seat, limits);
+}
+
+std::optional<PoolRoom> KnownPools::room_with(const ServingGroup& group, std::size_t seat,
+                                              const SeatLimits& limits) {
   const RoomKey key{space_.variants()[group.variant].seat_ids[seat], group.options[seat],
                     limits.token_budget};
   const Scenario& of = scenario(group.variant);
@@ -62,10 +70,9 @@ PoolRates KnownPools::timed(const ServingGroup& group, std::size_t seat, std::in
     const auto known = rates_.find(rate_key);
     if (known != rates_.end()) return known->second;
   }
-  // Limits that are looked for in common may leave less room than any that are told apart.
   ServicePhase phase = limited(group, seat, limits);
   phase.plan.token_budget = room.phase.plan.token_budget;
-  const SurfaceStore::Keys keys{{space_.pool_name(group, seat), key(group, seat, limits)}};
+  const SurfaceStore::Keys keys{{space_.pool_name(group, seat), key(group, seat, phase.plan)}};
   StepTimings timings = store_.known(keys);
   const PoolRates rates =
       timed_rates(of, phase, limits, room, asked, promised_tpot(of), request_.rough, timings);
@@ -87,16 +94,18 @@ std::optional<KnownPools::Pools> KnownPools::of(const ServingGroup& group, std::
   return pools;
 }
 
-// Graphs are captured for as many sequences as may decode at once: iterations differ by that, too.
-std::string KnownPools::key(const ServingGroup& group, std::size_t seat, const SeatLimits& limits) const {
-  return fmt::format("{} {} {}", space_.variants()[group.variant].seat_ids[seat], group.options[seat],
-                     limited(group, seat, limits).plan.captured);
+// Graphs are captured for as many sequences as may decode at once, and buffers are as large as the largest
+// iteration.
+std::string KnownPools::key(const ServingGroup& group, std::size_t seat, const ServingPlan& plan) const {
+  return fmt::format("{} {} {} {}", space_.variants()[group.variant].seat_ids[seat], group.options[seat],
+                     plan.captured, plan.token_budget);
 }
 
 SurfaceStore::Keys KnownPools::keys(const ServingGroup& group, std::int32_t bundle) const {
   SurfaceStore::Keys keys;
   for (std::size_t s = 0; s < space_.variants()[group.variant].seat_ids.size(); ++s)
-    keys.emplace_back(space_.pool_name(group, s), key(group, s, space_.limits(group, s, bundle)));
+    keys.emplace_back(space_.pool_name(group, s),
+                      key(group, s, limited(group, s, space_.limits(group, s, bundle)).plan));
   return keys;
 }
 

@@ -38,8 +38,9 @@ class KnownPools {
   using RateKey = std::tuple<std::int32_t, std::int32_t, SeatLimits>;
   ServicePhase limited(const ServingGroup& group, std::size_t seat, const SeatLimits& limits) const;
   std::optional<PoolRoom> room(const ServingGroup& group, std::size_t seat, std::int32_t bundle);
+  std::optional<PoolRoom> room_with(const ServingGroup& group, std::size_t seat, const SeatLimits& limits);
   PoolRates timed(const ServingGroup& group, std::size_t seat, std::int32_t bundle, const PoolRoom& room);
-  std::string key(const ServingGroup& group, std::size_t seat, const SeatLimits& limits) const;
+  std::string key(const ServingGroup& group, std::size_t seat, const ServingPlan& plan) const;
 
   const ServingSpace& space_;
   const SearchRequest& request_;

@@ -134,8 +134,9 @@ std::string to_text(const SearchResult& result, std::size_t most) {
                   [](const RankedPlan& plan) { return !plan.fine; }))
     text += "  * at alpha-beta: not run at fluid\n";
   text += reasons_text(result);
-  text += "\nthe first one as a command: --write FILE, or\n ";
-  for (const Assignment& change : result.plans.front().settings)
+  const std::vector<Assignment>& settings = result.plans.front().settings;
+  if (!settings.empty()) text += "\nthe first one as a command: --write FILE, or\n ";
+  for (const Assignment& change : settings)
     text += fmt::format(" --set '{}={}'", change.pointer, change.value);
   text += "\n";
   for (const std::string& note : result.notes) text += "  " + note + "\n";

@@ -54,7 +54,11 @@ class ServingSearch {
       const SearchEntry entry{.level = kGroup, .group = static_cast<std::int32_t>(i)};
       return request_.prune ? bounded(entry, ServingSpace::kAllBundles).value_or(entry) : entry;
     });
-    course_.look_for_best([&](const SearchEntry& entry) { return looked_at(entry); });
+    look_at_given_degrees();
+    course_.look_for_best([&](const SearchEntry& entry) {
+      const bool done = entry.level == kGroup && entry.group == given_group_;
+      return done ? SearchNext{} : looked_at(entry);
+    });
     // The finer clock sees all requests: any of these plans may turn out better or worse.
     course_.refine([&](const RankedPlan& plan) { return refined(plan); }, false);
     result_.counts.lowered = rough_surfaces_.measured() + fine_surfaces_.measured();
@@ -108,6 +112,34 @@ class ServingSearch {
     entry.bound = std::max(entry.bound, bound.score);
     entry.order = bound.work;
     return entry;
+  }
+
+  // Good plans early: what a time limit leaves is no worse than these, and bounds have something to be
+  // behind.
+  void look_at_given_degrees() {
+    const std::vector<ServingGroup>& groups = space_.groups();
+    const auto given =
+        std::find_if(groups.begin(), groups.end(), [&](const auto& of) { return as_given(of); });
+    if (!request_.prune || given == groups.end()) return;
+    SearchQueue near;
+    near.push({.group = static_cast<std::int32_t>(given - groups.begin())});
+    course_.look(
+        near, [&](const SearchEntry& entry) { return looked_at(entry); },
+        [&] { return static_cast<int>(course_.found().size()) >= request_.top; });
+    for (; !near.empty(); near.pop()) course_.open().push(near.top());
+    given_group_ = static_cast<std::int32_t>(given - groups.begin());
+  }
+
+  bool as_given(const ServingGroup& group) const {
+    if (!space_.variants()[group.variant].layout.settings.empty()) return false;
+    const std::vector<ServicePhase>& phases = space_.scenario().service.phases;
+    for (std::size_t s = 0; s < phases.size(); ++s) {
+      const ServingPlan &own = phases[s].plan, &plan = space_.phase(group, s).plan;
+      if (plan.tp != own.tp || plan.ep != own.ep || plan.apart.microbatches != own.apart.microbatches ||
+          !(plan.decode_overlap == own.decode_overlap))
+        return false;
+    }
+    return true;
   }
 
   SearchNext looked_at(const SearchEntry& entry) {
@@ -170,7 +202,8 @@ class ServingSearch {
     const auto requests = static_cast<std::int64_t>(traffic_.requests.size());
     result_.notes.push_back(fmt::format("alpha-beta: the first {} requests; fluid: all of them", requests));
     const std::vector<RankedPlan>& found = course_.found();
-    if (found.empty() || !std::isfinite(found.front().rough.score)) {
+    if (found.empty()) return;
+    if (!std::isfinite(found.front().rough.score)) {
       result_.notes.emplace_back("no plan that was looked at gives any request what it is promised");
       return;
     }
@@ -196,6 +229,7 @@ class ServingSearch {
   ServingRuns rough_, fine_;
   SearchResult result_;
   SearchCourse course_{request_, result_};
+  std::int32_t given_group_ = -1;  // has been looked at
 };
 
 }  // namespace
