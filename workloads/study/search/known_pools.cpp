@@ -101,12 +101,4 @@ std::string KnownPools::key(const ServingGroup& group, std::size_t seat, const S
                      plan.captured, plan.token_budget);
 }
 
-SurfaceStore::Keys KnownPools::keys(const ServingGroup& group, std::int32_t bundle) const {
-  SurfaceStore::Keys keys;
-  for (std::size_t s = 0; s < space_.variants()[group.variant].seat_ids.size(); ++s)
-    keys.emplace_back(space_.pool_name(group, s),
-                      key(group, s, limited(group, s, space_.limits(group, s, bundle)).plan));
-  return keys;
-}
-
 }  // namespace moebius

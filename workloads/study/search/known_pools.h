@@ -31,7 +31,6 @@ class KnownPools {
 
   const Scenario& scenario(std::int32_t variant);
   const ServingDemand& demand(std::int32_t variant);
-  SurfaceStore::Keys keys(const ServingGroup& group, std::int32_t bundle) const;
 
  private:
   using RoomKey = std::tuple<std::int32_t, std::int32_t, std::int64_t>;  // seat, option, token budget

@@ -33,10 +33,10 @@ class ServingSearch {
         space_(base, *request.library, given, may_shrink(request.goal)),
         score_(request.goal, space_.scenario()),
         bounds_(score_, request.attainment),
-        pools_(space_, request, rough_surfaces_),
+        pools_(space_, request, surfaces_),
         traffic_(demand_of(space_.scenario(), request.requests)),
-        rough_(request, score_, request.rough, request.requests, &rough_surfaces_),
-        fine_(request, score_, request.fine, kAllRequests, &fine_surfaces_) {
+        rough_(request, score_, request.rough, request.requests),
+        fine_(request, score_, request.fine, kAllRequests) {
     result_.subject = &serving_subject();
     result_.goal = request.goal;
     result_.scenario = space_.scenario().name;
@@ -61,7 +61,7 @@ class ServingSearch {
     });
     // The finer clock sees all requests: any of these plans may turn out better or worse.
     course_.refine([&](const RankedPlan& plan) { return refined(plan); }, false);
-    result_.counts.lowered = rough_surfaces_.measured() + fine_surfaces_.measured();
+    result_.counts.lowered = surfaces_.measured();
     take_notes();
     course_.count();
     return std::move(result_);
@@ -82,10 +82,10 @@ class ServingSearch {
     RankedPlan plan;
     plan.name = "as given";
     try {
-      const std::optional<PlanFigures> rough = rough_.figures(space_.base(), {});
+      const std::optional<PlanFigures> rough = rough_.figures(space_.base());
       if (!rough) throw run_error("does not fit");
       plan.rough = *rough;
-      if (request_.refine > 0) plan.fine = fine_.figures(space_.base(), {}, times_faster(plan.rough));
+      if (request_.refine > 0) plan.fine = fine_.figures(space_.base(), times_faster(plan.rough));
       result_.given = plan;
     } catch (const Error& error) {
       result_.given_refusal = error.what();
@@ -98,8 +98,7 @@ class ServingSearch {
   }
 
   std::optional<PlanFigures> refined(const RankedPlan& plan) const {
-    return fine_.figures(changed(space_.base(), plan.settings),
-                         pools_.keys(space_.groups()[plan.group], plan.bundle), times_faster(plan.rough));
+    return fine_.figures(changed(space_.base(), plan.settings), times_faster(plan.rough));
   }
 
   // Nothing where a pool does not fit.
@@ -185,8 +184,7 @@ class ServingSearch {
                     .bundle = entry.bundle,
                     .rough = {},
                     .fine = {}};
-    const std::optional<PlanFigures> figures = rough_.figures(
-        changed(space_.base(), plan.settings), pools_.keys(space_.groups()[entry.group], entry.bundle));
+    const std::optional<PlanFigures> figures = rough_.figures(changed(space_.base(), plan.settings));
     if (!figures) {
       ++next.too_large;
       return next;
@@ -223,7 +221,7 @@ class ServingSearch {
   ServingSpace space_;
   ServingScore score_;
   ServingBounds bounds_;
-  SurfaceStore rough_surfaces_, fine_surfaces_;
+  SurfaceStore surfaces_;  // that bounds ask for
   KnownPools pools_;
   ServingDemand traffic_;  // of the scenario as it is given
   ServingRuns rough_, fine_;

@@ -9,8 +9,7 @@
 
 namespace moebius {
 
-// run_error when no plan fits. Equal requests that come to their end give equal results, but for
-// the nanoseconds to which iterations are rounded. Where
+// run_error when no plan fits. Equal requests that come to their end give equal results. Where
 // SearchRequest::attainment is above 0, the goal is goodput and its figure the highest rate of requests, in
 // which the traffic as a whole is made faster or slower, at which that share of requests is given what it is
 // promised.
