@@ -46,6 +46,11 @@ PlanFigures ServingRuns::at_highest_rate(const Document& plan, StepTimings& timi
   double low = from, high = from;
   Run best = run(plan, timings, from);
   bool kept = keeps(best);
+  if (!kept) {  // perhaps not even where each request is served alone
+    Run slowest = run(plan, timings, 1 / kFastest);
+    ServingScore::set_rate(slowest.figures, 0);
+    if (!keeps(slowest)) return slowest.figures;
+  }
   for (high *= 2; kept && high <= kFastest; high *= 2) {
     Run faster = run(plan, timings, high);
     if (!keeps(faster)) break;
