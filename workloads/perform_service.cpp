@@ -10,120 +10,14 @@
 #include <fmt/format.h>
 
 #include "workloads/progress_bar.h"
-#include "workloads/service_drafter.h"
-#include "workloads/service_encoder.h"
-#include "workloads/service_experts.h"
-#include "workloads/service_pools.h"
 #include "workloads/service_rules.h"
-#include "workloads/service_tariff.h"
-#include "workloads/service_tiers.h"
 #include "workloads/service_traffic.h"
 #include "workloads/serving/left_out.h"
-#include "workloads/serving/system/iteration_timer.h"
 #include "workloads/serving/system/serving_system.h"
+#include "workloads/timed_pool.h"
 
 namespace moebius {
 namespace {
-
-// Of experts that ranks share, loads come on top: what the surface holds is dealt evenly. Where every rank
-// has a part of each, it matters which of them tokens choose, not where these stand.
-ServingWorkload on_surface(const ServicePool& pool, const Popularity& popularity) {
-  ServingWorkload work = pool.job->scenario.served;
-  if (!shares_experts(pool)) work.popularity = popularity;
-  return work;
-}
-
-// One instance of a pool on an executor, and what its iterations take.
-class TimedPool {
- public:
-  TimedPool(const ServicePool& pool, const Popularity& popularity, const StartExecutor& start,
-            StepTimings* timings)
-      : pool_(pool),
-        judged_(timings == nullptr),
-        recorder_(pool.job->layout(),
-                  {.detail = pool.phase.plan.experts_apart() ? Detail::kOps : Detail::kNone}),
-        engine_(start(*pool.job, pool.job->layout(), recorder_)),
-        served_{.model = pool.job->scenario.model,
-                .plan = pool.job->scenario.serving,
-                .workload = on_surface(pool, popularity),
-                .ranks_per_node = pool.job->scenario.cluster->pools.front().node.accelerators},
-        timer_(served_, pool.job->layout(), *engine_.executor, recorder_),
-        surface_(
-            [this](const StepPoint& point) {
-              return timer_.seconds(point, {even_ ? &*even_ : nullptr, {}, false}) +
-                     (drafter_ ? drafter_->seconds(point) : 0);
-            },
-            timings == nullptr ? nullptr
-                               : &timings->of_pool[pool.job->scenario.cluster->pools.front().name]) {
-    if (pool.drafter) drafter_.emplace(pool, start, timer_.balanced());
-  }
-
-  // Experts that ranks share: where they stand, and what their loads do to iterations.
-  void place_experts(const Scenario& scenario, ExpertCourse& course) {
-    if (!shares_experts(pool_)) return;
-    if (scenario.service.experts.policy != BalancePolicy::kNone)
-      even_ = even_draw(pool_, scenario.service.experts);
-    if (!course.even()) experts_ = std::make_unique<PoolExperts>(pool_, scenario, course, timer_, surface_);
-  }
-
-  // The images of its prompts are encoded by its own devices.
-  void encode_with(ServedEncoder& encoder) { encoding_.emplace(surface_, encoder.timer()); }
-  const std::optional<EncodingCost>& encoding() const { return encoding_; }
-
-  PoolRules rules(const ServicePlan& service) {
-    PoolRules rules = pool_rules(service, pool_);
-    rules.cost = encoding_ ? static_cast<StepCost*>(&*encoding_) : &surface_;
-    if (experts_) rules.costs = experts_->costs();
-    rules.tiers = tier_rules(pool_.job->scenario, service.tiers, pool_, surface_);
-    if (pool_.phase.role != PoolRole::kDecode)
-      tiers_usd_ = service.tiers.usd_per_node_hour() / accelerators_of_node();
-    const PoolTariff of = tariff();
-    rules.usd_per_second = (of.usd_per_hour + of.tiers_usd_per_hour) / 3600 * pool_.phase.plan.ranks();
-    return rules;
-  }
-
-  ServicePoolFigures figures(const PoolFigures& run) {
-    const ServingPlan& plan = pool_.phase.plan;
-    const int devices = pool_.phase.instances * plan.ranks();
-    for (const bool prompts : {false, true}) timer_.take_mean_sides(prompts);
-    const std::int64_t timed = surface_.measured();
-    const SurfaceError error = judged_ ? surface_.error() : SurfaceError{};
-    ServicePoolFigures figures{run,     pool_.phase.instances, plan.dp, devices, pool_.pages, timed, error,
-                               tariff()};
-    if (plan.experts_apart())
-      figures.separation = {timer_.take_mean_sides(false), timer_.take_mean_sides(true), plan.apart.ranks,
-                            pool_.weights, pool_.expert_weights};
-    if (experts_) figures.experts = experts_->figures();
-    return figures;
-  }
-  RunFacts& facts() { return engine_.facts; }
-
- private:
-  // Of a device; where experts stand on others, the mean of both kinds.
-  PoolTariff tariff() const {
-    const ServingPlan& plan = pool_.phase.plan;
-    const std::vector<Pool>& pools = pool_.job->scenario.cluster->pools;
-    PoolTariff of = plan.experts_apart() ? mean_tariff(pools.front(), plan.dp, pools.back(), plan.apart.ranks)
-                                         : tariff_of(pools.front());
-    of.tiers_usd_per_hour = tiers_usd_;
-    return of;
-  }
-
-  int accelerators_of_node() const { return pool_.job->scenario.cluster->pools.front().node.accelerators; }
-
-  const ServicePool& pool_;
-  bool judged_;           // how far the surface is off
-  double tiers_usd_ = 0;  // an hour, of a device
-  Recorder recorder_;
-  StartedExecutor engine_;
-  ServingJob served_;
-  IterationTimer timer_;
-  std::optional<Drafter> drafter_;
-  StepSurface surface_;
-  std::optional<EncodingCost> encoding_;
-  std::optional<SlotDraw> even_;  // where experts are placed
-  std::unique_ptr<PoolExperts> experts_;
-};
 
 // Every rank of a replica sends its part; where latents are the same on each, they share the work, and where
 // there are fewer heads than ranks, each sends the one that it has.

@@ -124,13 +124,16 @@ std::unique_ptr<Job> drafter_of(const Scenario& whole, const ServicePhase& phase
 
 }  // namespace
 
+ServicePool service_pool(const Scenario& scenario, const ServicePhase& phase) {
+  ServicePool pool{phase, job_of(alone(scenario, phase)), drafter_of(scenario, phase), 0, {}, {}};
+  set_pages(pool, scenario.service);
+  place_experts(pool);
+  return pool;
+}
+
 std::vector<ServicePool> service_pools(const Scenario& scenario) {
   std::vector<ServicePool> pools;
-  for (const ServicePhase& phase : scenario.service.phases) {
-    pools.push_back({phase, job_of(alone(scenario, phase)), drafter_of(scenario, phase), 0, {}, {}});
-    set_pages(pools.back(), scenario.service);
-    place_experts(pools.back());
-  }
+  for (const ServicePhase& phase : scenario.service.phases) pools.push_back(service_pool(scenario, phase));
   return pools;
 }
 

@@ -25,6 +25,7 @@ struct ServicePool {
 };
 
 // run_error when weights leave no room for a page, or the largest iteration does not fit beside the share.
-std::vector<ServicePool> service_pools(const Scenario& scenario);
+ServicePool service_pool(const Scenario& scenario, const ServicePhase& phase);
+std::vector<ServicePool> service_pools(const Scenario& scenario);  // of all phases
 
 }  // namespace moebius

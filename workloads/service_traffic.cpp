@@ -26,6 +26,17 @@ class BatchTraffic : public TrafficStream {
   int given_ = 0;
 };
 
+class FirstRequests : public TrafficStream {
+ public:
+  FirstRequests(std::unique_ptr<TrafficStream> traffic, std::int64_t most)
+      : traffic_(std::move(traffic)), left_(most) {}
+  bool next(TrafficRequest& request) override { return left_-- > 0 && traffic_->next(request); }
+
+ private:
+  std::unique_ptr<TrafficStream> traffic_;
+  std::int64_t left_;
+};
+
 }  // namespace
 
 std::unique_ptr<RequestFeed> request_feed(const Scenario& scenario) {
@@ -33,6 +44,8 @@ std::unique_ptr<RequestFeed> request_feed(const Scenario& scenario) {
   std::unique_ptr<TrafficStream> stream;
   if (traffic.source) {
     stream = open_traffic(*traffic.source);
+    if (scenario.served.requests > 0)
+      stream = std::make_unique<FirstRequests>(std::move(stream), scenario.served.requests);
   } else {
     stream = std::make_unique<BatchTraffic>(scenario.served);
   }

@@ -8,6 +8,7 @@
 
 namespace moebius {
 
+// The first served.requests of them; all where that is 0, as it is of a file unless someone wants fewer.
 std::unique_ptr<RequestFeed> request_feed(const Scenario& scenario);
 
 }  // namespace moebius

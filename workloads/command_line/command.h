@@ -35,8 +35,8 @@ struct Command {
 };
 
 // One value out of a table of names.
-template <class E>
-CommandOption choice(std::string name, E& value, const std::vector<std::pair<std::string, E>>& table,
+template <class E, class Kept>  // E itself, or an optional one
+CommandOption choice(std::string name, Kept& value, const std::vector<std::pair<std::string, E>>& table,
                      std::string help) {
   const auto keep = [&value, known = one_of(table)](std::string& text) {
     std::string wrong = known(text);

@@ -175,9 +175,7 @@ void set_engine(ServicePhase& phase, const ServicePlan& service) {
   const EngineKeys& engine = service.engine;
   ServingPlan& plan = phase.plan;
   plan.launch = engine.launch;
-  // Nobody has more sequences than max_batch, but the edges between which a surface interpolates lie up to
-  // half beyond it: those are replayed too.
-  plan.captured = engine.launch == LaunchMode::kGraph ? 2 * plan.max_batch : 0;
+  plan.captured = engine.launch == LaunchMode::kGraph ? graphs_of(plan.max_batch) : 0;
   plan.host_sampling = engine.host_sampling;
   plan.drafts = phase.role == PoolRole::kPrefill ? 0 : service.speculation.drafts;
 }

@@ -17,6 +17,11 @@ void read_layout(Section& plan, ServicePlan& service);
 void read_guesses(Section& section, const ModelCatalog* models, ServicePlan& service);
 // What of them does not go together with the rest of the plan.
 void check_engine(const Scenario& scenario, const Document& document);
+// Decoding sequences whose iterations are replayed as graphs. Nobody has more of them than may decode at once,
+// but the edges between which a surface interpolates lie up to half beyond that: those are replayed too.
+constexpr int graphs_of(int max_batch) {
+  return 2 * max_batch;
+}
 // What of them an instance of a phase needs.
 void set_engine(ServicePhase& phase, const ServicePlan& service);
 

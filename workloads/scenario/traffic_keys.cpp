@@ -184,6 +184,7 @@ ServedTraffic read_served_traffic(Section section, std::uint64_t seed) {
   TrafficSource source =
       read_source(section, traffic_kinds()[is_batch ? kDefaultKind : chosen % batch], seed);
   source.generator.requests = requests;
+  if (source.file) traffic.requests = 0;  // all that it has
   if (!is_batch) traffic.source = std::move(source);
   section.finish();
   return traffic;

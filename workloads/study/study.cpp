@@ -130,7 +130,7 @@ NumberWithUnit number_of(const Value& value, const Place& place) {
 }
 
 void read_uncertain(Reader& top, Pointers& pointers, Study& study) {
-  study.samples = top.integer("samples", {1, static_cast<double>(kMostPoints)}, 1);
+  study.samples = top.integer("samples", {1, static_cast<double>(kMostStudyPoints)}, 1);
   if (!top.has("uncertain")) {
     if (study.samples > 1) top.place_of("samples").fail("expected 1: nothing is `uncertain`");
     return;
@@ -188,8 +188,8 @@ void check_size(const Study& study, const Place& place) {
   double points = static_cast<double>(study.cases.size()) * static_cast<double>(study.seeds.size()) *
                   static_cast<double>(study.samples);
   for (const StudyAxis& axis : study.axes) points *= static_cast<double>(axis.values.size());
-  if (points > static_cast<double>(kMostPoints))
-    place.fail(fmt::format("expected at most {} points, found {:.0f}", kMostPoints, points));
+  if (points > static_cast<double>(kMostStudyPoints))
+    place.fail(fmt::format("expected at most {} points, found {:.0f}", kMostStudyPoints, points));
 }
 
 }  // namespace

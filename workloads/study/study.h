@@ -47,10 +47,10 @@ struct Study {
 };
 
 // Most points of one study.
-inline constexpr std::int64_t kMostPoints = 1'000'000;
+inline constexpr std::int64_t kMostStudyPoints = 1'000'000;
 
 // input_error for a file that is no study, whose base cannot be read, that varies a value twice, or that has
-// more than kMostPoints points. Whether each point is a scenario shows when it is carried out.
+// more than kMostStudyPoints points. Whether each point is a scenario shows when it is carried out.
 Study load_study(const std::string& path);
 
 std::string one_line(const Value& value);  // as JSON

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
+#include "workloads/report/report_figures.h"
 
 namespace moebius {
 namespace {
@@ -29,14 +30,6 @@ std::vector<std::pair<std::string, double>> parts_of(const Report& report) {
 
 }  // namespace
 
-const std::vector<std::pair<std::string, SearchGoal>>& search_goals() {
-  static const std::vector<std::pair<std::string, SearchGoal>> table{
-      {"step-time", SearchGoal::kStepTime},
-      {"tokens-per-dollar", SearchGoal::kTokensPerDollar},
-      {"tokens-per-joule", SearchGoal::kTokensPerJoule}};
-  return table;
-}
-
 PlanScore::PlanScore(SearchGoal goal, const Scenario& scenario)
     : goal_(goal),
       tokens_(static_cast<double>(scenario.training.global_batch * scenario.training.sequence_length)) {
@@ -60,6 +53,8 @@ double PlanScore::usd_per_hour(int ranks) const {
 double PlanScore::of(double seconds, double busy, int ranks) const {
   switch (goal_) {
     case SearchGoal::kStepTime:
+    case SearchGoal::kGoodput:  // of services
+    case SearchGoal::kThroughput:
       return seconds;
     case SearchGoal::kTokensPerDollar:
       return usd_per_hour(ranks) / 3600 * seconds;
@@ -77,12 +72,12 @@ PlanFigures PlanScore::figures(const Report& report) const {
   const TrainingFigures training = training_figures(report);
   const TimeFigures time = time_figures(report);
   PlanFigures figures;
-  figures.step_time_s = training.step_time_s;
-  figures.tokens_per_s = training.tokens_per_s;
+  const double usd = usd_per_hour(report.scenario->ranks());
   figures.score = of(training.step_time_s, time.compute + time.exposed, report.scenario->ranks());
   figures.value = value(figures.score);
-  if (report.memory) figures.memory_bytes = report.memory->peak().value;
-  figures.usd_per_hour = usd_per_hour(report.scenario->ranks());
+  figures.figures = {{"step_time_s", training.step_time_s}, {"tokens_per_s", training.tokens_per_s}};
+  if (report.memory) figures.figures.emplace_back("memory_bytes", report.memory->peak().value);
+  if (usd > 0) figures.figures.emplace_back("usd_per_hour", usd);
   if (const auto interval = interval_figures(report)) figures.expected_error = interval->relative;
   figures.parts = parts_of(report);
   return figures;

@@ -8,6 +8,7 @@
 
 #include "hw/error.h"
 #include "workloads/scenario/scenario_parts.h"
+#include "workloads/study/search/document_changes.h"
 
 namespace moebius {
 namespace {
@@ -15,17 +16,6 @@ namespace {
 constexpr std::array kDegrees{
     "/plan/tp/attention", "/plan/tp/dense",  "/plan/tp/expert", "/plan/pp/degree", "/plan/pp/virtual",
     "/plan/pp/schedule",  "/plan/ep/degree", "/plan/cp",        "/plan/dp/degree", "/workload/micro_batch"};
-
-const Value* value_at(const Value& root, std::string_view pointer) {
-  const Value* value = &root;
-  while (value != nullptr && !pointer.empty()) {
-    pointer.remove_prefix(1);
-    const std::string_view key = pointer.substr(0, pointer.find('/'));
-    value = value->kind == Value::Kind::kObject ? value->find(key) : nullptr;
-    pointer.remove_prefix(key.size());
-  }
-  return value;
-}
 
 // What no plan of a search keeps of the scenario's, since it goes with its degrees.
 void make_neutral(Document& document) {
@@ -65,11 +55,6 @@ std::vector<Assignment> degree_settings(const PlanDegrees& d, int nodes_per_toke
           {"/plan/cp", number(d.cp)},
           {"/plan/dp/degree", number(d.dp)},
           {"/workload/micro_batch", number(d.micro_batch)}};
-}
-
-std::string text_at(const Document& document, const std::string& pointer) {
-  const Value* value = value_at(document.root, pointer);
-  return value == nullptr ? "" : one_line(*value);
 }
 
 std::string name_of(PipelineKind schedule) {

@@ -12,9 +12,6 @@ namespace moebius {
 bool is_degree(const std::string& pointer);
 std::vector<Assignment> degree_settings(const PlanDegrees& degrees, int nodes_per_token);
 
-// The value at a pointer as JSON in one line; empty where nothing stands.
-std::string text_at(const Document& document, const std::string& pointer);
-
 // By its name, quoted as JSON; input_error for another one.
 PipelineKind schedule_of(const std::string& json, const std::string& file);
 std::string name_of(PipelineKind schedule);

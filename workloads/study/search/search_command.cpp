@@ -1,10 +1,12 @@
 #include "workloads/study/search/search_command.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <optional>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "hw/error.h"
 #include "workloads/checkpoint/interruption.h"
@@ -13,6 +15,8 @@
 #include "workloads/report/run_directory.h"
 #include "workloads/scenario/extended_document.h"
 #include "workloads/scenario/scenario_parts.h"
+#include "workloads/study/search/document_changes.h"
+#include "workloads/study/search/serving_search.h"
 #include "workloads/study/search/training_search.h"
 
 namespace moebius {
@@ -20,10 +24,10 @@ namespace {
 
 struct SearchArguments {
   ScenarioArguments scenario;
-  SearchGoal goal = SearchGoal::kStepTime;
+  std::optional<SearchGoal> goal;
   std::string space, out, plot, write;
-  std::optional<std::int64_t> top, refine;
-  double time_limit = 0;
+  std::optional<std::int64_t> top, refine, requests;
+  double time_limit = 0, attainment = 0;
   bool json = false, exhaustive = false;
 };
 
@@ -47,19 +51,49 @@ Document document_of(const ScenarioArguments& arguments) {
   return document;
 }
 
-void require_training(const Document& document) {
+enum class SearchKind : std::uint8_t { kTraining, kServing };
+
+SearchKind kind_of(const Document& document) {
   const Value* kind = document.root.kind == Value::Kind::kObject ? document.root.find("kind") : nullptr;
+  if (kind != nullptr && kind->text == "serving") return SearchKind::kServing;
   if (kind != nullptr && kind->text != "training")
     place_at(document, "/kind")
-        .fail(fmt::format("a search is for \"training\", found {}: `moebius sweep` varies any scenario",
-                          kind->excerpt()));
+        .fail(fmt::format(
+            "a search is for \"training\" or \"serving\", found {}: `moebius sweep` varies any scenario",
+            kind->excerpt()));
+  return SearchKind::kTraining;
+}
+
+SearchGoal goal_of(const SearchArguments& arguments, const SearchSubject& subject, const char* kind) {
+  const SearchGoal goal = arguments.goal.value_or(subject.goals.front());
+  std::vector<std::string> names;
+  for (const SearchGoal of : subject.goals) names.push_back(name_of(of));
+  if (std::find(subject.goals.begin(), subject.goals.end(), goal) == subject.goals.end())
+    throw input_error(fmt::format("--goal: expected one of {} for {}, found {}", fmt::join(names, ", "), kind,
+                                  name_of(goal)));
+  return goal;
+}
+
+// Options that only a service has.
+void set_traffic(const SearchArguments& arguments, SearchKind kind, SearchRequest& request) {
+  const bool serving = kind == SearchKind::kServing;
+  if (arguments.requests && !serving) throw input_error("--requests counts only for serving");
+  if (arguments.attainment != 0 && !serving) throw input_error("--attainment counts only for serving");
+  if (arguments.attainment < 0 || arguments.attainment > 1)
+    throw input_error(fmt::format("--attainment: expected a share of requests from 0 to 1, found {}",
+                                  arguments.attainment));
+  if (arguments.attainment > 0 && request.goal != SearchGoal::kGoodput)
+    throw input_error(
+        fmt::format("--attainment counts only with --goal goodput, found {}", name_of(request.goal)));
+  if (arguments.requests && *arguments.requests < 1)
+    throw input_error(fmt::format("--requests: expected at least 1, found {}", *arguments.requests));
+  request.requests = arguments.requests.value_or(request.requests);
+  request.attainment = arguments.attainment;
 }
 
 // Paths in the scenario stay relative to where it stood; a search changes none of them.
-std::string winner(Document document, const SearchResult& result) {
-  for (const Assignment& change : result.plans.front().settings)
-    set_at_pointer(document, change.pointer, change.value);
-  return to_json(document.root) + "\n";
+std::string winner(const Document& document, const SearchResult& result) {
+  return to_json(changed(document, result.plans.front().settings).root) + "\n";
 }
 
 void leave_files(const SearchArguments& arguments, const Document& document, const SearchResult& result,
@@ -75,9 +109,11 @@ void leave_files(const SearchArguments& arguments, const Document& document, con
   write_file((out / "best.json").string(), winner(document, result));
 }
 
-SearchResult searched(const SearchRequest& request, const Document& document, const SpaceFile& space) {
+SearchResult searched(const SearchRequest& request, SearchKind kind, const Document& document,
+                      const SpaceFile& space) {
   const auto started = std::chrono::steady_clock::now();
-  SearchResult result = search_training(document, space, request);
+  SearchResult result = kind == SearchKind::kServing ? search_serving(document, space, request)
+                                                     : search_training(document, space, request);
   RunFacts use;
   add_process_use(use, started);
   result.wall_s = use.wall_s, result.cpu_s = use.cpu_s, result.max_rss_bytes = use.max_rss_bytes;
@@ -88,22 +124,25 @@ int run(const SearchArguments& arguments, const ChosenExecutor& rough, const Cho
   *fine.data = *rough.data = arguments.scenario.data;
   const Library library(arguments.scenario.data);
   const Document document = document_of(arguments.scenario);
-  require_training(document);
+  const SearchKind kind = kind_of(document);
+  const bool serving = kind == SearchKind::kServing;
+  const SearchSubject& subject = serving ? serving_subject() : training_subject();
   const SpaceFile space = load_space(arguments.space);
   const Interruption interruption;
   ProgressBar bar;
-  SearchRequest request{.goal = arguments.goal,
+  SearchRequest request{.goal = goal_of(arguments, subject, serving ? "serving" : "training"),
                         .rough = rough.start,
                         .fine = fine.start,
                         .data = arguments.scenario.data,
                         .library = &library};
   request.top = number(arguments.top, 10, 1, "--top");
-  request.refine = number(arguments.refine, 100, 0, "--refine");
+  request.refine = number(arguments.refine, subject.refine, 0, "--refine");
+  set_traffic(arguments, kind, request);
   request.time_limit_s = arguments.time_limit;
   request.prune = !arguments.exhaustive;
   request.stopped = [&] { return interruption.came(); };
   request.progress = [&](double share) { bar.show(share); };
-  const SearchResult result = searched(request, document, space);
+  const SearchResult result = searched(request, kind, document, space);
   const int shown = std::max(request.top, 1);
   print(arguments.json ? to_json(result) : to_text(result, shown));
   if (result.plans.empty()) throw run_error(result.scenario + ": no plan was found before " + result.ended);
@@ -117,17 +156,25 @@ Command search_command(const ChosenExecutor& rough, const ChosenExecutor& fine) 
   const auto arguments = std::make_shared<SearchArguments>();
   const CommandOptions own{
       choice("--goal", arguments->goal, search_goals(),
-             "what is best: step-time (default), tokens-per-dollar, tokens-per-joule"),
+             "what is best: step-time (default of training), goodput (default of serving), throughput, "
+             "tokens-per-dollar, tokens-per-joule"),
       {"--space", &arguments->space,
        "file of what to vary (kind search-space); default: every degree and switch"},
       {"--top", &arguments->top,
        "plans whose order is certain by alpha-beta, and that are printed (default 10)"},
-      {"--refine", &arguments->refine, "of the best, at most so many are run again at fluid (default 100)"},
+      {"--refine", &arguments->refine,
+       "of the best, at most so many are run again at fluid (default 100; of serving, all requests, 10)"},
       {"--time-limit", &arguments->time_limit,
        "seconds after which the best so far is the answer (default: none)"},
+      {"--requests", &arguments->requests,
+       "serving: of the traffic, so many are served in runs by alpha-beta (default 2000)"},
+      {"--attainment", &arguments->attainment,
+       "serving: the best is who keeps this share of promises at the highest rate of requests, 0.99 for "
+       "instance"},
       {"--exhaustive", &arguments->exhaustive, "run every legal plan, without bounds"},
       {"--out", &arguments->out, "directory for report.json, report.txt, search.svg, best.json"},
-      {"--plot", &arguments->plot, "SVG file: memory against the goal's figure, with the Pareto front"},
+      {"--plot", &arguments->plot,
+       "SVG file: memory (serving: time per token) against the goal's figure, with the Pareto front"},
       {"--write", &arguments->write, "file for the best plan as a scenario that runs"},
       {"--json", &arguments->json, "print the result as one JSON object"}};
   return {"search", "best parallel plans of a scenario, ranked, with reasons",

@@ -1,4 +1,6 @@
 // The result of a search as one JSON object in SI units.
+#include <algorithm>
+
 #include <nlohmann/json.hpp>
 
 #include "workloads/perform.h"
@@ -11,10 +13,7 @@ using Json = nlohmann::ordered_json;
 
 Json json_of(const PlanFigures& figures) {
   Json json{{"value", figures.value}};
-  if (figures.step_time_s > 0) json["step_time_s"] = figures.step_time_s;
-  json["tokens_per_s"] = figures.tokens_per_s;
-  json["memory_bytes"] = figures.memory_bytes;
-  if (figures.usd_per_hour > 0) json["usd_per_hour"] = figures.usd_per_hour;
+  for (const auto& [key, value] : figures.figures) json[std::string(key)] = value;
   if (figures.expected_error > 0) json["expected_error"] = figures.expected_error;
   for (const auto& [part, seconds] : figures.parts) json["parts"][part] = seconds;
   return json;
@@ -29,11 +28,16 @@ Json json_of(const RankedPlan& plan) {
   return json;
 }
 
-Json json_of(const SearchCounts& counts) {
-  return {
-      {"legal", counts.legal},         {"groups", counts.groups},         {"behind_by_bound", counts.bounded},
-      {"too_large", counts.too_large}, {"alpha_beta", counts.rough},      {"fluid", counts.fine},
-      {"not_looked_at", counts.left},  {"stages_lowered", counts.lowered}};
+Json counts_json(const SearchResult& result) {
+  const SearchCounts& counts = result.counts;
+  Json json = {
+      {"legal", counts.legal},         {"groups", counts.groups},    {"behind_by_bound", counts.bounded},
+      {"too_large", counts.too_large}, {"alpha_beta", counts.rough}, {"fluid", counts.fine},
+      {"not_looked_at", counts.left}};
+  std::string lowered(result.subject->lowered);
+  std::replace(lowered.begin(), lowered.end(), ' ', '_');
+  json[lowered] = counts.lowered;
+  return json;
 }
 
 }  // namespace
@@ -45,8 +49,8 @@ std::string to_json(const SearchResult& result) {
             {"detail", "alpha-beta, fluid"},
             {"seed", result.seed}};
   Json& search = json["search"];
-  search["goal"] = search_goals()[static_cast<int>(result.goal)].first;
-  search["space"] = json_of(result.counts);
+  search["goal"] = name_of(result.goal);
+  search["space"] = counts_json(result);
   search["complete"] = result.complete;
   if (!result.complete) search["ended_by"] = result.ended;
   if (result.open_bound > 0) search["best_possible_score"] = result.open_bound;

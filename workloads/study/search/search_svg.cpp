@@ -1,4 +1,4 @@
-// What a search found as a picture: each plan that ran, memory against the goal's figure.
+// What a search found as a picture: each plan that ran, by what its subject sets against the goal's figure.
 #include <algorithm>
 #include <cmath>
 
@@ -14,8 +14,8 @@ namespace {
 
 constexpr double kWidth = 860, kHeight = 480, kLeft = 90, kRight = 40, kTop = 60, kBottom = 60;
 
-double gigabytes(const PlanFigures& figures) {
-  return figures.memory_bytes / 1e9;
+double across(const SearchResult& result, const PlanFigures& figures) {
+  return figures.figure(result.subject->across.key) * result.subject->across_scale;
 }
 
 struct Scale {
@@ -36,14 +36,14 @@ Scale scale_of(const SearchResult& result, double from, double to, Get get) {
   return scale;
 }
 
-void draw_axes(Svg& svg, const Scale& x, const Scale& y) {
+void draw_axes(Svg& svg, const Scale& x, const Scale& y, std::string_view title) {
   for (int i = 0; i <= 5; ++i) {
     const double across = x.low + (x.high - x.low) * i / 5, up = y.low + (y.high - y.low) * i / 5;
     svg.line(kLeft, y.at(up), kWidth - kRight, y.at(up), "#e0e0e0");
     svg.text(kLeft - 8, y.at(up) + 4, figure_text(up), SvgAnchor::kEnd);
     svg.text(x.at(across), kHeight - kBottom + 20, figure_text(across), SvgAnchor::kMiddle);
   }
-  svg.text((kLeft + kWidth - kRight) / 2, kHeight - 14, "memory of the fullest rank, GB", SvgAnchor::kMiddle);
+  svg.text((kLeft + kWidth - kRight) / 2, kHeight - 14, std::string(title), SvgAnchor::kMiddle);
 }
 
 }  // namespace
@@ -53,7 +53,7 @@ std::vector<std::size_t> pareto_front(const SearchResult& result) {
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
   const auto key = [&](std::size_t i) {
     const PlanFigures& figures = result.plans[i].best_known();
-    return std::pair(gigabytes(figures), figures.score);
+    return std::pair(across(result, figures), figures.score);
   };
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return key(a) < key(b); });
   std::vector<std::size_t> front;
@@ -65,7 +65,7 @@ std::vector<std::size_t> pareto_front(const SearchResult& result) {
 
 std::string to_svg(const SearchResult& result) {
   if (result.plans.empty()) throw run_error(result.scenario + ": nothing to draw: no plan was found");
-  const auto x_of = [&](const RankedPlan& plan) { return gigabytes(plan.best_known()); };
+  const auto x_of = [&](const RankedPlan& plan) { return across(result, plan.best_known()); };
   const auto y_of = [](const RankedPlan& plan) { return plan.best_known().value; };
   const Scale x = scale_of(result, kLeft, kWidth - kRight, x_of);
   const Scale y = scale_of(result, kHeight - kBottom, kTop, y_of);
@@ -73,8 +73,8 @@ std::string to_svg(const SearchResult& result) {
   svg.text(kLeft, 24, result.scenario, SvgAnchor::kStart, 15);
   svg.text(kLeft, 42,
            fmt::format("{} of each plan that ran; those that no other beats in both are joined",
-                       search_goals()[static_cast<int>(result.goal)].first));
-  draw_axes(svg, x, y);
+                       name_of(result.goal)));
+  draw_axes(svg, x, y, result.subject->across.title);
   const std::vector<std::size_t> front = pareto_front(result);
   for (std::size_t i = 1; i < front.size(); ++i) {
     const RankedPlan &a = result.plans[front[i - 1]], &b = result.plans[front[i]];

@@ -8,6 +8,7 @@
 #include "hw/error.h"
 #include "hw/mixed_pools.h"
 #include "workloads/scenario/scenario_parts.h"
+#include "workloads/study/search/document_changes.h"
 #include "workloads/study/search/plan_settings.h"
 #include "workloads/training/layers/tensor_overlap.h"
 #include "workloads/training/pipeline/pipeline.h"
@@ -296,10 +297,7 @@ std::vector<Assignment> TrainingSpace::settings(const PlanDegrees& d, int bundle
 }
 
 Document TrainingSpace::document(const PlanDegrees& degrees, int bundle) const {
-  Document document = base_;
-  for (const Assignment& change : settings(degrees, bundle))
-    set_at_pointer(document, change.pointer, change.value);
-  return document;
+  return changed(base_, settings(degrees, bundle));
 }
 
 }  // namespace moebius

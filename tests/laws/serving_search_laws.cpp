@@ -1,0 +1,175 @@
+// The search for plans of a service: nothing does better than its bounds, and what they lead to is the best
+// of all plans run one by one.
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+#include <fmt/format.h>
+
+#include "hw/error.h"
+#include "sim/sim_run.h"
+#include "workloads/study/search/serving_search.h"
+#undef CHECK  // ours; here it is Catch's
+#include <catch2/catch.hpp>
+
+namespace moebius {
+namespace {
+
+StartExecutor simulator(NetworkDetail detail) {
+  return [detail](const Job& job, const Layout& layout, Recorder& recorder) {
+    return start_simulator(job, layout, recorder, {"", {detail, Driver::kPlain}});
+  };
+}
+
+// A few small layers on one or two nodes; requests that are there at once, that users ask for, or that come
+// at times of their own.
+Document problem(std::uint32_t seed) {
+  std::mt19937 random(seed);
+  const auto one_of = [&](std::initializer_list<const char*> values) {
+    return values.begin()[random() % values.size()];
+  };
+  const char* traffic = one_of(
+      {R"({"generator": "batch", "requests": 32, "input": {"uniform": [64, 900]}, "output": {"uniform": [2, 40]}})",
+       R"({"generator": "batch", "requests": 40, "input": 512, "output": 32})",
+       R"({"generator": "conversation", "requests": 30, "rate": 200, "context_tokens": 4096, "output_tokens": 30})",
+       R"({"generator": "conversation", "requests": 30, "rate": 2000, "context_tokens": 4096, "output_tokens": 30})"});
+  const bool drawn = std::string(traffic).find("batch") == std::string::npos;
+  const char* users = drawn && random() % 3 == 0 ? R"(, "users": 12)" : "";
+  return parse_document(
+      fmt::format(
+          R"({{"moebius": 1, "kind": "serving", "name": "problem {}", "seed": {},
+        "model": {{"base": "mixtral-8x22b", "layers": 4, "hidden": {}, "experts": {{"routed": 8, "active": 2, "width": {}}}}},
+        "cluster": {{"pools": [{{"name": "a", "accelerator": "{}", "node": "hgx-8", "nodes": {}}}],
+                     "fabric": {{"type": "rail-optimised-clos", "nic": "400 Gb/s"}}}},
+        "plan": {{"decode": {{"max_batch": 32}}, "cache": {{"block_tokens": 64, "prefix": {}}}}},
+        "workload": {{"trace": {}{}, "experts": {{"popularity": "balanced"}}}},
+        "sla": [{{"class": "all", "ttft": "{}", "tpot": "{}"}}]}})",
+          seed, seed, one_of({"1024", "4096"}), one_of({"1024", "16384"}), one_of({"h100-sxm", "h800-sxm"}),
+          seed % 4 == 0 ? "2" : "1", drawn ? "true" : "false", traffic, users,
+          one_of({"5 ms", "30 ms", "1 s"}), one_of({"400 us", "1 ms", "3 ms"})),
+      "problem");
+}
+
+SpaceFile space_of(std::uint32_t seed) {
+  SpaceFile space{"space", {}};
+  for (const char* phase : {"/plan/prefill", "/plan/decode"}) {
+    space.axes.push_back({fmt::format("{}/attention/tp", phase), {"1", seed % 2 == 0 ? "2" : "8"}});
+    space.axes.push_back({fmt::format("{}/ep/degree", phase), {"1", "8"}});
+    space.axes.push_back(
+        {fmt::format("{}/two_batch_overlap", phase),
+         seed % 3 == 0 ? std::vector<std::string>{"false", "true"} : std::vector<std::string>{"false"}});
+  }
+  space.axes.push_back({"/plan/decode/max_batch", {"4", "64"}});
+  space.axes.push_back({"/plan/prefill/token_budget", {seed % 2 == 0 ? "256" : "2048"}});
+  space.axes.push_back({"/plan/scheduler/batching", {seed % 2 == 0 ? "\"prefill-first\"" : "\"mixed\""}});
+  space.axes.push_back({"/plan/router", {"\"least-tokens\""}});
+  space.axes.push_back({"/plan/cache/dram", {"{}"}});
+  return space;
+}
+
+SearchRequest request_for(const Library& library, const Document& base, std::uint32_t seed) {
+  SearchRequest request;
+  request.rough = simulator(NetworkDetail::kAlphaBeta);
+  request.fine = simulator(NetworkDetail::kFluid);
+  request.library = &library;
+  request.refine = 0;
+  request.goal = serving_subject().goals[seed % 4];
+  const Value& workload = *base.root.find("workload");
+  const bool open = workload.find("trace")->find("rate") != nullptr && workload.find("users") == nullptr;
+  if (request.goal == SearchGoal::kGoodput && open && seed % 8 == 0) request.attainment = 0.9;
+  return request;
+}
+
+double best_of(const SearchResult& result) {
+  return result.plans.front().rough.score;
+}
+
+}  // namespace
+
+TEST_CASE("the best plan of a service that bounds lead to is the best of all in twenty small problems") {
+  const Library library("");
+  std::int64_t legal = 0, ran = 0;
+  int bounded = 0;
+  for (std::uint32_t seed = 1; seed <= 20; ++seed) {
+    const Document base = problem(seed);
+    const SpaceFile space = space_of(seed);
+    SearchRequest request = request_for(library, base, seed);
+    INFO("problem " << seed << ", goal " << name_of(request.goal) << ", attainment " << request.attainment);
+    request.top = 10'000;  // none is ruled out
+    const SearchResult each = search_serving(base, space, request);
+    for (const RankedPlan& plan : each.plans) {
+      INFO(plan.name << ": " << plan.rough.value);
+      CHECK(plan.bound <= plan.rough.score * (1 + 1e-9));
+      bounded += plan.bound > 0.3 * plan.rough.score ? 1 : 0;
+    }
+    request.prune = false;
+    const SearchResult all = search_serving(base, space, request);
+    CHECK(all.counts.rough + all.counts.too_large == all.counts.legal);
+    // What cannot keep any promise does not run.
+    CHECK(each.counts.rough <= all.counts.rough);
+    CHECK(each.counts.rough >= std::count_if(all.plans.begin(), all.plans.end(), [](const RankedPlan& plan) {
+            return plan.group >= 0 && std::isfinite(plan.rough.score);
+          }));
+    request.prune = true;
+    request.top = 1;
+    const SearchResult pruned = search_serving(base, space, request);
+    CHECK(best_of(pruned) == best_of(all));
+    CHECK(best_of(each) == best_of(all));
+    CHECK(pruned.counts.legal == all.counts.legal);
+    legal += all.counts.legal, ran += pruned.counts.rough;
+  }
+  CHECK(legal > 250);
+  CHECK(10 * ran < 6 * legal);
+  CHECK(4 * bounded > legal);  // they are bounds that say something
+}
+
+TEST_CASE("the highest rate of a plan keeps the share of promises that was asked for") {
+  const Library library("");
+  for (std::uint32_t seed = 1; seed <= 20; ++seed) {
+    const Document base = problem(seed);
+    SearchRequest request = request_for(library, base, seed);
+    if (request.attainment == 0) continue;
+    request.top = 1;
+    const SearchResult result = search_serving(base, space_of(seed), request);
+    const PlanFigures& best = result.plans.front().rough;
+    INFO("problem " << seed);
+    if (best.value > 0) CHECK(best.figure("slo_attainment") >= request.attainment);
+  }
+}
+
+// The sentence with which a search is refused.
+std::string refusal(const Document& base, const SpaceFile& space, SearchRequest request) {
+  try {
+    search_serving(base, space, request);
+  } catch (const Error& error) {
+    CHECK(error.kind() == Error::Kind::kInput);
+    return error.what();
+  }
+  return "";
+}
+
+TEST_CASE("a search of a service that cannot be made is refused with what is missing") {
+  const Library library("");
+  Document batch = problem(1);
+  set_at_pointer(batch, "/workload/trace",
+                 R"({"generator": "batch", "requests": 4, "input": 64, "output": 4})");
+  set_at_pointer(batch, "/workload/users", "0");
+  SearchRequest request = request_for(library, batch, 4);
+  request.goal = SearchGoal::kGoodput;
+  request.attainment = 0.9;
+  CHECK(
+      refusal(batch, space_of(1), request) ==
+      "problem: /workload: --attainment looks for the highest rate of requests: expected requests that come "
+      "at times of their own, found all of them at once");
+  request.attainment = 0;
+  CHECK(refusal(batch, {"space", {{"/workload/trace/rate", {"1"}}}}, request) ==
+        "space: /workload/trace/rate: expected a key of /plan, or /cluster/pools/0/nodes: a search keeps "
+        "model, machines and traffic");
+  set_at_pointer(batch, "/sla/0/ttft", "\"0 s\"");
+  set_at_pointer(batch, "/sla/0/tpot", "\"0 s\"");
+  CHECK(refusal(batch, space_of(1), request) ==
+        "problem: /sla: goodput counts requests that are given what they are promised: expected promises, "
+        "found none; or --goal throughput");
+}
+
+}  // namespace moebius

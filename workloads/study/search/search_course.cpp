@@ -1,0 +1,144 @@
+#include "workloads/study/search/search_course.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include "hw/error.h"
+#include "workloads/crew.h"
+
+namespace moebius {
+
+bool SearchEntry::operator>(const SearchEntry& other) const {
+  return std::tie(bound, order, other.level, group, bundle) >
+         std::tie(other.bound, other.order, level, other.group, other.bundle);
+}
+
+bool SearchCourse::late() const {
+  const double spent = std::chrono::duration<double>(Clock::now() - started_).count();
+  return request_.time_limit_s > 0 && spent > request_.time_limit_s;
+}
+
+bool SearchCourse::out_of_time() {
+  if (late()) result_.ended = "the time limit";
+  if (request_.stopped()) result_.ended = "the user";
+  return !result_.ended.empty();
+}
+
+double SearchCourse::threshold() const {
+  if (!request_.prune || static_cast<int>(found_.size()) < request_.top)
+    return std::numeric_limits<double>::infinity();
+  return found_[request_.top - 1].rough.score;
+}
+
+void SearchCourse::open_groups(std::size_t count, const std::function<SearchEntry(std::size_t)>& begin) {
+  std::vector<SearchEntry> entries(count);
+  work_side_by_side(
+      count,
+      [&](std::size_t i) {
+        entries[i].group = static_cast<std::int32_t>(i);
+        if (!late()) entries[i] = begin(i);
+      },
+      true);
+  for (const SearchEntry& entry : entries) open_.push(entry);
+}
+
+void SearchCourse::look(SearchQueue& open, const Look& looked_at, const std::function<bool()>& enough) {
+  constexpr std::size_t kTogether = 16;
+  while (!open.empty() && open.top().bound < threshold() && !enough()) {
+    if (out_of_time()) break;
+    std::vector<SearchEntry> now;
+    while (now.size() < kTogether && !open.empty() && open.top().bound < threshold()) {
+      now.push_back(open.top());
+      open.pop();
+    }
+    std::vector<SearchNext> next(now.size());
+    work_side_by_side(
+        now.size(),
+        [&](std::size_t i) {
+          next[i] = late() ? SearchNext{{now[i]}, {}} : looked_at(now[i]);
+        },
+        true);
+    for (SearchNext& each : next) take(each, open);
+    show_progress();
+  }
+}
+
+void SearchCourse::look_for_best(const Look& looked_at) {
+  look(open_, looked_at, [] { return false; });
+  result_.complete = result_.ended.empty();
+  if (!result_.complete && !open_.empty()) result_.open_bound = open_.top().bound;
+}
+
+void SearchCourse::take(SearchNext& next, SearchQueue& open) {
+  for (const SearchEntry& entry : next.entries) open.push(entry);
+  for (RankedPlan& plan : next.found) {
+    const auto after =
+        std::upper_bound(found_.begin(), found_.end(), plan, [](const RankedPlan& a, const RankedPlan& b) {
+          return std::tie(a.rough.score, a.rough.tie) < std::tie(b.rough.score, b.rough.tie);
+        });
+    found_.insert(after, std::move(plan));
+  }
+  result_.counts.too_large += next.too_large;
+  result_.counts.rough += next.ran;
+}
+
+// How far the bound of what is left has come from the first one to the best.
+void SearchCourse::show_progress() {
+  const double limit = threshold();
+  if (std::isinf(limit) || open_.empty()) return;
+  if (first_bound_ < 0) first_bound_ = open_.top().bound;
+  request_.progress(
+      std::clamp((open_.top().bound - first_bound_) / std::max(1e-12, limit - first_bound_), 0.0, 1.0));
+}
+
+// Several at a time, in the rough order.
+void SearchCourse::refine(const CarryOut& fine, bool comparable) {
+  constexpr std::size_t kTogether = 8;
+  const std::size_t most = std::min<std::size_t>(found_.size(), std::max(0, request_.refine));
+  const auto top = static_cast<std::size_t>(request_.top);
+  std::vector<double> scores;
+  for (std::size_t i = 0; i < most; i += kTogether) {
+    std::sort(scores.begin(), scores.end());
+    if (comparable && scores.size() >= top && found_[i].rough.score > scores[top - 1]) break;
+    if (i > 0 && out_of_time()) break;
+    const std::size_t count = std::min(kTogether, most - i);
+    for (const std::size_t ran : run_fine(i, count, fine)) scores.push_back(found_[ran].fine->score);
+  }
+  result_.counts.fine += static_cast<std::int64_t>(scores.size());
+  // Those that ran at the finer clock first, by it.
+  std::stable_sort(found_.begin(), found_.end(), [](const RankedPlan& a, const RankedPlan& b) {
+    const PlanFigures &of_a = a.best_known(), &of_b = b.best_known();
+    return std::tuple(!a.fine, of_a.score, of_a.tie) < std::tuple(!b.fine, of_b.score, of_b.tie);
+  });
+}
+
+// Which of them ran: one late in the day does not, but for the first ones.
+std::vector<std::size_t> SearchCourse::run_fine(std::size_t from, std::size_t count, const CarryOut& fine) {
+  work_side_by_side(
+      count,
+      [&](std::size_t k) {
+        if (from > 0 && late()) return;
+        found_[from + k].fine = fine(found_[from + k]);
+      },
+      true);
+  std::vector<std::size_t> ran;
+  for (std::size_t k = from; k < from + count; ++k)
+    if (found_[k].fine) ran.push_back(k);
+  return ran;
+}
+
+void SearchCourse::count() {
+  SearchCounts& counts = result_.counts;
+  const std::int64_t rest = counts.legal - counts.too_large - counts.rough;
+  (result_.complete ? counts.bounded : counts.left) = rest;
+  result_.plans = std::move(found_);
+  if (result_.plans.empty() && result_.given) result_.plans.push_back(*result_.given);
+  if (result_.plans.empty() && result_.complete)
+    throw run_error(fmt::format("{}: none of {} legal plans fits", result_.scenario, counts.legal));
+}
+
+}  // namespace moebius

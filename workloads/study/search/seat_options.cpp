@@ -1,0 +1,125 @@
+#include "workloads/study/search/seat_options.h"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+#include "workloads/study/search/document_changes.h"
+
+namespace moebius {
+namespace {
+
+constexpr std::array kDegreeKeys{"/attention/tp", "/ep/degree", "/two_batch_overlap", "/microbatches"};
+
+std::vector<int> divisors(int number, int most) {
+  std::vector<int> all;
+  for (int i = 1; i <= std::min(number, most); ++i) {
+    if (number % i == 0) all.push_back(i);
+  }
+  return all;
+}
+
+// Values of one degree of a seat.
+class SeatAxes {
+ public:
+  SeatAxes(const PoolSeat& seat, const SpaceFile& given) : seat_(seat), given_(given) {}
+
+  std::vector<int> numbers(const char* key, std::vector<int> otherwise) const {
+    const StudyAxis* axis = given_.find(seat_.pointer + key);
+    return axis != nullptr ? given_.numbers(*axis) : std::move(otherwise);
+  }
+
+  std::vector<bool> overlaps(bool possible) const {
+    const StudyAxis* axis = given_.find(seat_.pointer + "/two_batch_overlap");
+    if (axis == nullptr) return possible ? std::vector<bool>{false, true} : std::vector<bool>{false};
+    std::vector<bool> values;
+    for (const std::string& value : axis->values) {
+      if (value == "false" || possible) values.push_back(value == "true");
+    }
+    return values;
+  }
+
+ private:
+  const PoolSeat& seat_;
+  const SpaceFile& given_;
+};
+
+std::vector<int> expert_degrees(const PoolSeat& seat, const Model& model, int tp) {
+  if (model.experts.routed == 0) return {1};
+  return tp > 1 ? divisors(tp, tp) : divisors(seat.devices, model.experts.routed);
+}
+
+// All that `base` says of a phase but what an option says.
+std::string rest_of(const Document& base, const std::string& pointer) {
+  constexpr std::array kOwn{"pool", "attention", "ep", "experts", "microbatches", "two_batch_overlap"};
+  const Value* phase = value_at(base.root, pointer);
+  std::string text;
+  if (phase == nullptr || phase->kind != Value::Kind::kObject) return text;
+  for (std::size_t i = 0; i < phase->keys.size(); ++i) {
+    const std::string& key = phase->keys[i];
+    if (std::find(kOwn.begin(), kOwn.end(), key) != kOwn.end()) continue;
+    text += fmt::format(", \"{}\": {}", key, one_line(phase->items[i]));
+  }
+  return text;
+}
+
+std::string exchange(const SeatOption& option, bool decodes) {
+  if (!option.overlapped) return R"("dispatch": "auto")";
+  return decodes ? R"("dispatch": "deepep-low-latency")" : R"("dispatch": "deepep")";
+}
+
+std::string overlap(const SeatOption& option) {
+  return option.overlapped ? R"(, "two_batch_overlap": true)" : "";
+}
+
+std::string of_attention(const PoolSeat& seat, const SeatOption& option, bool decodes) {
+  if (!seat.expert_pool.empty())
+    return fmt::format(
+        R"({{"attention": {{"pool": "{}", "tp": 1}}, "experts": {{"pool": "{}"}}, "microbatches": {})",
+        seat.pool, seat.expert_pool, option.microbatches);
+  return fmt::format(R"({{"pool": "{}", "attention": {{"tp": {}}}, "ep": {{"degree": {}, {}}}{})", seat.pool,
+                     option.tp, option.ep, exchange(option, decodes), overlap(option));
+}
+
+}  // namespace
+
+std::vector<SeatOption> seat_options(const PoolSeat& seat, const Model& model, const SpaceFile& given) {
+  const SeatAxes axes(seat, given);
+  std::vector<SeatOption> options;
+  if (!seat.expert_pool.empty()) {
+    for (const int microbatches : axes.numbers("/microbatches", {2, 3, 4}))
+      options.push_back({.microbatches = microbatches});
+    return options;
+  }
+  for (const int tp : axes.numbers("/attention/tp", divisors(seat.node, seat.node)))
+    for (const int ep : axes.numbers("/ep/degree", expert_degrees(seat, model, tp)))
+      for (const bool overlapped : axes.overlaps(tp == 1 && ep > 1)) options.push_back({tp, ep, overlapped});
+  return options;
+}
+
+bool is_degree_of_seat(const std::string& pointer) {
+  return std::any_of(kDegreeKeys.begin(), kDegreeKeys.end(),
+                     [&](const char* key) { return pointer.ends_with(key); });
+}
+
+std::vector<Assignment> seat_settings(const PoolSeat& seat, const SeatOption& option, const Document& base) {
+  const bool decodes = seat.role != PoolRole::kPrefill;
+  std::vector<Assignment> settings{
+      {seat.pointer, of_attention(seat, option, decodes) + rest_of(base, seat.pointer) + "}"}};
+  if (seat.role == PoolRole::kBoth && !seat.pointer.starts_with("/plan/pools/")) {
+    settings.push_back({"/plan/prefill", fmt::format(R"({{"ep": {{{}}}{}{}}})", exchange(option, false),
+                                                     overlap(option), rest_of(base, "/plan/prefill"))});
+  }
+  return settings;
+}
+
+std::string option_text(const PoolSeat& seat, const SeatOption& option) {
+  if (!seat.expert_pool.empty()) return fmt::format("{} microbatches", option.microbatches);
+  std::string text = fmt::format("tp {}", option.tp);
+  if (option.ep > 1) text += fmt::format(", ep {}", option.ep);
+  if (option.overlapped) text += ", two batches";
+  return text;
+}
+
+}  // namespace moebius

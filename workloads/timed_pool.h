@@ -1,0 +1,54 @@
+// A pool of a service while it is simulated: one instance on an executor of its own, and what its iterations
+// take.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "workloads/perform.h"
+#include "workloads/service_drafter.h"
+#include "workloads/service_encoder.h"
+#include "workloads/service_experts.h"
+#include "workloads/service_pools.h"
+#include "workloads/serving/system/iteration_timer.h"
+#include "workloads/serving/system/serving_system.h"
+
+namespace moebius {
+
+class TimedPool {
+ public:
+  // `pool` outlives this. `timings`: what is known of its iterations, which this adds to; null: how far the
+  // surface is off is judged instead.
+  TimedPool(const ServicePool& pool, const Popularity& popularity, const StartExecutor& start,
+            StepTimings* timings);
+
+  // Experts that ranks share: where they stand, and what their loads do to iterations.
+  void place_experts(const Scenario& scenario, ExpertCourse& course);
+  // The images of its prompts are encoded by its own devices.
+  void encode_with(ServedEncoder& encoder) { encoding_.emplace(surface_, encoder.timer()); }
+  const std::optional<EncodingCost>& encoding() const { return encoding_; }
+
+  PoolRules rules(const ServicePlan& service);
+  ServicePoolFigures figures(const PoolFigures& run);
+  RunFacts& facts() { return engine_.facts; }
+  StepSurface& surface() { return surface_; }  // of evenly loaded experts
+
+ private:
+  PoolTariff tariff() const;
+  int accelerators_of_node() const { return pool_.job->scenario.cluster->pools.front().node.accelerators; }
+
+  const ServicePool& pool_;
+  bool judged_;           // how far the surface is off
+  double tiers_usd_ = 0;  // an hour, of a device
+  Recorder recorder_;
+  StartedExecutor engine_;
+  ServingJob served_;
+  IterationTimer timer_;
+  std::optional<Drafter> drafter_;
+  StepSurface surface_;
+  std::optional<EncodingCost> encoding_;
+  std::optional<SlotDraw> even_;  // where experts are placed
+  std::unique_ptr<PoolExperts> experts_;
+};
+
+}  // namespace moebius
