@@ -69,9 +69,8 @@ RoutePlan plan_route(const Route& route, int member) {
     const int source = i % spec.ranks;
     const std::int32_t before = plan.received;
     walk(
-        source == member ? plan.places() : places_of(route, source), spec.active,
-        route.first_expert(member), held_by(member),
-        [&](std::int32_t) { ++plan.received; },
+        source == member ? plan.places() : places_of(route, source), spec.active, route.first_expert(member),
+        held_by(member), [&](std::int32_t) { ++plan.received; },
         [&](int slot, int expert) {
           copies[expert].push_back({plan.received - 1, slot});
         });

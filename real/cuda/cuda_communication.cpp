@@ -108,7 +108,8 @@ class Communication : FlatCommunication {
       like.rows = c_.output_tensor(i).held_rows();
       matrix.come = c_.out_like(i, like);
       for (const ExpertTransfer::Arrival& a : matrix.layer->arrivals)
-        if (a.from == me_ && a.to != me_) count_sent(weight.rows * weight.columns, element_bytes(weight.dtype));
+        if (a.from == me_ && a.to != me_)
+          count_sent(weight.rows * weight.columns, element_bytes(weight.dtype));
       held.push_back(matrix.held);
       matrices.push_back(std::move(matrix));
     }

@@ -40,9 +40,10 @@ void require_formats(const Job& job) {
 void require_no_swap(const Job& job) {
   for (const CarriedPool& pool : job.serving->service().pools)
     if (pool.rules.instance.replica.host_pages > 0)
-      throw run_error(fmt::format(
-          "{}: /plan/scheduler/preemption \"swap\" is executed on the host and simulated, not on CUDA devices so far",
-          job.scenario.name));
+      throw run_error(
+          fmt::format("{}: /plan/scheduler/preemption \"swap\" is executed on the host and simulated, not on "
+                      "CUDA devices so far",
+                      job.scenario.name));
 }
 
 void require_device(const Job& job) {

@@ -7,6 +7,7 @@
 #include "hw/error.h"
 #include "real/communication_kind.h"
 #include "real/host/head_blocks.h"
+#include "real/host/moved_experts.h"
 #include "real/rounding.h"
 #include "workloads/schedule/context_part.h"
 #include "workloads/schedule/peer.h"
@@ -54,15 +55,8 @@ class Communication {
     each_operand([&](std::vector<Real>& x) { reduce(x), gather(x); });
   }
 
-  // Between the memories of one rank: values stay as they are. States that no update has made yet are none:
-  // the first update begins them.
   void copy_host() {
-    TensorStore<Real>& store = c_.store();
-    for (int i = 0; i < c_.op().num_inputs; ++i) {
-      const bool state = c_.input_tensor(i).memory == MemoryKind::kOptimizer;
-      if (state && !store.holds(c_.input_id(i)) && !store.restores_states()) continue;
-      store.write_unrounded(c_.output_id(i), Matrix<Real>(c_.in(i)));
-    }
+    copy_between_memories(c_);
     moved_.met = std::chrono::steady_clock::now();
   }
 
@@ -243,42 +237,12 @@ class Communication {
     }
   }
 
-  // Weights of experts, matrix by matrix, from the slots of their senders; they stand in the order of their
-  // arrival, which is that of the senders. Values are of their format already.
-  void move_experts(const ExpertTransfer& transfer) {
-    for (int i = 0; i < c_.op().num_inputs; ++i) {
-      const Tensor& weight = c_.input_tensor(i);
-      element_ = element_bytes(weight.dtype);
-      const Matrix<Real>& held = c_.in(i);
-      const std::int64_t size = weight.rows * weight.columns;
-      std::vector<std::vector<Real>> packed(size_);
-      for (const ExpertTransfer::Arrival& arrival : transfer.of(weight.layer).arrivals) {
-        if (arrival.from != me_) continue;
-        const auto first = held.values.begin() + arrival.slot * size;
-        packed[arrival.to].insert(packed[arrival.to].end(), first, first + size);
-      }
-      Matrix<Real> come(c_.output_tensor(i).held_rows(), weight.columns);
-      swap(Pieces(packed.begin(), packed.end()),
-           [&](const Pieces& pieces) { stand_in_order(pieces, transfer.of(weight.layer), size, come); });
-      c_.store().write_unrounded(c_.output_id(i), std::move(come));
-    }
-  }
-
-  void stand_in_order(const Pieces& pieces, const ExpertTransfer::Layer& layer, std::int64_t size,
-                      Matrix<Real>& come) const {
-    auto next = come.values.begin();
-    for (int from = 0; from < size_; ++from) {
-      const auto arrivals = layer.arrivals_at(me_);
-      const auto count = std::count_if(arrivals.begin(), arrivals.end(),
-                                       [&](const ExpertTransfer::Arrival& a) { return a.from == from; });
-      expect_size(pieces[from].size(), count * size);
-      next = std::copy(pieces[from].begin(), pieces[from].end(), next);
-    }
-  }
-
   void all_to_all() {
-    const ExpertTransferPtr& transfer = c_.submission().fragment->transfer;
-    if (transfer && c_.op().role == Role::kExperts) return move_experts(*transfer);
+    if (c_.submission().fragment->transfer && c_.op().role == Role::kExperts)
+      return move_experts(c_, me_, size_, [this](double element, const Pieces& give, const auto& take) {
+        element_ = element;
+        swap(give, take);
+      });
     const std::int64_t how = c_.shape().k;
     if (how == kRingShift) return shift();
     if (how == kHeadsOut || how == kHeadsBack) return exchange_heads(how == kHeadsOut);

@@ -138,7 +138,8 @@ void place_experts(OpContext<Real>& c) {
   const std::int64_t size = c.shape().m / c.shape().groups * held.columns;
   const ExpertTransfer::Layer& layer = c.submission().fragment->transfer->of(c.op().layer);
   for (const ExpertTransfer::Placing& placing : layer.placings_at(c.index_in(GroupRole::kExpert)))
-    std::copy_n(come.values.begin() + placing.arrival * size, size, held.values.begin() + placing.slot * size);
+    std::copy_n(come.values.begin() + placing.arrival * size, size,
+                held.values.begin() + placing.slot * size);
 }
 
 }  // namespace

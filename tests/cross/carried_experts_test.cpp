@@ -45,7 +45,8 @@ Answered answered(const CarriedService& service) {
   result.tokens = serving.generated(reader_of(host));
   ledger.commit();
   ledger.for_each_slot([&](int rank, const Tensor& weight, std::size_t slot, std::int32_t expert) {
-    const std::vector<double> held = host.tensor(rank, weight.key), is = weight_of(weight, expert, options.seed);
+    const std::vector<double> held = host.tensor(rank, weight.key),
+                              is = weight_of(weight, expert, options.seed);
     const auto first = held.begin() + static_cast<std::ptrdiff_t>(slot * is.size());
     ++result.slots;
     result.wrong_weights += !std::equal(is.begin(), is.end(), first);
@@ -146,8 +147,8 @@ TEST_CASE("a rank needs memory for its further slots and for experts on their wa
   ExpertBalancePlan fixed = moving_experts(BalancePolicy::kStatic);
   const double off = peak({}), placed = peak(fixed), moving = peak(moving_experts());
   const double expert = expert_bytes(full_model(), DType::kBf16);
-  CHECK(placed - off >= 2 * expert);      // a slot more in each of two layers
-  CHECK(moving - placed == 6 * expert);   // three slots of two layers
+  CHECK(placed - off >= 2 * expert);     // a slot more in each of two layers
+  CHECK(moving - placed == 6 * expert);  // three slots of two layers
 }
 
 }  // namespace moebius

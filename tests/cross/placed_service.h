@@ -76,7 +76,8 @@ class SlotLedger {
     const Fragment& fragment = *submission.fragment;
     const RankClass& place = layout_.classes[submission.rank_class];
     for (const Op& op : fragment.ops)
-      if (op.kind == OpKind::kGroupedGemm && fragment.routes[op.route]->spec().placed) computed(fragment, op, place);
+      if (op.kind == OpKind::kGroupedGemm && fragment.routes[op.route]->spec().placed)
+        computed(fragment, op, place);
     if (!fragment.transfer) return;
     for (const ExpertTransfer::Layer& layer : fragment.transfer->layers) moved(layer, place);
     sent_ += fragment.pair_bytes->sent(place.group(GroupRole::kExpert).my_index);
@@ -107,9 +108,11 @@ class SlotLedger {
     const int rank = place.representative(), member = place.group(GroupRole::kExpert).my_index;
     const Tensor& weight = fragment.tensors[fragment.input(op, 1)];
     weights_.try_emplace({rank, weight.key}, weight);
-    const std::vector<std::int32_t>& slots = held_.try_emplace({rank, weight.layer}, *weight.slots).first->second;
+    const std::vector<std::int32_t>& slots =
+        held_.try_emplace({rank, weight.layer}, *weight.slots).first->second;
     const std::vector<std::int32_t>& table = fragment.routes[op.route]->spec().placed->expert_of_slot;
-    if (!std::equal(slots.begin(), slots.end(), table.begin() + member * static_cast<std::ptrdiff_t>(slots.size())))
+    if (!std::equal(slots.begin(), slots.end(),
+                    table.begin() + member * static_cast<std::ptrdiff_t>(slots.size())))
       ++wrong_;
   }
 

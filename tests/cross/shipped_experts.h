@@ -30,7 +30,8 @@ inline StartedExecutor simulate_plainly(const Job& job, const Layout& layout, Re
   const std::shared_ptr<const CostSource> source =
       make_cost_source(job.scenario.cluster->pools.front().accelerator, "");
   engine.keepers.push_back(source);
-  engine.executor = make_sim_executor(*job.scenario.cluster, layout, {source.get()}, recorder,
+  const std::vector<const CostSource*> sources(job.scenario.cluster->pools.size(), source.get());
+  engine.executor = make_sim_executor(*job.scenario.cluster, layout, sources, recorder,
                                       {.detail = NetworkDetail::kFluid, .driver = Driver::kPlain});
   return engine;
 }

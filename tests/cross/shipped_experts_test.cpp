@@ -55,7 +55,8 @@ TEST_CASE("experts that move on the host are joined with simulated ones op by op
 TEST_CASE("a placement that weighs what moving takes is refused where every op is carried out") {
   CHECK_THROWS_WITH(
       moving_job({R"(/plan/expert_balance={"policy": "greedy", "redundant": 4, "every": "20 ms"})"}),
-      Catch::Contains("/plan/expert_balance/policy: a placement that weighs what moving takes needs iterations"));
+      Catch::Contains(
+          "/plan/expert_balance/policy: a placement that weighs what moving takes needs iterations"));
 }
 
 }  // namespace moebius

@@ -152,12 +152,11 @@ inline std::vector<OpCase> batch_cases() {
                 {random_operand(114, 7, 18)}});
   for (const DType dtype : {DType::kBf16, DType::kFp8}) {
     const std::int64_t rows = 130, columns = 140;  // of one expert: blocks of scales end within
-    OpCase one{"place_experts",
-               {.kind = OpKind::kPlaceExperts,
-                .dtype = dtype,
-                .shape = {.m = 2 * rows, .n = columns, .groups = 2}},
-               {random_weight(115, 3 * rows, columns, dtype, 1, 3)},
-               {random_weight(116, 4 * rows, columns, dtype, 1, 4)}};
+    OpCase one{
+        "place_experts",
+        {.kind = OpKind::kPlaceExperts, .dtype = dtype, .shape = {.m = 2 * rows, .n = columns, .groups = 2}},
+        {random_weight(115, 3 * rows, columns, dtype, 1, 3)},
+        {random_weight(116, 4 * rows, columns, dtype, 1, 4)}};
     one.transfer = std::make_shared<const ExpertTransfer>(ExpertTransfer{
         {{.number = -1, .arrivals = {{0, 0, 0}, {0, 0, 1}, {0, 0, 2}}, .placings = {{0, 2, 0}, {0, 0, 3}}}}});
     cases.push_back(std::move(one));

@@ -25,8 +25,12 @@ TEST_CASE("what the device executes is what the simulator simulates: ops, order 
     Changes every_rank;
     every_rank.unfold = true;
     if (name == "ep-8") every_rank.sets = narrow;
-    const Crosscheck result = crosscheck(
-        {[&] { return read_job(file, every_rank, Library("")); }, simulate_plainly, execute_on_device, "", {}, 1});
+    const Crosscheck result = crosscheck({[&] { return read_job(file, every_rank, Library("")); },
+                                          simulate_plainly,
+                                          execute_on_device,
+                                          "",
+                                          {},
+                                          1});
     INFO(to_text(result));
     CHECK(result.same());
     CHECK(!result.groups.empty());

@@ -69,7 +69,8 @@ void check_again_on_device(const Lived& lived, std::uint64_t seed, cuda::Exchang
   CHECK(lived.serving->generated([&](int rank, std::uint32_t key) { return device->tensor(rank, key); }) ==
         lived.tokens);
   int wrong = 0;
-  for (const auto& [place, values] : lived.weights) wrong += device->tensor(place.first, place.second) != values;
+  for (const auto& [place, values] : lived.weights)
+    wrong += device->tensor(place.first, place.second) != values;
   CHECK(wrong == 0);
   CHECK(sent_by(*device) == lived.sent);
 }

@@ -103,7 +103,9 @@ void pool_lines(Out out, const std::string& name, const ExpertFigures& experts) 
         "moved, {}{}\n",
         name, grouped(static_cast<std::int64_t>(experts.rebalances.size()) + experts.more_rebalances),
         sums.before, sums.after, grouped(sums.moves), to_text(Bytes{sums.bytes}),
-        experts.carried ? "" : fmt::format(", and iterations were {} longer beside that", seconds_text(sums.slowed)));
+        experts.carried
+            ? ""
+            : fmt::format(", and iterations were {} longer beside that", seconds_text(sums.slowed)));
   }
   if (experts.carried) return;
   fmt::format_to(

@@ -115,8 +115,8 @@ struct Route::Draw {
   // visit(slots) for each token of a source, for visit(experts).
   template <class Visit>
   auto in_slots(int source, const Visit& visit) const {
-    return [this, source, &visit, token = 0, chosen = std::vector<std::int32_t>(spec.active)](
-               const std::int32_t* experts) mutable {
+    return [this, source, &visit, token = 0,
+            chosen = std::vector<std::int32_t>(spec.active)](const std::int32_t* experts) mutable {
       for (int i = 0; i < spec.active; ++i) chosen[i] = slots->slot_of(experts[i], source, token);
       ++token;
       visit(chosen.data());

@@ -152,8 +152,9 @@ std::int32_t SlotChooser::slot_of(std::int32_t expert, int source, std::int32_t 
   std::int32_t place = first_[expert];
   const std::int32_t last = first_[expert + 1] - 1;
   if (place == last) return slots_[place];
-  const double at = random_unit(random_bits(key_, static_cast<std::uint64_t>(expert),
-                                            static_cast<std::uint64_t>(source), static_cast<std::uint64_t>(token)));
+  const double at =
+      random_unit(random_bits(key_, static_cast<std::uint64_t>(expert), static_cast<std::uint64_t>(source),
+                              static_cast<std::uint64_t>(token)));
   while (place < last && at >= ends_[place]) ++place;
   return slots_[place];
 }

@@ -66,7 +66,8 @@ class BalancedDealer {
   std::int32_t shift_ = 0;           // which groups of the hand give more
 };
 
-// Which slot of an expert computes a token: by the slots' shares, a number of its own for each token and expert.
+// Which slot of an expert computes a token: by the slots' shares, a number of its own for each token and
+// expert.
 class SlotChooser {
  public:
   SlotChooser(const ExpertSlots& slots, int experts, std::uint64_t key);

@@ -120,9 +120,10 @@ void set_expert_slots(Scenario& scenario, const Document& document) {
          "\"surface\"");
   if (plan.policy == BalancePolicy::kNone) return;
   if (batch)
-    fail("/plan/expert_balance/policy",
-         "experts of requests that are there at once are placed only where steps are \"surface\", found steps "
-         "\"full\"; expected \"none\"");
+    fail(
+        "/plan/expert_balance/policy",
+        "experts of requests that are there at once are placed only where steps are \"surface\", found steps "
+        "\"full\"; expected \"none\"");
   const int experts = scenario.model.experts.routed;
   if (experts == 0)
     fail("/plan/expert_balance/policy",

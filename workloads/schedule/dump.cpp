@@ -72,9 +72,11 @@ void put_route(Line& line, std::size_t index, const RouteSpec& r) {
     line.put(" {}:{}[{}..{})", run.source, run.request, run.first, run.first + run.count);
     if (run.popularity > 0) line.put("~{}", run.popularity);
   }
-  for (const ExpertWeights& weights : r.popularities) line.put(" popularity={}", fmt::join(weights.list(), ","));
+  for (const ExpertWeights& weights : r.popularities)
+    line.put(" popularity={}", fmt::join(weights.list(), ","));
   if (r.placed)
-    line.put(" slots={} shares={}", fmt::join(r.placed->expert_of_slot, ","), fmt::join(r.placed->shares, ","));
+    line.put(" slots={} shares={}", fmt::join(r.placed->expert_of_slot, ","),
+             fmt::join(r.placed->shares, ","));
   line.put("\n");
 }
 

@@ -103,17 +103,17 @@ RouteSpec IterationRoutes::spec_of(int group, int layer) {
   const int slots = places_ ? experts.routed : job_.plan.slots_of(experts);
   const bool grouped = slots % experts.groups == 0;
   RouteSpec spec{.seed = job_.workload.seed,
-          .layer = layer,
-          .popularity = job_.workload.popularity,
-          .weights = course_.at(layer, 0),
-          .ranks = job_.plan.ep,
-          .ranks_per_node = job_.ranks_per_node,
-          .experts = slots,
-          .active = experts.active,
-          .groups = grouped ? experts.groups : 1,
-          .active_groups = grouped ? experts.active_groups : 1,
-          .tokens = most,
-          .runs = runs};
+                 .layer = layer,
+                 .popularity = job_.workload.popularity,
+                 .weights = course_.at(layer, 0),
+                 .ranks = job_.plan.ep,
+                 .ranks_per_node = job_.ranks_per_node,
+                 .experts = slots,
+                 .active = experts.active,
+                 .groups = grouped ? experts.groups : 1,
+                 .active_groups = grouped ? experts.active_groups : 1,
+                 .tokens = most,
+                 .runs = runs};
   for (const int version : versions_) spec.popularities.push_back(popularities_->weights(version, layer));
   if (places_) spec.placed = places_(layer);
   return spec;

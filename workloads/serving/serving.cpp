@@ -61,8 +61,8 @@ struct Serving::State : public ServiceCarrier {
     rules.carrier = this;
     system.emplace(rules, *feed);
     for (int i = 0; i < static_cast<int>(layout.instances.size()); ++i) {
-      instances.push_back(
-          std::make_unique<CarriedInstance>(service, layout, i, CarriedBooks{&prompts, &popularities, &course}));
+      instances.push_back(std::make_unique<CarriedInstance>(service, layout, i,
+                                                            CarriedBooks{&prompts, &popularities, &course}));
       instances.back()->place_pages(system->instance(i));
     }
     ended.resize(instances.size());

@@ -24,7 +24,8 @@ SlotExperts after(const SlotExperts& now, const ExpertTransfer::Layer& transfer,
 }  // namespace
 
 TEST_CASE("an expert that a rank lacks comes from another, one that it has from its own slot") {
-  // Two ranks of three slots. Rank 0 keeps 0, gets 4, and has 1 a second time; rank 1 swaps nothing but 5 for 2.
+  // Two ranks of three slots. Rank 0 keeps 0, gets 4, and has 1 a second time; rank 1 swaps nothing but 5
+  // for 2.
   const SlotExperts now{0, 1, 2, 3, 4, 5}, wanted{0, 1, 1, 3, 4, 2};
   const Rearrangement change = rearrange(now, wanted, 2, 2);
   const ExpertTransfer::Layer transfer = transfer_of(7, now, change, 2);
@@ -42,7 +43,8 @@ TEST_CASE("a transfer makes every placement of any other, and sends what the mov
     const int slots = ranks * each, experts = 1 + static_cast<int>(random.below(slots));
     const auto drawn = [&] {
       SlotExperts places;
-      for (int s = 0; s < slots; ++s) places.push_back(s < experts ? s : static_cast<int>(random.below(experts)));
+      for (int s = 0; s < slots; ++s)
+        places.push_back(s < experts ? s : static_cast<int>(random.below(experts)));
       for (int s = slots - 1; s > 0; --s) std::swap(places[s], places[random.below(s + 1)]);
       return places;
     };

@@ -66,7 +66,7 @@ class ExpertBalancer {
   // What moves beside the iteration that begins; empty: nothing. done() when the iteration has been timed:
   // the layers have their new places from the next one on.
   const std::vector<ExpertMove>& slice();
-  ExpertTransfer slice_transfer() const;  // of that slice
+  ExpertTransfer slice_transfer() const;             // of that slice
   bool moving() const { return slice_layers_ > 0; }  // something has new places after this iteration
   void slice_done(Time end, double slowed);
 

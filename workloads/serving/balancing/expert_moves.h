@@ -23,7 +23,8 @@ struct Rearrangement {
 // where there is one, and of these from the one that has sent least so far, the lowest of equal ones.
 Rearrangement rearrange(const SlotExperts& now, const SlotExperts& wanted, int ranks, int ranks_per_node);
 
-// The same slot by slot: what each sends, and where it is put. What a rank had in another slot it sends itself.
+// The same slot by slot: what each sends, and where it is put. What a rank had in another slot it sends
+// itself.
 ExpertTransfer::Layer transfer_of(int layer, const SlotExperts& now, const Rearrangement& change, int ranks);
 
 }  // namespace moebius

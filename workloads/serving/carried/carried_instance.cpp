@@ -118,8 +118,7 @@ void CarriedInstance::count_copies(const std::vector<BatchPtr>& batches) {
 std::vector<RankWork> CarriedInstance::work_of(const std::vector<BatchPtr>& batches,
                                                const ExpertTransferPtr& transfer) {
   LayerWriter::SlotsOfMember first_slots;
-  if (experts_)
-    first_slots = [this](int layer, int member) { return experts_->first_slots(layer, member); };
+  if (experts_) first_slots = [this](int layer, int member) { return experts_->first_slots(layer, member); };
   separated_ ? separated_->begin(batches) : routes_.begin(batches);
   std::vector<RankWork> work;
   for (int c = place_.first_class; c < end_class_; ++c) {

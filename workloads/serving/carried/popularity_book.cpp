@@ -23,8 +23,8 @@ PopularityBook::PopularityBook(const CarriedService& service, const PromptBook& 
     if (weights_.empty() || course.version() != version) add_version(course);
     version = course.version();
     of_request_.push_back(static_cast<int>(weights_.size()) - 1);
-    for (const NamedPiece& piece : prompts.pieces(static_cast<std::int32_t>(i), 0,
-                                                  static_cast<std::int32_t>(request.input_tokens))) {
+    for (const NamedPiece& piece :
+         prompts.pieces(static_cast<std::int32_t>(i), 0, static_cast<std::int32_t>(request.input_tokens))) {
       if (piece.name < PromptBook::kBlocks) continue;
       const auto block = static_cast<std::size_t>(piece.name - PromptBook::kBlocks);
       if (block >= of_block_.size()) of_block_.resize(block + 1, of_request_.back());

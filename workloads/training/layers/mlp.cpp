@@ -89,8 +89,7 @@ TensorId write_experts(LayerWriter& writer, const Received& dispatched, const Mo
               {received.tokens, received.weights}, {copies, row_weights});
   const ExpertLinears linears = expert_linears(writer);
   const TensorId up = write_grouped(writer, copies, linears.up, moe);
-  const TensorId active =
-      writer.activation(up, model.experts.width / writer.plan().expert_tp, row_weights);
+  const TensorId active = writer.activation(up, model.experts.width / writer.plan().expert_tp, row_weights);
   const TensorId down = write_grouped(writer, active, linears.down, moe);
   const TensorId tokens = builder.transient(moe.gathered, model.hidden, DType::kBf16, Role::kExperts);
   writer.emit({.kind = OpKind::kUnpermute,
@@ -117,8 +116,9 @@ ExpertLinears expert_linears(const LayerWriter& writer) {
   const Model& model = writer.model();
   const std::int64_t width = model.experts.width;
   const bool shared = writer.plan().expert_tp > 1;
-  return {{Role::kExpertGateUp, width * (model.gated ? 2 : 1), model.hidden, shared ? Cut::kColumns : Cut::kNone},
-          {Role::kExpertDown, model.hidden, width, shared ? Cut::kRows : Cut::kNone}};
+  return {
+      {Role::kExpertGateUp, width * (model.gated ? 2 : 1), model.hidden, shared ? Cut::kColumns : Cut::kNone},
+      {Role::kExpertDown, model.hidden, width, shared ? Cut::kRows : Cut::kNone}};
 }
 
 Op dispatch_op(const LayerWriter& writer, std::int64_t rows, std::int32_t route) {
