@@ -59,14 +59,15 @@ TEST_CASE("slots of an expert take their shares of its tokens") {
 }
 
 TEST_CASE("runs choose by the popularity that each of them says") {
-  RouteSpec spec{.popularity = {.kind = PopularityKind::kZipf, .exponent = 1},
-                 .ranks = 2,
-                 .ranks_per_node = 2,
-                 .experts = 4,
-                 .active = 1,
-                 .tokens = 1000,
-                 .runs = TokenRuns({{0, 7, 0, 1000, 0}, {1, 8, 0, 1000, 1}}),
-                 .popularities = {ExpertWeights({1, 0, 0, 0}), ExpertWeights({0, 0, 0, 1})}};
+  RouteSpec spec;
+  spec.popularity.kind = PopularityKind::kZipf;
+  spec.popularity.exponent = 1;
+  spec.ranks = spec.ranks_per_node = 2;
+  spec.experts = 4;
+  spec.active = 1;
+  spec.tokens = 1000;
+  spec.runs = TokenRuns({{0, 7, 0, 1000, 0}, {1, 8, 0, 1000, 1}});
+  spec.popularities = {ExpertWeights({1, 0, 0, 0}), ExpertWeights({0, 0, 0, 1})};
   const Route route(spec);
   CHECK(route.rows(0, 0) == 1000);
   CHECK(route.rows(1, 1) == 1000);
