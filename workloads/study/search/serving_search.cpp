@@ -142,14 +142,8 @@ class ServingSearch {
   }
 
   SearchNext looked_at(const SearchEntry& entry) {
-    switch (entry.level) {
-      case kGroup:
-        return request_.prune ? timed(entry) : plans_of(entry);
-      case kTimed:
-        return plans_of(entry);
-      default:
-        return run_plan(entry);
-    }
+    if (entry.level == kGroup && request_.prune) return timed(entry);
+    return entry.level == kGroup || entry.level == kTimed ? plans_of(entry) : run_plan(entry);
   }
 
   SearchNext timed(SearchEntry entry) {
