@@ -49,7 +49,6 @@ ProfileSource read_source(Reader reader) {
   return source;
 }
 
-
 std::vector<std::filesystem::path> profile_files(const std::string& data_dir) {
   std::vector<std::filesystem::path> files;
   const std::filesystem::path folder = std::filesystem::path(data_dir) / "profiles";

@@ -159,8 +159,8 @@ TEST_CASE("uneven stages hide crossings of a border as far as the slowest cycle 
   CHECK(both.seconds - near.seconds == Approx(added_seconds(near, kLatency, both.border)).epsilon(0.02));
 }
 
-// Messages that come later meet other tokens: from 30 to 60 km that adds 1 to 14 ms to a step of 21 s, below it next to
-// nothing (10, 20 and 25 km add 1.0, 2.1 and 2.8 ms).
+// Messages that come later meet other tokens: from 30 to 60 km that adds 1 to 14 ms to a step of 21 s, below
+// it next to nothing (10, 20 and 25 km add 1.0, 2.1 and 2.8 ms).
 TEST_CASE("where messages share NICs with experts' tokens a border adds what it adds alone but for that") {
   const MeasuredRun near = run("0 km", "1000000 Tb/s", NetworkDetail::kFluid);
   for (const auto& [distance, latency] : {std::pair("10 km", 50e-6), std::pair("20 km", 100e-6)}) {

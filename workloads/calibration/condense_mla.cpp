@@ -12,7 +12,7 @@ constexpr const char* kOneToken = "prefill of one token: that is decode, which h
 constexpr double kMost = 1e9;
 constexpr const char* kFewRows = "under 512 rows of a head: kernels change from one size to the next";
 constexpr double kFullTiles = 512;  // rows of a head
-constexpr double kShort = 256;  // between the reductions of both absorbing products: their geometric mean
+constexpr double kShort = 256;      // between the reductions of both absorbing products: their geometric mean
 
 // Every head with keys and values of its own (as loaded from the latent rows and multiplied out), or all
 // heads over the latent rows. Both have sites of one width: `where` tells them apart from each other and from
@@ -25,8 +25,7 @@ void describe(ProfileTable& table, bool absorbed, bool prefill) {
                    {Key::kGroups, prefill ? Key::kQueries : Key::kKv});
   const double width = heads.head_dim, value = heads.v_dim;
   table.where = {{Key::kWindow, 0, 0}, {Key::kHeadDim, width, width}, {Key::kVDim, value, value}};
-  table.where.push_back(prefill ? ProfileRange{Key::kQueries, 2, kMost}
-                                : ProfileRange{Key::kQueries, 1, 1});
+  table.where.push_back(prefill ? ProfileRange{Key::kQueries, 2, kMost} : ProfileRange{Key::kQueries, 1, 1});
   table.hot = true;
   table.note = prefill ? "causal, no prefix; writes the cache" : "rotates the queries, writes the cache";
 }
@@ -79,14 +78,15 @@ void read_absorption(Harvest& harvest, const std::string& system) {
     const double n = before ? kLatent : kNope, k = before ? kNope : kLatent;
     TableDraft& draft = drafts.tables[{rank_of(csv.text(row, "backend")), stack, kind}];
     if (draft.rows.empty()) {
-      draft.table = table_of(before ? "absorption of keys" : "absorption of values", {"grouped_gemm"},
-                             eight ? DType::kFp8 : DType::kBf16, {Key::kGroups, Key::kN, Key::kK},
-                             {Key::kRows});
+      draft.table =
+          table_of(before ? "absorption of keys" : "absorption of values", {"grouped_gemm"},
+                   eight ? DType::kFp8 : DType::kBf16, {Key::kGroups, Key::kN, Key::kK}, {Key::kRows});
       draft.table.where = {{Key::kN, n, n}, {Key::kK, k, k}};
       if (!eight)
-        draft.table.where = {{Key::kHeads, 1, kMost},
-                             {Key::kRows, kFullTiles, kMost},
-                             before ? ProfileRange{Key::kK, 1, kShort} : ProfileRange{Key::kK, kShort + 1, kMost}};
+        draft.table.where = {
+            {Key::kHeads, 1, kMost},
+            {Key::kRows, kFullTiles, kMost},
+            before ? ProfileRange{Key::kK, 1, kShort} : ProfileRange{Key::kK, kShort + 1, kMost}};
       draft.table.stack = stack;
       draft.table.note = "a batched GEMM of one product a head";
     }

@@ -40,10 +40,9 @@ ClockPower clock_power(const Accelerator& chip, const std::vector<Profile>& prof
   const bool has_peak =
       std::any_of(chip.peak.begin(), chip.peak.end(), [](FlopRate peak) { return peak.value > 0; });
   if (known == profiles.end() || product <= 0 || !has_peak) return {};
-  ClockPower power{
-      .idle = known->power.idle,
-      .limit = board_limit(chip, *known),
-      .joule_per_byte = known->power.joule_per_byte};
+  ClockPower power{.idle = known->power.idle,
+                   .limit = board_limit(chip, *known),
+                   .joule_per_byte = known->power.joule_per_byte};
   power.memory_rate = chip.memory_rate.value;
   for (int i = 0; i < kNumDTypes; ++i) {
     const DType executed = executed_dtype(chip, static_cast<DType>(i));

@@ -176,8 +176,8 @@ TEST_CASE("a short job passes a large one that waits and a long one does not") {
   CHECK(setting.run().jobs[3].first_start > kHour * 10);
 }
 
-// All borrow what a third queue leaves idle, every hour one for ten of a better priority: they too have waited for
-// too long before long.
+// All borrow what a third queue leaves idle, every hour one for ten of a better priority: they too have
+// waited for too long before long.
 TEST_CASE("nobody waits for more than the patience and those who came before, whatever the priorities") {
   QueueSetting setting;
   setting.plan.queues = {{.name = "low", .quota = 0.25},

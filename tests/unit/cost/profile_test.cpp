@@ -252,7 +252,8 @@ TEST_CASE("a chip finds its own embedded profile, then those of the chips that i
   CHECK(found("h20-sxm-141gb") == std::vector<std::string>{"h20-sxm"});
   CHECK(found("gb200-nvl72") == std::vector<std::string>{"b200-sxm"});
   CHECK(found("mi300x").empty());
-  CHECK(found("gb300-nvl72") == std::vector<std::string>{"gb300-nvl72"});  // another architecture than its base
+  CHECK(found("gb300-nvl72") ==
+        std::vector<std::string>{"gb300-nvl72"});  // another architecture than its base
 }
 
 TEST_CASE("kernels of a chip that is based on another one are that one's, as the model carries them over") {
@@ -271,11 +272,8 @@ TEST_CASE("kernels of a chip that is based on another one are that one's, as the
   shape.heads = 8;
   shape.kv_heads = 1;
   shape.head_dim = shape.v_dim = 128;
-  const CostQuery decode{.kind = OpKind::kAttention,
-                   .shape = shape,
-                   .dtype = DType::kBf16,
-                   .cores = 78,
-                   .rows = {}};
+  const CostQuery decode{
+      .kind = OpKind::kAttention, .shape = shape, .dtype = DType::kBf16, .cores = 78, .rows = {}};
   const Cost h20 = costs("h20-sxm")->cost(decode), h20e = costs("h20-sxm-141gb")->cost(decode);
   CHECK(h20e.origin == h20.origin);
   CHECK(h20e.seconds <= h20.seconds);  // its memory is 1.2 times as fast

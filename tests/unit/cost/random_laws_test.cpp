@@ -136,8 +136,8 @@ TEST_CASE("whatever is asked of any chip: finite, above the roofline, and no tab
 // Between two questions of which the second has twice the rows at the same weights. The model never falls,
 // beyond the twentieth that a tile of attention may save (laws_test.cpp). Measured kernels do: libraries
 // change kernels at sizes of their choice (B200's BF16 GEMM 2048 x 1024 takes 4.7 us for 1 row, 3.0 for 9).
-// Where one of the two was not measured, the way from a table to the model may cost a tenth, and a seventh that from a
-// chip's own table to one of another library of the chip that it is based on.
+// Where one of the two was not measured, the way from a table to the model may cost a tenth, and a seventh
+// that from a chip's own table to one of another library of the chip that it is based on.
 double least_growth(OpKind kind, const Cost& before, const Cost& now, bool of_two_chips) {
   const auto measured = [](const Cost& cost) {
     return cost.origin == Origin::kMeasured || cost.origin == Origin::kInterpolated;
@@ -175,7 +175,8 @@ TEST_CASE("twice the work does not take less time, beyond what measured kernels 
             where = here;
           }
           INFO(here << ": " << before.seconds * 1e6 << " us, then " << now.seconds * 1e6 << " us");
-          CHECK((rows == first || now.seconds >= before.seconds * least_growth(kind, before, now, of_two_chips)));
+          CHECK((rows == first ||
+                 now.seconds >= before.seconds * least_growth(kind, before, now, of_two_chips)));
           before = now;
         }
       }

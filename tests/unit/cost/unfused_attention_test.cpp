@@ -50,19 +50,23 @@ TEST_CASE("kernels of their own multiply masked scores too") {
   CHECK(flops(OpKind::kAttentionGrad) == 4 * 2 * kScores * 96);
 }
 
-// AIConfigurator's mla_bmm, A100, 128 heads of 2,048 tokens: 371 us (SGLang) to columns of 512 from 128, 242 us
-// (TensorRT-LLM) to 128 from 512. The model alone, which is of experts, says 274 and 192.
+// AIConfigurator's mla_bmm, A100, 128 heads of 2,048 tokens: 371 us (SGLang) to columns of 512 from 128, 242
+// us (TensorRT-LLM) to 128 from 512. The model alone, which is of experts, says 274 and 192.
 TEST_CASE("products by heads take what batched ones were measured to take") {
   const Accelerator chip = Catalog().accelerator("a100-sxm");
   const CostQuery queries{OpKind::kAbsorbQueries,
-                          {.m = 2048, .n = 512, .k = 64, .heads = 128, .head_dim = 192}, DType::kBf16, 108, {}};
-  const CostQuery values{OpKind::kAbsorbedValues,
-                         {.m = 2048, .n = 512, .heads = 128, .v_dim = 128}, DType::kBf16, 108, {}};
+                          {.m = 2048, .n = 512, .k = 64, .heads = 128, .head_dim = 192},
+                          DType::kBf16,
+                          108,
+                          {}};
+  const CostQuery values{
+      OpKind::kAbsorbedValues, {.m = 2048, .n = 512, .heads = 128, .v_dim = 128}, DType::kBf16, 108, {}};
   CHECK(make_cost_source(chip, "", "sglang-0.5.10")->cost(queries).seconds == Approx(371.2e-6).epsilon(0.15));
   CHECK(make_cost_source(chip, "", "trtllm-1.0.0")->cost(values).seconds == Approx(242.3e-6).epsilon(0.08));
 }
 
-// What another layout of its operands does to a product of the same library is less than what the model misses.
+// What another layout of its operands does to a product of the same library is less than what the model
+// misses.
 TEST_CASE("a weight gradient in 16 bits takes what a product of its sizes takes, and its sum") {
   const auto source = make_cost_source(Catalog().accelerator("a100-sxm"), "", "sglang-0.5.10");
   const Shape shape{.m = 6144, .n = 8192, .k = 8192, .groups = 1};

@@ -120,7 +120,8 @@ TEST_CASE("blocks that nobody uses make room for prompts, the least recent first
   CHECK(replica.prefixes().hit_blocks == 2);
 }
 
-// The whole cache is a prompt's shared blocks: those stay when it goes, and as many pages are in use as before.
+// The whole cache is a prompt's shared blocks: those stay when it goes, and as many pages are in use as
+// before.
 TEST_CASE("a prompt that did not fit beside another's blocks is tried again once those are free") {
   ReplicaRules rules = rules_of(4);
   rules.shared_tokens = 8;

@@ -69,8 +69,8 @@ void QueueRun::lend(const std::vector<int>& order) {
   }
 }
 
-// Who has waited for too long, those by arrival alone, so that nobody waits for more than the patience and those who
-// came before; then by the priority of queues, then by arrival.
+// Who has waited for too long, those by arrival alone, so that nobody waits for more than the patience and
+// those who came before; then by the priority of queues, then by arrival.
 std::vector<int> QueueRun::in_order() {
   std::vector<int> order = waiting_;
   const auto aged = [&](const QueuedRun& run) {
