@@ -165,6 +165,9 @@ TEST_CASE("a search of a service that cannot be made is refused with what is mis
   CHECK(refusal(batch, {"space", {{"/workload/trace/rate", {"1"}}}}, request) ==
         "space: /workload/trace/rate: expected a key of /plan, or /cluster/pools/0/nodes: a search keeps "
         "model, machines and traffic");
+  CHECK_THAT(refusal(batch, {"space", {{"/plan/decode/max_batchh", {"8"}}}}, request),
+             Catch::StartsWith("space: /vary: no value of /plan/decode/max_batchh is legal: ") &&
+                 Catch::Contains("unknown key \"max_batchh\" (did you mean \"max_batch\"?)"));
   set_at_pointer(batch, "/sla/0/ttft", "\"0 s\"");
   set_at_pointer(batch, "/sla/0/tpot", "\"0 s\"");
   CHECK(refusal(batch, space_of(1), request) ==

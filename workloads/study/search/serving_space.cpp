@@ -70,6 +70,7 @@ ServingSpace::ServingSpace(Document base, const Library& library, const SpaceFil
   take_axes(given);
   make_variants(given, fewer);
   keep_legal();
+  if (variants_.empty() && !given.axes.empty()) refuse(given);
   make_groups();
 }
 
@@ -184,6 +185,26 @@ std::optional<Scenario> ServingSpace::read(const std::vector<Assignment>& settin
     if (error.kind() != Error::Kind::kInput) throw;
     return std::nullopt;
   }
+}
+
+// What the reader says of the first axis that has no legal value beside what the scenario says.
+void ServingSpace::refuse(const SpaceFile& given) const {
+  for (const StudyAxis& axis : given.axes) {
+    std::string why;
+    const bool none = std::all_of(axis.values.begin(), axis.values.end(), [&](const std::string& value) {
+      try {
+        own_scenario(changed(base_, {{axis.pointer, value}}), library_);
+      } catch (const Error& error) {
+        if (error.kind() != Error::Kind::kInput) throw;
+        if (why.empty()) why = error.what();
+        return true;
+      }
+      return false;
+    });
+    if (none)
+      throw input_error(fmt::format("{}: /vary: no value of {} is legal: {}", given.file, axis.pointer, why));
+  }
+  throw input_error(fmt::format("{}: /vary: no plan with these values is legal", given.file));
 }
 
 // The other seats plain.

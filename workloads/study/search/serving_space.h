@@ -84,6 +84,7 @@ class ServingSpace {
   std::optional<Scenario> read(const std::vector<Assignment>& settings) const;
   std::vector<Assignment> probed(const ServingVariant& variant, std::size_t seat, std::int32_t option) const;
   void keep_legal();
+  [[noreturn]] void refuse(const SpaceFile& given) const;
   void probe_options();
   void make_groups();
   std::int32_t bundles_of(const ServingVariant& variant, bool one_instance) const;
