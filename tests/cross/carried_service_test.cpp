@@ -49,16 +49,6 @@ ReplicaRules& replica_of(CarriedService& service, int pool = 0) {
   return service.pools[pool].rules.instance.replica;
 }
 
-// The pool twice, once for each phase.
-CarriedService apart(CarriedService service) {
-  service.pools.push_back(service.pools.front());
-  service.pools[0].rules.role = PoolRole::kPrefill;
-  service.pools[1].rules.role = PoolRole::kDecode;
-  service.pools[0].rules.name = "prefill";
-  service.pools[1].rules.name = "decode";
-  return service;
-}
-
 }  // namespace
 
 TEST_CASE("answers are those of requests that are served one after the other") {
@@ -109,7 +99,7 @@ TEST_CASE("keys that waited in the host's memory are the keys that went there") 
 
 TEST_CASE("prefill and decode apart answer as one pool does and move each prompt's keys once") {
   for (const AttentionKind attention : {AttentionKind::kGqa, AttentionKind::kMla}) {
-    const CarriedService service = apart(small(attention));
+    const CarriedService service = in_two_pools(small(attention));
     const Answered result = answered(service);
     CHECK(result.tokens == expected(attention));
     double tokens = 0;  // of prompts that are decoded
@@ -122,7 +112,7 @@ TEST_CASE("prefill and decode apart answer as one pool does and move each prompt
 
 TEST_CASE("any number of prefill and decode instances give the same answers") {
   for (const auto& [prefill, decode] : {std::pair(2, 1), std::pair(1, 2), std::pair(2, 3)}) {
-    CarriedService service = apart(small());
+    CarriedService service = in_two_pools(small());
     service.pools[0].rules.instances = prefill;
     service.pools[1].rules.instances = decode;
     service.router = RouterPolicy::kLeastTokens;
@@ -131,7 +121,7 @@ TEST_CASE("any number of prefill and decode instances give the same answers") {
 }
 
 TEST_CASE("a decode pool that shares experts takes requests from one whose ranks have them all") {
-  CarriedService service = apart(small());
+  CarriedService service = in_two_pools(small());
   service.pools[1].plan.dp = service.pools[1].plan.ep = 2;
   service.pools[1].rules.instance.replicas = 2;
   service.pools[1].rules.instance.balance = ReplicaBalance::kTokens;

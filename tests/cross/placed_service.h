@@ -54,16 +54,6 @@ inline CarriedService placed_service(const ExpertBalancePlan& experts, int ranks
   return service;
 }
 
-// The pool twice, once for each phase.
-inline CarriedService in_two_pools(CarriedService service) {
-  service.pools.push_back(service.pools.front());
-  service.pools[0].rules.role = PoolRole::kPrefill;
-  service.pools[1].rules.role = PoolRole::kDecode;
-  service.pools[0].rules.name = "prefill";
-  service.pools[1].rules.name = "decode";
-  return service;
-}
-
 // What stands in the slots of every rank by the fragments that were issued: starting from what their weights
 // say, and changed by what their transfers say, iteration after iteration.
 class SlotLedger {

@@ -48,4 +48,14 @@ Tokens answers(const ServingJob& job, const HostOptions& options) {
   return serving.generated(reader_of(host));
 }
 
+// The pool twice, once for each phase.
+inline CarriedService in_two_pools(CarriedService service) {
+  service.pools.push_back(service.pools.front());
+  service.pools[0].rules.role = PoolRole::kPrefill;
+  service.pools[1].rules.role = PoolRole::kDecode;
+  service.pools[0].rules.name = "prefill";
+  service.pools[1].rules.name = "decode";
+  return service;
+}
+
 }  // namespace moebius

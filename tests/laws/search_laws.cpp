@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
-#include "sim/sim_run.h"
+#include "tests/laws/simulator.h"
 #include "tests/process.h"
 #include "workloads/report/report_figures.h"
 #include "workloads/study/search/held_bound.h"
@@ -18,12 +18,6 @@
 
 namespace moebius {
 namespace {
-
-StartExecutor simulator(NetworkDetail detail) {
-  return [detail](const Job& job, const Layout& layout, Recorder& recorder) {
-    return start_simulator(job, layout, recorder, {"", {detail, Driver::kPlain}});
-  };
-}
 
 // A few small layers on one or two nodes; what is drawn differs in everything that decides.
 Document problem(std::uint32_t seed) {

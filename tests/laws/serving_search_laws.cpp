@@ -7,19 +7,13 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
-#include "sim/sim_run.h"
+#include "tests/laws/simulator.h"
 #include "workloads/study/search/serving_search.h"
 #undef CHECK  // ours; here it is Catch's
 #include <catch2/catch.hpp>
 
 namespace moebius {
 namespace {
-
-StartExecutor simulator(NetworkDetail detail) {
-  return [detail](const Job& job, const Layout& layout, Recorder& recorder) {
-    return start_simulator(job, layout, recorder, {"", {detail, Driver::kPlain}});
-  };
-}
 
 // A few small layers on one or two nodes; requests that are there at once, that users ask for, or that come
 // at times of their own.
