@@ -191,17 +191,15 @@ std::optional<Scenario> ServingSpace::read(const std::vector<Assignment>& settin
 void ServingSpace::refuse(const SpaceFile& given) const {
   for (const StudyAxis& axis : given.axes) {
     std::string why;
-    const bool none = std::all_of(axis.values.begin(), axis.values.end(), [&](const std::string& value) {
-      try {
+    for (const std::string& value : axis.values) try {
         own_scenario(changed(base_, {{axis.pointer, value}}), library_);
+        why.clear();
+        break;
       } catch (const Error& error) {
         if (error.kind() != Error::Kind::kInput) throw;
         if (why.empty()) why = error.what();
-        return true;
       }
-      return false;
-    });
-    if (none)
+    if (!why.empty())
       throw input_error(fmt::format("{}: /vary: no value of {} is legal: {}", given.file, axis.pointer, why));
   }
   throw input_error(fmt::format("{}: /vary: no plan with these values is legal", given.file));
