@@ -49,8 +49,9 @@ ClassUse::ClassUse(const Fragment& fragment, int rank_class, OpCosts& shared, st
 }
 
 FragmentUses::FragmentUses(const Cluster& cluster, const Layout& layout,
-                           const std::vector<const CostSource*>& sources, TransferPlans& plans)
-    : cluster_(cluster), layout_(layout), plans_(plans) {
+                           const std::vector<const CostSource*>& sources,
+                           const std::vector<ClockPower>* powers, TransferPlans& plans)
+    : cluster_(cluster), layout_(layout), powers_(powers), plans_(plans) {
   CHECK(sources.size() == cluster.pools.size(),
         fmt::format("{} cost sources for {} pools", sources.size(), cluster.pools.size()));
   for (const CostSource* source : sources) sources_.emplace_back(*source);
@@ -89,13 +90,15 @@ std::unique_ptr<ClassUse> FragmentUses::prepare_class(FragmentUse& use, int rank
   const int pool = pool_of_class_[rank_class];
   const Accelerator& chip = cluster_.pools[pool].accelerator;
   check_cores(fragment, chip);
+  const auto costs_of = [&](std::vector<std::int32_t> members) {
+    const ClockPower* power = powers_ == nullptr ? nullptr : &(*powers_)[pool];
+    return std::make_unique<OpCosts>(fragment, chip, sources_[pool], std::move(members), cluster_.loader,
+                                     power);
+  };
   std::unique_ptr<OpCosts>& shared = use.pool_costs[pool];
-  if (!shared)
-    shared = std::make_unique<OpCosts>(fragment, chip, sources_[pool], std::vector<std::int32_t>{},
-                                       cluster_.loader);
-  auto own = std::make_unique<OpCosts>(fragment, chip, sources_[pool],
-                                       simulated_members(layout_, rank_class), cluster_.loader);
-  return std::make_unique<ClassUse>(fragment, rank_class, *shared, std::move(own));
+  if (!shared) shared = costs_of({});
+  return std::make_unique<ClassUse>(fragment, rank_class, *shared,
+                                    costs_of(simulated_members(layout_, rank_class)));
 }
 
 void FragmentUses::check_cores(const Fragment& fragment, const Accelerator& chip) const {

@@ -60,8 +60,9 @@ struct FragmentUse {
 
 class FragmentUses {
  public:
+  // `powers`: by pool; null where clocks stay full.
   FragmentUses(const Cluster& cluster, const Layout& layout, const std::vector<const CostSource*>& sources,
-               TransferPlans& plans);
+               const std::vector<ClockPower>* powers, TransferPlans& plans);
 
   // Throws run_error when an op wants cores that the chip has not.
   FragmentUse& acquire(const FragmentPtr& fragment, int rank_class);
@@ -77,6 +78,7 @@ class FragmentUses {
   const Cluster& cluster_;
   const Layout& layout_;
   std::deque<RememberedCosts> sources_;  // by pool
+  const std::vector<ClockPower>* powers_;
   std::vector<int> pool_of_class_;
   TransferPlans& plans_;
   std::unordered_map<const Fragment*, std::unique_ptr<FragmentUse>> uses_;

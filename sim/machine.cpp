@@ -7,21 +7,12 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
-#include "models/layer_math.h"
-#include "workloads/schedule/work.h"
 
 namespace moebius {
 namespace {
 
 std::size_t pool_index(const Cluster& cluster, int device) {
   return static_cast<std::size_t>(&cluster.pool_of(device) - cluster.pools.data());
-}
-
-// Of several members the slowest: it sets the pace.
-WorkOnChip work_on_chip(const Op& op, const Fragment& fragment, const OpCost& cost) {
-  const double flops = has_member_rows(op) ? op_flops(op.kind, member_shape(op, fragment, cost.slowest)).value
-                                           : op_flops(op, fragment).value;
-  return {op.kind, op.dtype, flops, cost.memory_bytes, cost.seconds};
 }
 
 }  // namespace
@@ -35,7 +26,7 @@ Machine::Machine(MachineParts parts)
       counters_(parts.counters),
       paces_(parts.paces),
       launches_(parts.layout.classes.size(), parts.cluster.launch),
-      uses_(parts.cluster, parts.layout, parts.costs, parts.plans) {
+      uses_(parts.cluster, parts.layout, parts.costs, parts.powers, parts.plans) {
   lanes_.resize(layout_.classes.size() * kNumLanes);
   std::map<int, std::int32_t> chip_of_device;  // representatives may share one (virtual ranks)
   for (std::size_t i = 0; i < layout_.classes.size(); ++i) {
@@ -225,16 +216,10 @@ void Machine::compute(std::int32_t index) {
 }
 
 double Machine::seconds_at_clock(LaneState& lane) {
-  const double seconds = lane.cost->seconds;
-  if (governors_.empty()) return seconds;
-  const Live& live = live_on(lane);
-  const PowerGovernor& governor = governors_[chip_of_class_[live.rank_class]];
   lane.clock = 1;
-  lane.energy = {};
-  if (governor.power().limit <= 0 || use_on(lane).on_host) return seconds;
-  lane.energy = energy_of(governor.power(), work_on_chip(op_on(lane), *live.use->fragment, *lane.cost));
-  if (lane.energy.follows_clock) lane.clock = governor.clock();
-  return seconds / lane.clock;
+  if (lane.cost->energy.follows_clock)
+    lane.clock = governors_[chip_of_class_[live_on(lane).rank_class]].clock();
+  return lane.cost->seconds / lane.clock;
 }
 
 double Machine::mean_clock() const {
@@ -258,7 +243,7 @@ void Machine::finish(std::int32_t index) {
     lane.lag = {};
   } else {
     if (!governors_.empty())
-      governors_[chip_of_class_[live.rank_class]].ended(lane.energy, lane.clock, lane.start, now_);
+      governors_[chip_of_class_[live.rank_class]].ended(lane.cost->energy, lane.clock, lane.start, now_);
     lane.lag.ns +=
         static_cast<std::int64_t>((1 - lane.cost->mean) * static_cast<double>((now_ - lane.start).ns));
   }

@@ -86,7 +86,6 @@ class Machine {
     Time start, work_start, last_end, lag;
     const OpCost* cost = nullptr;  // compute only
     std::int16_t slowest = 0;      // communication only
-    OpEnergy energy;               // compute on a chip whose power is known
     double clock = 1;              // at its start
   };
 

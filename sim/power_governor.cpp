@@ -13,8 +13,9 @@ constexpr int kSteps = 6;  // from 1 to within 1e-6 of any clock above a half
 void PowerGovernor::ended(const OpEnergy& energy, double clock, Time start, Time end) {
   const double seconds = (end - start).seconds();
   if (seconds <= 0) return;
-  const double kept = std::exp(-(end - last_).seconds() / kWindow);
-  const double counted = kWindow / seconds * (1 - std::exp(-seconds / kWindow));  // the rest has faded
+  const double faded = std::exp(-seconds / kWindow);
+  const double kept = start == last_ ? faded : std::exp(-(end - last_).seconds() / kWindow);
+  const double counted = kWindow / seconds * (1 - faded);  // the rest has faded
   last_ = end;
   const double ran = energy.follows_clock ? seconds : 0;
   clocked_ = clocked_ * kept + energy.clocked * counted;

@@ -33,14 +33,16 @@ StartedExecutor start_simulator(const Job& job, const Layout& layout, Recorder& 
   std::vector<const CostSource*> costs;
   const auto powers = std::make_shared<std::vector<ClockPower>>();
   for (const Pool& pool : job.scenario.cluster->pools) {
-    const std::shared_ptr<const CostSource> source =
-        run.costs ? run.costs(pool.accelerator)
-                  : make_cost_source(pool.accelerator, run.data, job.scenario.kernels);
+    std::shared_ptr<const CostSource> source;
+    if (run.costs) {
+      source = run.costs(pool.accelerator);  // measured ones hold the clocks of their measurement
+    } else {
+      const std::vector<Profile> profiles = find_profiles(pool.accelerator, run.data);
+      source = make_cost_source(pool.accelerator, profiles, job.scenario.kernels);
+      powers->push_back(clock_power(pool.accelerator, profiles));
+    }
     engine.keepers.push_back(source);
     costs.push_back(source.get());
-    // Measured costs hold the clocks of their measurement.
-    if (!run.costs)
-      powers->push_back(clock_power(pool.accelerator, find_profiles(pool.accelerator, run.data)));
     engine.facts.provenance.emplace_back("cost of " + pool.accelerator.id, source->description());
   }
   const auto choices = std::make_shared<std::vector<CollectiveChoice>>();

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
+#include "models/layer_math.h"
 #include "workloads/cost/batch_cost.h"
 #include "workloads/cost/separate_kernels.h"
 #include "workloads/cost/unfused_attention.h"
@@ -76,7 +77,18 @@ const OpCost& OpCosts::find(std::int32_t op, int cores) {
     const OpCost not_asked{.seconds = -1};
     known = costs_.insert(costs_.end(), {cores, std::vector<OpCost>(fragment_.ops.size(), not_asked)});
   }
-  return known->of_op[op] = evaluate(fragment_.ops[op], cores);
+  OpCost& cost = known->of_op[op];
+  cost = evaluate(fragment_.ops[op], cores);
+  cost.energy = energy(fragment_.ops[op], cost);
+  return cost;
+}
+
+// Of several members the slowest: it sets the pace.
+OpEnergy OpCosts::energy(const Op& op, const OpCost& cost) const {
+  if (power_ == nullptr || power_->limit <= 0 || op.lane == Lane::kLoader) return {};
+  const double flops = has_member_rows(op) ? op_flops(op.kind, member_shape(op, fragment_, cost.slowest)).value
+                                           : op_flops(op, fragment_).value;
+  return energy_of(*power_, {op.kind, op.dtype, flops, cost.memory_bytes, cost.seconds});
 }
 
 OpCost OpCosts::evaluate(const Op& op, int cores) {

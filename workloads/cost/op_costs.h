@@ -8,6 +8,7 @@
 
 #include "hw/accelerator.h"
 #include "hw/cluster.h"
+#include "workloads/cost/clock_power.h"
 #include "workloads/cost/cost_source.h"
 #include "workloads/schedule/fragment.h"
 
@@ -21,19 +22,22 @@ struct OpCost {
   Origin origin = Origin::kRoofline;
   float error = 0;
   std::int16_t slowest = 0;  // index in the expert group; 0 when all are equal
+  OpEnergy energy = {};      // of the slowest; on a chip whose power is known
 };
 
 class OpCosts {
  public:
   // `members`: which members of the expert group the class simulates; not needed for ops without member
-  // loads.
+  // loads. `power`: null where the clock stays full.
   OpCosts(const Fragment& fragment, const Accelerator& accelerator, const CostSource& source,
-          std::vector<std::int32_t> members, const std::optional<Loader>& loader = {})
+          std::vector<std::int32_t> members, const std::optional<Loader>& loader = {},
+          const ClockPower* power = nullptr)
       : fragment_(fragment),
         accelerator_(accelerator),
         source_(source),
         members_(std::move(members)),
-        loader_(loader) {}
+        loader_(loader),
+        power_(power) {}
 
   // Stays valid as long as this object.
   const OpCost& at(std::int32_t op, int cores) {
@@ -51,6 +55,7 @@ class OpCosts {
   };
   const OpCost& find(std::int32_t op, int cores);
   OpCost evaluate(const Op& op, int cores);
+  OpEnergy energy(const Op& op, const OpCost& cost) const;
   OpCost joined(const Op& op, OpCost cost) const;
   OpCost slowest_member(const Op& op, int cores);
   OpCost find_slowest(const Op& op, int cores) const;
@@ -61,6 +66,7 @@ class OpCosts {
   const CostSource& source_;
   std::vector<std::int32_t> members_;
   std::optional<Loader> loader_;
+  const ClockPower* power_;
   std::vector<AtCores> costs_;
   struct OfMembers {  // layers that share a route have the same work for each member
     OpKind kind = OpKind::kGroupedGemm;

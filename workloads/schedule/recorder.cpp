@@ -68,7 +68,7 @@ Recorder::Recorder(const Layout& layout, RecorderOptions options)
 std::int32_t Recorder::fragment_row(const Fragment& fragment) {
   const auto next = static_cast<std::int32_t>(fragment_rows_.size());
   const auto [place, added] = fragment_rows_.try_emplace(fragment.hash, next);
-  if (added && options_.detail != Detail::kNone) {
+  if (added && options_.detail != Detail::kNone && options_.stores) {
     timeline_.fragments.push_back(fragment.name);
     add_op_rows(timeline_, fragment, next);
   }
