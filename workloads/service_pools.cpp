@@ -17,7 +17,7 @@ namespace {
 // One prompt as long as an iteration takes, on each replica.
 ServingWorkload largest_iteration(const ServingPlan& plan, const ServingWorkload& work) {
   ServingWorkload largest = work;
-  largest.requests = plan.dp;
+  largest.requests = plan.replicas();
   const int tokens = static_cast<int>(plan.token_budget);
   largest.input = {tokens, tokens};
   largest.output = {2, 2};
@@ -58,12 +58,14 @@ Bytes of_kind(const MemoryReport& memory, MemoryKind kind) {
   return memory.classes[memory.worst_class].at_peak[static_cast<int>(kind)];
 }
 
-// What all ranks of a replica keep of a token, by one of them: latents are the same on each.
+// What all ranks of a replica keep of a token, by one of them: latents are the same on each, but for ranks
+// that cut prompts, each of which keeps its own tokens.
 Bytes page_bytes(const Scenario& scenario) {
   const ServingPlan& plan = scenario.serving;
   const int cut =
       scenario.model.attention == AttentionKind::kMla ? 1 : std::min(plan.tp, scenario.model.kv_heads);
-  return Bytes{kv_elements_per_token(scenario.model) / cut * element_bytes(plan.kv) * plan.block_tokens};
+  return Bytes{kv_elements_per_token(scenario.model) / cut / plan.cp * element_bytes(plan.kv) *
+               plan.block_tokens};
 }
 
 // They keep no cache: weights and the largest iteration have the whole device.

@@ -22,7 +22,7 @@ PoolRules pool_rules(const ServicePlan& service, const ServicePool& pool) {
   rules.name = scenario.cluster->pools.front().name;
   rules.role = pool.phase.role;
   rules.instances = pool.phase.instances;
-  rules.instance.replicas = plan.dp;
+  rules.instance.replicas = plan.replicas();
   rules.instance.balance = service.balance;
   rules.instance.host = service.host;
   ReplicaRules& replica = rules.instance.replica;
@@ -41,7 +41,7 @@ PoolRules pool_rules(const ServicePlan& service, const ServicePool& pool) {
   if (pool.phase.role != PoolRole::kPrefill) replica.speculation = service.speculation;
   replica.seed = scenario.seed;
   rules.wan = pool.phase.wan;
-  rules.transfer_rate = send_rate(*scenario.cluster, plan.tp);
+  rules.transfer_rate = send_rate(*scenario.cluster, plan.tp * plan.cp);
   set_engine_rules(service, pool, rules.instance);
   return rules;
 }

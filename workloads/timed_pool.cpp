@@ -63,7 +63,7 @@ ServicePoolFigures TimedPool::figures(const PoolFigures& run) {
   for (const bool prompts : {false, true}) timer_.take_mean_sides(prompts);
   const std::int64_t timed = surface_.measured();
   const SurfaceError error = judged_ ? surface_.error() : SurfaceError{};
-  ServicePoolFigures figures{run,     pool_.phase.instances, plan.dp, devices, pool_.pages, timed, error,
+  ServicePoolFigures figures{run,     pool_.phase.instances, plan.replicas(), devices, pool_.pages, timed, error,
                              tariff()};
   if (plan.experts_apart())
     figures.separation = {timer_.take_mean_sides(false), timer_.take_mean_sides(true), plan.apart.ranks,

@@ -51,3 +51,17 @@ TEST_CASE("an encoder that stands apart is one that is named, on a pool that doe
   check(kEncoder, "/plan/separation/encoder", "false",
         "/plan/encoder: pool and dp count only with /plan/separation/encoder true");
 }
+
+TEST_CASE("prompts are cut over ranks with whole heads that compute prompts alone") {
+  const char* const apart = "smoke/serve-apart.json";
+  check(apart, "/plan/decode/attention", R"({"dp": 1, "cp": 8})",
+        "/plan/decode: cp 8 cuts prompts, but this pool decodes: expected prefill on a pool of its own");
+  check(apart, "/plan/prefill/attention", R"({"dp": 1, "tp": 2, "cp": 4})",
+        "/plan/prefill: cp 4 with tp 2: prompts are cut over ranks with whole heads, expected tp 1");
+  check(apart, "/plan/prefill/attention", R"({"dp": 2, "cp": 8})",
+        "/plan/prefill: dp 2 x cp 8 x tp 1 ranks do not fit on the 8 devices of pool \"prefill\"");
+  check(apart, "/plan/prefill", R"({"pool": "prefill", "attention": {"cp": 2}, "ep": {"degree": 3}})",
+        "/plan/prefill: experts over 3 ranks, prompts over 2: neither divides the other");
+  check("smoke/serve-small.json", "/plan/decode/attention/cp", "2",
+        "cuts prompts, but this pool decodes: expected prefill on a pool of its own");
+}

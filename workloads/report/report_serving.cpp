@@ -122,10 +122,11 @@ void phase_lines(Out out, const Report& report) {
                      pool.accelerator.id, separation_plan_text(phase, *report.scenario->cluster));
       continue;
     }
-    fmt::format_to(out, "{} on {} {}: {} instance{} of dp {} x tp {} · ep {}\n", role_text(phase.role),
+    const std::string cut = phase.plan.cp > 1 ? fmt::format(" x cp {}", phase.plan.cp) : "";
+    fmt::format_to(out, "{} on {} {}: {} instance{} of dp {}{} x tp {} · ep {}\n", role_text(phase.role),
                    grouped(phase.instances * phase.plan.ranks()), pool.accelerator.id,
-                   grouped(phase.instances), phase.instances == 1 ? "" : "s", phase.plan.dp, phase.plan.tp,
-                   phase.plan.ep);
+                   grouped(phase.instances), phase.instances == 1 ? "" : "s", phase.plan.replicas(), cut,
+                   phase.plan.tp, phase.plan.ep);
   }
   fmt::format_to(out, "\n");
 }

@@ -39,6 +39,7 @@ void require_same(Section& prefill, const PhaseKeys& found, const PhaseKeys& dec
   same("dp", found.dp, decode.dp);
   same("tp", found.tp, decode.tp);
   same("ep", found.ep, decode.ep);
+  same("cp", found.cp > 1 ? found.cp : 0, decode.cp);
 }
 
 template <class... Args>
@@ -134,6 +135,8 @@ PhaseKeys read_phase(Section& phase, int tp, int ep) {
   degrees.dp =
       whole(attention, "dp", {0, kMostRanks}, 0, "replicas with requests of their own; 0: all devices");
   degrees.tp = whole(attention, "tp", {0, kMostRanks}, tp, "ranks that share the heads of a replica");
+  degrees.cp = whole(attention, "cp", {1, kMostRanks}, 1,
+                     "ranks that cut the prompts of a replica among themselves; of prefill alone");
   read_separate_experts(phase, attention, degrees);
   attention.finish();
   Section experts = phase.object("ep", false, "expert parallelism");

@@ -98,6 +98,24 @@ void check_prefix_cache(const Scenario& scenario, const Document& document) {
 
 }  // namespace
 
+namespace {
+
+// Ranks that decode would have to gather the cache of every sequence for each token.
+void check_cut_prompts(const ServicePhase& phase, const PhaseKeys& keys, const Place& place) {
+  if (keys.cp == 1) return;
+  if (phase.role != PoolRole::kPrefill)
+    place.fail(fmt::format("cp {} cuts prompts, but this pool decodes: expected prefill on a pool of its own",
+                           keys.cp));
+  if (phase.plan.tp > 1)
+    place.fail(fmt::format("cp {} with tp {}: prompts are cut over ranks with whole heads, expected tp 1",
+                           keys.cp, phase.plan.tp));
+  if (!keys.expert_pool.empty())
+    place.fail(fmt::format("cp {} with experts on pool \"{}\": expected them on the ranks of attention",
+                           keys.cp, keys.expert_pool));
+}
+
+}  // namespace
+
 // Replicas that share no experts need not wait for each other: each is an instance by itself.
 ServicePhase phase_of(const Scenario& scenario, PoolRole role, const PhaseKeys& keys, const Place& place) {
   ServicePhase phase;
@@ -111,20 +129,26 @@ ServicePhase phase_of(const Scenario& scenario, PoolRole role, const PhaseKeys& 
   phase.batching = scenario.service.batching;
   phase.chunked = scenario.service.chunked;
   set_engine(phase, scenario.service);
+  plan.cp = keys.cp;
+  check_cut_prompts(phase, keys, place);
   const Pool& pool = scenario.cluster->pools[phase.pool];
-  const int dp = keys.dp > 0 ? keys.dp : pool.devices() / plan.tp;
-  if (dp == 0 || std::int64_t{dp} * plan.tp > pool.devices())
-    place.fail(fmt::format("dp {} x tp {} ranks do not fit on the {} devices of pool \"{}\"", std::max(1, dp),
-                           plan.tp, pool.devices(), pool.name));
+  const int dp = keys.dp > 0 ? keys.dp : pool.devices() / (plan.tp * plan.cp);
+  if (dp == 0 || std::int64_t{dp} * plan.cp * plan.tp > pool.devices())
+    place.fail(fmt::format("dp {} x {}tp {} ranks do not fit on the {} devices of pool \"{}\"",
+                           std::max(1, dp), plan.cp > 1 ? fmt::format("cp {} x ", plan.cp) : "", plan.tp,
+                           pool.devices(), pool.name));
   if (!keys.expert_pool.empty()) {
     set_experts_apart(scenario, keys, phase, place);
     return phase;
   }
-  plan.dp = plan.tp > 1 ? 1 : plan.ep;
-  if (dp % plan.dp != 0)
-    place.fail(
-        fmt::format("{} replicas share experts by {}: that does not divide dp {}", plan.dp, plan.ep, dp));
-  phase.instances = dp / plan.dp;
+  plan.dp = plan.tp > 1 ? 1 : std::max(plan.ep, plan.cp);
+  if (plan.dp % plan.cp != 0 || plan.dp % plan.ep != 0)
+    place.fail(fmt::format("experts over {} ranks, prompts over {}: neither divides the other", plan.ep,
+                           plan.cp));
+  if (dp % plan.replicas() != 0)
+    place.fail(fmt::format("{} replicas share experts by {}: that does not divide dp {}", plan.replicas(),
+                           plan.ep, dp));
+  phase.instances = dp / plan.replicas();
   set_overlap(keys, plan.prefill_overlap);
   plan.decode_overlap = plan.prefill_overlap;
   check_overlap(keys, plan.decode_overlap, plan, place);
@@ -210,16 +234,37 @@ void set_phases_of_roles(Scenario& scenario, const Document& document) {
     at_decode.fail("prefill and decode are apart, but on one pool: expected two");
 }
 
+void check_carried_prompts(const ServicePhase& phase, const ServicePlan& service, const Document& document) {
+  if (phase.plan.cp == 1) return;
+  if (service.full_steps)
+    place_at(document, "/plan/steps")
+        .fail(fmt::format("prompts that {} ranks cut are not carried out op by op: expected \"surface\"",
+                          phase.plan.cp));
+  if (service.tiers.on())
+    place_at(document, "/plan/cache")
+        .fail(fmt::format("tiers hold blocks of replicas whose ranks have whole prompts, but {} ranks cut "
+                          "them: expected cp 1",
+                          phase.plan.cp));
+}
+
 }  // namespace
 
 void set_phases(Scenario& scenario, const Document& document) {
   ServicePlan& service = scenario.service;
   decide_steps(scenario);
   check_engine(scenario, document);
-  if (service.full_steps && is_batch(scenario)) return check_separation(scenario, document);
+  if (service.full_steps && is_batch(scenario)) {
+    if (service.decode.cp > 1)
+      place_at(document, "/plan/decode/attention/cp")
+          .fail("cuts prompts, but this pool decodes: expected prefill on a pool of its own");
+    return check_separation(scenario, document);
+  }
   check_prefix_cache(scenario, document);
   service.pools.empty() ? set_phases_of_roles(scenario, document) : set_phases_of_pools(scenario, document);
-  for (ServicePhase& phase : service.phases) set_engine(phase, service);
+  for (ServicePhase& phase : service.phases) {
+    set_engine(phase, service);
+    check_carried_prompts(phase, service, document);
+  }
   check_separation(scenario, document);
   set_classes(scenario, document);
 }

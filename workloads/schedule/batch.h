@@ -22,6 +22,9 @@ struct BatchSequence {
 struct Batch {
   std::int32_t page_tokens = 1;  // 0: nothing is cached (packed sequences of training)
   std::vector<BatchSequence> sequences;
+  // Where ranks have cut the prompts among themselves (serving/cut_prompts.h): keys of all of the sequences,
+  // past and new, whoever has their tokens; else 0.
+  std::int64_t cut_keys = 0;
 
   std::int64_t rows() const;                     // tokens of all sequences
   std::int64_t longest() const;                  // tokens of the longest sequence, past and new

@@ -68,6 +68,7 @@ void add(Hash& hash, const RouteSpec& r) {
 
 void add(Hash& hash, const Batch& batch) {
   hash.add(batch.page_tokens).add(batch.sequences.size());
+  if (batch.cut_keys > 0) hash.add(batch.cut_keys);
   for (const BatchSequence& s : batch.sequences) {
     hash.add(s.request).add(s.prompt).add(s.past).add(s.count).add(s.pages.size());
     for (const std::int32_t page : s.pages) hash.add(page);

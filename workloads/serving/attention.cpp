@@ -88,6 +88,15 @@ class BatchAttention {
     return cache;
   }
 
+  // Keys and values, or latents and rotary keys, of all sequences, where ranks have cut them: each reads its
+  // share from its cache, and they gather it.
+  std::pair<TensorId, TensorId> gathered(TensorId cache, std::int64_t first, std::int64_t second) {
+    const int cp = w_.plan().cp;
+    const std::int64_t share = (b_.batch->cut_keys + cp - 1) / cp;
+    const auto [a, b] = read_back(cache, b_.index, share, {first, second});
+    return {w_.gather_context(a), w_.gather_context(b)};
+  }
+
   // Prompts: every sequence attends to itself, and to keys of its past where these are among k and v.
   TensorId over_prompts(const Heads& heads, TensorId q, TensorId k, TensorId v) {
     const std::int64_t m = w_.rows(q);
@@ -129,6 +138,10 @@ class BatchAttention {
     const TensorId q = positions(parts[0], heads.query, Role::kQNorm);
     const TensorId k = positions(parts[1], heads.kv, Role::kKvNorm);
     const TensorId cache = append({k, parts[2]});
+    if (b_.batch->cut_keys > 0) {
+      const auto [keys, values] = gathered(cache, kv_columns, kv_columns);
+      return over_prompts(heads, q, keys, values);
+    }
     if (whole_prompts()) return over_prompts(heads, q, k, parts[2]);
     return over_cache(heads, 1 / std::sqrt(static_cast<double>(heads.head_dim)), q, cache);
   }
@@ -154,6 +167,10 @@ class BatchAttention {
     const TensorId latent = w_.norm(parts[0], Role::kKvNorm);
     const TensorId rope = rotary(parts[1], 1, mla.rope_dim);
     const TensorId cache = append({latent, rope});
+    if (b_.batch->cut_keys > 0) {
+      const auto [latents, ropes] = gathered(cache, mla.kv_rank, mla.rope_dim);
+      return blown_up(q, latents, ropes, local);
+    }
     if (b_.parts.given()) return in_parts(q, cache, local);
     return whole_prompts() ? blown_up(q, latent, rope, local) : absorbed(q, cache, local, {});
   }
@@ -161,25 +178,25 @@ class BatchAttention {
   // Of sequences that blow up and those that absorb, each writes its rows of the result.
   TensorId in_parts(TensorId q, TensorId cache, int local) {
     const LatentParts& parts = b_.parts;
-    const auto [latent, rope] = read_back(cache);
+    const auto [latent, rope] = read_back(cache, w_.builder().add_batch(parts.blown_up), parts.keys,
+                                          {model_.mla.kv_rank, model_.mla.rope_dim});
     const TensorId o = blown_up(q, latent, rope, local);
     if (!parts.absorbed) return o;
     return absorbed(q, cache, local,
                     {.first = parts.blown_up->rows(), .rows = parts.absorbed->rows(), .o = o});
   }
 
-  // Latents and rotary keys of all that sequences which blow up have in the cache.
-  std::pair<TensorId, TensorId> read_back(TensorId cache) {
-    const Mla& mla = model_.mla;
-    const std::int64_t keys = b_.parts.keys;
-    const TensorId latent = transient(keys, mla.kv_rank, Role::kCache);
-    const TensorId rope = transient(keys, mla.rope_dim, Role::kCache);
+  // Of `keys` tokens of a batch what the cache has: its columns, the first ones and the rest.
+  std::pair<TensorId, TensorId> read_back(TensorId cache, std::int32_t batch, std::int64_t keys,
+                                          std::pair<std::int64_t, std::int64_t> columns) {
+    const TensorId first = transient(keys, columns.first, Role::kCache);
+    const TensorId rest = transient(keys, columns.second, Role::kCache);
     w_.emit({.kind = OpKind::kCacheAppend,
              .role = Role::kCache,
-             .batch = w_.builder().add_batch(b_.parts.blown_up),
-             .shape = {.m = keys, .n = mla.kv_rank + mla.rope_dim, .k = 1}},
-            {cache}, {latent, rope});
-    return {latent, rope};
+             .batch = batch,
+             .shape = {.m = keys, .n = columns.first + columns.second, .k = 1}},
+            {cache}, {first, rest});
+    return {first, rest};
   }
 
   Linear up_map() const {

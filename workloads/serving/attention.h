@@ -2,7 +2,8 @@
 // attend to themselves as they are (FlashAttention over sequences of different lengths), decoding tokens to
 // the cache. Latent attention caches the latent and the rotary key of a token; prompts blow their latents up
 // to heads, decoding absorbs the maps into queries and results (DeepSeek-V2, section 2.1.2). Prompts behind
-// tokens that the cache holds read those latents back and blow them up beside their own (latent_parts.h).
+// tokens that the cache holds read those latents back and blow them up beside their own (latent_parts.h), and
+// so do ranks that have cut a prompt, which gather what each of them keeps (cut_prompts.h).
 #pragma once
 
 #include "workloads/schedule/batch.h"

@@ -90,7 +90,8 @@ class IterationWriter {
 TrainingPlan layers_plan(const ServingPlan& plan, bool decodes) {
   TrainingPlan layers;
   layers.tp = plan.tp;
-  layers.dp = plan.dp;
+  layers.dp = plan.replicas();
+  layers.cp = plan.cp;
   layers.ep = plan.ep;
   layers.expert_tp = plan.expert_tp();
   layers.exchange = decodes ? plan.decode_exchange : plan.prefill_exchange;

@@ -29,8 +29,9 @@ struct PhaseOverlap {
 };
 
 struct ServingPlan {
-  int dp = 1;  // replicas of attention, each with requests of its own
-  int tp = 1;  // ranks of a replica, which cut its heads
+  int dp = 1;  // ranks of attention with rows of their own, each of tp: `cp` for a replica with its requests
+  int tp = 1;  // which cut the heads of a replica
+  int cp = 1;  // which cut its prompts; with tp 1, where prompts are computed alone; simulated only
   // Ranks that share the experts of a layer: replicas with tp 1, which send each other tokens, or ranks of
   // one replica, each of which has all its tokens; what is then left of tp cuts each expert.
   int ep = 1;
@@ -60,6 +61,7 @@ struct ServingPlan {
 
   bool experts_apart() const { return apart.ranks > 0; }
   int ranks() const { return dp * tp + apart.ranks; }
+  int replicas() const { return dp / cp; }
   bool replicated_experts() const { return tp > 1; }
   const PhaseOverlap& overlap(bool decodes) const { return decodes ? decode_overlap : prefill_overlap; }
   int expert_tp() const { return tp > 1 ? tp / ep : 1; }

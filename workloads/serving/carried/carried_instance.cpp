@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
+#include "workloads/serving/cut_prompts.h"
 
 namespace moebius {
 namespace {
@@ -92,7 +93,7 @@ std::vector<RankWork> CarriedInstance::iteration(const std::vector<BatchPtr>& ba
 }
 
 std::vector<RankWork> CarriedInstance::largest_iteration(const std::vector<BatchPtr>& batches) {
-  return work_of(batches, experts_ ? experts_->largest_transfer() : nullptr);
+  return work_of(cut_prompts(batches, job_.plan.cp), experts_ ? experts_->largest_transfer() : nullptr);
 }
 
 void CarriedInstance::iteration_ended(Time now) {
@@ -161,7 +162,7 @@ std::vector<RankWork> CarriedInstance::move(bool send, int replica, std::int32_t
 std::vector<BatchPtr> CarriedInstance::full_batches(bool decode) const {
   const ServingPlan& plan = job_.plan;
   const int prompt = job_.workload.input.high, output = job_.workload.output.high;
-  const int of_replica = (job_.workload.requests + plan.dp - 1) / plan.dp;
+  const int replicas = plan.replicas(), of_replica = (job_.workload.requests + replicas - 1) / replicas;
   std::int64_t sequences = std::min(plan.max_batch, of_replica);
   if (!decode) sequences = std::clamp<std::int64_t>(plan.token_budget / prompt, 1, sequences);
   auto batch = std::make_shared<Batch>();
@@ -169,12 +170,12 @@ std::vector<BatchPtr> CarriedInstance::full_batches(bool decode) const {
   std::int32_t page = 0;
   for (std::int32_t i = 0; i < sequences; ++i) {
     BatchSequence sequence{
-        i * plan.dp, prompt, decode ? prompt + std::max(0, output - 2) : 0, decode ? 1 : prompt, {}};
+        i * replicas, prompt, decode ? prompt + std::max(0, output - 2) : 0, decode ? 1 : prompt, {}};
     for (int p = pages_for(sequence.length(), plan.block_tokens); p > 0; --p)
       sequence.pages.push_back(page++);
     batch->sequences.push_back(std::move(sequence));
   }
-  return std::vector<BatchPtr>(plan.dp, std::move(batch));
+  return std::vector<BatchPtr>(replicas, std::move(batch));
 }
 
 std::int32_t CarriedInstance::peak_pages() const {

@@ -13,7 +13,7 @@ CarriedService carried_alone(const ServingJob& job) {
   service.ranks_per_node = job.ranks_per_node;
   service.workload = job.workload;
   PoolRules rules;
-  rules.instance.replicas = plan.dp;
+  rules.instance.replicas = plan.replicas();
   rules.instance.balance = ReplicaBalance::kRoundRobin;
   ReplicaRules& replica = rules.instance.replica;
   replica.max_running = plan.max_batch;

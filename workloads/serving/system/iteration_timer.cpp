@@ -5,6 +5,7 @@
 #include <memory>
 #include <utility>
 
+#include "workloads/serving/cut_prompts.h"
 #include "workloads/serving/kv/page_pool.h"
 #include "workloads/serving/two_batches.h"
 
@@ -113,7 +114,7 @@ double IterationTimer::seconds(const StepPoint& point, const Extras& extras) {
       plan.overlap(stacks_.front()->shape.decodes(*own)).two_batch && own->rows() > 1 ? 2 : 1;
   const auto rows = std::max(
       least, static_cast<std::int64_t>(std::llround(point.others * static_cast<double>(own->rows()))));
-  batches.resize(plan.dp, rows == own->rows() ? own : rows_only(rows, plan.block_tokens));
+  batches.resize(plan.replicas(), rows == own->rows() ? own : rows_only(rows, plan.block_tokens));
   const double seconds = this->seconds(batches, extras);
   Sides& sides = means_[point.prefill_tokens > 0];
   sides.sum += sides_;
@@ -173,11 +174,12 @@ std::vector<FragmentPtr> IterationTimer::fragments(Stack& stack, const std::vect
     for (const RankClass& of : layout_.classes) fragments.push_back(stack.separated->fragment(of));
     return fragments;
   }
+  const std::vector<BatchPtr> of_ranks = cut_prompts(batches, stack.job.plan.cp);
   stack.routes.draw(extras.loads);
-  stack.routes.begin(batches);
+  stack.routes.begin(of_ranks);
   for (const RankClass& of : layout_.classes) {
     const int group = of.representative() / stack.job.plan.ep;
-    const BatchPtr& batch = batches[of.representative() / stack.job.plan.tp];
+    const BatchPtr& batch = of_ranks[of.representative() / stack.job.plan.tp];
     fragments.push_back(lower_iteration(
         stack.shape, {batch, shard_of(of), [&](int layer) { return stack.routes.get(group, layer); },
                       extras.moves, from_hidden_}));

@@ -38,7 +38,8 @@ struct ServicePhase {
 // How a phase is spread over ranks, as given; zero: as many as the devices allow, or as the other phase.
 struct PhaseKeys {
   std::string pool = {};  // name; empty: the only one
-  int dp = 0, tp = 0, ep = 0;
+  int dp = 0, tp = 0, ep = 0;  // 0: not given
+  int cp = 1;
   Algorithm exchange = Algorithm::kAuto;  // of the phase alone, as what follows
   bool two_batch = false;
   int communication_cores = 0;

@@ -74,7 +74,7 @@ class FullIterations {
       for (const std::int64_t keys : prompt_keys()) {
         const double rate = static_cast<double>(rows) / timed_.surface().at({rows, keys, 0, 0, 1});
         for (std::size_t w = 0; w < best.size(); ++w)
-          best[w] = std::max(best[w], pool_.phase.plan.dp * rate * counted(w, keys));
+          best[w] = std::max(best[w], pool_.phase.plan.replicas() * rate * counted(w, keys));
       }
     }
     return best;
@@ -95,11 +95,11 @@ class FullIterations {
     const Grid grid = answers();
     const double g = promised * tokens;
     for (std::size_t w = 0; w < kKeyWeights.size(); ++w) {
-      rates.answers[w] = pool_.phase.plan.dp * tokens * grid.most_a_second(w, 0, 0);
+      rates.answers[w] = pool_.phase.plan.replicas() * tokens * grid.most_a_second(w, 0, 0);
       rates.kept[w] = rates.answers[w];
       for (double u = 1 / (64 * g); promised > 0 && u < 64 / g; u *= 1.5)
         rates.kept[w] = std::min(rates.kept[w],
-                                 pool_.phase.plan.dp * tokens * std::max(0.0, grid.most_a_second(w, u, g)));
+                                 pool_.phase.plan.replicas() * tokens * std::max(0.0, grid.most_a_second(w, u, g)));
     }
   }
 
@@ -159,7 +159,7 @@ class FullIterations {
   }
 
   // Rows of other replicas over those of one among idle ones.
-  double alone() const { return pool_.phase.plan.dp > 1 ? 0 : 1; }
+  double alone() const { return pool_.phase.plan.replicas() > 1 ? 0 : 1; }
 
   const ServicePool& pool_;
   const SeatLimits& limits_;
