@@ -142,7 +142,7 @@ ServicePhase phase_of(const Scenario& scenario, PoolRole role, const PhaseKeys& 
     return phase;
   }
   plan.dp = plan.tp > 1 ? 1 : std::max(plan.ep, plan.cp);
-  if (plan.dp % plan.cp != 0 || plan.dp % plan.ep != 0)
+  if (plan.cp > 1 && (plan.dp % plan.cp != 0 || plan.dp % plan.ep != 0))
     place.fail(fmt::format("experts over {} ranks, prompts over {}: neither divides the other", plan.ep,
                            plan.cp));
   if (dp % plan.replicas() != 0)
