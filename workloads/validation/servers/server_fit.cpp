@@ -10,7 +10,7 @@
 
 #include "workloads/serving/frameworks.h"
 #include "workloads/validation/servers/server_errors.h"
-#include "workloads/validation/servers/server_start.h"
+#include "workloads/validation/servers/server_rules.h"
 
 namespace moebius {
 namespace {
