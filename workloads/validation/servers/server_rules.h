@@ -59,7 +59,7 @@ struct ServerRule {
 std::vector<ServerRule> read_server_rules(const Document& document);
 const std::vector<ServerRule>& shipped_server_rules();
 
-// Rows of InferenceMAX (its dumps are named by a date, or as a gap analysis), and others.
+// Rows of InferenceMAX (its dumps are named by a date, or as a gap analysis; without dumps, by lengths), and others.
 bool is_inferencemax(const ServerRow& row);
 
 }  // namespace moebius

@@ -208,6 +208,7 @@ std::string plan_text(const ServerRow& row, const Layout& layout, const Formats&
 }
 
 ServerScenario mapped(const ServerRow& row, const ModelCatalog& models) {
+  if (!row.unreadable.empty()) throw LeftOut{row.unreadable};
   if (row.input <= 0 || row.output <= 1 || row.users <= 0)
     throw LeftOut{"lengths or concurrency are not told"};
   if (row.mode != "agg" && row.mode != "disagg")
