@@ -163,7 +163,9 @@ Layout layout_of(const ServerRow& row, const Model& model, const std::string& ch
     layout.decode = degrees_of(row.decode, model, "how decode is spread");
     layout.pools = pool_text("prefill", chip, devices(layout.prefill)) + ", " +
                    pool_text("decode", chip, devices(layout.decode));
-    layout.separation = R"("separation": {"prefill_decode": true}, )";
+    // What users read is the answer of who decodes, first token included: SGLang's prebuilt batches
+    // (disaggregation/decode.py), TensorRT-LLM's first_gen_tokens, vLLM's prefill with one token.
+    layout.separation = R"("separation": {"prefill_decode": true, "first_token": "decode"}, )";
   } else {
     layout.decode = degrees_of(row.both, model, "how the server is spread");
     if (devices(layout.decode) > kOfNode) throw LeftOut{"an aggregated server of more than one node"};
