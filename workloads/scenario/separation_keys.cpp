@@ -15,7 +15,8 @@ constexpr double kMostRanks = 1 << 20, kMostMicrobatches = 64;
 
 constexpr std::array kFirstTokens{
     Named<bool>{"prefill", false, "by who computed the prompt"},
-    Named<bool>{"decode", true, "by who decodes, once its cache is there and the iteration under way is over"},
+    Named<bool>{"decode", true,
+                "by who decodes, once its cache is there and the iteration under way is over"},
 };
 
 std::vector<Named<int>> encoders() {

@@ -35,10 +35,10 @@ std::vector<Named<int>> generators() {
 }
 
 // Of traffic that is drawn, and of nothing else.
-constexpr std::array kDrawnKeys{"block_tokens",  "turns",         "spread",         "first_tokens",   "further_tokens",
-                                "output_tokens", "shared_tokens", "shared_prompts", "pause",
-                                "images",        "image_tokens",  "context_tokens", "arrivals",
-                                "rate",          "variation",     "period",         "amplitude"};
+constexpr std::array kDrawnKeys{
+    "block_tokens",  "turns",          "spread",    "first_tokens", "further_tokens", "output_tokens",
+    "shared_tokens", "shared_prompts", "pause",     "images",       "image_tokens",   "context_tokens",
+    "arrivals",      "rate",           "variation", "period",       "amplitude"};
 
 constexpr int kDefaultKind = 1;  // conversation
 

@@ -52,7 +52,8 @@ TEST_CASE("rules say where they come from, and what they do not know is refused"
 
 // 64 + 1,024 + 64 tokens at a multiple of 64, and at least 8,192.
 TEST_CASE("a token budget counts prompts and batches") {
-  CHECK(TokenBudget{.tokens = 64, .inputs = 1, .batches = 1, .multiple = 64, .least = 0}.of(1000, 64) == 1152);
+  CHECK(TokenBudget{.tokens = 64, .inputs = 1, .batches = 1, .multiple = 64, .least = 0}.of(1000, 64) ==
+        1152);
   CHECK(TokenBudget{.tokens = 64, .inputs = 1, .batches = 1, .multiple = 64, .least = 8192}.of(1000, 64) ==
         8192);
 }
@@ -90,7 +91,6 @@ TEST_CASE("a table of measured servers that lacks a column is told which one") {
     names_servers({path});
     FAIL();
   } catch (const Error& error) {
-    CHECK(error.what() ==
-          path + ":1: a table of measured servers: expected the column osl, found none");
+    CHECK(error.what() == path + ":1: a table of measured servers: expected the column osl, found none");
   }
 }

@@ -17,10 +17,11 @@ constexpr std::array kNeeded{"system", "backend",     "model_path", "mode",    "
                              "osl",    "concurrency", "tp_size",    "ttft_ms", "tpot_ms"};
 // What was measured, in the order of the published table: a key does not depend on that of a file. Of the
 // pools, columns have a word before them.
-constexpr std::array kOfKey{"system", "backend", "backend_version", "model_path",      "precision",     "mode",
-                            "isl",    "osl",     "concurrency",     "gemm_quant_mode", "moe_quant_mode"};
-constexpr std::array kOfServer{"batch_size", "tp_size",     "pp_size", "attention_dp_size",
-                               "moe_tp_size", "moe_ep_size"};
+constexpr std::array kOfKey{
+    "system", "backend", "backend_version", "model_path",      "precision",     "mode",
+    "isl",    "osl",     "concurrency",     "gemm_quant_mode", "moe_quant_mode"};
+constexpr std::array kOfServer{"batch_size",        "tp_size",     "pp_size",
+                               "attention_dp_size", "moe_tp_size", "moe_ep_size"};
 constexpr std::array kOfPool{"batch_size",        "num_workers", "tp_size",    "pp_size",
                              "attention_dp_size", "moe_tp_size", "moe_ep_size"};
 
@@ -41,7 +42,8 @@ class RowReader {
     const std::string field = text(column);
     if (field.empty()) return 0;
     const std::optional<double> value = number(field);
-    if (value && *value >= 0 && *value <= most && *value == std::floor(*value)) return static_cast<int>(*value);
+    if (value && *value >= 0 && *value <= most && *value == std::floor(*value))
+      return static_cast<int>(*value);
     fail(fmt::format("{} is no whole number up to {}", column, most));
     return 0;
   }

@@ -15,8 +15,8 @@ struct ServerDegrees {
 };
 
 struct ServerRow {
-  int line = 0;     // of the file
-  std::string key;  // columns system .. decode_moe_ep_size joined by commas: what was measured
+  int line = 0;            // of the file
+  std::string key;         // columns system .. decode_moe_ep_size joined by commas: what was measured
   std::string unreadable;  // what is wrong with a cell, in words that rows share; empty: nothing is
   std::string system, backend, version, model, precision, mode, gemm, moe, dump;
   std::string measured;  // the day, "2026-01-14"; may be empty

@@ -50,8 +50,8 @@ bool ServerCondition::met(const ServerRow& row, const std::string& model, int re
   if (!tp.empty() && std::find(tp.begin(), tp.end(), row.both.tp) == tp.end()) return false;
   if (!measured_from.empty() && row.measured < measured_from) return false;
   if (!measured_to.empty() && (row.measured.empty() || row.measured > measured_to)) return false;
-  return version.has(row.version) && users.has(row.users) && input.has(row.input) &&
-         output.has(row.output) && replicas.has(replicas_of_row);
+  return version.has(row.version) && users.has(row.users) && input.has(row.input) && output.has(row.output) &&
+         replicas.has(replicas_of_row);
 }
 
 int TokenBudget::of(int input, int batch) const {

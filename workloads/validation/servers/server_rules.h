@@ -17,7 +17,7 @@ using Version = std::array<int, 3>;
 std::optional<Version> version_of(const std::string& text);
 
 struct VersionSpan {
-  std::string is;                      // to the letter; empty: any
+  std::string is;                       // to the letter; empty: any
   std::optional<Version> from, before;  // of a version that can be read
   std::optional<Version> not_before;    // of one that can be read; others are taken to be new enough
   bool has(const std::string& version) const;
@@ -59,7 +59,8 @@ struct ServerRule {
 std::vector<ServerRule> read_server_rules(const Document& document);
 const std::vector<ServerRule>& shipped_server_rules();
 
-// Rows of InferenceMAX (its dumps are named by a date, or as a gap analysis; without dumps, by lengths), and others.
+// Rows of InferenceMAX (its dumps are named by a date, or as a gap analysis; without dumps, by lengths), and
+// others.
 bool is_inferencemax(const ServerRow& row);
 
 }  // namespace moebius

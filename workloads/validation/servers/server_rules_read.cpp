@@ -32,7 +32,8 @@ std::optional<Version> read_version(Reader& reader, std::string_view key) {
   const std::string text = reader.text(key, "");
   if (text.empty()) return std::nullopt;
   const std::optional<Version> version = version_of(text);
-  if (!version) reader.place_of(key).fail("expected a version, \"0.19\" or \"1.2.0\", found \"" + text + "\"");
+  if (!version)
+    reader.place_of(key).fail("expected a version, \"0.19\" or \"1.2.0\", found \"" + text + "\"");
   return version;
 }
 

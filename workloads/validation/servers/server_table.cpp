@@ -16,8 +16,8 @@ bool names_servers(const std::vector<std::string>& paths) {
   if (!path.ends_with(".csv") && !path.ends_with(".csv.gz")) return false;
   const Csv table(path);
   if (const std::vector<std::string> missing = missing_server_columns(table); !missing.empty())
-    throw input_error(fmt::format("{}:1: a table of measured servers: expected the column{} {}, found none", path,
-                                  missing.size() == 1 ? "" : "s", fmt::join(missing, ", ")));
+    throw input_error(fmt::format("{}:1: a table of measured servers: expected the column{} {}, found none",
+                                  path, missing.size() == 1 ? "" : "s", fmt::join(missing, ", ")));
   return is_server_table(table);
 }
 
