@@ -34,6 +34,8 @@ void require_carried(const Scenario& scenario) {
   require(scenario, !plan.encoder.given(), "/plan/encoder", "an encoder of images");
   require(scenario, plan.admission.policy == AdmissionPolicy::kNone, "/plan/admission", "admission");
   require(scenario, plan.router != RouterPolicy::kSlaAware, "/plan/router", "a router that forecasts");
+  require(scenario, !plan.transfer.brings_first_token, "/plan/separation/first_token",
+          "a first token that waits for its cache");
   require(scenario, !plan.engine.host_sampling, "/plan/scheduler/sampling", "choosing tokens on the host");
   require(scenario, !plan.engine.padded, "/plan/layout", "a layout of rows of one length");
   require(scenario, plan.experts.policy != BalancePolicy::kGreedy, "/plan/expert_balance/policy",

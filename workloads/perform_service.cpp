@@ -26,6 +26,7 @@ TransferRules transfer_rules(const Scenario& scenario, const std::vector<Service
   rules.layers = scenario.model.layers;
   rules.layerwise = scenario.service.transfer.layerwise;
   rules.call = scenario.service.transfer.call;
+  rules.brings_first_token = scenario.service.transfer.brings_first_token;
   const ServicePool& from = pools.front();
   const Cluster& cluster = *from.job->scenario.cluster;
   const int ranks = from.phase.plan.tp;

@@ -109,6 +109,8 @@ TEST_CASE("what is simulated only is refused by the executor with the key that a
   const std::string file = kScenarios + "smoke/serve-carried.json --executor host --set ";
   const std::vector<std::pair<std::string, std::string>> cases{
       {"/plan/router=sla-aware", "/plan/router: a router that forecasts needs iterations that are timed"},
+      {"/plan/separation/first_token=decode",
+       "/plan/separation/first_token: a first token that waits for its cache needs iterations that are timed"},
       {"/plan/admission/policy=queue-limit", "/plan/admission: admission needs iterations that are timed"}};
   for (const auto& [set, sentence] : cases) {
     INFO(set);

@@ -109,6 +109,18 @@ TEST_CASE("layers that leave as they are computed never arrive later") {
   CHECK(run(rules).e2e.mean > with);
 }
 
+TEST_CASE("a first token that comes from where decoding goes on comes later, and nothing else changes") {
+  RowCost cost;
+  SystemRules rules = apart(cost);
+  const ServingFigures early = run(rules);
+  rules.transfer.brings_first_token = true;
+  const ServingFigures late = run(rules);
+  CHECK(late.ttft.mean > early.ttft.mean);
+  CHECK(late.ttft.p50 >= early.ttft.p50);
+  CHECK(late.tpot.mean < early.tpot.mean);
+  CHECK(late.e2e.mean == early.e2e.mean);
+}
+
 TEST_CASE("where decoding has no room caches wait where they were computed, and prefill waits behind them") {
   RowCost cost;
   SystemRules rules = apart(cost);

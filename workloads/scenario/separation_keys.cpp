@@ -1,6 +1,7 @@
 #include "workloads/scenario/separation_keys.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -11,6 +12,12 @@ namespace moebius {
 namespace {
 
 constexpr double kMostRanks = 1 << 20, kMostMicrobatches = 64;
+
+constexpr std::array kFirstTokens{
+    Named<bool>{"prefill", false, "by who computed the prompt"},
+    Named<bool>{"decode", true,
+                "by who decodes, once its cache is there and the iteration under way is over"},
+};
 
 std::vector<Named<int>> encoders() {
   std::vector<Named<int>> rows{{"none", -1, "images take no time"}};
@@ -40,6 +47,10 @@ void read_encoder(Section section, EncoderPlan& encoder) {
 void read_separation(Section& plan, ServicePlan& service) {
   Section section = plan.object("separation", false, "what runs on pools of its own");
   service.separate = section.boolean("prefill_decode", false, "prefill and decode on pools of their own");
+  service.transfer.brings_first_token = section.choice<bool>(
+      "first_token", kFirstTokens, false, "with prefill_decode: who gives users the first token");
+  if (section.given("first_token") && !service.separate)
+    section.place_of("first_token").fail("\"first_token\" counts only with prefill_decode true");
   service.experts_apart = section.boolean(
       "attention_ffn", false, "attention and experts on pools of their own, in phases that have \"experts\"");
   service.encoder.apart = section.boolean("encoder", false, "encoders on a pool of their own");

@@ -35,10 +35,10 @@ std::vector<Named<int>> generators() {
 }
 
 // Of traffic that is drawn, and of nothing else.
-constexpr std::array kDrawnKeys{"block_tokens",  "turns",         "first_tokens",   "further_tokens",
-                                "output_tokens", "shared_tokens", "shared_prompts", "pause",
-                                "images",        "image_tokens",  "context_tokens", "arrivals",
-                                "rate",          "variation",     "period",         "amplitude"};
+constexpr std::array kDrawnKeys{
+    "block_tokens",  "turns",          "spread",    "first_tokens", "further_tokens", "output_tokens",
+    "shared_tokens", "shared_prompts", "pause",     "images",       "image_tokens",   "context_tokens",
+    "arrivals",      "rate",           "variation", "period",       "amplitude"};
 
 constexpr int kDefaultKind = 1;  // conversation
 
@@ -90,6 +90,9 @@ SessionShape read_session(Section& section, SessionShape shape) {
            "of the first turn, beside the shared ones; mean, lognormal");
   read_law(section, "further_tokens", shape.further, "that another turn adds; mean, lognormal");
   read_law(section, "output_tokens", shape.output, "of an answer; mean, lognormal");
+  const double spread = section.number(
+      "spread", {0, 4}, 1, "of these lengths: the deviation of their logarithm, times this; 0: all alike");
+  for (TokenLaw* law : {&shape.first, &shape.further, &shape.output}) law->sigma *= spread;
   shape.shared_tokens = static_cast<double>(section.integer("shared_tokens", {0, kMostTokens},
                                                             static_cast<std::int64_t>(shape.shared_tokens),
                                                             "of the system's prompt, which sessions share"));

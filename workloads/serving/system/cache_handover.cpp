@@ -62,6 +62,9 @@ void ServingSystem::State::start_transfer(std::int32_t id) {
 void ServingSystem::State::end_transfer(std::int32_t id) {
   LiveRequest& request = live[id];
   request.moments.handed_over = std::max(now, request.moments.first_token);
+  if (rules.transfer.brings_first_token)
+    request.moments.first_token = request.moments.handed_over =
+        std::max(request.moments.handed_over, instance(request.decode).until());
   replica(request.prefill).release(id);
   replica(request.decode)
       .adopt({id, request.moments.input, request.moments.output - 1, {}}, request.moments.first_token);

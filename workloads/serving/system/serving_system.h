@@ -46,6 +46,7 @@ struct TransferRules {
   int layers = 1;          // of the model
   bool layerwise = false;  // each layer leaves when it is computed; otherwise all when the prompt is
   Time call = {};          // of a layer, before its bytes
+  bool brings_first_token = false;  // see TransferEngine
 };
 
 struct SystemRules {

@@ -10,6 +10,9 @@ namespace moebius {
 struct TransferEngine {
   bool layerwise = true;  // a layer leaves when it is computed; otherwise all when the prompt is
   Time call;              // of a layer, beside its bytes
+  // Users get the first token from where decoding goes on: when the cache is there and the iteration that
+  // goes on there has ended. Otherwise from where the prompt was computed.
+  bool brings_first_token = false;
 };
 
 }  // namespace moebius

@@ -4,12 +4,14 @@
 #include <array>
 #include <cmath>
 #include <iterator>
-#include <map>
+#include <optional>
 
 #include <fmt/format.h>
 
+#include "hw/reader.h"
 #include "workloads/serving/frameworks.h"
 #include "workloads/validation/servers/server_errors.h"
+#include "workloads/validation/servers/server_rules.h"
 #include "workloads/validation/servers/server_start.h"
 
 namespace moebius {
@@ -22,9 +24,10 @@ constexpr std::array kPerToken{0, 1, 2, 3, 5, 7, 9, 11, 13, 15};
 constexpr int kMostUsers = 64;  // beyond it first tokens wait for others, not for the host
 constexpr double kMost = 1;     // of a row's loss: one that no host explains does not decide
 
-// What is simulated with the presets' host before the first token, and what was measured.
+// What is simulated, and what was measured.
 struct FittedRow {
   double tokens = 0;  // of its prompt
+  double before = 0;  // seconds of ours in which the host reads it, were it alone
   double ours = 0, measured = 0;
 };
 
@@ -33,12 +36,22 @@ struct Candidate {
   double seconds(double tokens) const { return 1e-6 * (per_request + per_token * tokens); }
 };
 
-double mean_loss(const std::vector<FittedRow>& rows, const Candidate& host, const Framework& preset) {
+// As its rules say, and the framework where they do not.
+double read_by_host(const ServerRow& row, const ModelCatalog& models, const Framework& framework) {
+  const std::string scheduler = server_start(row, models.model(row.model), {}).scheduler;
+  const Document document = parse_document(scheduler.empty() ? "{}" : scheduler, "scheduler");
+  Reader said(document);
+  const Time request = said.time("host_per_request", framework.host_per_request);
+  Time token = said.time("host_per_prompt_token", framework.host_per_prompt_token);
+  if (std::optional<Reader> stages = said.optional_object("host_overhead"))
+    token += stages->time("per_prompt_token", Time{});
+  return request.seconds() + token.seconds() * row.input;
+}
+
+double mean_loss(const std::vector<FittedRow>& rows, const Candidate& host) {
   double sum = 0;
   for (const FittedRow& row : rows) {
-    const double before =
-        preset.host_per_request.seconds() + preset.host_per_prompt_token.seconds() * row.tokens;
-    const double ours = std::max(1e-4, row.ours - before + host.seconds(row.tokens));
+    const double ours = std::max(1e-4, row.ours - row.before + host.seconds(row.tokens));
     sum += std::min(kMost, std::abs(std::log(ours / row.measured)));
   }
   return sum / static_cast<double>(rows.size());
@@ -46,10 +59,10 @@ double mean_loss(const std::vector<FittedRow>& rows, const Candidate& host, cons
 
 FittedHost fit(const Framework& preset, const std::vector<FittedRow>& rows) {
   FittedHost best{.framework = std::string(preset.name), .rows = static_cast<int>(rows.size())};
-  best.loss = best.loss_without = mean_loss(rows, {}, preset);
+  best.loss = best.loss_without = mean_loss(rows, {});
   for (const int request : kPerRequest)
     for (const int token : kPerToken) {
-      const double loss = mean_loss(rows, {request, token}, preset);
+      const double loss = mean_loss(rows, {request, token});
       if (loss >= best.loss) continue;
       best.loss = loss;
       best.per_request = Time{std::int64_t{1000} * request};
@@ -66,15 +79,15 @@ std::vector<FittedHost> fit_host_costs(const std::vector<ServerRow>& rows, const
   std::copy_if(rows.begin(), rows.end(), std::back_inserter(kept), [](const ServerRow& row) {
     return row.for_fit && is_inferencemax(row) && !row.apart() && row.users <= kMostUsers;
   });
-  std::map<std::string, std::vector<FittedRow>> of_framework;
-  for (const ServerResult& result : simulate_servers(kept, library, start, 0, 0))
-    if (result.left_out.empty())
-      of_framework[result.row.backend].push_back(
-          {static_cast<double>(result.row.input), result.ttft, result.row.ttft});
+  const std::vector<ServerResult> results = simulate_servers(kept, library, start, 0, 0);
   std::vector<FittedHost> fits;
   for (const Framework& framework : frameworks()) {
-    const auto of = of_framework.find(std::string(framework.name));
-    if (of != of_framework.end()) fits.push_back(fit(framework, of->second));
+    std::vector<FittedRow> of;
+    for (const ServerResult& result : results)
+      if (result.left_out.empty() && result.row.backend == framework.name)
+        of.push_back({static_cast<double>(result.row.input),
+                      read_by_host(result.row, library.models, framework), result.ttft, result.row.ttft});
+    if (!of.empty()) fits.push_back(fit(framework, of));
   }
   return fits;
 }

@@ -20,7 +20,8 @@ struct FittedHost {
 };
 
 // Rows of aggregated servers with few users, whose front is the framework's own, are simulated once, with the
-// presets' hosts; another host is taken to shift their first tokens, and nothing else.
+// hosts of server_starts.json and the presets; another host is taken to shift their first tokens, and nothing
+// else.
 std::vector<FittedHost> fit_host_costs(const std::vector<ServerRow>& rows, const Library& library,
                                        const StartExecutor& start);
 std::string fit_text(const std::vector<FittedHost>& fits);

@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
+#include <optional>
 
 #include <fmt/format.h>
 
-#include "hw/error.h"
 #include "workloads/validation/servers/sha256.h"
 
 namespace moebius {
@@ -14,31 +15,47 @@ namespace {
 
 constexpr std::array kNeeded{"system", "backend",     "model_path", "mode",    "isl",
                              "osl",    "concurrency", "tp_size",    "ttft_ms", "tpot_ms"};
-// Results and remarks; all other columns say what was measured.
-constexpr std::array kNotOfKey{"ttft_ms", "tpot_ms", "measured", "dump"};
+// What was measured, in the order of the published table: a key does not depend on that of a file. Of the
+// pools, columns have a word before them.
+constexpr std::array kOfKey{
+    "system", "backend", "backend_version", "model_path",      "precision",     "mode",
+    "isl",    "osl",     "concurrency",     "gemm_quant_mode", "moe_quant_mode"};
+constexpr std::array kOfServer{"batch_size",        "tp_size",     "pp_size",
+                               "attention_dp_size", "moe_tp_size", "moe_ep_size"};
+constexpr std::array kOfPool{"batch_size",        "num_workers", "tp_size",    "pp_size",
+                             "attention_dp_size", "moe_tp_size", "moe_ep_size"};
+
+constexpr double kMostDegree = 1024, kMostUsers = 1 << 16, kMostTokens = 1e7;
 
 class RowReader {
  public:
-  RowReader(const Csv& table, const CsvRow& row, const std::string& path)
-      : table_(table), row_(row), path_(path) {}
+  RowReader(const Csv& table, const CsvRow& row, std::string& fault)
+      : table_(table), row_(row), fault_(fault) {}
 
   std::string text(const std::string& column) const {
-    return table_.has(column) ? table_.text(row_, column) : "";
+    if (!table_.has(column)) return "";
+    const std::string& field = table_.text(row_, column);
+    const std::size_t first = field.find_first_not_of(" \t");
+    return first == std::string::npos ? "" : field.substr(first, field.find_last_not_of(" \t") + 1 - first);
   }
-  int count(const std::string& column) const {
-    if (text(column).empty()) return 0;
-    const double value = table_.number(row_, column);
-    if (value < 0 || value > 1e7 || value != std::floor(value)) fail(column, "a whole number");
-    return static_cast<int>(value);
+  int count(const std::string& column, double most = kMostDegree) const {
+    const std::string field = text(column);
+    if (field.empty()) return 0;
+    const std::optional<double> value = number(field);
+    if (value && *value >= 0 && *value <= most && *value == std::floor(*value))
+      return static_cast<int>(*value);
+    fail(fmt::format("{} is no whole number up to {}", column, most));
+    return 0;
   }
   double seconds(const std::string& column) const {
-    const double value = table_.number(row_, column);
-    if (value <= 0) fail(column, "a time above zero");
-    return value / 1e3;
+    const std::optional<double> value = number(text(column));
+    if (value && *value > 0) return *value / 1e3;
+    fail(fmt::format("{} is no time above zero", column));
+    return 0;
   }
   ServerDegrees degrees(const std::string& prefix) const {
     return {.workers = prefix.empty() ? 1 : count(prefix + "num_workers"),
-            .batch = count(prefix + "batch_size"),
+            .batch = count(prefix + "batch_size", kMostUsers),
             .tp = count(prefix + "tp_size"),
             .pp = count(prefix + "pp_size"),
             .dp = count(prefix + "attention_dp_size"),
@@ -47,35 +64,44 @@ class RowReader {
   }
 
  private:
-  [[noreturn]] void fail(const std::string& column, const char* expected) const {
-    throw input_error(
-        fmt::format("{}:{}: {}: expected {}, found {}", path_, row_.line, column, expected, text(column)));
+  static std::optional<double> number(const std::string& field) {
+    double value = 0;
+    const auto [end, failure] = std::from_chars(field.data(), field.data() + field.size(), value);
+    const bool whole = failure == std::errc{} && end == field.data() + field.size();
+    return whole && std::isfinite(value) ? std::optional(value) : std::nullopt;
+  }
+  void fail(const std::string& fault) const {
+    if (fault_.empty()) fault_ = fault;
   }
 
   const Csv& table_;
   const CsvRow& row_;
-  const std::string& path_;
+  std::string& fault_;
 };
 
 std::string key_of(const Csv& table, const CsvRow& row) {
   std::string key;
-  for (const std::string& column : table.columns()) {
-    if (std::find(kNotOfKey.begin(), kNotOfKey.end(), column) != kNotOfKey.end()) continue;
-    key += (key.empty() ? "" : ",") + table.text(row, column);
-  }
+  const auto add = [&](const std::string& column) {
+    if (table.has(column)) key += (key.empty() ? "" : ",") + table.text(row, column);
+  };
+  for (const char* column : kOfKey) add(column);
+  for (const char* column : kOfServer) add(column);
+  for (const std::string pool : {"prefill_", "decode_"})
+    for (const char* column : kOfPool) add(pool + column);
   return key;
 }
 
-ServerRow row_of(const Csv& table, const CsvRow& line, const std::string& path) {
-  const RowReader in(table, line, path);
+ServerRow row_of(const Csv& table, const CsvRow& line) {
   ServerRow row;
+  const RowReader in(table, line, row.unreadable);
   row.line = line.line;
   row.key = key_of(table, line);
   row.system = in.text("system"), row.backend = in.text("backend"), row.version = in.text("backend_version");
   row.model = in.text("model_path"), row.precision = in.text("precision"), row.mode = in.text("mode");
   row.gemm = in.text("gemm_quant_mode"), row.moe = in.text("moe_quant_mode"), row.dump = in.text("dump");
   row.measured = in.text("measured");
-  row.input = in.count("isl"), row.output = in.count("osl"), row.users = in.count("concurrency");
+  row.input = in.count("isl", kMostTokens), row.output = in.count("osl", kMostTokens);
+  row.users = in.count("concurrency", kMostUsers);
   row.both = in.degrees(""), row.prefill = in.degrees("prefill_"), row.decode = in.degrees("decode_");
   row.ttft = in.seconds("ttft_ms"), row.tpot = in.seconds("tpot_ms");
   row.for_fit = sha256_modulo(row.key, 10) == 0;
@@ -88,10 +114,17 @@ bool is_server_table(const Csv& table) {
   return std::all_of(kNeeded.begin(), kNeeded.end(), [&](const char* column) { return table.has(column); });
 }
 
-std::vector<ServerRow> server_rows(const Csv& table, const std::string& path) {
+std::vector<std::string> missing_server_columns(const Csv& table) {
+  std::vector<std::string> missing;
+  for (const char* column : kNeeded)
+    if (!table.has(column)) missing.emplace_back(column);
+  return 2 * missing.size() < kNeeded.size() ? missing : std::vector<std::string>{};
+}
+
+std::vector<ServerRow> server_rows(const Csv& table) {
   std::vector<ServerRow> rows;
   rows.reserve(table.rows().size());
-  for (const CsvRow& line : table.rows()) rows.push_back(row_of(table, line, path));
+  for (const CsvRow& line : table.rows()) rows.push_back(row_of(table, line));
   return rows;
 }
 

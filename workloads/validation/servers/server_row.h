@@ -15,8 +15,9 @@ struct ServerDegrees {
 };
 
 struct ServerRow {
-  int line = 0;     // of the file
-  std::string key;  // columns system .. decode_moe_ep_size joined by commas: what was measured
+  int line = 0;            // of the file
+  std::string key;         // columns system .. decode_moe_ep_size joined by commas: what was measured
+  std::string unreadable;  // what is wrong with a cell, in words that rows share; empty: nothing is
   std::string system, backend, version, model, precision, mode, gemm, moe, dump;
   std::string measured;  // the day, "2026-01-14"; may be empty
   int input = 0, output = 0, users = 0;
@@ -32,8 +33,10 @@ struct ServerRow {
   }
 };
 
+// Whether it has the columns that every such table has, in any order.
 bool is_server_table(const Csv& table);
-// input_error for a cell that is not what its column says.
-std::vector<ServerRow> server_rows(const Csv& table, const std::string& path);
+// Those that a table lacks which has most of them; empty otherwise.
+std::vector<std::string> missing_server_columns(const Csv& table);
+std::vector<ServerRow> server_rows(const Csv& table);
 
 }  // namespace moebius

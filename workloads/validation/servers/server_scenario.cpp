@@ -9,6 +9,7 @@
 
 #include "hw/error.h"
 #include "hw/json_text.h"
+#include "workloads/validation/servers/server_rules.h"
 #include "workloads/validation/servers/server_start.h"
 
 namespace moebius {
@@ -101,9 +102,7 @@ std::string precision_text(const char* gemm, const char* experts, const char* we
 // are INT4.
 Formats formats_of(const ServerRow& row, const Model& model) {
   const bool blackwell = row.system.starts_with("b");
-  const bool fp8_cache = is_inferencemax(row) && row.precision != "bf16" &&
-                         (row.backend == "trtllm" || blackwell || keeps_fp8(row, model));
-  const char* kv = fp8_cache ? "fp8" : "bf16";
+  const char* kv = keeps_fp8(row, model) ? "fp8" : "bf16";
   if (model.id.starts_with("gpt-oss")) return {precision_text("bf16", blackwell ? "fp8" : "bf16", "fp4", kv)};
   if (row.gemm == "int4_wo") {
     if (model.experts.routed == 0) throw LeftOut{"INT4 weights of dense layers have no table on these chips"};
@@ -164,7 +163,9 @@ Layout layout_of(const ServerRow& row, const Model& model, const std::string& ch
     layout.decode = degrees_of(row.decode, model, "how decode is spread");
     layout.pools = pool_text("prefill", chip, devices(layout.prefill)) + ", " +
                    pool_text("decode", chip, devices(layout.decode));
-    layout.separation = R"("separation": {"prefill_decode": true}, )";
+    // What users read is the answer of who decodes, first token included: SGLang's prebuilt batches
+    // (disaggregation/decode.py), TensorRT-LLM's first_gen_tokens, vLLM's prefill with one token.
+    layout.separation = R"("separation": {"prefill_decode": true, "first_token": "decode"}, )";
   } else {
     layout.decode = degrees_of(row.both, model, "how the server is spread");
     if (devices(layout.decode) > kOfNode) throw LeftOut{"an aggregated server of more than one node"};
@@ -196,7 +197,6 @@ std::string plan_text(const ServerRow& row, const Layout& layout, const Formats&
   const int most = std::max(row.users, batch_of(row, layout));  // one replica may get more than its share
   const int batch = start.max_batch > 0 ? std::min(start.max_batch, most) : most;
   const std::string budget = start.token_budget > 0 ? std::to_string(start.token_budget) : "";
-  const std::string scheduler = joined_members(start.scheduler);
   const std::string prefill = joined_members(
       {row.apart() ? phase_text(layout.prefill, "prefill") : "", member("token_budget", budget)});
   const std::string decode =
@@ -205,11 +205,12 @@ std::string plan_text(const ServerRow& row, const Layout& layout, const Formats&
   return fmt::format(
       R"({{"framework": "{}", "steps": "surface", {}{}"decode": {{{}}}, "prefill": {{{}}}, "precision": {}}})",
       row.backend, layout.separation,
-      scheduler.empty() ? "" : member("scheduler", "{" + scheduler + "}") + ", ", decode, prefill,
+      start.scheduler.empty() ? "" : member("scheduler", start.scheduler) + ", ", decode, prefill,
       formats.precision);
 }
 
 ServerScenario mapped(const ServerRow& row, const ModelCatalog& models) {
+  if (!row.unreadable.empty()) throw LeftOut{row.unreadable};
   if (row.input <= 0 || row.output <= 1 || row.users <= 0)
     throw LeftOut{"lengths or concurrency are not told"};
   if (row.mode != "agg" && row.mode != "disagg")

@@ -1,5 +1,9 @@
 #include "workloads/validation/servers/server_table.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "hw/error.h"
 #include "workloads/calibration/csv.h"
 #include "workloads/validation/servers/server_errors.h"
 #include "workloads/validation/servers/server_fit.h"
@@ -9,12 +13,17 @@ namespace moebius {
 bool names_servers(const std::vector<std::string>& paths) {
   if (paths.size() != 1) return false;
   const std::string& path = paths.front();
-  return (path.ends_with(".csv") || path.ends_with(".csv.gz")) && is_server_table(Csv(path));
+  if (!path.ends_with(".csv") && !path.ends_with(".csv.gz")) return false;
+  const Csv table(path);
+  if (const std::vector<std::string> missing = missing_server_columns(table); !missing.empty())
+    throw input_error(fmt::format("{}:1: a table of measured servers: expected the column{} {}, found none",
+                                  path, missing.size() == 1 ? "" : "s", fmt::join(missing, ", ")));
+  return is_server_table(table);
 }
 
 std::string validated_servers(const std::string& path, const Library& library, const StartExecutor& start,
                               const ServerOptions& options, bool json) {
-  const std::vector<ServerRow> rows = server_rows(Csv(path), path);
+  const std::vector<ServerRow> rows = server_rows(Csv(path));
   if (options.fit) return fit_text(fit_host_costs(rows, library, start));
   const std::vector<ServerResult> results =
       simulate_servers(rows, library, start, options.rows.value_or(0), options.seed.value_or(1));

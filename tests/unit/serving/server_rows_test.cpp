@@ -1,0 +1,96 @@
+// Tables of measured servers as they are read, and the rules of how their servers were started.
+#include <string>
+
+#include "hw/error.h"
+#include "tests/process.h"
+#include "workloads/validation/servers/server_rules.h"
+#include "workloads/validation/servers/server_scenario.h"
+#include "workloads/validation/servers/server_table.h"
+
+#undef CHECK  // of hw/error.h: here it is Catch's
+#include <catch2/catch.hpp>
+
+namespace {
+
+using namespace moebius;
+
+std::vector<ServerRow> rows_of(const std::string& text) {
+  const test::Scratch scratch;
+  return server_rows(Csv(scratch.write("rows.csv", text)));
+}
+
+}  // namespace
+
+TEST_CASE("versions are compared by number, and those that cannot be read are neither from nor before any") {
+  CHECK(version_of("1.2.0rc6.post2") == Version{1, 2, 0});
+  CHECK(version_of("0.14") == Version{0, 14, 0});
+  CHECK(!version_of("nightly-5b8c30d"));
+  const VersionSpan from{.is = "", .from = Version{0, 9, 0}, .before = {}, .not_before = {}};
+  CHECK(from.has("0.14.1"));
+  CHECK(!from.has("0.8.5"));
+  CHECK(!from.has(""));
+  const VersionSpan not_before{.is = "", .from = {}, .before = {}, .not_before = Version{0, 5, 2}};
+  CHECK(not_before.has(""));
+  CHECK(!not_before.has("0.5.1.post1"));
+}
+
+TEST_CASE("rules say where they come from, and what they do not know is refused") {
+  const auto read = [](const std::string& rule) {
+    try {
+      read_server_rules(parse_document(R"({"rules": [)" + rule + "]}", "starts.json"));
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  CHECK(!shipped_server_rules().empty());
+  CHECK(read(R"({"source": "a script", "when": {"by": "inferencemax"}, "set": {"max_batch": 8}})").empty());
+  CHECK(read(R"({"when": {"by": "inferencemax"}, "set": {}})").find("source") != std::string::npos);
+  CHECK(read(R"({"source": "", "when": {"by": "inferencemax", "user": {}}, "set": {}})").find("\"users\"") !=
+        std::string::npos);
+}
+
+// 64 + 1,024 + 64 tokens at a multiple of 64, and at least 8,192.
+TEST_CASE("a token budget counts prompts and batches") {
+  CHECK(TokenBudget{.tokens = 64, .inputs = 1, .batches = 1, .multiple = 64, .least = 0}.of(1000, 64) ==
+        1152);
+  CHECK(TokenBudget{.tokens = 64, .inputs = 1, .batches = 1, .multiple = 64, .least = 8192}.of(1000, 64) ==
+        8192);
+}
+
+TEST_CASE("a row with a cell that cannot be read is left out with its reason, and the others are not") {
+  const std::vector<ServerRow> rows = rows_of(
+      "system,backend,model_path,mode,isl,osl,concurrency,tp_size,ttft_ms,tpot_ms\n"
+      "h200_sxm,vllm,m,agg,1024,1024,n/a,8,100,10\n"
+      "h200_sxm,vllm,m,agg,1024,1024, 8,8,,10\n"
+      "h200_sxm,vllm,m,agg,1024,1024,8,8,100,10\n");
+  REQUIRE(rows.size() == 3);
+  CHECK(rows[0].unreadable == "concurrency is no whole number up to 65536");
+  CHECK(rows[1].unreadable == "ttft_ms is no time above zero");
+  CHECK(rows[1].users == 8);
+  CHECK(rows[2].unreadable.empty());
+  CHECK(server_scenario(rows[0], ModelCatalog()).left_out == rows[0].unreadable);
+}
+
+TEST_CASE("a row's key is the same whatever the order of the columns") {
+  const std::vector<ServerRow> one = rows_of(
+      "system,backend,model_path,mode,isl,osl,concurrency,tp_size,ttft_ms,tpot_ms\n"
+      "h200_sxm,vllm,m,agg,1024,512,4,8,100,10\n");
+  const std::vector<ServerRow> other = rows_of(
+      "ttft_ms,osl,isl,mode,model_path,backend,tp_size,concurrency,system,tpot_ms,dump\n"
+      "100,512,1024,agg,m,vllm,8,4,h200_sxm,10,x\n");
+  CHECK(one[0].key == "h200_sxm,vllm,m,agg,1024,512,4,8");
+  CHECK(other[0].key == one[0].key);
+}
+
+TEST_CASE("a table of measured servers that lacks a column is told which one") {
+  const test::Scratch scratch;
+  const std::string path =
+      scratch.write("rows.csv", "system,backend,model_path,mode,isl,concurrency,tp_size,ttft_ms,tpot_ms\n");
+  try {
+    names_servers({path});
+    FAIL();
+  } catch (const Error& error) {
+    CHECK(error.what() == path + ":1: a table of measured servers: expected the column osl, found none");
+  }
+}
