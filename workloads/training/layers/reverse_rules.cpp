@@ -142,7 +142,7 @@ void Reverse::reverse_norm(const Op& op) {
   const bool share = sees_share_of_tokens(in(op, 0)) || (of_heads && plan().tp > 1);
   const TensorId dw = gradient_buffer(in(op, 1), share);
   Op back = like(op, OpKind::kNormGrad);
-  if (plan().separate_norm_grad) back.shape.heads = kSeparateKernels;
+  back.shape.heads = plan().separate_norm_grad ? kSeparateKernels : 0;
   emit(back, {dy, value(in(op, 0)), value(in(op, 1))}, {dx, dw});
   add_gradient(in(op, 0), dx);
 }
