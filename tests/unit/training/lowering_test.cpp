@@ -168,7 +168,6 @@ TEST_CASE("the same job issues the same schedule, whatever completes when") {
   }
 }
 
-// As Megatron-LM does: dx is on its way to the other ranks of the group while dW is computed.
 // Narayanan et al., SC'21, section 4.1: what tensor-parallel ranks hold alike crosses the network once.
 TEST_CASE("of a message that is cut each rank sends a share, and all are gathered once each way") {
   TrainingJob job = small_job();
@@ -191,6 +190,7 @@ TEST_CASE("of a message that is cut each rank sends a share, and all are gathere
   }
 }
 
+// As Megatron-LM does: dx is on its way to the other ranks of the group while dW is computed.
 TEST_CASE("tensor-parallel input gradients travel beside weight gradients") {
   for (const bool sequence_parallel : {false, true}) {
     TrainingJob job = small_job();

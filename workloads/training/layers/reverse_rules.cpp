@@ -297,7 +297,7 @@ void Reverse::gather_message(TensorId part, TensorId whole) {
   const Tensor &mine = builder().tensor(part), &all = builder().tensor(whole);
   emit({.kind = OpKind::kAllGather,
         .lane = tensor_lane(),
-        .role = all.role,
+        .role = Role::kPipeline,
         .group = GroupRole::kTensor,
         .match = builder().next_match(),
         .shape = {.m = mine.rows, .n = mine.columns},
