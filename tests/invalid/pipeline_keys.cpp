@@ -36,7 +36,7 @@ TEST_CASE("messages can be cut over ranks that hold the same activations") {
   check(kTraining,
         {{"/plan/pp/cut_messages", "true",
           "/plan/pp/cut_messages: expected tensor-parallel ranks that hold the same activations, found one rank"},
-         {"/plan/pp/blocking_messages", "1", "expected true or false, found 1"}});
+         {"/plan/pp/blocking_messages", "1", "/plan/pp/blocking_messages: expected true or false, found 1"}});
   CHECK_THAT(refusal_of({{"/plan/tp/attention", "2"},
                          {"/plan/tp/sequence_parallel", "true"},
                          {"/plan/pp/cut_messages", "true"}}),
