@@ -184,7 +184,8 @@ class Communication : FlatCommunication {
 
   // A message is a copy, so that the sender goes on whatever the receiver does.
   void send() {
-    const Operand x = c_.in(0);
+    const Shape& shape = c_.op().shape;
+    const Operand whole = c_.in(0), x = shape.k > 0 ? whole.some_rows(shape.kv, shape.m) : whole;
     const Storage storage = storage_of(c_.op().dtype);
     const TensorRef copy = c_.make(x.rows, x.columns, storage);
     is_scaled(storage) ? quantise(c_.stream(), c_.plain(x), copy->operand)

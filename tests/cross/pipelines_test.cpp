@@ -120,4 +120,18 @@ TEST_CASE("tensor-parallel ranks of a split backward pass have the loss of one r
   }
 }
 
+TEST_CASE("messages that block, and of which each rank sends a share, have the loss of one stage") {
+  TrainingJob job = small_job(small_model(AttentionKind::kGqa));
+  job.model.experts = {};
+  job.model.layers = 4;
+  job.workload.steps = 3;
+  job.workload.global_batch = 8;
+  job.plan.tp = 2;
+  for (const PipelineKind kind : {PipelineKind::k1F1B, PipelineKind::kInterleaved, PipelineKind::kDualPipe}) {
+    TrainingJob changed = on_ranks(job, kind);
+    changed.plan.blocking_messages = changed.plan.cut_messages = true;
+    require_same(job, changed);
+  }
+}
+
 }  // namespace moebius

@@ -32,6 +32,17 @@ TEST_CASE("a schedule is one of those that there are, slicing a name or a list")
         R"(/plan/pp/slicing: 64 layers in all, but deepseek-v3 has 61)"}});
 }
 
+TEST_CASE("messages can be cut over ranks that hold the same activations") {
+  check(kTraining,
+        {{"/plan/pp/cut_messages", "true",
+          "/plan/pp/cut_messages: expected tensor-parallel ranks that hold the same activations, found one rank"},
+         {"/plan/pp/blocking_messages", "1", "/plan/pp/blocking_messages: expected true or false, found 1"}});
+  CHECK_THAT(refusal_of({{"/plan/tp/attention", "2"},
+                         {"/plan/tp/sequence_parallel", "true"},
+                         {"/plan/pp/cut_messages", "true"}}),
+             Catch::Contains("found sequence_parallel, which cuts them already"));
+}
+
 TEST_CASE("a schedule says what it needs of stages and microbatches") {
   CHECK(
       refusal_of({{"/plan/pp/schedule", "1f1b"}, {"/plan/pp/virtual", "2"}}) ==

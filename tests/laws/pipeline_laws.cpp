@@ -110,6 +110,21 @@ TEST_CASE("the simulated bubble of DualPipe is (PP/2-1)(F&B+B-3W) at most") {
   }
 }
 
+// Two ranks of GPipe and n microbatches: ahead, a message of length m is hidden but for one each way; blocking,
+// the first rank waits for it after each forward pass but the last, and the second one after each backward pass.
+TEST_CASE("messages that block lengthen each pass by one message") {
+  constexpr double kMessage = 1e-4;
+  constexpr int kMicrobatches = 8;
+  World world = instant_network(2);
+  world.link = 32 * 64 * 2 / kMessage;  // tokens of a microbatch, columns, bytes
+  TrainingJob job = equal_stages(PipelineKind::kGpipe, 2, kMicrobatches);
+  const PassCost cost(1.5e-3, 0.5e-3);
+  const double ahead = simulate(job, world, cost).seconds;
+  CHECK(ahead == Approx((kMicrobatches + 1) * 3e-3 + 2 * kMessage).epsilon(0.01));
+  job.plan.blocking_messages = true;
+  CHECK(simulate(job, world, cost).seconds - ahead == Approx(2 * (kMicrobatches - 1) * kMessage).epsilon(0.05));
+}
+
 TEST_CASE("passes and what lies between them make up the step") {
   const Step step =
       simulate(equal_stages(PipelineKind::kDualPipe, 4, 16), instant_network(4), PassCost(1e-3, 1e-3));

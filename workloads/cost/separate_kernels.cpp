@@ -21,6 +21,10 @@ bool is_permutation(OpKind kind) {
          kind == OpKind::kUnpermuteGrad;
 }
 
+bool is_norm(OpKind kind) {
+  return kind == OpKind::kNorm || kind == OpKind::kNormGrad;
+}
+
 bool is_gate(OpKind kind) {
   return kind == OpKind::kGate || kind == OpKind::kGateGrad;
 }
@@ -44,9 +48,11 @@ class Kernels {
          .cores = query_.cores});
   }
 
-  void op_itself() {
+  // With so many times its rows: where a kernel takes longer for each.
+  void op_itself(double rows = 1) {
     CostQuery op = query_;
     op.shape.heads = 0;
+    op.shape.m = static_cast<std::int64_t>(static_cast<double>(op.shape.m) * rows);
     add(op);
   }
 
@@ -108,8 +114,8 @@ void add_permutation(Kernels& kernels, const CostQuery& query) {
 
 bool has_separate_kernels(const CostQuery& query) {
   const OpKind kind = query.kind;
-  return query.shape.heads > 0 && (is_loss(kind) || kind == OpKind::kNormGrad || kind == OpKind::kAdam ||
-                                   is_gate(kind) || is_permutation(kind) || is_product(kind));
+  return query.shape.heads > 0 && (is_loss(kind) || is_norm(kind) || kind == OpKind::kAdam || is_gate(kind) ||
+                                   is_permutation(kind) || is_product(kind));
 }
 
 Cost separate_kernels_cost(const CostSource& source, const CostQuery& query) {
@@ -126,9 +132,12 @@ Cost separate_kernels_cost(const CostSource& source, const CostQuery& query) {
     for (const int bytes : {6, 4, 8, 8, 4}) kernels.pass(bytes);
   } else if (query.kind == OpKind::kCrossEntropy) {
     for (const int bytes : {8, 8, 6}) kernels.pass(bytes);
+  } else if (query.kind == OpKind::kNorm) {
+    constexpr double kRowsReadAgain = 1.4;
+    kernels.op_itself(kRowsReadAgain);
   } else if (query.kind == OpKind::kNormGrad) {
     kernels.op_itself();
-    kernels.pass(4);
+    kernels.pass(6);
   } else {
     if (query.shape.heads == kSeparateFromBf16) kernels.pass(6);
     for (const int bytes : {8, 4, 8}) kernels.pass(bytes);

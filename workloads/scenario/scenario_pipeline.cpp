@@ -84,6 +84,7 @@ class PipelineChecks {
 
   void passes() const {
     microbatches();
+    messages();
     two_batch();
   }
 
@@ -121,6 +122,16 @@ class PipelineChecks {
     const std::int64_t sum = std::accumulate(plan_.layers.begin(), plan_.layers.end(), std::int64_t{0});
     require(sum == layers, "/plan/pp/slicing", "{} layers in all, but {} has {}", sum, scenario_.model.id,
             layers);
+  }
+
+  void messages() const {
+    const auto& work = scenario_.training;
+    const std::int64_t tokens = work.micro_batch * work.sequence_length / plan_.cp;
+    require(!plan_.cut_messages || (plan_.tp > 1 && !plan_.sequence_parallel), "/plan/pp/cut_messages",
+            "expected tensor-parallel ranks that hold the same activations, found {}",
+            plan_.tp > 1 ? "sequence_parallel, which cuts them already" : "one rank");
+    require(!plan_.cut_messages || tokens % plan_.tp == 0, "/plan/pp/cut_messages",
+            "{} tokens of a microbatch cannot be cut over {} tensor-parallel ranks", tokens, plan_.tp);
   }
 
   void microbatches() const {
@@ -166,6 +177,11 @@ void read_pipeline(Section section, TrainingPlan& plan) {
   plan.chunks = static_cast<int>(
       section.integer("virtual", {1, 32}, 1, "stages on a rank, of schedule \"interleaved\""));
   plan.layers = read_slicing(section, plan.dynamic_slicing);
+  plan.blocking_messages =
+      section.boolean("blocking_messages", false,
+                      "a pass begins when the messages of those before it have arrived");
+  plan.cut_messages = section.boolean(
+      "cut_messages", false, "tensor-parallel ranks send a share of a message each, and gather what they received");
   section.finish();
 }
 

@@ -29,8 +29,10 @@ constexpr std::array kLosses{
 };
 
 constexpr std::array kNormGradients{
-    Named<bool>{"fused", false, "one kernel gives both gradients"},
-    Named<bool>{"separate", true, "the gradient of the norm's own weights is a kernel that reads both again"},
+    Named<bool>{"fused", false, "one kernel gives both gradients, rows are read once"},
+    Named<bool>{"separate", true,
+                "rows are read twice, forward too, and the gradient of the norm's own weights is a kernel that "
+                "reads both operands again"},
 };
 
 constexpr std::array kUpdates{

@@ -22,6 +22,8 @@ std::optional<RowWindow> absorbed_window(const Fragment& fragment, const Op& op,
 }  // namespace
 
 std::optional<RowWindow> row_window(const Fragment& fragment, const Op& op, int operand) {
+  if (op.kind == OpKind::kSend && op.shape.k > 0)
+    return RowWindow{1, fragment.tensors[fragment.input(op, 0)].rows, op.shape.kv, op.shape.m};
   if (op.kind == OpKind::kAbsorbQueries || op.kind == OpKind::kAbsorbedValues)
     return absorbed_window(fragment, op, operand);
   if (!has_windows(op) || (operand != 0 && operand != op.num_inputs)) return std::nullopt;

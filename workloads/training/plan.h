@@ -60,6 +60,12 @@ struct TrainingPlan {
   int pp = 1;
   PipelineKind schedule = PipelineKind::k1F1B;
   int chunks = 1;                // stages of the model on a rank, of kInterleaved
+  // A pass begins when the messages of those before it have arrived, not while they travel (Megatron-LM
+  // until 2022, whose exchange ends with a synchronisation; github.com/deepseek-ai/DualPipe).
+  bool blocking_messages = false;
+  // Without sequence parallelism tensor-parallel ranks hold the same activations: each sends its share of the
+  // rows, and the receivers gather them (Narayanan et al., SC'21, section 4.1).
+  bool cut_messages = false;
   std::vector<int> layers = {};  // of each stage; empty: by slicing
   bool dynamic_slicing = false;  // layers are found from time and memory: dynamic_slicing.h
   int ep = 1;
@@ -118,6 +124,7 @@ struct TrainingPlan {
   int dense_degree() const { return dense_tp > 0 ? dense_tp : tp; }
   bool zigzag() const { return cp > 1 && context == ContextKind::kRing; }  // see context_part.h
   int expert_ranks() const { return ep * expert_tp; }                      // that hold a layer's experts once
+  int message_parts() const { return cut_messages ? tp : 1; }
   bool uneven_batches() const { return auto_microbatches || !microbatches.empty(); }
   bool mixed_tp() const { return dense_degree() != tp; }  // dense MLPs have groups of their own
 };

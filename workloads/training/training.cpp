@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <deque>
 #include <map>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -49,6 +50,8 @@ struct ClassPlace {
   std::map<std::pair<int, int>, std::int32_t> loads;       // by chunk and microbatch, not yet used
   std::map<int, std::deque<std::int32_t>> last_forwards;   // by chunk: whose buffers no load has taken
   std::map<int, int> loaded;                               // by chunk, up to the number of buffers
+  std::vector<std::int32_t> exchange, last_exchange;       // submissions whose messages travel together
+  bool exchange_is_open = false;                           // one more pass may join
 };
 
 }  // namespace
@@ -170,6 +173,17 @@ struct Training::State {
     forwards.push_back(submission.sequence);
   }
 
+  // A pass waits for all messages of the exchange before its own. Interleaved, those of a forward pass travel
+  // with those of the backward pass after it, as in Megatron-LM's schedule.
+  void wait_for_messages(const Pass& pass, ClassPlace& place, Submission& submission) const {
+    const bool joins = place.exchange_is_open && pass.kind == PassKind::kBackward;
+    if (!joins) place.last_exchange = std::exchange(place.exchange, {});
+    place.exchange.push_back(submission.sequence);
+    place.exchange_is_open =
+        job.plan.schedule == PipelineKind::kInterleaved && pass.kind == PassKind::kForward;
+    submission.after.insert(submission.after.end(), place.last_exchange.begin(), place.last_exchange.end());
+  }
+
   int step_at(std::int64_t position) const {
     return job.workload.first_step + static_cast<int>(position / passes_of_step());
   }
@@ -246,6 +260,7 @@ std::optional<Submission> Training::next(Time) {
     if (reads && before != place.forward_of.end()) submission.after.push_back(before->second);
   }
   if (s.job.workload.input_ahead > 0) s.wait_for_input(pass, place, submission);
+  if (s.job.plan.blocking_messages && !loads) s.wait_for_messages(pass, place, submission);
   if (!loads) place.last_sequence = submission.sequence;
   ++place.outstanding;
   for (const int microbatch : s.forgotten[of_step]) s.store.forget(step, microbatch);

@@ -53,10 +53,11 @@ TEST_CASE("a loss over FP32 logits moves 52 bytes an element in eight kernels") 
   CHECK(forward.seconds + back.seconds == 52 * kElements + 8);
 }
 
-TEST_CASE("a norm's own gradient reads both operands once more when it is a kernel of its own") {
-  const Cost cost = separate(OpKind::kNormGrad);
-  CHECK(cost.memory_bytes == fused_bytes(OpKind::kNormGrad) + 2 * 2 * kElements);
-  CHECK(cost.seconds == cost.memory_bytes + 2);
+// 75.1 over 53.5 us, 176.2 over 86.6 (NVIDIA/apex, pull request 1037): 1.40 and 2.03.
+TEST_CASE("norms of kernels that read rows twice take as much longer as was measured") {
+  const auto longer = [](OpKind kind) { return separate(kind).memory_bytes / fused_bytes(kind); };
+  CHECK(longer(OpKind::kNorm) == Approx(1.40).epsilon(0.01));
+  CHECK(longer(OpKind::kNormGrad) == Approx(2.03).epsilon(0.03));
 }
 
 // Unscale and check 4 + 4, norm 4, scale 4 + 4, copy of the weights 4; of 16-bit gradients a copy 2 + 4

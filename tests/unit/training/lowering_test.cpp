@@ -168,6 +168,28 @@ TEST_CASE("the same job issues the same schedule, whatever completes when") {
   }
 }
 
+// Narayanan et al., SC'21, section 4.1: what tensor-parallel ranks hold alike crosses the network once.
+TEST_CASE("of a message that is cut each rank sends a share, and all are gathered once each way") {
+  TrainingJob job = small_job();
+  job.model.experts = {};
+  job.plan.dp = job.plan.ep = 1;
+  job.plan.tp = job.plan.pp = 2;
+  const double whole = 32 * 64 * 2;  // tokens, columns, bytes
+  for (const bool cut : {false, true}) {
+    job.plan.cut_messages = cut;
+    Training training(job);
+    for (const Submission& submission : all_submissions(training)) {
+      double gathered = 0;
+      for (const Op& op : submission.fragment->ops) {
+        if (op.kind == OpKind::kSend) CHECK(op.payload.value == (cut ? whole / 2 : whole));
+        if (op.kind == OpKind::kAllGather && op.role == Role::kPipeline) gathered += op.payload.value;
+      }
+      const bool receives = count(*submission.fragment, OpKind::kRecv) > 0;
+      CHECK(gathered == (cut && receives ? whole : 0));
+    }
+  }
+}
+
 // As Megatron-LM does: dx is on its way to the other ranks of the group while dW is computed.
 TEST_CASE("tensor-parallel input gradients travel beside weight gradients") {
   for (const bool sequence_parallel : {false, true}) {

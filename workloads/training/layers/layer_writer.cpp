@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
+#include "workloads/cost/separate_kernels.h"
 #include "workloads/schedule/context_part.h"
 
 namespace moebius {
@@ -128,7 +129,10 @@ TensorId LayerWriter::norm(TensorId x, Role role, int heads) {
                                         .columns = n,
                                         .init = -1});
   const TensorId y = builder().transient(rows(x), columns(x), DType::kBf16, role);
-  emit({.kind = OpKind::kNorm, .role = role, .shape = {.m = rows(x) * heads, .n = n}}, {x, scale}, {y});
+  emit({.kind = OpKind::kNorm,
+        .role = role,
+        .shape = {.m = rows(x) * heads, .n = n, .heads = plan().separate_norm_grad ? kSeparateKernels : 0}},
+       {x, scale}, {y});
   return y;
 }
 

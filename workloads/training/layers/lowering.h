@@ -100,6 +100,10 @@ ForwardPass lower_forward(const LoweringInput& input, const StageSpec& stage, Ro
 // tensor parallelism.
 std::int64_t tokens_per_rank(const LoweringInput& input);
 
+// A message between stages of which each tensor-parallel rank sends a share of the rows
+// (TrainingPlan::cut_messages): the rows of `member`, as many as the op says.
+void cut_message(Op& send, const TrainingPlan& plan, int member);
+
 // What a member of a context group passes to the next one in a step of the ring: keys and values of its
 // tokens.
 PairBytesPtr ring_bytes(const LoweringInput& input);

@@ -57,6 +57,7 @@ class Reverse {
   std::vector<TensorId> shift(const Op& like_op, const std::vector<TensorId>& x);
   std::vector<TensorId> sums(const std::vector<TensorId>& a, const std::vector<TensorId>& b);
   void receive_gradient(const Op& op);
+  void gather_message(TensorId part, TensorId whole);
   void send_gradient(const Op& op);
 
   void flush_weights();

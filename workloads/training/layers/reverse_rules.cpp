@@ -142,7 +142,7 @@ void Reverse::reverse_norm(const Op& op) {
   const bool share = sees_share_of_tokens(in(op, 0)) || (of_heads && plan().tp > 1);
   const TensorId dw = gradient_buffer(in(op, 1), share);
   Op back = like(op, OpKind::kNormGrad);
-  if (plan().separate_norm_grad) back.shape.heads = kSeparateKernels;
+  back.shape.heads = plan().separate_norm_grad ? kSeparateKernels : 0;
   emit(back, {dy, value(in(op, 0)), value(in(op, 1))}, {dx, dw});
   add_gradient(in(op, 0), dx);
 }
@@ -256,7 +256,8 @@ void Reverse::reverse_routed_exchange(const Op& op) {
 void Reverse::reverse_collective(const Op& op) {
   const TensorId dy = gradient(out(op, 0));
   if (dy == kNoTensor) return;
-  if (op.kind == OpKind::kAllReduce) return add_gradient(in(op, 0), dy);
+  const bool of_message = op.role == Role::kPipeline;  // of whose gradient a share is sent back
+  if (op.kind == OpKind::kAllReduce || of_message) return add_gradient(in(op, 0), dy);
   const TensorId dx = fresh_gradient(in(op, 0));
   // What was dispatched back is gathered as it came.
   if (op.group == GroupRole::kExpertTensor && op.kind == OpKind::kReduceScatter)
@@ -278,13 +279,30 @@ void Reverse::reverse_collective(const Op& op) {
 
 void Reverse::receive_gradient(const Op& op) {
   const TensorId dy = fresh_gradient(in(op, 0));
+  const bool cut = plan().message_parts() > 1;
+  const TensorId part = cut ? builder().transient(op.shape.m, op.shape.n, DType::kBf16, op.role) : dy;
   Op back = like(op, OpKind::kRecv);
   back.lane = Lane::kRecvBackward;
   back.group = op.group;
   back.match = stage_match(StageMatch::kBackward, stage_.stage / plan().pp);
   back.payload = op.payload;
-  emit(back, {}, {dy});
+  back.shape = {.m = op.shape.m, .n = op.shape.n};
+  emit(back, {}, {part});
+  if (cut) gather_message(part, dy);
   add_gradient(in(op, 0), dy);
+}
+
+// What the tensor-parallel ranks received, each its share of the rows.
+void Reverse::gather_message(TensorId part, TensorId whole) {
+  const Tensor &mine = builder().tensor(part), &all = builder().tensor(whole);
+  emit({.kind = OpKind::kAllGather,
+        .lane = tensor_lane(),
+        .role = Role::kPipeline,
+        .group = GroupRole::kTensor,
+        .match = builder().next_match(),
+        .shape = {.m = mine.rows, .n = mine.columns},
+        .payload = all.bytes()},
+       {part}, {whole});
 }
 
 void Reverse::send_gradient(const Op& op) {
@@ -293,6 +311,7 @@ void Reverse::send_gradient(const Op& op) {
   back.group = op.group;
   back.match = stage_match(StageMatch::kBackward, (stage_.stage - 1) / plan().pp);
   back.payload = op.payload;
+  cut_message(back, plan(), stage_.shard.tensor);
   emit(back, {gradient(out(op, 0))}, {});
 }
 

@@ -109,9 +109,12 @@ class StageWriter {
     if (stage_.slice.has_embedding || stage_.slice.has_head) write_input();
     if (stage_.slice.has_embedding) return write_embedding(streams_[0]);
     if (stage_.previous == GroupRole::kNone) return pass_.received = handed_on();
-    const TensorId x = builder().transient(tokens(), model().hidden, DType::kBf16, Role::kPipeline);
+    const std::int64_t rows = tokens() / plan().message_parts();
+    const TensorId x = builder().transient(rows, model().hidden, DType::kBf16, Role::kPipeline);
     writer_.emit(pipeline_op(OpKind::kRecv, Lane::kRecvForward, stage_.previous), {}, {x});
-    return pass_.received = x;
+    if (rows == tokens()) return pass_.received = x;
+    return pass_.received =
+               writer_.collective(OpKind::kAllGather, GroupRole::kTensor, Lane::kTensorComm, x, tokens());
   }
 
   // From the stage before on the same rank, which hand_on() of its forward pass wrote.
@@ -140,8 +143,9 @@ class StageWriter {
           .group = group,
           .match = stage_match(StageMatch::kForward,
                                (kind == OpKind::kSend ? stage_.stage : stage_.stage - 1) / plan().pp),
-          .shape = {.m = tokens(), .n = model().hidden}};
-    op.payload = {static_cast<double>(tokens() * model().hidden) * element_bytes(DType::kBf16)};
+          .shape = {.m = tokens() / plan().message_parts(), .n = model().hidden}};
+    op.payload = {static_cast<double>(op.shape.m * model().hidden) * element_bytes(DType::kBf16)};
+    if (kind == OpKind::kSend) cut_message(op, plan(), stage_.shard.tensor);
     return op;
   }
 
@@ -316,6 +320,12 @@ std::int64_t tokens_per_rank(const LoweringInput& input) {
   const TrainingPlan& plan = *input.plan;
   const std::int64_t tokens = input.workload->micro_batch * input.workload->sequence_length / plan.cp;
   return plan.sequence_parallel ? tokens / plan.tp : tokens;
+}
+
+void cut_message(Op& send, const TrainingPlan& plan, int member) {
+  if (plan.message_parts() == 1) return;
+  send.shape.k = plan.message_parts();
+  send.shape.kv = member * send.shape.m;
 }
 
 int capacity_of(const TrainingPlan& plan, const Experts& experts, std::int64_t tokens) {
