@@ -228,6 +228,16 @@ double Machine::mean_clock() const {
   return governors_.empty() ? 1 : sum / static_cast<double>(governors_.size());
 }
 
+void Machine::forget_clocks() {
+  for (PowerGovernor& governor : governors_) governor.forget(now_);
+}
+
+bool Machine::repeat_clocks() {
+  bool differ = false;
+  for (PowerGovernor& governor : governors_) differ |= governor.repeat(now_);
+  return differ;
+}
+
 // ---- from running to done
 
 // An op whose members have loads of their own ends with the slowest of them. The average member is ahead by

@@ -52,6 +52,8 @@ class Machine {
   std::int64_t events() const { return events_; }  // ops and transfer steps that ended so far
   std::string describe_waiting() const;            // which ops wait for what, for the sentence of a deadlock
   double mean_clock() const;                       // of the chips, as a share of the full one (PowerGovernor)
+  void forget_clocks();                            // see BoardClocks
+  bool repeat_clocks();
 
  private:
   struct OpState {

@@ -6,25 +6,85 @@
 namespace moebius {
 namespace {
 
-constexpr int kSteps = 6;  // from 1 to within 1e-6 of any clock above a half
+constexpr int kSteps = 6;              // from 1 to within 1e-6 of any clock above a half
+constexpr double kSameClock = 0.0005;  // a share of the full one
+
+double kept_after(Time passed) {
+  return std::exp(-passed.seconds() / PowerGovernor::kWindow);
+}
 
 }  // namespace
+
+void PowerGovernor::Past::add(const Past& other, double share) {
+  clocked += other.clocked * share;
+  steady += other.steady * share;
+  clocked_seconds += other.clocked_seconds * share;
+  full_seconds += other.full_seconds * share;
+}
+
+PowerGovernor::Past PowerGovernor::Past::times(double share) const {
+  return {clocked * share, steady * share, clocked_seconds * share, full_seconds * share};
+}
+
+void PowerGovernor::go_on(Past& past, Time& last, const Ended& ended) {
+  const double seconds = (ended.end - ended.start).seconds();
+  const double faded = kept_after(ended.end - ended.start);
+  const double counted = kWindow / seconds * (1 - faded);  // the rest has faded
+  past = past.times(ended.start == last ? faded : kept_after(ended.end - last));
+  past.add(ended.work, counted);
+  last = ended.end;
+}
 
 void PowerGovernor::ended(const OpEnergy& energy, double clock, Time start, Time end) {
   const double seconds = (end - start).seconds();
   if (seconds <= 0) return;
-  const double faded = std::exp(-seconds / kWindow);
-  const double kept = start == last_ ? faded : std::exp(-(end - last_).seconds() / kWindow);
-  const double counted = kWindow / seconds * (1 - faded);  // the rest has faded
-  last_ = end;
   const double ran = energy.follows_clock ? seconds : 0;
-  clocked_ = clocked_ * kept + energy.clocked * counted;
-  steady_ = steady_ * kept + energy.steady * counted;
-  clocked_seconds_ = clocked_seconds_ * kept + ran * counted;
-  full_seconds_ = full_seconds_ * kept + ran * clock * counted;
-  clocked_all_ += ran;
-  full_all_ += ran * clock;
-  clock_ = clock_at_limit();
+  Ended ended{{energy.clocked, energy.steady, ran, ran * clock}, start, end, 1};
+  go_on(past_, last_, ended);
+  clock_ = clock_at_limit(past_);
+  if (!remembers_) return all_.add(ended.work, 1);
+  if (again_) ended_.clear();
+  again_ = false;
+  ended.clock_after = clock_;
+  ended_.push_back(ended);
+}
+
+double PowerGovernor::mean_clock() const {
+  Past all = all_;
+  for (const Ended& ended : ended_) all.add(ended.work, 1);
+  return all.clocked_seconds > 0 ? all.full_seconds / all.clocked_seconds : 1;
+}
+
+void PowerGovernor::forget(Time now) {
+  for (const Ended& ended : ended_) all_.add(ended.work, 1);
+  ended_.clear();
+  remembers_ = true;
+  again_ = false;
+  past_ = {};
+  clock_ = 1;
+  last_ = now;
+  begin_ = {.now = now, .last = now, .past = {}, .clock = 1};
+}
+
+// Run without end, what a piece of work of length T leaves behind adds up to 1 / (1 - exp(-T / window)) of it.
+// Whether that makes a difference is seen by letting the same ops end once more.
+bool PowerGovernor::repeat(Time now) {
+  if (ended_.empty() || again_) return false;
+  Past past = past_;
+  past.add(begin_.past, -kept_after(last_ - begin_.last));
+  past_ = past.times(1 / (1 - kept_after(now - begin_.now)));
+  clock_ = clock_at_limit(past_);
+  Past again = past_;
+  Time last = begin_.now - (now - last_);
+  bool differs = std::abs(clock_ - begin_.clock) > kSameClock;
+  for (const Ended& ended : ended_) {
+    if (differs) break;
+    go_on(again, last, ended);
+    differs = std::abs(clock_at_limit(again) - ended.clock_after) > kSameClock;
+  }
+  begin_ = {.now = now, .last = last_, .past = past_, .clock = clock_};
+  again_ = true;
+  return differs;
 }
 
 // The same work takes as long as it took, but for what follows the clock; two ops beside each other may
@@ -32,11 +92,11 @@ void PowerGovernor::ended(const OpEnergy& energy, double clock, Time start, Time
 // steady + clocked c^2, or
 //   clocked c^3 + (steady - D rest) c - D full = 0,
 // which is convex and has one root above 0: Newton's steps from above stay above it.
-double PowerGovernor::clock_at_limit() const {
+double PowerGovernor::clock_at_limit(const Past& past) const {
   const double dynamic = power_.limit - power_.idle;
-  const double beside = kWindow * std::max(1.0, clocked_seconds_ / kWindow);
-  const double rest = 1 - clocked_seconds_ / beside, full = full_seconds_ / beside;
-  const double clocked = clocked_ / kWindow, slope = steady_ / kWindow - dynamic * rest;
+  const double beside = kWindow * std::max(1.0, past.clocked_seconds / kWindow);
+  const double rest = 1 - past.clocked_seconds / beside, full = past.full_seconds / beside;
+  const double clocked = past.clocked / kWindow, slope = past.steady / kWindow - dynamic * rest;
   double clock = 1;
   for (int i = 0; i < kSteps; ++i) {
     const double above = clocked * clock * clock * clock + slope * clock - dynamic * full;

@@ -2,6 +2,8 @@
 // else the one at which the mix of work of that time draws the limit.
 #pragma once
 
+#include <vector>
+
 #include "hw/units.h"
 #include "workloads/cost/clock_power.h"
 
@@ -22,19 +24,44 @@ class PowerGovernor {
   // An op that ran from `start` to `end` at `clock`. In the order of the ends.
   void ended(const OpEnergy& energy, double clock, Time start, Time end);
 
-  // Mean clock while work ran that follows it; 1 where none did.
-  double mean_clock() const { return clocked_all_ > 0 ? full_all_ / clocked_all_ : 1; }
+  // As BoardClocks has them, of one board.
+  void forget(Time now);
+  bool repeat(Time now);
+
+  // Mean clock while work ran that follows it, of what was repeated the last time alone; 1 where none did.
+  double mean_clock() const;
 
  private:
-  double clock_at_limit() const;
+  // What is left of the past: sums that fade with the window; divided by it they are means.
+  struct Past {
+    double clocked = 0, steady = 0;                // joule at full clock; at any
+    double clocked_seconds = 0, full_seconds = 0;  // of work that follows the clock: as it ran; at full clock
+
+    void add(const Past& other, double share);
+    Past times(double share) const;
+  };
+  struct Ended {
+    Past work;
+    Time start, end;
+    double clock_after;
+  };
+  static void go_on(Past& past, Time& last, const Ended& ended);
+  double clock_at_limit(const Past& past) const;
 
   ClockPower power_;
   double clock_ = 1;
+  Past past_;  // as of `last_`, when the last op ended
   Time last_;
-  // Sums over the past, fading with the window; divided by it they are means.
-  double clocked_ = 0, steady_ = 0;                // joule at full clock; at any
-  double clocked_seconds_ = 0, full_seconds_ = 0;  // of work that follows the clock: as it ran; at full clock
-  double clocked_all_ = 0, full_all_ = 0;          // the same two without fading
+  Past all_;  // without fading, but for what ran since forget() or repeat()
+
+  bool remembers_ = false;  // what ends, for repeat()
+  bool again_ = false;      // what ends next is the same once more
+  struct Begin {            // of what is repeated
+    Time now, last;
+    Past past;
+    double clock = 1;
+  } begin_;
+  std::vector<Ended> ended_;
 };
 
 }  // namespace moebius

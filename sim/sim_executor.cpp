@@ -28,9 +28,9 @@ struct SimParts {
   WireMeter* settle = nullptr;  // told at the end what the network carried; null: it knows
 };
 
-class SimExecutor : public Executor {
+class MachineExecutor : public SimExecutor {
  public:
-  explicit SimExecutor(SimParts parts) : parts_(std::move(parts)), machine_(*parts_.machine) {}
+  explicit MachineExecutor(SimParts parts) : parts_(std::move(parts)), machine_(*parts_.machine) {}
 
   Time now() const override { return machine_.now(); }
   void submit(const Submission& submission) override { machine_.submit(submission); }
@@ -42,6 +42,9 @@ class SimExecutor : public Executor {
     }
     return machine_.take_completions();
   }
+
+  void forget() override { machine_.forget_clocks(); }
+  bool repeat() override { return machine_.repeat_clocks(); }
 
   Time finish() override {
     Time end = now();
@@ -89,9 +92,9 @@ void add_faults(SimParts& parts, const Cluster& cluster, Recorder& recorder, con
 
 }  // namespace
 
-std::unique_ptr<Executor> make_sim_executor(const Cluster& cluster, const Layout& layout,
-                                            std::vector<const CostSource*> cost_per_pool, Recorder& recorder,
-                                            SimOptions options) {
+std::unique_ptr<SimExecutor> make_sim_executor(const Cluster& cluster, const Layout& layout,
+                                               std::vector<const CostSource*> cost_per_pool, Recorder& recorder,
+                                               SimOptions options) {
   const bool native = options.detail == NetworkDetail::kNative;
   if (native && options.driver == Driver::kPlain) {
     throw run_error("the native network is SimGrid's own: it needs the SimGrid driver");
@@ -113,7 +116,7 @@ std::unique_ptr<Executor> make_sim_executor(const Cluster& cluster, const Layout
                                                          parts.paces.get(), options.powers});
   parts.mean_clock = options.mean_clock;
   parts.driver = simgrid.driver ? std::move(simgrid.driver) : make_plain_driver();
-  return std::make_unique<SimExecutor>(std::move(parts));
+  return std::make_unique<MachineExecutor>(std::move(parts));
 }
 
 std::string simulator_version() {

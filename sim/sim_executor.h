@@ -9,6 +9,7 @@
 #include "hw/cluster.h"
 #include "workloads/cost/cost_source.h"
 #include "workloads/report/collective_choice.h"
+#include "workloads/schedule/board_clocks.h"
 #include "workloads/schedule/executor.h"
 #include "workloads/schedule/layout.h"
 #include "workloads/schedule/recorder.h"
@@ -48,11 +49,13 @@ struct SimOptions {
   double* mean_clock = nullptr;  // learns that of the chips, a share of the full one; must outlive the executor
 };
 
+class SimExecutor : public Executor, public BoardClocks {};
+
 // `cost_per_pool`: one for each pool of the cluster. All arguments must outlive the executor. Throws
 // run_error when SimGrid is asked for and not there.
-std::unique_ptr<Executor> make_sim_executor(const Cluster& cluster, const Layout& layout,
-                                            std::vector<const CostSource*> cost_per_pool, Recorder& recorder,
-                                            SimOptions options);
+std::unique_ptr<SimExecutor> make_sim_executor(const Cluster& cluster, const Layout& layout,
+                                               std::vector<const CostSource*> cost_per_pool, Recorder& recorder,
+                                               SimOptions options);
 
 bool has_simgrid();
 // "plain loop" or "plain loop, SimGrid 3.32.0": what this build can drive the machine with.

@@ -68,7 +68,9 @@ StartedExecutor start_simulator(const Job& job, const Layout& layout, Recorder& 
   options.faults = &job.scenario.faults;
   options.fault_log = log.get();
   options.choices = choices.get();
-  engine.executor = make_sim_executor(*job.scenario.cluster, layout, costs, recorder, options);
+  auto executor = make_sim_executor(*job.scenario.cluster, layout, costs, recorder, options);
+  engine.clocks = executor.get();
+  engine.executor = std::move(executor);
   engine.tell_facts = [meter, choices, packets, log, clock](RunFacts& facts) {
     constexpr double kSeen = 0.9995;  // what the line below would not round to the full one
     if (*clock < kSeen)

@@ -12,6 +12,7 @@
 #include "workloads/job.h"
 #include "workloads/observed_workload.h"
 #include "workloads/report/report.h"
+#include "workloads/schedule/board_clocks.h"
 #include "workloads/schedule/executor.h"
 #include "workloads/schedule/recorder.h"
 #include "workloads/schedule/replay.h"
@@ -23,6 +24,7 @@ namespace moebius {
 struct StartedExecutor {
   std::vector<std::shared_ptr<const void>> keepers;  // destroyed after the executor
   std::unique_ptr<Executor> executor;
+  BoardClocks* clocks = nullptr;  // the executor's; null: it has none that remember
   RunFacts facts;
   std::function<std::vector<double>()> losses = {};  // of each step; empty: it computes no numbers
   std::function<std::vector<float>(int rank, std::uint32_t key)> tensor =

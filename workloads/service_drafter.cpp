@@ -11,7 +11,7 @@ Drafter::Drafter(const ServicePool& pool, const StartExecutor& start,
               .plan = pool.drafter->scenario.serving,
               .workload = pool.drafter->scenario.served,
               .ranks_per_node = pool.drafter->scenario.cluster->pools.front().node.accelerators},
-      timer_(served_, pool.drafter->layout(), *engine_.executor, recorder_,
+      timer_(served_, pool.drafter->layout(), {*engine_.executor, engine_.clocks}, recorder_,
              pool.drafter->scenario.model.id == module_of(pool.job->scenario.model).id, balanced) {}
 
 double Drafter::seconds(const StepPoint& point) {

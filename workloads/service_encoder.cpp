@@ -27,7 +27,7 @@ ServedEncoder::ServedEncoder(const Scenario& scenario, int pool, const StartExec
       layout_(encoder_layout(plan_.tp)),
       recorder_(layout_, {.detail = Detail::kNone}),
       engine_(start(*job_, layout_, recorder_)),
-      timer_({plan_, hidden_}, *engine_.executor, recorder_) {}
+      timer_({plan_, hidden_}, {*engine_.executor, engine_.clocks}, recorder_) {}
 
 // Every rank of a replica sends its part through its own NIC. Tokens travel in BF16.
 EncoderRules ServedEncoder::rules() {

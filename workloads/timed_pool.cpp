@@ -28,7 +28,7 @@ TimedPool::TimedPool(const ServicePool& pool, const Popularity& popularity, cons
               .plan = pool.job->scenario.serving,
               .workload = on_surface(pool, popularity),
               .ranks_per_node = pool.job->scenario.cluster->pools.front().node.accelerators},
-      timer_(served_, pool.job->layout(), *engine_.executor, recorder_),
+      timer_(served_, pool.job->layout(), {*engine_.executor, engine_.clocks}, recorder_),
       surface_(
           [this](const StepPoint& point) {
             return timer_.seconds(point, {even_ ? &*even_ : nullptr, {}, false}) +

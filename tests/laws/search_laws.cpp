@@ -9,6 +9,7 @@
 #include "tests/process.h"
 #include "workloads/report/report_figures.h"
 #include "workloads/study/search/held_bound.h"
+#include "workloads/study/search/plan_bounds.h"
 #include "workloads/study/search/plan_settings.h"
 #include "workloads/study/search/room_bound.h"
 #include "workloads/study/search/step_bound.h"
@@ -19,14 +20,15 @@
 namespace moebius {
 namespace {
 
-// A few small layers on one or two nodes; what is drawn differs in everything that decides.
-Document problem(std::uint32_t seed) {
+// A few small layers on one or two nodes; what is drawn differs in everything that decides. `ahead`: modules
+// that predict a token ahead stand behind the head.
+Document problem(std::uint32_t seed, bool ahead = false) {
   std::mt19937 random(seed);
   const auto one_of = [&](std::initializer_list<int> values) {
     return values.begin()[random() % values.size()];
   };
   const int nodes = one_of({1, 2}), experts = one_of({8, 16});
-  return parse_document(
+  Document document = parse_document(
       fmt::format(R"({{"moebius": 1, "kind": "training", "name": "problem {}", "seed": {},
         "model": {{"base": "mixtral-8x22b", "layers": {}, "hidden": {}, "experts": {{"routed": {}, "active": 2, "width": {}}}}},
         "cluster": {{"pools": [{{"name": "a", "accelerator": "{}", "node": "hgx-8", "nodes": {}}}],
@@ -37,6 +39,8 @@ Document problem(std::uint32_t seed) {
                   random() % 2 == 0 ? "h100-sxm" : "h800-sxm", nodes, one_of({100, 400}), one_of({2, 74, 78}),
                   one_of({256, 512}), one_of({16, 32})),
       "problem");
+  if (ahead) set_at_pointer(document, "/model/mtp_layers", "1");
+  return document;
 }
 
 SpaceFile space_of(std::uint32_t seed) {
@@ -136,6 +140,40 @@ TEST_CASE("no plan runs faster at alpha-beta or fits into less than its bounds s
     }
   }
   CHECK(compared == 96);
+}
+
+// Of everything that a plan can switch on: from coarse to fine, each level by itself.
+TEST_CASE("no level of bounds says more than a run at alpha-beta takes") {
+  const Library library("");
+  int compared = 0, away = 0, some = 0;
+  for (std::uint32_t seed = 1; seed <= 12; ++seed) {
+    const TrainingSpace space(problem(seed, seed % 2 == 0), library, {"space", {{"/plan/pp/degree", {"2", "4"}}}},
+                              false);
+    const PlanScore score(SearchGoal::kStepTime, space.scenario());
+    PlanBounds bounds(space, score, "");
+    std::mt19937 random(seed);
+    const std::vector<PlanGroup> groups = space.groups();
+    for (int i = 0; i < 12; ++i) {
+      const PlanDegrees degrees = groups[random() % groups.size()].degrees;
+      const std::vector<int>& legal = *space.legal_bundles(degrees);
+      const int bundle = legal[random() % legal.size()];
+      const TrainingPlan plan = space.plan_of(degrees, bundle).plan;
+      INFO("problem " << seed << ": " << degrees_text(degrees, plan.dp) << " " << bundle_text(plan));
+      const double run = step_seconds(space.document(degrees, bundle), library) * (1 + 1e-9);
+      CHECK(bounds.of_group(degrees, true) <= run);
+      CHECK(bounds.of_group(degrees, false) <= run);
+      CHECK(bounds.of_variant(degrees, bundle) <= run);
+      CHECK(bounds.of_rank(degrees, bundle) <= run);
+      CHECK(bounds.of_stages(degrees, bundle).score <= run);
+      CHECK(bounds.of_plan(degrees, bundle).score <= run);
+      some += bounds.of_rank(degrees, bundle) > 0.5 * run ? 1 : 0;
+      away += plan.offload.activations ? 1 : 0;
+      ++compared;
+    }
+  }
+  CHECK(compared == 144);
+  CHECK(away > 20);
+  CHECK(some > 20);
 }
 
 TEST_CASE("single layers hold no more than stages and stages no more than the plan says it fills") {

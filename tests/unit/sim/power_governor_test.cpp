@@ -82,6 +82,39 @@ TEST_CASE("shorter waits leave a part of it") {
   CHECK(2 * c * c * c == Approx(1 + c / 4).epsilon(0.02));
 }
 
+// 20 ms of products and 5 ms of waiting, over and over: the mix of the case above, twenty times as long.
+TEST_CASE("work that is repeated has the clocks of many repetitions after a few runs") {
+  const auto round = [](Board& board) {
+    std::vector<double> seconds;
+    for (int i = 0; i < 20; ++i) seconds.push_back(board.run(product(1e-3)));
+    board.wait(5e-3);
+    return seconds;
+  };
+  Board many, told;
+  std::vector<double> last;
+  for (int i = 0; i < 50; ++i) last = round(many);
+  for (int i = 0; i < 3; ++i) round(told);  // forgotten
+  told.governor.forget(told.now);
+  std::vector<double> steady = round(told);
+  CHECK(steady.front() == 1e-3);
+  int runs = 1;
+  for (; told.governor.repeat(told.now); ++runs) steady = round(told);
+  CHECK(runs <= 4);
+  for (int i = 0; i < 20; ++i) CHECK(steady[i] == Approx(last[i]).epsilon(1e-3));
+  CHECK(last.front() > 1.05e-3);
+}
+
+TEST_CASE("work below the limit runs once") {
+  Board board;
+  board.governor.forget(board.now);
+  for (int i = 0; i < 100; ++i) {
+    board.run(product(1e-3));
+    board.wait(1.1e-3);
+  }
+  CHECK(!board.governor.repeat(board.now));
+  CHECK(board.governor.mean_clock() == 1);
+}
+
 TEST_CASE("what memory bounds takes as long at any clock") {
   Board board;
   for (int i = 0; i < 1000; ++i) board.run(product(1e-3));

@@ -20,12 +20,12 @@ Layout encoder_layout(int tp) {
 double EncoderTimer::iteration(int images) {
   if (known_.size() <= static_cast<std::size_t>(images)) known_.resize(images + 1, -1);
   if (known_[images] >= 0) return known_[images];
-  const Submission submission{.fragment = lower_encoder(work_, images), .sequence = sequence_++, .after = {}};
-  recorder_.submitted(submission);
-  executor_.submit(submission);
-  const Time begun = end_;
-  end_ = std::max(end_, executor_.finish());
-  return known_[images] = (end_ - begun).seconds();
+  const FragmentPtr fragment = lower_encoder(work_, images);
+  return known_[images] = timer_.seconds([&](Executor& executor) {
+    const Submission submission{.fragment = fragment, .sequence = sequence_++, .after = {}};
+    recorder_.submitted(submission);
+    executor.submit(submission);
+  });
 }
 
 double EncoderTimer::seconds(std::int64_t images) {

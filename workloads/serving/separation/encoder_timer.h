@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "workloads/schedule/executor.h"
 #include "workloads/schedule/recorder.h"
+#include "workloads/schedule/steady_timer.h"
 #include "workloads/serving/separation/lower_encoder.h"
 #include "workloads/serving/system/step.h"
 
@@ -17,9 +17,9 @@ Layout encoder_layout(int tp);
 
 class EncoderTimer {
  public:
-  // The executor has encoder_layout() and has been given nothing; both outlive the timer.
-  EncoderTimer(const EncoderWork& work, Executor& executor, Recorder& recorder)
-      : work_(work), executor_(executor), recorder_(recorder) {}
+  // The timer's executor has encoder_layout() and has been given nothing; it and the recorder outlive this.
+  EncoderTimer(const EncoderWork& work, SteadyTimer timer, Recorder& recorder)
+      : work_(work), timer_(timer), recorder_(recorder) {}
 
   // Of so many images, at most max_batch at a time.
   double seconds(std::int64_t images);
@@ -28,11 +28,10 @@ class EncoderTimer {
   double iteration(int images);
 
   EncoderWork work_;
-  Executor& executor_;
+  SteadyTimer timer_;
   Recorder& recorder_;
   std::vector<double> known_;  // by images; below 0: not carried out yet
   std::int32_t sequence_ = 0;
-  Time end_;
 };
 
 // Replicas of a language model that encode the images of the prompts which begin in an iteration, before it.

@@ -81,10 +81,10 @@ IterationTimer::Stack::Stack(const ServingJob& whole, int layers, std::shared_pt
 
 // Of the repetitions two stay in the short stack: the first follows other layers, or none. Layers whose
 // tokens draw their experts differ by their draws alone: a few stand for all.
-IterationTimer::IterationTimer(const ServingJob& job, const Layout& layout, Executor& executor,
+IterationTimer::IterationTimer(const ServingJob& job, const Layout& layout, SteadyTimer timer,
                                Recorder& recorder, bool from_hidden, std::shared_ptr<RouteCache> balanced)
     : layout_(layout),
-      executor_(executor),
+      timer_(timer),
       recorder_(recorder),
       from_hidden_(from_hidden),
       balanced_(balanced ? std::move(balanced) : std::make_shared<RouteCache>()),
@@ -202,24 +202,26 @@ std::vector<FragmentPtr> IterationTimer::iteration(Stack& stack, const std::vect
 
 double IterationTimer::seconds(Stack& stack, const std::vector<BatchPtr>& batches, const Extras& extras) {
   const std::vector<FragmentPtr> of_classes = iteration(stack, batches, extras);
-  for (std::int32_t c = 0; c < static_cast<std::int32_t>(layout_.classes.size()); ++c) {
-    const Submission submission{.fragment = of_classes[c],
-                                .sequence = sequence_++,
-                                .rank_class = c,
-                                .step = step_,
-                                .microbatch = 0,
-                                .after = {}};
-    recorder_.submitted(submission);
-    executor_.submit(submission);
-  }
+  const auto num_classes = static_cast<std::int32_t>(layout_.classes.size());
+  const double seconds = timer_.seconds([&](Executor& executor) {
+    for (std::int32_t c = 0; c < num_classes; ++c) {
+      const Submission submission{.fragment = of_classes[c],
+                                  .sequence = sequence_++,
+                                  .rank_class = c,
+                                  .step = step_,
+                                  .microbatch = 0,
+                                  .after = {}};
+      recorder_.submitted(submission);
+      executor.submit(submission);
+    }
+  });
   ++step_;
-  const Time begun = end_;
-  end_ = std::max(end_, executor_.finish());
-  if (stack.separated)
+  if (stack.separated) {
     sides_ = take_side_times(recorder_.timeline(), stack.job.plan, layout_, of_classes,
-                             sequence_ - static_cast<std::int32_t>(of_classes.size()));
-  if (stack.separated) sides_.microbatches = stack.separated->microbatches();
-  return (end_ - begun).seconds();
+                             sequence_ - num_classes);
+    sides_.microbatches = stack.separated->microbatches();
+  }
+  return seconds;
 }
 
 }  // namespace moebius

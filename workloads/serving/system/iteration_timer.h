@@ -11,8 +11,8 @@
 #include <optional>
 #include <vector>
 
-#include "workloads/schedule/executor.h"
 #include "workloads/schedule/recorder.h"
+#include "workloads/schedule/steady_timer.h"
 #include "workloads/serving/iteration_routes.h"
 #include "workloads/serving/lower.h"
 #include "workloads/serving/separation/separated_iteration.h"
@@ -29,9 +29,9 @@ Repetition repetition_of(const Model& model);
 
 class IterationTimer {
  public:
-  // All outlive the timer. The executor has the layout of the job's plan and has been given nothing.
+  // All outlive the timer. Its executor has the layout of the job's plan and has been given nothing.
   // `from_hidden`: of a module that guesses, see Iteration. `balanced`: see IterationRoutes.
-  IterationTimer(const ServingJob& job, const Layout& layout, Executor& executor, Recorder& recorder,
+  IterationTimer(const ServingJob& job, const Layout& layout, SteadyTimer timer, Recorder& recorder,
                  bool from_hidden = false, std::shared_ptr<RouteCache> balanced = nullptr);
 
   // What an iteration has beside its batches.
@@ -41,7 +41,7 @@ class IterationTimer {
     bool all_layers = false;          // none stands for others
     int drafts = -1;  // rows of guesses that decoding sequences have, no more than the plan's; -1: as many
   };
-  // Seconds from the first op of the iteration to the end of the last.
+  // Seconds from the first op of the iteration to the end of the last, as one of many such.
   double seconds(const StepPoint& point) { return seconds(point, {}); }
   double seconds(const StepPoint& point, const Extras& extras);
   // The same of given batches, one a replica.
@@ -72,7 +72,7 @@ class IterationTimer {
                                      const Extras& extras);
 
   const Layout& layout_;
-  Executor& executor_;
+  SteadyTimer timer_;
   Recorder& recorder_;
   bool from_hidden_;
   std::shared_ptr<RouteCache> balanced_;  // of all stacks
@@ -92,7 +92,6 @@ class IterationTimer {
   std::unique_ptr<Stack> whole_;
   std::map<int, Stack> drawn_;
   std::int32_t sequence_ = 0, step_ = 0;
-  Time end_;
 };
 
 // Equal sequences of so many tokens and keys. Prompts stand whole where each token has no more keys than that

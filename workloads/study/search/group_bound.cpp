@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "workloads/training/state/away_state.h"
+
 namespace moebius {
 namespace {
 
@@ -14,15 +16,17 @@ bool whole_reverse(PipelineKind kind) {
   return kind == PipelineKind::kGpipe || kind == PipelineKind::k1F1B || kind == PipelineKind::kInterleaved;
 }
 
-// The span of a pass alone, from the lane's begin to its end.
-double span(const PassMap& map) {
-  return std::max(0.0, map.way[PassMap::kLane][PassMap::kLaneEnd]);
+// Reverse passes in two parts, none of them beside a forward pass.
+bool split_alone(const TrainingPlan& plan) {
+  return !whole_reverse(plan.schedule) && !runs_pairs(plan);
 }
 
-// A layer of each kind: where it first stands.
-int first_of(const Model& model, bool moe) {
+// Where so many layers of a kind first stand side by side; -1: nowhere.
+int first_run(const Model& model, bool moe, int layers) {
+  int run = 0;
   for (int layer = 0; layer < model.layers; ++layer) {
-    if (model.is_moe_layer(layer) == moe) return layer;
+    run = model.is_moe_layer(layer) == moe ? run + 1 : 0;
+    if (run == layers) return layer + 1 - layers;
   }
   return -1;
 }
@@ -38,38 +42,59 @@ GroupBound::Layer GroupBound::beyond(const Layer& whole, const Layer& part) {
   return rest;
 }
 
-// A reverse pass in two parts does the work of a whole one, which is what is lowered.
+// Where passes run in pairs, a reverse pass in two parts does the work of a whole one, which is what is lowered.
 GroupBound::Layer GroupBound::layer_of(const TrainingPlan& plan, const TrainingWorkload& workload,
                                        const StageSlice& slice, Costing costing) {
   const std::shared_ptr<const ChunkFacts> facts = probes_.part(plan, workload, slice, costing);
   Layer layer;
-  layer.forward = span(facts->forward);
-  layer.backward = span(facts->backward);
+  layer.forward = facts->forward.span();
+  layer.backward = facts->backward.span() + facts->inputs.span() + facts->weights.span();
   for (int lane = 0; lane < kNumLanes; ++lane)
-    layer.lanes[lane] = facts->forward.lanes[lane] + facts->backward.lanes[lane];
+    layer.lanes[lane] = facts->forward.lanes[lane] + facts->backward.lanes[lane] +
+                        facts->inputs.lanes[lane] + facts->weights.lanes[lane];
   return layer;
+}
+
+// Of a layer in a group that is not the last of its stage: with one such group, or what a second one adds,
+// whichever is less; 0 where no layers of the kind stand side by side.
+double GroupBound::copies_of(const TrainingPlan& plan, const TrainingWorkload& workload, bool moe) {
+  const int group = plan.group_layers, first = first_run(scenario_.model, moe, 2 * group + 1);
+  if (first < 0) return 0;
+  const auto busy = [&](int layers) {
+    return layer_of(plan, workload, {first, layers, false, false}).lanes[static_cast<int>(Lane::kHostCopy)];
+  };
+  const double one = busy(group + 1), two = busy(2 * group + 1);
+  return std::max(0.0, std::min(one, two - one)) / group;
 }
 
 GroupBound::Parts GroupBound::parts_of(const TrainingPlan& given, const TrainingWorkload& workload,
                                        bool coarse) {
   const Model& model = scenario_.model;
   TrainingPlan plan = given;
-  plan.schedule = PipelineKind::k1F1B;
+  plan.schedule = split_alone(given) ? PipelineKind::kZbH1 : PipelineKind::k1F1B;
   plan.overlap_two_batch = false;
   plan.chunks = plan.pp = 1;
   Parts parts;
-  const int dense = first_of(model, false), moe = first_of(model, true);
-  if (moe >= 0 && !coarse) parts.moe = layer_of(plan, workload, {moe, 1, false, false});
-  // What has no experts does not know how they are spread.
-  plan.ep = plan.expert_tp = 1;
-  plan.nodes_per_token = 0;
-  if (moe >= 0 && coarse)
-    parts.moe = layer_of(plan, workload, {moe, 1, false, false}, Costing::kExpertsAtPeak);
+  if (plan.offload.activations) {
+    parts.moe_copies = copies_of(plan, workload, true);
+    parts.dense_copies = copies_of(plan, workload, false);
+    plan.offload.activations = false;
+  }
+  const int dense = first_run(model, false, 1), moe = first_run(model, true, 1);
+  // What has no experts does not know how they are spread; the head has some where modules predict tokens ahead.
+  TrainingPlan alike = plan;
+  alike.ep = alike.expert_tp = 1;
+  alike.nodes_per_token = 0;
+  const TrainingPlan& spread = coarse ? alike : plan;
+  const Costing costing = coarse ? Costing::kExpertsAtPeak : Costing::kAllCores;
+  if (moe >= 0) parts.moe = layer_of(spread, workload, {moe, 1, false, false}, costing);
   const int other = dense >= 0 ? dense : moe;
-  const Layer beside = layer_of(plan, workload, {other, 1, false, false});
+  const Layer beside = layer_of(alike, workload, {other, 1, false, false}, costing);
   if (dense >= 0) parts.dense = beside;
-  parts.embedding = beyond(layer_of(plan, workload, {other, 1, true, false}), beside);
-  parts.head = beyond(layer_of(plan, workload, {other, 1, false, true}), beside);
+  parts.embedding = beyond(layer_of(alike, workload, {other, 1, true, false}, costing), beside);
+  const TrainingPlan& of_head = model.mtp_layers > 0 ? spread : alike;
+  parts.head = beyond(layer_of(of_head, workload, {other, 1, false, true}, costing),
+                      layer_of(of_head, workload, {other, 1, false, false}, costing));
   return parts;
 }
 
@@ -86,6 +111,8 @@ std::shared_ptr<const GroupBound::Parts> GroupBound::known_parts(const TrainingP
                 plan.zero > 0 ? plan.dp : 0,
                 static_cast<int>(workload.micro_batch),
                 coarse ? 0 : plan.nodes_per_token,
+                plan.offload.activations,
+                split_alone(plan),
                 switches};
   {
     const std::lock_guard lock(mutex_);
@@ -101,8 +128,13 @@ std::vector<GroupBound::Layer> GroupBound::stages_of(const TrainingPlan& plan, c
   std::vector<Layer> stages;
   for (const StageSlice& slice : *probes_.slices(plan)) {
     Layer& stage = stages.emplace_back();
-    for (int i = 0; i < slice.num_layers; ++i)
-      stage.add(scenario_.model.is_moe_layer(slice.first_layer + i) ? parts.moe : parts.dense);
+    const int away = layers_away(plan, slice.num_layers);
+    for (int i = 0; i < slice.num_layers; ++i) {
+      const bool moe = scenario_.model.is_moe_layer(slice.first_layer + i);
+      stage.add(moe ? parts.moe : parts.dense);
+      if (i < away)
+        stage.lanes[static_cast<int>(Lane::kHostCopy)] += moe ? parts.moe_copies : parts.dense_copies;
+    }
     if (slice.has_embedding) stage.add(parts.embedding);
     if (slice.has_head) stage.add(parts.head);
   }
@@ -120,7 +152,7 @@ GroupBound::Least GroupBound::of(const TrainingPlan& plan, const TrainingWorkloa
 
 double GroupBound::seconds(const TrainingPlan& plan, const std::vector<Layer>& stages, double microbatches) {
   const StagePlacement placement(plan);
-  const bool whole = whole_reverse(plan.schedule), pairs = runs_pairs(plan);
+  const bool whole = whole_reverse(plan.schedule) && !runs_pairs(plan), alone = whole || split_alone(plan);
   std::vector<double> forward{0}, backward{0};  // of the stages before
   for (const Layer& stage : stages) {
     forward.push_back(forward.back() + stage.forward);
@@ -137,8 +169,8 @@ double GroupBound::seconds(const TrainingPlan& plan, const std::vector<Layer>& s
       after = std::min(after, backward[stage]);
     }
     const double busiest = *std::max_element(all.lanes.begin(), all.lanes.end());
-    const double each = whole && !pairs ? std::max(busiest, all.forward + all.backward) : busiest;
-    longest = std::max(longest, microbatches * each + before + (whole && !pairs ? after : 0));
+    const double each = alone ? std::max(busiest, all.forward + all.backward) : busiest;
+    longest = std::max(longest, microbatches * each + before + (whole ? after : 0));
   }
   return longest;
 }

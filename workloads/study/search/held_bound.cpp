@@ -18,7 +18,7 @@ double state_at_least(const ChunkFacts::Held& held, const TrainingPlan& plan, bo
 double held_at_least(const PlanFacts& facts, const StepBound& step, const TrainingPlan& plan) {
   double fullest = 0;
   for (std::size_t rank = 0; rank < facts.ranks.size(); ++rank) {
-    double bytes = plan.offload.activations ? 0 : step.activations[rank];
+    double bytes = step.activations[rank];
     for (const auto& chunk : facts.ranks[rank].chunks)
       bytes += state_at_least(chunk->dense, plan, false) + state_at_least(chunk->experts, plan, true);
     fullest = std::max(fullest, bytes);

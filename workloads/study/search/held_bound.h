@@ -6,7 +6,7 @@
 
 namespace moebius {
 
-// `facts` and `step` are those of the plan with zero 0 and no state on the host: each copy of what `plan`
+// `facts` and `step` are those of the plan with zero 0 and no state but activations on the host: each copy of what `plan`
 // shards is cut over all that hold it, what it keeps on the host takes nothing. Bytes of the fullest rank.
 double held_at_least(const PlanFacts& facts, const StepBound& step, const TrainingPlan& plan);
 

@@ -37,6 +37,10 @@ double PassMap::busiest() const {
   return *std::max_element(lanes.begin(), lanes.end());
 }
 
+double PassMap::span() const {
+  return std::max(0.0, way[kLane][kLaneEnd]);
+}
+
 double PassMap::end(Out out, const std::array<double, kIns>& ins) const {
   double latest = kNever;
   for (int in = 0; in < kIns; ++in) latest = std::max(latest, ins[in] + way[in][out]);

@@ -25,6 +25,7 @@ struct PassMap {
 
   double busy() const { return lanes[static_cast<int>(Lane::kCompute)]; }
   double busiest() const;  // of all lanes
+  double span() const;     // of the pass alone, from the lane's begin to its end
 
   PassMap() {
     for (auto& row : way) row.fill(kNever);

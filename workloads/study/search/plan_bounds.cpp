@@ -16,8 +16,7 @@ TrainingPlan stripped(TrainingPlan plan) {
   return plan;
 }
 
-// So, but activations that go to the host do: copies decide how long a pass of a stage takes. Of single
-// layers that is not told, whose copies go beside other layers.
+// So, but activations that go to the host do: copies decide how long a pass of a stage takes.
 TrainingPlan without_states(const TrainingPlan& plan) {
   TrainingPlan result = stripped(plan);
   result.offload.activations = plan.offload.activations;
@@ -61,8 +60,9 @@ double PlanBounds::of_group(const PlanDegrees& degrees, bool coarse) {
 }
 
 double PlanBounds::of_variant(const PlanDegrees& degrees, int bundle) {
-  TrainingPlan plan = stripped(space_.plan_of(degrees, bundle).plan);
-  if (is_hybrid(plan)) plan.recompute = RecomputePolicy::kNone;
+  TrainingPlan plan = without_states(space_.plan_of(degrees, bundle).plan);
+  // What it computes again it does not keep, and it may be anything.
+  if (is_hybrid(plan)) plan.recompute = RecomputePolicy::kNone, plan.offload = {};
   return closed_form(plan, degrees, space_.computed()[bundle]);
 }
 
@@ -98,6 +98,17 @@ PlanBounds::Stages PlanBounds::stages_of(const TrainingPlan& plan, const Trainin
   stages.facts = probes_.facts(plan, workload);
   stages.step = step_bound(stages.facts, *order, StagePlacement(plan), microbatches);
   return stages;
+}
+
+double PlanBounds::of_rank(const PlanDegrees& degrees, int bundle) {
+  const TrainingSpace::Legal legal = space_.plan_of(degrees, bundle);
+  const TrainingPlan plan = without_states(legal.plan);
+  const std::shared_ptr<const PassOrder> order =
+      plan.dynamic_slicing ? nullptr : orders_.of(plan, legal.workload.num_microbatches(plan));
+  if (!order) return 0;
+  const int middle = plan.pp / 2;
+  const PlanFacts::Rank facts = probes_.rank_facts(plan, legal.workload, middle, order->pairs_of(middle));
+  return score_.of(rank_bound(facts, *order, middle), 0, plan.ranks());
 }
 
 PlanBounds::Stages PlanBounds::of_stages(const PlanDegrees& degrees, int bundle) {

@@ -28,6 +28,10 @@ class PlanBounds {
   // Of `bundles`, all of one variant, those that fit by what single layers hold.
   std::vector<int> with_room(const PlanDegrees& degrees, const std::vector<int>& bundles);
 
+  // Of a bundle's variant, from the passes of one rank in the middle of its pipeline; 0: the schedule has too
+  // many to be looked at.
+  double of_rank(const PlanDegrees& degrees, int bundle);
+
   // By its stages and its schedule.
   struct Stages {
     double score = 0;  // 0: the schedule has too many passes to be looked at

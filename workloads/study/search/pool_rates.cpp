@@ -14,9 +14,6 @@ namespace moebius {
 namespace {
 
 constexpr double kForeverLong = std::numeric_limits<double>::infinity();
-// What an iteration takes depends on those that were timed before it: by up to 0.6% where it was compared.
-// Here they come in another order than in a run.
-constexpr double kByOrder = 1.02;
 
 double peak_of(const Accelerator& chip, const ServingPlan& plan) {
   const double dense = chip.peak_of(executed_dtype(chip, plan.gemm)).value;
@@ -213,19 +210,18 @@ PoolRates timed_rates(const Scenario& scenario, const ServicePhase& phase, const
   FullIterations iterations(scenario, pool, limits, room, demand, start, timings);
   PoolRates rates{.role = phase.role, .devices = phase.instances * phase.plan.ranks()};
   const auto of_all = [&](TokenCounts counts) {
-    for (double& rate : counts) rate *= phase.instances * kByOrder;
+    for (double& rate : counts) rate *= phase.instances;
     return counts;
   };
   if (phase.role != PoolRole::kDecode) {
     rates.prompts_of_instance = iterations.prompts();
     rates.prompts = of_all(rates.prompts_of_instance);
-    for (double& rate : rates.prompts_of_instance) rate *= kByOrder;
-    rates.first = iterations.shortest_prompt() / kByOrder;
+    rates.first = iterations.shortest_prompt();
   }
   if (phase.role != PoolRole::kPrefill) {
     iterations.set_answers(rates, promised_tpot);
     rates.answers = of_all(rates.answers), rates.kept = of_all(rates.kept);
-    rates.tpot = iterations.shortest_answer() / (1.0 + phase.plan.drafts) / kByOrder;
+    rates.tpot = iterations.shortest_answer() / (1.0 + phase.plan.drafts);
   }
   return rates;
 }

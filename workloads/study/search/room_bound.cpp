@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "workloads/study/search/held_bound.h"
+#include "workloads/training/state/away_state.h"
 
 namespace moebius {
 namespace {
@@ -145,13 +146,21 @@ std::shared_ptr<const RoomBound::Parts> RoomBound::known_parts(const TrainingPla
 std::vector<Layer> RoomBound::stages(const TrainingPlan& plan, const TrainingWorkload& workload,
                                      int switches) {
   const std::shared_ptr<const Parts> parts = known_parts(plan, workload, switches);
+  TrainingPlan with_away = plan;
+  with_away.offload.activations = true;
   std::vector<Layer> stages;
   for (const StageSlice& slice : *probes_.slices(plan)) {
     Layer& stage = stages.emplace_back();
-    for (int i = 0; i < slice.num_layers; ++i)
-      add(scenario_.model.is_moe_layer(slice.first_layer + i) ? parts->moe : parts->dense, stage);
+    const int away = layers_away(with_away, slice.num_layers);
+    for (int i = 0; i < slice.num_layers; ++i) {
+      const Layer& layer = scenario_.model.is_moe_layer(slice.first_layer + i) ? parts->moe : parts->dense;
+      add(layer, stage);
+      if (i >= away) stage.here += layer.kept;
+    }
     if (slice.has_embedding) add(parts->embedding, stage);
     if (slice.has_head) add(parts->head, stage);
+    if (slice.has_embedding) stage.here += parts->embedding.kept;
+    if (slice.has_head) stage.here += parts->head.kept;
   }
   return stages;
 }
@@ -167,7 +176,8 @@ double RoomBound::of(const std::vector<Layer>& stages, const TrainingPlan& plan,
     for (int chunk = 0; chunk < placement.chunks(); ++chunk) {
       const Layer& stage = stages[placement.stage_of(rank, chunk)];
       bytes += state_at_least(stage.dense, plan, false) + state_at_least(stage.experts, plan, true);
-      if (!plan.offload.activations) bytes += now.whole[chunk] * stage.kept + now.left[chunk] * stage.left;
+      bytes += plan.offload.activations ? now.whole[chunk] * stage.here
+                                        : now.whole[chunk] * stage.kept + now.left[chunk] * stage.left;
     }
     fullest = std::max(fullest, bytes);
   }

@@ -30,6 +30,7 @@ class RoomBound {
   struct Layer {
     ChunkFacts::Held dense, experts;
     double kept = 0, left = 0;  // of a microbatch
+    double here = 0;            // of what is kept, where activations go to the host, what does not
   };
   // What the stages of a legal plan hold at least. A layer holds what two hold more than one, so that what
   // layers share counts for none; where no two of a kind stand side by side, nothing. `switches`: a number of

@@ -70,6 +70,26 @@ double ChunkFacts::state_bytes() const {
          experts.states;
 }
 
+const PassMap& PlanFacts::Rank::of(const Pass& pass) const {
+  const ChunkFacts& mine = *chunks[pass.part.chunk];
+  switch (pass.kind) {
+    case PassKind::kForward:
+      return mine.forward;
+    case PassKind::kBackward:
+      return mine.backward;
+    case PassKind::kBackwardInput:
+      return mine.inputs;
+    case PassKind::kBackwardWeight:
+      return mine.weights;
+    case PassKind::kPair:
+      return *pairs.at({pass.part.chunk, pass.backward.chunk});
+    case PassKind::kOptimizer:
+    case PassKind::kLoad:
+      break;
+  }
+  return mine.forward;
+}
+
 // What stays the same while one plan is looked at.
 struct StageProbes::Asked {
   const TrainingPlan& plan;
@@ -230,21 +250,31 @@ std::shared_ptr<const PassMap> StageProbes::pair(const Asked& asked, const Stage
   return pairs_.emplace(key, std::move(made)).first->second;
 }
 
+PlanFacts::Rank StageProbes::rank_facts(const Asked& asked, int rank, const ChunkPairs& pairs) {
+  const auto spec = [&](int chunk) { return asked.store.spec_of(rank, {}, chunk); };
+  PlanFacts::Rank of;
+  for (int i = 0; i < asked.store.placement().chunks(); ++i) of.chunks.push_back(chunk(asked, spec(i)));
+  for (const auto& [i, j] : pairs) of.pairs[{i, j}] = pair(asked, spec(i), spec(j));
+  return of;
+}
+
+PlanFacts::Rank StageProbes::rank_facts(const TrainingPlan& given, const TrainingWorkload& workload, int rank,
+                                        const ChunkPairs& pairs) {
+  const TrainingPlan plan = as_lowered(given);
+  return rank_facts(Asked(scenario_, plan, workload, *slices(plan)), rank, pairs);
+}
+
 PlanFacts StageProbes::facts(const TrainingPlan& given, const TrainingWorkload& workload) {
   const TrainingPlan plan = as_lowered(given);
   const Asked asked(scenario_, plan, workload, *slices(plan));
-  const StagePlacement& placement = asked.store.placement();
-  const bool pairs = plan.overlap_two_batch || plan.schedule == PipelineKind::kDualPipe ||
-                     plan.schedule == PipelineKind::kDualPipeV;
+  const int chunks = asked.store.placement().chunks();
+  const bool runs_pairs = plan.overlap_two_batch || plan.schedule == PipelineKind::kDualPipe ||
+                          plan.schedule == PipelineKind::kDualPipeV;
+  ChunkPairs pairs;
+  for (int i = 0; runs_pairs && i < chunks; ++i)
+    for (int j = 0; j < chunks; ++j) pairs.insert({i, j});
   PlanFacts facts;
-  for (int rank = 0; rank < plan.pp; ++rank) {
-    PlanFacts::Rank& of = facts.ranks.emplace_back();
-    for (int i = 0; i < placement.chunks(); ++i)
-      of.chunks.push_back(chunk(asked, asked.store.spec_of(rank, {}, i)));
-    for (int i = 0; pairs && i < placement.chunks(); ++i)
-      for (int j = 0; j < placement.chunks(); ++j)
-        of.pairs[{i, j}] = pair(asked, asked.store.spec_of(rank, {}, i), asked.store.spec_of(rank, {}, j));
-  }
+  for (int rank = 0; rank < plan.pp; ++rank) facts.ranks.push_back(rank_facts(asked, rank, pairs));
   return facts;
 }
 

@@ -16,6 +16,7 @@
 #include "workloads/study/search/least_seconds.h"
 #include "workloads/study/search/pass_map.h"
 #include "workloads/training/layers/stage_fragments.h"
+#include "workloads/training/pipeline/pipeline.h"
 
 namespace moebius {
 
@@ -38,6 +39,8 @@ struct PlanFacts {
   struct Rank {
     std::vector<std::shared_ptr<const ChunkFacts>> chunks;
     std::map<std::pair<int, int>, std::shared_ptr<const PassMap>> pairs;  // chunks of forward, backward pass
+
+    const PassMap& of(const Pass& pass) const;  // one that computes, but for the optimizer
   };
   std::vector<Rank> ranks;
 };
@@ -50,6 +53,10 @@ class StageProbes {
 
   // By several threads. The plan is legal. Hybrid recomputation counts as none: memory is then no bound.
   PlanFacts facts(const TrainingPlan& plan, const TrainingWorkload& workload);
+  // Of one pipeline rank, of its pairs those that `pairs` has.
+  using ChunkPairs = std::set<std::pair<int, int>>;
+  PlanFacts::Rank rank_facts(const TrainingPlan& plan, const TrainingWorkload& workload, int rank,
+                             const ChunkPairs& pairs);
   // A slice of the model by itself, without neighbours.
   std::shared_ptr<const ChunkFacts> part(const TrainingPlan& plan, const TrainingWorkload& workload,
                                          const StageSlice& slice, Costing costing);
@@ -61,6 +68,7 @@ class StageProbes {
  private:
   struct Asked;
   std::shared_ptr<const ChunkFacts> chunk(const Asked& asked, StageSpec spec);
+  PlanFacts::Rank rank_facts(const Asked& asked, int rank, const ChunkPairs& pairs);
   std::shared_ptr<const PassMap> pair(const Asked& asked, const StageSpec& forward,
                                       const StageSpec& backward);
   // Once for each plan that is asked for, with routes that are remembered for all.

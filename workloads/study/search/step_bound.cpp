@@ -25,7 +25,7 @@ class Walk {
   void take(int rank, const Pass& pass) {
     if (pass.kind == PassKind::kLoad) return;
     if (pass.kind == PassKind::kOptimizer) return update(rank);
-    const PassMap& map = map_of(rank, pass);
+    const PassMap& map = facts_.ranks[rank].of(pass);
     const int stage = stage_of(rank, pass.part), behind = stage_of(rank, pass.backward_part());
     const std::array<double, PassMap::kIns> ins{free_[rank], before(stage, pass.part.microbatch),
                                                 after(behind, pass.backward_part().microbatch)};
@@ -62,26 +62,6 @@ class Walk {
   }
   double after(int stage, int microbatch) {
     return stage + 1 < placement_.stages() ? at(backward_, stage + 1, microbatch) : PassMap::kNever;
-  }
-
-  const PassMap& map_of(int rank, const Pass& pass) const {
-    const ChunkFacts& mine = chunk(rank, pass.part.chunk);
-    switch (pass.kind) {
-      case PassKind::kForward:
-        return mine.forward;
-      case PassKind::kBackward:
-        return mine.backward;
-      case PassKind::kBackwardInput:
-        return mine.inputs;
-      case PassKind::kBackwardWeight:
-        return mine.weights;
-      case PassKind::kPair:
-        return *facts_.ranks[rank].pairs.at({pass.part.chunk, pass.backward.chunk});
-      case PassKind::kOptimizer:
-      case PassKind::kLoad:
-        break;
-    }
-    return mine.forward;
   }
 
   void update(int rank) {
@@ -167,6 +147,24 @@ StepBound step_bound(const PlanFacts& facts, const PassOrder& order, const Stage
   Walk walk(facts, placement, microbatches);
   for (const PassOrder::Turn& turn : order.turns) walk.take(turn.rank, turn.pass);
   return walk.bound();
+}
+
+std::set<std::pair<int, int>> PassOrder::pairs_of(int rank) const {
+  std::set<std::pair<int, int>> pairs;
+  for (const Turn& turn : turns) {
+    if (turn.rank == rank && turn.pass.kind == PassKind::kPair)
+      pairs.insert({turn.pass.part.chunk, turn.pass.backward.chunk});
+  }
+  return pairs;
+}
+
+double rank_bound(const PlanFacts::Rank& facts, const PassOrder& order, int rank) {
+  double seconds = 0;
+  for (const PassOrder::Turn& turn : order.turns) {
+    const bool computes = turn.pass.kind != PassKind::kOptimizer && turn.pass.kind != PassKind::kLoad;
+    if (turn.rank == rank && computes) seconds += facts.of(turn.pass).span();
+  }
+  return seconds;
 }
 
 }  // namespace moebius

@@ -6,7 +6,9 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "workloads/study/search/stage_probes.h"
@@ -28,6 +30,8 @@ struct PassOrder {
     Pass pass;
   };
   std::vector<Turn> turns;
+
+  std::set<std::pair<int, int>> pairs_of(int rank) const;  // chunks of forward, backward pass
 };
 
 class PassOrders {
@@ -44,5 +48,8 @@ class PassOrders {
 
 StepBound step_bound(const PlanFacts& facts, const PassOrder& order, const StagePlacement& placement,
                      int microbatches);
+
+// Of the passes of one rank, one after the other and none waiting for other ranks.
+double rank_bound(const PlanFacts::Rank& facts, const PassOrder& order, int rank);
 
 }  // namespace moebius

@@ -87,8 +87,9 @@ class TrainingSearch {
 
   // ---- best first ----
 
-  // The sooner there are good plans, the more a bound rules out: those with the degrees of the given plan
-  // come first, until there are as many as are wanted.
+  // A search that is ended early has something to show: plans with the degrees of the given one come first,
+  // until there are a few.
+  static constexpr int kFirst = 3;
   void look_at_given_degrees() {
     const std::optional<std::int32_t> group = group_of_given();
     if (!bounded_ || !group) return;
@@ -96,7 +97,7 @@ class TrainingSearch {
     near.push({.group = *group});
     course_.look(
         near, [&](const SearchEntry& entry) { return looked_at(entry); },
-        [&] { return static_cast<int>(course_.found().size()) >= request_.top; });
+        [&] { return static_cast<int>(course_.found().size()) >= std::min(request_.top, kFirst); });
     for (; !near.empty(); near.pop()) course_.open().push(near.top());
     given_group_ = *group;
   }
@@ -167,7 +168,8 @@ class TrainingSearch {
     const std::vector<int> bundles = of_variant(entry);
     const std::vector<int> fit = bounds_.with_room(groups_[entry.group].degrees, bundles);
     if (fit.empty()) return {{}, {}, static_cast<std::int64_t>(bundles.size())};
-    return {{{entry.bound, 0, kStages, entry.group, entry.bundle}}, {}};
+    const double bound = bounds_.of_rank(groups_[entry.group].degrees, entry.bundle);
+    return {{{std::max(entry.bound, bound), 0, kStages, entry.group, entry.bundle}}, {}};
   }
 
   // Of one variant: its bundles that can fit.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <span>
 #include <vector>
 
 #include "workloads/training/state/sharding.h"
@@ -146,6 +147,17 @@ class Rewrite {
         visitor.last_write = stretch_[i];
       }
     }
+    first_used_.resize(stretch_.back() + 1);
+    last_written_.resize(stretch_.back() + 1);
+    for (const auto& [id, visitor] : visitors_) {
+      if (visitor.first >= 0) first_used_[visitor.first].push_back(id);
+      if (visitor.stored) last_written_[visitor.last_write].push_back(id);
+    }
+  }
+
+  std::span<const TensorId> used_first_in(int stretch) const {
+    if (stretch >= static_cast<int>(first_used_.size())) return {};
+    return first_used_[stretch];
   }
 
   std::uint32_t free_match() const {
@@ -171,8 +183,9 @@ class Rewrite {
 
   void bring(int stretch) {
     std::vector<TensorId> from, to;
-    for (const auto& [id, visitor] : visitors_) {
-      if (visitor.first != stretch || !visitor.loaded) continue;
+    for (const TensorId id : used_first_in(stretch)) {
+      const Visitor& visitor = visitors_.at(id);
+      if (!visitor.loaded) continue;
       from.push_back(visitor.home);
       to.push_back(visitor.gathered ? visitor.shard : visitor.here);
     }
@@ -182,9 +195,10 @@ class Rewrite {
 
   void gather(int stretch, bool expert) {
     std::vector<TensorId> from, to;
-    for (const auto& [id, visitor] : visitors_) {
+    for (const TensorId id : used_first_in(stretch)) {
+      const Visitor& visitor = visitors_.at(id);
       const bool of_group = (fragment_.tensors[id].experts > 0) == expert;
-      if (visitor.first != stretch || !visitor.gathered || !of_group) continue;
+      if (!visitor.gathered || !of_group) continue;
       from.push_back(visitor.shard);
       to.push_back(visitor.here);
     }
@@ -237,11 +251,10 @@ class Rewrite {
     // The next microbatch loads the sums of gradients that this one stores: both on one lane.
     for (const bool sums : {false, true}) {
       std::vector<TensorId> from, to;
-      for (const auto& [id, visitor] : visitors_) {
-        const bool is_sum = fragment_.tensors[id].memory == MemoryKind::kGradients;
-        if (!visitor.stored || visitor.last_write != stretch || is_sum != sums) continue;
-        from.push_back(visitor.here);
-        to.push_back(visitor.home);
+      for (const TensorId id : last_written_[stretch]) {
+        if ((fragment_.tensors[id].memory == MemoryKind::kGradients) != sums) continue;
+        from.push_back(visitors_.at(id).here);
+        to.push_back(visitors_.at(id).home);
       }
       if (from.empty()) continue;
       copy({.kind = OpKind::kCopyToHost, .lane = sums ? Lane::kHostCopy : Lane::kHostStore}, from, to);
@@ -280,6 +293,7 @@ class Rewrite {
   FragmentBuilder builder_;
   const std::vector<int> stretch_;
   std::map<TensorId, Visitor> visitors_;
+  std::vector<std::vector<TensorId>> first_used_, last_written_;  // of them, by stretch, ascending
   std::map<int, std::vector<Op>> sums_;  // by stretch: reduce-scatters that have not been written yet
   std::vector<std::int32_t> waits_;      // of the next op that computes
   std::int32_t last_compute_ = -1, done_ = -1;
@@ -302,6 +316,11 @@ std::set<std::uint32_t> away_activations(const TrainingPlan& plan, const Fragmen
     }
   }
   return keys;
+}
+
+int layers_away(const TrainingPlan& plan, int layers) {
+  if (!plan.offload.activations) return 0;
+  return std::max(0, layers - 1) / plan.group_layers * plan.group_layers;
 }
 
 FragmentPtr freeze_with_away_state(const TrainingPlan& plan, const std::set<std::uint32_t>& activations,

@@ -16,6 +16,9 @@ namespace moebius {
 // groups of layers but the last, which the reverse pass wants first.
 std::set<std::uint32_t> away_activations(const TrainingPlan& plan, const Fragment& forward);
 
+// Of so many layers of a stage those, the first ones, that this is true of.
+int layers_away(const TrainingPlan& plan, int layers);
+
 // Freezes what `builder` holds. Its ops fall into stretches: groups of /plan/dp/group_layers layers, in the
 // optimizer the updates. What a stretch uses is asked for when the stretch `prefetch` before it starts to
 // compute, on the lanes of data communication (gathers) and host copies; what it leaves (shards of sums,
