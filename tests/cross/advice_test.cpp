@@ -52,7 +52,7 @@ TEST_CASE("causes are parts of the step") {
 // The step without the keys is the step with their kernels fused, and the shorter one.
 TEST_CASE("kernels of older software are tried fused") {
   const Document report = report_of(
-      "--explain --set /plan/loss=separate --set /plan/norm_gradients=separate --set "
+      "--explain --set /plan/loss=separate --set /plan/norms=separate --set "
       "/plan/optimizer=separate");
   const double fused = report_of("").root.find("step_time_s")->number;
   CHECK(fused < report.root.find("step_time_s")->number);

@@ -47,7 +47,7 @@ class Collector {
                        plan_.separate_norm_grad || plan_.separate_accumulation || plan_.separate_update ||
                        plan_.separate_routing || plan_.expert_by_expert;
     add(apart, "fused kernels of attention, loss, norms, routing and update",
-        {"/plan/attention=flash", "/plan/loss=fused", "/plan/norm_gradients=fused",
+        {"/plan/attention=flash", "/plan/loss=fused", "/plan/norms=fused",
          "/plan/precision/accumulation=fused", "/plan/optimizer=fused", "/plan/ep/kernels=fused",
          "/plan/ep/products=grouped"});
   }

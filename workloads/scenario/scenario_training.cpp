@@ -28,7 +28,7 @@ constexpr std::array kLosses{
                 "the logits are copied to FP32, and each step of softmax and loss is a kernel"},
 };
 
-constexpr std::array kNormGradients{
+constexpr std::array kNorms{
     Named<bool>{"fused", false, "one kernel gives both gradients, rows are read once"},
     Named<bool>{"separate", true,
                 "rows are read twice, forward too, and the gradient of the norm's own weights is a kernel that "
@@ -187,7 +187,7 @@ void read_training_plan(Section section, Scenario& scenario) {
                                                     "kernels of attention");
   plan.separate_loss = section.choice<bool>("loss", kLosses, false, "kernels of the loss");
   plan.separate_norm_grad =
-      section.choice<bool>("norm_gradients", kNormGradients, false, "kernels of a norm in the reverse pass");
+      section.choice<bool>("norms", kNorms, false, "kernels of a norm");
   plan.separate_update =
       section.choice<bool>("optimizer", kUpdates, false, "kernels of the update; numbers are those of one");
   scenario.weights = read_weights(section);

@@ -10,7 +10,8 @@
 namespace moebius {
 namespace {
 
-constexpr std::array kDegreeKeys{"/attention/tp", "/ep/degree", "/two_batch_overlap", "/microbatches"};
+constexpr std::array kDegreeKeys{"/attention/tp", "/attention/cp", "/ep/degree", "/two_batch_overlap",
+                                 "/microbatches"};
 
 std::vector<int> divisors(int number, int most) {
   std::vector<int> all;
@@ -50,6 +51,12 @@ std::vector<int> expert_degrees(const PoolSeat& seat, const Model& model, int tp
   return tp > 1 ? divisors(tp, tp) : divisors(seat.devices, model.experts.routed);
 }
 
+// Devices that one prompt may be cut over; decoding has none to cut.
+std::vector<int> prompt_cuts(const PoolSeat& seat, const SeatAxes& axes, int tp) {
+  if (seat.role != PoolRole::kPrefill || tp > 1) return {1};
+  return axes.numbers("/attention/cp", {1});
+}
+
 // All that `base` says of a phase but what an option says.
 std::string rest_of(const Document& base, const std::string& pointer) {
   constexpr std::array kOwn{"pool", "attention", "ep", "experts", "microbatches", "two_batch_overlap"};
@@ -78,8 +85,8 @@ std::string of_attention(const PoolSeat& seat, const SeatOption& option, bool de
     return fmt::format(
         R"({{"attention": {{"pool": "{}", "tp": 1}}, "experts": {{"pool": "{}"}}, "microbatches": {})",
         seat.pool, seat.expert_pool, option.microbatches);
-  return fmt::format(R"({{"pool": "{}", "attention": {{"tp": {}}}, "ep": {{"degree": {}, {}}}{})", seat.pool,
-                     option.tp, option.ep, exchange(option, decodes), overlap(option));
+  return fmt::format(R"({{"pool": "{}", "attention": {{"tp": {}, "cp": {}}}, "ep": {{"degree": {}, {}}}{})",
+                     seat.pool, option.tp, option.cp, option.ep, exchange(option, decodes), overlap(option));
 }
 
 }  // namespace
@@ -93,8 +100,10 @@ std::vector<SeatOption> seat_options(const PoolSeat& seat, const Model& model, c
     return options;
   }
   for (const int tp : axes.numbers("/attention/tp", divisors(seat.node, seat.node)))
-    for (const int ep : axes.numbers("/ep/degree", expert_degrees(seat, model, tp)))
-      for (const bool overlapped : axes.overlaps(tp == 1 && ep > 1)) options.push_back({tp, ep, overlapped});
+    for (const int cp : prompt_cuts(seat, axes, tp))
+      for (const int ep : axes.numbers("/ep/degree", expert_degrees(seat, model, tp)))
+        for (const bool overlapped : axes.overlaps(tp == 1 && ep > 1))
+          options.push_back({tp, cp, ep, overlapped});
   return options;
 }
 
@@ -117,6 +126,7 @@ std::vector<Assignment> seat_settings(const PoolSeat& seat, const SeatOption& op
 std::string option_text(const PoolSeat& seat, const SeatOption& option) {
   if (!seat.expert_pool.empty()) return fmt::format("{} microbatches", option.microbatches);
   std::string text = fmt::format("tp {}", option.tp);
+  if (option.cp > 1) text += fmt::format(", cp {}", option.cp);
   if (option.ep > 1) text += fmt::format(", ep {}", option.ep);
   if (option.overlapped) text += ", two batches";
   return text;
