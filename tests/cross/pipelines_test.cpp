@@ -51,6 +51,17 @@ TrainingJob on_ranks(TrainingJob job, PipelineKind kind, int ranks = 2) {
   return job;
 }
 
+// Without experts, whose ranks hold the same activations.
+TrainingJob dense_job() {
+  TrainingJob job = small_job(small_model(AttentionKind::kGqa));
+  job.model.experts = {};
+  job.model.layers = 4;
+  job.workload.steps = 3;
+  job.workload.global_batch = 8;
+  job.plan.tp = 2;
+  return job;
+}
+
 }  // namespace
 
 TEST_CASE("interleaved stages have the loss of one rank") {
@@ -108,25 +119,15 @@ TEST_CASE("pairs of 1F1B have the loss of one rank") {
 }
 
 TEST_CASE("tensor-parallel ranks of a split backward pass have the loss of one rank") {
-  TrainingJob job = small_job(small_model(AttentionKind::kGqa));
-  job.model.experts = {};
-  job.model.layers = 4;
-  job.workload.steps = 3;
-  job.workload.global_batch = 8;
+  TrainingJob job = dense_job();
   for (const bool sequence_parallel : {false, true}) {
-    job.plan.tp = 2;
     job.plan.sequence_parallel = sequence_parallel;
     require_same(job, on_ranks(job, PipelineKind::kZbV));
   }
 }
 
 TEST_CASE("messages that block, and of which each rank sends a share, have the loss of one stage") {
-  TrainingJob job = small_job(small_model(AttentionKind::kGqa));
-  job.model.experts = {};
-  job.model.layers = 4;
-  job.workload.steps = 3;
-  job.workload.global_batch = 8;
-  job.plan.tp = 2;
+  const TrainingJob job = dense_job();
   for (const PipelineKind kind : {PipelineKind::k1F1B, PipelineKind::kInterleaved, PipelineKind::kDualPipe}) {
     TrainingJob changed = on_ranks(job, kind);
     changed.plan.blocking_messages = changed.plan.cut_messages = true;
