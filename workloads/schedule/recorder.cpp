@@ -75,15 +75,24 @@ std::int32_t Recorder::fragment_row(const Fragment& fragment) {
   return place->second;
 }
 
-// Kept as long as a submission that uses it is open, so that a workload may issue ever new fragments.
-std::shared_ptr<const Recorder::ClassWorks> Recorder::class_works(const FragmentPtr& fragment,
+std::shared_ptr<const Recorder::CountedOps> Recorder::counted_ops(const FragmentPtr& fragment,
                                                                   std::int32_t rank_class) {
-  std::weak_ptr<const ClassWorks>& known = works_[{fragment->hash, rank_class}];
-  if (auto works = known.lock()) return works;
-  auto works = std::make_shared<ClassWorks>();
-  for (const Op& op : fragment->ops) works->push_back(class_work(op, *fragment, layout_, rank_class));
-  known = works;
-  return works;
+  std::shared_ptr<const CountedOps>& known = counted_ops_[{fragment->hash, rank_class}];
+  if (known) return known;
+  CountedOps ops;
+  ops.reserve(fragment->ops.size());
+  for (const Op& op : fragment->ops)
+    ops.push_back(counted(op, class_work(op, *fragment, layout_, rank_class)));
+  auto made = std::make_shared<const CountedOps>(std::move(ops));
+  known = made;
+  if (counted_ops_.size() > most_counted_ops_) forget_unused();
+  return made;
+}
+
+// A workload may issue ever new fragments: those that no open submission uses do not pile up.
+void Recorder::forget_unused() {
+  std::erase_if(counted_ops_, [](const auto& entry) { return entry.second.use_count() == 1; });
+  most_counted_ops_ = std::max<std::size_t>(256, 2 * counted_ops_.size());
 }
 
 void Recorder::submitted(const Submission& submission) {
@@ -111,15 +120,15 @@ void Recorder::submitted(const Submission& submission) {
 
   const bool several = layout_.classes[submission.rank_class].size() > 1;
   open_.push_back({.fragment = submission.fragment,
-                   .works = several ? class_works(submission.fragment, submission.rank_class) : nullptr,
+                   .ops = several ? counted_ops(submission.fragment, submission.rank_class) : nullptr,
                    .rank_class = submission.rank_class,
                    .remaining = static_cast<std::int32_t>(submission.fragment->ops.size()),
                    .pass = {.phase = submission.fragment->phase, .pair = submission.second_microbatch >= 0}});
 }
 
-ClassWork Recorder::work_of(const Open& open, std::int32_t op) const {
-  if (open.works) return (*open.works)[op];
-  return class_work(open.fragment->ops[op], *open.fragment, layout_, open.rank_class);
+CountedOp Recorder::count_anew(const Open& open, std::int32_t op) const {
+  const Fragment& fragment = *open.fragment;
+  return counted(fragment.ops[op], class_work(fragment.ops[op], fragment, layout_, open.rank_class));
 }
 
 void Recorder::span(const Span& span) {
@@ -135,11 +144,11 @@ void Recorder::span(const Span& span) {
   CHECK(in_span(span.start) && in_span(span.work_start) && in_span(span.first_end) && in_span(span.mean_end),
         fmt::format("start {} work {} first {} mean {} end {} ns", span.start.ns, span.work_start.ns,
                     span.first_end.ns, span.mean_end.ns, span.end.ns));
-  metrics_.add(span, open.fragment->ops[span.op], work_of(open, span.op));
+  const CountedOp op = open.ops ? (*open.ops)[span.op] : count_anew(open, span.op);
+  metrics_.add(span, op);
   open.start = std::min(open.start, span.transfer_start());
   open.end = std::max(open.end, span.end);
-  const Op& op = open.fragment->ops[span.op];
-  if (!is_communication(op.kind) && op.lane != Lane::kLoader) open.pass.add(span.start, span.end);
+  if (op.computes) open.pass.add(span.start, span.end);
   if (options_.detail == Detail::kOps) keep(span);
   if (--open.remaining == 0) {
     pass_times_.finished(open.rank_class, open.pass, open.end);
