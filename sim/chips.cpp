@@ -86,7 +86,8 @@ void Chips::start(const ComputeWork& work, Time now) {
   op.demand = work.memory_bytes > 0 && work.seconds > 0 ? work.memory_bytes / work.seconds : 0;
   chip.running.push_back(slot);
   chip.memory_users += op.demand > 0;
-  if (op.demand > 0 && share_memory(work.chip, now)) return find_first(work.chip);
+  const bool changed = op.demand > 0 && share_memory(work.chip, now);
+  if (changed || popped_ == work.chip) return find_first(work.chip);
   if (chip.first < 0 || ends_before(slot, chip.first)) set_first(work.chip, slot);
 }
 
@@ -127,6 +128,7 @@ void Chips::set_pace(int index, double pace, Time now) {
 }
 
 void Chips::find_first(int index) {
+  if (popped_ == index) popped_ = -1;
   std::int32_t first = -1;
   for (const std::int32_t slot : chips_[index].running)
     if (first < 0 || ends_before(slot, first)) first = slot;
@@ -149,7 +151,7 @@ std::int32_t Chips::pop_due(Time now) {
     --chip.memory_users;
     share_memory(index, now);
   }
-  find_first(index);
+  popped_ = index;
   return running_[slot].work.holder;
 }
 

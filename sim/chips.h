@@ -40,14 +40,22 @@ class Chips {
   int take(int chip, std::int32_t holder, int units, bool communication);
   // Gives cores back; appends who gets theirs now, first come, first served.
   void release(int chip, int cores, bool communication, std::vector<Grant>& grants);
+  // Nothing runs there and nothing waits for its cores.
+  bool is_idle(int chip) const {
+    const Chip& c = chips_[chip];
+    return c.running.empty() && c.cores.queue.empty() && c.general.queue.empty();
+  }
   int held(int chip) const { return pool(chip, false).total - pool(chip, false).free; }
 
   void start(const ComputeWork& work, Time now);
   // From `now` on the chip does its work at `pace` times its usual speed, memory and all.
   void set_pace(int chip, double pace, Time now);
-  Time next_event() const { return ends_.time(); }
+  Time next_event() {
+    if (popped_ >= 0) find_first(popped_);
+    return ends_.time();
+  }
   // The holder of an op that has finished by `now`, in the order of ids, or kNobody.
-  std::int32_t pop_finished(Time now) { return ends_.time() > now ? kNobody : pop_due(now); }
+  std::int32_t pop_finished(Time now) { return next_event() > now ? kNobody : pop_due(now); }
 
  private:
   struct CorePool {
@@ -94,7 +102,8 @@ class Chips {
   std::vector<Chip> chips_;
   std::vector<Running> running_;
   std::vector<std::int32_t> free_;
-  Earliest ends_;  // by chip
+  Earliest ends_;             // by chip
+  std::int32_t popped_ = -1;  // the chip whose first is still the op that was popped: most start the next at once
 };
 
 }  // namespace moebius

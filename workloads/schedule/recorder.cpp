@@ -144,7 +144,9 @@ void Recorder::span(const Span& span) {
   CHECK(in_span(span.start) && in_span(span.work_start) && in_span(span.first_end) && in_span(span.mean_end),
         fmt::format("start {} work {} first {} mean {} end {} ns", span.start.ns, span.work_start.ns,
                     span.first_end.ns, span.mean_end.ns, span.end.ns));
-  const CountedOp op = open.ops ? (*open.ops)[span.op] : count_anew(open, span.op);
+  CountedOp anew;
+  if (!open.ops) anew = count_anew(open, span.op);
+  const CountedOp& op = open.ops ? (*open.ops)[span.op] : anew;
   metrics_.add(span, op);
   open.start = std::min(open.start, span.transfer_start());
   open.end = std::max(open.end, span.end);

@@ -9,10 +9,8 @@ namespace moebius {
 namespace {
 
 std::int64_t rows_to_others(const Route& route, int member, bool from_member) {
-  std::int64_t rows = -route.tokens_between(member, member);
-  if (!from_member) return rows + route.received_tokens(member);
-  for (int other = 0; other < route.spec().ranks; ++other) rows += route.tokens_between(member, other);
-  return rows;
+  const std::int64_t all = from_member ? route.sent_tokens(member) : route.received_tokens(member);
+  return all - route.tokens_between(member, member);
 }
 
 }  // namespace
