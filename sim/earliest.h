@@ -22,8 +22,12 @@ class Earliest {
   // kForever: nothing happens to it.
   void set(std::int32_t who, Time time, std::uint64_t id) {
     entries_[who] = {time, id};
-    for (std::size_t match = (entries_.size() + who) / 2; match > 0; match /= 2) {
-      const std::int32_t winner = play(match), before = std::exchange(winners_[match], winner);
+    Entry best = entries_[who];
+    std::int32_t winner = who;
+    for (std::size_t place = entries_.size() + who; place > 1; place /= 2) {
+      const std::int32_t rival = winners_[place ^ 1];
+      if (entries_[rival].is_before(best)) best = entries_[rival], winner = rival;
+      const std::int32_t before = std::exchange(winners_[place / 2], winner);
       if (winner == before && winner != who) return;  // as little changes above
     }
   }
@@ -35,17 +39,18 @@ class Earliest {
   struct Entry {
     Time time = kForever;
     std::uint64_t id = 0;
+    bool is_before(const Entry& other) const {
+      return time < other.time || (time == other.time && id < other.id);
+    }
   };
 
-  std::int32_t play(std::size_t match) const {
-    const std::int32_t left = winners_[2 * match], right = winners_[2 * match + 1];
-    const Entry &a = entries_[left], &b = entries_[right];
-    return a.time < b.time || (a.time == b.time && a.id <= b.id) ? left : right;
-  }
   void play_all() {
     winners_.resize(2 * entries_.size());
     std::iota(winners_.begin() + static_cast<std::ptrdiff_t>(entries_.size()), winners_.end(), 0);
-    for (std::size_t match = entries_.size() - 1; match > 0; --match) winners_[match] = play(match);
+    for (std::size_t match = entries_.size() - 1; match > 0; --match) {
+      const std::int32_t left = winners_[2 * match], right = winners_[2 * match + 1];
+      winners_[match] = entries_[right].is_before(entries_[left]) ? right : left;
+    }
   }
 
   std::vector<Entry> entries_;         // as many as a power of two; nothing happens to those beyond the count

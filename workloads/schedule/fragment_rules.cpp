@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstddef>
+#include <memory_resource>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -180,8 +182,10 @@ class Rules {
   }
 
   const Fragment& fragment_;
-  std::set<std::tuple<Scope, bool, std::uint32_t>> keys_;
-  std::set<std::tuple<GroupRole, bool, std::uint32_t>> matches_;
+  std::array<std::byte, 4096> first_memory_;  // of the sets, which only grow
+  std::pmr::monotonic_buffer_resource memory_{first_memory_.data(), first_memory_.size()};
+  std::pmr::set<std::tuple<Scope, bool, std::uint32_t>> keys_{&memory_};
+  std::pmr::set<std::tuple<GroupRole, bool, std::uint32_t>> matches_{&memory_};
   std::vector<std::int32_t> last_writer_;  // of each tensor, -1: none yet
   std::vector<std::int32_t> positions_;    // of each op in its lane, from 1
   std::array<Clock, kNumLanes> lanes_{};

@@ -96,7 +96,7 @@ void Recorder::forget_unused() {
 }
 
 void Recorder::submitted(const Submission& submission) {
-  const auto next = first_open_ + static_cast<std::int32_t>(open_.size());
+  const auto next = first_kept_ + static_cast<std::int32_t>(open_.size());
   CHECK(submission.sequence == next, fmt::format("sequence {} after {}", submission.sequence, next - 1));
   CHECK(
       submission.rank_class >= 0 && submission.rank_class < static_cast<std::int32_t>(layout_.classes.size()),
@@ -132,16 +132,21 @@ CountedOp Recorder::count_anew(const Open& open, std::int32_t op) const {
 }
 
 void Recorder::span(const Span& span) {
-  CHECK(span.sequence >= first_open_ && span.sequence - first_open_ < static_cast<std::int32_t>(open_.size()),
-        fmt::format("span of submission {}, open are {}+{}", span.sequence, first_open_, open_.size()));
-  Open& open = open_[span.sequence - first_open_];
+  const auto at = static_cast<std::size_t>(span.sequence - first_kept_);
+  CHECK(at >= num_closed_ && at < open_.size(),
+        fmt::format("span of submission {}, open are {} to {}", span.sequence, first_open(),
+                    first_kept_ + static_cast<std::int64_t>(open_.size())));
+  Open& open = open_[at];
   CHECK(span.op >= 0 && span.op < static_cast<std::int32_t>(open.fragment->ops.size()) && open.remaining > 0,
         fmt::format("op {} of {}, {} left", span.op, open.fragment->ops.size(), open.remaining));
   CHECK(span.rank_class == open.rank_class,
         fmt::format("class {}, submitted for {}", span.rank_class, open.rank_class));
-  const auto in_span = [&](Time t) { return t.ns >= 0 && t <= span.end; };
+  const auto in_span = [end = static_cast<std::uint64_t>(span.end.ns)](Time t) {
+    return static_cast<std::uint64_t>(t.ns) <= end;  // a negative one is large
+  };
   CHECK(span.error >= 0, fmt::format("expected error {}", span.error));
-  CHECK(in_span(span.start) && in_span(span.work_start) && in_span(span.first_end) && in_span(span.mean_end),
+  CHECK(span.end.ns >= 0 && in_span(span.start) && in_span(span.work_start) && in_span(span.first_end) &&
+            in_span(span.mean_end),
         fmt::format("start {} work {} first {} mean {} end {} ns", span.start.ns, span.work_start.ns,
                     span.first_end.ns, span.mean_end.ns, span.end.ns));
   CountedOp anew;
@@ -165,10 +170,12 @@ void Recorder::keep_submission(std::int32_t sequence, const Open& open) {
 
 // Submissions end out of order; those before the first open one are forgotten.
 void Recorder::close_finished() {
-  while (!open_.empty() && open_.front().remaining == 0) {
-    open_.pop_front();
-    ++first_open_;
-  }
+  for (; num_closed_ < open_.size() && open_[num_closed_].remaining == 0; ++num_closed_)
+    open_[num_closed_] = {};
+  if (2 * num_closed_ <= open_.size()) return;
+  open_.erase(open_.begin(), open_.begin() + static_cast<std::ptrdiff_t>(num_closed_));
+  first_kept_ += static_cast<std::int32_t>(num_closed_);
+  num_closed_ = 0;
 }
 
 bool Recorder::fits(std::size_t bytes) {
@@ -240,8 +247,8 @@ void Recorder::add_facts() {
 }
 
 Metrics Recorder::finish(Time end) {
-  CHECK(open_.empty(),
-        fmt::format("submission {} has {} ops without a span", first_open_, open_.front().remaining));
+  CHECK(num_closed_ == open_.size(),
+        fmt::format("submission {} has {} ops without a span", first_open(), open_[num_closed_].remaining));
   add_facts();
   Metrics metrics = metrics_.finish(end);
   metrics.passes = pass_times_.seconds(end);

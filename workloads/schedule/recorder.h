@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <memory>
 #include <string>
@@ -75,6 +74,7 @@ class Recorder {
     PassTimes::Pass pass;             // the same of its compute ops
   };
 
+  std::int64_t first_open() const { return first_kept_ + static_cast<std::int64_t>(num_closed_); }
   std::int32_t fragment_row(const Fragment& fragment);
   std::shared_ptr<const CountedOps> counted_ops(const FragmentPtr& fragment, std::int32_t rank_class);
   void forget_unused();
@@ -96,8 +96,9 @@ class Recorder {
       counted_ops_;  // by hash and class
   std::size_t most_counted_ops_ = 256;
   std::unordered_map<std::string, std::int32_t> counter_ids_;
-  std::deque<Open> open_;
-  std::int32_t first_open_ = 0;  // sequence of open_.front()
+  std::vector<Open> open_;        // and before them some that have closed
+  std::int32_t first_kept_ = 0;   // sequence of open_.front()
+  std::size_t num_closed_ = 0;    // at the front
   Hash schedule_hash_;
   double kept_bytes_ = 0;
   std::int64_t dropped_spans_ = 0, dropped_samples_ = 0;
