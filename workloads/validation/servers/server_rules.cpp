@@ -54,9 +54,10 @@ bool ServerCondition::met(const ServerRow& row, const std::string& model, int re
          replicas.has(replicas_of_row);
 }
 
-int TokenBudget::of(int input, int batch) const {
+int TokenBudget::of(int input, int batch, int replicas) const {
   const int sum = tokens + inputs * input + batches * batch;
-  return std::max(least, (sum + multiple - 1) / multiple * multiple);
+  const int all = std::max(least, (sum + multiple - 1) / multiple * multiple);
+  return shared ? std::max(1, all / replicas) : all;
 }
 
 }  // namespace moebius

@@ -93,6 +93,7 @@ std::optional<TokenBudget> read_budget(Reader& reader) {
   budget.batches = count(*of, "batches", 0);
   budget.multiple = static_cast<int>(of->integer("multiple", {1, 1 << 20}, 1));
   budget.least = count(*of, "least", 0);
+  budget.shared = of->boolean("shared", false);
   of->finish();
   return budget;
 }

@@ -219,8 +219,9 @@ ServerScenario mapped(const ServerRow& row, const ModelCatalog& models) {
   const std::string chip = accelerator_of(row), backend = backend_of(row);
   const Layout layout = layout_of(row, model, chip);
   const Formats formats = formats_of(row, model);
-  const ServerStart start =
-      server_start(row, model, {layout.decode.dp, batch_of(row, layout), formats.per_tensor});
+  const int prompt_replicas = row.apart() ? layout.prefill.dp : layout.decode.dp;
+  const ServerStart start = server_start(
+      row, model, {layout.decode.dp, batch_of(row, layout), prompt_replicas, formats.per_tensor});
   const std::string cluster = fmt::format(
       R"({{"pools": [{}], "fabric": {{"type": "rail-optimised-clos", "nic": "400 Gb/s"}}, "collectives": "{}",)"
       R"( "kernels": "{}"}})",
