@@ -54,6 +54,12 @@ bool ServerCondition::met(const ServerRow& row, const std::string& model, int re
          replicas.has(replicas_of_row);
 }
 
+int slots_of(double users_a_slot, int users, int ranks) {
+  int slots = 1;
+  while (2.0 * slots * ranks * users_a_slot <= users) slots *= 2;
+  return slots;
+}
+
 int TokenBudget::of(int input, int batch, int replicas) const {
   const int sum = tokens + inputs * input + batches * batch;
   const int all = std::max(least, (sum + multiple - 1) / multiple * multiple);

@@ -49,10 +49,15 @@ struct TokenBudget {
   int of(int input, int batch, int replicas = 1) const;
 };
 
+// Of a rank that decodes: the largest power of two whose slots on all ranks, so many times, are not more than
+// the users; at least one.
+int slots_of(double users_a_slot, int users, int ranks);
+
 struct ServerRule {
   ServerCondition when;
   std::optional<TokenBudget> token_budget;
   int max_batch = 0;
+  double users_a_slot = 0;  // above zero: max_batch is slots_of()
   bool replays_prompts = false, fp8_cache = false, generated_experts = false;
   std::optional<Value> scheduler, speculative;  // objects
 };

@@ -63,6 +63,8 @@ ServerStart server_start(const ServerRow& row, const Model& model, const ServerS
     if (rule.token_budget)
       start.token_budget = rule.token_budget->of(row.input, shape.batch, shape.prompt_replicas);
     if (rule.max_batch > 0) start.max_batch = rule.max_batch;
+    if (rule.users_a_slot > 0)
+      start.max_batch = slots_of(rule.users_a_slot, row.users, shape.replicas * row.decode.workers);
     start.replays_prompts |= rule.replays_prompts;
     generated_experts |= rule.generated_experts;
     if (rule.scheduler) scheduler = scheduler ? merged(*scheduler, *rule.scheduler) : *rule.scheduler;
