@@ -47,13 +47,14 @@ void read_flashinfer_products(Harvest& harvest) {
                       "B200, shapes of tensor parallelism of 4",
                       "Apache-2.0", "2025-11-18"});
   TableDraft draft;
-  draft.table = table_of("dense GEMM", {"gemm", "gemm_dgrad"}, DType::kFp8,
-                         {ProfileKey::kN, ProfileKey::kK}, {ProfileKey::kM});
+  draft.table = table_of("dense GEMM", {"gemm", "gemm_dgrad"}, DType::kFp8, {ProfileKey::kN, ProfileKey::kK},
+                         {ProfileKey::kM});
   draft.table.stack = "trtllm-1.3.0rc20+flashinfer";
   draft.table.source = "FLASHINFER";
   draft.table.cores = harvest.chip.cores;
   draft.table.sustained = draft.table.fitted = true;
-  draft.table.note = "a law of tiles that meets five published rows within 2.5%; activations already quantised";
+  draft.table.note =
+      "a law of tiles that meets five published rows within 2.5%; activations already quantised";
   draft.table.where = {{ProfileKey::kM, static_cast<double>(kRows[0]), 1e9}};
   for (const std::int64_t n : kWidths)
     for (const std::int64_t k : kDepths)

@@ -18,9 +18,9 @@ struct ProductTime {
 // rows of fewer than 1,024 tokens, which are as long as their launch. DeepGEMM needs a sixth of it there.
 std::span<const ProductTime> published_flashinfer_products();
 
-// Seconds of y[m, n] = x[m, k] W[n, k]^T: tiles of 128 columns by 32 tokens, one a core at a time. A tile takes
-// 11.6 us for k = 7168 and the kernel 5.5 us beside that; weights that do not fit in L2 are read again for
-// every 32 tokens. Four constants for five rows, which it meets within 2.5%; more tokens gain nothing.
+// Seconds of y[m, n] = x[m, k] W[n, k]^T: tiles of 128 columns by 32 tokens, one a core at a time. A tile
+// takes 11.6 us for k = 7168 and the kernel 5.5 us beside that; weights that do not fit in L2 are read again
+// for every 32 tokens. Four constants for five rows, which it meets within 2.5%; more tokens gain nothing.
 double flashinfer_product_seconds(const Accelerator& chip, std::int64_t m, std::int64_t n, std::int64_t k);
 
 }  // namespace moebius

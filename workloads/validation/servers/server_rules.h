@@ -41,8 +41,8 @@ struct ServerCondition {
   bool met(const ServerRow& row, const std::string& model, int replicas) const;
 };
 
-// Tokens of an iteration: so many, and prompts and batches, at a multiple, not fewer than `least`. `shared`: of
-// all replicas of a worker that take prompts in; otherwise of each.
+// Tokens of an iteration: so many, and prompts and batches, at a multiple, not fewer than `least`. `shared`:
+// of all replicas of a worker that take prompts in; otherwise of each.
 struct TokenBudget {
   int tokens = 0, inputs = 0, batches = 0, multiple = 1, least = 0;
   bool shared = false;
