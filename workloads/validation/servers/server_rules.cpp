@@ -1,6 +1,7 @@
 #include "workloads/validation/servers/server_rules.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstdio>
 
 namespace moebius {
@@ -55,9 +56,9 @@ bool ServerCondition::met(const ServerRow& row, const std::string& model, int re
 }
 
 int slots_of(double users_a_slot, int users, int ranks) {
-  int slots = 1;
-  while (2.0 * slots * ranks * users_a_slot <= users) slots *= 2;
-  return slots;
+  constexpr int kStep = 64;
+  const int most = std::max(1, static_cast<int>(users / (users_a_slot * ranks)));
+  return most < kStep ? static_cast<int>(std::bit_floor(static_cast<unsigned>(most))) : most / kStep * kStep;
 }
 
 int TokenBudget::of(int input, int batch, int replicas) const {

@@ -49,8 +49,8 @@ struct TokenBudget {
   int of(int input, int batch, int replicas = 1) const;
 };
 
-// Of a rank that decodes: the largest power of two whose slots on all ranks, so many times, are not more than
-// the users; at least one.
+// Of a rank that decodes: most that leave so many users for each slot, a power of two below 64 and a multiple
+// of 64 from there on; at least one.
 int slots_of(double users_a_slot, int users, int ranks);
 
 struct ServerRule {
