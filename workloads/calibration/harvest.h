@@ -30,9 +30,10 @@ struct Harvest {
 ProfileTable table_of(const char* name, std::vector<std::string> kinds, DType dtype,
                       std::vector<ProfileKey> site, std::vector<ProfileKey> axes);
 
-void read_training_trace(Harvest& harvest);  // trace/condense_trace.cpp
-void read_kernels(Harvest& harvest);         // condense_kernels.cpp
-void read_power(Harvest& harvest);           // condense_power.cpp; after all that gives tables
+void read_training_trace(Harvest& harvest);       // trace/condense_trace.cpp
+void read_kernels(Harvest& harvest);              // condense_kernels.cpp
+void read_flashinfer_products(Harvest& harvest);  // condense_flashinfer.cpp
+void read_power(Harvest& harvest);                // condense_power.cpp; after all that gives tables
 // Parts of read_kernels(); `system` is the chip's name in the kernel database.
 void read_quantise_kernels(Harvest& harvest, const std::string& system);   // condense_quantise.cpp
 void read_attention_kernels(Harvest& harvest, const std::string& system);  // condense_attention.cpp

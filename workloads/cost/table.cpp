@@ -183,11 +183,15 @@ std::optional<Cost> whole_cost(const MeasuredTable& table, const AnalyticModel& 
   return cost;
 }
 
+// "a" of "a+b".
+bool is_base_of(std::string_view stack, std::string_view variant) {
+  return variant.size() > stack.size() && variant[stack.size()] == '+' && variant.starts_with(stack);
+}
+
 }  // namespace
 
 MeasuredTables::MeasuredTables(const std::vector<Profile>& profiles, std::string_view stacks) {
   const StackChoice choice = stack_choice(stacks);
-  const std::string_view stack = choice.base;
   for (const Profile& profile : profiles) {
     if (find_architecture(profile.reference.architecture) == nullptr)
       throw input_error(fmt::format("profile of {}: unknown architecture \"{}\"", profile.accelerator,
@@ -202,10 +206,9 @@ MeasuredTables::MeasuredTables(const std::vector<Profile>& profiles, std::string
     }
   }
   // Of a variant that exists: what it does not change.
-  const std::string_view base = stack.substr(0, stack.find('+'));
-  for (std::size_t i = 0; i < profiles.size() && base != stack && !tables_.empty(); ++i)
+  for (std::size_t i = 0; i < profiles.size() && !tables_.empty(); ++i)
     for (const ProfileTable& table : profiles[i].tables)
-      if (table.stack == base && choice.of(table) == stack) tables_.emplace_back(table, *references_[i]);
+      if (is_base_of(table.stack, choice.of(table))) tables_.emplace_back(table, *references_[i]);
   for (std::size_t i = 0; i < tables_.size(); ++i)
     for (const OpKind kind : tables_[i].kinds())
       by_kind_[static_cast<std::size_t>(kind)].push_back(static_cast<int>(i));

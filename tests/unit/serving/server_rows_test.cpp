@@ -58,6 +58,25 @@ TEST_CASE("a token budget counts prompts and batches") {
         8192);
 }
 
+TEST_CASE("a shared budget is divided among the replicas that take prompts in") {
+  CHECK(TokenBudget{.tokens = 32768, .shared = true}.of(1000, 64, 8) == 4096);
+  CHECK(TokenBudget{.tokens = 32768}.of(1000, 64, 8) == 32768);
+}
+
+// As the recipes of TensorRT-LLM on H100 pair them, and the names of those on B200.
+TEST_CASE("decoding ranks have the round number of slots that is not more than their users") {
+  CHECK(slots_of(1.05, 6, 3) == 1);
+  CHECK(slots_of(1.05, 9, 3) == 2);
+  CHECK(slots_of(1.05, 30, 3) == 8);
+  CHECK(slots_of(1.05, 60, 3) == 16);
+  CHECK(slots_of(1.05, 154, 2) == 64);
+  CHECK(slots_of(1.05, 1845, 48) == 32);
+  CHECK(slots_of(1, 450, 6) == 64);
+  CHECK(slots_of(1, 1606, 8) == 192);
+  CHECK(slots_of(1, 4096, 8) == 512);
+  CHECK(slots_of(1, 1, 8) == 1);
+}
+
 TEST_CASE("a row with a cell that cannot be read is left out with its reason, and the others are not") {
   const std::vector<ServerRow> rows = rows_of(
       "system,backend,model_path,mode,isl,osl,concurrency,tp_size,ttft_ms,tpot_ms\n"

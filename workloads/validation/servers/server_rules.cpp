@@ -1,6 +1,7 @@
 #include "workloads/validation/servers/server_rules.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstdio>
 
 namespace moebius {
@@ -54,9 +55,16 @@ bool ServerCondition::met(const ServerRow& row, const std::string& model, int re
          replicas.has(replicas_of_row);
 }
 
-int TokenBudget::of(int input, int batch) const {
+int slots_of(double users_a_slot, int users, int ranks) {
+  constexpr int kStep = 64;
+  const int most = std::max(1, static_cast<int>(users / (users_a_slot * ranks)));
+  return most < kStep ? static_cast<int>(std::bit_floor(static_cast<unsigned>(most))) : most / kStep * kStep;
+}
+
+int TokenBudget::of(int input, int batch, int replicas) const {
   const int sum = tokens + inputs * input + batches * batch;
-  return std::max(least, (sum + multiple - 1) / multiple * multiple);
+  const int all = std::max(least, (sum + multiple - 1) / multiple * multiple);
+  return shared ? std::max(1, all / replicas) : all;
 }
 
 }  // namespace moebius

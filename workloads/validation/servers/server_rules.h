@@ -41,16 +41,23 @@ struct ServerCondition {
   bool met(const ServerRow& row, const std::string& model, int replicas) const;
 };
 
-// Tokens of an iteration: so many, and prompts and batches, at a multiple, not fewer than `least`.
+// Tokens of an iteration: so many, and prompts and batches, at a multiple, not fewer than `least`. `shared`:
+// of all replicas of a worker that take prompts in; otherwise of each.
 struct TokenBudget {
   int tokens = 0, inputs = 0, batches = 0, multiple = 1, least = 0;
-  int of(int input, int batch) const;
+  bool shared = false;
+  int of(int input, int batch, int replicas = 1) const;
 };
+
+// Of a rank that decodes: most that leave so many users for each slot, a power of two below 64 and a multiple
+// of 64 from there on; at least one.
+int slots_of(double users_a_slot, int users, int ranks);
 
 struct ServerRule {
   ServerCondition when;
   std::optional<TokenBudget> token_budget;
   int max_batch = 0;
+  double users_a_slot = 0;  // above zero: max_batch is slots_of()
   bool replays_prompts = false, fp8_cache = false, generated_experts = false;
   std::optional<Value> scheduler, speculative;  // objects
 };

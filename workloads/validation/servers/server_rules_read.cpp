@@ -93,6 +93,7 @@ std::optional<TokenBudget> read_budget(Reader& reader) {
   budget.batches = count(*of, "batches", 0);
   budget.multiple = static_cast<int>(of->integer("multiple", {1, 1 << 20}, 1));
   budget.least = count(*of, "least", 0);
+  budget.shared = of->boolean("shared", false);
   of->finish();
   return budget;
 }
@@ -110,6 +111,7 @@ ServerRule read_rule(Reader reader) {
   reader.finish();
   rule.token_budget = read_budget(set);
   rule.max_batch = count(set, "max_batch", 0);
+  rule.users_a_slot = set.number("users_a_slot", {1, 16}, 0);
   rule.replays_prompts = set.boolean("replays_prompts", false);
   rule.fp8_cache = set.boolean("fp8_cache", false);
   rule.generated_experts = set.boolean("generated_experts", false);

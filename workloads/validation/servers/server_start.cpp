@@ -23,8 +23,8 @@ bool blackwell(const ServerRow& row) {
 std::string dense_on_blackwell(const ServerRow& row, bool tensor_rt) {
   if (!blackwell(row)) return "";
   if (tensor_rt && row.gemm == "nvfp4") return fmt::format("; gemm/fp4={}", kSglang);
-  if (!tensor_rt && row.gemm.starts_with("fp8")) return fmt::format("; gemm/fp8={}", kTensorRt);
-  return "";
+  if (tensor_rt || !row.gemm.starts_with("fp8")) return "";
+  return fmt::format("; gemm/fp8={}{}", kTensorRt, row.backend == "sglang" ? "+flashinfer" : "");
 }
 
 // There are no tables of vLLM's kernels: most are SGLang's too. On Hopper its MXFP4 experts are not: Marlin,
@@ -60,8 +60,11 @@ ServerStart server_start(const ServerRow& row, const Model& model, const ServerS
   std::optional<Value> scheduler, speculative;
   for (const ServerRule& rule : shipped_server_rules()) {
     if (!rule.when.met(row, model.id, shape.replicas)) continue;
-    if (rule.token_budget) start.token_budget = rule.token_budget->of(row.input, shape.batch);
+    if (rule.token_budget)
+      start.token_budget = rule.token_budget->of(row.input, shape.batch, shape.prompt_replicas);
     if (rule.max_batch > 0) start.max_batch = rule.max_batch;
+    if (rule.users_a_slot > 0)
+      start.max_batch = slots_of(rule.users_a_slot, row.users, shape.replicas * row.decode.workers);
     start.replays_prompts |= rule.replays_prompts;
     generated_experts |= rule.generated_experts;
     if (rule.scheduler) scheduler = scheduler ? merged(*scheduler, *rule.scheduler) : *rule.scheduler;

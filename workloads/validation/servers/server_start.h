@@ -21,9 +21,10 @@ struct ServerStart {
 // Of the cache.
 bool keeps_fp8(const ServerRow& row, const Model& model);
 
-// `replicas` of attention in a worker that decodes, each with `batch` of the users; `per_tensor`: FP8 scales.
+// `replicas` of attention in a worker that decodes, each with `batch` of the users, and in one that takes
+// prompts in; `per_tensor`: FP8 scales.
 struct ServerShape {
-  int replicas = 1, batch = 1;
+  int replicas = 1, batch = 1, prompt_replicas = 1;
   bool per_tensor = false;
 };
 
