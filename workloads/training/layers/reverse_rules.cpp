@@ -71,8 +71,10 @@ void Reverse::reverse(const Op& op) {
     case OpKind::kPermuteGrad:
     case OpKind::kUnpermuteGrad:
     case OpKind::kMlaKeysGrad:
+    case OpKind::kLargest:
     case OpKind::kTransposeQuantise:
     case OpKind::kAdam:
+    case OpKind::kSumSquares:
     case OpKind::kCacheAppend:
     case OpKind::kPagedAttention:
     case OpKind::kAbsorbQueries:
@@ -109,8 +111,11 @@ void Reverse::reverse_gemm(const Op& op) {
     emit(dgrad, {left, value(in(op, 1))}, {dx});
     add_gradient(original, dx);
   }
-  // The 8-bit copy is what was kept, unless the original is computed again anyway.
-  deferred_.push_back({op, dy, again ? original : operand, in(op, 1), block_});
+  // The copy with scales along the tokens, where the operand was quantised both ways; else the 8-bit copy is
+  // what was kept, unless the original is computed again anyway.
+  const auto columns = forward_.columns_of.find(operand);
+  const bool both = columns != forward_.columns_of.end();
+  deferred_.push_back({op, dy, both ? columns->second : again ? original : operand, in(op, 1), block_, both});
 }
 
 // Both operands get the gradient of the sum; of one that was dropped out, what the mask leaves of it.
