@@ -50,6 +50,7 @@ void Reverse::reverse(const Op& op) {
       return send_gradient(op);
     case OpKind::kAdd:
       return reverse_add(op);
+    case OpKind::kLargest:   // a number that a pass after it scales by
     case OpKind::kQuantise:  // straight through
       if (const TensorId dy = gradient(out(op, 0)); dy != kNoTensor) add_gradient(in(op, 0), dy);
       return;
@@ -71,7 +72,6 @@ void Reverse::reverse(const Op& op) {
     case OpKind::kPermuteGrad:
     case OpKind::kUnpermuteGrad:
     case OpKind::kMlaKeysGrad:
-    case OpKind::kLargest:
     case OpKind::kTransposeQuantise:
     case OpKind::kAdam:
     case OpKind::kSumSquares:
