@@ -161,10 +161,13 @@ Flops op_flops(OpKind kind, const Shape& shape) {
     case OpKind::kAbsorbedValues:
       return {2 * x.m * x.heads * x.n * x.v_dim};
     case OpKind::kGreedySample:
+    case OpKind::kLargest:
       return {elements};  // one comparison
     // two moments (3 each), two bias corrections, square root, add epsilon, divide, decay (2), step (2)
     case OpKind::kAdam:
       return {15 * x.m};
+    case OpKind::kSumSquares:
+      return {2 * x.m};
 
     case OpKind::kInput:
     case OpKind::kEmbedding:
@@ -264,6 +267,8 @@ Bytes op_bytes(OpKind kind, const Shape& shape, DType dtype, std::optional<DType
     case OpKind::kMlaKeys:
     case OpKind::kMlaKeysGrad:
       return {x.m * (x.heads * (2 * (x.head_dim + x.v_dim) - x.k) + x.k) * out};
+    case OpKind::kLargest:
+      return {elements * out};
     case OpKind::kQuantise:
     case OpKind::kTransposeQuantise:
       return {elements * (element_bytes(DType::kBf16) + quantised_bytes(dtype))};
@@ -298,6 +303,8 @@ Bytes op_bytes(OpKind kind, const Shape& shape, DType dtype, std::optional<DType
       const double master = x.k == 1 ? element_bytes(DType::kBf16) : kAccumulateBytes;
       return {x.m * (kAccumulateBytes + master + 4 * moment + element_bytes(DType::kBf16))};
     }
+    case OpKind::kSumSquares:
+      return {x.m * in};
     case OpKind::kDispatch:
     case OpKind::kCombine:
     case OpKind::kAllReduce:

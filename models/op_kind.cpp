@@ -60,6 +60,8 @@ std::string_view to_string(OpKind kind) {
       return "mla_keys";
     case OpKind::kMlaKeysGrad:
       return "mla_keys_grad";
+    case OpKind::kLargest:
+      return "largest";
     case OpKind::kQuantise:
       return "quantise";
     case OpKind::kTransposeQuantise:
@@ -70,6 +72,8 @@ std::string_view to_string(OpKind kind) {
       return "cross_entropy";
     case OpKind::kAdam:
       return "adam";
+    case OpKind::kSumSquares:
+      return "sum_squares";
     case OpKind::kCacheAppend:
       return "cache_append";
     case OpKind::kPagedAttention:

@@ -48,7 +48,9 @@ enum class OpKind : std::uint8_t {
   kConcat,            // column blocks -> x[m,n]
   kMlaKeys,           // kv[m,heads*(nope+v)], rope[m,r] -> k[m,heads*(nope+r)], v[m,heads*v]; nope = head_dim - r, r = k, v = v_dim
   kMlaKeysGrad,       // dk, dv -> dkv, drope
-  kQuantise,          // x[m,n] -> x in 8 bits with one scale per row and 128 columns (host: rounded, kept in float)
+  kLargest,           // x[m,n] -> [1]: its largest magnitude
+  kQuantise,          // x[m,n] (, largest[1]) -> x in 8 bits with one scale per row and 128 columns (host: rounded, kept in float), or as
+                      // Tensor::scaling says (, the same as kTransposeQuantise makes it, in one pass)
   kTransposeQuantise, // the same with one scale per column and 128 rows, for weight gradients (stored transposed; logically still [m,n])
   kCrossEntropyStats, // logits[m,n], labels[m] -> stats[m,3]: row maximum, sum of exp(x - maximum), label's logit (0: not here);
                       // the columns are vocabulary [i*n, (i+1)*n) of member i of the tensor group
@@ -57,7 +59,9 @@ enum class OpKind : std::uint8_t {
   kAdam,              // (gradient, weight, master, first, second moment) x count -> the same; m elements in all. Updates the
                       // member's own flat shard of each tensor when the op names a group (see kReduceScatter), else all;
                       // master and moments hold that shard only, as do a gradient and a weight that are sharded
-                      // (Tensor::shards). k = 1: there is no master, the weight is updated itself. Zeroes the whole gradient
+                      // (Tensor::shards). k = 1: there is no master, the weight is updated itself. Zeroes the whole gradient.
+                      // One input more, squares[1]: gradients count times min(1, scale / (root of squares + 1e-6))
+  kSumSquares,        // gradient x count -> squares[1] +=: of the member's own elements of each, as kAdam says, times scale; m in all
                       // Serving: rows are the tokens of a batch (Op::batch, workloads/schedule/batch.h), sequence by sequence
   kCacheAppend,       // column blocks [m,.] -> cache[.,n], in place: side by side in the row that each token has in it; other rows stay. n: their
                       // columns together. k = 1: the way back, cache -> column blocks: rows of all that the cache holds of each sequence, new ones too

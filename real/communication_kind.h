@@ -62,11 +62,13 @@ void communicate_as(OpKind kind, Member& member) {
     case OpKind::kConcat:
     case OpKind::kMlaKeys:
     case OpKind::kMlaKeysGrad:
+    case OpKind::kLargest:
     case OpKind::kQuantise:
     case OpKind::kTransposeQuantise:
     case OpKind::kCrossEntropyStats:
     case OpKind::kCrossEntropy:
     case OpKind::kAdam:
+    case OpKind::kSumSquares:
     case OpKind::kCacheAppend:
     case OpKind::kPagedAttention:
     case OpKind::kAbsorbQueries:

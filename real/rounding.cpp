@@ -32,26 +32,27 @@ struct Block {
 // Block scaling: the largest magnitude maps to `largest` of the format, `round` is applied to the scaled
 // values.
 template <class Real, class Round>
-void round_block(const Block<Real>& block, double largest, const Round& round) {
+void round_block(const Block<Real>& block, double largest, bool power_of_two, const Round& round) {
   double magnitude = 0;
   block.each(
       [&](const Real& value) { magnitude = std::max(magnitude, std::abs(static_cast<double>(value))); });
   if (magnitude == 0) return;
-  const double scale = static_cast<float>(magnitude / largest);  // scales are stored in FP32
+  double scale = static_cast<float>(magnitude / largest);  // scales are stored in FP32
+  if (power_of_two) scale = std::exp2(std::ceil(std::log2(magnitude / largest)));
   if (scale == 0) return;                                        // too small for a scale of its own: kept
   block.each([&](Real& value) { value = static_cast<Real>(round(value / scale) * scale); });
 }
 
 template <class Real>
-void round_scaled(const Block<Real>& block, DType dtype) {
+void round_scaled(const Block<Real>& block, DType dtype, bool power_of_two = false) {
   if (dtype == DType::kFp8) {
-    round_block(block, kLargestFp8, [](double v) { return round_fp8_e4m3(v); });
+    round_block(block, kLargestFp8, power_of_two, [](double v) { return round_fp8_e4m3(v); });
   } else if (dtype == DType::kInt8 || dtype == DType::kInt4) {
     const double largest = dtype == DType::kInt8 ? kLargestInt8 : kLargestInt4;
-    round_block(block, largest, [=](double v) { return std::clamp(std::nearbyint(v), -largest, largest); });
+    round_block(block, largest, false, [=](double v) { return std::clamp(std::nearbyint(v), -largest, largest); });
   } else {
     CHECK(dtype == DType::kFp4, fmt::format("{} has no scales", to_string(dtype)));
-    round_block(block, kLargestFp4, [](double v) { return round_fp4_e2m1(v); });
+    round_block(block, kLargestFp4, false, [](double v) { return round_fp4_e2m1(v); });
   }
 }
 
@@ -62,6 +63,10 @@ float round_float_bits(float value, int dropped) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   const std::uint32_t half = (1u << (dropped - 1)) - 1 + ((bits >> dropped) & 1u);
   return std::bit_cast<float>((bits + half) & ~((1u << dropped) - 1));
+}
+
+std::int64_t block_of(const ScaleFormat& scales, DType dtype) {
+  return scales.block > 0 ? scales.block : scale_block(dtype);
 }
 
 constexpr int kDroppedByBf16 = 16, kDroppedByTf32 = 13;
@@ -113,7 +118,8 @@ int scale_block(DType dtype) {
 }
 
 template <class Real>
-void round_matrix(std::span<Real> values, std::int64_t rows, std::int64_t columns, DType dtype) {
+void round_matrix(std::span<Real> values, std::int64_t rows, std::int64_t columns, DType dtype,
+                  const ScaleFormat& scales) {
   CHECK(static_cast<std::int64_t>(values.size()) == rows * columns,
         fmt::format("{} values, {} x {}", values.size(), rows, columns));
   switch (dtype) {
@@ -131,10 +137,11 @@ void round_matrix(std::span<Real> values, std::int64_t rows, std::int64_t column
     case DType::kInt8:
     case DType::kInt4:
     case DType::kFp4: {
-      const std::int64_t block = scale_block(dtype);
+      const std::int64_t block = block_of(scales, dtype);
       for (std::int64_t row = 0; row < rows; ++row) {
         for (std::int64_t c = 0; c < columns; c += block) {
-          round_scaled(Block<Real>{&values[row * columns + c], std::min(block, columns - c), 1}, dtype);
+          round_scaled(Block<Real>{&values[row * columns + c], std::min(block, columns - c), 1}, dtype,
+                       scales.power_of_two);
         }
       }
       return;
@@ -143,27 +150,30 @@ void round_matrix(std::span<Real> values, std::int64_t rows, std::int64_t column
 }
 
 template <class Real>
-void round_matrix_by_columns(std::span<Real> values, std::int64_t rows, std::int64_t columns, DType dtype) {
-  const std::int64_t block = scale_block(dtype);
+void round_matrix_by_columns(std::span<Real> values, std::int64_t rows, std::int64_t columns, DType dtype,
+                             const ScaleFormat& scales) {
+  const std::int64_t block = block_of(scales, dtype);
   if (block == 0) return round_matrix(values, rows, columns, dtype);
   for (std::int64_t r = 0; r < rows; r += block) {
     for (std::int64_t column = 0; column < columns; ++column) {
-      round_scaled(Block<Real>{&values[r * columns + column], std::min(block, rows - r), columns}, dtype);
+      round_scaled(Block<Real>{&values[r * columns + column], std::min(block, rows - r), columns}, dtype,
+                   scales.power_of_two);
     }
   }
 }
 
 template <class Real>
-void round_weights(std::span<Real> values, std::int64_t columns, std::int64_t period, DType dtype) {
+void round_weights(std::span<Real> values, std::int64_t columns, std::int64_t period, DType dtype,
+                   const ScaleFormat& scales) {
   const auto rows = static_cast<std::int64_t>(values.size()) / std::max<std::int64_t>(columns, 1);
   if (dtype != DType::kFp8) return round_matrix(values, rows, columns, dtype);
   CHECK(period > 0 && rows % period == 0, fmt::format("{} rows, {} of an expert", rows, period));
-  const std::int64_t block = scale_block(dtype);
+  const std::int64_t block = block_of(scales, dtype);
   for (std::int64_t row = 0; row < rows; row += std::min(block, period - row % period)) {
     for (std::int64_t c = 0; c < columns; c += block) {
       round_scaled(Block<Real>{&values[row * columns + c], std::min(block, columns - c), 1,
                                std::min(block, period - row % period), columns},
-                   dtype);
+                   dtype, scales.power_of_two);
     }
   }
 }
@@ -179,11 +189,11 @@ void round_parts(std::span<Real> values, std::int64_t part, DType dtype) {
 
 template void round_parts(std::span<float>, std::int64_t, DType);
 template void round_parts(std::span<double>, std::int64_t, DType);
-template void round_weights(std::span<float>, std::int64_t, std::int64_t, DType);
-template void round_weights(std::span<double>, std::int64_t, std::int64_t, DType);
-template void round_matrix(std::span<float>, std::int64_t, std::int64_t, DType);
-template void round_matrix(std::span<double>, std::int64_t, std::int64_t, DType);
-template void round_matrix_by_columns(std::span<float>, std::int64_t, std::int64_t, DType);
-template void round_matrix_by_columns(std::span<double>, std::int64_t, std::int64_t, DType);
+template void round_weights(std::span<float>, std::int64_t, std::int64_t, DType, const ScaleFormat&);
+template void round_weights(std::span<double>, std::int64_t, std::int64_t, DType, const ScaleFormat&);
+template void round_matrix(std::span<float>, std::int64_t, std::int64_t, DType, const ScaleFormat&);
+template void round_matrix(std::span<double>, std::int64_t, std::int64_t, DType, const ScaleFormat&);
+template void round_matrix_by_columns(std::span<float>, std::int64_t, std::int64_t, DType, const ScaleFormat&);
+template void round_matrix_by_columns(std::span<double>, std::int64_t, std::int64_t, DType, const ScaleFormat&);
 
 }  // namespace moebius

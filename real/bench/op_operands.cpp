@@ -238,6 +238,14 @@ class Operands {
     return in(matrix(s_.m, 1, d_)), in(positive(s_.m, 1, d_)), take();
   }
 
+  OpOperands of_largest() { return in(matrix(s_.m, s_.n, d_)), out(matrix(1, 1, kFp32)), take(); }
+
+  OpOperands of_squares() {
+    OperandSpec squares = matrix(1, 1, kFp32);
+    squares.changed = true;
+    return in(matrix(s_.m, 1, d_)), out(squares), take();
+  }
+
  private:
   void in(const OperandSpec& spec) { made_.inputs.push_back(spec); }
   void out(const OperandSpec& spec) { made_.outputs.push_back(spec); }
@@ -330,6 +338,10 @@ OpOperands operands_of(const CostQuery& query) {
       return operands.of_loss();
     case OpKind::kAdam:
       return operands.of_adam();
+    case OpKind::kSumSquares:
+      return operands.of_squares();
+    case OpKind::kLargest:
+      return operands.of_largest();
     case OpKind::kCacheAppend:
     case OpKind::kPagedAttention:
     case OpKind::kAbsorbQueries:

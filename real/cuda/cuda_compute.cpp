@@ -107,7 +107,9 @@ void concat(DeviceOp& c) {
   CHECK(first == y.columns, fmt::format("{} of {} columns", first, y.columns));
 }
 
+// Both ways at once is of scales that cuda does not store.
 void quantise_rows(DeviceOp& c) {
+  CHECK(c.op().num_outputs == 1, std::string("one copy, with scales along rows"));
   const Operand x = c.plain_in(0);
   const Storage storage = storage_of(c.output_tensor(0).dtype);
   const Operand y = c.out_stored(0, x.rows, x.columns, storage);
@@ -119,6 +121,11 @@ void quantise_columns(DeviceOp& c) {
   const Storage storage = storage_of(c.output_tensor(0).dtype);
   const Operand y = c.out_stored(0, x.rows, x.columns, is_scaled(storage) ? Storage::kFp8Columns : storage);
   is_scaled(storage) ? quantise(c.stream(), x, y) : convert(c.stream(), x, y);
+}
+
+void largest(DeviceOp& c) {
+  const Operand x = c.plain_in(0), parts = c.scratch(parts_of(x.elements()), 1);
+  largest_magnitude(c.stream(), x, parts, c.out(0, 1, 1));
 }
 
 }  // namespace
@@ -145,12 +152,16 @@ void compute(DeviceOp& c) {
       return split(c);
     case OpKind::kConcat:
       return concat(c);
+    case OpKind::kLargest:
+      return largest(c);
     case OpKind::kQuantise:
       return quantise_rows(c);
     case OpKind::kTransposeQuantise:
       return quantise_columns(c);
     case OpKind::kAdam:
       return compute_adam(c);
+    case OpKind::kSumSquares:
+      return compute_sum_squares(c);
     case OpKind::kRotary:
     case OpKind::kRotaryGrad:
     case OpKind::kAttention:

@@ -92,7 +92,7 @@ Operand own_part(DeviceOp& c, std::int32_t tensor, const Operand& held, const Fl
   return part;
 }
 
-void update_parameter(DeviceOp& c, const AdamIds& id, const FlatShard& own) {
+void update_parameter(DeviceOp& c, const AdamIds& id, const FlatShard& own, const Operand& squares) {
   const Operand gradient = c.edit_tensor(id.gradient), weight = c.edit_tensor(id.weight);
   const bool has_master = id.master != id.weight;
   const bool starts = has_master && !c.holds(id.master) && !c.rank().store.restores_states();
@@ -119,9 +119,18 @@ void update_parameter(DeviceOp& c, const AdamIds& id, const FlatShard& own) {
                     .beta2 = settings.beta2,
                     .epsilon = settings.epsilon,
                     .first_correction = 1 - std::pow(settings.beta1, step),
-                    .second_correction = 1 - std::pow(settings.beta2, step)});
+                    .second_correction = 1 - std::pow(settings.beta2, step),
+                    .squares = squares,
+                    .clip = c.op().scale});
   fill(c.stream(), gradient.data, 0,
        static_cast<std::size_t>(gradient.elements() * element_size(gradient.storage)));
+}
+
+// Of a parameter with so many elements, those that this member updates.
+FlatShard own_shard(DeviceOp& c, std::int64_t elements) {
+  const GroupRole group = c.op().group;
+  if (group == GroupRole::kNone) return flat_shard(elements, 1, 0);
+  return flat_shard(elements, c.size_of(group), c.index_in(group));
 }
 
 }  // namespace
@@ -139,14 +148,23 @@ void compute_tokens(DeviceOp& c) {
 void compute_adam(DeviceOp& c) {
   const bool has_master = c.shape().k == 0;
   const int operands = has_master ? 5 : 4, moments = operands - 2;
-  CHECK(c.op().num_inputs % operands == 0, fmt::format("{} operands", c.op().num_inputs));
-  const GroupRole group = c.op().group;
-  const int size = group == GroupRole::kNone ? 1 : c.size_of(group);
-  const int index = group == GroupRole::kNone ? 0 : c.index_in(group);
-  for (int i = 0; i < c.op().num_inputs; i += operands) {
+  const int clipped = c.op().num_inputs % operands, last = c.op().num_inputs - clipped;
+  CHECK(clipped <= 1, fmt::format("{} operands", c.op().num_inputs));
+  const Operand squares = clipped == 1 ? c.in(last) : Operand{};
+  for (int i = 0; i < last; i += operands) {
     const AdamIds id{c.input_id(i), c.input_id(i + 1), c.input_id(has_master ? i + 2 : i + 1),
                      c.input_id(i + moments), c.input_id(i + moments + 1)};
-    update_parameter(c, id, flat_shard(c.rank().store.describe(id.weight).elements(), size, index));
+    update_parameter(c, id, own_shard(c, c.rank().store.describe(id.weight).elements()), squares);
+  }
+}
+
+void compute_sum_squares(DeviceOp& c) {
+  const Operand sum = c.edit(0);
+  for (int i = 0; i < c.op().num_inputs; ++i) {
+    const std::int32_t id = c.input_id(i);
+    const Operand gradient = own_part(c, id, c.edit_tensor(id), own_shard(c, c.input_tensor(i).elements()));
+    const Operand parts = c.scratch(2 * parts_of(gradient.rows), 1);  // FP64 takes two each
+    add_squares(c.stream(), gradient, static_cast<double*>(parts.data), c.op().scale, sum);
   }
 }
 

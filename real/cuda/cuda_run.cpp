@@ -17,11 +17,11 @@ void require_formats(const Job& job) {
   if (job.scenario.training.lengths)
     throw run_error(fmt::format("{}: packed sequences are not available on cuda yet; on host they are",
                                 job.scenario.name));
-  if (job.scenario.plan.scaling == Scaling::kTensor)
+  if (job.scenario.plan.scaling != Scaling::kBlock)
     throw run_error(
-        fmt::format("{}: /plan/precision/scaling \"tensor\" is not available on cuda yet: "
-                    "available: \"block\"; on host both",
-                    job.scenario.name));
+        fmt::format("{}: /plan/precision/scaling \"{}\" is not available on cuda yet: "
+                    "available: \"block\"; on host all three",
+                    job.scenario.name, to_string(job.scenario.plan.scaling)));
   if (job.scenario.plan.cp > 1 && job.scenario.plan.context != ContextKind::kAllGather)
     throw run_error(fmt::format(
         "{}: /plan/context \"{}\" is not available on cuda yet: available: \"all-gather\"; on host "

@@ -181,6 +181,7 @@ void compute_attention(DeviceOp& c);
 void compute_routed(DeviceOp& c);
 void compute_tokens(DeviceOp& c);
 void compute_adam(DeviceOp& c);
+void compute_sum_squares(DeviceOp& c);
 void compute_batch(DeviceOp& c);
 // kInput and kAttention of a batch; the positions of its rows on the device, null when the op has none.
 void input_of_batch(DeviceOp& c);

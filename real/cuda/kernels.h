@@ -168,8 +168,20 @@ struct AdamShard {
   std::int64_t first = 0, count = 0;
   double learning_rate = 0, beta1 = 0, beta2 = 0, epsilon = 0;
   double first_correction = 1, second_correction = 1;  // 1 - beta^step
+  // Where squares has data: gradients count times clip_factor(clip, squares), as on the host.
+  Operand squares = {};
+  double clip = 0;
 };
 void adam(Stream stream, const AdamShard& shard);
+
+// Numbers of a whole tensor are found by parts of so many elements.
+inline constexpr std::int64_t kPart = 1 << 16;
+inline std::int64_t parts_of(std::int64_t elements) {
+  return (elements + kPart - 1) / kPart;
+}
+// sum[0] += scale * the sum of x's squares, in FP64; `parts`: room for a number of each part.
+void add_squares(Stream stream, const Operand& x, double* parts, double scale, const Operand& sum);
+void largest_magnitude(Stream stream, const Operand& x, const Operand& parts, const Operand& number);
 
 // ---- kernels_attention.cu ----
 

@@ -97,8 +97,14 @@ struct LossSum {
 
 struct Adam {
   AdamShard s;
+  MOEBIUS_DEVICE double gradient_scale() const {
+    constexpr double kEpsilon = 1e-6;  // of clip_factor()
+    if (s.squares.data == nullptr) return 1;
+    const double factor = s.clip / (sqrt(static_cast<double>(load(s.squares, 0))) + kEpsilon);
+    return factor < 1 ? factor : 1;
+  }
   MOEBIUS_DEVICE void operator()(std::int64_t i) const {
-    const double g = load(s.gradient, s.first + i);
+    const double g = load(s.gradient, s.first + i) * gradient_scale();
     const double first = s.beta1 * load(s.first_moment, i) + (1 - s.beta1) * g;
     const double second = s.beta2 * load(s.second_moment, i) + (1 - s.beta2) * g * g;
     const double root = sqrt(second / s.second_correction) + s.epsilon;
@@ -108,6 +114,48 @@ struct Adam {
     store(s.second_moment, i, static_cast<float>(second));
     store(s.master, i, master);
     store(s.weight, s.first + i, master);
+  }
+};
+
+struct SquaresOfPart {
+  Operand x;
+  double* parts;
+  MOEBIUS_DEVICE void operator()(const Team& team, std::int64_t part) const {
+    const std::int64_t first = part * kPart, left = x.elements() - first;
+    const double sum = team.sum<double>(left < kPart ? left : kPart, [&](std::int64_t i) {
+      const double value = load(x, first + i);
+      return value * value;
+    });
+    team.each(1, [&](std::int64_t) { parts[part] = sum; });
+  }
+};
+
+struct LargestOfPart {
+  Operand x, parts;
+  MOEBIUS_DEVICE void operator()(const Team& team, std::int64_t part) const {
+    const std::int64_t first = part * kPart, left = x.elements() - first;
+    const float most =
+        team.max(left < kPart ? left : kPart, [&](std::int64_t i) { return fabsf(load(x, first + i)); });
+    team.each(1, [&](std::int64_t) { store(parts, part, most); });
+  }
+};
+
+struct LargestOfParts {
+  Operand parts, number;
+  MOEBIUS_DEVICE void operator()(const Team& team, std::int64_t) const {
+    const float most = team.max(parts.rows, [&](std::int64_t part) { return load(parts, part); });
+    team.each(1, [&](std::int64_t) { store(number, 0, most); });
+  }
+};
+
+struct SumOfParts {
+  const double* parts;
+  std::int64_t count;
+  double scale;
+  Operand total;
+  MOEBIUS_DEVICE void operator()(const Team& team, std::int64_t) const {
+    const double sum = team.sum<double>(count, [&](std::int64_t part) { return parts[part]; });
+    team.each(1, [&](std::int64_t) { store(total, 0, load(total, 0) + static_cast<float>(sum * scale)); });
   }
 };
 
@@ -135,6 +183,17 @@ void cross_entropy(Stream stream, const Vocabulary& shard, const CrossEntropy& l
 
 void adam(Stream stream, const AdamShard& shard) {
   launch_elements(stream, shard.count, Adam{shard});
+}
+
+void largest_magnitude(Stream stream, const Operand& x, const Operand& parts, const Operand& number) {
+  launch_teams(stream, parts.rows, LargestOfPart{x, parts});
+  launch_teams(stream, 1, LargestOfParts{parts, number});
+}
+
+void add_squares(Stream stream, const Operand& x, double* parts, double scale, const Operand& sum) {
+  const std::int64_t count = parts_of(x.elements());
+  launch_teams(stream, count, SquaresOfPart{x, parts});
+  launch_teams(stream, 1, SumOfParts{parts, count, scale, sum});
 }
 
 }  // namespace moebius::cuda

@@ -31,6 +31,7 @@ constexpr Closeness closeness_of(OpKind kind) {
     case OpKind::kConcat:
     case OpKind::kMlaKeys:
     case OpKind::kMlaKeysGrad:  // heads in order
+    case OpKind::kLargest:
     case OpKind::kQuantise:     // quotients in FP64, as the host
     case OpKind::kTransposeQuantise:
     case OpKind::kCacheAppend:
@@ -67,6 +68,7 @@ constexpr Closeness closeness_of(OpKind kind) {
     case OpKind::kGroupedGemm:
     case OpKind::kGroupedGemmDgrad:
     case OpKind::kGroupedGemmWgrad:
+    case OpKind::kSumSquares:
     case OpKind::kNormGrad:  // the weight's gradient sums over rows
     case OpKind::kAttention:
     case OpKind::kAttentionGrad:

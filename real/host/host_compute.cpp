@@ -125,12 +125,22 @@ void concat(OpContext<Real>& c) {
 }
 
 template <class Real>
-void transpose_quantise(OpContext<Real>& c) {
+void transpose_quantise(OpContext<Real>& c, int output) {
   Matrix<Real> x = c.in(0);
-  const Tensor& copy = c.output_tensor(0);
-  if (copy.scaling == Scaling::kTensor) return c.out(0, std::move(x));  // one scale, whatever the direction
-  if (!c.options().exact) round_matrix_by_columns<Real>(x.values, x.rows, x.columns, copy.dtype);
-  c.store().write_unrounded(c.output_id(0), std::move(x));
+  const Tensor& copy = c.output_tensor(output);
+  if (copy.scaling == Scaling::kTensor) return c.out(output, std::move(x));  // one scale, whatever the direction
+  if (!c.options().exact)
+    round_matrix_by_columns<Real>(x.values, x.rows, x.columns, copy.dtype, scale_format(copy.scaling));
+  c.store().write_unrounded(c.output_id(output), std::move(x));
+}
+
+// Of what stores with one scale for the tensor find by themselves.
+template <class Real>
+void largest(OpContext<Real>& c) {
+  Matrix<Real> number(1, 1);
+  for (const Real value : c.in(0).values)
+    number.values[0] = std::max(number.values[0], static_cast<Real>(std::abs(value)));
+  c.out(0, std::move(number));
 }
 
 }  // namespace
@@ -186,14 +196,21 @@ double compute(OpContext<Real>& c) {
     case OpKind::kConcat:
       concat(c);
       return 0;
+    case OpKind::kLargest:
+      largest(c);
+      return 0;
     case OpKind::kQuantise:
-      c.out(0, c.in(0));
-      return 0;  // rounded as it is stored
+      c.out(0, c.in(0));  // rounded as it is stored
+      if (c.op().num_outputs == 2) transpose_quantise(c, 1);
+      return 0;
     case OpKind::kTransposeQuantise:
-      transpose_quantise(c);
+      transpose_quantise(c, 0);
       return 0;
     case OpKind::kAdam:
       compute_adam(c);
+      return 0;
+    case OpKind::kSumSquares:
+      compute_sum_squares(c);
       return 0;
     case OpKind::kRotary:
     case OpKind::kRotaryGrad:

@@ -99,7 +99,8 @@ std::span<Real> own_part(const Tensor& tensor, Matrix<Real>& held, const FlatSha
 }
 
 template <class Real>
-void update_parameter(OpContext<Real>& c, const AdamIds& id, const FlatShard& shard) {
+void update_parameter(OpContext<Real>& c, const AdamSettings& settings, const AdamIds& id,
+                      const FlatShard& shard) {
   TensorStore<Real>& store = c.store();
   Matrix<Real>&gradient = store.change(id.gradient), &weight = store.change(id.weight);
   const Tensor &of_weight = store.describe(id.weight), &of_gradient = store.describe(id.gradient);
@@ -111,11 +112,19 @@ void update_parameter(OpContext<Real>& c, const AdamIds& id, const FlatShard& sh
   const auto state = [&](std::int32_t tensor) { return store.change(tensor).view().first(shard.count()); };
   const std::span<Real> own = own_part(of_weight, weight, shard);
   const std::span<Real> master = has_master ? state(id.master) : own;
-  adam<Real>(c.options().adam, c.submission().step + 1, own_part(of_gradient, gradient, shard),
+  adam<Real>(settings, c.submission().step + 1, own_part(of_gradient, gradient, shard),
              {master, state(id.first), state(id.second)});
   if (has_master) std::copy(master.begin(), master.end(), own.begin());
   std::fill(gradient.values.begin(), gradient.values.end(), Real(0));
   for (const std::int32_t tensor : {id.weight, id.master, id.first, id.second}) store.written(tensor);
+}
+
+// Of a parameter with so many elements, those that this member updates.
+template <class Real>
+FlatShard own_shard(OpContext<Real>& c, std::int64_t elements) {
+  const GroupRole group = c.op().group;
+  if (group == GroupRole::kNone) return flat_shard(elements, 1, 0);
+  return flat_shard(elements, c.size_of(group), c.index_in(group));
 }
 
 }  // namespace
@@ -141,21 +150,35 @@ template <class Real>
 void compute_adam(OpContext<Real>& c) {
   const bool has_master = c.shape().k == 0;
   const int operands = has_master ? 5 : 4, moments = operands - 2;
-  CHECK(c.op().num_inputs % operands == 0, fmt::format("{} operands", c.op().num_inputs));
-  const GroupRole group = c.op().group;
-  const int size = group == GroupRole::kNone ? 1 : c.size_of(group);
-  const int index = group == GroupRole::kNone ? 0 : c.index_in(group);
-  for (int i = 0; i < c.op().num_inputs; i += operands) {
+  const int clipped = c.op().num_inputs % operands, last = c.op().num_inputs - clipped;
+  CHECK(clipped <= 1, fmt::format("{} operands", c.op().num_inputs));
+  AdamSettings settings = c.options().adam;
+  if (clipped == 1) settings.gradient_scale = clip_factor(c.op().scale, c.in(last).values[0]);
+  for (int i = 0; i < last; i += operands) {
     const AdamIds id{c.input_id(i), c.input_id(i + 1), c.input_id(has_master ? i + 2 : i + 1),
                      c.input_id(i + moments), c.input_id(i + moments + 1)};
     const std::int64_t elements = c.store().describe(id.weight).elements();
-    update_parameter(c, id, flat_shard(elements, size, index));
+    update_parameter(c, settings, id, own_shard(c, elements));
   }
+}
+
+template <class Real>
+void compute_sum_squares(OpContext<Real>& c) {
+  double sum = 0;
+  for (int i = 0; i < c.op().num_inputs; ++i) {
+    const Tensor& tensor = c.input_tensor(i);
+    Matrix<Real>& gradient = c.store().change(c.input_id(i));
+    for (const Real g : own_part(tensor, gradient, own_shard(c, tensor.elements())))
+      sum += static_cast<double>(g) * g;
+  }
+  c.accumulate(0, [&](Matrix<Real>& squares) { squares.values[0] += static_cast<Real>(sum * c.op().scale); });
 }
 
 template double compute_tokens(OpContext<float>&);
 template double compute_tokens(OpContext<double>&);
 template void compute_adam(OpContext<float>&);
 template void compute_adam(OpContext<double>&);
+template void compute_sum_squares(OpContext<float>&);
+template void compute_sum_squares(OpContext<double>&);
 
 }  // namespace moebius

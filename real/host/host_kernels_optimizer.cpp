@@ -17,7 +17,7 @@ void adam(const AdamSettings& settings, int step, std::span<const Real> gradient
   const double first_correction = 1 - std::pow(settings.beta1, step);
   const double second_correction = 1 - std::pow(settings.beta2, step);
   for (std::size_t i = 0; i < gradient.size(); ++i) {
-    const double g = gradient[i];
+    const double g = gradient[i] * settings.gradient_scale;
     const double first = settings.beta1 * state.first[i] + (1 - settings.beta1) * g;
     const double second = settings.beta2 * state.second[i] + (1 - settings.beta2) * g * g;
     const double root = std::sqrt(second / second_correction) + settings.epsilon;

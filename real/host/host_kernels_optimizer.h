@@ -1,6 +1,8 @@
 // The Adam update on the CPU.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <span>
 
 namespace moebius {
@@ -9,7 +11,15 @@ struct AdamSettings {
   double learning_rate = 1e-3;
   double beta1 = 0.9, beta2 = 0.95;
   double epsilon = 1e-8;
+  double gradient_scale = 1;  // of an update: see clip_factor()
 };
+
+// What gradients are multiplied by so that their norm over all parameters is at most `most` (Pascanu et al.
+// 2013); 1, exactly, where it is less. The small number is that of PyTorch's clip_grad_norm_ and Megatron-LM's.
+inline double clip_factor(double most, double squares) {
+  constexpr double kEpsilon = 1e-6;
+  return std::min(1.0, most / (std::sqrt(squares) + kEpsilon));
+}
 
 template <class Real>
 struct AdamState {

@@ -131,6 +131,8 @@ template <class Real>
 double compute_tokens(OpContext<Real>& context);
 template <class Real>
 void compute_adam(OpContext<Real>& context);
+template <class Real>
+void compute_sum_squares(OpContext<Real>& context);
 
 template <class Real>
 void compute_batch(OpContext<Real>& context);

@@ -28,6 +28,11 @@ std::vector<double> values_of_slots(const Tensor& tensor, const StoreOptions& op
 
 }  // namespace
 
+ScaleFormat scale_format(Scaling scaling) {
+  constexpr int kMicroBlock = 32;
+  return scaling == Scaling::kMicro ? ScaleFormat{kMicroBlock, true} : ScaleFormat{};
+}
+
 int shard_index(const Tensor& tensor, const StoreOptions& options) {
   return options.place == nullptr ? 0 : options.place->group(tensor.cut).my_index;
 }
@@ -170,8 +175,9 @@ void TensorStore<Real>::round(const Tensor& tensor, Matrix<Real>& value) const {
     return round_parts<Real>(value.values, part, tensor.dtype);
   }
   if (tensor.memory == MemoryKind::kWeights && tensor.shards == 0)
-    return round_weights<Real>(value.values, value.columns, tensor.rows, tensor.dtype);
-  round_matrix<Real>(value.values, value.rows, value.columns, tensor.dtype);
+    return round_weights<Real>(value.values, value.columns, tensor.rows, tensor.dtype,
+                               scale_format(tensor.scaling));
+  round_matrix<Real>(value.values, value.rows, value.columns, tensor.dtype, scale_format(tensor.scaling));
 }
 
 template <class Real>

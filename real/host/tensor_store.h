@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "real/host/matrix.h"
+#include "real/rounding.h"
 #include "workloads/schedule/fragment.h"
 #include "workloads/schedule/layout.h"
 #include "workloads/schedule/row_window.h"
@@ -55,6 +56,9 @@ int shard_index(const Tensor& tensor, const StoreOptions& options);
 
 // The values that a tensor of the whole run starts from, before rounding.
 std::vector<double> starting_values(const Tensor& tensor, const StoreOptions& options);
+
+// Of kBlock and kMicro.
+ScaleFormat scale_format(Scaling scaling);
 
 // The rows of a window, one after the other.
 template <class Real>

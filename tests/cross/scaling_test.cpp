@@ -146,6 +146,28 @@ TEST_CASE("a small model learns with one scale per tensor as with one per block,
   CHECK(mean_of_last(tensor, 5) == Approx(mean_of_last(block, 5)).epsilon(0.1));
 }
 
+TEST_CASE("a small model learns in MXFP8 as with one scale per block, in other bits") {
+  const std::vector<double> micro = losses(fp8_job(Scaling::kMicro));
+  const std::vector<double> block = losses(fp8_job(Scaling::kBlock));
+  CHECK(micro != block);
+  CHECK(mean_of_last(micro, 5) < 0.9 * micro[0]);
+  CHECK(mean_of_last(micro, 5) == Approx(mean_of_last(block, 5)).epsilon(0.1));
+}
+
+// Without rounding, through whatever formats weights go, they are the same numbers.
+TEST_CASE("weights that are gathered in BF16 and quantised once a step are those of a plan without") {
+  for (const Scaling scaling : {Scaling::kBlock, Scaling::kTensor, Scaling::kMicro}) {
+    TrainingJob job = fp8_job(scaling);
+    job.workload.steps = 4;
+    const std::vector<double> expected = losses(job, true);
+    job.plan.half_weights = true;
+    job.plan.zero = 1;
+    const std::vector<double> found = losses(job, true);
+    for (std::size_t step = 0; step < expected.size(); ++step)
+      CHECK(found[step] == Approx(expected[step]).epsilon(1e-5));
+  }
+}
+
 // What tensor parallelism gathers and pipelines send is never of that format: freeze() would refuse it.
 TEST_CASE("one scale per tensor goes with tensor and pipeline parallelism and computing again") {
   TrainingJob job = fp8_job(Scaling::kTensor);

@@ -133,6 +133,10 @@ std::vector<OpCase> rows_and_elements() {
                    {.kind = OpKind::kConcat, .shape = {.m = m, .n = n}},
                    {random_operand(26, m, 100), random_operand(27, m, 50)},
                    {empty(m, n)}});
+  cases.push_back({"largest",
+                   {.kind = OpKind::kLargest, .shape = {.m = 37, .n = 300}},
+                   {random_operand(60, 37, 300)},
+                   {empty(1, 1, kFp32)}});
   for (const OpKind kind : {OpKind::kQuantise, OpKind::kTransposeQuantise}) {
     cases.push_back({std::string(to_string(kind)),
                      {.kind = kind, .shape = {.m = 200, .n = n}},
@@ -186,6 +190,14 @@ std::vector<OpCase> tokens() {
                  random_operand(54, 150, 1, kFp32)};
   for (float& second : adam.inputs[4].values) second = std::abs(second);
   cases.push_back(adam);
+  adam.name = "adam of clipped gradients";
+  adam.op.scale = 0.5f;
+  adam.inputs.push_back({1, 1, kFp32, {4.f}});
+  cases.push_back(adam);
+  cases.push_back({"sum_squares",
+                   {.kind = OpKind::kSumSquares, .scale = 0.5f, .shape = {.m = 150, .n = 1}},
+                   {random_operand(55, 30, 5, kFp32)},
+                   {{1, 1, kFp32, {2.5f}}}});
   return cases;
 }
 

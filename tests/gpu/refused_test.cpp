@@ -10,6 +10,8 @@ TEST_CASE("FP8 with one scale per tensor is refused, not stored as blocks") {
   CHECK(storage_of(tensor) == Storage::kFp8Blocks);
   tensor.scaling = Scaling::kTensor;
   CHECK_THROWS_WITH(storage_of(tensor), "cuda does not store fp8 with one scale per tensor yet");
+  tensor.scaling = Scaling::kMicro;
+  CHECK_THROWS_WITH(storage_of(tensor), "cuda does not store fp8 with scales of 32 elements yet");
 }
 
 }  // namespace moebius::cuda

@@ -202,7 +202,16 @@ TEST_CASE(
       {{{"/plan/precision/scaling", R"("tensor")"},
         {"/plan/precision/dispatch", R"("bf16")"},
         {"/plan/dp/zero", "1"}},
-       R"(s.json: --set /plan/dp/zero: a shard does not know the scale of its whole weight: scaling "tensor" needs zero 0, found 1)"},
+       R"(s.json: --set /plan/dp/zero: a shard does not know the scale of its whole weight: scaling "tensor" needs zero 0 or weights "bf16", found 1)"},
+      {{{"/plan/precision/scaling", R"("micro")"}},
+       R"(s.json:18: /plan/precision/dispatch: tokens carry no scale of their whole tensor: scaling "micro" needs dispatch "bf16", found "fp8")"},
+      {{{"/plan/precision/scaling", R"("micro")"},
+        {"/plan/precision/dispatch", R"("bf16")"},
+        {"/plan/precision/fused_quantise", "true"}},
+       R"(s.json: --set /plan/precision/fused_quantise: operands are quantised both ways by a pass of their own: scaling "micro" needs false, found true)"},
+      {{{"/plan/precision/weights", R"("bf16")"}, {"/plan/precision/gemm", R"("bf16")"}},
+       R"(s.json: --set /plan/precision/weights: weights "bf16" are quantised for gemm "fp8", found gemm "bf16")"},
+      {{{"/plan/clip", "-1"}}, R"(s.json: --set /plan/clip: expected a number from 0 to 1e+30, found -1)"},
   };
   for (const Changes& c : cases) {
     Document document = base(kTraining);

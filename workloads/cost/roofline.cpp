@@ -142,11 +142,13 @@ bool uses_tensor_cores(OpKind kind) {
     case OpKind::kConcat:
     case OpKind::kMlaKeys:
     case OpKind::kMlaKeysGrad:
+    case OpKind::kLargest:
     case OpKind::kQuantise:
     case OpKind::kTransposeQuantise:
     case OpKind::kCrossEntropyStats:
     case OpKind::kCrossEntropy:
     case OpKind::kAdam:
+    case OpKind::kSumSquares:
     case OpKind::kCacheAppend:
     case OpKind::kLastRows:
     case OpKind::kGreedySample:

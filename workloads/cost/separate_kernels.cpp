@@ -115,7 +115,7 @@ void add_permutation(Kernels& kernels, const CostQuery& query) {
 bool has_separate_kernels(const CostQuery& query) {
   const OpKind kind = query.kind;
   return query.shape.heads > 0 && (is_loss(kind) || is_norm(kind) || kind == OpKind::kAdam || is_gate(kind) ||
-                                   is_permutation(kind) || is_product(kind));
+                                   is_permutation(kind) || is_product(kind) || kind == OpKind::kQuantise);
 }
 
 Cost separate_kernels_cost(const CostSource& source, const CostQuery& query) {
@@ -132,6 +132,9 @@ Cost separate_kernels_cost(const CostSource& source, const CostQuery& query) {
     for (const int bytes : {6, 4, 8, 8, 4}) kernels.pass(bytes);
   } else if (query.kind == OpKind::kCrossEntropy) {
     for (const int bytes : {8, 8, 6}) kernels.pass(bytes);
+  } else if (query.kind == OpKind::kQuantise) {
+    const double copy = element_bytes(query.dtype);
+    kernels.op_itself(1 + copy / (element_bytes(DType::kBf16) + copy));
   } else if (query.kind == OpKind::kNorm) {
     constexpr double kRowsReadAgain = 1.4;
     kernels.op_itself(kRowsReadAgain);
@@ -139,8 +142,10 @@ Cost separate_kernels_cost(const CostSource& source, const CostQuery& query) {
     kernels.op_itself();
     kernels.pass(6);
   } else {
-    if (query.shape.heads == kSeparateFromBf16) kernels.pass(6);
-    for (const int bytes : {8, 4, 8}) kernels.pass(bytes);
+    const bool scaled = query.shape.heads > kScaledApart;
+    if (query.shape.heads - (scaled ? kScaledApart : 0) == kSeparateFromBf16) kernels.pass(6);
+    kernels.pass(8);
+    if (scaled) kernels.pass(8);
     kernels.op_itself();
     kernels.pass(4);
   }

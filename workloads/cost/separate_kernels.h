@@ -10,7 +10,9 @@ namespace moebius {
 // grouped products' kinds
 inline constexpr int kSeparateKernels = 1;
 inline constexpr int kSeparateFromBf16 = 2;  // of kAdam whose gradients come in 16 bits
+inline constexpr int kScaledApart = 2;       // added, of kAdam whose gradients are scaled down by their norm
 inline constexpr int kSortedTwice = 2;       // of permutations: before and after rows travel
+inline constexpr int kBothWays = 1;          // of kQuantise: two copies, with scales along rows and along columns
 
 bool has_separate_kernels(const CostQuery& query);
 
@@ -22,9 +24,9 @@ bool has_separate_kernels(const CostQuery& query);
 // - kNorm: 1.4 times as long, for a row is read again once its mean is known; kNormGrad: twice as long, for rows
 //   are read again, and the norm's own gradient is a kernel that reads both operands too (6). NVIDIA/apex, pull
 //   request 1037: 16,384 rows of 1,024 take 75.1 and 176.2 us on A100, 53.5 and 86.6 in kernels that read once;
-// - kAdam: gradients copied to FP32 where they are 16 bits (2, 4), unscaled and checked (4, 4), their norm
-// (4), scaled
-//   by it (4, 4), the op itself, weights copied from their masters (4; they are written once either way);
+// - kAdam: gradients copied to FP32 where they are 16 bits (2, 4), unscaled and checked (4, 4), scaled down by
+//   their norm where they are (4, 4), the op itself, weights copied from their masters (4; they are written
+//   once either way);
 // - kGate and kGateGrad, as Megatron-Core's router is written (core_v0.10, moe_utils.py and router.py, with a
 // capacity): the
 //   op itself and beside it 34 and 13 kernels over a token's scores, of which nothing but their start is
@@ -35,6 +37,7 @@ bool has_separate_kernels(const CostQuery& query);
 // product
 //   for the rows (4) and that for the weights (6) with its sum (2); sorted again where a rank has several
 //   experts (4); forward 4 kernels that find which rows and weights these are;
+// - kQuantise of both ways: in proportion to the bytes, of which a second copy is a third of those of one;
 // - kGroupedGemm and its gradients: a dense product for each expert, one after the other, as Transformer
 //   Engine's GroupedLinear does on a few streams (nvte_multi_stream_cublas_gemm); such products fill the
 //   device.

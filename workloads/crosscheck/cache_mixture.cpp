@@ -36,6 +36,7 @@ bool has_lasting_operand(OpKind kind) {
     case OpKind::kGateGrad:
     case OpKind::kUnpermuteGrad:
     case OpKind::kAdam:
+    case OpKind::kSumSquares:
     case OpKind::kCacheAppend:
     case OpKind::kPlaceExperts:
       return true;
@@ -54,6 +55,7 @@ bool has_lasting_operand(OpKind kind) {
     case OpKind::kConcat:
     case OpKind::kMlaKeys:
     case OpKind::kMlaKeysGrad:
+    case OpKind::kLargest:
     case OpKind::kQuantise:
     case OpKind::kTransposeQuantise:
     case OpKind::kCrossEntropyStats:

@@ -16,7 +16,14 @@ constexpr std::array kScalings{
                    "a scale per 128 elements of activations and gradients, per 128 x 128 of weights"},
     Named<Scaling>{
         "tensor", Scaling::kTensor,
-        "a scale per tensor of a rank (weights of experts: per expert), from its largest magnitude"},
+        "a scale per tensor of a rank (weights of experts: per expert), from its largest magnitude, which a pass "
+        "before finds"},
+    Named<Scaling>{"micro", Scaling::kMicro,
+                   "MXFP8: a scale, a power of two, per 32 elements; per 32 x 32 of weights"},
+};
+constexpr std::array kWeights{
+    Named<bool>{"as-multiplied", false, "in the format of the products"},
+    Named<bool>{"bf16", true, "in BF16, from which those of FP8 products are quantised once a step"},
 };
 constexpr std::array kGradients{
     Named<DType>{"fp32", DType::kFp32, ""}, Named<DType>{"bf16", DType::kBf16, ""},
@@ -96,7 +103,9 @@ void read_precision(Section section, TrainingPlan& plan) {
   plan.master = master == Master::kBf16 ? DType::kBf16 : DType::kFp32;
   plan.keeps_master = master != Master::kNone;
   plan.scaling = section.choice<Scaling>("scaling", kScalings, Scaling::kBlock,
-                                         "of fp8 operands of matrix products; times are those of \"block\"");
+                                         "of fp8 operands of matrix products; with \"tensor\" and \"micro\" both "
+                                         "copies of an operand are made in one pass");
+  plan.half_weights = section.choice<bool>("weights", kWeights, false, "weights, updated and gathered");
   plan.fused_quantise =
       section.boolean("fused_quantise", false, "8-bit operands are written by the op before");
   plan.separate_accumulation =

@@ -188,6 +188,9 @@ void read_training_plan(Section section, Scenario& scenario) {
   plan.separate_loss = section.choice<bool>("loss", kLosses, false, "kernels of the loss");
   plan.separate_norm_grad =
       section.choice<bool>("norms", kNorms, false, "kernels of a norm");
+  plan.clip = section.number("clip", {0, 1e30}, 0,
+                             "norm over the gradients of all parameters above which they are scaled down to it: "
+                             "every rank waits for it before the update; 0: it is not taken");
   plan.separate_update =
       section.choice<bool>("optimizer", kUpdates, false, "kernels of the update; numbers are those of one");
   scenario.weights = read_weights(section);

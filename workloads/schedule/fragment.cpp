@@ -125,6 +125,8 @@ std::string_view to_string(Scaling scaling) {
       return "block";
     case Scaling::kTensor:
       return "tensor";
+    case Scaling::kMicro:
+      return "micro";
   }
   return "unknown";
 }

@@ -32,6 +32,9 @@ std::string_view to_string(Scope scope);
 enum class Scaling : std::uint8_t {
   kBlock,   // 128 elements of a row or column; 128 x 128 of a weight
   kTensor,  // all that this rank holds of the tensor; of the weights of experts, all of one expert
+  // 32 elements of a row or column, 32 x 32 of a weight; scales are powers of two, of 8 bits (OCP Microscaling
+  // Formats 1.0, MXFP8)
+  kMicro,
 };
 std::string_view to_string(Scaling scaling);
 
@@ -46,6 +49,7 @@ struct Tensor {
   // Parameters (kRank): where this shard stands in the whole matrix, so that every sharding starts from the same numbers.
   std::int32_t first_expert = 0, experts = 0;  // experts > 0: rows are those of one expert, times `experts`
   std::int64_t first_row = 0, first_column = 0;
+  std::int32_t tensor_copies = 1; // ranks of a tensor-parallel group that hold the same part
   double init = 0;                // standard deviation of the initial value; negative: the constant -init
   Scaling scaling = Scaling::kBlock;
   bool on_host = false;           // in the host's memory

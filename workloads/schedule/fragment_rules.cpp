@@ -52,8 +52,8 @@ class Rules {
       return fmt::format("negative place: experts {} from {}, row {}, column {}", t.experts, t.first_expert,
                          t.first_row, t.first_column);
     }
-    if (t.scaling == Scaling::kTensor && t.dtype != DType::kFp8)
-      return fmt::format("one scale for the tensor, but of {}", to_string(t.dtype));
+    if (t.scaling != Scaling::kBlock && t.dtype != DType::kFp8)
+      return fmt::format("{}, but of {}", t.scaling == Scaling::kTensor ? "one scale for the tensor" : "scales of 32", to_string(t.dtype));
     if (t.scope != Scope::kFragment && !keys_.insert({t.scope, t.second, t.key}).second) {
       return fmt::format("key {} names another tensor of scope {}", t.key, to_string(t.scope));
     }
@@ -113,8 +113,9 @@ class Rules {
 
   static std::string compute_fault(const Op& op) {
     if (op.shape.m == 0) return "no rows";
-    // Adam names the group whose shards it updates.
-    if (op.group != GroupRole::kNone && op.kind != OpKind::kAdam) return fmt::format("computes in group {}", to_string(op.group));
+    // Adam names the group whose shards it updates, the squares of gradients that whose shards they are of.
+    const bool of_shards = op.kind == OpKind::kAdam || op.kind == OpKind::kSumSquares;
+    if (op.group != GroupRole::kNone && !of_shards) return fmt::format("computes in group {}", to_string(op.group));
     if (op.payload.value != 0) return fmt::format("computes, but sends {} bytes", op.payload.value);
     return {};
   }

@@ -109,6 +109,7 @@ void add_groups(RankClass& rank_class, const TrainingPlan& plan) {
     if (stage == 0) set(GroupRole::kPrevious, {local, last});
   }
   if (placement.ends_apart() && (stage == 0 || stage == plan.pp - 1)) set(GroupRole::kTied, {local, last});
+  if (plan.clip > 0) set(GroupRole::kWorld, strided(0, plan.ranks(), 1));
 }
 
 }  // namespace

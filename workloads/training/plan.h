@@ -95,10 +95,12 @@ struct TrainingPlan {
   bool keeps_master = true;           // false: the weights themselves are updated
   Scaling scaling = Scaling::kBlock;  // of FP8 operands of matrix products
   bool fused_quantise = false;
+  bool half_weights = false;  // weights of FP8 products are updated and gathered in BF16, and quantised once a step
   bool separate_accumulation = false;  // weight gradients are written in BF16 and added to the kept ones
   bool separate_loss = false;          // FP32 logits, and a kernel for each step of the loss
   bool separate_norm_grad = false;     // a norm's own gradient is a kernel that reads both operands again
-  bool separate_update = false;        // unscale, norm, clip and copies are kernels beside Adam's
+  double clip = 0;                     // the norm over all gradients that a step keeps to; 0: whatever it is
+  bool separate_update = false;        // unscaling, scaling by the norm and copies are kernels beside Adam's
   bool separate_routing = false;       // gate, permutation and weights are kernels of elementary steps
   bool expert_by_expert = false;       // a matrix product for each expert, not one for all of a rank
   AttentionKernels attention = AttentionKernels::kFlash;
@@ -120,6 +122,8 @@ struct TrainingPlan {
   std::vector<Fusion> fusions;
   bool fold = true;  // simulate one rank of each class
 
+  // Of one tensor or of 32 elements: activations and gradients are quantised for both their products at once.
+  bool quantises_both_ways() const { return gemm == DType::kFp8 && scaling != Scaling::kBlock; }
   int ranks() const { return tp * cp * pp * dp; }
   int dense_degree() const { return dense_tp > 0 ? dense_tp : tp; }
   bool zigzag() const { return cp > 1 && context == ContextKind::kRing; }  // see context_part.h

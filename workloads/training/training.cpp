@@ -369,6 +369,7 @@ std::string Training::describe() const {
   text += fmt::format("rank classes   {}\n", s.num_classes());
   if (const std::string separate = separate_kernels(plan); !separate.empty())
     text += fmt::format("kernel by kernel {}\n", separate);
+  if (plan.clip > 0) text += fmt::format("gradients      of all ranks kept to a norm of {}\n", plan.clip);
   if (plan.tensor_sms > 0) text += fmt::format("tensor sums    hold {} cores each\n", plan.tensor_sms);
   text += describe_state(plan);
   for (std::size_t i = 0; i < s.store.slices().size(); ++i) {

@@ -60,12 +60,23 @@ TEST_CASE("norms of kernels that read rows twice take as much longer as was meas
   CHECK(longer(OpKind::kNormGrad) == Approx(2.03).epsilon(0.03));
 }
 
-// Unscale and check 4 + 4, norm 4, scale 4 + 4, copy of the weights 4; of 16-bit gradients a copy 2 + 4
-// before.
-TEST_CASE("an update in kernels of its own moves 24 bytes more for each parameter and 30 from 16 bits") {
+// Unscale and check 4 + 4, copy of the weights 4; of 16-bit gradients a copy 2 + 4 before; of clipped ones a
+// scaling 4 + 4. Their norm is an op of its own.
+TEST_CASE("an update in kernels of its own moves 12 bytes more for each parameter, 6 from 16 bits, 8 clipped") {
   const double fused = fused_bytes(OpKind::kAdam);
-  CHECK(separate(OpKind::kAdam).memory_bytes == fused + 24 * kElements);
-  CHECK(separate(OpKind::kAdam, kSeparateFromBf16).memory_bytes == fused + 30 * kElements);
+  CHECK(separate(OpKind::kAdam).memory_bytes == fused + 12 * kElements);
+  CHECK(separate(OpKind::kAdam, kSeparateFromBf16).memory_bytes == fused + 18 * kElements);
+  CHECK(separate(OpKind::kAdam, kSeparateKernels + kScaledApart).memory_bytes == fused + 20 * kElements);
+  CHECK(separate(OpKind::kAdam, kSeparateFromBf16 + kScaledApart).memory_bytes == fused + 26 * kElements);
+}
+
+// A pass of 2 bytes in and one out, and its scales, writes the same again.
+TEST_CASE("two copies in one pass take a third longer than one") {
+  CostQuery both = asked(OpKind::kQuantise, kBothWays), one = asked(OpKind::kQuantise, 0);
+  both.dtype = one.dtype = DType::kFp8;
+  const Bytes1 source;
+  CHECK(separate_kernels_cost(source, both).memory_bytes / source.cost(one).memory_bytes ==
+        Approx(4.0 / 3).epsilon(0.01));
 }
 
 // 34 and 13 kernels of eight columns of a token each, read and written in two bytes, beside the gate itself.

@@ -26,7 +26,7 @@ inline Shape small_shape(OpKind kind) {
   if (is({OpKind::kActivation, OpKind::kActivationGrad, OpKind::kGate, OpKind::kGateGrad}))
     return {.m = 12, .n = 16, .k = 2};
   if (kind == OpKind::kInput) return {.m = 12, .n = 50, .k = 1, .groups = 2};
-  if (kind == OpKind::kAdam) return {.m = 100, .n = 1};
+  if (kind == OpKind::kAdam || kind == OpKind::kSumSquares) return {.m = 100, .n = 1};
   return {.m = 12, .n = 20, .k = 8, .groups = 3};
 }
 

@@ -51,6 +51,20 @@ TEST_CASE("FP16 and FP4 round to their grids") {
   CHECK(round_fp4_e2m1(100) == 6);
 }
 
+// OCP Microscaling Formats 1.0: 32 elements share a power of two. The smallest that keeps 7 within 448 is 2^-6,
+// of which 7 is 448; the smallest for 7.5 is 2^-5, of which it is 240.
+TEST_CASE("32 elements of MXFP8 share a scale that is a power of two") {
+  const ScaleFormat micro{32, true};
+  std::vector<double> row(64, 0.3);
+  row[0] = 7.5;
+  row[32] = 7;
+  round_matrix<double>(row, 1, 64, DType::kFp8, micro);
+  CHECK(row[0] == 7.5);
+  CHECK(row[32] == 7);
+  CHECK(row[1] == 10.0 / 32);   // 9.6 of 2^-5, where the spacing is 1
+  CHECK(row[33] == 20.0 / 64);  // 19.2 of 2^-6, where it is 2
+}
+
 TEST_CASE("a block of FP8 maps its largest magnitude to 448 and keeps it exactly") {
   std::vector<double> row(256, 0.001);
   row[5] = -7;  // scale of the first block: 7/448 = 1/64

@@ -78,25 +78,78 @@ TEST_CASE("every operand of an FP8 product was quantised once, by someone") {
   }
 }
 
-TEST_CASE("a plan with one scale per tensor has it in all FP8 tensors and in no other") {
-  for (const bool fused : {false, true}) {
-    TrainingJob job = fp8_job(fused, DType::kBf16);
-    job.plan.scaling = Scaling::kTensor;
+TEST_CASE("a plan with another recipe of scales has it in all FP8 tensors and in no other") {
+  for (const Scaling scaling : {Scaling::kTensor, Scaling::kMicro}) {
+    TrainingJob job = fp8_job(false, DType::kBf16);
+    job.plan.scaling = scaling;
     Training training(job);
     int low = 0, others = 0;
     for (const Submission& submission : all_submissions(training)) {
       for (const Tensor& tensor : submission.fragment->tensors) {
-        CHECK((tensor.scaling == Scaling::kTensor) == (tensor.dtype == DType::kFp8));
+        CHECK((tensor.scaling == scaling) == (tensor.dtype == DType::kFp8));
         ++(tensor.dtype == DType::kFp8 ? low : others);
       }
     }
     CHECK(low > 0);
     CHECK(others > 0);
-    // The same ops in the same order: only what they write differs.
-    const Counts whole = check_job(job), blocks = check_job(fp8_job(fused, DType::kBf16));
-    CHECK(whole.products == blocks.products);
-    CHECK(whole.passes == blocks.passes);
   }
+}
+
+struct Passes {
+  int of_rows = 0, of_columns = 0, both = 0, largest = 0, products = 0;
+};
+
+Passes passes_of(const TrainingJob& job) {
+  Passes passes;
+  Training training(job);
+  for (const Submission& submission : all_submissions(training)) {
+    for (const Op& op : submission.fragment->ops) {
+      passes.products += multiplies(op.kind) && op.dtype == DType::kFp8;
+      passes.largest += op.kind == OpKind::kLargest;
+      passes.of_columns += op.kind == OpKind::kTransposeQuantise;
+      if (op.kind == OpKind::kQuantise) ++(op.num_outputs == 2 ? passes.both : passes.of_rows);
+    }
+  }
+  return passes;
+}
+
+// Blocks: an operand is quantised for its product, and again for the weight gradient. MXFP8: one pass makes
+// both copies. One scale for the tensor: the same, after a pass that finds its largest magnitude.
+TEST_CASE("the three recipes of FP8 differ in their passes, not in their products") {
+  TrainingJob job = fp8_job(false, DType::kBf16);
+  const Passes block = passes_of(job);
+  job.plan.scaling = Scaling::kMicro;
+  const Passes micro = passes_of(job);
+  job.plan.scaling = Scaling::kTensor;
+  const Passes tensor = passes_of(job);
+  CHECK(block.products == micro.products);
+  CHECK(block.products == tensor.products);
+  CHECK(block.both == 0);
+  CHECK(block.of_rows == micro.both);
+  CHECK(block.of_columns == micro.both + micro.of_columns);
+  CHECK(micro.of_rows == 0);
+  CHECK(micro.largest == 0);
+  CHECK(tensor.both == micro.both);
+  CHECK(tensor.largest == tensor.both + tensor.of_columns);
+}
+
+TEST_CASE("weights in BF16 are quantised once a step, whatever the number of microbatches") {
+  const auto count = [](int batch) {
+    TrainingJob job = fp8_job(false, DType::kBf16);
+    job.plan.scaling = Scaling::kTensor;
+    job.plan.half_weights = true;
+    job.plan.zero = 1;
+    job.workload.global_batch = batch;
+    Training training(job);
+    int weights = 0;
+    for (const Submission& submission : all_submissions(training)) {
+      for (const Op& op : submission.fragment->ops)
+        weights += op.kind == OpKind::kQuantise && op.phase == Phase::kOptimizer;
+    }
+    return weights;
+  };
+  CHECK(count(8) > 0);
+  CHECK(count(8) == count(16));
 }
 
 }  // namespace

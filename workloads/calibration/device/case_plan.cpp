@@ -89,6 +89,7 @@ void add_streams(PlanMaker& maker, const CaseSizes& sizes) {
   for (const OpKind kind : {OpKind::kNorm, OpKind::kNormGrad, OpKind::kActivation, OpKind::kActivationGrad,
                             OpKind::kPermute, OpKind::kUnpermuteGrad})
     add(kind, DType::kFp8);
+  maker.add(family_of(OpKind::kLargest, DType::kBf16, {}, {Key::kM, Key::kN}), {}, {sizes.stream_rows, sizes.widths});
   for (const OpKind kind : {OpKind::kQuantise, OpKind::kTransposeQuantise})
     maker.add(family_of(kind, DType::kFp8, {}, {Key::kM, Key::kN}), {}, {sizes.stream_rows, sizes.widths});
 }
@@ -124,7 +125,8 @@ void add_tokens(PlanMaker& maker, const CaseSizes& sizes) {
     maker.add(family_of(kind, DType::kBf16, {Key::kK}, {Key::kM, Key::kN}), {{1}, {2}, {8}},
               {rows, {8, 64, 512}});
   for (const DType dtype : {DType::kFp32, DType::kBf16})
-    maker.add(family_of(OpKind::kAdam, dtype, {}, {Key::kM}), {}, {sizes.parameters});
+    for (const OpKind kind : {OpKind::kAdam, OpKind::kSumSquares})
+      maker.add(family_of(kind, dtype, {}, {Key::kM}), {}, {sizes.parameters});
 }
 
 void add_all(PlanMaker& maker, const CaseSizes& sizes) {

@@ -43,6 +43,7 @@ Shape completed(OpKind kind, Shape shape) {
       shape.k = 2;  // weights that a token brings
       break;
     case OpKind::kAdam:
+    case OpKind::kSumSquares:
       shape.n = 1;
       break;
     case OpKind::kEmbedding:
@@ -64,6 +65,7 @@ Shape completed(OpKind kind, Shape shape) {
     case OpKind::kAdd:
     case OpKind::kSplit:
     case OpKind::kConcat:
+    case OpKind::kLargest:
     case OpKind::kQuantise:
     case OpKind::kTransposeQuantise:
     case OpKind::kCrossEntropyStats:

@@ -39,7 +39,7 @@ FragmentBuilder::FragmentBuilder(std::string name, Phase first_phase, int meetin
 TensorId FragmentBuilder::add(const Tensor& given) {
   Tensor tensor = given;
   if (tensor.dtype != DType::kFp8) tensor.scaling = Scaling::kBlock;  // a gradient, made from its weight
-  if (tensor.dtype == DType::kFp8 && scaling == Scaling::kTensor) tensor.scaling = scaling;
+  if (tensor.dtype == DType::kFp8 && scaling != Scaling::kBlock) tensor.scaling = scaling;
   const bool shared = tensor.scope != Scope::kFragment;
   if (shared) {
     const auto found = by_key_.find({tensor.scope, tensor.key});

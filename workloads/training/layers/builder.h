@@ -17,7 +17,7 @@ using TensorId = std::int32_t;
 inline constexpr TensorId kNoTensor = -1;
 
 // Which copy of a parameter a kRank tensor is.
-enum class Part : std::uint8_t { kWeight, kGradient, kMaster, kFirstMoment, kSecondMoment, kGradientShard };
+enum class Part : std::uint8_t { kWeight, kGradient, kMaster, kFirstMoment, kSecondMoment, kGradientShard, kHalfWeight };
 
 // The identity of kMicrobatch tensors: of the forward fragment, of what a backward pass leaves for the
 // weights' gradients, of what goes on to a stage on the same rank.
@@ -30,7 +30,7 @@ std::uint32_t parameter_key(Role role, int layer, Part part);
 
 // Rendezvous keys of ops that meet across pipeline stages, whose fragments differ. Inside a stage
 // FragmentBuilder counts.
-enum class StageMatch : std::uint32_t { kForward = 0xf0000000u, kBackward, kTiedEmbedding };
+enum class StageMatch : std::uint32_t { kForward = 0xf0000000u, kBackward, kTiedEmbedding, kGradientNorm };
 // Between stages that `rounds` whole pipelines of ranks precede.
 std::uint32_t stage_match(StageMatch match, int rounds);
 

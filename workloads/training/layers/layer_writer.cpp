@@ -46,7 +46,7 @@ std::optional<RecomputeOp> recompute_group(OpKind kind, Role role, bool latent) 
   if (kind == OpKind::kPermute) return RecomputeOp::kPermute;
   if (kind == OpKind::kGate || role == Role::kRouter) return RecomputeOp::kGate;
   if (latent && up && kind != OpKind::kSplit) return RecomputeOp::kMlaUp;
-  if (kind == OpKind::kQuantise) return std::nullopt;  // as its original
+  if (kind == OpKind::kQuantise || kind == OpKind::kLargest) return std::nullopt;  // as their original
   if (role == Role::kQkv || role == Role::kQ || role == Role::kQA || role == Role::kKvA ||
       role == Role::kRope)
     return RecomputeOp::kQkv;
@@ -72,7 +72,7 @@ std::int32_t LayerWriter::emit(Op op, const std::vector<TensorId>& inputs,
   pass_.block_of_op.push_back(block_);
   bool again = recomputes(op.kind, op.role);
   // A quantised copy is made again exactly when its original is.
-  if (op.kind == OpKind::kQuantise) {
+  if (op.kind == OpKind::kQuantise || op.kind == OpKind::kLargest) {
     for (const std::int32_t earlier : pass_.recomputable) {
       const Op& source = builder().fragment().ops[earlier];
       for (int i = 0; i < source.num_outputs; ++i)
@@ -95,6 +95,7 @@ TensorId LayerWriter::weight(const Linear& linear, std::int64_t rows, std::int64
                         .columns = columns,
                         .first_row = linear.cut == Cut::kColumns ? member * rows : 0,
                         .first_column = linear.cut == Cut::kRows ? member * columns : 0,
+                        .tensor_copies = linear.cut == Cut::kNone ? plan().tp : 1,
                         .init = 1 / std::sqrt(static_cast<double>(linear.in))});
 }
 
@@ -127,6 +128,7 @@ TensorId LayerWriter::norm(TensorId x, Role role, int heads) {
                                         .key = parameter_key(role, builder().layer, Part::kWeight),
                                         .rows = 1,
                                         .columns = n,
+                                        .tensor_copies = plan().tp,
                                         .init = -1});
   const TensorId y = builder().transient(rows(x), columns(x), DType::kBf16, role);
   emit({.kind = OpKind::kNorm,
@@ -152,14 +154,29 @@ TensorId LayerWriter::quantised(TensorId x, DType dtype) {
     return copy;
   }
   const Role role = builder().tensor(x).role;
-  const std::int32_t route = last.route >= 0 && fragment.output(last, 0) == x ? last.route : -1;
-  emit({.kind = OpKind::kQuantise,
+  Op op{.kind = OpKind::kQuantise,
         .dtype = dtype,
         .role = role,
-        .route = route,
-        .shape = {.m = rows(x), .n = columns(x)}},
-       {x}, {copy});
+        .route = last.route >= 0 && fragment.output(last, 0) == x ? last.route : -1,
+        .shape = {.m = rows(x), .n = columns(x)}};
+  std::vector<TensorId> inputs{x}, outputs{copy};
+  if (builder().scaling == Scaling::kTensor) inputs.push_back(largest(x, op));
+  if (builder().scaling != Scaling::kBlock) {
+    outputs.push_back(builder().transient(original.rows, original.columns, dtype, role));
+    pass_.columns_of[copy] = outputs.back();
+    op.shape.heads = kBothWays;
+  }
+  emit(op, inputs, outputs);
   return copy;
+}
+
+TensorId LayerWriter::largest(TensorId x, const Op& quantise) {
+  Op op = quantise;
+  op.kind = OpKind::kLargest;
+  op.dtype = DType::kBf16;
+  const TensorId number = builder().transient(1, 1, DType::kFp32, op.role);
+  emit(op, {x}, {number});
+  return number;
 }
 
 TensorId LayerWriter::linear(TensorId x, const Linear& spec) {

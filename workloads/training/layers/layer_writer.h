@@ -49,6 +49,7 @@ class LayerWriter {
   TensorId activation(TensorId x, std::int64_t width, TensorId row_weights = kNoTensor);
   std::vector<TensorId> split(TensorId x, const std::vector<std::int64_t>& columns, Role role);
   TensorId quantised(TensorId x, DType dtype);  // x itself for 16 and 32-bit formats
+  TensorId largest(TensorId x, const Op& quantise);  // magnitude, that this op will scale by
   TensorId enter_tensor_parallel(TensorId x);   // whole rows on every member
   TensorId leave_tensor_parallel(TensorId x);   // sum over members, cut by rows with sequence parallelism
   TensorId enter_dense_mlp(TensorId x);         // the same among the ranks that share dense MLPs, where those

@@ -58,6 +58,7 @@ struct ForwardPass {
   std::vector<std::pair<std::int32_t, std::int32_t>> again;  // ops [first, last) that run again as a whole
   std::set<TensorId> partial;  // gradients arrive as partial sums over the tensor-parallel group
   std::map<TensorId, TensorId> quantised_from;  // 8-bit copy -> original
+  std::map<TensorId, TensorId> columns_of;      // 8-bit copy -> the one with scales along columns, if it has one
   TensorId received = kNoTensor;                // from the previous stage
   TensorId sent = kNoTensor;                    // to the next stage
   std::int32_t batch = -1;                      // of the packed sequences; -1: none

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
+#include "workloads/cost/separate_kernels.h"
 
 namespace moebius {
 
@@ -245,9 +246,29 @@ TensorId Reverse::quantised(TensorId x, OpKind how, std::int32_t route) {
   const std::int64_t m = tensor.rows, n = tensor.columns;
   const Role role = tensor.role;
   const TensorId copy = builder().transient(m, n, DType::kFp8, role);
-  emit({.kind = how, .dtype = DType::kFp8, .role = role, .route = route, .shape = {.m = m, .n = n}}, {x},
-       {copy});
+  Op op{.kind = how, .dtype = DType::kFp8, .role = role, .route = route, .shape = {.m = m, .n = n}};
+  std::vector<TensorId> inputs{x}, outputs{copy};
+  if (builder().scaling == Scaling::kTensor) {
+    inputs.push_back(builder().transient(1, 1, DType::kFp32, role));
+    Op largest = op;
+    largest.kind = OpKind::kLargest;
+    largest.dtype = DType::kBf16;
+    emit(largest, {x}, {inputs.back()});
+  }
+  if (plan().quantises_both_ways() && how == OpKind::kQuantise) {
+    outputs.push_back(builder().transient(m, n, DType::kFp8, role));
+    columns_of_[x] = outputs.back();
+    op.shape.heads = kBothWays;
+  }
+  emit(op, inputs, outputs);
   return quantised_[{x, how}] = copy;
+}
+
+// A gradient with scales along the tokens: made with its other copy, or for itself.
+TensorId Reverse::by_columns(TensorId dy, std::int32_t route) {
+  const auto made = columns_of_.find(dy);
+  if (made != columns_of_.end()) return in_weights() ? left(made->second) : made->second;
+  return quantised(in_weights() ? left(dy) : dy, OpKind::kTransposeQuantise, route);
 }
 
 TensorId Reverse::gradient_buffer(TensorId forward_weight, bool sum_over_tensor) {
@@ -275,9 +296,9 @@ void Reverse::flush_weights() {
 // dW[n,k] += dy[m,n]^T x[m,k]; in 8 bits both operands are cast anew along the tokens.
 void Reverse::write_weight_gradient(const DeferredWeight& deferred) {
   const Op& forward = deferred.op;
-  const TensorId dy = in_weights() ? left(deferred.dy) : deferred.dy;
+  const auto dy = [&] { return in_weights() ? left(deferred.dy) : deferred.dy; };
   if (forward.kind == OpKind::kEmbedding) {
-    emit(like(forward, OpKind::kEmbeddingGrad), {value(deferred.x), dy},
+    emit(like(forward, OpKind::kEmbeddingGrad), {value(deferred.x), dy()},
          {gradient_buffer(deferred.weight, false)});
     return;
   }
@@ -288,8 +309,9 @@ void Reverse::write_weight_gradient(const DeferredWeight& deferred) {
   op.shape.m = forward.shape.n;
   op.shape.n = forward.shape.k;
   op.shape.k = forward.shape.m;
-  const TensorId left_operand = low ? quantised(dy, OpKind::kTransposeQuantise, forward.route) : dy;
-  const TensorId right = low ? quantised(x, OpKind::kTransposeQuantise, forward.route) : x;
+  const TensorId left_operand = low ? by_columns(deferred.dy, forward.route) : dy();
+  const TensorId right =
+      low && !deferred.by_columns ? quantised(x, OpKind::kTransposeQuantise, forward.route) : x;
   const TensorId buffer = gradient_buffer(deferred.weight, !grouped && sees_share_of_tokens(deferred.x));
   if (grouped || !plan().separate_accumulation) {
     emit(op, {left_operand, right}, {buffer});

@@ -23,6 +23,7 @@ class Reverse {
     TensorId x;       // of the forward fragment: the unquantised operand where there is one
     TensorId weight;  // of the forward fragment
     int block;        // of the forward op
+    bool by_columns = false;  // x is quantised, with scales along the tokens
   };
 
   // Gradients of forward tensors, as they gather.
@@ -68,6 +69,7 @@ class Reverse {
   void write_weight_gradient(const DeferredWeight& deferred);
   TensorId gradient_buffer(TensorId forward_weight, bool sum_over_tensor);
   TensorId quantised(TensorId x, OpKind how, std::int32_t route);
+  TensorId by_columns(TensorId dy, std::int32_t route);
   bool needs_gradient(TensorId forward_tensor) const;
   bool sees_share_of_tokens(TensorId forward_operand) const;
 
@@ -94,6 +96,7 @@ class Reverse {
   std::map<TensorId, TensorId> values_of_inputs_;        // the same of a split pass's first part
   std::map<std::int32_t, std::int32_t> routes_;          // forward route index -> index here
   std::map<std::pair<TensorId, OpKind>, TensorId> quantised_;
+  std::map<TensorId, TensorId> columns_of_;  // of gradients that were quantised both ways at once
   std::set<std::uint32_t> known_parameters_;
   std::set<std::int32_t> done_;  // forward ops that have been reversed together with a later one
   std::vector<DeferredWeight> deferred_;

@@ -50,6 +50,7 @@ void Reverse::reverse(const Op& op) {
       return send_gradient(op);
     case OpKind::kAdd:
       return reverse_add(op);
+    case OpKind::kLargest:   // a number that a pass after it scales by
     case OpKind::kQuantise:  // straight through
       if (const TensorId dy = gradient(out(op, 0)); dy != kNoTensor) add_gradient(in(op, 0), dy);
       return;
@@ -73,6 +74,7 @@ void Reverse::reverse(const Op& op) {
     case OpKind::kMlaKeysGrad:
     case OpKind::kTransposeQuantise:
     case OpKind::kAdam:
+    case OpKind::kSumSquares:
     case OpKind::kCacheAppend:
     case OpKind::kPagedAttention:
     case OpKind::kAbsorbQueries:
@@ -109,8 +111,11 @@ void Reverse::reverse_gemm(const Op& op) {
     emit(dgrad, {left, value(in(op, 1))}, {dx});
     add_gradient(original, dx);
   }
-  // The 8-bit copy is what was kept, unless the original is computed again anyway.
-  deferred_.push_back({op, dy, again ? original : operand, in(op, 1), block_});
+  // The copy with scales along the tokens, where the operand was quantised both ways; else the 8-bit copy is
+  // what was kept, unless the original is computed again anyway.
+  const auto columns = forward_.columns_of.find(operand);
+  const bool both = columns != forward_.columns_of.end();
+  deferred_.push_back({op, dy, both ? columns->second : again ? original : operand, in(op, 1), block_, both});
 }
 
 // Both operands get the gradient of the sum; of one that was dropped out, what the mask leaves of it.

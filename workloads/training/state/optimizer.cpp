@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -110,6 +112,7 @@ class OptimizerWriter {
     write_sums_over_copies(parameters);
     write_tied_embedding(parameters);
     builder_.phase = Phase::kOptimizer;
+    if (plan().clip > 0) write_norm(parameters);
     // Buckets keep the operand lists short and let a bucket's weights travel while the next is updated.
     constexpr std::size_t kBucket = 16;
     for (const GroupRole holders : kHolders) {
@@ -148,12 +151,14 @@ class OptimizerWriter {
   }
 
   // The embedding that the first stage looks up and the last one uses as head, or for its MTP modules.
-  void write_tied_embedding(const std::vector<StageParameter>& parameters) {
+  bool stands_twice(const StageParameter& parameter) const {
     const bool two_copies = input_.model->tied_embeddings || input_.model->mtp_layers > 0;
-    const bool end_stage = stage_.slice.has_embedding || stage_.slice.has_head;
-    if (!StagePlacement(plan()).ends_apart() || !two_copies || !end_stage) return;
+    return parameter.weight.role == Role::kEmbedding && two_copies && StagePlacement(plan()).ends_apart();
+  }
+
+  void write_tied_embedding(const std::vector<StageParameter>& parameters) {
     for (const StageParameter& parameter : parameters) {
-      if (parameter.weight.role != Role::kEmbedding) continue;
+      if (!stands_twice(parameter)) continue;
       const TensorId sum = gradient(parameter);
       const Tensor& tensor = builder_.tensor(sum);
       Op op{.kind = OpKind::kAllReduce,
@@ -165,6 +170,50 @@ class OptimizerWriter {
             .shape = {.m = tensor.held_rows() * tensor.held_columns(), .n = 1}};
       op.payload = tensor.bytes();
       builder_.emit(op, {sum}, {sum});
+    }
+  }
+
+  // Ranks whose squares are of the same elements: each counts for its share of them.
+  int same_elements(const StageParameter& parameter) const {
+    const GroupRole holders = holders_of(parameter);
+    const int copies = num_holders(plan(), holders) / shards_among(plan(), holders);
+    const int in_tensor_group = holders == GroupRole::kData ? parameter.weight.tensor_copies : 1;
+    return copies * in_tensor_group * (stands_twice(parameter) ? 2 : 1);
+  }
+
+  // The squares of all gradients of the model, a number that every rank waits for (Megatron-LM, clip_grads.py).
+  void write_norm(const std::vector<StageParameter>& parameters) {
+    const TensorId own = builder_.transient(1, 1, DType::kFp32, Role::kDense);
+    std::map<std::pair<GroupRole, int>, std::vector<TensorId>> alike;
+    for (const StageParameter& parameter : parameters)
+      alike[{holders_of(parameter), same_elements(parameter)}].push_back(gradient(parameter));
+    for (const auto& [key, tensors] : alike) write_squares(key.first, key.second, tensors, own);
+    squares_ = builder_.transient(1, 1, DType::kFp32, Role::kDense);
+    builder_.emit({.kind = OpKind::kAllReduce,
+                   .dtype = DType::kFp32,
+                   .lane = Lane::kDataComm,
+                   .role = Role::kDense,
+                   .group = GroupRole::kWorld,
+                   .match = static_cast<std::uint32_t>(StageMatch::kGradientNorm),
+                   .shape = {.m = 1, .n = 1},
+                   .payload = {element_bytes(DType::kFp32)}},
+                  {own}, {squares_});
+  }
+
+  void write_squares(GroupRole holders, int same, const std::vector<TensorId>& tensors, TensorId sum) {
+    const int shards = shards_among(plan(), holders);
+    constexpr std::size_t kTensors = 64;
+    for (std::size_t first = 0; first < tensors.size(); first += kTensors) {
+      const std::vector<TensorId> some(tensors.begin() + first,
+                                       tensors.begin() + std::min(first + kTensors, tensors.size()));
+      Op op{.kind = OpKind::kSumSquares,
+            .dtype = builder_.tensor(some.front()).dtype,
+            .role = Role::kDense,
+            .group = shards > 1 ? shard_group_of(plan(), holders) : GroupRole::kNone,
+            .scale = 1.0f / static_cast<float>(same),
+            .shape = {.n = 1}};
+      for (const TensorId id : some) op.shape.m += (builder_.tensor(id).elements() + shards - 1) / shards;
+      builder_.emit(op, some, {sum});
     }
   }
 
@@ -193,6 +242,11 @@ class OptimizerWriter {
     return builder_.add(tensor);
   }
 
+  std::int32_t separate_kernels() const {
+    const int from = element_bytes(plan().gradients) == 2 ? kSeparateFromBf16 : kSeparateKernels;
+    return from + (plan().clip > 0 ? kScaledApart : 0);
+  }
+
   void write_update(const std::vector<StageParameter>& parameters, GroupRole holders) {
     if (parameters.empty()) return;
     const bool expert = are_experts(holders);
@@ -204,12 +258,12 @@ class OptimizerWriter {
             .role = expert ? Role::kExperts : Role::kDense,
             .group = cut ? shard_group_of(plan(), holders) : GroupRole::kNone,
             .shape = {.n = 1, .k = plan().keeps_master ? 0 : 1}};
-    if (plan().separate_update)
-      adam.shape.heads = element_bytes(plan().gradients) == 2 ? kSeparateFromBf16 : kSeparateKernels;
+    if (plan().separate_update) adam.shape.heads = separate_kernels();
     for (const StageParameter& parameter : parameters) {
       const std::int64_t shard = (parameter.weight.elements() + shards - 1) / shards;
       const bool whole = !shards_parameters(plan(), expert);
-      weights.push_back(builder_.add(whole ? parameter.weight : shard_of(parameter.weight, plan())));
+      const Tensor weight = updated(parameter.weight);
+      weights.push_back(builder_.add(whole ? weight : shard_of(weight, plan())));
       operands.push_back(gradient(parameter));
       operands.push_back(weights.back());
       if (plan().keeps_master) operands.push_back(state(parameter.weight, Part::kMaster, shard));
@@ -217,14 +271,49 @@ class OptimizerWriter {
         operands.push_back(state(parameter.weight, part, shard));
       adam.shape.m += shard;
     }
-    builder_.emit(adam, operands, operands);
+    std::vector<TensorId> inputs = operands;
+    if (plan().clip > 0) adam.scale = static_cast<float>(plan().clip), inputs.push_back(squares_);
+    builder_.emit(adam, inputs, operands);
     if (cut && !shards_parameters(plan(), expert))
       write_buckets(builder_, bucket_op(OpKind::kAllGather, adam.group, adam.role), weights);
+    for (std::size_t i = 0; i < parameters.size(); ++i) quantise(weights[i], parameters[i].weight);
+  }
+
+  bool stands_in_half(const Tensor& weight) const {
+    return plan().half_weights && weight.dtype == DType::kFp8;
+  }
+
+  // What Adam writes: the weight, or what it is quantised from.
+  Tensor updated(const Tensor& weight) const {
+    if (!stands_in_half(weight)) return weight;
+    Tensor half = weight;
+    half.dtype = DType::kBf16;
+    half.scaling = Scaling::kBlock;
+    half.key = weight.key + static_cast<std::uint32_t>(Part::kHalfWeight) -
+               static_cast<std::uint32_t>(Part::kWeight);
+    return half;
+  }
+
+  // For the products of the next step, both ways (Transformer Engine: in the first microbatch, then kept).
+  void quantise(TensorId half, const Tensor& weight) {
+    if (!stands_in_half(weight)) return;
+    const std::int64_t rows = weight.elements() / weight.columns;
+    Op op{.kind = OpKind::kLargest, .role = weight.role, .shape = {.m = rows, .n = weight.columns}};
+    std::vector<TensorId> inputs{half};
+    if (weight.scaling == Scaling::kTensor) {
+      inputs.push_back(builder_.transient(1, 1, DType::kFp32, weight.role));
+      builder_.emit(op, {half}, {inputs.back()});
+    }
+    op.kind = OpKind::kQuantise;
+    op.dtype = DType::kFp8;
+    op.shape.heads = kBothWays;
+    builder_.emit(op, inputs, {builder_.add(weight)});
   }
 
   const LoweringInput& input_;
   const StageSpec& stage_;
   FragmentBuilder& builder_;
+  TensorId squares_ = kNoTensor;  // of all gradients, where they are clipped
 };
 
 }  // namespace
