@@ -107,7 +107,7 @@ double PlanBounds::of_rank(const PlanDegrees& degrees, int bundle) {
       plan.dynamic_slicing ? nullptr : orders_.of(plan, legal.workload.num_microbatches(plan));
   if (!order) return 0;
   const int middle = plan.pp / 2;
-  const PlanFacts::Rank facts = probes_.rank_facts(plan, legal.workload, middle, order->pairs_of(middle));
+  const PlanFacts::Rank facts = probes_.rank_passes(plan, legal.workload, middle, order->pairs_of(middle));
   return score_.of(rank_bound(facts, *order, middle), 0, plan.ranks());
 }
 

@@ -46,12 +46,12 @@ void SearchCourse::open_groups(std::size_t count, const std::function<SearchEntr
   for (const SearchEntry& entry : entries) open_.push(entry);
 }
 
-void SearchCourse::look(SearchQueue& open, const Look& looked_at, const std::function<bool()>& enough) {
-  constexpr std::size_t kTogether = 16;
+void SearchCourse::look(SearchQueue& open, const Look& looked_at, const std::function<bool()>& enough,
+                        std::size_t together) {
   while (!open.empty() && open.top().bound < threshold() && !enough()) {
     if (out_of_time()) break;
     std::vector<SearchEntry> now;
-    while (now.size() < kTogether && !open.empty() && open.top().bound < threshold()) {
+    while (now.size() < together && !open.empty() && open.top().bound < threshold()) {
       now.push_back(open.top());
       open.pop();
     }
@@ -68,7 +68,8 @@ void SearchCourse::look(SearchQueue& open, const Look& looked_at, const std::fun
 }
 
 void SearchCourse::look_for_best(const Look& looked_at) {
-  look(open_, looked_at, [] { return false; });
+  constexpr std::size_t kTogether = 16;
+  look(open_, looked_at, [] { return false; }, kTogether);
   result_.complete = result_.ended.empty();
   if (!result_.complete && !open_.empty()) result_.open_bound = open_.top().bound;
 }

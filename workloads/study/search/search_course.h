@@ -45,8 +45,9 @@ class SearchCourse {
 
   // Adds what `begin` says of every group, unless the time is up; the others come with a bound of 0.
   void open_groups(std::size_t count, const std::function<SearchEntry(std::size_t)>& begin);
-  // Until nothing of `open` can come among the best, or `enough`.
-  void look(SearchQueue& open, const Look& looked_at, const std::function<bool()>& enough);
+  // Until nothing of `open` can come among the best, or `enough`; so many of them side by side.
+  void look(SearchQueue& open, const Look& looked_at, const std::function<bool()>& enough,
+            std::size_t together);
   // All that is open.
   void look_for_best(const Look& looked_at);
   // The best at the finer clock. `comparable`: it only adds to what the rough one says, so that the rest is

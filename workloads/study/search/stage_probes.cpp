@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "workloads/study/search/lone_stage.h"
 #include "workloads/training/pipeline/two_batch.h"
 #include "workloads/training/state/away_state.h"
 #include "workloads/training/state/optimizer.h"
@@ -61,6 +62,12 @@ TrainingPlan as_lowered(TrainingPlan plan) {
   if (plan.recompute == RecomputePolicy::kHybrid) plan.recompute = RecomputePolicy::kNone;
   plan.overlap_gradients = false;
   return plan;
+}
+
+std::shared_ptr<const ChunkFacts> in_two_parts(const ChunkFacts& whole) {
+  auto facts = std::make_shared<ChunkFacts>(whole);
+  facts->weights.way[PassMap::kLane][PassMap::kLaneEnd] = whole.backward.busy();
+  return facts;
 }
 
 }  // namespace
@@ -223,7 +230,7 @@ std::shared_ptr<const ChunkFacts> StageProbes::measured(const Asked& asked, cons
   return facts;
 }
 
-std::shared_ptr<const ChunkFacts> StageProbes::chunk(const Asked& asked, StageSpec spec) {
+std::shared_ptr<const ChunkFacts> StageProbes::chunk(const Asked& asked, const StageSpec& spec) {
   const std::string key = asked.key + "+" + std::to_string(static_cast<int>(asked.costing)) + key_of(spec);
   {
     const std::lock_guard lock(mutex_);
@@ -258,20 +265,36 @@ PlanFacts::Rank StageProbes::rank_facts(const Asked& asked, int rank, const Chun
   return of;
 }
 
-PlanFacts::Rank StageProbes::rank_facts(const TrainingPlan& given, const TrainingWorkload& workload, int rank,
-                                        const ChunkPairs& pairs) {
-  const TrainingPlan plan = as_lowered(given);
-  return rank_facts(Asked(scenario_, plan, workload, *slices(plan)), rank, pairs);
+StageSpec StageProbes::lone(const Asked& asked, const StageSlice& slice) {
+  StageSpec spec = asked.store.spec_of(0, {}, 0);
+  spec.slice = slice;
+  spec.previous = spec.next = GroupRole::kNone;
+  return spec;
+}
+
+PlanFacts::Rank StageProbes::rank_passes(const TrainingPlan& given, const TrainingWorkload& workload,
+                                         int rank, const ChunkPairs& pairs) {
+  const StagePlacement placement(given);
+  const std::shared_ptr<const std::vector<StageSlice>> all = slices(given);
+  const bool paired = runs_pairs(given);
+  const TrainingPlan plan = lone_stage(as_lowered(given));
+  const Asked asked(scenario_, plan, workload, std::vector<StageSlice>(1));
+  const auto spec = [&](int i) { return lone(asked, (*all)[placement.stage_of(rank, i)]); };
+  PlanFacts::Rank of;
+  for (int i = 0; i < placement.chunks(); ++i) {
+    const std::shared_ptr<const ChunkFacts> whole = chunk(asked, spec(i));
+    of.chunks.push_back(paired ? in_two_parts(*whole) : whole);
+  }
+  for (const auto& [i, j] : pairs) of.pairs[{i, j}] = pair(asked, spec(i), spec(j));
+  return of;
 }
 
 PlanFacts StageProbes::facts(const TrainingPlan& given, const TrainingWorkload& workload) {
   const TrainingPlan plan = as_lowered(given);
   const Asked asked(scenario_, plan, workload, *slices(plan));
   const int chunks = asked.store.placement().chunks();
-  const bool runs_pairs = plan.overlap_two_batch || plan.schedule == PipelineKind::kDualPipe ||
-                          plan.schedule == PipelineKind::kDualPipeV;
   ChunkPairs pairs;
-  for (int i = 0; runs_pairs && i < chunks; ++i)
+  for (int i = 0; runs_pairs(plan) && i < chunks; ++i)
     for (int j = 0; j < chunks; ++j) pairs.insert({i, j});
   PlanFacts facts;
   for (int rank = 0; rank < plan.pp; ++rank) facts.ranks.push_back(rank_facts(asked, rank, pairs));
@@ -285,10 +308,7 @@ std::shared_ptr<const ChunkFacts> StageProbes::part(const TrainingPlan& given,
   const int stages = StagePlacement(plan).stages();
   Asked asked(scenario_, plan, workload, std::vector<StageSlice>(stages));
   asked.costing = costing;
-  StageSpec spec = asked.store.spec_of(0, {}, 0);
-  spec.slice = slice;
-  spec.previous = spec.next = GroupRole::kNone;
-  return chunk(asked, spec);
+  return chunk(asked, lone(asked, slice));
 }
 
 }  // namespace moebius

@@ -53,10 +53,12 @@ class StageProbes {
 
   // By several threads. The plan is legal. Hybrid recomputation counts as none: memory is then no bound.
   PlanFacts facts(const TrainingPlan& plan, const TrainingWorkload& workload);
-  // Of one pipeline rank, of its pairs those that `pairs` has.
+  // How long the passes of one pipeline rank last at least, of its pairs those that `pairs` has: its stages
+  // by themselves, without neighbours, so that ranks of many plans are alike. Where passes run in pairs, a
+  // reverse pass in two parts is what the whole one computes, all of it in its second part.
   using ChunkPairs = std::set<std::pair<int, int>>;
-  PlanFacts::Rank rank_facts(const TrainingPlan& plan, const TrainingWorkload& workload, int rank,
-                             const ChunkPairs& pairs);
+  PlanFacts::Rank rank_passes(const TrainingPlan& plan, const TrainingWorkload& workload, int rank,
+                              const ChunkPairs& pairs);
   // A slice of the model by itself, without neighbours.
   std::shared_ptr<const ChunkFacts> part(const TrainingPlan& plan, const TrainingWorkload& workload,
                                          const StageSlice& slice, Costing costing);
@@ -67,7 +69,8 @@ class StageProbes {
 
  private:
   struct Asked;
-  std::shared_ptr<const ChunkFacts> chunk(const Asked& asked, StageSpec spec);
+  static StageSpec lone(const Asked& asked, const StageSlice& slice);
+  std::shared_ptr<const ChunkFacts> chunk(const Asked& asked, const StageSpec& spec);
   PlanFacts::Rank rank_facts(const Asked& asked, int rank, const ChunkPairs& pairs);
   std::shared_ptr<const PassMap> pair(const Asked& asked, const StageSpec& forward,
                                       const StageSpec& backward);

@@ -97,7 +97,7 @@ class TrainingSearch {
     near.push({.group = *group});
     course_.look(
         near, [&](const SearchEntry& entry) { return looked_at(entry); },
-        [&] { return static_cast<int>(course_.found().size()) >= std::min(request_.top, kFirst); });
+        [&] { return static_cast<int>(course_.found().size()) >= std::min(request_.top, kFirst); }, kFirst);
     for (; !near.empty(); near.pop()) course_.open().push(near.top());
     given_group_ = *group;
   }
