@@ -32,7 +32,7 @@ GroupBound::Layer GroupBound::beyond(const Layer& whole, const Layer& part) {
 // Where passes run in pairs, a reverse pass in two parts does the work of a whole one, which is what is lowered.
 GroupBound::Layer GroupBound::layer_of(const TrainingPlan& plan, const TrainingWorkload& workload,
                                        const StageSlice& slice, Costing costing) {
-  const std::shared_ptr<const ChunkFacts> facts = probes_.part(plan, workload, slice, costing);
+  const std::shared_ptr<const ChunkFacts> facts = probes_.part(plan, workload, slice, costing, false);
   Layer layer;
   layer.forward = facts->forward.span();
   layer.backward = facts->backward.span() + facts->inputs.span() + facts->weights.span();

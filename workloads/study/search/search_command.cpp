@@ -120,7 +120,8 @@ SearchResult searched(const SearchRequest& request, SearchKind kind, const Docum
   return result;
 }
 
-int run(const SearchArguments& arguments, const ChosenExecutor& rough, const ChosenExecutor& fine) {
+int run(const SearchArguments& arguments, const ChosenExecutor& rough, const ChosenExecutor& fine,
+        const KnowTransfers& transfers) {
   *fine.data = *rough.data = arguments.scenario.data;
   const Library library(arguments.scenario.data);
   const Document document = document_of(arguments.scenario);
@@ -133,6 +134,7 @@ int run(const SearchArguments& arguments, const ChosenExecutor& rough, const Cho
   SearchRequest request{.goal = goal_of(arguments, subject, serving ? "serving" : "training"),
                         .rough = rough.start,
                         .fine = fine.start,
+                        .transfers = transfers,
                         .data = arguments.scenario.data,
                         .library = &library};
   request.top = number(arguments.top, 10, 1, "--top");
@@ -152,7 +154,8 @@ int run(const SearchArguments& arguments, const ChosenExecutor& rough, const Cho
 
 }  // namespace
 
-Command search_command(const ChosenExecutor& rough, const ChosenExecutor& fine) {
+Command search_command(const ChosenExecutor& rough, const ChosenExecutor& fine,
+                       const KnowTransfers& transfers) {
   const auto arguments = std::make_shared<SearchArguments>();
   const CommandOptions own{
       choice("--goal", arguments->goal, search_goals(),
@@ -179,7 +182,7 @@ Command search_command(const ChosenExecutor& rough, const ChosenExecutor& fine) 
       {"--json", &arguments->json, "print the result as one JSON object"}};
   return {"search", "best parallel plans of a scenario, ranked, with reasons",
           joined({scenario_options(arguments->scenario), own}),
-          [arguments, rough, fine] { return run(*arguments, rough, fine); }};
+          [=] { return run(*arguments, rough, fine, transfers); }};
 }
 
 }  // namespace moebius

@@ -7,12 +7,14 @@
 
 #include "workloads/perform.h"
 #include "workloads/study/search/search_result.h"
+#include "workloads/study/search/transfer_times.h"
 
 namespace moebius {
 
 struct SearchRequest {
   SearchGoal goal = SearchGoal::kStepTime;
   StartExecutor rough, fine;  // several at a time
+  KnowTransfers transfers;    // of training, at `rough`; null: bounds count bytes alone
   std::string data;           // of cost sources, as the executors'
   const Library* library = nullptr;
   int top = 10;                                          // plans whose order must be right

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "workloads/scenario/placement_keys.h"
 #include "workloads/study/search/lone_stage.h"
 #include "workloads/training/pipeline/two_batch.h"
 #include "workloads/training/state/away_state.h"
@@ -39,6 +40,20 @@ std::string lowering_key(const TrainingPlan& p, const TrainingWorkload& work) {
   return key;
 }
 
+constexpr const char* kTimesAlone = "t";  // ends the key of a chunk that was not weighed
+
+void weigh(const Fragment& fragment, std::set<std::uint32_t>& seen, ChunkFacts& facts) {
+  for (const Tensor& tensor : fragment.tensors) {
+    if (tensor.scope != Scope::kRank || tensor.on_host || !seen.insert(tensor.key).second) continue;
+    const bool routed = tensor.role == Role::kExpertGateUp || tensor.role == Role::kExpertDown;
+    ChunkFacts::Held& held = routed ? facts.experts : facts.dense;
+    double& bytes = tensor.memory == MemoryKind::kWeights     ? held.weights
+                    : tensor.memory == MemoryKind::kGradients ? held.gradients
+                                                              : held.states;
+    bytes += tensor.bytes().value;
+  }
+}
+
 double kept_bytes(const Fragment& fragment, std::set<std::uint32_t>& seen) {
   double bytes = 0;
   for (const Tensor& tensor : fragment.tensors) {
@@ -62,6 +77,17 @@ TrainingPlan as_lowered(TrainingPlan plan) {
   if (plan.recompute == RecomputePolicy::kHybrid) plan.recompute = RecomputePolicy::kNone;
   plan.overlap_gradients = false;
   return plan;
+}
+
+// What decides which ranks meet.
+std::string groups_key(const TrainingPlan& p) {
+  return fmt::format("{} {} {} {} {} {} {} {} {}", p.tp, p.dense_degree(), p.expert_tp, p.ep, p.cp, p.dp, p.pp,
+                     static_cast<int>(p.schedule), p.zero > 0 ? p.shard : 0);
+}
+
+Layout folded_layout(TrainingPlan plan) {
+  plan.fold = true;
+  return make_layout(plan);
 }
 
 std::shared_ptr<const ChunkFacts> in_two_parts(const ChunkFacts& whole) {
@@ -103,9 +129,12 @@ struct StageProbes::Asked {
   TrainingWorkload workload;
   std::string key;
   RankClass ranks;
+  std::string place;  // what transfers take depends on beside it; empty: they count by their bytes
+  std::shared_ptr<TransferTimes> transfers;
   LoweringInput lowering;
   FragmentStore store;
   Costing costing = Costing::kAsPlanned;
+  bool weighed = true;
   mutable std::map<std::string, StageFragments> lowered;  // by key_of()
 
   Asked(const Scenario& scenario, const TrainingPlan& given, const TrainingWorkload& work,
@@ -113,21 +142,49 @@ struct StageProbes::Asked {
       : plan(given),
         workload(work),
         key(lowering_key(given, work)),
-        ranks(first_class(given)),
+        ranks(folded_layout(given).classes.front()),
         lowering{&scenario.model, &plan, &workload, scenario.cluster->pools.front().node.accelerators},
         store(lowering, std::move(slices)) {
     workload.popularity = {};
   }
 
-  static RankClass first_class(TrainingPlan plan) {
-    plan.fold = true;
-    return make_layout(plan).classes.front();
+  std::string place_of(int rank) const {
+    return transfers ? fmt::format("@{} {}:", place, rank) : std::string();
   }
 };
 
-StageProbes::StageProbes(const Scenario& scenario, const std::string& data)
+StageProbes::StageProbes(const Scenario& scenario, const std::string& data, KnowTransfers transfers)
     : scenario_(scenario),
-      source_(make_cost_source(scenario.cluster->pools.front().accelerator, data, scenario.kernels)) {}
+      source_(make_cost_source(scenario.cluster->pools.front().accelerator, data, scenario.kernels)) {
+  if (!placement_of(scenario).any()) know_transfers_ = std::move(transfers);
+}
+
+std::shared_ptr<TransferTimes> StageProbes::transfers_of(const TrainingPlan& plan) {
+  if (!know_transfers_) return nullptr;
+  const std::string key = groups_key(plan);
+  {
+    const std::lock_guard lock(mutex_);
+    const auto known = transfers_.find(key);
+    if (known != transfers_.end()) return known->second;
+  }
+  std::shared_ptr<TransferTimes> made = know_transfers_(*scenario_.cluster, folded_layout(plan));
+  constexpr std::size_t kKept = 64;  // plans that are looked at one after the other are of like groups
+  const std::lock_guard lock(mutex_);
+  if (transfers_.size() >= kKept) transfers_.clear();
+  return transfers_[key] = made;
+}
+
+// Routes of experts that are not asked for alike are others than those that are looked at here.
+void StageProbes::raise_transfers(const Asked& asked, int rank, const Fragment& fragment,
+                                  std::vector<double>& seconds) const {
+  const bool alike = scenario_.training.popularity.kind == PopularityKind::kBalanced;
+  for (std::size_t i = 0; i < fragment.ops.size(); ++i) {
+    const Op& op = fragment.ops[i];
+    if (!is_communication(op.kind) || op.kind == OpKind::kRecv || (op.route >= 0 && !alike)) continue;
+    const bool meets = is_host_copy(op.kind) || asked.ranks.group(op.group).ranks.size() > 1;
+    if (meets) seconds[i] = std::max(seconds[i], asked.transfers->alone(fragment, static_cast<int>(i), rank));
+  }
+}
 
 std::unique_ptr<RememberedCosts> StageProbes::take_costs() {
   const std::lock_guard lock(mutex_);
@@ -169,25 +226,14 @@ std::shared_ptr<const std::vector<StageSlice>> StageProbes::slices(const Trainin
   return made;
 }
 
-PassMap StageProbes::map_of(const Asked& asked, const FragmentPtr& fragment) {
+PassMap StageProbes::map_of(const Asked& asked, int rank, const FragmentPtr& fragment) {
   if (!fragment) return {};
   std::unique_ptr<RememberedCosts> costs = take_costs();
   const LeastSeconds least(*scenario_.cluster, scenario_.cluster->pools.front(), *costs, asked.costing);
-  const PassMap map = pass_map(*fragment, least.of(*fragment, asked.ranks));
+  std::vector<double> seconds = least.of(*fragment, asked.ranks);
   give_back(std::move(costs));
-  return map;
-}
-
-void StageProbes::weigh(const Fragment& fragment, std::set<std::uint32_t>& seen, ChunkFacts& facts) const {
-  for (const Tensor& tensor : fragment.tensors) {
-    if (tensor.scope != Scope::kRank || tensor.on_host || !seen.insert(tensor.key).second) continue;
-    const bool routed = tensor.role == Role::kExpertGateUp || tensor.role == Role::kExpertDown;
-    ChunkFacts::Held& held = routed ? facts.experts : facts.dense;
-    double& bytes = tensor.memory == MemoryKind::kWeights     ? held.weights
-                    : tensor.memory == MemoryKind::kGradients ? held.gradients
-                                                              : held.states;
-    bytes += tensor.bytes().value;
-  }
+  if (asked.transfers) raise_transfers(asked, rank, *fragment, seconds);
+  return pass_map(*fragment, seconds);
 }
 
 const StageFragments& StageProbes::lower(const Asked& asked, const StageSpec& spec) {
@@ -209,13 +255,15 @@ const StageFragments& StageProbes::lower(const Asked& asked, const StageSpec& sp
   return made;
 }
 
-std::shared_ptr<const ChunkFacts> StageProbes::measured(const Asked& asked, const StageSpec& spec) {
+std::shared_ptr<const ChunkFacts> StageProbes::measured(const Asked& asked, int rank,
+                                                        const StageSpec& spec) {
   const StageFragments& all = lower(asked, spec);
   auto facts = std::make_shared<ChunkFacts>();
-  facts->forward = map_of(asked, all.forward);
-  facts->backward = map_of(asked, all.backward);
-  facts->inputs = map_of(asked, all.inputs);
-  facts->weights = map_of(asked, all.weights);
+  facts->forward = map_of(asked, rank, all.forward);
+  facts->backward = map_of(asked, rank, all.backward);
+  facts->inputs = map_of(asked, rank, all.inputs);
+  facts->weights = map_of(asked, rank, all.weights);
+  if (!asked.weighed) return facts;
   std::set<std::uint32_t> stay, kept;
   for (const FragmentPtr& each : {all.forward, all.backward, all.inputs, all.weights}) {
     if (each) weigh(*each, stay, *facts);
@@ -226,33 +274,39 @@ std::shared_ptr<const ChunkFacts> StageProbes::measured(const Asked& asked, cons
   FragmentBuilder builder = lower_optimizer(asked.lowering, spec, all.parameters);
   const FragmentPtr update = freeze_with_away_state(asked.plan, {}, builder);
   weigh(*update, stay, *facts);
-  facts->update_s = map_of(asked, update).busy();
+  facts->update_s = map_of(asked, rank, update).busy();
   return facts;
 }
 
-std::shared_ptr<const ChunkFacts> StageProbes::chunk(const Asked& asked, const StageSpec& spec) {
-  const std::string key = asked.key + "+" + std::to_string(static_cast<int>(asked.costing)) + key_of(spec);
-  {
-    const std::lock_guard lock(mutex_);
-    const auto known = chunks_.find(key);
-    if (known != chunks_.end()) return known->second;
-  }
-  std::shared_ptr<const ChunkFacts> made = measured(asked, spec);
+// One that was weighed will do for who asks for times alone.
+std::shared_ptr<const ChunkFacts> StageProbes::known_chunk(const Asked& asked, const std::string& key) {
   const std::lock_guard lock(mutex_);
-  ++lowered_;
-  return chunks_.emplace(key, std::move(made)).first->second;
+  auto known = chunks_.find(key);
+  if (known == chunks_.end() && !asked.weighed) known = chunks_.find(key + kTimesAlone);
+  return known == chunks_.end() ? nullptr : known->second;
 }
 
-std::shared_ptr<const PassMap> StageProbes::pair(const Asked& asked, const StageSpec& forward,
+std::shared_ptr<const ChunkFacts> StageProbes::chunk(const Asked& asked, int rank,
+                                                     const StageSpec& spec) {
+  const std::string key = asked.key + "+" + std::to_string(static_cast<int>(asked.costing)) +
+                          asked.place_of(rank) + key_of(spec);
+  if (std::shared_ptr<const ChunkFacts> known = known_chunk(asked, key)) return known;
+  std::shared_ptr<const ChunkFacts> made = measured(asked, rank, spec);
+  const std::lock_guard lock(mutex_);
+  ++lowered_;
+  return chunks_.emplace(asked.weighed ? key : key + kTimesAlone, std::move(made)).first->second;
+}
+
+std::shared_ptr<const PassMap> StageProbes::pair(const Asked& asked, int rank, const StageSpec& forward,
                                                  const StageSpec& backward) {
-  const std::string key = asked.key + key_of(forward) + key_of(backward);
+  const std::string key = asked.key + asked.place_of(rank) + key_of(forward) + key_of(backward);
   {
     const std::lock_guard lock(mutex_);
     const auto known = pairs_.find(key);
     if (known != pairs_.end()) return known->second;
   }
   const FragmentPtr ahead = lower(asked, forward).forward, back = lower(asked, backward).backward;
-  auto made = std::make_shared<const PassMap>(map_of(asked, overlap(*back, *ahead)));
+  auto made = std::make_shared<const PassMap>(map_of(asked, rank, overlap(*back, *ahead)));
   const std::lock_guard lock(mutex_);
   return pairs_.emplace(key, std::move(made)).first->second;
 }
@@ -260,8 +314,8 @@ std::shared_ptr<const PassMap> StageProbes::pair(const Asked& asked, const Stage
 PlanFacts::Rank StageProbes::rank_facts(const Asked& asked, int rank, const ChunkPairs& pairs) {
   const auto spec = [&](int chunk) { return asked.store.spec_of(rank, {}, chunk); };
   PlanFacts::Rank of;
-  for (int i = 0; i < asked.store.placement().chunks(); ++i) of.chunks.push_back(chunk(asked, spec(i)));
-  for (const auto& [i, j] : pairs) of.pairs[{i, j}] = pair(asked, spec(i), spec(j));
+  for (int i = 0; i < asked.store.placement().chunks(); ++i) of.chunks.push_back(chunk(asked, rank, spec(i)));
+  for (const auto& [i, j] : pairs) of.pairs[{i, j}] = pair(asked, rank, spec(i), spec(j));
   return of;
 }
 
@@ -278,20 +332,24 @@ PlanFacts::Rank StageProbes::rank_passes(const TrainingPlan& given, const Traini
   const std::shared_ptr<const std::vector<StageSlice>> all = slices(given);
   const bool paired = runs_pairs(given);
   const TrainingPlan plan = lone_stage(as_lowered(given));
-  const Asked asked(scenario_, plan, workload, std::vector<StageSlice>(1));
+  Asked asked(scenario_, plan, workload, std::vector<StageSlice>(1));
+  asked.weighed = false;
   const auto spec = [&](int i) { return lone(asked, (*all)[placement.stage_of(rank, i)]); };
   PlanFacts::Rank of;
   for (int i = 0; i < placement.chunks(); ++i) {
-    const std::shared_ptr<const ChunkFacts> whole = chunk(asked, spec(i));
+    const std::shared_ptr<const ChunkFacts> whole = chunk(asked, rank, spec(i));
     of.chunks.push_back(paired ? in_two_parts(*whole) : whole);
   }
-  for (const auto& [i, j] : pairs) of.pairs[{i, j}] = pair(asked, spec(i), spec(j));
+  for (const auto& [i, j] : pairs) of.pairs[{i, j}] = pair(asked, rank, spec(i), spec(j));
   return of;
 }
 
-PlanFacts StageProbes::facts(const TrainingPlan& given, const TrainingWorkload& workload) {
+PlanFacts StageProbes::facts(const TrainingPlan& given, const TrainingWorkload& workload,
+                             Transfers transfers) {
   const TrainingPlan plan = as_lowered(given);
-  const Asked asked(scenario_, plan, workload, *slices(plan));
+  Asked asked(scenario_, plan, workload, *slices(plan));
+  if (transfers == Transfers::kNetwork) asked.transfers = transfers_of(plan);
+  if (asked.transfers) asked.place = groups_key(plan);
   const int chunks = asked.store.placement().chunks();
   ChunkPairs pairs;
   for (int i = 0; runs_pairs(plan) && i < chunks; ++i)
@@ -303,12 +361,13 @@ PlanFacts StageProbes::facts(const TrainingPlan& given, const TrainingWorkload& 
 
 std::shared_ptr<const ChunkFacts> StageProbes::part(const TrainingPlan& given,
                                                     const TrainingWorkload& workload, const StageSlice& slice,
-                                                    Costing costing) {
+                                                    Costing costing, bool weighed) {
   const TrainingPlan plan = as_lowered(given);
   const int stages = StagePlacement(plan).stages();
   Asked asked(scenario_, plan, workload, std::vector<StageSlice>(stages));
   asked.costing = costing;
-  return chunk(asked, lone(asked, slice));
+  asked.weighed = weighed;
+  return chunk(asked, 0, lone(asked, slice));
 }
 
 }  // namespace moebius

@@ -113,9 +113,26 @@ class Ordering {
   std::set<std::pair<int, int>> forward_, backward_;  // stage, microbatch
 };
 
+PassOrder::Counts counted(const std::vector<Pass>& passes) {
+  PassOrder::Counts counts;
+  for (const Pass& pass : passes) {
+    if (pass.kind == PassKind::kOptimizer || pass.kind == PassKind::kLoad) continue;
+    const auto alike = std::find_if(counts.begin(), counts.end(), [&](const auto& known) {
+      return known.first.kind == pass.kind && known.first.part.chunk == pass.part.chunk &&
+             known.first.backward.chunk == pass.backward.chunk;
+    });
+    if (alike == counts.end())
+      counts.push_back({pass, 1});
+    else
+      ++alike->second;
+  }
+  return counts;
+}
+
 PassOrder ordered(const std::vector<std::vector<Pass>>& passes, const StagePlacement& placement) {
   Ordering ordering(placement);
   PassOrder order;
+  for (const std::vector<Pass>& of_rank : passes) order.counts.push_back(counted(of_rank));
   std::vector<std::size_t> next(passes.size(), 0);
   for (bool found = true; found;) {
     found = false;
@@ -149,21 +166,17 @@ StepBound step_bound(const PlanFacts& facts, const PassOrder& order, const Stage
   return walk.bound();
 }
 
-std::set<std::pair<int, int>> PassOrder::pairs_of(int rank) const {
+std::set<std::pair<int, int>> pairs_of(const PassOrder::Counts& counts) {
   std::set<std::pair<int, int>> pairs;
-  for (const Turn& turn : turns) {
-    if (turn.rank == rank && turn.pass.kind == PassKind::kPair)
-      pairs.insert({turn.pass.part.chunk, turn.pass.backward.chunk});
+  for (const auto& [pass, count] : counts) {
+    if (pass.kind == PassKind::kPair) pairs.insert({pass.part.chunk, pass.backward.chunk});
   }
   return pairs;
 }
 
-double rank_bound(const PlanFacts::Rank& facts, const PassOrder& order, int rank) {
+double rank_bound(const PlanFacts::Rank& facts, const PassOrder::Counts& counts) {
   double seconds = 0;
-  for (const PassOrder::Turn& turn : order.turns) {
-    const bool computes = turn.pass.kind != PassKind::kOptimizer && turn.pass.kind != PassKind::kLoad;
-    if (turn.rank == rank && computes) seconds += facts.of(turn.pass).span();
-  }
+  for (const auto& [pass, count] : counts) seconds += count * facts.of(pass).span();
   return seconds;
 }
 

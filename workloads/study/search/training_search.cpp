@@ -22,7 +22,7 @@ class TrainingSearch {
         base_(base),
         space_(base, *request.library, given, request.goal != SearchGoal::kStepTime),
         score_(request.goal, space_.scenario()),
-        bounds_(space_, score_, request.data),
+        bounds_(space_, score_, request.data, request.transfers),
         bounded_(request.prune && bounds_.hold()) {
     result_.subject = &training_subject();
     result_.goal = request.goal;
