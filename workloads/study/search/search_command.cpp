@@ -1,7 +1,9 @@
 #include "workloads/study/search/search_command.h"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
+#include <limits>
 #include <memory>
 #include <optional>
 
@@ -22,12 +24,17 @@
 namespace moebius {
 namespace {
 
+// Queues decide what a service does, and bounds that do not know them rule out few plans: those of long prompts
+// would run for hours.
+constexpr double kServiceLimit = 300;  // seconds
+
 struct SearchArguments {
   ScenarioArguments scenario;
   std::optional<SearchGoal> goal;
   std::string space, out, plot, write;
   std::optional<std::int64_t> top, refine, requests;
-  double time_limit = 0, attainment = 0;
+  double time_limit = std::numeric_limits<double>::quiet_NaN();  // which is: not given
+  double attainment = 0;
   bool json = false, exhaustive = false;
 };
 
@@ -91,6 +98,13 @@ void set_traffic(const SearchArguments& arguments, SearchKind kind, SearchReques
   request.attainment = arguments.attainment;
 }
 
+double time_limit(const SearchArguments& arguments, SearchKind kind) {
+  if (std::isnan(arguments.time_limit)) return kind == SearchKind::kServing ? kServiceLimit : 0;
+  if (arguments.time_limit < 0)
+    throw input_error(fmt::format("--time-limit: expected seconds, found {}", arguments.time_limit));
+  return arguments.time_limit;
+}
+
 // Paths in the scenario stay relative to where it stood; a search changes none of them.
 std::string winner(const Document& document, const SearchResult& result) {
   return to_json(changed(document, result.plans.front().settings).root) + "\n";
@@ -140,10 +154,10 @@ int run(const SearchArguments& arguments, const ChosenExecutor& rough, const Cho
   request.top = number(arguments.top, 10, 1, "--top");
   request.refine = number(arguments.refine, subject.refine, 0, "--refine");
   set_traffic(arguments, kind, request);
-  request.time_limit_s = arguments.time_limit;
+  request.time_limit_s = time_limit(arguments, kind);
   request.prune = !arguments.exhaustive;
   request.stopped = [&] { return interruption.came(); };
-  request.progress = [&](double share) { bar.show(share); };
+  request.progress = [&](double share, const std::string& doing) { bar.show(share, doing); };
   const SearchResult result = searched(request, kind, document, space);
   const int shown = std::max(request.top, 1);
   print(arguments.json ? to_json(result) : to_text(result, shown));
@@ -168,7 +182,7 @@ Command search_command(const ChosenExecutor& rough, const ChosenExecutor& fine,
       {"--refine", &arguments->refine,
        "of the best, at most so many are run again at fluid (default 100; of serving, all requests, 10)"},
       {"--time-limit", &arguments->time_limit,
-       "seconds after which the best so far is the answer (default: none)"},
+       "seconds after which the best so far is the answer, 0 for none (default: none; of serving 300)"},
       {"--requests", &arguments->requests,
        "serving: of the traffic, so many are served in runs by alpha-beta (default 2000)"},
       {"--attainment", &arguments->attainment,

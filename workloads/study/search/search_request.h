@@ -23,8 +23,9 @@ struct SearchRequest {
   bool prune = true;                                     // false: every legal plan runs
   std::int64_t requests = 2000;                          // of the traffic at most, in runs at `rough`
   double attainment = 0;                                 // > 0: the highest rate that keeps it is the figure
-  std::function<bool()> stopped = [] { return false; };  // by the user
-  std::function<void(double share)> progress = [](double) {};
+  std::function<bool()> stopped = [] { return false; };  // by the user; asked by several threads
+  // `share`: how far it has come, 0..1, as far as that is known; `doing`: what it does and has found.
+  std::function<void(double share, const std::string& doing)> progress = [](double, const std::string&) {};
 };
 
 }  // namespace moebius
