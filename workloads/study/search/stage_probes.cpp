@@ -226,12 +226,17 @@ std::shared_ptr<const std::vector<StageSlice>> StageProbes::slices(const Trainin
   return made;
 }
 
-PassMap StageProbes::map_of(const Asked& asked, int rank, const FragmentPtr& fragment) {
-  if (!fragment) return {};
+std::vector<double> StageProbes::least_of(const Asked& asked, const Fragment& fragment) {
   std::unique_ptr<RememberedCosts> costs = take_costs();
   const LeastSeconds least(*scenario_.cluster, scenario_.cluster->pools.front(), *costs, asked.costing);
-  std::vector<double> seconds = least.of(*fragment, asked.ranks);
+  std::vector<double> seconds = least.of(fragment, asked.ranks);
   give_back(std::move(costs));
+  return seconds;
+}
+
+PassMap StageProbes::map_of(const Asked& asked, int rank, const FragmentPtr& fragment) {
+  if (!fragment) return {};
+  std::vector<double> seconds = least_of(asked, *fragment);
   if (asked.transfers) raise_transfers(asked, rank, *fragment, seconds);
   return pass_map(*fragment, seconds);
 }
@@ -255,6 +260,16 @@ const StageFragments& StageProbes::lower(const Asked& asked, const StageSpec& sp
   return made;
 }
 
+// Transfers by their bytes: the stages of a rank share collectives, each of which starts but once.
+void StageProbes::time_update(const Asked& asked, const Fragment& update, ChunkFacts& facts) {
+  const std::vector<double> seconds = least_of(asked, update);
+  for (std::size_t i = 0; i < seconds.size(); ++i) {
+    const Op& op = update.ops[i];
+    if (op.lane == Lane::kCompute) facts.update_s += seconds[i];
+    if (op.lane == Lane::kDataComm) (op.phase == Phase::kGradients ? facts.sums_s : facts.gathers_s) += seconds[i];
+  }
+}
+
 std::shared_ptr<const ChunkFacts> StageProbes::measured(const Asked& asked, int rank,
                                                         const StageSpec& spec) {
   const StageFragments& all = lower(asked, spec);
@@ -274,7 +289,7 @@ std::shared_ptr<const ChunkFacts> StageProbes::measured(const Asked& asked, int 
   FragmentBuilder builder = lower_optimizer(asked.lowering, spec, all.parameters);
   const FragmentPtr update = freeze_with_away_state(asked.plan, {}, builder);
   weigh(*update, stay, *facts);
-  facts->update_s = map_of(asked, rank, update).busy();
+  time_update(asked, *update, *facts);
   return facts;
 }
 
@@ -355,6 +370,8 @@ PlanFacts StageProbes::facts(const TrainingPlan& given, const TrainingWorkload& 
   for (int i = 0; runs_pairs(plan) && i < chunks; ++i)
     for (int j = 0; j < chunks; ++j) pairs.insert({i, j});
   PlanFacts facts;
+  facts.sums_last = !given.overlap_gradients;
+  facts.shares_ends = scenario_.model.tied_embeddings || scenario_.model.mtp_layers > 0;
   for (int rank = 0; rank < plan.pp; ++rank) facts.ranks.push_back(rank_facts(asked, rank, pairs));
   return facts;
 }

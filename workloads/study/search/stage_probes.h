@@ -31,7 +31,9 @@ struct ChunkFacts {
   Held dense, experts;  // for the whole run
   double kept = 0;      // what a forward pass leaves for its microbatch
   double left = 0;      // of that, and of what it adds, what the first part of a split reverse pass leaves
-  double update_s = 0;  // at least, of the optimizer
+  // Of the optimizer, at least: computing; on the lane of gradients and weights, the sums of gradients where
+  // no pass has them, and all else.
+  double update_s = 0, sums_s = 0, gathers_s = 0;
 
   double state_bytes() const;  // all that stays
 };
@@ -48,6 +50,8 @@ struct PlanFacts {
     const PassMap& of(const Pass& pass) const;  // one that computes, but for the optimizer
   };
   std::vector<Rank> ranks;
+  bool sums_last = false;    // gradients are summed when all passes have ended
+  bool shares_ends = false;  // the first and the last stage have parameters in common
 };
 
 class StageProbes {
@@ -85,7 +89,9 @@ class StageProbes {
   const StageFragments& lower(const Asked& asked, const StageSpec& spec);
   std::shared_ptr<const ChunkFacts> known_chunk(const Asked& asked, const std::string& key);
   std::shared_ptr<const ChunkFacts> measured(const Asked& asked, int rank, const StageSpec& spec);
+  std::vector<double> least_of(const Asked& asked, const Fragment& fragment);
   PassMap map_of(const Asked& asked, int rank, const FragmentPtr& fragment);
+  void time_update(const Asked& asked, const Fragment& update, ChunkFacts& facts);
   // Null where nobody knows.
   std::shared_ptr<TransferTimes> transfers_of(const TrainingPlan& plan);
   void raise_transfers(const Asked& asked, int rank, const Fragment& fragment,

@@ -19,6 +19,7 @@ class Walk {
         ended_(free_),
         busy_(free_),
         update_(free_),
+        travel_(free_),
         held_(free_),
         peak_(free_) {}
 
@@ -43,7 +44,7 @@ class Walk {
     StepBound bound;
     bound.activations = peak_;
     for (std::size_t rank = 0; rank < free_.size(); ++rank) {
-      bound.seconds = std::max(bound.seconds, ended_[rank] + update_[rank]);
+      bound.seconds = std::max(bound.seconds, ended_[rank] + std::max(update_[rank], travel_[rank]));
       bound.passes_s = std::max(bound.passes_s, ended_[rank]);
       bound.passes_busy += busy_[rank] / static_cast<double>(free_.size());
       bound.busy += (busy_[rank] + update_[rank]) / static_cast<double>(free_.size());
@@ -64,8 +65,20 @@ class Walk {
     return stage + 1 < placement_.stages() ? at(backward_, stage + 1, microbatch) : PassMap::kNever;
   }
 
+  // What the stages of a rank share is updated once: then the one that has more stands for both.
   void update(int rank) {
-    for (const auto& chunk : facts_.ranks[rank].chunks) update_[rank] += chunk->update_s;
+    const bool once = facts_.shares_ends && holds(rank, 0) && holds(rank, placement_.stages() - 1);
+    for (const auto& chunk : facts_.ranks[rank].chunks) {
+      const double travels = chunk->gathers_s + (facts_.sums_last ? chunk->sums_s : 0);
+      update_[rank] = once ? std::max(update_[rank], chunk->update_s) : update_[rank] + chunk->update_s;
+      travel_[rank] = once ? std::max(travel_[rank], travels) : travel_[rank] + travels;
+    }
+  }
+
+  bool holds(int rank, int stage) const {
+    for (int chunk = 0; chunk < placement_.chunks(); ++chunk)
+      if (placement_.stage_of(rank, chunk) == stage) return true;
+    return false;
   }
 
   void hold(int rank, const Pass& pass) {
@@ -81,7 +94,7 @@ class Walk {
   const StagePlacement& placement_;
   int microbatches_;
   std::vector<double> forward_, backward_;  // when a stage's message of a microbatch has been sent
-  std::vector<double> free_, ended_, busy_, update_, held_, peak_;  // by rank
+  std::vector<double> free_, ended_, busy_, update_, travel_, held_, peak_;  // by rank
 };
 
 // Each rank goes as far as it can, again and again. Microbatches of one stage are told apart by their number.
