@@ -8,37 +8,13 @@
 
 #include "workloads/scenario/placement_keys.h"
 #include "workloads/study/search/lone_stage.h"
+#include "workloads/study/search/probe_keys.h"
 #include "workloads/training/pipeline/two_batch.h"
 #include "workloads/training/state/away_state.h"
 #include "workloads/training/state/optimizer.h"
 
 namespace moebius {
 namespace {
-
-// Everything that lowering a stage reads of a plan; what only places ranks or orders passes is left out.
-std::string lowering_key(const TrainingPlan& p, const TrainingWorkload& work) {
-  const auto bit = [](auto value) { return static_cast<int>(value); };
-  std::string key = fmt::format("{} {} {} {} {} {} {} {} {} {} {}|", p.tp, p.dense_degree(), p.expert_tp,
-                                p.tp_chunks, bit(p.sequence_parallel), p.ep, p.nodes_per_token, p.capacity,
-                                p.cp, bit(p.context), work.micro_batch);
-  key += fmt::format("{} {} {} {} {} {} {} {} {} {}|", bit(p.gemm), bit(p.dispatch), bit(p.combine),
-                     bit(p.exchange), bit(p.gradients), bit(p.optimizer_states), bit(p.master),
-                     bit(p.keeps_master), bit(p.scaling), bit(p.fused_quantise));
-  key += fmt::format("{} {} {} {} {} {} {}|", bit(p.separate_accumulation), bit(p.separate_loss),
-                     bit(p.separate_norm_grad), bit(p.separate_update), bit(p.attention), bit(p.launch),
-                     p.fusions.size());
-  key += fmt::format("{} {} {}|{} {} {} {} {}|", bit(p.recompute), p.recompute_layers, bit(p.recompute_whole),
-                     bit(p.overlap_dispatch_combine), bit(p.overlap_tensor_gradients),
-                     bit(p.overlap_two_batch), p.communication_sms, p.tensor_sms);
-  for (const RecomputeOp op : p.recompute_ops) key += fmt::format("{},", bit(op));
-  for (const Fusion fusion : p.fusions) key += fmt::format("f{},", bit(fusion));
-  key += fmt::format("o{}{}{}{}|", bit(p.offload.optimizer), bit(p.offload.parameters),
-                     bit(p.offload.gradients), bit(p.offload.activations));
-  key += fmt::format("z{} d{} s{} g{} p{} {}", p.zero, p.zero > 0 ? p.dp : 0, p.shard, p.group_layers,
-                     p.prefetch,
-                     bit(p.schedule >= PipelineKind::kZbH1) + bit(p.schedule >= PipelineKind::kDualPipe));
-  return key;
-}
 
 constexpr const char* kTimesAlone = "t";  // ends the key of a chunk that was not weighed
 
@@ -77,12 +53,6 @@ TrainingPlan as_lowered(TrainingPlan plan) {
   if (plan.recompute == RecomputePolicy::kHybrid) plan.recompute = RecomputePolicy::kNone;
   plan.overlap_gradients = false;
   return plan;
-}
-
-// What decides which ranks meet.
-std::string groups_key(const TrainingPlan& p) {
-  return fmt::format("{} {} {} {} {} {} {} {} {}", p.tp, p.dense_degree(), p.expert_tp, p.ep, p.cp, p.dp, p.pp,
-                     static_cast<int>(p.schedule), p.zero > 0 ? p.shard : 0);
 }
 
 Layout folded_layout(TrainingPlan plan) {
@@ -135,7 +105,7 @@ struct StageProbes::Asked {
   FragmentStore store;
   Costing costing = Costing::kAsPlanned;
   bool weighed = true;
-  mutable std::map<std::string, StageFragments> lowered;  // by key_of()
+  mutable std::map<std::string, StageFragments> lowered;  // by stage_key(scenario_.model, )
 
   Asked(const Scenario& scenario, const TrainingPlan& given, const TrainingWorkload& work,
         std::vector<StageSlice> slices)
@@ -199,19 +169,6 @@ void StageProbes::give_back(std::unique_ptr<RememberedCosts> costs) {
   costs_.push_back(std::move(costs));
 }
 
-std::string StageProbes::key_of(const StageSpec& spec) const {
-  const Model& model = scenario_.model;
-  std::string key = fmt::format("#{}{}{}{}:", static_cast<int>(spec.slice.has_embedding),
-                                static_cast<int>(spec.slice.has_head), static_cast<int>(spec.previous),
-                                static_cast<int>(spec.next));
-  for (int i = 0; i < spec.slice.num_layers; ++i) {
-    const int layer = spec.slice.first_layer + i;
-    key += fmt::format("{}{}.{} ", model.is_moe_layer(layer) ? 'e' : 'd', model.window(layer),
-                       model.chunk(layer));
-  }
-  return key;
-}
-
 std::shared_ptr<const std::vector<StageSlice>> StageProbes::slices(const TrainingPlan& plan) {
   const int stages = StagePlacement(plan).stages();
   {
@@ -242,7 +199,7 @@ PassMap StageProbes::map_of(const Asked& asked, int rank, const FragmentPtr& fra
 }
 
 const StageFragments& StageProbes::lower(const Asked& asked, const StageSpec& spec) {
-  const std::string stage = key_of(spec);
+  const std::string stage = stage_key(scenario_.model, spec);
   const auto lowered = asked.lowered.find(stage);
   if (lowered != asked.lowered.end()) return lowered->second;
   const TrainingPlan& plan = asked.plan;
@@ -304,7 +261,7 @@ std::shared_ptr<const ChunkFacts> StageProbes::known_chunk(const Asked& asked, c
 std::shared_ptr<const ChunkFacts> StageProbes::chunk(const Asked& asked, int rank,
                                                      const StageSpec& spec) {
   const std::string key = asked.key + "+" + std::to_string(static_cast<int>(asked.costing)) +
-                          asked.place_of(rank) + key_of(spec);
+                          asked.place_of(rank) + stage_key(scenario_.model, spec);
   if (std::shared_ptr<const ChunkFacts> known = known_chunk(asked, key)) return known;
   std::shared_ptr<const ChunkFacts> made = measured(asked, rank, spec);
   const std::lock_guard lock(mutex_);
@@ -314,7 +271,7 @@ std::shared_ptr<const ChunkFacts> StageProbes::chunk(const Asked& asked, int ran
 
 std::shared_ptr<const PassMap> StageProbes::pair(const Asked& asked, int rank, const StageSpec& forward,
                                                  const StageSpec& backward) {
-  const std::string key = asked.key + asked.place_of(rank) + key_of(forward) + key_of(backward);
+  const std::string key = asked.key + asked.place_of(rank) + stage_key(scenario_.model, forward) + stage_key(scenario_.model, backward);
   {
     const std::lock_guard lock(mutex_);
     const auto known = pairs_.find(key);

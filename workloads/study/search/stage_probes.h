@@ -98,7 +98,6 @@ class StageProbes {
                        std::vector<double>& seconds) const;
   std::unique_ptr<RememberedCosts> take_costs();
   void give_back(std::unique_ptr<RememberedCosts> costs);
-  std::string key_of(const StageSpec& spec) const;
 
   const Scenario& scenario_;
   std::shared_ptr<const CostSource> source_;
