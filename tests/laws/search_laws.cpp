@@ -1,5 +1,6 @@
 // The search for plans: bounds below what a run takes, the best of all found without running all.
 #include <algorithm>
+#include <atomic>
 #include <random>
 
 #include <fmt/format.h>
@@ -114,6 +115,27 @@ TEST_CASE(
   }
   CHECK(legal > 300);
   CHECK(ran < legal);
+}
+
+TEST_CASE("a search that its user ends says so and has the best plan so far") {
+  const Library library("");
+  const Document base = problem(4);
+  SearchRequest request = request_for(library);
+  request.refine = 100;
+  std::atomic<int> runs = 0;
+  request.rough = [&runs, start = request.rough](const Job& job, const Layout& layout, Recorder& recorder) {
+    ++runs;
+    return start(job, layout, recorder);
+  };
+  request.stopped = [&runs] { return runs >= 4; };  // that of the scenario's own plan among them
+  const SearchResult result = search_training(base, {}, request);
+  CHECK(result.ended == "the user");
+  CHECK(!result.complete);
+  CHECK(result.counts.fine == 0);
+  CHECK(result.counts.rough < 40);  // what was under way
+  CHECK(result.counts.left > 1000);
+  REQUIRE(!result.plans.empty());
+  CHECK(result.plans.front().rough.score > 0);
 }
 
 TEST_CASE("no plan runs faster at alpha-beta or fits into less than its bounds say") {

@@ -37,6 +37,7 @@ double SearchCourse::threshold() const {
 
 void SearchCourse::open_groups(std::size_t count, const std::function<SearchEntry(std::size_t)>& begin) {
   std::vector<SearchEntry> entries(count);
+  constexpr std::size_t kShown = 64;
   std::mutex mutex;
   std::size_t done = 0;
   work_side_by_side(
@@ -45,7 +46,8 @@ void SearchCourse::open_groups(std::size_t count, const std::function<SearchEntr
         entries[i].group = static_cast<std::int32_t>(i);
         if (!late()) entries[i] = begin(i);
         const std::lock_guard lock(mutex);
-        request_.progress(0, fmt::format("bounds of {} of {} groups", grouped(++done), grouped(count)));
+        if (++done % kShown == 0)
+          request_.progress(0, fmt::format("bounds of {} of {} groups", grouped(done), grouped(count)));
       },
       true);
   for (const SearchEntry& entry : entries) open_.push(entry);
