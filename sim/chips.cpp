@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
+#include "sim/event_queue.h"
 
 namespace moebius {
 
@@ -16,6 +17,7 @@ int Chips::add(const Accelerator& accelerator, double pace) {
   chip.independent = accelerator.independent_engines;
   chip.memory_rate = accelerator.memory_rate.value * accelerator.memory_efficiency;
   chips_.push_back(std::move(chip));
+  ends_.add();
   return static_cast<int>(chips_.size()) - 1;
 }
 
@@ -74,22 +76,24 @@ void Chips::start(const ComputeWork& work, Time now) {
   }
   const std::int32_t slot = free_.back();
   free_.pop_back();
+  Chip& chip = chips_[work.chip];
   Running& op = running_[slot];
   op.work = work;
   op.left = work.seconds;
-  op.speed = op.usual(chips_[work.chip]);
+  op.speed = op.usual(chip);
   op.since = now;
-  ++op.version;
-  events_.push({later(now, op.left / op.speed), work.id, slot, op.version});
-  if (work.memory_bytes <= 0 || work.seconds <= 0) return;
-  op.demand = work.memory_bytes / work.seconds;
-  chips_[work.chip].running.push_back(slot);
-  share_memory(work.chip, now);
+  op.end = later(now, op.left / op.speed);
+  op.demand = work.memory_bytes > 0 && work.seconds > 0 ? work.memory_bytes / work.seconds : 0;
+  chip.running.push_back(slot);
+  chip.memory_users += op.demand > 0;
+  const bool changed = op.demand > 0 && share_memory(work.chip, now);
+  if (changed || popped_ == work.chip) return find_first(work.chip);
+  if (chip.first < 0 || ends_before(slot, chip.first)) set_first(work.chip, slot);
 }
 
 // Ops that together ask for more than the memory gives slow down in proportion. One op alone keeps its own
 // cost, even where that asks for more than the streaming rate (data that stays in the cache).
-void Chips::share_among_several(int index, Time now) {
+bool Chips::share_among_several(int index, Time now) {
   Chip& chip = chips_[index];
   double sum = 0, largest = 0;
   for (const std::int32_t slot : chip.running) {
@@ -98,9 +102,11 @@ void Chips::share_among_several(int index, Time now) {
   }
   const double rate = std::max(chip.memory_rate, largest);
   const double speed = sum > rate ? rate / sum : 1;
-  if (speed == 1 && chip.speed == 1) return;
+  if (speed == 1 && chip.speed == 1) return false;
   chip.speed = speed;
-  for (const std::int32_t slot : chip.running) go_at(slot, speed * running_[slot].usual(chip), now);
+  for (const std::int32_t slot : chip.running)
+    if (running_[slot].demand > 0) go_at(slot, speed * running_[slot].usual(chip), now);
+  return true;
 }
 
 void Chips::go_at(std::int32_t slot, double speed, Time now) {
@@ -109,36 +115,44 @@ void Chips::go_at(std::int32_t slot, double speed, Time now) {
   op.left = std::max(0.0, op.left - op.speed * (now - op.since).seconds());
   op.since = now;
   op.speed = speed;
-  ++op.version;
-  events_.push({later(now, op.left / speed), op.work.id, slot, op.version});
+  op.end = later(now, op.left / speed);
 }
 
 void Chips::set_pace(int index, double pace, Time now) {
   Chip& chip = chips_[index];
   const double change = pace * chip.usual / chip.pace;
   chip.pace = pace * chip.usual;
-  std::vector<bool> is_free(running_.size(), false);
-  for (const std::int32_t slot : free_) is_free[slot] = true;
-  for (std::size_t slot = 0; slot < running_.size(); ++slot) {
-    if (!is_free[slot] && running_[slot].work.chip == index && running_[slot].work.paced)
-      go_at(static_cast<std::int32_t>(slot), running_[slot].speed * change, now);
-  }
+  for (const std::int32_t slot : chip.running)
+    if (running_[slot].work.paced) go_at(slot, running_[slot].speed * change, now);
+  find_first(index);
+}
+
+void Chips::find_first(int index) {
+  if (popped_ == index) popped_ = -1;
+  std::int32_t first = -1;
+  for (const std::int32_t slot : chips_[index].running)
+    if (first < 0 || ends_before(slot, first)) first = slot;
+  set_first(index, first);
+}
+
+void Chips::set_first(int index, std::int32_t slot) {
+  chips_[index].first = slot;
+  if (slot < 0) return ends_.set(index, kForever, 0);
+  ends_.set(index, running_[slot].end, running_[slot].work.id);
 }
 
 std::int32_t Chips::pop_due(Time now) {
-  if (next_event() > now) return kNobody;
-  const std::int32_t slot = events_.top().slot;
-  events_.pop();
-  Running& op = running_[slot];
-  ++op.version;
+  const int index = ends_.first();
+  Chip& chip = chips_[index];
+  const std::int32_t slot = chip.first;
   free_.push_back(slot);
-  std::vector<std::int32_t>& running = chips_[op.work.chip].running;
-  const auto found = std::find(running.begin(), running.end(), slot);
-  if (found != running.end()) {
-    running.erase(found);
-    share_memory(op.work.chip, now);
+  chip.running.erase(std::find(chip.running.begin(), chip.running.end(), slot));
+  if (running_[slot].demand > 0) {
+    --chip.memory_users;
+    share_memory(index, now);
   }
-  return op.work.holder;
+  popped_ = index;
+  return running_[slot].work.holder;
 }
 
 }  // namespace moebius

@@ -3,11 +3,10 @@
 
 #include <cstdint>
 #include <deque>
-#include <utility>
 #include <vector>
 
 #include "hw/cluster.h"
-#include "sim/event_queue.h"
+#include "sim/earliest.h"
 
 namespace moebius {
 
@@ -41,19 +40,22 @@ class Chips {
   int take(int chip, std::int32_t holder, int units, bool communication);
   // Gives cores back; appends who gets theirs now, first come, first served.
   void release(int chip, int cores, bool communication, std::vector<Grant>& grants);
+  // Nothing runs there and nothing waits for its cores.
+  bool is_idle(int chip) const {
+    const Chip& c = chips_[chip];
+    return c.running.empty() && c.cores.queue.empty() && c.general.queue.empty();
+  }
   int held(int chip) const { return pool(chip, false).total - pool(chip, false).free; }
 
   void start(const ComputeWork& work, Time now);
   // From `now` on the chip does its work at `pace` times its usual speed, memory and all.
   void set_pace(int chip, double pace, Time now);
   Time next_event() {
-    return events_.next([this](const Event& event) { return running_[event.slot].version == event.version; });
+    if (popped_ >= 0) find_first(popped_);
+    return ends_.time();
   }
   // The holder of an op that has finished by `now`, in the order of ids, or kNobody.
-  std::int32_t pop_finished(Time now) {
-    // Mostly there is none: then overtaken events need no look either.
-    return events_.empty() || events_.top().time > now ? kNobody : pop_due(now);
-  }
+  std::int32_t pop_finished(Time now) { return next_event() > now ? kNobody : pop_due(now); }
 
  private:
   struct CorePool {
@@ -64,8 +66,10 @@ class Chips {
     CorePool cores, general;
     bool independent = false;
     double memory_rate = 0;             // achieved, bytes per second
-    std::vector<std::int32_t> running;  // ops that use device memory
-    double speed = 1;                   // of all of them, against standing alone
+    std::vector<std::int32_t> running;  // slots
+    int memory_users = 0;               // of them
+    std::int32_t first = -1;            // of them: the slot that ends first; -1: none runs
+    double speed = 1;                   // of those that use device memory, against standing alone
     double usual = 1;                   // pace of the whole chip as it was added
     double pace = 1;                    // and now
   };
@@ -73,8 +77,7 @@ class Chips {
     ComputeWork work;
     double left = 0;  // seconds of work at full speed, at `since`
     double speed = 1;
-    Time since;
-    std::uint32_t version = 0;
+    Time since, end;
     double demand = 0;  // of memory, bytes per second, at full speed
     double usual(const Chip& chip) const { return work.paced ? chip.pace : 1; }
   };
@@ -83,17 +86,24 @@ class Chips {
   CorePool& pool(int chip, bool communication);
   static int wanted(const CorePool& pool, int units);
   std::int32_t pop_due(Time now);
-  // One op alone has what it asks for.
-  void share_memory(int chip, Time now) {
-    if (chips_[chip].speed != 1 || chips_[chip].running.size() > 1) share_among_several(chip, now);
+  bool ends_before(std::int32_t slot, std::int32_t other) const {
+    const Running &a = running_[slot], &b = running_[other];
+    return a.end != b.end ? a.end < b.end : a.work.id < b.work.id;
   }
-  void share_among_several(int chip, Time now);
+  // Whether what runs on the chip goes at another speed from now on. One op alone has what it asks for.
+  bool share_memory(int chip, Time now) {
+    return (chips_[chip].speed != 1 || chips_[chip].memory_users > 1) && share_among_several(chip, now);
+  }
+  bool share_among_several(int chip, Time now);
   void go_at(std::int32_t slot, double speed, Time now);
+  void find_first(int chip);
+  void set_first(int chip, std::int32_t slot);
 
   std::vector<Chip> chips_;
   std::vector<Running> running_;
   std::vector<std::int32_t> free_;
-  EventQueue events_;
+  Earliest ends_;             // by chip
+  std::int32_t popped_ = -1;  // the chip whose first is still the op that was popped: most start the next at once
 };
 
 }  // namespace moebius

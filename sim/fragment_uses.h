@@ -34,7 +34,7 @@ class ClassUse {
   int rank_class_;
   OpCosts& shared_;               // of all classes with this chip
   std::unique_ptr<OpCosts> own_;  // of ops with member loads
-  std::vector<bool> has_own_cost_;
+  std::vector<std::uint8_t> has_own_cost_;  // a bool each, to look at fast
   std::vector<std::shared_ptr<const TransferPlan>> plans_;
 };
 

@@ -246,25 +246,26 @@ void Machine::finish(std::int32_t index) {
   LaneState& lane = lanes_[index];
   const std::int32_t slot = lane.queue.front();
   Live& live = live_[slot];
+  const FragmentUse& use = *live.use;
+  const std::int32_t op = lane.op, chip = chip_of_class_[live.rank_class];
   ++events_;
   report(lane, live);
-  release_cores(lane, live);
+  const bool alone = ready_.empty() && chips_.is_idle(chip);
+  if (!alone) release_cores(lane, live);
   if (lane.cost == nullptr) {
     lane.lag = {};
   } else {
-    if (!governors_.empty())
-      governors_[chip_of_class_[live.rank_class]].ended(lane.cost->energy, lane.clock, lane.start, now_);
+    if (!governors_.empty()) governors_[chip].ended(lane.cost->energy, lane.clock, lane.start, now_);
     lane.lag.ns +=
         static_cast<std::int64_t>((1 - lane.cost->mean) * static_cast<double>((now_ - lane.start).ns));
   }
   lane.last_end = now_;
   lane.busy = false;
-  const FragmentUse& use = *live.use;
   if (++lane.cursor == static_cast<std::int32_t>(use.lane_ops[index % kNumLanes].size())) {
     lane.queue.pop_front();
     lane.cursor = 0;
   }
-  for (std::int32_t s = use.first_successor[lane.op]; s < use.first_successor[lane.op + 1]; ++s) {
+  for (std::int32_t s = use.first_successor[op]; s < use.first_successor[op + 1]; ++s) {
     const std::int32_t successor = use.successors[s];
     OpState& state = live.ops[successor];
     state.lag = state.ready == now_ ? std::max(state.lag, lane.lag) : lane.lag;
@@ -273,8 +274,27 @@ void Machine::finish(std::int32_t index) {
       offer(live.rank_class * kNumLanes + static_cast<int>(use.ops[successor].lane));
     }
   }
+  --live.ops_left;
+  if (alone && goes_on(index, op)) {
+    lane.busy = true;
+    lane.op = use.lane_ops[index % kNumLanes][lane.cursor];
+    return hold(index, lane.cores);
+  }
+  if (alone) release_cores(lane, live);
   offer(index);
-  if (--live.ops_left == 0) complete(slot);
+  if (live.ops_left == 0) complete(slot);
+}
+
+// Whether the lane's next op computes with the cores that `op` held: nothing else is to start now, so no one
+// else is asked.
+bool Machine::goes_on(std::int32_t index, std::int32_t op) const {
+  const LaneState& lane = lanes_[index];
+  if (lane.cursor == 0 || !ready_.empty()) return false;
+  const Live& live = live_[lane.queue.front()];
+  const std::int32_t next = live.use->lane_ops[index % kNumLanes][lane.cursor];
+  const OpUse &before = live.use->ops[op], &after = live.use->ops[next];
+  return live.dependencies[next] == 0 && before.units == after.units && !before.communicates &&
+         !before.on_host && !after.communicates && !after.on_host;
 }
 
 void Machine::report(const LaneState& lane, const Live& live) {

@@ -134,6 +134,7 @@ class Machine {
   void end_part(std::int32_t meeting);
   void end_transfer(std::int32_t meeting);
   void finish(std::int32_t lane);
+  bool goes_on(std::int32_t lane, std::int32_t op) const;
   void report(const LaneState& lane, const Live& live);
   void release_cores(const LaneState& lane, const Live& live);
   void complete(std::int32_t slot);

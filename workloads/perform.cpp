@@ -18,6 +18,7 @@
 #include "workloads/stretches.h"
 #include "workloads/training/device_speeds.h"
 #include "workloads/training/pipeline/mixed_stages.h"
+#include "workloads/training/pipeline/split_groups.h"
 
 namespace moebius {
 
@@ -149,6 +150,8 @@ Outcome perform(Job& job, const StartExecutor& start, const Hooks& hooks) {
     const bool even = job.scenario.training.popularity.kind == PopularityKind::kBalanced;
     if (!even || job.scenario.plan.capacity > 0) outcome.report.experts = job.training->expert_loads();
     for (const std::string& sentence : groups_across_vendors(*job.scenario.cluster, job.scenario.plan))
+      facts.provenance.emplace_back("warning", sentence);
+    for (const std::string& sentence : groups_over_domains(*job.scenario.cluster, workload.layout()))
       facts.provenance.emplace_back("warning", sentence);
   }
   facts.provenance.emplace_back("schedule", fmt::format("{:016x}", recorder.schedule_hash()));

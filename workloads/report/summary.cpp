@@ -5,6 +5,7 @@
 #include "hw/mixed_pools.h"
 #include "workloads/report/report.h"
 #include "workloads/training/pipeline/mixed_stages.h"
+#include "workloads/training/pipeline/split_groups.h"
 
 namespace moebius {
 
@@ -48,8 +49,9 @@ bool is_label(const std::string& pointer) {
 }  // namespace
 
 std::string settings_text(const Scenario& scenario) {
-  std::string text = fmt::format("{}\n{}: valid, {}\n\n{}\n", scenario.name, scenario.file,
-                                 to_string(scenario.kind), scenario.cluster ? cluster_text(*scenario.cluster) : "");
+  std::string text =
+      fmt::format("{}\n{}: valid, {}\n\n{}\n", scenario.name, scenario.file, to_string(scenario.kind),
+                  scenario.cluster ? cluster_text(*scenario.cluster) : "");
   if (scenario.kind == ScenarioKind::kTraining) {
     for (const std::string& sentence : groups_across_vendors(*scenario.cluster, scenario.plan))
       text += fmt::format("warning: {}\n", sentence);
@@ -64,7 +66,11 @@ std::string settings_text(const Scenario& scenario) {
 
 std::string settings_text(const Job& job) {
   std::string text = settings_text(job.scenario);
-  if (job.training) text += fmt::format("\n{}", job.training->describe());
+  if (job.training) {
+    text += fmt::format("\n{}", job.training->describe());
+    for (const std::string& sentence : groups_over_domains(*job.scenario.cluster, job.training->layout()))
+      text += fmt::format("warning: {}\n", sentence);
+  }
   if (job.scenario.slices) text += describe(*job.scenario.slices);
   if (job.serving) text += fmt::format("\n{}", job.serving->describe());
   if (job.memory) text += fmt::format("\n{}", memory_text(*job.memory));

@@ -255,9 +255,14 @@ int Route::first_of_node(int node) const {
 void Route::sum_up() {
   rows_of_rank_.resize(spec_.ranks);
   received_.resize(spec_.ranks);
+  sent_.resize(spec_.ranks);
   for (int rank = 0; rank < spec_.ranks; ++rank) {
     for (int e = 0; e < experts_per_rank(); ++e) rows_of_rank_[rank] += rows(rank, e);
-    for (int source = 0; source < spec_.ranks; ++source) received_[rank] += tokens_between(source, rank);
+    for (int source = 0; source < spec_.ranks; ++source) {
+      const int tokens = tokens_between(source, rank);
+      received_[rank] += tokens;
+      sent_[source] += tokens;
+    }
   }
 }
 

@@ -116,6 +116,7 @@ class Route {
   int tokens_between(int source, int destination) const { return between_[source * spec_.ranks + destination]; }  // distinct
   int received_tokens(int rank) const { return received_[rank]; }        // distinct per source, from all sources, itself included
   int max_received_tokens() const;
+  int sent_tokens(int source) const { return sent_[source]; }            // distinct per destination, to all of them, itself included
   int tokens_to_node(int source, int node) const { return to_node_[source * nodes() + node]; }  // distinct
 
   std::int64_t dropped() const { return dropped_; }  // copies over capacity, of all sources; not counted above
@@ -140,7 +141,7 @@ class Route {
   std::shared_ptr<const Draw> draw_;     // how the choices come again
   std::vector<std::int32_t> tokens_of_;
   std::vector<std::int32_t> rows_, between_, to_node_;
-  std::vector<std::int32_t> rows_of_rank_, received_;
+  std::vector<std::int32_t> rows_of_rank_, received_, sent_;
   std::int64_t dropped_ = 0;
 };
 

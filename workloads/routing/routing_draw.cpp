@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <numeric>
+#include <type_traits>
 
 namespace moebius {
 
@@ -125,13 +126,25 @@ void BalancedDealer::choose(std::int32_t* experts) {
   }
 }
 
-void BalancedDealer::choose_evenly(std::int32_t* experts) {
-  RandomStream random = random_;  // in registers: `experts` could be anywhere
-  const auto num_groups = static_cast<std::int32_t>(hand_.size());
-  groups_.deal(random, num_groups, 0, hand_.data());
+template <class Count>
+void BalancedDealer::give_each(RandomStream& random, Count count, std::int32_t* experts) {
   for (const std::int32_t group : hand_) {
-    experts_[group].deal(random, each_, group * experts_per_group_, experts);
-    experts += each_;
+    experts_[group].deal(random, count, group * experts_per_group_, experts);
+    experts += count;
+  }
+}
+
+void BalancedDealer::choose_evenly(std::int32_t* experts) {
+  constexpr std::integral_constant<std::int32_t, 2> kTwo;
+  constexpr std::integral_constant<std::int32_t, 4> kFour;
+  const auto hand = static_cast<std::int32_t>(hand_.size());
+  RandomStream random = random_;         // in registers: `experts` could be anywhere
+  if (each_ == kTwo && hand == kFour) {  // of DeepSeek-V3, where routes are a tenth of a short run
+    groups_.deal(random, kFour, 0, hand_.data());
+    give_each(random, kTwo, experts);
+  } else {
+    groups_.deal(random, hand, 0, hand_.data());
+    give_each(random, each_, experts);
   }
   random_ = random;
 }

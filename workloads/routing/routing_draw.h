@@ -17,8 +17,10 @@ class Deck {
  public:
   explicit Deck(std::int32_t size);
 
-  // Appends `count` <= size distinct numbers to `out`, each plus `offset`.
-  void deal(RandomStream& random, std::int32_t count, std::int32_t offset, std::int32_t* out) {
+  // Appends `count` <= size distinct numbers to `out`, each plus `offset`. Count: a number, or one that is
+  // known when this is compiled.
+  template <class Count>
+  void deal(RandomStream& random, Count count, std::int32_t offset, std::int32_t* out) {
     const auto size = static_cast<std::int32_t>(cards_.size());
     if (next_ == size) next_ = 0;
     if (size - next_ < count) return deal_over(random, count, offset, out);
@@ -54,6 +56,8 @@ class BalancedDealer {
  private:
   void deal_in_turn();
   void choose_evenly(std::int32_t* experts);
+  template <class Count>
+  void give_each(RandomStream& random, Count count, std::int32_t* experts);
 
   RandomStream random_;
   Deck groups_;

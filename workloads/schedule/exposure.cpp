@@ -52,7 +52,6 @@ std::int64_t Exposure::take(Interval interval, std::int16_t new_waiter) {
 
 // From here on no compute op can come that runs before `known_until`: what ended by then is settled.
 void Exposure::settle(std::int64_t known_until) {
-  if (pending_.empty()) return;
   const auto open = std::partition(pending_.begin(), pending_.end(), [&](const ExposedCommunication& c) {
     return c.transfer.end <= known_until;
   });
@@ -86,7 +85,7 @@ void Exposure::compute(Interval interval) {
   if (gaps_.size() > kMaxGaps) gaps_.pop_front();
   computed_ += interval.end - interval.start;
   known_until_ = interval.end;
-  settle(known_until_);
+  if (!pending_.empty()) settle(known_until_);
 }
 
 void Exposure::communicate(const ExposedCommunication& communication) {

@@ -54,6 +54,14 @@ void add_exposure(Breakdown& sums, const Exposure& exposure, Time end) {
 
 }  // namespace
 
+CountedOp counted(const Op& op, const ClassWork& work) {
+  return {.work = work,
+          .kind = op.kind,
+          .phase = op.phase,
+          .computes = !is_communication(op.kind) && op.lane != Lane::kLoader,
+          .recomputes = op.phase == Phase::kBackward && runs_forward_only(op.kind)};
+}
+
 MetricsAccumulator::MetricsAccumulator(std::vector<std::int32_t> class_sizes)
     : sizes_(std::move(class_sizes)), classes_(sizes_.size()) {}
 
@@ -74,14 +82,14 @@ void MetricsAccumulator::add_busy(const Span& span, std::int32_t members, double
   error_seconds_ += members * seconds * static_cast<double>(span.error);
 }
 
-void MetricsAccumulator::add(const Span& span, const Op& op, const ClassWork& work) {
+void MetricsAccumulator::add(const Span& span, const CountedOp& op) {
   CHECK(span.rank_class >= 0 && span.rank_class < static_cast<std::int32_t>(classes_.size()),
         fmt::format("class {} of {}", span.rank_class, classes_.size()));
   CHECK(span.start <= span.end, fmt::format("span of {} ns .. {} ns", span.start.ns, span.end.ns));
   ClassState& state = classes_[span.rank_class];
   const int kind = static_cast<int>(op.kind);
   double busy = 0;
-  if (is_communication(op.kind) || op.lane == Lane::kLoader) {
+  if (!op.computes) {
     const Time end = span.average_end(), transfer = std::min(span.transfer_start(), end);
     busy = (end - transfer).seconds();
     state.sums.communication[kind] += busy;
@@ -94,14 +102,14 @@ void MetricsAccumulator::add(const Span& span, const Op& op, const ClassWork& wo
     busy = seconds(interval.end - interval.start);
     state.sums.compute[kind] += busy;
     state.sums.compute_by_phase[static_cast<int>(op.phase)] += busy;
-    if (op.phase == Phase::kBackward && runs_forward_only(op.kind)) state.sums.recompute += busy;
+    if (op.recomputes) state.sums.recompute += busy;
     state.errors[static_cast<int>(span.origin)][kind] += busy * static_cast<double>(span.error);
     state.exposure.compute(interval);
   }
   add_busy(span, sizes_[span.rank_class], busy);
-  metrics_.flops += work.flops;
-  metrics_.flops_by_kind[kind] += work.flops;
-  metrics_.sent_bytes += work.sent;
+  metrics_.flops += op.work.flops;
+  metrics_.flops_by_kind[kind] += op.work.flops;
+  metrics_.sent_bytes += op.work.sent;
   ++metrics_.spans;
 }
 

@@ -47,11 +47,21 @@ struct Metrics {
   std::int64_t spans = 0;
 };
 
+// What is counted of an op, apart from the ops themselves, which fill the caches.
+struct CountedOp {
+  ClassWork work;  // over all ranks of a class
+  OpKind kind = OpKind::kAdd;
+  Phase phase = Phase::kForward;
+  bool computes = false;    // on the device
+  bool recomputes = false;  // activations, in the reverse pass
+};
+CountedOp counted(const Op& op, const ClassWork& work);
+
 class MetricsAccumulator {
  public:
   explicit MetricsAccumulator(std::vector<std::int32_t> class_sizes);
-  // Spans of one lane of a class come in the order of time. `work` is over all ranks of the span's class.
-  void add(const Span& span, const Op& op, const ClassWork& work);
+  // Spans of one lane of a class come in the order of time.
+  void add(const Span& span, const CountedOp& op);
   Metrics finish(Time end);  // call once
 
  private:

@@ -8,11 +8,6 @@ namespace moebius {
 PassTimes::PassTimes(std::vector<std::int32_t> class_sizes)
     : sizes_(std::move(class_sizes)), sums_(sizes_.size()) {}
 
-void PassTimes::Pass::add(Time op_start, Time op_end) {
-  start = std::min(start, op_start);
-  end = std::max(end, op_end);
-}
-
 void PassTimes::finished(std::int32_t rank_class, const Pass& pass, Time end) {
   Sums& sums = sums_[rank_class];
   const std::int64_t lasted = pass.start < pass.end ? (pass.end - pass.start).ns : 0;

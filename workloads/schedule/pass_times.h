@@ -25,7 +25,10 @@ class PassTimes {
     Phase phase = Phase::kForward;
     bool pair = false;
     Time start = kForever, end = {};  // of its compute ops
-    void add(Time op_start, Time op_end);
+    void add(Time op_start, Time op_end) {
+      start = std::min(start, op_start);
+      end = std::max(end, op_end);
+    }
   };
   // Of a class, when the last op has ended, at `end`. The optimizer ends after all passes of its step.
   void finished(std::int32_t rank_class, const Pass& pass, Time end);

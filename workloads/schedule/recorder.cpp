@@ -75,19 +75,28 @@ std::int32_t Recorder::fragment_row(const Fragment& fragment) {
   return place->second;
 }
 
-// Kept as long as a submission that uses it is open, so that a workload may issue ever new fragments.
-std::shared_ptr<const Recorder::ClassWorks> Recorder::class_works(const FragmentPtr& fragment,
+std::shared_ptr<const Recorder::CountedOps> Recorder::counted_ops(const FragmentPtr& fragment,
                                                                   std::int32_t rank_class) {
-  std::weak_ptr<const ClassWorks>& known = works_[{fragment->hash, rank_class}];
-  if (auto works = known.lock()) return works;
-  auto works = std::make_shared<ClassWorks>();
-  for (const Op& op : fragment->ops) works->push_back(class_work(op, *fragment, layout_, rank_class));
-  known = works;
-  return works;
+  std::shared_ptr<const CountedOps>& known = counted_ops_[{fragment->hash, rank_class}];
+  if (known) return known;
+  CountedOps ops;
+  ops.reserve(fragment->ops.size());
+  for (const Op& op : fragment->ops)
+    ops.push_back(counted(op, class_work(op, *fragment, layout_, rank_class)));
+  auto made = std::make_shared<const CountedOps>(std::move(ops));
+  known = made;
+  if (counted_ops_.size() > most_counted_ops_) forget_unused();
+  return made;
+}
+
+// A workload may issue ever new fragments: those that no open submission uses do not pile up.
+void Recorder::forget_unused() {
+  std::erase_if(counted_ops_, [](const auto& entry) { return entry.second.use_count() == 1; });
+  most_counted_ops_ = std::max<std::size_t>(256, 2 * counted_ops_.size());
 }
 
 void Recorder::submitted(const Submission& submission) {
-  const auto next = first_open_ + static_cast<std::int32_t>(open_.size());
+  const auto next = first_kept_ + static_cast<std::int32_t>(open_.size());
   CHECK(submission.sequence == next, fmt::format("sequence {} after {}", submission.sequence, next - 1));
   CHECK(
       submission.rank_class >= 0 && submission.rank_class < static_cast<std::int32_t>(layout_.classes.size()),
@@ -111,35 +120,42 @@ void Recorder::submitted(const Submission& submission) {
 
   const bool several = layout_.classes[submission.rank_class].size() > 1;
   open_.push_back({.fragment = submission.fragment,
-                   .works = several ? class_works(submission.fragment, submission.rank_class) : nullptr,
+                   .ops = several ? counted_ops(submission.fragment, submission.rank_class) : nullptr,
                    .rank_class = submission.rank_class,
                    .remaining = static_cast<std::int32_t>(submission.fragment->ops.size()),
                    .pass = {.phase = submission.fragment->phase, .pair = submission.second_microbatch >= 0}});
 }
 
-ClassWork Recorder::work_of(const Open& open, std::int32_t op) const {
-  if (open.works) return (*open.works)[op];
-  return class_work(open.fragment->ops[op], *open.fragment, layout_, open.rank_class);
+CountedOp Recorder::count_anew(const Open& open, std::int32_t op) const {
+  const Fragment& fragment = *open.fragment;
+  return counted(fragment.ops[op], class_work(fragment.ops[op], fragment, layout_, open.rank_class));
 }
 
 void Recorder::span(const Span& span) {
-  CHECK(span.sequence >= first_open_ && span.sequence - first_open_ < static_cast<std::int32_t>(open_.size()),
-        fmt::format("span of submission {}, open are {}+{}", span.sequence, first_open_, open_.size()));
-  Open& open = open_[span.sequence - first_open_];
+  const auto at = static_cast<std::size_t>(span.sequence - first_kept_);
+  CHECK(at >= num_closed_ && at < open_.size(),
+        fmt::format("span of submission {}, open are {} to {}", span.sequence, first_open(),
+                    first_kept_ + static_cast<std::int64_t>(open_.size())));
+  Open& open = open_[at];
   CHECK(span.op >= 0 && span.op < static_cast<std::int32_t>(open.fragment->ops.size()) && open.remaining > 0,
         fmt::format("op {} of {}, {} left", span.op, open.fragment->ops.size(), open.remaining));
   CHECK(span.rank_class == open.rank_class,
         fmt::format("class {}, submitted for {}", span.rank_class, open.rank_class));
-  const auto in_span = [&](Time t) { return t.ns >= 0 && t <= span.end; };
+  const auto in_span = [end = static_cast<std::uint64_t>(span.end.ns)](Time t) {
+    return static_cast<std::uint64_t>(t.ns) <= end;  // a negative one is large
+  };
   CHECK(span.error >= 0, fmt::format("expected error {}", span.error));
-  CHECK(in_span(span.start) && in_span(span.work_start) && in_span(span.first_end) && in_span(span.mean_end),
+  CHECK(span.end.ns >= 0 && in_span(span.start) && in_span(span.work_start) && in_span(span.first_end) &&
+            in_span(span.mean_end),
         fmt::format("start {} work {} first {} mean {} end {} ns", span.start.ns, span.work_start.ns,
                     span.first_end.ns, span.mean_end.ns, span.end.ns));
-  metrics_.add(span, open.fragment->ops[span.op], work_of(open, span.op));
+  CountedOp anew;
+  if (!open.ops) anew = count_anew(open, span.op);
+  const CountedOp& op = open.ops ? (*open.ops)[span.op] : anew;
+  metrics_.add(span, op);
   open.start = std::min(open.start, span.transfer_start());
   open.end = std::max(open.end, span.end);
-  const Op& op = open.fragment->ops[span.op];
-  if (!is_communication(op.kind) && op.lane != Lane::kLoader) open.pass.add(span.start, span.end);
+  if (op.computes) open.pass.add(span.start, span.end);
   if (options_.detail == Detail::kOps) keep(span);
   if (--open.remaining == 0) {
     pass_times_.finished(open.rank_class, open.pass, open.end);
@@ -154,10 +170,12 @@ void Recorder::keep_submission(std::int32_t sequence, const Open& open) {
 
 // Submissions end out of order; those before the first open one are forgotten.
 void Recorder::close_finished() {
-  while (!open_.empty() && open_.front().remaining == 0) {
-    open_.pop_front();
-    ++first_open_;
-  }
+  for (; num_closed_ < open_.size() && open_[num_closed_].remaining == 0; ++num_closed_)
+    open_[num_closed_] = {};
+  if (2 * num_closed_ <= open_.size()) return;
+  open_.erase(open_.begin(), open_.begin() + static_cast<std::ptrdiff_t>(num_closed_));
+  first_kept_ += static_cast<std::int32_t>(num_closed_);
+  num_closed_ = 0;
 }
 
 bool Recorder::fits(std::size_t bytes) {
@@ -229,8 +247,8 @@ void Recorder::add_facts() {
 }
 
 Metrics Recorder::finish(Time end) {
-  CHECK(open_.empty(),
-        fmt::format("submission {} has {} ops without a span", first_open_, open_.front().remaining));
+  CHECK(num_closed_ == open_.size(),
+        fmt::format("submission {} has {} ops without a span", first_open(), open_[num_closed_].remaining));
   add_facts();
   Metrics metrics = metrics_.finish(end);
   metrics.passes = pass_times_.seconds(end);

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <memory>
 #include <string>
@@ -63,22 +62,23 @@ class Recorder {
   std::int64_t dropped_spans() const { return dropped_spans_; }
 
  private:
-  using ClassWorks = std::vector<ClassWork>;  // by op of a fragment, for one class
+  using CountedOps = std::vector<CountedOp>;  // by op of a fragment, for one class
 
   // A submission of which not all ops have ended.
   struct Open {
     FragmentPtr fragment = {};
-    std::shared_ptr<const ClassWorks>
-        works;  // of classes with several ranks; null: small enough to count anew
+    std::shared_ptr<const CountedOps> ops = {};  // of classes with several ranks; null: small enough to count anew
     std::int32_t rank_class = 0;
     std::int32_t remaining = 0;
     Time start = kForever, end = {};  // so far
     PassTimes::Pass pass;             // the same of its compute ops
   };
 
+  std::int64_t first_open() const { return first_kept_ + static_cast<std::int64_t>(num_closed_); }
   std::int32_t fragment_row(const Fragment& fragment);
-  std::shared_ptr<const ClassWorks> class_works(const FragmentPtr& fragment, std::int32_t rank_class);
-  ClassWork work_of(const Open& open, std::int32_t op) const;
+  std::shared_ptr<const CountedOps> counted_ops(const FragmentPtr& fragment, std::int32_t rank_class);
+  void forget_unused();
+  CountedOp count_anew(const Open& open, std::int32_t op) const;
   void keep(const Span& span);
   void make_room();
   void keep_submission(std::int32_t sequence, const Open& open);
@@ -92,11 +92,13 @@ class Recorder {
   MetricsAccumulator metrics_;
   PassTimes pass_times_;
   std::unordered_map<std::uint64_t, std::int32_t> fragment_rows_;  // by hash
-  std::map<std::pair<std::uint64_t, std::int32_t>, std::weak_ptr<const ClassWorks>>
-      works_;  // by hash and class
+  std::map<std::pair<std::uint64_t, std::int32_t>, std::shared_ptr<const CountedOps>>
+      counted_ops_;  // by hash and class
+  std::size_t most_counted_ops_ = 256;
   std::unordered_map<std::string, std::int32_t> counter_ids_;
-  std::deque<Open> open_;
-  std::int32_t first_open_ = 0;  // sequence of open_.front()
+  std::vector<Open> open_;        // and before them some that have closed
+  std::int32_t first_kept_ = 0;   // sequence of open_.front()
+  std::size_t num_closed_ = 0;    // at the front
   Hash schedule_hash_;
   double kept_bytes_ = 0;
   std::int64_t dropped_spans_ = 0, dropped_samples_ = 0;

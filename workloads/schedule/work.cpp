@@ -9,10 +9,8 @@ namespace moebius {
 namespace {
 
 std::int64_t rows_to_others(const Route& route, int member, bool from_member) {
-  std::int64_t rows = -route.tokens_between(member, member);
-  if (!from_member) return rows + route.received_tokens(member);
-  for (int other = 0; other < route.spec().ranks; ++other) rows += route.tokens_between(member, other);
-  return rows;
+  const std::int64_t all = from_member ? route.sent_tokens(member) : route.received_tokens(member);
+  return all - route.tokens_between(member, member);
 }
 
 }  // namespace
@@ -71,7 +69,8 @@ Flops op_flops(const Op& op, const Fragment& fragment) {
 ClassWork class_work(const Op& op, const Fragment& fragment, const Layout& layout, std::int32_t rank_class) {
   const RankClass& ranks = layout.classes[rank_class];
   const int group_size = static_cast<int>(ranks.group(op.group).ranks.size());
-  if (op.route < 0) {
+  const bool differ = op.route >= 0 && (has_member_rows(op) || is_communication(op.kind));
+  if (!differ) {
     return {ranks.size() * op_flops(op, fragment).value,
             ranks.size() * sent_bytes(op, fragment, group_size, ranks.group(op.group).my_index)};
   }

@@ -206,6 +206,7 @@ struct Training::State {
   std::int64_t next = 0;  // submission
   Recorder* recorder = nullptr;
   std::vector<std::vector<Bytes>> memory_after_pass;  // by class, when recorded
+  std::optional<MemoryReport> memory;                 // of classes alone, once asked for
 };
 
 Training::Training(const TrainingJob& job) : state_(std::make_unique<State>(job)) {}
@@ -301,10 +302,16 @@ void Training::completed(const Completion& completion) {
 }
 
 MemoryReport Training::memory(Bytes capacity) {
+  if (!state_->memory) state_->memory = memory_of_classes();
+  MemoryReport report = *state_->memory;
+  report.capacity = capacity;
+  report.reserve = state_->job.plan.memory_reserve;
+  return report;
+}
+
+MemoryReport Training::memory_of_classes() {
   State& s = *state_;
   MemoryReport report;
-  report.capacity = capacity;
-  report.reserve = s.job.plan.memory_reserve;
   for (const ClassPlace& place : s.places) {
     std::vector<MemoryPass> passes;
     std::vector<FragmentPtr> held;  // a store that forgets them would leave nothing behind them
@@ -336,8 +343,8 @@ MemoryReport Training::memory(Bytes capacity) {
 void Training::record_memory(Recorder& recorder) {
   state_->recorder = &recorder;
   state_->memory_after_pass.clear();
-  for (const ClassMemory& memory : this->memory({}).classes)
-    state_->memory_after_pass.push_back(memory.after_pass);
+  const MemoryReport report = memory({});
+  for (const ClassMemory& memory : report.classes) state_->memory_after_pass.push_back(memory.after_pass);
 }
 
 const ExpertLoads& Training::expert_loads() const {

@@ -58,6 +58,8 @@ class Training : public Workload {
 
  private:
   struct State;
+  MemoryReport memory_of_classes();
+
   std::unique_ptr<State> state_;
 };
 

@@ -45,6 +45,13 @@ TEST_CASE("columns whose neighbours in the pipeline stand in other pods are told
   CHECK(column_kinds(plan_of(2, 24, 8), fabric_of(6, 2, 4)) == Kinds{0, 1, 2});
 }
 
+// Groups of 6 ranks on nodes of 8 devices: cut nowhere, after 2, after 4; two stages of 12 columns each.
+TEST_CASE("columns that the borders of nodes cut elsewhere are told apart") {
+  const Fabric fabric = fabric_of(18, 18, 1);
+  CHECK(column_kinds(plan_of(2, 72, 6), fabric) == Kinds{0, 1, 2, 0, 0, 1, 2, 0, 0, 1, 2, 0});
+  CHECK(column_kinds(plan_of(2, 72, 4), fabric).empty());
+}
+
 TEST_CASE("more kinds than allowed are left undivided") {
   CHECK(column_kinds(plan_of(2, 24, 8), fabric_of(6, 2, 4), 2).empty());
 }

@@ -6,8 +6,8 @@ using namespace moebius;
 
 namespace {
 
-Op op_of(OpKind kind, Phase phase = Phase::kForward) {
-  return {.kind = kind, .phase = phase};
+CountedOp op_of(OpKind kind, Phase phase = Phase::kForward, const ClassWork& work = {}) {
+  return counted({.kind = kind, .phase = phase}, work);
 }
 
 // Whole seconds, so that sums are exact.
@@ -26,9 +26,9 @@ constexpr Time kTen{10'000'000'000};
 
 TEST_CASE("compute, exposed communication and idle time add up to the makespan") {
   MetricsAccumulator metrics({1});
-  metrics.add(span_of(0, 0, 4), op_of(OpKind::kGemm), {100, 0});
-  metrics.add(span_of(0, 3, 6, Lane::kExpertComm), op_of(OpKind::kDispatch), {0, 5});
-  metrics.add(span_of(0, 6, 8), op_of(OpKind::kAttention), {50, 0});
+  metrics.add(span_of(0, 0, 4), op_of(OpKind::kGemm, Phase::kForward, {100, 0}));
+  metrics.add(span_of(0, 3, 6, Lane::kExpertComm), op_of(OpKind::kDispatch, Phase::kForward, {0, 5}));
+  metrics.add(span_of(0, 6, 8), op_of(OpKind::kAttention, Phase::kForward, {50, 0}));
   const Metrics m = metrics.finish(kTen);
   REQUIRE(at(m.breakdown.compute, OpKind::kGemm) == 4);
   REQUIRE(at(m.breakdown.compute, OpKind::kAttention) == 2);
@@ -47,8 +47,8 @@ TEST_CASE("what a receive waits for is idle time, its transfer is communication"
   MetricsAccumulator metrics({1});
   Span recv = span_of(0, 0, 7, Lane::kRecvForward);
   recv.work_start = {6'000'000'000};
-  metrics.add(recv, op_of(OpKind::kRecv), {});
-  metrics.add(span_of(0, 7, 10), op_of(OpKind::kGemm), {});
+  metrics.add(recv, op_of(OpKind::kRecv));
+  metrics.add(span_of(0, 7, 10), op_of(OpKind::kGemm));
   const Metrics m = metrics.finish(kTen);
   REQUIRE(at(m.breakdown.communication, OpKind::kRecv) == 1);
   REQUIRE(at(m.breakdown.exposed, OpKind::kRecv) == 1);
@@ -59,8 +59,8 @@ TEST_CASE("what a receive waits for is idle time, its transfer is communication"
 TEST_CASE("a class counts with its ranks") {
   // Three ranks compute for 4 s, one for 8 s: 5 s on average.
   MetricsAccumulator metrics({3, 1});
-  metrics.add(span_of(0, 0, 4), op_of(OpKind::kGemm), {});
-  metrics.add(span_of(1, 0, 8), op_of(OpKind::kGemm), {});
+  metrics.add(span_of(0, 0, 4), op_of(OpKind::kGemm));
+  metrics.add(span_of(1, 0, 8), op_of(OpKind::kGemm));
   const Metrics m = metrics.finish(kTen);
   REQUIRE(at(m.breakdown.compute, OpKind::kGemm) == Approx(5));
   REQUIRE(m.breakdown.idle == Approx(5));
@@ -70,9 +70,9 @@ TEST_CASE("a class counts with its ranks") {
 
 TEST_CASE("optimizer time is compute and exposed communication of its phase") {
   MetricsAccumulator metrics({1});
-  metrics.add(span_of(0, 0, 3), op_of(OpKind::kAdam, Phase::kOptimizer), {});
-  metrics.add(span_of(0, 2, 7, Lane::kDataComm), op_of(OpKind::kAllGather, Phase::kOptimizer), {});
-  metrics.add(span_of(0, 7, 9), op_of(OpKind::kGemm), {});
+  metrics.add(span_of(0, 0, 3), op_of(OpKind::kAdam, Phase::kOptimizer));
+  metrics.add(span_of(0, 2, 7, Lane::kDataComm), op_of(OpKind::kAllGather, Phase::kOptimizer));
+  metrics.add(span_of(0, 7, 9), op_of(OpKind::kGemm));
   const Metrics m = metrics.finish(kTen);
   REQUIRE(m.breakdown.optimizer == 3 + 4);
   REQUIRE(m.breakdown.compute_by_phase[static_cast<int>(Phase::kOptimizer)] == 3);
@@ -87,9 +87,9 @@ TEST_CASE(
   first.mean_end = {3'000'000'000};
   second.mean_end = {7'000'000'000};
   meeting.work_start = {8'000'000'000};
-  metrics.add(first, op_of(OpKind::kGroupedGemm), {});
-  metrics.add(second, op_of(OpKind::kActivation), {});
-  metrics.add(meeting, op_of(OpKind::kCombine), {});
+  metrics.add(first, op_of(OpKind::kGroupedGemm));
+  metrics.add(second, op_of(OpKind::kActivation));
+  metrics.add(meeting, op_of(OpKind::kCombine));
   const Metrics m = metrics.finish(kTen);
   REQUIRE(at(m.breakdown.compute, OpKind::kGroupedGemm) == 3);
   REQUIRE(at(m.breakdown.compute, OpKind::kActivation) == 3);
@@ -103,9 +103,9 @@ TEST_CASE("after a pause all members start together") {
   MetricsAccumulator metrics({2});
   Span first = span_of(0, 0, 4);
   first.mean_end = {3'000'000'000};
-  metrics.add(first, op_of(OpKind::kGroupedGemm), {});
-  metrics.add(span_of(0, 5, 6), op_of(OpKind::kGemm), {});
-  metrics.add(span_of(0, 6, 10), op_of(OpKind::kAttention), {});
+  metrics.add(first, op_of(OpKind::kGroupedGemm));
+  metrics.add(span_of(0, 5, 6), op_of(OpKind::kGemm));
+  metrics.add(span_of(0, 6, 10), op_of(OpKind::kAttention));
   const Metrics m = metrics.finish(kTen);
   REQUIRE(at(m.breakdown.compute, OpKind::kGemm) == 1);
   REQUIRE(m.breakdown.idle == 2);
@@ -118,8 +118,8 @@ TEST_CASE("trust is weighted by busy time and ranks") {
   measured.error = 0.05f;
   analytic.origin = Origin::kAnalytic;
   analytic.error = 0.25f;
-  metrics.add(measured, op_of(OpKind::kGemm), {});
-  metrics.add(analytic, op_of(OpKind::kGemm), {});
+  metrics.add(measured, op_of(OpKind::kGemm));
+  metrics.add(analytic, op_of(OpKind::kGemm));
   const Metrics m = metrics.finish(kTen);
   REQUIRE(m.seconds_by_origin[static_cast<int>(Origin::kMeasured)] == 6);
   REQUIRE(m.seconds_by_origin[static_cast<int>(Origin::kAnalytic)] == 6);  // 3 ranks x 2 s
@@ -132,9 +132,9 @@ TEST_CASE("expected errors are kept by class, origin and kind, in seconds of one
   first.origin = second.origin = Origin::kInterpolated;
   first.error = 0.25f;
   second.error = 0.5f;
-  metrics.add(first, op_of(OpKind::kGemm), {});
-  metrics.add(second, op_of(OpKind::kGemm), {});
-  metrics.add(sent, op_of(OpKind::kDispatch), {});
+  metrics.add(first, op_of(OpKind::kGemm));
+  metrics.add(second, op_of(OpKind::kGemm));
+  metrics.add(sent, op_of(OpKind::kDispatch));
   const Metrics m = metrics.finish(kTen);
   REQUIRE(m.errors_by_class.size() == 2);
   double all = 0;

@@ -87,8 +87,6 @@ class Refinement {
     return next;
   }
 
-  int columns() const { return columns_; }
-
  private:
   void add_uses(const TrainingPlan& plan, const Fabric& fabric, SharedPlace level) {
     const int width = ranks_of_column(plan), stage_size = plan.ranks() / plan.pp;
@@ -115,6 +113,33 @@ int number_of(const Kinds& kinds) {
   return kinds.empty() ? 0 : 1 + *std::max_element(kinds.begin(), kinds.end());
 }
 
+// By where, in each stage, a column goes on in another scale-up domain.
+Kinds kinds_by_domains(const TrainingPlan& plan, const Fabric& fabric) {
+  const int width = ranks_of_column(plan), stage_size = plan.ranks() / plan.pp;
+  Numbers<std::vector<std::int32_t>> numbers;
+  Kinds kinds;
+  for (int column = 0; column < stage_size / width; ++column) {
+    std::vector<std::int32_t> borders;
+    for (int stage = 0; stage < plan.pp; ++stage) {
+      const int first = stage * stage_size + column * width;
+      for (int i = 1, before = fabric.node_of(first); i < width; ++i) {
+        const int domain = fabric.node_of(first + i);
+        if (std::exchange(before, domain) != domain) borders.push_back(stage * width + i);
+      }
+    }
+    kinds.push_back(numbers.of(std::move(borders)));
+  }
+  return kinds;
+}
+
+void refine(Kinds& kinds, const Refinement& refinement, int most_kinds) {
+  while (true) {
+    Kinds next = refinement.refined(kinds);
+    if (number_of(next) > most_kinds || number_of(next) == number_of(kinds)) return;
+    kinds = std::move(next);
+  }
+}
+
 }  // namespace
 
 int ranks_of_column(const TrainingPlan& plan) {
@@ -124,16 +149,11 @@ int ranks_of_column(const TrainingPlan& plan) {
 std::vector<std::int32_t> column_kinds(const TrainingPlan& plan, const Fabric& fabric, int most_kinds) {
   const int stage_size = plan.ranks() / plan.pp;
   if (!plan.fold || stage_size % ranks_of_column(plan) != 0) return {};
+  if (plan.ranks() > fabric.num_devices()) return {};
+  Kinds kinds = kinds_by_domains(plan, fabric);
   const bool any_binds =
       std::any_of(kPlaces.begin(), kPlaces.end(), [&](SharedPlace level) { return can_bind(fabric, level); });
-  if (plan.ranks() > fabric.num_devices() || !any_binds) return {};
-  const Refinement refinement(plan, fabric);
-  Kinds kinds(refinement.columns(), 0);
-  while (true) {
-    Kinds next = refinement.refined(kinds);
-    if (number_of(next) > most_kinds || number_of(next) == number_of(kinds)) break;
-    kinds = std::move(next);
-  }
+  if (any_binds) refine(kinds, Refinement(plan, fabric), most_kinds);
   return number_of(kinds) > 1 ? kinds : Kinds{};
 }
 

@@ -1,0 +1,17 @@
+// Groups that a scale-up domain has room for and that stand over several all the same, because the ranks fill
+// devices one after the other: 64 ranks of experts on racks of 72, say. They run, over the network.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "hw/cluster.h"
+#include "workloads/schedule/layout.h"
+
+namespace moebius {
+
+// A sentence about the largest of such groups (tensor, dense tensor, context, expert, expert tensor), with the
+// devices that would keep them together; none where there is no such group.
+std::vector<std::string> groups_over_domains(const Cluster& cluster, const Layout& layout);
+
+}  // namespace moebius
