@@ -48,6 +48,7 @@
 #include "workloads/schedule_dump.h"
 #include "workloads/study/mixed/mixed_commands.h"
 #include "workloads/study/placement/place_command.h"
+#include "sim/traffic/idle_transfers.h"
 #include "workloads/study/search/search_command.h"
 #include "workloads/study/sweep_command.h"
 #include "workloads/validation/validate_command.h"
@@ -283,7 +284,7 @@ std::vector<Command> all_commands() {
           report_command(),
           view_command(),
           validate_command(many_runs(false)),
-          search_command(simulated(NetworkDetail::kAlphaBeta), simulated(NetworkDetail::kFluid)),
+          search_command(simulated(NetworkDetail::kAlphaBeta), simulated(NetworkDetail::kFluid), idle_transfers),
           sweep_command(many_runs(true), launched_companions),
           place_command(many_runs(false)),
           matrix_command(many_runs(false)),

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
+#include <mutex>
 
 #include "hw/catalog.h"
 #include "hw/error.h"
@@ -59,6 +61,17 @@ std::vector<std::filesystem::path> profile_files(const std::string& data_dir) {
   return files;
 }
 
+// Parsed when first asked for: many runs of one process ask for the same ones.
+const Profile& embedded_profile(const EmbeddedFile& file) {
+  static std::mutex mutex;
+  static std::map<std::string_view, Profile> known;
+  const std::lock_guard lock(mutex);
+  auto at = known.find(file.path);
+  if (at == known.end())
+    at = known.emplace(file.path, profile_from(parse_document(file.text, fmt::format("<{}>", file.path)))).first;
+  return at->second;
+}
+
 // Embedded ones of that chip and, before them, those of the directory.
 std::vector<Profile> profiles_named(const std::string& chip, const std::vector<std::string>& aliases,
                                     const std::string& data_dir) {
@@ -76,8 +89,9 @@ std::vector<Profile> profiles_named(const std::string& chip, const std::vector<s
   for (const EmbeddedFile& file : embedded_files()) {
     // Most embedded profiles are of other chips: their file names tell, and parsing them is saved.
     const std::string stem = std::filesystem::path(file.path).stem().string();
-    if (file.path.starts_with("hw/profiles/") && names(stem))
-      keep(parse_document(file.text, fmt::format("<{}>", file.path)));
+    if (!file.path.starts_with("hw/profiles/") || !names(stem)) continue;
+    const Profile& profile = embedded_profile(file);
+    if (names(profile.accelerator)) profiles.push_back(profile);
   }
   return profiles;
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <string>
 
 namespace moebius {
 
@@ -17,7 +18,7 @@ ProgressBar::~ProgressBar() {
   if (drawn_) fmt::print(stderr, "\r\x1b[K");
 }
 
-void ProgressBar::show(double share) {
+void ProgressBar::show(double share, std::string_view doing) {
   if (!terminal_) return;
   const Clock::time_point now = Clock::now();
   if (now < next_) return;
@@ -26,8 +27,9 @@ void ProgressBar::show(double share) {
   const double elapsed = std::chrono::duration<double>(now - started_).count();
   const int filled = static_cast<int>(40 * std::clamp(share, 0.0, 1.0));
   const double left = share > 0 ? elapsed * (1 - share) / share : 0;
-  fmt::print(stderr, "\r\x1b[K[{:█<{}}{: <{}}] {:3.0f}%, {:.0f} s left", "", filled, "", 40 - filled,
-             100 * share, left);
+  const std::string beside = doing.empty() ? fmt::format("{:.0f} s left", left) : std::string(doing);
+  fmt::print(stderr, "\r\x1b[K[{:█<{}}{: <{}}] {:3.0f}%, {}", "", filled, "", 40 - filled, 100 * share,
+             beside);
   std::fflush(stderr);
 }
 

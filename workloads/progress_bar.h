@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <string_view>
 
 namespace moebius {
 
@@ -13,7 +14,8 @@ class ProgressBar {
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;
 
-  void show(double share);  // 0..1; redrawn at most ten times a second
+  // 0..1; redrawn at most ten times a second. `doing`: beside it; without, how long the rest will take.
+  void show(double share, std::string_view doing = {});
 
  private:
   using Clock = std::chrono::steady_clock;

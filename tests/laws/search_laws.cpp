@@ -1,10 +1,12 @@
 // The search for plans: bounds below what a run takes, the best of all found without running all.
 #include <algorithm>
+#include <atomic>
 #include <random>
 
 #include <fmt/format.h>
 
 #include "hw/error.h"
+#include "sim/traffic/idle_transfers.h"
 #include "tests/laws/simulator.h"
 #include "tests/process.h"
 #include "workloads/report/report_figures.h"
@@ -72,6 +74,7 @@ SearchRequest request_for(const Library& library) {
   SearchRequest request;
   request.rough = simulator(NetworkDetail::kAlphaBeta);
   request.fine = simulator(NetworkDetail::kFluid);
+  request.transfers = idle_transfers;
   request.library = &library;
   request.top = 1;
   request.refine = 0;
@@ -114,6 +117,27 @@ TEST_CASE(
   CHECK(ran < legal);
 }
 
+TEST_CASE("a search that its user ends says so and has the best plan so far") {
+  const Library library("");
+  const Document base = problem(4);
+  SearchRequest request = request_for(library);
+  request.refine = 100;
+  std::atomic<int> runs = 0;
+  request.rough = [&runs, start = request.rough](const Job& job, const Layout& layout, Recorder& recorder) {
+    ++runs;
+    return start(job, layout, recorder);
+  };
+  request.stopped = [&runs] { return runs >= 4; };  // that of the scenario's own plan among them
+  const SearchResult result = search_training(base, {}, request);
+  CHECK(result.ended == "the user");
+  CHECK(!result.complete);
+  CHECK(result.counts.fine == 0);
+  CHECK(result.counts.rough < 40);  // what was under way
+  CHECK(result.counts.left > 1000);
+  REQUIRE(!result.plans.empty());
+  CHECK(result.plans.front().rough.score > 0);
+}
+
 TEST_CASE("no plan runs faster at alpha-beta or fits into less than its bounds say") {
   const Library library("");
   int compared = 0;
@@ -145,12 +169,12 @@ TEST_CASE("no plan runs faster at alpha-beta or fits into less than its bounds s
 // Of everything that a plan can switch on: from coarse to fine, each level by itself.
 TEST_CASE("no level of bounds says more than a run at alpha-beta takes") {
   const Library library("");
-  int compared = 0, away = 0, some = 0;
+  int compared = 0, away = 0, some = 0, close = 0;
   for (std::uint32_t seed = 1; seed <= 12; ++seed) {
     const TrainingSpace space(problem(seed, seed % 2 == 0), library, {"space", {{"/plan/pp/degree", {"2", "4"}}}},
                               false);
     const PlanScore score(SearchGoal::kStepTime, space.scenario());
-    PlanBounds bounds(space, score, "");
+    PlanBounds bounds(space, score, ""), with_network(space, score, "", idle_transfers);
     std::mt19937 random(seed);
     const std::vector<PlanGroup> groups = space.groups();
     for (int i = 0; i < 12; ++i) {
@@ -166,6 +190,10 @@ TEST_CASE("no level of bounds says more than a run at alpha-beta takes") {
       CHECK(bounds.of_rank(degrees, bundle) <= run);
       CHECK(bounds.of_stages(degrees, bundle).score <= run);
       CHECK(bounds.of_plan(degrees, bundle).score <= run);
+      const double by_network = with_network.of_plan(degrees, bundle).score;
+      CHECK(by_network <= run);
+      CHECK(by_network >= bounds.of_plan(degrees, bundle).score * (1 - 1e-9));
+      close += by_network > 0.9 * run ? 1 : 0;
       some += bounds.of_rank(degrees, bundle) > 0.5 * run ? 1 : 0;
       away += plan.offload.activations ? 1 : 0;
       ++compared;
@@ -174,6 +202,7 @@ TEST_CASE("no level of bounds says more than a run at alpha-beta takes") {
   CHECK(compared == 144);
   CHECK(away > 20);
   CHECK(some > 20);
+  CHECK(close > 20);
 }
 
 TEST_CASE("single layers hold no more than stages and stages no more than the plan says it fills") {

@@ -2,15 +2,12 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstddef>
-#include <memory_resource>
-#include <set>
-#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "workloads/schedule/fragment.h"
+#include "workloads/schedule/key_table.h"
 
 namespace moebius {
 
@@ -19,10 +16,25 @@ namespace {
 // What is known to have happened before an op starts: per lane, the number of its ops that have ended.
 using Clock = std::array<std::int32_t, kNumLanes>;
 
+// Keys of what has been met so far.
+class Seen {
+ public:
+  template <class Of>
+  bool is_new(Of of, bool second, std::uint32_t key) {
+    const std::uint64_t all = std::uint64_t(of) << 33 | std::uint64_t{second} << 32 | key;
+    return known_.find_or_add(all, 0) == KeyTable::kNone;
+  }
+
+ private:
+  KeyTable known_;
+};
+
 class Rules {
  public:
   explicit Rules(const Fragment& fragment)
-      : fragment_(fragment), last_writer_(fragment.tensors.size(), -1), positions_(fragment.ops.size()) {}
+      : fragment_(fragment), last_writer_(fragment.tensors.size(), -1), positions_(fragment.ops.size()) {
+    clocks_.reserve(fragment.ops.size());
+  }
 
   std::string first_fault() {
     for (std::size_t i = 0; i < fragment_.routes.size(); ++i) {
@@ -54,7 +66,7 @@ class Rules {
     }
     if (t.scaling != Scaling::kBlock && t.dtype != DType::kFp8)
       return fmt::format("{}, but of {}", t.scaling == Scaling::kTensor ? "one scale for the tensor" : "scales of 32", to_string(t.dtype));
-    if (t.scope != Scope::kFragment && !keys_.insert({t.scope, t.second, t.key}).second) {
+    if (t.scope != Scope::kFragment && !keys_.is_new(t.scope, t.second, t.key)) {
       return fmt::format("key {} names another tensor of scope {}", t.key, to_string(t.scope));
     }
     return {};
@@ -145,7 +157,7 @@ class Rules {
     }
     if (op.units < 0) return fmt::format("holds {} cores", op.units);
     if ((op.kind == OpKind::kDispatch || op.kind == OpKind::kCombine) && op.route < 0) return "no route";
-    if (!matches_.insert({op.group, op.second, op.match}).second) {
+    if (!matches_.is_new(op.group, op.second, op.match)) {
       return fmt::format("match {} is taken in group {}", op.match, to_string(op.group));
     }
     return {};
@@ -183,10 +195,7 @@ class Rules {
   }
 
   const Fragment& fragment_;
-  std::array<std::byte, 4096> first_memory_;  // of the sets, which only grow
-  std::pmr::monotonic_buffer_resource memory_{first_memory_.data(), first_memory_.size()};
-  std::pmr::set<std::tuple<Scope, bool, std::uint32_t>> keys_{&memory_};
-  std::pmr::set<std::tuple<GroupRole, bool, std::uint32_t>> matches_{&memory_};
+  Seen keys_, matches_;
   std::vector<std::int32_t> last_writer_;  // of each tensor, -1: none yet
   std::vector<std::int32_t> positions_;    // of each op in its lane, from 1
   std::array<Clock, kNumLanes> lanes_{};

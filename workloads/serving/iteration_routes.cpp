@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "workloads/routing/drawn_routes.h"
 #include "workloads/serving/carried/popularity_book.h"
 
 namespace moebius {
@@ -40,7 +41,7 @@ RoutePtr DrawnRoutes::get(const RouteSpec& spec) {
   for (const RoutePtr& route : routes_)
     if (route->spec() == spec) return route;
   if (routes_.size() == kMost) routes_.erase(routes_.begin());
-  routes_.push_back(std::make_shared<const Route>(spec));
+  routes_.push_back(drawn_route(spec));
   return routes_.back();
 }
 
@@ -146,7 +147,7 @@ RoutePtr IterationRoutes::drawn(int group, int layer) {
   spec.active_groups = loads_->active_groups;
   spec.tokens = 0;
   spec.runs = counted_runs(group, spec.tokens);
-  return route = loads_->known ? loads_->known->get(spec) : std::make_shared<const Route>(spec);
+  return route = loads_->known ? loads_->known->get(spec) : drawn_route(spec);
 }
 
 RoutePtr IterationRoutes::get(int group, int layer) {
@@ -161,7 +162,7 @@ RoutePtr IterationRoutes::get(int group, int layer) {
   }
   if (as_good_as_even(spec)) deal_evenly(spec);
   const bool balanced = spec.popularity.kind == PopularityKind::kBalanced;
-  return routes_[{group, layer}] = balanced ? balanced_->get(spec) : std::make_shared<const Route>(spec);
+  return routes_[{group, layer}] = balanced ? balanced_->get(spec) : drawn_route(spec);
 }
 
 }  // namespace moebius

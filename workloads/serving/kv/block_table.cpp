@@ -10,7 +10,7 @@
 namespace moebius::kv {
 
 BlockTable::BlockTable(std::int64_t expected) {
-  constexpr std::int64_t kFirst = 1 << 10, kMost = 1 << 17;
+  constexpr std::int64_t kFirst = 1 << 10, kMost = 1 << 12;  // grows with what comes: few fill their memory
   const std::int64_t cells = std::max(kFirst, std::min(kMost, expected * 2));
   cells_.resize(std::bit_ceil(static_cast<std::uint64_t>(cells)));
   shift_ = 64 - std::countr_zero(cells_.size());

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "workloads/routing/drawn_routes.h"
+
 namespace moebius {
 
 SeparatedRoutes::SeparatedRoutes(const ServingJob& job)
@@ -66,7 +68,7 @@ RoutePtr SeparatedRoutes::get(int layer, int microbatch) {
   }
   if (spec.popularity.kind == PopularityKind::kBalanced) return balanced_.get(spec);
   RoutePtr& drawn = drawn_[{layer, microbatch}];
-  if (!drawn) drawn = std::make_shared<const Route>(spec);
+  if (!drawn) drawn = drawn_route(spec);
   return drawn;
 }
 

@@ -6,27 +6,24 @@
 #include <utility>
 
 #include "workloads/serving/cut_prompts.h"
-#include "workloads/serving/kv/page_pool.h"
 #include "workloads/serving/two_batches.h"
 
 namespace moebius {
 namespace {
 
+// Where the cache holds a sequence changes nothing of what an iteration takes: each has one page, as large as
+// the longest one needs, so that long prompts are no long lists.
 class BatchMaker {
  public:
-  explicit BatchMaker(std::int32_t page_tokens) { batch_.page_tokens = page_tokens; }
-
   void add(std::int32_t past, std::int32_t count) {
-    BatchSequence sequence{request_++, past + count, past, count, {}};
-    for (std::int32_t p = pages_for(past + count, batch_.page_tokens); p > 0; --p)
-      sequence.pages.push_back(page_++);
-    batch_.sequences.push_back(std::move(sequence));
+    const auto number = static_cast<std::int32_t>(batch_.sequences.size());
+    batch_.sequences.push_back({number, past + count, past, count, {number}});
+    batch_.page_tokens = std::max(batch_.page_tokens, past + count);
   }
   Batch take() { return std::move(batch_); }
 
  private:
   Batch batch_;
-  std::int32_t request_ = 0, page_ = 0;
 };
 
 // A whole prompt of n tokens has (n + 1) / 2 keys a token; n is taken to be even, so that edges of tokens are
@@ -42,16 +39,16 @@ void add_prompts(BatchMaker& maker, std::int64_t tokens, std::int64_t keys) {
     maker.add(0, static_cast<std::int32_t>(std::min(left, whole)));
 }
 
-BatchPtr rows_only(std::int64_t rows, std::int32_t page_tokens) {
-  BatchMaker maker(page_tokens);
+BatchPtr rows_only(std::int64_t rows) {
+  BatchMaker maker;
   maker.add(0, static_cast<std::int32_t>(std::max<std::int64_t>(1, rows)));
   return std::make_shared<const Batch>(maker.take());
 }
 
 }  // namespace
 
-Batch batch_of(const StepPoint& point, std::int32_t page_tokens, int drafts) {
-  BatchMaker maker(page_tokens);
+Batch batch_of(const StepPoint& point, int drafts) {
+  BatchMaker maker;
   if (point.prefill_tokens > 0)
     add_prompts(maker, point.prefill_tokens, std::max<std::int64_t>(point.prefill_keys, 1));
   for (std::int64_t i = 0; i < point.decode_sequences; ++i)
@@ -106,15 +103,15 @@ IterationTimer::IterationTimer(const ServingJob& job, const Layout& layout, Stea
 
 double IterationTimer::seconds(const StepPoint& point, const Extras& extras) {
   const ServingPlan& plan = stacks_.front()->job.plan;
-  const auto own = std::make_shared<const Batch>(
-      batch_of(point, plan.block_tokens, extras.drafts < 0 ? plan.drafts : extras.drafts));
+  const auto own =
+      std::make_shared<const Batch>(batch_of(point, extras.drafts < 0 ? plan.drafts : extras.drafts));
   std::vector<BatchPtr> batches{own};
   // Where one replica has two halves, the others meet it twice, with a token of padding if need be.
   const std::int64_t least =
       plan.overlap(stacks_.front()->shape.decodes(*own)).two_batch && own->rows() > 1 ? 2 : 1;
   const auto rows = std::max(
       least, static_cast<std::int64_t>(std::llround(point.others * static_cast<double>(own->rows()))));
-  batches.resize(plan.replicas(), rows == own->rows() ? own : rows_only(rows, plan.block_tokens));
+  batches.resize(plan.replicas(), rows == own->rows() ? own : rows_only(rows));
   const double seconds = this->seconds(batches, extras);
   Sides& sides = means_[point.prefill_tokens > 0];
   sides.sum += sides_;

@@ -51,7 +51,6 @@ class IterationTimer {
   // without, since the last call.
   SideTimes take_mean_sides(bool prompts);
   const std::shared_ptr<RouteCache>& balanced() const { return balanced_; }
-  std::int32_t page_tokens() const { return stacks_.front()->job.plan.block_tokens; }
 
  private:
   // So many layers of the model, as a job of its own.
@@ -97,6 +96,6 @@ class IterationTimer {
 // Equal sequences of so many tokens and keys. Prompts stand whole where each token has no more keys than that
 // leaves, in one sequence behind others' tokens where it has more.
 // Decoding sequences have the rows of their guesses, too.
-Batch batch_of(const StepPoint& point, std::int32_t page_tokens, int drafts = 0);
+Batch batch_of(const StepPoint& point, int drafts = 0);
 
 }  // namespace moebius

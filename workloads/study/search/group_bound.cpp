@@ -2,24 +2,11 @@
 
 #include <algorithm>
 
+#include "workloads/study/search/lone_stage.h"
 #include "workloads/training/state/away_state.h"
 
 namespace moebius {
 namespace {
-
-bool runs_pairs(const TrainingPlan& plan) {
-  return plan.overlap_two_batch || plan.schedule == PipelineKind::kDualPipe ||
-         plan.schedule == PipelineKind::kDualPipeV;
-}
-
-bool whole_reverse(PipelineKind kind) {
-  return kind == PipelineKind::kGpipe || kind == PipelineKind::k1F1B || kind == PipelineKind::kInterleaved;
-}
-
-// Reverse passes in two parts, none of them beside a forward pass.
-bool split_alone(const TrainingPlan& plan) {
-  return !whole_reverse(plan.schedule) && !runs_pairs(plan);
-}
 
 // Where so many layers of a kind first stand side by side; -1: nowhere.
 int first_run(const Model& model, bool moe, int layers) {
@@ -45,7 +32,7 @@ GroupBound::Layer GroupBound::beyond(const Layer& whole, const Layer& part) {
 // Where passes run in pairs, a reverse pass in two parts does the work of a whole one, which is what is lowered.
 GroupBound::Layer GroupBound::layer_of(const TrainingPlan& plan, const TrainingWorkload& workload,
                                        const StageSlice& slice, Costing costing) {
-  const std::shared_ptr<const ChunkFacts> facts = probes_.part(plan, workload, slice, costing);
+  const std::shared_ptr<const ChunkFacts> facts = probes_.part(plan, workload, slice, costing, false);
   Layer layer;
   layer.forward = facts->forward.span();
   layer.backward = facts->backward.span() + facts->inputs.span() + facts->weights.span();
@@ -70,10 +57,7 @@ double GroupBound::copies_of(const TrainingPlan& plan, const TrainingWorkload& w
 GroupBound::Parts GroupBound::parts_of(const TrainingPlan& given, const TrainingWorkload& workload,
                                        bool coarse) {
   const Model& model = scenario_.model;
-  TrainingPlan plan = given;
-  plan.schedule = split_alone(given) ? PipelineKind::kZbH1 : PipelineKind::k1F1B;
-  plan.overlap_two_batch = false;
-  plan.chunks = plan.pp = 1;
+  TrainingPlan plan = lone_stage(given);
   Parts parts;
   if (plan.offload.activations) {
     parts.moe_copies = copies_of(plan, workload, true);

@@ -29,10 +29,11 @@ bool is_hybrid(const TrainingPlan& plan) {
 
 }  // namespace
 
-PlanBounds::PlanBounds(const TrainingSpace& space, const PlanScore& score, const std::string& data)
+PlanBounds::PlanBounds(const TrainingSpace& space, const PlanScore& score, const std::string& data,
+                       const KnowTransfers& transfers)
     : space_(space),
       score_(score),
-      probes_(space.scenario(), data),
+      probes_(space.scenario(), data, transfers),
       layers_(space.scenario(), probes_),
       rooms_(space.scenario(), probes_) {}
 
@@ -89,13 +90,14 @@ double PlanBounds::closed_form(const TrainingPlan& plan, const PlanDegrees& degr
   return score_.of(least.seconds, least.busy, plan.ranks());
 }
 
-PlanBounds::Stages PlanBounds::stages_of(const TrainingPlan& plan, const TrainingWorkload& workload) {
+PlanBounds::Stages PlanBounds::stages_of(const TrainingPlan& plan, const TrainingWorkload& workload,
+                                         Transfers transfers) {
   Stages stages;
   if (plan.dynamic_slicing) return stages;
   const int microbatches = workload.num_microbatches(plan);
   const std::shared_ptr<const PassOrder> order = orders_.of(plan, microbatches);
   if (!order) return stages;
-  stages.facts = probes_.facts(plan, workload);
+  stages.facts = probes_.facts(plan, workload, transfers);
   stages.step = step_bound(stages.facts, *order, StagePlacement(plan), microbatches);
   return stages;
 }
@@ -107,13 +109,13 @@ double PlanBounds::of_rank(const PlanDegrees& degrees, int bundle) {
       plan.dynamic_slicing ? nullptr : orders_.of(plan, legal.workload.num_microbatches(plan));
   if (!order) return 0;
   const int middle = plan.pp / 2;
-  const PlanFacts::Rank facts = probes_.rank_facts(plan, legal.workload, middle, order->pairs_of(middle));
-  return score_.of(rank_bound(facts, *order, middle), 0, plan.ranks());
+  const PlanFacts::Rank facts = probes_.rank_passes(plan, legal.workload, middle, pairs_of(order->counts[middle]));
+  return score_.of(rank_bound(facts, order->counts[middle]), 0, plan.ranks());
 }
 
 PlanBounds::Stages PlanBounds::of_stages(const PlanDegrees& degrees, int bundle) {
   const TrainingSpace::Legal legal = space_.plan_of(degrees, bundle);
-  Stages stages = stages_of(without_states(legal.plan), legal.workload);
+  Stages stages = stages_of(without_states(legal.plan), legal.workload, Transfers::kBytes);
   stages.score = score_.of(stages.step.passes_s, stages.step.passes_busy, legal.plan.ranks());
   return stages;
 }
@@ -130,7 +132,7 @@ bool PlanBounds::too_large(const Stages& variant, const TrainingPlan& plan) cons
 
 PlanBounds::Plan PlanBounds::of_plan(const PlanDegrees& degrees, int bundle) {
   const TrainingSpace::Legal legal = space_.plan_of(degrees, bundle);
-  const Stages stages = stages_of(legal.plan, legal.workload);
+  const Stages stages = stages_of(legal.plan, legal.workload, Transfers::kNetwork);
   if (stages.facts.ranks.empty()) return {};
   return {score_.of(stages.step.seconds, stages.step.busy, legal.plan.ranks()),
           !is_hybrid(legal.plan) && held(stages.facts, stages.step) > room(legal.plan)};

@@ -14,7 +14,10 @@ namespace moebius {
 // All by several threads. Scores as PlanScore's.
 class PlanBounds {
  public:
-  PlanBounds(const TrainingSpace& space, const PlanScore& score, const std::string& data);
+  // With `transfers` a plan's own bound knows what communication takes on an idle network, without them how
+  // long its bytes take, as all others.
+  PlanBounds(const TrainingSpace& space, const PlanScore& score, const std::string& data,
+             const KnowTransfers& transfers = {});
 
   // Whether they hold for this scenario: they are told for one kind of chip, whole rows and a step of
   // training.
@@ -53,7 +56,7 @@ class PlanBounds {
 
  private:
   double closed_form(const TrainingPlan& plan, const PlanDegrees& degrees, int switches, bool coarse = false);
-  Stages stages_of(const TrainingPlan& plan, const TrainingWorkload& workload);
+  Stages stages_of(const TrainingPlan& plan, const TrainingWorkload& workload, Transfers transfers);
   double room(const TrainingPlan& plan) const;
 
   const TrainingSpace& space_;

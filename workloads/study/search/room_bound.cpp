@@ -97,7 +97,7 @@ Layer RoomBound::one_more(const TrainingPlan& plan, const TrainingWorkload& work
   const int first = first_two(scenario_.model, moe);
   if (first < 0) return {};
   const auto held = [&](int layers) {
-    return layer_of(*probes_.part(plan, workload, {first, layers, false, false}, Costing::kAllCores));
+    return layer_of(*probes_.part(plan, workload, {first, layers, false, false}, Costing::kAllCores, true));
   };
   return beyond(held(2), held(1));
 }
@@ -113,7 +113,7 @@ RoomBound::Parts RoomBound::parts_of(const TrainingPlan& given, const TrainingWo
   parts.moe = one_more(plan, workload, true);
   parts.dense = one_more(plan, workload, false);
   const auto held = [&](bool embedding, bool head) {
-    return layer_of(*probes_.part(plan, workload, {0, 1, embedding, head}, Costing::kAllCores));
+    return layer_of(*probes_.part(plan, workload, {0, 1, embedding, head}, Costing::kAllCores, true));
   };
   const Layer beside = held(false, false);
   parts.embedding = beyond(held(true, false), beside);

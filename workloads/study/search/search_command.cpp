@@ -1,7 +1,9 @@
 #include "workloads/study/search/search_command.h"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
+#include <limits>
 #include <memory>
 #include <optional>
 
@@ -22,12 +24,17 @@
 namespace moebius {
 namespace {
 
+// Queues decide what a service does, and bounds that do not know them rule out few plans: those of long prompts
+// would run for hours.
+constexpr double kServiceLimit = 300;  // seconds
+
 struct SearchArguments {
   ScenarioArguments scenario;
   std::optional<SearchGoal> goal;
   std::string space, out, plot, write;
   std::optional<std::int64_t> top, refine, requests;
-  double time_limit = 0, attainment = 0;
+  double time_limit = std::numeric_limits<double>::quiet_NaN();  // which is: not given
+  double attainment = 0;
   bool json = false, exhaustive = false;
 };
 
@@ -91,6 +98,13 @@ void set_traffic(const SearchArguments& arguments, SearchKind kind, SearchReques
   request.attainment = arguments.attainment;
 }
 
+double time_limit(const SearchArguments& arguments, SearchKind kind) {
+  if (std::isnan(arguments.time_limit)) return kind == SearchKind::kServing ? kServiceLimit : 0;
+  if (arguments.time_limit < 0)
+    throw input_error(fmt::format("--time-limit: expected seconds, found {}", arguments.time_limit));
+  return arguments.time_limit;
+}
+
 // Paths in the scenario stay relative to where it stood; a search changes none of them.
 std::string winner(const Document& document, const SearchResult& result) {
   return to_json(changed(document, result.plans.front().settings).root) + "\n";
@@ -120,7 +134,8 @@ SearchResult searched(const SearchRequest& request, SearchKind kind, const Docum
   return result;
 }
 
-int run(const SearchArguments& arguments, const ChosenExecutor& rough, const ChosenExecutor& fine) {
+int run(const SearchArguments& arguments, const ChosenExecutor& rough, const ChosenExecutor& fine,
+        const KnowTransfers& transfers) {
   *fine.data = *rough.data = arguments.scenario.data;
   const Library library(arguments.scenario.data);
   const Document document = document_of(arguments.scenario);
@@ -133,15 +148,16 @@ int run(const SearchArguments& arguments, const ChosenExecutor& rough, const Cho
   SearchRequest request{.goal = goal_of(arguments, subject, serving ? "serving" : "training"),
                         .rough = rough.start,
                         .fine = fine.start,
+                        .transfers = transfers,
                         .data = arguments.scenario.data,
                         .library = &library};
   request.top = number(arguments.top, 10, 1, "--top");
   request.refine = number(arguments.refine, subject.refine, 0, "--refine");
   set_traffic(arguments, kind, request);
-  request.time_limit_s = arguments.time_limit;
+  request.time_limit_s = time_limit(arguments, kind);
   request.prune = !arguments.exhaustive;
   request.stopped = [&] { return interruption.came(); };
-  request.progress = [&](double share) { bar.show(share); };
+  request.progress = [&](double share, const std::string& doing) { bar.show(share, doing); };
   const SearchResult result = searched(request, kind, document, space);
   const int shown = std::max(request.top, 1);
   print(arguments.json ? to_json(result) : to_text(result, shown));
@@ -152,7 +168,8 @@ int run(const SearchArguments& arguments, const ChosenExecutor& rough, const Cho
 
 }  // namespace
 
-Command search_command(const ChosenExecutor& rough, const ChosenExecutor& fine) {
+Command search_command(const ChosenExecutor& rough, const ChosenExecutor& fine,
+                       const KnowTransfers& transfers) {
   const auto arguments = std::make_shared<SearchArguments>();
   const CommandOptions own{
       choice("--goal", arguments->goal, search_goals(),
@@ -165,7 +182,7 @@ Command search_command(const ChosenExecutor& rough, const ChosenExecutor& fine) 
       {"--refine", &arguments->refine,
        "of the best, at most so many are run again at fluid (default 100; of serving, all requests, 10)"},
       {"--time-limit", &arguments->time_limit,
-       "seconds after which the best so far is the answer (default: none)"},
+       "seconds after which the best so far is the answer, 0 for none (default: none; of serving 300)"},
       {"--requests", &arguments->requests,
        "serving: of the traffic, so many are served in runs by alpha-beta (default 2000)"},
       {"--attainment", &arguments->attainment,
@@ -179,7 +196,7 @@ Command search_command(const ChosenExecutor& rough, const ChosenExecutor& fine) 
       {"--json", &arguments->json, "print the result as one JSON object"}};
   return {"search", "best parallel plans of a scenario, ranked, with reasons",
           joined({scenario_options(arguments->scenario), own}),
-          [arguments, rough, fine] { return run(*arguments, rough, fine); }};
+          [=] { return run(*arguments, rough, fine, transfers); }};
 }
 
 }  // namespace moebius

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <mutex>
 #include <tuple>
 
 #include <fmt/format.h>
 
 #include "hw/error.h"
 #include "workloads/crew.h"
+#include "workloads/report/number_text.h"
 
 namespace moebius {
 
@@ -19,12 +21,11 @@ bool SearchEntry::operator>(const SearchEntry& other) const {
 
 bool SearchCourse::late() const {
   const double spent = std::chrono::duration<double>(Clock::now() - started_).count();
-  return request_.time_limit_s > 0 && spent > request_.time_limit_s;
+  return (request_.time_limit_s > 0 && spent > request_.time_limit_s) || request_.stopped();
 }
 
 bool SearchCourse::out_of_time() {
-  if (late()) result_.ended = "the time limit";
-  if (request_.stopped()) result_.ended = "the user";
+  if (late()) result_.ended = request_.stopped() ? "the user" : "the time limit";
   return !result_.ended.empty();
 }
 
@@ -36,22 +37,29 @@ double SearchCourse::threshold() const {
 
 void SearchCourse::open_groups(std::size_t count, const std::function<SearchEntry(std::size_t)>& begin) {
   std::vector<SearchEntry> entries(count);
+  constexpr std::size_t kShown = 64;
+  std::mutex mutex;
+  std::size_t done = 0;
   work_side_by_side(
       count,
       [&](std::size_t i) {
         entries[i].group = static_cast<std::int32_t>(i);
         if (!late()) entries[i] = begin(i);
+        const std::lock_guard lock(mutex);
+        if (++done % kShown == 0)
+          request_.progress(0, fmt::format("bounds of {} of {} groups", grouped(done), grouped(count)));
       },
       true);
   for (const SearchEntry& entry : entries) open_.push(entry);
+  if (!open_.empty()) first_bound_ = open_.top().bound;
 }
 
-void SearchCourse::look(SearchQueue& open, const Look& looked_at, const std::function<bool()>& enough) {
-  constexpr std::size_t kTogether = 16;
+void SearchCourse::look(SearchQueue& open, const Look& looked_at, const std::function<bool()>& enough,
+                        std::size_t together) {
   while (!open.empty() && open.top().bound < threshold() && !enough()) {
     if (out_of_time()) break;
     std::vector<SearchEntry> now;
-    while (now.size() < kTogether && !open.empty() && open.top().bound < threshold()) {
+    while (now.size() < together && !open.empty() && open.top().bound < threshold()) {
       now.push_back(open.top());
       open.pop();
     }
@@ -68,7 +76,8 @@ void SearchCourse::look(SearchQueue& open, const Look& looked_at, const std::fun
 }
 
 void SearchCourse::look_for_best(const Look& looked_at) {
-  look(open_, looked_at, [] { return false; });
+  constexpr std::size_t kTogether = 16;
+  look(open_, looked_at, [] { return false; }, kTogether);
   result_.complete = result_.ended.empty();
   if (!result_.complete && !open_.empty()) result_.open_bound = open_.top().bound;
 }
@@ -87,16 +96,22 @@ void SearchCourse::take(SearchNext& next, SearchQueue& open) {
 }
 
 // How far the bound of what is left has come from the first one to the best.
-void SearchCourse::show_progress() {
+double SearchCourse::share_done() const {
   const double limit = threshold();
-  if (std::isinf(limit) || open_.empty()) return;
-  if (first_bound_ < 0) first_bound_ = open_.top().bound;
-  request_.progress(
-      std::clamp((open_.top().bound - first_bound_) / std::max(1e-12, limit - first_bound_), 0.0, 1.0));
+  if (std::isinf(limit) || open_.empty()) return 0;
+  return std::clamp((open_.top().bound - first_bound_) / std::max(1e-12, limit - first_bound_), 0.0, 1.0);
+}
+
+void SearchCourse::show_progress() const {
+  const std::string best =
+      found_.empty() ? "" : ", the best " + goal_text(result_.goal, found_.front().best_known());
+  request_.progress(share_done(), fmt::format("{} plans run{}; {} groups and plans to look at",
+                                              grouped(result_.counts.rough), best, grouped(open_.size())));
 }
 
 // Several at a time, in the rough order.
 void SearchCourse::refine(const CarryOut& fine, bool comparable) {
+  if (request_.stopped()) return;
   constexpr std::size_t kTogether = 8;
   const std::size_t most = std::min<std::size_t>(found_.size(), std::max(0, request_.refine));
   const auto top = static_cast<std::size_t>(request_.top);
@@ -106,6 +121,8 @@ void SearchCourse::refine(const CarryOut& fine, bool comparable) {
     if (comparable && scores.size() >= top && found_[i].rough.score > scores[top - 1]) break;
     if (i > 0 && out_of_time()) break;
     const std::size_t count = std::min(kTogether, most - i);
+    request_.progress(static_cast<double>(i) / static_cast<double>(most),
+                      fmt::format("the best at fluid: {} of {}", i, most));
     for (const std::size_t ran : run_fine(i, count, fine)) scores.push_back(found_[ran].fine->score);
   }
   result_.counts.fine += static_cast<std::int64_t>(scores.size());

@@ -39,14 +39,15 @@ class SearchCourse {
   using Look = std::function<SearchNext(const SearchEntry&)>;  // by several threads
   using CarryOut = std::function<std::optional<PlanFigures>(const RankedPlan&)>;
 
-  bool late() const;         // by several threads
+  bool late() const;         // or ended by the user; by several threads
   bool out_of_time();        // says so in the result
   double threshold() const;  // a bound from which on nothing comes among the best
 
   // Adds what `begin` says of every group, unless the time is up; the others come with a bound of 0.
   void open_groups(std::size_t count, const std::function<SearchEntry(std::size_t)>& begin);
-  // Until nothing of `open` can come among the best, or `enough`.
-  void look(SearchQueue& open, const Look& looked_at, const std::function<bool()>& enough);
+  // Until nothing of `open` can come among the best, or `enough`; so many of them side by side.
+  void look(SearchQueue& open, const Look& looked_at, const std::function<bool()>& enough,
+            std::size_t together);
   // All that is open.
   void look_for_best(const Look& looked_at);
   // The best at the finer clock. `comparable`: it only adds to what the rough one says, so that the rest is
@@ -61,7 +62,8 @@ class SearchCourse {
  private:
   using Clock = std::chrono::steady_clock;
   void take(SearchNext& next, SearchQueue& open);
-  void show_progress();
+  void show_progress() const;
+  double share_done() const;
   std::vector<std::size_t> run_fine(std::size_t from, std::size_t count, const CarryOut& fine);
 
   const SearchRequest& request_;
@@ -69,7 +71,7 @@ class SearchCourse {
   Clock::time_point started_ = Clock::now();
   SearchQueue open_;
   std::vector<RankedPlan> found_;  // by rough score
-  double first_bound_ = -1;
+  double first_bound_ = 0;
 };
 
 }  // namespace moebius

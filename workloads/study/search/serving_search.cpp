@@ -124,7 +124,7 @@ class ServingSearch {
     near.push({.group = static_cast<std::int32_t>(given - groups.begin())});
     course_.look(
         near, [&](const SearchEntry& entry) { return looked_at(entry); },
-        [&] { return static_cast<int>(course_.found().size()) >= request_.top; });
+        [&] { return static_cast<int>(course_.found().size()) >= request_.top; }, 16);
     for (; !near.empty(); near.pop()) course_.open().push(near.top());
     given_group_ = static_cast<std::int32_t>(given - groups.begin());
   }

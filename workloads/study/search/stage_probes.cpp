@@ -6,6 +6,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "workloads/scenario/placement_keys.h"
+#include "workloads/study/search/lone_stage.h"
+#include "workloads/study/search/probe_keys.h"
 #include "workloads/training/pipeline/two_batch.h"
 #include "workloads/training/state/away_state.h"
 #include "workloads/training/state/optimizer.h"
@@ -13,29 +16,18 @@
 namespace moebius {
 namespace {
 
-// Everything that lowering a stage reads of a plan; what only places ranks or orders passes is left out.
-std::string lowering_key(const TrainingPlan& p, const TrainingWorkload& work) {
-  const auto bit = [](auto value) { return static_cast<int>(value); };
-  std::string key = fmt::format("{} {} {} {} {} {} {} {} {} {} {}|", p.tp, p.dense_degree(), p.expert_tp,
-                                p.tp_chunks, bit(p.sequence_parallel), p.ep, p.nodes_per_token, p.capacity,
-                                p.cp, bit(p.context), work.micro_batch);
-  key += fmt::format("{} {} {} {} {} {} {} {} {} {}|", bit(p.gemm), bit(p.dispatch), bit(p.combine),
-                     bit(p.exchange), bit(p.gradients), bit(p.optimizer_states), bit(p.master),
-                     bit(p.keeps_master), bit(p.scaling), bit(p.fused_quantise));
-  key += fmt::format("{} {} {} {} {} {} {}|", bit(p.separate_accumulation), bit(p.separate_loss),
-                     bit(p.separate_norm_grad), bit(p.separate_update), bit(p.attention), bit(p.launch),
-                     p.fusions.size());
-  key += fmt::format("{} {} {}|{} {} {} {} {}|", bit(p.recompute), p.recompute_layers, bit(p.recompute_whole),
-                     bit(p.overlap_dispatch_combine), bit(p.overlap_tensor_gradients),
-                     bit(p.overlap_two_batch), p.communication_sms, p.tensor_sms);
-  for (const RecomputeOp op : p.recompute_ops) key += fmt::format("{},", bit(op));
-  for (const Fusion fusion : p.fusions) key += fmt::format("f{},", bit(fusion));
-  key += fmt::format("o{}{}{}{}|", bit(p.offload.optimizer), bit(p.offload.parameters),
-                     bit(p.offload.gradients), bit(p.offload.activations));
-  key += fmt::format("z{} d{} s{} g{} p{} {}", p.zero, p.zero > 0 ? p.dp : 0, p.shard, p.group_layers,
-                     p.prefetch,
-                     bit(p.schedule >= PipelineKind::kZbH1) + bit(p.schedule >= PipelineKind::kDualPipe));
-  return key;
+constexpr const char* kTimesAlone = "t";  // ends the key of a chunk that was not weighed
+
+void weigh(const Fragment& fragment, std::set<std::uint32_t>& seen, ChunkFacts& facts) {
+  for (const Tensor& tensor : fragment.tensors) {
+    if (tensor.scope != Scope::kRank || tensor.on_host || !seen.insert(tensor.key).second) continue;
+    const bool routed = tensor.role == Role::kExpertGateUp || tensor.role == Role::kExpertDown;
+    ChunkFacts::Held& held = routed ? facts.experts : facts.dense;
+    double& bytes = tensor.memory == MemoryKind::kWeights     ? held.weights
+                    : tensor.memory == MemoryKind::kGradients ? held.gradients
+                                                              : held.states;
+    bytes += tensor.bytes().value;
+  }
 }
 
 double kept_bytes(const Fragment& fragment, std::set<std::uint32_t>& seen) {
@@ -61,6 +53,17 @@ TrainingPlan as_lowered(TrainingPlan plan) {
   if (plan.recompute == RecomputePolicy::kHybrid) plan.recompute = RecomputePolicy::kNone;
   plan.overlap_gradients = false;
   return plan;
+}
+
+Layout folded_layout(TrainingPlan plan) {
+  plan.fold = true;
+  return make_layout(plan);
+}
+
+std::shared_ptr<const ChunkFacts> in_two_parts(const ChunkFacts& whole) {
+  auto facts = std::make_shared<ChunkFacts>(whole);
+  facts->weights.way[PassMap::kLane][PassMap::kLaneEnd] = whole.backward.busy();
+  return facts;
 }
 
 }  // namespace
@@ -96,31 +99,62 @@ struct StageProbes::Asked {
   TrainingWorkload workload;
   std::string key;
   RankClass ranks;
+  std::string place;  // what transfers take depends on beside it; empty: they count by their bytes
+  std::shared_ptr<TransferTimes> transfers;
   LoweringInput lowering;
   FragmentStore store;
   Costing costing = Costing::kAsPlanned;
-  mutable std::map<std::string, StageFragments> lowered;  // by key_of()
+  bool weighed = true;
+  mutable std::map<std::string, StageFragments> lowered;  // by stage_key(scenario_.model, )
 
   Asked(const Scenario& scenario, const TrainingPlan& given, const TrainingWorkload& work,
         std::vector<StageSlice> slices)
       : plan(given),
         workload(work),
         key(lowering_key(given, work)),
-        ranks(first_class(given)),
+        ranks(folded_layout(given).classes.front()),
         lowering{&scenario.model, &plan, &workload, scenario.cluster->pools.front().node.accelerators},
         store(lowering, std::move(slices)) {
     workload.popularity = {};
   }
 
-  static RankClass first_class(TrainingPlan plan) {
-    plan.fold = true;
-    return make_layout(plan).classes.front();
+  std::string place_of(int rank) const {
+    return transfers ? fmt::format("@{} {}:", place, rank) : std::string();
   }
 };
 
-StageProbes::StageProbes(const Scenario& scenario, const std::string& data)
+StageProbes::StageProbes(const Scenario& scenario, const std::string& data, KnowTransfers transfers)
     : scenario_(scenario),
-      source_(make_cost_source(scenario.cluster->pools.front().accelerator, data, scenario.kernels)) {}
+      source_(make_cost_source(scenario.cluster->pools.front().accelerator, data, scenario.kernels)) {
+  if (!placement_of(scenario).any()) know_transfers_ = std::move(transfers);
+}
+
+std::shared_ptr<TransferTimes> StageProbes::transfers_of(const TrainingPlan& plan) {
+  if (!know_transfers_) return nullptr;
+  const std::string key = groups_key(plan);
+  {
+    const std::lock_guard lock(mutex_);
+    const auto known = transfers_.find(key);
+    if (known != transfers_.end()) return known->second;
+  }
+  std::shared_ptr<TransferTimes> made = know_transfers_(*scenario_.cluster, folded_layout(plan));
+  constexpr std::size_t kKept = 64;  // plans that are looked at one after the other are of like groups
+  const std::lock_guard lock(mutex_);
+  if (transfers_.size() >= kKept) transfers_.clear();
+  return transfers_[key] = made;
+}
+
+// Routes of experts that are not asked for alike are others than those that are looked at here.
+void StageProbes::raise_transfers(const Asked& asked, int rank, const Fragment& fragment,
+                                  std::vector<double>& seconds) const {
+  const bool alike = scenario_.training.popularity.kind == PopularityKind::kBalanced;
+  for (std::size_t i = 0; i < fragment.ops.size(); ++i) {
+    const Op& op = fragment.ops[i];
+    if (!is_communication(op.kind) || op.kind == OpKind::kRecv || (op.route >= 0 && !alike)) continue;
+    const bool meets = is_host_copy(op.kind) || asked.ranks.group(op.group).ranks.size() > 1;
+    if (meets) seconds[i] = std::max(seconds[i], asked.transfers->alone(fragment, static_cast<int>(i), rank));
+  }
+}
 
 std::unique_ptr<RememberedCosts> StageProbes::take_costs() {
   const std::lock_guard lock(mutex_);
@@ -133,19 +167,6 @@ std::unique_ptr<RememberedCosts> StageProbes::take_costs() {
 void StageProbes::give_back(std::unique_ptr<RememberedCosts> costs) {
   const std::lock_guard lock(mutex_);
   costs_.push_back(std::move(costs));
-}
-
-std::string StageProbes::key_of(const StageSpec& spec) const {
-  const Model& model = scenario_.model;
-  std::string key = fmt::format("#{}{}{}{}:", static_cast<int>(spec.slice.has_embedding),
-                                static_cast<int>(spec.slice.has_head), static_cast<int>(spec.previous),
-                                static_cast<int>(spec.next));
-  for (int i = 0; i < spec.slice.num_layers; ++i) {
-    const int layer = spec.slice.first_layer + i;
-    key += fmt::format("{}{}.{} ", model.is_moe_layer(layer) ? 'e' : 'd', model.window(layer),
-                       model.chunk(layer));
-  }
-  return key;
 }
 
 std::shared_ptr<const std::vector<StageSlice>> StageProbes::slices(const TrainingPlan& plan) {
@@ -162,29 +183,23 @@ std::shared_ptr<const std::vector<StageSlice>> StageProbes::slices(const Trainin
   return made;
 }
 
-PassMap StageProbes::map_of(const Asked& asked, const FragmentPtr& fragment) {
-  if (!fragment) return {};
+std::vector<double> StageProbes::least_of(const Asked& asked, const Fragment& fragment) {
   std::unique_ptr<RememberedCosts> costs = take_costs();
   const LeastSeconds least(*scenario_.cluster, scenario_.cluster->pools.front(), *costs, asked.costing);
-  const PassMap map = pass_map(*fragment, least.of(*fragment, asked.ranks));
+  std::vector<double> seconds = least.of(fragment, asked.ranks);
   give_back(std::move(costs));
-  return map;
+  return seconds;
 }
 
-void StageProbes::weigh(const Fragment& fragment, std::set<std::uint32_t>& seen, ChunkFacts& facts) const {
-  for (const Tensor& tensor : fragment.tensors) {
-    if (tensor.scope != Scope::kRank || tensor.on_host || !seen.insert(tensor.key).second) continue;
-    const bool routed = tensor.role == Role::kExpertGateUp || tensor.role == Role::kExpertDown;
-    ChunkFacts::Held& held = routed ? facts.experts : facts.dense;
-    double& bytes = tensor.memory == MemoryKind::kWeights     ? held.weights
-                    : tensor.memory == MemoryKind::kGradients ? held.gradients
-                                                              : held.states;
-    bytes += tensor.bytes().value;
-  }
+PassMap StageProbes::map_of(const Asked& asked, int rank, const FragmentPtr& fragment) {
+  if (!fragment) return {};
+  std::vector<double> seconds = least_of(asked, *fragment);
+  if (asked.transfers) raise_transfers(asked, rank, *fragment, seconds);
+  return pass_map(*fragment, seconds);
 }
 
 const StageFragments& StageProbes::lower(const Asked& asked, const StageSpec& spec) {
-  const std::string stage = key_of(spec);
+  const std::string stage = stage_key(scenario_.model, spec);
   const auto lowered = asked.lowered.find(stage);
   if (lowered != asked.lowered.end()) return lowered->second;
   const TrainingPlan& plan = asked.plan;
@@ -202,13 +217,25 @@ const StageFragments& StageProbes::lower(const Asked& asked, const StageSpec& sp
   return made;
 }
 
-std::shared_ptr<const ChunkFacts> StageProbes::measured(const Asked& asked, const StageSpec& spec) {
+// Transfers by their bytes: the stages of a rank share collectives, each of which starts but once.
+void StageProbes::time_update(const Asked& asked, const Fragment& update, ChunkFacts& facts) {
+  const std::vector<double> seconds = least_of(asked, update);
+  for (std::size_t i = 0; i < seconds.size(); ++i) {
+    const Op& op = update.ops[i];
+    if (op.lane == Lane::kCompute) facts.update_s += seconds[i];
+    if (op.lane == Lane::kDataComm) (op.phase == Phase::kGradients ? facts.sums_s : facts.gathers_s) += seconds[i];
+  }
+}
+
+std::shared_ptr<const ChunkFacts> StageProbes::measured(const Asked& asked, int rank,
+                                                        const StageSpec& spec) {
   const StageFragments& all = lower(asked, spec);
   auto facts = std::make_shared<ChunkFacts>();
-  facts->forward = map_of(asked, all.forward);
-  facts->backward = map_of(asked, all.backward);
-  facts->inputs = map_of(asked, all.inputs);
-  facts->weights = map_of(asked, all.weights);
+  facts->forward = map_of(asked, rank, all.forward);
+  facts->backward = map_of(asked, rank, all.backward);
+  facts->inputs = map_of(asked, rank, all.inputs);
+  facts->weights = map_of(asked, rank, all.weights);
+  if (!asked.weighed) return facts;
   std::set<std::uint32_t> stay, kept;
   for (const FragmentPtr& each : {all.forward, all.backward, all.inputs, all.weights}) {
     if (each) weigh(*each, stay, *facts);
@@ -219,33 +246,39 @@ std::shared_ptr<const ChunkFacts> StageProbes::measured(const Asked& asked, cons
   FragmentBuilder builder = lower_optimizer(asked.lowering, spec, all.parameters);
   const FragmentPtr update = freeze_with_away_state(asked.plan, {}, builder);
   weigh(*update, stay, *facts);
-  facts->update_s = map_of(asked, update).busy();
+  time_update(asked, *update, *facts);
   return facts;
 }
 
-std::shared_ptr<const ChunkFacts> StageProbes::chunk(const Asked& asked, StageSpec spec) {
-  const std::string key = asked.key + "+" + std::to_string(static_cast<int>(asked.costing)) + key_of(spec);
-  {
-    const std::lock_guard lock(mutex_);
-    const auto known = chunks_.find(key);
-    if (known != chunks_.end()) return known->second;
-  }
-  std::shared_ptr<const ChunkFacts> made = measured(asked, spec);
+// One that was weighed will do for who asks for times alone.
+std::shared_ptr<const ChunkFacts> StageProbes::known_chunk(const Asked& asked, const std::string& key) {
   const std::lock_guard lock(mutex_);
-  ++lowered_;
-  return chunks_.emplace(key, std::move(made)).first->second;
+  auto known = chunks_.find(key);
+  if (known == chunks_.end() && !asked.weighed) known = chunks_.find(key + kTimesAlone);
+  return known == chunks_.end() ? nullptr : known->second;
 }
 
-std::shared_ptr<const PassMap> StageProbes::pair(const Asked& asked, const StageSpec& forward,
+std::shared_ptr<const ChunkFacts> StageProbes::chunk(const Asked& asked, int rank,
+                                                     const StageSpec& spec) {
+  const std::string key = asked.key + "+" + std::to_string(static_cast<int>(asked.costing)) +
+                          asked.place_of(rank) + stage_key(scenario_.model, spec);
+  if (std::shared_ptr<const ChunkFacts> known = known_chunk(asked, key)) return known;
+  std::shared_ptr<const ChunkFacts> made = measured(asked, rank, spec);
+  const std::lock_guard lock(mutex_);
+  ++lowered_;
+  return chunks_.emplace(asked.weighed ? key : key + kTimesAlone, std::move(made)).first->second;
+}
+
+std::shared_ptr<const PassMap> StageProbes::pair(const Asked& asked, int rank, const StageSpec& forward,
                                                  const StageSpec& backward) {
-  const std::string key = asked.key + key_of(forward) + key_of(backward);
+  const std::string key = asked.key + asked.place_of(rank) + stage_key(scenario_.model, forward) + stage_key(scenario_.model, backward);
   {
     const std::lock_guard lock(mutex_);
     const auto known = pairs_.find(key);
     if (known != pairs_.end()) return known->second;
   }
   const FragmentPtr ahead = lower(asked, forward).forward, back = lower(asked, backward).backward;
-  auto made = std::make_shared<const PassMap>(map_of(asked, overlap(*back, *ahead)));
+  auto made = std::make_shared<const PassMap>(map_of(asked, rank, overlap(*back, *ahead)));
   const std::lock_guard lock(mutex_);
   return pairs_.emplace(key, std::move(made)).first->second;
 }
@@ -253,42 +286,62 @@ std::shared_ptr<const PassMap> StageProbes::pair(const Asked& asked, const Stage
 PlanFacts::Rank StageProbes::rank_facts(const Asked& asked, int rank, const ChunkPairs& pairs) {
   const auto spec = [&](int chunk) { return asked.store.spec_of(rank, {}, chunk); };
   PlanFacts::Rank of;
-  for (int i = 0; i < asked.store.placement().chunks(); ++i) of.chunks.push_back(chunk(asked, spec(i)));
-  for (const auto& [i, j] : pairs) of.pairs[{i, j}] = pair(asked, spec(i), spec(j));
+  for (int i = 0; i < asked.store.placement().chunks(); ++i) of.chunks.push_back(chunk(asked, rank, spec(i)));
+  for (const auto& [i, j] : pairs) of.pairs[{i, j}] = pair(asked, rank, spec(i), spec(j));
   return of;
 }
 
-PlanFacts::Rank StageProbes::rank_facts(const TrainingPlan& given, const TrainingWorkload& workload, int rank,
-                                        const ChunkPairs& pairs) {
-  const TrainingPlan plan = as_lowered(given);
-  return rank_facts(Asked(scenario_, plan, workload, *slices(plan)), rank, pairs);
+StageSpec StageProbes::lone(const Asked& asked, const StageSlice& slice) {
+  StageSpec spec = asked.store.spec_of(0, {}, 0);
+  spec.slice = slice;
+  spec.previous = spec.next = GroupRole::kNone;
+  return spec;
 }
 
-PlanFacts StageProbes::facts(const TrainingPlan& given, const TrainingWorkload& workload) {
+PlanFacts::Rank StageProbes::rank_passes(const TrainingPlan& given, const TrainingWorkload& workload,
+                                         int rank, const ChunkPairs& pairs) {
+  const StagePlacement placement(given);
+  const std::shared_ptr<const std::vector<StageSlice>> all = slices(given);
+  const bool paired = runs_pairs(given);
+  const TrainingPlan plan = lone_stage(as_lowered(given));
+  Asked asked(scenario_, plan, workload, std::vector<StageSlice>(1));
+  asked.weighed = false;
+  const auto spec = [&](int i) { return lone(asked, (*all)[placement.stage_of(rank, i)]); };
+  PlanFacts::Rank of;
+  for (int i = 0; i < placement.chunks(); ++i) {
+    const std::shared_ptr<const ChunkFacts> whole = chunk(asked, rank, spec(i));
+    of.chunks.push_back(paired ? in_two_parts(*whole) : whole);
+  }
+  for (const auto& [i, j] : pairs) of.pairs[{i, j}] = pair(asked, rank, spec(i), spec(j));
+  return of;
+}
+
+PlanFacts StageProbes::facts(const TrainingPlan& given, const TrainingWorkload& workload,
+                             Transfers transfers) {
   const TrainingPlan plan = as_lowered(given);
-  const Asked asked(scenario_, plan, workload, *slices(plan));
+  Asked asked(scenario_, plan, workload, *slices(plan));
+  if (transfers == Transfers::kNetwork) asked.transfers = transfers_of(plan);
+  if (asked.transfers) asked.place = groups_key(plan);
   const int chunks = asked.store.placement().chunks();
-  const bool runs_pairs = plan.overlap_two_batch || plan.schedule == PipelineKind::kDualPipe ||
-                          plan.schedule == PipelineKind::kDualPipeV;
   ChunkPairs pairs;
-  for (int i = 0; runs_pairs && i < chunks; ++i)
+  for (int i = 0; runs_pairs(plan) && i < chunks; ++i)
     for (int j = 0; j < chunks; ++j) pairs.insert({i, j});
   PlanFacts facts;
+  facts.sums_last = !given.overlap_gradients;
+  facts.shares_ends = scenario_.model.tied_embeddings || scenario_.model.mtp_layers > 0;
   for (int rank = 0; rank < plan.pp; ++rank) facts.ranks.push_back(rank_facts(asked, rank, pairs));
   return facts;
 }
 
 std::shared_ptr<const ChunkFacts> StageProbes::part(const TrainingPlan& given,
                                                     const TrainingWorkload& workload, const StageSlice& slice,
-                                                    Costing costing) {
+                                                    Costing costing, bool weighed) {
   const TrainingPlan plan = as_lowered(given);
   const int stages = StagePlacement(plan).stages();
   Asked asked(scenario_, plan, workload, std::vector<StageSlice>(stages));
   asked.costing = costing;
-  StageSpec spec = asked.store.spec_of(0, {}, 0);
-  spec.slice = slice;
-  spec.previous = spec.next = GroupRole::kNone;
-  return chunk(asked, spec);
+  asked.weighed = weighed;
+  return chunk(asked, 0, lone(asked, slice));
 }
 
 }  // namespace moebius

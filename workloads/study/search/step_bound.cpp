@@ -19,6 +19,7 @@ class Walk {
         ended_(free_),
         busy_(free_),
         update_(free_),
+        travel_(free_),
         held_(free_),
         peak_(free_) {}
 
@@ -43,7 +44,7 @@ class Walk {
     StepBound bound;
     bound.activations = peak_;
     for (std::size_t rank = 0; rank < free_.size(); ++rank) {
-      bound.seconds = std::max(bound.seconds, ended_[rank] + update_[rank]);
+      bound.seconds = std::max(bound.seconds, ended_[rank] + std::max(update_[rank], travel_[rank]));
       bound.passes_s = std::max(bound.passes_s, ended_[rank]);
       bound.passes_busy += busy_[rank] / static_cast<double>(free_.size());
       bound.busy += (busy_[rank] + update_[rank]) / static_cast<double>(free_.size());
@@ -64,8 +65,20 @@ class Walk {
     return stage + 1 < placement_.stages() ? at(backward_, stage + 1, microbatch) : PassMap::kNever;
   }
 
+  // What the stages of a rank share is updated once: then the one that has more stands for both.
   void update(int rank) {
-    for (const auto& chunk : facts_.ranks[rank].chunks) update_[rank] += chunk->update_s;
+    const bool once = facts_.shares_ends && holds(rank, 0) && holds(rank, placement_.stages() - 1);
+    for (const auto& chunk : facts_.ranks[rank].chunks) {
+      const double travels = chunk->gathers_s + (facts_.sums_last ? chunk->sums_s : 0);
+      update_[rank] = once ? std::max(update_[rank], chunk->update_s) : update_[rank] + chunk->update_s;
+      travel_[rank] = once ? std::max(travel_[rank], travels) : travel_[rank] + travels;
+    }
+  }
+
+  bool holds(int rank, int stage) const {
+    for (int chunk = 0; chunk < placement_.chunks(); ++chunk)
+      if (placement_.stage_of(rank, chunk) == stage) return true;
+    return false;
   }
 
   void hold(int rank, const Pass& pass) {
@@ -81,7 +94,7 @@ class Walk {
   const StagePlacement& placement_;
   int microbatches_;
   std::vector<double> forward_, backward_;  // when a stage's message of a microbatch has been sent
-  std::vector<double> free_, ended_, busy_, update_, held_, peak_;  // by rank
+  std::vector<double> free_, ended_, busy_, update_, travel_, held_, peak_;  // by rank
 };
 
 // Each rank goes as far as it can, again and again. Microbatches of one stage are told apart by their number.
@@ -113,9 +126,26 @@ class Ordering {
   std::set<std::pair<int, int>> forward_, backward_;  // stage, microbatch
 };
 
+PassOrder::Counts counted(const std::vector<Pass>& passes) {
+  PassOrder::Counts counts;
+  for (const Pass& pass : passes) {
+    if (pass.kind == PassKind::kOptimizer || pass.kind == PassKind::kLoad) continue;
+    const auto alike = std::find_if(counts.begin(), counts.end(), [&](const auto& known) {
+      return known.first.kind == pass.kind && known.first.part.chunk == pass.part.chunk &&
+             known.first.backward.chunk == pass.backward.chunk;
+    });
+    if (alike == counts.end())
+      counts.push_back({pass, 1});
+    else
+      ++alike->second;
+  }
+  return counts;
+}
+
 PassOrder ordered(const std::vector<std::vector<Pass>>& passes, const StagePlacement& placement) {
   Ordering ordering(placement);
   PassOrder order;
+  for (const std::vector<Pass>& of_rank : passes) order.counts.push_back(counted(of_rank));
   std::vector<std::size_t> next(passes.size(), 0);
   for (bool found = true; found;) {
     found = false;
@@ -149,21 +179,17 @@ StepBound step_bound(const PlanFacts& facts, const PassOrder& order, const Stage
   return walk.bound();
 }
 
-std::set<std::pair<int, int>> PassOrder::pairs_of(int rank) const {
+std::set<std::pair<int, int>> pairs_of(const PassOrder::Counts& counts) {
   std::set<std::pair<int, int>> pairs;
-  for (const Turn& turn : turns) {
-    if (turn.rank == rank && turn.pass.kind == PassKind::kPair)
-      pairs.insert({turn.pass.part.chunk, turn.pass.backward.chunk});
+  for (const auto& [pass, count] : counts) {
+    if (pass.kind == PassKind::kPair) pairs.insert({pass.part.chunk, pass.backward.chunk});
   }
   return pairs;
 }
 
-double rank_bound(const PlanFacts::Rank& facts, const PassOrder& order, int rank) {
+double rank_bound(const PlanFacts::Rank& facts, const PassOrder::Counts& counts) {
   double seconds = 0;
-  for (const PassOrder::Turn& turn : order.turns) {
-    const bool computes = turn.pass.kind != PassKind::kOptimizer && turn.pass.kind != PassKind::kLoad;
-    if (turn.rank == rank && computes) seconds += facts.of(turn.pass).span();
-  }
+  for (const auto& [pass, count] : counts) seconds += count * facts.of(pass).span();
   return seconds;
 }
 

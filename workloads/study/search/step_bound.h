@@ -31,7 +31,9 @@ struct PassOrder {
   };
   std::vector<Turn> turns;
 
-  std::set<std::pair<int, int>> pairs_of(int rank) const;  // chunks of forward, backward pass
+  // Of a rank that compute, each with how many are alike but for their microbatches.
+  using Counts = std::vector<std::pair<Pass, int>>;
+  std::vector<Counts> counts;
 };
 
 class PassOrders {
@@ -49,7 +51,9 @@ class PassOrders {
 StepBound step_bound(const PlanFacts& facts, const PassOrder& order, const StagePlacement& placement,
                      int microbatches);
 
+std::set<std::pair<int, int>> pairs_of(const PassOrder::Counts& counts);  // chunks of forward, backward pass
+
 // Of the passes of one rank, one after the other and none waiting for other ranks.
-double rank_bound(const PlanFacts::Rank& facts, const PassOrder& order, int rank);
+double rank_bound(const PlanFacts::Rank& facts, const PassOrder::Counts& counts);
 
 }  // namespace moebius

@@ -22,7 +22,7 @@ class TrainingSearch {
         base_(base),
         space_(base, *request.library, given, request.goal != SearchGoal::kStepTime),
         score_(request.goal, space_.scenario()),
-        bounds_(space_, score_, request.data),
+        bounds_(space_, score_, request.data, request.transfers),
         bounded_(request.prune && bounds_.hold()) {
     result_.subject = &training_subject();
     result_.goal = request.goal;
@@ -97,7 +97,7 @@ class TrainingSearch {
     near.push({.group = *group});
     course_.look(
         near, [&](const SearchEntry& entry) { return looked_at(entry); },
-        [&] { return static_cast<int>(course_.found().size()) >= std::min(request_.top, kFirst); });
+        [&] { return static_cast<int>(course_.found().size()) >= std::min(request_.top, kFirst); }, kFirst);
     for (; !near.empty(); near.pop()) course_.open().push(near.top());
     given_group_ = *group;
   }

@@ -40,15 +40,13 @@ TensorId FragmentBuilder::add(const Tensor& given) {
   Tensor tensor = given;
   if (tensor.dtype != DType::kFp8) tensor.scaling = Scaling::kBlock;  // a gradient, made from its weight
   if (tensor.dtype == DType::kFp8 && scaling != Scaling::kBlock) tensor.scaling = scaling;
-  const bool shared = tensor.scope != Scope::kFragment;
-  if (shared) {
-    const auto found = by_key_.find({tensor.scope, tensor.key});
-    if (found != by_key_.end()) return found->second;
-  }
   const auto id = static_cast<TensorId>(fragment_.tensors.size());
-  fragment_.tensors.push_back(tensor);
+  if (tensor.scope != Scope::kFragment) {
+    const TensorId known = by_key_.find_or_add(std::uint64_t(tensor.scope) << 32 | tensor.key, id);
+    if (known != KeyTable::kNone) return known;
+  }
+  fragment_.tensors.push_back(std::move(tensor));
   last_writer_.push_back(-1);
-  if (shared) by_key_[{tensor.scope, tensor.key}] = id;
   return id;
 }
 
@@ -70,21 +68,28 @@ std::int32_t FragmentBuilder::add_batch(const BatchPtr& batch) {
   return static_cast<std::int32_t>(fragment_.batches.size()) - 1;
 }
 
-void FragmentBuilder::set_dependencies(Op& op, const std::vector<TensorId>& operands,
-                                       const std::vector<std::int32_t>& after) {
-  op.first_dependency = static_cast<std::int32_t>(fragment_.dependencies.size());
-  std::vector<std::int32_t> writers;
+void FragmentBuilder::set_dependencies(Op& op, const std::vector<std::int32_t>& after) {
+  std::vector<std::int32_t>& all = fragment_.dependencies;
+  op.first_dependency = static_cast<std::int32_t>(all.size());
   for (const std::int32_t before : after) {
-    if (fragment_.ops[before].lane != op.lane) writers.push_back(before);
+    if (fragment_.ops[before].lane != op.lane) all.push_back(before);
   }
-  for (const TensorId id : operands) {
-    const std::int32_t writer = last_writer_[id];
-    if (writer >= 0 && fragment_.ops[writer].lane != op.lane) writers.push_back(writer);
+  for (std::size_t i = op.first_tensor; i < fragment_.operands.size(); ++i) {
+    const std::int32_t writer = last_writer_[fragment_.operands[i]];
+    if (writer >= 0 && fragment_.ops[writer].lane != op.lane) all.push_back(writer);
   }
-  std::sort(writers.begin(), writers.end());
-  writers.erase(std::unique(writers.begin(), writers.end()), writers.end());
-  fragment_.dependencies.insert(fragment_.dependencies.end(), writers.begin(), writers.end());
-  op.num_dependencies = static_cast<std::int32_t>(writers.size());
+  const auto first = all.begin() + op.first_dependency;
+  std::sort(first, all.end());
+  all.erase(std::unique(first, all.end()), all.end());
+  op.num_dependencies = static_cast<std::int32_t>(all.size()) - op.first_dependency;
+}
+
+void FragmentBuilder::reserve(const Fragment& like) {
+  fragment_.ops.reserve(like.ops.size());
+  fragment_.tensors.reserve(like.tensors.size());
+  fragment_.operands.reserve(like.operands.size());
+  fragment_.dependencies.reserve(like.dependencies.size());
+  last_writer_.reserve(like.tensors.size());
 }
 
 std::int32_t FragmentBuilder::emit(Op op, const std::vector<TensorId>& inputs,
@@ -98,10 +103,9 @@ std::int32_t FragmentBuilder::emit(Op op, const std::vector<TensorId>& inputs,
   op.num_inputs = static_cast<std::uint8_t>(inputs.size());
   op.num_outputs = static_cast<std::uint8_t>(outputs.size());
   op.first_tensor = static_cast<std::int32_t>(fragment_.operands.size());
-  std::vector<TensorId> operands = inputs;
-  operands.insert(operands.end(), outputs.begin(), outputs.end());
-  set_dependencies(op, operands, after);
-  fragment_.operands.insert(fragment_.operands.end(), operands.begin(), operands.end());
+  fragment_.operands.insert(fragment_.operands.end(), inputs.begin(), inputs.end());
+  fragment_.operands.insert(fragment_.operands.end(), outputs.begin(), outputs.end());
+  set_dependencies(op, after);
   const auto index = static_cast<std::int32_t>(fragment_.ops.size());
   for (const TensorId id : outputs) last_writer_[id] = index;
   fragment_.ops.push_back(op);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "workloads/schedule/fragment.h"
+#include "workloads/schedule/key_table.h"
 #include "workloads/training/layers/fusion.h"
 
 namespace moebius {
@@ -74,14 +75,15 @@ class FragmentBuilder {
   const Tensor& tensor(TensorId id) const { return fragment_.tensors[id]; }
   Tensor& tensor(TensorId id) { return fragment_.tensors[id]; }
   const Fragment& fragment() const { return fragment_; }
+  void reserve(const Fragment& like);  // room for as much
   FragmentPtr freeze_it();
 
  private:
-  void set_dependencies(Op& op, const std::vector<TensorId>& operands,
-                        const std::vector<std::int32_t>& after);
+  // Of an op whose operands are the last ones.
+  void set_dependencies(Op& op, const std::vector<std::int32_t>& after);
 
   Fragment fragment_;
-  std::map<std::pair<Scope, std::uint32_t>, TensorId> by_key_;
+  KeyTable by_key_;  // tensors, by scope and key
   std::vector<std::int32_t> last_writer_;  // op index per tensor, -1: none here
   std::map<const Route*, std::int32_t> routes_;
   std::uint32_t next_match_ = 0;  // starts at the phase, so that fragments of one microbatch differ

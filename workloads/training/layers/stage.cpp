@@ -6,6 +6,7 @@
 
 #include "hw/error.h"
 #include "workloads/cost/separate_kernels.h"
+#include "workloads/routing/drawn_routes.h"
 #include "workloads/schedule/context_part.h"
 #include "workloads/training/layers/layer_writer.h"
 
@@ -345,7 +346,7 @@ RoutePtr RouteCache::get(RouteSpec spec) {
   }
   constexpr std::size_t kKept = 512;  // more than the layers of one step; older ones go with their fragments
   if (routes_.size() == kKept) routes_.erase(routes_.begin());
-  routes_.push_back(std::make_shared<const Route>(spec));
+  routes_.push_back(drawn_route(spec));
   return routes_.back();
 }
 

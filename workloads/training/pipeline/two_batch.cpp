@@ -39,6 +39,10 @@ class Overlap {
     fragment_.name = backward.name + " beside " + forward.name;
     fragment_.phase = Phase::kBackward;
     fragment_.launch = backward.launch;
+    fragment_.ops.reserve(backward.ops.size() + forward.ops.size());
+    fragment_.tensors.reserve(backward.tensors.size() + forward.tensors.size());
+    fragment_.operands.reserve(backward.operands.size() + forward.operands.size());
+    fragment_.dependencies.reserve(backward.dependencies.size() + forward.dependencies.size());
     for (int half = 0; half < 2; ++half) {
       const Fragment& given = *halves_[half];
       add_tensors(given, half);

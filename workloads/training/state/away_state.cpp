@@ -66,6 +66,7 @@ class Rewrite {
     builder_.scaling = old.scaling;
     builder_.launch = old.launch;
     builder_.pair_bytes = old.pair_bytes;
+    builder_.reserve(fragment_);
   }
 
   FragmentPtr run() {

@@ -1,0 +1,48 @@
+#include "workloads/study/search/probe_keys.h"
+
+#include <fmt/format.h>
+
+namespace moebius {
+
+std::string lowering_key(const TrainingPlan& p, const TrainingWorkload& work) {
+  const auto bit = [](auto value) { return static_cast<int>(value); };
+  std::string key = fmt::format("{} {} {} {} {} {} {} {} {} {} {}|", p.tp, p.dense_degree(), p.expert_tp,
+                                p.tp_chunks, bit(p.sequence_parallel), p.ep, p.nodes_per_token, p.capacity,
+                                p.cp, bit(p.context), work.micro_batch);
+  key += fmt::format("{} {} {} {} {} {} {} {} {} {}|", bit(p.gemm), bit(p.dispatch), bit(p.combine),
+                     bit(p.exchange), bit(p.gradients), bit(p.optimizer_states), bit(p.master),
+                     bit(p.keeps_master), bit(p.scaling), bit(p.fused_quantise));
+  key += fmt::format("{} {} {} {} {} {} {}|", bit(p.separate_accumulation), bit(p.separate_loss),
+                     bit(p.separate_norm_grad), bit(p.separate_update), bit(p.attention), bit(p.launch),
+                     p.fusions.size());
+  key += fmt::format("{} {} {}|{} {} {} {} {}|", bit(p.recompute), p.recompute_layers, bit(p.recompute_whole),
+                     bit(p.overlap_dispatch_combine), bit(p.overlap_tensor_gradients),
+                     bit(p.overlap_two_batch), p.communication_sms, p.tensor_sms);
+  for (const RecomputeOp op : p.recompute_ops) key += fmt::format("{},", bit(op));
+  for (const Fusion fusion : p.fusions) key += fmt::format("f{},", bit(fusion));
+  key += fmt::format("o{}{}{}{}|", bit(p.offload.optimizer), bit(p.offload.parameters),
+                     bit(p.offload.gradients), bit(p.offload.activations));
+  key += fmt::format("z{} d{} s{} g{} p{} {}", p.zero, p.zero > 0 ? p.dp : 0, p.shard, p.group_layers,
+                     p.prefetch,
+                     bit(p.schedule >= PipelineKind::kZbH1) + bit(p.schedule >= PipelineKind::kDualPipe));
+  return key;
+}
+
+std::string groups_key(const TrainingPlan& p) {
+  return fmt::format("{} {} {} {} {} {} {} {} {}", p.tp, p.dense_degree(), p.expert_tp, p.ep, p.cp, p.dp, p.pp,
+                     static_cast<int>(p.schedule), p.zero > 0 ? p.shard : 0);
+}
+
+std::string stage_key(const Model& model, const StageSpec& spec) {
+  std::string key = fmt::format("#{}{}{}{}:", static_cast<int>(spec.slice.has_embedding),
+                                static_cast<int>(spec.slice.has_head), static_cast<int>(spec.previous),
+                                static_cast<int>(spec.next));
+  for (int i = 0; i < spec.slice.num_layers; ++i) {
+    const int layer = spec.slice.first_layer + i;
+    key += fmt::format("{}{}.{} ", model.is_moe_layer(layer) ? 'e' : 'd', model.window(layer),
+                       model.chunk(layer));
+  }
+  return key;
+}
+
+}  // namespace moebius
