@@ -190,7 +190,7 @@ class Rewrite {
       from.push_back(visitor.home);
       to.push_back(visitor.gathered ? visitor.shard : visitor.here);
     }
-    copy({.kind = OpKind::kCopyFromHost, .lane = Lane::kHostCopy}, from, to);
+    each_bucket({.kind = OpKind::kCopyFromHost, .lane = Lane::kHostCopy}, from, to, after_compute());
     for (const bool expert : {false, true}) gather(stretch, expert);
   }
 
@@ -207,15 +207,12 @@ class Rewrite {
                  .lane = Lane::kDataComm,
                  .role = expert ? Role::kExperts : Role::kDense,
                  .group = shard_group(plan_, expert)},
-                from, to);
-  }
-
-  void copy(const Op& op, const std::vector<TensorId>& from, const std::vector<TensorId>& to) {
-    each_bucket(op, from, to);
+                from, to, after_compute());
   }
 
   // The payload: of a gather what has been gathered, of a copy what is copied.
-  void each_bucket(const Op& like, const std::vector<TensorId>& from, const std::vector<TensorId>& to) {
+  void each_bucket(const Op& like, const std::vector<TensorId>& from, const std::vector<TensorId>& to,
+                   const std::vector<std::int32_t>& after) {
     constexpr std::size_t kTensors = 64;
     for (std::size_t first = 0; first < from.size(); first += kTensors) {
       const std::size_t last = std::min(first + kTensors, from.size());
@@ -228,7 +225,7 @@ class Rewrite {
         op.shape.m += builder_.tensor(from[i]).held_rows() * builder_.tensor(from[i]).held_columns();
       }
       done_ = builder_.emit(op, {from.begin() + first, from.begin() + last},
-                            {to.begin() + first, to.begin() + last}, after_compute());
+                            {to.begin() + first, to.begin() + last}, after);
     }
   }
 
@@ -249,7 +246,8 @@ class Rewrite {
     }
     builder_.phase = phase;
     builder_.layer = layer;
-    // The next microbatch loads the sums of gradients that this one stores: both on one lane.
+    // What a stretch leaves may go as soon as it is written, beside the stretches that follow. The next
+    // microbatch loads the sums of gradients that this one stores: both on one lane.
     for (const bool sums : {false, true}) {
       std::vector<TensorId> from, to;
       for (const TensorId id : last_written_[stretch]) {
@@ -258,7 +256,7 @@ class Rewrite {
         to.push_back(visitors_.at(id).home);
       }
       if (from.empty()) continue;
-      copy({.kind = OpKind::kCopyToHost, .lane = sums ? Lane::kHostCopy : Lane::kHostStore}, from, to);
+      each_bucket({.kind = OpKind::kCopyToHost, .lane = sums ? Lane::kHostCopy : Lane::kHostStore}, from, to, {});
       wait_for(done_);
     }
   }
