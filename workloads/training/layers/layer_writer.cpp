@@ -162,7 +162,7 @@ TensorId LayerWriter::quantised(TensorId x, DType dtype) {
   std::vector<TensorId> inputs{x}, outputs{copy};
   if (builder().scaling == Scaling::kTensor) inputs.push_back(largest(x, op));
   if (builder().scaling != Scaling::kBlock) {
-    outputs.push_back(builder().transient(original.rows, original.columns, dtype, role));
+    outputs.push_back(builder().transient(rows(x), columns(x), dtype, role));
     pass_.columns_of[copy] = outputs.back();
     op.shape.heads = kBothWays;
   }
