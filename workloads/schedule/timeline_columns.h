@@ -28,7 +28,7 @@ struct FileHeader {
 static_assert(sizeof(FileHeader) == 24);
 
 inline constexpr char kMagic[8] = {'m', 'o', 'e', 'b', 't', 'l', '\r', '\n'};
-inline constexpr std::uint32_t kVersion = 4;  // 4: experts that are put in place
+inline constexpr std::uint32_t kVersion = 5;  // 5: kinds for norms of gradients and largest magnitudes
 
 struct Section {
   char name[24];            // zero-padded
