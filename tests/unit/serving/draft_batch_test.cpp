@@ -8,11 +8,11 @@
 namespace moebius {
 
 TEST_CASE("a sequence whose guesses are checked has a row for each, behind the rest of its keys") {
-  const Batch batch = batch_of({.decode_sequences = 4, .decode_keys = 100}, 64, 2);
+  const Batch batch = batch_of({.decode_sequences = 4, .decode_keys = 100}, 2);
   CHECK(batch.rows() == 12);
   CHECK(batch.sequences[3].past == 97);
   CHECK(batch.sequences[3].length() == 100);
-  CHECK(batch_of({.decode_sequences = 4, .decode_keys = 100}, 64).rows() == 4);
+  CHECK(batch_of({.decode_sequences = 4, .decode_keys = 100}).rows() == 4);
 }
 
 TEST_CASE("a module that guesses is one layer of the last one's kind") {
