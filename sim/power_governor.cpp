@@ -94,6 +94,9 @@ bool PowerGovernor::repeat(Time now) {
 // which is convex and has one root above 0: Newton's steps from above stay above it.
 double PowerGovernor::clock_at_limit(const Past& past) const {
   const double dynamic = power_.limit - power_.idle;
+  // Mostly nothing ran below the full clock and the limit is far: then c = 1 without a division.
+  if (past.full_seconds == past.clocked_seconds && past.clocked + past.steady < dynamic * kWindow * 0.999)
+    return 1;
   const double beside = kWindow * std::max(1.0, past.clocked_seconds / kWindow);
   const double rest = 1 - past.clocked_seconds / beside, full = past.full_seconds / beside;
   const double clocked = past.clocked / kWindow, slope = past.steady / kWindow - dynamic * rest;
