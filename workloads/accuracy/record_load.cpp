@@ -1,10 +1,13 @@
 // The form of record.json.
+#include <algorithm>
+#include <charconv>
 #include <cmath>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "hw/catalog.h"
+#include "hw/json_text.h"
 #include "hw/reader.h"
 #include "workloads/accuracy/record.h"
 
@@ -23,6 +26,28 @@ double told_number(const Value& value, const Place& place, Range range) {
     place.fail(
         fmt::format("expected a number from {} to {}, found {}", range.low, range.high, value.excerpt()));
   return value.number;
+}
+
+double error_of(std::string_view word, const Place& place) {
+  double error = 0;
+  const auto [end, failed] = std::from_chars(word.data(), word.data() + word.size(), error);
+  const bool whole = failed == std::errc() && end == word.data() + word.size();
+  if (!whole || !(error >= kError.low && error <= kError.high))
+    place.fail(fmt::format("expected numbers from {} to {}, found {}", kError.low, kError.high,
+                           json_excerpt(std::string(word))));
+  return error;
+}
+
+// "quantiles": "-0.02 0.01 ...", errors alone. One text: every report reads ten thousand of them.
+std::vector<AccuracyPoint> read_quantiles(std::string_view text, const Place& place) {
+  std::vector<AccuracyPoint> points;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(' '), text.size());
+    points.push_back({.name = {}, .error = error_of(text.substr(0, end), place)});
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  if (points.empty()) place.fail("expected at least one number, found none");
+  return points;
 }
 
 // "points": [[error, parts, "name"], ...]: parts and name may be left out.
@@ -52,7 +77,9 @@ AccuracySource read_source(Reader reader) {
   source.chips = reader.texts("chips");
   source.devices = reader.integer("devices", kCount, 0);
   source.rows = reader.integer("rows", {1, kCount.high});
-  source.points = read_points(reader.value("points"), reader.place_of("points"));
+  source.points = reader.has("quantiles")
+                      ? read_quantiles(reader.text("quantiles"), reader.place_of("quantiles"))
+                      : read_points(reader.value("points"), reader.place_of("points"));
   reader.finish();
   return source;
 }
@@ -71,6 +98,13 @@ Json point_json(const AccuracyPoint& point) {
   return json;
 }
 
+std::string quantiles_text(const std::vector<AccuracyPoint>& points) {
+  std::string text;
+  for (const AccuracyPoint& point : points)
+    text += fmt::format("{}{}", text.empty() ? "" : " ", rounded(point.error));
+  return text;
+}
+
 std::string source_text(const AccuracySource& source) {
   Json json = {{"class", to_string(source.of)}, {"figure", source.figure}, {"source", source.name}};
   if (!source.link.empty()) json["link"] = source.link;
@@ -78,7 +112,13 @@ std::string source_text(const AccuracySource& source) {
   if (!source.chips.empty()) json["chips"] = source.chips;
   if (source.devices > 0) json["devices"] = source.devices;
   json["rows"] = source.rows;
-  for (const AccuracyPoint& point : source.points) json["points"].push_back(point_json(point));
+  const bool errors_alone = std::ranges::all_of(
+      source.points, [](const AccuracyPoint& point) { return point.parts == 0 && point.name.empty(); });
+  if (errors_alone) {
+    json["quantiles"] = quantiles_text(source.points);
+  } else {
+    for (const AccuracyPoint& point : source.points) json["points"].push_back(point_json(point));
+  }
   return json.dump();
 }
 

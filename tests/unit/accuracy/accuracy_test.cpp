@@ -116,6 +116,18 @@ TEST_CASE("a record is read as it was written") {
       "r:1: /format: expected \"moebius-accuracy-1\", found \"x\"");
 }
 
+TEST_CASE("errors alone are one text, whose words are numbers in their range") {
+  AccuracyRecord record{"2026-11-23", "abc", {}};
+  record.replace(source_of("a", {0.125, -0.25, 0}));
+  for (AccuracyPoint& point : record.sources.front().points) point.name.clear();
+  std::string text = record_text(record);
+  CHECK(text.find(R"("quantiles":"0.125 -0.25 0")") != std::string::npos);
+  CHECK(read_record(parse_document(text, "r")).sources.front().errors() == record.sources.front().errors());
+  text.replace(text.find("-0.25"), 5, "-25.x");
+  CHECK_THROWS_WITH(read_record(parse_document(text, "r")),
+                    "r:3: /sources/0/quantiles: expected numbers from -20 to 20, found \"-25.x\"");
+}
+
 TEST_CASE("four in five measured rows of every class lie inside the intervals that others give") {
   for (const ClassCoverage& coverage : coverage_of(shipped_record())) {
     const std::optional<double> share = coverage.share();
