@@ -6,9 +6,8 @@
 
 #include "real/host/host_run.h"
 #include "tests/cross/resumed_runs.h"
-#undef CHECK  // ours; here it is Catch's
 
-#include <catch2/catch.hpp>
+#include "tests/catch.h"
 
 namespace moebius::test {
 namespace {

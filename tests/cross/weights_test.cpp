@@ -10,9 +10,8 @@
 #include "tests/process.h"
 #include "workloads/checkpoint/convert.h"
 #include "workloads/checkpoint/parameters.h"
-#undef CHECK  // ours; here it is Catch's
 
-#include <catch2/catch.hpp>
+#include "tests/catch.h"
 
 namespace moebius::test {
 namespace {

@@ -3,9 +3,8 @@
 #include "real/cuda/cuda_run.h"
 #include "real/host/host_run.h"
 #include "tests/cross/resumed_runs.h"
-#undef CHECK  // ours; here it is Catch's
 
-#include <catch2/catch.hpp>
+#include "tests/catch.h"
 
 #include "tests/gpu/device_tests.h"
 

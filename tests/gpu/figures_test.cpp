@@ -9,8 +9,7 @@
 #include "tests/gpu/device_tests.h"
 
 #include "hw/error.h"
-#undef CHECK  // ours; here it is Catch's
-#include <catch2/catch.hpp>
+#include "tests/catch.h"
 
 namespace moebius {
 namespace {

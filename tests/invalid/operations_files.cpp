@@ -2,8 +2,7 @@
 #include "hw/error.h"
 #include "tests/process.h"
 #include "workloads/scenario/scenario.h"
-#undef CHECK  // ours; here it is Catch's
-#include <catch2/catch.hpp>
+#include "tests/catch.h"
 
 namespace {
 

@@ -10,8 +10,7 @@
 #include "tests/process.h"
 #include "workloads/scenario/scenario.h"
 
-#undef CHECK  // of hw/error.h: here it is Catch's
-#include <catch2/catch.hpp>
+#include "tests/catch.h"
 
 namespace moebius {
 

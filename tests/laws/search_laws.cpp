@@ -16,8 +16,7 @@
 #include "workloads/study/search/room_bound.h"
 #include "workloads/study/search/step_bound.h"
 #include "workloads/study/search/training_search.h"
-#undef CHECK  // ours; here it is Catch's
-#include <catch2/catch.hpp>
+#include "tests/catch.h"
 
 namespace moebius {
 namespace {

@@ -9,8 +9,7 @@
 #include "hw/error.h"
 #include "tests/laws/simulator.h"
 #include "workloads/study/search/serving_search.h"
-#undef CHECK  // ours; here it is Catch's
-#include <catch2/catch.hpp>
+#include "tests/catch.h"
 
 namespace moebius {
 namespace {

@@ -22,7 +22,7 @@ struct Source {
   std::string path;  // relative to the root: "hw/units.h"
   std::vector<std::string> lines;
   std::string room() const { return path.substr(0, path.find('/')); }
-  bool header() const { return path.size() > 2 && path.compare(path.size() - 2, 2, ".h") == 0; }
+  bool header() const { return fs::path(path).extension() == ".h"; }
 };
 
 Source read(const fs::path& file) {
@@ -165,10 +165,19 @@ TEST_CASE("the top level holds the files of the house and nothing else") {
   }
 }
 
+// What a source includes first has compiled alone with it.
 TEST_CASE("every header compiles alone") {
+  const std::vector<Source> all = sources();
+  std::set<std::string> compiled_first;
+  for (const Source& source : all) {
+    if (source.room() == "tests" || fs::path(source.path).extension() != ".cpp") continue;
+    const std::vector<std::string> included = includes(source);
+    if (!included.empty()) compiled_first.insert(included.front());
+  }
   std::string headers;
-  for (const Source& source : sources()) {
-    if (source.header() && !starts_with(source.path, "tests/")) headers += source.path + "\\n";
+  for (const Source& source : all) {
+    if (!source.header() || starts_with(source.path, "tests/") || compiled_first.count(source.path)) continue;
+    headers += source.path + "\\n";
   }
   // Two at a time; a header that needs another one before it fails by itself.
   const auto compiled = moebius::test::run("cd " + kRoot.string() + " && printf '" + headers +

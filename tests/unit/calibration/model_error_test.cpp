@@ -7,8 +7,7 @@
 #include "workloads/calibration/model/model_error.h"
 
 #include "hw/error.h"
-#undef CHECK  // ours; here it is Catch's
-#include <catch2/catch.hpp>
+#include "tests/catch.h"
 
 namespace moebius {
 namespace {

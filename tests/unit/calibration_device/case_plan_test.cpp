@@ -15,8 +15,7 @@
 #include "workloads/schedule/executor.h"
 
 #include "hw/error.h"
-#undef CHECK  // ours; here it is Catch's
-#include <catch2/catch.hpp>
+#include "tests/catch.h"
 
 namespace moebius {
 namespace {

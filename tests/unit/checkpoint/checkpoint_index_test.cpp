@@ -4,9 +4,8 @@
 #include "hw/error.h"
 #include "tests/process.h"
 #include "tests/unit/checkpoint/small_checkpoint.h"
-#undef CHECK  // ours; here it is Catch's
 
-#include <catch2/catch.hpp>
+#include "tests/catch.h"
 
 namespace moebius::test {
 namespace {

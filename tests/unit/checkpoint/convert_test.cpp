@@ -6,9 +6,8 @@
 #include "tests/unit/checkpoint/small_checkpoint.h"
 #include "workloads/checkpoint/checkpoint_writer.h"
 #include "workloads/checkpoint/new_directory.h"
-#undef CHECK  // ours; here it is Catch's
 
-#include <catch2/catch.hpp>
+#include "tests/catch.h"
 #include <csignal>
 
 namespace moebius::test {

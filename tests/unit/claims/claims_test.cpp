@@ -11,8 +11,7 @@
 #include "workloads/validation/claims/claim_tables.h"
 #include "workloads/validation/claims/judged_claim.h"
 
-#undef CHECK  // of hw/error.h: here it is Catch's
-#include <catch2/catch.hpp>
+#include "tests/catch.h"
 
 namespace {
 

@@ -7,8 +7,7 @@
 #include "hw/reader.h"
 #include "tests/process.h"
 
-#undef CHECK  // of hw/error.h: here it is Catch's
-#include <catch2/catch.hpp>
+#include "tests/catch.h"
 
 namespace {
 

@@ -2,8 +2,7 @@
 #include "workloads/crosscheck/cache_mixture.h"
 
 #include "hw/error.h"
-#undef CHECK  // ours; here it is Catch's
-#include <catch2/catch.hpp>
+#include "tests/catch.h"
 
 namespace moebius {
 namespace {

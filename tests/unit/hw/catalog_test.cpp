@@ -2,11 +2,10 @@
 #include "hw/catalog.h"
 
 #include "hw/error.h"
-#undef CHECK  // ours; here it is Catch's
 
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
+#include "tests/catch.h"
 #include <cmath>
 #include <filesystem>
 #include <fstream>

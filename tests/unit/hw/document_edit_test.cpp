@@ -1,9 +1,8 @@
 // --set on a document: where the value goes, what it is, and what is said when it does not fit.
 #include "hw/document.h"
 #include "hw/error.h"
-#undef CHECK  // ours; here it is Catch's
 
-#include <catch2/catch.hpp>
+#include "tests/catch.h"
 
 using namespace moebius;
 

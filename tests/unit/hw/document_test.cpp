@@ -2,11 +2,10 @@
 #include "hw/document.h"
 
 #include "hw/error.h"
-#undef CHECK  // ours; here it is Catch's
 
 #include <sys/stat.h>
 
-#include <catch2/catch.hpp>
+#include "tests/catch.h"
 #include <chrono>
 #include <filesystem>
 #include <fstream>

@@ -1,11 +1,10 @@
 // Errors, the suggestions in them, and what a violated invariant says.
 #include "hw/error.h"
-#undef CHECK  // ours; here it is Catch's
 
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
+#include "tests/catch.h"
 #include <csignal>
 
 using namespace moebius;

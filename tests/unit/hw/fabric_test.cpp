@@ -2,9 +2,8 @@
 #include "hw/fabric/fabric.h"
 
 #include "hw/error.h"
-#undef CHECK  // ours; here it is Catch's
 
-#include <catch2/catch.hpp>
+#include "tests/catch.h"
 #include <string>
 #include <vector>
 

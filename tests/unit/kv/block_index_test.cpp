@@ -10,8 +10,7 @@
 #include "workloads/routing/random_stream.h"
 #include "workloads/serving/kv/kv_replay.h"
 #include "workloads/serving/traffic/trace_file.h"
-#undef CHECK  // ours; here it is Catch's
-#include <catch2/catch.hpp>
+#include "tests/catch.h"
 
 namespace moebius::kv {
 namespace {

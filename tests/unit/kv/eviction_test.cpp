@@ -9,8 +9,7 @@
 #include "hw/error.h"
 #include "workloads/routing/random_stream.h"
 #include "workloads/serving/kv/block_index.h"
-#undef CHECK  // ours; here it is Catch's
-#include <catch2/catch.hpp>
+#include "tests/catch.h"
 
 namespace moebius::kv {
 namespace {

@@ -1,9 +1,8 @@
 #include "models/hf_config.h"
 
 #include "hw/error.h"
-#undef CHECK  // ours; here it is Catch's
 
-#include <catch2/catch.hpp>
+#include "tests/catch.h"
 #include <filesystem>
 
 namespace moebius {

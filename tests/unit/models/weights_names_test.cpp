@@ -2,10 +2,9 @@
 #include "hw/error.h"
 #include "models/weights/architecture_text.h"
 #include "models/weights/weight_check.h"
-#undef CHECK  // ours; here it is Catch's
 
 #include <algorithm>
-#include <catch2/catch.hpp>
+#include "tests/catch.h"
 
 using namespace moebius;
 

@@ -2,9 +2,8 @@
 #include "hw/error.h"
 #include "models/weights/safetensors_writer.h"
 #include "tests/process.h"
-#undef CHECK  // ours; here it is Catch's
 
-#include <catch2/catch.hpp>
+#include "tests/catch.h"
 #include <cmath>
 #include <cstring>
 #include <limits>

@@ -5,9 +5,8 @@
 #include <vector>
 
 #include "hw/error.h"
-#undef CHECK  // ours; here it is Catch's
 
-#include <catch2/catch.hpp>
+#include "tests/catch.h"
 
 #include "tests/unit/real/hand_made.h"
 

@@ -17,8 +17,7 @@
 #include "workloads/routing/random_stream.h"
 
 #include "hw/error.h"
-#undef CHECK  // ours; here it is Catch's
-#include <catch2/catch.hpp>
+#include "tests/catch.h"
 
 namespace moebius::kv {
 namespace {

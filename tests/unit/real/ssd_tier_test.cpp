@@ -11,8 +11,7 @@
 #include "workloads/serving/kv/tier_law.h"
 
 #include "hw/error.h"
-#undef CHECK  // ours; here it is Catch's
-#include <catch2/catch.hpp>
+#include "tests/catch.h"
 
 namespace moebius::kv {
 namespace {

@@ -9,8 +9,7 @@
 #include "workloads/serving/kv/simulated_tier.h"
 
 #include "hw/error.h"
-#undef CHECK  // ours; here it is Catch's
-#include <catch2/catch.hpp>
+#include "tests/catch.h"
 
 namespace moebius::kv {
 namespace {

@@ -5,9 +5,8 @@
 #include <thread>
 
 #include "hw/error.h"
-#undef CHECK  // ours; here it is Catch's
 
-#include <catch2/catch.hpp>
+#include "tests/catch.h"
 
 #include "real/monitor.h"
 #include "tests/unit/real/hand_made.h"

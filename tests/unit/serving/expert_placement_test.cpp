@@ -9,8 +9,7 @@
 #include "hw/document.h"
 #include "hw/error.h"
 #include "workloads/serving/balancing/placement_request.h"
-#undef CHECK  // ours; here it is Catch's
-#include <catch2/catch.hpp>
+#include "tests/catch.h"
 
 namespace moebius {
 namespace {

@@ -8,8 +8,7 @@
 
 #include "hw/error.h"
 #include "workloads/serving/kv/kv_replay.h"
-#undef CHECK  // ours; here it is Catch's
-#include <catch2/catch.hpp>
+#include "tests/catch.h"
 
 namespace moebius {
 namespace {

@@ -11,8 +11,7 @@
 #include "workloads/validation/servers/server_table.h"
 #include "workloads/validation/servers/sha256.h"
 
-#undef CHECK  // of hw/error.h: here it is Catch's
-#include <catch2/catch.hpp>
+#include "tests/catch.h"
 
 namespace {
 

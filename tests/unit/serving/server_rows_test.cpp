@@ -7,8 +7,7 @@
 #include "workloads/validation/servers/server_scenario.h"
 #include "workloads/validation/servers/server_table.h"
 
-#undef CHECK  // of hw/error.h: here it is Catch's
-#include <catch2/catch.hpp>
+#include "tests/catch.h"
 
 namespace {
 

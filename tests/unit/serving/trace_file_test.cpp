@@ -6,8 +6,7 @@
 #include "hw/error.h"
 #include "tests/process.h"
 #include "workloads/routing/random_stream.h"
-#undef CHECK  // ours; here it is Catch's
-#include <catch2/catch.hpp>
+#include "tests/catch.h"
 
 namespace moebius {
 namespace {

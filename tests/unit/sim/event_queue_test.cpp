@@ -6,8 +6,7 @@
 #include <random>
 #include <vector>
 
-#undef CHECK  // of hw/error.h: here it is Catch's
-#include <catch2/catch.hpp>
+#include "tests/catch.h"
 
 using namespace moebius;
 

@@ -4,8 +4,7 @@
 #include <algorithm>
 
 #include "workloads/training/rank_placement.h"
-#undef CHECK  // ours; here it is Catch's
-#include <catch2/catch.hpp>
+#include "tests/catch.h"
 
 namespace moebius {
 namespace {

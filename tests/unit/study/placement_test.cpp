@@ -11,8 +11,7 @@
 #include "workloads/study/placement/device_orders.h"
 #include "workloads/study/placement/fragmented_clusters.h"
 #include "workloads/study/placement/volume_partition.h"
-#undef CHECK  // ours; here it is Catch's
-#include <catch2/catch.hpp>
+#include "tests/catch.h"
 
 namespace moebius {
 namespace {

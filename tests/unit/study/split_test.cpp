@@ -5,8 +5,7 @@
 #include <set>
 
 #include "workloads/job.h"
-#undef CHECK  // ours; here it is Catch's
-#include <catch2/catch.hpp>
+#include "tests/catch.h"
 
 namespace moebius {
 namespace {

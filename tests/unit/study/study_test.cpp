@@ -9,8 +9,7 @@
 #include "workloads/study/results_file.h"
 #include "workloads/study/study_points.h"
 #include "workloads/study/study_table.h"
-#undef CHECK  // ours; here it is Catch's
-#include <catch2/catch.hpp>
+#include "tests/catch.h"
 
 namespace moebius {
 namespace {

@@ -8,8 +8,7 @@
 #include "hw/error.h"
 #include "tests/process.h"
 #include "workloads/study/workers/worker_processes.h"
-#undef CHECK  // ours; here it is Catch's
-#include <catch2/catch.hpp>
+#include "tests/catch.h"
 
 namespace moebius {
 namespace {

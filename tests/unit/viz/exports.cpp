@@ -1,8 +1,7 @@
 // What other viewers read says what the timeline says: both exports are decoded here by readers of their own.
 #include "hw/error.h"
 
-#undef CHECK  // Catch2 has its own
-#include <catch2/catch.hpp>
+#include "tests/catch.h"
 
 #include <bit>
 #include <cstdint>

@@ -4,8 +4,7 @@
 #include "hw/error.h"
 #include "tests/process.h"
 #include "viz/data/op_names.h"
-#undef CHECK  // ours; here it is Catch's
-#include <catch2/catch.hpp>
+#include "tests/catch.h"
 
 namespace moebius::viz {
 namespace {

@@ -1,8 +1,7 @@
 // Rows, windows, levels of detail and counters: what is drawn adds up to what there is.
 #include "hw/error.h"
-#undef CHECK  // ours; here it is Catch's
 
-#include <catch2/catch.hpp>
+#include "tests/catch.h"
 
 #include <cmath>
 #include <cstdint>

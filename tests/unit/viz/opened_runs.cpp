@@ -1,9 +1,8 @@
 // What is read off an opened run: colours, searches, who waited for whom, how two runs differ.
 #include "hw/error.h"
-#undef CHECK  // ours; here it is Catch's
 
 #include <algorithm>
-#include <catch2/catch.hpp>
+#include "tests/catch.h"
 #include <string>
 
 #include "tests/unit/viz/drawn_run.h"

@@ -8,8 +8,7 @@
 #include "viz/page/charts.h"
 #include "viz/page/html.h"
 #include "viz/page/lanes_picture.h"
-#undef CHECK  // ours; here it is Catch's
-#include <catch2/catch.hpp>
+#include "tests/catch.h"
 
 namespace moebius::viz {
 namespace {

@@ -1,9 +1,8 @@
 // The software rasteriser and the PNG files of its pictures.
 #include "hw/error.h"
-#undef CHECK  // ours; here it is Catch's
 
 #include <array>
-#include <catch2/catch.hpp>
+#include "tests/catch.h"
 #include <cstdint>
 #include <string>
 #include <vector>

@@ -1,9 +1,8 @@
 #include "hw/error.h"
-#undef CHECK  // ours; here it is Catch's
 
 #include <functional>
 
-#include <catch2/catch.hpp>
+#include "tests/catch.h"
 
 #include "small_timeline.h"
 #include "workloads/schedule/compare.h"

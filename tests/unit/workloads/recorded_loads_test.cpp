@@ -4,8 +4,7 @@
 #include "hw/error.h"
 #include "tests/process.h"
 
-#undef CHECK  // of hw/error.h: here it is Catch's
-#include <catch2/catch.hpp>
+#include "tests/catch.h"
 
 using namespace moebius;
 

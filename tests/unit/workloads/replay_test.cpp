@@ -1,7 +1,6 @@
 #include "hw/error.h"
-#undef CHECK  // ours; here it is Catch's
 
-#include <catch2/catch.hpp>
+#include "tests/catch.h"
 
 #include "small_schedule.h"
 #include "workloads/schedule/replay.h"

@@ -1,5 +1,4 @@
 #include "hw/error.h"
-#undef CHECK  // ours; here it is Catch's
 
 #include <sys/resource.h>
 
@@ -9,7 +8,7 @@
 #include <cstring>
 #include <random>
 
-#include <catch2/catch.hpp>
+#include "tests/catch.h"
 
 #include "small_timeline.h"
 
