@@ -44,6 +44,7 @@ struct OpUse {
   Lane lane = Lane::kCompute;
   bool communicates = false;
   bool on_host = false;  // takes none of the device
+  bool host_reads = false;  // the host launches it once the device has come to it (Launches::reached)
 };
 
 struct FragmentUse {
