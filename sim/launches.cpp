@@ -58,7 +58,8 @@ void Launches::reached(int rank_class, Launched op, Time now) {
   if (!host.launching) go_on(rank_class, now);
 }
 
-// Begins the next call of the class's host, unless there is none or it reads what the device has not found yet.
+// Begins the next call of the class's host, unless there is none or it reads what the device has not found
+// yet.
 void Launches::go_on(int rank_class, Time now) {
   Host& host = hosts_[rank_class];
   while (!host.eager.empty()) {

@@ -50,7 +50,7 @@ class Launches {
   void go_on(int rank_class, Time now);
 
   Time launch_;
-  std::vector<Host> hosts_;  // by class
+  std::vector<Host> hosts_;                  // by class
   std::vector<std::int32_t> class_of_slot_;  // of submissions that are launched op by op; -1: others
   EventQueue events_;
   std::uint64_t next_id_ = 0;

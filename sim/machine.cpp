@@ -157,8 +157,8 @@ void Machine::LaneQueue::pop_front() {
   first = 0;
 }
 
-// The next op of the lane starts with the others that become ready at this time, in the order of ids. Where it
-// waits for nothing but a host that reads what came before, the host may go on.
+// The next op of the lane starts with the others that become ready at this time, in the order of ids. Where
+// it waits for nothing but a host that reads what came before, the host may go on.
 void Machine::offer(std::int32_t index) {
   const LaneState& lane = lanes_[index];
   if (lane.busy || lane.queue.empty()) return;

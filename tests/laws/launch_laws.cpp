@@ -62,7 +62,8 @@ TEST_CASE("a captured graph is launched once, behind the one that runs") {
 
 namespace {
 
-// A kernel of 2 us, a dispatch of it that the host reads the counts of, or does not, and a kernel behind that.
+// A kernel of 2 us, a dispatch of it that the host reads the counts of, or does not, and a kernel behind
+// that.
 FragmentPtr exchange(LaunchMode mode, bool counted) {
   RouteSpec spec;
   spec.ranks = spec.experts = 2;
@@ -112,8 +113,8 @@ TEST_CASE("an eager host takes a call for a plain operation, and is ahead of lon
   CHECK(seconds_of({chain(50, LaunchMode::kEager)}, Time{1'000}) == Approx(1e-6 + 50 * kKernel));
 }
 
-// Not read: the call of the first kernel, and what the calls of the dispatch (host_calls()) take longer than that
-// kernel. Read: they begin when it has ended.
+// Not read: the call of the first kernel, and what the calls of the dispatch (host_calls()) take longer than
+// that kernel. Read: they begin when it has ended.
 TEST_CASE("a host that reads counts launches a dispatch only after what finds them") {
   const Time call{1'000};
   const double hidden = seconds_of(exchange(LaunchMode::kHidden, true), call);
