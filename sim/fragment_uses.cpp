@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
+#include "workloads/schedule/host_calls.h"
 #include "workloads/schedule/work.h"
 
 namespace moebius {
@@ -77,7 +78,8 @@ std::unique_ptr<FragmentUse> FragmentUses::prepare(const FragmentPtr& fragment) 
   for (std::size_t i = 0; i < fragment->ops.size(); ++i) {
     const Op& op = fragment->ops[i];
     use->lane_ops[static_cast<int>(op.lane)].push_back(static_cast<std::int32_t>(i));
-    use->ops.push_back({op.units, op.lane, is_communication(op.kind), op.lane == Lane::kLoader});
+    use->ops.push_back({op.units, op.lane, is_communication(op.kind), op.lane == Lane::kLoader,
+                        fragment->launch == LaunchMode::kEager && host_reads_counts(op)});
   }
   link_successors(*fragment, *use);
   use->pool_costs.resize(cluster_.pools.size());

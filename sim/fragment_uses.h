@@ -9,8 +9,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "workloads/cost/op_costs.h"
 #include "sim/traffic/transfer_plans.h"
+#include "workloads/cost/op_costs.h"
 #include "workloads/cost/remembered_costs.h"
 
 namespace moebius {
@@ -32,8 +32,8 @@ class ClassUse {
  private:
   const Fragment& fragment_;
   int rank_class_;
-  OpCosts& shared_;               // of all classes with this chip
-  std::unique_ptr<OpCosts> own_;  // of ops with member loads
+  OpCosts& shared_;                         // of all classes with this chip
+  std::unique_ptr<OpCosts> own_;            // of ops with member loads
   std::vector<std::uint8_t> has_own_cost_;  // a bool each, to look at fast
   std::vector<std::shared_ptr<const TransferPlan>> plans_;
 };
@@ -43,7 +43,8 @@ struct OpUse {
   std::int16_t units = 0;  // see Op
   Lane lane = Lane::kCompute;
   bool communicates = false;
-  bool on_host = false;  // takes none of the device
+  bool on_host = false;     // takes none of the device
+  bool host_reads = false;  // the host launches it once the device has come to it (Launches::reached)
 };
 
 struct FragmentUse {

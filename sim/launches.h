@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <vector>
 
 #include "sim/event_queue.h"
@@ -10,7 +11,8 @@
 namespace moebius {
 
 // The host launches the submissions of a class in order, as early as they come; it does not wait for the
-// device before it goes on. Copy engines and message rings need no launch.
+// device before it goes on, but (LaunchMode::kEager) where it reads what the device found. Copy engines and
+// message rings need no launch, but a framework's call.
 class Launches {
  public:
   struct Launched {
@@ -18,22 +20,38 @@ class Launches {
     std::int32_t op = -1;   // -1: the whole fragment
   };
 
-  // `launch`: of one kernel, or of one captured graph.
-  Launches(std::size_t classes, Time launch) : launch_(launch), free_(classes) {}
+  // `launch`: of one kernel, or of one captured graph; of a framework's host one call (host_calls.h).
+  Launches(std::size_t classes, Time launch) : launch_(launch), hosts_(classes) {}
 
   // How many of the fragment's launches op `op` waits for.
   static int launches_of(const Fragment& fragment, const Op& op);
 
+  // `fragment` stays until its last launch has ended.
   void add(const Fragment& fragment, int rank_class, std::int32_t slot, Time now);
+  // `op` waits for nothing but its launch, and the host reads what came before it.
+  void reached(int rank_class, Launched op, Time now);
   Time next_event() const { return events_.empty() ? kForever : events_.top().time; }
   // The next launch that has ended by `now`; false when there is none.
   bool pop(Time now, Launched& launched);
 
  private:
-  void push(int rank_class, Launched launched, Time now);
+  struct Eager {  // a submission that the host launches op by op
+    const Fragment* fragment = nullptr;
+    std::int32_t slot = 0, next = 0;
+    std::int32_t reached = -1;  // the op that the device came to last
+  };
+  struct Host {
+    Time free;  // when it can launch again
+    std::deque<Eager> eager;
+    bool launching = false;
+  };
+
+  void push(Host& host, Launched launched, Time launch, Time now);
+  void go_on(int rank_class, Time now);
 
   Time launch_;
-  std::vector<Time> free_;  // by class: when the host can launch again
+  std::vector<Host> hosts_;                  // by class
+  std::vector<std::int32_t> class_of_slot_;  // of submissions that are launched op by op; -1: others
   EventQueue events_;
   std::uint64_t next_id_ = 0;
 };

@@ -157,13 +157,17 @@ void Machine::LaneQueue::pop_front() {
   first = 0;
 }
 
-// The next op of the lane starts with the others that become ready at this time, in the order of ids.
+// The next op of the lane starts with the others that become ready at this time, in the order of ids. Where
+// it waits for nothing but a host that reads what came before, the host may go on.
 void Machine::offer(std::int32_t index) {
   const LaneState& lane = lanes_[index];
   if (lane.busy || lane.queue.empty()) return;
   const Live& live = live_on(lane);
   const std::int32_t op = live.use->lane_ops[index % kNumLanes][lane.cursor];
-  if (live.waits_for > 0 || live.dependencies[op] > 0) return;
+  if (live.waits_for > 0) return;
+  if (live.dependencies[op] == 1 && live.use->ops[op].host_reads)
+    launches_.reached(live.rank_class, {lane.queue.front(), op}, now_);
+  if (live.dependencies[op] > 0) return;
   ready_.push_back({id_of(live.sequence, op), index, op});
   std::push_heap(ready_.begin(), ready_.end(), std::greater<>());
 }
@@ -270,9 +274,9 @@ void Machine::finish(std::int32_t index) {
     OpState& state = live.ops[successor];
     state.lag = state.ready == now_ ? std::max(state.lag, lane.lag) : lane.lag;
     state.ready = now_;
-    if (--live.dependencies[successor] == 0) {
+    const std::int32_t left = --live.dependencies[successor];
+    if (left == 0 || (left == 1 && use.ops[successor].host_reads))
       offer(live.rank_class * kNumLanes + static_cast<int>(use.ops[successor].lane));
-    }
   }
   --live.ops_left;
   if (alone && goes_on(index, op)) {

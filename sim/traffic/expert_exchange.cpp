@@ -148,6 +148,13 @@ ExchangeLoad exchange_load(const Op& op, const Route& route, const ExchangeKerne
   return load;
 }
 
+double all_to_all_rows(const Route& route) {
+  const int ranks = route.spec().ranks;
+  double most = 0;
+  for (const RankRows& rows : direct_rows(route)) most = std::max(most, rows.remote.most());
+  return ranks > 1 ? most * ranks / (ranks - 1) : 0;
+}
+
 Traffic expert_exchange(const Op& op, const Route& route, const GroupSites& group, const Cluster& cluster) {
   const ExchangeFamily family = exchange_family(op, route);
   const bool combine = op.kind == OpKind::kCombine;

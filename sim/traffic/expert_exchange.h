@@ -17,6 +17,11 @@ ExchangeFamily exchange_family(const Op& op, const Route& route);
 // What the busiest member moves by this kernel.
 ExchangeLoad exchange_load(const Op& op, const Route& route, const ExchangeKernel& kernel);
 
+// Algorithm::kLibrary: rows that a member holds before the library's all-to-all, a row for each expert of a
+// token, its own share included as collectives count: as if every member had as many to send as the one that
+// sends or receives most.
+double all_to_all_rows(const Route& route);
+
 // The edges; as latency what exchange_time() says before the pipeline runs full, as least_seconds its slowest
 // stage; as memory_bytes what exchange_memory() says. On an idle network the step takes exchange_time() where
 // every member moves what the busiest one does.

@@ -55,6 +55,16 @@ int queue_of(const Op& op, const FabricSpec& fabric) {
   return 0;
 }
 
+// Dispatch or combine as the library's all-to-all, which takes as many channels as it likes.
+Op all_to_all_of(const Op& exchange, const Route& route) {
+  Op op = exchange;
+  op.kind = OpKind::kAllToAll;
+  op.algorithm = Algorithm::kAuto;
+  op.units = 0;
+  op.payload = {all_to_all_rows(route) * exchange.payload.value};
+  return op;
+}
+
 }  // namespace
 
 TransferPlans::TransferPlans(const Cluster& cluster, const Layout& layout, const PlanOptions& options)
@@ -157,6 +167,7 @@ TransferPlan TransferPlans::build(const Op& op, const Key& key, const Group& gro
     return steps_of({std::move(message)}, sites);
   }
   if (key.route == nullptr) return collective(op, key, sites);
+  if (op.algorithm == Algorithm::kLibrary) return collective(all_to_all_of(op, *key.route), key, sites);
   const Traffic exchange = expert_exchange(op, *key.route, sites, cluster_);
   TransferPlan plan = steps_of({exchange}, sites);
   if (plan.flowing() > 0) plan.memory_bytes = exchange.memory_bytes;

@@ -120,6 +120,11 @@ TEST_CASE("attention in kernels of their own, sums that wait and gradients added
     job.plan.separate_accumulation = true;
     job.plan.recompute = RecomputePolicy::kFull;
   });
+  require_same_losses(all_experts_job(AttentionKind::kGqa), [](TrainingJob& job) {
+    job.plan.separate_accumulation = true;
+    job.plan.zero = 2;
+    job.plan.dp = 2;
+  });
   TrainingJob dense = small_job(small_model(AttentionKind::kGqa));
   dense.model.experts = {};
   dense.workload.steps = 3;
@@ -133,6 +138,11 @@ TEST_CASE(
     job.plan.separate_loss = job.plan.separate_norm_grad = job.plan.separate_update = true;
     job.plan.separate_routing = job.plan.expert_by_expert = true;
   };
+  require_same_losses(all_experts_job(AttentionKind::kGqa), [](TrainingJob& job) {
+    job.plan.ep = 2;
+    job.plan.dp = 2;
+    job.plan.exchange = Algorithm::kLibrary;
+  });
   require_same_losses(all_experts_job(AttentionKind::kMla), older);
   TrainingJob dense = small_job(small_model(AttentionKind::kGqa));
   dense.model.experts = {};

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "sim/traffic/collectives.h"
+#include "sim/traffic/expert_exchange.h"
 #include "sim/traffic/wire_uses.h"
 #include "tests/laws/small_world.h"
 #include "workloads/schedule/work.h"
@@ -157,4 +158,37 @@ TEST_CASE("in a group over two vendors' chips the slowest link binds") {
       simulate({cluster, layout, on_all_classes(layout, make_fragment({{op}})), {}, {}}).seconds();
   REQUIRE(time > expected);
   REQUIRE(time < expected + 2 * 15 * 4e-6);  // hops of at most 2 us + 3 switches
+}
+
+namespace {
+
+RoutePtr even_route() {
+  RouteSpec spec;
+  spec.ranks = 16;
+  spec.ranks_per_node = 8;
+  spec.experts = 64;
+  spec.active = 8;
+  spec.tokens = 4096;
+  return std::make_shared<const Route>(spec);
+}
+
+double seconds_of(Op op, const RoutePtr& route) {
+  const Cluster cluster = make_cluster({.nodes = 2, .per_node = 8});
+  const Layout layout = make_layout({.ranks = 16, .expert = 16, .fold = true});
+  std::vector<RoutePtr> routes;
+  if (route) routes.push_back(route), op.route = 0;
+  return simulate({cluster, layout, on_all_classes(layout, make_fragment({{op}}, routes)), {}, {}}).seconds();
+}
+
+}  // namespace
+
+// What is sorted by expert is an all-to-all of rows; combine is the way back.
+TEST_CASE("dispatch and combine by the library take as long as an all-to-all of their rows") {
+  const RoutePtr route = even_route();
+  const double row = 7168, rows = all_to_all_rows(*route);
+  const double whole =
+      seconds_of(communication_op(OpKind::kAllToAll, rows * row, Algorithm::kAuto, GroupRole::kExpert), {});
+  for (const OpKind kind : {OpKind::kDispatch, OpKind::kCombine})
+    REQUIRE(seconds_of(communication_op(kind, row, Algorithm::kLibrary, GroupRole::kExpert), route) ==
+            Approx(whole).epsilon(1e-9));
 }

@@ -1,7 +1,10 @@
 // Laws of kernels that the host launches.
 #include <catch2/catch.hpp>
 
+#include <algorithm>
+
 #include "small_world.h"
+#include "workloads/schedule/host_calls.h"
 
 using namespace moebius;
 
@@ -55,4 +58,69 @@ TEST_CASE("a captured graph is launched once, behind the one that runs") {
   // Graphs shorter than their launch wait for it.
   CHECK(seconds_of({chain(1, LaunchMode::kGraph), chain(1, LaunchMode::kGraph)}, Time{5'000}) ==
         Approx(2 * 5e-6 + kKernel));
+}
+
+namespace {
+
+// A kernel of 2 us, a dispatch of it that the host reads the counts of, or does not, and a kernel behind
+// that.
+FragmentPtr exchange(LaunchMode mode, bool counted) {
+  RouteSpec spec;
+  spec.ranks = spec.experts = 2;
+  spec.active = 1;
+  spec.tokens = 4096;
+  Fragment fragment;
+  fragment.name = "exchange";
+  fragment.launch = mode;
+  fragment.routes = {std::make_shared<const Route>(spec)};
+  for (std::uint32_t key : {1, 2}) {
+    Tensor tensor;
+    tensor.scope = Scope::kRank;
+    tensor.key = key;
+    tensor.rows = tensor.columns = 1;
+    fragment.tensors.push_back(tensor);
+    fragment.operands.push_back(static_cast<std::int32_t>(key) - 1);
+  }
+  Op op = compute_op(OpKind::kAdd);
+  op.shape = {.m = 1, .n = 1};
+  Op dispatch = communication_op(OpKind::kDispatch, 4096, Algorithm::kHierarchical, GroupRole::kExpert);
+  dispatch.route = 0;
+  dispatch.num_inputs = counted ? 2 : 1;
+  dispatch.num_dependencies = 1;
+  Op behind = op;
+  behind.first_dependency = 1;
+  behind.num_dependencies = 1;
+  fragment.dependencies = {0, 1};
+  fragment.ops = {op, dispatch, behind};
+  return freeze(std::move(fragment));
+}
+
+double seconds_of(const FragmentPtr& fragment, Time call) {
+  Cluster cluster = make_cluster({.nodes = 1, .per_node = 2});
+  cluster.launch = call;
+  const Layout layout = make_layout({.ranks = 2, .expert = 2});
+  return simulate({.cluster = cluster,
+                   .layout = layout,
+                   .submissions = on_all_classes(layout, fragment),
+                   .costs = {{OpKind::kAdd, {kKernel}}}})
+      .seconds();
+}
+
+}  // namespace
+
+TEST_CASE("an eager host takes a call for a plain operation, and is ahead of long ones") {
+  CHECK(seconds_of({chain(50, LaunchMode::kEager)}, Time{5'000}) == Approx(50 * 5e-6 + kKernel));
+  CHECK(seconds_of({chain(50, LaunchMode::kEager)}, Time{1'000}) == Approx(1e-6 + 50 * kKernel));
+}
+
+// Not read: the call of the first kernel, and what the calls of the dispatch (host_calls()) take longer than
+// that kernel. Read: they begin when it has ended.
+TEST_CASE("a host that reads counts launches a dispatch only after what finds them") {
+  const Time call{1'000};
+  const double hidden = seconds_of(exchange(LaunchMode::kHidden, true), call);
+  const double calls = host_calls(communication_op(OpKind::kDispatch, 1)) * call.seconds();
+  CHECK(seconds_of(exchange(LaunchMode::kEager, false), call) ==
+        Approx(hidden + call.seconds() + std::max(0.0, calls - kKernel)).epsilon(1e-6));
+  CHECK(seconds_of(exchange(LaunchMode::kEager, true), call) ==
+        Approx(hidden + call.seconds() + calls).epsilon(1e-6));
 }

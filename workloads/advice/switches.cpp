@@ -38,7 +38,8 @@ class Collector {
     add(plan_.tp > 1 && plan_.tp_chunks == 0, "tensor-parallel communication beside its GEMM", pieces);
     add(plan_.fusions.size() < 3, "sums, norms, rotations and gates fused",
         {R"(/plan/fusion=["residual", "rotary", "router"])"});
-    add(plan_.launch == LaunchMode::kKernel, "passes captured as graphs", {"/plan/launch=graph"});
+    add(plan_.launch == LaunchMode::kKernel || plan_.launch == LaunchMode::kEager,
+        "passes captured as graphs", {"/plan/launch=graph"});
   }
 
   // What software before fused kernels did, all at once.

@@ -102,6 +102,7 @@ void add_products(Kernels& kernels, const CostQuery& query) {
 void add_permutation(Kernels& kernels, const CostQuery& query) {
   constexpr int kToFindRows = 4;
   kernels.op_itself();
+  if (query.shape.heads == kSortedTwiceFused) return kernels.pass(4);
   if (query.kind == OpKind::kPermute || query.kind == OpKind::kUnpermute) kernels.small(kToFindRows);
   if (query.kind == OpKind::kUnpermute) kernels.pass(4);
   if (query.kind == OpKind::kUnpermuteGrad) {

@@ -12,6 +12,7 @@ inline constexpr int kSeparateKernels = 1;
 inline constexpr int kSeparateFromBf16 = 2;  // of kAdam whose gradients come in 16 bits
 inline constexpr int kScaledApart = 2;       // added, of kAdam whose gradients are scaled down by their norm
 inline constexpr int kSortedTwice = 2;       // of permutations: before and after rows travel
+inline constexpr int kSortedTwiceFused = 3;  // the same, each time by one kernel
 inline constexpr int kBothWays = 1;          // of kQuantise: two copies, with scales along rows and along columns
 
 bool has_separate_kernels(const CostQuery& query);
@@ -36,7 +37,8 @@ bool has_separate_kernels(const CostQuery& query);
 // - kPermute, kUnpermute and their gradients: the op itself; rows times their weights in a pass (4), back the
 // product
 //   for the rows (4) and that for the weights (6) with its sum (2); sorted again where a rank has several
-//   experts (4); forward 4 kernels that find which rows and weights these are;
+//   experts (4); forward 4 kernels that find which rows and weights these are; of kSortedTwiceFused the op itself
+//   and the rows sorted again (4);
 // - kQuantise of both ways: in proportion to the bytes, of which a second copy is a third of those of one;
 // - kGroupedGemm and its gradients: a dense product for each expert, one after the other, as Transformer
 //   Engine's GroupedLinear does on a few streams (nvte_multi_stream_cublas_gemm); such products fill the

@@ -11,8 +11,9 @@ constexpr std::array kDispatches{
     Named<Algorithm>{"auto", Algorithm::kAuto, "low latency for up to 128 tokens of a rank"},
     Named<Algorithm>{"deepep", Algorithm::kHierarchical,
                      "high throughput: one copy a remote node, then over the scale-up link"},
-    Named<Algorithm>{"deepep-low-latency", Algorithm::kDirect,
-                     "each token to each of its experts by itself"}};
+    Named<Algorithm>{"deepep-low-latency", Algorithm::kDirect, "each token to each of its experts by itself"},
+    Named<Algorithm>{"all-to-all", Algorithm::kLibrary,
+                     "sorted by expert, then the library's all-to-all: a row for each expert of a token"}};
 
 }  // namespace
 

@@ -66,6 +66,9 @@ constexpr std::array kLaunchModes{
     Named<LaunchMode>{"kernel", LaunchMode::kKernel, "one by one"},
     Named<LaunchMode>{"graph", LaunchMode::kGraph,
                       "each pass captured as a graph, which is launched at once"},
+    Named<LaunchMode>{"eager", LaunchMode::kEager,
+                      "by a framework, op by op, whose host reads how many tokens come to experts; "
+                      "/cluster/launch is what it takes for one plain operation"},
 };
 
 constexpr std::array kMemoryRules{

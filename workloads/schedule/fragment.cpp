@@ -113,6 +113,8 @@ std::string_view to_string(LaunchMode mode) {
       return "hidden";
     case LaunchMode::kKernel:
       return "kernel";
+    case LaunchMode::kEager:
+      return "eager";
     case LaunchMode::kGraph:
       return "graph";
   }

@@ -83,6 +83,7 @@ enum class LaunchMode : std::uint8_t {
   kHidden,  // far enough ahead that the device never waits for it
   kKernel,  // one by one
   kGraph,   // captured once, then all together
+  kEager,   // by a framework, op by op: host_calls.h
 };
 std::string_view to_string(LaunchMode mode);
 

@@ -186,6 +186,8 @@ std::string_view to_string(Algorithm algorithm) {
       return "in-switch";
     case Algorithm::kRailLocal:
       return "rail-local";
+    case Algorithm::kLibrary:
+      return "library";
   }
   return "unknown";
 }

@@ -96,7 +96,7 @@ struct TrainingPlan {
   Scaling scaling = Scaling::kBlock;  // of FP8 operands of matrix products
   bool fused_quantise = false;
   bool half_weights = false;  // weights of FP8 products are updated and gathered in BF16, and quantised once a step
-  bool separate_accumulation = false;  // weight gradients are written in BF16 and added to the kept ones
+  bool separate_accumulation = false;  // weight gradients are written in BF16 and added to the kept ones (zero 0, 1)
   bool separate_loss = false;          // FP32 logits, and a kernel for each step of the loss
   bool separate_norm_grad = false;     // a norm's own gradient is a kernel that reads both operands again
   double clip = 0;                     // the norm over all gradients that a step keeps to; 0: whatever it is

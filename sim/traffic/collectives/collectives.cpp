@@ -19,6 +19,7 @@ using Family = Steps (*)(const CollectiveQuery&, const GroupSites&, const Fabric
 Family family_of(Algorithm algorithm) {
   switch (algorithm) {
     case Algorithm::kAuto:
+    case Algorithm::kLibrary:
       break;
     case Algorithm::kRing:
       return ring_steps;

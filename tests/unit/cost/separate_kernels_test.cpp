@@ -62,7 +62,8 @@ TEST_CASE("norms of kernels that read rows twice take as much longer as was meas
 
 // Unscale and check 4 + 4, copy of the weights 4; of 16-bit gradients a copy 2 + 4 before; of clipped ones a
 // scaling 4 + 4. Their norm is an op of its own.
-TEST_CASE("an update in kernels of its own moves 12 bytes more for each parameter, 6 from 16 bits, 8 clipped") {
+TEST_CASE(
+    "an update in kernels of its own moves 12 bytes more for each parameter, 6 from 16 bits, 8 clipped") {
   const double fused = fused_bytes(OpKind::kAdam);
   CHECK(separate(OpKind::kAdam).memory_bytes == fused + 12 * kElements);
   CHECK(separate(OpKind::kAdam, kSeparateFromBf16).memory_bytes == fused + 18 * kElements);
@@ -96,8 +97,10 @@ TEST_CASE("rows go to experts and back in passes of their own") {
   CHECK(more(OpKind::kUnpermute, kSeparateKernels) == to_find + 4 * kElements);
   CHECK(more(OpKind::kUnpermuteGrad, kSeparateKernels) == 12 * kElements);
   for (const OpKind kind :
-       {OpKind::kPermute, OpKind::kPermuteGrad, OpKind::kUnpermute, OpKind::kUnpermuteGrad})
+       {OpKind::kPermute, OpKind::kPermuteGrad, OpKind::kUnpermute, OpKind::kUnpermuteGrad}) {
     CHECK(more(kind, kSortedTwice) == more(kind, kSeparateKernels) + 4 * kElements);
+    CHECK(more(kind, kSortedTwiceFused) == 4 * kElements);
+  }
 }
 
 TEST_CASE("products one expert after the other are dense products of the rows of each") {

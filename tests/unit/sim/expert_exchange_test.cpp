@@ -79,3 +79,9 @@ TEST_CASE("for low latency every copy travels by itself") {
   for (const Edge& edge : c.traffic(c.op(OpKind::kCombine)).edges) bytes += edge.bytes;
   REQUIRE(bytes == Approx(16 * 64 * 8 * 15.0 / 16 * 7168).epsilon(0.05));
 }
+
+// 4,096 tokens of 8 experts each, which the ranks take alike: 32,768 rows, whichever nodes they go to.
+TEST_CASE("by the library's all-to-all a token travels once for each of its experts") {
+  const Case c;
+  REQUIRE(all_to_all_rows(c.route) == Approx(4096 * 8).epsilon(0.02));
+}

@@ -85,6 +85,17 @@ TEST_CASE("routing in kernels of its own and products by expert mark the ops of 
   CHECK(kernels_of(job, OpKind::kPermute) == 0);
 }
 
+TEST_CASE("rows that travel by the library's all-to-all are sorted again where a rank has several experts") {
+  TrainingJob job = small_job();
+  job.plan.exchange = Algorithm::kLibrary;
+  for (const OpKind kind :
+       {OpKind::kPermute, OpKind::kPermuteGrad, OpKind::kUnpermute, OpKind::kUnpermuteGrad})
+    CHECK(kernels_of(job, kind) == kSortedTwiceFused);
+  CHECK(kernels_of(job, OpKind::kGate) == 0);
+  job.model.experts.routed = 4;
+  CHECK(kernels_of(job, OpKind::kPermute) == 0);
+}
+
 // s b V elements of 4 bytes stand beside the logits while the loss is computed, which is where the small
 // model of one layer needs most.
 TEST_CASE("FP32 logits stand in memory") {

@@ -27,10 +27,12 @@ MoeContext context_of(FragmentBuilder& builder, const RoutePtr& route, const Rou
   return moe;
 }
 
-// Rows of several experts are sorted twice: for their ranks before they travel, and there by expert.
+// Rows of several experts that travel one by one are sorted twice: for their ranks before they travel, and
+// there by expert.
 int routing_kernels(const LayerWriter& writer, const MoeContext& moe) {
-  if (!writer.plan().separate_routing) return 0;
-  return moe.local_experts > 1 ? kSortedTwice : kSeparateKernels;
+  const TrainingPlan& plan = writer.plan();
+  if (plan.separate_routing) return moe.local_experts > 1 ? kSortedTwice : kSeparateKernels;
+  return plan.exchange == Algorithm::kLibrary && moe.local_experts > 1 ? kSortedTwiceFused : 0;
 }
 
 struct Received {
@@ -133,7 +135,8 @@ Op dispatch_op(const LayerWriter& writer, std::int64_t rows, std::int32_t route)
         .units = static_cast<std::int16_t>(plan.communication_sms),
         .route = route,
         .shape = {.m = rows, .n = model.hidden, .k = model.experts.active}};
-  op.payload = {model.hidden * element_bytes(plan.dispatch) + 4.0 * model.experts.active};
+  const int weights = plan.exchange == Algorithm::kLibrary ? 1 : model.experts.active;  // that go with a row
+  op.payload = {model.hidden * element_bytes(plan.dispatch) + 4.0 * weights};
   return op;
 }
 

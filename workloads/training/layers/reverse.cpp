@@ -313,7 +313,8 @@ void Reverse::write_weight_gradient(const DeferredWeight& deferred) {
   const TensorId right =
       low && !deferred.by_columns ? quantised(x, OpKind::kTransposeQuantise, forward.route) : x;
   const TensorId buffer = gradient_buffer(deferred.weight, !grouped && sees_share_of_tokens(deferred.x));
-  if (grouped || !plan().separate_accumulation) {
+  // Sharded gradients are a microbatch's own until they are reduced: there is nothing to add to.
+  if (grouped || !plan().separate_accumulation || plan().zero >= 2) {
     emit(op, {left_operand, right}, {buffer});
     return;
   }

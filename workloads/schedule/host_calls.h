@@ -1,0 +1,29 @@
+// What the host of a framework that runs op by op (PyTorch, not captured) does for an op before the device
+// has its kernels, in calls: one call is what such a host takes for a plain operation of a module, forward,
+// and /cluster/launch says how long that is.
+//
+// Measured forward of torch.nn.Linear, CPU time: 13.5 us on H100 DGX (Xeon 8480C), 33.2 us on GH200, 37.1 us
+// on GB200 (NVIDIA/TransformerEngine, issue 2053, 2025-08). The table, in parts of that:
+// - a module of Transformer Engine, its Linear forward 90.5 and 99.7 us on GH200 and GB200 (the same issue):
+//   2.7. Its way back takes 1.75 times as long as its way forward (issue 2897), half for each product: 2.4;
+// - products of experts: 64 of them in two products, 1.2 ms forward and 2.1 ms back on GB200, of sizes too
+// small
+//   to be seen (issue 2897): the module, and 0.21 and 0.18 for each expert and product;
+// - attention: a module, forward and back in one;
+// - what moves tokens or chooses experts is written in elementary operations, about 0.4 each (5 us, the lower
+// end
+//   of what eager operations take): router 10 of them, dispatch and combine 10, permutations 5;
+// - all else: one.
+#pragma once
+
+#include "workloads/schedule/op.h"
+
+namespace moebius {
+
+double host_calls(const Op& op);
+
+// Whether the host reads what the device found before it goes on: how many tokens come to each expert, where
+// tokens with their weights are dispatched (on the way back the numbers are known).
+bool host_reads_counts(const Op& op);
+
+}  // namespace moebius
