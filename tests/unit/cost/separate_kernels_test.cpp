@@ -62,7 +62,8 @@ TEST_CASE("norms of kernels that read rows twice take as much longer as was meas
 
 // Unscale and check 4 + 4, copy of the weights 4; of 16-bit gradients a copy 2 + 4 before; of clipped ones a
 // scaling 4 + 4. Their norm is an op of its own.
-TEST_CASE("an update in kernels of its own moves 12 bytes more for each parameter, 6 from 16 bits, 8 clipped") {
+TEST_CASE(
+    "an update in kernels of its own moves 12 bytes more for each parameter, 6 from 16 bits, 8 clipped") {
   const double fused = fused_bytes(OpKind::kAdam);
   CHECK(separate(OpKind::kAdam).memory_bytes == fused + 12 * kElements);
   CHECK(separate(OpKind::kAdam, kSeparateFromBf16).memory_bytes == fused + 18 * kElements);
@@ -142,4 +143,15 @@ TEST_CASE("kernels of their own take at least what their bytes take on an A100")
   CHECK(cost.memory_bytes == 30.0 * 8192 * 6400);
   CHECK(cost.seconds > cost.memory_bytes / chip.memory_rate.value);
   CHECK(cost.seconds < 1.3 * cost.memory_bytes / chip.memory_rate.value);
+}
+
+TEST_CASE("rows that dispatch puts where experts read them need no kernel, however many there are") {
+  for (const OpKind kind : {OpKind::kPermute, OpKind::kUnpermute}) {
+    const CostQuery query = asked(kind, kWithinExchange);
+    REQUIRE(is_within_exchange(query));
+    CHECK_FALSE(is_within_exchange(asked(kind, 0)));
+    const Cost none = separate_kernels_cost(Bytes1(), query);
+    CHECK(none.seconds == 0);
+    CHECK(none.memory_bytes == 0);
+  }
 }

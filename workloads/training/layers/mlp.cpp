@@ -27,8 +27,10 @@ MoeContext context_of(FragmentBuilder& builder, const RoutePtr& route, const Rou
   return moe;
 }
 
-// Rows of several experts are sorted twice: for their ranks before they travel, and there by expert.
+// Rows of several experts are sorted twice: for their ranks before they travel, and there by expert. Low-latency
+// kernels put each row where its expert reads it, and sum up what comes back (DeepEP, internode_ll.cu).
 int routing_kernels(const LayerWriter& writer, const MoeContext& moe) {
+  if (writer.plan().exchange == Algorithm::kDirect) return kWithinExchange;
   if (!writer.plan().separate_routing) return 0;
   return moe.local_experts > 1 ? kSortedTwice : kSeparateKernels;
 }
