@@ -38,6 +38,7 @@ Machine::Machine(MachineParts parts)
     if (is_new && parts.powers != nullptr)
       governors_.emplace_back((*parts.powers)[pool_index(parts.cluster, device)]);
     chip_of_class_.push_back(chip->second);
+    chips_shared_ = chips_shared_ || !is_new;
   }
 }
 
@@ -132,12 +133,16 @@ Time Machine::advance(Time to) {
     ended_.clear();
     network_.advance(now_, ended_);
     for (const std::int32_t meeting : ended_) next_step(meeting);
-    for (std::int32_t holder; (holder = chips_.pop_finished(now_)) != Chips::kNobody;)
-      holder >= 0 ? finish(holder) : end_part(meeting_of_copy(holder));
+    for (std::int32_t holder; (holder = chips_.pop_finished(now_)) != Chips::kNobody;) end_work(holder);
     start_ready();
     next = next_event();
   } while (next <= now_);
   return next;
+}
+
+void Machine::end_work(std::int32_t holder) {
+  if (holder >= 0) return finish(holder);
+  holder > kPosting ? end_part(meeting_of_copy(holder)) : end_posting(kPosting - holder);
 }
 
 std::vector<Completion> Machine::take_completions() {
@@ -197,6 +202,7 @@ void Machine::start_ready() {
 
 void Machine::hold(std::int32_t index, int cores) {
   LaneState& lane = lanes_[index];
+  if (lane.meeting >= 0) return post(index, cores);
   lane.cores = cores;
   lane.start = lane.work_start = now_;
   // Whoever came last made this op wait, and hands on how far the average member is ahead of the slowest.

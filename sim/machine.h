@@ -88,6 +88,7 @@ class Machine {
     Time start, work_start, last_end, lag;
     const OpCost* cost = nullptr;  // compute only
     std::int16_t slowest = 0;      // communication only
+    std::int32_t meeting = -1;     // communication that waits for cores to post, or posts: where it meets
     double clock = 1;              // at its start
   };
 
@@ -111,6 +112,9 @@ class Machine {
   // Who holds a transfer's copying on a chip: below every lane, and not Chips::kNobody.
   static std::int32_t copy_for(std::int32_t meeting) { return -2 - meeting; }
   static std::int32_t meeting_of_copy(std::int32_t holder) { return -2 - holder; }
+  // Who holds all cores for a transfer's lane while it posts: below every copy.
+  static constexpr std::int32_t kPosting = -(1 << 30);
+  static std::int32_t posting_for(std::int32_t lane) { return kPosting - lane; }
 
   std::int32_t new_live();
   void wait_for_launches(std::int32_t rank_class, std::int32_t slot);
@@ -131,6 +135,10 @@ class Machine {
   void begin_transfer(std::int32_t meeting);
   void next_step(std::int32_t meeting);
   void copy_on_chips(std::int32_t meeting);
+  void post_on_chips(std::int32_t meeting);
+  void end_posting(std::int32_t lane);
+  void post(std::int32_t lane, int cores);
+  void end_work(std::int32_t holder);
   void end_part(std::int32_t meeting);
   void end_transfer(std::int32_t meeting);
   void finish(std::int32_t lane);
@@ -139,7 +147,8 @@ class Machine {
   void release_cores(const LaneState& lane, const Live& live);
   void complete(std::int32_t slot);
 
-  const bool whole_chips_;  // ops hold all cores whatever they ask for: ranks are virtual
+  const bool whole_chips_;     // ops hold all cores whatever they ask for: ranks are virtual
+  bool chips_shared_ = false;  // several classes are on one chip
   const Layout& layout_;
   Recorder& recorder_;
   TransferPlans& plans_;

@@ -2,6 +2,7 @@
 #include "sim/machine.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace moebius {
 
@@ -73,6 +74,7 @@ void Machine::begin_transfer(std::int32_t slot) {
   for (const std::int32_t lane : meeting.lanes) lanes_[lane].work_start = now_;
   if (meeting.receiver >= 0) lanes_[meeting.receiver].work_start = now_;
   copy_on_chips(slot);
+  post_on_chips(slot);
   next_step(slot);
 }
 
@@ -92,6 +94,44 @@ void Machine::copy_on_chips(std::int32_t slot) {
                   .paced = false},
                  now_);
   meeting.parts += static_cast<int>(meeting.lanes.size());
+}
+
+// Each member posts with every core of its own chip as soon as it has them, whoever else is still waiting for
+// his; cores that only post messages are free again long before these have come.
+void Machine::post_on_chips(std::int32_t slot) {
+  Meeting& meeting = meetings_[slot];
+  if (meeting.plan->held <= 0 || whole_chips_ || chips_shared_) return;
+  for (const std::int32_t index : meeting.lanes) {
+    LaneState& lane = lanes_[index];
+    if (use_on(lane).units != 0) continue;
+    const int chip = chip_of_class_[live_on(lane).rank_class];
+    const int cores = chips_.take(chip, index, chips_.most_cores(chip, true), true);
+    if (cores == 0) continue;  // nobody counts those that it would take
+    lane.meeting = slot;
+    ++meeting.parts;
+    if (cores > 0) post(index, cores);
+  }
+}
+
+void Machine::post(std::int32_t index, int cores) {
+  LaneState& lane = lanes_[index];
+  lane.cores = cores;
+  const Meeting& meeting = meetings_[lane.meeting];
+  chips_.start({.chip = chip_of_class_[live_on(lane).rank_class],
+                .holder = posting_for(index),
+                .id = meeting.id,
+                .seconds = meeting.plan->held,
+                .memory_bytes = 0,
+                .paced = false},
+               now_);
+}
+
+void Machine::end_posting(std::int32_t index) {
+  LaneState& lane = lanes_[index];
+  const std::int32_t meeting = std::exchange(lane.meeting, -1);
+  release_cores(lane, live_on(lane));
+  lane.cores = 0;
+  end_part(meeting);
 }
 
 void Machine::end_part(std::int32_t slot) {

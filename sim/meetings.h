@@ -28,7 +28,7 @@ struct Meeting {
   std::size_t next_step = 0;
   std::uint64_t id = 0;        // orders transfers
   Time begin;                  // of the transfer
-  int parts = 1;               // that have not ended: what the network moves, what each chip copies
+  int parts = 1;               // that have not ended: what the network moves, what each chip copies or posts
   std::int32_t receiver = -1;  // lane that waits for the message
   bool delivered = false;      // the message, before its receiver came
 };

@@ -171,6 +171,9 @@ Traffic expert_exchange(const Op& op, const Route& route, const GroupSites& grou
   traffic.latency = time.latency;
   traffic.least_seconds = time.flow;
   traffic.memory_bytes = exchange_memory(kernel, of_chip);
+  // Libraries between attention and experts that stand apart have the CPU post (MegaScale-Infer, arXiv
+  // 2504.02263, M2N).
+  traffic.held = route.spec().without_experts > 0 ? 0 : time.held;
   return traffic;
 }
 

@@ -32,6 +32,7 @@ struct Traffic {
   double most_rate = 0;   // bytes per second that one edge uses at most (protocol, channels); 0: no limit
   double least_seconds = 0;  // that the bytes take, however free the wires: cores that copy them; 0: no limit
   double memory_bytes = 0;   // of device memory that the busiest member reads and writes for it
+  double held = 0;           // s, from its beginning, that it holds every core of its members' chips
   // Messages for another rail climb to the spine, where there is one, instead of changing rail in a node.
   bool climbs = false;
   // Hops of a pipeline that passes the buffer on in chunks, as many as make it fastest; 0: no pipeline.

@@ -171,6 +171,7 @@ TransferPlan TransferPlans::build(const Op& op, const Key& key, const Group& gro
   const Traffic exchange = expert_exchange(op, *key.route, sites, cluster_);
   TransferPlan plan = steps_of({exchange}, sites);
   if (plan.flowing() > 0) plan.memory_bytes = exchange.memory_bytes;
+  plan.held = std::min(exchange.held, plan.alone());
   if (!plan.steps.empty()) plan.slowest = static_cast<std::int16_t>(builder_.busiest_member(sites));
   return plan;
 }

@@ -6,7 +6,6 @@
 namespace moebius {
 namespace {
 
-
 double time_at(double bytes, double rate) {
   return rate > 0 ? bytes / rate : 0;
 }
@@ -82,7 +81,10 @@ ExchangeTime exchange_time(const ExchangeKernel& kernel, const ExchangeLoad& loa
       time_at(load.inside * row, rate_of(kernel.link_share, machine.link_line, machine.link_rate));
   const double nic =
       time_at(load.across * row, rate_of(kernel.nic_share, machine.nic_line, machine.nic_rate));
-  return {latency_of(kernel, load, machine) + filling, std::max({copying, summing, messages, link, nic})};
+  const double by_cores = std::max({copying, summing, messages, link});
+  ExchangeTime time{latency_of(kernel, load, machine) + filling, std::max(by_cores, nic)};
+  if (kernel.family == ExchangeFamily::kLowLatency) time.held = time.latency + by_cores;
+  return time;
 }
 
 double exchange_memory(const ExchangeKernel& kernel, const ExchangeLoad& load) {

@@ -79,6 +79,10 @@ struct ExchangeMachine {
 struct ExchangeTime {
   double latency = 0;  // s, before the pipeline runs full
   double flow = 0;     // s, of its slowest stage
+  // s, that low-latency kernels hold every core: all but the time in which the NIC alone is at work. Within a
+  // node the cores copy, to the end; between nodes they post messages, and are free until these have come.
+  // Kernels for high throughput hold the cores that they were given instead.
+  double held = 0;
   double seconds() const { return latency + flow; }
 };
 

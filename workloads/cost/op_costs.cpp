@@ -118,7 +118,7 @@ OpCost OpCosts::joined(const Op& op, OpCost cost) const {
 
 // A member that received no token still launches its kernel.
 Cost OpCosts::member_cost(const Op& op, int member, CostQuery query) const {
-  if (fragment_.routes[op.route]->rows_of_rank(member) == 0)
+  if (fragment_.routes[op.route]->rows_of_rank(member) == 0 && !is_within_exchange(query))
     return {accelerator_.kernel_floor.seconds(), Origin::kRoofline, 0, 0};
   query.shape = member_shape(op, fragment_, member);
   return has_separate_kernels(query) ? separate_kernels_cost(source_, query) : source_.cost(query);

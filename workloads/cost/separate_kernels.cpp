@@ -113,6 +113,10 @@ void add_permutation(Kernels& kernels, const CostQuery& query) {
 
 }  // namespace
 
+bool is_within_exchange(const CostQuery& query) {
+  return is_permutation(query.kind) && query.shape.heads == kWithinExchange;
+}
+
 bool has_separate_kernels(const CostQuery& query) {
   const OpKind kind = query.kind;
   return query.shape.heads > 0 && (is_loss(kind) || is_norm(kind) || kind == OpKind::kAdam || is_gate(kind) ||
@@ -120,6 +124,7 @@ bool has_separate_kernels(const CostQuery& query) {
 }
 
 Cost separate_kernels_cost(const CostSource& source, const CostQuery& query) {
+  if (is_within_exchange(query)) return {};
   Kernels kernels(source, query);
   if (is_product(query.kind)) {
     add_products(kernels, query);

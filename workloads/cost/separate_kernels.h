@@ -13,9 +13,12 @@ inline constexpr int kSeparateFromBf16 = 2;  // of kAdam whose gradients come in
 inline constexpr int kScaledApart = 2;       // added, of kAdam whose gradients are scaled down by their norm
 inline constexpr int kSortedTwice = 2;       // of permutations: before and after rows travel
 inline constexpr int kSortedTwiceFused = 3;  // the same, each time by one kernel
+inline constexpr int kWithinExchange = 4;    // of permutations: rows are put and summed up as they come
 inline constexpr int kBothWays = 1;          // of kQuantise: two copies, with scales along rows and along columns
 
 bool has_separate_kernels(const CostQuery& query);
+// No kernel at all: what the op does is a part of dispatch or combine, and of their time.
+bool is_within_exchange(const CostQuery& query);
 
 // The sum over the kernels, each as `source` says of a pass that moves its bytes; per element:
 // - the loss, as vocabulary-parallel cross entropy was written (Megatron-LM, cross_entropy.py):

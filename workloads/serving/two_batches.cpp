@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "workloads/training/pipeline/two_batch.h"
+#include "workloads/serving/decode_stages.h"
 
 namespace moebius {
 namespace {
@@ -58,8 +58,9 @@ std::optional<HalfBatches> halves_of(const std::vector<BatchPtr>& batches) {
   return halves;
 }
 
-FragmentPtr lower_two_batches(const FragmentPtr& first, const FragmentPtr& second) {
-  return overlap(*first, *second);
+FragmentPtr lower_two_batches(const FragmentPtr& first, const FragmentPtr& second, bool decodes) {
+  if (!decodes) return overlap(*first, *second);
+  return overlap({*first, decode_stages(*first)}, {*second, decode_stages(*second)}, kStagesBehind);
 }
 
 }  // namespace moebius

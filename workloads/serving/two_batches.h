@@ -18,7 +18,8 @@ using HalfBatches = std::pair<std::vector<BatchPtr>, std::vector<BatchPtr>>;  //
 // where a batch has one row, since all ranks must meet in both halves.
 std::optional<HalfBatches> halves_of(const std::vector<BatchPtr>& batches);
 
-// Attention and experts of the two in turn, cut where one would wait for its tokens.
-FragmentPtr lower_two_batches(const FragmentPtr& first, const FragmentPtr& second);
+// Prompts: attention and experts of the two in turn, cut where one would wait for its tokens. Decoding: five
+// stages a layer (decode_stages.h), the second half two of them behind the first.
+FragmentPtr lower_two_batches(const FragmentPtr& first, const FragmentPtr& second, bool decodes);
 
 }  // namespace moebius

@@ -146,3 +146,14 @@ TEST_CASE("kernels of their own take at least what their bytes take on an A100")
   CHECK(cost.seconds > cost.memory_bytes / chip.memory_rate.value);
   CHECK(cost.seconds < 1.3 * cost.memory_bytes / chip.memory_rate.value);
 }
+
+TEST_CASE("rows that dispatch puts where experts read them need no kernel, however many there are") {
+  for (const OpKind kind : {OpKind::kPermute, OpKind::kUnpermute}) {
+    const CostQuery query = asked(kind, kWithinExchange);
+    REQUIRE(is_within_exchange(query));
+    CHECK_FALSE(is_within_exchange(asked(kind, 0)));
+    const Cost none = separate_kernels_cost(Bytes1(), query);
+    CHECK(none.seconds == 0);
+    CHECK(none.memory_bytes == 0);
+  }
+}

@@ -112,6 +112,7 @@ TEST_CASE("Every node of the catalog makes a cluster with the accelerator it is 
       {"ascend-910b-8", "ascend-910b1", "clos-roce"},
       {"ascend-910a-4", "ascend-910a", "clos-roce"},
       {"cloudmatrix-384", "ascend-910c", "rail-optimised-clos-roce"},
+      {"cloudmatrix-384-dies", "ascend-910c-die", "rail-optimised-clos-roce"},
       {"ascend-950-64", "ascend-950dt", "rail-optimised-clos-roce"},
       {"pcie-8", "l40s", "rail-optimised-clos"},
       {"pcie-4", "kunlun-r200", "clos-roce"},

@@ -1,6 +1,7 @@
 // Halves of an iteration that compute in turn.
 #include <catch2/catch.hpp>
 
+#include "workloads/serving/decode_stages.h"
 #include "workloads/serving/two_batches.h"
 
 namespace moebius {
@@ -19,7 +20,85 @@ std::vector<std::int32_t> counts_of(const Batch& batch) {
   return counts;
 }
 
+Op op_of(OpKind kind, int layer, Role role = Role::kNone) {
+  Op op;
+  op.kind = kind;
+  op.layer = static_cast<std::int16_t>(layer);
+  op.role = role;
+  if (is_communication(kind)) op.lane = Lane::kExpertComm;
+  return op;
+}
+
+// What a layer with experts does, as it is lowered: shared experts last.
+void add_layer(Fragment& fragment, int layer) {
+  for (const OpKind kind : {OpKind::kNorm, OpKind::kGemm, OpKind::kPagedAttention, OpKind::kGate,
+                            OpKind::kDispatch, OpKind::kGroupedGemm, OpKind::kCombine})
+    fragment.ops.push_back(op_of(kind, layer));
+  fragment.ops.push_back(op_of(OpKind::kGemm, layer, Role::kSharedDown));
+  fragment.ops.push_back(op_of(OpKind::kAdd, layer));
+}
+
+std::vector<std::vector<OpKind>> kinds_of(const Fragment& fragment, const Pieces& pieces) {
+  std::vector<std::vector<OpKind>> kinds(pieces.count());
+  for (std::size_t i = 0; i < pieces.count(); ++i)
+    for (std::int32_t at = pieces.first[i]; at < pieces.first[i + 1]; ++at)
+      kinds[i].push_back(fragment.ops[pieces.ops[at]].kind);
+  return kinds;
+}
+
 }  // namespace
+
+TEST_CASE("a layer that decodes has five stages, and shared experts compute while tokens are dispatched") {
+  Fragment fragment;
+  fragment.ops.push_back(op_of(OpKind::kEmbedding, -1));
+  add_layer(fragment, 0);
+  add_layer(fragment, 1);
+  fragment.ops.push_back(op_of(OpKind::kGreedySample, -1));
+  using K = OpKind;
+  const std::vector<std::vector<OpKind>> stages{{K::kNorm, K::kGemm},
+                                                {K::kPagedAttention, K::kGate},
+                                                {K::kDispatch, K::kGemm},
+                                                {K::kGroupedGemm, K::kCombine},
+                                                {K::kAdd}};
+  std::vector<std::vector<OpKind>> expected = stages;
+  expected.front().insert(expected.front().begin(), K::kEmbedding);
+  expected.insert(expected.end(), stages.begin(), stages.end());
+  expected.push_back({K::kGreedySample});
+  CHECK(kinds_of(fragment, decode_stages(fragment)) == expected);
+}
+
+TEST_CASE(
+    "a layer without experts has what precedes attention and the rest, and a fused op stays where it is") {
+  Fragment fragment;
+  for (const OpKind kind : {OpKind::kNorm, OpKind::kPagedAttention, OpKind::kGemm, OpKind::kAdd})
+    fragment.ops.push_back(op_of(kind, 0));
+  fragment.ops.push_back(op_of(OpKind::kNorm, 1));
+  fragment.ops.back().fused = true;  // with the sum at the end of layer 0
+  using K = OpKind;
+  const auto kinds = kinds_of(fragment, decode_stages(fragment));
+  REQUIRE(kinds.size() == 2);
+  CHECK(kinds[0] == std::vector<OpKind>{K::kNorm});
+  CHECK(kinds[1] == std::vector<OpKind>{K::kPagedAttention, K::kGemm, K::kAdd, K::kNorm});
+}
+
+// Two layers without experts, of two stages each of five: the second half's come where the first one has
+// none.
+TEST_CASE("the second half decodes two stages behind the first") {
+  Fragment fragment;
+  fragment.name = "decode";
+  for (const int layer : {0, 1})
+    for (const OpKind kind : {OpKind::kNorm, OpKind::kAttention}) {
+      Op op = op_of(kind, layer);
+      op.shape = {.m = 1, .n = 1};
+      fragment.ops.push_back(op);
+    }
+  const FragmentPtr half = freeze(std::move(fragment));
+  const FragmentPtr both = lower_two_batches(half, half, true);
+  std::vector<std::pair<int, int>> order;  // half and layer
+  for (const Op& op : both->ops) order.emplace_back(op.second ? 1 : 2, op.layer);
+  using Order = std::vector<std::pair<int, int>>;
+  CHECK(order == Order{{1, 0}, {1, 0}, {2, 0}, {2, 0}, {1, 1}, {1, 1}, {2, 1}, {2, 1}});
+}
 
 TEST_CASE("a batch is cut between sequences where the halves come out nearly alike") {
   const auto halves = halves_of({batch_of_counts({20, 30, 50})});  // 50 and 50

@@ -103,6 +103,7 @@ class Fitting {
         for (const std::string& chip : chips_) within_node({chip, {family, combine, false}});
         between_nodes(family, combine);
       }
+    dies_alone();
     return std::move(kernels_);
   }
 
@@ -228,6 +229,18 @@ class Fitting {
     kernel.rows = 0;
     kernel.error = 0;
     return kernel;
+  }
+
+  // Where each die of a package is a device of its own, as the package's kernels see them anyway.
+  void dies_alone() {
+    for (std::size_t i = 0, packages = kernels_.size(); i < packages; ++i) {
+      if (kernels_[i].dies == 1) continue;
+      ExchangeKernel die = kernels_[i];
+      die.chip += "-die";
+      die.dies = 1;
+      die.source = "as " + kernels_[i].chip;
+      kernels_.push_back(die);
+    }
   }
 
   const std::vector<ExchangeRow>& rows_;

@@ -193,7 +193,7 @@ std::vector<FragmentPtr> IterationTimer::iteration(Stack& stack, const std::vect
   std::vector<FragmentPtr> both = fragments(stack, halves->first, extras);
   const std::vector<FragmentPtr> second =
       fragments(stack, halves->second, {extras.loads, {}});  // weights move once
-  for (std::size_t c = 0; c < both.size(); ++c) both[c] = lower_two_batches(both[c], second[c]);
+  for (std::size_t c = 0; c < both.size(); ++c) both[c] = lower_two_batches(both[c], second[c], decodes);
   return both;
 }
 

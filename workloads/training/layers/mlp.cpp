@@ -28,9 +28,11 @@ MoeContext context_of(FragmentBuilder& builder, const RoutePtr& route, const Rou
 }
 
 // Rows of several experts that travel one by one are sorted twice: for their ranks before they travel, and
-// there by expert.
+// there by expert. Low-latency kernels put each row where its expert reads it, and sum up what comes back
+// (DeepEP, internode_ll.cu).
 int routing_kernels(const LayerWriter& writer, const MoeContext& moe) {
   const TrainingPlan& plan = writer.plan();
+  if (plan.exchange == Algorithm::kDirect) return kWithinExchange;
   if (plan.separate_routing) return moe.local_experts > 1 ? kSortedTwice : kSeparateKernels;
   return plan.exchange == Algorithm::kLibrary && moe.local_experts > 1 ? kSortedTwiceFused : 0;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <numeric>
 #include <utility>
 
 namespace moebius {
@@ -12,10 +13,13 @@ bool is_exchange(const Op& op) {
   return op.kind == OpKind::kDispatch || op.kind == OpKind::kCombine;
 }
 
-// The first op of each piece, and the number of ops.
-std::vector<std::int32_t> pieces_of(const Fragment& fragment) {
-  std::vector<std::int32_t> first{0};
+// In the order of the fragment, cut where computing would wait.
+Pieces pieces_of(const Fragment& fragment) {
+  Pieces pieces;
+  std::vector<std::int32_t>& first = pieces.first = {0};
   const auto num_ops = static_cast<std::int32_t>(fragment.ops.size());
+  pieces.ops.resize(num_ops);
+  std::iota(pieces.ops.begin(), pieces.ops.end(), 0);
   for (std::int32_t i = 0; i < num_ops; ++i) {
     const Op& op = fragment.ops[i];
     if (op.lane != Lane::kCompute || op.fused) continue;  // a fused op stays with the one before it
@@ -29,7 +33,7 @@ std::vector<std::int32_t> pieces_of(const Fragment& fragment) {
     }
   }
   first.push_back(num_ops);
-  return first;
+  return pieces;
 }
 
 class Overlap {
@@ -54,13 +58,10 @@ class Overlap {
     }
   }
 
-  FragmentPtr write() {
-    const std::array pieces{pieces_of(*halves_[0]), pieces_of(*halves_[1])};
-    for (std::size_t i = 0; i + 1 < std::max(pieces[0].size(), pieces[1].size()); ++i) {
-      for (int half = 0; half < 2; ++half) {
-        if (i + 1 >= pieces[half].size()) continue;
-        for (std::int32_t op = pieces[half][i]; op < pieces[half][i + 1]; ++op) add_op(half, op);
-      }
+  FragmentPtr write(const Pieces& first, const Pieces& second, std::size_t lag) {
+    for (std::size_t i = 0; i < std::max(first.count(), lag + second.count()); ++i) {
+      if (i < first.count()) add_piece(0, first, i);
+      if (i >= lag && i - lag < second.count()) add_piece(1, second, i - lag);
     }
     fragment_.pair_bytes = halves_[0]->pair_bytes;
     return freeze(std::move(fragment_));
@@ -81,6 +82,10 @@ class Overlap {
       fragment_.tensors.push_back(tensor);
       fragment_.tensors.back().second = half == 0 && tensor.scope == Scope::kMicrobatch;
     }
+  }
+
+  void add_piece(int half, const Pieces& pieces, std::size_t i) {
+    for (std::int32_t at = pieces.first[i]; at < pieces.first[i + 1]; ++at) add_op(half, pieces.ops[at]);
   }
 
   void add_op(int half, std::int32_t index) {
@@ -110,7 +115,11 @@ class Overlap {
 }  // namespace
 
 FragmentPtr overlap(const Fragment& backward, const Fragment& forward) {
-  return Overlap(backward, forward).write();
+  return Overlap(backward, forward).write(pieces_of(backward), pieces_of(forward), 0);
+}
+
+FragmentPtr overlap(PiecedPass first, PiecedPass second, std::size_t lag) {
+  return Overlap(first.pass, second.pass).write(first.pieces, second.pieces, lag);
 }
 
 }  // namespace moebius
