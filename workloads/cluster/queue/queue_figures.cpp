@@ -227,8 +227,8 @@ QueueFigures queue_figures(const QueueInputs& inputs, std::uint64_t seed) {
   figures.throttled_s = over(courses, [](const QueueCourse& course) { return course.throttled.seconds(); });
   const double cost = priced(inputs);
   figures.cost_usd = {cost, cost, cost};
-  for (const double rivalry : inputs.rivalry)
-    figures.largest_rivalry = std::max(figures.largest_rivalry, rivalry);
+  for (const QueueCourse& course : courses)
+    figures.longest_beside = std::max(figures.longest_beside, course.longest_beside);
   return figures;
 }
 

@@ -66,8 +66,8 @@ struct QueueFigures {
   RunSpread energy_j, peak_w, over_cap_s, throttled_s;
   RunSpread cost_usd;  // 0 when a price is not known
   RunSpread tokens;
-  QueueTimeline course;        // the first of them, where it is wanted
-  double largest_rivalry = 1;  // of networks of two jobs on one leaf's uplinks
+  QueueTimeline course;       // the first of them, where it is wanted
+  double longest_beside = 1;  // times that traffic between nodes took beside other jobs on a leaf's uplinks
 };
 
 // Courses by seeds that follow from `seed`, side by side.
