@@ -79,8 +79,12 @@ bool QueueRun::yields_to(const QueuedRun& run) const {
 
 void QueueRun::make_room(const QueuedRun& run) {
   for (const int pool : pools_for(run, run.asked)) {
+    // What did not suffice for as many before does not suffice now: nobody has given anything back since.
+    const std::int64_t cards = cards_of(run, run.asked);
+    if (cards >= no_room_[pool]) continue;
     if (!may_take(run, {pool, run.asked}, false) || kept_for_others(run, {pool, run.asked})) continue;
     if (reclaim_in(run, {pool, run.asked}, false)) return;
+    no_room_[pool] = cards;
   }
 }
 

@@ -1,5 +1,6 @@
 // Who gets cards: first those whose queues have quota left, then, where idle quota is lent, all others.
 #include <algorithm>
+#include <limits>
 
 #include "workloads/cluster/queue/queue_run.h"
 
@@ -8,6 +9,7 @@ namespace moebius {
 void QueueRun::give_cards() {
   reserved_.assign(reserved_.size(), {});
   promised_.assign(promised_.size(), 0);
+  no_room_.assign(maps_.size(), std::numeric_limits<std::int64_t>::max());
   const std::vector<int> order = in_order();
   give_own(order);
   if (in_.plan.scheduler.partition == PartitionRule::kBorrow) lend(order);

@@ -219,6 +219,7 @@ class QueueRun {
   std::vector<Reservation> reserved_;
   std::vector<char> blocked_queue_;
   std::vector<std::int64_t> promised_;  // cards of a pool that who waits before will take
+  std::vector<std::int64_t> no_room_;   // so many cards, by pool, elastic jobs cannot yield in this pass
   std::vector<CardItem> free_item_;
   Time free_since_;
   std::vector<double> rates_;  // an hour, by pool and kind; then of jobs, by kind
