@@ -187,8 +187,10 @@ SchedulerPlan read_scheduler(Section section) {
       "yields", true, "elastic jobs shrink for replicas of services that find no cards; not static");
   scheduler.patience =
       section.time("patience", Time{86'400'000'000'000}, "who has waited so long goes before everybody else");
-  scheduler.settle = section.time("settle", Time{7'200'000'000'000},
-                                  "a job that was just started or resized does not grow for so long");
+  scheduler.settle =
+      section.time("settle", Time{7'200'000'000'000},
+                   "a job that was just started or resized does not grow beyond what it asked for, nor "
+                   "yield of that, for so long");
   section.finish();
   return scheduler;
 }

@@ -18,7 +18,8 @@ int QueueRun::next_size(const QueuedRun& run) {
     return -1;
   if (next >= static_cast<int>(shape_of(run).sizes.size()) || !in_.steps.runs(run.shape, pool, next))
     return -1;
-  if (now_ - run.settled_since < in_.plan.scheduler.settle) return -1;
+  // Below what it asked for it grows again at once.
+  if (run.size >= run.asked && now_ - run.settled_since < in_.plan.scheduler.settle) return -1;
   const std::int64_t more = cards_of(run, next) - run.cards;
   if (reserved_of(run.queue, pool).set || reserved_of(kEverybody, pool).set ||
       !maps_[pool].can_place(static_cast<int>(more), lends_spares_to(run)))
