@@ -146,6 +146,7 @@ FigureTree queues_tree(const QueueFigures& figures) {
                    {"longest_beside", figures.longest_beside}},
                   {}};
   add(tree, "allocation", figures.allocation);
+  add(tree, "attainable", figures.attainable);
   add(tree, "utilisation", figures.utilisation);
   add(tree, "offered", figures.offered);
   add(tree, "jobs", figures.jobs);
@@ -190,6 +191,7 @@ std::string queues_text(const QueueFigures& figures) {
                    100 * of.high, what);
   };
   line("allocated", figures.allocation, "of the card time that is not broken");
+  line("attainable", figures.attainable, "of it at most: the rest nobody wanted, whoever schedules");
   line("utilised", figures.utilisation, "of it: work that stays, replicas that are wanted");
   line("offered", figures.offered, "of all card time");
   line("borrowed", figures.borrowed, "of all card time, beyond quotas");

@@ -2,6 +2,8 @@
 // pass others only where that delays nobody.
 #include "workloads/cluster/queue/queue_course.h"
 
+#include "workloads/cluster/queue/queue_bound.h"
+
 #include <algorithm>
 
 #include "hw/error.h"
@@ -278,6 +280,26 @@ TEST_CASE("every nanosecond of every card is in one item whatever happens") {
       for (const QueueJobCourse& job : course.jobs) of_jobs += job.cards;
       CHECK((held == of_jobs));
     }
+  }
+}
+
+// A job of 64 of 128 cards for 10 of 100 hours, and its start, is all that anybody wants.
+TEST_CASE("jobs that nobody makes wait hold what could be held at most, and no schedule holds more") {
+  QueueSetting setting;
+  setting.add(0, 1, {}, kHour * 10);
+  const QueueCourse alone = setting.run();
+  const auto attainable = [](const QueueSetting& of, const QueueCourse& course) {
+    return attainable_allocation({.cluster = of.cluster, .plan = of.plan, .steps = of.steps, .jobs = of.jobs},
+                                 course);
+  };
+  CHECK(attainable(setting, alone) == Approx(64.0 / 128 * (10 + 1 / 60.0) / 100));
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    const QueueSetting loaded = busy(1);
+    const QueueCourse course = loaded.run(seed);
+    CardAccounts all;
+    for (const CardAccounts& pool : course.pools) all += pool;
+    const auto there = static_cast<double>(all.all() - all.of(CardItem::kBroken));
+    CHECK(static_cast<double>(all.held()) / there <= attainable(loaded, course) + 0.005);
   }
 }
 

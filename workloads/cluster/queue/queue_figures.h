@@ -48,6 +48,7 @@ struct QueueFigures {
   std::int64_t cards = 0;
   double duration_s = 0;
   RunSpread allocation;          // card time that jobs hold, over that of cards that are not broken
+  RunSpread attainable;          // of the same, at most (queue_bound.h)
   RunSpread utilisation;         // ... in which what is done stays: useful and served
   RunSpread offered;             // card time that was asked for, over all
   std::vector<RunSpread> items;  // share of all card time, by CardItem
