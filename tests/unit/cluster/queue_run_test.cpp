@@ -1,8 +1,6 @@
 // Queues of a cluster: every nanosecond of every card is somewhere, idle quota is lent and taken back, jobs
 // pass others only where that delays nobody.
-#include "workloads/cluster/queue/queue_course.h"
-
-#include "workloads/cluster/queue/queue_bound.h"
+#include "tests/unit/cluster/queue_setting.h"
 
 #include <algorithm>
 
@@ -12,96 +10,6 @@
 
 namespace moebius {
 namespace {
-
-constexpr Time kHour{3'600'000'000'000};
-constexpr Time kMinute{60'000'000'000};
-
-// Two queues with half of 16 nodes of 8 cards each; steps of 1 s whatever the chip, twice as fast on twice
-// the cards. Starting takes a minute, saving for good 10 s: 100 GB at 10 GB/s.
-struct QueueSetting {
-  ClusterPlan cluster;
-  QueuePlan plan;
-  ShapeSteps steps;
-  std::vector<DrawnJob> jobs;
-
-  QueueSetting() {
-    cluster.duration = kHour * 100;
-    cluster.recovery.restart.mean = kMinute;
-    cluster.checkpoint = {
-        .policy = CheckpointPolicy::kSync, .choice = IntervalChoice::kGiven, .interval = kHour * 1000};
-    cluster.checkpoint.storage = {10e9};
-    cluster.checkpoint.host_copy = cluster.checkpoint.peer_copy = {1e9};
-    cluster.faults = {{.name = "gpu", .repair = {kHour * 10, 0}}};
-    plan.pools = {{.name = "a", .nodes = 16, .nodes_per_leaf = 4}};
-    plan.queues = {{.name = "first", .quota = 0.5}, {.name = "second", .quota = 0.5}};
-    plan.scheduler.elastic = false;
-    add_shape(0, {32, 64, 128});
-    add_shape(1, {32, 64, 128});
-  }
-  void add_shape(int queue, std::vector<int> sizes) {
-    JobShape shape;
-    shape.name = "shape";
-    shape.queue = queue;
-    shape.weights.assign(sizes.size(), 1);
-    shape.sizes = std::move(sizes);
-    shape.pools = {0};
-    shape.state = {100e9};
-    plan.shapes.push_back(shape);
-    steps = ShapeSteps(plan);
-    for (std::size_t s = 0; s < plan.shapes.size(); ++s) {
-      for (std::size_t i = 0; i < plan.shapes[s].sizes.size(); ++i)
-        steps.at(static_cast<int>(s), 0, static_cast<int>(i)).seconds = 64.0 / plan.shapes[s].sizes[i];
-    }
-  }
-  void add(int shape, int size, Time arrival, Time work) {
-    DrawnJob job;
-    job.shape = shape;
-    job.size = size;
-    job.arrival = arrival;
-    job.work = job.estimate = work;
-    jobs.push_back(job);
-  }
-  QueueCourse run(std::uint64_t seed = 1, const QueueListeners& listeners = {}) const {
-    return run_queues({.cluster = cluster, .plan = plan, .steps = steps, .jobs = jobs}, seed, seed,
-                      listeners);
-  }
-};
-
-CardTime whole(const QueueSetting& setting, std::size_t pool = 0) {
-  return CardTime{setting.plan.pools[pool].all_cards()} * setting.cluster.duration.ns;
-}
-
-// A month's load in two pools, with everything switched on.
-QueueSetting busy(std::uint64_t runs_of_faults) {
-  QueueSetting setting;
-  setting.cluster.duration = kHour * 24 * 10;
-  setting.cluster.checkpoint.interval = kMinute * 30;
-  setting.cluster.faults[0].per_hour = static_cast<double>(runs_of_faults) / 1000;
-  setting.cluster.faults.push_back({.name = "slow", .per_hour = 0.001, .effect = FailureEffect::kSlow});
-  setting.cluster.faults.push_back({.name = "silent", .per_hour = 0.001, .effect = FailureEffect::kSilent});
-  setting.plan.pools.push_back({.name = "b", .nodes = 8, .nodes_per_leaf = 4, .spares = 1});
-  setting.plan.scheduler.elastic = true;
-  setting.plan.shapes.clear();
-  setting.add_shape(0, {4, 8, 32, 64});
-  setting.add_shape(1, {32, 64, 128});
-  setting.add_shape(1, {2});
-  setting.plan.shapes[2].kind = JobClass::kInference;
-  setting.plan.shapes[2].preemptible = false;
-  for (JobShape& shape : setting.plan.shapes) shape.pools = {0, 1};
-  for (JobShape& shape : setting.plan.shapes) shape.elastic = shape.kind != JobClass::kInference;
-  setting.steps = ShapeSteps(setting.plan);
-  for (int s = 0; s < 3; ++s) {
-    for (int p = 0; p < 2; ++p) {
-      for (std::size_t i = 0; i < setting.plan.shapes[s].sizes.size(); ++i)
-        setting.steps.at(s, p, static_cast<int>(i)).seconds =
-            (1 + p) * 64.0 / setting.plan.shapes[s].sizes[i];
-    }
-  }
-  setting.plan.load.jobs = 60;
-  return setting;
-}
-
-}  // namespace
 
 TEST_CASE("a job alone has its cards for its start and its work and nobody else has any") {
   QueueSetting setting;
@@ -144,24 +52,6 @@ TEST_CASE("what was lent comes back as soon as the state of its job is in storag
   CHECK(course.kept_from_owner == 0);
 }
 
-TEST_CASE("an elastic job shrinks to what is its own and grows again when cards are idle") {
-  QueueSetting setting;
-  setting.plan.scheduler.elastic = true;
-  setting.plan.scheduler.settle = kHour;
-  setting.plan.shapes[0].elastic = true;
-  setting.add(0, 2, {}, kHour * 60);
-  setting.add(1, 1, kHour * 5, kHour * 10);
-  std::vector<QueueEvent::What> seen;
-  const QueueCourse course = setting.run(1, {.hear = [&](const QueueEvent& event) {
-                                           if (event.job == 0) seen.push_back(event.what);
-                                         }});
-  CHECK(course.jobs[0].preempted == 0);
-  CHECK(course.jobs[0].resized == 2);
-  CHECK(std::count(seen.begin(), seen.end(), QueueEvent::What::kShrunk) == 1);
-  CHECK(std::count(seen.begin(), seen.end(), QueueEvent::What::kGrown) == 1);
-  CHECK(course.jobs[1].first_start == kHour * 5 + Time{10'000'000'000});
-}
-
 TEST_CASE("a short job passes a large one that waits and a long one does not") {
   QueueSetting setting;
   setting.plan.queues = {{.name = "only", .quota = 1}};
@@ -194,80 +84,6 @@ TEST_CASE("nobody waits for more than the patience and those who came before, wh
   CHECK(course.jobs[1].first_start < kHour * 24 + kMinute * 10 + kHour * 10);
 }
 
-// 4 nodes are idle, one of them the spare: enough for the first job to grow as soon as a short one has gone.
-// When a node of the other breaks it shrinks again, and grows once more when that is repaired.
-TEST_CASE("an idle spare makes a job larger until a fault asks for it") {
-  QueueSetting setting;
-  setting.plan.scheduler.elastic = true;
-  setting.plan.scheduler.settle = kHour;
-  setting.plan.shapes[0].elastic = true;
-  setting.plan.pools[0].spares = 1;
-  setting.cluster.detection.crash.mean = kMinute;
-  setting.add(0, 0, {}, kHour * 60);  // 32 cards
-  setting.add(1, 1, {}, kHour * 60);  // 64 cards
-  setting.add(0, 0, kHour * 4, kMinute);
-  setting.cluster.trace = {{.time = kHour * 5, .node = 5, .kind = 0}};
-  std::vector<std::pair<int, QueueEvent::What>> seen;
-  const QueueListeners listeners{.hear = [&](const QueueEvent& event) {
-    if (event.job >= 0) seen.emplace_back(event.job, event.what);
-  }};
-  const auto happened = [&](int job, QueueEvent::What what) {
-    return std::count(seen.begin(), seen.end(), std::pair{job, what});
-  };
-  const QueueCourse lent = setting.run(1, listeners);
-  CHECK(happened(0, QueueEvent::What::kGrown) == 2);
-  CHECK(happened(0, QueueEvent::What::kShrunk) == 1);
-  CHECK(happened(1, QueueEvent::What::kShrunk) == 0);
-  CHECK(lent.jobs[1].interrupted == 1);
-  CHECK((lent.pools[0].all() == whole(setting)));
-  seen.clear();
-  setting.plan.scheduler.lend_spares = false;
-  setting.run(1, listeners);
-  CHECK(happened(0, QueueEvent::What::kGrown) == 0);
-}
-
-// One node: the job on all of it shrinks to half when its owner comes, who gets the other half.
-TEST_CASE("a job that shrinks within a node gives back a part of it") {
-  QueueSetting setting;
-  setting.plan.pools[0].nodes = 1;
-  setting.plan.shapes.clear();
-  setting.add_shape(0, {4, 8});
-  setting.add_shape(1, {4});
-  setting.plan.scheduler.elastic = true;
-  setting.plan.shapes[0].elastic = true;
-  setting.add(0, 1, {}, kHour * 20);
-  setting.add(1, 0, kHour * 5, kHour * 10);
-  const QueueCourse course = setting.run();
-  CHECK(course.jobs[0].preempted == 0);
-  CHECK(course.jobs[1].first_start == kHour * 5 + Time{10'000'000'000});
-  CHECK((course.pools[0].all() == whole(setting)));
-}
-
-// Both quotas are full of training when a service comes that has none left: its replica gets cards of the
-// elastic job, which keeps what its user asks for at least.
-TEST_CASE("elastic jobs shrink for a replica that finds no cards, where that is switched on") {
-  for (const bool yields : {true, false}) {
-    QueueSetting setting;
-    setting.plan.scheduler.elastic = true;
-    setting.plan.scheduler.yields = yields;
-    setting.plan.scheduler.settle = kHour;
-    setting.plan.shapes[0].elastic = true;
-    setting.plan.queues = {{.name = "first", .quota = 1}, {.name = "second", .quota = 0}};
-    setting.add_shape(1, {32});
-    setting.plan.shapes[2].kind = JobClass::kInference;
-    setting.plan.shapes[2].preemptible = false;
-    setting.add(0, 2, {}, kHour * 50);         // all cards
-    setting.add(2, 0, kHour * 5, kHour * 10);  // a replica
-    const QueueCourse course = setting.run();
-    CHECK(course.jobs[1].started == yields);
-    CHECK(course.jobs[0].preempted == 0);
-    if (!yields) continue;
-    CHECK(course.jobs[1].first_start == kHour * 5 + Time{10'000'000'000});
-    CHECK((course.missing_replicas == CardTime{32} * Time{10'000'000'000}.ns));
-    CHECK((course.pools[0].all() == whole(setting)));
-  }
-}
-
 TEST_CASE("every nanosecond of every card is in one item whatever happens") {
   for (const int faults : {0, 1, 20}) {
     for (std::uint64_t seed = 1; seed <= 10; ++seed) {
@@ -280,26 +96,6 @@ TEST_CASE("every nanosecond of every card is in one item whatever happens") {
       for (const QueueJobCourse& job : course.jobs) of_jobs += job.cards;
       CHECK((held == of_jobs));
     }
-  }
-}
-
-// A job of 64 of 128 cards for 10 of 100 hours, and its start, is all that anybody wants.
-TEST_CASE("jobs that nobody makes wait hold what could be held at most, and no schedule holds more") {
-  QueueSetting setting;
-  setting.add(0, 1, {}, kHour * 10);
-  const QueueCourse alone = setting.run();
-  const auto attainable = [](const QueueSetting& of, const QueueCourse& course) {
-    return attainable_allocation({.cluster = of.cluster, .plan = of.plan, .steps = of.steps, .jobs = of.jobs},
-                                 course);
-  };
-  CHECK(attainable(setting, alone) == Approx(64.0 / 128 * (10 + 1 / 60.0) / 100));
-  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
-    const QueueSetting loaded = busy(1);
-    const QueueCourse course = loaded.run(seed);
-    CardAccounts all;
-    for (const CardAccounts& pool : course.pools) all += pool;
-    const auto there = static_cast<double>(all.all() - all.of(CardItem::kBroken));
-    CHECK(static_cast<double>(all.held()) / there <= attainable(loaded, course) + 0.005);
   }
 }
 
@@ -417,6 +213,7 @@ TEST_CASE(
   }
 }
 
+}  // namespace
 }  // namespace moebius
 
 // Busy half of the time in a common queue, which halves the rate: half the time at 1, half at 1/2: 3/4.
