@@ -4,6 +4,7 @@
 // in nodes that send at their full rate, so that a leaf of n nodes at m:1 carries n / m of them.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
