@@ -1,8 +1,7 @@
-// What two jobs of a cluster cost each other on the uplinks of leaves that both stand on. Simulated flow by
-// flow, once for every pair of kinds of traffic.
+// What a training job costs a service beside it on the uplinks of leaves that both stand on, simulated flow by
+// flow.
 #pragma once
 
-#include <compare>
 #include <vector>
 
 #include "workloads/cluster/queue/queue_figures.h"
@@ -14,7 +13,6 @@ namespace moebius {
 struct ShapeTraffic {
   OpKind operation = OpKind::kAllReduce;
   int queue = 0;  // of the links' priority queues
-  auto operator<=>(const ShapeTraffic&) const = default;
 };
 
 // For each service whose replica has several nodes: its tokens alone and with what a training neighbour
