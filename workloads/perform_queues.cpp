@@ -11,6 +11,7 @@
 #include "workloads/progress_bar.h"
 #include "workloads/report/report.h"
 #include "workloads/shared_links.h"
+#include "workloads/traffic_between_nodes.h"
 
 namespace moebius {
 
@@ -25,8 +26,11 @@ ShapeStep simulate(Job& job, const StartExecutor& start) {
   if (job.training) {
     step.seconds = value("step_time_s");
     step.tokens_per_s = value("tokens_per_s");
-    step.exposed = value("breakdown.exposed_communication_s") / step.seconds;
-    step.network = std::min(1.0, step.exposed + value("breakdown.hidden_communication_s") / step.seconds);
+    step.between = traffic_between_nodes(outcome.report, job.layout(), step.seconds);
+    for (const GroupTraffic& traffic : step.between) {
+      step.exposed += traffic.exposed;
+      step.network = std::min(1.0, step.network + traffic.busy);
+    }
     step.computing = std::min(1.0, value("breakdown.compute_s") / step.seconds);
   } else {
     step.tokens_per_s = value("output_tokens_per_s");
@@ -101,10 +105,7 @@ Outcome perform_queues(Job& job, const StartExecutor& start, const Hooks& hooks)
   facts.on_cluster = true;
   const OperationsScenario& operations = *job.scenario.operations;
   Simulated shapes = simulate_shapes(job, start, hooks.quiet);
-  const QueueInputs inputs{.cluster = operations.plan,
-                           .plan = *operations.queueing,
-                           .steps = shapes.steps,
-                           .rivalry = shape_rivalries(job, start, shapes.traffic)};
+  const QueueInputs inputs{.cluster = operations.plan, .plan = *operations.queueing, .steps = shapes.steps};
   // From here nothing is simulated but events.
   auto figures = std::make_shared<QueueFigures>(queue_figures(inputs, job.scenario.seed));
   figures->simulated = std::move(shapes.rows);

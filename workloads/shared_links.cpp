@@ -1,7 +1,6 @@
 #include "workloads/shared_links.h"
 
 #include <algorithm>
-#include <map>
 
 #include "workloads/report/report.h"
 
@@ -76,20 +75,6 @@ BesideFigures tokens_with(const Job& job, const StartExecutor& start, SizeOfShap
 }
 
 }  // namespace
-
-std::vector<double> shape_rivalries(const Job& job, const StartExecutor& start,
-                                    const std::vector<ShapeTraffic>& traffic) {
-  std::map<std::pair<ShapeTraffic, ShapeTraffic>, double> known;
-  std::vector<double> all;
-  for (const ShapeTraffic& one : traffic) {
-    for (const ShapeTraffic& other : traffic) {
-      const auto [at, is_new] = known.try_emplace({one, other}, 1);
-      if (is_new) at->second = rivalry_of(job, start, one, other);
-      all.push_back(at->second);
-    }
-  }
-  return all;
-}
 
 std::vector<ServiceBeside> services_beside_training(const Job& job, const StartExecutor& start,
                                                     const ShapeSteps& steps,

@@ -1,8 +1,7 @@
-// What two jobs of a cluster cost each other on the uplinks of leaves that both stand on. Simulated flow by
-// flow, once for every pair of kinds of traffic.
+// What a training job costs a service beside it on the uplinks of leaves that both stand on, simulated flow by
+// flow.
 #pragma once
 
-#include <compare>
 #include <vector>
 
 #include "workloads/cluster/queue/queue_figures.h"
@@ -14,19 +13,13 @@ namespace moebius {
 struct ShapeTraffic {
   OpKind operation = OpKind::kAllReduce;
   int queue = 0;  // of the links' priority queues
-  auto operator<=>(const ShapeTraffic&) const = default;
 };
-
-// [of x shapes + by]: how much longer an exchange takes while the other's goes on beside it, each on half of
-// the nodes of two leaves of the largest pool. 1 where that pool has less than two leaves.
-std::vector<double> shape_rivalries(const Job& job, const StartExecutor& start,
-                                    const std::vector<ShapeTraffic>& traffic);
 
 // For each service whose replica has several nodes: its tokens alone and with what a training neighbour
 // leaves of its network on average, in one queue with it and in a queue of its own. The neighbour is the
-// shape whose network is busy most; while it is, an exchange takes as long as shape_rivalries says, the rest
-// of the time as long as alone. A decode iteration has the exchanges of all layers and is long against a
-// neighbour's.
+// shape whose network is busy most; while it is, an exchange takes as long as beside it on one leaf, flow by
+// flow, the rest of the time as long as alone. A decode iteration has the exchanges of all layers and is long
+// against a neighbour's.
 std::vector<ServiceBeside> services_beside_training(const Job& job, const StartExecutor& start,
                                                     const ShapeSteps& steps,
                                                     const std::vector<ShapeTraffic>& traffic);

@@ -143,9 +143,10 @@ FigureTree queues_tree(const QueueFigures& figures) {
                    {"devices", figures.cards},
                    {"duration_s", figures.duration_s},
                    {"events", figures.events},
-                   {"largest_rivalry", figures.largest_rivalry}},
+                   {"longest_beside", figures.longest_beside}},
                   {}};
   add(tree, "allocation", figures.allocation);
+  add(tree, "attainable", figures.attainable);
   add(tree, "utilisation", figures.utilisation);
   add(tree, "offered", figures.offered);
   add(tree, "jobs", figures.jobs);
@@ -190,6 +191,7 @@ std::string queues_text(const QueueFigures& figures) {
                    100 * of.high, what);
   };
   line("allocated", figures.allocation, "of the card time that is not broken");
+  line("attainable", figures.attainable, "of it at most: the rest nobody wanted, whoever schedules");
   line("utilised", figures.utilisation, "of it: work that stays, replicas that are wanted");
   line("offered", figures.offered, "of all card time");
   line("borrowed", figures.borrowed, "of all card time, beyond quotas");
@@ -205,8 +207,9 @@ std::string queues_text(const QueueFigures& figures) {
                    hours(figures.throttled_s.mean), hours(figures.over_cap_s.mean));
   if (figures.cost_usd.mean > 0)
     fmt::format_to(out, "  price              {} USD\n", grouped(std::llround(figures.cost_usd.mean)));
-  fmt::format_to(out, "  shared links       two jobs on one leaf: networks take up to {:.2f} times as long\n",
-                 figures.largest_rivalry);
+  fmt::format_to(
+      out, "  shared links       beside other jobs traffic between nodes takes up to {:.2f} times as long\n",
+      figures.longest_beside);
   fmt::format_to(out, "\nwhere the time of cards goes (card nanoseconds in no item: {:.0f})\n",
                  figures.conservation.mean);
   item_lines(out, figures.items);

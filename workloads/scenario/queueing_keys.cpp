@@ -180,10 +180,17 @@ SchedulerPlan read_scheduler(Section section) {
   scheduler.chips = section.choice<ChipRule>("chips", kChips, ChipRule::kCheapest,
                                              "which pool a job gets, of those that fit");
   scheduler.elastic = section.boolean("elastic", true, "elastic jobs begin smaller, shrink and grow");
+  scheduler.lend_spares =
+      section.boolean("lend_spares", true,
+                      "idle spares to jobs that can be stopped, until a fault asks for them; not static");
+  scheduler.yields = section.boolean(
+      "yields", true, "elastic jobs shrink for replicas of services that find no cards; not static");
   scheduler.patience =
       section.time("patience", Time{86'400'000'000'000}, "who has waited so long goes before everybody else");
-  scheduler.settle = section.time("settle", Time{7'200'000'000'000},
-                                  "a job that was just started or resized does not grow for so long");
+  scheduler.settle =
+      section.time("settle", Time{7'200'000'000'000},
+                   "a job that was just started or resized does not grow beyond what it asked for, nor "
+                   "yield of that, for so long");
   section.finish();
   return scheduler;
 }

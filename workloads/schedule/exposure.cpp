@@ -62,6 +62,7 @@ void Exposure::settle(std::int64_t known_until) {
     const std::int64_t got = take(c->transfer, kTaken);
     transfer_[static_cast<int>(c->kind)] += got;
     transfer_by_phase_[static_cast<int>(c->phase)] += got;
+    transfer_by_group_[static_cast<int>(c->group)] += got;
   }
   std::sort(pending_.begin(), open, [](const ExposedCommunication& a, const ExposedCommunication& b) {
     return std::tuple(is_pipeline(a.kind), a.waiting.start, a.kind) <

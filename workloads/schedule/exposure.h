@@ -23,6 +23,7 @@ struct ExposedCommunication {
   Interval transfer;
   OpKind kind = OpKind::kSend;
   Phase phase = Phase::kForward;
+  GroupRole group = GroupRole::kNone;
 };
 
 // Each moment counts once: as compute when any compute op runs; else as exposed transfer when any transfer
@@ -40,6 +41,9 @@ class Exposure {
   const std::array<std::int64_t, kNumOpKinds>& transfer() const { return transfer_; }
   const std::array<std::int64_t, kNumOpKinds>& waiting() const { return waiting_; }
   std::int64_t transfer_of_phase(Phase phase) const { return transfer_by_phase_[static_cast<int>(phase)]; }
+  std::int64_t transfer_of_group(GroupRole group) const {
+    return transfer_by_group_[static_cast<int>(group)];
+  }
   std::int64_t computed() const { return computed_; }  // time in which any compute op ran
 
  private:
@@ -54,6 +58,7 @@ class Exposure {
 
   std::array<std::int64_t, kNumOpKinds> transfer_{}, waiting_{};
   std::array<std::int64_t, kNumPhases> transfer_by_phase_{};
+  std::array<std::int64_t, kNumGroupRoles> transfer_by_group_{};
   std::int64_t computed_ = 0;
   std::int64_t known_until_ = 0;               // compute is known up to here
   std::deque<Gap> gaps_;                       // ascending, disjoint

@@ -33,6 +33,10 @@ void add_scaled(Breakdown& sum, const Breakdown& part, double factor) {
     sum.compute_by_phase[phase] += factor * part.compute_by_phase[phase];
     sum.exposed_by_phase[phase] += factor * part.exposed_by_phase[phase];
   }
+  for (int group = 0; group < kNumGroupRoles; ++group) {
+    sum.communication_by_group[group] += factor * part.communication_by_group[group];
+    sum.exposed_by_group[group] += factor * part.exposed_by_group[group];
+  }
   sum.recompute += factor * part.recompute;
   sum.optimizer += factor * part.optimizer;
   sum.idle += factor * part.idle;
@@ -47,6 +51,8 @@ void add_exposure(Breakdown& sums, const Exposure& exposure, Time end) {
   }
   for (int phase = 0; phase < kNumPhases; ++phase)
     sums.exposed_by_phase[phase] = seconds(exposure.transfer_of_phase(static_cast<Phase>(phase)));
+  for (int group = 0; group < kNumGroupRoles; ++group)
+    sums.exposed_by_group[group] = seconds(exposure.transfer_of_group(static_cast<GroupRole>(group)));
   sums.optimizer = sums.compute_by_phase[static_cast<int>(Phase::kOptimizer)] +
                    seconds(exposure.transfer_of_phase(Phase::kOptimizer));
   sums.idle = seconds(end.ns - exposure.computed() - exposed);
@@ -58,6 +64,7 @@ CountedOp counted(const Op& op, const ClassWork& work) {
   return {.work = work,
           .kind = op.kind,
           .phase = op.phase,
+          .group = op.group,
           .computes = !is_communication(op.kind) && op.lane != Lane::kLoader,
           .recomputes = op.phase == Phase::kBackward && runs_forward_only(op.kind)};
 }
@@ -93,10 +100,12 @@ void MetricsAccumulator::add(const Span& span, const CountedOp& op) {
     const Time end = span.average_end(), transfer = std::min(span.transfer_start(), end);
     busy = (end - transfer).seconds();
     state.sums.communication[kind] += busy;
+    state.sums.communication_by_group[static_cast<int>(op.group)] += busy;
     state.exposure.communicate({.waiting = {span.start.ns, transfer.ns},
                                 .transfer = {transfer.ns, end.ns},
                                 .kind = op.kind,
-                                .phase = op.phase});
+                                .phase = op.phase,
+                                .group = op.group});
   } else {
     const Interval interval = average_member(span, state);
     busy = seconds(interval.end - interval.start);

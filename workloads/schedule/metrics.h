@@ -24,6 +24,7 @@ struct Breakdown {
   std::array<double, kNumOpKinds> exposed{};  // of it: no compute op of the rank ran meanwhile
   std::array<double, kNumOpKinds> waiting{};  // of `idle`: an op of this kind waited for its peers
   std::array<double, kNumPhases> compute_by_phase{}, exposed_by_phase{};
+  std::array<double, kNumGroupRoles> communication_by_group{}, exposed_by_group{};  // whom they meet
   double recompute = 0;  // of compute: activations computed again in the reverse pass
   double optimizer = 0;  // compute and exposed communication of Phase::kOptimizer
   double idle = 0;       // neither: the pipeline bubble and waiting for peers
@@ -52,6 +53,7 @@ struct CountedOp {
   ClassWork work;  // over all ranks of a class
   OpKind kind = OpKind::kAdd;
   Phase phase = Phase::kForward;
+  GroupRole group = GroupRole::kNone;
   bool computes = false;    // on the device
   bool recomputes = false;  // activations, in the reverse pass
 };

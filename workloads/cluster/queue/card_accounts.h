@@ -23,7 +23,9 @@ enum class CardItem : std::uint8_t {
   kQuota,       // free: jobs wait that would fit, but their queues have what is theirs
   kHeld,        // free: jobs wait that would fit, but would delay one before them
   kTooFew,      // free: every job that waits needs more
-  kIdle,        // free: nobody waits for such cards
+  kUngrown,  // free: nobody waits; an elastic job that could be larger was just resized, lacks cards or ends
+             // soon
+  kIdle,     // free: nobody waits, and no job there could be larger
   kBroken,
 };
 inline constexpr int kNumCardItems = static_cast<int>(CardItem::kBroken) + 1;

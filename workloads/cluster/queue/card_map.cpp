@@ -53,7 +53,7 @@ void CardMap::take(int node, int cards) {
 }
 
 std::vector<NodeCards> CardMap::place(int cards, bool spares) {
-  CHECK(can_place(cards, spares), "a place for a job");
+  CHECK(cards > 0 && can_place(cards, spares), "a place for a job");
   if (cards >= pool_.cards) return place_whole(cards / pool_.cards);
   const int node = node_for(cards, spares);
   take(node, cards);
@@ -93,6 +93,7 @@ std::vector<NodeCards> CardMap::place_whole(int nodes) {
 void CardMap::give_back(const NodeCards& held) {
   if (down(held.node)) return;
   free_[held.node] += held.cards;
+  CHECK(free_[held.node] <= pool_.cards, "cards that were taken");
   free_cards_ += held.cards;
   if (free_[held.node] == pool_.cards) ++free_nodes_, ++free_in_leaf_[leaf_of(held.node)];
 }

@@ -1,4 +1,4 @@
-// Whose time it was, and who disturbs whom on shared links.
+// Whose time it was.
 #include <algorithm>
 
 #include "workloads/cluster/queue/queue_run.h"
@@ -73,49 +73,6 @@ void QueueRun::book_free() {
           used(static_cast<int>(q), static_cast<int>(p)) - quota(static_cast<int>(q), static_cast<int>(p));
       if (over > 0) course_.borrowed += CardTime{over} * past.ns;
     }
-  }
-}
-
-// Jobs that stand on several leaves of a pool share the uplinks of each: the leaf where others' networks are
-// busiest decides.
-void QueueRun::disturb_neighbours(int pool) {
-  if (in_.rivalry.empty() || pool < 0) return;
-  const CardMap& map = maps_[pool];
-  std::vector<std::vector<int>> crossing(map.leaves());
-  const std::vector<int>& here = holders_[pool];
-  for (std::size_t i = 0; i < here.size(); ++i) {
-    const QueuedRun& run = runs_[here[i]];
-    if (!run.holds() || run.nodes.size() < 2) continue;
-    std::vector<int> leaves;
-    for (const NodeCards& held : run.nodes) leaves.push_back(map.leaf_of(held.node));
-    std::sort(leaves.begin(), leaves.end());
-    leaves.erase(std::unique(leaves.begin(), leaves.end()), leaves.end());
-    if (leaves.size() < 2) continue;
-    for (const int leaf : leaves) crossing[leaf].push_back(static_cast<int>(i));
-  }
-  std::vector<double> most(here.size(), 0);
-  const auto shapes = in_.plan.shapes.size();
-  for (const std::vector<int>& leaf : crossing) {
-    for (const int a : leaf) {
-      double left = 1;  // rivals are busy independently of each other
-      for (const int b : leaf) {
-        if (a == b) continue;
-        const QueuedRun &mine = runs_[here[a]], &rival = runs_[here[b]];
-        const ShapeStep& other = in_.steps.at(rival.shape, pool, rival.size);
-        left *= network_left(other.network, in_.rivalry[mine.shape * shapes + rival.shape]);
-      }
-      most[a] = std::max(most[a], 1 / left - 1);
-    }
-  }
-  for (std::size_t i = 0; i < here.size(); ++i) {
-    QueuedRun& run = runs_[here[i]];
-    if (!run.holds()) continue;
-    const double exposed = in_.steps.at(run.shape, pool, run.size).exposed;
-    const double disturbed = 1 + exposed * most[i];
-    if (disturbed == run.disturbed) continue;
-    if (run.stage == RunStage::kRunning) book(run);
-    run.disturbed = disturbed;
-    set_speed(run);
   }
 }
 

@@ -67,16 +67,14 @@ struct QueueCourse {
   double energy_j = 0, peak_w = 0;                     // at the meter
   double over_cap_s = 0;                               // time above the cap, clocks being as low as they go
   Time throttled = {};                                 // time with clocks held down
+  double longest_beside = 1;  // times that traffic between nodes took as long beside others as alone
 };
 
 struct QueueInputs {
   const ClusterPlan& cluster;  // faults, recovery, checkpoints, power, duration
   const QueuePlan& plan;
   const ShapeSteps& steps;
-  // How much longer a shape's network takes while another's competes on the links of a leaf: [of x shapes +
-  // by].
-  std::vector<double> rivalry = {};  // empty: nobody disturbs anybody
-  std::vector<DrawnJob> jobs = {};   // in the order of arrival; empty: drawn
+  std::vector<DrawnJob> jobs = {};  // in the order of arrival; empty: drawn
 };
 
 struct QueueListeners {

@@ -183,6 +183,10 @@ void QueueRun::replace_nodes(QueuedRun& run) {
   CardMap& map = maps_[run.pool];
   const RecoveryPlan& recovery = in_.cluster.recovery;
   std::int64_t missing = cards_of(run, run.size) - run.cards;
+  if (missing > 0 && !map.can_place(static_cast<int>(missing), true)) {
+    if (const std::optional<Time> when = claim_spares(run, missing))
+      return begin_stage(run, RunStage::kIsolating, *when - now_);
+  }
   const int least = least_size(run);
   const bool exchanged = missing > 0;
   while (missing > 0 && !map.can_place(static_cast<int>(missing), true) && run.size > least &&

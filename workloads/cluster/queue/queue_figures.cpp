@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "workloads/cluster/queue/queue_bound.h"
 #include "workloads/crew.h"
 #include "workloads/routing/random_stream.h"
 
@@ -180,6 +181,8 @@ QueueFigures queue_figures(const QueueInputs& inputs, std::uint64_t seed) {
     const CardAccounts all = sum_of(course.pools);
     return share(all.held(), in_service(all));
   });
+  figures.attainable =
+      over(courses, [&](const QueueCourse& course) { return attainable_allocation(inputs, course); });
   figures.utilisation = over(courses, [](const QueueCourse& course) {
     const CardAccounts all = sum_of(course.pools);
     return share(all.of(CardItem::kUseful) + all.of(CardItem::kServed), in_service(all));
@@ -227,8 +230,8 @@ QueueFigures queue_figures(const QueueInputs& inputs, std::uint64_t seed) {
   figures.throttled_s = over(courses, [](const QueueCourse& course) { return course.throttled.seconds(); });
   const double cost = priced(inputs);
   figures.cost_usd = {cost, cost, cost};
-  for (const double rivalry : inputs.rivalry)
-    figures.largest_rivalry = std::max(figures.largest_rivalry, rivalry);
+  for (const QueueCourse& course : courses)
+    figures.longest_beside = std::max(figures.longest_beside, course.longest_beside);
   return figures;
 }
 

@@ -48,6 +48,7 @@ struct QueueFigures {
   std::int64_t cards = 0;
   double duration_s = 0;
   RunSpread allocation;          // card time that jobs hold, over that of cards that are not broken
+  RunSpread attainable;          // of the same, at most (queue_bound.h)
   RunSpread utilisation;         // ... in which what is done stays: useful and served
   RunSpread offered;             // card time that was asked for, over all
   std::vector<RunSpread> items;  // share of all card time, by CardItem
@@ -66,8 +67,8 @@ struct QueueFigures {
   RunSpread energy_j, peak_w, over_cap_s, throttled_s;
   RunSpread cost_usd;  // 0 when a price is not known
   RunSpread tokens;
-  QueueTimeline course;        // the first of them, where it is wanted
-  double largest_rivalry = 1;  // of networks of two jobs on one leaf's uplinks
+  QueueTimeline course;       // the first of them, where it is wanted
+  double longest_beside = 1;  // times that traffic between nodes took beside other jobs on a leaf's uplinks
 };
 
 // Courses by seeds that follow from `seed`, side by side.

@@ -1,23 +1,21 @@
 // Who gets cards: first those whose queues have quota left, then, where idle quota is lent, all others.
 #include <algorithm>
+#include <limits>
 
 #include "workloads/cluster/queue/queue_run.h"
 
 namespace moebius {
 
-namespace {
-// Growing pays when what is left takes so many times what the change costs.
-constexpr double kWorthwhile = 6;
-}  // namespace
-
 void QueueRun::give_cards() {
   reserved_.assign(reserved_.size(), {});
   promised_.assign(promised_.size(), 0);
+  no_room_.assign(maps_.size(), std::numeric_limits<std::int64_t>::max());
   const std::vector<int> order = in_order();
   give_own(order);
   if (in_.plan.scheduler.partition == PartitionRule::kBorrow) lend(order);
   if (in_.plan.scheduler.elastic) {
-    for (std::size_t p = 0; p < maps_.size(); ++p) grow_one(static_cast<int>(p));
+    for (std::size_t p = 0; p < maps_.size(); ++p)
+      while (grow_one(static_cast<int>(p))) continue;
   }
   for (std::size_t p = 0; p < maps_.size(); ++p) free_item_[p] = why_free(static_cast<int>(p));
 }
@@ -65,7 +63,9 @@ void QueueRun::lend(const std::vector<int>& order) {
   for (const int r : order) {
     QueuedRun& run = runs_[r];
     if (run.stage != RunStage::kWaiting || blocked_queue_[run.queue] != 0) continue;
-    if (!try_start(run, false)) keep_for(run, false);
+    if (try_start(run, false)) continue;
+    if (yields_to(run)) make_room(run);
+    keep_for(run, false);
   }
 }
 
@@ -109,7 +109,8 @@ bool QueueRun::try_start(QueuedRun& run, bool within) {
 bool QueueRun::start_at(QueuedRun& run, int size, bool within) {
   for (const int pool : pools_for(run, size)) {
     const Place place{pool, size};
-    if (!maps_[pool].can_place(static_cast<int>(cards_of(run, size))) || !may_take(run, place, within))
+    if (!maps_[pool].can_place(static_cast<int>(cards_of(run, size)), lends_spares_to(run)) ||
+        !may_take(run, place, within))
       continue;
     for (Reservation* reserved : {&reserved_of(run.queue, pool), &reserved_of(kEverybody, pool)}) {
       if (reserved->set && now_ + estimated_length(run, place) > reserved->until)
@@ -210,44 +211,6 @@ void QueueRun::reserve(const QueuedRun& run, bool within) {
   }
 }
 
-// Cards that nobody waits for make a job larger: the one that uses them best.
-void QueueRun::grow_one(int pool) {
-  CardMap& map = maps_[pool];
-  if (map.free_cards() <= map.spare_cards()) return;
-  QueuedRun* best = nullptr;
-  double best_use = 0;
-  for (const int r : holders_[pool]) {
-    QueuedRun& run = runs_[r];
-    if (run.stage != RunStage::kRunning || !run.progress || !shape_of(run).elastic) continue;
-    const int next = run.size + 1;
-    if (next >= static_cast<int>(shape_of(run).sizes.size()) || !in_.steps.runs(run.shape, pool, next))
-      continue;
-    if (run.bad_node >= 0 || now_ - run.settled_since < in_.plan.scheduler.settle) continue;
-    const std::int64_t more = cards_of(run, next) - run.cards;
-    if (reserved_of(run.queue, pool).set || reserved_of(kEverybody, pool).set ||
-        !map.can_place(static_cast<int>(more)))
-      continue;
-    const bool apart = in_.plan.scheduler.partition == PartitionRule::kStatic;
-    if (apart && used(run.queue, pool) + more > quota(run.queue, pool)) continue;
-    const double before = in_.steps.at(run.shape, pool, run.size).seconds;
-    const double after = in_.steps.at(run.shape, pool, next).seconds;
-    const CheckpointCosts& costs = costs_of(run.shape, pool, next).checkpoint;
-    const double change = (costs.durable + costs.load + in_.cluster.recovery.restart.mean).seconds();
-    const double left = std::max(0.0, (run.progress->end_of(run.work) - now_).seconds());
-    if (left * (1 - after / before) < kWorthwhile * change) continue;
-    const double use =
-        before * static_cast<double>(run.cards) / (after * static_cast<double>(cards_of(run, next)));
-    if (use > best_use) best = &run, best_use = use;
-  }
-  if (best == nullptr) return;
-  const int next = best->size + 1;
-  const std::int64_t cards = cards_of(*best, next);
-  book(*best);
-  for (const NodeCards& held : map.place(static_cast<int>(cards - best->cards))) best->nodes.push_back(held);
-  hold(*best, cards);
-  save_and(*best, next);
-}
-
 // Of the cards that are free now: what keeps those who wait from them.
 CardItem QueueRun::why_free(int pool) {
   const std::int64_t free = maps_[pool].free_cards() - maps_[pool].spare_cards();
@@ -271,7 +234,8 @@ CardItem QueueRun::why_free(int pool) {
   if (fragmented) return CardItem::kFragmented;
   if (held) return CardItem::kHeld;
   if (by_quota) return CardItem::kQuota;
-  return too_few ? CardItem::kTooFew : CardItem::kIdle;
+  if (too_few) return CardItem::kTooFew;
+  return could_be_larger(pool) ? CardItem::kUngrown : CardItem::kIdle;
 }
 
 }  // namespace moebius

@@ -73,9 +73,11 @@ struct SchedulerPlan {
   BackfillRule backfill = BackfillRule::kEasy;
   PlacementRule placement = PlacementRule::kPacked;
   ChipRule chips = ChipRule::kCheapest;
-  bool elastic = true;  // sizes of elastic jobs change while they run
-  Time patience = {};   // who has waited so long goes before everybody else
-  Time settle = {};     // a job that was just started or resized keeps its size for so long
+  bool elastic = true;      // sizes of elastic jobs change while they run
+  bool lend_spares = true;  // to jobs that can be stopped, until a fault asks for them; kBorrow alone
+  bool yields = true;       // elastic jobs shrink for replicas that find no cards; kBorrow alone
+  Time patience = {};       // who has waited so long goes before everybody else
+  Time settle = {};         // a job that was just started or resized keeps its size for so long
 };
 
 // A pool of equal nodes as the scheduler sees it.

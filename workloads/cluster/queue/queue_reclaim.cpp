@@ -15,7 +15,7 @@ void QueueRun::reclaim(QueuedRun& owner) {
       // Cards that are kept for who waits before it would only go back to those who gave them.
       if (!may_take(owner, {pool, size}, true) || kept_for_others(owner, {pool, size})) continue;
       has_quota = true;
-      if (reclaim_in(owner, {pool, size})) return;
+      if (reclaim_in(owner, {pool, size}, true)) return;
       kept = kept || borrowed_in(pool, owner.queue) >= cards_of(owner, size);
     }
   }
@@ -69,8 +69,21 @@ int QueueRun::way_to_free(const QueuedRun& run, const QueuedRun& owner, std::int
   return -1;
 }
 
+// The largest size that frees enough, of those that its user allows.
+int QueueRun::way_to_yield(const QueuedRun& run, std::int64_t missing) const {
+  if (run.stage != RunStage::kRunning || !shape_of(run).elastic || run.bad_node >= 0) return kNothing;
+  if (run.size <= run.asked && now_ - run.settled_since < in_.plan.scheduler.settle) return kNothing;
+  int way = kNothing;
+  for (int next = run.size - 1; next >= least_size(run); --next) {
+    if (!in_.steps.runs(run.shape, run.pool, next)) continue;
+    way = next;
+    if (freed(run, next, missing) >= missing) break;
+  }
+  return way;
+}
+
 // The lowest priority first, of it who came last. Nobody moves unless it suffices.
-bool QueueRun::reclaim_in(const QueuedRun& owner, Place place) {
+bool QueueRun::reclaim_in(const QueuedRun& owner, Place place, bool by_right) {
   const std::int64_t needed = cards_of(owner, place.size);
   const CardMap& map = maps_[place.pool];
   std::int64_t there = map.can_place(static_cast<int>(needed)) ? needed
@@ -100,7 +113,8 @@ bool QueueRun::reclaim_in(const QueuedRun& owner, Place place) {
   std::vector<std::pair<int, int>> moves;
   for (const int r : others) {
     if (there >= needed) break;
-    const int next = way_to_free(runs_[r], owner, needed - there);
+    const int next =
+        by_right ? way_to_free(runs_[r], owner, needed - there) : way_to_yield(runs_[r], needed - there);
     if (next == kNothing || freed(runs_[r], next, needed) == 0) continue;
     there += freed(runs_[r], next, needed);
     going_[runs_[r].queue] += freed(runs_[r], next, needed);

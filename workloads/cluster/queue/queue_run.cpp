@@ -231,7 +231,7 @@ void QueueRun::start(QueuedRun& run, Place place, bool again) {
   run.pool = place.pool;
   run.size = place.size;
   run.since = run.settled_since = run.span_since = now_;
-  run.nodes = maps_[place.pool].place(static_cast<int>(cards_of(run, place.size)));
+  run.nodes = maps_[place.pool].place(static_cast<int>(cards_of(run, place.size)), lends_spares_to(run));
   run.cards = 0;
   hold(run, cards_of(run, place.size));
   tell(What::kStarted, run);
@@ -334,7 +334,7 @@ void QueueRun::release(QueuedRun& run) {
   disturb_neighbours(run.pool);
 }
 
-// All but so many cards go back, those on leaves with few of its others first.
+// All but so many cards go back, those on leaves with few of its others first; of the last node a part.
 void QueueRun::give_back_part(QueuedRun& run, std::int64_t keep) {
   CardMap& map = maps_[run.pool];
   run.nodes = map.loose_first(std::move(run.nodes));
@@ -345,6 +345,13 @@ void QueueRun::give_back_part(QueuedRun& run, std::int64_t keep) {
     map.give_back(run.nodes[gone++]);
   }
   run.nodes.erase(run.nodes.begin(), run.nodes.begin() + static_cast<std::ptrdiff_t>(gone));
+  if (cards > keep) {
+    NodeCards& last = run.nodes.front();
+    const auto part = static_cast<int>(cards - keep);
+    map.give_back({last.node, part});
+    last.cards -= part;
+    cards = keep;
+  }
   hold(run, cards);
   disturb_neighbours(run.pool);
 }

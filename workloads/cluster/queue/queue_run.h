@@ -1,6 +1,7 @@
 // The course of a cluster's queues, event by event: who waits, who runs on which cards, who gives some back.
 // Its parts are in queue_setup.cpp, queue_run.cpp (events), queue_booking.cpp, queue_pass.cpp (who gets
-// cards), queue_reclaim.cpp (who gives them back), queue_faults.cpp and queue_power.cpp.
+// cards), queue_reclaim.cpp (who gives them back), queue_links.cpp (who disturbs whom), queue_faults.cpp and
+// queue_power.cpp.
 #pragma once
 
 #include <optional>
@@ -134,7 +135,10 @@ class QueueRun {
   // queue_booking.cpp
   void book(QueuedRun& run);
   void book_free();
+
+  // queue_links.cpp
   void disturb_neighbours(int pool);
+  std::vector<std::vector<LeafSender>> senders_of(int pool) const;
 
   // queue_pass.cpp
   void give_cards();
@@ -154,16 +158,25 @@ class QueueRun {
   int least_size(const QueuedRun& run) const;
   Time estimated_end(const QueuedRun& run) const;
   Time estimated_length(const QueuedRun& run, Place place) const;
-  void grow_one(int pool);
   CardItem why_free(int pool);
+
+  // queue_growth.cpp
+  int next_size(const QueuedRun& run);
+  bool grow_one(int pool);
+  bool could_be_larger(int pool) const;
+  bool yields_to(const QueuedRun& run) const;
+  void make_room(const QueuedRun& run);
+  bool lends_spares_to(const QueuedRun& run) const;
+  std::optional<Time> claim_spares(const QueuedRun& owner, std::int64_t cards);
 
   // queue_reclaim.cpp
   void reclaim(QueuedRun& owner);
   bool kept_for_others(const QueuedRun& owner, Place place);
-  bool reclaim_in(const QueuedRun& owner, Place place);
+  bool reclaim_in(const QueuedRun& owner, Place place, bool by_right);
   std::int64_t borrowed_in(int pool, int but);
   std::int64_t freed(const QueuedRun& run, int next, std::int64_t needed) const;
   int way_to_free(const QueuedRun& run, const QueuedRun& owner, std::int64_t missing);
+  int way_to_yield(const QueuedRun& run, std::int64_t missing) const;
   void save_and(QueuedRun& run, int next_size);
 
   // queue_faults.cpp
@@ -206,6 +219,7 @@ class QueueRun {
   std::vector<Reservation> reserved_;
   std::vector<char> blocked_queue_;
   std::vector<std::int64_t> promised_;  // cards of a pool that who waits before will take
+  std::vector<std::int64_t> no_room_;   // so many cards, by pool, elastic jobs cannot yield in this pass
   std::vector<CardItem> free_item_;
   Time free_since_;
   std::vector<double> rates_;  // an hour, by pool and kind; then of jobs, by kind

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "workloads/cluster/queue/leaf_traffic.h"
 #include "workloads/cluster/queue/queue_plan.h"
 
 namespace moebius {
@@ -12,15 +13,16 @@ namespace moebius {
 struct ShapeStep {
   double seconds = 0;  // of a step; inference: of a million tokens. 0: it does not run there
   double tokens_per_s = 0;
-  double computing = 1;  // share of the time in which clocks count
-  double exposed = 0;    // share in which it waits for its network
-  double network = 0;    // share in which its network is busy, hidden or not
-  std::string why = {};  // it does not run there
+  double computing = 1;                    // share of the time in which clocks count
+  double exposed = 0;                      // share in which it waits for messages between nodes
+  double network = 0;                      // share in which such are under way, hidden or not
+  std::vector<GroupTraffic> between = {};  // of these, by pattern
+  std::string why = {};                    // it does not run there
 };
 
 // What a neighbour on the same links leaves of a network: while it is busy, for that share of the time, an
-// operation takes `rivalry` (from 1) times as long; the rest of the time it has the links to itself. In (0, 1].
-// One of a strictly better priority leaves nothing while it is busy: 1 - busy.
+// operation takes `rivalry` (from 1) times as long; the rest of the time it has the links to itself. In (0,
+// 1]. One of a strictly better priority leaves nothing while it is busy: 1 - busy.
 inline double network_left(double busy, double rivalry) {
   return 1 - busy * (1 - 1 / rivalry);
 }

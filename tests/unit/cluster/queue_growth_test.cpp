@@ -1,0 +1,126 @@
+// Elastic jobs grow, yield and shrink; what all jobs together could hold at most.
+#include <algorithm>
+
+#include "hw/error.h"
+#include "tests/unit/cluster/queue_setting.h"
+#include "workloads/cluster/queue/queue_bound.h"
+#undef CHECK  // ours; here it is Catch's
+#include <catch2/catch.hpp>
+
+namespace moebius {
+namespace {
+
+TEST_CASE("an elastic job shrinks to what is its own and grows again when cards are idle") {
+  QueueSetting setting;
+  setting.plan.scheduler.elastic = true;
+  setting.plan.scheduler.settle = kHour;
+  setting.plan.shapes[0].elastic = true;
+  setting.add(0, 2, {}, kHour * 60);
+  setting.add(1, 1, kHour * 5, kHour * 10);
+  std::vector<QueueEvent::What> seen;
+  const QueueCourse course = setting.run(1, {.hear = [&](const QueueEvent& event) {
+                                           if (event.job == 0) seen.push_back(event.what);
+                                         }});
+  CHECK(course.jobs[0].preempted == 0);
+  CHECK(course.jobs[0].resized == 2);
+  CHECK(std::count(seen.begin(), seen.end(), QueueEvent::What::kShrunk) == 1);
+  CHECK(std::count(seen.begin(), seen.end(), QueueEvent::What::kGrown) == 1);
+  CHECK(course.jobs[1].first_start == kHour * 5 + Time{10'000'000'000});
+}
+
+// 4 nodes are idle, one of them the spare: enough for the first job to grow as soon as a short one has gone.
+// When a node of the other breaks it shrinks again, and grows once more when that is repaired.
+TEST_CASE("an idle spare makes a job larger until a fault asks for it") {
+  QueueSetting setting;
+  setting.plan.scheduler.elastic = true;
+  setting.plan.scheduler.settle = kHour;
+  setting.plan.shapes[0].elastic = true;
+  setting.plan.pools[0].spares = 1;
+  setting.cluster.detection.crash.mean = kMinute;
+  setting.add(0, 0, {}, kHour * 60);  // 32 cards
+  setting.add(1, 1, {}, kHour * 60);  // 64 cards
+  setting.add(0, 0, kHour * 4, kMinute);
+  setting.cluster.trace = {{.time = kHour * 5, .node = 5, .kind = 0}};
+  std::vector<std::pair<int, QueueEvent::What>> seen;
+  const QueueListeners listeners{.hear = [&](const QueueEvent& event) {
+    if (event.job >= 0) seen.emplace_back(event.job, event.what);
+  }};
+  const auto happened = [&](int job, QueueEvent::What what) {
+    return std::count(seen.begin(), seen.end(), std::pair{job, what});
+  };
+  const QueueCourse lent = setting.run(1, listeners);
+  CHECK(happened(0, QueueEvent::What::kGrown) == 2);
+  CHECK(happened(0, QueueEvent::What::kShrunk) == 1);
+  CHECK(happened(1, QueueEvent::What::kShrunk) == 0);
+  CHECK(lent.jobs[1].interrupted == 1);
+  CHECK((lent.pools[0].all() == whole(setting)));
+  seen.clear();
+  setting.plan.scheduler.lend_spares = false;
+  setting.run(1, listeners);
+  CHECK(happened(0, QueueEvent::What::kGrown) == 0);
+}
+
+// One node: the job on all of it shrinks to half when its owner comes, who gets the other half.
+TEST_CASE("a job that shrinks within a node gives back a part of it") {
+  QueueSetting setting;
+  setting.plan.pools[0].nodes = 1;
+  setting.plan.shapes.clear();
+  setting.add_shape(0, {4, 8});
+  setting.add_shape(1, {4});
+  setting.plan.scheduler.elastic = true;
+  setting.plan.shapes[0].elastic = true;
+  setting.add(0, 1, {}, kHour * 20);
+  setting.add(1, 0, kHour * 5, kHour * 10);
+  const QueueCourse course = setting.run();
+  CHECK(course.jobs[0].preempted == 0);
+  CHECK(course.jobs[1].first_start == kHour * 5 + Time{10'000'000'000});
+  CHECK((course.pools[0].all() == whole(setting)));
+}
+
+// Both quotas are full of training when a service comes that has none left: its replica gets cards of the
+// elastic job, which keeps what its user asks for at least.
+TEST_CASE("elastic jobs shrink for a replica that finds no cards, where that is switched on") {
+  for (const bool yields : {true, false}) {
+    QueueSetting setting;
+    setting.plan.scheduler.elastic = true;
+    setting.plan.scheduler.yields = yields;
+    setting.plan.scheduler.settle = kHour;
+    setting.plan.shapes[0].elastic = true;
+    setting.plan.queues = {{.name = "first", .quota = 1}, {.name = "second", .quota = 0}};
+    setting.add_shape(1, {32});
+    setting.plan.shapes[2].kind = JobClass::kInference;
+    setting.plan.shapes[2].preemptible = false;
+    setting.add(0, 2, {}, kHour * 50);         // all cards
+    setting.add(2, 0, kHour * 5, kHour * 10);  // a replica
+    const QueueCourse course = setting.run();
+    CHECK(course.jobs[1].started == yields);
+    CHECK(course.jobs[0].preempted == 0);
+    if (!yields) continue;
+    CHECK(course.jobs[1].first_start == kHour * 5 + Time{10'000'000'000});
+    CHECK((course.missing_replicas == CardTime{32} * Time{10'000'000'000}.ns));
+    CHECK((course.pools[0].all() == whole(setting)));
+  }
+}
+
+// A job of 64 of 128 cards for 10 of 100 hours, and its start, is all that anybody wants.
+TEST_CASE("jobs that nobody makes wait hold what could be held at most, and no schedule holds more") {
+  QueueSetting setting;
+  setting.add(0, 1, {}, kHour * 10);
+  const QueueCourse alone = setting.run();
+  const auto attainable = [](const QueueSetting& of, const QueueCourse& course) {
+    return attainable_allocation({.cluster = of.cluster, .plan = of.plan, .steps = of.steps, .jobs = of.jobs},
+                                 course);
+  };
+  CHECK(attainable(setting, alone) == Approx(64.0 / 128 * (10 + 1 / 60.0) / 100));
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    const QueueSetting loaded = busy(1);
+    const QueueCourse course = loaded.run(seed);
+    CardAccounts all;
+    for (const CardAccounts& pool : course.pools) all += pool;
+    const auto there = static_cast<double>(all.all() - all.of(CardItem::kBroken));
+    CHECK(static_cast<double>(all.held()) / there <= attainable(loaded, course) + 0.005);
+  }
+}
+
+}  // namespace
+}  // namespace moebius

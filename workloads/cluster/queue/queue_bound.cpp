@@ -1,0 +1,103 @@
+#include "workloads/cluster/queue/queue_bound.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace moebius {
+
+namespace {
+
+constexpr Time kHour{3'600'000'000'000};
+constexpr double kEndless = std::numeric_limits<double>::infinity();
+
+struct FluidJob {
+  Time arrival;
+  double rate = 0;  // cards at its largest size
+  double left = 0;  // card seconds
+};
+
+// Cards of a replica's demand on the chips that its service had, against the one by which it was drawn.
+double cards_for_one(const QueueInputs& inputs, const QueueJobCourse& job) {
+  const DrawnJob& drawn = job.job;
+  const int reference = inputs.steps.reference(inputs.plan.shapes[drawn.shape], drawn.shape, drawn.size);
+  const double alone = inputs.steps.at(drawn.shape, reference, drawn.size).seconds;
+  double held = 0, worth = 0;
+  for (std::size_t p = 0; p < job.by_pool.size(); ++p) {
+    if (job.by_pool[p] == 0) continue;
+    const auto cards = static_cast<double>(job.by_pool[p]);
+    held += cards;
+    worth += cards * alone / inputs.steps.at(drawn.shape, static_cast<int>(p), drawn.size).seconds;
+  }
+  return worth > 0 ? held / worth : 1;
+}
+
+// Most over least card time of the same work, over sizes and the pools that it had.
+double waste_of(const QueueInputs& inputs, const QueueJobCourse& job) {
+  const JobShape& shape = inputs.plan.shapes[job.job.shape];
+  double most = 1;
+  for (std::size_t p = 0; shape.elastic && p < job.by_pool.size(); ++p) {
+    double high = 0, low = kEndless;
+    for (int size = 0; job.by_pool[p] > 0 && size < static_cast<int>(shape.sizes.size()); ++size) {
+      const double cards =
+          inputs.steps.at(job.job.shape, static_cast<int>(p), size).seconds * shape.sizes[size];
+      if (cards <= 0) continue;
+      high = std::max(high, cards);
+      low = std::min(low, cards);
+    }
+    if (high > 0) most = std::max(most, high / low);
+  }
+  return most;
+}
+
+FluidJob fluid(const QueueInputs& inputs, const QueueJobCourse& job) {
+  const JobShape& shape = inputs.plan.shapes[job.job.shape];
+  const int cards = shape.elastic ? shape.sizes.back() : shape.sizes[job.job.size];
+  const double taken = static_cast<double>(job.cards) * 1e-9 * waste_of(inputs, job);
+  return {job.job.arrival, static_cast<double>(cards), job.done ? taken : kEndless};
+}
+
+}  // namespace
+
+double attainable_allocation(const QueueInputs& inputs, const QueueCourse& course) {
+  std::vector<FluidJob> jobs;
+  std::vector<const QueueJobCourse*> services;
+  std::vector<double> cards_of_one;
+  for (const QueueJobCourse& job : course.jobs) {
+    if (inputs.plan.shapes[job.job.shape].kind != JobClass::kInference) {
+      jobs.push_back(fluid(inputs, job));
+      continue;
+    }
+    services.push_back(&job);
+    cards_of_one.push_back(inputs.plan.shapes[job.job.shape].sizes[0] * cards_for_one(inputs, job));
+  }
+  CardAccounts all;
+  for (const CardAccounts& pool : course.pools) all += pool;
+  const double there = static_cast<double>(all.all() - all.of(CardItem::kBroken)) * 1e-9;
+  double held = 0;
+  const Time end = inputs.cluster.duration;
+  for (Time hour; hour < end; hour = hour + kHour) {
+    const Time until = std::min(hour + kHour, end);
+    const double room = there * (until - hour).seconds() / end.seconds();
+    double left = room;
+    for (std::size_t s = 0; s < services.size(); ++s) {
+      const DrawnJob& job = services[s]->job;
+      const Time from = std::max(hour, job.arrival), to = std::min(until, job.arrival + job.work);
+      if (from < to)
+        left -= wanted_replicas(inputs.plan, job, hour) * cards_of_one[s] * (to - from).seconds();
+    }
+    left = std::max(0.0, left);
+    std::sort(jobs.begin(), jobs.end(),
+              [](const FluidJob& a, const FluidJob& b) { return a.left * b.rate > b.left * a.rate; });
+    for (FluidJob& job : jobs) {
+      if (job.arrival >= until) continue;
+      const double most = job.rate * (until - std::max(hour, job.arrival)).seconds();
+      const double got = std::min({left, most, job.left});
+      job.left -= got;
+      left -= got;
+    }
+    held += room - left;
+  }
+  return there > 0 ? held / there : 0;
+}
+
+}  // namespace moebius
