@@ -4,8 +4,7 @@
 #include "hw/error.h"
 #include "tests/unit/cluster/queue_setting.h"
 #include "workloads/cluster/queue/queue_bound.h"
-#undef CHECK  // ours; here it is Catch's
-#include <catch2/catch.hpp>
+#include "tests/catch.h"
 
 namespace moebius {
 namespace {
