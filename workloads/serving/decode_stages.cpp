@@ -32,17 +32,11 @@ class StageCounter {
   }
 
   int in_layer(const Op& op) {
-    switch (op.kind) {
-      case OpKind::kAttention:
-      case OpKind::kPagedAttention:
-        return stage_ = 1;
-      case OpKind::kDispatch:
-        dispatched_ = true;
-        return stage_ = 2;
-      case OpKind::kCombine:
-        return stage_ = 3;
-      default:
-        break;
+    if (op.kind == OpKind::kAttention || op.kind == OpKind::kPagedAttention) return stage_ = 1;
+    if (op.kind == OpKind::kCombine) return stage_ = 3;
+    if (op.kind == OpKind::kDispatch) {
+      dispatched_ = true;
+      return stage_ = 2;
     }
     if (!dispatched_) return stage_;
     if (is_shared_expert(op)) return 2;
