@@ -1,5 +1,6 @@
 #include "sim/sim_run.h"
 
+#include <algorithm>
 #include <memory>
 
 #include <fmt/format.h>
@@ -12,6 +13,28 @@
 #include "workloads/option_checks.h"
 
 namespace moebius {
+namespace {
+
+// Of the pool, those that the ranks stand on.
+int boards_of(const Cluster& cluster, const Pool& pool, const Layout& layout) {
+  std::vector<std::int32_t> boards;
+  for (const std::int32_t device : layout.device_of_rank)
+    if (&cluster.pool_of(device) == &pool) boards.push_back(device);
+  if (!std::is_sorted(boards.begin(), boards.end())) std::sort(boards.begin(), boards.end());
+  boards.erase(std::unique(boards.begin(), boards.end()), boards.end());
+  return std::max(1, static_cast<int>(boards.size()));
+}
+
+std::string clock_text(double clock, const std::vector<ClockPower>& powers) {
+  double most = 1;
+  for (const ClockPower& power : powers) most = std::max(most, power.draws);
+  const std::string text = fmt::format("{:.1f}% of the full one: boards at their power limit", 100 * clock);
+  return most > 1 ? fmt::format("{}, paced by the one that draws most, {:.0f}% more than usual", text,
+                                100 * (most - 1))
+                  : text;
+}
+
+}  // namespace
 
 const std::vector<std::pair<std::string, NetworkDetail>>& network_details() {
   static const std::vector<std::pair<std::string, NetworkDetail>> table{
@@ -39,7 +62,9 @@ StartedExecutor start_simulator(const Job& job, const Layout& layout, Recorder& 
     } else {
       const std::vector<Profile> profiles = find_profiles(pool.accelerator, run.data);
       source = make_cost_source(pool.accelerator, profiles, job.scenario.kernels);
-      powers->push_back(clock_power(pool.accelerator, profiles));
+      powers->push_back(limited_by_hungriest(clock_power(pool.accelerator, profiles),
+                                             job.scenario.cluster->variation.power,
+                                             boards_of(*job.scenario.cluster, pool, layout)));
     }
     engine.keepers.push_back(source);
     costs.push_back(source.get());
@@ -71,11 +96,9 @@ StartedExecutor start_simulator(const Job& job, const Layout& layout, Recorder& 
   auto executor = make_sim_executor(*job.scenario.cluster, layout, costs, recorder, options);
   engine.clocks = executor.get();
   engine.executor = std::move(executor);
-  engine.tell_facts = [meter, choices, packets, log, clock](RunFacts& facts) {
+  engine.tell_facts = [meter, choices, packets, log, clock, powers](RunFacts& facts) {
     constexpr double kSeen = 0.9995;  // what the line below would not round to the full one
-    if (*clock < kSeen)
-      facts.provenance.emplace_back(
-          "clock", fmt::format("{:.1f}% of the full one: boards at their power limit", 100 * *clock));
+    if (*clock < kSeen) facts.provenance.emplace_back("clock", clock_text(*clock, *powers));
     facts.network = meter->use();
     facts.collectives = *choices;
     facts.faults = log->facts();

@@ -98,6 +98,8 @@ TEST_CASE("names that are in no table or catalog suggest the nearest") {
            R"(/workload/experts/drift: expected 0 with this popularity, found 0.1: only "zipf" and "dirichlet" change from step to step by themselves)"},
           {"/cluster/variation", R"({"sigma": 0.2})",
            R"(/cluster/variation/sigma: expected a number from 0 to 0.11, found 0.2)"},
+          {"/cluster/variation", R"({"power": -0.1})",
+           R"(/cluster/variation/power: expected a number from 0 to 0.2, found -0.1)"},
           {"/cluster/variation", R"({"slow": [{"device": 2048, "speed": 0.9}]})",
            R"(/cluster/variation: expected a device from 0 to 2047, found 2048)"},
           {"/plan/ep/capacity", "-1", R"(/plan/ep/capacity: expected a number from 0 to 1024, found -1)"},

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "hw/normal_law.h"
 #include "workloads/cost/architecture.h"
 #include "workloads/cost/power.h"
 #include "workloads/cost/roofline.h"
@@ -57,6 +58,11 @@ ClockPower clock_power(const Accelerator& chip, const std::vector<Profile>& prof
   return power;
 }
 
+ClockPower limited_by_hungriest(ClockPower power, double spread, int boards) {
+  power.draws = 1 + spread * expected_largest(boards);
+  return power;
+}
+
 OpEnergy energy_of(const ClockPower& power, const WorkOnChip& work) {
   const double most = (power.limit - power.idle) * work.seconds;
   OpEnergy energy{.steady = std::min(power.joule_per_byte * work.bytes, most)};
@@ -66,6 +72,7 @@ OpEnergy energy_of(const ClockPower& power, const WorkOnChip& work) {
   energy.clocked = work.flops * (is_attention ? power.joule_per_flop[type] : power.joule_per_product[type]);
   energy.follows_clock = work.flops * power.memory_rate > work.bytes * power.peak[type];
   if (is_attention || !power.exceeds[type]) energy.clocked = std::min(energy.clocked, most - energy.steady);
+  energy.clocked *= power.draws;
   return energy;
 }
 

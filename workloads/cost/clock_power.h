@@ -26,6 +26,7 @@ struct ClockPower {
   std::array<bool, kNumDTypes> exceeds{};  // products of the type draw what they draw, not the limit at most
   std::array<double, kNumDTypes> peak{};   // FLOP a second
   double memory_rate = 0;
+  double draws = 1;  // this board for its arithmetic, against one in the middle, of which all else here tells
 };
 
 // Of the first profile that knows the power. No limit where none does, or where no pair of measurements tells
@@ -34,6 +35,10 @@ ClockPower clock_power(const Accelerator& chip, const std::vector<Profile>& prof
 
 // Joule of one BF16 FLOP of a GEMM at full clock, by generation of the architecture; 0: not measured.
 double full_clock_energy(const Accelerator& chip);
+
+// The board whose arithmetic draws most among `boards`, where what they draw has a standard deviation of
+// `spread` of the mean. What one in the middle just carries out at full clock, this one does not.
+ClockPower limited_by_hungriest(ClockPower power, double spread, int boards);
 
 struct WorkOnChip {
   OpKind kind = OpKind::kGemm;

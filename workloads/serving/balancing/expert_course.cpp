@@ -5,6 +5,7 @@
 #include <numeric>
 #include <utility>
 
+#include "hw/normal_law.h"
 #include "workloads/routing/random_stream.h"
 #include "workloads/routing/routing.h"
 
@@ -12,16 +13,6 @@ namespace moebius {
 namespace {
 
 constexpr std::uint64_t kDomainKey = 0x646f6d61, kDriftKey = 0x64726966;
-
-// Where the normal distribution has a share `above` above it, by halving.
-double normal_quantile(double above) {
-  double low = -10, high = 10;
-  for (int i = 0; i < 60; ++i) {
-    const double middle = (low + high) / 2;
-    (std::erfc(middle / std::sqrt(2.0)) / 2 > above ? low : high) = middle;
-  }
-  return (low + high) / 2;
-}
 
 std::vector<std::int32_t> by_falling(const std::vector<double>& values) {
   std::vector<std::int32_t> order(values.size());
