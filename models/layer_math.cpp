@@ -202,7 +202,7 @@ bool has_stored_operand(OpKind kind) {
          kind == OpKind::kGroupedGemmDgrad || kind == OpKind::kAttention || kind == OpKind::kPagedAttention;
 }
 
-Bytes op_bytes(OpKind kind, const Shape& shape, DType dtype, std::optional<DType> stored) {
+Bytes op_bytes(OpKind kind, const Shape& shape, DType dtype, std::optional<DType> stored, DType summed) {
   const Sizes x(shape);
   const double in = element_bytes(dtype);
   const double kept = element_bytes(stored.value_or(dtype));
@@ -220,12 +220,12 @@ Bytes op_bytes(OpKind kind, const Shape& shape, DType dtype, std::optional<DType
     case OpKind::kGemmDgrad:
       return {x.m * x.k * in + x.n * x.k * kept + elements * out};
     case OpKind::kGemmWgrad:
-      return {(x.m * x.k + x.n * x.k) * in + elements * (x.groups > 0 ? out : kAccumulateBytes)};
+      return {(x.m * x.k + x.n * x.k) * in + elements * (x.groups > 0 ? out : 2 * element_bytes(summed))};
     case OpKind::kGroupedGemm:
     case OpKind::kGroupedGemmDgrad:
       return {x.m * x.k * in + std::min(x.groups, x.m) * x.n * x.k * kept + elements * out};
     case OpKind::kGroupedGemmWgrad:
-      return {(x.m + x.n) * x.k * in + std::min(x.groups, x.k) * elements * kAccumulateBytes};
+      return {(x.m + x.n) * x.k * in + std::min(x.groups, x.k) * elements * 2 * element_bytes(summed)};
     case OpKind::kNorm:
       return {elements * (2 * out + fused_copy_bytes(dtype)) + x.n * out};
     case OpKind::kNormGrad:

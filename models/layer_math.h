@@ -1,5 +1,5 @@
-// FLOPs and bytes of one op, as pure functions of its kind and shape. No allocation, no state: they are called in
-// the innermost loops of the cost model. A multiply-add counts as two FLOPs.
+// FLOPs and bytes of one op, as pure functions of its kind and shape. No allocation, no state: they are
+// called in the innermost loops of the cost model. A multiply-add counts as two FLOPs.
 #pragma once
 
 #include <optional>
@@ -10,22 +10,25 @@
 
 namespace moebius {
 
-// Query-key pairs of one head over all sequences of an attention op. Causal and exact: of `kv` keys per sequence
-// the queries are the last s = m/groups positions, and the one at position p (from 0) sees the keys p-w+1 .. p,
-// where w is shape.window, or all of 0 .. p when that is 0. With w = 0: groups * (s*kv - s*(s-1)/2).
+// Query-key pairs of one head over all sequences of an attention op. Causal and exact: of `kv` keys per
+// sequence the queries are the last s = m/groups positions, and the one at position p (from 0) sees the keys
+// p-w+1 .. p, where w is shape.window, or all of 0 .. p when that is 0. With w = 0: groups * (s*kv -
+// s*(s-1)/2).
 double attention_pairs(const Shape& shape);
 
 // Arithmetic of the op.
 // - GEMM kinds: 2*m*n*k; a grouped one the same: m (k for weight gradients) counts the rows of all experts.
 // - Attention: per pair and head 2*head_dim for the score and 2*v_dim for the value; softmax is not counted.
 //   Backward: 2*(3*head_dim + 2*v_dim), the scores computed again. head_dim != v_dim is MLA.
-// - All other compute kinds run at memory speed; they count one to twenty operations an element by the formula
+// - All other compute kinds run at memory speed; they count one to twenty operations an element by the
+// formula
 //   in the .cpp, where a transcendental function is one operation.
 // - Communication: zero.
 Flops op_flops(OpKind kind, const Shape& shape);
 
 // Bytes that must cross device memory when nothing is cached: each input read once, each output written once.
-// - `dtype` is the precision of the operands. 8- and 4-bit operands carry their block scales (element_bytes: an
+// - `dtype` is the precision of the operands. 8- and 4-bit operands carry their block scales (element_bytes:
+// an
 //   FP8 element is 1 + 4/128 bytes); what is computed from them is written in BF16. Other types keep theirs.
 // - Weight gradients (GEMM, grouped, embedding, norm) accumulate: FP32, read and written.
 // - Experts' weights count for the groups that can have rows: min(groups, rows).
@@ -37,10 +40,13 @@ Flops op_flops(OpKind kind, const Shape& shape);
 //   route knows.
 // - Token ids, labels, log-sum-exp and loss statistics take 4 bytes; weights of routed rows are left out.
 // - Communication: zero; Op::payload says what moves.
-// - `stored`: the format of the operand that is kept, where it is not that of the arithmetic: the weights of kGemm,
-//   kGemmDgrad and their grouped kinds (INT4 weights under BF16 activations), the keys and values of kAttention and
-//   kPagedAttention (an FP8 cache under BF16 queries). Empty: `dtype`. Other kinds have no such operand.
-Bytes op_bytes(OpKind kind, const Shape& shape, DType dtype, std::optional<DType> stored = {});
+// - `stored`: the format of the operand that is kept, where it is not that of the arithmetic: the weights of
+// kGemm,
+//   kGemmDgrad and their grouped kinds (INT4 weights under BF16 activations), the keys and values of
+//   kAttention and kPagedAttention (an FP8 cache under BF16 queries). Empty: `dtype`. Other kinds have no
+//   such operand.
+Bytes op_bytes(OpKind kind, const Shape& shape, DType dtype, std::optional<DType> stored = {},
+               DType summed = DType::kFp32);
 
 // Whether a kind has an operand that may be stored in a format of its own.
 bool has_stored_operand(OpKind kind);

@@ -36,6 +36,8 @@ struct CostQuery {
   // Attention: what fits in the cache (L2) of the chip stands there already, as when a kernel is measured again
   // and again. A step finds it in memory.
   bool hot = false;
+  // Weight gradients that add to what is kept: in this format it is read and written.
+  DType summed = DType::kFp32;
 };
 
 // What the op's kept operand is stored in.

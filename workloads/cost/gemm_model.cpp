@@ -17,9 +17,8 @@
 namespace moebius {
 namespace {
 
-constexpr double kStepBytes = 128;      // of k that one step of the loop consumes
-constexpr double kAccumulateBytes = 8;  // FP32 gradient, read and written
-constexpr double kLeastSteps = 4;       // of a part of a cut k: shorter ones are not worth the sum at the end
+constexpr double kStepBytes = 128;  // of k that one step of the loop consumes
+constexpr double kLeastSteps = 4;   // of a part of a cut k: shorter ones are not worth the sum at the end
 constexpr double kMostParts = 16;
 // Memory streams at its full rate when the requests of all cores are in flight and spread over its channels:
 // filling and draining takes some round trips. From GEMMs of one to 500 MB of weights (AIConfigurator, A100
@@ -71,7 +70,7 @@ GemmWork work_of(const CostQuery& query) {
   work.kept = element_bytes(stored_dtype(query));
   work.step_k = work.in >= 1 ? kStepBytes / std::floor(work.in) : 2 * kStepBytes;
   // Results of 8- and 4-bit products leave in BF16.
-  work.out = adds_to_result(query) ? kAccumulateBytes : std::max(2.0, work.in);
+  work.out = adds_to_result(query) ? 2 * element_bytes(query.summed) : std::max(2.0, work.in);
   return work;
 }
 

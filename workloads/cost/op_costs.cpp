@@ -68,6 +68,22 @@ std::optional<DType> weight_format(const Fragment& fragment, const Op& op) {
   return weight.dtype;
 }
 
+// What the gradients are kept in that the op adds to.
+DType summed_format(const Fragment& fragment, const Op& op) {
+  if (op.kind != OpKind::kGemmWgrad && op.kind != OpKind::kGroupedGemmWgrad) return DType::kFp32;
+  if (op.num_outputs < 1) return DType::kFp32;  // of an op that stands alone nothing more is known
+  return fragment.tensors[fragment.output(op, 0)].dtype;
+}
+
+CostQuery query_of(const Fragment& fragment, const Op& op, int cores) {
+  return {.kind = op.kind,
+          .shape = op.shape,
+          .dtype = op.dtype,
+          .cores = cores,
+          .stored = weight_format(fragment, op),
+          .summed = summed_format(fragment, op)};
+}
+
 }  // namespace
 
 const OpCost& OpCosts::find(std::int32_t op, int cores) {
@@ -86,8 +102,9 @@ const OpCost& OpCosts::find(std::int32_t op, int cores) {
 // Of several members the slowest: it sets the pace.
 OpEnergy OpCosts::energy(const Op& op, const OpCost& cost) const {
   if (power_ == nullptr || power_->limit <= 0 || op.lane == Lane::kLoader) return {};
-  const double flops = has_member_rows(op) ? op_flops(op.kind, member_shape(op, fragment_, cost.slowest)).value
-                                           : op_flops(op, fragment_).value;
+  const double flops = has_member_rows(op)
+                           ? op_flops(op.kind, member_shape(op, fragment_, cost.slowest)).value
+                           : op_flops(op, fragment_).value;
   return energy_of(*power_, {op.kind, op.dtype, flops, cost.memory_bytes, cost.seconds});
 }
 
@@ -97,7 +114,8 @@ OpCost OpCosts::evaluate(const Op& op, int cores) {
     return {loader_ ? loader_->seconds(tokens) : 0, 0, 1, 1, Origin::kNetwork, 0, 0};
   }
   if (has_member_rows(op)) return slowest_member(op, cores);
-  const CostQuery query{op.kind, shape_in_one(op), op.dtype, cores, {}, weight_format(fragment_, op)};
+  CostQuery query = query_of(fragment_, op, cores);
+  query.shape = shape_in_one(op);
   const Cost cost = sees_keys_of_batch(op)        ? batch_cost(source_, query, fragment_, op)
                     : is_unfused_attention(query) ? unfused_attention_cost(source_, query)
                     : has_separate_kernels(query) ? separate_kernels_cost(source_, query)
@@ -144,7 +162,7 @@ OpCost OpCosts::find_slowest(const Op& op, int cores) const {
     for (int expert = 0; expert < route.experts_per_rank(); ++expert)
       rows.push_back(route.rows(member, expert));
     if (rows != last_rows) {
-      CostQuery query{op.kind, op.shape, op.dtype, cores, {}, weight_format(fragment_, op)};
+      CostQuery query = query_of(fragment_, op, cores);
       if (is_grouped(op.kind)) query.rows = rows;
       cost = member_cost(op, member, query);
       last_rows = rows;

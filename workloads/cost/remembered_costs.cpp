@@ -26,7 +26,7 @@ std::uint64_t hash_of(const CostQuery& query) {
 bool RememberedCosts::Known::answers(const CostQuery& other) const {
   return query.kind == other.kind && query.shape == other.shape && query.dtype == other.dtype &&
          query.cores == other.cores && query.stored == other.stored &&
-         query.fused_quantise == other.fused_quantise && query.hot == other.hot &&
+         query.fused_quantise == other.fused_quantise && query.hot == other.hot && query.summed == other.summed &&
          std::equal(rows.begin(), rows.end(), other.rows.begin(), other.rows.end());
 }
 

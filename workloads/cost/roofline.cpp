@@ -198,7 +198,7 @@ double least_bytes(const CostQuery& asked) {
   if (!query.rows.empty())
     shape.groups = static_cast<std::int32_t>(
         std::count_if(query.rows.begin(), query.rows.end(), [](std::int32_t rows) { return rows > 0; }));
-  return op_bytes(query.kind, shape, query.dtype, query.stored).value - shared_value_bytes(query);
+  return op_bytes(query.kind, shape, query.dtype, query.stored, query.summed).value - shared_value_bytes(query);
 }
 
 bool is_found_in_l2(const Accelerator& accelerator, const CostQuery& query) {

@@ -80,11 +80,34 @@ TEST_CASE("the bytes of a GEMM are those of what is stored") {
   CHECK(least_bytes(query) == op_bytes(OpKind::kGemmWgrad, query.shape, DType::kBf16).value);
 }
 
+// dW[m,n] += dy[k,m] x[k,n]: what is kept is read and written, in 4 or in 2 bytes.
+TEST_CASE("gradients that are summed in 16 bits move half the bytes") {
+  const AnalyticModel model(h200());
+  CostQuery query{.kind = OpKind::kGemmWgrad,
+                  .shape = {.m = 12288, .n = 12288, .k = 2048},
+                  .dtype = DType::kBf16,
+                  .cores = 132,
+                  .rows = {}};
+  for (const OpKind kind : {OpKind::kGemmWgrad, OpKind::kGroupedGemmWgrad}) {
+    query.kind = kind;
+    query.shape.groups = kind == OpKind::kGroupedGemmWgrad ? 4 : 0;
+    const double matrices = std::max(1, query.shape.groups);
+    query.summed = DType::kFp32;
+    const double whole = least_bytes(query), slow = model.estimate(query, Clocks::kSustained).seconds;
+    query.summed = DType::kBf16;
+    CHECK(whole - least_bytes(query) == matrices * 12288 * 12288 * 4);
+    CHECK(model.estimate(query, Clocks::kSustained).seconds < slow);
+  }
+}
+
 TEST_CASE("the model trusts itself less where it does not know how weights are widened") {
   const Accelerator chip = Catalog().accelerator("h200-sxm");
   const AnalyticModel model(chip);
-  CostQuery query{
-      .kind = OpKind::kGemm, .shape = {.m = 64, .n = 4096, .k = 4096}, .dtype = DType::kBf16, .cores = 132, .rows = {}};
+  CostQuery query{.kind = OpKind::kGemm,
+                  .shape = {.m = 64, .n = 4096, .k = 4096},
+                  .dtype = DType::kBf16,
+                  .cores = 132,
+                  .rows = {}};
   const float same = model.error(query);
   query.stored = DType::kInt4;
   CHECK(model.error(query) > 2 * same);

@@ -37,17 +37,19 @@ TEST_CASE("a cost is asked for once, and again for each thing that differs") {
   CHECK(costs.cost(uneven).seconds == 4);
   uneven.rows = other;
   CHECK(costs.cost(uneven).seconds == 5);
-  CostQuery stored = gemm(128, 132), fused = stored, hot = stored;
+  CostQuery stored = gemm(128, 132), fused = stored, hot = stored, summed = stored;
   stored.stored = DType::kFp8;
   fused.fused_quantise = true;
   hot.hot = true;
   CHECK(costs.cost(stored).seconds == 6);
   CHECK(costs.cost(fused).seconds == 7);
   CHECK(costs.cost(hot).seconds == 8);
+  summed.summed = DType::kBf16;
+  CHECK(costs.cost(summed).seconds == 9);
   uneven.rows = same;
   CHECK(costs.cost(uneven).seconds == 4);
   CHECK(costs.cost(gemm(128, 132)).seconds == 1);
-  CHECK(source.asked == 8);
+  CHECK(source.asked == 9);
 }
 
 TEST_CASE("costs are forgotten before they fill the memory") {
