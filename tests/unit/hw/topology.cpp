@@ -1,16 +1,12 @@
-#include "hw/fabric/topology.h"
+#include "tests/unit/hw/topology.h"
 
 #include <algorithm>
 #include <map>
 #include <utility>
 
-#include <fmt/format.h>
-
 #include <boost/graph/adjacency_list.hpp>
 #include <boost/graph/breadth_first_search.hpp>
 #include <boost/graph/push_relabel_max_flow.hpp>
-
-#include "hw/error.h"
 
 namespace moebius {
 namespace {
@@ -41,9 +37,6 @@ class Draughtsman {
     const auto [known, is_new] =
         known_.try_emplace({what.kind, what.index}, static_cast<int>(topology_.vertices.size()));
     if (is_new) topology_.vertices.push_back(what);
-    if (topology_.vertices.size() > kMostVertices)
-      throw input_error(
-          fmt::format("a fabric of more than {} NICs and switches is not drawn out", kMostVertices));
     return known->second;
   }
   bool is_known(VertexKind kind, int index) const { return known_.contains({kind, index}); }
@@ -127,11 +120,6 @@ class Arcs {
 };
 
 }  // namespace
-
-std::string_view to_string(VertexKind kind) {
-  constexpr std::string_view kNames[] = {"NIC", "leaf", "spine", "core", "border"};
-  return kNames[static_cast<int>(kind)];
-}
 
 Topology topology_of(const Fabric& fabric) {
   return Draughtsman(fabric).draw();
