@@ -6,7 +6,7 @@
 
 #include <boost/graph/adjacency_list.hpp>
 #include <boost/graph/breadth_first_search.hpp>
-#include <boost/graph/push_relabel_max_flow.hpp>
+#include <boost/graph/edmonds_karp_max_flow.hpp>
 
 namespace moebius {
 namespace {
@@ -163,7 +163,7 @@ ByteRate max_flow(const Fabric& fabric, const Topology& topology, int split) {
     const bool sends = fabric.node_of(vertex.index) < split;
     arcs.add(sends ? source : v, sends ? v : sink, rate, 0);
   }
-  return {static_cast<double>(boost::push_relabel_max_flow(graph, source, sink))};
+  return {static_cast<double>(boost::edmonds_karp_max_flow(graph, source, sink))};
 }
 
 }  // namespace moebius
