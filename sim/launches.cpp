@@ -44,6 +44,8 @@ void Launches::add(const Fragment& fragment, int rank_class, std::int32_t slot, 
       }
       return;
     case LaunchMode::kEager:
+      // One without a call may be over, and its slot another's, before the host would come to it.
+      if (std::none_of(fragment.ops.begin(), fragment.ops.end(), is_call)) return;
       if (class_of_slot_.size() <= static_cast<std::size_t>(slot)) class_of_slot_.resize(slot + 1, -1);
       class_of_slot_[slot] = rank_class;
       host.eager.push_back({&fragment, slot});

@@ -26,7 +26,7 @@ class Launches {
   // How many of the fragment's launches op `op` waits for.
   static int launches_of(const Fragment& fragment, const Op& op);
 
-  // `fragment` stays until its last launch has ended.
+  // `fragment` stays, and `slot` is its own, until its last launch has ended.
   void add(const Fragment& fragment, int rank_class, std::int32_t slot, Time now);
   // `op` waits for nothing but its launch, and the host reads what came before it.
   void reached(int rank_class, Launched op, Time now);

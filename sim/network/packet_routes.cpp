@@ -1,4 +1,5 @@
 // Flows of a packet run: their ways through the fabric, their ends.
+#include <cmath>
 #include <utility>
 
 #include "hw/error.h"

@@ -1,6 +1,7 @@
 // Packets on their way: ports, queues, trimming, control packets. The ends are in packet_ends.cpp.
 #include "sim/network/packet_run.h"
 
+#include <cmath>
 #include <utility>
 
 #include "hw/error.h"

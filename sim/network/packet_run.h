@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -106,7 +105,6 @@ class PacketRun {
 
   enum Kind : std::uint8_t { kArrive, kSend, kPull, kCredit, kTrimmed, kHeard, kResend, kDue };
 
-  double packets_of(const PacketFlow& flow) const { return std::ceil(flow.bytes / transport_.payload()); }
   struct Ways {
     std::int32_t first = 0, count = 0, length = 0, back = 0;
   };

@@ -49,7 +49,6 @@ class Wires {
   double rate(int flow) const { return flows_[flow].rate; }  // bytes per second, of each flow of the class
   int active() const { return active_; }
   std::int64_t shared() const { return shared_; }  // flows whose rate changed, summed over all solves
-  std::int64_t levels_set() const { return levels_set_; }
 
  private:
   // With more flows than this at a time a level stands while it fills its wire to within kRough, so that one
@@ -143,7 +142,7 @@ class Wires {
   std::vector<FinishHeap::Entry> changed_;
   FinishHeap finishes_;
   double settled_ = -1;  // the level set last
-  std::int64_t shared_ = 0, levels_set_ = 0;
+  std::int64_t shared_ = 0;
   int active_ = 0;
 };
 

@@ -154,7 +154,6 @@ double Wires::level_of(std::int32_t index, double from) {
 void Wires::set_level(std::int32_t index, double level) {
   const bool rises = level > levels_[index];
   levels_[index] = level;
-  ++levels_set_;
   if (rises) {
     raise(index, level);
   } else {

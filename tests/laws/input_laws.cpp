@@ -15,6 +15,8 @@ constexpr int kMicrobatches = 12;
 struct Read {
   double seconds = 0;  // of a microbatch
   int ahead = 0;       // buffers; 0: batches are there
+  Time call = {};      // of an eager host; none: launches are hidden
+  int steps = 1;
 };
 
 struct Step {
@@ -31,6 +33,8 @@ Step step_of(const Read& read) {
   job.workload.sequence_length = 32;
   job.workload.global_batch = kMicrobatches;
   job.workload.input_ahead = read.ahead;
+  job.workload.steps = read.steps;
+  if (read.call > Time{}) job.plan.launch = LaunchMode::kEager;
   Cluster cluster = make_cluster(instant_network(1));
   for (Pool& pool : cluster.pools) {
     pool.accelerator.host_rate = pool.node.host_memory_rate = {1e15};
@@ -39,6 +43,7 @@ Step step_of(const Read& read) {
   cluster = {cluster.pools,
              Fabric(cluster.fabric.spec(), {part_of_fabric(cluster.pools[0], cluster.fabric.spec())})};
   cluster.loader.emplace().batch_seconds = read.seconds;
+  cluster.launch = read.call;
   const NamedCost cost({{OpKind::kAttention, {kForward}}, {OpKind::kAttentionGrad, {kBackward}}});
   Training training(job);
   Recorder recorder(training.layout(), {});
@@ -65,6 +70,17 @@ TEST_CASE("batches that are read ahead fast enough cost nothing but the first") 
   CHECK(there == Approx(kMicrobatches * (kForward + kBackward)).epsilon(1e-3));
   CHECK(step.seconds == Approx(there + 1.5e-3).epsilon(1e-3));
   CHECK(step.exposed == Approx(1.5e-3).epsilon(1e-3));
+}
+
+// The host is slower than the device and the disk: what is read comes and goes while it is busy.
+TEST_CASE("an eager host calls as often in every step, however far batches are read ahead") {
+  const Time call{1'000'000};
+  const double one = step_of({.seconds = 1e-6, .ahead = 2, .call = call}).seconds;
+  CHECK(one > kMicrobatches * (kForward + kBackward));
+  for (int ahead = 1; ahead <= 4; ++ahead) {
+    const Step four = step_of({.seconds = 1e-6, .ahead = ahead, .call = call, .steps = 4});
+    CHECK(four.seconds == Approx(4 * one).epsilon(0.01));
+  }
 }
 
 // With one buffer the next batch is read once the forward pass has left it, beside the backward pass.

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
+#include "workloads/cluster/queue/card_map.h"
 #include "workloads/cluster/queue/queue_plan.h"
 #include "workloads/scenario/scenario_parts.h"
 
@@ -204,11 +205,11 @@ PowerCap read_cap(Section& row) {
   return cap;
 }
 
-// Spares are spread over the pools by their nodes, the largest first.
 std::vector<CardPool> card_pools(const Cluster& cluster, int spares) {
   std::vector<CardPool> pools;
-  int all = 0;
-  for (const Pool& pool : cluster.pools) all += pool.nodes;
+  std::vector<int> nodes;
+  for (const Pool& pool : cluster.pools) nodes.push_back(pool.nodes);
+  const std::vector<int> spares_of = spares_of_pools(nodes, spares);
   for (std::size_t i = 0; i < cluster.pools.size(); ++i) {
     const Pool& of = cluster.pools[i];
     CardPool pool;
@@ -217,7 +218,7 @@ std::vector<CardPool> card_pools(const Cluster& cluster, int spares) {
     pool.cards = of.node.accelerators;
     pool.nodes_per_leaf = std::max(1, cluster.fabric.layout().pools[i].nodes_per_leaf);
     pool.oversubscription = cluster.fabric.spec().oversubscription;
-    pool.spares = static_cast<int>(std::int64_t{spares} * of.nodes / all);
+    pool.spares = spares_of[i];
     pool.overhead_power = of.node.overhead_power;
     pool.node_power = of.node.overhead_power + of.accelerator.power * of.node.accelerators;
     pool.card_price = of.accelerator.price;

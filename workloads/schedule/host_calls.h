@@ -7,12 +7,10 @@
 // - a module of Transformer Engine, its Linear forward 90.5 and 99.7 us on GH200 and GB200 (the same issue):
 //   2.7. Its way back takes 1.75 times as long as its way forward (issue 2897), half for each product: 2.4;
 // - products of experts: 64 of them in two products, 1.2 ms forward and 2.1 ms back on GB200, of sizes too
-// small
-//   to be seen (issue 2897): the module, and 0.21 and 0.18 for each expert and product;
+//   small to be seen (issue 2897): the module, and 0.21 and 0.18 for each expert and product;
 // - attention: a module, forward and back in one;
-// - what moves tokens or chooses experts is written in elementary operations, about 0.4 each (5 us, the lower
-// end
-//   of what eager operations take): router 10 of them, dispatch and combine 10, permutations 5;
+// - what moves tokens or chooses experts is written in elementary operations, about 0.4 each (5 us, the
+//   lower end of what eager operations take): router 10 of them, dispatch and combine 10, permutations 5;
 // - all else: one.
 #pragma once
 

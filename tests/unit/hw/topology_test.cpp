@@ -1,5 +1,5 @@
 // The arithmetic of fabrics held against the graph that is drawn of them, on small ones of each family.
-#include "hw/fabric/topology.h"
+#include "tests/unit/hw/topology.h"
 
 #include <catch2/catch.hpp>
 #include <string>

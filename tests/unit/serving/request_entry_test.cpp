@@ -114,7 +114,7 @@ TEST_CASE("prompts gather until they fill the share of the budget, or for so man
 
 TEST_CASE("replicas that share experts begin prompts together, or after so many iterations") {
   EvenCost cost;
-  Instance instance(pair_of(3, 0), cost);
+  Instance instance(pair_of(3, 0), &cost);
   for (int i = 0; i < 2; ++i) instance.replica(i).enqueue(sequence(i));
   CHECK(prompts_of(instance, 2) == Tokens{20, 0});
   instance.replica(0).enqueue(sequence(2));
@@ -126,7 +126,7 @@ TEST_CASE("replicas that share experts begin prompts together, or after so many 
 
 TEST_CASE("replicas that all have prompts gather more of them while all decode") {
   EvenCost cost;
-  Instance instance(pair_of(9, 2), cost);
+  Instance instance(pair_of(9, 2), &cost);
   for (int i = 0; i < 2; ++i) instance.replica(i).enqueue(sequence(i));
   CHECK(prompts_of(instance, 1) == Tokens{20});  // nobody decodes
   for (int i = 0; i < 2; ++i) instance.replica(i).enqueue(sequence(2 + i));

@@ -1,6 +1,7 @@
 // Which neighbours become one kernel.
 #include <catch2/catch.hpp>
 
+#include "small_job.h"
 #include "workloads/training/layers/builder.h"
 
 using namespace moebius;
@@ -24,6 +25,13 @@ FragmentPtr sum_and_norm(bool between, const std::vector<Fusion>& fusions) {
   builder.emit(op_of(OpKind::kNorm), {sum, x}, {normed});
   builder.fusions = fusions;
   return builder.freeze_it();
+}
+
+int fused_in_forward(const TrainingJob& job) {
+  Training training(job);
+  const FragmentPtr forward = all_submissions(training).front().fragment;
+  return static_cast<int>(
+      std::count_if(forward->ops.begin(), forward->ops.end(), [](const Op& op) { return op.fused; }));
 }
 
 }  // namespace
@@ -50,4 +58,16 @@ TEST_CASE("what another lane waits for is not fused with what follows") {
   builder.emit(op_of(OpKind::kNorm), {sum, x}, {normed});
   builder.fusions.assign(std::begin(kAll), std::end(kAll));
   CHECK_FALSE(builder.freeze_it()->ops.back().fused);
+}
+
+// What waits for gathered weights, or is waited for by copies of others, joins nobody.
+TEST_CASE("ops are fused whether state is whole, sharded or on the host") {
+  TrainingJob job = small_job();
+  job.plan.fusions.assign(std::begin(kAll), std::end(kAll));
+  const int whole = fused_in_forward(job);
+  CHECK(whole >= 2 * job.model.layers);
+  job.plan.offload.optimizer = true;
+  CHECK(fused_in_forward(job) == whole);
+  job.plan.zero = 3;
+  CHECK(fused_in_forward(job) >= job.model.layers);
 }

@@ -155,9 +155,36 @@ TEST_CASE("each microbatch and each replica packs sequences of its own when ever
   CHECK(hashes.size() == 8);  // four replicas, two microbatches each
 }
 
+// Cut into pieces, or with copies to and from the host between its ops.
+TEST_CASE("a pass that is written anew knows the sequences of its rows") {
+  TrainingJob job = small_job();
+  job.model.experts = {};
+  job.plan.ep = 1;
+  job.plan.dp = job.plan.tp = 2;
+  job.plan.sequence_parallel = true;
+  job.workload.lengths = uniform(2, 20);
+  TrainingJob cut = job, away = job, sharded = job;
+  cut.plan.tp_chunks = 2;
+  away.plan.offload.activations = true;
+  sharded.plan.zero = 3;
+  Training plain(job);
+  const std::vector<Submission> as_it_was = all_submissions(plain);
+  for (const TrainingJob& written : {cut, away, sharded}) {
+    Training anew(written);
+    const std::vector<Submission> all = all_submissions(anew);
+    for (const auto& [phase, kind] :
+         {std::pair{Phase::kForward, OpKind::kAttention}, {Phase::kBackward, OpKind::kAttentionGrad}}) {
+      const double flops = attention_flops(first_of(all, phase), kind);
+      CHECK(flops > 0);
+      CHECK(flops == attention_flops(first_of(as_it_was, phase), kind));
+    }
+  }
+}
+
 TEST_CASE("scoring runs the forward passes alone and keeps nothing for a reverse pass") {
   TrainingJob job = small_job();
   job.workload.forward_only = true;
+  job.plan.recompute = GENERATE(RecomputePolicy::kNone, RecomputePolicy::kFull, RecomputePolicy::kHybrid);
   Training training(job);
   const auto all = all_submissions(training);
   CHECK(all.size() == 2);  // two microbatches of one class

@@ -1,10 +1,26 @@
 #include "workloads/cluster/queue/card_map.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "hw/error.h"
 
 namespace moebius {
+
+std::vector<int> spares_of_pools(const std::vector<int>& nodes, int spares) {
+  const std::int64_t all = std::accumulate(nodes.begin(), nodes.end(), std::int64_t{0});
+  std::vector<int> kept, order;
+  int left = spares;
+  for (const int of : nodes) {
+    order.push_back(static_cast<int>(order.size()));
+    kept.push_back(static_cast<int>(std::int64_t{spares} * of / all));
+    left -= kept.back();
+  }
+  const auto remainder = [&](int pool) { return std::int64_t{spares} * nodes[pool] % all; };
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return remainder(a) > remainder(b); });
+  for (int i = 0; i < left; ++i) ++kept[order[i]];
+  return kept;
+}
 
 CardMap::CardMap(const CardPool& pool, PlacementRule rule)
     : pool_(pool),

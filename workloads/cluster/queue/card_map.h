@@ -12,6 +12,10 @@ struct NodeCards {
   int node = 0, cards = 0;
 };
 
+// Of `spares` nodes those that each pool keeps back, at most all of its own: in proportion to its nodes,
+// rounded so that none is lost, the largest remainders up.
+std::vector<int> spares_of_pools(const std::vector<int>& nodes, int spares);
+
 class CardMap {
  public:
   CardMap(const CardPool& pool, PlacementRule rule);

@@ -35,12 +35,6 @@ void add_world(Layout& layout) {
 
 }  // namespace
 
-int CarriedLayout::instance_of(int rank_class) const {
-  int instance = static_cast<int>(instances.size()) - 1;
-  while (instances[instance].first_class > rank_class) --instance;
-  return instance;
-}
-
 CarriedLayout carried_layout(const CarriedService& service) {
   CarriedLayout all;
   for (std::size_t p = 0; p < service.pools.size(); ++p) {

@@ -17,7 +17,6 @@ struct InstancePlace {
 struct CarriedLayout {
   Layout layout;
   std::vector<InstancePlace> instances;  // by number among those of all pools
-  int instance_of(int rank_class) const;
 };
 
 CarriedLayout carried_layout(const CarriedService& service);

@@ -29,7 +29,7 @@ struct Forecast {
 
 class Forecaster {
  public:
-  Forecaster(const InstanceRules& rules, StepCost& cost) : rules_(rules), cost_(&cost) {}
+  Forecaster(const InstanceRules& rules, StepCost* cost) : rules_(rules), cost_(cost) {}
 
   // Prompts before it in chunks of the token budget behind the iteration that goes on, then its own; where
   // slots or pages are missing, as long as running requests take on average to leave as many. What comes

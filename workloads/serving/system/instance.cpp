@@ -11,7 +11,7 @@ std::int64_t load_of(const ReplicaLoad& load, ReplicaBalance by) {
   return load.waiting + load.running + load.expected;
 }
 
-Instance::Instance(const InstanceRules& rules, StepCost& cost)
+Instance::Instance(const InstanceRules& rules, StepCost* cost)
     : rules_(rules), cost_(cost), shapes_(rules.replicas), host_(rules.host) {
   replicas_.reserve(rules.replicas);
   for (int i = 0; i < rules.replicas; ++i) replicas_.emplace_back(rules.replica);
@@ -76,10 +76,10 @@ std::optional<Time> Instance::begin(Time now) {
   std::int64_t prompts = 0;
   const std::int64_t rows = busy_ ? 0 : plan(now, prompts);
   if (rows == 0) return std::nullopt;
-  cost_.begin(now);
+  cost_->begin(now);
   const HostWork work = host_work();
   if (prompts == 0 && !rules_.captured.empty()) fill_graphs();
-  const double seconds = cost_.seconds(shapes_);
+  const double seconds = cost_->seconds(shapes_);
   count_stalls(seconds);
   const HostLane::Turn lasts =
       host_.turn(now, behind_loads(now, time_from_seconds(swapping() + seconds)), work);
@@ -133,7 +133,7 @@ Time Instance::behind_loads(Time now, Time device) {
 void Instance::count_stalls(double seconds) {
   std::int64_t sequences = 0;
   for (const StepShape& shape : shapes_) sequences += shape.prefill_sequences + shape.decode_sequences;
-  const StepStalls stalls = cost_.stalls(shapes_, seconds);
+  const StepStalls stalls = cost_->stalls(shapes_, seconds);
   totals_.stalls.add(stalls, 1);
   totals_.waited.add(stalls, static_cast<double>(sequences));
 }

@@ -37,7 +37,7 @@ std::int64_t captured_size(const std::vector<std::int32_t>& captured, std::int64
 
 class Instance {
  public:
-  Instance(const InstanceRules& rules, StepCost& cost);
+  Instance(const InstanceRules& rules, StepCost* cost);  // null: time is what passes
 
   int size() const { return static_cast<int>(replicas_.size()); }
   Replica& replica(int index) { return replicas_[index]; }
@@ -61,7 +61,7 @@ class Instance {
   void end(Time now, StepOutcome& outcome);
 
   const std::vector<StepShape>& shapes() const { return shapes_; }  // of the iteration under way
-  double balancedness() const { return cost_.balancedness(); }
+  double balancedness() const { return cost_->balancedness(); }
   std::int64_t load(ReplicaBalance by) const;  // of all replicas: requests or tokens
 
   struct Totals {
@@ -90,7 +90,7 @@ class Instance {
   void count_stalls(double seconds);
 
   InstanceRules rules_;
-  StepCost& cost_;
+  StepCost* cost_;
   std::vector<Replica> replicas_;
   std::vector<StepShape> shapes_;
   HostLane host_;

@@ -325,7 +325,6 @@ std::int64_t Replica::tokens_to_come() const {
 }
 
 void Replica::complete(Time end, StepOutcome& outcome) {
-  ++iterations_;
   now_ = end;
   if (shape_.decode_sequences > 0) complete_decode(end, outcome);
   if (shape_.prefill_tokens > 0) complete_prefill(end, outcome);

@@ -255,7 +255,6 @@ class Replica {
   std::int64_t waiting_tokens_ = 0;  // of prompts, not computed
   std::int64_t expected_ = 0, expected_tokens_ = 0;
   std::int64_t left_ = 0, context_ = 0;  // of sequences with pages: output to come; in decoding, cached
-  std::int64_t iterations_ = 0;
   std::int32_t changes_ = 0;  // since the last decision; see StepShape
   std::int32_t longest_ = 0,
                longest_past_ = 0;  // of the prompts of this iteration: tokens; those before them

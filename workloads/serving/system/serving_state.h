@@ -87,7 +87,7 @@ struct ServingSystem::State {
     InstanceRules instance = pool.instance;
     instance.replica.hands_over = pool.role == PoolRole::kPrefill;
     for (std::int32_t i = 0; i < pool.instances; ++i) {
-      state.instances.emplace_back(instance, pool.costs.empty() ? *pool.cost : *pool.costs[i]);
+      state.instances.emplace_back(instance, pool.costs.empty() ? pool.cost : pool.costs[i]);
       places.push_back({index, i, 0});
     }
     state.ports.resize(static_cast<std::size_t>(pool.instances) * pool.instance.replicas);

@@ -19,7 +19,6 @@ class LineReader {
 
   // "FILE:LINE: sentence", of the line that was given last; thrown as input_error.
   [[noreturn]] void fail(const std::string& sentence) const;
-  std::int64_t line_number() const { return number_; }  // from 1
 
  private:
   struct Packed;

@@ -68,6 +68,11 @@ std::int32_t FragmentBuilder::add_batch(const BatchPtr& batch) {
   return static_cast<std::int32_t>(fragment_.batches.size()) - 1;
 }
 
+void FragmentBuilder::add_named_by_ops(const Fragment& whole) {
+  for (const RoutePtr& route : whole.routes) add_route(route);
+  for (const BatchPtr& batch : whole.batches) add_batch(batch);
+}
+
 void FragmentBuilder::set_dependencies(Op& op, const std::vector<std::int32_t>& after) {
   std::vector<std::int32_t>& all = fragment_.dependencies;
   op.first_dependency = static_cast<std::int32_t>(all.size());

@@ -57,6 +57,9 @@ class FragmentBuilder {
 
   std::int32_t add_batch(const BatchPtr& batch);  // for Op::batch; equal pointers give equal indices
 
+  // Routes and batches of a fragment that is written anew: its ops go on naming them as they do.
+  void add_named_by_ops(const Fragment& whole);
+
   // Appends an op; `op` carries kind, dtype, lane, role, group, shape, payload ...; layer, phase and
   // (compute) units come from the builder. Returns its index. `after`: earlier ops that it waits for beside
   // those that its operands say.

@@ -126,7 +126,7 @@ const StageFragments& FragmentStore::fragments(int rank, ShardPosition shard, in
 // fill at most the sum.
 std::shared_ptr<const RecomputeChoice> FragmentStore::recompute_of(const StageSpec& stage) {
   const TrainingPlan& plan = *input_.plan;
-  if (plan.recompute != RecomputePolicy::kHybrid) return nullptr;
+  if (plan.recompute != RecomputePolicy::kHybrid || input_.workload->forward_only) return nullptr;
   const auto found = recompute_.find(stage.stage);
   if (found != recompute_.end()) return found->second;
   TrainingPlan share = plan;

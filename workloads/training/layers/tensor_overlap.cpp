@@ -23,7 +23,7 @@ class OverlapWriter {
   OverlapWriter(const Fragment& whole, int chunks)
       : whole_(whole), chunks_(chunks), builder_(whole.name, whole.phase) {
     for (const Tensor& tensor : whole.tensors) builder_.add(tensor);
-    for (const RoutePtr& route : whole.routes) builder_.add_route(route);
+    builder_.add_named_by_ops(whole);
     for (int i = 0; i < num_ops(); ++i) index(i);
   }
 

@@ -65,12 +65,13 @@ class Rewrite {
         stretch_(stretches(plan, fragment_)) {
     builder_.scaling = old.scaling;
     builder_.launch = old.launch;
+    builder_.fusions = old.fusions;
     builder_.pair_bytes = old.pair_bytes;
     builder_.reserve(fragment_);
   }
 
   FragmentPtr run() {
-    for (const RoutePtr& route : fragment_.routes) builder_.add_route(route);
+    builder_.add_named_by_ops(fragment_);
     for (std::size_t i = 0; i < fragment_.tensors.size(); ++i) add_tensor(static_cast<TensorId>(i));
     for (const auto& [id, visitor] : std::map(visitors_)) add_homes(id);
     note_uses();

@@ -1,16 +1,12 @@
-#include "hw/fabric/topology.h"
+#include "tests/unit/hw/topology.h"
 
 #include <algorithm>
 #include <map>
 #include <utility>
 
-#include <fmt/format.h>
-
 #include <boost/graph/adjacency_list.hpp>
 #include <boost/graph/breadth_first_search.hpp>
-#include <boost/graph/push_relabel_max_flow.hpp>
-
-#include "hw/error.h"
+#include <boost/graph/edmonds_karp_max_flow.hpp>
 
 namespace moebius {
 namespace {
@@ -41,9 +37,6 @@ class Draughtsman {
     const auto [known, is_new] =
         known_.try_emplace({what.kind, what.index}, static_cast<int>(topology_.vertices.size()));
     if (is_new) topology_.vertices.push_back(what);
-    if (topology_.vertices.size() > kMostVertices)
-      throw input_error(
-          fmt::format("a fabric of more than {} NICs and switches is not drawn out", kMostVertices));
     return known->second;
   }
   bool is_known(VertexKind kind, int index) const { return known_.contains({kind, index}); }
@@ -128,11 +121,6 @@ class Arcs {
 
 }  // namespace
 
-std::string_view to_string(VertexKind kind) {
-  constexpr std::string_view kNames[] = {"NIC", "leaf", "spine", "core", "border"};
-  return kNames[static_cast<int>(kind)];
-}
-
 Topology topology_of(const Fabric& fabric) {
   return Draughtsman(fabric).draw();
 }
@@ -175,7 +163,7 @@ ByteRate max_flow(const Fabric& fabric, const Topology& topology, int split) {
     const bool sends = fabric.node_of(vertex.index) < split;
     arcs.add(sends ? source : v, sends ? v : sink, rate, 0);
   }
-  return {static_cast<double>(boost::push_relabel_max_flow(graph, source, sink))};
+  return {static_cast<double>(boost::edmonds_karp_max_flow(graph, source, sink))};
 }
 
 }  // namespace moebius

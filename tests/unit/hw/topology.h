@@ -1,9 +1,8 @@
 // A fabric drawn out: every NIC, switch and link of it, at sizes where that is small. What Fabric answers by
-// arithmetic can be read off this graph; `show` and the tests do.
+// arithmetic can be read off this graph.
 #pragma once
 
 #include <cstdint>
-#include <string_view>
 #include <vector>
 
 #include "hw/fabric/fabric.h"
@@ -11,7 +10,6 @@
 namespace moebius {
 
 enum class VertexKind : std::uint8_t { kNic, kLeaf, kSpine, kCore, kBorder };
-std::string_view to_string(VertexKind kind);  // "spine"
 
 // index: of a NIC, the first device that it serves; of a leaf, with its twins: leaf * nic_ports + twin; of a
 // spine: pod * leaf_uplinks + uplink; of a core: (plane of a region * leaf_uplinks + uplink) * spine_uplinks
@@ -34,10 +32,7 @@ struct Topology {
   std::vector<int> nic_of_device;  // the vertex of its NIC
 };
 
-inline constexpr std::size_t kMostVertices = 200'000;
-
-// Leaves and all above them that can be reached from a NIC. input_error when there are more than
-// kMostVertices vertices.
+// Leaves and all above them that can be reached from a NIC.
 Topology topology_of(const Fabric& fabric);
 
 // Of a shortest way between the NICs of two devices: the switches on it, and how many such ways there are;
