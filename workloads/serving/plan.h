@@ -30,18 +30,18 @@ struct PhaseOverlap {
 
 // What a rank attends with where ranks cut prompts: all heads of its own tokens, or its share of the heads
 // with all tokens (cut_prompts.h).
-enum class CutAttention { kTokens, kHeads };
+enum class CutAttention : std::uint8_t { kTokens, kHeads };
 
 struct ServingPlan {
   int dp = 1;  // ranks of attention with rows of their own, each of tp: `cp` for a replica with its requests
   int tp = 1;  // which cut the heads of a replica
   int cp = 1;  // which cut its prompts; with tp 1, where prompts are computed alone; simulated only
-  CutAttention attend_by = CutAttention::kTokens;  // with cp above 1
   // Ranks that share the experts of a layer: replicas with tp 1, which send each other tokens, or ranks of
   // one replica, each of which has all its tokens; what is then left of tp cuts each expert.
   int ep = 1;
   Algorithm prefill_exchange = Algorithm::kAuto,
             decode_exchange = Algorithm::kAuto;  // how tokens travel to experts, as TrainingPlan::exchange
+  CutAttention attend_by = CutAttention::kTokens;  // with cp above 1
   PhaseOverlap prefill_overlap = {}, decode_overlap = {};
   int max_batch = 1;  // sequences that decode at once on one replica
   std::int64_t token_budget =

@@ -40,9 +40,9 @@ struct PhaseKeys {
   std::string pool = {};       // name; empty: the only one
   int dp = 0, tp = 0, ep = 0;  // 0: not given
   int cp = 1;
-  CutAttention attend_by = CutAttention::kTokens;
   Algorithm exchange = Algorithm::kAuto;  // of the phase alone, as what follows
   bool two_batch = false;
+  CutAttention attend_by = CutAttention::kTokens;  // with cp above 1
   int communication_cores = 0;
   std::string expert_pool = {};  // attention and experts apart: name of the experts'
   int expert_ranks = 0;          // 0: all devices of that pool
