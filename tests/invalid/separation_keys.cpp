@@ -70,7 +70,7 @@ TEST_CASE("prompts are cut over ranks with whole heads that compute prompts alon
       apart, "/plan/prefill/attention", R"({"dp": 1, "cp": 8, "attend_by": "heads"})",
       "/plan/prefill: attend_by \"heads\" gathers latents, and qwen3-30b-a3b has none: expected \"tokens\"");
   check("validate/serving-cloudmatrix/prefill-perfect.json", "/plan/prefill/attention/cp", "3",
-        "/plan/prefill: attend_by \"heads\": cp 3 does not divide the 128 heads of deepseek-r1");
+        "/plan/prefill: attend_by \"heads\": cp 3 does not divide the 128 heads of deepseek-v3");
   check("smoke/serve-small.json", "/plan/decode/attention/cp", "2",
         "cuts prompts, but this pool decodes: expected prefill on a pool of its own");
 }
