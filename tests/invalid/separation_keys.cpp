@@ -21,12 +21,14 @@ TEST_CASE("the shipped scenarios of parts that stand apart are accepted as they 
 }
 
 TEST_CASE("experts that stand apart need devices of their own that hold them") {
-  check(kExperts, "/plan/separation/attention_ffn", "false",
-        "/plan/decode/experts: experts have a pool of their own only with /plan/separation/attention_ffn true");
+  check(
+      kExperts, "/plan/separation/attention_ffn", "false",
+      "/plan/decode/experts: experts have a pool of their own only with /plan/separation/attention_ffn true");
   check(kExperts, "/plan/decode/experts/pool", "expert",
         "/plan/decode: expected a name in /cluster/pools, found \"expert\" (did you mean \"experts\"?)");
   check(kExperts, "/plan/decode/experts/pool", "attention",
-        "/plan/decode/experts: pool \"attention\" does something else already: what stands apart has a pool of its "
+        "/plan/decode/experts: pool \"attention\" does something else already: what stands apart has a pool "
+        "of its "
         "own");
   check(kExperts, "/plan/decode/experts/ep", "9",
         "/plan/decode: 9 ranks of experts do not fit on the 8 devices of pool \"experts\"");
@@ -62,6 +64,13 @@ TEST_CASE("prompts are cut over ranks with whole heads that compute prompts alon
         "/plan/prefill: dp 2 x cp 8 x tp 1 ranks do not fit on the 8 devices of pool \"prefill\"");
   check(apart, "/plan/prefill", R"({"pool": "prefill", "attention": {"cp": 2}, "ep": {"degree": 3}})",
         "/plan/prefill: experts over 3 ranks, prompts over 2: neither divides the other");
+  check(apart, "/plan/prefill/attention", R"({"dp": 8, "attend_by": "heads"})",
+        "/plan/prefill: attend_by \"heads\" is of ranks that cut prompts: expected cp above 1, found 1");
+  check(
+      apart, "/plan/prefill/attention", R"({"dp": 1, "cp": 8, "attend_by": "heads"})",
+      "/plan/prefill: attend_by \"heads\" gathers latents, and qwen3-30b-a3b has none: expected \"tokens\"");
+  check("validate/serving-cloudmatrix/prefill-perfect.json", "/plan/prefill/attention/cp", "3",
+        "/plan/prefill: attend_by \"heads\": cp 3 does not divide the 128 heads of deepseek-v3");
   check("smoke/serve-small.json", "/plan/decode/attention/cp", "2",
         "cuts prompts, but this pool decodes: expected prefill on a pool of its own");
 }

@@ -36,22 +36,29 @@ BatchPtr prompt(std::int32_t past) {
 
 struct Work {
   double attention = 0, products = 0;  // FLOP of all ranks
+  double blown_up = 0;                 // FLOP of latents mapped to heads, of all ranks
   std::int64_t gathered = 0;           // rows of the first gather
+  double sent = 0;                     // bytes of results that change ranks, of all ranks
 };
 
-Work work_of(int cp, std::int32_t past, AttentionKind attention) {
+Work work_of(int cp, std::int32_t past, AttentionKind attention,
+             CutAttention attend_by = CutAttention::kTokens) {
   ServingJob job = job_of(cp);
   job.model.attention = attention;
   job.model.head_dim = 16;
   const ServingShape shape(job);
   Work work;
-  for (const BatchPtr& batch : cut_prompts({prompt(past)}, cp)) {
-    const FragmentPtr fragment = lower_iteration(shape, {.batch = batch, .shard = {}, .route = {}});
+  const BatchPtr whole = prompt(past), attended = attend_by == CutAttention::kHeads ? whole : nullptr;
+  for (const BatchPtr& batch : cut_prompts({whole}, cp, attend_by)) {
+    const FragmentPtr fragment =
+        lower_iteration(shape, {.batch = batch, .shard = {}, .route = {}, .whole = attended});
     for (const Op& op : fragment->ops) {
       const double flops = op_flops(op, *fragment).value;
       const bool attends = op.kind == OpKind::kAttention || op.kind == OpKind::kPagedAttention;
       if (attends) work.attention += flops;
       if (op.kind == OpKind::kGemm && op.role != Role::kKvB && op.role != Role::kHead) work.products += flops;
+      if (op.kind == OpKind::kGemm && op.role == Role::kKvB) work.blown_up += flops;
+      if (op.kind == OpKind::kAllToAll) work.sent += op.payload.value;
       if (op.kind == OpKind::kAllGather && work.gathered == 0)
         work.gathered = fragment->tensors[fragment->output(op, 0)].rows;
     }
@@ -64,15 +71,15 @@ double first_token(const std::string& cp) {
   Changes changes;
   changes.sets = {"/plan/prefill/attention/cp=" + cp, "/plan/prefill/attention/dp=1",
                   "/plan/prefill/ep/degree=" + cp, "/workload/trace/requests=1"};
-  Job job = read_job(std::string(MOEBIUS_SOURCE_DIR) + "/scenarios/smoke/serve-cut-prompts.json", changes,
-                     library);
-  const Outcome outcome = perform(
-      job,
-      [](const Job& given, const Layout& layout, Recorder& recorder) {
-        return start_simulator(given, layout, recorder,
-                               {.data = "", .options = {NetworkDetail::kAlphaBeta, Driver::kPlain}});
-      },
-      {.wants_spans = false, .quiet = true});
+  Job job =
+      read_job(std::string(MOEBIUS_SOURCE_DIR) + "/scenarios/smoke/serve-cut-prompts.json", changes, library);
+  const Outcome outcome =
+      perform(job,
+              [](const Job& given, const Layout& layout, Recorder& recorder) {
+                return start_simulator(given, layout, recorder,
+                                       {.data = "", .options = {NetworkDetail::kAlphaBeta, Driver::kPlain}});
+              },
+              {.wants_spans = false, .quiet = true});
   return outcome.report.serving->ttft.mean;
 }
 
@@ -91,6 +98,23 @@ TEST_CASE("ranks that cut a prompt compute together what one computes alone") {
         if (kind == AttentionKind::kGqa || past == 0) CHECK(cut.attention == Approx(whole.attention));
         CHECK(cut.gathered == past + kTokens);
       }
+    }
+  }
+}
+
+// Nothing is computed twice; what changes ranks is the results of attention, once, in BF16.
+TEST_CASE("ranks that attend by heads compute together what one computes alone") {
+  for (const int past : {0, 1024}) {
+    const Work whole = work_of(1, past, AttentionKind::kMla);
+    const Model model = job_of(1).model;
+    for (const int cp : {2, 4}) {
+      INFO(cp << " ranks behind " << past);
+      const Work cut = work_of(cp, past, AttentionKind::kMla, CutAttention::kHeads);
+      CHECK(cut.products == Approx(whole.products));
+      CHECK(cut.attention == Approx(whole.attention));
+      CHECK(cut.blown_up == Approx(whole.blown_up));
+      CHECK(cut.gathered == kTokens);
+      CHECK(cut.sent == Approx(2.0 * model.layers * kTokens * model.heads * model.mla.v_dim));
     }
   }
 }

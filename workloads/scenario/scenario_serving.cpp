@@ -22,6 +22,12 @@ constexpr std::array kMemoryRules{
     Named<bool>{"enforce", true, "what does not fit fails"},
     Named<bool>{"report", false, "it is simulated all the same, and the report says so"},
 };
+constexpr std::array kCutAttention{
+    Named<CutAttention>{"tokens", CutAttention::kTokens,
+                        "all heads of its own tokens; keys of all are gathered"},
+    Named<CutAttention>{"heads", CutAttention::kHeads,
+                        "its share of the heads with all tokens; their latents are gathered (SP-TP-SP)"},
+};
 constexpr double kMostRanks = 1 << 20, kMostTokens = 1 << 24;
 
 int whole(Section& section, std::string_view key, Range range, std::optional<std::int64_t> otherwise,
@@ -137,6 +143,8 @@ PhaseKeys read_phase(Section& phase, int tp, int ep) {
   degrees.tp = whole(attention, "tp", {0, kMostRanks}, tp, "ranks that share the heads of a replica");
   degrees.cp = whole(attention, "cp", {1, kMostRanks}, 1,
                      "ranks that cut the prompts of a replica among themselves; of prefill alone");
+  degrees.attend_by = attention.choice<CutAttention>("attend_by", kCutAttention, CutAttention::kTokens,
+                                                     "what each of the ranks that cut prompts attends with");
   read_separate_experts(phase, attention, degrees);
   attention.finish();
   Section experts = phase.object("ep", false, "expert parallelism");

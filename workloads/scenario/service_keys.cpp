@@ -100,6 +100,18 @@ void check_prefix_cache(const Scenario& scenario, const Document& document) {
 
 namespace {
 
+void check_shared_heads(const Model& model, const PhaseKeys& keys, const Place& place) {
+  if (keys.attend_by != CutAttention::kHeads) return;
+  if (keys.cp == 1)
+    place.fail("attend_by \"heads\" is of ranks that cut prompts: expected cp above 1, found 1");
+  if (model.attention != AttentionKind::kMla)
+    place.fail(
+        fmt::format("attend_by \"heads\" gathers latents, and {} has none: expected \"tokens\"", model.id));
+  if (model.heads % keys.cp != 0)
+    place.fail(fmt::format("attend_by \"heads\": cp {} does not divide the {} heads of {}", keys.cp,
+                           model.heads, model.id));
+}
+
 // Ranks that decode would have to gather the cache of every sequence for each token.
 void check_cut_prompts(const ServicePhase& phase, const PhaseKeys& keys, const Place& place) {
   if (keys.cp == 1) return;
@@ -130,7 +142,9 @@ ServicePhase phase_of(const Scenario& scenario, PoolRole role, const PhaseKeys& 
   phase.chunked = scenario.service.chunked;
   set_engine(phase, scenario.service);
   plan.cp = keys.cp;
+  plan.attend_by = keys.attend_by;
   check_cut_prompts(phase, keys, place);
+  check_shared_heads(scenario.model, keys, place);
   const Pool& pool = scenario.cluster->pools[phase.pool];
   const int dp = keys.dp > 0 ? keys.dp : pool.devices() / (plan.tp * plan.cp);
   if (dp == 0 || std::int64_t{dp} * plan.cp * plan.tp > pool.devices())
@@ -143,8 +157,8 @@ ServicePhase phase_of(const Scenario& scenario, PoolRole role, const PhaseKeys& 
   }
   plan.dp = plan.tp > 1 ? 1 : std::max(plan.ep, plan.cp);
   if (plan.cp > 1 && (plan.dp % plan.cp != 0 || plan.dp % plan.ep != 0))
-    place.fail(fmt::format("experts over {} ranks, prompts over {}: neither divides the other", plan.ep,
-                           plan.cp));
+    place.fail(
+        fmt::format("experts over {} ranks, prompts over {}: neither divides the other", plan.ep, plan.cp));
   if (dp % plan.replicas() != 0)
     place.fail(fmt::format("{} replicas share experts by {}: that does not divide dp {}", plan.replicas(),
                            plan.ep, dp));

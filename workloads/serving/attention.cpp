@@ -4,7 +4,9 @@
 #include <cmath>
 #include <utility>
 
+#include "workloads/schedule/context_part.h"
 #include "workloads/serving/cache_tensor.h"
+#include "workloads/training/layers/head_exchange.h"
 
 namespace moebius {
 namespace {
@@ -17,23 +19,32 @@ struct Heads {
 class BatchAttention {
  public:
   BatchAttention(LayerWriter& writer, const CachedBatch& batch)
-      : w_(writer), b_(batch), model_(writer.model()), tp_(writer.plan().tp) {}
+      : w_(writer),
+        b_(batch),
+        model_(writer.model()),
+        tp_(writer.plan().tp),
+        heads_(model_.heads / (by_heads() ? writer.plan().cp : 1)) {}
 
   TensorId write(TensorId normed) {
     return model_.attention == AttentionKind::kMla ? latent(normed) : grouped_query(normed);
   }
 
  private:
+  // Ranks have cut the prompts, and each attends with some heads of all tokens.
+  bool by_heads() const { return b_.whole != nullptr; }
+
   // Prompts that stand whole in the batch attend to themselves; all others to the cache.
   bool whole_prompts() const {
     const std::vector<BatchSequence>& sequences = b_.batch->sequences;
     return !b_.batch->decodes() && std::all_of(sequences.begin(), sequences.end(),
                                                [](const BatchSequence& s) { return s.past == 0; });
   }
-  std::int32_t sequences() const { return static_cast<std::int32_t>(b_.batch->sequences.size()); }
 
   // The sequences that an attention sees: of the whole batch, or of one of its parts.
-  BatchPtr seen(const BatchPtr& part) const { return b_.parts.given() && part ? part : b_.batch; }
+  BatchPtr seen(const BatchPtr& part) const {
+    if (by_heads()) return b_.whole;
+    return b_.parts.given() && part ? part : b_.batch;
+  }
   TensorId transient(std::int64_t rows, std::int64_t columns, Role role, DType dtype = DType::kBf16) {
     return w_.builder().transient(rows, columns, dtype, role);
   }
@@ -58,13 +69,16 @@ class BatchAttention {
   }
 
   TensorId rotary(TensorId x, int heads, int rotated) {
+    return rotary(x, heads, rotated, *b_.batch, b_.index);
+  }
+  TensorId rotary(TensorId x, int heads, int rotated, const Batch& batch, std::int32_t index) {
     const TensorId y = transient(w_.rows(x), w_.columns(x), Role::kRope);
     w_.emit({.kind = OpKind::kRotary,
              .role = Role::kRope,
-             .batch = b_.index,
+             .batch = index,
              .shape = {.m = w_.rows(x),
                        .n = w_.columns(x),
-                       .groups = sequences(),
+                       .groups = static_cast<std::int32_t>(batch.sequences.size()),
                        .heads = heads,
                        .head_dim = rotated}},
             {x}, {y});
@@ -148,19 +162,20 @@ class BatchAttention {
 
   TensorId latent_queries(TensorId x, int local_heads, int head_dim) {
     const Mla& mla = model_.mla;
-    const std::int64_t columns = std::int64_t{model_.heads} * head_dim;
+    const std::int64_t columns = std::int64_t{heads_} * head_dim;
     const bool direct = mla.q_rank == 0;
     TensorId from = x;
     if (!direct) from = w_.norm(w_.linear(x, {Role::kQA, mla.q_rank, model_.hidden}), Role::kQNorm);
+    const TensorId whole = by_heads() ? w_.gather_context(from) : w_.enter_tensor_parallel(from);
     const TensorId q = w_.linear(
-        w_.enter_tensor_parallel(from),
-        {direct ? Role::kQ : Role::kQB, columns, direct ? model_.hidden : mla.q_rank, Cut::kColumns});
-    return rotary(q, local_heads, mla.rope_dim);
+        whole, {direct ? Role::kQ : Role::kQB, columns, direct ? model_.hidden : mla.q_rank, Cut::kColumns});
+    const BatchPtr batch = seen({});
+    return rotary(q, local_heads, mla.rope_dim, *batch, w_.builder().add_batch(batch));
   }
 
   TensorId latent(TensorId x) {
     const Mla& mla = model_.mla;
-    const int local = model_.heads / tp_;
+    const int local = heads_ / tp_;
     const TensorId q = latent_queries(x, local, mla.nope_dim + mla.rope_dim);
     const TensorId down = w_.linear(x, {Role::kKvA, mla.kv_rank + mla.rope_dim, model_.hidden});
     const auto parts = w_.split(down, {mla.kv_rank, mla.rope_dim}, Role::kKvA);
@@ -169,7 +184,8 @@ class BatchAttention {
     const TensorId cache = append({latent, rope});
     if (b_.batch->cut_keys > 0) {
       const auto [latents, ropes] = gathered(cache, mla.kv_rank, mla.rope_dim);
-      return blown_up(q, latents, ropes, local);
+      const TensorId o = blown_up(q, latents, ropes, local);
+      return by_heads() ? exchange_heads(w_, o, kHeadsBack) : o;
     }
     if (b_.parts.given()) return in_parts(q, cache, local);
     return whole_prompts() ? blown_up(q, latent, rope, local) : absorbed(q, cache, local, {});
@@ -200,8 +216,8 @@ class BatchAttention {
   }
 
   Linear up_map() const {
-    return {Role::kKvB, std::int64_t{model_.heads} * (model_.mla.nope_dim + model_.mla.v_dim),
-            model_.mla.kv_rank, Cut::kColumns};
+    return {Role::kKvB, std::int64_t{heads_} * (model_.mla.nope_dim + model_.mla.v_dim), model_.mla.kv_rank,
+            Cut::kColumns};
   }
 
   // Of sequences whose keys are blown up; where others share the batch, these have its first rows.
@@ -259,6 +275,7 @@ class BatchAttention {
   const CachedBatch& b_;
   const Model& model_;
   int tp_;
+  int heads_;  // of the ranks of a tensor group together
 };
 
 }  // namespace

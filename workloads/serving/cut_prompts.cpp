@@ -1,5 +1,6 @@
 #include "workloads/serving/cut_prompts.h"
 
+#include <algorithm>
 #include <memory>
 
 namespace moebius {
@@ -31,13 +32,35 @@ BatchPtr cut_of_rank(const Batch& whole, int rank, int cp) {
   return std::make_shared<const Batch>(std::move(batch));
 }
 
+// Rows from `first` on.
+BatchPtr run_of_rank(const Batch& whole, std::int64_t first, std::int64_t rows) {
+  Batch batch{whole.page_tokens, {}};
+  for (const BatchSequence& s : whole.sequences) {
+    const auto begin = static_cast<std::int32_t>(std::clamp<std::int64_t>(first, 0, s.count)),
+               end = static_cast<std::int32_t>(std::clamp<std::int64_t>(first + rows, 0, s.count));
+    first -= s.count;
+    batch.cut_keys += s.length();
+    if (begin == end) continue;
+    BatchSequence run = s;
+    run.past += begin;
+    run.count = end - begin;
+    batch.sequences.push_back(std::move(run));
+  }
+  return std::make_shared<const Batch>(std::move(batch));
+}
+
 }  // namespace
 
-std::vector<BatchPtr> cut_prompts(const std::vector<BatchPtr>& of_replicas, int cp) {
+std::vector<BatchPtr> cut_prompts(const std::vector<BatchPtr>& of_replicas, int cp, CutAttention attend_by) {
   if (cp == 1) return of_replicas;
   std::vector<BatchPtr> of_ranks;
-  for (const BatchPtr& whole : of_replicas)
-    for (int rank = 0; rank < cp; ++rank) of_ranks.push_back(cut_of_rank(*whole, rank, cp));
+  for (const BatchPtr& whole : of_replicas) {
+    const std::int64_t rows = whole->rows(), share = (rows + cp - 1) / cp;
+    for (int rank = 0; rank < cp; ++rank)
+      of_ranks.push_back(attend_by == CutAttention::kHeads
+                             ? run_of_rank(*whole, std::min(rank * share, rows - share), share)
+                             : cut_of_rank(*whole, rank, cp));
+  }
   return of_ranks;
 }
 

@@ -42,6 +42,9 @@ struct Iteration {
   // As `moves`, of experts that stand in slots and are in new ones at its end; what slots started as.
   ExpertTransferPtr transfer = {};
   LayerWriter::SlotsOfMember first_slots = {};
+  // Where ranks have cut prompts and attend by heads: the batch of all their tokens, a share of which are
+  // those of `batch`; else null.
+  BatchPtr whole = {};
 };
 ShardPosition shard_of(const RankClass& rank_class);
 FragmentPtr lower_iteration(const ServingShape& shape, const Iteration& iteration);

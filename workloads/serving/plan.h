@@ -28,6 +28,10 @@ struct PhaseOverlap {
   bool operator==(const PhaseOverlap&) const = default;
 };
 
+// What a rank attends with where ranks cut prompts: all heads of its own tokens, or its share of the heads
+// with all tokens (cut_prompts.h).
+enum class CutAttention : std::uint8_t { kTokens, kHeads };
+
 struct ServingPlan {
   int dp = 1;  // ranks of attention with rows of their own, each of tp: `cp` for a replica with its requests
   int tp = 1;  // which cut the heads of a replica
@@ -37,24 +41,25 @@ struct ServingPlan {
   int ep = 1;
   Algorithm prefill_exchange = Algorithm::kAuto,
             decode_exchange = Algorithm::kAuto;  // how tokens travel to experts, as TrainingPlan::exchange
+  CutAttention attend_by = CutAttention::kTokens;  // with cp above 1
   PhaseOverlap prefill_overlap = {}, decode_overlap = {};
-  int max_batch = 1;                             // sequences that decode at once on one replica
+  int max_batch = 1;  // sequences that decode at once on one replica
   std::int64_t token_budget =
       0;                      // most prompt tokens of one prefill iteration of a replica, but for one prompt
   int block_tokens = 64;      // of a page of the cache
   DType gemm = DType::kBf16;  // operands of matrix products, and tokens on their way to experts
   // As those products keep their weights, and the same two of experts. Nothing: as `gemm`.
   std::optional<DType> weights = {}, expert_gemm = {}, expert_weights = {};
-  bool fused = false;         // kernels as serving frameworks have them: lower.cpp
-  DType kv = DType::kBf16;    // the cache
-  bool fold = true;           // simulate one rank for all
+  bool fused = false;       // kernels as serving frameworks have them: lower.cpp
+  DType kv = DType::kBf16;  // the cache
+  bool fold = true;         // simulate one rank for all
   LaunchMode launch =
       LaunchMode::kHidden;  // kGraph: decoding up to `captured` sequences, the rest by kernels
   int captured = 0;
   bool host_sampling = false;  // logits go to the host, which chooses tokens; simulated only
   int drafts =
       0;  // rows that each decoding sequence has beside its own, guesses to be checked; simulated only
-  int expert_slots = 0;       // of a layer, where experts may stand more than once; 0: one an expert
+  int expert_slots = 0;  // of a layer, where experts may stand more than once; 0: one an expert
 
   int slots_of(const Experts& experts) const { return expert_slots > 0 ? expert_slots : experts.routed; }
   SeparateExperts apart = {};  // where experts stand apart, ep is the number of their ranks

@@ -57,6 +57,23 @@ TEST_CASE("ranks that cut a prompt attend to as many keys, its first tokens and 
   for (const BatchPtr& of_rank : cut) CHECK(8 * pairs_of(*of_rank) == pairs_of(*whole));
 }
 
+TEST_CASE("ranks that attend by heads compute equal runs of all rows, one behind the other") {
+  const BatchPtr whole = prompts({{0, 1000}, {300, 77}, {0, 5}});
+  const std::vector<std::int32_t> positions = whole->positions();
+  for (const int cp : {2, 3, 8}) {
+    INFO(cp << " ranks");
+    const std::vector<BatchPtr> cut = cut_prompts({whole}, cp, CutAttention::kHeads);
+    REQUIRE(static_cast<int>(cut.size()) == cp);
+    const std::int64_t share = (1082 + cp - 1) / cp;
+    for (int rank = 0; rank < cp; ++rank) {
+      CHECK(find_fault(*cut[rank]).empty());
+      CHECK(cut[rank]->cut_keys == 1000 + 377 + 5);
+      const auto first = positions.begin() + std::min(rank * share, 1082 - share);
+      CHECK(cut[rank]->positions() == std::vector<std::int32_t>(first, first + share));
+    }
+  }
+}
+
 TEST_CASE("each replica's prompts are cut by its own ranks, and one rank cuts nothing") {
   const BatchPtr first = prompts({{0, 64}}), second = prompts({{0, 128}});
   const std::vector<BatchPtr> cut = cut_prompts({first, second}, 2);
@@ -72,6 +89,8 @@ TEST_CASE("a rank for which there is no token computes the first one along") {
     CHECK(find_fault(*of_rank).empty());
     CHECK(of_rank->rows() == 1);
   }
+  for (const BatchPtr& of_rank : cut_prompts({prompts({{0, 2}})}, 4, CutAttention::kHeads))
+    CHECK(of_rank->rows() == 1);
 }
 
 }  // namespace moebius

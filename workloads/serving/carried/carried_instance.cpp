@@ -93,7 +93,9 @@ std::vector<RankWork> CarriedInstance::iteration(const std::vector<BatchPtr>& ba
 }
 
 std::vector<RankWork> CarriedInstance::largest_iteration(const std::vector<BatchPtr>& batches) {
-  return work_of(cut_prompts(batches, job_.plan.cp), experts_ ? experts_->largest_transfer() : nullptr);
+  const CutAttention by = job_.plan.attend_by;
+  return work_of(cut_prompts(batches, job_.plan.cp, by), experts_ ? experts_->largest_transfer() : nullptr,
+                 by == CutAttention::kHeads ? batches : std::vector<BatchPtr>());
 }
 
 void CarriedInstance::iteration_ended(Time now) {
@@ -117,7 +119,8 @@ void CarriedInstance::count_copies(const std::vector<BatchPtr>& batches) {
 }
 
 std::vector<RankWork> CarriedInstance::work_of(const std::vector<BatchPtr>& batches,
-                                               const ExpertTransferPtr& transfer) {
+                                               const ExpertTransferPtr& transfer,
+                                               const std::vector<BatchPtr>& wholes) {
   LayerWriter::SlotsOfMember first_slots;
   if (experts_) first_slots = [this](int layer, int member) { return experts_->first_slots(layer, member); };
   separated_ ? separated_->begin(batches) : routes_.begin(batches);
@@ -129,11 +132,14 @@ std::vector<RankWork> CarriedInstance::work_of(const std::vector<BatchPtr>& batc
       continue;
     }
     const int group = (of.representative() - place_.first_rank) / job_.plan.ep;
-    work.push_back({c, lower_iteration(shape_, {.batch = batches[replica_of(of)],
-                                                .shard = shard_of(of),
-                                                .route = [&](int layer) { return routes_.get(group, layer); },
-                                                .transfer = transfer,
-                                                .first_slots = first_slots})});
+    const int rank = replica_of(of);
+    work.push_back(
+        {c, lower_iteration(shape_, {.batch = batches[rank],
+                                     .shard = shard_of(of),
+                                     .route = [&](int layer) { return routes_.get(group, layer); },
+                                     .transfer = transfer,
+                                     .first_slots = first_slots,
+                                     .whole = wholes.empty() ? nullptr : wholes[rank / job_.plan.cp]})});
   }
   return work;
 }

@@ -64,7 +64,9 @@ class CarriedInstance {
   CarriedExperts* experts() { return experts_ ? &*experts_ : nullptr; }  // null: none are placed
 
  private:
-  std::vector<RankWork> work_of(const std::vector<BatchPtr>& batches, const ExpertTransferPtr& transfer);
+  // Batches by rank, and those by replica that ranks attend to by heads; none otherwise.
+  std::vector<RankWork> work_of(const std::vector<BatchPtr>& batches, const ExpertTransferPtr& transfer,
+                                const std::vector<BatchPtr>& wholes = {});
   void count_copies(const std::vector<BatchPtr>& batches);
   BatchPtr padding() const;
   int replica_of(const RankClass& rank_class) const;

@@ -171,15 +171,17 @@ std::vector<FragmentPtr> IterationTimer::fragments(Stack& stack, const std::vect
     for (const RankClass& of : layout_.classes) fragments.push_back(stack.separated->fragment(of));
     return fragments;
   }
-  const std::vector<BatchPtr> of_ranks = cut_prompts(batches, stack.job.plan.cp);
+  const ServingPlan& plan = stack.job.plan;
+  const std::vector<BatchPtr> of_ranks = cut_prompts(batches, plan.cp, plan.attend_by);
   stack.routes.draw(extras.loads);
   stack.routes.begin(of_ranks);
   for (const RankClass& of : layout_.classes) {
     const int group = of.representative() / stack.job.plan.ep;
     const BatchPtr& batch = of_ranks[of.representative() / stack.job.plan.tp];
-    fragments.push_back(lower_iteration(
-        stack.shape, {batch, shard_of(of), [&](int layer) { return stack.routes.get(group, layer); },
-                      extras.moves, from_hidden_}));
+    Iteration part{batch, shard_of(of), [&](int layer) { return stack.routes.get(group, layer); },
+                   extras.moves, from_hidden_};
+    if (plan.attend_by == CutAttention::kHeads) part.whole = batches[of.representative() / plan.cp];
+    fragments.push_back(lower_iteration(stack.shape, part));
   }
   return fragments;
 }
@@ -214,8 +216,8 @@ double IterationTimer::seconds(Stack& stack, const std::vector<BatchPtr>& batche
   });
   ++step_;
   if (stack.separated) {
-    sides_ = take_side_times(recorder_.timeline(), stack.job.plan, layout_, of_classes,
-                             sequence_ - num_classes);
+    sides_ =
+        take_side_times(recorder_.timeline(), stack.job.plan, layout_, of_classes, sequence_ - num_classes);
     sides_.microbatches = stack.separated->microbatches();
   }
   return seconds;

@@ -17,8 +17,8 @@
 #include "workloads/serving/system/request_class.h"
 #include "workloads/serving/system/service_policies.h"
 #include "workloads/serving/system/tiers/tier_plan.h"
-#include "workloads/serving/system/wan_link.h"
 #include "workloads/serving/system/transfer_engine.h"
+#include "workloads/serving/system/wan_link.h"
 #include "workloads/serving/traffic/traffic_source.h"
 
 namespace moebius {
@@ -37,11 +37,12 @@ struct ServicePhase {
 
 // How a phase is spread over ranks, as given; zero: as many as the devices allow, or as the other phase.
 struct PhaseKeys {
-  std::string pool = {};  // name; empty: the only one
+  std::string pool = {};       // name; empty: the only one
   int dp = 0, tp = 0, ep = 0;  // 0: not given
   int cp = 1;
   Algorithm exchange = Algorithm::kAuto;  // of the phase alone, as what follows
   bool two_batch = false;
+  CutAttention attend_by = CutAttention::kTokens;  // with cp above 1
   int communication_cores = 0;
   std::string expert_pool = {};  // attention and experts apart: name of the experts'
   int expert_ranks = 0;          // 0: all devices of that pool
@@ -105,7 +106,7 @@ struct ServicePlan {
   HostCosts host = {};
   EngineKeys engine = {};
   TransferEngine transfer = {};  // of caches on their way from prefill to decode
-  bool prefix_cache = false;  // prompts that begin alike share what the cache has of them
+  bool prefix_cache = false;     // prompts that begin alike share what the cache has of them
   TierPlan tiers = {};
   ExpertBalancePlan experts = {};
   double device_share = 0.9;  // of a device's memory, that weights and cache may take together

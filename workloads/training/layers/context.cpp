@@ -2,6 +2,7 @@
 // instead of tokens.
 #include "hw/error.h"
 #include "workloads/schedule/context_part.h"
+#include "workloads/training/layers/head_exchange.h"
 #include "workloads/training/layers/layer_writer.h"
 
 namespace moebius {
@@ -14,25 +15,6 @@ std::int64_t key_columns(const LoweringInput& input) {
     return std::int64_t{model.heads / input.plan->tp} *
            (model.mla.nope_dim + model.mla.rope_dim + model.mla.v_dim);
   return std::int64_t{2} * (model.kv_heads / input.plan->tp) * model.head_dim;
-}
-
-// Column blocks out and row blocks in, or the other way: as long as whole sequences, or as wide as all heads.
-TensorId exchange_heads(LayerWriter& writer, TensorId x, std::int64_t how) {
-  const std::int64_t size = writer.plan().cp, m = writer.rows(x), n = writer.columns(x);
-  const bool out = how == kHeadsOut;
-  FragmentBuilder& builder = writer.builder();
-  const TensorId y = builder.transient(out ? m * size : m / size, out ? n / size : n * size,
-                                       builder.tensor(x).dtype, builder.tensor(x).role);
-  Op op{.kind = OpKind::kAllToAll,
-        .dtype = builder.tensor(x).dtype,
-        .lane = Lane::kTensorComm,
-        .role = builder.tensor(x).role,
-        .group = GroupRole::kContext,
-        .match = builder.next_match(),
-        .shape = {.m = m, .n = n, .k = how}};
-  op.payload = builder.tensor(x).bytes();
-  writer.emit(op, {x}, {y});
-  return y;
 }
 
 TensorId fresh_like(FragmentBuilder& builder, TensorId x) {
@@ -106,6 +88,24 @@ TensorId write_ring_core(LayerWriter& writer, const CoreHeads& heads, const Core
     block = next;
   }
   return sum.first;
+}
+
+TensorId exchange_heads(LayerWriter& writer, TensorId x, std::int64_t how) {
+  const std::int64_t size = writer.plan().cp, m = writer.rows(x), n = writer.columns(x);
+  const bool out = how == kHeadsOut;
+  FragmentBuilder& builder = writer.builder();
+  const TensorId y = builder.transient(out ? m * size : m / size, out ? n / size : n * size,
+                                       builder.tensor(x).dtype, builder.tensor(x).role);
+  Op op{.kind = OpKind::kAllToAll,
+        .dtype = builder.tensor(x).dtype,
+        .lane = Lane::kTensorComm,
+        .role = builder.tensor(x).role,
+        .group = GroupRole::kContext,
+        .match = builder.next_match(),
+        .shape = {.m = m, .n = n, .k = how}};
+  op.payload = builder.tensor(x).bytes();
+  writer.emit(op, {x}, {y});
+  return y;
 }
 
 TensorId write_ulysses_core(LayerWriter& writer, const CoreHeads& heads, const CoreOperands& operands) {
