@@ -92,11 +92,36 @@ std::vector<std::string> readme_commands() {
     if (line.rfind("$ ", 0) == 0) line = line.substr(2);
     if (!inside || line.rfind(binary, 0) != 0) continue;
     const std::string command = line.substr(binary.size(), line.find('#') - binary.size());
-    // Figures and claims are carried out whole by tests of their own (shipped_validation.cpp, shipped_claims.cpp).
+    // Figures and claims are carried out whole by tests of their own (shipped_validation.cpp,
+    // shipped_claims.cpp).
     const std::string words = command.substr(0, command.find_last_not_of(' ') + 1);
     if (words != "validate" && words != "validate scenarios/baige") commands.push_back(words);
   }
   return commands;
+}
+
+struct Sample {
+  std::string command;
+  std::vector<std::string> lines;  // that the README shows below it
+};
+
+// Commands after "$ ", each with the block that follows.
+std::vector<Sample> readme_samples() {
+  std::ifstream readme(kRoot / "README.md");
+  std::vector<Sample> samples;
+  const std::string prompt = "$ ./build/moebius ";
+  bool inside = false, shown = false;
+  for (std::string line; std::getline(readme, line);) {
+    if (line.rfind("```", 0) == 0) {
+      inside = !inside;
+      shown = inside && line == "```" && !samples.empty() && samples.back().lines.empty();
+    } else if (inside && line.rfind(prompt, 0) == 0) {
+      samples.push_back({line.substr(prompt.size()), {}});
+    } else if (inside && shown) {
+      samples.back().lines.push_back(line);
+    }
+  }
+  return samples;
 }
 
 }  // namespace
@@ -188,6 +213,21 @@ TEST_CASE("the schema knows exactly the keys that the reader asks for") {
     std::sort(described.begin(), described.end());
     std::sort(asked.begin(), asked.end());
     CHECK(described == asked);
+  }
+}
+
+TEST_CASE("what the README shows below a command is what it prints") {
+  const std::vector<Sample> samples = readme_samples();
+  REQUIRE(!samples.empty());
+  for (const Sample& sample : samples) {
+    INFO(sample.command);
+    REQUIRE(sample.lines.size() >= 3);
+    const auto run = test::run("cd " + kRoot.string() + " && " + MOEBIUS_BINARY + " " + sample.command);
+    CHECK(run.exit_code == 0);
+    for (const std::string& line : sample.lines) {
+      INFO(line);
+      CHECK(run.out.find(line) != std::string::npos);
+    }
   }
 }
 

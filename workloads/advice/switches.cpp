@@ -88,7 +88,8 @@ class Collector {
         {fmt::format("/workload/micro_batch={}", work.micro_batch / 2)});
     add(scenario_.model.experts.routed > 0 && work.popularity.kind != PopularityKind::kBalanced,
         "experts in perfect balance", {R"(/workload/experts={"popularity": "balanced"})"});
-    add(scenario_.cluster->variation.any(), "devices that are all alike", {"/cluster/variation={}"});
+    add(scenario_.cluster->variation.any(), "devices that are all alike",
+        {R"(/cluster/variation={"power": 0})"});
   }
 
   const Scenario& scenario_;
