@@ -75,6 +75,8 @@ DType summed_format(const Fragment& fragment, const Op& op) {
   return fragment.tensors[fragment.output(op, 0)].dtype;
 }
 
+}  // namespace
+
 CostQuery query_of(const Fragment& fragment, const Op& op, int cores) {
   return {.kind = op.kind,
           .shape = op.shape,
@@ -83,8 +85,6 @@ CostQuery query_of(const Fragment& fragment, const Op& op, int cores) {
           .stored = weight_format(fragment, op),
           .summed = summed_format(fragment, op)};
 }
-
-}  // namespace
 
 const OpCost& OpCosts::find(std::int32_t op, int cores) {
   const auto same = [cores](const AtCores& known) { return known.cores == cores; };

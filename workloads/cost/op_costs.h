@@ -25,6 +25,10 @@ struct OpCost {
   OpEnergy energy = {};      // of the slowest; on a chip whose power is known
 };
 
+// What the op asks a cost source at so many cores, without loads of members: its shape, and the formats of
+// what it reads and adds to.
+CostQuery query_of(const Fragment& fragment, const Op& op, int cores);
+
 class OpCosts {
  public:
   // `members`: which members of the expert group the class simulates; not needed for ops without member

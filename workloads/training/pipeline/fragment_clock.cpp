@@ -4,6 +4,7 @@
 #include <array>
 #include <vector>
 
+#include "workloads/cost/op_costs.h"
 #include "workloads/cost/unfused_attention.h"
 #include "workloads/schedule/work.h"
 
@@ -51,7 +52,7 @@ double FragmentClock::op_seconds(const Fragment& fragment, const Op& op, const R
                                  const Pool& pool) {
   const Accelerator& chip = pool.accelerator;
   if (!is_communication(op.kind)) {
-    const CostQuery query{op.kind, op.shape, op.dtype, cores_of(op, chip), {}};
+    const CostQuery query = query_of(fragment, op, cores_of(op, chip));
     const CostSource& costs = source(chip);
     return (is_unfused_attention(query) ? unfused_attention_cost(costs, query) : costs.cost(query)).seconds;
   }
