@@ -82,7 +82,7 @@ void Chips::start(const ComputeWork& work, Time now) {
   op.left = work.seconds;
   op.speed = op.usual(chip);
   op.since = now;
-  op.end = later(now, op.left / op.speed);
+  op.end = later(now, op.speed == 1 ? op.left : op.left / op.speed);
   op.demand = work.memory_bytes > 0 && work.seconds > 0 ? work.memory_bytes / work.seconds : 0;
   chip.running.push_back(slot);
   chip.memory_users += op.demand > 0;

@@ -87,15 +87,15 @@ std::unique_ptr<FragmentUse> FragmentUses::prepare(const FragmentPtr& fragment) 
   return use;
 }
 
-std::unique_ptr<ClassUse> FragmentUses::prepare_class(FragmentUse& use, int rank_class) const {
+std::unique_ptr<ClassUse> FragmentUses::prepare_class(FragmentUse& use, int rank_class) {
   const Fragment& fragment = *use.fragment;
   const int pool = pool_of_class_[rank_class];
   const Accelerator& chip = cluster_.pools[pool].accelerator;
   check_cores(fragment, chip);
   const auto costs_of = [&](std::vector<std::int32_t> members) {
     const ClockPower* power = powers_ == nullptr ? nullptr : &(*powers_)[pool];
-    return std::make_unique<OpCosts>(fragment, chip, sources_[pool], std::move(members), cluster_.loader,
-                                     power);
+    return std::make_unique<OpCosts>(fragment, chip, sources_[pool], distinct_costs_, std::move(members),
+                                     cluster_.loader, power);
   };
   std::unique_ptr<OpCosts>& shared = use.pool_costs[pool];
   if (!shared) shared = costs_of({});

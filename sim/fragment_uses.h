@@ -72,13 +72,14 @@ class FragmentUses {
 
  private:
   std::unique_ptr<FragmentUse> prepare(const FragmentPtr& fragment) const;
-  std::unique_ptr<ClassUse> prepare_class(FragmentUse& use, int rank_class) const;
+  std::unique_ptr<ClassUse> prepare_class(FragmentUse& use, int rank_class);
   void check_cores(const Fragment& fragment, const Accelerator& accelerator) const;
   void forget_idle();
 
   const Cluster& cluster_;
   const Layout& layout_;
   std::deque<RememberedCosts> sources_;  // by pool
+  DistinctCosts distinct_costs_;         // of all fragments
   const std::vector<ClockPower>* powers_;
   std::vector<int> pool_of_class_;
   TransferPlans& plans_;

@@ -227,9 +227,9 @@ void Machine::compute(std::int32_t index) {
 
 double Machine::seconds_at_clock(LaneState& lane) {
   lane.clock = 1;
-  if (lane.cost->energy.follows_clock)
-    lane.clock = governors_[chip_of_class_[live_on(lane).rank_class]].clock();
-  return lane.cost->seconds / lane.clock;
+  if (!lane.cost->energy.follows_clock) return lane.cost->seconds;
+  lane.clock = governors_[chip_of_class_[live_on(lane).rank_class]].clock();
+  return lane.clock == 1 ? lane.cost->seconds : lane.cost->seconds / lane.clock;
 }
 
 double Machine::mean_clock() const {
@@ -266,8 +266,9 @@ void Machine::finish(std::int32_t index) {
     lane.lag = {};
   } else {
     if (!governors_.empty()) governors_[chip].ended(lane.cost->energy, lane.clock, lane.start, now_);
-    lane.lag.ns +=
-        static_cast<std::int64_t>((1 - lane.cost->mean) * static_cast<double>((now_ - lane.start).ns));
+    if (lane.cost->mean < 1)
+      lane.lag.ns +=
+          static_cast<std::int64_t>((1 - lane.cost->mean) * static_cast<double>((now_ - lane.start).ns));
   }
   lane.last_end = now_;
   lane.busy = false;
@@ -316,12 +317,14 @@ void Machine::report(const LaneState& lane, const Live& live) {
   span.start = lane.start;
   span.end = span.first_end = span.mean_end = now_;
   if (lane.cost != nullptr) {
-    const auto duration = static_cast<double>((now_ - lane.start).ns);
     span.origin = lane.cost->origin;
     span.error = lane.cost->error;
     span.slowest = lane.cost->slowest;
-    span.first_end = lane.start + Time{static_cast<std::int64_t>(duration * lane.cost->first)};
-    span.mean_end = lane.start + Time{static_cast<std::int64_t>(duration * lane.cost->mean)};
+    if (lane.cost->first < 1) {
+      const auto duration = static_cast<double>((now_ - lane.start).ns);
+      span.first_end = lane.start + Time{static_cast<std::int64_t>(duration * lane.cost->first)};
+      span.mean_end = lane.start + Time{static_cast<std::int64_t>(duration * lane.cost->mean)};
+    }
   } else {
     span.slowest = lane.slowest;
     span.start = std::max(lane.start - lane.lag, lane.last_end);

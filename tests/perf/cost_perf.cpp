@@ -55,7 +55,8 @@ void time_fragment(const CostSource& source, const Accelerator& chip, const Samp
     op.shape.m += i % 512;
     fragment.ops.push_back(op);
   }
-  OpCosts costs(fragment, chip, source, {});
+  DistinctCosts distinct;
+  OpCosts costs(fragment, chip, source, distinct, {});
   double sum = 0;
   std::array<double, 2> spent{};
   for (int round = 0; round < kRounds; ++round) {

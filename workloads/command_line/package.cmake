@@ -3,7 +3,7 @@
 include(GNUInstallDirs)
 
 # RPATH and not RUNPATH: libraries that come along find each other by it, too.
-set_target_properties(moebius PROPERTIES INSTALL_RPATH "$ORIGIN")
+set_target_properties(moebius PROPERTIES INSTALL_RPATH "$ORIGIN" BUILD_WITH_INSTALL_RPATH ON)
 target_link_options(moebius PRIVATE -Wl,--disable-new-dtags)
 
 foreach(form man bash zsh)

@@ -52,6 +52,7 @@ struct OpEnergy {
   double steady = 0;   // joule at any clock
   bool follows_clock =
       false;  // bound by arithmetic: takes longer at a lower clock; what memory bounds does not
+  bool operator==(const OpEnergy&) const = default;
 };
 
 // Beside the board's idle power.

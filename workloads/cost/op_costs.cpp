@@ -89,14 +89,12 @@ CostQuery query_of(const Fragment& fragment, const Op& op, int cores) {
 const OpCost& OpCosts::find(std::int32_t op, int cores) {
   const auto same = [cores](const AtCores& known) { return known.cores == cores; };
   auto known = std::find_if(costs_.begin(), costs_.end(), same);
-  if (known == costs_.end()) {
-    const OpCost not_asked{.seconds = -1};
-    known = costs_.insert(costs_.end(), {cores, std::vector<OpCost>(fragment_.ops.size(), not_asked)});
-  }
-  OpCost& cost = known->of_op[op];
-  cost = evaluate(fragment_.ops[op], cores);
+  if (known == costs_.end())
+    known = costs_.insert(costs_.end(), {cores, std::vector<const OpCost*>(fragment_.ops.size(), nullptr)});
+  OpCost cost = evaluate(fragment_.ops[op], cores);
   cost.energy = energy(fragment_.ops[op], cost);
-  return cost;
+  known->of_op[op] = &distinct_.the_one_like(cost);
+  return *known->of_op[op];
 }
 
 // Of several members the slowest: it sets the pace.

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -23,6 +25,24 @@ struct OpCost {
   float error = 0;
   std::int16_t slowest = 0;  // index in the expert group; 0 when all are equal
   OpEnergy energy = {};      // of the slowest; on a chip whose power is known
+  bool operator==(const OpCost&) const = default;
+};
+
+// Each cost once: the ops of all layers and fragments have a few hundred between them, which stay in the
+// caches where one for each op would not.
+class DistinctCosts {
+ public:
+  // Stays where it is as long as this object.
+  const OpCost& the_one_like(const OpCost& cost) { return *costs_.insert(cost).first; }
+
+ private:
+  struct Hash {
+    std::size_t operator()(const OpCost& cost) const {
+      const std::hash<double> hash;
+      return hash(cost.seconds) + 31 * hash(cost.memory_bytes) + 961 * hash(cost.energy.clocked);
+    }
+  };
+  std::unordered_set<OpCost, Hash> costs_;
 };
 
 // What the op asks a cost source at so many cores, without loads of members: its shape, and the formats of
@@ -34,19 +54,20 @@ class OpCosts {
   // `members`: which members of the expert group the class simulates; not needed for ops without member
   // loads. `power`: null where the clock stays full.
   OpCosts(const Fragment& fragment, const Accelerator& accelerator, const CostSource& source,
-          std::vector<std::int32_t> members, const std::optional<Loader>& loader = {},
-          const ClockPower* power = nullptr)
+          DistinctCosts& distinct, std::vector<std::int32_t> members,
+          const std::optional<Loader>& loader = {}, const ClockPower* power = nullptr)
       : fragment_(fragment),
         accelerator_(accelerator),
         source_(source),
+        distinct_(distinct),
         members_(std::move(members)),
         loader_(loader),
         power_(power) {}
 
-  // Stays valid as long as this object.
+  // Stays valid as long as the distinct costs.
   const OpCost& at(std::int32_t op, int cores) {
-    for (AtCores& known : costs_) {
-      if (known.cores == cores && known.of_op[op].seconds >= 0) return known.of_op[op];
+    for (const AtCores& known : costs_) {
+      if (known.cores == cores && known.of_op[op] != nullptr) return *known.of_op[op];
     }
     return find(op, cores);
   }
@@ -55,7 +76,7 @@ class OpCosts {
   // Side by side, for ops follow each other.
   struct AtCores {
     int cores = 0;
-    std::vector<OpCost> of_op;  // seconds negative: not asked for yet
+    std::vector<const OpCost*> of_op;  // null: not asked for yet
   };
   const OpCost& find(std::int32_t op, int cores);
   OpCost evaluate(const Op& op, int cores);
@@ -68,6 +89,7 @@ class OpCosts {
   const Fragment& fragment_;
   const Accelerator& accelerator_;
   const CostSource& source_;
+  DistinctCosts& distinct_;
   std::vector<std::int32_t> members_;
   std::optional<Loader> loader_;
   const ClockPower* power_;

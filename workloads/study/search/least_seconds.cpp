@@ -73,7 +73,8 @@ double LeastSeconds::of_communication(const Fragment& fragment, const Op& op,
 }
 
 std::vector<double> LeastSeconds::of(const Fragment& fragment, const RankClass& rank_class) const {
-  OpCosts costs(fragment, pool_.accelerator, costs_, {0}, cluster_.loader);
+  DistinctCosts distinct;
+  OpCosts costs(fragment, pool_.accelerator, costs_, distinct, {0}, cluster_.loader);
   std::vector<double> seconds;
   for (std::size_t i = 0; i < fragment.ops.size(); ++i) {
     const Op& op = fragment.ops[i];
