@@ -32,7 +32,6 @@ enum class ProfileKey : std::uint8_t {
   kKv,
   kWindow
 };
-inline constexpr int kNumProfileKeys = static_cast<int>(ProfileKey::kWindow) + 1;
 std::string_view to_string(ProfileKey key);  // "m", "kv_heads", ...
 
 struct ProfileAxis {

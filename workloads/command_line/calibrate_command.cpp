@@ -12,7 +12,7 @@ namespace {
 
 struct CalibrateArguments {
   TablesRequest tables;
-  std::string device, data;
+  std::string device, storage, data;
   double budget = 0;
 };
 
@@ -43,6 +43,10 @@ CommandOptions options_of(CalibrateArguments& arguments) {
            .help = "seconds to measure for; else as long as the device takes: 240 (host), 480 (cuda)",
            .check = positive_number,
            .needs = {"--device"}},
+          {.name = "--storage",
+           .target = &arguments.storage,
+           .help = "write the drive that --out is on as a catalog, the storage.json of a --data directory",
+           .needs = {"--device"}},
           data_option(arguments.data)};
 }
 
@@ -57,7 +61,8 @@ Command calibrate_command(OpenDevice open) {
       return 0;
     }
     const std::string& out = arguments->tables.out;
-    return calibrate_and_tell(open(arguments->device, catalog, out), {out, arguments->budget});
+    return calibrate_and_tell(open(arguments->device, catalog, out),
+                              {.out = out, .budget = arguments->budget, .storage = arguments->storage});
   };
   return {"calibrate", "make a kernel profile from published tables, or by measuring a device",
           options_of(*arguments), calibrate};

@@ -29,20 +29,6 @@ TEST_CASE("a disk of the catalog reads as its data sheet says") {
   CHECK_FALSE(law.duplex);
 }
 
-TEST_CASE("host memory is as fast as an accelerator's link, or as its share of the memory") {
-  Node node;
-  node.accelerators = 8;
-  node.host_memory_rate = {400e9};
-  Accelerator accelerator;
-  accelerator.host_rate = {55e9};
-  accelerator.kernel_floor = 2_us;
-  CHECK(host_memory_law(node, accelerator).read.rate.value == 50e9);  // 400 / 8 < 55
-  node.accelerators = 4;
-  CHECK(host_memory_law(node, accelerator).write.rate.value == 55e9);
-  CHECK(host_memory_law(node, accelerator).write.latency == 2_us);
-  CHECK(host_memory_law(node, accelerator).duplex);
-}
-
 TransferCurve curve(std::string name, std::vector<double> seconds, double latency) {
   TransferCurve result;
   result.name = std::move(name);

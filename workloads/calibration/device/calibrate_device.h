@@ -10,9 +10,10 @@
 namespace moebius {
 
 struct DeviceCalibration {
-  std::string out;         // the profile's file
-  double budget = 0;       // seconds; 0: as the device says
-  std::uint64_t seed = 1;  // of the order
+  std::string out;           // the profile's file
+  double budget = 0;         // seconds; 0: as the device says
+  std::uint64_t seed = 1;    // of the order
+  std::string storage = {};  // a catalog's file for the drive that `out` is on; empty: none
 };
 
 struct CalibrationReport {

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "workloads/calibration/device/calibrate_device.h"
+#include "workloads/calibration/device/drive_catalog.h"
 
 namespace moebius {
 namespace {
@@ -82,6 +83,7 @@ int calibrate_and_tell(const DeviceUnderTest& device, const DeviceCalibration& r
     return 130;
   }
   fmt::print("{}", to_text(report));
+  if (!request.storage.empty()) save_drive_catalog(request.storage, *report.profile.device, request.out);
   return 0;
 }
 

@@ -40,12 +40,6 @@ TierLaw storage_law(const Storage& storage) {
           .write = {storage.write_rate, storage.write_iops, storage.write_latency}};
 }
 
-TierLaw host_memory_law(const Node& node, const Accelerator& accelerator) {
-  const ByteRate share = node.host_memory_rate / std::max(1, node.accelerators);
-  const ServiceLaw law{std::min(accelerator.host_rate, share), 0, accelerator.kernel_floor};
-  return {law, law, true};
-}
-
 TierLaw measured_storage_law(std::span<const TransferCurve> curves) {
   return {.read = measured_law(curves, kStorageRead), .write = measured_law(curves, kStorageWrite)};
 }

@@ -30,11 +30,6 @@ struct TierLaw {
 // A disk's data sheet. Flash is read and written by the same dies, so that reads and writes share its time.
 TierLaw storage_law(const Storage& storage);
 
-// Host memory as one accelerator of a node sees it when all of them copy at once: the host link of each, and
-// no more than its share of the host memory's rate. The link has a direction for each, hence duplex; a copy
-// starts as late as a kernel.
-TierLaw host_memory_law(const Node& node, const Accelerator& accelerator);
-
 // A disk as measured: the latency of the curves at depth 1, and the best rate (bytes a second) and the best
 // operations a second that any depth reached. run_error: curves of reads or of writes at depth 1 are missing.
 TierLaw measured_storage_law(std::span<const TransferCurve> curves);
