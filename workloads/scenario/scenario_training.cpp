@@ -215,6 +215,7 @@ void read_training_plan(Section section, Scenario& scenario) {
   read_placement(section.object("placement", false, "on which devices ranks stand"), scenario);
   plan.fold = section.boolean("fold", true, "simulate one rank of each class of ranks that do the same");
   scenario.enforce_memory = section.choice<bool>("memory", kMemoryRules, true, "when a step does not fit");
+  plan.keeps_to_budget = scenario.enforce_memory;
   plan.memory_reserve =
       section.bytes("memory_reserve", Bytes{},
                     "of a device: for what no tensor of the step takes, such as the context, "

@@ -108,6 +108,7 @@ struct TrainingPlan {
   std::vector<RecomputeOp> recompute_ops;
   int recompute_layers = 1;       // full: layers of which only the first one's input is kept
   Bytes recompute_budget = {};    // hybrid: memory of a device that a step may fill
+  bool keeps_to_budget = true;    // hybrid: a stage that does not fit is an error; else it recomputes all
   FlopRate recompute_flops = {};  // hybrid: of the slowest device, to weigh what is computed again
   ByteRate recompute_memory = {};
   Bytes memory_reserve = {};  // of a device, beside what the step's tensors take

@@ -307,4 +307,8 @@ TEST_CASE("a budget that whole layers do not fit in is an error that names it") 
   job.plan.recompute = RecomputePolicy::kHybrid;
   job.plan.recompute_budget = {1e4};
   CHECK_THROWS_WITH(memory_of(job), Catch::Contains("stage 0 does not fit in its budget of 10 kB"));
+  job.plan.keeps_to_budget = false;  // "memory": "report"
+  const auto hybrid = memory_of(job);
+  job.plan.recompute = RecomputePolicy::kFull;
+  CHECK(hybrid.peak.value == memory_of(job).peak.value);
 }

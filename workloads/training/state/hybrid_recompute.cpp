@@ -138,7 +138,7 @@ std::shared_ptr<const RecomputeChoice> HybridRecompute::choose(const StageSpec& 
     }
     missing += (cost.peak - budget).value / alive;
   }
-  if (of_full.peak > budget)
+  if (of_full.peak > budget && plan_.keeps_to_budget)
     throw run_error(
         fmt::format("stage {} does not fit in its budget of {}: with all layers computed again it takes {}",
                     stage.stage, to_text(budget), to_text(of_full.peak)));
