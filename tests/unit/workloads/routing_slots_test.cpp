@@ -19,7 +19,7 @@ RouteSpec in_slots() {
                  .experts = 8,
                  .active = 2,
                  .tokens = 4000};
-  spec.placed = std::make_shared<const ExpertSlots>(
+  spec.placed = ExpertSlotsPtr(
       ExpertSlots{{3, 5, 0, 1, 3, 2, 4, 5, 6, 7, 0, 3}, {0.5, 0.25, 0.5, 1, 0.5, 1, 1, 0.75, 1, 1, 0.5, 0}});
   return spec;
 }
@@ -29,7 +29,7 @@ RouteSpec in_slots() {
 TEST_CASE("tokens choose experts as without slots, and a slot of each of them") {
   const RouteSpec spec = in_slots();
   RouteSpec plain = spec;
-  plain.placed = nullptr;
+  plain.placed = {};
   const Route route(spec), by_number(plain);
   const std::vector<std::int32_t>& expert_of_slot = spec.placed->expert_of_slot;
   REQUIRE(route.experts_per_rank() == 3);
