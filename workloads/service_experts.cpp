@@ -16,7 +16,8 @@ constexpr double kMostChecked = 1 << 26;  // copies that are drawn to see how fa
 
 double copies_of(const StepPoint& point, const ServicePool& pool) {
   const double rows = static_cast<double>(point.prefill_tokens + point.decode_sequences);
-  return rows * (1 + point.others * (pool.phase.plan.replicas() - 1)) * pool.job->scenario.model.experts.active;
+  return rows * (1 + point.others * (pool.phase.plan.replicas() - 1)) *
+         pool.job->scenario.model.experts.active;
 }
 
 int draws_of(const StepPoint& point, const ServicePool& pool) {

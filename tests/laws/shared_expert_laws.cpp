@@ -70,8 +70,7 @@ TEST_CASE("placing by load gives CloudMatrix's shared expert its 32 ranks of 320
   plan.expert_slots = ExpertBalancePlan{.policy = BalancePolicy::kStatic, .redundant = 63}.slots(257, 320);
   REQUIRE(plan.expert_slots == 320);
   const ExpertSlotsPtr slots = even_slots(plan, model.experts);
-  const auto shared =
-      *std::max_element(slots->expert_of_slot.begin(), slots->expert_of_slot.end());
+  const auto shared = *std::max_element(slots->expert_of_slot.begin(), slots->expert_of_slot.end());
   CHECK(shared == 288);
   CHECK(std::count(slots->expert_of_slot.begin(), slots->expert_of_slot.end(), shared) == 32);
 }
@@ -93,8 +92,8 @@ TEST_CASE("copies on every rank keep their tokens at home, placed ones share the
   const std::vector<int> tokens{40, 8, 8, 40};
   const RoutePtr fused = route_of(four_ranks(SharedExperts::kFused, 12), tokens);
   for (int rank = 0; rank < 4; ++rank) CHECK(fused->rows(rank, 2) == tokens[rank]);
-  // Nine experts in twelve slots, 2/8 of the tokens and all of them: copies of the shared one until each has a
-  // quarter, four in all.
+  // Nine experts in twelve slots, 2/8 of the tokens and all of them: copies of the shared one until each has
+  // a quarter, four in all.
   const ServingJob job = four_ranks(SharedExperts::kRouted, 12);
   const RoutePtr routed = route_of(job, tokens);
   int copies = 0;
@@ -125,7 +124,8 @@ TEST_CASE("on one rank placing the shared expert is fusing it: one product less,
     return lower_iteration(shape, {rows(8), {}, [&](int) { return route; }});
   };
   const auto products = [](const FragmentPtr& fragment, OpKind kind) {
-    return std::count_if(fragment->ops.begin(), fragment->ops.end(), [&](const Op& op) { return op.kind == kind; });
+    return std::count_if(fragment->ops.begin(), fragment->ops.end(),
+                         [&](const Op& op) { return op.kind == kind; });
   };
   const FragmentPtr separate = lowered(SharedExperts::kSeparate), fused = lowered(SharedExperts::kFused);
   CHECK(lowered(SharedExperts::kRouted)->hash == fused->hash);

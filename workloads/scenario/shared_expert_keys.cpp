@@ -57,9 +57,10 @@ void set_shared_experts(const Scenario& scenario, const PhaseKeys& keys, Serving
   if (experts.routed == 0 || experts.shared == 0)
     fail(fmt::format("{} has no shared experts", scenario.model.id));
   if (experts.shared_width != experts.shared * experts.width)
-    fail(fmt::format("one product holds experts of one width, and the {} of {} are {} wide in all, routed ones "
-                     "{} each",
-                     experts.shared, scenario.model.id, experts.shared_width, experts.width));
+    fail(fmt::format(
+        "one product holds experts of one width, and the {} of {} are {} wide in all, routed ones "
+        "{} each",
+        experts.shared, scenario.model.id, experts.shared_width, experts.width));
   if (!keys.expert_pool.empty())
     fail(fmt::format("experts stand on pool \"{}\", and ranks of attention keep the shared ones",
                      keys.expert_pool));
@@ -85,7 +86,8 @@ void set_slots(ServingPlan& plan, const Experts& experts, const ExpertBalancePla
   const bool fused = plan.shared_experts == SharedExperts::kFused;
   const int among = plan.shared_experts == SharedExperts::kRouted ? experts.shared : 0;
   plan.shared_copies = fused && plan.ep > 1 ? plan.ep * experts.shared : 0;
-  if (placed.policy != BalancePolicy::kNone) plan.expert_slots = placed.slots(experts.routed + among, plan.ep);
+  if (placed.policy != BalancePolicy::kNone)
+    plan.expert_slots = placed.slots(experts.routed + among, plan.ep);
   if (plan.shared_copies > 0)
     plan.expert_slots = (plan.expert_slots > 0 ? plan.expert_slots : experts.routed) + plan.shared_copies;
 }

@@ -19,8 +19,6 @@ bool as_good_as_even(const RouteSpec& spec) {
   return tokens * spec.active >= kRowsOfExpert * spec.experts;
 }
 
-const ExpertSlotsPtr kOwnSlots = {};
-
 // How many experts tokens choose among, where that many slots hold them.
 int experts_of(const ExpertSlotsPtr& placed, int slots) {
   if (!placed) return slots;
@@ -112,26 +110,26 @@ RouteSpec IterationRoutes::spec_of(int group, int layer) {
   }
   const Experts& experts = job_.model.experts;
   const bool draws_always = loads_ != nullptr && loads_->draws_always;
-  const ExpertSlotsPtr& placed = draws_always ? kOwnSlots : even_slots_;
+  const ExpertSlotsPtr placed = draws_always ? ExpertSlotsPtr() : even_slots_;
   const int always = draws_always ? 0 : experts.always;
   const int slots = places_ ? experts.routed : experts_of(placed, job_.plan.slots_of(experts));
   const bool grouped = (slots - always) % experts.groups == 0;
-  RouteSpec spec{.seed = job_.workload.seed,
-                 .layer = layer,
-                 .popularity = job_.workload.popularity,
-                 .weights = course_.at(layer, 0),
-                 .ranks = job_.plan.ep,
-                 .ranks_per_node = job_.ranks_per_node,
-                 .experts = slots,
-                 .active = experts.active,
-                 .always = always,
-                 .always_at_home = job_.plan.shared_experts == SharedExperts::kFused &&
-                                   !job_.plan.replicated_experts(),
-                 .groups = grouped ? experts.groups : 1,
-                 .active_groups = grouped ? experts.active_groups : 1,
-                 .tokens = most,
-                 .runs = runs,
-                 .placed = placed};
+  RouteSpec spec{
+      .seed = job_.workload.seed,
+      .layer = layer,
+      .popularity = job_.workload.popularity,
+      .weights = course_.at(layer, 0),
+      .ranks = job_.plan.ep,
+      .ranks_per_node = job_.ranks_per_node,
+      .experts = slots,
+      .active = experts.active,
+      .always = always,
+      .always_at_home = job_.plan.shared_experts == SharedExperts::kFused && !job_.plan.replicated_experts(),
+      .groups = grouped ? experts.groups : 1,
+      .active_groups = grouped ? experts.active_groups : 1,
+      .tokens = most,
+      .runs = runs,
+      .placed = placed};
   for (const int version : versions_) spec.popularities.push_back(popularities_->weights(version, layer));
   if (places_) spec.placed = places_(layer);
   return spec;

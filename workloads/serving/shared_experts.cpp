@@ -16,10 +16,10 @@ SharedOfSlot placed_by_load(const ServingPlan& plan, const Experts& experts) {
   const double chance = static_cast<double>(experts.active - experts.always) / experts.routed;
   std::vector<double> loads(experts.routed, chance);
   loads.insert(loads.end(), experts.always, 1.0);
-  SharedOfSlot slots = place_experts(loads, {.experts = experts.routed + experts.always,
-                                             .replicas = plan.expert_slots,
-                                             .gpus = plan.ep})
-                           .expert_of_slot;
+  SharedOfSlot slots =
+      place_experts(
+          loads, {.experts = experts.routed + experts.always, .replicas = plan.expert_slots, .gpus = plan.ep})
+          .expert_of_slot;
   for (std::int32_t& expert : slots) expert = expert < experts.routed ? kRouted : expert - experts.routed;
   return slots;
 }

@@ -1,5 +1,5 @@
-// Shared experts among the routed ones, as the plan of a service has them: always-chosen experts of the layer's
-// grouped products, which have slots as the others do and receive tokens as they do.
+// Shared experts among the routed ones, as the plan of a service has them: always-chosen experts of the
+// layer's grouped products, which have slots as the others do and receive tokens as they do.
 //   fused: every rank of an expert group has a copy of each, for its own tokens ("shared experts fusion" of
 //   SGLang, sgl-project/sglang pull requests 4918 and, under expert parallelism, 20089).
 //   routed: each is placed by its load, that of all tokens, so that it takes as many of the slots as tokens
@@ -16,8 +16,8 @@ namespace moebius {
 Model served_model(const Model& model, const ServingPlan& plan);
 
 // Slots of a layer that are dealt evenly: those of routed experts stand each for an expert of its own, behind
-// them the always-chosen ones, with the slots that even loads give them. `experts`: of served_model. None where
-// experts are their slots.
+// them the always-chosen ones, with the slots that even loads give them. `experts`: of served_model. None
+// where experts are their slots.
 ExpertSlotsPtr even_slots(const ServingPlan& plan, const Experts& experts);
 
 }  // namespace moebius
