@@ -20,14 +20,14 @@ TEST_CASE("shared experts that cannot stand among the routed ones are refused") 
         R"(/plan/decode/ep/shared_experts: expected one of "separate", "fused", "routed", found "route" )"
         R"((did you mean "routed"?))");
   check(
-      "/model", "qwen3-235b-a22b",
-      R"(/plan/decode: shared_experts "routed": qwen3-235b-a22b has no shared experts; expected "separate")");
+      "/model", R"({"base": "deepseek-r1", "experts": {"shared": 0, "shared_width": 0}})",
+      R"(/plan/decode: shared_experts "routed": deepseek-v3 (changed) has no shared experts; expected "separate")");
   check("/model", R"({"base": "deepseek-r1", "experts": {"shared_width": 4096}})",
         R"(/plan/decode: shared_experts "routed": one product holds experts of one width, and the 1 of )"
-        R"(deepseek-r1 (changed) are 4096 wide in all, routed ones 2048 each; expected "separate")");
+        R"(deepseek-v3 (changed) are 4096 wide in all, routed ones 2048 each; expected "separate")");
   check("/plan/expert_balance", R"({"policy": "none"})",
         "/plan/decode/ep/degree: degree 320 does not divide the 257 experts, shared ones among them, of "
-        "deepseek-r1");
+        "deepseek-v3");
   check("/plan/steps", "full",
         R"(/plan/decode/ep/shared_experts: "routed" is not carried out op by op: expected "separate", or )"
         R"(/plan/steps "surface")");

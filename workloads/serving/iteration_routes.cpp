@@ -114,22 +114,21 @@ RouteSpec IterationRoutes::spec_of(int group, int layer) {
   const int always = draws_always ? 0 : experts.always;
   const int slots = places_ ? experts.routed : experts_of(placed, job_.plan.slots_of(experts));
   const bool grouped = (slots - always) % experts.groups == 0;
-  RouteSpec spec{
-      .seed = job_.workload.seed,
-      .layer = layer,
-      .popularity = job_.workload.popularity,
-      .weights = course_.at(layer, 0),
-      .ranks = job_.plan.ep,
-      .ranks_per_node = job_.ranks_per_node,
-      .experts = slots,
-      .active = experts.active,
-      .always = always,
-      .always_at_home = job_.plan.shared_experts == SharedExperts::kFused && !job_.plan.replicated_experts(),
-      .groups = grouped ? experts.groups : 1,
-      .active_groups = grouped ? experts.active_groups : 1,
-      .tokens = most,
-      .runs = runs,
-      .placed = placed};
+  RouteSpec spec{.seed = job_.workload.seed,
+                 .layer = layer,
+                 .popularity = job_.workload.popularity,
+                 .weights = course_.at(layer, 0),
+                 .ranks = job_.plan.ep,
+                 .ranks_per_node = job_.ranks_per_node,
+                 .experts = slots,
+                 .active = experts.active,
+                 .always = always,
+                 .always_at_home = job_.plan.shared_copies > 0 && !job_.plan.replicated_experts(),
+                 .groups = grouped ? experts.groups : 1,
+                 .active_groups = grouped ? experts.active_groups : 1,
+                 .tokens = most,
+                 .runs = runs,
+                 .placed = placed};
   for (const int version : versions_) spec.popularities.push_back(popularities_->weights(version, layer));
   if (places_) spec.placed = places_(layer);
   return spec;
