@@ -28,6 +28,9 @@ TEST_CASE("shared experts that cannot stand among the routed ones are refused") 
   check("/plan/expert_balance", R"({"policy": "none"})",
         "/plan/decode/ep/degree: degree 320 does not divide the 257 experts, shared ones among them, of "
         "deepseek-v3");
+  check(
+      "/plan/decode/speculative", R"({"mtp": 1, "model": "qwen3-30b-a3b"})",
+      R"(/plan/decode: shared_experts "routed": qwen3-30b-a3b guesses with experts of its own; expected "separate")");
   check("/plan/steps", "full",
         R"(/plan/decode/ep/shared_experts: "routed" is not carried out op by op: expected "separate", or )"
         R"(/plan/steps "surface")");

@@ -1,6 +1,7 @@
 #include "workloads/scenario/shared_expert_keys.h"
 
 #include <array>
+#include <memory>
 #include <string>
 
 #include <fmt/format.h>
@@ -64,7 +65,8 @@ void set_shared_experts(const Scenario& scenario, const PhaseKeys& keys, Serving
   if (!keys.expert_pool.empty())
     fail(fmt::format("experts stand on pool \"{}\", and ranks of attention keep the shared ones",
                      keys.expert_pool));
-  if (scenario.service.engine.draft_model) fail("a draft model has experts of its own");
+  const std::shared_ptr<const Model>& draft = scenario.service.engine.draft_model;
+  if (draft && draft->experts.routed > 0) fail(fmt::format("{} guesses with experts of its own", draft->id));
 }
 
 void check_carried_shared_experts(const ServicePlan& service, const Document& document) {
