@@ -5,6 +5,7 @@
 
 #include "../unit/training/small_job.h"
 #include "models/model.h"
+#include "tests/process.h"
 #include "workloads/serving/balancing/balance_plan.h"
 #include "workloads/serving/iteration_routes.h"
 #include "workloads/serving/lower.h"
@@ -59,9 +60,9 @@ double weights(const ServingJob& job) {
 
 }  // namespace
 
-// Zuo et al. 2025, section 4.1.2 of the decode instance: EP 320 with 32 ranks of the shared expert and 288 of
-// routed ones, 32 of which are redundant. Nothing is said of that here: all tokens use one expert, a 32nd of
-// them each other one, and 63 slots go where loads ask for them.
+// Zuo et al. 2025 (arXiv 2506.12708), the decode instance: EP 320 with 32 ranks of the shared expert and 288
+// of routed ones, 32 of which are redundant. Nothing is said of that here: all tokens use one expert, a 32nd
+// of them each other one, and 63 slots go where loads ask for them.
 TEST_CASE("placing by load gives CloudMatrix's shared expert its 32 ranks of 320") {
   ServingPlan plan;
   plan.dp = plan.ep = 320;
@@ -132,6 +133,19 @@ TEST_CASE("on one rank placing the shared expert is fusing it: one product less,
   // Two linear maps of the shared expert in each of three layers; the grouped ones are as many as before.
   CHECK(products(separate, OpKind::kGemm) - products(fused, OpKind::kGemm) == 6);
   CHECK(products(separate, OpKind::kGroupedGemm) == products(fused, OpKind::kGroupedGemm));
+}
+
+TEST_CASE("shared experts that stay separate change nothing of a schedule") {
+  const test::Scratch scratch;
+  const std::string run =
+      std::string("run ") + MOEBIUS_SOURCE_DIR + "/scenarios/smoke/serve-small.json --json --dump ";
+  REQUIRE(test::run_moebius(run + scratch.path("absent.txt")).exit_code == 0);
+  REQUIRE(
+      test::run_moebius(run + scratch.path("given.txt") + " --set /plan/decode/ep/shared_experts=separate")
+          .exit_code == 0);
+  const std::string absent = test::text_of(scratch.path("absent.txt"));
+  CHECK(!absent.empty());
+  CHECK(test::text_of(scratch.path("given.txt")) == absent);
 }
 
 TEST_CASE("a model computes as much with its shared experts among the routed ones") {

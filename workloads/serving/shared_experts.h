@@ -3,7 +3,7 @@
 //   fused: every rank of an expert group has a copy of each, for its own tokens ("shared experts fusion" of
 //   SGLang, sgl-project/sglang pull requests 4918 and, under expert parallelism, 20089).
 //   routed: each is placed by its load, that of all tokens, so that it takes as many of the slots as tokens
-//   need (the shared expert ranks of CloudMatrix-Infer, Zuo et al. 2025, arXiv 2506.12708, section 4.2).
+//   need (the shared expert ranks of CloudMatrix-Infer, Zuo et al. 2025, arXiv 2506.12708).
 #pragma once
 
 #include "models/model.h"
