@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
+#include "hw/error.h"
 #include "models/layer_math.h"
 
 namespace moebius {
@@ -45,6 +48,13 @@ Part mlp(const Model& model, double width) {
           .bias = model.biases == Biases::kAll ? inner + model.hidden : 0};
 }
 
+// Of one layer, wherever they stand.
+double shared_experts(const Model& model) {
+  const Experts& experts = model.experts;
+  const double together = experts.shared > 0 ? mlp(model, experts.shared_width).total() : 0;
+  return together + experts.always * mlp(model, experts.width).total();
+}
+
 Part router(const Model& model) {
   const double experts = model.experts.routed;
   return {.matrix = model.hidden * experts, .bias = model.biases == Biases::kAll ? experts : 0};
@@ -74,7 +84,7 @@ ParameterCount mtp_module(const Model& model) {
     return count;
   }
   count.routed_experts = model.experts.routed * mlp(model, model.experts.width).total();
-  if (model.experts.shared > 0) count.shared_experts = mlp(model, model.experts.shared_width).total();
+  count.shared_experts = shared_experts(model);
   count.router = router(model).total();
   return count;
 }
@@ -159,19 +169,31 @@ ParameterCount count_parameters(const Model& model) {
   count.norms = model.layers * layer_norms(model) + norm(model, hidden);
   if (moe_layers > 0) {
     count.routed_experts = moe_layers * model.experts.routed * mlp(model, model.experts.width).total();
-    if (model.experts.shared > 0) {
-      count.shared_experts = moe_layers * mlp(model, model.experts.shared_width).total();
-    }
+    count.shared_experts = moe_layers * shared_experts(model);
     count.router = moe_layers * router(model).total();
   }
   if (model.mtp_layers > 0) count.mtp = model.mtp_layers * sum_of_parts(mtp_module(model));
   return count;
 }
 
+Model shared_among_routed(const Model& model) {
+  Experts experts = model.experts;
+  CHECK(experts.routed > 0 && experts.shared > 0 && experts.shared_width == experts.shared * experts.width,
+        fmt::format("{} shared experts of {} in all, routed ones of {}", experts.shared, experts.shared_width,
+                    experts.width));
+  experts.active += experts.shared;
+  experts.always = experts.shared;
+  experts.shared = experts.shared_width = 0;
+  Model among = model;
+  among.experts = experts;
+  return among;
+}
+
 double active_parameters(const Model& model, CountedTables tables) {
   const ParameterCount count = count_parameters(model);
+  const Experts& experts = model.experts;
   const double idle_share =
-      model.experts.routed > 0 ? 1.0 - static_cast<double>(model.experts.active) / model.experts.routed : 0;
+      experts.routed > 0 ? 1.0 - static_cast<double>(experts.active - experts.always) / experts.routed : 0;
   double active = count.total() - count.routed_experts * idle_share;
   // Tied tables are one matrix, which the output head uses: it counts unless the head is left out.
   if (tables != CountedTables::kAll && !model.tied_embeddings) active -= count.embedding;

@@ -34,6 +34,7 @@ struct Experts {          // of the mixture-of-experts layers
   int shared = 0;         // number of shared experts
   int width = 0;          // intermediate size of one routed expert
   int shared_width = 0;   // intermediate size of all shared experts together
+  int always = 0;         // of `active`: shared experts that stand behind the routed ones (shared_among_routed)
   int groups = 1;         // group-limited routing: the experts stand in `groups` groups ...
   int active_groups = 1;  // ... of which a token may use so many
   GateScore score = GateScore::kSoftmax;
@@ -131,6 +132,10 @@ Flops head_flops_per_token(const Model& model, std::int64_t sequence_length, boo
 // Keys and values that one token leaves in the cache, in elements over all layers; MLA keeps the latent and
 // the rotary key.
 double kv_elements_per_token(const Model& model);
+
+// The same computation with the shared experts among the routed ones: behind them stand as many that every
+// token uses, beside those it chooses among the `routed`. Needs shared experts as wide as routed ones.
+Model shared_among_routed(const Model& model);
 
 class ModelCatalog {
  public:

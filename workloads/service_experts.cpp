@@ -16,11 +16,23 @@ constexpr double kMostChecked = 1 << 26;  // copies that are drawn to see how fa
 
 double copies_of(const StepPoint& point, const ServicePool& pool) {
   const double rows = static_cast<double>(point.prefill_tokens + point.decode_sequences);
-  return rows * (1 + point.others * (pool.phase.plan.replicas() - 1)) * pool.job->scenario.model.experts.active;
+  return rows * (1 + point.others * (pool.phase.plan.replicas() - 1)) *
+         pool.job->scenario.model.experts.active;
 }
 
 int draws_of(const StepPoint& point, const ServicePool& pool) {
   return static_cast<int>(std::clamp(kMostDraws / std::max(1.0, copies_of(point, pool)), 1.0, 4.0));
+}
+
+// Copies on every rank are loaded alike: there is nothing to place.
+int placed_always(const ServingPlan& plan, const Experts& experts) {
+  return plan.shared_experts == SharedExperts::kRouted ? experts.always : 0;
+}
+
+// Of a token, on slots that are placed.
+double placed_active(const ServicePool& pool) {
+  const Experts& experts = pool.job->scenario.model.experts;
+  return experts.active - experts.always + placed_always(pool.phase.plan, experts);
 }
 
 }  // namespace
@@ -31,8 +43,9 @@ BalancerShape balancer_shape(const ServicePool& pool) {
   const Experts& experts = scenario.model.experts;
   return {.ranks = plan.ep,
           .ranks_per_node = std::min(plan.ep, scenario.cluster->pools.front().node.accelerators),
-          .slots = plan.slots_of(experts),
+          .slots = plan.slots_of(experts) - plan.shared_copies,
           .groups = {experts.groups, experts.active_groups},
+          .always = placed_always(plan, experts),
           .expert_bytes = expert_bytes(scenario.model, plan.gemm) / plan.expert_tp(),
           .seed = scenario.seed};
 }
@@ -52,8 +65,8 @@ PoolExperts::PoolExperts(const ServicePool& pool, const Scenario& scenario, Expe
       course_(course),
       timer_(timer),
       shape_(balancer_shape(pool)),
-      even_(even_draw(pool, scenario.service.experts)) {
-  const double active = pool.job->scenario.model.experts.active;
+      even_(even_draw(pool, scenario.service.experts, course)) {
+  const double active = placed_active(pool);
   const double most = 0.98 * std::min<double>(shape_.slots / active, shape_.ranks);
   LoadSurfaces::Measures measures;
   measures.even = [&even](const StepPoint& point) { return even.at(point); };
@@ -80,7 +93,7 @@ SlotDraw& PoolExperts::draw_with(double imbalance) {
   const auto [known, fresh] = drawn_.try_emplace(imbalance, even_);
   SlotDraw& draw = known->second;
   if (!fresh) return draw;
-  const double active = pool_.job->scenario.model.experts.active;
+  const double active = placed_active(pool_);
   draw.weights = {ExpertWeights(
       draw_weights(loads_with_imbalance(imbalance, shape_.ranks, shape_.slots, active, shape_.seed)))};
   draw.known = std::make_shared<DrawnRoutes>();
@@ -93,9 +106,12 @@ std::vector<StepCost*> PoolExperts::costs() {
   return costs;
 }
 
-SlotDraw even_draw(const ServicePool& pool, const ExpertBalancePlan& plan) {
-  const GroupedChoice choice = choice_of(plan, balancer_shape(pool), pool.job->scenario.model.experts.routed);
+// Uneven loads speak of every slot that is placed, even ones of those that tokens choose.
+SlotDraw even_draw(const ServicePool& pool, const ExpertBalancePlan& plan, const ExpertCourse& course) {
+  const BalancerShape shape = balancer_shape(pool);
+  const GroupedChoice choice = choice_of(plan, shape, course.experts());
   SlotDraw draw;
+  draw.draws_always = shape.always > 0 && !course.even();
   draw.groups = choice.groups;
   draw.active_groups = choice.active;
   return draw;

@@ -44,7 +44,7 @@ BalancerShape balancer_shape(const ServicePool& pool);
 bool shares_experts(const ServicePool& pool);
 
 // How evenly loaded iterations of a pool deal tokens to slots. No weights.
-SlotDraw even_draw(const ServicePool& pool, const ExpertBalancePlan& plan);
+SlotDraw even_draw(const ServicePool& pool, const ExpertBalancePlan& plan, const ExpertCourse& course);
 
 // The weights of one expert of a layer.
 double expert_bytes(const Model& model, DType weights);

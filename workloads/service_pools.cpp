@@ -10,6 +10,7 @@
 #include "models/model.h"
 #include "workloads/job.h"
 #include "workloads/service_drafter.h"
+#include "workloads/serving/shared_experts.h"
 
 namespace moebius {
 namespace {
@@ -29,6 +30,7 @@ Scenario alone(const Scenario& whole, const ServicePhase& phase) {
   Scenario scenario = whole;
   scenario.service = {};
   scenario.serving = phase.plan;
+  scenario.model = served_model(whole.model, phase.plan);
   scenario.served = largest_iteration(phase.plan, whole.served);
   const Cluster& cluster = *whole.cluster;
   std::vector<Pool> pools = {cluster.pools[phase.pool]};
@@ -120,7 +122,7 @@ std::unique_ptr<Job> drafter_of(const Scenario& whole, const ServicePhase& phase
   ServicePhase its = phase;
   if (given && given->experts.routed == 0) its.plan.ep = 1;
   Scenario scenario = alone(whole, its);
-  scenario.model = given ? *given : module_of(whole.model);
+  scenario.model = given ? *given : served_model(module_of(whole.model), its.plan);
   return job_of(std::move(scenario));
 }
 

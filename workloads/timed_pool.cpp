@@ -1,5 +1,7 @@
 #include "workloads/timed_pool.h"
 
+#include <utility>
+
 #include "workloads/service_rules.h"
 #include "workloads/service_tariff.h"
 #include "workloads/service_tiers.h"
@@ -40,8 +42,8 @@ TimedPool::TimedPool(const ServicePool& pool, const Popularity& popularity, cons
 
 void TimedPool::place_experts(const Scenario& scenario, ExpertCourse& course) {
   if (!shares_experts(pool_)) return;
-  if (scenario.service.experts.policy != BalancePolicy::kNone)
-    even_ = even_draw(pool_, scenario.service.experts);
+  SlotDraw even = even_draw(pool_, scenario.service.experts, course);
+  if (scenario.service.experts.policy != BalancePolicy::kNone || even.draws_always) even_ = std::move(even);
   if (!course.even()) experts_ = std::make_unique<PoolExperts>(pool_, scenario, course, timer_, surface_);
 }
 

@@ -136,7 +136,7 @@ ExchangeLoad exchange_load(const Op& op, const Route& route, const ExchangeKerne
   ExchangeLoad load{.ranks = route.spec().ranks,
                     .row_bytes = op.payload.value,
                     .nodes = route.nodes(),
-                    .experts = route.spec().experts};
+                    .experts = route.spec().slots()};
   for (int rank = 0; rank < route.spec().ranks; ++rank)
     load.tokens = std::max<double>(load.tokens, route.tokens_of(rank));
   for (const RankRows& rows : goes_to_experts(kernel) ? direct_rows(route) : relayed_rows(route)) {

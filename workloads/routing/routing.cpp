@@ -1,6 +1,7 @@
 #include "workloads/routing/routing.h"
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 
 #include <fmt/format.h>
@@ -20,6 +21,14 @@ std::uint64_t draw_key(const RouteSpec& spec, Purpose purpose) {
                     static_cast<std::uint32_t>(spec.microbatch);
   return random_bits(spec.seed, static_cast<std::uint64_t>(purpose), both,
                      static_cast<std::uint64_t>(spec.layer));
+}
+
+// What tokens choose, without the experts that every one uses.
+RouteSpec chosen_part(const RouteSpec& spec) {
+  RouteSpec part = spec;
+  part.experts -= spec.always;
+  part.active -= spec.always;
+  return part;
 }
 
 // Marks what goes over the capacity of its expert as dropped; for the tokens of one source.
@@ -61,10 +70,13 @@ void check_spec(const RouteSpec& s) {
   CHECK(s.ranks > 0 && s.ranks_per_node > 0 && s.tokens >= 0, values());
   CHECK(s.without_experts >= 0 && s.without_experts < s.ranks && (s.without_experts == 0 || !s.runs.empty()),
         values());
-  CHECK(s.experts > 0 && s.slots() % s.holders() == 0 && s.groups > 0 && s.experts % s.groups == 0, values());
-  CHECK(s.active_groups > 0 && s.active_groups <= s.groups && s.active_groups <= s.active, values());
+  const RouteSpec by_choice = chosen_part(s);
+  CHECK(by_choice.experts > 0 && s.slots() % s.holders() == 0 && s.groups > 0 && by_choice.experts % s.groups == 0,
+        values());
+  CHECK(s.always >= 0 && (s.always == 0 || s.capacity == 0), values());
+  CHECK(s.active_groups > 0 && s.active_groups <= s.groups && s.active_groups <= by_choice.active, values());
   // ceil(active / active_groups) experts of one group, at most
-  CHECK((s.active + s.active_groups - 1) / s.active_groups <= s.experts / s.groups, values());
+  CHECK((by_choice.active + s.active_groups - 1) / s.active_groups <= by_choice.experts / s.groups, values());
   for (const TokenRun& run : s.runs.list()) {
     CHECK(run.source >= 0 && run.source < (s.without_experts > 0 ? s.without_experts : s.ranks) &&
               run.count > 0,
@@ -91,7 +103,7 @@ std::uint64_t ranking_key(std::uint64_t seed, int layer) {
 struct Route::Draw {
   Draw(const RouteSpec& spec, std::vector<std::int32_t> counts) : spec(spec), tokens_of(std::move(counts)) {
     if (spec.popularity.kind == PopularityKind::kBalanced) {
-      dealers.assign(1, BalancedDealer(spec, draw_key(spec, Purpose::kDeal)));
+      dealers.assign(1, BalancedDealer(chosen_part(spec), draw_key(spec, Purpose::kDeal)));
     } else {
       RouteSpec layer;
       layer.seed = spec.seed;
@@ -100,10 +112,23 @@ struct Route::Draw {
       source_key = draw_key(spec.runs.empty() ? spec : layer, Purpose::kSource);
     }
     if (spec.placed) slots.emplace(*spec.placed, spec.experts, draw_key(spec, Purpose::kSlot));
+    for (const int tokens : tokens_of) first_of.push_back(first_of.back() + tokens);
+  }
+
+  // Of a token: its last experts are those that all use; the draw fills in the others.
+  std::vector<std::int32_t> hand() const {
+    std::vector<std::int32_t> experts(spec.active);
+    std::iota(experts.end() - spec.always, experts.end(), spec.experts - spec.always);
+    return experts;
+  }
+
+  std::int32_t slot_of(std::int32_t expert, int source, std::int32_t token) const {
+    if (expert < spec.experts - spec.always) return slots->slot_of(expert, source, token);
+    return slots->slot_in_turn(expert, spec.always_at_home ? source : first_of[source] + token);
   }
 
   void draw_by_popularity() {
-    RouteSpec by = spec;
+    RouteSpec by = chosen_part(spec);
     const std::uint64_t key = ranking_key(spec.seed, spec.layer);
     if (spec.popularities.empty()) popular.emplace_back(by, key);
     for (const ExpertWeights& changed : spec.popularities) {
@@ -117,7 +142,7 @@ struct Route::Draw {
   auto in_slots(int source, const Visit& visit) const {
     return [this, source, &visit, token = 0,
             chosen = std::vector<std::int32_t>(spec.active)](const std::int32_t* experts) mutable {
-      for (int i = 0; i < spec.active; ++i) chosen[i] = slots->slot_of(experts[i], source, token);
+      for (int i = 0; i < spec.active; ++i) chosen[i] = slot_of(experts[i], source, token);
       ++token;
       visit(chosen.data());
     };
@@ -142,7 +167,7 @@ struct Route::Draw {
 
   template <class Visit>
   void for_each_token(int source, Visit&& visit) const {
-    std::vector<std::int32_t> experts(spec.active);
+    std::vector<std::int32_t> experts = hand();
     if (popular.empty()) {
       BalancedDealer dealer = dealers[source];
       deal(dealer, source, experts, visit);
@@ -173,13 +198,14 @@ struct Route::Draw {
   template <class Visit>
   void for_each_token_first(int source, Visit&& visit) {
     if (!popular.empty()) return for_each_token(source, visit);
-    std::vector<std::int32_t> experts(spec.active);
+    std::vector<std::int32_t> experts = hand();
     dealers.push_back(dealers.back());
     deal(dealers.back(), source, experts, visit);
   }
 
   RouteSpec spec;
   std::vector<std::int32_t> tokens_of;  // by source
+  std::vector<std::int64_t> first_of = {0};  // tokens of the sources before
   std::vector<BalancedDealer> dealers;  // at the beginning of each source
   std::vector<PopularChooser> popular;  // by TokenRun::popularity; none: dealt
   std::optional<SlotChooser> slots;     // none: experts are their slots
@@ -290,7 +316,7 @@ std::vector<std::int32_t> Route::chosen_slots(int source) const {
   if (!draw_->slots) return {};
   std::vector<std::int32_t> all = choices(source);
   for (std::size_t i = 0; i < all.size(); ++i)
-    all[i] = draw_->slots->slot_of(all[i], source, static_cast<std::int32_t>(i) / spec_.active);
+    all[i] = draw_->slot_of(all[i], source, static_cast<std::int32_t>(i) / spec_.active);
   return all;
 }
 

@@ -45,8 +45,24 @@ class TokenRuns {
 struct ExpertSlots {
   std::vector<std::int32_t> expert_of_slot;
   std::vector<double> shares;  // of the tokens of its expert that a slot takes: those of one expert add up to 1
+  bool operator==(const ExpertSlots&) const = default;
 };
-using ExpertSlotsPtr = std::shared_ptr<const ExpertSlots>;
+
+// Shared by the routes of a layer. Equal contents are equal. None: an expert is its slot.
+class ExpertSlotsPtr {
+ public:
+  ExpertSlotsPtr() = default;
+  explicit ExpertSlotsPtr(ExpertSlots slots) : slots_(std::make_shared<const ExpertSlots>(std::move(slots))) {}
+  explicit operator bool() const { return slots_ != nullptr; }
+  const ExpertSlots& operator*() const { return *slots_; }
+  const ExpertSlots* operator->() const { return slots_.get(); }
+  bool operator==(const ExpertSlotsPtr& other) const {
+    return slots_ == other.slots_ || (slots_ && other.slots_ && *slots_ == *other.slots_);
+  }
+
+ private:
+  std::shared_ptr<const ExpertSlots> slots_;
+};
 
 // The expert of an entry of Route::choices(), whether it took the token or dropped it.
 constexpr std::int32_t chosen_expert(std::int32_t choice) { return choice < 0 ? -1 - choice : choice; }
@@ -62,6 +78,10 @@ struct RouteSpec {
   int ranks_per_node = 1;      // consecutive members share a node
   int experts = 0;             // over all ranks; of n holders the r-th has [r*experts/n, (r+1)*experts/n)
   int active = 0;              // top-k
+  // Of `active`: every token uses each of the last so many experts, and chooses the others among the rest, of which alone
+  // groups and weights speak. Where these stand in several slots, tokens take them in turn, or that on their source's own rank.
+  int always = 0;
+  bool always_at_home = false;
   int groups = 1;              // group-limited choice: experts stand in so many groups ...
   int active_groups = 1;       // ... and a token uses at most so many of them
   int tokens = 0;              // of each source rank; with runs: of the one that has most
@@ -78,7 +98,7 @@ struct RouteSpec {
   int holders_per_node = 0;    // of the others, consecutive ones share a node; 0: as ranks_per_node
   // Serving, where popularity changes while requests come: those by which the runs' tokens choose, in place of `weights`.
   std::vector<ExpertWeights> popularities = {};
-  // Tokens choose experts; which of an expert's slots computes one is drawn by the slots' shares. Null: an expert is its slot.
+  // Tokens choose experts; which of an expert's slots computes one is drawn by the slots' shares. None: an expert is its slot.
   ExpertSlotsPtr placed = {};
 
   bool operator==(const RouteSpec&) const = default;

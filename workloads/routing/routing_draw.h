@@ -76,6 +76,10 @@ class SlotChooser {
  public:
   SlotChooser(const ExpertSlots& slots, int experts, std::uint64_t key);
   std::int32_t slot_of(std::int32_t expert, int source, std::int32_t token) const;  // `token` of its source
+  // The slots of an expert one after the other, whatever their shares.
+  std::int32_t slot_in_turn(std::int32_t expert, std::int64_t number) const {
+    return slots_[first_[expert] + static_cast<std::int32_t>(number % (first_[expert + 1] - first_[expert]))];
+  }
 
  private:
   std::uint64_t key_;

@@ -7,6 +7,7 @@
 
 #include "workloads/scenario/popularity_keys.h"
 #include "workloads/scenario/scenario_parts.h"
+#include "workloads/scenario/shared_expert_keys.h"
 
 namespace moebius {
 namespace {
@@ -118,24 +119,22 @@ void set_expert_slots(Scenario& scenario, const Document& document) {
     fail("/workload/experts",
          "popularity that changes with time counts for requests that are there at once only with steps "
          "\"surface\"");
+  for (ServicePhase& phase : scenario.service.phases) set_slots(phase.plan, scenario.model.experts, plan);
   if (plan.policy == BalancePolicy::kNone) return;
   if (batch)
     fail(
         "/plan/expert_balance/policy",
         "experts of requests that are there at once are placed only where steps are \"surface\", found steps "
         "\"full\"; expected \"none\"");
-  const int experts = scenario.model.experts.routed;
-  if (experts == 0)
+  if (scenario.model.experts.routed == 0)
     fail("/plan/expert_balance/policy",
          fmt::format("{} has no experts to place; expected \"none\"", scenario.model.id));
   for (std::size_t i = 0; i < scenario.service.phases.size(); ++i) {
-    ServingPlan& phase = scenario.service.phases[i].plan;
-    if (phase.ep == 1)
+    if (scenario.service.phases[i].plan.ep == 1)
       fail(std::string(phase_key(scenario, i)),
            "experts that all stand on one rank cannot be placed: expected an expert-parallel degree above 1, "
            "or "
            "policy \"none\"");
-    phase.expert_slots = plan.slots(experts, phase.ep);
   }
 }
 

@@ -12,6 +12,7 @@
 #include "workloads/scenario/separation_keys.h"
 #include "workloads/scenario/service_keys.h"
 #include "workloads/scenario/serving_defaults.h"
+#include "workloads/scenario/shared_expert_keys.h"
 #include "workloads/scenario/traffic_keys.h"
 
 namespace moebius {
@@ -46,6 +47,7 @@ void require_same(Section& prefill, const PhaseKeys& found, const PhaseKeys& dec
   same("tp", found.tp, decode.tp);
   same("ep", found.ep, decode.ep);
   same("cp", found.cp > 1 ? found.cp : 0, decode.cp);
+  require_same_shared(prefill, found, decode);
 }
 
 template <class... Args>
@@ -88,7 +90,7 @@ void check_model(const ServingPlan& plan, const Model& model, const Document& do
   const char* ep = "/plan/decode/ep/degree";
   require(document, moe || plan.ep == 1 || plan.experts_apart(), ep,
           "expert-parallel degree {} for {}, which has no experts", plan.ep, model.id);
-  if (moe && plan.expert_slots == 0) divides(plan.ep, model.experts.routed, ep, "experts");
+  if (moe) check_slots(plan, model, place_at(document, ep));
   require(document, !moe || plan.tp == 1 || plan.tp % plan.ep == 0, ep,
           "expert-parallel degree {} does not divide tp {}: replicas of several ranks share experts among "
           "themselves alone",
@@ -150,6 +152,7 @@ PhaseKeys read_phase(Section& phase, int tp, int ep) {
   Section experts = phase.object("ep", false, "expert parallelism");
   degrees.ep = whole(experts, "degree", {0, kMostRanks}, ep, "ranks that share the experts of a layer");
   degrees.exchange = read_dispatch(experts);
+  degrees.shared_experts = read_shared_experts(experts);
   read_overlap(phase, experts, degrees);
   experts.finish();
   return degrees;

@@ -12,6 +12,7 @@
 #include "workloads/scenario/separation_keys.h"
 #include "workloads/scenario/service_class_keys.h"
 #include "workloads/scenario/service_pool_keys.h"
+#include "workloads/scenario/shared_expert_keys.h"
 
 namespace moebius {
 namespace {
@@ -145,6 +146,7 @@ ServicePhase phase_of(const Scenario& scenario, PoolRole role, const PhaseKeys& 
   plan.attend_by = keys.attend_by;
   check_cut_prompts(phase, keys, place);
   check_shared_heads(scenario.model, keys, place);
+  set_shared_experts(scenario, keys, plan, place);
   const Pool& pool = scenario.cluster->pools[phase.pool];
   const int dp = keys.dp > 0 ? keys.dp : pool.devices() / (plan.tp * plan.cp);
   if (dp == 0 || std::int64_t{dp} * plan.cp * plan.tp > pool.devices())
@@ -267,6 +269,7 @@ void set_phases(Scenario& scenario, const Document& document) {
   ServicePlan& service = scenario.service;
   decide_steps(scenario);
   check_engine(scenario, document);
+  check_carried_shared_experts(service, document);
   if (service.full_steps && is_batch(scenario)) {
     if (service.decode.cp > 1)
       place_at(document, "/plan/decode/attention/cp")

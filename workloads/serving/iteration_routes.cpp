@@ -4,6 +4,7 @@
 
 #include "workloads/routing/drawn_routes.h"
 #include "workloads/serving/carried/popularity_book.h"
+#include "workloads/serving/shared_experts.h"
 
 namespace moebius {
 namespace {
@@ -16,6 +17,12 @@ bool as_good_as_even(const RouteSpec& spec) {
   std::int64_t tokens = 0;
   for (const TokenRun& run : spec.runs.list()) tokens += run.count;
   return tokens * spec.active >= kRowsOfExpert * spec.experts;
+}
+
+// How many experts tokens choose among, where that many slots hold them.
+int experts_of(const ExpertSlotsPtr& placed, int slots) {
+  if (!placed) return slots;
+  return 1 + *std::max_element(placed->expert_of_slot.begin(), placed->expert_of_slot.end());
 }
 
 // Counts alone: equal iterations share a route.
@@ -35,7 +42,8 @@ IterationRoutes::IterationRoutes(const ServingJob& job, std::shared_ptr<RouteCac
     : job_(job),
       balanced_(balanced ? std::move(balanced) : std::make_shared<RouteCache>()),
       course_(job.workload.popularity, job.workload.seed, job.model.experts.routed,
-              job.model.experts.active) {}
+              job.model.experts.active - job.model.experts.always),
+      even_slots_(even_slots(job.plan, job.model.experts)) {}
 
 RoutePtr DrawnRoutes::get(const RouteSpec& spec) {
   for (const RoutePtr& route : routes_)
@@ -101,8 +109,11 @@ RouteSpec IterationRoutes::spec_of(int group, int layer) {
     }
   }
   const Experts& experts = job_.model.experts;
-  const int slots = places_ ? experts.routed : job_.plan.slots_of(experts);
-  const bool grouped = slots % experts.groups == 0;
+  const bool draws_always = loads_ != nullptr && loads_->draws_always;
+  const ExpertSlotsPtr placed = draws_always ? ExpertSlotsPtr() : even_slots_;
+  const int always = draws_always ? 0 : experts.always;
+  const int slots = places_ ? experts.routed : experts_of(placed, job_.plan.slots_of(experts));
+  const bool grouped = (slots - always) % experts.groups == 0;
   RouteSpec spec{.seed = job_.workload.seed,
                  .layer = layer,
                  .popularity = job_.workload.popularity,
@@ -111,10 +122,13 @@ RouteSpec IterationRoutes::spec_of(int group, int layer) {
                  .ranks_per_node = job_.ranks_per_node,
                  .experts = slots,
                  .active = experts.active,
+                 .always = always,
+                 .always_at_home = job_.plan.shared_copies > 0 && !job_.plan.replicated_experts(),
                  .groups = grouped ? experts.groups : 1,
                  .active_groups = grouped ? experts.active_groups : 1,
                  .tokens = most,
-                 .runs = runs};
+                 .runs = runs,
+                 .placed = placed};
   for (const int version : versions_) spec.popularities.push_back(popularities_->weights(version, layer));
   if (places_) spec.placed = places_(layer);
   return spec;

@@ -36,6 +36,9 @@ struct SlotDraw {
   std::vector<ExpertWeights> weights;
   int draws = 0;                            // > 0: layers take so many draws in turn; 0: each has its own
   int groups = 1, active_groups = 1;        // of slots, between which a token chooses first
+  // The weights speak of the slots of always-chosen experts, too: tokens draw these as the others. Else such
+  // experts have the slots of even loads.
+  bool draws_always = false;
   std::shared_ptr<DrawnRoutes> known = {};  // by these loads, where several iterations draw by them
 };
 
@@ -78,6 +81,7 @@ class IterationRoutes {
   const SlotDraw* loads_ = nullptr;
   const PromptBook* prompts_ = nullptr;
   const PopularityBook* popularities_ = nullptr;
+  ExpertSlotsPtr even_slots_;
   std::vector<int> versions_;  // of the popularity that this iteration's tokens choose by
   PlacedExperts places_;
 };

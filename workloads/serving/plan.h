@@ -32,6 +32,13 @@ struct PhaseOverlap {
 // with all tokens (cut_prompts.h).
 enum class CutAttention : std::uint8_t { kTokens, kHeads };
 
+// Where shared experts are computed (shared_experts.h).
+enum class SharedExperts : std::uint8_t {
+  kSeparate,  // each rank computes them for its own tokens, in products of their own
+  kFused,     // each rank for its own tokens, in the grouped products of the routed ones
+  kRouted,    // on ranks where they are placed, as routed experts that every token chooses
+};
+
 struct ServingPlan {
   int dp = 1;  // ranks of attention with rows of their own, each of tp: `cp` for a replica with its requests
   int tp = 1;  // which cut the heads of a replica
@@ -61,7 +68,12 @@ struct ServingPlan {
       0;  // rows that each decoding sequence has beside its own, guesses to be checked; simulated only
   int expert_slots = 0;  // of a layer, where experts may stand more than once; 0: one an expert
 
-  int slots_of(const Experts& experts) const { return expert_slots > 0 ? expert_slots : experts.routed; }
+  SharedExperts shared_experts = SharedExperts::kSeparate;
+  int shared_copies = 0;  // of expert_slots, those of shared experts that stand on every rank
+
+  int slots_of(const Experts& experts) const {
+    return expert_slots > 0 ? expert_slots : experts.routed + experts.always;
+  }
   SeparateExperts apart = {};  // where experts stand apart, ep is the number of their ranks
 
   bool experts_apart() const { return apart.ranks > 0; }

@@ -190,4 +190,23 @@ TEST_CASE("more slots never make a first placement less even on average") {
   }
 }
 
+TEST_CASE("an expert that every token uses is counted, placed and repeated by its load") {
+  ExpertCourse course(zipf(0.5), {}, 3, sixteen_experts());
+  BalancerShape shape = four_ranks(24);
+  shape.always = 1;
+  ExpertBalancer balancer(loop(BalancePolicy::kGlobal, 7), shape, course);
+  for (int layer = 0; layer < 3; ++layer) {
+    const SlotExperts& slots = balancer.places(layer);
+    const auto copies = std::count(slots.begin(), slots.end(), 16);
+    CHECK(copies >= 2);
+    // No other slot is loaded more than one of its copies would be, had it one less.
+    const std::vector<double> loads = balancer.slot_loads(layer);
+    CHECK(*std::max_element(loads.begin(), loads.end()) <= 1.0 / static_cast<double>(copies - 1));
+    CHECK(std::accumulate(loads.begin(), loads.end(), 0.0) == Approx(3));
+  }
+  balancer.count(1000);
+  balancer.finish();
+  for (int layer = 0; layer < 3; ++layer) CHECK(balancer.copies()[layer * 17 + 16] == 1000);
+}
+
 }  // namespace moebius

@@ -112,3 +112,20 @@ TEST_CASE("a table of measured servers that lacks a column is told which one") {
     CHECK(error.what() == path + ":1: a table of measured servers: expected the column osl, found none");
   }
 }
+
+TEST_CASE("SGLang's aggregated servers on Hopper fuse DeepSeek's shared expert where ranks cut each expert") {
+  const std::string columns =
+      "system,backend,backend_version,model_path,mode,isl,osl,concurrency,gemm_quant_mode,tp_size,"
+      "attention_dp_size,moe_tp_size,moe_ep_size,ttft_ms,tpot_ms\n";
+  const auto fuses = [&](const std::string& server, const std::string& degrees) {
+    const std::string row = server + ",1024,1024,8,fp8," + degrees + ",100,10\n";
+    const ServerScenario found = server_scenario(rows_of(columns + row)[0], ModelCatalog());
+    REQUIRE(found.left_out.empty());
+    return to_json(found.scenario->root).find(R"("shared_experts")") != std::string::npos;
+  };
+  const std::string cut = "8,1,8,1", spread = "1,8,1,8";
+  CHECK(fuses("h200_sxm,sglang,0.5.9,deepseek-ai/DeepSeek-R1,agg", cut));
+  CHECK_FALSE(fuses("h200_sxm,sglang,0.5.9,deepseek-ai/DeepSeek-R1,agg", spread));
+  CHECK_FALSE(fuses("b200_sxm,sglang,0.5.9,deepseek-ai/DeepSeek-R1,agg", cut));
+  CHECK_FALSE(fuses("h200_sxm,vllm,0.14.0,deepseek-ai/DeepSeek-R1,agg", cut));
+}

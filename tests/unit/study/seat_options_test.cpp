@@ -50,4 +50,12 @@ TEST_CASE("prompts stay whole in a search unless its space names ranks that cut 
         R"("token_budget": 512})");
 }
 
+TEST_CASE("a search computes shared experts where the given plan does") {
+  const Document plan =
+      parse_document(R"({"plan": {"decode": {"ep": {"degree": 2, "shared_experts": "fused"}}}})", "s.json");
+  CHECK(seat_settings(seat_of(PoolRole::kDecode), {.tp = 1, .cp = 1, .ep = 8}, plan)[0].value ==
+        R"({"pool": "p", "attention": {"tp": 1, "cp": 1}, )"
+        R"("ep": {"degree": 8, "dispatch": "auto", "shared_experts": "fused"}})");
+}
+
 }  // namespace moebius

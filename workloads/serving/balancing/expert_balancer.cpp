@@ -34,13 +34,14 @@ double drawn_count(std::int64_t tokens, double chance, RandomStream& random) {
 
 bool keeps_groups(const ExpertBalancePlan& plan, const BalancerShape& shape, int experts) {
   const int groups = shape.groups.groups;
-  if (plan.policy == BalancePolicy::kNone || plan.policy == BalancePolicy::kGlobal) return false;
+  if (plan.policy == BalancePolicy::kNone || plan.policy == BalancePolicy::kGlobal || shape.always > 0)
+    return false;
   if (shape.ranks % shape.ranks_per_node != 0 || experts % groups != 0) return false;
   return groups % (shape.ranks / shape.ranks_per_node) == 0;
 }
 
 GroupedChoice choice_of(const ExpertBalancePlan& plan, const BalancerShape& shape, int experts) {
-  if (plan.policy == BalancePolicy::kNone) return shape.groups;
+  if (plan.policy == BalancePolicy::kNone && shape.always == 0) return shape.groups;
   if (!keeps_groups(plan, shape, experts)) return {};
   const int nodes = shape.ranks / shape.ranks_per_node;
   const auto [groups, active] = shape.groups;
@@ -57,26 +58,32 @@ ExpertBalancer::ExpertBalancer(const ExpertBalancePlan& plan, const BalancerShap
       course_(course),
       places_(course.layers()),
       imbalances_(course.layers(), 1.0),
-      copies_(static_cast<std::size_t>(course.layers()) * course.experts(), 0.0),
+      copies_(static_cast<std::size_t>(course.layers()) * experts(), 0.0),
       next_(plan.loops() ? plan.every : kForever) {
   place_first();
   settle();
 }
 
+std::vector<double> ExpertBalancer::chances(int layer) const {
+  std::vector<double> all = course_.chances(layer);
+  all.insert(all.end(), shape_.always, 1.0);
+  return all;
+}
+
 void ExpertBalancer::place_first() {
   for (int layer = 0; layer < course_.layers(); ++layer) {
     if (plan_.policy != BalancePolicy::kNone && plan_.known_start && !course_.even()) {
-      places_[layer] = placed(course_.chances(layer));
+      places_[layer] = placed(chances(layer));
       continue;
     }
-    for (int slot = 0; slot < shape_.slots; ++slot) places_[layer].push_back(slot % course_.experts());
+    for (int slot = 0; slot < shape_.slots; ++slot) places_[layer].push_back(slot % experts());
   }
 }
 
 // Greedy betters what it has; its first placement is that of the algorithm.
 SlotExperts ExpertBalancer::placed(const std::vector<double>& loads) const {
-  PlacementShape shape{course_.experts(), shape_.slots, 1, 1, shape_.ranks};
-  if (keeps_groups(plan_, shape_, course_.experts())) {
+  PlacementShape shape{experts(), shape_.slots, 1, 1, shape_.ranks};
+  if (keeps_groups(plan_, shape_, experts())) {
     shape.groups = shape_.groups.groups;
     shape.nodes = shape_.ranks / shape_.ranks_per_node;
   }
@@ -84,12 +91,12 @@ SlotExperts ExpertBalancer::placed(const std::vector<double>& loads) const {
 }
 
 std::vector<double> ExpertBalancer::slot_loads(int layer) const {
-  return loads_of_slots(places_[layer], course_.chances(layer), shape_.ranks, plan_.split);
+  return loads_of_slots(places_[layer], chances(layer), shape_.ranks, plan_.split);
 }
 
 double ExpertBalancer::imbalance(int layer, const SlotExperts& slots) const {
   return imbalance_of(
-      loads_of_ranks(loads_of_slots(slots, course_.chances(layer), shape_.ranks, plan_.split), shape_.ranks));
+      loads_of_ranks(loads_of_slots(slots, chances(layer), shape_.ranks, plan_.split), shape_.ranks));
 }
 
 // Even popularity is what balancing aims for: tokens are dealt over slots.
@@ -98,8 +105,8 @@ void ExpertBalancer::settle() {
   if (course_.even()) return;
   chances_counted_.clear();
   for (int layer = 0; layer < course_.layers(); ++layer) {
-    const std::vector<double>& chances = course_.chances(layer);
-    chances_counted_.insert(chances_counted_.end(), chances.begin(), chances.end());
+    const std::vector<double> met = chances(layer);
+    chances_counted_.insert(chances_counted_.end(), met.begin(), met.end());
     imbalances_[layer] = imbalance(layer, places_[layer]);
   }
   changed();
@@ -169,7 +176,7 @@ void ExpertBalancer::advance(Time now, const MoveWorth& worth) {
 }
 
 std::vector<double> ExpertBalancer::window_loads(int layer) const {
-  std::vector<double> loads(course_.experts(), 0.0);
+  std::vector<double> loads(experts(), 0.0);
   const std::size_t first = static_cast<std::size_t>(layer) * loads.size();
   for (const Bin& bin : bins_)
     for (std::size_t e = 0; e < loads.size(); ++e) loads[e] += bin.copies[first + e];

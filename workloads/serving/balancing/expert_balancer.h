@@ -26,6 +26,7 @@ struct BalancerShape {
   int ranks = 1, ranks_per_node = 1;
   int slots = 0;         // of a layer
   GroupedChoice groups;  // of experts, as the model has them
+  int always = 0;        // experts behind those of the course, which every token uses
   double expert_bytes = 0;
   std::uint64_t seed = 1;  // of what counting misses
 };
@@ -89,6 +90,8 @@ class ExpertBalancer {
     int layer = 0;
     Rearrangement change;
   };
+  int experts() const { return course_.experts() + shape_.always; }
+  std::vector<double> chances(int layer) const;
   void place_first();
   SlotExperts placed(const std::vector<double>& loads) const;
   void rebalance_layer(int layer, const MoveWorth& worth, Rebalance& of);

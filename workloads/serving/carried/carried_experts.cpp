@@ -60,7 +60,7 @@ void CarriedExperts::settle() {
   for (int i = 0; i < course_.layers(); ++i) {
     const SlotExperts& slots = balancer_.places(i);
     std::vector<double> shares = shares_of(slots, balancer_.slot_loads(i), course_.experts());
-    places_[i] = std::make_shared<const ExpertSlots>(ExpertSlots{slots, std::move(shares)});
+    places_[i] = ExpertSlotsPtr({slots, std::move(shares)});
   }
 }
 

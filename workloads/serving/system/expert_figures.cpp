@@ -6,7 +6,7 @@ ExpertFigures figures_of(const ExpertCourse& course, const BalancerShape& shape,
                          const std::vector<ExpertBalancer*>& instances) {
   ExpertFigures figures;
   figures.layers = course.layers();
-  figures.experts = course.experts();
+  figures.experts = course.experts() + shape.always;
   figures.slots = shape.slots;
   figures.ranks = shape.ranks;
   figures.even = course.even();

@@ -47,6 +47,7 @@ struct PhaseKeys {
   std::string expert_pool = {};  // attention and experts apart: name of the experts'
   int expert_ranks = 0;          // 0: all devices of that pool
   int microbatches = 3;
+  std::optional<SharedExperts> shared_experts = {};
 };
 
 // A row of `/plan/pools`: one of several pools that serve one model.

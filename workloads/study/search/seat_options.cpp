@@ -80,13 +80,21 @@ std::string overlap(const SeatOption& option) {
   return option.overlapped ? R"(, "two_batch_overlap": true)" : "";
 }
 
-std::string of_attention(const PoolSeat& seat, const SeatOption& option, bool decodes) {
+// As the given plan computes them.
+std::string shared_experts(const Document& base, const std::string& phase) {
+  const std::string where = text_at(base, phase + "/ep/shared_experts");
+  return where.empty() ? "" : R"(, "shared_experts": )" + where;
+}
+
+std::string of_attention(const PoolSeat& seat, const SeatOption& option, const Document& base) {
+  const bool decodes = seat.role != PoolRole::kPrefill;
   if (!seat.expert_pool.empty())
     return fmt::format(
         R"({{"attention": {{"pool": "{}", "tp": 1}}, "experts": {{"pool": "{}"}}, "microbatches": {})",
         seat.pool, seat.expert_pool, option.microbatches);
-  return fmt::format(R"({{"pool": "{}", "attention": {{"tp": {}, "cp": {}}}, "ep": {{"degree": {}, {}}}{})",
-                     seat.pool, option.tp, option.cp, option.ep, exchange(option, decodes), overlap(option));
+  return fmt::format(R"({{"pool": "{}", "attention": {{"tp": {}, "cp": {}}}, "ep": {{"degree": {}, {}{}}}{})",
+                     seat.pool, option.tp, option.cp, option.ep, exchange(option, decodes),
+                     shared_experts(base, seat.pointer), overlap(option));
 }
 
 }  // namespace
@@ -113,9 +121,8 @@ bool is_degree_of_seat(const std::string& pointer) {
 }
 
 std::vector<Assignment> seat_settings(const PoolSeat& seat, const SeatOption& option, const Document& base) {
-  const bool decodes = seat.role != PoolRole::kPrefill;
   std::vector<Assignment> settings{
-      {seat.pointer, of_attention(seat, option, decodes) + rest_of(base, seat.pointer) + "}"}};
+      {seat.pointer, of_attention(seat, option, base) + rest_of(base, seat.pointer) + "}"}};
   if (seat.role == PoolRole::kBoth && !seat.pointer.starts_with("/plan/pools/")) {
     settings.push_back({"/plan/prefill", fmt::format(R"({{"ep": {{{}}}{}{}}})", exchange(option, false),
                                                      overlap(option), rest_of(base, "/plan/prefill"))});

@@ -115,6 +115,7 @@ ServerRule read_rule(Reader reader) {
   rule.replays_prompts = set.boolean("replays_prompts", false);
   rule.fp8_cache = set.boolean("fp8_cache", false);
   rule.generated_experts = set.boolean("generated_experts", false);
+  rule.fused_shared_experts = set.boolean("fused_shared_experts", false);
   rule.scheduler = read_object(set, "scheduler");
   rule.speculative = read_object(set, "speculative");
   set.finish();

@@ -119,10 +119,11 @@ Formats formats_of(const ServerRow& row, const Model& model) {
   throw LeftOut{fmt::format("format \"{}\" is not known", row.gemm)};
 }
 
-std::string phase_text(const ServerDegrees& d, const char* pool) {
+std::string phase_text(const ServerDegrees& d, const char* pool, const ServerStart& start) {
   const std::string named = *pool == 0 ? "" : fmt::format(R"("pool": "{}", )", pool);
-  return fmt::format(R"({}"attention": {{"dp": {}, "tp": {}}}, "ep": {{"degree": {}}})", named,
-                     d.workers * d.dp, d.tp, d.moe_ep);
+  const bool fused = start.fused_shared_experts && d.moe_ep == 1;
+  return fmt::format(R"({}"attention": {{"dp": {}, "tp": {}}}, "ep": {{"degree": {}{}}})", named,
+                     d.workers * d.dp, d.tp, d.moe_ep, fused ? R"(, "shared_experts": "fused")" : "");
 }
 
 std::string pool_text(const char* name, const std::string& accelerator, int devices) {
@@ -201,9 +202,9 @@ std::string plan_text(const ServerRow& row, const Layout& layout, const Formats&
   const int batch = start.max_batch > 0 ? std::min(start.max_batch, most) : most;
   const std::string budget = start.token_budget > 0 ? std::to_string(start.token_budget) : "";
   const std::string prefill = joined_members(
-      {row.apart() ? phase_text(layout.prefill, "prefill") : "", member("token_budget", budget)});
+      {row.apart() ? phase_text(layout.prefill, "prefill", start) : "", member("token_budget", budget)});
   const std::string decode =
-      joined_members({phase_text(layout.decode, row.apart() ? "decode" : ""),
+      joined_members({phase_text(layout.decode, row.apart() ? "decode" : "", start),
                       member("max_batch", std::to_string(batch)), member("speculative", start.speculative)});
   return fmt::format(
       R"({{"framework": "{}", "steps": "surface", {}{}"decode": {{{}}}, "prefill": {{{}}}, "precision": {}}})",
@@ -235,8 +236,8 @@ ServerScenario mapped(const ServerRow& row, const ModelCatalog& models) {
       R"( "workload": {}}})",
       row.line, json_string(row.model), cluster, plan, workload_text(row));
   return {parse_document(text, fmt::format("row {}", row.line)), "",
-          fmt::format("{} {} {} {} {} {} {} {}", row.model, cluster, phase_text(layout.prefill, ""),
-                      phase_text(layout.decode, ""), formats.precision, start.speculative,
+          fmt::format("{} {} {} {} {} {} {} {}", row.model, cluster, phase_text(layout.prefill, "", start),
+                      phase_text(layout.decode, "", start), formats.precision, start.speculative,
                       start.replays_prompts ? "replayed" : "launched", is_inferencemax(row))};
 }
 

@@ -67,6 +67,7 @@ ServerStart server_start(const ServerRow& row, const Model& model, const ServerS
       start.max_batch = slots_of(rule.users_a_slot, row.users, shape.replicas * row.decode.workers);
     start.replays_prompts |= rule.replays_prompts;
     generated_experts |= rule.generated_experts;
+    start.fused_shared_experts |= rule.fused_shared_experts;
     if (rule.scheduler) scheduler = scheduler ? merged(*scheduler, *rule.scheduler) : *rule.scheduler;
     if (rule.speculative) speculative = rule.speculative;
   }

@@ -1,0 +1,43 @@
+// Where shared experts cannot be computed, each refused with one exact sentence.
+#include "tests/invalid/refusals.h"
+
+namespace {
+
+using namespace moebius;
+
+const char* const kDecode = "validate/serving-cloudmatrix/decode-4096-8.json";
+
+void check(const char* pointer, const char* json, const std::string& sentence) {
+  INFO(pointer << " = " << json);
+  CHECK_THAT(refusal(kDecode, pointer, json), Catch::EndsWith(sentence));
+}
+
+}  // namespace
+
+TEST_CASE("shared experts that cannot stand among the routed ones are refused") {
+  REQUIRE(refusal(kDecode, "", "") == "");
+  check("/plan/decode/ep/shared_experts", "route",
+        R"(/plan/decode/ep/shared_experts: expected one of "separate", "fused", "routed", found "route" )"
+        R"((did you mean "routed"?))");
+  check(
+      "/model", R"({"base": "deepseek-r1", "experts": {"shared": 0, "shared_width": 0}})",
+      R"(/plan/decode: shared_experts "routed": deepseek-v3 (changed) has no shared experts; expected "separate")");
+  check("/model", R"({"base": "deepseek-r1", "experts": {"shared_width": 4096}})",
+        R"(/plan/decode: shared_experts "routed": one product holds experts of one width, and the 1 of )"
+        R"(deepseek-v3 (changed) are 4096 wide in all, routed ones 2048 each; expected "separate")");
+  check("/plan/expert_balance", R"({"policy": "none"})",
+        "/plan/decode/ep/degree: degree 320 does not divide the 257 experts, shared ones among them, of "
+        "deepseek-v3");
+  check(
+      "/plan/decode/speculative", R"({"mtp": 1, "model": "qwen3-30b-a3b"})",
+      R"(/plan/decode: shared_experts "routed": qwen3-30b-a3b guesses with experts of its own; expected "separate")");
+  check("/plan/steps", "full",
+        R"(/plan/decode/ep/shared_experts: "routed" is not carried out op by op: expected "separate", or )"
+        R"(/plan/steps "surface")");
+}
+
+TEST_CASE("one pool computes shared experts one way") {
+  CHECK_THAT(
+      refusal("smoke/serve-small.json", "/plan/prefill", R"({"ep": {"shared_experts": "fused"}})"),
+      Catch::EndsWith(R"(shared_experts "fused" differs from decode's "separate": one pool does both)"));
+}
