@@ -17,12 +17,12 @@ namespace {
 constexpr std::int64_t kBlock = 18432;  // 16 tokens of 576 BF16 numbers: not a multiple of a page
 constexpr std::int64_t kBlocks = 24;
 
-struct Case {
+struct TierCase {
   std::string name;
   std::function<std::unique_ptr<Tier>(int depth)> make;
 };
 
-std::vector<Case> cases(const std::string& directory) {
+std::vector<TierCase> cases(const std::string& directory) {
   const auto ssd = [&](bool direct, bool ring) {
     return [directory, direct, ring](int depth) -> std::unique_ptr<Tier> {
       return std::make_unique<SsdTier>(SsdOptions{directory, kBlock, kBlocks, depth, direct, ring},
@@ -49,7 +49,7 @@ TransferDone done_of(Tier& tier, const BlockTransfer& transfer) {
 
 TEST_CASE("blocks that were written come back equal, at any depth and in any order") {
   const test::Scratch scratch;
-  for (const Case& each : cases(scratch.path(""))) {
+  for (const TierCase& each : cases(scratch.path(""))) {
     for (const int depth : {1, 4, 32}) {
       INFO(each.name << ", depth " << depth);
       const auto tier = each.make(depth);
@@ -73,7 +73,7 @@ TEST_CASE("blocks that were written come back equal, at any depth and in any ord
 
 TEST_CASE("parts of a block are read at any byte, and written by pages") {
   const test::Scratch scratch;
-  for (const Case& each : cases(scratch.path(""))) {
+  for (const TierCase& each : cases(scratch.path(""))) {
     INFO(each.name);
     const auto tier = each.make(4);
     Pages written(kBlock), found(kBlock);
@@ -94,7 +94,7 @@ TEST_CASE("parts of a block are read at any byte, and written by pages") {
 
 TEST_CASE("neighbours of a block that is written keep their bytes") {
   const test::Scratch scratch;
-  for (const Case& each : cases(scratch.path(""))) {
+  for (const TierCase& each : cases(scratch.path(""))) {
     INFO(each.name);
     const auto tier = each.make(2);
     Pages first(kBlock), second(kBlock), third(kBlock), found(kBlock);
@@ -110,7 +110,7 @@ TEST_CASE("neighbours of a block that is written keep their bytes") {
 
 TEST_CASE("threads that use one tier at the same time each find their own bytes") {
   const test::Scratch scratch;
-  for (const Case& each : cases(scratch.path(""))) {
+  for (const TierCase& each : cases(scratch.path(""))) {
     INFO(each.name);
     const auto tier = each.make(8);
     constexpr int kThreads = 4, kRounds = 20;
@@ -148,7 +148,7 @@ TEST_CASE("threads that use one tier at the same time each find their own bytes"
 
 TEST_CASE("a cancelled transfer is done as cancelled and never as good") {
   const test::Scratch scratch;
-  for (const Case& each : cases(scratch.path(""))) {
+  for (const TierCase& each : cases(scratch.path(""))) {
     INFO(each.name);
     const auto tier = each.make(1);
     Pages memory(kBlock);
@@ -172,7 +172,7 @@ TEST_CASE("a cancelled transfer is done as cancelled and never as good") {
 
 TEST_CASE("a tier may go away with transfers in flight") {
   const test::Scratch scratch;
-  for (const Case& each : cases(scratch.path(""))) {
+  for (const TierCase& each : cases(scratch.path(""))) {
     INFO(each.name);
     Pages memory(kBlock * kBlocks);
     const auto tier = each.make(4);
@@ -211,7 +211,7 @@ TEST_CASE("the same code fetches a prompt from a simulated tier and from real on
   // come, and with it others.
   const auto expected = fetch_by_layer(simulated, memory.at(0));
   CHECK(expected == std::vector<TransferId>{0, 3, 4, 5, 6, 1, 2});
-  for (const Case& each : cases(scratch.path(""))) {
+  for (const TierCase& each : cases(scratch.path(""))) {
     INFO(each.name);
     const auto order = fetch_by_layer(*each.make(1), memory.at(0));
     std::vector<TransferId> reads;
@@ -224,7 +224,7 @@ TEST_CASE("the same code fetches a prompt from a simulated tier and from real on
 
 TEST_CASE("waiting for a time returns at that time with nothing, and asking an idle tier at once") {
   const test::Scratch scratch;
-  for (const Case& each : cases(scratch.path(""))) {
+  for (const TierCase& each : cases(scratch.path(""))) {
     INFO(each.name);
     const auto tier = each.make(4);
     CHECK(tier->wait(kForever).empty());
