@@ -15,7 +15,7 @@ namespace moebius::kv {
 namespace {
 
 constexpr std::int64_t kBlock = 18432;  // 16 tokens of 576 BF16 numbers: not a multiple of a page
-constexpr std::int64_t kBlocks = 24;
+constexpr std::int64_t kTierBlocks = 24;
 
 struct TierCase {
   std::string name;
@@ -25,13 +25,13 @@ struct TierCase {
 std::vector<TierCase> cases(const std::string& directory) {
   const auto ssd = [&](bool direct, bool ring) {
     return [directory, direct, ring](int depth) -> std::unique_ptr<Tier> {
-      return std::make_unique<SsdTier>(SsdOptions{directory, kBlock, kBlocks, depth, direct, ring},
+      return std::make_unique<SsdTier>(SsdOptions{directory, kBlock, kTierBlocks, depth, direct, ring},
                                        HostClock::now());
     };
   };
   return {{"host memory",
            [](int depth) -> std::unique_ptr<Tier> {
-             return std::make_unique<HostTier>(TierShape{kBlock, kBlocks, depth, 1}, HostClock::now());
+             return std::make_unique<HostTier>(TierShape{kBlock, kTierBlocks, depth, 1}, HostClock::now());
            }},
           {"SSD by io_uring", ssd(true, true)},
           {"SSD by threads", ssd(true, false)},
@@ -53,19 +53,19 @@ TEST_CASE("blocks that were written come back equal, at any depth and in any ord
     for (const int depth : {1, 4, 32}) {
       INFO(each.name << ", depth " << depth);
       const auto tier = each.make(depth);
-      Pages written(kBlocks * kBlock), found(kBlocks * kBlock);
+      Pages written(kTierBlocks * kBlock), found(kTierBlocks * kBlock);
       written.fill_randomly(7);
-      for (std::int64_t i = 0; i < kBlocks; ++i) {
-        const std::int64_t block = i * 7 % kBlocks;
+      for (std::int64_t i = 0; i < kTierBlocks; ++i) {
+        const std::int64_t block = i * 7 % kTierBlocks;
         tier->submit({Direction::kWrite, {{block, 0, kBlock, written.at(block * kBlock)}}});
       }
-      CHECK(all_good(*tier, kBlocks));
+      CHECK(all_good(*tier, kTierBlocks));
       BlockTransfer all{Direction::kRead, {}};
-      for (std::int64_t block = kBlocks - 1; block >= 0; --block)
+      for (std::int64_t block = kTierBlocks - 1; block >= 0; --block)
         all.pieces.push_back({block, 0, kBlock, found.at(block * kBlock)});
       CHECK(done_of(*tier, all).outcome == Outcome::kGood);
       CHECK(found.equals(written));
-      CHECK(tier->counters().read_bytes == kBlocks * kBlock);
+      CHECK(tier->counters().read_bytes == kTierBlocks * kBlock);
       CHECK(tier->counters().deepest <= depth);
     }
   }
@@ -174,9 +174,9 @@ TEST_CASE("a tier may go away with transfers in flight") {
   const test::Scratch scratch;
   for (const TierCase& each : cases(scratch.path(""))) {
     INFO(each.name);
-    Pages memory(kBlock * kBlocks);
+    Pages memory(kBlock * kTierBlocks);
     const auto tier = each.make(4);
-    for (std::int64_t block = 0; block < kBlocks; ++block)
+    for (std::int64_t block = 0; block < kTierBlocks; ++block)
       tier->submit({Direction::kWrite, {{block, 0, kBlock, memory.at(block * kBlock)}}});
   }
   CHECK(std::filesystem::is_empty(scratch.path("")));
@@ -206,7 +206,7 @@ TEST_CASE("the same code fetches a prompt from a simulated tier and from real on
   const test::Scratch scratch;
   Pages memory(kBlock * 3);
   const ServiceLaw law{{1e9}, 0, {1000}};
-  SimulatedTier simulated({kBlock, kBlocks, 1, kPage}, {law, law, false});
+  SimulatedTier simulated({kBlock, kTierBlocks, 1, kPage}, {law, law, false});
   // The first write is in service before anything else is there; on a real tier it may end before the reads
   // come, and with it others.
   const auto expected = fetch_by_layer(simulated, memory.at(0));

@@ -14,13 +14,13 @@
 namespace moebius {
 namespace {
 
-constexpr std::uint32_t kTurned = 1, kY = 2;
+constexpr std::uint32_t kTurned = 1, kResult = 2;
 constexpr int kTurning = 3;
 
 // y = all-reduce(x + x) on every rank.
 FragmentPtr doubled_sum() {
   FragmentBuilder b("doubled sum", Phase::kForward);
-  const TensorId x = b.add(kept(kTurned, 1, 2)), y = b.add(kept(kY, 1, 2));
+  const TensorId x = b.add(kept(kTurned, 1, 2)), y = b.add(kept(kResult, 1, 2));
   const TensorId twice = b.add({.dtype = DType::kFp32, .rows = 1, .columns = 2});
   b.emit({.kind = OpKind::kAdd, .shape = {.m = 1, .n = 2}}, {x, x}, {twice});
   b.emit(meeting(OpKind::kAllReduce, GroupRole::kTensor, 1), {twice}, {y});
@@ -42,7 +42,7 @@ TEST_CASE("ranks in turns compute what ranks side by side compute") {
   hand_made.run_everywhere(doubled_sum());
   // 2 (0 + 1 + 2) and 2 (1 + 1 + 1)
   for (int rank = 0; rank < kTurning; ++rank)
-    CHECK(hand_made.executor().tensor(rank, kY) == std::vector<float>{6, 6});
+    CHECK(hand_made.executor().tensor(rank, kResult) == std::vector<float>{6, 6});
 }
 
 TEST_CASE("of ranks in turns every op is timed once, of others none") {
@@ -114,7 +114,7 @@ TEST_CASE("a rank that fails stops ranks in turns, and a deadlock is told") {
   HandMade uneven(one_group(2, GroupRole::kTensor), in_turns());
   FragmentBuilder b("doubled sum", Phase::kForward);
   const TensorId x = b.add(kept(kTurned, 1, 4));
-  b.emit(meeting(OpKind::kAllReduce, GroupRole::kTensor, 1), {x}, {b.add(kept(kY, 1, 4))});
+  b.emit(meeting(OpKind::kAllReduce, GroupRole::kTensor, 1), {x}, {b.add(kept(kResult, 1, 4))});
   uneven.submit(0, doubled_sum());
   uneven.submit(1, b.freeze_it());
   CHECK_THROWS_WITH(uneven.executor().finish(), Catch::Matchers::Contains("elements where"));
