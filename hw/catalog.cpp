@@ -62,6 +62,12 @@ Value name_value(const std::string& name) {
 
 }  // namespace
 
+Document embedded_document(std::string_view path) {
+  for (const EmbeddedFile& file : embedded_files())
+    if (file.path == path) return parse_document(file.text, fmt::format("<{}>", path));
+  CHECK(false, std::string(path));
+}
+
 Catalog::Catalog(const std::string& data_dir) {
   Shelf* const shelves[] = {&accelerators_, &nodes_, &fabrics_, &storage_};
   for (const EmbeddedFile& file : embedded_files())
@@ -71,7 +77,8 @@ Catalog::Catalog(const std::string& data_dir) {
   if (data_dir.empty()) return;
   const std::filesystem::path folder = data_dir;
   // Others read these two: a folder may hold nothing else.
-  bool found = std::filesystem::exists(folder / "models.json") || std::filesystem::exists(folder / "profiles");
+  bool found =
+      std::filesystem::exists(folder / "models.json") || std::filesystem::exists(folder / "profiles");
   for (Shelf* shelf : shelves) {
     const std::filesystem::path path = folder / (shelf->root + ".json");
     if (!std::filesystem::exists(path)) continue;

@@ -30,6 +30,8 @@ struct EmbeddedFile {
   std::string_view text;
 };
 std::span<const EmbeddedFile> embedded_files();
+// Of one of them, called "<path>" where it is at fault; CHECKs that it is there.
+Document embedded_document(std::string_view path);
 
 class Catalog {
  public:

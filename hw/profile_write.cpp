@@ -3,6 +3,7 @@
 #include <cmath>
 #include <iterator>
 
+#include "hw/json_text.h"
 #include "hw/profile.h"
 #include "hw/profile_device.h"
 
@@ -11,13 +12,6 @@ namespace {
 
 using Out = std::back_insert_iterator<std::string>;
 
-std::string quoted(std::string_view text) {
-  Value value;
-  value.kind = Value::Kind::kString;
-  value.text = text;
-  return to_json(value);
-}
-
 // One object of a list in the file, behind a comma but for the first.
 void begin_item(Out& out, bool first) {
   fmt::format_to(out, "{}\n    {{", first ? "" : ",");
@@ -25,7 +19,7 @@ void begin_item(Out& out, bool first) {
 
 void write_reference(Out& out, const Accelerator& chip) {
   fmt::format_to(out, "  \"reference\": {{\"architecture\": {}, \"cores\": {}, \"general_cores\": {}, ",
-                 quoted(chip.architecture), chip.cores, chip.general_cores);
+                 json_string(chip.architecture), chip.cores, chip.general_cores);
   fmt::format_to(out,
                  "\"independent_engines\": {}, \"memory_rate\": {}, \"memory_efficiency\": {}, \"l2\": {}, ",
                  chip.independent_engines, chip.memory_rate.value, chip.memory_efficiency, chip.l2.value);
@@ -43,7 +37,7 @@ void write_reference(Out& out, const Accelerator& chip) {
 
 void write_names(Out& out, const std::vector<std::string>& names) {
   for (std::size_t i = 0; i < names.size(); ++i)
-    fmt::format_to(out, "{}{}", i > 0 ? ", " : "", quoted(names[i]));
+    fmt::format_to(out, "{}{}", i > 0 ? ", " : "", json_string(names[i]));
 }
 
 // What a table says only when it differs from its kind and type.
@@ -97,7 +91,8 @@ void write_parts(Out& out, const std::vector<HeldOutPart>& parts) {
   fmt::format_to(out, ", \"parts\": [");
   for (const HeldOutPart& part : parts)
     fmt::format_to(out, "{}{{\"name\": {}, \"rows\": {}, \"median\": {:.4f}, \"p90\": {:.4f}}}",
-                   &part == parts.data() ? "" : ", ", quoted(part.name), part.rows, part.median, part.p90);
+                   &part == parts.data() ? "" : ", ", json_string(part.name), part.rows, part.median,
+                   part.p90);
   fmt::format_to(out, "]");
 }
 
@@ -112,7 +107,7 @@ void write_errors(Out& out, const HeldOut& held_out, const std::vector<RejectedR
   fmt::format_to(out, "\"rejected\": [");
   for (std::size_t i = 0; i < rejected.size(); ++i)
     fmt::format_to(out, "{}{{\"rows\": {}, \"reason\": {}}}", i > 0 ? ", " : "", rejected[i].rows,
-                   quoted(rejected[i].reason));
+                   json_string(rejected[i].reason));
   fmt::format_to(out, "]");
 }
 
@@ -128,24 +123,26 @@ void write_power(Out& out, const ProfilePower& power) {
     fmt::format_to(out, "{}\"{}\": {}", first ? "" : ", ", to_string(static_cast<DType>(i)), joules);
     first = false;
   }
-  fmt::format_to(out, "}},\n    \"source\": {}, \"note\": {}", quoted(power.source), quoted(power.note));
-  if (!power.carried_from.empty()) fmt::format_to(out, ", \"carried_from\": {}", quoted(power.carried_from));
+  fmt::format_to(out, "}},\n    \"source\": {}, \"note\": {}", json_string(power.source),
+                 json_string(power.note));
+  if (!power.carried_from.empty())
+    fmt::format_to(out, ", \"carried_from\": {}", json_string(power.carried_from));
   fmt::format_to(out, ",\n    ");
   write_errors(out, power.held_out, power.rejected, "\n    ");
   fmt::format_to(out, "\n  }},\n");
 }
 
 void write_table(Out& out, const ProfileTable& table) {
-  fmt::format_to(out, "\n      \"name\": {},\n      \"kinds\": [", quoted(table.name));
+  fmt::format_to(out, "\n      \"name\": {},\n      \"kinds\": [", json_string(table.name));
   write_names(out, table.kinds);
   fmt::format_to(out, "],\n      \"dtype\": \"{}\", ", to_string(table.dtype));
   write_formats(out, table);
   fmt::format_to(out,
                  "\"stack\": {}, \"source\": {}, \"cores\": {}, \"clocks\": \"{}\", \"values\": \"{}\", ",
-                 quoted(table.stack), quoted(table.source), table.cores,
+                 json_string(table.stack), json_string(table.source), table.cores,
                  table.sustained ? "sustained" : "burst", table.fitted ? "fitted" : "measured");
   if (table.hot) fmt::format_to(out, "\"hot\": true, ");
-  fmt::format_to(out, "\"in_sample\": {},\n      \"note\": {}", table.in_sample, quoted(table.note));
+  fmt::format_to(out, "\"in_sample\": {},\n      \"note\": {}", table.in_sample, json_string(table.note));
   if (table.limited_from > 0)
     fmt::format_to(out, ",\n      \"power_limited_from_us\": {}", table.limited_from);
   if (table.spread > 0) fmt::format_to(out, ",\n      \"spread\": {:.4f}", table.spread);
@@ -163,13 +160,13 @@ std::string to_json(const Profile& profile) {
   std::string text;
   Out out(text);
   fmt::format_to(out, "{{\n  \"format\": \"moebius-profile-1\",\n  \"accelerator\": {},\n",
-                 quoted(profile.accelerator));
+                 json_string(profile.accelerator));
   write_reference(out, profile.reference);
   fmt::format_to(out, "  \"sources\": [");
   for (const ProfileSource& source : profile.sources) {
     begin_item(out, &source == profile.sources.data());
-    fmt::format_to(out, "\"key\": {}, \"text\": {}, \"licence\": {}, \"date\": {}}}", quoted(source.key),
-                   quoted(source.text), quoted(source.licence), quoted(source.date));
+    fmt::format_to(out, "\"key\": {}, \"text\": {}, \"licence\": {}, \"date\": {}}}", json_string(source.key),
+                   json_string(source.text), json_string(source.licence), json_string(source.date));
   }
   fmt::format_to(out, "\n  ],\n");
   if (profile.power.limit > 0) write_power(out, profile.power);

@@ -10,6 +10,11 @@ struct SvgBox {
   double x = 0, y = 0, width = 0, height = 0;
 };
 
+// Where the drawing stands on its page, and the height of its rows.
+struct SvgPage {
+  double left = 0, top = 0, width = 0, row = 0, gap = 0, right = 0, bottom = 0;
+};
+
 // Sizes of words in pixels; where `x` of a text is.
 enum class SvgAnchor { kStart, kMiddle, kEnd };
 

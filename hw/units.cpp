@@ -172,6 +172,10 @@ std::string to_text(Time time) {
   return fmt::format("{} {}", significant(ns / step.ns, 4), step.name);
 }
 
+std::string seconds_text(double seconds) {
+  return fmt::format("{}{}", seconds < 0 ? "-" : "", to_text(time_from_seconds(std::abs(seconds))));
+}
+
 std::string to_text(Bytes bytes) {
   return with_prefix(bytes.value, 3, "B");
 }

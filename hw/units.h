@@ -3,11 +3,13 @@
 #pragma once
 
 #include <compare>
+#include <concepts>
 #include <cstdint>
 #include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 namespace moebius {
 
@@ -15,9 +17,10 @@ struct Time {
   std::int64_t ns = 0;
 
   auto operator<=>(const Time&) const = default;
-  double seconds() const { return static_cast<double>(ns) * 1e-9; }
+  constexpr double seconds() const { return static_cast<double>(ns) * 1e-9; }
 };
 
+inline constexpr Time kHour{3'600'000'000'000};
 inline constexpr Time kForever{std::numeric_limits<std::int64_t>::max()};
 
 constexpr Time operator+(Time a, Time b) { return {a.ns + b.ns}; }
@@ -65,6 +68,16 @@ using UsdPerHour = Quantity<struct UsdPerHourDimension>;
 constexpr double operator/(Bytes amount, ByteRate rate) { return amount.value / rate.value; }
 constexpr double operator/(Flops amount, FlopRate rate) { return amount.value / rate.value; }
 
+// Rounded up; of numbers from 0, divided by numbers from 1.
+template <std::integral A, std::integral B>
+constexpr std::common_type_t<A, B> ceil_div(A number, B by) {
+  return (number + by - 1) / by;
+}
+
+// 0 of nothing.
+constexpr double share(double part, double whole) { return whole > 0 ? part / whole : 0; }
+constexpr double share(Time part, Time whole) { return share(part.seconds(), whole.seconds()); }
+
 enum class Dimension { kTime, kBytes, kByteRate, kFlopRate, kPower, kFrequency, kLength, kPrice };
 
 // "400 Gb/s" -> 5e10 for kByteRate: the value in SI units (seconds for kTime), or nothing when the text is not one
@@ -76,6 +89,7 @@ std::string_view describe(Dimension dimension);
 
 // For people: three or four significant digits and the fitting prefix ("19.93 s", "1.42 GB", "46.1 GB/s").
 std::string to_text(Time time);
+std::string seconds_text(double seconds);  // the same of a difference, too
 std::string to_text(Bytes bytes);
 std::string to_text(ByteRate rate);
 std::string to_text(FlopRate rate);

@@ -13,18 +13,9 @@
 namespace moebius {
 namespace {
 
-constexpr std::string_view kCatalogPath = "models/catalog/models.json";
-
 std::string lower(std::string text) {
   for (char& c : text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
   return text;
-}
-
-std::string_view embedded_catalog() {
-  for (const EmbeddedFile& file : embedded_files()) {
-    if (file.path == kCatalogPath) return file.text;
-  }
-  CHECK(false, "the model catalog is not embedded");
 }
 
 Published read_published(Reader reader, const Published& base) {
@@ -61,7 +52,7 @@ std::string beside(const Place& place, const std::string& path) {
 }  // namespace
 
 ModelCatalog::ModelCatalog(const std::string& data_dir) {
-  load(parse_document(embedded_catalog(), std::string(kCatalogPath)));
+  load(embedded_document("models/catalog/models.json"));
   if (data_dir.empty()) return;
   const std::filesystem::path more = std::filesystem::path(data_dir) / "models.json";
   if (std::filesystem::exists(more)) load(load_document(more.string()));

@@ -106,6 +106,12 @@ std::string_view to_string(OpKind kind);  // "gemm", "grouped_gemm_dgrad", ...
 
 // True for the kinds that move bytes over wires (kDispatch and after).
 constexpr bool is_communication(OpKind kind) { return kind >= OpKind::kDispatch; }
+// A product for each of several experts.
+constexpr bool is_grouped(OpKind kind) { return kind >= OpKind::kGroupedGemm && kind <= OpKind::kGroupedGemmWgrad; }
+// The gradient of a matrix of weights, or of each expert's.
+constexpr bool is_weight_gradient(OpKind kind) { return kind == OpKind::kGemmWgrad || kind == OpKind::kGroupedGemmWgrad; }
+// Over whole sequences, forward or backward; not over a cache.
+constexpr bool is_attention(OpKind kind) { return kind == OpKind::kAttention || kind == OpKind::kAttentionGrad; }
 // Of one rank alone, between its device and its host.
 constexpr bool is_host_copy(OpKind kind) { return kind >= OpKind::kCopyToHost; }
 

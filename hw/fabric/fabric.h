@@ -152,7 +152,7 @@ struct FabricPool {
   ByteRate host_memory_rate;  // of one node, reads and writes together
   Time copy_latency;          // of an empty copy to or from host memory
 
-  int boards() const { return board > 0 ? (devices_per_node + board - 1) / board : 1; }
+  int boards() const { return board > 0 ? ceil_div(devices_per_node, board) : 1; }
 };
 
 // Where the pools stand on the leaves. A pool goes on filling the leaves of the pool before it when their

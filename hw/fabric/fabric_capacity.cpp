@@ -67,7 +67,7 @@ bool Fabric::leaves_can_bind() const {
   if (layout_.tiers < 2 || layout_.nodes == 1) return false;
   for (std::size_t i = 0; i < pools_.size(); ++i) {
     const auto& place = layout_.pools[i];
-    const int of_one_node = (place.ports + place.leaves_per_node - 1) / place.leaves_per_node;
+    const int of_one_node = ceil_div(place.ports, place.leaves_per_node);
     const int ports = std::min(place.nodes_per_leaf, layout_.nodes) * of_one_node;
     if (pools_[i].nic_rate * ports > leaf_uplink(place.first_group)) return true;
   }

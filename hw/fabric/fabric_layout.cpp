@@ -4,15 +4,12 @@
 #include <fmt/format.h>
 
 #include "hw/fabric/fabric.h"
+#include "hw/units.h"
 
 namespace moebius {
 namespace {
 
 constexpr std::int64_t kMostDevices = std::int64_t{1} << 24;
-
-int ceil_div(int a, int b) {
-  return (a + b - 1) / b;
-}
 
 int nics_of(const FabricPool& pool) {
   return ceil_div(pool.devices_per_node, pool.devices_per_nic);

@@ -8,7 +8,7 @@ int Fabric::num_leaves() const {
 }
 
 int Fabric::num_pods() const {
-  return (layout_.groups + layout_.pod_groups - 1) / layout_.pod_groups * spec_.planes;
+  return ceil_div(layout_.groups, layout_.pod_groups) * spec_.planes;
 }
 
 int Fabric::leaf_of(int device) const {

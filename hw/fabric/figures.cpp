@@ -4,12 +4,10 @@
 #include <map>
 #include <set>
 
+#include "hw/units.h"
+
 namespace moebius {
 namespace {
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
-  return (a + b - 1) / b;
-}
 
 // What stands in a fabric: leaves and pods in use, by plane and region.
 struct Inventory {

@@ -1,7 +1,5 @@
 #include "real/bench/host_case.h"
 
-#include <time.h>
-
 #include <algorithm>
 #include <cmath>
 
@@ -13,7 +11,9 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
+#include "real/bench/case_tensors.h"
 #include "real/rounding.h"
+#include "real/thread_clock.h"
 #include "workloads/routing/routing.h"
 #include "workloads/training/layers/builder.h"
 
@@ -23,12 +23,6 @@ namespace {
 constexpr std::size_t kLine = 64;                                  // bytes
 constexpr std::int64_t kPatternRows = 512, kPatternColumns = 128;  // a scale for each row
 
-double thread_seconds() {
-  timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
-
 // Whole numbers below `below`, spread over all of them.
 Matrix<float> random_ids(const OperandSpec& spec, std::uint64_t seed) {
   Matrix<float> ids(spec.rows, spec.columns);
@@ -37,21 +31,6 @@ Matrix<float> random_ids(const OperandSpec& spec, std::uint64_t seed) {
     ids.values[i] = static_cast<float>(std::floor(number));
   }
   return ids;
-}
-
-Tensor tensor_of(const OperandSpec& spec, std::uint32_t key, bool stays) {
-  return {.scope = stays ? Scope::kRank : Scope::kFragment,
-          .memory = spec.weight ? MemoryKind::kWeights : MemoryKind::kTransient,
-          .dtype = spec.dtype,
-          .key = stays ? key : 0,
-          .rows = spec.rows,
-          .columns = spec.columns};
-}
-
-// Stands for the route of the op, whose plan is given by hand.
-RoutePtr stand_in() {
-  return std::make_shared<const Route>(
-      RouteSpec{.ranks = 1, .ranks_per_node = 1, .experts = 1, .active = 1, .tokens = 1});
 }
 
 #if defined(__x86_64__)
@@ -122,7 +101,7 @@ void HostCase::make_fragment() {
     outputs_.push_back(builder.add(tensor_of(spec, ++key, spec.changed)));
   if (operands_.in_place) outputs_ = inputs_;
   if (operands_.route) {
-    const RoutePtr route = stand_in();
+    const RoutePtr route = stand_in_route();
     operands_.op.route = builder.add_route(route);
     routes_.put(route, std::move(*operands_.route));
   }
@@ -146,9 +125,9 @@ void HostCase::fill(Patterns& patterns) {
 double HostCase::execute() {
   store_.release(0);
   OpContext<float> context({0, &place_, &options_, &store_, &routes_}, submission_, 0);
-  const double start = thread_seconds();
+  const Time start = thread_cpu_time();
   compute(context);
-  return thread_seconds() - start;
+  return (thread_cpu_time() - start).seconds();
 }
 
 void HostCase::flush() {

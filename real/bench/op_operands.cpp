@@ -20,13 +20,10 @@ bool is_quantised(DType dtype) {
   return dtype == DType::kFp8 || dtype == DType::kInt8 || dtype == DType::kFp4 || dtype == DType::kInt4;
 }
 
-bool is_attention(OpKind kind) {
+bool has_keys(OpKind kind) {
   return kind == OpKind::kAttention || kind == OpKind::kAttentionGrad || kind == OpKind::kPagedAttention;
 }
 
-OperandSpec matrix(std::int64_t rows, std::int64_t columns, DType dtype) {
-  return {.rows = rows, .columns = columns, .dtype = dtype};
-}
 OperandSpec positive(std::int64_t rows, std::int64_t columns, DType dtype = kFp32) {
   return {.rows = rows, .columns = columns, .dtype = dtype, .contents = Contents::kPositive};
 }
@@ -277,7 +274,7 @@ std::vector<CostQuery> by_keys(const CostQuery& query) {
 }  // namespace
 
 std::vector<CostQuery> parts_of(const CostQuery& query) {
-  if (is_attention(query.kind) && !query.rows.empty()) return by_keys(query);
+  if (has_keys(query.kind) && !query.rows.empty()) return by_keys(query);
   if (!query.fused_quantise || !is_quantised(query.dtype)) return {query};
   CostQuery product = query, quantise = query;
   product.fused_quantise = quantise.fused_quantise = false;

@@ -36,6 +36,10 @@ struct OperandSpec {
   std::int64_t expert_rows = 0;  // of one expert, where the rows are those of several
 };
 
+inline OperandSpec matrix(std::int64_t rows, std::int64_t columns, DType dtype) {
+  return {.rows = rows, .columns = columns, .dtype = dtype};
+}
+
 struct OpOperands {
   Op op;
   std::vector<OperandSpec> inputs, outputs;

@@ -33,9 +33,6 @@ std::int64_t cache_rows(const Batch& batch) {
   return pages * batch.page_tokens;
 }
 
-OperandSpec matrix(std::int64_t rows, std::int64_t columns, DType dtype) {
-  return {.rows = rows, .columns = columns, .dtype = dtype};
-}
 OperandSpec in_place(std::int64_t rows, std::int64_t columns, DType dtype) {
   return {.rows = rows, .columns = columns, .dtype = dtype, .changed = true};
 }

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "hw/cluster.h"
+#include "hw/median.h"
 #include "real/bench/cache_walk.h"
 #include "real/host/host_executor.h"
 #include "workloads/calibration/device/transfer_fit.h"
@@ -113,12 +114,6 @@ class Case {
   RoutePtr route_;
 };
 
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
 // Median seconds of the op over members and repetitions; of a message, sender and receiver together.
 double seconds_of(const Kind& kind, const Case& one, const CacheWalk& between) {
   const Layout layout = layout_of(one.group_size(), role_of(kind.kind));
@@ -147,7 +142,7 @@ double seconds_of(const Kind& kind, const Case& one, const CacheWalk& between) {
   std::vector<double> ops, others;
   for (const OpTime& time : executor->op_times())
     (receives[time.sequence] ? others : ops).push_back(time.cpu.seconds());
-  return median(ops) + (others.empty() ? 0 : median(others));
+  return upper_median(ops) + (others.empty() ? 0 : upper_median(others));
 }
 
 TransferCurve measure(const Kind& kind, double seconds, const CacheWalk& between) {

@@ -1,7 +1,6 @@
 #include "real/calibration/host_figures.h"
 
 #include <sys/utsname.h>
-#include <time.h>
 
 #include <algorithm>
 #include <atomic>
@@ -15,6 +14,7 @@
 #include "real/calibration/host_exchange.h"
 #include "real/calibration/storage_figures.h"
 #include "real/exchange.h"
+#include "real/thread_clock.h"
 #include "workloads/calibration/device/transfer_fit.h"
 #include "workloads/crosscheck/cache_mixture.h"
 #include "workloads/schedule/op.h"
@@ -24,12 +24,6 @@ namespace {
 
 constexpr std::size_t kPoolBytes = std::size_t{128} << 20;  // that copies wander through
 const std::vector<double> kSizes = {256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304};
-
-double thread_seconds() {
-  timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
 
 std::string system_release() {
   utsname names{};
@@ -44,9 +38,9 @@ class Copies {
   double once(std::size_t bytes) {
     const std::size_t half = kPoolBytes / 2;
     if (at_ + bytes > half) at_ = 0;
-    const double start = thread_seconds();
+    const Time start = thread_cpu_time();
     std::memcpy(pool_.data() + half + at_, pool_.data() + at_, bytes);
-    const double seconds = thread_seconds() - start;
+    const double seconds = (thread_cpu_time() - start).seconds();
     at_ += bytes;
     return seconds;
   }
@@ -63,9 +57,9 @@ class Meetings {
   double seconds(std::size_t bytes, int times) {
     double spent = 0;
     std::thread other([&] { meet(0, bytes, times); });
-    const double start = thread_seconds();
+    const Time start = thread_cpu_time();
     meet(1, bytes, times);
-    spent = thread_seconds() - start;
+    spent = (thread_cpu_time() - start).seconds();
     other.join();
     return spent / times;
   }

@@ -5,6 +5,8 @@
 file(GLOB cuda_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/*.cpp)
 list(REMOVE_ITEM cuda_sources ${CMAKE_CURRENT_LIST_DIR}/without_cuda.cpp)
 add_library(cuda_executor OBJECT ${cuda_sources})
+join_folders(${cuda_sources})
+set_target_properties(cuda_executor PROPERTIES UNITY_BUILD_MODE GROUP)
 target_link_libraries(cuda_executor PUBLIC real_room ${CMAKE_DL_LIBS})
 
 # nvcc is seldom on PATH.

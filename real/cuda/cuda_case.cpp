@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
+#include "real/bench/case_tensors.h"
 #include "workloads/routing/routing.h"
 #include "workloads/training/layers/builder.h"
 
@@ -42,20 +43,6 @@ void tile(Stream stream, void* to, std::size_t bytes, const void* from, std::siz
     copy_on_device(stream, first + done, first, more);
     done += more;
   }
-}
-
-RoutePtr stand_in() {
-  return std::make_shared<const Route>(
-      RouteSpec{.ranks = 1, .ranks_per_node = 1, .experts = 1, .active = 1, .tokens = 1});
-}
-
-Tensor tensor_of(const OperandSpec& spec, std::uint32_t key, bool stays) {
-  return {.scope = stays ? Scope::kRank : Scope::kFragment,
-          .memory = spec.weight ? MemoryKind::kWeights : MemoryKind::kTransient,
-          .dtype = spec.dtype,
-          .key = stays ? key : 0,
-          .rows = spec.rows,
-          .columns = spec.columns};
 }
 
 RankClass alone() {
@@ -98,7 +85,7 @@ void CudaCase::make_fragment() {
     outputs_.push_back(builder.add(tensor_of(spec, ++key, spec.changed)));
   if (operands_.in_place) outputs_ = inputs_;
   if (operands_.route) {
-    route_ = stand_in();
+    route_ = stand_in_route();
     operands_.op.route = builder.add_route(route_);
   }
   if (operands_.batch) operands_.op.batch = builder.add_batch(operands_.batch);

@@ -14,15 +14,10 @@
 namespace moebius {
 namespace {
 
-template <class Real>
-const Batch& batch_of(const OpContext<Real>& c) {
-  return *c.submission().fragment->batches[c.op().batch];
-}
-
 // Only the new rows are rounded: the others are what they were, and a format with scales has one a row.
 template <class Real>
 void append(OpContext<Real>& c) {
-  const Batch& batch = batch_of(c);
+  const Batch& batch = c.batch();
   Matrix<Real> rows(batch.rows(), c.output_tensor(0).columns);
   std::int64_t first = 0;
   for (int i = 0; i < c.op().num_inputs; ++i) {
@@ -44,7 +39,7 @@ void append(OpContext<Real>& c) {
 template <class Real>
 void read_back(OpContext<Real>& c) {
   const Matrix<Real>& cache = c.in(0);
-  const std::vector<std::int32_t> slots = cached_rows(batch_of(c));
+  const std::vector<std::int32_t> slots = cached_rows(c.batch());
   std::int64_t first = 0;
   for (int i = 0; i < c.op().num_outputs; ++i) {
     Matrix<Real> part(static_cast<std::int64_t>(slots.size()), c.output_tensor(i).columns);
@@ -68,7 +63,7 @@ void attend_to_cache(OpContext<Real>& c) {
                          .window = s.window,
                          .cache_columns = cache.columns,
                          .scale = c.op().scale * c.options().constants.score_scale},
-                        batch_of(c), q.view(), cache.view(), o.view());
+                        c.batch(), q.view(), cache.view(), o.view());
   c.out(0, std::move(o));
 }
 
@@ -95,7 +90,7 @@ void values_of_absorbed(OpContext<Real>& c) {
 template <class Real>
 void last_rows(OpContext<Real>& c) {
   const Matrix<Real>& x = c.in(0);
-  const std::vector<std::int32_t> first = batch_of(c).first_rows();
+  const std::vector<std::int32_t> first = c.batch().first_rows();
   Matrix<Real> y(static_cast<std::int64_t>(first.size()) - 1, x.columns);
   for (std::int64_t i = 0; i < y.rows; ++i) std::copy_n(x.row(first[i + 1] - 1), x.columns, y.row(i));
   c.out(0, std::move(y));
@@ -119,7 +114,7 @@ void greedy_sample(OpContext<Real>& c) {
 template <class Real>
 void next_token(OpContext<Real>& c) {
   const Matrix<Real>& best = c.in(0);
-  const std::vector<std::int64_t> places = next_places(batch_of(c), c.output_tensor(0).columns);
+  const std::vector<std::int64_t> places = next_places(c.batch(), c.output_tensor(0).columns);
   const auto rows = static_cast<std::int64_t>(places.size());
   Matrix<Real>& generated = c.store().change(c.output_id(0));
   for (std::int64_t r = 0; r < rows; ++r) {
@@ -147,7 +142,8 @@ void place_experts(OpContext<Real>& c) {
 template <class Real>
 void input_of_batch(OpContext<Real>& c) {
   const Matrix<Real>& generated = c.in(0);
-  const auto rows = row_tokens(batch_of(c), {c.options().seed, c.shape().n, c.options().prompts}, generated.columns);
+  const auto rows =
+      row_tokens(c.batch(), {c.options().seed, c.shape().n, c.options().prompts}, generated.columns);
   Matrix<Real> tokens(static_cast<std::int64_t>(rows.size()), 1);
   for (std::size_t r = 0; r < rows.size(); ++r)
     tokens.values[r] =
@@ -162,7 +158,7 @@ void attend_in_batch(OpContext<Real>& c) {
   const Matrix<Real>&q = c.in(0), &k = c.in(1), &v = c.in(2);
   Matrix<Real> o(q.rows, std::int64_t{s.heads} * s.v_dim), lse(q.rows, s.heads);
   std::int64_t row = 0, key = 0;
-  for (const BatchSequence& sequence : batch_of(c).sequences) {
+  for (const BatchSequence& sequence : c.batch().sequences) {
     const auto rows_of = [&](auto matrix) {
       return matrix->view().subspan(row * matrix->columns, sequence.count * matrix->columns);
     };

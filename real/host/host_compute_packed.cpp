@@ -9,15 +9,6 @@
 #include "workloads/training/packing.h"
 
 namespace moebius {
-namespace {
-
-template <class Real>
-const Batch& batch_of(const OpContext<Real>& c) {
-  return *c.submission().fragment->batches[c.op().batch];
-}
-
-}  // namespace
-
 // Each sequence is a text of its own, numbered by microbatch, replica and its place in the batch; padding is
 // token 0.
 template <class Real>
@@ -27,7 +18,7 @@ void packed_input(OpContext<Real>& c) {
   const std::int64_t first = (c.submission().microbatch_of(c.op()) * replicas + replica) * kMostOfBatch;
   std::vector<Matrix<Real>> streams(c.op().num_outputs, Matrix<Real>(c.shape().m, 1));
   std::int64_t row = 0;
-  for (const BatchSequence& sequence : batch_of(c).sequences) {
+  for (const BatchSequence& sequence : c.batch().sequences) {
     if (sequence.request >= 0) {
       const auto tokens = token_sequence({c.options().seed, c.submission().step, first + sequence.request},
                                          sequence.count + c.op().num_outputs, c.shape().n);
@@ -45,7 +36,7 @@ void attend_back_in_batch(OpContext<Real>& c) {
   const Matrix<Real>&d_o = c.in(0), &q = c.in(1), &k = c.in(2), &v = c.in(3), &o = c.in(4), &lse = c.in(5);
   Matrix<Real> dq(q.rows, q.columns), dk(k.rows, k.columns), dv(v.rows, v.columns);
   std::int64_t row = 0;
-  for (const BatchSequence& sequence : batch_of(c).sequences) {
+  for (const BatchSequence& sequence : c.batch().sequences) {
     const auto of = [&](auto& matrix) {
       return matrix.view().subspan(row * matrix.columns, sequence.count * matrix.columns);
     };
@@ -68,7 +59,7 @@ void attend_back_in_batch(OpContext<Real>& c) {
 template <class Real>
 std::vector<bool> counted_rows(const OpContext<Real>& c) {
   std::vector<bool> counted;
-  for (const BatchSequence& sequence : batch_of(c).sequences) {
+  for (const BatchSequence& sequence : c.batch().sequences) {
     for (std::int32_t position = 0; position < sequence.count; ++position)
       counted.push_back(is_counted(sequence, position, static_cast<int>(c.shape().k)));
   }

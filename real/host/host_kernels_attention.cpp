@@ -7,15 +7,10 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
+#include "real/host/matrix.h"
 
 namespace moebius {
 namespace {
-
-// y += a * x. The inner loops are written in this form because it vectorises without reordering sums.
-template <class Real>
-void add_scaled(Real a, const Real* x, std::int64_t count, Real* y) {
-  for (std::int64_t i = 0; i < count; ++i) y[i] += a * x[i];
-}
 
 // Columns [first, first+width) of the `rows` rows of a matrix of `columns`, as [width][rows].
 template <class Real>

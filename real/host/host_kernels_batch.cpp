@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
+#include "real/host/matrix.h"
 
 namespace moebius {
 namespace {
@@ -16,11 +17,6 @@ Real dot(const Real* a, const Real* b, std::int64_t count) {
   Real sum = 0;
   for (std::int64_t i = 0; i < count; ++i) sum += a[i] * b[i];
   return sum;
-}
-
-template <class Real>
-void add_scaled(Real a, const Real* x, std::int64_t count, Real* y) {
-  for (std::int64_t i = 0; i < count; ++i) y[i] += a * x[i];
 }
 
 // One head of one query over the rows of its keys, oldest first.

@@ -22,4 +22,10 @@ struct Matrix {
   const Real* row(std::int64_t r) const { return values.data() + r * columns; }
 };
 
+// y += a * x. Inner loops are written in this form because it vectorises without reordering sums.
+template <class Real>
+void add_scaled(Real a, const Real* x, std::int64_t count, Real* y) {
+  for (std::int64_t i = 0; i < count; ++i) y[i] += a * x[i];
+}
+
 }  // namespace moebius

@@ -38,9 +38,9 @@ struct HostOptions {
   AdamSettings adam = {};
   Constants constants = {};
   const PromptBook* prompts = nullptr;  // serving: which prompts begin alike; null: none do
-  StartingValues weights = {};  // of parameters; empty: drawn from the seed
-  StartingStates states = {};   // of a run that goes on
-  OpObserver observer = {};     // hears of every op, in the threads of the ranks
+  StartingValues weights = {};          // of parameters; empty: drawn from the seed
+  StartingStates states = {};           // of a run that goes on
+  OpObserver observer = {};             // hears of every op, in the threads of the ranks
 };
 
 // The plans of the routes that a rank has met, made once.
@@ -71,6 +71,7 @@ class OpContext {
   const Op& op() const { return op_; }
   const Shape& shape() const { return op_.shape; }
   const Submission& submission() const { return submission_; }
+  const Batch& batch() const { return *submission_.fragment->batches[op_.batch]; }  // of an op that has one
   const HostOptions& options() const { return *rank_.options; }
   std::int32_t rank() const { return rank_.rank; }
   TensorStore<Real>& store() { return *rank_.store; }

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "hw/error.h"
+#include "hw/median.h"
 #include "real/tiers/ssd_tier.h"
 #include "workloads/calibration/device/transfer_fit.h"
 #include "workloads/routing/random_stream.h"
@@ -17,12 +18,7 @@ namespace {
 constexpr std::int64_t kBlock = 4 << 20;
 constexpr std::array<std::int64_t, 6> kSizes{4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, kBlock};
 constexpr std::array<int, 3> kDepths{1, 8, 32};
-constexpr int kMostDepth = 32, kParts = 9;
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
+constexpr int kDepth = 32, kParts = 9;
 
 // Half of the distance between the quartiles, over the median.
 double spread_of(std::vector<double> values) {
@@ -34,14 +30,14 @@ struct Point {
   double seconds = 0, spread = 0;
 };
 
-// The disk under measurement: the tier, and memory for `kMostDepth` pieces with random bytes, so that a disk
+// The disk under measurement: the tier, and memory for `kDepth` pieces with random bytes, so that a disk
 // that compresses gains nothing.
 class Bench {
  public:
   Bench(const std::string& directory, std::int64_t blocks)
-      : tier_({.directory = directory, .block_bytes = kBlock, .blocks = blocks, .depth = kMostDepth},
+      : tier_({.directory = directory, .block_bytes = kBlock, .blocks = blocks, .depth = kDepth},
               HostClock::now()),
-        memory_(kBlock * kMostDepth) {
+        memory_(kBlock * kDepth) {
     for (std::int64_t i = 0; i < memory_.bytes(); i += 8)
       *reinterpret_cast<std::uint64_t*>(memory_.data() + i) = random_.bits();
   }
@@ -63,7 +59,7 @@ class Bench {
 
 void Bench::fill_blocks() {
   for (std::int64_t block = 0; block < tier_.shape().blocks; ++block) {
-    std::byte* const from = memory_.data() + block % kMostDepth * kBlock;
+    std::byte* const from = memory_.data() + block % kDepth * kBlock;
     tier_.submit({Direction::kWrite, {{block, 0, kBlock, from}}});
     place_of_.push_back(0);
   }
@@ -92,7 +88,7 @@ Point Bench::measure(Direction direction, std::int64_t bytes, int depth, double 
     if (to > from)
       parts.push_back((ends[to] - ends[from]).seconds() * depth / static_cast<double>(to - from));
   }
-  return {median(parts), spread_of(parts)};
+  return {upper_median(parts), spread_of(parts)};
 }
 
 void Bench::submit(Direction direction, std::int64_t bytes, int place) {

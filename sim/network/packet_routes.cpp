@@ -9,8 +9,6 @@
 namespace moebius {
 namespace {
 
-constexpr int kMostWays = 64;  // of a flow whose packets turn at each switch
-
 bool inside_node(WireKind kind) {
   constexpr std::array kInside{WireKind::kScaleUpOut, WireKind::kScaleUpIn, WireKind::kScaleUpPair,
                                WireKind::kBoardOut, WireKind::kBoardIn};

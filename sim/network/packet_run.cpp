@@ -10,7 +10,6 @@
 namespace moebius {
 namespace {
 
-constexpr int kMostWays = 64;  // that a switch chooses among
 constexpr int kFullest = 3;
 
 }  // namespace

@@ -17,6 +17,8 @@
 
 namespace moebius {
 
+inline constexpr int kMostWays = 64;  // that a switch chooses among
+
 class PacketRun {
  public:
   // `burst` packets of a flow stay together: see run_packet_flows().

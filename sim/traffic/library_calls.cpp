@@ -7,7 +7,7 @@
 namespace moebius {
 namespace {
 
-bool is_modelled(OpKind kind) {
+bool is_library_call(OpKind kind) {
   return kind == OpKind::kAllReduce || kind == OpKind::kAllGather || kind == OpKind::kReduceScatter ||
          kind == OpKind::kAllToAll;
 }
@@ -63,8 +63,8 @@ Traffic messages(double sent, double most_rate, const GroupSites& group) {
 
 std::optional<LibraryCall> library_call(const CollectiveCall& call, const GroupSites& group,
                                         const Cluster& cluster) {
-  if (cluster.collectives == CollectiveSource::kStructure || !is_modelled(call.kind) || call.devices < 2 ||
-      call.bytes <= 0 || !shares_a_domain(group, cluster))
+  if (cluster.collectives == CollectiveSource::kStructure || !is_library_call(call.kind) ||
+      call.devices < 2 || call.bytes <= 0 || !shares_a_domain(group, cluster))
     return {};
   const Accelerator& chip = cluster.pool_of(group.members.front().device).accelerator;
   const std::optional<LinkConstants> link = link_constants(chip);

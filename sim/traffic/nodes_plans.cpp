@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kMostInServer = 16;  // devices
 
-bool is_modelled(OpKind kind) {
+bool is_nodes_call(OpKind kind) {
   return kind == OpKind::kAllReduce || kind == OpKind::kAllGather || kind == OpKind::kReduceScatter ||
          kind == OpKind::kAllToAll || kind == OpKind::kBroadcast;
 }
@@ -60,7 +60,7 @@ Traffic together(std::vector<Traffic> steps) {
 
 std::optional<NodesCall> nodes_call(const CollectiveCall& call, const GroupSites& group,
                                     const Cluster& cluster) {
-  if (cluster.collectives == CollectiveSource::kStructure || !is_modelled(call.kind) || call.bytes <= 0 ||
+  if (cluster.collectives == CollectiveSource::kStructure || !is_nodes_call(call.kind) || call.bytes <= 0 ||
       !crosses_switched_nodes(group, cluster))
     return {};
   const auto link = link_constants(cluster.pool_of(group.members.front().device).accelerator);

@@ -5,13 +5,6 @@
 
 using namespace moebius;
 
-namespace {
-
-const char* const kTraining = "study/deepseek-v3-train-2048-h800.json";
-const char* const kCollective = "smoke/allreduce-1024.json";
-
-}  // namespace
-
 TEST_CASE("flows that go nowhere are refused at their key") {
   check(
       "validate/flows-incast-16.json",

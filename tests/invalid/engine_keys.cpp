@@ -5,14 +5,7 @@ namespace {
 
 using namespace moebius;
 
-void check(const char* file, const std::string& pointer, const char* json, const std::string& sentence) {
-  INFO(pointer << " = " << json);
-  CHECK_THAT(refusal(file, pointer, json), Catch::EndsWith(sentence));
-}
-
 const char* const kEngine = "smoke/serve-engine.json";
-const char* const kApart = "smoke/serve-apart.json";
-const char* const kSmall = "smoke/serve-small.json";
 
 }  // namespace
 
@@ -62,11 +55,13 @@ TEST_CASE("the engine around iterations needs iterations that are timed on a gri
 
 TEST_CASE("guesses need somebody who makes them, and a chance for each") {
   check(kEngine, "/plan/decode/speculative/mtp", "2",
-        "/plan/decode/speculative/mtp: qwen3-30b-a3b has no module that guesses: expected 0, or \"model\" beside it");
+        "/plan/decode/speculative/mtp: qwen3-30b-a3b has no module that guesses: expected 0, or \"model\" "
+        "beside it");
   check(kEngine, "/plan/decode/speculative/model", "qwen3-8c",
         "unknown model \"qwen3-8c\" (did you mean \"qwen3-8b\"?)");
   check(kEngine, "/plan/decode/speculative/acceptance_by_place", "[0.5]",
-        "/plan/decode/speculative/acceptance_by_place: expected 0 numbers from 0 to 1, one for each guess, found "
+        "/plan/decode/speculative/acceptance_by_place: expected 0 numbers from 0 to 1, one for each guess, "
+        "found "
         "an array");
 }
 

@@ -3,19 +3,6 @@
 
 namespace moebius {
 
-namespace {
-
-const char* kTraining = "study/deepseek-v3-train-2048-h800.json";  // ep 64, pp 16, dp 128
-
-// With several keys changed.
-std::string refusal_of(const std::vector<Case>& changes) {
-  Document document = base(kTraining);
-  for (const Case& change : changes) set_at_pointer(document, change.pointer, change.json);
-  return refusal(document);
-}
-
-}  // namespace
-
 TEST_CASE("the degree of experts divides them and their stage") {
   check(
       kTraining,
@@ -26,7 +13,7 @@ TEST_CASE("the degree of experts divides them and their stage") {
           {"/plan/tp/expert", "4",
            R"(/plan/tp/expert: degree of experts 4 x ep 64 = 256 ranks do not divide the tp 1 x cp 1 x dp 128 = 128 ranks of a pipeline stage)"},
       });
-  CHECK(refusal_of({{"/plan/tp/expert", "2", ""}, {"/plan/save", "there", ""}}) ==
+  CHECK(refusal(kTraining, {{"/plan/tp/expert", "2"}, {"/plan/save", "there"}}) ==
         "s.json: --set /plan/tp/expert: checkpoints hold whole experts: expected 1, found 2");
 }
 
@@ -39,19 +26,18 @@ TEST_CASE("keys that are not gathered need ranks that share sequences and heads 
           {"/plan/context", "ring",
            R"(/plan/context: ring and ulysses need a context-parallel degree above 1, found 1)"},
       });
-  CHECK(refusal_of({{"/plan/cp", "2", ""},
-                    {"/plan/context", "ring", ""},
-                    {"/workload/sequence_length", "4098", ""}}) ==
+  CHECK(refusal(kTraining,
+                {{"/plan/cp", "2"}, {"/plan/context", "ring"}, {"/workload/sequence_length", "4098"}}) ==
         "s.json: --set /workload/sequence_length: a ring cuts 4098 tokens into two chunks a rank: expected a "
         "multiple of 2 x cp 2 x tp 1 = 4");
   CHECK(
-      refusal_of({{"/plan/cp", "2", ""},
-                  {"/plan/context", "ulysses", ""},
-                  {"/model", "mixtral-8x22b", ""},
-                  {"/plan/ep/nodes_per_token", "0", ""},
-                  {"/plan/ep/degree", "8", ""},
-                  {"/plan/cp", "16", ""},
-                  {"/plan/pp/schedule", "1f1b", ""}}) ==
+      refusal(kTraining, {{"/plan/cp", "2"},
+                          {"/plan/context", "ulysses"},
+                          {"/model", "mixtral-8x22b"},
+                          {"/plan/ep/nodes_per_token", "0"},
+                          {"/plan/ep/degree", "8"},
+                          {"/plan/cp", "16"},
+                          {"/plan/pp/schedule", "1f1b"}}) ==
       R"(s.json: --set /plan/context: "ulysses" cuts heads over tp 1 x cp 16 = 16 ranks, which do not divide the 8 key-value heads of mixtral-8x22b)");
 }
 

@@ -6,7 +6,6 @@ namespace {
 using namespace moebius;
 
 const char* const kRegions = "study/deepseek-v3-train-two-regions.json";
-const char* const kCollective = "smoke/allreduce-1024.json";
 
 }  // namespace
 

@@ -5,12 +5,6 @@ namespace {
 
 using namespace moebius;
 
-void check(const char* file, const std::string& pointer, const char* json, const std::string& sentence) {
-  INFO(pointer << " = " << json);
-  CHECK_THAT(refusal(file, pointer, json), Catch::EndsWith(sentence));
-}
-
-const char* const kApart = "smoke/serve-apart.json";
 const char* const kPrefill = "validate/serving-deepseek-profile/prefill.json";
 const char* const kDecode = "validate/serving-deepseek-profile/decode.json";
 

@@ -3,19 +3,6 @@
 
 using namespace moebius;
 
-namespace {
-
-const char* const kTraining = "study/deepseek-v3-train-2048-h800.json";
-
-// With several keys changed.
-std::string refusal_of(const std::vector<std::pair<const char*, const char*>>& changes) {
-  Document document = base(kTraining);
-  for (const auto& [pointer, json] : changes) set_at_pointer(document, pointer, json);
-  return refusal(document);
-}
-
-}  // namespace
-
 TEST_CASE("a schedule is one of those that there are, slicing a name or a list") {
   check(
       kTraining,
@@ -35,45 +22,46 @@ TEST_CASE("a schedule is one of those that there are, slicing a name or a list")
 TEST_CASE("messages can be cut over ranks that hold the same activations") {
   check(kTraining,
         {{"/plan/pp/cut_messages", "true",
-          "/plan/pp/cut_messages: expected tensor-parallel ranks that hold the same activations, found one rank"},
+          "/plan/pp/cut_messages: expected tensor-parallel ranks that hold the same activations, found one "
+          "rank"},
          {"/plan/pp/blocking_messages", "1", "/plan/pp/blocking_messages: expected true or false, found 1"}});
-  CHECK_THAT(refusal_of({{"/plan/tp/attention", "2"},
-                         {"/plan/tp/sequence_parallel", "true"},
-                         {"/plan/pp/cut_messages", "true"}}),
+  CHECK_THAT(refusal(kTraining, {{"/plan/tp/attention", "2"},
+                                 {"/plan/tp/sequence_parallel", "true"},
+                                 {"/plan/pp/cut_messages", "true"}}),
              Catch::Contains("found sequence_parallel, which cuts them already"));
 }
 
 TEST_CASE("a schedule says what it needs of stages and microbatches") {
   CHECK(
-      refusal_of({{"/plan/pp/schedule", "1f1b"}, {"/plan/pp/virtual", "2"}}) ==
+      refusal(kTraining, {{"/plan/pp/schedule", "1f1b"}, {"/plan/pp/virtual", "2"}}) ==
       R"(s.json: --set /plan/pp/virtual: schedule "1f1b" puts one stage on a rank by itself: 2 are for "interleaved")");
   CHECK(
-      refusal_of({{"/plan/pp/schedule", "zb-v"}, {"/plan/pp/virtual", "3"}}) ==
+      refusal(kTraining, {{"/plan/pp/schedule", "zb-v"}, {"/plan/pp/virtual", "3"}}) ==
       R"(s.json: --set /plan/pp/virtual: schedule "zb-v" puts two stages on a rank by itself: 3 are for "interleaved")");
-  CHECK_THAT(refusal_of({{"/plan/pp/schedule", "interleaved"}}),
+  CHECK_THAT(refusal(kTraining, {{"/plan/pp/schedule", "interleaved"}}),
              Catch::Contains(R"(schedule "interleaved" needs at least 2 stages on a rank, found 1)"));
-  CHECK_THAT(refusal_of({{"/plan/pp/schedule", "interleaved"}, {"/plan/pp/virtual", "4"}}),
+  CHECK_THAT(refusal(kTraining, {{"/plan/pp/schedule", "interleaved"}, {"/plan/pp/virtual", "4"}}),
              Catch::Contains("the 61 layers of deepseek-v3 cannot fill 64 pipeline stages"));
   CHECK_THAT(
-      refusal_of({{"/plan/pp/schedule", "interleaved"}, {"/plan/pp/virtual", "3"}}),
+      refusal(kTraining, {{"/plan/pp/schedule", "interleaved"}, {"/plan/pp/virtual", "3"}}),
       Catch::Contains("schedule \"interleaved\" takes microbatches in groups of 16 pipeline ranks: 120 are "
                       "not a multiple"));
-  CHECK_THAT(refusal_of({{"/plan/pp/schedule", "dualpipe"}, {"/plan/pp/degree", "1"}}),
+  CHECK_THAT(refusal(kTraining, {{"/plan/pp/schedule", "dualpipe"}, {"/plan/pp/degree", "1"}}),
              Catch::Contains("schedule \"dualpipe\" needs at least 2 pipeline ranks, found 1"));
   CHECK_THAT(
-      refusal_of({{"/plan/pp/schedule", "dualpipe"}, {"/workload/global_batch", "3840"}}),
+      refusal(kTraining, {{"/plan/pp/schedule", "dualpipe"}, {"/workload/global_batch", "3840"}}),
       Catch::Contains("schedule \"dualpipe\" needs at least 2 microbatches for each of 16 pipeline ranks, "
                       "found 30"));
   CHECK_THAT(
-      refusal_of({{"/plan/pp/schedule", "dualpipe"}, {"/workload/global_batch", "4224"}}),
+      refusal(kTraining, {{"/plan/pp/schedule", "dualpipe"}, {"/workload/global_batch", "4224"}}),
       Catch::Contains("schedule \"dualpipe\" enters equally many microbatches at both ends, found 33"));
 }
 
 TEST_CASE("two microbatches side by side are for 1F1B with an exchange of experts beside compute") {
-  CHECK_THAT(refusal_of({{"/plan/pp/schedule", "gpipe"}, {"/plan/overlap/two_batch", "true"}}),
+  CHECK_THAT(refusal(kTraining, {{"/plan/pp/schedule", "gpipe"}, {"/plan/overlap/two_batch", "true"}}),
              Catch::Contains(R"(/plan/overlap/two_batch: two_batch is for schedule "1f1b", found "gpipe")"));
-  CHECK_THAT(refusal_of({{"/plan/pp/schedule", "1f1b"},
-                         {"/plan/overlap/two_batch", "true"},
-                         {"/plan/overlap/dispatch_combine", "false"}}),
+  CHECK_THAT(refusal(kTraining, {{"/plan/pp/schedule", "1f1b"},
+                                 {"/plan/overlap/two_batch", "true"},
+                                 {"/plan/overlap/dispatch_combine", "false"}}),
              Catch::Contains("two_batch needs overlap/dispatch_combine true, found false"));
 }

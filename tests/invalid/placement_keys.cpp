@@ -5,20 +5,13 @@ namespace moebius {
 
 namespace {
 
-const char* kTraining = "smoke/moe-64-h800.json";  // 64 ranks on 64 devices
-
-// With several keys changed.
-std::string refusal_of(const std::vector<Case>& changes) {
-  Document document = base(kTraining);
-  for (const Case& change : changes) set_at_pointer(document, change.pointer, change.json);
-  return refusal(document);
-}
+const char* kMoe64 = "smoke/moe-64-h800.json";  // 64 ranks on 64 devices
 
 }  // namespace
 
 TEST_CASE("devices of a placement are runs of devices that there are and enough of them") {
   check(
-      kTraining,
+      kMoe64,
       {
           {"/plan/placement/order", "volumes",
            R"(/plan/placement/order: expected one of "naive", "volume", found "volumes" (did you mean "volume"?))"},
@@ -28,20 +21,19 @@ TEST_CASE("devices of a placement are runs of devices that there are and enough 
            R"(/plan/placement/devices: expected runs of devices from 0 to 63, as "0-7, 16-23", found "0-7;9")"},
           {"/plan/placement/devices", "0-31",
            R"(/plan/placement/devices: 64 ranks do not fit on 32 devices)"},
-          {"/plan/placement/devices", "0-62, 5",
-           R"(/plan/placement/devices: a device is named twice)"},
+          {"/plan/placement/devices", "0-62, 5", R"(/plan/placement/devices: a device is named twice)"},
       });
 }
 
 TEST_CASE("each rank of a placement has a device of its own") {
-  check(kTraining, {
-                       {"/plan/placement/ranks", "0-31",
-                        R"(/plan/placement/ranks: devices of 32 ranks, but there are 64)"},
-                       {"/plan/placement/ranks", "0-31, 31-0",
-                        R"(/plan/placement/ranks: two ranks stand on one device)"},
-                   });
+  check(kMoe64, {
+                    {"/plan/placement/ranks", "0-31",
+                     R"(/plan/placement/ranks: devices of 32 ranks, but there are 64)"},
+                    {"/plan/placement/ranks", "0-31, 31-0",
+                     R"(/plan/placement/ranks: two ranks stand on one device)"},
+                });
   CHECK(
-      refusal_of({{"/plan/placement/ranks", "63-0", ""}, {"/plan/placement/order", "volume", ""}}) ==
+      refusal(kMoe64, {{"/plan/placement/ranks", "63-0"}, {"/plan/placement/order", "volume"}}) ==
       "s.json: --set /plan/placement/order: \"ranks\" says where each rank stands: expected order \"naive\", "
       "found \"volume\"");
 }

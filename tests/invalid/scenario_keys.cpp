@@ -3,13 +3,6 @@
 
 using namespace moebius;
 
-namespace {
-
-const char* const kTraining = "study/deepseek-v3-train-2048-h800.json";
-const char* const kCollective = "smoke/allreduce-1024.json";
-
-}  // namespace
-
 TEST_CASE("keys that nobody knows are named, with the nearest that is known") {
   check(kTraining,
         {

@@ -5,11 +5,6 @@ namespace {
 
 using namespace moebius;
 
-void check(const char* file, const std::string& pointer, const char* json, const std::string& sentence) {
-  INFO(pointer << " = " << json);
-  CHECK_THAT(refusal(file, pointer, json), Catch::EndsWith(sentence));
-}
-
 const char* const kExperts = "smoke/serve-afd.json";
 const char* const kEncoder = "smoke/serve-encoder.json";
 

@@ -5,42 +5,46 @@ namespace {
 
 using namespace moebius;
 
-void check(const std::string& pointer, const char* json, const std::string& sentence) {
-  INFO(pointer << " = " << json);
-  CHECK_THAT(refusal("smoke/serve-classes.json", pointer, json), Catch::EndsWith(sentence));
-}
+}  // namespace
+
+namespace {
+
+const char* const kClasses = "smoke/serve-classes.json";
 
 }  // namespace
 
 TEST_CASE("the shipped service of several pools is accepted as it is") {
-  CHECK(refusal("smoke/serve-classes.json", "", "") == "");
+  CHECK(refusal(kClasses, "", "") == "");
 }
 
 TEST_CASE("pools of a service that do not fit together are refused") {
-  check("/plan/pools/1/pool", "edge", "/plan/pools/1: pool \"edge\" stands twice");
-  check("/plan/pools/1/role", "prefill", "/plan/pools: a pool only takes in prompts, but none only decodes");
-  check("/plan/pools/1/role", "decode", "/plan/pools: a pool only decodes, but none only takes in prompts");
-  check("/plan/pools/0/attention/dp", "16",
+  check(kClasses, "/plan/pools/1/pool", "edge", "/plan/pools/1: pool \"edge\" stands twice");
+  check(kClasses, "/plan/pools/1/role", "prefill",
+        "/plan/pools: a pool only takes in prompts, but none only decodes");
+  check(kClasses, "/plan/pools/1/role", "decode",
+        "/plan/pools: a pool only decodes, but none only takes in prompts");
+  check(kClasses, "/plan/pools/0/attention/dp", "16",
         "/plan/pools/0: dp 16 x tp 2 ranks do not fit on the 8 devices of pool \"edge\"");
-  check("/plan/decode", R"({"max_batch": 4})", "/plan/decode: \"decode\" counts only without pools");
-  check("/plan/pools/0/wan/bandwidth", "fast",
+  check(kClasses, "/plan/decode", R"({"max_batch": 4})",
+        "/plan/decode: \"decode\" counts only without pools");
+  check(kClasses, "/plan/pools/0/wan/bandwidth", "fast",
         "expected a byte rate such as \"400 Gb/s\" above 0, found \"fast\"");
 }
 
 TEST_CASE("classes of requests that cannot be served are refused") {
-  check("/sla/1/pools", R"(["clowd"])",
+  check(kClasses, "/sla/1/pools", R"(["clowd"])",
         "/sla/1: expected names of the plan's pools, found \"clowd\" (did you mean \"cloud\"?)");
-  check("/sla/1/pools", R"([])", "/sla/1/pools: expected an array of names of pools");
-  check("/sla/1/class", "urgent", "/sla/1: class \"urgent\" stands twice");
-  check("/sla", R"([{"class": "short", "longest_input": 100}])",
+  check(kClasses, "/sla/1/pools", R"([])", "/sla/1/pools: expected an array of names of pools");
+  check(kClasses, "/sla/1/class", "urgent", "/sla/1: class \"urgent\" stands twice");
+  check(kClasses, "/sla", R"([{"class": "short", "longest_input": 100}])",
         "/sla: prompts of any length need a class: expected one with a share and without \"longest_input\"");
 }
 
 TEST_CASE("admission and steps are refused where they count for nothing") {
-  check("/plan/admission/most_waiting", "8",
+  check(kClasses, "/plan/admission/most_waiting", "8",
         "/plan/admission/most_waiting: \"most_waiting\" counts only with policy \"queue-limit\"");
   check(
-      "/plan/admission/policy", "lottery",
+      kClasses, "/plan/admission/policy", "lottery",
       "/plan/admission/policy: expected one of \"none\", \"queue-limit\", \"predicted\", found \"lottery\"");
   CHECK_THAT(refusal("smoke/serve-small.json", "/plan/admission", R"({"policy": "queue-limit"})"),
              Catch::Equals(""));

@@ -7,24 +7,21 @@ using namespace moebius;
 
 const char* const kFramework = "smoke/serve-framework.json";
 
-void check(const std::string& pointer, const char* json, const std::string& sentence) {
-  INFO(pointer << " = " << json);
-  CHECK_THAT(refusal(kFramework, pointer, json), Catch::EndsWith(sentence));
-}
-
 }  // namespace
 
 TEST_CASE("a framework that nobody knows is refused with the nearest name") {
   CHECK(refusal(kFramework, "", "") == "");
-  check("/plan/framework", "vlm",
+  check(kFramework, "/plan/framework", "vlm",
         "/plan/framework: expected one of \"none\", \"vllm\", \"sglang\", \"trtllm\", found \"vlm\" (did you "
         "mean "
         "\"vllm\"?)");
 }
 
 TEST_CASE("formats that a chip does not compute in or a model has no weights for are refused") {
-  check("/plan/precision/gemm", "fp4", "/plan/precision/gemm: h100-sxm has no native fp4 arithmetic");
-  check("/plan/precision/experts", "fp4", "/plan/precision/experts: h100-sxm has no native fp4 arithmetic");
+  check(kFramework, "/plan/precision/gemm", "fp4",
+        "/plan/precision/gemm: h100-sxm has no native fp4 arithmetic");
+  check(kFramework, "/plan/precision/experts", "fp4",
+        "/plan/precision/experts: h100-sxm has no native fp4 arithmetic");
   Document document = base(kFramework);
   set_at_pointer(document, "/model", "\"llama-3.1-8b\"");
   CHECK_THAT(

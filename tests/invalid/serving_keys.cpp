@@ -5,14 +5,7 @@ namespace {
 
 using namespace moebius;
 
-void check(const char* file, const std::string& pointer, const char* json, const std::string& sentence) {
-  INFO(pointer << " = " << json);
-  CHECK_THAT(refusal(file, pointer, json), Catch::EndsWith(sentence));
-}
-
 const char* const kLarge = "study/deepseek-v3-serve-16-h200.json";
-const char* const kSmall = "smoke/serve-small.json";
-const char* const kApart = "smoke/serve-apart.json";
 
 }  // namespace
 

@@ -3,20 +3,6 @@
 
 namespace moebius {
 
-namespace {
-
-const char* kTraining = "study/deepseek-v3-train-2048-h800.json";
-
-// With two keys changed.
-std::string refusal_of(const Case& first, const Case& second) {
-  Document document = base(kTraining);
-  set_at_pointer(document, first.pointer, first.json);
-  set_at_pointer(document, second.pointer, second.json);
-  return refusal(document);
-}
-
-}  // namespace
-
 TEST_CASE("kernels of attention and accumulation are names and dropout is a share") {
   check(
       kTraining,
@@ -26,8 +12,7 @@ TEST_CASE("kernels of attention and accumulation are names and dropout is a shar
           {"/plan/precision/accumulation", "apart",
            R"(/plan/precision/accumulation: expected one of "fused", "separate", found "apart")"},
           {"/plan/loss", "apart", R"(/plan/loss: expected one of "fused", "separate", found "apart")"},
-          {"/plan/norms", "apart",
-           R"(/plan/norms: expected one of "fused", "separate", found "apart")"},
+          {"/plan/norms", "apart", R"(/plan/norms: expected one of "fused", "separate", found "apart")"},
           {"/plan/optimizer", "apart",
            R"(/plan/optimizer: expected one of "fused", "separate", found "apart")"},
           {"/plan/ep/kernels", "apart",
@@ -44,7 +29,7 @@ TEST_CASE("kernels of attention and accumulation are names and dropout is a shar
 
 TEST_CASE("unfused attention sees whole sequences") {
   CHECK(
-      refusal_of({"/plan/cp", "2", ""}, {"/plan/attention", "unfused", ""}) ==
+      refusal(kTraining, {{"/plan/cp", "2"}, {"/plan/attention", "unfused"}}) ==
       R"(s.json: --set /plan/attention: "unfused" attention sees whole sequences: expected /plan/cp 1, found 2)");
 }
 
@@ -59,9 +44,10 @@ TEST_CASE("pieces beside their products hold no cores") {
 }
 
 TEST_CASE("a known difference has its reason") {
-  CHECK(refusal_of({"/expect", "[]", ""},
-                   {"/expect/-",
-                    R"({"metric": "mfu", "value": 1, "source": "none", "known_difference": 0.1})", ""}) ==
+  CHECK(refusal(
+            kTraining,
+            {{"/expect", "[]"},
+             {"/expect/-", R"({"metric": "mfu", "value": 1, "source": "none", "known_difference": 0.1})"}}) ==
         "s.json: --set /expect/0/known_difference: expected a reason in `known_miss`, found none");
 }
 

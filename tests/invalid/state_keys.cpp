@@ -5,21 +5,13 @@ namespace moebius {
 namespace {
 
 // FP8, zero 1, 128 replicas of dense parameters and 2 of experts.
-const char* const kTraining = "study/deepseek-v3-train-two-regions.json";
-
-using Sets = std::vector<std::pair<const char*, const char*>>;
-
-std::string refusal_of(const Sets& sets) {
-  Document document = base(kTraining);
-  for (const auto& [pointer, json] : sets) set_at_pointer(document, pointer, json);
-  return refusal(document);
-}
+const char* const kTwoRegions = "study/deepseek-v3-train-two-regions.json";
 
 }  // namespace
 
 TEST_CASE("sharding, host memory and formats that do not go together are refused with what would") {
   check(
-      kTraining,
+      kTwoRegions,
       {
           {"/plan/dp/shard", "8", "/plan/dp/shard: copies of shards are for zero 2 and 3, found zero 1"},
           {"/plan/dp/zero", "3",
@@ -37,17 +29,18 @@ TEST_CASE("sharding, host memory and formats that do not go together are refused
 }
 
 TEST_CASE("shards that do not divide the replicas, or that checkpoints do not know, are refused") {
-  CHECK(refusal_of({{"/plan/dp/zero", "2"}, {"/plan/dp/shard", "3"}}) ==
+  CHECK(refusal(kTwoRegions, {{"/plan/dp/zero", "2"}, {"/plan/dp/shard", "3"}}) ==
         "s.json: --set /plan/dp/shard: 3 ranks that share a copy do not divide the cp 1 x dp 128 = 128 "
         "replicas");
-  CHECK(refusal_of(
-            {{"/plan/precision/gemm", R"("bf16")"}, {"/plan/save", R"("out")"}, {"/plan/dp/zero", "3"}}) ==
-        "s.json: --set /plan/dp/zero: checkpoints are cut for parameters that ranks hold whole: with weights "
-        "or "
-        "save expected zero 0, 1 or 2, found 3");
-  CHECK(refusal_of({{"/plan/dp/zero", "2"}, {"/plan/dp/shard", "64"}}) == "");
-  CHECK(refusal_of(
-            {{"/plan/dp/zero", "2"}, {"/plan/offload", R"({"optimizer": true, "gradients": true})"}}) == "");
+  CHECK(
+      refusal(kTwoRegions,
+              {{"/plan/precision/gemm", R"("bf16")"}, {"/plan/save", R"("out")"}, {"/plan/dp/zero", "3"}}) ==
+      "s.json: --set /plan/dp/zero: checkpoints are cut for parameters that ranks hold whole: with weights "
+      "or "
+      "save expected zero 0, 1 or 2, found 3");
+  CHECK(refusal(kTwoRegions, {{"/plan/dp/zero", "2"}, {"/plan/dp/shard", "64"}}) == "");
+  CHECK(refusal(kTwoRegions, {{"/plan/dp/zero", "2"},
+                              {"/plan/offload", R"({"optimizer": true, "gradients": true})"}}) == "");
 }
 
 }  // namespace moebius

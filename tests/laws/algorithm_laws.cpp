@@ -138,7 +138,7 @@ TEST_CASE("channels hold cores that the kernel beside them misses") {
   Op reduce = communication_op(OpKind::kAllReduce, 800 * kMB);
   reduce.units = 20;
   const FragmentPtr both = make_fragment({{reduce}, {compute_op(OpKind::kGemm)}});
-  const SmallRun outcome =
+  const WorldRun outcome =
       simulate({cluster, layout, on_all_classes(layout, both), {{OpKind::kGemm, {1e-3}}}});
   const Span& gemm = outcome.span(0, 1);
   REQUIRE((gemm.end - gemm.start).seconds() == Approx(1e-3 * 100 / 80).epsilon(1e-6));

@@ -40,7 +40,7 @@ std::vector<Submission> pipeline(const Layout& layout) {
   return submissions;
 }
 
-SmallRun run_pipeline(SimOptions options, bool fold) {
+WorldRun run_pipeline(SimOptions options, bool fold) {
   const Cluster cluster = make_cluster({.nodes = 3});
   const Layout layout = make_layout({.ranks = 24, .stage = 8, .fold = fold});
   return simulate({cluster,
@@ -57,15 +57,15 @@ bool same(const Span& a, const Span& b) {
 }
 
 void require_same_timeline(bool fold, NetworkDetail detail) {
-  const SmallRun plain = run_pipeline({detail, Driver::kPlain}, fold);
-  const SmallRun simgrid = run_pipeline({detail, Driver::kSimGrid}, fold);
+  const WorldRun plain = run_pipeline({detail, Driver::kPlain}, fold);
+  const WorldRun simgrid = run_pipeline({detail, Driver::kSimGrid}, fold);
   REQUIRE(plain.end == simgrid.end);
   REQUIRE(plain.spans.size() == simgrid.spans.size());
   for (std::size_t i = 0; i < plain.spans.size(); ++i) REQUIRE(same(plain.spans[i], simgrid.spans[i]));
 }
 
 // Rank r sends to rank r + `stage`; only the ranks of the first half send.
-SmallRun send_to_next(const World& world, int ranks, int stage, double bytes, SimOptions options) {
+WorldRun send_to_next(const World& world, int ranks, int stage, double bytes, SimOptions options) {
   const Cluster cluster = make_cluster(world);
   const Layout layout = make_layout({.ranks = ranks, .stage = stage});
   const FragmentPtr send =
@@ -97,7 +97,7 @@ TEST_CASE("SimGrid and the plain loop give the same timeline without sharing") {
 }
 
 TEST_CASE("the same run twice gives the same timeline") {
-  const SmallRun first = run_pipeline(kFluidPlain, false), second = run_pipeline(kFluidPlain, false);
+  const WorldRun first = run_pipeline(kFluidPlain, false), second = run_pipeline(kFluidPlain, false);
   REQUIRE(first.spans.size() == second.spans.size());
   for (std::size_t i = 0; i < first.spans.size(); ++i) REQUIRE(same(first.spans[i], second.spans[i]));
 }
@@ -169,8 +169,8 @@ TEST_CASE("native favours short paths on a shared wire, fluid does not") {
       make_fragment({{communication_op(OpKind::kSend, 100e6, Algorithm::kAuto, GroupRole::kNext)}});
   const std::vector<Submission> sends = {{.fragment = send, .rank_class = 0, .after = {}},
                                          {.fragment = send, .rank_class = 1, .after = {}}};
-  const SmallRun fluid = simulate({cluster, layout, sends, {}, kFluidPlain});
-  const SmallRun native = simulate({cluster, layout, sends, {}, kNativeSimGrid});
+  const WorldRun fluid = simulate({cluster, layout, sends, {}, kFluidPlain});
+  const WorldRun native = simulate({cluster, layout, sends, {}, kNativeSimGrid});
   REQUIRE(fluid.span(1).end.seconds() == Approx(4e-3).epsilon(0.01));
   REQUIRE(native.span(1).end.seconds() == Approx(2.75e-3).epsilon(0.01));
   REQUIRE(native.seconds() == Approx(fluid.seconds()).epsilon(0.01));

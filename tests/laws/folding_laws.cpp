@@ -43,7 +43,8 @@ FragmentPtr routed_layer(PopularityKind popularity) {
                        {std::make_shared<const Route>(small_route(popularity))});
 }
 
-SmallRun run_layer(PopularityKind popularity, const Layout& layout, const World& world, NetworkDetail detail) {
+WorldRun run_layer(PopularityKind popularity, const Layout& layout, const World& world,
+                   NetworkDetail detail) {
   const Cluster cluster = make_cluster(world);
   const std::map<OpKind, KindCost> costs = {{OpKind::kAttention, {2e-4, 1e8}},
                                             {OpKind::kGroupedGemm, {1e-7, 1e4, true}},
@@ -96,7 +97,7 @@ TEST_CASE("a routed layer over oversubscribed leaves takes as long folded as unf
 // The slowest member of the routed GEMM: all spans of the class end with it, and the average member is ahead.
 TEST_CASE("a folded op with member loads tells of the slowest, the first and the average member") {
   const Layout layout = make_layout({.ranks = 32, .expert = 16, .fold = true});
-  const SmallRun outcome = run_layer(PopularityKind::kZipf, layout, {.nodes = 4}, NetworkDetail::kFluid);
+  const WorldRun outcome = run_layer(PopularityKind::kZipf, layout, {.nodes = 4}, NetworkDetail::kFluid);
   const Route route(small_route(PopularityKind::kZipf));
   int busiest = 0;
   double sum = 0, least = 1e9;
@@ -123,8 +124,8 @@ TEST_CASE("relabelling symmetric ranks changes nothing") {
   const Layout layout = make_layout({.ranks = 32, .expert = 16});
   Layout relabelled = layout;
   for (int rank = 0; rank < 16; ++rank) relabelled.device_of_rank[rank] = (rank + 8) % 16;
-  const SmallRun a = run_layer(PopularityKind::kBalanced, layout, {.nodes = 4}, NetworkDetail::kFluid);
-  const SmallRun b = run_layer(PopularityKind::kBalanced, relabelled, {.nodes = 4}, NetworkDetail::kFluid);
+  const WorldRun a = run_layer(PopularityKind::kBalanced, layout, {.nodes = 4}, NetworkDetail::kFluid);
+  const WorldRun b = run_layer(PopularityKind::kBalanced, relabelled, {.nodes = 4}, NetworkDetail::kFluid);
   REQUIRE(a.end == b.end);
   REQUIRE(a.spans.size() == b.spans.size());
   for (std::size_t i = 0; i < a.spans.size(); ++i) {

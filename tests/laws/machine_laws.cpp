@@ -22,14 +22,14 @@ Op with_units(Op op, int units) {
   return op;
 }
 
-SmallRun run_on_one(const World& world, const FragmentPtr& fragment, std::map<OpKind, KindCost> costs) {
+WorldRun run_on_one(const World& world, const FragmentPtr& fragment, std::map<OpKind, KindCost> costs) {
   const Cluster cluster = make_cluster(world);
   const Layout layout = make_layout({.ranks = 8, .fold = true});
   return simulate({cluster, layout, on_all_classes(layout, fragment), std::move(costs), {}});
 }
 
 // A GEMM of 1 ms on all cores, beside an all-reduce that holds 20 cores for as long as it takes.
-SmallRun gemm_beside_all_reduce(const World& world) {
+WorldRun gemm_beside_all_reduce(const World& world) {
   const Op reduce = with_units(communication_op(OpKind::kAllReduce, 800e6), 20);
   return run_on_one(world, make_fragment({{reduce}, {compute_op(OpKind::kGemm)}}), {{OpKind::kGemm, {1e-3}}});
 }
@@ -74,7 +74,7 @@ TEST_CASE("no op beats its cost or its dependencies, and the makespan is never b
     path.push_back(before + seconds[kind] * 100 / cores);
     ops.push_back(with);
   }
-  const SmallRun outcome = run_on_one(
+  const WorldRun outcome = run_on_one(
       {}, make_fragment(ops),
       {{OpKind::kGemm, {seconds[0], 1e7}}, {OpKind::kNorm, {seconds[1], 7e6}}, {OpKind::kAdd, {seconds[2]}}});
   REQUIRE(outcome.spans.size() == 200);
@@ -95,7 +95,7 @@ TEST_CASE("cores held never exceed those of the chip") {
     const Lane lane = static_cast<Lane>(i % kNumLanes);
     ops.push_back({on_lane(compute_op(OpKind::kGemm, 10 + i * 17 % 80), lane)});
   }
-  const SmallRun outcome = run_on_one({}, make_fragment(ops), {{OpKind::kGemm, {1e-5}}});
+  const WorldRun outcome = run_on_one({}, make_fragment(ops), {{OpKind::kGemm, {1e-5}}});
   bool shared = false;
   for (const Span& at : outcome.spans) {
     int held = 0;
@@ -124,7 +124,7 @@ TEST_CASE("two memory-bound kernels share the memory rate") {
   const Op left = compute_op(OpKind::kNorm, 50),
            right = on_lane(compute_op(OpKind::kNorm, 50), Lane::kHostCopy);
   // 10 us at all cores, 20 us at half of them; 0.8 * 1e12 B/s * 20 us.
-  const SmallRun outcome = run_on_one({}, make_fragment({{left}, {right}}), {{OpKind::kNorm, {10e-6, 16e6}}});
+  const WorldRun outcome = run_on_one({}, make_fragment({{left}, {right}}), {{OpKind::kNorm, {10e-6, 16e6}}});
   REQUIRE(outcome.seconds() == Approx(32e-6));
 }
 
@@ -146,11 +146,11 @@ TEST_CASE("two messages into one NIC take twice as long") {
   const Op from_second = on_lane(communication_op(OpKind::kRecv, 100e6, Algorithm::kAuto, GroupRole::kTied),
                                  Lane::kRecvBackward);
   const FragmentPtr receive = make_fragment({{from_first}, {from_second}});
-  const SmallRun outcome = simulate({cluster,
-                                    layout,
-                                    {{.fragment = send, .rank_class = 0, .after = {}},
-                                     {.fragment = send, .rank_class = 1, .after = {}},
-                                     {.fragment = receive, .rank_class = 2, .after = {}}}});
+  const WorldRun outcome = simulate({cluster,
+                                     layout,
+                                     {{.fragment = send, .rank_class = 0, .after = {}},
+                                      {.fragment = send, .rank_class = 1, .after = {}},
+                                      {.fragment = receive, .rank_class = 2, .after = {}}}});
   REQUIRE(outcome.seconds() == Approx(4e-3 + 2.5e-6));
 }
 
@@ -158,7 +158,7 @@ TEST_CASE("a submission starts after those that it names, and no sooner") {
   const Cluster cluster = make_cluster({});
   const Layout layout = make_layout({.ranks = 2});
   const FragmentPtr one = make_fragment({{compute_op(OpKind::kGemm)}});
-  const SmallRun outcome = simulate(
+  const WorldRun outcome = simulate(
       {cluster,
        layout,
        {{.fragment = one, .rank_class = 0, .after = {}}, {.fragment = one, .rank_class = 1, .after = {0}}},
@@ -176,11 +176,11 @@ TEST_CASE("a message is under way before its receiver is ready") {
   const FragmentPtr receive =
       make_fragment({{compute_op(OpKind::kGemm)},
                      {communication_op(OpKind::kRecv, 50e6, Algorithm::kAuto, GroupRole::kPrevious), {0}}});
-  const SmallRun outcome = simulate({cluster,
-                                    layout,
-                                    {{.fragment = send, .rank_class = 0, .after = {}},
-                                     {.fragment = receive, .rank_class = 1, .after = {}}},
-                                    {{OpKind::kGemm, {5e-3}}}});
+  const WorldRun outcome = simulate({cluster,
+                                     layout,
+                                     {{.fragment = send, .rank_class = 0, .after = {}},
+                                      {.fragment = receive, .rank_class = 1, .after = {}}},
+                                     {{OpKind::kGemm, {5e-3}}}});
   REQUIRE(outcome.span(0).end.seconds() == Approx(1e-3 + 2.5e-6));
   REQUIRE(outcome.span(1, 1).start == outcome.span(1, 1).end);
 }
@@ -196,7 +196,7 @@ TEST_CASE("a collective begins when the last member has come") {
   const FragmentPtr after_gemm = make_fragment({{compute_op(OpKind::kGemm)}, {reduce, {0}}});
   std::vector<Submission> submissions = on_all_classes(layout, early);
   submissions[1].fragment = after_gemm;
-  const SmallRun outcome = simulate({cluster, layout, submissions, {{OpKind::kGemm, {1e-3}}}});
+  const WorldRun outcome = simulate({cluster, layout, submissions, {{OpKind::kGemm, {1e-3}}}});
   const Span& waiting = outcome.span(0);
   REQUIRE(waiting.start == Time{0});
   REQUIRE(waiting.work_start == Time{1'000'000});

@@ -29,7 +29,7 @@ RoutePtr to_all() {
   return std::make_shared<const Route>(spec);
 }
 
-SmallRun run(std::vector<OpWith> ops, KindCost gemm) {
+WorldRun run(std::vector<OpWith> ops, KindCost gemm) {
   const Cluster cluster = make_cluster({.memory_rate = kMemoryRate});
   const Layout layout = make_layout({.ranks = kRanks, .expert = kRanks, .fold = true});
   const FragmentPtr fragment = make_fragment(std::move(ops), {to_all()});
@@ -46,8 +46,8 @@ double seconds_of(const Span& span) {
 // ends.
 TEST_CASE("an op bound by memory loses to a dispatch beside it the time of the bytes that this copies") {
   const KindCost bound{20e-3, 20e-3 * kMemoryRate};
-  const SmallRun alone = run({{dispatch()}}, {});
-  const SmallRun both = run({{dispatch()}, {compute_op(OpKind::kGemm)}}, bound);
+  const WorldRun alone = run({{dispatch()}}, {});
+  const WorldRun both = run({{dispatch()}, {compute_op(OpKind::kGemm)}}, bound);
   CHECK(seconds_of(both.span(0, 1)) == Approx(20e-3 + kCopied / kMemoryRate).epsilon(1e-6));
   // The dispatch lasts what it copies longer, less its latency, in which nothing has arrived yet.
   CHECK(seconds_of(both.span(0, 0)) > seconds_of(alone.span(0, 0)));
@@ -55,9 +55,9 @@ TEST_CASE("an op bound by memory loses to a dispatch beside it the time of the b
 }
 
 TEST_CASE("a dispatch beside an op that leaves it enough memory takes as long as alone, and the op too") {
-  const SmallRun alone = run({{dispatch()}}, {});
+  const WorldRun alone = run({{dispatch()}}, {});
   for (const double bytes : {0.0, 1e6}) {
-    const SmallRun both = run({{dispatch()}, {compute_op(OpKind::kGemm)}}, {20e-3, bytes});
+    const WorldRun both = run({{dispatch()}, {compute_op(OpKind::kGemm)}}, {20e-3, bytes});
     CHECK(seconds_of(both.span(0, 0)) == seconds_of(alone.span(0, 0)));
     CHECK(seconds_of(both.span(0, 1)) == Approx(20e-3).epsilon(1e-9));
   }

@@ -41,7 +41,7 @@ Beside run(World world, Algorithm algorithm = Algorithm::kDirect, int cores = 0)
   const Op gemm = compute_op(OpKind::kGemm, -cores);
   const FragmentPtr fragment =
       make_fragment({{dispatch(algorithm, cores)}, {gemm}}, {route_over(world.per_node)});
-  const SmallRun ran =
+  const WorldRun ran =
       simulate({cluster, layout, on_all_classes(layout, fragment), {{OpKind::kGemm, {kGemmSeconds}}}, {}});
   return {(ran.span(0, 0).end - ran.span(0, 0).start).seconds(), ran.span(0, kGemm).start.seconds()};
 }

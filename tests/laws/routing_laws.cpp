@@ -118,7 +118,7 @@ TEST_CASE("flows that collide on a port share it") {
   const std::vector<FabricPool> parts = {part_of_fabric(cluster.pools.front(), spec)};
   const Cluster narrow{cluster.pools, Fabric(spec, parts)};
   const Layout layout = make_layout({.ranks = 6});
-  const SmallRun outcome =
+  const WorldRun outcome =
       simulate({narrow, layout, on_all_classes(layout, make_fragment({{all_to_all(6e6)}}))});
   REQUIRE(outcome.seconds() == Approx(kLatency + 9e6 / kNic).epsilon(1e-4));
 }

@@ -63,7 +63,7 @@ Case random_case(unsigned seed, Time hop) {
   return made;
 }
 
-SmallRun outcome_of(const Case& made, SimOptions options) {
+WorldRun outcome_of(const Case& made, SimOptions options) {
   return simulate({make_cluster(made.world), made.layout, made.submissions, {}, options});
 }
 
@@ -76,8 +76,8 @@ Differences differences(Time hop) {
   Differences found;
   for (unsigned seed = 1; seed <= 20; ++seed) {
     const Case made = random_case(seed, hop);
-    const SmallRun fluid = outcome_of(made, {NetworkDetail::kFluid, Driver::kPlain});
-    const SmallRun native = outcome_of(made, {NetworkDetail::kNative, Driver::kSimGrid});
+    const WorldRun fluid = outcome_of(made, {NetworkDetail::kFluid, Driver::kPlain});
+    const WorldRun native = outcome_of(made, {NetworkDetail::kNative, Driver::kSimGrid});
     found.whole.push_back(std::abs(fluid.seconds() / native.seconds() - 1));
     double worst = 0;
     for (const Span& span : fluid.spans) {

@@ -105,7 +105,7 @@ struct OpWith {
 };
 FragmentPtr make_fragment(std::vector<OpWith> ops, std::vector<RoutePtr> routes = {});
 
-struct SmallRun {
+struct WorldRun {
   Time end;
   std::vector<Span> spans;  // as they ended
   Metrics metrics;
@@ -121,7 +121,7 @@ struct Run {
   std::map<OpKind, KindCost> costs = {};
   SimOptions options = {};
 };
-SmallRun simulate(const Run& run);
+WorldRun simulate(const Run& run);
 
 // The fragment once for each class.
 std::vector<Submission> on_all_classes(const Layout& layout, const FragmentPtr& fragment);
@@ -255,7 +255,7 @@ inline FragmentPtr make_fragment(std::vector<OpWith> ops, std::vector<RoutePtr> 
   return freeze(std::move(fragment));
 }
 
-inline const Span& SmallRun::span(int sequence, int op) const {
+inline const Span& WorldRun::span(int sequence, int op) const {
   const Span* found = nullptr;
   for (const Span& span : spans) {
     if (span.sequence == sequence && span.op == op) found = &span;
@@ -265,7 +265,7 @@ inline const Span& SmallRun::span(int sequence, int op) const {
   return *found;
 }
 
-inline SmallRun simulate(const Run& run) {
+inline WorldRun simulate(const Run& run) {
   const FixedCost cost(run.costs, run.cluster.pools.front().accelerator.cores);
   const std::vector<const CostSource*> costs(run.cluster.pools.size(), &cost);  // the same for all
   Recorder recorder(run.layout, {});
@@ -276,7 +276,7 @@ inline SmallRun simulate(const Run& run) {
     recorder.submitted(submission);
     executor->submit(submission);
   }
-  SmallRun outcome;
+  WorldRun outcome;
   outcome.end = executor->finish();
   outcome.metrics = recorder.finish(outcome.end);
   outcome.spans = recorder.timeline().spans;

@@ -73,7 +73,7 @@ double expert_exchange(int expert_queue) {
   Op expert = communication_op(OpKind::kAllToAll, 80e6, Algorithm::kDirect);
   expert.lane = Lane::kExpertComm;
   const Op data = communication_op(OpKind::kAllToAll, 800e6, Algorithm::kDirect);
-  const SmallRun outcome =
+  const WorldRun outcome =
       simulate({cluster, layout, on_all_classes(layout, make_fragment({{expert}, {data}})), {}, {}});
   return outcome.span(0, 0).end.seconds();
 }

@@ -25,7 +25,7 @@ Layout ranks_on_one_device(int ranks) {
   return layout;
 }
 
-SmallRun run(const Cluster& cluster, const Layout& layout, const FragmentPtr& fragment) {
+WorldRun run(const Cluster& cluster, const Layout& layout, const FragmentPtr& fragment) {
   return simulate({.cluster = cluster,
                    .layout = layout,
                    .submissions = on_all_classes(layout, fragment),
@@ -38,7 +38,7 @@ TEST_CASE("two ranks on one chip compute one after the other, whatever cores the
   const Cluster cluster = virtual_cluster(1);
   for (const int units : {0, 20, -20}) {
     const FragmentPtr gemm = make_fragment({{compute_op(OpKind::kGemm, units)}});
-    const SmallRun outcome = run(cluster, ranks_on_one_device(2), gemm);
+    const WorldRun outcome = run(cluster, ranks_on_one_device(2), gemm);
     CHECK(outcome.end == Time{20'000});
     CHECK(outcome.span(1).start == Time{10'000});
   }
@@ -80,7 +80,7 @@ TEST_CASE("an exchange that was measured by its kind takes that kind's rate and 
 TEST_CASE("communication of virtual ranks holds no cores") {
   Op gather = communication_op(OpKind::kAllGather, 8000);
   gather.units = 60;  // two members of 60 cores each would not fit on the chip
-  const SmallRun outcome = run(virtual_cluster(1), ranks_on_one_device(2), make_fragment({{gather}}));
+  const WorldRun outcome = run(virtual_cluster(1), ranks_on_one_device(2), make_fragment({{gather}}));
   CHECK(outcome.end == Time{18'000});  // 2 us and twice 8 us over one wire
 }
 

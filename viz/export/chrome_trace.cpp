@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "hw/json_text.h"
 #include "viz/data/op_names.h"
 #include "viz/data/transfers.h"
 #include "viz/export/output_file.h"
@@ -14,25 +15,9 @@
 namespace moebius::viz {
 namespace {
 
-constexpr std::size_t kForgetEvery = 1 << 16;  // spans
-
-std::string quoted(std::string_view text) {
-  std::string out(1, '"');
-  for (const char c : text) {
-    const auto code = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') out += '\\';
-    if (code < 0x20)
-      out += fmt::format("\\u{:04x}", code);
-    else
-      out += c;
-  }
-  out += '"';
-  return out;
-}
-
-class Writer {
+class ChromeWriter {
  public:
-  Writer(const SpanColumns& run, const std::string& path) : run_(run), file_(path) {}
+  ChromeWriter(const SpanColumns& run, const std::string& path) : run_(run), file_(path) {}
 
   void write() {
     file_.add("{\"displayTimeUnit\":\"ns\",\"otherData\":{");
@@ -57,7 +42,7 @@ class Writer {
     std::set<std::string> told;  // a fact may stand several times; a key of an object must not
     for (const auto& [name, value] : run_.tables().facts) {
       if (!told.insert(name).second) continue;
-      file_.add(fmt::format("{}{}:{}", between, quoted(name), quoted(value)));
+      file_.add(fmt::format("{}{}:{}", between, json_string(name), json_string(value)));
       between = ",";
     }
   }
@@ -78,16 +63,17 @@ class Writer {
   void describe_ops() {
     const Timeline& tables = run_.tables();
     for (const OpRow& op : tables.ops) {
-      texts_.push_back(fmt::format(
-          "{{\"ph\":\"X\",\"name\":{},\"cat\":\"{}\",\"args\":{{\"fragment\":{},\"op\":{}",
-          quoted(op_name(op)), to_string(op.phase), quoted(tables.fragments[op.fragment]), op.index));
+      texts_.push_back(
+          fmt::format("{{\"ph\":\"X\",\"name\":{},\"cat\":\"{}\",\"args\":{{\"fragment\":{},\"op\":{}",
+                      json_string(op_name(op)), to_string(op.phase),
+                      json_string(tables.fragments[op.fragment]), op.index));
     }
   }
 
   void name(std::string_view what, std::int64_t pid, std::int64_t tid, const std::string& text) {
     begin_event();
     file_.add(fmt::format("{{\"ph\":\"M\",\"name\":\"{}\",\"pid\":{},\"tid\":{},\"args\":{{\"name\":{}}}}}",
-                          what, pid, tid, quoted(text)));
+                          what, pid, tid, json_string(text)));
   }
 
   void name_rows() {
@@ -136,8 +122,9 @@ class Writer {
   void counter(const CounterSample& sample) {
     begin_event();
     const Timeline& tables = run_.tables();
-    file_.add(fmt::format("{{\"ph\":\"C\",\"name\":{},\"pid\":{},\"ts\":",
-                          quoted(tables.counters[sample.counter]), tables.class_ranks[sample.rank_class]));
+    file_.add(fmt::format(
+        "{{\"ph\":\"C\",\"name\":{},\"pid\":{},\"ts\":", json_string(tables.counters[sample.counter]),
+        tables.class_ranks[sample.rank_class]));
     time(sample.time.ns);
     file_.add(fmt::format(",\"args\":{{\"value\":{}}}}}", sample.value));
   }
@@ -166,7 +153,7 @@ class Writer {
 }  // namespace
 
 void export_chrome(const SpanColumns& run, const std::string& path) {
-  Writer(run, path).write();
+  ChromeWriter(run, path).write();
 }
 
 }  // namespace moebius::viz

@@ -9,6 +9,8 @@
 
 namespace moebius::viz {
 
+inline constexpr std::size_t kForgetEvery = 1 << 16;  // spans: those that are written leave memory
+
 class OutputFile {
  public:
   explicit OutputFile(const std::string& path);  // errors, here and below: run_error

@@ -12,8 +12,6 @@
 namespace moebius::viz {
 namespace {
 
-constexpr std::size_t kForgetEvery = 1 << 16;  // spans
-
 // Field numbers, message by message.
 namespace trace {
 constexpr int kPacket = 1;
@@ -38,9 +36,10 @@ namespace interned {
 constexpr int kEventNames = 2, kAnnotationNames = 3, kIid = 1, kName = 2;
 }
 
-class Writer {
+class PerfettoWriter {
  public:
-  Writer(const SpanColumns& run, const std::string& path) : run_(run), tables_(run.tables()), file_(path) {}
+  PerfettoWriter(const SpanColumns& run, const std::string& path)
+      : run_(run), tables_(run.tables()), file_(path) {}
 
   void write() {
     find_flows();
@@ -201,7 +200,7 @@ class Writer {
 }  // namespace
 
 void export_perfetto(const SpanColumns& run, const std::string& path) {
-  Writer(run, path).write();
+  PerfettoWriter(run, path).write();
 }
 
 }  // namespace moebius::viz

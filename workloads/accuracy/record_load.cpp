@@ -15,7 +15,6 @@ namespace moebius {
 
 namespace {
 
-constexpr const char* kFile = "workloads/accuracy/record.json";
 constexpr const char* kForm = "moebius-accuracy-1";
 constexpr Range kError{-20, 20};  // of a logarithm: a factor of half a billion
 constexpr Range kCount{0, 1e12};
@@ -135,11 +134,7 @@ AccuracyRecord read_record(const Document& document) {
 }
 
 const AccuracyRecord& shipped_record() {
-  static const AccuracyRecord record = [] {
-    for (const EmbeddedFile& file : embedded_files())
-      if (file.path == kFile) return read_record(parse_document(file.text, fmt::format("<{}>", kFile)));
-    return AccuracyRecord{};
-  }();
+  static const AccuracyRecord record = read_record(embedded_document("workloads/accuracy/record.json"));
   return record;
 }
 

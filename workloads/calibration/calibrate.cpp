@@ -19,7 +19,7 @@ namespace moebius {
 namespace {
 
 // Constants of one kind, fitted for all chips together. Returns what there is to tell.
-struct Fit {
+struct FitOption {
   std::string_view name, file;
   std::string (*write)(const TablesRequest&, const Catalog&);
 };
@@ -45,12 +45,12 @@ std::string fit_collectives(const TablesRequest& request, const Catalog& catalog
       100 * errors.at(0.95), constants.links.size() + constants.frameworks.size(), request.out);
 }
 
-constexpr Fit kFits[] = {{"model", "hw/catalog/architectures.json", fit_model},
-                         {"links", "hw/catalog/collectives.json", fit_collectives},
-                         {"exchanges", "hw/catalog/exchanges.json", fit_exchange_constants}};
+constexpr FitOption kFits[] = {{"model", "hw/catalog/architectures.json", fit_model},
+                               {"links", "hw/catalog/collectives.json", fit_collectives},
+                               {"exchanges", "hw/catalog/exchanges.json", fit_exchange_constants}};
 
-const Fit& fit_named(const std::string& name) {
-  for (const Fit& fit : kFits)
+const FitOption& fit_named(const std::string& name) {
+  for (const FitOption& fit : kFits)
     if (fit.name == name) return fit;
   throw input_error(fmt::format("calibrate: --fit \"{}\": expected {}", name, fits_text()));
 }
@@ -95,7 +95,7 @@ std::vector<Profile> calibrate(const std::string& from, const Catalog& catalog, 
 
 std::string fits_text() {
   std::vector<std::string> texts;
-  for (const Fit& fit : kFits) texts.push_back(fmt::format("{} ({})", fit.name, fit.file));
+  for (const FitOption& fit : kFits) texts.push_back(fmt::format("{} ({})", fit.name, fit.file));
   return fmt::format("{}", fmt::join(texts, ", "));
 }
 

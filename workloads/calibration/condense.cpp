@@ -10,6 +10,8 @@
 #include <map>
 
 #include "hw/error.h"
+#include "workloads/calibration/held_out.h"
+#include "workloads/calibration/lattice.h"
 #include "workloads/cost/measured_table.h"
 #include "workloads/cost/table.h"
 
@@ -69,15 +71,6 @@ void reject_noise(TableDraft& draft) {
   draft.rows = std::move(kept);
 }
 
-// As profiles write errors.
-double rounded(double error) {
-  return std::round(error * 1e4) / 1e4;
-}
-
-std::size_t index_in(const std::vector<double>& points, double point) {
-  return static_cast<std::size_t>(std::lower_bound(points.begin(), points.end(), point) - points.begin());
-}
-
 void place_rows(ProfileTable& table, const std::vector<MeasuredRow>& rows) {
   for (std::size_t axis = 0; axis < table.axes.size(); ++axis) {
     std::vector<double>& points = table.axes[axis].points;
@@ -120,7 +113,6 @@ HeldOut test_table(const ProfileTable& table, const std::vector<MeasuredRow>& ro
   const AnalyticModel model(reference);
   const MeasuredTables tables({profile});
   const OpKind kind = *kind_of(table.kinds.front());
-  HeldOut held_out{.rows = static_cast<int>(rows.size())};
   std::vector<double> errors;
   for (const MeasuredRow& row : rows) {
     const CostQuery query = query_of(table, kind, shape_in(table, kind, row.site, row.at));
@@ -128,14 +120,8 @@ HeldOut test_table(const ProfileTable& table, const std::vector<MeasuredRow>& ro
     const auto cost = tables.cost(model, query, clocks);
     const double seconds = cost ? cost->seconds : model.estimate(query, clocks).seconds;
     errors.push_back(std::abs(seconds * 1e6 / row.microseconds - 1));
-    held_out.mean += errors.back() / static_cast<double>(rows.size());
   }
-  std::sort(errors.begin(), errors.end());
-  held_out.mean = rounded(held_out.mean);
-  held_out.worst = rounded(errors.back());
-  held_out.median = rounded(errors[errors.size() / 2]);
-  held_out.p90 = rounded(errors[errors.size() * 9 / 10]);
-  return held_out;
+  return held_out_of(std::move(errors));
 }
 
 ProfileTable lay_table(TableDraft draft, const Accelerator& reference) {

@@ -9,6 +9,9 @@
 
 namespace moebius {
 
+// Why rows of prefill are left out.
+inline constexpr const char* kOneToken = "prefill of one token: that is decode, which has its own table";
+
 // One measured kernel.
 struct MeasuredRow {
   std::vector<double> site;  // as ProfileTable::site_keys

@@ -9,7 +9,6 @@ namespace {
 
 using Key = ProfileKey;
 
-constexpr const char* kOneToken = "prefill of one token: that is decode, which has its own table";
 constexpr const char* kUnknown = "an unknown number format";
 
 // The types of the arithmetic and of the cache, if both are known; BF16 first.

@@ -25,7 +25,7 @@ struct GemmFormat {
   const char* note = "";
 };
 
-constexpr std::array<GemmFormat, 7> kFormats = {
+constexpr std::array<GemmFormat, 7> kGemmFormats = {
     {{.name = "bfloat16", .note = "weights not in the cache, activations hot"},
      {.name = "fp8_block",
       .dtype = DType::kFp8,
@@ -51,12 +51,13 @@ constexpr GemmFormat kFp8WeightsOnly{
 const GemmFormat* format_named(std::string_view name, std::string_view system) {
   if (system == "b60" && name == kFp8WeightsOnly.name) return &kFp8WeightsOnly;
   const auto found =
-      std::find_if(kFormats.begin(), kFormats.end(), [&](const auto& f) { return f.name == name; });
-  return found == kFormats.end() ? nullptr : &*found;
+      std::find_if(kGemmFormats.begin(), kGemmFormats.end(), [&](const auto& f) { return f.name == name; });
+  return found == kGemmFormats.end() ? nullptr : &*found;
 }
 
 std::size_t place_of(const GemmFormat& format) {
-  return static_cast<std::size_t>(&format == &kFp8WeightsOnly ? kFormats.size() : &format - kFormats.data());
+  return static_cast<std::size_t>(&format == &kFp8WeightsOnly ? kGemmFormats.size()
+                                                              : &format - kGemmFormats.data());
 }
 
 // TensorRT-LLM's scales per tensor need the largest value of all before the first division: two passes.
@@ -78,7 +79,8 @@ ProfileTable gemm_table(const GemmFormat& format, const std::string& backend) {
   table.stored = format.stored;
   table.includes.assign(quantise_passes(format, backend), "quantise");
   table.note = format.note;
-  // Look-ups carry the times unchanged. BF16 products ran at full clock all the same: PowerGovernor lowers it.
+  // Look-ups carry the times unchanged. BF16 products ran at full clock all the same: PowerGovernor lowers
+  // it.
   table.sustained = true;
   return table;
 }
@@ -106,8 +108,8 @@ void read_gemm(Harvest& harvest, const std::string& system) {
   }
   for (auto& [key, draft] : drafts.tables) {
     draft.table.stack = key.stack;
-    if (key.kind < kFormats.size() && block_scaled.contains(key.stack))
-      draft.table.stack += kFormats[key.kind].variant;
+    if (key.kind < kGemmFormats.size() && block_scaled.contains(key.stack))
+      draft.table.stack += kGemmFormats[key.kind].variant;
   }
   drafts.add_to(harvest);
 }

@@ -8,7 +8,6 @@ namespace {
 
 using Key = ProfileKey;
 
-constexpr const char* kOneToken = "prefill of one token: that is decode, which has its own table";
 constexpr double kMost = 1e9;
 constexpr const char* kFewRows = "under 512 rows of a head: kernels change from one size to the next";
 constexpr double kFullTiles = 512;  // rows of a head

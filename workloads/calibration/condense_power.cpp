@@ -13,6 +13,7 @@
 #include <functional>
 
 #include "hw/catalog.h"
+#include "workloads/calibration/fit_rules.h"
 #include "workloads/calibration/kernel_database.h"
 #include "workloads/calibration/power_rows.h"
 #include "workloads/cost/architecture.h"
@@ -23,7 +24,7 @@ namespace {
 constexpr double kLeastMicroseconds = 500;
 constexpr double kAtLimit = 0.96;   // of the limit: means of kernels that are at it scatter by so much
 constexpr double kIdleRank = 0.01;  // of the readings, from below
-constexpr int kMostSweeps = 500;
+constexpr int kMostPowerSweeps = 500;
 constexpr double kStartJoulePerByte = 1e-10, kStartJoulePerFlop = 5e-13;  // anything positive
 
 double told(const ProfilePower& power, const PowerRow& row) {
@@ -66,7 +67,7 @@ void fit_energies(ProfilePower& power, const std::vector<PowerRow>& rows) {
   power.joule_per_byte = kStartJoulePerByte;
   for (const PowerRow& row : rows)
     power.joule_per_flop[static_cast<std::size_t>(row.dtype)] = kStartJoulePerFlop;
-  for (int sweep = 0; sweep < kMostSweeps; ++sweep) {
+  for (int sweep = 0; sweep < kMostPowerSweeps; ++sweep) {
     const ProfilePower before = power;
     power.joule_per_byte =
         better(power, power.joule_per_byte, rows, [](const PowerRow& row) { return row.byte_rate; });
@@ -78,16 +79,14 @@ void fit_energies(ProfilePower& power, const std::vector<PowerRow>& rows) {
   }
 }
 
-double rounded(double value) {
-  if (value <= 0) return 0;
-  const double unit = std::pow(10, std::floor(std::log10(value)) - 3);
-  return std::stod(fmt::format("{:.3e}", std::round(value / unit) * unit));
+double as_held(double value) {
+  return value > 0 ? std::stod(fmt::format("{:.3e}", rounded(value, 4))) : 0;
 }
 
 void round_energies(ProfilePower& power) {
-  power.idle = rounded(power.idle);
-  power.joule_per_byte = rounded(power.joule_per_byte);
-  for (double& joules : power.joule_per_flop) joules = rounded(joules);
+  power.idle = as_held(power.idle);
+  power.joule_per_byte = as_held(power.joule_per_byte);
+  for (double& joules : power.joule_per_flop) joules = as_held(joules);
 }
 
 // Of rows that the fit did not see.
@@ -147,7 +146,7 @@ ProfilePower carried_power(const std::string& directory, const Accelerator& chip
     if (donor.id == chip.id || built == nullptr || built->generation != generation) continue;
     ProfilePower power = measured_power(directory, donor);
     if (power.limit <= 0 || chip.power.value <= 0) continue;
-    power.idle = rounded(power.idle * chip.power.value / power.limit);
+    power.idle = as_held(power.idle * chip.power.value / power.limit);
     power.limit = chip.power.value;
     power.carried_from = donor.id;
     power.note =

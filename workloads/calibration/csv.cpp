@@ -16,8 +16,6 @@
 namespace moebius {
 namespace {
 
-constexpr std::uintmax_t kMostBytes = std::uintmax_t{256} << 20;
-
 std::vector<std::string> fields_of(const std::string& line) {
   std::vector<std::string> fields(1);
   bool quoted = false;
@@ -37,8 +35,8 @@ std::string read_all(const std::string& path) {
   std::error_code failure;
   const auto size = std::filesystem::file_size(path, failure);
   if (failure) throw input_error(fmt::format("{}: {}", path, failure.message()));
-  if (size > kMostBytes)
-    throw input_error(fmt::format("{}: expected at most {} bytes, found {}", path, kMostBytes, size));
+  if (size > kMostTableBytes)
+    throw input_error(fmt::format("{}: expected at most {} bytes, found {}", path, kMostTableBytes, size));
   if (path.ends_with(".gz")) return read_gzip(path);
   std::ifstream in(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};

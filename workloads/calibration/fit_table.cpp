@@ -6,6 +6,7 @@
 #include <map>
 
 #include "hw/error.h"
+#include "workloads/calibration/fit_rules.h"
 #include "workloads/calibration/grid_holes.h"
 #include "workloads/calibration/lattice.h"
 #include "workloads/cost/measured_table.h"
@@ -14,10 +15,6 @@
 namespace moebius {
 namespace {
 
-constexpr int kMostSweeps = 25;
-constexpr double kLeastShare = 0.05;  // of a row's time that a value must carry to be told by it
-constexpr double kPrior = 0.2;        // weight of the nearest row's own correction beside rows of weight one
-constexpr double kMostLoss = 0.3;
 constexpr double kPrice = 0.08;  // a grid of twice the values must lose a twentieth less than the smaller one
 constexpr double kSmall = 2000;  // values: so few cost nothing
 constexpr double kNegligible = 0.0005;  // of mean loss
@@ -30,9 +27,9 @@ struct Part {
 };
 
 // A grid laid over a lattice, and the corrections of the model at its points.
-class Fit {
+class GridFit {
  public:
-  Fit(const Lattice& lattice, GridPoints points) : lattice_(lattice), points_(std::move(points)) {
+  GridFit(const Lattice& lattice, GridPoints points) : lattice_(lattice), points_(std::move(points)) {
     for (const auto& axis : points_) grid_ *= axis.size();
     parts_.reserve(lattice.rows().size());
     for (const LatticeRow& row : lattice.rows()) parts_.push_back(parts_of(row));
@@ -71,7 +68,7 @@ class Fit {
       if (!row.check) continue;
       const double told = told_by(parts_[i], values);
       ++rows;
-      sum += told > 0 ? std::min(kMostLoss, std::abs(told / row.microseconds - 1)) : kMostLoss;
+      sum += told > 0 ? std::min(kMostLossOfRow, std::abs(told / row.microseconds - 1)) : kMostLossOfRow;
     }
     return rows > 0 ? sum / rows : 0;
   }
@@ -198,7 +195,7 @@ GridPoints choose_points(const Lattice& lattice) {
     for (const auto& choice : choices[axis]) {
       if (&choice != choices[axis].data() && choice.size() == best[axis].size()) continue;
       points[axis] = choice;
-      const Fit fit(lattice, points);
+      const GridFit fit(lattice, points);
       const double loss = fit.loss() * price_of(lattice.sites().size() * fit.grid());
       if (loss >= least - kNegligible) continue;
       least = loss;
@@ -209,12 +206,7 @@ GridPoints choose_points(const Lattice& lattice) {
   return points;
 }
 
-float rounded(double microseconds) {
-  const double unit = std::pow(10, std::floor(std::log10(microseconds)) - 2);
-  return static_cast<float>(std::round(microseconds / unit) * unit);
-}
-
-void write_values(ProfileTable& table, const Lattice& lattice, const Fit& fit) {
+void write_values(ProfileTable& table, const Lattice& lattice, const GridFit& fit) {
   table.sites = lattice.sites();
   for (std::size_t i = 0; i < table.axes.size(); ++i) {
     table.axes[i].points.clear();
@@ -223,9 +215,10 @@ void write_values(ProfileTable& table, const Lattice& lattice, const Fit& fit) {
   const std::vector<double> corrections = fit.corrections(false);
   table.microseconds.clear();
   for (std::size_t value = 0; value < corrections.size(); ++value)
-    table.microseconds.push_back(corrections[value] > 0
-                                     ? rounded(fit.microseconds_at(value, corrections[value]))
-                                     : std::numeric_limits<float>::quiet_NaN());
+    table.microseconds.push_back(
+        corrections[value] > 0
+            ? static_cast<float>(rounded(fit.microseconds_at(value, corrections[value]), 3))
+            : std::numeric_limits<float>::quiet_NaN());
 }
 
 // Shapes measured several times, some with two kernels, become one row: the median, of two the faster. It is
@@ -279,7 +272,7 @@ ProfileTable fit_table(TableDraft draft, const Accelerator& reference) {
   const AnalyticModel model(reference);
   draft.table.fitted = true;
   const Lattice lattice(draft.table, built, model);
-  write_values(draft.table, lattice, Fit(lattice, choose_points(lattice)));
+  write_values(draft.table, lattice, GridFit(lattice, choose_points(lattice)));
   if (!kept_out.empty()) draft.table.held_out = test_table(draft.table, kept_out, reference);
   return draft.table;
 }

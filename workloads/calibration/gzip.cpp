@@ -10,7 +10,6 @@
 namespace moebius {
 namespace {
 
-constexpr std::size_t kMostBytes = std::size_t{256} << 20;
 constexpr unsigned kChunk = 1U << 20;
 
 struct Close {
@@ -28,12 +27,14 @@ std::string read_gzip(const std::string& path) {
     // zlib passes files through that are not gzip; a cut one ends early and is told by the error alone.
     int failure = Z_OK;
     const std::string message = gzerror(file.get(), &failure);  // names the file already
-    if (read < 0 || failure != Z_OK) throw input_error(message.starts_with(path) ? message : path + ": " + message);
+    if (read < 0 || failure != Z_OK)
+      throw input_error(message.starts_with(path) ? message : path + ": " + message);
     if (gzdirect(file.get()) != 0)
       throw input_error(fmt::format("{}: expected gzip, found other bytes", path));
     if (read == 0) return text;
-    if (text.size() + static_cast<std::size_t>(read) > kMostBytes)
-      throw input_error(fmt::format("{}: expected at most {} bytes unpacked, found more", path, kMostBytes));
+    if (text.size() + static_cast<std::size_t>(read) > kMostTableBytes)
+      throw input_error(
+          fmt::format("{}: expected at most {} bytes unpacked, found more", path, kMostTableBytes));
     text.append(chunk, 0, static_cast<std::size_t>(read));
   }
 }

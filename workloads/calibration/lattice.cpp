@@ -4,17 +4,12 @@
 #include <cmath>
 #include <map>
 
+#include "workloads/calibration/fit_rules.h"
 #include "workloads/cost/fused_quantise.h"
 #include "workloads/cost/measured_table.h"
 
 namespace moebius {
 namespace {
-
-constexpr double kMostLoss = 0.3;  // of one row: a single bad one shall not draw points to itself
-
-std::size_t index_in(const std::vector<double>& points, double point) {
-  return static_cast<std::size_t>(std::lower_bound(points.begin(), points.end(), point) - points.begin());
-}
 
 template <typename T>
 void sort_once(std::vector<T>& values) {
@@ -54,7 +49,7 @@ double segment_loss(const Lattice& lattice, std::size_t axis, const Line& line, 
     const double w = lattice.weight(*line[i], axis, line[a]->at[axis], line[b]->at[axis]);
     const Clocks clocks = line[i]->clocks;
     const double told = (1 - w) * moved(*line[a], low, clocks) + w * moved(*line[b], high, clocks);
-    loss += std::min(kMostLoss, std::abs(std::log(told / line[i]->microseconds)));
+    loss += std::min(kMostLossOfRow, std::abs(std::log(told / line[i]->microseconds)));
   }
   return loss;
 }
@@ -79,6 +74,10 @@ std::vector<std::vector<double>> losses_along(const Lattice& lattice, std::size_
 }
 
 }  // namespace
+
+std::size_t index_in(const std::vector<double>& points, double point) {
+  return static_cast<std::size_t>(std::lower_bound(points.begin(), points.end(), point) - points.begin());
+}
 
 Lattice::Lattice(const ProfileTable& table, const std::vector<MeasuredRow>& rows, const AnalyticModel& model)
     : table_(table), analytic_(model), axes_(table.axes.size()) {

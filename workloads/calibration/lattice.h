@@ -13,6 +13,9 @@ namespace moebius {
 
 inline constexpr std::size_t kMostFitAxes = 3;
 
+// Where a point stands, or would, among ascending ones.
+std::size_t index_in(const std::vector<double>& points, double point);
+
 struct LatticeRow {
   std::size_t site = 0;
   std::array<std::size_t, kMostFitAxes> at{};  // indices into the axes' points

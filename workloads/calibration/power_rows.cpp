@@ -18,22 +18,22 @@
 namespace moebius {
 namespace {
 
-struct Format {
+struct PowerFormat {
   std::string_view name;
   DType dtype = DType::kBf16;
   std::optional<DType> stored = {};
 };
-constexpr std::array<Format, 7> kFormats = {{{"bfloat16"},
-                                             {"fp8_block", DType::kFp8},
-                                             {"fp8", DType::kFp8},
-                                             {"nvfp4", DType::kFp4},
-                                             {"int4_wo", DType::kBf16, DType::kInt4},
-                                             {"w4a16_mxfp4", DType::kBf16, DType::kFp4},
-                                             {"w4a8_mxfp4_mxfp8", DType::kFp8, DType::kFp4}}};
+constexpr std::array<PowerFormat, 7> kPowerFormats = {{{"bfloat16"},
+                                                       {"fp8_block", DType::kFp8},
+                                                       {"fp8", DType::kFp8},
+                                                       {"nvfp4", DType::kFp4},
+                                                       {"int4_wo", DType::kBf16, DType::kInt4},
+                                                       {"w4a16_mxfp4", DType::kBf16, DType::kFp4},
+                                                       {"w4a8_mxfp4_mxfp8", DType::kFp8, DType::kFp4}}};
 
-const Format& format_of(const Csv& csv, const CsvRow& row, const char* column) {
+const PowerFormat& power_format(const Csv& csv, const CsvRow& row, const char* column) {
   const std::string& name = csv.text(row, column);
-  for (const Format& format : kFormats)
+  for (const PowerFormat& format : kPowerFormats)
     if (format.name == name) return format;
   throw input_error(fmt::format("line {}: {}: unknown number format \"{}\"", row.line, column, name));
 }
@@ -71,7 +71,7 @@ class PowerReader {
     return static_cast<std::int32_t>(csv.number(row, column));
   }
 
-  CostQuery query(OpKind kind, const Shape& shape, const Format& format) const {
+  CostQuery query(OpKind kind, const Shape& shape, const PowerFormat& format) const {
     return {.kind = kind,
             .shape = shape,
             .dtype = format.dtype,
@@ -82,12 +82,12 @@ class PowerReader {
 
   std::vector<CostQuery> gemm(const Csv& csv, const CsvRow& row) const {
     const Shape shape{.m = whole(csv, row, "m"), .n = whole(csv, row, "n"), .k = whole(csv, row, "k")};
-    return {query(OpKind::kGemm, shape, format_of(csv, row, "dtype"))};
+    return {query(OpKind::kGemm, shape, power_format(csv, row, "dtype"))};
   }
 
   CostQuery attention(const Csv& csv, const CsvRow& row, const char* length, bool prefill) const {
-    Format format = format_of(csv, row, "attn_dtype");
-    format.stored = format_of(csv, row, "kv_dtype").dtype;
+    PowerFormat format = power_format(csv, row, "attn_dtype");
+    format.stored = power_format(csv, row, "kv_dtype").dtype;
     Shape shape{.groups = count(csv, row, "batch"),
                 .heads = count(csv, row, "num_heads"),
                 .kv_heads = count(csv, row, "num_kv_heads"),
@@ -108,7 +108,7 @@ class PowerReader {
         std::max<std::int64_t>(1, whole(csv, row, "num_tokens") * whole(csv, row, "topk") / ep);
     const auto groups =
         static_cast<std::int32_t>(std::max<std::int64_t>(1, whole(csv, row, "num_experts") / ep));
-    const Format& format = format_of(csv, row, "dtype");
+    const PowerFormat& format = power_format(csv, row, "dtype");
     return {query(OpKind::kGroupedGemm, {.m = rows, .n = 2 * inter, .k = hidden, .groups = groups}, format),
             query(OpKind::kGroupedGemm, {.m = rows, .n = hidden, .k = inter, .groups = groups}, format)};
   }

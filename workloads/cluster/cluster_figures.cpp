@@ -10,10 +10,6 @@ namespace moebius {
 
 namespace {
 
-double share(Time part, Time whole) {
-  return whole.ns > 0 ? part.seconds() / whole.seconds() : 0;
-}
-
 // A figure of each course, gathered.
 template <class Of>
 RunSpread over(const std::vector<ClusterCourse>& courses, Of of) {

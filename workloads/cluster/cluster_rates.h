@@ -5,6 +5,8 @@
 
 namespace moebius {
 
+inline constexpr Time kLookAgain{60'000'000'000};  // for a bad node, where its job does not run
+
 // An hour, of all that could break so in the whole cluster; jobs count as if all ran at once.
 double rate_of(const ClusterPlan& plan, const FailureKind& kind);
 // An hour, of all that stops or harms a job on so many nodes.

@@ -17,8 +17,7 @@ namespace {
 constexpr std::array<std::string_view, kNumTimeItems> kItemNames{
     "productive", "recomputed",  "checkpoint", "detection", "isolation",
     "waiting",    "replacement", "restart",    "slowed",    "queued"};
-constexpr int kFree = -1, kDown = -2;       // of a node, instead of a job
-constexpr Time kLookAgain{60'000'000'000};  // for a bad node, where its job does not run
+constexpr int kFree = -1, kDown = -2;  // of a node, instead of a job
 
 class ClusterRun {
  public:
@@ -304,7 +303,7 @@ void ClusterRun::fill_places(int job) {
   if (!run.broken.empty()) return;
   const bool from_peers = plan_.checkpoint.policy == CheckpointPolicy::kMemory;
   std::vector<RecoveryStep> steps{{TimeItem::kRestart, plan_.recovery.restart.draw(random_) +
-                                                   (from_peers ? run.costs.reload : run.costs.load)}};
+                                                           (from_peers ? run.costs.reload : run.costs.load)}};
   if (run.exchanged)
     steps.push_back({TimeItem::kReplacement, plan_.recovery.replace.draw(random_) +
                                                  plan_.recovery.image.draw(random_) +

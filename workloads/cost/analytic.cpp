@@ -19,19 +19,10 @@ constexpr float kWidenedError = 0.5F;
 constexpr double kAssumedMemoryEfficiency = 0.85;  // of a chip whose catalog entry states none
 constexpr double kBlockBytes = 16 * 1024;          // that one thread block of a streaming kernel moves
 
-bool is_attention(OpKind kind) {
-  return kind == OpKind::kAttention || kind == OpKind::kAttentionGrad;
-}
-
 const Architecture& row_of(const Accelerator& accelerator) {
   const Architecture* row = find_architecture(accelerator.architecture);
   CHECK(row != nullptr, fmt::format("no row for architecture \"{}\"", accelerator.architecture));
   return *row;
-}
-
-bool is_grouped(OpKind kind) {
-  return kind == OpKind::kGroupedGemm || kind == OpKind::kGroupedGemmDgrad ||
-         kind == OpKind::kGroupedGemmWgrad;
 }
 
 }  // namespace

@@ -3,14 +3,11 @@
 #include <algorithm>
 
 #include "hw/catalog.h"
-#include "hw/error.h"
 #include "hw/reader.h"
 
 namespace moebius {
 namespace {
 
-constexpr const char* kFile = "hw/catalog/architectures.json";
-constexpr std::array<std::string_view, 3> kWidths = {"16bit", "8bit", "4bit"};
 constexpr double kPicojoule = 1e-12;
 
 TileShapes read_tiles(Reader reader) {
@@ -37,8 +34,8 @@ void read_structure(Reader reader, Architecture& row) {
   row.scaling_lanes = reader.number("scaling_lanes", {0, 4096});
   row.core_stream = reader.number("core_stream", {kAboveZero});
   row.asynchronous = reader.boolean("asynchronous");
-  for (std::size_t width = 0; width < kWidths.size(); ++width)
-    row.tiles[width] = read_tiles(reader.object(kWidths[width]));
+  for (std::size_t width = 0; width < kOperandWidthNames.size(); ++width)
+    row.tiles[width] = read_tiles(reader.object(kOperandWidthNames[width]));
   reader.finish();
 }
 
@@ -107,13 +104,8 @@ std::vector<Architecture> read_architectures(const Document& document) {
 }
 
 const std::vector<Architecture>& shipped_architectures() {
-  static const std::vector<Architecture> rows = [] {
-    for (const EmbeddedFile& file : embedded_files())
-      if (file.path == kFile)
-        return read_architectures(parse_document(file.text, "<" + std::string(kFile) + ">"));
-    return std::vector<Architecture>{};
-  }();
-  CHECK(!rows.empty(), kFile);
+  static const std::vector<Architecture> rows =
+      read_architectures(embedded_document("hw/catalog/architectures.json"));
   return rows;
 }
 

@@ -21,6 +21,7 @@ struct TileShapes {
 
 enum class OperandWidth : std::uint8_t { k16Bit, k8Bit, k4Bit };  // wider types count as 16 bits
 OperandWidth operand_width(DType dtype);
+inline constexpr std::array<std::string_view, 3> kOperandWidthNames = {"16bit", "8bit", "4bit"};
 
 struct Architecture {
   std::string name;        // "hopper"
@@ -35,7 +36,7 @@ struct Architecture {
   double exponentials = 0;            // per cycle and core; 0: beside the products, in no time of their own
   double scaling_lanes = 0;           // partial FP8 sums that general lanes scale a cycle; 0: the unit scales
   double core_stream = 0;             // bytes per cycle that one core's threads keep moving
-  bool serial = false;           // a CPU's core: computes, then reads and writes (serial_model.cpp)
+  bool serial = false;                // a CPU's core: computes, then reads and writes (serial_model.cpp)
   bool asynchronous = false;          // products run on while the core prepares the next step
   // Fitted.
   double memory_latency = 0;     // seconds from a request to its data while others stream

@@ -7,7 +7,7 @@
 namespace moebius {
 namespace {
 
-constexpr const char* kNotes = R"(  "notes": [
+constexpr const char* kArchitectureNotes = R"(  "notes": [
     "Written by `moebius calibrate --from DIR --fit model --out FILE`, which fits the constants of every architecture that DIR has tables of and keeps the rest.",
     "generation: of the architecture whose chips this one's constants are fitted together with; without it, its own.",
     "structure: facts of the chips and of the kernels that libraries have for them. clock: where a chip's entry has none. operand_memory: bytes of operands that a core holds in flight (shared memory less what results take). row_step: rows that the products of a tile are padded to, where not to the whole tile. multicast: cores that share one load. l2_rate: bytes a cycle that the wires bring from L2 to a core. exponentials: a cycle and core; where cube and vector cores stand apart, scores that pass between them; 0: in no time of their own. scaling_lanes: FP32 lanes of a core that scale partial sums of block-scaled FP8 products; 0 where the tensor unit scales. core_stream: bytes a cycle that the threads of one core keep moving. asynchronous: products run on while the core prepares the next step of k. serial: a core of a CPU, which computes and moves its operands one after the other. 16bit, 8bit, 4bit: output tiles of GEMM kernels, and whether several cores share the k of one.",
@@ -15,8 +15,6 @@ constexpr const char* kNotes = R"(  "notes": [
     "errors: medians of the relative errors on chips that the constants were not fitted to (`moebius calibrate --from DIR --model-errors`); of estimates, estimates. stream: of kernels that run at memory speed, which no table here tells: an estimate everywhere."
   ],
 )";
-
-constexpr const char* kWidths[] = {"16bit", "8bit", "4bit"};
 
 std::string quantity(double value, const char* unit) {
   return json_string(fmt::format("{} {}", value, unit));
@@ -37,7 +35,7 @@ std::string structure_text(const Architecture& row) {
   if (row.row_step > 0) text += fmt::format(", \"row_step\": {}", row.row_step);
   if (row.serial) text += ", \"serial\": true";
   for (std::size_t width = 0; width < row.tiles.size(); ++width)
-    text += fmt::format(",\n        \"{}\": {}", kWidths[width], tiles_text(row.tiles[width]));
+    text += fmt::format(",\n        \"{}\": {}", kOperandWidthNames[width], tiles_text(row.tiles[width]));
   return text;
 }
 
@@ -59,15 +57,15 @@ std::string row_text(const Architecture& row) {
       "    {}: {{\n{}      \"constants_are\": \"{}\",\n      \"source\": {},\n      \"structure\": {{\n{}\n"
       "      }},\n      \"constants\": {{{}}},\n      \"errors\": {{\"gemm\": {:.2g}, \"attention\": {:.2g}, "
       "\"experts\": {:.2g}, \"stream\": {:.2g}}}\n    }}",
-      json_string(row.name), generation_text(row), row.estimated ? "estimates" : "fitted", json_string(row.source),
-      structure_text(row), constants_text(row), row.error_gemm, row.error_attention, row.error_experts,
-      row.error_stream);
+      json_string(row.name), generation_text(row), row.estimated ? "estimates" : "fitted",
+      json_string(row.source), structure_text(row), constants_text(row), row.error_gemm, row.error_attention,
+      row.error_experts, row.error_stream);
 }
 
 }  // namespace
 
 std::string architectures_text(const std::vector<Architecture>& rows) {
-  std::string text = std::string("{\n") + kNotes + "  \"architectures\": {\n";
+  std::string text = std::string("{\n") + kArchitectureNotes + "  \"architectures\": {\n";
   for (const Architecture& row : rows) {
     text += row_text(row);
     text += &row == &rows.back() ? "\n" : ",\n";

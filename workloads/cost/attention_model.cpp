@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kTileRows = 128, kLeastRows = 64;  // of queries that pass over the keys together
 constexpr double kBlockKeys = 128;                  // that a tile takes at a time; a part has no fewer
-constexpr double kMostParts = 128;
+constexpr double kMostPartsOfKeys = 128;
 constexpr double kTileSeconds = 2.2e-6;  // a further tile on a core: two trips to memory, barriers, stores
 constexpr double kTail = 0.5;            // of the longest tile: how far the cores' ends lie apart
 // Of the rate that products reach forward, what those of the reverse pass do, whose operands are written to
@@ -90,8 +90,8 @@ Tiles tiles_of(const CostQuery& query, bool packed) {
 }
 
 // Kernels whose tensor unit fetches its operands from shared memory multiply in the format of the cache,
-// where the chip is faster in it. Where threads hand the operands over in registers, they widen the cache's there:
-// prefill on L40S and RTX PRO 6000 takes as long with an FP8 cache as with one of BF16.
+// where the chip is faster in it. Where threads hand the operands over in registers, they widen the cache's
+// there: prefill on L40S and RTX PRO 6000 takes as long with an FP8 cache as with one of BF16.
 double core_flops_of(const Engine& engine, const CostQuery& query) {
   if (!engine.architecture->asynchronous) return engine.core_flops(query.dtype);
   return std::max(engine.core_flops(query.dtype), engine.core_flops(stored_dtype(query)));
@@ -161,7 +161,7 @@ class Passes {
 // The number of parts that ends first, of the powers of two until the cores are full.
 double best_parts_seconds(const Passes& passes) {
   double best = passes.seconds(1);
-  for (double parts = 2; parts <= kMostParts && passes.count() * parts < 2 * passes.cores(); parts *= 2)
+  for (double parts = 2; parts <= kMostPartsOfKeys && passes.count() * parts < 2 * passes.cores(); parts *= 2)
     best = std::min(best, passes.seconds(parts));
   return best;
 }

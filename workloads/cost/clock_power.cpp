@@ -68,10 +68,10 @@ OpEnergy energy_of(const ClockPower& power, const WorkOnChip& work) {
   OpEnergy energy{.steady = std::min(power.joule_per_byte * work.bytes, most)};
   if (!uses_tensor_cores(work.kind)) return energy;
   const auto type = static_cast<std::size_t>(work.dtype);
-  const bool is_attention = work.kind == OpKind::kAttention || work.kind == OpKind::kAttentionGrad;
-  energy.clocked = work.flops * (is_attention ? power.joule_per_flop[type] : power.joule_per_product[type]);
+  const bool attends = is_attention(work.kind);
+  energy.clocked = work.flops * (attends ? power.joule_per_flop[type] : power.joule_per_product[type]);
   energy.follows_clock = work.flops * power.memory_rate > work.bytes * power.peak[type];
-  if (is_attention || !power.exceeds[type]) energy.clocked = std::min(energy.clocked, most - energy.steady);
+  if (attends || !power.exceeds[type]) energy.clocked = std::min(energy.clocked, most - energy.steady);
   energy.clocked *= power.draws;
   return energy;
 }

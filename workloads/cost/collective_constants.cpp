@@ -3,14 +3,12 @@
 #include <algorithm>
 
 #include "hw/catalog.h"
-#include "hw/error.h"
 #include "hw/reader.h"
 #include "workloads/cost/collective_fields.h"
 
 namespace moebius {
 namespace {
 
-constexpr const char* kFile = "hw/catalog/collectives.json";
 constexpr auto kTime = ConstantUnit::kMicroseconds;
 constexpr auto kRate = ConstantUnit::kGigabytesPerSecond;
 
@@ -94,7 +92,7 @@ FrameworkConstants read_framework(Reader reader) {
   return row;
 }
 
-std::string_view row_of(const Accelerator& chip) {
+std::string_view row_name(const Accelerator& chip) {
   for (const auto& [name, like] : shipped_collectives().alike)
     if (name == chip.id) return like;
   return chip.id;
@@ -146,13 +144,8 @@ CollectiveConstants read_collective_constants(const Document& document) {
 }
 
 const CollectiveConstants& shipped_collectives() {
-  static const CollectiveConstants constants = [] {
-    for (const EmbeddedFile& file : embedded_files())
-      if (file.path == kFile)
-        return read_collective_constants(parse_document(file.text, "<" + std::string(kFile) + ">"));
-    return CollectiveConstants{};
-  }();
-  CHECK(!constants.links.empty(), kFile);
+  static const CollectiveConstants constants =
+      read_collective_constants(embedded_document("hw/catalog/collectives.json"));
   return constants;
 }
 
@@ -163,7 +156,7 @@ double achieved_rate(const Accelerator& chip) {
 
 std::optional<LinkConstants> link_constants(const Accelerator& chip) {
   if (achieved_rate(chip) <= 0) return {};
-  const std::string_view name = row_of(chip);
+  const std::string_view name = row_name(chip);
   for (const LinkConstants& row : shipped_collectives().links) {
     if (row.accelerator != name) continue;
     LinkConstants link = scaled(row, link_fields(), chip);
@@ -175,7 +168,7 @@ std::optional<LinkConstants> link_constants(const Accelerator& chip) {
 
 std::optional<FrameworkConstants> framework_constants(const Accelerator& chip, std::string_view framework) {
   if (achieved_rate(chip) <= 0) return {};
-  const std::string_view name = row_of(chip);
+  const std::string_view name = row_name(chip);
   for (const FrameworkConstants& row : shipped_collectives().frameworks)
     if (row.accelerator == name && row.framework == framework) return scaled(row, framework_fields(), chip);
   return {};

@@ -8,7 +8,7 @@
 namespace moebius {
 namespace {
 
-constexpr const char* kNotes = R"(  "notes": [
+constexpr const char* kCollectiveNotes = R"(  "notes": [
     "Written by `moebius calibrate --from DIR --fit links --out FILE`, which fits the constants to the all-reduce between 2 and between 8 devices that DIR has (between 2 only where a row names whose steps it takes) and keeps the rest. What the constants mean: workloads/cost/collective_constants.h and collective_model.cpp.",
     "achieved: link_rate x link_efficiency of the chip's catalog entry when the rates were fitted; a chip whose link achieves more or less has its rates in proportion.",
     "tuner_rate, tuner_ll_most, ll128, in_switch_share: what NCCL 2.28 (src/graph/topo.h, tuning.cc) takes the link for when it chooses a protocol: links x 20, 20.6 or 40.1 GB/s; most of LL 87.7, 141 or 282 GB/s; all-reduce in the switch at 0.85 or 0.74 of the link. LL128 is left out on Blackwell, whose tables show Simple in its place.",
@@ -70,7 +70,7 @@ std::string collective_constants_text(const CollectiveConstants& constants) {
     alike += fmt::format("{}    {}: {}", alike.empty() ? "" : ",\n", json_string(name), json_string(like));
   return fmt::format(
       "{{\n{}  \"links\": [\n{}\n  ],\n  \"frameworks\": [\n{}\n  ],\n  \"alike\": {{\n{}\n  }}\n}}\n",
-      kNotes, links, frameworks, alike);
+      kCollectiveNotes, links, frameworks, alike);
 }
 
 }  // namespace moebius

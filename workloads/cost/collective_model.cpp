@@ -8,9 +8,7 @@
 namespace moebius {
 namespace {
 
-constexpr double kKiB = 1024, kMicrosecond = 1e-6;
-// More channels and threads run, and the kernel starts and ends later, as a buffer grows past this.
-constexpr double kManyLines = 10e3;
+constexpr double kMicrosecond = 1e-6;
 // A step's flags and its data overlap, the more the longer both are.
 constexpr double kOverlapLL = 1.5, kOverlapChunks = 2;
 constexpr double kLL128Share = 120.0 / 128;

@@ -24,6 +24,11 @@ struct CollectiveCall {
   double bytes = 0;
 };
 
+inline constexpr double kKiB = 1024;
+// More channels and threads run, and the kernel starts and ends later, as a buffer grows past this many
+// bytes.
+inline constexpr double kManyLines = 10e3;
+
 // What a member sends at least, over all its steps.
 double wire_bytes(const CollectiveCall& call);
 

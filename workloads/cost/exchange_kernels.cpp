@@ -10,7 +10,6 @@
 namespace moebius {
 namespace {
 
-constexpr const char* kFile = "hw/catalog/exchanges.json";
 constexpr double kMicro = 1e-6, kGiga = 1e9;
 
 // One constant of a row: its key, where it goes and the SI value of its unit (us, us per KB, GB/s, 1).
@@ -39,7 +38,7 @@ constexpr Field kFields[] = {
     {"error", &ExchangeKernel::error, 1},
 };
 
-constexpr const char* kNotes = R"(  "notes": [
+constexpr const char* kExchangeNotes = R"(  "notes": [
     "Written by `moebius calibrate --from DIR --fit exchanges --out FILE`: constants of dispatch and combine kernels, fitted to the rows of the smallest number of nodes that a kernel was measured on.",
     "The law stands in workloads/cost/exchange_model.h. family: throughput (DeepEP normal) or low-latency. reach: the kernel within a node, or between nodes.",
     "fixed: launch and synchronisation; expert: a count for every expert, remote_expert: by the NIC; fill: of the first tokens of each channel (two cores). token, copy, sum: time of a core; copy_gb_s and sum_gb_s: bytes that one core moves. message: for every copy to another rank; crossing: for every row that leaves a package of several dies, each of them a rank. each_expert: a token goes to each of its experts by itself. in_turn: cores of the same number read the same source. link_share, nic_share: of the line rate, per direction. A constant that is not there is 0, or no limit.",
@@ -98,18 +97,13 @@ std::vector<ExchangeKernel> read_exchanges(const Document& document) {
 }
 
 const std::vector<ExchangeKernel>& shipped_exchanges() {
-  static const std::vector<ExchangeKernel> kernels = [] {
-    for (const EmbeddedFile& file : embedded_files())
-      if (file.path == kFile)
-        return read_exchanges(parse_document(file.text, "<" + std::string(kFile) + ">"));
-    return std::vector<ExchangeKernel>{};
-  }();
-  CHECK(!kernels.empty(), kFile);
+  static const std::vector<ExchangeKernel> kernels =
+      read_exchanges(embedded_document("hw/catalog/exchanges.json"));
   return kernels;
 }
 
 std::string exchanges_text(const std::vector<ExchangeKernel>& kernels) {
-  std::string text = std::string("{\n") + kNotes + "  \"exchanges\": [\n";
+  std::string text = std::string("{\n") + kExchangeNotes + "  \"exchanges\": [\n";
   for (const ExchangeKernel& kernel : kernels)
     text += kernel_text(kernel) + (&kernel == &kernels.back() ? "\n" : ",\n");
   return text + "  ]\n}\n";

@@ -5,10 +5,9 @@
 namespace moebius {
 
 std::optional<CostQuery> quantise_of(const CostQuery& gemm) {
-  const bool attention = gemm.kind == OpKind::kAttention || gemm.kind == OpKind::kAttentionGrad;
-  if (attention || !uses_tensor_cores(gemm.kind) || element_bytes(gemm.dtype) >= 2) return {};
+  if (is_attention(gemm.kind) || !uses_tensor_cores(gemm.kind) || element_bytes(gemm.dtype) >= 2) return {};
   const Shape shape = loaded_shape(gemm);
-  if (gemm.kind == OpKind::kGemmWgrad || gemm.kind == OpKind::kGroupedGemmWgrad)
+  if (is_weight_gradient(gemm.kind))
     return CostQuery{.kind = OpKind::kTransposeQuantise,
                      .shape = {.m = shape.k, .n = shape.m + shape.n},
                      .dtype = gemm.dtype,

@@ -19,7 +19,7 @@ namespace {
 
 constexpr double kStepBytes = 128;  // of k that one step of the loop consumes
 constexpr double kLeastSteps = 4;   // of a part of a cut k: shorter ones are not worth the sum at the end
-constexpr double kMostParts = 16;
+constexpr double kMostPartsOfK = 16;
 // Memory streams at its full rate when the requests of all cores are in flight and spread over its channels:
 // filling and draining takes some round trips. From GEMMs of one to 500 MB of weights (AIConfigurator, A100
 // to GB300: 2 to 8 us more than bytes / rate, more where the latency is long).
@@ -48,11 +48,6 @@ struct GemmWork {
 bool adds_to_result(const CostQuery& query) {
   return query.kind == OpKind::kGroupedGemmWgrad ||
          (query.kind == OpKind::kGemmWgrad && query.shape.groups == 0);
-}
-
-bool is_grouped(OpKind kind) {
-  return kind == OpKind::kGroupedGemm || kind == OpKind::kGroupedGemmDgrad ||
-         kind == OpKind::kGroupedGemmWgrad;
 }
 
 GemmWork work_of(const CostQuery& query) {
@@ -121,7 +116,7 @@ class Loop {
     const double waves = std::ceil(tile.count / cores_);
     const double whole = latency_ + waves * (steps_ * step_of(tile) + store_of(tile));
     if (!cuts_k_ || 2 * tile.count > cores_) return whole;
-    const double parts = std::min(kMostParts, std::floor(cores_ / tile.count));
+    const double parts = std::min(kMostPartsOfK, std::floor(cores_ / tile.count));
     const double steps = std::max(std::min(steps_, kLeastSteps), std::ceil(steps_ / parts));
     return std::min(whole, 2 * latency_ + steps * step_of(tile) + store_of(tile));
   }

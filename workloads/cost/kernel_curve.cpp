@@ -18,9 +18,7 @@ constexpr int kPlotColumns = 96;
 // Rows of each expert where they do not come out even; empty where they do, which is what costs take for
 // even.
 std::vector<std::int32_t> rows_of(OpKind kind, const Shape& shape) {
-  const bool grouped =
-      kind == OpKind::kGroupedGemm || kind == OpKind::kGroupedGemmDgrad || kind == OpKind::kGroupedGemmWgrad;
-  if (!grouped) return {};
+  if (!is_grouped(kind)) return {};
   const std::int64_t sum = kind == OpKind::kGroupedGemmWgrad ? shape.k : shape.m;
   if (sum % shape.groups == 0) return {};
   std::vector<std::int32_t> rows(static_cast<std::size_t>(shape.groups),

@@ -38,7 +38,7 @@ MeasuredOps::MeasuredOps(MeasuringDevice device, std::string journal)
 // Of one execution.
 double MeasuredOps::once(const CostQuery& query) {
   probe();
-  const bool attends = query.kind == OpKind::kAttention || query.kind == OpKind::kAttentionGrad;
+  const bool attends = is_attention(query.kind);
   return op_flops(query.kind, query.shape).value / (attends ? attention_rate_ : flop_rate_) +
          op_bytes(query.kind, query.shape, query.dtype, query.stored).value / byte_rate_;
 }

@@ -13,7 +13,7 @@
 namespace moebius {
 namespace {
 
-constexpr double kSame = 1e-9;        // of logarithms that are equal
+constexpr double kSame = 1e-9;  // of logarithms that are equal
 // A correction holds to a factor of 4 from where it was measured and fades to none at 16, where a look-up
 // ends (table.cpp): no cliff stands there.
 constexpr double kHolds = 1.3862943611198906, kFaded = 2 * kHolds;
@@ -113,8 +113,7 @@ Shape shape_in(const ProfileTable& table, OpKind kind, const std::vector<double>
   const bool follows = follows_queries(table);
   for (std::size_t i = 0; i < site.size(); ++i)
     shape = with_profile_key(table.site_keys[i], kind, shape, site[i], follows);
-  const bool attention = kind == OpKind::kAttention || kind == OpKind::kAttentionGrad;
-  if (attention && shape.groups == 0) shape.groups = 1;
+  if (is_attention(kind) && shape.groups == 0) shape.groups = 1;
   for (const ProfileRange& range : table.where) {
     const bool heads_alone = range.key == ProfileKey::kHeads && shape.heads == 0;
     if (range.low == range.high || heads_alone)

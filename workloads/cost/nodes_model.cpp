@@ -11,7 +11,6 @@
 namespace moebius {
 namespace {
 
-constexpr double kKiB = 1024, kManyLines = 10e3;
 // The step of a channel's buffer: LL 512 threads x 8 lines x 8 bytes of data; LL128 640 x 120 x 8, 120 of
 // 128.
 constexpr double kChunkLL = 32 * kKiB, kChunkLL128 = 576e3;
@@ -28,7 +27,7 @@ int depth_of(const NodesPlace& place) {
 }
 
 // The most that channels pass on at once, all together, and the bytes of one of them.
-struct Batch {
+struct InFlight {
   double chunk = 0, bytes = 0;
 };
 
@@ -60,7 +59,7 @@ double tree_chunk(const NodesCall& call, Protocol protocol, double share) {
   return std::max(chunk, std::min(whole, place.settings.least_chunk));
 }
 
-Batch batch_of(const NodesCall& call, Algorithm algorithm, Protocol protocol) {
+InFlight in_flight_of(const NodesCall& call, Algorithm algorithm, Protocol protocol) {
   const double bytes = call.call.bytes;
   double channels = channels_in_use(call, protocol), chunk = call.place.settings.chunk;
   if (algorithm == Algorithm::kTree) chunk = tree_chunk(call, protocol, bytes / channels);
@@ -84,13 +83,13 @@ double node_step(const LinkConstants& link, Protocol protocol, double many) {
 }
 
 // Chunks wait at every hop until they are there whole. Up a chain in each node and a tree of nodes, and down
-// again; half of the buffer by either tree, so that a hop between nodes carries half of a batch's data.
+// again; half of the buffer by either tree, so that a hop between nodes carries half of a in_flight's data.
 double tree_seconds(const NodesCall& call, Protocol protocol, double data, double many) {
   const NodesPlace& place = call.place;
   const double chain = 2.0 * (place.per_node - 1), climb = 2.0 * depth_of(place);
-  const Batch batch = batch_of(call, Algorithm::kTree, protocol);
-  const double share = batch.bytes / call.call.bytes;
-  const double filled = chain * batch.chunk / (tree_channel_rate(call, protocol) / 2) +
+  const InFlight in_flight = in_flight_of(call, Algorithm::kTree, protocol);
+  const double share = in_flight.bytes / call.call.bytes;
+  const double filled = chain * in_flight.chunk / (tree_channel_rate(call, protocol) / 2) +
                         climb * data * share / 2 + data * (1 - share);
   return chain * node_step(call.link, protocol, many) + climb * (place.farthest + proxy_latency(protocol)) +
          filled;
@@ -110,9 +109,9 @@ double ring_seconds(const NodesCall& call, Protocol protocol, double data, doubl
 double broadcast_seconds(const NodesCall& call, Protocol protocol, double data, double many) {
   const NodesPlace& place = call.place;
   const double between = place.nodes - 1.0, inside = call.call.devices - 1.0 - between;
-  const Batch batch = batch_of(call, Algorithm::kRing, protocol);
-  const double share = batch.bytes / call.call.bytes;
-  return inside * (node_step(call.link, protocol, many) + batch.chunk / ring_channel_rate(call)) +
+  const InFlight in_flight = in_flight_of(call, Algorithm::kRing, protocol);
+  const double share = in_flight.bytes / call.call.bytes;
+  return inside * (node_step(call.link, protocol, many) + in_flight.chunk / ring_channel_rate(call)) +
          between * (place.message + proxy_latency(protocol) + data * share) + data * (1 - share);
 }
 
@@ -120,7 +119,7 @@ double broadcast_seconds(const NodesCall& call, Protocol protocol, double data, 
 double in_switch_seconds(const NodesCall& call, double data) {
   const LinkConstants& link = call.link;
   const double climb = 2.0 * depth_of(call.place), bytes = call.call.bytes;
-  const double share = batch_of(call, Algorithm::kInSwitch, Protocol::kSimple).bytes / bytes;
+  const double share = in_flight_of(call, Algorithm::kInSwitch, Protocol::kSimple).bytes / bytes;
   const double steps = link.step_in_switch +
                        climb * (call.place.farthest + proxy_latency(Protocol::kSimple) + data * share / 2);
   const double moved = std::max(data, bytes / link.rate_in_switch + link.spread * std::sqrt(bytes));
@@ -136,13 +135,13 @@ double protocol_overhead(Protocol protocol) {
 
 double window_seconds(const NodesCall& call, Algorithm algorithm, Protocol protocol) {
   if (call.call.kind == OpKind::kAllToAll) return 0;
-  const Batch batch = batch_of(call, algorithm, protocol);
-  if (batch.chunk <= 0) return 0;
+  const InFlight in_flight = in_flight_of(call, algorithm, protocol);
+  if (in_flight.chunk <= 0) return 0;
   const double devices = call.call.devices;
   const bool whole = call.call.kind == OpKind::kBroadcast || algorithm != Algorithm::kRing;
   const double passes = call.call.kind == OpKind::kAllReduce ? 2 : 1;
   const double hop = call.call.bytes * (whole ? 1 : passes * (devices - 1) / devices);
-  const double windows = hop / (kStepsOfBuffer * batch.bytes);
+  const double windows = hop / (kStepsOfBuffer * in_flight.bytes);
   return std::max(0.0, windows - 1) * (2 * call.place.farthest + proxy_latency(protocol));
 }
 

@@ -45,7 +45,7 @@ constexpr Latencies kSimple{8.4e-6, 3.4e-6, 4.0e-6, 5.7e-6, 14.0e-6, 14.0e-6};
 constexpr double kSwitchStep = 25e-6, kSwitchNet = 20.9e-6;
 // What an InfiniBand message took in the network of those tables: host and three switches, 3.7 us
 // (DeepSeek-AI, Insights into DeepSeek-V3, ISCA 2025, table 5).
-constexpr double kMessage = 3.7e-6;
+constexpr double kNetworkMessage = 3.7e-6;
 
 const Latencies& latencies_of(Protocol protocol) {
   if (protocol == Protocol::kLL) return kLL;
@@ -144,7 +144,7 @@ double ring_channel_rate(const NodesCall& call) {
 }
 
 double proxy_latency(Protocol protocol) {
-  return latencies_of(protocol).net_tree - kMessage;
+  return latencies_of(protocol).net_tree - kNetworkMessage;
 }
 
 std::vector<Algorithm> nccl_algorithms(const NodesCall& call) {

@@ -53,11 +53,6 @@ Shape shape_in_one(const Op& op) {
   return shape;
 }
 
-bool is_grouped(OpKind kind) {
-  return kind == OpKind::kGroupedGemm || kind == OpKind::kGroupedGemmDgrad ||
-         kind == OpKind::kGroupedGemmWgrad;
-}
-
 // Weights of fewer bits than the arithmetic's are read as they are kept.
 std::optional<DType> weight_format(const Fragment& fragment, const Op& op) {
   if (op.kind != OpKind::kGemm && op.kind != OpKind::kGroupedGemm) return std::nullopt;

@@ -48,11 +48,6 @@ std::string to_text(const OpKey& key) {
   return text;
 }
 
-bool is_grouped(OpKind kind) {
-  return kind == OpKind::kGroupedGemm || kind == OpKind::kGroupedGemmDgrad ||
-         kind == OpKind::kGroupedGemmWgrad;
-}
-
 std::int64_t& routed_rows(OpKey& key) {
   return key.kind == OpKind::kGroupedGemmWgrad ? key.shape.k : key.shape.m;
 }

@@ -27,7 +27,6 @@ OpKey key_of(const CostQuery& query, int cores);
 // zero are left out.
 std::string to_text(const OpKey& key);
 
-bool is_grouped(OpKind kind);
 // The size that routing changes: k of a grouped weight gradient, else m.
 std::int64_t& routed_rows(OpKey& key);
 

@@ -6,10 +6,6 @@
 namespace moebius {
 namespace {
 
-bool is_weight_gradient(OpKind kind) {
-  return kind == OpKind::kGemmWgrad || kind == OpKind::kGroupedGemmWgrad;
-}
-
 double groups_of(const Shape& shape) {
   return std::max(1, shape.groups);
 }

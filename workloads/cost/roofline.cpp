@@ -37,10 +37,6 @@ bool sums_over_rows(OpKind kind) {
   return kind == OpKind::kGroupedGemmWgrad;
 }
 
-bool is_attention(OpKind kind) {
-  return kind == OpKind::kAttention || kind == OpKind::kAttentionGrad;
-}
-
 bool has_uneven_sequences(const CostQuery& query) {
   return is_attention(query.kind) && !query.rows.empty();
 }
@@ -198,11 +194,13 @@ double least_bytes(const CostQuery& asked) {
   if (!query.rows.empty())
     shape.groups = static_cast<std::int32_t>(
         std::count_if(query.rows.begin(), query.rows.end(), [](std::int32_t rows) { return rows > 0; }));
-  return op_bytes(query.kind, shape, query.dtype, query.stored, query.summed).value - shared_value_bytes(query);
+  return op_bytes(query.kind, shape, query.dtype, query.stored, query.summed).value -
+         shared_value_bytes(query);
 }
 
 bool is_found_in_l2(const Accelerator& accelerator, const CostQuery& query) {
-  constexpr double kOverfull = 1.06;  // of so much more than fits, most is still found: kernels on RTX PRO 6000
+  constexpr double kOverfull =
+      1.06;  // of so much more than fits, most is still found: kernels on RTX PRO 6000
   return query.hot && is_attention(query.kind) && least_bytes(query) <= kOverfull * accelerator.l2.value;
 }
 

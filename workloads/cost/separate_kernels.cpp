@@ -11,11 +11,6 @@ bool is_loss(OpKind kind) {
   return kind == OpKind::kCrossEntropyStats || kind == OpKind::kCrossEntropy;
 }
 
-bool is_product(OpKind kind) {
-  return kind == OpKind::kGroupedGemm || kind == OpKind::kGroupedGemmDgrad ||
-         kind == OpKind::kGroupedGemmWgrad;
-}
-
 bool is_permutation(OpKind kind) {
   return kind == OpKind::kPermute || kind == OpKind::kPermuteGrad || kind == OpKind::kUnpermute ||
          kind == OpKind::kUnpermuteGrad;
@@ -34,9 +29,9 @@ OpKind of_one_expert(OpKind grouped) {
   return grouped == OpKind::kGroupedGemmDgrad ? OpKind::kGemmDgrad : OpKind::kGemmWgrad;
 }
 
-class Kernels {
+class SeparateKernels {
  public:
-  Kernels(const CostSource& source, const CostQuery& query) : source_(source), query_(query) {}
+  SeparateKernels(const CostSource& source, const CostQuery& query) : source_(source), query_(query) {}
 
   // Moves so many bytes of each element: kSplit reads and writes two of each of its own.
   void pass(std::int64_t bytes) {
@@ -88,7 +83,7 @@ class Kernels {
   KernelSum sum_;
 };
 
-void add_products(Kernels& kernels, const CostQuery& query) {
+void add_products(SeparateKernels& kernels, const CostQuery& query) {
   if (!query.rows.empty()) {
     for (const std::int32_t rows : query.rows) kernels.product(rows);
     return;
@@ -99,7 +94,7 @@ void add_products(Kernels& kernels, const CostQuery& query) {
     kernels.product(rows * (expert + 1) / s.groups - rows * expert / s.groups);
 }
 
-void add_permutation(Kernels& kernels, const CostQuery& query) {
+void add_permutation(SeparateKernels& kernels, const CostQuery& query) {
   constexpr int kToFindRows = 4;
   kernels.op_itself();
   if (query.shape.heads == kSortedTwiceFused) return kernels.pass(4);
@@ -120,13 +115,13 @@ bool is_within_exchange(const CostQuery& query) {
 bool has_separate_kernels(const CostQuery& query) {
   const OpKind kind = query.kind;
   return query.shape.heads > 0 && (is_loss(kind) || is_norm(kind) || kind == OpKind::kAdam || is_gate(kind) ||
-                                   is_permutation(kind) || is_product(kind) || kind == OpKind::kQuantise);
+                                   is_permutation(kind) || is_grouped(kind) || kind == OpKind::kQuantise);
 }
 
 Cost separate_kernels_cost(const CostSource& source, const CostQuery& query) {
   if (is_within_exchange(query)) return {};
-  Kernels kernels(source, query);
-  if (is_product(query.kind)) {
+  SeparateKernels kernels(source, query);
+  if (is_grouped(query.kind)) {
     add_products(kernels, query);
   } else if (is_permutation(query.kind)) {
     add_permutation(kernels, query);

@@ -19,10 +19,6 @@ double filled_up(double size, double tile) {
   return std::ceil(size / tile) * tile;
 }
 
-bool is_attention(OpKind kind) {
-  return kind == OpKind::kAttention || kind == OpKind::kAttentionGrad;
-}
-
 // Rows of experts are filled up each on their own; those of a weight gradient are summed over, one at a time.
 double filled_rows(const CostQuery& query, const Shape& shape, double tile) {
   if (query.kind == OpKind::kGroupedGemmWgrad) return filled_up(static_cast<double>(shape.m), tile);

@@ -164,7 +164,7 @@ std::optional<Cost> whole_cost(const MeasuredTable& table, const AnalyticModel& 
                                Clocks clocks) {
   const Shape shape = loaded_shape(query);
   if (!table.speaks_of(query, shape)) return {};
-  const bool sequences = query.kind == OpKind::kAttention || query.kind == OpKind::kAttentionGrad;
+  const bool sequences = is_attention(query.kind);
   const bool nothing = profile_key(ProfileKey::kRows, query.kind, shape) <= 0;
   if (!query.rows.empty() && nothing) return {};  // that is not measured
   const Position position = table.locate(query.kind, shape);

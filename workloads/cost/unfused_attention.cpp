@@ -8,9 +8,9 @@ namespace moebius {
 
 namespace {
 
-class Kernels {
+class UnfusedKernels {
  public:
-  Kernels(const CostSource& source, const CostQuery& query) : source_(source), query_(query) {}
+  UnfusedKernels(const CostSource& source, const CostQuery& query) : source_(source), query_(query) {}
 
   // x[queries,k] W[n,k] for each head of each sequence: kAbsorbedValues has one for each head.
   void product(std::int64_t n, std::int64_t k) {
@@ -53,11 +53,11 @@ class Kernels {
 }  // namespace
 
 bool is_unfused_attention(const CostQuery& query) {
-  return (query.kind == OpKind::kAttention || query.kind == OpKind::kAttentionGrad) && query.shape.k > 0;
+  return is_attention(query.kind) && query.shape.k > 0;
 }
 
 Cost unfused_attention_cost(const CostSource& source, const CostQuery& query) {
-  Kernels kernels(source, query);
+  UnfusedKernels kernels(source, query);
   const Shape& s = query.shape;
   if (query.kind == OpKind::kAttention) {
     kernels.product(s.kv, s.head_dim);  // S = q k'

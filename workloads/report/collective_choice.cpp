@@ -9,10 +9,6 @@
 namespace moebius {
 namespace {
 
-std::string seconds_text(double seconds) {
-  return to_text(time_from_seconds(seconds));
-}
-
 std::string name_of(const AlgorithmTime& row) {
   return fmt::format("{}{}{}", to_string(row.algorithm), row.protocol.empty() ? "" : " ", row.protocol);
 }

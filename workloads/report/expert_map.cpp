@@ -11,7 +11,8 @@
 namespace moebius {
 namespace {
 
-constexpr double kLeft = 90, kTop = 70, kWidth = 1024, kRow = 9, kGap = 40, kRight = 30, kBottom = 30;
+constexpr SvgPage kExpertPage{
+    .left = 90, .top = 70, .width = 1024, .row = 9, .gap = 40, .right = 30, .bottom = 30};
 
 // Copies over the mean of a layer.
 std::vector<double> ratios_of(const ExpertFigures& experts, int layer) {
@@ -33,31 +34,31 @@ double largest_ratio(const ExpertFigures& experts) {
 
 // Neighbouring experts of one colour are one box.
 void draw_layer(Svg& svg, double y, const std::vector<double>& ratios, double most) {
-  const double width = kWidth / static_cast<double>(ratios.size());
+  const double width = kExpertPage.width / static_cast<double>(ratios.size());
   for (std::size_t first = 0; first < ratios.size();) {
     const std::string colour = heat_colour(ratios[first] / most);
     std::size_t last = first + 1;
     while (last < ratios.size() && heat_colour(ratios[last] / most) == colour) ++last;
-    svg.box(
-        {kLeft + width * static_cast<double>(first), y, width * static_cast<double>(last - first), kRow - 1},
-        colour, fmt::format("expert {}: {:.2f} of the mean", first, ratios[first]));
+    svg.box({kExpertPage.left + width * static_cast<double>(first), y,
+             width * static_cast<double>(last - first), kExpertPage.row - 1},
+            colour, fmt::format("expert {}: {:.2f} of the mean", first, ratios[first]));
     first = last;
   }
 }
 
 double draw_pool(Svg& svg, double y, const std::string& name, const ExpertFigures& experts) {
   const double most = largest_ratio(experts);
-  svg.text(kLeft, y - 6,
+  svg.text(kExpertPage.left, y - 6,
            fmt::format("{}: darkest {:.2f} times the mean of a layer; balancedness of ranks {:.3f}", name,
                        most, 1 / experts.imbalance),
            SvgAnchor::kStart, 11);
-  for (int layer = 0; layer < experts.layers; ++layer, y += kRow) {
+  for (int layer = 0; layer < experts.layers; ++layer, y += kExpertPage.row) {
     if (layer % 4 == 0)
-      svg.text(kLeft - 6, y + kRow - 1, fmt::format("layer {}", experts.layer_numbers[layer]),
-               SvgAnchor::kEnd, 9);
+      svg.text(kExpertPage.left - 6, y + kExpertPage.row - 1,
+               fmt::format("layer {}", experts.layer_numbers[layer]), SvgAnchor::kEnd, 9);
     draw_layer(svg, y, ratios_of(experts, layer), most);
   }
-  return y + kGap;
+  return y + kExpertPage.gap;
 }
 
 bool counted(const ServicePoolFigures& pool) {
@@ -69,15 +70,15 @@ bool counted(const ServicePoolFigures& pool) {
 std::string experts_svg(const Report& report) {
   if (!report.service) return "";
   const ServiceFigures& service = *report.service;
-  double height = kTop + kBottom;
+  double height = kExpertPage.top + kExpertPage.bottom;
   for (const ServicePoolFigures& pool : service.pools)
-    if (counted(pool)) height += pool.experts->layers * kRow + kGap;
-  if (height == kTop + kBottom) return "";
-  Svg svg(kLeft + kWidth + kRight, height);
-  svg.text(kLeft, 24, report.scenario->name, SvgAnchor::kStart, 15);
-  svg.text(kLeft, 42, "how often tokens used each expert: a row a layer, experts to the right",
+    if (counted(pool)) height += pool.experts->layers * kExpertPage.row + kExpertPage.gap;
+  if (height == kExpertPage.top + kExpertPage.bottom) return "";
+  Svg svg(kExpertPage.left + kExpertPage.width + kExpertPage.right, height);
+  svg.text(kExpertPage.left, 24, report.scenario->name, SvgAnchor::kStart, 15);
+  svg.text(kExpertPage.left, 42, "how often tokens used each expert: a row a layer, experts to the right",
            SvgAnchor::kStart, 11);
-  double y = kTop;
+  double y = kExpertPage.top;
   for (const ServicePoolFigures& pool : service.pools)
     if (counted(pool)) y = draw_pool(svg, y, pool.run.name, *pool.experts);
   return svg.finish();

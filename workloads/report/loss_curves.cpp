@@ -15,7 +15,7 @@ namespace moebius {
 namespace {
 
 constexpr int kSmoothed = 10;  // steps
-constexpr std::size_t kColumns = 72;
+constexpr std::size_t kPlotColumns = 72;
 constexpr int kRows = 14;
 
 double number_of(const Value& value, const Place& place) {
@@ -103,7 +103,7 @@ class Chart {
 };
 
 std::string chart(const LossComparison& both, std::span<const double> a, std::span<const double> b) {
-  const std::size_t columns = std::min<std::size_t>(kColumns, a.size());
+  const std::size_t columns = std::min<std::size_t>(kPlotColumns, a.size());
   const std::vector<double> of_a = in_columns(a, columns), of_b = in_columns(b, columns);
   const auto [low_a, high_a] = std::minmax_element(of_a.begin(), of_a.end());
   const auto [low_b, high_b] = std::minmax_element(of_b.begin(), of_b.end());

@@ -18,10 +18,6 @@ std::string grouped(std::int64_t number) {
   return text;
 }
 
-std::string seconds_text(double seconds) {
-  return to_text(time_from_seconds(seconds));
-}
-
 std::string figure_text(double value) {
   return fmt::format("{:.4g}", value);
 }

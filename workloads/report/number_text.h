@@ -7,7 +7,6 @@
 namespace moebius {
 
 std::string grouped(std::int64_t number);  // 2048 -> "2,048"
-std::string seconds_text(double seconds);  // with the unit that suits it
 std::string figure_text(double value);     // any metric, whatever its unit: four significant digits
 std::string bar(double share);             // of 40 blocks
 

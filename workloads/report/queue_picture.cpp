@@ -14,9 +14,9 @@ namespace moebius {
 
 namespace {
 
-constexpr double kLeft = 110, kTop = 60, kWidth = 1024, kRight = 30, kStack = 240, kPower = 80, kGap = 50;
-constexpr int kColumns = 512, kMostRows = 600;
-constexpr double kRow = 3;
+constexpr SvgPage kQueuePage{.left = 110, .top = 60, .width = 1024, .row = 3, .gap = 50, .right = 30};
+constexpr double kStack = 240, kPower = 80;
+constexpr int kTimeColumns = 512, kMostRows = 600;
 constexpr std::array kColours{"#3b6fb6", "#e08b3a", "#4f9d69", "#b0508c", "#8a8f3c", "#6b6b6b"};
 
 std::string_view colour_of(int queue) {
@@ -29,10 +29,12 @@ class QueuePicture {
       : figures_(figures),
         plan_(plan),
         rows_(std::min<int>(kMostRows, static_cast<int>(figures.course.jobs.size()))),
-        svg_(kLeft + kWidth + kRight, kTop + kStack + kGap + kPower + kGap + rows_ * kRow + 30) {}
+        svg_(kQueuePage.left + kQueuePage.width + kQueuePage.right, kQueuePage.top + kStack + kQueuePage.gap +
+                                                                        kPower + kQueuePage.gap +
+                                                                        rows_ * kQueuePage.row + 30) {}
 
   std::string draw(const std::string& name) {
-    svg_.text(kLeft, 24, name, SvgAnchor::kStart, 14);
+    svg_.text(kQueuePage.left, 24, name, SvgAnchor::kStart, 14);
     legend();
     stack();
     power();
@@ -41,12 +43,14 @@ class QueuePicture {
   }
 
  private:
-  double x_of(double seconds) const { return kLeft + kWidth * seconds / figures_.duration_s; }
+  double x_of(double seconds) const {
+    return kQueuePage.left + kQueuePage.width * seconds / figures_.duration_s;
+  }
   int queue_of(int job) const { return plan_.shapes[figures_.course.jobs[job].shape].queue; }
 
   void legend() {
     for (std::size_t q = 0; q < plan_.queues.size(); ++q) {
-      const double x = kLeft + 170 * static_cast<double>(q);
+      const double x = kQueuePage.left + 170 * static_cast<double>(q);
       svg_.box({x, 36, 12, 12}, colour_of(static_cast<int>(q)));
       svg_.text(x + 16, 46, plan_.queues[q].name, SvgAnchor::kStart, 11);
     }
@@ -54,35 +58,37 @@ class QueuePicture {
 
   // Cards held by each queue, mean over a column.
   void stack() {
-    std::vector<double> held(plan_.queues.size() * kColumns, 0);
-    const double column = figures_.duration_s / kColumns;
+    std::vector<double> held(plan_.queues.size() * kTimeColumns, 0);
+    const double column = figures_.duration_s / kTimeColumns;
     for (const CardSpan& span : figures_.course.spans) {
       const double begin = span.begin.seconds(), end = span.end.seconds();
-      for (int c = static_cast<int>(begin / column); c < kColumns && c * column < end; ++c) {
+      for (int c = static_cast<int>(begin / column); c < kTimeColumns && c * column < end; ++c) {
         const double part = std::min(end, (c + 1) * column) - std::max(begin, c * column);
-        held[queue_of(span.job) * kColumns + c] += static_cast<double>(span.cards) * part / column;
+        held[queue_of(span.job) * kTimeColumns + c] += static_cast<double>(span.cards) * part / column;
       }
     }
-    const double all = static_cast<double>(figures_.cards), width = kWidth / kColumns;
-    for (int c = 0; c < kColumns; ++c) {
-      double y = kTop + kStack;
+    const double all = static_cast<double>(figures_.cards), width = kQueuePage.width / kTimeColumns;
+    for (int c = 0; c < kTimeColumns; ++c) {
+      double y = kQueuePage.top + kStack;
       for (std::size_t q = 0; q < plan_.queues.size(); ++q) {
-        const double cards = held[q * kColumns + c], height = kStack * cards / all;
+        const double cards = held[q * kTimeColumns + c], height = kStack * cards / all;
         y -= height;
-        svg_.box({kLeft + c * width, y, width + 0.2, height}, colour_of(static_cast<int>(q)),
+        svg_.box({kQueuePage.left + c * width, y, width + 0.2, height}, colour_of(static_cast<int>(q)),
                  fmt::format("{}: {:.0f} cards", plan_.queues[q].name, cards));
       }
     }
-    svg_.line(kLeft, kTop, kLeft + kWidth, kTop, "#999999");
-    svg_.text(kLeft - 6, kTop + 4, fmt::format("{} cards", grouped(figures_.cards)), SvgAnchor::kEnd, 11);
-    svg_.text(kLeft - 6, kTop + kStack, "0", SvgAnchor::kEnd, 11);
+    svg_.line(kQueuePage.left, kQueuePage.top, kQueuePage.left + kQueuePage.width, kQueuePage.top, "#999999");
+    svg_.text(kQueuePage.left - 6, kQueuePage.top + 4, fmt::format("{} cards", grouped(figures_.cards)),
+              SvgAnchor::kEnd, 11);
+    svg_.text(kQueuePage.left - 6, kQueuePage.top + kStack, "0", SvgAnchor::kEnd, 11);
     for (int day = 0; day * 86400.0 <= figures_.duration_s; ++day)
       if (day % std::max(1, static_cast<int>(figures_.duration_s / 86400 / 15)) == 0)
-        svg_.text(x_of(day * 86400.0), kTop + kStack + 14, fmt::format("{} d", day), SvgAnchor::kMiddle, 10);
+        svg_.text(x_of(day * 86400.0), kQueuePage.top + kStack + 14, fmt::format("{} d", day),
+                  SvgAnchor::kMiddle, 10);
   }
 
   void power() {
-    const double y = kTop + kStack + kGap + kPower;
+    const double y = kQueuePage.top + kStack + kQueuePage.gap + kPower;
     double most = 1;
     for (const PowerSample& sample : figures_.course.power) most = std::max(most, sample.watts);
     double before = -1, height = 0;
@@ -93,17 +99,18 @@ class QueuePicture {
       before = x;
       height = next;
     }
-    svg_.text(kLeft - 6, y - kPower + 8, fmt::format("{:.3g} MW", most / 1e6), SvgAnchor::kEnd, 11);
+    svg_.text(kQueuePage.left - 6, y - kPower + 8, fmt::format("{:.3g} MW", most / 1e6), SvgAnchor::kEnd, 11);
   }
 
   // The first jobs by arrival, a row each; lighter while it holds fewer cards than at most.
   void jobs() {
-    const double top = kTop + kStack + kGap + kPower + kGap;
-    svg_.text(kLeft - 6, top + 8, "jobs", SvgAnchor::kEnd, 11);
+    const double top = kQueuePage.top + kStack + kQueuePage.gap + kPower + kQueuePage.gap;
+    svg_.text(kQueuePage.left - 6, top + 8, "jobs", SvgAnchor::kEnd, 11);
     for (const CardSpan& span : figures_.course.spans) {
       if (span.job >= rows_) continue;
       const double x = x_of(span.begin.seconds());
-      svg_.box({x, top + span.job * kRow, std::max(0.5, x_of(span.end.seconds()) - x), kRow - 0.6},
+      svg_.box({x, top + span.job * kQueuePage.row, std::max(0.5, x_of(span.end.seconds()) - x),
+                kQueuePage.row - 0.6},
                colour_of(queue_of(span.job)),
                fmt::format("{} on {}: {} cards", plan_.shapes[figures_.course.jobs[span.job].shape].name,
                            plan_.pools[span.pool].name, span.cards));

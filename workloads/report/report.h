@@ -60,6 +60,8 @@ struct Report {
   std::optional<kv::ReplayFigures> replay = {};            // of a cache
   std::optional<ClusterFigures> cluster = {};              // over weeks
   std::shared_ptr<const QueueFigures> queues = {};         // of many jobs over weeks, beside `cluster`
+
+  std::int64_t devices() const { return service ? service->devices() : scenario->ranks(); }
 };
 
 std::string report_json(const Report& report);  // ends with a newline

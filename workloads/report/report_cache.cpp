@@ -10,10 +10,6 @@
 namespace moebius {
 namespace {
 
-double share(std::int64_t part, std::int64_t whole) {
-  return static_cast<double>(part) / static_cast<double>(std::max<std::int64_t>(1, whole));
-}
-
 std::int64_t hits_of(const TierFigures& tiers) {
   return tiers.asked - tiers.missed;
 }

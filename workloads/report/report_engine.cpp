@@ -17,10 +17,6 @@ double padding_share(const PoolFigures& run) {
   return run.totals.rows > 0 ? run.totals.padding / run.totals.rows : 0;
 }
 
-double share(Time part, Time whole) {
-  return whole.ns > 0 ? part.seconds() / whole.seconds() : 0;
-}
-
 }  // namespace
 
 FigureTree with_engine(FigureTree pool, const ServicePoolFigures& figures, const ServicePlan& plan) {

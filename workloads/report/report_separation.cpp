@@ -9,11 +9,6 @@
 namespace moebius {
 namespace {
 
-// Of an iteration, how much of it a side computes.
-double share(double part, double whole) {
-  return whole > 0 ? part / whole : 0;
-}
-
 // What is left of it; means of few iterations round.
 double bubble(double part, double whole) {
   return whole > 0 ? std::max(0.0, 1 - part / whole) : 0;

@@ -14,10 +14,6 @@ namespace {
 
 using Out = std::back_insert_iterator<std::string>;
 
-double share(double part, double whole) {
-  return whole > 0 ? part / whole : 0;
-}
-
 double million(double usd, std::int64_t tokens) {
   return share(1e6 * usd, static_cast<double>(tokens));
 }

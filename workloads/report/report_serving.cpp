@@ -22,10 +22,6 @@ namespace {
 
 using Out = std::back_insert_iterator<std::string>;
 
-std::int64_t devices_of(const Report& report) {
-  return report.service ? report.service->devices() : report.scenario->ranks();
-}
-
 double imbalance(const PoolFigures& run) {
   return run.totals.rows > 0 ? run.totals.slowest_rows / run.totals.rows : 1;
 }
@@ -68,7 +64,8 @@ void add_service(FigureTree& tree, const ServiceFigures& service, const ServiceP
                                                         {"network", shares.network}}});
   FigureTree pools;
   for (const ServicePoolFigures& pool : service.pools) {
-    FigureTree& parts = pools.parts.emplace_back(pool.run.name, with_engine(pool_tree(pool), pool, plan)).second;
+    FigureTree& parts =
+        pools.parts.emplace_back(pool.run.name, with_engine(pool_tree(pool), pool, plan)).second;
     parts.parts.emplace_back("stalls", stalls_tree(pool));
     if (pool.separation) parts.parts.emplace_back("separation", separation_tree(*pool.separation));
   }
@@ -133,13 +130,13 @@ void phase_lines(Out out, const Report& report) {
 
 void service_lines(Out out, const ServiceFigures& service) {
   const TimeShares& shares = service.shares;
-  const double all = shares.encode + shares.queue + shares.prefill + shares.handover + shares.decode + shares.network;
+  const double all =
+      shares.encode + shares.queue + shares.prefill + shares.handover + shares.decode + shares.network;
   const auto share = [&](double part) { return all > 0 ? 100 * part / all : 0; };
   fmt::format_to(out,
                  "  of their time      queue {:.1f}%, prefill {:.1f}%, handover {:.1f}%, decode {:.1f}%\n",
                  share(shares.queue), share(shares.prefill), share(shares.handover), share(shares.decode));
-  if (service.encoder)
-    fmt::format_to(out, "{}", encoder_text(*service.encoder, share(shares.encode)));
+  if (service.encoder) fmt::format_to(out, "{}", encoder_text(*service.encoder, share(shares.encode)));
   if (shares.network > 0)
     fmt::format_to(out, "  on links to pools  {:.1f}% of their time\n", share(shares.network));
   if (service.rejected > service.turned_away)
@@ -191,7 +188,7 @@ FigureTree serving_tree(const Report& report) {
   tree.rows = {{"run_time_s", report.metrics.makespan.seconds()},
                {"output_tokens_per_s", figures.output_tokens_per_s},
                {"input_tokens_per_s", figures.input_tokens_per_s},
-               {"devices", devices_of(report)},
+               {"devices", report.devices()},
                {"iterations", figures.iterations},
                {"prefill_iterations", figures.prefills}};
   add_phase_rows(tree, report);
@@ -248,7 +245,7 @@ std::string serving_text(const Report& report) {
       grouped(figures.iterations), grouped(figures.prefills));
   fmt::format_to(out, "  output tokens/s    {} ({} a device), input {}\n",
                  grouped(std::llround(figures.output_tokens_per_s)),
-                 grouped(std::llround(figures.output_tokens_per_s / static_cast<double>(devices_of(report)))),
+                 grouped(std::llround(figures.output_tokens_per_s / static_cast<double>(report.devices()))),
                  grouped(std::llround(figures.input_tokens_per_s)));
   text += phase_text(report);
   fmt::format_to(out, "  {:<18} {:>10} {:>10} {:>10} {:>10} {:>10}\n", "", "mean", "p50", "p90", "p95",

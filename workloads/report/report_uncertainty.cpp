@@ -87,16 +87,12 @@ FigureInterval interval_of(const Headline& headline, const ErrorSpread& spread, 
 
 using TestSources = std::vector<const AccuracySource*>;
 
-int devices_of(const Report& report) {
-  return report.service ? report.service->devices() : report.scenario->ranks();
-}
-
 std::string of_devices(const Report& report, const Headline& headline, const TestSources& sources) {
   std::int64_t most = 0;
   for (const AccuracySource* source : sources) most = std::max(most, source->devices);
-  if (most == 0 || devices_of(report) <= most) return "";
-  return fmt::format("{} devices: the rows of {} have at most {}", grouped(devices_of(report)),
-                     headline.figure, grouped(most));
+  if (most == 0 || report.devices() <= most) return "";
+  return fmt::format("{} devices: the rows of {} have at most {}", grouped(report.devices()), headline.figure,
+                     grouped(most));
 }
 
 std::vector<std::string> of_chips(const Report& report, const Headline& headline,

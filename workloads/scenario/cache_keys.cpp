@@ -48,7 +48,7 @@ constexpr std::array kLoads{
     Named<bool>{"sooner", false, "blocks below are loaded where that ends sooner than computing them again"},
     Named<bool>{"always", true, "blocks below are loaded"},
 };
-constexpr std::array kAdmissions{
+constexpr std::array kDriveAdmissions{
     Named<bool>{"all", false, "every block that leaves host memory"},
     Named<bool>{"second-use", true, "those that were used twice"},
 };
@@ -79,7 +79,7 @@ void read_ssd(Section section, TierPlan& tiers, const Catalog* catalog) {
   tiers.queue_depth = static_cast<int>(
       section.integer("queue_depth", {1, 1024}, 32, "reads and writes that a drive has at a time"));
   tiers.ssd_second_use =
-      section.choice<bool>("admission", kAdmissions, false, "which blocks go to the drives");
+      section.choice<bool>("admission", kDriveAdmissions, false, "which blocks go to the drives");
   tiers.ssd_price = section.number("price", {0, 1e4}, 0, kPriceHelp);
   section.finish();
 }
@@ -87,8 +87,7 @@ void read_ssd(Section section, TierPlan& tiers, const Catalog* catalog) {
 void read_index(Section section, TierPlan& tiers) {
   tiers.cluster = section.choice<bool>("scope", kScopes, false, "where blocks are found");
   tiers.staleness = section.time("staleness", Time{}, "until other nodes know what has changed on one");
-  if (!tiers.cluster && section.given("staleness"))
-    section.place_of("staleness").fail("\"staleness\" counts only with scope \"cluster\"");
+  section.allow_only("staleness", tiers.cluster, "scope \"cluster\"");
   section.finish();
 }
 
@@ -103,24 +102,18 @@ void read_prefetch(Section section, TierPlan& tiers) {
   if (tiers.ahead != PrefetchAhead::kNone && tiers.prefetch == PrefetchPolicy::kNone)
     section.place_of("ahead").fail("\"ahead\" counts only with a policy other than \"none\"");
   const bool timed = tiers.prefetch == PrefetchPolicy::kTimeout;
-  if (section.given("limit") && !timed)
-    section.place_of("limit").fail("\"limit\" counts only with policy \"timeout\"");
+  section.allow_only("limit", timed, "policy \"timeout\"");
   if (timed && section.given("policy") && tiers.prefetch_limit.ns == 0)
     section.place_of("limit").fail("expected more than 0 s with policy \"timeout\", found 0 s");
-  if (section.given("budget") && tiers.prefetch == PrefetchPolicy::kNone)
-    section.place_of("budget").fail("\"budget\" counts only with a policy other than \"none\"");
+  section.allow_only("budget", tiers.prefetch != PrefetchPolicy::kNone, "a policy other than \"none\"");
   section.finish();
 }
 
 void require_counts(Section& cache, const ServicePlan& service) {
   const TierPlan& tiers = service.tiers;
-  const auto refuse = [&](const char* key, bool counts, const char* with) {
-    if (cache.given(key) && !counts)
-      cache.place_of(key).fail(fmt::format("\"{}\" counts only with {}", key, with));
-  };
   for (const char* key : {"index", "prefetch", "write", "inclusion", "load", "layerwise"})
-    refuse(key, tiers.on(), "a tier below device memory");
-  refuse("eviction", service.prefix_cache || tiers.on(), "shared prefixes");
+    cache.allow_only(key, tiers.on(), "a tier below device memory");
+  cache.allow_only("eviction", service.prefix_cache || tiers.on(), "shared prefixes");
   if (tiers.exclusive && tiers.write != WritePolicy::kOnEviction)
     cache.place_of("inclusion")
         .fail("an exclusive tier has a block when no other one has it: expected write \"on-eviction\"");

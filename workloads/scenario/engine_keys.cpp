@@ -13,7 +13,7 @@
 namespace moebius {
 namespace {
 
-constexpr std::array kPolicies{
+constexpr std::array kPlaces{
     Named<bool>{"global", false, "every iteration is put together from all running sequences"},
     Named<bool>{"slots", true,
                 "a sequence keeps a place with buffers of its own: what has changed is written"},
@@ -83,27 +83,23 @@ void read_overhead(Section& section, HostCosts& host) {
   host = costs;
 }
 
-int whole(Section& section, std::string_view key, Range range, std::int64_t otherwise,
-          std::string_view help) {
-  return static_cast<int>(section.integer(key, range, otherwise, help));
-}
-
 }  // namespace
 
 void read_engine_keys(Section& scheduler, const Framework& framework, ServicePlan& service) {
   EngineKeys& engine = service.engine;
   HostCosts& host = service.host;
-  engine.slots = scheduler.choice<bool>("policy", kPolicies, false, "who holds what sequences need");
-  engine.slot_tokens = whole(scheduler, "slot_tokens", {0, 1 << 24}, 0,
-                             "tokens for which every running sequence holds the cache; 0: as it grows");
+  engine.slots = scheduler.choice<bool>("policy", kPlaces, false, "who holds what sequences need");
+  engine.slot_tokens =
+      scheduler.whole("slot_tokens", {0, 1 << 24}, 0,
+                      "tokens for which every running sequence holds the cache; 0: as it grows");
   read_overhead(scheduler, host);
   host.by_change = engine.slots;
   host.parallel =
       scheduler.choice<bool>("pipeline", kPipelines, false, "who takes requests in and sends tokens");
   host.input_workers =
-      whole(scheduler, "input_workers", {1, 1 << 16}, 1, "a request at a time each, for the whole service");
+      scheduler.whole("input_workers", {1, 1 << 16}, 1, "a request at a time each, for the whole service");
   host.output_workers =
-      whole(scheduler, "output_workers", {1, 1 << 16}, 1, "share the tokens of an instance's iteration");
+      scheduler.whole("output_workers", {1, 1 << 16}, 1, "share the tokens of an instance's iteration");
   engine.host_sampling = scheduler.choice<bool>("sampling", kSamplings, false, "where tokens are chosen");
   engine.launch = scheduler.choice<LaunchMode>("launch", kLaunches, framework.launch,
                                                "how the host launches kernels; how long one takes: "
@@ -113,32 +109,31 @@ void read_engine_keys(Section& scheduler, const Framework& framework, ServicePla
   // vLLM's default of swap_space: 4 GiB a device.
   const Bytes space = scheduler.bytes("swap_space", Bytes{0x1p32}, "of the host's memory a device, to swap");
   engine.swap_space = swap ? space : Bytes{};
-  if (!swap && scheduler.given("swap_space"))
-    scheduler.place_of("swap_space").fail("\"swap_space\" counts only with preemption \"swap\"");
-  engine.receive_every = whole(scheduler, "receive_every", {1, 1 << 16}, 1,
-                               "the loop looks for new requests after so many iterations without prompts");
+  scheduler.allow_only("swap_space", swap, "preemption \"swap\"");
+  engine.receive_every =
+      scheduler.whole("receive_every", {1, 1 << 16}, 1,
+                      "the loop looks for new requests after so many iterations without prompts");
   engine.decided_ahead = scheduler.boolean(
       "decided_ahead", framework.decided_ahead,
       "an iteration is decided when the one before begins: what comes meanwhile is in the one after");
-  engine.await_prompts =
-      whole(scheduler, "await_prompts", {0, 1 << 16}, 0,
-            "replicas that share experts begin prompts together, for which they wait so many iterations at "
-            "most; 0: they do not wait");
-  engine.gather_prompts = whole(scheduler, "gather_prompts", {0, 1 << 16}, 0,
-                                "and so many more when all have some, to gather further ones");
-  engine.gather_iterations =
-      whole(scheduler, "gather_iterations", {0, 1 << 16}, 0,
-            "prompts wait so many iterations at most, while others decode, until they fill gather_share of "
-            "the budget");
+  engine.await_prompts = scheduler.whole(
+      "await_prompts", {0, 1 << 16}, 0,
+      "replicas that share experts begin prompts together, for which they wait so many iterations at "
+      "most; 0: they do not wait");
+  engine.gather_prompts = scheduler.whole("gather_prompts", {0, 1 << 16}, 0,
+                                          "and so many more when all have some, to gather further ones");
+  engine.gather_iterations = scheduler.whole(
+      "gather_iterations", {0, 1 << 16}, 0,
+      "prompts wait so many iterations at most, while others decode, until they fill gather_share of "
+      "the budget");
   engine.gather_share = scheduler.number("gather_share", {0, 1}, 0.8, "see gather_iterations");
-  if (engine.gather_iterations == 0 && scheduler.given("gather_share"))
-    scheduler.place_of("gather_share").fail("\"gather_share\" counts only with \"gather_iterations\"");
+  scheduler.allow_only("gather_share", engine.gather_iterations > 0, "\"gather_iterations\"");
   if (engine.gather_prompts > 0 && engine.await_prompts == 0)
     scheduler.place_of("gather_prompts").fail("\"gather_prompts\" counts only with \"await_prompts\"");
   engine.captured_step =
-      whole(scheduler, "captured_step", {1, 1 << 16}, 8,
-            "graphs are captured for 1, 2, 4 and multiples of so many sequences; of slots, "
-            "for all alone");
+      scheduler.whole("captured_step", {1, 1 << 16}, 8,
+                      "graphs are captured for 1, 2, 4 and multiples of so many sequences; of slots, "
+                      "for all alone");
 }
 
 void read_guesses(Section& section, const ModelCatalog* models, ServicePlan& service) {

@@ -12,7 +12,7 @@
 namespace moebius {
 namespace {
 
-constexpr std::array kPolicies{
+constexpr std::array kBalancePolicies{
     Named<BalancePolicy>{"none", BalancePolicy::kNone, "experts stand once, in their own order"},
     Named<BalancePolicy>{"static", BalancePolicy::kStatic,
                          "placed once, by the popularity at the beginning: as \"hierarchical\" does"},
@@ -29,11 +29,6 @@ constexpr std::array kSplits{
                       "so that ranks are loaded as equally as the placement lets them"},
 };
 constexpr double kMostRedundant = 1 << 16, kMostDomains = 1 << 20;
-
-void refuse(const Section& section, std::string_view key, bool counts, std::string_view with) {
-  if (!counts && section.given(key))
-    section.place_of(key).fail(fmt::format("\"{}\" counts only with {}", key, with));
-}
 
 void read_domains(Section& section, ExpertDrift& drift) {
   for (Section& row :
@@ -60,7 +55,7 @@ std::string_view phase_key(const Scenario& scenario, std::size_t phase) {
 
 void read_expert_balance(Section section, ExpertBalancePlan& plan) {
   plan.policy =
-      section.choice<BalancePolicy>("policy", kPolicies, BalancePolicy::kNone, "where experts stand");
+      section.choice<BalancePolicy>("policy", kBalancePolicies, BalancePolicy::kNone, "where experts stand");
   plan.redundant = static_cast<int>(
       section.integer("redundant", {0, kMostRedundant}, 0,
                       "slots of a layer beyond one an expert; rounded up to as many slots on every rank"));
@@ -76,10 +71,10 @@ void read_expert_balance(Section section, ExpertBalancePlan& plan) {
                       "beyond one an expert hold experts 0, 1, 2, ...");
   const char* with = "a policy other than \"none\"";
   const bool placed = plan.policy != BalancePolicy::kNone;
-  for (const char* key : {"redundant", "split"}) refuse(section, key, placed, with);
+  for (const char* key : {"redundant", "split"}) section.allow_only(key, placed, with);
   with = "a policy that places again and again";
   for (const char* key : {"every", "window", "slice", "known_start"})
-    refuse(section, key, plan.loops(), with);
+    section.allow_only(key, plan.loops(), with);
   for (const char* key : {"every", "window"})
     if ((key[0] == 'e' ? plan.every : plan.window).ns == 0)
       section.place_of(key).fail("expected more than 0 s, found 0 s");
@@ -98,8 +93,8 @@ void read_expert_traffic(Section section, Popularity& popularity, ExpertDrift& d
   const bool drawn =
       popularity.kind == PopularityKind::kZipf || popularity.kind == PopularityKind::kDirichlet;
   for (const char* key : {"drift", "domains"})
-    refuse(section, key, drawn, "popularity \"zipf\" or \"dirichlet\"");
-  refuse(section, "step", popularity.kind == PopularityKind::kRecorded, "popularity \"recorded\"");
+    section.allow_only(key, drawn, "popularity \"zipf\" or \"dirichlet\"");
+  section.allow_only("step", popularity.kind == PopularityKind::kRecorded, "popularity \"recorded\"");
   constexpr std::int64_t kLeast = 60'000'000'000;
   if (drift.correlation.ns > 0 && drift.correlation.ns < kLeast)
     section.place_of("drift").fail(fmt::format("expected 0 or at least {}, found {}", to_text(Time{kLeast}),

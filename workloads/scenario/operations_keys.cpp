@@ -13,8 +13,7 @@ namespace moebius {
 
 namespace {
 
-constexpr double kHoursOfDay = 24;
-constexpr double kMostSeconds = 1e9;  // thirty years
+constexpr double kThirtyYears = 1e9;
 
 constexpr std::array kUnits{
     Named<FailureUnit>{"node", FailureUnit::kNode, "each node, with a job or without"},
@@ -27,7 +26,7 @@ constexpr std::array kEffects{
     Named<FailureEffect>{"slow", FailureEffect::kSlow, "one node drags all others"},
     Named<FailureEffect>{"silent", FailureEffect::kSilent, "results are wrong and nobody knows"},
 };
-constexpr std::array kPolicies{
+constexpr std::array kCheckpointPolicies{
     Named<CheckpointPolicy>{"none", CheckpointPolicy::kNone, "every fault costs all work"},
     Named<CheckpointPolicy>{"sync", CheckpointPolicy::kSync, "the job stands still until storage has it"},
     Named<CheckpointPolicy>{
@@ -48,7 +47,7 @@ std::vector<Named<int>> mix_names() {
 
 Time duration(Section& section, std::string_view key, std::optional<Time> otherwise, std::string_view help) {
   const Time time = section.time(key, otherwise, help);
-  if (time.seconds() > kMostSeconds) section.place_of(key).fail("expected at most 30 years, found more");
+  if (time.seconds() > kThirtyYears) section.place_of(key).fail("expected at most 30 years, found more");
   return time;
 }
 
@@ -149,15 +148,15 @@ ByteRate rate(Section& section, std::string_view key, const char* otherwise, std
 }
 
 void read_checkpoint(Section section, CheckpointPlan& checkpoint) {
-  checkpoint.policy =
-      section.choice<CheckpointPolicy>("policy", kPolicies, CheckpointPolicy::kAsync, "how state is saved");
+  checkpoint.policy = section.choice<CheckpointPolicy>("policy", kCheckpointPolicies,
+                                                       CheckpointPolicy::kAsync, "how state is saved");
   const std::string interval = section.text(
       "interval", "young", "between two: a time, or \"young\" or \"daly\": the best by their formulas");
   if (interval == "young" || interval == "daly") {
     checkpoint.choice = interval == "young" ? IntervalChoice::kYoung : IntervalChoice::kDaly;
   } else {
     const auto seconds = parse_quantity(interval, Dimension::kTime);
-    if (!seconds || *seconds <= 0 || *seconds > kMostSeconds)
+    if (!seconds || *seconds <= 0 || *seconds > kThirtyYears)
       section.place_of("interval")
           .fail(fmt::format("expected \"young\", \"daly\" or a time such as \"30 min\", found \"{}\"",
                             interval));

@@ -12,7 +12,7 @@ namespace moebius {
 namespace {
 
 constexpr std::string_view kAll = "all";
-constexpr const char* kAt = "/plan/placement";
+constexpr const char* kPlacement = "/plan/placement";
 
 constexpr std::array kOrders{
     Named<bool>{"naive", false, "rank after rank in the order of the devices"},
@@ -37,7 +37,7 @@ void check_ranges(const Section& section, std::string_view key, const std::strin
 
 // The value of a key as the scenario notes it; empty where there is no such key.
 std::string setting_of(const Scenario& scenario, std::string_view key) {
-  const std::string pointer = std::string(kAt) + "/" + std::string(key);
+  const std::string pointer = std::string(kPlacement) + "/" + std::string(key);
   for (const Setting& setting : scenario.settings) {
     if (setting.pointer != pointer || setting.value.size() < 2) continue;
     return setting.value.substr(1, setting.value.size() - 2);
@@ -80,7 +80,7 @@ RankPlacement placement_of(const Scenario& scenario) {
 void check_placement(const RankPlacement& placement, const Scenario& scenario, const Document& document) {
   if (!placement.any()) return;
   const auto require = [&](bool holds, const char* key, const std::string& sentence) {
-    if (!holds) place_at(document, std::string(kAt) + key).fail(sentence);
+    if (!holds) place_at(document, std::string(kPlacement) + key).fail(sentence);
   };
   const int ranks = scenario.plan.ranks();
   const std::vector<std::int32_t>& devices = placement.devices;

@@ -9,15 +9,16 @@
 namespace moebius {
 namespace {
 
-constexpr std::array kArithmetic{Named<DType>{"bf16", DType::kBf16, ""}, Named<DType>{"fp8", DType::kFp8, ""},
-                                 Named<DType>{"fp32", DType::kFp32, ""}};
+constexpr std::array kTrainingArithmetic{Named<DType>{"bf16", DType::kBf16, ""},
+                                         Named<DType>{"fp8", DType::kFp8, ""},
+                                         Named<DType>{"fp32", DType::kFp32, ""}};
 constexpr std::array kScalings{
     Named<Scaling>{"block", Scaling::kBlock,
                    "a scale per 128 elements of activations and gradients, per 128 x 128 of weights"},
-    Named<Scaling>{
-        "tensor", Scaling::kTensor,
-        "a scale per tensor of a rank (weights of experts: per expert), from its largest magnitude, which a pass "
-        "before finds"},
+    Named<Scaling>{"tensor", Scaling::kTensor,
+                   "a scale per tensor of a rank (weights of experts: per expert), from its largest "
+                   "magnitude, which a pass "
+                   "before finds"},
     Named<Scaling>{"micro", Scaling::kMicro,
                    "MXFP8: a scale, a power of two, per 32 elements; per 32 x 32 of weights"},
 };
@@ -90,10 +91,10 @@ void read_data_parallelism(Section section, TrainingPlan& plan) {
 }
 
 void read_precision(Section section, TrainingPlan& plan) {
-  plan.gemm = section.choice<DType>("gemm", kArithmetic, DType::kBf16, "operands of matrix products");
+  plan.gemm = section.choice<DType>("gemm", kTrainingArithmetic, DType::kBf16, "operands of matrix products");
   plan.dispatch =
-      section.choice<DType>("dispatch", kArithmetic, DType::kBf16, "tokens on their way to experts");
-  plan.combine = section.choice<DType>("combine", kArithmetic, DType::kBf16, "and back");
+      section.choice<DType>("dispatch", kTrainingArithmetic, DType::kBf16, "tokens on their way to experts");
+  plan.combine = section.choice<DType>("combine", kTrainingArithmetic, DType::kBf16, "and back");
   plan.gradients =
       section.choice<DType>("gradients", kGradients, DType::kFp32, "gradients, kept and reduced");
   plan.optimizer_states =
@@ -102,9 +103,10 @@ void read_precision(Section section, TrainingPlan& plan) {
                                                "what Adam updates; weights are rounded from it");
   plan.master = master == Master::kBf16 ? DType::kBf16 : DType::kFp32;
   plan.keeps_master = master != Master::kNone;
-  plan.scaling = section.choice<Scaling>("scaling", kScalings, Scaling::kBlock,
-                                         "of fp8 operands of matrix products; with \"tensor\" and \"micro\" both "
-                                         "copies of an operand are made in one pass");
+  plan.scaling =
+      section.choice<Scaling>("scaling", kScalings, Scaling::kBlock,
+                              "of fp8 operands of matrix products; with \"tensor\" and \"micro\" both "
+                              "copies of an operand are made in one pass");
   plan.half_weights = section.choice<bool>("weights", kWeights, false, "weights, updated and gathered");
   plan.fused_quantise =
       section.boolean("fused_quantise", false, "8-bit operands are written by the op before");

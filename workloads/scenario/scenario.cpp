@@ -10,13 +10,14 @@ namespace moebius {
 
 namespace {
 
-constexpr std::array kKinds{
+constexpr std::array kScenarioKinds{
     Named<ScenarioKind>{"training", ScenarioKind::kTraining, "steps of pre-training"},
     Named<ScenarioKind>{"collective", ScenarioKind::kCollective, "one collective operation on one fabric"},
     Named<ScenarioKind>{"serving", ScenarioKind::kServing,
                         "requests answered by a model: prefill and decode"},
     Named<ScenarioKind>{"kv-replay", ScenarioKind::kKvReplay, "hits of requests in one cache of blocks"},
-    Named<ScenarioKind>{"cluster", ScenarioKind::kCluster, "jobs of a cluster over weeks: faults, recovery, power"},
+    Named<ScenarioKind>{"cluster", ScenarioKind::kCluster,
+                        "jobs of a cluster over weeks: faults, recovery, power"},
 };
 
 constexpr std::array kDetails{
@@ -100,7 +101,7 @@ void read_keys(Section& top, Scenario& scenario, Catalogs catalogs) {
 ScenarioKind read_kind(const Document& document) {
   std::vector<Setting> unused;
   Section head(Reader(document), &unused);
-  return head.choice<ScenarioKind>("kind", kKinds, std::nullopt, "");
+  return head.choice<ScenarioKind>("kind", kScenarioKinds, std::nullopt, "");
 }
 
 }  // namespace
@@ -121,15 +122,16 @@ int Scenario::ranks() const {
 }
 
 std::string_view to_string(ScenarioKind kind) {
-  return kKinds[static_cast<std::size_t>(kind)].name;
+  return kScenarioKinds[static_cast<std::size_t>(kind)].name;
 }
 
 std::span<const Named<ScenarioKind>> scenario_kinds() {
-  return kKinds;
+  return kScenarioKinds;
 }
 
 DescriptionPtr describe_scenario(ScenarioKind kind) {
-  const DescriptionPtr description = description_of("object", kKinds[static_cast<std::size_t>(kind)].help);
+  const DescriptionPtr description =
+      description_of("object", kScenarioKinds[static_cast<std::size_t>(kind)].help);
   Section top(description);
   Scenario placeholder;
   placeholder.kind = kind;

@@ -7,14 +7,6 @@
 namespace moebius {
 namespace {
 
-constexpr int kAbsent = -1;
-
-// A number that is declared always and read where it is given.
-int number(Section& section, bool describing, std::string_view key, std::string_view help) {
-  if (!describing && !section.given(key)) return kAbsent;
-  return static_cast<int>(section.integer(key, {0, 1 << 24}, 0, help));
-}
-
 PartHealth part_of(int leaf, int spine, int nic, int uplink) {
   if (leaf != kAbsent) return {uplink == kAbsent ? FabricPart::kLeaf : FabricPart::kLeafUplink, leaf};
   if (spine != kAbsent) return {uplink == kAbsent ? FabricPart::kSpine : FabricPart::kSpineUplink, spine};
@@ -26,10 +18,10 @@ PartHealth part_of(int leaf, int spine, int nic, int uplink) {
 std::vector<FailedPart> read_failed(Section& cluster, bool describing) {
   std::vector<FailedPart> failed;
   for (Section& section : cluster.objects("failed", false, "parts of the network that are broken")) {
-    const int leaf = number(section, describing, "leaf", "the leaf, with all NICs on it");
-    const int spine = number(section, describing, "spine", "the spine: pod x uplinks of a leaf + uplink");
-    const int nic = number(section, describing, "nic", "the NIC that serves this device");
-    const int uplink = number(section, describing, "uplink", "only this link of the leaf or spine");
+    const int leaf = read_index(section, describing, "leaf", "the leaf, with all NICs on it");
+    const int spine = read_index(section, describing, "spine", "the spine: pod x uplinks of a leaf + uplink");
+    const int nic = read_index(section, describing, "nic", "the NIC that serves this device");
+    const int uplink = read_index(section, describing, "uplink", "only this link of the leaf or spine");
     const double capacity = section.number("capacity", {.low = 0, .high = 1}, 0, "share that is left of it");
     section.finish();
     if (describing) continue;

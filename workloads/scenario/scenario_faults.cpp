@@ -8,11 +8,10 @@
 namespace moebius {
 namespace {
 
-constexpr int kAbsent = -1;
-constexpr double kMostSeconds = 1e8;  // three years: sums of a few of them stay far from the end of clocks
-constexpr int kMostRanks = 4096;      // every rank and port is looked at by itself
+constexpr double kThreeYears = 1e8;         // sums of a few of them stay far from the end of clocks
+constexpr int kMostRanksWithFaults = 4096;  // every rank and port is looked at by itself
 
-constexpr std::array kKinds{
+constexpr std::array kFaultKinds{
     Named<FaultKind>{"link-down", FaultKind::kLinkDown, "the link of a leaf or spine"},
     Named<FaultKind>{"link-degraded", FaultKind::kLinkDegraded,
                      "the link of a leaf or spine, or of a NIC, keeps `share` of its capacity"},
@@ -36,18 +35,13 @@ bool wanted(Section& section, bool describing, std::string_view key) {
   return false;
 }
 
-int number(Section& section, bool describing, std::string_view key, std::string_view help) {
-  if (!wanted(section, describing, key)) return kAbsent;
-  return static_cast<int>(section.integer(key, {0, 1 << 24}, 0, help));
-}
-
 Where read_where(Section section, bool describing) {
   Where where;
-  where.leaf = number(section, describing, "leaf", "a leaf");
-  where.spine = number(section, describing, "spine", "a spine: pod x uplinks of a leaf + uplink");
-  where.uplink = number(section, describing, "uplink", "the link of the leaf or spine");
-  where.nic = number(section, describing, "nic", "the NIC that serves this device");
-  where.node = number(section, describing, "node", "a node");
+  where.leaf = read_index(section, describing, "leaf", "a leaf");
+  where.spine = read_index(section, describing, "spine", "a spine: pod x uplinks of a leaf + uplink");
+  where.uplink = read_index(section, describing, "uplink", "the link of the leaf or spine");
+  where.nic = read_index(section, describing, "nic", "the NIC that serves this device");
+  where.node = read_index(section, describing, "node", "a node");
   section.finish();
   return where;
 }
@@ -93,9 +87,9 @@ PartHealth part_of(const Where& where, double capacity) {
 
 Time bounded(Section& section, std::string_view key, std::optional<Time> otherwise, std::string_view help) {
   const Time time = section.time(key, otherwise, help);
-  if (section.given(key) && time.seconds() > kMostSeconds)
-    section.place_of(key).fail(fmt::format("expected at most {}, found {}",
-                                           to_text(time_from_seconds(kMostSeconds)), to_text(time)));
+  if (section.given(key) && time.seconds() > kThreeYears)
+    section.place_of(key).fail(
+        fmt::format("expected at most {}, found {}", to_text(time_from_seconds(kThreeYears)), to_text(time)));
   return time;
 }
 
@@ -118,15 +112,15 @@ void check_keys(const Section& section, FaultKind kind) {
 Fault read_fault(Section& section, bool describing, Where& where) {
   Fault fault;
   fault.at = bounded(section, "at", std::nullopt, "from the start of the run");
-  fault.kind = section.choice<FaultKind>("kind", kKinds, std::nullopt, "what fails, and how");
+  fault.kind = section.choice<FaultKind>("kind", kFaultKinds, std::nullopt, "what fails, and how");
   where = read_where(section.object("where", true, "what it happens to"), describing);
   if (!describing) check_keys(section, fault.kind);
   if (wanted(section, describing, "for"))
     fault.lasts = bounded(section, "for", kForever, "how long; absent: it stays so");
   double share = 0;
   if (wanted(section, describing, "share"))
-    share = section.number("share", {.low = kAboveZero, .high = 1}, 1,
-                           "of the capacity or speed that is left");
+    share =
+        section.number("share", {.low = kAboveZero, .high = 1}, 1, "of the capacity or speed that is left");
   if (wanted(section, describing, "every"))
     fault.every = bounded(section, "every", Time{}, "flap: from one time to the next");
   if (wanted(section, describing, "times"))
@@ -197,6 +191,10 @@ void read_failover(Section section, Failover& failover) {
 
 }  // namespace
 
+int read_index(Section& section, bool describing, std::string_view key, std::string_view help) {
+  return wanted(section, describing, key) ? section.whole(key, {0, 1 << 24}, 0, help) : kAbsent;
+}
+
 void read_faults(Section& top, Scenario& scenario, bool describing) {
   for (Section& section : top.objects("faults", false, "what fails while the run goes on")) {
     Where where;
@@ -208,9 +206,10 @@ void read_faults(Section& top, Scenario& scenario, bool describing) {
   }
   read_failover(top.object("failover", false, "how the platform reacts to faults"), scenario.faults.failover);
   if (describing || scenario.faults.empty()) return;
-  if (scenario.ranks() > kMostRanks)
-    top.place_of("faults").fail(fmt::format(
-        "{} ranks: with faults every rank is simulated by itself, at most {}", scenario.ranks(), kMostRanks));
+  if (scenario.ranks() > kMostRanksWithFaults)
+    top.place_of("faults").fail(
+        fmt::format("{} ranks: with faults every rank is simulated by itself, at most {}", scenario.ranks(),
+                    kMostRanksWithFaults));
   scenario.cluster->ports_may_fail = scenario.faults.in_network();
 }
 

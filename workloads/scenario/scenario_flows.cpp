@@ -17,12 +17,6 @@ constexpr std::array kPatterns{
     Named<FlowPattern>{"list", FlowPattern::kList, "as listed in flows"},
 };
 
-// A key that is there and counts for nothing is a mistake of the file.
-void refuse(const Section& section, std::string_view key, bool counts, std::string_view with) {
-  if (!counts && section.given(key))
-    section.place_of(key).fail(fmt::format("\"{}\" counts only with {}", key, with));
-}
-
 std::vector<DeviceFlow> read_list(Section& section) {
   std::vector<DeviceFlow> list;
   for (Section& row : section.objects("flows", false, "pattern list: who sends how much to whom")) {
@@ -71,15 +65,15 @@ void read_flows(Section& section, bool flows, CollectiveWorkload& work) {
   read.receiver = number("receiver", 0, 0, "pattern incast: the device that receives");
   read.list = read_list(section);
   const bool incast = flows && read.pattern == FlowPattern::kIncast;
-  refuse(section, "pattern", flows, "operation \"flows\"");
-  refuse(section, "fan_in", incast, "pattern \"incast\"");
-  refuse(section, "receiver", incast, "pattern \"incast\"");
-  refuse(section, "flows", flows && read.pattern == FlowPattern::kList, "pattern \"list\"");
-  refuse(section, "algorithm", !flows, "a collective operation");
-  refuse(section, "channels", !flows, "a collective operation");
-  refuse(section, "matrix", !flows, "a collective operation");
-  refuse(section, "groups", !flows, "a collective operation");
-  refuse(section, "fold", !flows, "a collective operation");
+  section.allow_only("pattern", flows, "operation \"flows\"");
+  section.allow_only("fan_in", incast, "pattern \"incast\"");
+  section.allow_only("receiver", incast, "pattern \"incast\"");
+  section.allow_only("flows", flows && read.pattern == FlowPattern::kList, "pattern \"list\"");
+  section.allow_only("algorithm", !flows, "a collective operation");
+  section.allow_only("channels", !flows, "a collective operation");
+  section.allow_only("matrix", !flows, "a collective operation");
+  section.allow_only("groups", !flows, "a collective operation");
+  section.allow_only("fold", !flows, "a collective operation");
   if (flows) work.flows = std::move(read);
 }
 

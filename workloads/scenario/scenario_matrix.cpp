@@ -65,7 +65,7 @@ void require_something(const PairBytes& pairs, const Place& place) {
 }  // namespace
 
 PairBytesPtr read_matrix(Section& section, const CollectiveWorkload& work) {
-  constexpr int kMostRanks = 1024;
+  constexpr int kMostRanksOfMatrix = 1024;
   const Value* value = section.value(
       "matrix", false,
       description_of("",
@@ -75,8 +75,9 @@ PairBytesPtr read_matrix(Section& section, const CollectiveWorkload& work) {
   const Place place = section.place_of("matrix");
   if (work.operation != OpKind::kAllToAll)
     place.fail("only an all-to-all has parts of its own for each rank");
-  if (work.ranks > kMostRanks)
-    place.fail(fmt::format("expected at most {} ranks with a matrix, found {}", kMostRanks, work.ranks));
+  if (work.ranks > kMostRanksOfMatrix)
+    place.fail(
+        fmt::format("expected at most {} ranks with a matrix, found {}", kMostRanksOfMatrix, work.ranks));
   PairBytes pairs;
   if (value->kind == Value::Kind::kObject) {
     Reader reader(*value, place);

@@ -2,14 +2,28 @@
 // reads nothing and only declares. The catalogs are null when describing.
 #pragma once
 
+#include <array>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "workloads/scenario/scenario.h"
 #include "workloads/scenario/schema.h"
 #include "workloads/scenario/section.h"
 
 namespace moebius {
+
+inline constexpr double kMostRanks = 1 << 20;
+
+// What becomes of a scenario whose state does not fit; true: it fails.
+inline constexpr std::array kMemoryRules{
+    Named<bool>{"enforce", true, "what does not fit fails"},
+    Named<bool>{"report", false, "it is simulated all the same, and the report says so"},
+};
+
+// An index from 0, declared always and read where it is given; an absent one is made known to suggestions.
+inline constexpr int kAbsent = -1;
+int read_index(Section& section, bool describing, std::string_view key, std::string_view help);
 
 std::span<const Named<ScenarioKind>> scenario_kinds();
 DescriptionPtr describe_scenario(ScenarioKind kind);
@@ -32,7 +46,7 @@ void read_serving_plan(Section section, Scenario& scenario, const Catalog* catal
                        const ModelCatalog* models);
 void read_serving_workload(Section section, Scenario& scenario);
 void read_classes(Section& top, Scenario& scenario);  // key `sla`
-std::string read_weights(Section& section);  // key `weights` of a plan: a path or "random"
+std::string read_weights(Section& section);           // key `weights` of a plan: a path or "random"
 void read_collective_workload(Section section, Scenario& scenario);
 void read_replay(Section& top, Scenario& scenario);
 // Key `matrix` of an all-to-all: rows of quantities, or {"zipf": exponent} of what one rank holds.

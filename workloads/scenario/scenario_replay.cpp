@@ -36,8 +36,7 @@ void read_structure(Section& cache, kv::ReplayCache& of) {
                                                   "how the index finds blocks; hits are the same");
   of.long_from = cache.integer("long_from", {0, kMost}, kLongFrom,
                                "structure hybrid: tokens of an input whose blocks are found by hash");
-  if (cache.given("long_from") && of.structure != kv::IndexStructure::kHybrid)
-    cache.place_of("long_from").fail("\"long_from\" counts only with structure \"hybrid\"");
+  cache.allow_only("long_from", of.structure == kv::IndexStructure::kHybrid, "structure \"hybrid\"");
   if (of.structure != kv::IndexStructure::kHash && of.eviction != kv::EvictionKind::kLru)
     cache.place_of("structure")
         .fail("a tree of runs keeps them by last use: expected eviction \"lru\", or structure \"hash\"");

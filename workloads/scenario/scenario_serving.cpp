@@ -19,22 +19,12 @@ namespace moebius {
 
 namespace {
 
-constexpr std::array kMemoryRules{
-    Named<bool>{"enforce", true, "what does not fit fails"},
-    Named<bool>{"report", false, "it is simulated all the same, and the report says so"},
-};
 constexpr std::array kCutAttention{
     Named<CutAttention>{"tokens", CutAttention::kTokens,
                         "all heads of its own tokens; keys of all are gathered"},
     Named<CutAttention>{"heads", CutAttention::kHeads,
                         "its share of the heads with all tokens; their latents are gathered (SP-TP-SP)"},
 };
-constexpr double kMostRanks = 1 << 20, kMostTokens = 1 << 24;
-
-int whole(Section& section, std::string_view key, Range range, std::optional<std::int64_t> otherwise,
-          std::string_view help) {
-  return static_cast<int>(section.integer(key, range, otherwise, help));
-}
 
 // One pool does both phases, so that what the second says of ranks must be what the first says.
 void require_same(Section& prefill, const PhaseKeys& found, const PhaseKeys& decode) {
@@ -141,16 +131,16 @@ PhaseKeys read_phase(Section& phase, int tp, int ep) {
   degrees.pool = phase.text("pool", "", "whose devices; may be left out where there is one pool");
   Section attention = phase.object("attention", false, "how attention is spread over ranks");
   degrees.dp =
-      whole(attention, "dp", {0, kMostRanks}, 0, "replicas with requests of their own; 0: all devices");
-  degrees.tp = whole(attention, "tp", {0, kMostRanks}, tp, "ranks that share the heads of a replica");
-  degrees.cp = whole(attention, "cp", {1, kMostRanks}, 1,
-                     "ranks that cut the prompts of a replica among themselves; of prefill alone");
+      attention.whole("dp", {0, kMostRanks}, 0, "replicas with requests of their own; 0: all devices");
+  degrees.tp = attention.whole("tp", {0, kMostRanks}, tp, "ranks that share the heads of a replica");
+  degrees.cp = attention.whole("cp", {1, kMostRanks}, 1,
+                               "ranks that cut the prompts of a replica among themselves; of prefill alone");
   degrees.attend_by = attention.choice<CutAttention>("attend_by", kCutAttention, CutAttention::kTokens,
                                                      "what each of the ranks that cut prompts attends with");
   read_separate_experts(phase, attention, degrees);
   attention.finish();
   Section experts = phase.object("ep", false, "expert parallelism");
-  degrees.ep = whole(experts, "degree", {0, kMostRanks}, ep, "ranks that share the experts of a layer");
+  degrees.ep = experts.whole("degree", {0, kMostRanks}, ep, "ranks that share the experts of a layer");
   degrees.exchange = read_dispatch(experts);
   degrees.shared_experts = read_shared_experts(experts);
   read_overlap(phase, experts, degrees);
@@ -168,8 +158,8 @@ void read_serving_plan(Section section, Scenario& scenario, const Catalog* catal
   plan.tp = std::max(1, degrees.tp);
   plan.ep = std::max(1, degrees.ep);
   plan.decode_exchange = degrees.exchange;
-  plan.max_batch = whole(decode, "max_batch", {1, 1 << 16}, framework.max_batch,
-                         "sequences that decode at once on one replica");
+  plan.max_batch = decode.whole("max_batch", {1, 1 << 16}, framework.max_batch,
+                                "sequences that decode at once on one replica");
   read_speculation(decode, models, scenario.service);
   decode.finish();
   Section prefill = section.object(
@@ -187,7 +177,7 @@ void read_serving_plan(Section section, Scenario& scenario, const Catalog* catal
   Section cache = section.object("cache", false, "keys and values of the running sequences");
   read_cache_keys(cache, framework, scenario.service);
   read_tier_keys(cache, scenario.service, catalog);
-  plan.block_tokens = whole(cache, "block_tokens", {1, 1 << 16}, framework.block_tokens, "tokens of a page");
+  plan.block_tokens = cache.whole("block_tokens", {1, 1 << 16}, framework.block_tokens, "tokens of a page");
   cache.finish();
   read_formats(section.object("precision", false, "number formats"), plan);
   scenario.weights = read_weights(section);

@@ -30,9 +30,10 @@ constexpr std::array kLosses{
 
 constexpr std::array kNorms{
     Named<bool>{"fused", false, "one kernel gives both gradients, rows are read once"},
-    Named<bool>{"separate", true,
-                "rows are read twice, forward too, and the gradient of the norm's own weights is a kernel that "
-                "reads both operands again"},
+    Named<bool>{
+        "separate", true,
+        "rows are read twice, forward too, and the gradient of the norm's own weights is a kernel that "
+        "reads both operands again"},
 };
 
 constexpr std::array kUpdates{
@@ -45,9 +46,10 @@ constexpr std::array kUpdates{
 
 constexpr std::array kRoutings{
     Named<bool>{"fused", false, "one kernel chooses, one moves rows to experts, one sums them up"},
-    Named<bool>{"separate", true,
-                "each step of choosing is a kernel, rows of several experts are sorted again, and weights are "
-                "applied by passes of their own"},
+    Named<bool>{
+        "separate", true,
+        "each step of choosing is a kernel, rows of several experts are sorted again, and weights are "
+        "applied by passes of their own"},
 };
 
 constexpr std::array kExpertProducts{
@@ -69,11 +71,6 @@ constexpr std::array kLaunchModes{
     Named<LaunchMode>{"eager", LaunchMode::kEager,
                       "by a framework, op by op, whose host reads how many tokens come to experts; "
                       "/cluster/launch is what it takes for one plain operation"},
-};
-
-constexpr std::array kMemoryRules{
-    Named<bool>{"enforce", true, "a step that does not fit fails"},
-    Named<bool>{"report", false, "it is simulated all the same, and the report says so"},
 };
 
 constexpr std::array kContexts{
@@ -189,11 +186,11 @@ void read_training_plan(Section section, Scenario& scenario) {
   plan.attention = section.choice<AttentionKernels>("attention", kAttentions, AttentionKernels::kFlash,
                                                     "kernels of attention");
   plan.separate_loss = section.choice<bool>("loss", kLosses, false, "kernels of the loss");
-  plan.separate_norm_grad =
-      section.choice<bool>("norms", kNorms, false, "kernels of a norm");
-  plan.clip = section.number("clip", {0, 1e30}, 0,
-                             "norm over the gradients of all parameters above which they are scaled down to it: "
-                             "every rank waits for it before the update; 0: it is not taken");
+  plan.separate_norm_grad = section.choice<bool>("norms", kNorms, false, "kernels of a norm");
+  plan.clip =
+      section.number("clip", {0, 1e30}, 0,
+                     "norm over the gradients of all parameters above which they are scaled down to it: "
+                     "every rank waits for it before the update; 0: it is not taken");
   plan.separate_update =
       section.choice<bool>("optimizer", kUpdates, false, "kernels of the update; numbers are those of one");
   scenario.weights = read_weights(section);

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "hw/error.h"
+#include "hw/json_text.h"
 
 namespace moebius {
 
@@ -29,10 +30,6 @@ std::string one_line(const Value& value) {
     if (!breaking) text += c;
   }
   return text;
-}
-
-std::string quoted(std::string_view text) {
-  return fmt::format("\"{}\"", text);
 }
 
 void set_range(Description& description, Range range) {
@@ -63,7 +60,7 @@ std::string Section::text(std::string_view key, std::optional<std::string> other
     return otherwise.value_or("");
   }
   std::string value = otherwise ? reader_->text(key, *otherwise) : reader_->text(key);
-  note(key, quoted(value));
+  note(key, json_string(value));
   return value;
 }
 
@@ -91,6 +88,11 @@ std::int64_t Section::integer(std::string_view key, Range range, std::optional<s
   return value;
 }
 
+int Section::whole(std::string_view key, Range range, std::optional<std::int64_t> otherwise,
+                   std::string_view help) {
+  return static_cast<int>(integer(key, range, otherwise, help));
+}
+
 double Section::number(std::string_view key, Range range, std::optional<double> otherwise,
                        std::string_view help) {
   if (description_) {
@@ -112,7 +114,7 @@ Bytes Section::bytes(std::string_view key, std::optional<Bytes> otherwise, std::
     return otherwise.value_or(Bytes{1});
   }
   const Bytes value = reader_->bytes(key, otherwise);
-  note(key, quoted(to_text(value)));
+  note(key, json_string(to_text(value)));
   return value;
 }
 
@@ -123,7 +125,7 @@ Time Section::time(std::string_view key, std::optional<Time> otherwise, std::str
     return otherwise.value_or(Time{});
   }
   const Time value = reader_->time(key, otherwise);
-  note(key, value == kForever ? "no limit" : quoted(to_text(value)));
+  note(key, value == kForever ? "no limit" : json_string(to_text(value)));
   return value;
 }
 
@@ -175,7 +177,7 @@ std::size_t Section::name_index(std::string_view key, const std::vector<NamedRow
   std::vector<std::pair<std::string_view, std::size_t>> table;
   for (std::size_t i = 0; i < rows.size(); ++i) table.emplace_back(rows[i].name, i);
   const std::size_t index = reader_->choice<std::size_t>(key, table, otherwise);
-  note(key, quoted(rows[index].name));
+  note(key, json_string(rows[index].name));
   return index;
 }
 
@@ -255,6 +257,10 @@ std::vector<Section> Section::objects(std::string_view key, bool required, std::
 void Section::can_be_replaced(const std::vector<std::string_view>& keys) {
   if (!description_) return;
   for (const std::string_view key : keys) std::erase(description_->required, key);
+}
+
+void Section::allow_only(std::string_view key, bool counts, std::string_view with) const {
+  if (!counts && given(key)) place_of(key).fail(fmt::format("\"{}\" counts only with {}", key, with));
 }
 
 bool Section::given(std::string_view key) const {

@@ -41,6 +41,7 @@ class Section {
   bool boolean(std::string_view key, bool otherwise, std::string_view help);
   std::int64_t integer(std::string_view key, Range range, std::optional<std::int64_t> otherwise,
                        std::string_view help);
+  int whole(std::string_view key, Range range, std::optional<std::int64_t> otherwise, std::string_view help);
   double number(std::string_view key, Range range, std::optional<double> otherwise, std::string_view help);
   Bytes bytes(std::string_view key, std::optional<Bytes> otherwise, std::string_view help);
   Time time(std::string_view key, std::optional<Time> otherwise, std::string_view help);
@@ -77,6 +78,8 @@ class Section {
   std::vector<Section> objects(std::string_view key, bool required, std::string_view help);
 
   bool given(std::string_view key) const;
+  // A key that counts for nothing otherwise may not be given: `with` says what it counts with.
+  void allow_only(std::string_view key, bool counts, std::string_view with) const;
   Place place_of(std::string_view key) const;
   // Required keys in whose place another key may stand: the description cannot require them.
   void can_be_replaced(const std::vector<std::string_view>& keys);

@@ -11,7 +11,7 @@
 namespace moebius {
 namespace {
 
-constexpr double kMostRanks = 1 << 20, kMostMicrobatches = 64;
+constexpr double kMostMicrobatches = 64;
 
 constexpr std::array kFirstTokens{
     Named<bool>{"prefill", false, "by who computed the prompt"},
@@ -49,8 +49,7 @@ void read_separation(Section& plan, ServicePlan& service) {
   service.separate = section.boolean("prefill_decode", false, "prefill and decode on pools of their own");
   service.transfer.brings_first_token = section.choice<bool>(
       "first_token", kFirstTokens, false, "with prefill_decode: who gives users the first token");
-  if (section.given("first_token") && !service.separate)
-    section.place_of("first_token").fail("\"first_token\" counts only with prefill_decode true");
+  section.allow_only("first_token", service.separate, "prefill_decode true");
   service.experts_apart = section.boolean(
       "attention_ffn", false, "attention and experts on pools of their own, in phases that have \"experts\"");
   service.encoder.apart = section.boolean("encoder", false, "encoders on a pool of their own");
@@ -70,8 +69,7 @@ void read_separate_experts(Section& phase, Section& attention, PhaseKeys& keys) 
   keys.microbatches = static_cast<int>(
       phase.integer("microbatches", {1, kMostMicrobatches}, 3,
                     "of an iteration, that go to experts that stand apart and back one after the other"));
-  if (phase.given("microbatches") && keys.expert_pool.empty())
-    phase.place_of("microbatches").fail("\"microbatches\" counts only with a pool in \"experts\"");
+  phase.allow_only("microbatches", !keys.expert_pool.empty(), "a pool in \"experts\"");
 }
 
 int pool_named(const Scenario& scenario, const std::string& name, const Place& place) {

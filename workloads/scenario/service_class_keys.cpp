@@ -10,14 +10,13 @@
 namespace moebius {
 namespace {
 
-constexpr std::array kAdmissions{
+constexpr std::array kAdmissionPolicies{
     Named<AdmissionPolicy>{"none", AdmissionPolicy::kNone, "all requests are taken"},
     Named<AdmissionPolicy>{"queue-limit", AdmissionPolicy::kQueueLimit,
                            "not those that find `most_waiting` requests waiting on their replica"},
     Named<AdmissionPolicy>{"predicted", AdmissionPolicy::kPredicted,
                            "not those that are forecast to miss what their class is promised"},
 };
-constexpr double kMostTokens = 1 << 24;
 
 std::vector<std::string> read_pool_names(Section& row) {
   const DescriptionPtr form =
@@ -86,12 +85,12 @@ void require_path(const Scenario& scenario, const RequestClass& of, const Place&
 AdmissionRules read_admission(Section& plan) {
   Section section = plan.object("admission", false, "which requests are turned away when they come");
   AdmissionRules rules;
-  rules.policy = section.choice<AdmissionPolicy>("policy", kAdmissions, AdmissionPolicy::kNone, "by what");
+  rules.policy =
+      section.choice<AdmissionPolicy>("policy", kAdmissionPolicies, AdmissionPolicy::kNone, "by what");
   const bool limited = rules.policy == AdmissionPolicy::kQueueLimit;
   rules.most_waiting =
       section.integer("most_waiting", {0, 1 << 24}, 64, "policy queue-limit: requests without pages yet");
-  if (!limited && section.given("most_waiting"))
-    section.place_of("most_waiting").fail("\"most_waiting\" counts only with policy \"queue-limit\"");
+  section.allow_only("most_waiting", limited, "policy \"queue-limit\"");
   section.finish();
   return rules;
 }

@@ -17,7 +17,6 @@ constexpr std::array kRoles{
     Named<PoolRole>{"prefill", PoolRole::kPrefill, "prompts alone"},
     Named<PoolRole>{"decode", PoolRole::kDecode, "decoding alone"},
 };
-constexpr double kMostTokens = 1 << 24;
 
 ByteRate read_rate(Section& section, std::string_view key, std::string_view help) {
   const std::string text = section.text(key, "100 Gb/s", help);

@@ -12,7 +12,7 @@ namespace {
 
 using Format = std::optional<DType>;
 
-constexpr std::array kArithmetic{
+constexpr std::array kServingArithmetic{
     Named<DType>{"bf16", DType::kBf16, ""}, Named<DType>{"fp8", DType::kFp8, ""},
     Named<DType>{"int8", DType::kInt8, "eight-bit integers, scales by row and column"},
     Named<DType>{"fp4", DType::kFp4, "NVFP4: FP8 scales of 16 columns"},
@@ -47,7 +47,7 @@ const Framework& read_framework(Section& plan) {
 }
 
 void read_formats(Section precision, ServingPlan& plan) {
-  plan.gemm = precision.choice<DType>("gemm", kArithmetic, DType::kBf16,
+  plan.gemm = precision.choice<DType>("gemm", kServingArithmetic, DType::kBf16,
                                       "operands of matrix products, and tokens on their way to experts");
   plan.weights =
       precision.choice<Format>("weights", kStored, Format{}, "weights of those products, as they are kept");

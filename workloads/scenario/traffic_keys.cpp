@@ -24,8 +24,6 @@ constexpr std::array kLaws{
     Named<ArrivalLaw>{"diurnal", ArrivalLaw::kDiurnal, "the rate rises and falls as a sine"},
 };
 
-constexpr double kMostTokens = 1 << 24;
-
 // Rows of the table of generators by name; the value is the row.
 std::vector<Named<int>> generators() {
   std::vector<Named<int>> rows;
@@ -42,19 +40,13 @@ constexpr std::array kDrawnKeys{
 
 constexpr int kDefaultKind = 1;  // conversation
 
-// A key that is there and counts for nothing is a mistake of the file.
-void refuse(const Section& section, std::string_view key, bool counts, std::string_view with) {
-  if (!counts && section.given(key))
-    section.place_of(key).fail(fmt::format("\"{}\" counts only with {}", key, with));
-}
-
 std::optional<TraceFile> read_file(Section& section, std::int64_t block_tokens) {
   const std::string path = section.text(
       "path", "",
       "a file of requests, or a mix of clients (.json), in place of the generator, whose keys then count for "
       "nothing");
   const auto format = section.choice<TraceFormat>("format", kFormats, TraceFormat::kAuto, "of the file");
-  refuse(section, "format", !path.empty(), "path");
+  section.allow_only("format", !path.empty(), "path");
   if (path.empty()) return std::nullopt;
   std::filesystem::path at = path;
   const Place place = section.place_of("path");
@@ -72,9 +64,9 @@ Arrivals read_arrivals(Section& section, double rate, double turns) {
       section.time("period", Time{std::int64_t{86400} * 1'000'000'000}, "arrivals diurnal: of the rate");
   arrivals.amplitude =
       section.number("amplitude", {0, 1}, 0.5, "arrivals diurnal: of the rate, over its mean");
-  refuse(section, "variation", arrivals.law == ArrivalLaw::kGamma, "arrivals \"gamma\"");
-  refuse(section, "period", arrivals.law == ArrivalLaw::kDiurnal, "arrivals \"diurnal\"");
-  refuse(section, "amplitude", arrivals.law == ArrivalLaw::kDiurnal, "arrivals \"diurnal\"");
+  section.allow_only("variation", arrivals.law == ArrivalLaw::kGamma, "arrivals \"gamma\"");
+  section.allow_only("period", arrivals.law == ArrivalLaw::kDiurnal, "arrivals \"diurnal\"");
+  section.allow_only("amplitude", arrivals.law == ArrivalLaw::kDiurnal, "arrivals \"diurnal\"");
   if (arrivals.law == ArrivalLaw::kDiurnal && arrivals.period.ns == 0)
     section.place_of("period").fail("expected more than 0 s, found 0 s");
   return arrivals;
@@ -182,8 +174,8 @@ ServedTraffic read_served_traffic(Section section, std::uint64_t seed) {
                               "tokens of a prompt of a batch: a number, or {\"uniform\": [LEAST, MOST]}");
   traffic.output = read_length(section, "output", is_batch,
                                "tokens to generate: a number, or {\"uniform\": [LEAST, MOST]}");
-  for (const char* key : {"input", "output"}) refuse(section, key, is_batch, "generator \"batch\"");
-  for (const char* key : kDrawnKeys) refuse(section, key, !is_batch, "another generator than \"batch\"");
+  for (const char* key : {"input", "output"}) section.allow_only(key, is_batch, "generator \"batch\"");
+  for (const char* key : kDrawnKeys) section.allow_only(key, !is_batch, "another generator than \"batch\"");
   TrafficSource source =
       read_source(section, traffic_kinds()[is_batch ? kDefaultKind : chosen % batch], seed);
   source.generator.requests = requests;

@@ -12,7 +12,7 @@ namespace moebius {
 namespace {
 
 constexpr std::string_view kEqual = "equal", kAuto = "auto";
-constexpr const char* kAt = "/plan/dp/microbatches";
+constexpr const char* kMicrobatches = "/plan/dp/microbatches";
 
 int number_of(const Section& section, const Value& item, std::size_t replica) {
   const bool is_number = item.kind == Value::Kind::kInteger || item.kind == Value::Kind::kNumber;
@@ -38,7 +38,7 @@ class BatchChecks {
  private:
   template <class... Args>
   void require(bool holds, fmt::format_string<Args...> sentence, Args&&... args) const {
-    if (!holds) place_at(document_, kAt).fail(fmt::format(sentence, std::forward<Args>(args)...));
+    if (!holds) place_at(document_, kMicrobatches).fail(fmt::format(sentence, std::forward<Args>(args)...));
   }
 
   std::int64_t microbatches() const { return work_.global_batch / work_.micro_batch; }

@@ -20,10 +20,6 @@ std::string share(double relative) {
   return relative < 10 ? fmt::format("{:.1f}%", 100 * relative) : fmt::format("x {:.1f}", 1 + relative);
 }
 
-std::string duration(double seconds) {
-  return to_text(time_from_seconds(seconds));
-}
-
 std::string verdict(const Comparison& c) {
   if (c.same_structure()) {
     return fmt::format("the same: {} ops joined; kinds, shapes, payloads and the order on every lane agree",
@@ -58,7 +54,7 @@ std::string to_text(const Comparison& c, const std::string& name_a, const std::s
                  "median", "p90", "worst");
   for (const KindError& k : c.kinds) {
     fmt::format_to(out, "{:<20} {:>8} {:>10} {:>10} {:>9} {:>9} {:>9} {:>9}\n", to_string(k.kind), k.count,
-                   duration(k.seconds_a), duration(k.seconds_b), change(k.bias), share(k.median),
+                   seconds_text(k.seconds_a), seconds_text(k.seconds_b), change(k.bias), share(k.median),
                    share(k.p90), share(k.worst));
   }
   return text;

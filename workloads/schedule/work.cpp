@@ -53,8 +53,7 @@ double sent_bytes(const Op& op, const Fragment& fragment, int group_size, int me
 }
 
 Flops op_flops(const Op& op, const Fragment& fragment) {
-  const bool attends = op.kind == OpKind::kAttention || op.kind == OpKind::kAttentionGrad;
-  if (!attends || op.batch < 0 || fragment.batches[op.batch]->page_tokens > 0)
+  if (!is_attention(op.kind) || op.batch < 0 || fragment.batches[op.batch]->page_tokens > 0)
     return op_flops(op.kind, op.shape);
   Shape one = op.shape;
   one.groups = 1;

@@ -194,6 +194,10 @@ void check_size(const Study& study, const Place& place) {
 
 }  // namespace
 
+std::string plain(const std::string& json) {
+  return json.size() >= 2 && json.front() == '"' ? json.substr(1, json.size() - 2) : json;
+}
+
 std::int64_t Study::points() const {
   auto count = static_cast<std::int64_t>(cases.size() * seeds.size()) * samples;
   for (const StudyAxis& axis : axes) count *= static_cast<std::int64_t>(axis.values.size());

@@ -25,6 +25,8 @@ struct StudyAxis {
 struct Assignment {
   std::string pointer, value;  // JSON text
 };
+// JSON text; of a string what stands between its quotes.
+std::string plain(const std::string& json);
 
 // A value that is not known exactly: drawn evenly between two numbers, or two quantities of one unit.
 struct UncertainValue {

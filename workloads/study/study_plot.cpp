@@ -28,10 +28,6 @@ struct Curve {
   std::vector<Dot> dots;
 };
 
-std::string plain(const std::string& json) {
-  return json.size() >= 2 && json.front() == '"' ? json.substr(1, json.size() - 2) : json;
-}
-
 // Rows that differ in the first value only make one curve.
 std::vector<Curve> curves_of(const StudyTable& table, std::size_t column) {
   std::vector<std::string> values, pointers;

@@ -13,11 +13,6 @@ namespace moebius {
 
 namespace {
 
-std::string plain(const std::string& json) {
-  const bool text = json.size() >= 2 && json.front() == '"';
-  return text ? json.substr(1, json.size() - 2) : json;
-}
-
 std::string value_in(const CombinationRow& row, const std::string& pointer) {
   for (const Assignment& change : row.settings) {
     if (change.pointer == pointer) return plain(change.value);

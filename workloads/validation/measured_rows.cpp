@@ -12,6 +12,7 @@
 #include <fmt/ranges.h>
 
 #include "hw/error.h"
+#include "hw/json_text.h"
 #include "workloads/calibration/csv.h"
 #include "workloads/validation/measured_mapping.h"
 
@@ -103,21 +104,14 @@ void choose(const MappedWords& choice, const Row& row, Document& scenario) {
       fmt::format("expected \"{}\", found \"{}\" in the table", fmt::join(known, "\", \""), found));
 }
 
-std::string quoted(const std::string& text) {
-  Value value;
-  value.kind = Value::Kind::kString;
-  value.text = text;
-  return to_json(value);
-}
-
 // A row that does not tell the figure expects nothing of it.
 void expect(const MappedFigure& figure, const Row& row, bool judged, Document& scenario) {
   const std::string value = value_of(figure.formula, row, figure.place);
   if (value.empty()) return;
   std::string text =
-      fmt::format(R"({{"metric": {}, "value": {}, "tolerance": {}, "source": {})", quoted(figure.metric),
-                  value, judged ? figure.tolerance : 0, quoted(figure.source));
-  if (judged && !figure.known_miss.empty()) text += ", \"known_miss\": " + quoted(figure.known_miss);
+      fmt::format(R"({{"metric": {}, "value": {}, "tolerance": {}, "source": {})", json_string(figure.metric),
+                  value, judged ? figure.tolerance : 0, json_string(figure.source));
+  if (judged && !figure.known_miss.empty()) text += ", \"known_miss\": " + json_string(figure.known_miss);
   set_at_pointer(scenario, "/expect/-", text + "}");
 }
 

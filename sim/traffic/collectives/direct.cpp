@@ -8,7 +8,7 @@
 namespace moebius {
 namespace {
 
-constexpr int kFew = 32;  // members whose pairs are listed one by one
+constexpr int kFewMembers = 32;  // members whose pairs are listed one by one
 
 // By member: messages that one of its edges costs a NIC. Those that members of one node send to one receiver
 // go in one, where they meet on a device.
@@ -47,7 +47,7 @@ Traffic exchange(const CollectiveQuery& query, bool rail_local, const GroupSites
   const std::vector<double> messages = messages_of(group, rail_local, fabric);
   const int n = group.size();
   Traffic traffic;
-  if (query.matrix != nullptr || n <= kFew) {
+  if (query.matrix != nullptr || n <= kFewMembers) {
     traffic = listed(query, messages, n);
     traffic.latency = largest_latency(traffic.edges, group, fabric, change);
   } else {

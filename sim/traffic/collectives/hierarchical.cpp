@@ -8,7 +8,7 @@
 namespace moebius {
 namespace {
 
-constexpr std::size_t kFew = 32;  // nodes whose pairs are listed one by one
+constexpr std::size_t kFewNodes = 32;  // nodes whose pairs are listed one by one
 
 // Member c of a node takes what its neighbours have for members c of the other nodes.
 struct HierarchicalExchange {
@@ -20,7 +20,7 @@ struct HierarchicalExchange {
     for (std::size_t d = 0; d < own.size(); ++d) {
       if (d != c) inside.edges.push_back({own[c], own[d], bytes / k});
     }
-    for (std::size_t b = 0; b < group.nodes.size() && group.nodes.size() <= kFew; ++b) {
+    for (std::size_t b = 0; b < group.nodes.size() && group.nodes.size() <= kFewNodes; ++b) {
       if (b != a) between.edges.push_back({own[c], group.nodes[b][c], bytes / nodes, 1});
     }
   }
@@ -46,7 +46,7 @@ Steps all_to_all(double bytes, const GroupSites& group, const Fabric& fabric) {
     for (std::size_t c = 0; c < group.nodes[a].size(); ++c) exchange.add_member(a, c, bytes, group);
   }
   exchange.inside.latency = largest_latency(exchange.inside.edges, group, fabric);
-  if (group.nodes.size() > kFew) {
+  if (group.nodes.size() > kFewNodes) {
     exchange.between = rail_meshes(bytes, group, fabric);
   } else {
     exchange.between.latency = largest_latency(exchange.between.edges, group, fabric);

@@ -23,10 +23,6 @@ void pack(const test::Scratch& scratch, const std::string& name, const std::stri
   write_stored_gzip(scratch.path(name), text);
 }
 
-Accelerator h100() {
-  return Catalog().accelerator("h100-sxm");
-}
-
 // 16 heads; every row as long as the bound of the chip and 20 us: nothing is impossible.
 std::string core_rows(const std::string& backend, const std::string& cache, bool prefill) {
   std::string text;
@@ -54,7 +50,7 @@ Profile latent_profile(const test::Scratch& scratch, const std::string& more_dec
       products += std::string("h100_sxm,trtllm,1,kernel,") + op + ",bfloat16,16," + std::to_string(tokens) +
                   "," + std::to_string(5 + 0.02 * tokens) + "\n";
   pack(scratch, "kernels/mla_bmm.csv.gz", products);
-  static const Accelerator chip = h100();
+  static const Accelerator chip = Catalog().accelerator("h100-sxm");
   Harvest harvest{.chip = chip, .directory = scratch.path("."), .profile = {}};
   harvest.profile.accelerator = chip.id;
   harvest.profile.reference = chip;
@@ -116,20 +112,20 @@ TEST_CASE("a cache in memory is never told to be read faster than the memory giv
   const Profile profile =
       latent_profile(scratch, "h100_sxm,trtllm,1,kernel,bfloat16,bfloat16,16,16,2048,8\n");
   const MeasuredTables tables({profile});
-  const AnalyticModel model(h100());
+  const AnalyticModel model(Catalog().accelerator("h100-sxm"));
   const Shape shape{
       .m = 16, .groups = 16, .heads = 16, .kv_heads = 1, .head_dim = 576, .v_dim = 512, .kv = 2048};
   const CostQuery query{.kind = OpKind::kAttention, .shape = shape, .dtype = DType::kBf16, .cores = 132};
   const auto cost = tables.cost(model, query, Clocks::kBurst);
   REQUIRE(cost);
-  CHECK(cost->seconds >= least_bytes(query) / h100().memory_rate.value);
+  CHECK(cost->seconds >= least_bytes(query) / Catalog().accelerator("h100-sxm").memory_rate.value);
 }
 
 TEST_CASE("batched products answer for products by heads, short reductions and long, never for an expert's") {
   const test::Scratch scratch;
   const Profile profile = latent_profile(scratch);
   const MeasuredTables tables({profile});
-  const AnalyticModel model(h100());
+  const AnalyticModel model(Catalog().accelerator("h100-sxm"));
   const auto answer = [&](std::int64_t n, std::int64_t k, bool by_heads) {
     CostQuery query{.kind = OpKind::kGroupedGemm,
                     .shape = {.m = 16 * 1024, .n = n, .k = k, .groups = 16},
@@ -150,7 +146,7 @@ TEST_CASE("batched products answer for products by heads, short reductions and l
 }
 
 TEST_CASE("a module's ops have DeepSeek-V3's 187 million weights, absorbed or not") {
-  const Accelerator chip = h100();
+  const Accelerator chip = Catalog().accelerator("h100-sxm");
   for (const std::int64_t queries : {1, 512}) {
     const auto ops = ops_of({.queries = queries, .keys = 512}, chip);
     std::int64_t weights = 0;
@@ -163,7 +159,7 @@ TEST_CASE("a module's ops have DeepSeek-V3's 187 million weights, absorbed or no
 }
 
 TEST_CASE("a module's attention is absorbed in decode alone, and hot when the weights leave it room in L2") {
-  const Accelerator chip = h100();
+  const Accelerator chip = Catalog().accelerator("h100-sxm");
   const auto attention = [&](const LatentModule& module) {
     const auto ops = ops_of(module, chip);
     return *std::find_if(ops.begin(), ops.end(),
@@ -179,14 +175,15 @@ TEST_CASE("a module's attention is absorbed in decode alone, and hot when the we
 TEST_CASE("modules are listed by chip, stack and phase, with the error of the sum of their ops") {
   const test::Scratch scratch;
   const Profile profile = latent_profile(scratch);
-  const AnalyticModel model(h100());
+  const AnalyticModel model(Catalog().accelerator("h100-sxm"));
   const MeasuredTables tables({profile});
   std::string text =
       "system,backend,version,kernel,mla_dtype,kv_dtype,gemm_dtype,num_heads,batch,kv_len,prefix_len,latency_"
       "us\n";
   for (int batch = 1; batch <= 64; ++batch) {
     double us = 0;
-    for (const CostQuery& op : ops_of({.heads = 16, .sequences = batch, .keys = 1025}, h100())) {
+    for (const CostQuery& op :
+         ops_of({.heads = 16, .sequences = batch, .keys = 1025}, Catalog().accelerator("h100-sxm"))) {
       const auto cost = tables.cost(model, op, Clocks::kBurst);
       us += 1e6 * (cost ? cost->seconds : model.estimate(op, Clocks::kBurst).seconds);
     }

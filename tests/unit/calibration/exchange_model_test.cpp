@@ -67,7 +67,7 @@ Errors errors_of(const std::vector<ExchangeRow>& rows) {
 
 // Of a trace: tokens that came and expanded rows of each forward and backward pass of a layer, and how long
 // dispatch and combine took.
-struct Profile {
+struct PublishedProfile {
   std::vector<double> received, expanded;
   std::map<std::string, std::vector<double>> seconds;
   double mean(const std::string& kernel) const {
@@ -76,8 +76,8 @@ struct Profile {
   }
 };
 
-Profile read_profile(const std::string& path) {
-  Profile profile;
+PublishedProfile read_profile(const std::string& path) {
+  PublishedProfile profile;
   const Csv csv(path);
   double rows = 0;
   for (const CsvRow& line : csv.rows()) {
@@ -188,7 +188,7 @@ TEST_CASE("The exchange model tells the exchanges of the published training prof
     WARN("skipped: the tables are not beside the project (../shared/data)");
     return;
   }
-  const Profile profile = read_profile(table);
+  const PublishedProfile profile = read_profile(table);
   for (std::size_t i = 0; i < profile.expanded.size(); ++i) {
     const double rows = (profile.expanded[i] - 4 * 64) / profile.received[i];
     CHECK(rows > 1.055);

@@ -14,14 +14,14 @@
 namespace moebius {
 namespace {
 
-const std::string kData = MOEBIUS_SOURCE_DIR "/../shared/data/";
+const std::string kMeasured = MOEBIUS_SOURCE_DIR "/../shared/data/";
 const std::vector<double> kRows = {64, 4096};
 const std::vector<std::vector<double>> kWeights = {{4096, 7168}, {7168, 2048}, {7168, 16384}};  // n, k
 
 using Times = std::map<std::vector<double>, double>;  // m, n, k -> microseconds
 
 Times gemm_times(const std::string& backend) {
-  const Csv csv(kData + "kernels/gemm.csv.gz", "h100_sxm");
+  const Csv csv(kMeasured + "kernels/gemm.csv.gz", "h100_sxm");
   Times times;
   for (const CsvRow& row : csv.rows())
     if (csv.text(row, "backend") == backend && csv.text(row, "dtype") == "fp8_block")
@@ -32,7 +32,7 @@ Times gemm_times(const std::string& backend) {
 
 // The least of the published versions.
 Times deepgemm_times() {
-  const Csv csv(kData + "deepgemm.csv");
+  const Csv csv(kMeasured + "deepgemm.csv");
   Times times;
   for (const CsvRow& row : csv.rows()) {
     if (csv.text(row, "layout") != "dense") continue;
@@ -46,7 +46,7 @@ Times deepgemm_times() {
 }
 
 Times quantise_times() {
-  const Csv csv(kData + "kernels/quantize.csv.gz", "h100_sxm");
+  const Csv csv(kMeasured + "kernels/quantize.csv.gz", "h100_sxm");
   Times times;
   for (const CsvRow& row : csv.rows())
     if (csv.text(row, "backend") == "trtllm" && csv.text(row, "op") == "scale_matrix")
@@ -87,7 +87,7 @@ MeasuredTables tables_of(const std::string& backend, const Accelerator& chip) {
 }
 
 TEST_CASE("without their quantisation, measured GEMMs come nearer to the bare kernel's published times") {
-  if (!std::filesystem::exists(kData + "kernels/gemm.csv.gz")) {
+  if (!std::filesystem::exists(kMeasured + "kernels/gemm.csv.gz")) {
     WARN("skipped: the measured tables are not beside the project (../shared/data)");
     return;
   }

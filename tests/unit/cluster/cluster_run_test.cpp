@@ -13,8 +13,6 @@ namespace {
 
 using namespace literals;
 
-constexpr Time kHour{3'600'000'000'000};
-
 // One job on 4 of 5 nodes for 100 hours, which saves for 60 s (600 GB at 10 GB/s) after each hour.
 ClusterPlan plan() {
   ClusterPlan plan;

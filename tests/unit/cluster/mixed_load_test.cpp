@@ -9,7 +9,6 @@ using namespace moebius;
 
 namespace {
 
-constexpr Time kHour{3'600'000'000'000};
 const Time kMonth{30 * 24 * kHour.ns};
 
 QueuePlan plan_of(int jobs) {

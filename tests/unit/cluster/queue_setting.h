@@ -7,7 +7,6 @@
 
 namespace moebius {
 
-inline constexpr Time kHour{3'600'000'000'000};
 inline constexpr Time kMinute{60'000'000'000};
 
 // Two queues with half of 16 nodes of 8 cards each; steps of 1 s whatever the chip, twice as fast on twice

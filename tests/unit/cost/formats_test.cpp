@@ -12,10 +12,6 @@
 namespace moebius {
 namespace {
 
-Accelerator h200() {
-  return Catalog().accelerator("h200-sxm");
-}
-
 ProfileTable gemm_table(DType dtype, std::vector<float> microseconds) {
   ProfileTable table;
   table.name = "dense GEMM";
@@ -44,7 +40,7 @@ ProfileTable quantise_table(const std::string& stack, float factor) {
 MeasuredTables tables_of(std::vector<ProfileTable> tables) {
   Profile profile;
   profile.accelerator = "h200-sxm";
-  profile.reference = h200();
+  profile.reference = Catalog().accelerator("h200-sxm");
   profile.tables = std::move(tables);
   return MeasuredTables({profile});
 }
@@ -57,7 +53,7 @@ TEST_CASE("a table of BF16 over INT8 answers for that and for nothing else") {
   ProfileTable mixed = gemm_table(DType::kBf16, {15, 120, 900});
   mixed.stored = DType::kInt8;
   const MeasuredTables tables = tables_of({mixed});
-  const AnalyticModel model(h200());
+  const AnalyticModel model(Catalog().accelerator("h200-sxm"));
   CostQuery query = gemm(DType::kBf16, 1024);
   CHECK_FALSE(tables.cost(model, query, Clocks::kBurst));
   query.stored = DType::kInt4;
@@ -82,7 +78,7 @@ TEST_CASE("the bytes of a GEMM are those of what is stored") {
 
 // dW[m,n] += dy[k,m] x[k,n]: what is kept is read and written, in 4 or in 2 bytes.
 TEST_CASE("gradients that are summed in 16 bits move half the bytes") {
-  const AnalyticModel model(h200());
+  const AnalyticModel model(Catalog().accelerator("h200-sxm"));
   CostQuery query{.kind = OpKind::kGemmWgrad,
                   .shape = {.m = 12288, .n = 12288, .k = 2048},
                   .dtype = DType::kBf16,
@@ -116,7 +112,7 @@ TEST_CASE("the model trusts itself less where it does not know how weights are w
 }
 
 TEST_CASE("INT4 is multiplied in the next wider type that the chip has") {
-  Accelerator chip = h200();
+  Accelerator chip = Catalog().accelerator("h200-sxm");
   CHECK(executed_dtype(chip, DType::kInt4) == DType::kInt8);
   chip.peak[static_cast<int>(DType::kInt8)] = {0};
   CHECK(executed_dtype(chip, DType::kInt4) == DType::kBf16);
@@ -126,7 +122,7 @@ TEST_CASE("a GEMM that quantises its activations costs the whole measured time, 
   ProfileTable whole = gemm_table(DType::kFp8, {20, 75, 520});
   whole.includes = {"quantise"};
   const MeasuredTables tables = tables_of({quantise_table("lab-1", 1), whole});
-  const AnalyticModel model(h200());
+  const AnalyticModel model(Catalog().accelerator("h200-sxm"));
   CostQuery query = gemm(DType::kFp8, 1024);
   const double bare = tables.cost(model, query, Clocks::kBurst)->seconds;
   const double gemm_model = model.estimate(query, Clocks::kBurst).seconds;
@@ -141,7 +137,7 @@ TEST_CASE("a GEMM that quantises its activations costs the whole measured time, 
 TEST_CASE("passes of quantisation are taken from the table's own stack, else from another's, else modelled") {
   ProfileTable whole = gemm_table(DType::kFp8, {20, 75, 520});
   whole.includes = {"quantise", "quantise"};
-  const AnalyticModel model(h200());
+  const AnalyticModel model(Catalog().accelerator("h200-sxm"));
   const CostQuery query = gemm(DType::kFp8, 1024);
   const double gemm_model = model.estimate(query, Clocks::kBurst).seconds;
   const double pass_model = model.estimate(*quantise_of(query), Clocks::kBurst).seconds;
@@ -158,12 +154,12 @@ TEST_CASE("between grid points the whole and its share rise with the rows and st
   ProfileTable whole = gemm_table(DType::kFp8, {20, 75, 520});
   whole.includes = {"quantise"};
   const MeasuredTables tables = tables_of({quantise_table("lab-1", 1), whole});
-  const AnalyticModel model(h200());
+  const AnalyticModel model(Catalog().accelerator("h200-sxm"));
   double last_whole = 0, last_bare = 0;
   for (std::int64_t m = 16; m <= 16384; m += m / 4) {
     CostQuery query = gemm(DType::kFp8, m);
     const double bare = tables.cost(model, query, Clocks::kSustained)->seconds;
-    const double bound = roofline(h200(), query).seconds();
+    const double bound = roofline(Catalog().accelerator("h200-sxm"), query).seconds();
     query.fused_quantise = true;
     const double all = tables.cost(model, query, Clocks::kSustained)->seconds;
     INFO(m);
@@ -177,7 +173,7 @@ TEST_CASE("between grid points the whole and its share rise with the rows and st
 }
 
 TEST_CASE("a bare table and the model pay the quantisation on top when the op does it itself") {
-  const AnalyticModel model(h200());
+  const AnalyticModel model(Catalog().accelerator("h200-sxm"));
   const MeasuredTables tables =
       tables_of({quantise_table("lab-1", 1), gemm_table(DType::kFp8, {20, 75, 520})});
   CostQuery query = gemm(DType::kFp8, 1024);

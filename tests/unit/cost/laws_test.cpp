@@ -13,10 +13,6 @@
 namespace moebius {
 namespace {
 
-Accelerator chip(const std::string& name) {
-  return Catalog().accelerator(name);
-}
-
 Cost cost_of(const CostSource& source, OpKind kind, const Shape& shape, DType dtype, int cores) {
   return source.cost({.kind = kind, .shape = shape, .dtype = dtype, .cores = cores, .rows = {}});
 }
@@ -60,7 +56,7 @@ TEST_CASE("every compute kind has a finite cost, not below its roofline, on ever
 
 TEST_CASE("more rows never cost less by the model") {
   for (const char* name : {"h800-sxm", "h100-sxm", "b200-sxm", "kunlun-p800", "ascend-910b1", "mi300x"}) {
-    const Accelerator accelerator = chip(name);
+    const Accelerator accelerator = Catalog().accelerator(name);
     const AnalyticModel model(accelerator);
     for (const OpKind kind : compute_kinds()) {
       double before = 0;
@@ -82,7 +78,7 @@ TEST_CASE("more rows never cost less by the model") {
 
 TEST_CASE("more rows of a measured weight matrix never cost less than the scatter of the measurements") {
   // Rows of the table may fall by 2% (noise that condensing lets pass); the model between them is monotone.
-  const auto source = make_cost_source(chip("h800-sxm"));
+  const auto source = make_cost_source(Catalog().accelerator("h800-sxm"));
   for (const int cores : {132, 112}) {
     double before = 0;
     for (std::int64_t m = 16; m <= 16384; m += 1 + m / 16) {
@@ -98,7 +94,7 @@ TEST_CASE("more rows of a measured weight matrix never cost less than the scatte
 TEST_CASE("one tile more than a wave costs a whole wave more") {
   // H100, 132 SMs, tiles of 128 x 128: 12 x 11 tiles fill one wave; a twelfth column of tiles, one element
   // wide, opens a second one.
-  const AnalyticModel model(chip("h100-sxm"));
+  const AnalyticModel model(Catalog().accelerator("h100-sxm"));
   const std::int64_t k = 65536;
   const double one = burst_gemm(model, 12 * 128, 11 * 128, k, 132);
   const double same = burst_gemm(model, 12 * 128, 10 * 128 + 1, k, 132);
@@ -110,14 +106,14 @@ TEST_CASE("one tile more than a wave costs a whole wave more") {
 TEST_CASE("cores held by communication cost a GEMM whole waves") {
   // 32 x 32 = 1024 tiles: ceil(1024/132) = 8 waves on all SMs, ceil(1024/112) = 10 beside 20 SMs of
   // communication.
-  const AnalyticModel model(chip("h100-sxm"));
+  const AnalyticModel model(Catalog().accelerator("h100-sxm"));
   const double all = burst_gemm(model, 4096, 4096, 65536, 132),
                fewer = burst_gemm(model, 4096, 4096, 65536, 112);
   CHECK(fewer / all == Approx(10.0 / 8.0).epsilon(0.02));
 }
 
 TEST_CASE("an op on fewer cores is never faster") {
-  const Accelerator accelerator = chip("h800-sxm");
+  const Accelerator accelerator = Catalog().accelerator("h800-sxm");
   const auto source = make_cost_source(accelerator);
   for (const OpKind kind : compute_kinds()) {
     double before = 1e9;
@@ -131,7 +127,7 @@ TEST_CASE("an op on fewer cores is never faster") {
 }
 
 TEST_CASE("experts' rows are rounded up to tiles one expert at a time") {
-  const AnalyticModel model(chip("h800-sxm"));
+  const AnalyticModel model(Catalog().accelerator("h800-sxm"));
   const auto seconds = [&](const std::vector<std::int32_t>& rows) {
     const Shape shape{.m = 4096, .n = 4096, .k = 7168, .groups = 4};
     return burst_seconds(
@@ -150,7 +146,7 @@ TEST_CASE("experts' rows are rounded up to tiles one expert at a time") {
 
 TEST_CASE("a dense BF16 GEMM climbs to its share of the peak as measured on H100") {
   // AIConfigurator, n = 4096, k = 7168: 0.29 of 989 TFLOP/s at m = 128, 0.72 at 512, 0.80 at 16384.
-  const Accelerator h100 = chip("h100-sxm");
+  const Accelerator h100 = Catalog().accelerator("h100-sxm");
   const auto source = make_cost_source(h100);
   const auto share = [&](std::int64_t m) {
     return 2.0 * static_cast<double>(m) * 4096 * 7168 / gemm_seconds(*source, m, 4096, 7168, 132) / 989e12;
@@ -170,22 +166,22 @@ TEST_CASE("absorbed latent attention reads its latent once, for keys and values"
 }
 
 TEST_CASE("vector work of a chip with cores apart is spread over those") {
-  const Accelerator kunlun = chip("kunlun-p800");
+  const Accelerator kunlun = Catalog().accelerator("kunlun-p800");
   REQUIRE(kunlun.independent_engines);
   CHECK(cores_of_chip(kunlun, OpKind::kNorm) == kunlun.general_cores);
   CHECK(cores_of_chip(kunlun, OpKind::kGemm) == kunlun.cores);
-  const Accelerator h800 = chip("h800-sxm");
+  const Accelerator h800 = Catalog().accelerator("h800-sxm");
   CHECK(cores_of_chip(h800, OpKind::kNorm) == h800.cores);
 }
 
 TEST_CASE("FP8 operands on a chip without FP8 units are multiplied in BF16") {
-  const Accelerator a100 = chip("a100-sxm");
+  const Accelerator a100 = Catalog().accelerator("a100-sxm");
   CHECK(executed_dtype(a100, DType::kFp8) == DType::kBf16);
-  CHECK(executed_dtype(chip("h800-sxm"), DType::kFp8) == DType::kFp8);
+  CHECK(executed_dtype(Catalog().accelerator("h800-sxm"), DType::kFp8) == DType::kFp8);
 }
 
 TEST_CASE("a chip of an unknown architecture is answered by the roofline, with no trust in it") {
-  Accelerator other = chip("h800-sxm");
+  Accelerator other = Catalog().accelerator("h800-sxm");
   other.id = "other";
   other.aliases.clear();
   other.architecture = "unheard-of";

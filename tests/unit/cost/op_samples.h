@@ -12,11 +12,6 @@ inline bool is_attention_kind(OpKind kind) {
   return kind == OpKind::kAttention || kind == OpKind::kPagedAttention || kind == OpKind::kAttentionGrad;
 }
 
-inline bool is_grouped_kind(OpKind kind) {
-  return kind == OpKind::kGroupedGemm || kind == OpKind::kGroupedGemmDgrad ||
-         kind == OpKind::kGroupedGemmWgrad;
-}
-
 // A shape with all fields that any kind reads, scaled by `rows` tokens.
 inline Shape sample_shape(OpKind kind, std::int64_t rows) {
   Shape shape{.m = rows, .n = 2048, .k = 1024};
@@ -33,7 +28,7 @@ inline Shape sample_shape(OpKind kind, std::int64_t rows) {
     return {.m = rows, .n = 512, .k = 64, .heads = 32, .head_dim = 192, .v_dim = 128};
   if (is_attention_kind(kind))
     return {.m = rows, .groups = 1, .heads = 32, .kv_heads = 8, .head_dim = 128, .v_dim = 128, .kv = rows};
-  if (is_grouped_kind(kind)) shape.groups = 4;
+  if (is_grouped(kind)) shape.groups = 4;
   if (kind == OpKind::kGroupedGemmWgrad) shape = {.m = 2048, .n = 1024, .k = rows, .groups = 4};
   if (kind == OpKind::kMlaKeys || kind == OpKind::kMlaKeysGrad)
     return {.m = rows, .n = 32 * 256, .k = 64, .heads = 32, .head_dim = 192, .v_dim = 128};

@@ -44,7 +44,7 @@ class Shapes {
     if (kind == OpKind::kAbsorbQueries || kind == OpKind::kAbsorbedValues) return shape;
     shape.n = size(kMost);
     if (uses_tensor_cores(kind)) shape.k = size(kMost);
-    if (is_grouped_kind(kind)) shape.groups = static_cast<std::int32_t>(size(512));
+    if (is_grouped(kind)) shape.groups = static_cast<std::int32_t>(size(512));
     return shape;
   }
 

@@ -22,13 +22,13 @@ class Bytes1 : public CostSource {
   std::string description() const override { return "bytes"; }
 };
 
-constexpr std::int64_t kRows = 64, kColumns = 256;
-constexpr double kElements = kRows * kColumns;
+constexpr std::int64_t kSideRows = 64, kColumns = 256;
+constexpr double kElements = kSideRows * kColumns;
 
 CostQuery asked(OpKind kind, int separate) {
   const bool flat = kind == OpKind::kAdam;
   return {kind,
-          {.m = flat ? kRows * kColumns : kRows, .n = flat ? 1 : kColumns, .heads = separate},
+          {.m = flat ? kSideRows * kColumns : kSideRows, .n = flat ? 1 : kColumns, .heads = separate},
           flat ? DType::kFp32 : DType::kBf16,
           108,
           {}};
@@ -82,7 +82,7 @@ TEST_CASE("two copies in one pass take a third longer than one") {
 
 // 34 and 13 kernels of eight columns of a token each, read and written in two bytes, beside the gate itself.
 TEST_CASE("a router of elementary steps is the gate and 34 kernels forward and 13 back") {
-  const double small = 2.0 * 2 * 8 * kRows;
+  const double small = 2.0 * 2 * 8 * kSideRows;
   CHECK(separate(OpKind::kGate).seconds == fused_bytes(OpKind::kGate) + 34 * small + 35);
   CHECK(separate(OpKind::kGateGrad).seconds == fused_bytes(OpKind::kGateGrad) + 13 * small + 14);
 }
@@ -90,7 +90,7 @@ TEST_CASE("a router of elementary steps is the gate and 34 kernels forward and 1
 // Weights: 4 bytes an element forward; 4 for the rows, 6 and 2 for the weights back. Sorting again: 4 each
 // time.
 TEST_CASE("rows go to experts and back in passes of their own") {
-  const double to_find = 4 * (2.0 * 2 * 8 * kRows);
+  const double to_find = 4 * (2.0 * 2 * 8 * kSideRows);
   const auto more = [](OpKind kind, int how) { return separate(kind, how).memory_bytes - fused_bytes(kind); };
   CHECK(more(OpKind::kPermute, kSeparateKernels) == to_find);
   CHECK(more(OpKind::kPermuteGrad, kSeparateKernels) == 0);

@@ -19,17 +19,17 @@
 namespace moebius {
 namespace {
 
-const char* const kFile = MOEBIUS_SOURCE_DIR "/../shared/data/profile_data_train_kernels.csv";
+const char* const kTraceFile = MOEBIUS_SOURCE_DIR "/../shared/data/profile_data_train_kernels.csv";
 
 bool is_beside() {
-  if (std::filesystem::exists(kFile)) return true;
+  if (std::filesystem::exists(kTraceFile)) return true;
   WARN("skipped: the trace is not beside the project (../shared/data/profile_data_train_kernels.csv)");
   return false;
 }
 
 // Of layers 3 and 4.
 std::vector<TraceOp> unseen_ops() {
-  std::vector<TraceOp> ops = read_trace_ops(Csv(kFile));
+  std::vector<TraceOp> ops = read_trace_ops(Csv(kTraceFile));
   std::erase_if(ops, [](const TraceOp& op) { return op.layer < 3; });
   return ops;
 }

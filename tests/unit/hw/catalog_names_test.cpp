@@ -1,7 +1,7 @@
 // Every name that tables of measurements and papers give a chip leads to a catalog entry. The names stand
 // here; a second test reads the tables themselves where they are at hand.
-#include "hw/catalog.h"
 #include "hw/document.h"
+#include "tests/unit/hw/shipped_catalog.h"
 
 #include <catch2/catch.hpp>
 #include <cstdio>
@@ -107,11 +107,6 @@ const std::set<std::string> kNoChip{
     "Kunlun-M100",
     "Kunlun-M300",  // announced without figures
 };
-
-const Catalog& catalog() {
-  static const Catalog instance;
-  return instance;
-}
 
 const std::filesystem::path kShared = std::filesystem::path(MOEBIUS_SOURCE_DIR) / ".." / "shared" / "data";
 

@@ -1,26 +1,21 @@
 // The catalogs: what they hold, how names and bases resolve, and what their reader refuses.
-#include "hw/catalog.h"
 
 #include "hw/error.h"
 
 #include <unistd.h>
 
-#include "tests/catch.h"
 #include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
+#include "tests/catch.h"
+#include "tests/unit/hw/shipped_catalog.h"
 
 using namespace moebius;
 using namespace moebius::literals;
 
 namespace {
-
-const Catalog& catalog() {
-  static const Catalog instance;
-  return instance;
-}
 
 // The scenario's words: one value of a file "s.json", read at the pointer "/x".
 Accelerator accelerator_from(const std::string& json, const Catalog& from = catalog()) {
@@ -306,7 +301,8 @@ TEST_CASE("A data folder may hold nothing but profiles") {
 
 TEST_CASE("A data folder without catalogs is refused") {
   REQUIRE(refusal([] { Catalog with("/nowhere"); }) ==
-          "/nowhere: expected accelerators.json, nodes.json, fabrics.json, storage.json, models.json or profiles/ "
+          "/nowhere: expected accelerators.json, nodes.json, fabrics.json, storage.json, models.json or "
+          "profiles/ "
           "in this folder, found none");
 }
 

@@ -1,21 +1,16 @@
 // Pools, accelerators and fabrics put together: what their devices achieve, and what does not fit.
 #include "hw/cluster.h"
 
-#include "hw/catalog.h"
 #include "hw/error.h"
 
-#include "tests/catch.h"
 #include <string>
 #include <vector>
+#include "tests/catch.h"
+#include "tests/unit/hw/shipped_catalog.h"
 
 using namespace moebius;
 
 namespace {
-
-const Catalog& catalog() {
-  static const Catalog instance;
-  return instance;
-}
 
 Pool pool_of(const std::string& accelerator, const std::string& node, int nodes,
              const std::string& name = "all") {

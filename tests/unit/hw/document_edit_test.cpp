@@ -22,14 +22,14 @@ std::string after(const std::string& pointer, const std::string& text, Document 
   return line;
 }
 
-std::string fault(const std::string& pointer, const std::string& text = "1") {
+std::string edit_fault(const std::string& pointer, const std::string& text = "1") {
   try {
     after(pointer, text);
   } catch (const Error& error) {
     CHECK(error.kind() == Error::Kind::kInput);
     return error.what();
   }
-  return "no fault";
+  return "no edit_fault";
 }
 
 Value set_value(const std::string& text) {
@@ -108,16 +108,16 @@ TEST_CASE("A wrong pointer or value is told in one sentence") {
       {"/plan/ep", "\xff", "--set /plan/ep: expected a value, found byte 0xFF"},
       {"/\xff", "1", "--set /\xff: expected a JSON pointer such as \"/plan/ep/degree\", found \"/\xff\""},
   }));
-  CHECK(fault(pointer, text) == "x.json: " + sentence);
+  CHECK(edit_fault(pointer, text) == "x.json: " + sentence);
 }
 
 TEST_CASE("The nesting bound holds for what is set") {
   std::string deep;
   for (int i = 0; i < 65; ++i) deep += "/a";
-  CHECK(fault(deep).ends_with(": expected at most 64 levels of nesting, found more"));
-  CHECK(fault("/plan", std::string(64, '[') + std::string(64, ']')) ==
+  CHECK(edit_fault(deep).ends_with(": expected at most 64 levels of nesting, found more"));
+  CHECK(edit_fault("/plan", std::string(64, '[') + std::string(64, ']')) ==
         "x.json: --set /plan: expected at most 64 levels of nesting, found more");
-  CHECK(fault("/plan", std::string(63, '[') + std::string(63, ']')) == "no fault");
+  CHECK(edit_fault("/plan", std::string(63, '[') + std::string(63, ']')) == "no edit_fault");
 }
 
 TEST_CASE("A failed change leaves a root that is no container as it was") {

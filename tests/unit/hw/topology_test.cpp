@@ -12,7 +12,7 @@ using namespace moebius::literals;
 
 namespace {
 
-FabricPool servers(int nodes) {
+FabricPool quad_servers(int nodes) {
   FabricPool pool;
   pool.nodes = nodes;
   pool.devices_per_node = 4;
@@ -45,32 +45,32 @@ std::vector<Small> small_fabrics() {
     all.push_back({name, Fabric(std::move(spec), std::move(pools))});
   };
   FabricSpec spec = small_spec();
-  add("one leaf for each rail", spec, {servers(4)});
-  add("rails, two tiers", spec, {servers(8)});
+  add("one leaf for each rail", spec, {quad_servers(4)});
+  add("rails, two tiers", spec, {quad_servers(8)});
   spec.oversubscription = 2;
-  add("rails, two tiers, 2:1", spec, {servers(8)});
-  add("rails, a part-filled leaf", spec, {servers(7)});
+  add("rails, two tiers, 2:1", spec, {quad_servers(8)});
+  add("rails, a part-filled leaf", spec, {quad_servers(7)});
   spec = small_spec();
   spec.rail_optimised = false;
-  add("no rails", spec, {servers(6)});
+  add("no rails", spec, {quad_servers(6)});
   spec.planes = 4;
-  add("four planes", spec, {servers(10)});
+  add("four planes", spec, {quad_servers(10)});
   spec = small_spec();
   spec.tiers = 3;
   spec.pod_leaves = 1;
-  add("three tiers", spec, {servers(16)});
+  add("three tiers", spec, {quad_servers(16)});
   spec.core_oversubscription = 4;
   spec.spine_uplinks = 1;
-  add("three tiers, 4:1 at the core", spec, {servers(16)});
+  add("three tiers, 4:1 at the core", spec, {quad_servers(16)});
   spec = small_spec();
   spec.nic_ports = 2;
   spec.leaf_uplinks = 2;  // of each twin, of the whole NIC's speed: 4 x 24 / 2 x 48
-  add("twin leaves", spec, {servers(8)});
+  add("twin leaves", spec, {quad_servers(8)});
   spec.tiers = 3;
   spec.pod_leaves = 1;
   spec.core_oversubscription = 2;
-  add("twin leaves, three tiers", spec, {servers(12)});
-  FabricPool far = servers(5);
+  add("twin leaves, three tiers", spec, {quad_servers(12)});
+  FabricPool far = quad_servers(5);
   far.region = 1;
   for (const int tiers : {2, 3}) {
     spec = small_spec();
@@ -78,7 +78,7 @@ std::vector<Small> small_fabrics() {
     spec.pod_leaves = 1;
     spec.region_distance = {30e3};
     spec.region_rate = {300e9};
-    add("two regions", spec, {servers(8), far});
+    add("two regions", spec, {quad_servers(8), far});
   }
   return all;
 }
@@ -168,7 +168,7 @@ TEST_CASE("Switches are counted as published clusters have them") {
   planes.planes = 8;
   planes.leaf_ports = 32;
   planes.switch_ports = 64;
-  FabricPool hosts = servers(2048);
+  FabricPool hosts = quad_servers(2048);
   hosts.devices_per_node = 8;
   const FabricFigures deepseek = figures_of(Fabric(planes, {hosts}));
   REQUIRE(deepseek.tiers.size() == 2);
@@ -191,7 +191,7 @@ TEST_CASE("Switches are counted as published clusters have them") {
 
 TEST_CASE("The largest sizes are those of full trees") {
   // 4 rails on leaves of 4: two groups of 4 nodes fill the 8 ports of a spine; a pod holds 1 group, 8 pods.
-  const FabricPool pool = servers(1);
+  const FabricPool pool = quad_servers(1);
   REQUIRE(most_nodes(small_spec(), pool, 1) == 4);
   REQUIRE(most_nodes(small_spec(), pool, 2) == 8);
   REQUIRE(most_nodes(small_spec(), pool, 3) == 32);

@@ -7,10 +7,10 @@
 #include <map>
 
 #include "hw/error.h"
+#include "tests/catch.h"
 #include "workloads/routing/random_stream.h"
 #include "workloads/serving/kv/kv_replay.h"
 #include "workloads/serving/traffic/trace_file.h"
-#include "tests/catch.h"
 
 namespace moebius::kv {
 namespace {
@@ -46,7 +46,7 @@ class PlainCache {
 };
 
 // Chains of a tree whose branches are few near the root.
-std::vector<BlockHash> random_chain(RandomStream& random, std::uint32_t longest) {
+std::vector<BlockHash> shallow_chain(RandomStream& random, std::uint32_t longest) {
   std::vector<BlockHash> chain;
   BlockHash at = 17;
   for (std::uint32_t i = 1 + random.below(longest); i > 0; --i) {
@@ -96,7 +96,7 @@ TEST_CASE("an index of any capacity hits what the plainest cache hits") {
     BlockIndex index(capacity);
     PlainCache plain(static_cast<std::size_t>(capacity));
     for (int i = 0; i < 1500; ++i) {
-      const std::vector<BlockHash> chain = random_chain(random, 12);
+      const std::vector<BlockHash> chain = shallow_chain(random, 12);
       INFO("capacity " << capacity << ", chain " << i);
       REQUIRE(take(index, chain) == plain.take(chain));
       REQUIRE(index.resident() <= capacity);
@@ -123,7 +123,7 @@ TEST_CASE("blocks in use stay and slots are of different blocks") {
       open.erase(open.begin() + static_cast<std::ptrdiff_t>(ended));
     } else {
       Open& begun = open.emplace_back();
-      begun.chain = random_chain(random, 10);
+      begun.chain = shallow_chain(random, 10);
       index.acquire(begun.chain, begun.lease);
       REQUIRE(begun.lease.blocks() == index.match(begun.chain));
     }

@@ -1,10 +1,10 @@
 #include "hw/error.h"
 
-#include "tests/catch.h"
 #include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include "tests/catch.h"
 
 #include "models/model.h"
 
@@ -19,7 +19,7 @@ Model from_text(const std::string& text, const std::string& file = "scenario.jso
   return catalog.model(value, {.file = file, .pointer = "/model", .line = value.line});
 }
 
-std::string error_of(const std::string& text) {
+std::string catalog_error(const std::string& text) {
   try {
     from_text(text);
   } catch (const Error& error) {
@@ -51,7 +51,7 @@ TEST_CASE("names lead to models by id and alias, in any case") {
 }
 
 TEST_CASE("an unknown name suggests the nearest") {
-  CHECK(error_of(R"("deepseek-v5")")
+  CHECK(catalog_error(R"("deepseek-v5")")
             .find("scenario.json:1: /model: unknown model \"deepseek-v5\" (did you mean ") == 0);
   CHECK_THROWS_WITH(ModelCatalog().model("qqq"), "unknown model \"qqq\"");
 }
@@ -114,34 +114,36 @@ TEST_CASE("attention can be changed from one kind to another") {
 }
 
 TEST_CASE("wrong changes are exact errors") {
-  CHECK(error_of(R"({"base": "deepseek-v3", "layer": 4})")
+  CHECK(catalog_error(R"({"base": "deepseek-v3", "layer": 4})")
             .find("unknown key \"layer\" (did you mean \"layers\"?)") != std::string::npos);
-  CHECK(error_of(R"({"base": "deepseek-v3", "experts": {"routed": 60}})") ==
+  CHECK(catalog_error(R"({"base": "deepseek-v3", "experts": {"routed": 60}})") ==
         "scenario.json:1: /model/experts/groups: routed experts 60 are not divisible by groups 8");
-  CHECK(error_of(R"({"base": "mixtral-8x7b", "kv_heads": 3})") ==
+  CHECK(catalog_error(R"({"base": "mixtral-8x7b", "kv_heads": 3})") ==
         "scenario.json:1: /model/kv_heads: heads 32 are not divisible by kv_heads 3");
-  CHECK(error_of(R"({"base": "mixtral-8x7b", "experts": {"active": 9}})") ==
+  CHECK(catalog_error(R"({"base": "mixtral-8x7b", "experts": {"active": 9}})") ==
         "scenario.json:1: /model/experts/active: active experts 9 are more than routed experts 8");
-  CHECK(error_of(R"({"base": "deepseek-v3", "layers": 3})") ==
+  CHECK(catalog_error(R"({"base": "deepseek-v3", "layers": 3})") ==
         "scenario.json:1: /model/first_dense: first_dense 3 leaves none of the 3 layers for experts");
-  CHECK(error_of(R"({"base": "deepseek-v3", "kv_heads": 8})") ==
+  CHECK(catalog_error(R"({"base": "deepseek-v3", "kv_heads": 8})") ==
         "scenario.json:1: /model/kv_heads: mla means as many kv_heads as heads, found 8 and 128");
-  CHECK(error_of(R"({"base": "deepseek-v3", "layers": 0})").find("/model/layers") != std::string::npos);
-  CHECK(error_of(R"({"base": "mixtral-8x7b", "attention": "mla"})").find("mla") != std::string::npos);
-  CHECK(error_of(R"({"base": "deepseek-v3", "attention": "linear"})").find("/model/attention") !=
+  CHECK(catalog_error(R"({"base": "deepseek-v3", "layers": 0})").find("/model/layers") != std::string::npos);
+  CHECK(catalog_error(R"({"base": "mixtral-8x7b", "attention": "mla"})").find("mla") != std::string::npos);
+  CHECK(catalog_error(R"({"base": "deepseek-v3", "attention": "linear"})").find("/model/attention") !=
         std::string::npos);
-  CHECK(error_of(R"({"base": "deepseek-v3", "unsupported": "no"})").find("unknown key \"unsupported\"") !=
-        std::string::npos);
+  CHECK(
+      catalog_error(R"({"base": "deepseek-v3", "unsupported": "no"})").find("unknown key \"unsupported\"") !=
+      std::string::npos);
 }
 
 TEST_CASE("a model is a name or an object that says where it comes from") {
-  CHECK(error_of("7").find(
+  CHECK(catalog_error("7").find(
             R"(expected a model name, {"hf_config": PATH} or {"base": NAME, ...changes}, found 7)") !=
         std::string::npos);
-  CHECK(error_of(R"({"layers": 4})").find("found an object with neither") != std::string::npos);
-  CHECK(error_of(R"({"hf_config": "x.json", "layers": 4})").find("unknown key \"layers\"") !=
+  CHECK(catalog_error(R"({"layers": 4})").find("found an object with neither") != std::string::npos);
+  CHECK(catalog_error(R"({"hf_config": "x.json", "layers": 4})").find("unknown key \"layers\"") !=
         std::string::npos);
-  CHECK(error_of(R"({"hf_config": "no/such/config.json"})").find("no/such/config.json") != std::string::npos);
+  CHECK(catalog_error(R"({"hf_config": "no/such/config.json"})").find("no/such/config.json") !=
+        std::string::npos);
 }
 
 TEST_CASE("a configuration stands beside the file that names it") {

@@ -13,14 +13,14 @@
 namespace moebius {
 namespace {
 
-using Numbers = std::vector<float>;
+using Floats = std::vector<float>;
 
-constexpr std::uint32_t kX = 1, kW = 2, kY = 3;
+constexpr std::uint32_t kInputKey = 1, kW = 2, kY = 3;
 
 // y = all-reduce(x w^T): each rank holds half of the inner dimension.
 FragmentPtr gemm_and_reduce() {
   FragmentBuilder b("gemm", Phase::kForward);
-  const TensorId x = b.add(kept(kX, 1, 2)), w = b.add(kept(kW, 2, 2)), y = b.add(kept(kY, 1, 2));
+  const TensorId x = b.add(kept(kInputKey, 1, 2)), w = b.add(kept(kW, 2, 2)), y = b.add(kept(kY, 1, 2));
   const TensorId partial = b.add({.dtype = DType::kFp32, .rows = 1, .columns = 2});
   b.emit({.kind = OpKind::kGemm, .shape = {.m = 1, .n = 2, .k = 2}}, {x, w}, {partial});
   b.emit(meeting(OpKind::kAllReduce, GroupRole::kTensor, 1), {partial}, {y});
@@ -29,7 +29,7 @@ FragmentPtr gemm_and_reduce() {
 
 FragmentPtr one_op(const Op& op, std::int64_t rows, bool output) {
   FragmentBuilder b("one op", Phase::kForward);
-  const TensorId x = b.add(kept(kX, rows, 1));
+  const TensorId x = b.add(kept(kInputKey, rows, 1));
   if (output) {
     b.emit(op, {x}, {b.add(kept(kY, rows, 1))});
   } else {
@@ -59,26 +59,26 @@ std::string error_of(const std::function<void()>& run) {
 TEST_CASE("two ranks multiply their halves and add them up") {
   HandMade hand_made(one_group(2, GroupRole::kTensor));
   HostExecutor<float>& executor = hand_made.executor();
-  executor.set_parameter(0, kX, {1, 2});
+  executor.set_parameter(0, kInputKey, {1, 2});
   executor.set_parameter(0, kW, {1, 0, 0, 1});
-  executor.set_parameter(1, kX, {3, 4});
+  executor.set_parameter(1, kInputKey, {3, 4});
   executor.set_parameter(1, kW, {2, 0, 1, 1});
   hand_made.run_everywhere(gemm_and_reduce());
   // {1, 2} + {6, 7}
-  CHECK(executor.tensor(0, kY) == Numbers{7, 9});
-  CHECK(executor.tensor(1, kY) == Numbers{7, 9});
+  CHECK(executor.tensor(0, kY) == Floats{7, 9});
+  CHECK(executor.tensor(1, kY) == Floats{7, 9});
 }
 
 TEST_CASE("messages arrive in their microbatch, whatever the order of sending") {
   HandMade hand_made(one_group(2, GroupRole::kNext));
-  hand_made.executor().set_parameter(0, kX, {5, 6});
+  hand_made.executor().set_parameter(0, kInputKey, {5, 6});
   const FragmentPtr send = one_op(meeting(OpKind::kSend, GroupRole::kNext, 9), 2, false);
   hand_made.submit(1, receive(9), 0);
   hand_made.submit(0, send, 1);
   hand_made.submit(0, send, 0);
   hand_made.submit(1, receive(9), 1);
   hand_made.executor().finish();
-  CHECK(hand_made.executor().tensor(1, kY) == Numbers{5, 6});
+  CHECK(hand_made.executor().tensor(1, kY) == Floats{5, 6});
   const auto transfers = hand_made.executor().transfers();
   REQUIRE(transfers.size() == 4);
   CHECK(transfers[0].sent_bytes == 0);  // a receive
@@ -127,7 +127,7 @@ TEST_CASE("waiting for a time returns at that time, and what was not there can c
   CHECK(hand_made.executor().now() >= until);
   hand_made.submit(0, one_op(meeting(OpKind::kSend, GroupRole::kNext, 1), 2, false));
   hand_made.executor().finish();
-  CHECK(hand_made.executor().tensor(1, kY) == Numbers{0, 0});
+  CHECK(hand_made.executor().tensor(1, kY) == Floats{0, 0});
 }
 
 TEST_CASE("with nothing submitted, waiting returns at once") {
@@ -141,7 +141,7 @@ TEST_CASE("a submission starts after those it names, on other ranks too") {
   // Rank 1 would send at once, but comes after rank 0's second submission.
   const FragmentPtr add = [] {
     FragmentBuilder b("add", Phase::kForward);
-    const TensorId x = b.add(kept(kX, 2, 1));
+    const TensorId x = b.add(kept(kInputKey, 2, 1));
     b.emit({.kind = OpKind::kAdd, .shape = {.m = 2, .n = 1}}, {x, x}, {b.add(kept(kY, 2, 1))});
     return b.freeze_it();
   }();
@@ -189,7 +189,7 @@ TEST_CASE("activations are kept for the backward pass of their microbatch, and n
   const Tensor kept_for_later{
       .scope = Scope::kMicrobatch, .dtype = DType::kFp32, .key = kActivation, .rows = 2, .columns = 1};
   FragmentBuilder forward("forward", Phase::kForward), backward("backward", Phase::kBackward);
-  const TensorId x = forward.add(kept(kX, 2, 1));
+  const TensorId x = forward.add(kept(kInputKey, 2, 1));
   forward.emit({.kind = OpKind::kAdd, .shape = {.m = 2, .n = 1}}, {x, x}, {forward.add(kept_for_later)});
   const TensorId read = backward.add(kept_for_later);
   backward.emit({.kind = OpKind::kAdd, .shape = {.m = 2, .n = 1}}, {read, read},
@@ -197,7 +197,7 @@ TEST_CASE("activations are kept for the backward pass of their microbatch, and n
   const FragmentPtr f = forward.freeze_it(), b = backward.freeze_it();
 
   HandMade hand_made(one_group(1, GroupRole::kData));
-  hand_made.executor().set_parameter(0, kX, {1, 2});
+  hand_made.executor().set_parameter(0, kInputKey, {1, 2});
   hand_made.submit(0, f, 0);
   hand_made.submit(0, f, 1);
   hand_made.executor().finish();
@@ -205,12 +205,12 @@ TEST_CASE("activations are kept for the backward pass of their microbatch, and n
   hand_made.submit(0, b, 0);
   hand_made.executor().finish();
   CHECK(hand_made.executor().num_microbatch_tensors(0) == 1);
-  CHECK(hand_made.executor().tensor(0, kY) == Numbers{4, 8});
+  CHECK(hand_made.executor().tensor(0, kY) == Floats{4, 8});
 }
 
 TEST_CASE("values are rounded to the format of the tensor they are stored in, unless exact") {
   FragmentBuilder b("store", Phase::kForward);
-  const TensorId x = b.add(kept(kX, 1, 1));
+  const TensorId x = b.add(kept(kInputKey, 1, 1));
   Tensor half = kept(kY, 1, 1);
   half.dtype = DType::kBf16;
   b.emit({.kind = OpKind::kAdd, .shape = {.m = 1, .n = 1}}, {x, x}, {b.add(half)});
@@ -219,10 +219,10 @@ TEST_CASE("values are rounded to the format of the tensor they are stored in, un
     HostOptions options;
     options.exact = exact;
     HandMade hand_made(one_group(1, GroupRole::kData), options);
-    hand_made.executor().set_parameter(0, kX,
+    hand_made.executor().set_parameter(0, kInputKey,
                                        {0.501953125f});  // twice it is 1 + 2^-8, halfway to the next BF16
     hand_made.run_everywhere(fragment);
-    CHECK(hand_made.executor().tensor(0, kY) == Numbers{exact ? 1.00390625f : 1.0f});
+    CHECK(hand_made.executor().tensor(0, kY) == Floats{exact ? 1.00390625f : 1.0f});
   }
 }
 

@@ -1,12 +1,12 @@
 // Blocks in a file that stays: killed at any moment, a process leaves whole blocks or none.
 #include "real/tiers/sealed_blocks.h"
 
-#include <algorithm>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <algorithm>
 
 #include <cstdlib>
 #include <cstring>
@@ -71,7 +71,7 @@ void write_all(Tier& tier, std::int64_t count) {
       seal_block(block, kPayload, hash);
       tier.submit({Direction::kWrite, {{from + i, 0, kBytes, block}}});
     }
-    if (first && write(started, "s", 1) != 1) _exit(1);
+    if (first && ::write(started, "s", 1) != 1) _exit(1);
     for (std::int64_t done = 0; done < 4;) done += static_cast<std::int64_t>(tier.wait(kForever).size());
   }
 }
@@ -83,7 +83,7 @@ void write_and_be_killed(const SsdOptions& options, std::uint64_t seed) {
   REQUIRE(child >= 0);
   if (child == 0) write_for_ever(options, seed, started[1]);
   char byte = 0;
-  const ssize_t came = read(started[0], &byte, 1);
+  const ssize_t came = ::read(started[0], &byte, 1);
   usleep(RandomStream(seed).below(4000));
   kill(child, SIGKILL);
   waitpid(child, nullptr, 0);

@@ -15,23 +15,23 @@ namespace moebius::kv {
 namespace {
 
 constexpr std::int64_t kBlock = 18432;  // 16 tokens of 576 BF16 numbers: not a multiple of a page
-constexpr std::int64_t kBlocks = 24;
+constexpr std::int64_t kTierBlocks = 24;
 
-struct Case {
+struct TierCase {
   std::string name;
   std::function<std::unique_ptr<Tier>(int depth)> make;
 };
 
-std::vector<Case> cases(const std::string& directory) {
+std::vector<TierCase> cases(const std::string& directory) {
   const auto ssd = [&](bool direct, bool ring) {
     return [directory, direct, ring](int depth) -> std::unique_ptr<Tier> {
-      return std::make_unique<SsdTier>(SsdOptions{directory, kBlock, kBlocks, depth, direct, ring},
+      return std::make_unique<SsdTier>(SsdOptions{directory, kBlock, kTierBlocks, depth, direct, ring},
                                        HostClock::now());
     };
   };
   return {{"host memory",
            [](int depth) -> std::unique_ptr<Tier> {
-             return std::make_unique<HostTier>(TierShape{kBlock, kBlocks, depth, 1}, HostClock::now());
+             return std::make_unique<HostTier>(TierShape{kBlock, kTierBlocks, depth, 1}, HostClock::now());
            }},
           {"SSD by io_uring", ssd(true, true)},
           {"SSD by threads", ssd(true, false)},
@@ -49,23 +49,23 @@ TransferDone done_of(Tier& tier, const BlockTransfer& transfer) {
 
 TEST_CASE("blocks that were written come back equal, at any depth and in any order") {
   const test::Scratch scratch;
-  for (const Case& each : cases(scratch.path(""))) {
+  for (const TierCase& each : cases(scratch.path(""))) {
     for (const int depth : {1, 4, 32}) {
       INFO(each.name << ", depth " << depth);
       const auto tier = each.make(depth);
-      Pages written(kBlocks * kBlock), found(kBlocks * kBlock);
+      Pages written(kTierBlocks * kBlock), found(kTierBlocks * kBlock);
       written.fill_randomly(7);
-      for (std::int64_t i = 0; i < kBlocks; ++i) {
-        const std::int64_t block = i * 7 % kBlocks;
+      for (std::int64_t i = 0; i < kTierBlocks; ++i) {
+        const std::int64_t block = i * 7 % kTierBlocks;
         tier->submit({Direction::kWrite, {{block, 0, kBlock, written.at(block * kBlock)}}});
       }
-      CHECK(all_good(*tier, kBlocks));
+      CHECK(all_good(*tier, kTierBlocks));
       BlockTransfer all{Direction::kRead, {}};
-      for (std::int64_t block = kBlocks - 1; block >= 0; --block)
+      for (std::int64_t block = kTierBlocks - 1; block >= 0; --block)
         all.pieces.push_back({block, 0, kBlock, found.at(block * kBlock)});
       CHECK(done_of(*tier, all).outcome == Outcome::kGood);
       CHECK(found.equals(written));
-      CHECK(tier->counters().read_bytes == kBlocks * kBlock);
+      CHECK(tier->counters().read_bytes == kTierBlocks * kBlock);
       CHECK(tier->counters().deepest <= depth);
     }
   }
@@ -73,7 +73,7 @@ TEST_CASE("blocks that were written come back equal, at any depth and in any ord
 
 TEST_CASE("parts of a block are read at any byte, and written by pages") {
   const test::Scratch scratch;
-  for (const Case& each : cases(scratch.path(""))) {
+  for (const TierCase& each : cases(scratch.path(""))) {
     INFO(each.name);
     const auto tier = each.make(4);
     Pages written(kBlock), found(kBlock);
@@ -94,7 +94,7 @@ TEST_CASE("parts of a block are read at any byte, and written by pages") {
 
 TEST_CASE("neighbours of a block that is written keep their bytes") {
   const test::Scratch scratch;
-  for (const Case& each : cases(scratch.path(""))) {
+  for (const TierCase& each : cases(scratch.path(""))) {
     INFO(each.name);
     const auto tier = each.make(2);
     Pages first(kBlock), second(kBlock), third(kBlock), found(kBlock);
@@ -110,7 +110,7 @@ TEST_CASE("neighbours of a block that is written keep their bytes") {
 
 TEST_CASE("threads that use one tier at the same time each find their own bytes") {
   const test::Scratch scratch;
-  for (const Case& each : cases(scratch.path(""))) {
+  for (const TierCase& each : cases(scratch.path(""))) {
     INFO(each.name);
     const auto tier = each.make(8);
     constexpr int kThreads = 4, kRounds = 20;
@@ -148,7 +148,7 @@ TEST_CASE("threads that use one tier at the same time each find their own bytes"
 
 TEST_CASE("a cancelled transfer is done as cancelled and never as good") {
   const test::Scratch scratch;
-  for (const Case& each : cases(scratch.path(""))) {
+  for (const TierCase& each : cases(scratch.path(""))) {
     INFO(each.name);
     const auto tier = each.make(1);
     Pages memory(kBlock);
@@ -172,11 +172,11 @@ TEST_CASE("a cancelled transfer is done as cancelled and never as good") {
 
 TEST_CASE("a tier may go away with transfers in flight") {
   const test::Scratch scratch;
-  for (const Case& each : cases(scratch.path(""))) {
+  for (const TierCase& each : cases(scratch.path(""))) {
     INFO(each.name);
-    Pages memory(kBlock * kBlocks);
+    Pages memory(kBlock * kTierBlocks);
     const auto tier = each.make(4);
-    for (std::int64_t block = 0; block < kBlocks; ++block)
+    for (std::int64_t block = 0; block < kTierBlocks; ++block)
       tier->submit({Direction::kWrite, {{block, 0, kBlock, memory.at(block * kBlock)}}});
   }
   CHECK(std::filesystem::is_empty(scratch.path("")));
@@ -206,12 +206,12 @@ TEST_CASE("the same code fetches a prompt from a simulated tier and from real on
   const test::Scratch scratch;
   Pages memory(kBlock * 3);
   const ServiceLaw law{{1e9}, 0, {1000}};
-  SimulatedTier simulated({kBlock, kBlocks, 1, kPage}, {law, law, false});
+  SimulatedTier simulated({kBlock, kTierBlocks, 1, kPage}, {law, law, false});
   // The first write is in service before anything else is there; on a real tier it may end before the reads
   // come, and with it others.
   const auto expected = fetch_by_layer(simulated, memory.at(0));
   CHECK(expected == std::vector<TransferId>{0, 3, 4, 5, 6, 1, 2});
-  for (const Case& each : cases(scratch.path(""))) {
+  for (const TierCase& each : cases(scratch.path(""))) {
     INFO(each.name);
     const auto order = fetch_by_layer(*each.make(1), memory.at(0));
     std::vector<TransferId> reads;
@@ -224,7 +224,7 @@ TEST_CASE("the same code fetches a prompt from a simulated tier and from real on
 
 TEST_CASE("waiting for a time returns at that time with nothing, and asking an idle tier at once") {
   const test::Scratch scratch;
-  for (const Case& each : cases(scratch.path(""))) {
+  for (const TierCase& each : cases(scratch.path(""))) {
     INFO(each.name);
     const auto tier = each.make(4);
     CHECK(tier->wait(kForever).empty());

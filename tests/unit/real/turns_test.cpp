@@ -14,13 +14,13 @@
 namespace moebius {
 namespace {
 
-constexpr std::uint32_t kX = 1, kY = 2;
-constexpr int kRanks = 3;
+constexpr std::uint32_t kTurned = 1, kResult = 2;
+constexpr int kTurning = 3;
 
 // y = all-reduce(x + x) on every rank.
 FragmentPtr doubled_sum() {
   FragmentBuilder b("doubled sum", Phase::kForward);
-  const TensorId x = b.add(kept(kX, 1, 2)), y = b.add(kept(kY, 1, 2));
+  const TensorId x = b.add(kept(kTurned, 1, 2)), y = b.add(kept(kResult, 1, 2));
   const TensorId twice = b.add({.dtype = DType::kFp32, .rows = 1, .columns = 2});
   b.emit({.kind = OpKind::kAdd, .shape = {.m = 1, .n = 2}}, {x, x}, {twice});
   b.emit(meeting(OpKind::kAllReduce, GroupRole::kTensor, 1), {twice}, {y});
@@ -36,26 +36,26 @@ HostOptions in_turns() {
 }  // namespace
 
 TEST_CASE("ranks in turns compute what ranks side by side compute") {
-  HandMade hand_made(one_group(kRanks, GroupRole::kTensor), in_turns());
-  for (int rank = 0; rank < kRanks; ++rank)
-    hand_made.executor().set_parameter(rank, kX, {static_cast<float>(rank), 1});
+  HandMade hand_made(one_group(kTurning, GroupRole::kTensor), in_turns());
+  for (int rank = 0; rank < kTurning; ++rank)
+    hand_made.executor().set_parameter(rank, kTurned, {static_cast<float>(rank), 1});
   hand_made.run_everywhere(doubled_sum());
   // 2 (0 + 1 + 2) and 2 (1 + 1 + 1)
-  for (int rank = 0; rank < kRanks; ++rank)
-    CHECK(hand_made.executor().tensor(rank, kY) == std::vector<float>{6, 6});
+  for (int rank = 0; rank < kTurning; ++rank)
+    CHECK(hand_made.executor().tensor(rank, kResult) == std::vector<float>{6, 6});
 }
 
 TEST_CASE("of ranks in turns every op is timed once, of others none") {
-  HandMade timed(one_group(kRanks, GroupRole::kTensor), in_turns());
+  HandMade timed(one_group(kTurning, GroupRole::kTensor), in_turns());
   timed.run_everywhere(doubled_sum());
   std::set<std::pair<std::int32_t, std::int32_t>> ops;
   for (const OpTime& time : timed.executor().op_times()) {
     CHECK(time.cpu.ns > 0);
     ops.insert({time.sequence, time.op});
   }
-  CHECK(ops.size() == kRanks * 2);
+  CHECK(ops.size() == kTurning * 2);
   CHECK(timed.executor().op_times().size() == ops.size());
-  HandMade free(one_group(kRanks, GroupRole::kTensor));
+  HandMade free(one_group(kTurning, GroupRole::kTensor));
   free.run_everywhere(doubled_sum());
   CHECK(free.executor().op_times().empty());
 }
@@ -68,10 +68,10 @@ TEST_CASE("no two ranks in turns compute at the same time") {
     std::this_thread::sleep_for(std::chrono::microseconds(200));  // others could come in
     --inside;
   };
-  HandMade hand_made(one_group(kRanks, GroupRole::kTensor), options);
+  HandMade hand_made(one_group(kTurning, GroupRole::kTensor), options);
   const FragmentPtr fragment = doubled_sum();
   for (int microbatch = 0; microbatch < 4; ++microbatch)
-    for (int rank = 0; rank < kRanks; ++rank) hand_made.submit(rank, fragment, microbatch);
+    for (int rank = 0; rank < kTurning; ++rank) hand_made.submit(rank, fragment, microbatch);
   hand_made.executor().finish();
   CHECK(most == 1);
 }
@@ -113,8 +113,8 @@ TEST_CASE("a rank that fails stops ranks in turns, and a deadlock is told") {
   CHECK_THROWS_WITH(lonely.executor().finish(), Catch::Matchers::Contains("deadlock: rank 0 in all_reduce"));
   HandMade uneven(one_group(2, GroupRole::kTensor), in_turns());
   FragmentBuilder b("doubled sum", Phase::kForward);
-  const TensorId x = b.add(kept(kX, 1, 4));
-  b.emit(meeting(OpKind::kAllReduce, GroupRole::kTensor, 1), {x}, {b.add(kept(kY, 1, 4))});
+  const TensorId x = b.add(kept(kTurned, 1, 4));
+  b.emit(meeting(OpKind::kAllReduce, GroupRole::kTensor, 1), {x}, {b.add(kept(kResult, 1, 4))});
   uneven.submit(0, doubled_sum());
   uneven.submit(1, b.freeze_it());
   CHECK_THROWS_WITH(uneven.executor().finish(), Catch::Matchers::Contains("elements where"));

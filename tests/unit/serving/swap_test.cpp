@@ -22,7 +22,7 @@ struct Totals {
   std::vector<std::int32_t> finished;
 };
 
-Totals run(Replica& replica) {
+Totals totals_of(Replica& replica) {
   Totals totals;
   StepOutcome outcome;
   for (int i = 0; i < 100 && !replica.idle(); ++i) {
@@ -38,7 +38,7 @@ Totals run(Replica& replica) {
 
 TEST_CASE("a sequence that waits in the host's memory goes on without being computed again") {
   Replica replica = full_replica(5);
-  const Totals totals = run(replica);
+  const Totals totals = totals_of(replica);
   CHECK(totals.prompts == 32);
   CHECK(totals.tokens == 24);
   CHECK(totals.finished == std::vector<std::int32_t>{0, 1});
@@ -61,7 +61,7 @@ TEST_CASE("what moves stands in the iteration that it delays") {
 
 TEST_CASE("where the host's memory has no room a sequence is computed again") {
   Replica replica = full_replica(4);
-  const Totals totals = run(replica);
+  const Totals totals = totals_of(replica);
   CHECK(totals.prompts == 32 + 21);  // with the token that was sampled last
   CHECK(totals.tokens == 24);
   CHECK(replica.swaps().sequences == 0);

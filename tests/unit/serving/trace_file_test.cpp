@@ -4,9 +4,9 @@
 #include <filesystem>
 
 #include "hw/error.h"
+#include "tests/catch.h"
 #include "tests/process.h"
 #include "workloads/routing/random_stream.h"
-#include "tests/catch.h"
 
 namespace moebius {
 namespace {
@@ -26,7 +26,7 @@ std::vector<TrafficRequest> read(const std::string& text, TraceFormat format = T
 }
 
 // What is said after the file's name.
-std::string refusal(const std::string& text, TraceFormat format = TraceFormat::kAuto) {
+std::string trace_refusal(const std::string& text, TraceFormat format = TraceFormat::kAuto) {
   const test::Scratch scratch;
   const std::string path = scratch.write("trace", text);
   try {
@@ -126,7 +126,7 @@ TEST_CASE("rows of Dynamo stand in the order in which they end and come in that 
   CHECK(requests[0].arrival == 0_s);
   CHECK(requests[1].arrival == 500_ms);
   CHECK(requests[1].block_tokens == 64);
-  CHECK(refusal(row(1, "[1, 2, 3]")) ==
+  CHECK(trace_refusal(row(1, "[1, 2, 3]")) ==
         ":1: /request/replay/input_sequence_hashes: expected at most 2 for 100 tokens in "
         "blocks of 64, found 3");
 }
@@ -207,41 +207,44 @@ TEST_CASE("arrivals of one stamp spread to the next one") {
 
 TEST_CASE("bad rows are refused with their line") {
   const std::string good = kRow + "\n";
-  CHECK(refusal(good + R"({"timestamp": 1000, "input_length": 1, "output_length": 1})") ==
+  CHECK(trace_refusal(good + R"({"timestamp": 1000, "input_length": 1, "output_length": 1})") ==
         ":2: /timestamp: expected at least 1500 as in the row above, found 1000");
-  CHECK(refusal(good + R"({"timestamp": 2000, "output_length": 1})") ==
+  CHECK(trace_refusal(good + R"({"timestamp": 2000, "output_length": 1})") ==
         ":2: expected the key \"input_length\", found none");
-  CHECK(refusal(good + R"({"input_length": 1, "output_length": 1})") ==
+  CHECK(trace_refusal(good + R"({"input_length": 1, "output_length": 1})") ==
         ":2: expected the key \"timestamp\" or \"delay\", found neither");
-  CHECK(refusal(good + R"({"timestamp": 2000, "input_lenght": 1, "output_length": 1})") ==
+  CHECK(trace_refusal(good + R"({"timestamp": 2000, "input_lenght": 1, "output_length": 1})") ==
         ":2: /input_lenght: unknown key \"input_lenght\" (did you mean \"input_length\"?)");
-  CHECK(refusal(good + R"({"timestamp": 2000, "input_length": 1.5, "output_length": 1})") ==
+  CHECK(trace_refusal(good + R"({"timestamp": 2000, "input_length": 1.5, "output_length": 1})") ==
         ":2: /input_length: expected a whole number from 1 to 16777216, found 1.5");
-  CHECK(refusal(good + R"({"timestamp": -1, "input_length": 1, "output_length": 1})") ==
+  CHECK(trace_refusal(good + R"({"timestamp": -1, "input_length": 1, "output_length": 1})") ==
         ":2: /timestamp: expected a number from 0 to 1000000000000, found -1");
-  CHECK(refusal(good + R"({"timestamp": 2000, "input_length": 600, "output_length": 1, "hash_ids": [1]})") ==
-        "");
-  CHECK(refusal(good +
-                R"({"timestamp": 2000, "input_length": 600, "output_length": 1, "hash_ids": [1, 2, 3]})") ==
-        ":2: /hash_ids: expected 2 ids for 600 tokens in blocks of 512, found 3");
-  CHECK(refusal(good + R"({"timestamp": 2000, "input_length": 1, "output_length": 1, "hash_ids": ["a"]})") ==
+  CHECK(trace_refusal(
+            good + R"({"timestamp": 2000, "input_length": 600, "output_length": 1, "hash_ids": [1]})") == "");
+  CHECK(
+      trace_refusal(
+          good + R"({"timestamp": 2000, "input_length": 600, "output_length": 1, "hash_ids": [1, 2, 3]})") ==
+      ":2: /hash_ids: expected 2 ids for 600 tokens in blocks of 512, found 3");
+  CHECK(trace_refusal(good +
+                      R"({"timestamp": 2000, "input_length": 1, "output_length": 1, "hash_ids": ["a"]})") ==
         ":2: /hash_ids: expected whole numbers of at least 0");
-  CHECK(refusal(good + R"({"timestamp": 2000, "timestamp": 2000})") ==
+  CHECK(trace_refusal(good + R"({"timestamp": 2000, "timestamp": 2000})") ==
         ":2: /timestamp: the key stands twice");
-  CHECK(refusal(good + "[1]") == ":2: expected a JSON object, found another value");
-  CHECK(refusal(good + R"({"timestamp": )") ==
+  CHECK(trace_refusal(good + "[1]") == ":2: expected a JSON object, found another value");
+  CHECK(trace_refusal(good + R"({"timestamp": )") ==
         ":2: expected a JSON object, found something else at column 15");
-  CHECK(refusal("hello\n") == ":1: expected a JSON object, or the columns of an Azure or BurstGPT trace");
-  CHECK(refusal("") == ": the trace holds no requests");
+  CHECK(trace_refusal("hello\n") ==
+        ":1: expected a JSON object, or the columns of an Azure or BurstGPT trace");
+  CHECK(trace_refusal("") == ": the trace holds no requests");
   const std::string azure = "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:15:46,374,44\n";
-  CHECK(refusal(azure + "2023-11-16 18:15:46,374\n") == ":3: expected 3 columns, found 2");
-  CHECK(refusal(azure + "2023-11-16 18:15:45,374,44\n") ==
+  CHECK(trace_refusal(azure + "2023-11-16 18:15:46,374\n") == ":3: expected 3 columns, found 2");
+  CHECK(trace_refusal(azure + "2023-11-16 18:15:45,374,44\n") ==
         ":3: TIMESTAMP: expected a time not before that of the row above, found \"2023-11-16 18:15:45\"");
-  CHECK(refusal(azure + "2023-02-30 18:15:45,374,44\n") ==
+  CHECK(trace_refusal(azure + "2023-02-30 18:15:45,374,44\n") ==
         ":3: TIMESTAMP: expected a time such as 2023-11-16 18:15:46.6805900, found \"2023-02-30 18:15:45\"");
-  CHECK(refusal(azure + "2623-02-28 18:15:45,374,44\n") ==
+  CHECK(trace_refusal(azure + "2623-02-28 18:15:45,374,44\n") ==
         ":3: TIMESTAMP: expected a time such as 2023-11-16 18:15:46.6805900, found \"2623-02-28 18:15:45\"");
-  CHECK(refusal(azure + "2023-11-16 18:15:47,x,44\n") ==
+  CHECK(trace_refusal(azure + "2023-11-16 18:15:47,x,44\n") ==
         ":3: ContextTokens: expected a number from 0 to 16777216, found \"x\"");
 }
 
@@ -267,7 +270,7 @@ TEST_CASE("damaged rows are refused in a sentence and nothing worse") {
         text[at] = static_cast<char>(random.below(256));
       if (text.empty()) text.push_back(' ');
     }
-    const std::string sentence = refusal(text);
+    const std::string sentence = trace_refusal(text);
     INFO(sentence);
     REQUIRE(sentence.size() < 300);
     REQUIRE(sentence.find('\n') == std::string::npos);

@@ -9,7 +9,7 @@ using namespace moebius;
 
 namespace {
 
-constexpr Time kSecond{1'000'000'000};
+constexpr Time kOneSecond{1'000'000'000};
 
 struct Net {
   Cluster cluster = make_cluster({.nodes = 4, .per_node = 1, .nic = 100});
@@ -18,7 +18,7 @@ struct Net {
   std::unique_ptr<Network> network = make_fluid_network(table);
   Layout layout;
   Recorder recorder{layout, {}};
-  NetworkCounters counters{table, *network, recorder, kSecond};
+  NetworkCounters counters{table, *network, recorder, kOneSecond};
 
   // From event to event, as the machine does.
   void run() {
@@ -89,7 +89,7 @@ TEST_CASE("a tier has the mean and the largest share of its wires") {
 TEST_CASE("a network that does not count bytes refuses to be sampled") {
   Net net;
   const std::unique_ptr<Network> plain = make_alpha_beta_network();
-  NetworkCounters counters(net.table, *plain, net.recorder, kSecond);
-  REQUIRE_THROWS_WITH(counters.before(Time{2 * kSecond.ns}),
+  NetworkCounters counters(net.table, *plain, net.recorder, kOneSecond);
+  REQUIRE_THROWS_WITH(counters.before(Time{2 * kOneSecond.ns}),
                       Catch::Contains("carried") || Catch::Contains("wire"));
 }

@@ -9,7 +9,7 @@ using namespace moebius;
 
 namespace {
 
-struct Case {
+struct RoutedCase {
   Cluster cluster = make_cluster({.nodes = 4, .per_node = 4});
   Layout layout = make_layout({.ranks = 16, .expert = 16});
   Sites sites{cluster, layout};
@@ -29,7 +29,7 @@ struct Case {
 }  // namespace
 
 TEST_CASE("a token enters each other node once") {
-  const Case c;
+  const RoutedCase c;
   const Traffic traffic = route_traffic(c.route, false, 1, c.group, c.sites.fabric());
   for (int source = 0; source < 16; ++source) {
     std::vector<double> into(4, 0);
@@ -46,7 +46,7 @@ TEST_CASE("a token enters each other node once") {
 // A member gets its tokens over the scale-up link, but for its own, which stay, and those for which it is
 // itself the door of the node.
 TEST_CASE("every member receives the tokens that the route gives it") {
-  const Case c;
+  const RoutedCase c;
   const Traffic traffic = route_traffic(c.route, false, 1, c.group, c.sites.fabric());
   for (int member = 0; member < 16; ++member) {
     double inside = 0;
@@ -63,7 +63,7 @@ TEST_CASE("every member receives the tokens that the route gives it") {
 }
 
 TEST_CASE("combine sends back over the edges of dispatch") {
-  const Case c;
+  const RoutedCase c;
   const Traffic out = route_traffic(c.route, false, 2, c.group, c.sites.fabric());
   const Traffic back = route_traffic(c.route, true, 2, c.group, c.sites.fabric());
   REQUIRE(out.edges.size() == back.edges.size());
@@ -77,7 +77,7 @@ TEST_CASE("combine sends back over the edges of dispatch") {
 // In flow classes, bytes times flows over all sending wires equal those over all receiving wires of the same
 // kind.
 TEST_CASE("what enters a wire of one end leaves one of the other") {
-  Case c;
+  RoutedCase c;
   WireTable table(c.cluster);
   FlowPaths paths(c.cluster, 0);
   StepBuilder builder(c.sites, table, paths, false);

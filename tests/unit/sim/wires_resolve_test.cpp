@@ -15,12 +15,12 @@ namespace {
 
 constexpr int kNodes = 8;
 
-struct Net {
+struct ManyWires {
   Cluster cluster = make_cluster({.nodes = kNodes, .per_node = 1, .nic = 100});
   WireTable table{cluster};
   std::vector<int> ids;
   std::vector<double> shares;
-  Net() {
+  ManyWires() {
     for (int node = 0; node < kNodes; ++node) {
       ids.push_back(table.wire({WireKind::kNicOut, node}));
       ids.push_back(table.wire({WireKind::kNicIn, node}));
@@ -33,7 +33,7 @@ struct Kinds {
   bool limits = false, queues = false, capacities = false;
 };
 
-FlowClass random_flow(std::mt19937& random, const Net& net, const Kinds& kinds) {
+FlowClass random_flow(std::mt19937& random, const ManyWires& net, const Kinds& kinds) {
   const auto below = [&](unsigned n) { return random() % n; };
   FlowClass flow{10.0 + below(400), {}};
   const unsigned hops = 1 + below(4), first = below(static_cast<unsigned>(net.ids.size()));
@@ -45,7 +45,7 @@ FlowClass random_flow(std::mt19937& random, const Net& net, const Kinds& kinds) 
 }
 
 // The rates of the live flows, all of them started at once.
-std::map<int, double> from_nothing(const Net& net, const std::map<int, const FlowClass*>& live) {
+std::map<int, double> from_nothing(const ManyWires& net, const std::map<int, const FlowClass*>& live) {
   Wires wires(net.table);
   for (std::size_t i = 0; i < net.ids.size(); ++i) wires.set_capacity(net.ids[i], net.shares[i]);
   std::map<int, int> slots;
@@ -59,7 +59,7 @@ std::map<int, double> from_nothing(const Net& net, const std::map<int, const Flo
 // 600 flows on 16 wires, some 40 at a time; `kinds` says what they have besides bytes and wires.
 void require_same_rates(const Kinds& kinds, unsigned seed) {
   std::mt19937 random(seed);
-  Net net;
+  ManyWires net;
   Wires wires(net.table);
   std::deque<FlowClass> flows;
   std::map<int, const FlowClass*> live;

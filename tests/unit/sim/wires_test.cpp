@@ -10,7 +10,7 @@ using namespace moebius;
 
 namespace {
 
-struct Net {
+struct ThreeWires {
   Cluster cluster = make_cluster({.nodes = 4, .per_node = 1, .nic = 100});
   WireTable table{cluster};
   Wires wires{table};
@@ -21,7 +21,7 @@ struct Net {
 }  // namespace
 
 TEST_CASE("a flow alone has the rate of its narrowest wire") {
-  Net net;
+  ThreeWires net;
   const FlowClass flow{500, {{net.a, 1}, {net.b, 2}}};  // weight 2: the class takes twice its rate of wire b
   const int slot = net.wires.start(flow, 1, {});
   net.wires.solve({});
@@ -30,7 +30,7 @@ TEST_CASE("a flow alone has the rate of its narrowest wire") {
 }
 
 TEST_CASE("two flows on one wire have half of it each, and the one that stays gets the rest") {
-  Net net;
+  ThreeWires net;
   const FlowClass small{100, {{net.a, 1}}}, large{300, {{net.a, 1}}};
   net.wires.start(small, 1, {});
   const int second = net.wires.start(large, 2, {});
@@ -45,7 +45,7 @@ TEST_CASE("two flows on one wire have half of it each, and the one that stays ge
 // The textbook case: a long flow over wires a and b, a short one on each. The long one gets half of either,
 // so do they.
 TEST_CASE("a long flow shares evenly with a short one on each of its wires") {
-  Net net;
+  ThreeWires net;
   const FlowClass on_a{100, {{net.a, 1}}}, on_b{100, {{net.b, 1}}}, over_both{100, {{net.a, 1}, {net.b, 1}}};
   const int first = net.wires.start(on_a, 1, {}), second = net.wires.start(on_b, 2, {}),
             both = net.wires.start(over_both, 3, {});
@@ -58,7 +58,7 @@ TEST_CASE("a long flow shares evenly with a short one on each of its wires") {
 // Wire a carries x and y and z, wire b carries z and w: 100/3 each on a; w takes what z leaves on b, 100 -
 // 100/3.
 TEST_CASE("what a flow cannot use goes to those that can") {
-  Net net;
+  ThreeWires net;
   const FlowClass on_a{1, {{net.a, 1}}}, z{1, {{net.a, 1}, {net.b, 1}}}, w{1, {{net.b, 1}}};
   net.wires.start(on_a, 1, {});
   net.wires.start(on_a, 2, {});
@@ -70,7 +70,7 @@ TEST_CASE("what a flow cannot use goes to those that can") {
 
 // A class of 3 flows against one: each of the four has a quarter.
 TEST_CASE("a class of three equal flows counts as three") {
-  Net net;
+  ThreeWires net;
   const FlowClass three{75, {{net.a, 3}}}, one{75, {{net.a, 1}}};
   const int many = net.wires.start(three, 1, {}), single = net.wires.start(one, 2, {});
   net.wires.solve({});
@@ -79,7 +79,7 @@ TEST_CASE("a class of three equal flows counts as three") {
 }
 
 TEST_CASE("a flow that begins elsewhere changes nothing here") {
-  Net net;
+  ThreeWires net;
   const FlowClass here{100, {{net.a, 1}}}, there{100, {{net.c, 1}}};
   const int slot = net.wires.start(here, 1, {});
   net.wires.solve({});
@@ -90,7 +90,7 @@ TEST_CASE("a flow that begins elsewhere changes nothing here") {
 }
 
 TEST_CASE("flows that finish together come in the order of ids") {
-  Net net;
+  ThreeWires net;
   const FlowClass flow{100, {{net.a, 1}}};
   const int late = net.wires.start(flow, 7, {}), early = net.wires.start(flow, 3, {});
   net.wires.solve({});
@@ -103,7 +103,7 @@ TEST_CASE("flows that finish together come in the order of ids") {
 
 // Three flows on 100 B/s: one can use 10 at most, the others share the 90 that it leaves.
 TEST_CASE("a flow takes no more than its own limit, and the others have the rest") {
-  Net net;
+  ThreeWires net;
   const FlowClass slow{100, {{net.a, 1}}, 10}, free{450, {{net.a, 1}}};
   const int capped = net.wires.start(slow, 1, {}), first = net.wires.start(free, 2, {}),
             second = net.wires.start(free, 3, {});
@@ -116,7 +116,7 @@ TEST_CASE("a flow takes no more than its own limit, and the others have the rest
 
 // The limit is of each flow: a class of 4 at 20 B/s each takes 80 of the wire, one flow has the 20 left.
 TEST_CASE("the limit of a class is that of each of its flows") {
-  Net net;
+  ThreeWires net;
   const FlowClass four{100, {{net.a, 4}}, 20}, one{100, {{net.a, 1}}};
   const int capped = net.wires.start(four, 1, {}), rest = net.wires.start(one, 2, {});
   net.wires.solve({});
@@ -125,7 +125,7 @@ TEST_CASE("the limit of a class is that of each of its flows") {
 }
 
 TEST_CASE("a limit above the fair share changes nothing") {
-  Net net;
+  ThreeWires net;
   const FlowClass limited{100, {{net.a, 1}}, 60}, free{100, {{net.a, 1}}};
   const int first = net.wires.start(limited, 1, {}), second = net.wires.start(free, 2, {});
   net.wires.solve({});
@@ -135,7 +135,7 @@ TEST_CASE("a limit above the fair share changes nothing") {
 
 // Queue 1 has the whole wire for a second (100 bytes); queue 0 begins when it has gone.
 TEST_CASE("a flow of a lower queue stands still while a higher one fills the wire") {
-  Net net;
+  ThreeWires net;
   const FlowClass high{100, {{net.a, 1}}, 0, 1}, low{50, {{net.a, 1}}};
   const int below = net.wires.start(low, 1, {}), above = net.wires.start(high, 2, {});
   net.wires.solve({});
@@ -151,7 +151,7 @@ TEST_CASE("a flow of a lower queue stands still while a higher one fills the wir
 // Two flows of queue 2 take 30 B/s each of wire a; one of queue 1 the 40 that are left, and as much of wire
 // b; two of queue 0 on wire b share its other 60.
 TEST_CASE("lower queues share max-min what higher queues leave") {
-  Net net;
+  ThreeWires net;
   const FlowClass high{100, {{net.a, 1}}, 30, 2}, middle{100, {{net.a, 1}, {net.b, 1}}, 0, 1},
       low{100, {{net.b, 1}}};
   net.wires.start(high, 1, {});
@@ -166,7 +166,7 @@ TEST_CASE("lower queues share max-min what higher queues leave") {
 
 // 100 bytes: 50 in half a second at full rate, then nothing for 10 s, then 50 at a quarter of it: 2 s.
 TEST_CASE("flows stand still on a wire that is down and go on when it returns") {
-  Net net;
+  ThreeWires net;
   const FlowClass flow{100, {{net.a, 1}, {net.b, 1}}};
   const int slot = net.wires.start(flow, 1, {});
   net.wires.solve({});
@@ -184,7 +184,7 @@ TEST_CASE("flows stand still on a wire that is down and go on when it returns") 
 // A class of two flows of 100 bytes, at 50 B/s each: after 1.5 s 75 bytes of each have crossed, at the end
 // all 200; a wire that no flow used has carried nothing.
 TEST_CASE("a wire counts what crossed it while flows are under way and after") {
-  Net net;
+  ThreeWires net;
   const FlowClass two{100, {{net.a, 2}}};
   net.wires.start(two, 1, {});
   net.wires.solve({});
@@ -197,7 +197,7 @@ TEST_CASE("a wire counts what crossed it while flows are under way and after") {
 // Random classes on three wires, some starting and some ending: at every moment no wire gives more than it
 // has, and every flow has a full wire on which no other flow is faster - the definition of max-min fairness.
 TEST_CASE("rates are max-min fair whatever begins and ends") {
-  Net net;
+  ThreeWires net;
   const std::vector<int> ids = {net.a, net.b, net.c};
   std::vector<FlowClass> plans;
   for (int i = 0; i < 60; ++i) {

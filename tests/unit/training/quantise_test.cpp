@@ -16,10 +16,6 @@ bool multiplies(OpKind kind) {
          kind == OpKind::kGroupedGemmWgrad;
 }
 
-bool is_weight_gradient(OpKind kind) {
-  return kind == OpKind::kGemmWgrad || kind == OpKind::kGroupedGemmWgrad;
-}
-
 TrainingJob fp8_job(bool fused, DType dispatch) {
   TrainingJob job = small_job();
   job.plan.gemm = DType::kFp8;

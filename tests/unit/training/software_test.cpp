@@ -8,7 +8,7 @@ using namespace moebius;
 
 namespace {
 
-TrainingJob dense_job() {
+TrainingJob job_of_software() {
   TrainingJob job = small_job();
   job.model.experts = {};
   job.plan.ep = 1;
@@ -37,7 +37,7 @@ double transient_peak(const TrainingJob& job) {
 }  // namespace
 
 TEST_CASE("without the keys every op is fused and tensor-parallel sums hold no core") {
-  TrainingJob job = dense_job();
+  TrainingJob job = job_of_software();
   job.plan.tp = 2, job.plan.dp = 2;
   for (const OpKind kind :
        {OpKind::kCrossEntropyStats, OpKind::kCrossEntropy, OpKind::kNormGrad, OpKind::kAdam})
@@ -48,16 +48,16 @@ TEST_CASE("without the keys every op is fused and tensor-parallel sums hold no c
 }
 
 TEST_CASE("each key marks the ops that it is about and no others") {
-  TrainingJob job = dense_job();
+  TrainingJob job = job_of_software();
   job.plan.separate_loss = true;
   CHECK(kernels_of(job, OpKind::kCrossEntropyStats) == kSeparateKernels);
   CHECK(kernels_of(job, OpKind::kCrossEntropy) == kSeparateKernels);
   CHECK(kernels_of(job, OpKind::kNormGrad) == 0);
-  job = dense_job();
+  job = job_of_software();
   job.plan.separate_norm_grad = true;
   CHECK(kernels_of(job, OpKind::kNormGrad) == kSeparateKernels);
   CHECK(kernels_of(job, OpKind::kCrossEntropy) == 0);
-  job = dense_job();
+  job = job_of_software();
   job.plan.separate_update = true;
   CHECK(kernels_of(job, OpKind::kAdam) == kSeparateKernels);
   job.plan.gradients = DType::kBf16;
@@ -99,7 +99,7 @@ TEST_CASE("rows that travel by the library's all-to-all are sorted again where a
 // s b V elements of 4 bytes stand beside the logits while the loss is computed, which is where the small
 // model of one layer needs most.
 TEST_CASE("FP32 logits stand in memory") {
-  TrainingJob job = dense_job();
+  TrainingJob job = job_of_software();
   job.model.layers = 1, job.model.vocabulary = 1 << 16, job.plan.dp = 1;
   const double fused = transient_peak(job);
   job.plan.separate_loss = true;
@@ -108,7 +108,7 @@ TEST_CASE("FP32 logits stand in memory") {
 
 TEST_CASE("tensor-parallel gathers and sums hold the cores that the plan gives them, forward and back") {
   for (const bool sequence_parallel : {false, true}) {
-    TrainingJob job = dense_job();
+    TrainingJob job = job_of_software();
     job.plan.tp = 2, job.plan.dp = 2, job.plan.sequence_parallel = sequence_parallel;
     job.plan.tensor_sms = 24;
     Training training(job);

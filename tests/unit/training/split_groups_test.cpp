@@ -14,7 +14,7 @@ std::vector<std::string> sentences(const TrainingPlan& plan, int nodes) {
   return groups_over_domains(cluster, make_layout(plan, column_kinds(plan, cluster.fabric)));
 }
 
-TrainingPlan plan_of(int tp, int dp, int ep) {
+TrainingPlan plan_by_tensors(int tp, int dp, int ep) {
   TrainingPlan plan;
   plan.tp = tp;
   plan.dp = dp;
@@ -25,14 +25,14 @@ TrainingPlan plan_of(int tp, int dp, int ep) {
 }  // namespace
 
 TEST_CASE("groups that fill domains, and those that none has room for, are no one's fault") {
-  CHECK(sentences(plan_of(2, 16, 4), 4).empty());
-  CHECK(sentences(plan_of(1, 32, 16), 4).empty());
+  CHECK(sentences(plan_by_tensors(2, 16, 4), 4).empty());
+  CHECK(sentences(plan_by_tensors(1, 32, 16), 4).empty());
 }
 
 // Of 24 ranks in expert groups of 6, the second and third of four groups stand on two nodes each.
 TEST_CASE(
     "groups that fit in a domain and stand over two are named, with the devices that keep them together") {
-  const auto found = sentences(plan_of(1, 24, 6), 4);
+  const auto found = sentences(plan_by_tensors(1, 24, 6), 4);
   REQUIRE(found.size() == 1);
   CHECK(found.front() ==
         "12 of 24 ranks are in expert groups of 6 that stand over several scale-up domains, though one of 8 "
@@ -40,7 +40,7 @@ TEST_CASE(
 }
 
 TEST_CASE("of groups that fit and are split the largest is named") {
-  const auto found = sentences(plan_of(3, 8, 6), 4);
+  const auto found = sentences(plan_by_tensors(3, 8, 6), 4);
   REQUIRE(found.size() == 1);
   CHECK(found.front().find("in expert groups of 6") != std::string::npos);
 }

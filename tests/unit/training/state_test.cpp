@@ -12,7 +12,7 @@ using namespace moebius;
 namespace {
 
 // Dense model: every parameter has dp replicas, and all sizes divide by 4.
-TrainingJob dense_job() {
+TrainingJob job_with_state() {
   TrainingJob job = small_job();
   job.model.attention = AttentionKind::kGqa;
   job.model.head_dim = 16;
@@ -59,7 +59,7 @@ double payload(const TrainingJob& job, OpKind kind, Phase phase) {
 // P / N with the optimizer's states sharded; 2P + (2 + K) P / N with gradients too; (2 + 2 + K) P / N with
 // parameters too.
 TEST_CASE("the stages of ZeRO keep what their paper says, to the byte") {
-  TrainingJob job = dense_job();
+  TrainingJob job = job_with_state();
   const double p = count_parameters(job.model).total(), n = 4;
   const double weights[] = {2 * p, 2 * p, 2 * p, 2 * p / n};
   const double gradients[] = {2 * p, 2 * p, 2 * p / n, 2 * p / n};
@@ -76,7 +76,7 @@ TEST_CASE("the stages of ZeRO keep what their paper says, to the byte") {
 }
 
 TEST_CASE("two copies of shards over four replicas take twice the memory of one") {
-  TrainingJob job = dense_job();
+  TrainingJob job = job_with_state();
   job.plan.zero = 3;
   const ClassMemory one = memory_of(job);
   job.plan.shard = 2;
@@ -88,7 +88,7 @@ TEST_CASE("two copies of shards over four replicas take twice the memory of one"
 // ZeRO-3's communication (section 7.2 there): parameters are gathered once forward and once backward,
 // gradients reduced once: 3 P in all, against 2 P of an all-reduce. The embedding is not read backward.
 TEST_CASE("sharded parameters are gathered once in each pass, and sums of gradients scattered once") {
-  TrainingJob job = dense_job();
+  TrainingJob job = job_with_state();
   job.plan.zero = 3;
   const double p = count_parameters(job.model).total();
   const double embedding = static_cast<double>(job.model.vocabulary) * job.model.hidden;
@@ -101,7 +101,7 @@ TEST_CASE("sharded parameters are gathered once in each pass, and sums of gradie
 // While layer i computes, layers i and i + 1 .. i + prefetch are there: of equal layers so many times one
 // layer's bytes.
 TEST_CASE("gathered parameters fill no more than the layers in use and those ahead") {
-  TrainingJob job = dense_job();
+  TrainingJob job = job_with_state();
   job.model.layers = 8;
   job.model.first_dense = 8;
   job.plan.zero = 3;
@@ -138,7 +138,7 @@ TEST_CASE("gathered parameters fill no more than the layers in use and those ahe
 
 // All of 12 bytes a parameter stand on the host; the device holds two buckets of updates at a time.
 TEST_CASE("optimizer states in host memory leave the device, and come and go once a step") {
-  TrainingJob job = dense_job();
+  TrainingJob job = job_with_state();
   const double p = count_parameters(job.model).total();
   const double before = memory_of(job).resident[static_cast<int>(MemoryKind::kOptimizer)].value;
   job.plan.offload.optimizer = true;
@@ -152,7 +152,7 @@ TEST_CASE("optimizer states in host memory leave the device, and come and go onc
 
 // Every microbatch that is alive has its activations on the host, but for those of the last layer.
 TEST_CASE("activations in host memory leave room on the device for all but the last group of layers") {
-  TrainingJob job = dense_job();
+  TrainingJob job = job_with_state();
   const ClassMemory before = memory_of(job);
   const double all = before.after_pass[0].value - before.after_pass.back().value;
   job.plan.offload.activations = true;
@@ -168,7 +168,7 @@ TEST_CASE("activations in host memory leave room on the device for all but the l
 // Adam's moments: one byte and a 128th of 4 for the first, two for the second; weights updated without a
 // master.
 TEST_CASE("8-bit moments and missing masters take the bytes of their formats") {
-  TrainingJob job = dense_job();
+  TrainingJob job = job_with_state();
   const double p = count_parameters(job.model).total();
   job.plan.optimizer_states = DType::kFp8;
   job.plan.keeps_master = false;
@@ -178,7 +178,7 @@ TEST_CASE("8-bit moments and missing masters take the bytes of their formats") {
 }
 
 TEST_CASE("gradients that are reduced in 8 bits are kept in FP32") {
-  TrainingJob job = dense_job();
+  TrainingJob job = job_with_state();
   const double p = count_parameters(job.model).total();
   job.plan.gradients = DType::kFp8;
   CHECK(kept(memory_of(job), MemoryKind::kGradients) == 4 * p);

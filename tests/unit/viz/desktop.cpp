@@ -11,10 +11,6 @@ namespace {
 using namespace moebius;
 using namespace moebius::test;
 
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 // Opens `run` in a window, plays `hands` (shell lines that use $window) and waits till the viewer has ended.
 Finished with_hands(const Scratch& scratch, const std::string& run, const std::string& hands) {
   const std::string display = scratch.path("display");

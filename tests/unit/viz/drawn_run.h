@@ -9,6 +9,10 @@
 
 namespace moebius::test {
 
+inline bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
 // Eight microbatches go through two stages: each stage computes three ops, dispatches to its experts between
 // them, and the first sends to the second. Times are in microseconds, times 1,000. The op "gemm down L1" of
 // microbatch 5 in stage 1 takes `longer` ns more.

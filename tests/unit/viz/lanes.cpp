@@ -33,11 +33,11 @@ Timeline one_lane(const std::vector<std::pair<std::int64_t, std::int64_t>>& span
   return t;
 }
 
-struct Opened {
+struct OpenedLanes {
   test::Scratch scratch;
   SpanColumns columns;
   LaneSpans lanes;
-  explicit Opened(const Timeline& t)
+  explicit OpenedLanes(const Timeline& t)
       : columns((save_timeline(t, scratch.path("t.mtl")), scratch.path("t.mtl"))), lanes(columns) {}
 };
 
@@ -57,7 +57,7 @@ std::vector<std::pair<std::int64_t, std::int64_t>> half_busy(int count) {
 }  // namespace
 
 TEST_CASE("spans that do not overlap stand in one row by time") {
-  const Opened run(one_lane({{0, 10}, {10, 30}, {40, 50}}));
+  const OpenedLanes run(one_lane({{0, 10}, {10, 30}, {40, 50}}));
   REQUIRE(run.lanes.rows().size() == 1);
   CHECK(run.lanes.end_of_run() == 50);
   CHECK(run.lanes.start(2) == 40);
@@ -66,7 +66,7 @@ TEST_CASE("spans that do not overlap stand in one row by time") {
 
 TEST_CASE("spans that overlap are dealt out to as few rows as hold them apart") {
   // 0-30 and 40-60 in the first row; 10-20 and 20-50 beside them, as each is free again.
-  const Opened run(one_lane({{0, 30}, {10, 20}, {20, 50}, {40, 60}}));
+  const OpenedLanes run(one_lane({{0, 30}, {10, 20}, {20, 50}, {40, 60}}));
   REQUIRE(run.lanes.rows().size() == 2);
   CHECK(run.lanes.rows()[0].count == 2);
   CHECK(run.lanes.rows()[1].count == 2);
@@ -80,14 +80,14 @@ TEST_CASE("spans that overlap are dealt out to as few rows as hold them apart") 
 
 TEST_CASE("a span longer than 32 bits of nanoseconds keeps its length") {
   const std::int64_t hour = 3'600'000'000'000;
-  const Opened run(one_lane({{0, hour}, {hour, hour + 5}, {hour + 5, 3 * hour}}));
+  const OpenedLanes run(one_lane({{0, hour}, {hour, hour + 5}, {hour + 5, 3 * hour}}));
   CHECK(run.lanes.length(0) == hour);
   CHECK(run.lanes.length(1) == 5);
   CHECK(run.lanes.length(2) == 2 * hour - 5);
 }
 
 TEST_CASE("the first span that ends after a time is found among many") {
-  const Opened run(one_lane(half_busy(1000)));
+  const OpenedLanes run(one_lane(half_busy(1000)));
   const LaneRow& row = run.lanes.rows()[0];
   CHECK(run.lanes.first_ending_after(row, 0) == 0);
   CHECK(run.lanes.first_ending_after(row, 49) == 0);
@@ -98,7 +98,7 @@ TEST_CASE("the first span that ends after a time is found among many") {
 }
 
 TEST_CASE("spans a pixel wide are drawn as they are, narrower ones as columns of their share") {
-  const Opened run(one_lane(half_busy(1000)));
+  const OpenedLanes run(one_lane(half_busy(1000)));
   LevelOfDetail lod(run.lanes);
   std::vector<Stroke> strokes;
   lod.draw(0, {0, 1000}, 1000, strokes);  // 1 ns a pixel
@@ -118,7 +118,7 @@ TEST_CASE("what is drawn fills as much as the spans do at every zoom") {
   // 100,000 spans, of 10, 20, ... 70 of each 100 ns in turn: 40% on average.
   std::vector<std::pair<std::int64_t, std::int64_t>> spans;
   for (int i = 0; i < 100'000; ++i) spans.emplace_back(i * 100, i * 100 + 10 * (1 + i % 7));
-  const Opened run(one_lane(spans));
+  const OpenedLanes run(one_lane(spans));
   LevelOfDetail lod(run.lanes);
   for (const double share : {1.0, 0.3, 0.03, 0.003, 0.0003}) {
     const TimeWindow window{0, share * 1e7};
@@ -137,7 +137,7 @@ TEST_CASE("many spans in one pixel cost no more than a few hundred") {
   std::vector<std::pair<std::int64_t, std::int64_t>> spans;
   for (int i = 0; i < 1'000'000; ++i) spans.emplace_back(i * 10, i * 10 + 10);
   spans.emplace_back(1'000'000'000, 1'000'000'010);
-  const Opened run(one_lane(spans));
+  const OpenedLanes run(one_lane(spans));
   LevelOfDetail lod(run.lanes);
   std::vector<Stroke> strokes;
   lod.draw(0, {0, 1e9}, 1600, strokes);
@@ -147,7 +147,7 @@ TEST_CASE("many spans in one pixel cost no more than a few hundred") {
 
 TEST_CASE(
     "a column shows the category that fills most of it and what a filter leaves only where nothing passes") {
-  const Opened run(one_lane({{0, 10}, {10, 40}, {40, 45}}));
+  const OpenedLanes run(one_lane({{0, 10}, {10, 40}, {40, 45}}));
   LevelOfDetail lod(run.lanes);
   lod.set_categories({3, 5, 5});
   std::vector<Stroke> strokes;

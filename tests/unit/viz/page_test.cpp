@@ -15,7 +15,7 @@ namespace {
 
 using namespace literals;
 
-constexpr const char* kReport = R"({"scenario": "a <b> & \"c\"", "kind": "training", "executor": "sim",
+constexpr const char* kEscapedReport = R"({"scenario": "a <b> & \"c\"", "kind": "training", "executor": "sim",
   "detail": "fluid", "seed": 3, "step_time_s": 1.25, "mfu": 0.5,
   "breakdown": {"compute_s": 1.0, "exposed_communication_s": 0.25, "bubble_s": 0,
                 "by_kind": {"gemm": {"compute_s": 0.9}, "dispatch": {"busy_s": 0.3, "exposed_s": 0.25}}},
@@ -24,7 +24,7 @@ constexpr const char* kReport = R"({"scenario": "a <b> & \"c\"", "kind": "traini
 
 class Run {
  public:
-  explicit Run(const std::string& report = kReport) { scratch_.write("report.json", report); }
+  explicit Run(const std::string& report = kEscapedReport) { scratch_.write("report.json", report); }
   RunOnPage page() const { return RunOnPage(directory()); }
   std::string directory() const {
     const std::string path = scratch_.path("");
@@ -83,7 +83,7 @@ TEST_CASE("parts of a bar are as long as their share and a limit is marked") {
 }
 
 TEST_CASE("two runs stand beside each other with their difference") {
-  std::string slower = kReport;
+  std::string slower = kEscapedReport;
   slower.replace(slower.find("1.25"), 4, "2.50");
   const Run a, b(slower);
   const std::string text = comparison_page(a.page(), b.page());

@@ -44,10 +44,6 @@ std::pair<double, double> window_of(const std::string& state) {
   return {std::stod(state.substr(at, dots - at)), std::stod(state.substr(dots + 2))};
 }
 
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 // Of the pixels, the share that differs by more than a shade.
 double difference(const viz::Picture& a, const viz::Picture& b) {
   if (a.width != b.width || a.height != b.height) return 1;

@@ -11,7 +11,7 @@ using namespace moebius;
 namespace {
 
 // What reading the text says after the file's name; empty when it is read.
-std::string refusal(const std::string& text) {
+std::string refusal_of_loads(const std::string& text) {
   const test::Scratch scratch;
   const std::string path = scratch.write("loads.csv", text);
   try {
@@ -40,11 +40,11 @@ TEST_CASE("recorded loads may stand in any order, absent experts had no tokens, 
 }
 
 TEST_CASE("recorded loads that make no sense are refused with their line") {
-  CHECK(refusal("") == ": expected a header line, found none");
-  CHECK(refusal("step,layer,tokens\n") ==
+  CHECK(refusal_of_loads("") == ": expected a header line, found none");
+  CHECK(refusal_of_loads("step,layer,tokens\n") ==
         ":1: expected columns step, layer, expert, tokens, found no expert");
-  CHECK(refusal(kHeader) == ": expected rows of counts, found none");
-  const auto row = [](const char* text) { return refusal(std::string(kHeader) + text); };
+  CHECK(refusal_of_loads(kHeader) == ": expected rows of counts, found none");
+  const auto row = [](const char* text) { return refusal_of_loads(std::string(kHeader) + text); };
   CHECK(row("0,1,-1,3\n") == ":2: expert: expected a whole number from 0 to 65535, found -1");
   CHECK(row("0,1.5,1,3\n") == ":2: layer: expected a whole number from 0 to 4095, found 1.5");
   CHECK(row("0,1,1,3\n0,1,1,3\n") == ":3: expert 1 of layer 1 stands twice in step 0");

@@ -15,7 +15,7 @@ constexpr double kNetworkLatency = 3.25e-6;  // one switch: 2.8 us within a leaf
 constexpr int kHidden = 7168, kActive = 8, kExperts = 256;  // DeepSeek-V3, where a table does not say
 constexpr double kScaleBlock = 128, kScaleBytes = 4;
 
-struct Shape {
+struct ExchangeShape {
   double tokens = 0;
   int hidden = kHidden, active = kActive, experts = kExperts;
   int ranks = 8, per_node = 8, nodes_per_token = 0, held = 0;
@@ -27,7 +27,7 @@ constexpr double kAscendRowHeader = 44;  // INT8: a scale in 32 bytes, where the
 
 // Dispatch in FP8 with a scale for every 128 values and, in the low-latency kernel, 16 bytes of its own;
 // combine in BF16.
-double row_bytes(const Shape& shape, const ExchangeQuestion& question) {
+double row_bytes(const ExchangeShape& shape, const ExchangeQuestion& question) {
   if (question.combine) return 2.0 * shape.hidden;
   if (shape.dies > 1) return shape.hidden + kAscendRowHeader;
   const double row = shape.hidden * (1 + kScaleBytes / kScaleBlock);
@@ -35,7 +35,7 @@ double row_bytes(const Shape& shape, const ExchangeQuestion& question) {
 }
 
 ExchangeRow row_of(const char* table, const Accelerator& chip, ExchangeQuestion question,
-                   const Shape& shape) {
+                   const ExchangeShape& shape) {
   ExchangeRow row;
   row.table = table;
   row.chip = chip.id;
@@ -58,9 +58,9 @@ ExchangeRow row_of(const char* table, const Accelerator& chip, ExchangeQuestion 
   return row;
 }
 
-Shape database_shape(const Csv& csv, const CsvRow& line, const Accelerator& chip) {
+ExchangeShape database_shape(const Csv& csv, const CsvRow& line, const Accelerator& chip) {
   const auto whole = [&](const char* column) { return static_cast<int>(csv.number(line, column)); };
-  Shape shape{csv.number(line, "num_tokens"), whole("hidden"), whole("topk"), whole("num_experts")};
+  ExchangeShape shape{csv.number(line, "num_tokens"), whole("hidden"), whole("topk"), whole("num_experts")};
   shape.per_node = chip.id == "gb300-nvl72" ? 4 : 8;  // a tray of four
   shape.ranks = shape.per_node * whole("node_num");
   return shape;
@@ -72,7 +72,7 @@ void read_throughput(const std::string& path, const Catalog& catalog, std::vecto
     const Accelerator chip = catalog.accelerator(csv.text(line, "system"));
     for (const bool combine : {false, true}) {
       const std::string op = combine ? "combine" : "dispatch";
-      Shape shape = database_shape(csv, line, chip);
+      ExchangeShape shape = database_shape(csv, line, chip);
       shape.held = static_cast<int>(csv.number(line, op + "_sms"));
       rows.push_back(row_of("deepep_normal", chip, {ExchangeFamily::kThroughput, combine}, shape));
       rows.back().seconds =
@@ -94,7 +94,7 @@ void read_low_latency(const std::string& path, const Catalog& catalog, std::vect
 }
 
 // Rows that the publisher divides by the time.
-double published_rows(const ExchangeRow& row, const Shape& shape) {
+double published_rows(const ExchangeRow& row, const ExchangeShape& shape) {
   const double own = shape.per_node, nodes = row.load.nodes;
   return nodes == 1 ? row.load.inside * own / (own - 1) : row.load.across * nodes / (nodes - 1);
 }
@@ -107,7 +107,7 @@ void read_published(const std::string& path, const Catalog& catalog, std::vector
     if (csv.text(line, "readme_version") != (low_latency ? "2025-06-05" : "2025-04-22")) continue;
     const ExchangeQuestion question{low_latency ? ExchangeFamily::kLowLatency : ExchangeFamily::kThroughput,
                                     csv.text(line, "op") == "combine"};
-    Shape shape{csv.number(line, "tokens_per_rank")};
+    ExchangeShape shape{csv.number(line, "tokens_per_rank")};
     shape.ranks = static_cast<int>(csv.number(line, "ep"));
     shape.nodes_per_token = 4;
     rows.push_back(row_of("deepep", chip, question, shape));
@@ -118,8 +118,8 @@ void read_published(const std::string& path, const Catalog& catalog, std::vector
   }
 }
 
-Shape super_node_shape(double tokens, double ranks) {
-  Shape shape{tokens};
+ExchangeShape super_node_shape(double tokens, double ranks) {
+  ExchangeShape shape{tokens};
   shape.ranks = shape.per_node = static_cast<int>(ranks);
   shape.dies = kAscendDies;
   shape.to_experts = true;
@@ -133,7 +133,7 @@ void read_ascend(const std::string& path, const Catalog& catalog, std::vector<Ex
     const bool low_latency = csv.text(line, "kernel") == "low_latency";
     const ExchangeQuestion question{low_latency ? ExchangeFamily::kLowLatency : ExchangeFamily::kThroughput,
                                     csv.text(line, "op") == "combine"};
-    const Shape shape = super_node_shape(csv.number(line, "tokens_per_rank"), csv.number(line, "ep"));
+    const ExchangeShape shape = super_node_shape(csv.number(line, "tokens_per_rank"), csv.number(line, "ep"));
     rows.push_back(row_of("deepep_ascend", chip, question, shape));
     ExchangeRow& row = rows.back();
     row.seconds = low_latency

@@ -9,15 +9,12 @@
 #include "hw/error.h"
 #include "workloads/calibration/experts/expert_parts.h"
 #include "workloads/calibration/experts/expert_test.h"
+#include "workloads/calibration/fit_rules.h"
 #include "workloads/cost/measured_table.h"
 
 namespace moebius {
 namespace {
 
-constexpr int kMostSweeps = 25;
-constexpr double kLeastShare = 0.05;  // of a row's GEMMs that a value must carry to be told by it
-constexpr double kPrior = 0.2;        // weight of the nearest row's own correction beside rows of weight one
-constexpr double kMostLoss = 0.3;
 constexpr double kGain = 0.99;  // a finer grid must lose less than so much of the coarser one's loss
 
 // A row as the fit sees it: what its GEMMs took together, and the values that tell it.
@@ -65,7 +62,7 @@ class Fit {
       ++rows;
       double told = 0;
       for (const ExpertPart& part : row.parts) told += part.microseconds * values[part.value];
-      sum += std::min(kMostLoss, std::abs(told / row.microseconds - 1));
+      sum += std::min(kMostLossOfRow, std::abs(told / row.microseconds - 1));
     }
     return rows > 0 ? sum / rows : 0;
   }
@@ -164,19 +161,15 @@ ExpertParts choose_points(const AnalyticModel& model, const ProfileTable& table,
   return best;
 }
 
-float rounded(double microseconds) {
-  const double unit = std::pow(10, std::floor(std::log10(microseconds)) - 3);
-  return static_cast<float>(std::round(microseconds / unit) * unit);
-}
-
 // One site of a table; NaN where no row says anything.
 std::vector<float> values_at(const ExpertParts& parts, const std::vector<double>& corrections,
                              std::size_t pair, bool up) {
   std::vector<float> values;
   for (std::size_t point = 0; point < parts.points().size(); ++point) {
     const double correction = corrections[pair * parts.points().size() + point];
-    values.push_back(correction > 0 ? rounded(correction * parts.model_at(pair, point, up))
-                                    : std::numeric_limits<float>::quiet_NaN());
+    values.push_back(correction > 0
+                         ? static_cast<float>(rounded(correction * parts.model_at(pair, point, up), 4))
+                         : std::numeric_limits<float>::quiet_NaN());
   }
   return values;
 }

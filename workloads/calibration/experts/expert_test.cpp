@@ -5,29 +5,12 @@
 #include <map>
 
 #include "workloads/calibration/experts/expert_parts.h"
+#include "workloads/calibration/held_out.h"
 #include "workloads/cost/measured_table.h"
 #include "workloads/cost/table.h"
 
 namespace moebius {
 namespace {
-
-// As profiles write errors.
-double rounded(double error) {
-  return std::round(error * 1e4) / 1e4;
-}
-
-HeldOut summary(std::vector<double> errors) {
-  HeldOut held_out{.rows = static_cast<int>(errors.size())};
-  if (errors.empty()) return held_out;
-  std::sort(errors.begin(), errors.end());
-  double sum = 0;
-  for (const double error : errors) sum += error;
-  held_out.mean = rounded(sum / static_cast<double>(errors.size()));
-  held_out.worst = rounded(errors.back());
-  held_out.median = rounded(errors[errors.size() / 2]);
-  held_out.p90 = rounded(errors[errors.size() * 9 / 10]);
-  return held_out;
-}
 
 // The sum over the row's kernels, mean of its routings.
 class Teller {
@@ -82,9 +65,9 @@ class Errors {
   }
 
   HeldOut held_out() const {
-    HeldOut held_out = summary(all_);
+    HeldOut held_out = held_out_of(all_);
     for (const auto& [distribution, errors] : by_distribution_) {
-      const HeldOut part = summary(errors);
+      const HeldOut part = held_out_of(errors);
       held_out.parts.push_back({distribution, part.rows, part.median, part.p90});
     }
     return held_out;

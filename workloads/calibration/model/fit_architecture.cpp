@@ -5,6 +5,8 @@
 #include <cmath>
 #include <map>
 
+#include "workloads/calibration/fit_rules.h"
+
 namespace moebius {
 namespace {
 
@@ -61,12 +63,6 @@ double loss(const Architecture& constants, const std::vector<const MeasuredChip*
   return all / std::max<double>(1, static_cast<double>(sums.size()));
 }
 
-// As the file holds it.
-double rounded(double value) {
-  const double unit = std::pow(10, std::floor(std::log10(value)) - 2);
-  return std::round(value / unit) * unit;
-}
-
 }  // namespace
 
 double model_microseconds(const AnalyticModel& model, const ModelRow& row) {
@@ -94,7 +90,7 @@ Architecture fit_constants(const Architecture& start, const std::vector<const Me
       }
     if (!better) step /= 2;
   }
-  for (const Constant& constant : kConstants) best.*constant.field = rounded(best.*constant.field);
+  for (const Constant& constant : kConstants) best.*constant.field = rounded(best.*constant.field, 3);
   return best;
 }
 

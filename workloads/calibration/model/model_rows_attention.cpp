@@ -13,7 +13,7 @@
 namespace moebius {
 namespace {
 
-constexpr std::uint64_t kOneIn = 11;  // of up to 20,000 a chip, format and stack
+constexpr std::uint64_t kOneAttentionIn = 11;  // of up to 20,000 a chip, format and stack
 constexpr std::uint64_t kOneOfLatent = 3;
 
 DType dtype_named(const std::string& name) {
@@ -45,7 +45,8 @@ Passes passes_of(const Shape& shape, bool trtllm, bool prefill, bool latent) {
 }
 
 // Whether SGLang's decode rows hold the write of the cache as a kernel: TensorRT-LLM's kernel in 0.5.10 takes
-// 2 us less on B300 than in 0.5.14 on B200 and GB300, and FlashInfer's 4 to 6 us at two keys are one kernel's.
+// 2 us less on B300 than in 0.5.14 on B200 and GB300, and FlashInfer's 4 to 6 us at two keys are one
+// kernel's.
 bool writes_cache(const Csv& csv, const CsvRow& row, bool prefill) {
   const std::string& kernel = csv.text(row, "kernel");
   if (prefill || csv.text(row, "backend") != "sglang") return true;
@@ -162,11 +163,12 @@ std::vector<ModelRow> rows_of(const std::string& directory, const Accelerator& c
 }  // namespace
 
 std::vector<ModelRow> prefill_model_rows(const std::string& directory, const Accelerator& chip) {
-  return rows_of(directory, chip, {"context_attention.csv.gz", "attn_dtype", true, false, kOneIn});
+  return rows_of(directory, chip, {"context_attention.csv.gz", "attn_dtype", true, false, kOneAttentionIn});
 }
 
 std::vector<ModelRow> decode_model_rows(const std::string& directory, const Accelerator& chip) {
-  return rows_of(directory, chip, {"generation_attention.csv.gz", "attn_dtype", false, false, kOneIn});
+  return rows_of(directory, chip,
+                 {"generation_attention.csv.gz", "attn_dtype", false, false, kOneAttentionIn});
 }
 
 std::vector<ModelRow> latent_prefill_model_rows(const std::string& directory, const Accelerator& chip) {

@@ -10,7 +10,7 @@
 namespace moebius {
 namespace {
 
-constexpr std::uint64_t kOneIn = 23;  // of 6,000 to 20,000 a chip, format and stack
+constexpr std::uint64_t kOneExpertRowIn = 23;  // of 6,000 to 20,000 a chip, format and stack
 
 // How a stack runs the layer.
 enum class Layer : std::uint8_t { kPlain, kSortedApart, kFused };
@@ -76,7 +76,8 @@ std::vector<ModelRow> expert_model_rows(const std::string& directory, const Acce
   std::vector<ModelRow> rows;
   for (const CsvRow& row : csv.rows()) {
     const ExpertFormat* format = find_expert_format(csv.text(row, "dtype"));
-    if (format == nullptr || !in_sample(row.text, kOneIn) || !reason_against(csv, row).empty()) continue;
+    if (format == nullptr || !in_sample(row.text, kOneExpertRowIn) || !reason_against(csv, row).empty())
+      continue;
     const ExpertRow measured = expert_row(csv, row, *format, routings);
     if (measured.routings) rows.push_back(model_row(measured, format->name, csv, row, chip));
   }

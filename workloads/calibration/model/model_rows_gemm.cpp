@@ -11,7 +11,7 @@
 namespace moebius {
 namespace {
 
-constexpr std::uint64_t kOneIn = 7;  // of about 11,500 a chip, format and stack
+constexpr std::uint64_t kOneGemmIn = 7;  // of about 11,500 a chip, format and stack
 
 // What a format multiplies.
 struct GemmFormat {
@@ -81,7 +81,7 @@ std::vector<ModelRow> gemm_model_rows(const std::string& directory, const Accele
   std::vector<ModelRow> rows;
   for (const CsvRow& row : csv.rows()) {
     const auto format = format_named(csv.text(row, "dtype"));
-    if (!format || !in_sample(row.text, kOneIn)) continue;
+    if (!format || !in_sample(row.text, kOneGemmIn)) continue;
     const std::string& backend = csv.text(row, "backend");
     const auto size = [&](const char* column) { return static_cast<std::int64_t>(csv.number(row, column)); };
     const Shape shape{.m = size("m"), .n = size("n"), .k = size("k")};

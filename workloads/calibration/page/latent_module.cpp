@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <map>
 
+#include "hw/median.h"
 #include "models/layer_math.h"
 #include "workloads/calibration/kernel_database.h"
 #include "workloads/calibration/latent_attention.h"
@@ -146,15 +147,9 @@ void read(const std::string& from, const Profile& profile, const ModuleFile& fil
   }
 }
 
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
 double median_size(std::vector<double> errors) {
   for (double& error : errors) error = std::abs(error);
-  return median(std::move(errors));
+  return upper_median(std::move(errors));
 }
 
 }  // namespace
@@ -206,7 +201,7 @@ std::string composition_table(const std::string& from, const std::vector<Profile
     std::sort(sizes.begin(), sizes.end());
     text += fmt::format("| {} | {} | {} | {} | {:.1f} | {:.1f} | {:+.1f} |\n", key.chip, key.name, key.phase,
                         of_rows.size(), 100 * median_size(of_rows), 100 * sizes[sizes.size() * 9 / 10],
-                        100 * median(of_rows));
+                        100 * upper_median(of_rows));
   }
   return text;
 }

@@ -51,17 +51,10 @@ std::int64_t copies_of(const std::vector<Kernel>& kernels) {
   return 0;
 }
 
-bool is_gradient_of_weights(OpKind kind) {
-  return kind == OpKind::kGemmWgrad || kind == OpKind::kGroupedGemmWgrad;
-}
-
 Shape shape_of(const TraceStep& step, std::int64_t rows) {
   Shape shape{.m = rows, .n = step.n, .k = step.k};
-  if (is_gradient_of_weights(step.kind)) shape = {.m = step.n, .n = step.k, .k = rows};
-  if (step.rows == TraceRows::kCopies &&
-      (step.kind == OpKind::kGroupedGemm || step.kind == OpKind::kGroupedGemmDgrad ||
-       step.kind == OpKind::kGroupedGemmWgrad))
-    shape.groups = kExpertsOfRank;
+  if (is_weight_gradient(step.kind)) shape = {.m = step.n, .n = step.k, .k = rows};
+  if (step.rows == TraceRows::kCopies && is_grouped(step.kind)) shape.groups = kExpertsOfRank;
   if (step.kind == OpKind::kRotary || step.kind == OpKind::kRotaryGrad) {
     shape.groups = 1;
     shape.heads = step.n == 64 ? 1 : 128;
@@ -69,7 +62,7 @@ Shape shape_of(const TraceStep& step, std::int64_t rows) {
   }
   if (step.kind == OpKind::kMlaKeys || step.kind == OpKind::kMlaKeysGrad)
     shape = {.m = rows, .n = step.n, .k = step.k, .heads = 128, .head_dim = 192, .v_dim = 128};
-  if (step.kind == OpKind::kAttention || step.kind == OpKind::kAttentionGrad)
+  if (is_attention(step.kind))
     shape = {
         .m = rows, .groups = 1, .heads = 128, .kv_heads = 128, .head_dim = 192, .v_dim = 128, .kv = rows};
   if (step.kind == OpKind::kActivation || step.kind == OpKind::kActivationGrad) shape.k = 2;
@@ -158,7 +151,7 @@ class Layer {
     for (std::size_t i = ops_.size(); i-- > first_;) {
       if (ops_[i].queries.empty() || ops_[i].is_stand_in) continue;
       const CostQuery& query = ops_[i].queries.front();
-      const std::int64_t columns = is_gradient_of_weights(step.kind) ? query.shape.m : query.shape.n;
+      const std::int64_t columns = is_weight_gradient(step.kind) ? query.shape.m : query.shape.n;
       if (query.kind == step.kind && query.dtype == step.dtype && columns == step.n) return &ops_[i];
     }
     return nullptr;

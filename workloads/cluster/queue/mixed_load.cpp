@@ -12,11 +12,11 @@ namespace moebius {
 namespace {
 
 constexpr std::array<std::string_view, kNumJobClasses> kClassNames{"training", "sft", "rl", "inference"};
-constexpr double kHour = 3600, kDay = 24 * kHour, kWeek = 7 * kDay;
+constexpr double kDay = 24 * kHour.seconds(), kWeek = 7 * kDay;
 
 // 1 at the peak's hour, -1 twelve hours later.
 double swing(double seconds, double peak_hour) {
-  return std::cos(2 * std::numbers::pi * (seconds - peak_hour * kHour) / kDay);
+  return std::cos(2 * std::numbers::pi * (seconds - peak_hour * kHour.seconds()) / kDay);
 }
 
 // Against a weekday's mean; at most 1 + depth.
@@ -81,7 +81,7 @@ DrawnJob draw_job(const QueuePlan& plan, int shape_index, Time duration, RandomS
   else
     job.size = draw_by(shape.weights, random);
   job.arrival = random.unit() < plan.load.backlog ? Time{} : draw_arrival(plan.load, duration, random);
-  job.work = time_from_seconds(kHour * std::exp(shape.sigma * random.normal()));
+  job.work = time_from_seconds(kHour.seconds() * std::exp(shape.sigma * random.normal()));
   const double stated = 1 + (plan.load.overestimate - 1) * random.unit();
   job.estimate = time_from_seconds(job.work.seconds() * stated);
   return job;
@@ -144,7 +144,7 @@ std::vector<DrawnJob> draw_load(const QueuePlan& plan, Time duration, std::uint6
 
 int wanted_replicas(const QueuePlan& plan, const DrawnJob& job, Time now) {
   const JobShape& shape = plan.shapes[job.shape];
-  const auto hour = static_cast<std::uint64_t>(now.seconds() / kHour);
+  const auto hour = static_cast<std::uint64_t>(now.seconds() / kHour.seconds());
   RandomStream random(RandomStream::finalise(job.key + hour * RandomStream::kGolden));
   const double level = mean_level(shape) + (1 - shape.night) / 2 * swing(now.seconds(), plan.load.peak_hour);
   const double wanted = job.replicas * level * std::exp(plan.load.noise * random.normal());

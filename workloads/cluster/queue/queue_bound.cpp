@@ -7,7 +7,6 @@ namespace moebius {
 
 namespace {
 
-constexpr Time kHour{3'600'000'000'000};
 constexpr double kEndless = std::numeric_limits<double>::infinity();
 
 struct FluidJob {

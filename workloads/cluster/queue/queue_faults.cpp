@@ -2,13 +2,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "workloads/cluster/cluster_rates.h"
 #include "workloads/cluster/queue/queue_run.h"
 
 namespace moebius {
 
-namespace {
-constexpr Time kLookAgain{60'000'000'000};  // for a bad node, where its job does not run
-}
+namespace {}
 
 void QueueRun::next_fault() {
   if (total_rate_ > 0)

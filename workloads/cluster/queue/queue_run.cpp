@@ -9,9 +9,7 @@
 
 namespace moebius {
 
-namespace {
-constexpr Time kHour{3'600'000'000'000};
-}
+namespace {}
 
 void QueueRun::push(Time time, Event::What what, int subject, int version) {
   if (time < in_.cluster.duration) events_.push({time, order_++, what, subject, version});

@@ -7,14 +7,14 @@
 namespace moebius {
 namespace {
 
-using Slots = std::span<const std::int32_t>;
+using SlotView = std::span<const std::int32_t>;
 
-bool holds(Slots slots, std::int32_t expert) {
+bool holds(SlotView slots, std::int32_t expert) {
   return std::find(slots.begin(), slots.end(), expert) != slots.end();
 }
 
 // The wanted experts of a rank: what stands there stays in its slot, the rest fills the other slots in order.
-void arrange_rank(Slots now, Slots wanted, std::span<std::int32_t> result) {
+void arrange_rank(SlotView now, SlotView wanted, std::span<std::int32_t> result) {
   std::vector<std::int32_t> left(wanted.begin(), wanted.end());
   std::vector<bool> kept(now.size(), false);
   for (std::size_t s = 0; s < now.size(); ++s) {
@@ -36,7 +36,7 @@ Rearrangement rearrange(const SlotExperts& now, const SlotExperts& wanted, int r
   Rearrangement result{SlotExperts(now.size()), {}};
   std::vector<std::int32_t> sent(ranks, 0);
   const auto at = [&](const SlotExperts& slots, int rank) {
-    return Slots(slots).subspan(rank * of_rank, of_rank);
+    return SlotView(slots).subspan(rank * of_rank, of_rank);
   };
   const auto sender = [&](std::int32_t expert, int to) {
     std::tuple<bool, std::int32_t, int> best{true, INT32_MAX, -1};
@@ -49,7 +49,7 @@ Rearrangement rearrange(const SlotExperts& now, const SlotExperts& wanted, int r
     const auto slots = std::span(result.expert_of_slot).subspan(rank * of_rank, of_rank);
     arrange_rank(at(now, rank), at(wanted, rank), slots);
     for (std::size_t s = 0; s < of_rank; ++s) {
-      if (holds(at(now, rank), slots[s]) || holds(Slots(slots).first(s), slots[s])) continue;
+      if (holds(at(now, rank), slots[s]) || holds(SlotView(slots).first(s), slots[s])) continue;
       const int from = sender(slots[s], rank);
       ++sent[from];
       result.moves.push_back({slots[s], from, rank});

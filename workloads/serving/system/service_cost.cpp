@@ -11,10 +11,6 @@ ClassTokens tokens_of(const PoolFigures& run) {
   return sum;
 }
 
-double share(double part, double whole) {
-  return whole > 0 ? part / whole : 0;
-}
-
 // Devices are paid for and their nodes run all the time; they take their TDP while they work. What they take
 // while idle is in no catalog, and left out.
 PoolCost cost_of(const ServicePoolFigures& pool, Time span) {

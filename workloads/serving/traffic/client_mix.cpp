@@ -13,8 +13,6 @@
 namespace moebius {
 namespace {
 
-constexpr double kMostTokens = 1 << 24;
-
 struct Lognormal {
   double mean = 1, sigma = 0;
 };

@@ -81,8 +81,8 @@ class Table {
   std::vector<std::string_view> cells_;
 };
 
-// Nanoseconds of "2023-11-16 18:15:46.6805900", with a zone or none; nothing for another text, or a year that 64
-// bits of nanoseconds do not reach.
+// Nanoseconds of "2023-11-16 18:15:46.6805900", with a zone or none; nothing for another text, or a year that
+// 64 bits of nanoseconds do not reach.
 std::optional<std::int64_t> moment_of(std::string_view text) {
   const auto digits = [&](std::size_t at, std::size_t count) -> std::optional<int> {
     if (at + count > text.size()) return std::nullopt;
@@ -139,8 +139,8 @@ class AzureTrace : public TrafficStream {
     last_ = *moment;
     request = TrafficRequest{};
     request.arrival = Time{last_ - *first_};
-    request.input_tokens = table_.whole(input_, kMostTraceTokens);
-    request.output_tokens = table_.whole(output_, kMostTraceTokens);
+    request.input_tokens = table_.whole(input_, kMostTokens);
+    request.output_tokens = table_.whole(output_, kMostTokens);
     if (images_ >= 0) request.images = static_cast<std::int32_t>(table_.whole(images_, 1e6));
     return true;
   }
@@ -165,14 +165,14 @@ class BurstGptTrace : public TrafficStream {
     request = TrafficRequest{};
     do {
       if (!table_.next()) return false;
-      request.output_tokens = table_.whole(output_, kMostTraceTokens);
+      request.output_tokens = table_.whole(output_, kMostTokens);
     } while (request.output_tokens == 0);  // it failed
     const Time moment{std::llround(table_.number(time_, kLastTraceMs / 1000) * 1e9)};
     if (!first_) first_ = last_ = moment;
     if (moment < last_) table_.fail(time_, "expected a time not before that of the row above");
     last_ = moment;
     request.arrival = moment - *first_;
-    request.input_tokens = table_.whole(input_, kMostTraceTokens);
+    request.input_tokens = table_.whole(input_, kMostTokens);
     const std::string name(table_.text(session_));
     if (!name.empty())
       request.session = sessions_.emplace(name, static_cast<std::int64_t>(sessions_.size())).first->second;

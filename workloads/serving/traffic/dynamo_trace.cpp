@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kWindow = 4096;  // rows
 
-struct Later {
+struct ArrivesLater {
   bool operator()(const TrafficRequest& a, const TrafficRequest& b) const { return b.arrival < a.arrival; }
 };
 
@@ -49,8 +49,8 @@ class DynamoTrace : public TrafficStream {
     if (last_ && request.arrival < *last_)
       row_.fail("request.request_received_ms",
                 fmt::format("the request came more than {} rows before those above", kWindow));
-    request.input_tokens = whole("request.replay.input_length", 1, kMostTraceTokens);
-    request.output_tokens = whole("request.output_tokens", 0, kMostTraceTokens);
+    request.input_tokens = whole("request.replay.input_length", 1, kMostTokens);
+    request.output_tokens = whole("request.output_tokens", 0, kMostTokens);
     request.block_tokens = whole("request.replay.trace_block_size", 1, kMostTraceBlockTokens);
     request.blocks = row_.ids();
     const std::int64_t most = (request.input_tokens + request.block_tokens - 1) / request.block_tokens;
@@ -79,7 +79,7 @@ class DynamoTrace : public TrafficStream {
   JsonRow row_;
   std::string line_;
   std::optional<Time> first_, last_;
-  std::priority_queue<TrafficRequest, std::vector<TrafficRequest>, Later> window_;
+  std::priority_queue<TrafficRequest, std::vector<TrafficRequest>, ArrivesLater> window_;
   std::unordered_map<std::string, std::int64_t> sessions_;
 };
 

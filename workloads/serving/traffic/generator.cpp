@@ -43,7 +43,7 @@ struct Session {
 };
 
 // Earlier turns first, then older sessions.
-struct Later {
+struct LaterTurn {
   bool operator()(const Session& a, const Session& b) const {
     return std::pair(b.next, b.number) < std::pair(a.next, a.number);
   }
@@ -61,14 +61,14 @@ class Generated : public TrafficStream {
     Session session;
     do {
       while (open_.empty() || next_start_ <= open_.front().next) begin_session();
-      std::pop_heap(open_.begin(), open_.end(), Later{});
+      std::pop_heap(open_.begin(), open_.end(), LaterTurn{});
       session = std::move(open_.back());
       open_.pop_back();
     } while (!take_turn(session, request));
     ++given_;
     if (session.turns_left == 0) return true;
     open_.push_back(std::move(session));
-    std::push_heap(open_.begin(), open_.end(), Later{});
+    std::push_heap(open_.begin(), open_.end(), LaterTurn{});
     return true;
   }
 
@@ -87,7 +87,7 @@ class Generated : public TrafficStream {
     session.shared_text = key_of(spec_.seed, Use::kSharedText, prompt);
     session.tokens = static_cast<std::int64_t>(spec_.session.shared_tokens);
     open_.push_back(std::move(session));
-    std::push_heap(open_.begin(), open_.end(), Later{});
+    std::push_heap(open_.begin(), open_.end(), LaterTurn{});
   }
 
   // False where the session has become too long for it; a first turn is cut instead.

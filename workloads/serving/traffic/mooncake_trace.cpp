@@ -55,7 +55,7 @@ class MooncakeTrace : public TrafficStream {
   };
 
   std::int64_t required(std::string_view key, double least) const {
-    const auto found = row_.whole(key, least, kMostTraceTokens);
+    const auto found = row_.whole(key, least, kMostTokens);
     if (!found) lines_->fail(fmt::format("expected the key \"{}\", found none", key));
     return *found;
   }

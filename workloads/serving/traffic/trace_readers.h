@@ -8,8 +8,7 @@
 
 namespace moebius {
 
-inline constexpr double kMostTraceTokens = 1 << 24;  // of a request
-inline constexpr double kLastTraceMs = 1e12;         // thirty years
+inline constexpr double kLastTraceMs = 1e12;  // thirty years
 inline constexpr double kMostTraceBlockTokens = 1 << 20;
 
 using LinesPtr = std::unique_ptr<LineReader>;

@@ -9,6 +9,8 @@
 
 namespace moebius {
 
+inline constexpr double kMostTokens = 1 << 24;  // of a request, of an iteration
+
 struct TrafficRequest {
   Time arrival;  // since the traffic began
   std::int64_t input_tokens = 0, output_tokens = 0;

@@ -14,11 +14,6 @@ int cores_of(const Op& op, const Accelerator& chip, bool all_cores) {
   return op.units > 0 ? std::min<int>(op.units, all) : std::max(1, all + op.units);
 }
 
-bool is_grouped(OpKind kind) {
-  return kind == OpKind::kGroupedGemm || kind == OpKind::kGroupedGemmDgrad ||
-         kind == OpKind::kGroupedGemmWgrad;
-}
-
 double over(double bytes, ByteRate rate) {
   return rate.value > 0 ? bytes / rate.value : 0;
 }

@@ -10,7 +10,7 @@
 namespace moebius {
 namespace {
 
-std::vector<std::pair<std::string, double>> parts_of(const Report& report) {
+std::vector<std::pair<std::string, double>> parts_of_step(const Report& report) {
   const TimeFigures time = time_figures(report);
   const double recompute =
       report.metrics.breakdown.recompute / std::max(1, report.scenario->training.num_steps());
@@ -79,7 +79,7 @@ PlanFigures PlanScore::figures(const Report& report) const {
   if (report.memory) figures.figures.emplace_back("memory_bytes", report.memory->peak().value);
   if (usd > 0) figures.figures.emplace_back("usd_per_hour", usd);
   if (const auto interval = interval_figures(report)) figures.expected_error = interval->relative;
-  figures.parts = parts_of(report);
+  figures.parts = parts_of_step(report);
   return figures;
 }
 

@@ -13,8 +13,6 @@
 namespace moebius {
 namespace {
 
-constexpr double kForeverLong = std::numeric_limits<double>::infinity();
-
 double peak_of(const Accelerator& chip, const ServingPlan& plan) {
   const double dense = chip.peak_of(executed_dtype(chip, plan.gemm)).value;
   const double experts = chip.peak_of(executed_dtype(chip, plan.expert_gemm.value_or(plan.gemm))).value;
@@ -95,8 +93,8 @@ class FullIterations {
       rates.answers[w] = pool_.phase.plan.replicas() * tokens * grid.most_a_second(w, 0, 0);
       rates.kept[w] = rates.answers[w];
       for (double u = 1 / (64 * g); promised > 0 && u < 64 / g; u *= 1.5)
-        rates.kept[w] = std::min(rates.kept[w],
-                                 pool_.phase.plan.replicas() * tokens * std::max(0.0, grid.most_a_second(w, u, g)));
+        rates.kept[w] = std::min(
+            rates.kept[w], pool_.phase.plan.replicas() * tokens * std::max(0.0, grid.most_a_second(w, u, g)));
     }
   }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 
 #include "workloads/perform.h"
@@ -11,6 +12,8 @@
 #include "workloads/study/search/serving_space.h"
 
 namespace moebius {
+
+inline constexpr double kForeverLong = std::numeric_limits<double>::infinity();  // seconds
 
 struct PoolRates {
   PoolRole role = PoolRole::kBoth;

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "workloads/study/search/divisors.h"
 #include "workloads/study/search/document_changes.h"
 
 namespace moebius {
@@ -12,14 +13,6 @@ namespace {
 
 constexpr std::array kDegreeKeys{"/attention/tp", "/attention/cp", "/ep/degree", "/two_batch_overlap",
                                  "/microbatches"};
-
-std::vector<int> divisors(int number, int most) {
-  std::vector<int> all;
-  for (int i = 1; i <= std::min(number, most); ++i) {
-    if (number % i == 0) all.push_back(i);
-  }
-  return all;
-}
 
 // Values of one degree of a seat.
 class SeatAxes {

@@ -8,8 +8,6 @@
 namespace moebius {
 namespace {
 
-constexpr double kForeverLong = std::numeric_limits<double>::infinity();
-
 // Seconds at least, by the way to count that says most.
 double longest(const TokenCounts& tokens, const TokenCounts& rates) {
   double seconds = 0;

@@ -17,7 +17,7 @@ double ratio(double part, double whole) {
 }
 
 // Seconds of a request by where it was, mean.
-std::vector<std::pair<std::string, double>> parts_of(const Report& report) {
+std::vector<std::pair<std::string, double>> parts_of_request(const Report& report) {
   const TimeShares& shares = report.service->shares;
   const auto count = static_cast<double>(std::max<std::int64_t>(1, report.serving->completed));
   return {{"in the queue", shares.queue / count},     {"in prefill", shares.prefill / count},
@@ -104,7 +104,7 @@ PlanFigures ServingScore::figures(const Report& report, const ServingDemand& dem
   figures.score = score_of(figures.value);
   figures.tie = serving.e2e.mean;
   figures.expected_error = expected_error(report);
-  figures.parts = parts_of(report);
+  figures.parts = parts_of_request(report);
   const double devices = service.devices();
   figures.figures = {{"value_per_device", ratio(figures.value, devices)},
                      {"devices", devices},

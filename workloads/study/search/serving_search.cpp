@@ -17,9 +17,6 @@
 namespace moebius {
 namespace {
 
-// What a bound is known of, from coarse to fine.
-enum Level : std::uint8_t { kGroup, kTimed, kRun };
-
 constexpr std::int64_t kAllRequests = std::numeric_limits<std::int32_t>::max();
 
 bool may_shrink(SearchGoal goal) {
@@ -68,6 +65,9 @@ class ServingSearch {
   }
 
  private:
+  // What a bound is known of, from coarse to fine.
+  enum Level : std::uint8_t { kGroup, kTimed, kRun };
+
   void require_open() const {
     if (request_.attainment <= 0 || traffic_.open) return;
     throw input_error(fmt::format(

@@ -12,9 +12,6 @@
 namespace moebius {
 namespace {
 
-// What a bound is known of, from coarse to fine.
-enum Level : std::uint8_t { kGroup, kLayers, kVariant, kStages, kPlan, kRun };
-
 class TrainingSearch {
  public:
   TrainingSearch(const Document& base, const SpaceFile& given, const SearchRequest& request)
@@ -53,6 +50,9 @@ class TrainingSearch {
   }
 
  private:
+  // What a bound is known of, from coarse to fine.
+  enum Level : std::uint8_t { kGroup, kLayers, kVariant, kStages, kPlan, kRun };
+
   // ---- what a plan does ----
 
   // Nothing where it does not fit.

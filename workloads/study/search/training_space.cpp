@@ -8,6 +8,7 @@
 #include "hw/error.h"
 #include "hw/mixed_pools.h"
 #include "workloads/scenario/scenario_parts.h"
+#include "workloads/study/search/divisors.h"
 #include "workloads/study/search/document_changes.h"
 #include "workloads/study/search/plan_settings.h"
 #include "workloads/training/layers/tensor_overlap.h"
@@ -15,14 +16,6 @@
 
 namespace moebius {
 namespace {
-
-std::vector<int> divisors(int number, int most) {
-  std::vector<int> all;
-  for (int i = 1; i <= std::min(number, most); ++i) {
-    if (number % i == 0) all.push_back(i);
-  }
-  return all;
-}
 
 // As values of a bundle, where the scenario's own is not among them.
 std::vector<std::string> with_own(std::vector<std::string> values, const Document& base,

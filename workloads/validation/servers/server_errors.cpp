@@ -11,7 +11,7 @@
 namespace moebius {
 namespace {
 
-using Error = double (ServerResult::*)() const;
+using ErrorOfResult = double (ServerResult::*)() const;
 
 double at_share(const std::vector<double>& sorted, double share) {
   if (sorted.empty()) return 0;
@@ -21,7 +21,7 @@ double at_share(const std::vector<double>& sorted, double share) {
   return sorted[low] + (place - static_cast<double>(low)) * (sorted[high] - sorted[low]);
 }
 
-ErrorSummary errors_of(const std::vector<const ServerResult*>& results, Error error) {
+ErrorSummary errors_of(const std::vector<const ServerResult*>& results, ErrorOfResult error) {
   std::vector<double> absolute, sign;
   for (const ServerResult* result : results) {
     sign.push_back((result->*error)());

@@ -21,8 +21,8 @@ namespace {
 constexpr std::array kPerRequest{0,     5000,  10000, 15000, 20000, 25000,
                                  30000, 40000, 50000, 60000, 80000, 110000};
 constexpr std::array kPerToken{0, 1, 2, 3, 5, 7, 9, 11, 13, 15};
-constexpr int kMostUsers = 64;  // beyond it first tokens wait for others, not for the host
-constexpr double kMost = 1;     // of a row's loss: one that no host explains does not decide
+constexpr int kMostUsersForFit = 64;  // beyond it first tokens wait for others, not for the host
+constexpr double kMost = 1;           // of a row's loss: one that no host explains does not decide
 
 // What is simulated, and what was measured.
 struct FittedRow {
@@ -77,7 +77,7 @@ std::vector<FittedHost> fit_host_costs(const std::vector<ServerRow>& rows, const
                                        const StartExecutor& start) {
   std::vector<ServerRow> kept;
   std::copy_if(rows.begin(), rows.end(), std::back_inserter(kept), [](const ServerRow& row) {
-    return row.for_fit && is_inferencemax(row) && !row.apart() && row.users <= kMostUsers;
+    return row.for_fit && is_inferencemax(row) && !row.apart() && row.users <= kMostUsersForFit;
   });
   const std::vector<ServerResult> results = simulate_servers(kept, library, start, 0, 0);
   std::vector<FittedHost> fits;

@@ -4,14 +4,12 @@
 #include <utility>
 
 #include "hw/catalog.h"
-#include "hw/error.h"
 #include "hw/reader.h"
 #include "workloads/validation/servers/server_rules.h"
 
 namespace moebius {
 namespace {
 
-constexpr std::string_view kFile = "workloads/validation/servers/server_starts.json";
 constexpr Range kCount{0, 1 << 30};
 
 int count(Reader& reader, std::string_view key, int otherwise) {
@@ -134,13 +132,8 @@ std::vector<ServerRule> read_server_rules(const Document& document) {
 }
 
 const std::vector<ServerRule>& shipped_server_rules() {
-  static const std::vector<ServerRule> rules = [] {
-    for (const EmbeddedFile& file : embedded_files())
-      if (file.path == kFile)
-        return read_server_rules(parse_document(file.text, "<" + std::string(kFile) + ">"));
-    return std::vector<ServerRule>{};
-  }();
-  CHECK(!rules.empty(), std::string(kFile));
+  static const std::vector<ServerRule> rules =
+      read_server_rules(embedded_document("workloads/validation/servers/server_starts.json"));
   return rules;
 }
 
