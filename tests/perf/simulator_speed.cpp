@@ -105,7 +105,7 @@ Speed run_collective(OpKind kind, double bytes, int ranks, Algorithm algorithm) 
   const double start = cpu_seconds();
   const Cluster cluster = make_cluster({.nodes = ranks / 8});
   const Layout layout = make_layout({.ranks = ranks, .fold = true});
-  const SmallRun outcome =
+  const WorldRun outcome =
       simulate({cluster,
                 layout,
                 on_all_classes(layout, make_fragment({{communication_op(kind, bytes, algorithm)}})),
