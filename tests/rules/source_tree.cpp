@@ -100,6 +100,7 @@ TEST_CASE("each library is seen in its own place only") {
        std::regex("workloads/(calibration/gzip|serving/traffic/line_reader)\\.cpp|viz/(picture/png|import/chrome_reader)\\.cpp")},
       {"boost/", std::regex(".*\\.cpp")},
       {"CLI/", std::regex("main\\.cpp")},
+      {"mimalloc", std::regex("main\\.cpp")},
       {"catch2/", std::regex("tests/.*")},
       {"cuda", std::regex("real/.*")},
       {"cublas", std::regex("real/.*")},

@@ -1,5 +1,5 @@
 // A drive that was measured, as the simulator then knows it.
-#include "workloads/calibration/device/drive_catalog.h"
+#include "workloads/calibration/device/drive_catalog_json.h"
 
 #include <filesystem>
 

@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
 #include "workloads/calibration/device/calibrate_device.h"
-#include "workloads/calibration/device/drive_catalog.h"
+#include "workloads/calibration/device/drive_catalog_json.h"
 
 namespace moebius {
 namespace {

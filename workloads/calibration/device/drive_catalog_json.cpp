@@ -1,4 +1,4 @@
-#include "workloads/calibration/device/drive_catalog.h"
+#include "workloads/calibration/device/drive_catalog_json.h"
 
 #include <filesystem>
 
