@@ -136,7 +136,7 @@ Model ModelCatalog::model(const Value& value, const Place& place) const {
     return model_from_hf_config(load_document(beside(reader.place_of("hf_config"), path)));
   }
   if (!reader.has("base")) place.fail(fmt::format("expected {}, found an object with neither", forms));
-  const Model base = model(reader.value("base"), reader.place_of("base"));
+  Model base = model(reader.value("base"), reader.place_of("base"));
   Model changed = read_architecture(reader, base);
   reader.finish();
   if (changed == base) return base;

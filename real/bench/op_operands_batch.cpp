@@ -59,8 +59,9 @@ class BatchOperands {
   OpOperands attention() {
     made_.batch = equal_batch(sequences_, s_.m / sequences_, s_.kv);
     made_.op.scale = static_cast<float>(1 / std::sqrt(static_cast<double>(s_.head_dim)));
-    return made({matrix(s_.m, s_.heads * s_.head_dim, d_), matrix(cache_rows(*made_.batch), s_.n, kept_)},
-                {matrix(s_.m, s_.heads * s_.v_dim, result_)});
+    return made({matrix(s_.m, std::int64_t{s_.heads} * s_.head_dim, d_),
+                 matrix(cache_rows(*made_.batch), s_.n, kept_)},
+                {matrix(s_.m, std::int64_t{s_.heads} * s_.v_dim, result_)});
   }
   OpOperands absorbed(bool queries) {
     const std::int64_t heads = s_.heads, nope = s_.head_dim - s_.k;

@@ -110,8 +110,8 @@ TensorRef CudaCase::filled(const OperandSpec& spec) {
   const auto make = [&](std::int64_t rows, std::int64_t columns, Storage storage) {
     return std::make_shared<DeviceTensor>(rank_.memory, stream(), rows, columns, storage);
   };
-  const auto tensor = std::make_shared<DeviceTensor>(rank_.memory, stream(), spec.rows, spec.columns,
-                                                     storage_in(spec), spec.expert_rows);
+  auto tensor = std::make_shared<DeviceTensor>(rank_.memory, stream(), spec.rows, spec.columns,
+                                               storage_in(spec), spec.expert_rows);
   const Operand& to = tensor->operand;
   if (spec.contents == Contents::kIds) {
     const std::vector<float> ids = random_ids(spec, options_.seed);

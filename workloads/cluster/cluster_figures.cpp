@@ -1,6 +1,7 @@
 #include "workloads/cluster/cluster_figures.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "workloads/cluster/cluster_rates.h"
@@ -96,7 +97,7 @@ RunSpread spread_over(std::vector<double> values) {
   if (values.empty()) return {};
   std::sort(values.begin(), values.end());
   const auto at = [&](double of) {
-    return values[static_cast<std::size_t>(of * static_cast<double>(values.size() - 1) + 0.5)];
+    return values[static_cast<std::size_t>(std::lround(of * static_cast<double>(values.size() - 1)))];
   };
   const double sum = std::accumulate(values.begin(), values.end(), 0.0);
   return {sum / static_cast<double>(values.size()), at(0.05), at(0.95)};
