@@ -10,6 +10,11 @@ std::string existing_directory(std::string& text) {
   return std::filesystem::is_directory(text) ? "" : fmt::format("expected a directory, found \"{}\"", text);
 }
 
+std::string in_existing_directory(std::string& text) {
+  std::string folder = std::filesystem::path(text).parent_path().string();
+  return folder.empty() ? "" : existing_directory(folder);
+}
+
 std::string whole_number(std::string& text) {
   const bool digits = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
   return digits ? "" : fmt::format("expected a whole number from 0, found \"{}\"", text);

@@ -41,6 +41,7 @@ std::string name_of(const std::vector<std::pair<std::string, T>>& table, T value
 }
 
 std::string existing_directory(std::string& text);
+std::string in_existing_directory(std::string& text);  // a file that may be written there
 std::string whole_number(std::string& text);  // from 0
 std::string positive_number(std::string& text);
 std::string device_name(std::string& text);  // "host", "cuda:0", ...

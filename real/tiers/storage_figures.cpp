@@ -19,6 +19,7 @@ constexpr std::int64_t kBlock = 4 << 20;
 constexpr std::array<std::int64_t, 6> kSizes{4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, kBlock};
 constexpr std::array<int, 3> kDepths{1, 8, 32};
 constexpr int kDepth = 32, kParts = 9;
+constexpr int kTurns = 2;  // of the queue, in a part at least
 
 // Half of the distance between the quartiles, over the median.
 double spread_of(std::vector<double> values) {
@@ -73,7 +74,8 @@ Point Bench::measure(Direction direction, std::int64_t bytes, int depth, double 
   for (int open = depth; open > 0;) {
     for (const TransferDone& done : wait()) {
       ends.push_back(done.end);
-      const bool more = done.end < stop || ends.size() <= kParts;
+      const bool more =
+          done.end < stop || static_cast<int>(ends.size()) <= std::max(kParts, (kTurns + 1) * depth);
       if (more) {
         submit(direction, bytes, place_of_[static_cast<std::size_t>(done.id)]);
       } else {
@@ -82,9 +84,12 @@ Point Bench::measure(Direction direction, std::int64_t bytes, int depth, double 
     }
   }
   ends.resize(ends.size() - static_cast<std::size_t>(depth) + 1);  // at the last ones the queue ran empty
+  // Completions come in bursts of up to a whole queue: a part is a few turns of it, or its time says nothing.
+  const std::size_t turns = (ends.size() - 1) / static_cast<std::size_t>(depth);
+  const std::size_t num_parts = std::clamp<std::size_t>(turns / kTurns, 1, kParts);
   std::vector<double> parts;
-  for (std::size_t i = 0; i < kParts; ++i) {
-    const std::size_t from = i * (ends.size() - 1) / kParts, to = (i + 1) * (ends.size() - 1) / kParts;
+  for (std::size_t i = 0; i < num_parts; ++i) {
+    const std::size_t from = i * (ends.size() - 1) / num_parts, to = (i + 1) * (ends.size() - 1) / num_parts;
     if (to > from)
       parts.push_back((ends[to] - ends[from]).seconds() * depth / static_cast<double>(to - from));
   }

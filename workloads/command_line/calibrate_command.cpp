@@ -46,6 +46,7 @@ CommandOptions options_of(CalibrateArguments& arguments) {
           {.name = "--storage",
            .target = &arguments.storage,
            .help = "write the drive that --out is on as a catalog, the storage.json of a --data directory",
+           .check = in_existing_directory,
            .needs = {"--device"}},
           data_option(arguments.data)};
 }

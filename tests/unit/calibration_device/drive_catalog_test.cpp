@@ -6,21 +6,13 @@
 #include "hw/catalog.h"
 #include "hw/error.h"
 #include "tests/catch.h"
+#include "tests/drive_curve.h"
 #include "tests/process.h"
 
 namespace moebius {
 namespace {
 
 using namespace literals;
-
-TransferCurve curve(std::string name, std::vector<double> seconds, double latency) {
-  TransferCurve result;
-  result.name = std::move(name);
-  result.bytes = {4096, 1 << 20};
-  result.seconds = std::move(seconds);
-  result.latency = latency;
-  return result;
-}
 
 DeviceFigures figures_with(std::vector<TransferCurve> curves) {
   DeviceFigures figures;
@@ -33,9 +25,10 @@ DeviceFigures figures_with(std::vector<TransferCurve> curves) {
 
 TEST_CASE("a measured drive is read from a data directory like every other") {
   const test::Scratch scratch;
-  const DeviceFigures figures =
-      figures_with({curve("ssd read", {50e-6, 1e-3}, 45e-6), curve("ssd read x8", {80e-6, 4e-3}, 60e-6),
-                    curve("ssd write", {20e-6, 2e-3}, 10e-6), curve("h2d pinned", {1e-6, 1e-5}, 1e-6)});
+  const DeviceFigures figures = figures_with({test::drive_curve("ssd read", {50e-6, 1e-3}, 45e-6),
+                                              test::drive_curve("ssd read x8", {80e-6, 4e-3}, 60e-6),
+                                              test::drive_curve("ssd write", {20e-6, 2e-3}, 10e-6),
+                                              test::drive_curve("h2d pinned", {1e-6, 1e-5}, 1e-6)});
   save_drive_catalog(scratch.path("storage.json"), figures, scratch.path("profile.json"));
   const Storage drive = Catalog(scratch.path("")).storage(std::string(kMeasuredDrive));
   CHECK(drive.read_rate.value == Approx(2097152000.0));  // 8 x 1 MiB / 4 ms
@@ -49,7 +42,7 @@ TEST_CASE("a measured drive is read from a data directory like every other") {
 
 TEST_CASE("a drive of which only writes were measured makes no catalog") {
   const test::Scratch scratch;
-  const DeviceFigures figures = figures_with({curve("ssd write", {20e-6, 2e-3}, 10e-6)});
+  const DeviceFigures figures = figures_with({test::drive_curve("ssd write", {20e-6, 2e-3}, 10e-6)});
   CHECK_THROWS_WITH(save_drive_catalog(scratch.path("storage.json"), figures, scratch.path("profile.json")),
                     "no curve \"ssd read\" among what was measured of the disk");
   CHECK(std::filesystem::is_empty(scratch.path("")));

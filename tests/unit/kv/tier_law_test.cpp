@@ -4,6 +4,7 @@
 #include "hw/catalog.h"
 #include "hw/error.h"
 #include "tests/catch.h"
+#include "tests/drive_curve.h"
 
 namespace moebius::kv {
 namespace {
@@ -29,19 +30,10 @@ TEST_CASE("a disk of the catalog reads as its data sheet says") {
   CHECK_FALSE(law.duplex);
 }
 
-TransferCurve curve(std::string name, std::vector<double> seconds, double latency) {
-  TransferCurve result;
-  result.name = std::move(name);
-  result.bytes = {4096, 1 << 20};
-  result.seconds = std::move(seconds);
-  result.latency = latency;
-  return result;
-}
-
 TEST_CASE("a measured disk has the latency of depth 1 and the best rates of any depth") {
-  const std::vector<TransferCurve> curves{curve("ssd read", {50e-6, 1e-3}, 45e-6),
-                                          curve("ssd read x8", {80e-6, 4e-3}, 60e-6),
-                                          curve("ssd write", {20e-6, 2e-3}, 10e-6)};
+  const std::vector<TransferCurve> curves{test::drive_curve("ssd read", {50e-6, 1e-3}, 45e-6),
+                                          test::drive_curve("ssd read x8", {80e-6, 4e-3}, 60e-6),
+                                          test::drive_curve("ssd write", {20e-6, 2e-3}, 10e-6)};
   const TierLaw law = measured_storage_law(curves);
   CHECK(law.read.latency == 45_us);
   CHECK(law.read.operations == Approx(1e5));           // 8 / 80 us
@@ -50,7 +42,7 @@ TEST_CASE("a measured disk has the latency of depth 1 and the best rates of any 
 }
 
 TEST_CASE("a disk of which only writes were measured has no law") {
-  const std::vector<TransferCurve> curves{curve("ssd write", {20e-6, 2e-3}, 10e-6)};
+  const std::vector<TransferCurve> curves{test::drive_curve("ssd write", {20e-6, 2e-3}, 10e-6)};
   CHECK_THROWS_WITH(measured_storage_law(curves),
                     "no curve \"ssd read\" among what was measured of the disk");
 }

@@ -139,6 +139,10 @@ TEST_CASE("a disk is measured at three depths in both directions, and its law ca
   }
   CHECK(names == std::vector<std::string>{"ssd read", "ssd read x8", "ssd read x32", "ssd write",
                                           "ssd write x8", "ssd write x32"});
+  // A piece among many is not served sooner than one alone, whatever bursts they end in.
+  for (const int alone : {0, 3})
+    for (std::size_t i = 0; i < 6; ++i)
+      CHECK(figures.curves[alone + 2].seconds[i] > 0.2 * figures.curves[alone].seconds[i]);
   CHECK(measured_storage_law(figures.curves).read.operations > 0);
   CHECK(fs::is_empty(scratch.path("")));
 }
