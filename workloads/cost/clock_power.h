@@ -2,10 +2,10 @@
 // then lowers its clock until the mean over some tens of milliseconds is at the limit. Tables of kernels that
 // were timed for a moment hold the times at full clock.
 //
-// Energies at full clock: J/byte and idle watts of the profile (ProfilePower); J/FLOP of BF16 products from
-// pairs of measurements of one GEMM, some replays and 0.3 to 1 s of them (full_clock_energy()); of all other
-// arithmetic the profile's, whose rows ran at the limit or below, so that an op of that kind alone never
-// exceeds it.
+// Energies at full clock: J/byte and idle watts of the profile (ProfilePower); J/FLOP of BF16 products, and
+// on Blackwell of FP8 and FP4 ones, from pairs of measurements of one GEMM, some replays and 0.3 to 1 s of
+// them (full_clock_energy()); of all other arithmetic the profile's, whose rows ran at the limit or below, so
+// that an op of that kind alone never exceeds it.
 #pragma once
 
 #include <array>
@@ -33,8 +33,8 @@ struct ClockPower {
 // what products draw at full clock (A100: 3 and 60 ms of a GEMM run equally fast, its clock stays).
 ClockPower clock_power(const Accelerator& chip, const std::vector<Profile>& profiles);
 
-// Joule of one BF16 FLOP of a GEMM at full clock, by generation of the architecture; 0: not measured.
-double full_clock_energy(const Accelerator& chip);
+// Joule of one FLOP of a GEMM at full clock, by generation of the architecture; 0: not measured.
+double full_clock_energy(const Accelerator& chip, DType operands);
 
 // The board whose arithmetic draws most among `boards`, where what they draw has a standard deviation of
 // `spread` of the mean. What one in the middle just carries out at full clock, this one does not.
