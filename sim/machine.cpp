@@ -252,6 +252,18 @@ bool Machine::repeat_clocks() {
 
 // An op whose members have loads of their own ends with the slowest of them. The average member is ahead by
 // the lag that builds up from op to op until the members meet again.
+// The memory behind what came and went; the wires themselves are not counted.
+void Machine::draw_for_transfer(const LaneState& lane, const Live& live) {
+  const Op& op = live.use->fragment->ops[lane.op];
+  const bool alone = is_host_copy(op.kind) || op.kind == OpKind::kRecv;
+  const double counted = alone ? 0 : live.as_class->plan(lane.op, plans_)->memory_bytes;
+  const std::size_t ranks = alone ? 1 : layout_.classes[live.rank_class].group(op.group).ranks.size();
+  const double bytes =
+      counted > 0 ? counted : bytes_of_transfer(op.kind, op.payload.value, static_cast<int>(ranks));
+  PowerGovernor& governor = governors_[chip_of_class_[live.rank_class]];
+  governor.ended({.steady = governor.power().joule_per_byte * bytes}, 1, lane.work_start, now_);
+}
+
 void Machine::finish(std::int32_t index) {
   LaneState& lane = lanes_[index];
   const std::int32_t slot = lane.queue.front();
@@ -264,6 +276,7 @@ void Machine::finish(std::int32_t index) {
   if (!alone) release_cores(lane, live);
   if (lane.cost == nullptr) {
     lane.lag = {};
+    if (!governors_.empty()) draw_for_transfer(lane, live);
   } else {
     if (!governors_.empty()) governors_[chip].ended(lane.cost->energy, lane.clock, lane.start, now_);
     if (lane.cost->mean < 1)

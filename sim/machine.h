@@ -30,8 +30,8 @@ struct MachineParts {
   Recorder& recorder;
   TransferPlans& plans;
   Network& network;
-  NetworkCounters* counters = nullptr;  // who samples the network; null: no one
-  ChipPaces* paces = nullptr;           // of chips that become slow; null: none does
+  NetworkCounters* counters = nullptr;              // who samples the network; null: no one
+  ChipPaces* paces = nullptr;                       // of chips that become slow; null: none does
   const std::vector<ClockPower>* powers = nullptr;  // by pool; null: clocks stay full
 };
 
@@ -141,6 +141,7 @@ class Machine {
   void end_work(std::int32_t holder);
   void end_part(std::int32_t meeting);
   void end_transfer(std::int32_t meeting);
+  void draw_for_transfer(const LaneState& lane, const Live& live);
   void finish(std::int32_t lane);
   bool goes_on(std::int32_t lane, std::int32_t op) const;
   void report(const LaneState& lane, const Live& live);
@@ -161,7 +162,7 @@ class Machine {
   Meetings meetings_;
   std::vector<std::int32_t> chip_of_class_;
   std::vector<PowerGovernor> governors_;  // by chip; empty: clocks stay full
-  std::vector<LaneState> lanes_;  // by class and lane
+  std::vector<LaneState> lanes_;          // by class and lane
   std::vector<Live> live_;
   std::vector<std::int32_t> free_live_;
   std::deque<std::int32_t> live_of_sequence_;  // from first_open_ on; -1: completed

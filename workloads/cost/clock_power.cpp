@@ -71,6 +71,14 @@ ClockPower limited_by_hungriest(ClockPower power, double spread, int boards) {
   return power;
 }
 
+double bytes_of_transfer(OpKind kind, double payload, int ranks) {
+  if (kind == OpKind::kSend || kind == OpKind::kRecv || is_host_copy(kind) || kind == OpKind::kBroadcast)
+    return payload;
+  if (ranks < 2 || kind == OpKind::kDispatch || kind == OpKind::kCombine) return 0;
+  const double leaves = payload * (ranks - 1) / ranks;
+  return (kind == OpKind::kAllReduce ? 4 : 2) * leaves;
+}
+
 OpEnergy energy_of(const ClockPower& power, const WorkOnChip& work) {
   const double most = (power.limit - power.idle) * work.seconds;
   OpEnergy energy{.steady = std::min(power.joule_per_byte * work.bytes, most)};

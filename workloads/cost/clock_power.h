@@ -55,6 +55,11 @@ struct OpEnergy {
   bool operator==(const OpEnergy&) const = default;
 };
 
+// Bytes of its own memory that a member of `ranks` reads and writes for a communication op: every byte that
+// it sends is read, every one that it receives is written (an all-reduce is a reduce-scatter and an
+// all-gather). Payload as Op has it; 0 for dispatch and combine, whose rows are the route's.
+double bytes_of_transfer(OpKind kind, double payload, int ranks);
+
 // Beside the board's idle power.
 OpEnergy energy_of(const ClockPower& power, const WorkOnChip& work);
 

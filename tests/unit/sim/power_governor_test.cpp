@@ -130,6 +130,31 @@ TEST_CASE("memory alone never lowers the clock") {
   CHECK(board.governor.clock() == 1);
 }
 
+// Each rank of four sends and receives three quarters of the buffer, in an all-reduce twice.
+TEST_CASE("a transfer reads what it sends and writes what it receives") {
+  CHECK(bytes_of_transfer(OpKind::kAllGather, 400, 4) == 600);
+  CHECK(bytes_of_transfer(OpKind::kReduceScatter, 400, 4) == 600);
+  CHECK(bytes_of_transfer(OpKind::kAllToAll, 400, 4) == 600);
+  CHECK(bytes_of_transfer(OpKind::kAllReduce, 400, 4) == 1200);
+  CHECK(bytes_of_transfer(OpKind::kSend, 400, 2) == 400);
+  CHECK(bytes_of_transfer(OpKind::kCopyToHost, 400, 1) == 400);
+  CHECK(bytes_of_transfer(OpKind::kAllReduce, 400, 1) == 0);
+}
+
+// As much memory traffic beside products as takes 100 W: 200 + 800 c^3 = 500.
+TEST_CASE("what transfers draw beside products leaves these a lower clock") {
+  Board board;
+  for (int i = 0; i < 2000; ++i) {
+    const Time start = board.now;
+    board.run(product(1e-3));
+    const double bytes = 100 / 1e-10 * (board.now - start).seconds();
+    board.governor.ended({.steady = 1e-10 * bytes}, 1, board.now, board.now + time_from_seconds(1e-9));
+    board.now = board.now + time_from_seconds(1e-9);
+  }
+  const double c = board.governor.clock();
+  CHECK(c * c * c == Approx(3.0 / 8).epsilon(0.02));
+}
+
 TEST_CASE("products that were measured at the limit do not lower the clock of the usual board") {
   Board board;
   for (int i = 0; i < 1000; ++i) CHECK(board.run(product(1e-3, DType::kFp8)) == 1e-3);
