@@ -250,8 +250,6 @@ bool Machine::repeat_clocks() {
 
 // ---- from running to done
 
-// An op whose members have loads of their own ends with the slowest of them. The average member is ahead by
-// the lag that builds up from op to op until the members meet again.
 // The memory behind what came and went; the wires themselves are not counted.
 void Machine::draw_for_transfer(const LaneState& lane, const Live& live) {
   const Op& op = live.use->fragment->ops[lane.op];
@@ -264,6 +262,8 @@ void Machine::draw_for_transfer(const LaneState& lane, const Live& live) {
   governor.ended({.steady = governor.power().joule_per_byte * bytes}, 1, lane.work_start, now_);
 }
 
+// An op whose members have loads of their own ends with the slowest of them. The average member is ahead by
+// the lag that builds up from op to op until the members meet again.
 void Machine::finish(std::int32_t index) {
   LaneState& lane = lanes_[index];
   const std::int32_t slot = lane.queue.front();
