@@ -37,6 +37,18 @@ Experts read_experts(Reader reader, const Experts& base) {
   return experts;
 }
 
+DeltaNet read_delta(Reader reader, const DeltaNet& base) {
+  const bool empty = !base.given();
+  DeltaNet delta = base;
+  delta.key_heads = size_of(reader, "key_heads", {1, kMaxHeads}, base.key_heads, empty);
+  delta.value_heads = size_of(reader, "value_heads", {1, kMaxHeads}, base.value_heads, empty);
+  delta.key_dim = size_of(reader, "key_dim", {1, kMaxHeadDim}, base.key_dim, empty);
+  delta.value_dim = size_of(reader, "value_dim", {1, kMaxHeadDim}, base.value_dim, empty);
+  delta.convolution = size_of(reader, "convolution", {2, kMaxConvolution}, base.convolution, empty);
+  reader.finish();
+  return delta;
+}
+
 void read_attention(Reader& reader, Model& model, bool empty) {
   const std::vector<std::pair<std::string_view, AttentionKind>> kinds = {
       {"mha", AttentionKind::kMha}, {"gqa", AttentionKind::kGqa}, {"mla", AttentionKind::kMla}};
@@ -58,6 +70,9 @@ void read_attention(Reader& reader, Model& model, bool empty) {
   model.full_attention_every =
       size_of(reader, "full_attention_every", {0, kMaxLayers}, model.full_attention_every);
   model.kv_share = size_of(reader, "kv_share", {1, kMaxLayers}, model.kv_share);
+  model.rotary_dim = size_of(reader, "rotary_dim", {0, kMaxHeadDim}, model.rotary_dim);
+  model.output_gate = reader.boolean("output_gate", model.output_gate);
+  if (reader.has("delta")) model.delta = read_delta(reader.object("delta"), model.delta);
 }
 
 }  // namespace

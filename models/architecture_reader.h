@@ -13,6 +13,7 @@ inline constexpr double kMaxLayers = 10'000;
 inline constexpr double kMaxHidden = 1'000'000;
 inline constexpr double kMaxHeads = 10'000;
 inline constexpr double kMaxHeadDim = 10'000;
+inline constexpr double kMaxConvolution = 1'000;
 inline constexpr double kMaxWidth = 10'000'000;
 inline constexpr double kMaxExperts = 100'000;
 inline constexpr double kMaxShared = 100;

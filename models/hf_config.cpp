@@ -32,6 +32,7 @@ void apply_layer_types(HfKeys& keys, Model& model) {
   }
   for (const std::string& kind : kinds) {
     if (kind == "full_attention" || kind == "sliding_attention" || kind == "chunked_attention") continue;
+    if (kind == "linear_attention" && model.delta.given()) continue;
     model.unsupported = fmt::format("layer_types names \"{}\"", kind);
     return;
   }
@@ -42,7 +43,8 @@ void apply_layer_types(HfKeys& keys, Model& model) {
   }
   model.full_attention_every = period;
   if (period == 1) model.sliding_window = model.attention_chunk = 0;
-  if (model.sliding_window == 0 && model.attention_chunk == 0) model.full_attention_every = 0;
+  if (model.sliding_window == 0 && model.attention_chunk == 0 && !model.delta.given())
+    model.full_attention_every = 0;
 }
 
 const HfFamily* find_family(std::string_view model_type) {

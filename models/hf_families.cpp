@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "models/architecture_reader.h"
 #include "models/hf_decoder.h"
@@ -157,10 +158,25 @@ Model qwen3_moe(HfKeys& keys) {
   return model;
 }
 
+// Of each head so much turns, which newer configurations say among rope_parameters.
+void rotary_part(HfKeys& keys, Model& model, double family) {
+  double share = keys.number_or("partial_rotary_factor", family);
+  if (keys.has("rope_parameters")) share = keys.object("rope_parameters").number_or("partial_rotary_factor", share);
+  if (share < 1) model.rotary_dim = static_cast<int>(std::lround(share * model.head_dim));
+}
+
+// Three of four layers are gated delta networks; what is left out is the gate of the shared expert, a number a token.
 Model qwen3_next(HfKeys& keys) {
   Model model = qwen3_moe(keys);
-  model.unsupported = fmt::format("linear attention: all but one of {} layers are gated delta networks",
-                                  keys.size_or("full_attention_interval", kMaxLayers, 4));
+  model.full_attention_every = keys.size_or("full_attention_interval", kMaxLayers, 4);
+  model.output_gate = keys.flag_or("attn_output_gate", true);
+  model.delta = {.key_heads = keys.size("linear_num_key_heads", kMaxHeads),
+                 .value_heads = keys.size("linear_num_value_heads", kMaxHeads),
+                 .key_dim = keys.size("linear_key_head_dim", kMaxHeadDim),
+                 .value_dim = keys.size("linear_value_head_dim", kMaxHeadDim),
+                 .convolution = keys.size_or("linear_conv_kernel_dim", kMaxConvolution, 4)};
+  rotary_part(keys, model, 0.25);
+  model.mtp_layers = keys.size_or("mtp_num_hidden_layers", 100, 0);
   return model;
 }
 

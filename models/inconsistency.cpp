@@ -40,6 +40,28 @@ Finding attention(const Model& model) {
   if (model.sliding_window > 0 && model.attention_chunk > 0) {
     return Inconsistency{"attention_chunk", "a model has a sliding_window or an attention_chunk, not both"};
   }
+  if (model.rotary_dim > model.head_dim || model.rotary_dim % 2 != 0) {
+    return Inconsistency{"rotary_dim", fmt::format("rotary_dim {} is not an even part of head_dim {}",
+                                                   model.rotary_dim, model.head_dim)};
+  }
+  return {};
+}
+
+Finding delta(const Model& model) {
+  const DeltaNet& delta = model.delta;
+  if (model.attention == AttentionKind::kMla)
+    return Inconsistency{"delta", "delta networks stand beside mha or gqa attention, not mla"};
+  if (delta.value_heads % delta.key_heads != 0) {
+    return Inconsistency{"delta/value_heads",
+                         fmt::format("value_heads {} are not divisible by key_heads {}", delta.value_heads,
+                                     delta.key_heads)};
+  }
+  if (model.full_attention_every < 1 || model.full_attention_every > model.layers) {
+    return Inconsistency{"full_attention_every",
+                         fmt::format("delta networks need an attention layer among their {} layers, found "
+                                     "full_attention_every {}",
+                                     model.layers, model.full_attention_every)};
+  }
   return {};
 }
 
@@ -94,6 +116,9 @@ Finding layers(const Model& model) {
 
 Finding inconsistency(const Model& model) {
   if (Finding found = attention(model)) return found;
+  if (model.delta.given()) {
+    if (Finding found = delta(model)) return found;
+  }
   if (model.experts.routed > 0) {
     if (Finding found = experts(model.experts)) return found;
   }

@@ -79,6 +79,10 @@ double score_bytes(const Shape& shape, const Sizes& x, double element, bool back
 
 }  // namespace
 
+bool is_chunked(const Shape& shape) {
+  return shape.m > std::int64_t{kMostRecurrentRows} * std::max(1, shape.groups);
+}
+
 double attention_pairs(const Shape& shape) {
   const Sizes x(shape);
   const double queries = x.m / x.groups;
@@ -119,7 +123,7 @@ Flops op_flops(OpKind kind, const Shape& shape) {
     case OpKind::kEmbeddingGrad:
       return {x.m * x.k};  // one addition
     case OpKind::kNorm:
-      return {4 * elements};  // square, add, times 1/rms, times w
+      return {(shape.k == 1 ? 9 : 4) * elements};  // square, add, times 1/rms, times w; silu(z) and its product
     // square, add; xhat = x/rms; g = dy*w; sum of g*xhat (2); (g - xhat*mean)/rms (3); dw += dy*xhat (2)
     case OpKind::kNormGrad:
       return {11 * elements};
@@ -129,6 +133,7 @@ Flops op_flops(OpKind kind, const Shape& shape) {
       return {3 * x.m * x.heads * x.head_dim};
     // gated: silu = l / (1 + exp(-l)) (4), times right, times w; plain: gelu by tanh (9), times w
     case OpKind::kActivation:
+      if (shape.k == 3) return {5 * elements};  // sigmoid (4) and the product
       return {(shape.k == 2 ? 6 : 10) * elements};
     // gated: sigmoid (4), silu (1), dright (2), silu' = s*(1 + l*(1 - s)) (4), dleft (3), dw (3); plain:
     // about the same
@@ -160,6 +165,13 @@ Flops op_flops(OpKind kind, const Shape& shape) {
       return {2 * x.m * x.heads * (x.head_dim - x.k) * x.n};
     case OpKind::kAbsorbedValues:
       return {2 * x.m * x.heads * x.n * x.v_dim};
+    case OpKind::kConvolution:
+      return {2 * elements * x.k + 4 * elements};
+    case OpKind::kDeltaRule: {
+      const double matrix = x.head_dim * x.v_dim;
+      if (!is_chunked(shape)) return {x.m * x.heads * 7 * matrix};
+      return {x.m * x.heads * (6 * matrix + 2 * kDeltaChunk * (3 * x.head_dim + 2 * x.v_dim))};
+    }
     case OpKind::kGreedySample:
     case OpKind::kLargest:
       return {elements};  // one comparison
@@ -227,7 +239,7 @@ Bytes op_bytes(OpKind kind, const Shape& shape, DType dtype, std::optional<DType
     case OpKind::kGroupedGemmWgrad:
       return {(x.m + x.n) * x.k * in + std::min(x.groups, x.k) * elements * 2 * element_bytes(summed)};
     case OpKind::kNorm:
-      return {elements * (2 * out + fused_copy_bytes(dtype)) + x.n * out};
+      return {elements * ((shape.k == 1 ? 3 : 2) * out + fused_copy_bytes(dtype)) + x.n * out};
     case OpKind::kNormGrad:
       return {elements * 3 * out + x.n * (out + kAccumulateBytes)};
     case OpKind::kRotary:
@@ -244,6 +256,7 @@ Bytes op_bytes(OpKind kind, const Shape& shape, DType dtype, std::optional<DType
               score_bytes(shape, x, out, true)};
     }
     case OpKind::kActivation:
+      if (shape.k == 3) return {elements * 3 * out};
       return {elements * ((x.k + 1) * out + fused_copy_bytes(dtype))};
     case OpKind::kActivationGrad:
       return {elements * (1 + 2 * x.k) * out};
@@ -288,6 +301,13 @@ Bytes op_bytes(OpKind kind, const Shape& shape, DType dtype, std::optional<DType
               x.heads * (x.head_dim - x.k) * x.n * kept};
     case OpKind::kAbsorbedValues:
       return {x.m * x.heads * (x.n * in + x.v_dim * out) + x.heads * x.v_dim * x.n * kept};
+    case OpKind::kConvolution:
+      return {elements * 2 * out + x.n * x.k * kept + std::max(1.0, x.groups) * (x.k - 1) * x.n * 2 * out};
+    case OpKind::kDeltaRule: {
+      const double sequences = std::max(1.0, x.groups), matrices = x.heads * x.head_dim * x.v_dim;
+      const double written = is_chunked(shape) ? sequences : x.m;
+      return {x.m * (x.n + 2 * x.heads + x.heads * x.v_dim) * out + (sequences + written) * matrices * kWordBytes};
+    }
     case OpKind::kLastRows:
       return {x.groups * x.n * 2 * out};
     case OpKind::kGreedySample:

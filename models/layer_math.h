@@ -20,11 +20,19 @@ double attention_pairs(const Shape& shape);
 // - GEMM kinds: 2*m*n*k; a grouped one the same: m (k for weight gradients) counts the rows of all experts.
 // - Attention: per pair and head 2*head_dim for the score and 2*v_dim for the value; softmax is not counted.
 //   Backward: 2*(3*head_dim + 2*v_dim), the scores computed again. head_dim != v_dim is MLA.
+// - Delta rule, per row and value head, of K key and V value columns: 7 K V row by row (decay; S'k, the outer
+//   product and S'q, two each). In chunks of C rows 6 K V (w S, k' v and q S) and 2 C (3 K + 2 V) (k k', its
+//   inverse times k and v, q k' and that times v).
 // - All other compute kinds run at memory speed; they count one to twenty operations an element by the
 // formula
 //   in the .cpp, where a transcendental function is one operation.
 // - Communication: zero.
 Flops op_flops(OpKind kind, const Shape& shape);
+
+// The gated delta rule over whole chunks of rows, by products of matrices (arXiv 2412.06464, section 3.3), or row
+// by row where a sequence has few: a token that decodes, with guesses beside it.
+inline constexpr int kDeltaChunk = 64, kMostRecurrentRows = 8;
+bool is_chunked(const Shape& delta_rule);
 
 // Bytes that must cross device memory when nothing is cached: each input read once, each output written once.
 // - `dtype` is the precision of the operands. 8- and 4-bit operands carry their block scales (element_bytes:
@@ -39,6 +47,7 @@ Flops op_flops(OpKind kind, const Shape& shape);
 // - kPermute and its like: a token received in several copies counts once a copy; how many there are, the
 //   route knows.
 // - Token ids, labels, log-sum-exp and loss statistics take 4 bytes; weights of routed rows are left out.
+// - kDeltaRule: the state, FP32, read once a sequence, and written once or, row by row, behind each row.
 // - Communication: zero; Op::payload says what moves.
 // - `stored`: the format of the operand that is kept, where it is not that of the arithmetic: the weights of
 // kGemm,

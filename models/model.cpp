@@ -31,12 +31,29 @@ Part mla_attention(const Model& model) {
   return {.matrix = query_maps + latent + up + hidden * model.value_dim(), .bias = 0};
 }
 
+// Maps to queries, keys, values and their gate, to two numbers a value head, and back.
+double delta_maps(const Model& model) {
+  const DeltaNet& delta = model.delta;
+  const double columns =
+      delta.convolved_columns() + 2.0 * delta.value_columns() + 2.0 * delta.value_heads;
+  return model.hidden * columns;
+}
+
+Part delta_network(const Model& model) {
+  const DeltaNet& delta = model.delta;
+  const double convolution = static_cast<double>(delta.convolved_columns()) * delta.convolution;
+  // A decay and a bias a value head, and the weight of the norm that all heads share.
+  return {.matrix = delta_maps(model), .bias = convolution + 2.0 * delta.value_heads + delta.value_dim};
+}
+
 Part attention(const Model& model, int layer) {
+  if (model.is_delta_layer(layer)) return delta_network(model);
   if (model.attention == AttentionKind::kMla) return mla_attention(model);
   const double hidden = model.hidden;
   const double queries = model.query_dim();
   const double keys_values = owns_keys(model, layer) ? 2.0 * model.kv_heads * model.head_dim : 0;
-  Part part{.matrix = hidden * (queries + keys_values) + model.value_dim() * hidden, .bias = 0};
+  const double gate = model.output_gate ? queries : 0;
+  Part part{.matrix = hidden * (queries + gate + keys_values) + model.value_dim() * hidden, .bias = 0};
   if (model.biases != Biases::kNone) part.bias += queries + keys_values;
   if (model.biases == Biases::kAll) part.bias += hidden;
   return part;
@@ -64,8 +81,9 @@ double norm(const Model& model, double width) {
   return (model.layer_norm ? 2 : 1) * width;
 }
 
-double layer_norms(const Model& model) {
+double layer_norms(const Model& model, int layer) {
   double sum = 2 * norm(model, model.hidden);
+  if (model.is_delta_layer(layer)) return sum;
   if (model.attention == AttentionKind::kMla) sum += model.mla.q_rank + model.mla.kv_rank;
   if (model.qk_norm) sum += 2.0 * model.key_head_dim();
   return sum;
@@ -76,10 +94,11 @@ double layer_norms(const Model& model) {
 ParameterCount mtp_module(const Model& model) {
   const double hidden = model.hidden;
   ParameterCount count;
-  count.attention = attention(model, 0).total();
-  count.norms = layer_norms(model) + 3 * norm(model, hidden);
+  const int last = model.layers - 1, like = model.delta.given() ? last : 0;
+  count.attention = attention(model, like).total();
+  count.norms = layer_norms(model, like) + 3 * norm(model, hidden);
   count.mtp = 2 * hidden * hidden;  // the projection, here apart from the layer
-  if (!model.is_moe_layer(model.layers - 1)) {
+  if (!model.is_moe_layer(last)) {
     count.dense_mlp = mlp(model, model.dense_width).total();
     return count;
   }
@@ -140,6 +159,14 @@ int Model::chunk(int layer) const {
   return has_full_attention(*this, layer) ? 0 : attention_chunk;
 }
 
+bool Model::is_delta_layer(int layer) const {
+  return delta.given() && !has_full_attention(*this, layer);
+}
+int Model::num_attention_layers() const {
+  if (!delta.given()) return layers;
+  return full_attention_every > 0 ? layers / full_attention_every : 0;
+}
+
 int Model::key_head_dim() const {
   return attention == AttentionKind::kMla ? mla.nope_dim + mla.rope_dim : head_dim;
 }
@@ -164,9 +191,12 @@ ParameterCount count_parameters(const Model& model) {
   ParameterCount count;
   count.embedding = table + hidden * model.learned_positions;
   count.head = model.tied_embeddings ? 0 : table;
-  for (int layer = 0; layer < model.layers; ++layer) count.attention += attention(model, layer).total();
+  count.norms = norm(model, hidden);
+  for (int layer = 0; layer < model.layers; ++layer) {
+    count.attention += attention(model, layer).total();
+    count.norms += layer_norms(model, layer);
+  }
   count.dense_mlp = (model.layers - moe_layers) * mlp(model, model.dense_width).total();
-  count.norms = model.layers * layer_norms(model) + norm(model, hidden);
   if (moe_layers > 0) {
     count.routed_experts = moe_layers * model.experts.routed * mlp(model, model.experts.width).total();
     count.shared_experts = moe_layers * shared_experts(model);
@@ -202,6 +232,17 @@ double active_parameters(const Model& model, CountedTables tables) {
 }
 
 Flops layer_flops_per_token(const Model& model, int layer, std::int64_t sequence_length, bool causal) {
+  if (model.is_delta_layer(layer)) {
+    const DeltaNet& delta = model.delta;
+    const Shape tokens{.m = sequence_length,
+                       .groups = 1,
+                       .heads = delta.value_heads,
+                       .kv_heads = delta.key_heads,
+                       .head_dim = delta.key_dim,
+                       .v_dim = delta.value_dim};
+    return {2 * layer_products(model, layer) +
+            op_flops(OpKind::kDeltaRule, tokens).value / static_cast<double>(sequence_length)};
+  }
   const double pairs =
       layer_pairs(model, layer, sequence_length, causal) / static_cast<double>(sequence_length);
   return {2 * (layer_products(model, layer) + pairs * pair_products(model))};
@@ -226,8 +267,17 @@ double kv_elements_per_token(const Model& model) {
   if (model.attention == AttentionKind::kMla) {
     return static_cast<double>(model.layers) * (model.mla.kv_rank + model.mla.rope_dim);
   }
-  const int owners = (model.layers + model.kv_share - 1) / model.kv_share;
+  const int owners = (model.num_attention_layers() + model.kv_share - 1) / model.kv_share;
   return 2.0 * owners * model.kv_heads * model.head_dim;
+}
+
+Bytes state_bytes_per_sequence(const Model& model) {
+  const DeltaNet& delta = model.delta;
+  if (!delta.given()) return {};
+  const double matrices = static_cast<double>(delta.value_columns()) * delta.key_dim;
+  const double rows = static_cast<double>(delta.convolved_columns()) * (delta.convolution - 1);
+  return Bytes{(model.layers - model.num_attention_layers()) *
+               (matrices * element_bytes(DType::kFp32) + rows * element_bytes(DType::kBf16))};
 }
 
 }  // namespace moebius

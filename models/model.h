@@ -28,6 +28,21 @@ struct Mla {       // DeepSeek-V2, section 2.1
   bool operator==(const Mla&) const = default;
 };
 
+// Gated delta networks (Yang et al., arXiv 2412.06464) in the place of attention, but for every
+// full_attention_every-th layer. What such a layer keeps is of a sequence, not of a token: of each value head a
+// matrix [key_dim, value_dim] in FP32, and the last convolution - 1 rows that went into the convolution.
+struct DeltaNet {
+  int key_heads = 0;  // of queries and keys; 0: all layers attend
+  int value_heads = 0;
+  int key_dim = 0, value_dim = 0;  // per head
+  int convolution = 0;             // its width, in tokens
+
+  bool given() const { return key_heads > 0; }
+  int convolved_columns() const { return 2 * key_heads * key_dim + value_heads * value_dim; }
+  int value_columns() const { return value_heads * value_dim; }
+  bool operator==(const DeltaNet&) const = default;
+};
+
 struct Experts {          // of the mixture-of-experts layers
   int routed = 0;         // 0: a dense model
   int active = 0;         // top-k
@@ -76,10 +91,14 @@ struct Model {
   int mtp_layers = 0;            // multi-token-prediction modules after the last layer
   int sliding_window = 0;        // a token sees so many last tokens, itself included; 0: all
   int attention_chunk = 0;       // a token sees only its own block of so many tokens (Llama 4); 0: all
-  int full_attention_every = 0;  // n: layers n-1, 2n-1, ... have neither window nor chunk; 0: all layers have
+  int full_attention_every = 0;  // n: layers n-1, 2n-1, ... have neither window nor chunk, nor are they delta
+                                 // networks; 0: all layers have
+  DeltaNet delta = {};
   int kv_share = 1;              // so many consecutive layers share one set of keys and values
   Biases biases = Biases::kNone;
   bool qk_norm = false;       // RMSNorm of the queries and keys of each head
+  bool output_gate = false;   // attention times the sigmoid of a gate that the query map gives beside queries
+  int rotary_dim = 0;         // columns of each head that positions turn; 0: all of head_dim
   bool layer_norm = false;    // norms with a mean and a bias (GPT); false: RMSNorm
   int learned_positions = 0;  // rows of a learned position table; 0: rotary embedding
   Published published;
@@ -94,6 +113,8 @@ struct Model {
   int num_moe_layers() const;
   int window(int layer) const;  // sliding window of the layer, 0: none
   int chunk(int layer) const;   // attention chunk of the layer, 0: none
+  bool is_delta_layer(int layer) const;
+  int num_attention_layers() const;  // that are not delta networks
   int query_dim() const;        // columns of all query heads together
   int value_dim() const;        // columns of all value heads together
   int key_head_dim() const;     // columns of one query or key head, rotary part included
@@ -132,6 +153,9 @@ Flops head_flops_per_token(const Model& model, std::int64_t sequence_length, boo
 // Keys and values that one token leaves in the cache, in elements over all layers; MLA keeps the latent and
 // the rotary key.
 double kv_elements_per_token(const Model& model);
+
+// What delta networks keep of one sequence, over all layers, whatever its length.
+Bytes state_bytes_per_sequence(const Model& model);
 
 // The same computation with the shared experts among the routed ones: behind them stand as many that every
 // token uses, beside those it chooses among the `routed`. Needs shared experts as wide as routed ones.

@@ -82,6 +82,10 @@ std::string_view to_string(OpKind kind) {
       return "absorb_queries";
     case OpKind::kAbsorbedValues:
       return "absorbed_values";
+    case OpKind::kConvolution:
+      return "convolution";
+    case OpKind::kDeltaRule:
+      return "delta_rule";
     case OpKind::kLastRows:
       return "last_rows";
     case OpKind::kGreedySample:

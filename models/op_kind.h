@@ -22,7 +22,8 @@ enum class OpKind : std::uint8_t {
   kGroupedGemm,       // kGemm for `groups` experts: x[m,k], W[groups,n,k] -> y[m,n]; rows by expert as the route says
   kGroupedGemmDgrad,  // dy[m,k], W[groups,k,n] -> dx[m,n]
   kGroupedGemmWgrad,  // dy[k,m], x[k,n] -> dW[groups,m,n] +=; k = rows over all experts
-  kNorm,              // RMSNorm: x[m,n], w[n] -> y[m,n] (, the same quantised, fused); tensors of heads: m = rows * heads, flat
+  kNorm,              // RMSNorm: x[m,n], w[n] -> y[m,n] (, the same quantised, fused); tensors of heads: m = rows * heads, flat.
+                      // k = 1: x, w, z[m,n] -> y times silu(z)
   kNormGrad,          // dy[m,n], x[m,n], w[n] -> dx[m,n], dw[n] +=
   kRotary,            // x[m,n] -> y[m,n]: rotates the last head_dim columns of each of `heads` heads (n/heads columns a head);
                       // columns (i, i + head_dim/2) by position * frequency i (models/constants.h), position = row in its sequence, as in kInput;
@@ -33,7 +34,8 @@ enum class OpKind : std::uint8_t {
                       // its sequences one after the other, each with its own queries and keys (first rows of q and o); kv is their mean. k = 1, 2: workloads/cost/unfused_attention.h
   kAttentionGrad,     // do, q, k, v, o, lse -> dq, dk, dv; k = 1, 2: further inputs are the further outputs of kAttention
   kActivation,        // gated (k = 2): x[m,2n] (, w[m]) -> silu(left) * right * w [m,n]; plain (k = 1): gelu(x[m,n]) * w;
-                      // a second output is the same quantised, fused; w: the weight of a routed row, 1 when there is no second input
+                      // a second output is the same quantised, fused; w: the weight of a routed row, 1 when there is no second input;
+                      // k = 3: x[m,n], z[m,n] -> x * sigmoid(z)
   kActivationGrad,    // dy[m,n], x[m,k*n] (, w[m]) -> dx[m,k*n] (, dw[m])
   kGate,              // logits[m,n] -> weights[m,k]: scores of the k experts that the route gives, normalised to a sum of
                       // one, times scale; groups = 0: softmax scores, 1: sigmoid scores
@@ -64,13 +66,21 @@ enum class OpKind : std::uint8_t {
   kSumSquares,        // gradient x count -> squares[1] +=: of the member's own elements of each, as kAdam says, times scale; m in all
                       // Serving: rows are the tokens of a batch (Op::batch, workloads/schedule/batch.h), sequence by sequence
   kCacheAppend,       // column blocks [m,.] -> cache[.,n], in place: side by side in the row that each token has in it; other rows stay. n: their
-                      // columns together. k = 1: the way back, cache -> column blocks: rows of all that the cache holds of each sequence, new ones too
+                      // columns together. k = 1: the way back, cache -> column blocks: rows of all that the cache holds of each sequence, new ones too.
+                      // groups > 0: a row for each sequence, in its row of the states (BatchSequence::state), instead of one for each token
   kPagedAttention,    // q[m,heads*head_dim], cache[.,n] -> o[m,heads*v_dim]: causal, over all that the cache holds of the
                       // sequence, the batch's own tokens included; scores times scale. A row of the cache is the keys of all
                       // kv_heads, then their values; or, n = kv_heads*head_dim, keys whose first v_dim columns are the values
   kAbsorbQueries,     // q[m,heads*head_dim], W[heads*(nope+v_dim),n] -> [m,heads*(n+k)]: of each head q's nope columns times
                       // the head's first nope rows of W, then its k rotary columns; nope = head_dim - k, n = the latent's columns
   kAbsorbedValues,    // x[m,heads*n], W[heads*(nope+v_dim),n] -> y[m,heads*v_dim]: of each head x times its last v_dim rows of W
+  kConvolution,       // x[m,n], W[n,k] -> y[m,n], state[.,(k-1)*n] in place: silu of the sum over i < k of W[.,i] times the row k-1-i
+                      // before, column by column; rows before a sequence's first one are zeros, those before the batch are in its row
+                      // of the state (BatchSequence::state), oldest first, where its last k-1 rows stay
+  kDeltaRule,         // qkv[m,n], ba[m,2*heads], decay[2,heads] -> o[m,heads*v_dim], state[.,heads*head_dim*v_dim] in place: the gated
+                      // delta rule (arXiv 2412.06464): of value head h, S <- exp(g) S; S += k (beta (v - S'k))'; o = S'q, where
+                      // beta = sigmoid(b), g = -exp(decay[0]) softplus(a + decay[1]), q and k (n: kv_heads of each, then v) of key head
+                      // h*kv_heads/heads over their lengths, q times 1/sqrt(head_dim). S starts as zeros at a sequence's first row
   kLastRows,          // x[m,n] -> y[groups,n]: the last row of each sequence
   kGreedySample,      // logits[m,n] -> best[m,2]: the largest and its id (the lowest of equals); columns are vocabulary
                       // [i*n, (i+1)*n) of member i of the tensor group

@@ -40,7 +40,9 @@ void Launches::add(const Fragment& fragment, int rank_class, std::int32_t slot, 
       return push(host, {slot, -1}, launch_, now);
     case LaunchMode::kKernel:
       for (std::size_t op = 0; op < fragment.ops.size(); ++op) {
-        if (is_kernel(fragment.ops[op])) push(host, {slot, static_cast<std::int32_t>(op)}, launch_, now);
+        if (!is_kernel(fragment.ops[op])) continue;
+        const Time launches{launch_.ns * kernels_of(fragment.ops[op])};
+        push(host, {slot, static_cast<std::int32_t>(op)}, launches, now);
       }
       return;
     case LaunchMode::kEager:

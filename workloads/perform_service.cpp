@@ -36,6 +36,7 @@ TransferRules transfer_rules(const Scenario& scenario, const std::vector<Service
   if (from.drafter)
     rules.bytes_per_token +=
         kv_elements_per_token(from.drafter->scenario.model) * element_bytes(from.phase.plan.kv);
+  rules.bytes_per_sequence = state_bytes_per_sequence(scenario.model).value;
   rules.rate = send_rate(cluster, ranks);
   return rules;
 }

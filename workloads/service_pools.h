@@ -21,6 +21,8 @@ struct ServicePool {
   std::int64_t pages = 0;        // of the cache of a replica
   Bytes weights;                 // of the fullest device
   Bytes page_bytes;              // on one device
+  Bytes state_bytes = {};        // of a sequence beside its pages, on one device
+  std::int32_t states = 0;       // sequences for which there is room; 0: they have none
   Bytes expert_weights = {};     // of a device of theirs, where experts stand apart
 };
 

@@ -27,7 +27,7 @@ PoolRules pool_rules(const ServicePlan& service, const ServicePool& pool) {
   rules.instance.host = service.host;
   ReplicaRules& replica = rules.instance.replica;
   replica.policy = pool.phase.batching;
-  replica.max_running = plan.max_batch;
+  replica.max_running = pool.states > 0 ? pool.states : plan.max_batch;
   replica.token_budget = plan.token_budget;
   replica.chunked = pool.phase.chunked;
   replica.page_tokens = plan.block_tokens;

@@ -73,6 +73,16 @@ std::string experts_text(const Experts& experts) {
   return text.str();
 }
 
+std::string delta_text(const DeltaNet& delta) {
+  ObjectText text;
+  text.integer("key_heads", delta.key_heads);
+  text.integer("value_heads", delta.value_heads);
+  text.integer("key_dim", delta.key_dim);
+  text.integer("value_dim", delta.value_dim);
+  text.integer("convolution", delta.convolution);
+  return text.str();
+}
+
 void write_attention(const Model& model, ObjectText& text) {
   text.integer("heads", model.heads);
   text.text("attention", name_of(model.attention));
@@ -86,6 +96,9 @@ void write_attention(const Model& model, ObjectText& text) {
   text.integer("attention_chunk", model.attention_chunk);
   text.integer("full_attention_every", model.full_attention_every);
   text.integer("kv_share", model.kv_share);
+  text.integer("rotary_dim", model.rotary_dim);
+  text.flag("output_gate", model.output_gate);
+  if (model.delta.given()) text.row("delta", delta_text(model.delta));
 }
 
 }  // namespace

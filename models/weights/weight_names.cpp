@@ -289,6 +289,9 @@ std::vector<Weight> weights_of(const Model& model, WeightNaming naming) {
 
 std::string unmapped_reason(const Model& model) {
   if (!model.unsupported.empty()) return model.unsupported;
+  if (model.delta.given()) return "gated delta networks";
+  if (model.output_gate) return "attention with an output gate";
+  if (model.rotary_dim > 0) return "positions that turn a part of each head";
   if (model.layer_norm) return "norms with a mean and a bias";
   if (!model.gated) return "MLPs of two matrices";
   if (model.learned_positions > 0) return "a learned position table";

@@ -343,6 +343,8 @@ OpOperands operands_of(const CostQuery& query) {
     case OpKind::kPagedAttention:
     case OpKind::kAbsorbQueries:
     case OpKind::kAbsorbedValues:
+    case OpKind::kConvolution:
+    case OpKind::kDeltaRule:
     case OpKind::kLastRows:
     case OpKind::kGreedySample:
     case OpKind::kNextToken:

@@ -71,6 +71,19 @@ class BatchOperands {
                   {matrix(s_.m, heads * (s_.n + s_.k), result_)});
     return made({matrix(s_.m, heads * s_.n, d_), map}, {matrix(s_.m, heads * s_.v_dim, result_)});
   }
+  OpOperands convolution() {
+    made_.batch = equal_batch(sequences_, s_.m / sequences_, s_.m / sequences_ + 1);  // behind a token: what is kept is read
+    number_states();
+    return made({matrix(s_.m, s_.n, result_), matrix(s_.n, s_.k, kept_)},
+                {matrix(s_.m, s_.n, result_), in_place(sequences_, (s_.k - 1) * s_.n, result_)});
+  }
+  OpOperands delta_rule() {
+    made_.batch = equal_batch(sequences_, s_.m / sequences_, s_.m / sequences_ + 1);  // behind a token: what is kept is read
+    number_states();
+    const std::int64_t heads = s_.heads, values = heads * s_.v_dim;
+    return made({matrix(s_.m, s_.n, result_), matrix(s_.m, 2 * heads, result_), matrix(2, heads, result_)},
+                {matrix(s_.m, values, result_), in_place(sequences_, values * s_.head_dim, DType::kFp32)});
+  }
   OpOperands last_rows() {
     made_.batch = equal_batch(sequences_, s_.m / sequences_, s_.m / sequences_);
     return made({matrix(s_.m, s_.n, result_)}, {matrix(sequences_, s_.n, result_)});
@@ -97,6 +110,14 @@ class BatchOperands {
   }
 
  private:
+  // Each sequence has its row of what is kept.
+  void number_states() {
+    auto batch = std::make_shared<Batch>(*made_.batch);
+    std::int32_t state = 0;
+    for (BatchSequence& sequence : batch->sequences) sequence.state = state++;
+    made_.batch = std::move(batch);
+  }
+
   OpOperands made(std::vector<OperandSpec> inputs, std::vector<OperandSpec> outputs) {
     made_.inputs = std::move(inputs);
     made_.outputs = std::move(outputs);
@@ -117,6 +138,8 @@ OpOperands operands_of_batch(const CostQuery& query) {
   if (query.kind == OpKind::kPagedAttention) return operands.attention();
   if (query.kind == OpKind::kAbsorbQueries) return operands.absorbed(true);
   if (query.kind == OpKind::kAbsorbedValues) return operands.absorbed(false);
+  if (query.kind == OpKind::kConvolution) return operands.convolution();
+  if (query.kind == OpKind::kDeltaRule) return operands.delta_rule();
   if (query.kind == OpKind::kLastRows) return operands.last_rows();
   if (query.kind == OpKind::kGreedySample) return operands.sample();
   if (query.kind == OpKind::kPlaceExperts) return operands.placed_experts();

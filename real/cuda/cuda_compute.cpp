@@ -41,7 +41,8 @@ Operand by_rows_of(const Operand& x, const Operand& weight) {
 
 void norm(DeviceOp& c) {
   const Operand x = c.in(0), w = c.in(1), y = c.out(0, x.rows, x.columns);
-  const Norm what{by_rows_of(x, w), w, c.options().constants.norm_epsilon};
+  const Operand gate = c.shape().k == 1 ? by_rows_of(c.in(2), w) : Operand();
+  const Norm what{by_rows_of(x, w), w, c.options().constants.norm_epsilon, gate};
   if (c.op().num_outputs == 1) return rms_norm(c.stream(), what, by_rows_of(y, w));
   CHECK(x.columns == w.columns, "norms of heads are not quantised");
   rms_norm_quantised(c.stream(), what, y, quantised_copy(c, y));
@@ -64,6 +65,10 @@ bool gated(const DeviceOp& c) {
 }
 
 void activate(DeviceOp& c) {
+  if (c.shape().k == 3) {
+    const Operand x = c.in(0);
+    return gate_by_sigmoid(c.stream(), x, c.in(1), c.out(0, x));
+  }
   const Activation what{c.in(0), c.op().num_inputs > 1 ? c.in(1) : Operand(), gated(c)};
   const Operand y = c.out(0, what.x.rows, c.shape().n);
   if (c.op().num_outputs == 1) return activation(c.stream(), what, y);
@@ -189,6 +194,8 @@ void compute(DeviceOp& c) {
     case OpKind::kPagedAttention:
     case OpKind::kAbsorbQueries:
     case OpKind::kAbsorbedValues:
+    case OpKind::kConvolution:
+    case OpKind::kDeltaRule:
     case OpKind::kLastRows:
     case OpKind::kGreedySample:
     case OpKind::kNextToken:

@@ -16,13 +16,6 @@ const Batch& batch_of(const DeviceOp& c) {
   return *c.submission().fragment->batches[c.op().batch];
 }
 
-// In the device's memory until the op has run.
-const std::int32_t* on_device(DeviceOp& c, const std::vector<std::int32_t>& indices) {
-  const Operand place = c.scratch(static_cast<std::int64_t>(indices.size()), 1);
-  copy_to_device(c.stream(), place.data, indices.data(), indices.size() * sizeof(std::int32_t));
-  return static_cast<const std::int32_t*>(place.data);
-}
-
 // The cache, to be written row by row.
 Operand cache_of(DeviceOp& c) {
   if (is_scaled(storage_of(c.output_tensor(0).dtype)))
@@ -32,7 +25,8 @@ Operand cache_of(DeviceOp& c) {
 }
 
 void append(DeviceOp& c) {
-  const std::int32_t* slots = on_device(c, batch_of(c).slots());
+  const Batch& batch = batch_of(c);
+  const std::int32_t* slots = on_device(c, c.shape().groups > 0 ? batch.states() : batch.slots());
   const Operand cache = cache_of(c);
   std::int64_t first = 0;
   for (int i = 0; i < c.op().num_inputs; ++i) {
@@ -44,7 +38,8 @@ void append(DeviceOp& c) {
 }
 
 void read_back(DeviceOp& c) {
-  const std::vector<std::int32_t> slots = cached_rows(batch_of(c));
+  const Batch& batch = batch_of(c);
+  const std::vector<std::int32_t> slots = c.shape().groups > 0 ? batch.states() : cached_rows(batch);
   const std::int32_t* rows = on_device(c, slots);
   const Operand cache = c.in(0);
   std::int64_t first = 0;
@@ -144,6 +139,12 @@ void place_experts(DeviceOp& c) {
 
 }  // namespace
 
+const std::int32_t* on_device(DeviceOp& c, const std::vector<std::int32_t>& indices) {
+  const Operand place = c.scratch(static_cast<std::int64_t>(indices.size()), 1);
+  copy_to_device(c.stream(), place.data, indices.data(), indices.size() * sizeof(std::int32_t));
+  return static_cast<const std::int32_t*>(place.data);
+}
+
 void input_of_batch(DeviceOp& c) {
   const Operand generated = c.in(0);
   std::vector<std::int32_t> prompt, place;
@@ -193,6 +194,8 @@ void compute_batch(DeviceOp& c) {
   if (kind == OpKind::kPagedAttention) return attend_to_cache(c);
   if (kind == OpKind::kAbsorbQueries) return absorb(c);
   if (kind == OpKind::kAbsorbedValues) return values_of_absorbed(c);
+  if (kind == OpKind::kConvolution) return convolve_batch(c);
+  if (kind == OpKind::kDeltaRule) return delta_rule_of_batch(c);
   if (kind == OpKind::kLastRows) return last_rows(c);
   if (kind == OpKind::kGreedySample) return sample(c);
   if (kind == OpKind::kPlaceExperts) return place_experts(c);

@@ -186,6 +186,11 @@ void compute_batch(DeviceOp& c);
 // kInput and kAttention of a batch; the positions of its rows on the device, null when the op has none.
 void input_of_batch(DeviceOp& c);
 void attend_in_batch(DeviceOp& c);
+// kConvolution and kDeltaRule.
+void convolve_batch(DeviceOp& c);
+void delta_rule_of_batch(DeviceOp& c);
+// Indices in the device's memory until the op has run.
+const std::int32_t* on_device(DeviceOp& c, const std::vector<std::int32_t>& indices);
 const std::int32_t* positions_of_batch(DeviceOp& c);
 // What was asked for; else one launch for 8 bits, whose experts seldom begin where a block of scales does, as
 // the library wants, and the loop for BF16, where the library's kernels are faster than ours once experts are

@@ -75,6 +75,7 @@ std::size_t copy_on_cores(Stream stream, const void* from, void* to, std::size_t
 struct Norm {
   Operand x, weight;
   double epsilon = 1e-6;
+  Operand gate = {};  // with data: y times its silu; not quantised
 };
 void rms_norm(Stream stream, const Norm& norm, const Operand& y);
 // The same, and a quantised copy (kFp8Rows) of what y was before it was rounded.
@@ -108,6 +109,9 @@ void activation_quantised(Stream stream, const Activation& activation, const Ope
                           const Operand& codes);
 void activation_grad(Stream stream, const Activation& activation, const Operand& dy, const Operand& dx,
                      const Operand& drow_weight);  // drow_weight without data: not wanted
+
+// y = x times sigmoid(z), element by element.
+void gate_by_sigmoid(Stream stream, const Operand& x, const Operand& z, const Operand& y);
 
 struct Gate {
   Operand logits;                         // [rows, experts]

@@ -37,6 +37,11 @@ struct Activate {
   }
 };
 
+struct GateBySigmoid {
+  Operand x, z, y;
+  MOEBIUS_DEVICE void operator()(std::int64_t i) const { store(y, i, load(x, i) * sigmoid(load(z, i))); }
+};
+
 // The same values in two formats, each rounded by itself.
 struct ActivateQuantised {
   Activation a;
@@ -121,6 +126,10 @@ struct GateGradRow {
 };
 
 }  // namespace
+
+void gate_by_sigmoid(Stream stream, const Operand& x, const Operand& z, const Operand& y) {
+  launch_elements(stream, y.elements(), GateBySigmoid{x, z, y});
+}
 
 void activation(Stream stream, const Activation& activation, const Operand& y) {
   launch_elements(stream, y.elements(), Activate{activation, y});

@@ -20,7 +20,9 @@ struct NormRow {
   MOEBIUS_DEVICE void operator()(const Team& team, std::int64_t row) const {
     const float scale = inverse_rms(team, n.x, row, n.epsilon);
     team.each(n.x.columns, [&](std::int64_t c) {
-      store(y, row * n.x.columns + c, load(n.x, row, c) * scale * load(n.weight, c));
+      const float z = n.gate.data == nullptr ? 0 : load(n.gate, row, c);
+      const float gate = n.gate.data == nullptr ? 1 : z / (1 + expf(-z));
+      store(y, row * n.x.columns + c, load(n.x, row, c) * scale * load(n.weight, c) * gate);
     });
   }
 };

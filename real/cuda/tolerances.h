@@ -75,6 +75,8 @@ constexpr Closeness closeness_of(OpKind kind) {
     case OpKind::kPagedAttention:
     case OpKind::kAbsorbQueries:
     case OpKind::kAbsorbedValues:
+    case OpKind::kConvolution:
+    case OpKind::kDeltaRule:
       return Closeness::kSum;
   }
   return Closeness::kEqual;

@@ -47,6 +47,7 @@ void norm(OpContext<Real>& c) {
   const Matrix<Real>& x = c.in(0);
   Matrix<Real> y(x.rows, x.columns);
   rms_norm<Real>(x.view(), c.in(1).view(), y.view(), c.options().constants.norm_epsilon);
+  if (c.shape().k == 1) gate_by_silu<Real>(c.in(2).view(), y.view());
   if (c.op().num_outputs > 1) c.out(1, y);
   c.out(0, std::move(y));
 }
@@ -70,6 +71,11 @@ ActivationShape activation_shape(const OpContext<Real>& c) {
 template <class Real>
 void activate(OpContext<Real>& c) {
   const Matrix<Real>& x = c.in(0);
+  if (c.shape().k == 3) {
+    Matrix<Real> gated = x;
+    gate_by_sigmoid<Real>(c.in(1).view(), gated.view());
+    return c.out(0, std::move(gated));
+  }
   const std::span<const Real> weight = c.op().num_inputs > 1 ? c.in(1).view() : std::span<const Real>();
   Matrix<Real> y(x.rows, c.shape().n);
   activation<Real>(activation_shape(c), x.view(), weight, y.view());
@@ -241,6 +247,8 @@ double compute(OpContext<Real>& c) {
     case OpKind::kPagedAttention:
     case OpKind::kAbsorbQueries:
     case OpKind::kAbsorbedValues:
+    case OpKind::kConvolution:
+    case OpKind::kDeltaRule:
     case OpKind::kLastRows:
     case OpKind::kGreedySample:
     case OpKind::kNextToken:

@@ -14,11 +14,17 @@
 namespace moebius {
 namespace {
 
+// Rows of the cache that the op writes: of new tokens, or of sequences.
+template <class Real>
+std::vector<std::int32_t> slots_of(const OpContext<Real>& c) {
+  return c.shape().groups > 0 ? c.batch().states() : c.batch().slots();
+}
+
 // Only the new rows are rounded: the others are what they were, and a format with scales has one a row.
 template <class Real>
 void append(OpContext<Real>& c) {
-  const Batch& batch = c.batch();
-  Matrix<Real> rows(batch.rows(), c.output_tensor(0).columns);
+  const std::vector<std::int32_t> slots = slots_of(c);
+  Matrix<Real> rows(static_cast<std::int64_t>(slots.size()), c.output_tensor(0).columns);
   std::int64_t first = 0;
   for (int i = 0; i < c.op().num_inputs; ++i) {
     const Matrix<Real>& part = c.in(i);
@@ -29,7 +35,6 @@ void append(OpContext<Real>& c) {
   }
   if (!c.options().exact) round_matrix<Real>(rows.values, rows.rows, rows.columns, c.output_tensor(0).dtype);
   Matrix<Real>& cache = c.store().change(c.output_id(0));
-  const std::vector<std::int32_t> slots = batch.slots();
   for (std::int64_t r = 0; r < rows.rows; ++r) {
     CHECK(slots[r] < cache.rows, fmt::format("row {} of a cache of {}", slots[r], cache.rows));
     std::copy_n(rows.row(r), rows.columns, cache.row(slots[r]));
@@ -39,7 +44,7 @@ void append(OpContext<Real>& c) {
 template <class Real>
 void read_back(OpContext<Real>& c) {
   const Matrix<Real>& cache = c.in(0);
-  const std::vector<std::int32_t> slots = cached_rows(c.batch());
+  const std::vector<std::int32_t> slots = c.shape().groups > 0 ? c.batch().states() : cached_rows(c.batch());
   std::int64_t first = 0;
   for (int i = 0; i < c.op().num_outputs; ++i) {
     Matrix<Real> part(static_cast<std::int64_t>(slots.size()), c.output_tensor(i).columns);
@@ -188,6 +193,8 @@ void compute_batch(OpContext<Real>& c) {
   if (kind == OpKind::kPagedAttention) return attend_to_cache(c);
   if (kind == OpKind::kAbsorbQueries) return absorb(c);
   if (kind == OpKind::kAbsorbedValues) return values_of_absorbed(c);
+  if (kind == OpKind::kConvolution) return convolve_batch(c);
+  if (kind == OpKind::kDeltaRule) return delta_rule_of_batch(c);
   if (kind == OpKind::kLastRows) return last_rows(c);
   if (kind == OpKind::kGreedySample) return greedy_sample(c);
   if (kind == OpKind::kPlaceExperts) return place_experts(c);

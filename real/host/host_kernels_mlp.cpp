@@ -151,11 +151,25 @@ void gate_grad(const GateShape& shape, const GateInputs<Real>& inputs, std::span
   }
 }
 
+template <class Real>
+void gate_by_silu(std::span<const Real> z, std::span<Real> y) {
+  CHECK(z.size() == y.size(), fmt::format("{} gates for {} elements", z.size(), y.size()));
+  for (std::size_t i = 0; i < y.size(); ++i) y[i] *= z[i] * sigmoid(z[i]);
+}
+
+template <class Real>
+void gate_by_sigmoid(std::span<const Real> z, std::span<Real> y) {
+  CHECK(z.size() == y.size(), fmt::format("{} gates for {} elements", z.size(), y.size()));
+  for (std::size_t i = 0; i < y.size(); ++i) y[i] *= sigmoid(z[i]);
+}
+
 #define MOEBIUS_INSTANTIATE(Real)                                                                       \
   template void activation(const ActivationShape&, std::span<const Real>, std::span<const Real>,        \
                            std::span<Real>);                                                            \
   template void activation_grad(const ActivationShape&, const ActivationInputs<Real>&, std::span<Real>, \
                                 std::span<Real>);                                                       \
+  template void gate_by_silu(std::span<const Real>, std::span<Real>);                                  \
+  template void gate_by_sigmoid(std::span<const Real>, std::span<Real>);                               \
   template void gate(const GateShape&, std::span<const Real>, std::span<const std::int32_t>,            \
                      std::span<Real>);                                                                  \
   template void gate_grad(const GateShape&, const GateInputs<Real>&, std::span<Real>)

@@ -21,6 +21,12 @@ template <class Real>
 void activation(const ActivationShape& shape, std::span<const Real> x, std::span<const Real> row_weight,
                 std::span<Real> y);
 
+// y times silu(z), or sigmoid(z), element by element.
+template <class Real>
+void gate_by_silu(std::span<const Real> z, std::span<Real> y);
+template <class Real>
+void gate_by_sigmoid(std::span<const Real> z, std::span<Real> y);
+
 template <class Real>
 struct ActivationInputs {
   std::span<const Real> dy, x, row_weight;  // row_weight empty: 1

@@ -142,6 +142,11 @@ template <class Real>
 void input_of_batch(OpContext<Real>& context);
 template <class Real>
 void attend_in_batch(OpContext<Real>& context);
+// kConvolution and kDeltaRule.
+template <class Real>
+void convolve_batch(OpContext<Real>& context);
+template <class Real>
+void delta_rule_of_batch(OpContext<Real>& context);
 // Of packed sequences: kInput, kAttentionGrad; which rows of kCrossEntropy count.
 template <class Real>
 void packed_input(OpContext<Real>& context);

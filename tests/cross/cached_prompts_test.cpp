@@ -63,8 +63,8 @@ std::vector<double> generated_by(const ServingJob& job, const std::vector<Batch>
 
 constexpr int kPrompt = 44, kOutput = 3, kPages = 12;  // of 4 tokens: 47 tokens of a request
 
-ServingJob two_requests(AttentionKind attention) {
-  ServingJob job = small_service(small_model(attention));
+ServingJob two_requests(const Model& model) {
+  ServingJob job = small_service(model);
   job.workload.requests = 2;
   job.workload.input = {kPrompt, kPrompt};
   job.workload.output = {kOutput, kOutput};
@@ -72,7 +72,7 @@ ServingJob two_requests(AttentionKind attention) {
 }
 
 BatchSequence some_of(int request, int past, int count) {
-  BatchSequence sequence{request, kPrompt, past, count, {}};
+  BatchSequence sequence{request, kPrompt, past, count, {}, 1 - request};
   for (int page = 0; page < kPages; ++page) sequence.pages.push_back(request * kPages + kPages - 1 - page);
   return sequence;
 }
@@ -90,8 +90,9 @@ TEST_CASE("a latent of 16 columns is blown up for 13 tokens and more") {
 // 44 tokens whole; or 15 whole, 19 behind them blown up, 10 behind those absorbed. The other request decodes
 // meanwhile. Then both decode.
 TEST_CASE("prompts in parts and beside decoding sequences answer as whole ones") {
-  for (const AttentionKind attention : {AttentionKind::kMla, AttentionKind::kGqa}) {
-    const ServingJob job = two_requests(attention);
+  for (const Model& model :
+       {small_model(AttentionKind::kMla), small_model(AttentionKind::kGqa), small_delta_model()}) {
+    const ServingJob job = two_requests(model);
     const std::vector<double> expected =
         generated_by(job, {batch_of({some_of(0, 0, kPrompt)}), batch_of({some_of(1, 0, kPrompt)}),
                            batch_of({some_of(0, kPrompt, 1), some_of(1, kPrompt, 1)}),
@@ -106,7 +107,7 @@ TEST_CASE("prompts in parts and beside decoding sequences answer as whole ones")
 }
 
 TEST_CASE("parts that blow up and parts that absorb share an iteration") {
-  const ServingJob job = two_requests(AttentionKind::kMla);
+  const ServingJob job = two_requests(small_model(AttentionKind::kMla));
   const std::vector<double> expected =
       generated_by(job, {batch_of({some_of(0, 0, kPrompt)}), batch_of({some_of(1, 0, kPrompt)})});
   const std::vector<double> shared = generated_by(job, {batch_of({some_of(0, 0, 20), some_of(1, 0, 39)}),

@@ -110,6 +110,38 @@ TEST_CASE("prefill and decode apart answer as one pool does and move each prompt
   }
 }
 
+// Delta networks: one at a time, in parts beside others, computed again, handed over, on two ranks.
+TEST_CASE("what is kept of a sequence is its own, and goes with it") {
+  const CarriedService service = carried_alone(small_service(small_delta_model()));
+  const Tokens alone = answered(service).tokens;
+  std::set<std::int32_t> distinct;
+  for (const auto& answer : alone) distinct.insert(answer.begin(), answer.end());
+  CHECK(distinct.size() > 4);
+  CarriedService one_by_one = service;
+  replica_of(one_by_one).max_running = 1;
+  CHECK(answered(one_by_one).tokens == alone);
+  CarriedService mixed = service;
+  replica_of(mixed).chunked = true;
+  replica_of(mixed).token_budget = 7;
+  replica_of(mixed).policy = BatchPolicy::kMixed;
+  CHECK(answered(mixed).tokens == alone);
+  CarriedService crowded = service;
+  replica_of(crowded).pages = 9;
+  const Answered again = answered(crowded);
+  CHECK(again.tokens == alone);
+  CHECK(again.pools[0].preemptions > 0);
+  const Answered apart = answered(in_two_pools(service));
+  CHECK(apart.tokens == alone);
+  double tokens = 0, sequences = 0;  // that are decoded
+  for (const TrafficRequest& request : service.requests) {
+    if (request.output_tokens == 1) continue;
+    tokens += static_cast<double>(request.input_tokens);
+    ++sequences;
+  }
+  CHECK(apart.moved == Approx(tokens * kv_elements_per_token(service.model) * element_bytes(DType::kBf16) +
+                              sequences * state_bytes_per_sequence(service.model).value));
+}
+
 TEST_CASE("any number of prefill and decode instances give the same answers") {
   for (const auto& [prefill, decode] : {std::pair(2, 1), std::pair(1, 2), std::pair(2, 3)}) {
     CarriedService service = in_two_pools(small());

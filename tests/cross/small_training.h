@@ -30,6 +30,18 @@ inline Model small_model(AttentionKind attention) {
   return model;
 }
 
+// Two delta networks before each attention layer, which has an output gate and turns half of its heads.
+inline Model small_delta_model() {
+  Model model = small_model(AttentionKind::kGqa);
+  model.id = "small with delta networks";
+  model.layers = 3;
+  model.full_attention_every = 3;
+  model.qk_norm = model.output_gate = true;
+  model.rotary_dim = 4;
+  model.delta = {.key_heads = 2, .value_heads = 4, .key_dim = 6, .value_dim = 10, .convolution = 4};
+  return model;
+}
+
 // The parts of a DeepSeek-V3: three layers with latent attention, the first dense, the others with eight
 // experts in four groups of which a token uses two, one expert of each, beside a shared one; and a module
 // that predicts the token after the next.

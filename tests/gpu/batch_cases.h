@@ -122,6 +122,48 @@ inline std::vector<OpCase> batch_cases() {
                  {.kind = OpKind::kCacheAppend, .shape = {.m = 17 + 9 + 33, .n = 20, .k = 1}},
                  {random_operand(109, 16 * 8, 20)},
                  {nothing(17 + 9 + 33, 13), nothing(17 + 9 + 33, 7)}});
+  // What is kept of sequences in rows out of order, of some that begin and some that go on.
+  const auto numbered = [](const BatchPtr& batch) {
+    Batch with = *batch;
+    for (BatchSequence& sequence : with.sequences) sequence.state = (sequence.request + 4) % 5;
+    return std::make_shared<const Batch>(std::move(with));
+  };
+  for (const BatchPtr& batch : {numbered(prompts()), numbered(chunks()), numbered(decodes())}) {
+    const std::int64_t rows = batch->rows();
+    const auto sequences = static_cast<std::int32_t>(batch->sequences.size());
+    add(batch, {"convolution",
+                {.kind = OpKind::kConvolution, .shape = {.m = rows, .n = 18, .k = 4, .groups = sequences}},
+                {random_operand(120, rows, 18), random_operand(121, 18, 4)},
+                {nothing(rows, 18), random_operand(122, 5, 3 * 18)}});
+    add(batch, {"delta_rule",
+                {.kind = OpKind::kDeltaRule,
+                 .shape = {.m = rows,
+                           .n = 2 * 2 * 8 + 4 * 6,
+                           .groups = sequences,
+                           .heads = 4,
+                           .kv_heads = 2,
+                           .head_dim = 8,
+                           .v_dim = 6}},
+                {random_operand(123, rows, 2 * 2 * 8 + 4 * 6), random_operand(124, rows, 8),
+                 random_operand(125, 2, 4)},
+                {nothing(rows, 4 * 6), random_operand(126, 5, 4 * 8 * 6, DType::kFp32)}});
+    add(batch, {"cache_append of a row for each sequence",
+                {.kind = OpKind::kCacheAppend, .shape = {.m = sequences, .n = 20, .groups = sequences}},
+                {random_operand(127, sequences, 20)},
+                {random_operand(128, 5, 20)}});
+    add(batch, {"cache_append read back by sequences",
+                {.kind = OpKind::kCacheAppend, .shape = {.m = sequences, .n = 20, .k = 1, .groups = sequences}},
+                {random_operand(129, 5, 20)},
+                {nothing(sequences, 20)}});
+  }
+  add(nullptr, {"norm of heads with a gate",
+                {.kind = OpKind::kNorm, .shape = {.m = 7 * 3, .n = 10, .k = 1}},
+                {random_operand(130, 7, 30), random_operand(131, 1, 10), random_operand(132, 7, 30)},
+                {nothing(7, 30)}});
+  add(nullptr, {"activation by the sigmoid of a gate",
+                {.kind = OpKind::kActivation, .shape = {.m = 7, .n = 30, .k = 3}},
+                {random_operand(133, 7, 30), random_operand(134, 7, 30)},
+                {nothing(7, 30)}});
   add(prompts(), {"last_rows",
                   {.kind = OpKind::kLastRows, .shape = {.m = m, .n = 30, .groups = 3}},
                   {random_operand(100, m, 30)},

@@ -182,6 +182,10 @@ std::vector<Piece> PieceList::all() {
     case Role::kCollective:
     case Role::kCache:
     case Role::kTokens:
+    case Role::kDeltaGates:
+    case Role::kConvolution:
+    case Role::kDeltaRule:
+    case Role::kDeltaNorm:
       CHECK(false, fmt::format("{} has no weights", to_string(tensor_.role)));
   }
   return std::move(pieces_);

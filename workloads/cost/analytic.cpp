@@ -69,6 +69,8 @@ Estimate AnalyticModel::estimate(const CostQuery& query, Clocks clocks) const {
     estimate = serial_estimate(engine_, query);
   } else if (is_attention(query.kind)) {
     estimate = attention_estimate(engine_, query);
+  } else if (query.kind == OpKind::kDeltaRule) {
+    estimate = delta_rule_estimate(engine_, query);
   } else if (uses_tensor_cores(query.kind)) {
     estimate = gemm_estimate(engine_, query, clocks);
   } else {
@@ -81,7 +83,8 @@ Estimate AnalyticModel::estimate(const CostQuery& query, Clocks clocks) const {
 
 float AnalyticModel::error(const CostQuery& query) const {
   if (is_attention(query.kind)) return engine_.architecture->error_attention;
-  if (!uses_tensor_cores(query.kind)) return engine_.architecture->error_stream;
+  if (!uses_tensor_cores(query.kind) || query.kind == OpKind::kDeltaRule)
+    return engine_.architecture->error_stream;
   const float error =
       is_grouped(query.kind) ? engine_.architecture->error_experts : engine_.architecture->error_gemm;
   return stored_dtype(query) == query.dtype ? error : std::max(error, kWidenedError);

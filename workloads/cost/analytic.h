@@ -55,6 +55,7 @@ double stream_rate(const Engine& engine, double cores);
 Estimate gemm_estimate(const Engine& engine, const CostQuery& query, Clocks clocks);
 Estimate attention_estimate(const Engine& engine, const CostQuery& query);
 Estimate stream_estimate(const Engine& engine, const CostQuery& query, double bytes);
+Estimate delta_rule_estimate(const Engine& engine, const CostQuery& query);
 Estimate serial_estimate(const Engine& engine, const CostQuery& query);  // of any kind, on a serial core
 
 }  // namespace moebius

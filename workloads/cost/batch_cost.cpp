@@ -1,7 +1,12 @@
 #include "workloads/cost/batch_cost.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
+#include <numeric>
+
+#include "models/layer_math.h"
+#include "workloads/cost/kernel_sum.h"
 
 namespace moebius {
 namespace {
@@ -55,15 +60,39 @@ Cost packed_cost(const CostSource& source, const CostQuery& query, const Batch& 
   return sum;
 }
 
+// Tokens of sequences that go row by row, or of those that go in chunks.
+std::vector<std::int32_t> tokens_of(const Batch& batch, bool chunked) {
+  std::vector<std::int32_t> tokens;
+  for (const BatchSequence& sequence : batch.sequences)
+    if ((sequence.count > kMostRecurrentRows) == chunked) tokens.push_back(sequence.count);
+  return tokens;
+}
+
+Cost delta_rule_cost(const CostSource& source, const CostQuery& query, const Batch& batch) {
+  KernelSum sum;
+  for (const bool chunked : {false, true}) {
+    const std::vector<std::int32_t> tokens = tokens_of(batch, chunked);
+    if (tokens.empty()) continue;
+    CostQuery set = query;
+    set.shape.m = std::accumulate(tokens.begin(), tokens.end(), std::int64_t{0});
+    set.shape.groups = static_cast<std::int32_t>(tokens.size());
+    if (std::adjacent_find(tokens.begin(), tokens.end(), std::not_equal_to<>()) != tokens.end())
+      set.rows = tokens;
+    sum.add(source.cost(set));
+  }
+  return sum.sum();
+}
+
 }  // namespace
 
-bool sees_keys_of_batch(const Op& op) {
-  return op.batch >= 0 && (op.kind == OpKind::kAttention || op.kind == OpKind::kAttentionGrad ||
+bool depends_on_lengths(const Op& op) {
+  return op.batch >= 0 && (op.kind == OpKind::kDeltaRule || op.kind == OpKind::kAttention || op.kind == OpKind::kAttentionGrad ||
                            op.kind == OpKind::kPagedAttention);
 }
 
 Cost batch_cost(const CostSource& source, const CostQuery& query, const Fragment& fragment, const Op& op) {
   const Batch& batch = *fragment.batches[op.batch];
+  if (op.kind == OpKind::kDeltaRule) return delta_rule_cost(source, query, batch);
   if (batch.page_tokens == 0) return packed_cost(source, query, batch);
   CostQuery with_format = query;
   with_format.stored = cache_format(fragment, op);

@@ -109,7 +109,7 @@ OpCost OpCosts::evaluate(const Op& op, int cores) {
   if (has_member_rows(op)) return slowest_member(op, cores);
   CostQuery query = query_of(fragment_, op, cores);
   query.shape = shape_in_one(op);
-  const Cost cost = sees_keys_of_batch(op)        ? batch_cost(source_, query, fragment_, op)
+  const Cost cost = depends_on_lengths(op)        ? batch_cost(source_, query, fragment_, op)
                     : is_unfused_attention(query) ? unfused_attention_cost(source_, query)
                     : has_separate_kernels(query) ? separate_kernels_cost(source_, query)
                                                   : source_.cost(query);

@@ -117,6 +117,7 @@ bool uses_tensor_cores(OpKind kind) {
     case OpKind::kPagedAttention:
     case OpKind::kAbsorbQueries:
     case OpKind::kAbsorbedValues:
+    case OpKind::kDeltaRule:
       return true;
     case OpKind::kInput:
     case OpKind::kEmbedding:
@@ -146,6 +147,7 @@ bool uses_tensor_cores(OpKind kind) {
     case OpKind::kAdam:
     case OpKind::kSumSquares:
     case OpKind::kCacheAppend:
+    case OpKind::kConvolution:
     case OpKind::kLastRows:
     case OpKind::kGreedySample:
     case OpKind::kNextToken:

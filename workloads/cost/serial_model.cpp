@@ -37,6 +37,12 @@ double product_flops(const Engine& engine, const CostQuery& query, const Shape& 
   return 2 * m * n * static_cast<double>(shape.k);
 }
 
+// The delta rule multiplies states by vectors, which fill no tiles.
+double matrix_flops(const Engine& engine, const CostQuery& query, const Shape& shape) {
+  if (query.kind == OpKind::kDeltaRule) return op_flops(query.kind, shape).value;
+  return product_flops(engine, query, shape);
+}
+
 double attention_seconds(const Engine& engine, const CostQuery& query, const Shape& shape) {
   const Architecture& a = *engine.architecture;
   const double exponentials = attention_pairs(shape) * shape.heads / (a.exponentials * engine.clock);
@@ -55,7 +61,7 @@ SerialTerms serial_terms(const Engine& engine, const CostQuery& asked) {
     terms[3] = op_flops(query.kind, shape).value;
     terms[4] = attention_pairs(shape) * shape.heads;
   } else if (uses_tensor_cores(query.kind)) {
-    terms[3] = product_flops(engine, query, shape);
+    terms[3] = matrix_flops(engine, query, shape);
   }
   return terms;
 }
@@ -68,7 +74,7 @@ Estimate serial_estimate(const Engine& engine, const CostQuery& asked) {
   if (is_attention(query.kind)) {
     seconds += attention_seconds(engine, query, shape);
   } else if (uses_tensor_cores(query.kind)) {
-    seconds += product_flops(engine, query, shape) / engine.core_flops(query.dtype);
+    seconds += matrix_flops(engine, query, shape) / engine.core_flops(query.dtype);
   }
   return {seconds, bytes};
 }

@@ -29,6 +29,8 @@ bool has_lasting_operand(OpKind kind) {
     case OpKind::kPagedAttention:
     case OpKind::kAbsorbQueries:
     case OpKind::kAbsorbedValues:
+    case OpKind::kConvolution:
+    case OpKind::kDeltaRule:
     case OpKind::kEmbedding:
     case OpKind::kEmbeddingGrad:
     case OpKind::kNormGrad:

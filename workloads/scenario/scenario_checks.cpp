@@ -37,6 +37,7 @@ class TrainingChecks {
       : scenario_(scenario), plan_(scenario.plan), model_(scenario.model), document_(document) {}
 
   void run() {
+    model();
     degrees();
     check_stages(scenario_, document_);
     check_folding(scenario_, document_);
@@ -78,6 +79,12 @@ class TrainingChecks {
     require(replica * plan_.dp <= devices, "/plan/dp/degree",
             "tp {} x cp {} x pp {} x dp {} = {} ranks do not fit on the {} devices of {}", plan_.tp, plan_.cp,
             plan_.pp, plan_.dp, replica * plan_.dp, devices, of);
+  }
+
+  void model() const {
+    require(!model_.delta.given() && !model_.output_gate && model_.rotary_dim == 0, "/model",
+            "{} has {}, which are served but not trained so far", model_.id,
+            model_.delta.given() ? "gated delta networks" : "output gates or heads that turn in part");
   }
 
   void divides(int degree, int number, const char* pointer, const char* degree_name, const char* what) const {

@@ -74,6 +74,7 @@ void check_model(const ServingPlan& plan, const Model& model, const Document& do
   divides(plan.tp, model.heads, tp, "attention heads");
   if (model.attention != AttentionKind::kMla && plan.tp % model.kv_heads != 0)
     divides(plan.tp, model.kv_heads, tp, "key-value heads");
+  if (model.delta.given()) divides(plan.tp, model.delta.key_heads, tp, "key heads of the delta networks");
   divides(plan.tp, model.vocabulary, tp, "words of the vocabulary");
   if (model.dense_width > 0) divides(plan.tp, model.dense_width, tp, "columns of a dense MLP");
   const bool moe = model.experts.routed > 0;

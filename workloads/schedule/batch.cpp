@@ -50,6 +50,12 @@ std::vector<std::int32_t> Batch::slots() const {
   return slots;
 }
 
+std::vector<std::int32_t> Batch::states() const {
+  std::vector<std::int32_t> states;
+  for (const BatchSequence& sequence : sequences) states.push_back(sequence.state);
+  return states;
+}
+
 std::string find_fault(const Batch& batch) {
   if (batch.page_tokens < 0 || batch.sequences.empty())
     return fmt::format("{} sequences, {} tokens a page", batch.sequences.size(), batch.page_tokens);

@@ -15,6 +15,7 @@ struct BatchSequence {
   std::int32_t past = 0;            // tokens of it that the cache holds already
   std::int32_t count = 0;           // tokens of this iteration: positions past .. past + count - 1
   std::vector<std::int32_t> pages;  // page i of the sequence holds the positions from i * page_tokens
+  std::int32_t state = 0;           // row of what delta networks keep of it; of a model without them any
 
   std::int32_t length() const { return past + count; }
 };
@@ -34,6 +35,7 @@ struct Batch {
   // The row of the cache for the position of a sequence, and for each row of the batch.
   std::int64_t slot(const BatchSequence& sequence, std::int32_t position) const;
   std::vector<std::int32_t> slots() const;
+  std::vector<std::int32_t> states() const;  // of each sequence
 };
 using BatchPtr = std::shared_ptr<const Batch>;
 

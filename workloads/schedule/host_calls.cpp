@@ -1,5 +1,7 @@
 #include "workloads/schedule/host_calls.h"
 
+#include "models/layer_math.h"
+
 namespace moebius {
 namespace {
 
@@ -36,6 +38,8 @@ double host_calls(const Op& op) {
     case OpKind::kUnpermute:
     case OpKind::kUnpermuteGrad:
       return kInPermutation * kElementary;
+    case OpKind::kDeltaRule:
+      return kernels_of(op);
     case OpKind::kInput:
     case OpKind::kEmbedding:
     case OpKind::kEmbeddingGrad:
@@ -61,6 +65,7 @@ double host_calls(const Op& op) {
     case OpKind::kPagedAttention:
     case OpKind::kAbsorbQueries:
     case OpKind::kAbsorbedValues:
+    case OpKind::kConvolution:
     case OpKind::kLastRows:
     case OpKind::kGreedySample:
     case OpKind::kNextToken:
@@ -77,6 +82,10 @@ double host_calls(const Op& op) {
       return 1;
   }
   return 1;
+}
+
+int kernels_of(const Op& op) {
+  return op.kind == OpKind::kDeltaRule && is_chunked(op.shape) ? kChunkedDeltaKernels : 1;
 }
 
 bool host_reads_counts(const Op& op) {

@@ -11,6 +11,7 @@
 // - attention: a module, forward and back in one;
 // - what moves tokens or chooses experts is written in elementary operations, about 0.4 each (5 us, the
 //   lower end of what eager operations take): router 10 of them, dispatch and combine 10, permutations 5;
+// - the delta rule in chunks: its 9 kernels (cost/delta_rule_model.cpp), a call each;
 // - all else: one.
 #pragma once
 
@@ -19,6 +20,10 @@
 namespace moebius {
 
 double host_calls(const Op& op);
+
+// Kernels that an op is on a device, which a host launches one by one: one, but for the delta rule in chunks.
+inline constexpr int kChunkedDeltaKernels = 9;  // cost/delta_rule_model.cpp
+int kernels_of(const Op& op);
 
 // Whether the host reads what the device found before it goes on: how many tokens come to each expert, where
 // tokens with their weights are dispatched (on the way back the numbers are known).

@@ -166,6 +166,14 @@ std::string_view to_string(Role role) {
       return "tokens";
     case Role::kCollective:
       return "collective";
+    case Role::kDeltaGates:
+      return "delta_gates";
+    case Role::kConvolution:
+      return "convolution";
+    case Role::kDeltaRule:
+      return "delta_rule";
+    case Role::kDeltaNorm:
+      return "delta_norm";
   }
   return "unknown";
 }

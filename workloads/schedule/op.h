@@ -63,9 +63,9 @@ enum class Role : std::uint8_t {
   kNone, kInput, kEmbedding, kHead, kLoss, kAttentionNorm, kQkv, kQ, kQA, kQNorm, kQB, kKvA, kKvNorm, kKvB, kRope, kAttention,
   kO, kMlpNorm, kGateUp, kDown, kRouter, kGate, kSharedGateUp, kSharedDown, kExpertGateUp, kExpertDown, kExperts,
   kResidual, kFinalNorm, kMtpHiddenNorm, kMtpEmbeddingNorm, kMtpProjection, kPipeline, kDense, kCollective,
-  kCache, kTokens,
+  kCache, kTokens, kDeltaGates, kConvolution, kDeltaRule, kDeltaNorm,
 };
-inline constexpr int kNumRoles = static_cast<int>(Role::kTokens) + 1;
+inline constexpr int kNumRoles = static_cast<int>(Role::kDeltaNorm) + 1;
 
 struct Op {
   OpKind kind = OpKind::kAdd;

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 #include "workloads/schedule/context_part.h"
 #include "workloads/serving/cache_tensor.h"
+#include "workloads/serving/delta_network.h"
 #include "workloads/training/layers/head_exchange.h"
 
 namespace moebius {
@@ -87,7 +89,8 @@ class BatchAttention {
 
   // Of queries or keys, and before that the norm of each head where the model has one (Qwen3).
   TensorId positions(TensorId x, int heads, Role norm) {
-    return rotary(model_.qk_norm ? w_.norm(x, norm, heads) : x, heads, model_.head_dim);
+    const int rotated = model_.rotary_dim > 0 ? model_.rotary_dim : model_.head_dim;
+    return rotary(model_.qk_norm ? w_.norm(x, norm, heads) : x, heads, rotated);
   }
 
   TensorId append(const std::vector<TensorId>& parts) {
@@ -146,17 +149,24 @@ class BatchAttention {
     const std::int64_t q_columns = std::int64_t{heads.query} * heads.head_dim;
     const std::int64_t kv_columns = std::int64_t{heads.kv} * heads.head_dim;
     const TensorId whole = w_.enter_tensor_parallel(x);
-    const TensorId qkv =
-        w_.linear(whole, {Role::kQkv, (q_columns + 2 * kv_columns) * tp_, model_.hidden, Cut::kColumns});
-    const auto parts = w_.split(qkv, {q_columns, kv_columns, kv_columns}, Role::kQkv);
+    std::vector<std::int64_t> columns = {q_columns, kv_columns, kv_columns};
+    if (model_.output_gate) columns.push_back(q_columns);
+    const std::int64_t all = std::accumulate(columns.begin(), columns.end(), std::int64_t{0});
+    const TensorId qkv = w_.linear(whole, {Role::kQkv, all * tp_, model_.hidden, Cut::kColumns});
+    const auto parts = w_.split(qkv, columns, Role::kQkv);
     const TensorId q = positions(parts[0], heads.query, Role::kQNorm);
     const TensorId k = positions(parts[1], heads.kv, Role::kKvNorm);
-    const TensorId cache = append({k, parts[2]});
+    const TensorId o = over_keys(heads, q, k, parts[2]);
+    return model_.output_gate ? w_.gate(o, parts[3]) : o;
+  }
+
+  TensorId over_keys(const Heads& heads, TensorId q, TensorId k, TensorId v) {
+    const TensorId cache = append({k, v});
     if (b_.batch->cut_keys > 0) {
-      const auto [keys, values] = gathered(cache, kv_columns, kv_columns);
+      const auto [keys, values] = gathered(cache, w_.columns(k), w_.columns(v));
       return over_prompts(heads, q, keys, values);
     }
-    if (whole_prompts()) return over_prompts(heads, q, k, parts[2]);
+    if (whole_prompts()) return over_prompts(heads, q, k, v);
     return over_cache(heads, 1 / std::sqrt(static_cast<double>(heads.head_dim)), q, cache);
   }
 
@@ -283,8 +293,11 @@ class BatchAttention {
 TensorId write_batch_attention(LayerWriter& writer, const CachedBatch& batch, TensorId x) {
   const Model& model = writer.model();
   const TensorId normed = writer.norm(x, Role::kAttentionNorm);
-  const TensorId o = BatchAttention(writer, batch).write(normed);
-  const TensorId projected = writer.linear(o, {Role::kO, model.hidden, model.value_dim(), Cut::kRows});
+  const bool attends = !model.is_delta_layer(writer.builder().layer);
+  const TensorId o =
+      attends ? BatchAttention(writer, batch).write(normed) : write_delta_network(writer, batch, normed);
+  const int columns = attends ? model.value_dim() : model.delta.value_columns();
+  const TensorId projected = writer.linear(o, {Role::kO, model.hidden, columns, Cut::kRows});
   return writer.add(x, writer.leave_tensor_parallel(projected));
 }
 

@@ -19,6 +19,7 @@ struct CachedBatch {
   DType kv = DType::kBf16;
   LatentParts parts = {};
   BatchPtr whole = {};  // as Iteration's
+  std::int64_t states = 1;  // rows of what delta networks keep
 };
 
 // x -> x + attention(norm(x)).

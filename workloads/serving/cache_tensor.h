@@ -17,6 +17,11 @@ struct CacheShape {
 std::int64_t cache_columns(const Model& model, int tp);
 Tensor cache_tensor(const Model& model, const CacheShape& shape, int layer);
 
+// What delta networks keep of sequences, a row for each (BatchSequence::state): the matrices of the heads on
+// this rank, [key_dim, value_dim] each, in FP32; and the rows that went into the convolution, oldest first.
+Tensor state_tensor(const Model& model, int tp, std::int64_t sequences, int layer);
+Tensor convolved_tensor(const Model& model, int tp, std::int64_t sequences, int layer);
+
 // The same of preempted sequences, in the host's memory.
 Tensor host_cache_tensor(const Model& model, const CacheShape& shape, int layer);
 

@@ -32,7 +32,8 @@ class StageCounter {
   }
 
   int in_layer(const Op& op) {
-    if (op.kind == OpKind::kAttention || op.kind == OpKind::kPagedAttention) return stage_ = 1;
+    if (op.kind == OpKind::kAttention || op.kind == OpKind::kPagedAttention || op.kind == OpKind::kDeltaRule)
+      return stage_ = 1;
     if (op.kind == OpKind::kCombine) return stage_ = 3;
     if (op.kind == OpKind::kDispatch) {
       dispatched_ = true;

@@ -70,7 +70,8 @@ class IterationWriter {
   TensorId write_layer(TensorId x, int layer) {
     writer_.begin_block(layer, false);
     x = write_batch_attention(
-        writer_, {it_.batch, batch_, shape_.cache_rows, shape_.job.plan.kv, parts_, it_.whole}, x);
+        writer_,
+        {it_.batch, batch_, shape_.cache_rows, shape_.job.plan.kv, parts_, it_.whole, shape_.states}, x);
     writer_.begin_block(layer, false);
     if (!model().is_moe_layer(layer)) return write_dense_mlp(writer_, x);
     const ServingPlan& plan = shape_.job.plan;
@@ -111,7 +112,8 @@ ServingShape::ServingShape(const ServingJob& served)
     : job(served),
       plan(layers_plan(served.plan, true)),
       prefill(layers_plan(served.plan, false)),
-      cache_rows(std::int64_t{cache_pages(served.plan, served.workload)} * served.plan.block_tokens) {}
+      cache_rows(std::int64_t{cache_pages(served.plan, served.workload)} * served.plan.block_tokens),
+      states(std::int64_t{served.plan.max_batch} + 1) {}
 
 void set_formats(const ServingPlan& plan, LayerWriter& writer) {
   writer.use_formats(dense_format(plan), expert_format(plan));

@@ -20,6 +20,7 @@ struct ServingShape {
   TrainingPlan plan, prefill;   // degrees and formats, as the layers' writer reads them; for decode, prefill
   TrainingWorkload unused;      // it reads sequence lengths in training only
   std::int64_t cache_rows = 0;  // tokens that one rank's cache has room for
+  std::int64_t states = 1;      // sequences of which delta networks keep a row, and one for padding
   // Every sequence has no more than the next token and guesses.
   bool decodes(const Batch& batch) const;
   LoweringInput input(bool decodes) const {

@@ -42,6 +42,7 @@ SystemRules rules_of(const CarriedService& service) {
   rules.classes = service.classes;
   rules.transfer.bytes_per_token =
       kv_elements_per_token(service.model) * element_bytes(service.pools.front().plan.kv);
+  rules.transfer.bytes_per_sequence = state_bytes_per_sequence(service.model).value;
   return rules;
 }
 

@@ -26,6 +26,9 @@ inline Shape sample_shape(OpKind kind, std::int64_t rows) {
             .kv = rows};
   if (kind == OpKind::kAbsorbQueries || kind == OpKind::kAbsorbedValues)
     return {.m = rows, .n = 512, .k = 64, .heads = 32, .head_dim = 192, .v_dim = 128};
+  if (kind == OpKind::kConvolution) return {.m = rows, .n = 2048, .k = 4, .groups = 1};
+  if (kind == OpKind::kDeltaRule)
+    return {.m = rows, .n = 8192, .groups = 1, .heads = 32, .kv_heads = 16, .head_dim = 128, .v_dim = 128};
   if (is_attention_kind(kind))
     return {.m = rows, .groups = 1, .heads = 32, .kv_heads = 8, .head_dim = 128, .v_dim = 128, .kv = rows};
   if (is_grouped(kind)) shape.groups = 4;

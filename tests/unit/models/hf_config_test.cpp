@@ -143,12 +143,34 @@ TEST_CASE("a window no shorter than the longest sequence is none") {
   CHECK(read(base + R"(, "sliding_window": 1024})").sliding_window == 1024);
 }
 
+TEST_CASE("of Qwen3-Next all but every fourth layer are delta networks, and attention has a gate") {
+  const std::string config = R"({"model_type": "qwen3_next", "num_hidden_layers": 8, "hidden_size": 64,
+"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 32, "vocab_size": 100, "num_experts": 8,
+"num_experts_per_tok": 2, "moe_intermediate_size": 32, "shared_expert_intermediate_size": 32,
+"linear_num_key_heads": 2, "linear_num_value_heads": 4, "linear_key_head_dim": 16, "linear_value_head_dim": 8,
+"linear_conv_kernel_dim": 4)";
+  const Model model = read(config + "}");
+  CHECK(model.unsupported.empty());
+  CHECK(model.delta == DeltaNet{2, 4, 16, 8, 4});
+  CHECK(model.is_delta_layer(2));
+  CHECK_FALSE(model.is_delta_layer(3));
+  CHECK(model.num_attention_layers() == 2);
+  CHECK(model.output_gate);
+  CHECK(model.rotary_dim == 8);  // a quarter of 32
+  const Model other = read(config + R"(, "full_attention_interval": 2, "attn_output_gate": false,
+"rope_parameters": {"partial_rotary_factor": 0.5}})");
+  CHECK(other.num_attention_layers() == 4);
+  CHECK_FALSE(other.output_gate);
+  CHECK(other.rotary_dim == 16);
+  const Model named = read(config + R"(, "layer_types": ["linear_attention", "full_attention", "linear_attention",
+"full_attention", "linear_attention", "full_attention", "linear_attention", "full_attention"]})");
+  CHECK(named.num_attention_layers() == 4);
+}
+
 TEST_CASE("architectures that cannot run say why") {
   const std::string experts =
       R"(, "num_hidden_layers": 4, "hidden_size": 64, "num_attention_heads": 4, "vocab_size": 100,
 "num_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 32})";
-  CHECK(read(R"({"model_type": "qwen3_next")" + experts).unsupported ==
-        "linear attention: all but one of 4 layers are gated delta networks");
   CHECK(read(R"({"model_type": "qwen3_moe")" + experts).unsupported.empty());
   const std::string local = R"({"model_type": "minimax_m2", "num_hidden_layers": 2, "hidden_size": 64,
 "num_attention_heads": 4, "vocab_size": 100, "intermediate_size": 32, "num_local_experts": 8, "num_experts_per_tok": 2)";

@@ -127,6 +127,31 @@ TEST_CASE("MLA keys: the latent's columns and the rotary key in, keys and values
   CHECK(bytes(OpKind::kMlaKeysGrad, shape) == 7 * (11 + 12) * 2);
 }
 
+TEST_CASE("the delta rule by rows and in chunks") {
+  // 3 heads of 4 x 5, two sequences; qkv of 20 columns, 2 x 3 gates, 15 results, all of 2 bytes; states of 60.
+  Shape shape{.m = 2, .n = 20, .groups = 2, .heads = 3, .kv_heads = 1, .head_dim = 4, .v_dim = 5};
+  CHECK_FALSE(is_chunked(shape));
+  CHECK(flops(OpKind::kDeltaRule, shape) == 2 * 3 * 7 * 20);
+  CHECK(bytes(OpKind::kDeltaRule, shape) == 2 * 41 * 2 + (2 + 2) * 60 * 4);
+  shape.m = 4;  // a guess beside each token: a state behind each
+  CHECK(bytes(OpKind::kDeltaRule, shape) == 4 * 41 * 2 + (2 + 4) * 60 * 4);
+  shape.m = 200;
+  CHECK(is_chunked(shape));
+  CHECK(flops(OpKind::kDeltaRule, shape) == 200 * 3 * (6 * 20 + 2 * 64 * (3 * 4 + 2 * 5)));
+  CHECK(bytes(OpKind::kDeltaRule, shape) == 200 * 41 * 2 + (2 + 2) * 60 * 4);
+}
+
+TEST_CASE("a convolution reads rows, its weights and the rows before each sequence") {
+  const Shape shape{.m = 10, .n = 6, .k = 4, .groups = 2};
+  CHECK(flops(OpKind::kConvolution, shape) == 10 * 6 * (2 * 4 + 4));
+  CHECK(bytes(OpKind::kConvolution, shape) == (10 * 6 * 2 + 6 * 4 + 2 * 3 * 6 * 2) * 2);
+}
+
+TEST_CASE("norms and activations with a gate read it too") {
+  CHECK(bytes(OpKind::kNorm, {.m = 4, .n = 8, .k = 1}) == bytes(OpKind::kNorm, {.m = 4, .n = 8}) + 4 * 8 * 2);
+  CHECK(bytes(OpKind::kActivation, {.m = 4, .n = 8, .k = 3}) == 3 * 4 * 8 * 2);
+}
+
 TEST_CASE("communication costs no FLOPs and no bytes of its own") {
   for (int i = 0; i < kNumOpKinds; ++i) {
     const auto kind = static_cast<OpKind>(i);

@@ -19,6 +19,9 @@ inline Shape small_shape(OpKind kind) {
     return {.m = 12, .n = 28, .groups = 2, .heads = 4, .kv_heads = 2, .head_dim = 8, .v_dim = 6, .kv = 9};
   if (is({OpKind::kAbsorbQueries, OpKind::kAbsorbedValues}))
     return {.m = 12, .n = 16, .k = 4, .heads = 2, .head_dim = 12, .v_dim = 8};
+  if (kind == OpKind::kConvolution) return {.m = 12, .n = 20, .k = 4, .groups = 3};
+  if (kind == OpKind::kDeltaRule)
+    return {.m = 12, .n = 56, .groups = 3, .heads = 4, .kv_heads = 2, .head_dim = 8, .v_dim = 6};
   if (is({OpKind::kRotary, OpKind::kRotaryGrad}))
     return {.m = 12, .n = 32, .groups = 2, .heads = 4, .head_dim = 8};
   if (is({OpKind::kMlaKeys, OpKind::kMlaKeysGrad}))

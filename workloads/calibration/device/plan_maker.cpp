@@ -34,6 +34,13 @@ Shape completed(OpKind kind, Shape shape) {
     case OpKind::kPagedAttention:
       shape.n = std::int64_t{shape.kv_heads} * (shape.head_dim + shape.v_dim);
       break;
+    case OpKind::kConvolution:
+      shape.groups = static_cast<std::int32_t>(std::max<std::int64_t>(1, shape.m / 64));
+      break;
+    case OpKind::kDeltaRule:
+      shape.groups = std::max(1, shape.groups);
+      shape.n = 2 * std::int64_t{shape.kv_heads} * shape.head_dim + std::int64_t{shape.heads} * shape.v_dim;
+      break;
     case OpKind::kMlaKeys:
     case OpKind::kMlaKeysGrad:
       shape.n = shape.heads * (shape.head_dim - shape.k + shape.v_dim);

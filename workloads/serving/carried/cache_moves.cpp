@@ -1,6 +1,7 @@
 #include "workloads/serving/carried/cache_moves.h"
 
 #include <algorithm>
+#include <array>
 #include <memory>
 
 #include "workloads/serving/cache_tensor.h"
@@ -9,9 +10,10 @@
 namespace moebius {
 namespace {
 
-BatchPtr tokens_on(const ServingShape& shape, std::int32_t tokens, std::vector<std::int32_t> pages) {
+BatchPtr tokens_on(const ServingShape& shape, std::int32_t tokens, std::vector<std::int32_t> pages,
+                   std::int32_t state = 0) {
   pages.resize(pages_for(tokens, shape.job.plan.block_tokens));
-  Batch batch{shape.job.plan.block_tokens, {{0, tokens, 0, tokens, std::move(pages)}}};
+  Batch batch{shape.job.plan.block_tokens, {{0, tokens, 0, tokens, std::move(pages), state}}};
   return std::make_shared<const Batch>(std::move(batch));
 }
 
@@ -24,6 +26,29 @@ class CacheWriter {
   int layers() const { return shape_.job.model.layers; }
   FragmentBuilder& builder() { return builder_; }
   FragmentPtr freeze() { return builder_.freeze_it(); }
+
+  // What a layer keeps of a sequence: keys by the token, or of a delta network two rows by the sequence.
+  bool keeps_states(int layer) const { return shape_.job.model.is_delta_layer(layer); }
+  std::array<TensorId, 2> states(int layer) {
+    const Model& model = shape_.job.model;
+    const int tp = shape_.job.plan.tp;
+    builder_.layer = static_cast<std::int16_t>(layer);
+    return {builder_.add(state_tensor(model, tp, shape_.states, layer)),
+            builder_.add(convolved_tensor(model, tp, shape_.states, layer))};
+  }
+  TensorId row_of(TensorId states) {
+    const Tensor& tensor = builder_.tensor(states);
+    return builder_.transient(1, tensor.columns, tensor.dtype, tensor.role);
+  }
+  // Between a row of states and one of its own.
+  void move_row(TensorId from, TensorId to, const BatchPtr& sequence, bool out) {
+    const TensorId states = out ? from : to;
+    builder_.emit({.kind = OpKind::kCacheAppend,
+                   .role = builder_.tensor(states).role,
+                   .batch = builder_.add_batch(sequence),
+                   .shape = {.m = 1, .n = builder_.tensor(states).columns, .k = out ? 1 : 0, .groups = 1}},
+                  {from}, {to});
+  }
 
   TensorId cache(int layer) {
     builder_.layer = static_cast<std::int16_t>(layer);
@@ -127,12 +152,32 @@ void write_token(CacheWriter& writer, const CacheMove& move, TensorId token) {
                {best}, {builder.add(generated_tensor(move.shape.job))});
 }
 
+void send_states(CacheWriter& writer, const CacheMove& move, const BatchPtr& sequence, int layer) {
+  for (const TensorId states : writer.states(layer)) {
+    const TensorId row = writer.row_of(states);
+    writer.move_row(states, row, sequence, true);
+    writer.builder().emit(writer.message(OpKind::kSend, row, move.peer), {row}, {});
+  }
+}
+
+void receive_states(CacheWriter& writer, const CacheMove& move, const BatchPtr& sequence, int layer) {
+  for (const TensorId states : writer.states(layer)) {
+    const TensorId row = writer.row_of(states);
+    writer.builder().emit(writer.message(OpKind::kRecv, row, move.peer), {}, {row});
+    writer.move_row(row, states, sequence, false);
+  }
+}
+
 }  // namespace
 
 FragmentPtr lower_cache_send(const CacheMove& move) {
   CacheWriter writer(move.shape, "cache send");
-  const BatchPtr tokens = tokens_on(move.shape, move.prompt, move.pages);
+  const BatchPtr tokens = tokens_on(move.shape, move.prompt, move.pages, move.state);
   for (int layer = 0; layer < writer.layers(); ++layer) {
+    if (writer.keeps_states(layer)) {
+      send_states(writer, move, tokens, layer);
+      continue;
+    }
     const TensorId rows = writer.read(writer.cache(layer), tokens);
     writer.builder().emit(writer.message(OpKind::kSend, rows, move.peer), {rows}, {});
   }
@@ -143,8 +188,12 @@ FragmentPtr lower_cache_send(const CacheMove& move) {
 
 FragmentPtr lower_cache_receive(const CacheMove& move) {
   CacheWriter writer(move.shape, "cache receive");
-  const BatchPtr tokens = tokens_on(move.shape, move.prompt, move.pages);
+  const BatchPtr tokens = tokens_on(move.shape, move.prompt, move.pages, move.state);
   for (int layer = 0; layer < writer.layers(); ++layer) {
+    if (writer.keeps_states(layer)) {
+      receive_states(writer, move, tokens, layer);
+      continue;
+    }
     const TensorId cache = writer.cache(layer);
     const TensorId rows = writer.transient(cache, tokens);
     writer.builder().emit(writer.message(OpKind::kRecv, rows, move.peer), {}, {rows});

@@ -10,11 +10,12 @@
 
 namespace moebius {
 
-// A request whose prompt is computed: all of its keys, and its first token.
+// A request whose prompt is computed: all of its keys, what delta networks keep of it, and its first token.
 struct CacheMove {
   const ServingShape& shape;  // of the rank's instance
   std::int32_t request = 0, prompt = 0;
   std::vector<std::int32_t> pages;  // here
+  std::int32_t state = 0;           // its row here
   int peer = 0;                     // in the world group: who gets it, or sends it
 };
 FragmentPtr lower_cache_send(const CacheMove& move);

@@ -32,6 +32,7 @@ CarriedInstance::CarriedInstance(const CarriedService& service, const CarriedLay
   pages_ = static_cast<std::int32_t>(rules.pages) + 1;  // one of them for padding
   host_pages_ = static_cast<std::int32_t>(rules.host_pages);
   shape_.cache_rows = std::int64_t{pages_} * job_.plan.block_tokens;
+  shape_.states = std::int64_t{rules.max_running} + 1;
   routes_.use_prompts(books.prompts);
   routes_.use_popularities(books.popularities);
   if (service.experts.policy != BalancePolicy::kNone && pool.experts.slots > 0) {
@@ -42,7 +43,8 @@ CarriedInstance::CarriedInstance(const CarriedService& service, const CarriedLay
   tables_.assign(job_.plan.dp, kv::PageTables({.pages = pages_ - 1,
                                                .page_tokens = rules.page_tokens,
                                                .block_pages = rules.shared_tokens / rules.page_tokens,
-                                               .host_pages = host_pages_}));
+                                               .host_pages = host_pages_,
+                                               .states = job_.model.delta.given() ? rules.max_running : 0}));
 }
 
 void CarriedInstance::place_pages(Instance& decides) {
@@ -50,7 +52,13 @@ void CarriedInstance::place_pages(Instance& decides) {
 }
 
 BatchPtr CarriedInstance::padding() const {
-  return std::make_shared<const Batch>(Batch{job_.plan.block_tokens, {{-1, 1, 0, 1, {pages_ - 1}}}});
+  return std::make_shared<const Batch>(Batch{job_.plan.block_tokens,
+                                             {{.request = -1,
+                                               .prompt = 1,
+                                               .past = 0,
+                                               .count = 1,
+                                               .pages = {pages_ - 1},
+                                               .state = static_cast<std::int32_t>(shape_.states) - 1}}});
 }
 
 std::vector<BatchPtr> CarriedInstance::batches(const Instance& decided, const Known& known) const {
@@ -60,7 +68,8 @@ std::vector<BatchPtr> CarriedInstance::batches(const Instance& decided, const Kn
     batch->page_tokens = job_.plan.block_tokens;
     for (const PlannedPart& part : decided.replica(i).parts()) {
       const CarriedSequence of = known(part.id);
-      BatchSequence sequence{of.request, of.prompt, part.past, part.count, tables_[i].of(part.id)};
+      BatchSequence sequence{of.request, of.prompt, part.past, part.count, tables_[i].of(part.id),
+                             tables_[i].state_of(part.id)};
       const auto needed = static_cast<std::size_t>(pages_for(sequence.length(), batch->page_tokens));
       CHECK(sequence.pages.size() >= needed,
             fmt::format("{} tokens on {} pages", sequence.length(), sequence.pages.size()));
@@ -158,7 +167,8 @@ std::vector<RankWork> CarriedInstance::move(bool send, int replica, std::int32_t
                                             const CarriedSequence& of, int peer) {
   std::vector<RankWork> work;
   for (int i = 0; i < job_.plan.tp; ++i) {
-    const CacheMove cache{shape_, of.request, of.prompt, tables_[replica].of(id), peer + i};
+    const CacheMove cache{shape_, of.request, of.prompt, tables_[replica].of(id),
+                          tables_[replica].state_of(id), peer + i};
     work.push_back({layout_.class_of_rank[first_rank(replica) + i],
                     send ? lower_cache_send(cache) : lower_cache_receive(cache)});
   }
@@ -176,7 +186,7 @@ std::vector<BatchPtr> CarriedInstance::full_batches(bool decode) const {
   std::int32_t page = 0;
   for (std::int32_t i = 0; i < sequences; ++i) {
     BatchSequence sequence{
-        i * replicas, prompt, decode ? prompt + std::max(0, output - 2) : 0, decode ? 1 : prompt, {}};
+        i * replicas, prompt, decode ? prompt + std::max(0, output - 2) : 0, decode ? 1 : prompt, {}, i};
     for (int p = pages_for(sequence.length(), plan.block_tokens); p > 0; --p)
       sequence.pages.push_back(page++);
     batch->sequences.push_back(std::move(sequence));

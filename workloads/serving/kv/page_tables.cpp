@@ -9,7 +9,7 @@
 namespace moebius::kv {
 
 PageTables::PageTables(const PageTablesShape& shape)
-    : shape_(shape), pool_(shape.pages), host_(shape.host_pages) {}
+    : shape_(shape), pool_(shape.pages), host_(shape.host_pages), states_(shape.states) {}
 
 void PageTables::begin(std::int32_t sequence, Chain there, std::int64_t own) {
   CHECK(tables_.count(sequence) == 0, fmt::format("sequence {} has pages already", sequence));
@@ -19,6 +19,7 @@ void PageTables::begin(std::int32_t sequence, Chain there, std::int64_t own) {
     table.pages.insert(table.pages.end(), pages.begin(), pages.end());
   }
   table.shared = table.pages.size();
+  if (shape_.states > 0) table.state = states_.take();
   grow(sequence, own);
 }
 
@@ -55,6 +56,7 @@ void PageTables::leave(std::int32_t sequence) {
   const auto at = tables_.find(sequence);
   CHECK(at != tables_.end(), fmt::format("sequence {} has no pages", sequence));
   for (std::size_t i = at->second.shared; i < at->second.pages.size(); ++i) pool_.give(at->second.pages[i]);
+  if (shape_.states > 0) states_.give(at->second.state);
   left_ = sequence;
   left_pages_ = std::move(at->second.pages);
   tables_.erase(at);
@@ -85,6 +87,12 @@ const std::vector<std::int32_t>& PageTables::of(std::int32_t sequence) const {
   const auto at = tables_.find(sequence);
   CHECK(at != tables_.end(), fmt::format("sequence {} has no pages", sequence));
   return at->second.pages;
+}
+
+std::int32_t PageTables::state_of(std::int32_t sequence) const {
+  const auto at = tables_.find(sequence);
+  CHECK(at != tables_.end(), fmt::format("sequence {} has no row", sequence));
+  return at->second.state;
 }
 
 }  // namespace moebius::kv

@@ -17,6 +17,7 @@ struct PageTablesShape {
   std::int32_t page_tokens = 1;
   std::int32_t block_pages = 0;  // of a block that sequences share; 0: none do
   std::int32_t host_pages = 0;   // for preempted sequences
+  std::int32_t states = 0;       // rows of what is kept of a sequence whatever its length; 0: nothing is
 };
 
 // The keys of a sequence on their way to the host's memory or back, before the iteration.
@@ -46,6 +47,7 @@ class PageTables {
   void forget_swapped() { swapped_.clear(); }
 
   const std::vector<std::int32_t>& of(std::int32_t sequence) const;  // CHECKs that it is there
+  std::int32_t state_of(std::int32_t sequence) const;                // its row, from its beginning on
   std::int32_t used() const { return pool_.used(); }
   std::int32_t peak() const { return pool_.peak(); }
 
@@ -53,11 +55,12 @@ class PageTables {
   struct Table {
     std::vector<std::int32_t> pages;
     std::size_t shared = 0;  // leading ones
+    std::int32_t state = 0;
   };
   std::vector<std::int32_t> first_pages(const std::vector<std::int32_t>& pages, std::int32_t tokens) const;
 
   PageTablesShape shape_;
-  PagePool pool_, host_;
+  PagePool pool_, host_, states_;
   std::unordered_map<std::int32_t, Table> tables_;
   std::unordered_map<BlockHash, std::vector<std::int32_t>> blocks_;
   std::unordered_map<std::int32_t, std::vector<std::int32_t>> on_host_;

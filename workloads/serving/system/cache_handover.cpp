@@ -34,7 +34,7 @@ void ServingSystem::State::start_transfers(const Location& at) {
 void ServingSystem::State::start_transfer(std::int32_t id) {
   const LiveRequest& request = live[id];
   const TransferRules& transfer = rules.transfer;
-  const double bytes = transfer.bytes_per_token * request.moments.input;
+  const double bytes = transfer.bytes_per_token * request.moments.input + transfer.bytes_per_sequence;
   if (rules.carrier) {
     transferred += bytes;
     return rules.carrier->move_cache(id, request.prefill, request.decode);

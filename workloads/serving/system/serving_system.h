@@ -41,6 +41,7 @@ struct PoolRules {
 // in, one cache after the other.
 struct TransferRules {
   double bytes_per_token = 0;
+  double bytes_per_sequence = 0;  // beside those of its tokens
   ByteRate rate;           // of a replica
   Time latency;            // before the first byte
   int layers = 1;          // of the model

@@ -119,17 +119,37 @@ TensorId LayerWriter::expert_weight(const Linear& linear, int experts) {
                         .slots = slots_ ? slots_(builder().layer, shard_.expert) : nullptr});
 }
 
+TensorId LayerWriter::norm_weight(Role role, std::int64_t columns) {
+  return builder().add({.scope = Scope::kRank,
+                        .memory = MemoryKind::kWeights,
+                        .role = role,
+                        .layer = builder().layer,
+                        .key = parameter_key(role, builder().layer, Part::kWeight),
+                        .rows = 1,
+                        .columns = columns,
+                        .tensor_copies = plan().tp,
+                        .init = -1});
+}
+
+TensorId LayerWriter::gated_norm(TensorId x, TensorId gate, Role role, int heads) {
+  const std::int64_t n = columns(x) / heads;
+  const TensorId y = builder().transient(rows(x), columns(x), DType::kBf16, role);
+  emit({.kind = OpKind::kNorm, .role = role, .shape = {.m = rows(x) * heads, .n = n, .k = 1}},
+       {x, norm_weight(role, n), gate}, {y});
+  return y;
+}
+
+TensorId LayerWriter::gate(TensorId x, TensorId by) {
+  const Role role = builder().tensor(x).role;
+  const TensorId y = builder().transient(rows(x), columns(x), DType::kBf16, role);
+  emit({.kind = OpKind::kActivation, .role = role, .shape = {.m = rows(x), .n = columns(x), .k = 3}}, {x, by},
+       {y});
+  return y;
+}
+
 TensorId LayerWriter::norm(TensorId x, Role role, int heads) {
   const std::int64_t n = columns(x) / heads;
-  const TensorId scale = builder().add({.scope = Scope::kRank,
-                                        .memory = MemoryKind::kWeights,
-                                        .role = role,
-                                        .layer = builder().layer,
-                                        .key = parameter_key(role, builder().layer, Part::kWeight),
-                                        .rows = 1,
-                                        .columns = n,
-                                        .tensor_copies = plan().tp,
-                                        .init = -1});
+  const TensorId scale = norm_weight(role, n);
   const TensorId y = builder().transient(rows(x), columns(x), DType::kBf16, role);
   emit({.kind = OpKind::kNorm,
         .role = role,
@@ -148,7 +168,9 @@ TensorId LayerWriter::quantised(TensorId x, DType dtype) {
   pass_.quantised_from[copy] = x;
   const Fragment& fragment = builder().fragment();
   const Op& last = fragment.ops.back();
-  const bool can_fuse = last.kind == OpKind::kNorm || last.kind == OpKind::kActivation;
+  const bool gates = (last.kind == OpKind::kNorm && last.shape.k == 1) ||
+                     (last.kind == OpKind::kActivation && last.shape.k == 3);
+  const bool can_fuse = (last.kind == OpKind::kNorm || last.kind == OpKind::kActivation) && !gates;
   if (plan().fused_quantise && can_fuse && fragment.output(last, 0) == x) {
     builder().extend_last(copy);
     return copy;

@@ -42,10 +42,12 @@ class LayerWriter {
 
   // Pieces; each returns its result. `x` is [rows, columns] as its tensor says.
   TensorId norm(TensorId x, Role role, int heads = 1);  // heads: each by itself, all with one head's weight
+  TensorId gated_norm(TensorId x, TensorId gate, Role role, int heads);  // the same times silu(gate)
   TensorId linear(TensorId x, const Linear& linear);
   TensorId rotary(TensorId x, int heads, int rotated);
   TensorId add(TensorId a, TensorId b);
   TensorId add_block(TensorId stream, TensorId result);  // with dropout, where there is one
+  TensorId gate(TensorId x, TensorId by);  // x times sigmoid(by)
   TensorId activation(TensorId x, std::int64_t width, TensorId row_weights = kNoTensor);
   std::vector<TensorId> split(TensorId x, const std::vector<std::int64_t>& columns, Role role);
   TensorId quantised(TensorId x, DType dtype);  // x itself for 16 and 32-bit formats
@@ -83,6 +85,8 @@ class LayerWriter {
   std::int64_t columns(TensorId x) const { return pass_.builder.tensor(x).columns; }
 
  private:
+  TensorId norm_weight(Role role, std::int64_t columns);
+
   LoweringInput input_;
   ShardPosition shard_;
   const RecomputeChoice* choice_;  // hybrid; null: the plan says it for all layers

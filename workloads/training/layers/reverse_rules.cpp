@@ -79,6 +79,8 @@ void Reverse::reverse(const Op& op) {
     case OpKind::kPagedAttention:
     case OpKind::kAbsorbQueries:
     case OpKind::kAbsorbedValues:
+    case OpKind::kConvolution:
+    case OpKind::kDeltaRule:
     case OpKind::kLastRows:
     case OpKind::kGreedySample:
     case OpKind::kNextToken:
