@@ -3,6 +3,7 @@
 #include "real/cuda/kernels.h"
 #include "real/cuda/kernels_delta.h"
 #include "real/cuda/launch.cuh"
+#include "real/cuda/sigmoid.cuh"
 
 namespace moebius::cuda {
 namespace {
@@ -11,9 +12,6 @@ static_assert(2 * kLargestHead <= kScratch);
 
 constexpr float kLengthEpsilon = 1e-6f;  // real/host/host_kernels_delta.h
 
-MOEBIUS_DEVICE float sigmoid(float x) {
-  return 1 / (1 + expf(-x));
-}
 MOEBIUS_DEVICE float softplus(float x) {
   return (x > 0 ? x : 0.0f) + log1pf(expf(-fabsf(x)));
 }

@@ -2,15 +2,13 @@
 #include "real/cuda/kernels.h"
 #include "real/cuda/launch.cuh"
 #include "real/cuda/quantise.cuh"
+#include "real/cuda/sigmoid.cuh"
 
 namespace moebius::cuda {
 namespace {
 
 constexpr float kSqrtHalf = 0.70710678118654752f, kInverseSqrtTwoPi = 0.39894228040143268f;
 
-MOEBIUS_DEVICE float sigmoid(float x) {
-  return 1 / (1 + expf(-x));
-}
 MOEBIUS_DEVICE float gelu(float x) {
   return x / 2 * (1 + erff(x * kSqrtHalf));
 }

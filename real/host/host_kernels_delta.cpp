@@ -8,14 +8,10 @@
 
 #include "hw/error.h"
 #include "real/host/matrix.h"
+#include "real/host/sigmoid.h"
 
 namespace moebius {
 namespace {
-
-template <class Real>
-Real sigmoid(Real x) {
-  return 1 / (1 + std::exp(-x));
-}
 
 // log(1 + exp(x)) without an overflow.
 template <class Real>

@@ -8,15 +8,11 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
+#include "real/host/sigmoid.h"
 #include "workloads/routing/routing.h"
 
 namespace moebius {
 namespace {
-
-template <class Real>
-Real sigmoid(Real x) {
-  return 1 / (1 + std::exp(-x));
-}
 
 template <class Real>
 Real gelu(Real x) {
