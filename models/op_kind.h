@@ -67,7 +67,7 @@ enum class OpKind : std::uint8_t {
                       // Serving: rows are the tokens of a batch (Op::batch, workloads/schedule/batch.h), sequence by sequence
   kCacheAppend,       // column blocks [m,.] -> cache[.,n], in place: side by side in the row that each token has in it; other rows stay. n: their
                       // columns together. k = 1: the way back, cache -> column blocks: rows of all that the cache holds of each sequence, new ones too.
-                      // groups > 0: a row for each sequence, in its row of the states (BatchSequence::state), instead of one for each token
+                      // heads = 1: a row for each sequence, in its row of the states (BatchSequence::state), instead of one for each token
   kPagedAttention,    // q[m,heads*head_dim], cache[.,n] -> o[m,heads*v_dim]: causal, over all that the cache holds of the
                       // sequence, the batch's own tokens included; scores times scale. A row of the cache is the keys of all
                       // kv_heads, then their values; or, n = kv_heads*head_dim, keys whose first v_dim columns are the values

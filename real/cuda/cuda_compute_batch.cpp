@@ -26,7 +26,7 @@ Operand cache_of(DeviceOp& c) {
 
 void append(DeviceOp& c) {
   const Batch& batch = batch_of(c);
-  const std::int32_t* slots = on_device(c, c.shape().groups > 0 ? batch.states() : batch.slots());
+  const std::int32_t* slots = on_device(c, c.shape().heads == 1 ? batch.states() : batch.slots());
   const Operand cache = cache_of(c);
   std::int64_t first = 0;
   for (int i = 0; i < c.op().num_inputs; ++i) {
@@ -39,7 +39,7 @@ void append(DeviceOp& c) {
 
 void read_back(DeviceOp& c) {
   const Batch& batch = batch_of(c);
-  const std::vector<std::int32_t> slots = c.shape().groups > 0 ? batch.states() : cached_rows(batch);
+  const std::vector<std::int32_t> slots = c.shape().heads == 1 ? batch.states() : cached_rows(batch);
   const std::int32_t* rows = on_device(c, slots);
   const Operand cache = c.in(0);
   std::int64_t first = 0;

@@ -17,7 +17,7 @@ namespace {
 // Rows of the cache that the op writes: of new tokens, or of sequences.
 template <class Real>
 std::vector<std::int32_t> slots_of(const OpContext<Real>& c) {
-  return c.shape().groups > 0 ? c.batch().states() : c.batch().slots();
+  return c.shape().heads == 1 ? c.batch().states() : c.batch().slots();
 }
 
 // Only the new rows are rounded: the others are what they were, and a format with scales has one a row.
@@ -44,7 +44,7 @@ void append(OpContext<Real>& c) {
 template <class Real>
 void read_back(OpContext<Real>& c) {
   const Matrix<Real>& cache = c.in(0);
-  const std::vector<std::int32_t> slots = c.shape().groups > 0 ? c.batch().states() : cached_rows(c.batch());
+  const std::vector<std::int32_t> slots = c.shape().heads == 1 ? c.batch().states() : cached_rows(c.batch());
   std::int64_t first = 0;
   for (int i = 0; i < c.op().num_outputs; ++i) {
     Matrix<Real> part(static_cast<std::int64_t>(slots.size()), c.output_tensor(i).columns);

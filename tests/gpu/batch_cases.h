@@ -148,11 +148,11 @@ inline std::vector<OpCase> batch_cases() {
                  random_operand(125, 2, 4)},
                 {nothing(rows, 4 * 6), random_operand(126, 5, 4 * 8 * 6, DType::kFp32)}});
     add(batch, {"cache_append of a row for each sequence",
-                {.kind = OpKind::kCacheAppend, .shape = {.m = sequences, .n = 20, .groups = sequences}},
+                {.kind = OpKind::kCacheAppend, .shape = {.m = sequences, .n = 20, .heads = 1}},
                 {random_operand(127, sequences, 20)},
                 {random_operand(128, 5, 20)}});
     add(batch, {"cache_append read back by sequences",
-                {.kind = OpKind::kCacheAppend, .shape = {.m = sequences, .n = 20, .k = 1, .groups = sequences}},
+                {.kind = OpKind::kCacheAppend, .shape = {.m = sequences, .n = 20, .k = 1, .heads = 1}},
                 {random_operand(129, 5, 20)},
                 {nothing(sequences, 20)}});
   }

@@ -76,8 +76,9 @@ TEST_CASE("folded and unfolded serving of a routed model agree") {
   }
 }
 
-// Every decode reads all weights of its layers and head, and all keys and values before it.
-TEST_CASE("no token comes sooner than the memory gives weights and cache") {
+// Every decode reads all weights of its layers and head, all keys and values before it, and the states of delta
+// networks, which it also writes.
+TEST_CASE("no token comes sooner than the memory gives weights, cache and states") {
   const Catalog catalog;
   const Accelerator chip = catalog.accelerator("h100-sxm");
   const auto cost = make_cost_source(chip);
@@ -92,15 +93,20 @@ TEST_CASE("no token comes sooner than the memory gives weights and cache") {
   job.model.vocabulary = 32000;
   job.plan.token_budget = 16000;
   job.plan.block_tokens = 64;
-  const ServingFigures figures = simulate(job, {.nodes = 1, .per_node = 1}, *cost);
-  Serving serving(job);
-  const double weights = serving.memory({}).classes[0].at_peak[static_cast<int>(MemoryKind::kWeights)].value -
-                         2.0 * 32000 * 2048;  // of the embedding, a few rows are read
-  const double cache = 4 * 4000 * kv_elements_per_token(job.model) * 2;
-  const double bound = (weights + cache) / chip.memory_rate.value;
-  INFO("TPOT " << figures.tpot.mean << " s, bound " << bound << " s");
-  CHECK(figures.tpot.mean > bound);
-  CHECK(figures.tpot.mean < 3 * bound);  // and not far above: a few launches a layer
+  for (const DeltaNet& delta : {DeltaNet{}, DeltaNet{16, 64, 128, 128, 4}}) {
+    job.model.delta = delta;
+    job.model.full_attention_every = delta.given() ? 4 : 0;
+    const ServingFigures figures = simulate(job, {.nodes = 1, .per_node = 1}, *cost);
+    Serving serving(job);
+    const double weights = serving.memory({}).classes[0].at_peak[static_cast<int>(MemoryKind::kWeights)].value -
+                           2.0 * 32000 * 2048;  // of the embedding, a few rows are read
+    const double cache = 4 * 4000 * kv_elements_per_token(job.model) * 2;
+    const double states = 2 * 4 * state_bytes_per_sequence(job.model).value;
+    const double bound = (weights + cache + states) / chip.memory_rate.value;
+    INFO("TPOT " << figures.tpot.mean << " s, bound " << bound << " s");
+    CHECK(figures.tpot.mean > bound);
+    CHECK(figures.tpot.mean < 3 * bound);  // and not far above: a few launches a layer
+  }
 }
 
 // Remembers what attention over the cache was asked for.

@@ -46,7 +46,7 @@ class CacheWriter {
     builder_.emit({.kind = OpKind::kCacheAppend,
                    .role = builder_.tensor(states).role,
                    .batch = builder_.add_batch(sequence),
-                   .shape = {.m = 1, .n = builder_.tensor(states).columns, .k = out ? 1 : 0, .groups = 1}},
+                   .shape = {.m = 1, .n = builder_.tensor(states).columns, .k = out ? 1 : 0, .heads = 1}},
                   {from}, {to});
   }
 
