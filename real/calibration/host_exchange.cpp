@@ -8,6 +8,7 @@
 
 #include "hw/cluster.h"
 #include "hw/median.h"
+#include "hw/stopwatch.h"
 #include "real/bench/cache_walk.h"
 #include "real/host/host_executor.h"
 #include "workloads/calibration/device/transfer_fit.h"
@@ -153,9 +154,7 @@ TransferCurve measure(const Kind& kind, double seconds, const CacheWalk& between
     std::vector<double> found;
     const auto start = std::chrono::steady_clock::now();
     const double share = seconds / static_cast<double>(kRows.size());
-    while (found.size() < 3 ||
-           std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() < share)
-      found.push_back(seconds_of(kind, one, between));
+    while (found.size() < 3 || seconds_since(start) < share) found.push_back(seconds_of(kind, one, between));
     std::sort(found.begin(), found.end());
     const double middle = found[found.size() / 2];
     curve.bytes.push_back(one.bytes());

@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "hw/stopwatch.h"
 #include "real/calibration/host_exchange.h"
 #include "real/calibration/storage_figures.h"
 #include "real/exchange.h"
@@ -105,7 +106,7 @@ class CopyingNeighbour {
           started_ = true;
           const auto start = std::chrono::steady_clock::now();
           for (; !stop_; bytes_ += kStep) copies.once(kStep);
-          seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+          seconds_ = seconds_since(start);
         }) {
     while (!started_) std::this_thread::yield();
   }

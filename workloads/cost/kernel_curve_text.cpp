@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "hw/percent.h"
 #include "workloads/cost/kernel_curve.h"
 #include "workloads/cost/roofline.h"
 
@@ -19,10 +20,6 @@ constexpr int kWidth = 96, kHeight = 18;  // of the plot; labels stand in the ma
 // Sizes may be given that take longer than Time can hold.
 std::string time_text(double seconds) {
   return seconds < 1e9 ? to_text(time_from_seconds(seconds)) : fmt::format("{:.3g} s", seconds);
-}
-
-std::string percent(double share) {
-  return fmt::format("{:.1f}%", 100 * share);
 }
 
 // At spaces, further lines indented.
@@ -63,7 +60,7 @@ std::string heading(const KernelCurve& curve) {
 std::string of_peak(const KernelCurve& curve, const KernelPoint& point) {
   if (!uses_tensor_cores(curve.sweep.op)) return "-";
   const DType used = executed_dtype(curve.chip, curve.sweep.dtype);
-  return percent(point.flop_rate() / curve.chip.peak_of(used).value);
+  return percent(point.flop_rate() / curve.chip.peak_of(used).value) + "%";
 }
 
 // A profile that knows the board's power may still not know that of a number format.
@@ -80,10 +77,11 @@ std::string row_text(const KernelCurve& curve, const KernelPoint& point) {
   const std::string step = point.step > 0 ? fmt::format("step +{:.0f}%", 100 * point.step) : "";
   const std::string watts = knows_power(curve) ? fmt::format("{:>6}", watts_text(point)) : "";
   const std::string text = fmt::format(
-      "{:>12}{:>11}{:>10.4g}{:>11}{:>8}{:>8}{:>10}{}  {:<13}{:>6}  {}", point.x, time_text(point.cost.seconds),
-      1e-12 * point.flop_rate(), to_text(ByteRate{point.byte_rate()}), of_peak(curve, point),
-      percent(point.byte_rate() / curve.chip.memory_rate.value), percent(point.bound / point.cost.seconds),
-      watts, to_string(point.cost.origin), fmt::format("±{:.0f}%", 100 * point.cost.error), step);
+      "{:>12}{:>11}{:>10.4g}{:>11}{:>8}{:>8}{:>10}{}  {:<13}{:>6}  {}", point.x,
+      time_text(point.cost.seconds), 1e-12 * point.flop_rate(), to_text(ByteRate{point.byte_rate()}),
+      of_peak(curve, point), percent(point.byte_rate() / curve.chip.memory_rate.value) + "%",
+      percent(point.bound / point.cost.seconds) + "%", watts, to_string(point.cost.origin),
+      fmt::format("±{:.0f}%", 100 * point.cost.error), step);
   return text.substr(0, text.find_last_not_of(' ') + 1) + "\n";
 }
 
