@@ -6,10 +6,17 @@
 #include <string>
 #include <vector>
 
+#include "real/host/host_run.h"
 #include "tests/process.h"
 #include "workloads/perform.h"
 
 namespace moebius::test {
+
+inline StartExecutor on_host() {
+  return [](const Job& job, const Layout& layout, Recorder& recorder) {
+    return start_host(job, layout, recorder, {});
+  };
+}
 
 struct TrainedRun {
   std::vector<double> losses;

@@ -13,15 +13,6 @@
 namespace moebius {
 namespace {
 
-// In double and without rounding, so that two ways of computing one number differ by its last places alone:
-// no two logits of these models lie so near each other.
-Tokens exact_answers(const ServingJob& job) {
-  HostOptions exact;
-  exact.seed = job.workload.seed;
-  exact.exact = true;
-  return answers<double>(job, exact);
-}
-
 ServingJob with_lengths(ServingJob job, int input, int output) {
   job.workload.input = {input, input};
   job.workload.output = {output, output};
