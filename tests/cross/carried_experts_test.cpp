@@ -26,14 +26,10 @@ void add_rebalances(const Serving& serving, int pools, PlacedAnswers& result) {
   }
 }
 
-// In double and without rounding, so that the order of a sum decides nothing.
 PlacedAnswers answers_of_placed(const CarriedService& service) {
   Serving serving(service);
   Recorder recorder(serving.layout(), {.detail = Detail::kNone});
-  HostOptions options;
-  options.seed = service.workload.seed;
-  options.exact = true;
-  options.prompts = &serving.prompts();
+  const HostOptions options = exact_options(service.workload.seed, &serving.prompts());
   HostExecutor<double> host(serving.layout(), recorder, options);
   const bool placed = service.experts.policy != BalancePolicy::kNone;
   SlotLedger ledger(serving.layout());

@@ -12,9 +12,10 @@
 
 namespace moebius::test {
 
-inline StartExecutor on_host() {
-  return [](const Job& job, const Layout& layout, Recorder& recorder) {
-    return start_host(job, layout, recorder, {});
+// With a dump of activations into that folder, where it is named.
+inline StartExecutor on_host(const std::string& dump = "") {
+  return [dump](const Job& job, const Layout& layout, Recorder& recorder) {
+    return start_host(job, layout, recorder, {dump});
   };
 }
 

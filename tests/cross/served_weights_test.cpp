@@ -38,9 +38,7 @@ void require_reference_answers(const Service& service) {
   ServingJob job = small_service(service.model);
   job.plan.tp = service.tp;
   job.workload.output = {6, 6};
-  HostOptions options;
-  options.seed = job.workload.seed;
-  options.exact = true;
+  HostOptions options = exact_options(job.workload.seed);
   options.constants = service.constants;
   options.weights = [&](const Tensor& parameter) {
     return load_parameter(checkpoint, service.model, parameter);

@@ -129,9 +129,7 @@ TEST_CASE("heads over one and two ranks give the same answers") {
     Model model = small_model(attention);
     model.experts = {};
     ServingJob job = small_service(model);
-    HostOptions options;
-    options.seed = job.workload.seed;
-    options.exact = true;
+    HostOptions options = exact_options(job.workload.seed);
     options.weights = same_weights(model, options.seed);
     const Tokens expected = answers<double>(job, options);
     job.plan.tp = 2;

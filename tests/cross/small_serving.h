@@ -50,11 +50,16 @@ Tokens answers(const ServingJob& job, const HostOptions& options) {
 
 // In double and without rounding, so that two ways of computing one number, or sums in another order, differ
 // by their last places alone: no two logits of these models lie so near each other.
+inline HostOptions exact_options(std::uint64_t seed, const PromptBook* prompts = nullptr) {
+  HostOptions options;
+  options.seed = seed;
+  options.exact = true;
+  options.prompts = prompts;
+  return options;
+}
+
 inline Tokens exact_answers(const ServingJob& job) {
-  HostOptions exact;
-  exact.seed = job.workload.seed;
-  exact.exact = true;
-  return answers<double>(job, exact);
+  return answers<double>(job, exact_options(job.workload.seed));
 }
 
 // The pool twice, once for each phase.
