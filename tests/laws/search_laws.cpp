@@ -80,6 +80,17 @@ SearchRequest training_request(const Library& library) {
   return request;
 }
 
+struct DrawnPlan {
+  PlanDegrees degrees;
+  int bundle = 0;
+};
+
+DrawnPlan drawn_plan(const TrainingSpace& space, const std::vector<PlanGroup>& groups, std::mt19937& random) {
+  const PlanDegrees degrees = groups[random() % groups.size()].degrees;
+  const auto legal = space.legal_bundles(degrees);
+  return {degrees, (*legal)[random() % legal->size()]};
+}
+
 double step_seconds(const Document& document, const Library& library) {
   Job job = read_job(document, {}, library);
   job.scenario.timeline.detail = Detail::kNone;
@@ -147,9 +158,7 @@ TEST_CASE("no plan runs faster at alpha-beta or fits into less than its bounds s
     std::mt19937 random(seed);
     const std::vector<PlanGroup> groups = space.groups();
     for (int i = 0; i < 8; ++i) {
-      const PlanDegrees degrees = groups[random() % groups.size()].degrees;
-      const std::vector<int>& legal = *space.legal_bundles(degrees);
-      const int bundle = legal[random() % legal.size()];
+      const auto [degrees, bundle] = drawn_plan(space, groups, random);
       const TrainingSpace::Legal plan = space.plan_of(degrees, bundle);
       const int microbatches = plan.workload.num_microbatches(plan.plan);
       const StepBound bound =
@@ -177,9 +186,7 @@ TEST_CASE("no level of bounds says more than a run at alpha-beta takes") {
     std::mt19937 random(seed);
     const std::vector<PlanGroup> groups = space.groups();
     for (int i = 0; i < 12; ++i) {
-      const PlanDegrees degrees = groups[random() % groups.size()].degrees;
-      const std::vector<int>& legal = *space.legal_bundles(degrees);
-      const int bundle = legal[random() % legal.size()];
+      const auto [degrees, bundle] = drawn_plan(space, groups, random);
       const TrainingPlan plan = space.plan_of(degrees, bundle).plan;
       INFO("problem " << seed << ": " << degrees_text(degrees, plan.dp) << " " << bundle_text(plan));
       const double run = step_seconds(space.document(degrees, bundle), library) * (1 + 1e-9);
@@ -215,9 +222,7 @@ TEST_CASE("single layers hold no more than stages and stages no more than the pl
     std::mt19937 random(seed);
     const std::vector<PlanGroup> groups = space.groups();
     for (int i = 0; i < 8; ++i) {
-      const PlanDegrees degrees = groups[random() % groups.size()].degrees;
-      const std::vector<int>& legal = *space.legal_bundles(degrees);
-      const int bundle = legal[random() % legal.size()];
+      const auto [degrees, bundle] = drawn_plan(space, groups, random);
       const TrainingSpace::Legal plan = space.plan_of(degrees, bundle);
       TrainingPlan stripped = plan.plan;
       stripped.zero = 0;
