@@ -28,14 +28,25 @@ struct Mla {       // DeepSeek-V2, section 2.1
   bool operator==(const Mla&) const = default;
 };
 
-struct Experts {          // of the mixture-of-experts layers
-  int routed = 0;         // 0: a dense model
-  int active = 0;         // top-k
-  int shared = 0;         // number of shared experts
-  int width = 0;          // intermediate size of one routed expert
-  int shared_width = 0;   // intermediate size of all shared experts together
-  int always = 0;         // of `active`: shared experts that stand behind the routed ones (shared_among_routed)
-  int groups = 1;         // group-limited routing: the experts stand in `groups` groups ...
+// DeepSeek sparse attention (DeepSeek-V3.2-Exp, section 2.1): beside latent attention stand a few small query
+// heads with one key a token, and a query attends to the `top` keys that sum_h w_h relu(q_h . k) is largest
+// for.
+struct Indexer {
+  int heads = 0;     // 0: a query attends to all keys
+  int head_dim = 0;  // of which as many columns turn as of the latent's rotary key
+  int top = 0;
+
+  bool operator==(const Indexer&) const = default;
+};
+
+struct Experts {         // of the mixture-of-experts layers
+  int routed = 0;        // 0: a dense model
+  int active = 0;        // top-k
+  int shared = 0;        // number of shared experts
+  int width = 0;         // intermediate size of one routed expert
+  int shared_width = 0;  // intermediate size of all shared experts together
+  int always = 0;  // of `active`: shared experts that stand behind the routed ones (shared_among_routed)
+  int groups = 1;  // group-limited routing: the experts stand in `groups` groups ...
   int active_groups = 1;  // ... of which a token may use so many
   GateScore score = GateScore::kSoftmax;
   double scale = 1;  // routed scaling factor
@@ -66,6 +77,7 @@ struct Model {
   int head_dim = 0;  // of MHA and GQA
   AttentionKind attention = AttentionKind::kMha;
   Mla mla;
+  Indexer indexer;
   int dense_width = 0;  // intermediate size of dense layers
   bool gated = true;    // SwiGLU (three matrices); false: GELU (two)
   Experts experts;
@@ -92,6 +104,7 @@ struct Model {
 
   bool is_moe_layer(int layer) const;
   int num_moe_layers() const;
+  bool is_sparse() const { return indexer.heads > 0; }
   int window(int layer) const;  // sliding window of the layer, 0: none
   int chunk(int layer) const;   // attention chunk of the layer, 0: none
   int query_dim() const;        // columns of all query heads together
@@ -130,7 +143,7 @@ Flops layer_flops_per_token(const Model& model, int layer, std::int64_t sequence
 Flops head_flops_per_token(const Model& model, std::int64_t sequence_length, bool causal);
 
 // Keys and values that one token leaves in the cache, in elements over all layers; MLA keeps the latent and
-// the rotary key.
+// the rotary key, and the key of an indexer.
 double kv_elements_per_token(const Model& model);
 
 // The same computation with the shared experts among the routed ones: behind them stand as many that every

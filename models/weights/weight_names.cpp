@@ -289,6 +289,7 @@ std::vector<Weight> weights_of(const Model& model, WeightNaming naming) {
 
 std::string unmapped_reason(const Model& model) {
   if (!model.unsupported.empty()) return model.unsupported;
+  if (model.is_sparse()) return "an indexer of sparse attention";
   if (model.layer_norm) return "norms with a mean and a bias";
   if (!model.gated) return "MLPs of two matrices";
   if (model.learned_positions > 0) return "a learned position table";

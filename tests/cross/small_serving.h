@@ -11,6 +11,17 @@
 
 namespace moebius {
 
+// Latent attention whose queries choose four keys each; prompts are longer than that and shorter.
+inline Model small_sparse_model() {
+  Model model = small_model(AttentionKind::kMla);
+  model.indexer = {.heads = 3, .head_dim = 8, .top = 4};
+  return model;
+}
+
+inline std::vector<Model> small_models_of_each_attention() {
+  return {small_model(AttentionKind::kGqa), small_model(AttentionKind::kMla), small_sparse_model()};
+}
+
 // Requests of different lengths; experts drawn by popularity, so that what a token uses is its own.
 inline ServingJob small_service(const Model& model) {
   ServingJob job;

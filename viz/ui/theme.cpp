@@ -29,7 +29,8 @@ Colour of_kind(OpKind kind, float value) {
   const float shade = value - 0.07f * static_cast<float>(k % 3);
   if (between(OpKind::kGemm, OpKind::kGemmWgrad)) return from_hsv(3.55f, 0.62f, shade);
   if (between(OpKind::kGroupedGemm, OpKind::kGroupedGemmWgrad)) return from_hsv(4.5f, 0.5f, shade);
-  if (kind == OpKind::kAttention || kind == OpKind::kAttentionGrad || kind == OpKind::kPagedAttention)
+  if (kind == OpKind::kAttention || kind == OpKind::kAttentionGrad || kind == OpKind::kPagedAttention ||
+      kind == OpKind::kIndexScores || kind == OpKind::kTopKeys)
     return from_hsv(0.5f, 0.72f, shade);
   if (kind == OpKind::kDispatch || kind == OpKind::kCombine) return from_hsv(2.1f, 0.6f, shade);
   if (kind == OpKind::kSend || kind == OpKind::kRecv) return from_hsv(3.0f, 0.55f, shade);

@@ -86,6 +86,8 @@ class TrainingChecks {
   }
 
   void attention() const {
+    require(!model_.is_sparse(), "/model",
+            "{} chooses keys by an indexer, which is served and not trained so far", model_.id);
     const char* at = "/plan/tp/attention";
     const char* tp = "tensor-parallel degree";
     divides(plan_.tp, model_.heads, at, tp, "attention heads");
@@ -228,8 +230,8 @@ class TrainingChecks {
             "sequence_parallel true needs a tensor-parallel degree above 1, found {}", plan_.tp);
   }
 
-  // A rank finds the scale of a tensor from what it holds, and scales do not travel; what is quantised for both
-  // products at once is whole, and in 16 bits before.
+  // A rank finds the scale of a tensor from what it holds, and scales do not travel; what is quantised for
+  // both products at once is whole, and in 16 bits before.
   void scaling() const {
     half_weights();
     if (plan_.scaling == Scaling::kBlock) return;
@@ -237,17 +239,23 @@ class TrainingChecks {
     require(plan_.gemm == DType::kFp8, "/plan/precision/scaling",
             "scaling \"{}\" is for gemm \"fp8\", found gemm \"{}\"", name, to_string(plan_.gemm));
     require(plan_.tp_chunks == 0, "/plan/tp/overlap",
-            "pieces of a tensor do not know its whole scale: scaling \"{}\" needs overlap false, found true", name);
-    require(plan_.dispatch != DType::kFp8, "/plan/precision/dispatch",
-            "tokens carry no scale of their whole tensor: scaling \"{}\" needs dispatch \"bf16\", found \"fp8\"", name);
-    require(plan_.combine != DType::kFp8, "/plan/precision/combine",
-            "tokens carry no scale of their whole tensor: scaling \"{}\" needs combine \"bf16\", found \"fp8\"", name);
+            "pieces of a tensor do not know its whole scale: scaling \"{}\" needs overlap false, found true",
+            name);
+    require(
+        plan_.dispatch != DType::kFp8, "/plan/precision/dispatch",
+        "tokens carry no scale of their whole tensor: scaling \"{}\" needs dispatch \"bf16\", found \"fp8\"",
+        name);
+    require(
+        plan_.combine != DType::kFp8, "/plan/precision/combine",
+        "tokens carry no scale of their whole tensor: scaling \"{}\" needs combine \"bf16\", found \"fp8\"",
+        name);
     require(plan_.zero == 0 || plan_.half_weights || plan_.scaling == Scaling::kMicro, "/plan/dp/zero",
             "a shard does not know the scale of its whole weight: scaling \"tensor\" needs zero 0 or weights "
             "\"bf16\", found {}",
             plan_.zero);
     require(!plan_.fused_quantise, "/plan/precision/fused_quantise",
-            "operands are quantised both ways by a pass of their own: scaling \"{}\" needs false, found true", name);
+            "operands are quantised both ways by a pass of their own: scaling \"{}\" needs false, found true",
+            name);
   }
 
   void half_weights() const {
@@ -257,7 +265,8 @@ class TrainingChecks {
     require(scenario_.weights == "random" && scenario_.save.empty(), "/plan/precision/weights",
             "checkpoints hold the weights of the products: expected \"as-multiplied\", found \"bf16\"");
     require(!plan_.offload.parameters, "/plan/offload/parameters",
-            "weights that are quantised once a step stay on the device: weights \"bf16\" needs false, found true");
+            "weights that are quantised once a step stay on the device: weights \"bf16\" needs false, found "
+            "true");
   }
 
   // Tokens find their experts node by node, and checkpoints are cut as for equal stages.
