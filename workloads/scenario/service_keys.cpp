@@ -212,12 +212,20 @@ void read_speculation(Section& decode, const ModelCatalog* models, ServicePlan& 
   section.finish();
 }
 
+constexpr std::array kCacheShares{
+    Named<CacheShare>{"held", CacheShare::kHeld, "weights and cache together"},
+    Named<CacheShare>{"used", CacheShare::kUsed, "weights, cache and the largest iteration together"},
+    Named<CacheShare>{"free", CacheShare::kFree,
+                      "the cache, of what weights and the largest iteration leave"},
+};
+
 void read_cache_keys(Section& cache, const Framework& framework, ServicePlan& service) {
   service.prefix_cache =
       cache.boolean("prefix", false, "prompts that begin alike share what the cache has of them");
   Section section = cache.object("hbm", false, "in device memory");
-  service.device_share = section.number("share", {0.01, 1}, framework.device_share,
-                                        "of a device's memory, that weights and cache take together");
+  service.device_share = section.number("share", {0.01, 1}, framework.device_share, "of a device's memory");
+  service.share_of =
+      section.choice<CacheShare>("of", kCacheShares, framework.share_of, "what takes that share");
   section.finish();
 }
 
