@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <string_view>
 
 namespace moebius::viz {
 namespace {
@@ -19,6 +20,13 @@ Colour from_hsv(float hue, float saturation, float value) {
   return colour_of(part(5), part(3), part(1));
 }
 
+// Of a name, so that a new kind leaves the colours of the others.
+unsigned shade_of(std::string_view name) {
+  unsigned hash = 2166136261;
+  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619;
+  return hash >> 8;
+}
+
 // Kinds in families: matrix products blue, experts' violet, attention orange, communication green, memory
 // traffic of small kernels grey.
 Colour of_kind(OpKind kind, float value) {
@@ -26,7 +34,8 @@ Colour of_kind(OpKind kind, float value) {
   const auto between = [&](OpKind first, OpKind last) {
     return k >= static_cast<int>(first) && k <= static_cast<int>(last);
   };
-  const float shade = value - 0.07f * static_cast<float>(k % 3);
+  const unsigned own = shade_of(to_string(kind));
+  const float shade = value - 0.07f * static_cast<float>(own % 3);
   if (between(OpKind::kGemm, OpKind::kGemmWgrad)) return from_hsv(3.55f, 0.62f, shade);
   if (between(OpKind::kGroupedGemm, OpKind::kGroupedGemmWgrad)) return from_hsv(4.5f, 0.5f, shade);
   if (kind == OpKind::kAttention || kind == OpKind::kAttentionGrad || kind == OpKind::kPagedAttention ||
@@ -37,7 +46,7 @@ Colour of_kind(OpKind kind, float value) {
   if (is_host_copy(kind)) return from_hsv(1.0f, 0.55f, shade);
   if (is_communication(kind)) return from_hsv(0.05f, 0.6f, shade);
   if (kind == OpKind::kAdam) return from_hsv(5.3f, 0.45f, shade);
-  return from_hsv(static_cast<float>(k % 7) * 0.9f, 0.16f, shade * 0.9f);
+  return from_hsv(static_cast<float>(own % 7) * 0.9f, 0.16f, shade * 0.9f);
 }
 
 constexpr std::array<Colour, 8> kSeries{

@@ -74,11 +74,14 @@ struct Tensor {
     const int copies = experts > 0 ? experts : 1;
     const double elements = static_cast<double>(rows * columns);
     if (scaling == Scaling::kTensor) return {copies * (elements + 4)};  // FP8, and its one scale
-    if (memory == MemoryKind::kWeights && dtype == DType::kFp8) return {copies * elements * (1 + of_scales())};
     return {elements * element_bytes(dtype) * copies};
   }
-  // Bytes of scales of an element of FP8 weights: those of activations, per element of a row, stand in element_bytes.
-  double of_scales() const { return scaling == Scaling::kMicro ? 1.0 / (32 * 32) : 4.0 / (128 * 128); }
+  // What it takes in memory: FP8 weights have fewer scales than what is computed with them and sent.
+  Bytes kept_bytes() const {
+    if (memory != MemoryKind::kWeights || dtype != DType::kFp8 || scaling == Scaling::kTensor) return bytes();
+    const double scales = scaling == Scaling::kMicro ? 1.0 / (32 * 32) : 4.0 / (128 * 128);
+    return {static_cast<double>(held_rows() * held_columns()) * (1 + scales)};
+  }
 };
 
 // How the host gives the fragment's kernels to the device.
