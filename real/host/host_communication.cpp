@@ -93,11 +93,11 @@ class Communication {
     }
   }
 
-  void swap(const Pieces& give, const std::function<void(const Pieces&)>& take) {
+  void swap_pieces(const Pieces& give, const std::function<void(const Pieces&)>& take) {
     for (int to = 0; to < size_; ++to) {
       if (to != me_) moved_.sent_bytes += static_cast<double>(give[to].size()) * element_;
     }
-    const auto met = exchange_.swap(key_, caller(), give, take);
+    const auto met = exchange_.swap_pieces(key_, caller(), give, take);
     if (key_.round++ == 0) moved_.met = met;
   }
 
@@ -125,7 +125,7 @@ class Communication {
     }
     const FlatShard own = shard(x.size(), me_);
     std::vector<Real> sum(own.count(), Real(0));
-    swap(give, [&](const Pieces& pieces) {
+    swap_pieces(give, [&](const Pieces& pieces) {
       for (const std::span<const Real> piece : pieces) {
         expect_size(piece.size(), own.count());
         for (std::int64_t i = 0; i < own.count(); ++i) sum[i] += piece[i];
@@ -212,7 +212,7 @@ class Communication {
     const std::vector<std::vector<Real>> packed = blocks.packed();
     for (const std::vector<Real>& block : packed) give.push_back(block);
     Matrix<Real> y = blocks.result();
-    swap(give, [&](const Pieces& pieces) {
+    swap_pieces(give, [&](const Pieces& pieces) {
       for (int from = 0; from < size_; ++from) {
         expect_size(pieces[from].size(), blocks.elements());
         blocks.place(pieces[from], from, y);
@@ -228,7 +228,7 @@ class Communication {
       Pieces give(size_);
       give[(me_ + 1) % size_] = x.view();
       Matrix<Real> y(x.rows, x.columns);
-      swap(give, [&](const Pieces& pieces) {
+      swap_pieces(give, [&](const Pieces& pieces) {
         const auto& from = pieces[(me_ + size_ - 1) % size_];
         expect_size(from.size(), static_cast<std::int64_t>(y.values.size()));
         std::copy(from.begin(), from.end(), y.values.begin());
@@ -241,7 +241,7 @@ class Communication {
     if (c_.submission().fragment->transfer && c_.op().role == Role::kExperts)
       return move_experts(c_, me_, size_, [this](double element, const Pieces& give, const auto& take) {
         element_ = element;
-        swap(give, take);
+        swap_pieces(give, take);
       });
     const std::int64_t how = c_.shape().k;
     if (how == kRingShift) return shift();
@@ -252,7 +252,7 @@ class Communication {
     Pieces give;
     for (int to = 0; to < size_; ++to) give.push_back(x.view().subspan(to * block, block));
     Matrix<Real> y(x.rows, x.columns);
-    swap(give, [&](const Pieces& pieces) {
+    swap_pieces(give, [&](const Pieces& pieces) {
       for (int from = 0; from < size_; ++from) {
         expect_size(pieces[from].size(), block);
         std::copy(pieces[from].begin(), pieces[from].end(), y.values.begin() + from * block);
@@ -303,8 +303,7 @@ class Communication {
   // Counts a part of `columns` that another member gets; swap() has counted its elements as Op::dtype.
   void recount(int part, std::int64_t elements) {
     if (part == 0) return;
-    moved_.sent_bytes +=
-        static_cast<double>(elements) * (element_bytes(tensor_of(part).dtype) - element_);
+    moved_.sent_bytes += static_cast<double>(elements) * (element_bytes(tensor_of(part).dtype) - element_);
   }
 
   void dispatch() {
@@ -319,7 +318,7 @@ class Communication {
         if (to != me_) recount(part, static_cast<std::int64_t>(give[to].size()));
       }
       Matrix<Real> received(route.received, x.columns);
-      swap(give, [&](const Pieces& pieces) { unpack(pieces, route, received); });
+      swap_pieces(give, [&](const Pieces& pieces) { unpack(pieces, route, received); });
       if (part < c_.op().num_outputs) c_.out(part, std::move(received));
     }
   }
@@ -359,7 +358,7 @@ class Communication {
         if (to != me_) recount(part, elements);
       }
       Matrix<Real> sums(static_cast<std::int64_t>(route.choices.size()) / route.active, x.columns);
-      swap(give, [&](const Pieces& pieces) { add_by_token(pieces, route, sums); });
+      swap_pieces(give, [&](const Pieces& pieces) { add_by_token(pieces, route, sums); });
       if (part < c_.op().num_outputs) c_.out(part, std::move(sums));
     }
   }
