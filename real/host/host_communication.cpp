@@ -300,7 +300,7 @@ class Communication {
     return part == 0 ? on_the_wire(c_.in(0)) : c_.in(part);
   }
 
-  // Counts a part of `columns` that another member gets; swap() has counted its elements as Op::dtype.
+  // Counts a part of `columns` that another member gets; swap_pieces() has counted its elements as Op::dtype.
   void recount(int part, std::int64_t elements) {
     if (part == 0) return;
     moved_.sent_bytes += static_cast<double>(elements) * (element_bytes(tensor_of(part).dtype) - element_);
@@ -311,6 +311,7 @@ class Communication {
     for (int part = 0; part < num_parts(); ++part) {
       const Matrix<Real> x = own(part);
       std::vector<Matrix<Real>> packed;
+      packed.reserve(size_);
       Pieces give;
       for (int to = 0; to < size_; ++to) packed.push_back(pack(x, route, to, part > 0));
       for (const Matrix<Real>& rows : packed) give.push_back(rows.view());
