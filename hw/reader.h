@@ -69,7 +69,6 @@ class Reader {
            std::optional<T> otherwise = {}) {
     if (otherwise && !has(key)) { mark(key); return *otherwise; }
     std::vector<std::string> names;
-    names.reserve(table.size());
     for (const auto& row : table) names.emplace_back(row.first);
     return table[choice_index(key, names)].second;
   }
