@@ -139,7 +139,7 @@ class Communication {
     const FlatShard own = shard(x.size(), me_);
     std::vector<Real> mine(x.begin() + own.first, x.begin() + own.last);
     round_run(mine);
-    swap(Pieces(size_, std::span<const Real>(mine)), [&](const Pieces& pieces) {
+    swap_pieces(Pieces(size_, std::span<const Real>(mine)), [&](const Pieces& pieces) {
       for (int from = 0; from < size_; ++from) {
         const FlatShard s = shard(x.size(), from);
         expect_size(pieces[from].size(), s.count());
@@ -199,7 +199,7 @@ class Communication {
   void broadcast() {
     Matrix<Real> x = c_.in(0);
     const std::vector<Real> mine = me_ == 0 ? x.values : std::vector<Real>();
-    swap(Pieces(size_, std::span<const Real>(mine)), [&](const Pieces& pieces) {
+    swap_pieces(Pieces(size_, std::span<const Real>(mine)), [&](const Pieces& pieces) {
       expect_size(pieces[0].size(), static_cast<std::int64_t>(x.values.size()));
       std::copy(pieces[0].begin(), pieces[0].end(), x.values.begin());
     });
