@@ -154,6 +154,7 @@ Flops op_flops(OpKind kind, const Shape& shape) {
       return {elements};  // one addition
     case OpKind::kMlaKeysGrad:
       return {x.m * x.heads * x.k};  // rope gradients summed over the heads
+    // NOLINTNEXTLINE(bugprone-branch-clone): as many for reasons of their own
     case OpKind::kQuantise:
     case OpKind::kTransposeQuantise:
       return {4 * elements};  // magnitude, maximum, times 1/scale, round
@@ -180,6 +181,7 @@ Flops op_flops(OpKind kind, const Shape& shape) {
     case OpKind::kSumSquares:
       return {2 * x.m};
 
+    // NOLINTNEXTLINE(bugprone-branch-clone): as many for reasons of their own
     case OpKind::kInput:
     case OpKind::kEmbedding:
     case OpKind::kPermute:

@@ -120,8 +120,8 @@ double layer_pairs(const Model& model, int layer, std::int64_t length, bool caus
   };
   const std::int64_t chunk = model.chunk(layer);
   if (chunk == 0 || length <= chunk) return pairs(length);
-  const std::int64_t rest = length % chunk;
-  return static_cast<double>(length / chunk) * pairs(chunk) + (rest > 0 ? pairs(rest) : 0);
+  const std::int64_t whole = length / chunk, rest = length % chunk;
+  return static_cast<double>(whole) * pairs(chunk) + (rest > 0 ? pairs(rest) : 0);
 }
 
 double pair_products(const Model& model) {

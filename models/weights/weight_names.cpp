@@ -318,6 +318,7 @@ WeightNaming naming_of(const std::vector<std::string>& names) {
 
 std::vector<std::int64_t> scale_shape(const std::vector<std::int64_t>& weight) {
   std::vector<std::int64_t> shape;
+  shape.reserve(weight.size());
   for (const std::int64_t size : weight) shape.push_back((size + kScaleBlock - 1) / kScaleBlock);
   return shape;
 }

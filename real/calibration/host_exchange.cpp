@@ -37,8 +37,8 @@ const std::vector<Kind> kKinds = {
 Layout layout_of(int ranks, GroupRole role) {
   Layout layout;
   layout.ranks = ranks;
-  std::vector<std::int32_t> all;
-  for (int rank = 0; rank < ranks; ++rank) all.push_back(rank);
+  std::vector<std::int32_t> all(ranks);
+  std::iota(all.begin(), all.end(), 0);
   for (int rank = 0; rank < ranks; ++rank) {
     RankClass place;
     place.ranks = {rank};
@@ -126,6 +126,7 @@ double seconds_of(const Kind& kind, const Case& one, const CacheWalk& between) {
   std::map<std::int32_t, bool> receives;  // by sequence
   std::int32_t sequence = 0;
   std::vector<FragmentPtr> fragments;
+  fragments.reserve(layout.ranks);
   for (int rank = 0; rank < layout.ranks; ++rank)
     fragments.push_back(
         one.fragment(kind.kind == OpKind::kSend && rank == 1 ? OpKind::kRecv : kind.kind, rank));
@@ -170,6 +171,7 @@ TransferCurve measure(const Kind& kind, double seconds, const CacheWalk& between
 std::vector<TransferCurve> measure_host_exchange(double seconds, std::size_t bytes_between) {
   const CacheWalk between(bytes_between);
   std::vector<TransferCurve> curves;
+  curves.reserve(kKinds.size());
   for (const Kind& kind : kKinds)
     curves.push_back(measure(kind, seconds / static_cast<double>(kKinds.size()), between));
   return curves;

@@ -72,11 +72,11 @@ class Meetings {
     const Exchange<float>::Pieces give{piece, piece};
     for (int i = 0; i < times; ++i) {
       const MeetingKey key{.ranks = {0, 1}, .group = static_cast<int>(GroupRole::kWorld), .round = i};
-      exchange_.swap(key, {rank, rank, "a measured meeting"}, give,
-                     [&](const Exchange<float>::Pieces& given) {
-                       const auto& from = given[static_cast<std::size_t>(1 - rank)];
-                       std::copy(from.begin(), from.end(), mine.begin());
-                     });
+      exchange_.swap_pieces(key, {rank, rank, "a measured meeting"}, give,
+                            [&](const Exchange<float>::Pieces& given) {
+                              const auto& from = given[static_cast<std::size_t>(1 - rank)];
+                              std::copy(from.begin(), from.end(), mine.begin());
+                            });
     }
   }
 

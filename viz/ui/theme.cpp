@@ -15,7 +15,7 @@ Colour from_hsv(float hue, float saturation, float value) {
   const auto part = [&](float shift) {
     const float k = std::fmod(hue + shift, 6.0f);
     const float c = value - value * saturation * std::clamp(std::min(k, 4 - k), 0.0f, 1.0f);
-    return static_cast<unsigned>(c * 255 + 0.5f);
+    return static_cast<unsigned>(std::lround(c * 255));
   };
   return colour_of(part(5), part(3), part(1));
 }
@@ -57,7 +57,7 @@ Colour mixed(Colour a, Colour b, double share) {
   Colour out = 0xff000000;
   for (int shift = 0; shift < 24; shift += 8) {
     const auto from = static_cast<double>(a >> shift & 0xff), to = static_cast<double>(b >> shift & 0xff);
-    out |= static_cast<Colour>(from + (to - from) * share + 0.5) << shift;
+    out |= static_cast<Colour>(std::lround(from + (to - from) * share)) << shift;
   }
   return out;
 }

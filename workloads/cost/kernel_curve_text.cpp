@@ -135,9 +135,10 @@ Canvas drawn(const KernelCurve& curve, const Axis& across, const Axis& up) {
 // Labels of rows: 1, 2 and 5 of each decade, where they fall; the first one that falls on a row stays.
 std::array<std::string, kHeight> row_labels(const Axis& up, bool arithmetic) {
   std::array<std::string, kHeight> labels;
-  for (double decade = std::pow(10, std::floor(std::log10(up.low))); decade <= up.high; decade *= 10) {
+  const auto decade_of = [](double value) { return static_cast<int>(std::floor(std::log10(value))); };
+  for (int decade = decade_of(up.low); decade <= decade_of(up.high); ++decade) {
     for (const double digit : {1.0, 2.0, 5.0}) {
-      const double value = digit * decade;
+      const double value = digit * std::pow(10, decade);
       if (value < up.low || value > up.high) continue;
       std::string& label = labels[static_cast<std::size_t>(up.cell(value))];
       if (label.empty()) label = fmt::format("{:g}", value * (arithmetic ? 1e-12 : 1e-9));
