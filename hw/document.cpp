@@ -145,7 +145,6 @@ std::string_view Value::kind_name() const {
 std::string Value::excerpt() const {
   switch (kind) {
     case Kind::kArray:
-      return std::string(kind_name());
     case Kind::kObject:
       return std::string(kind_name());
     case Kind::kString:

@@ -7,11 +7,9 @@ namespace moebius {
 double element_bytes(DType dtype) {
   switch (dtype) {
     case DType::kFp32:
-      return 4;
     case DType::kTf32:
       return 4;
     case DType::kBf16:
-      return 2;
     case DType::kFp16:
       return 2;
     case DType::kFp8:

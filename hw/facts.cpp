@@ -130,6 +130,7 @@ Fact Layers::fact(const FactRow& row) {
 Fact Layers::name(std::string_view key, const std::vector<std::string>& names) {
   auto [fact, reader, value_key] = open(required(key), key);
   std::vector<std::pair<std::string_view, std::string>> table;
+  table.reserve(names.size());
   for (const std::string& name : names) table.emplace_back(name, name);
   fact.text = reader.choice(value_key, table);
   return fact;

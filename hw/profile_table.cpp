@@ -122,7 +122,8 @@ float value_of(std::string_view word, const Place& row, std::size_t column) {
   double us = 0;
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), us);
   if (error != std::errc() || end != word.data() + word.size())
-    row.fail(fmt::format("value {}: expected a number or -, found {}", column, json_excerpt(std::string(word))));
+    row.fail(
+        fmt::format("value {}: expected a number or -, found {}", column, json_excerpt(std::string(word))));
   if (!(us >= kMicroseconds.low && us <= kMicroseconds.high))
     row.fail(fmt::format("value {}: expected a number from {} to {}, found {}", column, kMicroseconds.low,
                          kMicroseconds.high, us));
@@ -166,7 +167,7 @@ std::vector<std::string> read_names(Reader& reader, std::string_view key) {
 
 }  // namespace
 
-std::string short_text(Reader& reader, std::string_view key, std::string otherwise) {
+std::string short_text(Reader& reader, std::string_view key, const std::string& otherwise) {
   std::string text = otherwise.empty() && !reader.has(key) ? reader.text(key) : reader.text(key, otherwise);
   if (text.size() > kMostText)
     reader.place_of(key).fail(

@@ -24,6 +24,6 @@ std::vector<RejectedRows> read_rejected(Reader& reader);  // "rejected"; may be 
 std::string read_source_key(Reader& reader, const std::vector<ProfileSource>& sources);  // "source"
 DType read_dtype(Reader& reader, std::string_view key);
 // At most 2000 characters; required when there is nothing to stand for it.
-std::string short_text(Reader& reader, std::string_view key, std::string otherwise = "");
+std::string short_text(Reader& reader, std::string_view key, const std::string& otherwise = "");
 
 }  // namespace moebius

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <utility>
 
 #include "hw/error.h"
 #include "hw/json_text.h"
@@ -102,7 +103,9 @@ void Place::fail(const std::string& sentence) const {
 }
 
 Reader::Reader(const Document& document)
-    : Reader(document.root, {.file = document.root.origin ? *document.root.origin : document.file, .pointer = "", .line = document.root.line}) {}
+    : Reader(document.root, {.file = document.root.origin ? *document.root.origin : document.file,
+                             .pointer = "",
+                             .line = document.root.line}) {}
 
 Reader::Reader(const Value& value, Place place) : value_(&value), place_(std::move(place)) {
   require_object(value, place_);
@@ -145,7 +148,7 @@ std::string Reader::text(std::string_view key) {
 
 std::string Reader::text(std::string_view key, std::string otherwise) {
   mark(key);
-  return has(key) ? text(key) : otherwise;
+  return has(key) ? text(key) : std::move(otherwise);
 }
 
 bool Reader::boolean(std::string_view key, std::optional<bool> otherwise) {

@@ -20,6 +20,16 @@ Mla read_mla(Reader reader, const Mla& base) {
   return mla;
 }
 
+Indexer read_indexer(Reader reader, const Indexer& base) {
+  const bool empty = base.heads == 0;
+  Indexer indexer;
+  indexer.heads = size_of(reader, "heads", {0, kMaxHeads}, base.heads, empty);
+  indexer.head_dim = size_of(reader, "head_dim", {1, kMaxHeadDim}, base.head_dim, empty);
+  indexer.top = size_of(reader, "top", {1, kMaxLength}, base.top, empty);
+  reader.finish();
+  return indexer.heads > 0 ? indexer : Indexer{};
+}
+
 Experts read_experts(Reader reader, const Experts& base) {
   const bool empty = base.routed == 0;
   Experts experts;
@@ -61,9 +71,12 @@ void read_attention(Reader& reader, Model& model, bool empty) {
       size_of(reader, "kv_heads", {1, kMaxHeads}, grouped ? model.kv_heads : model.heads, grouped && empty);
   if (model.attention == AttentionKind::kMla) {
     if (model.mla == Mla{} || reader.has("mla")) model.mla = read_mla(reader.object("mla"), model.mla);
+    if (std::optional<Reader> indexer = reader.optional_object("indexer"))
+      model.indexer = read_indexer(*indexer, model.indexer);
     return;
   }
   model.mla = {};
+  model.indexer = {};
   model.head_dim = size_of(reader, "head_dim", {1, kMaxHeadDim}, model.head_dim, model.head_dim == 0);
   model.sliding_window = size_of(reader, "sliding_window", {0, kMaxLength}, model.sliding_window);
   model.attention_chunk = size_of(reader, "attention_chunk", {0, kMaxLength}, model.attention_chunk);

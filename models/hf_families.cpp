@@ -50,9 +50,9 @@ Model olmoe(HfKeys& keys) {
 
 void sparse_attention(HfKeys& keys, Model& model) {
   if (!keys.has("index_topk")) return;
-  model.unsupported = fmt::format(
-      "DeepSeek sparse attention: a lightning indexer picks the {} keys that each query attends to",
-      keys.size("index_topk", kMaxLength));
+  model.indexer = {.heads = keys.size("index_n_heads", kMaxHeads),
+                   .head_dim = keys.size("index_head_dim", kMaxHeadDim),
+                   .top = keys.size("index_topk", kMaxLength)};
 }
 
 Model latent_decoder(HfKeys& keys, GateScore gate) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace moebius {
 
@@ -42,7 +43,7 @@ bool HfKeys::flag_or(std::string_view key, bool otherwise) {
 }
 
 std::string HfKeys::text_or(std::string_view key, std::string otherwise) {
-  return has(key) ? reader_.text(key) : otherwise;
+  return has(key) ? reader_.text(key) : std::move(otherwise);
 }
 
 std::vector<int> HfKeys::sizes(std::string_view key, double high) {

@@ -9,6 +9,20 @@ namespace {
 
 using Finding = std::optional<Inconsistency>;
 
+Finding indexer(const Model& model) {
+  const Indexer& indexer = model.indexer;
+  if (!model.is_sparse()) return {};
+  if (model.mla.q_rank < 1)
+    return Inconsistency{"indexer",
+                         "an indexer reads the latent of queries: it needs a q_rank of at least 1"};
+  if (indexer.head_dim <= model.mla.rope_dim) {
+    return Inconsistency{"indexer/head_dim",
+                         fmt::format("head_dim {} is not more than the {} columns that turn",
+                                     indexer.head_dim, model.mla.rope_dim)};
+  }
+  return {};
+}
+
 Finding attention(const Model& model) {
   if (model.attention == AttentionKind::kMla) {
     const Mla& mla = model.mla;
@@ -24,8 +38,9 @@ Finding attention(const Model& model) {
       return Inconsistency{"sliding_window", "mla attention has no sliding window"};
     if (model.kv_share > 1)
       return Inconsistency{"kv_share", "layers with mla attention cannot share keys and values"};
-    return {};
+    return indexer(model);
   }
+  if (model.is_sparse()) return Inconsistency{"indexer", "only mla attention has an indexer"};
   if (model.head_dim < 1) return Inconsistency{"head_dim", "attention needs a head_dim of at least 1"};
   if (model.kv_heads < 1) return Inconsistency{"kv_heads", "attention needs at least 1 of kv_heads"};
   if (model.heads % model.kv_heads != 0) {

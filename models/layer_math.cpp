@@ -77,6 +77,13 @@ double score_bytes(const Shape& shape, const Sizes& x, double element, bool back
   return all_pairs(x) * x.heads * ((back ? 7 : 4) * element + dropout);
 }
 
+// Of chosen keys a query sees so many: as many as of a window.
+Shape of_seen_keys(const Shape& shape) {
+  Shape seen = shape;
+  if (shape.k > 0) seen.window = static_cast<std::int32_t>(shape.k);
+  return seen;
+}
+
 }  // namespace
 
 bool is_chunked(const Shape& shape) {
@@ -152,6 +159,7 @@ Flops op_flops(OpKind kind, const Shape& shape) {
       return {elements};  // one addition
     case OpKind::kMlaKeysGrad:
       return {x.m * x.heads * x.k};  // rope gradients summed over the heads
+    // NOLINTNEXTLINE(bugprone-branch-clone): as many for reasons of their own
     case OpKind::kQuantise:
     case OpKind::kTransposeQuantise:
       return {4 * elements};  // magnitude, maximum, times 1/scale, round
@@ -160,7 +168,11 @@ Flops op_flops(OpKind kind, const Shape& shape) {
       return {4 * elements};  // subtract, exp; maximum and add, or two scalings
     // as kAttention; the two maps by heads: products of nope or v_dim columns with the latent's
     case OpKind::kPagedAttention:
-      return {2 * attention_pairs(shape) * x.heads * (x.head_dim + x.v_dim)};
+      return {2 * attention_pairs(of_seen_keys(shape)) * x.heads * (x.head_dim + x.v_dim)};
+    case OpKind::kIndexScores:  // and of each score the larger of it and nothing, its weight and the sum
+      return {attention_pairs(shape) * x.heads * (2 * x.head_dim + 3)};
+    case OpKind::kTopKeys:
+      return {2 * attention_pairs(shape)};  // two comparisons
     case OpKind::kAbsorbQueries:
       return {2 * x.m * x.heads * (x.head_dim - x.k) * x.n};
     case OpKind::kAbsorbedValues:
@@ -181,6 +193,7 @@ Flops op_flops(OpKind kind, const Shape& shape) {
     case OpKind::kSumSquares:
       return {2 * x.m};
 
+    // NOLINTNEXTLINE(bugprone-branch-clone): as many for reasons of their own
     case OpKind::kInput:
     case OpKind::kEmbedding:
     case OpKind::kPermute:
@@ -211,7 +224,8 @@ Flops op_flops(OpKind kind, const Shape& shape) {
 
 bool has_stored_operand(OpKind kind) {
   return kind == OpKind::kGemm || kind == OpKind::kGemmDgrad || kind == OpKind::kGroupedGemm ||
-         kind == OpKind::kGroupedGemmDgrad || kind == OpKind::kAttention || kind == OpKind::kPagedAttention;
+         kind == OpKind::kGroupedGemmDgrad || kind == OpKind::kAttention || kind == OpKind::kPagedAttention ||
+         kind == OpKind::kIndexScores;
 }
 
 Bytes op_bytes(OpKind kind, const Shape& shape, DType dtype, std::optional<DType> stored, DType summed) {
@@ -293,9 +307,17 @@ Bytes op_bytes(OpKind kind, const Shape& shape, DType dtype, std::optional<DType
     case OpKind::kCacheAppend:
       return {elements * (out + kept)};
     // the cache's rows are read once, whatever the queries see of them
-    case OpKind::kPagedAttention:
-      return {x.m * x.heads * (x.head_dim * in + x.v_dim * out) +
-              x.groups * seen_keys(shape, x) * x.n * kept};
+    case OpKind::kPagedAttention: {
+      // What is chosen lies apart: read once for each query, but never more than the cache holds.
+      const double all = x.groups * seen_keys(shape, x);
+      const double keys = shape.k > 0 ? std::min(all, attention_pairs(of_seen_keys(shape))) : all;
+      return {x.m * x.heads * (x.head_dim * in + x.v_dim * out) + keys * x.n * kept + x.m * x.k * kWordBytes};
+    }
+    case OpKind::kIndexScores:
+      return {x.m * x.heads * (x.head_dim * in + out) + x.groups * x.kv * x.head_dim * kept +
+              attention_pairs(shape) * kWordBytes};
+    case OpKind::kTopKeys:
+      return {(attention_pairs(shape) + x.m * x.k) * kWordBytes};
     case OpKind::kAbsorbQueries:
       return {x.m * x.heads * (x.head_dim * in + (x.n + x.k) * out) +
               x.heads * (x.head_dim - x.k) * x.n * kept};

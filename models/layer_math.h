@@ -52,8 +52,8 @@ bool is_chunked(const Shape& delta_rule);
 // - `stored`: the format of the operand that is kept, where it is not that of the arithmetic: the weights of
 // kGemm,
 //   kGemmDgrad and their grouped kinds (INT4 weights under BF16 activations), the keys and values of
-//   kAttention and kPagedAttention (an FP8 cache under BF16 queries). Empty: `dtype`. Other kinds have no
-//   such operand.
+//   kAttention, kPagedAttention and kIndexScores (an FP8 cache under BF16 queries). Empty: `dtype`. Other
+//   kinds have no such operand.
 Bytes op_bytes(OpKind kind, const Shape& shape, DType dtype, std::optional<DType> stored = {},
                DType summed = DType::kFp32);
 

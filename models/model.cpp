@@ -21,6 +21,13 @@ bool owns_keys(const Model& model, int layer) {
   return layer % model.kv_share == 0;
 }
 
+// Maps of the indexer's queries, key and weights of heads.
+double indexer_maps(const Model& model) {
+  const Indexer& indexer = model.indexer;
+  return static_cast<double>(indexer.heads) * indexer.head_dim * model.mla.q_rank +
+         static_cast<double>(model.hidden) * (indexer.head_dim + indexer.heads);
+}
+
 Part mla_attention(const Model& model) {
   const Mla& mla = model.mla;
   const double hidden = model.hidden;
@@ -28,7 +35,7 @@ Part mla_attention(const Model& model) {
   const double query_maps = mla.q_rank > 0 ? hidden * mla.q_rank + mla.q_rank * queries : hidden * queries;
   const double latent = hidden * (mla.kv_rank + mla.rope_dim);
   const double up = static_cast<double>(mla.kv_rank) * model.heads * (mla.nope_dim + mla.v_dim);
-  return {.matrix = query_maps + latent + up + hidden * model.value_dim(), .bias = 0};
+  return {.matrix = query_maps + latent + up + hidden * model.value_dim() + indexer_maps(model), .bias = 0};
 }
 
 // Maps to queries, keys, values and their gate, to two numbers a value head, and back.
@@ -84,7 +91,8 @@ double norm(const Model& model, double width) {
 double layer_norms(const Model& model, int layer) {
   double sum = 2 * norm(model, model.hidden);
   if (model.is_delta_layer(layer)) return sum;
-  if (model.attention == AttentionKind::kMla) sum += model.mla.q_rank + model.mla.kv_rank;
+  if (model.attention == AttentionKind::kMla)
+    sum += model.mla.q_rank + model.mla.kv_rank + 2.0 * model.indexer.head_dim;  // the indexer's: and a bias
   if (model.qk_norm) sum += 2.0 * model.key_head_dim();
   return sum;
 }
@@ -124,18 +132,26 @@ double layer_products(const Model& model, int layer) {
 // Query-key pairs of one head over a sequence of `length` tokens in one layer.
 double layer_pairs(const Model& model, int layer, std::int64_t length, bool causal) {
   const auto pairs = [&](std::int64_t tokens) {
-    const double seen =
-        attention_pairs({.m = tokens, .groups = 1, .kv = tokens, .window = model.window(layer)});
+    const int chosen = model.indexer.top;
+    const double seen = attention_pairs(
+        {.m = tokens, .groups = 1, .kv = tokens, .window = chosen > 0 ? chosen : model.window(layer)});
     return causal ? seen : 2 * seen - static_cast<double>(tokens);
   };
   const std::int64_t chunk = model.chunk(layer);
   if (chunk == 0 || length <= chunk) return pairs(length);
-  const std::int64_t rest = length % chunk;
-  return static_cast<double>(length / chunk) * pairs(chunk) + (rest > 0 ? pairs(rest) : 0);
+  const std::int64_t whole = length / chunk, rest = length % chunk;
+  return static_cast<double>(whole) * pairs(chunk) + (rest > 0 ? pairs(rest) : 0);
 }
 
 double pair_products(const Model& model) {
   return static_cast<double>(model.heads) * (model.key_head_dim() + model.value_head_dim());
+}
+
+// Of the scores that choose keys: over all pairs.
+double indexer_products(const Model& model, std::int64_t length, bool causal) {
+  const auto tokens = static_cast<double>(length);
+  return (causal ? tokens * (tokens + 1) / 2 : tokens * tokens) * model.indexer.heads *
+         model.indexer.head_dim;
 }
 
 bool has_full_attention(const Model& model, int layer) {
@@ -243,9 +259,9 @@ Flops layer_flops_per_token(const Model& model, int layer, std::int64_t sequence
     return {2 * layer_products(model, layer) +
             op_flops(OpKind::kDeltaRule, tokens).value / static_cast<double>(sequence_length)};
   }
-  const double pairs =
-      layer_pairs(model, layer, sequence_length, causal) / static_cast<double>(sequence_length);
-  return {2 * (layer_products(model, layer) + pairs * pair_products(model))};
+  const double attention = layer_pairs(model, layer, sequence_length, causal) * pair_products(model) +
+                           indexer_products(model, sequence_length, causal);
+  return {2 * (layer_products(model, layer) + attention / static_cast<double>(sequence_length))};
 }
 
 Flops head_flops_per_token(const Model& model, std::int64_t sequence_length, bool causal) {
@@ -265,7 +281,8 @@ Flops forward_flops_per_token(const Model& model, std::int64_t sequence_length, 
 
 double kv_elements_per_token(const Model& model) {
   if (model.attention == AttentionKind::kMla) {
-    return static_cast<double>(model.layers) * (model.mla.kv_rank + model.mla.rope_dim);
+    return static_cast<double>(model.layers) *
+           (model.mla.kv_rank + model.mla.rope_dim + model.indexer.head_dim);
   }
   const int owners = (model.num_attention_layers() + model.kv_share - 1) / model.kv_share;
   return 2.0 * owners * model.kv_heads * model.head_dim;

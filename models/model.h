@@ -28,6 +28,16 @@ struct Mla {       // DeepSeek-V2, section 2.1
   bool operator==(const Mla&) const = default;
 };
 
+// DeepSeek sparse attention (DeepSeek-V3.2-Exp, section 2.1): beside latent attention stand a few small query
+// heads with one key a token, and a query attends to the `top` keys that sum_h w_h relu(q_h . k) is largest for.
+struct Indexer {
+  int heads = 0;     // 0: a query attends to all keys
+  int head_dim = 0;  // of which as many columns turn as of the latent's rotary key
+  int top = 0;
+
+  bool operator==(const Indexer&) const = default;
+};
+
 // Gated delta networks (Yang et al., arXiv 2412.06464) in the place of attention, but for every
 // full_attention_every-th layer. What such a layer keeps is of a sequence, not of a token: of each value head a
 // matrix [key_dim, value_dim] in FP32, and the last convolution - 1 rows that went into the convolution.
@@ -81,6 +91,7 @@ struct Model {
   int head_dim = 0;  // of MHA and GQA
   AttentionKind attention = AttentionKind::kMha;
   Mla mla;
+  Indexer indexer;
   int dense_width = 0;  // intermediate size of dense layers
   bool gated = true;    // SwiGLU (three matrices); false: GELU (two)
   Experts experts;
@@ -111,6 +122,7 @@ struct Model {
 
   bool is_moe_layer(int layer) const;
   int num_moe_layers() const;
+  bool is_sparse() const { return indexer.heads > 0; }
   int window(int layer) const;  // sliding window of the layer, 0: none
   int chunk(int layer) const;   // attention chunk of the layer, 0: none
   bool is_delta_layer(int layer) const;
@@ -151,7 +163,7 @@ Flops layer_flops_per_token(const Model& model, int layer, std::int64_t sequence
 Flops head_flops_per_token(const Model& model, std::int64_t sequence_length, bool causal);
 
 // Keys and values that one token leaves in the cache, in elements over all layers; MLA keeps the latent and
-// the rotary key.
+// the rotary key, and the key of an indexer.
 double kv_elements_per_token(const Model& model);
 
 // What delta networks keep of one sequence, over all layers, whatever its length.

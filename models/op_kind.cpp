@@ -78,6 +78,10 @@ std::string_view to_string(OpKind kind) {
       return "cache_append";
     case OpKind::kPagedAttention:
       return "paged_attention";
+    case OpKind::kIndexScores:
+      return "index_scores";
+    case OpKind::kTopKeys:
+      return "top_keys";
     case OpKind::kAbsorbQueries:
       return "absorb_queries";
     case OpKind::kAbsorbedValues:

@@ -68,9 +68,13 @@ enum class OpKind : std::uint8_t {
   kCacheAppend,       // column blocks [m,.] -> cache[.,n], in place: side by side in the row that each token has in it; other rows stay. n: their
                       // columns together. k = 1: the way back, cache -> column blocks: rows of all that the cache holds of each sequence, new ones too.
                       // heads = 1: a row for each sequence, in its row of the states (BatchSequence::state), instead of one for each token
-  kPagedAttention,    // q[m,heads*head_dim], cache[.,n] -> o[m,heads*v_dim]: causal, over all that the cache holds of the
-                      // sequence, the batch's own tokens included; scores times scale. A row of the cache is the keys of all
-                      // kv_heads, then their values; or, n = kv_heads*head_dim, keys whose first v_dim columns are the values
+  kPagedAttention,    // q[m,heads*head_dim], cache[.,>= n] (, chosen[m,k]) -> o[m,heads*v_dim]: causal, over all that the cache holds
+                      // of the sequence, the batch's own tokens included, or what is chosen of it; scores times scale. The first n columns of
+                      // a row are the keys of all kv_heads, then their values; or, n = kv_heads*head_dim, keys whose first v_dim columns are the values
+  kIndexScores,       // q[m,heads*head_dim], cache[.,>= head_dim], w[m,heads] -> scores[m,n]: sum over heads of w * relu(q . key) for each key
+                      // up to the query's position, from the first on; a key is the last head_dim columns of its row; n: the longest sequence
+  kTopKeys,           // scores[m,n] -> chosen[m,k]: the positions of the k largest that the query may see (the first of equals), ascending; -1
+                      // behind them where it sees fewer; groups sequences of kv keys, as attention
   kAbsorbQueries,     // q[m,heads*head_dim], W[heads*(nope+v_dim),n] -> [m,heads*(n+k)]: of each head q's nope columns times
                       // the head's first nope rows of W, then its k rotary columns; nope = head_dim - k, n = the latent's columns
   kAbsorbedValues,    // x[m,heads*n], W[heads*(nope+v_dim),n] -> y[m,heads*v_dim]: of each head x times its last v_dim rows of W

@@ -71,6 +71,8 @@ void communicate_as(OpKind kind, Member& member) {
     case OpKind::kSumSquares:
     case OpKind::kCacheAppend:
     case OpKind::kPagedAttention:
+    case OpKind::kIndexScores:
+    case OpKind::kTopKeys:
     case OpKind::kAbsorbQueries:
     case OpKind::kAbsorbedValues:
     case OpKind::kConvolution:

@@ -46,9 +46,9 @@ constexpr std::int32_t kMessage = -1;  // instead of members
 }  // namespace
 
 template <class Real>
-std::chrono::steady_clock::time_point Exchange<Real>::swap(const MeetingKey& key, const Caller& caller,
-                                                           const Pieces& give,
-                                                           const std::function<void(const Pieces&)>& take) {
+std::chrono::steady_clock::time_point Exchange<Real>::swap_pieces(
+    const MeetingKey& key, const Caller& caller, const Pieces& give,
+    const std::function<void(const Pieces&)>& take) {
   const std::size_t size = key.ranks.size();
   CHECK(give.size() == size, fmt::format("{} pieces for {} members", give.size(), size));
   post_pieces(key, caller.member, give);

@@ -54,8 +54,9 @@ class Exchange {
   // Brings give[i] to member i (own piece included), waits for everyone, calls take with the pieces for this
   // member in the order of members, and returns when all have taken: until then the pieces must stay. The
   // result is the moment when the last member arrived, the same for all in a process.
-  std::chrono::steady_clock::time_point swap(const MeetingKey& key, const Caller& caller, const Pieces& give,
-                                             const std::function<void(const Pieces&)>& take);
+  std::chrono::steady_clock::time_point swap_pieces(const MeetingKey& key, const Caller& caller,
+                                                    const Pieces& give,
+                                                    const std::function<void(const Pieces&)>& take);
 
   void send(const MeetingKey& key, std::vector<Real> message);  // returns at once
   std::vector<Real> receive(const MeetingKey& key, const Caller& caller);

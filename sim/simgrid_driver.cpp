@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
+#include "sim/sim_executor.h"
 
 #ifdef MOEBIUS_SIMGRID
 #include <xbt/base.h>
@@ -37,6 +38,7 @@ std::unique_ptr<simgrid::s4u::Engine> make_engine() {
   }
   arguments.push_back("--log=root.thres:error");
   std::vector<char*> pointers;
+  pointers.reserve(arguments.size() + 1);
   for (std::string& argument : arguments) pointers.push_back(argument.data());
   pointers.push_back(nullptr);
   int count = static_cast<int>(arguments.size());

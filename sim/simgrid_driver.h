@@ -29,7 +29,6 @@ struct SimGridParts {
 SimGridParts make_simgrid_parts(const Cluster& cluster, const Layout& layout, bool native,
                                 std::uint64_t seed);
 
-bool has_simgrid();
 std::string simgrid_version();  // "3.32.0"; empty without SimGrid
 
 }  // namespace moebius

@@ -90,7 +90,7 @@ std::string layers_table(const std::vector<Row>& rows) {
   std::string text = fmt::format("  {:>6} {:>12} {:>12} {:>12} {:>12} {:>14}\n", "layer", "forward",
                                  "backward", "weight", "compute", "communication");
   for (const auto& [layer, sums] : layers) {
-    const auto of = [&](Phase phase) { return 1e3 * sums.compute[static_cast<int>(phase)]; };
+    const auto of = [&sums = sums](Phase phase) { return 1e3 * sums.compute[static_cast<int>(phase)]; };
     const double three = of(Phase::kForward) + of(Phase::kBackward) + of(Phase::kWeight);
     text += fmt::format("  {:>6} {:>9.3f} ms {:>9.3f} ms {:>9.3f} ms {:>9.3f} ms {:>11.3f} ms\n",
                         layer < 0 ? "-" : std::to_string(layer), of(Phase::kForward), of(Phase::kBackward),

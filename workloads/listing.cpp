@@ -322,7 +322,7 @@ std::string show_text(const std::string& name, const Shelves& shelves, const Net
       return heading(id, spec.aliases, "fabric") + facts_text(spec.facts, catalog) + "\n" +
              network_text(spec, catalog, view);
   }
-  const std::string text = entry_text(name, shelves);
+  std::string text = entry_text(name, shelves);
   require_network(view, name);
   return text;
 }

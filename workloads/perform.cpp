@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "hw/stopwatch.h"
 #include "workloads/carried_job.h"
 #include "workloads/perform_cluster.h"
 #include "workloads/perform_queues.h"
@@ -28,7 +29,7 @@ void add_process_use(RunFacts& facts, std::chrono::steady_clock::time_point star
   const auto seconds = [](const timeval& t) {
     return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
   };
-  facts.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
+  facts.wall_s = seconds_since(started);
   facts.cpu_s = seconds(use.ru_utime) + seconds(use.ru_stime);
   facts.max_rss_bytes = 1024.0 * static_cast<double>(use.ru_maxrss);  // Linux counts in KiB
 }

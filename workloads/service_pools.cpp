@@ -105,6 +105,20 @@ void place_states(ServicePool& pool, Bytes room) {
   pool.states = static_cast<std::int32_t>(std::min<double>(pool.phase.plan.max_batch, most));
 }
 
+// Of a device, for pages of the cache; below zero where the others have taken more.
+Bytes cache_room(const ServicePlan& service, Bytes capacity, Bytes weights, Bytes work) {
+  const double share = service.device_share;
+  switch (service.share_of) {
+    case CacheShare::kHeld:
+      return capacity * share - weights;
+    case CacheShare::kUsed:
+      return capacity * share - weights - work;
+    case CacheShare::kFree:
+      return (capacity - weights - work) * share;
+  }
+  return {};
+}
+
 void set_pages(ServicePool& pool, const ServicePlan& service) {
   const MemoryReport& memory = *pool.job->memory;
   const std::string& name = pool.job->scenario.cluster->pools.front().name;
@@ -118,20 +132,20 @@ void set_pages(ServicePool& pool, const ServicePlan& service) {
   const Bytes work =
       memory.peak() - of_kind(memory, MemoryKind::kWeights) - of_kind(memory, MemoryKind::kCache);
   const Bytes share = memory.capacity * service.device_share;
-  if (pool.weights + pool.page_bytes > share)
+  const Bytes room = cache_room(service, memory.capacity, pool.weights, work);
+  if (pool.page_bytes > room)
     throw run_error(
         fmt::format("{}: {} of weights leave no room for a page of the cache in {} of a device of "
                     "pool \"{}\"",
                     pool.job->scenario.name, to_text(pool.weights), to_text(share), name));
-  if (share + work > memory.capacity)
+  if (service.share_of == CacheShare::kHeld && share + work > memory.capacity)
     throw run_error(
         fmt::format("{}: an iteration of {} tokens needs {} beside weights and cache, and a device "
                     "of pool \"{}\" leaves {}",
                     pool.job->scenario.name, pool.phase.plan.token_budget, to_text(work), name,
                     to_text(memory.capacity - share)));
-  place_states(pool, share - pool.weights);
-  const Bytes left = share - pool.weights - pool.state_bytes * pool.states;
-  pool.pages = static_cast<std::int64_t>(left / pool.page_bytes);
+  place_states(pool, room);
+  pool.pages = static_cast<std::int64_t>((room - pool.state_bytes * pool.states) / pool.page_bytes);
 }
 
 // Models without experts have none to share.

@@ -155,11 +155,11 @@ std::vector<Point> draw_pod(Canvas& canvas, const Sketch& sketch, int index, std
     const char* what = sketch.tiers == 3 ? "pod" : "region";
     canvas.text({span.first + 10, top + 18}, fmt::format("{} {}", what, index), "start", 12, "#5a6472");
   }
-  const auto leaves = add_row(canvas, pod.leaves, span, {rows.leaf, "#2f6db5"}, kShown);
+  auto leaves = add_row(canvas, pod.leaves, span, {rows.leaf, "#2f6db5"}, kShown);
   const auto nodes = add_row(canvas, pod.nodes, span, {rows.node, "#5a6472"}, kShown);
   hang_nodes(canvas, sketch, {pod, leaves, nodes});
   if (sketch.tiers < 2) return leaves;
-  const auto spines = add_row(canvas, pod.spines, span, {rows.spine, "#27856a"}, kShown);
+  auto spines = add_row(canvas, pod.spines, span, {rows.spine, "#27856a"}, kShown);
   join(canvas, spines, leaves, "#8fb7a9");
   return spines;
 }

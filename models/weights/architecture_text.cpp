@@ -59,6 +59,14 @@ std::string mla_text(const Mla& mla) {
   return text.str();
 }
 
+std::string indexer_text(const Indexer& indexer) {
+  ObjectText text;
+  text.integer("heads", indexer.heads);
+  text.integer("head_dim", indexer.head_dim);
+  text.integer("top", indexer.top);
+  return text.str();
+}
+
 std::string experts_text(const Experts& experts) {
   ObjectText text;
   text.integer("routed", experts.routed);
@@ -89,6 +97,7 @@ void write_attention(const Model& model, ObjectText& text) {
   text.integer("kv_heads", model.kv_heads);
   if (model.attention == AttentionKind::kMla) {
     text.row("mla", mla_text(model.mla));
+    if (model.is_sparse()) text.row("indexer", indexer_text(model.indexer));
     return;
   }
   text.integer("head_dim", model.head_dim);

@@ -25,6 +25,7 @@ std::string header_text(const std::vector<StoredTensor>& tensors,
                         const std::map<std::string, std::string>& metadata) {
   std::vector<std::string> entries;
   std::vector<std::string> notes;
+  notes.reserve(metadata.size());
   for (const auto& [key, text] : metadata)
     notes.push_back(fmt::format("{}:{}", json_string(key), json_string(text)));
   if (!notes.empty()) entries.push_back(fmt::format("\"__metadata__\":{{{}}}", fmt::join(notes, ",")));

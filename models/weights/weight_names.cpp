@@ -292,6 +292,7 @@ std::string unmapped_reason(const Model& model) {
   if (model.delta.given()) return "gated delta networks";
   if (model.output_gate) return "attention with an output gate";
   if (model.rotary_dim > 0) return "positions that turn a part of each head";
+  if (model.is_sparse()) return "an indexer of sparse attention";
   if (model.layer_norm) return "norms with a mean and a bias";
   if (!model.gated) return "MLPs of two matrices";
   if (model.learned_positions > 0) return "a learned position table";
@@ -320,6 +321,7 @@ WeightNaming naming_of(const std::vector<std::string>& names) {
 
 std::vector<std::int64_t> scale_shape(const std::vector<std::int64_t>& weight) {
   std::vector<std::int64_t> shape;
+  shape.reserve(weight.size());
   for (const std::int64_t size : weight) shape.push_back((size + kScaleBlock - 1) / kScaleBlock);
   return shape;
 }

@@ -21,7 +21,8 @@ bool is_quantised(DType dtype) {
 }
 
 bool has_keys(OpKind kind) {
-  return kind == OpKind::kAttention || kind == OpKind::kAttentionGrad || kind == OpKind::kPagedAttention;
+  return kind == OpKind::kAttention || kind == OpKind::kAttentionGrad || kind == OpKind::kPagedAttention ||
+         kind == OpKind::kIndexScores || kind == OpKind::kTopKeys;
 }
 
 OperandSpec positive(std::int64_t rows, std::int64_t columns, DType dtype = kFp32) {
@@ -341,6 +342,8 @@ OpOperands operands_of(const CostQuery& query) {
       return operands.of_largest();
     case OpKind::kCacheAppend:
     case OpKind::kPagedAttention:
+    case OpKind::kIndexScores:
+    case OpKind::kTopKeys:
     case OpKind::kAbsorbQueries:
     case OpKind::kAbsorbedValues:
     case OpKind::kConvolution:

@@ -59,9 +59,25 @@ class BatchOperands {
   OpOperands attention() {
     made_.batch = equal_batch(sequences_, s_.m / sequences_, s_.kv);
     made_.op.scale = static_cast<float>(1 / std::sqrt(static_cast<double>(s_.head_dim)));
+    std::vector<OperandSpec> inputs{matrix(s_.m, std::int64_t{s_.heads} * s_.head_dim, d_),
+                                    matrix(cache_rows(*made_.batch), s_.n, kept_)};
+    if (s_.k > 0)  // any positions within the shortest sequence
+      inputs.push_back({.rows = s_.m,
+                        .columns = s_.k,
+                        .dtype = DType::kInt32,
+                        .contents = Contents::kIds,
+                        .below = s_.kv - s_.m / sequences_ + 1});
+    return made(std::move(inputs), {matrix(s_.m, std::int64_t{s_.heads} * s_.v_dim, result_)});
+  }
+  OpOperands index_scores() {
+    made_.batch = equal_batch(sequences_, s_.m / sequences_, s_.kv);
     return made({matrix(s_.m, std::int64_t{s_.heads} * s_.head_dim, d_),
-                 matrix(cache_rows(*made_.batch), s_.n, kept_)},
-                {matrix(s_.m, std::int64_t{s_.heads} * s_.v_dim, result_)});
+                 matrix(cache_rows(*made_.batch), s_.head_dim, kept_), matrix(s_.m, s_.heads, result_)},
+                {matrix(s_.m, s_.n, DType::kFp32)});
+  }
+  OpOperands top_keys() {
+    made_.batch = equal_batch(sequences_, s_.m / sequences_, s_.kv);
+    return made({matrix(s_.m, s_.n, DType::kFp32)}, {matrix(s_.m, s_.k, DType::kInt32)});
   }
   OpOperands absorbed(bool queries) {
     const std::int64_t heads = s_.heads, nope = s_.head_dim - s_.k;
@@ -136,6 +152,8 @@ OpOperands operands_of_batch(const CostQuery& query) {
   BatchOperands operands(query);
   if (query.kind == OpKind::kCacheAppend) return operands.append();
   if (query.kind == OpKind::kPagedAttention) return operands.attention();
+  if (query.kind == OpKind::kIndexScores) return operands.index_scores();
+  if (query.kind == OpKind::kTopKeys) return operands.top_keys();
   if (query.kind == OpKind::kAbsorbQueries) return operands.absorbed(true);
   if (query.kind == OpKind::kAbsorbedValues) return operands.absorbed(false);
   if (query.kind == OpKind::kConvolution) return operands.convolution();

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "hw/error.h"
+#include "hw/stopwatch.h"
 
 namespace moebius {
 namespace {
@@ -33,9 +34,7 @@ OpMeasurement summary_of(std::vector<double> seconds) {
 }
 
 OpMeasurement repeat(const StoppingRule& rule, const std::function<double()>& once) {
-  using Clock = std::chrono::steady_clock;
-  const Clock::time_point started = Clock::now();
-  const auto elapsed = [&] { return std::chrono::duration<double>(Clock::now() - started).count(); };
+  const auto started = std::chrono::steady_clock::now();
   once();
   std::vector<double> seconds;
   const int least = std::max(rule.least, 1), most = std::max(rule.most, least);
@@ -44,7 +43,7 @@ OpMeasurement repeat(const StoppingRule& rule, const std::function<double()>& on
     seconds.push_back(once());
     if (static_cast<int>(seconds.size()) < least) continue;
     so_far = summary_of(seconds);
-    if (elapsed() >= rule.most_seconds || precise(so_far, rule.precision)) break;
+    if (seconds_since(started) >= rule.most_seconds || precise(so_far, rule.precision)) break;
   }
   return so_far;
 }

@@ -8,6 +8,7 @@
 
 #include "hw/cluster.h"
 #include "hw/median.h"
+#include "hw/stopwatch.h"
 #include "real/bench/cache_walk.h"
 #include "real/host/host_executor.h"
 #include "workloads/calibration/device/transfer_fit.h"
@@ -36,8 +37,8 @@ const std::vector<Kind> kKinds = {
 Layout layout_of(int ranks, GroupRole role) {
   Layout layout;
   layout.ranks = ranks;
-  std::vector<std::int32_t> all;
-  for (int rank = 0; rank < ranks; ++rank) all.push_back(rank);
+  std::vector<std::int32_t> all(ranks);
+  std::iota(all.begin(), all.end(), 0);
   for (int rank = 0; rank < ranks; ++rank) {
     RankClass place;
     place.ranks = {rank};
@@ -125,6 +126,7 @@ double seconds_of(const Kind& kind, const Case& one, const CacheWalk& between) {
   std::map<std::int32_t, bool> receives;  // by sequence
   std::int32_t sequence = 0;
   std::vector<FragmentPtr> fragments;
+  fragments.reserve(layout.ranks);
   for (int rank = 0; rank < layout.ranks; ++rank)
     fragments.push_back(
         one.fragment(kind.kind == OpKind::kSend && rank == 1 ? OpKind::kRecv : kind.kind, rank));
@@ -153,9 +155,7 @@ TransferCurve measure(const Kind& kind, double seconds, const CacheWalk& between
     std::vector<double> found;
     const auto start = std::chrono::steady_clock::now();
     const double share = seconds / static_cast<double>(kRows.size());
-    while (found.size() < 3 ||
-           std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() < share)
-      found.push_back(seconds_of(kind, one, between));
+    while (found.size() < 3 || seconds_since(start) < share) found.push_back(seconds_of(kind, one, between));
     std::sort(found.begin(), found.end());
     const double middle = found[found.size() / 2];
     curve.bytes.push_back(one.bytes());
@@ -171,6 +171,7 @@ TransferCurve measure(const Kind& kind, double seconds, const CacheWalk& between
 std::vector<TransferCurve> measure_host_exchange(double seconds, std::size_t bytes_between) {
   const CacheWalk between(bytes_between);
   std::vector<TransferCurve> curves;
+  curves.reserve(kKinds.size());
   for (const Kind& kind : kKinds)
     curves.push_back(measure(kind, seconds / static_cast<double>(kKinds.size()), between));
   return curves;

@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "hw/stopwatch.h"
 #include "real/calibration/host_exchange.h"
 #include "real/calibration/storage_figures.h"
 #include "real/exchange.h"
@@ -71,11 +72,11 @@ class Meetings {
     const Exchange<float>::Pieces give{piece, piece};
     for (int i = 0; i < times; ++i) {
       const MeetingKey key{.ranks = {0, 1}, .group = static_cast<int>(GroupRole::kWorld), .round = i};
-      exchange_.swap(key, {rank, rank, "a measured meeting"}, give,
-                     [&](const Exchange<float>::Pieces& given) {
-                       const auto& from = given[static_cast<std::size_t>(1 - rank)];
-                       std::copy(from.begin(), from.end(), mine.begin());
-                     });
+      exchange_.swap_pieces(key, {rank, rank, "a measured meeting"}, give,
+                            [&](const Exchange<float>::Pieces& given) {
+                              const auto& from = given[static_cast<std::size_t>(1 - rank)];
+                              std::copy(from.begin(), from.end(), mine.begin());
+                            });
     }
   }
 
@@ -105,7 +106,7 @@ class CopyingNeighbour {
           started_ = true;
           const auto start = std::chrono::steady_clock::now();
           for (; !stop_; bytes_ += kStep) copies.once(kStep);
-          seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+          seconds_ = seconds_since(start);
         }) {
     while (!started_) std::this_thread::yield();
   }

@@ -77,7 +77,7 @@ void CommunicationMember::collect(NcclKind kind, const void* from, const Operand
   meet_by_nccl(std::move(call));
 }
 
-void CommunicationMember::swap(PiecesByMember give, PiecesByMember take) {
+void CommunicationMember::swap_pieces(PiecesByMember give, PiecesByMember take) {
   NcclCall call;
   call.give = std::move(give);
   call.take = std::move(take);

@@ -55,7 +55,7 @@ class CommunicationMember {
   void collect(NcclKind kind, const void* from, const Operand& to, std::int64_t first, std::int64_t count);
   // Pieces to and from the others; what is at home stays to the caller. By member.
   using PiecesByMember = std::vector<std::vector<NcclPiece>>;
-  void swap(PiecesByMember give, PiecesByMember take);
+  void swap_pieces(PiecesByMember give, PiecesByMember take);
   PiecesByMember no_pieces() const { return PiecesByMember(size_); }
 
   // Gradients and weights are reduced and gathered where they stand.

@@ -111,7 +111,7 @@ class Communication : FlatCommunication {
         if (a.from == me_ && a.to != me_)
           count_sent(weight.rows * weight.columns, element_bytes(weight.dtype));
       held.push_back(matrix.held);
-      matrices.push_back(std::move(matrix));
+      matrices.push_back(matrix);
     }
     if (by_nccl()) return swap_experts(matrices);
     meet(held, nullptr, [&](const All& all) {
@@ -143,7 +143,7 @@ class Communication : FlatCommunication {
         }
       }
     }
-    swap(std::move(give), std::move(take));
+    swap_pieces(std::move(give), std::move(take));
   }
 
   void all_to_all() {
@@ -172,7 +172,7 @@ class Communication : FlatCommunication {
       take[member] = {{byte_at(y, member * block), bytes}};
     }
     copy_flat(c_.stream(), x, me_ * block, y, me_ * block, block);
-    swap(std::move(give), std::move(take));
+    swap_pieces(std::move(give), std::move(take));
   }
 
   MeetingKey message_key(int from, int to) const {
@@ -250,7 +250,7 @@ class Communication : FlatCommunication {
         append(take[member], pieces_of_rows(arrives, 0, rows));
       }
     }
-    swap(std::move(give), std::move(take));
+    swap_pieces(std::move(give), std::move(take));
     for (const auto& [from, to] : converted) convert(c_.stream(), from, to);
   }
 
@@ -350,7 +350,7 @@ class Communication : FlatCommunication {
         append(take[member], pieces_of_rows(back[part].of[member], 0, route.num_sent(member)));
       }
     }
-    swap(std::move(give), std::move(take));
+    swap_pieces(std::move(give), std::move(take));
     for (std::size_t part = 0; part < sums.size(); ++part)
       sum_by_token(c_.stream(), back[part], route.position(), sums[part]);
   }

@@ -192,6 +192,8 @@ void compute(DeviceOp& c) {
       return compute_tokens(c);
     case OpKind::kCacheAppend:
     case OpKind::kPagedAttention:
+    case OpKind::kIndexScores:
+    case OpKind::kTopKeys:
     case OpKind::kAbsorbQueries:
     case OpKind::kAbsorbedValues:
     case OpKind::kConvolution:

@@ -82,11 +82,35 @@ void attend_to_cache(DeviceOp& c) {
                          .cache = cache,
                          .positions = on_device(c, batch.positions()),
                          .first_page = on_device(c, table.first_page),
-                         .pages = on_device(c, table.pages)};
+                         .pages = on_device(c, table.pages),
+                         .columns = s.n,
+                         .top = s.k,
+                         .chosen = s.k > 0 ? c.in(2) : Operand{}};
   CHECK(a.head_dim <= kLargestHead && a.v_dim <= kLargestHead,
         fmt::format("heads of {} and {} columns", a.head_dim, a.v_dim));
   const Operand partial = c.scratch(q.rows * a.heads * a.parts(), a.partial_columns());
   paged_attention(c.stream(), a, partial, c.out(0, q.rows, a.heads * a.v_dim));
+}
+
+void score_keys(DeviceOp& c) {
+  const Shape& s = c.shape();
+  const Batch& batch = batch_of(c);
+  const BlockTable table = block_table(batch);
+  const Operand q = c.in(0);
+  const PagedAttention of{.heads = s.heads,
+                          .head_dim = s.head_dim,
+                          .page_tokens = batch.page_tokens,
+                          .q = q,
+                          .cache = c.in(1),
+                          .positions = on_device(c, batch.positions()),
+                          .first_page = on_device(c, table.first_page),
+                          .pages = on_device(c, table.pages)};
+  index_scores(c.stream(), of, c.in(2), c.out(0, q.rows, s.n));
+}
+
+void choose_keys(DeviceOp& c) {
+  const Operand scores = c.in(0);
+  top_keys(c.stream(), scores, on_device(c, batch_of(c).positions()), c.out(0, scores.rows, c.shape().k));
 }
 
 Absorb absorb_shape(const Shape& s) {
@@ -192,6 +216,8 @@ void compute_batch(DeviceOp& c) {
   const OpKind kind = c.op().kind;
   if (kind == OpKind::kCacheAppend) return c.shape().k == 1 ? read_back(c) : append(c);
   if (kind == OpKind::kPagedAttention) return attend_to_cache(c);
+  if (kind == OpKind::kIndexScores) return score_keys(c);
+  if (kind == OpKind::kTopKeys) return choose_keys(c);
   if (kind == OpKind::kAbsorbQueries) return absorb(c);
   if (kind == OpKind::kAbsorbedValues) return values_of_absorbed(c);
   if (kind == OpKind::kConvolution) return convolve_batch(c);

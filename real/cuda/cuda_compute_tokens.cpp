@@ -7,7 +7,7 @@
 #include "hw/error.h"
 #include "real/cuda/device_op.h"
 #include "real/cuda/near_copy.h"
-#include "real/host/op_context.h"
+#include "real/host/adam_operands.h"
 #include "real/token_stream.h"
 
 namespace moebius::cuda {
@@ -77,12 +77,6 @@ void loss(DeviceOp& c) {
   copy_to_host(c.stream(), c.issued().loss, doubles + labels.rows, sizeof(double));
 }
 
-// The operands of one parameter.
-// Without a master, `master` is the weight.
-struct AdamIds {
-  std::int32_t gradient, weight, master, first, second;
-};
-
 // The member's own elements of what it holds whole, or holds only its shard of.
 Operand own_part(DeviceOp& c, std::int32_t tensor, const Operand& held, const FlatShard& own) {
   Operand part = held;
@@ -126,13 +120,6 @@ void update_parameter(DeviceOp& c, const AdamIds& id, const FlatShard& own, cons
        static_cast<std::size_t>(gradient.elements() * element_size(gradient.storage)));
 }
 
-// Of a parameter with so many elements, those that this member updates.
-FlatShard own_shard(DeviceOp& c, std::int64_t elements) {
-  const GroupRole group = c.op().group;
-  if (group == GroupRole::kNone) return flat_shard(elements, 1, 0);
-  return flat_shard(elements, c.size_of(group), c.index_in(group));
-}
-
 }  // namespace
 
 void compute_tokens(DeviceOp& c) {
@@ -146,14 +133,10 @@ void compute_tokens(DeviceOp& c) {
 }
 
 void compute_adam(DeviceOp& c) {
-  const bool has_master = c.shape().k == 0;
-  const int operands = has_master ? 5 : 4, moments = operands - 2;
-  const int clipped = c.op().num_inputs % operands, last = c.op().num_inputs - clipped;
-  CHECK(clipped <= 1, fmt::format("{} operands", c.op().num_inputs));
-  const Operand squares = clipped == 1 ? c.in(last) : Operand{};
-  for (int i = 0; i < last; i += operands) {
-    const AdamIds id{c.input_id(i), c.input_id(i + 1), c.input_id(has_master ? i + 2 : i + 1),
-                     c.input_id(i + moments), c.input_id(i + moments + 1)};
+  const AdamInputs inputs(c);
+  const Operand squares = inputs.clipped() ? c.in(inputs.squares()) : Operand{};
+  for (int i = 0; i < inputs.parameters(); ++i) {
+    const AdamIds id = inputs.parameter(i);
     update_parameter(c, id, own_shard(c, c.rank().store.describe(id.weight).elements()), squares);
   }
 }

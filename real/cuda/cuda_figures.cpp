@@ -8,6 +8,7 @@
 #include <cstring>
 #include <memory>
 
+#include "hw/stopwatch.h"
 #include "real/cuda/cuda_neighbours.h"
 #include "real/cuda/device_memory.h"
 #include "real/cuda/kernels.h"
@@ -17,10 +18,6 @@ namespace moebius::cuda {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 struct Bench {
   Stream stream = make_stream(), other = make_stream();

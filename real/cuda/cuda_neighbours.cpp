@@ -31,9 +31,11 @@ GemmBesideNeighbours::~GemmBesideNeighbours() {
 
 double GemmBesideNeighbours::median_seconds(int products) {
   std::vector<IssuedOp> issued;
+  issued.reserve(products);
   for (int i = 0; i < products; ++i) issued.push_back(product_.issue());
   synchronise(issued.back().end.get());
   std::vector<double> seconds;
+  seconds.reserve(issued.size());
   for (const IssuedOp& one : issued)
     seconds.push_back(std::max(1e-9, elapsed(one.start.get(), one.end.get()).seconds()));
   std::sort(seconds.begin(), seconds.end());

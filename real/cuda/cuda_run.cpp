@@ -98,6 +98,7 @@ StartedExecutor start_cuda(const Job& job, const Layout& layout, Recorder& recor
   StartedExecutor engine;
   engine.losses = [&device = *device] {
     std::vector<double> losses;
+    losses.reserve(device.num_steps());
     for (int step = 0; step < device.num_steps(); ++step) losses.push_back(device.loss(step));
     return losses;
   };

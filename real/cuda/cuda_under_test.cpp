@@ -68,7 +68,7 @@ const char* architecture_of(const cuda::DeviceFacts& facts) {
 
 cuda::FiguresPlan figures_plan(double seconds) {
   cuda::FiguresPlan plan;
-  for (double bytes = 4096; bytes <= 256e6; bytes *= 8) plan.bytes.push_back(bytes);
+  for (int bytes = 4096; bytes <= 256'000'000; bytes *= 8) plan.bytes.push_back(bytes);
   plan.seconds = seconds;
   return plan;
 }

@@ -61,6 +61,7 @@ void FlatCommunication::reduce_codes(const Operand& x, const Operand& y, std::in
   count_sent(x.elements() - own.count(), element_bytes(DType::kFp8));
   expect_few_members();
   std::vector<Operand> codes;
+  codes.reserve(size_);
   for (int to = 0; to < size_; ++to) codes.push_back(codes_of(x, shard(x.elements(), to)));
   meet(codes, nullptr, [&](const All& all) {
     Pieces pieces;

@@ -47,8 +47,16 @@ struct PartOfKeys {
   std::int64_t parts;
   Operand partial;
 
+  // Where in the sequence the i-th key stands that the query sees.
+  MOEBIUS_DEVICE std::int64_t key_at(std::int64_t row, std::int64_t i) const {
+    return a.top > 0 ? static_cast<std::int64_t>(load(a.chosen, row, i)) : i;
+  }
+  MOEBIUS_DEVICE std::int64_t last_key_of(std::int64_t row) const {
+    const std::int64_t all = a.positions[row] + 1;
+    return a.top > 0 && a.top < all ? a.top : all;
+  }
   MOEBIUS_DEVICE float score(const float* q, std::int64_t row, std::int64_t key, std::int64_t column) const {
-    const std::int64_t slot = a.slot(row, key);
+    const std::int64_t slot = a.slot(row, key_at(row, key));
     float sum = 0;
     for (std::int64_t d = 0; d < a.head_dim; ++d) sum += q[d] * load(a.cache, slot, column + d);
     return sum * a.scale;
@@ -56,7 +64,7 @@ struct PartOfKeys {
 
   MOEBIUS_DEVICE void operator()(const Team& team, std::int64_t index) const {
     const std::int64_t part = index % parts, row = index / parts / a.heads, head = index / parts % a.heads;
-    const std::int64_t kv_head = head * a.kv_heads / a.heads, last_key = a.positions[row] + 1;
+    const std::int64_t kv_head = head * a.kv_heads / a.heads, last_key = last_key_of(row);
     const std::int64_t seen = a.window > 0 && last_key > a.window ? last_key - a.window : 0;
     const std::int64_t begin = part * PagedAttention::kPartKeys,
                        whole_end = begin + PagedAttention::kPartKeys;
@@ -79,7 +87,7 @@ struct PartOfKeys {
       team.each(a.v_dim, [&](std::int64_t d) {
         float add = 0;
         for (std::int64_t j = 0; j < count; ++j)
-          add += p[j] * load(a.cache, a.slot(row, first + j), a.value_column(kv_head) + d);
+          add += p[j] * load(a.cache, a.slot(row, key_at(row, first + j)), a.value_column(kv_head) + d);
         sums[d] = sums[d] * shrink + add;
       });
       team.sync();
@@ -113,6 +121,90 @@ struct MergeParts {
         sum += load(partial, first + part, d) * expf(maximum_of(part) - highest);
       store(o, index * a.v_dim + d, sum / weight);
     });
+  }
+};
+
+struct IndexScores {
+  PagedAttention a;
+  Operand weights, scores;
+  MOEBIUS_DEVICE void operator()(std::int64_t index) const {
+    const std::int64_t key = index % scores.columns, row = index / scores.columns;
+    if (key > a.positions[row]) return store(scores, index, 0);
+    const std::int64_t slot = a.slot(row, key), column = a.cache.columns - a.head_dim;
+    float sum = 0;
+    for (std::int64_t head = 0; head < a.heads; ++head) {
+      float score = 0;
+      for (std::int64_t d = 0; d < a.head_dim; ++d)
+        score += load(a.q, row, head * a.head_dim + d) * load(a.cache, slot, column + d);
+      sum += load(weights, row, head) * fmaxf(score, 0);
+    }
+    store(scores, index, sum);
+  }
+};
+
+// A query's keys: the k-th largest score is found bit by bit, then each of kBlocks runs of keys writes its
+// own behind those of the runs before it.
+struct TopKeys {
+  static constexpr std::int64_t kBlocks = 128;
+  static_assert(2 * kBlocks <= kScratch);
+  Operand scores;
+  const std::int32_t* positions;
+  Operand chosen;
+
+  // In the order of the scores.
+  MOEBIUS_DEVICE std::uint32_t rank(std::int64_t row, std::int64_t key) const {
+    const float score = load(scores, row, key) + 0.0F;  // of the two zeros one
+    std::uint32_t bits = 0;
+    memcpy(&bits, &score, sizeof bits);
+    return (bits & 0x80000000u) != 0 ? ~bits : bits | 0x80000000u;
+  }
+
+  // The largest rank that at least `count` keys reach.
+  MOEBIUS_DEVICE std::uint32_t least_rank(const Team& team, std::int64_t row, std::int64_t keys,
+                                          std::int64_t count) const {
+    std::uint32_t least = 0;
+    for (int bit = 31; bit >= 0; --bit) {
+      const std::uint32_t higher = least | (1u << bit);
+      const auto reach =
+          team.sum<float>(keys, [&](std::int64_t i) { return rank(row, i) >= higher ? 1.0F : 0.0F; });
+      if (reach >= static_cast<float>(count)) least = higher;
+    }
+    return least;
+  }
+
+  MOEBIUS_DEVICE void operator()(const Team& team, std::int64_t row) const {
+    const std::int64_t keys = positions[row] + 1, count = chosen.columns < keys ? chosen.columns : keys;
+    const std::uint32_t least = least_rank(team, row, keys, count);
+    const std::int64_t run = (keys + kBlocks - 1) / kBlocks;
+    float *above = team.scratch(), *equal = above + kBlocks;
+    team.sync();
+    team.each(kBlocks, [&](std::int64_t b) {
+      above[b] = equal[b] = 0;
+      for (std::int64_t i = b * run; i < (b + 1) * run && i < keys; ++i) {
+        const std::uint32_t mine = rank(row, i);
+        above[b] += mine > least ? 1.0F : 0.0F;
+        equal[b] += mine == least ? 1.0F : 0.0F;
+      }
+    });
+    team.sync();
+    team.each(kBlocks, [&](std::int64_t b) {
+      std::int64_t larger = 0, larger_before = 0, equal_before = 0;
+      for (std::int64_t i = 0; i < kBlocks; ++i) {
+        larger += static_cast<std::int64_t>(above[i]);
+        if (i >= b) continue;
+        larger_before += static_cast<std::int64_t>(above[i]);
+        equal_before += static_cast<std::int64_t>(equal[i]);
+      }
+      const std::int64_t wanted = count - larger;  // of the equal ones, the first
+      std::int64_t to = larger_before + (equal_before < wanted ? equal_before : wanted);
+      for (std::int64_t i = b * run; i < (b + 1) * run && i < keys; ++i) {
+        const std::uint32_t mine = rank(row, i);
+        if (mine > least || (mine == least && equal_before++ < wanted))
+          store(chosen, row * chosen.columns + to++, static_cast<float>(i));
+      }
+    });
+    team.each(chosen.columns - count,
+              [&](std::int64_t i) { store(chosen, row * chosen.columns + count + i, -1.0F); });
   }
 };
 
@@ -193,6 +285,14 @@ void paged_attention(Stream stream, const PagedAttention& attention, const Opera
   const std::int64_t parts = attention.parts(), count = attention.q.rows * attention.heads;
   launch_teams(stream, count * parts, PartOfKeys{attention, parts, partial});
   launch_teams(stream, count, MergeParts{attention, parts, partial, o});
+}
+
+void index_scores(Stream stream, const PagedAttention& of, const Operand& weights, const Operand& scores) {
+  launch_elements(stream, scores.elements(), IndexScores{of, weights, scores});
+}
+
+void top_keys(Stream stream, const Operand& scores, const std::int32_t* positions, const Operand& chosen) {
+  launch_teams(stream, scores.rows, TopKeys{scores, positions, chosen});
 }
 
 void absorb_queries(Stream stream, const Absorb& shape, const Operand& q, const Operand& map,

@@ -35,6 +35,9 @@ struct PagedAttention {
   const std::int32_t* positions = nullptr;
   const std::int32_t* first_page = nullptr;
   const std::int32_t* pages = nullptr;
+  std::int64_t columns = 0;  // of the cache's, from the first on
+  std::int64_t top = 0;      // keys that a query chooses: chosen[q.rows, top], -1 behind them; 0: it sees all
+  Operand chosen = {};
 
   MOEBIUS_BOTH std::int64_t slot(std::int64_t row, std::int64_t key) const {
     return static_cast<std::int64_t>(pages[first_page[row] + key / page_tokens]) * page_tokens +
@@ -42,7 +45,7 @@ struct PagedAttention {
   }
   // Values behind the keys, or their first columns.
   MOEBIUS_BOTH std::int64_t value_column(std::int64_t kv_head) const {
-    return cache.columns == kv_heads * head_dim ? kv_head * head_dim : kv_heads * head_dim + kv_head * v_dim;
+    return columns == kv_heads * head_dim ? kv_head * head_dim : kv_heads * head_dim + kv_head * v_dim;
   }
   // Keys are cut into parts, each a team's, so that few sequences fill the device; results are merged by
   // part.
@@ -53,6 +56,11 @@ struct PagedAttention {
 // `partial`: [rows * heads * parts, partial_columns] FP32: scratch.
 void paged_attention(Stream stream, const PagedAttention& attention, const Operand& partial,
                      const Operand& o);
+
+// Keys are the last head_dim columns of the cache's rows; scores behind the query's own position stay.
+void index_scores(Stream stream, const PagedAttention& of, const Operand& weights, const Operand& scores);
+// chosen[rows, k] of scores[rows, .]: ascending positions, -1 behind them; the first of equals.
+void top_keys(Stream stream, const Operand& scores, const std::int32_t* positions, const Operand& chosen);
 
 struct Absorb {
   std::int64_t heads = 1, nope = 0, rope = 0, v_dim = 0, latent = 0;

@@ -32,9 +32,10 @@ constexpr Closeness closeness_of(OpKind kind) {
     case OpKind::kMlaKeys:
     case OpKind::kMlaKeysGrad:  // heads in order
     case OpKind::kLargest:
-    case OpKind::kQuantise:     // quotients in FP64, as the host
+    case OpKind::kQuantise:  // quotients in FP64, as the host
     case OpKind::kTransposeQuantise:
     case OpKind::kCacheAppend:
+    case OpKind::kTopKeys:
     case OpKind::kLastRows:
     case OpKind::kGreedySample:
     case OpKind::kNextToken:
@@ -73,6 +74,7 @@ constexpr Closeness closeness_of(OpKind kind) {
     case OpKind::kAttention:
     case OpKind::kAttentionGrad:
     case OpKind::kPagedAttention:
+    case OpKind::kIndexScores:
     case OpKind::kAbsorbQueries:
     case OpKind::kAbsorbedValues:
     case OpKind::kConvolution:

@@ -93,11 +93,11 @@ class Communication {
     }
   }
 
-  void swap(const Pieces& give, const std::function<void(const Pieces&)>& take) {
+  void swap_pieces(const Pieces& give, const std::function<void(const Pieces&)>& take) {
     for (int to = 0; to < size_; ++to) {
       if (to != me_) moved_.sent_bytes += static_cast<double>(give[to].size()) * element_;
     }
-    const auto met = exchange_.swap(key_, caller(), give, take);
+    const auto met = exchange_.swap_pieces(key_, caller(), give, take);
     if (key_.round++ == 0) moved_.met = met;
   }
 
@@ -125,7 +125,7 @@ class Communication {
     }
     const FlatShard own = shard(x.size(), me_);
     std::vector<Real> sum(own.count(), Real(0));
-    swap(give, [&](const Pieces& pieces) {
+    swap_pieces(give, [&](const Pieces& pieces) {
       for (const std::span<const Real> piece : pieces) {
         expect_size(piece.size(), own.count());
         for (std::int64_t i = 0; i < own.count(); ++i) sum[i] += piece[i];
@@ -139,7 +139,7 @@ class Communication {
     const FlatShard own = shard(x.size(), me_);
     std::vector<Real> mine(x.begin() + own.first, x.begin() + own.last);
     round_run(mine);
-    swap(Pieces(size_, std::span<const Real>(mine)), [&](const Pieces& pieces) {
+    swap_pieces(Pieces(size_, std::span<const Real>(mine)), [&](const Pieces& pieces) {
       for (int from = 0; from < size_; ++from) {
         const FlatShard s = shard(x.size(), from);
         expect_size(pieces[from].size(), s.count());
@@ -199,7 +199,7 @@ class Communication {
   void broadcast() {
     Matrix<Real> x = c_.in(0);
     const std::vector<Real> mine = me_ == 0 ? x.values : std::vector<Real>();
-    swap(Pieces(size_, std::span<const Real>(mine)), [&](const Pieces& pieces) {
+    swap_pieces(Pieces(size_, std::span<const Real>(mine)), [&](const Pieces& pieces) {
       expect_size(pieces[0].size(), static_cast<std::int64_t>(x.values.size()));
       std::copy(pieces[0].begin(), pieces[0].end(), x.values.begin());
     });
@@ -212,7 +212,7 @@ class Communication {
     const std::vector<std::vector<Real>> packed = blocks.packed();
     for (const std::vector<Real>& block : packed) give.push_back(block);
     Matrix<Real> y = blocks.result();
-    swap(give, [&](const Pieces& pieces) {
+    swap_pieces(give, [&](const Pieces& pieces) {
       for (int from = 0; from < size_; ++from) {
         expect_size(pieces[from].size(), blocks.elements());
         blocks.place(pieces[from], from, y);
@@ -228,7 +228,7 @@ class Communication {
       Pieces give(size_);
       give[(me_ + 1) % size_] = x.view();
       Matrix<Real> y(x.rows, x.columns);
-      swap(give, [&](const Pieces& pieces) {
+      swap_pieces(give, [&](const Pieces& pieces) {
         const auto& from = pieces[(me_ + size_ - 1) % size_];
         expect_size(from.size(), static_cast<std::int64_t>(y.values.size()));
         std::copy(from.begin(), from.end(), y.values.begin());
@@ -241,7 +241,7 @@ class Communication {
     if (c_.submission().fragment->transfer && c_.op().role == Role::kExperts)
       return move_experts(c_, me_, size_, [this](double element, const Pieces& give, const auto& take) {
         element_ = element;
-        swap(give, take);
+        swap_pieces(give, take);
       });
     const std::int64_t how = c_.shape().k;
     if (how == kRingShift) return shift();
@@ -252,7 +252,7 @@ class Communication {
     Pieces give;
     for (int to = 0; to < size_; ++to) give.push_back(x.view().subspan(to * block, block));
     Matrix<Real> y(x.rows, x.columns);
-    swap(give, [&](const Pieces& pieces) {
+    swap_pieces(give, [&](const Pieces& pieces) {
       for (int from = 0; from < size_; ++from) {
         expect_size(pieces[from].size(), block);
         std::copy(pieces[from].begin(), pieces[from].end(), y.values.begin() + from * block);
@@ -300,11 +300,10 @@ class Communication {
     return part == 0 ? on_the_wire(c_.in(0)) : c_.in(part);
   }
 
-  // Counts a part of `columns` that another member gets; swap() has counted its elements as Op::dtype.
+  // Counts a part of `columns` that another member gets; swap_pieces() has counted its elements as Op::dtype.
   void recount(int part, std::int64_t elements) {
     if (part == 0) return;
-    moved_.sent_bytes +=
-        static_cast<double>(elements) * (element_bytes(tensor_of(part).dtype) - element_);
+    moved_.sent_bytes += static_cast<double>(elements) * (element_bytes(tensor_of(part).dtype) - element_);
   }
 
   void dispatch() {
@@ -312,6 +311,7 @@ class Communication {
     for (int part = 0; part < num_parts(); ++part) {
       const Matrix<Real> x = own(part);
       std::vector<Matrix<Real>> packed;
+      packed.reserve(size_);
       Pieces give;
       for (int to = 0; to < size_; ++to) packed.push_back(pack(x, route, to, part > 0));
       for (const Matrix<Real>& rows : packed) give.push_back(rows.view());
@@ -319,7 +319,7 @@ class Communication {
         if (to != me_) recount(part, static_cast<std::int64_t>(give[to].size()));
       }
       Matrix<Real> received(route.received, x.columns);
-      swap(give, [&](const Pieces& pieces) { unpack(pieces, route, received); });
+      swap_pieces(give, [&](const Pieces& pieces) { unpack(pieces, route, received); });
       if (part < c_.op().num_outputs) c_.out(part, std::move(received));
     }
   }
@@ -359,7 +359,7 @@ class Communication {
         if (to != me_) recount(part, elements);
       }
       Matrix<Real> sums(static_cast<std::int64_t>(route.choices.size()) / route.active, x.columns);
-      swap(give, [&](const Pieces& pieces) { add_by_token(pieces, route, sums); });
+      swap_pieces(give, [&](const Pieces& pieces) { add_by_token(pieces, route, sums); });
       if (part < c_.op().num_outputs) c_.out(part, std::move(sums));
     }
   }

@@ -5,10 +5,10 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
+#include "real/host/context_rows.h"
 #include "real/host/gemm.h"
 #include "real/host/host_kernels_mlp.h"
 #include "real/host/host_kernels_norm.h"
-#include "real/host/context_rows.h"
 #include "real/host/op_context.h"
 #include "real/rounding.h"
 
@@ -134,7 +134,8 @@ template <class Real>
 void transpose_quantise(OpContext<Real>& c, int output) {
   Matrix<Real> x = c.in(0);
   const Tensor& copy = c.output_tensor(output);
-  if (copy.scaling == Scaling::kTensor) return c.out(output, std::move(x));  // one scale, whatever the direction
+  if (copy.scaling == Scaling::kTensor)
+    return c.out(output, std::move(x));  // one scale, whatever the direction
   if (!c.options().exact)
     round_matrix_by_columns<Real>(x.values, x.rows, x.columns, copy.dtype, scale_format(copy.scaling));
   c.store().write_unrounded(c.output_id(output), std::move(x));
@@ -245,6 +246,8 @@ double compute(OpContext<Real>& c) {
       return compute_tokens(c);
     case OpKind::kCacheAppend:
     case OpKind::kPagedAttention:
+    case OpKind::kIndexScores:
+    case OpKind::kTopKeys:
     case OpKind::kAbsorbQueries:
     case OpKind::kAbsorbedValues:
     case OpKind::kConvolution:

@@ -66,10 +66,32 @@ void attend_to_cache(OpContext<Real>& c) {
                          .head_dim = s.head_dim,
                          .v_dim = s.v_dim,
                          .window = s.window,
+                         .columns = s.n,
                          .cache_columns = cache.columns,
-                         .scale = c.op().scale * c.options().constants.score_scale},
-                        c.batch(), q.view(), cache.view(), o.view());
+                         .scale = c.op().scale * c.options().constants.score_scale,
+                         .chosen = s.k},
+                        c.batch(), q.view(), cache.view(), s.k > 0 ? c.in(2).view() : std::span<const Real>(),
+                        o.view());
   c.out(0, std::move(o));
+}
+
+template <class Real>
+void score_keys(OpContext<Real>& c) {
+  const Shape& s = c.shape();
+  const Matrix<Real>&q = c.in(0), &cache = c.in(1), &weights = c.in(2);
+  Matrix<Real> scores(q.rows, s.n);
+  index_scores<Real>({s.heads, s.head_dim, cache.columns, s.n}, c.batch(), q.view(), cache.view(),
+                     weights.view(), scores.view());
+  c.out(0, std::move(scores));
+}
+
+template <class Real>
+void choose_keys(OpContext<Real>& c) {
+  const Shape& s = c.shape();
+  const Matrix<Real>& scores = c.in(0);
+  Matrix<Real> chosen(scores.rows, s.k);
+  top_keys<Real>(s.k, c.batch(), scores.columns, scores.view(), chosen.view());
+  c.out(0, std::move(chosen));
 }
 
 AbsorbShape absorb_shape(const Shape& s) {
@@ -191,6 +213,8 @@ void compute_batch(OpContext<Real>& c) {
   const OpKind kind = c.op().kind;
   if (kind == OpKind::kCacheAppend) return c.shape().k == 1 ? read_back(c) : append(c);
   if (kind == OpKind::kPagedAttention) return attend_to_cache(c);
+  if (kind == OpKind::kIndexScores) return score_keys(c);
+  if (kind == OpKind::kTopKeys) return choose_keys(c);
   if (kind == OpKind::kAbsorbQueries) return absorb(c);
   if (kind == OpKind::kAbsorbedValues) return values_of_absorbed(c);
   if (kind == OpKind::kConvolution) return convolve_batch(c);

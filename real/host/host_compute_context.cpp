@@ -153,6 +153,7 @@ void attend_to_all(OpContext<Real>& c) {
 template <class Real>
 void attend_back_to_all(OpContext<Real>& c) {
   std::vector<Matrix<Real>> x;
+  x.reserve(6);
   for (int i = 0; i < 6; ++i) x.push_back(reordered(c, c.in(i), true));
   const std::int64_t rows = x[1].rows / std::max(c.shape().groups, 1);
   Matrix<Real> dq(x[1].rows, x[1].columns), dk(x[2].rows, x[2].columns), dv(x[3].rows, x[3].columns);

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
+#include "real/host/adam_operands.h"
 #include "real/host/context_rows.h"
 #include "real/host/host_kernels_tokens.h"
 #include "real/host/op_context.h"
@@ -87,11 +88,6 @@ double loss(OpContext<Real>& c) {
   return value;
 }
 
-// The operands of one parameter; without a master, `master` is the weight.
-struct AdamIds {
-  std::int32_t gradient, weight, master, first, second;
-};
-
 // The member's own elements of what it holds whole, or holds only its shard of.
 template <class Real>
 std::span<Real> own_part(const Tensor& tensor, Matrix<Real>& held, const FlatShard& shard) {
@@ -119,14 +115,6 @@ void update_parameter(OpContext<Real>& c, const AdamSettings& settings, const Ad
   for (const std::int32_t tensor : {id.weight, id.master, id.first, id.second}) store.written(tensor);
 }
 
-// Of a parameter with so many elements, those that this member updates.
-template <class Real>
-FlatShard own_shard(OpContext<Real>& c, std::int64_t elements) {
-  const GroupRole group = c.op().group;
-  if (group == GroupRole::kNone) return flat_shard(elements, 1, 0);
-  return flat_shard(elements, c.size_of(group), c.index_in(group));
-}
-
 }  // namespace
 
 template <class Real>
@@ -148,17 +136,12 @@ double compute_tokens(OpContext<Real>& c) {
 
 template <class Real>
 void compute_adam(OpContext<Real>& c) {
-  const bool has_master = c.shape().k == 0;
-  const int operands = has_master ? 5 : 4, moments = operands - 2;
-  const int clipped = c.op().num_inputs % operands, last = c.op().num_inputs - clipped;
-  CHECK(clipped <= 1, fmt::format("{} operands", c.op().num_inputs));
+  const AdamInputs inputs(c);
   AdamSettings settings = c.options().adam;
-  if (clipped == 1) settings.gradient_scale = clip_factor(c.op().scale, c.in(last).values[0]);
-  for (int i = 0; i < last; i += operands) {
-    const AdamIds id{c.input_id(i), c.input_id(i + 1), c.input_id(has_master ? i + 2 : i + 1),
-                     c.input_id(i + moments), c.input_id(i + moments + 1)};
-    const std::int64_t elements = c.store().describe(id.weight).elements();
-    update_parameter(c, settings, id, own_shard(c, elements));
+  if (inputs.clipped()) settings.gradient_scale = clip_factor(c.op().scale, c.in(inputs.squares()).values[0]);
+  for (int i = 0; i < inputs.parameters(); ++i) {
+    const AdamIds id = inputs.parameter(i);
+    update_parameter(c, settings, id, own_shard(c, c.store().describe(id.weight).elements()));
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <vector>
 
 #include <fmt/format.h>
@@ -38,27 +39,81 @@ void attend(const PagedShape& s, std::int64_t head, const Real* q, const std::ve
 template <class Real>
 void check_sizes(const PagedShape& s, const Batch& batch, std::span<const Real> q, std::span<Real> o) {
   const auto rows = static_cast<std::size_t>(batch.rows());
-  const bool columns = s.shared_values() || s.cache_columns == s.kv_heads * (s.head_dim + s.v_dim);
-  CHECK(columns && q.size() == rows * s.heads * s.head_dim && o.size() == rows * s.heads * s.v_dim,
+  const bool columns = s.shared_values() || s.columns == s.kv_heads * (s.head_dim + s.v_dim);
+  CHECK(columns && s.columns <= s.cache_columns && q.size() == rows * s.heads * s.head_dim &&
+            o.size() == rows * s.heads * s.v_dim,
         fmt::format("{} rows, {} heads: q {}, o {}, {} columns of the cache", rows, s.heads, q.size(),
-                    o.size(), s.cache_columns));
+                    o.size(), s.columns));
+}
+
+// Positions of the keys that a query sees, oldest first.
+template <class Real>
+std::vector<std::int32_t> seen_keys(const PagedShape& s, std::int32_t position, std::int64_t row,
+                                    std::span<const Real> chosen) {
+  std::vector<std::int32_t> seen;
+  if (s.chosen > 0) {
+    for (const Real key : chosen.subspan(row * s.chosen, s.chosen))
+      if (key >= 0) seen.push_back(static_cast<std::int32_t>(key));
+    return seen;
+  }
+  const auto first = s.window > 0 ? std::max<std::int64_t>(0, position + 1 - s.window) : 0;
+  for (auto key = static_cast<std::int32_t>(first); key <= position; ++key) seen.push_back(key);
+  return seen;
 }
 
 }  // namespace
 
 template <class Real>
 void paged_attention(const PagedShape& s, const Batch& batch, std::span<const Real> q,
-                     std::span<const Real> cache, std::span<Real> o) {
+                     std::span<const Real> cache, std::span<const Real> chosen, std::span<Real> o) {
   check_sizes(s, batch, q, o);
   std::int64_t row = 0;
   for (const BatchSequence& sequence : batch.sequences) {
     for (std::int32_t position = sequence.past; position < sequence.length(); ++position, ++row) {
-      const auto first = s.window > 0 ? std::max<std::int64_t>(0, position + 1 - s.window) : 0;
       std::vector<const Real*> keys;
-      for (auto key = static_cast<std::int32_t>(first); key <= position; ++key)
+      for (const std::int32_t key : seen_keys(s, position, row, chosen))
         keys.push_back(&cache[batch.slot(sequence, key) * s.cache_columns]);
       for (std::int64_t head = 0; head < s.heads; ++head)
         attend(s, head, &q[(row * s.heads + head) * s.head_dim], keys, &o[(row * s.heads + head) * s.v_dim]);
+    }
+  }
+}
+
+template <class Real>
+void index_scores(const IndexShape& s, const Batch& batch, std::span<const Real> q,
+                  std::span<const Real> cache, std::span<const Real> weights, std::span<Real> scores) {
+  const std::int64_t first_column = s.cache_columns - s.head_dim;
+  std::int64_t row = 0;
+  for (const BatchSequence& sequence : batch.sequences) {
+    for (std::int32_t position = sequence.past; position < sequence.length(); ++position, ++row) {
+      for (std::int32_t key = 0; key <= position; ++key) {
+        const Real* k = &cache[batch.slot(sequence, key) * s.cache_columns + first_column];
+        Real sum = 0;
+        for (std::int64_t head = 0; head < s.heads; ++head)
+          sum += weights[row * s.heads + head] *
+                 std::max(Real(0), dot(&q[(row * s.heads + head) * s.head_dim], k, s.head_dim));
+        scores[row * s.columns + key] = sum;
+      }
+    }
+  }
+}
+
+template <class Real>
+void top_keys(std::int64_t count, const Batch& batch, std::int64_t columns, std::span<const Real> scores,
+              std::span<Real> chosen) {
+  std::int64_t row = 0;
+  std::vector<std::int32_t> keys;
+  for (const BatchSequence& sequence : batch.sequences) {
+    for (std::int32_t position = sequence.past; position < sequence.length(); ++position, ++row) {
+      keys.resize(position + 1);
+      std::iota(keys.begin(), keys.end(), 0);
+      const Real* of_row = &scores[row * columns];
+      std::stable_sort(keys.begin(), keys.end(),
+                       [of_row](std::int32_t a, std::int32_t b) { return of_row[a] > of_row[b]; });
+      if (position + 1 > count) keys.resize(count);
+      std::sort(keys.begin(), keys.end());
+      const auto to = chosen.subspan(row * count, count);
+      std::fill(std::copy(keys.begin(), keys.end(), to.begin()), to.end(), Real(-1));
     }
   }
 }
@@ -89,9 +144,15 @@ void absorbed_values(const AbsorbShape& s, std::span<const Real> x, std::span<co
 }
 
 template void paged_attention(const PagedShape&, const Batch&, std::span<const float>, std::span<const float>,
-                              std::span<float>);
+                              std::span<const float>, std::span<float>);
+template void index_scores(const IndexShape&, const Batch&, std::span<const float>, std::span<const float>,
+                           std::span<const float>, std::span<float>);
+template void top_keys(std::int64_t, const Batch&, std::int64_t, std::span<const float>, std::span<float>);
 template void paged_attention(const PagedShape&, const Batch&, std::span<const double>,
-                              std::span<const double>, std::span<double>);
+                              std::span<const double>, std::span<const double>, std::span<double>);
+template void index_scores(const IndexShape&, const Batch&, std::span<const double>, std::span<const double>,
+                           std::span<const double>, std::span<double>);
+template void top_keys(std::int64_t, const Batch&, std::int64_t, std::span<const double>, std::span<double>);
 template void absorb_queries(const AbsorbShape&, std::span<const float>, std::span<const float>,
                              std::span<float>);
 template void absorb_queries(const AbsorbShape&, std::span<const double>, std::span<const double>,

@@ -28,6 +28,7 @@ HostOptions options_of(const Job& job, Companions& companions) {
 
 std::vector<double> losses_of(const Host& host) {
   std::vector<double> losses;
+  losses.reserve(host.num_steps());
   for (int step = 0; step < host.num_steps(); ++step) losses.push_back(host.loss(step));
   return losses;
 }

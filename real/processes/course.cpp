@@ -212,6 +212,7 @@ std::vector<FinishedSubmission> Course::take() {
 void Course::announce(const std::vector<FinishedSubmission>& taken) {
   if (!several()) return;
   std::vector<std::int32_t> sequences;
+  sequences.reserve(taken.size());
   for (const FinishedSubmission& finished : taken) sequences.push_back(finished.completion.sequence);
   ByteWriter message;
   message.put_list(std::span<const std::int32_t>(sequences));

@@ -5,7 +5,7 @@
 namespace moebius {
 
 Processes::Processes(std::unique_ptr<Transport> transport) : transport_(std::move(transport)) {
-  transport_->start([this](int from, ByteString message) { deliver(from, message); });
+  transport_->start([this](int from, const ByteString& message) { deliver(from, message); });
 }
 
 Processes::~Processes() = default;
@@ -139,6 +139,7 @@ std::vector<ByteString> Processes::gather(ByteString mine) {
   changed_.wait(lock, [&] { return failure_ || static_cast<int>(brought.size()) == count(); });
   if (failure_) throw failure_->error;
   std::vector<ByteString> all;
+  all.reserve(brought.size());
   for (auto& [process, bytes] : brought) all.push_back(std::move(bytes));
   gathered_.erase(number);
   return all;

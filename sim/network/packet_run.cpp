@@ -116,6 +116,7 @@ void PacketRun::turn(Packet& packet, double now) {
     least = std::min(least, fill);
     if (fill == least) best[count++] = way;
   }
+  CHECK(count > 0, "the way of a packet does not go on from its port");
   packet.way = best[random_bits(seed_, ++draws_) % count];
   packet.next = ways_[flow.first_way + packet.way] + stage;
 }

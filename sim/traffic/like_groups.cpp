@@ -148,6 +148,7 @@ std::vector<std::int32_t> distinct_shifts(const Sites& sites, const GroupSites& 
   if (group.nodes.size() < 2 || !shared_wires_bind(sites.fabric())) return {};
   const Footprints all(sites, group, change);
   std::vector<Footprint> footprints;
+  footprints.reserve(shifts.size());
   for (const std::int32_t shift : shifts) footprints.push_back(all.at(shift));
   std::set<std::vector<std::int32_t>> seen;
   std::vector<std::int32_t> distinct;

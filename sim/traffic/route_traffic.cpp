@@ -31,12 +31,13 @@ void add_node_edges(const Route& route, int source, int node, Hops& hops) {
 
 // Most edges join the same members as others: each pair is looked at once.
 double largest_latency(const std::vector<Edge>& edges, const GroupSites& group, const Fabric& fabric) {
-  std::vector<bool> seen(group.members.size() * group.members.size());
+  const std::size_t size = group.members.size();
+  std::vector<bool> seen(size * size);
   double latency = 0;
   for (const Edge& edge : edges) {
-    const auto pair = seen.begin() + edge.from * group.size() + edge.to;
-    if (*pair) continue;
-    *pair = true;
+    const auto pair = static_cast<std::size_t>(edge.from) * size + static_cast<std::size_t>(edge.to);
+    if (seen[pair]) continue;
+    seen[pair] = true;
     const int from = group.members[edge.from].device, to = group.members[edge.to].device;
     latency = std::max(latency, fabric.latency(from, to).seconds());
   }

@@ -1,6 +1,7 @@
 // What would help, against doing it.
 #include "hw/document.h"
 #include "tests/process.h"
+#include "tests/scenario_file.h"
 
 #include <catch2/catch.hpp>
 
@@ -8,10 +9,9 @@ using namespace moebius;
 
 namespace {
 
-const std::string kScenario = std::string(MOEBIUS_SOURCE_DIR) + "/scenarios/smoke/moe-64-h800.json";
-
-Document report_of(const std::string& options) {
-  const test::Finished run = test::run_moebius("run " + kScenario + " --json " + options);
+Document explained(const std::string& options) {
+  const test::Finished run =
+      test::run_moebius("run " + test::scenario_file("smoke/moe-64-h800.json") + " --json " + options);
   INFO(run.err);
   REQUIRE(run.exit_code == 0);
   return parse_document(run.out, "report.json");
@@ -20,7 +20,7 @@ Document report_of(const std::string& options) {
 }  // namespace
 
 TEST_CASE("what a switch would gain is what it gains") {
-  const Document report = report_of("--explain --set /plan/overlap/dispatch_combine=false");
+  const Document report = explained("--explain --set /plan/overlap/dispatch_combine=false");
   const Value& switches = *report.root.find("explain")->find("switches");
   const double step = report.root.find("step_time_s")->number;
   double best = 1;
@@ -31,7 +31,7 @@ TEST_CASE("what a switch would gain is what it gains") {
     best = row.find("gain")->number;
     ++ran;
     if (row.find("switch")->text != "dispatch and combine beside compute") continue;
-    const double overlapped = report_of("").root.find("step_time_s")->number;
+    const double overlapped = explained("").root.find("step_time_s")->number;
     CHECK(row.find("step_time_s")->number == overlapped);
     CHECK(row.find("gain")->number == Approx(step / overlapped - 1));
     CHECK(overlapped < step);
@@ -41,7 +41,7 @@ TEST_CASE("what a switch would gain is what it gains") {
 
 // Nothing is counted twice: what costs time is no more than the step, compute that is useful left aside.
 TEST_CASE("causes are parts of the step") {
-  const Document report = report_of("--explain");
+  const Document report = explained("--explain");
   double sum = 0;
   for (const Value& row : report.root.find("explain")->find("causes")->items)
     sum += row.find("seconds")->number;
@@ -51,10 +51,10 @@ TEST_CASE("causes are parts of the step") {
 
 // The step without the keys is the step with their kernels fused, and the shorter one.
 TEST_CASE("kernels of older software are tried fused") {
-  const Document report = report_of(
+  const Document report = explained(
       "--explain --set /plan/loss=separate --set /plan/norms=separate --set "
       "/plan/optimizer=separate");
-  const double fused = report_of("").root.find("step_time_s")->number;
+  const double fused = explained("").root.find("step_time_s")->number;
   CHECK(fused < report.root.find("step_time_s")->number);
   int found = 0;
   for (const Value& row : report.root.find("explain")->find("switches")->items) {

@@ -88,7 +88,8 @@ TEST_CASE("bytes on every group: tensor, sequence and context parallel, replicat
   require_equal_bytes(job);
 }
 
-TEST_CASE("bytes on every group: experts that ranks share and keys round a ring and heads cut for attention") {
+TEST_CASE(
+    "bytes on every group: experts that ranks share and keys round a ring and heads cut for attention") {
   TrainingJob job = small_job(small_model(AttentionKind::kGqa));
   job.plan.tp = 2;
   job.plan.sequence_parallel = true;

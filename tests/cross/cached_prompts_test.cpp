@@ -51,12 +51,9 @@ class GivenIterations : public Workload {
 };
 
 std::vector<double> generated_by(const ServingJob& job, const std::vector<Batch>& batches) {
-  HostOptions exact;
-  exact.seed = job.workload.seed;
-  exact.exact = true;
   GivenIterations iterations(job, batches);
   Recorder recorder(iterations.layout(), {.detail = Detail::kNone});
-  HostExecutor<double> host(iterations.layout(), recorder, exact);
+  HostExecutor<double> host(iterations.layout(), recorder, exact_options(job.workload.seed));
   execute(iterations, host, recorder);
   return host.tensor(0, generated_key());
 }

@@ -7,7 +7,7 @@
 namespace moebius {
 namespace {
 
-struct Answered {
+struct PlacedAnswers {
   Tokens tokens;
   std::int64_t wrong_tables = 0, wrong_weights = 0, slots = 0;
   std::int64_t changed_slots = 0, remote_arrivals = 0;
@@ -15,7 +15,7 @@ struct Answered {
   std::int64_t rebalances = 0;
 };
 
-void add_rebalances(const Serving& serving, int pools, Answered& result) {
+void add_rebalances(const Serving& serving, int pools, PlacedAnswers& result) {
   for (int pool = 0; pool < pools; ++pool) {
     const auto figures = serving.experts(pool);
     if (!figures) continue;
@@ -26,14 +26,10 @@ void add_rebalances(const Serving& serving, int pools, Answered& result) {
   }
 }
 
-// In double and without rounding, so that the order of a sum decides nothing.
-Answered answered(const CarriedService& service) {
+PlacedAnswers answers_of_placed(const CarriedService& service) {
   Serving serving(service);
   Recorder recorder(serving.layout(), {.detail = Detail::kNone});
-  HostOptions options;
-  options.seed = service.workload.seed;
-  options.exact = true;
-  options.prompts = &serving.prompts();
+  const HostOptions options = exact_options(service.workload.seed, &serving.prompts());
   HostExecutor<double> host(serving.layout(), recorder, options);
   const bool placed = service.experts.policy != BalancePolicy::kNone;
   SlotLedger ledger(serving.layout());
@@ -41,7 +37,7 @@ Answered answered(const CarriedService& service) {
     if (placed) ledger.issued(of);
   });
   execute(observed, host, recorder);
-  Answered result;
+  PlacedAnswers result;
   result.tokens = serving.generated(reader_of(host));
   ledger.commit();
   ledger.for_each_slot([&](int rank, const Tensor& weight, std::size_t slot, std::int32_t expert) {
@@ -59,8 +55,8 @@ Answered answered(const CarriedService& service) {
   return result;
 }
 
-const Tokens& expected() {
-  static const Tokens tokens = answered(placed_service({})).tokens;
+const Tokens& tokens_in_place() {
+  static const Tokens tokens = answers_of_placed(placed_service({})).tokens;
   return tokens;
 }
 
@@ -73,7 +69,7 @@ CarriedService changing(const ExpertBalancePlan& experts) {
   return service;
 }
 
-void check_moved(const Answered& result) {
+void check_moved(const PlacedAnswers& result) {
   CHECK(result.rebalances > 1);
   CHECK(result.remote_arrivals > 0);
   CHECK(result.wrong_tables == 0);
@@ -86,14 +82,14 @@ void check_moved(const Answered& result) {
 
 TEST_CASE("experts that stand in slots answer as those that stand by number") {
   std::set<std::int32_t> distinct;
-  for (const auto& answer : expected()) distinct.insert(answer.begin(), answer.end());
+  for (const auto& answer : tokens_in_place()) distinct.insert(answer.begin(), answer.end());
   CHECK(distinct.size() > 4);  // one token for everything would pass every comparison
   for (const TokenSplit split : {TokenSplit::kEven, TokenSplit::kLoad}) {
     ExpertBalancePlan plan = moving_experts(BalancePolicy::kStatic);
     plan.known_start = true;
     plan.split = split;
-    const Answered result = answered(placed_service(plan));
-    CHECK(result.tokens == expected());
+    const PlacedAnswers result = answers_of_placed(placed_service(plan));
+    CHECK(result.tokens == tokens_in_place());
     CHECK(result.wrong_tables == 0);
     CHECK(result.wrong_weights == 0);
     CHECK(result.changed_slots == 0);
@@ -102,42 +98,42 @@ TEST_CASE("experts that stand in slots answer as those that stand by number") {
 
 TEST_CASE("experts that move while requests are answered change no answer, and stand where tables say") {
   for (const BalancePolicy policy : {BalancePolicy::kHierarchical, BalancePolicy::kGlobal}) {
-    const Answered result = answered(placed_service(moving_experts(policy)));
-    CHECK(result.tokens == expected());
+    const PlacedAnswers result = answers_of_placed(placed_service(moving_experts(policy)));
+    CHECK(result.tokens == tokens_in_place());
     check_moved(result);
   }
   ExpertBalancePlan layer_by_layer = moving_experts();
   layer_by_layer.slice = 1;
   layer_by_layer.split = TokenSplit::kLoad;
-  const Answered result = answered(placed_service(layer_by_layer));
-  CHECK(result.tokens == expected());
+  const PlacedAnswers result = answers_of_placed(placed_service(layer_by_layer));
+  CHECK(result.tokens == tokens_in_place());
   CHECK(result.remote_arrivals > 0);
   CHECK(result.wrong_tables + result.wrong_weights == 0);
 }
 
 TEST_CASE("experts that move on fewer ranks, with prefill and decode apart, and beside other balancing") {
-  const Answered two = answered(placed_service(moving_experts(), 2));
-  CHECK(two.tokens == expected());
+  const PlacedAnswers two = answers_of_placed(placed_service(moving_experts(), 2));
+  CHECK(two.tokens == tokens_in_place());
   check_moved(two);
   for (const ReplicaBalance balance : {ReplicaBalance::kRoundRobin, ReplicaBalance::kTokens}) {
     CarriedService service = in_two_pools(placed_service(moving_experts()));
     for (CarriedPool& pool : service.pools) pool.rules.instance.balance = balance;
-    const Answered apart = answered(service);
-    CHECK(apart.tokens == expected());
+    const PlacedAnswers apart = answers_of_placed(service);
+    CHECK(apart.tokens == tokens_in_place());
     check_moved(apart);
   }
 }
 
 TEST_CASE("requests that ask for other experts as time goes on answer the same wherever those stand") {
-  const Tokens tokens = answered(changing({})).tokens;
-  CHECK(tokens != expected());
+  const Tokens tokens = answers_of_placed(changing({})).tokens;
+  CHECK(tokens != tokens_in_place());
   ExpertBalancePlan once = moving_experts(BalancePolicy::kStatic);
   once.known_start = true;
-  CHECK(answered(changing(once)).tokens == tokens);
-  const Answered result = answered(changing(moving_experts()));
+  CHECK(answers_of_placed(changing(once)).tokens == tokens);
+  const PlacedAnswers result = answers_of_placed(changing(moving_experts()));
   CHECK(result.tokens == tokens);
   check_moved(result);
-  CHECK(answered(in_two_pools(changing(moving_experts()))).tokens == tokens);
+  CHECK(answers_of_placed(in_two_pools(changing(moving_experts()))).tokens == tokens);
 }
 
 TEST_CASE("a rank needs memory for its further slots and for experts on their way") {

@@ -19,16 +19,11 @@ struct Answered {
   std::int64_t iterations = 0;
 };
 
-// In double and without rounding: no two logits of these models lie so near each other that the order of a
-// sum could matter.
 Answered answered(const CarriedService& service) {
   Serving serving(service);
   Recorder recorder(serving.layout(), {.detail = Detail::kNone});
-  HostOptions options;
-  options.seed = service.workload.seed;
-  options.exact = true;
-  options.prompts = &serving.prompts();
-  HostExecutor<double> host(serving.layout(), recorder, options);
+  HostExecutor<double> host(serving.layout(), recorder,
+                            exact_options(service.workload.seed, &serving.prompts()));
   execute(serving, host, recorder);
   return {serving.generated(reader_of(host)), serving.system().pools(), serving.system().transferred_bytes(),
           serving.figures({}).iterations};

@@ -1,4 +1,5 @@
-// Gradients that are scaled down to a norm over all parameters: the norm is the same however a step is spread.
+// Gradients that are scaled down to a norm over all parameters: the norm is the same however a step is
+// spread.
 #include <vector>
 
 #include <catch2/catch.hpp>
@@ -10,18 +11,11 @@ namespace {
 
 constexpr double kNeverReached = 1e6, kReached = 1e-3;
 
-// Without clipping every step moves a weight by about the learning rate, for Adam divides by the gradients' own
-// size: only that gradients of different steps are scaled by different factors shows.
+// Without clipping every step moves a weight by about the learning rate, for Adam divides by the gradients'
+// own size: only that gradients of different steps are scaled by different factors shows.
 std::vector<double> losses_clipped_to(TrainingJob job, double norm) {
   job.plan.clip = norm;
   return exact_losses(job);
-}
-
-TrainingJob dense_job() {
-  TrainingJob job = small_job(small_model(AttentionKind::kGqa));
-  job.model.experts = {};
-  job.workload.steps = 3;
-  return job;
 }
 
 template <class Change>

@@ -6,6 +6,7 @@
 
 #include "real/bench/measuring_device.h"
 #include "sim/emulate_run.h"
+#include "tests/scenario_file.h"
 #include "tests/unit/cost/fake_bench.h"
 #include "workloads/perform.h"
 
@@ -14,13 +15,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const std::string kScenario = std::string(MOEBIUS_SOURCE_DIR) + "/scenarios/smoke/emulate-64.json";
+const std::string kEmulated = test::scenario_file("smoke/emulate-64.json");
 
 // The shipped scenario, made small enough for a test.
 Job small_job() {
   Changes changes;
   changes.sets = {"/workload/sequence_length=64", "/model/layers=2", "/workload/global_batch=32"};
-  return read_job(kScenario, changes, Library(""));
+  return read_job(kEmulated, changes, Library(""));
 }
 
 struct Emulated {

@@ -1,6 +1,7 @@
 // What spreading a small model over ranks must not change.
 #pragma once
 
+#include <concepts>
 #include <vector>
 
 #include <catch2/catch.hpp>
@@ -9,22 +10,58 @@
 
 namespace moebius {
 
-// Losses of the first three steps in double precision: the second and third also see the updates.
-inline std::vector<double> exact_losses(const TrainingJob& job) {
+// Losses of three steps: the second and third also see the updates. Nothing of a microbatch is left.
+template <class Real>
+std::vector<double> three_losses(const TrainingJob& job, bool exact) {
   HostOptions options;
-  options.exact = true;
-  SmallRun<double> run(job, options);
-  const HostExecutor<double>& executor = run.run();
+  options.exact = exact;
+  SmallRun<Real> run(job, options);
+  const HostExecutor<Real>& executor = run.run();
   REQUIRE(executor.num_steps() == 3);
   for (int rank = 0; rank < run.ranks(); ++rank) CHECK(executor.num_microbatch_tensors(rank) == 0);
   return {executor.loss(0), executor.loss(1), executor.loss(2)};
 }
 
+// In double precision: what differs is the order of sums.
+inline std::vector<double> exact_losses(const TrainingJob& job) {
+  return three_losses<double>(job, true);
+}
+
+inline void require_same_losses(const TrainingJob& job, const TrainingJob& changed) {
+  const std::vector<double> expected = exact_losses(job), found = exact_losses(changed);
+  for (int step = 0; step < 3; ++step) CHECK(found[step] == Approx(expected[step]).epsilon(1e-7));
+}
+
+template <std::invocable<TrainingJob&> Change>
+void require_same_losses(const TrainingJob& job, const Change& change) {
+  TrainingJob changed = job;
+  change(changed);
+  require_same_losses(job, changed);
+}
+
 // Three steps in which every token uses all four experts, so that the choices do not depend on how tokens are
 // spread; the gate still weighs them.
 inline TrainingJob all_experts_job(AttentionKind attention) {
-  TrainingJob job = small_job(small_model(attention));
-  job.model.experts.active = 4;
+  TrainingJob job = small_job(all_experts(small_model(attention)));
+  job.workload.steps = 3;
+  return job;
+}
+
+// Four layers, enough for two stages on each of two ranks.
+inline TrainingJob deep_job(bool tied = false) {
+  TrainingJob job = small_job(all_experts(full_model()));
+  job.model.layers = 4;
+  job.model.experts.active_groups = 4;
+  job.model.tied_embeddings = tied;
+  job.workload.global_batch = 8;
+  job.workload.steps = 3;
+  return job;
+}
+
+// Without experts, whose ranks hold the same activations.
+inline TrainingJob dense_job() {
+  TrainingJob job = small_job(small_model(AttentionKind::kGqa));
+  job.model.experts = {};
   job.workload.steps = 3;
   return job;
 }

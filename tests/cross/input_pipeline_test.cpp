@@ -7,20 +7,6 @@
 #include "workloads/training/pipeline/pipeline.h"
 
 namespace moebius {
-namespace {
-
-TrainingJob deep_job() {
-  TrainingJob job = small_job(full_model());
-  job.model.layers = 4;
-  job.model.experts.active = 8;
-  job.model.experts.active_groups = 4;
-  job.workload.global_batch = 8;
-  job.workload.steps = 3;
-  return job;
-}
-
-}  // namespace
-
 TEST_CASE("batches read ahead train to the bit like batches that are there") {
   for (const PipelineKind kind : {PipelineKind::k1F1B, PipelineKind::kGpipe, PipelineKind::kInterleaved,
                                   PipelineKind::kZbV, PipelineKind::kDualPipe, PipelineKind::kDualPipeV}) {

@@ -5,7 +5,7 @@
 #include <catch2/catch.hpp>
 
 #include "real/token_stream.h"
-#include "tests/cross/small_training.h"
+#include "tests/cross/learning_curve.h"
 
 namespace moebius {
 namespace {
@@ -21,28 +21,11 @@ TrainingJob learning_job(int steps) {
   return job;
 }
 
-std::vector<double> losses(const TrainingJob& job, bool exact = false) {
-  HostOptions options;
-  options.exact = exact;
-  options.adam.learning_rate = 1e-2;
-  SmallRun<float> run(job, options);
-  const HostExecutor<float>& executor = run.run();
-  std::vector<double> all;
-  for (int step = 0; step < executor.num_steps(); ++step) all.push_back(executor.loss(step));
-  return all;
-}
-
-double mean_of_last(const std::vector<double>& values, int count) {
-  double sum = 0;
-  for (int i = 0; i < count; ++i) sum += values[values.size() - 1 - i];
-  return sum / count;
-}
-
 }  // namespace
 
 // Guessing costs ln 64 = 4.16 a token; the best that knows the chain pays 1.50, a little over a third.
 TEST_CASE("a hundred steps lower the loss by more than half, and not below what the data allow") {
-  const std::vector<double> curve = losses(learning_job(100));
+  const std::vector<double> curve = learning_curve(learning_job(100));
   REQUIRE(curve.size() == 100);
   INFO("loss of the first step " << curve[0] << ", of the last ten " << mean_of_last(curve, 10));
   CHECK(curve[0] > std::log(64.0) - 0.5);
@@ -52,9 +35,9 @@ TEST_CASE("a hundred steps lower the loss by more than half, and not below what 
 
 TEST_CASE("storage formats show in the loss, a little: exact, BF16 and FP8") {
   TrainingJob job = learning_job(30);
-  const std::vector<double> exact = losses(job, true), bf16 = losses(job);
+  const std::vector<double> exact = learning_curve(job, true), bf16 = learning_curve(job);
   job.plan.gemm = job.plan.dispatch = DType::kFp8;
-  const std::vector<double> fp8 = losses(job);
+  const std::vector<double> fp8 = learning_curve(job);
   CHECK(bf16[0] != exact[0]);
   CHECK(fp8[0] != bf16[0]);
   // BF16 keeps 8 bits, FP8 4: errors of some 2^-9 and 2^-5 an element, averaged over many.
@@ -66,7 +49,7 @@ TEST_CASE("storage formats show in the loss, a little: exact, BF16 and FP8") {
 
 TEST_CASE("the same job gives the same bits, however its threads run") {
   const TrainingJob job = learning_job(3);
-  CHECK(losses(job) == losses(job));
+  CHECK(learning_curve(job) == learning_curve(job));
 }
 
 }  // namespace moebius

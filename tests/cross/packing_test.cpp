@@ -4,14 +4,14 @@
 
 #include <catch2/catch.hpp>
 
-#include "tests/cross/small_training.h"
+#include "tests/cross/learning_curve.h"
 #include "workloads/training/packing.h"
 
 namespace moebius {
 namespace {
 
 // Without experts, whose choice is by the place of a token in its microbatch.
-TrainingJob dense_job(AttentionKind attention) {
+TrainingJob one_row_job(AttentionKind attention) {
   Model model = small_model(attention);
   model.experts = {};
   model.first_dense = model.layers;
@@ -26,17 +26,6 @@ void set_rows(TrainingJob& job, std::int64_t row, std::int64_t rows) {
   job.workload.micro_batch = job.workload.global_batch = rows;
 }
 
-std::vector<double> losses(const TrainingJob& job) {
-  HostOptions options;
-  options.exact = true;
-  options.adam.learning_rate = 1e-2;
-  SmallRun<double> run(job, options);
-  const HostExecutor<double>& executor = run.run();
-  std::vector<double> all;
-  for (int step = 0; step < executor.num_steps(); ++step) all.push_back(executor.loss(step));
-  return all;
-}
-
 // By step: the reverse pass and the optimizer of one step show in the loss of the next.
 void check_equal(const std::vector<double>& a, const std::vector<double>& b) {
   REQUIRE(a.size() == b.size());
@@ -48,18 +37,18 @@ void check_equal(const std::vector<double>& a, const std::vector<double>& b) {
 
 TEST_CASE("sequences in one row learn what they learn each in a row of its own") {
   for (const AttentionKind attention : {AttentionKind::kMla, AttentionKind::kGqa}) {
-    TrainingJob job = dense_job(attention);
+    TrainingJob job = one_row_job(attention);
     job.workload.lengths = SequenceLengths{.least = 16, .most = 16, .prompt_share = 0.25};
     set_rows(job, 50, 1);  // three, and two tokens of padding
-    const std::vector<double> packed = losses(job);
+    const std::vector<double> packed = learning_curve<double>(job, true);
     set_rows(job, 16, 3);
-    check_equal(packed, losses(job));
+    check_equal(packed, learning_curve<double>(job, true));
   }
 }
 
 // Rows of 64 and of 32 tokens that take in the same sequences, of different lengths.
 TEST_CASE("where sequences lie in rows does not change what is learned") {
-  TrainingJob job = dense_job(AttentionKind::kGqa);
+  TrainingJob job = one_row_job(AttentionKind::kGqa);
   job.workload.steps = 2;
   job.workload.lengths = SequenceLengths{.least = 5, .most = 25, .prompt_share = 0.3};
   const auto sequences = [&](std::int64_t row, std::int64_t rows, int step) {
@@ -74,29 +63,29 @@ TEST_CASE("where sequences lie in rows does not change what is learned") {
   while (seed < 1000 && !same(seed)) ++seed;
   REQUIRE(seed < 1000);
   set_rows(job, 64, 1);
-  const std::vector<double> one = losses(job);
+  const std::vector<double> one = learning_curve<double>(job, true);
   set_rows(job, 32, 2);
-  check_equal(one, losses(job));
+  check_equal(one, learning_curve<double>(job, true));
 }
 
 TEST_CASE("another number of replicas and of stages reads the same packed sequences") {
-  TrainingJob job = dense_job(AttentionKind::kMla);
+  TrainingJob job = one_row_job(AttentionKind::kMla);
   job.workload.sequence_length = 32;
   job.workload.global_batch = 4;
   job.workload.lengths = SequenceLengths{.least = 3, .most = 20, .prompt_share = 0.2};
-  const std::vector<double> one = losses(job);
+  const std::vector<double> one = learning_curve<double>(job, true);
   job.plan.dp = 2;
-  check_equal(one, losses(job));
+  check_equal(one, learning_curve<double>(job, true));
   job.plan.pp = 2;
-  check_equal(one, losses(job));
+  check_equal(one, learning_curve<double>(job, true));
 }
 
 TEST_CASE("full recompute of packed sequences gives the same losses") {
-  TrainingJob job = dense_job(AttentionKind::kMla);
+  TrainingJob job = one_row_job(AttentionKind::kMla);
   job.workload.sequence_length = 32;
   job.workload.lengths = SequenceLengths{.least = 3, .most = 20};
-  const std::vector<double> kept = losses(job);
+  const std::vector<double> kept = learning_curve<double>(job, true);
   job.plan.recompute = RecomputePolicy::kFull;
-  check_equal(kept, losses(job));
+  check_equal(kept, learning_curve<double>(job, true));
 }
 }  // namespace moebius

@@ -7,18 +7,6 @@
 #include "tests/cross/exact_losses.h"
 
 namespace moebius {
-namespace {
-
-template <class Change>
-void require_same_losses(TrainingJob job, const Change& change) {
-  const std::vector<double> expected = exact_losses(job);
-  change(job);
-  const std::vector<double> found = exact_losses(job);
-  for (int step = 0; step < 3; ++step) CHECK(found[step] == Approx(expected[step]).epsilon(1e-7));
-}
-
-}  // namespace
-
 TEST_CASE("one, two and four expert-parallel ranks have the same loss") {
   for (const int ep : {1, 2, 4}) {
     require_same_losses(all_experts_job(AttentionKind::kMla),

@@ -18,19 +18,9 @@ const std::vector<Order> kOrders{{PipelineKind::kInterleaved}, {PipelineKind::kZ
                                  {PipelineKind::kZbV},         {PipelineKind::kDualPipe},
                                  {PipelineKind::kDualPipeV},   {PipelineKind::k1F1B, true}};
 
-// Four layers on two pipeline ranks of two replicas each.
-TrainingJob one_rank() {
-  TrainingJob job = small_job(full_model());
-  job.model.layers = 4;
-  job.model.experts.active = 8;
-  job.model.experts.active_groups = 4;
-  job.workload.global_batch = 8;
-  job.workload.steps = 3;
-  return job;
-}
-
+// On two pipeline ranks of two replicas each.
 TrainingJob spread(const Order& order) {
-  TrainingJob job = one_rank();
+  TrainingJob job = deep_job();
   job.plan.pp = job.plan.dp = job.plan.ep = 2;
   job.plan.schedule = order.kind;
   job.plan.chunks = order.kind == PipelineKind::kInterleaved ? 2 : 1;
@@ -39,8 +29,8 @@ TrainingJob spread(const Order& order) {
 }
 
 template <class Change>
-void require_same(const std::vector<Order>& orders, const Change& change) {
-  const std::vector<double> expected = exact_losses(one_rank());
+void require_same_under(const std::vector<Order>& orders, const Change& change) {
+  const std::vector<double> expected = exact_losses(deep_job());
   for (const Order& order : orders) {
     TrainingJob job = spread(order);
     change(job);
@@ -61,26 +51,26 @@ std::vector<Order> without_dualpipe() {
 }  // namespace
 
 TEST_CASE("sharded gradients train alike under every schedule") {
-  require_same(without_dualpipe(), [](TrainingJob& job) { job.plan.zero = 2; });
+  require_same_under(without_dualpipe(), [](TrainingJob& job) { job.plan.zero = 2; });
 }
 
 TEST_CASE("sharded parameters train alike under every schedule") {
-  require_same(without_dualpipe(), [](TrainingJob& job) { job.plan.zero = 3; });
+  require_same_under(without_dualpipe(), [](TrainingJob& job) { job.plan.zero = 3; });
 }
 
 TEST_CASE("optimizer states and parameters in host memory train alike under every schedule") {
-  require_same(kOrders, [](TrainingJob& job) {
+  require_same_under(kOrders, [](TrainingJob& job) {
     job.plan.zero = 1;
     job.plan.offload.optimizer = job.plan.offload.parameters = true;
   });
 }
 
 TEST_CASE("activations in host memory train alike under every schedule") {
-  require_same(kOrders, [](TrainingJob& job) { job.plan.offload.activations = true; });
+  require_same_under(kOrders, [](TrainingJob& job) { job.plan.offload.activations = true; });
 }
 
 TEST_CASE("everything in host memory trains alike under every schedule that shards it") {
-  require_same(without_dualpipe(), [](TrainingJob& job) {
+  require_same_under(without_dualpipe(), [](TrainingJob& job) {
     job.plan.zero = 3;
     job.plan.offload = {true, true, true, true};
   });
@@ -102,7 +92,7 @@ TEST_CASE("hybrid recomputation trains alike and stays within its budget under e
         one_stage ? peak(full) + (peak(kept) - peak(full)) * 0.8 : std::max(peak(kept), peak(full)) * 1.05;
     CAPTURE(static_cast<int>(order.kind), order.pairs);
     CHECK(peak(hybrid) <= hybrid.plan.recompute_budget);
-    const std::vector<double> expected = exact_losses(one_rank()), found = exact_losses(hybrid);
+    const std::vector<double> expected = exact_losses(deep_job()), found = exact_losses(hybrid);
     for (int step = 0; step < 3; ++step) CHECK(found[step] == Approx(expected[step]).epsilon(1e-7));
   }
 }

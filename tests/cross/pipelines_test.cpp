@@ -3,46 +3,11 @@
 
 #include <catch2/catch.hpp>
 
-#include "tests/cross/small_training.h"
+#include "tests/cross/exact_losses.h"
 #include "workloads/training/pipeline/pipeline.h"
 
 namespace moebius {
 namespace {
-
-struct Trained {
-  std::vector<double> losses;
-};
-
-Trained train(const TrainingJob& job) {
-  HostOptions options;
-  options.exact = true;
-  SmallRun<double> run(job, options);
-  const HostExecutor<double>& executor = run.run();
-  for (int rank = 0; rank < run.ranks(); ++rank) CHECK(executor.num_microbatch_tensors(rank) == 0);
-  Trained trained;
-  for (int step = 0; step < executor.num_steps(); ++step) trained.losses.push_back(executor.loss(step));
-  return trained;
-}
-
-// Enough layers for two stages on each of two ranks. Every token uses all experts, so that the choices do not
-// depend on how tokens are spread.
-TrainingJob deep_job(bool tied = false) {
-  TrainingJob job = small_job(full_model());
-  job.model.layers = 4;
-  job.model.experts.active = 8;
-  job.model.experts.active_groups = 4;
-  job.model.tied_embeddings = tied;
-  job.workload.global_batch = 8;
-  job.workload.steps = 3;
-  return job;
-}
-
-void require_same(const TrainingJob& job, TrainingJob changed) {
-  const Trained expected = train(job), found = train(changed);
-  REQUIRE(found.losses.size() == 3);
-  for (int step = 0; step < 3; ++step)
-    CHECK(found.losses[step] == Approx(expected.losses[step]).epsilon(1e-7));
-}
 
 TrainingJob on_ranks(TrainingJob job, PipelineKind kind, int ranks = 2) {
   job.plan.pp = ranks;
@@ -51,12 +16,9 @@ TrainingJob on_ranks(TrainingJob job, PipelineKind kind, int ranks = 2) {
   return job;
 }
 
-// Without experts, whose ranks hold the same activations.
-TrainingJob dense_job() {
-  TrainingJob job = small_job(small_model(AttentionKind::kGqa));
-  job.model.experts = {};
+TrainingJob dense_on_two() {
+  TrainingJob job = dense_job();
   job.model.layers = 4;
-  job.workload.steps = 3;
   job.workload.global_batch = 8;
   job.plan.tp = 2;
   return job;
@@ -66,12 +28,12 @@ TrainingJob dense_job() {
 
 TEST_CASE("interleaved stages have the loss of one rank") {
   for (const bool tied : {false, true})
-    require_same(deep_job(tied), on_ranks(deep_job(tied), PipelineKind::kInterleaved));
+    require_same_losses(deep_job(tied), on_ranks(deep_job(tied), PipelineKind::kInterleaved));
 }
 
 TEST_CASE("weights' gradients that are late have the loss of one rank") {
-  require_same(deep_job(), on_ranks(deep_job(), PipelineKind::kZbH1));
-  require_same(deep_job(true), on_ranks(deep_job(true), PipelineKind::kZbV));
+  require_same_losses(deep_job(), on_ranks(deep_job(), PipelineKind::kZbH1));
+  require_same_losses(deep_job(true), on_ranks(deep_job(true), PipelineKind::kZbV));
 }
 
 TEST_CASE("late gradients of recomputed and quantised operands are those of a whole backward pass") {
@@ -82,21 +44,21 @@ TEST_CASE("late gradients of recomputed and quantised operands are those of a wh
       job.plan.recompute_ops = {RecomputeOp::kNorm, RecomputeOp::kMlaUp, RecomputeOp::kActivation};
     job.plan.gemm = job.plan.dispatch = DType::kFp8;
     job.plan.fused_quantise = true;
-    require_same(job, on_ranks(job, PipelineKind::kZbV));
+    require_same_losses(job, on_ranks(job, PipelineKind::kZbV));
   }
 }
 
 TEST_CASE("both directions of DualPipe have the loss of one rank") {
   for (const bool tied : {false, true})
-    require_same(deep_job(tied), on_ranks(deep_job(tied), PipelineKind::kDualPipe));
-  require_same(deep_job(true), on_ranks(deep_job(true), PipelineKind::kDualPipeV));
+    require_same_losses(deep_job(tied), on_ranks(deep_job(tied), PipelineKind::kDualPipe));
+  require_same_losses(deep_job(true), on_ranks(deep_job(true), PipelineKind::kDualPipeV));
 }
 
 TEST_CASE("four ranks of DualPipe with sharded states and early reductions have the loss of one rank") {
   TrainingJob changed = on_ranks(deep_job(), PipelineKind::kDualPipe, 4);
   changed.plan.zero = 1;
   changed.plan.overlap_gradients = true;
-  require_same(deep_job(), changed);
+  require_same_losses(deep_job(), changed);
 }
 
 TEST_CASE("pipelines of expert-parallel replicas have the loss of one rank") {
@@ -108,30 +70,30 @@ TEST_CASE("pipelines of expert-parallel replicas have the loss of one rank") {
     changed.plan.ep = 2;
     changed.plan.zero = 1;
     changed.plan.overlap_gradients = true;
-    require_same(job, changed);
+    require_same_losses(job, changed);
   }
 }
 
 TEST_CASE("pairs of 1F1B have the loss of one rank") {
   TrainingJob changed = on_ranks(deep_job(), PipelineKind::k1F1B);
   changed.plan.overlap_two_batch = true;
-  require_same(deep_job(), changed);
+  require_same_losses(deep_job(), changed);
 }
 
 TEST_CASE("tensor-parallel ranks of a split backward pass have the loss of one rank") {
-  TrainingJob job = dense_job();
+  TrainingJob job = dense_on_two();
   for (const bool sequence_parallel : {false, true}) {
     job.plan.sequence_parallel = sequence_parallel;
-    require_same(job, on_ranks(job, PipelineKind::kZbV));
+    require_same_losses(job, on_ranks(job, PipelineKind::kZbV));
   }
 }
 
 TEST_CASE("messages that block, and of which each rank sends a share, have the loss of one stage") {
-  const TrainingJob job = dense_job();
+  const TrainingJob job = dense_on_two();
   for (const PipelineKind kind : {PipelineKind::k1F1B, PipelineKind::kInterleaved, PipelineKind::kDualPipe}) {
     TrainingJob changed = on_ranks(job, kind);
     changed.plan.blocking_messages = changed.plan.cut_messages = true;
-    require_same(job, changed);
+    require_same_losses(job, changed);
   }
 }
 

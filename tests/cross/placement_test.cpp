@@ -5,12 +5,13 @@
 
 #include "hw/document.h"
 #include "tests/process.h"
+#include "tests/scenario_file.h"
 
 namespace {
 
 using namespace moebius;
 
-const std::string kScenario = std::string(MOEBIUS_SOURCE_DIR) + "/scenarios/study/placement-fragmented.json";
+const std::string kFragmented = test::scenario_file("study/placement-fragmented.json");
 
 double number_at(const Value& value, const std::string& key) {
   const Value* found = value.find(key);
@@ -43,16 +44,16 @@ TEST_CASE("on fragmented clusters no placement is slower than naive order") {
 
 TEST_CASE("what place writes runs as fast as it says and faster than naive order") {
   const test::Scratch scratch;
-  const Document found = json_of("place " + kScenario + " --json --out " + scratch.path("placed.json"));
+  const Document found = json_of("place " + kFragmented + " --json --out " + scratch.path("placed.json"));
   const double placed = number_at(found.root.find("finalists")->items.front(), "step_time_s");
   CHECK(step_of(scratch.path("placed.json")) == Approx(placed).epsilon(1e-12));
-  CHECK(step_of(kScenario + " --set /plan/placement/order=naive") ==
+  CHECK(step_of(kFragmented + " --set /plan/placement/order=naive") ==
         Approx(number_at(*found.root.find("naive"), "step_time_s")).epsilon(1e-12));
   CHECK(number_at(found.root, "gain") > 1.1);
 }
 
 TEST_CASE("ranks named in the order of devices are those that are not placed at all") {
-  const std::string scenario = std::string(MOEBIUS_SOURCE_DIR) + "/scenarios/smoke/train-tensor.json";
+  const std::string scenario = test::scenario_file("smoke/train-tensor.json");
   const double plain = step_of(scenario + " --set /plan/fold=false");
   CHECK(step_of(scenario + " --set /plan/placement/order=naive --set /plan/fold=false") == plain);
   CHECK(step_of(scenario + " --set /plan/placement/devices=0-7") == plain);

@@ -6,12 +6,13 @@
 
 #include "real/mpi/mpi_transport.h"
 #include "tests/process.h"
+#include "tests/scenario_file.h"
 
 namespace {
 
 using namespace moebius;
 
-const std::string kScenario = std::string(MOEBIUS_SOURCE_DIR) + "/scenarios/smoke/moe-4-layer.json";
+const std::string kFourLayers = test::scenario_file("smoke/moe-4-layer.json");
 
 // Why tests with mpirun are skipped; empty where it is.
 std::string no_launcher() {
@@ -51,7 +52,7 @@ TEST_CASE(
     "two and three processes print one report with the losses of one process and leave its checkpoint") {
   NEEDS_LAUNCHER();
   const test::Scratch scratch;
-  const std::string run = "run " + kScenario + " --executor host --json --set /workload/steps=2 ";
+  const std::string run = "run " + kFourLayers + " --executor host --json --set /workload/steps=2 ";
   const auto alone = test::run_moebius(run + "--set /plan/save=" + scratch.path("one"));
   REQUIRE(alone.exit_code == 0);
   REQUIRE(!losses_of(alone.out).empty());
@@ -69,7 +70,7 @@ TEST_CASE(
 
 TEST_CASE("crosscheck in two processes agrees and says so once") {
   NEEDS_LAUNCHER();
-  const auto crosscheck = launch(2, "crosscheck " + kScenario);
+  const auto crosscheck = launch(2, "crosscheck " + kFourLayers);
   INFO(crosscheck.err);
   CHECK(crosscheck.exit_code == 0);
   CHECK(count(crosscheck.out, "ops, order and bytes agree") == 1);
@@ -80,14 +81,14 @@ TEST_CASE("two processes that cannot start say so once with the exit code of one
   const auto missing = launch(2, "run nowhere.json --executor host");
   CHECK(missing.exit_code == 2);
   CHECK(count(missing.err, "moebius: nowhere.json: expected a file, found none") == 1);
-  const auto too_many = launch(9, "run " + kScenario + " --executor host");
+  const auto too_many = launch(9, "run " + kFourLayers + " --executor host");
   CHECK(too_many.exit_code == 1);
   CHECK(count(too_many.err, "moebius: 9 processes for 8 ranks: each needs at least one") == 1);
 }
 
 TEST_CASE("a simulation in two processes is refused") {
   NEEDS_LAUNCHER();
-  const auto refused = launch(2, "run " + kScenario);
+  const auto refused = launch(2, "run " + kFourLayers);
   CHECK(refused.exit_code == 1);
   CHECK(refused.err.find("only --executor host runs in more than one") != std::string::npos);
 }
@@ -98,7 +99,7 @@ TEST_CASE("several processes of a build without MPI are one sentence") {
     return;
   }
   const auto refused = test::run("OMPI_COMM_WORLD_SIZE=2 " + std::string(MOEBIUS_BINARY) + " run " +
-                                 kScenario + " --executor host");
+                                 kFourLayers + " --executor host");
   CHECK(refused.exit_code == 1);
   CHECK(refused.err == "moebius: this moebius was built without MPI: run it in one process\n");
 }

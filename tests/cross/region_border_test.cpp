@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "sim/sim_run.h"
+#include "tests/scenario_file.h"
 #include "workloads/perform.h"
 
 using namespace moebius;
@@ -16,8 +17,7 @@ using namespace moebius;
 namespace {
 
 constexpr int kStages = 16, kBorder = 7;  // stage 7 is the last one north
-const std::string kScenario =
-    std::string(MOEBIUS_SOURCE_DIR) + "/scenarios/study/deepseek-v3-train-two-regions.json";
+const std::string kTwoRegions = test::scenario_file("study/deepseek-v3-train-two-regions.json");
 
 struct Pass {
   bool forward = false;
@@ -42,7 +42,7 @@ MeasuredRun run(const std::string& distance, const std::string& rate, NetworkDet
   // By the structure: the library keeps so much of the embedding under way that its crossings do not show.
   changes.sets = {"/cluster/fabric/region_distance=" + distance, "/cluster/fabric/region_rate=" + rate,
                   "/cluster/collectives=structure", "/cluster/fabric/pipeline_queue=" + queue};
-  Job job = read_job(kScenario, changes, library);
+  Job job = read_job(kTwoRegions, changes, library);
   const Outcome outcome = perform(
       job,
       [&](const Job& given, const Layout& layout, Recorder& recorder) {

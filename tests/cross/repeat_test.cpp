@@ -5,17 +5,16 @@
 #include <string>
 
 #include "tests/process.h"
+#include "tests/scenario_file.h"
 
 namespace {
 
 using namespace moebius;
 
-const std::string kScenarios = std::string(MOEBIUS_SOURCE_DIR) + "/scenarios/";
-
 void run_into(const test::Scratch& scratch, const std::string& name, const std::string& scenario,
               const std::string& options = "") {
-  const auto run =
-      test::run_moebius("run " + kScenarios + scenario + " --out " + scratch.path(name) + " " + options);
+  const auto run = test::run_moebius("run " + test::scenario_file(scenario) + " --out " + scratch.path(name) +
+                                     " " + options);
   INFO(run.err);
   REQUIRE(run.exit_code == 0);
 }
@@ -54,8 +53,9 @@ TEST_CASE("SimGrid and the plain loop leave the same timeline, to the byte") {
     for (const std::string scenario : {"study/deepseek-v3-train-2048-h800.json", "smoke/moe-32-h800.json"}) {
       const test::Scratch scratch;
       run_into(scratch, "plain", scenario, "--driver plain --detail " + detail);
-      const auto simgrid = test::run_moebius("run " + kScenarios + scenario + " --driver simgrid --detail " +
-                                             detail + " --out " + scratch.path("simgrid"));
+      const auto simgrid =
+          test::run_moebius("run " + test::scenario_file(scenario) + " --driver simgrid --detail " + detail +
+                            " --out " + scratch.path("simgrid"));
       if (simgrid.exit_code == 1 && simgrid.err.find("SimGrid") != std::string::npos) {
         WARN("skipped: this build has no SimGrid");
         return;

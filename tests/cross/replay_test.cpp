@@ -4,12 +4,13 @@
 #include <filesystem>
 
 #include "tests/process.h"
+#include "tests/scenario_file.h"
 #include "workloads/report/report.h"
 
 namespace moebius {
 namespace {
 
-const std::string kScenario = std::string(MOEBIUS_SOURCE_DIR) + "/scenarios/smoke/kv-replay.json";
+const std::string kReplay = test::scenario_file("smoke/kv-replay.json");
 
 std::string without_use(const std::string& json) {
   return json.substr(0, json.find("\"wall_s\""));
@@ -18,16 +19,16 @@ std::string without_use(const std::string& json) {
 }  // namespace
 
 TEST_CASE("the shipped replay says what was hit as text and as JSON") {
-  const auto json = test::run_moebius("run " + kScenario + " --json");
+  const auto json = test::run_moebius("run " + kReplay + " --json");
   REQUIRE(json.exit_code == 0);
   CHECK(report_value(json.out, "kv.requests") == 12031);
   const double total = *report_value(json.out, "kv.total_blocks"),
                hit = *report_value(json.out, "kv.hit_blocks");
   CHECK(*report_value(json.out, "kv.hit_share") == Approx(hit / total));
   CHECK(*report_value(json.out, "kv.resident_blocks") == 30000);
-  const auto again = test::run_moebius("run " + kScenario + " --json");
+  const auto again = test::run_moebius("run " + kReplay + " --json");
   CHECK(without_use(again.out) == without_use(json.out));
-  const auto text = test::run_moebius("run " + kScenario);
+  const auto text = test::run_moebius("run " + kReplay);
   CHECK(text.out.find("one cache of 30,000 blocks") != std::string::npos);
 }
 
@@ -38,7 +39,7 @@ TEST_CASE("a published trace takes the place of the generator") {
     return;
   }
   const auto run = test::run_moebius(
-      "run " + kScenario + " --json --set /cache/capacity_blocks=null --set /workload/trace/path=" + trace);
+      "run " + kReplay + " --json --set /cache/capacity_blocks=null --set /workload/trace/path=" + trace);
   REQUIRE(run.exit_code == 0);
   CHECK(report_value(run.out, "kv.hit_blocks") == 105710);
   CHECK(report_value(run.out, "kv.distinct_blocks") == 182790);
@@ -47,7 +48,7 @@ TEST_CASE("a published trace takes the place of the generator") {
 TEST_CASE("a bad row ends a replay with its line") {
   const test::Scratch scratch;
   const std::string trace = scratch.write("t.jsonl", "{\"timestamp\": 0, \"input_length\": 5}\n");
-  const auto run = test::run_moebius("run " + kScenario + " --set /workload/trace/path=" + trace);
+  const auto run = test::run_moebius("run " + kReplay + " --set /workload/trace/path=" + trace);
   CHECK(run.exit_code == 2);
   CHECK(run.err == "moebius: " + trace + ":1: expected the key \"output_length\", found none\n");
 }
@@ -55,11 +56,11 @@ TEST_CASE("a bad row ends a replay with its line") {
 TEST_CASE("a replay has nothing to execute") {
   for (const std::string options : {"--executor host", "--explain", "--dump /dev/null"}) {
     INFO(options);
-    const auto run = test::run_moebius("run " + kScenario + " " + options);
+    const auto run = test::run_moebius("run " + kReplay + " " + options);
     CHECK(run.exit_code == 2);
     CHECK(run.err.find("a replay of a cache schedules no ops") != std::string::npos);
   }
-  CHECK(test::run_moebius("crosscheck " + kScenario).exit_code == 2);
+  CHECK(test::run_moebius("crosscheck " + kReplay).exit_code == 2);
 }
 
 TEST_CASE("eplb prints one placement as JSON and refuses what does not divide") {

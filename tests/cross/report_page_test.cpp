@@ -7,12 +7,11 @@
 #include <string>
 
 #include "tests/process.h"
+#include "tests/scenario_file.h"
 
 namespace {
 
 using namespace moebius;
-
-const std::string kScenarios = std::string(MOEBIUS_SOURCE_DIR) + "/scenarios/";
 
 std::string browser() {
   for (const char* name : {"chromium-headless-shell", "chromium", "google-chrome"}) {
@@ -54,11 +53,11 @@ TEST_CASE("pages of runs fit on a phone and on a screen and report no error") {
     return;
   }
   const test::Scratch scratch;
-  REQUIRE(test::run_moebius("run " + kScenarios + "smoke/train-interleaved.json --out " + scratch.path("a"))
+  REQUIRE(test::run_moebius("run " + test::scenario_file("smoke/train-interleaved.json") + " --out " +
+                            scratch.path("a"))
               .exit_code == 0);
-  REQUIRE(test::run_moebius("run " + kScenarios +
-                            "smoke/serve-apart.json --set /workload/trace/requests=100 --out " +
-                            scratch.path("c"))
+  REQUIRE(test::run_moebius("run " + test::scenario_file("smoke/serve-apart.json") +
+                            " --set /workload/trace/requests=100 --out " + scratch.path("c"))
               .exit_code == 0);
   REQUIRE(test::run_moebius("report " + scratch.path("a") + " --html " + scratch.path("a.html")).exit_code ==
           0);

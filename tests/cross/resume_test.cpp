@@ -12,12 +12,6 @@
 namespace moebius::test {
 namespace {
 
-StartExecutor on_host() {
-  return [](const Job& job, const Layout& layout, Recorder& recorder) {
-    return start_host(job, layout, recorder, {});
-  };
-}
-
 std::vector<double> joined(const TrainedRun& first, const TrainedRun& second) {
   std::vector<double> all = first.losses;
   all.insert(all.end(), second.losses.begin(), second.losses.end());

@@ -6,10 +6,18 @@
 #include <string>
 #include <vector>
 
+#include "real/host/host_run.h"
 #include "tests/process.h"
 #include "workloads/perform.h"
 
 namespace moebius::test {
+
+// With a dump of activations into that folder, where it is named.
+inline StartExecutor on_host(const std::string& dump = "") {
+  return [dump](const Job& job, const Layout& layout, Recorder& recorder) {
+    return start_host(job, layout, recorder, {dump});
+  };
+}
 
 struct TrainedRun {
   std::vector<double> losses;

@@ -7,7 +7,7 @@
 #include "real/host/gemm.h"
 #include "real/host/tensor_store.h"
 #include "real/rounding.h"
-#include "tests/cross/small_training.h"
+#include "tests/cross/learning_curve.h"
 
 namespace moebius {
 namespace {
@@ -51,23 +51,6 @@ double error_of(const std::vector<double>& found, const std::vector<double>& exp
     size += expected[i] * expected[i];
   }
   return std::sqrt(difference / size);
-}
-
-std::vector<double> losses(const TrainingJob& job, bool exact = false) {
-  HostOptions options;
-  options.exact = exact;
-  options.adam.learning_rate = 1e-2;
-  SmallRun<float> run(job, options);
-  const HostExecutor<float>& executor = run.run();
-  std::vector<double> all;
-  for (int step = 0; step < executor.num_steps(); ++step) all.push_back(executor.loss(step));
-  return all;
-}
-
-double mean_of_last(const std::vector<double>& values, int count) {
-  double sum = 0;
-  for (int i = 0; i < count; ++i) sum += values[values.size() - 1 - i];
-  return sum / count;
 }
 
 TrainingJob fp8_job(Scaling scaling) {
@@ -133,9 +116,9 @@ TEST_CASE("weights of experts have one scale for each expert") {
 }
 
 TEST_CASE("a small model learns with one scale per tensor as with one per block, in other bits") {
-  const std::vector<double> tensor = losses(fp8_job(Scaling::kTensor));
-  const std::vector<double> block = losses(fp8_job(Scaling::kBlock));
-  const std::vector<double> exact = losses(fp8_job(Scaling::kTensor), true);
+  const std::vector<double> tensor = learning_curve(fp8_job(Scaling::kTensor));
+  const std::vector<double> block = learning_curve(fp8_job(Scaling::kBlock));
+  const std::vector<double> exact = learning_curve(fp8_job(Scaling::kTensor), true);
   INFO("tensor " << tensor[0] << " to " << mean_of_last(tensor, 5) << ", block " << block[0] << " to "
                  << mean_of_last(block, 5) << ", exact " << exact[0] << " to " << mean_of_last(exact, 5));
   CHECK(tensor != block);
@@ -147,8 +130,8 @@ TEST_CASE("a small model learns with one scale per tensor as with one per block,
 }
 
 TEST_CASE("a small model learns in MXFP8 as with one scale per block, in other bits") {
-  const std::vector<double> micro = losses(fp8_job(Scaling::kMicro));
-  const std::vector<double> block = losses(fp8_job(Scaling::kBlock));
+  const std::vector<double> micro = learning_curve(fp8_job(Scaling::kMicro));
+  const std::vector<double> block = learning_curve(fp8_job(Scaling::kBlock));
   CHECK(micro != block);
   CHECK(mean_of_last(micro, 5) < 0.9 * micro[0]);
   CHECK(mean_of_last(micro, 5) == Approx(mean_of_last(block, 5)).epsilon(0.1));
@@ -159,10 +142,10 @@ TEST_CASE("weights that are gathered in BF16 and quantised once a step are those
   for (const Scaling scaling : {Scaling::kBlock, Scaling::kTensor, Scaling::kMicro}) {
     TrainingJob job = fp8_job(scaling);
     job.workload.steps = 4;
-    const std::vector<double> expected = losses(job, true);
+    const std::vector<double> expected = learning_curve(job, true);
     job.plan.half_weights = true;
     job.plan.zero = 1;
-    const std::vector<double> found = losses(job, true);
+    const std::vector<double> found = learning_curve(job, true);
     for (std::size_t step = 0; step < expected.size(); ++step)
       CHECK(found[step] == Approx(expected[step]).epsilon(1e-5));
   }
@@ -177,7 +160,7 @@ TEST_CASE("one scale per tensor goes with tensor and pipeline parallelism and co
   job.plan.dp = 1;
   job.plan.recompute = RecomputePolicy::kFull;
   job.workload.steps = 8;
-  const std::vector<double> curve = losses(job), exact = losses(job, true);
+  const std::vector<double> curve = learning_curve(job), exact = learning_curve(job, true);
   CHECK(curve[0] == Approx(exact[0]).epsilon(0.05));
   CHECK(curve.back() < curve.front());
 }

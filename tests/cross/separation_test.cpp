@@ -7,14 +7,6 @@
 namespace moebius {
 namespace {
 
-// In double and without rounding, so that sums in another order differ by their last places alone.
-Tokens exact_answers(const ServingJob& job) {
-  HostOptions exact;
-  exact.seed = job.workload.seed;
-  exact.exact = true;
-  return answers<double>(job, exact);
-}
-
 ServingJob apart(ServingJob job, int experts, int microbatches) {
   job.plan.ep = experts;
   job.plan.apart = {experts, microbatches, job.plan.dp, 8};

@@ -2,13 +2,13 @@
 #include <catch2/catch.hpp>
 
 #include "tests/process.h"
+#include "tests/scenario_file.h"
 #include "workloads/report/report.h"
 
 namespace moebius {
 namespace {
 
-const std::string kScenarios = std::string(MOEBIUS_SOURCE_DIR) + "/scenarios/";
-const std::string kApart = kScenarios + "smoke/serve-apart.json";
+const std::string kApart = test::scenario_file("smoke/serve-apart.json");
 
 double figure(const std::string& json, const std::string& path) {
   INFO(path);
@@ -42,7 +42,7 @@ TEST_CASE("prefill and decode apart answer every request, and the report adds up
 
 // The batch as it ships carries out every op; between iterations that were timed it must take as long.
 TEST_CASE("a service between timed iterations takes as long as one whose every op is carried out") {
-  const std::string file = kScenarios + "study/deepseek-v3-serve-16-h200.json";
+  const std::string file = test::scenario_file("study/deepseek-v3-serve-16-h200.json");
   const std::string plan = " --set /plan/scheduler/chunked=false";
   const std::string full = report_of(file + plan),
                     surface = report_of(file + plan + " --set /plan/steps=surface");
@@ -60,7 +60,7 @@ TEST_CASE("a whole service has no schedule to dump") {
 
 // The same keys, and what does not depend on the clock the same.
 TEST_CASE("a service that is carried out reports what a simulated one does") {
-  const std::string file = kScenarios + "smoke/serve-carried.json";
+  const std::string file = test::scenario_file("smoke/serve-carried.json");
   const std::string simulated = report_of(file), executed = report_of(file + " --executor host");
   for (const std::string key : {"requests.submitted", "requests.completed", "transferred_bytes",
                                 "pools.prefill.prefix.prompt_tokens"}) {
@@ -75,7 +75,7 @@ TEST_CASE("a service that is carried out reports what a simulated one does") {
 }
 
 TEST_CASE("a service that ships answers the same whatever its scheduler does") {
-  const std::string file = kScenarios + "smoke/serve-carried.json --executor host";
+  const std::string file = test::scenario_file("smoke/serve-carried.json") + " --executor host";
   const auto hash = [](const std::string& json) { return json.substr(json.find("\"hash\""), 28); };
   const std::string expected = hash(report_of(file));
   CHECK(hash(report_of(file + " --set /plan/cache/prefix=false --set /plan/scheduler/chunked=false")) ==
@@ -86,7 +86,7 @@ TEST_CASE("a service that ships answers the same whatever its scheduler does") {
 
 // Caches that move meet the iterations' own traffic there, and no grid rounds what they take.
 TEST_CASE("a service whose every op is carried out by the simulator takes what a timed one takes") {
-  const std::string file = kScenarios + "smoke/serve-carried.json";
+  const std::string file = test::scenario_file("smoke/serve-carried.json");
   const std::string full = report_of(file + " --set /plan/steps=full"), timed = report_of(file);
   CHECK(figure(full, "ttft_s.mean") == Approx(figure(timed, "ttft_s.mean")).epsilon(0.05));
   CHECK(figure(full, "tpot_s.mean") == Approx(figure(timed, "tpot_s.mean")).epsilon(0.10));
@@ -97,8 +97,8 @@ TEST_CASE("a service whose every op is carried out by the simulator takes what a
 // What the host issued by its own clock is simulated again and joined op by op; what requests saw of either
 // side's own decisions stands beside each other.
 TEST_CASE("a crosscheck of a service replays what was issued") {
-  const auto run = test::run_moebius("crosscheck " + kScenarios +
-                                     "smoke/serve-carried.json --set /workload/trace/requests=12");
+  const auto run = test::run_moebius("crosscheck " + test::scenario_file("smoke/serve-carried.json") +
+                                     " --set /workload/trace/requests=12");
   INFO(run.err);
   CHECK(run.exit_code == 0);
   CHECK(run.out.find("ops, order and bytes agree") != std::string::npos);
@@ -106,11 +106,12 @@ TEST_CASE("a crosscheck of a service replays what was issued") {
 }
 
 TEST_CASE("what is simulated only is refused by the executor with the key that asks for it") {
-  const std::string file = kScenarios + "smoke/serve-carried.json --executor host --set ";
+  const std::string file = test::scenario_file("smoke/serve-carried.json") + " --executor host --set ";
   const std::vector<std::pair<std::string, std::string>> cases{
       {"/plan/router=sla-aware", "/plan/router: a router that forecasts needs iterations that are timed"},
       {"/plan/separation/first_token=decode",
-       "/plan/separation/first_token: a first token that waits for its cache needs iterations that are timed"},
+       "/plan/separation/first_token: a first token that waits for its cache needs iterations that are "
+       "timed"},
       {"/plan/admission/policy=queue-limit", "/plan/admission: admission needs iterations that are timed"}};
   for (const auto& [set, sentence] : cases) {
     INFO(set);

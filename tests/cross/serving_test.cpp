@@ -13,15 +13,6 @@
 namespace moebius {
 namespace {
 
-// In double and without rounding, so that two ways of computing one number differ by its last places alone:
-// no two logits of these models lie so near each other.
-Tokens exact_answers(const ServingJob& job) {
-  HostOptions exact;
-  exact.seed = job.workload.seed;
-  exact.exact = true;
-  return answers<double>(job, exact);
-}
-
 ServingJob with_lengths(ServingJob job, int input, int output) {
   job.workload.input = {input, input};
   job.workload.output = {output, output};
@@ -42,8 +33,7 @@ bool follows_language(const ServingJob& job, int request, int n, const std::vect
 // the longer prompt must give the token that decoding came to, through the cache and, with latent attention,
 // absorbed maps.
 TEST_CASE("decoding token by token comes to what a prefill of all the tokens comes to") {
-  for (const AttentionKind attention : {AttentionKind::kGqa, AttentionKind::kMla}) {
-    Model model = small_model(attention);
+  for (Model model : small_models_of_each_attention()) {
     model.vocabulary = 2;
     const ServingJob job = small_service(model);
     constexpr int kPrompt = 7, kDecoded = 5;
@@ -78,8 +68,8 @@ TEST_CASE("answers have the lengths that were asked for and are of the vocabular
 }
 
 TEST_CASE("the size of pages changes no answer") {
-  for (const AttentionKind attention : {AttentionKind::kGqa, AttentionKind::kMla}) {
-    ServingJob job = small_service(small_model(attention));
+  for (const Model& model : small_models_of_each_attention()) {
+    ServingJob job = small_service(model);
     const Tokens expected = exact_answers(job);
     for (const int tokens : {1, 3, 64}) {  // 64: a sequence is on one page
       job.plan.block_tokens = tokens;
@@ -134,13 +124,10 @@ StartingValues same_weights(const Model& model, std::uint64_t seed) {
 }
 
 TEST_CASE("heads over one and two ranks give the same answers") {
-  for (const AttentionKind attention : {AttentionKind::kGqa, AttentionKind::kMla}) {
-    Model model = small_model(attention);
+  for (Model model : small_models_of_each_attention()) {
     model.experts = {};
     ServingJob job = small_service(model);
-    HostOptions options;
-    options.seed = job.workload.seed;
-    options.exact = true;
+    HostOptions options = exact_options(job.workload.seed);
     options.weights = same_weights(model, options.seed);
     const Tokens expected = answers<double>(job, options);
     job.plan.tp = 2;
@@ -166,6 +153,15 @@ TEST_CASE("a window shorter than the sequence hides its beginning in prefill and
     }
   }
   CHECK(compared >= 2);
+}
+
+TEST_CASE("an indexer that chooses every key changes no answer, and one that leaves some out does") {
+  Model sparse = small_sparse_model();
+  const Tokens of_few = exact_answers(small_service(sparse));
+  const Tokens of_all = exact_answers(small_service(small_model(AttentionKind::kMla)));
+  sparse.indexer.top = 64;
+  CHECK(exact_answers(small_service(sparse)) == of_all);
+  CHECK(of_few != of_all);
 }
 
 TEST_CASE("the formats that a plan stores change answers only where they are coarse") {

@@ -11,6 +11,17 @@
 
 namespace moebius {
 
+// Latent attention whose queries choose four keys each; prompts are longer than that and shorter.
+inline Model small_sparse_model() {
+  Model model = small_model(AttentionKind::kMla);
+  model.indexer = {.heads = 3, .head_dim = 8, .top = 4};
+  return model;
+}
+
+inline std::vector<Model> small_models_of_each_attention() {
+  return {small_model(AttentionKind::kGqa), small_model(AttentionKind::kMla), small_sparse_model()};
+}
+
 // Requests of different lengths; experts drawn by popularity, so that what a token uses is its own.
 inline ServingJob small_service(const Model& model) {
   ServingJob job;
@@ -46,6 +57,20 @@ Tokens answers(const ServingJob& job, const HostOptions& options) {
   HostExecutor<Real> host(serving.layout(), recorder, options);
   execute(serving, host, recorder);
   return serving.generated(reader_of(host));
+}
+
+// In double and without rounding, so that two ways of computing one number, or sums in another order, differ
+// by their last places alone: no two logits of these models lie so near each other.
+inline HostOptions exact_options(std::uint64_t seed, const PromptBook* prompts = nullptr) {
+  HostOptions options;
+  options.seed = seed;
+  options.exact = true;
+  options.prompts = prompts;
+  return options;
+}
+
+inline Tokens exact_answers(const ServingJob& job) {
+  return answers<double>(job, exact_options(job.workload.seed));
 }
 
 // The pool twice, once for each phase.

@@ -4,7 +4,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "tests/cross/small_training.h"
+#include "tests/cross/exact_losses.h"
 
 namespace moebius {
 namespace {
@@ -19,39 +19,12 @@ TrainingJob state_job() {
   return job;
 }
 
-std::vector<double> losses(const TrainingJob& job, bool exact) {
-  HostOptions options;
-  options.exact = exact;
-  std::vector<double> all;
-  const auto run = [&]<class Real>(SmallRun<Real>&& small) {
-    const HostExecutor<Real>& executor = small.run();
-    for (int step = 0; step < executor.num_steps(); ++step) all.push_back(executor.loss(step));
-    for (int rank = 0; rank < small.ranks(); ++rank) CHECK(executor.num_microbatch_tensors(rank) == 0);
-  };
-  if (exact) {
-    run(SmallRun<double>(job, options));
-  } else {
-    run(SmallRun<float>(job, options));
-  }
-  REQUIRE(all.size() == 3);
-  return all;
-}
-
-// In double precision: what differs is the order of sums. The second and third step see updates.
-template <class Change>
-void require_same_losses(TrainingJob job, const Change& change) {
-  const std::vector<double> expected = losses(job, true);
-  change(job);
-  const std::vector<double> found = losses(job, true);
-  for (int step = 0; step < 3; ++step) CHECK(found[step] == Approx(expected[step]).epsilon(1e-7));
-}
-
 // With all rounding of a BF16 plan: to the bit.
 template <class Change>
 void require_equal_losses(TrainingJob job, const Change& change) {
-  const std::vector<double> expected = losses(job, false);
+  const std::vector<double> expected = three_losses<float>(job, false);
   change(job);
-  CHECK(losses(job, false) == expected);
+  CHECK(three_losses<float>(job, false) == expected);
 }
 
 }  // namespace
@@ -138,9 +111,9 @@ TEST_CASE("activations that are computed again, of groups of layers or of single
 TEST_CASE("gradients reduced in 8 bits and 8-bit moments move the losses by less than a hundredth") {
   const auto near = [](const auto& change) {
     TrainingJob job = state_job();
-    const std::vector<double> expected = losses(job, false);
+    const std::vector<double> expected = three_losses<float>(job, false);
     change(job);
-    const std::vector<double> found = losses(job, false);
+    const std::vector<double> found = three_losses<float>(job, false);
     CHECK(found[0] == expected[0]);
     CHECK(found != expected);
     for (int step = 1; step < 3; ++step) CHECK(found[step] == Approx(expected[step]).epsilon(0.01));

@@ -24,12 +24,6 @@ TrainingJob job_of(const Model& model) {
   return job;
 }
 
-// Every token uses all experts, so that no choice depends on how tokens are spread.
-Model all_experts(Model model) {
-  model.experts.active = model.experts.routed;
-  return model;
-}
-
 // A run from the weights of a file; afterwards losses, weights and a dump can be had.
 class WeightsRun {
  public:

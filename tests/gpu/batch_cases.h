@@ -69,6 +69,54 @@ inline std::vector<OpCase> paged_attentions() {
   return cases;
 }
 
+// An indexer's scores over the last 8 of 24 columns of a cache, the keys of them, and attention over those.
+inline std::vector<OpCase> sparse_attentions() {
+  constexpr int kLatent = 12, kValues = 8, kHeads = 3, kTop = 7;
+  std::vector<OpCase> cases;
+  for (const BatchPtr& batch : {decodes(), prompts()}) {
+    const std::int64_t m = batch->rows(), longest = batch->longest();
+    const auto sequences = static_cast<std::int32_t>(batch->sequences.size());
+    const OperandCase cache = random_operand(111, 64 * 16, 24);
+    cases.push_back(
+        {"index_scores",
+         {.kind = OpKind::kIndexScores,
+          .shape = {.m = m, .n = longest, .groups = sequences, .heads = 4, .head_dim = 8, .kv = 20}},
+         {random_operand(112, m, 32), cache, random_operand(113, m, 4)},
+         {nothing(m, longest, DType::kFp32)}});
+    cases.back().batch = batch;
+    OperandCase scores = random_operand(114, m, longest);
+    scores.dtype = DType::kFp32;
+    for (std::size_t i = 0; i < scores.values.size(); i += 3) scores.values[i] = i % 2 == 0 ? 0.0F : -0.0F;
+    cases.push_back({"top_keys",
+                     {.kind = OpKind::kTopKeys,
+                      .shape = {.m = m, .n = longest, .k = kTop, .groups = sequences, .kv = 20}},
+                     {scores},
+                     {nothing(m, kTop, DType::kInt32)}});
+    cases.back().batch = batch;
+    OperandCase chosen{m, kTop, DType::kInt32, {}};
+    for (const std::int32_t position : batch->positions())
+      for (int i = 0; i < kTop; ++i)
+        chosen.values.push_back(i <= position ? static_cast<float>(position < kTop ? i : position * i / kTop)
+                                              : -1.0F);
+    cases.push_back({"paged_attention over chosen keys",
+                     {.kind = OpKind::kPagedAttention,
+                      .scale = 0.3f,
+                      .shape = {.m = m,
+                                .n = kLatent,
+                                .k = kTop,
+                                .groups = sequences,
+                                .heads = kHeads,
+                                .kv_heads = 1,
+                                .head_dim = kLatent,
+                                .v_dim = kValues,
+                                .kv = 20}},
+                     {random_operand(115, m, kHeads * kLatent), cache, chosen},
+                     {nothing(m, kHeads * kValues)}});
+    cases.back().batch = batch;
+  }
+  return cases;
+}
+
 // Ops of training that read their rows' places from a batch.
 inline std::vector<OpCase> known_ops_of_batches() {
   const std::int64_t m = prompts()->rows();
@@ -108,6 +156,7 @@ inline std::vector<OpCase> known_ops_of_batches() {
 
 inline std::vector<OpCase> batch_cases() {
   std::vector<OpCase> cases = paged_attentions();
+  for (const OpCase& one : sparse_attentions()) cases.push_back(one);
   for (const OpCase& one : known_ops_of_batches()) cases.push_back(one);
   const std::int64_t m = prompts()->rows();
   const auto add = [&](const BatchPtr& batch, OpCase one) {

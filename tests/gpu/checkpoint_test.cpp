@@ -17,12 +17,6 @@ StartExecutor on_device(const std::string& dump = "") {
   };
 }
 
-StartExecutor on_host(const std::string& dump = "") {
-  return [dump](const Job& job, const Layout& layout, Recorder& recorder) {
-    return start_host(job, layout, recorder, {dump});
-  };
-}
-
 using Sets = std::vector<std::string>;
 
 void check_resumes(const Sets& plan) {

@@ -10,9 +10,7 @@ namespace moebius {
 namespace {
 
 using cuda::has_library_form;
-using cuda::Storage;
-
-cuda::Operand codes(std::int64_t rows, std::int64_t columns, Storage storage) {
+cuda::Operand codes(std::int64_t rows, std::int64_t columns, cuda::Storage storage) {
   cuda::Operand x;
   x.rows = rows;
   x.columns = columns;
@@ -22,7 +20,7 @@ cuda::Operand codes(std::int64_t rows, std::int64_t columns, Storage storage) {
 }
 
 cuda::Operand plain(std::int64_t rows, std::int64_t columns) {
-  return codes(rows, columns, Storage::kBf16);
+  return codes(rows, columns, cuda::Storage::kBf16);
 }
 
 // Of one rank that holds all experts. The most popular has more than a tile of rows; the others begin inside
@@ -80,20 +78,20 @@ std::vector<float> weight_gradient(SomeExecutor& executor, Recorder& recorder, s
 }  // namespace
 
 TEST_CASE("the library takes 8-bit operands whose scales begin where they do") {
-  const cuda::Operand x = codes(64, 256, Storage::kFp8Rows), w = codes(80, 256, Storage::kFp8Blocks);
+  const cuda::Operand x = codes(64, 256, cuda::Storage::kFp8Rows), w = codes(80, 256, cuda::Storage::kFp8Blocks);
   CHECK(has_library_form({.a = x, .b = w, .c = plain(64, 80), .b_transposed = true}));
-  const cuda::Operand dy = codes(64, 80, Storage::kFp8Rows);
+  const cuda::Operand dy = codes(64, 80, cuda::Storage::kFp8Rows);
   CHECK(has_library_form({.a = dy, .b = w, .c = plain(64, 256)}));
   // Scales along the columns of a weight that is summed over its rows belong to no block of k.
-  CHECK_FALSE(has_library_form({.a = dy, .b = codes(80, 256, Storage::kFp8Rows), .c = plain(64, 256)}));
+  CHECK_FALSE(has_library_form({.a = dy, .b = codes(80, 256, cuda::Storage::kFp8Rows), .c = plain(64, 256)}));
   CHECK_FALSE(
       has_library_form({.a = w, .b = w, .c = plain(80, 80), .b_transposed = true}));  // blocks of both
-  const cuda::Operand odd = codes(61, 256, Storage::kFp8Rows);
+  const cuda::Operand odd = codes(61, 256, cuda::Storage::kFp8Rows);
   CHECK_FALSE(has_library_form({.a = odd, .b = w, .c = plain(61, 80), .b_transposed = true}));
-  const cuda::Operand tokens = codes(512, 80, Storage::kFp8Columns);
+  const cuda::Operand tokens = codes(512, 80, cuda::Storage::kFp8Columns);
   const auto gradient = [&](std::int64_t first) {
     return cuda::Gemm{.a = tokens.some_rows(first, 64),
-                      .b = codes(512, 48, Storage::kFp8Columns).some_rows(first, 64),
+                      .b = codes(512, 48, cuda::Storage::kFp8Columns).some_rows(first, 64),
                       .c = plain(80, 48),
                       .a_transposed = true,
                       .accumulate = true};

@@ -59,8 +59,8 @@ class Draw {
     if (schema.contains("enum")) return one_of(schema["enum"]).dump();
     if (type == "boolean") return random_() % 2 == 0 ? "true" : "false";
     if (type == "integer" || type == "number") return number(schema, type == "integer");
-    if (type == "array" && schema["items"].contains("enum"))
-      return json{one_of(schema["items"]["enum"])}.dump();
+    const json items = schema.value("items", json());
+    if (type == "array" && items.contains("enum")) return json{one_of(items["enum"])}.dump();
     return schema.contains("examples") ? one_of(schema["examples"]).dump() : "";
   }
 

@@ -1,8 +1,8 @@
 // Scenarios of a cluster over weeks that are not right, and what is said of them.
 #include "hw/error.h"
+#include "tests/catch.h"
 #include "tests/process.h"
 #include "workloads/scenario/scenario.h"
-#include "tests/catch.h"
 
 namespace {
 

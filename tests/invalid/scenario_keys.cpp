@@ -119,7 +119,9 @@ TEST_CASE("what is not available is refused with what is") {
           {"/plan/tp/overlap", "true",
            R"(/plan/tp/overlap: overlap true needs a tensor-parallel degree above 1, found 1)"},
           {"/model", "deepseek-v3.2",
-           R"(/model: model deepseek-v3.2 cannot run: DeepSeek sparse attention: a lightning indexer picks the 2048 keys that each query attends to)"},
+           R"(/model: deepseek-v3.2 chooses keys by an indexer, which is served and not trained so far)"},
+          {"/model", "deepseek-v4-pro",
+           R"(/model: model deepseek-v4-pro cannot run: compressed multi-query attention with an indexer (1024 keys), low-rank output projections and hash-routed layers)"},
       });
 }
 

@@ -66,6 +66,8 @@ TEST_CASE("prompts are cut over ranks with whole heads that compute prompts alon
       "/plan/prefill: attend_by \"heads\" gathers latents, and qwen3-30b-a3b has none: expected \"tokens\"");
   check("validate/serving-cloudmatrix/prefill-perfect.json", "/plan/prefill/attention/cp", "3",
         "/plan/prefill: attend_by \"heads\": cp 3 does not divide the 128 heads of deepseek-v3");
+  check("validate/serving-cloudmatrix/prefill-perfect.json", "/model", R"("deepseek-v3.2")",
+        "/plan/prefill: cp 32 cuts prompts, whose keys deepseek-v3.2 chooses by an indexer: expected cp 1");
   check("smoke/serve-small.json", "/plan/decode/attention/cp", "2",
         "cuts prompts, but this pool decodes: expected prefill on a pool of its own");
 }

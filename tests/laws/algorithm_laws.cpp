@@ -11,14 +11,6 @@ using namespace moebius;
 
 namespace {
 
-constexpr double kMB = 1e6;
-
-double seconds_of(const World& world, const LayoutSpec& ranks, const Op& op) {
-  const Cluster cluster = make_cluster(world);
-  const Layout layout = make_layout(ranks);
-  return simulate({cluster, layout, on_all_classes(layout, make_fragment({{op}})), {}, {}}).seconds();
-}
-
 double seconds_of(const World& world, int ranks, OpKind kind, Algorithm algorithm, double bytes) {
   return seconds_of(world, {.ranks = ranks, .fold = true}, communication_op(kind, bytes, algorithm));
 }

@@ -1,9 +1,7 @@
 // Laws of clipping by the norm over all gradients: every element counts once, and every update waits.
 #include <catch2/catch.hpp>
 
-#include "../unit/training/small_job.h"
-#include "small_world.h"
-#include "workloads/schedule/recorder.h"
+#include "tests/laws/simulated_step.h"
 
 using namespace moebius;
 
@@ -34,15 +32,6 @@ Kinds kinds_of(const Fragment& fragment) {
     kinds.updates += op.kind == OpKind::kAdam;
   }
   return kinds;
-}
-
-double step_seconds(const TrainingJob& job, const World& world, const CostSource& cost) {
-  const Cluster cluster = make_cluster(world);
-  Training training(job);
-  Recorder recorder(training.layout(), {});
-  auto executor = make_sim_executor(cluster, training.layout(), {&cost}, recorder,
-                                    {NetworkDetail::kFluid, Driver::kPlain});
-  return execute(training, *executor, recorder).seconds();
 }
 
 }  // namespace
@@ -85,7 +74,8 @@ TEST_CASE("each stage sums squares, meets all ranks once, and updates") {
 
 // Updates of stages that end early wait for the first stage, which ends last with the norm and without it.
 TEST_CASE("a norm of no length costs a pipeline nothing where its first stage ends last") {
-  const NamedCost cost({{OpKind::kAttention, {1e-3}}, {OpKind::kAttentionGrad, {2e-3}}, {OpKind::kAdam, {5e-4}}});
+  const NamedCost cost(
+      {{OpKind::kAttention, {1e-3}}, {OpKind::kAttentionGrad, {2e-3}}, {OpKind::kAdam, {5e-4}}});
   TrainingJob job = small_job();
   job.model.experts = {};
   job.model.first_dense = 0;
@@ -93,9 +83,9 @@ TEST_CASE("a norm of no length costs a pipeline nothing where its first stage en
   job.plan.dp = job.plan.ep = 1;
   job.plan.pp = 4;
   const World world = instant_network(4);
-  const double free = step_seconds(job, world, cost);
+  const double free = simulate(job, world, cost).seconds;
   job.plan.clip = 1;
-  CHECK(step_seconds(job, world, cost) == Approx(free).epsilon(1e-3));
+  CHECK(simulate(job, world, cost).seconds == Approx(free).epsilon(1e-3));
 }
 
 // Squares that take S on every stage lengthen the step by S.
@@ -112,7 +102,8 @@ TEST_CASE("the pass over the gradients lengthens the step by itself") {
   const World world = instant_network(1);
   Training training(job);
   int ops = 0;
-  for (const Submission& submission : all_submissions(training)) ops += kinds_of(*submission.fragment).squares;
-  const double longer = step_seconds(job, world, of(kSquares)) - step_seconds(job, world, of(0));
+  for (const Submission& submission : all_submissions(training))
+    ops += kinds_of(*submission.fragment).squares;
+  const double longer = simulate(job, world, of(kSquares)).seconds - simulate(job, world, of(0)).seconds;
   CHECK(longer == Approx(ops * kSquares).epsilon(1e-3));
 }

@@ -7,12 +7,6 @@ using namespace moebius;
 
 namespace {
 
-double seconds_of(const World& world, const LayoutSpec& ranks, const Op& op, SimOptions options = {}) {
-  const Cluster cluster = make_cluster(world);
-  const Layout layout = make_layout(ranks);
-  return simulate({cluster, layout, on_all_classes(layout, make_fragment({{op}})), {}, options}).seconds();
-}
-
 // Driver and detail; the native network needs SimGrid, one engine a process, so it comes last and once.
 std::vector<SimOptions> details() {
   std::vector<SimOptions> all = {{NetworkDetail::kAlphaBeta, Driver::kPlain},
@@ -20,8 +14,6 @@ std::vector<SimOptions> details() {
   if (has_simgrid()) all.push_back({NetworkDetail::kNative, Driver::kSimGrid});
   return all;
 }
-
-constexpr double kMB = 1e6;
 
 }  // namespace
 

@@ -7,6 +7,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "tests/laws/row_cost.h"
 #include "workloads/routing/random_stream.h"
 #include "workloads/serving/system/serving_system.h"
 
@@ -16,23 +17,10 @@ using namespace literals;
 
 namespace {
 
-// A millisecond an iteration, a microsecond a row, and a nanosecond a pair.
-class RowCost : public StepCost {
- public:
-  double seconds(std::span<const StepShape> replicas) override {
-    std::int64_t most = 0, pairs = 0;
-    for (const StepShape& shape : replicas) {
-      most = std::max(most, shape.rows());
-      pairs = std::max(pairs, shape.prefill_pairs);
-    }
-    return 1e-3 + 1e-6 * static_cast<double>(most) + 1e-9 * static_cast<double>(pairs);
-  }
-};
-
 // A hundred requests a second of `low` to `high` tokens in, and 1 to 100 out.
-class MadeTraffic : public TrafficStream {
+class MixedLengths : public TrafficStream {
  public:
-  MadeTraffic(int low, int high) : low_(low), high_(high) {}
+  MixedLengths(int low, int high) : low_(low), high_(high) {}
   bool next(TrafficRequest& request) override {
     request = {};
     request.arrival = now_ += Time{static_cast<std::int64_t>(2e7 * random_.unit())};
@@ -47,7 +35,7 @@ class MadeTraffic : public TrafficStream {
   Time now_;
 };
 
-struct Run {
+struct ServedRun {
   ServingFigures figures;
   PoolFigures pool;
 };
@@ -62,14 +50,14 @@ SystemRules one_pool(StepCost& cost) {
   return rules;
 }
 
-Run run(const SystemRules& rules, int low = 1, int high = 2000) {
-  OpenFeed feed(std::make_unique<MadeTraffic>(low, high));
+ServedRun serve(const SystemRules& rules, int low = 1, int high = 2000) {
+  OpenFeed feed(std::make_unique<MixedLengths>(low, high));
   ServingSystem system(rules, feed);
   while (system.advance()) continue;
   return {system.metrics().figures(), system.pools().front()};
 }
 
-bool same(const Run& one, const Run& other) {
+bool same(const ServedRun& one, const ServedRun& other) {
   return one.figures.e2e.mean == other.figures.e2e.mean && one.figures.itl.p99 == other.figures.itl.p99 &&
          one.figures.ttft.p99 == other.figures.ttft.p99;
 }
@@ -77,31 +65,31 @@ bool same(const Run& one, const Run& other) {
 }  // namespace
 
 TEST_CASE("a host that takes no time is a host that is absent however its work is spread") {
-  RowCost cost;
+  RowCost cost(1e-6, 1e-9);
   SystemRules rules = one_pool(cost);
-  const Run absent = run(rules);
+  const ServedRun absent = serve(rules);
   HostCosts& host = rules.pools[0].instance.host;
   host.by_change = host.parallel = host.overlapped = true;
   host.input_workers = host.output_workers = 3;
-  CHECK(same(run(rules), absent));
+  CHECK(same(serve(rules), absent));
 }
 
 TEST_CASE("prompts of one length are rows of one length") {
-  RowCost cost;
+  RowCost cost(1e-6, 1e-9);
   SystemRules rules = one_pool(cost);
-  const Run flat = run(rules, 500, 500);
+  const ServedRun flat = serve(rules, 500, 500);
   rules.pools[0].instance.replica.padded = true;
-  const Run padded = run(rules, 500, 500);
+  const ServedRun padded = serve(rules, 500, 500);
   CHECK(same(padded, flat));
   CHECK(padded.pool.totals.padding == 0);
 }
 
 TEST_CASE("rows of the longest prompt's length cost more where prompts differ, and the rest is in vain") {
-  RowCost cost;
+  RowCost cost(1e-6, 1e-9);
   SystemRules rules = one_pool(cost);
-  const Run flat = run(rules);
+  const ServedRun flat = serve(rules);
   rules.pools[0].instance.replica.padded = true;
-  const Run padded = run(rules);
+  const ServedRun padded = serve(rules);
   CHECK(padded.figures.completed == flat.figures.completed);
   CHECK(padded.figures.ttft.mean > flat.figures.ttft.mean);
   // Each prompt is computed once in both: what is left is what belongs to tokens, but for decoding rows,
@@ -111,13 +99,13 @@ TEST_CASE("rows of the longest prompt's length cost more where prompts differ, a
 
 // A slot of 2,100 tokens is 33 pages: two of them are in 70, whatever they hold.
 TEST_CASE("a slot holds what the longest sequence needs, so that fewer run and none is driven out") {
-  RowCost cost;
+  RowCost cost(1e-6, 1e-9);
   SystemRules rules = one_pool(cost);
   ReplicaRules& replica = rules.pools[0].instance.replica;
   replica.pages = 70;
-  const Run paged = run(rules);
+  const ServedRun paged = serve(rules);
   replica.slot_tokens = 2100;
-  const Run slots = run(rules);
+  const ServedRun slots = serve(rules);
   CHECK(paged.pool.preemptions > 0);
   CHECK(slots.pool.preemptions == 0);
   CHECK(slots.figures.completed == 1000);
@@ -125,23 +113,23 @@ TEST_CASE("a slot holds what the longest sequence needs, so that fewer run and n
 }
 
 TEST_CASE("with the same host slots bring tokens sooner") {
-  RowCost cost;
+  RowCost cost(1e-6, 1e-9);
   SystemRules rules = one_pool(cost);
   HostCosts& host = rules.pools[0].instance.host;
   host.per_sequence = 50_us;
-  const Run global = run(rules);
+  const ServedRun global = serve(rules);
   host.by_change = true;
-  const Run slots = run(rules);
+  const ServedRun slots = serve(rules);
   CHECK(slots.figures.itl.mean < global.figures.itl.mean);
   CHECK(slots.pool.host.loop < global.pool.host.loop);
 }
 
 TEST_CASE("graphs are filled up to the next size, and every request still ends") {
-  RowCost cost;
+  RowCost cost(1e-6, 1e-9);
   SystemRules rules = one_pool(cost);
-  const Run exact = run(rules);
+  const ServedRun exact = serve(rules);
   rules.pools[0].instance.captured = {1, 2, 4, 8, 16, 256};
-  const Run filled = run(rules);
+  const ServedRun filled = serve(rules);
   CHECK(filled.figures.completed == exact.figures.completed);
   CHECK(filled.pool.totals.padding > 0);
   CHECK(captured_size({1, 2, 4}, 3) == 4);
@@ -150,15 +138,15 @@ TEST_CASE("graphs are filled up to the next size, and every request still ends")
 
 // A request takes 100 ms of the one worker, and comes every 10 ms: the last of a thousand waits 90 s or so.
 TEST_CASE("requests wait for workers that turn them into tokens") {
-  RowCost cost;
+  RowCost cost(1e-6, 1e-9);
   SystemRules rules = one_pool(cost);
   HostCosts& host = rules.pools[0].instance.host;
   host.parallel = true;
   host.per_request = 100_ms;
-  const Run one = run(rules);
+  const ServedRun one = serve(rules);
   CHECK(one.figures.ttft.p99 > 80);
   host.input_workers = 1000;
-  const Run many = run(rules);
+  const ServedRun many = serve(rules);
   CHECK(many.figures.ttft.p99 < 1);
 }
 

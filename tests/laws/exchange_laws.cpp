@@ -15,8 +15,6 @@ using namespace moebius;
 
 namespace {
 
-constexpr double kMB = 1e6;
-
 // Everyone sends 1 MB to each of the others, and 10 MB to rank 0.
 PairBytes hot_receiver(int ranks) {
   PairBytes pairs{ranks, std::vector<double>(static_cast<std::size_t>(ranks) * ranks, kMB)};

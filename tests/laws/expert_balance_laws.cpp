@@ -13,7 +13,7 @@
 namespace moebius {
 namespace {
 
-constexpr int kRanks = 8, kExperts = 32;
+constexpr int kServiceRanks = 8, kRoutedExperts = 32;
 
 // An iteration takes a millisecond and a microsecond a row; of the second part the fullest rank's load is the
 // measure; a slice of moves takes a microsecond for each kilobyte that a rank sends.
@@ -25,7 +25,7 @@ double loaded_seconds(const StepPoint& point, double imbalance) {
 }
 double moving_seconds(const StepPoint& point, const PairBytesPtr& bytes) {
   double most = 0;
-  for (int rank = 0; bytes && rank < kRanks; ++rank) most = std::max(most, bytes->sent(rank));
+  for (int rank = 0; bytes && rank < kServiceRanks; ++rank) most = std::max(most, bytes->sent(rank));
   return even_seconds(point) + most * 1e-9;
 }
 
@@ -50,31 +50,31 @@ class SteadyTraffic : public TrafficStream {
 Model model() {
   Model model;
   model.layers = 6;
-  model.experts.routed = kExperts;
+  model.experts.routed = kRoutedExperts;
   model.experts.active = 4;
   return model;
 }
 
-struct Run {
+struct BalancedRun {
   ServingFigures figures;
   PoolFigures pool;
   std::vector<Rebalance> rebalances;
   double end = 0;
 };
 
-struct Setting {
+struct BalanceSetting {
   ExpertBalancePlan plan;
   Popularity popularity;
   ExpertDrift drift;
 };
 
-Run run(const Setting& setting) {
+BalancedRun run(const BalanceSetting& setting) {
   ExpertCourse course(setting.popularity, setting.drift, 9, model());
   StepSurface even(even_seconds);
-  LoadSurfaces loads({even_seconds, loaded_seconds, moving_seconds}, kRanks);
-  BalancerShape shape{.ranks = kRanks,
+  LoadSurfaces loads({even_seconds, loaded_seconds, moving_seconds}, kServiceRanks);
+  BalancerShape shape{.ranks = kServiceRanks,
                       .ranks_per_node = 4,
-                      .slots = setting.plan.slots(kExperts, kRanks),
+                      .slots = setting.plan.slots(kRoutedExperts, kServiceRanks),
                       .groups = {},
                       .expert_bytes = 1e6,
                       .seed = 9};
@@ -82,7 +82,7 @@ Run run(const Setting& setting) {
   SystemRules rules;
   PoolRules pool;
   pool.cost = &steps;
-  pool.instance.replicas = kRanks;
+  pool.instance.replicas = kServiceRanks;
   pool.instance.replica.page_tokens = 64;
   pool.instance.replica.pages = 2000;
   rules.pools = {pool};
@@ -93,8 +93,8 @@ Run run(const Setting& setting) {
           system.now().seconds()};
 }
 
-Setting drifting(BalancePolicy policy) {
-  Setting setting;
+BalanceSetting drifting(BalancePolicy policy) {
+  BalanceSetting setting;
   setting.popularity.kind = PopularityKind::kZipf;
   setting.popularity.exponent = 0.8;
   setting.drift.correlation = Time{std::int64_t{60} * 1'000'000'000};
@@ -107,9 +107,9 @@ Setting drifting(BalancePolicy policy) {
 }  // namespace
 
 TEST_CASE("even popularity has nothing to balance: placing changes no figure") {
-  Setting with;
+  BalanceSetting with;
   with.plan = drifting(BalancePolicy::kHierarchical).plan;
-  const Run placed = run(with), plain = run({});
+  const BalancedRun placed = run(with), plain = run({});
   CHECK(placed.rebalances.empty());
   CHECK(placed.figures.tpot.mean == plain.figures.tpot.mean);
   CHECK(placed.figures.ttft.p99 == plain.figures.ttft.p99);
@@ -117,8 +117,8 @@ TEST_CASE("even popularity has nothing to balance: placing changes no figure") {
 }
 
 TEST_CASE("a loop of placements takes back most of what drift costs, and moves what it says") {
-  const Run off = run(drifting(BalancePolicy::kNone)), once = run(drifting(BalancePolicy::kStatic)),
-            loop = run(drifting(BalancePolicy::kGlobal));
+  const BalancedRun off = run(drifting(BalancePolicy::kNone)), once = run(drifting(BalancePolicy::kStatic)),
+                    loop = run(drifting(BalancePolicy::kGlobal));
   CHECK(loop.pool.totals.stalls.experts < 0.5 * off.pool.totals.stalls.experts);
   CHECK(loop.pool.totals.stalls.experts < once.pool.totals.stalls.experts);
   CHECK(loop.figures.tpot.mean < off.figures.tpot.mean);
@@ -133,8 +133,9 @@ TEST_CASE("a loop of placements takes back most of what drift costs, and moves w
 }
 
 TEST_CASE("greedy placement moves less than placing all anew") {
-  const Run greedy = run(drifting(BalancePolicy::kGreedy)), global = run(drifting(BalancePolicy::kGlobal));
-  const auto moves = [](const Run& of) {
+  const BalancedRun greedy = run(drifting(BalancePolicy::kGreedy)),
+                    global = run(drifting(BalancePolicy::kGlobal));
+  const auto moves = [](const BalancedRun& of) {
     std::int64_t sum = 0;
     for (const Rebalance& rebalance : of.rebalances) sum += rebalance.moves;
     return sum;
@@ -144,7 +145,8 @@ TEST_CASE("greedy placement moves less than placing all anew") {
 }
 
 TEST_CASE("equal seeds make equal runs of placed experts") {
-  const Run one = run(drifting(BalancePolicy::kGreedy)), other = run(drifting(BalancePolicy::kGreedy));
+  const BalancedRun one = run(drifting(BalancePolicy::kGreedy)),
+                    other = run(drifting(BalancePolicy::kGreedy));
   CHECK(one.end == other.end);
   CHECK(one.figures.tpot.mean == other.figures.tpot.mean);
   CHECK(one.rebalances.size() == other.rebalances.size());

@@ -6,36 +6,20 @@
 
 #include "sim/faults/fault_log.h"
 #include "sim/network/wire_meter.h"
-#include "tests/laws/small_world.h"
+#include "tests/laws/two_tiers.h"
 
 using namespace moebius;
 
 namespace {
 
-constexpr double kNic = 50e9, kLink = 100e9;
-constexpr double kLatency = 3.5e-6;  // between leaves: 2 us of host, 3 hops of 0.5 us
-
-struct Net {
-  int leaves = 2;
-  int ports = 8;
-  int per_node = 1;
-  Routing routing = Routing::kSpray;
-  double oversubscription = 1;
-};
-
-Cluster cluster_of(const Net& net) {
-  const Cluster plain =
-      make_cluster({.nodes = net.leaves * net.ports, .per_node = net.per_node, .leaf_ports = net.ports});
-  FabricSpec spec = plain.fabric.spec();
-  spec.tiers = 2;
-  spec.routing = net.routing;
-  spec.oversubscription = net.oversubscription;
-  Cluster cluster{plain.pools, Fabric(spec, {part_of_fabric(plain.pools.front(), spec)})};
+// Its links and switches may fail.
+Cluster failing_cluster(TwoTiers net) {
+  Cluster cluster = two_tier_cluster(net);
   cluster.ports_may_fail = true;
   return cluster;
 }
 
-struct Result {
+struct FaultyRun {
   double seconds = 0;
   NetworkUse use;
   std::vector<FaultFacts> faults;
@@ -48,8 +32,8 @@ struct Result {
   }
 };
 
-Result run(const Cluster& cluster, int ranks, const std::vector<Op>& ops, const FaultPlan& faults,
-           std::map<OpKind, KindCost> costs = {}) {
+FaultyRun run(const Cluster& cluster, int ranks, const std::vector<Op>& ops, const FaultPlan& faults,
+              std::map<OpKind, KindCost> costs = {}) {
   const Layout layout = make_layout({.ranks = ranks});
   WireMeter meter;
   FaultLog log;
@@ -68,10 +52,6 @@ Result run(const Cluster& cluster, int ranks, const std::vector<Op>& ops, const 
   const Time end = executor->finish();
   recorder.finish(end);
   return {end.seconds(), meter.use(), log.facts(), recorder.timeline()};
-}
-
-Op all_to_all(double bytes) {
-  return communication_op(OpKind::kAllToAll, bytes, Algorithm::kDirect);
 }
 
 Fault link_down(int leaf, int uplink, Time at, Time lasts = kForever) {
@@ -100,16 +80,16 @@ double last_value(const Timeline& timeline, std::string_view name) {
 // they have: all are busy without a pause from the start, and end after T + r T / 3. The NICs carry 15 x 8 MB
 // = 2.4 ms and a third of what was held back for them at most: they are not in the way.
 TEST_CASE("a link that breaks in the middle of an all-to-all moves its bytes to the other links") {
-  const Cluster cluster = cluster_of({.oversubscription = 2});
+  const Cluster cluster = failing_cluster({.routing = Routing::kSpray, .oversubscription = 2});
   const Op op = all_to_all(16 * 8e6);
-  const Result whole = run(cluster, 16, {op}, {});
-  const double busy = 64 * 8e6 / 4 / kNic;
-  REQUIRE(whole.seconds == Approx(kLatency + busy).epsilon(1e-6));
+  const FaultyRun whole = run(cluster, 16, {op}, {});
+  const double busy = 64 * 8e6 / 4 / kNicRate;
+  REQUIRE(whole.seconds == Approx(kBetweenLeaves + busy).epsilon(1e-6));
 
   const FaultPlan plan{{link_down(0, 1, us(1000))}, {.in_collective = us(500)}};
-  const Result broken = run(cluster, 16, {op}, plan);
-  const double left = 1 - (1e-3 - kLatency) / busy;
-  REQUIRE(broken.seconds == Approx(kLatency + busy + left * busy / 3).epsilon(1e-5));
+  const FaultyRun broken = run(cluster, 16, {op}, plan);
+  const double left = 1 - (1e-3 - kBetweenLeaves) / busy;
+  REQUIRE(broken.seconds == Approx(kBetweenLeaves + busy + left * busy / 3).epsilon(1e-5));
 
   SECTION("nothing is lost, and nothing is carried twice") {
     for (const char* tier : {"NIC out", "NIC in", "leaf up", "leaf down"})
@@ -134,8 +114,8 @@ TEST_CASE("a link that breaks in the middle of an all-to-all moves its bytes to 
 // As above, but the failover comes 10 ms after the break, when all other ports have long been idle: a third
 // of what was left on the broken one goes over each of them then.
 TEST_CASE("until the failover what was on a broken link stands still") {
-  const Cluster cluster = cluster_of({.oversubscription = 2});
-  const double busy = 64 * 8e6 / 4 / kNic, left = 1 - (1e-3 - kLatency) / busy;
+  const Cluster cluster = failing_cluster({.routing = Routing::kSpray, .oversubscription = 2});
+  const double busy = 64 * 8e6 / 4 / kNicRate, left = 1 - (1e-3 - kBetweenLeaves) / busy;
   const FaultPlan late{{link_down(0, 1, us(1000))}, {.in_collective = us(10000)}};
   REQUIRE(run(cluster, 16, {all_to_all(16 * 8e6)}, late).seconds ==
           Approx(11e-3 + left * busy / 3).epsilon(1e-5));
@@ -144,14 +124,14 @@ TEST_CASE("until the failover what was on a broken link stands still") {
     FaultPlan mitigated = late;
     mitigated.failover.mitigate = us(5000);
     mitigated.failover.detect = us(4000);
-    const Result result = run(cluster, 16, {all_to_all(16 * 8e6)}, mitigated);
+    const FaultyRun result = run(cluster, 16, {all_to_all(16 * 8e6)}, mitigated);
     REQUIRE(result.seconds == Approx(6e-3 + left * busy / 3).epsilon(1e-5));
     REQUIRE(result.faults.front().detected == us(5000));
     REQUIRE(result.faults.front().mitigated == us(6000));
   }
   SECTION("or until it is whole again") {
     const FaultPlan flap{{link_down(0, 1, us(1000), us(3000))}, {.in_collective = us(10000)}};
-    const Result result = run(cluster, 16, {all_to_all(16 * 8e6)}, flap);
+    const FaultyRun result = run(cluster, 16, {all_to_all(16 * 8e6)}, flap);
     REQUIRE(result.seconds == Approx(4e-3 + left * busy).epsilon(1e-5));
     REQUIRE(result.faults.front().moved_bytes == 0);
     REQUIRE(result.faults.front().up == us(4000));
@@ -160,17 +140,17 @@ TEST_CASE("until the failover what was on a broken link stands still") {
 
 // One hashed flow of 50 MB, 1 ms. At 0.4 ms its uplink breaks, at 0.6 ms it goes on over another.
 TEST_CASE("a hashed flow on a broken port waits for the failover and takes another port") {
-  const Cluster cluster = cluster_of({.routing = Routing::kEcmp});
+  const Cluster cluster = failing_cluster({.routing = Routing::kEcmp});
   const std::vector<Op> op{all_to_all(16 * 50e6 / 16)};
   FaultPlan plan;
   plan.failover.in_collective = us(200);
   const double alone = run(cluster, 16, op, plan).seconds;
   // Every uplink of leaf 0 but one breaks: all its flows share that one in the end.
   for (int uplink = 0; uplink < 7; ++uplink) plan.faults.push_back(link_down(0, uplink, us(10)));
-  const Result result = run(cluster, 16, op, plan);
+  const FaultyRun result = run(cluster, 16, op, plan);
   REQUIRE(result.seconds > alone);
   const double climbing = 64 * 50e6 / 16;
-  REQUIRE(result.seconds > climbing / kNic * 0.9);
+  REQUIRE(result.seconds > climbing / kNicRate * 0.9);
   REQUIRE(result.bytes("leaf up") == Approx(2 * climbing).epsilon(1e-9));
   REQUIRE(result.bytes("leaf down") == Approx(2 * climbing).epsilon(1e-9));
 }
@@ -179,13 +159,14 @@ TEST_CASE("a hashed flow on a broken port waits for the failover and takes anoth
 // 0.4 ms. At 0.1 ms (latency 2.5 us) the NIC of device 0 breaks; at 0.2 ms what it had left goes over the NIC
 // of device 1, after the 20 MB of that: T + r T.
 TEST_CASE("a broken NIC's messages take a detour over the neighbour's") {
-  const Cluster cluster = cluster_of({.leaves = 2, .ports = 1, .per_node = 2});
+  const Cluster cluster =
+      failing_cluster({.leaves = 2, .ports = 1, .per_node = 2, .routing = Routing::kSpray});
   const Op op = all_to_all(4 * 10e6);
-  const Result whole = run(cluster, 4, {op}, {});
+  const FaultyRun whole = run(cluster, 4, {op}, {});
   const FaultPlan plan{{{.kind = FaultKind::kNicDown, .at = us(100), .part = {FabricPart::kNic, 0, 0, 0}}},
                        {.in_collective = us(100)}};
-  const Result broken = run(cluster, 4, {op}, plan);
-  const double busy = 2 * 10e6 / kNic, latency = whole.seconds - busy;
+  const FaultyRun broken = run(cluster, 4, {op}, plan);
+  const double busy = 2 * 10e6 / kNicRate, latency = whole.seconds - busy;
   const double left = 1 - (100e-6 - latency) / busy;
   REQUIRE(broken.seconds == Approx(latency + busy + left * busy).epsilon(0.01));
   REQUIRE(broken.bytes("NIC out") == Approx(whole.bytes("NIC out")).epsilon(1e-9));
@@ -198,18 +179,18 @@ TEST_CASE("a broken NIC's messages take a detour over the neighbour's") {
 // A ring over two leaves with as many uplinks as ranks: the pipeline stands still with its slowest message,
 // from the break to the failover; afterwards no port is full. So the time grows by the failover alone.
 TEST_CASE("a ring stands still until the failover and then goes on") {
-  const Cluster cluster = cluster_of({});
+  const Cluster cluster = failing_cluster({.routing = Routing::kSpray});
   const Op op = communication_op(OpKind::kAllReduce, 160e6, Algorithm::kRing);
   const double whole = run(cluster, 16, {op}, {}).seconds;
   const FaultPlan plan{{link_down(1, 2, us(500))}, {.in_collective = us(700)}};
-  const Result broken = run(cluster, 16, {op}, plan);
+  const FaultyRun broken = run(cluster, 16, {op}, plan);
   REQUIRE(broken.seconds == Approx(whole + 700e-6).epsilon(1e-4));
   REQUIRE(broken.faults.front().failover == us(1200));
 }
 
 // The second all-to-all of the same ranks knows of the break: it does not wait again.
 TEST_CASE("who has once moved does not wait again") {
-  const Cluster cluster = cluster_of({});
+  const Cluster cluster = failing_cluster({.routing = Routing::kSpray});
   const std::vector<Op> twice{all_to_all(16 * 1e6), all_to_all(16 * 1e6)};
   const double whole = run(cluster, 16, twice, {}).seconds;
   const FaultPlan plan{{link_down(0, 0, us(0))}, {.in_collective = us(5000)}};
@@ -220,20 +201,20 @@ TEST_CASE("who has once moved does not wait again") {
 
 // Half the capacity of one of 4 full ports: its bytes left take twice as long, r T more.
 TEST_CASE("a degraded link carries its bytes more slowly") {
-  const Cluster cluster = cluster_of({.oversubscription = 2});
-  const double busy = 64 * 8e6 / 4 / kNic, left = 1 - (1e-3 - kLatency) / busy;
+  const Cluster cluster = failing_cluster({.routing = Routing::kSpray, .oversubscription = 2});
+  const double busy = 64 * 8e6 / 4 / kNicRate, left = 1 - (1e-3 - kBetweenLeaves) / busy;
   Fault fault = link_down(0, 1, us(1000));
   fault.kind = FaultKind::kLinkDegraded;
   fault.part.capacity = 0.5;
-  const Result result = run(cluster, 16, {all_to_all(16 * 8e6)}, {{fault}, {}});
-  REQUIRE(result.seconds == Approx(kLatency + busy + left * busy).epsilon(1e-5));
+  const FaultyRun result = run(cluster, 16, {all_to_all(16 * 8e6)}, {{fault}, {}});
+  REQUIRE(result.seconds == Approx(kBetweenLeaves + busy + left * busy).epsilon(1e-5));
   REQUIRE(result.faults.front().moved_bytes == 0);
 }
 
 TEST_CASE("a fault after the end of a run changes nothing") {
-  const Cluster cluster = cluster_of({});
+  const Cluster cluster = failing_cluster({.routing = Routing::kSpray});
   const Op op = all_to_all(16 * 1e6);
-  const Result late = run(cluster, 16, {op}, {{link_down(0, 0, us(1'000'000))}, {}});
+  const FaultyRun late = run(cluster, 16, {op}, {{link_down(0, 0, us(1'000'000))}, {}});
   REQUIRE(late.seconds == run(cluster, 16, {op}, {}).seconds);
   REQUIRE(late.faults.empty());
 }
@@ -248,7 +229,7 @@ TEST_CASE("the chips of a slow node do their work more slowly") {
   fault.node = 1;
   fault.speed = 0.25;
   fault.lasts = us(800);
-  const Result result =
+  const FaultyRun result =
       run(cluster, 2, {compute_op(OpKind::kGemm)}, {{fault}, {}}, {{OpKind::kGemm, {.seconds = 1e-3}}});
   REQUIRE(result.seconds == Approx(1.6e-3).epsilon(1e-6));
   REQUIRE(result.faults.front().up == us(1000));

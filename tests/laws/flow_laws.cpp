@@ -11,7 +11,6 @@ using namespace moebius;
 
 namespace {
 
-constexpr double kLatency = 2.5e-6;  // 2 us + one switch of 0.5 us
 constexpr World kHosts{.nodes = 8, .per_node = 1};
 
 Cluster with_transport(const World& world, PacketTransport transport) {
@@ -58,20 +57,20 @@ TEST_CASE("flows into one NIC share it by max-min and each ends at a time of its
   work.flows->list = {{1, 0, {1e6}}, {2, 0, {4e6}}};
   const FlowTimes times = run(work, make_cluster(kHosts));
   CHECK(times.count == 2);
-  CHECK(times.min_s == Approx(40e-6 + kLatency).epsilon(1e-6));
-  CHECK(times.max_s == Approx(100e-6 + kLatency).epsilon(1e-6));
-  CHECK(times.mean_s == Approx(70e-6 + kLatency).epsilon(1e-6));
+  CHECK(times.min_s == Approx(40e-6 + kWithinLeaf).epsilon(1e-6));
+  CHECK(times.max_s == Approx(100e-6 + kWithinLeaf).epsilon(1e-6));
+  CHECK(times.mean_s == Approx(70e-6 + kWithinLeaf).epsilon(1e-6));
 }
 
 // Each host sends 7 MB at 50 GB/s; a list of two flows between the same hosts is two flows.
 TEST_CASE("all-to-all flows end together, when every NIC is done") {
   const FlowTimes times = run(work_of(FlowPattern::kAllToAll), make_cluster(kHosts));
   CHECK(times.count == 56);
-  CHECK(times.min_s == Approx(140e-6 + kLatency).epsilon(1e-6));
-  CHECK(times.max_s == Approx(140e-6 + kLatency).epsilon(1e-6));
+  CHECK(times.min_s == Approx(140e-6 + kWithinLeaf).epsilon(1e-6));
+  CHECK(times.max_s == Approx(140e-6 + kWithinLeaf).epsilon(1e-6));
   CollectiveWorkload twice = work_of(FlowPattern::kList);
   twice.flows->list = {{1, 0, {1e6}}, {1, 0, {1e6}}};
-  CHECK(run(twice, make_cluster(kHosts)).min_s == Approx(40e-6 + kLatency).epsilon(1e-6));
+  CHECK(run(twice, make_cluster(kHosts)).min_s == Approx(40e-6 + kWithinLeaf).epsilon(1e-6));
 }
 
 TEST_CASE("in a permutation every device sends once and receives once and none to itself") {

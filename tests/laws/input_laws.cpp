@@ -1,15 +1,12 @@
 // Closed forms of steps whose batches are read.
 #include <catch2/catch.hpp>
 
-#include "../unit/training/small_job.h"
-#include "small_world.h"
-#include "workloads/schedule/recorder.h"
+#include "tests/laws/simulated_step.h"
 
 using namespace moebius;
 
 namespace {
 
-constexpr double kForward = 1e-3, kBackward = 2e-3;  // of a microbatch
 constexpr int kMicrobatches = 12;
 
 struct Read {
@@ -19,19 +16,12 @@ struct Read {
   int steps = 1;
 };
 
-struct Step {
+struct ReadStep {
   double seconds = 0, exposed = 0;
 };
 
-Step step_of(const Read& read) {
-  TrainingJob job;
-  job.model = small_model();
-  job.model.experts = {};
-  job.model.first_dense = 0;
-  job.model.layers = 1;
-  job.model.vocabulary = 16;
-  job.workload.sequence_length = 32;
-  job.workload.global_batch = kMicrobatches;
+ReadStep step_of(const Read& read) {
+  TrainingJob job = equal_stages(1, kMicrobatches);
   job.workload.input_ahead = read.ahead;
   job.workload.steps = read.steps;
   if (read.call > Time{}) job.plan.launch = LaunchMode::kEager;
@@ -44,21 +34,15 @@ Step step_of(const Read& read) {
              Fabric(cluster.fabric.spec(), {part_of_fabric(cluster.pools[0], cluster.fabric.spec())})};
   cluster.loader.emplace().batch_seconds = read.seconds;
   cluster.launch = read.call;
-  const NamedCost cost({{OpKind::kAttention, {kForward}}, {OpKind::kAttentionGrad, {kBackward}}});
-  Training training(job);
-  Recorder recorder(training.layout(), {});
-  auto executor = make_sim_executor(cluster, training.layout(), {&cost}, recorder,
-                                    {NetworkDetail::kFluid, Driver::kPlain});
-  const Time end = execute(training, *executor, recorder);
-  const Metrics metrics = recorder.finish(end);
-  return {end.seconds(), metrics.breakdown.exposed[static_cast<int>(OpKind::kInput)]};
+  const StepResult step = simulate(job, cluster, cost_of_passes());
+  return {step.seconds, step.metrics.breakdown.exposed[static_cast<int>(OpKind::kInput)]};
 }
 
 }  // namespace
 
 // Reading takes longer than computing: the last batch is there after all have been read.
 TEST_CASE("a starved step takes as long as reading, and its last microbatch") {
-  const Step step = step_of({.seconds = 5e-3, .ahead = 3});
+  const ReadStep step = step_of({.seconds = 5e-3, .ahead = 3});
   CHECK(step.seconds == Approx(kMicrobatches * 5e-3 + kForward + kBackward).epsilon(1e-3));
   CHECK(step.exposed == Approx(step.seconds - kMicrobatches * (kForward + kBackward)).epsilon(1e-3));
 }
@@ -66,7 +50,7 @@ TEST_CASE("a starved step takes as long as reading, and its last microbatch") {
 // But for the first batch, which nothing hides.
 TEST_CASE("batches that are read ahead fast enough cost nothing but the first") {
   const double there = step_of({}).seconds;
-  const Step step = step_of({.seconds = 1.5e-3, .ahead = 3});
+  const ReadStep step = step_of({.seconds = 1.5e-3, .ahead = 3});
   CHECK(there == Approx(kMicrobatches * (kForward + kBackward)).epsilon(1e-3));
   CHECK(step.seconds == Approx(there + 1.5e-3).epsilon(1e-3));
   CHECK(step.exposed == Approx(1.5e-3).epsilon(1e-3));
@@ -78,7 +62,7 @@ TEST_CASE("an eager host calls as often in every step, however far batches are r
   const double one = step_of({.seconds = 1e-6, .ahead = 2, .call = call}).seconds;
   CHECK(one > kMicrobatches * (kForward + kBackward));
   for (int ahead = 1; ahead <= 4; ++ahead) {
-    const Step four = step_of({.seconds = 1e-6, .ahead = ahead, .call = call, .steps = 4});
+    const ReadStep four = step_of({.seconds = 1e-6, .ahead = ahead, .call = call, .steps = 4});
     CHECK(four.seconds == Approx(4 * one).epsilon(0.01));
   }
 }

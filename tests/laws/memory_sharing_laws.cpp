@@ -8,15 +8,15 @@ using namespace moebius;
 
 namespace {
 
-constexpr int kRanks = 8, kTokens = 1000;
-constexpr double kRow = 10e3, kMemoryRate = 1e12;
+constexpr int kNodeRanks = 8, kCopiedTokens = 1000;
+constexpr double kCopiedRow = 10e3, kMemoryRate = 1e12;
 
 // Every token goes to all eight experts, one on each rank of the node: to be read once, and eight times into
 // a buffer, out of it, and into its place.
-constexpr double kCopied = kTokens * (1 + 3 * 8) * kRow;
+constexpr double kCopied = kCopiedTokens * (1 + 3 * 8) * kCopiedRow;
 
 Op dispatch() {
-  Op op = communication_op(OpKind::kDispatch, kRow, Algorithm::kHierarchical, GroupRole::kExpert);
+  Op op = communication_op(OpKind::kDispatch, kCopiedRow, Algorithm::kHierarchical, GroupRole::kExpert);
   op.lane = Lane::kExpertComm;
   op.route = 0;
   return op;
@@ -24,14 +24,14 @@ Op dispatch() {
 
 RoutePtr to_all() {
   RouteSpec spec;
-  spec.ranks = spec.ranks_per_node = spec.experts = spec.active = kRanks;
-  spec.tokens = kTokens;
+  spec.ranks = spec.ranks_per_node = spec.experts = spec.active = kNodeRanks;
+  spec.tokens = kCopiedTokens;
   return std::make_shared<const Route>(spec);
 }
 
 WorldRun run(std::vector<OpWith> ops, KindCost gemm) {
   const Cluster cluster = make_cluster({.memory_rate = kMemoryRate});
-  const Layout layout = make_layout({.ranks = kRanks, .expert = kRanks, .fold = true});
+  const Layout layout = make_layout({.ranks = kNodeRanks, .expert = kNodeRanks, .fold = true});
   const FragmentPtr fragment = make_fragment(std::move(ops), {to_all()});
   return simulate({cluster, layout, on_all_classes(layout, fragment), {{OpKind::kGemm, gemm}}, {}});
 }

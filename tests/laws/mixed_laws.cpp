@@ -45,13 +45,13 @@ Cluster make_mixed(const Mixed& mixed) {
   return {pools, Fabric(spec, parts)};
 }
 
-struct Result {
+struct PoolsRun {
   double seconds = 0;
   std::string binding;
 };
 
-Result all_reduce(const Mixed& mixed, double bytes, Algorithm algorithm = Algorithm::kRing,
-                  SimOptions options = {}) {
+PoolsRun reduce_between_pools(const Mixed& mixed, double bytes, Algorithm algorithm = Algorithm::kRing,
+                              SimOptions options = {}) {
   const Cluster cluster = make_mixed(mixed);
   const Layout layout = make_layout({.ranks = cluster.fabric.num_devices()});
   const Op op = communication_op(OpKind::kAllReduce, bytes, algorithm);
@@ -72,8 +72,6 @@ Result all_reduce(const Mixed& mixed, double bytes, Algorithm algorithm = Algori
   return {seconds, stage != nullptr ? stage->tier : use.binding()->tier};
 }
 
-constexpr double kMB = 1e6;
-
 }  // namespace
 
 // Two ranks, one in each pool: a ring of two rounds, in each of which either sends S/2, in chunks of 1 MB.
@@ -84,7 +82,7 @@ TEST_CASE(
   const double bytes = 800 * kMB, chunk = kMB;
   const double round = kWire + kCopies + chunk / 10e9 + chunk / 50e9;
   for (const NetworkDetail detail : {NetworkDetail::kAlphaBeta, NetworkDetail::kFluid}) {
-    const Result result = all_reduce({}, bytes, Algorithm::kRing, {detail, Driver::kPlain});
+    const PoolsRun result = reduce_between_pools({}, bytes, Algorithm::kRing, {detail, Driver::kPlain});
     REQUIRE(result.seconds == Approx(bytes / 10e9 + 2 * round).epsilon(1e-6));
     REQUIRE(result.binding == "host link out");
   }
@@ -92,7 +90,7 @@ TEST_CASE(
 
 TEST_CASE("over a NIC slower than the host link the NIC binds and both copies delay a round by a chunk") {
   const double bytes = 800 * kMB, chunk = kMB;
-  const Result result = all_reduce({.nic = 5e9}, bytes);
+  const PoolsRun result = reduce_between_pools({.nic = 5e9}, bytes);
   REQUIRE(result.seconds == Approx(bytes / 5e9 + 2 * (kWire + kCopies + 2 * chunk / 10e9)).epsilon(1e-6));
   REQUIRE(result.binding == "NIC out");
 }
@@ -100,7 +98,7 @@ TEST_CASE("over a NIC slower than the host link the NIC binds and both copies de
 // Each byte is written to and read from the memory of either node, and each node sends S and receives S.
 TEST_CASE("slow host memory binds: every byte crosses it twice at each end") {
   const double bytes = 800 * kMB, chunk = kMB;
-  const Result result = all_reduce({.host = 100e9, .memory = 20e9}, bytes);
+  const PoolsRun result = reduce_between_pools({.host = 100e9, .memory = 20e9}, bytes);
   const double round = kWire + kCopies + 2 * chunk / 20e9;
   REQUIRE(result.seconds == Approx(4 * bytes / 20e9 + 2 * round).epsilon(1e-6));
   REQUIRE(result.binding == "host memory");
@@ -109,20 +107,20 @@ TEST_CASE("slow host memory binds: every byte crosses it twice at each end") {
 TEST_CASE("a message smaller than a chunk is stored and forwarded whole") {
   const double bytes = 200e3;  // two rounds of 100 kB
   const double round = kWire + kCopies + 100e3 / 10e9 + 100e3 / 50e9;
-  REQUIRE(all_reduce({}, bytes).seconds == Approx(bytes / 10e9 + 2 * round).epsilon(1e-5));
+  REQUIRE(reduce_between_pools({}, bytes).seconds == Approx(bytes / 10e9 + 2 * round).epsilon(1e-5));
 }
 
 TEST_CASE("smaller chunks are never slower where a chunk costs nothing by itself") {
   double before = 0;
   for (const double chunk : {1e4, 1e5, 1e6, 1e7}) {
-    const double seconds = all_reduce({.chunk = {chunk}}, 100 * kMB).seconds;
+    const double seconds = reduce_between_pools({.chunk = {chunk}}, 100 * kMB).seconds;
     REQUIRE(seconds > before);
     before = seconds;
   }
 }
 
 TEST_CASE("by RDMA nothing crosses the host") {
-  const Result result = all_reduce({.forwarding = Forwarding::kRdma}, 800 * kMB);
+  const PoolsRun result = reduce_between_pools({.forwarding = Forwarding::kRdma}, 800 * kMB);
   REQUIRE(result.seconds == Approx(800 * kMB / 50e9 + 2 * kWire).epsilon(1e-6));
   REQUIRE(result.binding == "NIC out");
 }
@@ -134,20 +132,20 @@ TEST_CASE("islands reduce inside, exchange member with member, and gather inside
   const double bytes = 400 * kMB;
   const double inside = bytes / 2 / 100e9 + 1e-6 + bytes / 4 / 50e9 + kWire;
   const double across = bytes / 4 / 1e9 + 2 * (kWire + kCopies + kMB / 1e9 + kMB / 50e9);
-  const Result result = all_reduce(mixed, bytes, Algorithm::kHierarchical);
+  const PoolsRun result = reduce_between_pools(mixed, bytes, Algorithm::kHierarchical);
   REQUIRE(result.seconds == Approx(2 * inside + across).epsilon(1e-5));
   REQUIRE(result.binding == "host link out");
   // A ring over all nodes carries half of 2 * 7/8 of the buffer over each host link at the border.
-  const double ring = all_reduce(mixed, bytes, Algorithm::kRing).seconds;
+  const double ring = reduce_between_pools(mixed, bytes, Algorithm::kRing).seconds;
   REQUIRE(ring > 7.0 / 8 * bytes / 1e9);
-  REQUIRE(all_reduce(mixed, bytes, Algorithm::kAuto).seconds == result.seconds);
+  REQUIRE(reduce_between_pools(mixed, bytes, Algorithm::kAuto).seconds == result.seconds);
 }
 
 // Two devices in the first pool and four in the second: a member of the first exchanges its half with two.
 TEST_CASE("islands of different sizes exchange by their overlapping shares") {
   const Mixed mixed{.first_nodes = 2, .second_nodes = 4, .host = 1e9};
   const double bytes = 400 * kMB;
-  const Result result = all_reduce(mixed, bytes, Algorithm::kHierarchical);
+  const PoolsRun result = reduce_between_pools(mixed, bytes, Algorithm::kHierarchical);
   const double across = bytes / 2 / 1e9 + 2 * (kWire + kCopies + kMB / 1e9 + kMB / 50e9);
   const double inside = 3 * bytes / 4 / 50e9 + 3 * kWire;  // the larger island's is the longer
   REQUIRE(result.seconds == Approx(2 * inside + across).epsilon(1e-5));
@@ -158,7 +156,7 @@ TEST_CASE("an all-reduce between pools is faster by RDMA than through host memor
   Mixed forwarded = direct;
   forwarded.forwarding = Forwarding::kCpu;
   for (const Algorithm algorithm : {Algorithm::kRing, Algorithm::kTree, Algorithm::kHierarchical}) {
-    REQUIRE(all_reduce(direct, 100 * kMB, algorithm).seconds <
-            all_reduce(forwarded, 100 * kMB, algorithm).seconds);
+    REQUIRE(reduce_between_pools(direct, 100 * kMB, algorithm).seconds <
+            reduce_between_pools(forwarded, 100 * kMB, algorithm).seconds);
   }
 }

@@ -49,7 +49,7 @@ double simulated(const Machine& machine, OpKind kind, double bytes, bool fold = 
   return simulate({cluster, layout, on_all_classes(layout, make_fragment({{op}})), {}, {}}).seconds();
 }
 
-double all_reduce(const Machine& machine, double bytes) {
+double all_reduce_seconds(const Machine& machine, double bytes) {
   return simulated(machine, OpKind::kAllReduce, bytes);
 }
 
@@ -86,7 +86,7 @@ std::vector<MeasuredRow> measured_rows(const std::string& nodes) {
 double median_error(const std::vector<MeasuredRow>& rows, const Machine& machine) {
   std::vector<double> errors;
   for (const MeasuredRow& row : rows) {
-    const double seconds = all_reduce(machine, row.bytes);
+    const double seconds = all_reduce_seconds(machine, row.bytes);
     errors.push_back(std::abs(seconds / row.seconds - 1));
     std::cout << fmt::format("  {:>12.0f} B {:>10.1f} us measured {:>10.1f} us predicted {:>+6.1f} %\n",
                              row.bytes, row.seconds * 1e6, seconds * 1e6, 100 * (seconds / row.seconds - 1));
@@ -110,15 +110,17 @@ bool has_rows() {
 TEST_CASE("a few bytes between two nodes take a launch and the steps of a tree") {
   const LinkConstants link = *link_constants(Catalog().accelerator("h100-sxm"));
   const double steps = 14 * link.step_simple + 2 * (11.05e-6 + 10.3e-6);
-  CHECK(all_reduce({}, 8) == Approx(link.launch + steps).epsilon(0.005));
+  CHECK(all_reduce_seconds({}, 8) == Approx(link.launch + steps).epsilon(0.005));
 }
 
 // 16 channels of 1 MiB: 20.7 GB/s up or down a chain, and 8 NICs of 200 Gb/s x 0.92.
 TEST_CASE("a buffer of one chunk waits at every hop until the chunk is there") {
   const double mib = 1024 * 1024, chain = 14 * mib / 20.7e9, network = 16 * mib / (8 * 23e9);
-  CHECK(all_reduce({}, 16 * mib) - all_reduce({}, 8) == Approx(chain + network).epsilon(0.005));
+  CHECK(all_reduce_seconds({}, 16 * mib) - all_reduce_seconds({}, 8) ==
+        Approx(chain + network).epsilon(0.005));
   // Beyond it chunks follow each other, as fast as the NICs let them.
-  CHECK(all_reduce({}, 8192 * mib) - all_reduce({}, 4096 * mib) == Approx(256 * network).epsilon(0.005));
+  CHECK(all_reduce_seconds({}, 8192 * mib) - all_reduce_seconds({}, 4096 * mib) ==
+        Approx(256 * network).epsilon(0.005));
 }
 
 // 30 km are 150 us each way. A ring of 16 devices sends 30 / 16 of the buffer over each hop between nodes, 16
@@ -162,8 +164,8 @@ TEST_CASE("without the library two nodes know the wires alone") {
   Machine structure;
   structure.source = CollectiveSource::kStructure;
   // In the switches of the nodes and around the rails: messages of 11 us, and no launch.
-  CHECK(all_reduce(structure, 8) < 40e-6);
-  CHECK(all_reduce(structure, 1 << 20) < 0.5 * all_reduce({}, 1 << 20));
+  CHECK(all_reduce_seconds(structure, 8) < 40e-6);
+  CHECK(all_reduce_seconds(structure, 1 << 20) < 0.5 * all_reduce_seconds({}, 1 << 20));
 }
 
 TEST_CASE("NCCL's tuner takes trees for latency and rings or the switch for rate") {

@@ -1,16 +1,12 @@
 // Laws of pipeline schedules on the simulator: bubbles and what is alive, as their papers state them.
 #include <catch2/catch.hpp>
 
-#include "../unit/training/small_job.h"
-#include "small_world.h"
-#include "workloads/schedule/recorder.h"
+#include "tests/laws/simulated_step.h"
 #include "workloads/training/pipeline/pipeline.h"
 
 using namespace moebius;
 
 namespace {
-
-constexpr double kForward = 1e-3;
 
 // Of a chunk: F = attention, B of inputs = its reverse, W = the gradient of one matrix, the MLP's down
 // projection. All else costs nothing.
@@ -33,35 +29,13 @@ class PassCost : public CostSource {
   double input_, weight_, beside_;
 };
 
-// Every stage has one layer; the head is of next to no work.
-TrainingJob equal_stages(PipelineKind kind, int ranks, int microbatches, int chunks = 1) {
-  TrainingJob job;
-  job.model = small_model();
-  job.model.experts = {};
-  job.model.first_dense = 0;
-  job.model.vocabulary = 16;
-  job.plan.pp = ranks;
+// Every stage has one layer.
+TrainingJob scheduled_stages(PipelineKind kind, int ranks, int microbatches, int chunks = 1) {
+  TrainingJob job = equal_stages(ranks, microbatches);
   job.plan.schedule = kind;
   job.plan.chunks = chunks;
   job.model.layers = StagePlacement(job.plan).stages();
-  job.workload.sequence_length = 32;
-  job.workload.global_batch = microbatches;
   return job;
-}
-
-struct Step {
-  double seconds = 0;
-  Metrics metrics;
-};
-
-Step simulate(const TrainingJob& job, const World& world, const CostSource& cost) {
-  const Cluster cluster = make_cluster(world);
-  Training training(job);
-  Recorder recorder(training.layout(), {});
-  auto executor = make_sim_executor(cluster, training.layout(), {&cost}, recorder,
-                                    {NetworkDetail::kFluid, Driver::kPlain});
-  const Time end = execute(training, *executor, recorder);
-  return {end.seconds(), recorder.finish(end)};
 }
 
 // Beyond the work of a rank.
@@ -80,7 +54,7 @@ int most_alive(Training& training, int rank) {
 // Narayanan et al., SC'21, section 2.3: (p-1)(F+B)/v, F and B of a whole rank.
 TEST_CASE("the simulated bubble of interleaved stages is v times smaller") {
   for (const auto& [ranks, chunks] : {std::pair{4, 2}, {4, 3}, {2, 4}}) {
-    const TrainingJob job = equal_stages(PipelineKind::kInterleaved, ranks, 4 * ranks, chunks);
+    const TrainingJob job = scheduled_stages(PipelineKind::kInterleaved, ranks, 4 * ranks, chunks);
     CHECK(bubble(job, 1.5e-3, 0.5e-3) == Approx((ranks - 1) * 3e-3).epsilon(2e-3));
   }
 }
@@ -88,13 +62,13 @@ TEST_CASE("the simulated bubble of interleaved stages is v times smaller") {
 // Qi et al., ICLR 2024, table 2.
 TEST_CASE("the simulated bubble of ZB-H1 is (p-1)(F+B-W)") {
   for (const double weight : {1e-3, 0.5e-3}) {
-    const TrainingJob job = equal_stages(PipelineKind::kZbH1, 4, 16);
+    const TrainingJob job = scheduled_stages(PipelineKind::kZbH1, 4, 16);
     CHECK(bubble(job, 1.25e-3, weight) == Approx(3 * (kForward + 1.25e-3 - weight)).epsilon(2e-3));
   }
 }
 
 TEST_CASE("simulated ZB-V waits for the first microbatch alone") {
-  const TrainingJob job = equal_stages(PipelineKind::kZbV, 4, 16);
+  const TrainingJob job = scheduled_stages(PipelineKind::kZbV, 4, 16);
   CHECK(bubble(job, 1e-3, 1e-3) == Approx(3 * kForward).epsilon(2e-3));
 }
 
@@ -104,30 +78,32 @@ TEST_CASE("simulated ZB-V waits for the first microbatch alone") {
 // fills, at least.
 TEST_CASE("the simulated bubble of DualPipe is (PP/2-1)(F&B+B-3W) at most") {
   for (const auto& [kind, ranks] : {std::pair{PipelineKind::kDualPipe, 8}, {PipelineKind::kDualPipeV, 4}}) {
-    const double found = bubble(equal_stages(kind, ranks, 4 * ranks), 1e-3, 1e-3);
+    const double found = bubble(scheduled_stages(kind, ranks, 4 * ranks), 1e-3, 1e-3);
     CHECK(found <= 3 * 2e-3 * 1.002);
     CHECK(found >= 3 * kForward);
   }
 }
 
-// Two ranks of GPipe and n microbatches: ahead, a message of length m is hidden but for one each way; blocking,
-// the first rank waits for it after each forward pass but the last, and the second one after each backward pass.
+// Two ranks of GPipe and n microbatches: ahead, a message of length m is hidden but for one each way;
+// blocking, the first rank waits for it after each forward pass but the last, and the second one after each
+// backward pass.
 TEST_CASE("messages that block lengthen each pass by one message") {
   constexpr double kMessage = 1e-4;
   constexpr int kMicrobatches = 8;
   World world = instant_network(2);
   world.link = 32 * 64 * 2 / kMessage;  // tokens of a microbatch, columns, bytes
-  TrainingJob job = equal_stages(PipelineKind::kGpipe, 2, kMicrobatches);
+  TrainingJob job = scheduled_stages(PipelineKind::kGpipe, 2, kMicrobatches);
   const PassCost cost(1.5e-3, 0.5e-3);
   const double ahead = simulate(job, world, cost).seconds;
   CHECK(ahead == Approx((kMicrobatches + 1) * 3e-3 + 2 * kMessage).epsilon(0.01));
   job.plan.blocking_messages = true;
-  CHECK(simulate(job, world, cost).seconds - ahead == Approx(2 * (kMicrobatches - 1) * kMessage).epsilon(0.05));
+  CHECK(simulate(job, world, cost).seconds - ahead ==
+        Approx(2 * (kMicrobatches - 1) * kMessage).epsilon(0.05));
 }
 
 TEST_CASE("passes and what lies between them make up the step") {
-  const Step step =
-      simulate(equal_stages(PipelineKind::kDualPipe, 4, 16), instant_network(4), PassCost(1e-3, 1e-3));
+  const StepResult step =
+      simulate(scheduled_stages(PipelineKind::kDualPipe, 4, 16), instant_network(4), PassCost(1e-3, 1e-3));
   const PassSeconds& passes = step.metrics.passes;
   CHECK(passes.overlapped > 0);
   CHECK(passes.weight > 0);
@@ -140,14 +116,14 @@ TEST_CASE("passes and what lies between them make up the step") {
 }
 
 TEST_CASE("memory counts the passes that each schedule keeps alive") {
-  Training one(equal_stages(PipelineKind::k1F1B, 4, 16));
+  Training one(scheduled_stages(PipelineKind::k1F1B, 4, 16));
   for (int rank = 0; rank < 4; ++rank) CHECK(most_alive(one, rank) == 4 - rank);
-  Training interleaved(equal_stages(PipelineKind::kInterleaved, 4, 16, 2));
+  Training interleaved(scheduled_stages(PipelineKind::kInterleaved, 4, 16, 2));
   CHECK(most_alive(interleaved, 0) == 3 * 4 - 1);
-  Training zero(equal_stages(PipelineKind::kZbH1, 4, 16));
+  Training zero(scheduled_stages(PipelineKind::kZbH1, 4, 16));
   CHECK(most_alive(zero, 0) <= 4);
   CHECK(most_alive(zero, 3) <= 4);
-  Training dual(equal_stages(PipelineKind::kDualPipe, 4, 16));
+  Training dual(scheduled_stages(PipelineKind::kDualPipe, 4, 16));
   CHECK(most_alive(dual, 0) <= 4 + 1);
 }
 
@@ -155,7 +131,7 @@ TEST_CASE("memory counts the passes that each schedule keeps alive") {
 TEST_CASE("activations that a step keeps are all released") {
   for (const PipelineKind kind : {PipelineKind::k1F1B, PipelineKind::kInterleaved, PipelineKind::kZbH1,
                                   PipelineKind::kZbV, PipelineKind::kDualPipe, PipelineKind::kDualPipeV}) {
-    TrainingJob job = equal_stages(kind, 4, 16, kind == PipelineKind::kInterleaved ? 2 : 1);
+    TrainingJob job = scheduled_stages(kind, 4, 16, kind == PipelineKind::kInterleaved ? 2 : 1);
     job.plan.recompute = RecomputePolicy::kSelective;
     job.plan.recompute_ops = {RecomputeOp::kNorm, RecomputeOp::kMlaUp, RecomputeOp::kActivation};
     Training training(job);
@@ -173,8 +149,8 @@ TEST_CASE("activations that a step keeps are all released") {
 
 // Both ends hold every stage: parameters twice, optimizer states cut over twice as many replicas with ZeRO-1.
 TEST_CASE("DualPipe holds parameters twice") {
-  TrainingJob job = equal_stages(PipelineKind::kDualPipe, 4, 16);
-  TrainingJob once = equal_stages(PipelineKind::k1F1B, 4, 16);
+  TrainingJob job = scheduled_stages(PipelineKind::kDualPipe, 4, 16);
+  TrainingJob once = scheduled_stages(PipelineKind::k1F1B, 4, 16);
   const int weights = int(MemoryKind::kWeights);
   Training twice(job), single(once);
   const auto of = [&](Training& training, int rank) {
@@ -196,7 +172,7 @@ TEST_CASE("two microbatches side by side hide the exchange of experts") {
   const PassCost cost(1e-3, 0, 0.5e-3);
   const double alone = simulate(job, world, cost).seconds;
   job.plan.overlap_two_batch = true;
-  const Step beside = simulate(job, world, cost);
+  const StepResult beside = simulate(job, world, cost);
   CHECK(beside.seconds < 0.9 * alone);
   CHECK(beside.metrics.passes.overlapped > 0);
 }

@@ -8,22 +8,22 @@ using namespace moebius;
 
 namespace {
 
-constexpr int kRanks = 16, kTokens = 128, kGemm = 1;
-constexpr double kRow = 7168, kGemmSeconds = 50e-6;
+constexpr int kPostingRanks = 16, kPostedTokens = 128, kGemm = 1;
+constexpr double kPostedRow = 7168, kGemmSeconds = 50e-6;
 
 // Every token goes to eight experts, one to four on a rank.
 RoutePtr route_over(int ranks_per_node) {
   RouteSpec spec;
-  spec.ranks = kRanks;
+  spec.ranks = kPostingRanks;
   spec.ranks_per_node = ranks_per_node;
   spec.experts = 64;
   spec.active = 8;
-  spec.tokens = kTokens;
+  spec.tokens = kPostedTokens;
   return std::make_shared<const Route>(spec);
 }
 
 Op dispatch(Algorithm algorithm, int cores) {
-  Op op = communication_op(OpKind::kDispatch, kRow, algorithm, GroupRole::kExpert);
+  Op op = communication_op(OpKind::kDispatch, kPostedRow, algorithm, GroupRole::kExpert);
   op.lane = Lane::kExpertComm;
   op.route = 0;
   op.units = static_cast<std::int16_t>(cores);
@@ -37,7 +37,7 @@ struct Beside {
 // A dispatch and a product that want to begin at once, the dispatch first.
 Beside run(World world, Algorithm algorithm = Algorithm::kDirect, int cores = 0) {
   const Cluster cluster = make_cluster(world);
-  const Layout layout = make_layout({.ranks = kRanks, .expert = kRanks, .fold = true});
+  const Layout layout = make_layout({.ranks = kPostingRanks, .expert = kPostingRanks, .fold = true});
   const Op gemm = compute_op(OpKind::kGemm, -cores);
   const FragmentPtr fragment =
       make_fragment({{dispatch(algorithm, cores)}, {gemm}}, {route_over(world.per_node)});
@@ -46,7 +46,7 @@ Beside run(World world, Algorithm algorithm = Algorithm::kDirect, int cores = 0)
   return {(ran.span(0, 0).end - ran.span(0, 0).start).seconds(), ran.span(0, kGemm).start.seconds()};
 }
 
-constexpr World kNodes{.nodes = 4, .per_node = 4}, kOneNode{.nodes = 1, .per_node = kRanks};
+constexpr World kNodes{.nodes = 4, .per_node = 4}, kOneNode{.nodes = 1, .per_node = kPostingRanks};
 
 }  // namespace
 

@@ -3,30 +3,17 @@
 
 #include <algorithm>
 
-#include "../unit/training/small_job.h"
-#include "small_world.h"
-#include "workloads/schedule/recorder.h"
+#include "tests/laws/simulated_step.h"
 
 using namespace moebius;
 
 namespace {
 
-constexpr double kForward = 1e-3, kBackward = 2e-3;
 constexpr int kReplicas = 8;
 
-// Stages of equal work, `replicas` pipelines side by side.
-TrainingJob equal_stages(int stages, int microbatches) {
-  TrainingJob job;
-  job.model = small_model();
-  job.model.experts = {};
-  job.model.first_dense = 0;
-  job.model.layers = stages;
-  job.model.vocabulary = 16;  // a head of next to no work
-  job.plan.pp = stages;
-  job.plan.dp = kReplicas;
-  job.workload.sequence_length = 32;
-  job.workload.global_batch = microbatches * kReplicas;
-  return job;
+// Pipelines side by side.
+TrainingJob side_by_side(int stages, int microbatches) {
+  return equal_stages(stages, microbatches, kReplicas);
 }
 
 struct Fibre {
@@ -54,13 +41,7 @@ Cluster two_regions(int devices, Fibre fibre) {
 }
 
 double step_seconds(const TrainingJob& job, Fibre fibre) {
-  const Cluster cluster = two_regions(job.plan.ranks(), fibre);
-  const NamedCost cost({{OpKind::kAttention, {kForward}}, {OpKind::kAttentionGrad, {kBackward}}});
-  Training training(job);
-  Recorder recorder(training.layout(), {});
-  auto executor = make_sim_executor(cluster, training.layout(), {&cost, &cost}, recorder,
-                                    {NetworkDetail::kFluid, Driver::kPlain});
-  return execute(training, *executor, recorder).seconds();
+  return simulate(job, two_regions(job.plan.ranks(), fibre), cost_of_passes()).seconds;
 }
 
 // 1F1B by its definition: stage s starts min(m, p - 1 - s) forwards, then one forward and one backward in
@@ -107,7 +88,7 @@ TEST_CASE("a pipeline split over two regions takes longer by the fibre's latency
   const double bytes = 32.0 * 64 * 2 * kReplicas;
   for (const auto& [stages, microbatches] : {std::pair{2, 1}, {2, 9}, {4, 1}, {4, 12}, {8, 16}}) {
     INFO(stages << " stages, " << microbatches << " microbatches");
-    const TrainingJob job = equal_stages(stages, microbatches);
+    const TrainingJob job = side_by_side(stages, microbatches);
     const double at_once = step_seconds(job, {});
     CHECK(at_once == Approx(pipeline_seconds(stages, microbatches, 0)).epsilon(1e-3));
     const double far = step_seconds(job, {.metres = 150e3});
@@ -122,12 +103,12 @@ TEST_CASE("a pipeline split over two regions takes longer by the fibre's latency
 }
 
 TEST_CASE("one microbatch over two regions pays the fibre once forward and once back") {
-  const TrainingJob job = equal_stages(4, 1);
+  const TrainingJob job = side_by_side(4, 1);
   CHECK(step_seconds(job, {.metres = 30e3}) - step_seconds(job, {}) == Approx(2 * 150e-6).epsilon(1e-3));
 }
 
 TEST_CASE("folded and unfolded pipelines share the fibre alike") {
-  TrainingJob job = equal_stages(4, 6);
+  TrainingJob job = side_by_side(4, 6);
   const Fibre fibre{.metres = 30e3, .rate = 20e6};
   const double folded = step_seconds(job, fibre);
   job.plan.fold = false;

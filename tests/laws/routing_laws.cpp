@@ -6,47 +6,13 @@
 
 #include "sim/network/wire_meter.h"
 #include "sim/traffic/flow_paths.h"
-#include "tests/laws/small_world.h"
+#include "tests/laws/two_tiers.h"
 
 using namespace moebius;
 
 namespace {
 
-// Leaves of `ports` nodes of one device, as many uplinks; NICs of 50 GB/s. Latency between leaves: 2 us of
-// host, 3 hops of 0.5 us.
-struct Net {
-  int leaves = 2;
-  int ports = 8;
-  int per_node = 1;
-  Routing routing = Routing::kEcmp;
-  int queue_pairs = 1;
-  double oversubscription = 1;
-  std::vector<PartHealth> damaged = {};
-  Time hop{500};   // each switch
-  Time message{};  // of a NIC, to post one
-};
-
-constexpr double kNic = 50e9;
-constexpr double kLatency = 3.5e-6;
-
-Cluster cluster_of(const Net& net) {
-  Cluster cluster = make_cluster({.nodes = net.leaves * net.ports,
-                                  .per_node = net.per_node,
-                                  .hop_latency = net.hop,
-                                  .leaf_ports = net.ports});
-  FabricSpec spec = cluster.fabric.spec();
-  spec.tiers = 2;
-  spec.routing = net.routing;
-  spec.queue_pairs = net.queue_pairs;
-  spec.message_time = net.message;
-  spec.oversubscription = net.oversubscription;
-  const std::vector<FabricPool> parts = {part_of_fabric(cluster.pools.front(), spec)};
-  Cluster result{cluster.pools, Fabric(spec, parts)};
-  result.damaged = net.damaged;
-  return result;
-}
-
-struct Result {
+struct RoutedRun {
   double seconds = 0;
   NetworkUse use;
 
@@ -58,8 +24,8 @@ struct Result {
 };
 
 // Every rank does the op once.
-Result run(const Net& net, int ranks, Op op, SimOptions options = {}) {
-  const Cluster cluster = cluster_of(net);
+RoutedRun run(const TwoTiers& net, int ranks, Op op, SimOptions options = {}) {
+  const Cluster cluster = two_tier_cluster(net);
   const Layout layout = make_layout({.ranks = ranks});
   WireMeter meter;
   options.meter = &meter;
@@ -74,10 +40,6 @@ Result run(const Net& net, int ranks, Op op, SimOptions options = {}) {
   }
   const Time end = executor->finish();
   return {end.seconds(), meter.use()};
-}
-
-Op all_to_all(double bytes) {
-  return communication_op(OpKind::kAllToAll, bytes, Algorithm::kDirect);
 }
 
 SimOptions seeded(std::uint64_t seed) {
@@ -103,15 +65,15 @@ int uplink(FlowPaths& paths, int from, int to, int uplinks) {
 
 // Two ranks, one on each leaf: leaves of one node have one uplink. 1 MB at 50 GB/s is 20 us.
 TEST_CASE("one hashed flow takes as long as the plain law says") {
-  const Result result = run({.leaves = 2, .ports = 1}, 2, all_to_all(2e6));
-  REQUIRE(result.seconds == Approx(kLatency + 1e6 / kNic).epsilon(1e-6));
+  const RoutedRun result = run({.leaves = 2, .ports = 1}, 2, all_to_all(2e6));
+  REQUIRE(result.seconds == Approx(kBetweenLeaves + 1e6 / kNicRate).epsilon(1e-6));
   REQUIRE(result.tier("leaf up").imbalance() == Approx(1));
 }
 
 // Three nodes a leaf share one uplink of the NICs' speed (3:1), so that the 3 x 3 messages from leaf to leaf
 // all collide: each leaf sends 9 messages of 1 MB over a port of 50 GB/s. Inside the leaf nothing is slower.
 TEST_CASE("flows that collide on a port share it") {
-  Cluster cluster = cluster_of({.leaves = 2, .ports = 3});
+  Cluster cluster = two_tier_cluster({.leaves = 2, .ports = 3});
   FabricSpec spec = cluster.fabric.spec();
   spec.oversubscription = 3;
   spec.leaf_uplinks = 1;
@@ -120,7 +82,7 @@ TEST_CASE("flows that collide on a port share it") {
   const Layout layout = make_layout({.ranks = 6});
   const WorldRun outcome =
       simulate({narrow, layout, on_all_classes(layout, make_fragment({{all_to_all(6e6)}}))});
-  REQUIRE(outcome.seconds() == Approx(kLatency + 9e6 / kNic).epsilon(1e-4));
+  REQUIRE(outcome.seconds() == Approx(kBetweenLeaves + 9e6 / kNicRate).epsilon(1e-4));
 }
 
 // 8 flows over 8 uplinks: the mean over seeds of the most that one port gets is that of balls thrown into
@@ -129,7 +91,7 @@ TEST_CASE("hashing loads ports as balls fall into bins") {
   constexpr int kBins = 8, kSeeds = 400;
   double sum = 0;
   for (int seed = 0; seed < kSeeds; ++seed) {
-    const Cluster cluster = cluster_of({.leaves = 2, .ports = kBins});
+    const Cluster cluster = two_tier_cluster({.leaves = 2, .ports = kBins});
     FlowPaths paths(cluster, seed);
     std::vector<int> load(kBins, 0);
     for (int i = 0; i < kBins; ++i) ++load[uplink(paths, i, kBins + i, kBins)];
@@ -154,7 +116,7 @@ TEST_CASE("hashing loads ports as balls fall into bins") {
 TEST_CASE("more queue pairs bring hashing nearer to spraying") {
   const Op op = all_to_all(16 * 8e6);
   const double sprayed = run({.routing = Routing::kSpray, .oversubscription = 2}, 16, op).seconds;
-  REQUIRE(sprayed == Approx(kLatency + 64 * 8e6 / 4 / kNic).epsilon(1e-6));
+  REQUIRE(sprayed == Approx(kBetweenLeaves + 64 * 8e6 / 4 / kNicRate).epsilon(1e-6));
   double before = 1e9;
   for (const int queue_pairs : {1, 16, 256}) {
     double mean = 0;
@@ -172,16 +134,16 @@ TEST_CASE("adaptive routing is spraying where everything is whole and alike") {
 }
 
 TEST_CASE("the same seed picks the same paths and another seed others") {
-  const Net net{.leaves = 4, .ports = 8};
-  const Result once = run(net, 32, all_to_all(1e8), seeded(7)),
-               again = run(net, 32, all_to_all(1e8), seeded(7));
+  const TwoTiers net{.leaves = 4, .ports = 8};
+  const RoutedRun once = run(net, 32, all_to_all(1e8), seeded(7)),
+                  again = run(net, 32, all_to_all(1e8), seeded(7));
   REQUIRE(once.seconds == again.seconds);
   REQUIRE(once.seconds != run(net, 32, all_to_all(1e8), seeded(8)).seconds);
 }
 
 TEST_CASE("ports carry together what NICs send whatever the routing") {
   for (const Routing routing : {Routing::kSpray, Routing::kEcmp, Routing::kAdaptive, Routing::kStatic}) {
-    const Result result =
+    const RoutedRun result =
         run({.routing = routing, .damaged = {{FabricPart::kLeafUplink, 0, 3}}}, 16, all_to_all(16e6));
     // Each of 16 ranks sends 1 MB to each of 15 others, 8 of them behind the other leaf.
     REQUIRE(result.tier("NIC out").bytes == Approx(16 * 15e6));
@@ -192,7 +154,7 @@ TEST_CASE("ports carry together what NICs send whatever the routing") {
 }
 
 TEST_CASE("static routing gives each receiver of a leaf a port of its own") {
-  const Cluster cluster = cluster_of({.leaves = 2, .ports = 8, .routing = Routing::kStatic});
+  const Cluster cluster = two_tier_cluster({.leaves = 2, .ports = 8, .routing = Routing::kStatic});
   FlowPaths paths(cluster, 1);
   std::vector<bool> taken(8, false);
   for (int i = 0; i < 8; ++i) {
@@ -205,9 +167,9 @@ TEST_CASE("static routing gives each receiver of a leaf a port of its own") {
 TEST_CASE("no routing takes a broken uplink or a broken spine") {
   for (const Routing routing : {Routing::kSpray, Routing::kEcmp, Routing::kAdaptive, Routing::kStatic}) {
     const Cluster cluster =
-        cluster_of({.routing = routing,
-                    .queue_pairs = 64,
-                    .damaged = {{FabricPart::kLeafUplink, 1, 5}, {FabricPart::kSpine, 2}}});
+        two_tier_cluster({.routing = routing,
+                          .queue_pairs = 64,
+                          .damaged = {{FabricPart::kLeafUplink, 1, 5}, {FabricPart::kSpine, 2}}});
     FlowPaths paths(cluster, 1);
     for (int from = 0; from < 8; ++from) {
       for (const WireId wire : way(paths, from, 15 - from)) {
@@ -223,8 +185,8 @@ TEST_CASE("no routing takes a broken uplink or a broken spine") {
 TEST_CASE("adaptive routing fills the ports that are left alike") {
   std::vector<PartHealth> damaged;
   for (int u = 0; u < 6; ++u) damaged.push_back({FabricPart::kLeafUplink, 0, u});
-  const Result result = run({.routing = Routing::kAdaptive, .damaged = damaged}, 16, all_to_all(16e6));
-  REQUIRE(result.seconds == Approx(kLatency + 64e6 / 2 / kNic).epsilon(1e-4));
+  const RoutedRun result = run({.routing = Routing::kAdaptive, .damaged = damaged}, 16, all_to_all(16e6));
+  REQUIRE(result.seconds == Approx(kBetweenLeaves + 64e6 / 2 / kNicRate).epsilon(1e-4));
 }
 
 // Three leaves of 4; leaf 2 has lost the links to spines 0 and 1. Leaf 0 sends B to leaf 1 and B to leaf 2:
@@ -232,13 +194,13 @@ TEST_CASE("adaptive routing fills the ports that are left alike") {
 // Equal shares would put 3/4 B on uplinks 2 and 3.
 TEST_CASE("adaptive routing leaves ports to those who have no others") {
   const std::vector<PartHealth> damaged = {{FabricPart::kLeafUplink, 2, 0}, {FabricPart::kLeafUplink, 2, 1}};
-  const Net net{.leaves = 3, .ports = 4, .routing = Routing::kAdaptive, .damaged = damaged};
-  const Result adaptive = run(net, 12, all_to_all(12e6));
-  Net spray = net;
+  const TwoTiers net{.leaves = 3, .ports = 4, .routing = Routing::kAdaptive, .damaged = damaged};
+  const RoutedRun adaptive = run(net, 12, all_to_all(12e6));
+  TwoTiers spray = net;
   spray.routing = Routing::kSpray;
-  const Result sprayed = run(spray, 12, all_to_all(12e6));
+  const RoutedRun sprayed = run(spray, 12, all_to_all(12e6));
   // Leaf 2 itself: 8 x 4 MB over 2 ports = 320 us either way; on leaf 0 the ports differ only under spray.
-  REQUIRE(adaptive.seconds == Approx(kLatency + 16e6 / kNic).epsilon(1e-3));
+  REQUIRE(adaptive.seconds == Approx(kBetweenLeaves + 16e6 / kNicRate).epsilon(1e-3));
   REQUIRE(sprayed.seconds >= adaptive.seconds * (1 - 1e-9));
   REQUIRE(adaptive.tier("leaf up").longest <= sprayed.tier("leaf up").longest * (1 + 1e-9));
 }
@@ -248,7 +210,7 @@ TEST_CASE("adaptive routing leaves ports to those who have no others") {
 TEST_CASE("a leaf without uplinks is left over another rail of the node") {
   std::vector<PartHealth> damaged;
   for (int u = 0; u < 2; ++u) damaged.push_back({FabricPart::kLeafUplink, 0, u});
-  const Cluster cluster = cluster_of({.ports = 2, .per_node = 2, .damaged = damaged});
+  const Cluster cluster = two_tier_cluster({.ports = 2, .per_node = 2, .damaged = damaged});
   FlowPaths paths(cluster, 1);
   // Device 0 is rail 0 of node 0, device 4 rail 0 of node 2 behind the other leaf; leaf 1 is rail 1's.
   const std::vector<WireId> wires = way(paths, 0, 4);
@@ -261,7 +223,7 @@ TEST_CASE("a leaf without uplinks is left over another rail of the node") {
 }
 
 TEST_CASE("where no way is left the run fails with one sentence") {
-  const Net net{.leaves = 2, .ports = 2, .damaged = {{FabricPart::kLeaf, 1}}};
+  const TwoTiers net{.leaves = 2, .ports = 2, .damaged = {{FabricPart::kLeaf, 1}}};
   REQUIRE_THROWS_WITH(
       run(net, 4, all_to_all(1e6)),
       "no way is left from device 0 (node 0) to device 2 (node 2): too much of the network is "
@@ -270,8 +232,8 @@ TEST_CASE("where no way is left the run fails with one sentence") {
 
 TEST_CASE("a slowed link carries its share") {
   // One uplink each way between two leaves of one node, at a quarter of its speed.
-  const Net net{.leaves = 2, .ports = 1, .damaged = {{FabricPart::kLeafUplink, 0, 0, 0.25}}};
-  REQUIRE(run(net, 2, all_to_all(2e6)).seconds == Approx(kLatency + 4 * 1e6 / kNic).epsilon(1e-6));
+  const TwoTiers net{.leaves = 2, .ports = 1, .damaged = {{FabricPart::kLeafUplink, 0, 0, 0.25}}};
+  REQUIRE(run(net, 2, all_to_all(2e6)).seconds == Approx(kBetweenLeaves + 4 * 1e6 / kNicRate).epsilon(1e-6));
 }
 
 // Messages of equal latency: SimGrid shares a wire by the inverse of latencies.
@@ -280,7 +242,7 @@ TEST_CASE("fluid and native send hashed flows over the same ports") {
     WARN("skipped: this build has no SimGrid");
     return;
   }
-  const Net net{.queue_pairs = 2, .oversubscription = 2, .hop = Time{0}};
+  const TwoTiers net{.queue_pairs = 2, .oversubscription = 2, .hop = Time{0}};
   const Op op = all_to_all(16 * 8e6);
   SimOptions native{.detail = NetworkDetail::kNative, .driver = Driver::kSimGrid};
   native.seed = 3;
@@ -289,8 +251,8 @@ TEST_CASE("fluid and native send hashed flows over the same ports") {
 
 // Four nodes of one device, each with three messages of 2 us for its NIC: 6 us, and 1 byte to each.
 TEST_CASE("messages that NICs post are a tier of their own and no part of the bisection") {
-  const Net net{.leaves = 2, .ports = 2, .routing = Routing::kSpray, .message = Time{2'000}};
-  const Result result = run(net, 4, all_to_all(4));
+  const TwoTiers net{.leaves = 2, .ports = 2, .routing = Routing::kSpray, .message = Time{2'000}};
+  const RoutedRun result = run(net, 4, all_to_all(4));
   const TierUse& posting = result.tier("NIC posting");
   REQUIRE(posting.counts_messages);
   REQUIRE(posting.bytes == Approx(12));

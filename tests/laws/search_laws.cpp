@@ -7,6 +7,7 @@
 
 #include "hw/error.h"
 #include "sim/traffic/idle_transfers.h"
+#include "tests/catch.h"
 #include "tests/laws/simulator.h"
 #include "tests/process.h"
 #include "workloads/report/report_figures.h"
@@ -16,14 +17,13 @@
 #include "workloads/study/search/room_bound.h"
 #include "workloads/study/search/step_bound.h"
 #include "workloads/study/search/training_search.h"
-#include "tests/catch.h"
 
 namespace moebius {
 namespace {
 
 // A few small layers on one or two nodes; what is drawn differs in everything that decides. `ahead`: modules
 // that predict a token ahead stand behind the head.
-Document problem(std::uint32_t seed, bool ahead = false) {
+Document training_problem(std::uint32_t seed, bool ahead = false) {
   std::mt19937 random(seed);
   const auto one_of = [&](std::initializer_list<int> values) {
     return values.begin()[random() % values.size()];
@@ -44,7 +44,7 @@ Document problem(std::uint32_t seed, bool ahead = false) {
   return document;
 }
 
-SpaceFile space_of(std::uint32_t seed) {
+SpaceFile training_space(std::uint32_t seed) {
   const std::vector<std::vector<StudyAxis>> all{{{"/plan/pp/schedule", {"\"1f1b\"", "\"zb-v\""}},
                                                  {"/plan/cp", {"1", "2"}},
                                                  {"/plan/dp/zero", {"0", "1"}}},
@@ -69,7 +69,7 @@ SpaceFile space_of(std::uint32_t seed) {
   return space;
 }
 
-SearchRequest request_for(const Library& library) {
+SearchRequest training_request(const Library& library) {
   SearchRequest request;
   request.rough = simulator(NetworkDetail::kAlphaBeta);
   request.fine = simulator(NetworkDetail::kFluid);
@@ -78,6 +78,17 @@ SearchRequest request_for(const Library& library) {
   request.top = 1;
   request.refine = 0;
   return request;
+}
+
+struct DrawnPlan {
+  PlanDegrees degrees;
+  int bundle = 0;
+};
+
+DrawnPlan drawn_plan(const TrainingSpace& space, const std::vector<PlanGroup>& groups, std::mt19937& random) {
+  const PlanDegrees degrees = groups[random() % groups.size()].degrees;
+  const auto legal = space.legal_bundles(degrees);
+  return {degrees, (*legal)[random() % legal->size()]};
 }
 
 double step_seconds(const Document& document, const Library& library) {
@@ -93,9 +104,9 @@ TEST_CASE(
   const Library library("");
   std::int64_t legal = 0, ran = 0;
   for (std::uint32_t seed = 1; seed <= 50; ++seed) {
-    const Document base = problem(seed);
-    const SpaceFile space = space_of(seed);
-    SearchRequest request = request_for(library);
+    const Document base = training_problem(seed);
+    const SpaceFile space = training_space(seed);
+    SearchRequest request = training_request(library);
     INFO("problem " << seed);
     SearchResult pruned;
     try {
@@ -118,8 +129,8 @@ TEST_CASE(
 
 TEST_CASE("a search that its user ends says so and has the best plan so far") {
   const Library library("");
-  const Document base = problem(4);
-  SearchRequest request = request_for(library);
+  const Document base = training_problem(4);
+  SearchRequest request = training_request(library);
   request.refine = 100;
   std::atomic<int> runs = 0;
   request.rough = [&runs, start = request.rough](const Job& job, const Layout& layout, Recorder& recorder) {
@@ -141,15 +152,13 @@ TEST_CASE("no plan runs faster at alpha-beta or fits into less than its bounds s
   const Library library("");
   int compared = 0;
   for (std::uint32_t seed = 1; seed <= 12; ++seed) {
-    const TrainingSpace space(problem(seed), library, space_of(seed), false);
+    const TrainingSpace space(training_problem(seed), library, training_space(seed), false);
     StageProbes probes(space.scenario(), "");
     PassOrders orders;
     std::mt19937 random(seed);
     const std::vector<PlanGroup> groups = space.groups();
     for (int i = 0; i < 8; ++i) {
-      const PlanDegrees degrees = groups[random() % groups.size()].degrees;
-      const std::vector<int>& legal = *space.legal_bundles(degrees);
-      const int bundle = legal[random() % legal.size()];
+      const auto [degrees, bundle] = drawn_plan(space, groups, random);
       const TrainingSpace::Legal plan = space.plan_of(degrees, bundle);
       const int microbatches = plan.workload.num_microbatches(plan.plan);
       const StepBound bound =
@@ -170,16 +179,14 @@ TEST_CASE("no level of bounds says more than a run at alpha-beta takes") {
   const Library library("");
   int compared = 0, away = 0, some = 0, close = 0;
   for (std::uint32_t seed = 1; seed <= 12; ++seed) {
-    const TrainingSpace space(problem(seed, seed % 2 == 0), library, {"space", {{"/plan/pp/degree", {"2", "4"}}}},
-                              false);
+    const TrainingSpace space(training_problem(seed, seed % 2 == 0), library,
+                              {"space", {{"/plan/pp/degree", {"2", "4"}}}}, false);
     const PlanScore score(SearchGoal::kStepTime, space.scenario());
     PlanBounds bounds(space, score, ""), with_network(space, score, "", idle_transfers);
     std::mt19937 random(seed);
     const std::vector<PlanGroup> groups = space.groups();
     for (int i = 0; i < 12; ++i) {
-      const PlanDegrees degrees = groups[random() % groups.size()].degrees;
-      const std::vector<int>& legal = *space.legal_bundles(degrees);
-      const int bundle = legal[random() % legal.size()];
+      const auto [degrees, bundle] = drawn_plan(space, groups, random);
       const TrainingPlan plan = space.plan_of(degrees, bundle).plan;
       INFO("problem " << seed << ": " << degrees_text(degrees, plan.dp) << " " << bundle_text(plan));
       const double run = step_seconds(space.document(degrees, bundle), library) * (1 + 1e-9);
@@ -208,16 +215,14 @@ TEST_CASE("single layers hold no more than stages and stages no more than the pl
   const Library library("");
   int compared = 0, some = 0;
   for (std::uint32_t seed = 1; seed <= 12; ++seed) {
-    const TrainingSpace space(problem(seed), library, space_of(seed), false);
+    const TrainingSpace space(training_problem(seed), library, training_space(seed), false);
     StageProbes probes(space.scenario(), "");
     RoomBound rooms(space.scenario(), probes);
     PassOrders orders;
     std::mt19937 random(seed);
     const std::vector<PlanGroup> groups = space.groups();
     for (int i = 0; i < 8; ++i) {
-      const PlanDegrees degrees = groups[random() % groups.size()].degrees;
-      const std::vector<int>& legal = *space.legal_bundles(degrees);
-      const int bundle = legal[random() % legal.size()];
+      const auto [degrees, bundle] = drawn_plan(space, groups, random);
       const TrainingSpace::Legal plan = space.plan_of(degrees, bundle);
       TrainingPlan stripped = plan.plan;
       stripped.zero = 0;
@@ -272,7 +277,7 @@ TEST_CASE("the beginning of a schedule has no more microbatches under way than a
 
 TEST_CASE("what a search takes for legal the scenario's reader takes and nothing else") {
   const Library library("");
-  const TrainingSpace space(problem(3), library, {}, false);
+  const TrainingSpace space(training_problem(3), library, {}, false);
   std::mt19937 random(7);
   const auto one_of = [&](std::initializer_list<int> values) {
     return values.begin()[random() % values.size()];
@@ -309,7 +314,7 @@ std::string refusal_of_space(const std::string& text) {
   const std::string path = scratch.write("s.space.json", text);
   try {
     const Library library("");
-    TrainingSpace(problem(3), library, load_space(path), false).groups();
+    TrainingSpace(training_problem(3), library, load_space(path), false).groups();
   } catch (const Error& error) {
     CHECK(error.kind() == Error::Kind::kInput);
     return std::string(error.what()).substr(path.size());

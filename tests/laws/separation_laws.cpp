@@ -13,7 +13,7 @@ using namespace moebius;
 
 namespace {
 
-constexpr int kAttention = 2, kExperts = 2;  // ranks
+constexpr int kAttentionRanks = 2, kExpertRanks = 2;
 
 // Requests that all decode together, on each replica four of them; experts in every layer, none shared.
 ServingJob job_of(int layers, int microbatches) {
@@ -23,14 +23,14 @@ ServingJob job_of(int layers, int microbatches) {
   job.model.first_dense = 0;
   job.model.moe_step = 1;
   job.model.experts.shared = job.model.experts.shared_width = 0;
-  job.plan.dp = kAttention;
-  job.plan.ep = kExperts;
-  job.plan.apart = {kExperts, microbatches, kAttention, kExperts};
+  job.plan.dp = kAttentionRanks;
+  job.plan.ep = kExpertRanks;
+  job.plan.apart = {kExpertRanks, microbatches, kAttentionRanks, kExpertRanks};
   job.plan.max_batch = 4;
   job.plan.token_budget = 64;
   job.plan.block_tokens = 4;
   job.workload = {.requests = 8, .input = {8, 8}, .output = {3, 3}, .popularity = {}};
-  job.ranks_per_node = kAttention;
+  job.ranks_per_node = kAttentionRanks;
   return job;
 }
 
@@ -64,7 +64,7 @@ double layer_seconds(int microbatches, const World& world, const Costs& costs) {
 // back: the longest of m Ta, m Tf and Ta + Tf + 2 Tc is what a layer takes. Without ways to go two
 // microbatches keep both of two equal sides busy: 2 Ta a layer, which is what either side computes.
 TEST_CASE("microbatches that go to and fro take as long as the longer side, or as one of them all the way") {
-  const World world = instant_network(kAttention + kExperts);
+  const World world = instant_network(kAttentionRanks + kExpertRanks);
   constexpr double kUnit = 0.1;  // beside which what starts an exchange is nothing
   const struct {
     double attention, experts;
@@ -81,7 +81,7 @@ TEST_CASE("microbatches that go to and fro take as long as the longer side, or a
 // One microbatch tells Ta + Tf + 2 Tc; with ways as long as half a stage (2 Tc = Ta = Tf) that is three
 // stages: two microbatches leave each side idle for a third, three keep both busy.
 TEST_CASE("ways of half a stage take three microbatches to hide") {
-  World world = instant_network(kAttention + kExperts);
+  World world = instant_network(kAttentionRanks + kExpertRanks);
   world.link_latency = Time{500'000};
   const double there_and_back = layer_seconds(1, world, {1e-6, 1e-6}) - 2e-6;
   const Costs stages{there_and_back, there_and_back};
@@ -101,8 +101,8 @@ TEST_CASE("one rank stands for all of its side") {
   CHECK(decode_seconds(folded, world, costs) == Approx(decode_seconds(unfolded, world, costs)).epsilon(5e-3));
 }
 
-// With an expert a rank, every token goes to as many ranks as it has experts: its row and weights there, a row
-// back, in each layer. Eight requests of 8 tokens are prefilled whole and decode twice (the last of three
+// With an expert a rank, every token goes to as many ranks as it has experts: its row and weights there, a
+// row back, in each layer. Eight requests of 8 tokens are prefilled whole and decode twice (the last of three
 // tokens is not fed back).
 TEST_CASE("tokens go once to each rank that has one of their experts") {
   ServingJob job = job_of(3, 2);

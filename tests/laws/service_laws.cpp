@@ -6,27 +6,18 @@
 
 #include <catch2/catch.hpp>
 
+#include "tests/laws/row_cost.h"
 #include "workloads/routing/random_stream.h"
 #include "workloads/serving/system/serving_system.h"
 
 namespace moebius {
 namespace {
 
-// A millisecond an iteration, and a microsecond for each row of the fullest replica.
-class RowCost : public StepCost {
- public:
-  double seconds(std::span<const StepShape> replicas) override {
-    std::int64_t most = 0;
-    for (const StepShape& shape : replicas) most = std::max(most, shape.rows());
-    return 1e-3 + 1e-6 * static_cast<double>(most);
-  }
-};
-
 // Requests of 1 to 2,000 tokens in and 1 to 100 out, a hundred a second; sessions of four share what is
 // before.
-class MadeTraffic : public TrafficStream {
+class SharedSessions : public TrafficStream {
  public:
-  explicit MadeTraffic(int requests) : left_(requests) {}
+  explicit SharedSessions(int requests) : left_(requests) {}
   bool next(TrafficRequest& request) override {
     if (left_-- == 0) return false;
     request = {};
@@ -68,9 +59,9 @@ SystemRules apart(StepCost& cost) {
   return rules;
 }
 
-ServingFigures run(const SystemRules& rules, double* transferred = nullptr) {
-  MadeTraffic::inputs = MadeTraffic::outputs = 0;
-  OpenFeed feed(std::make_unique<MadeTraffic>(2000));
+ServingFigures serve_sessions(const SystemRules& rules, double* transferred = nullptr) {
+  SharedSessions::inputs = SharedSessions::outputs = 0;
+  OpenFeed feed(std::make_unique<SharedSessions>(2000));
   ServingSystem system(rules, feed);
   while (system.advance()) continue;
   if (transferred != nullptr) *transferred = system.transferred_bytes();
@@ -86,35 +77,35 @@ TEST_CASE("every request ends, and all tokens come that were asked for") {
     SystemRules rules;
     rules.pools = {pool_of(PoolRole::kBoth, cost, 2, 2)};
     rules.pools[0].instance.replica.policy = policy;
-    const ServingFigures figures = run(rules);
+    const ServingFigures figures = serve_sessions(rules);
     CHECK(figures.completed == 2000);
     const double seconds = static_cast<double>(figures.completed) / figures.goodput_rps;
-    CHECK(figures.output_tokens_per_s * seconds == Approx(static_cast<double>(MadeTraffic::outputs)));
+    CHECK(figures.output_tokens_per_s * seconds == Approx(static_cast<double>(SharedSessions::outputs)));
   }
 }
 
 TEST_CASE("caches that are handed over have the bytes of the prompts that go on decoding") {
   RowCost cost;
   double transferred = 0;
-  const ServingFigures figures = run(apart(cost), &transferred);
+  const ServingFigures figures = serve_sessions(apart(cost), &transferred);
   CHECK(figures.completed == 2000);
-  CHECK(transferred == 1000.0 * static_cast<double>(MadeTraffic::inputs));
+  CHECK(transferred == 1000.0 * static_cast<double>(SharedSessions::inputs));
 }
 
 TEST_CASE("layers that leave as they are computed never arrive later") {
   RowCost cost;
   SystemRules rules = apart(cost);
-  const double with = run(rules).e2e.mean;
+  const double with = serve_sessions(rules).e2e.mean;
   rules.transfer.layerwise = false;
-  CHECK(run(rules).e2e.mean > with);
+  CHECK(serve_sessions(rules).e2e.mean > with);
 }
 
 TEST_CASE("a first token that comes from where decoding goes on comes later, and nothing else changes") {
   RowCost cost;
   SystemRules rules = apart(cost);
-  const ServingFigures early = run(rules);
+  const ServingFigures early = serve_sessions(rules);
   rules.transfer.brings_first_token = true;
-  const ServingFigures late = run(rules);
+  const ServingFigures late = serve_sessions(rules);
   CHECK(late.ttft.mean > early.ttft.mean);
   CHECK(late.ttft.p50 >= early.ttft.p50);
   CHECK(late.tpot.mean < early.tpot.mean);
@@ -124,9 +115,9 @@ TEST_CASE("a first token that comes from where decoding goes on comes later, and
 TEST_CASE("where decoding has no room caches wait where they were computed, and prefill waits behind them") {
   RowCost cost;
   SystemRules rules = apart(cost);
-  const ServingFigures wide = run(rules);
+  const ServingFigures wide = serve_sessions(rules);
   rules.pools[1].instance.replica.pages = 40;
-  const ServingFigures narrow = run(rules);
+  const ServingFigures narrow = serve_sessions(rules);
   CHECK(narrow.completed == 2000);
   CHECK(narrow.e2e.mean > wide.e2e.mean);
 }
@@ -135,9 +126,9 @@ TEST_CASE("a shared prefix shortens the time to the first token and changes noth
   RowCost cost;
   SystemRules rules;
   rules.pools = {pool_of(PoolRole::kBoth, cost, 1, 1)};
-  const ServingFigures without = run(rules);
+  const ServingFigures without = serve_sessions(rules);
   rules.pools[0].instance.replica.shared_tokens = 64;
-  const ServingFigures with = run(rules);
+  const ServingFigures with = serve_sessions(rules);
   CHECK(with.completed == without.completed);
   CHECK(with.ttft.mean < without.ttft.mean);
 }
@@ -146,7 +137,7 @@ TEST_CASE("the same requests give the same figures") {
   RowCost cost;
   SystemRules rules = apart(cost);
   rules.pools[1].instance.replica.speculation = {2, 0.7};
-  const ServingFigures one = run(rules), other = run(rules);
+  const ServingFigures one = serve_sessions(rules), other = serve_sessions(rules);
   CHECK(one.e2e.mean == other.e2e.mean);
   CHECK(one.itl.p99 == other.itl.p99);
 }
@@ -177,7 +168,7 @@ TEST_CASE("users who wait for answers keep as many requests in the system as the
   SystemRules rules;
   rules.pools = {pool_of(PoolRole::kBoth, cost, 1, 1)};
   rules.pools[0].instance.replica.pages = 2000;
-  ClosedFeed feed(std::make_unique<MadeTraffic>(500), 10);
+  ClosedFeed feed(std::make_unique<SharedSessions>(500), 10);
   ServingSystem system(rules, feed);
   std::int64_t most = 0;
   while (system.advance()) most = std::max(most, system.waiting());

@@ -27,7 +27,7 @@ ServingJob job_of(int requests, int input, int output) {
   return job;
 }
 
-ServingFigures simulate(const ServingJob& job, const World& world, const CostSource& cost) {
+ServingFigures simulate_serving(const ServingJob& job, const World& world, const CostSource& cost) {
   const Cluster cluster = make_cluster(world);
   Serving serving(job);
   Recorder recorder(serving.layout(), {.detail = Detail::kNone});
@@ -48,7 +48,7 @@ TEST_CASE("tokens come when their iterations end") {
   job.model.experts = {};
   const double p = job.model.layers * kPrompts, d = job.model.layers * kDecode;
   const NamedCost cost({{OpKind::kAttention, {kPrompts}}, {OpKind::kPagedAttention, {kDecode}}});
-  const ServingFigures figures = simulate(job, {.nodes = 1, .per_node = 1}, cost);
+  const ServingFigures figures = simulate_serving(job, {.nodes = 1, .per_node = 1}, cost);
   CHECK(figures.completed == 4);
   CHECK(figures.iterations == 4);
   CHECK(figures.prefills == 2);
@@ -68,9 +68,9 @@ TEST_CASE("folded and unfolded serving of a routed model agree") {
     World world{.nodes = 2, .per_node = 2};
     world.nic = 1e8;  // slow enough that communication decides
     const NamedCost cost({{OpKind::kAttention, {1e-5}}, {OpKind::kGroupedGemm, {1e-6, 0, true}}});
-    const ServingFigures folded = simulate(job, world, cost);
+    const ServingFigures folded = simulate_serving(job, world, cost);
     job.plan.fold = false;
-    const ServingFigures unfolded = simulate(job, world, cost);
+    const ServingFigures unfolded = simulate_serving(job, world, cost);
     CHECK(folded.e2e.mean == Approx(unfolded.e2e.mean).epsilon(0.005));
     CHECK(folded.ttft.p99 == Approx(unfolded.ttft.p99).epsilon(0.005));
   }
@@ -96,7 +96,7 @@ TEST_CASE("no token comes sooner than the memory gives weights, cache and states
   for (const DeltaNet& delta : {DeltaNet{}, DeltaNet{16, 64, 128, 128, 4}}) {
     job.model.delta = delta;
     job.model.full_attention_every = delta.given() ? 4 : 0;
-    const ServingFigures figures = simulate(job, {.nodes = 1, .per_node = 1}, *cost);
+    const ServingFigures figures = simulate_serving(job, {.nodes = 1, .per_node = 1}, *cost);
     Serving serving(job);
     const double weights = serving.memory({}).classes[0].at_peak[static_cast<int>(MemoryKind::kWeights)].value -
                            2.0 * 32000 * 2048;  // of the embedding, a few rows are read
@@ -137,7 +137,7 @@ TEST_CASE("an FP8 cache takes half the memory and is priced as one") {
   CHECK(cache_bytes() ==
         Approx(wide * (1 + 4.0 / 128) / 2).epsilon(1e-4));  // one byte, a scale for 128 elements
   const Listener listener;
-  simulate(job, {.nodes = 1, .per_node = 1}, listener);
+  simulate_serving(job, {.nodes = 1, .per_node = 1}, listener);
   CHECK(listener.stored == DType::kFp8);
 }
 
@@ -148,7 +148,7 @@ TEST_CASE("attention is priced with the keys of every sequence") {
   job.workload.input = {3, 20};
   job.plan.token_budget = 100;
   const Listener listener;
-  simulate(job, {.nodes = 1, .per_node = 1}, listener);
+  simulate_serving(job, {.nodes = 1, .per_node = 1}, listener);
   std::vector<std::int32_t> expected;
   for (int request = 0; request < 4; ++request)
     expected.push_back(lengths_of(job.workload, request).input + 2);

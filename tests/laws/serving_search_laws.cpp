@@ -7,16 +7,16 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
+#include "tests/catch.h"
 #include "tests/laws/simulator.h"
 #include "workloads/study/search/serving_search.h"
-#include "tests/catch.h"
 
 namespace moebius {
 namespace {
 
 // A few small layers on one or two nodes; requests that are there at once, that users ask for, or that come
 // at times of their own.
-Document problem(std::uint32_t seed) {
+Document serving_problem(std::uint32_t seed) {
   std::mt19937 random(seed);
   const auto one_of = [&](std::initializer_list<const char*> values) {
     return values.begin()[random() % values.size()];
@@ -43,7 +43,7 @@ Document problem(std::uint32_t seed) {
       "problem");
 }
 
-SpaceFile space_of(std::uint32_t seed) {
+SpaceFile serving_space(std::uint32_t seed) {
   SpaceFile space{"space", {}};
   for (const char* phase : {"/plan/prefill", "/plan/decode"}) {
     space.axes.push_back({fmt::format("{}/attention/tp", phase), {"1", seed % 2 == 0 ? "2" : "8"}});
@@ -60,7 +60,7 @@ SpaceFile space_of(std::uint32_t seed) {
   return space;
 }
 
-SearchRequest request_for(const Library& library, const Document& base, std::uint32_t seed) {
+SearchRequest serving_request(const Library& library, const Document& base, std::uint32_t seed) {
   SearchRequest request;
   request.rough = simulator(NetworkDetail::kAlphaBeta);
   request.fine = simulator(NetworkDetail::kFluid);
@@ -84,9 +84,9 @@ TEST_CASE("the best plan of a service that bounds lead to is the best of all in 
   std::int64_t legal = 0, ran = 0;
   int bounded = 0;
   for (std::uint32_t seed = 1; seed <= 20; ++seed) {
-    const Document base = problem(seed);
-    const SpaceFile space = space_of(seed);
-    SearchRequest request = request_for(library, base, seed);
+    const Document base = serving_problem(seed);
+    const SpaceFile space = serving_space(seed);
+    SearchRequest request = serving_request(library, base, seed);
     INFO("problem " << seed << ", goal " << name_of(request.goal) << ", attainment " << request.attainment);
     request.top = 10'000;  // none is ruled out
     const SearchResult each = search_serving(base, space, request);
@@ -119,11 +119,11 @@ TEST_CASE("the best plan of a service that bounds lead to is the best of all in 
 TEST_CASE("the highest rate of a plan keeps the share of promises that was asked for") {
   const Library library("");
   for (std::uint32_t seed = 1; seed <= 20; ++seed) {
-    const Document base = problem(seed);
-    SearchRequest request = request_for(library, base, seed);
+    const Document base = serving_problem(seed);
+    SearchRequest request = serving_request(library, base, seed);
     if (request.attainment == 0) continue;
     request.top = 1;
-    const SearchResult result = search_serving(base, space_of(seed), request);
+    const SearchResult result = search_serving(base, serving_space(seed), request);
     const PlanFigures& best = result.plans.front().rough;
     INFO("problem " << seed);
     if (best.value > 0) CHECK(best.figure("slo_attainment") >= request.attainment);
@@ -143,15 +143,15 @@ std::string refusal(const Document& base, const SpaceFile& space, SearchRequest 
 
 TEST_CASE("a search of a service that cannot be made is refused with what is missing") {
   const Library library("");
-  Document batch = problem(1);
+  Document batch = serving_problem(1);
   set_at_pointer(batch, "/workload/trace",
                  R"({"generator": "batch", "requests": 4, "input": 64, "output": 4})");
   set_at_pointer(batch, "/workload/users", "0");
-  SearchRequest request = request_for(library, batch, 4);
+  SearchRequest request = serving_request(library, batch, 4);
   request.goal = SearchGoal::kGoodput;
   request.attainment = 0.9;
   CHECK(
-      refusal(batch, space_of(1), request) ==
+      refusal(batch, serving_space(1), request) ==
       "problem: /workload: --attainment looks for the highest rate of requests: expected requests that come "
       "at times of their own, found all of them at once");
   request.attainment = 0;
@@ -163,7 +163,7 @@ TEST_CASE("a search of a service that cannot be made is refused with what is mis
                  Catch::Contains("unknown key \"max_batchh\" (did you mean \"max_batch\"?)"));
   set_at_pointer(batch, "/sla/0/ttft", "\"0 s\"");
   set_at_pointer(batch, "/sla/0/tpot", "\"0 s\"");
-  CHECK(refusal(batch, space_of(1), request) ==
+  CHECK(refusal(batch, serving_space(1), request) ==
         "problem: /sla: goodput counts requests that are given what they are promised: expected promises, "
         "found none; or --goal throughput");
 }

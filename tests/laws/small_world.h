@@ -38,6 +38,10 @@ struct World {
   bool reduces = false, network_reduces = false;  // switches of nodes, of the network
   int expert_queue = 0;                           // the priority queue of dispatch and combine
 };
+// Of a World as it is by default: the host's latency and one switch, or three; the rate of a NIC.
+inline constexpr double kWithinLeaf = 2.5e-6, kBetweenLeaves = 3.5e-6, kNicRate = 50e9;
+inline constexpr double kMB = 1e6;
+
 Cluster make_cluster(const World& world);
 // A node whose links are so fast that a message takes a nanosecond or two.
 inline World instant_network(int devices) {
@@ -122,6 +126,9 @@ struct Run {
   SimOptions options = {};
 };
 WorldRun simulate(const Run& run);
+
+// An op on all ranks.
+double seconds_of(const World& world, const LayoutSpec& ranks, const Op& op, const SimOptions& options = {});
 
 // The fragment once for each class.
 std::vector<Submission> on_all_classes(const Layout& layout, const FragmentPtr& fragment);
@@ -289,6 +296,13 @@ inline std::vector<Submission> on_all_classes(const Layout& layout, const Fragme
     submissions.push_back({.fragment = fragment, .rank_class = static_cast<std::int32_t>(i), .after = {}});
   }
   return submissions;
+}
+
+inline double seconds_of(const World& world, const LayoutSpec& ranks, const Op& op,
+                         const SimOptions& options) {
+  const Cluster cluster = make_cluster(world);
+  const Layout layout = make_layout(ranks);
+  return simulate({cluster, layout, on_all_classes(layout, make_fragment({{op}})), {}, options}).seconds();
 }
 
 }  // namespace moebius

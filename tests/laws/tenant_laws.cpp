@@ -9,8 +9,6 @@ using namespace moebius;
 
 namespace {
 
-constexpr double kLatency = 3.5e-6;  // 2 us + three switches of 0.5 us
-
 // `small` exchanges 100 MB: 50 MB each way, 1 ms on an idle uplink. `large` exchanges 600 MB a host, 9 of its
 // messages on each uplink at a time.
 std::vector<TenantFigures> share_an_uplink(int queue_of_small, bool fold) {
@@ -47,10 +45,10 @@ std::vector<TenantFigures> share_an_uplink(int queue_of_small, bool fold) {
 TEST_CASE("tenants in one queue share an uplink by the number of their messages") {
   for (const bool fold : {true, false}) {
     const std::vector<TenantFigures> figures = share_an_uplink(0, fold);
-    REQUIRE(figures[0].alone_s == Approx(1e-3 + kLatency).epsilon(1e-6));
-    REQUIRE(figures[0].together_s == Approx(10e-3 + kLatency).epsilon(1e-6));
-    REQUIRE(figures[1].alone_s == Approx(18e-3 + kLatency).epsilon(1e-6));
-    REQUIRE(figures[1].together_s == Approx(19e-3 + kLatency).epsilon(1e-6));
+    REQUIRE(figures[0].alone_s == Approx(1e-3 + kBetweenLeaves).epsilon(1e-6));
+    REQUIRE(figures[0].together_s == Approx(10e-3 + kBetweenLeaves).epsilon(1e-6));
+    REQUIRE(figures[1].alone_s == Approx(18e-3 + kBetweenLeaves).epsilon(1e-6));
+    REQUIRE(figures[1].together_s == Approx(19e-3 + kBetweenLeaves).epsilon(1e-6));
   }
 }
 
@@ -59,7 +57,7 @@ TEST_CASE("a tenant in a higher queue is not slowed by one that fills the core")
   for (const bool fold : {true, false}) {
     const std::vector<TenantFigures> figures = share_an_uplink(1, fold);
     REQUIRE(figures[0].slowdown() == Approx(1).epsilon(1e-6));
-    REQUIRE(figures[1].together_s == Approx(19e-3 + kLatency).epsilon(1e-6));
+    REQUIRE(figures[1].together_s == Approx(19e-3 + kBetweenLeaves).epsilon(1e-6));
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "tests/laws/block_chain.h"
 #include "workloads/serving/system/tiers/tiered_cache.h"
 #include "workloads/serving/system/tiers/turn_forecast.h"
 
@@ -10,12 +11,6 @@ namespace moebius {
 namespace {
 
 using namespace literals;
-
-std::vector<kv::BlockHash> chain_of(kv::BlockHash first, std::int64_t blocks) {
-  std::vector<kv::BlockHash> chain;
-  for (std::int64_t i = 0; i < blocks; ++i) chain.push_back(first + static_cast<kv::BlockHash>(i));
-  return chain;
-}
 
 class NoCost : public StepCost {
  public:

@@ -6,6 +6,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "tests/laws/block_chain.h"
+#include "tests/laws/row_cost.h"
 #include "workloads/routing/random_stream.h"
 #include "workloads/serving/system/serving_system.h"
 #include "workloads/serving/system/tiers/shared_link.h"
@@ -15,16 +17,6 @@ namespace moebius {
 namespace {
 
 using namespace literals;
-
-// A millisecond an iteration, and ten microseconds for each row of the fullest replica.
-class RowCost : public StepCost {
- public:
-  double seconds(std::span<const StepShape> replicas) override {
-    std::int64_t most = 0;
-    for (const StepShape& shape : replicas) most = std::max(most, shape.rows());
-    return 1e-3 + 1e-5 * static_cast<double>(most);
-  }
-};
 
 // Sixty conversations that take turns at random: each turn says all that was said before and something new.
 class Conversations : public TrafficStream {
@@ -95,13 +87,13 @@ SystemRules system_of(StepCost& cost) {
   return rules;
 }
 
-struct Run {
+struct ConversationRun {
   ServingFigures figures;
   PrefixTotals prefixes;
   std::optional<TierFigures> tiers;
 };
 
-Run run(const SystemRules& rules, int requests = 1500) {
+ConversationRun converse(const SystemRules& rules, int requests = 1500) {
   OpenFeed feed(std::make_unique<Conversations>(requests));
   ServingSystem system(rules, feed);
   while (system.advance()) continue;
@@ -131,21 +123,15 @@ std::vector<TierPlan> plans() {
   return plans;
 }
 
-std::vector<kv::BlockHash> chain_of(kv::BlockHash first, std::int64_t blocks) {
-  std::vector<kv::BlockHash> chain;
-  for (std::int64_t i = 0; i < blocks; ++i) chain.push_back(first + static_cast<kv::BlockHash>(i));
-  return chain;
-}
-
 }  // namespace
 
 TEST_CASE("blocks that are hit and blocks that are missed are all that were asked for") {
-  RowCost cost;
+  RowCost cost(1e-5);
   SystemRules rules = system_of(cost);
   for (const TierPlan& plan : plans()) {
     rules.pools.front().tiers = tiers_of(cost, 4);
     rules.pools.front().tiers->plan = plan;
-    const Run with = run(rules);
+    const ConversationRun with = converse(rules);
     const TierFigures& tiers = *with.tiers;
     INFO("write " << static_cast<int>(plan.write) << ", prefetch " << static_cast<int>(plan.prefetch)
                   << ", cluster " << plan.cluster);
@@ -164,29 +150,29 @@ TEST_CASE("blocks that are hit and blocks that are missed are all that were aske
 }
 
 TEST_CASE("tiers without room are tiers that are absent") {
-  RowCost cost;
+  RowCost cost(1e-5);
   SystemRules rules = system_of(cost);
-  const Run absent = run(rules);
+  const ConversationRun absent = converse(rules);
   rules.pools.front().tiers = tiers_of(cost, 4);
   rules.pools.front().tiers->dram_blocks = rules.pools.front().tiers->ssd_blocks = 0;
-  const Run empty = run(rules);
+  const ConversationRun empty = converse(rules);
   CHECK(empty.figures.ttft.mean == absent.figures.ttft.mean);
   CHECK(empty.figures.itl.p99 == absent.figures.itl.p99);
   CHECK(empty.prefixes.hit_blocks == absent.prefixes.hit_blocks);
 }
 
 TEST_CASE("blocks that come from below shorten the time to the first token") {
-  RowCost cost;
+  RowCost cost(1e-5);
   SystemRules rules = system_of(cost);
-  const Run alone = run(rules);
+  const ConversationRun alone = converse(rules);
   rules.pools.front().tiers = tiers_of(cost, 4);
-  const Run with = run(rules);
+  const ConversationRun with = converse(rules);
   CHECK(with.tiers->hit_dram + with.tiers->hit_ssd > 0);
   CHECK(with.figures.ttft.mean < alone.figures.ttft.mean);
   // Drives that are slower than computing are left alone: nothing is lost.
   rules.pools.front().tiers->ssd_read.rate = {1e6};
   rules.pools.front().tiers->dram_blocks = 1;
-  const Run slow = run(rules);
+  const ConversationRun slow = converse(rules);
   CHECK(slow.tiers->hit_ssd == 0);
   CHECK(slow.tiers->recomputed > 0);
 }
@@ -231,7 +217,7 @@ TEST_CASE("a link never does more than its rate") {
 
 TEST_CASE("a load takes as long as its slowest way, and comes behind what is there before it") {
   // Ten blocks of host memory: ten milliseconds over the host link; a second load waits for the first.
-  RowCost cost;
+  RowCost cost(1e-5);
   TierRules rules = tiers_of(cost, 2);
   rules.plan.always_load = true;
   TieredCache cache(rules);
@@ -250,7 +236,7 @@ TEST_CASE("a load takes as long as its slowest way, and comes behind what is the
 }
 
 TEST_CASE("an inclusive tier keeps what comes up and an exclusive one gives it away") {
-  RowCost cost;
+  RowCost cost(1e-5);
   for (const bool exclusive : {false, true}) {
     TierRules rules = tiers_of(cost, 2);
     rules.plan.always_load = true;
@@ -268,7 +254,7 @@ TEST_CASE("an inclusive tier keeps what comes up and an exclusive one gives it a
 }
 
 TEST_CASE("other nodes know of a block when the index has told them, and ask in vain for one that has gone") {
-  RowCost cost;
+  RowCost cost(1e-5);
   TierRules rules = tiers_of(cost, 4);
   rules.plan.cluster = true;
   rules.plan.always_load = true;
@@ -295,7 +281,7 @@ TEST_CASE("other nodes know of a block when the index has told them, and ask in 
 
 TEST_CASE("a request waits for what was sent for, or up to the limit") {
   // Eight blocks of the drives, half a rate: 8 x 0.25 / 0.5 = 4 ms and the latency.
-  RowCost cost;
+  RowCost cost(1e-5);
   TierRules rules = tiers_of(cost, 2);
   rules.dram_blocks = 8;
   rules.plan.write = WritePolicy::kThrough;
@@ -324,7 +310,7 @@ TEST_CASE("a request waits for what was sent for, or up to the limit") {
 }
 
 TEST_CASE("blocks that leave are written where the policy says") {
-  RowCost cost;
+  RowCost cost(1e-5);
   const auto written = [&](WritePolicy write, bool second_use) {
     TierRules rules = tiers_of(cost, 2);
     rules.dram_blocks = 8;

@@ -4,53 +4,17 @@
 #include <map>
 #include <numeric>
 
-#include "../unit/training/small_job.h"
-#include "small_world.h"
-#include "workloads/schedule/recorder.h"
+#include "tests/laws/simulated_step.h"
 
 using namespace moebius;
-
-namespace {
-
-struct StepResult {
-  double seconds = 0;
-  Metrics metrics;
-};
-
-StepResult simulate(const TrainingJob& job, const World& world, const CostSource& cost,
-                    NetworkDetail detail = NetworkDetail::kFluid, Driver driver = Driver::kPlain) {
-  const Cluster cluster = make_cluster(world);
-  Training training(job);
-  Recorder recorder(training.layout(), {});
-  auto executor = make_sim_executor(cluster, training.layout(), {&cost}, recorder, {detail, driver});
-  const Time end = execute(training, *executor, recorder);
-  return {end.seconds(), recorder.finish(end)};
-}
-
-// Stages of equal work: attention alone costs something, every stage has as many layers.
-TrainingJob equal_stages(int stages, int microbatches) {
-  TrainingJob job;
-  job.model = small_model();
-  job.model.experts = {};
-  job.model.first_dense = 0;
-  job.model.layers = stages;
-  job.model.vocabulary = 16;  // a head of next to no work, so that slices are equal
-  job.plan.pp = stages;
-  job.workload.sequence_length = 32;
-  job.workload.global_batch = microbatches;
-  return job;
-}
-
-}  // namespace
 
 // m microbatches on p equal stages: m + p - 1 slots of forward plus backward time, of which p - 1 are bubble
 // (Narayanan et al., SC'21, section 2.2).
 TEST_CASE("the simulated bubble of equal stages is (p-1)/(m+p-1)") {
-  constexpr double kForward = 1e-3, kBackward = 2e-3;
   for (const PipelineKind kind : {PipelineKind::k1F1B, PipelineKind::kGpipe}) {
     for (const auto& [stages, microbatches] : {std::pair{4, 16}, {8, 8}, {2, 5}, {1, 3}}) {
       const World world = instant_network(stages);
-      const NamedCost cost({{OpKind::kAttention, {kForward}}, {OpKind::kAttentionGrad, {kBackward}}});
+      const NamedCost cost = cost_of_passes();
       TrainingJob job = equal_stages(stages, microbatches);
       job.plan.schedule = kind;
       const StepResult step = simulate(job, world, cost);
@@ -124,6 +88,6 @@ TEST_CASE("without sharing of wires a step is never longer") {
   World world{.nodes = 1, .per_node = 4};
   world.link = 1e9;
   const NamedCost cost({{OpKind::kAttention, {1e-5}}, {OpKind::kAttentionGrad, {2e-5}}});
-  const double alone = simulate(job, world, cost, NetworkDetail::kAlphaBeta).seconds;
-  CHECK(alone <= simulate(job, world, cost, NetworkDetail::kFluid).seconds * (1 + 1e-9));
+  const double alone = simulate(job, world, cost, {NetworkDetail::kAlphaBeta}).seconds;
+  CHECK(alone <= simulate(job, world, cost, {NetworkDetail::kFluid}).seconds * (1 + 1e-9));
 }

@@ -3,9 +3,7 @@
 
 #include <map>
 
-#include "../unit/training/small_job.h"
-#include "small_world.h"
-#include "workloads/schedule/recorder.h"
+#include "tests/laws/simulated_step.h"
 #include "workloads/training/device_speeds.h"
 #include "workloads/training/pipeline/columns.h"
 
@@ -13,35 +11,14 @@ using namespace moebius;
 
 namespace {
 
-constexpr double kForward = 1e-3, kBackward = 2e-3;
-
-// Layers of equal work, one for each stage; attention alone costs something.
-TrainingJob job_of(int stages, int replicas, int microbatches) {
-  TrainingJob job;
-  job.model = small_model();
-  job.model.experts = {};
-  job.model.first_dense = 0;
-  job.model.layers = stages;
-  job.model.vocabulary = 16;
-  job.plan.pp = stages;
-  job.plan.dp = replicas;
-  job.workload.sequence_length = 32;
-  job.workload.global_batch = microbatches * replicas;
-  return job;
-}
-
 double seconds_of(TrainingJob job, const SpeedVariation& variation, bool fold) {
   const Cluster cluster = make_cluster(instant_network(job.plan.ranks()));
-  const NamedCost cost({{OpKind::kAttention, {kForward}}, {OpKind::kAttentionGrad, {kBackward}}});
   job.plan.fold = fold;
   if (variation.any()) {
     job.speeds.emplace(variation, 7);
     job.column_kinds = with_slow_columns(job.plan, {}, *job.speeds);
   }
-  Training training(job);
-  Recorder recorder(training.layout(), {});
-  auto executor = make_sim_executor(cluster, training.layout(), {&cost}, recorder, {});
-  return execute(training, *executor, recorder).seconds();
+  return simulate(job, cluster, cost_of_passes()).seconds;
 }
 
 }  // namespace
@@ -51,7 +28,7 @@ TEST_CASE("a step of replicas takes as long as that of the slowest device") {
   const SpeedVariation variation{.sigma = 0.03};
   const DeviceSpeeds speeds(variation, 7);
   const double slowest = speeds.of(slowest_device(speeds, 32));
-  const TrainingJob job = job_of(1, 32, 4);
+  const TrainingJob job = equal_stages(1, 4, 32);
   for (const bool fold : {false, true})
     CHECK(seconds_of(job, variation, fold) == Approx(4 * (kForward + kBackward) / slowest).epsilon(1e-5));
 }
@@ -74,7 +51,7 @@ TEST_CASE("the slowest of n devices is as slow as the smallest of n normal numbe
 TEST_CASE("a slow device paces its pipeline and, over the reduction of gradients, all others") {
   const SpeedVariation variation{.slow = {{5, 0.8}}};  // stage 2 of replica 1
   for (const bool fold : {false, true}) {
-    const double seconds = seconds_of(job_of(4, 2, 12), variation, fold);
+    const double seconds = seconds_of(equal_stages(4, 12, 2), variation, fold);
     CHECK(seconds == Approx(0.045 + 0.002 + 0.004 + 0.00175 + 0.0005).epsilon(1e-4));
   }
 }
@@ -83,7 +60,7 @@ TEST_CASE("folded columns of unlike speed take as long as all their ranks one by
   for (const double sigma : {0.005, 0.05}) {
     for (const SpeedLaw law : {SpeedLaw::kNormal, SpeedLaw::kLogNormal}) {
       const SpeedVariation variation{.law = law, .sigma = sigma};
-      const TrainingJob job = job_of(4, 24, 8);
+      const TrainingJob job = equal_stages(4, 8, 24);
       const double unfolded = seconds_of(job, variation, false);
       CHECK(seconds_of(job, variation, true) == Approx(unfolded).epsilon(0.005));
       CHECK(unfolded > seconds_of(job, {}, true));

@@ -1,31 +1,14 @@
 // What it costs to set up the machines of a large cluster: recorded, never asserted.
 #include <catch2/catch.hpp>
 
-#include <ctime>
-
-#include <sys/resource.h>
-
 #include "hw/catalog.h"
 #include "hw/cluster.h"
 #include "hw/fabric/figures.h"
+#include "tests/perf/process_use.h"
 #include "tests/process.h"
 #include "workloads/report/report.h"
 
 using namespace moebius;
-
-namespace {
-
-double cpu_seconds() {
-  return static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
-}
-
-double resident_megabytes() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return static_cast<double>(usage.ru_maxrss) / 1024;
-}
-
-}  // namespace
 
 TEST_CASE("a platform of 100,000 devices is set up by arithmetic") {
   const double start = cpu_seconds(), before = resident_megabytes();

@@ -3,17 +3,13 @@
 #include <catch2/catch.hpp>
 
 #include <cstdio>
-#include <ctime>
 
+#include "tests/perf/process_use.h"
 #include "workloads/routing/routing.h"
 
 namespace {
 
 using namespace moebius;
-
-double cpu_seconds() {
-  return static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
-}
 
 // DeepSeek-V3's router over 64 ranks of 4,096 tokens: one of the 58 draws of a step.
 void record(const char* name, Popularity popularity, int groups, int active_groups) {

@@ -2,26 +2,14 @@
 // each.
 #include <catch2/catch.hpp>
 
-#include <sys/resource.h>
-
 #include <cstdio>
-#include <ctime>
 
 #include "tests/laws/small_world.h"
+#include "tests/perf/process_use.h"
 
 using namespace moebius;
 
 namespace {
-
-double cpu_seconds() {
-  return static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
-}
-
-double resident_megabytes() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return static_cast<double>(usage.ru_maxrss) / 1024;
-}
 
 // A pipeline stage's microbatch: receive, 40 kernels with two exchanges among them, send.
 FragmentPtr stage_fragment(bool is_first, bool is_last, const RoutePtr& route) {

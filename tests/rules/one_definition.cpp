@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/rules/source_root.h"
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -47,7 +49,7 @@ TEST_CASE("a type is defined once") {
   std::map<std::string, std::string> places;
   int types = 0;
   for (const char* room : {"hw", "models", "workloads", "sim", "real", "viz"}) {
-    for (const auto& entry : fs::recursive_directory_iterator(fs::path(MOEBIUS_SOURCE_DIR) / room)) {
+    for (const auto& entry : fs::recursive_directory_iterator(moebius::kRoot / room)) {
       const std::string kind = entry.path().extension().string();
       if ((kind != ".h" && kind != ".cpp") || entry.path().filename() == "rehearsal.h") continue;
       for (const std::string& type : types_in(entry.path())) {
@@ -59,7 +61,7 @@ TEST_CASE("a type is defined once") {
     }
   }
   // Headers of tests are linked with the rooms; two tests of different programs may share a name.
-  for (const auto& entry : fs::recursive_directory_iterator(fs::path(MOEBIUS_SOURCE_DIR) / "tests")) {
+  for (const auto& entry : fs::recursive_directory_iterator(moebius::kRoot / "tests")) {
     if (entry.path().extension() != ".h") continue;
     for (const std::string& type : types_in(entry.path())) {
       INFO(type << " in " << entry.path());

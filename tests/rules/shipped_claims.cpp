@@ -5,12 +5,13 @@
 #include <string>
 
 #include "tests/process.h"
+#include "tests/rules/source_root.h"
 #include "workloads/validation/claims/claim.h"
 
 namespace {
 
 using namespace moebius;
-const std::string kClaims = std::string(MOEBIUS_SOURCE_DIR) + "/scenarios/baige";
+const std::string kClaims = (kRoot / "scenarios/baige").string();
 
 }  // namespace
 

@@ -12,6 +12,7 @@
 #include "hw/document.h"
 #include "models/model.h"
 #include "tests/process.h"
+#include "tests/rules/source_root.h"
 #include "workloads/scenario/extended_document.h"
 #include "workloads/scenario/scenario.h"
 #include "workloads/scenario/schema.h"
@@ -20,7 +21,6 @@ namespace {
 
 using namespace moebius;
 namespace fs = std::filesystem;
-const fs::path kRoot = MOEBIUS_SOURCE_DIR;
 
 std::vector<std::string> scenario_files() {
   std::vector<std::string> files;

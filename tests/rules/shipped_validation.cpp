@@ -5,11 +5,11 @@
 #include <string>
 
 #include "tests/process.h"
+#include "tests/rules/source_root.h"
 
 namespace {
 
 using namespace moebius;
-const std::string kRoot = MOEBIUS_SOURCE_DIR;
 
 std::string figure(double value, const std::string& more) {
   return R"({"moebius": 1, "kind": "collective", "name": "one send",
@@ -36,7 +36,7 @@ test::Finished validated(double value, const std::string& more) {
 }  // namespace
 
 TEST_CASE("every figure that the shipped scenarios expect is met or a known miss") {
-  const auto all = test::run("cd " + kRoot + " && " + MOEBIUS_BINARY + " validate");
+  const auto all = test::run("cd " + kRoot.string() + " && " + MOEBIUS_BINARY + " validate");
   INFO(all.out);
   INFO(all.err);
   CHECK(all.exit_code == 0);

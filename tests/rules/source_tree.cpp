@@ -12,11 +12,12 @@
 #include <vector>
 
 #include "tests/process.h"
+#include "tests/rules/source_root.h"
 
 namespace {
 
 namespace fs = std::filesystem;
-const fs::path kRoot = MOEBIUS_SOURCE_DIR;
+using moebius::kRoot;
 
 struct Source {
   std::string path;  // relative to the root: "hw/units.h"

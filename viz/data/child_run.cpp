@@ -36,6 +36,7 @@ ChildRun::~ChildRun() {
 void ChildRun::start(const std::vector<std::string>& command) {
   cancel();
   std::vector<char*> arguments;
+  arguments.reserve(command.size() + 1);
   for (const std::string& argument : command) arguments.push_back(const_cast<char*>(argument.c_str()));
   arguments.push_back(nullptr);
   winsize size{.ws_row = 50, .ws_col = 200, .ws_xpixel = 0, .ws_ypixel = 0};

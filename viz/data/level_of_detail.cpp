@@ -42,8 +42,9 @@ class Mixture {
   bool empty() const { return used_ == 0; }
 
  private:
-  std::array<double, 2 * kMaxCategories> ns_{};
-  std::array<std::uint8_t, 2 * kMaxCategories> places_{};
+  static constexpr int kPlaces = 2 * kMaxCategories;
+  std::array<double, kPlaces> ns_{};
+  std::array<std::uint8_t, kPlaces> places_{};
   int used_ = 0;
 };
 
@@ -130,13 +131,14 @@ void LevelOfDetail::draw_bins(const RowBins& bins, const TimeWindow& window, flo
   };
   Mixture mixture;
   std::size_t bin = bin_at(window.begin);
-  for (float x = 0; x < pixels; x += 1) {
-    const std::size_t end = bin_at(window.begin + per_pixel * static_cast<double>(x + 1));
+  const int columns = static_cast<int>(std::ceil(pixels));
+  for (int column = 0; column < columns; ++column) {
+    const std::size_t end = bin_at(window.begin + per_pixel * (column + 1));
     for (; bin < end; ++bin)
       if (bins.busy[bin] > 0) mixture.add(bins.category[bin], static_cast<double>(bins.busy[bin]));
     if (mixture.empty()) continue;
     const auto [category, ns] = mixture.take();
-    add_column(strokes, first, x, 1, category, ns / per_pixel);
+    add_column(strokes, first, static_cast<float>(column), 1, category, ns / per_pixel);
   }
 }
 

@@ -136,6 +136,7 @@ std::string breakdown(const Figures& figures) {
   for (std::size_t i = 0; i < by_time.size(); ++i) by_time[i] = i;
   std::stable_sort(by_time.begin(), by_time.end(), [&](auto a, auto b) { return order[a] > order[b]; });
   std::vector<std::vector<std::string>> sorted;
+  sorted.reserve(rows.size());
   for (const std::size_t i : by_time) sorted.push_back(rows[i]);
   return text + "<details><summary>by kind of op</summary>\n" +
          table({"op", "busy", "exposed", term("waiting")}, sorted) + "</details>\n";

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "hw/units.h"
+#include "viz/data/axis.h"
 #include "viz/ui/glossary.h"
 
 namespace moebius::viz {
@@ -138,8 +139,9 @@ void line_chart(const Theme& theme, const LineChart& chart) {
     return std::floor(at.y + height * static_cast<float>(1 - (value - low) / (high - low)));
   };
   draw->AddRectFilled(at, {at.x + width, at.y + height}, theme.panel);
-  const double step = axis_step(high - low, 4);
-  for (double mark = std::ceil(low / step) * step; mark < high; mark += step) {
+  const AxisMarks marks = axis_marks(low, high, 4);
+  for (int i = 0; i < marks.count; ++i) {
+    const double mark = marks.at(i);
     draw->AddRectFilled({at.x, y_of(mark)}, {at.x + width, y_of(mark) + 1}, theme.grid);
     put_text({at.x + 3, y_of(mark) - font() - 1}, theme.faint_text, chart.text(mark));
   }
@@ -147,17 +149,19 @@ void line_chart(const Theme& theme, const LineChart& chart) {
                          {width, height});
   const bool hovered = ImGui::IsItemHovered();
   const double per_pixel = chart.window.length() / static_cast<double>(width);
+  const int columns = static_cast<int>(std::ceil(width));
   for (std::size_t i = 0; i < chart.tracks.size(); ++i) {
     const Colour colour = theme.series(static_cast<int>(i));
     float last = -1;
-    for (float x = 0; x < width; x += 1) {
-      const double from = chart.window.begin + per_pixel * static_cast<double>(x);
+    for (int column = 0; column < columns; ++column) {
+      const double from = chart.window.begin + per_pixel * column;
       if (from + per_pixel < 0) continue;
       const Extent extent = chart.tracks[i]->between(static_cast<std::int64_t>(from),
                                                      static_cast<std::int64_t>(from + per_pixel));
       float top = y_of(extent.high), bottom = y_of(extent.low);
       if (last >= 0) top = std::min(top, last), bottom = std::max(bottom, last);
-      draw->AddRectFilled({at.x + x, top}, {at.x + x + 1, bottom + 2}, colour);
+      const float x = at.x + static_cast<float>(column);
+      draw->AddRectFilled({x, top}, {x + 1, bottom + 2}, colour);
       last = y_of(extent.low);
     }
   }
@@ -253,14 +257,6 @@ std::string axis_text(double ns, double step) {
     return fmt::format("{:.{}f} {}", ns / unit.ns, decimals, unit.name);
   }
   return "0";
-}
-
-double axis_step(double length, double most) {
-  if (length <= 0) return 1;
-  const double rough = length / most, power = std::pow(10, std::floor(std::log10(rough)));
-  for (const double factor : {1.0, 2.0, 5.0})
-    if (factor * power >= rough) return factor * power;
-  return 10 * power;
 }
 
 }  // namespace moebius::viz

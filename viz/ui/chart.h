@@ -72,7 +72,5 @@ std::string share_text(double share);
 std::string count_text(double count);
 // A time on an axis whose marks stand `step` ns apart: as many decimals as tell them apart.
 std::string axis_text(double ns, double step);
-// 1, 2 or 5 times a power of ten, for at most `most` marks over `length`.
-double axis_step(double length, double most);
 
 }  // namespace moebius::viz

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <string_view>
 
 namespace moebius::viz {
 namespace {
@@ -14,9 +15,16 @@ Colour from_hsv(float hue, float saturation, float value) {
   const auto part = [&](float shift) {
     const float k = std::fmod(hue + shift, 6.0f);
     const float c = value - value * saturation * std::clamp(std::min(k, 4 - k), 0.0f, 1.0f);
-    return static_cast<unsigned>(c * 255 + 0.5f);
+    return static_cast<unsigned>(std::lround(c * 255));
   };
   return colour_of(part(5), part(3), part(1));
+}
+
+// Of a name, so that a new kind leaves the colours of the others.
+unsigned shade_of(std::string_view name) {
+  unsigned hash = 2166136261;
+  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619;
+  return hash >> 8;
 }
 
 // Kinds in families: matrix products blue, experts' violet, attention orange, communication green, memory
@@ -26,17 +34,19 @@ Colour of_kind(OpKind kind, float value) {
   const auto between = [&](OpKind first, OpKind last) {
     return k >= static_cast<int>(first) && k <= static_cast<int>(last);
   };
-  const float shade = value - 0.07f * static_cast<float>(k % 3);
+  const unsigned own = shade_of(to_string(kind));
+  const float shade = value - 0.07f * static_cast<float>(own % 3);
   if (between(OpKind::kGemm, OpKind::kGemmWgrad)) return from_hsv(3.55f, 0.62f, shade);
   if (between(OpKind::kGroupedGemm, OpKind::kGroupedGemmWgrad)) return from_hsv(4.5f, 0.5f, shade);
-  if (kind == OpKind::kAttention || kind == OpKind::kAttentionGrad || kind == OpKind::kPagedAttention)
+  if (kind == OpKind::kAttention || kind == OpKind::kAttentionGrad || kind == OpKind::kPagedAttention ||
+      kind == OpKind::kIndexScores || kind == OpKind::kTopKeys)
     return from_hsv(0.5f, 0.72f, shade);
   if (kind == OpKind::kDispatch || kind == OpKind::kCombine) return from_hsv(2.1f, 0.6f, shade);
   if (kind == OpKind::kSend || kind == OpKind::kRecv) return from_hsv(3.0f, 0.55f, shade);
   if (is_host_copy(kind)) return from_hsv(1.0f, 0.55f, shade);
   if (is_communication(kind)) return from_hsv(0.05f, 0.6f, shade);
   if (kind == OpKind::kAdam) return from_hsv(5.3f, 0.45f, shade);
-  return from_hsv(static_cast<float>(k % 7) * 0.9f, 0.16f, shade * 0.9f);
+  return from_hsv(static_cast<float>(own % 7) * 0.9f, 0.16f, shade * 0.9f);
 }
 
 constexpr std::array<Colour, 8> kSeries{
@@ -47,7 +57,7 @@ Colour mixed(Colour a, Colour b, double share) {
   Colour out = 0xff000000;
   for (int shift = 0; shift < 24; shift += 8) {
     const auto from = static_cast<double>(a >> shift & 0xff), to = static_cast<double>(b >> shift & 0xff);
-    out |= static_cast<Colour>(from + (to - from) * share + 0.5) << shift;
+    out |= static_cast<Colour>(std::lround(from + (to - from) * share)) << shift;
   }
   return out;
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "viz/data/axis.h"
 #include "viz/data/op_names.h"
 #include "viz/ui/chart.h"
 #include "viz/ui/timeline_frame.h"
@@ -121,12 +122,14 @@ void draw_row(App& app, const TimelineFrame& frame, const RowView& view, ImDrawL
 
 void draw_ruler(const App& app, const TimelineFrame& frame, ImDrawList* draw) {
   const TimeWindow& window = app.timeline.window;
-  const double step = axis_step(window.length(), static_cast<double>(frame.width / (frame.unit * 8)));
-  for (double mark = std::ceil(window.begin / step) * step; mark < window.end; mark += step) {
+  const AxisMarks marks =
+      axis_marks(window.begin, window.end, static_cast<double>(frame.width / (frame.unit * 8)));
+  for (int i = 0; i < marks.count; ++i) {
+    const double mark = marks.at(i);
     const float x = std::floor(x_of(app, frame, mark));
     draw->AddRectFilled({x, frame.origin.y - 4}, {x + 1, frame.origin.y + frame.height}, app.theme.grid);
     draw->AddText({x + 3, frame.origin.y - frame.unit - 3}, app.theme.faint_text,
-                  axis_text(mark, step).c_str());
+                  axis_text(mark, marks.step).c_str());
   }
 }
 

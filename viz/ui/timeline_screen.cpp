@@ -110,14 +110,15 @@ void minimap(App& app, const TimelineFrame& frame) {
   draw->AddRectFilled(low, {low.x + frame.width, low.y + height}, app.theme.panel);
   draw->AddText({low.x - frame.names + 2, low.y + 2}, app.theme.faint_text, "share computing");
   const float each = height / static_cast<float>(app.runs.size());
+  const int columns = static_cast<int>(std::ceil(frame.width));
   for (std::size_t i = 0; i < app.runs.size(); ++i) {
     if (t.minimap[i].empty()) build_minimap(app, i);
     const float bottom = low.y + each * static_cast<float>(i + 1);
     const Colour colour = app.runs.size() < 2 ? app.theme.accent : i == 0 ? app.theme.run_a : app.theme.run_b;
-    for (float x = 0; x < frame.width; x += 1) {
-      const float share = t.minimap[i][static_cast<std::size_t>(x / frame.width * kMinimapColumns)];
-      draw->AddRectFilled({low.x + x, bottom - std::round(share * (each - 1))}, {low.x + x + 1, bottom},
-                          colour);
+    for (int column = 0; column < columns; ++column) {
+      const float share = t.minimap[i][static_cast<std::size_t>(column) * kMinimapColumns / columns];
+      const float x = low.x + static_cast<float>(column);
+      draw->AddRectFilled({x, bottom - std::round(share * (each - 1))}, {x + 1, bottom}, colour);
     }
   }
   const float x0 = low.x + frame.width * static_cast<float>(std::clamp(t.window.begin / longest, 0.0, 1.0));
@@ -168,7 +169,7 @@ void counters(App& app, const TimelineFrame& frame, float height) {
       chart.tracks.push_back(&track);
       std::string name =
           track.name() == shown ? class_name(app.runs[i]->tables(), track.rank_class()) : track.name();
-      if (app.runs.size() > 1) name = (i == 0 ? "a: " : "b: ") + name;
+      if (app.runs.size() > 1) name.insert(0, i == 0 ? "a: " : "b: ");
       chart.names.push_back(std::move(name));
     }
   }

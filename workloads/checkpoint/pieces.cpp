@@ -70,7 +70,8 @@ class PieceList {
     for (int i = 0; i < tensor_.experts; ++i) {
       const int expert = tensor_.first_expert + i;
       add(WeightPart::kExpertGate, {first, width, 0, tensor_.columns}, expert).to_row = i * tensor_.rows;
-      add(WeightPart::kExpertUp, {first, width, 0, tensor_.columns}, expert).to_row = i * tensor_.rows + width;
+      add(WeightPart::kExpertUp, {first, width, 0, tensor_.columns}, expert).to_row =
+          i * tensor_.rows + width;
     }
   }
 
@@ -169,6 +170,10 @@ std::vector<Piece> PieceList::all() {
     case Role::kMtpProjection:
       mtp_projection();
       break;
+    case Role::kIndexer:  // its checkpoints are refused: unmapped_reason
+    case Role::kIndexerKey:
+    case Role::kIndexerNorm:
+    case Role::kIndexerHeads:
     case Role::kNone:
     case Role::kInput:
     case Role::kLoss:

@@ -36,14 +36,14 @@ struct Command {
 
 // One value out of a table of names.
 template <class E, class Kept>  // E itself, or an optional one
-CommandOption choice(std::string name, Kept& value, const std::vector<std::pair<std::string, E>>& table,
-                     std::string help) {
+CommandOption choice(const std::string& name, Kept& value,
+                     const std::vector<std::pair<std::string, E>>& table, const std::string& help) {
   const auto keep = [&value, known = one_of(table)](std::string& text) {
     std::string wrong = known(text);
     if (wrong.empty()) value = static_cast<E>(std::stoi(text));
     return wrong;
   };
-  return {.name = std::move(name), .target = {}, .help = std::move(help), .check = keep};
+  return {.name = name, .target = {}, .help = help, .check = keep};
 }
 
 CommandOptions joined(std::initializer_list<CommandOptions> parts);

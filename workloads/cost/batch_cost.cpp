@@ -13,7 +13,7 @@ namespace {
 
 // The cache may be kept in another format than the arithmetic's.
 std::optional<DType> cache_format(const Fragment& fragment, const Op& op) {
-  if (op.kind != OpKind::kPagedAttention) return std::nullopt;
+  if (op.kind != OpKind::kPagedAttention && op.kind != OpKind::kIndexScores) return std::nullopt;
   return fragment.tensors[fragment.input(op, 1)].dtype;
 }
 
@@ -86,8 +86,9 @@ Cost delta_rule_cost(const CostSource& source, const CostQuery& query, const Bat
 }  // namespace
 
 bool depends_on_lengths(const Op& op) {
-  return op.batch >= 0 && (op.kind == OpKind::kDeltaRule || op.kind == OpKind::kAttention || op.kind == OpKind::kAttentionGrad ||
-                           op.kind == OpKind::kPagedAttention);
+  return op.batch >= 0 && (op.kind == OpKind::kDeltaRule || op.kind == OpKind::kAttention ||
+                           op.kind == OpKind::kAttentionGrad || op.kind == OpKind::kPagedAttention ||
+                           op.kind == OpKind::kIndexScores || op.kind == OpKind::kTopKeys);
 }
 
 Cost batch_cost(const CostSource& source, const CostQuery& query, const Fragment& fragment, const Op& op) {

@@ -12,7 +12,8 @@ namespace {
 
 // Attention has no routed rows, and its time is no line in m.
 bool has_routed_size(OpKind kind) {
-  return kind != OpKind::kAttention && kind != OpKind::kAttentionGrad && kind != OpKind::kPagedAttention;
+  return kind != OpKind::kAttention && kind != OpKind::kAttentionGrad && kind != OpKind::kPagedAttention &&
+         kind != OpKind::kIndexScores && kind != OpKind::kTopKeys;
 }
 
 std::string family_of(OpKey key) {

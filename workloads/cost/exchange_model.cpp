@@ -35,7 +35,7 @@ double tokens_of_core(const ExchangeKernel& kernel, double tokens, int cores) {
 double turns_of(const ExchangeKernel& kernel, const ExchangeLoad& load, const ExchangeMachine& machine) {
   if (!kernel.in_turn || machine.link_line <= 0 || load.experts == 0) return 0;
   const int cores = std::max(1, machine.general);
-  const double pairs = (load.experts + cores - 1) / cores;  // as many of one rank as there are experts
+  const int pairs = (load.experts + cores - 1) / cores;  // as many of one rank as there are experts
   const double rows = pairs * load.copies / load.experts;
   return rows * load.ranks * load.row_bytes / machine.link_line;
 }

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "hw/percent.h"
 #include "workloads/cost/kernel_curve.h"
 #include "workloads/cost/roofline.h"
 
@@ -19,10 +20,6 @@ constexpr int kWidth = 96, kHeight = 18;  // of the plot; labels stand in the ma
 // Sizes may be given that take longer than Time can hold.
 std::string time_text(double seconds) {
   return seconds < 1e9 ? to_text(time_from_seconds(seconds)) : fmt::format("{:.3g} s", seconds);
-}
-
-std::string percent(double share) {
-  return fmt::format("{:.1f}%", 100 * share);
 }
 
 // At spaces, further lines indented.
@@ -63,7 +60,7 @@ std::string heading(const KernelCurve& curve) {
 std::string of_peak(const KernelCurve& curve, const KernelPoint& point) {
   if (!uses_tensor_cores(curve.sweep.op)) return "-";
   const DType used = executed_dtype(curve.chip, curve.sweep.dtype);
-  return percent(point.flop_rate() / curve.chip.peak_of(used).value);
+  return percent(point.flop_rate() / curve.chip.peak_of(used).value) + "%";
 }
 
 // A profile that knows the board's power may still not know that of a number format.
@@ -80,10 +77,11 @@ std::string row_text(const KernelCurve& curve, const KernelPoint& point) {
   const std::string step = point.step > 0 ? fmt::format("step +{:.0f}%", 100 * point.step) : "";
   const std::string watts = knows_power(curve) ? fmt::format("{:>6}", watts_text(point)) : "";
   const std::string text = fmt::format(
-      "{:>12}{:>11}{:>10.4g}{:>11}{:>8}{:>8}{:>10}{}  {:<13}{:>6}  {}", point.x, time_text(point.cost.seconds),
-      1e-12 * point.flop_rate(), to_text(ByteRate{point.byte_rate()}), of_peak(curve, point),
-      percent(point.byte_rate() / curve.chip.memory_rate.value), percent(point.bound / point.cost.seconds),
-      watts, to_string(point.cost.origin), fmt::format("±{:.0f}%", 100 * point.cost.error), step);
+      "{:>12}{:>11}{:>10.4g}{:>11}{:>8}{:>8}{:>10}{}  {:<13}{:>6}  {}", point.x,
+      time_text(point.cost.seconds), 1e-12 * point.flop_rate(), to_text(ByteRate{point.byte_rate()}),
+      of_peak(curve, point), percent(point.byte_rate() / curve.chip.memory_rate.value) + "%",
+      percent(point.bound / point.cost.seconds) + "%", watts, to_string(point.cost.origin),
+      fmt::format("±{:.0f}%", 100 * point.cost.error), step);
   return text.substr(0, text.find_last_not_of(' ') + 1) + "\n";
 }
 
@@ -137,9 +135,10 @@ Canvas drawn(const KernelCurve& curve, const Axis& across, const Axis& up) {
 // Labels of rows: 1, 2 and 5 of each decade, where they fall; the first one that falls on a row stays.
 std::array<std::string, kHeight> row_labels(const Axis& up, bool arithmetic) {
   std::array<std::string, kHeight> labels;
-  for (double decade = std::pow(10, std::floor(std::log10(up.low))); decade <= up.high; decade *= 10) {
+  const auto decade_of = [](double value) { return static_cast<int>(std::floor(std::log10(value))); };
+  for (int decade = decade_of(up.low); decade <= decade_of(up.high); ++decade) {
     for (const double digit : {1.0, 2.0, 5.0}) {
-      const double value = digit * decade;
+      const double value = digit * std::pow(10, decade);
       if (value < up.low || value > up.high) continue;
       std::string& label = labels[static_cast<std::size_t>(up.cell(value))];
       if (label.empty()) label = fmt::format("{:g}", value * (arithmetic ? 1e-12 : 1e-9));

@@ -53,6 +53,7 @@ std::string_view name_of(Size size) {
 
 std::string names_of(const std::vector<Size>& sizes) {
   std::vector<std::string> names;
+  names.reserve(sizes.size());
   for (const Size size : sizes) names.push_back(fmt::format("--{}", name_of(size)));
   return names.empty() ? "no sizes" : fmt::format("{}", fmt::join(names, ", "));
 }

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "hw/stopwatch.h"
 #include "models/layer_math.h"
 #include "workloads/progress_bar.h"
 
@@ -13,10 +14,6 @@ namespace moebius {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 // A simulated step asks for many ops once: a few repetitions of each, two of those that take seconds.
 constexpr double kLong = 2;

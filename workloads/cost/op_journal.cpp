@@ -28,6 +28,7 @@ std::vector<std::pair<std::string_view, OpKind>> compute_kinds() {
 
 std::vector<std::pair<std::string_view, DType>> dtypes() {
   std::vector<std::pair<std::string_view, DType>> all;
+  all.reserve(kNumDTypes);
   for (int i = 0; i < kNumDTypes; ++i)
     all.emplace_back(to_string(static_cast<DType>(i)), static_cast<DType>(i));
   return all;

@@ -115,6 +115,7 @@ bool uses_tensor_cores(OpKind kind) {
     case OpKind::kAttention:
     case OpKind::kAttentionGrad:
     case OpKind::kPagedAttention:
+    case OpKind::kIndexScores:
     case OpKind::kAbsorbQueries:
     case OpKind::kAbsorbedValues:
     case OpKind::kDeltaRule:
@@ -148,6 +149,7 @@ bool uses_tensor_cores(OpKind kind) {
     case OpKind::kSumSquares:
     case OpKind::kCacheAppend:
     case OpKind::kConvolution:
+    case OpKind::kTopKeys:
     case OpKind::kLastRows:
     case OpKind::kGreedySample:
     case OpKind::kNextToken:

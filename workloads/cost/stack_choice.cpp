@@ -5,15 +5,10 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
+#include "hw/trimmed.h"
 
 namespace moebius {
 namespace {
-
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
-  return text;
-}
 
 StackChoice::Exception exception_of(std::string_view text) {
   const std::size_t slash = text.find('/'), equals = text.find('=');

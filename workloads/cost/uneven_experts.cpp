@@ -11,7 +11,7 @@ namespace {
 // with what its tiles leave empty; of uneven ones each expert leaves its own.
 std::int64_t tiled(std::int32_t rows) {
   constexpr std::int64_t kTile = 128;
-  return 2 * rows <= kTile ? rows : (rows + kTile - 1) / kTile * kTile;
+  return rows <= kTile / 2 ? rows : (rows + kTile - 1) / kTile * kTile;
 }
 
 }  // namespace

@@ -27,6 +27,7 @@ bool has_lasting_operand(OpKind kind) {
     case OpKind::kGroupedGemmWgrad:
     case OpKind::kAttentionGrad:
     case OpKind::kPagedAttention:
+    case OpKind::kIndexScores:
     case OpKind::kAbsorbQueries:
     case OpKind::kAbsorbedValues:
     case OpKind::kConvolution:
@@ -53,6 +54,7 @@ bool has_lasting_operand(OpKind kind) {
     case OpKind::kPermuteGrad:
     case OpKind::kUnpermute:
     case OpKind::kAdd:
+    case OpKind::kTopKeys:
     case OpKind::kSplit:
     case OpKind::kConcat:
     case OpKind::kMlaKeys:

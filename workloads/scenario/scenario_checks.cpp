@@ -1,20 +1,14 @@
 // Relations between the keys of a scenario. Each is one sentence with the numbers that do not fit.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include <algorithm>
 #include <charconv>
-#include <map>
-#include <set>
 
 #include "hw/mixed_pools.h"
 #include "workloads/scenario/placement_keys.h"
 #include "workloads/scenario/plan_state_keys.h"
 #include "workloads/scenario/popularity_keys.h"
-#include "workloads/scenario/scenario_flows.h"
 #include "workloads/scenario/scenario_parts.h"
 #include "workloads/scenario/training_job_keys.h"
-#include "workloads/schedule/algorithms.h"
 #include "workloads/training/pipeline/pipeline.h"
 
 namespace moebius {
@@ -93,6 +87,8 @@ class TrainingChecks {
   }
 
   void attention() const {
+    require(!model_.is_sparse(), "/model",
+            "{} chooses keys by an indexer, which is served and not trained so far", model_.id);
     const char* at = "/plan/tp/attention";
     const char* tp = "tensor-parallel degree";
     divides(plan_.tp, model_.heads, at, tp, "attention heads");
@@ -235,8 +231,8 @@ class TrainingChecks {
             "sequence_parallel true needs a tensor-parallel degree above 1, found {}", plan_.tp);
   }
 
-  // A rank finds the scale of a tensor from what it holds, and scales do not travel; what is quantised for both
-  // products at once is whole, and in 16 bits before.
+  // A rank finds the scale of a tensor from what it holds, and scales do not travel; what is quantised for
+  // both products at once is whole, and in 16 bits before.
   void scaling() const {
     half_weights();
     if (plan_.scaling == Scaling::kBlock) return;
@@ -244,17 +240,23 @@ class TrainingChecks {
     require(plan_.gemm == DType::kFp8, "/plan/precision/scaling",
             "scaling \"{}\" is for gemm \"fp8\", found gemm \"{}\"", name, to_string(plan_.gemm));
     require(plan_.tp_chunks == 0, "/plan/tp/overlap",
-            "pieces of a tensor do not know its whole scale: scaling \"{}\" needs overlap false, found true", name);
-    require(plan_.dispatch != DType::kFp8, "/plan/precision/dispatch",
-            "tokens carry no scale of their whole tensor: scaling \"{}\" needs dispatch \"bf16\", found \"fp8\"", name);
-    require(plan_.combine != DType::kFp8, "/plan/precision/combine",
-            "tokens carry no scale of their whole tensor: scaling \"{}\" needs combine \"bf16\", found \"fp8\"", name);
+            "pieces of a tensor do not know its whole scale: scaling \"{}\" needs overlap false, found true",
+            name);
+    require(
+        plan_.dispatch != DType::kFp8, "/plan/precision/dispatch",
+        "tokens carry no scale of their whole tensor: scaling \"{}\" needs dispatch \"bf16\", found \"fp8\"",
+        name);
+    require(
+        plan_.combine != DType::kFp8, "/plan/precision/combine",
+        "tokens carry no scale of their whole tensor: scaling \"{}\" needs combine \"bf16\", found \"fp8\"",
+        name);
     require(plan_.zero == 0 || plan_.half_weights || plan_.scaling == Scaling::kMicro, "/plan/dp/zero",
             "a shard does not know the scale of its whole weight: scaling \"tensor\" needs zero 0 or weights "
             "\"bf16\", found {}",
             plan_.zero);
     require(!plan_.fused_quantise, "/plan/precision/fused_quantise",
-            "operands are quantised both ways by a pass of their own: scaling \"{}\" needs false, found true", name);
+            "operands are quantised both ways by a pass of their own: scaling \"{}\" needs false, found true",
+            name);
   }
 
   void half_weights() const {
@@ -264,7 +266,8 @@ class TrainingChecks {
     require(scenario_.weights == "random" && scenario_.save.empty(), "/plan/precision/weights",
             "checkpoints hold the weights of the products: expected \"as-multiplied\", found \"bf16\"");
     require(!plan_.offload.parameters, "/plan/offload/parameters",
-            "weights that are quantised once a step stay on the device: weights \"bf16\" needs false, found true");
+            "weights that are quantised once a step stay on the device: weights \"bf16\" needs false, found "
+            "true");
   }
 
   // Tokens find their experts node by node, and checkpoints are cut as for equal stages.
@@ -308,98 +311,6 @@ void check_training(Scenario& scenario, const Document& document) {
   TrainingChecks(scenario, document).run();
   check_training_job(scenario, document);
   check_plan_state(scenario, document);
-}
-
-namespace {
-
-void check_bytes(Bytes bytes, const Place& place) {
-  constexpr double kMostBytes = 0x1p60;  // sizes are counted in 64 bits
-  if (bytes.value > kMostBytes)
-    place.fail(fmt::format("expected at most {}, found {}", to_text(Bytes{kMostBytes}), to_text(bytes)));
-}
-
-// Each device holds one rank of one tenant.
-void check_devices(const std::vector<Tenant>& tenants, int devices, const Document& document) {
-  std::map<std::int64_t, std::string_view> owners;
-  for (std::size_t i = 0; i < tenants.size(); ++i) {
-    const Tenant& tenant = tenants[i];
-    const std::string at = fmt::format("/workload/tenants/{}", i);
-    for (int rank = 0; rank < tenant.ranks; ++rank) {
-      const std::int64_t device = tenant.device(rank);
-      if (device >= devices)
-        place_at(document, at + "/ranks")
-            .fail(fmt::format("rank {} would stand on device {} of {}", rank, device, devices));
-      const auto [owner, is_new] = owners.try_emplace(device, tenant.name);
-      if (!is_new)
-        place_at(document, at + "/first")
-            .fail(fmt::format("device {} holds a rank of \"{}\" already", device, owner->second));
-    }
-  }
-}
-
-void check_tenants(const std::vector<Tenant>& tenants, int devices, const Document& document) {
-  std::set<std::string_view> names;
-  for (std::size_t i = 0; i < tenants.size(); ++i) {
-    const Tenant& tenant = tenants[i];
-    const auto place = [&](std::string_view key) {
-      return place_at(document, fmt::format("/workload/tenants/{}/{}", i, key));
-    };
-    if (!names.insert(tenant.name).second)
-      place("name").fail(fmt::format("two are named \"{}\"", tenant.name));
-    if (tenant.stride < tenant.block)
-      place("stride").fail(
-          fmt::format("expected at least the block of {}, found {}", tenant.block, tenant.stride));
-    check_bytes(tenant.bytes, place("bytes"));
-  }
-  check_devices(tenants, devices, document);
-}
-
-// The operation has the algorithm, and the chips' channels have a rate where their number is given.
-void check_library(const Scenario& scenario, const Document& document) {
-  const CollectiveWorkload& work = scenario.collective;
-  if (!has_algorithm(work.operation, work.algorithm)) {
-    std::vector<std::string_view> names;
-    for (const AlgorithmRow& row : algorithm_rows()) {
-      if (has_algorithm(work.operation, row.value)) names.push_back(row.name);
-    }
-    place_at(document, "/workload/algorithm")
-        .fail(fmt::format("{} has no algorithm \"{}\": expected auto, {}", to_string(work.operation),
-                          to_string(work.algorithm), fmt::join(names, ", ")));
-  }
-  for (const Pool& pool : scenario.cluster->pools) {
-    if (work.channels == 0 || pool.accelerator.channel_rate.value > 0) continue;
-    place_at(document, "/workload/channels")
-        .fail(
-            fmt::format("the rate of one channel of {} is not known: expected no channels, or an accelerator "
-                        "with \"channel_rate\"",
-                        pool.accelerator.id));
-  }
-}
-
-}  // namespace
-
-void check_collective(const Scenario& scenario, const Document& document) {
-  const CollectiveWorkload& work = scenario.collective;
-  check_library(scenario, document);
-  int devices = 0;
-  for (const Pool& pool : scenario.cluster->pools) devices += pool.devices();
-  if (!work.tenants.empty()) return check_tenants(work.tenants, devices, document);
-  if (work.ranks > devices) {
-    place_at(document, "/workload/ranks")
-        .fail(fmt::format("{} ranks do not fit on the {} devices of the cluster", work.ranks, devices));
-  }
-  if (work.flows) check_flows(work, document);
-  if (work.flows && work.flows->pattern == FlowPattern::kList) return;
-  const int width = scenario.cluster->pools.front().node.accelerators;
-  if (work.groups > 1 && work.ranks % (width * work.groups) != 0) {
-    place_at(document, "/workload/groups")
-        .fail(fmt::format("{} ranks on nodes of {} do not make {} groups of equally many whole nodes",
-                          work.ranks, width, work.groups));
-  }
-  check_bytes(work.bytes, place_at(document, "/workload/bytes"));
-  if (work.operation == OpKind::kSend && (work.ranks != 2 || work.groups != 1)) {
-    place_at(document, "/workload/ranks").fail(fmt::format("send-recv needs 2 ranks, found {}", work.ranks));
-  }
 }
 
 }  // namespace moebius

@@ -101,7 +101,10 @@ void check_prefix_cache(const Scenario& scenario, const Document& document) {
 
 namespace {
 
-void check_shared_heads(const Model& model, const PhaseKeys& keys, const Place& place) {
+void check_attention(const Model& model, const PhaseKeys& keys, const Place& place) {
+  if (keys.cp > 1 && model.is_sparse())
+    place.fail(fmt::format("cp {} cuts prompts, whose keys {} chooses by an indexer: expected cp 1", keys.cp,
+                           model.id));
   if (keys.attend_by != CutAttention::kHeads) return;
   if (keys.cp == 1)
     place.fail("attend_by \"heads\" is of ranks that cut prompts: expected cp above 1, found 1");
@@ -145,7 +148,7 @@ ServicePhase phase_of(const Scenario& scenario, PoolRole role, const PhaseKeys& 
   plan.cp = keys.cp;
   plan.attend_by = keys.attend_by;
   check_cut_prompts(phase, keys, place);
-  check_shared_heads(scenario.model, keys, place);
+  check_attention(scenario.model, keys, place);
   set_shared_experts(scenario, keys, plan, place);
   const Pool& pool = scenario.cluster->pools[phase.pool];
   const int dp = keys.dp > 0 ? keys.dp : pool.devices() / (plan.tp * plan.cp);
@@ -209,12 +212,20 @@ void read_speculation(Section& decode, const ModelCatalog* models, ServicePlan& 
   section.finish();
 }
 
+constexpr std::array kCacheShares{
+    Named<CacheShare>{"held", CacheShare::kHeld, "weights and cache together"},
+    Named<CacheShare>{"used", CacheShare::kUsed, "weights, cache and the largest iteration together"},
+    Named<CacheShare>{"free", CacheShare::kFree,
+                      "the cache, of what weights and the largest iteration leave"},
+};
+
 void read_cache_keys(Section& cache, const Framework& framework, ServicePlan& service) {
   service.prefix_cache =
       cache.boolean("prefix", false, "prompts that begin alike share what the cache has of them");
   Section section = cache.object("hbm", false, "in device memory");
-  service.device_share = section.number("share", {0.01, 1}, framework.device_share,
-                                        "of a device's memory, that weights and cache take together");
+  service.device_share = section.number("share", {0.01, 1}, framework.device_share, "of a device's memory");
+  service.share_of =
+      section.choice<CacheShare>("of", kCacheShares, framework.share_of, "what takes that share");
   section.finish();
 }
 

@@ -76,6 +76,12 @@ struct Tensor {
     if (scaling == Scaling::kTensor) return {copies * (elements + 4)};  // FP8, and its one scale
     return {elements * element_bytes(dtype) * copies};
   }
+  // What it takes in memory: FP8 weights have fewer scales than what is computed with them and sent.
+  Bytes kept_bytes() const {
+    if (memory != MemoryKind::kWeights || dtype != DType::kFp8 || scaling == Scaling::kTensor) return bytes();
+    const double scales = scaling == Scaling::kMicro ? 1.0 / (32 * 32) : 4.0 / (128 * 128);
+    return {static_cast<double>(held_rows() * held_columns()) * (1 + scales)};
+  }
 };
 
 // How the host gives the fragment's kernels to the device.

@@ -120,6 +120,14 @@ std::string_view to_string(Role role) {
       return "kv_norm";
     case Role::kKvB:
       return "kv_b";
+    case Role::kIndexer:
+      return "indexer";
+    case Role::kIndexerKey:
+      return "indexer_key";
+    case Role::kIndexerNorm:
+      return "indexer_norm";
+    case Role::kIndexerHeads:
+      return "indexer_heads";
     case Role::kRope:
       return "rope";
     case Role::kAttention:

@@ -64,8 +64,9 @@ enum class Role : std::uint8_t {
   kO, kMlpNorm, kGateUp, kDown, kRouter, kGate, kSharedGateUp, kSharedDown, kExpertGateUp, kExpertDown, kExperts,
   kResidual, kFinalNorm, kMtpHiddenNorm, kMtpEmbeddingNorm, kMtpProjection, kPipeline, kDense, kCollective,
   kCache, kTokens, kDeltaGates, kConvolution, kDeltaRule, kDeltaNorm,
+  kIndexer, kIndexerKey, kIndexerNorm, kIndexerHeads,
 };
-inline constexpr int kNumRoles = static_cast<int>(Role::kDeltaNorm) + 1;
+inline constexpr int kNumRoles = static_cast<int>(Role::kIndexerHeads) + 1;
 
 struct Op {
   OpKind kind = OpKind::kAdd;

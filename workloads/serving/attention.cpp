@@ -128,7 +128,9 @@ class BatchAttention {
     return o;
   }
 
-  TensorId over_cache(const Heads& heads, double scale, TensorId q, TensorId cache) {
+  // Over all keys, or those that are chosen.
+  TensorId over_cache(const Heads& heads, double scale, TensorId q, TensorId cache,
+                      TensorId chosen = kNoTensor) {
     const std::int64_t m = w_.rows(q);
     const TensorId o = transient(m, std::int64_t{heads.query} * heads.v_dim, Role::kAttention);
     const BatchPtr batch = seen(b_.parts.absorbed);
@@ -137,8 +139,13 @@ class BatchAttention {
           .batch = w_.builder().add_batch(batch),
           .scale = static_cast<float>(scale),
           .shape = attention_shape(heads, *batch)};
-    op.shape.n = w_.columns(cache);
-    w_.emit(op, {q, cache}, {o});
+    op.shape.n = w_.columns(cache) - model_.indexer.head_dim;
+    if (chosen == kNoTensor) {
+      w_.emit(op, {q, cache}, {o});
+    } else {
+      op.shape.k = w_.columns(chosen);
+      w_.emit(op, {q, cache, chosen}, {o});
+    }
     return o;
   }
 
@@ -170,12 +177,16 @@ class BatchAttention {
     return over_cache(heads, 1 / std::sqrt(static_cast<double>(heads.head_dim)), q, cache);
   }
 
-  TensorId latent_queries(TensorId x, int local_heads, int head_dim) {
+  // What queries are made from.
+  TensorId query_latent(TensorId x) {
+    const int rank = model_.mla.q_rank;
+    return rank == 0 ? x : w_.norm(w_.linear(x, {Role::kQA, rank, model_.hidden}), Role::kQNorm);
+  }
+
+  TensorId latent_queries(TensorId from, int local_heads, int head_dim) {
     const Mla& mla = model_.mla;
     const std::int64_t columns = std::int64_t{heads_} * head_dim;
     const bool direct = mla.q_rank == 0;
-    TensorId from = x;
-    if (!direct) from = w_.norm(w_.linear(x, {Role::kQA, mla.q_rank, model_.hidden}), Role::kQNorm);
     const TensorId whole = by_heads() ? w_.gather_context(from) : w_.enter_tensor_parallel(from);
     const TensorId q = w_.linear(
         whole, {direct ? Role::kQ : Role::kQB, columns, direct ? model_.hidden : mla.q_rank, Cut::kColumns});
@@ -186,11 +197,13 @@ class BatchAttention {
   TensorId latent(TensorId x) {
     const Mla& mla = model_.mla;
     const int local = heads_ / tp_;
-    const TensorId q = latent_queries(x, local, mla.nope_dim + mla.rope_dim);
+    const TensorId from = query_latent(x);
+    const TensorId q = latent_queries(from, local, mla.nope_dim + mla.rope_dim);
     const TensorId down = w_.linear(x, {Role::kKvA, mla.kv_rank + mla.rope_dim, model_.hidden});
     const auto parts = w_.split(down, {mla.kv_rank, mla.rope_dim}, Role::kKvA);
     const TensorId latent = w_.norm(parts[0], Role::kKvNorm);
     const TensorId rope = rotary(parts[1], 1, mla.rope_dim);
+    if (model_.is_sparse()) return sparse({x, from, q, latent, rope}, local);
     const TensorId cache = append({latent, rope});
     if (b_.batch->cut_keys > 0) {
       const auto [latents, ropes] = gathered(cache, mla.kv_rank, mla.rope_dim);
@@ -199,6 +212,43 @@ class BatchAttention {
     }
     if (b_.parts.given()) return in_parts(q, cache, local);
     return whole_prompts() ? blown_up(q, latent, rope, local) : absorbed(q, cache, local, {});
+  }
+
+  struct Latents {
+    TensorId x, query;  // the layer's input, what queries are made from
+    TensorId q, latent, rope;
+  };
+
+  // DeepSeek-V3.2: the indexer stands whole on each rank of a tensor group. Prompts that are no longer than
+  // the number of keys that are chosen see them all.
+  TensorId sparse(const Latents& of, int local) {
+    const Indexer& indexer = model_.indexer;
+    const Linear key{Role::kIndexerKey, indexer.head_dim, model_.hidden};
+    const TensorId index = rotary(w_.norm(w_.linear(of.x, key), Role::kIndexerNorm), 1, model_.mla.rope_dim);
+    const TensorId cache = append({of.latent, of.rope, index});
+    if (whole_prompts() && b_.batch->longest() <= indexer.top)
+      return blown_up(of.q, of.latent, of.rope, local);
+    return absorbed(of.q, cache, local, {}, chosen_keys(of, cache));
+  }
+
+  TensorId chosen_keys(const Latents& of, TensorId cache) {
+    const Indexer& indexer = model_.indexer;
+    const std::int64_t m = w_.rows(of.x), longest = b_.batch->longest();
+    const Linear map{Role::kIndexer, std::int64_t{indexer.heads} * indexer.head_dim, model_.mla.q_rank};
+    const TensorId q = rotary(w_.linear(of.query, map), indexer.heads, model_.mla.rope_dim);
+    const TensorId heads = w_.linear(of.x, {Role::kIndexerHeads, indexer.heads, model_.hidden});
+    const TensorId scores = transient(m, longest, Role::kIndexer, DType::kFp32);
+    Shape shape = attention_shape({indexer.heads, 1, indexer.head_dim, 0}, *b_.batch);
+    shape.n = longest;
+    w_.emit({.kind = OpKind::kIndexScores, .role = Role::kIndexer, .batch = b_.index, .shape = shape},
+            {q, cache, heads}, {scores});
+    const TensorId chosen = transient(m, indexer.top, Role::kIndexer, DType::kInt32);
+    w_.emit({.kind = OpKind::kTopKeys,
+             .role = Role::kIndexer,
+             .batch = b_.index,
+             .shape = {.m = m, .n = longest, .k = indexer.top, .groups = shape.groups, .kv = shape.kv}},
+            {scores}, {chosen});
+    return chosen;
   }
 
   // Of sequences that blow up and those that absorb, each writes its rows of the result.
@@ -257,7 +307,8 @@ class BatchAttention {
   };
 
   // The products by heads run in BF16, as serving systems do, whatever the format of the map.
-  TensorId absorbed(TensorId q, TensorId cache, int local, const SomeRows& some) {
+  TensorId absorbed(TensorId q, TensorId cache, int local, const SomeRows& some,
+                    TensorId chosen = kNoTensor) {
     const Mla& mla = model_.mla;
     const bool whole = some.o == kNoTensor;
     const int head_dim = mla.nope_dim + mla.rope_dim;
@@ -275,7 +326,7 @@ class BatchAttention {
     const TensorId wide = transient(m, std::int64_t{local} * (mla.kv_rank + mla.rope_dim), Role::kKvB);
     w_.emit({.kind = OpKind::kAbsorbQueries, .role = Role::kKvB, .shape = shape}, {q, map}, {wide});
     const TensorId mean = over_cache({local, 1, mla.kv_rank + mla.rope_dim, mla.kv_rank},
-                                     1 / std::sqrt(static_cast<double>(head_dim)), wide, cache);
+                                     1 / std::sqrt(static_cast<double>(head_dim)), wide, cache, chosen);
     const TensorId o = whole ? transient(m, std::int64_t{local} * mla.v_dim, Role::kAttention) : some.o;
     w_.emit({.kind = OpKind::kAbsorbedValues, .role = Role::kKvB, .shape = shape}, {mean, map}, {o});
     return o;

@@ -5,7 +5,8 @@
 namespace moebius {
 
 std::int64_t cache_columns(const Model& model, int tp) {
-  if (model.attention == AttentionKind::kMla) return model.mla.kv_rank + model.mla.rope_dim;
+  if (model.attention == AttentionKind::kMla)
+    return model.mla.kv_rank + model.mla.rope_dim + model.indexer.head_dim;
   // Fewer heads of keys than ranks: several ranks keep the same one.
   return std::int64_t{2} * std::max(1, model.kv_heads / tp) * model.head_dim;
 }

@@ -13,7 +13,7 @@ struct CacheShape {
 };
 
 // [rows, columns]: a row for each token, keys of all heads on this rank, then their values; with latent
-// attention the latent and the rotary key.
+// attention the latent and the rotary key, and behind them the key of an indexer.
 std::int64_t cache_columns(const Model& model, int tp);
 Tensor cache_tensor(const Model& model, const CacheShape& shape, int layer);
 

@@ -9,6 +9,7 @@
 #include "workloads/schedule/fragment.h"
 #include "workloads/serving/system/instance.h"
 #include "workloads/serving/system/replica.h"
+#include "workloads/serving/system/service_plan.h"
 
 namespace moebius {
 
@@ -19,6 +20,7 @@ struct Framework {
   int token_budget = 16384;                           // /plan/prefill/token_budget
   int max_batch = 256;                                // /plan/decode/max_batch
   double device_share = 0.9;                          // /plan/cache/hbm/share
+  CacheShare share_of = CacheShare::kHeld;            // /plan/cache/hbm/of
   int block_tokens = 64;                              // /plan/cache/block_tokens
   bool fused = false;                                 // /plan/fused
   LaunchMode launch = LaunchMode::kHidden;            // /plan/scheduler/launch

@@ -15,7 +15,7 @@ std::int64_t fewest_blown_up(const Mla& mla) {
 
 LatentParts latent_parts(const Model& model, const Batch& batch) {
   const auto whole = [](const BatchSequence& s) { return s.past == 0; };
-  if (model.attention != AttentionKind::kMla || batch.decodes() || batch.cut_keys > 0 ||
+  if (model.attention != AttentionKind::kMla || model.is_sparse() || batch.decodes() || batch.cut_keys > 0 ||
       std::all_of(batch.sequences.begin(), batch.sequences.end(), whole))
     return {};
   const std::int64_t fewest = fewest_blown_up(model.mla);

@@ -19,7 +19,8 @@ struct LatentParts {
   bool given() const { return blown_up != nullptr; }
 };
 
-// None where prompts stand whole or every sequence has few tokens: the whole batch then attends one way.
+// None where prompts stand whole or every sequence has few tokens: the whole batch then attends one way. So
+// it does where each query chooses its keys.
 LatentParts latent_parts(const Model& model, const Batch& batch);
 
 // Tokens of a sequence from which on blowing its latents up takes fewer products.

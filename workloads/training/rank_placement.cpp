@@ -4,14 +4,10 @@
 
 #include <fmt/format.h>
 
+#include "hw/trimmed.h"
+
 namespace moebius {
 namespace {
-
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
-  return text;
-}
 
 std::optional<std::int32_t> number_of(std::string_view text, std::int64_t most) {
   text = trimmed(text);

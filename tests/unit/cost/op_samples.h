@@ -24,6 +24,9 @@ inline Shape sample_shape(OpKind kind, std::int64_t rows) {
             .head_dim = 128,
             .v_dim = 128,
             .kv = rows};
+  if (kind == OpKind::kIndexScores)
+    return {.m = rows, .n = rows, .groups = 1, .heads = 64, .head_dim = 128, .kv = rows};
+  if (kind == OpKind::kTopKeys) return {.m = rows, .n = rows, .k = 2048, .groups = 1, .kv = rows};
   if (kind == OpKind::kAbsorbQueries || kind == OpKind::kAbsorbedValues)
     return {.m = rows, .n = 512, .k = 64, .heads = 32, .head_dim = 192, .v_dim = 128};
   if (kind == OpKind::kConvolution) return {.m = rows, .n = 2048, .k = 4, .groups = 1};

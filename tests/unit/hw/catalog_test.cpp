@@ -133,7 +133,7 @@ TEST_CASE("The H800 is an H100 with half the links") {
   REQUIRE(h800.architecture == "hopper");
   REQUIRE(h800.peak_of(DType::kBf16).value == 989e12);
   REQUIRE(h800.peak_of(DType::kFp8).value == 1979e12);
-  REQUIRE(h800.memory.value == 80e9);
+  REQUIRE(h800.memory.value == 81559 * 0x1p20);
   REQUIRE(h800.memory_rate.value == 3.35e12);
   REQUIRE(h800.l2.value == 50 * 1048576.0);
   REQUIRE(h800.cores == 132);

@@ -2,8 +2,8 @@
 
 #include "hw/error.h"
 
-#include "tests/catch.h"
 #include <filesystem>
+#include "tests/catch.h"
 
 namespace moebius {
 namespace {
@@ -179,6 +179,19 @@ TEST_CASE("architectures that cannot run say why") {
         "linear attention: some layers are lightning attention (attn_type_list)");
   CHECK(read(local + R"(, "scoring_func": "sqrtsoftplus"})").unsupported ==
         "gate scores by \"sqrtsoftplus\"");
+}
+
+TEST_CASE("an index_topk gives latent attention an indexer") {
+  const std::string latent = R"({"model_type": "glm_moe_dsa", "num_hidden_layers": 4, "hidden_size": 64,
+"num_attention_heads": 4, "vocab_size": 100, "intermediate_size": 128, "moe_intermediate_size": 32,
+"n_routed_experts": 8, "num_experts_per_tok": 2, "q_lora_rank": 24, "kv_lora_rank": 16, "qk_nope_head_dim": 8,
+"qk_rope_head_dim": 4, "v_head_dim": 8)";
+  CHECK_FALSE(read(latent + "}").is_sparse());
+  const Model sparse = read(latent + R"(, "index_topk": 32, "index_n_heads": 2, "index_head_dim": 16})");
+  CHECK(sparse.unsupported.empty());
+  CHECK(sparse.indexer == Indexer{.heads = 2, .head_dim = 16, .top = 32});
+  CHECK(error_of(latent + R"(, "index_topk": 32, "index_n_heads": 2, "index_head_dim": 4})") ==
+        "config.json:1: /indexer/head_dim: head_dim 4 is not more than the 4 columns that turn");
 }
 
 TEST_CASE("dense layers that mlp_only_layers names must lead") {

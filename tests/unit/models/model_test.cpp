@@ -100,6 +100,26 @@ TEST_CASE("MLA counts down and up projections, and their norms") {
   CHECK(count_parameters(model).attention == 2 * (96 + 56 + 70 + 48));
 }
 
+TEST_CASE("an indexer has maps of its own, a key in the cache, and work over all pairs") {
+  Model model = small_dense();
+  model.attention = AttentionKind::kMla;
+  model.mla = {.q_rank = 6, .kv_rank = 5, .nope_dim = 4, .rope_dim = 2, .v_dim = 3};
+  Model sparse = model;
+  sparse.indexer = {.heads = 3, .head_dim = 4, .top = 10};
+  const ParameterCount before = count_parameters(model), after = count_parameters(sparse);
+  // queries: 6 x (3*4); key: 8x4; weights of heads: 8x3; norm: scale and bias of 4
+  CHECK(after.attention == before.attention + 2 * (72 + 32 + 24));
+  CHECK(after.norms == before.norms + 2 * 8);
+  CHECK(kv_elements_per_token(sparse) == kv_elements_per_token(model) + 2 * 4);
+  const auto of_layer = [](const Model& of, std::int64_t length) {
+    return layer_flops_per_token(of, 0, length, true).value * static_cast<double>(length);
+  };
+  // Ten tokens see all their keys; of twenty the last ten see ten, 155 pairs of 210.
+  const double maps = 2 * (72 + 32 + 24), scores = 2 * 3 * 4, pair = 2 * 2 * (6 + 3);
+  CHECK(of_layer(sparse, 10) - of_layer(model, 10) == Approx(10 * maps + 55 * scores));
+  CHECK(of_layer(sparse, 20) - of_layer(model, 20) == Approx(20 * maps + 210 * scores - 55 * pair));
+}
+
 TEST_CASE("layers that share keys and values own one projection between them") {
   Model model = small_dense();
   const double alone = count_parameters(model).attention;

@@ -3,10 +3,10 @@
 #include "models/weights/safetensors_writer.h"
 #include "tests/process.h"
 
-#include "tests/catch.h"
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include "tests/catch.h"
 
 using namespace moebius;
 

@@ -16,7 +16,7 @@ bool is_turned_away(Exchange<float>& exchange, const MeetingKey& key, int rank) 
   const std::vector<float> piece{1, 2};
   const Pieces give{piece, piece};
   try {
-    exchange.swap(key, {rank, rank, "a meeting"}, give, [](const Pieces&) {});
+    exchange.swap_pieces(key, {rank, rank, "a meeting"}, give, [](const Pieces&) {});
   } catch (const Stopped&) {
     return true;
   }

@@ -17,6 +17,8 @@ inline Shape small_shape(OpKind kind) {
     return {.m = 12, .groups = 2, .heads = 4, .kv_heads = 2, .head_dim = 8, .v_dim = 6, .kv = 9};
   if (kind == OpKind::kPagedAttention)
     return {.m = 12, .n = 28, .groups = 2, .heads = 4, .kv_heads = 2, .head_dim = 8, .v_dim = 6, .kv = 9};
+  if (kind == OpKind::kIndexScores) return {.m = 12, .n = 9, .groups = 2, .heads = 3, .head_dim = 8, .kv = 9};
+  if (kind == OpKind::kTopKeys) return {.m = 12, .n = 9, .k = 4, .groups = 2, .kv = 9};
   if (is({OpKind::kAbsorbQueries, OpKind::kAbsorbedValues}))
     return {.m = 12, .n = 16, .k = 4, .heads = 2, .head_dim = 12, .v_dim = 8};
   if (kind == OpKind::kConvolution) return {.m = 12, .n = 20, .k = 4, .groups = 3};

@@ -8,6 +8,7 @@
 #include <ctime>
 
 #include "hw/error.h"
+#include "hw/stopwatch.h"
 #include "workloads/calibration/condense.h"
 #include "workloads/calibration/device/case_journal.h"
 #include "workloads/calibration/device/case_tables.h"
@@ -25,10 +26,6 @@ constexpr double kFiguresShare = 0.12;  // of the budget
 constexpr double kLeastSeconds = 0.01;  // of a case; the least repetitions take longer where they must
 constexpr double kMostSeconds = 1;
 constexpr int kLeastRepetitions = 3;  // one where the time is spent
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 // Ranks in order, within each a random order.
 std::vector<const DeviceCase*> measuring_order(const CasePlan& plan, std::uint64_t seed) {

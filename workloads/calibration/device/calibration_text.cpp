@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "hw/percent.h"
 #include "workloads/calibration/device/calibrate_device.h"
 #include "workloads/calibration/device/drive_catalog_json.h"
 
@@ -10,10 +11,6 @@ std::string time_text(double seconds) {
   if (seconds < 1e-6) return fmt::format("{:.0f} ns", seconds * 1e9);
   if (seconds < 1e-3) return fmt::format("{:.2f} us", seconds * 1e6);
   return seconds < 1 ? fmt::format("{:.2f} ms", seconds * 1e3) : fmt::format("{:.1f} s", seconds);
-}
-
-std::string percent(double share) {
-  return fmt::format("{:.1f}", 100 * share);
 }
 
 std::string reference_text(const Accelerator& chip) {

@@ -31,6 +31,10 @@ Shape completed(OpKind kind, Shape shape) {
     case OpKind::kPlaceExperts:
       shape.groups = 1;
       break;
+    case OpKind::kIndexScores:
+    case OpKind::kTopKeys:
+      shape.n = shape.kv;
+      break;
     case OpKind::kPagedAttention:
       shape.n = std::int64_t{shape.kv_heads} * (shape.head_dim + shape.v_dim);
       break;

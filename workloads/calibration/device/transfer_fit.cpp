@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "hw/error.h"
+#include "hw/stopwatch.h"
 
 namespace moebius {
 namespace {
@@ -57,18 +58,16 @@ void fit_line(TransferCurve& curve) {
   curve.fit_error = errors[errors.size() / 2];
 }
 
-TransferCurve measure_transfers(const TransferSweepPlan& plan, const std::function<double(double bytes)>& once) {
-  using Clock = std::chrono::steady_clock;
+TransferCurve measure_transfers(const TransferSweepPlan& plan,
+                                const std::function<double(double bytes)>& once) {
   TransferCurve curve;
   curve.name = plan.name;
   const double share = plan.seconds / static_cast<double>(plan.bytes.size());
   for (const double bytes : plan.bytes) {
-    const auto start = Clock::now();
+    const auto start = std::chrono::steady_clock::now();
     once(bytes);
     std::vector<double> seconds;
-    while (
-        seconds.size() < kLeastTimes ||
-        (seconds.size() < kMostTimes && std::chrono::duration<double>(Clock::now() - start).count() < share))
+    while (seconds.size() < kLeastTimes || (seconds.size() < kMostTimes && seconds_since(start) < share))
       seconds.push_back(std::max(1e-9, once(bytes)));
     add_point(curve, bytes, std::move(seconds));
   }

@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 
+#include "hw/percent.h"
 #include "workloads/cost/measured_table.h"
 #include "workloads/cost/table.h"
 
@@ -99,10 +100,6 @@ const Profile* find(const std::vector<Profile>& profiles, std::string_view id) {
   const auto found =
       std::find_if(profiles.begin(), profiles.end(), [&](auto& p) { return p.accelerator == id; });
   return found == profiles.end() ? nullptr : &*found;
-}
-
-std::string percent(double share) {
-  return fmt::format("{:.1f}", 100 * share);
 }
 
 std::string_view stored_text(const ProfileTable& table) {

@@ -45,9 +45,9 @@ GroupedChoice choice_of(const ExpertBalancePlan& plan, const BalancerShape& shap
   if (!keeps_groups(plan, shape, experts)) return {};
   const int nodes = shape.ranks / shape.ranks_per_node;
   const auto [groups, active] = shape.groups;
+  const int elsewhere = groups - groups / nodes;  // of the groups, which nodes hold evenly
   double missed = 1;  // that all its groups stand on other nodes than a certain one
-  for (int i = 0; i < active; ++i)
-    missed *= std::max(0.0, static_cast<double>(groups - groups / nodes - i)) / (groups - i);
+  for (int i = 0; i < active; ++i) missed *= std::max(0.0, static_cast<double>(elsewhere - i)) / (groups - i);
   return {nodes, std::max(1, static_cast<int>(std::lround(nodes * (1 - missed))))};
 }
 

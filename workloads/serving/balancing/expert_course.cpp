@@ -36,6 +36,7 @@ std::vector<double> chances_of(const std::vector<double>& weights, double active
     c += (active - sum) / slope;
   }
   std::vector<double> chances;
+  chances.reserve(weights.size());
   for (const double w : weights) chances.push_back(-std::expm1(-c * w));
   return chances;
 }

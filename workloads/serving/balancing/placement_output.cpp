@@ -1,5 +1,6 @@
 // A placement as JSON and as a table.
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <numeric>
 
@@ -73,7 +74,7 @@ void gpus_picture(Out out, const PlacedLayers& placed, std::size_t layer) {
   const double most = *std::max_element(loads.begin(), loads.end());
   const std::size_t of_gpu = placed.request.shape.slots_of_gpu();
   for (std::size_t gpu = 0; gpu < std::min(loads.size(), kMostGpus); ++gpu) {
-    const int width = most > 0 ? static_cast<int>(kWidth * loads[gpu] / most + 0.5) : 0;
+    const int width = most > 0 ? static_cast<int>(std::lround(kWidth * loads[gpu] / most)) : 0;
     const auto first =
         placed.layers[layer].expert_of_slot.begin() + static_cast<std::ptrdiff_t>(gpu * of_gpu);
     const std::vector<std::int32_t> experts(

@@ -37,7 +37,7 @@ CarriedExperts::CarriedExperts(const CarriedService& service, const CarriedPool&
       course_(course),
       balancer_(plan_, shape_, course),
       places_(course.layers()) {
-  const int of_rank = shape_.slots / shape_.ranks;
+  const std::ptrdiff_t of_rank = shape_.slots / shape_.ranks;
   for (int i = 0; i < course.layers(); ++i) {
     const SlotExperts& slots = balancer_.places(i);
     std::vector<SlotListPtr>& members = first_.emplace_back();

@@ -99,7 +99,7 @@ EvictedBlock BlockIndex::block(std::int32_t slot) const {
 }
 
 std::int64_t BlockIndex::bytes() const {
-  constexpr std::int64_t kCell = 24, kLinks = 2 * 4;  // 16 bytes a cell of the table, two in three in use
+  constexpr std::int64_t kCell = 24, kLinks = 8;  // 16 bytes a cell of the table, two in three in use
   return resident() * (static_cast<std::int64_t>(sizeof(Block)) + kCell + kLinks);
 }
 

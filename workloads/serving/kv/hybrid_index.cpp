@@ -111,7 +111,7 @@ std::int64_t HybridIndex::evict(std::int64_t blocks) {
 
 std::int64_t HybridIndex::bytes() const {
   constexpr std::int64_t kCell = 24;  // of the table: 16 bytes a cell, two in three in use
-  const std::int64_t head = static_cast<std::int64_t>(sizeof(Head)) + 2 * 4 + kCell;
+  const std::int64_t head = static_cast<std::int64_t>(sizeof(Head)) + 8 + kCell;
   return heads_.size() * head + tails_.bytes();
 }
 

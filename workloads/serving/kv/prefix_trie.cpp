@@ -135,7 +135,7 @@ void PrefixTrie::drop_last(std::int32_t edge) {
 
 std::int64_t PrefixTrie::bytes() const {
   constexpr std::int64_t kCells = 24;  // of the table, for an edge: 16 bytes a cell, two in three in use
-  const std::int64_t edge = static_cast<std::int64_t>(sizeof(Edge)) + 2 * 4 + kCells;
+  const std::int64_t edge = static_cast<std::int64_t>(sizeof(Edge)) + 8 + kCells;
   return resident_ * 8 + edges() * edge;
 }
 

@@ -31,8 +31,8 @@ double EncoderTimer::iteration(int images) {
 double EncoderTimer::seconds(std::int64_t images) {
   const std::int64_t most = work_.plan.max_batch;
   const auto rest = static_cast<int>(images % most);
-  const double whole =
-      images < most ? 0 : static_cast<double>(images / most) * iteration(static_cast<int>(most));
+  const std::int64_t full = images / most;  // iterations
+  const double whole = full == 0 ? 0 : static_cast<double>(full) * iteration(static_cast<int>(most));
   return whole + (rest > 0 ? iteration(rest) : 0);
 }
 

@@ -29,7 +29,7 @@ class EncoderWriter {
 
  private:
   std::int64_t rows() const { return std::int64_t{images_} * patches_; }
-  std::int64_t colours() const { return 3 * of_.patch * of_.patch; }
+  std::int64_t colours() const { return std::int64_t{3} * of_.patch * of_.patch; }
 
   TensorId result(std::int64_t m, std::int64_t n, Role role) {
     return builder_.transient(m, n, DType::kBf16, role);

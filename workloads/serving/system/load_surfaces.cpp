@@ -54,6 +54,7 @@ std::vector<double> loads_with_imbalance(double imbalance, int ranks, int slots,
 std::vector<double> draw_weights(const std::vector<double>& loads) {
   constexpr double kMost = 1 - 1e-6, kLeast = 1e-9;  // a slot of all tokens, and of none
   std::vector<double> weights;
+  weights.reserve(loads.size());
   for (const double load : loads) weights.push_back(-std::log1p(-std::clamp(load, kLeast, kMost)));
   return weights;
 }
@@ -61,8 +62,8 @@ std::vector<double> draw_weights(const std::vector<double>& loads) {
 LoadSurfaces::LoadSurfaces(Measures measures, double most) : measures_(std::move(measures)) {
   for (const double first : {1.0, 1.125, 1.25, 1.5})
     if (first < most || first == 1.0) edges_.push_back(first);
-  for (double edge = 2; edge < most; edge *= 2)
-    for (const double at : {edge, 1.5 * edge})
+  for (int octave = 1; std::ldexp(1, octave) < most; ++octave)
+    for (const double at : {std::ldexp(1, octave), std::ldexp(1.5, octave)})
       if (at < most) edges_.push_back(at);
   surfaces_.resize(edges_.size());
 }

@@ -84,6 +84,14 @@ struct EngineKeys {
   std::shared_ptr<const Model> draft_model = {};  // that makes guesses; null: the model's own module
 };
 
+// What the share is of that the cache has of a device's memory.
+enum class CacheShare : std::uint8_t {
+  kHeld,  // weights and cache together take so much of it (SGLang's mem_fraction_static)
+  kUsed,  // weights, cache and the largest iteration together (vLLM's gpu_memory_utilization)
+  kFree,  // the cache takes so much of what weights and the largest iteration leave (TensorRT-LLM's
+          // free_gpu_memory_fraction)
+};
+
 struct ServicePlan {
   bool full_steps = true;    // every op of every iteration, on one pool, all requests there at the beginning
   bool steps_given = false;  // in the scenario
@@ -110,7 +118,8 @@ struct ServicePlan {
   bool prefix_cache = false;     // prompts that begin alike share what the cache has of them
   TierPlan tiers = {};
   ExpertBalancePlan experts = {};
-  double device_share = 0.9;  // of a device's memory, that weights and cache may take together
+  double device_share = 0.9;  // of a device's memory, see CacheShare
+  CacheShare share_of = CacheShare::kHeld;
 };
 
 // When requests come, unless all are there at the beginning.

@@ -8,6 +8,7 @@ namespace moebius {
 
 std::vector<ServiceGoal> goals_of(const std::vector<RequestClass>& classes) {
   std::vector<ServiceGoal> goals;
+  goals.reserve(classes.size());
   for (const RequestClass& of : classes) goals.push_back(of.goal);
   return goals;
 }

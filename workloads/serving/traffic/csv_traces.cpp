@@ -108,7 +108,7 @@ std::optional<std::int64_t> moment_of(std::string_view text) {
     for (++at; at < text.size() && text[at] >= '0' && text[at] <= '9'; ++at, unit /= 10)
       ns += (text[at] - '0') * unit;
   }
-  std::int64_t zone = 0;  // minutes
+  int zone = 0;  // minutes
   const std::string_view rest = text.substr(std::min(at, text.size()));
   if (rest.size() == 6 && (rest[0] == '+' || rest[0] == '-') && rest[3] == ':') {
     const auto hours = digits(at + 1, 2), minutes = digits(at + 4, 2);

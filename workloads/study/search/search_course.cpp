@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
+#include "hw/stopwatch.h"
 #include "workloads/crew.h"
 #include "workloads/report/number_text.h"
 
@@ -20,7 +21,7 @@ bool SearchEntry::operator>(const SearchEntry& other) const {
 }
 
 bool SearchCourse::late() const {
-  const double spent = std::chrono::duration<double>(Clock::now() - started_).count();
+  const double spent = seconds_since(started_);
   return (request_.time_limit_s > 0 && spent > request_.time_limit_s) || request_.stopped();
 }
 
@@ -77,7 +78,8 @@ void SearchCourse::look(SearchQueue& open, const Look& looked_at, const std::fun
 
 void SearchCourse::look_for_best(const Look& looked_at) {
   constexpr std::size_t kTogether = 16;
-  look(open_, looked_at, [] { return false; }, kTogether);
+  look(
+      open_, looked_at, [] { return false; }, kTogether);
   result_.complete = result_.ended.empty();
   if (!result_.complete && !open_.empty()) result_.open_bound = open_.top().bound;
 }

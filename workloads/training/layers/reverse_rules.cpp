@@ -77,6 +77,8 @@ void Reverse::reverse(const Op& op) {
     case OpKind::kSumSquares:
     case OpKind::kCacheAppend:
     case OpKind::kPagedAttention:
+    case OpKind::kIndexScores:
+    case OpKind::kTopKeys:
     case OpKind::kAbsorbQueries:
     case OpKind::kAbsorbedValues:
     case OpKind::kConvolution:

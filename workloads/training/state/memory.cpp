@@ -138,7 +138,7 @@ MemoryByKind resident(std::span<const MemoryPass> passes, bool on_host) {
     for (const Tensor& tensor : pass.fragment->tensors) {
       if (tensor.scope != Scope::kRank || tensor.on_host != on_host || !seen.insert(tensor.key).second)
         continue;
-      memory[static_cast<int>(tensor.memory)] += tensor.bytes();
+      memory[static_cast<int>(tensor.memory)] += tensor.kept_bytes();
     }
   }
   return memory;

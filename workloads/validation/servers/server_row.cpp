@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "hw/trimmed.h"
 #include "workloads/validation/servers/sha256.h"
 
 namespace moebius {
@@ -34,9 +35,7 @@ class RowReader {
 
   std::string text(const std::string& column) const {
     if (!table_.has(column)) return "";
-    const std::string& field = table_.text(row_, column);
-    const std::size_t first = field.find_first_not_of(" \t");
-    return first == std::string::npos ? "" : field.substr(first, field.find_last_not_of(" \t") + 1 - first);
+    return std::string(trimmed(table_.text(row_, column), " \t"));
   }
   int count(const std::string& column, double most = kMostDegree) const {
     const std::string field = text(column);
