@@ -161,11 +161,13 @@ Model qwen3_moe(HfKeys& keys) {
 // Of each head so much turns, which newer configurations say among rope_parameters.
 void rotary_part(HfKeys& keys, Model& model, double family) {
   double share = keys.number_or("partial_rotary_factor", family);
-  if (keys.has("rope_parameters")) share = keys.object("rope_parameters").number_or("partial_rotary_factor", share);
+  if (keys.has("rope_parameters"))
+    share = keys.object("rope_parameters").number_or("partial_rotary_factor", share);
   if (share < 1) model.rotary_dim = static_cast<int>(std::lround(share * model.head_dim));
 }
 
-// Three of four layers are gated delta networks; what is left out is the gate of the shared expert, a number a token.
+// Three of four layers are gated delta networks; what is left out is the gate of the shared expert, a number
+// a token.
 Model qwen3_next(HfKeys& keys) {
   Model model = qwen3_moe(keys);
   model.full_attention_every = keys.size_or("full_attention_interval", kMaxLayers, 4);

@@ -67,9 +67,8 @@ Finding delta(const Model& model) {
   if (model.attention == AttentionKind::kMla)
     return Inconsistency{"delta", "delta networks stand beside mha or gqa attention, not mla"};
   if (delta.value_heads % delta.key_heads != 0) {
-    return Inconsistency{"delta/value_heads",
-                         fmt::format("value_heads {} are not divisible by key_heads {}", delta.value_heads,
-                                     delta.key_heads)};
+    return Inconsistency{"delta/value_heads", fmt::format("value_heads {} are not divisible by key_heads {}",
+                                                          delta.value_heads, delta.key_heads)};
   }
   if (model.full_attention_every < 1 || model.full_attention_every > model.layers) {
     return Inconsistency{"full_attention_every",

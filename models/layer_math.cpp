@@ -130,7 +130,8 @@ Flops op_flops(OpKind kind, const Shape& shape) {
     case OpKind::kEmbeddingGrad:
       return {x.m * x.k};  // one addition
     case OpKind::kNorm:
-      return {(shape.k == 1 ? 9 : 4) * elements};  // square, add, times 1/rms, times w; silu(z) and its product
+      return {(shape.k == 1 ? 9 : 4) *
+              elements};  // square, add, times 1/rms, times w; silu(z) and its product
     // square, add; xhat = x/rms; g = dy*w; sum of g*xhat (2); (g - xhat*mean)/rms (3); dw += dy*xhat (2)
     case OpKind::kNormGrad:
       return {11 * elements};
@@ -328,7 +329,8 @@ Bytes op_bytes(OpKind kind, const Shape& shape, DType dtype, std::optional<DType
     case OpKind::kDeltaRule: {
       const double sequences = std::max(1.0, x.groups), matrices = x.heads * x.head_dim * x.v_dim;
       const double written = is_chunked(shape) ? sequences : x.m;
-      return {x.m * (x.n + 2 * x.heads + x.heads * x.v_dim) * out + (sequences + written) * matrices * kWordBytes};
+      return {x.m * (x.n + 2 * x.heads + x.heads * x.v_dim) * out +
+              (sequences + written) * matrices * kWordBytes};
     }
     case OpKind::kLastRows:
       return {x.groups * x.n * 2 * out};

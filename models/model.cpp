@@ -41,8 +41,7 @@ Part mla_attention(const Model& model) {
 // Maps to queries, keys, values and their gate, to two numbers a value head, and back.
 double delta_maps(const Model& model) {
   const DeltaNet& delta = model.delta;
-  const double columns =
-      delta.convolved_columns() + 2.0 * delta.value_columns() + 2.0 * delta.value_heads;
+  const double columns = delta.convolved_columns() + 2.0 * delta.value_columns() + 2.0 * delta.value_heads;
   return model.hidden * columns;
 }
 

@@ -6,10 +6,10 @@
 #include <filesystem>
 
 #include "hw/error.h"
+#include "workloads/policy_listing.h"
 #include "workloads/scenario/extended_document.h"
 #include "workloads/scenario/scenario.h"
 #include "workloads/schedule/algorithms.h"
-#include "workloads/policy_listing.h"
 #include "workloads/serving/frameworks.h"
 
 namespace moebius {

@@ -89,9 +89,9 @@ Bytes encoder_weights(const Scenario& scenario, const EncoderPlan& encoder, Pool
   return Bytes{parameters(*encoder.model, scenario.model.hidden) * element_bytes(DType::kBf16)};
 }
 
-// Delta networks keep as much of each sequence whatever its length, from its admission on. States of all that may run
-// at once are set aside, but not more than kStateShare of what weights leave, as SGLang's cache of states has of the
-// memory for both caches (server_args.py: mamba_full_memory_ratio 0.9 to 1).
+// Delta networks keep as much of each sequence whatever its length, from its admission on. States of all that
+// may run at once are set aside, but not more than kStateShare of what weights leave, as SGLang's cache of
+// states has of the memory for both caches (server_args.py: mamba_full_memory_ratio 0.9 to 1).
 void place_states(ServicePool& pool, Bytes room) {
   constexpr double kStateShare = 0.9 / 1.9;
   const Scenario& scenario = pool.job->scenario;
@@ -99,9 +99,10 @@ void place_states(ServicePool& pool, Bytes room) {
   if (pool.state_bytes.value == 0) return;
   const double most = std::floor(room * kStateShare / pool.state_bytes);
   if (most < 1)
-    throw run_error(fmt::format("{}: what delta networks keep of one sequence, {}, is more than {:.0f}% of the {} "
-                                "that weights leave on a device",
-                                scenario.name, to_text(pool.state_bytes), 100 * kStateShare, to_text(room)));
+    throw run_error(
+        fmt::format("{}: what delta networks keep of one sequence, {}, is more than {:.0f}% of the {} "
+                    "that weights leave on a device",
+                    scenario.name, to_text(pool.state_bytes), 100 * kStateShare, to_text(room)));
   pool.states = static_cast<std::int32_t>(std::min<double>(pool.phase.plan.max_batch, most));
 }
 

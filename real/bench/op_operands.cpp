@@ -121,6 +121,7 @@ class Operands {
   OpOperands of_norm() {
     if (query_.kind == OpKind::kNormGrad) in(matrix(s_.m, s_.n, result_));
     in(matrix(s_.m, s_.n, result_)), in(matrix(1, s_.n, result_)), out(matrix(s_.m, s_.n, result_));
+    if (query_.kind == OpKind::kNorm && s_.k == 1) in(matrix(s_.m, s_.n, result_));
     if (query_.kind == OpKind::kNormGrad) out(sum(1, s_.n));
     if (query_.kind == OpKind::kNorm && is_quantised(d_)) out(matrix(s_.m, s_.n, d_));
     return take();
@@ -143,6 +144,7 @@ class Operands {
 
   OpOperands of_activation() {
     const OperandSpec x = matrix(s_.m, s_.k * s_.n, result_), y = matrix(s_.m, s_.n, result_);
+    if (s_.k == 3) return in(y), in(y), out(y), take();
     if (query_.kind == OpKind::kActivationGrad) return in(y), in(x), out(x), take();
     in(x), out(y);
     if (is_quantised(d_)) out(matrix(s_.m, s_.n, d_));

@@ -88,13 +88,15 @@ class BatchOperands {
     return made({matrix(s_.m, heads * s_.n, d_), map}, {matrix(s_.m, heads * s_.v_dim, result_)});
   }
   OpOperands convolution() {
-    made_.batch = equal_batch(sequences_, s_.m / sequences_, s_.m / sequences_ + 1);  // behind a token: what is kept is read
+    made_.batch = equal_batch(sequences_, s_.m / sequences_,
+                              s_.m / sequences_ + 1);  // behind a token: what is kept is read
     number_states();
     return made({matrix(s_.m, s_.n, result_), matrix(s_.n, s_.k, kept_)},
                 {matrix(s_.m, s_.n, result_), in_place(sequences_, (s_.k - 1) * s_.n, result_)});
   }
   OpOperands delta_rule() {
-    made_.batch = equal_batch(sequences_, s_.m / sequences_, s_.m / sequences_ + 1);  // behind a token: what is kept is read
+    made_.batch = equal_batch(sequences_, s_.m / sequences_,
+                              s_.m / sequences_ + 1);  // behind a token: what is kept is read
     number_states();
     const std::int64_t heads = s_.heads, values = heads * s_.v_dim;
     return made({matrix(s_.m, s_.n, result_), matrix(s_.m, 2 * heads, result_), matrix(2, heads, result_)},

@@ -49,10 +49,11 @@ void require_no_swap(const Job& job) {
 void require_device(const Job& job) {
   require_executable(job);
   if (job.serving && job.scenario.serving.experts_apart())
-    throw run_error(fmt::format(
-        "{}: experts apart from attention (/plan/separation/attention_ffn) are executed on the host and simulated, "
-        "not on CUDA devices so far",
-        job.scenario.name));
+    throw run_error(
+        fmt::format("{}: experts apart from attention (/plan/separation/attention_ffn) are executed on the "
+                    "host and simulated, "
+                    "not on CUDA devices so far",
+                    job.scenario.name));
   if (job.serving) require_no_swap(job);
   const std::vector<double> there = cuda_memories();
   const std::vector<RankClass>& classes = job.layout().classes;
@@ -61,8 +62,7 @@ void require_device(const Job& job) {
     throw run_error(fmt::format("{}: cuda executes every rank; add --set {}/fold=false", job.scenario.name,
                                 job.collective || job.tenants ? "/workload" : "/plan"));
   }
-  const std::vector<int> device_of_rank =
-      cuda::devices_of_ranks(ranks, static_cast<int>(there.size()));
+  const std::vector<int> device_of_rank = cuda::devices_of_ranks(ranks, static_cast<int>(there.size()));
   std::vector<double> needed(there.size(), 0);
   for (std::size_t i = 0; job.memory && i < classes.size(); ++i)
     needed[device_of_rank[classes[i].representative()]] += job.memory->classes[i].peak.value;

@@ -1,5 +1,5 @@
-// Gated delta networks: a thread for each element of the convolution, a team for each value head of a sequence,
-// whose threads have columns of its state of their own. Plain arithmetic, row by row.
+// Gated delta networks: a thread for each element of the convolution, a team for each value head of a
+// sequence, whose threads have columns of its state of their own. Plain arithmetic, row by row.
 #include "real/cuda/kernels.h"
 #include "real/cuda/kernels_delta.h"
 #include "real/cuda/launch.cuh"

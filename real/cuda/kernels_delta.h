@@ -1,5 +1,5 @@
-// Gated delta networks on a device: real/host/host_kernels_delta.h over the sequences of a batch. Index arrays
-// stand in the device's memory.
+// Gated delta networks on a device: real/host/host_kernels_delta.h over the sequences of a batch. Index
+// arrays stand in the device's memory.
 #pragma once
 
 #include <cstdint>

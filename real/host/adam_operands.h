@@ -15,8 +15,8 @@ struct AdamIds {
   std::int32_t gradient, weight, master, first, second;
 };
 
-// The inputs of the op: of each parameter the gradient, the weight, the master (where k of the shape is 0) and
-// both moments; where gradients are clipped, the sum of their squares last.
+// The inputs of the op: of each parameter the gradient, the weight, the master (where k of the shape is 0)
+// and both moments; where gradients are clipped, the sum of their squares last.
 template <class Context>
 class AdamInputs {
  public:

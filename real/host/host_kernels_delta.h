@@ -16,9 +16,9 @@ void convolve(const ConvolutionShape& shape, std::span<const Real> x, std::span<
               std::span<Real> before, std::span<Real> y);
 
 // The rule of kDeltaRule (models/op_kind.h) over the rows of one sequence: qkv[rows, 2*key_heads*key_dim +
-// heads*value_dim], gates[rows, 2*heads] (b, then a), decay[2, heads]; state[heads, key_dim, value_dim] goes from
-// row to row and stays as the last one leaves it. Lengths of queries and keys are roots of the sum of their squares
-// and kLengthEpsilon (fla/modules/l2norm.py).
+// heads*value_dim], gates[rows, 2*heads] (b, then a), decay[2, heads]; state[heads, key_dim, value_dim] goes
+// from row to row and stays as the last one leaves it. Lengths of queries and keys are roots of the sum of
+// their squares and kLengthEpsilon (fla/modules/l2norm.py).
 inline constexpr double kLengthEpsilon = 1e-6;
 struct DeltaRuleShape {
   std::int64_t heads = 1, key_heads = 1, key_dim = 0, value_dim = 0;

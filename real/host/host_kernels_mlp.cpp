@@ -164,8 +164,8 @@ void gate_by_sigmoid(std::span<const Real> z, std::span<Real> y) {
                            std::span<Real>);                                                            \
   template void activation_grad(const ActivationShape&, const ActivationInputs<Real>&, std::span<Real>, \
                                 std::span<Real>);                                                       \
-  template void gate_by_silu(std::span<const Real>, std::span<Real>);                                  \
-  template void gate_by_sigmoid(std::span<const Real>, std::span<Real>);                               \
+  template void gate_by_silu(std::span<const Real>, std::span<Real>);                                   \
+  template void gate_by_sigmoid(std::span<const Real>, std::span<Real>);                                \
   template void gate(const GateShape&, std::span<const Real>, std::span<const std::int32_t>,            \
                      std::span<Real>);                                                                  \
   template void gate_grad(const GateShape&, const GateInputs<Real>&, std::span<Real>)

@@ -43,10 +43,12 @@ std::uint64_t checksum(const std::byte* bytes, std::int64_t count) {
   std::array<std::uint64_t, 4> sums = {kGolden, kOdd, ~kGolden, ~kOdd};
   std::int64_t at = 0;
   for (; at + 32 <= count; at += 32)
-    for (std::size_t lane = 0; lane < 4; ++lane) sums[lane] = mixed(sums[lane], word_at(bytes + at + 8 * lane));
+    for (std::size_t lane = 0; lane < 4; ++lane)
+      sums[lane] = mixed(sums[lane], word_at(bytes + at + 8 * lane));
   std::array<std::byte, 32> rest{};
   std::memcpy(rest.data(), bytes + at, static_cast<std::size_t>(count - at));
-  for (std::size_t lane = 0; lane < 4; ++lane) sums[lane] = mixed(sums[lane], word_at(rest.data() + 8 * lane));
+  for (std::size_t lane = 0; lane < 4; ++lane)
+    sums[lane] = mixed(sums[lane], word_at(rest.data() + 8 * lane));
   std::uint64_t sum = static_cast<std::uint64_t>(count);
   for (const std::uint64_t lane : sums) sum = mixed(sum, lane);
   return finalised(sum);

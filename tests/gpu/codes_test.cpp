@@ -78,7 +78,8 @@ std::vector<float> weight_gradient(SomeExecutor& executor, Recorder& recorder, s
 }  // namespace
 
 TEST_CASE("the library takes 8-bit operands whose scales begin where they do") {
-  const cuda::Operand x = codes(64, 256, cuda::Storage::kFp8Rows), w = codes(80, 256, cuda::Storage::kFp8Blocks);
+  const cuda::Operand x = codes(64, 256, cuda::Storage::kFp8Rows),
+                      w = codes(80, 256, cuda::Storage::kFp8Blocks);
   CHECK(has_library_form({.a = x, .b = w, .c = plain(64, 80), .b_transposed = true}));
   const cuda::Operand dy = codes(64, 80, cuda::Storage::kFp8Rows);
   CHECK(has_library_form({.a = dy, .b = w, .c = plain(64, 256)}));

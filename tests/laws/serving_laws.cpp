@@ -76,8 +76,8 @@ TEST_CASE("folded and unfolded serving of a routed model agree") {
   }
 }
 
-// Every decode reads all weights of its layers and head, all keys and values before it, and the states of delta
-// networks, which it also writes.
+// Every decode reads all weights of its layers and head, all keys and values before it, and the states of
+// delta networks, which it also writes.
 TEST_CASE("no token comes sooner than the memory gives weights, cache and states") {
   const Catalog catalog;
   const Accelerator chip = catalog.accelerator("h100-sxm");
@@ -98,8 +98,9 @@ TEST_CASE("no token comes sooner than the memory gives weights, cache and states
     job.model.full_attention_every = delta.given() ? 4 : 0;
     const ServingFigures figures = simulate_serving(job, {.nodes = 1, .per_node = 1}, *cost);
     Serving serving(job);
-    const double weights = serving.memory({}).classes[0].at_peak[static_cast<int>(MemoryKind::kWeights)].value -
-                           2.0 * 32000 * 2048;  // of the embedding, a few rows are read
+    const double weights =
+        serving.memory({}).classes[0].at_peak[static_cast<int>(MemoryKind::kWeights)].value -
+        2.0 * 32000 * 2048;  // of the embedding, a few rows are read
     const double cache = 4 * 4000 * kv_elements_per_token(job.model) * 2;
     const double states = 2 * 4 * state_bytes_per_sequence(job.model).value;
     const double bound = (weights + cache + states) / chip.memory_rate.value;

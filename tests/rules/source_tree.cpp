@@ -94,11 +94,12 @@ TEST_CASE("each library is seen in its own place only") {
     std::regex place;     // where it may stand
   };
   const std::vector<Rule> rules{
-      {"nlohmann/", std::regex("(hw/document.*|.*_json|.*_(load|save)|viz/import/.*_reader)\\.cpp|tests/.*\\.cpp")},
+      {"nlohmann/",
+       std::regex("(hw/document.*|.*_json|.*_(load|save)|viz/import/.*_reader)\\.cpp|tests/.*\\.cpp")},
       {"simgrid/", std::regex("sim/.*|tests/.*\\.cpp")},
       {"xbt/", std::regex("sim/.*")},
-      {"zlib",
-       std::regex("workloads/(calibration/gzip|serving/traffic/line_reader)\\.cpp|viz/(picture/png|import/chrome_reader)\\.cpp")},
+      {"zlib", std::regex("workloads/(calibration/gzip|serving/traffic/line_reader)\\.cpp|viz/(picture/"
+                          "png|import/chrome_reader)\\.cpp")},
       {"boost/", std::regex(".*\\.cpp")},
       {"CLI/", std::regex("main\\.cpp")},
       {"mimalloc", std::regex("main\\.cpp")},

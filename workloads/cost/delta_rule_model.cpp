@@ -2,23 +2,24 @@
 // gated_delta_rule and fla/ops/common), of which SGLang and vLLM have copies.
 //
 // Row by row (a token that decodes) it is one kernel that streams the states. In chunks of 64 rows it is nine
-// kernels with tensors in memory between them: gates; lengths of queries and of keys; sums of the gates within a
-// chunk; k k' of each chunk; the inverse of the triangle that it leaves; w and u; the states, chunk behind
-// chunk; the results. All but the states work on all chunks at once. A state waits for the one before it:
+// kernels with tensors in memory between them: gates; lengths of queries and of keys; sums of the gates
+// within a chunk; k k' of each chunk; the inverse of the triangle that it leaves; w and u; the states, chunk
+// behind chunk; the results. All but the states work on all chunks at once. A state waits for the one before
+// it:
 //
 //   time = 9 floors + time(chunks at once) + max(time(states), chunks of the longest sequence * step)
 //   time(kernels) = bytes / rate + FLOPs / (cores * FLOPs per cycle * clock)
 //
-// Bytes per row and value head, of K key and V value columns, C rows a chunk, BF16 but for k k' (FP32); queries
-// and keys count once for the value heads that share them:
+// Bytes per row and value head, of K key and V value columns, C rows a chunk, BF16 but for k k' (FP32);
+// queries and keys count once for the value heads that share them:
 //   chunks at once: k k' 2K in, 4C out; inverse 4C in, 2C out; w and u 2K + 2V + 2C in, 2K + 2V out; results
 //   4K + 2V and the state before the chunk, 2KV/C, in, 2V out
 //   states: 4K + 2V in, 2KV/C + 2V out
 //
 // Two constants, from kernels alone: FLA's columns of the tables in flashinfer-ai/flashinfer, pull requests
 // 3866 and 3788 (H100), 3902 (GB200), 4078 (B300), 3659 (RTX PRO 6000), the heads of Qwen3.5-397B on 1 and 8
-// ranks, 1 to 16 sequences of 1,024 to 65,536 tokens. Ranges: 8 sequences of 8,192 give 600 to 870 FLOPs a cycle
-// and core, one sequence of 65,536 gives 2,100 to 2,600 cycles a step.
+// ranks, 1 to 16 sequences of 1,024 to 65,536 tokens. Ranges: 8 sequences of 8,192 give 600 to 870 FLOPs a
+// cycle and core, one sequence of 65,536 gives 2,100 to 2,600 cycles a step.
 #include <algorithm>
 #include <numeric>
 
@@ -87,9 +88,10 @@ Estimate delta_rule_estimate(const Engine& engine, const CostQuery& query) {
   const double rows = chunks.all * kDeltaChunk * shape.heads;
   const Work apart = at_once(shape), states = of_states(shape);
   const double cores = held_cores(engine, query);
-  const double behind = std::max(seconds_of(engine, cores, states, rows),
-                                 chunks.longest * kStepCycles / engine.clock);
-  return {kChunkedDeltaKernels * engine.chip.kernel_floor.seconds() + seconds_of(engine, cores, apart, rows) + behind,
+  const double behind =
+      std::max(seconds_of(engine, cores, states, rows), chunks.longest * kStepCycles / engine.clock);
+  return {kChunkedDeltaKernels * engine.chip.kernel_floor.seconds() + seconds_of(engine, cores, apart, rows) +
+              behind,
           std::max(least, rows * (apart.bytes + states.bytes))};
 }
 

@@ -190,14 +190,11 @@ void check_engine(const Scenario& scenario, const Document& document) {
          fmt::format("{} keeps states of sequences, which do not go to the host's memory so far: expected "
                      "\"recompute\"",
                      scenario.model.id));
-  for (const ServicePhase& phase : service.phases)
-    refuse(keeps_states && phase.plan.cp > 1, "/plan/prefill/attention/cp",
-           fmt::format("ranks cannot cut the prompts of {} so far: each state follows from the one before it",
-                       scenario.model.id));
   refuse(keeps_states && service.prefix_cache, "/plan/cache/prefix",
-         fmt::format("{} keeps states of sequences, which no block holds, so that prefixes are not shared so far: "
-                     "expected false",
-                     scenario.model.id));
+         fmt::format(
+             "{} keeps states of sequences, which no block holds, so that prefixes are not shared so far: "
+             "expected false",
+             scenario.model.id));
   const bool changed = engine.slots || engine.host_sampling || engine.padded || engine.slot_tokens > 0 ||
                        engine.swap_space.value > 0 || engine.launch != LaunchMode::kHidden ||
                        service.host.takes_time() || service.host.reception.ns > 0;

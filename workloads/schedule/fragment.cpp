@@ -16,7 +16,13 @@ void add(Hash& hash, const Shape& s) {
 
 // Kinds by name, so that a new one leaves the hashes of all schedules without it.
 void add(Hash& hash, const Op& op) {
-  hash.add(to_string(op.kind)).add(op.dtype).add(op.lane).add(op.phase).add(op.role).add(op.group).add(op.algorithm);
+  hash.add(to_string(op.kind))
+      .add(op.dtype)
+      .add(op.lane)
+      .add(op.phase)
+      .add(op.role)
+      .add(op.group)
+      .add(op.algorithm);
   hash.add(op.num_inputs).add(op.num_outputs).add(op.layer).add(op.units).add(op.route).add(op.match);
   hash.add(op.first_dependency).add(op.num_dependencies).add(op.first_tensor);
   hash.add(static_cast<double>(op.scale)).add(op.payload.value);

@@ -72,8 +72,8 @@ class IterationWriter {
   TensorId write_layer(TensorId x, int layer) {
     writer_.begin_block(layer, false);
     x = write_batch_attention(
-        writer_,
-        {it_.batch, batch_, shape_.cache_rows, shape_.job.plan.kv, parts_, it_.whole, shape_.states}, x);
+        writer_, {it_.batch, batch_, shape_.cache_rows, shape_.job.plan.kv, parts_, it_.whole, shape_.states},
+        x);
     writer_.begin_block(layer, false);
     if (!model().is_moe_layer(layer)) return write_dense_mlp(writer_, x);
     const ServingPlan& plan = shape_.job.plan;

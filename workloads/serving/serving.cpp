@@ -20,9 +20,9 @@ namespace {
 
 // What has begun and not ended: an iteration, or a cache on its way.
 struct Task {
-  std::int32_t instance = 0;  // of an iteration; of a cache: where it goes
+  std::int32_t instance = 0;   // of an iteration; of a cache: where it goes
   std::int32_t sequence = -1;  // whose cache; -1: an iteration
-  int left = 0;               // submissions
+  int left = 0;                // submissions
   Time end;
   std::vector<std::int32_t> submissions;
   std::vector<BatchPtr> batches;
@@ -253,9 +253,9 @@ std::string Serving::describe() const {
     if (state_->service.several())
       text += fmt::format("pool           {}: {} instance{}\n", pool.rules.name, pool.rules.instances,
                           pool.rules.instances == 1 ? "" : "s");
-    text += fmt::format("ranks          {} = dp {} x tp {}{}; ep {}\n", plan.ranks(), plan.dp, plan.tp,
-                        plan.experts_apart() ? fmt::format(" + {} with experts", plan.apart.ranks) : "",
-                        plan.ep);
+    text +=
+        fmt::format("ranks          {} = dp {} x tp {}{}; ep {}\n", plan.ranks(), plan.dp, plan.tp,
+                    plan.experts_apart() ? fmt::format(" + {} with experts", plan.apart.ranks) : "", plan.ep);
     text += fmt::format("batch          {} sequences a replica decode at once; {} prompt tokens a prefill\n",
                         plan.max_batch, plan.token_budget);
     text += fmt::format("cache          {} pages of {} tokens a rank, {}\n",

@@ -42,8 +42,9 @@ std::vector<std::int32_t> times(int sequences, int rows) {
 
 }  // namespace
 
-// flashinfer-ai/flashinfer, columns "FLA/Triton": pull requests 3866 and 3788 (H100), 3902 (GB200), 4078 (B300),
-// 3659 (RTX PRO 6000). What its one row of 2,048 tokens moves between kernels stays in 128 MB of L2: 30% too long.
+// flashinfer-ai/flashinfer, columns "FLA/Triton": pull requests 3866 and 3788 (H100), 3902 (GB200), 4078
+// (B300), 3659 (RTX PRO 6000). What its one row of 2,048 tokens moves between kernels stays in 128 MB of L2:
+// 30% too long.
 TEST_CASE("chunks of the delta rule take what flash-linear-attention takes, within a fifth") {
   constexpr double kMost = 0.2, kInL2 = 0.31;
   const std::vector<Measured> all = {
@@ -77,20 +78,16 @@ TEST_CASE("chunks of the delta rule take what flash-linear-attention takes, with
   CHECK(sum / static_cast<double>(all.size()) < 0.12);
 }
 
-// sgl-project/sglang, pull request 18271: 512 sequences, Qwen3-Next's 8 heads of 128 x 128 of a rank of four, B200.
+// sgl-project/sglang, pull request 18271: 512 sequences, Qwen3-Next's 8 heads of 128 x 128 of a rank of four,
+// B200.
 TEST_CASE("a token of each sequence takes what its states take to stream") {
   const Accelerator chip = Catalog().accelerator("b200-sxm");
   const AnalyticModel model(chip);
-  const CostQuery query{.kind = OpKind::kDeltaRule,
-                        .shape = {.m = 512,
-                                  .n = 2048,
-                                  .groups = 512,
-                                  .heads = 8,
-                                  .kv_heads = 4,
-                                  .head_dim = 128,
-                                  .v_dim = 128},
-                        .dtype = DType::kBf16,
-                        .cores = chip.cores};
+  const CostQuery query{
+      .kind = OpKind::kDeltaRule,
+      .shape = {.m = 512, .n = 2048, .groups = 512, .heads = 8, .kv_heads = 4, .head_dim = 128, .v_dim = 128},
+      .dtype = DType::kBf16,
+      .cores = chip.cores};
   CHECK(model.estimate(query, Clocks::kBurst).seconds == Approx(76e-6).epsilon(0.1));
 }
 

@@ -22,7 +22,8 @@ TEST_CASE("forward FLOPs are about 2 per active parameter and the attention over
     const double weights = 2 * active_parameters(model, CountedTables::kHead);
     // A matrix for each value head: it decays, and is multiplied by a key, an error and a query.
     const DeltaNet& delta = model.delta;
-    const double states = 7.0 * delta.key_dim * delta.value_columns() * (model.layers - model.num_attention_layers());
+    const double states =
+        7.0 * delta.key_dim * delta.value_columns() * (model.layers - model.num_attention_layers());
     INFO(id);
     // One token: what remains beside the weights are norms, biases and learned positions, which compute no
     // product.

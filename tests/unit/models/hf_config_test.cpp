@@ -162,7 +162,8 @@ TEST_CASE("of Qwen3-Next all but every fourth layer are delta networks, and atte
   CHECK(other.num_attention_layers() == 4);
   CHECK_FALSE(other.output_gate);
   CHECK(other.rotary_dim == 16);
-  const Model named = read(config + R"(, "layer_types": ["linear_attention", "full_attention", "linear_attention",
+  const Model named =
+      read(config + R"(, "layer_types": ["linear_attention", "full_attention", "linear_attention",
 "full_attention", "linear_attention", "full_attention", "linear_attention", "full_attention"]})");
   CHECK(named.num_attention_layers() == 4);
 }

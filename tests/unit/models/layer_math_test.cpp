@@ -128,7 +128,8 @@ TEST_CASE("MLA keys: the latent's columns and the rotary key in, keys and values
 }
 
 TEST_CASE("the delta rule by rows and in chunks") {
-  // 3 heads of 4 x 5, two sequences; qkv of 20 columns, 2 x 3 gates, 15 results, all of 2 bytes; states of 60.
+  // 3 heads of 4 x 5, two sequences; qkv of 20 columns, 2 x 3 gates, 15 results, all of 2 bytes; states
+  // of 60.
   Shape shape{.m = 2, .n = 20, .groups = 2, .heads = 3, .kv_heads = 1, .head_dim = 4, .v_dim = 5};
   CHECK_FALSE(is_chunked(shape));
   CHECK(flops(OpKind::kDeltaRule, shape) == 2 * 3 * 7 * 20);

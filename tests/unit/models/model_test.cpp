@@ -134,8 +134,8 @@ TEST_CASE("delta networks have maps, a convolution and states of their own") {
   model.full_attention_every = 2;
   model.output_gate = true;
   model.delta = {.key_heads = 1, .value_heads = 2, .key_dim = 3, .value_dim = 5, .convolution = 4};
-  // 8 x (3 + 3 + 10 columns that are convolved, 10 of the gate, 2 x 2 numbers), 16 x 4 of the convolution, 2 x 2
-  // decays, a norm of 5, back 10 x 8; attention beside its four maps 8 x 8 of the gate
+  // 8 x (3 + 3 + 10 columns that are convolved, 10 of the gate, 2 x 2 numbers), 16 x 4 of the convolution, 2
+  // x 2 decays, a norm of 5, back 10 x 8; attention beside its four maps 8 x 8 of the gate
   CHECK(count_parameters(model).attention == 2 * (8 * 30 + 64 + 4 + 5 + 80) + 2 * 5 * 64);
   CHECK(kv_elements_per_token(model) == 2 * 2 * 8);
   // 2 layers: 2 matrices of 3 x 5 in FP32, 3 rows of 16 columns in BF16
@@ -146,8 +146,9 @@ TEST_CASE("delta networks have maps, a convolution and states of their own") {
 TEST_CASE("delta networks need attention layers among them, and value heads that share key heads") {
   Model model = small_dense();
   model.delta = {.key_heads = 2, .value_heads = 4, .key_dim = 4, .value_dim = 4, .convolution = 4};
-  CHECK(wrong(model) == "full_attention_every: delta networks need an attention layer among their 2 layers, found "
-                        "full_attention_every 0");
+  CHECK(wrong(model) ==
+        "full_attention_every: delta networks need an attention layer among their 2 layers, found "
+        "full_attention_every 0");
   model.full_attention_every = 2;
   CHECK(wrong(model).empty());
   model.delta.value_heads = 3;

@@ -42,7 +42,7 @@ Ruled by_definition(const Numbers& qkv, const Numbers& gates, const Numbers& dec
       return x;
     };
     std::vector<Numbers> keys, added;
-    Numbers kept;  // logarithm of what is left of the state behind a row
+    Numbers kept;                                       // logarithm of what is left of the state behind a row
     const auto state_at = [&](int row, int i, int j) {  // before the rows from `added.size()` on
       double sum = 0;
       for (int past = 0; past < static_cast<int>(added.size()); ++past) {
@@ -95,10 +95,10 @@ TEST_CASE("the gated delta rule in parts is that of all rows") {
   const std::span<const double> x(qkv), g(gates);
   int row = 0;
   for (const int count : {3, 1, 3}) {
-    delta_rule<double>(kShape,
-                       {x.subspan(row * kShape.columns(), count * kShape.columns()),
-                        g.subspan(row * 8, count * 8), decay},
-                       parts, std::span<double>(part).subspan(row * 20, count * 20));
+    delta_rule<double>(
+        kShape,
+        {x.subspan(row * kShape.columns(), count * kShape.columns()), g.subspan(row * 8, count * 8), decay},
+        parts, std::span<double>(part).subspan(row * 20, count * 20));
     row += count;
   }
   CHECK(part == o);

@@ -68,8 +68,8 @@ std::vector<BatchPtr> CarriedInstance::batches(const Instance& decided, const Kn
     batch->page_tokens = job_.plan.block_tokens;
     for (const PlannedPart& part : decided.replica(i).parts()) {
       const CarriedSequence of = known(part.id);
-      BatchSequence sequence{of.request, of.prompt, part.past, part.count, tables_[i].of(part.id),
-                             tables_[i].state_of(part.id)};
+      BatchSequence sequence{
+          of.request, of.prompt, part.past, part.count, tables_[i].of(part.id), tables_[i].state_of(part.id)};
       const auto needed = static_cast<std::size_t>(pages_for(sequence.length(), batch->page_tokens));
       CHECK(sequence.pages.size() >= needed,
             fmt::format("{} tokens on {} pages", sequence.length(), sequence.pages.size()));
@@ -167,8 +167,8 @@ std::vector<RankWork> CarriedInstance::move(bool send, int replica, std::int32_t
                                             const CarriedSequence& of, int peer) {
   std::vector<RankWork> work;
   for (int i = 0; i < job_.plan.tp; ++i) {
-    const CacheMove cache{shape_, of.request, of.prompt, tables_[replica].of(id),
-                          tables_[replica].state_of(id), peer + i};
+    const CacheMove cache{
+        shape_, of.request, of.prompt, tables_[replica].of(id), tables_[replica].state_of(id), peer + i};
     work.push_back({layout_.class_of_rank[first_rank(replica) + i],
                     send ? lower_cache_send(cache) : lower_cache_receive(cache)});
   }
@@ -185,8 +185,8 @@ std::vector<BatchPtr> CarriedInstance::full_batches(bool decode) const {
   batch->page_tokens = plan.block_tokens;
   std::int32_t page = 0;
   for (std::int32_t i = 0; i < sequences; ++i) {
-    BatchSequence sequence{
-        i * replicas, prompt, decode ? prompt + std::max(0, output - 2) : 0, decode ? 1 : prompt, {}, i};
+    BatchSequence sequence{i * replicas,        prompt, decode ? prompt + std::max(0, output - 2) : 0,
+                           decode ? 1 : prompt, {},     i};
     for (int p = pages_for(sequence.length(), plan.block_tokens); p > 0; --p)
       sequence.pages.push_back(page++);
     batch->sequences.push_back(std::move(sequence));
