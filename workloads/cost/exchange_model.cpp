@@ -49,7 +49,7 @@ ExchangeMachine machine_of_die(ExchangeMachine machine, int dies) {
 }
 
 // A group of no experts of a token: of E experts, `active` drawn without repetition miss `members`.
-double miss(int experts, int active, double members) {
+double miss(double experts, int active, double members) {
   double chance = 1;
   for (int i = 0; i < active; ++i) chance *= std::max(0.0, (experts - members - i) / (experts - i));
   return chance;
@@ -122,9 +122,10 @@ ExchangeLoad even_load(const EvenExchange& exchange, bool to_experts) {
   }
   // Nodes are chosen first, then experts of these.
   const int chosen = exchange.nodes_per_token > 0 ? std::min(exchange.nodes_per_token, nodes) : nodes;
-  const int experts = exchange.experts * chosen / nodes;
+  const double experts = static_cast<double>(exchange.experts) * chosen / nodes;
   const double per_rank = static_cast<double>(exchange.experts) / ranks;
-  const double distinct_nodes = chosen * (1 - miss(experts, exchange.active, experts / chosen));
+  const double distinct_nodes =  // no more than experts, where nodes hold less than one
+      std::min<double>(exchange.active, chosen * (1 - miss(experts, exchange.active, experts / chosen)));
   const double distinct_ranks = chosen * own * (1 - miss(experts, exchange.active, per_rank));
   load.copies = exchange.tokens * (distinct_ranks + (nodes > 1 ? distinct_nodes : 0));
   load.inside = exchange.tokens * distinct_ranks * (own - 1) / own;

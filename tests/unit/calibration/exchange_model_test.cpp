@@ -123,6 +123,19 @@ TEST_CASE("The shipped exchange kernels are what the tables give") {
 // 8 experts of 256 over two nodes miss a node with probability 128!/120! / (256!/248!) = 0.0035, so a token
 // goes to 1.993 nodes, half of them remote; to 16 ranks of 16 experts it makes 6.52 copies, of which 7 of 8
 // are handed on over the scale-up link.
+TEST_CASE("experts need not divide over nodes, nor be as many") {
+  // Of 256 experts a node of nine holds 28.4, all of eight are elsewhere with chance (1 - 1/9) ^ 8, about.
+  const auto crossing = [](int experts, int nodes) {
+    return even_load({.tokens = 1, .active = 8, .experts = experts, .ranks = 8 * nodes, .nodes = nodes},
+                     false)
+        .across;
+  };
+  CHECK(crossing(256, 8) < crossing(256, 9));
+  CHECK(crossing(256, 9) < crossing(256, 10));
+  CHECK(crossing(257, 9) == Approx(crossing(261, 9)).epsilon(0.002));
+  CHECK(crossing(8, 16) == Approx(8.0 * 15 / 16));  // each of eight on a node of its own
+}
+
 TEST_CASE("A token goes once to each node and rank that has one of its experts") {
   const ExchangeLoad load =
       even_load({.tokens = 1, .active = 8, .experts = 256, .ranks = 16, .nodes = 2}, false);
