@@ -3,8 +3,7 @@
 //   so that the memory gives them at the rate of one piece.
 //   Where a query chooses its keys (k > 0), each is a sequence of its own over so many.
 // - kIndexScores: kAttention with one head of keys and no values; of heads side by side, as many rows of a
-// tile.
-//   The scores that it leaves in memory are counted where they are read, by kTopKeys.
+//   tile. Writing the scores is not priced, reading them is (kTopKeys).
 // - kAbsorbQueries, kAbsorbedValues: a product for each head (DeepSeek-V2, section 2.1.2), as of `heads`
 //   experts with m rows each. Shape::heads says that they are heads: equal products side by side, without
 //   routing, of which tables of experts know nothing and those of batched products do. The rotary columns

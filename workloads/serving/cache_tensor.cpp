@@ -3,6 +3,26 @@
 #include <algorithm>
 
 namespace moebius {
+namespace {
+
+struct KeptAs {
+  Role role;
+  Part part;
+  DType dtype;
+};
+
+Tensor kept(const KeptAs& as, int layer, std::int64_t rows, std::int64_t columns) {
+  return {.scope = Scope::kRank,
+          .memory = MemoryKind::kCache,
+          .dtype = as.dtype,
+          .role = as.role,
+          .layer = static_cast<std::int16_t>(layer),
+          .key = parameter_key(as.role, layer, as.part),
+          .rows = rows,
+          .columns = columns};
+}
+
+}  // namespace
 
 std::int64_t cache_columns(const Model& model, int tp) {
   if (model.attention == AttentionKind::kMla)
@@ -12,36 +32,17 @@ std::int64_t cache_columns(const Model& model, int tp) {
 }
 
 Tensor cache_tensor(const Model& model, const CacheShape& shape, int layer) {
-  return {.scope = Scope::kRank,
-          .memory = MemoryKind::kCache,
-          .dtype = shape.kv,
-          .role = Role::kCache,
-          .layer = static_cast<std::int16_t>(layer),
-          .key = parameter_key(Role::kCache, layer, Part::kWeight),
-          .rows = shape.rows,
-          .columns = cache_columns(model, shape.tp)};
+  return kept({Role::kCache, Part::kWeight, shape.kv}, layer, shape.rows, cache_columns(model, shape.tp));
 }
 
 Tensor state_tensor(const Model& model, int tp, std::int64_t sequences, int layer) {
-  return {.scope = Scope::kRank,
-          .memory = MemoryKind::kCache,
-          .dtype = DType::kFp32,
-          .role = Role::kDeltaRule,
-          .layer = static_cast<std::int16_t>(layer),
-          .key = parameter_key(Role::kDeltaRule, layer, Part::kMaster),
-          .rows = sequences,
-          .columns = std::int64_t{model.delta.value_columns() / tp} * model.delta.key_dim};
+  return kept({Role::kDeltaRule, Part::kMaster, DType::kFp32}, layer, sequences,
+              std::int64_t{model.delta.value_columns() / tp} * model.delta.key_dim);
 }
 
 Tensor convolved_tensor(const Model& model, int tp, std::int64_t sequences, int layer) {
-  return {.scope = Scope::kRank,
-          .memory = MemoryKind::kCache,
-          .dtype = DType::kBf16,
-          .role = Role::kConvolution,
-          .layer = static_cast<std::int16_t>(layer),
-          .key = parameter_key(Role::kConvolution, layer, Part::kMaster),
-          .rows = sequences,
-          .columns = std::int64_t{model.delta.convolved_columns() / tp} * (model.delta.convolution - 1)};
+  return kept({Role::kConvolution, Part::kMaster, DType::kBf16}, layer, sequences,
+              std::int64_t{model.delta.convolved_columns() / tp} * (model.delta.convolution - 1));
 }
 
 Tensor host_cache_tensor(const Model& model, const CacheShape& shape, int layer) {
