@@ -84,7 +84,7 @@ void go_on_from_checkpoint(Scenario& scenario) {
 
 // From here the plan says which layers stand where.
 void settle_slices(Scenario& scenario) {
-  if (!scenario.plan.dynamic_slicing) return;
+  if (scenario.plan.slicing != Slicing::kDynamic) return;
   scenario.slices = slice_dynamically({scenario.model, scenario.plan, scenario.training, *scenario.cluster});
   scenario.plan.layers = scenario.slices->choice.layers;
 }

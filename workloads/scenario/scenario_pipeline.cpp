@@ -30,7 +30,12 @@ constexpr std::array kSchedules{
                         "dualpipe cut in half: two stages on a rank, there and back"},
 };
 
-constexpr std::string_view kBalanced = "balanced", kDynamic = "dynamic";
+constexpr Named<Slicing> kSlicings[] = {
+    {"balanced", Slicing::kBalanced, ""},
+    {"even", Slicing::kEven, ""},
+    {"even-with-ends", Slicing::kEvenWithEnds, ""},
+    {"dynamic", Slicing::kDynamic, ""},
+};
 
 std::string_view name_of(PipelineKind kind) {
   const auto row = std::find_if(kSchedules.begin(), kSchedules.end(),
@@ -38,22 +43,25 @@ std::string_view name_of(PipelineKind kind) {
   return row->name;
 }
 
-// "balanced", "dynamic", or the number of layers of each stage.
-std::vector<int> read_slicing(Section& section, bool& dynamic) {
+// A name, or the number of layers of each stage.
+std::vector<int> read_slicing(Section& section, Slicing& slicing) {
   const DescriptionPtr form = description_of(
       "",
-      "how layers are spread over stages; balanced: so that the stage with most FLOPs has least; dynamic: so "
-      "that the slowest pipeline rank is fastest, by the costs of ops, within the memory of its devices; or "
-      "the layers of each stage, in their order");
+      "how layers are spread over stages; balanced: so that the stage with most FLOPs has least; even: as "
+      "many on "
+      "each, as Megatron-LM cuts by default; even-with-ends: the same, embedding and head counted as a layer "
+      "each; "
+      "dynamic: so that the slowest pipeline rank is fastest, by the costs of ops, within the memory of its "
+      "devices; or the layers of each stage, in their order");
   set_keyword(form->keywords, "type", array_value({text_value("string"), text_value("array")}));
-  set_keyword(form->keywords, "default", text_value(kBalanced));
+  set_keyword(form->keywords, "default", text_value(kSlicings[0].name));
   const Value* value = section.value("slicing", false, form);
-  const auto named = [&](std::string_view name) {
-    return value->kind == Value::Kind::kString && value->text == name;
-  };
-  if (value == nullptr || named(kBalanced)) return {};
-  dynamic = named(kDynamic);
-  if (dynamic) return {};
+  if (value == nullptr) return {};
+  for (const Named<Slicing>& row : kSlicings) {
+    if (value->kind != Value::Kind::kString || value->text != row.name) continue;
+    slicing = row.value;
+    return {};
+  }
   std::vector<int> layers;
   const bool is_list = value->kind == Value::Kind::kArray && !value->items.empty();
   for (std::size_t i = 0; is_list && i < value->items.size(); ++i) {
@@ -68,7 +76,9 @@ std::vector<int> read_slicing(Section& section, bool& dynamic) {
   }
   if (!is_list)
     section.place_of("slicing").fail(
-        "expected \"balanced\", \"dynamic\" or the layers of each stage, found " + value->excerpt());
+        "expected \"balanced\", \"even\", \"even-with-ends\", \"dynamic\" or the layers of each stage, "
+        "found " +
+        value->excerpt());
   return layers;
 }
 
@@ -113,15 +123,27 @@ class PipelineChecks {
     const int stages = placement_.stages(), layers = scenario_.model.layers;
     require(layers >= stages, "/plan/pp/degree", "the {} layers of {} cannot fill {} pipeline stages", layers,
             scenario_.model.id, stages);
-    require(!plan_.dynamic_slicing || plan_.recompute != RecomputePolicy::kHybrid, "/plan/pp/slicing",
+    require(plan_.slicing != Slicing::kDynamic || plan_.recompute != RecomputePolicy::kHybrid,
+            "/plan/pp/slicing",
             "\"dynamic\" weighs what a layer takes, which \"hybrid\" recomputation chooses by the slices: "
             "expected another policy");
-    if (plan_.layers.empty()) return;
+    if (plan_.layers.empty()) return even(stages, layers);
     const auto given = static_cast<int>(plan_.layers.size());
     require(given == stages, "/plan/pp/slicing", "layers of {} stages, but there are {}", given, stages);
     const std::int64_t sum = std::accumulate(plan_.layers.begin(), plan_.layers.end(), std::int64_t{0});
     require(sum == layers, "/plan/pp/slicing", "{} layers in all, but {} has {}", sum, scenario_.model.id,
             layers);
+  }
+
+  void even(int stages, int layers) const {
+    const bool with_ends = plan_.slicing == Slicing::kEvenWithEnds;
+    if (!with_ends && plan_.slicing != Slicing::kEven) return;
+    const int shared = layers + (with_ends ? 2 : 0);
+    const char* ends = with_ends ? ", embedding and head counted as one each," : "";
+    require(shared % stages == 0, "/plan/pp/slicing", "{} layers{} do not divide over {} stages", shared,
+            ends, stages);
+    require(!with_ends || shared > stages, "/plan/pp/slicing",
+            "{} layers{} leave none for the first of {} stages", shared, ends, stages);
   }
 
   void messages() const {
@@ -176,12 +198,12 @@ void read_pipeline(Section section, TrainingPlan& plan) {
       section.choice<PipelineKind>("schedule", kSchedules, PipelineKind::k1F1B, "order of microbatches");
   plan.chunks = static_cast<int>(
       section.integer("virtual", {1, 32}, 1, "stages on a rank, of schedule \"interleaved\""));
-  plan.layers = read_slicing(section, plan.dynamic_slicing);
-  plan.blocking_messages =
-      section.boolean("blocking_messages", false,
-                      "a pass begins when the messages of those before it have arrived");
-  plan.cut_messages = section.boolean(
-      "cut_messages", false, "tensor-parallel ranks send a share of a message each, and gather what they received");
+  plan.layers = read_slicing(section, plan.slicing);
+  plan.blocking_messages = section.boolean("blocking_messages", false,
+                                           "a pass begins when the messages of those before it have arrived");
+  plan.cut_messages =
+      section.boolean("cut_messages", false,
+                      "tensor-parallel ranks send a share of a message each, and gather what they received");
   section.finish();
 }
 

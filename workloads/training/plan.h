@@ -19,6 +19,14 @@ namespace moebius {
 
 enum class PipelineKind : std::uint8_t { kGpipe, k1F1B, kInterleaved, kZbH1, kZbV, kDualPipe, kDualPipeV };
 enum class RecomputePolicy : std::uint8_t { kNone, kSelective, kFull, kHybrid };
+// How layers are spread over stages, where the plan does not list them.
+enum class Slicing : std::uint8_t {
+  kBalanced,      // the stage with most FLOPs has least
+  kEven,          // as many layers on each, as Megatron-LM cuts by default
+  kEvenWithEnds,  // the same, embedding and head counted as a layer each (its account-for-embedding and
+                  // -loss)
+  kDynamic,       // by time and memory: dynamic_slicing.h
+};
 // Whether attention is one kernel, or products, softmax and dropout are kernels of their own (before 2022).
 enum class AttentionKernels : std::uint8_t { kFlash, kUnfused };
 // How ranks that share a sequence see each other's keys.
@@ -59,7 +67,7 @@ struct TrainingPlan {
   bool sequence_parallel = false;
   int pp = 1;
   PipelineKind schedule = PipelineKind::k1F1B;
-  int chunks = 1;                // stages of the model on a rank, of kInterleaved
+  int chunks = 1;  // stages of the model on a rank, of kInterleaved
   // A pass begins when the messages of those before it have arrived, not while they travel (Megatron-LM
   // until 2022, whose exchange ends with a synchronisation; github.com/deepseek-ai/DualPipe).
   bool blocking_messages = false;
@@ -67,7 +75,7 @@ struct TrainingPlan {
   // rows, and the receivers gather them (Narayanan et al., SC'21, section 4.1).
   bool cut_messages = false;
   std::vector<int> layers = {};  // of each stage; empty: by slicing
-  bool dynamic_slicing = false;  // layers are found from time and memory: dynamic_slicing.h
+  Slicing slicing = Slicing::kBalanced;
   int ep = 1;
   int nodes_per_token = 0;  // 0: as the model's group-limited routing says
   double capacity = 0;      // of an expert, see capacity_of(); 0: no limit
@@ -95,14 +103,16 @@ struct TrainingPlan {
   bool keeps_master = true;           // false: the weights themselves are updated
   Scaling scaling = Scaling::kBlock;  // of FP8 operands of matrix products
   bool fused_quantise = false;
-  bool half_weights = false;  // weights of FP8 products are updated and gathered in BF16, and quantised once a step
-  bool separate_accumulation = false;  // weight gradients are written in BF16 and added to the kept ones (zero 0, 1)
-  bool separate_loss = false;          // FP32 logits, and a kernel for each step of the loss
-  bool separate_norm_grad = false;     // a norm's own gradient is a kernel that reads both operands again
-  double clip = 0;                     // the norm over all gradients that a step keeps to; 0: whatever it is
-  bool separate_update = false;        // unscaling, scaling by the norm and copies are kernels beside Adam's
-  bool separate_routing = false;       // gate, permutation and weights are kernels of elementary steps
-  bool expert_by_expert = false;       // a matrix product for each expert, not one for all of a rank
+  bool half_weights =
+      false;  // weights of FP8 products are updated and gathered in BF16, and quantised once a step
+  bool separate_accumulation =
+      false;                   // weight gradients are written in BF16 and added to the kept ones (zero 0, 1)
+  bool separate_loss = false;  // FP32 logits, and a kernel for each step of the loss
+  bool separate_norm_grad = false;  // a norm's own gradient is a kernel that reads both operands again
+  double clip = 0;                  // the norm over all gradients that a step keeps to; 0: whatever it is
+  bool separate_update = false;     // unscaling, scaling by the norm and copies are kernels beside Adam's
+  bool separate_routing = false;    // gate, permutation and weights are kernels of elementary steps
+  bool expert_by_expert = false;    // a matrix product for each expert, not one for all of a rank
   AttentionKernels attention = AttentionKernels::kFlash;
   RecomputePolicy recompute = RecomputePolicy::kNone;
   std::vector<RecomputeOp> recompute_ops;

@@ -53,6 +53,24 @@ TEST_CASE("a large head leaves fewer layers on the last stage") {
   CHECK(slices[1].num_layers < slices[0].num_layers);
 }
 
+TEST_CASE("even slices hold as many layers each, with the ends as many but one on these") {
+  const auto counts = [](const std::vector<StageSlice>& slices) {
+    std::vector<int> layers;
+    for (const StageSlice& slice : slices) layers.push_back(slice.num_layers);
+    return layers;
+  };
+  TrainingPlan plan;
+  plan.pp = 4;
+  Model model = small_model();
+  model.vocabulary = 100'000;
+  model.layers = 12;
+  plan.slicing = Slicing::kEven;
+  CHECK(counts(slices_of(model, plan, 512)) == std::vector<int>{3, 3, 3, 3});
+  model.layers = 14;
+  plan.slicing = Slicing::kEvenWithEnds;
+  CHECK(counts(slices_of(model, plan, 512)) == std::vector<int>{3, 4, 4, 3});
+}
+
 TEST_CASE("a stage of twice the speed holds twice the layers") {
   Model model = small_model();
   model.layers = 9;

@@ -69,7 +69,7 @@ double PlanBounds::of_variant(const PlanDegrees& degrees, int bundle) {
 
 std::vector<int> PlanBounds::with_room(const PlanDegrees& degrees, const std::vector<int>& bundles) {
   const TrainingSpace::Legal legal = space_.plan_of(degrees, bundles.front());
-  if (is_hybrid(legal.plan) || legal.plan.dynamic_slicing) return bundles;
+  if (is_hybrid(legal.plan) || legal.plan.slicing == Slicing::kDynamic) return bundles;
   const std::vector<RoomBound::Layer> stages =
       rooms_.stages(stripped(legal.plan), legal.workload, space_.computed()[bundles.front()]);
   std::vector<int> fit;
@@ -93,7 +93,7 @@ double PlanBounds::closed_form(const TrainingPlan& plan, const PlanDegrees& degr
 PlanBounds::Stages PlanBounds::stages_of(const TrainingPlan& plan, const TrainingWorkload& workload,
                                          Transfers transfers) {
   Stages stages;
-  if (plan.dynamic_slicing) return stages;
+  if (plan.slicing == Slicing::kDynamic) return stages;
   const int microbatches = workload.num_microbatches(plan);
   const std::shared_ptr<const PassOrder> order = orders_.of(plan, microbatches);
   if (!order) return stages;
@@ -106,10 +106,11 @@ double PlanBounds::of_rank(const PlanDegrees& degrees, int bundle) {
   const TrainingSpace::Legal legal = space_.plan_of(degrees, bundle);
   const TrainingPlan plan = without_states(legal.plan);
   const std::shared_ptr<const PassOrder> order =
-      plan.dynamic_slicing ? nullptr : orders_.of(plan, legal.workload.num_microbatches(plan));
+      plan.slicing == Slicing::kDynamic ? nullptr : orders_.of(plan, legal.workload.num_microbatches(plan));
   if (!order) return 0;
   const int middle = plan.pp / 2;
-  const PlanFacts::Rank facts = probes_.rank_passes(plan, legal.workload, middle, pairs_of(order->counts[middle]));
+  const PlanFacts::Rank facts =
+      probes_.rank_passes(plan, legal.workload, middle, pairs_of(order->counts[middle]));
   return score_.of(rank_bound(facts, order->counts[middle]), 0, plan.ranks());
 }
 

@@ -170,16 +170,16 @@ void StageProbes::give_back(std::unique_ptr<RememberedCosts> costs) {
 }
 
 std::shared_ptr<const std::vector<StageSlice>> StageProbes::slices(const TrainingPlan& plan) {
-  const int stages = StagePlacement(plan).stages();
+  const std::pair<Slicing, int> cut{plan.slicing, StagePlacement(plan).stages()};
   {
     const std::lock_guard lock(mutex_);
-    const auto known = slices_.find(stages);
+    const auto known = slices_.find(cut);
     if (known != slices_.end() && plan.layers.empty()) return known->second;
   }
   auto made = std::make_shared<const std::vector<StageSlice>>(
       slices_of(scenario_.model, plan, scenario_.training.sequence_length));
   const std::lock_guard lock(mutex_);
-  if (plan.layers.empty()) slices_[stages] = made;
+  if (plan.layers.empty()) slices_[cut] = made;
   return made;
 }
 
@@ -223,12 +223,12 @@ void StageProbes::time_update(const Asked& asked, const Fragment& update, ChunkF
   for (std::size_t i = 0; i < seconds.size(); ++i) {
     const Op& op = update.ops[i];
     if (op.lane == Lane::kCompute) facts.update_s += seconds[i];
-    if (op.lane == Lane::kDataComm) (op.phase == Phase::kGradients ? facts.sums_s : facts.gathers_s) += seconds[i];
+    if (op.lane == Lane::kDataComm)
+      (op.phase == Phase::kGradients ? facts.sums_s : facts.gathers_s) += seconds[i];
   }
 }
 
-std::shared_ptr<const ChunkFacts> StageProbes::measured(const Asked& asked, int rank,
-                                                        const StageSpec& spec) {
+std::shared_ptr<const ChunkFacts> StageProbes::measured(const Asked& asked, int rank, const StageSpec& spec) {
   const StageFragments& all = lower(asked, spec);
   auto facts = std::make_shared<ChunkFacts>();
   facts->forward = map_of(asked, rank, all.forward);
@@ -258,8 +258,7 @@ std::shared_ptr<const ChunkFacts> StageProbes::known_chunk(const Asked& asked, c
   return known == chunks_.end() ? nullptr : known->second;
 }
 
-std::shared_ptr<const ChunkFacts> StageProbes::chunk(const Asked& asked, int rank,
-                                                     const StageSpec& spec) {
+std::shared_ptr<const ChunkFacts> StageProbes::chunk(const Asked& asked, int rank, const StageSpec& spec) {
   const std::string key = asked.key + "+" + std::to_string(static_cast<int>(asked.costing)) +
                           asked.place_of(rank) + stage_key(scenario_.model, spec);
   if (std::shared_ptr<const ChunkFacts> known = known_chunk(asked, key)) return known;
@@ -271,7 +270,8 @@ std::shared_ptr<const ChunkFacts> StageProbes::chunk(const Asked& asked, int ran
 
 std::shared_ptr<const PassMap> StageProbes::pair(const Asked& asked, int rank, const StageSpec& forward,
                                                  const StageSpec& backward) {
-  const std::string key = asked.key + asked.place_of(rank) + stage_key(scenario_.model, forward) + stage_key(scenario_.model, backward);
+  const std::string key = asked.key + asked.place_of(rank) + stage_key(scenario_.model, forward) +
+                          stage_key(scenario_.model, backward);
   {
     const std::lock_guard lock(mutex_);
     const auto known = pairs_.find(key);

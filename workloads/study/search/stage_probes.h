@@ -21,8 +21,8 @@
 
 namespace moebius {
 
-// A stage of the model on a rank: what its passes take; and, unless it was asked for without, what it holds and
-// its optimizer. Bytes are of device memory; of parameters that all ranks hold, of experts.
+// A stage of the model on a rank: what its passes take; and, unless it was asked for without, what it holds
+// and its optimizer. Bytes are of device memory; of parameters that all ranks hold, of experts.
 struct ChunkFacts {
   PassMap forward, backward, inputs, weights;  // those that its schedule has
   struct Held {
@@ -105,9 +105,10 @@ class StageProbes {
   std::mutex mutex_;  // of what follows
   std::map<std::string, std::shared_ptr<const ChunkFacts>> chunks_;
   std::map<std::string, std::shared_ptr<const PassMap>> pairs_;
-  std::map<std::string, RouteCache> routes_;                              // by what they are drawn for
-  std::map<int, std::shared_ptr<const std::vector<StageSlice>>> slices_;  // by number of stages
-  std::map<std::string, std::shared_ptr<TransferTimes>> transfers_;       // by the groups of ranks
+  std::map<std::string, RouteCache> routes_;  // by what they are drawn for
+  std::map<std::pair<Slicing, int>, std::shared_ptr<const std::vector<StageSlice>>>
+      slices_;                                                       // by number of stages
+  std::map<std::string, std::shared_ptr<TransferTimes>> transfers_;  // by the groups of ranks
   std::vector<std::unique_ptr<RememberedCosts>> costs_;
   std::size_t lowered_ = 0;
 };

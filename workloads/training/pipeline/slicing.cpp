@@ -66,10 +66,19 @@ std::vector<StageSlice> slice_as_given(const std::vector<int>& layers) {
   return slices;
 }
 
+std::vector<StageSlice> slice_evenly(int layers, int stages, int ends) {
+  std::vector<int> counts(stages, (layers + 2 * ends) / stages);
+  counts.front() -= ends;
+  counts.back() -= ends;
+  return slice_as_given(counts);
+}
+
 std::vector<StageSlice> slices_of(const Model& model, const TrainingPlan& plan,
                                   std::int64_t sequence_length) {
   if (!plan.layers.empty()) return slice_as_given(plan.layers);
   const StagePlacement placement(plan);
+  if (plan.slicing == Slicing::kEven) return slice_evenly(model.layers, placement.stages(), 0);
+  if (plan.slicing == Slicing::kEvenWithEnds) return slice_evenly(model.layers, placement.stages(), 1);
   return slice_balanced(model, sequence_length, placement.stages(),
                         speeds_of_stages(placement, plan.stage_speeds));
 }

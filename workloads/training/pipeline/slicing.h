@@ -27,6 +27,10 @@ std::vector<StageSlice> slice_balanced(const Model& model, std::int64_t sequence
 // none.
 std::vector<double> speeds_of_stages(const StagePlacement& placement, const std::vector<double>& by_rank);
 
+// As many layers on each stage. `ends`: what embedding and head count for together with the layers of their
+// stages, in layers each (0 or 1). Layers and ends must divide over the stages.
+std::vector<StageSlice> slice_evenly(int layers, int stages, int ends);
+
 // So many layers on each stage.
 std::vector<StageSlice> slice_as_given(const std::vector<int>& layers);
 
