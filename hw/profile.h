@@ -87,6 +87,7 @@ struct ProfileTable {
   double limited_from = 0;  // microseconds: so long kernels of a burst were at the power limit; 0: none
   bool fitted = false;      // values run between many scattered rows; otherwise each is one measured row
   bool hot = false;         // replays: what fits in L2 was found there
+  bool when_named = false;  // of software that runs only where it is asked for: counts when its stack is named
   // Of tables that were measured on a device at hand: medians over their rows.
   double spread = 0;        // of the repetitions of a row: half of the distance between the quartiles
   double fit_error = 0;     // relative error of the table at the rows that it is made of

@@ -239,6 +239,7 @@ ProfileTable read_profile_table(Reader reader, const std::vector<ProfileSource>&
   table.limited_from = reader.number("power_limited_from_us", {0, 1e12}, 0.0);
   table.fitted = reader.choice<bool>("values", {{"measured", false}, {"fitted", true}});
   table.hot = reader.boolean("hot", false);
+  table.when_named = reader.boolean("when_named", false);
   table.in_sample = reader.boolean("in_sample", false);
   table.spread = reader.number("spread", {0, 1e6}, 0.0);
   table.fit_error = reader.number("fit_error", {0, 1e6}, 0.0);

@@ -142,6 +142,7 @@ void write_table(Out& out, const ProfileTable& table) {
                  json_string(table.stack), json_string(table.source), table.cores,
                  table.sustained ? "sustained" : "burst", table.fitted ? "fitted" : "measured");
   if (table.hot) fmt::format_to(out, "\"hot\": true, ");
+  if (table.when_named) fmt::format_to(out, "\"when_named\": true, ");
   fmt::format_to(out, "\"in_sample\": {},\n      \"note\": {}", table.in_sample, json_string(table.note));
   if (table.limited_from > 0)
     fmt::format_to(out, ",\n      \"power_limited_from_us\": {}", table.limited_from);

@@ -13,8 +13,8 @@
 #include "workloads/report/report.h"
 #include "workloads/scenario/extended_document.h"
 #include "workloads/scenario/placement_keys.h"
-#include "workloads/study/placement/placed_job.h"
 #include "workloads/shape_jobs.h"
+#include "workloads/study/placement/placed_job.h"
 #include "workloads/training/layer_speed.h"
 #include "workloads/training/pipeline/columns.h"
 #include "workloads/training/pipeline/dynamic_slicing.h"
@@ -245,10 +245,11 @@ void require_fit(const Job& job) {
 
 void require_schedule(const Job& job) {
   if (job.is_service())
-    throw input_error(fmt::format(
-        "{}: a service whose iterations are timed has no schedule to execute, to explain or to dump; one whose "
-        "every op is carried out has one (/plan/steps \"full\")",
-        job.scenario.file));
+    throw input_error(
+        fmt::format("{}: a service whose iterations are timed has no schedule to execute, to explain or to "
+                    "dump; one whose "
+                    "every op is carried out has one (/plan/steps \"full\")",
+                    job.scenario.file));
   if (job.scenario.operations)
     throw input_error(
         fmt::format("{}: weeks of a cluster have no schedule to execute, to explain or to dump; a step of "
@@ -290,6 +291,11 @@ void require_executable(const Job& job) {
   if (job.scenario.training.dropout > 0)
     throw run_error(
         fmt::format("{}: /workload/dropout is simulated only: executors compute with every element", name));
+  if (job.scenario.plan.scaling == Scaling::kHistory)
+    throw run_error(
+        fmt::format("{}: /plan/precision/scaling \"history\" is simulated only: executors keep no magnitudes "
+                    "of steps before",
+                    name));
   if (job.scenario.plan.launch != LaunchMode::kHidden)
     throw run_error(fmt::format("{}: /plan/launch is simulated only: executors launch as they do", name));
   if (!job.scenario.faults.empty())

@@ -20,7 +20,7 @@ void require_formats(const Job& job) {
   if (job.scenario.plan.scaling != Scaling::kBlock)
     throw run_error(
         fmt::format("{}: /plan/precision/scaling \"{}\" is not available on cuda yet: "
-                    "available: \"block\"; on host all three",
+                    "available: \"block\"; on host \"tensor\" and \"micro\" too",
                     job.scenario.name, to_string(job.scenario.plan.scaling)));
   if (job.scenario.plan.cp > 1 && job.scenario.plan.context != ContextKind::kAllGather)
     throw run_error(fmt::format(

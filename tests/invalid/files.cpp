@@ -230,6 +230,12 @@ TEST_CASE("the host refuses folded ranks, and says how to unfold them") {
   refused("run " + kSmoke + "allreduce-1024.json --executor host", 1,
           "Ring all-reduce of 1 MiB over 1,024 ranks: the host executes every rank; add --set "
           "/workload/fold=false");
+  refused(
+      "run " + kSmoke +
+          "train-small.json --set '/plan/precision={\"gemm\": \"fp8\", \"scaling\": \"history\"}' --executor "
+          "host",
+      1,
+      "/plan/precision/scaling \"history\" is simulated only: executors keep no magnitudes of steps before");
   refused("run " + kSmoke + "moe-layer.json --set /plan/fold=true --executor host", 1,
           "One mixture-of-experts layer on four ranks, small enough for the host: the host executes every "
           "rank; add --set "

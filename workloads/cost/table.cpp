@@ -201,7 +201,8 @@ MeasuredTables::MeasuredTables(const std::vector<Profile>& profiles, std::string
       if (std::find(stacks_.begin(), stacks_.end(), table.stack) == stacks_.end())
         stacks_.push_back(table.stack);
       const std::string_view wanted = choice.of(table);
-      if (wanted.empty() || table.stack == wanted) tables_.emplace_back(table, *references_.back());
+      if (wanted.empty() ? !table.when_named : table.stack == wanted)
+        tables_.emplace_back(table, *references_.back());
       if (quantises(table)) quantise_.emplace_back(table, *references_.back());
     }
   }

@@ -19,6 +19,10 @@ constexpr std::array kScalings{
                    "a scale per tensor of a rank (weights of experts: per expert), from its largest "
                    "magnitude, which a pass "
                    "before finds"},
+    Named<Scaling>{
+        "history", Scaling::kHistory,
+        "a scale per tensor, from its largest magnitudes in the steps before, which its ranks share (delayed "
+        "scaling): no pass before; simulated only"},
     Named<Scaling>{"micro", Scaling::kMicro,
                    "MXFP8: a scale, a power of two, per 32 elements; per 32 x 32 of weights"},
 };
@@ -103,10 +107,9 @@ void read_precision(Section section, TrainingPlan& plan) {
                                                "what Adam updates; weights are rounded from it");
   plan.master = master == Master::kBf16 ? DType::kBf16 : DType::kFp32;
   plan.keeps_master = master != Master::kNone;
-  plan.scaling =
-      section.choice<Scaling>("scaling", kScalings, Scaling::kBlock,
-                              "of fp8 operands of matrix products; with \"tensor\" and \"micro\" both "
-                              "copies of an operand are made in one pass");
+  plan.scaling = section.choice<Scaling>("scaling", kScalings, Scaling::kBlock,
+                                         "of fp8 operands of matrix products; all but \"block\" make "
+                                         "both copies of an operand in one pass");
   plan.half_weights = section.choice<bool>("weights", kWeights, false, "weights, updated and gathered");
   plan.fused_quantise =
       section.boolean("fused_quantise", false, "8-bit operands are written by the op before");

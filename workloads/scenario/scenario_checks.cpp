@@ -239,7 +239,7 @@ class TrainingChecks {
     const std::string_view name = to_string(plan_.scaling);
     require(plan_.gemm == DType::kFp8, "/plan/precision/scaling",
             "scaling \"{}\" is for gemm \"fp8\", found gemm \"{}\"", name, to_string(plan_.gemm));
-    require(plan_.tp_chunks == 0, "/plan/tp/overlap",
+    require(plan_.tp_chunks == 0 || plan_.scaling == Scaling::kHistory, "/plan/tp/overlap",
             "pieces of a tensor do not know its whole scale: scaling \"{}\" needs overlap false, found true",
             name);
     require(
@@ -250,7 +250,7 @@ class TrainingChecks {
         plan_.combine != DType::kFp8, "/plan/precision/combine",
         "tokens carry no scale of their whole tensor: scaling \"{}\" needs combine \"bf16\", found \"fp8\"",
         name);
-    require(plan_.zero == 0 || plan_.half_weights || plan_.scaling == Scaling::kMicro, "/plan/dp/zero",
+    require(plan_.zero == 0 || plan_.half_weights || plan_.scaling != Scaling::kTensor, "/plan/dp/zero",
             "a shard does not know the scale of its whole weight: scaling \"tensor\" needs zero 0 or weights "
             "\"bf16\", found {}",
             plan_.zero);

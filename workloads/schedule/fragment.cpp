@@ -137,6 +137,8 @@ std::string_view to_string(Scaling scaling) {
       return "tensor";
     case Scaling::kMicro:
       return "micro";
+    case Scaling::kHistory:
+      return "history";
   }
   return "unknown";
 }

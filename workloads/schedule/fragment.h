@@ -35,8 +35,10 @@ enum class Scaling : std::uint8_t {
   // 32 elements of a row or column, 32 x 32 of a weight; scales are powers of two, of 8 bits (OCP Microscaling
   // Formats 1.0, MXFP8)
   kMicro,
+  kHistory,  // as kTensor, by the largest magnitudes of the steps before: known beforehand, and to all ranks of the tensor
 };
 std::string_view to_string(Scaling scaling);
+constexpr bool has_one_scale(Scaling scaling) { return scaling == Scaling::kTensor || scaling == Scaling::kHistory; }
 
 struct Tensor {
   Scope scope = Scope::kFragment;
@@ -73,12 +75,12 @@ struct Tensor {
     if (shards > 0) return {static_cast<double>(held_rows()) * element_bytes(dtype)};
     const int copies = experts > 0 ? experts : 1;
     const double elements = static_cast<double>(rows * columns);
-    if (scaling == Scaling::kTensor) return {copies * (elements + 4)};  // FP8, and its one scale
+    if (has_one_scale(scaling)) return {copies * (elements + 4)};  // FP8, and its one scale
     return {elements * element_bytes(dtype) * copies};
   }
   // What it takes in memory: FP8 weights have fewer scales than what is computed with them and sent.
   Bytes kept_bytes() const {
-    if (memory != MemoryKind::kWeights || dtype != DType::kFp8 || scaling == Scaling::kTensor) return bytes();
+    if (memory != MemoryKind::kWeights || dtype != DType::kFp8 || has_one_scale(scaling)) return bytes();
     const double scales = scaling == Scaling::kMicro ? 1.0 / (32 * 32) : 4.0 / (128 * 128);
     return {static_cast<double>(held_rows() * held_columns()) * (1 + scales)};
   }

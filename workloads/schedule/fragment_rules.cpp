@@ -65,7 +65,7 @@ class Rules {
                          t.first_row, t.first_column);
     }
     if (t.scaling != Scaling::kBlock && t.dtype != DType::kFp8)
-      return fmt::format("{}, but of {}", t.scaling == Scaling::kTensor ? "one scale for the tensor" : "scales of 32", to_string(t.dtype));
+      return fmt::format("{}, but of {}", has_one_scale(t.scaling) ? "one scale for the tensor" : "scales of 32", to_string(t.dtype));
     if (t.scope != Scope::kFragment && !keys_.is_new(t.scope, t.second, t.key)) {
       return fmt::format("key {} names another tensor of scope {}", t.key, to_string(t.scope));
     }

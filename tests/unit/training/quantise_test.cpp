@@ -75,7 +75,7 @@ TEST_CASE("every operand of an FP8 product was quantised once, by someone") {
 }
 
 TEST_CASE("a plan with another recipe of scales has it in all FP8 tensors and in no other") {
-  for (const Scaling scaling : {Scaling::kTensor, Scaling::kMicro}) {
+  for (const Scaling scaling : {Scaling::kTensor, Scaling::kMicro, Scaling::kHistory}) {
     TrainingJob job = fp8_job(false, DType::kBf16);
     job.plan.scaling = scaling;
     Training training(job);
@@ -110,8 +110,9 @@ Passes passes_of(const TrainingJob& job) {
 }
 
 // Blocks: an operand is quantised for its product, and again for the weight gradient. MXFP8: one pass makes
-// both copies. One scale for the tensor: the same, after a pass that finds its largest magnitude.
-TEST_CASE("the three recipes of FP8 differ in their passes, not in their products") {
+// both copies. One scale for the tensor: the same, after a pass that finds its largest magnitude, unless that
+// is taken from the steps before.
+TEST_CASE("the four recipes of FP8 differ in their passes, not in their products") {
   TrainingJob job = fp8_job(false, DType::kBf16);
   const Passes block = passes_of(job);
   job.plan.scaling = Scaling::kMicro;
@@ -127,6 +128,12 @@ TEST_CASE("the three recipes of FP8 differ in their passes, not in their product
   CHECK(micro.largest == 0);
   CHECK(tensor.both == micro.both);
   CHECK(tensor.largest == tensor.both + tensor.of_columns);
+  job.plan.scaling = Scaling::kHistory;
+  const Passes history = passes_of(job);
+  CHECK(history.products == block.products);
+  CHECK(history.both == micro.both);
+  CHECK(history.of_columns == micro.of_columns);
+  CHECK(history.largest == 0);
 }
 
 TEST_CASE("weights in BF16 are quantised once a step, whatever the number of microbatches") {
