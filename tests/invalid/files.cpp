@@ -235,7 +235,8 @@ TEST_CASE("the host refuses folded ranks, and says how to unfold them") {
           "train-small.json --set '/plan/precision={\"gemm\": \"fp8\", \"scaling\": \"history\"}' --executor "
           "host",
       1,
-      "/plan/precision/scaling \"history\" is simulated only: executors keep no magnitudes of steps before");
+      "A mixture of experts that learns on the host in seconds: /plan/precision/scaling \"history\" is "
+      "simulated only: executors keep no magnitudes of steps before");
   refused("run " + kSmoke + "moe-layer.json --set /plan/fold=true --executor host", 1,
           "One mixture-of-experts layer on four ranks, small enough for the host: the host executes every "
           "rank; add --set "

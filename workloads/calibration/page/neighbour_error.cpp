@@ -110,7 +110,7 @@ std::string_view stored_text(const ProfileTable& table) {
 void add_pair(std::string& text, const Profile& chip, const Profile& donor) {
   std::set<std::string> shown;
   for (const ProfileTable& table : chip.tables) {
-    if (table.in_sample) continue;
+    if (table.in_sample || table.when_named) continue;
     const std::string kernel =
         fmt::format("{} | {} | {}", table.name, to_string(table.dtype), stored_text(table));
     if (shown.contains(kernel)) continue;
@@ -178,6 +178,7 @@ std::string site_table(const std::vector<Profile>& profiles) {
       "|---|---|---|---|---|--:|--:|--:|--:|--:|\n";
   for (const Profile& profile : profiles)
     for (const ProfileTable& table : profile.tables) {
+      if (table.when_named) continue;  // a law made it
       const NeighbourError told = told_by_other_sites(table, profile.reference);
       if (told.values == 0) continue;
       text +=
