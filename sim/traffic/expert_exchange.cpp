@@ -155,6 +155,12 @@ double all_to_all_rows(const Route& route) {
   return ranks > 1 ? most * ranks / (ranks - 1) : 0;
 }
 
+double gathered_rows(const Route& route) {
+  int most = 0;
+  for (int rank = 0; rank < route.spec().ranks; ++rank) most = std::max(most, route.tokens_of(rank));
+  return static_cast<double>(most) * route.spec().ranks;
+}
+
 Traffic expert_exchange(const Op& op, const Route& route, const GroupSites& group, const Cluster& cluster) {
   const ExchangeFamily family = exchange_family(op, route);
   const bool combine = op.kind == OpKind::kCombine;

@@ -22,9 +22,13 @@ ExchangeLoad exchange_load(const Op& op, const Route& route, const ExchangeKerne
 // sends or receives most.
 double all_to_all_rows(const Route& route);
 
+// Algorithm::kRing: rows that every member gathers, as many of each as the one with most tokens has; sums of
+// as many are scattered on the way back.
+double gathered_rows(const Route& route);
+
 // The edges; as latency what exchange_time() says before the pipeline runs full, as least_seconds its slowest
-// stage; as memory_bytes what exchange_memory() says, as held what holds the cores. On an idle network the step takes exchange_time() where
-// every member moves what the busiest one does.
+// stage; as memory_bytes what exchange_memory() says, as held what holds the cores. On an idle network the
+// step takes exchange_time() where every member moves what the busiest one does.
 Traffic expert_exchange(const Op& op, const Route& route, const GroupSites& group, const Cluster& cluster);
 
 }  // namespace moebius

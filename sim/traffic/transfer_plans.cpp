@@ -65,6 +65,16 @@ Op all_to_all_of(const Op& exchange, const Route& route) {
   return op;
 }
 
+// Dispatch as the library's gather of all tokens, combine as its reduce-scatter of their sums.
+Op gather_of(const Op& exchange, const Route& route) {
+  Op op = exchange;
+  op.kind = exchange.kind == OpKind::kCombine ? OpKind::kReduceScatter : OpKind::kAllGather;
+  op.algorithm = Algorithm::kAuto;
+  op.units = 0;
+  op.payload = {gathered_rows(route) * exchange.payload.value};
+  return op;
+}
+
 }  // namespace
 
 TransferPlans::TransferPlans(const Cluster& cluster, const Layout& layout, const PlanOptions& options)
@@ -168,6 +178,7 @@ TransferPlan TransferPlans::build(const Op& op, const Key& key, const Group& gro
   }
   if (key.route == nullptr) return collective(op, key, sites);
   if (op.algorithm == Algorithm::kLibrary) return collective(all_to_all_of(op, *key.route), key, sites);
+  if (op.algorithm == Algorithm::kRing) return collective(gather_of(op, *key.route), key, sites);
   const Traffic exchange = expert_exchange(op, *key.route, sites, cluster_);
   TransferPlan plan = steps_of({exchange}, sites);
   if (plan.flowing() > 0) plan.memory_bytes = exchange.memory_bytes;

@@ -13,7 +13,7 @@ const char* const kDecode = "validate/serving-deepseek-profile/decode.json";
 TEST_CASE("two half batches need tokens that travel and a dispatch that says which cores it holds") {
   check(kApart, "/plan/decode/two_batch_overlap", "true",
         "/plan/decode: two_batch_overlap needs to know which cores its exchanges hold; expected ep/dispatch "
-        "\"deepep\", \"deepep-low-latency\" or \"all-to-all\", found \"auto\"");
+        "\"deepep\", \"deepep-low-latency\", \"all-to-all\" or \"all-gather\", found \"auto\"");
   check(kApart, "/plan/prefill/two_batch_overlap", "true",
         "/plan/prefill: two_batch_overlap hides the way of tokens to experts on other replicas; expected "
         "attention tp 1 and an ep degree above 1, found tp 1 and ep 1");

@@ -108,7 +108,7 @@ TEST_CASE("what is not available is refused with what is") {
           {"/kind", "search",
            R"(/kind: expected one of "training", "collective", "serving", "kv-replay", "cluster", found "search")"},
           {"/plan/ep/dispatch", "nccl",
-           R"(/plan/ep/dispatch: expected one of "auto", "deepep", "deepep-low-latency", "all-to-all", found "nccl")"},
+           R"(/plan/ep/dispatch: expected one of "auto", "deepep", "deepep-low-latency", "all-to-all", "all-gather", found "nccl")"},
           {"/plan/dp/zero", "4", R"(/plan/dp/zero: expected one of 0, 1, 2, 3, found 4)"},
           {"/plan/tp/dense", "7",
            R"(/plan/tp/dense: degree of dense MLPs 7 does not divide the 18432 columns of a dense MLP of deepseek-v3)"},

@@ -55,7 +55,7 @@ TEST_CASE("each phase of serving names its own dispatch kernel") {
     check(
         kLarge, key.c_str(), "nccl",
         key +
-            ": expected one of \"auto\", \"deepep\", \"deepep-low-latency\", \"all-to-all\", found \"nccl\"");
+            ": expected one of \"auto\", \"deepep\", \"deepep-low-latency\", \"all-to-all\", \"all-gather\", found \"nccl\"");
     CHECK(refusal(kLarge, key.c_str(), "deepep") == "");
   }
 }

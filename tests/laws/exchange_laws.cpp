@@ -190,3 +190,17 @@ TEST_CASE("dispatch and combine by the library take as long as an all-to-all of 
     REQUIRE(seconds_of(communication_op(kind, row, Algorithm::kLibrary, GroupRole::kExpert), route) ==
             Approx(whole).epsilon(1e-9));
 }
+
+// 16 ranks of 4,096 tokens: what each gathers is as much as an all-gather of that many rows.
+TEST_CASE("dispatch by gathering takes as long as an all-gather of all tokens, combine as a reduce-scatter") {
+  const RoutePtr route = even_route();
+  const double row = 7168, rows = 16 * 4096.0;
+  REQUIRE(gathered_rows(*route) == rows);
+  for (const auto& [exchange, collective] : {std::pair{OpKind::kDispatch, OpKind::kAllGather},
+                                             std::pair{OpKind::kCombine, OpKind::kReduceScatter}}) {
+    const double whole =
+        seconds_of(communication_op(collective, rows * row, Algorithm::kAuto, GroupRole::kExpert), {});
+    REQUIRE(seconds_of(communication_op(exchange, row, Algorithm::kRing, GroupRole::kExpert), route) ==
+            Approx(whole).epsilon(1e-9));
+  }
+}

@@ -13,7 +13,11 @@ constexpr std::array kDispatches{
                      "high throughput: one copy a remote node, then over the scale-up link"},
     Named<Algorithm>{"deepep-low-latency", Algorithm::kDirect, "each token to each of its experts by itself"},
     Named<Algorithm>{"all-to-all", Algorithm::kLibrary,
-                     "sorted by expert, then the library's all-to-all: a row for each expert of a token"}};
+                     "sorted by expert, then the library's all-to-all: a row for each expert of a token"},
+    Named<Algorithm>{
+        "all-gather", Algorithm::kRing,
+        "every rank gathers the tokens of all, and their sums come back by reduce-scatter: what engines "
+        "do beside data-parallel attention where nothing else is asked for"}};
 
 }  // namespace
 

@@ -38,7 +38,7 @@ void check_overlap(const PhaseKeys& keys, const PhaseOverlap& overlap, const Ser
   if (keys.exchange == Algorithm::kAuto)
     phase.fail(
         "two_batch_overlap needs to know which cores its exchanges hold; expected ep/dispatch "
-        "\"deepep\", \"deepep-low-latency\" or \"all-to-all\", found \"auto\"");
+        "\"deepep\", \"deepep-low-latency\", \"all-to-all\" or \"all-gather\", found \"auto\"");
 }
 
 }  // namespace moebius

@@ -137,6 +137,12 @@ void check_experts(const Scenario& scenario, const Document& document) {
     if (given && !service.experts_apart)
       place_at(document, pointer)
           .fail("experts have a pool of their own only with /plan/separation/attention_ffn true");
+    if (given && keys->exchange == Algorithm::kRing)
+      place_at(document, pointer)
+          .fail(
+              "ranks of attention and of experts do not gather each other's tokens: dispatch \"all-gather\" "
+              "needs "
+              "experts beside attention");
   }
   for (std::size_t i = 0; i < service.pools.size(); ++i)
     if (!service.pools[i].phase.expert_pool.empty())

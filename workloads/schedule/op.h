@@ -55,7 +55,8 @@ enum class GroupRole : std::uint8_t {
 };
 inline constexpr int kNumGroupRoles = static_cast<int>(GroupRole::kExpertTensor) + 1;
 
-// kLibrary: of dispatch and combine alone, the communication library's all-to-all; the others choose by themselves.
+// kLibrary: of dispatch and combine alone, the communication library's all-to-all; kRing of these: its gather of all tokens
+// and reduce-scatter of their sums. The others choose by themselves.
 enum class Algorithm : std::uint8_t { kAuto, kRing, kDirect, kTree, kHierarchical, kInSwitch, kRailLocal, kLibrary };
 
 // Which matrix or step of a layer: names for people, and the key of a parameter.
