@@ -167,14 +167,15 @@ std::string milliseconds(Time time) {
 }
 
 std::string frameworks_text(const Shelves&) {
-  Table table{{"name", "batching", "chunked", "tokens", "sequences", "page", "memory", "host overlaps",
-               "host, an iteration", "a sequence", "a request"}};
+  Table table{{"name", "batching", "chunked", "tokens", "sequences", "page", "memory", "dispatch",
+               "host overlaps", "host, an iteration", "a sequence", "a request"}};
   for (const Framework& f : frameworks())
     table.push_back({std::string(f.name), f.batching == BatchPolicy::kMixed ? "mixed" : "prefill-first",
                      f.chunked ? "yes" : "no", std::to_string(f.token_budget), std::to_string(f.max_batch),
                      std::to_string(f.block_tokens), fmt::format("{:.0f}%", 100 * f.device_share),
-                     f.overlap ? "yes" : "no", milliseconds(f.host_per_iteration),
-                     milliseconds(f.host_per_sequence), milliseconds(f.host_per_request)});
+                     std::string(dispatch_name(f.dispatch)), f.overlap ? "yes" : "no",
+                     milliseconds(f.host_per_iteration), milliseconds(f.host_per_sequence),
+                     milliseconds(f.host_per_request)});
   std::string text = aligned(table);
   for (const Framework& f : frameworks()) {
     text += fmt::format("\n{}: {}\n", f.name, f.help);

@@ -21,8 +21,8 @@ constexpr std::array kDispatches{
 
 }  // namespace
 
-Algorithm read_dispatch(Section& experts) {
-  return experts.choice<Algorithm>("dispatch", kDispatches, Algorithm::kAuto, "how tokens travel to experts");
+Algorithm read_dispatch(Section& experts, Algorithm otherwise) {
+  return experts.choice<Algorithm>("dispatch", kDispatches, otherwise, "how tokens travel to experts");
 }
 
 std::string_view dispatch_name(Algorithm algorithm) {

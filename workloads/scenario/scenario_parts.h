@@ -38,7 +38,7 @@ std::vector<FailedPart> read_failed(Section& cluster, bool describing);
 void set_failed(const std::vector<FailedPart>& failed, Cluster& cluster);
 // Keys `faults` and `failover` of any kind, checked against the cluster, which is told of them.
 void read_faults(Section& top, Scenario& scenario, bool describing);
-Algorithm read_dispatch(Section& experts);  // key `dispatch`
+Algorithm read_dispatch(Section& experts, Algorithm otherwise = Algorithm::kAuto);  // key `dispatch`
 void read_training_plan(Section section, Scenario& scenario);
 void read_pipeline(Section section, TrainingPlan& plan);
 void read_training_workload(Section section, Scenario& scenario);

@@ -127,13 +127,13 @@ void check_batch(const Scenario& scenario, const Document& document) {
 
 }  // namespace
 
-PhaseKeys read_phase(Section& phase, int tp, int ep) {
+PhaseKeys read_phase(Section& phase, PhaseDegrees otherwise, const Framework& framework) {
   PhaseKeys degrees;
   degrees.pool = phase.text("pool", "", "whose devices; may be left out where there is one pool");
   Section attention = phase.object("attention", false, "how attention is spread over ranks");
   degrees.dp =
       attention.whole("dp", {0, kMostRanks}, 0, "replicas with requests of their own; 0: all devices");
-  degrees.tp = attention.whole("tp", {0, kMostRanks}, tp, "ranks that share the heads of a replica");
+  degrees.tp = attention.whole("tp", {0, kMostRanks}, otherwise.tp, "ranks that share the heads of a replica");
   degrees.cp = attention.whole("cp", {1, kMostRanks}, 1,
                                "ranks that cut the prompts of a replica among themselves; of prefill alone");
   degrees.attend_by = attention.choice<CutAttention>("attend_by", kCutAttention, CutAttention::kTokens,
@@ -141,10 +141,12 @@ PhaseKeys read_phase(Section& phase, int tp, int ep) {
   read_separate_experts(phase, attention, degrees);
   attention.finish();
   Section experts = phase.object("ep", false, "expert parallelism");
-  degrees.ep = experts.whole("degree", {0, kMostRanks}, ep, "ranks that share the experts of a layer");
-  degrees.exchange = read_dispatch(experts);
+  degrees.ep = experts.whole("degree", {0, kMostRanks}, otherwise.ep, "ranks that share the experts of a layer");
   degrees.shared_experts = read_shared_experts(experts);
   read_overlap(phase, experts, degrees);
+  // Frameworks need to be told how tokens travel to experts that stand apart, or beside another half batch.
+  const bool told = degrees.two_batch || !degrees.expert_pool.empty();
+  degrees.exchange = read_dispatch(experts, told ? Algorithm::kAuto : framework.dispatch);
   experts.finish();
   return degrees;
 }
@@ -154,7 +156,7 @@ void read_serving_plan(Section section, Scenario& scenario, const Catalog* catal
   ServingPlan& plan = scenario.serving;
   const Framework& framework = read_framework(section);
   Section decode = section.object("decode", false, "iterations that give every running sequence a token");
-  PhaseKeys degrees = read_phase(decode, 1, 1);
+  PhaseKeys degrees = read_phase(decode, {1, 1}, framework);
   plan.dp = degrees.dp;
   plan.tp = std::max(1, degrees.tp);
   plan.ep = std::max(1, degrees.ep);
@@ -165,7 +167,7 @@ void read_serving_plan(Section section, Scenario& scenario, const Catalog* catal
   decode.finish();
   Section prefill = section.object(
       "prefill", false, "iterations that take in prompts; on the same ranks, or a pool of its own");
-  PhaseKeys of_prefill = read_phase(prefill, 0, 0);
+  PhaseKeys of_prefill = read_phase(prefill, {}, framework);
   plan.prefill_exchange = of_prefill.exchange;
   plan.token_budget =
       prefill.integer("token_budget", {1, kMostTokens}, framework.token_budget,

@@ -187,7 +187,7 @@ Time read_service_keys(Section& plan, const Framework& framework, ServicePlan& s
   service.router = plan.choice<RouterPolicy>("router", kRouters, RouterPolicy::kRoundRobin,
                                              "to which instance a request goes");
   service.admission = read_admission(plan);
-  service.pools = read_pools(plan);
+  service.pools = read_pools(plan, framework);
   service.balance = plan.choice<ReplicaBalance>("dp_balance", kBalances, ReplicaBalance::kTokens,
                                                 "to which attention replica of an instance");
   Section transfer = plan.object("transfer", false, "caches on their way from prefill to decode");

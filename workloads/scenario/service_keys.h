@@ -8,9 +8,11 @@
 
 namespace moebius {
 
-// How a phase is spread over ranks: `pool`, `attention`, `ep`; those of tp and ep as given where they are
-// not.
-PhaseKeys read_phase(Section& phase, int tp, int ep);
+// How a phase is spread over ranks: `pool`, `attention`, `ep`; tp and ep where they are not given.
+struct PhaseDegrees {
+  int tp = 0, ep = 0;
+};
+PhaseKeys read_phase(Section& phase, PhaseDegrees otherwise, const Framework& framework);
 
 // `steps`, `separation`, `router`, `dp_balance`, `transfer`, `scheduler` of a plan.
 Time read_service_keys(Section& plan, const Framework& framework, ServicePlan& service);

@@ -40,17 +40,17 @@ std::optional<WanRules> read_wan(Section& row, bool given) {
   return given ? std::optional(wan) : std::nullopt;
 }
 
-PoolKeys read_pool(Section& row) {
+PoolKeys read_pool(Section& row, const Framework& framework) {
   PoolKeys keys;
   keys.role = row.choice<PoolRole>("role", kRoles, PoolRole::kBoth, "what it does");
-  keys.phase = read_phase(row, 1, 1);
+  keys.phase = read_phase(row, {1, 1}, framework);
   keys.max_batch = static_cast<int>(
-      row.integer("max_batch", {1, 1 << 16}, 256, "sequences that decode at once on one replica"));
-  keys.token_budget = row.integer("token_budget", {1, kMostTokens}, 16384,
+      row.integer("max_batch", {1, 1 << 16}, framework.max_batch, "sequences that decode at once on one replica"));
+  keys.token_budget = row.integer("token_budget", {1, kMostTokens}, framework.token_budget,
                                   "most prompt tokens of an iteration on one replica");
   keys.batching =
-      row.choice<BatchPolicy>("batching", kBatchings, BatchPolicy::kPrefillFirst, "what shares an iteration");
-  keys.chunked = row.boolean("chunked", true, "prompts are cut at the token budget");
+      row.choice<BatchPolicy>("batching", kBatchings, framework.batching, "what shares an iteration");
+  keys.chunked = row.boolean("chunked", framework.chunked, "prompts are cut at the token budget");
   keys.wan = read_wan(row, row.given("wan"));
   row.finish();
   return keys;
@@ -79,13 +79,13 @@ void check_once(const std::vector<ServicePhase>& phases, const Scenario& scenari
 
 }  // namespace
 
-std::vector<PoolKeys> read_pools(Section& plan) {
+std::vector<PoolKeys> read_pools(Section& plan, const Framework& framework) {
   std::vector<PoolKeys> pools;
   std::vector<Section> rows =
       plan.objects("pools", false,
                    "several pools that serve the model, each in its own way, in place of "
                    "`prefill`, `decode` and `separation`");
-  for (Section& row : rows) pools.push_back(read_pool(row));
+  for (Section& row : rows) pools.push_back(read_pool(row, framework));
   if (pools.size() > kMostPools)
     plan.place_of("pools").fail(fmt::format("expected at most {} pools, found {}", kMostPools, pools.size()));
   if (!pools.empty()) {

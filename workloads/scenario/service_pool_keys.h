@@ -6,7 +6,7 @@
 
 namespace moebius {
 
-std::vector<PoolKeys> read_pools(Section& plan);
+std::vector<PoolKeys> read_pools(Section& plan, const Framework& framework);
 
 // Fills service.phases from its pools, and checks that they fit.
 void set_phases_of_pools(Scenario& scenario, const Document& document);

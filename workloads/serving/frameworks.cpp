@@ -19,12 +19,14 @@ constexpr std::array kFrameworks{
         .launch = LaunchMode::kGraph,
         .overlap = true,
         .decided_ahead = true,
+        .dispatch = Algorithm::kRing,
         .host_per_request = Time{5'000'000},
         .host_per_prompt_token = Time{11'000},
         .host_per_launch = Time{70'000},
         .source = "vLLM, vllm/engine/arg_utils.py (max_num_batched_tokens 8192, max_num_seqs 1024 for an "
                   "API server on H100 and larger), config/cache.py (gpu_memory_utilization 0.9, "
-                  "block_size 16); chunked prefill and asynchronous scheduling are on by default",
+                  "block_size 16), config/parallel.py (all2all_backend \"allgather_reducescatter\"); "
+                  "chunked prefill and asynchronous scheduling are on by default",
         .fitted =
             "least mean of |ln(ours / measured)| of the mean time to the first token over the 22 rows with "
             "sha256(key) mod 10 = 0 of the table of measured servers that are aggregated behind the "
@@ -41,12 +43,13 @@ constexpr std::array kFrameworks{
         .launch = LaunchMode::kGraph,
         .overlap = true,
         .decided_ahead = true,
+        .dispatch = Algorithm::kRing,
         .host_per_request = Time{10'000'000},
         .host_per_prompt_token = Time{8'000},
         .host_per_launch = Time{70'000},
         .source = "SGLang, python/sglang/srt/server_args.py (max_prefill_tokens 16384, chunked prefill, "
                   "mem_fraction_static 0.88, overlap schedule on; prompts are not mixed with decoding "
-                  "unless enable_mixed_chunk is given)",
+                  "unless enable_mixed_chunk is given; moe_a2a_backend \"none\" gathers all tokens)",
         .fitted =
             "least mean of |ln(ours / measured)| of the mean time to the first token over the 6 rows with "
             "sha256(key) mod 10 = 0 of the table of measured servers that are aggregated behind the "
@@ -66,12 +69,14 @@ constexpr std::array kFrameworks{
         .launch = LaunchMode::kGraph,
         .overlap = true,
         .decided_ahead = true,
+        .dispatch = Algorithm::kRing,
         .host_per_request = Time{10'000'000},
         .host_per_prompt_token = Time{7'000},
         .host_per_launch = Time{56'000},
         .source = "TensorRT-LLM, tensorrt_llm/llmapi/llm_args.py (max_num_tokens 8192, max_batch_size "
                   "2048, enable_chunked_prefill false, overlap scheduler on, free_gpu_memory_fraction "
-                  "0.9, tokens_per_block 32)",
+                  "0.9, tokens_per_block 32), _torch/modules/fused_moe (all tokens gathered where no "
+                  "NVLink domain of several nodes is found)",
         .fitted =
             "least mean of |ln(ours / measured)| of the mean time to the first token over the 41 rows with "
             "sha256(key) mod 10 = 0 of the table of measured servers that are aggregated, of a grid of "

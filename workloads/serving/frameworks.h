@@ -26,6 +26,7 @@ struct Framework {
   LaunchMode launch = LaunchMode::kHidden;            // /plan/scheduler/launch
   bool overlap = false;                               // /plan/scheduler/overlap
   bool decided_ahead = false;                         // /plan/scheduler/decided_ahead
+  Algorithm dispatch = Algorithm::kAuto;              // /plan/decode/ep/dispatch, and prefill's
   Time host_per_iteration = {}, host_per_sequence = {}, host_per_request = {};  // /plan/scheduler/host_*
   Time host_per_prompt_token = {};                                              // likewise
   Time host_per_launch = {};                                                    // likewise

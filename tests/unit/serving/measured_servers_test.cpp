@@ -233,12 +233,3 @@ TEST_CASE("rows kept for the fit of host costs are not scored") {
   CHECK(summary.for_fit == 1);
   CHECK(summary.groups.front().tpot.median == Approx(0).margin(1e-12));
 }
-
-TEST_CASE("every framework but none says where its defaults stand") {
-  REQUIRE(frameworks().front().name == "none");
-  for (const Framework& framework : frameworks().subspan(1)) {
-    INFO(framework.name);
-    CHECK(!framework.source.empty());
-    CHECK(framework.token_budget > 0);
-  }
-}

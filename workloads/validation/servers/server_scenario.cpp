@@ -119,17 +119,11 @@ Formats formats_of(const ServerRow& row, const Model& model) {
   throw LeftOut{fmt::format("format \"{}\" is not known", row.gemm)};
 }
 
-// Beside data-parallel attention engines gather all tokens and scatter the sums unless they are told
-// otherwise: vLLM (all2all_backend "allgather_reducescatter"), TensorRT-LLM (no all-to-all without an NVLink
-// domain of several nodes, nor where an expert group is no larger than a token's experts), SGLang (no
-// --moe-a2a-backend).
 std::string phase_text(const ServerDegrees& d, const char* pool, const ServerStart& start) {
   const std::string named = *pool == 0 ? "" : fmt::format(R"("pool": "{}", )", pool);
   const bool fused = start.fused_shared_experts && d.moe_ep == 1;
-  const bool gathers = d.dp > 1 && d.moe_ep > 1;
-  return fmt::format(R"({}"attention": {{"dp": {}, "tp": {}}}, "ep": {{"degree": {}{}{}}})", named,
-                     d.workers * d.dp, d.tp, d.moe_ep, fused ? R"(, "shared_experts": "fused")" : "",
-                     gathers ? R"(, "dispatch": "all-gather")" : "");
+  return fmt::format(R"({}"attention": {{"dp": {}, "tp": {}}}, "ep": {{"degree": {}{}}})", named,
+                     d.workers * d.dp, d.tp, d.moe_ep, fused ? R"(, "shared_experts": "fused")" : "");
 }
 
 std::string pool_text(const char* name, const std::string& accelerator, int devices) {
