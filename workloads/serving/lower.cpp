@@ -90,7 +90,14 @@ class IterationWriter {
   std::int32_t batch_ = -1;
 };
 
-// Tokens travel to experts in the format of the products, and their results back in BF16.
+// Tokens travel to experts in the format of the products, and their results back in BF16. What all ranks
+// gather is quantised behind the gather where its scales are found on the spot: vLLM (AgRsAll2AllManager),
+// SGLang (dp_attention) and, of scales by block, TensorRT-LLM (fused_moe_cutlass) gather BF16; NVFP4 goes as
+// it is.
+DType travels_as(DType product, Algorithm exchange) {
+  return exchange == Algorithm::kRing && product == DType::kFp8 ? DType::kBf16 : product;
+}
+
 TrainingPlan layers_plan(const ServingPlan& plan, bool decodes) {
   TrainingPlan layers;
   layers.tp = plan.tp;
@@ -101,7 +108,7 @@ TrainingPlan layers_plan(const ServingPlan& plan, bool decodes) {
   layers.exchange = decodes ? plan.decode_exchange : plan.prefill_exchange;
   layers.communication_sms = plan.overlap(decodes).communication_cores;
   layers.gemm = plan.gemm;
-  layers.dispatch = plan.expert_gemm.value_or(plan.gemm);
+  layers.dispatch = travels_as(plan.expert_gemm.value_or(plan.gemm), layers.exchange);
   if (plan.gemm == DType::kFp32) layers.combine = DType::kFp32;
   layers.fused_quantise = true;
   layers.fold = plan.fold;
