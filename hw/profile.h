@@ -87,11 +87,12 @@ struct ProfileTable {
   double limited_from = 0;  // microseconds: so long kernels of a burst were at the power limit; 0: none
   bool fitted = false;      // values run between many scattered rows; otherwise each is one measured row
   bool hot = false;         // replays: what fits in L2 was found there
-  bool when_named = false;  // of software that runs only where it is asked for: counts when its stack is named
+  bool when_named =
+      false;  // of software that runs only where it is asked for: counts when its stack is named
   // Of tables that were measured on a device at hand: medians over their rows.
-  double spread = 0;        // of the repetitions of a row: half of the distance between the quartiles
-  double fit_error = 0;     // relative error of the table at the rows that it is made of
-  bool in_sample = false;   // taken from a system run that the project is also tested on
+  double spread = 0;       // of the repetitions of a row: half of the distance between the quartiles
+  double fit_error = 0;    // relative error of the table at the rows that it is made of
+  bool in_sample = false;  // taken from a system run that the project is also tested on
   std::string note;
   std::vector<ProfileRange> where;
   std::vector<ProfileKey> site_keys;  // may be empty: then there is one site
@@ -137,8 +138,8 @@ Profile profile_from(const Document& document);
 std::string to_json(const Profile& profile);
 
 // The embedded profiles and, over them, those in DIR/profiles/*.json, that are of this accelerator (its id or
-// one of its aliases), then those of the chips of its architecture that it is based on. A profile in DIR comes before
-// the embedded one.
+// one of its aliases), then those of the chips of its architecture that it is based on. A profile in DIR
+// comes before the embedded one.
 std::vector<Profile> find_profiles(const Accelerator& accelerator, const std::string& data_dir);
 
 }  // namespace moebius

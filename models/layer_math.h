@@ -29,8 +29,8 @@ double attention_pairs(const Shape& shape);
 // - Communication: zero.
 Flops op_flops(OpKind kind, const Shape& shape);
 
-// The gated delta rule over whole chunks of rows, by products of matrices (arXiv 2412.06464, section 3.3), or row
-// by row where a sequence has few: a token that decodes, with guesses beside it.
+// The gated delta rule over whole chunks of rows, by products of matrices (arXiv 2412.06464, section 3.3), or
+// row by row where a sequence has few: a token that decodes, with guesses beside it.
 inline constexpr int kDeltaChunk = 64, kMostRecurrentRows = 8;
 bool is_chunked(const Shape& delta_rule);
 

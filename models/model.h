@@ -29,7 +29,8 @@ struct Mla {       // DeepSeek-V2, section 2.1
 };
 
 // DeepSeek sparse attention (DeepSeek-V3.2-Exp, section 2.1): beside latent attention stand a few small query
-// heads with one key a token, and a query attends to the `top` keys that sum_h w_h relu(q_h . k) is largest for.
+// heads with one key a token, and a query attends to the `top` keys that sum_h w_h relu(q_h . k) is largest
+// for.
 struct Indexer {
   int heads = 0;     // 0: a query attends to all keys
   int head_dim = 0;  // of which as many columns turn as of the latent's rotary key
@@ -39,8 +40,8 @@ struct Indexer {
 };
 
 // Gated delta networks (Yang et al., arXiv 2412.06464) in the place of attention, but for every
-// full_attention_every-th layer. What such a layer keeps is of a sequence, not of a token: of each value head a
-// matrix [key_dim, value_dim] in FP32, and the last convolution - 1 rows that went into the convolution.
+// full_attention_every-th layer. What such a layer keeps is of a sequence, not of a token: of each value head
+// a matrix [key_dim, value_dim] in FP32, and the last convolution - 1 rows that went into the convolution.
 struct DeltaNet {
   int key_heads = 0;  // of queries and keys; 0: all layers attend
   int value_heads = 0;
@@ -53,14 +54,14 @@ struct DeltaNet {
   bool operator==(const DeltaNet&) const = default;
 };
 
-struct Experts {          // of the mixture-of-experts layers
-  int routed = 0;         // 0: a dense model
-  int active = 0;         // top-k
-  int shared = 0;         // number of shared experts
-  int width = 0;          // intermediate size of one routed expert
-  int shared_width = 0;   // intermediate size of all shared experts together
-  int always = 0;         // of `active`: shared experts that stand behind the routed ones (shared_among_routed)
-  int groups = 1;         // group-limited routing: the experts stand in `groups` groups ...
+struct Experts {         // of the mixture-of-experts layers
+  int routed = 0;        // 0: a dense model
+  int active = 0;        // top-k
+  int shared = 0;        // number of shared experts
+  int width = 0;         // intermediate size of one routed expert
+  int shared_width = 0;  // intermediate size of all shared experts together
+  int always = 0;  // of `active`: shared experts that stand behind the routed ones (shared_among_routed)
+  int groups = 1;  // group-limited routing: the experts stand in `groups` groups ...
   int active_groups = 1;  // ... of which a token may use so many
   GateScore score = GateScore::kSoftmax;
   double scale = 1;  // routed scaling factor
@@ -105,7 +106,7 @@ struct Model {
   int full_attention_every = 0;  // n: layers n-1, 2n-1, ... have neither window nor chunk, nor are they delta
                                  // networks; 0: all layers have
   DeltaNet delta = {};
-  int kv_share = 1;              // so many consecutive layers share one set of keys and values
+  int kv_share = 1;  // so many consecutive layers share one set of keys and values
   Biases biases = Biases::kNone;
   bool qk_norm = false;       // RMSNorm of the queries and keys of each head
   bool output_gate = false;   // attention times the sigmoid of a gate that the query map gives beside queries
@@ -127,9 +128,9 @@ struct Model {
   int chunk(int layer) const;   // attention chunk of the layer, 0: none
   bool is_delta_layer(int layer) const;
   int num_attention_layers() const;  // that are not delta networks
-  int query_dim() const;        // columns of all query heads together
-  int value_dim() const;        // columns of all value heads together
-  int key_head_dim() const;     // columns of one query or key head, rotary part included
+  int query_dim() const;             // columns of all query heads together
+  int value_dim() const;             // columns of all value heads together
+  int key_head_dim() const;          // columns of one query or key head, rotary part included
   int value_head_dim() const;
 };
 

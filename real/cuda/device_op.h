@@ -37,11 +37,11 @@ struct CudaOptions {
   AdamSettings adam = {};
   Constants constants = {};
   const PromptBook* prompts = nullptr;  // serving: which prompts begin alike; null: none do
-  StartingValues weights = {};  // of parameters; empty: drawn from the seed
-  StartingStates states = {};   // of a run that goes on
-  OpObserver observer = {};     // hears of every op once the device has done it, in the threads of the ranks
-  bool library_gemm = true;     // cuBLASLt where it has the product
-  bool tensor_cores = true;     // own kernels on tensor cores; without: the plain ones
+  StartingValues weights = {};          // of parameters; empty: drawn from the seed
+  StartingStates states = {};           // of a run that goes on
+  OpObserver observer = {};  // hears of every op once the device has done it, in the threads of the ranks
+  bool library_gemm = true;  // cuBLASLt where it has the product
+  bool tensor_cores = true;  // own kernels on tensor cores; without: the plain ones
   std::optional<GroupedPath> grouped = {};  // not said: see grouped_path()
   ExchangeBy exchange = ExchangeBy::kNccl;
   bool poison = false;  // new memory holds NaN, so that what no kernel writes shows
@@ -75,11 +75,11 @@ struct DeviceRank {
   int device_of(std::int32_t other) const { return devices == nullptr ? device : (*devices)[other]; }
   const RankClass* place;
   const CudaOptions* options;
-  GemmLibrary* library;  // null: none
-  EventPool events;      // any thread
-  DeviceMemory memory;   // any thread
+  GemmLibrary* library;            // null: none
+  EventPool events;                // any thread
+  DeviceMemory memory;             // any thread
   DeviceMemory host_memory{true};  // any thread: of tensors that stand in the memory of the host
-  LossSlots losses;      // any thread
+  LossSlots losses;                // any thread
   DeviceStore store;
   DeviceRoutes routes;
   Stream upload = nullptr;

@@ -1,8 +1,8 @@
 // Kernels of the CUDA executor: each does to matrices in a device's memory what its namesake among the host's
-// kernels (real/host/host_kernels_*.h) does on the CPU, or what models/op_kind.h says of the op. Arithmetic is
-// FP32 (FP64 where the host sums in double and it costs nothing), sums have a fixed order: equal inputs give
-// equal bits. Results are FP32 or BF16; formats with scales are made of them by quantise(). All return at
-// once; the work is in the stream's order.
+// kernels (real/host/host_kernels_*.h) does on the CPU, or what models/op_kind.h says of the op. Arithmetic
+// is FP32 (FP64 where the host sums in double and it costs nothing), sums have a fixed order: equal inputs
+// give equal bits. Results are FP32 or BF16; formats with scales are made of them by quantise(). All return
+// at once; the work is in the stream's order.
 #pragma once
 
 #include <cstdint>
@@ -66,9 +66,10 @@ struct CopyOnCores {
   int cores = 1;  // blocks, each on a multiprocessor of its own while there are idle ones
   int times = 1;  // the same bytes again
 };
-// Copies device memory, aligned to 16 bytes; returns how many of the bytes: what the blocks share out evenly, in
-// 64 at a time. Bytes counted once.
-std::size_t copy_on_cores(Stream stream, const void* from, void* to, std::size_t bytes, const CopyOnCores& how);
+// Copies device memory, aligned to 16 bytes; returns how many of the bytes: what the blocks share out evenly,
+// in 64 at a time. Bytes counted once.
+std::size_t copy_on_cores(Stream stream, const void* from, void* to, std::size_t bytes,
+                          const CopyOnCores& how);
 
 // ---- kernels_norm.cu ----
 

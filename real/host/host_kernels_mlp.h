@@ -43,8 +43,8 @@ struct GateShape {
   double scale = 1;
 };
 
-// logits[rows, experts], choices[rows*active] as in Route::choices() -> weights[rows, active]; dropped tokens have
-// weights too, which nothing reads.
+// logits[rows, experts], choices[rows*active] as in Route::choices() -> weights[rows, active]; dropped tokens
+// have weights too, which nothing reads.
 template <class Real>
 void gate(const GateShape& shape, std::span<const Real> logits, std::span<const std::int32_t> choices,
           std::span<Real> weights);

@@ -52,10 +52,10 @@ TEST_CASE("a whole service says what does not fit together") {
 TEST_CASE("each phase of serving names its own dispatch kernel") {
   for (const std::string phase : {"decode", "prefill"}) {
     const std::string key = "/plan/" + phase + "/ep/dispatch";
-    check(
-        kLarge, key.c_str(), "nccl",
-        key +
-            ": expected one of \"auto\", \"deepep\", \"deepep-low-latency\", \"all-to-all\", \"all-gather\", found \"nccl\"");
+    check(kLarge, key.c_str(), "nccl",
+          key +
+              ": expected one of \"auto\", \"deepep\", \"deepep-low-latency\", \"all-to-all\", "
+              "\"all-gather\", found \"nccl\"");
     CHECK(refusal(kLarge, key.c_str(), "deepep") == "");
   }
 }

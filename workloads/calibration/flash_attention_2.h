@@ -26,10 +26,10 @@ struct AttentionSize {
   int heads = 1, head_dim = 128;
 };
 
-// Seconds of a kernel: a tile of 128 queries (backward: of keys) a core at a time passes over its keys and some more, in
-// which nothing is multiplied yet; cores end half of the last tile apart. Those keys, a rate for each head size and a
-// share for masked scores are its constants; it meets the published rates of 1,024 keys and more within 9%, 1% in the
-// median.
+// Seconds of a kernel: a tile of 128 queries (backward: of keys) a core at a time passes over its keys and
+// some more, in which nothing is multiplied yet; cores end half of the last tile apart. Those keys, a rate
+// for each head size and a share for masked scores are its constants; it meets the published rates of 1,024
+// keys and more within 9%, 1% in the median.
 double flash_attention_2_seconds(const Accelerator& chip, const AttentionSize& size);
 
 }  // namespace moebius

@@ -133,7 +133,8 @@ PhaseKeys read_phase(Section& phase, PhaseDegrees otherwise, const Framework& fr
   Section attention = phase.object("attention", false, "how attention is spread over ranks");
   degrees.dp =
       attention.whole("dp", {0, kMostRanks}, 0, "replicas with requests of their own; 0: all devices");
-  degrees.tp = attention.whole("tp", {0, kMostRanks}, otherwise.tp, "ranks that share the heads of a replica");
+  degrees.tp =
+      attention.whole("tp", {0, kMostRanks}, otherwise.tp, "ranks that share the heads of a replica");
   degrees.cp = attention.whole("cp", {1, kMostRanks}, 1,
                                "ranks that cut the prompts of a replica among themselves; of prefill alone");
   degrees.attend_by = attention.choice<CutAttention>("attend_by", kCutAttention, CutAttention::kTokens,
@@ -141,7 +142,8 @@ PhaseKeys read_phase(Section& phase, PhaseDegrees otherwise, const Framework& fr
   read_separate_experts(phase, attention, degrees);
   attention.finish();
   Section experts = phase.object("ep", false, "expert parallelism");
-  degrees.ep = experts.whole("degree", {0, kMostRanks}, otherwise.ep, "ranks that share the experts of a layer");
+  degrees.ep =
+      experts.whole("degree", {0, kMostRanks}, otherwise.ep, "ranks that share the experts of a layer");
   degrees.shared_experts = read_shared_experts(experts);
   read_overlap(phase, experts, degrees);
   // Frameworks need to be told how tokens travel to experts that stand apart, or beside another half batch.

@@ -44,8 +44,8 @@ PoolKeys read_pool(Section& row, const Framework& framework) {
   PoolKeys keys;
   keys.role = row.choice<PoolRole>("role", kRoles, PoolRole::kBoth, "what it does");
   keys.phase = read_phase(row, {1, 1}, framework);
-  keys.max_batch = static_cast<int>(
-      row.integer("max_batch", {1, 1 << 16}, framework.max_batch, "sequences that decode at once on one replica"));
+  keys.max_batch = static_cast<int>(row.integer("max_batch", {1, 1 << 16}, framework.max_batch,
+                                                "sequences that decode at once on one replica"));
   keys.token_budget = row.integer("token_budget", {1, kMostTokens}, framework.token_budget,
                                   "most prompt tokens of an iteration on one replica");
   keys.batching =

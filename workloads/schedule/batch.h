@@ -1,5 +1,6 @@
-// The sequences of one iteration of serving or of one microbatch on one rank, and where the paged cache holds them. Frozen with
-// the fragment whose ops work on their tokens; it says which tokens those are, never what they are.
+// The sequences of one iteration of serving or of one microbatch on one rank, and where the paged cache holds
+// them. Frozen with the fragment whose ops work on their tokens; it says which tokens those are, never what
+// they are.
 #pragma once
 
 #include <cstdint>

@@ -65,7 +65,9 @@ class Rules {
                          t.first_row, t.first_column);
     }
     if (t.scaling != Scaling::kBlock && t.dtype != DType::kFp8)
-      return fmt::format("{}, but of {}", has_one_scale(t.scaling) ? "one scale for the tensor" : "scales of 32", to_string(t.dtype));
+      return fmt::format("{}, but of {}",
+                         has_one_scale(t.scaling) ? "one scale for the tensor" : "scales of 32",
+                         to_string(t.dtype));
     if (t.scope != Scope::kFragment && !keys_.is_new(t.scope, t.second, t.key)) {
       return fmt::format("key {} names another tensor of scope {}", t.key, to_string(t.scope));
     }
@@ -127,7 +129,8 @@ class Rules {
     if (op.shape.m == 0) return "no rows";
     // Adam names the group whose shards it updates, the squares of gradients that whose shards they are of.
     const bool of_shards = op.kind == OpKind::kAdam || op.kind == OpKind::kSumSquares;
-    if (op.group != GroupRole::kNone && !of_shards) return fmt::format("computes in group {}", to_string(op.group));
+    if (op.group != GroupRole::kNone && !of_shards)
+      return fmt::format("computes in group {}", to_string(op.group));
     if (op.payload.value != 0) return fmt::format("computes, but sends {} bytes", op.payload.value);
     return {};
   }
@@ -138,7 +141,8 @@ class Rules {
     if (op.num_inputs != op.num_outputs || op.num_inputs == 0)
       return fmt::format("{} inputs, {} outputs", op.num_inputs, op.num_outputs);
     for (int i = 0; i < op.num_inputs; ++i) {
-      const Tensor &from = fragment_.tensors[fragment_.input(op, i)], &to = fragment_.tensors[fragment_.output(op, i)];
+      const Tensor &from = fragment_.tensors[fragment_.input(op, i)],
+                   &to = fragment_.tensors[fragment_.output(op, i)];
       if (from.on_host == out || to.on_host != out) return fmt::format("operand {} is on the wrong side", i);
     }
     return op.payload.value > 0 ? "" : fmt::format("payload of {} bytes", op.payload.value);

@@ -41,12 +41,12 @@ struct PoolRules {
 // in, one cache after the other.
 struct TransferRules {
   double bytes_per_token = 0;
-  double bytes_per_sequence = 0;  // beside those of its tokens
-  ByteRate rate;           // of a replica
-  Time latency;            // before the first byte
-  int layers = 1;          // of the model
-  bool layerwise = false;  // each layer leaves when it is computed; otherwise all when the prompt is
-  Time call = {};          // of a layer, before its bytes
+  double bytes_per_sequence = 0;    // beside those of its tokens
+  ByteRate rate;                    // of a replica
+  Time latency;                     // before the first byte
+  int layers = 1;                   // of the model
+  bool layerwise = false;           // each layer leaves when it is computed; otherwise all when the prompt is
+  Time call = {};                   // of a layer, before its bytes
   bool brings_first_token = false;  // see TransferEngine
 };
 
@@ -60,7 +60,7 @@ struct SystemRules {
   AdmissionRules admission = {};
   ServiceObserver* observer = nullptr;  // outlives the system; may be none
   ServiceCarrier* carrier = nullptr;    // the same; none: time is what step costs say
-  EncoderRules encoder = {};  // none: replicas encode the images of their prompts
+  EncoderRules encoder = {};            // none: replicas encode the images of their prompts
 };
 
 struct ClassTokens {  // that a pool computed: of prompts, and generated
@@ -81,11 +81,11 @@ struct PoolFigures {
   double busy = 0;              // share of the time from the first arrival to the last token
   std::int64_t peak_pages = 0;  // of the fullest replica
   std::int64_t preemptions = 0;
-  double preempted = 0;  // seconds from preemptions until the prompt was computed again, of all requests
-  PrefixTotals prefixes;            // of all replicas
+  double preempted = 0;   // seconds from preemptions until the prompt was computed again, of all requests
+  PrefixTotals prefixes;  // of all replicas
   std::vector<ClassTokens> tokens;  // of finished requests, by class
   WanFigures wan;
-  HostTotals host;  // of all instances
+  HostTotals host;   // of all instances
   SwapTotals swaps;  // of all replicas
   DraftTotals drafts;
 };

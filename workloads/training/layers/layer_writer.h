@@ -47,15 +47,15 @@ class LayerWriter {
   TensorId rotary(TensorId x, int heads, int rotated);
   TensorId add(TensorId a, TensorId b);
   TensorId add_block(TensorId stream, TensorId result);  // with dropout, where there is one
-  TensorId gate(TensorId x, TensorId by);  // x times sigmoid(by)
+  TensorId gate(TensorId x, TensorId by);                // x times sigmoid(by)
   TensorId activation(TensorId x, std::int64_t width, TensorId row_weights = kNoTensor);
   std::vector<TensorId> split(TensorId x, const std::vector<std::int64_t>& columns, Role role);
-  TensorId quantised(TensorId x, DType dtype);  // x itself for 16 and 32-bit formats
+  TensorId quantised(TensorId x, DType dtype);       // x itself for 16 and 32-bit formats
   TensorId largest(TensorId x, const Op& quantise);  // magnitude, that this op will scale by
-  TensorId enter_tensor_parallel(TensorId x);   // whole rows on every member
-  TensorId leave_tensor_parallel(TensorId x);   // sum over members, cut by rows with sequence parallelism
-  TensorId enter_dense_mlp(TensorId x);         // the same among the ranks that share dense MLPs, where those
-  TensorId leave_dense_mlp(TensorId x);         // have a degree of their own: each brings rows of its own
+  TensorId enter_tensor_parallel(TensorId x);        // whole rows on every member
+  TensorId leave_tensor_parallel(TensorId x);  // sum over members, cut by rows with sequence parallelism
+  TensorId enter_dense_mlp(TensorId x);        // the same among the ranks that share dense MLPs, where those
+  TensorId leave_dense_mlp(TensorId x);        // have a degree of their own: each brings rows of its own
   int degree_of(const Linear& linear) const { return linear.dense_mlp ? plan().dense_degree() : plan().tp; }
   // Of what travels to experts and back.
   Lane expert_lane() const { return plan().overlap_dispatch_combine ? Lane::kExpertComm : Lane::kCompute; }
