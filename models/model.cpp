@@ -174,6 +174,10 @@ int Model::chunk(int layer) const {
   return has_full_attention(*this, layer) ? 0 : attention_chunk;
 }
 
+bool Model::rotates(int layer) const {
+  return attention_chunk == 0 || !has_full_attention(*this, layer);
+}
+
 bool Model::is_delta_layer(int layer) const {
   return delta.given() && !has_full_attention(*this, layer);
 }

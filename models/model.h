@@ -126,6 +126,8 @@ struct Model {
   bool is_sparse() const { return indexer.heads > 0; }
   int window(int layer) const;  // sliding window of the layer, 0: none
   int chunk(int layer) const;   // attention chunk of the layer, 0: none
+  bool rotates(
+      int layer) const;  // false: its attention knows no positions (between Llama 4's chunked layers)
   bool is_delta_layer(int layer) const;
   int num_attention_layers() const;  // that are not delta networks
   int query_dim() const;             // columns of all query heads together

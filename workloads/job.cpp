@@ -9,6 +9,7 @@
 #include "hw/mixed_pools.h"
 #include "workloads/carried_job.h"
 #include "workloads/checkpoint/checkpoint_index.h"
+#include "workloads/measured_stacks.h"
 #include "workloads/reinforcement_phases.h"
 #include "workloads/report/report.h"
 #include "workloads/scenario/extended_document.h"
@@ -131,7 +132,9 @@ Job read_job(const std::string& file, const Changes& changes, const Library& lib
   if (kind != nullptr && kind->text == "study")
     Place{file, "/kind", kind->line}.fail(
         "expected a scenario, found a study: `moebius sweep` carries it out");
-  return read_job(std::move(document), changes, library);
+  Job job = read_job(std::move(document), changes, library);
+  check_stacks(job.scenario, library.data);
+  return job;
 }
 
 namespace {

@@ -105,6 +105,20 @@ TEST_CASE("prefill and decode apart answer as one pool does and move each prompt
   }
 }
 
+TEST_CASE("prompts in parts answer as whole ones where layers attend in chunks") {
+  Model model = small_model(AttentionKind::kGqa);
+  model.attention_chunk = 8;  // two pages
+  model.full_attention_every = 2;
+  CarriedService service = carried_alone(small_service(model));
+  const Tokens whole = answered(service).tokens;
+  CHECK(whole != expected());
+  replica_of(service).chunked = true;
+  replica_of(service).token_budget = 7;
+  replica_of(service).policy = BatchPolicy::kMixed;
+  CHECK(answered(service).tokens == whole);
+  CHECK(answered(in_two_pools(service)).tokens == whole);
+}
+
 // Delta networks: one at a time, in parts beside others, computed again, handed over, on two ranks.
 TEST_CASE("what is kept of a sequence is its own, and goes with it") {
   const CarriedService service = carried_alone(small_service(small_delta_model()));

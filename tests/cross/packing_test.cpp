@@ -46,6 +46,19 @@ TEST_CASE("sequences in one row learn what they learn each in a row of its own")
   }
 }
 
+// A chunk begins where its sequence begins, not where the row does.
+TEST_CASE("packed sequences that attend in chunks learn what they learn each in a row of its own") {
+  TrainingJob job = one_row_job(AttentionKind::kGqa);
+  job.workload.lengths = SequenceLengths{.least = 14, .most = 14, .prompt_share = 0.25};
+  set_rows(job, 50, 1);
+  const std::vector<double> whole = learning_curve<double>(job, true);
+  job.model.attention_chunk = 4;
+  const std::vector<double> packed = learning_curve<double>(job, true);
+  CHECK(packed != whole);
+  set_rows(job, 14, 3);
+  check_equal(packed, learning_curve<double>(job, true));
+}
+
 // Rows of 64 and of 32 tokens that take in the same sequences, of different lengths.
 TEST_CASE("where sequences lie in rows does not change what is learned") {
   TrainingJob job = one_row_job(AttentionKind::kGqa);

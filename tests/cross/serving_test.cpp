@@ -137,10 +137,8 @@ TEST_CASE("heads over one and two ranks give the same answers") {
   }
 }
 
-TEST_CASE("a window shorter than the sequence hides its beginning in prefill and decode alike") {
-  Model model = small_model(AttentionKind::kGqa);
-  model.vocabulary = 2;
-  model.sliding_window = 3;
+// What was decoded comes out of a prefill of all the tokens before it, too.
+void check_decoded_as_prefilled(const Model& model) {
   const ServingJob job = small_service(model);
   const Tokens decoded = exact_answers(with_lengths(job, 7, 4));
   int compared = 0;
@@ -153,6 +151,31 @@ TEST_CASE("a window shorter than the sequence hides its beginning in prefill and
     }
   }
   CHECK(compared >= 2);
+}
+
+TEST_CASE("a window shorter than the sequence hides its beginning in prefill and decode alike") {
+  Model model = small_model(AttentionKind::kGqa);
+  model.vocabulary = 2;
+  model.sliding_window = 3;
+  check_decoded_as_prefilled(model);
+}
+
+TEST_CASE("layers that attend in chunks hide what is before them in prefill and decode alike") {
+  Model model = small_model(AttentionKind::kGqa);
+  model.vocabulary = 2;
+  model.attention_chunk = 4;  // a page
+  check_decoded_as_prefilled(model);
+  model.full_attention_every = 2;
+  check_decoded_as_prefilled(model);
+}
+
+TEST_CASE("chunks that hold whole sequences change no answer, and shorter ones do") {
+  const ServingJob whole = small_service(small_model(AttentionKind::kGqa));
+  ServingJob chunked = whole;
+  chunked.model.attention_chunk = 64;
+  CHECK(exact_answers(chunked) == exact_answers(whole));
+  chunked.model.attention_chunk = 4;
+  CHECK(exact_answers(chunked) != exact_answers(whole));
 }
 
 TEST_CASE("an indexer that chooses every key changes no answer, and one that leaves some out does") {

@@ -1,5 +1,6 @@
 // What software before fused kernels did is asked for wrongly, and measured figures are told wrongly.
 #include "tests/invalid/refusals.h"
+#include "workloads/measured_stacks.h"
 
 namespace moebius {
 
@@ -25,6 +26,55 @@ TEST_CASE("kernels of attention and accumulation are names and dropout is a shar
           {"/plan/recompute/whole_layers", "true",
            R"(/plan/recompute/whole_layers: whole layers are for policy "full" only)"},
       });
+}
+
+// The sentence with which measured kernels are refused; empty when they are there.
+static std::string refused_kernels(const char* json) {
+  Document document = base(kTraining);
+  set_at_pointer(document, "/cluster/kernels", json);
+  const Scenario scenario = read_scenario(document, Catalog(), ModelCatalog());
+  try {
+    check_stacks(scenario, "");
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST_CASE("kernels are those of software that was measured on the chips") {
+  const std::string at = "s.json: --set /cluster/kernels: ";
+  CHECK(refused_kernels("\"infersim-2025\"").empty());
+  CHECK(refused_kernels("\"infersim-2025; gemm/fp8=deepgemm-2025-04-09\"").empty());
+  CHECK_THAT(refused_kernels("\"sglang-0.5.14\""),
+             Catch::StartsWith(at + "expected software whose kernels are measured on h800-sxm (") &&
+                 Catch::EndsWith(", found \"sglang-0.5.14\""));
+  CHECK_THAT(refused_kernels("\"infersim-2026\""), Catch::EndsWith("(did you mean \"infersim-2025\"?)"));
+  CHECK(refused_kernels("\"; gem/fp8=infersim-2025\"") ==
+        at + "expected a kind of op, found \"gem\" (did you mean \"gemm\"?)");
+  CHECK(refused_kernels("\"; gemm/fp9=infersim-2025\"") ==
+        at + "expected a number format, as \"bf16\" or \"fp8\", found \"fp9\"");
+  CHECK(refused_kernels("\"; gemm\"") ==
+        at + "expected KIND/DTYPE=STACK (\"gemm/fp8=trtllm-1.3.0rc20\"), found \"gemm\"");
+}
+
+TEST_CASE("gradients that are cut over replicas have no sum to add to") {
+  CHECK(
+      refusal(kTraining, {{"/plan/dp/zero", "2"},
+                          {"/plan/pp/schedule", "1f1b"},
+                          {"/plan/precision/accumulation", "separate"}}) ==
+      "s.json: --set /plan/precision/accumulation: \"separate\" adds to whole gradients, which zero 2 cuts: "
+      "expected /plan/dp/zero 0 or 1");
+}
+
+TEST_CASE("pages of a model that attends in chunks divide them, and its prompts are whole") {
+  CHECK(refusal("smoke/serve-chunked.json", "/plan/cache/block_tokens", "6") ==
+        "s.json: --set /plan/cache/block_tokens: pages of 6 tokens do not divide the chunks of 16 in which "
+        "llama-4-scout (changed) attends");
+  Document apart = base(kApart);
+  set_at_pointer(apart, "/model", "llama-4-scout");
+  set_at_pointer(apart, "/plan/prefill/attention/cp", "2");
+  CHECK_THAT(refusal(apart), Catch::Contains("cp 2 cuts prompts, of which llama-4-scout attends in chunks: "
+                                             "expected cp 1"));
 }
 
 TEST_CASE("unfused attention sees whole sequences") {

@@ -13,8 +13,8 @@ namespace {
 StackChoice::Exception exception_of(std::string_view text) {
   const std::size_t slash = text.find('/'), equals = text.find('=');
   if (slash == std::string_view::npos || equals == std::string_view::npos || equals < slash)
-    throw input_error(fmt::format(
-        "kernels: expected KIND/DTYPE=STACK (\"gemm/fp8=trtllm-1.3.0rc20\"), found \"{}\"", text));
+    throw input_error(
+        fmt::format("expected KIND/DTYPE=STACK (\"gemm/fp8=trtllm-1.3.0rc20\"), found \"{}\"", text));
   return {std::string(trimmed(text.substr(0, slash))),
           std::string(trimmed(text.substr(slash + 1, equals - slash - 1))),
           std::string(trimmed(text.substr(equals + 1)))};

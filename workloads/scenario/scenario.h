@@ -100,6 +100,7 @@ struct Scenario {
   std::uint64_t seed = 1;
   std::optional<Cluster> cluster;  // always set once read, but for a replay
   std::string kernels;             // the software whose measured kernels count; empty: the profile's first
+  Place kernels_at;                // where that stands (check_stacks())
   Model model;                     // training, serving
   TrainingPlan plan;
   TrainingWorkload training;

@@ -144,6 +144,9 @@ class TrainingChecks {
         !plan_.mixed_tp() || whole, "/plan/tp/dense",
         "a degree of dense MLPs of their own needs zero 0 or 1 without shard or offload, found zero {}{}{}",
         plan_.zero, found, offloaded);
+    require(!plan_.separate_accumulation || plan_.zero <= 1, "/plan/precision/accumulation",
+            "\"separate\" adds to whole gradients, which zero {} cuts: expected /plan/dp/zero 0 or 1",
+            plan_.zero);
   }
 
   void experts() const {

@@ -119,6 +119,7 @@ void read_cluster(Section section, Scenario& scenario, const Catalog* catalog) {
       "of each chip's profile that knows a kernel; after it, \"; KIND/DTYPE=STACK\" for kernels of another "
       "one; "
       "simulated only");
+  scenario.kernels_at = section.place_of("kernels");
   section.finish();
   if (catalog == nullptr) return;
   const Place place = section.place_of("pools");

@@ -87,8 +87,9 @@ void check_model(const ServingPlan& plan, const Model& model, const Document& do
           "themselves alone",
           plan.ep, plan.tp);
   if (moe) divides(plan.expert_tp(), model.experts.width, tp, "columns of an expert");
-  require(document, model.attention_chunk == 0, "/model", "{} attends in chunks, which are not served so far",
-          model.id);
+  require(document, model.attention_chunk % plan.block_tokens == 0, "/plan/cache/block_tokens",
+          "pages of {} tokens do not divide the chunks of {} in which {} attends", plan.block_tokens,
+          model.attention_chunk, model.id);
   require(document, model.kv_share == 1, "/model",
           "{} consecutive layers of {} share keys and values, which are not served so far", model.kv_share,
           model.id);

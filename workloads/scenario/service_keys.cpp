@@ -108,6 +108,9 @@ void check_attention(const Model& model, const PhaseKeys& keys, const Place& pla
   if (keys.cp > 1 && model.delta.given())
     place.fail(fmt::format("cp {} cuts prompts, whose states of {} follow from each other: expected cp 1",
                            keys.cp, model.id));
+  if (keys.cp > 1 && model.attention_chunk > 0)
+    place.fail(
+        fmt::format("cp {} cuts prompts, of which {} attends in chunks: expected cp 1", keys.cp, model.id));
   if (keys.attend_by != CutAttention::kHeads) return;
   if (keys.cp == 1)
     place.fail("attend_by \"heads\" is of ranks that cut prompts: expected cp above 1, found 1");

@@ -122,10 +122,6 @@ void check_training_job(const Scenario& scenario, const Document& document) {
     if (scenario.plan.cp > 1)
       place_at(document, "/plan/cp")
           .fail(fmt::format("packed sequences are not cut: expected 1, found {}", scenario.plan.cp));
-    if (scenario.model.attention_chunk > 0)
-      place_at(document, "/workload/job")
-          .fail(fmt::format("{} attends in chunks, which are not cut where sequences are packed",
-                            scenario.model.id));
     const double longest =
         work.lengths->law == LengthLaw::kUniform ? work.lengths->most : work.lengths->median;
     if (longest > static_cast<double>(work.sequence_length))

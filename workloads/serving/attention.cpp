@@ -45,6 +45,7 @@ class BatchAttention {
   // The sequences that an attention sees: of the whole batch, or of one of its parts.
   BatchPtr seen(const BatchPtr& part) const {
     if (by_heads()) return b_.whole;
+    if (model_.chunk(w_.builder().layer) > 0) return b_.local;
     return b_.parts.given() && part ? part : b_.batch;
   }
   TensorId transient(std::int64_t rows, std::int64_t columns, Role role, DType dtype = DType::kBf16) {
@@ -90,7 +91,8 @@ class BatchAttention {
   // Of queries or keys, and before that the norm of each head where the model has one (Qwen3).
   TensorId positions(TensorId x, int heads, Role norm) {
     const int rotated = model_.rotary_dim > 0 ? model_.rotary_dim : model_.head_dim;
-    return rotary(model_.qk_norm ? w_.norm(x, norm, heads) : x, heads, rotated);
+    const TensorId normed = model_.qk_norm ? w_.norm(x, norm, heads) : x;
+    return model_.rotates(w_.builder().layer) ? rotary(normed, heads, rotated) : normed;
   }
 
   TensorId append(const std::vector<TensorId>& parts) {

@@ -18,6 +18,7 @@ struct CachedBatch {
   std::int64_t cache_rows = 0;  // of the cache of a layer
   DType kv = DType::kBf16;
   LatentParts parts = {};
+  BatchPtr local = {};      // what layers see of it that attend in chunks (local_batch())
   BatchPtr whole = {};      // as Iteration's
   std::int64_t states = 1;  // rows of what delta networks keep
 };

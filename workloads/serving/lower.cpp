@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "workloads/schedule/local_batch.h"
 #include "workloads/serving/attention.h"
 #include "workloads/serving/expert_moves_op.h"
 #include "workloads/serving/experts.h"
@@ -33,7 +34,8 @@ class IterationWriter {
         input_(shape.input(shape.decodes(*iteration.batch))),
         pass_(pass),
         writer_(input_, {.slice = {}, .shard = iteration.shard}, pass),
-        parts_(latent_parts(shape.job.model, *iteration.batch)) {
+        parts_(latent_parts(shape.job.model, *iteration.batch)),
+        local_(local_batch(iteration.batch, shape.job.model.attention_chunk)) {
     batch_ = pass.builder.add_batch(iteration.batch);
     set_formats(shape.job.plan, writer_);
     // NOLINTNEXTLINE(clang-analyzer-optin.cplusplus.UninitializedObject): its constructor stands in another
@@ -71,9 +73,9 @@ class IterationWriter {
 
   TensorId write_layer(TensorId x, int layer) {
     writer_.begin_block(layer, false);
+    const DType kv = shape_.job.plan.kv;
     x = write_batch_attention(
-        writer_, {it_.batch, batch_, shape_.cache_rows, shape_.job.plan.kv, parts_, it_.whole, shape_.states},
-        x);
+        writer_, {it_.batch, batch_, shape_.cache_rows, kv, parts_, local_, it_.whole, shape_.states}, x);
     writer_.begin_block(layer, false);
     if (!model().is_moe_layer(layer)) return write_dense_mlp(writer_, x);
     const ServingPlan& plan = shape_.job.plan;
@@ -87,6 +89,7 @@ class IterationWriter {
   ForwardPass& pass_;
   LayerWriter writer_;
   LatentParts parts_;
+  BatchPtr local_;
   std::int32_t batch_ = -1;
 };
 

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "workloads/schedule/local_batch.h"
 #include "workloads/serving/attention.h"
 
 namespace moebius {
@@ -58,7 +59,8 @@ class AttentionRank {
     set_formats(pass.shape.job.plan, writer_);
     for (const BatchPtr& batch : batches) indices_.push_back(builder().add_batch(batch));
     for (const BatchPtr& batch : batches)
-      streams_.push_back({.latents = latent_parts(pass.shape.job.model, *batch)});
+      streams_.push_back(
+          {.latents = latent_parts(model(), *batch), .local = local_batch(batch, model().attention_chunk)});
   }
 
   void write() {
@@ -77,6 +79,7 @@ class AttentionRank {
  private:
   struct Stream {
     LatentParts latents = {};
+    BatchPtr local = {};          // of layers that attend in chunks
     TensorId x = kNoTensor;       // after attention, what the results are added to
     TensorId shared = kNoTensor;  // of the shared experts, while tokens are away
   };
@@ -87,10 +90,10 @@ class AttentionRank {
   void attend_and_send(int layer, int j) {
     Stream& stream = streams_[j];
     writer_.begin_block(layer, false);
-    stream.x = write_batch_attention(
-        writer_,
-        {batches_[j], indices_[j], pass_.shape.cache_rows, pass_.shape.job.plan.kv, stream.latents},
-        stream.x);
+    stream.x = write_batch_attention(writer_,
+                                     {batches_[j], indices_[j], pass_.shape.cache_rows,
+                                      pass_.shape.job.plan.kv, stream.latents, stream.local},
+                                     stream.x);
     writer_.begin_block(layer, false);
     const TensorId normed = writer_.norm(stream.x, Role::kMlpNorm);
     std::vector<TensorId> sent = {writer_.quantised(normed, writer_.plan().dispatch)};

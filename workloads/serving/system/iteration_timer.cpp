@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <numeric>
 #include <utility>
 
 #include "workloads/serving/cut_prompts.h"
@@ -12,19 +13,35 @@ namespace moebius {
 namespace {
 
 // Where the cache holds a sequence changes nothing of what an iteration takes: each has one page, as large as
-// the longest one needs, so that long prompts are no long lists.
+// the longest one needs, so that long prompts are no long lists; or one for each chunk that layers attend in.
 class BatchMaker {
  public:
+  explicit BatchMaker(std::int32_t chunk = 0) : chunk_(chunk) {
+    if (chunk > 0) batch_.page_tokens = chunk;
+  }
   void add(std::int32_t past, std::int32_t count) {
     const auto number = static_cast<std::int32_t>(batch_.sequences.size());
-    batch_.sequences.push_back({number, past + count, past, count, {number}});
-    batch_.page_tokens = std::max(batch_.page_tokens, past + count);
+    const std::int32_t length = past + count;
+    std::vector<std::int32_t> pages(chunk_ > 0 ? (length + chunk_ - 1) / chunk_ : 1);
+    std::iota(pages.begin(), pages.end(), pages_);
+    pages_ += static_cast<std::int32_t>(pages.size());
+    batch_.sequences.push_back({number, length, past, count, std::move(pages)});
+    if (chunk_ == 0) batch_.page_tokens = std::max(batch_.page_tokens, length);
   }
   Batch take() { return std::move(batch_); }
 
  private:
   Batch batch_;
+  std::int32_t chunk_, pages_ = 0;
 };
+
+// Keys of the i-th of so many sequences that have so many on average. Where layers attend in chunks,
+// sequences beyond the first stand evenly in theirs: were all as long, all would see a full chunk, or none of
+// it.
+std::int64_t keys_of(std::int64_t mean, std::int64_t i, std::int64_t sequences, std::int64_t chunk) {
+  if (chunk == 0 || mean <= chunk) return mean;
+  return mean / chunk * chunk + (2 * i + 1) * chunk / (2 * sequences);
+}
 
 // A whole prompt of n tokens has (n + 1) / 2 keys a token; n is taken to be even, so that edges of tokens are
 // cut into equal prompts.
@@ -47,20 +64,21 @@ BatchPtr rows_only(std::int64_t rows) {
 
 }  // namespace
 
-Batch batch_of(const StepPoint& point, int drafts) {
-  BatchMaker maker;
+Batch batch_of(const StepPoint& point, int drafts, int chunk) {
+  BatchMaker maker(chunk);
   if (point.prefill_tokens > 0)
     add_prompts(maker, point.prefill_tokens, std::max<std::int64_t>(point.prefill_keys, 1));
-  for (std::int64_t i = 0; i < point.decode_sequences; ++i)
-    maker.add(static_cast<std::int32_t>(std::max<std::int64_t>(1 + drafts, point.decode_keys) - 1 - drafts),
-              1 + drafts);
+  for (std::int64_t i = 0; i < point.decode_sequences; ++i) {
+    const std::int64_t keys = keys_of(point.decode_keys, i, point.decode_sequences, chunk);
+    maker.add(static_cast<std::int32_t>(std::max<std::int64_t>(1 + drafts, keys) - 1 - drafts), 1 + drafts);
+  }
   return maker.take();
 }
 
 Repetition repetition_of(const Model& model) {
   const auto alike = [&](int a, int b) {
     return model.is_moe_layer(a) == model.is_moe_layer(b) && model.window(a) == model.window(b) &&
-           model.is_delta_layer(a) == model.is_delta_layer(b);
+           model.chunk(a) == model.chunk(b) && model.is_delta_layer(a) == model.is_delta_layer(b);
   };
   Repetition best{model.layers, 1};
   for (int period = 1; period <= 8; ++period) {
@@ -104,8 +122,8 @@ IterationTimer::IterationTimer(const ServingJob& job, const Layout& layout, Stea
 
 double IterationTimer::seconds(const StepPoint& point, const Extras& extras) {
   const ServingPlan& plan = stacks_.front()->job.plan;
-  const auto own =
-      std::make_shared<const Batch>(batch_of(point, extras.drafts < 0 ? plan.drafts : extras.drafts));
+  const auto own = std::make_shared<const Batch>(batch_of(
+      point, extras.drafts < 0 ? plan.drafts : extras.drafts, stacks_.front()->job.model.attention_chunk));
   std::vector<BatchPtr> batches{own};
   // Where one replica has two halves, the others meet it twice, with a token of padding if need be.
   const std::int64_t least =

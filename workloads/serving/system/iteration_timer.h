@@ -95,7 +95,8 @@ class IterationTimer {
 
 // Equal sequences of so many tokens and keys. Prompts stand whole where each token has no more keys than that
 // leaves, in one sequence behind others' tokens where it has more.
-// Decoding sequences have the rows of their guesses, too.
-Batch batch_of(const StepPoint& point, int drafts = 0);
+// Decoding sequences have the rows of their guesses, too. `chunk`: the model's attention_chunk; sequences
+// longer than it then stand evenly in theirs.
+Batch batch_of(const StepPoint& point, int drafts = 0, int chunk = 0);
 
 }  // namespace moebius

@@ -13,14 +13,16 @@ namespace {
 // which is that of queries at the end of (s + s/cp)/2 keys. Chunked attention: every chunk is a sequence of
 // its own; where chunks do not divide the rank's queries, a window as long as the chunk stands in, which
 // counts more pairs than there are.
-CoreReach reach_of(const LayerWriter& writer, std::int64_t queries) {
+CoreReach reach_of(LayerWriter& writer, std::int64_t queries) {
   const std::int64_t s = writer.workload().sequence_length;
   const int layer = writer.builder().layer;
   const std::int64_t chunk = writer.model().chunk(layer);
-  if (const BatchPtr packed = writer.packed())
-    return {static_cast<std::int32_t>(packed->sequences.size()),
-            queries / static_cast<std::int64_t>(packed->sequences.size()),
-            static_cast<std::int32_t>(writer.model().window(layer))};
+  if (writer.pass().batch >= 0) {
+    const std::int32_t batch = chunk > 0 ? writer.pass().local_batch : writer.pass().batch;
+    const auto sequences = std::ssize(writer.builder().fragment().batches[batch]->sequences);
+    return {static_cast<std::int32_t>(sequences), queries / sequences,
+            static_cast<std::int32_t>(writer.model().window(layer)), batch};
+  }
   if (chunk > 0 && chunk < s && queries % chunk == 0)
     return {static_cast<std::int32_t>(queries / chunk), chunk, 0};
   const std::int64_t keys = writer.plan().cp == 1 ? s : (s + s / writer.plan().cp) / 2;
@@ -56,7 +58,9 @@ TensorId write_core(LayerWriter& writer, const CoreHeads& heads, TensorId q, Ten
 // Positions of queries or keys, and before that the norm of each head where the model has one (Qwen3).
 TensorId write_positions(LayerWriter& writer, TensorId x, int heads, Role norm) {
   const TensorId normed = writer.model().qk_norm ? writer.norm(x, norm, heads) : x;
-  return writer.rotary(normed, heads, writer.model().head_dim);
+  return writer.model().rotates(writer.builder().layer)
+             ? writer.rotary(normed, heads, writer.model().head_dim)
+             : normed;
 }
 
 // Queries, keys and values from one fused projection.
@@ -136,7 +140,7 @@ std::pair<TensorId, TensorId> emit_core(LayerWriter& writer, const CoreHeads& he
   const std::int64_t kernels = write_scores(writer, {m, heads.query * reach.keys}, outputs);
   writer.emit({.kind = OpKind::kAttention,
                .role = Role::kAttention,
-               .batch = writer.pass().batch,
+               .batch = reach.batch,
                .match = part,
                .shape = {.m = m,
                          .k = kernels,

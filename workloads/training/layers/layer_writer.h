@@ -73,9 +73,6 @@ class LayerWriter {
 
   FragmentBuilder& builder() const { return pass_.builder; }
   ForwardPass& pass() { return pass_; }
-  BatchPtr packed() const {  // null: each row is one sequence
-    return pass_.batch < 0 ? nullptr : pass_.builder.fragment().batches[pass_.batch];
-  }
   const Model& model() const { return *input_.model; }
   const TrainingPlan& plan() const { return *input_.plan; }
   const TrainingWorkload& workload() const { return *input_.workload; }
@@ -106,6 +103,7 @@ struct CoreReach {
   std::int32_t sequences = 0;  // runs of consecutive queries that see nothing of each other
   std::int64_t keys = 0;       // of each
   std::int32_t window = 0;
+  std::int32_t batch = -1;  // of packed sequences, in the fragment
 };
 struct CoreOperands {
   TensorId q = kNoTensor, k = kNoTensor, v = kNoTensor;

@@ -62,6 +62,7 @@ struct ForwardPass {
   TensorId received = kNoTensor;                // from the previous stage
   TensorId sent = kNoTensor;                    // to the next stage
   std::int32_t batch = -1;                      // of the packed sequences; -1: none
+  std::int32_t local_batch = -1;                // the same as layers see them that attend in chunks
   std::vector<TensorId> read;                   // tokens and labels that a load has brought; empty: none
   std::vector<TensorId> streams;                // all that the load reads on the host, these among them
 };

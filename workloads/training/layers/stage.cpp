@@ -8,6 +8,7 @@
 #include "workloads/cost/separate_kernels.h"
 #include "workloads/routing/drawn_routes.h"
 #include "workloads/schedule/context_part.h"
+#include "workloads/schedule/local_batch.h"
 #include "workloads/training/layers/layer_writer.h"
 
 namespace moebius {
@@ -17,7 +18,7 @@ class StageWriter {
  public:
   StageWriter(const LoweringInput& input, const StageSpec& stage, RouteCache& routes, ForwardPass& pass)
       : input_(input), stage_(stage), routes_(routes), pass_(pass), writer_(input, stage, pass) {
-    if (stage.packed) pass.batch = pass.builder.add_batch(stage.packed);
+    if (stage.packed) add_packed(stage.packed);
     pass.builder.scaling = plan().scaling;
     pass.builder.launch = plan().launch;
     pass.builder.tensor_chunks = plan().tp_chunks;
@@ -41,6 +42,11 @@ class StageWriter {
   }
 
  private:
+  void add_packed(const BatchPtr& packed) {
+    pass_.batch = builder().add_batch(packed);
+    pass_.local_batch = builder().add_batch(local_batch(packed, model().attention_chunk));
+  }
+
   const TrainingPlan& plan() const { return *input_.plan; }
   const Model& model() const { return *input_.model; }
   FragmentBuilder& builder() { return pass_.builder; }

@@ -1,0 +1,14 @@
+// Whether /cluster/kernels names software whose kernels were measured on the chips of the cluster.
+#pragma once
+
+#include <string>
+
+#include "workloads/scenario/scenario.h"
+
+namespace moebius {
+
+// input_error at /cluster/kernels for a stack that no profile of these chips has (those in `data` among
+// them), an op kind or a number format that is none.
+void check_stacks(const Scenario& scenario, const std::string& data);
+
+}  // namespace moebius
