@@ -38,6 +38,7 @@ Experts read_experts(Reader reader, const Experts& base) {
   experts.width = size_of(reader, "width", {1, kMaxWidth}, base.width, empty);
   experts.shared = size_of(reader, "shared", {0, kMaxShared}, base.shared);
   experts.shared_width = size_of(reader, "shared_width", {0, kMaxWidth}, base.shared_width);
+  experts.shared_gate = reader.boolean("shared_gate", base.shared_gate);
   experts.groups = size_of(reader, "groups", {1, kMaxExperts}, base.groups);
   experts.active_groups = size_of(reader, "active_groups", {1, kMaxExperts}, base.active_groups);
   experts.score = reader.choice<GateScore>(

@@ -3,7 +3,7 @@
 // change the architecture (dropout, token ids, dtype, rotary scaling ...) are ignored; a known key that
 // changes it in a way that a Model cannot say makes the model `unsupported` with the reason, never silently
 // wrong. Left out because they are below a thousandth of a layer: attention sinks, correction biases of the
-// router, the gate of a shared expert, the bias of a lone output projection.
+// router, the bias of a lone output projection.
 #pragma once
 
 #include <string>

@@ -129,6 +129,7 @@ Model qwen3(HfKeys& keys) {
 }
 
 // Experts in every decoder_sparse_step-th layer, but not in those of mlp_only_layers (which must lead).
+// Shared experts of the family have a gate (transformers, modeling_qwen2_moe.py: shared_expert_gate).
 void qwen_experts(HfKeys& keys, Model& model) {
   Experts& experts = model.experts;
   experts.routed = keys.size("num_experts", kMaxExperts);
@@ -136,6 +137,7 @@ void qwen_experts(HfKeys& keys, Model& model) {
   experts.width = keys.size("moe_intermediate_size", kMaxWidth);
   experts.shared_width = keys.size_or("shared_expert_intermediate_size", kMaxWidth, 0);
   experts.shared = experts.shared_width > 0 ? 1 : 0;
+  experts.shared_gate = experts.shared > 0;
   model.moe_step = std::max(1, keys.size_or("decoder_sparse_step", kMaxLayers, 1));
   model.first_dense = model.moe_step - 1;
   const std::vector<int> dense = keys.sizes("mlp_only_layers", kMaxLayers);
@@ -148,6 +150,7 @@ void qwen_experts(HfKeys& keys, Model& model) {
 
 Model qwen2_moe(HfKeys& keys) {
   Model model = qwen2(keys);
+  if (!keys.flag_or("qkv_bias", true)) model.biases = Biases::kNone;
   qwen_experts(keys, model);
   return model;
 }
@@ -166,8 +169,7 @@ void rotary_part(HfKeys& keys, Model& model, double family) {
   if (share < 1) model.rotary_dim = static_cast<int>(std::lround(share * model.head_dim));
 }
 
-// Three of four layers are gated delta networks; what is left out is the gate of the shared expert, a number
-// a token.
+// Three of four layers are gated delta networks.
 Model qwen3_next(HfKeys& keys) {
   Model model = qwen3_moe(keys);
   model.full_attention_every = keys.size_or("full_attention_interval", kMaxLayers, 4);

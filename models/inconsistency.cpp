@@ -110,6 +110,9 @@ Finding experts(const Experts& experts) {
                          fmt::format("shared experts {} do not go with shared_width {}", experts.shared,
                                      experts.shared_width)};
   }
+  if (experts.shared_gate && experts.shared == 0)
+    return Inconsistency{"experts/shared_gate",
+                         "a gate of shared experts needs at least 1 shared, found none"};
   return groups(experts);
 }
 

@@ -142,10 +142,13 @@ Flops op_flops(OpKind kind, const Shape& shape) {
     // gated: silu = l / (1 + exp(-l)) (4), times right, times w; plain: gelu by tanh (9), times w
     case OpKind::kActivation:
       if (shape.k == 3) return {5 * elements};  // sigmoid (4) and the product
+      if (shape.k == kGateOfRows) return {elements + 4 * x.m};
       return {(shape.k == 2 ? 6 : 10) * elements};
     // gated: sigmoid (4), silu (1), dright (2), silu' = s*(1 + l*(1 - s)) (4), dleft (3), dw (3); plain:
     // about the same
     case OpKind::kActivationGrad:
+      // dy * s, sum of dy * x (2); of a row its sigmoid (4) and that sum's slope s * (1 - s) (3)
+      if (shape.k == kGateOfRows) return {3 * elements + 7 * x.m};
       return {(shape.k == 2 ? 17 : 16) * elements};
     // softmax: maximum, subtract, exp, add over all n; sigmoid: 4 over all n; then sum, divide, scale over
     // the k chosen
@@ -272,8 +275,10 @@ Bytes op_bytes(OpKind kind, const Shape& shape, DType dtype, std::optional<DType
     }
     case OpKind::kActivation:
       if (shape.k == 3) return {elements * 3 * out};
+      if (shape.k == kGateOfRows) return {(elements * 2 + x.m) * out};
       return {elements * ((x.k + 1) * out + fused_copy_bytes(dtype))};
     case OpKind::kActivationGrad:
+      if (shape.k == kGateOfRows) return {(elements * 3 + x.m * 2) * out};
       return {elements * (1 + 2 * x.k) * out};
     case OpKind::kGate:
       return {elements * out + x.m * x.k * kWordBytes};

@@ -71,11 +71,16 @@ Part mlp(const Model& model, double width) {
           .bias = model.biases == Biases::kAll ? inner + model.hidden : 0};
 }
 
+// Of one layer: the map to one number a token, where the shared experts have it.
+double shared_gate(const Model& model) {
+  return model.experts.shared_gate ? model.hidden : 0;
+}
+
 // Of one layer, wherever they stand.
 double shared_experts(const Model& model) {
   const Experts& experts = model.experts;
   const double together = experts.shared > 0 ? mlp(model, experts.shared_width).total() : 0;
-  return together + experts.always * mlp(model, experts.width).total();
+  return together + shared_gate(model) + experts.always * mlp(model, experts.width).total();
 }
 
 Part router(const Model& model) {
@@ -125,7 +130,7 @@ double layer_products(const Model& model, int layer) {
   if (!model.is_moe_layer(layer)) return weights + mlp(model, model.dense_width).matrix;
   const Experts& experts = model.experts;
   return weights + router(model).matrix + experts.active * mlp(model, experts.width).matrix +
-         mlp(model, experts.shared_width).matrix;
+         mlp(model, experts.shared_width).matrix + shared_gate(model);
 }
 
 // Query-key pairs of one head over a sequence of `length` tokens in one layer.
@@ -227,6 +232,7 @@ ParameterCount count_parameters(const Model& model) {
 
 Model shared_among_routed(const Model& model) {
   Experts experts = model.experts;
+  CHECK(!experts.shared_gate, model.id + ": routed experts have no gate of their own");
   CHECK(experts.routed > 0 && experts.shared > 0 && experts.shared_width == experts.shared * experts.width,
         fmt::format("{} shared experts of {} in all, routed ones of {}", experts.shared, experts.shared_width,
                     experts.width));

@@ -54,12 +54,13 @@ struct DeltaNet {
   bool operator==(const DeltaNet&) const = default;
 };
 
-struct Experts {         // of the mixture-of-experts layers
-  int routed = 0;        // 0: a dense model
-  int active = 0;        // top-k
-  int shared = 0;        // number of shared experts
-  int width = 0;         // intermediate size of one routed expert
-  int shared_width = 0;  // intermediate size of all shared experts together
+struct Experts {             // of the mixture-of-experts layers
+  int routed = 0;            // 0: a dense model
+  int active = 0;            // top-k
+  int shared = 0;            // number of shared experts
+  int width = 0;             // intermediate size of one routed expert
+  int shared_width = 0;      // intermediate size of all shared experts together
+  bool shared_gate = false;  // what the shared ones give counts times the sigmoid of one number a token
   int always = 0;  // of `active`: shared experts that stand behind the routed ones (shared_among_routed)
   int groups = 1;  // group-limited routing: the experts stand in `groups` groups ...
   int active_groups = 1;  // ... of which a token may use so many
@@ -173,7 +174,8 @@ double kv_elements_per_token(const Model& model);
 Bytes state_bytes_per_sequence(const Model& model);
 
 // The same computation with the shared experts among the routed ones: behind them stand as many that every
-// token uses, beside those it chooses among the `routed`. Needs shared experts as wide as routed ones.
+// token uses, beside those it chooses among the `routed`. Needs shared experts as wide as routed ones,
+// and without a gate.
 Model shared_among_routed(const Model& model);
 
 class ModelCatalog {

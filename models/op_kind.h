@@ -42,8 +42,10 @@ enum class OpKind : std::uint8_t {
                    // kAttention
   kActivation,     // gated (k = 2): x[m,2n] (, w[m]) -> silu(left) * right * w [m,n]; plain (k = 1):
                 // gelu(x[m,n]) * w; a second output is the same quantised, fused; w: the weight of a routed
-                // row, 1 when there is no second input; k = 3: x[m,n], z[m,n] -> x * sigmoid(z)
-  kActivationGrad,  // dy[m,n], x[m,k*n] (, w[m]) -> dx[m,k*n] (, dw[m])
+                // row, 1 when there is no second input; k = 3: x[m,n], z[m,n] -> x * sigmoid(z); k = 4: the
+                // same with one gate a row, z[m,1]
+  kActivationGrad,  // dy[m,n], x[m,k*n] (, w[m]) -> dx[m,k*n] (, dw[m]); k = 4: dy[m,n], x[m,n], z[m,1] ->
+                    // dx[m,n], dz[m,1]
   kGate,  // logits[m,n] -> weights[m,k]: scores of the k experts that the route gives, normalised to a sum of
           // one, times scale; groups = 0: softmax scores, 1: sigmoid scores
   kGateGrad,     // dweights[m,k], logits[m,n] -> dlogits[m,n]
@@ -153,6 +155,9 @@ std::string_view to_string(OpKind kind);  // "gemm", "grouped_gemm_dgrad", ...
 constexpr bool is_communication(OpKind kind) {
   return kind >= OpKind::kDispatch;
 }
+// Shape::k of an activation that multiplies each row by the sigmoid of its own gate.
+inline constexpr std::int64_t kGateOfRows = 4;
+
 // A product for each of several experts.
 constexpr bool is_grouped(OpKind kind) {
   return kind >= OpKind::kGroupedGemm && kind <= OpKind::kGroupedGemmWgrad;

@@ -74,6 +74,7 @@ std::string experts_text(const Experts& experts) {
   text.integer("width", experts.width);
   text.integer("shared", experts.shared);
   text.integer("shared_width", experts.shared_width);
+  if (experts.shared_gate) text.flag("shared_gate", true);
   text.integer("groups", experts.groups);
   text.integer("active_groups", experts.active_groups);
   text.text("score", experts.score == GateScore::kSigmoid ? "sigmoid" : "softmax");

@@ -210,7 +210,7 @@ class WeightList {
               expert);
     if (experts.shared_width == 0) return;
     add_mlp({WeightPart::kSharedGate, WeightPart::kSharedUp, WeightPart::kSharedDown}, experts.shared_width);
-    if (naming_ == WeightNaming::kSharedOne) add(WeightPart::kSharedScore, {1, model_.hidden});
+    if (experts.shared_gate) add(WeightPart::kSharedScore, {1, model_.hidden});
   }
 
   // Published checkpoints repeat the tables that the module shares with the model.
@@ -309,6 +309,10 @@ std::string weight_name(WeightPart part, int layer, int expert, const Model& mod
   if (part == WeightPart::kFinalNorm) return fmt::format("model.layers.{}.shared_head.norm.weight", layer);
   return fmt::format("model.layers.{}.{}", layer,
                      plain.empty() ? expert_name(part, expert, naming) : std::string(plain));
+}
+
+WeightNaming usual_naming(const Model& model) {
+  return model.experts.shared_gate ? WeightNaming::kSharedOne : WeightNaming::kShared;
 }
 
 WeightNaming naming_of(const std::vector<std::string>& names) {

@@ -15,7 +15,7 @@ namespace moebius {
 // How checkpoints of a family spell the experts of a layer.
 enum class WeightNaming : std::uint8_t {
   kShared,     // mlp.experts.0.gate_proj, mlp.shared_experts.gate_proj: DeepSeek, Qwen3, GLM, dense models
-  kSharedOne,  // the same with mlp.shared_expert.gate_proj and mlp.shared_expert_gate: Qwen2-MoE
+  kSharedOne,  // the same with mlp.shared_expert.gate_proj: Qwen2-MoE
   kMixtral,    // block_sparse_moe.experts.0.w1: Mixtral, MiniMax
 };
 
@@ -83,6 +83,9 @@ std::string unmapped_reason(const Model& model);
 
 // The name of one weight; `expert` counts for those of experts only.
 std::string weight_name(WeightPart part, int layer, int expert, const Model& model, WeightNaming naming);
+
+// The spelling of a new checkpoint: that of the families whose shared experts have a gate, or kShared.
+WeightNaming usual_naming(const Model& model);
 
 // The spelling that the names show; kShared when no name tells.
 WeightNaming naming_of(const std::vector<std::string>& names);

@@ -144,8 +144,12 @@ class Operands {
 
   OpOperands of_activation() {
     const OperandSpec x = matrix(s_.m, s_.k * s_.n, result_), y = matrix(s_.m, s_.n, result_);
+    const OperandSpec gate = matrix(s_.m, 1, result_);
+    const bool back = query_.kind == OpKind::kActivationGrad;
     if (s_.k == 3) return in(y), in(y), out(y), take();
-    if (query_.kind == OpKind::kActivationGrad) return in(y), in(x), out(x), take();
+    if (s_.k == kGateOfRows && back) return in(y), in(y), in(gate), out(y), out(gate), take();
+    if (s_.k == kGateOfRows) return in(y), in(gate), out(y), take();
+    if (back) return in(y), in(x), out(x), take();
     in(x), out(y);
     if (is_quantised(d_)) out(matrix(s_.m, s_.n, d_));
     return take();

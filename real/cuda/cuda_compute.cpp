@@ -65,7 +65,7 @@ bool gated(const DeviceOp& c) {
 }
 
 void activate(DeviceOp& c) {
-  if (c.shape().k == 3) {
+  if (c.shape().k == 3 || c.shape().k == kGateOfRows) {
     const Operand x = c.in(0);
     return gate_by_sigmoid(c.stream(), x, c.in(1), c.out(0, x));
   }
@@ -75,7 +75,13 @@ void activate(DeviceOp& c) {
   activation_quantised(c.stream(), what, y, quantised_copy(c, y));
 }
 
+void gate_rows_back(DeviceOp& c) {
+  const Operand dy = c.in(0), x = c.in(1), z = c.in(2);
+  row_gate_grad(c.stream(), {dy, x, z, c.out(0, x), c.out(1, z)});
+}
+
 void activate_back(DeviceOp& c) {
+  if (c.shape().k == kGateOfRows) return gate_rows_back(c);
   const Operand dy = c.in(0);
   const Activation what{c.in(1), c.op().num_inputs > 2 ? c.in(2) : Operand(), gated(c)};
   const Operand dx = c.out(0, what.x);

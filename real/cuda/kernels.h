@@ -111,8 +111,12 @@ void activation_quantised(Stream stream, const Activation& activation, const Ope
 void activation_grad(Stream stream, const Activation& activation, const Operand& dy, const Operand& dx,
                      const Operand& drow_weight);  // drow_weight without data: not wanted
 
-// y = x times sigmoid(z), element by element.
+// y = x times sigmoid(z), element by element, or row by row where z has one column.
 void gate_by_sigmoid(Stream stream, const Operand& x, const Operand& z, const Operand& y);
+struct RowGateGrad {
+  Operand dy, x, z, dx, dz;  // z and dz: one column
+};
+void row_gate_grad(Stream stream, const RowGateGrad& grad);
 
 struct Gate {
   Operand logits;                         // [rows, experts]

@@ -37,7 +37,23 @@ struct Activate {
 
 struct GateBySigmoid {
   Operand x, z, y;
-  MOEBIUS_DEVICE void operator()(std::int64_t i) const { store(y, i, load(x, i) * sigmoid(load(z, i))); }
+  std::int64_t of_gate;  // elements
+  MOEBIUS_DEVICE void operator()(std::int64_t i) const {
+    store(y, i, load(x, i) * sigmoid(load(z, i / of_gate)));
+  }
+};
+
+// With s = sigmoid(z): dx = dy * s, dz = s * (1 - s) * sum of dy * x.
+struct GateRowBack {
+  RowGateGrad g;
+  MOEBIUS_DEVICE void operator()(const Team& team, std::int64_t row) const {
+    const std::int64_t n = g.dy.columns;
+    const float s = sigmoid(load(g.z, row));
+    team.each(n, [&](std::int64_t c) { store(g.dx, row * n + c, load(g.dy, row, c) * s); });
+    const double sum = team.sum<double>(
+        n, [&](std::int64_t c) { return static_cast<double>(load(g.dy, row, c)) * load(g.x, row, c); });
+    team.each(1, [&](std::int64_t) { store(g.dz, row, static_cast<float>(sum) * s * (1 - s)); });
+  }
 };
 
 // The same values in two formats, each rounded by itself.
@@ -126,7 +142,11 @@ struct GateGradRow {
 }  // namespace
 
 void gate_by_sigmoid(Stream stream, const Operand& x, const Operand& z, const Operand& y) {
-  launch_elements(stream, y.elements(), GateBySigmoid{x, z, y});
+  launch_elements(stream, y.elements(), GateBySigmoid{x, z, y, x.columns / z.columns});
+}
+
+void row_gate_grad(Stream stream, const RowGateGrad& grad) {
+  launch_teams(stream, grad.dy.rows, GateRowBack{grad});
 }
 
 void activation(Stream stream, const Activation& activation, const Operand& y) {

@@ -71,7 +71,7 @@ ActivationShape activation_shape(const OpContext<Real>& c) {
 template <class Real>
 void activate(OpContext<Real>& c) {
   const Matrix<Real>& x = c.in(0);
-  if (c.shape().k == 3) {
+  if (c.shape().k == 3 || c.shape().k == kGateOfRows) {
     Matrix<Real> gated = x;
     gate_by_sigmoid<Real>(c.in(1).view(), gated.view());
     return c.out(0, std::move(gated));
@@ -84,7 +84,17 @@ void activate(OpContext<Real>& c) {
 }
 
 template <class Real>
+void gate_rows_back(OpContext<Real>& c) {
+  const Matrix<Real>&x = c.in(1), &z = c.in(2);
+  Matrix<Real> dx(x.rows, x.columns), dz(z.rows, z.columns);
+  gate_by_sigmoid_grad<Real>({c.in(0).view(), x.view(), z.view()}, dx.view(), dz.view());
+  c.out(0, std::move(dx));
+  c.out(1, std::move(dz));
+}
+
+template <class Real>
 void activate_back(OpContext<Real>& c) {
+  if (c.shape().k == kGateOfRows) return gate_rows_back(c);
   const Matrix<Real>&dy = c.in(0), &x = c.in(1);
   const bool weighted = c.op().num_inputs > 2;
   const std::span<const Real> weight = weighted ? c.in(2).view() : std::span<const Real>();

@@ -67,6 +67,12 @@ void for_each_row(const ActivationShape& shape, std::span<const Real> x, const V
   }
 }
 
+std::size_t elements_of_gate(std::size_t elements, std::size_t gates) {
+  if (elements == 0) return 1;
+  CHECK(gates > 0 && elements % gates == 0, fmt::format("{} gates for {} elements", gates, elements));
+  return elements / gates;
+}
+
 // Scores of the chosen experts of one row, divided by their sum.
 template <class Real>
 std::vector<Real> shares(const GateShape& shape, const Real* logits, const std::int32_t* choices) {
@@ -155,8 +161,23 @@ void gate_by_silu(std::span<const Real> z, std::span<Real> y) {
 
 template <class Real>
 void gate_by_sigmoid(std::span<const Real> z, std::span<Real> y) {
-  CHECK(z.size() == y.size(), fmt::format("{} gates for {} elements", z.size(), y.size()));
-  for (std::size_t i = 0; i < y.size(); ++i) y[i] *= sigmoid(z[i]);
+  const std::size_t of_gate = elements_of_gate(y.size(), z.size());
+  for (std::size_t i = 0; i < y.size(); ++i) y[i] *= sigmoid(z[i / of_gate]);
+}
+
+// dx = dy * s and dz = s * (1 - s) * sum of dy * x, with s = sigmoid(z).
+template <class Real>
+void gate_by_sigmoid_grad(const SigmoidGateInputs<Real>& inputs, std::span<Real> dx, std::span<Real> dz) {
+  const std::size_t of_gate = elements_of_gate(dx.size(), dz.size());
+  for (std::size_t gate = 0; gate < dz.size(); ++gate) {
+    const Real s = sigmoid(inputs.z[gate]);
+    double sum = 0;
+    for (std::size_t i = gate * of_gate; i < (gate + 1) * of_gate; ++i) {
+      dx[i] = inputs.dy[i] * s;
+      sum += static_cast<double>(inputs.dy[i]) * inputs.x[i];
+    }
+    dz[gate] = static_cast<Real>(sum * s * (1 - s));
+  }
 }
 
 #define MOEBIUS_INSTANTIATE(Real)                                                                       \
@@ -166,6 +187,7 @@ void gate_by_sigmoid(std::span<const Real> z, std::span<Real> y) {
                                 std::span<Real>);                                                       \
   template void gate_by_silu(std::span<const Real>, std::span<Real>);                                   \
   template void gate_by_sigmoid(std::span<const Real>, std::span<Real>);                                \
+  template void gate_by_sigmoid_grad(const SigmoidGateInputs<Real>&, std::span<Real>, std::span<Real>); \
   template void gate(const GateShape&, std::span<const Real>, std::span<const std::int32_t>,            \
                      std::span<Real>);                                                                  \
   template void gate_grad(const GateShape&, const GateInputs<Real>&, std::span<Real>)

@@ -21,11 +21,19 @@ template <class Real>
 void activation(const ActivationShape& shape, std::span<const Real> x, std::span<const Real> row_weight,
                 std::span<Real> y);
 
-// y times silu(z), or sigmoid(z), element by element.
+// y times silu(z), element by element; y times sigmoid(z), where each z is the gate of as many elements.
 template <class Real>
 void gate_by_silu(std::span<const Real> z, std::span<Real> y);
 template <class Real>
 void gate_by_sigmoid(std::span<const Real> z, std::span<Real> y);
+
+template <class Real>
+struct SigmoidGateInputs {
+  std::span<const Real> dy, x, z;
+};
+// Of y = x times sigmoid(z); both are overwritten.
+template <class Real>
+void gate_by_sigmoid_grad(const SigmoidGateInputs<Real>& inputs, std::span<Real> dx, std::span<Real> dz);
 
 template <class Real>
 struct ActivationInputs {

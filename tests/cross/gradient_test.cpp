@@ -37,7 +37,7 @@ template <class Real>
 std::vector<Parameter> parameters_of(const HostExecutor<Real>& executor, int layers) {
   std::vector<Parameter> found;
   for (int layer = -1; layer < layers; ++layer) {
-    for (int role = 0; role < kNumRoles; ++role) {
+    for (int role = 1; role < kNumRoles; ++role) {  // of kNone is no parameter
       const Parameter parameter{static_cast<Role>(role), layer};
       if (parameter.role == Role::kLoss) continue;  // the sum of losses is kept like a parameter
       if (!executor.tensor(0, parameter.key(Part::kWeight)).empty()) found.push_back(parameter);
@@ -135,6 +135,26 @@ TEST_CASE("experts that drop tokens: gradients of every parameter agree with fin
 
 TEST_CASE("grouped-query attention and experts: gradients of every parameter agree with finite differences") {
   require_gradients(small_job(small_model(AttentionKind::kGqa)));
+}
+
+// Its own gradient is dz of each row; what the shared experts get is scaled by the gate.
+TEST_CASE("a gate of the shared experts: gradients of every parameter agree with finite differences") {
+  TrainingJob job = small_job(with_shared_gate(small_model(AttentionKind::kGqa)));
+  require_gradients(job);
+  job.model.gated = false;
+  job.plan.recompute = RecomputePolicy::kFull;
+  require_gradients(job);
+}
+
+TEST_CASE("the same on ranks that share experts, sequences' rows and layers") {
+  TrainingJob job = small_job(with_shared_gate(small_model(AttentionKind::kGqa)));
+  job.model.first_dense = 0;  // so that the first stage has a gate
+  job.plan.dp = job.plan.ep = job.plan.pp = 2;
+  require_gradients(job);
+  job.plan.dp = job.plan.pp = 1;
+  job.plan.tp = 2;
+  job.plan.sequence_parallel = true;
+  require_gradients(job);
 }
 
 TEST_CASE("norms of heads and stretched positions on tensor-parallel ranks: gradients agree") {

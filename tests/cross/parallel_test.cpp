@@ -56,6 +56,31 @@ TEST_CASE("one, two and four expert-parallel ranks train alike in single precisi
   }
 }
 
+TEST_CASE("shared experts with a gate have the same loss on any ranks, and another without it") {
+  TrainingJob job = all_experts_job(AttentionKind::kMla);
+  const double without = exact_losses(job)[0];
+  job.model = with_shared_gate(job.model);
+  CHECK(exact_losses(job)[0] != Approx(without).epsilon(1e-4));
+  for (const int ep : {1, 4})
+    require_same_losses(job, [&](TrainingJob& changed) { changed.plan.dp = 4, changed.plan.ep = ep; });
+  require_same_losses(job, [](TrainingJob& changed) { changed.plan.pp = 2; });
+  require_same_losses(job, [](TrainingJob& changed) {
+    changed.plan.pp = 2;
+    changed.plan.schedule = PipelineKind::kZbH1;
+  });
+  require_same_losses(job, [](TrainingJob& changed) {
+    changed.plan.recompute = RecomputePolicy::kSelective;
+    changed.plan.recompute_ops = {RecomputeOp::kActivation, RecomputeOp::kMlpUp, RecomputeOp::kGate};
+  });
+  job.model.first_dense = 0;  // how columns of a dense MLP fall on ranks is a property of the degree
+  require_same_losses(job, [](TrainingJob& changed) {
+    changed.plan.tp = 2;
+    changed.plan.ep = 2;
+    changed.plan.sequence_parallel = true;
+    changed.plan.recompute = RecomputePolicy::kFull;
+  });
+}
+
 TEST_CASE("two pipeline stages have the same loss as one") {
   require_same_losses(all_experts_job(AttentionKind::kGqa), [](TrainingJob& job) { job.plan.pp = 2; });
 }

@@ -192,6 +192,17 @@ class ReferenceModel {
     return mlp(x, at + "gate_proj.weight", at + "up_proj.weight", at + "down_proj.weight");
   }
 
+  // With a gate where there is one (modeling_qwen2_moe.py).
+  Rows shared_experts(const Rows& x, const std::string& moe) const {
+    if (weights_.count(moe + "shared_expert_gate.weight") == 0) return named_mlp(x, moe + "shared_experts.");
+    Rows y = named_mlp(x, moe + "shared_expert.");
+    const Rows gates = linear(x, moe + "shared_expert_gate.weight");
+    for (std::size_t t = 0; t < y.size(); ++t) {
+      for (double& value : y[t]) value /= 1 + std::exp(-gates[t][0]);
+    }
+    return y;
+  }
+
   Rows experts(const Rows& x, const std::string& at) const {
     const bool mixtral = weights_.count(at + "block_sparse_moe.gate.weight") > 0;
     const std::string moe = at + (mixtral ? "block_sparse_moe." : "mlp.");
@@ -202,7 +213,7 @@ class ReferenceModel {
         total += s = model_.experts.score == GateScore::kSigmoid ? 1 / (1 + std::exp(-s)) : std::exp(s);
       for (double& s : row) s *= model_.experts.scale / total;
     }
-    Rows result = model_.experts.shared_width > 0 ? named_mlp(x, moe + "shared_experts.")
+    Rows result = model_.experts.shared_width > 0 ? shared_experts(x, moe)
                                                   : Rows(x.size(), std::vector<double>(x[0].size()));
     for (int e = 0; e < model_.experts.routed; ++e) {
       const std::string expert = moe + "experts." + std::to_string(e) + ".";

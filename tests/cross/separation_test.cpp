@@ -28,6 +28,15 @@ TEST_CASE("attention and experts apart answer what they answer together") {
   }
 }
 
+TEST_CASE("ranks of attention keep shared experts with their gate") {
+  ServingJob job = small_service(with_shared_gate(small_model(AttentionKind::kGqa)));
+  job.plan.dp = 2;
+  const Tokens together = exact_answers(job);
+  CHECK(exact_answers(apart(job, 2, 2)) == together);
+  job.model.experts.shared_gate = false;
+  CHECK(exact_answers(job) != together);
+}
+
 // Latent attention, experts in groups, a dense layer before them. In 8 bits the sums of experts come in
 // another order apart than together, and what lies close to the middle of two numbers is rounded otherwise:
 // no test of that.

@@ -32,7 +32,7 @@ struct Service {
 // there; the first comes from a prefill, the others through the cache.
 void require_reference_answers(const Service& service) {
   const Scratch scratch;
-  const Tensors weights = random_tensors(service.model, WeightNaming::kShared, 21);
+  const Tensors weights = random_tensors(service.model, usual_naming(service.model), 21);
   write_tensors(scratch.path("in.safetensors"), weights);
   const Checkpoint checkpoint(scratch.path("in.safetensors"));
   ServingJob job = small_service(service.model);
@@ -119,6 +119,12 @@ TEST_CASE("the same answers: Qwen3's norms of heads and a base of a million and 
   const Constants constants{.rotary = {.base = 1e6}, .norm_epsilon = 1e-2};
   require_reference_answers({qwen, constants});
   require_reference_answers({qwen, constants, 2});
+}
+
+// Two ranks have half of the shared expert's columns each, and the gate applies to either part of its sum.
+TEST_CASE("the same answers: Qwen2-MoE's shared expert with its gate") {
+  require_reference_answers({.model = gated_model()});
+  require_reference_answers({.model = gated_model(), .tp = 2});
 }
 
 TEST_CASE("the same answers: latent attention with positions that YaRN stretches and its scale of scores") {

@@ -99,6 +99,18 @@ TEST_CASE("experts over one and two and four ranks give the same answers") {
   }
 }
 
+TEST_CASE(
+    "shared experts with a gate over one and two and four ranks give the same answers, others without it") {
+  ServingJob job = small_service(with_shared_gate(small_model(AttentionKind::kGqa)));
+  const Tokens expected = exact_answers(job);
+  for (const int ranks : {2, 4}) {
+    job.plan.dp = job.plan.ep = ranks;
+    CHECK(exact_answers(job) == expected);
+  }
+  job.model.experts.shared_gate = false;
+  CHECK(exact_answers(job) != expected);
+}
+
 // Of [q | k | v] and [gate | up] a rank holds its share of each part. Starting values are drawn by row of its
 // own matrix, so here they are drawn by the row that they are in the whole one.
 StartingValues same_weights(const Model& model, std::uint64_t seed) {

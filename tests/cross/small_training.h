@@ -30,6 +30,12 @@ inline Model small_model(AttentionKind attention) {
   return model;
 }
 
+// Shared experts count times the sigmoid of a number a token (Qwen2-MoE).
+inline Model with_shared_gate(Model model) {
+  model.experts.shared_gate = true;
+  return model;
+}
+
 // Two delta networks before each attention layer, which has an output gate and turns half of its heads.
 inline Model small_delta_model() {
   Model model = small_model(AttentionKind::kGqa);

@@ -148,6 +148,11 @@ TEST_CASE("the same: Mixtral's names") {
   require_reference(mixtral, WeightNaming::kMixtral, {alone, sequence_parallel, expert_parallel});
 }
 
+TEST_CASE("the same: Qwen2-MoE's shared expert with its gate") {
+  require_reference(gated_model(), WeightNaming::kSharedOne,
+                    {alone, sequence_parallel, two_stages, expert_parallel});
+}
+
 TEST_CASE("the same: Qwen3's norms of heads, a base of a million, another epsilon") {
   Model qwen = grouped_model();
   qwen.qk_norm = true;
@@ -219,6 +224,38 @@ TEST_CASE("a saved checkpoint holds what the ranks hold, and goes back to Huggin
   CHECK(checkpoint.read(bias, {0, 8, 0, 1}) == tensors.at(bias).second);
   convert({.in = saved, .to = "hf", .out = scratch.path("hf"), .model = ""}, ModelCatalog());
   check_checkpoint(Checkpoint(scratch.path("hf")), model);
+}
+
+TEST_CASE("a new checkpoint of a model with a gate has its family's names") {
+  const Scratch scratch;
+  const Model model = gated_model();
+  write_tensors(scratch.path("in.safetensors"), random_tensors(model, WeightNaming::kSharedOne, 17));
+  TrainingJob job = job_of(model);
+  job.plan.pp = 2;
+  WeightsRun run(scratch.path("in.safetensors"), job, false);
+  std::vector<HeldParameter> held;
+  for (int rank = 0; rank < run.layout().ranks; ++rank)
+    for (const auto& weight : run.host().held(rank, MemoryKind::kWeights))
+      held.push_back({rank, weight.tensor, weight.values});
+  const std::string saved = scratch.path("saved");
+  save_parameters({.directory = saved, .degrees = {1, 2, 1}, .model = model, .step = 1, .config = ""}, held);
+  const Checkpoint checkpoint(saved);
+  require_executable(checkpoint, model);
+  CHECK(checkpoint.naming() == WeightNaming::kSharedOne);
+  const std::string gate = "model.layers.1.mlp.shared_expert_gate.weight";
+  CHECK(checkpoint.index().weights.at(gate).shape == std::vector<std::int64_t>{1, 32});
+  const Region all{0, 1, 0, 32};
+  CHECK(checkpoint.read(gate, all) != run.checkpoint().read(gate, all));  // it learned
+}
+
+TEST_CASE("weights of a gate that the model has not are refused") {
+  const Scratch scratch;
+  Model model = gated_model();
+  write_tensors(scratch.path("in.safetensors"), random_tensors(model, WeightNaming::kSharedOne, 18));
+  model.experts.shared_gate = false;
+  CHECK_THROWS_WITH(
+      require_executable(Checkpoint(scratch.path("in.safetensors")), model),
+      Catch::Contains("\"model.layers.0.mlp.shared_expert_gate.weight\" is not a weight of small"));
 }
 
 TEST_CASE("8-bit weights are read times the factors of their blocks") {

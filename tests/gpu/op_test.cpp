@@ -54,6 +54,18 @@ std::vector<OpCase> products() {
                      {random_operand(3, m, n, operand), random_weight(4, n, k, operand, 0.1)},
                      {empty(m, k)}});
   }
+  cases.push_back({"gemm of one column",
+                   {.kind = OpKind::kGemm, .shape = {.m = m, .n = 1, .k = k}},
+                   {random_operand(211, m, k), random_operand(212, 1, k, kBf16, 0.1)},
+                   {empty(m, 1)}});
+  cases.push_back({"gemm_dgrad of one column",
+                   {.kind = OpKind::kGemmDgrad, .shape = {.m = m, .n = k, .k = 1}},
+                   {random_operand(213, m, 1), random_operand(214, 1, k, kBf16, 0.1)},
+                   {empty(m, k)}});
+  cases.push_back({"gemm_wgrad of one column",
+                   {.kind = OpKind::kGemmWgrad, .shape = {.m = 1, .n = k, .k = m}},
+                   {random_operand(215, m, 1), random_operand(216, m, k)},
+                   {random_operand(217, 1, k, kFp32)}});
   cases.push_back({"gemm_wgrad into FP32",
                    {.kind = OpKind::kGemmWgrad, .shape = {.m = n, .n = k, .k = m}},
                    {random_operand(5, m, n), random_operand(6, m, k)},
@@ -121,6 +133,15 @@ std::vector<OpCase> rows_and_elements() {
          {random_operand(20, m, n), random_operand(21, m, form * n), random_operand(22, m, 1, kFp32)},
          {empty(m, form * n), empty(m, 1, kFp32)}});
   }
+  const Shape gate{.m = m, .n = n, .k = kGateOfRows};
+  cases.push_back({"activation by one gate a row",
+                   {.kind = OpKind::kActivation, .shape = gate},
+                   {random_operand(220, m, n), random_operand(221, m, 1)},
+                   {empty(m, n)}});
+  cases.push_back({"activation_grad by one gate a row",
+                   {.kind = OpKind::kActivationGrad, .shape = gate},
+                   {random_operand(222, m, n), random_operand(223, m, n), random_operand(224, m, 1)},
+                   {empty(m, n), empty(m, 1)}});
   cases.push_back({"add",
                    {.kind = OpKind::kAdd, .shape = {.m = m, .n = n}},
                    {random_operand(23, m, n), random_operand(24, m, n)},

@@ -68,6 +68,14 @@ TEST_CASE("one rank with grouped-query attention") {
   check_close(train(job_of(AttentionKind::kGqa, 4)));
 }
 
+TEST_CASE("shared experts with a gate on two ranks") {
+  NEEDS_DEVICE();
+  TrainingJob job = job_of(AttentionKind::kGqa, 4);
+  job.model = with_shared_gate(job.model);
+  job.plan.dp = job.plan.ep = 2;
+  check_close(train(job));
+}
+
 TEST_CASE("norms of heads, stretched positions, a scale of scores") {
   NEEDS_DEVICE();
   TrainingJob job = job_of(AttentionKind::kGqa, 4);

@@ -25,6 +25,13 @@ TEST_CASE("shared experts that cannot stand among the routed ones are refused") 
   check("/model", R"({"base": "deepseek-r1", "experts": {"shared_width": 4096}})",
         R"(/plan/decode: shared_experts "routed": one product holds experts of one width, and the 1 of )"
         R"(deepseek-v3 (changed) are 4096 wide in all, routed ones 2048 each; expected "separate")");
+  check(
+      "/model", R"({"base": "deepseek-r1", "experts": {"shared_gate": true}})",
+      R"(/plan/decode: shared_experts "routed": those of deepseek-v3 (changed) count times a gate of their )"
+      R"(own, which grouped products do not apply; expected "separate")");
+  check("/model",
+        R"({"base": "deepseek-r1", "experts": {"shared": 0, "shared_width": 0, "shared_gate": true}})",
+        "/model/experts/shared_gate: a gate of shared experts needs at least 1 shared, found none");
   check("/plan/expert_balance", R"({"policy": "none"})",
         "/plan/decode/ep/degree: degree 320 does not divide the 257 experts, shared ones among them, of "
         "deepseek-v3");
@@ -34,6 +41,15 @@ TEST_CASE("shared experts that cannot stand among the routed ones are refused") 
   check("/plan/steps", "full",
         R"(/plan/decode/ep/shared_experts: "routed" is not carried out op by op: expected "separate", or )"
         R"(/plan/steps "surface")");
+}
+
+TEST_CASE("shared experts with a gate are not fused") {
+  CHECK_THAT(refusal(kSmall, {{"/model", R"("qwen3-next-80b-a3b")"},
+                              {"/plan/steps", R"("surface")"},
+                              {"/plan/decode/ep/shared_experts", R"("fused")"}}),
+             Catch::EndsWith(
+                 R"(/plan/decode: shared_experts "fused": those of qwen3-next-80b-a3b count times a gate )"
+                 R"(of their own, which grouped products do not apply; expected "separate")"));
 }
 
 TEST_CASE("one pool computes shared experts one way") {

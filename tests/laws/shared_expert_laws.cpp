@@ -117,6 +117,17 @@ TEST_CASE("a shared expert's weights are held once for each slot that it has") {
   CHECK(weights(one_rank(SharedExperts::kFused)) == weights(one_rank(SharedExperts::kSeparate)));
 }
 
+// Ranks that have half of the shared experts' columns each weigh their part of the sum by the same number.
+TEST_CASE("a gate of shared experts is one row more on each rank, whole where ranks cut the experts") {
+  ServingJob halves = one_rank(SharedExperts::kSeparate);
+  halves.plan.tp = 2;
+  for (ServingJob job : {four_ranks(SharedExperts::kSeparate, 0), halves}) {
+    const double without = weights(job);
+    job.model.experts.shared_gate = true;
+    CHECK(weights(job) == without + 3.0 * job.model.hidden * 2);  // BF16, three layers with experts
+  }
+}
+
 TEST_CASE("on one rank placing the shared expert is fusing it: one product less, the same schedule") {
   const auto lowered = [](SharedExperts where) {
     const ServingJob job = one_rank(where);

@@ -29,7 +29,7 @@ Region union_of(const std::vector<Piece>& pieces) {
 class HeldWeights {
  public:
   HeldWeights(const SaveRequest& request, std::span<const HeldParameter> parameters) : request_(request) {
-    const WeightNaming naming = request.source ? request.source->naming() : WeightNaming::kShared;
+    const WeightNaming naming = request.source ? request.source->naming() : usual_naming(request.model);
     weights_ = weights_of(request.model, naming);
     for (const Weight& weight : weights_) by_name_[weight.name] = &weight;
     index_.layout = request.degrees;
@@ -126,8 +126,7 @@ std::string uncomputed(const Model& model) {
 
 void require_executable(const Checkpoint& checkpoint, const Model& model) {
   check_checkpoint(checkpoint, model);
-  std::string part = uncomputed(model);
-  if (checkpoint.naming() == WeightNaming::kSharedOne) part = "a gate of the shared expert";
+  const std::string part = uncomputed(model);
   if (part.empty()) return;
   throw input_error(fmt::format("{}: no run computes {}: these weights of {} can be converted, not executed",
                                 checkpoint.path(), part, model.id));

@@ -152,6 +152,9 @@ std::vector<Piece> PieceList::all() {
     case Role::kSharedDown:
       block(WeightPart::kSharedDown);
       break;
+    case Role::kSharedScore:
+      block(WeightPart::kSharedScore);
+      break;
     case Role::kExpertGateUp:
       expert_gate_and_up();
       break;

@@ -57,6 +57,9 @@ void set_shared_experts(const Scenario& scenario, const PhaseKeys& keys, Serving
   const Experts& experts = scenario.model.experts;
   if (experts.routed == 0 || experts.shared == 0)
     fail(fmt::format("{} has no shared experts", scenario.model.id));
+  if (experts.shared_gate)
+    fail(fmt::format("those of {} count times a gate of their own, which grouped products do not apply",
+                     scenario.model.id));
   if (experts.shared_width != experts.shared * experts.width)
     fail(fmt::format(
         "one product holds experts of one width, and the {} of {} are {} wide in all, routed ones "

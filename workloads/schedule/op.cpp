@@ -148,6 +148,8 @@ std::string_view to_string(Role role) {
       return "shared_gate_up";
     case Role::kSharedDown:
       return "shared_down";
+    case Role::kSharedScore:
+      return "shared_score";
     case Role::kExpertGateUp:
       return "expert_gate_up";
     case Role::kExpertDown:

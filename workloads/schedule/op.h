@@ -116,8 +116,9 @@ enum class Role : std::uint8_t {
   kIndexerKey,
   kIndexerNorm,
   kIndexerHeads,
+  kSharedScore,  // of the gate of shared experts
 };
-inline constexpr int kNumRoles = static_cast<int>(Role::kIndexerHeads) + 1;
+inline constexpr int kNumRoles = static_cast<int>(Role::kSharedScore) + 1;
 
 struct Op {
   OpKind kind = OpKind::kAdd;

@@ -9,7 +9,7 @@ namespace {
 constexpr int kStages = 5;
 
 bool is_shared_expert(const Op& op) {
-  return op.role == Role::kSharedGateUp || op.role == Role::kSharedDown;
+  return op.role == Role::kSharedGateUp || op.role == Role::kSharedDown || op.role == Role::kSharedScore;
 }
 
 // Counts stages through the layers of an iteration, op by op.

@@ -62,8 +62,7 @@ class ReplicatedMoe {
 
   // Cut by columns over the tensor-parallel ranks, so that it joins the same sum.
   TensorId shared(TensorId x) {
-    return write_gated(w_, x, model_.experts.shared_width, Role::kSharedGateUp, Role::kSharedDown,
-                       w_.plan().tp > 1 ? Cut::kColumns : Cut::kNone);
+    return write_shared_experts(w_, x, w_.plan().tp > 1 ? Cut::kColumns : Cut::kNone);
   }
 
   LayerWriter& w_;

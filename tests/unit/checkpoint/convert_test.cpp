@@ -24,6 +24,9 @@ ModelCatalog catalog_of(const Scratch& scratch) {
       "experts": {"routed": 8, "active": 2, "width": 16, "shared": 1, "shared_width": 16, "score": "sigmoid"}},
     "grouped": {"layers": 2, "hidden": 32, "vocabulary": 64, "heads": 4, "attention": "gqa", "kv_heads": 2, "head_dim": 8,
       "dense_width": 48, "source": "a test", "status": "derived"},
+    "gated": {"layers": 2, "hidden": 32, "vocabulary": 64, "heads": 4, "attention": "gqa", "kv_heads": 2, "head_dim": 8,
+      "source": "a test", "status": "derived",
+      "experts": {"routed": 4, "active": 4, "width": 16, "shared": 1, "shared_width": 24, "shared_gate": true}},
     "mixtral": {"layers": 2, "hidden": 32, "vocabulary": 64, "heads": 4, "attention": "gqa", "kv_heads": 2, "head_dim": 8,
       "source": "a test", "status": "derived", "experts": {"routed": 4, "active": 2, "width": 16}}}})");
   return ModelCatalog(scratch.path(""));
@@ -90,6 +93,8 @@ TEST_CASE("tensors come back from tp 2, pp 2, ep 4 and ep 2 as they were") {
   mixtral.dense_width = 0;
   mixtral.experts = {.routed = 4, .active = 2, .width = 16};
   require_round_trip("mixtral", random_tensors(mixtral, WeightNaming::kMixtral, 3),
+                     {"tp=2,pp=2,ep=4", "ep=2"});
+  require_round_trip("gated", random_tensors(gated_model(), WeightNaming::kSharedOne, 6),
                      {"tp=2,pp=2,ep=4", "ep=2"});
 }
 

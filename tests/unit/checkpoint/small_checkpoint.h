@@ -48,6 +48,15 @@ inline Model grouped_model() {
   return model;
 }
 
+// Two layers of four experts, of which every token uses all, and a shared one with a gate.
+inline Model gated_model() {
+  Model model = grouped_model();
+  model.dense_width = 0;
+  model.experts = {
+      .routed = 4, .active = 4, .shared = 1, .width = 16, .shared_width = 24, .shared_gate = true};
+  return model;
+}
+
 using Bytes = std::vector<std::byte>;
 using Tensors = std::map<std::string, std::pair<StoredTensor, Bytes>>;
 

@@ -143,6 +143,20 @@ TEST_CASE("a window no shorter than the longest sequence is none") {
   CHECK(read(base + R"(, "sliding_window": 1024})").sliding_window == 1024);
 }
 
+TEST_CASE("shared experts of Qwen2-MoE and its successors have a gate") {
+  const std::string sizes = R"("num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 4,
+"vocab_size": 100, "num_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 32)";
+  const std::string qwen2 = R"({"model_type": "qwen2_moe", )" + sizes;
+  const Model shared = read(qwen2 + R"(, "shared_expert_intermediate_size": 96})");
+  CHECK(shared.experts.shared_gate);
+  CHECK(shared.experts.shared_width == 96);
+  CHECK(shared.biases == Biases::kQkv);
+  CHECK(read(qwen2 + R"(, "shared_expert_intermediate_size": 96, "qkv_bias": false})").biases ==
+        Biases::kNone);
+  CHECK_FALSE(read(qwen2 + "}").experts.shared_gate);
+  CHECK_FALSE(read(R"({"model_type": "qwen3_moe", )" + sizes + "}").experts.shared_gate);
+}
+
 TEST_CASE("of Qwen3-Next all but every fourth layer are delta networks, and attention has a gate") {
   const std::string config = R"({"model_type": "qwen3_next", "num_hidden_layers": 8, "hidden_size": 64,
 "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 32, "vocab_size": 100, "num_experts": 8,
@@ -156,6 +170,7 @@ TEST_CASE("of Qwen3-Next all but every fourth layer are delta networks, and atte
   CHECK_FALSE(model.is_delta_layer(3));
   CHECK(model.num_attention_layers() == 2);
   CHECK(model.output_gate);
+  CHECK(model.experts.shared_gate);
   CHECK(model.rotary_dim == 8);  // a quarter of 32
   const Model other = read(config + R"(, "full_attention_interval": 2, "attn_output_gate": false,
 "rope_parameters": {"partial_rotary_factor": 0.5}})");

@@ -153,6 +153,14 @@ TEST_CASE("norms and activations with a gate read it too") {
   CHECK(bytes(OpKind::kActivation, {.m = 4, .n = 8, .k = 3}) == 3 * 4 * 8 * 2);
 }
 
+TEST_CASE("an activation by one gate a row reads rows and gates; back, gradients and rows") {
+  const Shape rows{.m = 4, .n = 8, .k = kGateOfRows};
+  CHECK(bytes(OpKind::kActivation, rows) == (2 * 4 * 8 + 4) * 2);  // x and its gates in, y out
+  CHECK(flops(OpKind::kActivation, rows) == 4 * 8 + 4 * 4);        // a product an element, a sigmoid a row
+  CHECK(bytes(OpKind::kActivationGrad, rows) == (3 * 4 * 8 + 2 * 4) * 2);  // dy, x, z in, dx, dz out
+  CHECK(flops(OpKind::kActivationGrad, rows) == 3 * 4 * 8 + 7 * 4);
+}
+
 TEST_CASE("communication costs no FLOPs and no bytes of its own") {
   for (int i = 0; i < kNumOpKinds; ++i) {
     const auto kind = static_cast<OpKind>(i);

@@ -86,6 +86,22 @@ TEST_CASE("only active experts count as active") {
   CHECK(active_parameters(model) == count.total() - 3 * 6 * 96);
 }
 
+TEST_CASE("the gate of shared experts is one row a layer, which every token uses") {
+  Model model = small_moe();
+  const ParameterCount before = count_parameters(model);
+  const double flops = layer_flops_per_token(model, 1, 16, true).value;
+  const double of_dense = layer_flops_per_token(model, 0, 16, true).value;
+  model.experts.shared_gate = true;
+  CHECK(count_parameters(model).shared_experts == before.shared_experts + 3 * 8);  // 3 layers, 1 x 8
+  CHECK(active_parameters(model) == active_parameters(small_moe()) + 3 * 8);
+  CHECK(layer_flops_per_token(model, 1, 16, true).value == flops + 2 * 8);
+  CHECK(layer_flops_per_token(model, 0, 16, true).value == of_dense);
+  model.mtp_layers = 1;
+  Model without = model;
+  without.experts.shared_gate = false;
+  CHECK(count_parameters(model).mtp == count_parameters(without).mtp + 8);
+}
+
 TEST_CASE("MLA counts down and up projections, and their norms") {
   Model model = small_dense();
   model.attention = AttentionKind::kMla;
@@ -240,6 +256,9 @@ TEST_CASE("sizes that do not go together are named") {
   model = small_moe();
   model.experts.shared = 0;
   CHECK(wrong(model) == "experts/shared_width: shared experts 0 do not go with shared_width 4");
+  model.experts.shared_width = 0;
+  model.experts.shared_gate = true;
+  CHECK(wrong(model) == "experts/shared_gate: a gate of shared experts needs at least 1 shared, found none");
 }
 
 }  // namespace moebius

@@ -95,6 +95,12 @@ TEST_CASE("names and shapes are those of the published checkpoints") {
   CHECK(find(mixtral, "model.layers.31.block_sparse_moe.experts.7.w2.weight")->shape == Shape{4096, 14336});
   CHECK(find(mixtral, "model.layers.31.block_sparse_moe.gate.weight")->shape == Shape{8, 4096});
   CHECK(find(mixtral, "model.layers.0.self_attn.k_proj.weight")->shape == Shape{1024, 4096});
+  // Qwen1.5-MoE-A2.7B, model.safetensors.index.json.
+  const Model gated = catalog.model("qwen1.5-moe-a2.7b");
+  const std::vector<Weight> qwen2 = weights_of(gated, usual_naming(gated));
+  REQUIRE(find(qwen2, "model.layers.23.mlp.shared_expert_gate.weight"));
+  CHECK(find(qwen2, "model.layers.23.mlp.shared_expert_gate.weight")->shape == Shape{1, 2048});
+  CHECK(find(qwen2, "model.layers.0.mlp.shared_expert.down_proj.weight")->shape == Shape{2048, 5632});
   const std::vector<Weight> qwen = weights_of(catalog.model("qwen3-30b-a3b"), WeightNaming::kShared);
   REQUIRE(find(qwen, "model.layers.47.mlp.experts.127.gate_proj.weight"));
   CHECK(find(qwen, "model.layers.0.self_attn.q_norm.weight")->shape == Shape{128});

@@ -73,6 +73,31 @@ TEST_CASE("a routed row is scaled by its weight") {
   CHECK(y[1] == Approx(-silu(1)));
 }
 
+TEST_CASE("rows and elements are multiplied by the sigmoid of their gate") {
+  const Numbers z = {0, std::log(3.0)};  // sigmoids 1/2 and 3/4
+  Numbers rows = {2, -4, 6, 8, 12, 4}, elements = {2, 4};
+  gate_by_sigmoid<double>(z, rows);
+  CHECK(rows[2] == Approx(3));
+  CHECK(rows[3] == Approx(6));
+  gate_by_sigmoid<double>(z, elements);
+  CHECK(elements[0] == Approx(1));
+  CHECK(elements[1] == Approx(3));
+  Numbers nothing;
+  gate_by_sigmoid<double>({}, nothing);
+}
+
+TEST_CASE("gradients of rows and of their gates agree with finite differences") {
+  const Numbers x = some_numbers(3 * 4, 1), z = some_numbers(3, 2), dy = some_numbers(3 * 4, 3);
+  Numbers dx(x.size()), dz(z.size());
+  gate_by_sigmoid_grad<double>({dy, x, z}, dx, dz);
+  const auto loss = [&](Numbers at_x, const Numbers& at_z) {
+    gate_by_sigmoid<double>(at_z, at_x);
+    return dot(at_x, dy);
+  };
+  require_gradient([&](const Numbers& at) { return loss(at, z); }, x, dx);
+  require_gradient([&](const Numbers& at) { return loss(x, at); }, z, dz);
+}
+
 TEST_CASE("gradients of the gated activation agree with finite differences") {
   require_activation_gradients({4, ActivationForm::kGated}, 8);
 }

@@ -35,6 +35,8 @@ void add_layer(Fragment& fragment, int layer) {
                             OpKind::kDispatch, OpKind::kGroupedGemm, OpKind::kCombine})
     fragment.ops.push_back(op_of(kind, layer));
   fragment.ops.push_back(op_of(OpKind::kGemm, layer, Role::kSharedDown));
+  fragment.ops.push_back(op_of(OpKind::kGemm, layer, Role::kSharedScore));
+  fragment.ops.push_back(op_of(OpKind::kActivation, layer, Role::kSharedDown));
   fragment.ops.push_back(op_of(OpKind::kAdd, layer));
 }
 
@@ -57,7 +59,7 @@ TEST_CASE("a layer that decodes has five stages, and shared experts compute whil
   using K = OpKind;
   const std::vector<std::vector<OpKind>> stages{{K::kNorm, K::kGemm},
                                                 {K::kPagedAttention, K::kGate},
-                                                {K::kDispatch, K::kGemm},
+                                                {K::kDispatch, K::kGemm, K::kGemm, K::kActivation},
                                                 {K::kGroupedGemm, K::kCombine},
                                                 {K::kAdd}};
   std::vector<std::vector<OpKind>> expected = stages;

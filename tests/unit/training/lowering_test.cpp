@@ -97,6 +97,33 @@ TEST_CASE("every expert layer dispatches and combines once forward and once in r
   }
 }
 
+// Of each of three layers: the score and its product with the shared experts; back, the gradients of both and
+// their share of the gradient of what came in.
+TEST_CASE("a gate of the shared experts is two ops a layer, four and a sum back, in BF16") {
+  TrainingJob job = small_job();
+  job.plan.gemm = DType::kFp8;
+  Training without(job);
+  job.model.experts.shared_gate = true;
+  Training with(job);
+  const auto a = all_submissions(without), b = all_submissions(with);
+  const auto more = [&](Phase phase, OpKind kind) {
+    return count(fragment_of(b, phase), kind) - count(fragment_of(a, phase), kind);
+  };
+  const Fragment& forward = fragment_of(b, Phase::kForward);
+  CHECK(forward.ops.size() == fragment_of(a, Phase::kForward).ops.size() + 3 * 2);
+  CHECK(more(Phase::kForward, OpKind::kGemm) == 3);
+  CHECK(more(Phase::kForward, OpKind::kActivation) == 3);
+  for (const OpKind kind : {OpKind::kActivationGrad, OpKind::kGemmDgrad, OpKind::kGemmWgrad, OpKind::kAdd})
+    CHECK(more(Phase::kBackward, kind) == 3);
+  CHECK(fragment_of(b, Phase::kBackward).ops.size() == fragment_of(a, Phase::kBackward).ops.size() + 3 * 4);
+  for (const Op& op : forward.ops) {
+    if (op.role == Role::kSharedScore) CHECK(op.dtype == DType::kBf16);
+  }
+  // A row of 64 in BF16 for each of the layers' ranks, and the shared experts' sums, which dz needs: 32
+  // tokens of 64 in BF16, with a number each.
+  CHECK(with.memory({1e9}).peak() > without.memory({1e9}).peak());
+}
+
 TEST_CASE("in FP8 every linear layer's operands are cast, the router and the head stay in BF16") {
   TrainingJob job = small_job();
   job.plan.gemm = DType::kFp8;

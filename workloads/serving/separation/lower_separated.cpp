@@ -102,8 +102,7 @@ class AttentionRank {
     writer_.emit(exchanges_.to_experts(layer, j, writer_.rows(normed)), sent, {});
     stream.shared = kNoTensor;
     if (experts && model().experts.shared_width > 0)
-      stream.shared = write_gated(writer_, normed, model().experts.shared_width, Role::kSharedGateUp,
-                                  Role::kSharedDown, Cut::kNone);
+      stream.shared = write_shared_experts(writer_, normed, Cut::kNone);
   }
 
   void take_back(int layer, int j) {

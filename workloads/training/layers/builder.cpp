@@ -9,8 +9,9 @@
 
 namespace moebius {
 
+// No parameter is of Role::kNone, so that a layer has one key less than there are roles.
 std::uint32_t parameter_key(Role role, int layer, Part part) {
-  return (static_cast<std::uint32_t>(layer + 1) * kNumRoles + static_cast<std::uint32_t>(role)) * 8 +
+  return (static_cast<std::uint32_t>(layer + 1) * (kNumRoles - 1) + static_cast<std::uint32_t>(role)) * 8 +
          static_cast<std::uint32_t>(part);
 }
 

@@ -142,8 +142,9 @@ TensorId LayerWriter::gated_norm(TensorId x, TensorId gate, Role role, int heads
 TensorId LayerWriter::gate(TensorId x, TensorId by) {
   const Role role = builder().tensor(x).role;
   const TensorId y = builder().transient(rows(x), columns(x), DType::kBf16, role);
-  emit({.kind = OpKind::kActivation, .role = role, .shape = {.m = rows(x), .n = columns(x), .k = 3}}, {x, by},
-       {y});
+  const std::int64_t form = columns(by) == columns(x) ? 3 : kGateOfRows;
+  emit({.kind = OpKind::kActivation, .role = role, .shape = {.m = rows(x), .n = columns(x), .k = form}},
+       {x, by}, {y});
   return y;
 }
 
@@ -169,7 +170,7 @@ TensorId LayerWriter::quantised(TensorId x, DType dtype) {
   const Fragment& fragment = builder().fragment();
   const Op& last = fragment.ops.back();
   const bool gates = (last.kind == OpKind::kNorm && last.shape.k == 1) ||
-                     (last.kind == OpKind::kActivation && last.shape.k == 3);
+                     (last.kind == OpKind::kActivation && last.shape.k >= 3);
   const bool can_fuse = (last.kind == OpKind::kNorm || last.kind == OpKind::kActivation) && !gates;
   if (plan().fused_quantise && can_fuse && fragment.output(last, 0) == x) {
     builder().extend_last(copy);

@@ -47,7 +47,7 @@ class LayerWriter {
   TensorId rotary(TensorId x, int heads, int rotated);
   TensorId add(TensorId a, TensorId b);
   TensorId add_block(TensorId stream, TensorId result);  // with dropout, where there is one
-  TensorId gate(TensorId x, TensorId by);                // x times sigmoid(by)
+  TensorId gate(TensorId x, TensorId by);  // x times sigmoid(by): of each element, or one number a row
   TensorId activation(TensorId x, std::int64_t width, TensorId row_weights = kNoTensor);
   std::vector<TensorId> split(TensorId x, const std::vector<std::int64_t>& columns, Role role);
   TensorId quantised(TensorId x, DType dtype);       // x itself for 16 and 32-bit formats
@@ -121,6 +121,9 @@ TensorId write_attention(LayerWriter& writer, TensorId x);
 // Up (and gate), activation, down; without the way into and out of tensor parallelism.
 TensorId write_gated(LayerWriter& writer, TensorId x, std::int64_t width, Role up_role, Role down_role,
                      Cut up_cut);
+// The shared experts, times the sigmoid of one number a token where the model has that gate. Of columns that
+// ranks share, each has a part of the sum, to which the gate applies as to the whole.
+TensorId write_shared_experts(LayerWriter& writer, TensorId x, Cut cut);
 // The matrices of an expert, up (and gate) and down.
 struct ExpertLinears {
   Linear up, down;

@@ -174,6 +174,15 @@ TensorId write_gated(LayerWriter& writer, TensorId x, std::int64_t width, Role u
   return writer.linear(active, down);
 }
 
+TensorId write_shared_experts(LayerWriter& writer, TensorId x, Cut cut) {
+  const Model& model = writer.model();
+  const TensorId shared =
+      write_gated(writer, x, model.experts.shared_width, Role::kSharedGateUp, Role::kSharedDown, cut);
+  if (!model.experts.shared_gate) return shared;
+  const Linear score{.role = Role::kSharedScore, .out = 1, .in = model.hidden, .high_precision = true};
+  return writer.gate(shared, writer.linear(x, score));
+}
+
 TensorId write_gate(LayerWriter& writer, TensorId x, std::int32_t route) {
   const Model& model = writer.model();
   const Experts& experts = model.experts;
@@ -213,11 +222,8 @@ TensorId write_moe(LayerWriter& writer, TensorId x, const RoutePtr& route, const
   const Received received = write_dispatch(writer, normed, weights, moe);
   const TensorId tokens = write_experts(writer, received, moe);
   TensorId result = write_combine(writer, tokens, writer.rows(x), moe);
-  if (model.experts.shared_width > 0) {
-    const TensorId shared = write_gated(writer, normed, model.experts.shared_width, Role::kSharedGateUp,
-                                        Role::kSharedDown, Cut::kNone);
-    result = writer.add(result, shared);
-  }
+  if (model.experts.shared_width > 0)
+    result = writer.add(result, write_shared_experts(writer, normed, Cut::kNone));
   writer.end_recompute();
   return writer.add_block(x, result);
 }
