@@ -143,7 +143,8 @@ void line_chart(const Theme& theme, const LineChart& chart) {
   for (int i = 0; i < marks.count; ++i) {
     const double mark = marks.at(i);
     draw->AddRectFilled({at.x, y_of(mark)}, {at.x + width, y_of(mark) + 1}, theme.grid);
-    put_text({at.x + 3, y_of(mark) - font() - 1}, theme.faint_text, chart.text(mark));
+    const float above = y_of(mark) - font() - 1;  // the highest would stand in the title: below its line
+    put_text({at.x + 3, above < at.y ? y_of(mark) + 2 : above}, theme.faint_text, chart.text(mark));
   }
   ImGui::InvisibleButton(fmt::format("lines{}", static_cast<const void*>(chart.tracks.data())).c_str(),
                          {width, height});
