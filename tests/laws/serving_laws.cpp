@@ -155,3 +155,18 @@ TEST_CASE("attention is priced with the keys of every sequence") {
     expected.push_back(lengths_of(job.workload, request).input + 2);
   CHECK(listener.keys == expected);
 }
+
+// Of two ranks that share the heads of two dense layers, tokens decode one by one: a layer has two sums
+// behind all-reduces, each of which then starts no kernel, and reads nothing of a few bytes.
+TEST_CASE("sums in their all-reduces save a kernel each") {
+  ServingJob job = job_of(2, 8, 2);
+  job.model.experts = {};
+  job.plan.tp = 2;
+  const World world{.nodes = 1, .per_node = 2};
+  const double floor = make_cluster(world).pools.front().accelerator.kernel_floor.seconds();
+  const NamedCost cost({{OpKind::kAdd, {100e-6}}});
+  const ServingFigures apart = simulate_serving(job, world, cost);
+  job.plan.fused_reduction = true;
+  const ServingFigures joined = simulate_serving(job, world, cost);
+  CHECK(apart.itl.p50 - joined.itl.p50 == Approx(2 * job.model.layers * floor).epsilon(1e-3));
+}

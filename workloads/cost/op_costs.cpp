@@ -14,7 +14,9 @@
 namespace moebius {
 namespace {
 
-const Op& op_before(const Fragment& fragment, const Op& op) {
+// The op whose kernel a fused one is part of.
+const Op& joined_op(const Fragment& fragment, const Op& op) {
+  if (const Op* reduction = reduction_read(fragment, op)) return *reduction;
   const Op* before = &op - 1;
   while (before->lane != op.lane || is_communication(before->kind)) --before;
   CHECK(before >= fragment.ops.data(), std::string("a fused op comes first in its lane"));
@@ -31,15 +33,16 @@ bool is_read_by_others(const Fragment& fragment, std::int32_t tensor, const Op& 
 }
 
 // Of a fused op, what does not pass the memory between it and the op before: results that it reads, and their
-// writing where nothing else reads them.
+// writing where nothing else reads them (which is no part of what a collective takes).
 double bytes_within(const Fragment& fragment, const Op& op) {
-  const Op& before = op_before(fragment, op);
+  const Op& before = joined_op(fragment, op);
   double bytes = 0;
   for (int i = 0; i < before.num_outputs; ++i) {
     const std::int32_t tensor = fragment.output(before, i);
     for (int j = 0; j < op.num_inputs; ++j) {
       if (fragment.input(op, j) != tensor) continue;
-      bytes += fragment.tensors[tensor].bytes().value * (is_read_by_others(fragment, tensor, op) ? 1 : 2);
+      const bool written = is_read_by_others(fragment, tensor, op) || is_communication(before.kind);
+      bytes += fragment.tensors[tensor].bytes().value * (written ? 1 : 2);
     }
   }
   return bytes;

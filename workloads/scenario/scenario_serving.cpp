@@ -190,6 +190,13 @@ void read_serving_plan(Section section, Scenario& scenario, const Catalog* catal
   plan.fused = section.boolean("fused", framework.fused,
                                "one kernel adds and normalises; one splits queries, keys and values, rotates "
                                "them and fills the cache");
+  plan.fused_reduction = section.boolean(
+      "fused_reduction", framework.fused_reduction,
+      "short all-reduces of tensor-parallel ranks add to what they are added to and normalise");
+  plan.quantised_output =
+      section.boolean("quantised_output", false,
+                      "attention writes its result in the format of the product behind it (scales are known "
+                      "beforehand, and the cache is kept in FP8)");
   plan.fold = section.boolean("fold", true, "simulate one rank for all");
   scenario.enforce_memory =
       section.choice<bool>("memory", kMemoryRules, true, "when weights and cache do not fit");

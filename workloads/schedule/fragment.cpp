@@ -192,6 +192,23 @@ std::vector<std::int32_t> released(const Fragment& fragment) {
   return ended;
 }
 
+bool reads_from(const Fragment& fragment, const Op& reader, const Op& writer) {
+  for (int i = 0; i < reader.num_inputs; ++i) {
+    for (int j = 0; j < writer.num_outputs; ++j) {
+      if (fragment.input(reader, i) == fragment.output(writer, j)) return true;
+    }
+  }
+  return false;
+}
+
+const Op* reduction_read(const Fragment& fragment, const Op& op) {
+  for (int i = 0; i < op.num_dependencies; ++i) {
+    const Op& before = fragment.ops[fragment.dependencies[op.first_dependency + i]];
+    if (before.kind == OpKind::kAllReduce && reads_from(fragment, op, before)) return &before;
+  }
+  return nullptr;
+}
+
 FragmentPtr freeze(Fragment fragment) {
   const std::string fault = find_fault(fragment);
   CHECK(fault.empty(), fragment.name + ": " + fault);

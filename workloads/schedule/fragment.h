@@ -172,6 +172,10 @@ struct Submission {
   }
 };
 
+bool reads_from(const Fragment& fragment, const Op& reader, const Op& writer);
+// The all-reduce that the op waits for and whose result it reads; null: there is none.
+const Op* reduction_read(const Fragment& fragment, const Op& op);
+
 // Text form: a line for the fragment, each route, each tensor and each op, with everything that defines it;
 // doubles round-trip. Equal schedules give equal text. A submission is one line that names its fragment by
 // hash.

@@ -66,6 +66,7 @@ constexpr std::array kFrameworks{
         .share_of = CacheShare::kFree,
         .block_tokens = 32,
         .fused = true,
+        .fused_reduction = true,
         .launch = LaunchMode::kGraph,
         .overlap = true,
         .decided_ahead = true,
@@ -76,7 +77,8 @@ constexpr std::array kFrameworks{
         .source = "TensorRT-LLM, tensorrt_llm/llmapi/llm_args.py (max_num_tokens 8192, max_batch_size "
                   "2048, enable_chunked_prefill false, overlap scheduler on, free_gpu_memory_fraction "
                   "0.9, tokens_per_block 32), _torch/modules/fused_moe (all tokens gathered where no "
-                  "NVLink domain of several nodes is found)",
+                  "NVLink domain of several nodes is found), AllReduceFusionOp (Llama 3 and 4 since pull "
+                  "request 6205, DeepSeek, Qwen3)",
         .fitted =
             "least mean of |ln(ours / measured)| of the mean time to the first token over the 41 rows with "
             "sha256(key) mod 10 = 0 of the table of measured servers that are aggregated, of a grid of "

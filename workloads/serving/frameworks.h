@@ -23,6 +23,7 @@ struct Framework {
   CacheShare share_of = CacheShare::kHeld;            // /plan/cache/hbm/of
   int block_tokens = 64;                              // /plan/cache/block_tokens
   bool fused = false;                                 // /plan/fused
+  bool fused_reduction = false;                       // /plan/fused_reduction
   LaunchMode launch = LaunchMode::kHidden;            // /plan/scheduler/launch
   bool overlap = false;                               // /plan/scheduler/overlap
   bool decided_ahead = false;                         // /plan/scheduler/decided_ahead

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -93,6 +94,14 @@ class IterationWriter {
   std::int32_t batch_ = -1;
 };
 
+std::vector<Fusion> fusions_of(const ServingPlan& plan) {
+  std::vector<Fusion> fusions;
+  if (plan.fused) fusions = {Fusion::kResidual, Fusion::kHeads};
+  if (plan.fused_reduction) fusions.push_back(Fusion::kReduced);
+  if (plan.quantised_output) fusions.push_back(Fusion::kOutput);
+  return fusions;
+}
+
 // Tokens travel to experts in the format of the products, and their results back in BF16. What all ranks
 // gather is quantised behind the gather where its scales are found on the spot: vLLM (AgRsAll2AllManager),
 // SGLang (dp_attention) and, of scales by block, TensorRT-LLM (fused_moe_cutlass) gather BF16; NVFP4 goes as
@@ -150,7 +159,7 @@ FragmentPtr lower_iteration(const ServingShape& shape, const Iteration& iteratio
   const PhaseOverlap& overlap = shape.job.plan.overlap(decodes);
   if (overlap.two_batch) pass.builder.compute_units = static_cast<std::int16_t>(-overlap.communication_cores);
   pass.builder.launch = shape.job.plan.launch;
-  if (shape.job.plan.fused) pass.builder.fusions = {Fusion::kResidual, Fusion::kHeads};
+  pass.builder.fusions = fusions_of(shape.job.plan);
   const auto sequences = static_cast<int>(iteration.batch->sequences.size());
   if (pass.builder.launch == LaunchMode::kGraph && (!decodes || sequences > shape.job.plan.captured))
     pass.builder.launch = LaunchMode::kKernel;

@@ -47,7 +47,7 @@ struct ServingPlan {
   // one replica, each of which has all its tokens; what is then left of tp cuts each expert.
   int ep = 1;
   Algorithm prefill_exchange = Algorithm::kAuto,
-            decode_exchange = Algorithm::kAuto;  // how tokens travel to experts, as TrainingPlan::exchange
+            decode_exchange = Algorithm::kAuto;    // how tokens travel to experts, as TrainingPlan::exchange
   CutAttention attend_by = CutAttention::kTokens;  // with cp above 1
   PhaseOverlap prefill_overlap = {}, decode_overlap = {};
   int max_batch = 1;  // sequences that decode at once on one replica
@@ -57,9 +57,11 @@ struct ServingPlan {
   DType gemm = DType::kBf16;  // operands of matrix products, and tokens on their way to experts
   // As those products keep their weights, and the same two of experts. Nothing: as `gemm`.
   std::optional<DType> weights = {}, expert_gemm = {}, expert_weights = {};
-  bool fused = false;       // kernels as serving frameworks have them: lower.cpp
-  DType kv = DType::kBf16;  // the cache
-  bool fold = true;         // simulate one rank for all
+  bool fused = false;             // kernels as serving frameworks have them: lower.cpp
+  bool fused_reduction = false;   // sums with the short all-reduces before them, too
+  bool quantised_output = false;  // attention writes the 8 or 4 bits that the product behind it reads
+  DType kv = DType::kBf16;        // the cache
+  bool fold = true;               // simulate one rank for all
   LaunchMode launch =
       LaunchMode::kHidden;  // kGraph: decoding up to `captured` sequences, the rest by kernels
   int captured = 0;

@@ -27,6 +27,21 @@ FragmentPtr sum_and_norm(bool between, const std::vector<Fusion>& fusions) {
   return builder.freeze_it();
 }
 
+// A partial result, its sum over the ranks and onto the residual stream; `bytes` of the message.
+FragmentPtr reduction_and_sum(double bytes, const std::vector<Fusion>& fusions) {
+  FragmentBuilder builder("f", Phase::kForward);
+  const auto fresh = [&] { return builder.transient(4, 8, DType::kBf16); };
+  const TensorId partial = fresh(), whole = fresh(), sum = fresh();
+  builder.emit(op_of(OpKind::kActivation), {}, {partial});
+  Op reduction = op_of(OpKind::kAllReduce, Lane::kTensorComm);
+  reduction.group = GroupRole::kTensor;
+  reduction.payload = {bytes};
+  builder.emit(reduction, {partial}, {whole});
+  builder.emit(op_of(OpKind::kAdd), {partial, whole}, {sum});
+  builder.fusions = fusions;
+  return builder.freeze_it();
+}
+
 int fused_in_forward(const TrainingJob& job) {
   Training training(job);
   const FragmentPtr forward = all_submissions(training).front().fragment;
@@ -58,6 +73,13 @@ TEST_CASE("what another lane waits for is not fused with what follows") {
   builder.emit(op_of(OpKind::kNorm), {sum, x}, {normed});
   builder.fusions.assign(std::begin(kAll), std::end(kAll));
   CHECK_FALSE(builder.freeze_it()->ops.back().fused);
+}
+
+// Long messages are another library's, which sums alone.
+TEST_CASE("a sum joins the short all-reduce whose result it adds to") {
+  CHECK(reduction_and_sum(64, {Fusion::kReduced})->ops.back().fused);
+  CHECK_FALSE(reduction_and_sum(64, {Fusion::kResidual})->ops.back().fused);
+  CHECK_FALSE(reduction_and_sum(2 * kMostReduced, {Fusion::kReduced})->ops.back().fused);
 }
 
 // What waits for gathered weights, or is waited for by copies of others, joins nobody.

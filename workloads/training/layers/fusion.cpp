@@ -20,7 +20,13 @@ constexpr std::array kNeighbours{
     Neighbours{Fusion::kRotary, OpKind::kRotaryGrad, OpKind::kNormGrad},
     Neighbours{Fusion::kRotary, OpKind::kRotaryGrad, OpKind::kConcat},
     Neighbours{Fusion::kRouter, OpKind::kGemm, OpKind::kGate},
+    Neighbours{Fusion::kOutput, OpKind::kAttention, OpKind::kQuantise},
+    Neighbours{Fusion::kOutput, OpKind::kPagedAttention, OpKind::kQuantise},
 };
+
+bool has(std::span<const Fusion> fusions, Fusion fusion) {
+  return std::find(fusions.begin(), fusions.end(), fusion) != fusions.end();
+}
 
 // One kernel for queries and keys and, at its end, the cache: neighbours of any order.
 bool is_of_heads(OpKind kind) {
@@ -30,24 +36,20 @@ bool is_of_heads(OpKind kind) {
 
 // Norms before a projection are not of heads: what they read was not split.
 bool are_of_heads(const Op& first, const Op& second, std::span<const Fusion> fusions) {
-  return std::find(fusions.begin(), fusions.end(), Fusion::kHeads) != fusions.end() &&
-         is_of_heads(first.kind) && is_of_heads(second.kind) && second.kind != OpKind::kSplit;
+  return has(fusions, Fusion::kHeads) && is_of_heads(first.kind) && is_of_heads(second.kind) &&
+         second.kind != OpKind::kSplit;
 }
 
 bool are_named(const Op& first, const Op& second, std::span<const Fusion> fusions) {
   return std::any_of(kNeighbours.begin(), kNeighbours.end(), [&](const Neighbours& row) {
-    return row.first == first.kind && row.second == second.kind &&
-           std::find(fusions.begin(), fusions.end(), row.fusion) != fusions.end();
+    return row.first == first.kind && row.second == second.kind && has(fusions, row.fusion);
   });
 }
 
-bool reads_from(const Fragment& fragment, const Op& reader, const Op& writer) {
-  for (int i = 0; i < reader.num_inputs; ++i) {
-    for (int j = 0; j < writer.num_outputs; ++j) {
-      if (fragment.input(reader, i) == fragment.output(writer, j)) return true;
-    }
-  }
-  return false;
+bool joins_reduction(const Fragment& fragment, const Op& op, std::span<const Fusion> fusions) {
+  if (!has(fusions, Fusion::kReduced) || op.kind != OpKind::kAdd || op.num_dependencies != 1) return false;
+  const Op* reduction = reduction_read(fragment, op);
+  return reduction != nullptr && reduction->payload.value <= kMostReduced;
 }
 
 }  // namespace
@@ -66,6 +68,7 @@ void fuse(Fragment& fragment, std::span<const Fusion> fusions) {
       op.fused = (are_named(first, op, fusions) && reads_from(fragment, op, first)) ||
                  are_of_heads(first, op, fusions);
     }
+    if (joins_reduction(fragment, op, fusions)) op.fused = true;
     before = static_cast<std::int32_t>(i);
   }
 }

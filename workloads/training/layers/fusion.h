@@ -15,11 +15,17 @@ enum class Fusion : std::uint8_t {
   kRotary,    // splitting of projections and norms of heads with the rotation
   kRouter,    // the router's product with the gate
   kHeads,     // all between a projection and its attention: splitting, norms of heads, rotation, the cache
+  kReduced,   // sums with the all-reduce whose result they add to: the kernel of short messages adds as it
+              // sums
+  kOutput,    // attention with the quantisation of its result
 };
 
 // Marks Op::fused on ops that join the op before them in the compute lane: of the kinds that `fusions` name,
 // where the second reads what the first wrote, waits for nothing of another lane, and no other lane waits for
-// the first.
+// the first. A sum joins an all-reduce of at most kMostReduced bytes instead.
 void fuse(Fragment& fragment, std::span<const Fusion> fusions);
 
+// Beyond it libraries take over, which sum alone: 16 MB in TensorRT-LLM (CustomAllReduceHelper, two ranks),
+// 2,048 tokens in SGLang (flashinfer_comm_fusion.py), 24 MB of a hidden size of 6,144.
+inline constexpr double kMostReduced = 16e6;
 }  // namespace moebius

@@ -206,11 +206,14 @@ std::string plan_text(const ServerRow& row, const Layout& layout, const Formats&
   const std::string decode =
       joined_members({phase_text(layout.decode, row.apart() ? "decode" : "", start),
                       member("max_batch", std::to_string(batch)), member("speculative", start.speculative)});
+  const std::string kernels = joined_members(
+      {start.fused_reduction ? member("fused_reduction", *start.fused_reduction ? "true" : "false") : "",
+       member("quantised_output", start.quantised_output ? "true" : "")});
   return fmt::format(
-      R"({{"framework": "{}", "steps": "surface", {}{}"decode": {{{}}}, "prefill": {{{}}}, "precision": {}}})",
+      R"({{"framework": "{}", "steps": "surface", {}{}{}"decode": {{{}}}, "prefill": {{{}}}, "precision": {}}})",
       row.backend, layout.separation,
-      start.scheduler.empty() ? "" : member("scheduler", start.scheduler) + ", ", decode, prefill,
-      formats.precision);
+      start.scheduler.empty() ? "" : member("scheduler", start.scheduler) + ", ",
+      kernels.empty() ? "" : kernels + ", ", decode, prefill, formats.precision);
 }
 
 ServerScenario mapped(const ServerRow& row, const ModelCatalog& models) {
@@ -236,9 +239,10 @@ ServerScenario mapped(const ServerRow& row, const ModelCatalog& models) {
       R"( "workload": {}}})",
       row.line, json_string(row.model), cluster, plan, workload_text(row));
   return {parse_document(text, fmt::format("row {}", row.line)), "",
-          fmt::format("{} {} {} {} {} {} {} {}", row.model, cluster, phase_text(layout.prefill, "", start),
-                      phase_text(layout.decode, "", start), formats.precision, start.speculative,
-                      start.replays_prompts ? "replayed" : "launched", is_inferencemax(row))};
+          fmt::format("{} {} {} {} {} {} {} {} {} {}", row.model, cluster,
+                      phase_text(layout.prefill, "", start), phase_text(layout.decode, "", start),
+                      formats.precision, start.speculative, start.replays_prompts ? "replayed" : "launched",
+                      is_inferencemax(row), start.fused_reduction.value_or(false), start.quantised_output)};
 }
 
 }  // namespace

@@ -27,6 +27,10 @@ std::string dense_on_blackwell(const ServerRow& row, bool tensor_rt) {
   return fmt::format("; gemm/fp8={}{}", kTensorRt, row.backend == "sglang" ? "+flashinfer" : "");
 }
 
+// Checkpoints with one scale a tensor have those of activations, too (ModelOpt's input_scale), so that
+// quantising is one pass (static_quantize_e4m3_per_tensor), not the two that the products' table was measured
+// with.
+//
 // There are no tables of vLLM's kernels: most are SGLang's too. On Hopper its MXFP4 experts are not: Marlin,
 // as TensorRT-LLM's kernels there, blows weights up to BF16 in registers, SGLang's Triton kernel in memory.
 // TensorRT-LLM's generated experts are in SGLang by FlashInfer, and its tables tell them; TensorRT-LLM's own
@@ -35,7 +39,7 @@ std::string kernels_of(const ServerRow& row, const Model& model, bool per_tensor
   const bool tensor_rt = row.backend == "trtllm" ||
                          (row.backend == "vllm" && model.id.starts_with("gpt-oss") && !blackwell(row));
   std::string kernels = tensor_rt ? kTensorRt : kSglang;
-  if (per_tensor) return kernels + "+fp8-rowwise";
+  if (per_tensor) return fmt::format("{0}+fp8-rowwise; quantise/fp8={0}", kernels);
   if (generated_experts)
     kernels += fmt::format("; grouped_gemm/{}={}", row.gemm == "nvfp4" ? "fp4" : "fp8", kSglang);
   return kernels + dense_on_blackwell(row, tensor_rt);
@@ -68,6 +72,8 @@ ServerStart server_start(const ServerRow& row, const Model& model, const ServerS
     start.replays_prompts |= rule.replays_prompts;
     generated_experts |= rule.generated_experts;
     start.fused_shared_experts |= rule.fused_shared_experts;
+    if (rule.fused_reduction) start.fused_reduction = rule.fused_reduction;
+    start.quantised_output |= rule.quantised_output;
     if (rule.scheduler) scheduler = scheduler ? merged(*scheduler, *rule.scheduler) : *rule.scheduler;
     if (rule.speculative) speculative = rule.speculative;
   }

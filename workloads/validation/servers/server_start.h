@@ -1,6 +1,7 @@
 // How the server of a row was started: what server_rules.h tells of it, and the kernels that it ran.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "hw/document.h"
@@ -10,13 +11,15 @@
 namespace moebius {
 
 struct ServerStart {
-  std::string kernels = {};           // /cluster/kernels
-  int token_budget = 0;               // /plan/prefill/token_budget; 0: as the framework does
-  int max_batch = 0;                  // of a replica at most; 0: as many as there are users
-  std::string scheduler = {};         // /plan/scheduler, as JSON; empty: as the framework does
-  bool replays_prompts = false;       // as graphs
-  bool fused_shared_experts = false;  // where ranks cut each expert
-  std::string speculative = {};       // /plan/decode/speculative, as JSON; empty: nothing is guessed
+  std::string kernels = {};                  // /cluster/kernels
+  int token_budget = 0;                      // /plan/prefill/token_budget; 0: as the framework does
+  int max_batch = 0;                         // of a replica at most; 0: as many as there are users
+  std::string scheduler = {};                // /plan/scheduler, as JSON; empty: as the framework does
+  bool replays_prompts = false;              // as graphs
+  bool fused_shared_experts = false;         // where ranks cut each expert
+  std::optional<bool> fused_reduction = {};  // /plan/fused_reduction; nothing: as the framework does
+  bool quantised_output = false;             // /plan/quantised_output
+  std::string speculative = {};              // /plan/decode/speculative, as JSON; empty: nothing is guessed
 };
 
 // Of the cache.
