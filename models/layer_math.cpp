@@ -248,9 +248,13 @@ Bytes op_bytes(OpKind kind, const Shape& shape, DType dtype, std::optional<DType
       return {x.m * kWordBytes + x.m * x.k * out + std::min(x.m, x.n) * x.k * kAccumulateBytes};
     case OpKind::kGemm:
     case OpKind::kGemmDgrad:
-      return {x.m * x.k * in + x.n * x.k * kept + elements * out};
-    case OpKind::kGemmWgrad:
-      return {(x.m * x.k + x.n * x.k) * in + elements * (x.groups > 0 ? out : 2 * element_bytes(summed))};
+      return {x.m * x.k * in + x.n * x.k * kept + elements * out +
+              (shape.heads == kWithBias ? x.n * out : 0)};
+    case OpKind::kGemmWgrad: {
+      const double added_to = 2 * element_bytes(summed);
+      return {(x.m * x.k + x.n * x.k) * in + elements * (x.groups > 0 ? out : added_to) +
+              (shape.heads == kWithBias ? x.m * added_to : 0)};
+    }
     case OpKind::kGroupedGemm:
     case OpKind::kGroupedGemmDgrad:
       return {x.m * x.k * in + std::min(x.groups, x.m) * x.n * x.k * kept + elements * out};

@@ -38,7 +38,8 @@ bool is_chunked(const Shape& delta_rule);
 // - `dtype` is the precision of the operands. 8- and 4-bit operands carry their block scales (element_bytes:
 // an
 //   FP8 element is 1 + 4/128 bytes); what is computed from them is written in BF16. Other types keep theirs.
-// - Weight gradients (GEMM, grouped, embedding, norm) accumulate: FP32, read and written.
+// - Weight gradients (GEMM, grouped, embedding, norm) accumulate: FP32, read and written. A bias is
+//   added, or its gradient summed, on the product's way: the vector alone counts.
 // - Experts' weights count for the groups that can have rows: min(groups, rows).
 // - kNorm, kActivation with an 8- or 4-bit dtype: the quantised copy is written beside the BF16 one (fused).
 // - kQuantise, kTransposeQuantise: BF16 in; out in `dtype` when that is an 8- or 4-bit type, else in FP8.

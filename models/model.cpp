@@ -183,6 +183,10 @@ bool Model::rotates(int layer) const {
   return attention_chunk == 0 || !has_full_attention(*this, layer);
 }
 
+bool Model::adds_qkv_bias() const {
+  return biases == Biases::kQkv && attention != AttentionKind::kMla;
+}
+
 bool Model::is_delta_layer(int layer) const {
   return delta.given() && !has_full_attention(*this, layer);
 }

@@ -15,7 +15,8 @@ namespace moebius {
 
 enum class AttentionKind : std::uint8_t { kMha, kGqa, kMla };
 enum class GateScore : std::uint8_t { kSoftmax, kSigmoid };
-// kQkv: the query, key and value maps add a bias; kAll: every linear map does.
+// kQkv: the query, key and value maps add a bias; kAll: every linear map does, which is counted as parameters
+// but not computed.
 enum class Biases : std::uint8_t { kNone, kQkv, kAll };
 
 struct Mla {       // DeepSeek-V2, section 2.1
@@ -129,6 +130,7 @@ struct Model {
   int chunk(int layer) const;   // attention chunk of the layer, 0: none
   bool rotates(
       int layer) const;  // false: its attention knows no positions (between Llama 4's chunked layers)
+  bool adds_qkv_bias() const;  // to the fused map of queries, keys and values: latent attention has none
   bool is_delta_layer(int layer) const;
   int num_attention_layers() const;  // that are not delta networks
   int query_dim() const;             // columns of all query heads together

@@ -19,9 +19,10 @@ enum class OpKind : std::uint8_t {
            // the prompt or generated
   kEmbedding,      // tokens[m], W[n,k] -> x[m,k]; rows of W outside this rank's shard give zeros
   kEmbeddingGrad,  // tokens[m], dx[m,k] -> dW[n,k] +=
-  kGemm,           // x[m,k], W[n,k] -> y[m,n]
+  kGemm,           // x[m,k], W[n,k] (, b[n]) -> y[m,n]; b, added to each row: heads = kWithBias
   kGemmDgrad,    // dy[m,k], W[k,n] -> dx[m,n]        (m, n, k are those of this GEMM, not of the forward one)
-  kGemmWgrad,    // dy[k,m], x[k,n] -> dW[m,n] +=     (k = tokens; groups = 1: dW is written, not added to)
+  kGemmWgrad,    // dy[k,m], x[k,n] -> dW[m,n] += (, db[m] +=) (k = tokens; groups = 1: dW is written, not
+                 // added to); db, the sums of dy's columns: heads = kWithBias
   kGroupedGemm,  // kGemm for `groups` experts: x[m,k], W[groups,n,k] -> y[m,n]; rows by expert as the route
                  // says
   kGroupedGemmDgrad,  // dy[m,k], W[groups,k,n] -> dx[m,n]
@@ -157,6 +158,9 @@ constexpr bool is_communication(OpKind kind) {
 }
 // Shape::k of an activation that multiplies each row by the sigmoid of its own gate.
 inline constexpr std::int64_t kGateOfRows = 4;
+
+// Shape::heads of a product whose kernel adds a bias at its end, or sums a bias's gradient on its way.
+inline constexpr std::int32_t kWithBias = 1;
 
 // A product for each of several experts.
 constexpr bool is_grouped(OpKind kind) {

@@ -8,8 +8,10 @@ namespace moebius::cuda {
 namespace {
 
 void gemm_forward(DeviceOp& c) {
-  const Operand x = c.in(0), w = c.in(1);
-  multiply(c, {.a = x, .b = w, .c = c.out(0, x.rows, w.rows), .b_transposed = true});
+  const Operand x = c.in(0), w = c.in(1), bias = c.op().num_inputs > 2 ? c.in(2) : Operand();
+  CHECK(bias.data == nullptr || (bias.elements() == w.rows && !is_scaled(bias.storage)),
+        fmt::format("a bias of {} for {} columns", bias.elements(), w.rows));
+  multiply(c, {.a = x, .b = w, .c = c.out(0, x.rows, w.rows), .b_transposed = true, .bias = bias});
 }
 
 void gemm_dgrad(DeviceOp& c) {
@@ -20,6 +22,7 @@ void gemm_dgrad(DeviceOp& c) {
 void gemm_wgrad(DeviceOp& c) {
   const Operand dy = c.in(0), x = c.in(1);
   multiply(c, {.a = dy, .b = x, .c = c.edit(0), .a_transposed = true, .accumulate = true});
+  if (c.op().num_outputs > 1) add_column_sums(c.stream(), dy, c.edit(1));
 }
 
 // Where an op stores its result a second time, quantised, one kernel writes both.

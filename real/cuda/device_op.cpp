@@ -299,7 +299,8 @@ void reserve_workspace(DeviceOp& c) {
 void multiply(DeviceOp& c, const Gemm& product) {
   const bool codes = is_scaled(product.a.storage) && is_scaled(product.b.storage);
   if (c.rank().library != nullptr) {
-    if (codes && multiply_codes(c, product)) return;
+    // With blocks of scales the library promises no bias at the end: such products are our kernels'.
+    if (codes && product.bias.data == nullptr && multiply_codes(c, product)) return;
     if (!codes && c.rank().library->multiply(c.stream(), product, workspace_of(c))) return;
   }
   if (c.options().tensor_cores && codes && tensor_cores_take(product)) return tile_gemm(c.stream(), product);

@@ -79,7 +79,8 @@ Key key_of(const Gemm& g) {
   return {g.m(),
           g.n(),
           g.k(),
-          g.a_transposed + 2 * g.b_transposed + 4 * g.accumulate,
+          g.a_transposed + 2 * g.b_transposed + 4 * g.accumulate +
+              8 * (g.bias.data != nullptr ? alignment_of(g.bias) : 0),
           static_cast<int>(g.c.storage),
           alignment_of(g.a),
           alignment_of(g.b),
@@ -122,6 +123,7 @@ class Description {
     check(f_.create_product(&product, CUBLAS_COMPUTE_32F, CUDA_R_32F), "MatmulDescCreate");
     set(CUBLASLT_MATMUL_DESC_TRANSA, g.b_transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
     set(CUBLASLT_MATMUL_DESC_TRANSB, g.a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
+    if (g.bias.data != nullptr) set_bias(g.bias);
     layout(first, g.b);
     layout(second, g.a);
     layout(result, g.c);
@@ -141,6 +143,12 @@ class Description {
   template <class Value>
   void set(cublasLtMatmulDescAttributes_t attribute, const Value& value) {
     check(f_.set_product(product, attribute, &value, sizeof value), "MatmulDescSetAttribute");
+  }
+  // One for each row of its result, which is a column of ours.
+  void set_bias(const Operand& bias) {
+    set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
+    set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<const void*>(first_element(bias)));
+    set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, type_of(bias.storage));
   }
   void layout(cublasLtMatrixLayout_t& made, const Operand& x) {
     check(f_.create_layout(&made, type_of(x.storage), x.columns, x.rows, x.columns), "MatrixLayoutCreate");

@@ -15,9 +15,11 @@ namespace moebius::cuda {
 // ---- kernels_gemm.cu ----
 
 // c[m,n] = a[m,k] b[k,n], or += when it accumulates. A transposed operand is stored the other way round.
+// A bias, of n elements, is added to each row of c; without data there is none, nor where it accumulates.
 struct Gemm {
   Operand a, b, c;
   bool a_transposed = false, b_transposed = false, accumulate = false;
+  Operand bias = {};
 
   std::int64_t m() const { return c.rows; }
   std::int64_t n() const { return c.columns; }
@@ -25,6 +27,8 @@ struct Gemm {
 };
 // Plain FP32 arithmetic on operands of any format; CHECKs that shapes fit.
 void gemm(Stream stream, const Gemm& product);
+// sums[column] += the sum over the rows of x, of any format.
+void add_column_sums(Stream stream, const Operand& x, const Operand& sums);
 
 // ---- kernels_tile_gemm.cu ----
 

@@ -75,10 +75,36 @@ struct GemmTiles {
       const std::int64_t r = row + i / kTile, c = column + i % kTile;
       if (r >= m || c >= n) return;
       const std::int64_t index = r * n + c;
-      store(g.c, index, g.accumulate ? load(g.c, index) + sums[i] : sums[i]);
+      const float bias = g.bias.data != nullptr ? load(g.bias, c) : 0;
+      store(g.c, index, (g.accumulate ? load(g.c, index) : bias) + sums[i]);
     });
   }
 };
+
+constexpr int kSummed = 32, kLines = 32;  // columns of a team; sums of every so manieth row on their way
+
+struct ColumnSums {
+  Operand x, sums;
+  MOEBIUS_DEVICE void operator()(const Team& team, std::int64_t block) const {
+    const std::int64_t first = block * kSummed;
+    float* parts = team.scratch();
+    team.each(kSummed * kLines, [&](std::int64_t i) {
+      const std::int64_t column = first + i % kSummed;
+      float sum = 0;
+      if (column < x.columns)
+        for (std::int64_t row = i / kSummed; row < x.rows; row += kLines) sum += load(x, row, column);
+      parts[i] = sum;
+    });
+    team.sync();
+    team.each(kSummed, [&](std::int64_t i) {
+      if (first + i >= x.columns) return;
+      float sum = load(sums, first + i);
+      for (int line = 0; line < kLines; ++line) sum += parts[line * kSummed + i];
+      store(sums, first + i, sum);
+    });
+  }
+};
+static_assert(kSummed * kLines <= kScratch);
 
 }  // namespace
 
@@ -92,6 +118,12 @@ void gemm(Stream stream, const Gemm& g) {
             std::to_string(g.n()));
   const auto tiles = [](std::int64_t size) { return (size + kTile - 1) / kTile; };
   launch_teams(stream, tiles(g.m()) * tiles(g.n()), GemmTiles{g, g.m(), g.n(), g.k(), tiles(g.n())});
+}
+
+void add_column_sums(Stream stream, const Operand& x, const Operand& sums) {
+  CHECK(sums.elements() == x.columns && !is_scaled(sums.storage),
+        std::to_string(sums.elements()) + " sums of " + std::to_string(x.columns) + " columns");
+  launch_teams(stream, (x.columns + kSummed - 1) / kSummed, ColumnSums{x, sums});
 }
 
 }  // namespace moebius::cuda

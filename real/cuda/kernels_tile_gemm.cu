@@ -46,7 +46,7 @@ struct TileProduct {
   static constexpr std::int64_t kSlab = kSlabWords * per_word(type);
 
   Side<type> a, b;
-  Operand c;
+  Operand c, bias;
   bool accumulate;
   std::int64_t row, column;  // of the tile
 
@@ -54,6 +54,7 @@ struct TileProduct {
       : a{tile.g.a, !tile.g.a_transposed},
         b{tile.g.b, tile.g.b_transposed},
         c(tile.g.c),
+        bias(tile.g.bias),
         accumulate(tile.g.accumulate),
         row(tile.row),
         column(tile.column) {}
@@ -183,7 +184,8 @@ struct TileProduct {
     each_result(warp, [&](int thread, const Place& at) {
       const std::int64_t index = at.row * c.columns + at.column;
       const float sum = registers[thread].sums[at.i][at.j][at.r];
-      store(c, index, accumulate ? load(c, index) + sum : sum);
+      const float added = bias.data != nullptr ? load(bias, at.column) : 0;
+      store(c, index, (accumulate ? load(c, index) : added) + sum);
     });
   }
 

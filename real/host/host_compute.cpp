@@ -20,10 +20,26 @@ MatrixView<Real> view(const Matrix<Real>& m) {
   return row_major<Real>(m.view(), m.rows, m.columns);
 }
 
+// A bias, that the product is added to.
+template <class Real>
+void put_in_rows(const Matrix<Real>& bias, Matrix<Real>& y) {
+  CHECK(std::ssize(bias.values) == y.columns,
+        fmt::format("a bias of {} for {} columns", bias.values.size(), y.columns));
+  for (std::int64_t row = 0; row < y.rows; ++row)
+    std::copy(bias.values.begin(), bias.values.end(), y.row(row));
+}
+
+template <class Real>
+void add_column_sums(const Matrix<Real>& x, Matrix<Real>& sums) {
+  for (std::int64_t row = 0; row < x.rows; ++row)
+    for (std::int64_t column = 0; column < x.columns; ++column) sums.values[column] += x.row(row)[column];
+}
+
 template <class Real>
 void gemm(OpContext<Real>& c) {
   const Matrix<Real>&x = c.in(0), &w = c.in(1);
   Matrix<Real> y(x.rows, w.rows);
+  if (c.op().num_inputs > 2) put_in_rows(c.in(2), y);
   add_product(view(x), view(w).transposed(), y.view());
   c.out(0, std::move(y));
 }
@@ -40,6 +56,7 @@ template <class Real>
 void gemm_wgrad(OpContext<Real>& c) {
   const Matrix<Real>&dy = c.in(0), &x = c.in(1);
   c.accumulate(0, [&](Matrix<Real>& dw) { add_product(view(dy).transposed(), view(x), dw.view()); });
+  if (c.op().num_outputs > 1) c.accumulate(1, [&](Matrix<Real>& db) { add_column_sums(dy, db); });
 }
 
 template <class Real>

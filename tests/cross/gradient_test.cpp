@@ -30,7 +30,10 @@ HostOptions observing(const Constants& constants = {}) {
 struct Parameter {
   Role role;
   int layer;
-  std::uint32_t key(Part part) const { return parameter_key(role, layer, part); }
+  bool bias = false;  // of the matrix of that role
+  std::uint32_t key(Part part) const {
+    return bias ? bias_key(role, layer, part) : parameter_key(role, layer, part);
+  }
 };
 
 template <class Real>
@@ -41,6 +44,8 @@ std::vector<Parameter> parameters_of(const HostExecutor<Real>& executor, int lay
       const Parameter parameter{static_cast<Role>(role), layer};
       if (parameter.role == Role::kLoss) continue;  // the sum of losses is kept like a parameter
       if (!executor.tensor(0, parameter.key(Part::kWeight)).empty()) found.push_back(parameter);
+      const Parameter bias{parameter.role, layer, true};
+      if (!executor.tensor(0, bias.key(Part::kWeight)).empty()) found.push_back(bias);
     }
   }
   return found;
@@ -91,7 +96,8 @@ void require_gradients(const TrainingJob& job, const Constants& constants = {}) 
       values[i] = at - kStep;
       const double below = loss_with(job, replicas, key, values, constants);
       values[i] = at;
-      INFO(fmt::format("{}, layer {}, element {}", to_string(parameter.role), parameter.layer, i));
+      INFO(fmt::format("{}{}, layer {}, element {}", to_string(parameter.role),
+                       parameter.bias ? "'s bias" : "", parameter.layer, i));
       CHECK(gradient[i] == Approx((above - below) / (2 * kStep)).epsilon(1e-3).margin(1e-8));
     }
   }
@@ -143,6 +149,33 @@ TEST_CASE("a gate of the shared experts: gradients of every parameter agree with
   require_gradients(job);
   job.model.gated = false;
   job.plan.recompute = RecomputePolicy::kFull;
+  require_gradients(job);
+}
+
+// What a bias of keys adds to scores is the same for all keys of a query but for positions, which turn it.
+TEST_CASE("biases of queries, keys and values: gradients of every parameter agree with finite differences") {
+  TrainingJob job = small_job(with_biases(small_model(AttentionKind::kGqa)));
+  SmallRun<double> one(job, observing());
+  const Numbers gradient = one.run().tensor(0, bias_key(Role::kQkv, 1, Part::kFirstMoment));
+  CHECK(gradient.size() == (4 + 2 * 2) * 8);  // heads of 8
+  CHECK(std::none_of(gradient.begin(), gradient.end(), [](double x) { return x == 0; }));
+  require_gradients(job);
+  job.plan.recompute = RecomputePolicy::kFull;
+  job.plan.separate_accumulation = true;
+  require_gradients(job);
+}
+
+TEST_CASE(
+    "the same biases on ranks that share heads, sequences' rows, experts, layers and halves of passes") {
+  TrainingJob job = small_job(with_biases(small_model(AttentionKind::kGqa)));
+  job.model.first_dense = 0;  // so that the first stage has experts
+  job.plan.tp = job.plan.ep = 2;
+  job.plan.sequence_parallel = true;
+  require_gradients(job);
+  job.plan.tp = 1;
+  job.plan.sequence_parallel = false;
+  job.plan.dp = job.plan.pp = 2;
+  job.plan.schedule = PipelineKind::kZbH1;
   require_gradients(job);
 }
 

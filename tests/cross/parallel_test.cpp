@@ -81,6 +81,30 @@ TEST_CASE("shared experts with a gate have the same loss on any ranks, and anoth
   });
 }
 
+TEST_CASE("biases of queries, keys and values have the same loss on any ranks, and another without them") {
+  TrainingJob job = all_experts_job(AttentionKind::kGqa);
+  const double without = exact_losses(job)[0];
+  job.model = with_biases(job.model);
+  CHECK(exact_losses(job)[0] != Approx(without).epsilon(1e-5));
+  job.plan.clip = 1e-3;  // by a norm that has them in it
+  for (const int zero : {0, 1, 2, 3}) {
+    require_same_losses(job, [&](TrainingJob& changed) {
+      changed.plan.dp = changed.plan.ep = 4;
+      changed.plan.zero = zero;
+    });
+  }
+  require_same_losses(job, [](TrainingJob& changed) { changed.plan.pp = 2; });
+  require_same_losses(job, [](TrainingJob& changed) {
+    changed.plan.pp = 2;
+    changed.plan.schedule = PipelineKind::kZbH1;
+  });
+  require_same_losses(job, [](TrainingJob& changed) { changed.plan.cp = 2; });
+  require_same_losses(job, [](TrainingJob& changed) {
+    changed.plan.recompute = RecomputePolicy::kSelective;
+    changed.plan.recompute_ops = {RecomputeOp::kNorm, RecomputeOp::kQkv};
+  });
+}
+
 TEST_CASE("two pipeline stages have the same loss as one") {
   require_same_losses(all_experts_job(AttentionKind::kGqa), [](TrainingJob& job) { job.plan.pp = 2; });
 }

@@ -71,6 +71,16 @@ class ReferenceModel {
         for (std::size_t i = 0; i < in; ++i) y[t][o] += w[o * in + i] * x[t][i];
       }
     }
+    return with_bias(std::move(y), name);
+  }
+
+  // Where the map of that weight has one (modeling_qwen2.py: q_proj, k_proj, v_proj).
+  Rows with_bias(Rows y, const std::string& name) const {
+    const auto bias = weights_.find(name.substr(0, name.rfind('.')) + ".bias");
+    if (bias == weights_.end()) return y;
+    for (std::vector<double>& row : y) {
+      for (std::size_t i = 0; i < row.size(); ++i) row[i] += bias->second[i];
+    }
     return y;
   }
 

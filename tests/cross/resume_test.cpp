@@ -52,6 +52,14 @@ TEST_CASE("a run in FP8 with experts of drawn popularity goes on to the bit") {
                    R"(/workload/experts/popularity={"zipf": 0.6})"});
 }
 
+// As small as the model that it stands in for; biases have states of their own.
+TEST_CASE("a Qwen2-MoE goes on to the bit, with biases, heads over two ranks and sharded states") {
+  require_resumes(
+      {R"(/model={"base": "qwen1.5-moe-a2.7b", "layers": 2, "hidden": 64, "heads": 4, "kv_heads": 4,
+      "head_dim": 16, "vocabulary": 64, "experts": {"routed": 8, "active": 2, "width": 32, "shared": 1, "shared_width": 32}})",
+       R"(/plan/tp={"attention": 2, "dense": 2, "sequence_parallel": true})", "/plan/dp/zero=1"});
+}
+
 TEST_CASE("moments in BF16 go on to the bit") {
   require_resumes({"/plan/precision/optimizer_states=bf16"});
 }

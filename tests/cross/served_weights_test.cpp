@@ -32,7 +32,7 @@ struct Service {
 // there; the first comes from a prefill, the others through the cache.
 void require_reference_answers(const Service& service) {
   const Scratch scratch;
-  const Tensors weights = random_tensors(service.model, usual_naming(service.model), 21);
+  const Tensors weights = executable_tensors(service.model, usual_naming(service.model), 21);
   write_tensors(scratch.path("in.safetensors"), weights);
   const Checkpoint checkpoint(scratch.path("in.safetensors"));
   ServingJob job = small_service(service.model);
@@ -127,6 +127,13 @@ TEST_CASE("the same answers: Qwen2-MoE's shared expert with its gate") {
   require_reference_answers({.model = gated_model(), .tp = 2});
 }
 
+TEST_CASE("the same answers: Qwen2's biases of queries, keys and values, and Qwen2-MoE's") {
+  for (const Model& model : {biased(grouped_model()), biased(gated_model())}) {
+    require_reference_answers({.model = model});
+    require_reference_answers({.model = model, .tp = 2});
+  }
+}
+
 TEST_CASE("the same answers: latent attention with positions that YaRN stretches and its scale of scores") {
   const Constants constants{.rotary = {.base = 100, .factor = 4, .low = 0, .high = 2, .magnitude = 1.2},
                             .score_scale = 1.5};
@@ -154,7 +161,7 @@ TEST_CASE("weights of another model are refused before the run") {
 }
 
 TEST_CASE("a model with parts that no run computes is simulated but not executed") {
-  CHECK_THROWS_WITH(serve_small({"/model/biases=qkv"}),
+  CHECK_THROWS_WITH(serve_small({"/model/biases=all"}),
                     Catch::Contains("/model: no run computes biases: ") &&
                         Catch::EndsWith(" can be served in simulation alone"));
 }

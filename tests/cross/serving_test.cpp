@@ -135,6 +135,28 @@ StartingValues same_weights(const Model& model, std::uint64_t seed) {
   };
 }
 
+// As drawn they are small, so here they are as large as what they are added to.
+TEST_CASE(
+    "biases of queries, keys and values give the same answers on one and two ranks, others without them") {
+  Model model = with_biases(small_model(AttentionKind::kGqa));
+  model.experts = {};
+  ServingJob job = small_service(model);
+  HostOptions options = exact_options(job.workload.seed);
+  options.weights = [drawn = same_weights(model, options.seed)](const Tensor& parameter) {
+    std::vector<double> values = drawn(parameter);
+    if (is_bias(parameter))
+      for (double& value : values) value *= 50;
+    return values;
+  };
+  const Tokens expected = answers<double>(job, options);
+  job.plan.tp = 2;
+  CHECK(answers<double>(job, options) == expected);
+  job.plan.dp = 2;
+  CHECK(answers<double>(job, options) == expected);
+  job.model.biases = Biases::kNone;
+  CHECK(answers<double>(job, options) != expected);
+}
+
 TEST_CASE("heads over one and two ranks give the same answers") {
   for (Model model : small_models_of_each_attention()) {
     model.experts = {};

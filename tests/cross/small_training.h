@@ -36,6 +36,12 @@ inline Model with_shared_gate(Model model) {
   return model;
 }
 
+// Queries, keys and values with a bias each (Qwen2).
+inline Model with_biases(Model model) {
+  model.biases = Biases::kQkv;
+  return model;
+}
+
 // Two delta networks before each attention layer, which has an output gate and turns half of its heads.
 inline Model small_delta_model() {
   Model model = small_model(AttentionKind::kGqa);

@@ -82,7 +82,7 @@ void write_reference(const std::string& path, const TrainingJob& job, ReferenceM
 void require_reference(const Model& model, WeightNaming naming, const std::vector<Change>& plans,
                        const Constants& constants = {}) {
   const Scratch scratch;
-  const Tensors weights = random_tensors(model, naming, 11);
+  const Tensors weights = executable_tensors(model, naming, 11);
   write_tensors(scratch.path("in.safetensors"), weights);
   write_reference(scratch.path("reference.safetensors"), job_of(model),
                   ReferenceModel(model, constants, weights));
@@ -153,6 +153,13 @@ TEST_CASE("the same: Qwen2-MoE's shared expert with its gate") {
                     {alone, sequence_parallel, two_stages, expert_parallel});
 }
 
+TEST_CASE("the same: Qwen2's biases of queries, keys and values, and Qwen2-MoE's") {
+  require_reference(biased(grouped_model()), WeightNaming::kShared,
+                    {alone, two_tensor_ranks, sequence_parallel, two_stages, two_context_ranks});
+  require_reference(biased(gated_model()), WeightNaming::kSharedOne,
+                    {alone, sequence_parallel, two_stages, expert_parallel});
+}
+
 TEST_CASE("the same: Qwen3's norms of heads, a base of a million, another epsilon") {
   Model qwen = grouped_model();
   qwen.qk_norm = true;
@@ -171,9 +178,9 @@ TEST_CASE("the same: positions that YaRN stretches, with its scale of scores") {
 
 TEST_CASE("one and two tensor-parallel ranks have the same losses from the same weights") {
   const Scratch scratch;
-  for (const Model& model : {grouped_model(), all_experts(latent_model())}) {
+  for (const Model& model : {grouped_model(), biased(grouped_model()), all_experts(latent_model())}) {
     const std::string path = scratch.path("in.safetensors");
-    write_tensors(path, random_tensors(model, WeightNaming::kShared, 12));
+    write_tensors(path, executable_tensors(model, WeightNaming::kShared, 12));
     const std::vector<double> one = losses(path, job_of(model), alone);
     const std::vector<double> two = losses(path, job_of(model), sequence_parallel);
     for (int step = 0; step < 2; ++step) CHECK(two[step] == Approx(one[step]).epsilon(1e-5));
@@ -273,14 +280,46 @@ TEST_CASE("8-bit weights are read times the factors of their blocks") {
   }
 }
 
+TEST_CASE("each rank holds and saves its part of all biases, which go back to Hugging Face's form") {
+  const Scratch scratch;
+  const Model model = biased(gated_model());
+  const Tensors tensors = executable_tensors(model, WeightNaming::kSharedOne, 19);
+  write_tensors(scratch.path("in.safetensors"), tensors);
+  TrainingJob job = job_of(model);
+  job.plan.tp = job.plan.pp = job.plan.ep = 2;
+  job.plan.sequence_parallel = true;
+  WeightsRun run(scratch.path("in.safetensors"), job, false);
+  std::vector<HeldParameter> held;
+  for (int rank = 0; rank < run.layout().ranks; ++rank)
+    for (const auto& weight : run.host().held(rank, MemoryKind::kWeights))
+      held.push_back({rank, weight.tensor, weight.values});
+  const std::string saved = scratch.path("saved");
+  save_parameters({.directory = saved, .degrees = {2, 2, 2}, .model = model, .step = 1, .config = ""}, held);
+  const Checkpoint checkpoint(saved);
+  require_executable(checkpoint, model);
+  int biases = 0;
+  for (const HeldParameter& parameter : held) {
+    if (!is_bias(parameter.tensor)) continue;
+    ++biases;
+    CHECK(parameter.values.size() == 32);  // half of the 4 + 2 * 2 heads of 8
+    const std::vector<double> loaded = load_parameter(checkpoint, model, parameter.tensor);
+    CHECK(std::equal(loaded.begin(), loaded.end(), parameter.values.begin(), parameter.values.end()));
+  }
+  CHECK(biases == 4);  // a layer on each of two stages of two ranks
+  convert({.in = saved, .to = "hf", .out = scratch.path("hf"), .model = ""}, ModelCatalog());
+  const Checkpoint hf(scratch.path("hf"));
+  require_executable(hf, model);
+  CHECK(hf.index().weights.at("model.layers.1.self_attn.k_proj.bias").shape == std::vector<std::int64_t>{16});
+}
+
 TEST_CASE("weights that no run computes with are refused, not ignored") {
   const Scratch scratch;
-  Model model = grouped_model();
-  model.biases = Biases::kQkv;
+  const Model model = biased(grouped_model());
   write_tensors(scratch.path("in.safetensors"), random_tensors(model, WeightNaming::kShared, 15));
   CHECK_THROWS_WITH(require_executable(Checkpoint(scratch.path("in.safetensors")), model),
                     scratch.path("in.safetensors") +
-                        ": no run computes biases: these weights of small can be converted, not executed");
+                        ": no run computes the bias of an output map: these weights of small can be "
+                        "converted, not executed");
 }
 
 TEST_CASE("two runs of the same weights are aligned; a changed weight is found in its layer") {

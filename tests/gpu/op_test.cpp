@@ -9,6 +9,7 @@
 #include "tests/gpu/attention_cases.h"
 #include "tests/gpu/batch_cases.h"
 #include "tests/gpu/op_case.h"
+#include "tests/gpu/product_cases.h"
 
 namespace moebius {
 namespace {
@@ -37,63 +38,6 @@ RoutePtr route_of_one(int tokens) {
                                                  .experts = 6,
                                                  .active = 2,
                                                  .tokens = tokens});
-}
-
-// Sizes that no tile, block or team divides.
-std::vector<OpCase> products() {
-  constexpr std::int64_t m = 37, n = 70, k = 150;
-  std::vector<OpCase> cases;
-  for (const DType operand : {kBf16, kFp8}) {
-    const std::string name = operand == kFp8 ? " of FP8" : "";
-    cases.push_back({"gemm" + name,
-                     {.kind = OpKind::kGemm, .shape = {.m = m, .n = n, .k = k}},
-                     {random_operand(1, m, k, operand), random_weight(2, n, k, operand, 0.1)},
-                     {empty(m, n)}});
-    cases.push_back({"gemm_dgrad" + name,
-                     {.kind = OpKind::kGemmDgrad, .shape = {.m = m, .n = k, .k = n}},
-                     {random_operand(3, m, n, operand), random_weight(4, n, k, operand, 0.1)},
-                     {empty(m, k)}});
-  }
-  cases.push_back({"gemm of one column",
-                   {.kind = OpKind::kGemm, .shape = {.m = m, .n = 1, .k = k}},
-                   {random_operand(211, m, k), random_operand(212, 1, k, kBf16, 0.1)},
-                   {empty(m, 1)}});
-  cases.push_back({"gemm_dgrad of one column",
-                   {.kind = OpKind::kGemmDgrad, .shape = {.m = m, .n = k, .k = 1}},
-                   {random_operand(213, m, 1), random_operand(214, 1, k, kBf16, 0.1)},
-                   {empty(m, k)}});
-  cases.push_back({"gemm_wgrad of one column",
-                   {.kind = OpKind::kGemmWgrad, .shape = {.m = 1, .n = k, .k = m}},
-                   {random_operand(215, m, 1), random_operand(216, m, k)},
-                   {random_operand(217, 1, k, kFp32)}});
-  cases.push_back({"gemm_wgrad into FP32",
-                   {.kind = OpKind::kGemmWgrad, .shape = {.m = n, .n = k, .k = m}},
-                   {random_operand(5, m, n), random_operand(6, m, k)},
-                   {random_operand(7, n, k, kFp32)}});
-  cases.push_back({"gemm_wgrad into BF16",
-                   {.kind = OpKind::kGemmWgrad, .shape = {.m = n, .n = k, .k = m}},
-                   {random_operand(5, m, n), random_operand(6, m, k)},
-                   {random_operand(7, n, k)}});
-  return cases;
-}
-
-// Of 8 bits in sizes that the library takes; two blocks of scales along each side that has some.
-std::vector<OpCase> aligned_products() {
-  constexpr std::int64_t m = 144, n = 208, k = 240;
-  std::vector<OpCase> cases;
-  cases.push_back({"gemm of FP8, aligned",
-                   {.kind = OpKind::kGemm, .shape = {.m = m, .n = n, .k = k}},
-                   {random_operand(201, m, k, kFp8), random_weight(202, n, k, kFp8, 0.1)},
-                   {empty(m, n)}});
-  cases.push_back({"gemm of FP8, aligned, rows on both sides",
-                   {.kind = OpKind::kGemm, .shape = {.m = m, .n = n, .k = k}},
-                   {random_operand(203, m, k, kFp8), random_operand(204, n, k, kFp8, 0.1)},
-                   {empty(m, n)}});
-  cases.push_back({"gemm_dgrad of FP8, aligned",
-                   {.kind = OpKind::kGemmDgrad, .shape = {.m = m, .n = k, .k = n}},
-                   {random_operand(205, m, n, kFp8), random_weight(206, n, k, kFp8, 0.1)},
-                   {empty(m, k)}});
-  return cases;
 }
 
 std::vector<OpCase> rows_and_elements() {

@@ -43,6 +43,11 @@ TEST_CASE("the device answers with a gate of the shared experts") {
   check_same(small_service(with_shared_gate(small_model(AttentionKind::kGqa))));
 }
 
+TEST_CASE("the device answers with biases of queries, keys and values") {
+  NEEDS_DEVICE();
+  check_same(small_service(with_biases(small_model(AttentionKind::kGqa))));
+}
+
 TEST_CASE("the device answers with heads over two ranks") {
   NEEDS_DEVICE();
   Model model = small_model(AttentionKind::kMla);

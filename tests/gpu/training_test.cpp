@@ -76,6 +76,17 @@ TEST_CASE("shared experts with a gate on two ranks") {
   check_close(train(job));
 }
 
+TEST_CASE("biases of queries, keys and values over two ranks, in BF16 and FP8") {
+  NEEDS_DEVICE();
+  TrainingJob job = job_of(AttentionKind::kGqa, 4);
+  job.model = with_biases(job.model);
+  job.model.experts = {};
+  job.plan.tp = 2;
+  check_close(train(job));
+  job.plan.gemm = DType::kFp8;
+  check_close(train(job));
+}
+
 TEST_CASE("norms of heads, stretched positions, a scale of scores") {
   NEEDS_DEVICE();
   TrainingJob job = job_of(AttentionKind::kGqa, 4);

@@ -14,14 +14,17 @@ namespace {
 
 std::string part_name(const Tensor& state) {
   for (const Part part : {Part::kMaster, Part::kFirstMoment, Part::kSecondMoment}) {
-    if (parameter_key(state.role, state.layer, part) != state.key) continue;
+    const std::uint32_t key = is_bias(state) ? bias_key(state.role, state.layer, part)
+                                             : parameter_key(state.role, state.layer, part);
+    if (key != state.key) continue;
     return part == Part::kMaster ? "master" : part == Part::kFirstMoment ? "first_moment" : "second_moment";
   }
   CHECK(false, fmt::format("{}, layer {}: not of the optimizer", to_string(state.role), state.layer));
 }
 
 std::string name_of(const Tensor& state) {
-  return fmt::format("{}.{}.{}", to_string(state.role), state.layer, part_name(state));
+  return fmt::format("{}{}.{}.{}", to_string(state.role), is_bias(state) ? "_bias" : "", state.layer,
+                     part_name(state));
 }
 
 bool of_experts(const Tensor& state) {

@@ -121,12 +121,21 @@ std::vector<double> load_parameter(const Checkpoint& checkpoint, const Model& mo
 }
 
 std::string uncomputed(const Model& model) {
-  return model.biases != Biases::kNone ? "biases" : "";
+  return model.biases != Biases::kNone && !model.adds_qkv_bias() ? "biases" : "";
+}
+
+// Llama's "attention_bias" gives the output map one too, Qwen's maps have none.
+bool has_output_bias(const Checkpoint& checkpoint, const Model& model) {
+  const std::vector<Weight> weights = weights_of(model, checkpoint.naming());
+  return std::any_of(weights.begin(), weights.end(), [&](const Weight& weight) {
+    return weight.part == WeightPart::kOutputBias && checkpoint.index().weights.count(weight.name) > 0;
+  });
 }
 
 void require_executable(const Checkpoint& checkpoint, const Model& model) {
   check_checkpoint(checkpoint, model);
-  const std::string part = uncomputed(model);
+  std::string part = uncomputed(model);
+  if (part.empty() && has_output_bias(checkpoint, model)) part = "the bias of an output map";
   if (part.empty()) return;
   throw input_error(fmt::format("{}: no run computes {}: these weights of {} can be converted, not executed",
                                 checkpoint.path(), part, model.id));

@@ -15,7 +15,7 @@ namespace moebius {
 std::vector<double> load_parameter(const Checkpoint& checkpoint, const Model& model, const Tensor& parameter);
 
 // Beside check_checkpoint(): input_error when the checkpoint holds weights that no schedule computes with
-// (biases): losses and answers would be those of another model.
+// (biases of all maps, or of the output map): losses and answers would be those of another model.
 void require_executable(const Checkpoint& checkpoint, const Model& model);
 
 // Before a run that will be saved: input_error when something is in the directory that may not be replaced,

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
+#include "workloads/training/layers/builder.h"
 
 namespace moebius {
 namespace {
@@ -55,7 +56,12 @@ class PieceList {
     const std::int64_t members = whole / tensor_.rows;
     const std::int64_t queries = model_.query_dim() / members;
     const std::int64_t keys = std::int64_t{model_.head_dim} * model_.kv_heads / members;
-    stack({{WeightPart::kQuery, queries}, {WeightPart::kKey, keys}, {WeightPart::kValue, keys}});
+    if (is_bias(tensor_)) {
+      stack(
+          {{WeightPart::kQueryBias, queries}, {WeightPart::kKeyBias, keys}, {WeightPart::kValueBias, keys}});
+    } else {
+      stack({{WeightPart::kQuery, queries}, {WeightPart::kKey, keys}, {WeightPart::kValue, keys}});
+    }
   }
 
   void rotary(WeightPart part, std::int64_t head) {

@@ -161,7 +161,11 @@ class BatchAttention {
     std::vector<std::int64_t> columns = {q_columns, kv_columns, kv_columns};
     if (model_.output_gate) columns.push_back(q_columns);
     const std::int64_t all = std::accumulate(columns.begin(), columns.end(), std::int64_t{0});
-    const TensorId qkv = w_.linear(whole, {Role::kQkv, all * tp_, model_.hidden, Cut::kColumns});
+    const TensorId qkv = w_.linear(whole, {.role = Role::kQkv,
+                                           .out = all * tp_,
+                                           .in = model_.hidden,
+                                           .cut = Cut::kColumns,
+                                           .bias = model_.adds_qkv_bias()});
     const auto parts = w_.split(qkv, columns, Role::kQkv);
     const TensorId q = positions(parts[0], heads.query, Role::kQNorm);
     const TensorId k = positions(parts[1], heads.kv, Role::kKvNorm);

@@ -27,6 +27,8 @@ ModelCatalog catalog_of(const Scratch& scratch) {
     "gated": {"layers": 2, "hidden": 32, "vocabulary": 64, "heads": 4, "attention": "gqa", "kv_heads": 2, "head_dim": 8,
       "source": "a test", "status": "derived",
       "experts": {"routed": 4, "active": 4, "width": 16, "shared": 1, "shared_width": 24, "shared_gate": true}},
+    "biased": {"layers": 2, "hidden": 32, "vocabulary": 64, "heads": 4, "attention": "gqa", "kv_heads": 2, "head_dim": 8,
+      "biases": "qkv", "dense_width": 48, "source": "a test", "status": "derived"},
     "mixtral": {"layers": 2, "hidden": 32, "vocabulary": 64, "heads": 4, "attention": "gqa", "kv_heads": 2, "head_dim": 8,
       "source": "a test", "status": "derived", "experts": {"routed": 4, "active": 2, "width": 16}}}})");
   return ModelCatalog(scratch.path(""));
@@ -96,6 +98,8 @@ TEST_CASE("tensors come back from tp 2, pp 2, ep 4 and ep 2 as they were") {
                      {"tp=2,pp=2,ep=4", "ep=2"});
   require_round_trip("gated", random_tensors(gated_model(), WeightNaming::kSharedOne, 6),
                      {"tp=2,pp=2,ep=4", "ep=2"});
+  require_round_trip("biased", random_tensors(biased(grouped_model()), WeightNaming::kShared, 7),
+                     {"tp=2,pp=2", "tp=1"});
 }
 
 TEST_CASE("8-bit weights keep the factors of blocks that a cut goes through") {

@@ -57,6 +57,12 @@ inline Model gated_model() {
   return model;
 }
 
+// Queries, keys and values with a bias each, as Qwen2 and Qwen2-MoE have them.
+inline Model biased(Model model) {
+  model.biases = Biases::kQkv;
+  return model;
+}
+
 using Bytes = std::vector<std::byte>;
 using Tensors = std::map<std::string, std::pair<StoredTensor, Bytes>>;
 
@@ -97,6 +103,13 @@ inline Tensors random_tensors(const Model& model, WeightNaming naming, std::uint
     for (std::size_t i = 0; i < factors.size(); ++i) factors[i] = 0.001f * static_cast<float>(i + 1);
     tensors[scale.name] = {scale, from_floats(scale.type, factors)};
   }
+  return tensors;
+}
+
+// Those that a run can start from: of maps with biases the output map has none.
+inline Tensors executable_tensors(const Model& model, WeightNaming naming, std::uint64_t seed) {
+  Tensors tensors = random_tensors(model, naming, seed);
+  std::erase_if(tensors, [](const auto& tensor) { return tensor.first.ends_with("o_proj.bias"); });
   return tensors;
 }
 

@@ -161,6 +161,13 @@ TEST_CASE("an activation by one gate a row reads rows and gates; back, gradients
   CHECK(flops(OpKind::kActivationGrad, rows) == 3 * 4 * 8 + 7 * 4);
 }
 
+TEST_CASE("a bias costs its vector, and its gradient a sum that is read and written") {
+  const Shape plain{.m = 4, .n = 8, .k = 3}, biased{.m = 4, .n = 8, .k = 3, .heads = kWithBias};
+  CHECK(bytes(OpKind::kGemm, biased) == bytes(OpKind::kGemm, plain) + 8 * 2);
+  CHECK(bytes(OpKind::kGemmWgrad, biased) == bytes(OpKind::kGemmWgrad, plain) + 4 * 2 * 4);
+  CHECK(flops(OpKind::kGemm, biased) == flops(OpKind::kGemm, plain));
+}
+
 TEST_CASE("communication costs no FLOPs and no bytes of its own") {
   for (int i = 0; i < kNumOpKinds; ++i) {
     const auto kind = static_cast<OpKind>(i);

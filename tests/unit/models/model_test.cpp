@@ -102,6 +102,18 @@ TEST_CASE("the gate of shared experts is one row a layer, which every token uses
   CHECK(count_parameters(model).mtp == count_parameters(without).mtp + 8);
 }
 
+TEST_CASE("biases of the fused map of queries, keys and values are computed, no others") {
+  Model model = small_moe();
+  CHECK_FALSE(model.adds_qkv_bias());
+  model.biases = Biases::kQkv;
+  CHECK(model.adds_qkv_bias());
+  model.attention = AttentionKind::kMla;
+  CHECK_FALSE(model.adds_qkv_bias());
+  model.attention = AttentionKind::kGqa;
+  model.biases = Biases::kAll;
+  CHECK_FALSE(model.adds_qkv_bias());
+}
+
 TEST_CASE("MLA counts down and up projections, and their norms") {
   Model model = small_dense();
   model.attention = AttentionKind::kMla;

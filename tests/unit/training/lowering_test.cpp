@@ -3,6 +3,7 @@
 #include <set>
 
 #include "small_job.h"
+#include "workloads/training/layers/builder.h"
 
 using namespace moebius;
 
@@ -122,6 +123,49 @@ TEST_CASE("a gate of the shared experts is two ops a layer, four and a sum back,
   // A row of 64 in BF16 for each of the layers' ranks, and the shared experts' sums, which dz needs: 32
   // tokens of 64 in BF16, with a number each.
   CHECK(with.memory({1e9}).peak() > without.memory({1e9}).peak());
+}
+
+// Of 8 query heads' and 2 * 4 key heads' worth of columns; the products take and give them, no pass of its
+// own.
+TEST_CASE("biases of queries, keys and values are no ops of their own") {
+  TrainingJob job = small_job();
+  job.model.attention = AttentionKind::kGqa;
+  job.model.heads = 8;
+  job.model.head_dim = 16;
+  job.plan.gemm = DType::kFp8;
+  Training without(job);
+  job.model.biases = Biases::kQkv;
+  Training with(job);
+  const auto a = all_submissions(without), b = all_submissions(with);
+  for (const Phase phase : {Phase::kForward, Phase::kBackward}) {
+    const Fragment &plain = fragment_of(a, phase), &biased = fragment_of(b, phase);
+    REQUIRE(plain.ops.size() == biased.ops.size());
+    int changed = 0;
+    for (std::size_t i = 0; i < plain.ops.size(); ++i) {
+      const Op& op = biased.ops[i];
+      CHECK(op.kind == plain.ops[i].kind);
+      if (op.shape == plain.ops[i].shape) continue;
+      ++changed;
+      const bool back = op.kind == OpKind::kGemmWgrad;
+      CHECK((back || op.kind == OpKind::kGemm));
+      const Tensor& vector = biased.tensors[back ? biased.output(op, 1) : biased.input(op, 2)];
+      CHECK(is_bias(vector));
+      CHECK(vector.rows == (8 + 2 * 4) * 16);
+      CHECK(vector.dtype == (back ? DType::kFp32 : DType::kBf16));
+    }
+    CHECK(changed == 4);  // one a layer
+  }
+  // What counts them as parameters counts what is kept: BF16, sums in FP32, and 12 bytes of states.
+  const double vectors = count_parameters(job.model).total();
+  job.model.biases = Biases::kNone;
+  const double more = vectors - count_parameters(job.model).total();
+  CHECK(more == 4 * (8 + 2 * 4) * 16);
+  const auto bytes = [&](Training& training, MemoryKind kind) {
+    return training.memory({1e9}).classes[0].resident[static_cast<int>(kind)].value;
+  };
+  CHECK(bytes(with, MemoryKind::kWeights) == bytes(without, MemoryKind::kWeights) + 2 * more);
+  CHECK(bytes(with, MemoryKind::kGradients) == bytes(without, MemoryKind::kGradients) + 4 * more);
+  CHECK(bytes(with, MemoryKind::kOptimizer) == bytes(without, MemoryKind::kOptimizer) + 12 * more);
 }
 
 TEST_CASE("in FP8 every linear layer's operands are cast, the router and the head stay in BF16") {

@@ -75,6 +75,19 @@ TEST_CASE("the stages of ZeRO keep what their paper says, to the byte") {
   }
 }
 
+TEST_CASE("biases of queries, keys and values are kept as all parameters are, to the byte") {
+  TrainingJob job = job_with_state();
+  job.model.biases = Biases::kQkv;
+  const double p = count_parameters(job.model).total(), n = 4;
+  for (const int zero : {0, 3}) {
+    job.plan.zero = zero;
+    const ClassMemory memory = memory_of(job);
+    CHECK(kept(memory, MemoryKind::kWeights) == 2 * p / (zero == 3 ? n : 1));
+    CHECK(kept(memory, MemoryKind::kGradients) == 2 * p / (zero == 3 ? n : 1));
+    CHECK(kept(memory, MemoryKind::kOptimizer) == 12 * p / (zero == 3 ? n : 1));
+  }
+}
+
 TEST_CASE("two copies of shards over four replicas take twice the memory of one") {
   TrainingJob job = job_with_state();
   job.plan.zero = 3;

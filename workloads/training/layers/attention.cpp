@@ -71,8 +71,11 @@ TensorId write_grouped_query(LayerWriter& writer, TensorId x) {
   const std::int64_t q_columns = std::int64_t{heads.query} * heads.head_dim;
   const std::int64_t kv_columns = std::int64_t{heads.kv} * heads.head_dim;
   const TensorId whole = writer.enter_tensor_parallel(x);
-  const TensorId qkv =
-      writer.linear(whole, {Role::kQkv, (q_columns + 2 * kv_columns) * tp, model.hidden, Cut::kColumns});
+  const TensorId qkv = writer.linear(whole, {.role = Role::kQkv,
+                                             .out = (q_columns + 2 * kv_columns) * tp,
+                                             .in = model.hidden,
+                                             .cut = Cut::kColumns,
+                                             .bias = model.adds_qkv_bias()});
   const auto parts = writer.split(qkv, {q_columns, kv_columns, kv_columns}, Role::kQkv);
   const TensorId q = write_positions(writer, parts[0], heads.query, Role::kQNorm);
   const TensorId k = writer.gather_context(write_positions(writer, parts[1], heads.kv, Role::kKvNorm));

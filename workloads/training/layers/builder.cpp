@@ -15,6 +15,17 @@ std::uint32_t parameter_key(Role role, int layer, Part part) {
          static_cast<std::uint32_t>(part);
 }
 
+// Above the keys of matrices: those of 700,000 layers.
+constexpr std::uint32_t kBiases = 1u << 28;
+
+std::uint32_t bias_key(Role role, int layer, Part part) {
+  return kBiases + parameter_key(role, layer, part);
+}
+
+bool is_bias(const Tensor& of_rank) {
+  return of_rank.scope == Scope::kRank && of_rank.key >= kBiases;
+}
+
 std::uint32_t microbatch_key(int chunk, TensorId forward_tensor) {
   return static_cast<std::uint32_t>(chunk) << 24 | static_cast<std::uint32_t>(forward_tensor);
 }

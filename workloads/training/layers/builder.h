@@ -28,6 +28,9 @@ std::uint32_t handed_key(int stage, Phase phase);
 
 // The identity of a kRank tensor across fragments.
 std::uint32_t parameter_key(Role role, int layer, Part part);
+// The same of the bias of the matrix of that role, which has no role of its own: roles number all keys.
+std::uint32_t bias_key(Role role, int layer, Part part);
+bool is_bias(const Tensor& of_rank);  // a bias, its gradient or a state of it
 
 // Rendezvous keys of ops that meet across pipeline stages, whose fragments differ. Inside a stage
 // FragmentBuilder counts.

@@ -99,6 +99,19 @@ TensorId LayerWriter::weight(const Linear& linear, std::int64_t rows, std::int64
                         .init = 1 / std::sqrt(static_cast<double>(linear.in))});
 }
 
+// Training starts biases at zero; as small numbers they show where ranks would add others. Behind the
+// matrix's columns, for numbers of their own.
+TensorId LayerWriter::bias(TensorId weight) {
+  constexpr double kInit = 0.02;
+  Tensor bias = builder().tensor(weight);
+  bias.dtype = DType::kBf16;
+  bias.key = bias_key(bias.role, bias.layer, Part::kWeight);
+  bias.first_column = bias.columns;
+  bias.columns = 1;
+  bias.init = kInit;
+  return builder().add(bias);
+}
+
 TensorId LayerWriter::expert_weight(const Linear& linear, int experts) {
   const std::int64_t rows = linear.cut == Cut::kColumns ? linear.out / plan().expert_tp : linear.out;
   const std::int64_t columns = linear.cut == Cut::kRows ? linear.in / plan().expert_tp : linear.in;
@@ -209,10 +222,13 @@ TensorId LayerWriter::linear(TensorId x, const Linear& spec) {
   const TensorId operand = quantised(x, dtype);
   CHECK(columns(operand) == in,
         fmt::format("{}: {} columns, weight takes {}", to_string(spec.role), columns(operand), in));
+  CHECK(!spec.bias || spec.cut != Cut::kRows, std::string("each rank would add a bias to its part of a sum"));
   const TensorId w = weight(spec, out, in);
   const TensorId y = builder().transient(rows(x), out, DType::kBf16, spec.role);
-  emit({.kind = OpKind::kGemm, .dtype = dtype, .role = spec.role, .shape = {.m = rows(x), .n = out, .k = in}},
-       {operand, w}, {y});
+  Op op{.kind = OpKind::kGemm, .dtype = dtype, .role = spec.role, .shape = {.m = rows(x), .n = out, .k = in}};
+  std::vector<TensorId> inputs{operand, w};
+  if (spec.bias) op.shape.heads = kWithBias, inputs.push_back(bias(w));
+  emit(op, inputs, {y});
   return y;
 }
 

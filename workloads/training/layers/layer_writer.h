@@ -17,6 +17,7 @@ struct Linear {
   Cut cut = Cut::kNone;
   bool high_precision = false;  // BF16 even in an FP8 plan: router, head
   bool dense_mlp = false;       // cut over the ranks that share dense MLPs, else those that share attention
+  bool bias = false;            // one for each output, cut as those are
 };
 
 // What a matrix product computes in, and what its weights are kept in.
@@ -61,6 +62,7 @@ class LayerWriter {
   Lane expert_lane() const { return plan().overlap_dispatch_combine ? Lane::kExpertComm : Lane::kCompute; }
   TensorId gather_context(TensorId x);
   TensorId weight(const Linear& linear, std::int64_t rows, std::int64_t columns);
+  TensorId bias(TensorId weight);  // [rows of the matrix, 1]
   TensorId expert_weight(const Linear& linear,
                          int experts);        // of each expert; cut over the ranks that share it
   TensorId enter_experts(TensorId received);  // what came to all ranks that share the same experts

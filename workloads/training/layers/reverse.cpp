@@ -293,7 +293,8 @@ void Reverse::flush_weights() {
   deferred_.clear();
 }
 
-// dW[n,k] += dy[m,n]^T x[m,k]; in 8 bits both operands are cast anew along the tokens.
+// dW[n,k] += dy[m,n]^T x[m,k]; in 8 bits both operands are cast anew along the tokens. A bias gets the sums
+// of dy's columns from the same pass over it, as the epilogues of libraries give them.
 void Reverse::write_weight_gradient(const DeferredWeight& deferred) {
   const Op& forward = deferred.op;
   const auto dy = [&] { return in_weights() ? left(deferred.dy) : deferred.dy; };
@@ -312,15 +313,23 @@ void Reverse::write_weight_gradient(const DeferredWeight& deferred) {
   const TensorId left_operand = low ? by_columns(deferred.dy, forward.route) : dy();
   const TensorId right =
       low && !deferred.by_columns ? quantised(x, OpKind::kTransposeQuantise, forward.route) : x;
-  const TensorId buffer = gradient_buffer(deferred.weight, !grouped && sees_share_of_tokens(deferred.x));
+  const bool share = !grouped && sees_share_of_tokens(deferred.x);
+  const TensorId buffer = gradient_buffer(deferred.weight, share);
+  std::vector<TensorId> of_bias;
+  if (!grouped && forward.num_inputs > 2) of_bias = {gradient_buffer(in(forward, 2), share)};
+  const auto results = [&](TensorId weight) {
+    std::vector<TensorId> all{weight};
+    all.insert(all.end(), of_bias.begin(), of_bias.end());
+    return all;
+  };
   // Sharded gradients are a microbatch's own until they are reduced: there is nothing to add to.
   if (grouped || !plan().separate_accumulation || plan().zero >= 2) {
-    emit(op, {left_operand, right}, {buffer});
+    emit(op, {left_operand, right}, results(buffer));
     return;
   }
   op.shape.groups = 1;
   const TensorId fresh = builder().transient(op.shape.m, op.shape.n, DType::kBf16, op.role);
-  emit(op, {left_operand, right}, {fresh});
+  emit(op, {left_operand, right}, results(fresh));
   emit({.kind = OpKind::kAdd,
         .dtype = plan().gradients,
         .role = op.role,
