@@ -77,7 +77,8 @@ TEST_CASE("a row of an aggregated server becomes a scenario with its framework a
   CHECK(text_at(*made.scenario, "/plan/precision/gemm") == "fp8");
   CHECK(text_at(*made.scenario, "/workload/users") == "64");
   CHECK(text_at(*made.scenario, "/workload/trace/requests") == "640");  // ten times the users
-  CHECK(text_at(*made.scenario, "/cluster/kernels") == "sglang-0.5.14+fp8-rowwise");
+  CHECK(text_at(*made.scenario, "/cluster/kernels") ==
+        "sglang-0.5.14+fp8-rowwise; quantise/fp8=sglang-0.5.14");
 }
 
 TEST_CASE("rows that AIConfigurator measured are started as its generator starts them") {

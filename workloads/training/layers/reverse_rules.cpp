@@ -110,7 +110,7 @@ void Reverse::reverse_gemm(const Op& op) {
     Op dgrad = like(op, grouped ? OpKind::kGroupedGemmDgrad : OpKind::kGemmDgrad);
     dgrad.shape.n = op.shape.k;
     dgrad.shape.k = op.shape.n;
-    dgrad.shape.heads = 0;  // a bias passes on what it gets
+    if (!grouped) dgrad.shape.heads = 0;  // a bias passes on what it gets
     const TensorId left = op.dtype == DType::kFp8 ? quantised(dy, OpKind::kQuantise, op.route) : dy;
     const TensorId dx = fresh_gradient(original);
     emit(dgrad, {left, value(in(op, 1))}, {dx});
