@@ -45,9 +45,9 @@ TEST_CASE("kernels are those of software that was measured on the chips") {
   const std::string at = "s.json: --set /cluster/kernels: ";
   CHECK(refused_kernels("\"infersim-2025\"").empty());
   CHECK(refused_kernels("\"infersim-2025; gemm/fp8=deepgemm-2025-04-09\"").empty());
-  CHECK_THAT(refused_kernels("\"sglang-0.5.14\""),
+  CHECK_THAT(refused_kernels("\"vllm-0.20.0\""),
              Catch::StartsWith(at + "expected software whose kernels are measured on h800-sxm (") &&
-                 Catch::EndsWith(", found \"sglang-0.5.14\""));
+                 Catch::EndsWith(", found \"vllm-0.20.0\""));
   CHECK_THAT(refused_kernels("\"infersim-2026\""), Catch::EndsWith("(did you mean \"infersim-2025\"?)"));
   CHECK(refused_kernels("\"; gem/fp8=infersim-2025\"") ==
         at + "expected a kind of op, found \"gem\" (did you mean \"gemm\"?)");
