@@ -87,6 +87,8 @@ void check_model(const ServingPlan& plan, const Model& model, const Document& do
           "themselves alone",
           plan.ep, plan.tp);
   if (moe) divides(plan.expert_tp(), model.experts.width, tp, "columns of an expert");
+  require(document, model.attention_chunk == 0 || model.attention != AttentionKind::kMla, "/model",
+          "{} attends in chunks over latents, which is not served", model.id);
   require(document, model.attention_chunk % plan.block_tokens == 0, "/plan/cache/block_tokens",
           "pages of {} tokens do not divide the chunks of {} in which {} attends", plan.block_tokens,
           model.attention_chunk, model.id);

@@ -56,8 +56,8 @@ void add_prompts(BatchMaker& maker, std::int64_t tokens, std::int64_t keys) {
     maker.add(0, static_cast<std::int32_t>(std::min(left, whole)));
 }
 
-BatchPtr rows_only(std::int64_t rows) {
-  BatchMaker maker;
+BatchPtr rows_only(std::int64_t rows, int chunk) {
+  BatchMaker maker(chunk);
   maker.add(0, static_cast<std::int32_t>(std::max<std::int64_t>(1, rows)));
   return std::make_shared<const Batch>(maker.take());
 }
@@ -122,15 +122,16 @@ IterationTimer::IterationTimer(const ServingJob& job, const Layout& layout, Stea
 
 double IterationTimer::seconds(const StepPoint& point, const Extras& extras) {
   const ServingPlan& plan = stacks_.front()->job.plan;
-  const auto own = std::make_shared<const Batch>(batch_of(
-      point, extras.drafts < 0 ? plan.drafts : extras.drafts, stacks_.front()->job.model.attention_chunk));
+  const int chunk = stacks_.front()->job.model.attention_chunk;
+  const auto own =
+      std::make_shared<const Batch>(batch_of(point, extras.drafts < 0 ? plan.drafts : extras.drafts, chunk));
   std::vector<BatchPtr> batches{own};
   // Where one replica has two halves, the others meet it twice, with a token of padding if need be.
   const std::int64_t least =
       plan.overlap(stacks_.front()->shape.decodes(*own)).two_batch && own->rows() > 1 ? 2 : 1;
   const auto rows = std::max(
       least, static_cast<std::int64_t>(std::llround(point.others * static_cast<double>(own->rows()))));
-  batches.resize(plan.replicas(), rows == own->rows() ? own : rows_only(rows));
+  batches.resize(plan.replicas(), rows == own->rows() ? own : rows_only(rows, chunk));
   const double seconds = this->seconds(batches, extras);
   Sides& sides = means_[point.prefill_tokens > 0];
   sides.sum += sides_;
