@@ -128,6 +128,15 @@ std::vector<double> losses(const std::string& checkpoint, TrainingJob job, const
   return {run.host().loss(0), run.host().loss(1)};
 }
 
+// What all ranks hold after their steps.
+std::vector<HeldParameter> held_weights(WeightsRun& run) {
+  std::vector<HeldParameter> held;
+  for (int rank = 0; rank < run.layout().ranks; ++rank)
+    for (const auto& weight : run.host().held(rank, MemoryKind::kWeights))
+      held.push_back({rank, weight.tensor, weight.values});
+  return held;
+}
+
 }  // namespace
 
 TEST_CASE(
@@ -240,10 +249,7 @@ TEST_CASE("a new checkpoint of a model with a gate has its family's names") {
   TrainingJob job = job_of(model);
   job.plan.pp = 2;
   WeightsRun run(scratch.path("in.safetensors"), job, false);
-  std::vector<HeldParameter> held;
-  for (int rank = 0; rank < run.layout().ranks; ++rank)
-    for (const auto& weight : run.host().held(rank, MemoryKind::kWeights))
-      held.push_back({rank, weight.tensor, weight.values});
+  const std::vector<HeldParameter> held = held_weights(run);
   const std::string saved = scratch.path("saved");
   save_parameters({.directory = saved, .degrees = {1, 2, 1}, .model = model, .step = 1, .config = ""}, held);
   const Checkpoint checkpoint(saved);
@@ -289,10 +295,7 @@ TEST_CASE("each rank holds and saves its part of all biases, which go back to Hu
   job.plan.tp = job.plan.pp = job.plan.ep = 2;
   job.plan.sequence_parallel = true;
   WeightsRun run(scratch.path("in.safetensors"), job, false);
-  std::vector<HeldParameter> held;
-  for (int rank = 0; rank < run.layout().ranks; ++rank)
-    for (const auto& weight : run.host().held(rank, MemoryKind::kWeights))
-      held.push_back({rank, weight.tensor, weight.values});
+  const std::vector<HeldParameter> held = held_weights(run);
   const std::string saved = scratch.path("saved");
   save_parameters({.directory = saved, .degrees = {2, 2, 2}, .model = model, .step = 1, .config = ""}, held);
   const Checkpoint checkpoint(saved);
