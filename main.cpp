@@ -162,6 +162,9 @@ int crosscheck_body(const RunArguments& given) {
   RunArguments arguments = given;
   arguments.real.measured = arguments.real.processes == nullptr;
   arguments.scenario.changes.unfold = true;  // numbers need every rank
+  const bool warm = arguments.executor == ExecutorKind::kCuda;
+  if (const Job job = arguments.scenario.read(); warm && job.training)
+    arguments.scenario.changes.sets.push_back(fmt::format("/workload/steps={}", job.scenario.training.steps + 1));
   const auto read = [&] {
     Job job = arguments.scenario.read();
     if (job.is_service()) carry_out(job);
@@ -170,6 +173,7 @@ int crosscheck_body(const RunArguments& given) {
   CrosscheckRequest request{read,
                             executor_of(ExecutorKind::kSim, arguments),
                             executor_of(arguments.executor, arguments), arguments.out};
+  request.warm = warm;
   const bool on_host = arguments.executor == ExecutorKind::kHost;
   RunArguments live = arguments;
   live.real.measured = false;

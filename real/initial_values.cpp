@@ -2,36 +2,35 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numbers>
 
 #include "workloads/routing/routing.h"
 
 namespace moebius {
-namespace {
 
-constexpr std::uint64_t kParameterStream = 0x70617261;
-
-// Box-Muller: one standard normal number from two uniform ones.
-double normal(std::uint64_t bits) {
-  const double radius = std::sqrt(-2 * std::log(1 - random_unit(bits)));
-  return radius * std::cos(2 * std::numbers::pi * random_unit(random_bits(bits, kParameterStream)));
+InitialValues initial_values_of(const Tensor& tensor, std::uint64_t seed) {
+  constexpr std::uint64_t kParameterStream = 0x70617261;
+  // Of the sum of four whole numbers below 2^16, each with a variance of (2^32 - 1) / 12.
+  const double deviation = std::sqrt((0x1p32 - 1) / 3);
+  return {.parameter = random_bits(seed, kParameterStream, static_cast<std::uint64_t>(tensor.role),
+                                   static_cast<std::uint64_t>(tensor.layer + 1)),
+          .constant = std::max(0.0, -tensor.init),
+          .scale = std::max(0.0, tensor.init) / deviation,
+          .rows = tensor.rows,
+          .columns = tensor.columns,
+          .first_expert = tensor.first_expert,
+          .first_row = tensor.first_row,
+          .first_column = tensor.first_column};
 }
 
-}  // namespace
-
 std::vector<double> initial_values(const Tensor& tensor, std::uint64_t seed) {
+  const InitialValues of = initial_values_of(tensor, seed);
   const std::int64_t experts = std::max(tensor.experts, 1);
-  std::vector<double> values(experts * tensor.rows * tensor.columns, std::max(0.0, -tensor.init));
-  if (tensor.init <= 0) return values;
-  const std::uint64_t parameter =
-      random_bits(seed, kParameterStream, static_cast<std::uint64_t>(tensor.role), tensor.layer + 1);
+  std::vector<double> values(static_cast<std::size_t>(experts * tensor.rows * tensor.columns));
   auto value = values.begin();
   for (std::int64_t expert = 0; expert < experts; ++expert) {
     for (std::int64_t row = 0; row < tensor.rows; ++row) {
-      for (std::int64_t column = 0; column < tensor.columns; ++column) {
-        *value++ = tensor.init * normal(random_bits(parameter, tensor.first_expert + expert,
-                                                    tensor.first_row + row, tensor.first_column + column));
-      }
+      const std::uint64_t key = of.row_key(expert, row);
+      for (std::int64_t column = 0; column < tensor.columns; ++column) *value++ = of.value(key, column);
     }
   }
   return values;

@@ -107,7 +107,7 @@ Outcome perform(Job& job, const StartExecutor& start, const Hooks& hooks) {
   const auto started = std::chrono::steady_clock::now();
   if (job.scenario.replay) return perform_replay(job, started);
   const std::vector<PhaseTime> phases = perform_phases(job, start, hooks);
-  ObservedWorkload workload(job.workload(), hooks.observer);
+  ObservedWorkload workload(job.workload(), hooks.observer, hooks.barrier);
   RecorderOptions kept = job.scenario.timeline;
   kept.stores = hooks.wants_spans;
   Recorder recorder(workload.layout(), kept);

@@ -61,7 +61,7 @@ void CommunicationMember::expect_few_members() const {
 
 void CommunicationMember::begin(const All& all) {
   for (int member = 0; member < size_; ++member) {
-    if (member != me_) wait(c_.stream(), all[member]->ready.get());
+    if (member != me_) wait(c_.stream(), all[member]->ready);
   }
   if (key_.round == 0) c_.issued().met = c_.mark();
 }

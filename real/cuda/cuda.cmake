@@ -54,6 +54,7 @@ if(NOT architectures)
     string(REPLACE "\n" ";" present "${present}")
     string(REPLACE "." "" present "${present}")
     list(REMOVE_DUPLICATES present)
+    list(TRANSFORM present REPLACE "^90$" "90a")  # wgmma is of this architecture alone
     list(TRANSFORM present APPEND "-real" OUTPUT_VARIABLE architectures)
   else()
     set(architectures 90a-real 90-virtual)

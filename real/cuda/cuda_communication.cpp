@@ -197,7 +197,7 @@ class Communication : FlatCommunication {
 
   void receive() {
     const Message message = exchange_.receive(message_key(peer_of(c_.op(), me_, size_), me_), caller());
-    wait(c_.stream(), message.ready.get());
+    wait(c_.stream(), message.ready);
     c_.issued().met = c_.mark();
     const Operand y = c_.out(0, c_.output_tensor(0).rows, c_.output_tensor(0).columns);
     expect(message.value->operand.elements(), y.elements());
@@ -219,14 +219,11 @@ class Communication : FlatCommunication {
                               : c_.out(part, rows, columns));
     }
     if (by_nccl()) return swap_to_experts(route, mine, received);
+    expect_few_members();
     meet_with({mine, &route, {}, here(), pack(route, mine)}, [&](const All& all) {
-      for (int from = 0; from < size_; ++from) {
-        if (is_near(from)) {
-          take_rows(route, from, *all[from], received);
-        } else {
-          take_packed(route, from, *all[from], received);
-        }
-      }
+      take_near(route, all, received);
+      for (int from = 0; from < size_; ++from)
+        if (!is_near(from)) take_packed(route, from, *all[from], received);
     });
   }
 
@@ -287,14 +284,39 @@ class Communication : FlatCommunication {
                    y);
   }
 
-  // The rows that one source has for this member.
-  void take_rows(const DeviceRoute& route, int from, const Brought& source,
+  // The rows that sources on this device have for this member, where they are neighbours in one launch.
+  void take_near(const DeviceRoute& route, const All& all, const std::vector<Operand>& received) {
+    for (int from = 0; from < size_;) {
+      if (!is_near(from)) {
+        ++from;
+        continue;
+      }
+      int beyond = from + 1;
+      while (beyond < size_ && is_near(beyond)) ++beyond;
+      take_rows(route, from, beyond, all, received);
+      from = beyond;
+    }
+  }
+
+  void take_rows(const DeviceRoute& route, int first, int beyond, const All& all,
                  const std::vector<Operand>& received) {
-    const std::int64_t rows = route.plan().received_from[from];
-    expect(source.route->num_sent(me_), rows);
-    for (std::size_t part = 0; part < received.size(); ++part)
-      pick(source.operands, part, {source.route, me_},
-           received[part].some_rows(route.first_received(from), rows));
+    const std::int64_t first_row = route.first_received(first);
+    const std::int64_t rows =
+        route.first_received(beyond - 1) + route.plan().received_from[beyond - 1] - first_row;
+    for (std::size_t part = 0; part < received.size(); ++part) {
+      GatheredPieces pieces;
+      PieceWeights weights{.experts_per_rank = route.plan().experts_per_rank, .member = me_};
+      for (int from = first; from < beyond; ++from) {
+        expect(all[from]->route->num_sent(me_), route.plan().received_from[from]);
+        weights.choices[pieces.count] = all[from]->route->places();
+        pieces.of[pieces.count] = all[from]->operands[part];
+        pieces.rows[pieces.count] = all[from]->route->sent(me_);
+        pieces.first[pieces.count++] = route.first_received(from) - first_row;
+      }
+      const Operand y = received[part].some_rows(first_row, rows);
+      part == 0 ? gather_pieces(c_.stream(), pieces, y)
+                : gather_piece_weights(c_.stream(), pieces, weights, y);
+    }
   }
 
   void take_packed(const DeviceRoute& route, int from, const Brought& source,

@@ -60,6 +60,7 @@ void norm_grad(DeviceOp& c) {
                              .dx = by_rows_of(c.out(0, x), w),
                              .dweight = c.edit(1),
                              .inverse_rms = c.scratch(rows.rows, 1),
+                             .parts = c.scratch(w.columns, norm_grad_parts(rows.rows)),
                              .epsilon = c.options().constants.norm_epsilon});
 }
 

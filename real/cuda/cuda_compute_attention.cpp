@@ -65,15 +65,19 @@ void attend(DeviceOp& c) {
 // Computes the probabilities anew from lse, kept or not.
 void attend_back(DeviceOp& c) {
   const Attention a = attention_of(c, c.in(1), c.in(2), c.in(3));
-  const AttentionGrad grad{.d_o = c.in(0),
-                           .o = c.in(4),
-                           .lse = c.in(5),
-                           .dq = c.out(0, a.q),
-                           .dk = c.out(1, a.k),
-                           .dv = c.out(2, a.v),
-                           .dot = c.scratch(a.q.rows, a.heads)};
-  if (c.options().tensor_cores && flash_grad_takes(a, grad)) return flash_attention_grad(c.stream(), a, grad);
-  attention_grad(c.stream(), a, grad);
+  AttentionGrad grad{.d_o = c.in(0),
+                     .o = c.in(4),
+                     .lse = c.in(5),
+                     .dq = c.out(0, a.q),
+                     .dk = c.out(1, a.k),
+                     .dv = c.out(2, a.v)};
+  if (c.options().tensor_cores && flash_grad_takes(a, grad)) {
+    grad.workspace = c.scratch(flash_grad_workspace(a), 1);
+    flash_attention_grad(c.stream(), a, grad);
+  } else {
+    grad.dot = c.scratch(a.q.rows, a.heads);
+    attention_grad(c.stream(), a, grad);
+  }
 }
 
 LatentColumns latent_columns(const Shape& s) {

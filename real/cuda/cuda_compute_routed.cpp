@@ -22,16 +22,42 @@ void check_rows(const DeviceRoute& route, const Operand& x) {
   CHECK(x.rows == route.copies(), fmt::format("{} rows, the route brings {}", x.rows, route.copies()));
 }
 
-// All experts in one launch, where that is the way.
+// 8 bits by warpgroups, where they take the product with operands that are transposed before.
+bool multiply_turned(DeviceOp& c, GroupedGemm all) {
+  const Gemm& g = all.product;
+  if (const auto turned = turned_form(all)) {
+    const Operand w = g.b, &like = turned->product.b;
+    all = *turned;
+    all.product.b = c.make(like.rows, like.columns, like.storage, like.period)->operand;
+    turn_experts(c.stream(), w, all.product.b);
+    grouped_gemm(c.stream(), all);
+    return true;
+  }
+  if (!warpgroups_take_turned_rows(all)) return false;
+  const auto turn = [&](const Operand& x) {
+    auto* codes = static_cast<std::uint8_t*>(c.scratch((turned_bytes(all, x) + 3) / 4, 1).data);
+    turn_rows(c.stream(), all, x, codes);
+    return codes;
+  };
+  const std::uint8_t* a = turn(g.a);
+  grouped_gemm_of_turned_rows(c.stream(), all, {a, turn(g.b)});
+  return true;
+}
+
+// All experts in one launch, where that is the way: what was asked for, else where warpgroups take it.
 bool multiply_grouped(DeviceOp& c, const Gemm& product) {
-  if (grouped_path(c.options(), product) != GroupedPath::kGrouped) return false;
   if (!c.options().tensor_cores || !tensor_cores_take(product)) return false;
+  const bool grouped = grouped_path(c.options(), product) == GroupedPath::kGrouped;
+  if (c.options().grouped && !grouped) return false;
   const DeviceRoute& route = c.route();
-  grouped_gemm(c.stream(), {.product = product,
-                            .groups = route.num_experts(),
-                            .first_row = route.expert_row(),
-                            .first_tile = route.expert_tile(),
-                            .row_tiles = route.num_tiles()});
+  const GroupedGemm all{.product = product,
+                        .groups = route.num_experts(),
+                        .first_row = route.expert_row(),
+                        .first_tile = route.expert_tile(),
+                        .row_tiles = route.num_tiles()};
+  if (multiply_turned(c, all)) return true;
+  if (!grouped && !warpgroups_take(all)) return false;
+  grouped_gemm(c.stream(), all);
   return true;
 }
 

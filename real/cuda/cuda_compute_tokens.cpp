@@ -94,11 +94,11 @@ void update_parameter(DeviceOp& c, const AdamIds& id, const FlatShard& own, cons
   const Operand master = has_master ? c.edit_tensor(id.master) : c.scratch(own.count(), 1);
   const Operand own_weight = own_part(c, id.weight, weight, own);
   if (!has_master) copy_flat(c.stream(), own_weight, 0, master, 0, own.count());
-  if (starts) {  // the master begins where the weight did, before rounding
-    const Operand initial = c.scratch(c.rank().store.describe(id.weight).elements(), 1);
-    c.upload(c.rank().store.initial(c.rank().store.describe(id.weight)), initial);
-    copy_flat(c.stream(), initial, own.first, master, 0, own.count());
-  }
+  // The master begins where the weight did, before rounding.
+  Operand own_master = master;
+  own_master.rows = own.count();
+  own_master.columns = 1;
+  if (starts) c.initial_part(c.rank().store.describe(id.weight), own.first, own_master);
   const AdamSettings& settings = c.options().adam;
   const int step = c.submission().step + 1;
   adam(c.stream(), {.gradient = own_part(c, id.gradient, gradient, own),

@@ -75,8 +75,9 @@ void require_device(const Job& job) {
   }
 }
 
-cuda::CudaOptions options_of(const Job& job, Companions& companions) {
+cuda::CudaOptions options_of(const Job& job, Companions& companions, const RealRun& request) {
   cuda::CudaOptions options;
+  options.turns = request.measured;
   options.seed = job.scenario.seed;
   if (job.serving) options.prompts = &job.serving->prompts();
   options.adam.learning_rate = job.scenario.training.learning_rate;
@@ -93,7 +94,7 @@ StartedExecutor start_cuda(const Job& job, const Layout& layout, Recorder& recor
   require_formats(job);
   require_device(job);
   const auto companions = std::make_shared<Companions>(job, layout, request);
-  std::unique_ptr<CudaExecutor> device = make_cuda_executor(layout, recorder, options_of(job, *companions));
+  std::unique_ptr<CudaExecutor> device = make_cuda_executor(layout, recorder, options_of(job, *companions, request));
   if (!request.trace_kernels.empty()) device->trace_kernels();
   StartedExecutor engine;
   engine.losses = [&device = *device] {

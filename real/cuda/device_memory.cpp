@@ -31,6 +31,21 @@ struct EventPool::Free {
   }
 };
 
+// An event's way back, which knows where it was recorded.
+struct EventPool::Return {
+  std::shared_ptr<Free> free;
+  Stream stream;
+  void operator()(Event event) const {
+    std::lock_guard lock(free->mutex);
+    free->events.push_back(event);
+  }
+};
+
+void wait(Stream stream, const EventRef& event) {
+  const auto* from = std::get_deleter<EventPool::Return>(event);
+  if (from == nullptr || from->stream != stream) wait(stream, event.get());
+}
+
 EventPool::EventPool() : free_(std::make_shared<Free>()) {}
 
 EventRef EventPool::recorded(Stream stream) {
@@ -43,10 +58,7 @@ EventRef EventPool::recorded(Stream stream) {
     }
   }
   if (event == nullptr) event = make_event();
-  EventRef ref(event, [free = free_](Event back) {
-    std::lock_guard lock(free->mutex);
-    free->events.push_back(back);
-  });
+  EventRef ref(event, Return{free_, stream});
   record(event, stream);
   return ref;
 }
@@ -62,7 +74,7 @@ Block DeviceMemory::take(std::size_t bytes, Stream stream) {
   if (idle.empty()) return {cut(size), size};
   const Idle block = std::move(idle.back());
   idle.pop_back();
-  for (const EventRef& user : block.users) wait(stream, user.get());
+  for (const EventRef& user : block.users) wait(stream, user);
   return {block.memory, size};
 }
 

@@ -19,13 +19,18 @@ namespace moebius::cuda {
 // while someone may still wait for it.
 using EventRef = std::shared_ptr<EventState>;
 
+// From here the stream waits for what was recorded; on the event's own stream it does so anyway.
+void wait(Stream stream, const EventRef& event);
+
 class EventPool {
  public:
   EventPool();
   EventRef recorded(Stream stream);  // an event recorded there now
 
  private:
+  friend void wait(Stream stream, const EventRef& event);
   struct Free;
+  struct Return;
   std::shared_ptr<Free> free_;  // lives until the last event is back
 };
 

@@ -1,10 +1,13 @@
 #include "real/cuda/device_op.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "hw/error.h"
+#include "real/cuda/kernels_initial.h"
+#include "real/initial_values.h"
 
 namespace moebius::cuda {
 
@@ -76,16 +79,20 @@ DeviceOp::DeviceOp(DeviceRank& rank, const Submission& submission, std::int32_t 
       op_(submission.fragment->ops[index]),
       stream_(rank.stream(op_.lane)) {
   wait_for_operands();
+  if (rank_.turns != nullptr && !is_communication(op_.kind)) {
+    turn_ = std::unique_lock(rank_.turns->mutex);
+    if (rank_.turns->last) wait(stream_, rank_.turns->last);
+  }
   issued_.start = mark();
 }
 
 void DeviceOp::wait_for_writer(const DeviceTensor& tensor) {
-  if (tensor.written && tensor.writer_lane != op_.lane) wait(stream_, tensor.written.get());
+  if (tensor.written && tensor.writer_lane != op_.lane) wait(stream_, tensor.written);
 }
 
 void DeviceOp::wait_for_users(const DeviceTensor& tensor) {
   for (int lane = 0; lane < kNumLanes; ++lane) {
-    if (tensor.used[lane] && lane != static_cast<int>(op_.lane)) wait(stream_, tensor.used[lane].get());
+    if (tensor.used[lane] && lane != static_cast<int>(op_.lane)) wait(stream_, tensor.used[lane]);
   }
 }
 
@@ -164,6 +171,12 @@ void DeviceOp::fill_initial(const Tensor& description, const TensorRef& value) {
     fill(stream_, to.data, 0, static_cast<std::size_t>(to.elements() * element_size(to.storage)));
     return;
   }
+  if (rank_.store.drawn(description)) {
+    const Operand values = is_scaled(to.storage) ? scratch(to.rows, to.columns) : to;
+    draw(description, description.shards > 0 ? to.rows * rank_.store.shard_of(description) : 0, values);
+    if (is_scaled(to.storage)) quantise(stream_, values, to);
+    return;
+  }
   const Operand values = to.storage == Storage::kFp32 ? to : scratch(to.rows, to.columns);
   upload(rank_.store.initial_held(description), values);
   if (is_scaled(to.storage)) {
@@ -171,6 +184,32 @@ void DeviceOp::fill_initial(const Tensor& description, const TensorRef& value) {
   } else if (to.storage != Storage::kFp32) {
     convert(stream_, values, to);
   }
+}
+
+// Slots of experts hold all of them.
+void DeviceOp::draw(const Tensor& parameter, std::int64_t first, const Operand& y) {
+  const std::uint64_t seed = rank_.store.seed();
+  if (!parameter.slots)
+    return initial_values(stream_, initial_values_of(parameter, seed), {first, parameter.elements()}, y);
+  Tensor one = parameter;
+  one.experts = 1;
+  std::int64_t slot = 0;
+  for (const std::int32_t expert : *parameter.slots) {
+    one.first_expert = expert;
+    initial_values(stream_, initial_values_of(one, seed), {0, one.rows * one.columns},
+                   y.some_rows(one.rows * slot++, one.rows));
+  }
+}
+
+void DeviceOp::initial_part(const Tensor& parameter, std::int64_t first, const Operand& y) {
+  if (rank_.store.drawn(parameter) && !parameter.slots) return draw(parameter, first, y);
+  const std::vector<float> values = rank_.store.initial(parameter);
+  const auto last = std::min(first + y.elements(), static_cast<std::int64_t>(values.size()));
+  std::vector<float> part(values.begin() + std::min(first, last), values.begin() + last);
+  part.resize(static_cast<std::size_t>(y.elements()), 0.0F);
+  const Operand plain = y.storage == Storage::kFp32 ? y : scratch(y.rows, y.columns);
+  upload(part, plain);
+  if (y.storage != Storage::kFp32) convert(stream_, plain, y);
 }
 
 Operand DeviceOp::in_tensor(std::int32_t tensor) {
@@ -244,6 +283,10 @@ IssuedOp DeviceOp::finish() {
     rank_.store.put(result.tensor, result.value);
   }
   issued_.end = mark();
+  if (turn_.owns_lock()) {
+    rank_.turns->last = issued_.end;
+    turn_.unlock();
+  }
   for (const TensorRef& tensor : touched_) tensor->used[static_cast<int>(op_.lane)] = issued_.end;
   for (const TensorRef& tensor : written_) {
     tensor->used[static_cast<int>(op_.lane)] = issued_.end;

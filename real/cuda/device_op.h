@@ -7,6 +7,7 @@
 #include <array>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <vector>
 
@@ -44,6 +45,7 @@ struct CudaOptions {
   bool tensor_cores = true;  // own kernels on tensor cores; without: the plain ones
   std::optional<GroupedPath> grouped = {};  // not said: see grouped_path()
   ExchangeBy exchange = ExchangeBy::kNccl;
+  bool turns = false;  // ranks of a device compute one op at a time, so that each op's time is its own
   bool poison = false;  // new memory holds NaN, so that what no kernel writes shows
 };
 
@@ -62,6 +64,12 @@ class LossSlots {
   std::vector<double*> free_;
 };
 
+// Who computes on a device when its ranks take turns: the kernels of an op begin when those of the op before are done.
+struct DeviceTurns {
+  std::mutex mutex;  // held while an op's kernels are given
+  EventRef last;     // of the op before
+};
+
 // One rank's share of a device. Touched by its own thread only, but for what says otherwise.
 struct DeviceRank {
   DeviceRank(std::int32_t number, const RankClass& its_place, const CudaOptions& given_options,
@@ -76,6 +84,7 @@ struct DeviceRank {
   const RankClass* place;
   const CudaOptions* options;
   GemmLibrary* library;            // null: none
+  DeviceTurns* turns = nullptr;    // shared by the ranks of the device; null: they compute side by side
   EventPool events;                // any thread
   DeviceMemory memory;             // any thread
   DeviceMemory host_memory{true};  // any thread: of tensors that stand in the memory of the host
@@ -139,6 +148,8 @@ class DeviceOp {
   // A tensor like `x` on the device or in the memory of the host, for output i.
   Operand out_like(int i, const Operand& x);
   TensorRef make(std::int64_t rows, std::int64_t columns, Storage storage, std::int64_t period = 0);
+  // y, without scales, = what a parameter starts from, before rounding: the elements of all of it from `first` on.
+  void initial_part(const Tensor& parameter, std::int64_t first, const Operand& y);
   void upload(const std::vector<float>& values, const Operand& to);  // FP32
   // Keeps a tensor of the caller's until the op has run.
   void touch(const TensorRef& tensor) { touched_.push_back(tensor); }
@@ -161,12 +172,14 @@ class DeviceOp {
   void wait_for_operands();
   TensorRef ensure(std::int32_t tensor);
   void fill_initial(const Tensor& description, const TensorRef& value);
+  void draw(const Tensor& parameter, std::int64_t first, const Operand& y);  // from the seed
   TensorRef to_host(const TensorRef& value);
 
   DeviceRank& rank_;
   const Submission& submission_;
   const Op& op_;
   Stream stream_;
+  std::unique_lock<std::mutex> turn_;
   IssuedOp issued_;
   std::vector<TensorRef> touched_, written_;
   std::vector<Result> results_;

@@ -109,6 +109,12 @@ std::vector<float> DeviceStore::initial_held(const Tensor& tensor) const {
                             : cut_shard(initial(tensor), tensor, shard_index(tensor, options_));
 }
 
+bool DeviceStore::drawn(const Tensor& tensor) const {
+  const bool given = initial_.count(tensor.key) > 0 || (options_.weights && tensor.memory == MemoryKind::kWeights) ||
+                     (options_.states && tensor.memory == MemoryKind::kOptimizer);
+  return !given && !(tensor.slots && tensor.shards > 0);
+}
+
 TensorRef DeviceStore::kept(std::uint32_t key) const {
   const auto found = kept_.find(key);
   return found == kept_.end() ? nullptr : found->second.value;

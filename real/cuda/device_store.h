@@ -35,6 +35,10 @@ class DeviceStore {
   // Starting values of a parameter, before rounding: of the options, or what set_initial() said.
   std::vector<float> initial(const Tensor& tensor) const;
   std::vector<float> initial_held(const Tensor& tensor) const;  // of it, what this rank holds
+  // Whether they are drawn from the seed, so that the device can make them.
+  bool drawn(const Tensor& tensor) const;
+  std::uint64_t seed() const { return options_.seed; }
+  int shard_of(const Tensor& tensor) const { return shard_index(tensor, options_); }
   bool restores_states() const { return static_cast<bool>(options_.states); }
 
   // Between submissions: tensors of the whole run, by key.

@@ -47,10 +47,12 @@ void CudaExecutor::State::place_ranks() {
     if (first) {
       cuda::use_device(device);
       libraries.push_back(options.library_gemm ? cuda::open_gemm_library(no_library) : nullptr);
+      if (options.turns) turns.emplace_back();
     }
     const RankClass& place = layout.classes[layout.class_of_rank[rank]];
     ranks.push_back(std::make_unique<DeviceRank>(rank, place, options, libraries.back().get()));
     ranks.back()->device = device;
+    if (options.turns) ranks.back()->turns = &turns.back();
     ranks.back()->devices = &device_of_rank;
     if (first) anchors.push_back(cuda::align(ranks.back()->events, ranks.back()->upload, start));
   }
@@ -138,14 +140,22 @@ void CudaExecutor::State::wait_for_predecessors(DeviceRank& rank, const Submissi
   std::array<bool, kNumLanes> seen = {};
   for (const Op& op : submission.fragment->ops) {
     if (std::exchange(seen[static_cast<int>(op.lane)], true)) continue;
-    for (const EventRef& end : ends) cuda::wait(rank.stream(op.lane), end.get());
+    for (const EventRef& end : ends) cuda::wait(rank.stream(op.lane), end);
   }
+}
+
+// Before an op that follows them has begun.
+void CudaExecutor::State::make_routes(DeviceRank& rank, const Fragment& fragment) {
+  const int member = rank.place->group(GroupRole::kExpert).my_index;
+  for (const Op& op : fragment.ops)
+    if (op.route >= 0) rank.routes.get(fragment.routes[op.route], member, rank.memory, rank.upload);
 }
 
 CudaExecutor::State::IssuedPtr CudaExecutor::State::issue(int number, const Submission& submission) {
   DeviceRank& rank = *ranks[number];
   auto all = std::make_shared<Issued>();
   all->submission = submission;
+  make_routes(rank, *submission.fragment);
   wait_for_predecessors(rank, submission);
   rank.store.begin(submission);
   std::array<EventRef, kNumLanes> last = {};
@@ -167,7 +177,7 @@ IssuedOp CudaExecutor::State::issue_op(DeviceRank& rank, const Issued& all, std:
   const Op& op = fragment.ops[index];
   for (int i = 0; i < op.num_dependencies; ++i) {
     const std::int32_t before = fragment.dependencies[op.first_dependency + i];
-    if (fragment.ops[before].lane != op.lane) cuda::wait(rank.stream(op.lane), all.ops[before].end.get());
+    if (fragment.ops[before].lane != op.lane) cuda::wait(rank.stream(op.lane), all.ops[before].end);
   }
   if (trace) trace->begin({all.submission.sequence, index, rank.rank, op.kind});
   cuda::DeviceOp c(rank, all.submission, index);
@@ -314,7 +324,7 @@ std::vector<float> CudaExecutor::State::values_of(int number, const cuda::Tensor
   DeviceRank& rank = *ranks[number];
   cuda::use_device(rank.device);
   const cuda::Operand& x = tensor->operand;
-  if (tensor->written) cuda::wait(rank.upload, tensor->written.get());
+  if (tensor->written) cuda::wait(rank.upload, tensor->written);
   const cuda::DeviceTensor plain(rank.memory, rank.upload, x.rows, x.columns, cuda::Storage::kFp32);
   cuda::convert(rank.upload, x, plain.operand);
   std::vector<float> values(static_cast<std::size_t>(x.elements()));

@@ -52,6 +52,7 @@ struct CudaExecutor::State {
   void issue_all(int rank);
   Submission next_submission(int rank);
   IssuedPtr issue(int rank, const Submission& submission);
+  static void make_routes(cuda::DeviceRank& rank, const Fragment& fragment);
   void wait_for_predecessors(cuda::DeviceRank& rank, const Submission& submission);
   cuda::IssuedOp issue_op(cuda::DeviceRank& rank, const Issued& issued, std::int32_t index);
   void tell_observer(cuda::DeviceRank& rank, const Submission& submission, const Op& op);
@@ -72,6 +73,7 @@ struct CudaExecutor::State {
   std::string no_library;                                     // why there is none
   std::vector<std::unique_ptr<cuda::GemmLibrary>> libraries;  // by device; null: none
   const cuda::HostClock::time_point start = cuda::HostClock::now();
+  std::deque<cuda::DeviceTurns> turns;  // by device in use, where ranks take turns
   std::vector<std::unique_ptr<cuda::DeviceRank>> ranks;
   std::string no_nccl;                   // why there is none
   std::unique_ptr<cuda::Nccl> nccl;      // null: none, or one device

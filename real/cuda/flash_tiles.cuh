@@ -1,21 +1,22 @@
 // What attention on tensor cores shares between its passes: tiles of BF16 rows in shared memory, and products
-// of a warp's 16 rows with them. Tiles are words of neighbours along what a product sums over, in rows padded
-// by 4 words, so that the lanes of a fragment meet all banks.
+// of a warp's rows with them. Heads are widened to those a kernel is made for, with zeros. Rows are padded by
+// 4 words, an odd number of 16 bytes, so that 8 rows below each other meet all banks.
 #pragma once
 
+#include <algorithm>
+#include <type_traits>
+
 #include "real/cuda/kernels.h"
-#include "real/cuda/tensor_core.cuh"
+#include "real/cuda/warp_team.cuh"
 
 namespace moebius::cuda {
 
 // Largest heads, in fragments of 16 columns.
 inline constexpr int kHeadFragments = 12, kValueFragments = 8;
-inline constexpr int kRowsOfTeam = kTeamWarps * kFragmentRows;  // each warp has 16 of them
-inline constexpr int kPad = 4;
 
-// Words of `width` neighbours.
-MOEBIUS_BOTH constexpr int stride_of(std::int64_t width) {
-  return static_cast<int>(width / 2) + kPad;
+// Words of a tile's row of so many fragments.
+MOEBIUS_BOTH constexpr int stride_of(int fragments) {
+  return fragments * kFragmentWords + 4;
 }
 
 struct alignas(16) EightBf16 {
@@ -30,117 +31,212 @@ struct Stripe {
   MOEBIUS_DEVICE const std::uint16_t* at(std::int64_t row, std::int64_t column) const {
     return static_cast<const std::uint16_t*>(x.data) + (x.first_row + row) * x.columns + first + column;
   }
-  // Eight columns of a row; negative rows hold zeros.
-  MOEBIUS_DEVICE EightBf16 eight(std::int64_t row, std::int64_t column) const {
-    return row < 0 ? EightBf16{} : *reinterpret_cast<const EightBf16*>(at(row, column));
-  }
 };
-
-// tile[i][word of columns] = rows row_of(0), row_of(1), ... of the stripe.
-template <class RowOf>
-MOEBIUS_DEVICE void load_rows(const Team& team, const Stripe& stripe, int count, const RowOf& row_of,
-                              std::uint32_t* tile) {
-  const std::int64_t eights = stripe.width / 8;
-  team.each(count * eights, [&](std::int64_t i) {
-    const std::int64_t row = i / eights, part = i % eights;
-    const EightBf16 x = stripe.eight(row_of(row), part * 8);
-    for (int w = 0; w < 4; ++w) tile[row * stride_of(stripe.width) + part * 4 + w] = x.word[w];
-  });
-}
-
-// tile[column][word of rows] of the same.
-template <class RowOf>
-MOEBIUS_DEVICE void load_columns(const Team& team, const Stripe& stripe, int count, const RowOf& row_of,
-                                 std::uint32_t* tile) {
-  const std::int64_t pairs = count / 2;
-  team.each(pairs * stripe.width / 8, [&](std::int64_t i) {
-    const std::int64_t pair = i % pairs, column = i / pairs * 8;
-    const EightBf16 low = stripe.eight(row_of(2 * pair), column),
-                    high = stripe.eight(row_of(2 * pair + 1), column);
-    for (int c = 0; c < 8; ++c) {
-      const int shift = c % 2 * 16;
-      tile[(column + c) * stride_of(count) + pair] =
-          (low.word[c / 2] >> shift & 0xffffu) | (high.word[c / 2] >> shift & 0xffffu) << 16;
-    }
-  });
-}
-
-struct LeftWords {
-  std::uint32_t w[4];
-};
-struct RightWords {
-  std::uint32_t w[2];
-};
-
-// A tile whose rows a product takes as columns of its second operand.
-struct RightTile {
-  const std::uint32_t* words;
-  int stride;
-  int across, deep;  // fragments of 8 rows; of 8 words
-};
-
-// c[j] += a[i] tile[j][i]: left(thread, lane, i) gives the words of the first operand, c(thread, j) the sums.
-template <int kMostAcross, int kMostDeep, class Left, class Sums>
-MOEBIUS_DEVICE void multiply_tile(const Warp& warp, const RightTile& tile, const Left& left, const Sums& c) {
-  PerThread<LeftWords> a;
-  PerThread<RightWords> b;
-  MOEBIUS_UNROLL
-  for (int i = 0; i < kMostDeep; ++i) {
-    if (i >= tile.deep) continue;
-    warp.lanes([&](int thread, int lane) { a[thread] = left(thread, lane, i); });
-    MOEBIUS_UNROLL
-    for (int j = 0; j < kMostAcross; ++j) {
-      if (j >= tile.across) continue;
-      warp.lanes([&](int thread, int lane) {
-        const std::uint32_t* row =
-            tile.words + (j * kFragmentColumns + b_column(lane)) * tile.stride + i * kFragmentWords;
-        for (int r = 0; r < 2; ++r) b[thread].w[r] = row[b_word(lane, r)];
-      });
-      warp.template multiply<Multiplicand::kBf16>([&](int thread) {
-        return Fragments{c(thread, j), a[thread].w, b[thread].w};
-      });
-    }
-  }
-}
-
-// Words (lane, i) of 16 rows that stand in a tile.
-MOEBIUS_DEVICE LeftWords left_of_tile(const std::uint32_t* tile, int stride, int first_row, int lane, int i) {
-  LeftWords a;
-  for (int r = 0; r < 4; ++r)
-    a.w[r] = tile[(first_row + a_row(lane, r)) * stride + i * kFragmentWords + a_word(lane, r)];
-  return a;
-}
-
-// Rows [first, first + count) of a stripe.
-struct SomeRows {
-  Stripe stripe;
-  std::int64_t first, count;
-};
-
-// Words (lane, i) of 16 of these rows, from `row` on, as they stand in memory; zeros outside of them.
-MOEBIUS_DEVICE LeftWords left_of_rows(const SomeRows& x, std::int64_t row, int lane, int i) {
-  LeftWords a;
-  for (int r = 0; r < 4; ++r) {
-    const std::int64_t at = row + a_row(lane, r), column = i * 16 + a_word(lane, r) * 2;
-    const bool there = at < x.count && column < x.stripe.width;
-    a.w[r] = there ? *reinterpret_cast<const std::uint32_t*>(x.stripe.at(x.first + at, column)) : 0;
-  }
-  return a;
-}
-
-// Sums of 16 x 8 become words of 16 x 16: a lane holds the same elements of both.
-MOEBIUS_DEVICE LeftWords left_of_sums(const float* first, const float* second) {
-  return {{bf16_word(first[0], first[1]), bf16_word(first[2], first[3]), bf16_word(second[0], second[1]),
-           bf16_word(second[2], second[3])}};
-}
-
 MOEBIUS_DEVICE Stripe head_stripe(const Operand& x, std::int64_t head, std::int64_t width) {
   return {x, head * width, width};
 }
 
-// A tile of queries, or of keys, and one head.
-struct FlashPlace {
-  std::int64_t sequence, first, head;
+inline constexpr std::int64_t kMostRows = 1 << 30;
+// Who sees whom, as Attention says, in numbers of 32 bits.
+struct Sight {
+  int sequences, queries, keys, window, chunk;
+
+  explicit Sight(const Attention& a)
+      : sequences(static_cast<int>(a.sequences)),
+        queries(static_cast<int>(a.queries)),
+        keys(static_cast<int>(a.keys)),
+        window(static_cast<int>(a.window)),
+        chunk(static_cast<int>(a.chunk)) {}
+  MOEBIUS_DEVICE int key_row(int sequence, int key) const {
+    return (key / chunk * sequences + sequence) * chunk + key % chunk;
+  }
+  MOEBIUS_DEVICE int last_seen(int i) const { return keys - queries + i + 1; }
+  MOEBIUS_DEVICE int first_seen(int i) const {
+    const int last = last_seen(i);
+    return window > 0 && last > window ? last - window : 0;
+  }
 };
+
+// The rows of a tile: `count` are there, of which the first `together` stand one below the other.
+struct TileRows {
+  int together, count;
+};
+
+// Begins to copy rows row_of(0), row_of(1), ... of the stripe into a tile; the others are zeros. Eight
+// threads beside each other copy 128 bytes of a row.
+template <int kRows, int kFragments, class Team, class RowOf>
+MOEBIUS_DEVICE void copy_rows(const Team& team, const Stripe& stripe, const TileRows& rows,
+                              const RowOf& row_of, SharedWords tile) {
+  constexpr int kStep = Team::kThreads / 8, kParts = kFragments / 4;
+  static_assert(kRows % kStep == 0 && kFragments % 4 == 0);
+  team.each_thread([&](int thread) {
+    const int first = thread / 8, part = thread % 8, parts = static_cast<int>(stripe.width) / 8 - part;
+    const SharedWords to = tile + (first * stride_of(kFragments) + part * 4);
+    const auto copy = [&](int row, const std::uint16_t* from) {
+      MOEBIUS_UNROLL
+      for (int p = 0; p < kParts; ++p)
+        team.copy(to + (row * stride_of(kFragments) + p * 32), from + p * 64,
+                  first + row < rows.count && p * 8 < parts);
+    };
+    if (rows.together >= rows.count) {
+      const std::uint16_t* from = stripe.at(row_of(0) + first, part * 8);
+      const std::int64_t step = kStep * stripe.x.columns;
+      MOEBIUS_UNROLL
+      for (int i = 0; i < kRows / kStep; ++i, from += step) copy(i * kStep, from);
+    } else {
+      MOEBIUS_NO_UNROLL
+      for (int row = 0; row < kRows; row += kStep)
+        copy(row, stripe.at(row_of(first + row < rows.count ? first + row : 0), part * 8));
+    }
+  });
+}
+
+// Rows [first, first + count) of queries, or of keys that stand together.
+template <int kRows, int kFragments, class Team>
+MOEBIUS_DEVICE void copy_rows(const Team& team, const Stripe& stripe, int first, int count,
+                              SharedWords tile) {
+  copy_rows<kRows, kFragments>(
+      team, stripe, {kRows, count}, [&](int i) { return first + i; }, tile);
+}
+
+// Keys [key, last), as many as fit.
+template <int kRows, int kFragments, class Team>
+MOEBIUS_DEVICE void copy_keys(const Team& team, const Sight& sight, const Stripe& stripe, int sequence,
+                              int key, int last, SharedWords tile) {
+  const int together = sight.keys <= sight.chunk ? kRows : sight.chunk - key % sight.chunk;
+  copy_rows<kRows, kFragments>(
+      team, stripe, {together, last - key}, [&](int i) { return sight.key_row(sequence, key + i); }, tile);
+}
+
+struct FourWords {
+  std::uint32_t w[4];
+};
+
+// Words of the first operand of a product: fragment i of 16 rows of a tile, from `row` on.
+template <int kStride>
+MOEBIUS_DEVICE void load_left(const Warp& warp, SharedWords tile, int row, int i, PerThread<FourWords>& a) {
+  load_matrices<MatrixOrder::kRows>(
+      warp,
+      [&](int, int lane) {
+        return tile + (row + lane % 16) * kStride + (i * kFragmentWords + lane / 16 * 4);
+      },
+      [&](int thread) { return a[thread].w; });
+}
+
+// The second operand: rows of a tile as its columns (kRows), or as what the product sums over (kTransposed).
+// Words of fragment i of the sum and of 16 columns, the j-th: two for the first 8, two for the others.
+template <MatrixOrder order, int kStride>
+MOEBIUS_DEVICE void load_right(const Warp& warp, SharedWords tile, int i, int j, PerThread<FourWords>& b) {
+  load_matrices<order>(
+      warp,
+      [&](int, int lane) {
+        const int row = lane % 8, odd = lane / 8 % 2, second = lane / 16;
+        return order == MatrixOrder::kRows
+                   ? tile + ((second * 8 + row) * kStride + odd * 4) + (j * 16 * kStride + i * kFragmentWords)
+                   : tile + ((odd * 8 + row) * kStride + second * 4) + (i * 16 * kStride + j * 8);
+      },
+      [&](int thread) { return b[thread].w; });
+}
+
+// c[m][n] += a[m][i] b[i][n] for kM fragments of 16 rows, 2 kAcross of 8 columns, kDeep of the sum:
+// left(m, i, words) gives words of the first operand, c(thread, m, n) the sums.
+template <MatrixOrder order, int kStride, int kM, int kAcross, int kDeep, class Left, class Sums>
+MOEBIUS_DEVICE void multiply_tile(const Warp& warp, SharedWords tile, const Left& left, const Sums& c) {
+  PerThread<FourWords> a[kM], b;
+  MOEBIUS_UNROLL
+  for (int i = 0; i < kDeep; ++i) {
+    MOEBIUS_UNROLL
+    for (int m = 0; m < kM; ++m) left(m, i, a[m]);
+    MOEBIUS_UNROLL
+    for (int j = 0; j < kAcross; ++j) {
+      load_right<order, kStride>(warp, tile, i, j, b);
+      MOEBIUS_UNROLL
+      for (int m = 0; m < kM; ++m) {
+        MOEBIUS_UNROLL
+        for (int half = 0; half < 2; ++half) {
+          warp.template multiply<Multiplicand::kBf16>([&](int thread) {
+            return Fragments{c(thread, m, 2 * j + half), a[m][thread].w, &b[thread].w[2 * half]};
+          });
+        }
+      }
+    }
+  }
+}
+
+// Sums of 16 x 8 become words of 16 x 16: a lane holds the same elements of both.
+MOEBIUS_DEVICE FourWords left_of_sums(const float* first, const float* second) {
+  return {{rounded_pair(first[0], first[1]), rounded_pair(first[2], first[3]),
+           rounded_pair(second[0], second[1]), rounded_pair(second[2], second[3])}};
+}
+
+// Where a row of a result begins, from a column on.
+class RowOut {
+ public:
+  MOEBIUS_DEVICE RowOut(const Operand& x, std::int64_t row, std::int64_t column)
+      : bf16_(x.storage == Storage::kBf16),
+        data_(static_cast<char*>(x.data) + ((x.first_row + row) * x.columns + column) * (bf16_ ? 2 : 4)) {}
+  // Two neighbours, the first at an even column.
+  MOEBIUS_DEVICE void store(int column, float low, float high) const {
+    if (bf16_) {
+      *reinterpret_cast<std::uint32_t*>(data_ + 2 * column) = rounded_pair(low, high);
+    } else {
+      *reinterpret_cast<TwoFloats*>(data_ + 4 * column) = {low, high};
+    }
+  }
+
+ private:
+  struct alignas(8) TwoFloats {
+    float low, high;
+  };
+  bool bf16_;
+  char* data_;
+};
+
+inline constexpr float kLog2E = 1.4426950408889634f, kLn2 = 0.6931471805599453f;
+
+// What the product of a query and a key is multiplied by.
+inline double score_scale(const Attention& a) {
+  return a.score_scale / std::sqrt(static_cast<double>(a.head_dim));
+}
+
+// A tile of queries, or of keys, of a sequence and a head.
+struct FlashPlace {
+  int sequence, tile, head;
+};
+
+// In which order teams take their tiles: those that take longest, which have the lowest numbers, first, of as
+// many heads as L2 holds at once what their teams read.
+struct FlashOrder {
+  int sequences, tiles, heads, at_once;
+
+  FlashOrder(const Attention& a, std::int64_t tiles_of_sequence, std::int64_t number_of_heads,
+             std::int64_t bytes_of_head)
+      : sequences(static_cast<int>(a.sequences)),
+        tiles(static_cast<int>(tiles_of_sequence)),
+        heads(static_cast<int>(number_of_heads)) {
+    constexpr std::int64_t kL2 = 24 << 20;
+    const std::int64_t most = kL2 / std::max<std::int64_t>(bytes_of_head, 1);
+    at_once = static_cast<int>(std::clamp<std::int64_t>(most, 1, heads));
+  }
+  std::int64_t teams() const { return std::int64_t{sequences} * tiles * heads; }
+  MOEBIUS_DEVICE FlashPlace place(int item) const {
+    const int of_group = at_once * tiles * sequences, first = item / of_group * at_once;
+    const int count = heads - first < at_once ? heads - first : at_once;
+    const int rest = item % of_group / count;
+    return {rest % sequences, rest / sequences, first + item % of_group % count};
+  }
+};
+
+inline std::int64_t tiles_of(std::int64_t rows, std::int64_t tile) {
+  return (rows + tile - 1) / tile;
+}
+
+// f(its type) with the narrowest of a pass's three kernels, Kernel<head, value>, that has room for the heads.
+template <template <int, int> class Kernel, class F>
+auto with_widths(const Attention& a, const F& f) {
+  if (a.head_dim <= 64 && a.v_dim <= 64) return f(std::type_identity<Kernel<4, 4>>());
+  if (a.head_dim <= 128) return f(std::type_identity<Kernel<8, 8>>());
+  return f(std::type_identity<Kernel<kHeadFragments, kValueFragments>>());
+}
 
 }  // namespace moebius::cuda

@@ -5,7 +5,9 @@
 // at once; the work is in the stream's order.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <optional>
 
 #include "real/cuda/device.h"
 #include "real/cuda/storage.h"
@@ -46,7 +48,36 @@ struct GroupedGemm {
 // BF16 by BF16, or 8 bits by 8 bits whose scales change at ends of blocks along k.
 bool tensor_cores_take(const Gemm& product);
 void tile_gemm(Stream stream, const Gemm& product);
+// By the faster kernel of those that take it.
 void grouped_gemm(Stream stream, const GroupedGemm& grouped);
+void grouped_gemm_by_warps(Stream stream, const GroupedGemm& grouped);
+
+// ---- kernels_warpgroup_gemm.cu ----
+
+// What a Hopper device multiplies by whole warpgroups: BF16 forward, dx and dW, 8 bits forward, rows of which
+// each begins at 16 bytes.
+bool warpgroups_take(const GroupedGemm& grouped);
+// Tiles of `width` columns, 128 or 256; 0: whichever suits the size.
+void grouped_gemm_by_warpgroups(Stream stream, const GroupedGemm& grouped, int width = 0);
+// dx of 8 bits as they take it once turn_experts() has transposed each expert's weights: b is without memory.
+std::optional<GroupedGemm> turned_form(const GroupedGemm& grouped);
+// dW of 8 bits, once turn_rows() has transposed both operands.
+struct TurnedRows {
+  const std::uint8_t *a = nullptr, *b = nullptr;
+};
+bool warpgroups_take_turned_rows(const GroupedGemm& grouped);
+void grouped_gemm_of_turned_rows(Stream stream, const GroupedGemm& grouped, const TurnedRows& turned);
+
+// ---- kernels_turn.cu ----
+
+// Each expert's weights, [rows,columns] of `turned`'s columns and period, as their transposes.
+void turn_experts(Stream stream, const Operand& weights, const Operand& turned);
+// Rows of experts by blocks of kScaleBlock: y[block + expert][column][row of the block], zero where the row is
+// another expert's. x: a or b of the product.
+void turn_rows(Stream stream, const GroupedGemm& grouped, const Operand& x, std::uint8_t* y);
+inline std::int64_t turned_bytes(const GroupedGemm& grouped, const Operand& x) {
+  return (blocks_of(x.rows) + grouped.groups) * kScaleBlock * x.columns;
+}
 
 // ---- kernels_codes.cu ----
 
@@ -90,8 +121,14 @@ struct NormGrad {
   Operand dy, x, weight;
   Operand dx, dweight;  // dweight is added to
   Operand inverse_rms;  // [rows, 1] FP32, written: scratch
+  Operand parts;        // [columns, norm_grad_parts(rows)] FP32, written: scratch
   double epsilon = 1e-6;
 };
+// The gradient of the weight is summed over so many parts of the rows.
+inline std::int64_t norm_grad_parts(std::int64_t rows) {
+  constexpr std::int64_t kMostParts = 512, kLeastRows = 16;
+  return std::clamp<std::int64_t>(rows / kLeastRows, 1, kMostParts);
+}
 void rms_norm_grad(Stream stream, const NormGrad& grad);
 
 struct Rotation {
@@ -224,11 +261,10 @@ void attention_probabilities(Stream stream, const Attention& attention, const Op
 struct AttentionGrad {
   Operand d_o, o, lse;
   Operand dq, dk, dv;  // rows of keys that no query sees get zeros
-  Operand dot;         // [query rows, heads] FP32: scratch
+  Operand dot = {};        // [query rows, heads] FP32: scratch of attention_grad()
+  Operand workspace = {};  // FP32: scratch of flash_attention_grad()
 };
 void attention_grad(Stream stream, const Attention& attention, const AttentionGrad& grad);
-// Writes grad.dot, the sum of d_o * o for each query and head.
-void attention_dots(Stream stream, const Attention& attention, const AttentionGrad& grad);
 
 // ---- kernels_flash.cu, kernels_flash_grad.cu: the same on tensor cores ----
 
@@ -237,6 +273,7 @@ void attention_dots(Stream stream, const Attention& attention, const AttentionGr
 bool flash_takes(const Attention& attention);
 void flash_attention(Stream stream, const Attention& attention, const Operand& o, const Operand& lse);
 bool flash_grad_takes(const Attention& attention, const AttentionGrad& grad);
+std::int64_t flash_grad_workspace(const Attention& attention);  // its elements
 void flash_attention_grad(Stream stream, const Attention& attention, const AttentionGrad& grad);
 
 // ---- kernels_routed.cu ----
@@ -268,6 +305,24 @@ struct Pieces {
   std::int64_t first[kMostMembers] = {};  // row (combine) or element (reduce) where each begins
   int count = 0;
 };
+
+// Rows of several sources, one source's below the other's.
+struct GatheredPieces {
+  Operand of[kMostMembers];
+  const std::int32_t* rows[kMostMembers] = {};  // of each source
+  std::int64_t first[kMostMembers] = {};        // where its rows begin in the result
+  int count = 0;
+};
+// y[first[s] + i] = of[s][rows[s][i]], as gather_rows().
+void gather_pieces(Stream stream, const GatheredPieces& pieces, const Operand& y);
+struct PieceWeights {
+  const std::int32_t* choices[kMostMembers] = {};  // of each source
+  std::int64_t experts_per_rank = 1, member = 0;
+};
+// The same of weights, as gather_weights().
+void gather_piece_weights(Stream stream, const GatheredPieces& pieces, const PieceWeights& weights,
+                          const Operand& y);
+
 // y[token] = the sum over members, in their order, of row first + position[member][token]; negative: none.
 void sum_by_token(Stream stream, const Pieces& pieces, const std::int32_t* position, const Operand& y);
 // y[y_first + i] = the sum over members of their element first + i.

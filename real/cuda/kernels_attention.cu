@@ -232,14 +232,10 @@ void attention_probabilities(Stream stream, const Attention& attention, const Op
                Probabilities{attention, lse, p, score_scale(attention)});
 }
 
-void attention_dots(Stream stream, const Attention& attention, const AttentionGrad& grad) {
-  launch_teams(stream, attention.q.rows * attention.heads, Dot{attention, grad});
-}
-
 void attention_grad(Stream stream, const Attention& attention, const AttentionGrad& grad) {
   const float scale = score_scale(attention);
   const std::int64_t queries = attention.q.rows * attention.heads;
-  attention_dots(stream, attention, grad);
+  launch_teams(stream, queries, Dot{attention, grad});
   launch_teams(stream, queries, QueryGrad{attention, grad, scale});
   launch_teams(stream, attention.k.rows * attention.kv_heads, KeyGrad{attention, grad, scale});
 }

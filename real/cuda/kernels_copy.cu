@@ -1,4 +1,5 @@
 // Elements that move or change format.
+#include "real/cuda/eight.cuh"
 #include "real/cuda/kernels.h"
 #include "real/cuda/launch.cuh"
 #include "real/cuda/quantise.cuh"
@@ -11,6 +12,11 @@ struct Convert {
   MOEBIUS_DEVICE void operator()(std::int64_t index) const {
     store(y, index, load(x, index / x.columns, index % x.columns));
   }
+};
+
+struct ConvertEight {
+  Operand x, y;
+  MOEBIUS_DEVICE void operator()(std::int64_t i) const { store_eight(y, i * kEight, load_eight(x, i * kEight)); }
 };
 
 MOEBIUS_DEVICE void put_code(const Operand& y, std::int64_t row, std::int64_t column, float value,
@@ -64,12 +70,39 @@ struct Add {
   }
 };
 
+struct AddEight {
+  Operand a, b, y;
+  MOEBIUS_DEVICE void operator()(std::int64_t i) const {
+    Eight sum = load_eight(a, i * kEight);
+    const Eight more = load_eight(b, i * kEight);
+    for (int j = 0; j < kEight; ++j) sum.of[j] += more.of[j];
+    store_eight(y, i * kEight, sum);
+  }
+};
+
 struct CopyColumns {
   Columns c;
   Operand x, y;
   MOEBIUS_DEVICE void operator()(std::int64_t index) const {
     const std::int64_t row = index / c.width, column = index % c.width;
     store(y, row * y.columns + c.y_first + column, load(x, row, c.x_first + column));
+  }
+};
+
+struct CopyColumnsEight {
+  Columns c;
+  Operand x, y;
+  MOEBIUS_DEVICE void operator()(std::int64_t i) const {
+    const std::int64_t row = i * kEight / c.width, column = i * kEight % c.width;
+    store_eight(y, row * y.columns + c.y_first + column, load_eight(x, row * x.columns + c.x_first + column));
+  }
+};
+
+struct CopyFlatEight {
+  Operand x, y;
+  std::int64_t x_first, y_first;
+  MOEBIUS_DEVICE void operator()(std::int64_t i) const {
+    store_eight(y, y_first + i * kEight, load_eight(x, x_first + i * kEight));
   }
 };
 
@@ -122,6 +155,8 @@ struct MlaKeysGrad {
 }  // namespace
 
 void convert(Stream stream, const Operand& x, const Operand& y) {
+  if (in_eights(x) && in_eights(y) && x.elements() % kEight == 0)
+    return launch_elements(stream, x.elements() / kEight, ConvertEight{x, y});
   launch_elements(stream, x.elements(), Convert{x, y});
 }
 
@@ -137,15 +172,23 @@ void quantise(Stream stream, const Operand& x, const Operand& y) {
 }
 
 void add(Stream stream, const Operand& a, const Operand& b, const Operand& y) {
+  if (in_eights(a) && in_eights(b) && in_eights(y) && y.elements() % kEight == 0)
+    return launch_elements(stream, y.elements() / kEight, AddEight{a, b, y});
   launch_elements(stream, y.elements(), Add{a, b, y});
 }
 
 void copy_columns(Stream stream, const Columns& columns, const Operand& x, const Operand& y) {
-  launch_elements(stream, x.rows * columns.width, CopyColumns{columns, x, y});
+  const bool eights = rows_in_eights(x) && rows_in_eights(y) && columns.width % kEight == 0 &&
+                      columns.x_first % kEight == 0 && columns.y_first % kEight == 0;
+  const std::int64_t count = x.rows * columns.width;
+  if (eights) return launch_elements(stream, count / kEight, CopyColumnsEight{columns, x, y});
+  launch_elements(stream, count, CopyColumns{columns, x, y});
 }
 
 void copy_flat(Stream stream, const Operand& x, std::int64_t x_first, const Operand& y, std::int64_t y_first,
                std::int64_t count) {
+  if (in_eights(x, x_first) && in_eights(y, y_first) && count % kEight == 0)
+    return launch_elements(stream, count / kEight, CopyFlatEight{x, y, x_first, y_first});
   launch_elements(stream, count, CopyFlat{x, y, x_first, y_first});
 }
 

@@ -1,332 +1,606 @@
 // Gradients of causal attention on tensor cores, in two passes, so that every sum has one owner and one
 // order: dq by teams of 128 queries that go through the keys, dk and dv by teams of 128 keys that go through
-// the queries of all heads that share them. Both compute the exponentials p = exp(score - lse) again, and
-// with them ds = p * (do * v - D) * scale; p and ds are rounded to BF16 for the products that they weigh.
+// the queries of heads that share them. Both compute the exponentials p = exp(score - lse) again, and with
+// them ds = p * (do * v - D); p and ds are rounded to BF16 for the products that they weigh. The next tile
+// arrives while a tile is worked on.
 #include "hw/error.h"
 #include "real/cuda/flash_tiles.cuh"
 
 namespace moebius::cuda {
 namespace {
 
-constexpr int kKeys = 32, kKeyFragments = kKeys / kFragmentColumns;          // of the first pass at a time
-constexpr int kQueries = 16, kQueryFragments = kQueries / kFragmentColumns;  // of the second
-constexpr int kMostHeads = 2 * kHeadFragments, kMostValues = 2 * kValueFragments;  // of 8 columns
-
-// What both passes know of a score: where it stands, and what makes a gradient of it.
-struct ScoreGrad {
-  float p, ds;
-};
-MOEBIUS_DEVICE ScoreGrad grad_of(float score, float dp, float lse, float pull, float scale) {
-  const float p = expf(score * scale - lse);
-  return {p, p * (dp - pull) * scale};
-}
-
-struct FlashQueryGrad {
-  Attention a;
-  AttentionGrad g;
-  float scale;
-  std::int64_t query_tiles;
-
-  struct Held {
-    LeftWords q[kHeadFragments];
-    float dq[kMostHeads][4], score[kKeyFragments][4], dp[kKeyFragments][4];
-    float lse[2], pull[2];  // of the lane's two rows
-  };
-
-  struct Tiles {
-    std::uint32_t *d_o, *k, *v, *k_across;
-  };
-  static std::int64_t scratch_of(const Attention& a) {
-    return kRowsOfTeam * stride_of(a.v_dim) + kKeys * (stride_of(a.head_dim) + stride_of(a.v_dim)) +
-           a.head_dim * stride_of(kKeys);
-  }
-  MOEBIUS_DEVICE Tiles tiles(const Team& team) const {
-    Tiles t;
-    t.d_o = reinterpret_cast<std::uint32_t*>(team.scratch());
-    t.k = t.d_o + kRowsOfTeam * stride_of(a.v_dim);
-    t.v = t.k + kKeys * stride_of(a.head_dim);
-    t.k_across = t.v + kKeys * stride_of(a.v_dim);
-    return t;
-  }
-
-  MOEBIUS_DEVICE void operator()(const Team& team, std::int64_t item) const {
-    const std::int64_t rest = item / a.heads;
-    const FlashPlace at{rest / query_tiles, (query_tiles - 1 - rest % query_tiles) * kRowsOfTeam,
-                        item % a.heads};
-    const std::int64_t kv_head = at.head * a.kv_heads / a.heads, first_row = at.sequence * a.queries;
-    const Stripe k = head_stripe(a.k, kv_head, a.head_dim), v = head_stripe(a.v, kv_head, a.v_dim);
-    const Tiles t = tiles(team);
-    const auto query_row = [&](std::int64_t i) {
-      return at.first + i < a.queries ? first_row + at.first + i : std::int64_t{-1};
-    };
-    load_rows(team, head_stripe(g.d_o, at.head, a.v_dim), kRowsOfTeam, query_row, t.d_o);
-    PerThread<Held> held;
-    each_warp(team, [&](const Warp& warp) { begin(warp, at, held); });
-    const std::int64_t beyond = at.first + kRowsOfTeam < a.queries ? at.first + kRowsOfTeam : a.queries;
-    const std::int64_t last = a.last_seen(beyond - 1);
-    for (std::int64_t key = a.first_seen(at.first) / kKeys * kKeys; key < last; key += kKeys) {
-      const auto key_row = [&](std::int64_t i) {
-        return key + i < last ? a.key_row(at.sequence, key + i) : std::int64_t{-1};
-      };
-      team.sync();
-      load_rows(team, k, kKeys, key_row, t.k);
-      load_rows(team, v, kKeys, key_row, t.v);
-      load_columns(team, k, kKeys, key_row, t.k_across);
-      team.sync();
-      each_warp(team, [&](const Warp& warp) { add_keys(warp, at, key, t, held); });
-    }
-    each_warp(team, [&](const Warp& warp) { end(warp, at, held); });
-  }
-
-  MOEBIUS_DEVICE std::int64_t query(const Warp& warp, const FlashPlace& at) const {
-    return at.first + warp.index() * kFragmentRows;
-  }
-
-  MOEBIUS_DEVICE void begin(const Warp& warp, const FlashPlace& at, PerThread<Held>& held) const {
-    const SomeRows q{head_stripe(a.q, at.head, a.head_dim), at.sequence * a.queries, a.queries};
-    warp.lanes([&](int thread, int lane) {
-      Held& h = held[thread];
-      MOEBIUS_UNROLL
-      for (int i = 0; i < kHeadFragments; ++i) h.q[i] = left_of_rows(q, query(warp, at), lane, i);
-      MOEBIUS_UNROLL
-      for (int i = 0; i < 4 * kMostHeads; ++i) h.dq[i / 4][i % 4] = 0;
-      for (int i = 0; i < 2; ++i) {
-        const std::int64_t row = query(warp, at) + c_row(lane, 2 * i);
-        const std::int64_t index = (at.sequence * a.queries + row) * a.heads + at.head;
-        h.lse[i] = row < a.queries ? load(g.lse, index) : 0;
-        h.pull[i] = row < a.queries ? load(g.dot, index) : 0;
-      }
-    });
-  }
-
-  MOEBIUS_DEVICE void add_keys(const Warp& warp, const FlashPlace& at, std::int64_t key, const Tiles& t,
-                               PerThread<Held>& held) const {
-    warp.lanes([&](int thread, int) {
-      MOEBIUS_UNROLL
-      for (int i = 0; i < 4 * kKeyFragments; ++i)
-        held[thread].score[i / 4][i % 4] = held[thread].dp[i / 4][i % 4] = 0;
-    });
-    multiply_tile<kKeyFragments, kHeadFragments>(
-        warp, {t.k, stride_of(a.head_dim), kKeyFragments, static_cast<int>(a.head_dim / 16)},
-        [&](int thread, int, int i) { return held[thread].q[i]; },
-        [&](int thread, int j) { return held[thread].score[j]; });
-    multiply_tile<kKeyFragments, kValueFragments>(
-        warp, {t.v, stride_of(a.v_dim), kKeyFragments, static_cast<int>(a.v_dim / 16)},
-        [&](int, int lane, int i) {
-          return left_of_tile(t.d_o, stride_of(a.v_dim), warp.index() * kFragmentRows, lane, i);
-        },
-        [&](int thread, int j) { return held[thread].dp[j]; });
-    warp.lanes([&](int thread, int lane) {
-      Held& h = held[thread];
-      MOEBIUS_UNROLL
-      for (int i = 0; i < 4 * kKeyFragments; ++i) {
-        const int r = i % 4;
-        const std::int64_t row = query(warp, at) + c_row(lane, r);
-        const std::int64_t seen = key + i / 4 * kFragmentColumns + c_column(lane, r);
-        const bool counts = row < a.queries && seen >= a.first_seen(row) && seen < a.last_seen(row);
-        float& s = h.score[i / 4][r];
-        s = counts ? grad_of(s, h.dp[i / 4][r], h.lse[r / 2], h.pull[r / 2], scale).ds : 0;
-      }
-    });
-    multiply_tile<kMostHeads, kKeys / 16>(
-        warp, {t.k_across, stride_of(kKeys), static_cast<int>(a.head_dim / kFragmentColumns), kKeys / 16},
-        [&](int thread, int, int i) {
-          return left_of_sums(held[thread].score[2 * i], held[thread].score[2 * i + 1]);
-        },
-        [&](int thread, int j) { return held[thread].dq[j]; });
-  }
-
-  MOEBIUS_DEVICE void end(const Warp& warp, const FlashPlace& at, PerThread<Held>& held) const {
-    warp.lanes([&](int thread, int lane) {
-      MOEBIUS_UNROLL
-      for (int i = 0; i < 4 * kMostHeads; ++i) {
-        const std::int64_t column = i / 4 * kFragmentColumns + c_column(lane, i % 4);
-        const std::int64_t row = query(warp, at) + c_row(lane, i % 4);
-        if (row < a.queries && column < a.head_dim)
-          store(g.dq, (at.sequence * a.queries + row) * g.dq.columns + at.head * a.head_dim + column,
-                held[thread].dq[i / 4][i % 4]);
-      }
-    });
-  }
+// What both passes read of each query and head, [sequence * heads + head][query], queries filled up to whole
+// tiles: lse in exponents of two, infinite for those that are not there, so that their p is 0; and D.
+struct RowNumbers {
+  static constexpr int kTile = 64;
+  float *lse, *dot;
+  int stride;
 };
 
-struct FlashKeyGrad {
+// A warp takes 8 queries at a time, four lanes each.
+struct FlashDots {
+  static constexpr int kWarps = 8, kBlocks = 4, kScratch = 4;
+  static constexpr int kParts = kValueFragments / 2;  // of 8 columns, for each lane
+
   Attention a;
   AttentionGrad g;
-  float scale;
-  std::int64_t key_tiles;  // of a chunk of a sequence
+  RowNumbers numbers;
+  int tiles;
 
-  struct Held {
-    float dk[kMostHeads][4], dv[kMostValues][4];
-    float score[kQueryFragments][4], dp[kQueryFragments][4];  // [key][query]
-  };
-
-  struct Tiles {
-    std::uint32_t *k, *v, *q, *d_o, *q_across, *d_o_across;
-  };
-  static std::int64_t scratch_of(const Attention& a) {
-    const std::int64_t rows = stride_of(a.head_dim) + stride_of(a.v_dim);
-    return (kRowsOfTeam + kQueries) * rows + (a.head_dim + a.v_dim) * stride_of(kQueries);
-  }
-  MOEBIUS_DEVICE Tiles tiles(const Team& team) const {
-    Tiles t;
-    t.k = reinterpret_cast<std::uint32_t*>(team.scratch());
-    t.v = t.k + kRowsOfTeam * stride_of(a.head_dim);
-    t.q = t.v + kRowsOfTeam * stride_of(a.v_dim);
-    t.d_o = t.q + kQueries * stride_of(a.head_dim);
-    t.q_across = t.d_o + kQueries * stride_of(a.v_dim);
-    t.d_o_across = t.q_across + a.head_dim * stride_of(kQueries);
-    return t;
-  }
-
-  // Keys of one chunk stand one below the other.
-  struct Keys {
-    std::int64_t sequence, first, row, count, kv_head;  // key; its row; keys of the tile
-  };
-  MOEBIUS_DEVICE Keys keys_of(std::int64_t item) const {
-    const std::int64_t kv_head = item % a.kv_heads, tile = item / a.kv_heads % key_tiles;
-    const std::int64_t rest = item / a.kv_heads / key_tiles;  // chunk * sequences + sequence
-    const std::int64_t within = tile * kRowsOfTeam;
-    const std::int64_t count = a.chunk - within < kRowsOfTeam ? a.chunk - within : kRowsOfTeam;
-    return {rest % a.sequences, rest / a.sequences * a.chunk + within, rest * a.chunk + within, count,
-            kv_head};
-  }
-
-  MOEBIUS_DEVICE void operator()(const Team& team, std::int64_t item) const {
-    const Keys keys = keys_of(item);
-    const Tiles t = tiles(team);
-    const auto key_row = [&](std::int64_t i) { return i < keys.count ? keys.row + i : std::int64_t{-1}; };
-    load_rows(team, head_stripe(a.k, keys.kv_head, a.head_dim), kRowsOfTeam, key_row, t.k);
-    load_rows(team, head_stripe(a.v, keys.kv_head, a.v_dim), kRowsOfTeam, key_row, t.v);
-    PerThread<Held> held;
-    each_warp(team, [&](const Warp& warp) {
-      warp.lanes([&](int thread, int) {
+  MOEBIUS_DEVICE void operator()(const WarpTeam<kWarps>& team, int item) const {
+    const int heads = static_cast<int>(a.heads), head = item % heads, tile = item / heads % tiles;
+    const int sequence = item / heads / tiles, queries = static_cast<int>(a.queries);
+    const Stripe o = head_stripe(g.o, head, a.v_dim), d_o = head_stripe(g.d_o, head, a.v_dim);
+    PerThread<float> sum;
+    team.each_warp([&](const Warp& warp) {
+      const auto query_of = [&](int lane) { return tile * RowNumbers::kTile + warp.index() * 8 + lane / 4; };
+      warp.lanes([&](int thread, int lane) {
+        const int query = query_of(lane);
+        float& mine = sum[thread] = 0;
         MOEBIUS_UNROLL
-        for (int i = 0; i < 4 * kMostHeads; ++i) held[thread].dk[i / 4][i % 4] = 0;
-        MOEBIUS_UNROLL
-        for (int i = 0; i < 4 * kMostValues; ++i) held[thread].dv[i / 4][i % 4] = 0;
+        for (int i = 0; i < kParts; ++i) {
+          const int column = (i * 4 + lane % 4) * 8;
+          if (query >= queries || column >= a.v_dim) continue;
+          const std::int64_t row = std::int64_t{sequence} * queries + query;
+          const EightBf16 x = *reinterpret_cast<const EightBf16*>(o.at(row, column)),
+                          y = *reinterpret_cast<const EightBf16*>(d_o.at(row, column));
+          MOEBIUS_UNROLL
+          for (int w = 0; w < 4; ++w) {
+            mine += float_of_bits(x.word[w] << 16) * float_of_bits(y.word[w] << 16);
+            mine += float_of_bits(x.word[w] & 0xffff0000u) * float_of_bits(y.word[w] & 0xffff0000u);
+          }
+        }
+      });
+      warp.join_rows([&](int thread) -> float& { return sum[thread]; },
+                     [](float x, float y) { return x + y; });
+      warp.lanes([&](int thread, int lane) {
+        if (lane % 4 != 0) return;
+        const int query = query_of(lane);
+        const std::int64_t at = (std::int64_t{sequence} * heads + head) * numbers.stride + query;
+        const std::int64_t row = std::int64_t{sequence} * queries + query;
+        numbers.lse[at] = query < queries ? load(g.lse, row * heads + head) * kLog2E : INFINITY;
+        numbers.dot[at] = query < queries ? sum[thread] : 0;
       });
     });
-    // Query i stands at position keys - queries + i.
-    const std::int64_t before = a.keys - a.queries, last_key = keys.first + keys.count - 1;
-    const std::int64_t first = keys.first > before ? keys.first - before : 0;
-    std::int64_t last = keys.first < a.keys ? a.queries : 0;
-    if (a.window > 0 && last_key + a.window - before < last) last = last_key + a.window - before;
-    const std::int64_t share = a.heads / a.kv_heads;
-    for (std::int64_t head = keys.kv_head * share; head < (keys.kv_head + 1) * share; ++head) {
-      for (std::int64_t query = first / kQueries * kQueries; query < last; query += kQueries)
-        add_queries(team, keys, {keys.sequence, query, head}, t, held);
+  }
+};
+static_assert(FlashDots::kWarps * 8 == RowNumbers::kTile);
+
+// Of queries [first, first + rows) and keys [key, key + keys): whether one sees one; whether all see all.
+MOEBIUS_DEVICE bool sees(const Sight& sight, int first, int rows, int key, int keys) {
+  return first < sight.queries && key < sight.last_seen(first + rows - 1) &&
+         key + keys > sight.first_seen(first);
+}
+MOEBIUS_DEVICE bool sees_all(const Sight& sight, int first, int rows, int key, int keys) {
+  return key + keys <= sight.last_seen(first) && key >= sight.first_seen(first + rows - 1);
+}
+
+// Wide heads leave a warp registers for the sums of 16 queries, and then for their q and do; narrower ones
+// for the sums of 32, whose q and do are read from shared memory again and again.
+template <int kHead, int kValue>
+struct FlashQueryGrad {
+  static constexpr int kM = kHead > 8 ? 1 : 2, kWarps = 8 / kM, kBlocks = kM;
+  static constexpr bool kKept = kM == 1;
+  static constexpr int kRowsOfWarp = kM * kFragmentRows, kQueries = kWarps * kRowsOfWarp;
+  static constexpr int kKeys = 32, kColumns = kKeys / kFragmentColumns;
+  static constexpr int kHeadStride = stride_of(kHead), kValueStride = stride_of(kValue);
+  static constexpr int kKeyWords = kKeys * (kHeadStride + kValueStride);  // of k and v
+  static constexpr int kScratch = kQueries * (kHeadStride + kValueStride) + 2 * kKeyWords;
+  using Team = WarpTeam<kWarps>;
+
+  Attention a;
+  AttentionGrad g;
+  Sight sight;
+  RowNumbers numbers;
+  float score_scale;
+  FlashOrder order;
+
+  struct Held {
+    float dq[kM][2 * kHead][4], score[kM][kColumns][4], dp[kM][kColumns][4];
+    float lse[kM][2], dot[kM][2];  // of the lane's rows
+    FourWords q[kKept ? kHead : 1], d_o[kKept ? kValue : 1];
+  };
+  struct Tiles {
+    SharedWords q, d_o, keys;
+  };
+
+  // Later queries see more keys.
+  MOEBIUS_DEVICE void operator()(const Team& team, int item) const {
+    const FlashPlace at = order.place(item);
+    const int query = (order.tiles - 1 - at.tile) * kQueries;
+    const int kv_head = at.head / static_cast<int>(a.heads / a.kv_heads);
+    const int count = sight.queries - query < kQueries ? sight.queries - query : kQueries;
+    const int last = sight.last_seen(query + count - 1), row = at.sequence * sight.queries + query;
+    const SharedWords scratch(team.scratch());
+    const Tiles t{scratch, scratch + kQueries * kHeadStride,
+                  scratch + kQueries * (kHeadStride + kValueStride)};
+    const auto copy = [&](int key, SharedWords to) {
+      copy_keys<kKeys, kHead>(team, sight, head_stripe(a.k, kv_head, a.head_dim), at.sequence, key, last, to);
+      copy_keys<kKeys, kValue>(team, sight, head_stripe(a.v, kv_head, a.v_dim), at.sequence, key, last,
+                               to + kKeys * kHeadStride);
+    };
+    int key = sight.first_seen(query) / kKeys * kKeys, odd = 0;
+    copy_rows<kQueries, kHead>(team, head_stripe(a.q, at.head, a.head_dim), row, count, t.q);
+    copy_rows<kQueries, kValue>(team, head_stripe(g.d_o, at.head, a.v_dim), row, count, t.d_o);
+    copy(key, t.keys);
+    PerThread<Held> held;
+    team.each_warp([&](const Warp& warp) { begin(warp, at, query + warp.index() * kRowsOfWarp, held); });
+    if constexpr (kKept) {
+      team.wait();
+      team.sync();
+      team.each_warp([&](const Warp& warp) { keep(warp, t, held); });
     }
-    each_warp(team, [&](const Warp& warp) { end(warp, keys, held); });
+    for (; key < last; key += kKeys, odd ^= 1) {
+      team.wait();
+      team.sync();
+      if (key + kKeys < last) copy(key + kKeys, t.keys + (odd ^ 1) * kKeyWords);
+      team.each_warp([&](const Warp& warp) {
+        const int first = query + warp.index() * kRowsOfWarp;
+        if (!sees(sight, first, kRowsOfWarp, key, kKeys)) return;
+        score(warp, t, t.keys + odd * kKeyWords, held);
+        if (!sees_all(sight, first, kRowsOfWarp, key, kKeys)) mask(warp, first, key, held);
+        differentiate(warp, held);
+        add_keys(warp, t.keys + odd * kKeyWords, held);
+      });
+    }
+    team.each_warp([&](const Warp& warp) { end(warp, at, query + warp.index() * kRowsOfWarp, held); });
   }
 
-  MOEBIUS_DEVICE void add_queries(const Team& team, const Keys& keys, const FlashPlace& at, const Tiles& t,
-                                  PerThread<Held>& held) const {
-    const std::int64_t first_row = at.sequence * a.queries;
-    const auto row_of = [&](std::int64_t i) {
-      return at.first + i < a.queries ? first_row + at.first + i : std::int64_t{-1};
-    };
-    const Stripe q = head_stripe(a.q, at.head, a.head_dim), d_o = head_stripe(g.d_o, at.head, a.v_dim);
-    team.sync();
-    load_rows(team, q, kQueries, row_of, t.q);
-    load_rows(team, d_o, kQueries, row_of, t.d_o);
-    load_columns(team, q, kQueries, row_of, t.q_across);
-    load_columns(team, d_o, kQueries, row_of, t.d_o_across);
-    team.sync();
-    each_warp(team, [&](const Warp& warp) {
-      score(warp, t, held);
-      differentiate(warp, keys, at, held);
-      add_products(warp, t, held);
+  MOEBIUS_DEVICE void begin(const Warp& warp, const FlashPlace& at, int first, PerThread<Held>& held) const {
+    warp.lanes([&](int thread, int lane) {
+      Held& h = held[thread];
+      MOEBIUS_UNROLL
+      for (int m = 0; m < kM; ++m) {
+        MOEBIUS_UNROLL
+        for (int i = 0; i < 8 * kHead; ++i) h.dq[m][i / 4][i % 4] = 0;
+        MOEBIUS_UNROLL
+        for (int half = 0; half < 2; ++half) {
+          const int row = first + m * kFragmentRows + c_row(lane, 2 * half);
+          const std::int64_t index = (std::int64_t{at.sequence} * a.heads + at.head) * numbers.stride + row;
+          h.lse[m][half] = row < sight.queries ? numbers.lse[index] : INFINITY;
+          h.dot[m][half] = row < sight.queries ? numbers.dot[index] : 0;
+        }
+      }
+    });
+  }
+
+  MOEBIUS_DEVICE void keep(const Warp& warp, const Tiles& t, PerThread<Held>& held) const {
+    const int row = warp.index() * kRowsOfWarp;
+    PerThread<FourWords> w;
+    MOEBIUS_UNROLL
+    for (int i = 0; i < kHead; ++i) {
+      load_left<kHeadStride>(warp, t.q, row, i, w);
+      warp.lanes([&](int thread, int) { held[thread].q[i] = w[thread]; });
+    }
+    MOEBIUS_UNROLL
+    for (int i = 0; i < kValue; ++i) {
+      load_left<kValueStride>(warp, t.d_o, row, i, w);
+      warp.lanes([&](int thread, int) { held[thread].d_o[i] = w[thread]; });
+    }
+  }
+
+  MOEBIUS_DEVICE void score(const Warp& warp, const Tiles& t, SharedWords keys, PerThread<Held>& held) const {
+    warp.lanes([&](int thread, int) {
+      MOEBIUS_UNROLL
+      for (int m = 0; m < kM; ++m) {
+        MOEBIUS_UNROLL
+        for (int i = 0; i < 4 * kColumns; ++i)
+          held[thread].score[m][i / 4][i % 4] = held[thread].dp[m][i / 4][i % 4] = 0;
+      }
+    });
+    const int row = warp.index() * kRowsOfWarp;
+    multiply_tile<MatrixOrder::kRows, kHeadStride, kM, kColumns / 2, kHead>(
+        warp, keys,
+        [&](int m, int i, PerThread<FourWords>& w) {
+          if constexpr (kKept) {
+            warp.lanes([&](int thread, int) { w[thread] = held[thread].q[i]; });
+          } else {
+            load_left<kHeadStride>(warp, t.q, row + m * kFragmentRows, i, w);
+          }
+        },
+        [&](int thread, int m, int n) { return held[thread].score[m][n]; });
+    multiply_tile<MatrixOrder::kRows, kValueStride, kM, kColumns / 2, kValue>(
+        warp, keys + kKeys * kHeadStride,
+        [&](int m, int i, PerThread<FourWords>& w) {
+          if constexpr (kKept) {
+            warp.lanes([&](int thread, int) { w[thread] = held[thread].d_o[i]; });
+          } else {
+            load_left<kValueStride>(warp, t.d_o, row + m * kFragmentRows, i, w);
+          }
+        },
+        [&](int thread, int m, int n) { return held[thread].dp[m][n]; });
+  }
+
+  MOEBIUS_DEVICE void mask(const Warp& warp, int first, int key, PerThread<Held>& held) const {
+    warp.lanes([&](int thread, int lane) {
+      MOEBIUS_UNROLL
+      for (int m = 0; m < kM; ++m) {
+        MOEBIUS_UNROLL
+        for (int half = 0; half < 2; ++half) {
+          const int row = first + m * kFragmentRows + c_row(lane, 2 * half);
+          const int from = sight.first_seen(row) - key - c_column(lane, 0);
+          const int to = sight.last_seen(row) - key - c_column(lane, 0);
+          MOEBIUS_UNROLL
+          for (int i = 0; i < 2 * kColumns; ++i) {
+            const int column = i / 2 * kFragmentColumns + i % 2;
+            if (column < from || column >= to) held[thread].score[m][i / 2][2 * half + i % 2] = -INFINITY;
+          }
+        }
+      }
+    });
+  }
+
+  // Scores become ds.
+  MOEBIUS_DEVICE void differentiate(const Warp& warp, PerThread<Held>& held) const {
+    warp.lanes([&](int thread, int) {
+      Held& h = held[thread];
+      MOEBIUS_UNROLL
+      for (int m = 0; m < kM; ++m) {
+        MOEBIUS_UNROLL
+        for (int i = 0; i < 4 * kColumns; ++i) {
+          float& s = h.score[m][i / 4][i % 4];
+          const int half = i % 4 / 2;
+          s = fast_exp2(s * (score_scale * kLog2E) - h.lse[m][half]) *
+              (h.dp[m][i / 4][i % 4] - h.dot[m][half]);
+        }
+      }
+    });
+  }
+
+  MOEBIUS_DEVICE void add_keys(const Warp& warp, SharedWords keys, PerThread<Held>& held) const {
+    multiply_tile<MatrixOrder::kTransposed, kHeadStride, kM, kHead, kKeys / 16>(
+        warp, keys,
+        [&](int m, int i, PerThread<FourWords>& w) {
+          warp.lanes([&](int thread, int) {
+            w[thread] = left_of_sums(held[thread].score[m][2 * i], held[thread].score[m][2 * i + 1]);
+          });
+        },
+        [&](int thread, int m, int n) { return held[thread].dq[m][n]; });
+  }
+
+  MOEBIUS_DEVICE void end(const Warp& warp, const FlashPlace& at, int first, PerThread<Held>& held) const {
+    warp.lanes([&](int thread, int lane) {
+      MOEBIUS_UNROLL
+      for (int m = 0; m < kM; ++m) {
+        MOEBIUS_UNROLL
+        for (int half = 0; half < 2; ++half) {
+          const int row = first + m * kFragmentRows + c_row(lane, 2 * half);
+          if (row >= sight.queries) continue;
+          const RowOut out(g.dq, at.sequence * sight.queries + row, at.head * a.head_dim + c_column(lane, 0));
+          const int width = static_cast<int>(a.head_dim);
+          MOEBIUS_UNROLL
+          for (int n = 0; n < 2 * kHead; ++n) {
+            const float* dq = &held[thread].dq[m][n][2 * half];
+            if (n * kFragmentColumns < width)
+              out.store(n * kFragmentColumns, dq[0] * score_scale, dq[1] * score_scale);
+          }
+        }
+      }
+    });
+  }
+};
+
+// Scores stand the other way round here, [key][query], so that p and ds are first operands as they are. A
+// team takes some of the heads that share its keys; where these are not all, sum_parts() adds up what they
+// leave.
+template <int kHead, int kValue>
+struct FlashKeyGrad {
+  static constexpr int kWarps = 8, kBlocks = 1, kKeys = kWarps * kFragmentRows;
+  static constexpr int kQueries = kHead > 8 ? 32 : 64, kColumns = kQueries / kFragmentColumns;
+  static constexpr int kHeadStride = stride_of(kHead), kValueStride = stride_of(kValue);
+  static constexpr int kQueryWords = kQueries * (kHeadStride + kValueStride + 2);  // of q, do, lse and D
+  static constexpr int kScratch = kKeys * (kHeadStride + kValueStride) + 2 * kQueryWords;
+  static_assert(RowNumbers::kTile % kQueries == 0);
+  using Team = WarpTeam<kWarps>;
+
+  Attention a;
+  Operand d_o, dk, dv;  // dk and dv of one part below those of the other
+  Sight sight;
+  RowNumbers numbers;
+  float score_scale;
+  FlashOrder order;  // of kv_heads * parts
+  int parts, tiles_of_chunk;
+
+  struct Held {
+    float dk[2 * kHead][4], dv[2 * kValue][4];
+    float score[kColumns][4], dp[kColumns][4];
+  };
+  struct Tiles {
+    SharedWords k, v, q, d_o;
+    const float *lse, *dot;
+  };
+  // Keys of one chunk stand one below the other: those of a tile.
+  struct Keys {
+    int first, row, count;
+  };
+  struct alignas(8) Two {
+    float of[2];
+  };
+  // A tile of queries of a head.
+  struct Step {
+    int head, query;
+  };
+
+  // Earlier keys are seen by more queries.
+  MOEBIUS_DEVICE void operator()(const Team& team, int item) const {
+    const FlashPlace at = order.place(item);
+    const int chunk = at.tile / tiles_of_chunk, within = at.tile % tiles_of_chunk * kKeys;
+    const Keys keys{chunk * sight.chunk + within,
+                    (chunk * sight.sequences + at.sequence) * sight.chunk + within,
+                    sight.chunk - within < kKeys ? sight.chunk - within : kKeys};
+    const int kv_head = at.head / parts, part = at.head % parts;
+    // Query i stands at position keys - queries + i.
+    const int before = sight.keys - sight.queries;
+    const int first = (keys.first > before ? keys.first - before : 0) / kQueries * kQueries;
+    int last = keys.first < sight.keys ? sight.queries : 0;
+    const int beyond = keys.first + keys.count - 1 + sight.window - before;
+    if (sight.window > 0 && beyond < last) last = beyond;
+    const int share = static_cast<int>(a.heads / a.kv_heads) / parts;
+    const int end_head = (at.head + 1) * share;
+    Step step{at.head * share, first};
+
+    PerThread<Held> held;
+    team.each_warp([&](const Warp& warp) { begin(warp, held); });
+    if (first < last) {
+      const SharedWords scratch(team.scratch());
+      const SharedWords k = scratch, v = scratch + kKeys * kHeadStride;
+      copy_rows<kKeys, kHead>(team, head_stripe(a.k, kv_head, a.head_dim), keys.row, keys.count, k);
+      copy_rows<kKeys, kValue>(team, head_stripe(a.v, kv_head, a.v_dim), keys.row, keys.count, v);
+      copy(team, at.sequence, step, tiles(team, 0));
+      for (int odd = 0; step.head < end_head; odd ^= 1) {
+        team.wait();
+        team.sync();
+        const Step next = step.query + kQueries < last ? Step{step.head, step.query + kQueries}
+                                                       : Step{step.head + 1, first};
+        if (next.head < end_head) copy(team, at.sequence, next, tiles(team, odd ^ 1));
+        const Tiles t = tiles(team, odd);
+        team.each_warp([&](const Warp& warp) {
+          const int key = keys.first + warp.index() * kFragmentRows;
+          if (!sees(sight, step.query, kQueries, key, kFragmentRows)) return;
+          score(warp, t, held);
+          if (!sees_all(sight, step.query, kQueries, key, kFragmentRows)) mask(warp, step.query, key, held);
+          differentiate(warp, t, held);
+          add_queries(warp, t, held);
+        });
+        step = next;
+      }
+    }
+    team.each_warp([&](const Warp& warp) { end(warp, keys, kv_head, part, held); });
+  }
+
+  MOEBIUS_DEVICE Tiles tiles(const Team& team, int odd) const {
+    constexpr int kOfKeys = kKeys * (kHeadStride + kValueStride);
+    const SharedWords scratch(team.scratch());
+    const int q = kOfKeys + odd * kQueryWords, lse = q + kQueries * (kHeadStride + kValueStride);
+    return {scratch,
+            scratch + kKeys * kHeadStride,
+            scratch + q,
+            scratch + (q + kQueries * kHeadStride),
+            team.scratch() + lse,
+            team.scratch() + (lse + kQueries)};
+  }
+
+  MOEBIUS_DEVICE void copy(const Team& team, int sequence, const Step& step, const Tiles& t) const {
+    const int row = sequence * sight.queries + step.query, count = sight.queries - step.query;
+    copy_rows<kQueries, kHead>(team, head_stripe(a.q, step.head, a.head_dim), row, count, t.q);
+    copy_rows<kQueries, kValue>(team, head_stripe(d_o, step.head, a.v_dim), row, count, t.d_o);
+    const std::int64_t first = (std::int64_t{sequence} * a.heads + step.head) * numbers.stride + step.query;
+    team.each_thread([&](int thread) {
+      constexpr int kCopies = kQueries / 4;
+      const int at = thread % kCopies * 4;
+      if (thread < kCopies) team.copy(SharedWords(t.lse) + at, numbers.lse + first + at, true);
+      if (thread >= kCopies && thread < 2 * kCopies)
+        team.copy(SharedWords(t.dot) + at, numbers.dot + first + at, true);
+    });
+  }
+
+  MOEBIUS_DEVICE void begin(const Warp& warp, PerThread<Held>& held) const {
+    warp.lanes([&](int thread, int) {
+      MOEBIUS_UNROLL
+      for (int i = 0; i < 8 * kHead; ++i) held[thread].dk[i / 4][i % 4] = 0;
+      MOEBIUS_UNROLL
+      for (int i = 0; i < 8 * kValue; ++i) held[thread].dv[i / 4][i % 4] = 0;
     });
   }
 
   MOEBIUS_DEVICE void score(const Warp& warp, const Tiles& t, PerThread<Held>& held) const {
     warp.lanes([&](int thread, int) {
       MOEBIUS_UNROLL
-      for (int i = 0; i < 4 * kQueryFragments; ++i)
+      for (int i = 0; i < 4 * kColumns; ++i)
         held[thread].score[i / 4][i % 4] = held[thread].dp[i / 4][i % 4] = 0;
     });
     const int row = warp.index() * kFragmentRows;
-    multiply_tile<kQueryFragments, kHeadFragments>(
-        warp, {t.q, stride_of(a.head_dim), kQueryFragments, static_cast<int>(a.head_dim / 16)},
-        [&](int, int lane, int i) { return left_of_tile(t.k, stride_of(a.head_dim), row, lane, i); },
-        [&](int thread, int j) { return held[thread].score[j]; });
-    multiply_tile<kQueryFragments, kValueFragments>(
-        warp, {t.d_o, stride_of(a.v_dim), kQueryFragments, static_cast<int>(a.v_dim / 16)},
-        [&](int, int lane, int i) { return left_of_tile(t.v, stride_of(a.v_dim), row, lane, i); },
-        [&](int thread, int j) { return held[thread].dp[j]; });
+    multiply_tile<MatrixOrder::kRows, kHeadStride, 1, kColumns / 2, kHead>(
+        warp, t.q, [&](int, int i, PerThread<FourWords>& w) { load_left<kHeadStride>(warp, t.k, row, i, w); },
+        [&](int thread, int, int n) { return held[thread].score[n]; });
+    multiply_tile<MatrixOrder::kRows, kValueStride, 1, kColumns / 2, kValue>(
+        warp, t.d_o,
+        [&](int, int i, PerThread<FourWords>& w) { load_left<kValueStride>(warp, t.v, row, i, w); },
+        [&](int thread, int, int n) { return held[thread].dp[n]; });
   }
 
-  // Scores become p, and dp becomes ds.
-  MOEBIUS_DEVICE void differentiate(const Warp& warp, const Keys& keys, const FlashPlace& at,
-                                    PerThread<Held>& held) const {
+  MOEBIUS_DEVICE void mask(const Warp& warp, int query, int first_key, PerThread<Held>& held) const {
     warp.lanes([&](int thread, int lane) {
-      Held& h = held[thread];
       MOEBIUS_UNROLL
-      for (int i = 0; i < 4 * kQueryFragments; ++i) {
-        const std::int64_t query = at.first + i / 4 * kFragmentColumns + c_column(lane, i % 4);
-        const std::int64_t key = keys.first + warp.index() * kFragmentRows + c_row(lane, i % 4);
-        const bool counts = query < a.queries && key >= a.first_seen(query) && key < a.last_seen(query);
-        float &s = h.score[i / 4][i % 4], &dp = h.dp[i / 4][i % 4];
-        ScoreGrad grad{0, 0};
-        if (counts) {
-          const std::int64_t index = (at.sequence * a.queries + query) * a.heads + at.head;
-          grad = grad_of(s, dp, load(g.lse, index), load(g.dot, index), scale);
+      for (int half = 0; half < 2; ++half) {
+        const int key = first_key + c_row(lane, 2 * half);
+        MOEBIUS_UNROLL
+        for (int i = 0; i < 2 * kColumns; ++i) {
+          const int row = query + i / 2 * kFragmentColumns + c_column(lane, i % 2);
+          if (key < sight.first_seen(row) || key >= sight.last_seen(row))
+            held[thread].score[i / 2][2 * half + i % 2] = -INFINITY;
         }
-        s = grad.p;
-        dp = grad.ds;
       }
     });
   }
 
-  MOEBIUS_DEVICE void add_products(const Warp& warp, const Tiles& t, PerThread<Held>& held) const {
-    static_assert(kQueryFragments == 2);  // a fragment deep
-    multiply_tile<kMostValues, 1>(
-        warp, {t.d_o_across, stride_of(kQueries), static_cast<int>(a.v_dim / kFragmentColumns), 1},
-        [&](int thread, int, int) { return left_of_sums(held[thread].score[0], held[thread].score[1]); },
-        [&](int thread, int j) { return held[thread].dv[j]; });
-    multiply_tile<kMostHeads, 1>(
-        warp, {t.q_across, stride_of(kQueries), static_cast<int>(a.head_dim / kFragmentColumns), 1},
-        [&](int thread, int, int) { return left_of_sums(held[thread].dp[0], held[thread].dp[1]); },
-        [&](int thread, int j) { return held[thread].dk[j]; });
+  // Scores become p, and dp becomes ds.
+  MOEBIUS_DEVICE void differentiate(const Warp& warp, const Tiles& t, PerThread<Held>& held) const {
+    warp.lanes([&](int thread, int lane) {
+      Held& h = held[thread];
+      MOEBIUS_UNROLL
+      for (int n = 0; n < kColumns; ++n) {
+        const int query = n * kFragmentColumns + c_column(lane, 0);
+        const Two lse = *reinterpret_cast<const Two*>(t.lse + query);
+        const Two dot = *reinterpret_cast<const Two*>(t.dot + query);
+        MOEBIUS_UNROLL
+        for (int r = 0; r < 4; ++r) {
+          float &s = h.score[n][r], &dp = h.dp[n][r];
+          s = fast_exp2(s * (score_scale * kLog2E) - lse.of[r % 2]);
+          dp = s * (dp - dot.of[r % 2]);
+        }
+      }
+    });
   }
 
-  MOEBIUS_DEVICE void end(const Warp& warp, const Keys& keys, PerThread<Held>& held) const {
+  MOEBIUS_DEVICE void add_queries(const Warp& warp, const Tiles& t, PerThread<Held>& held) const {
+    multiply_tile<MatrixOrder::kTransposed, kValueStride, 1, kValue, kQueries / 16>(
+        warp, t.d_o,
+        [&](int, int i, PerThread<FourWords>& w) {
+          warp.lanes([&](int thread, int) {
+            w[thread] = left_of_sums(held[thread].score[2 * i], held[thread].score[2 * i + 1]);
+          });
+        },
+        [&](int thread, int, int n) { return held[thread].dv[n]; });
+    multiply_tile<MatrixOrder::kTransposed, kHeadStride, 1, kHead, kQueries / 16>(
+        warp, t.q,
+        [&](int, int i, PerThread<FourWords>& w) {
+          warp.lanes([&](int thread, int) {
+            w[thread] = left_of_sums(held[thread].dp[2 * i], held[thread].dp[2 * i + 1]);
+          });
+        },
+        [&](int thread, int, int n) { return held[thread].dk[n]; });
+  }
+
+  MOEBIUS_DEVICE void end(const Warp& warp, const Keys& keys, int kv_head, int part,
+                          PerThread<Held>& held) const {
     warp.lanes([&](int thread, int lane) {
-      const auto put = [&](const Operand& y, std::int64_t width, int i, float value) {
-        const std::int64_t column = i / 4 * kFragmentColumns + c_column(lane, i % 4);
-        const std::int64_t key = warp.index() * kFragmentRows + c_row(lane, i % 4);
-        if (key < keys.count && column < width)
-          store(y, (keys.row + key) * y.columns + keys.kv_head * width + column, value);
-      };
+      const Held& h = held[thread];
       MOEBIUS_UNROLL
-      for (int i = 0; i < 4 * kMostHeads; ++i) put(g.dk, a.head_dim, i, held[thread].dk[i / 4][i % 4]);
-      MOEBIUS_UNROLL
-      for (int i = 0; i < 4 * kMostValues; ++i) put(g.dv, a.v_dim, i, held[thread].dv[i / 4][i % 4]);
+      for (int half = 0; half < 2; ++half) {
+        const int key = warp.index() * kFragmentRows + c_row(lane, 2 * half);
+        if (key >= keys.count) continue;
+        const std::int64_t row = part * a.k.rows + keys.row + key;
+        const RowOut dk_row(dk, row, kv_head * a.head_dim + c_column(lane, 0)),
+            dv_row(dv, row, kv_head * a.v_dim + c_column(lane, 0));
+        const int head_width = static_cast<int>(a.head_dim), value_width = static_cast<int>(a.v_dim);
+        MOEBIUS_UNROLL
+        for (int n = 0; n < 2 * kHead; ++n) {
+          if (n * kFragmentColumns < head_width)
+            dk_row.store(n * kFragmentColumns, h.dk[n][2 * half] * score_scale,
+                         h.dk[n][2 * half + 1] * score_scale);
+        }
+        MOEBIUS_UNROLL
+        for (int n = 0; n < 2 * kValue; ++n) {
+          if (n * kFragmentColumns < value_width)
+            dv_row.store(n * kFragmentColumns, h.dv[n][2 * half], h.dv[n][2 * half + 1]);
+        }
+      }
     });
   }
 };
 
-std::int64_t tiles_of(std::int64_t rows) {
-  return (rows + kRowsOfTeam - 1) / kRowsOfTeam;
+// y = the sum of all parts, in their order, four columns at a time.
+struct SumParts {
+  const float* x;
+  Operand y;
+  std::int64_t elements;
+  int parts;
+
+  struct alignas(16) FourFloats {
+    float x[4];
+  };
+  MOEBIUS_DEVICE void operator()(std::int64_t i) const {
+    FourFloats sum{};
+    for (int part = 0; part < parts; ++part) {
+      const FourFloats add = *reinterpret_cast<const FourFloats*>(x + part * elements + 4 * i);
+      MOEBIUS_UNROLL
+      for (int c = 0; c < 4; ++c) sum.x[c] += add.x[c];
+    }
+    const RowOut out(y, 0, 4 * i);
+    out.store(0, sum.x[0], sum.x[1]);
+    out.store(2, sum.x[2], sum.x[3]);
+  }
+};
+
+constexpr std::int64_t kTileOfKeys = FlashKeyGrad<4, 4>::kKeys;
+constexpr std::int64_t kEnoughTeams = 256;  // two for each multiprocessor
+
+std::int64_t key_tiles(const Attention& a) {
+  return a.k.rows / a.chunk / a.sequences * tiles_of(a.chunk, kTileOfKeys);
+}
+
+// How many parts the query heads of a head of keys are split into, each for teams of its own.
+std::int64_t parts_of(const Attention& a) {
+  const std::int64_t share = a.heads / a.kv_heads, teams = a.sequences * key_tiles(a) * a.kv_heads;
+  std::int64_t parts = 1;
+  while (parts < share && (share % parts != 0 || parts * teams < kEnoughTeams)) ++parts;
+  return parts;
+}
+
+// Numbers of the workspace: lse and D of all queries, and what each part sums up.
+struct Workspace {
+  std::int64_t stride, rows, parts, dk, dv;
+
+  explicit Workspace(const Attention& a)
+      : stride(tiles_of(a.queries, RowNumbers::kTile) * RowNumbers::kTile),
+        rows(a.sequences * a.heads * stride),
+        parts(parts_of(a)),
+        dk(a.k.rows * a.kv_heads * a.head_dim),
+        dv(a.k.rows * a.kv_heads * a.v_dim) {}
+  std::int64_t numbers() const { return 2 * rows + (parts > 1 ? parts * (dk + dv) : 0); }
+};
+
+Operand part_sums(float* data, const Operand& y, std::int64_t parts) {
+  return {.data = data, .rows = parts * y.rows, .columns = y.columns, .storage = Storage::kFp32};
 }
 
 }  // namespace
 
 bool flash_grad_takes(const Attention& a, const AttentionGrad& g) {
-  return flash_takes(a) && g.d_o.storage == Storage::kBf16 && a.chunk > 0 &&
-         std::max(FlashQueryGrad::scratch_of(a), FlashKeyGrad::scratch_of(a)) <= widest_scratch();
+  const auto scratch = [](auto kernel) { return decltype(kernel)::type::kScratch; };
+  return flash_takes(a) && g.d_o.storage == Storage::kBf16 && g.o.storage == Storage::kBf16 && a.chunk > 0 &&
+         std::max(with_widths<FlashQueryGrad>(a, scratch), with_widths<FlashKeyGrad>(a, scratch)) <=
+             widest_scratch();
+}
+
+std::int64_t flash_grad_workspace(const Attention& a) {
+  return Workspace(a).numbers();
 }
 
 void flash_attention_grad(Stream stream, const Attention& a, const AttentionGrad& g) {
-  CHECK(flash_grad_takes(a, g) && a.k.rows % a.chunk == 0, "attention that tensor cores do not take");
-  const auto scale = static_cast<float>(a.score_scale / std::sqrt(static_cast<double>(a.head_dim)));
-  const std::int64_t query_tiles = tiles_of(a.queries), key_tiles = tiles_of(a.chunk);
-  attention_dots(stream, a, g);
-  launch_wide_teams(stream, a.sequences * query_tiles * a.heads, FlashQueryGrad::scratch_of(a),
-                    FlashQueryGrad{a, g, scale, query_tiles});
-  launch_wide_teams(stream, a.k.rows / a.chunk * key_tiles * a.kv_heads, FlashKeyGrad::scratch_of(a),
-                    FlashKeyGrad{a, g, scale, key_tiles});
+  const Workspace room(a);
+  CHECK(flash_grad_takes(a, g) && a.k.rows % a.chunk == 0 && g.workspace.elements() >= room.numbers(),
+        "attention that tensor cores do not take");
+  const auto scale = static_cast<float>(score_scale(a));
+  const Sight sight(a);
+  auto* space = static_cast<float*>(g.workspace.data);
+  const RowNumbers numbers{space, space + room.rows, static_cast<int>(room.stride)};
+  const auto tiles = static_cast<int>(room.stride / RowNumbers::kTile);
+  launch_warp_teams(stream, a.sequences * tiles * a.heads, FlashDots{a, g, numbers, tiles});
+
+  const std::int64_t width = 2 * (a.head_dim + a.v_dim);  // bytes of a row
+  with_widths<FlashQueryGrad>(a, [&](auto kernel) {
+    using Kernel = typename decltype(kernel)::type;
+    const FlashOrder order(a, tiles_of(a.queries, Kernel::kQueries), a.heads,
+                           width * a.k.rows * a.kv_heads / a.heads);
+    launch_warp_teams(stream, order.teams(), Kernel{a, g, sight, numbers, scale, order});
+  });
+  const auto parts = static_cast<int>(room.parts);
+  float* sums = space + 2 * room.rows;
+  const Operand dk = parts > 1 ? part_sums(sums, g.dk, parts) : g.dk;
+  const Operand dv = parts > 1 ? part_sums(sums + parts * room.dk, g.dv, parts) : g.dv;
+  with_widths<FlashKeyGrad>(a, [&](auto kernel) {
+    using Kernel = typename decltype(kernel)::type;
+    const std::int64_t heads = a.kv_heads * parts;
+    const FlashOrder order(a, key_tiles(a), heads, width * a.q.rows * a.heads / heads);
+    launch_warp_teams(stream, order.teams(),
+                      Kernel{a, g.d_o, dk, dv, sight, numbers, scale, order, parts,
+                             static_cast<int>(tiles_of(a.chunk, kTileOfKeys))});
+  });
+  if (parts == 1) return;
+  launch_elements(stream, room.dk / 4, SumParts{sums, g.dk, room.dk, parts});
+  launch_elements(stream, room.dv / 4, SumParts{sums + parts * room.dk, g.dv, room.dv, parts});
 }
 
 }  // namespace moebius::cuda

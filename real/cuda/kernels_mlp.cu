@@ -130,7 +130,6 @@ struct GateGradRow {
     const Scores scores(g, row);
     float mean = 0;
     for (std::int64_t i = 0; i < g.active; ++i) mean += scores.share(i) * load(dweights, row, i);
-    for (std::int64_t c = 0; c < dlogits.columns; ++c) store(dlogits, row * dlogits.columns + c, 0);
     for (std::int64_t i = 0; i < g.active; ++i) {
       const float slope = g.sigmoid ? 1 - sigmoid(scores.logit(i)) : 1.0f;
       store(dlogits, row * dlogits.columns + scores.expert(i),
@@ -168,6 +167,9 @@ void gate(Stream stream, const Gate& gate, const Operand& weights) {
 }
 
 void gate_grad(Stream stream, const Gate& gate, const Operand& dweights, const Operand& dlogits) {
+  const std::int64_t size = element_size(dlogits.storage);
+  fill(stream, static_cast<char*>(dlogits.data) + dlogits.first_row * dlogits.columns * size, 0,
+       static_cast<std::size_t>(dlogits.elements() * size));
   launch_elements(stream, dlogits.rows, GateGradRow{gate, dweights, dlogits});
 }
 

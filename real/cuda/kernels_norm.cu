@@ -59,28 +59,51 @@ struct NormGradRow {
   }
 };
 
-// dw = sum over rows of dy*x*r, a column for each thread.
-struct NormGradColumn {
+// dw = sum over rows of dy*x*r, in parts of neighbouring rows, a column for each thread.
+struct NormGradPart {
   NormGrad g;
-  MOEBIUS_DEVICE void operator()(std::int64_t column) const {
-    float sum = load(g.dweight, column);
-    for (std::int64_t row = 0; row < g.x.rows; ++row)
-      sum += load(g.dy, row, column) * load(g.x, row, column) * load(g.inverse_rms, row);
-    store(g.dweight, column, sum);
+  MOEBIUS_DEVICE void operator()(const Team& team, std::int64_t part) const {
+    const std::int64_t rows = g.x.rows, count = g.parts.columns;
+    const std::int64_t first = part * rows / count, last = (part + 1) * rows / count;
+    team.each(g.x.columns, [&](std::int64_t column) {
+      float sum = 0;
+      for (std::int64_t row = first; row < last; ++row)
+        sum += load(g.dy, row, column) * load(g.x, row, column) * load(g.inverse_rms, row);
+      store(g.parts, column * count + part, sum);
+    });
   }
 };
 
-// One element: of the columns that turn, each reads its partner too.
+struct NormGradColumn {
+  NormGrad g;
+  MOEBIUS_DEVICE void operator()(const Team& team, std::int64_t column) const {
+    const std::int64_t count = g.parts.columns;
+    const float sum =
+        team.sum<float>(count, [&](std::int64_t part) { return load(g.parts, column * count + part); });
+    team.each(1, [&](std::int64_t) { store(g.dweight, column, load(g.dweight, column) + sum); });
+  }
+};
+
+// A pair of columns that turn, in all heads of a row; or a column of them that stays.
 struct Rotate {
   Rotation r;
   Operand x, y;
+  std::int64_t width;  // of a head
+
+  static MOEBIUS_BOTH std::int64_t items(const Rotation& r, std::int64_t width) { return width - r.rotated / 2; }
+
   MOEBIUS_DEVICE void operator()(std::int64_t index) const {
-    const std::int64_t row = index / x.columns, column = index % x.columns;
-    const std::int64_t width = x.columns / r.heads, half = r.rotated / 2;
-    const std::int64_t turned = column % width - (width - r.rotated);  // column among those that turn
-    if (turned < 0) return store(y, index, load(x, row, column));
-    const bool left = turned < half;
-    const std::int64_t pair = left ? turned : turned - half;
+    const std::int64_t of_row = items(r, width), row = index / of_row, item = index % of_row;
+    const std::int64_t half = r.rotated / 2, still = width - r.rotated;
+    item < half ? turn(row, item, still + item) : keep(row, item - half);
+  }
+  MOEBIUS_DEVICE void keep(std::int64_t row, std::int64_t column) const {
+    for (std::int64_t head = 0; head < r.heads; ++head) {
+      const std::int64_t at = row * x.columns + head * width + column;
+      store(y, at, load(x, row, head * width + column));
+    }
+  }
+  MOEBIUS_DEVICE void turn(std::int64_t row, std::int64_t pair, std::int64_t left) const {
     const double across = (static_cast<double>(pair) - r.low) / (r.high - r.low);
     const double stretched = across < 0 ? 0 : across > 1 ? 1 : across;
     const double frequency = pow(r.base, -2.0 * static_cast<double>(pair) / static_cast<double>(r.rotated)) *
@@ -90,8 +113,12 @@ struct Rotate {
     const double angle = static_cast<double>(position) * frequency;
     const double cosine = r.magnitude * cos(angle);
     const double sine = r.magnitude * (r.back ? -sin(angle) : sin(angle));
-    const double own = load(x, row, column), partner = load(x, row, left ? column + half : column - half);
-    store(y, index, static_cast<float>(left ? own * cosine - partner * sine : partner * sine + own * cosine));
+    for (std::int64_t head = 0; head < r.heads; ++head) {
+      const std::int64_t first = head * width + left, second = first + r.rotated / 2;
+      const double a = load(x, row, first), b = load(x, row, second);
+      store(y, row * x.columns + first, static_cast<float>(a * cosine - b * sine));
+      store(y, row * x.columns + second, static_cast<float>(a * sine + b * cosine));
+    }
   }
 };
 
@@ -107,11 +134,13 @@ void rms_norm_quantised(Stream stream, const Norm& norm, const Operand& y, const
 
 void rms_norm_grad(Stream stream, const NormGrad& grad) {
   launch_teams(stream, grad.x.rows, NormGradRow{grad});
-  launch_elements(stream, grad.x.columns, NormGradColumn{grad});
+  launch_teams(stream, grad.parts.columns, NormGradPart{grad});
+  launch_teams(stream, grad.x.columns, NormGradColumn{grad});
 }
 
 void rotate(Stream stream, const Rotation& rotation, const Operand& x, const Operand& y) {
-  launch_elements(stream, x.elements(), Rotate{rotation, x, y});
+  const std::int64_t width = x.columns / rotation.heads;
+  launch_elements(stream, x.rows * Rotate::items(rotation, width), Rotate{rotation, x, y, width});
 }
 
 }  // namespace moebius::cuda

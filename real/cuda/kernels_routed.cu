@@ -1,4 +1,5 @@
 // Rows that follow a route, and sums over the members of a group.
+#include "real/cuda/eight.cuh"
 #include "real/cuda/kernels.h"
 #include "real/cuda/launch.cuh"
 
@@ -15,12 +16,47 @@ MOEBIUS_DEVICE void copy_codes(const Team& team, const Operand& x, std::int64_t 
   team.each(blocks_of(x.columns), [&](std::int64_t b) { scale_copies[b] = scales[b]; });
 }
 
+MOEBIUS_DEVICE void add_eight(Eight& sum, const Eight& more) {
+  for (int i = 0; i < kEight; ++i) sum.of[i] += more.of[i];
+}
+
+// y[to] = x[from]; `eights`: both have rows of them.
+MOEBIUS_DEVICE void copy_row(const Team& team, const Operand& x, std::int64_t from, const Operand& y,
+                             std::int64_t to, bool eights) {
+  if (y.storage == Storage::kFp8Rows) return copy_codes(team, x, from, y, to);
+  const std::int64_t columns = x.columns;
+  if (eights) {
+    team.each(columns / kEight, [&](std::int64_t i) {
+      store_eight(y, to * columns + i * kEight, load_eight(x, from * columns + i * kEight));
+    });
+  } else {
+    team.each(columns, [&](std::int64_t c) { store(y, to * columns + c, load(x, from, c)); });
+  }
+}
+
 struct GatherRow {
   Operand x, y;
   const std::int32_t* rows;
+  bool eights;
   MOEBIUS_DEVICE void operator()(const Team& team, std::int64_t i) const {
-    if (y.storage == Storage::kFp8Rows) return copy_codes(team, x, rows[i], y, i);
-    team.each(x.columns, [&](std::int64_t c) { store(y, i * x.columns + c, load(x, rows[i], c)); });
+    copy_row(team, x, rows[i], y, i, eights);
+  }
+};
+
+// The source whose rows stand at row i of the result.
+MOEBIUS_DEVICE int source_of(const GatheredPieces& p, std::int64_t i) {
+  int source = 0;
+  while (source + 1 < p.count && i >= p.first[source + 1]) ++source;
+  return source;
+}
+
+struct GatherPieces {
+  GatheredPieces p;
+  Operand y;
+  bool eights;
+  MOEBIUS_DEVICE void operator()(const Team& team, std::int64_t i) const {
+    const int source = source_of(p, i);
+    copy_row(team, p.of[source], p.rows[source][i - p.first[source]], y, i, eights);
   }
 };
 
@@ -34,7 +70,19 @@ struct SumRows {
   Operand x, y;
   const std::int32_t* parts;
   std::int64_t width;
+  bool eights;
   MOEBIUS_DEVICE void operator()(const Team& team, std::int64_t i) const {
+    if (eights) {
+      team.each(y.columns / kEight, [&](std::int64_t c) {
+        Eight sum = {};
+        for (std::int64_t j = 0; j < width; ++j) {
+          const std::int32_t part = parts[i * width + j];
+          if (part >= 0) add_eight(sum, load_eight(x, part * x.columns + c * kEight));
+        }
+        store_eight(y, i * y.columns + c * kEight, sum);
+      });
+      return;
+    }
     team.each(y.columns, [&](std::int64_t c) {
       float sum = 0;
       for (std::int64_t j = 0; j < width; ++j) {
@@ -52,14 +100,17 @@ struct ScatterSlot {
   MOEBIUS_DEVICE void operator()(std::int64_t i) const { store(y, i, from[i] < 0 ? 0.0f : load(x, from[i])); }
 };
 
+MOEBIUS_DEVICE float weight_sent(const SentWeights& s, std::int64_t token, std::int64_t slot) {
+  const std::int32_t expert = s.choices[token * s.weights.columns + slot];  // below 0: dropped
+  const bool there = expert >= 0 && expert / s.experts_per_rank == s.member;
+  return there ? load(s.weights, token, slot) : 0.0f;
+}
+
 struct GatherWeight {
   SentWeights s;
   Operand y;
   MOEBIUS_DEVICE void operator()(std::int64_t i) const {
-    const std::int64_t token = s.rows[i / y.columns], slot = i % y.columns;
-    const std::int32_t expert = s.choices[token * y.columns + slot];  // below 0: dropped
-    const bool there = expert >= 0 && expert / s.experts_per_rank == s.member;
-    store(y, i, there ? load(s.weights, token, slot) : 0.0f);
+    store(y, i, weight_sent(s, s.rows[i / y.columns], i % y.columns));
   }
 };
 
@@ -67,7 +118,20 @@ struct SumByToken {
   Pieces p;
   const std::int32_t* position;
   Operand y;
+  bool eights;
   MOEBIUS_DEVICE void operator()(const Team& team, std::int64_t token) const {
+    if (eights) {
+      team.each(y.columns / kEight, [&](std::int64_t c) {
+        Eight sum = {};
+        for (int member = 0; member < p.count; ++member) {
+          const std::int32_t at = position[member * y.rows + token];
+          if (at >= 0)
+            add_eight(sum, load_eight(p.of[member], (p.first[member] + at) * y.columns + c * kEight));
+        }
+        store_eight(y, token * y.columns + c * kEight, sum);
+      });
+      return;
+    }
     team.each(y.columns, [&](std::int64_t c) {
       float sum = 0;
       for (int member = 0; member < p.count; ++member) {
@@ -76,6 +140,30 @@ struct SumByToken {
       }
       store(y, token * y.columns + c, sum);
     });
+  }
+};
+
+struct GatherPieceWeights {
+  GatheredPieces p;
+  PieceWeights w;
+  Operand y;
+  MOEBIUS_DEVICE void operator()(std::int64_t i) const {
+    const std::int64_t row = i / y.columns;
+    const int source = source_of(p, row);
+    const SentWeights sent{p.of[source], nullptr, w.choices[source], w.experts_per_rank, w.member};
+    store(y, i, weight_sent(sent, p.rows[source][row - p.first[source]], i % y.columns));
+  }
+};
+
+struct SumFlatEight {
+  Pieces p;
+  Operand y;
+  std::int64_t y_first;
+  MOEBIUS_DEVICE void operator()(std::int64_t i) const {
+    Eight sum = {};
+    for (int member = 0; member < p.count; ++member)
+      add_eight(sum, load_eight(p.of[member], p.first[member] + i * kEight));
+    store_eight(y, y_first + i * kEight, sum);
   }
 };
 
@@ -93,7 +181,18 @@ struct SumFlat {
 }  // namespace
 
 void gather_rows(Stream stream, const Operand& x, const std::int32_t* rows, const Operand& y) {
-  launch_teams(stream, y.rows, GatherRow{x, y, rows});
+  launch_teams(stream, y.rows, GatherRow{x, y, rows, rows_in_eights(x) && rows_in_eights(y)});
+}
+
+void gather_pieces(Stream stream, const GatheredPieces& pieces, const Operand& y) {
+  bool eights = rows_in_eights(y);
+  for (int source = 0; source < pieces.count; ++source) eights = eights && rows_in_eights(pieces.of[source]);
+  launch_teams(stream, y.rows, GatherPieces{pieces, y, eights});
+}
+
+void gather_piece_weights(Stream stream, const GatheredPieces& pieces, const PieceWeights& weights,
+                          const Operand& y) {
+  launch_elements(stream, y.elements(), GatherPieceWeights{pieces, weights, y});
 }
 
 void gather_slots(Stream stream, const Operand& x, const std::int32_t* rows, const std::int32_t* slots,
@@ -103,7 +202,7 @@ void gather_slots(Stream stream, const Operand& x, const std::int32_t* rows, con
 
 void sum_rows(Stream stream, const Operand& x, const std::int32_t* parts, std::int64_t width,
               const Operand& y) {
-  launch_teams(stream, y.rows, SumRows{x, y, parts, width});
+  launch_teams(stream, y.rows, SumRows{x, y, parts, width, rows_in_eights(x) && rows_in_eights(y)});
 }
 
 void scatter_slots(Stream stream, const Operand& x, const std::int32_t* from, const Operand& y) {
@@ -115,11 +214,18 @@ void gather_weights(Stream stream, const SentWeights& sent, const Operand& y) {
 }
 
 void sum_by_token(Stream stream, const Pieces& pieces, const std::int32_t* position, const Operand& y) {
-  launch_teams(stream, y.rows, SumByToken{pieces, position, y});
+  bool eights = rows_in_eights(y);
+  for (int member = 0; member < pieces.count; ++member)
+    eights = eights && rows_in_eights(pieces.of[member]) && pieces.of[member].columns == y.columns;
+  launch_teams(stream, y.rows, SumByToken{pieces, position, y, eights});
 }
 
 void sum_flat(Stream stream, const Pieces& pieces, const Operand& y, std::int64_t y_first,
               std::int64_t count) {
+  bool eights = in_eights(y, y_first) && count % kEight == 0;
+  for (int member = 0; member < pieces.count; ++member)
+    eights = eights && in_eights(pieces.of[member], pieces.first[member]);
+  if (eights) return launch_elements(stream, count / kEight, SumFlatEight{pieces, y, y_first});
   launch_elements(stream, count, SumFlat{pieces, y, y_first});
 }
 

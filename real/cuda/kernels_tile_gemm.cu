@@ -4,6 +4,7 @@
 // wherever a scale changes, as DeepSeek-V3 does (arXiv 2412.19437, section 3.3.2).
 #include "hw/error.h"
 #include "real/cuda/gemm_side.cuh"
+#include "real/cuda/gemm_tiles.cuh"
 #include "real/cuda/kernels.h"
 
 namespace moebius::cuda {
@@ -32,12 +33,6 @@ struct Registers<Multiplicand::kE4m3> {
 // Of one slab.
 struct Scales {
   ScaleLine rows, columns;
-};
-
-// The operands of one tile's product and where the tile begins.
-struct TileOf {
-  Gemm g;
-  std::int64_t row = 0, column = 0;
 };
 
 template <Multiplicand type>
@@ -209,42 +204,12 @@ struct TileProduct {
 
 template <Multiplicand type>
 struct GroupedTiles {
-  GroupedGemm all;
-  std::int64_t column_tiles, weight_tiles;  // along n; of one expert's weight gradient
+  TilesOfExperts tiles;
 
   MOEBIUS_DEVICE void operator()(const Team& team, std::int64_t tile) const {
-    const TileOf of = all.groups == 1 ? whole(tile) : all.product.a_transposed ? gradient(tile) : rows(tile);
+    const TileOf of = tiles(team, tile);
     const std::int64_t depth = of.g.a_transposed ? of.g.a.rows : of.g.a.columns;
     if (depth > 0) TileProduct<type>(of).run(team, depth);
-  }
-
-  MOEBIUS_DEVICE TileOf whole(std::int64_t tile) const {
-    return {all.product, tile / column_tiles * kTile, tile % column_tiles * kTile};
-  }
-  // Of an expert's rows: the last expert whose tiles begin at or before this one.
-  MOEBIUS_DEVICE TileOf rows(std::int64_t tile) const {
-    const std::int64_t down = tile / column_tiles;
-    int expert = 0, beyond = all.groups;
-    while (beyond - expert > 1) {
-      const int middle = (expert + beyond) / 2;
-      (all.first_tile[middle] <= down ? expert : beyond) = middle;
-    }
-    const std::int64_t first = all.first_row[expert], count = all.first_row[expert + 1] - first;
-    const std::int64_t height = all.product.b.rows / all.groups;
-    Gemm g = all.product;
-    g.a = g.a.some_rows(first, count);
-    g.b = g.b.some_rows(expert * height, height);
-    g.c = g.c.some_rows(first, count);
-    return {g, (down - all.first_tile[expert]) * kTile, tile % column_tiles * kTile};
-  }
-  MOEBIUS_DEVICE TileOf gradient(std::int64_t tile) const {
-    const std::int64_t expert = tile / weight_tiles, height = all.product.c.rows / all.groups;
-    const std::int64_t first = all.first_row[expert], count = all.first_row[expert + 1] - first;
-    Gemm g = all.product;
-    g.a = g.a.some_rows(first, count);
-    g.b = g.b.some_rows(first, count);
-    g.c = g.c.some_rows(expert * height, height);
-    return {g, tile % weight_tiles / column_tiles * kTile, tile % weight_tiles % column_tiles * kTile};
   }
 };
 
@@ -256,10 +221,6 @@ bool scales_by_segments(const Operand& x, bool along_k) {
 
 constexpr std::int64_t kTileScratch = 2 * kTile * kStride;
 
-std::int64_t tiles_of(std::int64_t size) {
-  return (size + kTile - 1) / kTile;
-}
-
 }  // namespace
 
 bool tensor_cores_take(const Gemm& g) {
@@ -268,21 +229,18 @@ bool tensor_cores_take(const Gemm& g) {
   return scales_by_segments(g.a, !g.a_transposed) && scales_by_segments(g.b, g.b_transposed);
 }
 
-void grouped_gemm(Stream stream, const GroupedGemm& all) {
-  const Gemm& g = all.product;
-  CHECK(tensor_cores_take(g) && all.groups > 0, "a product that tensor cores do not take");
-  const std::int64_t across = tiles_of(g.b_transposed ? g.b.rows / all.groups : g.b.columns);
-  const std::int64_t weight_tiles = tiles_of(g.c.rows / all.groups) * across;
-  const std::int64_t tiles = all.groups == 1  ? tiles_of(g.c.rows) * across
-                             : g.a_transposed ? all.groups * weight_tiles
-                                              : all.row_tiles * across;
-  if (g.a.storage == Storage::kBf16) {
-    launch_wide_teams(stream, tiles, kTileScratch,
-                      GroupedTiles<Multiplicand::kBf16>{all, across, weight_tiles});
+void grouped_gemm_by_warps(Stream stream, const GroupedGemm& all) {
+  CHECK(tensor_cores_take(all.product) && all.groups > 0, "a product that tensor cores do not take");
+  const TilesOfExperts tiles = tiles_of_experts(all);
+  if (all.product.a.storage == Storage::kBf16) {
+    launch_wide_teams(stream, count_tiles(tiles), kTileScratch, GroupedTiles<Multiplicand::kBf16>{tiles});
   } else {
-    launch_wide_teams(stream, tiles, kTileScratch,
-                      GroupedTiles<Multiplicand::kE4m3>{all, across, weight_tiles});
+    launch_wide_teams(stream, count_tiles(tiles), kTileScratch, GroupedTiles<Multiplicand::kE4m3>{tiles});
   }
+}
+
+void grouped_gemm(Stream stream, const GroupedGemm& all) {
+  warpgroups_take(all) ? grouped_gemm_by_warpgroups(stream, all) : grouped_gemm_by_warps(stream, all);
 }
 
 void tile_gemm(Stream stream, const Gemm& product) {

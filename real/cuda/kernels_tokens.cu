@@ -27,18 +27,51 @@ struct Embed {
 struct EmbedGrad {
   Vocabulary shard;
   Operand tokens, dx, dtable;
+
+  static constexpr std::int64_t kParts = 256;  // of the tokens, each looked through by a thread
+  static constexpr std::int64_t kRoom = kScratch - kParts;
+
   MOEBIUS_DEVICE void operator()(const Team& team, std::int64_t token) const {
     const float id = load(tokens, token);
     const std::int64_t row = row_in_shard(shard, id);
     if (row < 0) return;
-    const double before =
-        team.sum<double>(token, [&](std::int64_t t) { return load(tokens, t) == id ? 1.0 : 0.0; });
-    if (before > 0) return;
+    float *counts = team.scratch(), *places = counts + kParts;
+    const std::int64_t each = (tokens.rows + kParts - 1) / kParts;
+    const auto occurrences = [&](std::int64_t part, const auto& take) {
+      const std::int64_t last = (part + 1) * each < tokens.rows ? (part + 1) * each : tokens.rows;
+      for (std::int64_t t = part * each; t < last; ++t)
+        if (load(tokens, t) == id) take(t);
+    };
+    team.each(kParts, [&](std::int64_t part) {
+      std::int64_t count = 0;
+      occurrences(part, [&](std::int64_t) { ++count; });
+      counts[part] = static_cast<float>(count);
+    });
+    team.sync();
+    std::int64_t all = 0;
+    for (std::int64_t part = 0; part < kParts; ++part) all += static_cast<std::int64_t>(counts[part]);
+    team.each(kParts, [&](std::int64_t part) {
+      std::int64_t at = 0;
+      for (std::int64_t before = 0; before < part; ++before) at += static_cast<std::int64_t>(counts[before]);
+      occurrences(part, [&](std::int64_t t) {
+        if (at < kRoom) places[at] = static_cast<float>(t);
+        ++at;
+      });
+    });
+    team.sync();
+    if (static_cast<std::int64_t>(places[0]) != token) return;
+    add_rows(team, row, id, places, all < kRoom ? all : kRoom);
+  }
+
+  // Those beyond the room for places are looked for.
+  MOEBIUS_DEVICE void add_rows(const Team& team, std::int64_t row, float id, const float* places,
+                               std::int64_t count) const {
+    const std::int64_t last = static_cast<std::int64_t>(places[count - 1]);
     team.each(dx.columns, [&](std::int64_t c) {
       float sum = load(dtable, row * dx.columns + c);
-      for (std::int64_t t = token; t < tokens.rows; ++t) {
+      for (std::int64_t i = 0; i < count; ++i) sum += load(dx, static_cast<std::int64_t>(places[i]), c);
+      for (std::int64_t t = last + 1; count == kRoom && t < tokens.rows; ++t)
         if (load(tokens, t) == id) sum += load(dx, t, c);
-      }
       store(dtable, row * dx.columns + c, sum);
     });
   }

@@ -6,12 +6,15 @@
 
 #include <cstdint>
 
+#include "hw/error.h"
 #include "real/cuda/launch.cuh"
 
 #ifdef __CUDACC__
 #define MOEBIUS_UNROLL _Pragma("unroll")  // indices of registers are constants then
+#define MOEBIUS_NO_UNROLL _Pragma("unroll 1")
 #else
 #define MOEBIUS_UNROLL
+#define MOEBIUS_NO_UNROLL
 #endif
 
 namespace moebius::cuda {
@@ -53,6 +56,11 @@ struct Fragments {
   float* c;
   const std::uint32_t *a, *b;
 };
+
+// load_matrices(): a warp reads four matrices of 8 x 8 BF16 from shared memory (ldmatrix.x4). Lane 8 m + i
+// names where row i of matrix m stands, at 16 bytes: from(thread, lane). A lane gets words[m], two neighbours
+// of row lane / 4 of matrix m, from column lane % 4 * 2 on, or of its transpose: to(thread).
+enum class MatrixOrder : std::uint8_t { kRows, kTransposed };
 
 // Two numbers as a word of BF16: `low` stands first in memory.
 MOEBIUS_BOTH std::uint32_t bf16_word(float low, float high) {
@@ -150,6 +158,53 @@ __device__ void each_warp(const Team&, const F& f) {
   f(Warp(static_cast<int>(threadIdx.x) / kLanes));
 }
 
+// A place in shared memory, as instructions take it.
+class SharedWords {
+ public:
+  SharedWords() = default;
+  __device__ explicit SharedWords(const void* at)
+      : bytes_(static_cast<std::uint32_t>(__cvta_generic_to_shared(at))) {}
+  __device__ SharedWords operator+(int words) const {
+    SharedWords further;
+    further.bytes_ = bytes_ + 4 * static_cast<std::uint32_t>(words);
+    return further;
+  }
+  __device__ std::uint32_t bytes() const { return bytes_; }
+
+ private:
+  std::uint32_t bytes_;
+};
+
+template <MatrixOrder order, class From, class To>
+__device__ void load_matrices(const Warp&, const From& from, const To& to) {
+  const int thread = static_cast<int>(threadIdx.x);
+  const std::uint32_t at = from(thread, thread % kLanes).bytes();
+  std::uint32_t* w = to(thread);
+  if constexpr (order == MatrixOrder::kTransposed) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(w[0]), "=r"(w[1]), "=r"(w[2]), "=r"(w[3])
+                 : "r"(at));
+  } else {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(w[0]), "=r"(w[1]), "=r"(w[2]), "=r"(w[3])
+                 : "r"(at));
+  }
+}
+
+// bf16_word() in one instruction.
+__device__ inline std::uint32_t rounded_pair(float low, float high) {
+  std::uint32_t word;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
+  return word;
+}
+
+// 2^x to two last places; what is no normal number becomes 0.
+__device__ inline float fast_exp2(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
 #else
 
 template <class T>
@@ -218,6 +273,44 @@ class Warp {
 template <class F>
 void each_warp(const Team&, const F& f) {
   for (int warp = 0; warp < kTeamWarps; ++warp) f(Warp(warp));
+}
+
+class SharedWords {
+ public:
+  SharedWords() = default;
+  explicit SharedWords(const void* at) : at_(static_cast<const std::uint32_t*>(at)) {}
+  SharedWords operator+(int words) const { return SharedWords(at_ + words); }
+  const std::uint32_t* at() const { return at_; }
+
+ private:
+  const std::uint32_t* at_ = nullptr;
+};
+
+template <MatrixOrder order, class From, class To>
+void load_matrices(const Warp& warp, const From& from, const To& to) {
+  SharedWords row[kLanes];
+  warp.lanes([&](int thread, int lane) {
+    row[lane] = from(thread, lane);
+    CHECK(reinterpret_cast<std::uintptr_t>(row[lane].at()) % 16 == 0, "a row of a matrix at 16 bytes");
+  });
+  const auto element = [&](int matrix, int i, int j) {
+    return row[8 * matrix + i].at()[j / 2] >> (16 * (j % 2)) & 0xffffu;
+  };
+  warp.lanes([&](int thread, int lane) {
+    const int i = lane / 4, j = lane % 4 * 2;
+    for (int m = 0; m < 4; ++m) {
+      to(thread)[m] = order == MatrixOrder::kTransposed ? element(m, j, i) | element(m, j + 1, i) << 16
+                                                        : element(m, i, j) | element(m, i, j + 1) << 16;
+    }
+  });
+}
+
+inline std::uint32_t rounded_pair(float low, float high) {
+  return bf16_word(low, high);
+}
+
+inline float fast_exp2(float x) {
+  return exp2f(x);
 }
 
 #endif

@@ -34,11 +34,13 @@ Profile synthetic_profile() {
   return profile;
 }
 
-CrosscheckRequest request_for(const std::string& scenario, const Profile& profile) {
+CrosscheckRequest request_for(const std::string& scenario, const Profile& profile,
+                              const std::vector<std::string>& sets = {}) {
   const std::string file = std::string(MOEBIUS_SOURCE_DIR) + "/scenarios/smoke/" + scenario;
   CrosscheckRequest request;
-  request.read = [file] {
+  request.read = [file, sets] {
     Changes every_rank;
+    every_rank.sets = sets;
     every_rank.unfold = true;
     return read_job(file, every_rank, Library(""));
   };
@@ -101,6 +103,25 @@ TEST_CASE("a crosscheck's text judges times where they are comparable and says h
   const Crosscheck elsewhere = crosscheck(request);
   CHECK_FALSE(elsewhere.comparable());
   CHECK_THAT(to_text(elsewhere), Catch::Matchers::Contains("`moebius calibrate --device host --out FILE`"));
+}
+
+TEST_CASE("a step that warms up is carried out and not judged") {
+  CrosscheckRequest request = request_for("moe-layer.json", synthetic_profile());
+  request.executions = 1;
+  const Crosscheck one = crosscheck(request);
+  request = request_for("moe-layer.json", synthetic_profile(), {"/workload/steps=2"});
+  request.executions = 1;
+  const Crosscheck both = crosscheck(request);
+  request.warm = true;
+  const Crosscheck second = crosscheck(request);
+  INFO(to_text(second));
+  CHECK(second.same());
+  CHECK(second.warm_up == "a step");
+  CHECK_THAT(to_text(second), Catch::Matchers::Contains("executed 1 times, each after a step that warms up"));
+  CHECK(both.comparison.joined == 2 * one.comparison.joined);
+  CHECK(second.comparison.joined == one.comparison.joined);
+  CHECK(second.comparison.makespan_a < both.comparison.makespan_a);
+  REQUIRE(second.paths);
 }
 
 TEST_CASE("a crosscheck's JSON has structure, times, kinds, the critical path and the groups") {

@@ -52,6 +52,18 @@ TEST_CASE("experts that move on the host are joined with simulated ones op by op
   CHECK(joined(result, OpKind::kSend) > 0);
 }
 
+TEST_CASE("a service is carried out a second time, which alone is judged, and begins when the first has ended") {
+  CrosscheckRequest request{[] { return moving_job({}, 6); }, simulate_plainly, execute_on_host, "", {}, 1};
+  request.warm = true;
+  const Crosscheck again = crosscheck(request);
+  INFO(to_text(again));
+  CHECK(again.same());
+  CHECK(again.warm_up == "a pass through the schedule");
+  CHECK(again.comparison.joined > 0);
+  CHECK(again.comparison.makespan_a.ns > 0);
+  CHECK(joined(again, OpKind::kAllToAll) > 0);
+}
+
 TEST_CASE("a placement that weighs what moving takes is refused where every op is carried out") {
   CHECK_THROWS_WITH(
       moving_job({R"(/plan/expert_balance={"policy": "greedy", "redundant": 4, "every": "20 ms"})"}),

@@ -167,6 +167,26 @@ TEST_CASE("spans of one lane follow each other, within the time of the run") {
   CHECK(run.end() <= run.executor().now() + Time{1000000});
 }
 
+TEST_CASE("ranks in turns compute one op after the other, and compute the same") {
+  NEEDS_DEVICE();
+  TrainingJob job = small_job(small_model(AttentionKind::kMla));
+  job.plan.dp = job.plan.ep = 2;
+  DeviceRun apart(job, {}), in_turns(job, {.turns = true});
+  const double loss = apart.run().loss(0);
+  CHECK(in_turns.run().loss(0) == loss);
+  in_turns.recorder().finish(in_turns.end());
+  const Timeline& timeline = in_turns.recorder().timeline();
+  std::map<std::pair<std::int32_t, std::int32_t>, OpKind> kinds;
+  for (const OpRow& op : timeline.ops) kinds[{op.fragment, op.index}] = op.kind;
+  std::vector<Span> spans;
+  for (const Span& span : timeline.spans)
+    if (!is_communication(kinds.at({timeline.submissions[span.sequence].fragment, span.op}))) spans.push_back(span);
+  std::sort(spans.begin(), spans.end(), [](const Span& a, const Span& b) { return a.start < b.start; });
+  REQUIRE(spans.size() > 50);
+  constexpr Time kClock{2'000};  // what events tell, and what is rounded
+  for (std::size_t i = 1; i < spans.size(); ++i) CHECK(spans[i - 1].end <= spans[i].start + kClock);
+}
+
 TEST_CASE(
     "memory of the device stops growing after the first step, and nothing is kept for a backward pass") {
   NEEDS_DEVICE();

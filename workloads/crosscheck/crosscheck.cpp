@@ -9,6 +9,7 @@
 
 #include "hw/error.h"
 #include "workloads/crosscheck/recorded_run.h"
+#include "workloads/crosscheck/warm_up.h"
 #include "workloads/report/run_directory.h"
 #include "workloads/schedule/replay.h"
 
@@ -38,6 +39,28 @@ StartExecutor replaying(const OpDurations& durations, const RunFacts& facts) {
   };
 }
 
+bool is_warm_up(const Job& job, const SubmissionRow& row, std::size_t submissions) {
+  if (job.training) return row.step == job.scenario.training.first_step;
+  return job.again && static_cast<std::size_t>(row.sequence) < submissions / 2;
+}
+
+std::string describe_warm_up(const Job& job) {
+  return job.training ? "a step" : job.again ? "a pass through the schedule" : "";
+}
+
+// Hooks of a run that warms up, or does not.
+Hooks hooks_of(const CrosscheckRequest& request, const Job& job) {
+  Hooks hooks;
+  if (request.warm && job.training) hooks.barrier = job.scenario.training.first_step + 1;
+  return hooks;
+}
+
+void leave_out_warm_up(const Job& job, Outcome& outcome) {
+  const std::size_t submissions = outcome.timeline.submissions.size();
+  outcome.timeline = only(std::move(outcome.timeline),
+                          [&](const SubmissionRow& row) { return !is_warm_up(job, row, submissions); });
+}
+
 // The same schedule executed again and again.
 class Executions {
  public:
@@ -56,7 +79,9 @@ class Executions {
     if (durations_.empty()) return std::move(*of_median_makespan());
     const OpDurations medians = median_of(durations_);
     jobs_.push_back(request_.read());
-    return perform(jobs_.back(), replaying(medians, outcomes_.front().report.facts), {});
+    Outcome outcome = perform(jobs_.back(), replaying(medians, outcomes_.front().report.facts), {});
+    if (request_.warm) leave_out_warm_up(jobs_.back(), outcome);
+    return outcome;
   }
 
  private:
@@ -64,23 +89,26 @@ class Executions {
     jobs_.push_back(request_.read());
     Job& job = jobs_.back();
     GroupLedger ledger(job.workload().layout());
-    Hooks hooks;
+    Hooks hooks = hooks_of(request_, job);
     if (first) hooks.observer = [&](const Submission& submission) { ledger.scheduled(submission); };
     hooks.inspect = [&](const StartedExecutor& engine) {
       if (first) engine.tell_transfers(ledger);
       if (engine.durations) durations_.push_back(engine.durations());
     };
     outcomes_.push_back(perform(job, request_.execute, hooks));
+    if (request_.warm) leave_out_warm_up(job, outcomes_.back());
     // A machine of cores is compared with times of cores, and several processes have none.
     if (request_.machine && durations_.empty() && outcomes_.back().report.facts.executor == "host")
       throw input_error("--profile: ops are timed in one process only: crosscheck without a launcher");
-    if (first) result_.groups = ledger.rows();
+    if (!first) return;
+    result_.groups = ledger.rows();
+    if (request_.warm) result_.warm_up = describe_warm_up(job);
   }
 
   std::vector<Outcome>::iterator of_median_makespan() {
     const auto middle = outcomes_.begin() + static_cast<std::ptrdiff_t>((outcomes_.size() - 1) / 2);
     std::nth_element(outcomes_.begin(), middle, outcomes_.end(), [](const Outcome& x, const Outcome& y) {
-      return x.report.metrics.makespan < y.report.metrics.makespan;
+      return last_end(x.timeline) < last_end(y.timeline);
     });
     return middle;
   }
@@ -93,11 +121,16 @@ class Executions {
 };
 
 Outcome simulated(const CrosscheckRequest& request, Job& job, Crosscheck& result) {
-  if (!request.machine) return perform(job, request.simulate, {});
-  const VirtualMachine machine = request.machine(job);
-  job.scenario.cluster = machine.cluster;
-  result.machine = machine.description;
-  return perform(job, on_machine(machine, request.simulate), {});
+  std::optional<VirtualMachine> machine;
+  if (request.machine) {
+    machine = request.machine(job);
+    job.scenario.cluster = machine->cluster;
+    result.machine = machine->description;
+  }
+  Outcome outcome = perform(job, machine ? on_machine(*machine, request.simulate) : request.simulate,
+                            hooks_of(request, job));
+  if (request.warm) leave_out_warm_up(job, outcome);
+  return outcome;
 }
 
 void write(const RunDirectory& directory, const std::string& name, const Outcome& outcome) {
@@ -156,9 +189,11 @@ Crosscheck crosscheck_service(const CrosscheckRequest& request) {
   const Lived executed = live(request.read(), request.live ? request.live : request.execute);
   const Lived simulated = live_simulated(request, request.read());
   CrosscheckRequest again = request;
+  const std::shared_ptr<const RecordedSchedule> schedule =
+      request.warm ? twice(*executed.schedule) : executed.schedule;
   again.read = [&] {
     Job job = request.read();
-    job.again = std::make_unique<RecordedRun>(executed.schedule);
+    job.again = std::make_unique<RecordedRun>(schedule);
     return job;
   };
   Crosscheck result = crosscheck(again);

@@ -110,6 +110,7 @@ Json loop_json(const ClosedLoop& loop) {
 std::string to_json(const Crosscheck& result) {
   Json json{{"scenario", result.scenario},     {"executor", result.executor},
             {"machine", result.machine},       {"executions", result.executions},
+            {"warm_up", result.warm_up},
             {"repeatable", result.repeatable}, {"structure", structure_json(result)},
             {"times", times_json(result)},     {"by_kind", kinds_json(result.comparison)}};
   if (result.paths) json["critical_path"] = path_json(*result.paths);

@@ -37,7 +37,8 @@ std::string to_text(const Crosscheck& result) {
   const auto out = std::back_inserter(text);
   if (result.paths) fmt::format_to(out, "\n{}", to_text(*result.paths));
   fmt::format_to(out, "\n{}\n", to_text(result.groups));
-  fmt::format_to(out, "executed {} times: {}; losses {}\n", result.executions,
+  fmt::format_to(out, "executed {} times{}: {}; losses {}\n", result.executions,
+                 result.warm_up.empty() ? "" : fmt::format(", each after {} that warms up", result.warm_up),
                  result.executor == "cuda" ? "the run of the median makespan" : "the median of each op",
                  result.repeatable ? "equal" : "DIFFER");
   text += times_text(result);
