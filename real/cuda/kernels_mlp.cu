@@ -1,4 +1,5 @@
 // Activations and the gate: real/host/host_kernels_mlp.h on a device.
+#include "real/cuda/eight.cuh"
 #include "real/cuda/kernels.h"
 #include "real/cuda/launch.cuh"
 #include "real/cuda/quantise.cuh"
@@ -34,6 +35,48 @@ struct Activate {
     store(y, index, activated(a, y.columns, row, index % y.columns) * weight_of(a.row_weight, row));
   }
 };
+
+// Eight of a row that is gated.
+struct ActivateEight {
+  Activation a;
+  Operand y;
+  std::uint32_t of_row;  // eights
+  MOEBIUS_DEVICE void operator()(std::int64_t i) const {
+    const std::uint32_t row = static_cast<std::uint32_t>(i) / of_row, at = static_cast<std::uint32_t>(i) % of_row;
+    const std::int64_t from = row * a.x.columns + at * kEight;
+    const Eight x = load_eight(a.x, from), right = load_eight(a.x, from + y.columns);
+    const float weight = weight_of(a.row_weight, row);
+    Eight found;
+    for (int j = 0; j < kEight; ++j) found.of[j] = x.of[j] * sigmoid(x.of[j]) * right.of[j] * weight;
+    store_eight(y, i * kEight, found);
+  }
+};
+
+// The same back.
+struct ActivateBackEight {
+  Activation a;
+  Operand dy, dx;
+  std::uint32_t of_row;
+  MOEBIUS_DEVICE void operator()(std::int64_t i) const {
+    const std::uint32_t row = static_cast<std::uint32_t>(i) / of_row, at = static_cast<std::uint32_t>(i) % of_row;
+    const std::int64_t left = row * a.x.columns + at * kEight;
+    const Eight d = load_eight(dy, i * kEight), x = load_eight(a.x, left), right = load_eight(a.x, left + dy.columns);
+    const float weight = weight_of(a.row_weight, row);
+    Eight dleft, dright;
+    for (int j = 0; j < kEight; ++j) {
+      const float s = sigmoid(x.of[j]), of = d.of[j] * weight;
+      dleft.of[j] = of * right.of[j] * s * (1 + x.of[j] * (1 - s));
+      dright.of[j] = of * x.of[j] * s;
+    }
+    store_eight(dx, left, dleft);
+    store_eight(dx, left + dy.columns, dright);
+  }
+};
+
+// Both halves of gated rows in eights, few enough to be counted in 32 bits.
+bool activates_in_eights(const Activation& a, const Operand& y) {
+  return a.gated && rows_in_eights(a.x) && rows_in_eights(y) && y.elements() / kEight < std::int64_t{1} << 31;
+}
 
 struct GateBySigmoid {
   Operand x, z, y;
@@ -86,6 +129,24 @@ struct ActivateBack {
     if (drow_weight.data == nullptr) return;
     const double sum = team.sum<double>(
         n, [&](std::int64_t c) { return static_cast<double>(load(dy, row, c)) * activated(a, n, row, c); });
+    team.each(1, [&](std::int64_t) { store(drow_weight, row, static_cast<float>(sum)); });
+  }
+};
+
+// The gradient of the rows' weights alone, of gated rows in eights.
+struct RowWeightBack {
+  Activation a;
+  Operand dy, drow_weight;
+  MOEBIUS_DEVICE void operator()(const Team& team, std::int64_t row) const {
+    const double sum = team.sum<double>(dy.columns / kEight, [&](std::int64_t i) {
+      const std::int64_t left = row * a.x.columns + i * kEight;
+      const Eight d = load_eight(dy, row * dy.columns + i * kEight), x = load_eight(a.x, left),
+                  right = load_eight(a.x, left + dy.columns);
+      double of_eight = 0;
+      for (int j = 0; j < kEight; ++j)
+        of_eight += static_cast<double>(d.of[j]) * (x.of[j] * sigmoid(x.of[j]) * right.of[j]);
+      return of_eight;
+    });
     team.each(1, [&](std::int64_t) { store(drow_weight, row, static_cast<float>(sum)); });
   }
 };
@@ -149,7 +210,9 @@ void row_gate_grad(Stream stream, const RowGateGrad& grad) {
 }
 
 void activation(Stream stream, const Activation& activation, const Operand& y) {
-  launch_elements(stream, y.elements(), Activate{activation, y});
+  if (!activates_in_eights(activation, y)) return launch_elements(stream, y.elements(), Activate{activation, y});
+  launch_elements(stream, y.elements() / kEight,
+                  ActivateEight{activation, y, static_cast<std::uint32_t>(y.columns / kEight)});
 }
 
 void activation_quantised(Stream stream, const Activation& activation, const Operand& y,
@@ -159,7 +222,11 @@ void activation_quantised(Stream stream, const Activation& activation, const Ope
 
 void activation_grad(Stream stream, const Activation& activation, const Operand& dy, const Operand& dx,
                      const Operand& drow_weight) {
-  launch_teams(stream, dy.rows, ActivateBack{activation, dy, dx, drow_weight});
+  if (!activates_in_eights(activation, dy) || !rows_in_eights(dx))
+    return launch_teams(stream, dy.rows, ActivateBack{activation, dy, dx, drow_weight});
+  launch_elements(stream, dy.elements() / kEight,
+                  ActivateBackEight{activation, dy, dx, static_cast<std::uint32_t>(dy.columns / kEight)});
+  if (drow_weight.data != nullptr) launch_teams(stream, dy.rows, RowWeightBack{activation, dy, drow_weight});
 }
 
 void gate(Stream stream, const Gate& gate, const Operand& weights) {

@@ -20,26 +20,31 @@ MOEBIUS_DEVICE void add_eight(Eight& sum, const Eight& more) {
   for (int i = 0; i < kEight; ++i) sum.of[i] += more.of[i];
 }
 
-// y[to] = x[from]; `eights`: both have rows of them.
+// y[to] = x[from].
 MOEBIUS_DEVICE void copy_row(const Team& team, const Operand& x, std::int64_t from, const Operand& y,
-                             std::int64_t to, bool eights) {
+                             std::int64_t to) {
   if (y.storage == Storage::kFp8Rows) return copy_codes(team, x, from, y, to);
-  const std::int64_t columns = x.columns;
-  if (eights) {
-    team.each(columns / kEight, [&](std::int64_t i) {
-      store_eight(y, to * columns + i * kEight, load_eight(x, from * columns + i * kEight));
-    });
-  } else {
-    team.each(columns, [&](std::int64_t c) { store(y, to * columns + c, load(x, from, c)); });
-  }
+  team.each(x.columns, [&](std::int64_t c) { store(y, to * x.columns + c, load(x, from, c)); });
+}
+
+// Rows of eights, few enough to be counted in 32 bits.
+bool gathers_in_eights(const Operand& x, const Operand& y) {
+  return rows_in_eights(x) && rows_in_eights(y) && y.elements() / kEight < std::int64_t{1} << 31;
 }
 
 struct GatherRow {
   Operand x, y;
   const std::int32_t* rows;
-  bool eights;
-  MOEBIUS_DEVICE void operator()(const Team& team, std::int64_t i) const {
-    copy_row(team, x, rows[i], y, i, eights);
+  MOEBIUS_DEVICE void operator()(const Team& team, std::int64_t i) const { copy_row(team, x, rows[i], y, i); }
+};
+
+struct GatherRowEight {
+  Operand x, y;
+  const std::int32_t* rows;
+  std::uint32_t of_row;  // eights
+  MOEBIUS_DEVICE void operator()(std::int64_t i) const {
+    const std::uint32_t row = static_cast<std::uint32_t>(i) / of_row, at = static_cast<std::uint32_t>(i) % of_row;
+    store_eight(y, i * kEight, load_eight(x, rows[row] * x.columns + at * kEight));
   }
 };
 
@@ -53,10 +58,21 @@ MOEBIUS_DEVICE int source_of(const GatheredPieces& p, std::int64_t i) {
 struct GatherPieces {
   GatheredPieces p;
   Operand y;
-  bool eights;
   MOEBIUS_DEVICE void operator()(const Team& team, std::int64_t i) const {
     const int source = source_of(p, i);
-    copy_row(team, p.of[source], p.rows[source][i - p.first[source]], y, i, eights);
+    copy_row(team, p.of[source], p.rows[source][i - p.first[source]], y, i);
+  }
+};
+
+struct GatherPiecesEight {
+  GatheredPieces p;
+  Operand y;
+  std::uint32_t of_row;  // eights
+  MOEBIUS_DEVICE void operator()(std::int64_t i) const {
+    const std::uint32_t row = static_cast<std::uint32_t>(i) / of_row, at = static_cast<std::uint32_t>(i) % of_row;
+    const int source = source_of(p, row);
+    const std::int64_t from = p.rows[source][row - p.first[source]];
+    store_eight(y, i * kEight, load_eight(p.of[source], from * y.columns + at * kEight));
   }
 };
 
@@ -181,13 +197,17 @@ struct SumFlat {
 }  // namespace
 
 void gather_rows(Stream stream, const Operand& x, const std::int32_t* rows, const Operand& y) {
-  launch_teams(stream, y.rows, GatherRow{x, y, rows, rows_in_eights(x) && rows_in_eights(y)});
+  if (!gathers_in_eights(x, y)) return launch_teams(stream, y.rows, GatherRow{x, y, rows});
+  launch_elements(stream, y.elements() / kEight,
+                  GatherRowEight{x, y, rows, static_cast<std::uint32_t>(y.columns / kEight)});
 }
 
 void gather_pieces(Stream stream, const GatheredPieces& pieces, const Operand& y) {
-  bool eights = rows_in_eights(y);
-  for (int source = 0; source < pieces.count; ++source) eights = eights && rows_in_eights(pieces.of[source]);
-  launch_teams(stream, y.rows, GatherPieces{pieces, y, eights});
+  bool eights = true;
+  for (int source = 0; source < pieces.count; ++source) eights = eights && gathers_in_eights(pieces.of[source], y);
+  if (!eights) return launch_teams(stream, y.rows, GatherPieces{pieces, y});
+  launch_elements(stream, y.elements() / kEight,
+                  GatherPiecesEight{pieces, y, static_cast<std::uint32_t>(y.columns / kEight)});
 }
 
 void gather_piece_weights(Stream stream, const GatheredPieces& pieces, const PieceWeights& weights,

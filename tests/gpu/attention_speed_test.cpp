@@ -139,7 +139,7 @@ TEST_CASE("attention on tensor cores beside the plain kernels") {
   using Form = cuda::Attention;
   cuda::open_device();
   // The first keys' sums are up to 15 times the root mean square of all here, not 4.
-  constexpr double kError = 2 * cuda::kFlashError;
+  constexpr double kError = 2 * cuda::kFlashError, kLeast = 1e-2;
   // Keys in several chunks, some of them seen by no query; fewer queries than keys; heads that are widened;
   // tiles that end within a chunk; partial sums of dk and dv.
   for (const Form& form : {Form{.sequences = 2,
@@ -202,7 +202,8 @@ TEST_CASE("attention on tensor cores beside the plain kernels") {
     }
     for (std::size_t x = 0; x < found[0].size(); ++x) {
       CAPTURE(form.queries, form.keys, form.head_dim, form.v_dim, x);
-      const double rms = size_of_numbers(found[2][x]);
+      // One key alone has no gradient but what rounding leaves of the difference of equals.
+      const double rms = std::max(size_of_numbers(found[2][x]), kLeast);
       std::size_t far = 0;
       for (std::size_t i = 0; i < found[0][x].size(); ++i)
         far += !cuda::near_enough(found[0][x][i], found[2][x][i], rms, kError, one.results()[x].storage);

@@ -55,6 +55,16 @@ class DeviceRun {
   Time end_;
 };
 
+// Of requests, those whose answers are equal to the last token. Where two logits nearly tie, a sum's order or the few
+// bits of a tensor core's sums decide, and everything after it then differs too.
+inline double share_of_equal(const std::vector<std::vector<std::int32_t>>& a,
+                             const std::vector<std::vector<std::int32_t>>& b) {
+  if (a.size() != b.size() || a.empty()) return 0;
+  std::size_t equal = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) equal += a[i] == b[i];
+  return static_cast<double>(equal) / static_cast<double>(a.size());
+}
+
 // The largest difference of two vectors, relative to the root mean square of the second.
 inline double difference(const std::vector<float>& found, const std::vector<float>& expected) {
   if (found.size() != expected.size()) return INFINITY;

@@ -144,7 +144,12 @@ TEST_CASE("a BF16 product beside the library called directly") {
                                                                      {.m = 4096, .n = 7168, .k = 2048},
                                                                      {.m = 8192, .n = 8192, .k = 8192}};
   for (const Shape& shape : shapes) {
-    const double direct = time_directly(shape, *library, 50), executed = time_executed(shape, *library, 50);
+    // The second of each: a board that has worked for a while runs at its power limit, not at full clock.
+    double direct = 0, executed = 0;
+    for (int i = 0; i < 2; ++i) {
+      direct = time_directly(shape, *library, 50);
+      executed = time_executed(shape, *library, 50);
+    }
     CHECK(direct > 0);
     CHECK(executed > 0);
     if (!rehearsed())

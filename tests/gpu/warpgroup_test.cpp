@@ -28,7 +28,7 @@ void check_by_warpgroups(const GroupedCase& one) {
   const std::vector<float> expected = operands.result([&] { operands.multiply_by_warps(); });
   // Tensor cores add 8-bit products up in fewer bits than FP32 has, in an order of their own.
   const double sums = is_scaled(one.operands) ? 1e-2 : 1e-3;
-  const double rounding = one.result == cuda::Storage::kFp32 ? sums : 0x1p-5;
+  const double rounding = one.result == cuda::Storage::kFp32 ? sums : 0x1p-5 + sums;
   for (const int width : {128, 256}) {
     INFO("width " << width);
     const std::vector<float> found = operands.result([&] {
