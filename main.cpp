@@ -30,6 +30,7 @@
 #include "real/processes/run_together.h"
 #include "sim/emulate_run.h"
 #include "sim/sim_run.h"
+#include "sim/traffic/idle_transfers.h"
 #include "viz/command/export_command.h"
 #include "viz/command/import_command.h"
 #include "viz/command/report_command.h"
@@ -54,7 +55,6 @@
 #include "workloads/schedule_dump.h"
 #include "workloads/study/mixed/mixed_commands.h"
 #include "workloads/study/placement/place_command.h"
-#include "sim/traffic/idle_transfers.h"
 #include "workloads/study/search/search_command.h"
 #include "workloads/study/sweep_command.h"
 #include "workloads/validation/validate_command.h"
@@ -125,7 +125,9 @@ Advice advice_on(const Outcome& outcome, RunArguments arguments) {
   return advise(outcome, read, executor_of(ExecutorKind::kSim, arguments));
 }
 
-bool carries_out(ExecutorKind kind) { return kind == ExecutorKind::kHost || kind == ExecutorKind::kCuda; }
+bool carries_out(ExecutorKind kind) {
+  return kind == ExecutorKind::kHost || kind == ExecutorKind::kCuda;
+}
 
 int run_body(const RunArguments& arguments) {
   Job job = arguments.scenario.read();
@@ -151,7 +153,8 @@ int run_body(const RunArguments& arguments) {
     outcome.report.advice = advice_on(outcome, arguments);
   const std::string json = report_json(outcome.report), text = report_text(outcome.report);
   if (!arguments.out.empty())
-    write_run(arguments.out, {json, text, experts_svg(outcome.report), queues_svg(outcome.report)}, outcome.timeline);
+    write_run(arguments.out, {json, text, experts_svg(outcome.report), queues_svg(outcome.report)},
+              outcome.timeline);
   print(arguments.json ? json : text);
   if (arguments.explain) fmt::print(arguments.json ? stderr : stdout, "\n{}", explain_run(outcome));
   if (!outcome.interrupted.empty()) throw run_error(outcome.interrupted);
@@ -164,14 +167,14 @@ int crosscheck_body(const RunArguments& given) {
   arguments.scenario.changes.unfold = true;  // numbers need every rank
   const bool warm = arguments.executor == ExecutorKind::kCuda;
   if (const Job job = arguments.scenario.read(); warm && job.training)
-    arguments.scenario.changes.sets.push_back(fmt::format("/workload/steps={}", job.scenario.training.steps + 1));
+    arguments.scenario.changes.sets.push_back(
+        fmt::format("/workload/steps={}", job.scenario.training.steps + 1));
   const auto read = [&] {
     Job job = arguments.scenario.read();
     if (job.is_service()) carry_out(job);
     return job;
   };
-  CrosscheckRequest request{read,
-                            executor_of(ExecutorKind::kSim, arguments),
+  CrosscheckRequest request{read, executor_of(ExecutorKind::kSim, arguments),
                             executor_of(arguments.executor, arguments), arguments.out};
   request.warm = warm;
   const bool on_host = arguments.executor == ExecutorKind::kHost;
@@ -285,27 +288,28 @@ DeviceUnderTest open_device(const std::string& device, const Catalog& catalog, c
 
 // In the order of --help.
 std::vector<Command> all_commands() {
-  return {run_command(),
-          check_command(),
-          crosscheck_command(),
-          compare_command(),
-          export_command(),
-          import_command(),
-          report_command(),
-          view_command(),
-          validate_command(many_runs(false)),
-          search_command(simulated(NetworkDetail::kAlphaBeta), simulated(NetworkDetail::kFluid), idle_transfers),
-          sweep_command(many_runs(true), launched_companions),
-          place_command(many_runs(false)),
-          matrix_command(many_runs(false)),
-          split_command(many_runs(false)),
-          list_command(),
-          show_command(),
-          calibrate_command(open_device),
-          convert_command(),
-          align_command(),
-          eplb_command(),
-          schema_command()};
+  return {
+      run_command(),
+      check_command(),
+      crosscheck_command(),
+      compare_command(),
+      export_command(),
+      import_command(),
+      report_command(),
+      view_command(),
+      validate_command(many_runs(false)),
+      search_command(simulated(NetworkDetail::kAlphaBeta), simulated(NetworkDetail::kFluid), idle_transfers),
+      sweep_command(many_runs(true), launched_companions),
+      place_command(many_runs(false)),
+      matrix_command(many_runs(false)),
+      split_command(many_runs(false)),
+      list_command(),
+      show_command(),
+      calibrate_command(open_device),
+      convert_command(),
+      align_command(),
+      eplb_command(),
+      schema_command()};
 }
 
 // ---- the command line ----

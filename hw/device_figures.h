@@ -46,7 +46,8 @@ struct DeviceFigures {
   std::string driver;  // "580.65.06, CUDA 13.0"; of the host: the kernel's release
   std::string date;    // "2026-11-22"
   std::string clocks;  // before and after: "1980 MHz .. 1755 MHz"
-  double launch = 0;  // seconds from one op that does nothing to the next, as executors give them, back to back
+  double launch =
+      0;  // seconds from one op that does nothing to the next, as executors give them, back to back
   double launch_latency = 0;  // seconds from the call to the start of a kernel on an idle device
   std::vector<TransferCurve> transfers;
   std::vector<Interference> interference;

@@ -22,7 +22,8 @@ struct RealRun {
   std::string dump_activations = {};  // a file; empty: none
   std::string trace_kernels = {};     // cuda: a file for what ran for each op (cuda/op_trace.h); empty: none
   Processes* processes = nullptr;     // host: that share the run; null: this one alone
-  // Ranks take turns, so that times of ops are their own: on the host each op is timed (StartedExecutor::durations).
+  // Ranks take turns, so that times of ops are their own: on the host each op is timed
+  // (StartedExecutor::durations).
   bool measured = false;
 };
 

@@ -10,9 +10,9 @@ namespace moebius {
 
 // A rank's part of a parameter, row-major, experts one after the other.
 struct InitialValues {
-  std::uint64_t parameter = 0;  // the key of seed, role and layer
-  double constant = 0;          // of every element
-  double scale = 0;             // of the random number that is added to it
+  std::uint64_t parameter = 0;         // the key of seed, role and layer
+  double constant = 0;                 // of every element
+  double scale = 0;                    // of the random number that is added to it
   std::int64_t rows = 0, columns = 0;  // of one expert
   std::int64_t first_expert = 0, first_row = 0, first_column = 0;
 

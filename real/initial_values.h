@@ -1,5 +1,6 @@
 // The numbers a parameter starts from. Each element has its own key (seed, role, layer, expert, row, column
-// of the whole matrix), so that every sharding starts from the same model, and a device makes its part by itself.
+// of the whole matrix), so that every sharding starts from the same model, and a device makes its part by
+// itself.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// A workload that tells somebody of each submission before it is issued, and can let everything end that came before
-// some step.
+// A workload that tells somebody of each submission before it is issued, and can let everything end that came
+// before some step.
 #pragma once
 
 #include <cstdint>

@@ -47,7 +47,8 @@ struct Hooks {
   ObservedWorkload::Observer observer = [](const Submission&) {};
   std::function<void(const StartedExecutor&)> inspect = [](const StartedExecutor&) {};
   bool wants_spans = true;  // false: no one looks at those of the outcome's timeline
-  // The first step that waits for all of those before, so that it can be looked at by itself; none by default.
+  // The first step that waits for all of those before, so that it can be looked at by itself; none by
+  // default.
   std::int32_t barrier = std::numeric_limits<std::int32_t>::max();
   bool quiet = false;  // no progress bar: several jobs run side by side
   // A service: what iterations take is looked up here and added; its error is then not measured.

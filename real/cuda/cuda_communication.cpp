@@ -24,58 +24,82 @@ class Communication : FlatCommunication {
   template <class Member>
   friend void moebius::communicate_as(OpKind kind, Member& member);
 
-  // Calls change(x, whether it travels in 8 bits) for each, with the bytes of its own format.
-  template <class Change>
-  void each_in_place(const Change& change) {
+  // Of what changes in place: what travels in 8 bits tensor by tensor, by reduce_coded(x); the others.
+  template <class ReduceCoded>
+  std::vector<Gathering> edited(const ReduceCoded& reduce_coded) {
+    std::vector<Gathering> plain;
     for (int i = 0; i < c_.op().num_inputs; ++i) {
-      element_ = element_bytes(c_.output_tensor(i).dtype);
-      change(c_.edit(i), travels_in_8_bits(i));
+      element_ = element_of(i);
+      const Operand x = c_.edit(i);
+      if (travels_in_8_bits(i)) {
+        reduce_coded(x);
+      } else {
+        plain.push_back({x, element_});
+      }
     }
+    return plain;
+  }
+  Reduction in_its_place(const Gathering& of) const {
+    return {of.y, of.y, shard(of.y.elements(), me_).first, of.element};
   }
 
   void all_reduce() {
-    const auto sum = [this](const Operand& x, const Operand& y) {
-      if (nccl_takes(x, y)) return sum_by_nccl(x, y);
-      reduce(x, y, shard(x.elements(), me_).first);
-      gather(y, nullptr);
-    };
+    std::vector<std::pair<Operand, Gathering>> all;  // what is summed; where
     if (in_place()) {
-      return each_in_place([&](const Operand& x, bool coded) {
-        if (!coded) return sum(x, x);
-        reduce_codes(x, x, shard(x.elements(), me_).first);
-        gather_codes(x);
-      });
+      for (const Gathering& of : edited([&](const Operand& x) {
+             reduce_codes(x, x, shard(x.elements(), me_).first);
+             gather_codes(x);
+           }))
+        all.emplace_back(of.y, of);
+    } else {
+      for (int i = 0; i < c_.op().num_inputs; ++i) {
+        const Operand x = c_.plain_in(i);
+        all.push_back({x, {c_.out(i, x), element_}});
+      }
     }
-    for (int i = 0; i < c_.op().num_inputs; ++i) {
-      const Operand x = c_.plain_in(i);
-      sum(x, c_.out(i, x));
+    std::vector<Reduction> reductions;
+    std::vector<Gathering> gatherings;
+    for (const auto& [x, to] : all) {
+      if (nccl_takes(x, to.y)) {
+        sum_by_nccl(x, to);
+        continue;
+      }
+      reductions.push_back({x, to.y, shard(x.elements(), me_).first, to.element});
+      gatherings.push_back(to);
     }
+    reduce(reductions);
+    gather(gatherings);
   }
 
   // What is counted is what the two rounds of own copies send, as the host's.
-  void sum_by_nccl(const Operand& x, const Operand& y) {
-    count_sent(2 * (x.elements() - shard(x.elements(), me_).count()), element_);
-    collect(NcclKind::kAllReduce, byte_at(x, 0), y, 0, x.elements());
+  void sum_by_nccl(const Operand& x, const Gathering& to) {
+    count_sent(2 * (x.elements() - shard(x.elements(), me_).count()), to.element);
+    collect(NcclKind::kAllReduce, byte_at(x, 0), to.y, 0, x.elements());
   }
 
   void reduce_scatter() {
     if (sharded()) return add_to_shards();
     if (in_place()) {
-      return each_in_place([this](const Operand& x, bool coded) {
-        const std::int64_t own = shard(x.elements(), me_).first;
-        coded ? reduce_codes(x, x, own) : reduce(x, x, own);
-      });
+      std::vector<Reduction> all;
+      for (const Gathering& of :
+           edited([&](const Operand& x) { reduce_codes(x, x, shard(x.elements(), me_).first); }))
+        all.push_back(in_its_place(of));
+      return reduce(all);
     }
     const Operand x = c_.plain_in(0);
     CHECK(x.rows % size_ == 0, fmt::format("{} rows over {} members", x.rows, size_));
-    reduce(x, c_.out(0, x.rows / size_, x.columns), 0);
+    reduce({{x, c_.out(0, x.rows / size_, x.columns), 0, element_}});
   }
 
   void all_gather() {
     if (sharded()) return gather_shards();
-    if (in_place()) return each_in_place([this](const Operand& x, bool) { gather(x, nullptr); });
+    if (in_place()) {
+      std::vector<Gathering> all;
+      for (int i = 0; i < c_.op().num_inputs; ++i) all.push_back({c_.edit(i), element_of(i)});
+      return gather(all);
+    }
     const Operand x = c_.plain_in(0);
-    gather(c_.out(0, x.rows * size_, x.columns), &x);
+    gather({{c_.out(0, x.rows * size_, x.columns), element_, x}});
   }
 
   void broadcast() {
@@ -157,7 +181,7 @@ class Communication : FlatCommunication {
     meet({x}, nullptr, [&](const All& all) {
       for (int from = 0; from < size_; ++from) {
         expect(all[from]->operands[0].elements(), x.elements());
-        const Flat piece = flat(*all[from], me_ * block, block);
+        const Flat piece = flat(all[from]->operands[0], all[from]->device, me_ * block, block);
         copy_flat(c_.stream(), piece.of, piece.first, y, from * block, block);
       }
     });

@@ -44,9 +44,9 @@ bool multiply_turned(DeviceOp& c, GroupedGemm all) {
   return true;
 }
 
-// Of experts with many rows each the library's products share operands between multiprocessors, and their launches no
-// longer show: on an H200, 8 experts of 2,048 rows by 1,024 x 2,048 take 127 us one by one and 151 us in one launch,
-// 16 of 128 rows 118 and 38 us.
+// Of experts with many rows each the library's products share operands between multiprocessors, and their
+// launches no longer show: on an H200, 8 experts of 2,048 rows by 1,024 x 2,048 take 127 us one by one and
+// 151 us in one launch, 16 of 128 rows 118 and 38 us.
 bool library_is_faster(DeviceOp& c, const Gemm& product) {
   constexpr std::int64_t kRows = 1024;
   return c.rank().library != nullptr && !is_scaled(product.a.storage) &&

@@ -94,7 +94,8 @@ StartedExecutor start_cuda(const Job& job, const Layout& layout, Recorder& recor
   require_formats(job);
   require_device(job);
   const auto companions = std::make_shared<Companions>(job, layout, request);
-  std::unique_ptr<CudaExecutor> device = make_cuda_executor(layout, recorder, options_of(job, *companions, request));
+  std::unique_ptr<CudaExecutor> device =
+      make_cuda_executor(layout, recorder, options_of(job, *companions, request));
   if (!request.trace_kernels.empty()) device->trace_kernels();
   StartedExecutor engine;
   engine.losses = [&device = *device] {

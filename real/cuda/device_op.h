@@ -45,7 +45,7 @@ struct CudaOptions {
   bool tensor_cores = true;  // own kernels on tensor cores; without: the plain ones
   std::optional<GroupedPath> grouped = {};  // not said: see grouped_path()
   ExchangeBy exchange = ExchangeBy::kNccl;
-  bool turns = false;  // ranks of a device compute one op at a time, so that each op's time is its own
+  bool turns = false;   // ranks of a device compute one op at a time, so that each op's time is its own
   bool poison = false;  // new memory holds NaN, so that what no kernel writes shows
 };
 
@@ -64,7 +64,8 @@ class LossSlots {
   std::vector<double*> free_;
 };
 
-// Who computes on a device when its ranks take turns: the kernels of an op begin when those of the op before are done.
+// Who computes on a device when its ranks take turns: the kernels of an op begin when those of the op before
+// are done.
 struct DeviceTurns {
   std::mutex mutex;  // held while an op's kernels are given
   EventRef last;     // of the op before
@@ -148,7 +149,8 @@ class DeviceOp {
   // A tensor like `x` on the device or in the memory of the host, for output i.
   Operand out_like(int i, const Operand& x);
   TensorRef make(std::int64_t rows, std::int64_t columns, Storage storage, std::int64_t period = 0);
-  // y, without scales, = what a parameter starts from, before rounding: the elements of all of it from `first` on.
+  // y, without scales, = what a parameter starts from, before rounding: the elements of all of it from
+  // `first` on.
   void initial_part(const Tensor& parameter, std::int64_t first, const Operand& y);
   void upload(const std::vector<float>& values, const Operand& to);  // FP32
   // Keeps a tensor of the caller's until the op has run.

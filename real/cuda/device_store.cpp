@@ -30,7 +30,8 @@ Storage storage_of(DType dtype) {
 Storage storage_of(const Tensor& tensor) {
   if (tensor.scaling == Scaling::kTensor)
     throw run_error("cuda does not store fp8 with one scale per tensor yet");
-  if (tensor.scaling == Scaling::kMicro) throw run_error("cuda does not store fp8 with scales of 32 elements yet");
+  if (tensor.scaling == Scaling::kMicro)
+    throw run_error("cuda does not store fp8 with scales of 32 elements yet");
   const bool blocks =
       tensor.dtype == DType::kFp8 && tensor.memory == MemoryKind::kWeights && tensor.shards == 0;
   return blocks ? Storage::kFp8Blocks : storage_of(tensor.dtype);
@@ -110,7 +111,8 @@ std::vector<float> DeviceStore::initial_held(const Tensor& tensor) const {
 }
 
 bool DeviceStore::drawn(const Tensor& tensor) const {
-  const bool given = initial_.count(tensor.key) > 0 || (options_.weights && tensor.memory == MemoryKind::kWeights) ||
+  const bool given = initial_.count(tensor.key) > 0 ||
+                     (options_.weights && tensor.memory == MemoryKind::kWeights) ||
                      (options_.states && tensor.memory == MemoryKind::kOptimizer);
   return !given && !(tensor.slots && tensor.shards > 0);
 }

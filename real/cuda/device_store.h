@@ -67,8 +67,8 @@ class DeviceStore {
   StoreOptions options_;
   FragmentPtr fragment_;
   std::int32_t microbatches_[2] = {0, -1};  // of the submission: the first, the second
-  std::vector<std::int32_t> last_use_;  // op, by tensor of the fragment
-  std::vector<TensorRef> local_;        // by tensor of the fragment
+  std::vector<std::int32_t> last_use_;      // op, by tensor of the fragment
+  std::vector<TensorRef> local_;            // by tensor of the fragment
   std::map<MicrobatchKey, TensorRef> microbatch_;
   std::map<std::uint32_t, Kept> kept_;
   std::map<std::uint32_t, std::vector<float>> initial_;

@@ -1,4 +1,5 @@
-// Eight neighbouring numbers at a time: 16 bytes of BF16, 32 of FP32, which is how memory gives its full rate.
+// Eight neighbouring numbers at a time: 16 bytes of BF16, 32 of FP32, which is how memory gives its full
+// rate.
 #pragma once
 
 #include "real/cuda/kernels.h"
@@ -21,8 +22,9 @@ struct alignas(16) Words {
 // Whether element `first` of it, and with it every eighth one from there on, begins at 16 bytes.
 inline bool in_eights(const Operand& x, std::int64_t first = 0) {
   if (is_scaled(x.storage)) return false;
-  const auto address = reinterpret_cast<std::uintptr_t>(x.data) +
-                       static_cast<std::uintptr_t>((x.first_row * x.columns + first) * element_size(x.storage));
+  const auto address =
+      reinterpret_cast<std::uintptr_t>(x.data) +
+      static_cast<std::uintptr_t>((x.first_row * x.columns + first) * element_size(x.storage));
   return address % sizeof(eight::Words) == 0;
 }
 // Whether each of its rows does.
@@ -33,7 +35,8 @@ inline bool rows_in_eights(const Operand& x) {
 // Elements [index, index + 8), counted row by row, of formats without scales.
 MOEBIUS_DEVICE Eight load_eight(const Operand& x, std::int64_t index) {
   index += x.first_row * x.columns;
-  if (x.storage == Storage::kFp32) return *reinterpret_cast<const Eight*>(static_cast<const float*>(x.data) + index);
+  if (x.storage == Storage::kFp32)
+    return *reinterpret_cast<const Eight*>(static_cast<const float*>(x.data) + index);
   const eight::Words words =
       *reinterpret_cast<const eight::Words*>(static_cast<const std::uint16_t*>(x.data) + index);
   Eight y;

@@ -2,52 +2,79 @@
 
 namespace moebius::cuda {
 
-FlatCommunication::Flat FlatCommunication::flat(const Brought& from, std::int64_t first, std::int64_t count) {
-  if (from.device == here()) return {from.operands[0], first};
-  return {brought_flat(c_, from.operands[0], from.device, first, count), 0};
+FlatCommunication::Flat FlatCommunication::flat(const Operand& x, int device, std::int64_t first,
+                                                std::int64_t count) {
+  if (device == here()) return {x, first};
+  return {brought_flat(c_, x, device, first, count), 0};
 }
 
 Operand FlatCommunication::near(const Operand& x, int device) {
   return device == here() ? x : brought(c_, x, device);
 }
 
-void FlatCommunication::reduce(const Operand& x, const Operand& y, std::int64_t y_first) {
-  const FlatShard own = shard(x.elements(), me_);
-  count_sent(x.elements() - own.count(), element_);
-  if (nccl_takes(x, y)) {
-    return collect(NcclKind::kReduceScatter, byte_at(x, 0), y, y_first, own.count());
-  }
-  expect_few_members();
-  meet({x}, nullptr, [&](const All& all) {
-    Pieces pieces;
-    pieces.count = size_;
-    for (int from = 0; from < size_; ++from) {
-      expect(all[from]->operands[0].elements(), x.elements());
-      const Flat piece = flat(*all[from], own.first, own.count());
-      pieces.of[from] = piece.of;
-      pieces.first[from] = piece.first;
+void FlatCommunication::reduce(const std::vector<Reduction>& all) {
+  std::vector<Reduction> own;  // without NCCL
+  for (const Reduction& one : all) {
+    const std::int64_t elements = one.x.elements(), mine = shard(elements, me_).count();
+    count_sent(elements - mine, one.element);
+    if (nccl_takes(one.x, one.y)) {
+      collect(NcclKind::kReduceScatter, byte_at(one.x, 0), one.y, one.y_first, mine);
+    } else {
+      own.push_back(one);
     }
-    sum_flat(c_.stream(), pieces, y, y_first, own.count());
+  }
+  if (own.empty()) return;
+  expect_few_members();
+  std::vector<Operand> brought;
+  for (const Reduction& one : own) brought.push_back(one.x);
+  meet(brought, nullptr, [&](const All& members) {
+    for (std::size_t i = 0; i < own.size(); ++i) sum_shards(own[i], i, members);
   });
 }
 
-void FlatCommunication::gather(const Operand& y, const Operand* brought) {
-  const FlatShard own = shard(y.elements(), me_);
-  count_sent(own.count() * (size_ - 1), element_);
-  if (nccl_takes(y, brought == nullptr ? y : *brought)) {
-    const char* from = brought == nullptr ? byte_at(y, own.first) : byte_at(*brought, 0);
-    return collect(NcclKind::kAllGather, from, y, 0, own.count());
+void FlatCommunication::sum_shards(const Reduction& one, std::size_t operand, const All& members) {
+  const FlatShard own = shard(one.x.elements(), me_);
+  Pieces pieces;
+  pieces.count = size_;
+  for (int from = 0; from < size_; ++from) {
+    const Brought& there = *members[from];
+    expect(there.operands[operand].elements(), one.x.elements());
+    const Flat piece = flat(there.operands[operand], there.device, own.first, own.count());
+    pieces.of[from] = piece.of;
+    pieces.first[from] = piece.first;
   }
-  meet({brought == nullptr ? y : *brought}, nullptr, [&](const All& all) {
-    for (int from = 0; from < size_; ++from) {
-      if (from == me_ && brought == nullptr) continue;
-      const FlatShard s = shard(y.elements(), from);
-      const Operand& x = all[from]->operands[0];
-      expect(x.elements(), brought == nullptr ? y.elements() : s.count());
-      const Flat piece = flat(*all[from], brought == nullptr ? s.first : 0, s.count());
-      copy_flat(c_.stream(), piece.of, piece.first, y, s.first, s.count());
+  sum_flat(c_.stream(), pieces, one.y, one.y_first, own.count());
+}
+
+void FlatCommunication::gather(const std::vector<Gathering>& all) {
+  std::vector<Gathering> own;  // without NCCL
+  for (const Gathering& one : all) {
+    const FlatShard mine = shard(one.y.elements(), me_);
+    count_sent(mine.count() * (size_ - 1), one.element);
+    if (nccl_takes(one.y, one.source())) {
+      const char* from = one.brought ? byte_at(*one.brought, 0) : byte_at(one.y, mine.first);
+      collect(NcclKind::kAllGather, from, one.y, 0, mine.count());
+    } else {
+      own.push_back(one);
     }
+  }
+  if (own.empty()) return;
+  std::vector<Operand> brought;
+  for (const Gathering& one : own) brought.push_back(one.source());
+  meet(brought, nullptr, [&](const All& members) {
+    for (std::size_t i = 0; i < own.size(); ++i) copy_shards(own[i], i, members);
   });
+}
+
+void FlatCommunication::copy_shards(const Gathering& one, std::size_t operand, const All& members) {
+  for (int from = 0; from < size_; ++from) {
+    if (from == me_ && !one.brought) continue;
+    const Brought& there = *members[from];
+    const FlatShard s = shard(one.y.elements(), from);
+    expect(there.operands[operand].elements(), one.brought ? s.count() : one.y.elements());
+    const Flat piece = flat(there.operands[operand], there.device, one.brought ? 0 : s.first, s.count());
+    copy_flat(c_.stream(), piece.of, piece.first, one.y, s.first, s.count());
+  }
 }
 
 Operand FlatCommunication::codes_of(const Operand& x, const FlatShard& run) {
@@ -91,27 +118,37 @@ void FlatCommunication::gather_codes(const Operand& y) {
 }
 
 void FlatCommunication::add_to_shards() {
+  std::vector<Reduction> plain;
+  std::vector<Operand> held, sums;
   for (int i = 0; i < c_.op().num_inputs; ++i) {
-    const Operand x = c_.plain_in(i), held = c_.edit(i);
-    const FlatShard own = shard(x.elements(), me_);
-    const Operand sum = c_.scratch(1, own.count());
-    element_ = element_bytes(c_.output_tensor(i).dtype);
-    travels_in_8_bits(i) ? reduce_codes(x, sum, 0) : reduce(x, sum, 0);
-    const Operand mine = run_of(held, 0, own.count());
-    add(c_.stream(), mine, sum, mine);
+    const Operand x = c_.plain_in(i);
+    held.push_back(c_.edit(i));
+    sums.push_back(c_.scratch(1, shard(x.elements(), me_).count()));
+    element_ = element_of(i);
+    if (travels_in_8_bits(i)) {
+      reduce_codes(x, sums.back(), 0);
+    } else {
+      plain.push_back({x, sums.back(), 0, element_});
+    }
+  }
+  reduce(plain);
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    const Operand mine = run_of(held[i], 0, sums[i].columns);
+    add(c_.stream(), mine, sums[i], mine);
   }
 }
 
 void FlatCommunication::gather_shards() {
+  std::vector<Gathering> all;
   for (int i = 0; i < c_.op().num_inputs; ++i) {
     const Operand shard_here = c_.plain_in(i);
     const Tensor& whole = c_.output_tensor(i);
     const Operand y = c_.out(i, whole.held_rows(), whole.columns);
     const FlatShard own = shard(y.elements(), me_);
-    element_ = element_bytes(whole.dtype);
     copy_flat(c_.stream(), shard_here, 0, y, own.first, own.count());
-    gather(y, nullptr);
+    all.push_back({y, element_bytes(whole.dtype)});
   }
+  gather(all);
 }
 
 void FlatCommunication::copy_host() {

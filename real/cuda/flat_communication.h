@@ -2,6 +2,9 @@
 // member holds its shard, and of sums that travel in 8 bits. And the copies between a device and its host.
 #pragma once
 
+#include <optional>
+#include <vector>
+
 #include "real/cuda/communication_member.h"
 #include "real/cuda/near_copy.h"
 #include "real/host/op_context.h"
@@ -18,7 +21,7 @@ class FlatCommunication : protected CommunicationMember {
     Operand of;
     std::int64_t first;
   };
-  Flat flat(const Brought& from, std::int64_t first, std::int64_t count);
+  Flat flat(const Operand& x, int device, std::int64_t first, std::int64_t count);
   Operand near(const Operand& x, int device);
 
   FlatShard shard(std::int64_t elements, int index) const { return flat_shard(elements, size_, index); }
@@ -28,11 +31,24 @@ class FlatCommunication : protected CommunicationMember {
     return by_nccl() && whole.storage == other.storage && whole.elements() % size_ == 0;
   }
 
-  // y[y_first...] = the sum over members of the own flat shard of x.
-  void reduce(const Operand& x, const Operand& y, std::int64_t y_first);
+  // y[y_first...] = the sum over members of the own flat shard of x, whose elements take so many bytes on the
+  // wire.
+  struct Reduction {
+    Operand x, y;
+    std::int64_t y_first = 0;
+    double element = 0;
+  };
+  // In one meeting: many small tensors would meet for longer than they are summed.
+  void reduce(const std::vector<Reduction>& all);
 
   // Fills the other members' flat shards of y; with `brought`, a shard alone, also the own one.
-  void gather(const Operand& y, const Operand* brought);
+  struct Gathering {
+    Operand y;
+    double element = 0;
+    std::optional<Operand> brought = {};
+    const Operand& source() const { return brought ? *brought : y; }
+  };
+  void gather(const std::vector<Gathering>& all);  // in one meeting
 
   // A run of elements as one row, which is scaled by 128 of them.
   static Operand run_of(const Operand& x, std::int64_t first, std::int64_t count) {
@@ -43,6 +59,7 @@ class FlatCommunication : protected CommunicationMember {
     return run;
   }
 
+  double element_of(int i) { return element_bytes(c_.output_tensor(i).dtype); }
   bool travels_in_8_bits(int i) {
     return c_.op().dtype == DType::kFp8 && c_.output_tensor(i).dtype != DType::kFp8;
   }
@@ -66,6 +83,10 @@ class FlatCommunication : protected CommunicationMember {
 
   // Input i is the member's shard, output i whole.
   void gather_shards();
+
+  // Of what members brought as this operand.
+  void sum_shards(const Reduction& one, std::size_t operand, const All& members);
+  void copy_shards(const Gathering& one, std::size_t operand, const All& members);
 
   // Between the memories of one rank: the bytes as they are. States that no update has made yet are none: the
   // first update begins them.

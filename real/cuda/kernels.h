@@ -72,8 +72,8 @@ void grouped_gemm_of_turned_rows(Stream stream, const GroupedGemm& grouped, cons
 
 // Each expert's weights, [rows,columns] of `turned`'s columns and period, as their transposes.
 void turn_experts(Stream stream, const Operand& weights, const Operand& turned);
-// Rows of experts by blocks of kScaleBlock: y[block + expert][column][row of the block], zero where the row is
-// another expert's. x: a or b of the product.
+// Rows of experts by blocks of kScaleBlock: y[block + expert][column][row of the block], zero where the row
+// is another expert's. x: a or b of the product.
 void turn_rows(Stream stream, const GroupedGemm& grouped, const Operand& x, std::uint8_t* y);
 inline std::int64_t turned_bytes(const GroupedGemm& grouped, const Operand& x) {
   return (blocks_of(x.rows) + grouped.groups) * kScaleBlock * x.columns;
@@ -260,7 +260,7 @@ void attention_probabilities(Stream stream, const Attention& attention, const Op
 
 struct AttentionGrad {
   Operand d_o, o, lse;
-  Operand dq, dk, dv;  // rows of keys that no query sees get zeros
+  Operand dq, dk, dv;      // rows of keys that no query sees get zeros
   Operand dot = {};        // [query rows, heads] FP32: scratch of attention_grad()
   Operand workspace = {};  // FP32: scratch of flash_attention_grad()
 };

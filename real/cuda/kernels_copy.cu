@@ -16,7 +16,9 @@ struct Convert {
 
 struct ConvertEight {
   Operand x, y;
-  MOEBIUS_DEVICE void operator()(std::int64_t i) const { store_eight(y, i * kEight, load_eight(x, i * kEight)); }
+  MOEBIUS_DEVICE void operator()(std::int64_t i) const {
+    store_eight(y, i * kEight, load_eight(x, i * kEight));
+  }
 };
 
 MOEBIUS_DEVICE void put_code(const Operand& y, std::int64_t row, std::int64_t column, float value,

@@ -42,7 +42,8 @@ struct ActivateEight {
   Operand y;
   std::uint32_t of_row;  // eights
   MOEBIUS_DEVICE void operator()(std::int64_t i) const {
-    const std::uint32_t row = static_cast<std::uint32_t>(i) / of_row, at = static_cast<std::uint32_t>(i) % of_row;
+    const std::uint32_t row = static_cast<std::uint32_t>(i) / of_row,
+                        at = static_cast<std::uint32_t>(i) % of_row;
     const std::int64_t from = row * a.x.columns + at * kEight;
     const Eight x = load_eight(a.x, from), right = load_eight(a.x, from + y.columns);
     const float weight = weight_of(a.row_weight, row);
@@ -58,9 +59,11 @@ struct ActivateBackEight {
   Operand dy, dx;
   std::uint32_t of_row;
   MOEBIUS_DEVICE void operator()(std::int64_t i) const {
-    const std::uint32_t row = static_cast<std::uint32_t>(i) / of_row, at = static_cast<std::uint32_t>(i) % of_row;
+    const std::uint32_t row = static_cast<std::uint32_t>(i) / of_row,
+                        at = static_cast<std::uint32_t>(i) % of_row;
     const std::int64_t left = row * a.x.columns + at * kEight;
-    const Eight d = load_eight(dy, i * kEight), x = load_eight(a.x, left), right = load_eight(a.x, left + dy.columns);
+    const Eight d = load_eight(dy, i * kEight), x = load_eight(a.x, left),
+                right = load_eight(a.x, left + dy.columns);
     const float weight = weight_of(a.row_weight, row);
     Eight dleft, dright;
     for (int j = 0; j < kEight; ++j) {
@@ -210,7 +213,8 @@ void row_gate_grad(Stream stream, const RowGateGrad& grad) {
 }
 
 void activation(Stream stream, const Activation& activation, const Operand& y) {
-  if (!activates_in_eights(activation, y)) return launch_elements(stream, y.elements(), Activate{activation, y});
+  if (!activates_in_eights(activation, y))
+    return launch_elements(stream, y.elements(), Activate{activation, y});
   launch_elements(stream, y.elements() / kEight,
                   ActivateEight{activation, y, static_cast<std::uint32_t>(y.columns / kEight)});
 }

@@ -62,7 +62,8 @@ struct NormGradRow {
 
 // ---- a warp for each row, eight columns at a time: rows are often those of heads, short and many ----
 
-// The sum of f(eight) over a row's eights, in every lane: in FP64 within a lane, which keeps long rows exact enough.
+// The sum of f(eight) over a row's eights, in every lane: in FP64 within a lane, which keeps long rows exact
+// enough.
 template <class F>
 MOEBIUS_DEVICE void sum_over_row(const Warp& warp, std::int64_t columns, PerThread<float>& sum, const F& f) {
   warp.lanes([&](int thread, int lane) {
@@ -91,7 +92,8 @@ struct NormRowsByWarps {
       const std::int64_t row = item * kTeamWarps + warp.index(), columns = n.x.columns, first = row * columns;
       if (row >= n.x.rows) return;
       PerThread<float> squares;
-      sum_over_row(warp, columns, squares, [&](std::int64_t c) { return squares_of(load_eight(n.x, first + c)); });
+      sum_over_row(warp, columns, squares,
+                   [&](std::int64_t c) { return squares_of(load_eight(n.x, first + c)); });
       warp.lanes([&](int thread, int lane) {
         const auto scale = static_cast<float>(inverse_rms_of(squares[thread], columns, n.epsilon));
         for (std::int64_t c = lane * kEight; c < columns; c += kLanes * kEight) {
@@ -112,9 +114,11 @@ struct NormGradRowsByWarps {
       const std::int64_t row = item * kTeamWarps + warp.index(), columns = g.x.columns, first = row * columns;
       if (row >= g.x.rows) return;
       PerThread<float> squares, projection;
-      sum_over_row(warp, columns, squares, [&](std::int64_t c) { return squares_of(load_eight(g.x, first + c)); });
+      sum_over_row(warp, columns, squares,
+                   [&](std::int64_t c) { return squares_of(load_eight(g.x, first + c)); });
       sum_over_row(warp, columns, projection, [&](std::int64_t c) {
-        const Eight dy = load_eight(g.dy, first + c), x = load_eight(g.x, first + c), w = load_eight(g.weight, c);
+        const Eight dy = load_eight(g.dy, first + c), x = load_eight(g.x, first + c),
+                    w = load_eight(g.weight, c);
         float sum = 0;
         for (int j = 0; j < kEight; ++j) sum += dy.of[j] * w.of[j] * x.of[j];
         return sum;
@@ -124,7 +128,8 @@ struct NormGradRowsByWarps {
         const auto pull = static_cast<float>(projection[thread] * r * r * r / static_cast<double>(columns));
         const auto scale = static_cast<float>(r);
         for (std::int64_t c = lane * kEight; c < columns; c += kLanes * kEight) {
-          const Eight dy = load_eight(g.dy, first + c), x = load_eight(g.x, first + c), w = load_eight(g.weight, c);
+          const Eight dy = load_eight(g.dy, first + c), x = load_eight(g.x, first + c),
+                      w = load_eight(g.weight, c);
           Eight dx;
           for (int j = 0; j < kEight; ++j) dx.of[j] = scale * w.of[j] * dy.of[j] - x.of[j] * pull;
           store_eight(g.dx, first + c, dx);
@@ -170,7 +175,9 @@ struct Rotate {
   Operand x, y;
   std::int64_t width;  // of a head
 
-  static MOEBIUS_BOTH std::int64_t items(const Rotation& r, std::int64_t width) { return width - r.rotated / 2; }
+  static MOEBIUS_BOTH std::int64_t items(const Rotation& r, std::int64_t width) {
+    return width - r.rotated / 2;
+  }
 
   MOEBIUS_DEVICE void operator()(std::int64_t index) const {
     const std::int64_t of_row = items(r, width), row = index / of_row, item = index % of_row;
@@ -205,7 +212,8 @@ struct Rotate {
 }  // namespace
 
 void rms_norm(Stream stream, const Norm& norm, const Operand& y) {
-  const bool eights = norm.gate.data == nullptr && rows_in_eights(norm.x) && rows_in_eights(y) && in_eights(norm.weight);
+  const bool eights =
+      norm.gate.data == nullptr && rows_in_eights(norm.x) && rows_in_eights(y) && in_eights(norm.weight);
   if (!eights) return launch_teams(stream, norm.x.rows, NormRow{norm, y});
   launch_teams(stream, items_by_warps(norm.x.rows), NormRowsByWarps{norm, y});
 }

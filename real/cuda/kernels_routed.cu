@@ -43,7 +43,8 @@ struct GatherRowEight {
   const std::int32_t* rows;
   std::uint32_t of_row;  // eights
   MOEBIUS_DEVICE void operator()(std::int64_t i) const {
-    const std::uint32_t row = static_cast<std::uint32_t>(i) / of_row, at = static_cast<std::uint32_t>(i) % of_row;
+    const std::uint32_t row = static_cast<std::uint32_t>(i) / of_row,
+                        at = static_cast<std::uint32_t>(i) % of_row;
     store_eight(y, i * kEight, load_eight(x, rows[row] * x.columns + at * kEight));
   }
 };
@@ -69,7 +70,8 @@ struct GatherPiecesEight {
   Operand y;
   std::uint32_t of_row;  // eights
   MOEBIUS_DEVICE void operator()(std::int64_t i) const {
-    const std::uint32_t row = static_cast<std::uint32_t>(i) / of_row, at = static_cast<std::uint32_t>(i) % of_row;
+    const std::uint32_t row = static_cast<std::uint32_t>(i) / of_row,
+                        at = static_cast<std::uint32_t>(i) % of_row;
     const int source = source_of(p, row);
     const std::int64_t from = p.rows[source][row - p.first[source]];
     store_eight(y, i * kEight, load_eight(p.of[source], from * y.columns + at * kEight));
@@ -204,7 +206,8 @@ void gather_rows(Stream stream, const Operand& x, const std::int32_t* rows, cons
 
 void gather_pieces(Stream stream, const GatheredPieces& pieces, const Operand& y) {
   bool eights = true;
-  for (int source = 0; source < pieces.count; ++source) eights = eights && gathers_in_eights(pieces.of[source], y);
+  for (int source = 0; source < pieces.count; ++source)
+    eights = eights && gathers_in_eights(pieces.of[source], y);
   if (!eights) return launch_teams(stream, y.rows, GatherPieces{pieces, y});
   launch_elements(stream, y.elements() / kEight,
                   GatherPiecesEight{pieces, y, static_cast<std::uint32_t>(y.columns / kEight)});

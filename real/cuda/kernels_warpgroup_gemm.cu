@@ -344,8 +344,9 @@ struct WarpgroupTiles {
 template <Multiplicand type, bool a_panels, bool b_panels>
 void launch_form(Stream stream, const GroupedGemm& all, int width) {
   const TilesOfExperts wide = tiles_of_experts(all, 256);
-  // Wide tiles read less for each product, once there are enough of them for all multiprocessors. Of BF16 two narrow
-  // ones on a multiprocessor hide each other's waits better (H200, 8 experts of 2,048 rows: 151 us beside 161).
+  // Wide tiles read less for each product, once there are enough of them for all multiprocessors. Of BF16 two
+  // narrow ones on a multiprocessor hide each other's waits better (H200, 8 experts of 2,048 rows: 151 us
+  // beside 161).
   const bool enough = wide.column_tiles > 1 && count_tiles(wide) >= count_multiprocessors();
   if (width == 0) width = type == Multiplicand::kE4m3 && enough ? 256 : 128;
   if (width == 256) {

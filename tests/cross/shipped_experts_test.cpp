@@ -52,7 +52,8 @@ TEST_CASE("experts that move on the host are joined with simulated ones op by op
   CHECK(joined(result, OpKind::kSend) > 0);
 }
 
-TEST_CASE("a service is carried out a second time, which alone is judged, and begins when the first has ended") {
+TEST_CASE(
+    "a service is carried out a second time, which alone is judged, and begins when the first has ended") {
   CrosscheckRequest request{[] { return moving_job({}, 6); }, simulate_plainly, execute_on_host, "", {}, 1};
   request.warm = true;
   const Crosscheck again = crosscheck(request);

@@ -55,8 +55,8 @@ class DeviceRun {
   Time end_;
 };
 
-// Of requests, those whose answers are equal to the last token. Where two logits nearly tie, a sum's order or the few
-// bits of a tensor core's sums decide, and everything after it then differs too.
+// Of requests, those whose answers are equal to the last token. Where two logits nearly tie, a sum's order or
+// the few bits of a tensor core's sums decide, and everything after it then differs too.
 inline double share_of_equal(const std::vector<std::vector<std::int32_t>>& a,
                              const std::vector<std::vector<std::int32_t>>& b) {
   if (a.size() != b.size() || a.empty()) return 0;

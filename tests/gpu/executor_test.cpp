@@ -180,7 +180,8 @@ TEST_CASE("ranks in turns compute one op after the other, and compute the same")
   for (const OpRow& op : timeline.ops) kinds[{op.fragment, op.index}] = op.kind;
   std::vector<Span> spans;
   for (const Span& span : timeline.spans)
-    if (!is_communication(kinds.at({timeline.submissions[span.sequence].fragment, span.op}))) spans.push_back(span);
+    if (!is_communication(kinds.at({timeline.submissions[span.sequence].fragment, span.op})))
+      spans.push_back(span);
   std::sort(spans.begin(), spans.end(), [](const Span& a, const Span& b) { return a.start < b.start; });
   REQUIRE(spans.size() > 50);
   constexpr Time kClock{2'000};  // what events tell, and what is rounded

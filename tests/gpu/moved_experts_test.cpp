@@ -61,7 +61,8 @@ Lived live_on_host(const CarriedService& service, bool exact = false) {
 }
 
 // `alike`: the least share of requests that are answered as on the host.
-void check_again_on_device(const Lived& lived, std::uint64_t seed, cuda::ExchangeBy exchange, double alike = 1) {
+void check_again_on_device(const Lived& lived, std::uint64_t seed, cuda::ExchangeBy exchange,
+                           double alike = 1) {
   RecordedRun again(lived.schedule);
   Recorder recorder(again.layout(), {.detail = Detail::kNone});
   cuda::CudaOptions options{.seed = seed, .library_gemm = false, .exchange = exchange, .poison = true};

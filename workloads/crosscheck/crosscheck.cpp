@@ -200,8 +200,7 @@ Crosscheck crosscheck_service(const CrosscheckRequest& request) {
   result.loop = compare_latencies(simulated.times, executed.times);
   result.loop->simulated_iterations = simulated.iterations;
   result.loop->executed_iterations = executed.iterations;
-  if (!request.out.empty())
-    write_file(RunDirectory(request.out).path("crosscheck.json"), to_json(result));
+  if (!request.out.empty()) write_file(RunDirectory(request.out).path("crosscheck.json"), to_json(result));
   return result;
 }
 

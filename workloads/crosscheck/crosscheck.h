@@ -23,8 +23,8 @@ struct CrosscheckRequest {
   std::string out;  // directory for simulated/, executed/ and crosscheck.json; empty: none
   std::function<VirtualMachine(const Job&)> machine = {};  // that is simulated; empty: the scenario's own
   int executions = kExecutions;
-  // What a first step, or a first pass through a service's schedule, has to make ready is not judged: the jobs that
-  // `read` gives have a step more in training; a service is carried out twice.
+  // What a first step, or a first pass through a service's schedule, has to make ready is not judged: the
+  // jobs that `read` gives have a step more in training; a service is carried out twice.
   bool warm = false;
   StartExecutor live = {};  // executes a service in a closed loop, as it runs by itself; empty: `execute`
 };

@@ -99,20 +99,23 @@ Json loop_json(const ClosedLoop& loop) {
             {"iterations_a", loop.simulated_iterations},
             {"iterations_b", loop.executed_iterations}};
   for (const LatencyComparison& of : loop.latencies)
-    json[of.name + "_s"] = {{"a", spread_json(of.simulated)},
-                            {"b", spread_json(of.executed)},
-                            {"distance", of.distance}};
+    json[of.name + "_s"] = {
+        {"a", spread_json(of.simulated)}, {"b", spread_json(of.executed)}, {"distance", of.distance}};
   return json;
 }
 
 }  // namespace
 
 std::string to_json(const Crosscheck& result) {
-  Json json{{"scenario", result.scenario},     {"executor", result.executor},
-            {"machine", result.machine},       {"executions", result.executions},
+  Json json{{"scenario", result.scenario},
+            {"executor", result.executor},
+            {"machine", result.machine},
+            {"executions", result.executions},
             {"warm_up", result.warm_up},
-            {"repeatable", result.repeatable}, {"structure", structure_json(result)},
-            {"times", times_json(result)},     {"by_kind", kinds_json(result.comparison)}};
+            {"repeatable", result.repeatable},
+            {"structure", structure_json(result)},
+            {"times", times_json(result)},
+            {"by_kind", kinds_json(result.comparison)}};
   if (result.paths) json["critical_path"] = path_json(*result.paths);
   if (result.loop) json["closed_loop"] = loop_json(*result.loop);
   json["groups"] = groups_json(result.groups);

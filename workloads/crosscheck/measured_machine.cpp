@@ -26,7 +26,8 @@ class WarmCosts : public CostSource {
 // Ops of ranks in turns on a GPU: the next one's kernels are given while one runs, which takes its time, too.
 class GivenCosts : public CostSource {
  public:
-  GivenCosts(std::shared_ptr<const CostSource> source, double launch) : source_(std::move(source)), launch_(launch) {}
+  GivenCosts(std::shared_ptr<const CostSource> source, double launch)
+      : source_(std::move(source)), launch_(launch) {}
   Cost cost(const CostQuery& query) const override {
     Cost cost = source_->cost(query);
     cost.seconds = std::max(cost.seconds, launch_);
@@ -52,7 +53,8 @@ MeasuredMachine read_machine(const std::string& profile_file, const Job& job) {
   const bool both_states = knows_both_states(profile);
   const double share = share_in_cache(static_cast<double>(touched_bytes(job)), profile.reference.l2.value);
   if (both_states && profile.device) mix_exchange(*profile.device, share);
-  return {profile, profile_file, [profile, both_states, share](const Accelerator& chip) -> std::shared_ptr<const CostSource> {
+  return {profile, profile_file,
+          [profile, both_states, share](const Accelerator& chip) -> std::shared_ptr<const CostSource> {
             if (both_states) return mixed_costs(chip, profile, share);
             std::shared_ptr<const CostSource> costs = make_cost_source(chip, std::vector<Profile>{profile});
             const bool on_host = profile.accelerator == kHostAccelerator;

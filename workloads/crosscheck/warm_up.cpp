@@ -23,7 +23,8 @@ std::shared_ptr<const RecordedSchedule> twice(const RecordedSchedule& schedule) 
 namespace {
 
 // The new number of each submission, by the old one; -1: it is left out.
-std::vector<std::int32_t> renumber(Timeline& timeline, const std::function<bool(const SubmissionRow&)>& counts) {
+std::vector<std::int32_t> renumber(Timeline& timeline,
+                                   const std::function<bool(const SubmissionRow&)>& counts) {
   std::vector<std::int32_t> number(timeline.submissions.size(), -1);
   std::vector<SubmissionRow> kept;
   std::vector<std::int32_t> afters;

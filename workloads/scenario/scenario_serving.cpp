@@ -195,6 +195,12 @@ void read_serving_plan(Section section, Scenario& scenario, const Catalog* catal
   plan.fused_reduction = section.boolean(
       "fused_reduction", framework.fused_reduction,
       "short all-reduces of tensor-parallel ranks add to what they are added to and normalise");
+  // Frameworks quantise blocks of FP8 in a kernel of their own.
+  const bool blocks = plan.gemm == DType::kFp8 || plan.expert_gemm == DType::kFp8;
+  plan.fused_quantise =
+      section.boolean("fused_quantise", !(framework.fused && blocks),
+                      "norms and activations write what the products behind them read in 8 or 4 bits; "
+                      "frameworks quantise FP8 apart, but for scales of whole tensors");
   plan.quantised_output =
       section.boolean("quantised_output", false,
                       "attention writes its result in the format of the product behind it (scales are known "

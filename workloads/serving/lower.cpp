@@ -122,7 +122,7 @@ TrainingPlan layers_plan(const ServingPlan& plan, bool decodes) {
   layers.gemm = plan.gemm;
   layers.dispatch = travels_as(plan.expert_gemm.value_or(plan.gemm), layers.exchange);
   if (plan.gemm == DType::kFp32) layers.combine = DType::kFp32;
-  layers.fused_quantise = true;
+  layers.fused_quantise = plan.fused_quantise;
   layers.fold = plan.fold;
   return layers;
 }

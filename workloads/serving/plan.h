@@ -57,8 +57,10 @@ struct ServingPlan {
   DType gemm = DType::kBf16;  // operands of matrix products, and tokens on their way to experts
   // As those products keep their weights, and the same two of experts. Nothing: as `gemm`.
   std::optional<DType> weights = {}, expert_gemm = {}, expert_weights = {};
-  bool fused = false;             // kernels as serving frameworks have them: lower.cpp
-  bool fused_reduction = false;   // sums with the short all-reduces before them, too
+  bool fused = false;            // kernels as serving frameworks have them: lower.cpp
+  bool fused_reduction = false;  // sums with the short all-reduces before them, too
+  bool fused_quantise =
+      true;  // norms and activations write what the products behind them read in 8 or 4 bits
   bool quantised_output = false;  // attention writes the 8 or 4 bits that the product behind it reads
   DType kv = DType::kBf16;        // the cache
   bool fold = true;               // simulate one rank for all

@@ -57,6 +57,20 @@ TEST_CASE("tokens travel to experts as the framework sends them, in both phases,
   }
 }
 
+TEST_CASE("frameworks quantise FP8 in a kernel of its own, unless the plan says that the op before does") {
+  const auto fused = [](std::string_view framework, std::string_view more) {
+    const std::string plan = replicas(framework, "") + std::string(more);
+    return serving(plan).service.phases[0].plan.fused_quantise;
+  };
+  constexpr std::string_view kEight = R"(, "precision": {"gemm": "fp8"})";
+  for (const Framework& framework : frameworks()) {
+    INFO(framework.name);
+    CHECK(fused(framework.name, ""));  // of BF16 nothing is quantised
+    CHECK(fused(framework.name, kEight) == !framework.fused);
+    CHECK(fused(framework.name, R"(, "precision": {"gemm": "fp8"}, "fused_quantise": true)"));
+  }
+}
+
 TEST_CASE("experts on a pool of their own are sent what they are asked for, not gathered") {
   const ServicePlan service =
       serving(R"("framework": "vllm", "separation": {"attention_ffn": true}, "phase": "decode",

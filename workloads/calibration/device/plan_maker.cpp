@@ -100,7 +100,8 @@ Shape completed(OpKind kind, Shape shape) {
   return shape;
 }
 
-// A size that may have been drawn in between, as models have them: a multiple of what both ends are multiples of, up to
+// A size that may have been drawn in between, as models have them: a multiple of what both ends are multiples
+// of, up to
 // 64. Kernels are several times slower on widths that do not begin at 16 bytes, which no model has.
 double drawn_between(double low, double high, double unit) {
   constexpr std::int64_t kMostStep = 64;

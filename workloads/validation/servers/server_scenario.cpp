@@ -208,7 +208,8 @@ std::string plan_text(const ServerRow& row, const Layout& layout, const Formats&
                       member("max_batch", std::to_string(batch)), member("speculative", start.speculative)});
   const std::string kernels = joined_members(
       {start.fused_reduction ? member("fused_reduction", *start.fused_reduction ? "true" : "false") : "",
-       member("quantised_output", start.quantised_output ? "true" : "")});
+       member("quantised_output", start.quantised_output ? "true" : ""),
+       member("fused_quantise", formats.per_tensor ? "true" : "")});
   return fmt::format(
       R"({{"framework": "{}", "steps": "surface", {}{}{}"decode": {{{}}}, "prefill": {{{}}}, "precision": {}}})",
       row.backend, layout.separation,
