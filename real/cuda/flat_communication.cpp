@@ -1,5 +1,9 @@
 #include "real/cuda/flat_communication.h"
 
+#include <fmt/format.h>
+
+#include "hw/error.h"
+
 namespace moebius::cuda {
 
 FlatCommunication::Flat FlatCommunication::flat(const Operand& x, int device, std::int64_t first,
@@ -149,6 +153,83 @@ void FlatCommunication::gather_shards() {
     all.push_back({y, element_bytes(whole.dtype)});
   }
   gather(all);
+}
+
+template <class ReduceCoded>
+std::vector<FlatCommunication::Gathering> FlatCommunication::edited(const ReduceCoded& reduce_coded) {
+  std::vector<Gathering> plain;
+  for (int i = 0; i < c_.op().num_inputs; ++i) {
+    element_ = element_of(i);
+    const Operand x = c_.edit(i);
+    if (travels_in_8_bits(i)) {
+      reduce_coded(x);
+    } else {
+      plain.push_back({x, element_});
+    }
+  }
+  return plain;
+}
+FlatCommunication::Reduction FlatCommunication::in_its_place(const Gathering& of) const {
+  return {of.y, of.y, shard(of.y.elements(), me_).first, of.element};
+}
+
+void FlatCommunication::all_reduce() {
+  std::vector<std::pair<Operand, Gathering>> all;  // what is summed; where
+  if (in_place()) {
+    for (const Gathering& of : edited([&](const Operand& x) {
+           reduce_codes(x, x, shard(x.elements(), me_).first);
+           gather_codes(x);
+         }))
+      all.emplace_back(of.y, of);
+  } else {
+    for (int i = 0; i < c_.op().num_inputs; ++i) {
+      const Operand x = c_.plain_in(i);
+      all.push_back({x, {c_.out(i, x), element_}});
+    }
+  }
+  std::vector<Reduction> reductions;
+  std::vector<Gathering> gatherings;
+  for (const auto& [x, to] : all) {
+    if (nccl_takes(x, to.y)) {
+      sum_by_nccl(x, to);
+      continue;
+    }
+    reductions.push_back({x, to.y, shard(x.elements(), me_).first, to.element});
+    gatherings.push_back(to);
+  }
+  reduce(reductions);
+  gather(gatherings);
+}
+
+// What is counted is what the two rounds of own copies send, as the host's.
+void FlatCommunication::sum_by_nccl(const Operand& x, const Gathering& to) {
+  count_sent(2 * (x.elements() - shard(x.elements(), me_).count()), to.element);
+  collect(NcclKind::kAllReduce, byte_at(x, 0), to.y, 0, x.elements());
+}
+
+void FlatCommunication::reduce_scatter() {
+  if (sharded()) return add_to_shards();
+  if (in_place()) {
+    std::vector<Reduction> all;
+    for (const Gathering& of :
+         edited([&](const Operand& x) { reduce_codes(x, x, shard(x.elements(), me_).first); }))
+      all.push_back(in_its_place(of));
+    return reduce(all);
+  }
+  const Operand x = c_.plain_in(0);
+  CHECK(x.rows % size_ == 0, fmt::format("{} rows over {} members", x.rows, size_));
+  reduce({{x, c_.out(0, x.rows / size_, x.columns), 0, element_}});
+}
+
+void FlatCommunication::all_gather() {
+  if (sharded()) return gather_shards();
+  if (in_place()) {
+    std::vector<Gathering> all;
+    for (int i = 0; i < c_.op().num_inputs; ++i) all.push_back({c_.edit(i), element_of(i)});
+    return gather(all);
+  }
+  const Operand x = c_.plain_in(0);
+  gather({{c_.out(0, x.rows * size_, x.columns), element_, x}});
 }
 
 void FlatCommunication::copy_host() {

@@ -88,9 +88,20 @@ class FlatCommunication : protected CommunicationMember {
   void sum_shards(const Reduction& one, std::size_t operand, const All& members);
   void copy_shards(const Gathering& one, std::size_t operand, const All& members);
 
+  void all_reduce();
+  void reduce_scatter();
+  void all_gather();
+
   // Between the memories of one rank: the bytes as they are. States that no update has made yet are none: the
   // first update begins them.
   void copy_host();
+
+ private:
+  // Of what changes in place: what travels in 8 bits tensor by tensor, by reduce_coded(x); the others.
+  template <class ReduceCoded>
+  std::vector<Gathering> edited(const ReduceCoded& reduce_coded);
+  Reduction in_its_place(const Gathering& of) const;
+  void sum_by_nccl(const Operand& x, const Gathering& to);
 };
 
 }  // namespace moebius::cuda
