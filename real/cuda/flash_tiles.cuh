@@ -239,4 +239,27 @@ auto with_widths(const Attention& a, const F& f) {
   return f(std::type_identity<Kernel<kHeadFragments, kValueFragments>>());
 }
 
+// Scores of a warp's queries from `first` on and of the keys from `key` on that these do not see become those
+// of nothing: score(thread, m, n) are the sums of a fragment.
+template <int kDown, int kAcross, class Score>
+MOEBIUS_DEVICE void mask_scores(const Warp& warp, const Sight& sight, int first, int key,
+                                const Score& score) {
+  warp.lanes([&](int thread, int lane) {
+    MOEBIUS_UNROLL
+    for (int m = 0; m < kDown; ++m) {
+      MOEBIUS_UNROLL
+      for (int half = 0; half < 2; ++half) {
+        const int row = first + m * kFragmentRows + c_row(lane, 2 * half);
+        const int from = sight.first_seen(row) - key - c_column(lane, 0);
+        const int to = sight.last_seen(row) - key - c_column(lane, 0);
+        MOEBIUS_UNROLL
+        for (int i = 0; i < 2 * kAcross; ++i) {
+          const int column = i / 2 * kFragmentColumns + i % 2;
+          if (column < from || column >= to) score(thread, m, i / 2)[2 * half + i % 2] = -INFINITY;
+        }
+      }
+    }
+  });
+}
+
 }  // namespace moebius::cuda

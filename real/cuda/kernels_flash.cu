@@ -111,22 +111,8 @@ struct FlashForward {
   }
 
   MOEBIUS_DEVICE void mask(const Warp& warp, int first, int key, PerThread<Held>& held) const {
-    warp.lanes([&](int thread, int lane) {
-      MOEBIUS_UNROLL
-      for (int m = 0; m < kM; ++m) {
-        MOEBIUS_UNROLL
-        for (int half = 0; half < 2; ++half) {
-          const int row = first + m * kFragmentRows + c_row(lane, 2 * half);
-          const int from = sight.first_seen(row) - key - c_column(lane, 0);
-          const int to = sight.last_seen(row) - key - c_column(lane, 0);
-          MOEBIUS_UNROLL
-          for (int i = 0; i < 2 * kColumns; ++i) {
-            const int column = i / 2 * kFragmentColumns + i % 2;
-            if (column < from || column >= to) held[thread].score[m][i / 2][2 * half + i % 2] = -INFINITY;
-          }
-        }
-      }
-    });
+    mask_scores<kM, kColumns>(warp, sight, first, key,
+                              [&](int thread, int m, int n) { return held[thread].score[m][n]; });
   }
 
   // Scores become exponentials under the new maximum, which shrinks what was summed before.
