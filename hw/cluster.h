@@ -78,9 +78,10 @@ struct Cluster {
   std::vector<PartHealth> damaged = {};  // parts of the fabric that are broken or slowed from the start
   bool ports_may_fail = false;           // parts will break while a run goes on
   CollectiveSource collectives = CollectiveSource::kStructure;
+  bool copy_engines = false;      // gather and exchange inside a scale-up domain, so that these hold no cores
   SpeedVariation variation = {};  // of devices of one kind
   std::optional<Loader> loader = {};  // none: batches are there
-  Time launch = {};  // of a kernel, or of a captured graph, by the host
+  Time launch = {};                   // of a kernel, or of a captured graph, by the host
 
   const Pool& pool_of(int device) const;
   // Whether it matters by which port a message goes: there is a choice, and it is not made alike for all

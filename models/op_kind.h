@@ -27,18 +27,18 @@ enum class OpKind : std::uint8_t {
                  // says
   kGroupedGemmDgrad,  // dy[m,k], W[groups,k,n] -> dx[m,n]
   kGroupedGemmWgrad,  // dy[k,m], x[k,n] -> dW[groups,m,n] +=; k = rows over all experts
-  kNorm,  // RMSNorm: x[m,n], w[n] -> y[m,n] (, the same quantised, fused); tensors of heads: m = rows *
-          // heads, flat. k = 1: x, w, z[m,n] -> y times silu(z)
+  kNorm,      // RMSNorm: x[m,n], w[n] -> y[m,n] (, the same quantised, fused); tensors of heads: m = rows *
+              // heads, flat. k = 1: x, w, z[m,n] -> y times silu(z)
   kNormGrad,  // dy[m,n], x[m,n], w[n] -> dx[m,n], dw[n] +=
   kRotary,  // x[m,n] -> y[m,n]: rotates the last head_dim columns of each of `heads` heads (n/heads columns a
             // head); columns (i, i + head_dim/2) by position * frequency i (models/constants.h), position =
             // row in its sequence, as in kInput; of a batch: the position that the batch gives the row
   kRotaryGrad,  // dy[m,n] -> dx[m,n]
   kAttention,   // causal: q[m,heads*head_dim], k[kv*groups,kv_heads*head_dim], v[..,kv_heads*v_dim] ->
-               // o[m,heads*v_dim], lse[m,heads]; scores times 1/sqrt(head_dim); query head h reads key head
-               // h*kv_heads/heads; lse = log(sum exp(score)). Of a batch: its sequences one after the other,
-               // each with its own queries and keys (first rows of q and o); kv is their mean. k = 1, 2:
-               // workloads/cost/unfused_attention.h
+                // o[m,heads*v_dim], lse[m,heads]; scores times 1/sqrt(head_dim); query head h reads key head
+                // h*kv_heads/heads; lse = log(sum exp(score)). Of a batch: its sequences one after the other,
+                // each with its own queries and keys (first rows of q and o); kv is their mean. k = 1, 2:
+                // workloads/cost/unfused_attention.h
   kAttentionGrad,  // do, q, k, v, o, lse -> dq, dk, dv; k = 1, 2: further inputs are the further outputs of
                    // kAttention
   kActivation,     // gated (k = 2): x[m,2n] (, w[m]) -> silu(left) * right * w [m,n]; plain (k = 1):
@@ -81,9 +81,9 @@ enum class OpKind : std::uint8_t {
           // (Tensor::shards). k = 1: there is no master, the weight is updated itself. Zeroes the whole
           // gradient. One input more, squares[1]: gradients count times min(1, scale / (root of squares +
           // 1e-6))
-  kSumSquares,  // gradient x count -> squares[1] +=: of the member's own elements of each, as kAdam says,
-                // times scale; m in all Serving: rows are the tokens of a batch (Op::batch,
-                // workloads/schedule/batch.h), sequence by sequence
+  kSumSquares,   // gradient x count -> squares[1] +=: of the member's own elements of each, as kAdam says,
+                 // times scale; m in all Serving: rows are the tokens of a batch (Op::batch,
+                 // workloads/schedule/batch.h), sequence by sequence
   kCacheAppend,  // column blocks [m,.] -> cache[.,n], in place: side by side in the row that each token has
                  // in it; other rows stay. n: their columns together. k = 1: the way back, cache -> column
                  // blocks: rows of all that the cache holds of each sequence, new ones too. heads = 1: a row
@@ -100,21 +100,21 @@ enum class OpKind : std::uint8_t {
   kTopKeys,  // scores[m,n] -> chosen[m,k]: the positions of the k largest that the query may see (the first
              // of equals), ascending; -1 behind them where it sees fewer; groups sequences of kv keys, as
              // attention
-  kAbsorbQueries,  // q[m,heads*head_dim], W[heads*(nope+v_dim),n] -> [m,heads*(n+k)]: of each head q's nope
-                   // columns times the head's first nope rows of W, then its k rotary columns; nope =
-                   // head_dim - k, n = the latent's columns
+  kAbsorbQueries,   // q[m,heads*head_dim], W[heads*(nope+v_dim),n] -> [m,heads*(n+k)]: of each head q's nope
+                    // columns times the head's first nope rows of W, then its k rotary columns; nope =
+                    // head_dim - k, n = the latent's columns
   kAbsorbedValues,  // x[m,heads*n], W[heads*(nope+v_dim),n] -> y[m,heads*v_dim]: of each head x times its
                     // last v_dim rows of W
   kConvolution,  // x[m,n], W[n,k] -> y[m,n], state[.,(k-1)*n] in place: silu of the sum over i < k of W[.,i]
                  // times the row k-1-i before, column by column; rows before a sequence's first one are
                  // zeros, those before the batch are in its row of the state (BatchSequence::state), oldest
                  // first, where its last k-1 rows stay
-  kDeltaRule,  // qkv[m,n], ba[m,2*heads], decay[2,heads] -> o[m,heads*v_dim], state[.,heads*head_dim*v_dim]
-               // in place: the gated delta rule (arXiv 2412.06464): of value head h, S <- exp(g) S; S += k
-               // (beta (v - S'k))'; o = S'q, where beta = sigmoid(b), g = -exp(decay[0]) softplus(a +
-               // decay[1]), q and k (n: kv_heads of each, then v) of key head h*kv_heads/heads over their
-               // lengths, q times 1/sqrt(head_dim). S starts as zeros at a sequence's first row
-  kLastRows,      // x[m,n] -> y[groups,n]: the last row of each sequence
+  kDeltaRule,    // qkv[m,n], ba[m,2*heads], decay[2,heads] -> o[m,heads*v_dim], state[.,heads*head_dim*v_dim]
+                 // in place: the gated delta rule (arXiv 2412.06464): of value head h, S <- exp(g) S; S += k
+                 // (beta (v - S'k))'; o = S'q, where beta = sigmoid(b), g = -exp(decay[0]) softplus(a +
+                 // decay[1]), q and k (n: kv_heads of each, then v) of key head h*kv_heads/heads over their
+                 // lengths, q times 1/sqrt(head_dim). S starts as zeros at a sequence's first row
+  kLastRows,     // x[m,n] -> y[groups,n]: the last row of each sequence
   kGreedySample,  // logits[m,n] -> best[m,2]: the largest and its id (the lowest of equals); columns are
                   // vocabulary [i*n, (i+1)*n) of member i of the tensor group
   kNextToken,  // best[m*groups,2] of all shards, one after the other -> generated[requests,n], in place: the
@@ -125,8 +125,8 @@ enum class OpKind : std::uint8_t {
   kDispatch,  // x[m,n] (, weights[m,k]) -> received tokens[.,n] (, received weights[.,k]): all-to-all by the
               // route; a token goes once to every rank that holds one of its experts; received weights are
               // zero for experts held elsewhere; rows arrive in the order of sources, then of tokens
-  kCombine,  // received rows[.,n] (, received weights[.,k]) -> sums per source token [m,n] (, weights[m,k]):
-             // the way back
+  kCombine,   // received rows[.,n] (, received weights[.,k]) -> sums per source token [m,n] (, weights[m,k]):
+              // the way back
   kAllReduce,      // x[m,n] -> sum over the group
   kReduceScatter,  // x[m,n] -> this rank's m/size rows of the sum
   kAllGather,      // x[m,n] -> rows of all members [m*size,n]
@@ -138,13 +138,13 @@ enum class OpKind : std::uint8_t {
                // the sums to the member's shards
   kBroadcast,  // x[m,n] of member 0 -> everyone
   kAllToAll,   // x[m,n] -> row block i goes to member i; k > 0: of a context group,
-              // workloads/schedule/context_part.h Of experts, in a fragment with a transfer: W[slots,.,n],
-              // ... -> the experts of the same layers that come to this rank, [experts,.,n] each, one below
-              // the other in the order of their arrival
-  kSend,  // x[m,n] to the other member of the group
-  kRecv,  // () -> x[m,n]
-          // Between a device and the memory of its host, over PCIe or C2C and that memory; no group, m =
-          // elements:
+               // workloads/schedule/context_part.h Of experts, in a fragment with a transfer: W[slots,.,n],
+               // ... -> the experts of the same layers that come to this rank, [experts,.,n] each, one below
+               // the other in the order of their arrival
+  kSend,       // x[m,n] to the other member of the group
+  kRecv,       // () -> x[m,n]
+               // Between a device and the memory of its host, over PCIe or C2C and that memory; no group, m =
+               // elements:
   kCopyToHost,    // x, ... -> the same in host memory (Tensor::on_host), one output for each input
   kCopyFromHost,  // x, ... in host memory -> the same on the device
 };
@@ -155,6 +155,10 @@ std::string_view to_string(OpKind kind);  // "gemm", "grouped_gemm_dgrad", ...
 // True for the kinds that move bytes over wires (kDispatch and after).
 constexpr bool is_communication(OpKind kind) {
   return kind >= OpKind::kDispatch;
+}
+// Several members meet; not a message from one to another.
+constexpr bool is_collective(OpKind kind) {
+  return is_communication(kind) && kind < OpKind::kSend;
 }
 // Shape::k of an activation that multiplies each row by the sigmoid of its own gate.
 inline constexpr std::int64_t kGateOfRows = 4;

@@ -1,6 +1,7 @@
 #include "sim/chips.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -69,6 +70,11 @@ void Chips::release(int chip, int cores, bool communication, std::vector<Grant>&
   }
 }
 
+int Chips::take_more(int chip) {
+  CorePool& from = pool(chip, false);
+  return from.queue.empty() ? std::exchange(from.free, 0) : 0;
+}
+
 void Chips::start(const ComputeWork& work, Time now) {
   if (free_.empty()) {
     free_.push_back(static_cast<std::int32_t>(running_.size()));
@@ -112,10 +118,31 @@ bool Chips::share_among_several(int index, Time now) {
 void Chips::go_at(std::int32_t slot, double speed, Time now) {
   Running& op = running_[slot];
   if (op.speed == speed) return;
-  op.left = std::max(0.0, op.left - op.speed * (now - op.since).seconds());
-  op.since = now;
+  work_until(op, now);
   op.speed = speed;
   op.end = later(now, op.left / speed);
+}
+
+void Chips::work_until(Running& op, Time now) {
+  op.left = std::max(0.0, op.left - op.speed * (now - op.since).seconds());
+  op.since = now;
+}
+
+void Chips::go_on_as(int index, std::int32_t holder, double seconds, double memory_bytes, Time now) {
+  Chip& chip = chips_[index];
+  const auto slot = std::find_if(chip.running.begin(), chip.running.end(),
+                                 [&](std::int32_t s) { return running_[s].work.holder == holder; });
+  CHECK(slot != chip.running.end(), fmt::format("holder {} runs nothing on chip {}", holder, index));
+  Running& op = running_[*slot];
+  work_until(op, now);
+  if (op.work.seconds > 0) op.left *= seconds / op.work.seconds;
+  op.work.seconds = seconds;
+  chip.memory_users -= op.demand > 0;
+  op.demand = memory_bytes > 0 && seconds > 0 ? memory_bytes / seconds : 0;
+  chip.memory_users += op.demand > 0;
+  op.end = later(now, op.left / op.speed);
+  share_memory(index, now);
+  find_first(index);
 }
 
 void Chips::set_pace(int index, double pace, Time now) {

@@ -40,6 +40,9 @@ class Chips {
   int take(int chip, std::int32_t holder, int units, bool communication);
   // Gives cores back; appends who gets theirs now, first come, first served.
   void release(int chip, int cores, bool communication, std::vector<Grant>& grants);
+  // For an op that computes with all cores that were free: those that are free now, unless others wait for
+  // them.
+  int take_more(int chip);
   // Nothing runs there and nothing waits for its cores.
   bool is_idle(int chip) const {
     const Chip& c = chips_[chip];
@@ -48,6 +51,8 @@ class Chips {
   int held(int chip) const { return pool(chip, false).total - pool(chip, false).free; }
 
   void start(const ComputeWork& work, Time now);
+  // What is left of the holder's op costs as much as that share of an op of so many seconds and bytes.
+  void go_on_as(int chip, std::int32_t holder, double seconds, double memory_bytes, Time now);
   // From `now` on the chip does its work at `pace` times its usual speed, memory and all.
   void set_pace(int chip, double pace, Time now);
   Time next_event() {
@@ -96,14 +101,16 @@ class Chips {
   }
   bool share_among_several(int chip, Time now);
   void go_at(std::int32_t slot, double speed, Time now);
+  static void work_until(Running& op, Time now);
   void find_first(int chip);
   void set_first(int chip, std::int32_t slot);
 
   std::vector<Chip> chips_;
   std::vector<Running> running_;
   std::vector<std::int32_t> free_;
-  Earliest ends_;             // by chip
-  std::int32_t popped_ = -1;  // the chip whose first is still the op that was popped: most start the next at once
+  Earliest ends_;  // by chip
+  std::int32_t popped_ =
+      -1;  // the chip whose first is still the op that was popped: most start the next at once
 };
 
 }  // namespace moebius

@@ -2,6 +2,7 @@
 // submissions that repeat it: the order on each lane, who waits for whom, costs, transfer plans.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <deque>
@@ -27,6 +28,12 @@ class ClassUse {
   const TransferPlan* plan(std::int32_t op, TransferPlans& plans) {
     if (!plans_[op]) plans_[op] = plans.plan(fragment_, op, rank_class_);
     return plans_[op].get();
+  }
+  // That a communication op holds, at least 0.
+  int communication_cores(std::int32_t op, TransferPlans& plans) {
+    const Op& asked = fragment_.ops[op];
+    if (asked.units != 0) return std::max<int>(0, asked.units);
+    return is_collective(asked.kind) ? plan(op, plans)->cores : 0;
   }
 
  private:

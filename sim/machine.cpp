@@ -194,8 +194,7 @@ void Machine::start_ready() {
     lane.op = first.op;
     const OpUse& op = use_on(lane);
     const int chip = chip_of_class_[live_on(lane).rank_class];
-    const int cores =
-        chips_.take(chip, first.lane, whole_chips_ ? 0 : op.units, op.communicates || op.on_host);
+    const int cores = chips_.take(chip, first.lane, units_of(lane), op.communicates || op.on_host);
     if (cores >= 0) hold(first.lane, cores);
   }
 }
@@ -344,16 +343,6 @@ void Machine::report(const LaneState& lane, const Live& live) {
     span.work_start = lane.work_start;
   }
   recorder_.span(span);
-}
-
-void Machine::release_cores(const LaneState& lane, const Live& live) {
-  if (lane.cores == 0) return;
-  grants_.clear();
-  const bool communicates = live.use->ops[lane.op].communicates;
-  chips_.release(chip_of_class_[live.rank_class], lane.cores, communicates, grants_);
-  if (grants_.empty()) return;
-  const std::vector<Chips::Grant> granted = grants_;
-  for (const Chips::Grant& grant : granted) hold(grant.holder, grant.cores);
 }
 
 void Machine::complete(std::int32_t slot) {

@@ -126,6 +126,7 @@ class Machine {
   void start_ready();
   void hold(std::int32_t lane, int cores);
   void compute(std::int32_t lane);
+  int units_of(const LaneState& lane);  // cores that the lane's op asks for, as Op::units
   double seconds_at_clock(LaneState& lane);
   void communicate(std::int32_t lane);
   void meet(std::int32_t lane);
@@ -146,6 +147,7 @@ class Machine {
   bool goes_on(std::int32_t lane, std::int32_t op) const;
   void report(const LaneState& lane, const Live& live);
   void release_cores(const LaneState& lane, const Live& live);
+  void spread(std::int32_t rank_class);
   void complete(std::int32_t slot);
 
   const bool whole_chips_;     // ops hold all cores whatever they ask for: ranks are virtual

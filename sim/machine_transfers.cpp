@@ -103,7 +103,7 @@ void Machine::post_on_chips(std::int32_t slot) {
   if (meeting.plan->held <= 0 || whole_chips_ || chips_shared_) return;
   for (const std::int32_t index : meeting.lanes) {
     LaneState& lane = lanes_[index];
-    if (use_on(lane).units != 0) continue;
+    if (lane.cores > 0) continue;
     const int chip = chip_of_class_[live_on(lane).rank_class];
     const int cores = chips_.take(chip, index, chips_.most_cores(chip, true), true);
     if (cores == 0) continue;  // nobody counts those that it would take

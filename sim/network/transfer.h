@@ -53,6 +53,7 @@ struct TransferPlan {
   std::vector<Step> steps;   // none: nothing to move
   std::int16_t slowest = 0;  // member that would end last on an idle network; 0 when all are equal
   double memory_bytes = 0;   // that each member's chip reads and writes for it while it flows
+  std::int16_t cores = 0;    // of each member's chip that it holds from when the member is ready to its end
   double held = 0;           // s, from its beginning, that it holds every core of its members' chips
 
   double alone() const {

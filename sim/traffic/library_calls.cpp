@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "sim/traffic/collectives.h"
+#include "sim/traffic/library_cores.h"
 
 namespace moebius {
 namespace {
@@ -73,9 +74,11 @@ std::optional<LibraryCall> library_call(const CollectiveCall& call, const GroupS
   const double sent = sent_bytes(figures.protocol, call);
   const bool to_each = call.kind == OpKind::kAllToAll || figures.protocol == Protocol::kOneShot ||
                        figures.protocol == Protocol::kTwoShot;
+  const bool by_engines =
+      cluster.copy_engines && (call.kind == OpKind::kAllGather || call.kind == OpKind::kAllToAll);
   return LibraryCall{
       to_each ? messages(sent, figures.most_rate, group) : neighbours(sent, figures.most_rate, group),
-      figures.seconds};
+      figures.seconds, by_engines ? 0 : cores_of_call(chip, *link, call, figures.protocol)};
 }
 
 }  // namespace moebius

@@ -15,6 +15,7 @@ namespace moebius {
 struct LibraryCall {
   Traffic traffic;     // one step without latency: who sends what, at which rate at most
   double seconds = 0;  // from launch to end on an idle node
+  int cores = 0;       // that each member's kernel holds
 };
 
 // Empty for groups that leave their node (nodes_plans.h) and where the structure alone decides: groups that

@@ -11,8 +11,10 @@
 #include "sim/traffic/exchange_traffic.h"
 #include "sim/traffic/expert_exchange.h"
 #include "sim/traffic/host_copies.h"
+#include "sim/traffic/library_cores.h"
 #include "sim/traffic/nodes_plans.h"
 #include "sim/traffic/wire_uses.h"
+#include "workloads/cost/clock_power.h"
 #include "workloads/schedule/local_exchange.h"
 #include "workloads/schedule/peer.h"
 
@@ -73,6 +75,14 @@ Op gather_of(const Op& exchange, const Route& route) {
   op.units = 0;
   op.payload = {gathered_rows(route) * exchange.payload.value};
   return op;
+}
+
+// A kernel that copies through the memory of each member's chip.
+TransferPlan by_library(const CollectiveQuery& query, Step step, int cores, int members) {
+  TransferPlan plan{{std::move(step)}};
+  plan.cores = static_cast<std::int16_t>(cores);
+  if (plan.flowing() > 0) plan.memory_bytes = bytes_of_transfer(query.kind, query.bytes, members);
+  return plan;
 }
 
 }  // namespace
@@ -190,9 +200,10 @@ TransferPlan TransferPlans::build(const Op& op, const Key& key, const Group& gro
 TransferPlan TransferPlans::collective(const Op& op, const Key& key, const GroupSites& sites) {
   CollectiveQuery query{.kind = op.kind, .algorithm = op.algorithm, .bytes = op.payload.value};
   query.matrix = key.pairs;
-  query.most_sent = op.units * sites_.channel_rate(sites);
+  const int channels = std::max<int>(0, op.units);
+  query.most_sent = channels * sites_.channel_rate(sites);
   CollectiveChoice choice{op.kind,  op.group,        sites.size(), static_cast<int>(sites.nodes.size()),
-                          op.units, op.payload.value};
+                          channels, op.payload.value};
   choice.automatic = op.algorithm == Algorithm::kAuto;
   if (const auto known = decided_.find(key); known != decided_.end()) query.algorithm = known->second;
   TransferPlan plan;
@@ -221,7 +232,7 @@ std::optional<TransferPlan> TransferPlans::library_plan(const CollectiveQuery& q
   if (query.matrix != nullptr || query.most_sent > 0) return {};
   const auto call = library_call({query.kind, sites.size(), query.bytes}, sites, cluster_);
   if (!call) return {};
-  return TransferPlan{{step_of(*call, sites)}};
+  return by_library(query, step_of(*call, sites), call->cores, sites.size());
 }
 
 // Between nodes, by the library's tuner; sets the query's algorithm. Those that it does not take are looked
@@ -239,7 +250,8 @@ std::optional<TransferPlan> TransferPlans::plan_between_nodes(CollectiveQuery& q
   if (choices_ != nullptr && choices_->size() < kMostChoices && is_new(choice)) {
     for (const Algorithm algorithm : algorithms) choice.candidates.push_back(planner.plan(algorithm).chosen);
   }
-  return TransferPlan{{std::move(tuned.step)}};
+  const Accelerator& chip = cluster_.pool_of(sites.members.front().device).accelerator;
+  return by_library(query, std::move(tuned.step), cores_of_call(chip, *call), sites.size());
 }
 
 // What the wires do not take of the model's time is latency. The native network's messages go as fast as

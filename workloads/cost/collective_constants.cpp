@@ -66,6 +66,7 @@ LinkConstants read_link(Reader reader) {
   row.one_protocol = reader.boolean("one_protocol", false);
   row.in_switch_share = reader.number("in_switch_share", {0, 1}, 0.0);
   row.own_ports = reader.boolean("own_ports");
+  row.channels = static_cast<int>(reader.integer("channels", {0, 1024}, 0));
   row.copy_rate = read_rate(reader, "copy_rate", {kAboveZero});
   row.error = reader.number("error", {0, 10});
   read_fitted<LinkConstants>(reader.object("constants"), link_fields(), row);
@@ -96,6 +97,12 @@ std::string_view row_name(const Accelerator& chip) {
   for (const auto& [name, like] : shipped_collectives().alike)
     if (name == chip.id) return like;
   return chip.id;
+}
+
+// Of a chip with fewer links than the one that its row is of: two channels for each of 25 GB/s.
+int channels_of_links(const Accelerator& chip) {
+  constexpr double kLink = 25e9;
+  return 2 * std::max(1, static_cast<int>(std::lround(chip.link_rate.value / kLink)));
 }
 
 template <class Row>
@@ -161,6 +168,8 @@ std::optional<LinkConstants> link_constants(const Accelerator& chip) {
     if (row.accelerator != name) continue;
     LinkConstants link = scaled(row, link_fields(), chip);
     link.nominal *= achieved_rate(chip) / row.achieved;
+    if (row.own_ports && row.accelerator != chip.id)
+      link.channels = std::min(row.channels, channels_of_links(chip));
     return link;
   }
   return {};

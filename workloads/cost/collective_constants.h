@@ -28,6 +28,7 @@ struct LinkConstants {
   bool one_protocol = false;   // the library has but one law: LL's, at rate_ll
   double in_switch_share = 0;  // of nominal that the tuner takes all-reduce in the switch for; 0: has none
   bool own_ports = false;      // a device's link is its own; else host bridges are shared, n sets the rate
+  int channels = 0;            // of a large call, a core each; 0: takes none of the device's
   double copy_rate = 0;        // at which its channels copy a member's own share from buffer to buffer
   // Fitted.
   double launch = 0;          // start and end of the kernel, with a few bytes

@@ -33,11 +33,14 @@ struct CostQuery {
   // GEMM kinds in 8 and 4 bits: the op quantises its own BF16 activations, and the time contains it.
   // Otherwise they come quantised, by a kQuantise or by the op before.
   bool fused_quantise = false;
-  // Attention: what fits in the cache (L2) of the chip stands there already, as when a kernel is measured again
-  // and again. A step finds it in memory.
+  // Attention: what fits in the cache (L2) of the chip stands there already, as when a kernel is measured
+  // again and again. A step finds it in memory.
   bool hot = false;
   // Weight gradients that add to what is kept: in this format it is read and written.
   DType summed = DType::kFp32;
+  // GEMM kinds: chosen for all cores of the chip, as by a library that is not told that others hold some of
+  // them. Otherwise for those that it holds.
+  bool for_whole_chip = false;
 };
 
 // What the op's kept operand is stored in.
@@ -71,6 +74,7 @@ std::unique_ptr<CostSource> make_cost_source(const Accelerator& accelerator, con
 
 // The same from profiles that are at hand.
 std::unique_ptr<CostSource> make_cost_source(const Accelerator& accelerator,
-                                             const std::vector<Profile>& profiles, std::string_view stack = "");
+                                             const std::vector<Profile>& profiles,
+                                             std::string_view stack = "");
 
 }  // namespace moebius

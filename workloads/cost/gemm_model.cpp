@@ -84,18 +84,18 @@ double row_blocks(const GemmWork& work, double block, bool rows_are_m) {
 struct Tile {
   double m = 0, n = 0;
   double count = 0;  // over the whole output
+  double parts = 1;  // that its k is cut into
 };
 
 // The loop over k of one tile on one core, and how tiles share the cores.
 class Loop {
  public:
-  Loop(const Engine& engine, const CostQuery& query, const GemmWork& work, Clocks clocks)
-      : work_(work), asynchronous_(engine.architecture->asynchronous) {
+  Loop(const Engine& engine, const CostQuery& query, const GemmWork& work, Clocks clocks, double cores)
+      : work_(work), asynchronous_(engine.architecture->asynchronous), cores_(cores) {
     const Architecture& a = *engine.architecture;
     const DType executed = engine.executed[static_cast<std::size_t>(query.dtype)];
     const double pace = clocks == Clocks::kSustained ? kContinuousClock : 1.0;
     const double clock = engine.clock * pace;
-    cores_ = held_cores(engine, query);
     seconds_of_product_ = 2 * work.step_k / (engine.core_flops(query.dtype) * pace);
     if (executed == DType::kFp8 && a.scaling_lanes > 0) seconds_of_product_ += 1 / (a.scaling_lanes * clock);
     preparation_ = a.step_cycles / clock;
@@ -110,18 +110,26 @@ class Loop {
 
   double cores() const { return cores_; }
 
-  // The k of a tile may be cut into as many parts as there are cores for; the parts are then summed up, which
-  // takes one more trip.
+  // The parts of a tile are summed up in the end, which takes one more trip.
   double seconds(const Tile& tile) const {
-    const double waves = std::ceil(tile.count / cores_);
-    const double whole = latency_ + waves * (steps_ * step_of(tile) + store_of(tile));
-    if (!cuts_k_ || 2 * tile.count > cores_) return whole;
-    const double parts = std::min(kMostPartsOfK, std::floor(cores_ / tile.count));
-    const double steps = std::max(std::min(steps_, kLeastSteps), std::ceil(steps_ / parts));
-    return std::min(whole, 2 * latency_ + steps * step_of(tile) + store_of(tile));
+    const double waves = std::ceil(tile.count * tile.parts / cores_);
+    const double steps = tile.parts > 1 ? steps_of_part(tile.parts) : steps_;
+    return (tile.parts > 1 ? 2 : 1) * latency_ + waves * (steps * step_of(tile) + store_of(tile));
+  }
+
+  // With its k cut into as many parts as there are cores for, where that ends earlier.
+  Tile cut(const Tile& tile) const {
+    if (!cuts_k_ || 2 * tile.count > cores_) return tile;
+    Tile cut = tile;
+    cut.parts = std::min(kMostPartsOfK, std::floor(cores_ / tile.count));
+    return seconds(cut) < seconds(tile) ? cut : tile;
   }
 
  private:
+  double steps_of_part(double parts) const {
+    return std::max(std::min(steps_, kLeastSteps), std::ceil(steps_ / parts));
+  }
+
   double step_of(const Tile& tile) const {
     const double products = padded_rows(tile) * tile.n * seconds_of_product_;
     const double compute = asynchronous_ ? std::max(products, preparation_) : products + preparation_;
@@ -158,15 +166,20 @@ Tile full_tile(const TileShapes& shapes, const GemmWork& work, bool rows_are_m) 
 
 // Full tiles once they fill the cores; before that the tile (and cut of k) that ends first, as the libraries
 // choose. Both are monotone in every size, and the full tile is among the candidates, so that the whole is.
-double best_tile_seconds(const Loop& loop, const TileShapes& shapes, const GemmWork& work, bool rows_are_m) {
+Tile best_tile(const Loop& loop, const TileShapes& shapes, const GemmWork& work, bool rows_are_m) {
   const Tile full = full_tile(shapes, work, rows_are_m);
   const bool filled = full.count >= loop.cores();
-  double best = loop.seconds(full);
+  Tile best = loop.cut(full);
+  double least = loop.seconds(best);
   // NOLINTBEGIN(clang-analyzer-security.FloatLoopCounter): doublings are exact
   for (double m = filled ? full.m : shapes.least_m; m <= shapes.most_m; m *= 2) {
     const double column = row_blocks(work, m, rows_are_m);
-    for (double n = filled ? 2 * full.n : shapes.least_n; n <= shapes.most_n; n *= 2)
-      best = std::min(best, loop.seconds({m, n, column * blocks_of(work.n, n)}));
+    for (double n = filled ? 2 * full.n : shapes.least_n; n <= shapes.most_n; n *= 2) {
+      const Tile tile = loop.cut({m, n, column * blocks_of(work.n, n)});
+      if (loop.seconds(tile) > least) continue;  // of equal ones the larger: it loads less
+      best = tile;
+      least = loop.seconds(tile);
+    }
   }
   // NOLINTEND(clang-analyzer-security.FloatLoopCounter)
   return best;
@@ -203,12 +216,16 @@ double power_seconds(const Engine& engine, const CostQuery& query, double flops)
 
 Estimate gemm_estimate(const Engine& engine, const CostQuery& query, Clocks clocks) {
   const GemmWork work = work_of(query);
-  const Loop loop(engine, query, work, clocks);
+  const double held = held_cores(engine, query);
+  const Loop loop(engine, query, work, clocks, held);
+  const Loop chosen(engine, query, work, clocks,
+                    query.for_whole_chip ? cores_of_chip(engine.chip, query.kind) : held);
   const DType executed = engine.executed[static_cast<std::size_t>(query.dtype)];
   const TileShapes& shapes = engine.architecture->tiles[static_cast<std::size_t>(operand_width(executed))];
   const bool rows_are_m = query.kind != OpKind::kGroupedGemmWgrad;
   const double bytes = traffic(engine, query, work, shapes.most_m * std::min(shapes.most_n, 256.0));
-  double busy = std::max(best_tile_seconds(loop, shapes, work, rows_are_m), memory_seconds(engine, bytes));
+  double busy =
+      std::max(loop.seconds(best_tile(chosen, shapes, work, rows_are_m)), memory_seconds(engine, bytes));
   const bool limited = clocks == Clocks::kSustained && engine.chip.power.value > 0;
   if (limited)
     busy = std::max(busy, power_seconds(engine, query, 2 * work.experts * work.m * work.n * work.k));

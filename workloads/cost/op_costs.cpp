@@ -81,7 +81,8 @@ CostQuery query_of(const Fragment& fragment, const Op& op, int cores) {
           .dtype = op.dtype,
           .cores = cores,
           .stored = weight_format(fragment, op),
-          .summed = summed_format(fragment, op)};
+          .summed = summed_format(fragment, op),
+          .for_whole_chip = op.units == 0};
 }
 
 const OpCost& OpCosts::find(std::int32_t op, int cores) {
@@ -140,7 +141,8 @@ Cost OpCosts::member_cost(const Op& op, int member, CostQuery query) const {
 
 OpCost OpCosts::slowest_member(const Op& op, int cores) {
   const OfMembers asked{
-      op.kind, op.shape, op.dtype, weight_format(fragment_, op), fragment_.routes[op.route].get(), cores};
+      op.kind, op.shape,     op.dtype, weight_format(fragment_, op), fragment_.routes[op.route].get(),
+      cores,   op.units == 0};
   for (const auto& [known, cost] : of_members_)
     if (known == asked) return cost;
   return of_members_.emplace_back(asked, find_slowest(op, cores)).second;

@@ -101,6 +101,7 @@ class OpCosts {
     std::optional<DType> weights;
     const Route* route = nullptr;
     int cores = 0;
+    bool for_whole_chip = false;
     bool operator==(const OfMembers&) const = default;
   };
   std::vector<std::pair<OfMembers, OpCost>> of_members_;

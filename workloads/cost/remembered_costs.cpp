@@ -13,7 +13,8 @@ std::uint64_t mixed(std::uint64_t sum, std::uint64_t part) {
 std::uint64_t hash_of(const CostQuery& query) {
   const Shape& s = query.shape;
   std::uint64_t hash = static_cast<std::uint64_t>(query.kind);
-  hash = mixed(hash, static_cast<std::uint64_t>(query.cores) << 8 | static_cast<std::uint64_t>(query.dtype));
+  hash = mixed(hash, static_cast<std::uint64_t>(query.cores) << 9 | query.for_whole_chip << 8 |
+                         static_cast<std::uint64_t>(query.dtype));
   for (const std::int64_t size : {s.m, s.n, s.k, s.kv}) hash = mixed(hash, static_cast<std::uint64_t>(size));
   for (const std::int32_t size : {s.groups, s.heads, s.head_dim})
     hash = mixed(hash, static_cast<std::uint64_t>(size));
@@ -25,8 +26,9 @@ std::uint64_t hash_of(const CostQuery& query) {
 
 bool RememberedCosts::Known::answers(const CostQuery& other) const {
   return query.kind == other.kind && query.shape == other.shape && query.dtype == other.dtype &&
-         query.cores == other.cores && query.stored == other.stored &&
-         query.fused_quantise == other.fused_quantise && query.hot == other.hot && query.summed == other.summed &&
+         query.cores == other.cores && query.for_whole_chip == other.for_whole_chip &&
+         query.stored == other.stored && query.fused_quantise == other.fused_quantise &&
+         query.hot == other.hot && query.summed == other.summed &&
          std::equal(rows.begin(), rows.end(), other.rows.begin(), other.rows.end());
 }
 

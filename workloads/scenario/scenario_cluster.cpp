@@ -107,6 +107,10 @@ void read_cluster(Section section, Scenario& scenario, const Catalog* catalog) {
       "collectives", std::span<const Named<CollectiveSource>>(kCollectiveSources),
       serving ? CollectiveSource::kSglang : CollectiveSource::kLibrary,
       "what decides how long a collective takes, inside a scale-up domain and between nodes");
+  const bool copy_engines = section.boolean(
+      "copy_engines", false,
+      "all-gathers and all-to-alls inside a scale-up domain are copied by engines of their own and hold no "
+      "cores (NCCL 2.28 on, symmetric memory and NCCL_CTA_POLICY_ZERO); else each channel holds one");
   const SpeedVariation variation =
       read_variation(section.object("variation", false, "devices of one kind that differ in speed"));
   // CUDA launch through the driver: 2 to 5 us (measured by many; NVIDIA's own latency tests). A framework
@@ -129,6 +133,7 @@ void read_cluster(Section section, Scenario& scenario, const Catalog* catalog) {
   scenario.cluster = build_cluster(std::move(pools), spec, place);
   set_failed(failed, *scenario.cluster);
   scenario.cluster->collectives = collectives;
+  scenario.cluster->copy_engines = copy_engines;
   scenario.cluster->launch = launch;
   scenario.cluster->variation = variation;
   check_variation(scenario, section.place_of("variation"));

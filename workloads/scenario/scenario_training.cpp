@@ -138,8 +138,10 @@ void read_overlap(Section section, TrainingPlan& plan) {
       "tensor_gradients", true, "tensor-parallel sums of the reverse pass run beside weight gradients");
   plan.communication_sms = static_cast<int>(section.integer(
       "communication_sms", {0, 4096}, 0, "cores that dispatch and combine hold; 0: copy engines"));
-  plan.tensor_sms = static_cast<int>(section.integer(
-      "tensor_sms", {0, 4096}, 0, "cores that tensor-parallel gathers and sums hold; 0: copy engines"));
+  plan.tensor_sms =
+      static_cast<int>(section.integer("tensor_sms", {0, 4096}, 0,
+                                       "cores that tensor-parallel gathers and sums hold; 0: as many as the "
+                                       "library's channels, of /plan/tp/overlap copy engines"));
   if (plan.tensor_sms > 0 && plan.tp_chunks > 0)
     section.place_of("tensor_sms")
         .fail("pieces of /plan/tp/overlap travel by copy engines: expected 0 cores with it, found " +

@@ -128,7 +128,7 @@ struct TrainingPlan {
   bool recompute_whole = false;      // with full recompute, also what ends a layer, which no gradient needs
   std::vector<double> stage_speeds;  // FLOP/s of a rank of each stage, as layers are given out; empty: equal
   int communication_sms = 0;         // cores that dispatch and combine hold; 0: they run by copy engines
-  int tensor_sms = 0;                // and tensor-parallel gathers and sums; 0: as above
+  int tensor_sms = 0;                // and tensor-parallel gathers and sums; 0: their library's
   LaunchMode launch = LaunchMode::kHidden;
   std::vector<Fusion> fusions;
   bool fold = true;  // simulate one rank of each class

@@ -112,6 +112,27 @@ TEST_CASE("cores held by communication cost a GEMM whole waves") {
   CHECK(fewer / all == Approx(10.0 / 8.0).epsilon(0.02));
 }
 
+// Measured on an H200 (hw/profiles/devices/h200-sxm-2026-11-26.json): 172 us alone, 218 us beside copies on 8
+// multiprocessors, 253 and 251 us beside 16 and 32: 4, 5 and 6 waves of the tiles that the library chose for
+// 132.
+TEST_CASE(
+    "a library that is not told what communication holds keeps the tiles that it chose for the whole chip") {
+  const AnalyticModel model(Catalog().accelerator("h200-sxm"));
+  CostQuery query{.kind = OpKind::kGemm, .shape = {.m = 4096, .n = 4096, .k = 4096}, .cores = 132};
+  const double alone = burst_seconds(model, query);
+  query.for_whole_chip = true;
+  CHECK(burst_seconds(model, query) == alone);
+  for (const auto& [cores, measured] : {std::pair{124, 218 / 172.0}, {100, 251 / 172.0}}) {
+    query.cores = cores;
+    query.for_whole_chip = true;
+    const double untold = burst_seconds(model, query);
+    INFO(cores << " cores: " << untold / alone);
+    CHECK(untold / alone == Approx(measured).epsilon(0.06));
+    query.for_whole_chip = false;
+    CHECK(burst_seconds(model, query) <= untold);
+  }
+}
+
 TEST_CASE("an op on fewer cores is never faster") {
   const Accelerator accelerator = Catalog().accelerator("h800-sxm");
   const auto source = make_cost_source(accelerator);

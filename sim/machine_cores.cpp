@@ -1,0 +1,46 @@
+// Which cores an op has from its beginning to its end.
+#include <algorithm>
+#include <vector>
+
+#include "sim/machine.h"
+
+namespace moebius {
+
+int Machine::units_of(const LaneState& lane) {
+  if (whole_chips_) return 0;
+  const OpUse& op = use_on(lane);
+  if (!op.communicates) return op.units;
+  return chips_shared_ ? std::max<int>(0, op.units)
+                       : live_on(lane).as_class->communication_cores(lane.op, plans_);
+}
+
+void Machine::release_cores(const LaneState& lane, const Live& live) {
+  if (lane.cores == 0) return;
+  grants_.clear();
+  const bool communicates = live.use->ops[lane.op].communicates;
+  chips_.release(chip_of_class_[live.rank_class], lane.cores, communicates, grants_);
+  if (!grants_.empty()) {
+    const std::vector<Chips::Grant> granted = grants_;
+    for (const Chips::Grant& grant : granted) hold(grant.holder, grant.cores);
+  }
+  if (communicates && !chips_shared_) spread(live.rank_class);
+}
+
+// The rest of a kernel goes to all cores that it finds free, also to those that communication leaves while it
+// runs.
+void Machine::spread(std::int32_t rank_class) {
+  LaneState& lane = lane_of(rank_class, Lane::kCompute);
+  if (!lane.busy || lane.cores == 0 || lane.cost == nullptr || use_on(lane).units != 0) return;
+  const int chip = chip_of_class_[rank_class];
+  const int more = chips_.take_more(chip);
+  if (more == 0) return;
+  lane.cores += more;
+  const OpCost& cost = live_on(lane).as_class->cost(lane.op, lane.cores);
+  const double share = lane.cost->seconds > 0 ? cost.seconds / lane.cost->seconds : 1;
+  if (share != 1)
+    chips_.go_on_as(chip, static_cast<std::int32_t>(&lane - lanes_.data()), cost.seconds / lane.clock,
+                    cost.memory_bytes, now_);
+  lane.cost = &cost;
+}
+
+}  // namespace moebius

@@ -1,0 +1,115 @@
+// What a library's kernels take from the chips that they run on.
+#include <catch2/catch.hpp>
+
+#include "hw/catalog.h"
+#include "sim/traffic/library_cores.h"
+#include "tests/laws/small_world.h"
+
+using namespace moebius;
+
+namespace {
+
+constexpr double kGemm = 1e-3;
+
+Cluster one_node(const std::string& chip, const std::string& node) {
+  const Catalog catalog;
+  Cluster cluster = build_cluster({{"all", catalog.accelerator(chip), catalog.node(node), 1}},
+                                  catalog.fabric("single-node"), Place{"test", "", 0});
+  cluster.collectives = CollectiveSource::kLibrary;
+  return cluster;
+}
+
+// A collective, and products of 1 ms that begin with it; its share of their cores is missing meanwhile.
+struct Beside {
+  Cluster cluster;
+  OpKind kind = OpKind::kAllGather;
+  double bytes = 512e6;
+  int units = 0;
+  int products = 1;
+};
+
+WorldRun run(const Beside& beside) {
+  const Layout layout = make_layout({.ranks = 8, .fold = true});
+  Op op = communication_op(beside.kind, beside.bytes);
+  op.algorithm = Algorithm::kAuto;
+  op.units = static_cast<std::int16_t>(beside.units);
+  std::vector<OpWith> ops{{op}};
+  for (int i = 0; i < beside.products; ++i) ops.push_back({compute_op(OpKind::kGemm)});
+  return simulate(
+      {beside.cluster, layout, on_all_classes(layout, make_fragment(ops)), {{OpKind::kGemm, {kGemm}}}, {}});
+}
+
+double seconds_of(const WorldRun& run, int op) {
+  return (run.span(0, op).end - run.span(0, op).start).seconds();
+}
+
+}  // namespace
+
+TEST_CASE("a product beside a library's collective has the cores that its channels leave") {
+  const Cluster h100 = one_node("h100-sxm", "hgx-8");
+  const double share = 132.0 / (132 - 24);
+  const WorldRun whole = run({h100});
+  REQUIRE(seconds_of(whole, 0) > kGemm * share);  // it lasts
+  CHECK(seconds_of(whole, 1) == Approx(kGemm * share).epsilon(1e-6));
+  CHECK(seconds_of(run({h100, OpKind::kAllGather, 512e6, kCopyEngines}), 1) == Approx(kGemm).epsilon(1e-6));
+  CHECK(seconds_of(run({h100, OpKind::kAllGather, 512e6, 10}), 1) == Approx(kGemm * 132 / 122).epsilon(1e-6));
+}
+
+// The gather ends first: c seconds at 108 of 132 cores, the rest of the work at 132.
+TEST_CASE("a product takes over the cores that communication leaves while it runs") {
+  const Cluster h100 = one_node("h100-sxm", "hgx-8");
+  const WorldRun both = run({h100, OpKind::kAllGather, 64e6});
+  const double gather = seconds_of(both, 0);
+  REQUIRE(gather < kGemm);
+  CHECK(seconds_of(both, 1) == Approx(gather + kGemm * (1 - gather / kGemm * 108 / 132)).epsilon(1e-6));
+}
+
+TEST_CASE("communication of its own engines, or by copy engines, takes no core of a product") {
+  CHECK(seconds_of(run({one_node("kunlun-p800", "kunlun-p800-8")}), 1) == Approx(kGemm).epsilon(1e-6));
+  Cluster engines = one_node("h100-sxm", "hgx-8");
+  engines.copy_engines = true;
+  CHECK(seconds_of(run({engines}), 1) == Approx(kGemm).epsilon(1e-6));
+  CHECK(seconds_of(run({engines, OpKind::kAllToAll}), 1) == Approx(kGemm).epsilon(1e-6));
+  CHECK(seconds_of(run({engines, OpKind::kReduceScatter}), 1) > kGemm * 1.2);  // engines do not add
+}
+
+// By the structure alone nothing is known of kernels.
+TEST_CASE("a collective without a library holds nothing") {
+  Cluster bare = one_node("h100-sxm", "hgx-8");
+  bare.collectives = CollectiveSource::kStructure;
+  CHECK(seconds_of(run({bare}), 1) == Approx(kGemm).epsilon(1e-6));
+}
+
+TEST_CASE("a call holds a multiprocessor for each channel that its bytes fill") {
+  const Catalog catalog;
+  const Accelerator a100 = catalog.accelerator("a100-sxm"), h800 = catalog.accelerator("h800-sxm");
+  const auto cores = [](const Accelerator& chip, OpKind kind, double bytes,
+                        Protocol protocol = Protocol::kSimple) {
+    return cores_of_call(chip, *link_constants(chip), {kind, 8, bytes}, protocol);
+  };
+  CHECK(cores(a100, OpKind::kAllGather, 1e9) == 24);
+  CHECK(cores(h800, OpKind::kAllGather, 1e9) == 16);  // of 8 links
+  CHECK(cores(a100, OpKind::kAllReduce, 64 * 1024, Protocol::kLL) == 2);
+  CHECK(cores(a100, OpKind::kAllReduce, 8, Protocol::kLL) == 1);
+  CHECK(cores(a100, OpKind::kAllToAll, 1e9) == 27);  // 32, but no more than a quarter of the chip
+  const Accelerator h100 = catalog.accelerator("h100-sxm");
+  CHECK(cores(h100, OpKind::kAllReduce, 1e9, Protocol::kInSwitch) == 16);
+}
+
+TEST_CASE("what a library copies goes through the memory that others use") {
+  const Cluster h100 = one_node("h100-sxm", "hgx-8");
+  const Layout layout = make_layout({.ranks = 8, .fold = true});
+  Op gather = communication_op(OpKind::kAllGather, 512e6);
+  gather.algorithm = Algorithm::kAuto;
+  gather.units = kCopyEngines;
+  const double rate =
+      h100.pools[0].accelerator.memory_rate.value * h100.pools[0].accelerator.memory_efficiency;
+  const WorldRun both =
+      simulate({h100,
+                layout,
+                on_all_classes(layout, make_fragment({{gather}, {compute_op(OpKind::kNorm)}})),
+                {{OpKind::kNorm, {kGemm, rate * kGemm}}},
+                {}});
+  const double gathered = 2 * 512e6 * 7 / 8 / seconds_of(both, 0);  // bytes a second in and out
+  CHECK(seconds_of(both, 1) == Approx(kGemm * (1 + gathered / rate)).epsilon(0.1));
+}
