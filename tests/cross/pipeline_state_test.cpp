@@ -11,12 +11,13 @@ namespace {
 
 struct Order {
   PipelineKind kind;
-  bool pairs = false;  // 1F1B with two batches side by side
+  bool pairs = false;  // with two batches side by side
 };
 
-const std::vector<Order> kOrders{{PipelineKind::kInterleaved}, {PipelineKind::kZbH1},
-                                 {PipelineKind::kZbV},         {PipelineKind::kDualPipe},
-                                 {PipelineKind::kDualPipeV},   {PipelineKind::k1F1B, true}};
+const std::vector<Order> kOrders{
+    {PipelineKind::kInterleaved},      {PipelineKind::kZbH1},      {PipelineKind::kZbV},
+    {PipelineKind::kDualPipe},         {PipelineKind::kDualPipeV}, {PipelineKind::k1F1B, true},
+    {PipelineKind::kInterleaved, true}};
 
 // On two pipeline ranks of two replicas each.
 TrainingJob spread(const Order& order) {

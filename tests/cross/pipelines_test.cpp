@@ -74,10 +74,12 @@ TEST_CASE("pipelines of expert-parallel replicas have the loss of one rank") {
   }
 }
 
-TEST_CASE("pairs of 1F1B have the loss of one rank") {
-  TrainingJob changed = on_ranks(deep_job(), PipelineKind::k1F1B);
-  changed.plan.overlap_two_batch = true;
-  require_same_losses(deep_job(), changed);
+TEST_CASE("pairs of 1F1B and of interleaved stages have the loss of one rank") {
+  for (const PipelineKind kind : {PipelineKind::k1F1B, PipelineKind::kInterleaved}) {
+    TrainingJob changed = on_ranks(deep_job(), kind);
+    changed.plan.overlap_two_batch = true;
+    require_same_losses(deep_job(), changed);
+  }
 }
 
 TEST_CASE("tensor-parallel ranks of a split backward pass have the loss of one rank") {

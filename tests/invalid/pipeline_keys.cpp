@@ -62,7 +62,7 @@ TEST_CASE("a schedule says what it needs of stages and microbatches") {
 
 TEST_CASE("two microbatches side by side are for 1F1B with an exchange of experts beside compute") {
   CHECK_THAT(refusal(kTraining, {{"/plan/pp/schedule", "gpipe"}, {"/plan/overlap/two_batch", "true"}}),
-             Catch::Contains(R"(/plan/overlap/two_batch: two_batch is for schedule "1f1b", found "gpipe")"));
+             Catch::Contains(R"(/plan/overlap/two_batch: two_batch is for schedules "1f1b" and "interleaved", found "gpipe")"));
   CHECK_THAT(refusal(kTraining, {{"/plan/pp/schedule", "1f1b"},
                                  {"/plan/overlap/two_batch", "true"},
                                  {"/plan/overlap/dispatch_combine", "false"}}),

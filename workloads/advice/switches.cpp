@@ -28,6 +28,9 @@ class Collector {
     const bool experts = plan_.ep > 1;
     add(experts && !plan_.overlap_dispatch_combine, "dispatch and combine beside compute",
         {"/plan/overlap/dispatch_combine=true"});
+    const bool pairs = plan_.schedule == PipelineKind::k1F1B || plan_.schedule == PipelineKind::kInterleaved;
+    add(experts && plan_.pp > 1 && pairs && !plan_.overlap_two_batch, "forward beside backward passes",
+        {"/plan/overlap/dispatch_combine=true", "/plan/overlap/two_batch=true"});
     add(plan_.dp * plan_.cp > 1 && !plan_.overlap_gradients, "gradients reduced beside the last backward",
         {"/plan/dp/overlap_gradients=true"});
     add(plan_.tp > 1 && !plan_.sequence_parallel, "sequence parallelism",

@@ -174,8 +174,8 @@ class PipelineChecks {
   void two_batch() const {
     if (!plan_.overlap_two_batch) return;
     const char* at = "/plan/overlap/two_batch";
-    require(plan_.schedule == PipelineKind::k1F1B, at, "two_batch is for schedule \"1f1b\", found \"{}\"",
-            schedule());
+    require(plan_.schedule == PipelineKind::k1F1B || plan_.schedule == PipelineKind::kInterleaved, at,
+            "two_batch is for schedules \"1f1b\" and \"interleaved\", found \"{}\"", schedule());
     require(plan_.overlap_dispatch_combine, at, "two_batch needs overlap/dispatch_combine true, found false");
   }
 

@@ -148,7 +148,7 @@ void read_overlap(Section section, TrainingPlan& plan) {
               std::to_string(plan.tensor_sms));
   plan.overlap_two_batch = section.boolean(
       "two_batch", false,
-      "schedule 1f1b: forward and backward passes of two microbatches beside each other, so that the "
+      "schedules 1f1b and interleaved: forward and backward passes of two microbatches beside each other, so that the "
       "dispatch and combine of one travel while the other computes; dualpipe always does");
   section.finish();
 }

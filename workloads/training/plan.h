@@ -124,7 +124,7 @@ struct TrainingPlan {
   Bytes memory_reserve = {};  // of a device, beside what the step's tensors take
   bool overlap_dispatch_combine = true;
   bool overlap_tensor_gradients = true;  // tensor-parallel sums of the reverse pass beside weight gradients
-  bool overlap_two_batch = false;        // 1F1B: forward beside backward passes, layer by layer
+  bool overlap_two_batch = false;        // 1F1B, interleaved: forward beside backward passes, layer by layer
   bool recompute_whole = false;      // with full recompute, also what ends a layer, which no gradient needs
   std::vector<double> stage_speeds;  // FLOP/s of a rank of each stage, as layers are given out; empty: equal
   int communication_sms = 0;         // cores that dispatch and combine hold; 0: they run by copy engines

@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <array>
 #include <set>
 
@@ -183,10 +184,31 @@ TEST_CASE("pairs of 1F1B never wait once the pipeline is full") {
   CHECK(time_of(spec, times) <= 3 * 2.5 + 1 + 23 * 2.5 + 2 + 3 * 2.5);
 }
 
+// As the interleaved schedule without pairs, but one more forward pass alone in front and one more backward
+// pass behind.
+TEST_CASE("pairs of interleaved stages never wait once the pipeline is full") {
+  for (const int chunks : {2, 4}) {
+    PipelineSpec spec = spec_of(PipelineKind::kInterleaved, 4, 16, chunks);
+    const ClockedPasses times{1, 1, 1, 2.5};
+    const double apart = time_of(spec, times);
+    spec.pairs = true;
+    const auto passes = pipeline_passes(spec);
+    const int ahead = (chunks - 1) * 4 + 1;  // of the last rank
+    const int pairs = 16 * chunks - ahead;
+    CHECK(std::count_if(passes[3].begin(), passes[3].end(),
+                        [](const Pass& pass) { return pass.kind == PassKind::kPair; }) == pairs);
+    // Ranks in front begin as much earlier as they end later: three passes each way, and those of the last
+    // rank alone.
+    CHECK(time_of(spec, times) <= 3 * 1 + ahead * (1 + 2) + pairs * 2.5 + 3 * 2 + 2.5);
+    CHECK(time_of(spec, times) < apart);
+  }
+}
+
 TEST_CASE("whatever the schedule there is an order to issue its passes in") {
   for (const PipelineKind kind : kKinds) {
     for (const int ranks : {2, 4, 6}) {
-      const PipelineSpec spec = spec_of(kind, ranks, 4 * ranks);
+      PipelineSpec spec = spec_of(kind, ranks, 4 * ranks);
+      spec.pairs = ranks == 6 && kind == PipelineKind::kInterleaved;
       const auto passes = pipeline_passes(spec);
       std::vector<std::size_t> issued(ranks, 0);
       for (const auto& turn : issue_turns(passes, StagePlacement(kind, ranks, 2))) {

@@ -59,7 +59,9 @@ std::vector<Pass> one_forward_one_backward(const PipelineSpec& spec, int rank) {
 }
 
 // Narayanan et al., SC'21, section 2.3: microbatches in groups of as many as there are ranks, each group
-// through all chunks of a rank before the next.
+// through all chunks of a rank before the next. Pairs need one forward pass more before the first of them,
+// since the last rank's first backward pass is of the microbatch whose forward pass has just ended
+// (Megatron-Core, overlap_moe_expert_parallel_comm).
 std::vector<Pass> interleaved(const PipelineSpec& spec, int rank) {
   const int passes_of_group = spec.ranks * spec.chunks;
   const int n = spec.microbatches * spec.chunks;
@@ -70,8 +72,8 @@ std::vector<Pass> interleaved(const PipelineSpec& spec, int rank) {
     forwards.push_back(forward(microbatch, chunk));
     backwards.push_back(backward(microbatch, spec.chunks - 1 - chunk));
   }
-  const int ahead = (spec.ranks - rank - 1) * 2 + (spec.chunks - 1) * spec.ranks;
-  return alternating(forwards, backwards, spec.microbatches == spec.ranks ? n : ahead);
+  const int ahead = (spec.ranks - rank - 1) * 2 + (spec.chunks - 1) * spec.ranks + (spec.pairs ? 1 : 0);
+  return alternating(forwards, backwards, spec.microbatches == spec.ranks ? n : ahead, spec.pairs);
 }
 
 std::vector<Pass> passes_of_rank(const PipelineSpec& spec, int rank) {

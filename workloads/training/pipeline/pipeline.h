@@ -77,7 +77,7 @@ struct PipelineSpec {
   int ranks = 1;
   int chunks = 1;  // of a rank
   int microbatches = 1;
-  bool pairs = false;  // 1F1B whose steady state runs forward and backward passes side by side
+  bool pairs = false;  // 1F1B and interleaved, whose steady state runs forward and backward passes side by side
 };
 PipelineSpec pipeline_spec(const TrainingPlan& plan, int microbatches);
 
