@@ -145,6 +145,18 @@ void carry_out(Job& job) {
   job.memory = job.serving->memory(job.scenario.cluster->pools.front().accelerator.memory);
 }
 
+// Every request by the promise of its own class.
+void judge_by_classes(const ServiceFigures& service, ServingFigures& figures) {
+  std::int64_t met = 0, submitted = 0;
+  for (const ServiceClassFigures& of : service.classes) {
+    met += of.run.met;
+    submitted += of.run.submitted;
+  }
+  if (submitted == 0 || service.span.ns == 0) return;
+  figures.slo_attainment = static_cast<double>(met) / static_cast<double>(submitted);
+  figures.goodput_rps = static_cast<double>(met) / service.span.seconds();
+}
+
 ServiceFigures carried_figures(const Job& job) {
   const ServingSystem& system = job.serving->system();
   const CarriedService& service = job.serving->service();

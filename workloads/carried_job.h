@@ -13,5 +13,6 @@ void carry_out(Job& job);
 
 // Of such a job, once it is done.
 ServiceFigures carried_figures(const Job& job);
+void judge_by_classes(const ServiceFigures& service, ServingFigures& figures);
 
 }  // namespace moebius

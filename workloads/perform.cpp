@@ -139,6 +139,7 @@ Outcome perform(Job& job, const StartExecutor& start, const Hooks& hooks) {
     outcome.report.serving = job.serving->figures(job.scenario.goal);
     if (!job.scenario.service.phases.empty()) {
       outcome.report.service = carried_figures(job);
+      judge_by_classes(*outcome.report.service, *outcome.report.serving);
       if (!job.again) outcome.report.metrics.makespan = job.serving->system().now();
     }
     const std::string missing = left_out(job.scenario.model);

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
+#include "workloads/scenario/service_keys.h"
 #include "workloads/serving/system/measured_host.h"
 
 namespace moebius {
@@ -175,6 +176,23 @@ void set_engine(ServicePhase& phase, const ServicePlan& service) {
   plan.drafts = phase.role == PoolRole::kPrefill ? 0 : service.speculation.drafts;
 }
 
+NeedsTiming needs_timing(const Scenario& scenario) {
+  const ServicePlan& service = scenario.service;
+  const EngineKeys& engine = service.engine;
+  if (engine.slots || engine.host_sampling || engine.padded || engine.slot_tokens > 0 ||
+      engine.swap_space.value > 0 || engine.launch != LaunchMode::kHidden || service.host.takes_time() ||
+      service.host.reception.ns > 0 || service.host.reception_per_token.ns > 0)
+    return {"/plan/scheduler", "the engine around iterations is"};
+  // A service whose requests come by and by is carried out with users and mixed batches, and refuses guesses
+  // itself.
+  if (!is_batch(scenario)) return {};
+  if (service.speculation.drafts > 0) return {"/plan/decode/speculative", "guesses are"};
+  if (scenario.traffic.users > 0) return {"/workload/users", "users who ask again are"};
+  if (service.batching == BatchPolicy::kMixed)
+    return {"/plan/scheduler/batching", "prompts beside decoding are"};
+  return {};
+}
+
 void check_engine(const Scenario& scenario, const Document& document) {
   const ServicePlan& service = scenario.service;
   const EngineKeys& engine = service.engine;
@@ -195,11 +213,19 @@ void check_engine(const Scenario& scenario, const Document& document) {
              "{} keeps states of sequences, which no block holds, so that prefixes are not shared so far: "
              "expected false",
              scenario.model.id));
-  const bool changed = engine.slots || engine.host_sampling || engine.padded || engine.slot_tokens > 0 ||
-                       engine.swap_space.value > 0 || engine.launch != LaunchMode::kHidden ||
-                       service.host.takes_time() || service.host.reception.ns > 0;
-  refuse(service.full_steps && changed, "/plan/scheduler",
-         "the engine around iterations is simulated with steps \"surface\" only, found \"full\"");
+  const NeedsTiming needs = needs_timing(scenario);
+  if (service.full_steps)
+    refuse(*needs.pointer != 0, needs.pointer,
+           fmt::format("{} simulated with steps \"surface\" only, found \"full\"", needs.what));
+  if (!service.full_steps) {
+    constexpr const char* kWhole =
+        "iterations are timed one by one, on devices and a network that are whole: expected steps \"full\" "
+        "with it";
+    refuse(!scenario.faults.empty(), "/faults", kWhole);
+    refuse(scenario.cluster && !scenario.cluster->damaged.empty(), "/cluster/failed", kWhole);
+  }
+  refuse(service.speculation.drafts == 0 && service.speculation.acceptance > 0,
+         "/plan/decode/speculative/acceptance", "\"acceptance\" counts only with \"mtp\" guesses");
   refuse(engine.padded && service.batching == BatchPolicy::kMixed, "/plan/layout",
          "rows of one length hold prompts alone: expected \"flat\" with batching \"mixed\"");
   refuse(engine.slot_tokens > 0 && service.prefix_cache, "/plan/scheduler/slot_tokens",

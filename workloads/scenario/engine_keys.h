@@ -15,10 +15,18 @@ void read_engine_keys(Section& scheduler, const Framework& framework, ServicePla
 void read_layout(Section& plan, ServicePlan& service);
 // `model` and `acceptance_by_place` of speculation, after its other keys. Without `models` it describes.
 void read_guesses(Section& section, const ModelCatalog* models, ServicePlan& service);
+// Where the scenario first says something that only iterations which are timed know, when all its requests
+// are there at once: guesses, users who ask again, the engine around iterations. Empty: nowhere.
+struct NeedsTiming {
+  const char* pointer = "";
+  const char* what = "";
+};
+NeedsTiming needs_timing(const Scenario& scenario);
 // What of them does not go together with the rest of the plan.
 void check_engine(const Scenario& scenario, const Document& document);
-// Decoding sequences whose iterations are replayed as graphs. Nobody has more of them than may decode at once,
-// but the edges between which a surface interpolates lie up to half beyond that: those are replayed too.
+// Decoding sequences whose iterations are replayed as graphs. Nobody has more of them than may decode at
+// once, but the edges between which a surface interpolates lie up to half beyond that: those are replayed
+// too.
 constexpr int graphs_of(int max_batch) {
   return 2 * max_batch;
 }

@@ -76,15 +76,11 @@ bool needs_events(const ServicePlan& service) {
          service.admission.policy != AdmissionPolicy::kNone;
 }
 
-// Requests that are there at once, on one pool: one instance, of which all ranks may be one.
-bool is_batch(const Scenario& scenario) {
-  const ServicePlan& service = scenario.service;
-  return !scenario.traffic.source && !service.separate && !needs_events(service);
-}
-
-// Unless it is said, other services are timed: every op of each of their iterations takes long.
+// Unless it is said, other services are timed: every op of each of their iterations takes long. So is a batch
+// that has what only iterations that are timed know.
 void decide_steps(Scenario& scenario) {
-  if (!scenario.service.steps_given) scenario.service.full_steps = is_batch(scenario);
+  if (!scenario.service.steps_given)
+    scenario.service.full_steps = is_batch(scenario) && *needs_timing(scenario).pointer == 0;
 }
 
 // Blocks of the traffic are made of whole pages.
@@ -98,6 +94,11 @@ void check_prefix_cache(const Scenario& scenario, const Document& document) {
 }
 
 }  // namespace
+
+bool is_batch(const Scenario& scenario) {
+  const ServicePlan& service = scenario.service;
+  return !scenario.traffic.source && !service.separate && !needs_events(service);
+}
 
 namespace {
 
@@ -184,7 +185,8 @@ Time read_service_keys(Section& plan, const Framework& framework, ServicePlan& s
   service.steps_given = plan.given("steps");
   service.full_steps = plan.choice<bool>(
       "steps", kSteps, true,
-      "how iterations are carried out; by default full where all requests are there at once on one pool");
+      "how iterations are carried out; by default full where all requests are there at once on one pool, "
+      "without guesses, users who ask again or an engine around iterations");
   service.does = plan.choice<PoolRole>("phase", kPhases, PoolRole::kBoth, "what of a request is served");
   read_separation(plan, service);
   service.router = plan.choice<RouterPolicy>("router", kRouters, RouterPolicy::kRoundRobin,

@@ -30,6 +30,9 @@ inline constexpr std::array kBatchings{
 // The instances of a pool that its devices have room for.
 ServicePhase phase_of(const Scenario& scenario, PoolRole role, const PhaseKeys& keys, const Place& place);
 
+// Requests that are there at once, on one pool: one instance, of which all ranks may be one.
+bool is_batch(const Scenario& scenario);
+
 // Fills service.phases from the keys of both phases, and checks that they fit on their pools; with full steps
 // nothing.
 void set_phases(Scenario& scenario, const Document& document);

@@ -41,11 +41,15 @@ double LatencyHistogram::mean() const {
 
 double LatencyHistogram::at(double share) const {
   if (count_ == 0) return 0;
-  const auto wanted = static_cast<std::int64_t>(std::ceil(share * static_cast<double>(count_)));
+  const double place = share * static_cast<double>(count_ - 1);
+  const auto below = static_cast<std::int64_t>(place);
+  double low = -1;
   std::int64_t seen = 0;
   for (std::size_t bucket = 0; bucket < buckets_.size(); ++bucket) {
     seen += buckets_[bucket];
-    if (seen >= std::max<std::int64_t>(1, wanted)) return value_of(bucket) * 1e-9;
+    if (seen > below && low < 0) low = value_of(bucket);
+    if (seen > below + 1 || seen == count_)
+      return (low + (place - std::floor(place)) * (value_of(bucket) - low)) * 1e-9;
   }
   return 0;
 }

@@ -16,7 +16,8 @@ class LatencyHistogram {
   void add(Time duration, std::int64_t count = 1);
   std::int64_t count() const { return count_; }
   double mean() const;  // seconds; 0 when empty
-  // The value that `share` of all do not exceed, 0 < share <= 1, in seconds; 0 when empty.
+  // Of all durations in order, the one at `share` of the way from the first to the last, 0 <= share <= 1, in
+  // seconds; between two of them in proportion, as spread_of() has it. 0 when empty.
   double at(double share) const;
   Spread spread() const;
   void merge(const LatencyHistogram& other);
