@@ -32,7 +32,7 @@ class ClassUse {
   // That a communication op holds, at least 0.
   int communication_cores(std::int32_t op, TransferPlans& plans) {
     const Op& asked = fragment_.ops[op];
-    if (asked.units != 0) return std::max<int>(0, asked.units);
+    if (asked.units > 0 || asked.units == kCopyEngines) return std::max<int>(0, asked.units);
     return is_collective(asked.kind) ? plan(op, plans)->cores : 0;
   }
 

@@ -25,7 +25,7 @@ struct SimParts {
   std::unique_ptr<ChipPaces> paces;           // null: no chip becomes slow
   std::unique_ptr<Machine> machine;
   double* mean_clock = nullptr;  // learns it at the end; null: no one asks
-  WireMeter* settle = nullptr;  // told at the end what the network carried; null: it knows
+  WireMeter* settle = nullptr;   // told at the end what the network carried; null: it knows
 };
 
 class MachineExecutor : public SimExecutor {
@@ -82,22 +82,29 @@ void add_faults(SimParts& parts, const Cluster& cluster, Recorder& recorder, con
   options.fault_log->open(*parts.occurrences, recorder);
   parts.paces = std::make_unique<ChipPaces>(cluster.fabric, plan, *parts.occurrences, *options.fault_log);
   if (!plan.in_network()) return;
-  if (options.detail != NetworkDetail::kFluid)
-    throw run_error(
-        "parts of the network fail while messages are under way: only the fluid network knows how");
   parts.settle = options.meter;
   parts.network = make_failing_network({std::move(parts.network), cluster, parts.plans->wires(), plan,
                                         *parts.occurrences, *options.fault_log, options.seed});
 }
 
+WireSharing sharing_of(NetworkDetail detail) {
+  if (detail == NetworkDetail::kAlphaBeta) return WireSharing::kNone;
+  return detail == NetworkDetail::kNative ? WireSharing::kWires : WireSharing::kWiresAndPosting;
+}
+
 }  // namespace
 
 std::unique_ptr<SimExecutor> make_sim_executor(const Cluster& cluster, const Layout& layout,
-                                               std::vector<const CostSource*> cost_per_pool, Recorder& recorder,
-                                               SimOptions options) {
+                                               std::vector<const CostSource*> cost_per_pool,
+                                               Recorder& recorder, SimOptions options) {
   const bool native = options.detail == NetworkDetail::kNative;
   if (native && options.driver == Driver::kPlain) {
     throw run_error("the native network is SimGrid's own: it needs the SimGrid driver");
+  }
+  // Before SimGrid's engine is there: it does not survive being left half built.
+  if (options.faults && options.faults->in_network() && options.detail != NetworkDetail::kFluid) {
+    throw run_error(
+        "parts of the network fail while messages are under way: only the fluid network knows how");
   }
   SimGridParts simgrid;
   if (options.driver == Driver::kSimGrid) simgrid = make_simgrid_parts(cluster, layout, native, options.seed);
@@ -105,7 +112,7 @@ std::unique_ptr<SimExecutor> make_sim_executor(const Cluster& cluster, const Lay
   SimParts parts;
   parts.plans = std::make_unique<TransferPlans>(cluster, layout,
                                                 PlanOptions{with_pairs, options.seed, options.choices});
-  if (options.meter) options.meter->open(cluster, layout, parts.plans->wires());
+  if (options.meter) options.meter->open(cluster, layout, parts.plans->wires(), sharing_of(options.detail));
   parts.network = make_metered_network(make_network(options, cluster, *parts.plans, simgrid), options.meter);
   if (options.faults && !options.faults->empty()) add_faults(parts, cluster, recorder, options);
   if (recorder.options().counters.ns > 0)

@@ -10,6 +10,7 @@
 #include "sim/network/wire_meter.h"
 #include "workloads/cost/clock_power.h"
 #include "workloads/cost/cost_source.h"
+#include "workloads/measured_stacks.h"
 #include "workloads/option_checks.h"
 
 namespace moebius {
@@ -60,7 +61,7 @@ StartedExecutor start_simulator(const Job& job, const Layout& layout, Recorder& 
     if (run.costs) {
       source = run.costs(pool.accelerator);  // measured ones hold the clocks of their measurement
     } else {
-      const std::vector<Profile> profiles = find_profiles(pool.accelerator, run.data);
+      const std::vector<Profile> profiles = profiles_for(job.scenario, pool.accelerator, run.data);
       source = make_cost_source(pool.accelerator, profiles, job.scenario.kernels);
       powers->push_back(limited_by_hungriest(clock_power(pool.accelerator, profiles),
                                              job.scenario.cluster->variation.power,

@@ -166,6 +166,14 @@ std::string milliseconds(Time time) {
   return fmt::format("{:.4g} ms", time.seconds() * 1e3);
 }
 
+// "vllm-*, sglang-*".
+std::string kernels_text(const Framework& framework) {
+  std::string text;
+  for (const std::string_view stack : framework.stacks)
+    if (!stack.empty()) text += fmt::format("{}{}*", text.empty() ? "" : ", ", stack);
+  return text;
+}
+
 std::string frameworks_text(const Shelves&) {
   Table table{{"name", "batching", "chunked", "tokens", "sequences", "page", "memory", "dispatch",
                "host overlaps", "host, an iteration", "a sequence", "a request"}};
@@ -179,6 +187,9 @@ std::string frameworks_text(const Shelves&) {
   std::string text = aligned(table);
   for (const Framework& f : frameworks()) {
     text += fmt::format("\n{}: {}\n", f.name, f.help);
+    if (!f.stacks.front().empty())
+      text += fmt::format("  kernels: {} first, where they are measured and /cluster/kernels does not say\n",
+                          kernels_text(f));
     if (!f.source.empty()) text += fmt::format("  {}\n", f.source);
     if (!f.fitted.empty()) text += fmt::format("  host: {}\n", f.fitted);
   }

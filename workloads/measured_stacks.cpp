@@ -62,4 +62,19 @@ void check_stacks(const Scenario& scenario, const std::string& data) {
           suggestion(named, stacks)));
 }
 
+std::vector<Profile> profiles_for(const Scenario& scenario, const Accelerator& chip,
+                                  const std::string& data) {
+  std::vector<Profile> profiles = find_profiles(chip, data);
+  if (!scenario.kernels.empty()) return profiles;
+  for (Profile& profile : profiles) {
+    auto first = profile.tables.begin();
+    for (const std::string_view stack : scenario.stacks)
+      if (!stack.empty())
+        first = std::stable_partition(first, profile.tables.end(), [stack](const ProfileTable& table) {
+          return std::string_view(table.stack).starts_with(stack);
+        });
+  }
+  return profiles;
+}
+
 }  // namespace moebius

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
+#include "hw/profile.h"
 #include "workloads/scenario/scenario.h"
 
 namespace moebius {
@@ -10,5 +12,9 @@ namespace moebius {
 // input_error at /cluster/kernels for a stack that no profile of these chips has (those in `data` among
 // them), an op kind or a number format that is none.
 void check_stacks(const Scenario& scenario, const std::string& data);
+
+// The chip's profiles (those in `data` among them), the tables of the service's framework first where
+// /cluster/kernels does not say whose count.
+std::vector<Profile> profiles_for(const Scenario& scenario, const Accelerator& chip, const std::string& data);
 
 }  // namespace moebius

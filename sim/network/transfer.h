@@ -33,6 +33,12 @@ struct PairFlow {
 
 struct StepParts;
 
+// What one of the wires that a simulated one stands for carries beyond the mean of them.
+struct MemberLoad {
+  std::int32_t wire = 0, stand_in = 0;
+  double beyond = 0;  // bytes; below 0: so many fewer
+};
+
 struct Step {
   double latency = 0;  // s, paid before the first byte arrives
   double alone = 0;    // s, latency included, on an idle network
@@ -42,7 +48,10 @@ struct Step {
     std::int32_t wire = 0;
     double bytes = 0;
   };
-  std::vector<Passed> passed;  // over wires that are no bottleneck and therefore in no flow; for accounts
+  // Over wires that are no bottleneck and therefore in no flow; and, below 0, where a wire's flows are those
+  // of the fullest of many, what the mean of these carries less. For accounts.
+  std::vector<Passed> passed;
+  std::shared_ptr<const std::vector<MemberLoad>> members;  // where those that one stands for differ; or null
   std::shared_ptr<const StepParts> parts;  // where ways may change under way (Cluster::ports_may_fail)
   std::vector<PairFlow> pairs;             // filled for the native network only
   double pair_latency =

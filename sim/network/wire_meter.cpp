@@ -108,12 +108,6 @@ bool is_bundle(WireKind kind) {
          kind == WireKind::kPodDown;
 }
 
-bool is_of_device(WireKind kind) {
-  return kind == WireKind::kScaleUpOut || kind == WireKind::kScaleUpIn || kind == WireKind::kNicOut ||
-         kind == WireKind::kNicIn || kind == WireKind::kBoardOut || kind == WireKind::kBoardIn ||
-         kind == WireKind::kHostOut || kind == WireKind::kHostIn;
-}
-
 const char* name_of(Routing routing) {
   switch (routing) {
     case Routing::kSpray:
@@ -204,14 +198,12 @@ class MeteredNetwork : public Network {
 
 }  // namespace
 
-void WireMeter::open(const Cluster& cluster, const Layout& layout, const WireTable& table) {
+void WireMeter::open(const Cluster& cluster, const Layout& layout, const WireTable& table,
+                     WireSharing sharing) {
   cluster_ = &cluster;
   table_ = &table;
-  stands_for_.assign(cluster.fabric.num_devices(), 0);
-  for (const RankClass& rank_class : layout.classes) {
-    folded_ = folded_ || rank_class.size() > 1;
-    stands_for_[layout.device_of_rank[rank_class.representative()]] += rank_class.size();
-  }
+  sharing_ = sharing;
+  stand_ins_ = StandIns(cluster.fabric, layout);
 }
 
 void WireMeter::add(const Step& step) {
@@ -224,11 +216,40 @@ void WireMeter::add(const Step& step) {
     carried_[passed.wire] += passed.bytes;
     passed_[passed.wire] += passed.bytes;
   }
+  if (step.members) add_members(step);
   add_forwarded(step);
 }
 
-WireId WireMeter::id(int wire) const {
-  return {static_cast<WireKind>(table_->kind(wire)), table_->index(wire)};
+// Of the steps that have been counted.
+void WireMeter::spread(std::vector<Beyond>& beyond) const {
+  beyond.resize(table_->size());
+  for (const auto& [members, times] : begun_) {
+    for (const MemberLoad& load : *members) {
+      beyond[load.wire].bytes += times * load.beyond;
+      beyond[load.wire].stand_in = load.stand_in;
+    }
+  }
+}
+
+void WireMeter::add_members(const Step& step) {
+  if (begun_.size() >= kMostCounted) {
+    spread(beyond_);
+    begun_.clear();
+    place_.clear();
+  }
+  const auto [at, is_new] = place_.try_emplace(step.members.get(), begun_.size());
+  if (is_new) begun_.emplace_back(step.members, 0);
+  ++begun_[at->second].second;
+}
+
+// Of the wires that one stands for: what the one that carried most did beyond the mean of them; by stand-in.
+std::vector<double> WireMeter::most_beyond() const {
+  std::vector<Beyond> beyond = beyond_;
+  spread(beyond);
+  std::vector<double> most(table_->size());
+  for (const Beyond& wire : beyond)
+    if (wire.stand_in >= 0) most[wire.stand_in] = std::max(most[wire.stand_in], wire.bytes);
+  return most;
 }
 
 void WireMeter::add_forwarded(const Step& step) {
@@ -262,24 +283,23 @@ void WireMeter::flows_under_way(std::int64_t flows) {
   most_flows_ = std::max(most_flows_, flows);
 }
 
-double WireMeter::times(WireId wire) const {
-  return folded_ && is_of_device(wire.kind) ? std::max(1.0, stands_for_[wire.index]) : 1;
-}
-
 NetworkUse WireMeter::use() const {
   const FabricSpec& spec = cluster_->fabric.spec();
   NetworkUse use;
   if (spec.tiers > 0) use.routing = name_of(spec.routing);
   use.queue_pairs = spec.queue_pairs;
   use.damaged = static_cast<int>(cluster_->damaged.size());
+  use.shares_wires = sharing_ != WireSharing::kNone;
   use.most_flows = most_flows_;
-  use.folded = folded_;
+  use.folded = stand_ins_.folded();
   std::array<TierUse, kNumRows> rows;
   std::array<double, kNumRows> forwarded = forwarded_;
   Ports ports(*cluster_);
+  const std::vector<double> beyond = most_beyond();
   for (std::size_t wire = 0; wire < carried_.size(); ++wire) {
     const int kind = table_->kind(static_cast<int>(wire));
     if (kind == kNumWireKinds || carried_[wire] <= 0) continue;  // copies inside a device
+    if (kind == kPosting && sharing_ == WireSharing::kWires) continue;
     const WireId id{kind == kPosting ? WireKind::kNicOut : static_cast<WireKind>(kind),
                     table_->index(static_cast<int>(wire))};
     const double capacity = table_->capacity(static_cast<int>(wire));
@@ -294,10 +314,11 @@ NetworkUse WireMeter::use() const {
     tier.tier = row.tier;
     tier.in_network = row.in_network;
     tier.counts_messages = kind == kPosting;
-    tier.ports += static_cast<std::int64_t>(one.ports * times(id));
-    tier.capacity += one.capacity * times(id);
-    tier.bytes += carried_[wire] * times(id);
-    tier.longest = std::max(tier.longest, carried_[wire] / capacity);
+    const double times = stand_ins_.times(id);
+    tier.ports += static_cast<std::int64_t>(one.ports * times);
+    tier.capacity += one.capacity * times;
+    tier.bytes += carried_[wire] * times;
+    tier.longest = std::max(tier.longest, (carried_[wire] + beyond[wire]) / capacity);
   }
   for (int kind = 0; kind <= kPosting; ++kind) {
     if (kind == kNumWireKinds) continue;

@@ -1,5 +1,5 @@
-// What a communication op takes on a network that carries nothing else: the time that a run at alpha-beta takes
-// for it.
+// What a communication op takes on a network that carries nothing else: the time that a run at alpha-beta
+// takes for it.
 #pragma once
 
 #include <memory>

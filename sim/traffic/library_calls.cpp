@@ -77,8 +77,16 @@ std::optional<LibraryCall> library_call(const CollectiveCall& call, const GroupS
   const bool by_engines =
       cluster.copy_engines && (call.kind == OpKind::kAllGather || call.kind == OpKind::kAllToAll);
   return LibraryCall{
-      to_each ? messages(sent, figures.most_rate, group) : neighbours(sent, figures.most_rate, group),
-      figures.seconds, by_engines ? 0 : cores_of_call(chip, *link, call, figures.protocol)};
+      to_each ? messages(sent, figures.most_rate, group) : neighbours(sent, figures.most_rate, group), sent,
+      figures.most_rate, figures.seconds,
+      by_engines ? 0 : cores_of_call(chip, *link, call, figures.protocol)};
+}
+
+void limit_rate(LibraryCall& call, double most_rate) {
+  if (most_rate >= call.rate || call.rate <= 0) return;
+  call.seconds += call.sent / most_rate - call.sent / call.rate;
+  call.traffic.most_rate *= most_rate / call.rate;
+  call.rate = most_rate;
 }
 
 }  // namespace moebius

@@ -14,6 +14,8 @@ namespace moebius {
 
 struct LibraryCall {
   Traffic traffic;     // one step without latency: who sends what, at which rate at most
+  double sent = 0;     // bytes that each member sends
+  double rate = 0;     // at which it does, at most, bytes per second
   double seconds = 0;  // from launch to end on an idle node
   int cores = 0;       // that each member's kernel holds
 };
@@ -23,5 +25,8 @@ struct LibraryCall {
 // constants.
 std::optional<LibraryCall> library_call(const CollectiveCall& call, const GroupSites& group,
                                         const Cluster& cluster);
+
+// By so few channels that each member sends no more a second: what its bytes take longer, the call does.
+void limit_rate(LibraryCall& call, double most_rate);
 
 }  // namespace moebius

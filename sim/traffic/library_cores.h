@@ -3,7 +3,8 @@
 // beside them has the rest.
 #pragma once
 
-#include "hw/accelerator.h"
+#include "hw/cluster.h"
+#include "sim/traffic/collectives.h"
 #include "workloads/cost/collective_model.h"
 #include "workloads/cost/nodes_model.h"
 
@@ -14,5 +15,11 @@ int cores_of_call(const Accelerator& chip, const LinkConstants& link, const Coll
                   Protocol protocol);
 // Between nodes.
 int cores_of_call(const Accelerator& chip, const NodesCall& call);
+// See Op::units.
+int cores_of_push_kernels(const Accelerator& chip);
+// Where the structure alone tells the time (full meshes, several kinds of chips, large super-nodes), the
+// kernels are a library's all the same: the fewest that a member's chip gives them. 0 where some chip is not
+// known to have any.
+int cores_of_members(const CollectiveQuery& query, const GroupSites& group, const Cluster& cluster);
 
 }  // namespace moebius

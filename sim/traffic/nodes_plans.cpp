@@ -96,7 +96,8 @@ Traffic NodesPlanner::traffic(Algorithm algorithm, Protocol protocol) const {
   }
   traffic.latency = 0;
   traffic.hops = 0;
-  traffic.least_seconds = std::max(traffic.least_seconds, window_seconds(call_, algorithm, protocol));
+  traffic.least_seconds = std::max(
+      {traffic.least_seconds, window_seconds(call_, algorithm, protocol), host_bridge_seconds(call_)});
   return traffic;
 }
 

@@ -49,16 +49,9 @@ int GroupSites::per_node() const {
   return nodes.empty() ? 0 : static_cast<int>(nodes.front().size());
 }
 
-Sites::Sites(const Cluster& cluster, const Layout& layout) : cluster_(cluster), layout_(layout) {
-  stand_in_.resize(cluster.fabric.num_devices());
-  for (std::size_t device = 0; device < stand_in_.size(); ++device)
-    stand_in_[device] = static_cast<int>(device);
-  for (const RankClass& rank_class : layout.classes) {
-    folded_ = folded_ || rank_class.size() > 1;
-    for (const std::int32_t rank : rank_class.ranks)
-      stand_in_[device_of(rank)] = device_of(rank_class.representative());
-  }
-  if (!folded_ || !shared_wires_bind(fabric())) return;
+Sites::Sites(const Cluster& cluster, const Layout& layout)
+    : cluster_(cluster), layout_(layout), stand_ins_(cluster.fabric, layout) {
+  if (!folded() || !shared_wires_bind(fabric())) return;
   std::vector<std::int32_t> leaves, pods;
   for (const std::int32_t device : layout.device_of_rank) {
     const Fabric::Standing standing = fabric().standing(device);
@@ -106,7 +99,7 @@ GroupSites Sites::group(const std::vector<std::int32_t>& ranks) const {
 
 GroupSites Sites::group(const Group& group, const RankClass& of) const {
   GroupSites sites = this->group(group.ranks);
-  if (!folded_) return sites;
+  if (!folded()) return sites;
   const std::vector<std::int32_t> all = shifts_of(group, of);
   sites.shifts = distinct_shifts(*this, sites, all, RailChange::kInNode);
   sites.climbing_shifts = distinct_shifts(*this, sites, all, RailChange::kAtSpine);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "hw/cluster.h"
+#include "sim/network/stand_ins.h"
 #include "workloads/schedule/layout.h"
 
 namespace moebius {
@@ -55,18 +56,19 @@ class Sites {
 
   // The device whose wires stand for those of `device`: itself where its rank represents a class or where it
   // holds none.
-  int stand_in(int device) const { return stand_in_[device]; }
+  int stand_in(int device) const { return stand_ins_.of(device); }
   // Of a leaf's or pod's wires; all others stand for themselves.
   WireId stand_in(WireId shared) const;
-  bool folded() const { return folded_; }
+  // So many wires of devices are simulated as this one.
+  double times(WireId wire) const { return stand_ins_.times(wire); }
+  bool folded() const { return stand_ins_.folded(); }
 
  private:
   std::pair<int, std::string> island_of(int device) const;
   const Cluster& cluster_;
   const Layout& layout_;
-  std::vector<std::int32_t> stand_in_;                      // by device
+  StandIns stand_ins_;
   std::vector<std::int32_t> leaf_stand_in_, pod_stand_in_;  // where folded
-  bool folded_ = false;
 };
 
 }  // namespace moebius

@@ -181,12 +181,13 @@ std::vector<StepBuilder::Load> StepBuilder::folded_loads() {
   return folded;
 }
 
-void StepBuilder::add_wire_flows(Step& step) {
+void StepBuilder::add_wire_flows(const Traffic& traffic, const GroupSites& group, Step& step) {
   for (const Load& load : folded_loads()) {
     if (load.carried != Carried::kByItself) continue;
     step.flows.push_back({load.bytes / load.flows, {{load.wire, load.flows}}});
   }
   add_passed(step);
+  account_for_members(traffic, group, step);
 }
 
 void StepBuilder::add_passed(Step& step) const {
@@ -208,6 +209,7 @@ void StepBuilder::add_lockstep_flows(const Traffic& traffic, const GroupSites& g
       if (load.carried == Carried::kByItself) flow.links.push_back({load.wire, load.flows});
     }
     add_passed(step);
+    account_for_members(traffic, group, step);
     step.flows.push_back(std::move(flow));
   }
 }
@@ -236,8 +238,8 @@ void StepBuilder::add_pairs(const Traffic& traffic, const GroupSites& group, Ste
     const int from = group.members[edge.from].device, to = group.members[edge.to].device;
     const int flows = paths_.single() ? paths_.flows_of_message() : 1;
     for (int i = 0; i < flows; ++i)
-      step.pairs.push_back({from, to, edge.bytes / flows, traffic.most_rate / flows, i,
-                            edge.messages / flows});
+      step.pairs.push_back(
+          {from, to, edge.bytes / flows, traffic.most_rate / flows, i, edge.messages / flows});
     step.pair_latency = std::max(step.pair_latency, sites_.fabric().latency(from, to).seconds());
   }
 }
@@ -292,7 +294,7 @@ Step StepBuilder::build(const Traffic& traffic, const GroupSites& group) {
     begin();
     add_edges(traffic, group, kAnySize);
     add_meshes(traffic, group);
-    add_wire_flows(step);
+    add_wire_flows(traffic, group, step);
   }
   for (FlowClass& flow : step.flows) flow.most_rate = traffic.most_rate;
   if (singly_) add_single_flows(traffic, step);

@@ -19,7 +19,8 @@ namespace moebius {
 // hop. Other traffic becomes one flow class for each wire, with what crosses it: every wire has its own end,
 // the last one is the step's, so that hot receivers bind. Folding: of devices with the same stand-in the most
 // loaded one counts; on leaf and pod wires the traffic of all groups of the kind that the class stands for
-// (see like_groups.h), and of the wires that one stands for again the most loaded. Messages that a NIC posts
+// (see like_groups.h), and of the wires that one stands for again the most loaded. What the others of a class
+// carry is noted beside the flows, for accounts. Messages that a NIC posts
 // pass a wire of their own, counted instead of measured.
 //
 // Where ports are looked at one by one (FlowPaths::by_ports(); nothing is folded then), a message loads the
@@ -95,8 +96,9 @@ class StepBuilder {
   void add_single_flows(const Traffic& traffic, Step& step);
   void add_passed(Step& step) const;
   void add_lockstep_flows(const Traffic& traffic, const GroupSites& group, Step& step);
-  void add_wire_flows(Step& step);
+  void add_wire_flows(const Traffic& traffic, const GroupSites& group, Step& step);
   std::vector<Load> folded_loads();
+  void account_for_members(const Traffic& traffic, const GroupSites& group, Step& step);
   double chunk_seconds(const Traffic& traffic, const GroupSites& group) const;
   void begin();
   double alone(const Step& step);

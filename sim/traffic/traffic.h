@@ -38,8 +38,10 @@ struct Traffic {
   // Hops of a pipeline that passes the buffer on in chunks, as many as make it fastest; 0: no pipeline.
   int hops = 0;
   std::vector<Mesh> meshes = {};  // beside the edges; never in lockstep
-  double rounds = 1;  // messages that an edge's bytes are, one after the other
-  double depth = 1;   // edges that a message takes one after the other, where it is no round
+  double rounds = 1;              // messages that an edge's bytes are, one after the other
+  double depth = 1;               // edges that a message takes one after the other, where it is no round
+  // Every rank of the sender's class sends one like it; else this is all that the group sends.
+  bool own_message = false;
   bool empty() const { return edges.empty() && meshes.empty(); }
 };
 

@@ -209,6 +209,8 @@ TransferPlan TransferPlans::collective(const Op& op, const Key& key, const Group
   TransferPlan plan;
   if (query.algorithm != Algorithm::kAuto) {
     plan = steps_of(collective_traffic(query, sites, sites_.fabric()), sites);
+  } else if (op.units < 0) {
+    plan = without_library(op, query, sites, choice);
   } else if (auto call = library_plan(query, sites)) {
     plan = std::move(*call);
   } else if (auto tuned = plan_between_nodes(query, sites, choice)) {
@@ -218,6 +220,8 @@ TransferPlan TransferPlans::collective(const Op& op, const Key& key, const Group
     if (decided_.size() >= kMostDecided) decided_.clear();
     if (query.algorithm != Algorithm::kAuto) decided_[key] = query.algorithm;
   }
+  if (op.units == 0 && plan.cores == 0 && cluster_.collectives != CollectiveSource::kStructure)
+    plan.cores = static_cast<std::int16_t>(cores_of_members(query, sites, cluster_));
   if (key.pairs != nullptr && !plan.steps.empty())
     plan.slowest = static_cast<std::int16_t>(builder_.busiest_member(sites));
   choice.chosen.algorithm = query.algorithm;
@@ -229,9 +233,10 @@ TransferPlan TransferPlans::collective(const Op& op, const Key& key, const Group
 // Inside a scale-up domain, with channels and parts as the library has them.
 std::optional<TransferPlan> TransferPlans::library_plan(const CollectiveQuery& query,
                                                         const GroupSites& sites) {
-  if (query.matrix != nullptr || query.most_sent > 0) return {};
-  const auto call = library_call({query.kind, sites.size(), query.bytes}, sites, cluster_);
+  if (query.matrix != nullptr) return {};
+  auto call = library_call({query.kind, sites.size(), query.bytes}, sites, cluster_);
   if (!call) return {};
+  if (query.most_sent > 0) limit_rate(*call, query.most_sent);
   return by_library(query, step_of(*call, sites), call->cores, sites.size());
 }
 
@@ -263,6 +268,19 @@ Step TransferPlans::step_of(const LibraryCall& call, const GroupSites& sites) {
   step.latency = std::max(0.0, call.seconds - step.alone);
   step.alone += step.latency;
   return step;
+}
+
+// Each of its steps starts as a kernel does, and nothing of a library's launch or protocol comes to it.
+TransferPlan TransferPlans::without_library(const Op& op, CollectiveQuery& query, const GroupSites& sites,
+                                            CollectiveChoice& choice) {
+  TransferPlan plan = fastest(query, sites, choice);
+  const Accelerator& chip = cluster_.pool_of(sites.members.front().device).accelerator;
+  for (Step& step : plan.steps) {
+    step.latency += chip.kernel_floor.seconds();
+    step.alone += chip.kernel_floor.seconds();
+  }
+  if (op.units == kPushKernels) plan.cores = static_cast<std::int16_t>(cores_of_push_kernels(chip));
+  return plan;
 }
 
 // By modelled time on an idle network; sets the query's algorithm.

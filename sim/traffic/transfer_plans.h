@@ -60,6 +60,8 @@ class TransferPlans {
   const GroupSites& sites_of(std::int32_t id, const Group& group, int rank_class);
   TransferPlan build(const Op& op, const Key& key, const Group& group, const GroupSites& sites);
   TransferPlan collective(const Op& op, const Key& key, const GroupSites& sites);
+  TransferPlan without_library(const Op& op, CollectiveQuery& query, const GroupSites& sites,
+                               CollectiveChoice& choice);
   TransferPlan fastest(CollectiveQuery& query, const GroupSites& sites, CollectiveChoice& choice);
   bool is_new(const CollectiveChoice& choice) const;
   void note(const CollectiveQuery& query, const GroupSites& sites, CollectiveChoice choice);

@@ -42,6 +42,20 @@ TEST_CASE("on fragmented clusters no placement is slower than naive order") {
   }
 }
 
+TEST_CASE("place refuses what it cannot place and what it would not write") {
+  const auto collective = test::run_moebius("place " + test::scenario_file("smoke/allreduce-1024.json"));
+  CHECK(collective.exit_code == 2);
+  CHECK(collective.err.find("expected a training scenario to place, found \"collective\"") !=
+        std::string::npos);
+  const test::Scratch scratch;
+  const auto fragmented = test::run_moebius("place --fragmented 3 --out " + scratch.path("x.json"));
+  CHECK(fragmented.exit_code == 2);
+  CHECK(fragmented.err.find("--out") != std::string::npos);
+  const auto list = test::run_moebius("list");
+  CHECK(list.exit_code == 2);
+  CHECK(list.err.find("expected one of accelerators, ") != std::string::npos);
+}
+
 TEST_CASE("what place writes runs as fast as it says and faster than naive order") {
   const test::Scratch scratch;
   const Document found = json_of("place " + kFragmented + " --json --out " + scratch.path("placed.json"));

@@ -48,12 +48,34 @@ TEST_CASE("slots and layouts say what they do not go with") {
 }
 
 TEST_CASE("the engine around iterations needs iterations that are timed on a grid") {
-  check(kSmall, "/plan/scheduler/policy", "slots",
-        "/plan/scheduler: the engine around iterations is simulated with steps \"surface\" only, found "
-        "\"full\"");
+  const auto full = [](const char* pointer, const char* value) {
+    return refusal(kSmall, {{"/plan/steps", "full"}, {pointer, value}});
+  };
+  const std::string timed = R"( simulated with steps "surface" only, found "full")";
+  CHECK_THAT(full("/plan/scheduler/policy", "slots"),
+             Catch::Contains("/plan/scheduler: the engine around iterations is" + timed));
+  CHECK_THAT(full("/workload/users", "4"),
+             Catch::Contains("/workload/users: users who ask again are" + timed));
+  CHECK_THAT(full("/plan/scheduler/batching", "mixed"),
+             Catch::Contains("/plan/scheduler/batching: prompts beside decoding are" + timed));
+  CHECK_THAT(full("/plan/decode/speculative", R"({"mtp": 1, "acceptance": 0.8, "model": "qwen3-0.6b"})"),
+             Catch::Contains("/plan/decode/speculative: guesses are" + timed));
+  // Where it is not said, such a batch is timed.
+  CHECK(refusal(kSmall, {{"/plan/scheduler/policy", "slots"}}).empty());
+}
+
+TEST_CASE("iterations that are timed one by one know no fault") {
+  check(kEngine, "/faults", R"([{"at": "1 s", "kind": "slow-node", "where": {"node": 0}, "share": 0.5}])",
+        "/faults: iterations are timed one by one, on devices and a network that are whole: expected steps "
+        "\"full\" with it");
+  check(kEngine, "/cluster/failed", R"([{"nic": 0, "capacity": 0.1}])",
+        "/cluster/failed: iterations are timed one by one, on devices and a network that are whole: expected "
+        "steps \"full\" with it");
 }
 
 TEST_CASE("guesses need somebody who makes them, and a chance for each") {
+  check(kEngine, "/plan/decode/speculative/acceptance", "0.7",
+        "/plan/decode/speculative/acceptance: \"acceptance\" counts only with \"mtp\" guesses");
   check(kEngine, "/plan/decode/speculative/mtp", "2",
         "/plan/decode/speculative/mtp: qwen3-30b-a3b has no module that guesses: expected 0, or \"model\" "
         "beside it");

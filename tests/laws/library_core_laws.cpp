@@ -96,6 +96,67 @@ TEST_CASE("a call holds a multiprocessor for each channel that its bytes fill") 
   CHECK(cores(h100, OpKind::kAllReduce, 1e9, Protocol::kInSwitch) == 16);
 }
 
+TEST_CASE("chips of two kinds, and full meshes, hold cores where a library is known") {
+  const Catalog catalog;
+  const Layout layout = make_layout({.ranks = 16, .fold = true});
+  const auto product = [&](Cluster cluster) {
+    cluster.collectives = CollectiveSource::kLibrary;
+    Op op = communication_op(OpKind::kAllGather, 512e6);
+    op.algorithm = Algorithm::kAuto;
+    const FragmentPtr both = make_fragment({{op}, {compute_op(OpKind::kGemm)}});
+    return seconds_of(
+        simulate({cluster, layout, on_all_classes(layout, both), {{OpKind::kGemm, {kGemm}}}, {}}), 1);
+  };
+  const auto cluster_of = [&](std::vector<Pool> pools) {
+    return build_cluster(std::move(pools), catalog.fabric("rail-optimised-clos"), Place{"test", "", 0});
+  };
+  const auto pool = [&](const char* chip, const char* node, int nodes) {
+    return Pool{chip, catalog.accelerator(chip), catalog.node(node), nodes};
+  };
+  CHECK(product(cluster_of({pool("a100-sxm", "hgx-8", 1), pool("a800-sxm", "hgx-8", 1)})) > 1.05 * kGemm);
+  CHECK(product(cluster_of({pool("mi300x", "mi300x-8", 2)})) > 1.05 * kGemm);
+  CHECK(product(cluster_of({pool("ascend-910b1", "ascend-910b-8", 2)})) == Approx(kGemm).epsilon(1e-6));
+}
+
+// Of pieces of 8 MB that are gathered: latency and protocol of a library's call are nothing to them.
+TEST_CASE("pieces that no library carries out cost what the wires take and a kernel's start") {
+  const Cluster b200 = one_node("b200-sxm", "hgx-8");
+  const double floor = b200.pools[0].accelerator.kernel_floor.seconds();
+  Cluster wires = b200;
+  wires.collectives = CollectiveSource::kStructure;
+  const double bare = seconds_of(run({wires, OpKind::kAllGather, 8e6}), 0);
+  CHECK(seconds_of(run({b200, OpKind::kAllGather, 8e6, kCopyEngines}), 0) ==
+        Approx(bare + floor).epsilon(0.02));
+  CHECK(seconds_of(run({b200, OpKind::kAllGather, 8e6}), 0) > 1.5 * (bare + floor));
+  // Sums are added by kernels that hold a few cores.
+  const WorldRun sums = run({b200, OpKind::kReduceScatter, 512e6, kPushKernels});
+  CHECK(seconds_of(sums, 1) > kGemm);
+  CHECK(seconds_of(sums, 1) <= kGemm * 148 / (148 - 16) * (1 + 1e-6));
+}
+
+// As many channels as the library has change nothing; few of them are slower.
+TEST_CASE("the number of channels that is given limits the library's rate") {
+  const Cluster h100 = one_node("h100-sxm", "hgx-8");
+  const auto gather = [&](int units) { return seconds_of(run({h100, OpKind::kAllGather, 512e6, units}), 0); };
+  CHECK(gather(24) == Approx(gather(0)).epsilon(1e-6));
+  CHECK(gather(4) > 2 * gather(24));
+}
+
+TEST_CASE("a ring over nodes is no faster than the bridges inside them") {
+  const Catalog catalog;
+  const auto seconds = [&](int nodes) {
+    Cluster cluster = build_cluster({{"all", catalog.accelerator("l40s"), catalog.node("pcie-8"), nodes}},
+                                    catalog.fabric(nodes > 1 ? "rail-optimised-clos" : "single-node"),
+                                    Place{"test", "", 0});
+    cluster.collectives = CollectiveSource::kLibrary;
+    const Layout layout = make_layout({.ranks = 8 * nodes, .fold = true});
+    Op op = communication_op(OpKind::kAllGather, 512e6);
+    op.algorithm = Algorithm::kAuto;
+    return simulate({cluster, layout, on_all_classes(layout, make_fragment({{op}})), {}, {}}).seconds();
+  };
+  CHECK(seconds(2) > seconds(1));
+}
+
 TEST_CASE("what a library copies goes through the memory that others use") {
   const Cluster h100 = one_node("h100-sxm", "hgx-8");
   const Layout layout = make_layout({.ranks = 8, .fold = true});

@@ -34,12 +34,26 @@ std::vector<std::string> scenario_files() {
   return files;
 }
 
-// The schema of a scenario's kind: the branch of "oneOf" whose "kind" is that constant.
+// The schema of a scenario's kind: the branch of "anyOf" whose "kind" is that constant.
 const Value& branch_of(const Value& schema, const std::string& kind) {
-  for (const Value& branch : schema.find("oneOf")->items) {
+  for (const Value& branch : schema.find("anyOf")->items) {
     if (branch.find("properties")->find("kind")->find("const")->text == kind) return branch;
   }
   throw std::runtime_error("no branch for kind " + kind);
+}
+
+// What a scenario must hold unless another one gives it: the required keys, object in object.
+void require_demanded(const Value& value, const Value& demands) {
+  if (const Value* required = demands.find("required")) {
+    for (const Value& key : required->items) CHECK(value.find(key.text) != nullptr);
+  }
+  const Value* properties = demands.find("properties");
+  for (std::size_t i = 0; properties != nullptr && i < properties->keys.size(); ++i) {
+    INFO(properties->keys[i]);
+    const Value* inner = value.find(properties->keys[i]);
+    if (inner != nullptr && inner->kind == Value::Kind::kObject)
+      require_demanded(*inner, properties->items[i]);
+  }
 }
 
 // Every key of `value` stands in the schema, and every name in its enum, down to objects that the schema
@@ -163,7 +177,28 @@ TEST_CASE("every key of every shipped scenario stands in the schema") {
     INFO(file);
     const Document scenario = load_scenario(file);  // with what it extends
     CHECK(scenario.root.find("$schema") != nullptr);
-    require_described(scenario.root, branch_of(schema, scenario.root.find("kind")->text), "");
+    const Value& branch = branch_of(schema, scenario.root.find("kind")->text);
+    require_described(scenario.root, branch, "");
+    require_demanded(scenario.root, *branch.find("then"));
+  }
+}
+
+// Its keys may all stand in the file below, so that an editor must not ask for them.
+TEST_CASE("the schema demands nothing of a file that extends another") {
+  const Value schema = parse_document(scenario_schema(), "schema").root;
+  for (const Value& branch : schema.find("anyOf")->items) {
+    INFO(branch.find("properties")->find("kind")->find("const")->text);
+    CHECK(branch.find("if")->find("not")->find("required")->items.front().text == "extends");
+    CHECK(branch.find("then")->find("required") != nullptr);
+    std::vector<const Value*> open{&branch};
+    while (!open.empty()) {
+      const Value& object = *open.back();
+      open.pop_back();
+      CHECK(object.find("required") == nullptr);
+      const Value* properties = object.find("properties");
+      for (std::size_t i = 0; properties != nullptr && i < properties->items.size(); ++i)
+        open.push_back(&properties->items[i]);
+    }
   }
 }
 

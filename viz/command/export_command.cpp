@@ -22,6 +22,9 @@ Command export_command() {
     if (chrome.empty() && perfetto.empty())
       throw input_error("export: expected --chrome FILE or --perfetto FILE, found neither");
     const SpanColumns spans(timeline_path(run));
+    if (spans.size() == 0 && spans.tables().samples.empty())
+      throw input_error(fmt::format(
+          "{}: nothing to export: the run kept neither spans nor samples of counters", timeline_path(run)));
     if (!chrome.empty()) viz::export_chrome(spans, chrome);
     if (!perfetto.empty()) viz::export_perfetto(spans, perfetto);
     fmt::print(stderr, "{} spans, {} samples of counters\n", spans.size(), spans.tables().samples.size());

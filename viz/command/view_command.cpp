@@ -74,6 +74,9 @@ int run(const Arguments& given) {
   request.windowless = given.windowless;
   if (request.runs.size() > 2)
     throw input_error(fmt::format("view: expected at most two runs, found {}", request.runs.size()));
+  if (request.windowless && request.script.empty() && request.screenshot.empty())
+    throw input_error(
+        "view: --no-window shows nothing by itself: expected --ui-script FILE or --screenshot FILE");
   read_screen(given.screen);
   read_size(given.size, request);
   read_range(given.range, request);

@@ -36,6 +36,11 @@ double size_of(const OpDifference& d) {
 
 RunDifference difference_of(const RunData& run_a, const RunData& run_b) {
   RunDifference result;
+  result.has_ops = run_a.columns.size() > 0 && run_b.columns.size() > 0;
+  if (!result.has_ops) {
+    result.figures = figure_differences(run_a.report, run_b.report);
+    return result;
+  }
   result.makespan_a = static_cast<double>(run_a.lanes.end_of_run()) * 1e-9;
   result.makespan_b = static_cast<double>(run_b.lanes.end_of_run()) * 1e-9;
   const std::string hash = run_a.columns.fact("schedule_hash");

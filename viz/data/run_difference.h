@@ -7,6 +7,7 @@
 
 #include "models/op_kind.h"
 #include "viz/data/run_data.h"
+#include "workloads/report/figure_differences.h"
 
 namespace moebius::viz {
 
@@ -25,6 +26,8 @@ struct RunDifference {
   double makespan_a = 0, makespan_b = 0;  // seconds
   std::int64_t joined = 0, only_a = 0, only_b = 0;
   bool same_schedule = false;
+  bool has_ops = true;        // false: one of both has nothing to join, and figures are compared instead
+  FigureDifferences figures;  // of such
   std::vector<KindDifference> kinds;  // by |b - a|, descending
   std::vector<OpDifference> worst;    // joined ops by |b - a|, descending; at most kWorstTold
 };

@@ -1,5 +1,6 @@
 #include "viz/page/figures.h"
 
+#include <array>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -12,6 +13,10 @@ namespace moebius::viz {
 
 namespace {
 
+// Of all time or all nodes; their names do not say so.
+constexpr std::array<std::string_view, 8> kSharesOfCluster{
+    "effective_time",  "cluster.allocation", "cluster.attainable",      "cluster.utilisation",
+    "cluster.offered", "cluster.borrowed",   "cluster.nodes_in_repair", "cluster.missing_replicas"};
 constexpr std::size_t kMostItems = 64;  // of an array, among all figures
 
 bool is_number(const Value& value) {
@@ -84,7 +89,7 @@ std::vector<std::pair<std::string, std::string>> Figures::all() const {
 }
 
 std::string shown(std::string_view path, double value) {
-  for (const std::string_view last : {".mean", ".p50", ".p90", ".p95", ".p99", ".max", ".min"}) {
+  for (const std::string_view last : {".mean", ".p5", ".p50", ".p90", ".p95", ".p99", ".max", ".min"}) {
     if (ends(path, last)) path.remove_suffix(last.size());
   }
   if (ends(path, "tokens_per_s_per_device") || ends(path, "tokens_per_s"))
@@ -94,6 +99,12 @@ std::string shown(std::string_view path, double value) {
   if (ends(path, "_s")) return seconds_text(value);
   if (ends(path, "mfu") || ends(path, "_share") || ends(path, "attainment") || ends(path, "busy"))
     return fmt::format("{:.1f}%", 100 * value);
+  if (ends(path, "energy_j")) return fmt::format("{:.4g} MWh", value / 3.6e9);
+  if (ends(path, "cost_usd")) return grouped(std::llround(value)) + " USD";
+  if (ends(path, "usd_per_million_tokens")) return fmt::format("{:.4g} USD", value);
+  for (const std::string_view share : kSharesOfCluster) {
+    if (ends(path, share)) return fmt::format("{:.2f}%", 100 * value);
+  }
   if (value == std::floor(value) && std::abs(value) < 1e15) return grouped(static_cast<std::int64_t>(value));
   return figure_text(value);
 }

@@ -62,6 +62,7 @@ td+td,th+th{text-align:right;font-variant-numeric:tabular-nums}
 .limit{position:absolute;top:-.2rem;bottom:-.2rem;width:2px;background:var(--bad)}
 .good{color:var(--good)}.bad{color:var(--bad)}
 svg{display:block;max-width:none}
+.fit svg{width:100%;height:auto;min-width:54rem}
 abbr{text-decoration:underline dotted;cursor:help}
 details{margin:.4rem 0}
 summary{cursor:pointer}

@@ -17,7 +17,8 @@ namespace moebius::viz {
 namespace {
 
 constexpr int kColumns = 900, kRow = 12, kGap = 3, kLeft = 150, kFoot = 26;
-constexpr int kLevels = 3;  // of how busy a column is
+constexpr std::size_t kMostLetters = 25;  // of a row's name, left of the strokes
+constexpr int kLevels = 3;                // of how busy a column is
 constexpr int kCommunication = kNumPhases, kWaiting = kNumPhases + 1, kNumKinds = kNumPhases + 2;
 constexpr std::array<const char*, kNumKinds> kFill{"#0072b2", "#009e73", "#e69f00", "#8a6fdf",
                                                    "#56b4e9", "#d55e00", "#b9b9b9"};
@@ -108,6 +109,11 @@ void draw(const Row& row, int y, std::map<std::pair<int, int>, std::string>& pat
   }
 }
 
+std::string row_name(const std::string& name, int y, bool strong) {
+  return fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"end\"{}>{}</text>\n", kLeft - 6, y + kRow - 2,
+                     strong ? "" : " opacity=\".6\"", escaped(name));
+}
+
 std::string time_axis(std::int64_t until, int y) {
   std::string text;
   for (int i = 0; i <= 4; ++i) {
@@ -139,10 +145,18 @@ LanesPicture lanes_picture(const SpanColumns& spans, std::optional<Time> until, 
     const bool next_class = row.rank_class != before;
     if (next_class && before >= 0) y += kGap;
     before = row.rank_class;
-    const std::string lane = row.lane == Lane::kCompute ? class_name(spans.tables(), row.rank_class)
-                                                        : std::string(to_string(row.lane));
-    names += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"end\"{}>{}</text>\n", kLeft - 6, y + kRow - 2,
-                         row.lane == Lane::kCompute ? "" : " opacity=\".6\"", escaped(lane));
+    const std::string ranks = class_name(spans.tables(), row.rank_class), lane(to_string(row.lane));
+    if (row.lane == Lane::kCompute) {
+      names += row_name(ranks, y, true);
+    } else if (!next_class) {
+      names += row_name(lane, y, false);
+    } else if (ranks.size() + lane.size() + 1 <= kMostLetters) {
+      names += row_name(ranks + " " + lane, y, true);
+    } else {  // a row without strokes for the name of the class, which computes nothing
+      names += row_name(ranks, y, true);
+      y += kRow + 1;
+      names += row_name(lane, y, false);
+    }
     draw(row, y, paths);
     y += kRow + 1;
   }

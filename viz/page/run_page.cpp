@@ -7,6 +7,7 @@
 #include "hw/error.h"
 #include "viz/page/html.h"
 #include "viz/page/lanes_picture.h"
+#include "workloads/report/figure_differences.h"
 #include "workloads/report/number_text.h"
 #include "workloads/report/run_directory.h"
 #include "workloads/schedule/compare.h"
@@ -32,10 +33,10 @@ std::string picture_of(const LanesPicture& picture) {
 }
 
 std::string lanes_of(const RunOnPage& run, std::optional<Time> until = {}) {
-  if (!run.spans) return "";
+  if (!run.spans || !kind_has_ops(run.figures.text("kind"))) return "";
   const std::string picture = picture_of(lanes_picture(*run.spans, until));
   return picture.empty()
-             ? "<p class=\"soft\">The timeline kept no ops: timeline.detail in the scenario.</p>\n"
+             ? "<p class=\"soft\">The timeline kept no ops: /timeline/detail in the scenario.</p>\n"
              : picture;
 }
 
@@ -89,7 +90,7 @@ std::string kinds_beside(const Figures& a, const Figures& b) {
 
 // By op kind; a sentence where the two cannot be joined.
 std::string ops_beside(const RunOnPage& a, const RunOnPage& b) {
-  if (!a.spans || !b.spans) return "";
+  if (!a.spans || !b.spans || a.spans->size() == 0 || b.spans->size() == 0) return "";
   try {
     const Comparison joined =
         compare(MappedTimeline(timeline_path(a.name)), MappedTimeline(timeline_path(b.name)));
@@ -106,6 +107,23 @@ std::string ops_beside(const RunOnPage& a, const RunOnPage& b) {
   } catch (const Error& error) {
     return fmt::format("<p class=\"soft\">Ops are not joined: {}</p>\n", escaped(error.what()));
   }
+}
+
+// Of runs that have no ops to join: figures in which they differ.
+std::string differing_figures(const RunOnPage& a, const RunOnPage& b) {
+  const auto has_ops = [](const RunOnPage& run) { return run.spans && run.spans->size() > 0; };
+  if (has_ops(a) && has_ops(b)) return "";
+  const FigureDifferences differences = figure_differences(*a.figures.value(""), *b.figures.value(""));
+  const std::size_t number = differences.rows.size();
+  std::vector<std::vector<std::string>> rows;
+  for (std::size_t i = 0; i < std::min(number, kFiguresTold); ++i) {
+    const FigureDifference& row = differences.rows[i];
+    rows.push_back({escaped(row.path), escaped(shown(row.path, row.a)), escaped(shown(row.path, row.b)),
+                    difference_text(row)});
+  }
+  return fmt::format("<p class=\"soft\">No ops to join; {} of {} figures differ, the largest first</p>\n",
+                     number, number + differences.same) +
+         table({"figure", "A", "B", "B to A"}, rows);
 }
 
 std::string two(const std::string& a, const std::string& b) {
@@ -153,6 +171,7 @@ std::string comparison_page(const RunOnPage& a, const RunOnPage& b) {
                   section("Lanes over time, to one scale", two(lanes_of(a, until), lanes_of(b, until))) +
                   section("Time by kind of op", kinds_beside(a.figures, b.figures)) +
                   section("Ops one by one", ops_beside(a, b)) +
+                  section("Figures that differ", differing_figures(a, b)) +
                   section("Latencies", two(latencies(a.figures), latencies(b.figures))) +
                   section("Memory", two(memory(a.figures), memory(b.figures))) +
                   section("Network", two(network(a.figures, a.name), network(b.figures, b.name))) +

@@ -190,7 +190,7 @@ void line_chart(const Theme& theme, const LineChart& chart) {
 }
 
 bool heat_chart(const Theme& theme, const Heat& heat, std::size_t& row, std::size_t& column) {
-  float names = 0;
+  float names = heat.names;
   for (const std::string& name : heat.rows) names = std::max(names, text_size(name).x);
   names = std::ceil(names) + 8;
   ImDrawList* draw = ImGui::GetWindowDrawList();

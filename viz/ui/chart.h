@@ -62,6 +62,7 @@ struct Heat {
   std::vector<const std::vector<double>*> values;  // of each row; all equally many
   std::function<std::string(std::size_t row, std::size_t column)> tooltip;
   float row_height = 16;
+  float names = 0;  // pixels that the names of rows take at least
 };
 bool heat_chart(const Theme& theme, const Heat& heat, std::size_t& row, std::size_t& column);
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "viz/data/op_names.h"
+#include "viz/page/figures.h"
 #include "viz/ui/app.h"
 #include "viz/ui/chart.h"
 
@@ -94,6 +95,34 @@ void worst(App& app, const RunDifference& d) {
   ImGui::EndTable();
 }
 
+// Runs that have no ops, by what their reports say.
+void figure_by_figure(App& app, const FigureDifferences& differences) {
+  run_heading(app, 0);
+  run_heading(app, 1);
+  for (const auto& run : app.runs) report_trouble(app, *run);
+  const std::size_t number = differences.rows.size();
+  ImGui::TextWrapped(
+      "There are no ops to join. Of the figures that both reports have %s differ, the largest relative "
+      "difference first:",
+      fmt::format("{} of {}", number, number + differences.same).c_str());
+  const ImGuiTableFlags flags =
+      ImGuiTableFlags_RowBg | ImGuiTableFlags_ScrollY | ImGuiTableFlags_BordersInnerV;
+  if (number == 0 || !ImGui::BeginTable("figures", 4, flags)) return;
+  ImGui::TableSetupScrollFreeze(0, 1);
+  ImGui::TableSetupColumn("figure", ImGuiTableColumnFlags_WidthStretch, 3);
+  for (const char* name : {"a", "b", "b to a"}) ImGui::TableSetupColumn(name);
+  ImGui::TableHeadersRow();
+  for (const FigureDifference& row : differences.rows) {
+    ImGui::TableNextRow();
+    for (const std::string& text :
+         {row.path, shown(row.path, row.a), shown(row.path, row.b), difference_text(row)}) {
+      ImGui::TableNextColumn();
+      ImGui::TextUnformatted(text.c_str());
+    }
+  }
+  ImGui::EndTable();
+}
+
 }  // namespace
 
 void compare_screen(App& app) {
@@ -104,6 +133,7 @@ void compare_screen(App& app) {
   }
   if (!app.difference) app.difference = difference_of(*app.runs[0], *app.runs[1]);
   const RunDifference& d = *app.difference;
+  if (!d.has_ops) return figure_by_figure(app, d.figures);
   headline(app, d);
   ImGui::Separator();
   const float width = ImGui::GetContentRegionAvail().x;

@@ -33,6 +33,10 @@ void tiers_of_report(App& app, const RunData& run) {
       "Share of the run that ports carry data: blue the mean of each tier, orange its busiest port");
   explain("busy");
   bars(app.theme, chart);
+  const Value* shares = run.figure("network.shares_wires");
+  if (shares != nullptr && !shares->boolean)
+    ImGui::TextWrapped(
+        "Transfers do not share wires at this detail, so that ports can be busy for more than 100%%.");
   const std::string binding = run.text("network.binding.tier");
   if (!binding.empty())
     ImGui::Text("Binding: %s, the busiest in use %s of the time; sent in all: %s", binding.c_str(),
@@ -68,11 +72,17 @@ void users(const RunData& run, std::int64_t time) {
 void heat(App& app, std::size_t index, const HeatMap& map) {
   NetworkState& state = app.network;
   const double length = static_cast<double>((map.end - map.begin).ns);
+  // Of all tiers, so that the same moment stands at the same place in each.
+  float names = 0;
+  for (const HeatMap::Tier& tier : map.tiers)
+    for (const HeatMap::Row& wire : tier.wires)
+      names = std::max(names, ImGui::CalcTextSize(wire.name.c_str()).x);
   for (std::size_t t = 0; t < map.tiers.size(); ++t) {
     const HeatMap::Tier& tier = map.tiers[t];
     ImGui::TextUnformatted(tier.name.c_str());
     explain(tier.name.substr(0, tier.name.find(' ')));
     Heat chart;
+    chart.names = names;
     chart.row_height = std::floor(ImGui::GetFontSize() + 2);
     for (const HeatMap::Row& wire : tier.wires) {
       chart.rows.push_back(wire.name);

@@ -193,6 +193,12 @@ void timeline_screen(App& app) {
     spans = spans || run->lanes.size() > 0;
     samples = samples || !run->counters.empty();
   }
+  if (!spans && !samples && !app.runs.empty() && !kind_has_ops(app.runs.front()->text("kind"))) {
+    empty_state(
+        app, "Runs of this kind have no ops: there is nothing to show over time.",
+        "Its figures: moebius report RUN --html FILE; two runs beside each other: the screen compare.");
+    return;
+  }
   if (!spans && !samples) {
     empty_state(app, "The timeline of this run holds no spans.",
                 "It was run with /timeline/detail none, or is a service whose iterations were not kept: run "

@@ -1,6 +1,7 @@
 #include "workloads/advice/advice.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -26,20 +27,22 @@ double sum_of(const std::array<double, kNumOpKinds>& seconds) {
 }
 
 // Exposed communication of the optimizer and of gradients is that of replicas; what is neither that, nor of
-// experts or the pipeline, is of tensor and context groups.
-std::vector<Cause> causes_of(const Breakdown& all, int steps) {
+// experts or the pipeline, is of tensor and context groups, or, where there are none, parameters that come
+// for a pass.
+std::vector<Cause> causes_of(const Breakdown& all, const TrainingPlan& plan, int steps) {
   const double experts = of(all.exposed, {OpKind::kDispatch, OpKind::kCombine});
   const double pipeline = of(all.exposed, {OpKind::kSend, OpKind::kRecv});
   const double input = of(all.exposed, {OpKind::kInput});
-  const double replicas = all.exposed_by_phase[static_cast<int>(Phase::kGradients)] +
-                          all.exposed_by_phase[static_cast<int>(Phase::kOptimizer)];
+  double replicas = all.exposed_by_phase[static_cast<int>(Phase::kGradients)] +
+                    all.exposed_by_phase[static_cast<int>(Phase::kOptimizer)];
+  double rest = std::max(0.0, sum_of(all.exposed) - experts - pipeline - replicas - input);
+  if (plan.tp * plan.cp == 1) replicas += std::exchange(rest, 0);
   const double waiting = sum_of(all.waiting) - of(all.waiting, {OpKind::kSend, OpKind::kRecv});
   std::vector<Cause> causes{{"exposed dispatch and combine", experts},
                             {"exposed messages between stages", pipeline},
                             {"input: batches that are not read yet", input},
                             {"exposed reduction of gradients, gathering of parameters", replicas},
-                            {"exposed tensor- and context-parallel communication",
-                             std::max(0.0, sum_of(all.exposed) - experts - pipeline - replicas - input)},
+                            {"exposed tensor- and context-parallel communication", rest},
                             {"waiting for slower ranks", waiting},
                             {"pipeline bubble", all.idle - waiting},
                             {"computing activations again", all.recompute},
@@ -83,7 +86,7 @@ TriedSwitch tried(const Switch& given, const Report& base, const ReadChanged& re
 Advice advise(const Outcome& run, const ReadChanged& read, const StartExecutor& start) {
   const Scenario& scenario = *run.report.scenario;
   Advice advice;
-  advice.causes = causes_of(run.report.metrics.breakdown, scenario.training.num_steps());
+  advice.causes = causes_of(run.report.metrics.breakdown, scenario.plan, scenario.training.num_steps());
   const std::vector<Switch> open = open_switches(scenario);
   advice.switches.resize(open.size());
   work_side_by_side(open.size(),

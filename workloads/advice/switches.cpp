@@ -28,11 +28,19 @@ class Collector {
     const bool experts = plan_.ep > 1;
     add(experts && !plan_.overlap_dispatch_combine, "dispatch and combine beside compute",
         {"/plan/overlap/dispatch_combine=true"});
+    add(experts && plan_.exchange != Algorithm::kLibrary, "experts' tokens by the library's all-to-all",
+        {"/plan/ep/dispatch=all-to-all"});
+    add(experts && plan_.exchange == Algorithm::kLibrary, "experts' tokens once to each node (DeepEP)",
+        {"/plan/ep/dispatch=deepep"});
+    add((plan_.tp > 1 || plan_.zero == 3) && !scenario_.cluster->copy_engines &&
+            scenario_.cluster->collectives != CollectiveSource::kStructure,
+        "gathers by copy engines, which hold no cores", {"/cluster/copy_engines=true"});
     const bool pairs = plan_.schedule == PipelineKind::k1F1B || plan_.schedule == PipelineKind::kInterleaved;
     add(experts && plan_.pp > 1 && pairs && !plan_.overlap_two_batch, "forward beside backward passes",
         {"/plan/overlap/dispatch_combine=true", "/plan/overlap/two_batch=true"});
-    add(plan_.dp * plan_.cp > 1 && !plan_.overlap_gradients, "gradients reduced beside the last backward",
-        {"/plan/dp/overlap_gradients=true"});
+    // Sharded gradients are reduced as they come.
+    add(plan_.dp * plan_.cp > 1 && plan_.zero < 2 && !plan_.overlap_gradients,
+        "gradients reduced beside the last backward", {"/plan/dp/overlap_gradients=true"});
     add(plan_.tp > 1 && !plan_.sequence_parallel, "sequence parallelism",
         {"/plan/tp/sequence_parallel=true"});
     std::vector<std::string> pieces{"/plan/tp/overlap=true"};
@@ -72,6 +80,8 @@ class Collector {
         {R"(/plan/recompute={"policy": "selective", "ops": ["rmsnorm", "swiglu"]})"});
     add(plan_.zero == 0 && plan_.dp * plan_.cp > 1, "optimizer states cut over replicas",
         {"/plan/dp/zero=1"});
+    add(plan_.zero > 1 && plan_.dp * plan_.cp > 1, "whole parameters and gradients, states cut over replicas",
+        {"/plan/dp/zero=1", "/plan/dp/overlap_gradients=true"});
   }
 
   void pipeline() {

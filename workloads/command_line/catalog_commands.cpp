@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "hw/error.h"
 #include "workloads/cost/cost_source.h"
 #include "workloads/cost/kernel_curve.h"
 #include "workloads/job.h"
@@ -54,18 +55,18 @@ std::string shown(const ShowArguments& arguments) {
 Command list_command() {
   const auto arguments = std::make_shared<ShowArguments>();
   const auto list = [arguments] {
+    if (arguments->name.empty())
+      throw input_error(fmt::format("list: expected one of {}, found nothing", fmt::join(listable(), ", ")));
     const Library library(arguments->data);
     print(list_text(arguments->name, {library.hardware, library.models}));
     return 0;
   };
-  return {"list",
-          "list what the catalogs hold",
-          {{.name = "WHAT",
-            .target = &arguments->name,
-            .help = fmt::format("{}", fmt::join(listable(), ", ")),
-            .required = true},
-           data_option(arguments->data)},
-          list};
+  return {
+      "list",
+      "list what the catalogs hold",
+      {{.name = "WHAT", .target = &arguments->name, .help = fmt::format("{}", fmt::join(listable(), ", "))},
+       data_option(arguments->data)},
+      list};
 }
 
 Command show_command() {

@@ -34,12 +34,6 @@ double steps_of(const CollectiveCall& call) {
   return (call.kind == OpKind::kAllReduce ? 2 : 1) * (call.devices - 1);
 }
 
-// Between 2 devices and 8 as if each doubling took the same share; beyond 8 as between 8.
-double ring_rate(const LinkConstants& link, int devices) {
-  const double share = std::log(std::min(devices, 8) / 2.0) / std::log(4.0);
-  return link.rate_two * std::pow(link.rate_eight / link.rate_two, share);
-}
-
 double together(double latency, double data, double overlap) {
   return std::pow(std::pow(latency, overlap) + std::pow(data, overlap), 1 / overlap);
 }
@@ -67,7 +61,7 @@ double messages_ll(const LinkConstants& link, const CollectiveCall& call, double
 
 // Seconds in which data moves, by a ring's protocol.
 double data_of(const LinkConstants& link, const CollectiveCall& call, Protocol protocol) {
-  const double wire = wire_bytes(call), rate = ring_rate(link, call.devices);
+  const double wire = wire_bytes(call), rate = library_rate(link, call.devices);
   if (protocol == Protocol::kLL) return wire / (link.rate_ll * rate / link.rate_two);
   if (protocol == Protocol::kLL128) return wire / (rate * kLL128Share) + spread(link, wire);
   return wire / rate + own_copy(link, call) + spread(link, wire);
@@ -87,7 +81,7 @@ double ring_steps(const LinkConstants& link, const CollectiveCall& call, Protoco
 CollectiveFigures all_to_all(const LinkConstants& link, const CollectiveCall& call, Protocol protocol) {
   const double wire = wire_bytes(call);
   if (protocol == Protocol::kLL) {
-    const double rate = link.rate_ll * ring_rate(link, call.devices) / link.rate_two;
+    const double rate = link.rate_ll * library_rate(link, call.devices) / link.rate_two;
     return {protocol, messages_ll(link, call, rate), rate};
   }
   const double data = ring_data(link, call, Protocol::kSimple);
@@ -146,6 +140,12 @@ std::string_view to_string(Protocol protocol) {
   return "";
 }
 
+// Between 2 devices and 8 as if each doubling took the same share; beyond 8 as between 8.
+double library_rate(const LinkConstants& link, int devices) {
+  const double share = std::log(std::min(devices, 8) / 2.0) / std::log(4.0);
+  return link.rate_two * std::pow(link.rate_eight / link.rate_two, share);
+}
+
 double wire_bytes(const CollectiveCall& call) {
   return call.bytes * (call.devices - 1) / call.devices * (call.kind == OpKind::kAllReduce ? 2 : 1);
 }
@@ -154,7 +154,7 @@ Protocol nccl_protocol(const LinkConstants& link, const CollectiveCall& call) {
   if (link.one_protocol) return Protocol::kLL;
   if (call.kind == OpKind::kAllToAll)
     return call.bytes / call.devices <= kLLToEach ? Protocol::kLL : Protocol::kSimple;
-  const double nominal = link.nominal > 0 ? link.nominal : ring_rate(link, call.devices);
+  const double nominal = link.nominal > 0 ? link.nominal : library_rate(link, call.devices);
   Protocol best = Protocol::kSimple;
   double least = -1;
   const auto offer = [&](Protocol protocol, double seconds) {

@@ -32,6 +32,10 @@ inline constexpr double kManyLines = 10e3;
 // What a member sends at least, over all its steps.
 double wire_bytes(const CollectiveCall& call);
 
+// Bytes per second that a member of a ring of so many sends at most by Simple, by what was measured between 2
+// and 8.
+double library_rate(const LinkConstants& link, int devices);
+
 // The protocol that NCCL's tuner takes: the least of its own estimates, base latency + steps x latency +
 // bytes / rate, with the constants of NCCL 2.28 (src/graph/tuning.cc). All-to-all is sends and receives: LL
 // up to 32 KiB to each.

@@ -145,6 +145,11 @@ double window_seconds(const NodesCall& call, Algorithm algorithm, Protocol proto
   return std::max(0.0, windows - 1) * (2 * call.place.farthest + proxy_latency(protocol));
 }
 
+double host_bridge_seconds(const NodesCall& call) {
+  if (call.link.own_ports || call.place.per_node < 2) return 0;
+  return wire_bytes(call.call) / library_rate(call.link, call.place.per_node);
+}
+
 double messages_of_send(double bytes, Protocol protocol) {
   return std::max(1.0, std::ceil(bytes * protocol_overhead(protocol) / kSendChunk));
 }

@@ -55,6 +55,11 @@ double messages_of_send(double bytes, Protocol protocol);
 // of a call; 0 for all-to-all, whose channels are shared by peers.
 double window_seconds(const NodesCall& call, Algorithm algorithm, Protocol protocol);
 
+// Devices that share host bridges: what a call sends goes on through those of its node, at no more than what
+// the library reaches between as many devices of one node (collective_model.h). s, at least; 0 where each has
+// a port of its own.
+double host_bridge_seconds(const NodesCall& call);
+
 // Seconds from launch to end; `data`: what the wires take for the bytes of the protocol, s.
 double nodes_seconds(const NodesCall& call, Algorithm algorithm, Protocol protocol, double data);
 

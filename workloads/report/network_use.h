@@ -30,6 +30,8 @@ struct NetworkUse {
   int damaged = 0;              // parts that are broken or slowed
   std::int64_t most_flows = 0;  // single flows under way at a time; 0: cost followed classes
   bool folded = false;
+  bool shares_wires =
+      true;  // false: every transfer went as if alone, so that a port may be busy beyond the run
   std::vector<TierUse> tiers;
   // Of steps with messages through host memory (CPU forwarding): how long the busiest wire of each tier on
   // the way needs for what they carry, and how long the steps take alone.
@@ -69,6 +71,11 @@ struct NetworkUse {
       if (tier.longest > 0 && (most == nullptr || tier.longest > most->longest * (1 + 1e-9))) most = &tier;
     }
     return most;
+  }
+  // A port carried more than fits into the run, which wires that are not shared allow: nothing binds.
+  bool beyond_the_run(double seconds) const {
+    const TierUse* most = binding();
+    return !shares_wires && most != nullptr && most->most_busy_share(seconds) > 1;
   }
   // The largest of the tiers of switches.
   double port_imbalance() const {

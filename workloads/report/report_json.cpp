@@ -6,8 +6,8 @@
 #include "workloads/report/replay_report.h"
 #include "workloads/report/report.h"
 #include "workloads/report/report_cluster.h"
-#include "workloads/report/report_queues.h"
 #include "workloads/report/report_figures.h"
+#include "workloads/report/report_queues.h"
 #include "workloads/report/report_serving.h"
 #include "workloads/report/report_uncertainty.h"
 #include "workloads/serving/serving.h"
@@ -153,8 +153,12 @@ void add_network(Json& json, const NetworkUse& use, double seconds) {
     json["bisection_share"] = narrowest->busy_share(seconds);
     json["narrowest_tier"] = narrowest->tier;
   }
-  if (const TierUse* binding = use.binding())
+  const TierUse* binding = use.binding();
+  if (use.beyond_the_run(seconds)) {
+    json["shares_wires"] = false;
+  } else if (binding != nullptr) {
     json["binding"] = {{"tier", binding->tier}, {"busy_share", binding->most_busy_share(seconds)}};
+  }
   if (const auto* slowest = use.slowest_stage()) {
     Json& forwarding = json["forwarding"];
     forwarding = {{"seconds", use.forwarding_seconds}, {"binding", slowest->tier}};

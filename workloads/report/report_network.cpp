@@ -37,9 +37,13 @@ std::string network_text(const NetworkUse& use, double seconds) {
     text += fmt::format("  {:<28} {:.1f}% of what the narrowest tier ({}) can carry; port imbalance {:.2f}\n",
                         "share of bisection", 100 * narrowest->busy_share(seconds), narrowest->tier,
                         use.port_imbalance());
-  if (const TierUse* binding = use.binding())
+  const TierUse* binding = use.binding();
+  if (use.beyond_the_run(seconds)) {
+    text += "  (transfers do not share wires at this detail, so that ports can be busy for more than 100%)\n";
+  } else if (binding != nullptr) {
     text += fmt::format("  {:<28} {}: the busiest is in use {:.1f}% of the time\n", "binding", binding->tier,
                         100 * binding->most_busy_share(seconds));
+  }
   if (const auto* slowest = use.slowest_stage()) {
     text += fmt::format("  {:<28} {} of steps alone, bound by the {}\n", "through host memory",
                         to_text(time_from_seconds(use.forwarding_seconds)), slowest->tier);

@@ -1,6 +1,7 @@
 // One scenario file, validated: plain structs, no behaviour. The only reader of scenario files.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -101,7 +102,8 @@ struct Scenario {
   std::optional<Cluster> cluster;  // always set once read, but for a replay
   std::string kernels;             // the software whose measured kernels count; empty: the profile's first
   Place kernels_at;                // where that stands (check_stacks())
-  Model model;                     // training, serving
+  std::array<std::string_view, 2> stacks = {};  // otherwise: of a service's framework, see Framework::stacks
+  Model model;                                  // training, serving
   TrainingPlan plan;
   TrainingWorkload training;
   std::string weights = "random";  // a checkpoint to start from, or drawn from the seed

@@ -229,6 +229,8 @@ class TrainingChecks {
       const int cores = std::max(chip.cores, chip.general_cores);
       require(plan_.communication_sms < cores, "/plan/overlap/communication_sms",
               "{} cores to hold, but {} has {}", plan_.communication_sms, chip.id, cores);
+      require(plan_.tensor_sms < cores, "/plan/overlap/tensor_sms", "{} cores to hold, but {} has {}",
+              plan_.tensor_sms, chip.id, cores);
     }
     require(!plan_.sequence_parallel || plan_.tp > 1, "/plan/tp/sequence_parallel",
             "sequence_parallel true needs a tensor-parallel degree above 1, found {}", plan_.tp);

@@ -160,6 +160,7 @@ void read_serving_plan(Section section, Scenario& scenario, const Catalog* catal
                        const ModelCatalog* models) {
   ServingPlan& plan = scenario.serving;
   const Framework& framework = read_framework(section);
+  scenario.stacks = framework.stacks;
   Section decode = section.object("decode", false, "iterations that give every running sequence a token");
   PhaseKeys degrees = read_phase(decode, {1, 1}, framework);
   plan.dp = degrees.dp;

@@ -1,6 +1,7 @@
 #include "workloads/scenario/schema.h"
 
 #include <cmath>
+#include <cstdint>
 
 #include "workloads/scenario/scenario_parts.h"
 
@@ -50,22 +51,57 @@ DescriptionPtr description_of(std::string_view type, std::string_view help) {
   return description;
 }
 
-Value schema_of(const Description& description) {
+namespace {
+
+Value required_keys(const std::vector<std::string>& keys) {
+  std::vector<Value> names;
+  for (const std::string& key : keys) names.push_back(text_value(key));
+  return array_value(std::move(names));
+}
+
+enum class Demands : std::uint8_t { kWith, kWithout };
+
+Value described(const Description& description, Demands demands) {
   Value schema = description.keywords;
   if (!description.properties.empty()) {
     Value properties;
-    for (const auto& [key, child] : description.properties) set_keyword(properties, key, schema_of(*child));
+    for (const auto& [key, child] : description.properties)
+      set_keyword(properties, key, described(*child, demands));
     set_keyword(schema, "properties", std::move(properties));
   }
-  if (!description.required.empty()) {
-    std::vector<Value> required;
-    for (const std::string& key : description.required) required.push_back(text_value(key));
-    set_keyword(schema, "required", array_value(std::move(required)));
-  }
+  if (demands == Demands::kWith && !description.required.empty())
+    set_keyword(schema, "required", required_keys(description.required));
   if (description.closed) set_keyword(schema, "additionalProperties", boolean_value(false));
-  if (description.items) set_keyword(schema, "items", schema_of(*description.items));
+  // Arrays are not merged with those of the file below: their items are whole.
+  if (description.items) set_keyword(schema, "items", described(*description.items, Demands::kWith));
   return schema;
 }
+
+// The required keys alone, object in object.
+Value demands_of(const Description& description) {
+  Value demands, properties;
+  demands.kind = Value::Kind::kObject;
+  for (const auto& [key, child] : description.properties) {
+    Value inner = demands_of(*child);
+    if (!inner.keys.empty()) set_keyword(properties, key, std::move(inner));
+  }
+  if (!properties.keys.empty()) set_keyword(demands, "properties", std::move(properties));
+  if (!description.required.empty()) set_keyword(demands, "required", required_keys(description.required));
+  return demands;
+}
+
+// Any required key, "kind" too, may stand in the file that this one extends.
+Value schema_of_kind(const Description& description) {
+  Value schema = described(description, Demands::kWithout);
+  Value extends, whole;
+  set_keyword(extends, "required", required_keys({"extends"}));
+  set_keyword(whole, "not", std::move(extends));
+  set_keyword(schema, "if", std::move(whole));
+  set_keyword(schema, "then", demands_of(description));
+  return schema;
+}
+
+}  // namespace
 
 std::string scenario_schema() {
   Value schema;
@@ -75,8 +111,9 @@ std::string scenario_schema() {
       schema, "description",
       text_value("What to simulate or execute. Quantities that have a unit are strings with the unit."));
   std::vector<Value> kinds;
-  for (const auto& row : scenario_kinds()) kinds.push_back(schema_of(*describe_scenario(row.value)));
-  set_keyword(schema, "oneOf", array_value(std::move(kinds)));
+  for (const auto& row : scenario_kinds()) kinds.push_back(schema_of_kind(*describe_scenario(row.value)));
+  // Not "oneOf": a file that leaves its kind to what it extends may suit several.
+  set_keyword(schema, "anyOf", array_value(std::move(kinds)));
   return to_json(schema) + "\n";
 }
 

@@ -24,7 +24,6 @@ struct Description {
 using DescriptionPtr = std::shared_ptr<Description>;
 
 DescriptionPtr description_of(std::string_view type, std::string_view help);  // an empty type: any
-Value schema_of(const Description& description);
 
 // Values for keywords.
 Value text_value(std::string_view text);

@@ -159,7 +159,7 @@ class Rules {
       if (fragment_.tensors[tensor].scaling == Scaling::kTensor)
         return fmt::format("carries tensor {}, whose scale stays with its rank", tensor);
     }
-    if (op.units < kCopyEngines) return fmt::format("holds {} cores", op.units);
+    if (op.units < kPushKernels) return fmt::format("holds {} cores", op.units);
     if ((op.kind == OpKind::kDispatch || op.kind == OpKind::kCombine) && op.route < 0) return "no route";
     if (!matches_.is_new(op.group, op.second, op.match)) {
       return fmt::format("match {} is taken in group {}", op.match, to_string(op.group));

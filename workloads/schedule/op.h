@@ -120,7 +120,10 @@ enum class Role : std::uint8_t {
 };
 inline constexpr int kNumRoles = static_cast<int>(Role::kSharedScore) + 1;
 
-inline constexpr std::int16_t kCopyEngines = -1;  // Op::units
+// Op::units of communication that no library carries out: copies that engines make, and kernels of a
+// framework's own that push and add (Transformer Engine's userbuffers, which keep 16 multiprocessors for them
+// unless told otherwise).
+inline constexpr std::int16_t kCopyEngines = -1, kPushKernels = -2;
 
 struct Op {
   OpKind kind = OpKind::kAdd;
@@ -137,7 +140,7 @@ struct Op {
   std::int16_t layer = -1;
   // Cores to hold. Compute: > 0 exactly so many, 0 all that are free, < 0 all of the chip but so many,
   // which where communication has engines of its own are all that are free. Communication: exactly so many, 0
-  // as many as the library's kernel takes, kCopyEngines none.
+  // as many as the library's kernel takes, kCopyEngines none, kPushKernels a few.
   std::int16_t units = 0;
   std::int32_t route = -1;  // index into Fragment::routes: the loads of this op
   std::int32_t batch = -1;  // index into Fragment::batches: whose tokens its rows are (serving)

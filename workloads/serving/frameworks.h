@@ -2,6 +2,7 @@
 // framework. Every one of them can be overridden by its own key.
 #pragma once
 
+#include <array>
 #include <span>
 #include <string_view>
 
@@ -28,6 +29,8 @@ struct Framework {
   bool overlap = false;                               // /plan/scheduler/overlap
   bool decided_ahead = false;                         // /plan/scheduler/decided_ahead
   Algorithm dispatch = Algorithm::kAuto;              // /plan/decode/ep/dispatch, and prefill's
+  // Where /cluster/kernels does not say: stacks that begin so come first, in this order.
+  std::array<std::string_view, 2> stacks = {};
   Time host_per_iteration = {}, host_per_sequence = {}, host_per_request = {};  // /plan/scheduler/host_*
   Time host_per_prompt_token = {};                                              // likewise
   Time host_per_launch = {};                                                    // likewise

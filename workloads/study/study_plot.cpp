@@ -28,11 +28,22 @@ struct Curve {
   std::vector<Dot> dots;
 };
 
+// Whether a varied value, by its place, is the same in all rows: then it tells no curve from another.
+bool is_same_everywhere(const StudyTable& table, std::size_t place) {
+  const Assignment& first = table.rows.front().settings[place];
+  return std::all_of(table.rows.begin(), table.rows.end(), [&](const CombinationRow& row) {
+    return place < row.settings.size() && row.settings[place].pointer == first.pointer &&
+           row.settings[place].value == first.value;
+  });
+}
+
 // Rows that differ in the first value only make one curve.
 std::vector<Curve> curves_of(const StudyTable& table, std::size_t column) {
   std::vector<std::string> values, pointers;
   for (const Assignment& change : table.rows.front().settings) pointers.push_back(change.pointer);
   const std::vector<std::string> names = short_names(pointers);
+  std::vector<bool> told(pointers.size());
+  for (std::size_t i = 0; i < told.size(); ++i) told[i] = !is_same_everywhere(table, i);
   std::vector<Curve> curves;
   for (const CombinationRow& row : table.rows) {
     if (row.values[column].count == 0) continue;
@@ -41,9 +52,11 @@ std::vector<Curve> curves_of(const StudyTable& table, std::size_t column) {
     const double x = static_cast<double>(known - values.begin());
     if (known == values.end()) values.push_back(value);
     std::string name;
-    for (std::size_t i = 1; i < row.settings.size(); ++i)
-      name += fmt::format("{}{} {}", i > 1 ? ", " : "", i < names.size() ? names[i] : "",
+    for (std::size_t i = 1; i < row.settings.size(); ++i) {
+      if (i < told.size() && !told[i]) continue;
+      name += fmt::format("{}{} {}", name.empty() ? "" : ", ", i < names.size() ? names[i] : "",
                           plain(row.settings[i].value));
+    }
     const auto same = [&](const Curve& curve) { return curve.name == name; };
     auto at = std::find_if(curves.begin(), curves.end(), same);
     if (at == curves.end()) at = curves.insert(at, {name, {}});
@@ -141,6 +154,15 @@ void draw_names(Svg& svg, const std::vector<Curve>& curves, double top) {
              fmt::format("and {} more", curves.size() - shown));
 }
 
+// Of the whole picture: names of curves are not cut.
+double width_for_names(const StudyTable& table) {
+  constexpr double kBeforeName = 30, kLetter = 7;
+  std::size_t letters = 0;
+  for (std::size_t column = 0; column < table.columns.size(); ++column)
+    for (const Curve& curve : curves_of(table, column)) letters = std::max(letters, curve.name.size());
+  return kWidth - kRight + std::max(kRight, kBeforeName + kLetter * static_cast<double>(letters));
+}
+
 void draw_panel(Svg& svg, const StudyTable& table, std::size_t column, double top) {
   svg.text(kLeft, top + 42, table.columns[column]);
   const std::vector<Curve> curves = curves_of(table, column);
@@ -162,7 +184,7 @@ std::string to_svg(const Study& study, const StudyTable& table) {
     throw run_error(study.file + ": nothing to draw: no point is done, or nothing is varied");
   if (curves_of(table, 0).empty())
     throw run_error(fmt::format("{}: nothing to draw: no point has {}", study.file, table.columns.front()));
-  Svg svg(kWidth, kHeight * static_cast<double>(table.columns.size()));
+  Svg svg(width_for_names(table), kHeight * static_cast<double>(table.columns.size()));
   svg.text(kLeft, 24, study.name, SvgAnchor::kStart, 15);
   for (std::size_t column = 0; column < table.columns.size(); ++column)
     draw_panel(svg, table, column, kHeight * static_cast<double>(column));

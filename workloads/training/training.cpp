@@ -344,7 +344,12 @@ void Training::record_memory(Recorder& recorder) {
   state_->recorder = &recorder;
   state_->memory_after_pass.clear();
   const MemoryReport report = memory({});
-  for (const ClassMemory& memory : report.classes) state_->memory_after_pass.push_back(memory.after_pass);
+  for (const ClassMemory& memory : report.classes) {
+    // What stays for the whole run is there before the first pass.
+    const auto rank_class = static_cast<std::int32_t>(state_->memory_after_pass.size());
+    recorder.counter(rank_class, "memory", {}, total(memory.resident).value);
+    state_->memory_after_pass.push_back(memory.after_pass);
+  }
 }
 
 const ExpertLoads& Training::expert_loads() const {

@@ -71,7 +71,7 @@ double ring_hop_latency(const GroupSites& group, const Fabric& fabric) {
 }
 
 Traffic message_traffic(int from, int to, double bytes, const GroupSites& group, const Fabric& fabric) {
-  Traffic traffic{{{from, to, bytes}}, 0, true};
+  Traffic traffic{.edges = {{from, to, bytes}}, .lockstep = true, .own_message = true};
   traffic.latency = largest_latency(traffic.edges, group, fabric);
   return traffic;
 }

@@ -210,6 +210,20 @@ TEST_CASE("under load the dear pool takes what would be late on the cheap one") 
   CHECK(both.classes[0].met > 320);
 }
 
+// Together the two can give tokens within 1.2 ms to two thirds of the requests: taking turns, all are late.
+TEST_CASE("who is late everywhere takes the promise from as few others as can be") {
+  LinearCost cost(1000, 10);
+  SystemRules rules;
+  rules.pools = {pool_of(PoolRole::kBoth, cost, 2)};
+  rules.classes = {promised(0, 0.0012)};
+  const Asked asked{.requests = 1000, .gap = {4'000'000}, .input = 10, .output = 200};
+  const Run turns = run(rules, asked);
+  rules.router = RouterPolicy::kSlaAware;
+  const Run aware = run(rules, asked);
+  CHECK(turns.classes[0].met < 200);
+  CHECK(aware.classes[0].met > 400);
+}
+
 TEST_CASE("a forecast of a request that is alone is what it then takes") {
   LinearCost cost(1000, 10);
   SystemRules rules;

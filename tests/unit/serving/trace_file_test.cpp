@@ -237,6 +237,7 @@ TEST_CASE("bad rows are refused with their line") {
         ":1: expected a JSON object, or the columns of an Azure or BurstGPT trace");
   CHECK(trace_refusal("") == ": the trace holds no requests");
   const std::string azure = "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:15:46,374,44\n";
+  CHECK(trace_refusal("TIMESTAMP,ContextTokens,GeneratedTokens\n") == ": the trace holds no requests");
   CHECK(trace_refusal(azure + "2023-11-16 18:15:46,374\n") == ":3: expected 3 columns, found 2");
   CHECK(trace_refusal(azure + "2023-11-16 18:15:45,374,44\n") ==
         ":3: TIMESTAMP: expected a time not before that of the row above, found \"2023-11-16 18:15:45\"");

@@ -4,12 +4,12 @@
 #include <set>
 
 #include "hw/error.h"
+#include "tests/catch.h"
 #include "tests/process.h"
 #include "workloads/job.h"
 #include "workloads/study/results_file.h"
 #include "workloads/study/study_points.h"
 #include "workloads/study/study_table.h"
-#include "tests/catch.h"
 
 namespace moebius {
 namespace {
@@ -233,6 +233,31 @@ TEST_CASE("a table tells how much a drawn value moves a column") {
 TEST_CASE("pointers are shown by the end that tells them apart") {
   CHECK(short_names({"/plan/pp/degree", "/plan/ep/degree", "/workload/bytes"}) ==
         std::vector<std::string>{"pp/degree", "ep/degree", "bytes"});
+}
+
+// Names of curves: what tells them apart, however long, and nothing else.
+TEST_CASE("a picture names what differs between curves and is as wide as its names") {
+  Study study;
+  study.name = "s";
+  StudyTable table;
+  table.columns = {"time"};
+  table.done = table.points = 4;
+  const std::string long_name(60, 'x');
+  for (const char* bytes : {"1", "2"}) {
+    for (const std::string& kind : {std::string("short"), long_name}) {
+      CombinationRow row;
+      row.settings = {{"/bytes", bytes}, {"/fixed", "always"}, {"/kind", kind}};
+      row.values = {{1, 1, 1, 1}};
+      table.rows.push_back(row);
+    }
+  }
+  const std::string picture = to_svg(study, table);
+  CHECK(picture.find(">kind short<") != std::string::npos);
+  CHECK(picture.find(">kind " + long_name + "<") != std::string::npos);
+  CHECK(picture.find("always") == std::string::npos);
+  // 640 to the left of names, which begin 30 further right.
+  const std::size_t at = picture.find(" width=\"") + 8;
+  CHECK(std::stod(picture.substr(at)) > 610 + 30 + 6 * 65);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "small_job.h"
+#include "workloads/schedule/recorder.h"
 
 using namespace moebius;
 
@@ -116,4 +117,17 @@ TEST_CASE("unfused attention keeps the probabilities and dropout what it leaves 
   CHECK(activations() - flash == 2 * scores);
   job.workload.dropout = 0.1;
   CHECK(activations() - flash == 5 * scores + layers * 2 * b * s * job.model.hidden);
+}
+
+TEST_CASE("memory over time begins with what is there before the first pass") {
+  TrainingJob job = small_job();
+  Training training(job);
+  Recorder recorder(training.layout(), {});
+  training.record_memory(recorder);
+  const MemoryReport report = training.memory({1e9});
+  const std::vector<CounterSample>& samples = recorder.timeline().samples;
+  REQUIRE(samples.size() == report.classes.size());
+  CHECK(samples[0].time == Time{});
+  CHECK(samples[0].value == total(report.classes[0].resident).value);
+  CHECK(samples[0].value > 0);
 }

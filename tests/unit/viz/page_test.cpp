@@ -4,11 +4,11 @@
 #include <algorithm>
 
 #include "hw/error.h"
+#include "tests/catch.h"
 #include "tests/process.h"
 #include "viz/page/charts.h"
 #include "viz/page/html.h"
 #include "viz/page/lanes_picture.h"
-#include "tests/catch.h"
 
 namespace moebius::viz {
 namespace {
@@ -96,6 +96,23 @@ TEST_CASE("what is no run is refused in a sentence") {
   CHECK_THROWS_AS(RunOnPage("/nowhere"), Error);
 }
 
+TEST_CASE("what NICs post is told in messages") {
+  const Run run(R"({"kind": "collective", "network": {"tiers": [
+      {"tier": "NIC posting", "ports": 4, "carried_messages": 2048, "busy_share": 0.1}]}})");
+  CHECK(run_page(run.page()).find("<td>2048 msgs</td>") != std::string::npos);
+}
+
+TEST_CASE("a cluster's page begins with its effective time and asks for no detail of its timeline") {
+  const Run run(R"({"kind": "cluster", "cluster": {
+      "effective_time": {"mean": 0.9423, "p5": 0.9368, "p95": 0.9471}, "interruptions": {"mean": 428},
+      "energy_j": {"mean": 3.6e12}}})");
+  const std::string text = run_page(run.page());
+  CHECK(text.find("<b>94.23%</b><span>effective time (93.68% to 94.71%)</span>") != std::string::npos);
+  CHECK(text.find("<b>428</b><span>interruptions</span>") != std::string::npos);
+  CHECK(text.find("<b>1000 MWh</b>") != std::string::npos);
+  CHECK(text.find("/timeline/detail") == std::string::npos);
+}
+
 // ---- lanes ----
 
 // One class that computes from 0 to 5 ms forward and from 5 to 10 ms backward, and sends from 6 to 9, of
@@ -134,6 +151,20 @@ TEST_CASE("a picture of lanes has strokes where the spans are") {
   CHECK(picture.svg.find("M690 19h180") != std::string::npos);
   CHECK(picture.svg.find("M870 19h90") != std::string::npos);
   CHECK(picture.caption.find("waiting for members") != std::string::npos);
+}
+
+TEST_CASE("lanes of ranks that compute nothing bear the names of the ranks") {
+  const test::Scratch scratch;
+  Timeline sends = timeline();
+  sends.spans.erase(sends.spans.begin(), sends.spans.begin() + 2);
+  save_timeline(sends, scratch.path("timeline.mtl"));
+  CHECK(lanes_picture(SpanColumns(scratch.path("timeline.mtl"))).svg.find(">rank 0 send_forward<") !=
+        std::string::npos);
+  sends.class_sizes = {128};
+  save_timeline(sends, scratch.path("timeline.mtl"));
+  const std::string folded = lanes_picture(SpanColumns(scratch.path("timeline.mtl"))).svg;
+  CHECK(folded.find(">ranks like 0 (x128)<") != std::string::npos);
+  CHECK(folded.find(">send_forward<") != std::string::npos);
 }
 
 TEST_CASE("a run without spans has no picture of lanes") {

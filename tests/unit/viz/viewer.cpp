@@ -239,6 +239,7 @@ TEST_CASE("what view cannot do it refuses in a sentence") {
   refused("nowhere" + shot, 2, "expected a run's directory or timeline, found nothing");
   refused(scratch.write("garbage.mtl", "not a timeline at all, but long enough") + shot, 2,
           "not a timeline of moebius");
+  refused(run + " --no-window", 2, "expected --ui-script FILE or --screenshot FILE");
   refused(run + " --no-window --ui-script " + scratch.write("s1", "clik rows\n"), 2,
           "s1:1: expected an action, found \"clik\" (did you mean \"click\"?)");
   refused(run + " --no-window --ui-script " + scratch.write("s2", "\nclick nothing\n"), 1,

@@ -9,8 +9,11 @@ ByteRate ServingSystem::State::rate_of(const Location& at) const {
 }
 
 void ServingSystem::State::hand_over(std::int32_t id) {
-  const std::optional<Location> at = router->for_decoding(route_of(id), now);
+  const RouteRequest request = route_of(id);
+  const std::optional<Location> at = router->for_decoding(request, now);
   CHECK(at, "a request was taken that no pool goes on with");
+  if (rules.router == RouterPolicy::kSlaAware)
+    live[id].token_forecast = router->forecast(*at, request, now).per_token;
   const RequestClass& of = rules.classes[live[id].moments.service_class];
   router->left(live[id].decode, of);
   router->decodes(*at, of);
@@ -65,6 +68,7 @@ void ServingSystem::State::end_transfer(std::int32_t id) {
   if (rules.transfer.brings_first_token)
     request.moments.first_token = request.moments.handed_over =
         std::max(request.moments.handed_over, instance(request.decode).until());
+  if (rules.transfer.brings_first_token) learn_first_token(id);
   replica(request.prefill).release(id);
   replica(request.decode)
       .adopt({id, request.moments.input, request.moments.output - 1, {}}, request.moments.first_token);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace moebius {
 namespace {
@@ -25,111 +26,156 @@ double Forecaster::host(std::int64_t sequences) const {
   return (rules_.host.per_iteration + rules_.host.per_sequence * sequences).seconds();
 }
 
-// One iteration with so many prompt tokens on this replica; others of the instance have what waits there, to
-// the same amount at most.
-double Forecaster::prompts(const Instance& instance, int replica, std::int64_t tokens, double keys) {
-  shapes_.assign(instance.size(), {});
-  for (int i = 0; i < instance.size(); ++i) {
-    const std::int64_t rows =
-        i == replica ? tokens : std::min(tokens, instance.replica(i).load().prompt_tokens);
-    shapes_[i].prefill_tokens = rows;
-    shapes_[i].prefill_pairs = std::llround(static_cast<double>(rows) * keys);
-    shapes_[i].prefill_sequences = rows > 0 ? 1 : 0;
-  }
-  const double device = cost_->forecast(shapes_);
-  return rules_.host.overlapped ? std::max(device, host(1)) : device + host(1);
+// All that are on a replica or on their way there, and this request where it is `own`.
+void Forecaster::add_decoding(const ReplicaLoad& load, const ForecastRequest* own, double growth,
+                              StepShape& shape) const {
+  const double there =
+      static_cast<double>(load.waiting + load.running + load.expected) + (own != nullptr ? 1 : 0);
+  if (there <= 0) return;
+  const std::int64_t running =
+      std::clamp<std::int64_t>(std::llround(there * growth), 1, rules_.replica.max_running);
+  const double context = static_cast<double>(load.context_tokens + load.prompt_tokens + load.expected_tokens +
+                                             (own != nullptr ? own->input : 0));
+  shape.decode_sequences = static_cast<std::int32_t>(running);
+  shape.decode_tokens = shape.decode_sequences * (1 + rules_.replica.speculation.drafts);
+  shape.decode_context = std::llround(context * static_cast<double>(running) / there) + shape.decode_tokens;
 }
 
-double Forecaster::iteration(const Instance& instance, int replica, const ForecastRequest& request,
-                             std::int64_t& sequences) {
+// One iteration. Of its prompts other replicas of the instance have what waits there, to the same amount at
+// most. Where it has prompts those that run decode beside them; else all that are or will be there.
+double Forecaster::seconds(const Instance& instance, int replica, const ForecastRequest& request,
+                           const Rows& rows) {
   shapes_.assign(instance.size(), {});
-  const int rows = 1 + rules_.replica.speculation.drafts;
+  std::int64_t sequences = 0;
   for (int i = 0; i < instance.size(); ++i) {
-    const ReplicaLoad load = instance.replica(i).load();
-    const std::int64_t own = i == replica ? 1 : 0, there = load.waiting + load.running + own;
-    const std::int64_t running = std::min<std::int64_t>(there, rules_.replica.max_running);
-    if (running == 0) continue;
-    const double context =
-        static_cast<double>(load.context_tokens + load.prompt_tokens + own * request.input);
+    ReplicaLoad load = instance.replica(i).load();
     StepShape& shape = shapes_[i];
-    shape.decode_sequences = static_cast<std::int32_t>(running);
-    shape.decode_tokens = shape.decode_sequences * rows;
-    shape.decode_context = std::llround(context * static_cast<double>(running) / static_cast<double>(there)) +
-                           shape.decode_tokens;
-    if (i == replica) sequences = running;
+    if (rows.prompts > 0) {
+      shape.prefill_tokens = i == replica ? rows.prompts : std::min(rows.prompts, load.prompt_tokens);
+      shape.prefill_pairs = std::llround(static_cast<double>(shape.prefill_tokens) * rows.keys);
+      shape.prefill_sequences = shape.prefill_tokens > 0 ? 1 : 0;
+      load.waiting = load.expected = load.prompt_tokens = load.expected_tokens = 0;
+    }
+    const bool own = i == replica && rows.prompts == 0;
+    if (rows.decodes) add_decoding(load, own ? &request : nullptr, rows.growth, shape);
+    if (i == replica) sequences = shape.prefill_sequences + shape.decode_sequences;
   }
   const double device = cost_->forecast(shapes_);
   return rules_.host.overlapped ? std::max(device, host(sequences)) : device + host(sequences);
 }
 
+// Of an iteration in which all replicas have as much to do: what each of them takes of the instance.
+double Forecaster::share(const Instance& instance, const StepShape& each) {
+  shapes_.assign(instance.size(), each);
+  const double device = cost_->forecast(shapes_);
+  const double host = this->host(each.prefill_sequences + each.decode_sequences);
+  return (rules_.host.overlapped ? std::max(device, host) : device + host) / instance.size();
+}
+
+double Forecaster::price_of_prompt(const Instance& instance, const ForecastRequest& request) {
+  const ReplicaRules& rules = rules_.replica;
+  const std::int64_t own = std::max<std::int64_t>(1, request.input - request.cached);
+  const std::int64_t pieces = rules.chunked ? (own + rules.token_budget - 1) / rules.token_budget : 1;
+  StepShape piece;
+  piece.prefill_tokens = (own + pieces - 1) / pieces;
+  piece.prefill_pairs =
+      std::llround(static_cast<double>(piece.prefill_tokens) * mean_keys(request.cached, own));
+  piece.prefill_sequences = 1;
+  return static_cast<double>(pieces) * share(instance, piece);
+}
+
+double Forecaster::price_of_token(const Instance& instance, const ForecastRequest& request) {
+  const ReplicaRules& rules = rules_.replica;
+  const auto context = request.input + static_cast<std::int64_t>(request.mean_output / 2);
+  const std::int64_t room = rules.pages * rules.page_tokens / std::max<std::int64_t>(1, context);
+  StepShape full;
+  full.decode_sequences = static_cast<std::int32_t>(std::clamp<std::int64_t>(room, 1, rules.max_running));
+  full.decode_tokens = full.decode_sequences * (1 + rules.speculation.drafts);
+  full.decode_context = full.decode_sequences * context + full.decode_tokens;
+  return share(instance, full) / full.decode_sequences / tokens_a_turn(rules.speculation);
+}
+
 // So many running requests have to leave first; each leaves once in the time that a mean request decodes,
 // over those that run.
-double Forecaster::until_room(const Instance& instance, int replica, const ForecastRequest& request,
-                              double mean_output) {
+double Forecaster::until_room(const Instance& instance, int replica, const ForecastRequest& request) {
   const Replica& of = instance.replica(replica);
   const ReplicaLoad load = of.load();
   if (load.running == 0) return 0;
-  const double slots = static_cast<double>(load.waiting + 1 + load.running - rules_.replica.max_running);
+  const double slots =
+      static_cast<double>(load.waiting + load.expected + 1 + load.running - rules_.replica.max_running);
   const double page = rules_.replica.page_tokens;
-  const double needed =
-      static_cast<double>(of.prompt_tokens_before(request.priority) + request.input - request.cached) / page;
+  const double needed = static_cast<double>(of.prompt_tokens_before(request.priority) + load.expected_tokens +
+                                            request.input - request.cached) /
+                        page;
   const double held = static_cast<double>(rules_.replica.pages - of.free_pages());
   const double short_of = needed - static_cast<double>(of.free_pages());
   const double running = static_cast<double>(load.running);
   const double leaving = std::max(slots, held > 0 ? short_of / (held / running) : 0);
   if (leaving <= 0) return 0;
-  std::int64_t sequences = 0;
-  const double turn = iteration(instance, replica, request, sequences);
-  return leaving / running * mean_output * turn / tokens_a_turn(rules_.replica.speculation);
+  const double turn = seconds(instance, replica, request, {.decodes = true});
+  return leaving / running * request.mean_output * turn / tokens_a_turn(rules_.replica.speculation);
 }
 
-Forecast Forecaster::prompt(const Instance& instance, int replica, const ForecastRequest& request,
-                            double mean_output, Time now) {
+// Iterations follow each other where others run: it comes in the middle of one.
+Time Forecaster::begins(const Instance& instance, int replica, const ForecastRequest& request, Time now) {
+  const Time there = now + request.away;
+  if (!instance.busy() || instance.until() >= there)
+    return instance.busy() ? std::max(there, instance.until()) : there;
+  if (rules_.replica.hands_over || instance.replica(replica).load().running == 0) return there;
+  return there + time_from_seconds(0.5 * seconds(instance, replica, request, {.decodes = true}));
+}
+
+Forecast Forecaster::prompt(const Instance& instance, int replica, const ForecastRequest& request, Time now) {
+  const ReplicaRules& rules = rules_.replica;
   const Replica& of = instance.replica(replica);
   const ReplicaLoad load = of.load();
   const std::int64_t own = std::max<std::int64_t>(1, request.input - request.cached);
-  const std::int64_t before = of.prompt_tokens_before(request.priority);
-  const std::int64_t budget =
-      rules_.replica.chunked ? rules_.replica.token_budget : std::max(own, rules_.replica.token_budget);
-  const std::int64_t pieces = (own + budget - 1) / budget;
-  const Time begins = instance.busy() ? std::max(now, instance.until()) : now;
+  const std::int64_t first = of.prompt_tokens_before(request.priority);
+  const std::int64_t before = first + load.expected_tokens;
+  const bool mixed = rules.policy == BatchPolicy::kMixed && !rules.hands_over && load.running > 0;
+  const std::int64_t decoding = mixed ? load.running * (1 + rules.speculation.drafts) : 0;
+  const std::int64_t budget = std::max<std::int64_t>(1, rules.token_budget - decoding);
+  const double own_keys = mean_keys(request.cached, own);
+  const std::int64_t waiting = std::max<std::int64_t>(1, load.waiting + load.expected);
+  const double their_keys = before > 0 ? mean_keys(0, before / waiting) : own_keys;
   Forecast forecast;
-  forecast.prompt_seconds =
-      static_cast<double>(pieces) *
-      prompts(instance, replica, (own + pieces - 1) / pieces, mean_keys(request.cached, own));
-  double seconds = forecast.prompt_seconds;
-  const std::int64_t waiting = std::max<std::int64_t>(1, load.waiting);
-  const double keys = before > 0 ? mean_keys(0, before / waiting) : mean_keys(request.cached, own);
-  if (before + own > budget) {
-    const std::int64_t rows = std::min(budget, before);
-    if (before > 0)
-      seconds +=
-          static_cast<double>(before) / static_cast<double>(rows) * prompts(instance, replica, rows, keys);
-  } else {
-    const auto joining = static_cast<std::int64_t>(request.arriving * (begins - now).seconds());
-    const std::int64_t rows = std::min(budget, before + own + joining);
-    if (rows > own) seconds = std::max(seconds, prompts(instance, replica, rows, keys));
-  }
-  if (rules_.replica.policy == BatchPolicy::kMixed && load.running > 0) {
-    std::int64_t sequences = 0;  // each iteration gives those that decode a token, too
-    seconds += static_cast<double>(pieces) * iteration(instance, replica, request, sequences);
-  }
-  if (!rules_.replica.hands_over) seconds += until_room(instance, replica, request, mean_output);
-  forecast.first_token = begins - now + time_from_seconds(seconds);
-  forecast.prompt_seconds /= instance.size();
+  forecast.prompt_seconds = price_of_prompt(instance, request);
+  const Time begins = this->begins(instance, replica, request, now);
+  const auto behind = of.prompt_tokens_before(std::numeric_limits<std::int32_t>::min()) - first +
+                      static_cast<std::int64_t>(request.arriving * (begins - now).seconds());
+  // A prompt that is not cut and longer than the budget goes alone.
+  const bool alone = !rules.chunked && own > budget;
+  const std::int64_t sum = alone ? before : before + own;
+  const std::int64_t full = alone ? (sum + budget - 1) / budget : (sum - 1) / budget;
+  const std::int64_t rest = alone ? own : sum - full * budget;
+  const std::int64_t last = alone ? own : std::min(budget, rest + behind);
+  const double keys = (static_cast<double>(before) * their_keys + static_cast<double>(own) * own_keys) /
+                      static_cast<double>(before + own);
+  double seconds = this->seconds(instance, replica, request, {last, keys, mixed});
+  if (full > 0)
+    seconds += static_cast<double>(full) * this->seconds(instance, replica, request, {budget, keys, mixed});
+  const double room = rules.hands_over ? 0 : until_room(instance, replica, request);
+  forecast.first_token = begins - now + time_from_seconds(seconds + room);
+  forecast.queues = before >= budget || room > 0;
   return forecast;
 }
 
-Forecast Forecaster::decode(const Instance& instance, int replica, const ForecastRequest& request,
-                            double prompt_share) {
-  std::int64_t sequences = 1;
-  double seconds =
-      iteration(instance, replica, request, sequences) / tokens_a_turn(rules_.replica.speculation);
-  Forecast forecast;
-  forecast.token_seconds = seconds / (static_cast<double>(sequences) * instance.size());
+Forecast Forecaster::decode(const Instance& instance, int replica, const ForecastRequest& request) {
   constexpr double kMostPrompts = 0.95;  // who has done nothing else lately will do something else some time
-  seconds /= 1 - std::min(kMostPrompts, prompt_share);
-  forecast.per_token = time_from_seconds(seconds);
+  const double turns = 1 / (1 - std::min(kMostPrompts, request.prompt_share));
+  const double tokens = tokens_a_turn(rules_.replica.speculation);
+  const ReplicaLoad load = instance.replica(replica).load();
+  const double there = static_cast<double>(load.waiting + load.running + load.expected + 1);
+  Forecast forecast;
+  forecast.token_seconds = price_of_token(instance, request);
+  double seconds = this->seconds(instance, replica, request, {.decodes = true}) / tokens;
+  // Of n there now, n exp(-s) are there after s times a mean stay, and (1 - exp(-s)) of those that are there
+  // in the long run: over its own stay as many as 1 - 1/e of the first and 1/e of the others.
+  const double long_run = std::max(1.0, request.joining * request.mean_output * seconds * turns);
+  const double growth = (1 - std::exp(-1.0)) + std::exp(-1.0) * long_run / there;
+  if (there > 1 || long_run > 1)
+    seconds = this->seconds(instance, replica, request, {.decodes = true, .growth = growth}) / tokens;
+  forecast.per_token = time_from_seconds(seconds * turns);
   return forecast;
 }
 

@@ -17,36 +17,53 @@ struct ForecastRequest {
   std::int64_t input = 0;   // tokens of its prompt
   std::int64_t cached = 0;  // of which the replica has so many
   std::int32_t priority = 0;
-  double arriving = 0;  // tokens of other prompts a second that come to the replica, as so far
+  Time away = {};           // until it is there
+  double mean_output = 1;   // tokens that a request is given, as so far
+  double arriving = 0;      // tokens of other prompts a second that come to the replica, as lately
+  double joining = 0;       // requests a second that come to decode there, as lately
+  double prompt_share = 0;  // of the instance's time that goes to prompts, as lately
 };
 
 struct Forecast {
-  Time first_token = {};      // from now on
-  Time per_token = {};        // each further one
-  double prompt_seconds = 0;  // of the instance, for its own prompt
-  double token_seconds = 0;   // of the instance, for one further token: its share of an iteration
+  Time first_token = {};  // from now on
+  Time per_token = {};    // each further one
+  bool queues = false;    // prompts before its own fill an iteration, or it waits for others to leave
+  // What it takes of the instance, whoever is there: for its own prompt, and for one further token where the
+  // instance is full of such requests.
+  double prompt_seconds = 0, token_seconds = 0;
 };
 
 class Forecaster {
  public:
   Forecaster(const InstanceRules& rules, StepCost* cost) : rules_(rules), cost_(cost) {}
 
-  // Prompts before it in chunks of the token budget behind the iteration that goes on, then its own; where
-  // slots or pages are missing, as long as running requests take on average to leave as many. What comes
-  // before the iteration of its own begins shares that iteration, as far as the budget goes.
-  Forecast prompt(const Instance& instance, int replica, const ForecastRequest& request, double mean_output,
-                  Time now);
-  // An iteration of all that run and wait and this one, over the tokens that it gives a sequence; prompts
-  // take `prompt_share` of the instance's time, as lately.
-  Forecast decode(const Instance& instance, int replica, const ForecastRequest& request, double prompt_share);
+  // The iteration that goes on when it is there; then prompts before it and its own, in iterations as full as
+  // the budget lets them be, the last of them with what stands behind it and what comes meanwhile; where
+  // iterations are mixed, with all that decode. Where slots or pages are missing, as long as running requests
+  // take on average to leave as many.
+  Forecast prompt(const Instance& instance, int replica, const ForecastRequest& request, Time now);
+  // An iteration of all that run, wait or are on their way and this one, over the tokens that it gives a
+  // sequence. While it decodes, others leave and come, so that their number goes towards that of Little's
+  // law.
+  Forecast decode(const Instance& instance, int replica, const ForecastRequest& request);
 
  private:
-  double prompts(const Instance& instance, int replica, std::int64_t tokens, double keys);
-  double iteration(const Instance& instance, int replica, const ForecastRequest& request,
-                   std::int64_t& sequences);
+  // What an iteration does on the replica that is asked for.
+  struct Rows {
+    std::int64_t prompts = 0;
+    double keys = 0;  // that each of their tokens attends to
+    bool decodes = false;
+    double growth = 1;  // of the sequences that decode
+  };
+  double seconds(const Instance& instance, int replica, const ForecastRequest& request, const Rows& rows);
+  void add_decoding(const ReplicaLoad& load, const ForecastRequest* own, double growth,
+                    StepShape& shape) const;
+  double share(const Instance& instance, const StepShape& each);
+  double price_of_prompt(const Instance& instance, const ForecastRequest& request);
+  double price_of_token(const Instance& instance, const ForecastRequest& request);
   double host(std::int64_t sequences) const;
-  double until_room(const Instance& instance, int replica, const ForecastRequest& request,
-                    double mean_output);
+  double until_room(const Instance& instance, int replica, const ForecastRequest& request);
+  Time begins(const Instance& instance, int replica, const ForecastRequest& request, Time now);
 
   InstanceRules rules_;
   StepCost* cost_;  // outlives the forecaster

@@ -97,9 +97,9 @@ void ServingSystem::State::arrive() {
   const std::optional<Location> at =
       only_decodes ? router->for_decoding(request, now) : router->for_prompt(request, now);
   if (!accept(request, at)) return;
-  std::optional<Time> forecast;
+  std::optional<Forecast> forecast;
   if (rules.router == RouterPolicy::kSlaAware || rules.admission.policy == AdmissionPolicy::kPredicted)
-    forecast = router->forecast(*at, request, now).first_token;
+    forecast = router->forecast(*at, request, now);
   router->routed(*at, request);
   const std::int32_t id = take_slot();
   if (rules.carrier) rules.carrier->accepted(id, arrivals - 1);
@@ -116,7 +116,9 @@ void ServingSystem::State::arrive() {
   live[id].prefill = live[id].decode = *at;
   std::swap(live[id].blocks, arrival.request.blocks);
   replica(*at).expect(input);
-  live[id].forecast = forecast ? *forecast : Time{};
+  live[id].forecast = forecast ? forecast->first_token : Time{};
+  live[id].token_forecast =
+      forecast && rules.router == RouterPolicy::kSlaAware ? forecast->per_token : Time{};
   const std::optional<WanRules>& wan = pool_of(*at).wan;
   const Time reception = pool_of(*at).instance.host.receiving(input);
   if (!wan && reception.ns == 0) return take_in(id);

@@ -1,17 +1,15 @@
 #include "workloads/serving/system/router.h"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 namespace moebius {
 namespace {
 
-// By how much a request misses what it is promised; 1 and below: it does not.
-double miss_of(const ServiceGoal& goal, Time first_token, Time per_token) {
-  const auto over = [](Time found, Time promised) {
-    return promised.ns == 0 ? 0 : found.seconds() / promised.seconds();
-  };
-  return std::max(over(first_token, goal.ttft), over(per_token, goal.tpot));
+// Of what is promised: 1 and below keeps it.
+double share_of(Time found, Time promised) {
+  return promised.ns == 0 ? 0 : found.seconds() / promised.seconds();
 }
 
 }  // namespace
@@ -35,11 +33,14 @@ Router::Router(RouterPolicy policy, std::vector<RoutedPool> pools, const std::ve
     first_.push_back(by_class_.size());
     by_class_.resize(by_class_.size() + pool.instances->size(), std::vector<std::int64_t>(classes.size()));
     prompt_time_.resize(by_class_.size());
+    joined_.resize(by_class_.size());
+    joining_.resize(by_class_.size());
     priced_ = priced_ && pool.usd_per_second > 0;
     Side& side = pool.role == PoolRole::kDecode ? decoding_ : prompts_;
     for (std::size_t i = 0; i < pool.instances->size(); ++i)
       side.seats.push_back({static_cast<std::int32_t>(p), static_cast<std::int32_t>(i)});
   }
+  margins_.resize(pools_.size() * classes.size());
 }
 
 void Router::arrived(Time now) {
@@ -62,25 +63,56 @@ std::int64_t& Router::of_class(const Location& at, const RequestClass& of) {
   return by_class_[first_[at.pool] + at.instance][&of - classes_.data()];
 }
 
-// A request that comes makes iterations longer for all that are there: what they were promised holds, too.
-Time Router::strictest_tpot(const Seat& seat, Time own) const {
-  Time strictest = own;
-  const std::vector<std::int64_t>& there = by_class_[first_[seat.pool] + seat.instance];
-  for (std::size_t i = 0; i < there.size(); ++i) {
-    const Time promised = classes_[i].goal.tpot;
-    if (there[i] > 0 && promised.ns > 0 && (strictest.ns == 0 || promised < strictest)) strictest = promised;
-  }
-  return strictest;
+void Router::decodes(const Location& at, const RequestClass& of) {
+  ++of_class(at, of);
+  ++joined_[first_[at.pool] + at.instance];
 }
 
-void Router::finished(std::int64_t output) {
-  ++finished_;
-  output_ += output;
+void Router::first_token(std::int32_t pool, const RequestClass& of, Time came, Time forecast, Time now) {
+  margins(pool, of).first_token.add(now, came, forecast);
 }
 
-// Until one has finished, nothing is known: a request is then as if it had one token.
+void Router::per_token(std::int32_t pool, const RequestClass& of, Time came, Time forecast, Time now) {
+  margins(pool, of).per_token.add(now, came, forecast);
+}
+
+// By the tokens of those that still run, too: short ones end first. Until there is one nothing is known: a
+// request is then as if it had one token.
 double Router::mean_output() const {
-  return finished_ > 0 ? static_cast<double>(output_) / static_cast<double>(finished_) : 1;
+  return std::max(
+      1.0, static_cast<double>(generated_) / static_cast<double>(std::max<std::int64_t>(1, finished_)));
+}
+
+// On a replica of the instance.
+double Router::joining(const Location& at, Time now) {
+  const std::size_t place = first_[at.pool] + at.instance;
+  return joining_[place].at(now, static_cast<double>(joined_[place])) / pools_[at.pool].rules.replicas;
+}
+
+// Who comes makes iterations longer for all that are there: what they were promised counts, too.
+Router::Miss Router::miss(const Seat& seat, const RouteRequest& request, const Forecast& found, Time now) {
+  const RequestClass& own = *request.of;
+  Miss most;
+  if (pools_[seat.pool].role != PoolRole::kDecode) {
+    const Time first = request.waited + found.first_token;
+    most.forecast = share_of(first, own.goal.ttft);
+    most.surely = share_of(first + margins(seat.pool, own).first_token.at(now), own.goal.ttft);
+  }
+  if (pools_[seat.pool].role == PoolRole::kPrefill) return most;
+  const std::vector<std::int64_t>& there = by_class_[first_[seat.pool] + seat.instance];
+  double requests = 0;
+  for (const std::int64_t of_class : there) requests += static_cast<double>(of_class);
+  for (const RequestClass& of : classes_) {
+    const bool is_there = there[&of - classes_.data()] > 0;
+    if (&of != &own && !is_there) continue;
+    const double share = share_of(found.per_token, of.goal.tpot);
+    most.forecast = std::max(most.forecast, share);
+    most.surely = std::max(
+        most.surely, share_of(found.per_token + margins(seat.pool, of).per_token.at(now), of.goal.tpot));
+    // An iteration is shorter without one of n by an n-th at most.
+    most.breaks = most.breaks || (is_there && share > 1 && share * requests / (requests + 1) <= 1);
+  }
+  return most;
 }
 
 bool Router::may(const Seat& seat, const RouteRequest& request) const {
@@ -185,37 +217,50 @@ double Router::prompt_share(const Location& at, Time now) {
 Forecast Router::forecast(const Location& at, const RouteRequest& request, Time now) {
   const RoutedPool& pool = pools_[at.pool];
   const Instance& where = instance({at.pool, at.instance});
-  const ForecastRequest asked{request.input, hit_tokens({at.pool, at.instance}, at.replica, request),
-                              request.of->priority, arriving(at.pool, now)};
+  const ForecastRequest asked{
+      .input = request.input,
+      .cached = hit_tokens({at.pool, at.instance}, at.replica, request),
+      .priority = request.of->priority,
+      .away = {pool.there_and_back.ns / 2},
+      .mean_output = mean_output(),
+      .arriving = arriving(at.pool, now),
+      .joining = joining(at, now),
+      .prompt_share = prompt_share(at, now),
+  };
   Forecast forecast;
-  if (pool.role != PoolRole::kDecode)
-    forecast = forecasters_[at.pool].prompt(where, at.replica, asked, mean_output(), now);
+  if (pool.role != PoolRole::kDecode) forecast = forecasters_[at.pool].prompt(where, at.replica, asked, now);
   if (pool.role != PoolRole::kPrefill) {
-    const Forecast tokens = forecasters_[at.pool].decode(where, at.replica, asked, prompt_share(at, now));
+    const Forecast tokens = forecasters_[at.pool].decode(where, at.replica, asked);
     forecast.per_token = tokens.per_token;
     forecast.token_seconds = tokens.token_seconds;
   }
   forecasts_ = true;
-  forecast.first_token += pool.there_and_back;
+  forecast.first_token += pool.there_and_back - asked.away;
   return forecast;
 }
 
+// Of places where promises are surely kept, the cheapest; then where they are forecast to be. Who is late
+// everywhere goes where it costs no one else the promise: who is there keeps it all the same, or is late,
+// too. Who is promised no first token still goes where there is no queue, or where it is the shortest: the
+// cheapest pool would take all of them, whatever it can do. What it costs is the same on all instances of a
+// pool, but for what their caches have: busy or idle they are paid for, so that filling one before the next
+// saves nothing, and of equals the one with most to spare is taken.
 Location Router::cheapest(const Side& side, const RouteRequest& request, int from, Time now) {
   const int count = static_cast<int>(side.seats.size());
   Location best;
-  std::pair<double, double> least;  // by how much it misses, if it does, and what it costs
+  std::tuple<int, double, double, double, double, std::int64_t> least;
   for (int i = 0; i < count; ++i) {
     const Seat& seat = side.seats[(from + i) % count];
     if (!may(seat, request)) continue;
     const Location at{seat.pool, seat.instance, best_replica(seat, request)};
     const Forecast found = forecast(at, request, now);
-    const bool prompt = pools_[seat.pool].role != PoolRole::kDecode;
-    const Time per_token = strictest_tpot(seat, request.of->goal.tpot);
-    const ServiceGoal goal{prompt ? request.of->goal.ttft : Time{}, per_token};
-    const double miss = miss_of(goal, request.waited + found.first_token, found.per_token);
+    const Miss miss = this->miss(seat, request, found, now);
+    const int grade = miss.surely <= 1 ? 0 : miss.forecast <= 1 ? 1 : !miss.breaks ? 2 : 3;
     const double seconds = found.prompt_seconds + mean_output() * found.token_seconds;
     const double cost = seconds * (priced_ ? pools_[seat.pool].usd_per_second : 1);
-    const std::pair order(miss > 1 ? miss : 0, cost);
+    const double queue = request.of->goal.ttft.ns == 0 && found.queues ? found.first_token.seconds() : 0;
+    const std::tuple order(grade, grade > 0 ? miss.surely : 0, queue, cost, miss.surely,
+                           tokens_at(seat, at.replica, request));
     if (best.pool >= 0 && order >= least) continue;
     best = at;
     least = order;

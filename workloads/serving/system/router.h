@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "workloads/serving/system/forecast.h"
+#include "workloads/serving/system/forecast_margin.h"
 #include "workloads/serving/system/instance.h"
 #include "workloads/serving/system/request_class.h"
 #include "workloads/serving/system/service_policies.h"
@@ -65,9 +66,13 @@ class Router {
   void arrived(Time now);
   // A request goes to where it was routed: for its prompt, and on to where it decodes.
   void routed(const Location& at, const RouteRequest& request);
-  void decodes(const Location& at, const RequestClass& of) { ++of_class(at, of); }
+  void decodes(const Location& at, const RequestClass& of);
   void left(const Location& at, const RequestClass& of) { --of_class(at, of); }
-  void finished(std::int64_t output);
+  void generated(std::int64_t tokens) { generated_ += tokens; }
+  void finished() { ++finished_; }
+  // What came of forecasts: the margins of later ones.
+  void first_token(std::int32_t pool, const RequestClass& of, Time came, Time forecast, Time now);
+  void per_token(std::int32_t pool, const RequestClass& of, Time came, Time forecast, Time now);
 
  private:
   struct Seat {
@@ -91,7 +96,20 @@ class Router {
   double arriving(std::int32_t pool, Time now);
   std::int64_t& of_class(const Location& at, const RequestClass& of);
   double prompt_share(const Location& at, Time now);
-  Time strictest_tpot(const Seat& seat, Time own) const;
+  double joining(const Location& at, Time now);
+  // What comes of promises' times over what is promised; 1 and below keeps them.
+  struct Miss {
+    double surely = 0;    // if forecasts fall short as they did
+    double forecast = 0;  // as they are
+    bool breaks = false;  // those of a class that is there would be kept if the request went elsewhere
+  };
+  Miss miss(const Seat& seat, const RouteRequest& request, const Forecast& found, Time now);
+  struct Margins {
+    ForecastMargin first_token, per_token;
+  };
+  Margins& margins(std::int32_t pool, const RequestClass& of) {
+    return margins_[pool * classes_.size() + (&of - classes_.data())];
+  }
 
   RouterPolicy policy_;
   std::vector<RoutedPool> pools_;
@@ -100,13 +118,16 @@ class Router {
   bool priced_ = true;
   bool forecasts_ = false;  // somebody asked for one
   Time began_ = kForever;
-  std::int64_t finished_ = 0, output_ = 0;
-  std::vector<std::int64_t> routed_;  // tokens of prompts, beside cached ones, by pool
-  std::vector<RecentRate> arriving_;  // the same, lately
+  std::int64_t finished_ = 0, generated_ = 0;  // requests, tokens
+  std::vector<std::int64_t> routed_;           // tokens of prompts, beside cached ones, by pool
+  std::vector<RecentRate> arriving_;           // the same, lately
   const std::vector<RequestClass>& classes_;
   std::vector<std::size_t> first_;                   // of a pool's instances, among all
   std::vector<std::vector<std::int64_t>> by_class_;  // requests that decode or will, by instance
   std::vector<RecentRate> prompt_time_;              // that an instance spends on prompts, a second
+  std::vector<std::int64_t> joined_;                 // requests that were to decode, by instance
+  std::vector<RecentRate> joining_;                  // the same, lately
+  std::vector<Margins> margins_;                     // by pool and class
 };
 
 }  // namespace moebius

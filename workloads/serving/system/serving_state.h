@@ -43,7 +43,8 @@ struct LiveRequest {
   Location prefill, decode;
   std::vector<kv::BlockHash> blocks;  // of its prompt; the last one may be partial
   std::int64_t block_tokens = 0;
-  Time forecast;            // of its first token, where it was admitted by one
+  Time forecast;        // of its first token, where it was admitted by one
+  Time token_forecast;  // of each further one, where the router goes by forecasts
 };
 
 // A replica's port: what it sends and takes in goes one after the other.
@@ -114,6 +115,9 @@ struct ServingSystem::State {
   void take_in(std::int32_t id);
   void enqueue(std::int32_t id);
   void first_token(std::int32_t id, Time shown);
+  Time way_back(const Location& at) const;
+  void learn_first_token(std::int32_t id);
+  void learn_per_token(std::int32_t id);
   void finish(std::int32_t id);
   void hand_over(std::int32_t id);
   void start_transfers(const Location& at);

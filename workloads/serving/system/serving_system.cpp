@@ -71,6 +71,7 @@ void ServingSystem::State::end_iteration(std::int32_t index) {
   outcome.clear();
   instance(at).end(now, outcome);
   metrics.tokens(outcome.gaps);
+  router->generated(outcome.tokens);
   const Time shown = instance(at).shown();
   for (const std::int32_t id : outcome.prefilled) first_token(id, shown);
   if (pool_of(at).wan) show_tokens(at);
@@ -107,15 +108,40 @@ void ServingSystem::State::first_token(std::int32_t id, Time shown) {
   }
   request.moments.first_token = request.moments.handed_over = shown;
   request.prefilled = now;
-  if (request.forecast.ns > 0) forecasts.add(request.forecast, shown - request.moments.arrival);
+  if (request.forecast.ns > 0)
+    forecasts.add(request.forecast, shown + way_back(request.prefill) - request.moments.arrival);
+  if (!rules.transfer.brings_first_token) learn_first_token(id);
   if (!only_prefills && pool_of(request.prefill).role == PoolRole::kPrefill && request.moments.output > 1)
     hand_over(id);
+}
+
+Time ServingSystem::State::way_back(const Location& at) const {
+  return pool_of(at).wan ? pool_of(at).wan->latency : Time{};
+}
+
+// Whoever goes by forecasts learns what became of them.
+void ServingSystem::State::learn_first_token(std::int32_t id) {
+  const LiveRequest& request = live[id];
+  if (rules.router != RouterPolicy::kSlaAware || request.forecast.ns == 0) return;
+  const RequestMoments& moments = request.moments;
+  const Time came = moments.first_token + way_back(request.prefill) - moments.arrival;
+  router->first_token(request.prefill.pool, rules.classes[moments.service_class], came, request.forecast,
+                      now);
+}
+
+void ServingSystem::State::learn_per_token(std::int32_t id) {
+  const RequestMoments& moments = live[id].moments;
+  if (live[id].token_forecast.ns == 0 || moments.output < 2) return;
+  const Time came{(moments.last_token - moments.first_token).ns / (moments.output - 1)};
+  router->per_token(live[id].decode.pool, rules.classes[moments.service_class], came, live[id].token_forecast,
+                    now);
 }
 
 void ServingSystem::State::finish(std::int32_t id) {
   LiveRequest& request = live[id];
   request.moments.last_token = last_token = now;
-  router->finished(request.moments.output);
+  router->finished();
+  learn_per_token(id);
   router->left(request.decode, rules.classes[request.moments.service_class]);
   pools[request.prefill.pool].tokens[request.moments.service_class].input += request.moments.input;
   pools[request.decode.pool].tokens[request.moments.service_class].output += request.moments.output;

@@ -68,6 +68,29 @@ class SpreadArrivals : public TrafficStream {
   Time distance_;
 };
 
+// A table of columns alone is as empty as an empty file.
+class WithRequests : public TrafficStream {
+ public:
+  WithRequests(std::unique_ptr<TrafficStream> rows, std::string path)
+      : rows_(std::move(rows)), path_(std::move(path)) {}
+
+  bool next(TrafficRequest& request) override {
+    const bool found = rows_->next(request);
+    if (!found && !any_) throw input_error(path_ + ": the trace holds no requests");
+    any_ = true;
+    return found;
+  }
+
+ private:
+  std::unique_ptr<TrafficStream> rows_;
+  std::string path_;
+  bool any_ = false;
+};
+
+std::unique_ptr<TrafficStream> with_requests(std::unique_ptr<TrafficStream> rows, const std::string& path) {
+  return std::make_unique<WithRequests>(std::move(rows), path);
+}
+
 }  // namespace
 
 std::unique_ptr<TrafficStream> open_trace(const TraceFile& file) {
@@ -86,9 +109,9 @@ std::unique_ptr<TrafficStream> open_trace(const TraceFile& file) {
     case TraceFormat::kDynamo:
       return read_dynamo(std::move(lines));
     case TraceFormat::kAzure:
-      return read_azure(std::move(lines));
+      return with_requests(read_azure(std::move(lines)), file.path);
     case TraceFormat::kBurstGpt:
-      return read_burstgpt(std::move(lines));
+      return with_requests(read_burstgpt(std::move(lines)), file.path);
   }
   return nullptr;
 }

@@ -39,6 +39,9 @@ int place_fragmented(const PlaceArguments& arguments, const ChosenExecutor& exec
 int place(const PlaceArguments& arguments, const ChosenExecutor& executor) {
   if (arguments.scenario.empty() == !arguments.fragmented)
     throw input_error("place: expected either a scenario or --fragmented COUNT");
+  if (arguments.fragmented && !arguments.out.empty())
+    throw input_error(
+        "place: --out keeps the placement of one scenario: expected a scenario, found --fragmented");
   if (arguments.fragmented) return place_fragmented(arguments, executor);
   const Library library(*executor.data);
   const PlacementStudy study =

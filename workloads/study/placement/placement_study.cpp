@@ -30,6 +30,11 @@ double step_seconds(Document document, const std::vector<std::int32_t>& device_o
 
 // As it is without a placement of its own: what it sends does not depend on where it stands.
 Job naive_job(Document document, const PlacingRequest& request) {
+  // Other kinds have no plan to change.
+  const Value* kind = document.root.kind == Value::Kind::kObject ? document.root.find("kind") : nullptr;
+  if (kind != nullptr && kind->text != to_string(ScenarioKind::kTraining))
+    throw input_error(
+        fmt::format("{}: expected a training scenario to place, found {}", document.file, kind->excerpt()));
   set_at_pointer(document, kOrder, "\"naive\"");
   set_at_pointer(document, kRanks, "\"\"");
   Job job = read_job(std::move(document), request.changes, request.library);

@@ -134,7 +134,7 @@ class OverlapWriter {
         if (is_communication(piece.kind)) {
           constexpr int kMatchBits = 23;  // of the rendezvous keys of a builder: phase and count
           piece.match += static_cast<std::uint32_t>(c) << kMatchBits;
-          piece.units = kCopyEngines;
+          piece.units = piece.kind == OpKind::kReduceScatter ? kPushKernels : kCopyEngines;
           piece.payload = piece.payload * (static_cast<double>(last - first) / static_cast<double>(own));
         }
         emit(piece, whole_.ops[i]);

@@ -1,0 +1,30 @@
+// Folding: whose wires stand for whose. Those of the device of a class's representative do for those of the
+// devices of all its ranks.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "hw/cluster.h"
+#include "workloads/schedule/layout.h"
+
+namespace moebius {
+
+class StandIns {
+ public:
+  StandIns() = default;
+  StandIns(const Fabric& fabric, const Layout& layout);
+
+  bool folded() const { return folded_; }
+  // The device itself where its rank represents a class or where it holds none.
+  int of(int device) const { return of_device_[device]; }
+  // So many wires are simulated as this one. What belongs to no device is simulated by itself.
+  double times(WireId wire) const;
+
+ private:
+  std::vector<std::int32_t> of_device_;
+  std::vector<double> devices_, nics_;  // that a device, or the NIC named by it, stands for
+  bool folded_ = false;
+};
+
+}  // namespace moebius
