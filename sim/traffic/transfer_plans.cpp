@@ -279,6 +279,7 @@ TransferPlan TransferPlans::without_library(const Op& op, CollectiveQuery& query
     step.latency += chip.kernel_floor.seconds();
     step.alone += chip.kernel_floor.seconds();
   }
+  if (plan.flowing() > 0) plan.memory_bytes = bytes_of_transfer(query.kind, query.bytes, sites.size());
   if (op.units == kPushKernels) plan.cores = static_cast<std::int16_t>(cores_of_push_kernels(chip));
   return plan;
 }
