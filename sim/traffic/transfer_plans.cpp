@@ -207,7 +207,8 @@ TransferPlan TransferPlans::collective(const Op& op, const Key& key, const Group
   choice.automatic = op.algorithm == Algorithm::kAuto;
   if (const auto known = decided_.find(key); known != decided_.end()) query.algorithm = known->second;
   TransferPlan plan;
-  if (query.algorithm != Algorithm::kAuto) {
+  bool by_structure = query.algorithm != Algorithm::kAuto;
+  if (by_structure) {
     plan = steps_of(collective_traffic(query, sites, sites_.fabric()), sites);
   } else if (op.units < 0) {
     plan = without_library(op, query, sites, choice);
@@ -219,9 +220,13 @@ TransferPlan TransferPlans::collective(const Op& op, const Key& key, const Group
     plan = fastest(query, sites, choice);
     if (decided_.size() >= kMostDecided) decided_.clear();
     if (query.algorithm != Algorithm::kAuto) decided_[key] = query.algorithm;
+    by_structure = true;
   }
-  if (op.units == 0 && plan.cores == 0 && cluster_.collectives != CollectiveSource::kStructure)
+  // Decided before or now, the kernels are a library's all the same.
+  if (by_structure && op.units == 0 && op.algorithm == Algorithm::kAuto &&
+      cluster_.collectives != CollectiveSource::kStructure)
     plan.cores = static_cast<std::int16_t>(cores_of_members(query, sites, cluster_));
+  if (!cluster_.channels_hold_cores) plan.cores = 0;
   if (key.pairs != nullptr && !plan.steps.empty())
     plan.slowest = static_cast<std::int16_t>(builder_.busiest_member(sites));
   choice.chosen.algorithm = query.algorithm;

@@ -58,7 +58,7 @@ TEST_CASE("the engine around iterations needs iterations that are timed on a gri
              Catch::Contains("/workload/users: users who ask again are" + timed));
   CHECK_THAT(full("/plan/scheduler/batching", "mixed"),
              Catch::Contains("/plan/scheduler/batching: prompts beside decoding are" + timed));
-  CHECK_THAT(full("/plan/decode/speculative", R"({"mtp": 1, "acceptance": 0.8, "model": "qwen3-0.6b"})"),
+  CHECK_THAT(full("/plan/decode/speculative", R"({"mtp": 1, "acceptance": 0.8, "model": "qwen3-8b"})"),
              Catch::Contains("/plan/decode/speculative: guesses are" + timed));
   // Where it is not said, such a batch is timed.
   CHECK(refusal(kSmall, {{"/plan/scheduler/policy", "slots"}}).empty());
