@@ -78,10 +78,6 @@ struct Cluster {
   std::vector<PartHealth> damaged = {};  // parts of the fabric that are broken or slowed from the start
   bool ports_may_fail = false;           // parts will break while a run goes on
   CollectiveSource collectives = CollectiveSource::kStructure;
-  // Collectives of training hold cores. Those of services do not: what decodes waits for them in turn, and
-  // kernels that post with every core of a chip would wait for the cores of a collective that waits for who
-  // is behind them.
-  bool channels_hold_cores = true;
   bool copy_engines = false;      // gather and exchange inside a scale-up domain, so that these hold no cores
   SpeedVariation variation = {};  // of devices of one kind
   std::optional<Loader> loader = {};  // none: batches are there

@@ -1,7 +1,6 @@
 #include "sim/chips.h"
 
 #include <algorithm>
-#include <utility>
 
 #include <fmt/format.h>
 
@@ -32,47 +31,57 @@ Chips::CorePool& Chips::pool(int chip, bool communication) {
   return communication && c.independent ? c.general : c.cores;
 }
 
-int Chips::most_cores(int chip, bool communication) const {
-  return pool(chip, communication).total;
-}
-
 // Cores that an op takes now, or -1 when they are not free.
-int Chips::wanted(const CorePool& pool, int units) {
+int Chips::wanted(const CorePool& pool, int units, Use use) {
+  const int left = pool.total - pool.communicating;
+  if (use == Use::kPosting) return left > 0 && left <= pool.free ? left : -1;
   if (units == 0) return pool.free > 0 ? pool.free : -1;
-  const int cores = units > 0 ? units : pool.total + units;
+  int cores = units > 0 ? units : pool.total + units;
   CHECK(cores > 0 && cores <= pool.total, fmt::format("units={} of {} cores", units, pool.total));
-  return cores <= pool.free ? cores : -1;
+  if (units < 0) cores = std::min(cores, left);
+  return cores > 0 && cores <= pool.free ? cores : -1;
 }
 
-int Chips::take(int chip, std::int32_t holder, int units, bool communication) {
+void Chips::grant(CorePool& pool, int cores, Use use) {
+  pool.free -= cores;
+  if (use == Use::kCommunication) pool.communicating += cores;
+}
+
+int Chips::take(int chip, std::int32_t holder, int units, Use use) {
+  const bool communication = use != Use::kCompute;
   CorePool& from = pool(chip, communication);
-  if (communication && (units == 0 || from.total == 0)) return 0;
+  if (communication && (from.total == 0 || (use == Use::kCommunication && units == 0))) return 0;
   if (units < 0 && chips_[chip].independent) units = 0;  // communication holds cores of its own
-  const int cores = from.queue.empty() ? wanted(from, units) : -1;
+  const int cores = from.queue.empty() ? wanted(from, units, use) : -1;
   if (cores < 0) {
-    from.queue.push_back({holder, units});
+    from.queue.push_back({holder, units, use});
   } else {
-    from.free -= cores;
+    grant(from, cores, use);
   }
   return cores;
 }
 
-void Chips::release(int chip, int cores, bool communication, std::vector<Grant>& grants) {
-  CorePool& to = pool(chip, communication);
-  to.free += cores;
-  CHECK(to.free <= to.total, fmt::format("{} of {} cores free", to.free, to.total));
+void Chips::release(int chip, int cores, Use use, std::vector<Grant>& grants) {
+  CorePool& to = pool(chip, use != Use::kCompute);
+  grant(to, -cores, use);
+  CHECK(to.free <= to.total && to.communicating >= 0, fmt::format("{} of {} cores free", to.free, to.total));
   while (!to.queue.empty()) {
-    const int granted = wanted(to, to.queue.front().cores);
+    const Waiting& first = to.queue.front();
+    const int granted = wanted(to, first.units, first.use);
     if (granted < 0) return;
-    to.free -= granted;
-    grants.push_back({to.queue.front().holder, granted});
+    grant(to, granted, first.use);
+    grants.push_back({first.holder, granted});
     to.queue.pop_front();
   }
 }
 
-int Chips::take_more(int chip) {
+int Chips::take_more(int chip, int units, int cores) {
   CorePool& from = pool(chip, false);
-  return from.queue.empty() ? std::exchange(from.free, 0) : 0;
+  if (!from.queue.empty() || units > 0) return 0;
+  const bool all = units == 0 || chips_[chip].independent;
+  const int more = all ? from.free : std::clamp(from.total + units - cores, 0, from.free);
+  from.free -= more;
+  return more;
 }
 
 void Chips::start(const ComputeWork& work, Time now) {

@@ -31,18 +31,20 @@ class Chips {
   // `pace`: how fast it computes against its kind.
   int add(const Accelerator& accelerator, double pace = 1);
 
-  // Most cores that communication (else compute) can hold on a chip. Chips with independent engines keep
-  // `general_cores` for communication; where these are not counted it takes none.
-  int most_cores(int chip, bool communication) const;
+  // Who asks for cores: what computes, communication, or a kernel that posts messages with all cores that
+  // communication leaves. Communication may hold its own until who waits behind others has come, so that
+  // nobody waits for them but other communication.
+  enum class Use : std::uint8_t { kCompute, kCommunication, kPosting };
 
-  // Cores for an op, see Op::units: those granted, or -1 when the op was queued behind what came earlier.
-  // Communication with `units` 0 needs none and never waits.
-  int take(int chip, std::int32_t holder, int units, bool communication);
+  // Cores for an op, see Op::units (of posting none is said): those granted, or -1 when the op was queued
+  // behind what came earlier. Communication with `units` 0 needs none and never waits; chips with independent
+  // engines keep `general_cores` for it, and where these are not counted it takes none.
+  int take(int chip, std::int32_t holder, int units, Use use);
   // Gives cores back; appends who gets theirs now, first come, first served.
-  void release(int chip, int cores, bool communication, std::vector<Grant>& grants);
-  // For an op that computes with all cores that were free: those that are free now, unless others wait for
-  // them.
-  int take_more(int chip);
+  void release(int chip, int cores, Use use, std::vector<Grant>& grants);
+  // For an op of so many units that computes with `cores`: those that have become free since, as far as it
+  // asks for them and unless others wait.
+  int take_more(int chip, int units, int cores);
   // Nothing runs there and nothing waits for its cores.
   bool is_idle(int chip) const {
     const Chip& c = chips_[chip];
@@ -63,9 +65,15 @@ class Chips {
   std::int32_t pop_finished(Time now) { return next_event() > now ? kNobody : pop_due(now); }
 
  private:
+  struct Waiting {
+    std::int32_t holder = 0;
+    int units = 0;
+    Use use = Use::kCompute;
+  };
   struct CorePool {
     int total = 0, free = 0;
-    std::deque<Grant> queue;  // `cores` is Op::units here
+    int communicating = 0;  // held by communication
+    std::deque<Waiting> queue;
   };
   struct Chip {
     CorePool cores, general;
@@ -89,7 +97,8 @@ class Chips {
 
   const CorePool& pool(int chip, bool communication) const;
   CorePool& pool(int chip, bool communication);
-  static int wanted(const CorePool& pool, int units);
+  static int wanted(const CorePool& pool, int units, Use use);
+  static void grant(CorePool& pool, int cores, Use use);
   std::int32_t pop_due(Time now);
   bool ends_before(std::int32_t slot, std::int32_t other) const {
     const Running &a = running_[slot], &b = running_[other];

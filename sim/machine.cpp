@@ -194,7 +194,9 @@ void Machine::start_ready() {
     lane.op = first.op;
     const OpUse& op = use_on(lane);
     const int chip = chip_of_class_[live_on(lane).rank_class];
-    const int cores = chips_.take(chip, first.lane, units_of(lane), op.communicates || op.on_host);
+    const int cores =
+        chips_.take(chip, first.lane, units_of(lane),
+                    op.communicates || op.on_host ? Chips::Use::kCommunication : Chips::Use::kCompute);
     if (cores >= 0) hold(first.lane, cores);
   }
 }
@@ -272,7 +274,7 @@ void Machine::finish(std::int32_t index) {
   ++events_;
   report(lane, live);
   const bool alone = ready_.empty() && chips_.is_idle(chip);
-  if (!alone) release_cores(lane, live);
+  if (!alone) release_cores(lane, live, use_of(lane, live));
   if (lane.cost == nullptr) {
     lane.lag = {};
     if (!governors_.empty()) draw_for_transfer(lane, live);
@@ -303,7 +305,7 @@ void Machine::finish(std::int32_t index) {
     lane.op = use.lane_ops[index % kNumLanes][lane.cursor];
     return hold(index, lane.cores);
   }
-  if (alone) release_cores(lane, live);
+  if (alone) release_cores(lane, live, use_of(lane, live));
   offer(index);
   if (live.ops_left == 0) complete(slot);
 }

@@ -14,25 +14,28 @@ int Machine::units_of(const LaneState& lane) {
                        : live_on(lane).as_class->communication_cores(lane.op, plans_);
 }
 
-void Machine::release_cores(const LaneState& lane, const Live& live) {
+Chips::Use Machine::use_of(const LaneState& lane, const Live& live) {
+  return live.use->ops[lane.op].communicates ? Chips::Use::kCommunication : Chips::Use::kCompute;
+}
+
+void Machine::release_cores(const LaneState& lane, const Live& live, Chips::Use use) {
   if (lane.cores == 0) return;
   grants_.clear();
-  const bool communicates = live.use->ops[lane.op].communicates;
-  chips_.release(chip_of_class_[live.rank_class], lane.cores, communicates, grants_);
+  chips_.release(chip_of_class_[live.rank_class], lane.cores, use, grants_);
   if (!grants_.empty()) {
     const std::vector<Chips::Grant> granted = grants_;
     for (const Chips::Grant& grant : granted) hold(grant.holder, grant.cores);
   }
-  if (communicates && !chips_shared_) spread(live.rank_class);
+  if (use != Chips::Use::kCompute && !chips_shared_) spread(live.rank_class);
 }
 
 // The rest of a kernel goes to all cores that it finds free, also to those that communication leaves while it
 // runs.
 void Machine::spread(std::int32_t rank_class) {
   LaneState& lane = lane_of(rank_class, Lane::kCompute);
-  if (!lane.busy || lane.cores == 0 || lane.cost == nullptr || use_on(lane).units != 0) return;
+  if (!lane.busy || lane.cores == 0 || lane.cost == nullptr) return;
   const int chip = chip_of_class_[rank_class];
-  const int more = chips_.take_more(chip);
+  const int more = chips_.take_more(chip, use_on(lane).units, lane.cores);
   if (more == 0) return;
   lane.cores += more;
   const OpCost& cost = live_on(lane).as_class->cost(lane.op, lane.cores);

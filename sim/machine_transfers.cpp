@@ -105,7 +105,7 @@ void Machine::post_on_chips(std::int32_t slot) {
     LaneState& lane = lanes_[index];
     if (lane.cores > 0) continue;
     const int chip = chip_of_class_[live_on(lane).rank_class];
-    const int cores = chips_.take(chip, index, chips_.most_cores(chip, true), true);
+    const int cores = chips_.take(chip, index, 0, Chips::Use::kPosting);
     if (cores == 0) continue;  // nobody counts those that it would take
     lane.meeting = slot;
     ++meeting.parts;
@@ -129,7 +129,7 @@ void Machine::post(std::int32_t index, int cores) {
 void Machine::end_posting(std::int32_t index) {
   LaneState& lane = lanes_[index];
   const std::int32_t meeting = std::exchange(lane.meeting, -1);
-  release_cores(lane, live_on(lane));
+  release_cores(lane, live_on(lane), Chips::Use::kPosting);
   lane.cores = 0;
   end_part(meeting);
 }

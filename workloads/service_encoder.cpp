@@ -13,7 +13,6 @@ std::unique_ptr<Job> job_on(const Scenario& whole, int pool) {
   job->scenario.cluster =
       build_cluster({cluster.pools[pool]}, cluster.fabric.spec(), Place{whole.file, "/cluster/pools"});
   job->scenario.cluster->collectives = cluster.collectives;
-  job->scenario.cluster->channels_hold_cores = cluster.channels_hold_cores;
   job->scenario.cluster->copy_engines = cluster.copy_engines;
   job->scenario.cluster->launch = cluster.launch;
   job->is_phase = true;

@@ -39,7 +39,6 @@ Scenario alone(const Scenario& whole, const ServicePhase& phase) {
   scenario.cluster =
       build_cluster(std::move(pools), cluster.fabric.spec(), Place{whole.file, "/cluster/pools"});
   scenario.cluster->collectives = cluster.collectives;
-  scenario.cluster->channels_hold_cores = cluster.channels_hold_cores;
   scenario.cluster->copy_engines = cluster.copy_engines;
   scenario.cluster->launch = cluster.launch;
   scenario.cluster->variation = cluster.variation;

@@ -226,7 +226,6 @@ TransferPlan TransferPlans::collective(const Op& op, const Key& key, const Group
   if (by_structure && op.units == 0 && op.algorithm == Algorithm::kAuto &&
       cluster_.collectives != CollectiveSource::kStructure)
     plan.cores = static_cast<std::int16_t>(cores_of_members(query, sites, cluster_));
-  if (!cluster_.channels_hold_cores) plan.cores = 0;
   if (key.pairs != nullptr && !plan.steps.empty())
     plan.slowest = static_cast<std::int16_t>(builder_.busiest_member(sites));
   choice.chosen.algorithm = query.algorithm;

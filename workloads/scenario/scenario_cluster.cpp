@@ -133,7 +133,6 @@ void read_cluster(Section section, Scenario& scenario, const Catalog* catalog) {
   scenario.cluster = build_cluster(std::move(pools), spec, place);
   set_failed(failed, *scenario.cluster);
   scenario.cluster->collectives = collectives;
-  scenario.cluster->channels_hold_cores = !serving;
   scenario.cluster->copy_engines = copy_engines;
   scenario.cluster->launch = launch;
   scenario.cluster->variation = variation;

@@ -16,6 +16,8 @@ Accelerator chip_with(int cores, int general = 0, bool independent = false) {
   return chip;
 }
 
+using Use = Chips::Use;
+
 constexpr Time kSecond{1'000'000'000};
 
 }  // namespace
@@ -23,22 +25,22 @@ constexpr Time kSecond{1'000'000'000};
 TEST_CASE("cores: so many, all that are free, all but so many") {
   Chips chips;
   const int chip = chips.add(chip_with(100));
-  REQUIRE(chips.take(chip, 1, 20, true) == 20);
-  REQUIRE(chips.take(chip, 2, 0, false) == 80);
+  REQUIRE(chips.take(chip, 1, 20, Use::kCommunication) == 20);
+  REQUIRE(chips.take(chip, 2, 0, Use::kCompute) == 80);
   REQUIRE(chips.held(chip) == 100);
   std::vector<Chips::Grant> grants;
-  chips.release(chip, 80, false, grants);
-  REQUIRE(chips.take(chip, 3, -20, false) == 80);
+  chips.release(chip, 80, Use::kCompute, grants);
+  REQUIRE(chips.take(chip, 3, -20, Use::kCompute) == 80);
 }
 
 TEST_CASE("an op that needs more than is free waits, and later ones wait behind it") {
   Chips chips;
   const int chip = chips.add(chip_with(100));
-  REQUIRE(chips.take(chip, 1, 60, false) == 60);
-  REQUIRE(chips.take(chip, 2, 50, false) == -1);
-  REQUIRE(chips.take(chip, 3, 10, false) == -1);  // 40 are free, but holder 2 was first
+  REQUIRE(chips.take(chip, 1, 60, Use::kCompute) == 60);
+  REQUIRE(chips.take(chip, 2, 50, Use::kCompute) == -1);
+  REQUIRE(chips.take(chip, 3, 10, Use::kCompute) == -1);  // 40 are free, but holder 2 was first
   std::vector<Chips::Grant> grants;
-  chips.release(chip, 60, false, grants);
+  chips.release(chip, 60, Use::kCompute, grants);
   REQUIRE(grants.size() == 2);
   REQUIRE(grants[0].holder == 2);
   REQUIRE(grants[0].cores == 50);
@@ -50,21 +52,40 @@ TEST_CASE("communication takes compute cores on a GPU, general cores where engin
   Chips chips;
   const int gpu = chips.add(chip_with(100)), apart = chips.add(chip_with(64, 8, true)),
             uncounted = chips.add(chip_with(64, 0, true));
-  chips.take(gpu, 1, 20, true);
-  REQUIRE(chips.take(gpu, 2, 0, false) == 80);
-  REQUIRE(chips.take(apart, 3, 8, true) == 8);
-  REQUIRE(chips.take(apart, 4, 0, false) == 64);
-  REQUIRE(chips.take(apart, 5, 1, true) == -1);
-  REQUIRE(chips.take(uncounted, 6, 20, true) == 0);
-  REQUIRE(chips.most_cores(uncounted, true) == 0);
+  chips.take(gpu, 1, 20, Use::kCommunication);
+  REQUIRE(chips.take(gpu, 2, 0, Use::kCompute) == 80);
+  REQUIRE(chips.take(apart, 3, 8, Use::kCommunication) == 8);
+  REQUIRE(chips.take(apart, 4, 0, Use::kCompute) == 64);
+  REQUIRE(chips.take(apart, 5, 1, Use::kCommunication) == -1);
+  REQUIRE(chips.take(uncounted, 6, 20, Use::kCommunication) == 0);
+  REQUIRE(chips.take(uncounted, 7, 0, Use::kPosting) == 0);
 }
 
 TEST_CASE("compute leaves cores to communication only where they are the same ones") {
   Chips chips;
   const int gpu = chips.add(chip_with(100)), apart = chips.add(chip_with(24, 48, true));
-  REQUIRE(chips.take(gpu, 1, -24, false) == 76);
-  REQUIRE(chips.take(apart, 2, -24, false) == 24);
-  REQUIRE(chips.take(apart, 3, 24, true) == 24);
+  REQUIRE(chips.take(gpu, 1, -24, Use::kCompute) == 76);
+  REQUIRE(chips.take(apart, 2, -24, Use::kCompute) == 24);
+  REQUIRE(chips.take(apart, 3, 24, Use::kCommunication) == 24);
+}
+
+// Who waits for cores that communication holds may be the one that it waits for, through others.
+TEST_CASE("posting and what leaves cores to communication wait for what computes, not for communication") {
+  Chips chips;
+  const int gpu = chips.add(chip_with(100));
+  REQUIRE(chips.take(gpu, 1, 24, Use::kCommunication) == 24);
+  REQUIRE(chips.take(gpu, 2, -20, Use::kCompute) == 76);
+  REQUIRE(chips.take(gpu, 3, 0, Use::kPosting) == -1);
+  std::vector<Chips::Grant> grants;
+  chips.release(gpu, 76, Use::kCompute, grants);
+  REQUIRE(grants.size() == 1);
+  REQUIRE(grants[0].cores == 76);
+  grants.clear();
+  chips.release(gpu, 76, Use::kPosting, grants);
+  REQUIRE(chips.take(gpu, 4, -20, Use::kCompute) == 76);
+  chips.release(gpu, 24, Use::kCommunication, grants);
+  REQUIRE(chips.take_more(gpu, -20, 76) == 4);  // as far as it asks
+  REQUIRE(chips.held(gpu) == 80);
 }
 
 // Two ops, each 1 s alone and 400 B: together they ask for 800 of 500 B/s, so both run at 5/8: 1.6 s.
