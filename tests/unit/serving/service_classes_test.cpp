@@ -179,14 +179,24 @@ TEST_CASE("on equal pools without load every router gives the latencies of takin
   }
 }
 
+namespace {
+
+// By forecasts, at twelve times the price.
+SystemRules cheap_and_dear(LinearCost& cheap, LinearCost& dear) {
+  SystemRules rules;
+  rules.router = RouterPolicy::kSlaAware;
+  rules.pools = {pool_of(PoolRole::kBoth, cheap, 1), pool_of(PoolRole::kBoth, dear, 1)};
+  rules.pools[0].usd_per_second = 1;
+  rules.pools[1].usd_per_second = 12;
+  return rules;
+}
+
+}  // namespace
+
 TEST_CASE("the cheapest pool that keeps the promise is taken and the dear one only where it would miss") {
   // A prompt takes 7.4 ms on the slow pool and 2.1 ms on the fast one, at three times the price.
   LinearCost slow(1000, 10), fast(500, 2.5);
-  SystemRules rules;
-  rules.router = RouterPolicy::kSlaAware;
-  rules.pools = {pool_of(PoolRole::kBoth, slow, 1), pool_of(PoolRole::kBoth, fast, 1)};
-  rules.pools[0].usd_per_second = 1;
-  rules.pools[1].usd_per_second = 12;
+  SystemRules rules = cheap_and_dear(slow, fast);
   const Asked asked{.requests = 50, .gap = {100'000'000}};
   rules.classes = {promised(0.01)};
   CHECK(outputs(run(rules, asked), 1) == 0);
@@ -198,11 +208,7 @@ TEST_CASE("the cheapest pool that keeps the promise is taken and the dear one on
 
 TEST_CASE("under load the dear pool takes what would be late on the cheap one") {
   LinearCost slow(1000, 10), fast(500, 2.5);
-  SystemRules rules;
-  rules.router = RouterPolicy::kSlaAware;
-  rules.pools = {pool_of(PoolRole::kBoth, slow, 1), pool_of(PoolRole::kBoth, fast, 1)};
-  rules.pools[0].usd_per_second = 1;
-  rules.pools[1].usd_per_second = 12;
+  SystemRules rules = cheap_and_dear(slow, fast);
   rules.classes = {promised(0.02)};
   const Run both = run(rules, {.gap = {5'000'000}});
   CHECK(outputs(both, 0) > 0);
@@ -214,11 +220,7 @@ TEST_CASE("under load the dear pool takes what would be late on the cheap one") 
 // ms.
 TEST_CASE("who is promised nothing goes where it is cheapest until there is a queue") {
   LinearCost slow(1000, 10), fast(500, 2.5);
-  SystemRules rules;
-  rules.router = RouterPolicy::kSlaAware;
-  rules.pools = {pool_of(PoolRole::kBoth, slow, 1), pool_of(PoolRole::kBoth, fast, 1)};
-  rules.pools[0].usd_per_second = 1;
-  rules.pools[1].usd_per_second = 12;
+  SystemRules rules = cheap_and_dear(slow, fast);
   const Run both = run(rules, {.gap = {5'000'000}});
   CHECK(outputs(both, 0) > outputs(both, 1));
   CHECK(outputs(both, 1) > 0);
