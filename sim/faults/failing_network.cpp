@@ -47,6 +47,7 @@ class FailingNetwork : public Network {
         log_(parts.log),
         fabric_(parts.cluster.fabric),
         whole_(fabric_, parts.cluster.damaged),
+        adaptive_(fabric_.spec().routing == Routing::kAdaptive),
         paths_(parts.cluster, parts.seed),
         outages_(fabric_, parts.plan.failover),
         changes_(changes_of(parts.occurrences, parts.plan.failover)) {}
@@ -60,7 +61,7 @@ class FailingNetwork : public Network {
     ++running.version;
     set_capacities(now);
     network_->start(transfer, step, id, now);
-    if (!outages_.none()) look_at(transfer, now);
+    if (!outages_.none()) look_at(transfer, now, slowed_ > 0);
   }
 
   Time next_event() override {
@@ -103,6 +104,7 @@ class FailingNetwork : public Network {
   void apply(const Change& change, Time now) {
     const std::int32_t number = change.number;
     PartHealth part = occurrences_[number].fault.part;
+    const bool levels = adaptive_ && part.capacity > 0;
     switch (change.kind) {
       case Change::Kind::kDetect:
         return log_.detected(number, now);
@@ -111,18 +113,20 @@ class FailingNetwork : public Network {
       case Change::Kind::kBegin:
         outages_.begin(number, part, now);
         log_.down(number, now);
+        slowed_ += levels ? 1 : 0;
         break;
       case Change::Kind::kEnd:
         outages_.end(number);
         log_.up(number, now);
         part.capacity = 1;
+        slowed_ -= levels ? 1 : 0;
         break;
     }
     paths_.set_health(part);
     num_set_ = 0;
     set_capacities(now);
     for (std::size_t i = 0; i < running_.size(); ++i)
-      if (running_[i].step != nullptr) look_at(static_cast<std::int32_t>(i), now);
+      if (running_[i].step != nullptr) look_at(static_cast<std::int32_t>(i), now, levels);
   }
 
   // Of wires that are new, or of all after a change.
@@ -155,18 +159,19 @@ class FailingNetwork : public Network {
     return false;
   }
 
-  // Its messages go on, wait or go around, as things are now.
-  void look_at(std::int32_t transfer, Time now) {
+  // Its messages go on, wait or go around, as things are now; what goes on may be levelled anew.
+  void look_at(std::int32_t transfer, Time now, bool levels = false) {
     Running& running = running_[transfer];
     if (running.moving) {
       running.moving->settle(network_->left(transfer, now));
     } else {
-      if (!running.step->parts || !any_broken(*running.step)) return;
+      if (!running.step->parts || !(levels || any_broken(*running.step))) return;
       const std::vector<double> left = network_->left(transfer, now);
       running.moving = std::make_unique<MovingStep>(*running.step, left, paths_, table_);
     }
     const Time next = choose_ways(*running.moving, now);
     ++running.version;
+    if (levels) running.moving->level();
     if (next != kForever) tries_.push({next, running.id, transfer, running.version});
     const bool any = running.moving->rebuild([&](std::int32_t wire) { return shares_of(wire) <= 0; });
     set_capacities(now);
@@ -225,6 +230,8 @@ class FailingNetwork : public Network {
   FaultLog& log_;
   const Fabric& fabric_;
   const PathHealth whole_;  // as it was when the run began
+  const bool adaptive_;
+  int slowed_ = 0;  // parts that are, for adaptive switches to level around
   FlowPaths paths_;
   Outages outages_;
   std::vector<Change> changes_;

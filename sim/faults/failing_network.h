@@ -3,7 +3,9 @@
 // finds around what is broken (FlowPaths), which are other ports, or other NICs of the two nodes with detours
 // inside these. That is Failover::in_collective after the pair of NICs first missed a packet, or when the
 // control plane has mitigated, or when the part is whole again. A step that begins later goes around at once
-// where its NICs know. What has once moved does not move back; steps that begin later do.
+// where its NICs know. What has once moved does not move back; steps that begin later do. Adaptive switches
+// see queues: when a part slows down or is itself again, what goes on between leaves is levelled anew at
+// once.
 //
 // Left out: messages that were under way in a switch when it broke are not sent twice; the receiver's part of
 // the agreement costs nothing beyond the time above.

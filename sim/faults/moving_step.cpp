@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "hw/error.h"
+#include "sim/traffic/path_balance.h"
 
 namespace moebius {
 namespace {
@@ -10,6 +11,17 @@ namespace {
 bool leaves_node(WireKind kind) {
   return kind != WireKind::kScaleUpOut && kind != WireKind::kScaleUpIn && kind != WireKind::kScaleUpPair &&
          kind != WireKind::kBoardOut && kind != WireKind::kBoardIn;
+}
+
+bool same_gates(const StepPart& a, const StepPart& b) {
+  return a.from == b.from && a.to == b.to && a.way.gates.sender == b.way.gates.sender &&
+         a.way.gates.receiver == b.way.gates.receiver;
+}
+
+double most_of(const std::map<int, double>& left) {
+  double most = 0;
+  for (const auto& [tier, bytes] : left) most = std::max(most, bytes);
+  return most;
 }
 
 std::vector<std::int32_t> wires_of(const FlowClass& flow) {
@@ -79,26 +91,80 @@ MovingStep::Part MovingStep::whole(const StepPart& part) const {
   return result;
 }
 
-std::vector<MovingStep::Part> MovingStep::moved(const Part& part, const std::vector<FlowPath>& ways) const {
-  std::map<int, double> left;  // by tier
-  const auto tier = [&](std::int32_t wire) { return wire < 0 ? wire : table_.kind(wire); };
+MovingStep::Tiers MovingStep::tiers_of(const Part& part) const {
+  Tiers left;
   for (const Part::Carry& carry : part.carries) {
-    double& most = left[tier(carry.wire)];
+    double& most = left[tier_of(carry.wire)];
     most = std::max(most, carry.bytes);
   }
+  return left;
+}
+
+std::vector<MovingStep::Part> MovingStep::spread(const StepPart& part, const Tiers& left,
+                                                 const std::vector<FlowPath>& ways) const {
+  const double most = most_of(left);
   std::vector<Part> parts;
   for (const FlowPath& way : ways) {
-    StepPart by = part.part;
+    StepPart by = part;
     by.way = way;
-    by.way.share *= part.part.way.share;
+    by.way.share *= part.way.share;
     Part new_part = whole(by);
     for (Part::Carry& carry : new_part.carries) {
-      const auto known = left.find(tier(carry.wire));
-      carry.bytes = way.share * (known == left.end() ? part.left() : known->second);
+      const auto known = left.find(tier_of(carry.wire));
+      carry.bytes = way.share * (known == left.end() ? most : known->second);
     }
     parts.push_back(std::move(new_part));
   }
   return parts;
+}
+
+std::vector<MovingStep::Part> MovingStep::moved(const Part& part, const std::vector<FlowPath>& ways) const {
+  return spread(part.part, tiers_of(part), ways);
+}
+
+bool MovingStep::between_leaves(const Part& part) const {
+  const auto [sender, receiver] = part.part.way.gates;
+  return !part.stalled && sender >= 0 && paths_.fabric().leaf_of(sender) != paths_.fabric().leaf_of(receiver);
+}
+
+// What a message has left over one pair of gates, of parts that stand side by side; the others stay.
+std::vector<MovingStep::Message> MovingStep::take_between_leaves() {
+  std::vector<Message> messages;
+  std::vector<Part> others;
+  for (Part& part : parts_) {
+    if (!between_leaves(part)) {
+      others.push_back(std::move(part));
+    } else if (messages.empty() || !same_gates(messages.back().part, part.part)) {
+      messages.push_back({part.part, tiers_of(part)});
+    } else {
+      messages.back().part.way.share += part.part.way.share;
+      for (const auto& [tier, bytes] : tiers_of(part)) messages.back().left[tier] += bytes;
+    }
+  }
+  parts_ = std::move(others);
+  return messages;
+}
+
+void MovingStep::level() {
+  const Fabric& fabric = paths_.fabric();
+  const std::vector<Message> messages = take_between_leaves();
+  std::vector<GateLoad> loads;
+  for (const Message& message : messages) {
+    const double bytes = most_of(message.left);
+    if (bytes > 0) loads.push_back({message.part.way.gates, bytes});
+  }
+  const auto shares = levelled_shares(loads, fabric, paths_);
+  for (const Message& message : messages) {
+    const Fabric::Gates by = message.part.way.gates;
+    const auto levelled = shares.find({fabric.leaf_of(by.sender), fabric.leaf_of(by.receiver)});
+    std::vector<FlowPath> ways;
+    if (levelled == shares.end()) {  // nothing of it is left
+      ways.push_back({by, message.part.way.path, 1});
+    } else {
+      for (const auto& [path, share] : levelled->second) ways.push_back({by, path, share});
+    }
+    for (Part& part : spread(message.part, message.left, ways)) parts_.push_back(std::move(part));
+  }
 }
 
 std::int32_t MovingStep::bundle(std::int32_t& known) {

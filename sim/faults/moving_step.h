@@ -46,6 +46,9 @@ class MovingStep {
   std::vector<WireId> way(const StepPart& part) const;
   // What the part has left, by these ways instead, which share it.
   std::vector<Part> moved(const Part& part, const std::vector<FlowPath>& ways) const;
+  // Spreads what parts that go on have left between two leaves over the paths between them anew, as adaptive
+  // switches do.
+  void level();
   // Makes step() of the parts; `broken` says which wires of the table stalled parts stand still on. Returns
   // false where nothing is left.
   bool rebuild(const std::function<bool(std::int32_t)>& broken);
@@ -66,6 +69,16 @@ class MovingStep {
   std::vector<std::int32_t> wires_of(const StepPart& part) const;
   std::vector<std::int32_t> crossing_wires(const StepPart& part) const;
   Part whole(const StepPart& part) const;
+  using Tiers = std::map<int, double>;  // bytes left, the most on any wire of the tier
+  Tiers tiers_of(const Part& part) const;
+  struct Message {
+    StepPart part;  // all its paths
+    Tiers left;
+  };
+  std::vector<Message> take_between_leaves();
+  int tier_of(std::int32_t wire) const { return wire < 0 ? wire : table_.kind(wire); }
+  std::vector<Part> spread(const StepPart& part, const Tiers& left, const std::vector<FlowPath>& ways) const;
+  bool between_leaves(const Part& part) const;
   std::int32_t bundle(std::int32_t& known);
   std::int32_t load_wire(const StepPart& part, std::int32_t wire, double bytes);
   std::int32_t load_crossing(const StepPart& part, double bytes);

@@ -194,7 +194,7 @@ std::map<std::pair<int, int>, PathShares> Balance::shares() const {
 
 std::map<std::pair<int, int>, PathShares> levelled_shares(const Traffic& traffic, const GroupSites& group,
                                                           const Fabric& fabric, FlowPaths& paths) {
-  Balance balance(fabric, paths);
+  std::vector<GateLoad> loads;
   std::vector<FlowPath> flows;
   paths.set_shares({});
   for (const Edge& edge : traffic.edges) {
@@ -202,8 +202,15 @@ std::map<std::pair<int, int>, PathShares> levelled_shares(const Traffic& traffic
     if (edge.from < 0 || edge.to < 0) continue;  // by a switch that reduces
     if (group.members[edge.from].node == group.members[edge.to].node || edge.bytes <= 0) continue;
     paths.choose(group.members[edge.from].device, group.members[edge.to].device, flows);
-    for (const FlowPath& flow : flows) balance.add(flow.gates, edge.bytes * flow.share);
+    for (const FlowPath& flow : flows) loads.push_back({flow.gates, edge.bytes * flow.share});
   }
+  return levelled_shares(loads, fabric, paths);
+}
+
+std::map<std::pair<int, int>, PathShares> levelled_shares(const std::vector<GateLoad>& loads,
+                                                          const Fabric& fabric, FlowPaths& paths) {
+  Balance balance(fabric, paths);
+  for (const GateLoad& load : loads) balance.add(load.gates, load.bytes);
   balance.level();
   return balance.shares();
 }

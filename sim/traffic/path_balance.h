@@ -4,6 +4,7 @@
 
 #include <map>
 #include <utility>
+#include <vector>
 
 #include "sim/traffic/flow_paths.h"
 #include "sim/traffic/sites.h"
@@ -15,6 +16,14 @@ namespace moebius {
 // bytes over capacity, on top of what the others put there, until nothing moves any more (within 0.1 %) or 50
 // turns are over.
 std::map<std::pair<int, int>, PathShares> levelled_shares(const Traffic& traffic, const GroupSites& group,
+                                                          const Fabric& fabric, FlowPaths& paths);
+
+// The same of messages between gates.
+struct GateLoad {
+  Fabric::Gates gates;
+  double bytes = 0;
+};
+std::map<std::pair<int, int>, PathShares> levelled_shares(const std::vector<GateLoad>& loads,
                                                           const Fabric& fabric, FlowPaths& paths);
 
 }  // namespace moebius

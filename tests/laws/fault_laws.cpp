@@ -111,8 +111,30 @@ TEST_CASE("a link that breaks in the middle of an all-to-all moves its bytes to 
   }
 }
 
-// As above, but the failover comes 10 ms after the break, when all other ports have long been idle: a third
-// of what was left on the broken one goes over each of them then.
+// As above, but at 1 ms the link keeps half: adaptive switches put a seventh of what leaf 0 has left there,
+// and two on each of the others. From 2 ms on it is whole again.
+TEST_CASE("adaptive switches level what is under way around a link that slows down") {
+  const Cluster cluster = failing_cluster({.routing = Routing::kAdaptive, .oversubscription = 2});
+  const Op op = all_to_all(16 * 8e6);
+  const double busy = 64 * 8e6 / 4 / kNicRate, left = busy - (1e-3 - kBetweenLeaves);
+  FaultPlan plan{{link_down(0, 1, us(1000))}, {.in_collective = us(500)}};
+  plan.faults[0].kind = FaultKind::kLinkDegraded;
+  plan.faults[0].part.capacity = 0.5;
+  const FaultyRun slowed = run(cluster, 16, {op}, plan);
+  REQUIRE(slowed.seconds == Approx(1e-3 + left * 4 / 3.5).epsilon(1e-3));
+  REQUIRE(slowed.bytes("leaf up") == Approx(2 * 64 * 8e6).epsilon(1e-9));
+  plan.faults[0].lasts = us(1000);
+  REQUIRE(run(cluster, 16, {op}, plan).seconds == Approx(2e-3 + left - 1e-3 * 3.5 / 4).epsilon(1e-3));
+
+  SECTION("and what begins later too") {
+    plan.faults[0].at = {};
+    plan.faults[0].lasts = kForever;
+    REQUIRE(run(cluster, 16, {op}, plan).seconds == Approx(kBetweenLeaves + busy * 4 / 3.5).epsilon(1e-3));
+  }
+}
+
+// As the first, but the failover comes 10 ms after the break, when all other ports have long been idle: a
+// third of what was left on the broken one goes over each of them then.
 TEST_CASE("until the failover what was on a broken link stands still") {
   const Cluster cluster = failing_cluster({.routing = Routing::kSpray, .oversubscription = 2});
   const double busy = 64 * 8e6 / 4 / kNicRate, left = 1 - (1e-3 - kBetweenLeaves) / busy;
