@@ -70,5 +70,7 @@ std::string memory_text(const MemoryReport& memory);  // the breakdown by kind o
 
 // The number at a dotted path of the report's JSON ("network.sent_bytes"); nothing when there is none.
 std::optional<double> report_value(const std::string& json, const std::string& path);
+// The paths at which it has one, or null where there could be one.
+std::vector<std::string> report_names(const std::string& json);
 
 }  // namespace moebius

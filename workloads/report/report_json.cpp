@@ -294,6 +294,13 @@ std::optional<double> value_at(const Json& json, const std::string& path) {
   return at->get<double>();
 }
 
+void add_names(const Json& json, const std::string& above, std::vector<std::string>& names) {
+  for (const auto& [key, value] : json.items()) {
+    if (value.is_object()) add_names(value, above + key + ".", names);
+    if (value.is_number() || value.is_null()) names.push_back(above + key);
+  }
+}
+
 JudgedExpectation judge(const Json& json, const Expectation& row) {
   using Verdict = JudgedExpectation::Verdict;
   JudgedExpectation judged{.row = &row, .ours = value_at(json, row.metric)};
@@ -360,6 +367,12 @@ std::string report_json(const Report& report) {
 
 std::optional<double> report_value(const std::string& json, const std::string& path) {
   return value_at(Json::parse(json), path);
+}
+
+std::vector<std::string> report_names(const std::string& json) {
+  std::vector<std::string> names;
+  add_names(Json::parse(json), "", names);
+  return names;
 }
 
 }  // namespace moebius

@@ -38,6 +38,7 @@ class Pointers {
   void take(const std::string& pointer, const Place& place) {
     if (!pointer.starts_with('/'))
       place.fail(fmt::format("expected a JSON pointer such as \"/plan/pp/degree\", found \"{}\"", pointer));
+    if (pointer == "/seed") place.fail("expected seeds under /seeds, which set it for each point");
     if (!taken_.insert(pointer).second) place.fail(fmt::format("\"{}\" is varied already", pointer));
   }
 
@@ -229,6 +230,7 @@ Study load_study(const std::string& path) {
   read_uncertain(top, pointers, study);
   read_seeds(top, study);
   study.columns = top.texts("columns");
+  study.columns_at = top.place_of("columns");
   if (study.columns.empty())
     top.place_of("columns").fail("expected dotted paths into the report, such as \"step_time_s\"");
   top.finish();

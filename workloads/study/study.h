@@ -44,6 +44,7 @@ struct Study {
   std::int64_t samples = 1;
   std::vector<std::uint64_t> seeds;  // the base's own when none are given
   std::vector<std::string> columns;  // dotted paths into the report's JSON
+  Place columns_at;
 
   std::int64_t points() const;
 };

@@ -3,7 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
+#include <fmt/format.h>
+
+#include "hw/error.h"
 #include "workloads/report/report.h"
 #include "workloads/study/study_points.h"
 
@@ -40,8 +44,20 @@ ColumnSpread spread_of(std::vector<double> values) {
   return {static_cast<std::int64_t>(values.size()), mean_of(values), at(0.1), at(0.9)};
 }
 
+using ByValue = std::map<std::string, std::vector<double>>;
+
+// From the first value of the axis to the last, of those that have any.
+double change_along(const StudyAxis& axis, const ByValue& groups) {
+  std::vector<double> means;
+  for (const std::string& value : axis.values) {
+    const auto found = groups.find(value);
+    if (found != groups.end()) means.push_back(mean_of(found->second));
+  }
+  return means.back() - means.front();
+}
+
 // Of what depends on one value out of several: how far the means by value explain the whole.
-Influence by_value(const std::string& pointer, const std::map<std::string, std::vector<double>>& groups) {
+Influence by_value(const std::string& pointer, const StudyAxis* axis, const ByValue& groups) {
   std::vector<double> all, means;
   for (const auto& [value, members] : groups) {
     means.push_back(mean_of(members));
@@ -51,8 +67,8 @@ Influence by_value(const std::string& pointer, const std::map<std::string, std::
   for (const auto& [value, members] : groups) raw.insert(raw.end(), members.begin(), members.end());
   const double whole = variance_of(raw), mean = mean_of(raw);
   const auto [least, largest] = std::minmax_element(means.begin(), means.end());
-  return {pointer, whole > 0 ? variance_of(all) / whole : 0,
-          mean != 0 ? (*largest - *least) / std::abs(mean) : 0};
+  const double change = axis != nullptr ? change_along(*axis, groups) : *largest - *least;
+  return {pointer, whole > 0 ? variance_of(all) / whole : 0, mean != 0 ? change / std::abs(mean) : 0};
 }
 
 // Of what is drawn from a range: a straight line through all, each combination about its own mean.
@@ -72,7 +88,7 @@ Influence by_draw(const UncertainValue& value, const std::vector<double>& drawn,
 
 std::vector<Influence> influences_on(const Study& study, const std::vector<Measured>& points,
                                      std::size_t column) {
-  std::map<std::string, std::map<std::string, std::vector<double>>> groups;
+  std::map<std::string, ByValue> groups;
   std::map<std::int64_t, std::vector<double>> combinations;
   std::vector<double> all;
   for (const Measured& point : points) {
@@ -86,7 +102,10 @@ std::vector<Influence> influences_on(const Study& study, const std::vector<Measu
   std::vector<Influence> influences;
   if (all.empty()) return influences;
   for (const auto& [pointer, by] : groups) {
-    if (by.size() > 1) influences.push_back(by_value(pointer, by));
+    const auto is_it = [&, &of = pointer](const StudyAxis& axis) { return axis.pointer == of; };
+    const auto axis = std::find_if(study.axes.begin(), study.axes.end(), is_it);
+    if (by.size() > 1)
+      influences.push_back(by_value(pointer, axis == study.axes.end() ? nullptr : &*axis, by));
   }
   for (std::size_t i = 0; i < study.uncertain.size(); ++i) {
     std::vector<double> drawn, away;
@@ -121,6 +140,38 @@ void add_values(const std::vector<Measured>& points, StudyTable& table) {
   }
 }
 
+// Which columns the reports have.
+class ColumnNames {
+ public:
+  explicit ColumnNames(const Study& study) : study_(study), known_(study.columns.size(), false) {}
+
+  void add(const std::string& report, const std::vector<std::optional<double>>& values) {
+    std::vector<std::string> names;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      known_[i] = known_[i] || values[i].has_value();
+      if (known_[i]) continue;
+      if (names.empty()) names = report_names(report);
+      known_[i] = std::find(names.begin(), names.end(), study_.columns[i]) != names.end();
+    }
+    names_.insert(names.begin(), names.end());
+  }
+
+  void check() const {
+    for (std::size_t i = 0; i < known_.size(); ++i) {
+      if (known_[i]) continue;
+      Place place = study_.columns_at;
+      place.pointer += fmt::format("/{}", i);
+      place.fail(fmt::format("no report has a number \"{}\"{}", study_.columns[i],
+                             suggestion(study_.columns[i], {names_.begin(), names_.end()})));
+    }
+  }
+
+ private:
+  const Study& study_;
+  std::vector<bool> known_;      // by column
+  std::set<std::string> names_;  // of reports that lack some
+};
+
 }  // namespace
 
 StudyTable table_of(const Study& study, const ResultsFile& results, std::int64_t number) {
@@ -128,6 +179,7 @@ StudyTable table_of(const Study& study, const ResultsFile& results, std::int64_t
   table.columns = study.columns;
   table.points = study.points();
   std::vector<Measured> points;
+  ColumnNames names(study);
   results.for_each(number, [&](const StudyRow& row, const StudyResult& result) {
     StudyPoint point = point_of(study, row.point);
     if (table.rows.empty() || table.rows.back().combination != point.combination) {
@@ -144,8 +196,10 @@ StudyTable table_of(const Study& study, const ResultsFile& results, std::int64_t
     Measured measured{point.combination, std::move(point), {}};
     for (const std::string& column : study.columns)
       measured.values.push_back(report_value(result.text, column));
+    names.add(result.text, measured.values);
     points.push_back(std::move(measured));
   });
+  if (table.done == table.points) names.check();
   add_values(points, table);
   for (std::size_t column = 0; column < study.columns.size(); ++column)
     table.influences.push_back(influences_on(study, points, column));

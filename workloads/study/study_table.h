@@ -28,8 +28,10 @@ struct CombinationRow {
 // How much of a column's differences a varied value accounts for.
 struct Influence {
   std::string pointer;  // "cases": they change several values at once
-  double share = 0;   // of the variance between points: of means by value; of a drawn one, R squared
-  double effect = 0;  // the largest less the least mean by value, over the mean of all; drawn: over its range
+  double share = 0;     // of the variance between points: of means by value; of a drawn one, R squared
+  // Over the mean of all: the mean at the last of its values less that at the first, in the order of `vary`;
+  // of cases the largest less the least; of a drawn one what a straight line rises over its range.
+  double effect = 0;
 };
 
 struct StudyTable {
@@ -39,6 +41,7 @@ struct StudyTable {
   std::int64_t points = 0, done = 0, failed = 0;
 };
 
+// input_error where every point is done and a column is in the report of none.
 StudyTable table_of(const Study& study, const ResultsFile& results, std::int64_t number);
 
 // Rows in columns for people, at most `most` of them.

@@ -74,9 +74,13 @@ std::string influences_text(const StudyTable& table) {
   for (std::size_t column = 0; column < table.columns.size(); ++column) {
     if (table.influences[column].empty()) continue;
     text += fmt::format("what moves {}:", table.columns[column]);
-    for (const Influence& influence : table.influences[column])
-      text += fmt::format("\n  {:<40} {:3.0f}% of the differences, {:+.1f}% over its values",
-                          influence.pointer, 100 * influence.share, 100 * influence.effect);
+    for (const Influence& influence : table.influences[column]) {
+      const double effect = 100 * influence.effect;  // of cases it has no direction
+      text += fmt::format(
+          "\n  {:<40} {:3.0f}% of the differences, {}% over its values", influence.pointer,
+          100 * influence.share,
+          influence.pointer == "cases" ? fmt::format("{:.1f}", effect) : fmt::format("{:+.1f}", effect));
+    }
     text += "\n";
   }
   return text;

@@ -124,6 +124,8 @@ TEST_CASE("what is wrong with a study is said in one sentence") {
       files.refusal(R"("uncertain": {"/a": {"low": "1 GB", "high": "2 MB"}}, "samples": 4)") ==
       R"(2: /uncertain/~1a: expected a low value below a high one in the same unit, found "1 GB" and "2 MB")");
   CHECK(files.refusal(R"("samples": 4)") == "2: /samples: expected 1: nothing is `uncertain`");
+  CHECK(files.refusal(R"("vary": {"/seed": [1, 2]})") ==
+        "2: /vary/~1seed: expected seeds under /seeds, which set it for each point");
   CHECK(files.refusal(R"("seeds": [1, 1])") == "2: /seeds: expected different seeds");
   CHECK(files.refusal(R"("vari": {"/a": [1]})") == R"(2: /vari: unknown key "vari" (did you mean "vary"?))");
   CHECK(files.refusal(R"("samples": 1000000, "uncertain": {"/a": {"low": 1, "high": 2}}, "seeds": [1, 2])") ==
@@ -208,6 +210,52 @@ TEST_CASE("a table tells which value moves a column") {
   CHECK(table.influences[0][1].share == Approx(0.25 / 25.25));
   CHECK(to_csv(study, results, number).substr(0, 69) ==
         "point,/a,/b,seed,status,time,error\n0,1,1,1,done,11,\n1,1,2,1,done,12,\n");
+}
+
+// time = 3, 1 and 2 along a: from 3 to 2 is -1 of a mean of 2. Cases have no order: from 1 to 3.
+TEST_CASE("what a value moves has the sign that it has along its values") {
+  const Files files;
+  const double times[] = {3, 1, 2};
+  const auto effect = [&](const std::string& file, const std::string& keys) {
+    const Study study = files.study(keys);
+    ResultsFile results(files.path(file));
+    const auto rows = [&](std::int64_t i) { return row(i, std::to_string(i)); };
+    const std::int64_t number = results.begin_study("s", "f", "sim", 3, rows);
+    for (int i = 0; i < 3; ++i)
+      results.record({std::to_string(i), true, "{\"time\": " + std::to_string(times[i]) + "}", 0});
+    const StudyTable table = table_of(study, results, number);
+    return std::pair(table.influences[0][0].effect, to_text(study, table, 10));
+  };
+  const auto [along, text] = effect("vary.sqlite", R"("vary": {"/a": [20, 3, 100]})");
+  CHECK(along == Approx(-0.5));
+  CHECK(text.find("-50.0% over its values") != std::string::npos);
+  const auto [apart, cases] = effect("cases.sqlite", R"("cases": [{"/a": 20}, {"/a": 3}, {"/a": 100}])");
+  CHECK(apart == Approx(1));
+  CHECK(cases.find(", 100.0% over its values") != std::string::npos);
+}
+
+TEST_CASE("a column that no report has is refused with the nearest that one has") {
+  const Files files;
+  const auto refused = [&](const std::string& file, const std::vector<std::string>& reports) {
+    const Study study = files.study(R"("vary": {"/a": [1, 2]})");
+    ResultsFile results(files.path(file));
+    const auto rows = [&](std::int64_t i) { return row(i, std::to_string(i)); };
+    const std::int64_t number = results.begin_study("s", "f", "sim", 2, rows);
+    for (std::size_t i = 0; i < reports.size(); ++i) results.record({std::to_string(i), true, reports[i], 0});
+    try {
+      table_of(study, results, number);
+    } catch (const Error& error) {
+      CHECK(error.kind() == Error::Kind::kInput);
+      return std::string(error.what()).substr(files.path("s.json").size());
+    }
+    return std::string();
+  };
+  const std::string other = R"({"times": 1, "a": {"b": 2}})";
+  CHECK(refused("none.sqlite", {other, other}) ==
+        R"(:2: /columns/0: no report has a number "time" (did you mean "times"?))");
+  CHECK(refused("one.sqlite", {other, R"({"time": 1})"}).empty());
+  CHECK(refused("null.sqlite", {other, R"({"time": null})"}).empty());
+  CHECK(refused("unfinished.sqlite", {other}).empty());
 }
 
 // time = 5 x for a drawn x: a straight line accounts for all of it, and moves it by 5 times the range.
