@@ -30,6 +30,11 @@ struct Text {
 
 }  // namespace
 
+TEST_CASE("an option that names what the catalog lacks is named itself") {
+  refused("matrix h800-sxm --fabric nofab", 2, "--fabric: expected the name of a fabric, found \"nofab\"");
+  refused("matrix h800-sxm --node nonode", 2, "--node: expected the name of a node, found \"nonode\"");
+}
+
 TEST_CASE("texts that are not strict JSON are refused with their line") {
   const std::vector<Text> texts{
       {"empty", "", ":1: expected a value, found the end of the file"},
@@ -186,6 +191,10 @@ TEST_CASE("a wrong word on the command line is answered with the words that exis
           "split, list, show, calibrate, convert, align, eplb, schema, manual");
   refused("run x.json --detail flud", 2,
           "--detail: expected alpha-beta, fluid, packet, native, found \"flud\" (did you mean \"fluid\"?)");
+  const std::string weeks = kSource + "/scenarios/study/llama3-54-days.json";
+  refused("run " + weeks + " --detail packet", 2,
+          weeks + ": --detail packet counts for nothing: weeks of a cluster go by events, and no step is "
+                  "simulated");
   refused("run x.json --executor gpu", 2, "--executor: expected sim, host, cuda, emulate, found \"gpu\"");
   refused("calibrate --from /nowhere --model-errors", 2, "--from: expected a directory, found \"/nowhere\"");
   refused("calibrate --device gpu --out p.json", 2, "--device: expected host or cuda:N, found \"gpu\"");

@@ -20,16 +20,28 @@ struct MatrixArguments {
   bool json = false;
 };
 
+// What an option names in the catalog; its error says which option did.
+template <class Look>
+auto named_by(const char* option, Look look) {
+  try {
+    return look();
+  } catch (const Error& error) {
+    throw input_error(fmt::format("{}: {}", option, error.what()));
+  }
+}
+
 int matrix(const MatrixArguments& arguments, const ChosenExecutor& executor) {
   const Library library(*executor.data);
+  named_by("--fabric", [&] { return library.hardware.fabric(arguments.fabric); });
   std::vector<EfficiencyMatrix> matrices;
   for (const std::string& name : arguments.chips) {
     const Accelerator chip = library.hardware.accelerator(name);
     if (chip.peak_of(DType::kBf16).value <= 0)
       throw input_error(
           fmt::format("{}: the catalog knows no rate of it for bf16, which the classes need", chip.id));
-    const Node node =
-        arguments.node.empty() ? node_for(chip, library.hardware) : library.hardware.node(arguments.node);
+    const Node node = arguments.node.empty()
+                          ? node_for(chip, library.hardware)
+                          : named_by("--node", [&] { return library.hardware.node(arguments.node); });
     const Pool pool{.name = chip.id, .accelerator = chip, .node = node, .nodes = 2};
     if (const std::string problem = problem_of(pool); !problem.empty())
       throw input_error(fmt::format("--node: {}", problem));

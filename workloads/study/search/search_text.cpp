@@ -68,12 +68,12 @@ std::string difference_text(const PlanFigures& best, const PlanFigures& plan) {
   return text.empty() ? "no part of it differs by more than a ten-thousandth" : text;
 }
 
-std::string reasons_text(const SearchResult& result) {
+// Of the `shown` plans.
+std::string reasons_text(const SearchResult& result, std::size_t shown) {
   const PlanFigures& best = result.plans.front().best_known();
   std::string text =
       fmt::format("\nwhy the first one wins ({}, that the other spends more)\n", result.subject->parts);
-  const std::size_t shown = std::min<std::size_t>(4, result.plans.size());
-  for (std::size_t i = 1; i < shown; ++i)
+  for (std::size_t i = 1; i < std::min<std::size_t>(4, shown); ++i)
     text += fmt::format("  than {:<8} {}\n", i + 1, difference_text(best, result.plans[i].best_known()));
   if (result.given)
     text += fmt::format("  than given   {}\n", difference_text(best, result.given->best_known()));
@@ -133,7 +133,7 @@ std::string to_text(const SearchResult& result, std::size_t most) {
   if (std::any_of(result.plans.begin(), result.plans.begin() + static_cast<std::ptrdiff_t>(shown),
                   [](const RankedPlan& plan) { return !plan.fine; }))
     text += "  * at alpha-beta: not run at fluid\n";
-  text += reasons_text(result);
+  text += reasons_text(result, shown);
   const std::vector<Assignment>& settings = result.plans.front().settings;
   if (!settings.empty()) text += "\nthe first one as a command: --write FILE, or\n ";
   for (const Assignment& change : settings)
