@@ -76,6 +76,7 @@ struct Cluster {
   // ops hold their whole device, whatever number of cores they ask for, as executors give it to them.
   std::optional<LocalExchange> exchange = {};
   std::vector<PartHealth> damaged = {};  // parts of the fabric that are broken or slowed from the start
+  Place damaged_at = {};                 // where a scenario says so
   bool ports_may_fail = false;           // parts will break while a run goes on
   CollectiveSource collectives = CollectiveSource::kStructure;
   bool copy_engines = false;      // gather and exchange inside a scale-up domain, so that these hold no cores

@@ -47,6 +47,7 @@ Fabric::Fabric(FabricSpec spec, std::vector<FabricPool> pools)
   leaf_uplinks_ = spec_.nic_ports * uplinks(spec_.leaf_uplinks, spec_.leaf_ports, spec_.oversubscription);
   const int leaves = layout_.pod_groups * std::max(1, layout_.columns / spec_.planes);
   spine_uplinks_ = uplinks(spec_.spine_uplinks, leaves, spec_.core_oversubscription);
+  first_spine_ = count_spines();
   for (const FabricPool& pool : pools_)
     if (pool.pair_rate.value > 0) mesh_stride_ = std::max(mesh_stride_, pool.devices_per_node);
 }

@@ -54,7 +54,7 @@ struct FabricSpec {
   int leaf_ports = 0;                // NIC-facing ports of a leaf
   int switch_ports = 0;              // all ports of a switch above the leaves, of the NICs' speed
   int pod_leaves = 0;                // leaves of each column under one pod; 0: half the ports of a spine
-  int leaf_uplinks = 0;   // ports of a leaf to the spines, one to each; 0: leaf_ports / oversubscription
+  int leaf_uplinks = 0;              // ports of a leaf to the spines; 0: leaf_ports / oversubscription
   int spine_uplinks = 0;  // ports of a pod's spine to the core; 0: its leaves / core_oversubscription
   Routing routing = Routing::kSpray;
   int queue_pairs =
@@ -234,6 +234,12 @@ class Fabric {
   int num_pods() const;
   int pod_of_leaf(int leaf) const;
   int leaf_of(int device) const;
+  // Spine switches, counted pod by pod; none with one tier. With three tiers uplink u of every leaf of a pod
+  // leads to spine u. With two a pod has as few spines as have ports for its leaves, neighbouring uplinks of
+  // a leaf (of each of its twins) lead to one of them, and nothing is above.
+  int num_spines() const { return first_spine_.back(); }
+  int spines_of_pod(int pod) const { return first_spine_[pod + 1] - first_spine_[pod]; }
+  int spine_of(int leaf, int uplink) const;
   int leaf_port(int device) const;  // of that leaf, where the device's NIC hangs
   int nic_of(int device) const;     // the first device that its NIC serves
   struct Gates {
@@ -297,6 +303,7 @@ class Fabric {
   int first_device_of_node(const Site& site) const { return site.device - site.local; }
   void add_host(const Site& site, WireKind copy, std::vector<WireId>& wires) const;
   void add_scale_up(const Site& from, const Site& to, std::vector<WireId>& wires) const;
+  std::vector<int> count_spines() const;
   bool leaves_can_bind() const;
   bool pods_in_use() const;
   bool pods_can_bind() const;
@@ -305,7 +312,8 @@ class Fabric {
   std::vector<FabricPool> pools_;
   FabricLayout layout_;
   int leaf_uplinks_ = 1, spine_uplinks_ = 1;
-  int mesh_stride_ = 1;  // kScaleUpPair: index = device * mesh_stride_ + local index of the peer
+  std::vector<int> first_spine_;  // by pod, and how many there are
+  int mesh_stride_ = 1;           // kScaleUpPair: index = device * mesh_stride_ + local index of the peer
 };
 
 // The arithmetic behind Fabric's constructor: what stands where, whatever fits or not; and what does not fit.

@@ -41,14 +41,13 @@ SwitchTier leaves_of(const Fabric& fabric, const Inventory& all) {
   return tier;
 }
 
-// Spines of two tiers have nothing above them; one of three tiers stands for one uplink of each leaf.
 SwitchTier spines_of(const Fabric& fabric, const Inventory& all) {
   const FabricSpec& spec = fabric.spec();
   const int twins = spec.nic_ports, uplinks = fabric.leaf_uplinks() / twins;
   SwitchTier tier{"spine", 0, 0, 0, fabric.capacity({WireKind::kLeafUpPort, 0}), {}};
   for (const auto& [pod, leaves] : all.leaves_of_pod) {
     const auto count = static_cast<std::int64_t>(leaves.size());
-    const std::int64_t of_twin = spec.tiers == 3 ? uplinks : ceil_div(count * uplinks, spec.switch_ports);
+    const std::int64_t of_twin = fabric.spines_of_pod(pod) / twins;
     tier.switches += twins * of_twin;
     tier.down = std::max(tier.down, static_cast<int>(ceil_div(count * uplinks, of_twin)));
   }

@@ -12,22 +12,43 @@ std::string outside(std::string_view what, int index, int count) {
   return fmt::format("{} {}: expected 0 to {}", what, index, count - 1);
 }
 
+std::string problem_of_spine(int spine, const Fabric& fabric) {
+  if (fabric.num_spines() == 0) return fmt::format("spine {}: the network has none", spine);
+  return outside("spine", spine, fabric.num_spines());
+}
+
+std::string problem_of_leaf_uplink(int uplink, const Fabric& fabric) {
+  if (fabric.num_spines() == 0) return fmt::format("uplink {}: leaves of one tier have none", uplink);
+  return outside("uplink", uplink, fabric.leaf_uplinks());
+}
+
+std::string problem_of_spine_uplink(int uplink, const Fabric& fabric) {
+  if (fabric.spec().tiers == 2) return fmt::format("uplink {}: the spines of two tiers have none", uplink);
+  return outside("uplink", uplink, fabric.spine_uplinks());
+}
+
+// As it is known whatever is left of it.
+PartHealth key_of(PartHealth part, const Fabric& fabric) {
+  part.capacity = 0;
+  if (part.part == FabricPart::kNic) part.index = fabric.nic_of(part.index);
+  return part;
+}
+
 }  // namespace
 
 std::string problem_of(const PartHealth& part, const Fabric& fabric) {
-  const int spines = fabric.num_pods() * fabric.leaf_uplinks();
   switch (part.part) {
     case FabricPart::kLeaf:
       return outside("leaf", part.index, fabric.num_leaves());
     case FabricPart::kLeafUplink: {
       const std::string leaf = outside("leaf", part.index, fabric.num_leaves());
-      return leaf.empty() ? outside("uplink", part.uplink, fabric.leaf_uplinks()) : leaf;
+      return leaf.empty() ? problem_of_leaf_uplink(part.uplink, fabric) : leaf;
     }
     case FabricPart::kSpine:
-      return outside("spine", part.index, spines);
+      return problem_of_spine(part.index, fabric);
     case FabricPart::kSpineUplink: {
-      const std::string spine = outside("spine", part.index, spines);
-      return spine.empty() ? outside("uplink", part.uplink, fabric.spine_uplinks()) : spine;
+      const std::string spine = problem_of_spine(part.index, fabric);
+      return spine.empty() ? problem_of_spine_uplink(part.uplink, fabric) : spine;
     }
     case FabricPart::kNic:
       return outside("the NIC of device", part.index, fabric.num_devices());
@@ -35,14 +56,16 @@ std::string problem_of(const PartHealth& part, const Fabric& fabric) {
   return {};
 }
 
+bool same_part(const PartHealth& a, const PartHealth& b, const Fabric& fabric) {
+  return key_of(a, fabric) == key_of(b, fabric);
+}
+
 PathHealth::PathHealth(const Fabric& fabric, const std::vector<PartHealth>& parts) : fabric_(fabric) {
   for (const PartHealth& part : parts) set(part);
 }
 
 void PathHealth::set(const PartHealth& part) {
-  PartHealth key = part;
-  key.capacity = 0;
-  if (part.part == FabricPart::kNic) key.index = fabric_.nic_of(part.index);
+  const PartHealth key = key_of(part, fabric_);
   if (part.capacity < 1) {
     left_[key] = part.capacity;
   } else {
@@ -61,9 +84,8 @@ double PathHealth::share_of_nic(int device) const {
 
 double PathHealth::share_of_leaf_port(int port) const {
   const int leaf = port / fabric_.leaf_uplinks(), uplink = port % fabric_.leaf_uplinks();
-  const int spine = fabric_.pod_of_leaf(leaf) * fabric_.leaf_uplinks() + uplink;
   return std::min({left(FabricPart::kLeaf, leaf, 0), left(FabricPart::kLeafUplink, leaf, uplink),
-                   left(FabricPart::kSpine, spine, 0)});
+                   left(FabricPart::kSpine, fabric_.spine_of(leaf, uplink), 0)});
 }
 
 double PathHealth::share_of_pod_port(int port) const {

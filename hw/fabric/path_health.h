@@ -11,8 +11,8 @@
 
 namespace moebius {
 
-// A leaf and all NICs on it; its link to one spine; a spine of a pod (number pod * leaf_uplinks + uplink) and
-// all its links; its link to one core switch; a NIC, by a device that it serves.
+// A leaf and all NICs on it; one of its uplinks; a spine (as Fabric::spine_of() numbers them) and all its
+// links; its link to one core switch; a NIC, by a device that it serves.
 enum class FabricPart : std::uint8_t { kLeaf, kLeafUplink, kSpine, kSpineUplink, kNic };
 
 struct PartHealth {
@@ -25,6 +25,8 @@ struct PartHealth {
 
 // Why a part is none of the fabric, or nothing: "leaf 9: expected 0 to 7".
 std::string problem_of(const PartHealth& part, const Fabric& fabric);
+// Whatever is left of it; a NIC is one part by each device that it serves.
+bool same_part(const PartHealth& a, const PartHealth& b, const Fabric& fabric);
 
 class PathHealth {
  public:

@@ -45,6 +45,7 @@ std::vector<int> first_devices(const Cluster& cluster) {
 FlowPaths::FlowPaths(const Cluster& cluster, std::uint64_t seed)
     : fabric_(cluster.fabric),
       health_(cluster.fabric, cluster.damaged),
+      damaged_at_(cluster.damaged_at),
       seed_(RandomStream::finalise(seed)),
       by_ports_(cluster.by_ports()),
       single_(by_ports_ && picks_one_path(cluster.fabric.spec().routing)),
@@ -53,6 +54,7 @@ FlowPaths::FlowPaths(const Cluster& cluster, std::uint64_t seed)
 
 void FlowPaths::set_health(const PartHealth& part) {
   health_.set(part);
+  damaged_at_ = {};
   whole_.clear();
   shares_.clear();
 }
@@ -94,11 +96,12 @@ std::vector<Fabric::Gates> FlowPaths::gates_if_any(int from, int to) {
 
 std::vector<Fabric::Gates> FlowPaths::gates_left(int from, int to) {
   std::vector<Fabric::Gates> left = gates_if_any(from, to);
-  if (left.empty())
-    throw run_error(fmt::format(
-        "no way is left from device {} (node {}) to device {} (node {}): too much of the network is broken",
-        from, fabric_.node_of(from), to, fabric_.node_of(to)));
-  return left;
+  if (!left.empty()) return left;
+  const std::string sentence = fmt::format(
+      "no way is left from device {} (node {}) to device {} (node {}): too much of the network is broken",
+      from, fabric_.node_of(from), to, fabric_.node_of(to));
+  if (!damaged_at_.file.empty()) damaged_at_.fail(sentence);
+  throw run_error(sentence);
 }
 
 bool FlowPaths::connected(int from, int to) {

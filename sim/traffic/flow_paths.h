@@ -44,7 +44,8 @@ class FlowPaths {
   bool single() const { return single_; }
   int flows_of_message() const { return flows_; }  // 1 unless they are hashed
 
-  // The parts of a message, one for each path. Throws run_error where no way is left.
+  // The parts of a message, one for each path. Where no way is left, input_error at Cluster::damaged_at, or
+  // run_error if no scenario names it or something broke since.
   void choose(int from, int to, std::vector<FlowPath>& into);
   // The one path of a single flow.
   FlowPath of_queue_pair(int from, int to, int queue_pair);
@@ -76,6 +77,7 @@ class FlowPaths {
 
   const Fabric& fabric_;
   PathHealth health_;
+  Place damaged_at_;  // no file: see choose()
   std::uint64_t seed_;
   bool by_ports_, single_;
   int flows_;

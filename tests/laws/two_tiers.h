@@ -16,6 +16,7 @@ struct TwoTiers {
   int queue_pairs = 1;
   double oversubscription = 1;
   std::vector<PartHealth> damaged = {};
+  int spine_ports = 1024;
   Time hop{500};   // each switch
   Time message{};  // of a NIC, to post one
 };
@@ -31,6 +32,7 @@ inline Cluster two_tier_cluster(const TwoTiers& net) {
   spec.queue_pairs = net.queue_pairs;
   spec.message_time = net.message;
   spec.oversubscription = net.oversubscription;
+  spec.switch_ports = net.spine_ports;
   Cluster cluster{plain.pools, Fabric(spec, {part_of_fabric(plain.pools.front(), spec)})};
   cluster.damaged = net.damaged;
   return cluster;

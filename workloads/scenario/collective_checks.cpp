@@ -1,4 +1,5 @@
 // Relations between the keys of a scenario of collectives, each one sentence.
+#include <algorithm>
 #include <map>
 #include <set>
 #include <string_view>
@@ -57,6 +58,21 @@ void check_tenants(const std::vector<Tenant>& tenants, int devices, const Docume
   check_devices(tenants, devices, document);
 }
 
+// Each holds a core of those that communication may have.
+void check_channels(int channels, const Accelerator& chip, const Place& place) {
+  if (chip.channel_rate.value <= 0)
+    place.fail(
+        fmt::format("the rate of one channel of {} is not known: expected no channels, or an "
+                    "accelerator with \"channel_rate\"",
+                    chip.id));
+  const int cores = chip.independent_engines ? chip.general_cores : std::max(1, chip.cores);
+  if (cores > 0 && channels > cores)
+    place.fail(
+        fmt::format("each channel holds a core, and {} has {} for communication: expected at most as "
+                    "many channels, found {}",
+                    chip.id, cores, channels));
+}
+
 // The operation has the algorithm, and the chips' channels have a rate where their number is given.
 void check_library(const Scenario& scenario, const Document& document) {
   const CollectiveWorkload& work = scenario.collective;
@@ -69,14 +85,9 @@ void check_library(const Scenario& scenario, const Document& document) {
         .fail(fmt::format("{} has no algorithm \"{}\": expected auto, {}", to_string(work.operation),
                           to_string(work.algorithm), fmt::join(names, ", ")));
   }
-  for (const Pool& pool : scenario.cluster->pools) {
-    if (work.channels == 0 || pool.accelerator.channel_rate.value > 0) continue;
-    place_at(document, "/workload/channels")
-        .fail(
-            fmt::format("the rate of one channel of {} is not known: expected no channels, or an accelerator "
-                        "with \"channel_rate\"",
-                        pool.accelerator.id));
-  }
+  if (work.channels == 0) return;
+  const Place place = place_at(document, "/workload/channels");
+  for (const Pool& pool : scenario.cluster->pools) check_channels(work.channels, pool.accelerator, place);
 }
 
 }  // namespace
@@ -100,6 +111,7 @@ void check_collective(const Scenario& scenario, const Document& document) {
                           work.ranks, width, work.groups));
   }
   check_bytes(work.bytes, place_at(document, "/workload/bytes"));
+  if (!work.flows && work.group_ranks() > width) check_reached(*scenario.cluster, work.ranks);
   if (work.operation == OpKind::kSend && (work.ranks != 2 || work.groups != 1)) {
     place_at(document, "/workload/ranks").fail(fmt::format("send-recv needs 2 ranks, found {}", work.ranks));
   }

@@ -47,7 +47,9 @@ class TrainingChecks {
     scaling();
     kinds();
     check_passes(scenario_, document_);
-    check_placement(placement_of(scenario_), scenario_, document_);
+    const RankPlacement placement = placement_of(scenario_);
+    check_placement(placement, scenario_, document_);
+    if (!placement.any()) check_reached(*scenario_.cluster, scenario_.ranks());
   }
 
  private:

@@ -19,9 +19,10 @@ std::vector<FailedPart> read_failed(Section& cluster, bool describing) {
   std::vector<FailedPart> failed;
   for (Section& section : cluster.objects("failed", false, "parts of the network that are broken")) {
     const int leaf = read_index(section, describing, "leaf", "the leaf, with all NICs on it");
-    const int spine = read_index(section, describing, "spine", "the spine: pod x uplinks of a leaf + uplink");
+    const int spine = read_index(section, describing, "spine", kSpineNumbers);
     const int nic = read_index(section, describing, "nic", "the NIC that serves this device");
-    const int uplink = read_index(section, describing, "uplink", "only this link of the leaf or spine");
+    const int uplink = read_index(section, describing, "uplink",
+                                  "only this link of the leaf, or of the spine of three tiers");
     const double capacity = section.number("capacity", {.low = 0, .high = 1}, 0, "share that is left of it");
     section.finish();
     if (describing) continue;
@@ -42,7 +43,30 @@ void set_failed(const std::vector<FailedPart>& failed, Cluster& cluster) {
   for (const auto& [part, place] : failed) {
     const std::string problem = problem_of(part, cluster.fabric);
     if (!problem.empty()) place.fail(problem);
+    for (std::size_t i = 0; i < cluster.damaged.size(); ++i) {
+      if (same_part(part, cluster.damaged[i], cluster.fabric))
+        place.fail(fmt::format("this part is named already: see /cluster/failed/{}", i));
+    }
     cluster.damaged.push_back(part);
+  }
+  if (failed.empty()) return;
+  cluster.damaged_at = failed.front().place;
+  cluster.damaged_at.pointer = "/cluster/failed";
+}
+
+// What else cannot reach what shows when its messages are sent.
+void check_reached(const Cluster& cluster, int ranks) {
+  const Fabric& fabric = cluster.fabric;
+  const int last = fabric.node_of(ranks - 1);
+  if (cluster.damaged.empty() || last == 0) return;
+  const PathHealth health(fabric, cluster.damaged);
+  for (int device = 0, node = 0; node <= last; ++node) {
+    bool reached = false;
+    for (; device < fabric.num_devices() && fabric.node_of(device) == node; ++device)
+      reached = reached || health.share({WireKind::kNicOut, fabric.nic_of(device)}) > 0;
+    if (!reached)
+      cluster.damaged_at.fail(
+          fmt::format("node {} has ranks, but no NIC is left to it: nothing reaches it", node));
   }
 }
 

@@ -38,8 +38,9 @@ bool wanted(Section& section, bool describing, std::string_view key) {
 Where read_where(Section section, bool describing) {
   Where where;
   where.leaf = read_index(section, describing, "leaf", "a leaf");
-  where.spine = read_index(section, describing, "spine", "a spine: pod x uplinks of a leaf + uplink");
-  where.uplink = read_index(section, describing, "uplink", "the link of the leaf or spine");
+  where.spine = read_index(section, describing, "spine", kSpineNumbers);
+  where.uplink =
+      read_index(section, describing, "uplink", "the link of the leaf, or of the spine of three tiers");
   where.nic = read_index(section, describing, "nic", "the NIC that serves this device");
   where.node = read_index(section, describing, "node", "a node");
   section.finish();
@@ -151,9 +152,9 @@ void check_fault(const Section& section, const Fault& fault, const Where& where,
   if (cluster.fabric.spec().tiers == 0) place.fail("the cluster has no network between nodes");
   if (const std::string problem = moebius::problem_of(fault.part, cluster.fabric); !problem.empty())
     place.fail(problem);
-  for (PartHealth damaged : cluster.damaged) {
-    damaged.capacity = fault.part.capacity;
-    if (damaged == fault.part) place.fail(place_of(fault) + " is broken from the start (/cluster/failed)");
+  for (const PartHealth& damaged : cluster.damaged) {
+    if (same_part(damaged, fault.part, cluster.fabric))
+      place.fail(place_of(fault) + " is broken from the start (/cluster/failed)");
   }
 }
 
@@ -161,11 +162,17 @@ Time end_of(const Fault& fault) {
   return fault.lasts == kForever ? kForever : fault.at + fault.every * (fault.times - 1) + fault.lasts;
 }
 
+bool same_place(const Fault& a, const Fault& b, const Fabric& fabric) {
+  const bool of_node = a.kind == FaultKind::kSlowNode;
+  if (of_node != (b.kind == FaultKind::kSlowNode)) return false;
+  return of_node ? a.node == b.node : same_part(a.part, b.part, fabric);
+}
+
 // One thing fails once at a time.
-void check_overlap(const Section& section, const FaultPlan& plan, const Fault& fault) {
+void check_overlap(const Section& section, const FaultPlan& plan, const Fault& fault, const Fabric& fabric) {
   for (std::size_t i = 0; i < plan.faults.size(); ++i) {
     const Fault& other = plan.faults[i];
-    const bool same = place_of(other) == place_of(fault);
+    const bool same = same_place(other, fault, fabric);
     if (same && fault.at < end_of(other) && other.at < end_of(fault))
       section.place_of("at").fail(fmt::format("{} is not whole then: see /faults/{}", place_of(fault), i));
   }
@@ -201,7 +208,7 @@ void read_faults(Section& top, Scenario& scenario, bool describing) {
     const Fault fault = read_fault(section, describing, where);
     if (describing) continue;
     check_fault(section, fault, where, *scenario.cluster);
-    check_overlap(section, scenario.faults, fault);
+    check_overlap(section, scenario.faults, fault, scenario.cluster->fabric);
     scenario.faults.faults.push_back(fault);
   }
   read_failover(top.object("failover", false, "how the platform reacts to faults"), scenario.faults.failover);

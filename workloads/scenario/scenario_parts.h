@@ -24,6 +24,10 @@ inline constexpr std::array kMemoryRules{
 // An index from 0, declared always and read where it is given; an absent one is made known to suggestions.
 inline constexpr int kAbsent = -1;
 int read_index(Section& section, bool describing, std::string_view key, std::string_view help);
+inline constexpr std::string_view kSpineNumbers =
+    "the spine; of two tiers, pod x spines + uplink x spines / uplinks of a leaf; of three, pod x uplinks of "
+    "a "
+    "leaf + uplink";
 
 std::span<const Named<ScenarioKind>> scenario_kinds();
 DescriptionPtr describe_scenario(ScenarioKind kind);
@@ -36,6 +40,8 @@ struct FailedPart {
 };
 std::vector<FailedPart> read_failed(Section& cluster, bool describing);
 void set_failed(const std::vector<FailedPart>& failed, Cluster& cluster);
+// Of a job over the first `ranks` devices, all of whose nodes send each other something.
+void check_reached(const Cluster& cluster, int ranks);
 // Keys `faults` and `failover` of any kind, checked against the cluster, which is told of them.
 void read_faults(Section& top, Scenario& scenario, bool describing);
 Algorithm read_dispatch(Section& experts, Algorithm otherwise = Algorithm::kAuto);  // key `dispatch`

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "hw/fabric/figures.h"
+#include "hw/fabric/path_health.h"
 
 using namespace moebius;
 using namespace moebius::literals;
@@ -187,6 +188,46 @@ TEST_CASE("Switches are counted as published clusters have them") {
   hosts.nodes = 8192;
   const FabricFigures tree = figures_of(Fabric(pod, {hosts}));
   REQUIRE(tree.tiers[0].switches + tree.tiers[1].switches + tree.tiers[2].switches == 5120);
+}
+
+TEST_CASE("Uplinks lead to the spines that are counted") {
+  // 2 x 4 leaves of 4 uplinks below spines of 16 ports: 2, each for 2 uplinks of every leaf. With twin
+  // leaves, which are planes of their own, twice as many: even uplinks lead to even ones.
+  FabricSpec spec = small_spec();
+  spec.switch_ports = 16;
+  for (const int twins : {1, 2}) {
+    spec.nic_ports = twins;
+    const Fabric fabric(spec, {quad_servers(8)});
+    REQUIRE(fabric.leaf_uplinks() == 4 * twins);
+    REQUIRE(fabric.num_spines() == 2 * twins);
+    REQUIRE(fabric.num_spines() == figures_of(fabric).tiers[1].switches);
+    for (int uplink = 0; uplink < 4 * twins; ++uplink)
+      REQUIRE(fabric.spine_of(5, uplink) == uplink / twins / 2 * twins + uplink % twins);
+  }
+  // Of three tiers each uplink leads to a spine of its own: the second of 8 pods has those from 4 on.
+  spec.nic_ports = 1;
+  spec.switch_ports = 8;
+  spec.tiers = 3;
+  const Fabric tall(spec, {quad_servers(32)});
+  REQUIRE(tall.num_spines() == figures_of(tall).tiers[1].switches);
+  REQUIRE(tall.spine_of(5, 3) == 4 + 3);
+}
+
+TEST_CASE("Parts that the network does not have are none of it") {
+  FabricSpec spec = small_spec();
+  const Fabric two(spec, {quad_servers(8)}), one(spec, {quad_servers(4)});
+  REQUIRE(problem_of({FabricPart::kSpine, 4}, two) == "spine 4: expected 0 to 3");
+  REQUIRE(problem_of({FabricPart::kSpineUplink, 0, 0}, two) == "uplink 0: the spines of two tiers have none");
+  REQUIRE(problem_of({FabricPart::kSpine, 0}, one) == "spine 0: the network has none");
+  REQUIRE(problem_of({FabricPart::kLeafUplink, 0, 0}, one) == "uplink 0: leaves of one tier have none");
+}
+
+TEST_CASE("A NIC is one part by each device that it serves") {
+  FabricPool pairs = quad_servers(8);
+  pairs.devices_per_nic = 2;
+  const Fabric fabric(small_spec(), {pairs});
+  REQUIRE(same_part({FabricPart::kNic, 4, 0, 0.5}, {FabricPart::kNic, 5}, fabric));
+  REQUIRE_FALSE(same_part({FabricPart::kNic, 5}, {FabricPart::kNic, 6}, fabric));
 }
 
 TEST_CASE("The largest sizes are those of full trees") {
