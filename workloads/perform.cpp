@@ -140,7 +140,7 @@ Outcome perform(Job& job, const StartExecutor& start, const Hooks& hooks) {
     if (!job.scenario.service.phases.empty()) {
       outcome.report.service = carried_figures(job);
       judge_by_classes(*outcome.report.service, *outcome.report.serving);
-      if (!job.again) outcome.report.metrics.makespan = job.serving->system().now();
+      if (!job.again) outcome.report.metrics.makespan = job.serving->system().span();
     }
     const std::string missing = left_out(job.scenario.model);
     if (!missing.empty()) facts.provenance.emplace_back("left out", missing);

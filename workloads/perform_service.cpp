@@ -135,7 +135,7 @@ Outcome perform_service(Job& job, const StartExecutor& start, const Hooks& hooks
   Outcome outcome;
   outcome.report.scenario = &scenario;
   outcome.report.facts = std::move(timed.front()->facts());
-  outcome.report.metrics.makespan = system.now();
+  outcome.report.metrics.makespan = system.span();
   outcome.report.serving = system.metrics().figures();
   outcome.report.service = service_figures(scenario, system, timed);
   if (encoder) outcome.report.service->encoder = encoder->figures(system, timed.front()->encoding());

@@ -53,7 +53,7 @@ EncoderFigures ServedEncoder::figures(const ServingSystem& system,
   }
   figures.run = system.encoders();
   figures.devices = plan_.dp * plan_.tp;
-  const double span = system.now().seconds() * plan_.dp;
+  const double span = system.span().seconds() * plan_.dp;
   figures.busy = span > 0 ? figures.run.busy.seconds() / span : 0;
   return figures;
 }

@@ -142,6 +142,34 @@ TEST_CASE("the same requests give the same figures") {
   CHECK(one.itl.p99 == other.itl.p99);
 }
 
+// A slice of a trace begins when it likes.
+TEST_CASE("an hour before the first request changes no rate") {
+  class Later : public TrafficStream {
+   public:
+    explicit Later(Time by) : by_(by) {}
+    bool next(TrafficRequest& request) override {
+      const bool found = sessions_.next(request);
+      request.arrival += by_;
+      return found;
+    }
+
+   private:
+    Time by_;
+    SharedSessions sessions_{200};
+  };
+  RowCost cost;
+  std::vector<double> rates, busy;
+  for (const std::int64_t hours : {0, 1}) {
+    OpenFeed feed(std::make_unique<Later>(Time{hours * 3'600'000'000'000}));
+    ServingSystem system(apart(cost), feed);
+    while (system.advance()) continue;
+    rates.push_back(system.metrics().figures().output_tokens_per_s);
+    busy.push_back(system.pools()[1].busy);
+  }
+  CHECK(rates[1] == rates[0]);
+  CHECK(busy[1] == busy[0]);
+}
+
 TEST_CASE("a request that asks for no token ends with the one that its prompt makes") {
   class Silent : public TrafficStream {
    public:

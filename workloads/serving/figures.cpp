@@ -49,13 +49,14 @@ Spread spread_of(std::vector<double> values) {
 ServingFigures serving_figures(const std::vector<RequestTimes>& requests, const ServiceGoal& goal) {
   ServingFigures figures;
   Samples samples;
-  Time end;
+  Time first = kForever, end;
   double input = 0, output = 0, good = 0;
   for (const RequestTimes& request : requests) {
     ++figures.submitted;
     if (static_cast<int>(request.tokens.size()) < request.output) continue;
     ++figures.completed;
     samples.add(request);
+    first = std::min(first, request.arrival);
     end = std::max(end, request.tokens.back());
     input += request.input;
     output += request.output;
@@ -65,10 +66,11 @@ ServingFigures serving_figures(const std::vector<RequestTimes>& requests, const 
   figures.tpot = spread_of(std::move(samples.tpot));
   figures.itl = spread_of(std::move(samples.itl));
   figures.e2e = spread_of(std::move(samples.e2e));
-  if (end.ns == 0) return figures;
-  figures.output_tokens_per_s = output / end.seconds();
-  figures.input_tokens_per_s = input / end.seconds();
-  figures.goodput_rps = good / end.seconds();
+  if (end <= first) return figures;
+  const double seconds = (end - first).seconds();
+  figures.output_tokens_per_s = output / seconds;
+  figures.input_tokens_per_s = input / seconds;
+  figures.goodput_rps = good / seconds;
   figures.slo_attainment = good / static_cast<double>(figures.submitted);
   return figures;
 }

@@ -39,6 +39,12 @@ TEST_CASE("latencies and rates of two requests") {
   CHECK(figures.goodput_rps == Approx(1 / 0.050));
 }
 
+TEST_CASE("rates are over the time since the first arrival") {
+  const ServingFigures figures =
+      serving_figures({{10, 2, {ms(1015), ms(1020)}, ms(1010)}, {10, 1, {ms(1030)}, ms(1015)}}, {});
+  CHECK(figures.output_tokens_per_s == Approx(3 / 0.020));
+}
+
 TEST_CASE("a request that lacks tokens is submitted and not completed") {
   const ServingFigures figures = serving_figures({{10, 2, {ms(5)}}}, {});
   CHECK(figures.submitted == 1);

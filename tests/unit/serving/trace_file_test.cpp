@@ -50,9 +50,11 @@ std::string pack(const std::string& text, const test::Scratch& scratch) {
 }  // namespace
 
 TEST_CASE("a Mooncake row is a request with a block for every 512 tokens") {
-  const std::vector<TrafficRequest> requests = read(kRow + "\n" + kRow + "\n");
+  const std::vector<TrafficRequest> requests =
+      read(kRow + "\n" + R"({"timestamp": 1700, "input_length": 1, "output_length": 1})" + "\n");
   REQUIRE(requests.size() == 2);
-  CHECK(requests[0].arrival == 1500_ms);
+  CHECK(requests[0].arrival == 0_s);  // wherever in a trace it stands
+  CHECK(requests[1].arrival == 200_ms);
   CHECK(requests[0].input_tokens == 600);
   CHECK(requests[0].output_tokens == 7);
   CHECK(requests[0].blocks == std::vector<std::uint64_t>{4, 9});
@@ -86,7 +88,7 @@ TEST_CASE("keys that others added are read or passed over") {
       "\n"
       R"({"session_id": "a", "delay": 20, "tool_wait_ms": 30, "input_length": 9, "output_length": 1, "priority": {"level": 3}})");
   REQUIRE(requests.size() == 3);
-  CHECK(requests[0].arrival == Time{10'500'000});
+  CHECK(requests[0].arrival == 0_s);
   CHECK(requests[0].block_tokens == 32);
   CHECK(requests[1].blocks.empty());
   CHECK(requests[1].session == 1);
@@ -109,6 +111,15 @@ TEST_CASE("deltas come after all that their session said and was answered") {
   CHECK(requests[1].blocks == std::vector<std::uint64_t>{1, 2});
   CHECK(requests[2].input_tokens == 3);
   CHECK(requests[2].blocks == std::vector<std::uint64_t>{3});
+}
+
+// 2^24 tokens are allowed: the second row's input is its own, and 16,777,000 in and 400 out before it.
+TEST_CASE("a session whose deltas grow beyond a request is refused with its line") {
+  const std::string row =
+      R"({"session_id": "s", "timestamp": 0, "input_length": 16777000, "output_length": 400})";
+  CHECK(trace_refusal(row + "\n" + row, TraceFormat::kMooncakeDelta) ==
+        ":2: /input_length: expected at most 16777216 tokens with all that the session had before, found "
+        "33554400");
 }
 
 TEST_CASE("rows of Dynamo stand in the order in which they end and come in that of their arrival") {
@@ -217,6 +228,10 @@ TEST_CASE("bad rows are refused with their line") {
         ":2: /input_lenght: unknown key \"input_lenght\" (did you mean \"input_length\"?)");
   CHECK(trace_refusal(good + R"({"timestamp": 2000, "input_length": 1.5, "output_length": 1})") ==
         ":2: /input_length: expected a whole number from 1 to 16777216, found 1.5");
+  CHECK(trace_refusal(good + R"({"timestamp": 2000, "input_length": "12", "output_length": 1})") ==
+        ":2: /input_length: expected a number from 1 to 16777216, found \"12\"");
+  CHECK(trace_refusal(good + R"({"timestamp": true, "input_length": 12, "output_length": 1})") ==
+        ":2: /timestamp: expected a number from 0 to 1000000000000, found true");
   CHECK(trace_refusal(good + R"({"timestamp": -1, "input_length": 1, "output_length": 1})") ==
         ":2: /timestamp: expected a number from 0 to 1000000000000, found -1");
   CHECK(trace_refusal(
@@ -236,6 +251,11 @@ TEST_CASE("bad rows are refused with their line") {
   CHECK(trace_refusal("hello\n") ==
         ":1: expected a JSON object, or the columns of an Azure or BurstGPT trace");
   CHECK(trace_refusal("") == ": the trace holds no requests");
+  CHECK(trace_refusal(kRow, TraceFormat::kAzure) ==
+        ":1: expected a line that names columns, \"TIMESTAMP\" among them, found "
+        R"("{\"timestamp\": 1500, \"input_length...)");
+  CHECK(trace_refusal("TIMESTAMPS,ContextTokens\n", TraceFormat::kAzure) ==
+        ":1: expected a column \"TIMESTAMP\" (did you mean \"TIMESTAMPS\"?)");
   const std::string azure = "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:15:46,374,44\n";
   CHECK(trace_refusal("TIMESTAMP,ContextTokens,GeneratedTokens\n") == ": the trace holds no requests");
   CHECK(trace_refusal(azure + "2023-11-16 18:15:46,374\n") == ":3: expected 3 columns, found 2");

@@ -83,8 +83,7 @@ void ServingSystem::State::arrive() {
   // A prompt that asks for nothing still ends in a token; one whose first token is there asks for another.
   const auto output =
       static_cast<std::int32_t>(std::max<std::int64_t>(only_decodes ? 2 : 1, arrival.request.output_tokens));
-  first_arrival = std::min(first_arrival, now);
-  metrics.submitted(arrival.service_class);
+  metrics.submitted(arrival.service_class, now);
   router->arrived(now);
   const std::int64_t block = arrival.request.block_tokens;
   const std::size_t whole = block == 0 ? 0 : static_cast<std::size_t>(input / block);

@@ -63,7 +63,7 @@ ServingFigures ServiceMetrics::figures() const {
     all.tpot.merge(figures.tpot);
     all.e2e.merge(figures.e2e);
   }
-  const double seconds = end_.seconds();
+  const double seconds = span().seconds();
   const auto rate = [&](std::int64_t count) {
     return seconds > 0 ? static_cast<double>(count) / seconds : 0;
   };

@@ -1,6 +1,7 @@
 // What became of the requests, counted while the system runs: memory does not grow with their number.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -50,7 +51,10 @@ class ServiceMetrics {
  public:
   explicit ServiceMetrics(std::vector<ServiceGoal> goals);  // by service class; at least one
 
-  void submitted(std::int32_t service_class) { ++classes_[service_class].submitted; }
+  void submitted(std::int32_t service_class, Time now) {
+    ++classes_[service_class].submitted;
+    first_ = std::min(first_, now);
+  }
   void rejected(std::int32_t service_class, Rejection why) {
     ++classes_[service_class].rejected;
     classes_[service_class].turned_away += why == Rejection::kTurnedAway ? 1 : 0;
@@ -63,8 +67,10 @@ class ServiceMetrics {
   const std::vector<ClassFigures>& classes() const { return classes_; }
   const std::vector<ServiceGoal>& goals() const { return goals_; }
   const TimeShares& shares() const { return shares_; }
-  // All classes together, over the time to the last token.
-  ServingFigures figures() const;
+  // From the first arrival until the last user has the last token: what rates, busy shares and costs are
+  // over.
+  Time span() const { return std::max(Time{}, end_ - first_); }
+  ServingFigures figures() const;  // of all classes together
 
  private:
   std::vector<ServiceGoal> goals_;
@@ -73,7 +79,7 @@ class ServiceMetrics {
   TimeShares shares_;
   std::int64_t finished_ = 0;
   std::int64_t input_ = 0, output_ = 0;  // tokens of finished requests
-  Time end_;
+  Time first_ = kForever, end_;
 };
 
 }  // namespace moebius

@@ -154,7 +154,7 @@ struct ServingSystem::State {
   std::int32_t arrivals = 0;
   std::priority_queue<ServiceEvent, std::vector<ServiceEvent>, std::greater<>> events;
   std::uint64_t order = 0;
-  Time now, first_arrival = kForever, last_token;
+  Time now;
   StepOutcome outcome;
   std::vector<PoolMoment> moments;  // for the observer
   HostWorkers intake{1};

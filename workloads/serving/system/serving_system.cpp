@@ -139,7 +139,7 @@ void ServingSystem::State::learn_per_token(std::int32_t id) {
 
 void ServingSystem::State::finish(std::int32_t id) {
   LiveRequest& request = live[id];
-  request.moments.last_token = last_token = now;
+  request.moments.last_token = now;
   router->finished();
   learn_per_token(id);
   router->left(request.decode, rules.classes[request.moments.service_class]);
@@ -193,8 +193,7 @@ double ServingSystem::transferred_bytes() const {
 }
 
 Time ServingSystem::span() const {
-  return state_->first_arrival == kForever ? Time{}
-                                           : std::max(Time{}, state_->last_token - state_->first_arrival);
+  return state_->metrics.span();
 }
 
 EncoderPool::Totals ServingSystem::encoders() const {

@@ -78,7 +78,7 @@ struct ForecastFigures {
 struct PoolFigures {
   std::string name;
   Instance::Totals totals;      // of all instances
-  double busy = 0;              // share of the time from the first arrival to the last token
+  double busy = 0;              // share of the system's span
   std::int64_t peak_pages = 0;  // of the fullest replica
   std::int64_t preemptions = 0;
   double preempted = 0;   // seconds from preemptions until the prompt was computed again, of all requests
@@ -117,7 +117,7 @@ class ServingSystem {
   Time intake() const;                       // that workers spent on requests before they could be scheduled
   ForecastFigures forecasts() const;
   EncoderPool::Totals encoders() const;
-  Time span() const;  // from the first arrival to the last token
+  Time span() const;  // from the first arrival until the last user has the last token
 
  private:
   struct State;

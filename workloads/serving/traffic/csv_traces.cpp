@@ -1,5 +1,6 @@
 // Tables of requests: Azure's and BurstGPT's.
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <chrono>
 #include <cmath>
@@ -41,9 +42,11 @@ class Table {
   }
   int required(std::string_view name) const {
     const int found = column(name);
-    if (found < 0)
-      lines_->fail(fmt::format("expected a column \"{}\"{}", name, suggestion(std::string(name), names_)));
-    return found;
+    if (found >= 0) return found;
+    if (!names_columns())
+      lines_->fail(fmt::format("expected a line that names columns, \"{}\" among them, found {}", name,
+                               json_excerpt(header_)));
+    lines_->fail(fmt::format("expected a column \"{}\"{}", name, suggestion(std::string(name), names_)));
   }
 
   bool next() {
@@ -75,6 +78,13 @@ class Table {
   }
 
  private:
+  // Names begin with letters; rows of figures and of JSON do not.
+  bool names_columns() const {
+    return std::all_of(names_.begin(), names_.end(), [](const std::string& name) {
+      return !name.empty() && std::isalpha(static_cast<unsigned char>(name.front())) != 0;
+    });
+  }
+
   LinesPtr lines_;
   std::string header_, line_;
   std::vector<std::string> names_;

@@ -1,5 +1,6 @@
 // Mooncake's JSONL and what others added to it.
 #include <cmath>
+#include <optional>
 #include <unordered_map>
 
 #include <fmt/format.h>
@@ -72,11 +73,12 @@ class MooncakeTrace : public TrafficStream {
     const auto delay = row_.number("delay", 0, kLastTraceMs),
                tool = row_.number("tool_wait_ms", 0, kLastTraceMs);
     if (!stamp && !delay && !tool) lines_->fail("expected the key \"timestamp\" or \"delay\", found neither");
-    const Time arrival = stamp ? from_ms(*stamp) : last_;
-    if (arrival < last_)
+    if (stamp && from_ms(*stamp) < last_)
       row_.fail("timestamp", fmt::format("expected at least {} as in the row above, found {}",
                                          static_cast<double>(last_.ns) * 1e-6, *stamp));
-    request.arrival = last_ = arrival;
+    if (stamp) last_ = from_ms(*stamp);
+    if (stamp && !first_) first_ = last_;
+    request.arrival = last_ - first_.value_or(Time{});
     request.pause = from_ms(delay.value_or(0) + tool.value_or(0));
   }
 
@@ -103,6 +105,10 @@ class MooncakeTrace : public TrafficStream {
       lines_->fail(fmt::format("expected sessions of at most {} blocks together", kMostHeldBlocks));
     history.blocks.insert(history.blocks.end(), request.blocks.begin(), request.blocks.end());
     history.tokens += request.input_tokens;
+    if (history.tokens > static_cast<std::int64_t>(kMostTokens))
+      row_.fail("input_length",
+                fmt::format("expected at most {} tokens with all that the session had before, found {}",
+                            kMostTokens, history.tokens));
     request.input_tokens = history.tokens;
     history.tokens += request.output_tokens;
     request.blocks = history.blocks;
@@ -117,7 +123,8 @@ class MooncakeTrace : public TrafficStream {
   TraceFile file_;
   JsonRow row_;
   std::string line_;
-  Time last_;
+  std::optional<Time> first_;
+  Time last_;  // as the file counts
   std::unordered_map<std::string, std::int64_t> sessions_;
   std::unordered_map<std::int64_t, History> histories_;
   std::int64_t held_ = 0;

@@ -28,6 +28,13 @@ std::string shown(const std::string& pointer) {
 
 }  // namespace
 
+std::string JsonRow::excerpt(const Scalar& value) {
+  if (const std::string* text = std::get_if<std::string>(&value)) return json_excerpt(*text);
+  if (const bool* flag = std::get_if<bool>(&value)) return *flag ? "true" : "false";
+  const double* number = std::get_if<double>(&value);
+  return number != nullptr ? fmt::format("{}", *number) : "null";
+}
+
 // The events of nlohmann's SAX interface. What stands in arrays is passed over, but for the ids.
 class JsonRow::Handler {
  public:
@@ -126,7 +133,8 @@ std::optional<double> JsonRow::number(std::string_view path, double low, double 
   const Scalar* found = find(path);
   if (found == nullptr || std::holds_alternative<std::monostate>(*found)) return std::nullopt;
   const double* number = std::get_if<double>(found);
-  if (number == nullptr) fail(path, fmt::format("expected a number from {} to {}", low, high));
+  if (number == nullptr)
+    fail(path, fmt::format("expected a number from {} to {}, found {}", low, high, excerpt(*found)));
   if (!(*number >= low && *number <= high))
     fail(path, fmt::format("expected a number from {} to {}, found {}", low, high, *number));
   return *number;

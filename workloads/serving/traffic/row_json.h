@@ -43,6 +43,7 @@ class JsonRow {
     Scalar value;
   };
 
+  static std::string excerpt(const Scalar& value);
   const Scalar* find(std::string_view path) const;
 
   const LineReader& lines_;
