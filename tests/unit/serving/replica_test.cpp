@@ -103,6 +103,25 @@ TEST_CASE("a prompt whose first blocks are in the cache computes the rest only")
   CHECK(replica.load().pages == 5);
 }
 
+// As where the youngest waits and is computed again, each prompt being two blocks of its own.
+TEST_CASE("a sequence that was driven out counts no hit when it meets its own blocks") {
+  ReplicaRules rules = rules_of(10);
+  rules.shared_tokens = 8;
+  Replica replica(rules);
+  const std::array<kv::BlockHash, 2> one{1, 2}, other{3, 4};
+  replica.enqueue({.id = 0, .prompt = 16, .output = 12, .chain = one});
+  replica.enqueue({.id = 1, .prompt = 16, .output = 12, .chain = other});
+  int preempted = 0;
+  for (int i = 0; i < 100 && !replica.idle(); ++i) {
+    run(replica);
+    preempted += static_cast<int>(replica.preempted().size());
+  }
+  CHECK(preempted == 1);
+  CHECK(replica.prefixes().prompt_tokens == 32);
+  CHECK(replica.prefixes().asked_blocks == 4);
+  CHECK(replica.prefixes().hit_blocks == 0);
+}
+
 TEST_CASE("blocks that nobody uses make room for prompts, the least recent first") {
   ReplicaRules rules = rules_of(8);
   rules.shared_tokens = 8;

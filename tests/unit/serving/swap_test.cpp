@@ -67,6 +67,24 @@ TEST_CASE("where the host's memory has no room a sequence is computed again") {
   CHECK(replica.swaps().sequences == 0);
 }
 
+// Both have their first token at 0: the gaps of each add up to when it has its last.
+TEST_CASE("what a sequence waits for while it is driven out is a gap between its tokens") {
+  for (const std::int64_t host_pages : {0, 5}) {
+    Replica replica = full_replica(host_pages);
+    StepOutcome outcome;
+    std::int64_t count = 0, gaps = 0, lasts = 0;
+    for (int i = 0; !replica.idle(); ++i) {
+      outcome.clear();
+      replica.plan();
+      replica.complete(Time{i}, outcome);
+      lasts += i * static_cast<std::int64_t>(outcome.finished.size());
+      for (const TokenGap& gap : outcome.gaps) count += gap.count, gaps += gap.count * gap.gap.ns;
+    }
+    CHECK(count == 2 * 11);
+    CHECK(gaps == lasts);
+  }
+}
+
 // The first guess always holds and the second never: two tokens an iteration after that of the prompt.
 TEST_CASE("guesses hold by their place") {
   ReplicaRules rules;

@@ -29,8 +29,7 @@ void Replica::make_room_for_growth() {
   changes_ += static_cast<std::int32_t>(pages);
   hold(pages);
   if (tables_ == nullptr) return;
-  for (const Decoding& sequence : decoding_)
-    tables_->grow(sequence.id, growth_of(sequence));
+  for (const Decoding& sequence : decoding_) tables_->grow(sequence.id, growth_of(sequence));
 }
 
 // What it has generated becomes part of the prompt that is computed again.
@@ -45,7 +44,12 @@ void Replica::preempt_youngest() {
   preempted_.push_back(sequence.id);
   if (swap_out(sequence)) return;
   // The token that was sampled last is not in the cache yet.
-  waiting_.push_front({sequence.id, sequence.context + 1, sequence.left, chain, sequence.priority});
+  waiting_.push_front({.id = sequence.id,
+                       .prompt = sequence.context + 1,
+                       .output = sequence.left,
+                       .chain = chain,
+                       .priority = sequence.priority,
+                       .since = sequence.since});
   waiting_tokens_ += sequence.context + 1;
   ++seen_, ++known_;
 }

@@ -98,7 +98,8 @@ std::size_t Replica::next_waiting() const {
 // Blocks that come from below instead of being computed.
 std::int64_t Replica::load(const Sequence& next, std::int64_t there) {
   if (below_ == nullptr || next.chain.empty()) return 0;
-  const LoadedBlocks loaded = below_->load({next.id, next.prompt, next.chain, there, now_});
+  const LoadedBlocks loaded =
+      below_->load({next.id, next.prompt, next.chain, there, now_, next.since.has_value()});
   loaded_ = std::max(loaded_, loaded.ready);
   return loaded.blocks;
 }
@@ -254,12 +255,21 @@ void Replica::plan_prefill(std::int64_t budget) {
   }
 }
 
-// Blocks of prefixes that nobody uses are as good as free: they go when room is made. Alone, a request needs no reserve.
+// Blocks of prefixes that nobody uses are as good as free: they go when room is made. Alone, a request needs
+// no reserve.
 bool Replica::is_blocked(std::int32_t id) const {
   if (blocked_.id != id || occupied_ == 0 || free_pages() > blocked_.free ||
       index_.resident() != blocked_.resident)
     return false;
   return rules_.output_reserve <= 0 || left_ >= blocked_.left;
+}
+
+// One that was driven out meets blocks of its own: those say nothing of what requests share.
+void Replica::count_prefix(const Prefilling& prefilling) {
+  prefixes_.prompt_tokens += prefilling.sequence.prompt;
+  prefixes_.reused_tokens += prefilling.done;
+  prefixes_.asked_blocks += static_cast<std::int64_t>(prefilling.sequence.chain.size());
+  prefixes_.hit_blocks += prefilling.lease.blocks();
 }
 
 // Pages for the whole prompt, so that a prompt once begun is never stuck.
@@ -282,10 +292,7 @@ bool Replica::admit_next() {
   const std::int64_t there = prefilling.lease.blocks() + load(next, prefilling.lease.blocks());
   prefilling.done =
       std::min<std::int32_t>(next.prompt - 1, static_cast<std::int32_t>(there) * rules_.shared_tokens);
-  prefixes_.prompt_tokens += next.prompt;
-  prefixes_.reused_tokens += prefilling.done;
-  prefixes_.asked_blocks += static_cast<std::int64_t>(next.chain.size());
-  prefixes_.hit_blocks += prefilling.lease.blocks();
+  if (!next.since) count_prefix(prefilling);
   waiting_tokens_ -= prefilling.done;
   blocked_ = {};
   hold(pages);
@@ -344,6 +351,7 @@ void Replica::complete_prefill(Time end, StepOutcome& outcome) {
     }
     outcome.prefilled.push_back(sequence.id);
     ++outcome.tokens;
+    if (sequence.since) outcome.gaps.push_back({end - *sequence.since, 1});
     --sequence.output;
     --left_;
     const Decoding next{sequence.id, sequence.prompt,  sequence.output, share(prefilling),

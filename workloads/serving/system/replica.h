@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -67,6 +68,8 @@ struct Sequence {
   kv::Chain chain = {};       // whole blocks of the prompt that others may share; outlives the sequence here
   std::int32_t priority = 0;  // those of a higher one are admitted first
   std::int32_t images = 0;    // of the prompt, which are encoded here before it
+  // Of one that had tokens and was driven out: when its last one was there.
+  std::optional<Time> since = {};
 };
 
 struct TokenGap {  // between one token and the next of so many sequences
@@ -92,7 +95,7 @@ struct ReplicaLoad {
 };
 
 struct PrefixTotals {
-  std::int64_t prompt_tokens = 0, reused_tokens = 0;  // of admitted sequences
+  std::int64_t prompt_tokens = 0, reused_tokens = 0;  // of sequences when they were first admitted
   std::int64_t asked_blocks = 0, hit_blocks = 0;
   void add(const PrefixTotals& other);
 };
@@ -200,6 +203,7 @@ class Replica {
   bool make_room(std::int64_t pages);
   std::size_t next_waiting() const;
   std::int64_t load(const Sequence& next, std::int64_t there);
+  void count_prefix(const Prefilling& prefilling);
   std::int64_t block_pages() const { return rules_.shared_tokens / rules_.page_tokens; }
   std::int64_t used() const { return held_ + index_.resident() * block_pages(); }
   std::int32_t share(Prefilling& prefilling);
@@ -241,9 +245,9 @@ class Replica {
   std::int64_t held_ = 0, peak_pages_ = 0;  // pages outside the index; all
   // The next one did not fit, and nothing that it needs has changed since.
   struct Blocked {
-    std::int32_t id = -1;   // which one that was; -1: none
-    std::int64_t free = 0;  // free_pages() then
-    std::int64_t left = 0;  // tokens still to come, of which a share is kept free
+    std::int32_t id = -1;       // which one that was; -1: none
+    std::int64_t free = 0;      // free_pages() then
+    std::int64_t left = 0;      // tokens still to come, of which a share is kept free
     std::int64_t resident = 0;  // blocks that it may share
   };
   bool is_blocked(std::int32_t id) const;
@@ -255,7 +259,7 @@ class Replica {
   std::int64_t waiting_tokens_ = 0;  // of prompts, not computed
   std::int64_t expected_ = 0, expected_tokens_ = 0;
   std::int64_t left_ = 0, context_ = 0;  // of sequences with pages: output to come; in decoding, cached
-  std::int32_t changes_ = 0;  // since the last decision; see StepShape
+  std::int32_t changes_ = 0;             // since the last decision; see StepShape
   std::int32_t longest_ = 0,
                longest_past_ = 0;  // of the prompts of this iteration: tokens; those before them
 };

@@ -6,7 +6,7 @@
 namespace moebius {
 
 struct TierFigures {
-  std::int64_t asked = 0;  // blocks of admitted prompts; the next six add up to it
+  std::int64_t asked = 0;  // blocks of prompts when they were first admitted; the next six add up to it
   std::int64_t hit_device = 0, hit_dram = 0, hit_ssd = 0, hit_remote_dram = 0, hit_remote_ssd = 0;
   std::int64_t missed = 0;
   std::int64_t recomputed = 0;  // of those missed, that were below: computing them was sooner

@@ -155,7 +155,7 @@ std::int64_t TierState::decide(std::int32_t replica, const PromptAsk& ask) {
     best = finish;
     chosen = blocks;
   }
-  figures.recomputed += all - chosen;
+  if (!ask.again) figures.recomputed += all - chosen;
   if (chosen > 0) figures.saved_s += without - best;
   return chosen;
 }
@@ -181,24 +181,28 @@ void TierState::use(std::int32_t replica, const PromptAsk& ask, const LoadedBloc
   }
 }
 
+void TierState::count_hits(std::int64_t chain, std::int64_t there, const BlockLoad& load) {
+  figures.asked += chain;
+  figures.hit_device += there;
+  figures.missed += chain - there - load.blocks();
+  figures.hit_dram += load.dram;
+  figures.hit_ssd += load.ssd;
+  figures.hit_remote_dram += load.remote - load.remote_ssd;
+  figures.hit_remote_ssd += load.remote_ssd;
+}
+
 LoadedBlocks TierState::load(std::int32_t replica, const PromptAsk& ask) {
   const auto chain = static_cast<std::int64_t>(ask.chain.size());
-  figures.asked += chain;
-  figures.hit_device += ask.there;
   release(ask.id);
   find(replica, ask, chain);
   const bool was_stale = stale;
   figures.stale += was_stale ? 1 : 0;
   const std::int64_t blocks = decide(replica, ask);
   const BlockLoad load = load_of(blocks);
-  figures.missed += chain - ask.there - blocks;
+  if (!ask.again) count_hits(chain, ask.there, load);
   LoadedBlocks loaded{blocks, ask.now};
   if (blocks > 0) {
     loaded.ready = load_end(replica, blocks, ask.now, true);
-    figures.hit_dram += load.dram;
-    figures.hit_ssd += load.ssd;
-    figures.hit_remote_dram += load.remote - load.remote_ssd;
-    figures.hit_remote_ssd += load.remote_ssd;
     const auto bytes = [&](std::int64_t count) { return rules.block_bytes * static_cast<double>(count); };
     figures.to_device_bytes += bytes(blocks) * rules.copies;
     figures.ssd_read_bytes += bytes(load.ssd + load.remote_ssd);

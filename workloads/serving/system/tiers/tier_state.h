@@ -89,6 +89,7 @@ struct TierState {
   double compute_seconds(std::int64_t tokens, std::int64_t past);
   double finish_seconds(std::int32_t replica, const PromptAsk& ask, std::int64_t blocks);
   std::int64_t decide(std::int32_t replica, const PromptAsk& ask);
+  void count_hits(std::int64_t chain, std::int64_t there, const BlockLoad& load);
   void use(std::int32_t replica, const PromptAsk& ask, const LoadedBlocks& loaded);
   void put_dram(std::int32_t node, const kv::EvictedBlock& block, Time ready, bool ahead, Time now);
   void put_ssd(std::int32_t node, const kv::EvictedBlock& block, Time from, bool read_memory);
@@ -104,9 +105,9 @@ struct TierState {
   std::vector<View> views;
   std::unordered_map<std::int32_t, HeldBlocks> waiting;  // by request
   TurnForecast forecast;
-  ExpectedChain due;                                     // of fetch_due()
-  std::vector<FoundBlock> found;                         // of the prompt in hand
-  bool stale = false;                                    // the search came to a place that had it no more
+  ExpectedChain due;              // of fetch_due()
+  std::vector<FoundBlock> found;  // of the prompt in hand
+  bool stale = false;             // the search came to a place that had it no more
   std::vector<StepShape> shapes;
   std::vector<kv::EvictedBlock> fresh;  // in computed(), used again
   TierFigures figures;

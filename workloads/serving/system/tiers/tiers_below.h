@@ -16,6 +16,7 @@ struct PromptAsk {
   kv::Chain chain;
   std::int64_t there = 0;
   Time now;
+  bool again = false;  // it was admitted before, and driven out
 };
 
 struct LoadedBlocks {
