@@ -25,4 +25,14 @@ TEST_CASE("merged histograms are that of all durations") {
   CHECK(one.mean() == Approx(both.mean()));
 }
 
+// 1,050,000 ns lie in a bucket 1,024 ns wide, whose middle is at 1,050,111.5.
+TEST_CASE("no percentile is beyond the least or the most of the durations") {
+  LatencyHistogram one, all;
+  one.add({1'050'000});
+  CHECK(one.at(0.5) == one.mean());
+  all.add({2'000'000});
+  all.merge(one);
+  CHECK(all.at(1) == Approx(2e-3).epsilon(1e-12));
+}
+
 }  // namespace moebius

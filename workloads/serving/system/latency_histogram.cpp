@@ -33,6 +33,8 @@ void LatencyHistogram::add(Time duration, std::int64_t count) {
   buckets_[bucket] += count;
   count_ += count;
   sum_ += static_cast<double>(ns) * static_cast<double>(count);
+  least_ = std::min(least_, ns);
+  most_ = std::max(most_, ns);
 }
 
 double LatencyHistogram::mean() const {
@@ -43,13 +45,16 @@ double LatencyHistogram::at(double share) const {
   if (count_ == 0) return 0;
   const double place = share * static_cast<double>(count_ - 1);
   const auto below = static_cast<std::int64_t>(place);
+  const auto inside = [this](double ns) {
+    return std::clamp(ns, static_cast<double>(least_), static_cast<double>(most_));
+  };
   double low = -1;
   std::int64_t seen = 0;
   for (std::size_t bucket = 0; bucket < buckets_.size(); ++bucket) {
     seen += buckets_[bucket];
-    if (seen > below && low < 0) low = value_of(bucket);
+    if (seen > below && low < 0) low = inside(value_of(bucket));
     if (seen > below + 1 || seen == count_)
-      return (low + (place - std::floor(place)) * (value_of(bucket) - low)) * 1e-9;
+      return (low + (place - std::floor(place)) * (inside(value_of(bucket)) - low)) * 1e-9;
   }
   return 0;
 }
@@ -64,6 +69,8 @@ void LatencyHistogram::merge(const LatencyHistogram& other) {
     buckets_[bucket] += other.buckets_[bucket];
   count_ += other.count_;
   sum_ += other.sum_;
+  least_ = std::min(least_, other.least_);
+  most_ = std::max(most_, other.most_);
 }
 
 }  // namespace moebius

@@ -9,8 +9,8 @@
 
 namespace moebius {
 
-// 1,024 buckets an octave above a microsecond: a percentile is exact to 0.1%, or to 1 ns below 1 us. The mean
-// is exact.
+// 1,024 buckets an octave above a microsecond: a percentile is exact to 0.1%, or to 1 ns below 1 us, and
+// never outside of the durations. The mean is exact.
 class LatencyHistogram {
  public:
   void add(Time duration, std::int64_t count = 1);
@@ -25,7 +25,8 @@ class LatencyHistogram {
  private:
   std::vector<std::int64_t> buckets_;
   std::int64_t count_ = 0;
-  double sum_ = 0;  // nanoseconds
+  double sum_ = 0;                                      // nanoseconds
+  std::uint64_t least_ = ~std::uint64_t{0}, most_ = 0;  // the same
 };
 
 }  // namespace moebius
