@@ -18,6 +18,10 @@ std::string grouped(std::int64_t number) {
   return text;
 }
 
+std::string rate_text(double value) {
+  return value < 100 ? fmt::format("{:.3g}", value) : grouped(std::llround(value));
+}
+
 std::string figure_text(double value) {
   return fmt::format("{:.4g}", value);
 }

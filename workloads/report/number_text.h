@@ -7,6 +7,7 @@
 namespace moebius {
 
 std::string grouped(std::int64_t number);  // 2048 -> "2,048"
+std::string rate_text(double value);       // of things a second: three significant digits at least
 std::string figure_text(double value);     // any metric, whatever its unit: four significant digits
 std::string bar(double share);             // of 40 blocks
 

@@ -1,7 +1,5 @@
 #include "workloads/report/report_phase.h"
 
-#include <cmath>
-
 #include <fmt/format.h>
 
 #include "workloads/report/number_text.h"
@@ -44,7 +42,7 @@ std::string phase_text(const Report& report) {
   if (!one_phase(report)) return "";
   const NodeFigure figure = by_node(report);
   return fmt::format("  {} tokens/s a node of {} devices: {}\n", figure.text, figure.devices,
-                     grouped(std::llround(figure.tokens)));
+                     rate_text(figure.tokens));
 }
 
 }  // namespace moebius

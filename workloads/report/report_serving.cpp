@@ -128,6 +128,15 @@ void phase_lines(Out out, const Report& report) {
   fmt::format_to(out, "\n");
 }
 
+void rejected_lines(Out out, const ServiceFigures& service) {
+  if (service.rejected > service.turned_away)
+    fmt::format_to(out, "  rejected           {}: longer than the cache of a replica\n",
+                   grouped(service.rejected - service.turned_away));
+  if (service.turned_away > 0)
+    fmt::format_to(out, "  turned away        {} by admission when they came\n",
+                   grouped(service.turned_away));
+}
+
 void service_lines(Out out, const ServiceFigures& service) {
   const TimeShares& shares = service.shares;
   const double all =
@@ -139,12 +148,7 @@ void service_lines(Out out, const ServiceFigures& service) {
   if (service.encoder) fmt::format_to(out, "{}", encoder_text(*service.encoder, share(shares.encode)));
   if (shares.network > 0)
     fmt::format_to(out, "  on links to pools  {:.1f}% of their time\n", share(shares.network));
-  if (service.rejected > service.turned_away)
-    fmt::format_to(out, "  rejected           {}: longer than the cache of a replica\n",
-                   grouped(service.rejected - service.turned_away));
-  if (service.turned_away > 0)
-    fmt::format_to(out, "  turned away        {} by admission when they came\n",
-                   grouped(service.turned_away));
+  rejected_lines(out, service);
   if (service.transferred_bytes > 0)
     fmt::format_to(out, "  handed over        {}\n", to_text(Bytes{service.transferred_bytes}));
   fmt::format_to(out, "\n  {:<14} {:>8} {:>9} {:>12} {:>8} {:>10} {:>18} {:>11}\n", "pool", "devices",
@@ -239,14 +243,19 @@ std::string serving_text(const Report& report) {
   std::string text;
   const Out out = std::back_inserter(text);
   report.service ? phase_lines(out, report) : plan_line(out, report);
+  if (report.service && figures.completed == 0) {  // no rate, latency or cost says anything
+    fmt::format_to(out, "  requests           no request was served, of {}\n", grouped(figures.submitted));
+    rejected_lines(out, *report.service);
+    return text;
+  }
   fmt::format_to(
       out, "  requests           {} of {} completed in {}, {} iterations, {} of them with prompts\n",
       grouped(figures.completed), grouped(figures.submitted), seconds_text(report.metrics.makespan.seconds()),
       grouped(figures.iterations), grouped(figures.prefills));
   fmt::format_to(out, "  output tokens/s    {} ({} a device), input {}\n",
-                 grouped(std::llround(figures.output_tokens_per_s)),
-                 grouped(std::llround(figures.output_tokens_per_s / static_cast<double>(report.devices()))),
-                 grouped(std::llround(figures.input_tokens_per_s)));
+                 rate_text(figures.output_tokens_per_s),
+                 rate_text(figures.output_tokens_per_s / static_cast<double>(report.devices())),
+                 rate_text(figures.input_tokens_per_s));
   text += phase_text(report);
   fmt::format_to(out, "  {:<18} {:>10} {:>10} {:>10} {:>10} {:>10}\n", "", "mean", "p50", "p90", "p95",
                  "p99");

@@ -38,7 +38,9 @@ std::string uncertainty_json(const Report& report) {
     if (metrics.seconds_by_origin[i] <= 0) continue;
     shares[std::string(to_string(static_cast<Origin>(i)))] = metrics.seconds_by_origin[i] / trust.busy;
   }
-  Json json = {{"kernel_relative_error", trust.kernel_error}, {"share_of_busy_time", shares}};
+  Json json = Json::object();
+  if (trust.busy > 0)  // of ops that were recorded; without any, nothing is known of them
+    json = {{"kernel_relative_error", trust.kernel_error}, {"share_of_busy_time", shares}};
   if (const auto interval = interval_figures(report))
     json["interval"] = {{"of", interval_subject(report)},
                         {"low", interval->low},

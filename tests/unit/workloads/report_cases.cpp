@@ -167,6 +167,31 @@ TEST_CASE("trust is the share of busy time by origin") {
   CHECK(value(report, "uncertainty.kernel_relative_error") == Approx(0.05 / 0.75));
 }
 
+TEST_CASE("where no op was recorded nothing is said of kernels") {
+  const Scenario scenario = scenario_at("smoke/serve-apart.json");
+  Report report = report_of(scenario, 20);
+  report.metrics = {};
+  report.serving = ServingFigures{};
+  report.service = ServiceFigures{};
+  CHECK_FALSE(report_value(report_json(report), "uncertainty.kernel_relative_error").has_value());
+}
+
+TEST_CASE("few tokens a second have their digits, and a service that served nobody has no figures") {
+  const Scenario scenario = scenario_at("smoke/serve-apart.json");
+  Report report = report_of(scenario, 20);
+  report.serving = ServingFigures{};
+  report.service = ServiceFigures{};
+  report.serving->submitted = report.serving->completed = 3;
+  report.serving->output_tokens_per_s = 0.1517;
+  report.serving->input_tokens_per_s = 1234.5;
+  CHECK_THAT(report_text(report), Contains("output tokens/s    0.152 (") && Contains("), input 1,235"));
+  report.serving = ServingFigures{};
+  report.serving->submitted = report.service->rejected = 3;
+  CHECK_THAT(report_text(report), Contains("no request was served, of 3\n") &&
+                                      Contains("rejected           3:") && !Contains("USD an hour") &&
+                                      !Contains("TTFT") && !Contains("op by op"));
+}
+
 namespace {
 
 // One class: `kernels` of compute with these origins, kinds and expected errors, and the network's exposed
