@@ -25,9 +25,8 @@ inline constexpr std::array kMemoryRules{
 inline constexpr int kAbsent = -1;
 int read_index(Section& section, bool describing, std::string_view key, std::string_view help);
 inline constexpr std::string_view kSpineNumbers =
-    "the spine; of two tiers, pod x spines + uplink x spines / uplinks of a leaf; of three, pod x uplinks of "
-    "a "
-    "leaf + uplink";
+    "the spine; of two tiers, pod x spines + uplink x spines / uplinks of a leaf; of three, pod x uplinks "
+    "of a leaf + uplink";
 
 std::span<const Named<ScenarioKind>> scenario_kinds();
 DescriptionPtr describe_scenario(ScenarioKind kind);
