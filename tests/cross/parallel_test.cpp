@@ -172,7 +172,8 @@ TEST_CASE("attention in kernels of their own, sums that wait and gradients added
 TEST_CASE(
     "losses and norms and updates in kernels of their own and sums that hold cores have the same loss") {
   const auto older = [](TrainingJob& job) {
-    job.plan.separate_loss = job.plan.separate_norm_grad = job.plan.separate_update = true;
+    job.plan.loss = LossKernels::kSeparate;
+    job.plan.separate_norm_grad = job.plan.separate_update = true;
     job.plan.separate_routing = job.plan.expert_by_expert = true;
   };
   require_same_losses(all_experts_job(AttentionKind::kGqa), [](TrainingJob& job) {

@@ -55,7 +55,7 @@ class Collector {
 
   // What software before fused kernels did, all at once.
   void kernels() {
-    const bool apart = plan_.attention == AttentionKernels::kUnfused || plan_.separate_loss ||
+    const bool apart = plan_.attention == AttentionKernels::kUnfused || plan_.loss != LossKernels::kFused ||
                        plan_.separate_norm_grad || plan_.separate_accumulation || plan_.separate_update ||
                        plan_.separate_routing || plan_.expert_by_expert;
     add(apart, "fused kernels of attention, loss, norms, routing and update",

@@ -49,39 +49,6 @@ double rate_of(int head_dim, bool backward) {
   return (low + share * (high - low)) * 1e12;
 }
 
-constexpr std::int64_t kHeads[] = {1, 8, 64}, kSequences[] = {1, 8, 64}, kHeadDims[] = {64, 128, 192, 256};
-constexpr std::int64_t kQueries[] = {512, 1024, 2048, 4096, 8192, 16384, 65536};
-
-TableDraft draft_of(const Accelerator& chip, bool backward) {
-  TableDraft draft;
-  draft.table = table_of(backward ? "attention backward, FlashAttention-2" : "attention, FlashAttention-2",
-                         {backward ? "attention_grad" : "attention"}, DType::kBf16,
-                         {ProfileKey::kHeads, ProfileKey::kKvHeads, ProfileKey::kHeadDim, ProfileKey::kVDim},
-                         {ProfileKey::kGroups, ProfileKey::kQueries});
-  draft.table.stack = "flash-attention-2";
-  draft.table.source = "FLASHATTENTION3";
-  draft.table.cores = chip.cores;
-  draft.table.fitted = draft.table.when_named = true;
-  draft.table.note =
-      backward ? "a law of tiles that meets published rates without mask within 6%; masked ones as forward"
-               : "causal, a law of tiles that meets published rates of 1,024 tokens and more within 9%";
-  draft.table.where = {{ProfileKey::kWindow, 0, 0},
-                       {ProfileKey::kQueries, static_cast<double>(kQueries[0]), 1e9}};
-  for (const std::int64_t heads : kHeads)
-    for (const std::int64_t head_dim : kHeadDims)
-      for (const std::int64_t sequences : kSequences)
-        for (const std::int64_t queries : kQueries) {
-          const AttentionSize size{
-              backward, true, sequences, queries, static_cast<int>(heads), static_cast<int>(head_dim)};
-          const auto h = static_cast<double>(heads), d = static_cast<double>(head_dim);
-          draft.rows.push_back({{h, h, d, d},
-                                {static_cast<double>(sequences), static_cast<double>(queries)},
-                                flash_attention_2_seconds(chip, size) * 1e6,
-                                ""});
-        }
-  return draft;
-}
-
 }  // namespace
 
 std::span<const AttentionRate> published_flash_attention_2() {
@@ -110,8 +77,14 @@ void read_flash_attention_2(Harvest& harvest) {
                       "Shah et al. 2024 (FlashAttention-3, arXiv 2407.08608), figures 5 and 6: "
                       "FlashAttention-2 on an H100 SXM5",
                       "published figures", "2024-07-11"});
-  for (const bool backward : {false, true})
-    harvest.profile.tables.push_back(lay_rows(draft_of(harvest.chip, backward)));
+  add_attention_law(
+      harvest,
+      {.name = "FlashAttention-2",
+       .stack = "flash-attention-2",
+       .source = "FLASHATTENTION3",
+       .forward = "causal, a law of tiles that meets published rates of 1,024 tokens and more within 9%",
+       .backward = "a law of tiles that meets published rates without mask within 6%; masked ones as forward",
+       .seconds = flash_attention_2_seconds});
 }
 
 }  // namespace moebius

@@ -248,6 +248,7 @@ Profile find_kernels(const std::string& directory, const Accelerator& accelerato
   if (!harvest.profile.tables.empty()) {
     read_flashinfer_products(harvest);
     read_flash_attention_2(harvest);
+    read_triton_attention(harvest);
   }
   read_power(harvest);
   return harvest.profile;

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "hw/accelerator.h"
+#include "workloads/calibration/attention_law.h"
 
 namespace moebius {
 
@@ -19,12 +20,6 @@ struct AttentionRate {
 
 // As Shah et al. 2024 (FlashAttention-3) print them in figures 5 and 6 of an H100 SXM5.
 std::span<const AttentionRate> published_flash_attention_2();
-
-struct AttentionSize {
-  bool backward = false, causal = true;
-  std::int64_t sequences = 1, keys = 0;  // as many queries as keys
-  int heads = 1, head_dim = 128;
-};
 
 // Seconds of a kernel: a tile of 128 queries (backward: of keys) a core at a time passes over its keys and
 // some more, in which nothing is multiplied yet; cores end half of the last tile apart. Those keys, a rate

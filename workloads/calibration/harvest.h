@@ -34,6 +34,7 @@ void read_training_trace(Harvest& harvest);       // trace/condense_trace.cpp
 void read_kernels(Harvest& harvest);              // condense_kernels.cpp
 void read_flashinfer_products(Harvest& harvest);  // condense_flashinfer.cpp
 void read_flash_attention_2(Harvest& harvest);    // condense_flash_attention_2.cpp
+void read_triton_attention(Harvest& harvest);     // condense_triton_attention.cpp
 void read_power(Harvest& harvest);                // condense_power.cpp; after all that gives tables
 // Parts of read_kernels(); `system` is the chip's name in the kernel database.
 void read_quantise_kernels(Harvest& harvest, const std::string& system);   // condense_quantise.cpp

@@ -1,6 +1,7 @@
 #include "workloads/cost/separate_kernels.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "workloads/cost/kernel_sum.h"
 
@@ -106,6 +107,18 @@ void add_permutation(SeparateKernels& kernels, const CostQuery& query) {
   if (query.shape.heads == kSortedTwice) kernels.pass(4);
 }
 
+// Bytes of each kernel, an element.
+void add_loss(SeparateKernels& kernels, const CostQuery& query) {
+  const bool stats = query.kind == OpKind::kCrossEntropyStats;
+  std::vector<int> passes;
+  if (query.shape.heads == kAutocastKernels) {
+    passes = stats ? std::vector{6, 8} : std::vector{4, 12, 6};
+  } else {
+    passes = stats ? std::vector{6, 4, 8, 8, 4} : std::vector{8, 8, 6};
+  }
+  for (const int bytes : passes) kernels.pass(bytes);
+}
+
 }  // namespace
 
 bool is_within_exchange(const CostQuery& query) {
@@ -129,10 +142,8 @@ Cost separate_kernels_cost(const CostSource& source, const CostQuery& query) {
     constexpr int kForward = 34, kBack = 13;
     kernels.op_itself();
     kernels.small(query.kind == OpKind::kGate ? kForward : kBack);
-  } else if (query.kind == OpKind::kCrossEntropyStats) {
-    for (const int bytes : {6, 4, 8, 8, 4}) kernels.pass(bytes);
-  } else if (query.kind == OpKind::kCrossEntropy) {
-    for (const int bytes : {8, 8, 6}) kernels.pass(bytes);
+  } else if (is_loss(query.kind)) {
+    add_loss(kernels, query);
   } else if (query.kind == OpKind::kQuantise) {
     const double copy = element_bytes(query.dtype);
     kernels.op_itself(1 + copy / (element_bytes(DType::kBf16) + copy));

@@ -6,15 +6,16 @@
 
 namespace moebius {
 
-// Shape::heads of kCrossEntropyStats, kCrossEntropy, kNorm, kNormGrad, kAdam, the gate's, the permutations' and the
-// grouped products' kinds
+// Shape::heads of kCrossEntropyStats, kCrossEntropy, kNorm, kNormGrad, kAdam, the gate's, the permutations'
+// and the grouped products' kinds
 inline constexpr int kSeparateKernels = 1;
+inline constexpr int kAutocastKernels = 2;   // of the two of the loss: as PyTorch computes it under autocast
 inline constexpr int kSeparateFromBf16 = 2;  // of kAdam whose gradients come in 16 bits
 inline constexpr int kScaledApart = 2;       // added, of kAdam whose gradients are scaled down by their norm
 inline constexpr int kSortedTwice = 2;       // of permutations: before and after rows travel
 inline constexpr int kSortedTwiceFused = 3;  // the same, each time by one kernel
 inline constexpr int kWithinExchange = 4;    // of permutations: rows are put and summed up as they come
-inline constexpr int kBothWays = 1;          // of kQuantise: two copies, with scales along rows and along columns
+inline constexpr int kBothWays = 1;  // of kQuantise: two copies, with scales along rows and along columns
 
 bool has_separate_kernels(const CostQuery& query);
 // No kernel at all: what the op does is a part of dispatch or combine, and of their time.
@@ -22,23 +23,31 @@ bool is_within_exchange(const CostQuery& query);
 
 // The sum over the kernels, each as `source` says of a pass that moves its bytes; per element:
 // - the loss, as vocabulary-parallel cross entropy was written (Megatron-LM, cross_entropy.py):
-//   kCrossEntropyStats copies to FP32 (2 in, 4 out), takes the maximum (4), subtracts it (4, 4), exponentiates
-//   (4, 4), sums (4): 30 bytes; kCrossEntropy divides (4, 4), scales (4, 4) and copies back (4, 2): 22;
-// - kNorm: 1.4 times as long, for a row is read again once its mean is known; kNormGrad: twice as long, for rows
-//   are read again, and the norm's own gradient is a kernel that reads both operands too (6). NVIDIA/apex, pull
-//   request 1037: 16,384 rows of 1,024 take 75.1 and 176.2 us on A100, 53.5 and 86.6 in kernels that read once;
-// - kAdam: gradients copied to FP32 where they are 16 bits (2, 4), unscaled and checked (4, 4), scaled down by
+//   kCrossEntropyStats copies to FP32 (2 in, 4 out), takes the maximum (4), subtracts it (4, 4),
+//   exponentiates (4, 4), sums (4): 30 bytes; kCrossEntropy divides (4, 4), scales (4, 4) and copies back (4,
+//   2): 22; of kAutocastKernels, which runs log_softmax and nll_loss in FP32 (PyTorch, "Automatic Mixed
+//   Precision", ops that autocast to float32): kCrossEntropyStats copies to FP32 (2, 4) and takes the
+//   log-softmax (4, 4): 14; kCrossEntropy fills nll_loss's gradient (4), takes the log-softmax's (4, 4, 4)
+//   and copies back (4, 2): 22;
+// - kNorm: 1.4 times as long, for a row is read again once its mean is known; kNormGrad: twice as long, for
+// rows
+//   are read again, and the norm's own gradient is a kernel that reads both operands too (6). NVIDIA/apex,
+//   pull request 1037: 16,384 rows of 1,024 take 75.1 and 176.2 us on A100, 53.5 and 86.6 in kernels that
+//   read once;
+// - kAdam: gradients copied to FP32 where they are 16 bits (2, 4), unscaled and checked (4, 4), scaled down
+// by
 //   their norm where they are (4, 4), the op itself, weights copied from their masters (4; they are written
 //   once either way);
 // - kGate and kGateGrad, as Megatron-Core's router is written (core_v0.10, moe_utils.py and router.py, with a
-//   capacity): the op itself and beside it 34 and 13 kernels over a token's scores, of which nothing but their
-//   start is seen: choice (2), softmax and cast (2), masks of weights and of the map (6), choice by capacity
-//   and its mask (6), both masks applied (2), tokens of an expert (1), the auxiliary loss (5), splits (6), rows
-//   chosen by the map (4); back: of the masks, the softmax and the choice (7), of the auxiliary loss (6);
+//   capacity): the op itself and beside it 34 and 13 kernels over a token's scores, of which nothing but
+//   their start is seen: choice (2), softmax and cast (2), masks of weights and of the map (6), choice by
+//   capacity and its mask (6), both masks applied (2), tokens of an expert (1), the auxiliary loss (5),
+//   splits (6), rows chosen by the map (4); back: of the masks, the softmax and the choice (7), of the
+//   auxiliary loss (6);
 // - kPermute, kUnpermute and their gradients: the op itself; rows times their weights in a pass (4), back the
 //   product for the rows (4) and that for the weights (6) with its sum (2); sorted again where a rank has
-//   several experts (4); forward 4 kernels that find which rows and weights these are; of kSortedTwiceFused the
-//   op itself and the rows sorted again (4);
+//   several experts (4); forward 4 kernels that find which rows and weights these are; of kSortedTwiceFused
+//   the op itself and the rows sorted again (4);
 // - kQuantise of both ways: in proportion to the bytes, of which a second copy is a third of those of one;
 // - kGroupedGemm and its gradients: a dense product for each expert, one after the other, as Transformer
 //   Engine's GroupedLinear does on a few streams (nvte_multi_stream_cublas_gemm); such products fill the

@@ -23,9 +23,13 @@ constexpr std::array kAttentions{
 };
 
 constexpr std::array kLosses{
-    Named<bool>{"fused", false, "two kernels over the logits as the head wrote them"},
-    Named<bool>{"separate", true,
-                "the logits are copied to FP32, and each step of softmax and loss is a kernel"},
+    Named<LossKernels>{"fused", LossKernels::kFused, "two kernels over the logits as the head wrote them"},
+    Named<LossKernels>{"separate", LossKernels::kSeparate,
+                       "the logits are copied to FP32, and each step of softmax and loss is a kernel "
+                       "(Megatron-LM)"},
+    Named<LossKernels>{"autocast", LossKernels::kAutocast,
+                       "the logits are copied to FP32; log-softmax, the loss and their gradients are kernels "
+                       "(PyTorch under autocast)"},
 };
 
 constexpr std::array kNorms{
@@ -146,10 +150,11 @@ void read_overlap(Section section, TrainingPlan& plan) {
     section.place_of("tensor_sms")
         .fail("pieces of /plan/tp/overlap travel by copy engines: expected 0 cores with it, found " +
               std::to_string(plan.tensor_sms));
-  plan.overlap_two_batch = section.boolean(
-      "two_batch", false,
-      "schedules 1f1b and interleaved: forward and backward passes of two microbatches beside each other, so that the "
-      "dispatch and combine of one travel while the other computes; dualpipe always does");
+  plan.overlap_two_batch =
+      section.boolean("two_batch", false,
+                      "schedules 1f1b and interleaved: forward and backward passes of two microbatches "
+                      "beside each other, so that the "
+                      "dispatch and combine of one travel while the other computes; dualpipe always does");
   section.finish();
 }
 
@@ -187,7 +192,7 @@ void read_training_plan(Section section, Scenario& scenario) {
   read_overlap(section.object("overlap", false, "what runs beside compute"), plan);
   plan.attention = section.choice<AttentionKernels>("attention", kAttentions, AttentionKernels::kFlash,
                                                     "kernels of attention");
-  plan.separate_loss = section.choice<bool>("loss", kLosses, false, "kernels of the loss");
+  plan.loss = section.choice<LossKernels>("loss", kLosses, LossKernels::kFused, "kernels of the loss");
   plan.separate_norm_grad = section.choice<bool>("norms", kNorms, false, "kernels of a norm");
   plan.clip =
       section.number("clip", {0, 1e30}, 0,

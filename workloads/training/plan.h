@@ -29,6 +29,12 @@ enum class Slicing : std::uint8_t {
 };
 // Whether attention is one kernel, or products, softmax and dropout are kernels of their own (before 2022).
 enum class AttentionKernels : std::uint8_t { kFlash, kUnfused };
+// Kernels of the loss over the logits: two, or one for each step (workloads/cost/separate_kernels.h).
+enum class LossKernels : std::uint8_t {
+  kFused,
+  kSeparate,  // as Megatron-LM's vocabulary-parallel cross entropy
+  kAutocast,  // as PyTorch's cross entropy under autocast
+};
 // How ranks that share a sequence see each other's keys.
 enum class ContextKind : std::uint8_t {
   kAllGather,  // keys and values of all are gathered before attention
@@ -106,8 +112,8 @@ struct TrainingPlan {
   bool half_weights =
       false;  // weights of FP8 products are updated and gathered in BF16, and quantised once a step
   bool separate_accumulation =
-      false;                   // weight gradients are written in BF16 and added to the kept ones (zero 0, 1)
-  bool separate_loss = false;  // FP32 logits, and a kernel for each step of the loss
+      false;  // weight gradients are written in BF16 and added to the kept ones (zero 0, 1)
+  LossKernels loss = LossKernels::kFused;
   bool separate_norm_grad = false;  // a norm's own gradient is a kernel that reads both operands again
   double clip = 0;                  // the norm over all gradients that a step keeps to; 0: whatever it is
   bool separate_update = false;     // unscaling, scaling by the norm and copies are kernels beside Adam's

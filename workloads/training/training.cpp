@@ -26,7 +26,7 @@ std::string separate_kernels(const TrainingPlan& plan) {
     if (separate) text += (text.empty() ? "" : ", ") + std::string(name);
   };
   add(plan.attention == AttentionKernels::kUnfused, "attention");
-  add(plan.separate_loss, "loss");
+  add(plan.loss != LossKernels::kFused, "loss");
   add(plan.separate_norm_grad, "gradients of norms");
   add(plan.separate_accumulation, "sums of gradients");
   add(plan.separate_update, "update");
@@ -75,6 +75,11 @@ struct Training::State {
     window = 2 * store.placement().stages() + 3;
     if (store.placement().chunks() == 1) window = job.plan.pp + 3;
     if (job.workload.input_ahead > 0) window = 2 * window + 2 * job.workload.input_ahead;  // loads between
+    // Replicas without a pipeline meet at the end of the step: slow ones hold none of the others up before
+    // it.
+    constexpr int kMostAhead = 1024;
+    if (job.plan.pp == 1 && places.size() > 1)
+      window = std::max(window, kMostAhead / static_cast<int>(places.size()));
   }
 
   ClassPlace place_of(const RankClass& rank_class) const {

@@ -147,6 +147,16 @@ TEST_CASE("kernels of their own take at least what their bytes take on an A100")
   CHECK(cost.seconds < 1.3 * cost.memory_bytes / chip.memory_rate.value);
 }
 
+TEST_CASE("the loss under autocast moves 36 bytes an element, in kernels of FP32") {
+  const auto source = make_cost_source(Catalog().accelerator("a100-sxm"));
+  CostQuery stats = asked(OpKind::kCrossEntropyStats, kAutocastKernels);
+  stats.shape.m = 8192, stats.shape.n = 50368;
+  CostQuery loss = stats;
+  loss.kind = OpKind::kCrossEntropy;
+  CHECK(separate_kernels_cost(*source, stats).memory_bytes == 14.0 * 8192 * 50368);
+  CHECK(separate_kernels_cost(*source, loss).memory_bytes == 22.0 * 8192 * 50368);
+}
+
 TEST_CASE("rows that dispatch puts where experts read them need no kernel, however many there are") {
   for (const OpKind kind : {OpKind::kPermute, OpKind::kUnpermute}) {
     const CostQuery query = asked(kind, kWithinExchange);

@@ -49,10 +49,13 @@ TEST_CASE("without the keys every op is fused and tensor-parallel sums hold no c
 
 TEST_CASE("each key marks the ops that it is about and no others") {
   TrainingJob job = job_of_software();
-  job.plan.separate_loss = true;
+  job.plan.loss = LossKernels::kSeparate;
   CHECK(kernels_of(job, OpKind::kCrossEntropyStats) == kSeparateKernels);
   CHECK(kernels_of(job, OpKind::kCrossEntropy) == kSeparateKernels);
   CHECK(kernels_of(job, OpKind::kNormGrad) == 0);
+  job.plan.loss = LossKernels::kAutocast;
+  CHECK(kernels_of(job, OpKind::kCrossEntropyStats) == kAutocastKernels);
+  CHECK(kernels_of(job, OpKind::kCrossEntropy) == kAutocastKernels);
   job = job_of_software();
   job.plan.separate_norm_grad = true;
   CHECK(kernels_of(job, OpKind::kNormGrad) == kSeparateKernels);
@@ -102,7 +105,7 @@ TEST_CASE("FP32 logits stand in memory") {
   TrainingJob job = job_of_software();
   job.model.layers = 1, job.model.vocabulary = 1 << 16, job.plan.dp = 1;
   const double fused = transient_peak(job);
-  job.plan.separate_loss = true;
+  job.plan.loss = LossKernels::kSeparate;
   CHECK(transient_peak(job) - fused == 4.0 * 32 * (1 << 16));
 }
 

@@ -12,7 +12,7 @@ std::string lowering_key(const TrainingPlan& p, const TrainingWorkload& work) {
   key += fmt::format("{} {} {} {} {} {} {} {} {} {}|", bit(p.gemm), bit(p.dispatch), bit(p.combine),
                      bit(p.exchange), bit(p.gradients), bit(p.optimizer_states), bit(p.master),
                      bit(p.keeps_master), bit(p.scaling), bit(p.fused_quantise));
-  key += fmt::format("{} {} {} {} {} {} {}|", bit(p.separate_accumulation), bit(p.separate_loss),
+  key += fmt::format("{} {} {} {} {} {} {}|", bit(p.separate_accumulation), bit(p.loss),
                      bit(p.separate_norm_grad), bit(p.separate_update), bit(p.attention), bit(p.launch),
                      p.fusions.size());
   key += fmt::format("{} {} {}|{} {} {} {} {}|", bit(p.recompute), p.recompute_layers, bit(p.recompute_whole),

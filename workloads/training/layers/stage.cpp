@@ -270,13 +270,26 @@ class StageWriter {
                           .init = 1 / std::sqrt(static_cast<double>(model().hidden))});
   }
 
+  // Shape::heads of the two ops.
+  int kernels_of_loss() const {
+    switch (plan().loss) {
+      case LossKernels::kFused:
+        return 0;
+      case LossKernels::kSeparate:
+        return kSeparateKernels;
+      case LossKernels::kAutocast:
+        return kAutocastKernels;
+    }
+    return 0;
+  }
+
   void write_loss(TensorId logits, int ahead, double loss_weight) {
     const TensorId labels = streams_[ahead];
     const std::int64_t m = writer_.rows(logits), n = writer_.columns(logits);
     TensorId stats = builder().transient(m, 3, DType::kFp32, Role::kLoss);
     std::vector<TensorId> outputs{stats}, read{logits, labels};
-    const int kernels = plan().separate_loss ? kSeparateKernels : 0;
-    if (plan().separate_loss) outputs.push_back(builder().transient(m, n, DType::kFp32, Role::kLoss));
+    const int kernels = kernels_of_loss();
+    if (kernels > 0) outputs.push_back(builder().transient(m, n, DType::kFp32, Role::kLoss));
     writer_.emit({.kind = OpKind::kCrossEntropyStats,
                   .role = Role::kLoss,
                   .shape = {.m = m, .n = n, .heads = kernels}},
