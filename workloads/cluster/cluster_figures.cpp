@@ -11,17 +11,18 @@ namespace moebius {
 
 namespace {
 
-// A figure of each course, gathered.
 template <class Of>
 RunSpread over(const std::vector<ClusterCourse>& courses, Of of) {
-  std::vector<double> values;
-  for (const ClusterCourse& course : courses) values.push_back(of(course));
-  return spread_over(std::move(values));
+  return spread_of_courses(courses, of);
 }
 
 Time time_of(const JobCourse& course) {
   return std::accumulate(course.items.begin(), course.items.end(), Time{},
                          [](Time sum, Time item) { return sum + item; });
+}
+
+Time since_start(const JobCourse& course) {
+  return time_of(course) - course.of(TimeItem::kQueued);
 }
 
 // What all nodes draw over the plan's time, at the building's meter. A node with a job that computes draws
@@ -52,7 +53,7 @@ double effective_of(const ClusterPlan& plan, const ClusterCourse& course) {
   double productive = 0, all = 0;
   for (std::size_t i = 0; i < course.jobs.size(); ++i) {
     productive += plan.jobs[i].nodes * course.jobs[i].of(TimeItem::kProductive).seconds();
-    all += plan.jobs[i].nodes * (time_of(course.jobs[i]) - course.jobs[i].of(TimeItem::kQueued)).seconds();
+    all += plan.jobs[i].nodes * since_start(course.jobs[i]).seconds();
   }
   return all > 0 ? productive / all : 0;
 }
@@ -66,9 +67,8 @@ ClusterJobFigures job_figures(const ClusterPlan& plan, std::size_t index,
   ClusterJobFigures figures;
   figures.name = job.name;
   figures.nodes = job.nodes;
-  figures.effective = of_job([](const JobCourse& course) {
-    return share(course.of(TimeItem::kProductive), time_of(course) - course.of(TimeItem::kQueued));
-  });
+  figures.effective = of_job(
+      [](const JobCourse& course) { return share(course.of(TimeItem::kProductive), since_start(course)); });
   figures.interruptions = of_job([](const JobCourse& course) { return static_cast<double>(course.total()); });
   for (int item = 0; item < kNumTimeItems; ++item)
     figures.items.push_back(
@@ -76,8 +76,10 @@ ClusterJobFigures job_figures(const ClusterPlan& plan, std::size_t index,
   for (std::size_t kind = 0; kind < plan.faults.size(); ++kind)
     figures.kinds.push_back(
         of_job([&](const JobCourse& course) { return static_cast<double>(course.interruptions[kind]); }));
-  figures.mtbf_h = of_job(
-      [](const JobCourse& course) { return time_of(course).seconds() / 3600 / std::max(1, course.total()); });
+  figures.mtbf_h = of_job([](const JobCourse& course) -> std::optional<double> {
+    if (course.total() == 0) return std::nullopt;
+    return since_start(course).seconds() / 3600 / course.total();
+  });
   figures.end_s = of_job([](const JobCourse& course) { return course.end.seconds(); });
   figures.done = of_job([](const JobCourse& course) { return course.done ? 1.0 : 0.0; }).mean;
   const CheckpointCosts costs =
@@ -88,13 +90,14 @@ ClusterJobFigures job_figures(const ClusterPlan& plan, std::size_t index,
   figures.young_interval_s = young_interval(costs.stall, apart).seconds();
   figures.daly_interval_s = daly_interval(costs.stall, apart).seconds();
   figures.checkpoint_stall_s = costs.stall.seconds();
+  figures.saves = plan.checkpoint.policy != CheckpointPolicy::kNone;
   return figures;
 }
 
 }  // namespace
 
 RunSpread spread_over(std::vector<double> values) {
-  if (values.empty()) return {};
+  if (values.empty()) return {.known = false};
   std::sort(values.begin(), values.end());
   const auto at = [&](double of) {
     return values[static_cast<std::size_t>(std::lround(of * static_cast<double>(values.size() - 1)))];

@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "workloads/cluster/cluster_run.h"
@@ -13,8 +15,19 @@ namespace moebius {
 // Of one figure over the courses: nine in ten lie from low to high (the 5th and 95th percentile).
 struct RunSpread {
   double mean = 0, low = 0, high = 0;
+  bool known = true;  // false: no course has it
 };
 RunSpread spread_over(std::vector<double> values);
+
+// A figure of each course, gathered; a course may have none.
+template <class Course, class Of>
+RunSpread spread_of_courses(const std::vector<Course>& courses, Of of) {
+  std::vector<double> values;
+  for (const Course& course : courses) {
+    if (const std::optional<double> value = of(course)) values.push_back(*value);
+  }
+  return spread_over(std::move(values));
+}
 
 struct ClusterJobFigures {
   std::string name;
@@ -25,7 +38,8 @@ struct ClusterJobFigures {
   std::vector<RunSpread> kinds;  // interruptions by fault kind
   double checkpoint_interval_s = 0, young_interval_s = 0, daly_interval_s = 0;
   double checkpoint_stall_s = 0;
-  RunSpread mtbf_h;  // of its time, over its interruptions
+  bool saves = true;  // false: these four say nothing
+  RunSpread mtbf_h;   // of its time since it first started, over its interruptions, where there were any
   RunSpread end_s;
   double done = 0;  // share of the courses in which its work was done
 };

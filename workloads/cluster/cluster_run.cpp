@@ -41,6 +41,7 @@ class ClusterRun {
   void stop_job(JobRun& run, int kind, bool lost_memory);
   void detect(int job);
   void find(int job);
+  void end_bad(JobRun& run);
   void take_steps(JobRun& run, std::vector<RecoveryStep> steps, bool has_nodes);
   void next_step(int job);
   void fill_places(int job);
@@ -133,7 +134,7 @@ void ClusterRun::take(const PendingEvent& event) {
     case PendingEvent::What::kDetected:
       return detect(event.subject);
     case PendingEvent::What::kFound:
-      if (jobs_[event.subject].bad_node == event.version) find(event.subject);
+      if (jobs_[event.subject].bad && jobs_[event.subject].bad_version == event.version) find(event.subject);
       return;
     case PendingEvent::What::kStep:
       return next_step(event.subject);
@@ -176,8 +177,9 @@ void ClusterRun::strike_job(int job, int kind_index, int node, bool takes_node) 
   tell(What::kFault, job, node, kind_index);
   const bool later = kind.effect == FailureEffect::kSlow || kind.effect == FailureEffect::kSilent;
   if (later) {
-    if (run.stage != JobStage::kRunning || run.bad_node >= 0) return;  // one at a time
+    if (run.stage != JobStage::kRunning || run.bad) return;  // one at a time
     ++run.progress.course().interruptions[kind_index];
+    run.bad = true;
     run.bad_node = node;
     run.bad_kind = kind_index;
     if (kind.effect == FailureEffect::kSlow)
@@ -190,16 +192,16 @@ void ClusterRun::strike_job(int job, int kind_index, int node, bool takes_node) 
     const Delay& after = seen                                  ? plan_.detection.monitored
                          : kind.effect == FailureEffect::kSlow ? plan_.detection.slow
                                                                : plan_.detection.silent;
-    push(now_ + after.draw(random_), PendingEvent::What::kFound, job, node);
+    push(now_ + after.draw(random_), PendingEvent::What::kFound, job, ++run.bad_version);
     return;
   }
   if (takes_node) {
     const auto place = std::find(run.nodes.begin(), run.nodes.end(), node);
     run.broken.push_back(static_cast<int>(place - run.nodes.begin()));
     take_down(node, kind);
-    if (run.bad_node == node) run.bad_node = -1;
   }
   stop_job(run, kind_index, takes_node);
+  if (takes_node && run.bad && run.bad_node == node) end_bad(run);
 }
 
 // Whoever is down already gets to know of one more fault when it knows of the first.
@@ -252,14 +254,15 @@ void ClusterRun::find(int job) {
   JobRun& run = jobs_[job];
   const FailureKind& kind = plan_.faults[run.bad_kind];
   if (run.stage != JobStage::kRunning)
-    return push(now_ + kLookAgain, PendingEvent::What::kFound, job, run.bad_node);
-  run.progress.slow_down(now_, 1);
+    return push(now_ + kLookAgain, PendingEvent::What::kFound, job, run.bad_version);
   run.progress.stop(now_);
   run.since = now_;
   tell(What::kDetected, job, run.bad_node, run.bad_kind);
   std::vector<RecoveryStep> steps{{TimeItem::kIsolation, plan_.recovery.isolate.draw(random_)}};
   if (kind.effect == FailureEffect::kSilent) {
     run.progress.back_before(run.wrong_from);
+  } else if (plan_.checkpoint.policy == CheckpointPolicy::kNone) {
+    run.progress.back_to_storage();  // which has the beginning
   } else {
     run.progress.save_now();  // nothing is lost: it is stopped as planned
     steps.push_back({TimeItem::kCheckpoint, run.costs.load});
@@ -269,8 +272,14 @@ void ClusterRun::find(int job) {
     run.broken.push_back(static_cast<int>(place - run.nodes.begin()));
     take_down(run.bad_node, kind);
   }
-  run.bad_node = -1;
+  end_bad(run);
   take_steps(run, std::move(steps), false);
+}
+
+// It stands still, and will be as fast as ever.
+void ClusterRun::end_bad(JobRun& run) {
+  run.bad = false;
+  run.progress.set_costs(run.costs, run.progress.course().interval, 1);
 }
 
 // The last of `steps` is the first.
@@ -301,7 +310,7 @@ void ClusterRun::fill_places(int job) {
     run.exchanged = true;
   }
   if (!run.broken.empty()) return;
-  const bool from_peers = plan_.checkpoint.policy == CheckpointPolicy::kMemory;
+  const bool from_peers = run.progress.peers_hold_it();
   std::vector<RecoveryStep> steps{{TimeItem::kRestart, plan_.recovery.restart.draw(random_) +
                                                            (from_peers ? run.costs.reload : run.costs.load)}};
   if (run.exchanged)
@@ -360,7 +369,7 @@ void ClusterRun::finish(int job) {
     run.progress.stop(now_);
   else
     spend(run, run.item);
-  run.bad_node = -1;
+  run.bad = false;
   JobCourse& course = run.progress.course();
   course.end = now_;
   course.done = !by_end;

@@ -146,6 +146,7 @@ void JobProgress::back_before(Time done) {
 
 void JobProgress::save_now() {
   if (stored_.back() < done_) stored_.push_back(done_);
+  if (plan_.policy == CheckpointPolicy::kMemory) in_peers_ = done_;
 }
 
 }  // namespace moebius

@@ -36,7 +36,10 @@ class JobProgress {
   void back_to(Time done);  // at most what is done
   // Back to the last state in storage of not more than so much work: what came later is wrong.
   void back_before(Time done);
-  void save_now();  // what is done is in storage
+  void save_now();  // what is done is in storage, and where peers take copies they have it too
+  void forget_peers() { in_peers_ = {}; }  // its nodes are others, or others hold its parts
+  // What it goes on with can be had from peers' memory; else storage alone has it.
+  bool peers_hold_it() const { return in_peers_.ns > 0 && in_peers_ >= done_; }
 
   void add(TimeItem item, Time time) { course_.items[static_cast<int>(item)] = course_.of(item) + time; }
   JobCourse& course() { return course_; }

@@ -34,16 +34,18 @@ struct JobRun {
   JobStage stage = JobStage::kQueued;
   TimeItem item = TimeItem::kQueued;  // where its time goes, while it does not run; from:
   Time since;
-  int version = 0;          // of its next event: an older one does not happen any more
+  int version = 0;                  // of its next event: an older one does not happen any more
   std::vector<RecoveryStep> steps;  // still to come, the next one last
-  bool has_nodes = true;    // after these steps it can run; else it has to get nodes first
+  bool has_nodes = true;            // after these steps it can run; else it has to get nodes first
   std::vector<int> nodes;
   std::vector<int> broken;   // places in `nodes` to be filled
   bool exchanged = false;    // some were, since it last ran
   bool lost_memory = false;  // of a node, since it last ran
-  int bad_node = -1;         // slow or silently wrong, not known yet; its kind:
+  bool bad = false;          // slow or silently wrong, not known yet
+  int bad_node = -1;         // which one; -1: the job's own software; its kind:
   int bad_kind = -1;
-  Time wrong_from;  // work that was right
+  int bad_version = 0;  // of the search for it: an older one is over
+  Time wrong_from;      // work that was right
 };
 
 // What is to happen, first by time, then by the order in which it was decided.

@@ -99,6 +99,7 @@ class QueuePicture {
       before = x;
       height = next;
     }
+    if (before >= 0) svg_.box({before, y - height, x_of(figures_.duration_s) - before, height}, "#c9a227");
     svg_.text(kQueuePage.left - 6, y - kPower + 8, fmt::format("{:.3g} MW", most / 1e6), SvgAnchor::kEnd, 11);
   }
 

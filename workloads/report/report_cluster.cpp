@@ -11,28 +11,27 @@ namespace moebius {
 
 namespace {
 
-FigureTree spread_over_runs(const RunSpread& interval) {
-  return {{{"mean", interval.mean}, {"p5", interval.low}, {"p95", interval.high}}, {}};
-}
-
 FigureTree job_tree(const ClusterFigures& cluster, const ClusterJobFigures& job) {
-  FigureTree tree{{{"nodes", std::int64_t{job.nodes}},
-                   {"done_share", job.done},
-                   {"checkpoint_interval_s", job.checkpoint_interval_s},
-                   {"checkpoint_stall_s", job.checkpoint_stall_s},
-                   {"young_interval_s", job.young_interval_s},
-                   {"daly_interval_s", job.daly_interval_s}},
-                  {}};
-  tree.parts.emplace_back("effective_time", spread_over_runs(job.effective));
-  tree.parts.emplace_back("interruptions", spread_over_runs(job.interruptions));
-  tree.parts.emplace_back("mtbf_h", spread_over_runs(job.mtbf_h));
-  tree.parts.emplace_back("end_s", spread_over_runs(job.end_s));
+  FigureTree tree{{{"nodes", std::int64_t{job.nodes}}, {"done_share", job.done}}, {}};
+  for (const auto& [name, seconds] : {std::pair{"checkpoint_interval_s", job.checkpoint_interval_s},
+                                      std::pair{"checkpoint_stall_s", job.checkpoint_stall_s},
+                                      std::pair{"young_interval_s", job.young_interval_s},
+                                      std::pair{"daly_interval_s", job.daly_interval_s}}) {
+    if (job.saves)
+      tree.rows.emplace_back(name, seconds);
+    else
+      tree.rows.emplace_back(name, nullptr);
+  }
+  tree.parts.emplace_back("effective_time", spread_tree(job.effective));
+  tree.parts.emplace_back("interruptions", spread_tree(job.interruptions));
+  tree.parts.emplace_back("mtbf_h", spread_tree(job.mtbf_h));
+  tree.parts.emplace_back("end_s", spread_tree(job.end_s));
   FigureTree items, kinds;
   for (std::size_t i = 0; i < job.items.size(); ++i)
     items.parts.emplace_back(std::string(to_string(static_cast<TimeItem>(i))) + "_s",
-                             spread_over_runs(job.items[i]));
+                             spread_tree(job.items[i]));
   for (std::size_t i = 0; i < job.kinds.size(); ++i)
-    kinds.parts.emplace_back(cluster.kinds[i], spread_over_runs(job.kinds[i]));
+    kinds.parts.emplace_back(cluster.kinds[i], spread_tree(job.kinds[i]));
   tree.parts.emplace_back("time", std::move(items));
   tree.parts.emplace_back("causes", std::move(kinds));
   return tree;
@@ -46,11 +45,15 @@ void job_lines(Out out, const ClusterFigures& cluster, const ClusterJobFigures& 
   fmt::format_to(out, "\n{} on {} nodes: effective {:.2f}% of its time ({:.2f} to {:.2f})\n", job.name,
                  grouped(job.nodes), 100 * job.effective.mean, 100 * job.effective.low,
                  100 * job.effective.high);
-  fmt::format_to(out, "  interruptions      {:.1f} ({:.0f} to {:.0f}), one in {:.3g} h\n",
-                 job.interruptions.mean, job.interruptions.low, job.interruptions.high, job.mtbf_h.mean);
-  fmt::format_to(out, "  checkpoints        every {}, which takes {}; best by Young {}, by Daly {}\n",
-                 seconds_text(job.checkpoint_interval_s), seconds_text(job.checkpoint_stall_s),
-                 seconds_text(job.young_interval_s), seconds_text(job.daly_interval_s));
+  if (job.mtbf_h.known)
+    fmt::format_to(out, "  interruptions      {:.1f} ({:.0f} to {:.0f}), one in {:.3g} h\n",
+                   job.interruptions.mean, job.interruptions.low, job.interruptions.high, job.mtbf_h.mean);
+  else
+    fmt::format_to(out, "  interruptions      none\n");
+  if (job.saves)
+    fmt::format_to(out, "  checkpoints        every {}, which takes {}; best by Young {}, by Daly {}\n",
+                   seconds_text(job.checkpoint_interval_s), seconds_text(job.checkpoint_stall_s),
+                   seconds_text(job.young_interval_s), seconds_text(job.daly_interval_s));
   for (std::size_t i = 0; i < job.items.size(); ++i) {
     if (job.items[i].mean <= 0) continue;
     fmt::format_to(out, "  {:<18} {:>10}  {:6.3f}%  {}\n", to_string(static_cast<TimeItem>(i)),
@@ -66,6 +69,11 @@ void job_lines(Out out, const ClusterFigures& cluster, const ClusterJobFigures& 
 
 }  // namespace
 
+FigureTree spread_tree(const RunSpread& of) {
+  if (!of.known) return {{{"mean", nullptr}, {"p5", nullptr}, {"p95", nullptr}}, {}};
+  return {{{"mean", of.mean}, {"p5", of.low}, {"p95", of.high}}, {}};
+}
+
 FigureTree cluster_tree(const ClusterFigures& figures) {
   FigureTree tree{{{"runs", figures.runs},
                    {"nodes", std::int64_t{figures.nodes}},
@@ -73,15 +81,15 @@ FigureTree cluster_tree(const ClusterFigures& figures) {
                    {"spares", std::int64_t{figures.spares}},
                    {"duration_s", figures.duration_s}},
                   {}};
-  tree.parts.emplace_back("effective_time", spread_over_runs(figures.effective));
-  tree.parts.emplace_back("interruptions", spread_over_runs(figures.interruptions));
-  tree.parts.emplace_back("allocation", spread_over_runs(figures.allocation));
-  tree.parts.emplace_back("nodes_in_repair", spread_over_runs(figures.down));
-  tree.parts.emplace_back("least_free_nodes", spread_over_runs(figures.least_free));
-  tree.parts.emplace_back("energy_j", spread_over_runs(figures.energy_j));
-  tree.parts.emplace_back("cost_usd", spread_over_runs(figures.cost_usd));
+  tree.parts.emplace_back("effective_time", spread_tree(figures.effective));
+  tree.parts.emplace_back("interruptions", spread_tree(figures.interruptions));
+  tree.parts.emplace_back("allocation", spread_tree(figures.allocation));
+  tree.parts.emplace_back("nodes_in_repair", spread_tree(figures.down));
+  tree.parts.emplace_back("least_free_nodes", spread_tree(figures.least_free));
+  tree.parts.emplace_back("energy_j", spread_tree(figures.energy_j));
+  tree.parts.emplace_back("cost_usd", spread_tree(figures.cost_usd));
   if (figures.tokens.mean > 0) {
-    tree.parts.emplace_back("tokens", spread_over_runs(figures.tokens));
+    tree.parts.emplace_back("tokens", spread_tree(figures.tokens));
     tree.rows.emplace_back("joule_per_token", figures.energy_j.mean / figures.tokens.mean);
     tree.rows.emplace_back("usd_per_million_tokens", 1e6 * figures.cost_usd.mean / figures.tokens.mean);
   }

@@ -7,6 +7,7 @@
 
 namespace moebius {
 
+FigureTree spread_tree(const RunSpread& of);
 FigureTree cluster_tree(const ClusterFigures& figures);  // `cluster` of the report
 std::string cluster_text(const ClusterFigures& figures);
 

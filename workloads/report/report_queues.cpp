@@ -6,23 +6,20 @@
 #include <fmt/format.h>
 
 #include "workloads/report/number_text.h"
+#include "workloads/report/report_cluster.h"
 
 namespace moebius {
 
 namespace {
 
-FigureTree spread_of(const RunSpread& of) {
-  return {{{"mean", of.mean}, {"p5", of.low}, {"p95", of.high}}, {}};
-}
-
 void add(FigureTree& tree, const char* name, const RunSpread& of) {
-  tree.parts.emplace_back(name, spread_of(of));
+  tree.parts.emplace_back(name, spread_tree(of));
 }
 
 FigureTree items_tree(const std::vector<RunSpread>& items) {
   FigureTree tree;
   for (std::size_t i = 0; i < items.size(); ++i)
-    tree.parts.emplace_back(to_string(static_cast<CardItem>(i)), spread_of(items[i]));
+    tree.parts.emplace_back(to_string(static_cast<CardItem>(i)), spread_tree(items[i]));
   return tree;
 }
 
@@ -54,7 +51,7 @@ FigureTree shape_tree(const QueueFigures& figures, const ShapeOfCluster& shape) 
                            1e6 * shape.cost_usd.mean / std::max(1.0, shape.tokens.mean));
   }
   for (std::size_t p = 0; p < shape.pools.size(); ++p)
-    pools.parts.emplace_back(figures.pool_names[p], spread_of(shape.pools[p]));
+    pools.parts.emplace_back(figures.pool_names[p], spread_tree(shape.pools[p]));
   tree.parts.emplace_back("pools", std::move(pools));
   for (const SimulatedShape& row : figures.simulated) {
     if (row.shape != shape.name || row.step.seconds <= 0) continue;
@@ -87,6 +84,10 @@ std::string hours(double seconds) {
   return fmt::format("{:.1f} h", seconds / 3600);
 }
 
+std::string hours(const RunSpread& seconds) {
+  return seconds.known ? hours(seconds.mean) : "-";
+}
+
 void item_lines(Out out, const std::vector<RunSpread>& items) {
   for (std::size_t i = 0; i < items.size(); ++i) {
     if (items[i].high <= 0) continue;
@@ -110,11 +111,12 @@ void queue_lines(Out out, const QueueFigures& figures) {
                  "jobs", "started", "done", "of quota", "wait p50", "wait p95", "longest", "slowdown",
                  "preempt", "resize");
   for (const QueueOfCluster& queue : figures.queues)
-    fmt::format_to(
-        out, "{:<16} {:>7.0f} {:>7.0f} {:>7.0f} {:>8.1f}% {:>9} {:>9} {:>9} {:>9.2f} {:>8.0f} {:>8.0f}\n",
-        queue.name, queue.jobs.mean, queue.started.mean, queue.done.mean, 100 * queue.held.mean,
-        hours(queue.wait_p50_s.mean), hours(queue.wait_p95_s.mean), hours(queue.longest_wait_s.mean),
-        queue.slowdown_p50.mean, queue.preempted.mean, queue.resized.mean);
+    fmt::format_to(out,
+                   "{:<16} {:>7.0f} {:>7.0f} {:>7.0f} {:>8.1f}% {:>9} {:>9} {:>9} {:>9} {:>8.0f} {:>8.0f}\n",
+                   queue.name, queue.jobs.mean, queue.started.mean, queue.done.mean, 100 * queue.held.mean,
+                   hours(queue.wait_p50_s), hours(queue.wait_p95_s), hours(queue.longest_wait_s),
+                   queue.slowdown_p50.known ? fmt::format("{:.2f}", queue.slowdown_p50.mean) : "-",
+                   queue.preempted.mean, queue.resized.mean);
 }
 
 void shape_lines(Out out, const QueueFigures& figures) {

@@ -1,6 +1,7 @@
 // The report's part on requests: latencies, rates, the cache, and, of a whole service, its pools.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -11,9 +12,10 @@
 
 namespace moebius {
 
-// Keys and figures of the report as JSON, in the order of writing: figures first, then parts.
+// Keys and figures of the report as JSON, in the order of writing: figures first, then parts. nullptr: there
+// is no such figure.
 struct FigureTree {
-  std::vector<std::pair<std::string, std::variant<std::int64_t, double>>> rows = {};
+  std::vector<std::pair<std::string, std::variant<std::int64_t, double, std::nullptr_t>>> rows = {};
   std::vector<std::pair<std::string, FigureTree>> parts = {};
   std::vector<std::pair<std::string, std::vector<double>>> lists = {};
 };

@@ -104,6 +104,7 @@ TEST_CASE("copies in peers' memory survive one node and not two of them") {
   memory.trace = {{{6'300'000'000'000}, 2, 0}};
   // Cycles of 601 s: 10 of them and 290 s.
   CHECK(only_job(memory).of(TimeItem::kRecomputed) == 290_s);
+  CHECK(only_job(memory).of(TimeItem::kRestart) == 92_s);  // 90 s, and a second each from the peer and the host
   memory.faults[0].nodes = 2;  // nodes 2 and 3 at once
   memory.nodes = 6;
   const JobCourse both = only_job(memory);
@@ -111,6 +112,7 @@ TEST_CASE("copies in peers' memory survive one node and not two of them") {
   // A quarter of an hour to storage takes every second copy; the 9th would be there at 5,408 + 901 s, the 7th is.
   memory.checkpoint.storage = {32e9 / 900};
   CHECK(only_job(memory).of(TimeItem::kRecomputed) == Time{(6290 - 7 * 600) * 1'000'000'000LL});
+  CHECK(only_job(memory).of(TimeItem::kRestart) == 990_s);  // which storage alone has
 }
 
 TEST_CASE("a slow node costs time until it is found and no work") {
@@ -124,6 +126,42 @@ TEST_CASE("a slow node costs time until it is found and no work") {
   // Of two hours 118 or 119 minutes were computed, half of them for nothing.
   CHECK(course.of(TimeItem::kSlowed).seconds() == Approx(3600).epsilon(0.02));
   CHECK(sum(course) == Time{100 * kHour.ns});
+}
+
+// Slow for an hour; then the node breaks, and with it the slowness is gone: half of some 59 minutes.
+TEST_CASE("a slow node that breaks is not slow any more") {
+  ClusterPlan slow = plan();
+  slow.faults[1] = {.name = "slow", .effect = FailureEffect::kSlow, .slow_factor = 2};
+  slow.detection.slow.mean = {50 * kHour.ns};
+  slow.trace = {{{10 * kHour.ns}, 2, 1}, {{11 * kHour.ns}, 2, 0}};
+  CHECK(only_job(slow).of(TimeItem::kSlowed).seconds() == Approx(1800).epsilon(0.04));
+}
+
+// Once in 11 hours: one after the last was found, 10 hours after it came. 22,000 hours: 2,000 and some 60
+// around it. When the work is done nobody looks any more.
+TEST_CASE("a job's own software is slow once at a time") {
+  ClusterPlan slow = plan();
+  slow.duration = {22'000 * kHour.ns};
+  slow.faults = {{.name = "software",
+                  .unit = FailureUnit::kJob,
+                  .per_hour = 1,
+                  .effect = FailureEffect::kSlow,
+                  .nodes = 0,
+                  .slow_factor = 2}};
+  slow.detection.slow.mean = {10 * kHour.ns};
+  slow.recovery = {};
+  slow.jobs[0].state = {1};
+  CHECK(std::abs(only_job(slow).total() - 2000) < 60);
+}
+
+TEST_CASE("without checkpoints a slow node costs all work") {
+  ClusterPlan none = plan();
+  none.checkpoint.policy = CheckpointPolicy::kNone;
+  none.faults[0].effect = FailureEffect::kSlow;
+  none.faults[0].slow_factor = 2;
+  none.detection.slow.mean = {2 * kHour.ns};
+  none.trace = {{{10 * kHour.ns}, 2, 0}};
+  CHECK(only_job(none).of(TimeItem::kRecomputed) == Time{11 * kHour.ns});
 }
 
 // Wrong from 10 h on, known at 15 h: back to the last checkpoint before that, the 9th at 549 minutes.

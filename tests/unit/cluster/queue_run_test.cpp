@@ -94,6 +94,9 @@ TEST_CASE("every nanosecond of every card is in one item whatever happens") {
       for (const CardAccounts& pool : course.pools) held += pool.held();
       for (const QueueJobCourse& job : course.jobs) of_jobs += job.cards;
       CHECK((held == of_jobs));
+      CardTime asked = 0;
+      for (const CardTime of_hour : course.asked_of_services) asked += of_hour;
+      CHECK((faults == 0 ? asked == course.wanted_replicas : asked >= course.wanted_replicas));
     }
   }
 }

@@ -5,6 +5,16 @@
 
 namespace moebius {
 
+namespace {
+
+// Of time in which everything takes so many times as long, what it would have taken.
+Time without_slowed(Time time, double longer) {
+  const double slowed = static_cast<double>(time.ns) * (1 - 1 / std::max(1.0, longer));
+  return time - Time{static_cast<std::int64_t>(slowed)};
+}
+
+}  // namespace
+
 // What the time since the last booking was for.
 void QueueRun::book(QueuedRun& run) {
   const Time past = now_ - run.since;
@@ -27,7 +37,12 @@ void QueueRun::book(QueuedRun& run) {
       break;
     case RunStage::kRunning: {
       if (!run.progress) {
-        account.add(CardItem::kServed, run.cards, past);
+        const double longer = longer_of(run);
+        const Time served = without_slowed(past, longer);
+        account.add(CardItem::kServed, run.cards, served);
+        account.add(CardItem::kSlowed, run.cards, past - served);
+        course_.jobs[run.job].tokens +=
+            in_.steps.at(run.shape, run.pool, run.size).tokens_per_s * past.seconds() / longer;
         break;
       }
       JobCourse& course = run.progress->course();
@@ -36,19 +51,16 @@ void QueueRun::book(QueuedRun& run) {
       const Time saving = course.of(TimeItem::kCheckpoint) - stood, computing = past - saving;
       const ShapeStep& step = in_.steps.at(run.shape, run.pool, run.size);
       const double whole = run.progress->factor() / (step.seconds / run.reference);
-      const Time slowed{
-          static_cast<std::int64_t>(static_cast<double>(computing.ns) * (1 - 1 / std::max(1.0, whole)))};
+      const Time stays = without_slowed(computing, whole);
       account.add(CardItem::kCheckpoint, run.cards, saving);
-      account.add(CardItem::kSlowed, run.cards, slowed);
-      account.add(CardItem::kUseful, run.cards, computing - slowed);
-      run.useful += CardTime{run.cards} * (computing - slowed).ns;
-      course_.jobs[run.job].tokens += step.tokens_per_s * (computing - slowed).seconds();
+      account.add(CardItem::kSlowed, run.cards, computing - stays);
+      account.add(CardItem::kUseful, run.cards, stays);
+      run.useful += CardTime{run.cards} * stays.ns;
+      course_.jobs[run.job].tokens += step.tokens_per_s * stays.seconds();
       break;
     }
   }
   if (run.service) course_.wanted_replicas += account.all();
-  if (run.service && run.stage == RunStage::kRunning)
-    course_.jobs[run.job].tokens += in_.steps.at(run.shape, run.pool, run.size).tokens_per_s * past.seconds();
   course_.pools[run.pool] += account;
   course_.queues[run.queue] += account;
   QueueJobCourse& of = course_.jobs[run.job];

@@ -15,21 +15,6 @@ struct FluidJob {
   double left = 0;  // card seconds
 };
 
-// Cards of a replica's demand on the chips that its service had, against the one by which it was drawn.
-double cards_for_one(const QueueInputs& inputs, const QueueJobCourse& job) {
-  const DrawnJob& drawn = job.job;
-  const int reference = inputs.steps.reference(inputs.plan.shapes[drawn.shape], drawn.shape, drawn.size);
-  const double alone = inputs.steps.at(drawn.shape, reference, drawn.size).seconds;
-  double held = 0, worth = 0;
-  for (std::size_t p = 0; p < job.by_pool.size(); ++p) {
-    if (job.by_pool[p] == 0) continue;
-    const auto cards = static_cast<double>(job.by_pool[p]);
-    held += cards;
-    worth += cards * alone / inputs.steps.at(drawn.shape, static_cast<int>(p), drawn.size).seconds;
-  }
-  return worth > 0 ? held / worth : 1;
-}
-
 // Most over least card time of the same work, over sizes and the pools that it had.
 double waste_of(const QueueInputs& inputs, const QueueJobCourse& job) {
   const JobShape& shape = inputs.plan.shapes[job.job.shape];
@@ -59,15 +44,8 @@ FluidJob fluid(const QueueInputs& inputs, const QueueJobCourse& job) {
 
 double attainable_allocation(const QueueInputs& inputs, const QueueCourse& course) {
   std::vector<FluidJob> jobs;
-  std::vector<const QueueJobCourse*> services;
-  std::vector<double> cards_of_one;
   for (const QueueJobCourse& job : course.jobs) {
-    if (inputs.plan.shapes[job.job.shape].kind != JobClass::kInference) {
-      jobs.push_back(fluid(inputs, job));
-      continue;
-    }
-    services.push_back(&job);
-    cards_of_one.push_back(inputs.plan.shapes[job.job.shape].sizes[0] * cards_for_one(inputs, job));
+    if (inputs.plan.shapes[job.job.shape].kind != JobClass::kInference) jobs.push_back(fluid(inputs, job));
   }
   CardAccounts all;
   for (const CardAccounts& pool : course.pools) all += pool;
@@ -77,14 +55,8 @@ double attainable_allocation(const QueueInputs& inputs, const QueueCourse& cours
   for (Time hour; hour < end; hour = hour + kHour) {
     const Time until = std::min(hour + kHour, end);
     const double room = there * (until - hour).seconds() / end.seconds();
-    double left = room;
-    for (std::size_t s = 0; s < services.size(); ++s) {
-      const DrawnJob& job = services[s]->job;
-      const Time from = std::max(hour, job.arrival), to = std::min(until, job.arrival + job.work);
-      if (from < to)
-        left -= wanted_replicas(inputs.plan, job, hour) * cards_of_one[s] * (to - from).seconds();
-    }
-    left = std::max(0.0, left);
+    double left =
+        std::max(0.0, room - static_cast<double>(course.asked_of_services[hour.ns / kHour.ns]) * 1e-9);
     std::sort(jobs.begin(), jobs.end(),
               [](const FluidJob& a, const FluidJob& b) { return a.left * b.rate > b.left * a.rate; });
     for (FluidJob& job : jobs) {

@@ -67,6 +67,7 @@ struct QueueCourse {
   double energy_j = 0, peak_w = 0;                     // at the meter
   double over_cap_s = 0;                               // time above the cap, clocks being as low as they go
   Time throttled = {};                                 // time with clocks held down
+  std::vector<CardTime> asked_of_services = {};        // by hour, the last one perhaps shorter
   double longest_beside = 1;  // times that traffic between nodes took as long beside others as alone
 };
 

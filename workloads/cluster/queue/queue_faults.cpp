@@ -19,7 +19,7 @@ void QueueRun::strike_any(int kind) {
   QueuedRun& run = runs_[first_run_[random_.below(static_cast<std::uint32_t>(jobs_.size()))]];
   if (run.stage != RunStage::kRunning) return;
   ++course_.faults[kind];
-  strike_run(run, kind, run.nodes.front().node, false);
+  strike_run(run, kind, -1, false);
 }
 
 void QueueRun::strike(int kind_index, int pool, int node) {
@@ -58,7 +58,7 @@ void QueueRun::lose_node(QueuedRun& run, int node) {
     return held.node == node;
   });
   hold(run, cards);
-  if (run.bad_node == node) run.bad_node = -1, run.slow = 1;
+  if (run.bad && run.bad_node == node) run.bad = false, run.slow = 1;
 }
 
 void QueueRun::strike_run(QueuedRun& run, int kind_index, int node, bool takes_node) {
@@ -66,8 +66,9 @@ void QueueRun::strike_run(QueuedRun& run, int kind_index, int node, bool takes_n
   tell(What::kFault, run, node, kind_index);
   book(run);
   if (kind.effect == FailureEffect::kSlow || kind.effect == FailureEffect::kSilent) {
-    if (run.stage != RunStage::kRunning || run.bad_node >= 0) return;  // one at a time
+    if (run.stage != RunStage::kRunning || run.bad) return;  // one at a time
     ++course_.jobs[run.job].interrupted;
+    run.bad = true;
     run.bad_node = node;
     run.bad_kind = kind_index;
     if (run.progress) run.wrong_from = run.progress->done();
@@ -77,7 +78,7 @@ void QueueRun::strike_run(QueuedRun& run, int kind_index, int node, bool takes_n
     const Delay& after = random_.unit() < detection.recall     ? detection.monitored
                          : kind.effect == FailureEffect::kSlow ? detection.slow
                                                                : detection.silent;
-    return push(now_ + after.draw(random_), Event::What::kFound, index_of(run), node);
+    return push(now_ + after.draw(random_), Event::What::kFound, index_of(run), ++run.bad_version);
   }
   if (takes_node) lose_node(run, node);
   run.lost_memory = run.lost_memory || takes_node;
@@ -139,7 +140,7 @@ void QueueRun::found(QueuedRun& run) {
   const FailureKind& kind = in_.cluster.faults[run.bad_kind];
   if (!run.holds()) return;
   if (run.stage != RunStage::kRunning)
-    return push(now_ + kLookAgain, Event::What::kFound, index_of(run), run.bad_node);
+    return push(now_ + kLookAgain, Event::What::kFound, index_of(run), run.bad_version);
   tell(What::kDetected, run, run.bad_node, run.bad_kind);
   book(run);
   Time takes = in_.cluster.recovery.isolate.draw(random_);
@@ -149,16 +150,19 @@ void QueueRun::found(QueuedRun& run) {
     if (kind.effect == FailureEffect::kSilent) {
       run.progress->back_before(run.wrong_from);
       lose_work(run, before);
+    } else if (in_.cluster.checkpoint.policy == CheckpointPolicy::kNone) {
+      run.progress->back_to_storage();  // which has the beginning
+      lose_work(run, before);
     } else {
       run.progress->save_now();  // nothing is lost: it is stopped as planned
       takes += costs_of(run.shape, run.pool, run.size).checkpoint.durable;
     }
   }
   const int node = run.bad_node;
-  run.bad_node = -1;
+  run.bad = false;
   run.slow = 1;
-  // Whoever shares the node loses it too.
-  if (kind.nodes > 0) {
+  // Whoever shares the node, or has got it since, loses it too.
+  if (kind.nodes > 0 && node >= 0 && !maps_[run.pool].down(node)) {
     const std::vector<int> here = holders_[run.pool];  // as they are before any loses the node
     for (const int r : here) {
       QueuedRun& other = runs_[r];
@@ -209,7 +213,7 @@ void QueueRun::replace_nodes(QueuedRun& run) {
     give_back_part(run, cards_of(run, run.size));
   }
   const CheckpointCosts& costs = costs_of(run.shape, run.pool, run.size).checkpoint;
-  const bool from_peers = in_.cluster.checkpoint.policy == CheckpointPolicy::kMemory && run.progress;
+  const bool from_peers = run.progress && run.progress->peers_hold_it();
   double takes = delay(recovery.restart) + (from_peers ? costs.reload : costs.load).seconds();
   if (exchanged) takes += delay(recovery.replace) + delay(recovery.image) + delay(recovery.cache);
   begin_stage(run, RunStage::kStarting, time_from_seconds(takes));

@@ -11,16 +11,13 @@ namespace moebius {
 
 namespace {
 
-// A figure of each course, gathered.
 template <class Of>
 RunSpread over(const std::vector<QueueCourse>& courses, Of of) {
-  std::vector<double> values;
-  for (const QueueCourse& course : courses) values.push_back(of(course));
-  return spread_over(std::move(values));
+  return spread_of_courses(courses, of);
 }
 
-double percentile(std::vector<double> values, double share) {
-  if (values.empty()) return 0;
+std::optional<double> percentile(std::vector<double> values, double share) {
+  if (values.empty()) return std::nullopt;
   const auto at = static_cast<std::ptrdiff_t>(share * static_cast<double>(values.size() - 1) + 0.5);
   std::nth_element(values.begin(), values.begin() + at, values.end());
   return values[static_cast<std::size_t>(at)];
@@ -45,14 +42,9 @@ std::vector<double> of_jobs(const QueueInputs& inputs, const QueueCourse& course
   std::vector<double> values;
   for (const QueueJobCourse& job : course.jobs) {
     if (inputs.plan.shapes[job.job.shape].queue != queue) continue;
-    if (const std::optional<double> value = take(job)) values.push_back(*value);
+    if (job.job.arrival < inputs.cluster.duration) values.push_back(take(job));
   }
   return values;
-}
-
-std::optional<double> first_wait(const QueueJobCourse& job) {
-  if (!job.started) return std::nullopt;
-  return (job.first_start - job.job.arrival).seconds();
 }
 
 QueueOfCluster queue_of(const QueueInputs& inputs, int queue, const std::vector<QueueCourse>& courses) {
@@ -65,6 +57,15 @@ QueueOfCluster queue_of(const QueueInputs& inputs, int queue, const std::vector<
   of.held = over(courses, [&](const QueueCourse& course) {
     return quota_time > 0 ? static_cast<double>(course.queues[queue].held()) / quota_time : 0;
   });
+  // Of what is not over by the end, what it has come to by then.
+  const Time end = inputs.cluster.duration;
+  const auto first_wait = [&](const QueueJobCourse& job) {
+    return ((job.started ? job.first_start : end) - job.job.arrival).seconds();
+  };
+  const auto slowdown = [&](const QueueJobCourse& job) {
+    const double lasted = ((job.done ? job.end : end) - job.job.arrival).seconds() / job.ideal.seconds();
+    return job.done ? lasted : std::max(1.0, lasted);
+  };
   const auto waits = [&](double at) {
     return over(courses, [&, at](const QueueCourse& course) {
       return percentile(of_jobs(inputs, course, queue, first_wait), at);
@@ -75,12 +76,7 @@ QueueOfCluster queue_of(const QueueInputs& inputs, int queue, const std::vector<
   of.wait_max_s = waits(1);
   const auto slowdowns = [&](double at) {
     return over(courses, [&, at](const QueueCourse& course) {
-      return percentile(of_jobs(inputs, course, queue,
-                                [](const QueueJobCourse& job) -> std::optional<double> {
-                                  if (!job.done) return std::nullopt;
-                                  return (job.end - job.job.arrival).seconds() / job.ideal.seconds();
-                                }),
-                        at);
+      return percentile(of_jobs(inputs, course, queue, slowdown), at);
     });
   };
   of.slowdown_p50 = slowdowns(0.5);
@@ -101,9 +97,7 @@ QueueOfCluster queue_of(const QueueInputs& inputs, int queue, const std::vector<
   of.interrupted = count([](const QueueJobCourse& job) { return static_cast<double>(job.interrupted); });
   of.longest_wait_s = over(courses, [&](const QueueCourse& course) {
     return percentile(
-        of_jobs(inputs, course, queue,
-                [](const QueueJobCourse& job) -> std::optional<double> { return job.longest.seconds(); }),
-        1);
+        of_jobs(inputs, course, queue, [](const QueueJobCourse& job) { return job.longest.seconds(); }), 1);
   });
   return of;
 }

@@ -13,10 +13,12 @@ namespace moebius {
 
 struct QueueOfCluster {
   std::string name;
-  RunSpread held;                                // card time, of its quota's; above 1: borrowed
-  RunSpread wait_p50_s, wait_p95_s, wait_max_s;  // from arrival to first start, of jobs that started
-  RunSpread slowdown_p50,
-      slowdown_p95;  // from arrival to end, over the run time as asked for; of jobs that ended
+  RunSpread held;  // card time, of its quota's; above 1: borrowed
+  // From arrival to first start; of jobs that never started to the end of time, as long as that at least.
+  RunSpread wait_p50_s, wait_p95_s, wait_max_s;
+  // From arrival to end, over the run time as asked for; of jobs that were not done by the end of time as
+  // much as that at least, and 1.
+  RunSpread slowdown_p50, slowdown_p95;
   RunSpread jobs, started, done, preempted, resized, interrupted;
   RunSpread longest_wait_s;  // at one time, those that wait at the end too
 };

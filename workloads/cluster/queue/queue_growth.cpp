@@ -14,8 +14,7 @@ constexpr double kWorthwhile = 6;
 // The size that follows, where it can be had now and pays; -1: none.
 int QueueRun::next_size(const QueuedRun& run) {
   const int next = run.size + 1, pool = run.pool;
-  if (run.stage != RunStage::kRunning || !run.progress || !shape_of(run).elastic || run.bad_node >= 0)
-    return -1;
+  if (run.stage != RunStage::kRunning || !run.progress || !shape_of(run).elastic || run.bad) return -1;
   if (next >= static_cast<int>(shape_of(run).sizes.size()) || !in_.steps.runs(run.shape, pool, next))
     return -1;
   // Below what it asked for it grows again at once.

@@ -39,13 +39,19 @@ double QueueRun::cap_now() const {
   return cap;
 }
 
-void QueueRun::power_changed() {
-  const double pue = in_.cluster.power.pue, past = (now_ - power_since_).seconds();
+// What was drawn since the last time, as it was then; what lasted for no time was never drawn.
+void QueueRun::spend_power() {
+  const double past = (now_ - power_since_).seconds();
   course_.energy_j += watts_ * past;
-  const double cap_before = cap_;
+  if (past > 0) course_.peak_w = std::max(course_.peak_w, watts_);
   if (clock_ < 1) course_.throttled += now_ - power_since_;
-  if (cap_before > 0 && watts_ > cap_before * (1 + 1e-9)) course_.over_cap_s += past;
+  if (cap_ > 0 && watts_ > cap_ * (1 + 1e-9)) course_.over_cap_s += past;
   power_since_ = now_;
+}
+
+void QueueRun::power_changed() {
+  spend_power();
+  const double pue = in_.cluster.power.pue;
   busy_watts_ = 0;
   for (const std::vector<int>& here : holders_)
     for (const int r : here) busy_watts_ += dynamic_watts(runs_[r]);
@@ -65,7 +71,6 @@ void QueueRun::power_changed() {
     for (QueuedRun& run : runs_) set_speed(run);
   }
   watts_ = pue * (base + busy_watts_ * clock_ * clock_ * clock_);
-  course_.peak_w = std::max(course_.peak_w, watts_);
   if (listeners_.power) listeners_.power(now_, watts_);
 }
 

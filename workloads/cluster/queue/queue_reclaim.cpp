@@ -71,7 +71,7 @@ int QueueRun::way_to_free(const QueuedRun& run, const QueuedRun& owner, std::int
 
 // The largest size that frees enough, of those that its user allows.
 int QueueRun::way_to_yield(const QueuedRun& run, std::int64_t missing) const {
-  if (run.stage != RunStage::kRunning || !shape_of(run).elastic || run.bad_node >= 0) return kNothing;
+  if (run.stage != RunStage::kRunning || !shape_of(run).elastic || run.bad) return kNothing;
   if (run.size <= run.asked && now_ - run.settled_since < in_.plan.scheduler.settle) return kNothing;
   int way = kNothing;
   for (int next = run.size - 1; next >= least_size(run); --next) {

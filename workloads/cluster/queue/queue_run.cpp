@@ -50,7 +50,7 @@ QueueCourse QueueRun::run() {
   }
   now_ = in_.cluster.duration;
   book_free();
-  power_changed();
+  spend_power();
   for (QueuedRun& run : runs_) {
     QueueJobCourse& of = course_.jobs[run.job];
     if (run.stage == RunStage::kWaiting) wait(run);
@@ -70,7 +70,7 @@ void QueueRun::take(const Event& event) {
       return arrive(event.subject);
     case Event::What::kHour:
       for (std::size_t j = 0; j < jobs_.size(); ++j)
-        if (there_[j]) follow_demand(static_cast<int>(j));
+        if (there_[j] && jobs_[j].arrival < now_) follow_demand(static_cast<int>(j));
       return push(now_ + kHour, Event::What::kHour);
     case Event::What::kLeave:
       return leave(event.subject);
@@ -101,7 +101,8 @@ void QueueRun::take(const Event& event) {
       return strike(fault.kind, pool, node);
     }
     case Event::What::kFound:
-      if (runs_[event.subject].bad_node == event.version) found(runs_[event.subject]);
+      if (runs_[event.subject].bad && runs_[event.subject].bad_version == event.version)
+        found(runs_[event.subject]);
       return;
     case Event::What::kRepaired: {
       maps_[event.version].repair(event.subject);
@@ -134,17 +135,18 @@ void QueueRun::follow_demand(int job) {
       job + 1 < static_cast<int>(first_run_.size()) ? first_run_[job + 1] : static_cast<int>(runs_.size());
   const double needed = wanted_replicas(in_.plan, jobs_[job], now_);
   double there = 0;
+  std::int64_t asked = 0;
   const auto worth = [&](const QueuedRun& run) {
     if (!run.holds()) return 1.0;
     const ShapeStep& step = in_.steps.at(run.shape, run.pool, run.size);
-    return run.reference / step.seconds / (step.computing / clock_ + 1 - step.computing);
+    return run.reference / step.seconds / longer_at(step, clock_);  // of slow nodes nobody knows
   };
   for (const bool up : {true, false}) {
     for (int r = first; r < last; ++r) {
       QueuedRun& run = runs_[r];
       if (run.holds() != up) continue;
       const bool wanted = there < needed - 1e-9;
-      if (wanted) there += worth(run);
+      if (wanted) there += worth(run), asked += cards_of(run, run.asked);
       if (wanted && run.stage == RunStage::kOff) {
         set_stage(run, RunStage::kWaiting);
         run.waiting_since = now_;
@@ -158,6 +160,10 @@ void QueueRun::follow_demand(int job) {
       }
     }
   }
+  const std::int64_t hour = now_.ns / kHour.ns;
+  const Time until =
+      std::min({kHour * (hour + 1), jobs_[job].arrival + jobs_[job].work, in_.cluster.duration});
+  if (until > now_) course_.asked_of_services[hour] += CardTime{asked} * (until - now_).ns;
 }
 
 void QueueRun::leave(int job) {
@@ -268,6 +274,7 @@ void QueueRun::finish_stage(QueuedRun& run) {
         run.waiting_since = now_;
         return;
       }
+      if (run.progress) run.progress->forget_peers();
       tell(next < run.size ? What::kShrunk : What::kGrown, run);
       ++course_.jobs[run.job].resized;
       run.size = next;
@@ -298,8 +305,12 @@ void QueueRun::compute(QueuedRun& run) {
 
 double QueueRun::factor_of(const QueuedRun& run) const {
   const ShapeStep& step = in_.steps.at(run.shape, run.pool, run.size);
-  const double clocks = step.computing / clock_ + 1 - step.computing;
-  return step.seconds / run.reference * run.disturbed * run.slow * clocks;
+  return step.seconds / run.reference * longer_of(run);
+}
+
+// As long as the step alone at full clocks.
+double QueueRun::longer_of(const QueuedRun& run) const {
+  return run.disturbed * run.slow * longer_at(in_.steps.at(run.shape, run.pool, run.size), clock_);
 }
 
 // Its factor has changed.
@@ -327,7 +338,8 @@ void QueueRun::release(QueuedRun& run) {
   for (const NodeCards& held : run.nodes) maps_[run.pool].give_back(held);
   run.nodes.clear();
   hold(run, 0);
-  run.bad_node = -1;
+  if (run.progress) run.progress->forget_peers();
+  run.bad = false;
   run.slow = run.disturbed = 1;
   disturb_neighbours(run.pool);
 }
@@ -343,6 +355,8 @@ void QueueRun::give_back_part(QueuedRun& run, std::int64_t keep) {
     map.give_back(run.nodes[gone++]);
   }
   run.nodes.erase(run.nodes.begin(), run.nodes.begin() + static_cast<std::ptrdiff_t>(gone));
+  const auto slow = [&](const NodeCards& held) { return held.node == run.bad_node; };
+  if (run.bad && run.bad_node >= 0 && std::none_of(run.nodes.begin(), run.nodes.end(), slow)) run.slow = 1;
   if (cards > keep) {
     NodeCards& last = run.nodes.front();
     const auto part = static_cast<int>(cards - keep);

@@ -45,7 +45,10 @@ struct QueuedRun {
   CardTime useful = 0;
   bool lost_memory = false, exchanged = false, was_running = false;
   int broken_nodes = 0;
+  bool bad =
+      false;  // slow or silently wrong, not known yet; which node (-1: its own software), of which kind:
   int bad_node = -1, bad_kind = -1;
+  int bad_version = 0;  // of the search for it: an older one is over
   Time wrong_from = {};
 
   bool holds() const { return stage != RunStage::kOff && stage != RunStage::kWaiting; }
@@ -121,6 +124,7 @@ class QueueRun {
   void give_back_part(QueuedRun& run, std::int64_t keep);
   void set_speed(QueuedRun& run);
   double factor_of(const QueuedRun& run) const;
+  double longer_of(const QueuedRun& run) const;
   void close_span(QueuedRun& run);
   double delay(const Delay& of);
   const Costs& costs_of(int shape, int pool, int size) const;
@@ -193,6 +197,7 @@ class QueueRun {
   void take_down(int pool, int node, int kind);
 
   // queue_power.cpp
+  void spend_power();
   void power_changed();
   double base_watts() const;
   double dynamic_watts(const QueuedRun& run) const;

@@ -32,6 +32,7 @@ QueueRun::QueueRun(const QueueInputs& inputs, std::uint64_t load_seed, std::uint
   there_.assign(jobs_.size(), 0);
   course_.pools.resize(plan.pools.size());
   course_.queues.resize(plan.queues.size());
+  course_.asked_of_services.assign(in_.cluster.duration.ns / kHour.ns + 1, 0);
   course_.faults.assign(in_.cluster.faults.size(), 0);
   reserved_.resize(plan.pools.size() * (plan.queues.size() + 1));
   promised_.resize(plan.pools.size());

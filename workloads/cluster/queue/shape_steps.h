@@ -20,6 +20,11 @@ struct ShapeStep {
   std::string why = {};                    // it does not run there
 };
 
+// Times that it takes as long at a clock, of the highest.
+inline double longer_at(const ShapeStep& step, double clock) {
+  return step.computing / clock + 1 - step.computing;
+}
+
 // What a neighbour on the same links leaves of a network: while it is busy, for that share of the time, an
 // operation takes `rivalry` (from 1) times as long; the rest of the time it has the links to itself. In (0,
 // 1]. One of a strictly better priority leaves nothing while it is busy: 1 - busy.

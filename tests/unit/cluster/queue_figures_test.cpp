@@ -1,0 +1,147 @@
+// Figures of queues: what load does to them, what services make at lower clocks, what a cap leaves.
+#include "workloads/cluster/queue/queue_figures.h"
+
+#include "hw/error.h"
+#include "tests/catch.h"
+#include "tests/unit/cluster/queue_setting.h"
+#include "workloads/cluster/queue/queue_bound.h"
+#include "workloads/report/report_queues.h"
+
+namespace moebius {
+namespace {
+
+QueueFigures figures_of(const QueueSetting& setting) {
+  return queue_figures(
+      {.cluster = setting.cluster, .plan = setting.plan, .steps = setting.steps, .jobs = setting.jobs}, 1);
+}
+
+double allocation_of(const QueueCourse& course) {
+  CardAccounts all;
+  for (const CardAccounts& pool : course.pools) all += pool;
+  return static_cast<double>(all.held()) / static_cast<double>(all.all());
+}
+
+double attainable_of(const QueueSetting& setting, const QueueCourse& course) {
+  return attainable_allocation(
+      {.cluster = setting.cluster, .plan = setting.plan, .steps = setting.steps, .jobs = setting.jobs},
+      course);
+}
+
+// A service of one replica of 8 cards in the second queue, which makes a token a second and computes all the
+// time; it starts in 70 s.
+void add_service(QueueSetting& setting) {
+  setting.add_shape(1, {8});
+  JobShape& shape = setting.plan.shapes.back();
+  shape.kind = JobClass::kInference;
+  shape.preemptible = false;
+  shape.night = 1;
+  setting.plan.load.noise = 0;
+  ShapeStep& step = setting.steps.at(2, 0, 0);
+  step.seconds = 1e6;
+  step.tokens_per_s = 1;
+}
+
+// 64 kW, and 6 more while the 8 cards compute.
+void add_power(QueueSetting& setting) {
+  setting.plan.pools[0].node_power = {10'000};
+  setting.plan.pools[0].overhead_power = {2'000};
+  setting.cluster.power = {.busy = 1, .idle = 0.25, .pue = 1};
+}
+
+const CardTime kServiceTime = CardTime{8} * (kHour * 10 - Time{70'000'000'000}).ns;
+
+TEST_CASE("a service makes half of its tokens at half of the clock") {
+  QueueSetting setting;
+  add_service(setting);
+  add_power(setting);
+  setting.add(2, 0, {}, kHour * 10);
+  CHECK(setting.run().jobs[0].tokens == Approx(36'000 - 70));
+  setting.plan.caps = {{.from = {}, .until = kForever, .watts = {64'750}}};  // 64 + 6 x 0.5^3
+  const QueueCourse capped = setting.run();
+  CHECK(capped.jobs[0].tokens == Approx((36'000 - 70) / 2.0));
+  CHECK((capped.pools[0].of(CardItem::kServed) == kServiceTime / 2));
+  CHECK((capped.pools[0].of(CardItem::kSlowed) == kServiceTime / 2));
+}
+
+TEST_CASE("a service on a slow node makes fewer tokens until that is found") {
+  QueueSetting setting;
+  add_service(setting);
+  setting.cluster.faults = {{.name = "slow", .effect = FailureEffect::kSlow, .slow_factor = 2}};
+  setting.cluster.detection.slow.mean = kHour * 100;
+  setting.cluster.trace = {{.time = kHour * 5, .node = 0, .kind = 0}};
+  setting.add(2, 0, {}, kHour * 10);
+  CHECK(setting.run().jobs[0].tokens == Approx(5 * 3600 - 70 + 5 * 3600 / 2.0));
+}
+
+// All cards of the first pool are taken; the second is half as fast again, so that one replica's demand asks
+// for two there.
+TEST_CASE("no more is allocated than is attainable where replicas stand on slower chips") {
+  QueueSetting setting;
+  setting.plan.queues = {{.name = "first", .quota = 1}, {.name = "second", .quota = 1}};
+  setting.plan.pools.push_back({.name = "b", .nodes = 16, .nodes_per_leaf = 4});
+  add_service(setting);
+  setting.plan.shapes[2].pools = {0, 1};
+  setting.steps.at(0, 0, 2).seconds = 1;
+  setting.steps.at(2, 1, 0).seconds = 1.5e6;
+  setting.add(0, 2, {}, kHour * 1000);
+  setting.add(2, 0, kMinute, kHour * 1000);
+  const QueueCourse course = setting.run();
+  CHECK(course.pools[1].held() > CardTime{15} * setting.cluster.duration.ns);
+  CHECK(allocation_of(course) <= attainable_of(setting, course) + 1e-9);
+}
+
+// At night one of two replicas is wanted, at half the clock two.
+TEST_CASE("no more is allocated than is attainable where a cap lowers clocks") {
+  QueueSetting setting;
+  setting.cluster.duration = kHour * 8;
+  add_service(setting);
+  add_power(setting);
+  setting.plan.shapes[2].night = 0;
+  setting.plan.caps = {{.from = {}, .until = kForever, .watts = {64'750}}};
+  setting.add(2, 0, {}, kHour * 1000);
+  setting.jobs[0].replicas = 2;
+  const QueueCourse course = setting.run();
+  CHECK(course.pools[0].held() > CardTime{15} * (kHour * 6).ns);
+  CHECK(allocation_of(course) <= attainable_of(setting, course) + 1e-9);
+}
+
+TEST_CASE("no power above a cap is counted that lasted for no time") {
+  QueueSetting setting;
+  add_power(setting);
+  setting.add(0, 2, {}, kHour * 1000);
+  setting.plan.caps = {{.from = {}, .until = setting.cluster.duration, .watts = {76'000}}};
+  CHECK(setting.run().peak_w <= 76'000 * (1 + 1e-9));
+}
+
+// The second of two jobs that fill a queue never starts: it has waited and lasted to the end at least. Nobody
+// comes to the other queue.
+TEST_CASE("jobs that wait to the end count with what they have waited") {
+  QueueSetting setting;
+  setting.plan.scheduler.partition = PartitionRule::kStatic;
+  setting.add(0, 1, {}, kHour * 200);
+  setting.add(0, 1, kHour * 20, kHour * 10);
+  const QueueFigures figures = figures_of(setting);
+  CHECK(figures.queues[0].wait_max_s.mean == Approx(80 * 3600));
+  CHECK(figures.queues[0].slowdown_p95.mean == Approx(8));
+  CHECK(figures.queues[0].slowdown_p50.mean == Approx(8));  // the upper one of two
+  CHECK_FALSE(figures.queues[1].wait_p50_s.known);
+  CHECK_FALSE(figures.queues[1].slowdown_p50.known);
+  CHECK_THAT(queues_text(figures), Catch::Contains("-         -         -         -        0"));
+}
+
+// Storage alone has it after two nodes broke, and gives it back in 10 s; peers and hosts take 3.125 s.
+TEST_CASE("state that only storage has comes back at its speed") {
+  for (const int nodes : {1, 2}) {
+    QueueSetting setting;
+    setting.cluster.checkpoint.policy = CheckpointPolicy::kMemory;
+    setting.cluster.checkpoint.interval = kHour;
+    setting.cluster.faults[0].nodes = nodes;
+    setting.cluster.trace = {{.time = kHour * 5 + kMinute * 30, .node = 0, .kind = 0}};
+    setting.add(0, 1, {}, kHour * 10);
+    const Time load{nodes == 1 ? 3'125'000'000 : 10'000'000'000};
+    CHECK((setting.run().pools[0].of(CardItem::kStarting) == CardTime{64} * (kMinute * 2 + load).ns));
+  }
+}
+
+}  // namespace
+}  // namespace moebius
