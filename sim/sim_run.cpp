@@ -52,6 +52,16 @@ const std::vector<std::pair<std::string, Driver>>& drivers() {
   return table;
 }
 
+void require_network(const Job& job, NetworkDetail detail) {
+  if (!job.scenario.operations || detail == SimOptions{}.detail) return;
+  if (std::any_of(job.steps.begin(), job.steps.end(), [](const auto& step) { return step != nullptr; }))
+    return;
+  throw input_error(fmt::format("{}: --detail {} counts for nothing: weeks of a cluster go by events{}",
+                                job.scenario.file, name_of(network_details(), detail),
+                                job.scenario.operations->queueing ? ", steps of its shapes by closed forms"
+                                                                  : ", and no step is simulated"));
+}
+
 StartedExecutor start_simulator(const Job& job, const Layout& layout, Recorder& recorder, const SimRun& run) {
   StartedExecutor engine;
   std::vector<const CostSource*> costs;

@@ -58,6 +58,30 @@ TEST_CASE("a fault of a trace is of a known kind on a node that is there") {
         "c.json:4: /operations/failures/trace/0/node: expected a node from 0 to 9, found 10");
 }
 
+TEST_CASE("what breaks, and who is broken, has a name of its own") {
+  const std::string kind = R"({"name": "code", "mtbf": "9 h"})";
+  CHECK(refusal(kTime + R"(, "failures": {"kinds": [)" + kind + ", " + kind + "]}", kJob) ==
+        R"(c.json:4: /operations/failures/kinds/1/name: two kinds of failures named "code")");
+  CHECK(
+      refusal(kTime + R"(, "failures": {"kinds": [{"name": "GPU", "mtbf": "9 h"}]})", kJob) ==
+      R"(c.json:4: /operations/failures/kinds/0/name: two kinds of failures named "GPU")");  // the mix has it
+  CHECK(refusal(kTime, kJob + "}, {" + kJob) == R"(c.json:5: /jobs/1/name: two jobs named "j")");
+}
+
+TEST_CASE("who saves nothing saves nothing on a signal") {
+  CHECK(refusal(kTime + R"(, "checkpoint": {"policy": "none", "triggered": 0})", kJob) == "");
+  CHECK(refusal(kTime + R"(, "checkpoint": {"policy": "none", "triggered": 0.5})", kJob) ==
+        R"(c.json:4: /operations/checkpoint/triggered: expected 0 with policy "none", which saves nothing, )"
+        "found 0.5");
+}
+
+TEST_CASE("what would count for nothing is refused") {
+  CHECK(refusal(kTime + R"(, "failures": {"trace": [{"time": "11 d", "node": 0, "kind": "GPU"}]})", kJob) ==
+        "c.json:4: /operations/failures/trace/0/time: expected a time before the end after 10 d, found 11 d");
+  CHECK(refusal(kTime, kJob + R"(, "model": "qwen3-8b")") ==
+        R"(c.json:5: /jobs/0/state: expected "model" or "state", found both)");
+}
+
 TEST_CASE("weeks take some time") {
   CHECK(refusal(R"("duration": "0 s")", kJob) ==
         "c.json:4: /operations/duration: expected more than no time, found none");

@@ -26,6 +26,12 @@ TEST_CASE("queues and shapes that do not fit together are refused at their key")
            "/queueing/load/jobs: expected at least one job a shape, found 7 for 8 shapes"},
           {"/queueing/power_caps", R"([{"from": "2 d", "until": "1 d", "watts": 1e7}])",
            "/queueing/power_caps/0/until: expected a time after `from`, found one that is not"},
+          {"/queueing/queues/1/name", "pretraining",
+           R"(/queueing/queues/1/name: two queues named "pretraining")"},
+          {"/queueing/shapes/1/name", "qwen3-235b",
+           R"(/queueing/shapes/1/name: two shapes named "qwen3-235b")"},
+          {"/operations/failures/trace", R"([{"time": "1 d", "node": 1250, "kind": "GPU"}])",
+           "/operations/failures/trace/0/node: expected a node from 0 to 1249, found 1250"},
           {"/jobs", R"([{"name": "a", "nodes": 1, "model": "qwen3-8b", "step_time": "1 s"}])",
            "/jobs: expected `jobs` or `queueing`, found both"},
       });

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
+#include "workloads/scenario/new_names.h"
 #include "workloads/scenario/queueing_keys.h"
 #include "workloads/scenario/scenario_parts.h"
 
@@ -70,6 +71,15 @@ FailureKind read_kind(Section& section) {
   return kind;
 }
 
+// Reports and traces know them by their names.
+void read_kinds(Section& section, ClusterPlan& plan) {
+  for (Section& row : section.objects("kinds", false, "further kinds of faults")) {
+    FailureKind kind = read_kind(row);
+    require_new_name(plan.faults, kind.name, row.place_of("name"), "kinds of failures");
+    plan.faults.push_back(std::move(kind));
+  }
+}
+
 void read_failures(Section section, ClusterPlan& plan, bool describing) {
   const std::vector<Named<int>> names = mix_names();
   const int mix = section.choice<int>("mix", std::span<const Named<int>>(names), names[1].value,
@@ -85,8 +95,7 @@ void read_failures(Section section, ClusterPlan& plan, bool describing) {
       plan.faults.push_back(kind);
     }
   }
-  for (Section& kind : section.objects("kinds", false, "further kinds of faults"))
-    plan.faults.push_back(read_kind(kind));
+  read_kinds(section, plan);
   for (Section& row : section.objects("trace", false, "faults at stated times")) {
     FailureInTrace fault;
     fault.time = duration(row, "time", std::nullopt, "since the beginning");
@@ -208,6 +217,8 @@ ClusterJob read_job_keys(Section& section, const ModelCatalog* models, std::stri
   const std::string model =
       section.text("model", "", "a name of `moebius list models`: the size of its state");
   const std::string state = section.text("state", "", "instead of `model`: bytes of a checkpoint");
+  if (!model.empty() && !state.empty())
+    section.place_of("state").fail("expected \"model\" or \"state\", found both");
   if (models != nullptr && !model.empty()) {
     Value name;
     name.kind = Value::Kind::kString;
@@ -223,6 +234,21 @@ ClusterJob read_job_keys(Section& section, const ModelCatalog* models, std::stri
   }
   section.finish();
   return job;
+}
+
+// Faults at stated times on `nodes`.
+void check_trace(const ClusterPlan& plan, int nodes, const Document& document) {
+  for (std::size_t i = 0; i < plan.trace.size(); ++i) {
+    const auto place = [&](const char* key) {
+      return place_at(document, fmt::format("/operations/failures/trace/{}/{}", i, key));
+    };
+    if (plan.trace[i].node >= nodes)
+      place("node").fail(
+          fmt::format("expected a node from 0 to {}, found {}", nodes - 1, plan.trace[i].node));
+    if (plan.trace[i].time >= plan.duration)
+      place("time").fail(fmt::format("expected a time before the end after {}, found {}",
+                                     to_text(plan.duration), to_text(plan.trace[i].time)));
+  }
 }
 
 }  // namespace
@@ -247,7 +273,9 @@ void read_operations(Section& top, Scenario& scenario, const ModelCatalog* model
   const bool jobs_needed = models != nullptr && !top.given("queueing");
   for (Section& job : top.objects("jobs", jobs_needed, "in the order in which they get nodes")) {
     std::string steps;
-    plan.jobs.push_back(read_job_keys(job, models, steps));
+    ClusterJob of = read_job_keys(job, models, steps);
+    require_new_name(plan.jobs, of.name, job.place_of("name"), "jobs");
+    plan.jobs.push_back(std::move(of));
     operations.job_scenarios.push_back(std::move(steps));
   }
   read_queueing(top, scenario, models);
@@ -262,6 +290,13 @@ void read_operations(Section& top, Scenario& scenario, const ModelCatalog* model
 
 void check_operations(const Scenario& scenario, const Document& document) {
   const ClusterPlan& plan = scenario.operations->plan;
+  int nodes = 0;
+  for (const Pool& pool : scenario.cluster->pools) nodes += pool.nodes;
+  check_trace(plan, nodes, document);
+  if (plan.checkpoint.policy == CheckpointPolicy::kNone && plan.checkpoint.triggered > 0)
+    place_at(document, "/operations/checkpoint/triggered")
+        .fail(fmt::format("expected 0 with policy \"none\", which saves nothing, found {}",
+                          plan.checkpoint.triggered));
   if (scenario.operations->queueing) return check_queueing(scenario, document);
   if (scenario.cluster->pools.size() > 1)
     place_at(document, "/cluster/pools")
@@ -280,11 +315,6 @@ void check_operations(const Scenario& scenario, const Document& document) {
           .fail("expected \"model\" or \"state\", that checkpoints have a size, found neither");
     if (!scenario.operations->job_scenarios[i].empty() && job.step.ns > 0)
       place_at(document, pointer + "/step_time").fail("expected \"scenario\" or \"step_time\", found both");
-  }
-  for (std::size_t i = 0; i < plan.trace.size(); ++i) {
-    if (plan.trace[i].node >= plan.nodes)
-      place_at(document, fmt::format("/operations/failures/trace/{}/node", i))
-          .fail(fmt::format("expected a node from 0 to {}, found {}", plan.nodes - 1, plan.trace[i].node));
   }
 }
 

@@ -10,6 +10,7 @@
 #include "hw/error.h"
 #include "workloads/cluster/queue/card_map.h"
 #include "workloads/cluster/queue/queue_plan.h"
+#include "workloads/scenario/new_names.h"
 #include "workloads/scenario/scenario_parts.h"
 
 namespace moebius {
@@ -252,13 +253,18 @@ void read_queueing(Section& top, Scenario& scenario, const ModelCatalog* models)
   const auto plan = std::make_shared<QueuePlan>();
   NamesOfPlan known;
   for (Section& row : section.objects("queues", asked, "who shares the cluster")) {
-    plan->queues.push_back(read_queue(row));
+    JobQueue queue = read_queue(row);
+    require_new_name(plan->queues, queue.name, row.place_of("name"), "queues");
+    plan->queues.push_back(std::move(queue));
     known.queues.push_back(plan->queues.back().name);
   }
   for (const Pool& pool : models != nullptr ? scenario.cluster->pools : std::vector<Pool>{})
     known.pools.push_back(pool.name);
-  for (Section& row : section.objects("shapes", asked, "kinds of jobs"))
-    plan->shapes.push_back(read_shape(row, known, models));
+  for (Section& row : section.objects("shapes", asked, "kinds of jobs")) {
+    JobShape shape = read_shape(row, known, models);
+    require_new_name(plan->shapes, shape.name, row.place_of("name"), "shapes");
+    plan->shapes.push_back(std::move(shape));
+  }
   plan->load = read_load(section.object("load", false, "how jobs are drawn"));
   plan->scheduler = read_scheduler(section.object("scheduler", false, "by which rules they get cards"));
   for (Section& row : section.objects("power_caps", false, "limits of the building's power"))
