@@ -60,6 +60,21 @@ std::string figures_beside(const RunOnPage& a, const RunOnPage& b) {
   return table({"", "A", "B", "B to A"}, rows);
 }
 
+bool imported(const Figures& figures) {
+  return figures.text("executor") == "imported";
+}
+
+// What nobody told the importer: how many devices and steps a profile is of.
+std::string unlike_sums(bool a, bool b) {
+  return fmt::format(
+      "<p class=\"soft\">{} sums over all rows of a profile, calls inside calls too; a simulated or executed "
+      "run "
+      "is the mean over its ranks, of one step. Compare the shares.</p>\n",
+      a && b ? "Each"
+      : a    ? "A"
+             : "B");
+}
+
 // The busy time of each kind of op, as each report counts it, and its share of all.
 std::string kinds_beside(const Figures& a, const Figures& b) {
   std::vector<std::string> names;
@@ -79,13 +94,17 @@ std::string kinds_beside(const Figures& a, const Figures& b) {
   const auto share = [](double part, double all) {
     return all > 0 ? fmt::format("{:.1f}%", 100 * part / all) : std::string("-");
   };
+  const bool unlike = imported(a) || imported(b);
+  std::vector<std::string> head{"op", "A", "of all", "B", "of all"};
+  if (!unlike) head.emplace_back("B to A");
   std::vector<std::vector<std::string>> rows;
   for (const std::string& name : names) {
     const double of_a = busy(a, name), of_b = busy(b, name);
     rows.push_back({escaped(name), escaped(seconds_text(of_a)), share(of_a, all_a),
-                    escaped(seconds_text(of_b)), share(of_b, all_b), difference_cell(of_a, of_b)});
+                    escaped(seconds_text(of_b)), share(of_b, all_b)});
+    if (!unlike) rows.back().push_back(difference_cell(of_a, of_b));
   }
-  return table({"op", "A", "of all", "B", "of all", "B to A"}, rows);
+  return (unlike ? unlike_sums(imported(a), imported(b)) : "") + table(head, rows);
 }
 
 // By op kind; a sentence where the two cannot be joined.

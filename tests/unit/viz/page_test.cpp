@@ -90,6 +90,19 @@ TEST_CASE("two runs stand beside each other with their difference") {
   CHECK(text.find("<td>step time</td><td>1.25 s</td><td>2.5 s</td><td>+100.0%</td>") != std::string::npos);
 }
 
+TEST_CASE("beside an imported profile only shares of time are compared") {
+  const Run simulated, other(R"({"scenario": "p", "kind": "imported", "executor": "imported", "run_time_s": 3,
+    "breakdown": {"by_kind": {"gemm": {"compute_s": 7.2}}}})");
+  const auto by_kind = [&](const Run& b) {
+    const std::string text = comparison_page(simulated.page(), b.page());
+    const std::size_t at = text.find("Time by kind of op");
+    return text.substr(at, text.find("Figures that differ", at) - at);
+  };
+  CHECK(by_kind(other).find(">B sums over all rows of a profile") != std::string::npos);
+  CHECK(by_kind(other).find("B to A") == std::string::npos);
+  CHECK(by_kind(simulated).find("B to A") != std::string::npos);
+}
+
 TEST_CASE("what is no run is refused in a sentence") {
   const Run empty("[1, 2]");
   CHECK_THROWS_WITH(empty.page(), Catch::EndsWith("report.json: expected a run's report, found an array"));
